@@ -1,0 +1,55 @@
+#pragma once
+/// Functions of single entries, on any layout. Nothing travels.
+
+#include "partita/local/kernels.hpp"
+#include "partita/matrix/dense.hpp"
+
+namespace partita {
+
+namespace detail {
+
+template <class A, class B>
+void require_same_blocks(const char* what, const A& a, const B& b) {
+  if (!(a.row_blocking() == b.row_blocking() && a.col_blocking() == b.col_blocking()))
+    throw shape_error(std::string(what) + " needs operands cut alike, not " + to_string(a.shape()) + " and " +
+                      to_string(b.shape()));
+}
+
+}  // namespace detail
+
+/// y(i, j) = f(x(i, j)); y may be x. Throws shape_error when they are not cut alike.
+template <class T, class Layout, class Place, class Function>
+void map(const dense<T, Layout, Place>& x, dense<T, Layout, Place>& y, Function f) {
+  detail::require_same_blocks("map", x, y);
+  kernels<Place>::map(x.mesh().queue(), f, x.local(), y.local());
+}
+
+/// y(i, j) = f(a(i, j), b(i, j)); y may be a or b. Throws shape_error when they are not cut alike.
+template <class T, class Layout, class Place, class Function>
+void zip(const dense<T, Layout, Place>& a, const dense<T, Layout, Place>& b, dense<T, Layout, Place>& y,
+         Function f) {
+  detail::require_same_blocks("zip", a, b);
+  detail::require_same_blocks("zip", a, y);
+  kernels<Place>::zip(a.mesh().queue(), f, a.local(), b.local(), y.local());
+}
+
+/// y(i, j) = f(i, j, x(i, j)) with global indices; y may be x. Throws shape_error when they are not cut
+/// alike.
+template <class T, class Layout, class Place, class Function>
+void map_indexed(const dense<T, Layout, Place>& x, dense<T, Layout, Place>& y, Function f) {
+  detail::require_same_blocks("map_indexed", x, y);
+  const global_index row = x.row_range().begin, col = x.col_range().begin;
+  const auto with_global = [=](local_index i, local_index j, T value) { return f(row + i, col + j, value); };
+  kernels<Place>::map_indexed(x.mesh().queue(), with_global, x.local(), y.local());
+}
+
+/// y(i, j) += bias(0, j); bias is 1 x f on every rank. Throws shape_error naming the shapes.
+template <class T, class Layout, class Place>
+void add_row(const dense<T, replicated, Place>& bias, dense<T, Layout, Place>& y) {
+  if (bias.shape() != extent{1, y.shape().cols})
+    throw shape_error("a row of " + to_string(bias.shape()) + " cannot be added to every row of " +
+                      to_string(y.shape()));
+  kernels<Place>::add_row(y.mesh().queue(), bias.local().data + y.col_range().begin, y.local());
+}
+
+}  // namespace partita

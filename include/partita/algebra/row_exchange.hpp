@@ -1,0 +1,144 @@
+#pragma once
+/// How the rows of X that a rank needs and does not own come along the row axis.
+
+#include <array>
+#include <vector>
+
+#include "partita/algebra/needed_rows.hpp"
+#include "partita/comm/mesh.hpp"
+#include "partita/local/kernels.hpp"
+
+namespace partita {
+
+/// The whole block of every other rank, or only the rows that A's nonzero columns name; `automatic` takes
+/// what makes the busiest rank receive less.
+enum class exchange : std::uint8_t { automatic, whole, needed };
+
+namespace detail {
+
+/// The row blocks of X for group k of tiles: rows of X's local block that other ranks may ask of this one,
+/// and how many rows each rank of the row axis contributes.
+struct row_group {
+  local_index first_row = 0;         ///< of my sub-block, in my block of X
+  std::vector<global_index> rows;    ///< of the sub-block of each rank of the row axis
+  std::vector<global_index> needed;  ///< of those, how many I need from each rank; none from myself
+};
+
+/// Sub-blocks arrive by broadcast, stage by stage; two buffers, so one is in flight while the other
+/// multiplies.
+template <class T, class Place>
+class whole_exchange {
+ public:
+  whole_exchange(const mesh<Place>& m, const std::vector<row_group>& groups, local_index width)
+      : row_(m.along(axis::row)), groups_(groups), width_(width) {
+    global_index largest = 0;
+    for (const row_group& g : groups_)
+      for (global_index n : g.rows) largest = std::max(largest, n);
+    for (auto& b : buffers_) b = buffer<T, Place>(m.queue(), static_cast<std::size_t>(largest * width));
+  }
+
+  /// Starts the exchange that brings the sub-block of rank r for group k.
+  void start(std::size_t k, int r, matrix_view<const T> x) {
+    const std::span<const T> mine(x.row(groups_[k].first_row), size(k, row_.rank()));
+    requests_[stage(k, r) % 2] =
+        row_.start_broadcast(mine, std::span<T>(buffers_[stage(k, r) % 2].data(), size(k, r)), r);
+  }
+  /// Rows of rank r's sub-block, as wide as X.
+  matrix_view<const T> arrive(std::size_t k, int r) {
+    requests_[stage(k, r) % 2].wait();
+    return {buffers_[stage(k, r) % 2].data(),
+            static_cast<local_index>(groups_[k].rows[static_cast<std::size_t>(r)]), width_, width_};
+  }
+
+ private:
+  std::size_t stage(std::size_t k, int r) const {
+    return k * static_cast<std::size_t>(row_.size()) + static_cast<std::size_t>(r);
+  }
+  std::size_t size(std::size_t k, int r) const {
+    return static_cast<std::size_t>(groups_[k].rows[static_cast<std::size_t>(r)] * width_);
+  }
+
+  communicator row_;
+  std::vector<row_group> groups_;
+  local_index width_;
+  std::array<buffer<T, Place>, 2> buffers_;
+  std::array<request, 2> requests_;
+};
+
+/// The needed rows arrive packed, one all-to-all a group; lists of rows are exchanged once, when it is
+/// constructed.
+template <class T, class Place>
+class needed_exchange {
+ public:
+  /// lists[k].of_tile[r]: the rows I need of rank r's sub-block for group k.
+  needed_exchange(const mesh<Place>& m, const std::vector<row_group>& groups, std::vector<needed_rows> lists,
+                  local_index width)
+      : row_(m.along(axis::row)), queue_(m.queue()), width_(width) {
+    std::size_t most_given = 0, most_taken = 0;
+    for (std::size_t k = 0; k < groups.size(); ++k) {
+      plans_.push_back(ask(groups[k], lists[k]));
+      most_given = std::max(most_given, plans_.back().rows.size());
+      most_taken = std::max(most_taken, static_cast<std::size_t>(offset_of(groups[k].needed, row_.size())));
+    }
+    for (auto& b : outgoing_) b = buffer<T, Place>(m.queue(), most_given * static_cast<std::size_t>(width));
+    for (auto& b : incoming_) b = buffer<T, Place>(m.queue(), most_taken * static_cast<std::size_t>(width));
+  }
+
+  void start(std::size_t k, int r, matrix_view<const T> x) {
+    if (r != 0) return;
+    plan& p = plans_[k];
+    kernels<Place>::gather_rows(queue_, x, std::span<const local_index>(p.rows.span()),
+                                outgoing_[k % 2].data());
+    const auto counts = [](const std::vector<global_index>& c) { return std::span<const global_index>(c); };
+    requests_[k % 2] = row_.start_all_to_all(
+        std::span<const T>(outgoing_[k % 2].data(), static_cast<std::size_t>(offset_of(p.give, row_.size()))),
+        counts(p.give),
+        std::span<T>(incoming_[k % 2].data(), static_cast<std::size_t>(offset_of(p.take, row_.size()))),
+        counts(p.take));
+  }
+  matrix_view<const T> arrive(std::size_t k, int r) {
+    requests_[k % 2].wait();
+    const plan& p = plans_[k];
+    const auto rows = static_cast<local_index>(p.wanted[static_cast<std::size_t>(r)]);
+    return {incoming_[k % 2].data() + offset_of(p.take, r), rows, width_, width_};
+  }
+
+ private:
+  struct plan {
+    buffer<local_index, Place> rows;       ///< of my block of X, for rank 0, then rank 1, ...
+    std::vector<global_index> wanted;      ///< rows from each rank
+    std::vector<global_index> give, take;  ///< elements
+  };
+
+  plan ask(const row_group& group, const needed_rows& mine) {
+    const auto size = static_cast<std::size_t>(row_.size());
+    std::vector<global_index> asked(size), ones(size, 1);
+    const auto counts = [](const std::vector<global_index>& c) { return std::span<const global_index>(c); };
+    row_.all_to_all(counts(group.needed), counts(ones), std::span<global_index>(asked), counts(ones));
+    std::vector<local_index> wanted, rows(static_cast<std::size_t>(offset_of(asked, row_.size())));
+    for (const auto& list : mine.of_tile) wanted.insert(wanted.end(), list.begin(), list.end());
+    row_.all_to_all(std::span<const local_index>(wanted), counts(group.needed), std::span<local_index>(rows),
+                    counts(asked));
+    for (local_index& r : rows) r += group.first_row;
+    plan p;
+    p.wanted = group.needed;
+    p.rows = buffer<local_index, Place>(queue_, rows.size());
+    copy(queue_, std::span<const local_index>(rows), p.rows.span());
+    for (std::size_t q = 0; q < size; ++q) {
+      p.give.push_back(asked[q] * width_);
+      p.take.push_back(group.needed[q] * width_);
+    }
+    return p;
+  }
+
+  communicator row_;
+  queue<Place> queue_;
+  local_index width_;
+  std::vector<plan> plans_;
+  std::array<buffer<T, Place>, 2> outgoing_, incoming_;
+  std::array<request, 2> requests_;
+};
+
+}  // namespace detail
+
+}  // namespace partita

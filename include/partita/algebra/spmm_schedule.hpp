@@ -1,0 +1,272 @@
+#pragma once
+/// The schedule behind spmm: stages of exchange along row, A or X moved along col, sums over depth.
+///
+/// Let B(r, d, c) be the sub-block (depth d, col c) of row block r of X; A's columns at (d, c) are the union
+/// of B(r, d, c) over r. A rank at (r, c, d) computes, with f/pc columns on the left and f columns on the
+/// right,
+///
+///   sparse moves (C stationary)                       sparse stays (A stationary)
+///   for each col k: A(r; d, k) comes along col        X goes to rows (.., col), full width: all-to-all along
+///   col
+///     for each row r': B(r', d, k) comes along row      for each row r': B(r', d, c) comes along row
+///       Y += A(r, r'; d, k) B(r', d, k)                   Y += A(r, r'; d, c) B(r', d, c)
+///                                                     Y is reduce-scattered along col over its columns
+///   Y is reduce-scattered (X cut by depth) or all-reduced (X copied along depth) along depth
+///
+/// When A is not cut by col there is one k and nothing moves along col. What comes along row is the whole
+/// sub-block, broadcast stage by stage with the next one in flight while the present one multiplies, or only
+/// the rows that A's nonzero columns name, packed in one all-to-all that is in flight while the rank's own
+/// tile multiplies.
+///
+/// Sources: 1D, 1.5D, 2D and 3D: Tripathy, Yelick, Buluc (SC20), section IV; the needed rows only:
+/// Mukhopadhyay et al. (ICPP24). Here sub-blocks, not square blocks, so any mesh will do.
+
+#include <limits>
+#include <optional>
+
+#include "partita/algebra/block_stream.hpp"
+#include "partita/algebra/row_exchange.hpp"
+#include "partita/algebra/sum_along.hpp"
+#include "partita/matrix/sparse.hpp"
+#include "partita/transfer/redistribution.hpp"
+
+namespace partita {
+
+/// What moves along col; `automatic` takes what makes the busiest rank receive less.
+enum class stationary : std::uint8_t { automatic, sparse_moves, sparse_stays };
+
+struct spmm_options {
+  stationary keep = stationary::automatic;
+  exchange rows = exchange::automatic;
+};
+
+namespace detail {
+
+/// Everything about a product but the types of its matrices.
+template <class T, class Place>
+class spmm_schedule {
+ public:
+  spmm_schedule(const mesh<Place>& m, std::shared_ptr<const tiles<T, Place>> a, const blocking& rows,
+                const blocking& cols, const blocking& features, cut sparse_cut, cut dense_cut,
+                spmm_options options)
+      : mesh_(m),
+        a_(std::move(a)),
+        rows_(rows),
+        cols_(cols),
+        features_(features),
+        sparse_(sparse_cut),
+        dense_(dense_cut) {
+    std::vector<local_index> structure(a_->structure.size());
+    copy(m.queue(), a_->structure.span(), std::span<local_index>(structure));
+    const needed_rows needed = find_needed_rows(*a_, structure, own_tile());
+    describe_blocks(needed);
+    choose(options);
+    if (options_.rows == exchange::needed) compact(std::move(structure), needed);
+    build(needed);
+  }
+
+  void require(const blocking& x_rows, const blocking& x_cols, const blocking& y_rows,
+               const blocking& y_cols) const {
+    if (x_rows == cols_ && y_rows == rows_ && x_cols == features_ && y_cols == features_) return;
+    throw shape_error("spmm planned for A of " + to_string(extent{rows_.size(), cols_.size()}) +
+                      " and X of " + to_string(extent{cols_.size(), features_.size()}) + " was given X of " +
+                      to_string(extent{x_rows.size(), x_cols.size()}) + " and Y of " +
+                      to_string(extent{y_rows.size(), y_cols.size()}) + ", or blocks cut elsewhere");
+  }
+
+  void operator()(matrix_view<const T> x, matrix_view<T> y) {
+    if (widen_) {
+      (*widen_)(x, view(wide_, wide_rows_, width_));
+      x = view(wide_, wide_rows_, width_);
+    }
+    matrix_view<T> out = sums_.empty() ? y : sums_.input();
+    multiply_stages(x, out);
+    sums_(y);
+  }
+
+  volume predicted() const { return predicted_; }
+  spmm_options options() const { return options_; }
+
+ private:
+  bool row_cut() const { return sparse_.rows.contains(axis::row); }
+  bool col_cut() const { return sparse_.cols.contains(axis::col) && mesh_.shape().col > 1; }
+  bool moves() const { return col_cut() && options_.keep == stationary::sparse_moves; }
+  bool stays() const { return col_cut() && options_.keep == stationary::sparse_stays; }
+  int row_ranks() const { return row_cut() ? mesh_.shape().row : 1; }
+  std::size_t own_tile() const { return row_cut() ? static_cast<std::size_t>(mesh_.at().row) : 0; }
+
+  static matrix_view<T> view(buffer<T, Place>& b, local_index rows, local_index cols) {
+    return {b.data(), rows, cols, cols};
+  }
+
+  /// B(r, d, k) of this rank's depth.
+  interval sub_block(int r, int k) const {
+    coordinates at = mesh_.at();
+    at.row = r;
+    at.col = k;
+    return cols_.block(column_cut(sparse_), at);
+  }
+  /// The cut of X after the all-to-all of a product in which A stays: exactly the sub-blocks, full width.
+  cut wide_cut() const { return {column_cut(sparse_), dense_.cols - axis_set(axis::col)}; }
+
+  /// Learns, for every rank of the col axis, what its block looks like and how many rows it needs.
+  void describe_blocks(const needed_rows& needed) {
+    std::vector<global_index> mine = needed.counts();
+    mine.push_back(static_cast<global_index>(a_->nonzeros));
+    const std::size_t groups = col_cut() ? static_cast<std::size_t>(mesh_.shape().col) : 1;
+    std::vector<global_index> all = mine;
+    if (groups > 1) {
+      all.resize(mine.size() * groups);
+      const std::vector<global_index> counts(groups, static_cast<global_index>(mine.size()));
+      mesh_.along(axis::col).all_gather(std::span<const global_index>(mine),
+                                        std::span<const global_index>(counts), std::span<global_index>(all));
+    }
+    for (std::size_t g = 0; g < groups; ++g) {
+      const auto of_group = std::span(all).subspan(g * mine.size(), mine.size());
+      row_group group;
+      for (int r = 0; r < row_ranks(); ++r)
+        group.rows.push_back(sub_block(r, groups > 1 ? static_cast<int>(g) : mesh_.at().col).size());
+      group.needed.assign(of_group.begin(), of_group.end() - 1);
+      groups_.push_back(std::move(group));
+      nonzeros_.push_back(static_cast<std::size_t>(of_group.back()));
+    }
+  }
+
+  /// What this rank would receive under `o`, in closed form.
+  volume received_under(spmm_options o) const {
+    const bool wide = col_cut() && o.keep == stationary::sparse_stays;
+    const axis_set by = wide ? wide_cut().cols : dense_.cols;
+    const global_index width = features_.block(by, mesh_.at()).size();
+    volume v;
+    for (std::size_t g = 0; g < groups_.size(); ++g) {
+      if (wide && static_cast<int>(g) != mesh_.at().col) continue;
+      const auto& rows = o.rows == exchange::needed ? groups_[g].needed : groups_[g].rows;
+      for (std::size_t r = 0; r < rows.size(); ++r)
+        if (r != own_tile() && rows[r] * width > 0) v += {rows[r] * width, 1};
+      if (!wide && groups_.size() > 1 && static_cast<int>(g) != mesh_.at().col)
+        v += volume{static_cast<global_index>(structure_size(a_->count(), a_->rows, nonzeros_[g])), 1} +
+             volume{static_cast<global_index>(nonzeros_[g]), nonzeros_[g] > 0 ? 1 : 0};
+    }
+    if (wide) v += redistribution<T, Place>(mesh_, cols_, features_, dense_, wide_cut()).predicted();
+    return v + partial_sums<T, Place>::predicted(mesh_, rows_, features_, sparse_, dense_, wide);
+  }
+
+  void choose(spmm_options asked) {
+    std::vector<spmm_options> candidates;
+    for (stationary keep : {stationary::sparse_moves, stationary::sparse_stays})
+      for (exchange rows : {exchange::whole, exchange::needed})
+        if ((asked.keep == stationary::automatic || asked.keep == keep) &&
+            (asked.rows == exchange::automatic || asked.rows == rows))
+          candidates.push_back({keep, rows});
+    std::vector<global_index> elements;
+    for (const spmm_options& o : candidates) elements.push_back(received_under(o).elements);
+    mesh_.world().all_reduce(std::span<global_index>(elements), reduction::max);
+    options_ = candidates[static_cast<std::size_t>(std::min_element(elements.begin(), elements.end()) -
+                                                   elements.begin())];
+    predicted_ = received_under(options_);
+  }
+
+  void compact(std::vector<local_index> structure, const needed_rows& needed) {
+    structure = compacted(*a_, std::move(structure), own_tile(), needed);
+    compacted_ = buffer<local_index, Place>(mesh_.queue(), structure.size());
+    copy(mesh_.queue(), std::span<const local_index>(structure), compacted_.span());
+  }
+
+  void build(const needed_rows& needed) {
+    const axis_set by = stays() ? wide_cut().cols : dense_.cols;
+    width_ = narrow(features_.block(by, mesh_.at()).size(), "the width of a dense block");
+    if (stays()) {
+      groups_ = {groups_[static_cast<std::size_t>(mesh_.at().col)]};
+      nonzeros_ = {a_->nonzeros};
+      widen_.emplace(mesh_, cols_, features_, dense_, wide_cut());
+      wide_rows_ = narrow(widen_->new_block().rows.size(), "the number of rows of a dense block");
+      wide_ = buffer<T, Place>(mesh_.queue(),
+                               static_cast<std::size_t>(wide_rows_) * static_cast<std::size_t>(width_));
+    }
+    const interval x_rows = cols_.block(stays() ? wide_cut().rows : dense_.rows, mesh_.at());
+    std::vector<block_shape> shapes;
+    for (std::size_t g = 0; g < groups_.size(); ++g) {
+      const interval mine =
+          sub_block(mesh_.at().row, groups_.size() > 1 ? static_cast<int>(g) : mesh_.at().col);
+      groups_[g].first_row = static_cast<local_index>(mine.begin - x_rows.begin);
+      block_shape shape{nonzeros_[g], {}};
+      for (std::size_t r = 0; r < groups_[g].rows.size(); ++r)
+        shape.widths.push_back(static_cast<local_index>(options_.rows == exchange::needed && r != own_tile()
+                                                            ? groups_[g].needed[r]
+                                                            : groups_[g].rows[r]));
+      shapes.push_back(std::move(shape));
+    }
+    const auto structure = compacted_.size() > 0 ? std::as_const(compacted_).span() : a_->structure.span();
+    blocks_.emplace(mesh_, a_->rows, std::move(shapes), structure, a_->values.span());
+    if (row_ranks() > 1 && options_.rows == exchange::whole) whole_.emplace(mesh_, groups_, width_);
+    if (row_ranks() > 1 && options_.rows == exchange::needed)
+      needed_.emplace(mesh_, groups_, share_lists(needed), width_);
+    sums_ = partial_sums<T, Place>(mesh_, rows_, features_, sparse_, dense_, stays());
+  }
+
+  /// The lists of needed rows of every block of this row of the grid.
+  std::vector<needed_rows> share_lists(const needed_rows& mine) {
+    if (groups_.size() == 1) return {mine};
+    std::vector<needed_rows> lists;
+    for (std::size_t g = 0; g < groups_.size(); ++g) {
+      needed_rows list = static_cast<int>(g) == mesh_.at().col ? mine : needed_rows{};
+      list.of_tile.resize(groups_[g].needed.size());
+      for (std::size_t r = 0; r < list.of_tile.size(); ++r) {
+        list.of_tile[r].resize(static_cast<std::size_t>(groups_[g].needed[r]));
+        mesh_.along(axis::col).broadcast(std::span<local_index>(list.of_tile[r]), static_cast<int>(g));
+      }
+      lists.push_back(std::move(list));
+    }
+    return lists;
+  }
+
+  void multiply_stages(matrix_view<const T> x, matrix_view<T> out) {
+    start_rows(0, 0, x);
+    blocks_->start(0);
+    for (std::size_t k = 0; k < groups_.size(); ++k) {
+      blocks_->arrive(k);
+      if (k + 1 < groups_.size()) blocks_->start(k + 1);
+      const auto own = static_cast<local_index>(groups_[k].rows[own_tile()]);
+      multiply(k, static_cast<int>(own_tile()), x.block(groups_[k].first_row, 0, own, width_),
+               k == 0 ? T(0) : T(1), out);
+      for (int r = 0; r < row_ranks() && row_ranks() > 1; ++r) {
+        const matrix_view<const T> rows = whole_ ? whole_->arrive(k, r) : needed_->arrive(k, r);
+        if (r + 1 < row_ranks())
+          start_rows(k, r + 1, x);
+        else if (k + 1 < groups_.size())
+          start_rows(k + 1, 0, x);
+        if (r != static_cast<int>(own_tile())) multiply(k, r, rows, T(1), out);
+      }
+    }
+  }
+  void start_rows(std::size_t k, int r, matrix_view<const T> x) {
+    if (whole_) whole_->start(k, r, x);
+    if (needed_) needed_->start(k, r, x);
+  }
+  void multiply(std::size_t k, int tile, matrix_view<const T> rows, T beta, matrix_view<T> out) {
+    kernels<Place>::spmm(mesh_.queue(), blocks_->tile(k, tile), rows, beta, out);
+  }
+
+  mesh<Place> mesh_;
+  std::shared_ptr<const tiles<T, Place>> a_;
+  blocking rows_, cols_, features_;
+  cut sparse_, dense_;
+  spmm_options options_;
+  volume predicted_;
+
+  std::vector<row_group> groups_;         ///< one for each block that this rank multiplies
+  std::vector<std::size_t> nonzeros_;     ///< of those blocks
+  buffer<local_index, Place> compacted_;  ///< A's structure with columns counted among the needed rows
+  local_index width_ = 0;
+  local_index wide_rows_ = 0;
+  buffer<T, Place> wide_;  ///< X, full width, when A stays
+  std::optional<redistribution<T, Place>> widen_;
+  std::optional<block_stream<T, Place>> blocks_;
+  std::optional<whole_exchange<T, Place>> whole_;
+  std::optional<needed_exchange<T, Place>> needed_;
+  partial_sums<T, Place> sums_;
+};
+
+}  // namespace detail
+
+}  // namespace partita

@@ -1,0 +1,136 @@
+#pragma once
+/// Putting partial products together: along col over columns (A stays), then along depth over rows.
+
+#include <optional>
+#include <vector>
+
+#include "partita/local/kernels.hpp"
+#include "partita/matrix/dense.hpp"
+#include "partita/matrix/sparse.hpp"
+
+namespace partita::detail {
+
+/// The sum of the partial blocks of the ranks along one axis, scattered: rank q keeps rows or columns piece
+/// q.
+template <class T, class Place>
+class scattered_sum {
+ public:
+  /// A partial block of rows x sum(columns); rank q keeps its columns piece, or (by_rows) rows piece q of all
+  /// columns.
+  scattered_sum(const mesh<Place>& m, axis_set along, local_index rows, local_index cols,
+                std::vector<interval> pieces, bool by_rows)
+      : group_(m.along(along)),
+        queue_(m.queue()),
+        rows_(rows),
+        cols_(cols),
+        pieces_(std::move(pieces)),
+        by_rows_(by_rows) {
+    for (interval p : pieces_) counts_.push_back(p.size() * (by_rows ? cols : rows));
+    const auto size = static_cast<std::size_t>(rows) * static_cast<std::size_t>(cols);
+    partial_ = buffer<T, Place>(queue_, size);
+    if (!by_rows) packed_ = buffer<T, Place>(queue_, size);
+  }
+
+  matrix_view<T> input() { return {partial_.data(), rows_, cols_, cols_}; }
+
+  void operator()(std::span<T> mine) {
+    T* to = packed_.data();
+    for (std::size_t q = 0; !by_rows_ && q < pieces_.size(); ++q) {
+      const auto begin = static_cast<local_index>(pieces_[q].begin),
+                 width = static_cast<local_index>(pieces_[q].size());
+      kernels<Place>::pack(queue_, matrix_view<const T>(input().block(0, begin, rows_, width)), to);
+      to += counts_[q];
+    }
+    const auto& from = by_rows_ ? partial_ : packed_;
+    group_.reduce_scatter(from.span(), std::span<const global_index>(counts_), mine);
+  }
+
+ private:
+  communicator group_;
+  queue<Place> queue_;
+  local_index rows_, cols_;
+  std::vector<interval> pieces_;
+  std::vector<global_index> counts_;
+  bool by_rows_;
+  buffer<T, Place> partial_, packed_;
+};
+
+/// The blocks of the ranks that differ from this one along `along`, in the order of their communicator.
+template <class Place>
+std::vector<interval> pieces_along(const mesh<Place>& m, axis_set along, const blocking& b, axis_set by) {
+  std::vector<interval> pieces;
+  for (int q = 0; q < m.shape().size(along); ++q)
+    pieces.push_back(b.block(by, member(m.shape(), along, m.at(), q)));
+  return pieces;
+}
+
+/// All the sums that follow a local product.
+template <class T, class Place>
+class partial_sums {
+ public:
+  partial_sums() = default;
+  /// `wide`: A stays, so the partial block has the columns of all ranks along col.
+  partial_sums(const mesh<Place>& m, const blocking& rows, const blocking& features, cut sparse, cut dense,
+               bool wide)
+      : mesh_(m), over_depth_(sparse.cols.contains(axis::depth) && m.shape().depth > 1) {
+    const coordinates me = m.at();
+    const local_index height =
+        narrow(rows.block(sparse.rows, me).size(), "the number of rows of a partial product");
+    const local_index width = narrow(features.block(dense.cols, me).size(), "the width of a dense block");
+    scatters_ = over_depth_ && dense.rows.contains(axis::depth);
+    if (wide) {
+      const local_index whole =
+          narrow(features.block(dense.cols - axis_set(axis::col), me).size(), "the width of a matrix");
+      columns_.emplace(m, axis::col, height, whole, pieces_along(m, axis::col, features, dense.cols), false);
+    }
+    if (scatters_)
+      rows_.emplace(m, axis::depth, height, width, pieces_along(m, axis::depth, rows, dense.rows), true);
+  }
+
+  /// Nothing to put together, or all of it in place: the product may be written where the result belongs.
+  bool empty() const { return !columns_ && !rows_; }
+  matrix_view<T> input() { return columns_ ? columns_->input() : rows_->input(); }
+
+  /// y: this rank's block of the result, row-major without gaps.
+  void operator()(matrix_view<T> y) {
+    const std::span<T> result(y.data, static_cast<std::size_t>(y.rows) * static_cast<std::size_t>(y.cols));
+    if (columns_) {
+      const matrix_view<T> sum = rows_ ? rows_->input() : y;
+      const std::size_t size = static_cast<std::size_t>(sum.rows) * static_cast<std::size_t>(sum.cols);
+      (*columns_)(std::span<T>(sum.data, size));
+    }
+    if (rows_) (*rows_)(result);
+    if (over_depth_ && !rows_) mesh_->along(axis::depth).all_reduce(result);
+  }
+
+  /// What this rank receives, in closed form.
+  static volume predicted(const mesh<Place>& m, const blocking& rows, const blocking& features, cut sparse,
+                          cut dense, bool wide) {
+    const coordinates me = m.at();
+    const global_index height = rows.block(sparse.rows, me).size(),
+                       width = features.block(dense.cols, me).size();
+    volume v;
+    const auto add = [&](operation kind, axis along, global_index count) {
+      collective op;
+      op.kind = kind;
+      op.count = count;
+      v += received(op, me[along], m.shape()[along]);
+    };
+    if (wide) add(operation::reduce_scatter, axis::col, height * width);
+    if (sparse.cols.contains(axis::depth) && m.shape().depth > 1) {
+      if (dense.rows.contains(axis::depth))
+        add(operation::reduce_scatter, axis::depth, rows.block(dense.rows, me).size() * width);
+      else
+        add(operation::all_reduce, axis::depth, height * width);
+    }
+    return v;
+  }
+
+ private:
+  std::optional<mesh<Place>> mesh_;
+  bool over_depth_ = false;
+  bool scatters_ = false;
+  std::optional<scattered_sum<T, Place>> columns_, rows_;
+};
+
+}  // namespace partita::detail

@@ -1,0 +1,51 @@
+#pragma once
+/// Indices: global ones are 64-bit, local ones 32-bit, and the narrowing between them is checked once, here.
+
+#include <cstdint>
+#include <limits>
+#include <string>
+
+#include "partita/base/error.hpp"
+
+namespace partita {
+
+using global_index = std::int64_t;
+using local_index = std::int32_t;
+
+/// A local index from a global one. Throws shape_error naming `what` when it does not fit into 32 bits.
+inline local_index narrow(global_index value, const char* what) {
+  if (value < 0 || value > std::numeric_limits<local_index>::max())
+    throw shape_error(std::string(what) + " is " + std::to_string(value) +
+                      ", which is not a 32-bit local index");
+  return static_cast<local_index>(value);
+}
+
+/// Half-open range [begin, end) of global indices.
+struct interval {
+  global_index begin = 0;
+  global_index end = 0;
+
+  constexpr global_index size() const { return end - begin; }
+  constexpr bool empty() const { return end <= begin; }
+  constexpr bool contains(global_index i) const { return begin <= i && i < end; }
+  friend constexpr bool operator==(interval, interval) = default;
+};
+
+/// The common part of two intervals; empty (begin == end) when they do not meet.
+constexpr interval intersection(interval a, interval b) {
+  const global_index begin = a.begin > b.begin ? a.begin : b.begin;
+  const global_index end = a.end < b.end ? a.end : b.end;
+  return end < begin ? interval{begin, begin} : interval{begin, end};
+}
+
+/// Rows and columns of a global matrix.
+struct extent {
+  global_index rows = 0;
+  global_index cols = 0;
+
+  friend constexpr bool operator==(extent, extent) = default;
+};
+
+inline std::string to_string(extent e) { return std::to_string(e.rows) + " x " + std::to_string(e.cols); }
+
+}  // namespace partita

@@ -1,0 +1,125 @@
+#pragma once
+/// What a rank received, by phase, operation and axis.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "partita/comm/operation.hpp"
+
+namespace partita {
+
+/// Elements and messages; `a + b` adds both.
+struct volume {
+  global_index elements = 0;
+  global_index messages = 0;
+
+  friend constexpr volume operator+(volume a, volume b) {
+    return {a.elements + b.elements, a.messages + b.messages};
+  }
+  constexpr volume& operator+=(volume b) { return *this = *this + b; }
+  friend constexpr volume operator*(global_index k, volume a) { return {k * a.elements, k * a.messages}; }
+  friend constexpr bool operator==(volume, volume) = default;
+};
+
+/// What rank `rank` of `size` receives from the others. Broadcast: the block, at non-roots; all-gather and
+/// all-to-all: what comes from others; reduce-scatter: size - 1 blocks of its own size; all-reduce: a
+/// reduce-scatter and an all-gather of the shares, 2 (size - 1) / size of the buffer; receive: the message. A
+/// message is one other rank's contribution.
+inline volume received(const collective& op, int rank, int size) {
+  const auto from_others = [rank, size](std::span<const global_index> counts) {
+    volume v;
+    for (int q = 0; q < size; ++q)
+      if (q != rank && counts[static_cast<std::size_t>(q)] > 0) v += {counts[static_cast<std::size_t>(q)], 1};
+    return v;
+  };
+  const auto of_each = [size](global_index block) {
+    return block > 0 ? (size - 1) * volume{block, 1} : volume{};
+  };
+  switch (op.kind) {
+    case operation::broadcast:
+      return rank == op.peer || op.count == 0 ? volume{} : volume{op.count, 1};
+    case operation::all_gather:
+    case operation::all_to_all:
+      return from_others(op.output_counts);
+    case operation::reduce_scatter:
+      return of_each(op.count);
+    case operation::all_reduce: {
+      volume v = of_each(share_of(op.count, rank, size).size());
+      for (int q = 0; q < size; ++q)
+        if (const auto n = share_of(op.count, q, size).size(); q != rank && n > 0) v += {n, 1};
+      return v;
+    }
+    case operation::send:
+      return {};
+    case operation::receive:
+      return {op.count, 1};
+  }
+  return {};
+}
+
+/// One line of a ledger.
+struct ledger_entry {
+  std::string phase;
+  operation kind{};
+  std::string axis;
+  volume received;
+  global_index bytes = 0;
+  double seconds = 0;
+};
+
+/// The account of one rank, shared by all its communicators. Not for use from several threads at once.
+class ledger {
+ public:
+  void enter(const collective& op, const std::string& axis, volume v, double seconds) {
+    ledger_entry& e = entry(op.kind, axis);
+    e.received += v;
+    e.bytes += v.elements * static_cast<global_index>(size_of(op.type));
+    e.seconds += seconds;
+  }
+
+  /// Operations that follow are entered under this phase.
+  void set_phase(std::string_view phase) { phase_ = phase; }
+  const std::string& phase() const { return phase_; }
+
+  const std::vector<ledger_entry>& entries() const { return entries_; }
+  void clear() { entries_.clear(); }
+
+  /// Sum over the entries for which `keep(entry)` holds.
+  template <class Keep>
+  volume total(Keep keep) const {
+    volume v;
+    for (const ledger_entry& e : entries_)
+      if (keep(e)) v += e.received;
+    return v;
+  }
+  volume total() const {
+    return total([](const ledger_entry&) { return true; });
+  }
+
+ private:
+  ledger_entry& entry(operation kind, const std::string& axis) {
+    for (ledger_entry& e : entries_)
+      if (e.kind == kind && e.phase == phase_ && e.axis == axis) return e;
+    return entries_.emplace_back(ledger_entry{phase_, kind, axis, {}, 0, 0});
+  }
+
+  std::vector<ledger_entry> entries_;
+  std::string phase_ = "setup";
+};
+
+/// Names the phase for the life of the object, then restores the one before.
+class phase_scope {
+ public:
+  phase_scope(ledger& l, std::string_view phase) : ledger_(l), before_(l.phase()) { l.set_phase(phase); }
+  phase_scope(const phase_scope&) = delete;
+  phase_scope& operator=(const phase_scope&) = delete;
+  ~phase_scope() { ledger_.set_phase(before_); }
+
+ private:
+  ledger& ledger_;
+  std::string before_;
+};
+
+}  // namespace partita

@@ -1,0 +1,70 @@
+#pragma once
+/// Ranks arranged on the axes row, col, depth, with a communicator along every set of axes and the queue of
+/// their place.
+
+#include <array>
+#include <memory>
+
+#include "partita/comm/communicator.hpp"
+#include "partita/memory/place.hpp"
+#include "partita/partition/mesh_shape.hpp"
+
+namespace partita {
+
+/// A value handle: copies are the same mesh. Matrices hold one, so no operation takes a communicator or a
+/// queue.
+template <class Place>
+class mesh {
+ public:
+  using place = Place;
+
+  /// Every rank of `world` must call, with the same shape. Throws mesh_error when the shape does not fill the
+  /// ranks.
+  mesh(communicator world, mesh_shape shape, partita::queue<Place> queue = partita::queue<Place>())
+      : state_(std::make_shared<const state>(std::move(world), shape, std::move(queue))) {}
+
+  mesh_shape shape() const { return state_->shape; }
+  int size() const { return state_->world.size(); }
+  int rank() const { return state_->world.rank(); }
+  coordinates at() const { return state_->at; }
+  const communicator& world() const { return state_->world; }
+  const partita::queue<Place>& queue() const { return state_->queue; }
+  partita::ledger& ledger() const { return state_->world.ledger(); }
+
+  /// The ranks that differ from this one only in the axes of `s`; rank p of it stands at member(shape(), s,
+  /// at(), p).
+  const communicator& along(axis_set s) const { return state_->along[s.bits]; }
+
+  friend bool operator==(const mesh& a, const mesh& b) { return a.state_ == b.state_; }
+
+ private:
+  struct state {
+    state(communicator w, mesh_shape m, partita::queue<Place> q)
+        : world(std::move(w)), shape(m), at(), queue(std::move(q)), along(every_group(world, m)) {
+      at = shape.at(world.rank());
+    }
+
+    static std::array<communicator, 8> every_group(const communicator& world, mesh_shape m) {
+      if (m.row < 1 || m.col < 1 || m.depth < 1 || m.size() != world.size())
+        throw mesh_error("mesh " + to_string(m) + " does not fill " + std::to_string(world.size()) +
+                         " ranks");
+      const coordinates me = m.at(world.rank());
+      const auto group = [&](unsigned bits) {
+        const axis_set s(bits);
+        const int color = position(m, every_axis - s, me);
+        return world.split(color, position(m, s, me), name_of(s));
+      };
+      return {group(0), group(1), group(2), group(3), group(4), group(5), group(6), group(7)};
+    }
+
+    communicator world;
+    mesh_shape shape;
+    coordinates at;
+    partita::queue<Place> queue;
+    std::array<communicator, 8> along;
+  };
+
+  std::shared_ptr<const state> state_;
+};
+
+}  // namespace partita

@@ -1,0 +1,102 @@
+#pragma once
+/// Calls of MPI as C++ sees them: failures are exceptions, communicators are freed, counts fit.
+
+#include <climits>
+#include <exception>
+#ifndef OMPI_SKIP_MPICXX
+#define OMPI_SKIP_MPICXX 1  // the C++ interface that MPI gave up in 2008 does not compile without warnings
+#endif
+#ifndef MPICH_SKIP_MPICXX
+#define MPICH_SKIP_MPICXX 1
+#endif
+#include <mpi.h>
+#include <string>
+#include <utility>
+
+#include "partita/comm/operation.hpp"
+
+namespace partita::mpi::detail {
+
+inline std::string error_text(int code) {
+  char text[MPI_MAX_ERROR_STRING];
+  int length = 0;
+  if (MPI_Error_string(code, text, &length) != MPI_SUCCESS) return "MPI error " + std::to_string(code);
+  return std::string(text, static_cast<std::size_t>(length));
+}
+
+/// Throws communication_error naming the call when `code` is not success.
+inline void check(int code, const char* call) {
+  if (code != MPI_SUCCESS) throw communication_error(std::string(call) + " failed: " + error_text(code));
+}
+/// Throws communication_error naming the operation when `code` is not success.
+inline void check(int code, const collective& op) {
+  if (code != MPI_SUCCESS) throw communication_error(describe(op) + " failed: " + error_text(code));
+}
+
+inline MPI_Datatype datatype(element_type type) {
+  switch (type) {
+    case element_type::u8:
+      return MPI_UINT8_T;
+    case element_type::i32:
+      return MPI_INT32_T;
+    case element_type::i64:
+      return MPI_INT64_T;
+    case element_type::f32:
+      return MPI_FLOAT;
+    case element_type::f64:
+      return MPI_DOUBLE;
+  }
+  return MPI_DATATYPE_NULL;
+}
+
+/// A count or displacement as MPI takes it. Throws communication_error naming the operation beyond INT_MAX.
+inline int fit(global_index elements, const collective& op) {
+  if (elements < 0 || elements > INT_MAX)
+    throw communication_error(describe(op) + ": MPI counts no more than " + std::to_string(INT_MAX) +
+                              " elements, not " + std::to_string(elements));
+  return static_cast<int>(elements);
+}
+
+/// Owns a communicator. Its name tells tools, and byte counters, what it is for.
+class owned_comm {
+ public:
+  explicit owned_comm(MPI_Comm comm, const char* name) : comm_(comm) {
+    check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+    check(MPI_Comm_set_name(comm_, name), "MPI_Comm_set_name");
+  }
+  owned_comm(owned_comm&& other) noexcept : comm_(std::exchange(other.comm_, MPI_COMM_NULL)) {}
+  owned_comm& operator=(owned_comm&&) = delete;
+  /// Freeing is collective: not while an exception passes through this rank alone, nor after MPI_Finalize.
+  ~owned_comm() {
+    int finalized = 0;
+    MPI_Finalized(&finalized);
+    if (comm_ != MPI_COMM_NULL && finalized == 0 && std::uncaught_exceptions() == 0) MPI_Comm_free(&comm_);
+  }
+
+  MPI_Comm get() const { return comm_; }
+  void leak() { comm_ = MPI_COMM_NULL; }
+  int rank() const {
+    int rank = 0;
+    check(MPI_Comm_rank(comm_, &rank), "MPI_Comm_rank");
+    return rank;
+  }
+  int size() const {
+    int size = 0;
+    check(MPI_Comm_size(comm_, &size), "MPI_Comm_size");
+    return size;
+  }
+
+ private:
+  MPI_Comm comm_;
+};
+
+inline owned_comm duplicate(MPI_Comm comm, const char* name) {
+  MPI_Comm copy = MPI_COMM_NULL;
+  check(MPI_Comm_dup(comm, &copy), "MPI_Comm_dup");
+  return owned_comm(copy, name);
+}
+
+/// The name of the communicators whose traffic is no part of any operation.
+inline constexpr const char* check_comm_name = "partita checks";
+
+}  // namespace partita::mpi::detail

@@ -1,0 +1,38 @@
+#pragma once
+/// The communicator of one rank alone.
+
+#include "partita/comm/communicator.hpp"
+
+namespace partita {
+
+namespace detail {
+
+class self_transport final : public transport {
+ public:
+  int rank() const override { return 0; }
+  int size() const override { return 1; }
+
+  std::uint64_t start(const collective& op) override {
+    if (op.kind == operation::send || op.kind == operation::receive)
+      throw communication_error(describe(op) + ": a single rank has nobody to exchange messages with");
+    if (op.kind == operation::all_to_all && op.input_counts[0] != op.output_counts[0])
+      throw communication_error("rank 0 expects " + std::to_string(op.output_counts[0]) + " elements in " +
+                                describe(op) + ", but sends itself " + std::to_string(op.input_counts[0]));
+    if (op.input != nullptr && op.count > 0) std::memcpy(op.output, op.input, op.bytes(op.count));
+    return 0;
+  }
+  void finish(const collective&, std::uint64_t) override {}
+  void abandon(const collective&, std::uint64_t) noexcept override {}
+  std::shared_ptr<transport> split(int, int) override { return std::make_shared<self_transport>(); }
+};
+
+}  // namespace detail
+
+namespace self {
+
+/// A communicator of this rank alone.
+inline communicator world() { return communicator(std::make_shared<detail::self_transport>(), "world"); }
+
+}  // namespace self
+
+}  // namespace partita

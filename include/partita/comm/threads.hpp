@@ -1,0 +1,96 @@
+#pragma once
+/// N ranks as threads of one process. Buffers are read where they lie: a rank posts pointers, its peers copy
+/// from them.
+
+#include <exception>
+#include <functional>
+#include <thread>
+
+#include "partita/comm/communicator.hpp"
+#include "partita/comm/thread_group.hpp"
+
+namespace partita {
+
+namespace detail {
+
+/// One rank's end of a thread_group.
+class thread_transport final : public transport {
+ public:
+  thread_transport(std::shared_ptr<thread_group> group, int rank) : group_(std::move(group)), rank_(rank) {}
+
+  int rank() const override { return rank_; }
+  int size() const override { return group_->size(); }
+  std::uint64_t start(const collective& op) override { return group_->start(rank_, op); }
+  void finish(const collective& op, std::uint64_t token) override { group_->finish(rank_, op, token); }
+  void abandon(const collective& op, std::uint64_t token) noexcept override { group_->abandon(op, token); }
+
+  std::shared_ptr<transport> split(int color, int key) override {
+    const std::vector<global_index> counts(static_cast<std::size_t>(size()), 2);
+    const global_index mine[] = {color, key};
+    std::vector<global_index> all(2 * counts.size());
+    collective op;
+    op.kind = operation::all_gather;
+    op.type = element_type::i64;
+    op.count = 2;
+    op.input = mine;
+    op.output = all.data();
+    op.output_counts = counts;
+    op.where = std::source_location::current();
+    const std::uint64_t token = start(op);
+    finish(op, token);
+
+    std::vector<int> members;
+    for (int q = 0; q < size(); ++q)
+      if (all[2 * static_cast<std::size_t>(q)] == color) members.push_back(q);
+    std::stable_sort(members.begin(), members.end(), [&](int a, int b) {
+      return all[2 * static_cast<std::size_t>(a) + 1] < all[2 * static_cast<std::size_t>(b) + 1];
+    });
+    const auto me = std::find(members.begin(), members.end(), rank_) - members.begin();
+    return std::make_shared<thread_transport>(group_->subgroup(token, color, members), static_cast<int>(me));
+  }
+
+ private:
+  std::shared_ptr<thread_group> group_;
+  int rank_;
+};
+
+}  // namespace detail
+
+namespace threads {
+
+/// Runs `body(communicator)` on `ranks` threads and returns when all have ended. A rank that throws fails the
+/// group: every other rank leaves its next or present operation with poisoned_error, and run throws the first
+/// rank's own exception.
+template <class Body>
+void run(int ranks, Body body) {
+  if (ranks < 1) throw mesh_error("a run needs at least one rank, not " + std::to_string(ranks));
+  const auto world = std::make_shared<detail::thread_world>(ranks);
+  std::vector<int> everyone(static_cast<std::size_t>(ranks));
+  std::iota(everyone.begin(), everyone.end(), 0);
+  const auto group = std::make_shared<detail::thread_group>(world, everyone);
+  world->enlist(group);
+
+  const auto rank_body = [&](int rank) {
+    try {
+      body(communicator(std::make_shared<detail::thread_transport>(group, rank), "world"));
+      world->end(rank);
+    } catch (const poisoned_error&) {
+      world->end(rank);
+    } catch (const std::exception& e) {
+      world->poison(e.what(), std::current_exception());
+    } catch (...) {
+      world->poison("a rank threw what is not a std::exception", std::current_exception());
+    }
+  };
+  {
+    std::vector<std::jthread> others;
+    for (int rank = 1; rank < ranks; ++rank) others.emplace_back(rank_body, rank);
+    rank_body(0);
+  }
+  if (world->failure()) std::rethrow_exception(world->failure());
+  if (world->poisoned()) throw poisoned_error(world->message());
+}
+
+}  // namespace threads
+
+}  // namespace partita

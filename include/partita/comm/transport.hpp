@@ -1,0 +1,30 @@
+#pragma once
+/// The concept that a communicator models: start an operation, finish it, split. One virtual call costs
+/// nothing beside a message, and it keeps matrices free of a template parameter for their communicator.
+
+#include <memory>
+
+#include "partita/comm/operation.hpp"
+
+namespace partita {
+
+/// One rank's end of a group of ranks. Operations of a group are started in the same order by all its ranks.
+class transport {
+ public:
+  virtual ~transport() = default;
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+
+  /// Starts `op` and returns a token for finish. Throws communication_error on a mismatch between ranks.
+  virtual std::uint64_t start(const collective& op) = 0;
+  /// Waits until `op` is complete here: its output is written, its input may be reused.
+  virtual void finish(const collective& op, std::uint64_t token) = 0;
+  /// Gives up an operation that was started and will not be finished: the group fails, and the memory may be
+  /// freed.
+  virtual void abandon(const collective& op, std::uint64_t token) noexcept = 0;
+  /// Ranks with the same colour form a group, ordered by key. Every rank of this group must call.
+  virtual std::shared_ptr<transport> split(int color, int key) = 0;
+};
+
+}  // namespace partita

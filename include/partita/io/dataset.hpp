@@ -1,0 +1,202 @@
+#pragma once
+/// Reads a data directory: edges, features, labels and split of one graph. Needs libzip.
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "partita/base/index.hpp"
+#include "partita/io/features.hpp"
+#include "partita/io/labelled_graph.hpp"
+#include "partita/io/npy.hpp"
+#include "partita/io/npz.hpp"
+
+namespace partita {
+
+namespace io_detail {
+
+/// Reads and checks the files of one directory; the features come first, they fix the number of vertices.
+class dataset_reader {
+ public:
+  explicit dataset_reader(const std::filesystem::path& dir) : dir_(dir) {}
+
+  dataset read() {
+    std::error_code status;
+    if (!std::filesystem::is_directory(dir_, status)) fail(dir_.string(), "is not a directory");
+    const std::filesystem::path plain = std::filesystem::absolute(dir_).lexically_normal();
+    data_.name = (plain.has_filename() ? plain : plain.parent_path()).filename().string();
+    read_features();
+    read_labels();
+    read_split();
+    if (!data_.multi_label) check_labels();
+    read_edges();
+    read_edge_weights();
+    return std::move(data_);
+  }
+
+ private:
+  std::filesystem::path file(const std::string& name) const { return dir_ / name; }
+
+  bool has(const char* name) const {
+    std::error_code status;
+    return std::filesystem::exists(file(name), status);
+  }
+
+  static std::string number(global_index value) { return std::to_string(value); }
+
+  void check_length(const std::string& name, global_index found, const char* what) const {
+    if (found != data_.vertices)
+      fail(name, "expected " + number(data_.vertices) + " " + what + ", one for each row of " +
+                     features_name_ + ", found " + number(found));
+  }
+
+  void read_features() {
+    const bool sparse = has("features_csr.npz");
+    if (!sparse && !has("features.npy")) fail(dir_.string(), "has neither features_csr.npz nor features.npy");
+    features_name_ = sparse ? "features_csr.npz" : "features.npy";
+    const std::string name = file(features_name_).string();
+    if (sparse) {
+      data_.vertex_features = feature_table(read_csr_npz(name));
+    } else {
+      array<float> dense = read_npy<float>(name);
+      if (dense.shape.size() != 2)
+        fail(name, "expected a row of features for each vertex, found the shape " + shape_text(dense.shape));
+      const global_index rows = dense.rows();
+      const global_index cols = dense.cols();
+      if (rows > 0 && cols > 0) data_.vertex_features = feature_table(rows, cols, std::move(dense.values));
+    }
+    data_.vertices = data_.vertex_features.rows;
+    data_.features = data_.vertex_features.cols;
+    if (data_.vertices == 0 || data_.features == 0) fail(name, "holds no features");
+    check_finite(name);
+  }
+
+  void check_finite(const std::string& name) const {
+    const feature_table& table = data_.vertex_features;
+    const std::vector<float>& values = table.is_sparse() ? table.sparse.values : table.dense;
+    const auto bad = std::ranges::find_if_not(values, [](float value) { return std::isfinite(value); });
+    if (bad == values.end()) return;
+    const global_index k = bad - values.begin();
+    const auto& offsets = table.sparse.offsets;
+    const global_index vertex =
+        table.is_sparse() ? std::ranges::upper_bound(offsets, k) - offsets.begin() - 1 : k / table.cols;
+    const global_index feature =
+        table.is_sparse() ? table.sparse.columns[static_cast<std::size_t>(k)] : k % table.cols;
+    fail(name, "feature " + number(feature) + " of vertex " + number(vertex) + " is " + std::to_string(*bad) +
+                   ", which is not a finite number");
+  }
+
+  void read_labels() {
+    const std::string name = file("labels.npy").string();
+    const npy_header header = read_npy_header(name);
+    data_.multi_label = header.shape.size() == 2;
+    if (header.shape.size() != 1 && !data_.multi_label)
+      fail(name, "expected a label or a row of labels for each vertex, found the shape " +
+                     shape_text(header.shape));
+    check_length(name, header.shape.front(), "labels");
+    if (!data_.multi_label) {
+      data_.labels = read_npy<std::int64_t>(name).values;
+    } else if (header.descr == "|u1" || header.descr == "|b1") {
+      read_label_matrix(read_npy<std::uint8_t>(name), name);
+    } else {
+      read_label_matrix(read_npy<std::int64_t>(name), name);
+    }
+  }
+
+  template <class T>
+  void read_label_matrix(const array<T>& matrix, const std::string& name) {
+    data_.classes = matrix.cols();
+    if (data_.classes == 0) fail(name, "has no classes");
+    const auto bad = std::ranges::find_if(matrix.values, [](T value) { return value != 0 && value != 1; });
+    if (bad != matrix.values.end())
+      fail(name, "entry " + number((bad - matrix.values.begin()) % data_.classes) + " of row " +
+                     number((bad - matrix.values.begin()) / data_.classes) + " is " + std::to_string(*bad) +
+                     ", expected 0 or 1");
+    data_.label_matrix = converted<std::uint8_t>(matrix);
+  }
+
+  void read_split() {
+    const std::string name = file("split.npy").string();
+    array<std::uint8_t> split = read_npy<std::uint8_t>(name);
+    if (split.shape.size() != 1)
+      fail(name, "expected a number for each vertex, found the shape " + shape_text(split.shape));
+    check_length(name, split.rows(), "entries");
+    const auto bad = std::ranges::find_if(split.values, [](std::uint8_t part) { return part > 3; });
+    if (bad != split.values.end())
+      fail(name, "the split of vertex " + number(bad - split.values.begin()) + " is " + number(*bad) +
+                     ", expected 0, 1, 2 or 3");
+    if (std::ranges::find(split.values, static_cast<std::uint8_t>(split_part::train)) == split.values.end())
+      fail(name, "no vertex is in the training set (split 1)");
+    data_.split = std::move(split.values);
+  }
+
+  void check_labels() {
+    const std::string name = file("labels.npy").string();
+    for (std::size_t v = 0; v < data_.labels.size(); ++v) {
+      const std::int64_t label = data_.labels[v];
+      const std::string which = "label " + number(label) + " of vertex " + std::to_string(v);
+      if (label < -1 || label >= data_.vertices) fail(name, which + " is outside the classes");
+      if (label == -1 && data_.split[v] != static_cast<std::uint8_t>(split_part::none))
+        fail(name, which + " means none, but the split of that vertex is " + number(data_.split[v]));
+    }
+    data_.classes = 1 + std::ranges::max(data_.labels);
+  }
+
+  void read_edges() {
+    const std::string name = file("edges.npy").string();
+    const array<std::int64_t> table = read_npy<std::int64_t>(name);
+    if (table.shape.size() != 2 || table.cols() != 2)
+      fail(name, "expected two vertices in each row, found the shape " + shape_text(table.shape));
+    data_.edges.reserve(static_cast<std::size_t>(table.rows()));
+    const auto outside = [&](global_index v) { return v < 0 || v >= data_.vertices; };
+    for (std::size_t k = 0; k < table.values.size(); k += 2) {
+      const edge next{table.values[k], table.values[k + 1]};
+      if (outside(next.source) || outside(next.target))
+        fail(name, "row " + std::to_string(k / 2) + " is the edge " + number(next.source) + " -> " +
+                       number(next.target) + ", outside the graph of " + number(data_.vertices) +
+                       " vertices");
+      data_.edges.push_back(next);
+    }
+  }
+
+  void read_edge_weights() {
+    if (!has("edge_weight.npy")) return;
+    const std::string name = file("edge_weight.npy").string();
+    const npy_header header = read_npy_header(name);
+    const auto edges = static_cast<global_index>(data_.edges.size());
+    if (header.shape.size() != 1 || header.shape.front() != edges)
+      fail(name, "expected " + number(edges) + " weights, one for each row of edges.npy, found the shape " +
+                     shape_text(header.shape));
+    data_.edge_weights =
+        header.descr == "<f4" ? converted<double>(read_npy<float>(name)) : read_npy<double>(name).values;
+    const auto bad =
+        std::ranges::find_if_not(data_.edge_weights, [](double w) { return std::isfinite(w) && w >= 0; });
+    if (bad != data_.edge_weights.end())
+      fail(name, "the weight of row " + number(bad - data_.edge_weights.begin()) + " is " +
+                     std::to_string(*bad) + ", expected a finite number that is not negative");
+  }
+
+  std::filesystem::path dir_;
+  std::string features_name_;
+  dataset data_;
+};
+
+}  // namespace io_detail
+
+/// The graph in the directory `dir`: edges.npy (int64 [E, 2], source and target), features_csr.npz or else
+/// features.npy (float32 [n, f]), labels.npy (int64 [n], -1 for none where the split is 0; or [n, C] of 0 and
+/// 1, int64 or uint8), split.npy (uint8 [n], see split_part) and, if it is there, edge_weight.npy (float32 or
+/// float64 [E]). C is the largest label + 1, or the columns of labels.npy. Throws input_error naming the
+/// file, and the row where one is at fault, when a file is missing or malformed, when sizes of two files
+/// disagree, and for any value that no training could use.
+inline dataset load_dataset(const std::filesystem::path& dir) {
+  return io_detail::dataset_reader(dir).read();
+}
+
+}  // namespace partita

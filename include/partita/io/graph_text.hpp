@@ -1,0 +1,83 @@
+#pragma once
+/// Reads edge lists in text, as the SNAP collection publishes them.
+
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include "partita/base/error.hpp"
+#include "partita/base/index.hpp"
+#include "partita/io/edge.hpp"
+#include "partita/io/quote.hpp"
+
+namespace partita {
+
+/// Edges between vertices 0 to ids.size() - 1, and the id that each vertex has in the file.
+struct edge_list {
+  std::vector<edge> edges;        ///< in the order of the file
+  std::vector<global_index> ids;  ///< [vertices], ascending
+
+  global_index vertices() const { return static_cast<global_index>(ids.size()); }
+};
+
+namespace io_detail {
+
+/// Takes one id off the front of `line`; false when there is none.
+inline bool take_id(std::string_view& line, global_index& id) {
+  line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+  const auto [end, status] = std::from_chars(line.data(), line.data() + line.size(), id);
+  if (status != std::errc{} || id < 0) return false;
+  line.remove_prefix(static_cast<std::size_t>(end - line.data()));
+  return line.empty() || line.front() == ' ' || line.front() == '\t';
+}
+
+}  // namespace io_detail
+
+/// The edges in the text file `path`: two ids a line, apart by tabs or spaces; lines may end in CRLF, empty
+/// lines and those that begin with # are passed over. Ids may have gaps and become vertices in ascending
+/// order; self-loops and repeated edges are kept. Throws input_error when the file is missing or packed, and
+/// for any other line, naming file and line number.
+inline edge_list read_edge_list(const std::filesystem::path& path) {
+  const std::string name = path.string();
+  std::error_code status;
+  if (!std::filesystem::exists(path, status)) throw input_error(name + ": no such file");
+  if (!std::filesystem::is_regular_file(path, status)) throw input_error(name + ": is not a regular file");
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream) throw input_error(name + ": cannot be opened");
+
+  edge_list list;
+  std::string buffer;
+  for (std::size_t number = 1; std::getline(stream, buffer); ++number) {
+    if (number == 1 && buffer.starts_with("\x1f\x8b"))
+      throw input_error(name + ": is packed with gzip, unpack it first");
+    std::string_view line = buffer;
+    line.remove_suffix(line.size() - std::min(line.find_last_not_of(" \t\r") + 1, line.size()));
+    if (line.empty() || line.front() == '#') continue;
+    std::string_view rest = line;
+    edge next;
+    if (!io_detail::take_id(rest, next.source) || !io_detail::take_id(rest, next.target) || !rest.empty())
+      throw input_error(name + ":" + std::to_string(number) + ": expected two vertex ids, found " +
+                        io_detail::quoted(line));
+    list.edges.push_back(next);
+  }
+  if (stream.bad()) throw input_error(name + ": cannot be read");
+
+  list.ids.reserve(2 * list.edges.size());
+  for (const edge& e : list.edges) list.ids.insert(list.ids.end(), {e.source, e.target});
+  std::ranges::sort(list.ids);
+  const auto repeated = std::ranges::unique(list.ids);
+  list.ids.erase(repeated.begin(), repeated.end());
+  const auto vertex = [&](global_index id) {
+    return static_cast<global_index>(std::ranges::lower_bound(list.ids, id) - list.ids.begin());
+  };
+  for (edge& e : list.edges) e = {vertex(e.source), vertex(e.target)};
+  return list;
+}
+
+}  // namespace partita

@@ -1,0 +1,172 @@
+#pragma once
+/// Reads sparse matrices that scipy.sparse.save_npz wrote. Needs libzip.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+#include <zip.h>
+
+#include "partita/base/index.hpp"
+#include "partita/io/features.hpp"
+#include "partita/io/npy.hpp"
+
+namespace partita {
+
+namespace io_detail {
+
+/// A zip archive open for reading.
+class npz_archive {
+ public:
+  explicit npz_archive(const std::filesystem::path& path) : name_(path.string()) {
+    std::error_code status;
+    if (!std::filesystem::exists(path, status)) fail(name_, "no such file");
+    if (!std::filesystem::is_regular_file(path, status)) fail(name_, "is not a regular file");
+    int code = 0;
+    archive_.reset(zip_open(name_.c_str(), ZIP_RDONLY, &code));
+    if (archive_) return;
+    zip_error_t error;
+    zip_error_init_with_code(&error, code);
+    const std::string reason = zip_error_strerror(&error);
+    zip_error_fini(&error);
+    fail(name_, "is not a zip archive that can be read (" + reason + ")");
+  }
+
+  const std::string& name() const { return name_; }
+
+  std::string entry_name(const std::string& entry) const { return name_ + ", entry " + entry; }
+
+  bool contains(const std::string& entry) const {
+    return zip_name_locate(archive_.get(), (entry + ".npy").c_str(), 0) >= 0;
+  }
+
+  /// The unpacked bytes of one array; they grow as they come, whatever size the archive claims.
+  std::vector<std::byte> read(const std::string& entry) const {
+    if (!contains(entry)) fail(name_, "has no entry " + entry);
+    const std::unique_ptr<zip_file_t, close_file> file(
+        zip_fopen(archive_.get(), (entry + ".npy").c_str(), 0));
+    if (!file) fail(entry_name(entry), "cannot be unpacked");
+    std::vector<std::byte> bytes;
+    constexpr std::size_t chunk = std::size_t{1} << 16;
+    for (std::size_t size = 0;;) {
+      bytes.resize(size + chunk);
+      const zip_int64_t got = zip_fread(file.get(), bytes.data() + size, chunk);
+      if (got < 0) fail(entry_name(entry), "cannot be unpacked");
+      size += static_cast<std::size_t>(got);
+      bytes.resize(size);
+      if (got == 0) return bytes;
+    }
+  }
+
+ private:
+  struct discard {
+    void operator()(zip_t* archive) const { zip_discard(archive); }
+  };
+  struct close_file {
+    void operator()(zip_file_t* file) const { zip_fclose(file); }
+  };
+
+  std::string name_;
+  std::unique_ptr<zip_t, discard> archive_;
+};
+
+template <class To, class From>
+std::vector<To> converted(const array<From>& from) {
+  std::vector<To> to(from.values.size());
+  std::ranges::transform(from.values, to.begin(), [](From value) { return static_cast<To>(value); });
+  return to;
+}
+
+inline std::vector<global_index> index_vector(const npz_archive& archive, const std::string& entry) {
+  const std::vector<std::byte> bytes = archive.read(entry);
+  const std::string name = archive.entry_name(entry);
+  const npy_header header = parse_npy_header(bytes, name);
+  if (header.shape.size() != 1) fail(name, "expected a vector, found the shape " + shape_text(header.shape));
+  if (header.descr == "<i8") return parse_npy<std::int64_t>(bytes, name).values;
+  if (header.descr == "<i4") return converted<global_index>(parse_npy<std::int32_t>(bytes, name));
+  fail(name, "expected int32 or int64 values, found " + npy_type_name(header.descr));
+}
+
+inline std::vector<float> value_vector(const npz_archive& archive, const std::string& entry) {
+  const std::vector<std::byte> bytes = archive.read(entry);
+  const std::string name = archive.entry_name(entry);
+  const npy_header header = parse_npy_header(bytes, name);
+  if (header.shape.size() != 1) fail(name, "expected a vector, found the shape " + shape_text(header.shape));
+  if (header.descr == "<f4") return parse_npy<float>(bytes, name).values;
+  if (header.descr == "<f8") return converted<float>(parse_npy<double>(bytes, name));
+  if (header.descr == "<i8") return converted<float>(parse_npy<std::int64_t>(bytes, name));
+  if (header.descr == "<i4") return converted<float>(parse_npy<std::int32_t>(bytes, name));
+  if (header.descr == "|u1" || header.descr == "|b1")
+    return converted<float>(parse_npy<std::uint8_t>(bytes, name));
+  fail(name,
+       "expected float32, float64, int32, int64, uint8 or bool values, found " + npy_type_name(header.descr));
+}
+
+/// The text of the entry "format": SciPy writes three ASCII bytes, older versions four-byte characters.
+inline std::string format_text(const npz_archive& archive) {
+  const std::vector<std::byte> bytes = archive.read("format");
+  const npy_header header = parse_npy_header(bytes, archive.entry_name("format"));
+  std::string text;
+  for (std::byte b : std::span(bytes).subspan(header.data_offset))
+    if (b != std::byte{0}) text += std::to_integer<char>(b);
+  return text;
+}
+
+inline void check_csr(const csr_array& matrix, const npz_archive& archive) {
+  const auto entries = static_cast<global_index>(matrix.columns.size());
+  const auto offset_count = static_cast<global_index>(matrix.offsets.size());
+  if (matrix.rows < 0 || matrix.cols < 0)
+    fail(archive.name(), "its shape " + to_string(extent{matrix.rows, matrix.cols}) + " is negative");
+  if (offset_count - 1 != matrix.rows)
+    fail(archive.name(), "expected one more entry of indptr than the " + std::to_string(matrix.rows) +
+                             " rows, found " + std::to_string(offset_count));
+  if (matrix.values.size() != matrix.columns.size())
+    fail(archive.name(), "indices has " + std::to_string(entries) + " entries and data has " +
+                             std::to_string(matrix.values.size()));
+  if (matrix.offsets.front() != 0 || matrix.offsets.back() != entries)
+    fail(archive.name(), "indptr runs from " + std::to_string(matrix.offsets.front()) + " to " +
+                             std::to_string(matrix.offsets.back()) + " instead of 0 to " +
+                             std::to_string(entries));
+  const auto drop = std::ranges::is_sorted_until(matrix.offsets);
+  if (drop != matrix.offsets.end())
+    fail(archive.name(), "indptr decreases at row " + std::to_string(drop - matrix.offsets.begin() - 1));
+  const auto outside =
+      std::ranges::find_if(matrix.columns, [&](global_index c) { return c < 0 || c >= matrix.cols; });
+  if (outside == matrix.columns.end()) return;
+  const auto after = std::ranges::upper_bound(matrix.offsets, outside - matrix.columns.begin());
+  fail(archive.name(), "row " + std::to_string(after - matrix.offsets.begin() - 1) +
+                           " has an entry in column " + std::to_string(*outside) + " of " +
+                           std::to_string(matrix.cols));
+}
+
+}  // namespace io_detail
+
+/// The sparse matrix in the file `path`, as scipy.sparse.save_npz writes one in CSR format: entries shape,
+/// indptr, indices (int32 or int64), data (floating, integer or bool, converted to float) and, when present,
+/// format. Shape: as the file says. Throws input_error naming file and entry when the file is missing, not
+/// such an archive, not CSR, or when its arrays do not describe a matrix.
+inline csr_array read_csr_npz(const std::filesystem::path& path) {
+  const io_detail::npz_archive archive(path);
+  if (archive.contains("format")) {
+    const std::string format = io_detail::format_text(archive);
+    if (format != "csr")
+      io_detail::fail(archive.name(),
+                      "holds a matrix in the format " + io_detail::quoted(format) + ", expected csr");
+  }
+  const std::vector<global_index> shape = io_detail::index_vector(archive, "shape");
+  if (shape.size() != 2)
+    io_detail::fail(archive.entry_name("shape"), "expected 2 sizes, found " + std::to_string(shape.size()));
+  csr_array matrix{shape[0], shape[1], io_detail::index_vector(archive, "indptr"),
+                   io_detail::index_vector(archive, "indices"), io_detail::value_vector(archive, "data")};
+  io_detail::check_csr(matrix, archive);
+  return matrix;
+}
+
+}  // namespace partita

@@ -1,0 +1,124 @@
+#pragma once
+/// The threads of one rank: OpenMP's where the compiler has it, std::thread otherwise, none for one thread.
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <thread>
+#include <vector>
+
+#include "partita/base/index.hpp"
+
+namespace partita::cpu {
+
+/// Keeps the first exception of several threads for the one that started them.
+class first_exception {
+ public:
+  template <class F>
+  void guard(F&& f) noexcept {
+    try {
+      f();
+    } catch (...) {
+      if (!taken_.exchange(true)) caught_ = std::current_exception();
+    }
+  }
+  void rethrow() const {
+    if (caught_) std::rethrow_exception(caught_);
+  }
+
+ private:
+  std::atomic<bool> taken_{false};
+  std::exception_ptr caught_;
+};
+
+/// f(0), ..., f(parts - 1), each on a thread of its own if there are that many. Throws what the first failing
+/// f threw.
+template <class F>
+void run_parts(int parts, F&& f) {
+  if (parts <= 1) {
+    if (parts == 1) f(0);
+    return;
+  }
+  first_exception failure;
+#ifdef _OPENMP
+#pragma omp parallel for num_threads(parts) schedule(static, 1)
+  for (int part = 0; part < parts; ++part) failure.guard([&] { f(part); });
+#else
+  std::vector<std::thread> workers;
+  failure.guard([&] {
+    workers.reserve(static_cast<std::size_t>(parts) - 1);
+    for (int part = 1; part < parts; ++part)
+      workers.emplace_back([&failure, &f, part] { failure.guard([&] { f(part); }); });
+    f(0);
+  });
+  for (std::thread& worker : workers) worker.join();
+#endif
+  failure.rethrow();
+}
+
+/// f(0), ..., f(tasks - 1) in no particular order: threads take the next task when they have finished one.
+template <class F>
+void run_tasks(int threads, int tasks, F&& f) {
+  const int parts = std::min(threads, tasks);
+  if (parts <= 1) {
+    for (int task = 0; task < tasks; ++task) f(task);
+    return;
+  }
+  std::atomic<int> next{0};
+  run_parts(parts, [&](int) {
+    for (int task; (task = next.fetch_add(1, std::memory_order_relaxed)) < tasks;) f(task);
+  });
+}
+
+/// f(begin, end) over parts of [0, rows) that are as many as `threads`, but each worth at least `grain`
+/// elements.
+template <class F>
+void run_rows(int threads, local_index rows, std::int64_t row_work, F&& f) {
+  constexpr std::int64_t grain = 16384;
+  const std::int64_t work = rows * std::max<std::int64_t>(row_work, 1);
+  const int parts = static_cast<int>(std::clamp<std::int64_t>(work / grain, 1, threads));
+  run_parts(parts, [&](int part) {
+    const auto cut = [&](int p) {
+      return static_cast<local_index>(static_cast<std::int64_t>(rows) * p / parts);
+    };
+    f(cut(part), cut(part + 1));
+  });
+}
+
+/// Rows in chunks whose number and borders depend on the number of rows alone, so that sums over them do not
+/// depend on the threads.
+struct row_chunks {
+  static constexpr local_index most = 64;
+  static constexpr local_index smallest = 256;
+
+  explicit row_chunks(local_index all_rows)
+      : rows(all_rows),
+        size(std::max(smallest, all_rows / most + 1)),
+        count(rows / size + (rows % size != 0)) {}
+
+  local_index begin(local_index chunk) const { return chunk * size; }
+  local_index end(local_index chunk) const { return rows - begin(chunk) < size ? rows : begin(chunk) + size; }
+
+  local_index rows;
+  local_index size;
+  local_index count;
+};
+
+/// The sum over all chunks, in their order, of the doubles (or integers) f(begin, end).
+template <class Sum, class F>
+Sum sum_chunks(int threads, local_index rows, std::int64_t row_work, F&& f) {
+  const row_chunks chunks(rows);
+  std::array<Sum, row_chunks::most> partial{};
+  run_rows(threads, chunks.count, std::max<std::int64_t>(row_work, 1) * chunks.size,
+           [&](local_index from, local_index to) {
+             for (local_index c = from; c < to; ++c)
+               partial[static_cast<std::size_t>(c)] = f(chunks.begin(c), chunks.end(c));
+           });
+  Sum total{};
+  for (local_index c = 0; c < chunks.count; ++c) total += partial[static_cast<std::size_t>(c)];
+  return total;
+}
+
+}  // namespace partita::cpu

@@ -1,0 +1,11 @@
+#pragma once
+/// All local computations as slow and obvious serial loops: hand-computed numbers test them, and they test
+/// the rest.
+
+#include "partita/local/reference/elementwise.hpp"
+#include "partita/local/reference/gemm.hpp"
+#include "partita/local/reference/loss.hpp"
+#include "partita/local/reference/move.hpp"
+#include "partita/local/reference/reductions.hpp"
+#include "partita/local/reference/softmax.hpp"
+#include "partita/local/reference/spmm.hpp"

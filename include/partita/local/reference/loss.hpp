@@ -1,0 +1,48 @@
+#pragma once
+/// Cross entropy of labelled rows with its gradient, and the number of rows predicted correctly.
+
+#include <cmath>
+#include <type_traits>
+
+#include "partita/local/view.hpp"
+
+namespace partita::reference {
+
+/// Returns the sum over rows i with labels[i] >= 0 of -log softmax(logits(i, :))[labels[i]], and writes
+/// gradient(i, :) = scale (softmax(logits(i, :)) - onehot(labels[i])) for these rows, 0 for the others.
+/// logits and gradient are (m, n); labels has m elements, all below n. Throws nothing.
+template <class T>
+double cross_entropy(std::type_identity_t<matrix_view<const T>> logits, const local_index* labels,
+                     std::type_identity_t<T> scale, matrix_view<T> gradient) {
+  double loss = 0;
+  for (local_index i = 0; i < logits.rows; ++i) {
+    const bool counted = labels[i] >= 0;
+    double largest = counted ? logits(i, 0) : 0;
+    for (local_index j = 0; j < logits.cols; ++j)
+      if (logits(i, j) > largest) largest = logits(i, j);
+    double total = 0;
+    for (local_index j = 0; j < logits.cols; ++j) total += std::exp(logits(i, j) - largest);
+    if (counted) loss -= logits(i, labels[i]) - largest - std::log(total);
+    for (local_index j = 0; j < logits.cols; ++j) {
+      const double softmax = std::exp(logits(i, j) - largest) / total;
+      gradient(i, j) = counted ? static_cast<T>(scale * (softmax - (j == labels[i] ? 1 : 0))) : T{0};
+    }
+  }
+  return loss;
+}
+
+/// Returns the number of rows i with labels[i] >= 0 whose first largest logit is at labels[i]. logits is (m,
+/// n), labels has m elements. Throws nothing.
+template <class T>
+global_index count_correct(matrix_view<T> logits, const local_index* labels) {
+  global_index correct = 0;
+  for (local_index i = 0; i < logits.rows; ++i) {
+    local_index best = 0;
+    for (local_index j = 1; j < logits.cols; ++j)
+      if (logits(i, j) > logits(i, best)) best = j;
+    if (labels[i] >= 0 && best == labels[i] && logits.cols > 0) ++correct;
+  }
+  return correct;
+}
+
+}  // namespace partita::reference

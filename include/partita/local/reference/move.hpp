@@ -1,0 +1,48 @@
+#pragma once
+/// Copies of blocks: into blocks, into and out of contiguous memory, by lists of rows.
+
+#include <cstddef>
+#include <span>
+#include <type_traits>
+
+#include "partita/local/view.hpp"
+
+namespace partita::reference {
+
+/// to = from. Both (m, n). Throws nothing.
+template <class T>
+void copy(std::type_identity_t<matrix_view<const T>> from, matrix_view<T> to) {
+  for (local_index i = 0; i < to.rows; ++i)
+    for (local_index j = 0; j < to.cols; ++j) to(i, j) = from(i, j);
+}
+
+/// y(i, j) = value. y is (m, n). Throws nothing.
+template <class T>
+void fill(std::type_identity_t<T> value, matrix_view<T> y) {
+  for (local_index i = 0; i < y.rows; ++i)
+    for (local_index j = 0; j < y.cols; ++j) y(i, j) = value;
+}
+
+/// to[i n + j] = from(i, j). from is (m, n), to has m n elements. Throws nothing.
+template <class T>
+void pack(std::type_identity_t<matrix_view<const T>> from, T* to) {
+  for (local_index i = 0; i < from.rows; ++i)
+    for (local_index j = 0; j < from.cols; ++j) *to++ = from(i, j);
+}
+
+/// to(i, j) = from[i n + j]. to is (m, n), from has m n elements. Throws nothing.
+template <class T>
+void unpack(const std::type_identity_t<T>* from, matrix_view<T> to) {
+  for (local_index i = 0; i < to.rows; ++i)
+    for (local_index j = 0; j < to.cols; ++j) to(i, j) = *from++;
+}
+
+/// to[i n + j] = from(rows[i], j). from is (m, n), to has rows.size() n elements, every rows[i] is below m.
+/// Throws nothing.
+template <class T>
+void gather_rows(std::type_identity_t<matrix_view<const T>> from, std::span<const local_index> rows, T* to) {
+  for (const local_index row : rows)
+    for (local_index j = 0; j < from.cols; ++j) *to++ = from(row, j);
+}
+
+}  // namespace partita::reference

@@ -1,0 +1,50 @@
+#pragma once
+/// Sums and maxima over rows, columns and whole blocks.
+
+#include <limits>
+#include <type_traits>
+
+#include "partita/local/view.hpp"
+
+namespace partita::reference {
+
+/// sums[j] = sum_i x(i, j), accumulated in double. x is (m, n), sums has n elements. Throws nothing.
+template <class T>
+void column_sums(std::type_identity_t<matrix_view<const T>> x, T* sums) {
+  for (local_index j = 0; j < x.cols; ++j) {
+    double total = 0;
+    for (local_index i = 0; i < x.rows; ++i) total += x(i, j);
+    sums[j] = static_cast<T>(total);
+  }
+}
+
+/// sums[i] = sum_j x(i, j), accumulated in double. x is (m, n), sums has m elements. Throws nothing.
+template <class T>
+void row_sums(std::type_identity_t<matrix_view<const T>> x, T* sums) {
+  for (local_index i = 0; i < x.rows; ++i) {
+    double total = 0;
+    for (local_index j = 0; j < x.cols; ++j) total += x(i, j);
+    sums[i] = static_cast<T>(total);
+  }
+}
+
+/// maxima[i] = max_j x(i, j), minus infinity when n = 0. x is (m, n), maxima has m elements. Throws nothing.
+template <class T>
+void row_max(std::type_identity_t<matrix_view<const T>> x, T* maxima) {
+  for (local_index i = 0; i < x.rows; ++i) {
+    maxima[i] = -std::numeric_limits<T>::infinity();
+    for (local_index j = 0; j < x.cols; ++j)
+      if (x(i, j) > maxima[i]) maxima[i] = x(i, j);
+  }
+}
+
+/// sum_ij x(i, j), accumulated in double. x is (m, n). Throws nothing.
+template <class T>
+std::remove_const_t<T> sum(matrix_view<T> x) {
+  double total = 0;
+  for (local_index i = 0; i < x.rows; ++i)
+    for (local_index j = 0; j < x.cols; ++j) total += x(i, j);
+  return static_cast<std::remove_const_t<T>>(total);
+}
+
+}  // namespace partita::reference

@@ -1,0 +1,23 @@
+#pragma once
+/// Sparse times dense, as the definition has it.
+
+#include <type_traits>
+
+#include "partita/local/view.hpp"
+
+namespace partita::reference {
+
+/// y = a x + beta y; beta = 0 overwrites y. a is (m, k), x is (k, f), y is (m, f); shapes must fit. Throws
+/// nothing.
+template <class T>
+void spmm(std::type_identity_t<csr_view<T>> a, std::type_identity_t<matrix_view<const T>> x,
+          std::type_identity_t<T> beta, matrix_view<T> y) {
+  for (local_index i = 0; i < y.rows; ++i)
+    for (local_index j = 0; j < y.cols; ++j) {
+      T total = 0;
+      for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e) total += a.values[e] * x(a.columns[e], j);
+      y(i, j) = beta == 0 ? total : total + beta * y(i, j);
+    }
+}
+
+}  // namespace partita::reference

@@ -1,0 +1,39 @@
+#pragma once
+/// What kernels take: trivially copyable views of one rank's blocks. They own nothing.
+
+#include <cstddef>
+#include <type_traits>
+
+#include "partita/base/index.hpp"
+
+namespace partita {
+
+/// A row-major dense block: element (i, j) is at data[i * stride + j].
+template <class T>
+struct matrix_view {
+  T* data = nullptr;
+  local_index rows = 0;
+  local_index cols = 0;
+  std::ptrdiff_t stride = 0;
+
+  T* row(local_index i) const { return data + i * stride; }
+  T& operator()(local_index i, local_index j) const { return data[i * stride + j]; }
+  operator matrix_view<const T>() const requires(!std::is_const_v<T>) { return {data, rows, cols, stride}; }
+  matrix_view block(local_index row, local_index col, local_index block_rows, local_index block_cols) const {
+    return {data + row * stride + col, block_rows, block_cols, stride};
+  }
+};
+
+/// A compressed-sparse-row block: the entries of row i are [offsets[i], offsets[i + 1]).
+template <class T>
+struct csr_view {
+  local_index rows = 0;
+  local_index cols = 0;
+  const local_index* offsets = nullptr;  // (rows + 1), offsets[0] need not be 0
+  const local_index* columns = nullptr;
+  const T* values = nullptr;
+
+  local_index nonzeros() const { return rows == 0 ? 0 : offsets[rows] - offsets[0]; }
+};
+
+}  // namespace partita

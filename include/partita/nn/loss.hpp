@@ -1,0 +1,65 @@
+#pragma once
+/// The masked softmax cross-entropy, and how many vertices are classified right.
+
+#include <span>
+#include <vector>
+
+#include "partita/local/kernels.hpp"
+#include "partita/matrix/dense.hpp"
+
+namespace partita {
+
+/// The labels of this rank's rows of a vertex_rows matrix; -1 where the vertex does not count.
+template <class Place>
+class vertex_labels {
+ public:
+  /// label(v) for every global row v of this rank; `counted` is their number over all ranks. Every rank must
+  /// call. What travels: an all-reduce of one element.
+  template <class Function>
+  vertex_labels(const mesh<Place>& m, const blocking& rows, Function label) {
+    const interval mine = rows.block(vertex_rows::value.rows, m.at());
+    std::vector<local_index> values;
+    global_index count[] = {0};
+    for (global_index v = mine.begin; v < mine.end; ++v) {
+      values.push_back(narrow(label(v) + 1, "a label") - 1);
+      count[0] += values.back() >= 0;
+    }
+    m.world().all_reduce(std::span<global_index>(count));
+    counted_ = count[0];
+    values_ = buffer<local_index, Place>(m.queue(), values.size());
+    copy(m.queue(), std::span<const local_index>(values), values_.span());
+  }
+
+  global_index counted() const { return counted_; }
+  const local_index* data() const { return values_.data(); }
+
+ private:
+  buffer<local_index, Place> values_;
+  global_index counted_ = 0;
+};
+
+/// loss = mean over counted vertices of -log softmax(z)_label; gradient = d loss / d z (n x classes).
+///
+/// Every rank of the mesh must call. What travels: an all-reduce of one element.
+template <class T, class Place>
+double cross_entropy(const dense<T, vertex_rows, Place>& logits, const vertex_labels<Place>& labels,
+                     dense<T, vertex_rows, Place>& gradient) {
+  const T scale = T(1) / static_cast<T>(labels.counted());
+  double total[] = {kernels<Place>::cross_entropy(logits.mesh().queue(), logits.local(), labels.data(), scale,
+                                                  gradient.local())};
+  if (logits.mesh().size() > 1) logits.mesh().world().all_reduce(std::span<double>(total));
+  return total[0] / static_cast<double>(labels.counted());
+}
+
+/// The part of the counted vertices whose largest logit is that of their label; 0 when none counts.
+///
+/// Every rank of the mesh must call. What travels: an all-reduce of one element.
+template <class T, class Place>
+double accuracy(const dense<T, vertex_rows, Place>& logits, const vertex_labels<Place>& labels) {
+  global_index right[] = {
+      kernels<Place>::count_correct(logits.mesh().queue(), logits.local(), labels.data())};
+  if (logits.mesh().size() > 1) logits.mesh().world().all_reduce(std::span<global_index>(right));
+  return labels.counted() == 0 ? 0 : static_cast<double>(right[0]) / static_cast<double>(labels.counted());
+}
+
+}  // namespace partita

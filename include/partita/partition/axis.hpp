@@ -1,0 +1,59 @@
+#pragma once
+/// The three named axes of a mesh, and sets of them as compile-time values.
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+namespace partita {
+
+enum class axis : std::uint8_t { row, col, depth };
+
+inline constexpr std::array<axis, 3> all_axes{axis::row, axis::col, axis::depth};
+
+constexpr const char* name_of(axis a) { return a == axis::row ? "row" : a == axis::col ? "col" : "depth"; }
+
+/// A set of axes. A structural type, so that it can be a template argument.
+struct axis_set {
+  std::uint8_t bits = 0;
+
+  constexpr axis_set() = default;
+  constexpr axis_set(axis a) : bits(static_cast<std::uint8_t>(1u << static_cast<unsigned>(a))) {}
+  constexpr explicit axis_set(unsigned b) : bits(static_cast<std::uint8_t>(b)) {}
+
+  constexpr bool contains(axis a) const { return (bits & axis_set(a).bits) != 0; }
+  constexpr bool empty() const { return bits == 0; }
+  friend constexpr axis_set operator|(axis_set a, axis_set b) { return axis_set(unsigned(a.bits | b.bits)); }
+  friend constexpr axis_set operator&(axis_set a, axis_set b) { return axis_set(unsigned(a.bits & b.bits)); }
+  friend constexpr axis_set operator-(axis_set a, axis_set b) { return axis_set(unsigned(a.bits & ~b.bits)); }
+  friend constexpr bool operator==(axis_set, axis_set) = default;
+};
+
+inline constexpr axis_set every_axis{7u};
+
+/// "row+depth"; "none" for the empty set.
+inline std::string name_of(axis_set s) {
+  std::string name;
+  for (axis a : all_axes)
+    if (s.contains(a)) name += (name.empty() ? "" : "+") + std::string(name_of(a));
+  return name.empty() ? "none" : name;
+}
+
+/// A compile-time list of axes, outermost first.
+template <axis... A>
+struct axes {
+  static constexpr axis_set set{(0u | ... | axis_set(A).bits)};
+  static constexpr std::size_t count = sizeof...(A);
+  static constexpr std::array<axis, sizeof...(A)> list{A...};
+};
+
+/// How the axes that cut one dimension nest, outermost first: rows as row, depth, col; columns as col, depth,
+/// row.
+enum class nesting : std::uint8_t { rows, cols };
+
+constexpr std::array<axis, 3> order_of(nesting n) {
+  return n == nesting::rows ? std::array{axis::row, axis::depth, axis::col}
+                            : std::array{axis::col, axis::depth, axis::row};
+}
+
+}  // namespace partita

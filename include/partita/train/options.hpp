@@ -1,0 +1,53 @@
+#pragma once
+/// What a training run is asked for and what it gives back.
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "partita/comm/ledger.hpp"
+#include "partita/partition/mesh_shape.hpp"
+
+namespace partita {
+
+/// The defaults are those of Kipf and Welling (ICLR 2017) for Cora.
+struct training_options {
+  std::vector<global_index> hidden = {16};  ///< widths of the hidden layers
+  int epochs = 200;
+  double learning_rate = 0.01;
+  double weight_decay = 5e-4;  ///< on the first layer's parameters
+  double dropout = 0.5;
+  bool raw_features = false;  ///< otherwise features are divided by their row sums
+  std::uint64_t seed = 0;
+};
+
+/// One epoch, the same on every rank.
+struct epoch_report {
+  int epoch = 0;  ///< from 1
+  double loss = 0;
+  double train_accuracy = 0, validation_accuracy = 0, test_accuracy = 0;
+  double seconds = 0;  ///< of the training step, on the slowest rank
+};
+
+/// The largest of a figure over the ranks, and the sum.
+struct over_ranks {
+  global_index max_rank = 0;
+  global_index total = 0;
+};
+
+/// The same on every rank. Traffic is that of the training step of the last epoch; evaluation is apart.
+struct training_result {
+  mesh_shape mesh;
+  std::vector<epoch_report> epochs;
+  int best_validation_epoch = 0;
+  double test_accuracy_at_best_validation = 0;
+  double seconds_per_epoch = 0;  ///< median
+  over_ranks words_received, predicted_words_received, messages, peak_bytes;
+  std::vector<ledger_entry> ledger;  ///< of the last epoch, evaluation included, summed over the ranks
+};
+
+/// Called on every rank after each epoch.
+using epoch_observer = std::function<void(const epoch_report&)>;
+
+}  // namespace partita

@@ -1,0 +1,175 @@
+#pragma once
+/// From files and functions to distributed matrices, and back.
+
+#include <bit>
+
+#include "partita/base/random.hpp"
+#include "partita/matrix/sparse.hpp"
+#include "partita/transfer/redistribution.hpp"
+
+namespace partita {
+
+/// X(i, j) = f(i, j). Every rank makes its own block: nothing travels.
+template <class Layout, class T, class Place, class Function>
+dense<T, Layout, Place> generate(const mesh<Place>& m, const blocking& rows, const blocking& cols,
+                                 Function f) {
+  dense<T, Layout, Place> x(m, rows, cols);
+  const interval r = x.row_range(), c = x.col_range();
+  std::vector<T> values;
+  values.reserve(x.values().size());
+  for (global_index i = r.begin; i < r.end; ++i)
+    for (global_index j = c.begin; j < c.end; ++j) values.push_back(static_cast<T>(f(i, j)));
+  copy(m.queue(), std::span<const T>(values), x.values());
+  return x;
+}
+
+template <class Layout, class T, class Place, class Function>
+dense<T, Layout, Place> generate(const mesh<Place>& m, extent shape, Function f) {
+  return generate<Layout, T>(m, blocking::even(shape.rows, m.shape(), nesting::rows),
+                             blocking::even(shape.cols, m.shape(), nesting::cols), f);
+}
+
+/// X from the row-major `values` (shape.rows x shape.cols) of rank `root`; others may pass an empty span.
+/// Every rank must call. What travels: each rank receives its block. Throws shape_error when the sizes
+/// disagree.
+template <class Layout, class T, class Place>
+dense<T, Layout, Place> distribute(const mesh<Place>& m, extent shape, std::span<const T> values,
+                                   int root = 0) {
+  dense<T, Layout, Place> x(m, shape);
+  const bool mine = m.rank() == root;
+  if (mine && static_cast<global_index>(values.size()) != shape.rows * shape.cols)
+    throw shape_error("a matrix of " + to_string(shape) + " cannot be made from " +
+                      std::to_string(values.size()) + " values");
+  std::vector<global_index> give(static_cast<std::size_t>(m.size()), 0), take(give);
+  std::vector<T> outgoing, incoming(x.values().size());
+  for (int q = 0; mine && q < m.size(); ++q) {
+    const rectangle r = block_of(x.row_blocking(), x.col_blocking(), Layout::value, m.shape().at(q));
+    give[static_cast<std::size_t>(q)] = r.size();
+    for (global_index i = r.rows.begin; i < r.rows.end; ++i)
+      outgoing.insert(outgoing.end(), values.begin() + i * shape.cols + r.cols.begin,
+                      values.begin() + i * shape.cols + r.cols.end);
+  }
+  take[static_cast<std::size_t>(root)] = static_cast<global_index>(incoming.size());
+  m.world().all_to_all(std::span<const T>(outgoing), std::span<const global_index>(give),
+                       std::span<T>(incoming), std::span<const global_index>(take));
+  copy(m.queue(), std::span<const T>(incoming), x.values());
+  return x;
+}
+
+/// The whole of X, row-major (rows x cols), on every rank. Every rank must call. What travels: all other
+/// blocks.
+template <class T, class Layout, class Place>
+std::vector<T> collect(const dense<T, Layout, Place>& x) {
+  const dense<T, replicated, Place> whole = redistribute<replicated>(x);
+  std::vector<T> values(whole.values().size());
+  copy(x.mesh().queue(), whole.values(), std::span<T>(values));
+  return values;
+}
+
+namespace detail {
+
+/// Sends every entry to all ranks that hold it under `layout`.
+template <class T, class Place>
+std::vector<triplet<T>> send_to_owners(const mesh<Place>& m, cut layout, const blocking& rows,
+                                       const blocking& cols, std::span<const triplet<T>> entries) {
+  const mesh_shape shape = m.shape();
+  const axis_set copies = every_axis - layout.used();
+  std::vector<std::vector<triplet<T>>> outgoing(static_cast<std::size_t>(m.size()));
+  for (const triplet<T>& e : entries) {
+    coordinates at =
+        member(shape, column_cut(layout), {}, static_cast<int>(cols.owner(column_cut(layout), e.col)));
+    at.row = layout.rows.contains(axis::row) ? static_cast<int>(rows.owner(layout.rows, e.row)) : 0;
+    for (int c = 0; c < shape.size(copies); ++c)
+      outgoing[static_cast<std::size_t>(shape.rank(member(shape, copies, at, c)))].push_back(e);
+  }
+  std::vector<global_index> give, take(outgoing.size()), ones(outgoing.size(), 1);
+  std::vector<global_index> indices;
+  std::vector<T> values;
+  for (const auto& block : outgoing) {
+    give.push_back(static_cast<global_index>(block.size()));
+    for (const triplet<T>& e : block) {
+      indices.insert(indices.end(), {e.row, e.col});
+      values.push_back(e.value);
+    }
+  }
+  const auto counts = [](const std::vector<global_index>& c) { return std::span<const global_index>(c); };
+  m.world().all_to_all(counts(give), counts(ones), std::span<global_index>(take), counts(ones));
+  std::vector<T> values_here(static_cast<std::size_t>(offset_of(take, m.size())));
+  m.world().all_to_all(std::span<const T>(values), counts(give), std::span<T>(values_here), counts(take));
+  for (auto* c : {&give, &take})
+    for (global_index& n : *c) n *= 2;
+  std::vector<global_index> indices_here(2 * values_here.size());
+  m.world().all_to_all(counts(indices), counts(give), std::span<global_index>(indices_here), counts(take));
+  std::vector<triplet<T>> here;
+  for (std::size_t i = 0; i < values_here.size(); ++i)
+    here.push_back({indices_here[2 * i], indices_here[2 * i + 1], values_here[i]});
+  return here;
+}
+
+template <class T, class Layout, class Place>
+std::shared_ptr<const tiles<T, Place>> make_local_tiles(const mesh<Place>& m, const blocking& rows,
+                                                        const blocking& cols,
+                                                        std::span<const triplet<T>> entries) {
+  constexpr cut layout = Layout::value;
+  std::vector<interval> columns;
+  coordinates at = m.at();
+  for (at.row = 0; at.row < (layout.rows.contains(axis::row) ? m.shape().row : 1); ++at.row)
+    columns.push_back(cols.block(column_cut(layout), at));
+  return std::make_shared<const tiles<T, Place>>(make_tiles<T, Place>(
+      m.queue(), rows.block(layout.rows, m.at()), columns, send_to_owners(m, layout, rows, cols, entries)));
+}
+
+}  // namespace detail
+
+/// Whether the entries of all ranks make a symmetric matrix; wrongly yes with probability 2^-64. Every rank
+/// must call. What travels: an all-reduce of one element.
+template <class T>
+bool is_symmetric(const communicator& world, std::span<const triplet<T>> entries) {
+  std::uint64_t sum = 0;
+  for (const triplet<T>& e : entries) {
+    const auto word = [&](global_index i, global_index j) {
+      return random_bits(std::bit_cast<std::uint64_t>(static_cast<double>(e.value)), i, j);
+    };
+    sum += word(e.row, e.col) - word(e.col, e.row);
+  }
+  global_index total[] = {static_cast<global_index>(sum)};
+  world.all_reduce(std::span<global_index>(total));
+  return total[0] == 0;
+}
+
+/// A (rows.size() x cols.size()) from entries that the ranks hold between them, each entry on one rank;
+/// duplicates add up.
+///
+/// Every rank must call. What travels: each entry to the ranks that hold it, and again for A^T unless A is
+/// symmetric. Throws shape_error naming an entry outside the matrix, or when A is called symmetric and is
+/// not.
+template <class Layout, class T, class Place>
+sparse<T, Layout, Place> distribute(const mesh<Place>& m, const blocking& rows, const blocking& cols,
+                                    std::span<const triplet<T>> entries,
+                                    structure kind = structure::general) {
+  const extent shape{rows.size(), cols.size()};
+  for (const triplet<T>& e : entries)
+    if (e.row < 0 || e.row >= shape.rows || e.col < 0 || e.col >= shape.cols)
+      throw shape_error("entry (" + std::to_string(e.row) + ", " + std::to_string(e.col) +
+                        ") is outside a matrix of " + to_string(shape));
+  auto forward = detail::make_local_tiles<T, Layout, Place>(m, rows, cols, entries);
+  if (kind == structure::symmetric) {
+    if (!(rows == cols) || !is_symmetric(m.world(), entries))
+      throw shape_error("a matrix of " + to_string(shape) + " was called symmetric and is not");
+    return {m, rows, cols, forward, forward};
+  }
+  std::vector<triplet<T>> swapped;
+  for (const triplet<T>& e : entries) swapped.push_back({e.col, e.row, e.value});
+  return {m, rows, cols, std::move(forward),
+          detail::make_local_tiles<T, Layout, Place>(m, cols, rows, std::span<const triplet<T>>(swapped))};
+}
+
+/// With even blocks.
+template <class Layout, class T, class Place>
+sparse<T, Layout, Place> distribute(const mesh<Place>& m, extent shape, std::span<const triplet<T>> entries,
+                                    structure kind = structure::general) {
+  return distribute<Layout, T>(m, blocking::even(shape.rows, m.shape(), nesting::rows),
+                               blocking::even(shape.cols, m.shape(), nesting::rows), entries, kind);
+}
+
+}  // namespace partita

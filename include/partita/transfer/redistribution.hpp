@@ -1,0 +1,126 @@
+#pragma once
+/// Moving a dense matrix from one layout to another: the route follows from the two layouts, nothing else.
+
+#include <vector>
+
+#include "partita/local/kernels.hpp"
+#include "partita/matrix/dense.hpp"
+#include "partita/partition/route.hpp"
+
+namespace partita {
+
+/// A rectangle of a global matrix.
+struct rectangle {
+  interval rows;
+  interval cols;
+
+  constexpr global_index size() const { return rows.size() * cols.size(); }
+};
+
+constexpr rectangle intersection(rectangle a, rectangle b) {
+  return {intersection(a.rows, b.rows), intersection(a.cols, b.cols)};
+}
+
+/// The block of a matrix that the rank at `at` holds under cut `c`.
+inline rectangle block_of(const blocking& rows, const blocking& cols, cut c, coordinates at) {
+  return {rows.block(c.rows, at), cols.block(c.cols, at)};
+}
+
+/// A planned redistribution: Y = X in another layout. It looks once and then runs without allocating.
+///
+/// Every rank of the mesh must construct and run it. What travels: nothing when the new axes only slice; else
+/// every rank receives the part of its new block that it does not hold, from ranks that differ in the axes of
+/// the route's group.
+template <class T, class Place>
+class redistribution {
+ public:
+  redistribution(mesh<Place> m, const blocking& rows, const blocking& cols, cut from, cut to)
+      : mesh_(std::move(m)), route_(route_between(from, to)) {
+    const coordinates me = mesh_.at();
+    old_ = block_of(rows, cols, from, me);
+    new_ = block_of(rows, cols, to, me);
+    const int members = mesh_.shape().size(route_.group);
+    for (int q = 0; q < members; ++q) {
+      const coordinates other = member(mesh_.shape(), route_.group, me, q);
+      give_.push_back(intersection(old_, block_of(rows, cols, to, other)));
+      take_.push_back(intersection(block_of(rows, cols, from, other), new_));
+      give_counts_.push_back(give_.back().size());
+      take_counts_.push_back(take_.back().size());
+    }
+    if (travels()) {
+      const bool one_block = route_.kind == movement::all_gather;
+      outgoing_ = buffer<T, Place>(
+          mesh_.queue(), total(one_block ? std::span(give_counts_).first(1) : std::span(give_counts_)));
+      incoming_ = buffer<T, Place>(mesh_.queue(), total(take_counts_));
+    }
+  }
+
+  /// Y's block from X's blocks; X in the old layout, Y in the new one.
+  void operator()(matrix_view<const T> x, matrix_view<T> y) {
+    const auto& q = mesh_.queue();
+    if (!travels()) return kernels<Place>::copy(q, part(x, old_, take_[0]), part(y, new_, take_[0]));
+    const communicator& group = mesh_.along(route_.group);
+    if (route_.kind == movement::all_gather) {
+      kernels<Place>::pack(q, part(x, old_, give_[0]), outgoing_.data());
+      group.all_gather(std::span<const T>(outgoing_.span()), std::span<const global_index>(take_counts_),
+                       incoming_.span());
+    } else {
+      T* to = outgoing_.data();
+      for (const rectangle& r : give_) {
+        kernels<Place>::pack(q, part(x, old_, r), to);
+        to += r.size();
+      }
+      group.all_to_all(std::span<const T>(outgoing_.span()), std::span<const global_index>(give_counts_),
+                       incoming_.span(), std::span<const global_index>(take_counts_));
+    }
+    const T* from = incoming_.data();
+    for (const rectangle& r : take_) {
+      kernels<Place>::unpack(q, from, part(y, new_, r));
+      from += r.size();
+    }
+  }
+
+  /// What this rank receives in one run.
+  volume predicted() const {
+    volume v;
+    const int me = position(mesh_.shape(), route_.group, mesh_.at());
+    for (std::size_t q = 0; q < take_counts_.size(); ++q)
+      if (static_cast<int>(q) != me && take_counts_[q] > 0) v += {take_counts_[q], 1};
+    return v;
+  }
+
+  /// This rank's block before and after.
+  rectangle old_block() const { return old_; }
+  rectangle new_block() const { return new_; }
+
+ private:
+  bool travels() const { return give_.size() > 1; }
+  static std::size_t total(std::span<const global_index> counts) {
+    return static_cast<std::size_t>(offset_of(counts, static_cast<int>(counts.size())));
+  }
+  template <class U>
+  static matrix_view<U> part(matrix_view<U> whole, const rectangle& of, const rectangle& r) {
+    return whole.block(static_cast<local_index>(r.rows.begin - of.rows.begin),
+                       static_cast<local_index>(r.cols.begin - of.cols.begin),
+                       static_cast<local_index>(r.rows.size()), static_cast<local_index>(r.cols.size()));
+  }
+
+  mesh<Place> mesh_;
+  route route_;
+  rectangle old_, new_;
+  std::vector<rectangle> give_, take_;
+  std::vector<global_index> give_counts_, take_counts_;
+  buffer<T, Place> outgoing_, incoming_;
+};
+
+/// Y = X in layout To, on the same mesh with the same blockings. Every rank of the mesh must call.
+/// What travels: see redistribution.
+template <class To, class T, class From, class Place>
+dense<T, To, Place> redistribute(const dense<T, From, Place>& x) {
+  dense<T, To, Place> y(x.mesh(), x.row_blocking(), x.col_blocking());
+  redistribution<T, Place>(x.mesh(), x.row_blocking(), x.col_blocking(), From::value, To::value)(x.local(),
+                                                                                                 y.local());
+  return y;
+}
+
+}  // namespace partita
