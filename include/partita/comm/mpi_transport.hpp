@@ -200,7 +200,8 @@ class mpi_transport final : public transport {
   /// Brings my block, of `count` elements, of every rank's `input`.
   void exchange_into_scratch(const collective& op, detail::flight& f, const void* input, global_index count) {
     f.from.assign(op, size_, [&](int) { return count; });
-    f.scratch.resize(static_cast<std::size_t>(size_) * op.bytes(count));
+    const std::size_t bytes = static_cast<std::size_t>(size_) * op.bytes(count);
+    if (f.scratch.size() < bytes) f.scratch.resize(bytes);
     exchange(op, f, input, f.scratch.data());
   }
 

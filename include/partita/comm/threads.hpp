@@ -84,7 +84,11 @@ void run(int ranks, Body body) {
   };
   {
     std::vector<std::jthread> others;
-    for (int rank = 1; rank < ranks; ++rank) others.emplace_back(rank_body, rank);
+    try {
+      for (int rank = 1; rank < ranks; ++rank) others.emplace_back(rank_body, rank);
+    } catch (const std::exception& e) {  // the system has no thread left: free those that wait for it
+      world->poison(e.what(), std::current_exception());
+    }
     rank_body(0);
   }
   if (world->failure()) std::rethrow_exception(world->failure());

@@ -1,11 +1,12 @@
 #pragma once
-/// The masked softmax cross-entropy, and how many vertices are classified right.
+/// Losses over the vertices that count, and how many of them are classified right.
 
+#include <algorithm>
+#include <cmath>
 #include <span>
 #include <vector>
 
-#include "partita/local/kernels.hpp"
-#include "partita/matrix/dense.hpp"
+#include "partita/algebra/reductions.hpp"
 
 namespace partita {
 
@@ -49,6 +50,25 @@ double cross_entropy(const dense<T, vertex_rows, Place>& logits, const vertex_la
                                                   gradient.local())};
   if (logits.mesh().size() > 1) logits.mesh().world().all_reduce(std::span<double>(total));
   return total[0] / static_cast<double>(labels.counted());
+}
+
+/// loss = mean over counted vertices and all classes of the logistic loss of z against 0/1 targets, max(z, 0)
+/// - z t + log(1 + exp(-|z|)); gradient = d loss / d z (n x classes). A vertex that does not count has
+/// targets of -1.
+///
+/// Every rank of the mesh must call. What travels: an all-reduce of one element. Throws shape_error.
+template <class T, class Place>
+double logistic_loss(const dense<T, vertex_rows, Place>& logits, const dense<T, vertex_rows, Place>& targets,
+                     global_index counted, dense<T, vertex_rows, Place>& gradient) {
+  const double terms = static_cast<double>(counted) * static_cast<double>(logits.shape().cols);
+  zip(logits, targets, gradient, [](T z, T t) {
+    return t < T(0) ? T(0) : std::max(z, T(0)) - z * t + std::log1p(std::exp(-std::abs(z)));
+  });
+  const double loss = static_cast<double>(sum(gradient)) / terms;
+  const T scale = static_cast<T>(1 / terms);
+  zip(logits, targets, gradient,
+      [scale](T z, T t) { return t < T(0) ? T(0) : scale * (T(1) / (T(1) + std::exp(-z)) - t); });
+  return loss;
 }
 
 /// The part of the counted vertices whose largest logit is that of their label; 0 when none counts.

@@ -36,6 +36,30 @@ struct policy_list {};
 
 using named_policies = policy_list<row_1d, replicated_1_5d, grid_2d, split_3d, feature_column, feature_row>;
 
+namespace detail {
+
+template <class Visitor, class... P>
+void visit_policy(policy_list<P...>, const std::string& name, Visitor visitor) {
+  if (((name == P::name && (visitor(P{}), true)) || ...)) return;
+  std::string known;
+  ((known += (known.empty() ? "" : ", ") + std::string(P::name)), ...);
+  throw mesh_error("there is no policy '" + name + "'; the policies are " + known);
+}
+
+}  // namespace detail
+
+/// visitor(policy{}) for the named policy called `name`. Throws mesh_error when there is none.
+template <class Visitor>
+void visit_policy(const std::string& name, Visitor visitor) {
+  detail::visit_policy(named_policies{}, name, visitor);
+}
+
+/// visitor(policy{}) for every named policy.
+template <class Visitor>
+void for_each_policy(Visitor visitor) {
+  [&]<class... P>(policy_list<P...>) { (visitor(P{}), ...); }(named_policies{});
+}
+
 /// Throws mesh_error when `shape` does not fill `ranks` or has ranks on an axis that the policy does not use.
 template <class Policy>
 void require_mesh(mesh_shape shape, int ranks) {

@@ -59,7 +59,7 @@ vertex_labels<Place> labels_of(const mesh<Place>& m, const dataset& data, split_
   const blocking rows = blocking::even(data.vertices, m.shape(), nesting::rows);
   return vertex_labels<Place>(m, rows, [&](global_index v) {
     const auto i = static_cast<std::size_t>(v);
-    return data.split[i] == static_cast<std::uint8_t>(part) ? data.labels[i] : -1;
+    return !data.multi_label && data.split[i] == static_cast<std::uint8_t>(part) ? data.labels[i] : -1;
   });
 }
 

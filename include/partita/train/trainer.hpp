@@ -10,6 +10,22 @@ namespace partita {
 
 namespace detail {
 
+inline std::vector<global_index> gcn_widths(const dataset& data, const training_options& options) {
+  std::vector<global_index> widths{data.features};
+  widths.insert(widths.end(), options.hidden.begin(), options.hidden.end());
+  widths.push_back(data.classes);
+  return widths;
+}
+
+/// What this rank receives when the loss is summed.
+template <class Place>
+volume loss_traffic(const mesh<Place>& m) {
+  collective op;
+  op.kind = operation::all_reduce;
+  op.count = 1;
+  return received(op, m.rank(), m.size());
+}
+
 template <class T, class Policy, class Place>
 class trainer {
  public:
@@ -20,9 +36,11 @@ class trainer {
         train_(labels_of(m, data, split_part::train)),
         validation_(labels_of(m, data, split_part::validation)),
         test_(labels_of(m, data, split_part::test)),
-        model_(distribute_adjacency<Policy, T>(m, data), widths(data, options), options.seed),
+        model_(distribute_adjacency<Policy, T>(m, data), gcn_widths(data, options), options.seed),
         optimizer_(options.learning_rate, options.weight_decay),
         gradient_(m, extent{data.vertices, data.classes}) {
+    if (data.multi_label)
+      throw input_error(data.name + ": training needs one label a vertex, and there are several");
     if (train_.counted() == 0) throw input_error(data.name + ": the training set is empty");
   }
 
@@ -54,21 +72,9 @@ class trainer {
   }
 
   /// What this rank receives in the training step of one epoch, in closed form.
-  volume predicted() const {
-    collective loss;
-    loss.kind = operation::all_reduce;
-    loss.count = 1;
-    return model_.predicted() + received(loss, mesh_.rank(), mesh_.size());
-  }
+  volume predicted() const { return model_.predicted() + loss_traffic(mesh_); }
 
  private:
-  static std::vector<global_index> widths(const dataset& data, const training_options& options) {
-    std::vector<global_index> w{data.features};
-    w.insert(w.end(), options.hidden.begin(), options.hidden.end());
-    w.push_back(data.classes);
-    return w;
-  }
-
   mesh<Place> mesh_;
   training_options options_;
   dense<T, vertex_rows, Place> x_;
@@ -79,6 +85,14 @@ class trainer {
 };
 
 }  // namespace detail
+
+/// What one training step of train_gcn would receive, without training. Every rank of the mesh must call.
+template <class T, class Policy, class Place>
+over_ranks predict_words(const mesh<Place>& m, const dataset& data, const training_options& options) {
+  const gcn<T, Policy, Place> model(distribute_adjacency<Policy, T>(m, data),
+                                    detail::gcn_widths(data, options), options.seed);
+  return summarize(m.world(), model.predicted().elements + detail::loss_traffic(m).elements);
+}
 
 /// Trains a GCN of widths f, hidden, classes on the whole graph. Every rank of the mesh must call, with the
 /// same data.
@@ -103,6 +117,9 @@ training_result train_gcn(const mesh<Place>& m, const dataset& data, const train
       result.best_validation_epoch = e;
       result.test_accuracy_at_best_validation = report.test_accuracy;
     }
+    if (!std::isfinite(report.loss))
+      throw error(data.name + ": the loss is not finite in epoch " + std::to_string(e) +
+                  "; a lower learning rate may help");
     if (observe) observe(report);
   }
 

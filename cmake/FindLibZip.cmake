@@ -1,0 +1,14 @@
+# Finds libzip: LibZip::LibZip. (The CMake package that Debian ships with libzip also asks for its command-line
+# tools, which are in three other packages.)
+find_path(LibZip_INCLUDE_DIR zip.h)
+find_library(LibZip_LIBRARY zip)
+mark_as_advanced(LibZip_INCLUDE_DIR LibZip_LIBRARY)
+
+include(FindPackageHandleStandardArgs)
+find_package_handle_standard_args(LibZip REQUIRED_VARS LibZip_LIBRARY LibZip_INCLUDE_DIR)
+
+if(LibZip_FOUND AND NOT TARGET LibZip::LibZip)
+  add_library(LibZip::LibZip UNKNOWN IMPORTED)
+  set_target_properties(LibZip::LibZip PROPERTIES IMPORTED_LOCATION ${LibZip_LIBRARY}
+                                                  INTERFACE_INCLUDE_DIRECTORIES ${LibZip_INCLUDE_DIR})
+endif()

@@ -1,0 +1,22 @@
+# What tests, examples and benchmarks have in common.
+
+# What cannot be built or tested here, one sentence a line; ./check reads it.
+set(PARTITA_NOT_TESTED ${PROJECT_BINARY_DIR}/not_tested.txt)
+file(WRITE ${PARTITA_NOT_TESTED} "")
+
+function(partita_not_tested sentence)
+  message(STATUS "partita: ${sentence}")
+  file(APPEND ${PARTITA_NOT_TESTED} "${sentence}\n")
+endfunction()
+
+# partita_use(TARGET mpi blas ...): links each backend that is here and defines PARTITA_WITH_MPI, ... for it.
+function(partita_use target)
+  target_link_libraries(${target} PRIVATE partita::partita)
+  foreach(backend IN LISTS ARGN)
+    if(TARGET partita::${backend})
+      string(TOUPPER ${backend} name)
+      target_link_libraries(${target} PRIVATE partita::${backend})
+      target_compile_definitions(${target} PRIVATE PARTITA_WITH_${name})
+    endif()
+  endforeach()
+endfunction()

@@ -1,0 +1,129 @@
+# How tests are registered. The tests themselves are listed in tests/CMakeLists.txt.
+#
+#   partita_add_test(NAME [SOURCES FILE...] [BACKENDS mpi blas openmp npz] [LABELS ...] [TIMEOUT SECONDS]
+#                    [RUN_ALONE] [NEEDS_DATA] [NEEDS_GOLDEN])
+#     A doctest program; its source is NAME.cpp unless SOURCES says otherwise. With BACKENDS it is registered only
+#     where all of them are. The label `threads` puts it among the tests that run under the thread sanitizer.
+#
+#   partita_add_mpi_test(NAME RANKS N... [the same])
+#     The same under mpirun, once for each number of ranks: tests NAME_1, NAME_2, ..., labels mpi and ranks_N.
+#
+#   partita_add_script_test(NAME COMMAND ARG... [LABELS ...] [TIMEOUT SECONDS] [RANKS N] [NEEDS_DATA] [NEEDS_GOLDEN])
+#     Any command.
+#
+# NEEDS_DATA and NEEDS_GOLDEN register a test only where the folder of that name is; every test finds the folders
+# that exist in its environment, as PARTITA_DATA and PARTITA_GOLDEN.
+
+function(partita_test_folder name default meaning)
+  if(DEFINED ENV{${name}})
+    set(default $ENV{${name}})
+  endif()
+  cmake_path(ABSOLUTE_PATH default BASE_DIRECTORY ${PROJECT_SOURCE_DIR} NORMALIZE)
+  set(${name} ${default} CACHE PATH "${meaning}")
+  if(NOT IS_DIRECTORY ${${name}})
+    partita_not_tested("${meaning}: not tested, there is no folder ${${name}}")
+  endif()
+endfunction()
+
+partita_test_folder(PARTITA_DATA ../shared/data "real data")
+partita_test_folder(PARTITA_GOLDEN ../shared/golden "golden cases")
+
+add_custom_target(threads_tests COMMENT "Tests that run under the thread sanitizer")
+
+# partita_add_main(NAME): the main functions of tests, compiled once.
+function(partita_add_main name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "BACKENDS")
+  add_library(${name} OBJECT ${name}.cpp)
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_link_libraries(${name} PUBLIC doctest::doctest)
+  partita_use(${name} ${arg_BACKENDS})
+endfunction()
+
+set(test_options RUN_ALONE NEEDS_DATA NEEDS_GOLDEN)
+set(test_values TIMEOUT)
+set(test_lists SOURCES BACKENDS LABELS)
+
+# Sets `usable` in the caller: whether everything is here that the test needs. What is not is said elsewhere.
+macro(partita_find_needs)
+  set(usable TRUE)
+  foreach(backend IN LISTS arg_BACKENDS)
+    if(NOT TARGET partita::${backend})
+      set(usable FALSE)
+    endif()
+  endforeach()
+  foreach(folder DATA GOLDEN)
+    if(arg_NEEDS_${folder} AND NOT IS_DIRECTORY ${PARTITA_${folder}})
+      set(usable FALSE)
+    endif()
+  endforeach()
+endmacro()
+
+macro(partita_build_test name main)
+  if(NOT arg_SOURCES)
+    set(arg_SOURCES ${name}.cpp)
+  endif()
+  add_executable(${name} ${arg_SOURCES})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_link_libraries(${name} PRIVATE ${main})
+  partita_use(${name} ${arg_BACKENDS})
+  if("threads" IN_LIST arg_LABELS)
+    add_dependencies(threads_tests ${name})
+  endif()
+endmacro()
+
+function(partita_describe_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "${test_options}" "${test_values};RANKS" "${test_lists};COMMAND")
+  set(environment TSAN_OPTIONS=halt_on_error=1
+                  LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/leaks_of_others.txt:print_suppressions=0)
+  foreach(folder DATA GOLDEN)
+    if(IS_DIRECTORY ${PARTITA_${folder}})
+      list(APPEND environment PARTITA_${folder}=${PARTITA_${folder}})
+    endif()
+  endforeach()
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 300)
+  endif()
+  set_tests_properties(${name} PROPERTIES ENVIRONMENT "${environment}" LABELS "${arg_LABELS}"
+                                          TIMEOUT ${arg_TIMEOUT})
+  if(arg_RANKS)
+    set_tests_properties(${name} PROPERTIES PROCESSORS ${arg_RANKS})
+  endif()
+  if(arg_RUN_ALONE)
+    set_tests_properties(${name} PROPERTIES RUN_SERIAL ON)
+  endif()
+endfunction()
+
+function(partita_add_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "${test_options}" "${test_values}" "${test_lists}")
+  partita_find_needs()
+  if(usable)
+    partita_build_test(${name} main)
+    add_test(NAME ${name} COMMAND ${name})
+    partita_describe_test(${name} ${ARGN})
+  endif()
+endfunction()
+
+function(partita_add_mpi_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "${test_options}" "${test_values}" "${test_lists};RANKS")
+  list(APPEND arg_BACKENDS mpi)
+  partita_find_needs()
+  if(usable)
+    partita_build_test(${name} main_mpi)
+    foreach(ranks IN LISTS arg_RANKS)
+      add_test(NAME ${name}_${ranks}
+               COMMAND ${PROJECT_SOURCE_DIR}/tests/mpi_launch.sh ${MPIEXEC_EXECUTABLE} ${ranks}
+                       $<TARGET_FILE:${name}> --ranks ${ranks})
+      partita_describe_test(${name}_${ranks} RANKS ${ranks} LABELS mpi ranks_${ranks} ${arg_LABELS}
+                            TIMEOUT ${arg_TIMEOUT})
+    endforeach()
+  endif()
+endfunction()
+
+function(partita_add_script_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "${test_options}" "${test_values};RANKS" "${test_lists};COMMAND")
+  partita_find_needs()
+  if(usable)
+    add_test(NAME ${name} COMMAND ${arg_COMMAND})
+    partita_describe_test(${name} ${ARGN})
+  endif()
+endfunction()

@@ -1,0 +1,27 @@
+#pragma once
+/// What the command line of `train` asks for.
+
+#include <optional>
+#include <string>
+
+#include "partita/train/options.hpp"
+
+struct command {
+  std::string data;
+  std::string model;
+  std::string policy = "auto";
+  std::optional<int> ranks;
+  std::optional<std::string> mesh;  ///< "RxCxD"
+  std::optional<int> replication;
+  std::string comm = "threads";
+  std::string device = "cpu";
+  std::string precision = "f32";
+  std::string json;
+  bool quiet = false;
+  partita::training_options training;
+};
+
+/// The words given are wrong: exit code 2.
+struct usage_error : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};

@@ -1,0 +1,129 @@
+/// Trains a graph neural network on a whole graph, over any number of ranks, under any partition policy.
+/// Exit code 0; 1 when the work fails, with one line on stderr; 2 when the command line is wrong.
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "partita/comm/threads.hpp"
+#include "partita/io/dataset.hpp"
+#include "partita/io/karate.hpp"
+#include "report.hpp"
+
+namespace {
+
+command parse(int argc, char** argv) {
+  command c;
+  partita::training_options& t = c.training;
+  CLI::App app("Full-graph GNN training over any number of ranks, under any partition policy", "train");
+  app.add_option("--data", c.data, "data directory, or 'karate' for the club that is built in")->required();
+  app.add_option("--model", c.model, "gcn")->required()->check(CLI::IsMember({"gcn"}));
+  app.add_option("--policy", c.policy,
+                 "row_1d, replicated_1_5d, grid_2d, split_3d, feature_column, feature_row or auto")
+      ->capture_default_str();
+  app.add_option("--ranks", c.ranks, "ranks (threads: 1 unless given; mpi: those of the job)")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--mesh", c.mesh, "ROWxCOLxDEPTH; otherwise the mesh nearest to a square or a cube");
+  app.add_option("--replication", c.replication, "copies of the dense operand: the depth of the mesh")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--comm", c.comm, "threads, mpi or nccl")
+      ->check(CLI::IsMember({"threads", "mpi", "nccl"}))
+      ->capture_default_str();
+  app.add_option("--device", c.device, "cpu or cuda")
+      ->check(CLI::IsMember({"cpu", "cuda"}))
+      ->capture_default_str();
+  app.add_option("--hidden", t.hidden, "widths of the hidden layers")
+      ->delimiter(',')
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--epochs", t.epochs, "epochs")->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--lr", t.learning_rate, "learning rate of Adam")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--weight-decay", t.weight_decay, "on the first layer's parameters")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--dropout", t.dropout, "probability, less than 1")
+      ->check(CLI::Range(0.0, 0.999))
+      ->capture_default_str();
+  app.add_flag("--raw-features", t.raw_features, "do not divide features by their row sums");
+  app.add_option("--seed", t.seed, "seed of weights and dropout")->capture_default_str();
+  app.add_option("--precision", c.precision, "f32 or f64")
+      ->check(CLI::IsMember({"f32", "f64"}))
+      ->capture_default_str();
+  app.add_option("--json", c.json, "file for the figures of the run");
+  app.add_flag("--quiet", c.quiet, "print nothing");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    std::fputs(app.help().c_str(), stdout);
+    std::exit(0);
+  } catch (const CLI::ParseError& e) {
+    throw usage_error(e.what());
+  }
+  if (c.device == "cuda") throw partita::error("this program was built without CUDA; use --device cpu");
+  if (c.comm == "nccl")
+    throw partita::error("this program was built without NCCL; use --comm threads or mpi");
+  return c;
+}
+
+partita::dataset load(const std::string& name) {
+  if (name == "karate" && !std::filesystem::exists(name)) return partita::karate_club();
+  return partita::load_dataset(name);
+}
+
+/// What every rank does.
+void train_on(const partita::communicator& world, const std::optional<arrangement>& asked,
+              const partita::dataset& data, const command& c) {
+  const int here = c.comm == "threads" ? world.size() : 1;
+  const int threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / here);
+  const partita::queue<partita::host> queue(threads, dense_products());
+  const bool f64 = c.precision == "f64";
+  const bool first = world.rank() == 0;
+  const arrangement how = asked ? *asked
+                          : f64 ? cheapest<double>(world, queue, data, c)
+                                : cheapest<float>(world, queue, data, c);
+  const auto observe = first && !c.quiet ? progress_printer(c.training.epochs) : partita::epoch_observer{};
+  const auto result = f64 ? train<double>(world, queue, how, data, c, observe)
+                          : train<float>(world, queue, how, data, c, observe);
+  if (!first) return;
+  if (!c.quiet) print_summary(how.policy, world.size(), result);
+  if (!c.json.empty()) write_json(c.json, c, how.policy, world.size(), result);
+}
+
+int report(const usage_error& e) {
+  std::fprintf(stderr, "train: %s; train --help lists every option\n", e.what());
+  return 2;
+}
+
+int run(const command& c, int argc, char** argv) {
+  if (!c.json.empty() && !std::ofstream(c.json, std::ios::app))
+    throw partita::error("cannot write " + c.json);
+  if (c.comm == "mpi")
+    return run_mpi(argc, argv, [&](const partita::communicator& world) try {
+      if (c.ranks && *c.ranks != world.size())
+        throw usage_error("--ranks " + std::to_string(*c.ranks) + " under an MPI job of " +
+                          std::to_string(world.size()));
+      train_on(world, arrangement_of(c, world.size()), load(c.data), c);
+      return 0;
+    } catch (const usage_error& e) {
+      return world.rank() == 0 ? report(e) : 2;
+    });
+  const int ranks = c.ranks.value_or(1);
+  const auto asked = arrangement_of(c, ranks);
+  const partita::dataset data = load(c.data);
+  partita::threads::run(ranks, [&](const partita::communicator& world) { train_on(world, asked, data, c); });
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  return run(parse(argc, argv), argc, argv);
+} catch (const usage_error& e) {
+  return report(e);
+} catch (const std::exception& e) {
+  std::fprintf(stderr, "train: %s\n", e.what());
+  return 1;
+}

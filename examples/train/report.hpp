@@ -1,0 +1,14 @@
+#pragma once
+/// What `train` shows and writes.
+
+#include "run.hpp"
+
+/// Prints a line an epoch, at most a few a second, with the time that is left. Only for one rank.
+partita::epoch_observer progress_printer(int epochs);
+
+/// The run as JSON (docs/train.md names every key). Throws partita::error when the file cannot be written.
+void write_json(const std::string& path, const command& c, const std::string& policy, int ranks,
+                const partita::training_result& result);
+
+/// Three lines for a person.
+void print_summary(const std::string& policy, int ranks, const partita::training_result& result);

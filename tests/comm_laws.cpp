@@ -1,0 +1,17 @@
+// The laws of a communicator over one rank alone and over threads.
+#include <doctest/doctest.h>
+
+#include "partita/comm/self.hpp"
+#include "support/communicator_laws.hpp"
+#include "support/ranks.hpp"
+
+namespace laws = test_support::laws;
+
+TEST_CASE("one rank alone") { laws::all(partita::self::world()); }
+
+TEST_CASE("threads") {
+  for (int ranks : test_support::rank_counts) {
+    CAPTURE(ranks);
+    test_support::on_threads(ranks, laws::all);
+  }
+}

@@ -1,0 +1,465 @@
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <doctest/doctest.h>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <random>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+#include <zip.h>
+
+#include "partita/base/random.hpp"
+#include "partita/io/dataset.hpp"
+#include "partita/io/graph_text.hpp"
+#include "partita/io/karate.hpp"
+
+using namespace partita;
+
+namespace {
+
+namespace fs = std::filesystem;
+using int64s = std::vector<std::int64_t>;
+using bytes = std::vector<std::uint8_t>;
+constexpr float infinity = std::numeric_limits<float>::infinity();
+
+/// A folder that nobody else has, gone at the end.
+struct scratch {
+  fs::path dir = fs::temp_directory_path() / ("partita_io_dataset_" + std::to_string(std::random_device{}()));
+  scratch() { fs::create_directories(dir); }
+  scratch(const scratch&) = delete;
+  ~scratch() { fs::remove_all(dir); }
+  fs::path operator/(const char* name) const { return dir / name; }
+};
+
+void write_text(const fs::path& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+std::string read_text(const fs::path& path) {
+  std::ifstream stream(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+/// What `f` throws, less the folder in front.
+template <class F>
+std::string complaint(const fs::path& dir, F&& f) {
+  try {
+    f();
+    return "";
+  } catch (const input_error& e) {
+    const std::string text = e.what();
+    REQUIRE(text.starts_with(dir.string()));
+    return text.substr(dir.string().size() + 1);
+  }
+}
+
+/// The entries of an .npz file: name and the text of a .npy file.
+using entries = std::map<std::string, std::string>;
+
+template <class T>
+std::string npy_text(const std::vector<global_index>& shape, const std::vector<T>& values) {
+  scratch folder;
+  write_npy(folder / "x.npy", shape, values);
+  return read_text(folder / "x.npy");
+}
+
+template <class T>
+std::string npy_text(const std::vector<T>& values) {
+  return npy_text({static_cast<global_index>(values.size())}, values);
+}
+
+void write_npz(const fs::path& path, const entries& files) {
+  int code = 0;
+  zip_t* archive = zip_open(path.string().c_str(), ZIP_CREATE | ZIP_TRUNCATE, &code);
+  REQUIRE(archive != nullptr);
+  for (const auto& [name, text] : files)
+    REQUIRE(zip_file_add(archive, (name + ".npy").c_str(),
+                         zip_source_buffer(archive, text.data(), text.size(), 0), 0) >= 0);
+  REQUIRE(zip_close(archive) == 0);
+}
+
+/// 3 x 4: (0,1) = 1, (0,3) = 2, (2,0) = 3 twice.
+entries small_csr() {
+  return {{"shape", npy_text(int64s{3, 4})},
+          {"indptr", npy_text(int64s{0, 2, 2, 4})},
+          {"indices", npy_text(std::vector<std::int32_t>{1, 3, 0, 0})},
+          {"data", npy_text(std::vector<float>{1, 2, 3, 3})}};
+}
+
+std::string format_npy(const std::string& format) {
+  std::string header =
+      "{'descr': '|S" + std::to_string(format.size()) + "', 'fortran_order': False, 'shape': (), }\n";
+  return "\x93NUMPY" + std::string{1, 0, static_cast<char>(header.size()), 0} + header + format;
+}
+
+/// A directory of 4 vertices, 3 features, 2 classes and 3 edges.
+struct small_dataset : scratch {
+  small_dataset() {
+    write_npy(*this / "edges.npy", {3, 2}, int64s{0, 1, 1, 0, 3, 2});
+    write_npy(*this / "features.npy", {4, 3}, std::vector<float>{1, 0, 2, 0, 0, 0, 3, 1, 0, 0, 0, 5});
+    write_npy(*this / "labels.npy", {4}, int64s{0, 1, -1, 1});
+    write_npy(*this / "split.npy", {4}, bytes{1, 2, 0, 3});
+  }
+  std::string complaint() const {
+    return ::complaint(dir, [&] { load_dataset(dir); });
+  }
+};
+
+}  // namespace
+
+TEST_CASE("dataset: a directory with dense features") {
+  const small_dataset folder;
+  for (const fs::path& dir : {folder.dir, folder.dir / "", folder.dir / "."}) {
+    const dataset data = load_dataset(dir);
+    CHECK(data.name == folder.dir.filename().string());
+    CHECK(data.vertices == 4);
+    CHECK(data.features == 3);
+    CHECK(data.classes == 2);
+    CHECK(data.edges == std::vector<edge>{{0, 1}, {1, 0}, {3, 2}});
+    CHECK(data.edge_weights.empty());
+    CHECK(data.labels == int64s{0, 1, -1, 1});
+    CHECK(data.split == bytes{1, 2, 0, 3});
+    CHECK_FALSE(data.multi_label);
+    CHECK_FALSE(data.vertex_features.is_sparse());
+    std::vector<float> row(3);
+    data.vertex_features.fill_row(2, row);
+    CHECK(row == std::vector<float>{3, 1, 0});
+    CHECK(data.vertex_features.row_sum(0) == 3);
+    CHECK(data.vertex_features.row_sum(1) == 0);
+  }
+}
+
+TEST_CASE("dataset: sparse features come before dense ones") {
+  const small_dataset folder;
+  entries csr = small_csr();
+  csr["shape"] = npy_text(int64s{4, 9});
+  csr["indptr"] = npy_text(std::vector<std::int32_t>{0, 2, 2, 4, 4});
+  csr["format"] = format_npy("csr");
+  write_npz(folder / "features_csr.npz", csr);
+  const dataset data = load_dataset(folder.dir);
+  CHECK(data.features == 9);
+  CHECK(data.vertex_features.is_sparse());
+  std::vector<float> row(9, 7);
+  data.vertex_features.fill_row(2, row);
+  CHECK(row == std::vector<float>{6, 0, 0, 0, 0, 0, 0, 0, 0});
+  CHECK(data.vertex_features.row_sum(0) == 3);
+  CHECK_THROWS_WITH_AS(data.vertex_features.fill_row(4, row), "features have 4 rows, there is no row 4",
+                       shape_error);
+  row.resize(8);
+  CHECK_THROWS_WITH_AS(data.vertex_features.fill_row(0, row),
+                       "a row of 9 features does not fit into a span of 8", shape_error);
+  CHECK_THROWS_WITH_AS(feature_table(2, 2, {1, 2, 3}), "features of shape 2 x 2 cannot be made of 3 values",
+                       shape_error);
+}
+
+TEST_CASE("dataset: weights and several labels") {
+  const small_dataset folder;
+  write_npy(folder / "edge_weight.npy", {3}, std::vector<double>{0, 0.5, 2});
+  write_npy(folder / "labels.npy", {4, 2}, int64s{0, 1, 1, 1, 0, 0, 1, 0});
+  const dataset data = load_dataset(folder.dir);
+  CHECK(data.edge_weights == std::vector<double>{0, 0.5, 2});
+  CHECK(data.multi_label);
+  CHECK(data.classes == 2);
+  CHECK(data.labels.empty());
+  CHECK(data.label_matrix == bytes{0, 1, 1, 1, 0, 0, 1, 0});
+  write_npy(folder / "labels.npy", {4, 2}, bytes{0, 1, 1, 1, 0, 0, 1, 0});
+  write_npy(folder / "edge_weight.npy", {3}, std::vector<float>{0, 0.5, 2});
+  CHECK(load_dataset(folder.dir).label_matrix == data.label_matrix);
+  CHECK(load_dataset(folder.dir).edge_weights == data.edge_weights);
+  write_npy(folder / "labels.npy", {4, 2}, bytes{0, 1, 7, 1, 0, 0, 1, 0});
+  CHECK(folder.complaint() == "labels.npy: entry 0 of row 1 is 7, expected 0 or 1");
+}
+
+TEST_CASE("dataset: missing files") {
+  const small_dataset folder;
+  CHECK(complaint(folder.dir, [&] { load_dataset(folder.dir / "none"); }) == "none: is not a directory");
+  for (const char* name : {"edges.npy", "labels.npy", "split.npy"}) {
+    const std::string kept = read_text(folder / name);
+    fs::remove(folder / name);
+    CHECK(folder.complaint() == std::string(name) + ": no such file");
+    write_text(folder / name, kept);
+  }
+  fs::remove(folder / "features.npy");
+  CHECK(folder.complaint() == " has neither features_csr.npz nor features.npy");
+}
+
+TEST_CASE("dataset: features that cannot be used") {
+  const small_dataset folder;
+  const auto features = [&](const std::vector<global_index>& shape, const std::vector<float>& values) {
+    write_npy(folder / "features.npy", shape, values);
+    return folder.complaint();
+  };
+  CHECK(features({2}, {1, 2}) ==
+        "features.npy: expected a row of features for each vertex, found the shape (2,)");
+  CHECK(features({4, 0}, {}) == "features.npy: holds no features");
+  CHECK(features({0, 3}, {}) == "features.npy: holds no features");
+  CHECK(features({4, 2}, {1, 2, 3, 4, 5, infinity, 7, 8}) ==
+        "features.npy: feature 1 of vertex 2 is inf, which is not a finite number");
+  CHECK(features({4, 2}, {1, 2, 3, 4, 5, 6, std::nanf(""), 8}) ==
+        "features.npy: feature 0 of vertex 3 is nan, which is not a finite number");
+  entries csr = small_csr();
+  csr["data"] = npy_text(std::vector<double>{1, 2, 3, infinity});
+  csr["indices"] = npy_text(int64s{1, 3, 0, 2});
+  write_npz(folder / "features_csr.npz", csr);
+  CHECK(folder.complaint() == "features_csr.npz: feature 2 of vertex 2 is inf, which is not a finite number");
+}
+
+TEST_CASE("dataset: labels that cannot be used") {
+  const small_dataset folder;
+  const auto labels = [&](const std::vector<global_index>& shape, const int64s& values) {
+    write_npy(folder / "labels.npy", shape, values);
+    return folder.complaint();
+  };
+  CHECK(labels({4}, {0, 1, -2, 1}) == "labels.npy: label -2 of vertex 2 is outside the classes");
+  CHECK(labels({4}, {0, 1, -1, 999999}) == "labels.npy: label 999999 of vertex 3 is outside the classes");
+  CHECK(labels({4}, {0, -1, -1, 1}) ==
+        "labels.npy: label -1 of vertex 1 means none, but the split of that vertex is 2");
+  CHECK(labels({3}, {0, 1, 0}) == "labels.npy: expected 4 labels, one for each row of features.npy, found 3");
+  CHECK(labels({2, 1}, {0, 1}) == "labels.npy: expected 4 labels, one for each row of features.npy, found 2");
+  CHECK(labels({4, 2}, {0, 1, 1, 1, 0, 2, 1, 0}) == "labels.npy: entry 1 of row 2 is 2, expected 0 or 1");
+  CHECK(labels({4, 0}, {}) == "labels.npy: has no classes");
+  CHECK(labels({4, 1, 1}, {0, 1, 0, 1}) ==
+        "labels.npy: expected a label or a row of labels for each vertex, found the shape 4 x 1 x 1");
+  CHECK(labels({}, {0}) ==
+        "labels.npy: expected a label or a row of labels for each vertex, found the shape ()");
+  write_npy(folder / "labels.npy", {4, 1}, std::vector<float>{0, 1, 0, 1});
+  CHECK(folder.complaint() == "labels.npy: expected int64 values, found float32");
+}
+
+TEST_CASE("dataset: splits, edges and weights that cannot be used") {
+  const small_dataset folder;
+  const auto split = [&](const std::vector<global_index>& shape, const bytes& values) {
+    write_npy(folder / "split.npy", shape, values);
+    return folder.complaint();
+  };
+  CHECK(split({4}, {1, 2, 0, 4}) == "split.npy: the split of vertex 3 is 4, expected 0, 1, 2 or 3");
+  CHECK(split({4}, {0, 2, 0, 3}) == "split.npy: no vertex is in the training set (split 1)");
+  CHECK(split({5}, {1, 2, 0, 3, 3}) ==
+        "split.npy: expected 4 entries, one for each row of features.npy, found 5");
+  CHECK(split({2, 2}, {1, 2, 0, 3}) == "split.npy: expected a number for each vertex, found the shape 2 x 2");
+  CHECK(split({4}, {1, 2, 0, 3}) == "");
+
+  const auto edges = [&](const std::vector<global_index>& shape, const int64s& values) {
+    write_npy(folder / "edges.npy", shape, values);
+    return folder.complaint();
+  };
+  CHECK(edges({2, 2}, {0, 1, 3, 4}) ==
+        "edges.npy: row 1 is the edge 3 -> 4, outside the graph of 4 vertices");
+  CHECK(edges({2, 2}, {-1, 1, 3, 4}) ==
+        "edges.npy: row 0 is the edge -1 -> 1, outside the graph of 4 vertices");
+  CHECK(edges({2, 3}, {0, 1, 2, 3, 0, 1}) ==
+        "edges.npy: expected two vertices in each row, found the shape 2 x 3");
+  CHECK(edges({4}, {0, 1, 2, 3}) == "edges.npy: expected two vertices in each row, found the shape (4,)");
+  write_npy(folder / "edges.npy", {2, 2}, std::vector<float>{0, 1, 2, 3});
+  CHECK(folder.complaint() == "edges.npy: expected int64 values, found float32");
+  CHECK(edges({0, 2}, {}) == "");
+  CHECK(edges({2, 2}, {0, 1, 3, 3}) == "");
+
+  const auto weights = [&](const std::vector<global_index>& shape, const std::vector<double>& values) {
+    write_npy(folder / "edge_weight.npy", shape, values);
+    return folder.complaint();
+  };
+  const std::string expected =
+      "edge_weight.npy: expected 2 weights, one for each row of edges.npy, found the shape ";
+  CHECK(weights({3}, {1, 1, 1}) == expected + "(3,)");
+  CHECK(weights({2, 1}, {1, 1}) == expected + "2 x 1");
+  CHECK(weights({2}, {1, -0.5}) ==
+        "edge_weight.npy: the weight of row 1 is -0.500000, expected a finite number that is not negative");
+  CHECK(weights({2}, {infinity, 1}) ==
+        "edge_weight.npy: the weight of row 0 is inf, expected a finite number that is not negative");
+}
+
+TEST_CASE("npz: matrices in every type, and archives that are none") {
+  const scratch folder;
+  const fs::path path = folder / "m.npz";
+  const auto read_with = [&](const std::string& entry, const std::string& text) {
+    entries csr = small_csr();
+    if (!entry.empty()) csr[entry] = text;
+    write_npz(path, csr);
+    std::vector<float> values;
+    const std::string text_of_error = complaint(folder.dir, [&] { values = read_csr_npz(path).values; });
+    if (text_of_error.empty()) CHECK(values == std::vector<float>{1, 2, 3, 3});
+    return text_of_error;
+  };
+  CHECK(read_with("", "") == "");
+  CHECK(read_with("format", format_npy("csr")) == "");
+  CHECK(read_with("data", npy_text(std::vector<double>{1, 2, 3, 3})) == "");
+  CHECK(read_with("data", npy_text(int64s{1, 2, 3, 3})) == "");
+  CHECK(read_with("data", npy_text(std::vector<std::int32_t>{1, 2, 3, 3})) == "");
+  CHECK(read_with("data", npy_text(bytes{1, 2, 3, 3})) == "");
+
+  CHECK(read_with("format", format_npy("csc")) ==
+        "m.npz: holds a matrix in the format \"csc\", expected csr");
+  CHECK(read_with("shape", npy_text(int64s{3})) == "m.npz, entry shape: expected 2 sizes, found 1");
+  CHECK(read_with("shape", npy_text(int64s{-1, 4})) == "m.npz: its shape -1 x 4 is negative");
+  CHECK(read_with("shape", npy_text(int64s{5, 4})) ==
+        "m.npz: expected one more entry of indptr than the 5 rows, found 4");
+  CHECK(read_with("indptr", npy_text(int64s{})) ==
+        "m.npz: expected one more entry of indptr than the 3 rows, found 0");
+  CHECK(read_with("indptr", npy_text(int64s{0, 2, 2, 5})) ==
+        "m.npz: indptr runs from 0 to 5 instead of 0 to 4");
+  CHECK(read_with("indptr", npy_text(int64s{1, 2, 2, 4})) ==
+        "m.npz: indptr runs from 1 to 4 instead of 0 to 4");
+  CHECK(read_with("indptr", npy_text(int64s{0, 3, 2, 4})) == "m.npz: indptr decreases at row 1");
+  CHECK(read_with("indptr", npy_text(std::vector<float>{0, 2, 2, 4})) ==
+        "m.npz, entry indptr: expected int32 or int64 values, found float32");
+  CHECK(read_with("indices", npy_text(int64s{1, 3, 4, 0})) == "m.npz: row 2 has an entry in column 4 of 4");
+  CHECK(read_with("indices", npy_text(int64s{1, -3, 0, 0})) == "m.npz: row 0 has an entry in column -3 of 4");
+  CHECK(read_with("indices", npy_text({2, 2}, int64s{1, 3, 0, 0})) ==
+        "m.npz, entry indices: expected a vector, found the shape 2 x 2");
+  CHECK(read_with("data", npy_text({2, 2}, std::vector<float>{1, 2, 3, 3})) ==
+        "m.npz, entry data: expected a vector, found the shape 2 x 2");
+  CHECK(read_with("data", npy_text(std::vector<float>{1})) == "m.npz: indices has 4 entries and data has 1");
+  CHECK(read_with("data", format_npy("csr")) == "m.npz, entry data: expected a vector, found the shape ()");
+  CHECK(read_with("data", "nonsense, not an array") ==
+        "m.npz, entry data: is not a .npy file, as its first bytes tell");
+
+  CHECK(read_with("data", npy_text(std::vector<float>{1, 2, 3, 3}).replace(22, 1, "c")) ==
+        "m.npz, entry data: expected float32, float64, int32, int64, uint8 or bool values, found \"<c4\"");
+
+  write_npz(path, small_csr());
+  std::string damaged = read_text(path);
+  damaged[damaged.find("data.npy") + 30] ^= 1;
+  write_text(path, damaged);
+  CHECK(complaint(folder.dir, [&] { read_csr_npz(path); }) == "m.npz, entry data: cannot be unpacked");
+
+  entries csr = small_csr();
+  csr.erase("indptr");
+  write_npz(path, csr);
+  const auto reading = [&](const char* name) {
+    return complaint(folder.dir, [&] { read_csr_npz(folder / name); });
+  };
+  CHECK(reading("m.npz") == "m.npz: has no entry indptr");
+  CHECK(reading("none.npz") == "none.npz: no such file");
+  write_text(path, "this is text");
+  CHECK(reading("m.npz") == "m.npz: is not a zip archive that can be read (Not a zip archive)");
+  fs::create_directory(folder / "d.npz");
+  CHECK(reading("d.npz") == "d.npz: is not a regular file");
+}
+
+TEST_CASE("npz: damaged archives are read or refused, nothing else") {
+  const scratch folder;
+  const fs::path path = folder / "m.npz";
+  write_npz(path, small_csr());
+  const std::string whole = read_text(path);
+  int refused = 0;
+  for (int trial = 0; trial < 1500; ++trial) {
+    const std::uint64_t word = random_key{23, static_cast<std::uint64_t>(trial), 0}.word();
+    std::string text = whole;
+    for (std::int64_t change = 0; change < 3; ++change)
+      text[random_bits(word, change, 0) % text.size()] = static_cast<char>(random_bits(word, change, 1));
+    if (trial % 4 == 0) text.resize(random_bits(word, 0, 2) % text.size());
+    write_text(path, text);
+    try {
+      const csr_array matrix = read_csr_npz(path);
+      REQUIRE(matrix.columns.size() == matrix.values.size());
+    } catch (const input_error&) {
+      ++refused;
+    }
+  }
+  CHECK(refused > 500);
+}
+
+TEST_CASE("karate club: 34 vertices, 78 ties in both directions, four classes") {
+  const dataset club = karate_club();
+  CHECK(club.vertices == 34);
+  CHECK(club.features == 34);
+  CHECK(club.classes == 4);
+  REQUIRE(club.edges.size() == 156);
+  std::set<std::pair<global_index, global_index>> pairs;
+  for (const edge& e : club.edges) pairs.emplace(e.source, e.target);
+  CHECK(pairs.size() == 156);
+  for (const edge& e : club.edges) CHECK(pairs.contains({e.target, e.source}));
+  int64s degrees(34), sizes(4);
+  for (const edge& e : club.edges) ++degrees[static_cast<std::size_t>(e.source)];
+  CHECK(degrees == int64s{16, 9, 10, 6, 3, 4, 4, 4, 5, 2, 3, 1, 2, 5, 2, 2,  2,
+                          2,  2, 3,  2, 2, 2, 5, 3, 3, 2, 4, 3, 4, 4, 6, 12, 17});
+  for (std::int64_t label : club.labels) ++sizes[static_cast<std::size_t>(label)];
+  CHECK(sizes == int64s{12, 5, 11, 6});
+  int64s parts(4), training;
+  for (std::size_t v = 0; v < 34; ++v) {
+    ++parts[club.split[v]];
+    if (club.split[v] == 1) training.push_back(static_cast<std::int64_t>(v));
+  }
+  CHECK(parts == int64s{0, 4, 10, 20});
+  CHECK(training == int64s{0, 4, 8, 23});
+  std::vector<float> row(34);
+  club.vertex_features.fill_row(5, row);
+  CHECK(row[5] == 1);
+  CHECK(std::accumulate(row.begin(), row.end(), 0.0f) == 1);
+}
+
+TEST_CASE("edge lists in text") {
+  const scratch folder;
+  const auto read = [&](const std::string& text) {
+    write_text(folder / "g.txt", text);
+    return read_edge_list(folder / "g.txt");
+  };
+  const edge_list list =
+      read("# Directed graph\r\n# From\tTo\r\n30\t1412\r\n 3 30\t\r\n\n1412 1412\r\n30\t1412\r\n7   3");
+  CHECK(list.vertices() == 4);
+  CHECK(list.ids == std::vector<global_index>{3, 7, 30, 1412});
+  CHECK(list.edges == std::vector<edge>{{2, 3}, {0, 2}, {3, 3}, {2, 3}, {1, 0}});
+  CHECK(read("").edges.empty());
+  CHECK(read("# nothing\n").vertices() == 0);
+  const auto refused = [&](const std::string& text) { return complaint(folder.dir, [&] { read(text); }); };
+  CHECK(refused("source target\n0 1\n") == "g.txt:1: expected two vertex ids, found \"source target\"");
+  CHECK(refused("# c\n0 1\n2\n") == "g.txt:3: expected two vertex ids, found \"2\"");
+  CHECK(refused("0 1\r\n1 2 0.5\r\n") == "g.txt:2: expected two vertex ids, found \"1 2 0.5\"");
+  CHECK(refused("0 -1\n") == "g.txt:1: expected two vertex ids, found \"0 -1\"");
+  CHECK(refused("1,2\n") == "g.txt:1: expected two vertex ids, found \"1,2\"");
+  CHECK(refused("0 1x\n") == "g.txt:1: expected two vertex ids, found \"0 1x\"");
+  CHECK(refused("99999999999999999999 1\n") ==
+        "g.txt:1: expected two vertex ids, found \"99999999999999999999 1\"");
+  CHECK(refused(std::string("\1\xff", 2) + std::string(50, 'y')) ==
+        "g.txt:1: expected two vertex ids, found \"??" + std::string(38, 'y') + "...\"");
+  CHECK(refused("\x1f\x8b\x08 packed") == "g.txt: is packed with gzip, unpack it first");
+  CHECK(complaint(folder.dir, [&] { read_edge_list(folder / "none.txt"); }) == "none.txt: no such file");
+  fs::create_directory(folder / "d.txt");
+  CHECK(complaint(folder.dir, [&] { read_edge_list(folder / "d.txt"); }) == "d.txt: is not a regular file");
+}
+
+TEST_CASE("real data: Cora and CiteSeer") {
+  const char* root = std::getenv("PARTITA_DATA");
+  if (root == nullptr) {
+    MESSAGE("PARTITA_DATA is not set: real data not tested");
+    return;
+  }
+  struct expectation {
+    const char* name;
+    global_index vertices, edges, features, classes, without_label;
+    int64s split;
+    int64s label_counts;
+  };
+  for (const expectation& expected :
+       {expectation{
+            "cora", 2708, 10556, 1433, 7, 0, {1068, 140, 500, 1000}, {351, 217, 418, 818, 426, 298, 180}},
+        expectation{
+            "citeseer", 3327, 9104, 3703, 6, 15, {1707, 120, 500, 1000}, {249, 590, 668, 701, 596, 508}}}) {
+    CAPTURE(expected.name);
+    const dataset data = load_dataset(fs::path(root) / expected.name);
+    CHECK(data.name == expected.name);
+    CHECK(data.vertices == expected.vertices);
+    CHECK(static_cast<global_index>(data.edges.size()) == expected.edges);
+    CHECK(data.features == expected.features);
+    CHECK(data.classes == expected.classes);
+    int64s split(4), counts(static_cast<std::size_t>(data.classes));
+    global_index without_label = 0;
+    for (std::uint8_t part : data.split) ++split[part];
+    for (std::int64_t label : data.labels)
+      ++(label < 0 ? without_label : counts[static_cast<std::size_t>(label)]);
+    CHECK(split == expected.split);
+    CHECK(counts == expected.label_counts);
+    CHECK(without_label == expected.without_label);
+    double total = 0;
+    for (global_index v = 0; v < data.vertices; ++v)
+      total += static_cast<double>(data.vertex_features.row_sum(v));
+    CHECK(total == (data.vertices == 2708 ? 49216 : 105165));
+  }
+}

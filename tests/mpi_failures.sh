@@ -1,0 +1,52 @@
+#!/bin/bash
+# mpi_failures.sh PROGRAM: every failure of mpi_failure_program must end a job of 4 ranks: soon, with an exit code
+# other than 0, and with the reason on stderr.
+set -u
+program=$1
+limit=10 # seconds, the start of mpirun among them
+failures=0
+
+expect() { # expect SCENARIO MODE MESSAGE
+  local errors status begin=$SECONDS
+  errors=$(timeout --kill-after=2 "$limit" \
+    mpirun --oversubscribe --allow-run-as-root -n 4 "$program" "$1" "$2" 2>&1 >/dev/null)
+  status=$?
+  local problem=
+  if [ "$status" -eq 0 ]; then problem="exit 0"; fi
+  if [ $((SECONDS - begin)) -ge "$limit" ]; then problem="no end within $limit s"; fi
+  if ! grep -qE "^partita: rank [0-3]: .*$3" <<<"$errors"; then problem="stderr lacks '$3'"; fi
+  if [ -z "$problem" ]; then return; fi
+  failures=$((failures + 1))
+  printf 'FAILED %s (%s): %s\n%s\n' "$1" "$2" "$problem" "$errors"
+}
+
+here='\(mpi_failure_program\.cpp:[0-9]+\)'
+for operation in all_reduce broadcast all_gather reduce_scatter all_to_all receive split; do
+  expect "throw-$operation" checked 'the lamp fell$'
+done
+expect throw-all_reduce unchecked 'the lamp fell$'
+expect throw-in-flight checked 'the lamp fell$'
+expect throw-in-flight unchecked 'the lamp fell$'
+
+expect kind checked "ranks disagree: rank 2 calls all_gather of f64 $here with 1 elements, rank 0 calls all_reduce of f64 $here with 4 elements$"
+expect type checked "ranks disagree: rank 2 calls all_reduce of f32 $here with 4 elements, rank 0 calls"
+expect count checked "ranks disagree: rank 2 calls all_reduce of f64 $here with 3 elements, rank 0 calls"
+expect reduction checked "ranks disagree: rank 2 calls all_reduce of f64"
+expect root checked "ranks disagree: rank 2 calls broadcast of f64"
+expect split checked "ranks disagree: rank 2 calls split, rank 0 calls all_reduce of f64"
+expect group checked "ranks disagree: rank 2 calls all_gather of f64 $here with 1 elements, rank 3 calls"
+expect all_to_all-counts checked "ranks disagree: rank 1 expects 1 elements in all_to_all of f64 $here, rank 2 sends 2$"
+expect message checked "ranks disagree: rank 1 calls receive of f64 $here for 1 elements, rank 0 calls send of f64 $here with 4$"
+expect message unchecked "receive of f64 $here failed: MPI_ERR_TRUNCATE"
+
+expect early-end checked "rank 2 ended without taking part in all_reduce of f64 $here$"
+expect late-end checked "rank 0 ended without taking part in all_reduce of f64 $here$"
+for mode in checked unchecked; do
+  expect request $mode "a rank gave up its all_reduce of f64 $here before it was complete$"
+  expect request-goes-on $mode "a rank gave up its all_reduce of f64 $here before it was complete$"
+  expect no-rank $mode 'there is no rank 4 among 4$'
+  expect too-many $mode "broadcast of f64 $here: MPI counts no more than 2147483647 elements, not 2147483648$"
+done
+
+if [ "$failures" -gt 0 ]; then exit 1; fi
+echo "every failure ended its job"

@@ -1,0 +1,14 @@
+// The laws of a communicator over MPI, checked or not.
+#include <doctest/doctest.h>
+
+#include "partita/comm/mpi.hpp"
+#include "support/communicator_laws.hpp"
+#include "support/mpi_world.hpp"
+
+namespace laws = test_support::laws;
+
+TEST_CASE("mpi") { laws::all(test_support::mpi_world()); }
+
+TEST_CASE("mpi, checked") { laws::all(partita::mpi::world(MPI_COMM_WORLD, true)); }
+
+TEST_CASE("mpi, unchecked") { laws::all(partita::mpi::world(MPI_COMM_WORLD, false)); }

@@ -1,0 +1,171 @@
+#pragma once
+// One law for each operation of a communicator: its result and its account, as functions of rank and size.
+#include <doctest/doctest.h>
+#include <vector>
+
+#include "support/law_values.hpp"
+
+namespace test_support::laws {
+
+using partita::operation;
+using partita::request;
+using partita::volume;
+
+/// Runs `act` and checks that the ledger has exactly what `expected` says, under this phase and axis.
+template <class T, class Act>
+void check_account(const communicator& c, operation kind, volume expected, Act act) {
+  c.ledger().clear();
+  const partita::phase_scope phase(c.ledger(), "law");
+  act();
+  const auto& entries = c.ledger().entries();
+  if (c.size() == 1) {
+    CHECK(entries.empty());
+    return;
+  }
+  CHECK(entries.size() == 1);
+  if (entries.size() != 1) return;
+  CHECK(entries[0].kind == kind);
+  CHECK(entries[0].phase == "law");
+  CHECK(entries[0].axis == c.axis());
+  CHECK(entries[0].received.elements == expected.elements);
+  CHECK(entries[0].received.messages == expected.messages);
+  CHECK(entries[0].bytes == expected.elements * static_cast<global_index>(sizeof(T)));
+  CHECK(entries[0].seconds >= 0);
+}
+
+/// Runs a started operation and its blocking form in turn.
+template <class Started, class Blocking>
+void run_form(bool started, Started start, Blocking block) {
+  if (!started) return block();
+  request r = start();
+  CHECK(r.pending());
+  r.wait();
+  CHECK(!r.pending());
+}
+
+template <class T>
+void broadcast(const communicator& c, int pattern, bool started) {
+  const int root = pattern % c.size();
+  const global_index n = elements(pattern, 1, 0);
+  std::vector<T> data = values<T>(c.rank(), 0, n);
+  const volume expected = c.rank() == root || n == 0 ? volume{} : volume{n, 1};
+  check_account<T>(c, operation::broadcast, expected, [&] {
+    run_form(
+        started, [&] { return c.start_broadcast(out(data), root); }, [&] { c.broadcast(out(data), root); });
+  });
+  check_same(c, "broadcast", pattern, data, values<T>(root, 0, n));
+}
+
+template <class T>
+void all_gather(const communicator& c, int pattern, bool started) {
+  std::vector<global_index> counts;
+  std::vector<T> expected;
+  volume v;
+  for (int q = 0; q < c.size(); ++q) {
+    counts.push_back(elements(pattern, c.size(), q));
+    append(expected, values<T>(q, 0, counts.back()));
+    if (q != c.rank() && counts.back() > 0) v += {counts.back(), 1};
+  }
+  const std::vector<T> mine = values<T>(c.rank(), 0, counts[static_cast<std::size_t>(c.rank())]);
+  std::vector<T> all(expected.size());
+  check_account<T>(c, operation::all_gather, v, [&] {
+    run_form(
+        started, [&] { return c.start_all_gather(in(mine), in(counts), out(all)); },
+        [&] { c.all_gather(in(mine), in(counts), out(all)); });
+  });
+  check_same(c, "all_gather", pattern, all, expected);
+}
+
+template <class T>
+void reduce_scatter(const communicator& c, int pattern, bool started, reduction reduce) {
+  std::vector<global_index> counts;
+  global_index total = 0, before = 0;
+  for (int q = 0; q < c.size(); ++q) {
+    if (q == c.rank()) before = total;
+    total += counts.emplace_back(elements(pattern, c.size(), q));
+  }
+  const global_index n = counts[static_cast<std::size_t>(c.rank())];
+  const std::vector<T> blocks = values<T>(c.rank(), 0, total);
+  std::vector<T> mine(static_cast<std::size_t>(n)), expected;
+  for (global_index i = 0; i < n; ++i) expected.push_back(reduced<T>(c.size(), before + i, reduce));
+  const volume v{(c.size() - 1) * n, n > 0 ? c.size() - 1 : 0};
+  check_account<T>(c, operation::reduce_scatter, v, [&] {
+    run_form(
+        started, [&] { return c.start_reduce_scatter(in(blocks), in(counts), out(mine), reduce); },
+        [&] { c.reduce_scatter(in(blocks), in(counts), out(mine), reduce); });
+  });
+  check_same(c, "reduce_scatter", pattern, mine, expected);
+}
+
+template <class T>
+void all_reduce(const communicator& c, int pattern, bool started, reduction reduce) {
+  const global_index n = elements(pattern, 1, 0), p = c.size();
+  std::vector<T> data = values<T>(c.rank(), 0, n), expected;
+  for (global_index i = 0; i < n; ++i) expected.push_back(reduced<T>(c.size(), i, reduce));
+  const global_index mine = n / p + (c.rank() < n % p ? 1 : 0);
+  const volume v{(p - 1) * mine + (n - mine), (mine > 0 ? p - 1 : 0) + std::min(n, p) - (mine > 0 ? 1 : 0)};
+  if (n % p == 0) CHECK(v.elements * p == 2 * (p - 1) * n);
+  check_account<T>(c, operation::all_reduce, v, [&] {
+    run_form(
+        started, [&] { return c.start_all_reduce(out(data), reduce); },
+        [&] { c.all_reduce(out(data), reduce); });
+  });
+  check_same(c, "all_reduce", pattern, data, expected);
+}
+
+template <class T>
+void all_to_all(const communicator& c, int pattern, bool started) {
+  std::vector<global_index> to_counts, from_counts;
+  std::vector<T> to, expected;
+  volume v;
+  for (int q = 0; q < c.size(); ++q) {
+    to_counts.push_back(elements(pattern, c.size(), c.rank(), q));
+    append(to, values<T>(c.rank(), 1000 * q, to_counts.back()));
+    from_counts.push_back(elements(pattern, c.size(), q, c.rank()));
+    append(expected, values<T>(q, 1000 * c.rank(), from_counts.back()));
+    if (q != c.rank() && from_counts.back() > 0) v += {from_counts.back(), 1};
+  }
+  std::vector<T> from(expected.size());
+  check_account<T>(c, operation::all_to_all, v, [&] {
+    run_form(
+        started, [&] { return c.start_all_to_all(in(to), in(to_counts), out(from), in(from_counts)); },
+        [&] { c.all_to_all(in(to), in(to_counts), out(from), in(from_counts)); });
+  });
+  check_same(c, "all_to_all", pattern, from, expected);
+}
+
+/// Each rank sends to the next: the message, and only it, is in the ledger.
+template <class T>
+void ring(const communicator& c, int pattern) {
+  if (c.size() == 1) return;
+  const int next = (c.rank() + 1) % c.size(), previous = (c.rank() + c.size() - 1) % c.size();
+  const global_index n = 2 + elements(pattern, 1, 0);
+  const std::vector<T> mine = values<T>(c.rank(), 0, n);
+  std::vector<T> theirs(mine.size());
+  c.ledger().clear();
+  request sent = c.start_send(in(mine), next, pattern);
+  request received = c.start_receive(out(theirs), previous, pattern);
+  received.wait();
+  sent.wait();
+  check_same(c, "ring", pattern, theirs, values<T>(previous, 0, n));
+  CHECK(c.ledger().total() == volume{n, 1});
+}
+
+/// Every operation on elements of type T.
+template <class T>
+void operations(const communicator& c) {
+  for (int pattern = 0; pattern < patterns; ++pattern) {
+    for (const bool started : {false, true}) {
+      broadcast<T>(c, pattern, started);
+      all_gather<T>(c, pattern, started);
+      all_to_all<T>(c, pattern, started);
+      for (const reduction reduce : {reduction::sum, reduction::max}) {
+        reduce_scatter<T>(c, pattern, started, reduce);
+        all_reduce<T>(c, pattern, started, reduce);
+      }
+    }
+    ring<T>(c, pattern);
+  }
+}
+
+}  // namespace test_support::laws

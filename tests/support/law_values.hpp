@@ -1,0 +1,94 @@
+#pragma once
+// What the laws of a communicator expect: elements and reductions as functions of rank, size and position.
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <doctest/doctest.h>
+#include <string>
+#include <vector>
+
+#include "partita/base/random.hpp"
+#include "partita/comm/communicator.hpp"
+
+namespace test_support::laws {
+
+using partita::communicator;
+using partita::global_index;
+using partita::reduction;
+
+inline constexpr int patterns = 5;
+
+/// How many elements rank q has, or owes to rank r: even, uneven with zeros, one rank alone, nothing, long.
+inline global_index elements(int pattern, int size, int q, int r = 0) {
+  switch (pattern) {
+    case 0:
+      return 3;
+    case 1:
+      return (5 * q + 3 * r + 2) % 4;
+    case 2:
+      return q == size - 1 && r == 0 ? 7 : 0;
+    case 3:
+      return 0;
+    default:
+      return 1200 + 13 * q + r;
+  }
+}
+
+/// The element of rank q at a position; a field lets several buffers differ. Sums of these floating-point
+/// numbers depend on their order.
+template <class T>
+T value(int q, global_index position, int field = 0) {
+  const std::uint64_t word = partita::random_key{7, static_cast<std::uint64_t>(field), 1}.word();
+  if constexpr (std::is_floating_point_v<T>) {
+    const double scale = partita::random_bits(word, position, q) % 2 == 0 ? 1.0 : 1e5;
+    return static_cast<T>(scale * (partita::random_uniform(word, q, position) - 0.5));
+  } else {
+    return static_cast<T>(partita::random_bits(word, q, position) % 100);
+  }
+}
+
+template <class T>
+std::vector<T> values(int q, global_index begin, global_index count, int field = 0) {
+  std::vector<T> v;
+  for (global_index i = begin; i < begin + count; ++i) v.push_back(value<T>(q, i, field));
+  return v;
+}
+
+template <class T>
+void append(std::vector<T>& to, const std::vector<T>& from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+
+/// One element of a reduction over all ranks, in rank order.
+template <class T>
+T reduced(int size, global_index position, reduction r, int field = 0) {
+  T sum = value<T>(0, position, field);
+  for (int q = 1; q < size; ++q) {
+    const T next = value<T>(q, position, field);
+    sum = r == reduction::sum ? static_cast<T>(sum + next) : std::max(sum, next);
+  }
+  return sum;
+}
+
+template <class T>
+bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
+  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
+}
+
+template <class T>
+void check_same(const communicator& c, const char* what, int pattern, const std::vector<T>& got,
+                const std::vector<T>& expected) {
+  CHECK_MESSAGE(same_bits(got, expected), std::string(what), " pattern ", pattern, " on rank ", c.rank(),
+                " of ", c.size());
+}
+
+template <class T>
+std::span<const T> in(const std::vector<T>& v) {
+  return v;
+}
+template <class T>
+std::span<T> out(std::vector<T>& v) {
+  return v;
+}
+
+}  // namespace test_support::laws

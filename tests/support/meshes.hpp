@@ -1,0 +1,31 @@
+#pragma once
+// Every mesh that a policy may have on a number of ranks, and running a body on each.
+#include <vector>
+
+#include "partita/memory/host.hpp"
+#include "partita/partition/policies.hpp"
+#include "support/ranks.hpp"
+
+namespace test_support {
+
+template <class Policy>
+std::vector<partita::mesh_shape> meshes_of(int ranks) {
+  const auto most = [ranks](partita::axis a) { return Policy::used.contains(a) ? ranks : 1; };
+  std::vector<partita::mesh_shape> meshes;
+  for (int depth = 1; depth <= most(partita::axis::depth); ++depth)
+    for (int col = 1; col <= most(partita::axis::col); ++col)
+      if (ranks % (depth * col) == 0 && ranks / (depth * col) <= most(partita::axis::row))
+        meshes.push_back({ranks / (depth * col), col, depth});
+  return meshes;
+}
+
+/// body(policy{}, mesh shape) for each named policy on each of its meshes of each of these numbers of ranks.
+template <class Ranks, class Body>
+void for_each_mesh(const Ranks& rank_counts, Body body) {
+  partita::for_each_policy([&](auto policy) {
+    for (int ranks : rank_counts)
+      for (partita::mesh_shape shape : meshes_of<decltype(policy)>(ranks)) body(policy, shape);
+  });
+}
+
+}  // namespace test_support
