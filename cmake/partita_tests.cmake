@@ -1,9 +1,10 @@
 # How tests are registered. The tests themselves are listed in tests/CMakeLists.txt.
 #
-#   partita_add_test(NAME [SOURCES FILE...] [BACKENDS mpi blas openmp npz] [LABELS ...] [TIMEOUT SECONDS]
-#                    [RUN_ALONE] [NEEDS_DATA] [NEEDS_GOLDEN])
-#     A doctest program; its source is NAME.cpp unless SOURCES says otherwise. With BACKENDS it is registered only
-#     where all of them are. The label `threads` puts it among the tests that run under the thread sanitizer.
+#   partita_add_test(NAME [SOURCES FILE...] [BACKENDS mpi blas openmp npz] [LIBRARIES TARGET...] [LABELS ...]
+#                    [TIMEOUT SECONDS] [RUN_ALONE] [NEEDS_DATA] [NEEDS_GOLDEN])
+#     A doctest program; its source is NAME.cpp unless SOURCES says otherwise. It is registered only where all of
+#     its BACKENDS and LIBRARIES are. The label `threads` puts it among the tests that run under the thread
+#     sanitizer.
 #
 #   partita_add_mpi_test(NAME RANKS N... [the same])
 #     The same under mpirun, once for each number of ranks: tests NAME_1, NAME_2, ..., labels mpi and ranks_N.
@@ -41,13 +42,18 @@ endfunction()
 
 set(test_options RUN_ALONE NEEDS_DATA NEEDS_GOLDEN)
 set(test_values TIMEOUT)
-set(test_lists SOURCES BACKENDS LABELS)
+set(test_lists SOURCES BACKENDS LIBRARIES LABELS)
 
 # Sets `usable` in the caller: whether everything is here that the test needs. What is not is said elsewhere.
 macro(partita_find_needs)
   set(usable TRUE)
   foreach(backend IN LISTS arg_BACKENDS)
     if(NOT TARGET partita::${backend})
+      set(usable FALSE)
+    endif()
+  endforeach()
+  foreach(library IN LISTS arg_LIBRARIES)
+    if(NOT TARGET ${library})
       set(usable FALSE)
     endif()
   endforeach()
@@ -64,7 +70,7 @@ macro(partita_build_test name main)
   endif()
   add_executable(${name} ${arg_SOURCES})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
-  target_link_libraries(${name} PRIVATE ${main})
+  target_link_libraries(${name} PRIVATE ${main} ${arg_LIBRARIES})
   partita_use(${name} ${arg_BACKENDS})
   if("threads" IN_LIST arg_LABELS)
     add_dependencies(threads_tests ${name})
@@ -86,7 +92,9 @@ function(partita_describe_test name)
   set_tests_properties(${name} PROPERTIES ENVIRONMENT "${environment}" LABELS "${arg_LABELS}"
                                           TIMEOUT ${arg_TIMEOUT})
   if(arg_RANKS)
-    set_tests_properties(${name} PROPERTIES PROCESSORS ${arg_RANKS})
+    # Whole call stacks, so that leaks_of_others.txt recognises what MPI's modules leave behind.
+    list(APPEND environment ASAN_OPTIONS=fast_unwind_on_malloc=0)
+    set_tests_properties(${name} PROPERTIES PROCESSORS ${arg_RANKS} ENVIRONMENT "${environment}")
   endif()
   if(arg_RUN_ALONE)
     set_tests_properties(${name} PROPERTIES RUN_SERIAL ON)

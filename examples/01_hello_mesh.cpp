@@ -1,36 +1,39 @@
-/// The ranks stand on a mesh with three named axes: row, col and depth. Along every axis, and every set of axes,
-/// a rank has a communicator with those that differ from it only there.
+/// The ranks stand on a mesh with three named axes: row, col and depth. Along each axis a rank has a
+/// communicator with the ranks that differ from it only there.
 
+#include <array>
 #include <cstdio>
-#include <numeric>
+#include <vector>
+
 #include <partita/partita.hpp>
 
 using namespace partita;
 
-/// The world's numbers of the ranks along `line`, as they tell one another.
-std::vector<global_index> ask(const mesh<host>& m, axis_set line) {
-  const communicator& group = m.along(line);
-  const global_index mine[] = {m.rank()};
-  const std::vector<global_index> counts(static_cast<std::size_t>(group.size()), 1);
+/// The world's numbers of the ranks along one axis, as they tell one another. All of them must call.
+std::vector<global_index> ranks_along(const mesh<host>& m, axis a) {
+  const communicator& line = m.along(a);
+  const std::array<global_index, 1> mine{m.rank()};
+  const std::vector<global_index> counts(static_cast<std::size_t>(line.size()), 1);
   std::vector<global_index> all(counts.size());
-  group.all_gather(std::span<const global_index>(mine), std::span<const global_index>(counts), std::span(all));
+  line.all_gather(std::span<const global_index>(mine), std::span<const global_index>(counts), std::span(all));
   return all;
 }
 
-void print_line(const char* name, const std::vector<global_index>& ranks) {
-  std::printf("  along %-9s", name);
-  for (const global_index rank : ranks) std::printf(" %2d", static_cast<int>(rank));
-  std::printf("\n");
+/// The same from the shape alone: where every rank stands is arithmetic.
+std::vector<global_index> expected_along(mesh_shape shape, axis a, coordinates at) {
+  std::vector<global_index> all;
+  for (at[a] = 0; at[a] < shape[a]; ++at[a]) all.push_back(shape.rank(at));
+  return all;
 }
 
 void print_mesh(mesh_shape shape) {
-  std::printf("%d ranks on a mesh of %s\n", shape.size(), to_string(shape).c_str());
+  std::printf("%d ranks on a mesh of %s:\n", shape.size(), to_string(shape).c_str());
   for (int depth = 0; depth < shape.depth; ++depth) {
-    std::printf("\n  depth %d  ", depth);
-    for (int col = 0; col < shape.col; ++col) std::printf("   col %d", col);
+    std::printf("\n  depth %d ", depth);
+    for (int col = 0; col < shape.col; ++col) std::printf("  col %d", col);
     for (int row = 0; row < shape.row; ++row) {
-      std::printf("\n    row %d  ", row);
-      for (int col = 0; col < shape.col; ++col) std::printf(" %7d", shape.rank({row, col, depth}));
+      std::printf("\n    row %d ", row);
+      for (int col = 0; col < shape.col; ++col) std::printf("%7d", shape.rank({row, col, depth}));
     }
     std::printf("\n");
   }
@@ -38,27 +41,27 @@ void print_mesh(mesh_shape shape) {
 
 int main() {
   constexpr mesh_shape shape{.row = 2, .col = 3, .depth = 2};
-  constexpr int speaker = 7;
-  std::vector<int> right(shape.size(), 0);  // one place for each rank: they are threads and share memory
+  print_mesh(shape);
 
+  // heard[rank][axis]; ranks are threads here, so each may fill its own place of one array.
+  std::array<std::array<std::vector<global_index>, 3>, shape.size()> heard;
   threads::run(shape.size(), [&](const communicator& world) {
     const mesh<host> m(world, shape);
-    const auto along_row = ask(m, axis::row), along_col = ask(m, axis::col);
-    const auto on_plane = ask(m, axis::row | axis::col);
-
-    if (m.rank() == speaker) {
-      print_mesh(shape);
-      std::printf("\nrank %d stands at row %d, col %d, depth %d and finds\n", m.rank(), m.at().row, m.at().col,
-                  m.at().depth);
-      print_line("row", along_row);
-      print_line("col", along_col);
-      print_line("depth", ask(m, axis::depth));
-      print_line("row+col", on_plane);
-    } else {
-      ask(m, axis::depth);  // a question is put by all ranks of a line, or hangs
-    }
-
-    const int sum = std::accumulate(on_plane.begin(), on_plane.end(), 0);
-    right[m.rank()] = shape.at(m.rank()) == m.at() && sum == 0;
+    for (std::size_t a = 0; a < 3; ++a)
+      heard[static_cast<std::size_t>(m.rank())][a] = ranks_along(m, all_axes[a]);
   });
+
+  constexpr int speaker = 7;
+  constexpr coordinates here = shape.at(speaker);
+  std::printf("\nrank %d stands at row %d, col %d, depth %d\n", speaker, here.row, here.col, here.depth);
+  bool right = true;
+  for (std::size_t a = 0; a < 3; ++a) {
+    std::printf("  along %-5s it talks with", name_of(all_axes[a]));
+    for (const global_index rank : heard[speaker][a]) std::printf(" %d", static_cast<int>(rank));
+    std::printf("\n");
+    for (std::size_t r = 0; r < heard.size(); ++r)
+      right = right && heard[r][a] == expected_along(shape, all_axes[a], shape.at(static_cast<int>(r)));
+  }
+  std::printf("\nevery rank %s where the shape says\n", right ? "stands" : "does NOT stand");
+  return right ? 0 : 1;
 }

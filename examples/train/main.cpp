@@ -2,6 +2,7 @@
 /// Exit code 0; 1 when the work fails, with one line on stderr; 2 when the command line is wrong.
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -13,7 +14,22 @@
 
 namespace {
 
+/// A check whose message is a sentence.
+template <class Accept>
+CLI::Validator number_that(const std::string& is, Accept accept) {
+  return CLI::Validator(
+      [=](const std::string& text) {
+        char* end = nullptr;
+        const double value = std::strtod(text.c_str(), &end);
+        return *end == 0 && !text.empty() && accept(value) ? std::string() : text + " is not " + is;
+      },
+      "");
+}
+
 command parse(int argc, char** argv) {
+  const auto count = number_that("a positive whole number",
+                                 [](double v) { return v >= 1 && v == std::floor(v) && v < 1e9; });
+  const auto positive = number_that("a positive number", [](double v) { return v > 0; });
   command c;
   partita::training_options& t = c.training;
   CLI::App app("Full-graph GNN training over any number of ranks, under any partition policy", "train");
@@ -22,11 +38,10 @@ command parse(int argc, char** argv) {
   app.add_option("--policy", c.policy,
                  "row_1d, replicated_1_5d, grid_2d, split_3d, feature_column, feature_row or auto")
       ->capture_default_str();
-  app.add_option("--ranks", c.ranks, "ranks (threads: 1 unless given; mpi: those of the job)")
-      ->check(CLI::PositiveNumber);
+  app.add_option("--ranks", c.ranks, "ranks (threads: 1 unless given; mpi: those of the job)")->check(count);
   app.add_option("--mesh", c.mesh, "ROWxCOLxDEPTH; otherwise the mesh nearest to a square or a cube");
   app.add_option("--replication", c.replication, "copies of the dense operand: the depth of the mesh")
-      ->check(CLI::PositiveNumber);
+      ->check(count);
   app.add_option("--comm", c.comm, "threads, mpi or nccl")
       ->check(CLI::IsMember({"threads", "mpi", "nccl"}))
       ->capture_default_str();
@@ -35,17 +50,15 @@ command parse(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--hidden", t.hidden, "widths of the hidden layers")
       ->delimiter(',')
-      ->check(CLI::PositiveNumber)
+      ->check(count)
       ->capture_default_str();
-  app.add_option("--epochs", t.epochs, "epochs")->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--lr", t.learning_rate, "learning rate of Adam")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
+  app.add_option("--epochs", t.epochs, "epochs")->check(count)->capture_default_str();
+  app.add_option("--lr", t.learning_rate, "learning rate of Adam")->check(positive)->capture_default_str();
   app.add_option("--weight-decay", t.weight_decay, "on the first layer's parameters")
-      ->check(CLI::NonNegativeNumber)
+      ->check(number_that("zero or a positive number", [](double v) { return v >= 0; }))
       ->capture_default_str();
   app.add_option("--dropout", t.dropout, "probability, less than 1")
-      ->check(CLI::Range(0.0, 0.999))
+      ->check(number_that("a probability below 1", [](double v) { return v >= 0 && v < 1; }))
       ->capture_default_str();
   app.add_flag("--raw-features", t.raw_features, "do not divide features by their row sums");
   app.add_option("--seed", t.seed, "seed of weights and dropout")->capture_default_str();
@@ -101,14 +114,16 @@ int run(const command& c, int argc, char** argv) {
   if (!c.json.empty() && !std::ofstream(c.json, std::ios::app))
     throw partita::error("cannot write " + c.json);
   if (c.comm == "mpi")
-    return run_mpi(argc, argv, [&](const partita::communicator& world) try {
-      if (c.ranks && *c.ranks != world.size())
-        throw usage_error("--ranks " + std::to_string(*c.ranks) + " under an MPI job of " +
-                          std::to_string(world.size()));
-      train_on(world, arrangement_of(c, world.size()), load(c.data), c);
-      return 0;
-    } catch (const usage_error& e) {
-      return world.rank() == 0 ? report(e) : 2;
+    return run_mpi(argc, argv, [&](const partita::communicator& world) {
+      try {
+        if (c.ranks && *c.ranks != world.size())
+          throw usage_error("--ranks " + std::to_string(*c.ranks) + " under an MPI job of " +
+                            std::to_string(world.size()));
+        train_on(world, arrangement_of(c, world.size()), load(c.data), c);
+        return 0;
+      } catch (const usage_error& e) {
+        return world.rank() == 0 ? report(e) : 2;
+      }
     });
   const int ranks = c.ranks.value_or(1);
   const auto asked = arrangement_of(c, ranks);

@@ -1,4 +1,5 @@
-// Y = A X on four threads, where A is a ring of 7 vertices and X(i, j) = 10 i + j: what a user might write first.
+// Y = A X on four threads, where A is a ring of 7 vertices and X(i, j) = 10 i + j: what a user might write
+// first.
 #include <cstdio>
 #include <vector>
 
@@ -30,7 +31,8 @@ int main() {
     std::vector<triplet<double>> mine;
     for (global_index v = world.rank(); v < n; v += world.size()) mine.push_back({v, (v + 1) % n, 2.0});
 
-    const auto a = distribute<grid_2d::sparse_layout, double>(m, {n, n}, std::span<const triplet<double>>(mine));
+    const auto a =
+        distribute<grid_2d::sparse_layout, double>(m, {n, n}, std::span<const triplet<double>>(mine));
     const auto x = generate<grid_2d::dense_layout, double>(
         m, {n, f}, [](global_index i, global_index j) { return static_cast<double>(10 * i + j); });
     const std::vector<double> y = collect(spmm(a, x));  // (n, f)
@@ -38,7 +40,8 @@ int main() {
     if (world.rank() != 0) return;
     for (global_index i = 0; i < n; ++i)
       for (global_index j = 0; j < f; ++j)
-        right = right && y[static_cast<std::size_t>(i * f + j)] == 2.0 * static_cast<double>(10 * ((i + 1) % n) + j);
+        right = right &&
+                y[static_cast<std::size_t>(i * f + j)] == 2.0 * static_cast<double>(10 * ((i + 1) % n) + j);
   });
   std::puts(right ? "the product is right" : "the product is wrong");
   return right ? 0 : 1;

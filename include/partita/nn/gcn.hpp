@@ -1,9 +1,12 @@
 #pragma once
 /// The graph convolution of Kipf and Welling (ICLR 2017), eq. 2, and a network of them.
 
+#include <variant>
+
 #include "partita/nn/activation.hpp"
 #include "partita/nn/initialization.hpp"
 #include "partita/nn/propagation.hpp"
+#include "partita/nn/weight_product.hpp"
 
 namespace partita {
 
@@ -30,24 +33,21 @@ class gcn_convolution {
         backward_(transposed(a), features_, options),
         product_(mesh_, a.col_blocking(), features_) {}
 
-  /// Z from H.
-  void forward(const matrix& h, matrix& z) {
-    kernels<Place>::gemm(mesh_.queue(), false, false, T(1), h.local(), parameters_.value(weight_), T(0),
-                         product_.local());  // (n/P, f_out)
-    forward_(product_, z);                   // (n/P, f_out)
+  /// Z from H, which is a matrix or sparse_features.
+  template <class Input>
+  void forward(const Input& h, matrix& z) {
+    multiply_weight(h, parameters_.value(weight_), product_);  // (n/P, f_out)
+    forward_(product_, z);                                     // (n/P, f_out)
     kernels<Place>::add_row(mesh_.queue(), parameters_.value(bias_).data, z.local());
   }
 
   /// This rank's part of dW = H^T A^T dZ and db = 1^T dZ; and dH = A^T dZ W^T where dh is given.
-  void backward(const matrix& h, const matrix& dz, matrix* dh) {
+  template <class Input>
+  void backward(const Input& h, const matrix& dz, matrix* dh) {
     kernels<Place>::column_sums(mesh_.queue(), dz.local(), parameters_.gradient(bias_).data);
-    backward_(dz, product_);  // (n/P, f_out)
-    const matrix_view<const T> da = std::as_const(product_).local();
-    kernels<Place>::gemm(mesh_.queue(), true, false, T(1), h.local(), da, T(0),
-                         parameters_.gradient(weight_));  // (f_in, f_out)
-    if (dh != nullptr)
-      kernels<Place>::gemm(mesh_.queue(), false, true, T(1), da, parameters_.value(weight_), T(0),
-                           dh->local());  // (n/P, f_in)
+    backward_(dz, product_);                                            // (n/P, f_out)
+    local_weight_gradient(h, product_, parameters_.gradient(weight_));  // (f_in, f_out)
+    if (dh != nullptr) multiply_transposed_weight(product_, parameters_.value(weight_), *dh);  // (n/P, f_in)
   }
 
   /// Cuts of the columns of Z.
@@ -82,8 +82,9 @@ class gcn {
       layers_.emplace_back(a, parameters_, std::to_string(l), widths[l], widths[l + 1], l == 0, options);
       glorot(parameters_, layers_[l].weight(), seed);
       const blocking in = blocking::even(widths[l], a.mesh().shape(), nesting::cols);
-      inputs_.emplace_back(a.mesh(), a.col_blocking(), in);
-      if (l > 0) input_gradients_.emplace_back(a.mesh(), a.col_blocking(), in);
+      if (l == 0) continue;
+      hidden_.emplace_back(a.mesh(), a.col_blocking(), in);
+      input_gradients_.emplace_back(a.mesh(), a.col_blocking(), in);
     }
     logits_.emplace(a.mesh(), a.row_blocking(), layers_.back().features());
   }
@@ -95,26 +96,33 @@ class gcn {
   const matrix& forward(const matrix& x, double dropout_probability = 0, std::uint64_t epoch = 0) {
     dropout_ = dropout_probability;
     epoch_ = epoch;
-    input_ = dropout_ > 0 ? &inputs_[0] : &x;
-    if (dropout_ > 0) dropout(x, inputs_[0], mask(0));
-    for (std::size_t l = 0; l < layers_.size(); ++l) {
-      const bool last = l + 1 == layers_.size();
-      matrix& z = last ? *logits_ : inputs_[l + 1];
-      layers_[l].forward(input(l), z);
-      if (!last) relu_dropout(z, z, mask(l + 1));
+    if (dropout_ > 0) {
+      if (!dropped_) dropped_.emplace(x.mesh(), x.row_blocking(), x.col_blocking());
+      dropout(x, *dropped_, mask(0));
     }
-    return *logits_;
+    input_ = dropout_ > 0 ? &*dropped_ : &x;
+    return forward_layers();
+  }
+  /// The same with sparse features, whose values the mask is applied to.
+  const matrix& forward(sparse_features<T, Place>& x, double dropout_probability = 0,
+                        std::uint64_t epoch = 0) {
+    dropout_ = dropout_probability;
+    epoch_ = epoch;
+    x.apply(mask(0));
+    input_ = &x;
+    return forward_layers();
   }
 
   /// Every parameter's gradient, from that of the logits of the last forward. Every rank must call.
   void backward(const matrix& logits_gradient) {
     const matrix* dz = &logits_gradient;
-    for (std::size_t l = layers_.size(); l-- > 0;) {
-      matrix* dh = l > 0 ? &input_gradients_[l - 1] : nullptr;
-      layers_[l].backward(input(l), *dz, dh);
-      if (l > 0) relu_dropout_gradient(inputs_[l], *dh, *dh, mask(l));
-      dz = dh;
+    for (std::size_t l = layers_.size(); l-- > 1;) {
+      matrix& dh = input_gradients_[l - 1];
+      layers_[l].backward(hidden_[l - 1], *dz, &dh);
+      relu_dropout_gradient(hidden_[l - 1], dh, dh, mask(l));
+      dz = &dh;
     }
+    std::visit([&](const auto* x) { layers_[0].backward(*x, *dz, nullptr); }, input_);
     parameters_.sum_gradients();
   }
 
@@ -127,14 +135,26 @@ class gcn {
   }
 
  private:
-  const matrix& input(std::size_t layer) const { return layer == 0 ? *input_ : inputs_[layer]; }
+  const matrix& forward_layers() {
+    for (std::size_t l = 0; l < layers_.size(); ++l) {
+      const bool last = l + 1 == layers_.size();
+      matrix& z = last ? *logits_ : hidden_[l];
+      if (l == 0)
+        std::visit([&](const auto* x) { layers_[0].forward(*x, z); }, input_);
+      else
+        layers_[l].forward(hidden_[l - 1], z);
+      if (!last) relu_dropout(z, z, mask(l + 1));
+    }
+    return *logits_;
+  }
   dropout_mask mask(std::size_t layer) const { return {dropout_, {seed_, epoch_, layer}}; }
 
   partita::parameters<T, Place> parameters_;
   std::uint64_t seed_;
   std::vector<gcn_convolution<T, Policy, Place>> layers_;
-  std::vector<matrix> inputs_, input_gradients_;
-  const matrix* input_ = nullptr;  ///< of the first layer
+  std::variant<const matrix*, const sparse_features<T, Place>*> input_;  ///< of the first layer
+  std::optional<matrix> dropped_;
+  std::vector<matrix> hidden_, input_gradients_;
   std::optional<matrix> logits_;
   double dropout_ = 0;
   std::uint64_t epoch_ = 0;

@@ -6,6 +6,7 @@
 #include "partita/io/labelled_graph.hpp"
 #include "partita/nn/loss.hpp"
 #include "partita/nn/normalization.hpp"
+#include "partita/nn/sparse_features.hpp"
 #include "partita/transfer/distribute.hpp"
 
 namespace partita {
@@ -34,8 +35,14 @@ sparse<T, typename Policy::sparse_layout, Place> distribute_adjacency(const mesh
                                                        symmetric ? structure::symmetric : structure::general);
 }
 
-/// The features of this rank's vertices, each row divided by its sum unless `raw` (or the sum is zero).
-/// Nothing travels.
+/// What the features of vertex v are multiplied with: one over their sum, unless `raw` or the sum is zero.
+template <class T>
+T feature_scale(const dataset& data, global_index v, bool raw) {
+  const T sum = static_cast<T>(data.vertex_features.row_sum(v));
+  return raw || sum == T(0) ? T(1) : T(1) / sum;
+}
+
+/// The scaled features of this rank's vertices. Nothing travels.
 template <class T, class Place>
 dense<T, vertex_rows, Place> local_features(const mesh<Place>& m, const dataset& data, bool raw) {
   dense<T, vertex_rows, Place> x(m, extent{data.vertices, data.features});
@@ -45,12 +52,27 @@ dense<T, vertex_rows, Place> local_features(const mesh<Place>& m, const dataset&
   values.reserve(x.values().size());
   for (global_index v = rows.begin; v < rows.end; ++v) {
     data.vertex_features.fill_row(v, row);
-    const T sum = static_cast<T>(data.vertex_features.row_sum(v));
-    const T scale = raw || sum == T(0) ? T(1) : T(1) / sum;
+    const T scale = feature_scale<T>(data, v, raw);
     for (float value : row) values.push_back(static_cast<T>(value) * scale);
   }
   copy(m.queue(), std::span<const T>(values), x.values());
   return x;
+}
+
+/// The same, of a dataset whose features are stored in compressed rows.
+template <class T, class Place>
+sparse_features<T, Place> local_sparse_features(const mesh<Place>& m, const dataset& data, bool raw) {
+  const blocking rows = blocking::even(data.vertices, m.shape(), nesting::rows);
+  const interval mine = rows.block(vertex_rows::value.rows, m.at());
+  const csr_array& table = data.vertex_features.sparse;
+  std::vector<triplet<T>> entries;
+  for (global_index v = mine.begin; v < mine.end; ++v) {
+    const T scale = feature_scale<T>(data, v, raw);
+    for (auto e = static_cast<std::size_t>(table.offsets[static_cast<std::size_t>(v)]);
+         e < static_cast<std::size_t>(table.offsets[static_cast<std::size_t>(v) + 1]); ++e)
+      entries.push_back({v, table.columns[e], static_cast<T>(table.values[e]) * scale});
+  }
+  return {m, rows, data.features, std::move(entries)};
 }
 
 /// The labels of the vertices in one part of the split. Every rank must call.

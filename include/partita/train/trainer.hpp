@@ -32,7 +32,7 @@ class trainer {
   trainer(const mesh<Place>& m, const dataset& data, const training_options& options)
       : mesh_(m),
         options_(options),
-        x_(local_features<T>(m, data, options.raw_features)),
+        x_(make_features(m, data, options)),
         train_(labels_of(m, data, split_part::train)),
         validation_(labels_of(m, data, split_part::validation)),
         test_(labels_of(m, data, split_part::test)),
@@ -50,7 +50,7 @@ class trainer {
     const double begin = seconds_now();
     {
       const phase_scope phase(mesh_.ledger(), "forward");
-      const auto& logits = model_.forward(x_, options_.dropout, static_cast<std::uint64_t>(number));
+      const auto& logits = forward(options_.dropout, number);
       report.loss = cross_entropy(logits, train_, gradient_);
     }
     {
@@ -64,7 +64,7 @@ class trainer {
     double slowest[] = {mine};
     mesh_.world().all_reduce(std::span<double>(slowest), reduction::max);
     report.seconds = slowest[0];
-    const auto& logits = model_.forward(x_);
+    const auto& logits = forward(0, number);
     report.train_accuracy = accuracy(logits, train_);
     report.validation_accuracy = accuracy(logits, validation_);
     report.test_accuracy = accuracy(logits, test_);
@@ -75,9 +75,22 @@ class trainer {
   volume predicted() const { return model_.predicted() + loss_traffic(mesh_); }
 
  private:
+  using features = std::variant<dense<T, vertex_rows, Place>, sparse_features<T, Place>>;
+
+  static features make_features(const mesh<Place>& m, const dataset& data, const training_options& options) {
+    if (data.vertex_features.is_sparse()) return local_sparse_features<T>(m, data, options.raw_features);
+    return local_features<T>(m, data, options.raw_features);
+  }
+  const dense<T, vertex_rows, Place>& forward(double dropout, int number) {
+    const auto apply = [&](auto& x) {
+      return &model_.forward(x, dropout, static_cast<std::uint64_t>(number));
+    };
+    return *std::visit(apply, x_);
+  }
+
   mesh<Place> mesh_;
   training_options options_;
-  dense<T, vertex_rows, Place> x_;
+  features x_;
   vertex_labels<Place> train_, validation_, test_;
   gcn<T, Policy, Place> model_;
   adam<T, Place> optimizer_;

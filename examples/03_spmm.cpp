@@ -1,0 +1,68 @@
+/// Y = A X: the layouts in the types say what must travel, the plan predicts it, the ledger counts it.
+
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <vector>
+
+#include <partita/partita.hpp>
+
+using namespace partita;
+using sparse_layout = grid_2d::sparse_layout;
+using dense_layout = grid_2d::dense_layout;
+
+constexpr mesh_shape shape{.row = 3, .col = 2};
+constexpr global_index n = 1000, f = 10;
+
+/// The edges of a directed graph that leave `vertices`: to the next three, and to somebody far away.
+std::vector<triplet<double>> edges(interval vertices) {
+  std::vector<triplet<double>> list;
+  for (global_index i = vertices.begin; i < vertices.end; ++i)
+    for (const global_index j : {i + 1, i + 2, i + 3, 17 * i}) list.push_back({i, j % n, 0.25});
+  return list;
+}
+
+double feature(global_index i, global_index j) { return std::sin(static_cast<double>(i + 7 * j)); }
+
+double largest_error(const std::vector<double>& y) {
+  std::vector<double> expected(n * f, 0.0);  // (n, f)
+  for (const auto& e : edges({0, n}))
+    for (global_index j = 0; j < f; ++j)
+      expected[static_cast<std::size_t>(e.row * f + j)] += e.value * feature(e.col, j);
+  double error = 0;
+  for (std::size_t i = 0; i < y.size(); ++i) error = std::max(error, std::abs(y[i] - expected[i]));
+  return error;
+}
+
+int main() {
+  struct account {
+    volume predicted, received;
+    double error = 0;
+  };
+  std::array<account, shape.size()> accounts;  // one place for each rank
+  threads::run(shape.size(), [&](const communicator& world) {
+    const mesh<host> m(world, shape);
+    const auto mine = edges(share_of(n, m.rank(), m.size()));  // no matter which rank gives which edge
+    const auto a = distribute<sparse_layout>(m, {n, n}, std::span(mine));  // (n/pr, n/pc)
+    const auto x = generate<dense_layout, double>(m, {n, f}, feature);     // (n/pr, f/pc)
+    dense<double, dense_layout, host> y(m, extent{n, f});                  // (n/pr, f/pc)
+
+    spmm_plan<double, sparse_layout, dense_layout, host> multiply(a, x.col_blocking());
+    m.ledger().clear();
+    multiply(x, y);
+    const volume received = m.ledger().total();
+    accounts[static_cast<std::size_t>(m.rank())] = {multiply.predicted(), received,
+                                                    largest_error(collect(y))};
+  });
+
+  bool right = true;
+  std::printf("rank  words predicted  words received  messages  largest error\n");
+  for (int rank = 0; rank < shape.size(); ++rank) {
+    const auto& [predicted, received, error] = accounts[static_cast<std::size_t>(rank)];
+    std::printf("%4d %16d %15d %9d %14.1e\n", rank, int(predicted.elements), int(received.elements),
+                int(received.messages), error);
+    right = right && received == predicted && error < 1e-12;
+  }
+  std::printf("the product and its traffic are %s\n", right ? "as predicted" : "NOT as predicted");
+  return right ? 0 : 1;
+}

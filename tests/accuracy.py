@@ -1,0 +1,20 @@
+#!/usr/bin/env python3
+"""Mean test accuracy over ten seeds on a real graph: accuracy.py TRAIN DIR PERCENT [option of train ...]"""
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+
+train, folder, least, *options = sys.argv[1:]
+found = []
+with tempfile.TemporaryDirectory() as scratch:
+    out = os.path.join(scratch, "run.json")
+    for seed in range(10):
+        subprocess.run([train, "--data", folder, "--model", "gcn", "--seed", str(seed), "--quiet", "--json", out, *options], check=True)
+        with open(out) as f:
+            found.append(100 * json.load(f)["test_accuracy"])
+mean = statistics.mean(found)
+print(f"{os.path.basename(folder)}: test accuracy {mean:.2f} +- {statistics.stdev(found):.2f} % over ten seeds, at least {least} asked")
+sys.exit(mean < float(least))

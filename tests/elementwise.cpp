@@ -1,0 +1,153 @@
+// Functions of single entries, on every layout, against the same function of the global indices.
+#include "partita/algebra/elementwise.hpp"
+
+#include <algorithm>
+#include <doctest/doctest.h>
+#include <string>
+#include <vector>
+
+#include "support/matrices.hpp"
+
+using namespace partita;
+using test_support::check_equals;
+using test_support::element;
+using test_support::expect_error;
+using test_support::field;
+using test_support::for_each_layout;
+using test_support::host_dense;
+using test_support::host_mesh;
+using test_support::on_mesh;
+
+namespace {
+
+constexpr auto shapes = {extent{17, 9}, extent{2, 3}, extent{1, 1}, extent{6, 0}, extent{0, 4}};
+
+/// body.operator()<Layout>(mesh, shape) on some meshes for every layout; nothing may travel.
+template <class Body>
+void everywhere(Body body) {
+  for (const mesh_shape shape : test_support::some_meshes)
+    on_mesh(shape, [&](const host_mesh& m) {
+      for (const extent size : shapes)
+        for_each_layout([&]<class Layout>() {
+          m.ledger().clear();
+          body.template operator()<Layout>(m, size);
+          CHECK(m.ledger().entries().empty());
+        });
+    });
+}
+
+double twice_less_one(double v) { return 2 * v - 1; }
+double mixed(double a, double b) { return a - 3 * b; }
+double placed(global_index i, global_index j, double v) { return static_cast<double>(100 * i + j) + v; }
+
+}  // namespace
+
+TEST_CASE("map") {
+  everywhere([]<class Layout>(const host_mesh& m, extent size) {
+    auto x = generate<Layout, double>(m, size, field(1));
+    const auto expected = [](global_index i, global_index j) { return twice_less_one(element(i, j, 1)); };
+    host_dense<Layout> y(m, size);
+    map(x, y, twice_less_one);
+    check_equals(y, expected, 0, "map");
+    check_equals(x, field(1), 0, "X of map");
+    map(x, x, twice_less_one);
+    check_equals(x, expected, 0, "map in place");
+  });
+}
+
+TEST_CASE("zip") {
+  everywhere([]<class Layout>(const host_mesh& m, extent size) {
+    auto a = generate<Layout, double>(m, size, field(1)), b = generate<Layout, double>(m, size, field(2));
+    const auto expected = [](global_index i, global_index j) {
+      return mixed(element(i, j, 1), element(i, j, 2));
+    };
+    host_dense<Layout> y(m, size);
+    zip(a, b, y, mixed);
+    check_equals(y, expected, 0, "zip");
+    check_equals(a, field(1), 0, "a of zip");
+    check_equals(b, field(2), 0, "b of zip");
+    zip(a, b, b, mixed);
+    check_equals(b, expected, 0, "zip into b");
+    zip(a, y, a, [](double u, double v) { return v - u; });
+    check_equals(
+        a, [&](global_index i, global_index j) { return expected(i, j) - element(i, j, 1); }, 0,
+        "zip into a");
+  });
+}
+
+TEST_CASE("map_indexed: indices are those of the whole matrix") {
+  everywhere([]<class Layout>(const host_mesh& m, extent size) {
+    auto x = generate<Layout, double>(m, size, field(1));
+    const auto expected = [](global_index i, global_index j) { return placed(i, j, element(i, j, 1)); };
+    host_dense<Layout> y(m, size);
+    map_indexed(x, y, placed);
+    check_equals(y, expected, 0, "map_indexed");
+    map_indexed(x, x, placed);
+    check_equals(x, expected, 0, "map_indexed in place");
+  });
+}
+
+TEST_CASE("add_row") {
+  everywhere([]<class Layout>(const host_mesh& m, extent size) {
+    auto y = generate<Layout, double>(m, size, field(1));
+    const auto bias = generate<replicated, double>(m, {1, size.cols}, field(2));
+    add_row(bias, y);
+    check_equals(
+        y, [](global_index i, global_index j) { return element(i, j, 1) + element(0, j, 2); }, 0, "add_row");
+    check_equals(bias, field(2), 0, "bias of add_row");
+  });
+}
+
+TEST_CASE("elementwise: blockings of one's own, floats, several threads a rank") {
+  on_mesh({2, 2, 1}, [](const host_mesh& outer) {
+    const host_mesh m(outer.world(), outer.shape(), queue<host>(2));
+    const blocking rows = blocking::given({1, 6}, m.shape(), nesting::rows);
+    const blocking cols = blocking::given({5, 0}, m.shape(), nesting::cols);
+    for_each_layout([&]<class Layout>() {
+      const auto x = generate<Layout, float>(m, rows, cols, field(1));
+      host_dense<Layout, float> y(m, rows, cols);
+      map_indexed(x, y,
+                  [](global_index i, global_index j, float v) { return static_cast<float>(10 * i + j) + v; });
+      check_equals(
+          y,
+          [](global_index i, global_index j) {
+            return static_cast<float>(10 * i + j) + static_cast<float>(element(i, j, 1));
+          },
+          0, "map_indexed of floats");
+    });
+  });
+}
+
+TEST_CASE("elementwise: operands that are not cut alike are named") {
+  using layout = grid_2d::dense_layout;
+  const auto refused = [](const std::string& message, auto act) {
+    expect_error<shape_error>(message, [&] {
+      on_mesh({2, 2, 1}, [&](const host_mesh& m) {
+        auto a = generate<layout, double>(m, {5, 4}, field(1)),
+             b = generate<layout, double>(m, {5, 3}, field(2)),
+             tall = generate<layout, double>(m, {6, 4}, field(3));
+        act(a, b, tall);
+      });
+    });
+  };
+  refused("map needs operands cut alike, not 5 x 4 and 5 x 3",
+          [](auto& a, auto& b, auto&) { map(a, b, twice_less_one); });
+  refused("map needs operands cut alike, not 5 x 4 and 6 x 4",
+          [](auto& a, auto&, auto& tall) { map(a, tall, twice_less_one); });
+  refused("zip needs operands cut alike, not 5 x 4 and 5 x 3",
+          [](auto& a, auto& b, auto&) { zip(a, b, a, mixed); });
+  refused("zip needs operands cut alike, not 5 x 4 and 6 x 4",
+          [](auto& a, auto&, auto& tall) { zip(a, a, tall, mixed); });
+  refused("map_indexed needs operands cut alike, not 6 x 4 and 5 x 4",
+          [](auto& a, auto&, auto& tall) { map_indexed(tall, a, placed); });
+  // Equal shapes, other cuts.
+  refused("map needs operands cut alike, not 5 x 4 and 5 x 4", [](auto& a, auto&, auto&) {
+    const auto& m = a.mesh();
+    host_dense<layout> other(m, blocking::given({1, 4}, m.shape(), nesting::rows), a.col_blocking());
+    map(a, other, twice_less_one);
+  });
+  for (const extent bias : {extent{1, 3}, extent{2, 4}, extent{4, 1}})
+    refused(
+        "a row of " + to_string(bias) + " cannot be added to every row of 5 x 4",
+        [&](auto& a, auto&, auto&) { add_row(generate<replicated, double>(a.mesh(), bias, field(1)), a); });
+}

@@ -1,0 +1,166 @@
+// Layers by hand-computed numbers, by finite differences, and independent of the number of ranks.
+#include <doctest/doctest.h>
+
+#include "partita/comm/self.hpp"
+#include "partita/nn/gcn.hpp"
+#include "partita/nn/loss.hpp"
+#include "partita/nn/normalization.hpp"
+#include "partita/nn/optimizer.hpp"
+#include "partita/transfer/distribute.hpp"
+#include "support/meshes.hpp"
+#include "support/test_matrices.hpp"
+
+using namespace partita;
+using namespace test_support;
+
+namespace {
+
+mesh<host> alone() { return mesh<host>(self::world(), {1, 1, 1}); }
+using matrix = dense<double, vertex_rows, host>;
+
+matrix from(const mesh<host>& m, extent shape, std::vector<double> values) {
+  return generate<vertex_rows, double>(m, shape, [&](global_index i, global_index j) {
+    return values[static_cast<std::size_t>(i * shape.cols + j)];
+  });
+}
+std::vector<double> values(const matrix& x) { return {x.values().begin(), x.values().end()}; }
+
+}  // namespace
+
+TEST_CASE("normalisation of two vertices and one weighted edge") {
+  const std::vector<triplet<double>> edge{{1, 0, 3.0}};  // from 0 to 1
+  const auto a = gcn_normalized<double>(self::world(), 2, std::span<const triplet<double>>(edge));
+  REQUIRE(a.size() == 3);
+  CHECK(a[0] == triplet<double>{1, 0, 3.0 * (1 / std::sqrt(4.0))});
+  CHECK(a[1] == triplet<double>{0, 0, 1.0});
+  CHECK(a[2] == triplet<double>{1, 1, 0.25});
+}
+
+TEST_CASE("cross-entropy of two counted vertices of three") {
+  const auto m = alone();
+  const matrix z = from(m, {3, 2}, {0, 0, 5, 7, std::log(3.0), 0});
+  const std::vector<global_index> label{0, -1, 1};
+  const vertex_labels<host> labels(m, z.row_blocking(),
+                                   [&](global_index v) { return label[static_cast<std::size_t>(v)]; });
+  matrix g(m, z.shape());
+  CHECK(labels.counted() == 2);
+  CHECK(cross_entropy(z, labels, g) == doctest::Approx((std::log(2.0) + std::log(4.0)) / 2).epsilon(1e-14));
+  CHECK(largest_difference(values(g), {-0.25, 0.25, 0, 0, 0.375, -0.375}) < 1e-15);
+  CHECK(accuracy(z, labels) == 0.5);
+}
+
+TEST_CASE("logistic loss of one counted vertex of two") {
+  const auto m = alone();
+  const matrix z = from(m, {2, 2}, {0, std::log(3.0), 9, 9}), t = from(m, {2, 2}, {1, 0, -1, -1});
+  matrix g(m, z.shape());
+  CHECK(logistic_loss(z, t, 1, g) == doctest::Approx((std::log(2.0) + std::log(4.0)) / 2).epsilon(1e-14));
+  CHECK(largest_difference(values(g), {-0.25, 0.375, 0, 0}) < 1e-15);
+  const matrix huge = from(m, {1, 2}, {800, -800}), wrong = from(m, {1, 2}, {0, 1});
+  matrix gradient(m, huge.shape());
+  CHECK(logistic_loss(huge, wrong, 1, gradient) == 800);
+}
+
+TEST_CASE("dropout keeps the mean, and neither it nor Glorot depends on ranks") {
+  const auto m = alone();
+  const extent shape{200, 50};
+  const auto ones = generate<vertex_rows, double>(m, shape, [](auto, auto) { return 1; });
+  matrix dropped(m, shape);
+  const dropout_mask mask{0.3, {1, 2, 3}};
+  dropout(ones, dropped, mask);
+  CHECK(sum(dropped) / 10000 == doctest::Approx(1).epsilon(0.02));
+  for (double v : dropped.values()) CHECK((v == 0 || v == 1 / 0.7));
+  parameters<double, host> set(m);
+  glorot(set, set.add("W", {30, 20}), 5);
+  const double bound = std::sqrt(6.0 / 50);
+  for (double w : set.values()) CHECK(std::abs(w) <= bound);
+  CHECK(*std::max_element(set.values().begin(), set.values().end()) > 0.9 * bound);
+
+  const std::vector<double> serial = values(dropped), weights(set.values().begin(), set.values().end());
+  on_threads(6, [&](const communicator& world) {
+    const mesh<host> six(world, {3, 2, 1});
+    auto x = generate<vertex_rows, double>(six, shape, [](auto, auto) { return 1; });
+    dropout(x, x, mask);
+    CHECK(collect(x) == serial);
+    parameters<double, host> same(six);
+    glorot(same, same.add("W", {30, 20}), 5);
+    CHECK(std::equal(weights.begin(), weights.end(), same.values().begin()));
+  });
+}
+
+TEST_CASE("relu and dropout, forward and backward from the output alone") {
+  const auto m = alone();
+  const matrix x = from(m, {1, 4}, {-1, 2, 0, 3}), dy = from(m, {1, 4}, {10, 20, 30, 40});
+  matrix y(m, x.shape()), dx(m, x.shape());
+  relu_dropout(x, y);
+  relu_dropout_gradient(y, dy, dx);
+  CHECK(values(y) == std::vector<double>{0, 2, 0, 3});
+  CHECK(values(dx) == std::vector<double>{0, 20, 0, 40});
+  const dropout_mask mask{0.5, {9, 1, 1}};
+  relu_dropout(x, y, mask);
+  relu_dropout_gradient(y, dy, dx, mask);
+  for (std::size_t i = 0; i < 4; ++i) {
+    const double keep = y.values()[i] > 0 ? 2 : 0;
+    CHECK(y.values()[i] == keep * std::max(0.0, x.values()[i]));
+    CHECK(dx.values()[i] == keep * dy.values()[i]);
+  }
+}
+
+TEST_CASE("one step of SGD and two of Adam, by hand") {
+  parameters<double, host> set(alone());
+  const auto w = set.add("W", {1, 1}, true), b = set.add("b", {1, 1});
+  const auto reset = [&] {
+    set.value(w)(0, 0) = 2;
+    set.value(b)(0, 0) = 2;
+    set.gradient(w)(0, 0) = 1;
+    set.gradient(b)(0, 0) = 1;
+  };
+  reset();
+  sgd<double, host>(0.5, 0.25).step(set);
+  CHECK(set.value(w)(0, 0) == 2 - 0.5 * 1.5);
+  CHECK(set.value(b)(0, 0) == 1.5);
+  reset();
+  adam<double, host> optimizer(0.1);
+  optimizer.step(set);
+  CHECK(set.value(b)(0, 0) == doctest::Approx(2 - 0.1 / (1 + 1e-8)).epsilon(1e-15));
+  set.gradient(b)(0, 0) = -2;
+  optimizer.step(set);
+  const double first = (0.9 * 0.1 - 0.1 * 2) / (1 - 0.81),
+               second = (0.999 * 0.001 + 0.001 * 4) / (1 - 0.999 * 0.999);
+  CHECK(set.value(b)(0, 0) ==
+        doctest::Approx(2 - 0.1 / (1 + 1e-8) - 0.1 * first / (std::sqrt(second) + 1e-8)).epsilon(1e-13));
+}
+
+TEST_CASE("gradients of a gcn on a directed weighted graph agree with finite differences, on every policy") {
+  const extent shape{19, 19};
+  const auto entries = sparse_entries(shape, 4);
+  for_each_mesh(std::array{4}, [&](auto policy, mesh_shape mesh_size) {
+    using policy_type = decltype(policy);
+    on_threads(4, [&](const communicator& world) {
+      const mesh<host> m(world, mesh_size);
+      const auto mine = share(entries, m.rank(), m.size());
+      const auto a = distribute<typename policy_type::sparse_layout, double>(
+          m, shape, std::span<const triplet<double>>(mine));
+      const auto x = generate<vertex_rows, double>(m, {19, 5}, dense_entry);
+      const vertex_labels<host> labels(m, x.row_blocking(),
+                                       [](global_index v) { return v % 4 == 0 ? -1 : v % 3; });
+      gcn<double, policy_type, host> model(a, {5, 4, 3}, 11);
+      matrix g(m, {19, 3});
+      const auto loss = [&] { return cross_entropy(model.forward(x, 0.4, 7), labels, g); };
+      auto& set = model.parameters();
+      for (std::size_t i : {1, 3})  // no biases of zero: rows of zeros in A would sit at the kink of relu
+        std::fill_n(set.value(i).data, set.list()[i].size(), 0.1);
+      (void)loss();
+      model.backward(g);
+      const std::vector<double> gradient(set.gradients().begin(), set.gradients().end());
+      for (std::size_t i = 0; i < gradient.size(); i += 3) {
+        const double before = set.values()[i], h = 1e-6;
+        set.values()[i] = before + h;
+        const double above = loss();
+        set.values()[i] = before - h;
+        const double below = loss();
+        set.values()[i] = before;
+        CHECK((above - below) / (2 * h) == doctest::Approx(gradient[i]).epsilon(1e-5).scale(0.1));
+      }
+    });
+  });
+}

@@ -1,0 +1,321 @@
+// Sparse matrices from entries that the ranks hold between them: who holds what, on every sparse layout.
+#include <doctest/doctest.h>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "partita/transfer/distribute.hpp"
+#include "support/matrices.hpp"
+
+using namespace partita;
+using test_support::expect_error;
+using test_support::layout_list;
+using test_support::on_mesh;
+
+namespace {
+
+using entry = triplet<double>;
+using entries_of = std::map<std::pair<global_index, global_index>, double>;
+using test_support::host_mesh;
+template <class Layout>
+using host_sparse = sparse<double, Layout, host>;
+
+/// Every layout that a sparse matrix may have; the policies' are among them.
+using sparse_layouts =
+    layout_list<layout<axes<>, axes<>>, layout<axes<axis::row>, axes<>>, layout<axes<>, axes<axis::col>>,
+                layout<axes<>, axes<axis::depth>>, layout<axes<>, axes<axis::col, axis::depth>>,
+                layout<axes<axis::row>, axes<axis::col>>, layout<axes<axis::row>, axes<axis::depth>>,
+                layout<axes<axis::row>, axes<axis::col, axis::depth>>>;
+
+/// About a third of all places, in rows and columns that are not multiples of 5; some of them given in two
+/// parts. Values are multiples of 1/8, so that sums are exact in any order.
+std::vector<entry> scattered(extent shape) {
+  std::vector<entry> entries;
+  const std::uint64_t word = random_key{5, 0, 0}.word();
+  const auto eighths = [](std::uint64_t bits) { return static_cast<double>(bits % 64 + 1) / 8; };
+  for (global_index j = 0; j < shape.cols; ++j)
+    for (global_index i = shape.rows - 1; i >= 0; --i) {
+      const std::uint64_t bits = random_bits(word, i, j);
+      if (bits % 3 != 0 || i % 5 == 4 || j % 5 == 3) continue;
+      entries.push_back({i, j, eighths(bits >> 8)});
+    }
+  for (std::size_t k = 0, n = entries.size(); k < n; k += 3)
+    entries.push_back({entries[k].row, entries[k].col, eighths(k)});
+  return entries;
+}
+
+entries_of summed(const std::vector<entry>& entries) {
+  entries_of sums;
+  for (const entry& e : entries) sums[{e.row, e.col}] += e.value;
+  return sums;
+}
+std::vector<entry> swapped(std::vector<entry> entries) {
+  for (entry& e : entries) std::swap(e.row, e.col);
+  return entries;
+}
+
+/// How the entries are spread before they are distributed.
+enum class spread { dealt, last_alone, every_third };
+constexpr auto spreads = {spread::dealt, spread::last_alone, spread::every_third};
+
+std::vector<entry> share(const std::vector<entry>& all, spread how, int rank, int ranks) {
+  std::vector<entry> mine;
+  for (std::size_t k = 0; k < all.size(); ++k) {
+    const auto owner = how == spread::dealt
+                           ? random_bits(3, static_cast<std::int64_t>(k), 0) % static_cast<unsigned>(ranks)
+                       : how == spread::last_alone ? static_cast<std::uint64_t>(ranks - 1)
+                                                   : k % static_cast<unsigned>((ranks + 2) / 3) * 3;
+    if (owner == static_cast<std::uint64_t>(rank)) mine.push_back(all[k]);
+  }
+  return mine;
+}
+std::span<const entry> in(const std::vector<entry>& v) { return v; }
+
+template <class Layout>
+host_sparse<Layout> make(const host_mesh& m, extent shape, const std::vector<entry>& all,
+                         spread how = spread::dealt, structure kind = structure::general) {
+  return distribute<Layout, double>(m, shape, in(share(all, how, m.rank(), m.size())), kind);
+}
+
+/// The rank's entries, read from its tiles: tile t has the columns of row block t, cut further by where the
+/// rank stands along col and depth.
+template <class Layout>
+entries_of held(const host_sparse<Layout>& a) {
+  constexpr cut layout = Layout::value;
+  const tiles<double, host>& block = *a.local();
+  const mesh_shape shape = a.mesh().shape();
+  const interval rows = a.row_blocking().block(layout.rows, a.mesh().at());
+  const auto count = static_cast<std::size_t>(layout.rows.empty() ? 1 : shape.row);
+  entries_of found;
+  std::size_t nonzeros = 0;
+  CHECK(block.rows == rows.size());
+  CHECK(block.count() == count);
+  CHECK(block.structure.size() == block.offsets_size() + block.nonzeros);
+  CHECK(block.values.size() == block.nonzeros);
+  for (std::size_t t = 0; t < block.count(); ++t) {
+    coordinates at = a.mesh().at();
+    at.row = static_cast<int>(t);
+    const interval columns = a.col_blocking().block(layout.rows | layout.cols, at);
+    CHECK(block.widths[t] == columns.size());
+    const csr_view<double> tile =
+        tile_view(block.structure.data(), block.values.data(), block.rows, block.count(), t, block.widths[t]);
+    CHECK(tile.offsets[0] == static_cast<local_index>(nonzeros));
+    nonzeros += static_cast<std::size_t>(tile.nonzeros());
+    for (local_index i = 0; i < tile.rows; ++i)
+      for (local_index k = tile.offsets[i]; k < tile.offsets[i + 1]; ++k) {
+        CHECK((k == tile.offsets[i] || tile.columns[k - 1] < tile.columns[k]));
+        CHECK((0 <= tile.columns[k] && tile.columns[k] < tile.cols));
+        found[{rows.begin + i, columns.begin + tile.columns[k]}] = tile.values[k];
+      }
+  }
+  CHECK(nonzeros == block.nonzeros);
+  CHECK(found.size() == block.nonzeros);  // no place twice
+  return found;
+}
+
+/// What the rank must hold: the rows of its row block; the columns whose owners, as rows of a dense operand,
+/// stand where it stands along the axes that cut A's columns.
+entries_of owed(const entries_of& all, const blocking& rows, const blocking& cols, cut layout,
+                coordinates at) {
+  entries_of mine;
+  for (const auto& [place, value] : all) {
+    bool holds = rows.block(layout.rows, at).contains(place.first), in_columns = false;
+    coordinates owner = at;
+    for (owner.row = 0; owner.row < cols.shape().row; ++owner.row)
+      in_columns = in_columns || cols.block(layout.rows | layout.cols, owner).contains(place.second);
+    if (holds && in_columns) mine[place] = value;
+  }
+  return mine;
+}
+
+bool same_blocks(const tiles<double, host>& a, const tiles<double, host>& b) {
+  const auto equal = [](const auto& x, const auto& y) {
+    return x.size() == y.size() && std::equal(x.data(), x.data() + x.size(), y.data());
+  };
+  return a.rows == b.rows && a.widths == b.widths && a.nonzeros == b.nonzeros &&
+         equal(a.structure, b.structure) && equal(a.values, b.values);
+}
+
+/// Everything about one matrix in one layout.
+template <class Layout>
+void check_distributed(const host_mesh& m, const host_sparse<Layout>& a, const std::vector<entry>& entries) {
+  const entries_of all = summed(entries);
+  const entries_of mine = held(a);
+  CHECK_MESSAGE(mine == owed(all, a.row_blocking(), a.col_blocking(), Layout::value, m.at()),
+                to_string(a.shape()), " on mesh ", to_string(m.shape()), ", ",
+                test_support::text(Layout::value), ", rank ", m.rank());
+  CHECK(held(transposed(a)) ==
+        owed(summed(swapped(entries)), a.col_blocking(), a.row_blocking(), Layout::value, m.at()));
+
+  // Every entry is somewhere, once for each place along the axes that cut nothing.
+  std::vector<global_index> copies(all.size() + 1, 0);
+  std::size_t k = 0;
+  for (const auto& place : all) copies[k++] = mine.contains(place.first) ? 1 : 0;
+  m.world().all_reduce(std::span<global_index>(copies));
+  copies.pop_back();
+  CHECK(copies == std::vector<global_index>(all.size(), m.shape().size(every_axis - Layout::value.used())));
+}
+
+constexpr auto meshes = {mesh_shape{1, 1, 1}, mesh_shape{4, 1, 1}, mesh_shape{1, 3, 1}, mesh_shape{1, 1, 2},
+                         mesh_shape{2, 2, 1}, mesh_shape{3, 2, 1}, mesh_shape{3, 1, 2}, mesh_shape{1, 2, 3},
+                         mesh_shape{2, 2, 3}, mesh_shape{3, 3, 3}};
+
+/// body.operator()<Layout>(mesh) on every mesh for every layout.
+template <class Body>
+void everywhere(Body body) {
+  for (const mesh_shape shape : meshes)
+    on_mesh(shape, [&](const host_mesh& m) {
+      test_support::for_each_layout(sparse_layouts{},
+                                    [&]<class Layout>() { body.template operator()<Layout>(m); });
+    });
+}
+
+}  // namespace
+
+TEST_CASE("distribute: every rank holds its entries and no others, however they were spread") {
+  for (const extent shape : {extent{19, 19}, extent{23, 14}, extent{6, 31}, extent{2, 2}}) {
+    const std::vector<entry> entries = scattered(shape);
+    everywhere([&]<class Layout>(const host_mesh& m) {
+      const auto a = make<Layout>(m, shape, entries);
+      CHECK(a.shape() == shape);
+      check_distributed(m, a, entries);
+      for (const spread how : spreads)
+        CHECK(same_blocks(*make<Layout>(m, shape, entries, how).local(), *a.local()));
+    });
+  }
+}
+
+TEST_CASE("distribute: blockings of one's own") {
+  const extent shape{12, 15};
+  const std::vector<entry> entries = scattered(shape);
+  std::vector<global_index> weights(12, 0);
+  for (const entry& e : entries) ++weights[static_cast<std::size_t>(e.row)];
+  everywhere([&]<class Layout>(const host_mesh& m) {
+    const blocking rows = blocking::balanced(weights, m.shape(), nesting::rows);
+    std::vector<global_index> sizes(static_cast<std::size_t>(m.shape().row), 0);
+    sizes.front() = 2, sizes.back() += 13;
+    const blocking cols =
+        blocking::given(sizes.size() == 1 ? std::vector<global_index>{15} : sizes, m.shape(), nesting::rows);
+    const auto a =
+        distribute<Layout, double>(m, rows, cols, in(share(entries, spread::dealt, m.rank(), m.size())));
+    CHECK(a.row_blocking() == rows);
+    CHECK(a.col_blocking() == cols);
+    check_distributed(m, a, entries);
+  });
+}
+
+TEST_CASE("distribute: duplicates add up, whoever brings them") {
+  everywhere([]<class Layout>(const host_mesh& m) {
+    const std::vector<entry> mine = {{3, 1, 0.5}, {3, 1, 0.25}, {0, 4, 1.0 + m.rank()}};
+    const auto a = distribute<Layout, double>(m, extent{5, 5}, in(mine));
+    const double p = m.size();
+    check_distributed(m, a, {{3, 1, 0.75 * p}, {0, 4, p + p * (p - 1) / 2}});
+  });
+}
+
+TEST_CASE("distribute: no entries, no rows, no columns") {
+  for (const extent shape : {extent{7, 7}, extent{0, 5}, extent{5, 0}, extent{0, 0}, extent{1, 1}})
+    everywhere(
+        [&]<class Layout>(const host_mesh& m) { check_distributed(m, make<Layout>(m, shape, {}), {}); });
+  // One entry in the last row and column.
+  everywhere([]<class Layout>(const host_mesh& m) {
+    const std::vector<entry> corner = {{6, 8, 2.5}};
+    check_distributed(m, make<Layout>(m, {7, 9}, corner), corner);
+  });
+}
+
+TEST_CASE("transposed: the blocks of the transposed matrix") {
+  for (const extent shape : {extent{17, 17}, extent{9, 20}}) {
+    const std::vector<entry> entries = scattered(shape);
+    everywhere([&]<class Layout>(const host_mesh& m) {
+      const auto a = make<Layout>(m, shape, entries);
+      const auto t = make<Layout>(m, {shape.cols, shape.rows}, swapped(entries));
+      CHECK(transposed(a).shape() == t.shape());
+      CHECK(transposed(a).row_blocking() == t.row_blocking());
+      CHECK(transposed(a).col_blocking() == t.col_blocking());
+      CHECK(same_blocks(*transposed(a).local(), *t.local()));
+      CHECK(same_blocks(*transposed(t).local(), *a.local()));
+      CHECK(transposed(transposed(a)).local() == a.local());
+    });
+  }
+}
+
+namespace {
+
+/// Symmetric, with a diagonal.
+std::vector<entry> mirrored(global_index n) {
+  std::vector<entry> entries;
+  for (const auto& [place, value] : summed(scattered({n, n}))) {
+    if (place.first > place.second) continue;
+    entries.push_back({place.first, place.second, value});
+    if (place.first < place.second) entries.push_back({place.second, place.first, value});
+  }
+  return entries;
+}
+
+}  // namespace
+
+TEST_CASE("symmetric: is_symmetric sees values and pattern") {
+  for (const mesh_shape shape : meshes)
+    on_mesh(shape, [](const host_mesh& m) {
+      const auto symmetric = [&](const std::vector<entry>& all, spread how) {
+        const std::vector<entry> mine = share(all, how, m.rank(), m.size());
+        m.ledger().clear();
+        const bool answer = is_symmetric(m.world(), in(mine));
+        test_support::same(test_support::heard(m), test_support::all_reduced(1, m.rank(), m.size()),
+                           "is_symmetric");
+        return answer;
+      };
+      const std::vector<entry> good = mirrored(13);
+      std::vector<entry> other_value = good, no_mirror = good, moved = good;
+      const auto off = std::find_if(good.begin(), good.end(), [](const entry& e) { return e.row != e.col; });
+      const auto k = off - good.begin();
+      other_value[static_cast<std::size_t>(k)].value += 0.125;
+      no_mirror.erase(no_mirror.begin() + k);
+      moved[static_cast<std::size_t>(k)].row = 12;
+      for (const spread how : spreads) {
+        CHECK(symmetric(good, how));
+        CHECK(symmetric({}, how));
+        CHECK(symmetric({{2, 2, 1.5}}, how));
+        CHECK_FALSE(symmetric(other_value, how));
+        CHECK_FALSE(symmetric(no_mirror, how));
+        CHECK_FALSE(symmetric(moved, how));
+        CHECK_FALSE(symmetric({{0, 1, 1}, {1, 0, -1}}, how));
+        CHECK_FALSE(symmetric({{0, 1, 1}, {2, 0, 1}}, how));
+      }
+    });
+}
+
+TEST_CASE("symmetric: the tag shares the blocks, and is refused where it is a lie") {
+  const std::vector<entry> good = mirrored(13);
+  everywhere([&]<class Layout>(const host_mesh& m) {
+    const auto a = make<Layout>(m, {13, 13}, good, spread::dealt, structure::symmetric);
+    check_distributed(m, a, good);
+    CHECK(transposed(a).local() == a.local());
+  });
+  const auto refused = [&](extent shape, const std::vector<entry>& entries) {
+    expect_error<shape_error>("a matrix of " + to_string(shape) + " was called symmetric and is not", [&] {
+      on_mesh({2, 2, 1}, [&](const host_mesh& m) {
+        make<grid_2d::sparse_layout>(m, shape, entries, spread::dealt, structure::symmetric);
+      });
+    });
+  };
+  refused({13, 13}, {{0, 1, 1}, {1, 0, 2}});
+  refused({13, 13}, {{5, 7, 1}});
+  refused({13, 14}, {});
+}
+
+TEST_CASE("distribute: an entry outside the matrix is named") {
+  const auto refused = [](const entry& bad, const std::string& name) {
+    expect_error<shape_error>("entry " + name + " is outside a matrix of 4 x 6", [&] {
+      on_mesh({2, 1, 2}, [&](const host_mesh& m) {
+        make<replicated_1_5d::sparse_layout>(m, {4, 6}, {{0, 0, 1}, {3, 5, 1}, bad});
+      });
+    });
+  };
+  refused({4, 0, 1}, "(4, 0)");
+  refused({0, 6, 1}, "(0, 6)");
+  refused({-1, 2, 1}, "(-1, 2)");
+  refused({2, -1, 1}, "(2, -1)");
+}

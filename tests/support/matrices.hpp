@@ -1,0 +1,195 @@
+#pragma once
+// Matrices as functions of their global indices, the meshes and layouts they are tried on, and what the rules
+// of the design say that a rank receives, counted element by element.
+#include <array>
+#include <doctest/doctest.h>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "partita/base/random.hpp"
+#include "partita/partition/policies.hpp"
+#include "partita/transfer/distribute.hpp"
+#include "support/ranks.hpp"
+
+namespace test_support {
+
+using partita::axes;
+using partita::axis;
+using partita::axis_set;
+using partita::blocking;
+using partita::coordinates;
+using partita::cut;
+using partita::extent;
+using partita::global_index;
+using partita::interval;
+using partita::layout;
+using partita::mesh_shape;
+using partita::nesting;
+using partita::rectangle;
+using partita::volume;
+
+using host_mesh = partita::mesh<partita::host>;
+template <class Layout, class T = double>
+using host_dense = partita::dense<T, Layout, partita::host>;
+
+/// Element (i, j) of test matrix number `field`: between -1/2 and 1/2.
+inline double element(global_index i, global_index j, std::uint64_t field = 0) {
+  return partita::random_uniform(partita::random_key{11, field, 0}.word(), i, j) - 0.5;
+}
+/// Test matrix number `field` as a function.
+inline auto field(std::uint64_t number) {
+  return [number](global_index i, global_index j) { return element(i, j, number); };
+}
+
+/// body(mesh) on as many threads as the mesh has places.
+template <class Body>
+void on_mesh(mesh_shape shape, Body body) {
+  on_threads(shape.size(), [&](const partita::communicator& c) { body(host_mesh(c, shape)); });
+}
+
+/// Every mesh up to 3 x 3 x 3.
+inline std::vector<mesh_shape> every_small_mesh() {
+  std::vector<mesh_shape> meshes;
+  for (int row = 1; row <= 3; ++row)
+    for (int col = 1; col <= 3; ++col)
+      for (int depth = 1; depth <= 3; ++depth) meshes.push_back({row, col, depth});
+  return meshes;
+}
+/// A few: one rank, single axes, pairs of axes, all three, square and not.
+inline constexpr std::array<mesh_shape, 10> some_meshes = {{{1, 1, 1},
+                                                            {3, 1, 1},
+                                                            {1, 3, 1},
+                                                            {1, 1, 2},
+                                                            {2, 3, 1},
+                                                            {3, 1, 2},
+                                                            {1, 2, 2},
+                                                            {2, 2, 2},
+                                                            {3, 2, 2},
+                                                            {2, 3, 3}}};
+
+/// Every cut: each axis in the rows, in the columns or in neither.
+inline std::vector<cut> every_cut() {
+  std::vector<cut> cuts;
+  for (unsigned rows = 0; rows < 8; ++rows)
+    for (unsigned cols = 0; cols < 8; ++cols)
+      if ((rows & cols) == 0) cuts.push_back({axis_set(rows), axis_set(cols)});
+  return cuts;
+}
+
+/// Layouts of the policies' dense operands, the two that serve every policy, and some that only a user
+/// writes.
+template <class... Layout>
+struct layout_list {};
+using policy_layouts =
+    layout_list<layout<axes<axis::row>, axes<>>, layout<axes<axis::row>, axes<axis::col>>,
+                layout<axes<axis::row, axis::depth>, axes<axis::col>>, layout<axes<>, axes<axis::col>>,
+                partita::vertex_rows, partita::replicated>;
+using user_layouts = layout_list<layout<axes<axis::row>, axes<axis::col, axis::depth>>,
+                                 layout<axes<>, axes<axis::col, axis::depth, axis::row>>,
+                                 layout<axes<axis::depth>, axes<axis::col, axis::row>>>;
+
+/// visitor.template operator()<Layout>() for every layout of a list.
+template <class Visitor, class... Layout>
+void for_each_layout(layout_list<Layout...>, Visitor visitor) {
+  (visitor.template operator()<Layout>(), ...);
+}
+/// The same for the policies' and the users' layouts.
+template <class Visitor>
+void for_each_layout(Visitor visitor) {
+  for_each_layout(policy_layouts{}, visitor);
+  for_each_layout(user_layouts{}, visitor);
+}
+
+inline std::string text(cut c) { return "rows " + name_of(c.rows) + ", columns " + name_of(c.cols); }
+
+/// The whole matrix f, row-major, rows x cols.
+template <class T = double, class Function>
+std::vector<T> whole(extent shape, Function f) {
+  std::vector<T> values;
+  for (global_index i = 0; i < shape.rows; ++i)
+    for (global_index j = 0; j < shape.cols; ++j) values.push_back(static_cast<T>(f(i, j)));
+  return values;
+}
+template <class T>
+partita::matrix_view<const T> view_of(const std::vector<T>& values, extent shape) {
+  return {values.data(), static_cast<partita::local_index>(shape.rows),
+          static_cast<partita::local_index>(shape.cols), shape.cols};
+}
+
+/// How many elements of this rank's block of x differ from f by more than `tolerance` (NaN differs).
+template <class T, class Layout, class Function>
+std::size_t mismatches(const host_dense<Layout, T>& x, Function f, double tolerance = 0) {
+  const interval rows = x.row_range(), cols = x.col_range();
+  const auto local = x.local();
+  std::size_t count = local.rows == rows.size() && local.cols == cols.size() ? 0 : 1;
+  for (global_index i = rows.begin; i < rows.end; ++i)
+    for (global_index j = cols.begin; j < cols.end; ++j) {
+      const double got = static_cast<double>(local(static_cast<partita::local_index>(i - rows.begin),
+                                                   static_cast<partita::local_index>(j - cols.begin)));
+      if (!(std::abs(got - static_cast<double>(f(i, j))) <= tolerance)) ++count;
+    }
+  return count;
+}
+
+/// Checks this rank's block of x against f(i, j).
+template <class T, class Layout, class Function>
+void check_equals(const host_dense<Layout, T>& x, Function f, double tolerance, const char* what) {
+  CHECK_MESSAGE(mismatches(x, f, tolerance) == 0, what, ": ", to_string(x.shape()), " on mesh ",
+                to_string(x.mesh().shape()), ", ", text(Layout::value), ", rank ", x.mesh().rank());
+}
+/// The same against a row-major matrix.
+template <class T, class Layout>
+void check_equals(const host_dense<Layout, T>& x, const std::vector<T>& expected, double tolerance,
+                  const char* what) {
+  const global_index width = x.shape().cols;
+  CHECK(static_cast<global_index>(expected.size()) == x.shape().rows * width);
+  const auto at = [&](global_index i, global_index j) {
+    return expected[static_cast<std::size_t>(i * width + j)];
+  };
+  check_equals(x, at, tolerance, what);
+}
+
+/// What this rank receives when a matrix goes from one cut to another: the elements of its new block that are
+/// not in its old one, each from the owner that differs from this rank only in axes of the old cut.
+inline volume redistributed(mesh_shape shape, coordinates me, const blocking& rows, const blocking& cols,
+                            cut from, cut to) {
+  const interval old_rows = rows.block(from.rows, me), old_cols = cols.block(from.cols, me);
+  const interval new_rows = rows.block(to.rows, me), new_cols = cols.block(to.cols, me);
+  const auto meets = [](interval a, interval b) {
+    return std::max(a.begin, b.begin) < std::min(a.end, b.end);
+  };
+  volume v;
+  for (global_index i = new_rows.begin; i < new_rows.end; ++i)
+    for (global_index j = new_cols.begin; j < new_cols.end; ++j)
+      if (!old_rows.contains(i) || !old_cols.contains(j)) ++v.elements;
+  for (int q = 0; q < shape.size(); ++q) {
+    const coordinates other = shape.at(q);
+    bool peer = other != me;
+    for (axis a : partita::all_axes) peer = peer && (from.used().contains(a) || other[a] == me[a]);
+    if (peer && meets(rows.block(from.rows, other), new_rows) &&
+        meets(cols.block(from.cols, other), new_cols))
+      ++v.messages;
+  }
+  return v;
+}
+
+/// What member `rank` of `size` receives in an all-reduce of `count` elements: the others' parts of the share
+/// that it sums, and the sums of the other shares.
+inline volume all_reduced(global_index count, int rank, int size) {
+  if (size == 1) return {};
+  const global_index share = count / size + (rank < count % size ? 1 : 0);
+  const global_index others = std::min<global_index>(count, size) - (share > 0 ? 1 : 0);
+  return {(size - 1) * share + (count - share), (share > 0 ? size - 1 : 0) + others};
+}
+
+/// What this rank received since `clear`.
+inline volume heard(const host_mesh& m) { return m.ledger().total(); }
+
+inline bool same(volume a, volume b, const char* what) {
+  CHECK_MESSAGE(a == b, what, ": ", a.elements, " elements in ", a.messages, " messages, not ", b.elements,
+                " in ", b.messages);
+  return a == b;
+}
+
+}  // namespace test_support

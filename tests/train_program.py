@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+"""The main program as its users meet it: exit codes, one-sentence errors in time, the JSON, equal losses.
+
+usage: train_program.py TRAIN [MPI_LAUNCH MPIRUN]"""
+import json
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+TRAIN = sys.argv[1]
+LAUNCH = sys.argv[2:4]
+POLICIES = ["row_1d", "replicated_1_5d", "grid_2d", "split_3d", "feature_column", "feature_row"]
+KEYS = ["model", "policy", "ranks", "mesh", "device", "comm", "epochs", "loss", "train_accuracy", "val_accuracy", "test_accuracy",
+        "best_val_epoch", "test_accuracy_at_best_val", "seconds_per_epoch", "words_received", "predicted_words_received",
+        "messages", "peak_bytes", "ledger"]
+
+
+def npy(descr, shape, data):
+    header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}"
+    header += " " * (63 - (10 + len(header)) % 64) + "\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + data
+
+
+def ints(values, shape):
+    return npy("<i8", shape, struct.pack(f"<{len(values)}q", *values))
+
+
+def floats(values, shape):
+    return npy("<f4", shape, struct.pack(f"<{len(values)}f", *values))
+
+
+def good_data():
+    """A ring of six vertices with two features and two classes."""
+    edges = [v for u in range(6) for v in (u, (u + 1) % 6)]
+    return {"edges.npy": ints(edges, (6, 2)), "features.npy": floats([0.5, 1.0] * 6, (6, 2)),
+            "labels.npy": ints([0, 1, 0, 1, 0, 1], (6,)), "split.npy": npy("|u1", (6,), bytes([1, 1, 2, 2, 3, 3]))}
+
+
+def run(*arguments, command=None):
+    begin = time.monotonic()
+    done = subprocess.run([*(command or []), TRAIN, *arguments], capture_output=True, text=True, timeout=100,
+                          env={**os.environ, "OPENBLAS_NUM_THREADS": "1"})
+    done.seconds = time.monotonic() - begin
+    return done
+
+
+class TrainProgram(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def data(self, **changed):
+        files = good_data() | {name.replace("_npy", ".npy"): content for name, content in changed.items()}
+        for name, content in files.items():
+            if content is not None:
+                with open(os.path.join(self.folder, name), "wb") as f:
+                    f.write(content)
+        return self.folder
+
+    def train(self, *arguments, data="karate", command=None):
+        out = os.path.join(self.folder, "run.json")
+        done = run("--data", data, "--model", "gcn", "--epochs", "12", "--precision", "f64", "--quiet", "--json", out, *arguments, command=command)
+        self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
+        with open(out) as f:
+            return json.load(f)
+
+    def refused(self, code, part, *arguments, command=None):
+        for more in ([], ["--ranks", "4"]) if command is None and "--ranks" not in arguments else ([],):
+            done = run(*arguments, *more, "--quiet", command=command)
+            self.assertEqual(done.returncode, code, done.stderr)
+            self.assertIn(part, done.stderr)
+            self.assertLess(len(done.stderr.splitlines()), 2 if command is None else 30, done.stderr)
+            self.assertLess(done.seconds, 1.0 if command is None else 10.0)
+
+    def test_json_has_every_key_and_words_are_as_predicted(self):
+        result = self.train("--policy", "grid_2d", "--ranks", "6", "--mesh", "2x3x1")
+        self.assertEqual(list(result), KEYS)
+        self.assertEqual(result["mesh"], [2, 3, 1])
+        self.assertEqual((len(result["loss"]), result["epochs"]), (12, 12))
+        self.assertEqual(result["words_received"], result["predicted_words_received"])
+        training = [e for e in result["ledger"] if e["phase"] in ("forward", "backward")]
+        self.assertEqual(sum(e["elements"] for e in training), result["words_received"]["total"])
+        self.assertEqual(sum(e["messages"] for e in training), result["messages"]["total"])
+        self.assertEqual(list(training[0]), ["phase", "operation", "axis", "elements", "bytes", "messages", "seconds"])
+
+    def test_every_policy_trains_alike(self):
+        expected = self.train("--policy", "row_1d")["loss"]
+        for policy in POLICIES + ["auto"]:
+            for ranks in ("4", "9"):
+                for a, b in zip(self.train("--policy", policy, "--ranks", ranks)["loss"], expected):
+                    self.assertLess(abs(a - b), 1e-9 * b, policy)
+
+    def test_auto_takes_what_moves_least(self):
+        chosen = self.train("--policy", "auto", "--ranks", "8")
+        words = [self.train("--policy", p, "--ranks", "8")["words_received"]["max_rank"] for p in POLICIES]
+        self.assertEqual(chosen["words_received"]["max_rank"], min(words))
+
+    def test_progress_and_summary(self):
+        done = run("--data", "karate", "--model", "gcn", "--epochs", "5", "--ranks", "2")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("epoch    5/5", done.stdout)
+        self.assertIn("words received by the busiest rank", done.stdout)
+        self.assertEqual(run("--help").returncode, 0)
+
+    def test_a_data_directory_trains(self):
+        self.train(data=self.data())
+        self.train("--hidden", "5,3", "--raw-features", "--dropout", "0", data=self.data())
+
+    def test_wrong_command_lines(self):
+        karate = ["--data", "karate", "--model", "gcn"]
+        self.refused(2, "--data is required", "--model", "gcn")
+        self.refused(2, "there is no policy 'ring'", *karate, "--policy", "ring")
+        self.refused(2, "mesh 3x2x1 has 6 places for 4 ranks", *karate, "--policy", "grid_2d", "--ranks", "4", "--mesh", "3x2x1")
+        self.refused(2, "does not use the col axis", *karate, "--policy", "row_1d", "--ranks", "4", "--mesh", "2x2x1")
+        self.refused(2, "ROWxCOLxDEPTH", *karate, "--policy", "grid_2d", "--ranks", "4", "--mesh", "2by2")
+        self.refused(2, "replication 3 does not divide 4 ranks", *karate, "--policy", "replicated_1_5d", "--ranks", "4", "--replication", "3")
+        self.refused(2, "--ranks: 0 is not a positive whole number", *karate, "--ranks", "0")
+        self.refused(2, "--model", "--data", "karate", "--model", "transformer")
+        self.refused(2, "--lr: -1 is not a positive number", *karate, "--lr", "-1")
+
+    def test_bad_input(self):
+        def bad(part, **changed):
+            self.refused(1, part, "--data", self.data(**changed), "--model", "gcn")
+            for name in os.listdir(self.folder):
+                os.remove(os.path.join(self.folder, name))
+
+        self.refused(1, "nowhere", "--data", "nowhere", "--model", "gcn")
+        bad("edges.npy", edges_npy=None)
+        bad("labels.npy", labels_npy=None)
+        bad("edges.npy", edges_npy=good_data()["edges.npy"][:-9])
+        bad("edges.npy", edges_npy=b"not an array")
+        bad("edges.npy: expected int64", edges_npy=floats([0.0] * 12, (6, 2)))
+        bad("edges.npy", edges_npy=ints([0, 6], (1, 2)))
+        bad("edges.npy", edges_npy=ints([-1, 0], (1, 2)))
+        bad("labels.npy", labels_npy=ints([0, 1, -2, 0, 1, 0], (6,)))
+        bad("labels.npy", labels_npy=ints([0, 1, 99, 0, 1, 0], (6,)))
+        bad("features.npy", features_npy=floats([0.5] * 11 + [float("nan")], (6, 2)))
+        bad("training set", split_npy=npy("|u1", (6,), bytes([2, 2, 2, 2, 3, 3])))
+        bad("features", features_npy=None)
+
+    def test_work_that_cannot_be_done(self):
+        karate = ["--data", "karate", "--model", "gcn"]
+        self.refused(1, "without CUDA", *karate, "--device", "cuda")
+        self.refused(1, "cannot write", *karate, "--json", "/no/such/folder/x.json")
+        self.refused(1, "the loss is not finite", *karate, "--lr", "1e30")
+
+    @unittest.skipIf(not LAUNCH, "this build has no MPI; the configure step says so")
+    def test_over_mpi(self):
+        expected = self.train("--policy", "row_1d")["loss"]
+        for ranks in ("1", "2", "4"):
+            launch = [LAUNCH[0], LAUNCH[1], ranks]
+            for policy in POLICIES:
+                result = self.train("--policy", policy, "--comm", "mpi", command=launch)
+                self.assertEqual(result["words_received"], result["predicted_words_received"])
+                for a, b in zip(result["loss"], expected):
+                    self.assertLess(abs(a - b), 1e-9 * b, policy)
+        four = [LAUNCH[0], LAUNCH[1], "4"]
+        mpi = ["--model", "gcn", "--comm", "mpi"]
+        self.refused(1, "edges.npy", *mpi, "--data", self.data(edges_npy=ints([0, 6], (1, 2))), command=four)
+        self.refused(1, "nowhere", *mpi, "--data", "nowhere", command=four)
+        self.refused(2, "mesh 3x1x1 has 3 places for 4 ranks", *mpi, "--data", "karate", "--policy", "row_1d", "--mesh", "3x1x1", command=four)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)

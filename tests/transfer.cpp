@@ -1,0 +1,202 @@
+// Moving dense matrices: every pair of layouts on every small mesh, its traffic against a count of elements,
+// and the ways in and out.
+#include <doctest/doctest.h>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "partita/transfer/distribute.hpp"
+#include "support/matrices.hpp"
+
+using namespace partita;
+using test_support::check_equals;
+using test_support::expect_error;
+using test_support::field;
+using test_support::for_each_layout;
+using test_support::heard;
+using test_support::host_dense;
+using test_support::on_mesh;
+using test_support::same;
+
+namespace {
+
+/// Rows and columns of a matrix, cut for one mesh.
+struct blockings {
+  blocking rows, cols;
+};
+
+blockings even(extent shape, mesh_shape m) {
+  return {blocking::even(shape.rows, m, nesting::rows), blocking::even(shape.cols, m, nesting::cols)};
+}
+
+/// 9 rows of weights 3 and 0 in turn and one heavy one; columns in blocks of 0, 1, 2, ... for each place
+/// along col.
+blockings uneven(mesh_shape m) {
+  const std::vector<global_index> weights = {3, 0, 3, 40, 3, 0, 3, 0, 3};
+  std::vector<global_index> sizes;
+  for (int k = 0; k < m.col; ++k) sizes.push_back((k + 4) % 4 + (m.col == 1 ? 3 : 0));
+  return {blocking::balanced(weights, m, nesting::rows), blocking::given(sizes, m, nesting::cols)};
+}
+
+/// This rank's block of test matrix 1 under a cut.
+std::vector<double> block_values(const rectangle& r) {
+  std::vector<double> values;
+  for (global_index i = r.rows.begin; i < r.rows.end; ++i)
+    for (global_index j = r.cols.begin; j < r.cols.end; ++j) values.push_back(test_support::element(i, j, 1));
+  return values;
+}
+template <class T>
+matrix_view<T> view(T* values, const rectangle& r) {
+  const auto cols = static_cast<local_index>(r.cols.size());
+  return {values, static_cast<local_index>(r.rows.size()), cols, cols};
+}
+
+/// One pair of layouts: the values, the traffic and the allocations of two runs of one plan.
+bool redistributes(const mesh<host>& m, const blockings& b, cut from, cut to) {
+  const rectangle before = block_of(b.rows, b.cols, from, m.at()),
+                  after = block_of(b.rows, b.cols, to, m.at());
+  const std::vector<double> x = block_values(before), expected = block_values(after);
+  const volume travels = test_support::redistributed(m.shape(), m.at(), b.rows, b.cols, from, to);
+  redistribution<double, host> plan(m, b.rows, b.cols, from, to);
+  bool right = plan.predicted() == travels;
+  const auto allocations = m.queue().meter()->allocations();
+  for (int run = 0; run < 2; ++run) {
+    std::vector<double> y(expected.size(), std::numeric_limits<double>::quiet_NaN());
+    m.ledger().clear();
+    plan(view(x.data(), before), view(y.data(), after));
+    right = right && y == expected && heard(m) == travels;
+    if (route_between(from, to).kind == movement::slice) right = right && m.ledger().entries().empty();
+  }
+  return right && m.queue().meter()->allocations() == allocations;
+}
+
+void every_pair(mesh_shape shape, const blockings& b) {
+  on_mesh(shape, [&](const mesh<host>& m) {
+    for (const cut from : test_support::every_cut())
+      for (const cut to : test_support::every_cut())
+        CHECK_MESSAGE(redistributes(m, b, from, to), b.rows.size(), " x ", b.cols.size(), " on mesh ",
+                      to_string(shape), " from ", test_support::text(from), " to ", test_support::text(to),
+                      ", rank ", m.rank());
+  });
+}
+
+}  // namespace
+
+TEST_CASE("redistribute: every pair of layouts on every mesh, even blocks") {
+  for (const mesh_shape shape : test_support::every_small_mesh()) every_pair(shape, even({7, 5}, shape));
+}
+
+TEST_CASE("redistribute: every pair of layouts, balanced rows and given columns") {
+  for (const mesh_shape shape : {mesh_shape{2, 1, 1}, mesh_shape{1, 3, 1}, mesh_shape{2, 3, 1},
+                                 mesh_shape{2, 2, 2}, mesh_shape{3, 1, 2}, mesh_shape{2, 3, 2}})
+    every_pair(shape, uneven(shape));
+}
+
+TEST_CASE("redistribute: every pair of layouts of matrices without rows or columns, or of one element") {
+  for (const extent size : {extent{0, 4}, extent{4, 0}, extent{0, 0}, extent{1, 1}})
+    every_pair({2, 2, 2}, even(size, {2, 2, 2}));
+}
+
+TEST_CASE("redistribute: by type") {
+  for (const mesh_shape shape : {mesh_shape{1, 1, 1}, mesh_shape{2, 3, 2}, mesh_shape{3, 2, 1}})
+    on_mesh(shape, [](const mesh<host>& m) {
+      for_each_layout([&]<class From>() {
+        const host_dense<From> x = generate<From, double>(m, {11, 7}, field(2));
+        for_each_layout(test_support::policy_layouts{}, [&]<class To>() {
+          m.ledger().clear();
+          const host_dense<To> y = redistribute<To>(x);
+          check_equals(y, field(2), 0, "redistribute");
+          same(heard(m),
+               test_support::redistributed(m.shape(), m.at(), x.row_blocking(), x.col_blocking(), From::value,
+                                           To::value),
+               "redistribute");
+          CHECK(y.row_blocking() == x.row_blocking());
+          CHECK(y.col_blocking() == x.col_blocking());
+        });
+      });
+    });
+}
+
+TEST_CASE("redistribute: elements of four bytes, entered under the group that talks") {
+  on_mesh({2, 3, 1}, [](const mesh<host>& m) {
+    using grid = grid_2d::dense_layout;
+    const auto x = generate<grid, float>(m, {13, 8}, field(3));
+    const phase_scope phase(m.ledger(), "widen");
+    m.ledger().clear();
+    const auto y = redistribute<full_width<grid>>(x);
+    check_equals(
+        y, [](global_index i, global_index j) { return static_cast<float>(test_support::element(i, j, 3)); },
+        0, "float");
+    const auto& entries = m.ledger().entries();
+    CHECK(entries.size() == 1);
+    if (entries.empty()) return;
+    CHECK(entries[0].phase == "widen");
+    CHECK(entries[0].kind == operation::all_to_all);
+    CHECK(entries[0].axis == "col");
+    CHECK(entries[0].bytes == 4 * entries[0].received.elements);
+    CHECK(redistribute<replicated>(y).values().size() == 13 * 8);
+    CHECK(entries.size() == 2);
+    CHECK(entries.back().kind == operation::all_gather);
+    CHECK(entries.back().axis == "row+col");
+  });
+}
+
+TEST_CASE("generate, distribute from any root, collect") {
+  for (const mesh_shape shape : test_support::some_meshes)
+    on_mesh(shape, [](const mesh<host>& m) {
+      const extent size{10, 7};
+      const std::vector<double> all = test_support::whole(size, field(4)), nothing;
+      for_each_layout([&]<class Layout>() {
+        m.ledger().clear();
+        const auto made = generate<Layout, double>(m, size, field(4));
+        CHECK(m.ledger().entries().empty());
+        CHECK(made.shape() == size);
+        check_equals(made, field(4), 0, "generate");
+
+        for (const int root : {0, m.size() / 2, m.size() - 1}) {
+          const bool here = m.rank() == root;
+          m.ledger().clear();
+          const auto given =
+              distribute<Layout, double>(m, size, std::span<const double>(here ? all : nothing), root);
+          check_equals(given, field(4), 0, "distribute");
+          const auto block = static_cast<global_index>(given.values().size());
+          same(heard(m), here || block == 0 ? volume{} : volume{block, 1}, "distribute");
+        }
+
+        m.ledger().clear();
+        CHECK(collect(made) == all);
+        same(heard(m),
+             test_support::redistributed(m.shape(), m.at(), made.row_blocking(), made.col_blocking(),
+                                         Layout::value, replicated::value),
+             "collect");
+      });
+    });
+}
+
+TEST_CASE("generate: with blockings of one's own") {
+  for (const mesh_shape shape : {mesh_shape{2, 3, 1}, mesh_shape{2, 2, 2}})
+    on_mesh(shape, [](const mesh<host>& m) {
+      const blockings b = uneven(m.shape());
+      for_each_layout([&]<class Layout>() {
+        const auto x = generate<Layout, double>(m, b.rows, b.cols, field(5));
+        CHECK(x.row_blocking() == b.rows);
+        CHECK(x.col_blocking() == b.cols);
+        check_equals(x, field(5), 0, "generate");
+        CHECK(collect(x) == test_support::whole({b.rows.size(), b.cols.size()}, field(5)));
+      });
+    });
+}
+
+TEST_CASE("distribute: the wrong number of values") {
+  expect_error<shape_error>("a matrix of 4 x 3 cannot be made from 11 values", [] {
+    on_mesh({2, 2, 1}, [](const mesh<host>& m) {
+      const std::vector<double> values(11);
+      distribute<grid_2d::dense_layout, double>(m, {4, 3}, std::span<const double>(values), m.size() - 1);
+    });
+  });
+  expect_error<shape_error>("a dimension of -3", [] {
+    on_mesh({2, 1, 1}, [](const mesh<host>& m) {
+      generate<row_1d::dense_layout, double>(m, {4, -3}, field(1));
+    });
+  });
+}
