@@ -3,6 +3,7 @@
 
 #include <benchmark/benchmark.h>
 #include <charconv>
+#include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -35,6 +36,8 @@ inline command parse(int argc, char** argv) {
   c.rest = {argv[0], "--benchmark_min_time=0.05"};  // a later flag prevails
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
+    if (argument == "--help")
+      std::puts("partition [--comm threads|mpi] [--ranks N] [--scale S] and as every");
     const std::string name = argument.substr(0, argument.find('='));
     if (name != "--comm" && name != "--ranks" && name != "--scale") {
       c.everything = c.everything || name == "--benchmark_filter";
