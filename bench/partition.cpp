@@ -2,10 +2,10 @@
 ///
 ///   spmm/POLICY/MESH/GRAPH/f   gemm/POLICY/MESH/n/f   enter/POLICY/MESH/n/f   leave/POLICY/MESH/n/f
 ///
-/// gemm multiplies n x f by f x f; enter takes n x f from vertex_rows to the policy's dense layout, leave
-/// takes it back. Without --benchmark_filter a default set of a minute runs, on the mesh of each policy that
-/// is nearest to a square. Options: --ranks N, --scale S (graphs of 2^S vertices), --comm threads|mpi; with
-/// PARTITA_DATA in the environment Cora too.
+/// gemm multiplies n x f by f x 16; enter takes n x f from vertex_rows to the policy's dense layout, leave
+/// takes it back. Without --benchmark_filter a default set of half a minute runs, on the mesh of each policy
+/// that is nearest to a square. Options: --ranks N, --scale S (graphs of 2^S vertices), --comm threads|mpi;
+/// with PARTITA_DATA in the environment Cora too.
 
 #include <cstdio>
 #include <set>
@@ -29,6 +29,7 @@ namespace {
 using namespace partita;
 
 constexpr global_index widths[] = {16, 32, 64, 128, 256};
+constexpr global_index outputs = 16;  // columns of the weight
 
 mesh<host> make_mesh(const communicator& world, mesh_shape shape) {
 #ifdef PARTITA_WITH_BLAS
@@ -75,16 +76,16 @@ void gemm(const communicator& world, benchmark::State* state, mesh_shape shape, 
           global_index f) {
   using dense_layout = typename Policy::dense_layout;
   const mesh<host> m = make_mesh(world, shape);
-  const auto x = generate<dense_layout, float>(m, {n, f}, feature);  // (n, f)
-  const auto w = generate<replicated, float>(m, {f, f}, feature);    // (f, f)
-  dense<float, dense_layout, host> y(m, x.shape());                  // (n, f)
+  const auto x = generate<dense_layout, float>(m, {n, f}, feature);      // (n, f)
+  const auto w = generate<replicated, float>(m, {f, outputs}, feature);  // (f, g)
+  dense<float, dense_layout, host> y(m, extent{n, outputs});             // (n, g)
   gemm_plan<float, dense_layout, host> multiply(m, x.row_blocking(), x.col_blocking(), y.col_blocking());
   const auto work = [&] { multiply(x, w, y); };
 
   const bench::traffic t = bench::count(world, multiply.predicted(), work);
   bench::measure(world, state, work);
-  const auto rows = static_cast<double>(n), width = static_cast<double>(f);
-  bench::report(state, t, 2 * rows * width * width, 4 * (2 * rows * width + width * width));
+  const auto rows = static_cast<double>(n), in = static_cast<double>(f), out = static_cast<double>(outputs);
+  bench::report(state, t, 2 * rows * in * out, 4 * (rows * in + in * out + rows * out));
   if (state != nullptr && multiply.form() != gemm_form::automatic)
     state->SetLabel(multiply.form() == gemm_form::partial_sums ? "partial sums" : "full width");
 }

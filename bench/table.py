@@ -5,6 +5,7 @@ usage: table.py RESULT.json..."""
 import json
 import pathlib
 import re
+import signal
 import sys
 
 IN_SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
@@ -49,6 +50,7 @@ def main(files):
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     if len(sys.argv) < 2:
         sys.exit(__doc__)
     sys.exit(main(sys.argv[1:]))

@@ -1,7 +1,6 @@
 #pragma once
 /// What a benchmark over ranks is asked for, beside the flags of Google Benchmark.
 
-#include <benchmark/benchmark.h>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
