@@ -20,11 +20,6 @@ weight glorot_weight(const mesh<host>& m, global_index in, global_index out) {
   return generate<replicated, double>(m, {in, out}, value);  // (in, out)
 }
 
-weight transpose(const weight& w) {
-  const auto value = [&](auto i, auto j) { return w.local()(j, i); };
-  return generate<replicated, double>(w.mesh(), {w.shape().cols, w.shape().rows}, value);  // (out, in)
-}
-
 int main() {
   using policy = grid_2d;  // or row_1d, replicated_1_5d, split_3d, feature_column, feature_row
   using layout = policy::dense_layout;
@@ -33,11 +28,14 @@ int main() {
 
   threads::run(4, [&](const communicator& world) {
     const mesh<host> m(world, default_mesh<policy>(world.size()));
-    const auto a = distribute_adjacency<policy, double>(m, club);                 // (n, n)
-    const auto x = redistribute<layout>(local_features<double>(m, club, false));  // (n, f)
-    const auto labels = labels_of(m, club, split_part::train);                    // (n)
-    weight w0 = glorot_weight(m, club.features, 16);                              // (f, h)
-    weight w1 = glorot_weight(m, 16, club.classes);                               // (h, c)
+    const auto share = gcn_normalized(world, club.vertices, edge_share(club, world));
+    const auto a =
+        distribute<policy::sparse_layout>(m, {club.vertices, club.vertices}, std::span(share));  // (n, n)
+    const auto x = redistribute<layout>(local_features<double>(m, club, false));                 // (n, f)
+    const auto label = [&](auto v) { return club.split[v] == 1 ? club.labels[v] : -1; };
+    const vertex_labels<host> labels(m, a.row_blocking(), label);  // (n)
+    weight w0 = glorot_weight(m, club.features, 16);               // (f, h)
+    weight w1 = glorot_weight(m, 16, club.classes);                // (h, c)
 
     for (int epoch = 1; epoch <= 50; ++epoch) {
       auto hidden = spmm(a, gemm(x, w0));  // (n, h)
@@ -48,7 +46,7 @@ int main() {
 
       const auto dq = spmm(transposed(a), redistribute<layout>(dz));  // (n, c)
       const auto dw1 = weight_gradient(hidden, dq);                   // (h, c)
-      auto dhidden = gemm(dq, transpose(w1));                         // (n, h)
+      auto dhidden = gemm_transposed(dq, w1);                         // (n, h)
       zip(hidden, dhidden, dhidden, [](double out, double d) { return out > 0 ? d : 0; });
       const auto dw0 = weight_gradient(x, spmm(transposed(a), dhidden));  // (f, h)
 

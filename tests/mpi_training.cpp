@@ -18,14 +18,14 @@ TEST_CASE("every policy and mesh trains with the serial losses and the bytes of 
   training_options o;
   o.hidden = {7};
   o.epochs = 5;
-  const training_result expected = train_gcn<double, row_1d>(mesh<host>(self::world(), {1, 1, 1}), d, o);
+  const training_result expected = train_model<double, row_1d>(mesh<host>(self::world(), {1, 1, 1}), d, o);
   for_each_mesh(std::array{world.size()}, [&](auto policy, mesh_shape shape) {
     const mesh<host> m(world, shape);
-    partita::detail::trainer<double, decltype(policy), host> trainer(m, d, o);
+    trainer<double, host> training(m, d, o, make_model(m, d, o, operators_of<decltype(policy), double>(m)));
     for (int e = 1; e <= o.epochs; ++e) {
       m.ledger().clear();
       const std::int64_t before = mpi_bytes_received();
-      const epoch_report r = trainer.epoch(e);
+      const epoch_report r = training.epoch(e);
       global_index entered = 0;
       for (const ledger_entry& line : m.ledger().entries()) entered += line.bytes;
       CHECK(mpi_bytes_received() - before == entered);
@@ -35,6 +35,6 @@ TEST_CASE("every policy and mesh trains with the serial losses and the bytes of 
     }
     const auto step =
         m.ledger().total([](const ledger_entry& e) { return e.phase == "forward" || e.phase == "backward"; });
-    CHECK(step == trainer.predicted());
+    CHECK(step == training.predicted());
   });
 }

@@ -29,7 +29,7 @@ std::vector<double> values(const matrix& x) { return {x.values().begin(), x.valu
 
 TEST_CASE("normalisation of two vertices and one weighted edge") {
   const std::vector<triplet<double>> edge{{1, 0, 3.0}};  // from 0 to 1
-  const auto a = gcn_normalized<double>(self::world(), 2, std::span<const triplet<double>>(edge));
+  const auto a = gcn_normalized(self::world(), 2, edge);
   REQUIRE(a.size() == 3);
   CHECK(a[0] == triplet<double>{1, 0, 3.0 * (1 / std::sqrt(4.0))});
   CHECK(a[1] == triplet<double>{0, 0, 1.0});
@@ -91,13 +91,17 @@ TEST_CASE("relu and dropout, forward and backward from the output alone") {
   const auto m = alone();
   const matrix x = from(m, {1, 4}, {-1, 2, 0, 3}), dy = from(m, {1, 4}, {10, 20, 30, 40});
   matrix y(m, x.shape()), dx(m, x.shape());
-  relu_dropout(x, y);
-  relu_dropout_gradient(y, dy, dx);
+  const auto run = [&](const dropout_mask& mask) {
+    map(x, y, [](double v) { return v; });
+    map(dy, dx, [](double v) { return v; });
+    activation::relu::forward(y, mask);
+    activation::relu::backward(y, dx, mask);
+  };
+  run({});
   CHECK(values(y) == std::vector<double>{0, 2, 0, 3});
   CHECK(values(dx) == std::vector<double>{0, 20, 0, 40});
   const dropout_mask mask{0.5, {9, 1, 1}};
-  relu_dropout(x, y, mask);
-  relu_dropout_gradient(y, dy, dx, mask);
+  run(mask);
   for (std::size_t i = 0; i < 4; ++i) {
     const double keep = y.values()[i] > 0 ? 2 : 0;
     CHECK(y.values()[i] == keep * std::max(0.0, x.values()[i]));
@@ -107,7 +111,7 @@ TEST_CASE("relu and dropout, forward and backward from the output alone") {
 
 TEST_CASE("one step of SGD and two of Adam, by hand") {
   parameters<double, host> set(alone());
-  const auto w = set.add("W", {1, 1}, true), b = set.add("b", {1, 1});
+  const auto w = set.add("W", {1, 1}, 0.25), b = set.add("b", {1, 1});
   const auto reset = [&] {
     set.value(w)(0, 0) = 2;
     set.value(b)(0, 0) = 2;
@@ -115,7 +119,7 @@ TEST_CASE("one step of SGD and two of Adam, by hand") {
     set.gradient(b)(0, 0) = 1;
   };
   reset();
-  sgd<double, host>(0.5, 0.25).step(set);
+  sgd<double, host>(0.5).step(set);
   CHECK(set.value(w)(0, 0) == 2 - 0.5 * 1.5);
   CHECK(set.value(b)(0, 0) == 1.5);
   reset();
@@ -140,12 +144,12 @@ TEST_CASE("gradients of a gcn on a directed weighted graph agree with finite dif
       const auto mine = share(entries, m.rank(), m.size());
       const auto a = distribute<typename policy_type::sparse_layout, double>(
           m, shape, std::span<const triplet<double>>(mine));
-      const auto x = generate<vertex_rows, double>(m, {19, 5}, dense_entry);
-      const vertex_labels<host> labels(m, x.row_blocking(),
+      const vertex_labels<host> labels(m, a.row_blocking(),
                                        [](global_index v) { return v % 4 == 0 ? -1 : v % 3; });
-      gcn<double, policy_type, host> model(a, {5, 4, 3}, 11);
+      gcn<double, host> model(operator_of<policy_type>(a), {5, 4, 3}, {.seed = 11});
+      input_features<double, host> input(generate<vertex_rows, double>(m, {19, 5}, dense_entry));
       matrix g(m, {19, 3});
-      const auto loss = [&] { return cross_entropy(model.forward(x, 0.4, 7), labels, g); };
+      const auto loss = [&] { return cross_entropy(model.forward(input, {0.4, 3, 7}), labels, g); };
       auto& set = model.parameters();
       for (std::size_t i : {1, 3})  // no biases of zero: rows of zeros in A would sit at the kink of relu
         std::fill_n(set.value(i).data, set.list()[i].size(), 0.1);

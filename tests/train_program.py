@@ -64,7 +64,8 @@ class TrainProgram(unittest.TestCase):
 
     def train(self, *arguments, data="karate", command=None):
         out = os.path.join(self.folder, "run.json")
-        done = run("--data", data, "--model", "gcn", "--epochs", "12", "--precision", "f64", "--quiet", "--json", out, *arguments, command=command)
+        model = [] if "--model" in arguments else ["--model", "gcn"]
+        done = run("--data", data, *model, "--epochs", "12", "--precision", "f64", "--quiet", "--json", out, *arguments, command=command)
         self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
         with open(out) as f:
             return json.load(f)
@@ -94,6 +95,21 @@ class TrainProgram(unittest.TestCase):
             for ranks in ("4", "9"):
                 for a, b in zip(self.train("--policy", policy, "--ranks", ranks)["loss"], expected):
                     self.assertLess(abs(a - b), 1e-9 * b, policy)
+
+    def test_every_model_trains_alike_on_every_policy(self):
+        for model in ("sage", "gin", "gat", "sgc", "appnp", "gcnii"):
+            expected = self.train("--model", model, "--hidden", "8", "--policy", "row_1d")["loss"]
+            self.assertLess(expected[-1], expected[0], model)
+            for policy in POLICIES:
+                result = self.train("--model", model, "--hidden", "8", "--policy", policy, "--ranks", "6")
+                self.assertEqual(result["words_received"], result["predicted_words_received"], (model, policy))
+                for a, b in zip(result["loss"], expected):
+                    self.assertLess(abs(a - b), 1e-9 * b, (model, policy))
+
+    def test_presets(self):
+        done = run("--data", "karate", "--preset", "appnp", "--epochs", "3", "--ranks", "2")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.refused(2, "there is no preset 'best'", "--data", "karate", "--preset", "best")
 
     def test_auto_takes_what_moves_least(self):
         chosen = self.train("--policy", "auto", "--ranks", "8")

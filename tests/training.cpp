@@ -21,7 +21,7 @@ training_options short_run() {
 }
 
 training_result serial(const dataset& d, const training_options& o) {
-  return train_gcn<double, row_1d>(mesh<host>(self::world(), {1, 1, 1}), d, o);
+  return train_model<double, row_1d>(mesh<host>(self::world(), {1, 1, 1}), d, o);
 }
 
 }  // namespace
@@ -34,7 +34,7 @@ TEST_CASE("with dropout on, every epoch's loss and accuracy is the serial one, o
   CHECK(expected.epochs.back().loss < expected.epochs.front().loss);
   for_each_mesh(rank_counts, [&](auto policy, mesh_shape shape) {
     on_threads(shape.size(), [&](const communicator& world) {
-      const training_result r = train_gcn<double, decltype(policy)>(mesh<host>(world, shape), d, o);
+      const training_result r = train_model<double, decltype(policy)>(mesh<host>(world, shape), d, o);
       CHECK(r.words_received.max_rank == r.predicted_words_received.max_rank);
       CHECK(r.words_received.total == r.predicted_words_received.total);
       for (std::size_t e = 0; e < r.epochs.size(); ++e) {
@@ -68,7 +68,7 @@ TEST_CASE("features in compressed rows train as the same features written out") 
   for_each_mesh(std::array{1, 6}, [&](auto policy, mesh_shape shape) {
     on_threads(shape.size(), [&](const communicator& world) {
       const training_result r =
-          train_gcn<double, decltype(policy)>(mesh<host>(world, shape), compressed, short_run());
+          train_model<double, decltype(policy)>(mesh<host>(world, shape), compressed, short_run());
       for (std::size_t e = 0; e < r.epochs.size(); ++e)
         CHECK(std::abs(r.epochs[e].loss - expected.epochs[e].loss) < 1e-10 * expected.epochs[e].loss);
     });
@@ -82,7 +82,7 @@ TEST_CASE("a run repeats bit for bit") {
     for (int run = 0; run < 2; ++run)
       on_threads(shape.size(), [&](const communicator& world) {
         const training_result r =
-            train_gcn<float, decltype(policy)>(mesh<host>(world, shape), d, short_run());
+            train_model<float, decltype(policy)>(mesh<host>(world, shape), d, short_run());
         if (world.rank() != 0) return;
         if (run == 0)
           for (const epoch_report& e : r.epochs) losses.push_back(e.loss);
@@ -97,7 +97,7 @@ TEST_CASE("an epoch after the second allocates nothing") {
     on_threads(shape.size(), [&](const communicator& world) {
       const mesh<host> m(world, shape);
       std::vector<std::uint64_t> allocations;
-      (void)train_gcn<float, decltype(policy)>(m, d, short_run(), [&](const epoch_report&) {
+      (void)train_model<float, decltype(policy)>(m, d, short_run(), [&](const epoch_report&) {
         allocations.push_back(m.queue().meter()->allocations());
       });
       CHECK(allocations[1] == allocations.back());
@@ -125,7 +125,7 @@ TEST_CASE("what cannot be trained is an error of one sentence on every rank") {
   for (int ranks : {1, 4}) {
     const auto train = [ranks](const dataset& d, training_options o) {
       on_threads(ranks, [&](const communicator& world) {
-        (void)train_gcn<double, row_1d>(mesh<host>(world, {world.size(), 1, 1}), d, o);
+        (void)train_model<double, row_1d>(mesh<host>(world, {world.size(), 1, 1}), d, o);
       });
     };
     dataset nobody = directed_graph();
@@ -141,7 +141,7 @@ TEST_CASE("what cannot be trained is an error of one sentence on every rank") {
   });
   expect_error<mesh_error>("policy row_1d does not use the col axis of mesh 2x2x1", [] {
     on_threads(4, [](const communicator& world) {
-      (void)train_gcn<double, row_1d>(mesh<host>(world, {2, 2, 1}), directed_graph(), short_run());
+      (void)train_model<double, row_1d>(mesh<host>(world, {2, 2, 1}), directed_graph(), short_run());
     });
   });
 }

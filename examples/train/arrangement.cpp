@@ -1,7 +1,8 @@
+#include "arrangement.hpp"
+
 #include <cstdio>
 
 #include "partita/partition/policies.hpp"
-#include "run.hpp"
 
 namespace {
 
@@ -16,20 +17,21 @@ partita::mesh_shape parse_mesh(const std::string& text) {
 
 }  // namespace
 
-std::optional<arrangement> arrangement_of(const command& c, int ranks) try {
-  if (c.policy == "auto") {
-    if (c.mesh || c.replication)
-      throw usage_error("--mesh and --replication need a --policy other than auto");
+std::optional<arrangement> arrangement_of(const std::string& policy_name,
+                                          const std::optional<std::string>& mesh,
+                                          std::optional<int> replication, int ranks) try {
+  if (policy_name == "auto") {
+    if (mesh || replication) throw usage_error("--mesh and --replication need a --policy other than auto");
     return {};
   }
-  arrangement how{c.policy, {}};
-  partita::visit_policy(c.policy, [&](auto policy) {
+  arrangement how{policy_name, {}};
+  partita::visit_policy(policy_name, [&](auto policy) {
     using policy_type = decltype(policy);
-    how.mesh = c.mesh ? parse_mesh(*c.mesh) : partita::default_mesh<policy_type>(ranks, c.replication);
+    how.mesh = mesh ? parse_mesh(*mesh) : partita::default_mesh<policy_type>(ranks, replication);
     partita::require_mesh<policy_type>(how.mesh, ranks);
-    if (c.replication && how.mesh.depth != *c.replication)
+    if (replication && how.mesh.depth != *replication)
       throw usage_error("mesh " + to_string(how.mesh) + " has depth " + std::to_string(how.mesh.depth) +
-                        ", not replication " + std::to_string(*c.replication));
+                        ", not replication " + std::to_string(*replication));
   });
   return how;
 } catch (const partita::mesh_error& e) {

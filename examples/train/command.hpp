@@ -8,7 +8,6 @@
 
 struct command {
   std::string data;
-  std::string model;
   std::string policy = "auto";
   std::optional<int> ranks;
   std::optional<std::string> mesh;  ///< "RxCxD"
@@ -19,9 +18,4 @@ struct command {
   std::string json;
   bool quiet = false;
   partita::training_options training;
-};
-
-/// The words given are wrong: exit code 2.
-struct usage_error : std::runtime_error {
-  using std::runtime_error::runtime_error;
 };

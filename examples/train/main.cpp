@@ -10,6 +10,7 @@
 #include "partita/comm/threads.hpp"
 #include "partita/io/dataset.hpp"
 #include "partita/io/karate.hpp"
+#include "presets.hpp"
 #include "report.hpp"
 
 namespace {
@@ -26,15 +27,28 @@ CLI::Validator number_that(const std::string& is, Accept accept) {
       "");
 }
 
+/// The value of --preset, which is wanted before the other options are read over it.
+std::string preset_in(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word == "--preset" && i + 1 < argc) return argv[i + 1];
+    if (word.starts_with("--preset=")) return word.substr(9);
+  }
+  return {};
+}
+
 command parse(int argc, char** argv) {
   const auto count = number_that("a positive whole number",
                                  [](double v) { return v >= 1 && v == std::floor(v) && v < 1e9; });
   const auto positive = number_that("a positive number", [](double v) { return v > 0; });
   command c;
   partita::training_options& t = c.training;
+  std::string preset;
   CLI::App app("Full-graph GNN training over any number of ranks, under any partition policy", "train");
   app.add_option("--data", c.data, "data directory, or 'karate' for the club that is built in")->required();
-  app.add_option("--model", c.model, "gcn")->required()->check(CLI::IsMember({"gcn"}));
+  app.add_option("--preset", preset, "a model with its paper's hyperparameters: " + preset_names());
+  const auto model = app.add_option("--model", t.model, "gcn, sage, gin, gat, sgc, appnp or gcnii")
+                         ->check(CLI::IsMember({"gcn", "sage", "gin", "gat", "sgc", "appnp", "gcnii"}));
   app.add_option("--policy", c.policy,
                  "row_1d, replicated_1_5d, grid_2d, split_3d, feature_column, feature_row or auto")
       ->capture_default_str();
@@ -52,6 +66,24 @@ command parse(int argc, char** argv) {
       ->delimiter(',')
       ->check(count)
       ->capture_default_str();
+  app.add_option("--layers", t.layers, "layers with parameters; --hidden H then serves all of them")
+      ->check(count);
+  app.add_option("--heads", t.heads, "attention heads of gat, in all layers but the last")
+      ->check(count)
+      ->capture_default_str();
+  app.add_option("--hops", t.hops, "hops of sgc and appnp")->check(count)->capture_default_str();
+  app.add_option("--alpha", t.alpha, "teleport of appnp, initial residual of gcnii")
+      ->check(number_that("between 0 and 1", [](double v) { return v >= 0 && v <= 1; }))
+      ->capture_default_str();
+  app.add_option("--lambda", t.lambda, "of gcnii")->check(positive)->capture_default_str();
+  app.add_option("--convolution-decay", t.convolution_decay, "weight decay of the convolutions of gcnii")
+      ->check(number_that("zero or a positive number", [](double v) { return v >= 0; }))
+      ->capture_default_str();
+  app.add_option("--coupling", t.coupling,
+                 "coupled or decoupled (gcn, sage, gat: dense layers first, then hops)")
+      ->transform(CLI::Transformer(std::map<std::string, partita::coupling>{
+          {"coupled", partita::coupling::coupled}, {"decoupled", partita::coupling::decoupled}}))
+      ->capture_default_str();
   app.add_option("--epochs", t.epochs, "epochs")->check(count)->capture_default_str();
   app.add_option("--lr", t.learning_rate, "learning rate of Adam")->check(positive)->capture_default_str();
   app.add_option("--weight-decay", t.weight_decay, "on the first layer's parameters")
@@ -68,6 +100,9 @@ command parse(int argc, char** argv) {
   app.add_option("--json", c.json, "file for the figures of the run");
   app.add_flag("--quiet", c.quiet, "print nothing");
   try {
+    preset = preset_in(argc, argv);
+    if (!preset.empty()) t = preset_named(preset);
+    model->required(preset.empty());
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
     std::fputs(app.help().c_str(), stdout);
@@ -119,14 +154,14 @@ int run(const command& c, int argc, char** argv) {
         if (c.ranks && *c.ranks != world.size())
           throw usage_error("--ranks " + std::to_string(*c.ranks) + " under an MPI job of " +
                             std::to_string(world.size()));
-        train_on(world, arrangement_of(c, world.size()), load(c.data), c);
+        train_on(world, arrangement_of(c.policy, c.mesh, c.replication, world.size()), load(c.data), c);
         return 0;
       } catch (const usage_error& e) {
         return world.rank() == 0 ? report(e) : 2;
       }
     });
   const int ranks = c.ranks.value_or(1);
-  const auto asked = arrangement_of(c, ranks);
+  const auto asked = arrangement_of(c.policy, c.mesh, c.replication, ranks);
   const partita::dataset data = load(c.data);
   partita::threads::run(ranks, [&](const partita::communicator& world) { train_on(world, asked, data, c); });
   return 0;

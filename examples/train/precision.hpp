@@ -29,7 +29,7 @@ partita::training_result train(const partita::communicator& world, const partita
   partita::training_result result;
   partita::visit_policy(how.policy, [&](auto policy) {
     const partita::mesh<partita::host> m(world, how.mesh, queue);
-    result = partita::train_gcn<T, decltype(policy)>(m, data, c.training, observe);
+    result = partita::train_model<T, decltype(policy)>(m, data, c.training, observe);
   });
   return result;
 }

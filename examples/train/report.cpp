@@ -30,7 +30,7 @@ void write_json(const std::string& path, const command& c, const std::string& po
   };
   const epoch_report last = result.epochs.back();
   nlohmann::ordered_json j;
-  j["model"] = c.model;
+  j["model"] = c.training.model;
   j["policy"] = policy;
   j["ranks"] = ranks;
   j["mesh"] = {result.mesh.row, result.mesh.col, result.mesh.depth};

@@ -1,8 +1,8 @@
 #include <cstdio>
 
-#include "run.hpp"
+#include "arrangement.hpp"
 
 int run_mpi(int, char**, const std::function<int(partita::communicator)>&) {
-  std::fputs("train: this program was built without MPI; install libopenmpi-dev and build again\n", stderr);
+  std::fputs("this program was built without MPI; install libopenmpi-dev and build again\n", stderr);
   return 1;
 }

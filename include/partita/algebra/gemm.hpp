@@ -110,14 +110,33 @@ class gemm_plan {
   std::optional<detail::scattered_sum<T, Place>> sum_;
 };
 
+namespace detail {
+
+template <class T, class Layout, class Place>
+dense<T, Layout, Place> multiply_once(const dense<T, Layout, Place>& x, const dense<T, replicated, Place>& w,
+                                      bool transpose, gemm_form form) {
+  const global_index width = transpose ? w.shape().rows : w.shape().cols;
+  const blocking out = blocking::even(width, x.mesh().shape(), nesting::cols);
+  dense<T, Layout, Place> y(x.mesh(), x.row_blocking(), out);
+  gemm_plan<T, Layout, Place>(x.mesh(), x.row_blocking(), x.col_blocking(), out, transpose, form)(x, w, y);
+  return y;
+}
+
+}  // namespace detail
+
 /// Y = X W, planned and run once. Every rank of the mesh must call.
 template <class T, class Layout, class Place>
 dense<T, Layout, Place> gemm(const dense<T, Layout, Place>& x, const dense<T, replicated, Place>& w,
                              gemm_form form = gemm_form::automatic) {
-  const blocking out = blocking::even(w.shape().cols, x.mesh().shape(), nesting::cols);
-  dense<T, Layout, Place> y(x.mesh(), x.row_blocking(), out);
-  gemm_plan<T, Layout, Place>(x.mesh(), x.row_blocking(), x.col_blocking(), out, false, form)(x, w, y);
-  return y;
+  return detail::multiply_once(x, w, false, form);
+}
+
+/// Y = X W^T, planned and run once. Every rank of the mesh must call.
+template <class T, class Layout, class Place>
+dense<T, Layout, Place> gemm_transposed(const dense<T, Layout, Place>& x,
+                                        const dense<T, replicated, Place>& w,
+                                        gemm_form form = gemm_form::automatic) {
+  return detail::multiply_once(x, w, true, form);
 }
 
 /// dW = X^T G (f_in x f_out = (n x f_in)^T times n x f_out), on every rank; X and G in one layout.

@@ -27,6 +27,7 @@
 #include "partita/algebra/block_stream.hpp"
 #include "partita/algebra/row_exchange.hpp"
 #include "partita/algebra/sum_along.hpp"
+#include "partita/local/head_slice.hpp"
 #include "partita/matrix/sparse.hpp"
 #include "partita/transfer/redistribution.hpp"
 
@@ -82,6 +83,14 @@ class spmm_schedule {
     matrix_view<T> out = sums_.empty() ? y : sums_.input();
     multiply_stages(x, out);
     sums_(y);
+  }
+
+  /// From now on entry e of A has the values edges[e * heads ...], one for each head of head_width columns,
+  /// in place of its own; A must stay (it does when it is not cut by col, or by options).
+  void use_edges(const T* edges, local_index heads, local_index head_width) {
+    edges_ = edges;
+    const axis_set by = stays() ? wide_cut().cols : dense_.cols;
+    slice_ = {heads, head_width, static_cast<local_index>(features_.block(by, mesh_.at()).begin)};
   }
 
   volume predicted() const { return predicted_; }
@@ -244,7 +253,10 @@ class spmm_schedule {
     if (needed_) needed_->start(k, r, x);
   }
   void multiply(std::size_t k, int tile, matrix_view<const T> rows, T beta, matrix_view<T> out) {
-    kernels<Place>::spmm(mesh_.queue(), blocks_->tile(k, tile), rows, beta, out);
+    if (edges_ != nullptr)
+      kernels<Place>::edge_multiply(mesh_.queue(), blocks_->tile(k, tile), slice_, edges_, rows, beta, out);
+    else
+      kernels<Place>::spmm(mesh_.queue(), blocks_->tile(k, tile), rows, beta, out);
   }
 
   mesh<Place> mesh_;
@@ -253,6 +265,8 @@ class spmm_schedule {
   cut sparse_, dense_;
   spmm_options options_;
   volume predicted_;
+  const T* edges_ = nullptr;
+  head_slice slice_;
 
   std::vector<row_group> groups_;         ///< one for each block that this rank multiplies
   std::vector<std::size_t> nonzeros_;     ///< of those blocks

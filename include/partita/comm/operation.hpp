@@ -7,6 +7,7 @@
 #include <source_location>
 #include <span>
 #include <string>
+#include <type_traits>
 
 #include "partita/base/index.hpp"
 
@@ -93,12 +94,21 @@ inline std::string describe(const collective& c) {
 
 namespace detail {
 
+/// Integers wrap around.
+template <class T>
+T add(T a, T b) {
+  if constexpr (std::is_integral_v<T>)
+    return static_cast<T>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+  else
+    return a + b;
+}
+
 template <class T>
 void reduce_typed(reduction r, const void* from, void* to, global_index count) {
   const T* in = static_cast<const T*>(from);
   T* out = static_cast<T*>(to);
   if (r == reduction::sum)
-    for (global_index i = 0; i < count; ++i) out[i] = static_cast<T>(out[i] + in[i]);
+    for (global_index i = 0; i < count; ++i) out[i] = add(out[i], in[i]);
   else
     for (global_index i = 0; i < count; ++i) out[i] = in[i] > out[i] ? in[i] : out[i];
 }

@@ -34,8 +34,8 @@ constexpr std::size_t structure_size(std::size_t count, local_index rows, std::s
 
 /// Tile `t` of a row of `count` tiles that lies in `structure` and `values`.
 template <class T>
-csr_view<T> tile_view(const local_index* structure, const T* values, local_index rows,
-                            std::size_t count, std::size_t t, local_index width) {
+csr_view<T> tile_view(const local_index* structure, const T* values, local_index rows, std::size_t count,
+                      std::size_t t, local_index width) {
   const std::size_t offsets = count * (static_cast<std::size_t>(rows) + 1);
   return {rows, width, structure + t * (static_cast<std::size_t>(rows) + 1), structure + offsets, values};
 }

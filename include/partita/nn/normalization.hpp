@@ -1,5 +1,7 @@
 #pragma once
-/// The adjacency matrix that a graph convolution propagates with.
+/// The matrices that models propagate with, from the adjacency matrix A: entry (v, u) is the weight of the
+/// edge from u to v. Each function takes this rank's entries of A and gives its entries of the result. Every
+/// rank must call.
 
 #include <cmath>
 #include <span>
@@ -10,31 +12,52 @@
 
 namespace partita {
 
-/// D^-1/2 (A + I) D^-1/2, D the row sums of A + I; a row whose sum is not positive becomes zero (n x n).
-///
-/// `entries` are this rank's part of A, entry (v, u) the weight of the edge from u to v; the result is its
-/// part of the normalised matrix. Every rank must call. What travels: an all-reduce of n elements. Source:
-/// Kipf, Welling (ICLR 2017), section 2; for directed graphs with in-degrees.
-template <class T>
-std::vector<triplet<T>> gcn_normalized(const communicator& world, global_index n,
-                                       std::span<const triplet<double>> entries) {
-  std::vector<double> degree(static_cast<std::size_t>(n), 0);
-  const interval loops = share_of(n, world.rank(), world.size());
-  for (const auto& e : entries) degree[static_cast<std::size_t>(e.row)] += e.value;
-  for (global_index v = loops.begin; v < loops.end; ++v) degree[static_cast<std::size_t>(v)] += 1;
-  world.all_reduce(std::span<double>(degree));
+namespace detail {
 
-  std::vector<triplet<T>> normalized;
-  normalized.reserve(entries.size() + static_cast<std::size_t>(loops.size()));
+/// The row sums of all ranks' entries, on every rank. What travels: an all-reduce of n elements.
+inline std::vector<double> row_sums(const communicator& world, global_index n,
+                                    std::span<const triplet<double>> entries) {
+  std::vector<double> sums(static_cast<std::size_t>(n), 0);
+  for (const auto& e : entries) sums[static_cast<std::size_t>(e.row)] += e.value;
+  world.all_reduce(std::span<double>(sums));
+  return sums;
+}
+
+}  // namespace detail
+
+/// A + weight * I (n x n). Nothing travels.
+inline std::vector<triplet<double>> with_self_loops(const communicator& world, global_index n,
+                                                    std::span<const triplet<double>> entries, double weight) {
+  std::vector<triplet<double>> all(entries.begin(), entries.end());
+  const interval loops = share_of(n, world.rank(), world.size());
+  for (global_index v = loops.begin; v < loops.end; ++v) all.push_back({v, v, weight});
+  return all;
+}
+
+/// D^-1/2 (A + I) D^-1/2, D the row sums of A + I; a row whose sum is not positive becomes zero (n x n).
+/// What travels: an all-reduce of n elements. Source: Kipf, Welling (ICLR 2017), section 2; in-degrees for
+/// directed graphs.
+inline std::vector<triplet<double>> gcn_normalized(const communicator& world, global_index n,
+                                                   std::span<const triplet<double>> entries) {
+  auto all = with_self_loops(world, n, entries, 1);
+  const std::vector<double> degree = detail::row_sums(world, n, all);
   const auto scale = [&](global_index v) {
     const double d = degree[static_cast<std::size_t>(v)];
     return d > 0 ? 1 / std::sqrt(d) : 0;
   };
-  for (const auto& e : entries)
-    normalized.push_back({e.row, e.col, static_cast<T>(e.value * (scale(e.row) * scale(e.col)))});
-  for (global_index v = loops.begin; v < loops.end; ++v)
-    normalized.push_back({v, v, static_cast<T>(scale(v) * scale(v))});
-  return normalized;
+  for (auto& e : all) e.value *= scale(e.row) * scale(e.col);
+  return all;
+}
+
+/// The mean over in-neighbours, whatever the weights: 1 / in-degree(v) for every edge to v; a row of nothing
+/// is zero (n x n). What travels: an all-reduce of n elements.
+inline std::vector<triplet<double>> mean_normalized(const communicator& world, global_index n,
+                                                    std::span<const triplet<double>> entries) {
+  std::vector<triplet<double>> all(entries.begin(), entries.end());
+  for (auto& e : all) e.value = 1;
+  const std::vector<double> degree = detail::row_sums(world, n, all);
+  for (auto& e : all) e.value /= degree[static_cast<std::size_t>(e.row)];
+  return all;
 }
 
 }  // namespace partita

@@ -11,10 +11,9 @@ namespace detail {
 
 /// gradient += decay * value, for the parameters that decay.
 template <class T, class Place>
-void decay_weights(parameters<T, Place>& set, double decay) {
-  const T d = static_cast<T>(decay);
-  for (std::size_t i = 0; decay != 0 && i < set.list().size(); ++i)
-    if (set.list()[i].decays)
+void decay_weights(parameters<T, Place>& set) {
+  for (std::size_t i = 0; i < set.list().size(); ++i)
+    if (const T d = static_cast<T>(set.list()[i].decay); d != T(0))
       kernels<Place>::zip(
           set.mesh().queue(), [d](T g, T w) { return g + d * w; }, set.gradient(i), set.value(i),
           set.gradient(i));
@@ -28,14 +27,14 @@ matrix_view<T> as_row(std::span<T> values) {
 
 }  // namespace detail
 
-/// w -= rate * (g + decay * w).
+/// w -= rate * (g + decay * w), decay as each parameter has it.
 template <class T, class Place>
 class sgd {
  public:
-  explicit sgd(double rate, double decay = 0) : rate_(rate), decay_(decay) {}
+  explicit sgd(double rate) : rate_(rate) {}
 
   void step(parameters<T, Place>& set) {
-    detail::decay_weights(set, decay_);
+    detail::decay_weights(set);
     const T rate = static_cast<T>(rate_);
     kernels<Place>::zip(
         set.mesh().queue(), [rate](T w, T g) { return w - rate * g; }, detail::as_row(set.values()),
@@ -43,7 +42,7 @@ class sgd {
   }
 
  private:
-  double rate_, decay_;
+  double rate_;
 };
 
 /// m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2; w -= rate * (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) +
@@ -52,7 +51,7 @@ class sgd {
 template <class T, class Place>
 class adam {
  public:
-  explicit adam(double rate = 0.01, double decay = 0) : rate_(rate), decay_(decay) {}
+  explicit adam(double rate = 0.01) : rate_(rate) {}
 
   void step(parameters<T, Place>& set) {
     const auto& q = set.mesh().queue();
@@ -64,7 +63,7 @@ class adam {
       }
     }
     const auto first = detail::as_row(first_.span()), second = detail::as_row(second_.span());
-    detail::decay_weights(set, decay_);
+    detail::decay_weights(set);
     ++steps_;
     const T correct_first = static_cast<T>(1 / (1 - std::pow(beta_first, steps_)));
     const T correct_second = static_cast<T>(1 / (1 - std::pow(beta_second, steps_)));
@@ -84,7 +83,7 @@ class adam {
  private:
   static constexpr double beta_first = 0.9, beta_second = 0.999, epsilon = 1e-8;
 
-  double rate_, decay_;
+  double rate_;
   int steps_ = 0;
   buffer<T, Place> first_, second_;
 };

@@ -15,7 +15,7 @@ namespace partita {
 struct parameter {
   std::string name;
   extent shape;
-  bool decays = false;  ///< weight decay applies
+  double decay = 0;  ///< weight decay
   std::size_t offset = 0;
 
   std::size_t size() const { return static_cast<std::size_t>(shape.rows * shape.cols); }
@@ -28,8 +28,8 @@ class parameters {
   explicit parameters(partita::mesh<Place> m) : mesh_(std::move(m)) {}
 
   /// A new matrix of zeros; its index. Earlier values stay.
-  std::size_t add(std::string name, extent shape, bool decays = false) {
-    const parameter p{std::move(name), shape, decays, values_.size()};
+  std::size_t add(std::string name, extent shape, double decay = 0) {
+    const parameter p{std::move(name), shape, decay, values_.size()};
     grow(values_, p.size());
     grow(gradients_, p.size());
     list_.push_back(p);

@@ -15,7 +15,7 @@ template <class T, class Place>
 class sparse_features {
  public:
   /// `entries`: the nonzeros of this rank's rows, by global indices.
-  sparse_features(const mesh<Place>& m, const blocking& rows, global_index features,
+  sparse_features(const partita::mesh<Place>& m, const blocking& rows, global_index features,
                   std::vector<triplet<T>> entries)
       : mesh_(m),
         rows_(rows),
@@ -49,6 +49,23 @@ class sparse_features {
 
   extent shape() const { return {rows_.size(), features_}; }
   const blocking& row_blocking() const { return rows_; }
+
+  const partita::mesh<Place>& mesh() const { return mesh_; }
+
+  /// y = this rank's block written out (n/P, f).
+  void write_out(matrix_view<T> y) const {
+    std::vector<local_index> structure(by_rows_.structure.size());
+    std::vector<T> values(values_.size()),
+        whole(static_cast<std::size_t>(y.rows) * static_cast<std::size_t>(y.cols), T(0));
+    copy(mesh_.queue(), by_rows_.structure.span(), std::span<local_index>(structure));
+    copy(mesh_.queue(), values_.span(), std::span<T>(values));
+    for (local_index i = 0; i < y.rows; ++i)
+      for (auto e = static_cast<std::size_t>(structure[static_cast<std::size_t>(i)]);
+           e < static_cast<std::size_t>(structure[static_cast<std::size_t>(i) + 1]); ++e)
+        whole[static_cast<std::size_t>(i) * static_cast<std::size_t>(y.cols) +
+              static_cast<std::size_t>(structure[by_rows_.offsets_size() + e])] = values[e];
+    copy(mesh_.queue(), std::span<const T>(whole), std::span<T>(y.data, whole.size()));
+  }
 
   /// From now on the matrix is dropout(X); X itself for a mask of probability 0.
   void apply(const dropout_mask& mask) {
@@ -87,7 +104,7 @@ class sparse_features {
     return {data, 1, n, n};
   }
 
-  mesh<Place> mesh_;
+  partita::mesh<Place> mesh_;
   blocking rows_;
   interval range_;
   global_index features_;

@@ -7,24 +7,24 @@
 
 namespace partita {
 
-/// y = h W (n/P x f_out = n/P x f_in times f_in x f_out).
+/// y = h W + beta y (n/P x f_out = n/P x f_in times f_in x f_out).
 template <class T, class Place>
 void multiply_weight(const dense<T, vertex_rows, Place>& h, std::type_identity_t<matrix_view<const T>> w,
-                     dense<T, vertex_rows, Place>& y) {
-  kernels<Place>::gemm(y.mesh().queue(), false, false, T(1), h.local(), w, T(0), y.local());
+                     dense<T, vertex_rows, Place>& y, T beta = T(0)) {
+  kernels<Place>::gemm(y.mesh().queue(), false, false, T(1), h.local(), w, beta, y.local());
 }
 template <class T, class Place>
 void multiply_weight(const sparse_features<T, Place>& h, std::type_identity_t<matrix_view<const T>> w,
-                     dense<T, vertex_rows, Place>& y) {
-  kernels<Place>::spmm(y.mesh().queue(), h.local(), w, T(0), y.local());
+                     dense<T, vertex_rows, Place>& y, T beta = T(0)) {
+  kernels<Place>::spmm(y.mesh().queue(), h.local(), w, beta, y.local());
 }
 
-/// y = g W^T (n/P x f_in = n/P x f_out times f_out x f_in).
+/// y = g W^T + beta y (n/P x f_in = n/P x f_out times f_out x f_in).
 template <class T, class Place>
 void multiply_transposed_weight(const dense<T, vertex_rows, Place>& g,
-                                std::type_identity_t<matrix_view<const T>> w,
-                                dense<T, vertex_rows, Place>& y) {
-  kernels<Place>::gemm(y.mesh().queue(), false, true, T(1), g.local(), w, T(0), y.local());
+                                std::type_identity_t<matrix_view<const T>> w, dense<T, vertex_rows, Place>& y,
+                                T beta = T(0)) {
+  kernels<Place>::gemm(y.mesh().queue(), false, true, T(1), g.local(), w, beta, y.local());
 }
 
 /// dw = h^T g, this rank's part of a weight gradient (f_in x f_out = f_in x n/P times n/P x f_out).

@@ -19,7 +19,9 @@ namespace partita {
 /// An immutable value; copies share the table of cuts.
 class blocking {
  public:
-  /// Nested even blocks: of p blocks of n indices the first n mod p are one longer.
+  /// Nested even blocks: of p blocks of n indices the first n mod p are one longer. So it is for leading axes
+  /// of the nesting order; a set that leaves out an outer axis groups the finest blocks and may be a little
+  /// less even.
   static blocking even(global_index n, mesh_shape shape, nesting order) {
     if (n < 0) throw shape_error("a dimension of " + std::to_string(n) + " cannot be cut into blocks");
     return subdivide({n}, 0, shape, order);
@@ -47,6 +49,7 @@ class blocking {
   static blocking balanced(std::span<const global_index> weights, mesh_shape shape, nesting order) {
     const auto ranks = static_cast<global_index>(shape.size());
     const global_index total = std::accumulate(weights.begin(), weights.end(), global_index{0});
+    if (total == 0) return even(static_cast<global_index>(weights.size()), shape, order);
     std::vector<global_index> offsets{0};
     global_index i = 0, before = 0;
     for (global_index k = 1; k < ranks; ++k) {

@@ -1,12 +1,13 @@
 #pragma once
 /// A labelled graph in host memory made into the distributed matrices that training needs.
 
+#include <functional>
 #include <vector>
 
 #include "partita/io/labelled_graph.hpp"
-#include "partita/nn/loss.hpp"
+#include "partita/nn/graph_operator.hpp"
+#include "partita/nn/input.hpp"
 #include "partita/nn/normalization.hpp"
-#include "partita/nn/sparse_features.hpp"
 #include "partita/transfer/distribute.hpp"
 
 namespace partita {
@@ -22,17 +23,37 @@ inline std::vector<triplet<double>> edge_share(const dataset& data, const commun
   return share;
 }
 
-/// The normalised adjacency matrix of `data` under a policy; its transpose is stored unless it is symmetric.
-/// Every rank must call, with the same data. What travels: see gcn_normalized and distribute.
+/// Makes graph operators from all ranks' entries, as one policy cuts them; its type does not name the policy.
+/// Every rank must call its functions. What travels: see distribute. A transpose is stored unless the matrix
+/// is symmetric.
+template <class T, class Place>
+struct operator_maker {
+  using entries = std::vector<triplet<double>>;
+
+  std::function<graph_operator<T, Place>(global_index n, const entries&)> cut;  ///< for products
+  std::function<graph_operator<T, Place>(global_index n, const entries&)>
+      complete;  ///< rows cut alike, columns whole
+};
+
 template <class Policy, class T, class Place>
-sparse<T, typename Policy::sparse_layout, Place> distribute_adjacency(const mesh<Place>& m,
-                                                                      const dataset& data) {
-  const auto share = edge_share(data, m.world());
-  const auto entries = gcn_normalized<T>(m.world(), data.vertices, std::span<const triplet<double>>(share));
-  const bool symmetric = is_symmetric(m.world(), std::span<const triplet<T>>(entries));
-  return distribute<typename Policy::sparse_layout, T>(m, {data.vertices, data.vertices},
-                                                       std::span<const triplet<T>>(entries),
-                                                       symmetric ? structure::symmetric : structure::general);
+operator_maker<T, Place> operators_of(const mesh<Place>& m) {
+  using whole_columns = layout_of<cut{Policy::sparse_layout::value.rows, {}}>;
+  const auto spread = [m]<class Layout>(Layout, global_index n, const std::vector<triplet<double>>& entries) {
+    std::vector<triplet<T>> share;
+    share.reserve(entries.size());
+    for (const auto& e : entries) share.push_back({e.row, e.col, static_cast<T>(e.value)});
+    const std::span<const triplet<T>> mine(share);
+    const structure kind = is_symmetric(m.world(), mine) ? structure::symmetric : structure::general;
+    const auto a = distribute<Layout, T>(m, {n, n}, mine, kind);
+    return graph_operator<T, Place>(m, a.row_blocking(), a.col_blocking(), Layout::value,
+                                    Policy::dense_layout::value, a.local(), transposed(a).local());
+  };
+  static_assert(multipliable<typename Policy::sparse_layout, typename Policy::dense_layout>,
+                "the sparse and the dense layout of this policy cannot be multiplied");
+  return {[spread](global_index n, const auto& entries) {
+            return spread(typename Policy::sparse_layout{}, n, entries);
+          },
+          [spread](global_index n, const auto& entries) { return spread(whole_columns{}, n, entries); }};
 }
 
 /// What the features of vertex v are multiplied with: one over their sum, unless `raw` or the sum is zero.
@@ -75,14 +96,11 @@ sparse_features<T, Place> local_sparse_features(const mesh<Place>& m, const data
   return {m, rows, data.features, std::move(entries)};
 }
 
-/// The labels of the vertices in one part of the split. Every rank must call.
-template <class Place>
-vertex_labels<Place> labels_of(const mesh<Place>& m, const dataset& data, split_part part) {
-  const blocking rows = blocking::even(data.vertices, m.shape(), nesting::rows);
-  return vertex_labels<Place>(m, rows, [&](global_index v) {
-    const auto i = static_cast<std::size_t>(v);
-    return !data.multi_label && data.split[i] == static_cast<std::uint8_t>(part) ? data.labels[i] : -1;
-  });
+/// The features as a model takes them.
+template <class T, class Place>
+input_features<T, Place> distribute_features(const mesh<Place>& m, const dataset& data, bool raw) {
+  if (data.vertex_features.is_sparse()) return local_sparse_features<T>(m, data, raw);
+  return local_features<T>(m, data, raw);
 }
 
 }  // namespace partita

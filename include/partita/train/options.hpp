@@ -11,12 +11,27 @@
 
 namespace partita {
 
+enum class coupling : std::uint8_t {
+  coupled,   ///< a product with the graph in every layer
+  decoupled  ///< dense layers first, then hops: another model, with four redistributions an epoch whatever
+             ///< its depth
+};
+
 /// The defaults are those of Kipf and Welling (ICLR 2017) for Cora.
 struct training_options {
-  std::vector<global_index> hidden = {16};  ///< widths of the hidden layers
+  std::string model = "gcn";  ///< gcn, sage, gin, gat, sgc, appnp, gcnii
+  partita::coupling coupling = coupling::coupled;
+  std::vector<global_index> hidden = {16};  ///< widths of the hidden layers; one width serves all of `layers`
+  int layers = 0;       ///< layers with parameters (gcnii: convolutions); 0: as many as `hidden` says
+  int heads = 8;        ///< gat, in all layers but the last
+  int last_heads = 1;   ///< gat, averaged in the last layer
+  int hops = 10;        ///< appnp and sgc
+  double alpha = 0.1;   ///< teleport of appnp, initial residual of gcnii
+  double lambda = 0.5;  ///< of gcnii
   int epochs = 200;
   double learning_rate = 0.01;
-  double weight_decay = 5e-4;  ///< on the first layer's parameters
+  double weight_decay = 5e-4;       ///< on the first layer's parameters (gcnii: on its dense layers)
+  double convolution_decay = 0.01;  ///< on the convolutions of gcnii
   double dropout = 0.5;
   bool raw_features = false;  ///< otherwise features are divided by their row sums
   std::uint64_t seed = 0;
@@ -26,8 +41,9 @@ struct training_options {
 struct epoch_report {
   int epoch = 0;  ///< from 1
   double loss = 0;
-  double train_accuracy = 0, validation_accuracy = 0, test_accuracy = 0;
-  double seconds = 0;  ///< of the training step, on the slowest rank
+  double train_accuracy = 0, validation_accuracy = 0,
+         test_accuracy = 0;  ///< micro-F1 where vertices have several labels
+  double seconds = 0;        ///< of the training step, on the slowest rank
 };
 
 /// The largest of a figure over the ranks, and the sum.

@@ -2,6 +2,9 @@
 /// The kernels of the host: every function takes its queue first and uses at most `q.threads()` threads; no
 /// result depends on their number.
 
+#include "partita/local/cpu/aggregate.hpp"
+#include "partita/local/cpu/edge_products.hpp"
+#include "partita/local/cpu/edges.hpp"
 #include "partita/local/cpu/elementwise.hpp"
 #include "partita/local/cpu/gemm.hpp"
 #include "partita/local/cpu/loss.hpp"
@@ -23,6 +26,9 @@ struct kernels<host> : cpu::spmm_kernels,
                        cpu::elementwise_kernels,
                        cpu::reduction_kernels,
                        cpu::softmax_kernels,
-                       cpu::loss_kernels {};
+                       cpu::loss_kernels,
+                       cpu::edge_kernels,
+                       cpu::edge_product_kernels,
+                       cpu::aggregate_kernels {};
 
 }  // namespace partita

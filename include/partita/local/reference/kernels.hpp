@@ -2,6 +2,8 @@
 /// All local computations as slow and obvious serial loops: hand-computed numbers test them, and they test
 /// the rest.
 
+#include "partita/local/reference/aggregate.hpp"
+#include "partita/local/reference/edges.hpp"
 #include "partita/local/reference/elementwise.hpp"
 #include "partita/local/reference/gemm.hpp"
 #include "partita/local/reference/loss.hpp"

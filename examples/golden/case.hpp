@@ -1,18 +1,14 @@
 #pragma once
-// Golden cases: small graphs with a model's logits, loss and every gradient from automatic differentiation in
-// float64.
+/// Golden cases: small graphs with a model's logits, loss and every gradient from automatic differentiation
+/// in float64.
+
 #include <cmath>
-#include <cstdlib>
-#include <doctest/doctest.h>
 #include <filesystem>
 #include <fstream>
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "partita/base/triplet.hpp"
 #include "partita/io/npy.hpp"
-
-namespace test_support {
 
 struct golden_case {
   std::filesystem::path folder;
@@ -24,21 +20,24 @@ struct golden_case {
   std::vector<partita::triplet<double>> entries;  ///< (v, u): weight of the edge from u to v
 
   std::string name() const { return about["name"]; }
+  std::string model() const { return about["model"]; }
   bool bce() const { return about["loss"] == "bce"; }
+  double hyper(const char* key) const { return about["hyper"][key]; }
+  std::vector<partita::global_index> dims() const { return about["dims"]; }
   partita::global_index vertices() const { return x.shape[0]; }
   partita::global_index classes() const { return logits.shape[1]; }
-  partita::array<double> parameter(const std::string& name) const {
-    return partita::read_npy<double>(folder / ("param_" + name + ".npy"));
-  }
-  partita::array<double> gradient(const std::string& name) const {
-    return partita::read_npy<double>(folder / ("grad_" + name + ".npy"));
+  bool counts(partita::global_index v) const { return mask[static_cast<std::size_t>(v)] != 0; }
+  partita::array<double> read(const std::string& kind, const std::string& parameter) const {
+    return partita::read_npy<double>(folder / (kind + "_" + parameter + ".npy"));
   }
 };
 
 inline golden_case read_golden(const std::filesystem::path& folder) {
   golden_case c;
   c.folder = folder;
-  std::ifstream(folder / "case.json") >> c.about;
+  std::ifstream file(folder / "case.json");
+  if (!file) throw partita::input_error((folder / "case.json").string() + ": cannot be read");
+  c.about = nlohmann::json::parse(file);
   c.x = partita::read_npy<double>(folder / "x.npy");
   c.logits = partita::read_npy<double>(folder / "logits.npy");
   c.labels = partita::read_npy<std::int64_t>(folder / "labels.npy").values;
@@ -53,28 +52,16 @@ inline golden_case read_golden(const std::filesystem::path& folder) {
   return c;
 }
 
-/// All cases of one model; at least one, or the test fails.
-inline std::vector<golden_case> golden_cases(const std::string& model) {
-  const char* folder = std::getenv("PARTITA_GOLDEN");
-  REQUIRE_MESSAGE(folder != nullptr, "PARTITA_GOLDEN names no folder of golden cases");
+/// Every case folder under `folder`, in order of their names. Throws input_error when there is none.
+inline std::vector<golden_case> read_golden_cases(const std::filesystem::path& folder) {
+  if (!std::filesystem::is_directory(folder))
+    throw partita::input_error(folder.string() + ": is not a directory");
+  std::vector<std::filesystem::path> folders;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    if (std::filesystem::exists(entry.path() / "case.json")) folders.push_back(entry.path());
+  if (folders.empty()) throw partita::input_error(folder.string() + ": holds no golden case");
+  std::sort(folders.begin(), folders.end());
   std::vector<golden_case> cases;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    if (!entry.path().filename().string().starts_with(model + "-")) continue;
-    cases.push_back(read_golden(entry.path()));
-  }
-  REQUIRE(!cases.empty());
+  for (const auto& f : folders) cases.push_back(read_golden(f));
   return cases;
 }
-
-/// max |a - b| / max |b|
-inline double relative_error(std::span<const double> a, std::span<const double> b) {
-  if (a.size() != b.size()) return INFINITY;
-  double difference = 0, largest = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    difference = std::isnan(a[i]) ? INFINITY : std::max(difference, std::abs(a[i] - b[i]));
-    largest = std::max(largest, std::abs(b[i]));
-  }
-  return difference == 0 ? 0 : difference / largest;
-}
-
-}  // namespace test_support

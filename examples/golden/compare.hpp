@@ -1,0 +1,130 @@
+#pragma once
+/// Runs a golden case under a policy and says how far logits, loss and gradients are off.
+
+#include "case.hpp"
+#include "partita/nn/loss.hpp"
+#include "partita/partition/policies.hpp"
+#include "partita/train/models.hpp"
+
+/// The largest |found - expected| over the largest |expected|, by what was compared.
+struct golden_errors {
+  std::vector<std::pair<std::string, double>> parts;
+
+  double worst() const {
+    double w = 0;
+    for (const auto& [what, error] : parts) w = std::isnan(error) ? INFINITY : std::max(w, error);
+    return w;
+  }
+};
+
+template <class T>
+double relative_error(std::span<const T> found, const std::vector<double>& expected) {
+  if (found.size() != expected.size()) return INFINITY;
+  double difference = 0, largest = 0;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const double d = std::abs(static_cast<double>(found[i]) - expected[i]);
+    difference = std::isnan(d) ? INFINITY : std::max(difference, d);
+    largest = std::max(largest, std::abs(expected[i]));
+  }
+  return difference == 0 ? 0 : difference / largest;
+}
+
+/// The model of a case, with its parameters. Every rank must call.
+template <class T, class Place>
+std::unique_ptr<partita::model<T, Place>> make_golden_model(
+    const partita::mesh<Place>& m, const golden_case& c, const partita::operator_maker<T, Place>& operators) {
+  using namespace partita;
+  std::vector<triplet<double>> mine;
+  for (auto e = static_cast<std::size_t>(m.rank()); e < c.entries.size();
+       e += static_cast<std::size_t>(m.size()))
+    mine.push_back(c.entries[e]);
+  const global_index n = c.vertices();
+  const auto spread = [&](const std::vector<triplet<double>>& entries) { return operators.cut(n, entries); };
+  const auto normalized = [&] { return spread(gcn_normalized(m.world(), n, mine)); };
+  const auto widths = c.dims();
+  const model_options how;
+  const std::string name = c.model();
+  std::unique_ptr<model<T, Place>> net;
+  if (name == "gcn") net = std::make_unique<gcn<T, Place>>(normalized(), widths, how);
+  if (name == "sage")
+    net = std::make_unique<sage<T, Place>>(spread(mean_normalized(m.world(), n, mine)), widths, how);
+  if (name == "gin")
+    net = std::make_unique<gin<T, Place>>(spread(with_self_loops(m.world(), n, mine, 1 + c.hyper("eps"))),
+                                          widths, how);
+  if (name == "sgc")
+    net = std::make_unique<sgc<T, Place>>(normalized(), widths[0], widths[1], static_cast<int>(c.hyper("K")),
+                                          how);
+  if (name == "appnp")
+    net = std::make_unique<appnp<T, Place>>(normalized(), widths, static_cast<int>(c.hyper("K")),
+                                            c.hyper("alpha"), how);
+  if (name == "gcnii")
+    net = std::make_unique<gcnii<T, Place>>(normalized(), widths[0], widths[1], widths[2],
+                                            static_cast<int>(c.hyper("L")), c.hyper("alpha"),
+                                            c.hyper("lambda"), how);
+  if (name == "gat") {
+    const auto loops = with_self_loops(m.world(), n, mine, 1);
+    const int heads = static_cast<int>(c.hyper("heads"));
+    net = std::make_unique<gat<T, Place>>(spread(loops), operators.complete(n, loops), widths, heads, heads,
+                                          how);
+  }
+  if (!net) throw input_error(c.folder.string() + ": there is no model '" + name + "'");
+
+  auto& set = net->parameters();
+  if (set.list().size() != c.about["params"].size())
+    throw input_error(c.folder.string() + ": has " + std::to_string(c.about["params"].size()) +
+                      " parameters, the model has " + std::to_string(set.list().size()));
+  for (std::size_t i = 0; i < set.list().size(); ++i) {
+    const auto value = c.read("param", set.list()[i].name).values;
+    if (value.size() != set.list()[i].size())
+      throw input_error(c.folder.string() + ": parameter " + set.list()[i].name + " has " +
+                        std::to_string(value.size()) + " entries, not " +
+                        std::to_string(set.list()[i].size()));
+    const std::vector<T> converted(value.begin(), value.end());
+    copy(m.queue(), std::span<const T>(converted), std::span<T>(set.value(i).data, converted.size()));
+  }
+  return net;
+}
+
+template <class T, class Place>
+double golden_loss(const golden_case& c, const partita::dense<T, partita::vertex_rows, Place>& logits,
+                   partita::dense<T, partita::vertex_rows, Place>& gradient) {
+  using namespace partita;
+  const auto& m = logits.mesh();
+  const vertex_labels<Place> labels(m, logits.row_blocking(), [&](global_index v) {
+    return !c.counts(v) ? -1 : c.bce() ? 0 : c.labels[static_cast<std::size_t>(v)];
+  });
+  if (!c.bce()) return cross_entropy(logits, labels, gradient);
+  const auto targets = generate<vertex_rows, T>(m, logits.shape(), [&](global_index v, global_index k) {
+    return c.counts(v) ? c.labels[static_cast<std::size_t>(v * c.classes() + k)] : -1;
+  });
+  return logistic_loss(logits, targets, labels.counted(), gradient);
+}
+
+/// Forward, loss and backward of a case. Every rank must call; the errors are the same on every rank.
+template <class T, class Place>
+golden_errors compare_golden(const partita::mesh<Place>& m, const golden_case& c,
+                             const partita::operator_maker<T, Place>& operators) {
+  using namespace partita;
+  const auto net = make_golden_model(m, c, operators);
+  input_features<T, Place> x(
+      generate<vertex_rows, T>(m, {c.x.shape[0], c.x.shape[1]}, [&](global_index i, global_index j) {
+        return c.x.values[static_cast<std::size_t>(i * c.x.shape[1] + j)];
+      }));
+  const auto& logits = net->forward(x, {});
+  dense<T, vertex_rows, Place> gradient(m, logits.shape());
+  const double loss = golden_loss(c, logits, gradient);
+  net->backward(gradient);
+
+  golden_errors errors;
+  const std::vector<T> all = collect(logits);
+  errors.parts.emplace_back("logits", relative_error(std::span<const T>(all), c.logits.values));
+  errors.parts.emplace_back("loss", std::abs(loss - c.loss) / std::abs(c.loss));
+  auto& set = net->parameters();
+  for (std::size_t i = 0; i < set.list().size(); ++i) {
+    std::vector<T> found(set.list()[i].size());
+    copy(m.queue(), std::span<const T>(set.gradient(i).data, found.size()), std::span<T>(found));
+    errors.parts.emplace_back(set.list()[i].name, relative_error(std::span<const T>(found),
+                                                                 c.read("grad", set.list()[i].name).values));
+  }
+  return errors;
+}

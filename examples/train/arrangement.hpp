@@ -1,0 +1,30 @@
+#pragma once
+/// Policies, meshes and jobs as command lines name them; shared by the programs.
+
+#include <functional>
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+#include "partita/comm/communicator.hpp"
+#include "partita/partition/mesh_shape.hpp"
+
+/// The words given are wrong: exit code 2.
+struct usage_error : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// A policy and the mesh it runs on.
+struct arrangement {
+  std::string policy;
+  partita::mesh_shape mesh;
+};
+
+/// The policy on the mesh that is written ("2x2x1"), or on its nearest one for `ranks` ranks; nothing for the
+/// policy `auto`. Throws usage_error when they do not fit.
+std::optional<arrangement> arrangement_of(const std::string& policy, const std::optional<std::string>& mesh,
+                                          std::optional<int> replication, int ranks);
+
+/// `body` on every rank of an MPI job, its exit code; a sentence and 1 when this program was built without
+/// MPI.
+int run_mpi(int argc, char** argv, const std::function<int(partita::communicator)>& body);

@@ -1,0 +1,110 @@
+#pragma once
+/// How threads share the entries of a sparse pattern: by its rows, or by what they write to.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "partita/local/cpu/parallel.hpp"
+#include "partita/local/cpu/shapes.hpp"
+#include "partita/local/head_slice.hpp"
+#include "partita/local/view.hpp"
+
+namespace partita::cpu {
+
+/// f(begin, end) over parts of the rows with about the same number of entries; `entry_work` is what one entry
+/// costs, in elements.
+template <class T, class F>
+void run_entry_rows(int threads, const csr_view<T>& a, std::int64_t entry_work, F&& f) {
+  constexpr std::int64_t grain = 8192;
+  if (a.rows == 0) return;
+  const auto weight = [&](local_index row) {
+    return std::int64_t{a.offsets[row]} - a.offsets[0] + 2 * std::int64_t{row};
+  };
+  const std::int64_t all = weight(a.rows);
+  const int tasks =
+      threads == 1 ? 1
+                   : static_cast<int>(std::clamp<std::int64_t>(
+                         all * std::max<std::int64_t>(entry_work, 1) / grain, 1, 16 * std::int64_t{threads}));
+  const auto row_at = [&](int task) {
+    if (task == tasks) return a.rows;
+    const std::int64_t target = all / tasks * task;
+    local_index low = 0, high = a.rows;
+    while (low < high) {
+      const local_index middle = low + (high - low) / 2;
+      if (weight(middle) < target)
+        low = middle + 1;
+      else
+        high = middle;
+    }
+    return low;
+  };
+  run_tasks(threads, tasks, [&](int task) { f(row_at(task), row_at(task + 1)); });
+}
+
+/// Rows [row_begin, row_end) and columns [col_begin, col_end) of a block, which one thread writes to.
+struct owned_block {
+  local_index row_begin, row_end, col_begin, col_end;
+
+  bool has_row(local_index row) const { return row_begin <= row && row < row_end; }
+};
+
+/// f(owned_block) for blocks that cover a (rows, cols) block of T once: strips of columns, a cache line wide
+/// at least, and where these are too few, parts of the rows. A sum into the block that takes its summands in
+/// a fixed order is the same for any number of threads.
+template <class T, class F>
+void run_targets(int threads, local_index rows, local_index cols, std::int64_t work, F&& f) {
+  constexpr std::int64_t grain = 16384;
+  constexpr std::int64_t line = 64 / sizeof(T);
+  const std::int64_t parts = std::clamp<std::int64_t>(work / grain, 1, threads);
+  const std::int64_t strips = std::clamp<std::int64_t>(cols / line, 1, parts);
+  const std::int64_t ranges = (parts + strips - 1) / strips;
+  const auto column = [&](std::int64_t strip) {
+    return strip == strips ? cols : static_cast<local_index>(cols / line * strip / strips * line);
+  };
+  const auto row = [&](std::int64_t range) { return static_cast<local_index>(rows * range / ranges); };
+  run_tasks(threads, static_cast<int>(strips * ranges), [&](int task) {
+    const std::int64_t strip = task % strips, range = task / strips;
+    f(owned_block{row(range), row(range + 1), column(strip), column(strip + 1)});
+  });
+}
+
+/// out = beta out in the rows and columns of `own`; beta = 0 overwrites.
+template <class T>
+void scale_block(const owned_block& own, T beta, matrix_view<T> out) {
+  if (beta == 1) return;
+  for (local_index i = own.row_begin; i < own.row_end; ++i)
+    for (local_index j = own.col_begin; j < own.col_end; ++j) out(i, j) = beta == 0 ? T{0} : beta * out(i, j);
+}
+
+/// The values of entry e, one a head.
+template <class T>
+T* edge_values(T* values, local_index e, local_index heads) {
+  return values + std::ptrdiff_t{e} * heads;
+}
+
+/// f(begin, end, h) for each head that has some of the columns [from, to) of a slice: they are [begin, end).
+template <class F>
+void for_heads(const head_slice& s, local_index from, local_index to, F&& f) {
+  if (from >= to) return;
+  local_index h = (s.first_col + from) / s.head_width;
+  local_index left = s.head_width - (s.first_col + from) % s.head_width;
+  for (local_index begin = from; begin < to; ++h, left = s.head_width) {
+    const local_index end = begin + std::min(left, to - begin);
+    f(begin, end, h);
+    begin = end;
+  }
+}
+
+/// Throws shape_error unless the heads have the columns of the slice.
+inline void require_heads(const char* operation, const head_slice& s, local_index cols) {
+  const bool fit = s.heads >= 0 && s.head_width >= 0 && s.first_col >= 0 &&
+                   std::int64_t{s.first_col} + cols <= std::int64_t{s.heads} * s.head_width;
+  if (fit) return;
+  throw shape_error(std::string(operation) + ": columns [" + std::to_string(s.first_col) + ", " +
+                    std::to_string(std::int64_t{s.first_col} + cols) + ") are not among " +
+                    std::to_string(s.heads) + " heads of " + std::to_string(s.head_width));
+}
+
+}  // namespace partita::cpu

@@ -1,0 +1,208 @@
+#pragma once
+/// Functions of the entries of a sparse pattern, as the definitions have them. An array of edges has `heads`
+/// values an entry: values[e * heads + h], e as in the offsets of the pattern. Values of the pattern itself
+/// are not read and may be null.
+
+#include <cmath>
+#include <cstddef>
+#include <type_traits>
+
+#include "partita/local/head_slice.hpp"
+#include "partita/local/view.hpp"
+
+namespace partita::reference {
+
+/// The place of entry e's value of head h.
+inline std::ptrdiff_t edge_at(local_index e, local_index heads, local_index h) {
+  return std::ptrdiff_t{e} * heads + h;
+}
+
+/// leaky(z) = z for z > 0, slope z otherwise. Throws nothing.
+template <class T>
+T leaky(T z, T slope) {
+  return z > 0 ? z : slope * z;
+}
+
+/// f(i, e, h) for all rows i, their entries e and heads h.
+template <class T, class F>
+void for_edges(csr_view<T> a, local_index heads, F f) {
+  for (local_index i = 0; i < a.rows; ++i)
+    for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e)
+      for (local_index h = 0; h < heads; ++h) f(i, e, h);
+}
+
+/// out[e, h] = f(row(e), col(e), h, in[e, h]). out may be in. Throws what f throws.
+template <class F, class T>
+void edge_apply(std::type_identity_t<csr_view<T>> a, local_index heads, F f,
+                const std::type_identity_t<T>* in, T* out) {
+  for_edges(a, heads, [&](local_index i, local_index e, local_index h) {
+    out[edge_at(e, heads, h)] = f(i, a.columns[e], h, in[edge_at(e, heads, h)]);
+  });
+}
+
+/// values[e, h] = leaky(source(col(e), h) + target(row(e), h)). source is (a.cols, heads), target is (a.rows,
+/// heads). Throws nothing.
+template <class T>
+void edge_scores(std::type_identity_t<csr_view<T>> a, local_index heads, std::type_identity_t<T> slope,
+                 std::type_identity_t<matrix_view<const T>> source,
+                 std::type_identity_t<matrix_view<const T>> target, T* values) {
+  for_edges(a, heads, [&](local_index i, local_index e, local_index h) {
+    values[edge_at(e, heads, h)] = leaky(source(a.columns[e], h) + target(i, h), slope);
+  });
+}
+
+/// log_sum(i, h) = log sum_e exp(score(e, h)) over the entries e of row i, 0 for a row without entries.
+/// Scores as in edge_scores, log_sum is (a.rows, heads). Throws nothing.
+template <class T>
+void edge_log_sum(std::type_identity_t<csr_view<T>> a, local_index heads, std::type_identity_t<T> slope,
+                  std::type_identity_t<matrix_view<const T>> source,
+                  std::type_identity_t<matrix_view<const T>> target, matrix_view<T> log_sum) {
+  for (local_index i = 0; i < a.rows; ++i)
+    for (local_index h = 0; h < heads; ++h) {
+      const auto score = [&](local_index e) { return leaky(source(a.columns[e], h) + target(i, h), slope); };
+      const local_index begin = a.offsets[i], end = a.offsets[i + 1];
+      log_sum(i, h) = 0;
+      if (begin == end) continue;
+      T largest = score(begin);
+      for (local_index e = begin; e < end; ++e)
+        if (score(e) > largest) largest = score(e);
+      double total = 0;
+      for (local_index e = begin; e < end; ++e) total += std::exp(score(e) - largest);
+      log_sum(i, h) = static_cast<T>(largest + std::log(total));
+    }
+}
+
+/// values[e, h] = exp(score(e, h) - log_sum(row(e), h)), scores as in edge_scores. log_sum is (a.rows,
+/// heads). Throws nothing.
+template <class T>
+void edge_softmax(std::type_identity_t<csr_view<T>> a, local_index heads, std::type_identity_t<T> slope,
+                  std::type_identity_t<matrix_view<const T>> source,
+                  std::type_identity_t<matrix_view<const T>> target,
+                  std::type_identity_t<matrix_view<const T>> log_sum, T* values) {
+  for_edges(a, heads, [&](local_index i, local_index e, local_index h) {
+    values[edge_at(e, heads, h)] =
+        std::exp(leaky(source(a.columns[e], h) + target(i, h), slope) - log_sum(i, h));
+  });
+}
+
+/// dtarget(i, h) = beta dtarget(i, h) + sum_e g(e, h) over the entries of row i, dsource(c, h) = beta
+/// dsource(c, h) + sum_e g(e, h) over those of column c, where g = exp(leaky(z) - log_sum) (dvalues -
+/// row_dot) leaky'(z) and z = source + target; beta = 0 overwrites. source and dsource are (a.cols, heads),
+/// the others (a.rows, heads). Throws nothing.
+template <class T>
+void edge_softmax_gradient(std::type_identity_t<csr_view<T>> a, local_index heads,
+                           std::type_identity_t<T> slope, std::type_identity_t<matrix_view<const T>> source,
+                           std::type_identity_t<matrix_view<const T>> target,
+                           std::type_identity_t<matrix_view<const T>> log_sum,
+                           const std::type_identity_t<T>* dvalues,
+                           std::type_identity_t<matrix_view<const T>> row_dot, std::type_identity_t<T> beta,
+                           matrix_view<T> dsource, matrix_view<T> dtarget) {
+  for (const matrix_view<T>& out : {dsource, dtarget})
+    for (local_index i = 0; i < out.rows; ++i)
+      for (local_index h = 0; h < heads; ++h) out(i, h) = beta == 0 ? T{0} : beta * out(i, h);
+  for_edges(a, heads, [&](local_index i, local_index e, local_index h) {
+    const T z = source(a.columns[e], h) + target(i, h);
+    const T alpha = std::exp(leaky(z, slope) - log_sum(i, h));
+    const T g = alpha * (dvalues[edge_at(e, heads, h)] - row_dot(i, h)) * (z > 0 ? T{1} : slope);
+    dsource(a.columns[e], h) += g;
+    dtarget(i, h) += g;
+  });
+}
+
+/// out(i, h) = sum_e u[e, h] v[e, h] over the entries of row i, accumulated in double. out is (a.rows,
+/// heads). Throws nothing.
+template <class T>
+void edge_row_dot(std::type_identity_t<csr_view<T>> a, local_index heads, const std::type_identity_t<T>* u,
+                  const std::type_identity_t<T>* v, matrix_view<T> out) {
+  for (local_index i = 0; i < a.rows; ++i)
+    for (local_index h = 0; h < heads; ++h) {
+      double total = 0;
+      for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e)
+        total += double{u[edge_at(e, heads, h)]} * v[edge_at(e, heads, h)];
+      out(i, h) = static_cast<T>(total);
+    }
+}
+
+/// out[e, h] = exp(in[e, h]) / sum_e' exp(in[e', h]) over the entries e' of e's row. out may be in. Throws
+/// nothing.
+template <class T>
+void edge_row_softmax(std::type_identity_t<csr_view<T>> a, local_index heads,
+                      const std::type_identity_t<T>* in, T* out) {
+  for (local_index i = 0; i < a.rows; ++i)
+    for (local_index h = 0; h < heads; ++h) {
+      const local_index begin = a.offsets[i], end = a.offsets[i + 1];
+      if (begin == end) continue;
+      T largest = in[edge_at(begin, heads, h)];
+      for (local_index e = begin; e < end; ++e)
+        if (in[edge_at(e, heads, h)] > largest) largest = in[edge_at(e, heads, h)];
+      double total = 0;
+      for (local_index e = begin; e < end; ++e) total += std::exp(in[edge_at(e, heads, h)] - largest);
+      for (local_index e = begin; e < end; ++e)
+        out[edge_at(e, heads, h)] = static_cast<T>(std::exp(in[edge_at(e, heads, h)] - largest) / total);
+    }
+}
+
+/// dscores[e, h] = alpha[e, h] (dalpha[e, h] - sum_e' alpha[e', h] dalpha[e', h]) over the entries e' of e's
+/// row: the adjoint of edge_row_softmax where its result is alpha. dscores may be alpha or dalpha. Throws
+/// nothing.
+template <class T>
+void edge_row_softmax_gradient(std::type_identity_t<csr_view<T>> a, local_index heads,
+                               const std::type_identity_t<T>* alpha, const std::type_identity_t<T>* dalpha,
+                               T* dscores) {
+  for (local_index i = 0; i < a.rows; ++i)
+    for (local_index h = 0; h < heads; ++h) {
+      double total = 0;
+      for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e)
+        total += double{alpha[edge_at(e, heads, h)]} * dalpha[edge_at(e, heads, h)];
+      for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e)
+        dscores[edge_at(e, heads, h)] =
+            static_cast<T>(alpha[edge_at(e, heads, h)] * (dalpha[edge_at(e, heads, h)] - total));
+    }
+}
+
+/// y(i, j) = beta y(i, j) + sum_e values[e, h(j)] x(col(e), j) over the entries of row i; beta = 0 overwrites
+/// y. x is (a.cols, f), y is (a.rows, f), their columns are those of s; y is not x. Throws nothing.
+template <class T>
+void edge_multiply(std::type_identity_t<csr_view<T>> a, head_slice s, const std::type_identity_t<T>* values,
+                   std::type_identity_t<matrix_view<const T>> x, std::type_identity_t<T> beta,
+                   matrix_view<T> y) {
+  for (local_index i = 0; i < a.rows; ++i)
+    for (local_index j = 0; j < y.cols; ++j) {
+      T total = 0;
+      for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e)
+        total += values[edge_at(e, s.heads, (s.first_col + j) / s.head_width)] * x(a.columns[e], j);
+      y(i, j) = beta == 0 ? total : total + beta * y(i, j);
+    }
+}
+
+/// x(c, j) = beta x(c, j) + sum_e values[e, h(j)] y(row(e), j) over the entries of column c; beta = 0
+/// overwrites x. y is (a.rows, f), x is (a.cols, f), their columns are those of s; x is not y. Throws
+/// nothing.
+template <class T>
+void edge_multiply_transposed(std::type_identity_t<csr_view<T>> a, head_slice s,
+                              const std::type_identity_t<T>* values,
+                              std::type_identity_t<matrix_view<const T>> y, std::type_identity_t<T> beta,
+                              matrix_view<T> x) {
+  for (local_index c = 0; c < x.rows; ++c)
+    for (local_index j = 0; j < x.cols; ++j) x(c, j) = beta == 0 ? T{0} : beta * x(c, j);
+  for_edges(a, x.cols, [&](local_index i, local_index e, local_index j) {
+    x(a.columns[e], j) += values[edge_at(e, s.heads, (s.first_col + j) / s.head_width)] * y(i, j);
+  });
+}
+
+/// values[e, h] = beta values[e, h] + sum_j y(row(e), j) x(col(e), j) over the columns j of head h in the
+/// slice, none where there are none; beta = 0 overwrites values. y is (a.rows, f), x is (a.cols, f), their
+/// columns are those of s. Throws nothing.
+template <class T>
+void edge_dot(std::type_identity_t<csr_view<T>> a, head_slice s, std::type_identity_t<matrix_view<const T>> y,
+              std::type_identity_t<matrix_view<const T>> x, std::type_identity_t<T> beta, T* values) {
+  for_edges(a, s.heads, [&](local_index i, local_index e, local_index h) {
+    T total = 0;
+    for (local_index j = 0; j < x.cols; ++j)
+      if ((s.first_col + j) / s.head_width == h) total += y(i, j) * x(a.columns[e], j);
+    T& value = values[edge_at(e, s.heads, h)];
+    value = beta == 0 ? total : total + beta * value;
+  });
+}
+
+}  // namespace partita::reference

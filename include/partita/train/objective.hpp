@@ -1,0 +1,66 @@
+#pragma once
+/// What a model is trained for: the loss and the score of a dataset's labels.
+
+#include <array>
+#include <optional>
+
+#include "partita/io/labelled_graph.hpp"
+#include "partita/nn/loss.hpp"
+
+namespace partita {
+
+/// One label a vertex: softmax cross-entropy and accuracy. Several: logistic loss and micro-F1 of the signs
+/// of the logits. Every rank of the mesh must call all members.
+template <class T, class Place>
+class objective {
+ public:
+  using matrix = dense<T, vertex_rows, Place>;
+
+  /// Throws input_error when no vertex is in the training set.
+  objective(const mesh<Place>& m, const dataset& data)
+      : multi_label_(data.multi_label), scratch_(m, extent{data.vertices, data.classes}) {
+    for (split_part part : {split_part::train, split_part::validation, split_part::test}) {
+      const auto in_part = [&](global_index v) {
+        return data.split[static_cast<std::size_t>(v)] == static_cast<std::uint8_t>(part);
+      };
+      labels_[index(part)].emplace(m, scratch_.row_blocking(), [&](global_index v) {
+        return !in_part(v) ? -1 : multi_label_ ? 0 : data.labels[static_cast<std::size_t>(v)];
+      });
+      if (!multi_label_) continue;
+      targets_[index(part)].emplace(
+          generate<vertex_rows, T>(m, scratch_.shape(), [&](global_index v, global_index c) {
+            return in_part(v) ? data.label_matrix[static_cast<std::size_t>(v * data.classes + c)] : -1;
+          }));
+    }
+    if (labels_[index(split_part::train)]->counted() == 0)
+      throw input_error(data.name + ": the training set is empty");
+  }
+
+  /// The loss over the training set, and its gradient. What travels: an all-reduce of one element.
+  double loss(const matrix& logits, matrix& gradient) const {
+    const auto& labels = *labels_[index(split_part::train)];
+    if (!multi_label_) return cross_entropy(logits, labels, gradient);
+    return logistic_loss(logits, *targets_[index(split_part::train)], labels.counted(), gradient);
+  }
+  /// Accuracy or micro-F1 over a part. What travels: one all-reduce of one element, or two.
+  double score(const matrix& logits, split_part part) {
+    if (!multi_label_) return accuracy(logits, *labels_[index(part)]);
+    const auto count = [&](auto of) {
+      zip(logits, *targets_[index(part)], scratch_, of);
+      return static_cast<double>(sum(scratch_));
+    };
+    const double right = count([](T z, T t) { return t == T(1) && z > T(0) ? T(1) : T(0); });
+    const double wrong = count([](T z, T t) { return t >= T(0) && (z > T(0)) != (t == T(1)) ? T(1) : T(0); });
+    return right == 0 ? 0 : 2 * right / (2 * right + wrong);
+  }
+
+ private:
+  static constexpr std::size_t index(split_part part) { return static_cast<std::size_t>(part) - 1; }
+
+  bool multi_label_;
+  matrix scratch_;
+  std::array<std::optional<vertex_labels<Place>>, 3> labels_;
+  std::array<std::optional<matrix>, 3> targets_;
+};
+
+}  // namespace partita

@@ -1,0 +1,103 @@
+#pragma once
+/// Rows of a vertex_rows matrix that other ranks own, gathered when they are needed, and added back.
+
+#include <algorithm>
+#include <vector>
+
+#include "partita/local/kernels.hpp"
+#include "partita/matrix/dense.hpp"
+
+namespace partita {
+
+/// The plan of an exchange over all ranks: which rows I need, which rows others need of me. Lists travel
+/// once.
+///
+/// A table has my own rows first, then the needed ones in the order they were named. Every rank must
+/// construct it and call its members. What travels in gather and in scatter_add: each needed row, once.
+template <class T, class Place>
+class halo {
+ public:
+  /// needed: global rows of other ranks, ascending, each once.
+  halo(const mesh<Place>& m, const blocking& rows, const std::vector<global_index>& needed)
+      : mesh_(m), own_(rows.block(vertex_rows::value.rows, m.at())), needed_(needed) {
+    const auto size = static_cast<std::size_t>(m.size());
+    const std::vector<global_index> ones(size, 1);
+    take_rows_.assign(size, 0);
+    give_rows_.assign(size, 0);
+    const auto counts = [](const std::vector<global_index>& c) { return std::span<const global_index>(c); };
+    for (global_index v : needed) ++take_rows_[rows.owner(vertex_rows::value.rows, v)];
+    m.world().all_to_all(counts(take_rows_), counts(ones), std::span<global_index>(give_rows_), counts(ones));
+    std::vector<global_index> asked(static_cast<std::size_t>(offset_of(give_rows_, m.size())));
+    m.world().all_to_all(counts(needed), counts(take_rows_), std::span<global_index>(asked),
+                         counts(give_rows_));
+    std::vector<local_index> give;
+    for (global_index v : asked) give.push_back(static_cast<local_index>(v - own_.begin));
+    give_ = buffer<local_index, Place>(m.queue(), give.size());
+    copy(m.queue(), std::span<const local_index>(give), give_.span());
+  }
+
+  /// Rows of a table.
+  global_index table_rows() const { return own_.size() + static_cast<global_index>(needed_.size()); }
+  /// Where global row v stands in a table: mine or needed.
+  local_index position(global_index v) const {
+    if (own_.contains(v)) return static_cast<local_index>(v - own_.begin);
+    return static_cast<local_index>(own_.size() +
+                                    (std::lower_bound(needed_.begin(), needed_.end(), v) - needed_.begin()));
+  }
+
+  /// table = my rows of x (own x f), then the needed rows (needed x f).
+  void gather(matrix_view<const T> x, matrix_view<T> table) {
+    set_width(x.cols);
+    const auto mine = static_cast<local_index>(own_.size());
+    kernels<Place>::copy(mesh_.queue(), x, table.block(0, 0, mine, x.cols));
+    kernels<Place>::gather_rows(mesh_.queue(), x, std::span<const local_index>(give_.span()), packed_.data());
+    mesh_.world().all_to_all(std::span<const T>(packed_.span()), std::span<const global_index>(give_counts_),
+                             std::span<T>(table.row(mine), total(take_)),
+                             std::span<const global_index>(take_));
+  }
+
+  /// x = my rows of the table, plus what other ranks have in their tables for my rows, in rank order.
+  void scatter_add(matrix_view<const T> table, matrix_view<T> x) {
+    set_width(x.cols);
+    const auto mine = static_cast<local_index>(own_.size());
+    kernels<Place>::copy(mesh_.queue(), table.block(0, 0, mine, x.cols), x);
+    mesh_.world().all_to_all(std::span<const T>(table.row(mine), total(take_)),
+                             std::span<const global_index>(take_), packed_.span(),
+                             std::span<const global_index>(give_counts_));
+    kernels<Place>::scatter_add_rows(mesh_.queue(), packed_.data(),
+                                     std::span<const local_index>(give_.span()), x);
+  }
+
+  /// What this rank receives in one gather of f columns, and in one scatter_add.
+  volume predicted_gather(global_index f) const { return traffic(take_rows_, f); }
+  volume predicted_scatter(global_index f) const { return traffic(give_rows_, f); }
+
+ private:
+  static std::size_t total(const std::vector<global_index>& counts) {
+    return static_cast<std::size_t>(offset_of(counts, static_cast<int>(counts.size())));
+  }
+  static volume traffic(const std::vector<global_index>& rows, global_index f) {
+    volume v;
+    for (global_index n : rows)
+      if (n * f > 0) v += {n * f, 1};
+    return v;
+  }
+  void set_width(local_index f) {
+    if (f == width_) return;
+    width_ = f;
+    take_.clear();
+    give_counts_.clear();
+    for (global_index n : take_rows_) take_.push_back(n * f);
+    for (global_index n : give_rows_) give_counts_.push_back(n * f);
+    packed_.reset(mesh_.queue(), total(give_counts_));
+  }
+
+  mesh<Place> mesh_;
+  interval own_;
+  std::vector<global_index> needed_, take_rows_, give_rows_, take_, give_counts_;
+  buffer<local_index, Place> give_;
+  buffer<T, Place> packed_;
+  local_index width_ = -1;
+};
+
+}  // namespace partita

@@ -1,0 +1,43 @@
+// Every model under every policy on every mesh gives the logits, the loss and every gradient of its golden
+// cases.
+#include <cstdlib>
+#include <doctest/doctest.h>
+
+#include "../examples/golden/compare.hpp"
+#include "support/meshes.hpp"
+
+using namespace partita;
+using namespace test_support;
+
+namespace {
+
+void check_model(const std::string& model, double tolerance) {
+  const char* folder = std::getenv("PARTITA_GOLDEN");
+  REQUIRE_MESSAGE(folder != nullptr, "PARTITA_GOLDEN names no folder of golden cases");
+  int cases = 0;
+  for (const golden_case& c : read_golden_cases(folder)) {
+    if (c.model() != model) continue;
+    ++cases;
+    for_each_mesh(rank_counts, [&](auto policy, mesh_shape shape) {
+      on_threads(shape.size(), [&](const communicator& world) {
+        const mesh<host> m(world, shape);
+        const golden_errors errors = compare_golden(m, c, operators_of<decltype(policy), double>(m));
+        CHECK(errors.parts.size() == 2 + c.about["params"].size());
+        for (const auto& [what, error] : errors.parts)
+          CHECK_MESSAGE(error < tolerance, c.name(), ", ", std::string(policy.name), " on ", to_string(shape),
+                        ": ", what, " is off by ", error);
+      });
+    });
+  }
+  CHECK(cases == 3);
+}
+
+}  // namespace
+
+TEST_CASE("gcn") { check_model("gcn", 1e-10); }
+TEST_CASE("sage") { check_model("sage", 1e-10); }
+TEST_CASE("gin") { check_model("gin", 1e-10); }
+TEST_CASE("gat") { check_model("gat", 1e-10); }
+TEST_CASE("sgc") { check_model("sgc", 1e-10); }
+TEST_CASE("appnp") { check_model("appnp", 1e-10); }
+TEST_CASE("gcnii") { check_model("gcnii", 1e-10); }
