@@ -3,8 +3,8 @@
 
 #include "partita/comm/mpi.hpp"
 #include "partita/comm/self.hpp"
-#include "partita/train/trainer.hpp"
 #include "support/datasets.hpp"
+#include "support/instances.hpp"
 #include "support/meshes.hpp"
 #include "support/mpi_byte_counter.hpp"
 #include "support/mpi_world.hpp"

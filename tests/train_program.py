@@ -43,7 +43,7 @@ def good_data():
 def run(*arguments, command=None):
     begin = time.monotonic()
     done = subprocess.run([*(command or []), TRAIN, *arguments], capture_output=True, text=True, timeout=100,
-                          env={**os.environ, "OPENBLAS_NUM_THREADS": "1"})
+                          env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"})
     done.seconds = time.monotonic() - begin
     return done
 
@@ -105,6 +105,11 @@ class TrainProgram(unittest.TestCase):
                 self.assertEqual(result["words_received"], result["predicted_words_received"], (model, policy))
                 for a, b in zip(result["loss"], expected):
                     self.assertLess(abs(a - b), 1e-9 * b, (model, policy))
+
+    def test_coupling_and_aggregation(self):
+        for options in (["--coupling", "decoupled"], ["--model", "sage", "--aggregation", "max"], ["--model", "sage", "--coupling", "decoupled", "--layers", "3"]):
+            self.train(*options, "--policy", "feature_column", "--ranks", "3")
+        self.refused(1, "decoupled", "--data", "karate", "--model", "gin", "--coupling", "decoupled")
 
     def test_presets(self):
         done = run("--data", "karate", "--preset", "appnp", "--epochs", "3", "--ranks", "2")

@@ -2,8 +2,8 @@
 #include <doctest/doctest.h>
 
 #include "partita/comm/self.hpp"
-#include "partita/train/trainer.hpp"
 #include "support/datasets.hpp"
+#include "support/instances.hpp"
 #include "support/meshes.hpp"
 
 using namespace partita;
@@ -42,6 +42,45 @@ TEST_CASE("with dropout on, every epoch's loss and accuracy is the serial one, o
                       std::string(policy.name), " on ", to_string(shape), ", epoch ", e + 1);
         CHECK(r.epochs[e].test_accuracy == expected.epochs[e].test_accuracy);
       }
+    });
+  });
+}
+
+TEST_CASE("every other model: the serial losses on every policy and mesh, with words as predicted") {
+  const dataset d = directed_graph();
+  for (const char* model : {"sage", "gin", "gat", "sgc", "appnp", "gcnii"}) {
+    training_options o = short_run();
+    o.model = model;
+    o.epochs = 4;
+    const training_result expected = serial(d, o);
+    for_each_mesh(std::array{3, 4, 6}, [&](auto policy, mesh_shape shape) {
+      on_threads(shape.size(), [&](const communicator& world) {
+        const training_result r = train_model<double, decltype(policy)>(mesh<host>(world, shape), d, o);
+        CHECK(r.words_received.total == r.predicted_words_received.total);
+        for (std::size_t e = 0; e < r.epochs.size(); ++e)
+          CHECK_MESSAGE(std::abs(r.epochs[e].loss - expected.epochs[e].loss) < 1e-9 * expected.epochs[e].loss,
+                        std::string(model), ", ", std::string(policy.name), " on ", to_string(shape));
+      });
+    });
+  }
+}
+
+TEST_CASE("several labels a vertex: logistic loss, micro-F1, alike on every policy") {
+  dataset d = directed_graph();
+  d.multi_label = true;
+  for (global_index v = 0; v < d.vertices; ++v)
+    for (global_index c = 0; c < d.classes; ++c)
+      d.label_matrix.push_back(static_cast<std::uint8_t>(random_bits(12, v, c) % 3 == 0));
+  d.labels.clear();
+  const training_result expected = serial(d, short_run());
+  CHECK(expected.epochs.back().loss < expected.epochs.front().loss);
+  for_each_mesh(std::array{4}, [&](auto policy, mesh_shape shape) {
+    on_threads(shape.size(), [&](const communicator& world) {
+      const training_result r =
+          train_model<double, decltype(policy)>(mesh<host>(world, shape), d, short_run());
+      CHECK(std::abs(r.epochs.back().loss - expected.epochs.back().loss) <
+            1e-9 * expected.epochs.back().loss);
+      CHECK(r.epochs.back().train_accuracy == expected.epochs.back().train_accuracy);
     });
   });
 }
@@ -93,16 +132,19 @@ TEST_CASE("a run repeats bit for bit") {
 
 TEST_CASE("an epoch after the second allocates nothing") {
   const dataset d = directed_graph();
-  for_each_mesh(std::array{4}, [&](auto policy, mesh_shape shape) {
-    on_threads(shape.size(), [&](const communicator& world) {
-      const mesh<host> m(world, shape);
-      std::vector<std::uint64_t> allocations;
-      (void)train_model<float, decltype(policy)>(m, d, short_run(), [&](const epoch_report&) {
-        allocations.push_back(m.queue().meter()->allocations());
+  for (const char* model : {"gcn", "sage", "gin", "gat", "sgc", "appnp", "gcnii"})
+    for_each_mesh(std::array{4}, [&](auto policy, mesh_shape shape) {
+      on_threads(shape.size(), [&](const communicator& world) {
+        training_options options = short_run();
+        options.model = model;
+        const mesh<host> m(world, shape);
+        std::vector<std::uint64_t> allocations;
+        (void)train_model<float, decltype(policy)>(m, d, options, [&](const epoch_report&) {
+          allocations.push_back(m.queue().meter()->allocations());
+        });
+        CHECK(allocations[1] == allocations.back());
       });
-      CHECK(allocations[1] == allocations.back());
     });
-  });
 }
 
 TEST_CASE("the seed decides, the epoch changes the mask, dropout changes the loss") {

@@ -84,6 +84,10 @@ command parse(int argc, char** argv) {
       ->transform(CLI::Transformer(std::map<std::string, partita::coupling>{
           {"coupled", partita::coupling::coupled}, {"decoupled", partita::coupling::decoupled}}))
       ->capture_default_str();
+  app.add_option("--aggregation", t.aggregation, "of neighbours by sage: mean or max")
+      ->transform(CLI::Transformer(std::map<std::string, partita::aggregation>{
+          {"mean", partita::aggregation::mean}, {"max", partita::aggregation::max}}))
+      ->capture_default_str();
   app.add_option("--epochs", t.epochs, "epochs")->check(count)->capture_default_str();
   app.add_option("--lr", t.learning_rate, "learning rate of Adam")->check(positive)->capture_default_str();
   app.add_option("--weight-decay", t.weight_decay, "on the first layer's parameters")

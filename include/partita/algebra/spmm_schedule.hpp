@@ -76,21 +76,55 @@ class spmm_schedule {
   }
 
   void operator()(matrix_view<const T> x, matrix_view<T> y) {
+    const matrix_view<T> out = sums_.empty() ? y : sums_.input();
+    bool first = true;
+    visit(x, [&](csr_view<T> tile, matrix_view<const T> rows) {
+      multiply(tile, rows, std::exchange(first, false) ? T(0) : T(1), out);
+    });
+    sums_(y);
+  }
+
+  /// visitor(tile of A, the rows of X that its columns count), for every tile that this rank multiplies, its
+  /// own first.
+  template <class Visitor>
+  void visit(matrix_view<const T> x, Visitor visitor) {
     if (widen_) {
       (*widen_)(x, view(wide_, wide_rows_, width_));
       x = view(wide_, wide_rows_, width_);
     }
-    matrix_view<T> out = sums_.empty() ? y : sums_.input();
-    multiply_stages(x, out);
-    sums_(y);
+    start_rows(0, 0, x);
+    blocks_->start(0);
+    for (std::size_t k = 0; k < groups_.size(); ++k) {
+      blocks_->arrive(k);
+      if (k + 1 < groups_.size()) blocks_->start(k + 1);
+      const auto own = static_cast<local_index>(groups_[k].rows[own_tile()]);
+      visitor(blocks_->tile(k, static_cast<int>(own_tile())), x.block(groups_[k].first_row, 0, own, width_));
+      for (int r = 0; r < row_ranks() && row_ranks() > 1; ++r) {
+        const matrix_view<const T> rows = whole_ ? whole_->arrive(k, r) : needed_->arrive(k, r);
+        if (r + 1 < row_ranks())
+          start_rows(k, r + 1, x);
+        else if (k + 1 < groups_.size())
+          start_rows(k + 1, 0, x);
+        if (r != static_cast<int>(own_tile())) visitor(blocks_->tile(k, r), rows);
+      }
+    }
   }
 
   /// From now on entry e of A has the values edges[e * heads ...], one for each head of head_width columns,
   /// in place of its own; A must stay (it does when it is not cut by col, or by options).
   void use_edges(const T* edges, local_index heads, local_index head_width) {
     edges_ = edges;
+    slice_ = slice(heads, head_width);
+  }
+  /// Which heads the columns of the rows that are visited belong to.
+  head_slice slice(local_index heads, local_index head_width) const {
     const axis_set by = stays() ? wide_cut().cols : dense_.cols;
-    slice_ = {heads, head_width, static_cast<local_index>(features_.block(by, mesh_.at()).begin)};
+    return {heads, head_width, static_cast<local_index>(features_.block(by, mesh_.at()).begin)};
+  }
+  /// What the visit alone receives: the traffic of a product less that of its sums.
+  volume predicted_visit() const {
+    const volume sums = partial_sums<T, Place>::predicted(mesh_, rows_, features_, sparse_, dense_, stays());
+    return {predicted_.elements - sums.elements, predicted_.messages - sums.messages};
   }
 
   volume predicted() const { return predicted_; }
@@ -229,34 +263,15 @@ class spmm_schedule {
     return lists;
   }
 
-  void multiply_stages(matrix_view<const T> x, matrix_view<T> out) {
-    start_rows(0, 0, x);
-    blocks_->start(0);
-    for (std::size_t k = 0; k < groups_.size(); ++k) {
-      blocks_->arrive(k);
-      if (k + 1 < groups_.size()) blocks_->start(k + 1);
-      const auto own = static_cast<local_index>(groups_[k].rows[own_tile()]);
-      multiply(k, static_cast<int>(own_tile()), x.block(groups_[k].first_row, 0, own, width_),
-               k == 0 ? T(0) : T(1), out);
-      for (int r = 0; r < row_ranks() && row_ranks() > 1; ++r) {
-        const matrix_view<const T> rows = whole_ ? whole_->arrive(k, r) : needed_->arrive(k, r);
-        if (r + 1 < row_ranks())
-          start_rows(k, r + 1, x);
-        else if (k + 1 < groups_.size())
-          start_rows(k + 1, 0, x);
-        if (r != static_cast<int>(own_tile())) multiply(k, r, rows, T(1), out);
-      }
-    }
-  }
   void start_rows(std::size_t k, int r, matrix_view<const T> x) {
     if (whole_) whole_->start(k, r, x);
     if (needed_) needed_->start(k, r, x);
   }
-  void multiply(std::size_t k, int tile, matrix_view<const T> rows, T beta, matrix_view<T> out) {
+  void multiply(csr_view<T> tile, matrix_view<const T> rows, T beta, matrix_view<T> out) {
     if (edges_ != nullptr)
-      kernels<Place>::edge_multiply(mesh_.queue(), blocks_->tile(k, tile), slice_, edges_, rows, beta, out);
+      kernels<Place>::edge_multiply(mesh_.queue(), tile, slice_, edges_, rows, beta, out);
     else
-      kernels<Place>::spmm(mesh_.queue(), blocks_->tile(k, tile), rows, beta, out);
+      kernels<Place>::spmm(mesh_.queue(), tile, rows, beta, out);
   }
 
   mesh<Place> mesh_;

@@ -9,6 +9,7 @@
 #include "partita/nn/gcnii.hpp"
 #include "partita/nn/gin.hpp"
 #include "partita/nn/sage.hpp"
+#include "partita/nn/sage_max.hpp"
 #include "partita/nn/sgc.hpp"
 #include "partita/train/graph_data.hpp"
 #include "partita/train/options.hpp"
@@ -47,12 +48,17 @@ std::unique_ptr<model<T, Place>> make_model(const mesh<Place>& m, const dataset&
   const auto widths = [&] { return layer_widths(data, options); };
   const auto layers = [&] { return static_cast<int>(widths().size()) - 1; };
 
+  const bool largest = options.aggregation == aggregation::max;
+  if (largest && name != "sage") throw error("model " + name + " has no max aggregation");
+  if (largest && decoupled) throw error("model sage has no decoupled form with max aggregation");
   if (decoupled && name == "gcn")
     return std::make_unique<appnp<T, Place>>(normalized(), widths(), layers(), 0, how);
   if (decoupled && name == "sage")
     return std::make_unique<appnp<T, Place>>(mean(), widths(), layers(), 0, how);
   if (decoupled) throw error("model " + name + " has no decoupled form");
   if (name == "gcn") return std::make_unique<gcn<T, Place>>(normalized(), widths(), how);
+  if (name == "sage" && largest)
+    return std::make_unique<sage_max<T, Place>>(operators.complete(n, adjacency), widths(), how);
   if (name == "sage") return std::make_unique<sage<T, Place>>(mean(), widths(), how);
   if (name == "gin")
     return std::make_unique<gin<T, Place>>(operators.cut(n, with_self_loops(m.world(), n, adjacency, 1)),

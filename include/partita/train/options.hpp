@@ -17,10 +17,14 @@ enum class coupling : std::uint8_t {
              ///< its depth
 };
 
+/// How sage gathers its neighbours.
+enum class aggregation : std::uint8_t { mean, max };
+
 /// The defaults are those of Kipf and Welling (ICLR 2017) for Cora.
 struct training_options {
   std::string model = "gcn";  ///< gcn, sage, gin, gat, sgc, appnp, gcnii
   partita::coupling coupling = coupling::coupled;
+  partita::aggregation aggregation = partita::aggregation::mean;
   std::vector<global_index> hidden = {16};  ///< widths of the hidden layers; one width serves all of `layers`
   int layers = 0;       ///< layers with parameters (gcnii: convolutions); 0: as many as `hidden` says
   int heads = 8;        ///< gat, in all layers but the last

@@ -137,6 +137,17 @@ struct edge_kernels {
     });
   }
 
+  /// out(i, h) = f(... f(f(out(i, h), values[e, h]), values[e', h]) ...) over the entries of row i in order.
+  /// out is (a.rows, heads). Throws shape_error when out has another shape.
+  template <class F, class T>
+  static void edge_row_fold(const queue<host>& q, std::type_identity_t<csr_view<T>> a, local_index heads, F f,
+                            const std::type_identity_t<T>* values, matrix_view<T> out) {
+    require_equal("edge_row_fold", "out", shape_of(out), "rows and heads", {a.rows, heads});
+    for_rows(q, a, heads, 1, [=](local_index i, local_index begin, local_index end, local_index h) {
+      for (local_index e = begin; e < end; ++e) out(i, h) = f(out(i, h), edge_values(values, e, heads)[h]);
+    });
+  }
+
   /// out[e, h] = exp(in[e, h]) / sum_e' exp(in[e', h]) over the entries e' of e's row. out may be in. Throws
   /// nothing.
   template <class T>

@@ -123,6 +123,16 @@ void edge_row_dot(std::type_identity_t<csr_view<T>> a, local_index heads, const 
     }
 }
 
+/// out(i, h) = f(out(i, h), values[e, h]) over the entries e of row i in order. out is (a.rows, heads).
+/// Throws nothing.
+template <class F, class T>
+void edge_row_fold(std::type_identity_t<csr_view<T>> a, local_index heads, F f,
+                   const std::type_identity_t<T>* values, matrix_view<T> out) {
+  for (local_index i = 0; i < a.rows; ++i)
+    for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e)
+      for (local_index h = 0; h < heads; ++h) out(i, h) = f(out(i, h), values[edge_at(e, heads, h)]);
+}
+
 /// out[e, h] = exp(in[e, h]) / sum_e' exp(in[e', h]) over the entries e' of e's row. out may be in. Throws
 /// nothing.
 template <class T>

@@ -1,0 +1,117 @@
+#pragma once
+/// Values on the entries of a sparse pattern, and the softmax over each row of them.
+
+#include <cmath>
+#include <limits>
+
+#include "partita/local/kernels.hpp"
+#include "partita/matrix/sparse.hpp"
+
+namespace partita {
+
+/// `heads` values for every entry of this rank's tiles of a pattern. Edge values over one pattern share it;
+/// copies of the handle `pattern()` cost nothing. Move-only.
+template <class T, class Layout, class Place>
+class edge_values {
+ public:
+  using layout = Layout;
+
+  /// Uninitialised. Nothing travels.
+  edge_values(sparse<T, Layout, Place> pattern, local_index heads)
+      : pattern_(std::move(pattern)),
+        heads_(heads),
+        values_(pattern_.mesh().queue(), pattern_.local()->nonzeros * static_cast<std::size_t>(heads)) {}
+
+  const sparse<T, Layout, Place>& pattern() const { return pattern_; }
+  const partita::mesh<Place>& mesh() const { return pattern_.mesh(); }
+  local_index heads() const { return heads_; }
+  std::span<T> values() { return values_.span(); }
+  std::span<const T> values() const { return values_.span(); }
+
+  /// visitor(tile) for every tile of this rank; entry e of it has the values [e * heads, (e + 1) * heads).
+  template <class Visitor>
+  void for_tiles(Visitor visitor) const {
+    const auto& block = *pattern_.local();
+    for (std::size_t t = 0; t < block.count(); ++t)
+      visitor(tile_view<T>(block.structure.data(), block.values.data(), block.rows, block.count(), t,
+                           block.widths[t]));
+  }
+
+ private:
+  sparse<T, Layout, Place> pattern_;
+  local_index heads_;
+  buffer<T, Place> values_;
+};
+
+/// rows(v, h) = f(rows(v, h), e(v, u, h)) over the entries of row v on all ranks; f is what `how` says, and
+/// rows begins as its neutral element (rows of this rank x heads). Every rank of the mesh must call. What
+/// travels: an all-reduce over the ranks that share a row; nothing where A's columns are whole.
+template <class T, class Layout, class Place>
+void fold_rows(const edge_values<T, Layout, Place>& e, matrix_view<T> rows, reduction how) {
+  const auto fold = [&](auto f) {
+    e.for_tiles([&](csr_view<T> tile) {
+      kernels<Place>::edge_row_fold(e.mesh().queue(), tile, e.heads(), f, e.values().data(), rows);
+    });
+  };
+  if (how == reduction::max)
+    fold([](T a, T b) { return b > a ? b : a; });
+  else
+    fold([](T a, T b) { return a + b; });
+  const std::size_t size = static_cast<std::size_t>(rows.rows) * static_cast<std::size_t>(rows.cols);
+  if (const auto& group = e.mesh().along(Layout::value.cols); group.size() > 1)
+    group.all_reduce(std::span<T>(rows.data, size), how);
+}
+
+/// e(v, u) = exp(e(v, u)) / sum over u' of exp(e(v, u')), for each head, over the entries of row v on all
+/// ranks.
+///
+/// Every rank of the mesh must call. What travels: all-reduces of one maximum and one sum a row and head over
+/// the ranks that share the row; nothing where A's columns are whole.
+template <class T, class Layout, class Place>
+void edge_softmax(edge_values<T, Layout, Place>& e) {
+  const auto& q = e.mesh().queue();
+  const local_index heads = e.heads(), rows = e.pattern().local()->rows;
+  const auto size = static_cast<std::size_t>(rows) * static_cast<std::size_t>(heads);
+  buffer<T, Place> maximum(q, size), total(q, size);
+  const matrix_view<T> top{maximum.data(), rows, heads, heads}, sum{total.data(), rows, heads, heads};
+  kernels<Place>::fill(q, std::numeric_limits<T>::lowest(), top);
+  kernels<Place>::fill(q, T(0), sum);
+  T* const values = e.values().data();
+  fold_rows(e, top, reduction::max);
+  const auto exponent = [=](local_index i, local_index, local_index h, T v) {
+    return std::exp(v - top(i, h));
+  };
+  e.for_tiles(
+      [&](csr_view<T> tile) { kernels<Place>::edge_apply(q, tile, heads, exponent, values, values); });
+  fold_rows(e, sum, reduction::sum);
+  const auto divide = [=](local_index i, local_index, local_index h, T v) { return v / sum(i, h); };
+  e.for_tiles([&](csr_view<T> tile) { kernels<Place>::edge_apply(q, tile, heads, divide, values, values); });
+}
+
+/// The adjoint: d(v, u) = alpha(v, u) (d(v, u) - sum over u' of alpha(v, u') d(v, u')), alpha the softmax; in
+/// place.
+///
+/// Every rank of the mesh must call. What travels: an all-reduce of one sum a row and head over the ranks
+/// that share the row.
+template <class T, class Layout, class Place>
+void edge_softmax_gradient(const edge_values<T, Layout, Place>& alpha, edge_values<T, Layout, Place>& d) {
+  const auto& q = d.mesh().queue();
+  const local_index heads = d.heads(), rows = d.pattern().local()->rows;
+  buffer<T, Place> total(q, static_cast<std::size_t>(rows) * static_cast<std::size_t>(heads));
+  const matrix_view<T> sum{total.data(), rows, heads, heads};
+  const T* const a = alpha.values().data();
+  T* const values = d.values().data();
+  const auto size = narrow(static_cast<global_index>(d.values().size()), "the number of edge values");
+  const matrix_view<T> all{values, 1, size, size};
+  kernels<Place>::fill(q, T(0), sum);
+  kernels<Place>::zip(
+      q, [](T x, T y) { return x * y; }, matrix_view<const T>{a, 1, size, size}, all, all);  // alpha d
+  fold_rows(d, sum, reduction::sum);
+  buffer<T, Place> mean(q, d.values().size());
+  const auto scaled = [=](local_index i, local_index, local_index h, T weight) { return weight * sum(i, h); };
+  d.for_tiles([&](csr_view<T> tile) { kernels<Place>::edge_apply(q, tile, heads, scaled, a, mean.data()); });
+  kernels<Place>::zip(
+      q, [](T x, T y) { return x - y; }, all, matrix_view<const T>{mean.data(), 1, size, size}, all);
+}
+
+}  // namespace partita

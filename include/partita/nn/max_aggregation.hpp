@@ -1,0 +1,81 @@
+#pragma once
+/// The largest of every feature over the in-neighbours, under any policy.
+
+#include "partita/nn/destination_rows.hpp"
+
+namespace partita {
+
+/// Y(v, j) = max over u->v of H(u, j), 0 where nothing leads to v (n x f, n x f), H and Y in vertex_rows; the
+/// values of edges do not matter. Among equals the neighbour with the smallest global index counts, at any
+/// number of ranks, and it alone gets the gradient: dH(u, j) = sum of dY(v, j) over all v whose maximum u is.
+///
+/// Every rank of the mesh must construct it and call its members. What travels, once, when it is constructed:
+/// lists of rows. Forward: the rows of H that in-edges of own vertices name and other ranks own, f wide, each
+/// once. Backward: the gradients of the same rows, the other way. Unlike a sum a maximum needs whole rows of
+/// the graph, so the policy decides nothing but who has which vertices. Throws shape_error for matrices of
+/// another shape. Source: the max aggregator of Hamilton, Ying, Leskovec (NeurIPS 2017), section 3.3, without
+/// its dense layer.
+template <class T, class Place>
+class max_aggregation {
+ public:
+  using matrix = dense<T, vertex_rows, Place>;
+
+  /// `complete`: a graph operator whose sparse layout cuts no columns.
+  max_aggregation(const graph_operator<T, Place>& complete, global_index width)
+      : max_aggregation(complete, complete_rows<T, Place>(complete), width) {}
+
+  void forward(const matrix& h, matrix& y) {
+    require(h);
+    require(y);
+    const auto& q = mesh_.queue();
+    halo_.gather(h.local(), table());  // (own + needed, f)
+    kernels<Place>::max_aggregate(q, rows_.view(), table(), 0, true, y.local(), winners());  // (n/P, f)
+    kernels<Place>::finish_max(q, y.local(), winners());
+  }
+
+  /// dh from dy, by the maxima of the last forward.
+  void backward(const matrix& dy, matrix& dh) {
+    require(dy);
+    require(dh);
+    const auto& q = mesh_.queue();
+    kernels<Place>::fill(q, T(0), table());
+    kernels<Place>::max_scatter(q, winners(), dy.local(), 0, table());  // (own + needed, f)
+    halo_.scatter_add(table(), dh.local());                             // (n/P, f)
+  }
+
+  /// What this rank receives in one forward, in one backward and in both, in closed form.
+  volume predicted_forward() const { return halo_.predicted_gather(width_); }
+  volume predicted_backward() const { return halo_.predicted_scatter(width_); }
+  volume predicted() const { return predicted_forward() + predicted_backward(); }
+
+ private:
+  /// Rows keep the order of global columns when they are made to count rows of a table, so that the kernel,
+  /// which takes the first of equals, takes the one with the smallest global index.
+  max_aggregation(const graph_operator<T, Place>& complete, const complete_rows<T, Place>& rows,
+                  global_index width)
+      : mesh_(complete.mesh()),
+        vertices_(complete.row_blocking()),
+        width_(narrow(width, "the width of a maximum")),
+        halo_(rows.make_halo()),
+        rows_(rows.own_rows(halo_)),
+        table_(mesh_.queue(), static_cast<std::size_t>(rows_.cols) * static_cast<std::size_t>(width_)),
+        winners_(mesh_.queue(), static_cast<std::size_t>(rows_.rows) * static_cast<std::size_t>(width_)) {}
+
+  void require(const matrix& x) const {
+    if (!(x.row_blocking() == vertices_) || x.shape().cols != width_)
+      throw shape_error("a maximum over neighbours of " + to_string(extent{vertices_.size(), width_}) +
+                        " was given a matrix of " + to_string(x.shape()) + " or one that is cut otherwise");
+  }
+  matrix_view<T> table() { return {table_.data(), rows_.cols, width_, width_}; }
+  matrix_view<local_index> winners() { return {winners_.data(), rows_.rows, width_, width_}; }
+
+  mesh<Place> mesh_;
+  blocking vertices_;
+  local_index width_;
+  halo<T, Place> halo_;
+  pattern<T, Place> rows_;
+  buffer<T, Place> table_;  ///< of values, then of gradients
+  buffer<local_index, Place> winners_;
+};
+
+}  // namespace partita

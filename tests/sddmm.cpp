@@ -1,0 +1,137 @@
+// Sampled products, softmax over rows, and products with edge values, on every policy and mesh, with their
+// adjoints.
+#include "partita/algebra/sddmm.hpp"
+
+#include <doctest/doctest.h>
+#include <map>
+
+#include "partita/transfer/distribute.hpp"
+#include "support/meshes.hpp"
+#include "support/test_matrices.hpp"
+
+using namespace partita;
+using namespace test_support;
+
+namespace {
+
+constexpr extent shape{31, 31};
+constexpr global_index width = 6;
+constexpr double tolerance = 1e-12;
+
+double left_entry(global_index i, global_index j) { return std::cos(static_cast<double>(2 * i - 5 * j)); }
+
+/// e(v, u, h) of the sampled product, entry by entry.
+double dot(global_index v, global_index u, int h, int heads) {
+  double total = 0;
+  for (global_index j = h * width / heads; j < (h + 1) * width / heads; ++j)
+    total += left_entry(v, j) * dense_entry(u, j);
+  return total;
+}
+/// The softmax of those over the entries of row v.
+double softmax(const std::vector<triplet<double>>& entries, global_index v, global_index u, int h,
+               int heads) {
+  double total = 0;
+  for (const auto& e : entries)
+    if (e.row == v) total += std::exp(dot(v, e.col, h, heads));
+  return std::exp(dot(v, u, h, heads)) / total;
+}
+
+/// check(v, u, head, value) for every entry that this rank holds.
+template <class Edges, class Check>
+void for_each_edge(const Edges& e, Check check) {
+  const auto& a = e.pattern();
+  const auto& m = e.mesh();
+  constexpr cut layout = Edges::layout::value;
+  const interval rows = a.row_blocking().block(layout.rows, m.at());
+  coordinates at = m.at();
+  int t = 0;
+  e.for_tiles([&](csr_view<double> tile) {
+    at.row = t++;
+    const global_index first = a.col_blocking().block(column_cut(layout), at).begin;
+    for (local_index i = 0; i < tile.rows; ++i)
+      for (local_index k = tile.offsets[i]; k < tile.offsets[i + 1]; ++k)
+        for (int h = 0; h < e.heads(); ++h)
+          check(rows.begin + i, first + tile.columns[k], h,
+                e.values()[static_cast<std::size_t>(k * e.heads() + h)]);
+  });
+}
+
+template <class Policy>
+void check_edges(mesh_shape mesh_size, local_index heads, exchange rows) {
+  const auto entries = sparse_entries(shape, 4);
+  on_threads(mesh_size.size(), [&](const communicator& world) {
+    const mesh<host> m(world, mesh_size);
+    const auto mine = share(entries, m.rank(), m.size());
+    const auto pattern =
+        distribute<typename Policy::sparse_layout, double>(m, shape, std::span<const triplet<double>>(mine));
+    using layout = typename Policy::dense_layout;
+    const auto x = generate<layout, double>(m, {shape.cols, width}, dense_entry);
+    const auto y = generate<layout, double>(m, {shape.rows, width}, left_entry);
+    edge_products<double, typename Policy::sparse_layout, layout, host> products(
+        pattern, x.col_blocking(), heads, {stationary::automatic, rows});
+    edge_values<double, typename Policy::sparse_layout, host> e(pattern, heads), twice(pattern, heads);
+
+    products.sddmm(y, x, e);
+    for_each_edge(e, [&](auto v, auto u, int h, double value) {
+      CHECK(std::abs(value - dot(v, u, h, heads)) < tolerance);
+    });
+    products.sddmm(y, x, twice);
+    products.sddmm(y, x, twice, 1.0);
+    for_each_edge(twice, [&](auto v, auto u, int h, double value) {
+      CHECK(std::abs(value - 2 * dot(v, u, h, heads)) < tolerance);
+    });
+
+    edge_softmax(e);
+    std::map<std::pair<global_index, global_index>, std::vector<double>> alpha;
+    for (const auto& entry : entries)
+      for (int h = 0; h < heads; ++h)
+        alpha[{entry.row, entry.col}].push_back(softmax(entries, entry.row, entry.col, h, heads));
+    for_each_edge(e, [&](auto v, auto u, int h, double value) {
+      CHECK(std::abs(value - alpha[{v, u}][static_cast<std::size_t>(h)]) < tolerance);
+    });
+
+    std::vector<double> forward(shape.rows * width, 0), backward(shape.cols * width, 0);
+    for (const auto& entry : entries)
+      for (global_index j = 0; j < width; ++j) {
+        const double a = alpha[{entry.row, entry.col}][static_cast<std::size_t>(j * heads / width)];
+        forward[static_cast<std::size_t>(entry.row * width + j)] += a * dense_entry(entry.col, j);
+        backward[static_cast<std::size_t>(entry.col * width + j)] += a * left_entry(entry.row, j);
+      }
+    dense<double, layout, host> product(m, x.row_blocking(), x.col_blocking());
+    products.multiply(e, x, product);
+    CHECK_MESSAGE(largest_difference(collect(product), forward) < tolerance, std::string(Policy::name),
+                  " on ", to_string(mesh_size));
+    products.multiply_transposed(e, y, product);
+    CHECK_MESSAGE(largest_difference(collect(product), backward) < tolerance, std::string(Policy::name),
+                  " on ", to_string(mesh_size));
+
+    edge_softmax_gradient(e, twice);  // of a loss with d loss / d alpha = 2 dot
+    for_each_edge(twice, [&](auto v, auto u, int h, double value) {
+      double mean = 0;
+      for (const auto& [at, a] : alpha)
+        if (at.first == v) mean += a[static_cast<std::size_t>(h)] * 2 * dot(v, at.second, h, heads);
+      CHECK(std::abs(value - alpha[{v, u}][static_cast<std::size_t>(h)] * (2 * dot(v, u, h, heads) - mean)) <
+            tolerance);
+    });
+  });
+}
+
+}  // namespace
+
+TEST_CASE("edge values under every policy and mesh, one head and three") {
+  for_each_mesh(std::array{1, 2, 4, 6, 9, 12}, [](auto policy, mesh_shape m) {
+    for (local_index heads : {1, 3})
+      for (exchange rows : {exchange::whole, exchange::needed}) check_edges<decltype(policy)>(m, heads, rows);
+  });
+}
+
+TEST_CASE("heads that do not divide the width are refused") {
+  expect_error<shape_error>("4 heads do not divide a width of 6", [] {
+    on_threads(2, [](const communicator& world) {
+      const mesh<host> m(world, {2, 1, 1});
+      const auto a = distribute<row_1d::sparse_layout, double>(m, shape, std::span<const triplet<double>>());
+      const edge_products<double, row_1d::sparse_layout, row_1d::dense_layout, host> products(
+          a, blocking::even(6, m.shape(), nesting::cols), 4);
+    });
+  });
+}
