@@ -16,48 +16,16 @@
 
 #include "partita/base/random.hpp"
 #include "partita/io/dataset.hpp"
-#include "partita/io/graph_text.hpp"
-#include "partita/io/karate.hpp"
+#include "support/scratch.hpp"
 
 using namespace partita;
+using namespace test_support;
 
 namespace {
 
-namespace fs = std::filesystem;
 using int64s = std::vector<std::int64_t>;
 using bytes = std::vector<std::uint8_t>;
 constexpr float infinity = std::numeric_limits<float>::infinity();
-
-/// A folder that nobody else has, gone at the end.
-struct scratch {
-  fs::path dir = fs::temp_directory_path() / ("partita_io_dataset_" + std::to_string(std::random_device{}()));
-  scratch() { fs::create_directories(dir); }
-  scratch(const scratch&) = delete;
-  ~scratch() { fs::remove_all(dir); }
-  fs::path operator/(const char* name) const { return dir / name; }
-};
-
-void write_text(const fs::path& path, const std::string& text) {
-  std::ofstream(path, std::ios::binary) << text;
-}
-
-std::string read_text(const fs::path& path) {
-  std::ifstream stream(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
-
-/// What `f` throws, less the folder in front.
-template <class F>
-std::string complaint(const fs::path& dir, F&& f) {
-  try {
-    f();
-    return "";
-  } catch (const input_error& e) {
-    const std::string text = e.what();
-    REQUIRE(text.starts_with(dir.string()));
-    return text.substr(dir.string().size() + 1);
-  }
-}
 
 /// The entries of an .npz file: name and the text of a .npy file.
 using entries = std::map<std::string, std::string>;
@@ -107,7 +75,7 @@ struct small_dataset : scratch {
     write_npy(*this / "split.npy", {4}, bytes{1, 2, 0, 3});
   }
   std::string complaint() const {
-    return ::complaint(dir, [&] { load_dataset(dir); });
+    return test_support::complaint(dir, [&] { load_dataset(dir); });
   }
 };
 
@@ -364,102 +332,4 @@ TEST_CASE("npz: damaged archives are read or refused, nothing else") {
     }
   }
   CHECK(refused > 500);
-}
-
-TEST_CASE("karate club: 34 vertices, 78 ties in both directions, four classes") {
-  const dataset club = karate_club();
-  CHECK(club.vertices == 34);
-  CHECK(club.features == 34);
-  CHECK(club.classes == 4);
-  REQUIRE(club.edges.size() == 156);
-  std::set<std::pair<global_index, global_index>> pairs;
-  for (const edge& e : club.edges) pairs.emplace(e.source, e.target);
-  CHECK(pairs.size() == 156);
-  for (const edge& e : club.edges) CHECK(pairs.contains({e.target, e.source}));
-  int64s degrees(34), sizes(4);
-  for (const edge& e : club.edges) ++degrees[static_cast<std::size_t>(e.source)];
-  CHECK(degrees == int64s{16, 9, 10, 6, 3, 4, 4, 4, 5, 2, 3, 1, 2, 5, 2, 2,  2,
-                          2,  2, 3,  2, 2, 2, 5, 3, 3, 2, 4, 3, 4, 4, 6, 12, 17});
-  for (std::int64_t label : club.labels) ++sizes[static_cast<std::size_t>(label)];
-  CHECK(sizes == int64s{12, 5, 11, 6});
-  int64s parts(4), training;
-  for (std::size_t v = 0; v < 34; ++v) {
-    ++parts[club.split[v]];
-    if (club.split[v] == 1) training.push_back(static_cast<std::int64_t>(v));
-  }
-  CHECK(parts == int64s{0, 4, 10, 20});
-  CHECK(training == int64s{0, 4, 8, 23});
-  std::vector<float> row(34);
-  club.vertex_features.fill_row(5, row);
-  CHECK(row[5] == 1);
-  CHECK(std::accumulate(row.begin(), row.end(), 0.0f) == 1);
-}
-
-TEST_CASE("edge lists in text") {
-  const scratch folder;
-  const auto read = [&](const std::string& text) {
-    write_text(folder / "g.txt", text);
-    return read_edge_list(folder / "g.txt");
-  };
-  const edge_list list =
-      read("# Directed graph\r\n# From\tTo\r\n30\t1412\r\n 3 30\t\r\n\n1412 1412\r\n30\t1412\r\n7   3");
-  CHECK(list.vertices() == 4);
-  CHECK(list.ids == std::vector<global_index>{3, 7, 30, 1412});
-  CHECK(list.edges == std::vector<edge>{{2, 3}, {0, 2}, {3, 3}, {2, 3}, {1, 0}});
-  CHECK(read("").edges.empty());
-  CHECK(read("# nothing\n").vertices() == 0);
-  const auto refused = [&](const std::string& text) { return complaint(folder.dir, [&] { read(text); }); };
-  CHECK(refused("source target\n0 1\n") == "g.txt:1: expected two vertex ids, found \"source target\"");
-  CHECK(refused("# c\n0 1\n2\n") == "g.txt:3: expected two vertex ids, found \"2\"");
-  CHECK(refused("0 1\r\n1 2 0.5\r\n") == "g.txt:2: expected two vertex ids, found \"1 2 0.5\"");
-  CHECK(refused("0 -1\n") == "g.txt:1: expected two vertex ids, found \"0 -1\"");
-  CHECK(refused("1,2\n") == "g.txt:1: expected two vertex ids, found \"1,2\"");
-  CHECK(refused("0 1x\n") == "g.txt:1: expected two vertex ids, found \"0 1x\"");
-  CHECK(refused("99999999999999999999 1\n") ==
-        "g.txt:1: expected two vertex ids, found \"99999999999999999999 1\"");
-  CHECK(refused(std::string("\1\xff", 2) + std::string(50, 'y')) ==
-        "g.txt:1: expected two vertex ids, found \"??" + std::string(38, 'y') + "...\"");
-  CHECK(refused("\x1f\x8b\x08 packed") == "g.txt: is packed with gzip, unpack it first");
-  CHECK(complaint(folder.dir, [&] { read_edge_list(folder / "none.txt"); }) == "none.txt: no such file");
-  fs::create_directory(folder / "d.txt");
-  CHECK(complaint(folder.dir, [&] { read_edge_list(folder / "d.txt"); }) == "d.txt: is not a regular file");
-}
-
-TEST_CASE("real data: Cora and CiteSeer") {
-  const char* root = std::getenv("PARTITA_DATA");
-  if (root == nullptr) {
-    MESSAGE("PARTITA_DATA is not set: real data not tested");
-    return;
-  }
-  struct expectation {
-    const char* name;
-    global_index vertices, edges, features, classes, without_label;
-    int64s split;
-    int64s label_counts;
-  };
-  for (const expectation& expected :
-       {expectation{
-            "cora", 2708, 10556, 1433, 7, 0, {1068, 140, 500, 1000}, {351, 217, 418, 818, 426, 298, 180}},
-        expectation{
-            "citeseer", 3327, 9104, 3703, 6, 15, {1707, 120, 500, 1000}, {249, 590, 668, 701, 596, 508}}}) {
-    CAPTURE(expected.name);
-    const dataset data = load_dataset(fs::path(root) / expected.name);
-    CHECK(data.name == expected.name);
-    CHECK(data.vertices == expected.vertices);
-    CHECK(static_cast<global_index>(data.edges.size()) == expected.edges);
-    CHECK(data.features == expected.features);
-    CHECK(data.classes == expected.classes);
-    int64s split(4), counts(static_cast<std::size_t>(data.classes));
-    global_index without_label = 0;
-    for (std::uint8_t part : data.split) ++split[part];
-    for (std::int64_t label : data.labels)
-      ++(label < 0 ? without_label : counts[static_cast<std::size_t>(label)]);
-    CHECK(split == expected.split);
-    CHECK(counts == expected.label_counts);
-    CHECK(without_label == expected.without_label);
-    double total = 0;
-    for (global_index v = 0; v < data.vertices; ++v)
-      total += static_cast<double>(data.vertex_features.row_sum(v));
-    CHECK(total == (data.vertices == 2708 ? 49216 : 105165));
-  }
 }
