@@ -79,8 +79,7 @@ command parse(int argc, char** argv) {
   app.add_option("--convolution-decay", t.convolution_decay, "weight decay of the convolutions of gcnii")
       ->check(number_that("zero or a positive number", [](double v) { return v >= 0; }))
       ->capture_default_str();
-  app.add_option("--coupling", t.coupling,
-                 "coupled or decoupled (gcn, sage, gat: dense layers first, then hops)")
+  app.add_option("--coupling", t.coupling, "coupled or decoupled (gcn, sage: dense layers first, then hops)")
       ->transform(CLI::Transformer(std::map<std::string, partita::coupling>{
           {"coupled", partita::coupling::coupled}, {"decoupled", partita::coupling::decoupled}}))
       ->capture_default_str();
