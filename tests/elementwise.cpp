@@ -9,14 +9,7 @@
 #include "support/matrices.hpp"
 
 using namespace partita;
-using test_support::check_equals;
-using test_support::element;
-using test_support::expect_error;
-using test_support::field;
-using test_support::for_each_layout;
-using test_support::host_dense;
-using test_support::host_mesh;
-using test_support::on_mesh;
+using namespace test_support;
 
 namespace {
 
@@ -25,15 +18,10 @@ constexpr auto shapes = {extent{17, 9}, extent{2, 3}, extent{1, 1}, extent{6, 0}
 /// body.operator()<Layout>(mesh, shape) on some meshes for every layout; nothing may travel.
 template <class Body>
 void everywhere(Body body) {
-  for (const mesh_shape shape : test_support::some_meshes)
-    on_mesh(shape, [&](const host_mesh& m) {
-      for (const extent size : shapes)
-        for_each_layout([&]<class Layout>() {
-          m.ledger().clear();
-          body.template operator()<Layout>(m, size);
-          CHECK(m.ledger().entries().empty());
-        });
-    });
+  on_every_layout(shapes, [&]<class Layout>(const host_mesh& m, extent size) {
+    body.template operator()<Layout>(m, size);
+    CHECK(m.ledger().entries().empty());
+  });
 }
 
 double twice_less_one(double v) { return 2 * v - 1; }

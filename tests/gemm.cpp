@@ -12,18 +12,7 @@
 #include "support/matrices.hpp"
 
 using namespace partita;
-using test_support::check_equals;
-using test_support::expect_error;
-using test_support::field;
-using test_support::for_each_layout;
-using test_support::heard;
-using test_support::host_dense;
-using test_support::host_mesh;
-using test_support::on_mesh;
-using test_support::same;
-using test_support::some_meshes;
-using test_support::view_of;
-using test_support::whole;
+using namespace test_support;
 
 namespace {
 

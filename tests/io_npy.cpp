@@ -2,38 +2,18 @@
 #include <cstdint>
 #include <doctest/doctest.h>
 #include <filesystem>
-#include <fstream>
 #include <limits>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "partita/base/random.hpp"
 #include "partita/io/npy.hpp"
+#include "support/scratch.hpp"
 
 using namespace partita;
+using namespace test_support;
 
 namespace {
-
-namespace fs = std::filesystem;
-
-/// A folder that nobody else has, gone at the end.
-struct scratch {
-  fs::path dir = fs::temp_directory_path() / ("partita_io_npy_" + std::to_string(std::random_device{}()));
-  scratch() { fs::create_directories(dir); }
-  scratch(const scratch&) = delete;
-  ~scratch() { fs::remove_all(dir); }
-  fs::path operator/(const char* name) const { return dir / name; }
-};
-
-void write_text(const fs::path& path, const std::string& text) {
-  std::ofstream(path, std::ios::binary) << text;
-}
-
-std::string read_text(const fs::path& path) {
-  std::ifstream stream(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
 
 /// A .npy file of the given format version with `dictionary` as its header.
 std::string npy(const std::string& dictionary, const std::string& data = "", int version = 1) {

@@ -10,34 +10,11 @@
 #include "support/matrices.hpp"
 
 using namespace partita;
-using test_support::all_reduced;
-using test_support::check_equals;
-using test_support::element;
-using test_support::expect_error;
-using test_support::field;
-using test_support::for_each_layout;
-using test_support::heard;
-using test_support::host_dense;
-using test_support::host_mesh;
-using test_support::on_mesh;
-using test_support::same;
+using namespace test_support;
 
 namespace {
 
 constexpr auto shapes = {extent{23, 10}, extent{2, 3}, extent{1, 1}, extent{5, 0}, extent{0, 4}};
-
-/// body.operator()<Layout>(mesh, shape) on some meshes for every layout.
-template <class Body>
-void everywhere(Body body) {
-  for (const mesh_shape shape : test_support::some_meshes)
-    on_mesh(shape, [&](const host_mesh& m) {
-      for (const extent size : shapes)
-        for_each_layout([&]<class Layout>() {
-          m.ledger().clear();
-          body.template operator()<Layout>(m, size);
-        });
-    });
-}
 
 /// What this rank receives in an all-reduce of `count` elements over the ranks along `group`.
 volume reduced_along(const host_mesh& m, axis_set group, global_index count) {
@@ -80,7 +57,7 @@ double probability(global_index i, global_index j, global_index cols) {
 }  // namespace
 
 TEST_CASE("sum") {
-  everywhere([]<class Layout>(const host_mesh& m, extent size) {
+  on_every_layout(shapes, []<class Layout>(const host_mesh& m, extent size) {
     const auto x = generate<Layout, double>(m, size, field(1));
     double expected = 0;
     for (global_index i = 0; i < size.rows; ++i) expected += row_sum(i, size.cols);
@@ -94,7 +71,7 @@ TEST_CASE("sum") {
 }
 
 TEST_CASE("column_sums") {
-  everywhere([]<class Layout>(const host_mesh& m, extent size) {
+  on_every_layout(shapes, []<class Layout>(const host_mesh& m, extent size) {
     const auto x = generate<Layout, double>(m, size, field(1));
     auto sums = generate<replicated, double>(m, {1, size.cols}, [](auto, auto) { return 77.0; });
     column_sums(x, sums);
@@ -106,7 +83,7 @@ TEST_CASE("column_sums") {
 }
 
 TEST_CASE("row_sums") {
-  everywhere([]<class Layout>(const host_mesh& m, extent size) {
+  on_every_layout(shapes, []<class Layout>(const host_mesh& m, extent size) {
     const auto x = generate<Layout, double>(m, size, field(1));
     using column = layout_of<cut{Layout::value.rows, {}}>;
     auto sums = generate<column, double>(m, {size.rows, 1}, [](auto, auto) { return 77.0; });
@@ -118,7 +95,7 @@ TEST_CASE("row_sums") {
 }
 
 TEST_CASE("row_softmax: numbers of any size, rows whole or spread") {
-  everywhere([]<class Layout>(const host_mesh& m, extent size) {
+  on_every_layout(shapes, []<class Layout>(const host_mesh& m, extent size) {
     auto x = generate<Layout, double>(m, size, logit);
     const auto expected = [&](global_index i, global_index j) { return probability(i, j, size.cols); };
     host_dense<Layout> y(m, size);

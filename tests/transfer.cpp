@@ -9,14 +9,7 @@
 #include "support/matrices.hpp"
 
 using namespace partita;
-using test_support::check_equals;
-using test_support::expect_error;
-using test_support::field;
-using test_support::for_each_layout;
-using test_support::heard;
-using test_support::host_dense;
-using test_support::on_mesh;
-using test_support::same;
+using namespace test_support;
 
 namespace {
 
@@ -142,7 +135,7 @@ TEST_CASE("redistribute: elements of four bytes, entered under the group that ta
 }
 
 TEST_CASE("generate, distribute from any root, collect") {
-  for (const mesh_shape shape : test_support::some_meshes)
+  for (const mesh_shape shape : some_meshes)
     on_mesh(shape, [](const mesh<host>& m) {
       const extent size{10, 7};
       const std::vector<double> all = test_support::whole(size, field(4)), nothing;

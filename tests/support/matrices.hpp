@@ -101,6 +101,19 @@ void for_each_layout(Visitor visitor) {
   for_each_layout(user_layouts{}, visitor);
 }
 
+/// body.operator()<Layout>(mesh, shape) on some meshes for every layout and shape, from an empty ledger.
+template <class Shapes, class Body>
+void on_every_layout(const Shapes& shapes, Body body) {
+  for (const mesh_shape shape : some_meshes)
+    on_mesh(shape, [&](const host_mesh& m) {
+      for (const extent size : shapes)
+        for_each_layout([&]<class Layout>() {
+          m.ledger().clear();
+          body.template operator()<Layout>(m, size);
+        });
+    });
+}
+
 inline std::string text(cut c) { return "rows " + name_of(c.rows) + ", columns " + name_of(c.cols); }
 
 /// The whole matrix f, row-major, rows x cols.

@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 
 /// A folder that nobody else has, gone at the end.
 struct scratch {
-  fs::path dir = fs::temp_directory_path() / ("partita_io_dataset_" + std::to_string(std::random_device{}()));
+  fs::path dir = fs::temp_directory_path() / ("partita_test_" + std::to_string(std::random_device{}()));
   scratch() { fs::create_directories(dir); }
   scratch(const scratch&) = delete;
   ~scratch() { fs::remove_all(dir); }
