@@ -32,6 +32,12 @@ struct poisoned_error : communication_error {
   using communication_error::communication_error;
 };
 
+/// A call of a device's runtime failed, or a device that was asked for is not there; the message names the
+/// call.
+struct device_error : error {
+  using error::error;
+};
+
 /// A file or a value in it that cannot be used; the message names the file.
 struct input_error : error {
   using error::error;

@@ -1,0 +1,206 @@
+#pragma once
+/// CUDA devices as a place. Everything that a rank owns there hangs on its queue: a stream, a pool, the
+/// libraries' handles. Work is enqueued; the host waits only where synchronize() is called.
+
+#include <map>
+#include <span>
+#include <thread>
+#include <typeindex>
+#include <vector>
+
+#include "partita/memory/cuda_stream.hpp"
+
+namespace partita {
+
+struct cuda {};
+
+/// What a dense product may do to its sums before it stores them: add bias[j] to column j, then cut at 0.
+template <class T>
+struct gemm_epilogue {
+  const T* bias = nullptr;
+  bool relu = false;
+};
+
+/// C = alpha op(A) op(B) + beta C on row-major blocks, then the epilogue; what a queue<cuda> multiplies with.
+template <class T>
+using cuda_gemm_function = void (*)(const queue<cuda>& q, bool transpose_a, bool transpose_b, int m, int n,
+                                    int k, T alpha, const T* a, int lda, const T* b, int ldb, T beta, T* c,
+                                    int ldc, gemm_epilogue<T> epilogue);
+
+/// Y = A X + beta Y with A (rows, cols) in compressed rows, X (cols, f), Y (rows, f) row-major; `plan` keeps
+/// what was looked up for this A and is null at first. Returns false when it cannot serve these operands.
+template <class T>
+using cuda_spmm_function = bool (*)(const queue<cuda>& q, std::shared_ptr<void>& plan, int rows, int cols,
+                                    int nonzeros, const int* offsets, const int* columns, const T* values,
+                                    const T* x, std::ptrdiff_t x_stride, int f, T beta, T* y,
+                                    std::ptrdiff_t y_stride);
+
+/// The vendor's libraries as values of a queue; null entries mean the library's own kernels.
+struct cuda_libraries {
+  cuda_gemm_function<float> gemm_f32 = nullptr;
+  cuda_gemm_function<double> gemm_f64 = nullptr;
+  cuda_spmm_function<float> spmm_f32 = nullptr;
+  cuda_spmm_function<double> spmm_f64 = nullptr;
+
+  template <class T>
+  cuda_gemm_function<T> gemm() const {
+    if constexpr (sizeof(T) == sizeof(float))
+      return gemm_f32;
+    else
+      return gemm_f64;
+  }
+  template <class T>
+  cuda_spmm_function<T> spmm() const {
+    if constexpr (sizeof(T) == sizeof(float))
+      return spmm_f32;
+    else
+      return spmm_f64;
+  }
+};
+
+/// Is asked again and again while the host waits for a queue; throws to give up waiting.
+class queue_watcher {
+ public:
+  virtual ~queue_watcher() = default;
+  virtual void check() = 0;
+};
+
+/// A value handle: copies are the same queue. Made on the thread that uses it.
+template <>
+class queue<cuda> {
+ public:
+  /// Throws device_error when there is no such device.
+  explicit queue(int device = 0, cuda_libraries libraries = {})
+      : state_(std::make_shared<state>(device, libraries)) {}
+
+  int device() const { return state_->stream->device(); }
+  cudaStream_t stream() const { return state_->stream->get(); }
+  const std::shared_ptr<const cuda_stream>& owner() const { return state_->stream; }
+  const cuda_libraries& libraries() const { return state_->libraries; }
+  const std::shared_ptr<memory_meter>& meter() const { return state_->stream->shared_meter(); }
+
+  /// The one R of this queue, made by R(*this) when first asked for: a library's handle, a workspace. R must
+  /// not keep the queue.
+  template <class R>
+  R& resource() const {
+    std::shared_ptr<void>& slot = state_->resources[std::type_index(typeid(R))];
+    if (!slot) slot = std::make_shared<R>(*this);
+    return *static_cast<R*>(slot.get());
+  }
+
+  /// Lets `watcher` end waits of this queue as long as it lives.
+  void watch(std::weak_ptr<queue_watcher> watcher) const { state_->watchers.push_back(std::move(watcher)); }
+
+  /// Returns when all work given so far is done. Throws device_error, and what a watcher throws.
+  void synchronize() const {
+    cudaError_t done = cudaSuccess;
+    while (!state_->watchers.empty() && (done = cudaStreamQuery(stream())) == cudaErrorNotReady) {
+      std::erase_if(state_->watchers, [](const auto& w) { return w.expired(); });
+      for (const auto& w : state_->watchers)
+        if (const auto alive = w.lock()) alive->check();
+      std::this_thread::yield();
+    }
+    detail::check_cuda(done, "cudaStreamQuery");
+    detail::check_cuda(cudaStreamSynchronize(stream()), "cudaStreamSynchronize");
+  }
+
+ private:
+  struct state {
+    state(int device, cuda_libraries l) : stream(std::make_shared<const cuda_stream>(device)), libraries(l) {}
+
+    std::shared_ptr<const cuda_stream> stream;
+    cuda_libraries libraries;
+    std::vector<std::weak_ptr<queue_watcher>> watchers;
+    std::map<std::type_index, std::shared_ptr<void>> resources;
+  };
+
+  std::shared_ptr<state> state_;
+};
+
+/// Move-only owner of `size` uninitialised elements aligned to 256 bytes.
+template <class T>
+class buffer<T, cuda> {
+ public:
+  buffer() = default;
+  buffer(const queue<cuda>& q, std::size_t size) : size_(size), capacity_(size) {
+    if (size == 0) return;
+    owner_ = q.owner();
+    data_ = static_cast<T*>(owner_->allocate(size * sizeof(T)));
+  }
+  buffer(buffer&& other) noexcept { swap(other); }
+  buffer& operator=(buffer&& other) noexcept {
+    buffer(std::move(other)).swap(*this);
+    return *this;
+  }
+  ~buffer() {
+    if (data_ != nullptr) owner_->release(data_, capacity_ * sizeof(T));
+  }
+
+  T* data() { return data_; }
+  const T* data() const { return data_; }
+  std::size_t size() const { return size_; }
+  std::span<T> span() { return {data_, size_}; }
+  std::span<const T> span() const { return {data_, size_}; }
+
+  /// Changes the size and loses the contents; allocates only when the capacity does not suffice.
+  void reset(const queue<cuda>& q, std::size_t size) {
+    if (size > capacity_) *this = buffer(q, size);
+    size_ = size;
+  }
+
+ private:
+  void swap(buffer& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    std::swap(capacity_, other.capacity_);
+    std::swap(owner_, other.owner_);
+  }
+
+  T* data_ = nullptr;
+  std::size_t size_ = 0;
+  std::size_t capacity_ = 0;
+  std::shared_ptr<const cuda_stream> owner_;
+};
+
+/// Copies between host and device either way, or within the device, and waits for it.
+template <class T>
+void copy(const queue<cuda>& q, std::span<const T> from, std::span<T> to) {
+  if (!from.empty())
+    detail::check_cuda(
+        cudaMemcpyAsync(to.data(), from.data(), from.size_bytes(), cudaMemcpyDefault, q.stream()),
+        "cudaMemcpyAsync");
+  q.synchronize();
+}
+
+namespace detail {
+
+/// Memory of a queue for what lives no longer than one kernel: the next user may overwrite it, in stream
+/// order.
+struct cuda_scratch {
+  explicit cuda_scratch(const queue<cuda>&) {}
+
+  buffer<std::byte, cuda> device;
+  pinned_memory host;
+};
+
+}  // namespace detail
+
+/// `count` uninitialised elements until the next call for this queue.
+template <class T>
+T* scratch(const queue<cuda>& q, std::size_t count) {
+  auto& memory = q.resource<detail::cuda_scratch>().device;
+  memory.reset(q, count * sizeof(T));
+  return reinterpret_cast<T*>(memory.data());
+}
+
+/// One element of the device; waits for it.
+template <class T>
+T read(const queue<cuda>& q, const T* at) {
+  T* const value = static_cast<T*>(q.resource<detail::cuda_scratch>().host.reserve(sizeof(T)));
+  detail::check_cuda(cudaMemcpyAsync(value, at, sizeof(T), cudaMemcpyDeviceToHost, q.stream()),
+                     "cudaMemcpyAsync");
+  q.synchronize();
+  return *value;
+}
+
+}  // namespace partita

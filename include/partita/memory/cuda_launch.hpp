@@ -1,0 +1,35 @@
+#pragma once
+/// Starts kernels. A kernel is an object whose constexpr operator()(std::int64_t thread) does the work of one
+/// thread: compiled by nvcc with --expt-relaxed-constexpr it runs on the device, and in tests anywhere.
+
+#ifndef __CUDACC__
+#error "partita's kernels for CUDA are compiled by nvcc: name the source .cu, or set its LANGUAGE to CUDA"
+#endif
+
+#include <algorithm>
+#include <cstdint>
+
+#include "partita/memory/cuda.hpp"
+
+namespace partita::detail {
+
+inline constexpr int launch_block = 256;
+
+template <class Body>
+__global__ void __launch_bounds__(launch_block) run_threads(Body body, std::int64_t threads) {
+  const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
+  for (std::int64_t t = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; t < threads; t += stride)
+    body(t);
+}
+
+/// Enqueues body(0), ..., body(threads - 1) in no particular order.
+template <class Body>
+void launch(const queue<cuda>& q, std::int64_t threads, const Body& body) {
+  if (threads <= 0) return;
+  constexpr std::int64_t most_blocks = 0x7fffffff;
+  const std::int64_t blocks = std::min((threads + launch_block - 1) / launch_block, most_blocks);
+  run_threads<<<static_cast<unsigned>(blocks), launch_block, 0, q.stream()>>>(body, threads);
+  check_cuda(cudaGetLastError(), "a kernel's launch");
+}
+
+}  // namespace partita::detail

@@ -1,0 +1,132 @@
+#pragma once
+/// A stream of a CUDA device with the memory pool that is allocated from in its order, marks in the work of
+/// streams, and page-locked host memory.
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "partita/memory/cuda_call.hpp"
+#include "partita/memory/place.hpp"
+
+namespace partita {
+
+/// Owns a stream and a pool. Every buffer allocated on it keeps it alive.
+class cuda_stream {
+ public:
+  /// Makes `device` the one of the calling thread. Throws device_error when there is no such device.
+  explicit cuda_stream(int device) : device_(device), meter_(std::make_shared<memory_meter>()) {
+    detail::check_cuda(cudaSetDevice(device), "cudaSetDevice");
+    detail::check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking),
+                       "cudaStreamCreateWithFlags");
+    cudaMemPoolProps properties{};
+    properties.allocType = cudaMemAllocationTypePinned;
+    properties.location.type = cudaMemLocationTypeDevice;
+    properties.location.id = device;
+    detail::check_cuda(cudaMemPoolCreate(&pool_, &properties), "cudaMemPoolCreate");
+    // What was freed stays for the next allocation: only the pool's end gives memory back.
+    std::uint64_t all = ~std::uint64_t{0};
+    detail::check_cuda(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &all),
+                       "cudaMemPoolSetAttribute");
+  }
+  cuda_stream(const cuda_stream&) = delete;
+  cuda_stream& operator=(const cuda_stream&) = delete;
+  ~cuda_stream() {
+    cudaStreamSynchronize(stream_);
+    if (pool_ != nullptr) cudaMemPoolDestroy(pool_);
+    cudaStreamDestroy(stream_);
+  }
+
+  int device() const { return device_; }
+  cudaStream_t get() const { return stream_; }
+  memory_meter& meter() const { return *meter_; }
+  const std::shared_ptr<memory_meter>& shared_meter() const { return meter_; }
+
+  /// Uninitialised memory for work given to this stream from now on; a multiple of 256 bytes in address.
+  void* allocate(std::size_t bytes) const {
+    void* memory = nullptr;
+    detail::check_cuda(cudaMallocFromPoolAsync(&memory, bytes, pool_, stream_), "cudaMallocFromPoolAsync");
+    meter_->add(bytes);
+    return memory;
+  }
+  /// Work given to this stream earlier may still use it.
+  void release(void* memory, std::size_t bytes) const noexcept {
+    cudaFreeAsync(memory, stream_);
+    meter_->remove(bytes);
+  }
+
+ private:
+  int device_;
+  cudaStream_t stream_ = nullptr;
+  cudaMemPool_t pool_ = nullptr;
+  std::shared_ptr<memory_meter> meter_;
+};
+
+/// A mark in the work of a stream, which other streams and the host can wait for. Move-only.
+class cuda_event {
+ public:
+  cuda_event() {
+    detail::check_cuda(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreateWithFlags");
+  }
+  cuda_event(cuda_event&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
+  cuda_event& operator=(cuda_event&& other) noexcept {
+    std::swap(event_, other.event_);
+    return *this;
+  }
+  ~cuda_event() {
+    if (event_ != nullptr) cudaEventDestroy(event_);
+  }
+
+  cudaEvent_t get() const { return event_; }
+  /// The mark now stands after all work given to `stream` so far.
+  void record(cudaStream_t stream) { detail::check_cuda(cudaEventRecord(event_, stream), "cudaEventRecord"); }
+  /// Work given to `stream` from now on begins after the mark.
+  void hold_back(cudaStream_t stream) const {
+    detail::check_cuda(cudaStreamWaitEvent(stream, event_, 0), "cudaStreamWaitEvent");
+  }
+  /// Whether all work before the mark is done.
+  bool reached() const {
+    const cudaError_t state = cudaEventQuery(event_);
+    if (state == cudaErrorNotReady) return false;
+    detail::check_cuda(state, "cudaEventQuery");
+    return true;
+  }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+/// Page-locked host memory: copies to and from a device run beside other work. Grows, loses its contents
+/// then.
+class pinned_memory {
+ public:
+  pinned_memory() = default;
+  pinned_memory(pinned_memory&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+  pinned_memory& operator=(pinned_memory&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  ~pinned_memory() {
+    if (data_ != nullptr) cudaFreeHost(data_);
+  }
+
+  /// At least `bytes` of memory. No copy may be under way when it grows.
+  void* reserve(std::size_t bytes) {
+    if (bytes > bytes_) {
+      if (data_ != nullptr) cudaFreeHost(std::exchange(data_, nullptr));
+      bytes_ = 0;
+      detail::check_cuda(cudaMallocHost(&data_, bytes), "cudaMallocHost");
+      bytes_ = bytes;
+    }
+    return data_;
+  }
+
+ private:
+  void* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace partita
