@@ -28,7 +28,7 @@ void check_model(const std::string& model, double tolerance) {
       on_threads(shape.size(), [&](const communicator& world) {
         const mesh<host> m(world, shape);
         const golden_errors errors = compare_golden(m, c, operators_of<decltype(policy), double>(m));
-        CHECK(errors.parts.size() == 2 + c.about["params"].size());
+        CHECK(errors.parts.size() == 2 + c.values.size());
         for (const auto& [what, error] : errors.parts)
           CHECK_MESSAGE(error < tolerance, c.name(), ", ", std::string(policy.name), " on ", to_string(shape),
                         ": ", what, " is off by ", error);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "partita/base/triplet.hpp"
@@ -17,7 +18,8 @@ struct golden_case {
   std::vector<std::int64_t> labels;  ///< [n], or [n, C] when the loss is bce
   std::vector<std::uint8_t> mask;
   double loss = 0;
-  std::vector<partita::triplet<double>> entries;  ///< (v, u): weight of the edge from u to v
+  std::map<std::string, std::vector<double>> values, gradients;  ///< by the name of the parameter
+  std::vector<partita::triplet<double>> entries;                 ///< (v, u): weight of the edge from u to v
 
   std::string name() const { return about["name"]; }
   std::string model() const { return about["model"]; }
@@ -27,9 +29,6 @@ struct golden_case {
   partita::global_index vertices() const { return x.shape[0]; }
   partita::global_index classes() const { return logits.shape[1]; }
   bool counts(partita::global_index v) const { return mask[static_cast<std::size_t>(v)] != 0; }
-  partita::array<double> read(const std::string& kind, const std::string& parameter) const {
-    return partita::read_npy<double>(folder / (kind + "_" + parameter + ".npy"));
-  }
 };
 
 inline golden_case read_golden(const std::filesystem::path& folder) {
@@ -43,6 +42,10 @@ inline golden_case read_golden(const std::filesystem::path& folder) {
   c.labels = partita::read_npy<std::int64_t>(folder / "labels.npy").values;
   c.mask = partita::read_npy<std::uint8_t>(folder / "mask.npy").values;
   c.loss = partita::read_npy<double>(folder / "loss.npy").values.at(0);
+  for (const std::string name : c.about["params"]) {
+    c.values[name] = partita::read_npy<double>(folder / ("param_" + name + ".npy")).values;
+    c.gradients[name] = partita::read_npy<double>(folder / ("grad_" + name + ".npy")).values;
+  }
   const auto edges = partita::read_npy<std::int64_t>(folder / "edges.npy");
   const bool weighted = c.about["weighted"];
   const auto weights =

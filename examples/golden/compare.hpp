@@ -70,11 +70,11 @@ std::unique_ptr<partita::model<T, Place>> make_golden_model(
   if (!net) throw input_error(c.folder.string() + ": there is no model '" + name + "'");
 
   auto& set = net->parameters();
-  if (set.list().size() != c.about["params"].size())
-    throw input_error(c.folder.string() + ": has " + std::to_string(c.about["params"].size()) +
+  if (set.list().size() != c.values.size())
+    throw input_error(c.folder.string() + ": has " + std::to_string(c.values.size()) +
                       " parameters, the model has " + std::to_string(set.list().size()));
   for (std::size_t i = 0; i < set.list().size(); ++i) {
-    const auto value = c.read("param", set.list()[i].name).values;
+    const auto& value = c.values.at(set.list()[i].name);
     if (value.size() != set.list()[i].size())
       throw input_error(c.folder.string() + ": parameter " + set.list()[i].name + " has " +
                         std::to_string(value.size()) + " entries, not " +
@@ -123,8 +123,8 @@ golden_errors compare_golden(const partita::mesh<Place>& m, const golden_case& c
   for (std::size_t i = 0; i < set.list().size(); ++i) {
     std::vector<T> found(set.list()[i].size());
     copy(m.queue(), std::span<const T>(set.gradient(i).data, found.size()), std::span<T>(found));
-    errors.parts.emplace_back(set.list()[i].name, relative_error(std::span<const T>(found),
-                                                                 c.read("grad", set.list()[i].name).values));
+    errors.parts.emplace_back(set.list()[i].name,
+                              relative_error(std::span<const T>(found), c.gradients.at(set.list()[i].name)));
   }
   return errors;
 }
