@@ -226,19 +226,18 @@ class thread_group : public wakeable {
   /// In place: only I read this share of the others' buffers, and nobody else reads mine until it is reduced.
   void reduce_share(const slot& s, int rank, const collective& op) {
     const interval mine = share_of(op.count, rank, size());
-    if (mine.empty()) return;
-    alignas(64) std::array<char, 4096> sum;
-    const global_index step = static_cast<global_index>(sum.size() / size_of(op.type));
-    for (global_index begin = mine.begin; begin < mine.end; begin += step) {
-      const global_index n = std::min(step, mine.end - begin);
-      copy(at(s.posts[0].output, op, begin), sum.data(), op, n);
-      for (int q = 1; q < size(); ++q)
-        reduce_into(op.type, op.reduce, at(s.posts[index(q)].output, op, begin), sum.data(), n);
-      copy(sum.data(), at(op.output, op, begin), op, n);
-    }
+    std::vector<const void*> shares;
+    for (const collective& post : s.posts) shares.push_back(at(post.output, op, mine.begin));
+    reduce_in_order(op.type, op.reduce, shares, at(op.output, op, mine.begin), mine.size());
   }
 
   void collect(const slot& s, int rank, const collective& op) {
+    if (op.kind == operation::reduce_scatter) {
+      std::vector<const void*> blocks;
+      for (const collective& post : s.posts)
+        blocks.push_back(at(post.input, op, offset_of(op.input_counts, rank)));
+      return reduce_in_order(op.type, op.reduce, blocks, op.output, op.count);
+    }
     for (int q = 0; q < size(); ++q) {
       const collective& post = s.posts[index(q)];
       if (op.kind == operation::all_gather) {
@@ -246,12 +245,6 @@ class thread_group : public wakeable {
       } else if (op.kind == operation::all_to_all) {
         copy(at(post.input, op, offset_of(post.input_counts, rank)),
              at(op.output, op, offset_of(op.output_counts, q)), op, op.output_counts[index(q)]);
-      } else if (op.kind == operation::reduce_scatter) {
-        const void* block = at(post.input, op, offset_of(op.input_counts, rank));
-        if (q == 0)
-          copy(block, op.output, op, op.count);
-        else
-          reduce_into(op.type, op.reduce, block, op.output, op.count);
       } else if (q != rank) {
         const interval share = share_of(op.count, q, size());
         copy(at(post.output, op, share.begin), at(op.output, op, share.begin), op, share.size());

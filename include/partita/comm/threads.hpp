@@ -48,6 +48,10 @@ class thread_transport final : public transport {
     const auto me = std::find(members.begin(), members.end(), rank_) - members.begin();
     return std::make_shared<thread_transport>(group_->subgroup(token, color, members), static_cast<int>(me));
   }
+  std::shared_ptr<transport> over(std::shared_ptr<device_memory> memory) override {
+    if (memory) throw communication_error("threads carry no memory of a device");
+    return std::make_shared<thread_transport>(group_, rank_);
+  }
 
  private:
   std::shared_ptr<thread_group> group_;
