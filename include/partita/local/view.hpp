@@ -16,11 +16,16 @@ struct matrix_view {
   local_index cols = 0;
   std::ptrdiff_t stride = 0;
 
-  T* row(local_index i) const { return data + i * stride; }
-  T& operator()(local_index i, local_index j) const { return data[i * stride + j]; }
-  operator matrix_view<const T>() const requires(!std::is_const_v<T>) { return {data, rows, cols, stride}; }
-  matrix_view block(local_index row, local_index col, local_index block_rows, local_index block_cols) const {
+  constexpr T* row(local_index i) const { return data + i * stride; }
+  constexpr T& operator()(local_index i, local_index j) const { return data[i * stride + j]; }
+  constexpr matrix_view block(local_index row, local_index col, local_index block_rows,
+                              local_index block_cols) const {
     return {data + row * stride + col, block_rows, block_cols, stride};
+  }
+  /// A view that may write is one that may read.
+  template <class U>
+  requires(std::is_same_v<U, const T> && !std::is_const_v<T>) constexpr operator matrix_view<U>() const {
+    return {data, rows, cols, stride};
   }
 };
 
@@ -33,7 +38,7 @@ struct csr_view {
   const local_index* columns = nullptr;
   const T* values = nullptr;
 
-  local_index nonzeros() const { return rows == 0 ? 0 : offsets[rows] - offsets[0]; }
+  constexpr local_index nonzeros() const { return rows == 0 ? 0 : offsets[rows] - offsets[0]; }
 };
 
 }  // namespace partita
