@@ -4,10 +4,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <string>
 
 #include "partita/local/cpu/parallel.hpp"
-#include "partita/local/cpu/shapes.hpp"
 #include "partita/local/head_slice.hpp"
 #include "partita/local/view.hpp"
 
@@ -95,16 +93,6 @@ void for_heads(const head_slice& s, local_index from, local_index to, F&& f) {
     f(begin, end, h);
     begin = end;
   }
-}
-
-/// Throws shape_error unless the heads have the columns of the slice.
-inline void require_heads(const char* operation, const head_slice& s, local_index cols) {
-  const bool fit = s.heads >= 0 && s.head_width >= 0 && s.first_col >= 0 &&
-                   std::int64_t{s.first_col} + cols <= std::int64_t{s.heads} * s.head_width;
-  if (fit) return;
-  throw shape_error(std::string(operation) + ": columns [" + std::to_string(s.first_col) + ", " +
-                    std::to_string(std::int64_t{s.first_col} + cols) + ") are not among " +
-                    std::to_string(s.heads) + " heads of " + std::to_string(s.head_width));
 }
 
 }  // namespace partita::cpu

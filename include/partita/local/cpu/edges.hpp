@@ -8,7 +8,7 @@
 #include <type_traits>
 
 #include "partita/local/cpu/edge_parts.hpp"
-#include "partita/local/cpu/shapes.hpp"
+#include "partita/local/shapes.hpp"
 #include "partita/local/view.hpp"
 #include "partita/memory/host.hpp"
 

@@ -11,7 +11,7 @@
 
 #include "partita/local/cpu/gemm_tile.hpp"
 #include "partita/local/cpu/parallel.hpp"
-#include "partita/local/cpu/shapes.hpp"
+#include "partita/local/shapes.hpp"
 #include "partita/local/view.hpp"
 #include "partita/memory/host.hpp"
 

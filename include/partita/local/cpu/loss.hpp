@@ -4,12 +4,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <string>
 #include <type_traits>
 
 #include "partita/local/cpu/parallel.hpp"
 #include "partita/local/cpu/reductions.hpp"
-#include "partita/local/cpu/shapes.hpp"
+#include "partita/local/shapes.hpp"
 #include "partita/local/view.hpp"
 #include "partita/memory/host.hpp"
 
@@ -69,11 +68,6 @@ struct loss_kernels {
   template <class T>
   static local_index first_largest(const T* x, local_index n) {
     return static_cast<local_index>(std::max_element(x, x + n) - x);
-  }
-
-  [[noreturn]] static void throw_label(local_index row, local_index label, local_index classes) {
-    throw shape_error("cross_entropy: row " + std::to_string(row) + " has label " + std::to_string(label) +
-                      " of " + std::to_string(classes) + " columns");
   }
 };
 

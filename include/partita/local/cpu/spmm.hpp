@@ -9,8 +9,8 @@
 #include <type_traits>
 
 #include "partita/local/cpu/parallel.hpp"
-#include "partita/local/cpu/shapes.hpp"
 #include "partita/local/cpu/vector.hpp"
+#include "partita/local/shapes.hpp"
 #include "partita/local/view.hpp"
 #include "partita/memory/host.hpp"
 

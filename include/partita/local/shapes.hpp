@@ -1,0 +1,43 @@
+#pragma once
+/// The shapes of operands, checked at the door of every kernel of every place.
+
+#include <cstdint>
+#include <string>
+
+#include "partita/base/error.hpp"
+#include "partita/base/index.hpp"
+#include "partita/local/head_slice.hpp"
+
+namespace partita {
+
+/// Throws shape_error naming the operation, the two operands and their extents, unless they agree.
+inline void require_equal(const char* operation, const char* left_name, extent left, const char* right_name,
+                          extent right) {
+  if (left == right) return;
+  throw shape_error(std::string(operation) + ": " + left_name + " is " + to_string(left) + " but " +
+                    right_name + " is " + to_string(right));
+}
+
+/// Rows and columns of a view, dense or sparse.
+template <class View>
+extent shape_of(const View& view) {
+  return {view.rows, view.cols};
+}
+
+/// Throws shape_error unless the heads have the columns of the slice.
+inline void require_heads(const char* operation, const head_slice& s, local_index cols) {
+  const bool fit = s.heads >= 0 && s.head_width >= 0 && s.first_col >= 0 &&
+                   std::int64_t{s.first_col} + cols <= std::int64_t{s.heads} * s.head_width;
+  if (fit) return;
+  throw shape_error(std::string(operation) + ": columns [" + std::to_string(s.first_col) + ", " +
+                    std::to_string(std::int64_t{s.first_col} + cols) + ") are not among " +
+                    std::to_string(s.heads) + " heads of " + std::to_string(s.head_width));
+}
+
+/// Throws shape_error: the label of a row is not below the number of classes.
+[[noreturn]] inline void throw_label(local_index row, local_index label, local_index classes) {
+  throw shape_error("cross_entropy: row " + std::to_string(row) + " has label " + std::to_string(label) +
+                    " of " + std::to_string(classes) + " columns");
+}
+
+}  // namespace partita
