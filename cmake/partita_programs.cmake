@@ -20,3 +20,11 @@ function(partita_use target)
     endif()
   endforeach()
 endfunction()
+
+# partita_add_training(NAME BACKENDS ...): training on the host, compiled once for the programs that link NAME.
+function(partita_add_training name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "BACKENDS")
+  set(folder ${PROJECT_SOURCE_DIR}/examples/training)
+  add_library(${name} OBJECT ${folder}/host_f32.cpp ${folder}/host_f64.cpp)
+  partita_use(${name} ${arg_BACKENDS})
+endfunction()

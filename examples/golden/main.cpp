@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include "../train/arrangement.hpp"
+#include "../training/host.hpp"
 #include "compare.hpp"
 #include "partita/comm/threads.hpp"
 
@@ -26,7 +27,7 @@ golden_errors compare(const partita::communicator& world, const command& c, part
   golden_errors errors;
   partita::visit_policy(c.policy, [&](auto policy) {
     const partita::mesh<partita::host> m(world, shape);
-    errors = compare_golden(m, g, partita::operators_of<decltype(policy), T>(m));
+    errors = compare_golden(m, g, g.options(), partita::operators_of<decltype(policy), T>(m));
   });
   return errors;
 }
