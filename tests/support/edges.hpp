@@ -1,5 +1,6 @@
 #pragma once
-// Blocks and sparse patterns for kernels of edges, and how a kernel is held against the reference.
+// What kernels of edges must do, at any place: agree with the reference, be adjoint to each other, and give
+// the same bits again.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -11,144 +12,146 @@
 #include <utility>
 #include <vector>
 
-#include "partita/base/random.hpp"
-#include "partita/local/kernels.hpp"
 #include "partita/local/reference/kernels.hpp"
-#include "support/blocks.hpp"
+#include "support/stage.hpp"
 
 namespace test_support {
 
-using partita::csr_view;
 using partita::head_slice;
-using host_kernels = partita::kernels<partita::host>;
-using host_queue = partita::queue<partita::host>;
-namespace reference = partita::reference;
 
 template <class T>
 constexpr double tolerance = sizeof(T) == 4 ? 1e-4 : 1e-12;
 
-/// A skewed pattern without values: row 0 is long, every third row is empty, offsets begin at 2.
-struct pattern {
-  local_index rows, cols;
-  std::vector<local_index> offsets, columns{0, 0};
-
-  pattern(local_index rows, local_index cols) : rows(rows), cols(cols), offsets{2} {
-    for (local_index i = 0; i < rows; ++i) {
-      const local_index length = cols == 0 || i % 3 == 1 ? 0 : i == 0 ? 3 * cols : 1 + i % 7;
-      for (local_index e = 0; e < length; ++e)
-        columns.push_back(
-            static_cast<local_index>(partita::random_bits(5, i, e) % static_cast<std::uint64_t>(cols)));
-      offsets.push_back(static_cast<local_index>(columns.size()));
-    }
-  }
-  local_index entries() const { return static_cast<local_index>(columns.size()); }
-  template <class T>
-  csr_view<T> view() const {
-    return {rows, cols, offsets.data(), columns.data(), nullptr};
-  }
-};
-
-/// Runs `kernel(queue, y)` with several threads: all must agree with what `expect(y)` does, and in every bit
-/// with each other.
-template <class T, class Kernel, class Expect>
-void agree(const block<T>& y, Kernel kernel, Expect expect) {
-  block<T> expected = y;
-  expect(expected);
-  std::vector<T> first;
-  for (const int threads : {1, 2, 3}) {
-    block<T> result = y;
-    kernel(host_queue(threads), result);
-    INFO("rows ", y.rows, " cols ", y.cols, " threads ", threads);
-    CHECK(distance(result.values, expected.values) < tolerance<T>);
-    if (threads == 1) first = result.values;
-    CHECK(same_bits(result.values, first));
-  }
+/// An array of edges of a pattern, `heads` values an entry.
+template <class T>
+block<T> edge_block(const sparse<T>& a, local_index heads, std::uint64_t seed) {
+  return block<T>(a.end(), heads, seed, 0);
 }
 
-template <class T>
+template <class T, class Place>
 void check_scores(local_index m, local_index k, local_index heads) {
-  const pattern p(m, k);
-  const csr_view<T> a = p.view<T>();
+  using kernels = partita::kernels<Place>;
+  const sparse<T> p(m, k);
+  const csr_view<T> a = p.pattern();
   const T slope = T(0.2);
-  block<T> source(k, heads, 1), target(m, heads, 2), edges(p.entries(), heads, 3, 0),
-      u(p.entries(), heads, 4, 0);
-  block<T> sums(m, heads, 5), log_sum(m, heads, 6), row_dot(m, heads, 7);
+  block<T> source(k, heads, 1), log_sum(m, heads, 6);
   for (T& v : source.values) v *= 20;
-  const auto s = source.view(), t = target.view();
-  INFO("m ", m, " k ", k, " heads ", heads);
-  agree(
-      edges, [&](auto q, auto& y) { host_kernels::edge_scores(q, a, heads, slope, s, t, y.data()); },
-      [&](auto& y) { reference::edge_scores(a, heads, slope, s, t, y.data()); });
-  agree(
-      sums, [&](auto q, auto& y) { host_kernels::edge_log_sum(q, a, heads, slope, s, t, y.view()); },
-      [&](auto& y) { reference::edge_log_sum(a, heads, slope, s, t, y.view()); });
+  const block<T> target(m, heads, 2), row_dot(m, heads, 7), sums(m, heads, 5);
+  const block<T> edges = edge_block(p, heads, 3), u = edge_block(p, heads, 4);
+  const auto s = std::as_const(source).view(), t = target.view();
   reference::edge_log_sum(a, heads, slope, s, t, log_sum.view());
-  agree(
+  INFO("m ", m, " k ", k, " heads ", heads);
+  const auto check = [&](const block<T>& y, auto kernel, auto expect) {
+    agree_with<Place>(y, tolerance<T>, kernel, expect);
+  };
+  check(
       edges,
-      [&](auto q, auto& y) {
-        host_kernels::edge_softmax(q, a, heads, slope, s, t, log_sum.view(), y.data());
+      [&](auto& at, auto& y) {
+        kernels::edge_scores(at.queue, at.pattern(p), heads, slope, at(source), at(target), y.data());
+      },
+      [&](auto& y) { reference::edge_scores(a, heads, slope, s, t, y.data()); });
+  check(
+      sums,
+      [&](auto& at, auto& y) {
+        kernels::edge_log_sum(at.queue, at.pattern(p), heads, slope, at(source), at(target), y.view());
+      },
+      [&](auto& y) { reference::edge_log_sum(a, heads, slope, s, t, y.view()); });
+  check(
+      edges,
+      [&](auto& at, auto& y) {
+        kernels::edge_softmax(at.queue, at.pattern(p), heads, slope, at(source), at(target), at(log_sum),
+                              y.data());
       },
       [&](auto& y) { reference::edge_softmax(a, heads, slope, s, t, log_sum.view(), y.data()); });
-  agree(
+  check(
       sums,
-      [&](auto q, auto& y) { host_kernels::edge_row_dot(q, a, heads, u.data(), edges.data(), y.view()); },
+      [&](auto& at, auto& y) {
+        kernels::edge_row_dot(at.queue, at.pattern(p), heads, at(u.values), at(edges.values), y.view());
+      },
       [&](auto& y) { reference::edge_row_dot(a, heads, u.data(), edges.data(), y.view()); });
   for (const T beta : {T{0}, T{1}, T(-0.75)}) {
     block<T> both(k + m, heads, 8);
     if (beta == 0) both.poison();
-    const auto halves = [=](auto& y, auto gradient) {
-      gradient(y.view().block(0, 0, k, heads), y.view().block(k, 0, m, heads));
-    };
-    agree(
+    const auto dsource = [=](auto& y) { return y.view().block(0, 0, k, heads); };
+    const auto dtarget = [=](auto& y) { return y.view().block(k, 0, m, heads); };
+    check(
         both,
-        [&](auto q, auto& y) {
-          halves(y, [&](auto ds, auto dt) {
-            host_kernels::edge_softmax_gradient(q, a, heads, slope, s, t, log_sum.view(), u.data(),
-                                                row_dot.view(), beta, ds, dt);
-          });
+        [&](auto& at, auto& y) {
+          kernels::edge_softmax_gradient(at.queue, at.pattern(p), heads, slope, at(source), at(target),
+                                         at(log_sum), at(u.values), at(row_dot), beta, dsource(y),
+                                         dtarget(y));
         },
         [&](auto& y) {
-          halves(y, [&](auto ds, auto dt) {
-            reference::edge_softmax_gradient(a, heads, slope, s, t, log_sum.view(), u.data(), row_dot.view(),
-                                             beta, ds, dt);
-          });
+          reference::edge_softmax_gradient(a, heads, slope, s, t, log_sum.view(), u.data(), row_dot.view(),
+                                           beta, dsource(y), dtarget(y));
         });
   }
 }
 
 template <class T>
-void check_maps(local_index m, local_index k, local_index heads) {
-  const pattern p(m, k);
-  const csr_view<T> a = p.view<T>();
-  block<T> edges(p.entries(), heads, 3, 0), u(p.entries(), heads, 4, 0), v(p.entries(), heads, 5, 0);
-  const auto f = [](local_index i, local_index c, local_index h, T value) {
+struct by_place {
+  constexpr T operator()(local_index i, local_index c, local_index h, T value) const {
     return value * static_cast<T>((i + 3 * c + 5 * h) % 4);
-  };
+  }
+};
+template <class T>
+struct minus_half {
+  constexpr T operator()(T before, T value) const { return value - before / 2; }
+};
+
+template <class T, class Place>
+void check_maps(local_index m, local_index k, local_index heads) {
+  using kernels = partita::kernels<Place>;
+  const sparse<T> p(m, k);
+  const csr_view<T> a = p.pattern();
+  const block<T> edges = edge_block(p, heads, 3), u = edge_block(p, heads, 4), v = edge_block(p, heads, 5);
+  const by_place<T> f{};
   INFO("m ", m, " k ", k, " heads ", heads);
-  agree(
-      edges, [&](auto q, auto& y) { host_kernels::edge_apply(q, a, heads, f, u.data(), y.data()); },
-      [&](auto& y) { reference::edge_apply(a, heads, f, u.data(), y.data()); });
-  agree(
-      u, [&](auto q, auto& y) { host_kernels::edge_apply(q, a, heads, f, y.data(), y.data()); },
-      [&](auto& y) { reference::edge_apply(a, heads, f, u.data(), y.data()); });
-  agree(
-      edges, [&](auto q, auto& y) { host_kernels::edge_row_softmax(q, a, heads, u.data(), y.data()); },
-      [&](auto& y) { reference::edge_row_softmax(a, heads, u.data(), y.data()); });
-  agree(
-      u, [&](auto q, auto& y) { host_kernels::edge_row_softmax(q, a, heads, y.data(), y.data()); },
-      [&](auto& y) { reference::edge_row_softmax(a, heads, y.data(), y.data()); });
-  agree(
+  const auto check = [&](const block<T>& y, auto kernel, auto expect) {
+    agree_with<Place>(y, tolerance<T>, kernel, expect);
+  };
+  check(
       edges,
-      [&](auto q, auto& y) {
-        host_kernels::edge_row_softmax_gradient(q, a, heads, u.data(), v.data(), y.data());
+      [&](auto& at, auto& y) {
+        kernels::edge_apply(at.queue, at.pattern(p), heads, f, at(u.values), y.data());
+      },
+      [&](auto& y) { reference::edge_apply(a, heads, f, u.data(), y.data()); });
+  check(
+      u,
+      [&](auto& at, auto& y) { kernels::edge_apply(at.queue, at.pattern(p), heads, f, y.data(), y.data()); },
+      [&](auto& y) { reference::edge_apply(a, heads, f, u.data(), y.data()); });
+  check(
+      block<T>(m, heads, 6),
+      [&](auto& at, auto& y) {
+        kernels::edge_row_fold(at.queue, at.pattern(p), heads, minus_half<T>{}, at(u.values), y.view());
+      },
+      [&](auto& y) { reference::edge_row_fold(a, heads, minus_half<T>{}, u.data(), y.view()); });
+  check(
+      edges,
+      [&](auto& at, auto& y) {
+        kernels::edge_row_softmax(at.queue, at.pattern(p), heads, at(u.values), y.data());
+      },
+      [&](auto& y) { reference::edge_row_softmax(a, heads, u.data(), y.data()); });
+  check(
+      u,
+      [&](auto& at, auto& y) {
+        kernels::edge_row_softmax(at.queue, at.pattern(p), heads, y.data(), y.data());
+      },
+      [&](auto& y) { reference::edge_row_softmax(a, heads, y.data(), y.data()); });
+  check(
+      edges,
+      [&](auto& at, auto& y) {
+        kernels::edge_row_softmax_gradient(at.queue, at.pattern(p), heads, at(u.values), at(v.values),
+                                           y.data());
       },
       [&](auto& y) { reference::edge_row_softmax_gradient(a, heads, u.data(), v.data(), y.data()); });
   for (const bool left : {true, false})
-    agree(
+    check(
         u,
-        [&](auto q, auto& y) {
-          host_kernels::edge_row_softmax_gradient(q, a, heads, left ? y.data() : v.data(),
-                                                  left ? v.data() : y.data(), y.data());
+        [&](auto& at, auto& y) {
+          const T* const other = at(v.values);
+          kernels::edge_row_softmax_gradient(at.queue, at.pattern(p), heads, left ? y.data() : other,
+                                             left ? other : y.data(), y.data());
         },
         [&](auto& y) {
           reference::edge_row_softmax_gradient(a, heads, left ? u.data() : v.data(),
@@ -157,78 +160,116 @@ void check_maps(local_index m, local_index k, local_index heads) {
 }
 
 /// Columns [s.first_col, s.first_col + f) of x and y.
-template <class T>
-void check_products(local_index m, local_index k, head_slice s, local_index f) {
-  const pattern p(m, k);
-  const csr_view<T> a = p.view<T>();
-  block<T> x(k, f, 1), y(m, f, 2, 1), values(p.entries(), s.heads, 3, 0);
+template <class T, class Place>
+void check_products(local_index m, local_index k, head_slice s, local_index f, placing place = {}) {
+  using kernels = partita::kernels<Place>;
+  const sparse<T> p(m, k);
+  const csr_view<T> a = p.pattern();
+  const block<T> x(k, f, 1, place), y(m, f, 2, placing{place.gap == 3 ? 1 : place.gap, place.lead});
+  const block<T> values = edge_block(p, s.heads, 3);
   INFO("m ", m, " k ", k, " heads ", s.heads, " of ", s.head_width, " from ", s.first_col);
   for (const T beta : {T{0}, T{1}, T(-0.75)}) {
     INFO("f ", f, " beta ", beta);
     block<T> to_x = x, to_y = y, to_values = values;
     if (beta == 0)
       for (block<T>* out : {&to_x, &to_y}) out->poison();
-    if (beta == 0 && p.entries() > 2)
+    if (beta == 0 && p.end() > 2)
       std::fill(to_values.values.begin() + 2 * s.heads, to_values.values.end(),
                 std::numeric_limits<T>::quiet_NaN());
-    agree(
+    const auto check = [&](const block<T>& to, auto kernel, auto expect) {
+      agree_with<Place>(to, tolerance<T>, kernel, expect);
+    };
+    check(
         to_y,
-        [&](auto q, auto& r) {
-          host_kernels::edge_multiply(q, a, s, values.data(), x.view(), beta, r.view());
+        [&](auto& at, auto& r) {
+          kernels::edge_multiply(at.queue, at.pattern(p), s, at(values.values), at(x), beta, r.view());
         },
         [&](auto& r) { reference::edge_multiply(a, s, values.data(), x.view(), beta, r.view()); });
-    agree(
+    check(
         to_x,
-        [&](auto q, auto& r) {
-          host_kernels::edge_multiply_transposed(q, a, s, values.data(), y.view(), beta, r.view());
+        [&](auto& at, auto& r) {
+          kernels::edge_multiply_transposed(at.queue, at.pattern(p), s, at(values.values), at(y), beta,
+                                            r.view());
         },
         [&](auto& r) { reference::edge_multiply_transposed(a, s, values.data(), y.view(), beta, r.view()); });
-    agree(
+    check(
         to_values,
-        [&](auto q, auto& r) { host_kernels::edge_dot(q, a, s, y.view(), x.view(), beta, r.data()); },
+        [&](auto& at, auto& r) {
+          kernels::edge_dot(at.queue, at.pattern(p), s, at(y), at(x), beta, r.data());
+        },
         [&](auto& r) { reference::edge_dot(a, s, y.view(), x.view(), beta, r.data()); });
   }
 }
 
+/// The indices that max_aggregate writes, beside its values: a block of `m` rows at the place, read as
+/// numbers.
+template <class T, class Place>
+class staged_indices {
+ public:
+  staged_indices(stage<Place>& at, local_index m, local_index f)
+      : view{at.template room<local_index>(static_cast<std::size_t>(m) * static_cast<std::size_t>(f)), m, f,
+             f} {}
+
+  /// Writes the indices as numbers to `to`, (m, f) as well.
+  void put(stage<Place>& at, matrix_view<T> to) const {
+    std::vector<local_index> indices(static_cast<std::size_t>(view.rows) *
+                                     static_cast<std::size_t>(view.cols));
+    copy(at.queue, std::span<const local_index>(view.data, indices.size()), std::span<local_index>(indices));
+    const std::vector<T> numbers(indices.begin(), indices.end());
+    partita::kernels<Place>::unpack(at.queue, at(numbers), to);
+  }
+
+  matrix_view<local_index> view;
+};
+
 /// Two tiles with columns [7, 7 + k) and [7 + k, 7 + 2k), then the way back to one of them.
-template <class T>
-void check_max(local_index m, local_index k, local_index f) {
-  const pattern p(m, k);
-  const csr_view<T> a = p.view<T>();
-  block<T> x(k, f, 1), x2(k, f, 2, 0), dy(m, f, 3, 1), both(2 * m, f, 4), dx(k, f, 5);
+template <class T, class Place>
+void check_max(local_index m, local_index k, local_index f, placing place = {}) {
+  using kernels = partita::kernels<Place>;
+  const sparse<T> p(m, k);
+  const csr_view<T> a = p.pattern();
+  block<T> x(k, f, 1, place), x2(k, f, 2, 0);
   for (block<T>* tile : {&x, &x2})
     for (T& v : tile->values) v = std::floor(v * 8);
+  const block<T> dy(m, f, 3, 1), both(2 * m, f, 4, place), dx(k, f, 5, place);
   std::vector<local_index> indices(static_cast<std::size_t>(m) * static_cast<std::size_t>(f));
   const matrix_view<local_index> arg{indices.data(), m, f, f};
   INFO("m ", m, " k ", k, " f ", f);
-  const auto second_half = [&](auto& r) {
-    for (local_index i = 0; i < m; ++i)
-      for (local_index j = 0; j < f; ++j) r.view()(m + i, j) = static_cast<T>(arg(i, j));
+  const auto check = [&](const block<T>& y, auto kernel, auto expect) {
+    agree_with<Place>(y, tolerance<T>, kernel, expect);
   };
-  agree(
+  check(
       both,
-      [&](auto q, auto& r) {
+      [&](auto& at, auto& r) {
         const auto y = r.view().block(0, 0, m, f);
-        host_kernels::max_aggregate(q, a, x.view(), 7, true, y, arg);
-        host_kernels::max_aggregate(q, a, x2.view(), 7 + k, false, y, arg);
-        host_kernels::finish_max(q, y, matrix_view<const local_index>(arg));
-        second_half(r);
+        const staged_indices<T, Place> where(at, m, f);
+        kernels::max_aggregate(at.queue, at.pattern(p), at(x), 7, true, y, where.view);
+        kernels::max_aggregate(at.queue, at.pattern(p), at(x2), 7 + k, false, y, where.view);
+        kernels::finish_max(at.queue, y, matrix_view<const local_index>(where.view));
+        where.put(at, r.view().block(m, 0, m, f));
       },
       [&](auto& r) {
         const auto y = r.view().block(0, 0, m, f);
         reference::max_aggregate(a, x.view(), 7, true, y, arg);
         reference::max_aggregate(a, x2.view(), 7 + k, false, y, arg);
         reference::finish_max(y, matrix_view<const local_index>(arg));
-        second_half(r);
+        for (local_index i = 0; i < m; ++i)
+          for (local_index j = 0; j < f; ++j) r.view()(m + i, j) = static_cast<T>(arg(i, j));
       });
-  agree(
-      dx, [&](auto q, auto& r) { host_kernels::max_scatter(q, arg, dy.view(), 7 + k, r.view()); },
+  check(
+      dx,
+      [&](auto& at, auto& r) {
+        kernels::max_scatter(at.queue, {at(indices), m, f, f}, at(dy), 7 + k, r.view());
+      },
       [&](auto& r) { reference::max_scatter<T>(arg, dy.view(), 7 + k, r.view()); });
   std::vector<local_index> rows;
   for (local_index i = 0; i < m && k > 0; ++i) rows.push_back((i * 7) % k);
   const block<T> from(m, f, 6, 0);
-  agree(
-      dx, [&](auto q, auto& r) { host_kernels::scatter_add_rows(q, from.values.data(), rows, r.view()); },
+  check(
+      dx,
+      [&](auto& at, auto& r) {
+        kernels::scatter_add_rows(at.queue, at(from.values), at.span(rows), r.view());
+      },
       [&](auto& r) { reference::scatter_add_rows(from.values.data(), rows, r.view()); });
 }
 

@@ -37,8 +37,11 @@ struct csr_view {
   const local_index* offsets = nullptr;  // (rows + 1), offsets[0] need not be 0
   const local_index* columns = nullptr;
   const T* values = nullptr;
+  local_index entries = -1;  // their number where it is known without reading offsets, -1 otherwise
 
-  constexpr local_index nonzeros() const { return rows == 0 ? 0 : offsets[rows] - offsets[0]; }
+  constexpr local_index nonzeros() const {
+    return entries >= 0 ? entries : rows == 0 ? 0 : offsets[rows] - offsets[0];
+  }
 };
 
 }  // namespace partita

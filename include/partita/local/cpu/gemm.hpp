@@ -45,6 +45,23 @@ struct gemm_kernels {
     }
   }
 
+  /// c(i, j) = sum_p a(i, p) b(p, j) + bias[j], cut at 0 where relu is set. a is (m, k), b is (k, n), c is
+  /// (m, n) and neither a nor b, bias has n elements. Uses the queue's backend if it has one. Throws
+  /// shape_error when the shapes do not fit.
+  template <class T>
+  static void affine(const queue<host>& q, std::type_identity_t<matrix_view<const T>> a,
+                     std::type_identity_t<matrix_view<const T>> b, const std::type_identity_t<T>* bias,
+                     bool relu, matrix_view<T> c) {
+    gemm(q, false, false, T{1}, a, b, T{0}, c);
+    run_rows(q.threads(), c.rows, c.cols, [=](local_index begin, local_index end) {
+      for (local_index i = begin; i < end; ++i)
+        for (local_index j = 0; j < c.cols; ++j) {
+          const T value = c(i, j) + bias[j];
+          c(i, j) = relu && !(value > 0) ? T{0} : value;
+        }
+    });
+  }
+
  private:
   template <class View>
   static int leading(const View& view) {

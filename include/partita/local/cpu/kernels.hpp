@@ -12,6 +12,8 @@
 #include "partita/local/cpu/reductions.hpp"
 #include "partita/local/cpu/softmax.hpp"
 #include "partita/local/cpu/spmm.hpp"
+#include "partita/local/cpu/spmm_fused.hpp"
+#include "partita/local/cpu/spmm_product.hpp"
 #include "partita/memory/host.hpp"
 
 namespace partita {
@@ -21,6 +23,7 @@ struct kernels;
 
 template <>
 struct kernels<host> : cpu::spmm_kernels,
+                       cpu::spmm_fused_kernels,
                        cpu::gemm_kernels,
                        cpu::move_kernels,
                        cpu::elementwise_kernels,
@@ -29,6 +32,9 @@ struct kernels<host> : cpu::spmm_kernels,
                        cpu::loss_kernels,
                        cpu::edge_kernels,
                        cpu::edge_product_kernels,
-                       cpu::aggregate_kernels {};
+                       cpu::aggregate_kernels {
+  template <class T>
+  using spmm_product = cpu::spmm_product<T>;
+};
 
 }  // namespace partita

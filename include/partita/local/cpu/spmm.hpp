@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "partita/local/cpu/parallel.hpp"
+#include "partita/local/cpu/spmm_fused.hpp"
 #include "partita/local/cpu/vector.hpp"
 #include "partita/local/shapes.hpp"
 #include "partita/local/view.hpp"
@@ -17,14 +18,15 @@
 namespace partita::cpu {
 
 struct spmm_kernels {
-  /// y = a x + beta y; beta = 0 overwrites y. a is (m, k), x is (k, f), y is (m, f); y is not x. Throws
-  /// shape_error when the shapes do not fit.
+  /// y = a x + beta y; beta = 0 overwrites y. a is (m, k), x is (k, f), y is (m, f); y is not x; a without
+  /// values has ones. Throws shape_error when the shapes do not fit.
   template <class T>
   static void spmm(const queue<host>& q, std::type_identity_t<csr_view<T>> a,
                    std::type_identity_t<matrix_view<const T>> x, std::type_identity_t<T> beta,
                    matrix_view<T> y) {
     require_equal("spmm", "y", shape_of(y), "a x", {a.rows, x.cols});
     require_equal("spmm", "x", shape_of(x), "the x that a needs", {a.cols, x.cols});
+    if (a.values == nullptr) return spmm_fused_kernels::spmm_fused(q, a, x, spmm_fusion<T>{.beta = beta}, y);
     const product<T> p{a, x, beta, y};
     const int tasks = task_count(q.threads(), weight(a, a.rows) * std::int64_t{y.cols});
     run_tasks(q.threads(), tasks, [&](int task) {

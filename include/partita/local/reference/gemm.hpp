@@ -22,4 +22,17 @@ void gemm(bool ta, bool tb, std::type_identity_t<T> alpha, std::type_identity_t<
     }
 }
 
+/// c(i, j) = sum_p a(i, p) b(p, j) + bias[j], cut at 0 where relu is set. a is (m, k), b is (k, n), c is (m,
+/// n), bias has n elements; shapes must fit. Throws nothing.
+template <class T>
+void affine(std::type_identity_t<matrix_view<const T>> a, std::type_identity_t<matrix_view<const T>> b,
+            const std::type_identity_t<T>* bias, bool relu, matrix_view<T> c) {
+  for (local_index i = 0; i < c.rows; ++i)
+    for (local_index j = 0; j < c.cols; ++j) {
+      T total = bias[j];
+      for (local_index p = 0; p < a.cols; ++p) total += a(i, p) * b(p, j);
+      c(i, j) = relu && !(total > 0) ? T{0} : total;
+    }
+}
+
 }  // namespace partita::reference

@@ -3,6 +3,7 @@
 
 #include <type_traits>
 
+#include "partita/local/fusion.hpp"
 #include "partita/local/view.hpp"
 
 namespace partita::reference {
@@ -17,6 +18,25 @@ void spmm(std::type_identity_t<csr_view<T>> a, std::type_identity_t<matrix_view<
       T total = 0;
       for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e) total += a.values[e] * x(a.columns[e], j);
       y(i, j) = beta == 0 ? total : total + beta * y(i, j);
+    }
+}
+
+/// y = what spmm_fusion says of a and x. a is (m, k), x is (k, f), y is (m, f); shapes must fit. Throws
+/// nothing.
+template <class T>
+void spmm_fused(std::type_identity_t<csr_view<T>> a, std::type_identity_t<matrix_view<const T>> x,
+                std::type_identity_t<spmm_fusion<T>> fusion, matrix_view<T> y) {
+  for (local_index i = 0; i < y.rows; ++i)
+    for (local_index j = 0; j < y.cols; ++j) {
+      T total = 0;
+      for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e)
+        total += (a.values == nullptr ? T{1} : a.values[e]) *
+                 (fusion.column_scale == nullptr ? T{1} : fusion.column_scale[a.columns[e]]) *
+                 x(a.columns[e], j);
+      if (fusion.row_scale != nullptr) total *= fusion.row_scale[i];
+      if (fusion.beta != 0) total += fusion.beta * y(i, j);
+      if (fusion.bias != nullptr) total += fusion.bias[j];
+      y(i, j) = fusion.relu && !(total > 0) ? T{0} : total;
     }
 }
 

@@ -1,0 +1,244 @@
+#pragma once
+/// Largest neighbours of rows, tile after tile, and sums into listed rows. Sums go into one element in the
+/// order of the rows they come from.
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <type_traits>
+
+#include "partita/local/cuda/elementwise.hpp"
+#include "partita/local/cuda/inverse.hpp"
+#include "partita/local/cuda/row_fold.hpp"
+#include "partita/local/shapes.hpp"
+#include "partita/local/view.hpp"
+
+namespace partita::gpu {
+
+/// The largest neighbours of a row in a pack of columns, and their indices; -1 while there are none.
+template <class T, int Width>
+struct largest_neighbours {
+  struct sum {
+    pack<T, Width> largest;
+    pack<local_index, Width> where;
+  };
+  struct item {
+    pack<T, Width> x;
+    local_index index;
+  };
+  using lead = pack<local_index, 4>;
+
+  const local_index* columns;
+  matrix_view<const T> x;
+  local_index column_offset;
+  bool first;
+  matrix_view<T> y;
+  matrix_view<local_index> arg;
+
+  constexpr sum zero() const {
+    sum none{};
+    for (int c = 0; c < Width; ++c) {
+      none.largest.at[c] = std::numeric_limits<T>::lowest();
+      none.where.at[c] = -1;
+    }
+    return none;
+  }
+  constexpr lead look(local_index e) const { return load<4>(columns + e); }
+  constexpr item get(local_index e, local_index v) const { return of(columns[e], v); }
+  constexpr void get(const lead& four, local_index, local_index v, item (&items)[4]) const {
+    for (int k = 0; k < 4; ++k) items[k] = of(four.at[k], v);
+  }
+  constexpr void add(sum& best, const item& next, local_index, local_index) const {
+    for (int c = 0; c < Width; ++c) take(best, c, next.x.at[c], next.index);
+  }
+  constexpr void join(sum& best, const sum& later) const {
+    for (int c = 0; c < Width; ++c)
+      if (later.where.at[c] >= 0) take(best, c, later.largest.at[c], later.where.at[c]);
+  }
+  constexpr void store(const sum& found, local_index row, local_index v) const {
+    T* const to = y.row(row) + v * Width;
+    local_index* const where = arg.row(row) + v * Width;
+    sum best = zero();
+    if (!first) best = {load<Width>(to), load<Width>(where)};
+    join(best, found);
+    gpu::store(best.largest, to);
+    gpu::store(best.where, where);
+  }
+
+ private:
+  constexpr item of(local_index column, local_index v) const {
+    return {load<Width>(x.row(column) + v * Width), column_offset + column};
+  }
+  static constexpr void take(sum& best, int c, T value, local_index index) {
+    if (best.where.at[c] >= 0 && !(value > best.largest.at[c])) return;
+    best.largest.at[c] = value;
+    best.where.at[c] = index;
+  }
+};
+
+/// Element (i, j) of dy goes to element key = row n + j of dx; `nowhere` where dx has no such row.
+template <class Key>
+struct find_targets {
+  matrix_view<const local_index> arg;
+  local_index column_offset, rows;
+  Key* keys;
+  local_index* sources;
+
+  constexpr void operator()(std::int64_t thread) const {
+    const cell at = cell_of(thread, arg.cols);
+    const local_index source = arg(at.row, at.col);
+    const std::int64_t row = std::int64_t{source} - column_offset;
+    const bool inside = source >= 0 && row >= 0 && row < rows;
+    keys[thread] = static_cast<Key>((inside ? row : rows) * arg.cols + (inside ? at.col : 0));
+    sources[thread] = at.row;
+  }
+};
+
+/// The first of some equal keys adds what all of them have.
+template <class T, class Key>
+struct add_to_targets {
+  const Key* keys;
+  const local_index* sources;
+  std::int64_t count;
+  matrix_view<const T> dy;
+  matrix_view<T> dx;
+
+  constexpr void operator()(std::int64_t t) const {
+    const Key key = keys[t];
+    if (t > 0 && keys[t - 1] == key) return;
+    const auto row = static_cast<std::int64_t>(key / static_cast<Key>(dy.cols));
+    const auto j = static_cast<local_index>(key % static_cast<Key>(dy.cols));
+    if (row >= dx.rows) return;
+    T total = dx(static_cast<local_index>(row), j);
+    for (; t < count && keys[t] == key; ++t) total += dy(sources[t], j);
+    dx(static_cast<local_index>(row), j) = total;
+  }
+};
+
+struct number_rows {
+  const local_index* rows;
+  local_index* keys;
+  local_index* numbers;
+
+  constexpr void operator()(std::int64_t i) const {
+    keys[i] = rows[i];
+    numbers[i] = static_cast<local_index>(i);
+  }
+};
+
+/// The first of some equal rows adds what goes to all of them, in one column.
+template <class T>
+struct add_to_rows {
+  const local_index* rows;
+  const local_index* numbers;
+  std::int64_t count;
+  const T* from;
+  matrix_view<T> to;
+
+  constexpr void operator()(std::int64_t thread) const {
+    const cell at = cell_of(thread, to.cols);
+    std::int64_t t = at.row;
+    const local_index row = rows[t];
+    if (t > 0 && rows[t - 1] == row) return;
+    T total = to(row, at.col);
+    for (; t < count && rows[t] == row; ++t) total += from[std::int64_t{numbers[t]} * to.cols + at.col];
+    to(row, at.col) = total;
+  }
+};
+
+template <class T>
+struct zero_where_none {
+  matrix_view<const local_index> arg;
+
+  constexpr T operator()(local_index i, local_index j, T value) const {
+    return arg(i, j) == -1 ? T{0} : value;
+  }
+};
+
+struct aggregate_kernels {
+  /// y(i, j) = max(y(i, j), max_e x(col(e), j)) over the entries e of row i, and arg(i, j) = column_offset +
+  /// col(e) of the first entry that attained it, in this call or an earlier one. `first` forgets y and arg.
+  /// While a row has had no entries, arg = -1 and y is the lowest finite number. x is (a.cols, f), y and arg
+  /// are (a.rows, f). Throws shape_error when the shapes do not fit.
+  template <class T>
+  static void max_aggregate(const queue<cuda>& q, std::type_identity_t<csr_view<T>> a,
+                            std::type_identity_t<matrix_view<const T>> x, local_index column_offset,
+                            bool first, matrix_view<T> y, matrix_view<local_index> arg) {
+    require_equal("max_aggregate", "y", shape_of(y), "the aggregate", {a.rows, x.cols});
+    require_equal("max_aggregate", "x", shape_of(x), "the x that a needs", {a.cols, x.cols});
+    require_equal("max_aggregate", "arg", shape_of(arg), "y", shape_of(y));
+    with_width<widest<T>>(
+        y.cols,
+        [&](auto width) {
+          constexpr int pack_width = decltype(width)::value;
+          fold_rows(q, rows_of(a), y.cols / pack_width, skew(a.columns, 4),
+                    largest_neighbours<T, pack_width>{a.columns, x, column_offset, first, y, arg});
+        },
+        x, y, arg);
+  }
+
+  /// y(i, j) = 0 where arg(i, j) = -1. Both (m, n). Throws shape_error when the shapes differ.
+  template <class T>
+  static void finish_max(const queue<cuda>& q, matrix_view<T> y, matrix_view<const local_index> arg) {
+    require_equal("finish_max", "arg", shape_of(arg), "y", shape_of(y));
+    assign(q, y, mapped_with_index<zero_where_none<T>, T>{{arg}, y}, arg);
+  }
+
+  /// dx(arg(i, j) - column_offset, j) += dy(i, j) in the order of i, where dx has such a row. arg and dy are
+  /// (m, f), dx is (k, f). Costs a stable sort of m f keys of 4 bytes (8 if k f is 2^32 or more) with 4 bytes
+  /// each, and twice their memory; an element of dx is added up by one thread. Throws shape_error when the
+  /// shapes do not fit.
+  template <class T>
+  static void max_scatter(const queue<cuda>& q, matrix_view<const local_index> arg,
+                          std::type_identity_t<matrix_view<const T>> dy, local_index column_offset,
+                          matrix_view<T> dx) {
+    require_equal("max_scatter", "arg", shape_of(arg), "dy", shape_of(dy));
+    require_equal("max_scatter", "dx", shape_of(dx), "a block with the columns of dy", {dx.rows, dy.cols});
+    const std::int64_t keys = (std::int64_t{dx.rows} + 1) * dx.cols;
+    if (keys >> 32 == 0)
+      scatter<std::uint32_t>(q, arg, dy, column_offset, dx, keys);
+    else
+      scatter<std::uint64_t>(q, arg, dy, column_offset, dx, keys);
+  }
+
+  /// to(rows[i], j) += from[i n + j] in the order of i; rows may repeat and are in the device's memory. to is
+  /// (m, n), from has rows.size() n elements, every rows[i] is below m. Costs a stable sort of the rows. An
+  /// element is added up by one thread. Throws shape_error when there are more rows than a local index
+  /// counts.
+  template <class T>
+  static void scatter_add_rows(const queue<cuda>& q, const std::type_identity_t<T>* from,
+                               std::span<const local_index> rows, matrix_view<T> to) {
+    const local_index count = narrow(static_cast<global_index>(rows.size()), "the number of scattered rows");
+    if (count == 0 || to.cols == 0) return;
+    auto sorted = pairs<local_index>(q, count);
+    detail::launch(q, count, number_rows{rows.data(), sorted.keys, sorted.values});
+    detail::sort_pairs(q, count, bits_below(to.rows), sorted);
+    detail::launch(q, std::int64_t{count} * to.cols,
+                   add_to_rows<T>{sorted.keys, sorted.values, count, from, to});
+  }
+
+ private:
+  template <class Key>
+  static detail::sorted_pairs<Key, local_index> pairs(const queue<cuda>& q, std::int64_t count) {
+    const auto size = static_cast<std::size_t>(count);
+    Key* const keys =
+        reinterpret_cast<Key*>(scratch<std::byte>(q, 2 * size * (sizeof(Key) + sizeof(local_index))));
+    local_index* const values = reinterpret_cast<local_index*>(keys + 2 * size);
+    return {keys, values, keys + size, values + size};
+  }
+
+  template <class Key, class T>
+  static void scatter(const queue<cuda>& q, const matrix_view<const local_index>& arg,
+                      const matrix_view<const T>& dy, local_index column_offset, const matrix_view<T>& dx,
+                      std::int64_t keys) {
+    const std::int64_t count = std::int64_t{dy.rows} * dy.cols;
+    if (count == 0) return;
+    auto sorted = pairs<Key>(q, count);
+    detail::launch(q, count, find_targets<Key>{arg, column_offset, dx.rows, sorted.keys, sorted.values});
+    detail::sort_pairs(q, count, bits_below(keys), sorted);
+    detail::launch(q, count, add_to_targets<T, Key>{sorted.keys, sorted.values, count, dy, dx});
+  }
+};
+
+}  // namespace partita::gpu

@@ -1,0 +1,38 @@
+#pragma once
+/// Blocks whose elements are computed each on its own.
+
+#include <cstdint>
+
+#include "partita/local/cuda/vector.hpp"
+#include "partita/local/view.hpp"
+#include "partita/memory/cuda_launch.hpp"
+
+namespace partita::gpu {
+
+/// Term has, for every Width, a pack of y's row i from column j on: term.at<Width>(i, j).
+template <int Width, class T, class Term>
+struct assign_packs {
+  Term term;
+  matrix_view<T> y;
+
+  constexpr void operator()(std::int64_t thread) const {
+    const cell at = cell_of(thread, y.cols / Width);
+    const local_index j = at.col * Width;
+    store(term.template at<Width>(at.row, j), y.row(at.row) + j);
+  }
+};
+
+/// y(i, j) = term(i, j); `operands` are the blocks that the term reads in packs.
+template <class T, class Term, class... Views>
+void assign(const queue<cuda>& q, matrix_view<T> y, const Term& term, const Views&... operands) {
+  with_width<widest<T>>(
+      y.cols,
+      [&](auto width) {
+        constexpr int pack_width = decltype(width)::value;
+        detail::launch(q, std::int64_t{y.rows} * (y.cols / pack_width),
+                       assign_packs<pack_width, T, Term>{term, y});
+      },
+      y, operands...);
+}
+
+}  // namespace partita::gpu

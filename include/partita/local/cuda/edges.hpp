@@ -1,0 +1,228 @@
+#pragma once
+/// Functions of the entries of a sparse pattern. An array of edges has `heads` values an entry: values[e *
+/// heads + h], e as in the offsets of the pattern. Values of the pattern itself are not read and may be null.
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "partita/local/cuda/edge_folds.hpp"
+#include "partita/local/cuda/entries.hpp"
+#include "partita/local/cuda/inverse.hpp"
+#include "partita/local/cuda/row_fold.hpp"
+#include "partita/local/shapes.hpp"
+#include "partita/local/view.hpp"
+
+namespace partita::gpu {
+
+template <class F, class T>
+struct apply_to_entry {
+  F f;
+  const local_index* columns;
+  local_index heads;
+  const T* in;
+  T* out;
+
+  constexpr void operator()(local_index row, local_index e) const {
+    for (local_index h = 0; h < heads; ++h)
+      out[edge_at(e, heads, h)] = f(row, columns[e], h, in[edge_at(e, heads, h)]);
+  }
+};
+
+template <class T>
+struct store_scores {
+  attention<T> scores;
+  T* values;
+
+  constexpr void operator()(local_index row, local_index e) const {
+    for (local_index h = 0; h < scores.heads; ++h)
+      values[edge_at(e, scores.heads, h)] = scores.score(row, e, h);
+  }
+};
+
+template <class T>
+struct store_softmax {
+  attention<T> scores;
+  matrix_view<const T> log_sum;
+  T* values;
+
+  constexpr void operator()(local_index row, local_index e) const {
+    for (local_index h = 0; h < scores.heads; ++h)
+      values[edge_at(e, scores.heads, h)] = std::exp(scores.score(row, e, h) - log_sum(row, h));
+  }
+};
+
+template <class T>
+struct divide_by_totals {
+  const log_total<T>* totals;
+  local_index heads;
+  const T* in;
+  T* out;
+
+  constexpr void operator()(local_index row, local_index e) const {
+    for (local_index h = 0; h < heads; ++h) {
+      const log_total<T>& total = totals[edge_at(row, heads, h)];
+      const T power = std::exp(in[edge_at(e, heads, h)] - total.largest);
+      out[edge_at(e, heads, h)] = static_cast<T>(power / total.total);
+    }
+  }
+};
+
+template <class T>
+struct subtract_dots {
+  const double* dots;
+  local_index heads;
+  const T* alpha;
+  const T* dalpha;
+  T* dscores;
+
+  constexpr void operator()(local_index row, local_index e) const {
+    for (local_index h = 0; h < heads; ++h) {
+      const std::ptrdiff_t at = edge_at(e, heads, h);
+      dscores[at] = static_cast<T>(alpha[at] * (dalpha[at] - dots[edge_at(row, heads, h)]));
+    }
+  }
+};
+
+/// Thread (row, head) goes through the entries of a row.
+template <class F, class T>
+struct fold_in_order {
+  F f;
+  const local_index* offsets;
+  local_index heads;
+  const T* values;
+  matrix_view<T> out;
+
+  constexpr void operator()(std::int64_t thread) const {
+    const cell at = cell_of(thread, heads);
+    T total = out(at.row, at.col);
+    for (local_index e = offsets[at.row]; e < offsets[at.row + 1]; ++e)
+      total = f(total, values[edge_at(e, heads, at.col)]);
+    out(at.row, at.col) = total;
+  }
+};
+
+struct edge_kernels {
+  /// out[e, h] = f(row(e), col(e), h, in[e, h]). out may be in. Throws nothing.
+  template <class F, class T>
+  static void edge_apply(const queue<cuda>& q, std::type_identity_t<csr_view<T>> a, local_index heads, F f,
+                         const std::type_identity_t<T>* in, T* out) {
+    for_entries(q, rows_of(a), apply_to_entry<F, T>{f, a.columns, heads, in, out});
+  }
+
+  /// values[e, h] = leaky(source(col(e), h) + target(row(e), h)), where leaky(z) = z for z > 0 and slope z
+  /// otherwise. source is (a.cols, heads), target is (a.rows, heads). Throws shape_error when the shapes do
+  /// not fit.
+  template <class T>
+  static void edge_scores(const queue<cuda>& q, std::type_identity_t<csr_view<T>> a, local_index heads,
+                          std::type_identity_t<T> slope, std::type_identity_t<matrix_view<const T>> source,
+                          std::type_identity_t<matrix_view<const T>> target, T* values) {
+    const attention<T> scores = attend("edge_scores", a, heads, slope, source, target);
+    for_entries(q, rows_of(a), store_scores<T>{scores, values});
+  }
+
+  /// log_sum(i, h) = log sum_e exp(score(e, h)) over the entries e of row i, 0 for a row without entries.
+  /// Scores as in edge_scores, log_sum is (a.rows, heads). Throws shape_error when the shapes do not fit.
+  template <class T>
+  static void edge_log_sum(const queue<cuda>& q, std::type_identity_t<csr_view<T>> a, local_index heads,
+                           std::type_identity_t<T> slope, std::type_identity_t<matrix_view<const T>> source,
+                           std::type_identity_t<matrix_view<const T>> target, matrix_view<T> log_sum) {
+    const attention<T> scores = attend("edge_log_sum", a, heads, slope, source, target);
+    require_equal("edge_log_sum", "log_sum", shape_of(log_sum), "rows and heads", {a.rows, heads});
+    fold_rows(q, rows_of(a), heads, skew(a.columns, 4), log_sums_of_scores<T>{{a.columns}, scores, log_sum});
+  }
+
+  /// values[e, h] = exp(score(e, h) - log_sum(row(e), h)), scores as in edge_scores. log_sum is (a.rows,
+  /// heads). Throws shape_error when the shapes do not fit.
+  template <class T>
+  static void edge_softmax(const queue<cuda>& q, std::type_identity_t<csr_view<T>> a, local_index heads,
+                           std::type_identity_t<T> slope, std::type_identity_t<matrix_view<const T>> source,
+                           std::type_identity_t<matrix_view<const T>> target,
+                           std::type_identity_t<matrix_view<const T>> log_sum, T* values) {
+    const attention<T> scores = attend("edge_softmax", a, heads, slope, source, target);
+    require_equal("edge_softmax", "log_sum", shape_of(log_sum), "rows and heads", {a.rows, heads});
+    for_entries(q, rows_of(a), store_softmax<T>{scores, log_sum, values});
+  }
+
+  /// dtarget(i, h) = beta dtarget(i, h) + sum_e g(e, h) over the entries of row i, dsource(c, h) = beta
+  /// dsource(c, h) + sum_e g(e, h) over those of column c, where g = exp(leaky(z) - log_sum) (dvalues -
+  /// row_dot) leaky'(z) and z = source + target; beta = 0 overwrites. source and dsource are (a.cols, heads),
+  /// the others (a.rows, heads). Sorts the entries by columns, see inverse_of. Throws shape_error when the
+  /// shapes do not fit.
+  template <class T>
+  static void edge_softmax_gradient(
+      const queue<cuda>& q, std::type_identity_t<csr_view<T>> a, local_index heads,
+      std::type_identity_t<T> slope, std::type_identity_t<matrix_view<const T>> source,
+      std::type_identity_t<matrix_view<const T>> target, std::type_identity_t<matrix_view<const T>> log_sum,
+      const std::type_identity_t<T>* dvalues, std::type_identity_t<matrix_view<const T>> row_dot,
+      std::type_identity_t<T> beta, matrix_view<T> dsource, matrix_view<T> dtarget) {
+    constexpr const char* name = "edge_softmax_gradient";
+    const attention<T> scores = attend(name, a, heads, slope, source, target);
+    require_equal(name, "log_sum", shape_of(log_sum), "rows and heads", {a.rows, heads});
+    require_equal(name, "row_dot", shape_of(row_dot), "rows and heads", {a.rows, heads});
+    require_equal(name, "dsource", shape_of(dsource), "source", shape_of(source));
+    require_equal(name, "dtarget", shape_of(dtarget), "target", shape_of(target));
+    const softmax_gradient<T> g{scores, log_sum, dvalues, row_dot, beta};
+    fold_rows(q, rows_of(a), heads, skew(a.columns, 4), target_gradient<T>{{a.columns}, g, dtarget});
+    const inverse_pattern by_column = inverse_of(q, a);
+    fold_rows(q, by_column.columns, heads, 0,
+              source_gradient<T>{{}, g, by_column.rows, by_column.order, dsource});
+  }
+
+  /// out(i, h) = sum_e u[e, h] v[e, h] over the entries of row i, accumulated in double. out is (a.rows,
+  /// heads). Throws shape_error when out has another shape.
+  template <class T>
+  static void edge_row_dot(const queue<cuda>& q, std::type_identity_t<csr_view<T>> a, local_index heads,
+                           const std::type_identity_t<T>* u, const std::type_identity_t<T>* v,
+                           matrix_view<T> out) {
+    require_equal("edge_row_dot", "out", shape_of(out), "rows and heads", {a.rows, heads});
+    fold_rows(q, rows_of(a), heads, 0, dots_of_values<T, T>{{}, u, v, heads, out});
+  }
+
+  /// out(i, h) = f(... f(f(out(i, h), values[e, h]), values[e', h]) ...) over the entries of row i in order:
+  /// one thread a row and head, so that a long row keeps the others waiting. out is (a.rows, heads). Throws
+  /// shape_error when out has another shape.
+  template <class F, class T>
+  static void edge_row_fold(const queue<cuda>& q, std::type_identity_t<csr_view<T>> a, local_index heads, F f,
+                            const std::type_identity_t<T>* values, matrix_view<T> out) {
+    require_equal("edge_row_fold", "out", shape_of(out), "rows and heads", {a.rows, heads});
+    detail::launch(q, std::int64_t{a.rows} * heads, fold_in_order<F, T>{f, a.offsets, heads, values, out});
+  }
+
+  /// out[e, h] = exp(in[e, h]) / sum_e' exp(in[e', h]) over the entries e' of e's row. out may be in. Throws
+  /// nothing.
+  template <class T>
+  static void edge_row_softmax(const queue<cuda>& q, std::type_identity_t<csr_view<T>> a, local_index heads,
+                               const std::type_identity_t<T>* in, T* out) {
+    log_total<T>* const totals =
+        scratch<log_total<T>>(q, static_cast<std::size_t>(a.rows) * static_cast<std::size_t>(heads));
+    fold_rows(q, rows_of(a), heads, 0, totals_of_values<T>{{}, in, heads, totals});
+    for_entries(q, rows_of(a), divide_by_totals<T>{totals, heads, in, out});
+  }
+
+  /// dscores[e, h] = alpha[e, h] (dalpha[e, h] - sum_e' alpha[e', h] dalpha[e', h]) over the entries e' of
+  /// e's row: the adjoint of edge_row_softmax where its result is alpha. dscores may be alpha or dalpha.
+  /// Throws nothing.
+  template <class T>
+  static void edge_row_softmax_gradient(const queue<cuda>& q, std::type_identity_t<csr_view<T>> a,
+                                        local_index heads, const std::type_identity_t<T>* alpha,
+                                        const std::type_identity_t<T>* dalpha, T* dscores) {
+    double* const dots =
+        scratch<double>(q, static_cast<std::size_t>(a.rows) * static_cast<std::size_t>(heads));
+    fold_rows(q, rows_of(a), heads, 0,
+              dots_of_values<T, double>{{}, alpha, dalpha, heads, {dots, a.rows, heads, heads}});
+    for_entries(q, rows_of(a), subtract_dots<T>{dots, heads, alpha, dalpha, dscores});
+  }
+
+ private:
+  template <class T>
+  static attention<T> attend(const char* operation, const csr_view<T>& a, local_index heads, T slope,
+                             const matrix_view<const T>& source, const matrix_view<const T>& target) {
+    require_equal(operation, "source", shape_of(source), "columns and heads", {a.cols, heads});
+    require_equal(operation, "target", shape_of(target), "rows and heads", {a.rows, heads});
+    return {a.columns, heads, slope, source, target};
+  }
+};
+
+}  // namespace partita::gpu

@@ -1,0 +1,117 @@
+#pragma once
+/// Functions of single elements, and of elements and a value of their row or column. What is given as a
+/// function is copied to the device: an object of a named type with a constexpr operator().
+
+#include <type_traits>
+
+#include "partita/local/cuda/assign.hpp"
+#include "partita/local/shapes.hpp"
+
+namespace partita::gpu {
+
+template <class F, class T>
+struct mapped {
+  F f;
+  matrix_view<const T> x;
+
+  template <int Width>
+  constexpr pack<T, Width> at(local_index i, local_index j) const {
+    pack<T, Width> value = load<Width>(x.row(i) + j);
+    for (T& element : value.at) element = f(element);
+    return value;
+  }
+};
+
+template <class F, class T>
+struct mapped_with_index {
+  F f;
+  matrix_view<const T> x;
+
+  template <int Width>
+  constexpr pack<T, Width> at(local_index i, local_index j) const {
+    pack<T, Width> value = load<Width>(x.row(i) + j);
+    for (int c = 0; c < Width; ++c) value.at[c] = f(i, j + c, value.at[c]);
+    return value;
+  }
+};
+
+template <class F, class T>
+struct zipped {
+  F f;
+  matrix_view<const T> a, b;
+
+  template <int Width>
+  constexpr pack<T, Width> at(local_index i, local_index j) const {
+    pack<T, Width> left = load<Width>(a.row(i) + j);
+    const pack<T, Width> right = load<Width>(b.row(i) + j);
+    for (int c = 0; c < Width; ++c) left.at[c] = f(left.at[c], right.at[c]);
+    return left;
+  }
+};
+
+template <class T>
+struct plus_row {
+  const T* bias;
+
+  constexpr T operator()(local_index, local_index j, T value) const { return value + bias[j]; }
+};
+
+template <class T>
+struct times_row_factor {
+  const T* factors;
+
+  constexpr T operator()(local_index i, local_index, T value) const { return value * factors[i]; }
+};
+
+template <class T>
+struct over_row_divisor {
+  const T* divisors;
+
+  constexpr T operator()(local_index i, local_index, T value) const { return value / divisors[i]; }
+};
+
+struct elementwise_kernels {
+  /// y(i, j) = f(x(i, j)). Both (m, n); y may be x. Throws shape_error when the shapes differ.
+  template <class F, class T>
+  static void map(const queue<cuda>& q, F f, std::type_identity_t<matrix_view<const T>> x, matrix_view<T> y) {
+    require_equal("map", "x", shape_of(x), "y", shape_of(y));
+    assign(q, y, mapped<F, T>{f, x}, x);
+  }
+
+  /// y(i, j) = f(i, j, x(i, j)). Both (m, n); y may be x. Throws shape_error when the shapes differ.
+  template <class F, class T>
+  static void map_indexed(const queue<cuda>& q, F f, std::type_identity_t<matrix_view<const T>> x,
+                          matrix_view<T> y) {
+    require_equal("map_indexed", "x", shape_of(x), "y", shape_of(y));
+    assign(q, y, mapped_with_index<F, T>{f, x}, x);
+  }
+
+  /// y(i, j) = f(a(i, j), b(i, j)). All (m, n); y may be a or b. Throws shape_error when the shapes differ.
+  template <class F, class T>
+  static void zip(const queue<cuda>& q, F f, std::type_identity_t<matrix_view<const T>> a,
+                  std::type_identity_t<matrix_view<const T>> b, matrix_view<T> y) {
+    require_equal("zip", "a", shape_of(a), "y", shape_of(y));
+    require_equal("zip", "b", shape_of(b), "y", shape_of(y));
+    assign(q, y, zipped<F, T>{f, a, b}, a, b);
+  }
+
+  /// y(i, j) += bias[j]. y is (m, n), bias has n elements. Throws nothing.
+  template <class T>
+  static void add_row(const queue<cuda>& q, const std::type_identity_t<T>* bias, matrix_view<T> y) {
+    map_indexed(q, plus_row<T>{bias}, y, y);
+  }
+
+  /// y(i, j) *= factors[i]. y is (m, n), factors has m elements. Throws nothing.
+  template <class T>
+  static void scale_rows(const queue<cuda>& q, const std::type_identity_t<T>* factors, matrix_view<T> y) {
+    map_indexed(q, times_row_factor<T>{factors}, y, y);
+  }
+
+  /// y(i, j) /= divisors[i]. y is (m, n), divisors has m elements. Throws nothing.
+  template <class T>
+  static void divide_rows(const queue<cuda>& q, const std::type_identity_t<T>* divisors, matrix_view<T> y) {
+    map_indexed(q, over_row_divisor<T>{divisors}, y, y);
+  }
+};
+
+}  // namespace partita::gpu

@@ -1,0 +1,94 @@
+#pragma once
+/// The entries of a sparse pattern, each on its own.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "partita/local/cuda/vector.hpp"
+#include "partita/local/view.hpp"
+#include "partita/memory/cuda_launch.hpp"
+
+namespace partita::gpu {
+
+/// The rows of a pattern: those of row i are entries [offsets[i], offsets[i + 1]). There may be any number of
+/// entries; `rows` and `cols` say how many threads are worth while.
+struct pattern_rows {
+  local_index rows, cols;
+  const local_index* offsets;
+};
+
+template <class T>
+pattern_rows rows_of(const csr_view<T>& a) {
+  return {a.rows, a.cols, a.offsets};
+}
+
+/// The number of entries. Where the view does not know it this waits for the queue and reads it.
+template <class T>
+local_index entry_count(const queue<cuda>& q, const csr_view<T>& a) {
+  if (a.entries >= 0 || a.rows == 0) return a.rows == 0 ? 0 : a.entries;
+  const local_index end = read(q, a.offsets + a.rows);
+  return end - read(q, a.offsets);
+}
+
+/// The place of entry e's value of head h.
+constexpr std::ptrdiff_t edge_at(local_index e, local_index heads, local_index h) {
+  return std::ptrdiff_t{e} * heads + h;
+}
+
+/// The row of an entry, at `low` or later.
+constexpr local_index row_of_entry(const pattern_rows& a, local_index low, local_index e) {
+  local_index high = a.rows;
+  while (high - low > 1) {
+    const local_index middle = low + (high - low) / 2;
+    if (a.offsets[middle] <= e)
+      low = middle;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+/// Groups of 32 threads take chunks of entries; the threads of a group take neighbouring entries.
+template <class F>
+struct visit_entries {
+  static constexpr int lanes = 32;
+
+  F f;
+  pattern_rows a;
+  std::int64_t chunks;
+
+  constexpr void operator()(std::int64_t thread) const {
+    const local_index first = a.offsets[0];
+    const std::int64_t entries = std::int64_t{a.offsets[a.rows]} - first;
+    const std::int64_t size = quotient_up(quotient_up(entries, chunks), lanes) * lanes;
+    const std::int64_t begin = thread / lanes * size;
+    const std::int64_t end = begin + size < entries ? begin + size : entries;
+    local_index row = 0;
+    for (std::int64_t at = begin + thread % lanes; at < end; at += lanes) {
+      const auto e = static_cast<local_index>(first + at);
+      if (a.offsets[row + 1] <= e) row = next_row(row, e);
+      f(row, e);
+    }
+  }
+
+ private:
+  /// The row is often among the next ones.
+  constexpr local_index next_row(local_index row, local_index e) const {
+    for (int step = 0; step < 4; ++step)
+      if (a.offsets[++row + 1] > e) return row;
+    return row_of_entry(a, row + 1, e);
+  }
+};
+
+/// f(row(e), e) for all entries e.
+template <class F>
+void for_entries(const queue<cuda>& q, const pattern_rows& a, const F& f) {
+  constexpr std::int64_t most_chunks = 1 << 16, cells_of_chunk = 1024;
+  if (a.rows == 0) return;
+  const std::int64_t chunks =
+      std::clamp<std::int64_t>(std::int64_t{a.rows} * a.cols / cells_of_chunk, 1, most_chunks);
+  detail::launch(q, chunks * visit_entries<F>::lanes, visit_entries<F>{f, a, chunks});
+}
+
+}  // namespace partita::gpu

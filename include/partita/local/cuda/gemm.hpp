@@ -1,0 +1,172 @@
+#pragma once
+/// Dense times dense: the queue's library, or tiles of c whose sums a thread keeps in registers, over parts
+/// of the inner dimension where c is small.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "partita/local/cuda/vector.hpp"
+#include "partita/local/shapes.hpp"
+#include "partita/local/view.hpp"
+#include "partita/memory/cuda_launch.hpp"
+
+namespace partita::gpu {
+
+/// c(i, j) from the sum of products.
+template <class T>
+struct gemm_finish {
+  T alpha, beta;
+  gemm_epilogue<T> epilogue;
+  matrix_view<T> c;
+
+  constexpr void operator()(local_index i, local_index j, T sum) const {
+    T value = alpha * sum;
+    if (beta != 0) value += beta * c(i, j);
+    if (epilogue.bias != nullptr) value += epilogue.bias[j];
+    c(i, j) = epilogue.relu && !(value > 0) ? T{0} : value;
+  }
+};
+
+/// Thread (part, tile) sums products of a tile of c over a part of the inner dimension. The columns of a tile
+/// lie apart, so that neighbouring threads read and write neighbouring columns. Sums go to c, or to `parts`
+/// (part, m, n) when there are several.
+template <bool Ta, bool Tb, class T>
+struct multiply_tiles {
+  static constexpr int height = 4, width = 4;
+
+  matrix_view<const T> a, b;
+  local_index depth, part_depth;
+  local_index tiles_across;
+  std::int64_t tiles;
+  T* parts;
+  gemm_finish<T> finish;
+
+  constexpr void operator()(std::int64_t thread) const {
+    const std::int64_t part = thread / tiles;
+    const cell tile = cell_of(thread % tiles, tiles_across);
+    const local_index m = finish.c.rows, n = finish.c.cols;
+    local_index rows[height] = {}, cols[width] = {};
+    for (int r = 0; r < height; ++r) rows[r] = clipped(tile.row * height + r, m);
+    for (int c = 0; c < width; ++c) cols[c] = clipped(tile.col + c * tiles_across, n);
+    T sum[height][width] = {};
+    const auto begin = static_cast<local_index>(part * part_depth);
+    const local_index end = depth - begin < part_depth ? depth : begin + part_depth;
+    for (local_index p = begin; p < end; ++p) add_products(p, rows, cols, sum);
+    for (int r = 0; r < height; ++r)
+      for (int c = 0; c < width; ++c) {
+        const local_index i = tile.row * height + r, j = tile.col + c * tiles_across;
+        if (i >= m || j >= n) continue;
+        if (parts == nullptr)
+          finish(i, j, sum[r][c]);
+        else
+          parts[(part * m + i) * n + j] = sum[r][c];
+      }
+  }
+
+ private:
+  /// What lies beyond the block is read from its edge, and not stored.
+  static constexpr local_index clipped(local_index i, local_index count) { return i < count ? i : count - 1; }
+
+  constexpr void add_products(local_index p, const local_index (&rows)[height],
+                              const local_index (&cols)[width], T (&sum)[height][width]) const {
+    T left[height] = {}, right[width] = {};
+    for (int r = 0; r < height; ++r) left[r] = Ta ? a(p, rows[r]) : a(rows[r], p);
+    for (int c = 0; c < width; ++c) right[c] = Tb ? b(cols[c], p) : b(p, cols[c]);
+    for (int r = 0; r < height; ++r)
+      for (int c = 0; c < width; ++c) sum[r][c] += left[r] * right[c];
+  }
+};
+
+template <class T>
+struct add_gemm_parts {
+  const T* parts;
+  std::int64_t count;
+  gemm_finish<T> finish;
+
+  constexpr void operator()(std::int64_t thread) const {
+    const cell at = cell_of(thread, finish.c.cols);
+    const std::int64_t area = std::int64_t{finish.c.rows} * finish.c.cols;
+    T sum = parts[thread];
+    for (std::int64_t part = 1; part < count; ++part) sum += parts[part * area + thread];
+    finish(at.row, at.col, sum);
+  }
+};
+
+template <class T>
+struct finish_without_products {
+  gemm_finish<T> finish;
+
+  constexpr void operator()(std::int64_t thread) const {
+    const cell at = cell_of(thread, finish.c.cols);
+    finish(at.row, at.col, T{0});
+  }
+};
+
+struct gemm_kernels {
+  /// c = alpha op(a) op(b) + beta c, op(z) = z^T where ta (tb) is set; beta = 0 overwrites c, alpha = 0 does
+  /// not read a and b. op(a) is (m, k), op(b) is (k, n), c is (m, n) and neither a nor b. Uses the queue's
+  /// library if it has one. Throws shape_error when the shapes do not fit.
+  template <class T>
+  static void gemm(const queue<cuda>& q, bool ta, bool tb, std::type_identity_t<T> alpha,
+                   std::type_identity_t<matrix_view<const T>> a, std::type_identity_t<matrix_view<const T>> b,
+                   std::type_identity_t<T> beta, matrix_view<T> c) {
+    product<T>("gemm", q, ta, tb, a, b, {alpha, beta, {}, c});
+  }
+
+  /// c(i, j) = sum_p a(i, p) b(p, j) + bias[j], cut at 0 where relu is set. a is (m, k), b is (k, n), c is
+  /// (m, n) and neither a nor b, bias has n elements. Uses the queue's library if it has one. Throws
+  /// shape_error when the shapes do not fit.
+  template <class T>
+  static void affine(const queue<cuda>& q, std::type_identity_t<matrix_view<const T>> a,
+                     std::type_identity_t<matrix_view<const T>> b, const std::type_identity_t<T>* bias,
+                     bool relu, matrix_view<T> c) {
+    product<T>("affine", q, false, false, a, b, {T{1}, T{0}, {bias, relu}, c});
+  }
+
+ private:
+  template <class T>
+  static void product(const char* name, const queue<cuda>& q, bool ta, bool tb, matrix_view<const T> a,
+                      matrix_view<const T> b, const gemm_finish<T>& finish) {
+    const matrix_view<T>& c = finish.c;
+    const local_index m = ta ? a.cols : a.rows, k = ta ? a.rows : a.cols, n = tb ? b.rows : b.cols;
+    require_equal(name, "c", shape_of(c), "op(a) op(b)", {m, n});
+    require_equal(name, "op(a)", {m, k}, "the op(a) that op(b) needs", {m, tb ? b.cols : b.rows});
+    if (m == 0 || n == 0) return;
+    if (k == 0 || finish.alpha == 0)
+      detail::launch(q, std::int64_t{m} * n, finish_without_products<T>{finish});
+    else if (const auto multiply = q.libraries().template gemm<T>())
+      multiply(q, ta, tb, m, n, k, finish.alpha, a.data, leading(a), b.data, leading(b), finish.beta, c.data,
+               leading(c), finish.epilogue);
+    else if (ta)
+      tb ? tiled<true, true>(q, a, b, k, finish) : tiled<true, false>(q, a, b, k, finish);
+    else
+      tb ? tiled<false, true>(q, a, b, k, finish) : tiled<false, false>(q, a, b, k, finish);
+  }
+
+  template <class View>
+  static int leading(const View& view) {
+    return view.rows <= 1 ? std::max<int>(view.cols, 1)
+                          : narrow(view.stride, "the stride of an operand of gemm");
+  }
+
+  template <bool Ta, bool Tb, class T>
+  static void tiled(const queue<cuda>& q, const matrix_view<const T>& a, const matrix_view<const T>& b,
+                    local_index k, const gemm_finish<T>& finish) {
+    using body = multiply_tiles<Ta, Tb, T>;
+    constexpr std::int64_t enough_threads = 1 << 18, smallest_depth = 128;
+    const matrix_view<T>& c = finish.c;
+    const auto across = static_cast<local_index>(quotient_up(c.cols, body::width));
+    const std::int64_t tiles = quotient_up(c.rows, body::height) * across;
+    const std::int64_t wanted =
+        std::clamp<std::int64_t>(k / smallest_depth, 1, std::max<std::int64_t>(enough_threads / tiles, 1));
+    const auto depth = static_cast<local_index>(quotient_up(k, wanted));
+    const std::int64_t count = quotient_up(k, depth), area = std::int64_t{c.rows} * c.cols;
+    T* const parts = count == 1 ? nullptr : scratch<T>(q, static_cast<std::size_t>(count * area));
+    detail::launch(q, count * tiles, body{a, b, k, depth, across, tiles, parts, finish});
+    if (count > 1) detail::launch(q, area, add_gemm_parts<T>{parts, count, finish});
+  }
+};
+
+}  // namespace partita::gpu

@@ -1,0 +1,110 @@
+#pragma once
+/// Cross entropy of labelled rows with its gradient, and the number of rows predicted correctly.
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include "partita/local/cuda/partial_sums.hpp"
+#include "partita/local/shapes.hpp"
+#include "partita/local/view.hpp"
+#include "partita/memory/cuda_launch.hpp"
+
+namespace partita::gpu {
+
+/// A sum of losses, and the first row with a label that is no column.
+struct loss_sum {
+  double loss = 0;
+  local_index wrong_row = std::numeric_limits<local_index>::max();
+
+  constexpr loss_sum& operator+=(const loss_sum& other) {
+    loss += other.loss;
+    wrong_row = other.wrong_row < wrong_row ? other.wrong_row : wrong_row;
+    return *this;
+  }
+};
+
+/// The loss of a row, and its gradient.
+template <class T>
+struct row_loss {
+  matrix_view<const T> logits;
+  const local_index* labels;
+  double scale;
+  matrix_view<T> gradient;
+  loss_sum* losses;
+
+  constexpr void operator()(std::int64_t thread) const {
+    const auto i = static_cast<local_index>(thread);
+    const local_index label = labels[i];
+    losses[i] = {};
+    if (label >= 0 && label < logits.cols) {
+      losses[i].loss = labelled(logits.row(i), label, gradient.row(i));
+      return;
+    }
+    for (local_index j = 0; j < gradient.cols; ++j) gradient(i, j) = 0;
+    if (label >= 0) losses[i].wrong_row = i;
+  }
+
+ private:
+  constexpr double labelled(const T* x, local_index label, T* to) const {
+    double largest = x[0];
+    for (local_index j = 1; j < logits.cols; ++j) largest = x[j] > largest ? double{x[j]} : largest;
+    double total = 0;
+    for (local_index j = 0; j < logits.cols; ++j) total += std::exp(x[j] - largest);
+    const double loss = std::log(total) - (x[label] - largest);
+    const double factor = scale / total;
+    for (local_index j = 0; j < logits.cols; ++j)
+      to[j] = static_cast<T>(factor * std::exp(x[j] - largest) - (j == label ? scale : 0));
+    return loss;
+  }
+};
+
+/// 1 for a row whose first largest logit is at its label, else 0.
+template <class T>
+struct row_correct {
+  matrix_view<const T> logits;
+  const local_index* labels;
+  std::int64_t* correct;
+
+  constexpr void operator()(std::int64_t thread) const {
+    const auto i = static_cast<local_index>(thread);
+    local_index best = 0;
+    for (local_index j = 1; j < logits.cols; ++j)
+      if (logits(i, j) > logits(i, best)) best = j;
+    correct[thread] = logits.cols > 0 && labels[i] == best ? 1 : 0;
+  }
+};
+
+struct loss_kernels {
+  /// Returns the sum over rows i with labels[i] >= 0 of -log softmax(logits(i, :))[labels[i]], and writes
+  /// gradient(i, :) = scale (softmax(logits(i, :)) - onehot(labels[i])) for these rows, 0 for the others.
+  /// logits and gradient are (m, n), gradient may be logits; labels has m elements. Waits for the result.
+  /// Throws shape_error when the shapes differ or a label is not below n.
+  template <class T>
+  static double cross_entropy(const queue<cuda>& q, std::type_identity_t<matrix_view<const T>> logits,
+                              const local_index* labels, std::type_identity_t<T> scale,
+                              matrix_view<T> gradient) {
+    require_equal("cross_entropy", "logits", shape_of(logits), "gradient", shape_of(gradient));
+    if (logits.rows == 0) return 0;
+    loss_sum* const losses = scratch<loss_sum>(q, room_to_add_up(logits.rows, 1));
+    detail::launch(q, logits.rows, row_loss<T>{logits, labels, double{scale}, gradient, losses});
+    const loss_sum total = read(q, add_up(q, losses, logits.rows, 1));
+    if (total.wrong_row < logits.rows)
+      throw_label(total.wrong_row, read(q, labels + total.wrong_row), logits.cols);
+    return total.loss;
+  }
+
+  /// Returns the number of rows i with labels[i] >= 0 whose first largest logit is at labels[i]. logits is
+  /// (m, n), labels has m elements. Waits for the result. Throws nothing.
+  template <class T>
+  static global_index count_correct(const queue<cuda>& q, matrix_view<T> logits, const local_index* labels) {
+    using value = std::remove_const_t<T>;
+    if (logits.rows == 0) return 0;
+    std::int64_t* const correct = scratch<std::int64_t>(q, room_to_add_up(logits.rows, 1));
+    detail::launch(q, logits.rows, row_correct<value>{logits, labels, correct});
+    return read(q, add_up(q, correct, logits.rows, 1));
+  }
+};
+
+}  // namespace partita::gpu

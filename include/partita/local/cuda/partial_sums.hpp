@@ -1,0 +1,58 @@
+#pragma once
+/// Sums of many parts, always in the same order: groups of parts are added up one part after another, then
+/// groups of these sums, until one is left.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "partita/local/cuda/vector.hpp"
+#include "partita/memory/cuda_launch.hpp"
+
+namespace partita::gpu {
+
+inline constexpr std::int64_t summed_at_once = 32;
+
+/// to(g, j) = from(32 g, j) + from(32 g + 1, j) + ... over `count` rows of `width` sums.
+template <class Sum>
+struct add_groups {
+  const Sum* from;
+  Sum* to;
+  std::int64_t count, width;
+
+  constexpr void operator()(std::int64_t thread) const {
+    const std::int64_t group = thread / width, j = thread % width;
+    const std::int64_t first = group * summed_at_once;
+    const std::int64_t parts = summed_at_once < count - first ? summed_at_once : count - first;
+    const Sum* const part = from + first * width + j;
+    Sum total = part[0];
+    for (std::int64_t p = 1; p < parts; ++p) total += part[p * width];
+    to[thread] = total;
+  }
+};
+
+/// Elements of scratch memory that add_up needs for `count` rows of `width` sums, themselves included.
+inline std::size_t room_to_add_up(std::int64_t count, std::int64_t width) {
+  std::int64_t rows = count;
+  while (count > 1) {
+    count = quotient_up(count, summed_at_once);
+    rows += count;
+  }
+  return static_cast<std::size_t>(rows * width);
+}
+
+/// Where the sum over the `count` rows of `width` sums at `parts` stands then; room_to_add_up says how much
+/// memory there must be. count is at least 1.
+template <class Sum>
+const Sum* add_up(const queue<cuda>& q, Sum* parts, std::int64_t count, std::int64_t width) {
+  while (count > 1) {
+    const std::int64_t groups = quotient_up(count, summed_at_once);
+    Sum* const sums = parts + count * width;
+    detail::launch(q, groups * width, add_groups<Sum>{parts, sums, count, width});
+    parts = sums;
+    count = groups;
+  }
+  return parts;
+}
+
+}  // namespace partita::gpu

@@ -1,0 +1,239 @@
+#pragma once
+/// Folds over the rows of a sparse pattern, shared by threads in chunks of equal work: about as many entries
+/// and rows each, so that neither long rows nor many short ones keep one thread busy for long. A row that
+/// lies in several chunks gets its result from their parts, in their order. Chunks depend on the pattern's
+/// shape and number of entries alone, and so does the order in which anything is added up.
+///
+/// What is folded is a Fold, a trivially copyable object with
+///
+///   sum                              what becomes of some entries of a row; sum zero() is that of none
+///   item, item get(e, v)             what it needs of entry e, for the v-th of its packs of columns
+///   lead, lead look(e)               what it needs of entries e, ..., e + 3 whichever the pack, and
+///   get(lead, e, v, item[4])         the items of these entries; e lies `skew` before a multiple of 4
+///   add(sum, item, row, v)           the next entry of the row
+///   join(sum, sum later)             the parts of two neighbouring chunks
+///   store(sum, row, v)               the result of a row
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+#include "partita/local/cuda/entries.hpp"
+#include "partita/local/cuda/vector.hpp"
+#include "partita/memory/cuda_launch.hpp"
+
+namespace partita::gpu {
+
+/// The part of a fold that looks at nothing ahead.
+struct no_lead {
+  struct lead {};
+
+  constexpr lead look(local_index) const { return {}; }
+};
+
+/// The part of a fold that looks at the columns of four entries.
+struct column_lead {
+  using lead = pack<local_index, 4>;
+
+  const local_index* columns;
+
+  constexpr lead look(local_index e) const { return load<4>(columns + e); }
+};
+
+/// Where a chunk begins: `entry` entries lie before, `done` of them in `row`.
+struct row_cut {
+  local_index row, entry, done;
+};
+
+/// Counts the entries of a pattern and, after those of each row, its end: cuts this line into equal parts.
+struct find_cuts {
+  static constexpr std::int64_t smallest_chunk = 64;
+
+  const local_index* offsets;
+  local_index rows;
+  std::int64_t chunks;
+  row_cut* cuts;
+
+  constexpr void operator()(std::int64_t chunk) const {
+    const std::int64_t entries = std::int64_t{offsets[rows]} - offsets[0], all = entries + rows;
+    const std::int64_t even = quotient_up(all, chunks);
+    const std::int64_t begin = chunk * (even < smallest_chunk ? smallest_chunk : even);
+    const std::int64_t at = begin < all ? begin : all;
+    local_index low = static_cast<local_index>(at < entries ? 0 : at - entries);
+    local_index high = static_cast<local_index>(at < rows ? at : rows);
+    while (low < high) {
+      const local_index middle = low + (high - low) / 2;
+      if (end_of(middle) < at)
+        low = middle + 1;
+      else
+        high = middle;
+    }
+    const auto entry = static_cast<local_index>(at - low);
+    cuts[chunk] = {low, entry, low < rows ? entry - (offsets[low] - offsets[0]) : 0};
+  }
+
+ private:
+  /// The place of a row's end on the line.
+  constexpr std::int64_t end_of(local_index row) const {
+    return std::int64_t{offsets[row + 1]} - offsets[0] + row;
+  }
+};
+
+/// Thread (chunk, v) folds the entries of a chunk for the v-th pack of columns. A row that began in an
+/// earlier chunk and ends in this one leaves its part in `heads`, a row that goes on leaves it in `tails`.
+template <class Fold>
+struct fold_chunks {
+  using sum = typename Fold::sum;
+  using item = typename Fold::item;
+
+  Fold fold;
+  const local_index* offsets;
+  const row_cut* cuts;
+  local_index packs;
+  int skew;
+  sum* heads;
+  sum* tails;
+
+  constexpr void operator()(std::int64_t thread) const {
+    const cell at = cell_of(static_cast<std::uint32_t>(thread), packs);
+    const row_cut from = cuts[at.row], to = cuts[at.row + 1];
+    local_index e = offsets[0] + from.entry;
+    const local_index last = offsets[0] + to.entry;
+    progress now{fold.zero(), from.row, to.row, row_end(from.row, to.row), at.col, thread, from};
+    const auto beyond = static_cast<std::uint32_t>(e) + static_cast<std::uint32_t>(skew);
+    const auto missing = static_cast<local_index>((4 - beyond % 4) % 4);
+    const local_index first_part = missing < last - e ? missing : last - e;
+    some(now, e, first_part);
+    e += first_part;
+    if (last - e >= 4) {
+      auto lead = fold.look(e);
+      for (; last - e >= 4; e += 4) {
+        const auto next = last - e >= 8 ? fold.look(e + 4) : lead;
+        four(now, lead, e);
+        lead = next;
+      }
+    }
+    some(now, e, last - e);
+    while (now.row < to.row) end_row(now);
+    if (to.done > 0) tails[thread] = now.total;
+  }
+
+ private:
+  struct progress {
+    sum total;
+    local_index row, last_row, end;
+    local_index pack;
+    std::int64_t thread;
+    row_cut from;
+  };
+
+  /// Where the entries of a row end; out of reach for the row that the chunk leaves open.
+  constexpr local_index row_end(local_index row, local_index last_row) const {
+    return row < last_row ? offsets[row + 1] : std::numeric_limits<local_index>::max();
+  }
+
+  constexpr void end_row(progress& now) const {
+    if (now.row == now.from.row && now.from.done > 0)
+      heads[now.thread] = now.total;
+    else
+      fold.store(now.total, now.row, now.pack);
+    now.total = fold.zero();
+    ++now.row;
+    now.end = row_end(now.row, now.last_row);
+  }
+
+  /// The entries e, ..., e + 3: all are on their way before the first is needed.
+  template <class Lead>
+  constexpr void four(progress& now, const Lead& lead, local_index e) const {
+    item items[4] = {};
+    fold.get(lead, e, now.pack, items);
+    if (now.end - e >= 4)
+      for (const item& next : items) fold.add(now.total, next, now.row, now.pack);
+    else
+      add(now, items, e, 4);
+  }
+
+  /// At most three entries.
+  constexpr void some(progress& now, local_index e, local_index count) const {
+    item items[3] = {};
+    for (int k = 0; k < 3; ++k)
+      if (k < count) items[k] = fold.get(e + k, now.pack);
+    add(now, items, e, count);
+  }
+
+  /// The first `count` of the entries from e on, row after row.
+  template <int Most>
+  constexpr void add(progress& now, const item (&items)[Most], local_index e, local_index count) const {
+    for (local_index done = 0; done < count;) {
+      while (now.end - e <= done) end_row(now);
+      const local_index stop = now.end - e < count ? now.end - e : count;
+      for (int k = 0; k < Most; ++k)
+        if (done <= k && k < stop) fold.add(now.total, items[k], now.row, now.pack);
+      done = stop;
+    }
+  }
+};
+
+/// Thread (chunk, v) joins the parts of the row that begins in a chunk and ends in a later one.
+template <class Fold>
+struct join_chunks {
+  using sum = typename Fold::sum;
+
+  Fold fold;
+  const row_cut* cuts;
+  local_index packs;
+  const sum* heads;
+  const sum* tails;
+
+  constexpr void operator()(std::int64_t thread) const {
+    const cell at = cell_of(static_cast<std::uint32_t>(thread), packs);
+    const row_cut begin = cuts[at.row], end = cuts[at.row + 1];
+    if (end.done == 0 || (begin.row == end.row && begin.done > 0)) return;
+    sum total = tails[thread];
+    local_index next = at.row + 1;
+    for (; cuts[next + 1].row == end.row; ++next) fold.join(total, tails[part(next, at.col)]);
+    fold.join(total, heads[part(next, at.col)]);
+    fold.store(total, end.row, at.col);
+  }
+
+ private:
+  constexpr std::int64_t part(local_index chunk, local_index pack) const {
+    return std::int64_t{chunk} * packs + pack;
+  }
+};
+
+/// What folds of a queue keep between their launches.
+struct fold_memory {
+  explicit fold_memory(const queue<cuda>&) {}
+
+  buffer<std::byte, cuda> bytes;
+};
+
+/// Chunks of rows whose entries are folded for `packs` packs of columns each.
+inline std::int64_t chunk_count(const pattern_rows& a, local_index packs) {
+  constexpr std::int64_t most_threads = 1 << 21, enough = 4096, cells_of_chunk = 32;
+  const std::int64_t most =
+      std::min<std::int64_t>(std::max<std::int64_t>(a.rows, enough), most_threads / packs + 1);
+  return std::clamp<std::int64_t>(std::int64_t{a.rows} * a.cols / cells_of_chunk, 1, most);
+}
+
+/// Folds every row of `a` for each of `packs` packs of columns. `skew` says where four neighbouring entries
+/// can be loaded as one.
+template <class Fold>
+void fold_rows(const queue<cuda>& q, const pattern_rows& a, local_index packs, int skew, const Fold& fold) {
+  using sum = typename Fold::sum;
+  if (a.rows == 0 || packs == 0) return;
+  const std::int64_t chunks = chunk_count(a, packs);
+  const auto parts = static_cast<std::size_t>(chunks * packs);
+  auto& bytes = q.resource<fold_memory>().bytes;
+  bytes.reset(q, 2 * parts * sizeof(sum) + static_cast<std::size_t>(chunks + 1) * sizeof(row_cut));
+  sum* const heads = reinterpret_cast<sum*>(bytes.data());
+  sum* const tails = heads + parts;
+  row_cut* const cuts = reinterpret_cast<row_cut*>(tails + parts);
+  detail::launch(q, chunks + 1, find_cuts{a.offsets, a.rows, chunks, cuts});
+  detail::launch(q, chunks * packs, fold_chunks<Fold>{fold, a.offsets, cuts, packs, skew, heads, tails});
+  detail::launch(q, chunks * packs, join_chunks<Fold>{fold, cuts, packs, heads, tails});
+}
+
+}  // namespace partita::gpu

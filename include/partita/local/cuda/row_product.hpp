@@ -1,0 +1,122 @@
+#pragma once
+/// Folds that multiply the rows of a dense block by weights of entries and add them up.
+
+#include <cstddef>
+
+#include "partita/local/cuda/row_fold.hpp"
+#include "partita/local/cuda/vector.hpp"
+#include "partita/local/fusion.hpp"
+#include "partita/local/view.hpp"
+
+namespace partita::gpu {
+
+/// The values of the entries themselves; `together` if four of them can be loaded with their columns.
+template <class T>
+struct stored_values {
+  struct lead {
+    T at[4];
+  };
+
+  const T* values;
+  bool together;
+
+  constexpr T of(local_index e, local_index, local_index) const { return values[e]; }
+  constexpr T of(const lead& four, int k, local_index, local_index, local_index) const { return four.at[k]; }
+  constexpr lead look(local_index e) const {
+    lead four{};
+    if (together) {
+      for (int k = 0; k < 4; k += widest<T>) {
+        const pack<T, widest<T>> part = load<widest<T>>(values + e + k);
+        for (int c = 0; c < widest<T>; ++c) four.at[k + c] = part.at[c];
+      }
+    } else {
+      for (int k = 0; k < 4; ++k) four.at[k] = values[e + k];
+    }
+    return four;
+  }
+};
+
+/// A pattern without values.
+template <class T>
+struct ones : no_lead {
+  constexpr T of(local_index, local_index, local_index) const { return T{1}; }
+  constexpr T of(lead, int, local_index, local_index, local_index) const { return T{1}; }
+};
+
+/// A factor for each column, times the values if there are any.
+template <class T>
+struct scaled_columns : no_lead {
+  const T* values;
+  const T* scale;
+
+  constexpr T of(local_index e, local_index column, local_index) const {
+    return values == nullptr ? scale[column] : values[e] * scale[column];
+  }
+  constexpr T of(lead, int, local_index e, local_index column, local_index v) const {
+    return of(e, column, v);
+  }
+};
+
+/// Weights by heads: those of entry e begin at values + heads * e, or heads * order[e] where there is an
+/// order. Columns are those of a slice, in packs that lie within one head.
+template <class T>
+struct values_of_heads : no_lead {
+  const T* values;
+  const local_index* order;
+  local_index heads, head_width, first_col, pack_width;
+
+  constexpr T of(local_index e, local_index, local_index v) const {
+    const std::ptrdiff_t entry = order == nullptr ? e : order[e];
+    return values[entry * heads + (first_col + v * pack_width) / head_width];
+  }
+  constexpr T of(lead, int, local_index e, local_index column, local_index v) const {
+    return of(e, column, v);
+  }
+};
+
+template <class T, int Width, class Weights>
+struct row_product {
+  using sum = pack<T, Width>;
+  struct item {
+    T weight;
+    pack<T, Width> x;
+  };
+  struct lead {
+    pack<local_index, 4> columns;
+    typename Weights::lead weights;
+  };
+
+  const local_index* columns;
+  Weights weights;
+  matrix_view<const T> x;
+  spmm_fusion<T> fusion;
+  matrix_view<T> y;
+
+  constexpr sum zero() const { return {}; }
+  constexpr lead look(local_index e) const { return {load<4>(columns + e), weights.look(e)}; }
+  constexpr item get(local_index e, local_index v) const {
+    return {weights.of(e, columns[e], v), load<Width>(x.row(columns[e]) + v * Width)};
+  }
+  constexpr void get(const lead& four, local_index e, local_index v, item (&items)[4]) const {
+    for (int k = 0; k < 4; ++k) {
+      const local_index column = four.columns.at[k];
+      items[k] = {weights.of(four.weights, k, e + k, column, v), load<Width>(x.row(column) + v * Width)};
+    }
+  }
+  constexpr void add(sum& total, const item& next, local_index, local_index) const {
+    for (int c = 0; c < Width; ++c) total.at[c] += next.weight * next.x.at[c];
+  }
+  constexpr void join(sum& total, const sum& later) const {
+    for (int c = 0; c < Width; ++c) total.at[c] += later.at[c];
+  }
+  constexpr void store(const sum& total, local_index row, local_index v) const {
+    const local_index j = v * Width;
+    T* const to = y.row(row) + j;
+    pack<T, Width> result = fusion.beta == 0 ? pack<T, Width>{} : load<Width>(to);
+    const T factor = fusion.factor_of_row(row);
+    for (int c = 0; c < Width; ++c) result.at[c] = fusion.finished(factor * total.at[c], j + c, result.at[c]);
+    gpu::store(result, to);
+  }
+};
+
+}  // namespace partita::gpu

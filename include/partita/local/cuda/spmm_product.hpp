@@ -1,0 +1,123 @@
+#pragma once
+/// Products with the same sparse blocks again and again: by the queue's library where that was faster.
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "partita/local/cuda/entries.hpp"
+#include "partita/local/cuda/spmm.hpp"
+#include "partita/local/view.hpp"
+#include "partita/memory/cuda.hpp"
+
+namespace partita::gpu {
+
+/// Measures work of a queue on its device.
+class stopwatch {
+ public:
+  explicit stopwatch(const queue<cuda>& q) : queue_(q) {
+    for (cudaEvent_t& event : events_)
+      detail::check_cuda(cudaEventCreateWithFlags(&event, cudaEventDefault), "cudaEventCreateWithFlags");
+  }
+  stopwatch(const stopwatch&) = delete;
+  stopwatch& operator=(const stopwatch&) = delete;
+  ~stopwatch() {
+    for (const cudaEvent_t event : events_)
+      if (event != nullptr) cudaEventDestroy(event);
+  }
+
+  /// Milliseconds of the work that f() enqueues. Waits for it.
+  template <class F>
+  float milliseconds(const F& f) {
+    float time = 0;
+    detail::check_cuda(cudaEventRecord(events_[0], queue_.stream()), "cudaEventRecord");
+    f();
+    detail::check_cuda(cudaEventRecord(events_[1], queue_.stream()), "cudaEventRecord");
+    queue_.synchronize();
+    detail::check_cuda(cudaEventElapsedTime(&time, events_[0], events_[1]), "cudaEventElapsedTime");
+    return time;
+  }
+
+ private:
+  queue<cuda> queue_;
+  cudaEvent_t events_[2] = {};
+};
+
+/// y = a x + beta y for blocks that come again. Where the queue has a library for it, the first product of
+/// every a, shape and stride tries the own kernel and the library's, each into memory of its own, and keeps
+/// the faster with its plan; that product waits for the queue. Products then come from one kernel, always the
+/// same; which one, and with it the order of additions, may differ between two runs of a program.
+template <class T>
+class spmm_product {
+ public:
+  /// As kernels::spmm.
+  void operator()(const queue<cuda>& q, csr_view<T> a, std::type_identity_t<matrix_view<const T>> x,
+                  std::type_identity_t<T> beta, matrix_view<T> y) {
+    const cuda_spmm_function<T> library = q.libraries().template spmm<T>();
+    if (library == nullptr || a.values == nullptr || !fit(a, x, y))
+      return spmm_kernels::spmm(q, a, x, beta, y);
+    choice& chosen = choices_[key(a, x, y)];
+    if (!chosen.made) choose(q, library, a, x, y, chosen);
+    if (!chosen.by_library || !multiply(q, library, a, x, beta, y, chosen))
+      spmm_kernels::spmm(q, a, x, beta, y);
+  }
+
+  /// Forgets all choices and plans: what lies at some address has changed.
+  void forget() { choices_.clear(); }
+
+ private:
+  struct choice {
+    bool made = false, by_library = false;
+    local_index entries = 0;
+    std::shared_ptr<void> plan;
+  };
+  using key_type = std::tuple<const void*, const void*, const void*, local_index, local_index, local_index,
+                              std::ptrdiff_t, std::ptrdiff_t>;
+
+  static key_type key(const csr_view<T>& a, const matrix_view<const T>& x, const matrix_view<T>& y) {
+    return {a.offsets, a.columns, a.values, a.rows, a.cols, x.cols, x.stride, y.stride};
+  }
+
+  /// Whether the library may get these operands: shapes that fit, something to do, 16-byte alignment.
+  static bool fit(const csr_view<T>& a, const matrix_view<const T>& x, const matrix_view<T>& y) {
+    constexpr int width = widest<T>;
+    return a.rows > 0 && a.cols > 0 && x.cols > 0 && x.rows == a.cols && y.rows == a.rows &&
+           y.cols == x.cols && skew(a.offsets, 4) == 0 && skew(a.columns, 4) == 0 &&
+           skew(a.values, width) == 0 && skew(x.data, width) == 0 && x.stride % width == 0 &&
+           skew(y.data, width) == 0 && y.stride % width == 0;
+  }
+
+  static bool multiply(const queue<cuda>& q, cuda_spmm_function<T> library, const csr_view<T>& a,
+                       const matrix_view<const T>& x, T beta, const matrix_view<T>& y, choice& chosen) {
+    return library(q, chosen.plan, a.rows, a.cols, chosen.entries, a.offsets, a.columns, a.values, x.data,
+                   x.stride, x.cols, beta, y.data, y.stride);
+  }
+
+  static void choose(const queue<cuda>& q, cuda_spmm_function<T> library, const csr_view<T>& a,
+                     const matrix_view<const T>& x, const matrix_view<T>& y, choice& chosen) {
+    chosen.made = true;
+    chosen.entries = entry_count(q, a);
+    if (read(q, a.offsets) != 0 || chosen.entries == 0) return;
+    buffer<T, cuda> memory(q, static_cast<std::size_t>(y.rows) * static_cast<std::size_t>(y.stride));
+    const matrix_view<T> trial{memory.data(), y.rows, y.cols, y.stride};
+    if (!multiply(q, library, a, x, T{0}, trial, chosen)) return;
+    const auto own = [&] { spmm_kernels::spmm(q, a, x, T{0}, trial); };
+    own();
+    stopwatch watch(q);
+    float own_time = 0, library_time = 0;
+    for (int round = 0; round < 3; ++round) {
+      own_time += watch.milliseconds(own);
+      library_time += watch.milliseconds([&] { multiply(q, library, a, x, T{0}, trial, chosen); });
+    }
+    chosen.by_library = library_time < own_time;
+    if (!chosen.by_library) chosen.plan = nullptr;
+  }
+
+  std::map<key_type, choice> choices_;
+};
+
+}  // namespace partita::gpu

@@ -1,0 +1,50 @@
+#pragma once
+/// Stable sorts on a queue, by CUB.
+
+#ifndef __CUDACC__
+#error "sorting on a device is compiled by nvcc: name the source .cu, or set its LANGUAGE to CUDA"
+#endif
+
+#include <cstddef>
+#include <cstdint>
+#include <cub/device/device_radix_sort.cuh>
+
+#include "partita/memory/cuda.hpp"
+
+namespace partita::detail {
+
+/// Keys with their values, and memory of the same sizes.
+template <class Key, class Value>
+struct sorted_pairs {
+  Key* keys;
+  Value* values;
+  Key* other_keys;
+  Value* other_values;
+};
+
+/// What sorts of a queue need beside their pairs.
+struct sort_memory {
+  explicit sort_memory(const queue<cuda>&) {}
+
+  buffer<std::byte, cuda> bytes;
+};
+
+/// Sorts `count` pairs by the low `bits` bits of their keys, which are not negative; pairs with equal keys
+/// keep their order. `pairs` says afterwards where they are.
+template <class Key, class Value>
+void sort_pairs(const queue<cuda>& q, std::int64_t count, int bits, sorted_pairs<Key, Value>& pairs) {
+  cub::DoubleBuffer<Key> keys(pairs.keys, pairs.other_keys);
+  cub::DoubleBuffer<Value> values(pairs.values, pairs.other_values);
+  std::size_t size = 0;
+  const auto sort = [&](void* memory) {
+    check_cuda(cub::DeviceRadixSort::SortPairs(memory, size, keys, values, count, 0, bits, q.stream()),
+               "cub::DeviceRadixSort::SortPairs");
+  };
+  sort(nullptr);
+  auto& bytes = q.resource<sort_memory>().bytes;
+  bytes.reset(q, std::max<std::size_t>(size, 1));
+  sort(bytes.data());
+  pairs = {keys.Current(), values.Current(), keys.Alternate(), values.Alternate()};
+}
+
+}  // namespace partita::detail

@@ -1,0 +1,211 @@
+#pragma once
+// Laws of kernels of edges that need no reference, and the sizes at which they are held against it.
+#include "support/edges.hpp"
+
+namespace test_support {
+
+template <class T, class Place>
+void scores_and_maps() {
+  for (const local_index heads : {0, 1, 3, 8, 9})
+    for (const auto& [m, k] : std::vector<std::array<local_index, 2>>{
+             {0, 0}, {0, 4}, {4, 0}, {1, 1}, {23, 19}, {2, 1000}, {3001, 400}}) {
+      check_scores<T, Place>(m, k, heads);
+      check_maps<T, Place>(m, k, heads);
+    }
+}
+
+template <class T, class Place>
+void products_of_slices_cut_anywhere() {
+  for (const local_index heads : {1, 3, 8})
+    for (const local_index width : {1, 2, 4, 5, 8, 16, 33}) {
+      const local_index all = heads * width;
+      for (const local_index first : {0, 1, 4, 7, 16})
+        for (const local_index cut : {0, 1, 11})
+          if (first + cut <= all)
+            check_products<T, Place>(23, 19, {heads, width, first}, all - first - cut,
+                                     first % 4 == 0 ? placing{4, 0} : placing{});
+    }
+  for (const auto& [m, k] :
+       std::vector<std::array<local_index, 2>>{{0, 0}, {0, 4}, {4, 0}, {1, 1}, {2, 1000}, {3001, 400}})
+    for (const head_slice s :
+         {head_slice{1, 41, 3}, {3, 5, 2}, {8, 8, 0}, {8, 8, 12}, {2, 130, 5}, {9, 1, 0}})
+      check_products<T, Place>(m, k, s, s.heads * s.head_width - s.first_col);
+}
+
+template <class T, class Place>
+void largest_neighbours_and_sums_into_rows() {
+  for (const local_index f : {0, 1, 7, 16, 33, 64})
+    for (const auto& [m, k] :
+         std::vector<std::array<local_index, 2>>{{0, 0}, {0, 4}, {4, 0}, {1, 1}, {23, 19}, {3001, 400}})
+      check_max<T, Place>(m, k, f, f == 16 ? placing{0, 0} : placing{});
+}
+
+template <class T, class Place>
+void an_infinite_neighbour_counts() {
+  using kernels = partita::kernels<Place>;
+  const sparse<T> a({2, 0, 1}, 3);
+  const T infinity = std::numeric_limits<T>::infinity();
+  const block<T> x(3, 2, std::vector<T>(6, -infinity));
+  for (const auto& q : queues<Place>()) {
+    stage<Place> at(q);
+    staged_block<T, Place> y(q, block<T>(3, 2, 1, 0)), indices(q, block<T>(3, 2, 1, 0));
+    const staged_indices<T, Place> where(at, 3, 2);
+    kernels::max_aggregate(q, at.pattern(a), at(x), 0, true, y.view(), where.view);
+    kernels::finish_max(q, y.view(), matrix_view<const local_index>(where.view));
+    where.put(at, indices.view());
+    const auto first = static_cast<T>(a.columns[2]), last = static_cast<T>(a.columns[4]);
+    CHECK(indices.fetch() == std::vector<T>{first, first, -1, -1, last, last});
+    CHECK(y.fetch() == std::vector<T>{-infinity, -infinity, 0, 0, -infinity, -infinity});
+  }
+}
+
+/// What `kernel(stage, staged block)` makes of y.
+template <class Place, class T, class Kernel>
+std::vector<T> result_of(const block<T>& y, Kernel kernel) {
+  stage<Place> at(queues<Place>()[1]);
+  staged_block<T, Place> r(at.queue, y);
+  kernel(at, r);
+  return r.fetch();
+}
+
+template <class Place>
+void products_are_adjoint() {
+  using kernels = partita::kernels<Place>;
+  const sparse<double> p(301, 40);
+  const head_slice s{8, 5, 3};
+  const block<double> x(40, 31, 1, 0), y(301, 31, 2, 0);
+  block<double> values = edge_block(p, 8, 3);
+  std::fill_n(values.values.begin(), 16, 0.0);
+  const auto ax = result_of<Place>(y, [&](auto& at, auto& r) {
+    kernels::edge_multiply(at.queue, at.pattern(p), s, at(values.values), at(x), 0.0, r.view());
+  });
+  const auto aty = result_of<Place>(x, [&](auto& at, auto& r) {
+    kernels::edge_multiply_transposed(at.queue, at.pattern(p), s, at(values.values), at(y), 0.0, r.view());
+  });
+  const auto dvalues = result_of<Place>(values, [&](auto& at, auto& r) {
+    kernels::edge_dot(at.queue, at.pattern(p), s, at(y), at(x), 0.0, r.data());
+  });
+  const double product = inner(ax, y.values);
+  CHECK(std::abs(product) > 1e-3);
+  CHECK(inner(x.values, aty) == doctest::Approx(product).epsilon(1e-12));
+  CHECK(inner(values.values, dvalues) == doctest::Approx(product).epsilon(1e-12));
+}
+
+/// Compares each element of a gradient, from `from` on, with a difference of f.
+template <class F>
+void check_differences(numbers& at, const numbers& gradient, const F& f, std::size_t from) {
+  constexpr double step = 1e-6;
+  for (std::size_t i = from; i < at.size(); ++i) {
+    const double here = at[i];
+    at[i] = here + step;
+    const double above = f();
+    at[i] = here - step;
+    const double below = f();
+    at[i] = here;
+    CHECK(std::abs((above - below) / (2 * step) - gradient[i]) < 1e-8);
+  }
+}
+
+template <class Place>
+void gradients_of_softmax_are_differences() {
+  using kernels = partita::kernels<Place>;
+  const sparse<double> p(8, 6);
+  const local_index heads = 3;
+  block<double> source(6, heads, 1, 0), target(8, heads, 2, 0);
+  const block<double> log_sum(8, heads, 3, 0);
+  block<double> weights = edge_block(p, heads, 4), scores = weights;
+  std::fill_n(weights.values.begin(), 2 * heads, 0.0);
+  const auto alpha = [&] {
+    return result_of<Place>(weights, [&](auto& at, auto& r) {
+      staged_block<double, Place> sums(at.queue, log_sum);
+      const auto s = at(source), t = at(target);
+      kernels::edge_log_sum(at.queue, at.pattern(p), heads, 0.2, s, t, sums.view());
+      kernels::edge_softmax(at.queue, at.pattern(p), heads, 0.2, s, t, sums.view(), r.data());
+    });
+  };
+  const auto loss = [&] { return inner(alpha(), weights.values); };
+  block<double> both(14, heads, 5, 0);
+  both.values = result_of<Place>(both, [&](auto& at, auto& r) {
+    staged_block<double, Place> sums(at.queue, log_sum), dots(at.queue, log_sum);
+    const auto s = at(source), t = at(target);
+    kernels::edge_log_sum(at.queue, at.pattern(p), heads, 0.2, s, t, sums.view());
+    kernels::edge_row_dot(at.queue, at.pattern(p), heads, at(alpha()), at(weights.values), dots.view());
+    kernels::edge_softmax_gradient(at.queue, at.pattern(p), heads, 0.2, s, t, sums.view(), at(weights.values),
+                                   dots.view(), 0.0, r.view().block(0, 0, 6, heads),
+                                   r.view().block(6, 0, 8, heads));
+  });
+  CHECK(inner(both.values, both.values) > 1e-3);
+  const auto middle = both.values.begin() + 6 * heads;
+  check_differences(source.values, numbers(both.values.begin(), middle), loss, 0);
+  check_differences(target.values, numbers(middle, both.values.end()), loss, 0);
+
+  const auto row_alpha = [&] {
+    return result_of<Place>(weights, [&](auto& at, auto& r) {
+      kernels::edge_row_softmax(at.queue, at.pattern(p), heads, at(scores.values), r.data());
+    });
+  };
+  const auto row_loss = [&] {
+    numbers values = row_alpha();
+    std::fill_n(values.begin(), 2 * heads, 0.0);
+    return inner(values, weights.values);
+  };
+  const auto dscores = result_of<Place>(scores, [&](auto& at, auto& r) {
+    kernels::edge_row_softmax_gradient(at.queue, at.pattern(p), heads, at(row_alpha()), at(weights.values),
+                                       r.data());
+  });
+  check_differences(scores.values, dscores, row_loss, 2 * std::size_t{heads});
+}
+
+template <class Place>
+void large_scores_have_a_finite_softmax() {
+  using kernels = partita::kernels<Place>;
+  small_case c;
+  sparse<double> p({2, 0, 1}, 3);
+  p.offsets = c.offsets;
+  p.columns = c.columns;
+  const block<double> source{3, 2, {1e4, -1e6, 0, -1e6, 1e4, -1e4}}, target{3, 2, numbers(6)};
+  const block<double> out(4, 2, c.out);
+  const auto softmax = result_of<Place>(out, [&](auto& at, auto& r) {
+    staged_block<double, Place> sums(at.queue, c.y);
+    kernels::edge_log_sum(at.queue, at.pattern(p), 2, 0.5, at(source), at(target), sums.view());
+    kernels::edge_softmax(at.queue, at.pattern(p), 2, 0.5, at(source), at(target), sums.view(), r.data());
+  });
+  CHECK(distance(softmax, {-1, -1, 0.5, 0, 0.5, 1, 1, 1}) < 1e-9);
+  const numbers in{0, 0, 1e4, -1e6, 1e4, -1e4, 1e4, 1e4};
+  const auto rows = result_of<Place>(out, [&](auto& at, auto& r) {
+    kernels::edge_row_softmax(at.queue, at.pattern(p), 2, at(in), r.data());
+  });
+  CHECK(rows == numbers{-1, -1, 0.5, 0, 0.5, 1, 1, 1});
+}
+
+/// Shapes are refused before any memory is touched.
+template <class Place>
+void edges_refuse_shapes(const partita::queue<Place>& q) {
+  using kernels = partita::kernels<Place>;
+  using partita::shape_error;
+  const csr_view<double> a{3, 3, nullptr, nullptr, nullptr};
+  const matrix_view<double> x{nullptr, 3, 2, 2}, wrong{nullptr, 4, 2, 2};
+  const matrix_view<local_index> where{nullptr, 4, 2, 2};
+  double* const out = nullptr;
+  CHECK_THROWS_AS(kernels::edge_scores(q, a, 2, 0.5, wrong, x, out), shape_error);
+  CHECK_THROWS_AS(kernels::edge_scores(q, a, 3, 0.5, x, x, out), shape_error);
+  CHECK_THROWS_AS(kernels::edge_log_sum(q, a, 2, 0.5, x, x, wrong), shape_error);
+  CHECK_THROWS_AS(kernels::edge_softmax(q, a, 2, 0.5, x, x, wrong, out), shape_error);
+  CHECK_THROWS_AS(kernels::edge_softmax_gradient(q, a, 2, 0.5, x, x, x, out, wrong, 0.0, x, x), shape_error);
+  CHECK_THROWS_AS(kernels::edge_row_dot(q, a, 2, out, out, wrong), shape_error);
+  CHECK_THROWS_AS(kernels::edge_row_fold(q, a, 2, minus_half<double>{}, out, wrong), shape_error);
+  CHECK_THROWS_AS(kernels::edge_multiply(q, a, {1, 2, 0}, out, wrong, 0.0, x), shape_error);
+  CHECK_THROWS_AS(kernels::edge_multiply_transposed(q, a, {1, 2, 0}, out, wrong, 0.0, x), shape_error);
+  CHECK_THROWS_AS(kernels::edge_dot(q, a, {1, 2, 1}, x, x, 0.0, out), shape_error);
+  CHECK_THROWS_AS(kernels::max_aggregate(q, a, x, 0, true, x, where), shape_error);
+  CHECK_THROWS_AS(kernels::finish_max(q, x, matrix_view<const local_index>(where)), shape_error);
+  CHECK_THROWS_AS(kernels::max_scatter(q, where, x, 0, x), shape_error);
+  try {
+    kernels::edge_multiply(q, a, {2, 2, 3}, out, x, 0.0, x);
+    FAIL("edge_multiply accepted columns of no head");
+  } catch (const shape_error& failure) {
+    CHECK(std::string(failure.what()) == "edge_multiply: columns [3, 5) are not among 2 heads of 2");
+  }
+}
+
+}  // namespace test_support

@@ -1,0 +1,314 @@
+#pragma once
+// What kernels of dense and sparse blocks must do, at any place: agree with the reference at odd sizes,
+// strides and alignments, and give the same bits again.
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <doctest/doctest.h>
+#include <string>
+#include <vector>
+
+#include "partita/local/reference/kernels.hpp"
+#include "support/stage.hpp"
+
+namespace test_support {
+
+template <class T>
+constexpr double law_tolerance = sizeof(T) == 4 ? 2e-5 : 1e-13;
+
+/// Contiguous, odd strides, strides that keep 16 bytes, and blocks that begin beside them.
+inline const std::vector<placing> some_placings{{3, 0}, {0, 0}, {4, 0}, {4, 1}, {4, 2}, {2, 0}};
+
+template <class T, class Place>
+void check_spmm(const sparse<T>& a, local_index f, placing p) {
+  using kernels = partita::kernels<Place>;
+  for (const T beta : {T{0}, T{1}, T(-0.75)}) {
+    block<T> x(a.cols, f, 1, p), y(a.rows, f, 2, placing{p.gap == 3 ? 1 : p.gap, p.lead});
+    if (beta == 0) y.poison();
+    INFO("k ", a.cols, " beta ", beta);
+    agree_with<Place>(
+        y, law_tolerance<T> * (1 + std::sqrt(double(a.end())) / 100),
+        [&](auto& at, auto& r) { kernels::spmm(at.queue, at(a), at(x), beta, r.view()); },
+        [&](auto& r) { reference::spmm(a.view(), x.view(), beta, r.view()); });
+  }
+}
+
+template <class T, class Place>
+void spmm_of_every_width() {
+  for (local_index f = 1; f <= 40; ++f) check_spmm<T, Place>(sparse<T>(23, 19), f, {});
+  for (const local_index f : {63, 64, 65, 100, 127, 128, 129, 256, 300})
+    check_spmm<T, Place>(sparse<T>(23, 19), f, {});
+}
+
+template <class T, class Place>
+void spmm_of_many_rows_and_none() {
+  for (const local_index f : {0, 1, 7, 32, 47, 130}) {
+    for (const auto& [m, k] : std::vector<std::array<local_index, 2>>{{0, 5}, {5, 0}, {0, 0}, {1, 1}})
+      check_spmm<T, Place>(sparse<T>(m, k), f, {});
+    check_spmm<T, Place>(sparse<T>(3001, 400), f, {});
+  }
+}
+
+template <class T, class Place>
+void spmm_at_any_alignment() {
+  for (const local_index f : {1, 2, 4, 6, 8, 16, 36})
+    for (const placing p : some_placings)
+      for (const std::size_t lead : {0, 1, 2, 3})
+        check_spmm<T, Place>(sparse<T>(60, 40, lead, lead == 3 ? 1 : lead), f, p);
+}
+
+/// Rows that lie in many chunks, end where a chunk ends, or lie between very many empty ones.
+template <class T, class Place>
+void spmm_of_long_rows() {
+  std::vector<local_index> one_long(1000, 1), many_empty(5000, 0), even(300, 63);
+  one_long[500] = 20000;
+  one_long[999] = 3000;
+  many_empty[0] = 64;
+  many_empty[4999] = 200;
+  for (const local_index f : {1, 16, 18})
+    for (const auto& lengths : {one_long, many_empty, even, std::vector<local_index>{7000}})
+      check_spmm<T, Place>(sparse<T>(lengths, 900), f, placing{0, 0});
+}
+
+template <class T, class Place>
+void spmm_with_everything_fused() {
+  using kernels = partita::kernels<Place>;
+  const sparse<T> a(301, 90);
+  const std::vector<T> rows = block<T>(1, 301, 3, 0).values, cols = block<T>(1, 90, 4, 0).values;
+  for (const local_index f : {1, 16, 33, 100}) {
+    const block<T> x(90, f, 1, placing{}), y(301, f, 2, placing{});
+    const std::vector<T> bias = block<T>(1, f, 5, 0).values;
+    for (unsigned choice = 0; choice < 64; ++choice) {
+      const auto chosen = [&](unsigned bit) { return (choice >> bit & 1U) != 0; };
+      const auto fusion = [&](auto data) {
+        return partita::spmm_fusion<T>{chosen(0) ? T(0.5) : T{0}, chosen(1) ? data(rows) : nullptr,
+                                       chosen(2) ? data(cols) : nullptr, chosen(3) ? data(bias) : nullptr,
+                                       chosen(4)};
+      };
+      INFO("choice ", choice);
+      agree_with<Place>(
+          y, law_tolerance<T>,
+          [&](auto& at, auto& r) {
+            kernels::spmm_fused(at.queue, chosen(5) ? at(a) : at.pattern(a), at(x), fusion(at), r.view());
+          },
+          [&](auto& r) {
+            reference::spmm_fused(chosen(5) ? a.view() : a.pattern(), x.view(),
+                                  fusion([](const auto& v) { return v.data(); }), r.view());
+          });
+    }
+    agree_with<Place>(
+        y, law_tolerance<T>,
+        [&](auto& at, auto& r) { kernels::spmm(at.queue, at.pattern(a), at(x), T{0}, r.view()); },
+        [&](auto& r) { reference::spmm_fused(a.pattern(), x.view(), {}, r.view()); });
+  }
+}
+
+template <class T, class Place>
+void check_gemm(local_index m, local_index n, local_index k, bool ta, bool tb) {
+  using kernels = partita::kernels<Place>;
+  for (const T beta : {T{0}, T{1}, T(-0.75)})
+    for (const T alpha : {T{1}, T(0.5), T{0}}) {
+      block<T> a(ta ? k : m, ta ? m : k, 1, placing{}), b(tb ? n : k, tb ? k : n, 2, 0), c(m, n, 3, 2);
+      if (beta == 0) c.poison();
+      INFO("k ", k, " ta ", ta, " tb ", tb, " alpha ", alpha, " beta ", beta);
+      agree_with<Place>(
+          c, law_tolerance<T> * (1 + std::sqrt(double(k))),
+          [&](auto& at, auto& r) { kernels::gemm(at.queue, ta, tb, alpha, at(a), at(b), beta, r.view()); },
+          [&](auto& r) { reference::gemm(ta, tb, alpha, a.view(), b.view(), beta, r.view()); });
+    }
+}
+
+template <class T, class Place>
+void gemm_of_odd_shapes() {
+  const std::vector<std::array<local_index, 3>> shapes{
+      {0, 0, 0},     {0, 3, 4},     {3, 0, 4},      {3, 4, 0},     {1, 1, 1},
+      {2, 3, 5},     {7, 31, 13},   {8, 32, 1},     {33, 65, 17},  {130, 7, 3},
+      {40, 50, 600}, {16, 7, 5000}, {300, 129, 70}, {65, 300, 33}, {257, 4, 257}};
+  for (const auto& [m, n, k] : shapes)
+    for (const bool ta : {false, true})
+      for (const bool tb : {false, true}) check_gemm<T, Place>(m, n, k, ta, tb);
+}
+
+template <class T, class Place>
+void affine_of_odd_shapes() {
+  using kernels = partita::kernels<Place>;
+  for (const auto& [m, n, k] : std::vector<std::array<local_index, 3>>{
+           {0, 3, 4}, {3, 0, 4}, {3, 4, 0}, {1, 1, 1}, {33, 65, 17}, {16, 7, 2000}})
+    for (const bool relu : {false, true}) {
+      const block<T> a(m, k, 1, placing{}), b(k, n, 2, 0);
+      block<T> c(m, n, 3, 2);
+      const std::vector<T> bias = block<T>(1, n, 4, 0).values;
+      c.poison();
+      agree_with<Place>(
+          c, law_tolerance<T> * (1 + std::sqrt(double(k))),
+          [&](auto& at, auto& r) { kernels::affine(at.queue, at(a), at(b), at(bias), relu, r.view()); },
+          [&](auto& r) { reference::affine(a.view(), b.view(), bias.data(), relu, r.view()); });
+    }
+}
+
+/// `kernel(stage, x, y, line)` against `expect(x, y, line)`: x and y are (m, n), line has m + n + 2 elements.
+template <class T, class Place, class Kernel, class Expect>
+void check_block(Kernel kernel, Expect expect) {
+  const std::vector<std::array<local_index, 2>> shapes{{0, 0},     {0, 5},     {5, 0},    {1, 1},
+                                                       {3, 7},     {17, 9},    {65, 8},   {1000, 33},
+                                                       {257, 130}, {5000, 16}, {16500, 3}};
+  for (const auto& [m, n] : shapes)
+    for (const placing p : {placing{3, 0}, {0, 0}, {4, 1}}) {
+      const block<T> x(m, n, 11, p);
+      block<T> y(m, n, 12, p.gap == 3 ? placing{1, 0} : p);
+      const std::ptrdiff_t area = std::ptrdiff_t{y.rows} * y.stride;
+      const block<T> line(1, m + n + 2, 13, 0);
+      y.values.insert(y.values.end(), line.values.begin(), line.values.end());
+      agree_with<Place>(
+          y, law_tolerance<T>, [&](auto& at, auto& r) { kernel(at, at(x), r.view(), r.data() + area); },
+          [&](auto& r) { expect(x.view(), r.view(), r.data() + area); });
+    }
+}
+
+template <class T, class Place>
+void moves() {
+  using kernels = partita::kernels<Place>;
+  check_block<T, Place>([](auto& at, auto x, auto y, T*) { kernels::copy(at.queue, x, y); },
+                        [](auto x, auto y, T*) { reference::copy(x, y); });
+  check_block<T, Place>([](auto& at, auto, auto y, T*) { kernels::fill(at.queue, T(1.5), y); },
+                        [](auto, auto y, T*) { reference::fill(T(1.5), y); });
+  check_block<T, Place>(
+      [](auto& at, auto x, auto y, T*) {
+        T* const line =
+            at.template room<T>(static_cast<std::size_t>(x.rows) * static_cast<std::size_t>(x.cols));
+        kernels::pack(at.queue, x, line);
+        kernels::unpack(at.queue, line, y);
+      },
+      [](auto x, auto y, T*) { reference::copy(x, y); });
+  std::vector<local_index> rows;
+  for (local_index i = 0; i < 3000; ++i) rows.push_back((i * 7) % 50);
+  const block<T> x(50, 21, 1, placing{});
+  agree_with<Place>(
+      block<T>(3000, 21, 2, 0), 1e-300,
+      [&](auto& at, auto& r) { kernels::gather_rows(at.queue, at(x), at.span(rows), r.data()); },
+      [&](auto& r) { reference::gather_rows(x.view(), rows, r.data()); });
+}
+
+template <class T>
+struct square_plus_one {
+  constexpr T operator()(T v) const { return v * v + 1; }
+};
+template <class T>
+struct plus_place {
+  constexpr T operator()(local_index i, local_index j, T v) const { return static_cast<T>(i * 3 + j) + v; }
+};
+template <class T>
+struct minus_twice {
+  constexpr T operator()(T a, T b) const { return a - 2 * b; }
+};
+
+template <class T, class Place>
+void elementwise() {
+  using kernels = partita::kernels<Place>;
+  const square_plus_one<T> square{};
+  check_block<T, Place>([=](auto& at, auto x, auto y, T*) { kernels::map(at.queue, square, x, y); },
+                        [=](auto x, auto y, T*) { reference::map(square, x, y); });
+  check_block<T, Place>([=](auto& at, auto, auto y, T*) { kernels::map(at.queue, square, y, y); },
+                        [=](auto, auto y, T*) { reference::map(square, y, y); });
+  const plus_place<T> place{};
+  check_block<T, Place>([=](auto& at, auto x, auto y, T*) { kernels::map_indexed(at.queue, place, x, y); },
+                        [=](auto x, auto y, T*) { reference::map_indexed(place, x, y); });
+  const minus_twice<T> minus{};
+  check_block<T, Place>([=](auto& at, auto x, auto y, T*) { kernels::zip(at.queue, minus, x, y, y); },
+                        [=](auto x, auto y, T*) { reference::zip(minus, x, y, y); });
+  check_block<T, Place>([](auto& at, auto, auto y, T* line) { kernels::add_row(at.queue, line, y); },
+                        [](auto, auto y, T* line) { reference::add_row(line, y); });
+  check_block<T, Place>([](auto& at, auto, auto y, T* line) { kernels::scale_rows(at.queue, line, y); },
+                        [](auto, auto y, T* line) { reference::scale_rows(line, y); });
+  check_block<T, Place>([](auto& at, auto, auto y, T* line) { kernels::divide_rows(at.queue, line, y); },
+                        [](auto, auto y, T* line) { reference::divide_rows(line, y); });
+}
+
+template <class T, class Place>
+void reductions_and_softmax() {
+  using kernels = partita::kernels<Place>;
+  check_block<T, Place>([](auto& at, auto x, auto, T* line) { kernels::column_sums(at.queue, x, line); },
+                        [](auto x, auto, T* line) { reference::column_sums(x, line); });
+  check_block<T, Place>([](auto& at, auto x, auto, T* line) { kernels::row_sums(at.queue, x, line); },
+                        [](auto x, auto, T* line) { reference::row_sums(x, line); });
+  check_block<T, Place>([](auto& at, auto x, auto, T* line) { kernels::row_max(at.queue, x, line); },
+                        [](auto x, auto, T* line) { reference::row_max(x, line); });
+  check_block<T, Place>([](auto& at, auto x, auto, T* line) { at.put(kernels::sum(at.queue, x), line); },
+                        [](auto x, auto, T* line) { *line = reference::sum(x); });
+  check_block<T, Place>(
+      [](auto& at, auto x, auto y, T* line) { kernels::softmax_exp(at.queue, x, line, y, line); },
+      [](auto x, auto y, T* line) { reference::softmax_exp(x, line, y, line); });
+}
+
+inline std::vector<local_index> some_labels(local_index rows, local_index cols) {
+  std::vector<local_index> labels;
+  for (local_index i = 0; i < rows; ++i) labels.push_back(i % 4 == 2 || cols == 0 ? -1 : (i * 5) % cols);
+  return labels;
+}
+
+template <class T, class Place>
+void loss() {
+  using kernels = partita::kernels<Place>;
+  check_block<T, Place>(
+      [](auto& at, auto x, auto y, T* line) {
+        const auto labels = at(some_labels(x.rows, x.cols));
+        at.put(static_cast<T>(kernels::cross_entropy(at.queue, x, labels, T(0.25), y)), line);
+        at.put(static_cast<T>(kernels::count_correct(at.queue, x, labels)), line + 1);
+      },
+      [](auto x, auto y, T* line) {
+        const auto labels = some_labels(x.rows, x.cols);
+        line[0] = static_cast<T>(reference::cross_entropy(x, labels.data(), T(0.25), y));
+        line[1] = static_cast<T>(reference::count_correct(x, labels.data()));
+      });
+  check_block<T, Place>(
+      [](auto& at, auto, auto y, T*) {
+        kernels::cross_entropy(at.queue, y, at(some_labels(y.rows, y.cols)), T(0.25), y);
+      },
+      [](auto, auto y, T*) {
+        std::vector<T> logits;
+        for (local_index i = 0; i < y.rows; ++i) logits.insert(logits.end(), y.row(i), y.row(i) + y.cols);
+        reference::cross_entropy(matrix_view<const T>{logits.data(), y.rows, y.cols, y.cols},
+                                 some_labels(y.rows, y.cols).data(), T(0.25), y);
+      });
+}
+
+/// Shapes are refused before any memory is touched.
+template <class Place>
+void refuse_shapes(const partita::queue<Place>& q) {
+  using kernels = partita::kernels<Place>;
+  const matrix_view<float> x{nullptr, 4, 3, 3}, y{nullptr, 3, 4, 4};
+  const csr_view<float> a{4, 5, nullptr, nullptr, nullptr};
+  CHECK_THROWS_AS(kernels::spmm(q, a, x, 0, x), partita::shape_error);
+  CHECK_THROWS_AS(kernels::spmm(q, a, matrix_view<float>{nullptr, 5, 2, 2}, 0, x), partita::shape_error);
+  CHECK_THROWS_AS(kernels::spmm_fused(q, a, x, {}, x), partita::shape_error);
+  CHECK_THROWS_AS(kernels::gemm(q, false, false, 1, x, x, 0, y), partita::shape_error);
+  CHECK_THROWS_AS(kernels::gemm(q, false, false, 1, x, y, 0, y), partita::shape_error);
+  CHECK_THROWS_AS(kernels::affine(q, x, x, nullptr, true, y), partita::shape_error);
+  CHECK_THROWS_AS(kernels::map(q, square_plus_one<float>{}, y, x), partita::shape_error);
+  CHECK_THROWS_AS(kernels::map_indexed(q, plus_place<float>{}, y, x), partita::shape_error);
+  CHECK_THROWS_AS(kernels::zip(q, minus_twice<float>{}, x, y, x), partita::shape_error);
+  CHECK_THROWS_AS(kernels::softmax_exp(q, x, nullptr, y, nullptr), partita::shape_error);
+  CHECK_THROWS_AS(kernels::cross_entropy(q, x, nullptr, 1, y), partita::shape_error);
+  try {
+    kernels::copy(q, x, y);
+    FAIL("copy accepted different shapes");
+  } catch (const partita::shape_error& failure) {
+    CHECK(std::string(failure.what()) == "copy: from is 4 x 3 but to is 3 x 4");
+  }
+}
+
+template <class Place>
+void refuse_labels(const partita::queue<Place>& q) {
+  stage<Place> at(q);
+  const block<float> logits(4, 3, 1, 0);
+  staged_block<float, Place> gradient(q, logits);
+  const std::vector<local_index> labels{0, 2, 3, -1};
+  try {
+    partita::kernels<Place>::cross_entropy(q, at(logits), at(labels), 1, gradient.view());
+    FAIL("cross_entropy accepted a label that is no column");
+  } catch (const partita::shape_error& failure) {
+    CHECK(std::string(failure.what()) == "cross_entropy: row 2 has label 3 of 3 columns");
+  }
+}
+
+}  // namespace test_support

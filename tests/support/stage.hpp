@@ -1,0 +1,125 @@
+#pragma once
+// Where kernels under test run: a queue of their place, and copies of the test's data in its memory. The
+// place cuda is in stage_cuda.hpp.
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "partita/local/kernels.hpp"
+#include "support/blocks.hpp"
+
+namespace test_support {
+
+namespace reference = partita::reference;
+using partita::host;
+
+/// The queues on which a kernel must do the same, bit by bit.
+template <class Place>
+std::vector<partita::queue<Place>> queues();
+
+/// With several threads.
+template <>
+inline std::vector<partita::queue<host>> queues<host>() {
+  return {partita::queue<host>(1), partita::queue<host>(2), partita::queue<host>(3)};
+}
+
+/// What a kernel writes: a block that began as a copy of one on the host.
+template <class T, class Place>
+class staged_block {
+ public:
+  staged_block(const partita::queue<Place>& q, const block<T>& from)
+      : queue_(q), shape_(from), memory_(q, from.values.size()) {
+    copy(queue_, std::span<const T>(shape_.values), memory_.span());
+  }
+
+  T* data() { return memory_.data() + shape_.lead; }
+  matrix_view<T> view() { return {data(), shape_.rows, shape_.cols, shape_.stride}; }
+  /// Everything, what lies around the block included.
+  std::vector<T> fetch() const {
+    std::vector<T> values(memory_.size());
+    copy(queue_, memory_.span(), std::span<T>(values));
+    return values;
+  }
+
+ private:
+  partita::queue<Place> queue_;
+  block<T> shape_;
+  partita::buffer<T, Place> memory_;
+};
+
+/// Copies stay as long as the stage.
+template <class Place>
+class stage {
+ public:
+  explicit stage(const partita::queue<Place>& q) : queue(q) {}
+
+  template <class T>
+  const T* operator()(const std::vector<T>& values) {
+    T* const memory = room<T>(values.size());
+    copy(queue, std::span<const T>(values), std::span<T>(memory, values.size()));
+    return memory;
+  }
+  template <class T>
+  std::span<const T> span(const std::vector<T>& values) {
+    return {(*this)(values), values.size()};
+  }
+  template <class T>
+  matrix_view<const T> operator()(const block<T>& b) {
+    return {(*this)(b.values) + b.lead, b.rows, b.cols, b.stride};
+  }
+  template <class T>
+  csr_view<T> operator()(const sparse<T>& a) {
+    csr_view<T> view = pattern(a);
+    view.values = (*this)(a.values) + a.values_lead;
+    return view;
+  }
+  template <class T>
+  csr_view<T> pattern(const sparse<T>& a) {
+    return {a.rows, a.cols, (*this)(a.offsets), (*this)(a.columns) + a.columns_lead, nullptr};
+  }
+  /// `count` elements of anything.
+  template <class T>
+  T* room(std::size_t count) {
+    auto memory = std::make_shared<partita::buffer<T, Place>>(queue, count);
+    held_.push_back(memory);
+    return memory->data();
+  }
+  template <class T>
+  void put(T value, T* to) {
+    copy(queue, std::span<const T>(&value, 1), std::span<T>(to, 1));
+  }
+
+  const partita::queue<Place> queue;
+
+ private:
+  std::deque<std::shared_ptr<void>> held_;
+};
+
+/// Runs `kernel(stage, staged block)` on copies of y and on every queue: all results must agree with
+/// `expected`, and in every bit with each other.
+template <class Place, class T, class Kernel>
+void agree(const block<T>& y, const block<T>& expected, double allowed, Kernel kernel) {
+  std::vector<T> first;
+  for (const auto& q : queues<Place>()) {
+    stage<Place> at(q);
+    staged_block<T, Place> staged(q, y);
+    kernel(at, staged);
+    const std::vector<T> result = staged.fetch();
+    INFO("rows ", y.rows, " cols ", y.cols, " stride ", y.stride, " lead ", y.lead);
+    CHECK(distance(result, expected.values) < allowed);
+    if (first.empty()) first = result;
+    CHECK(same_bits(result, first));
+  }
+}
+
+/// The same with what `expect(y)` makes of a copy of y.
+template <class Place, class T, class Kernel, class Expect>
+void agree_with(const block<T>& y, double allowed, Kernel kernel, Expect expect) {
+  block<T> expected = y;
+  expect(expected);
+  agree<Place>(y, expected, allowed, kernel);
+}
+
+}  // namespace test_support
