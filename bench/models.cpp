@@ -7,10 +7,9 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "../examples/training/host.hpp"
 #include "partita/comm/threads.hpp"
-#include "partita/memory/host.hpp"
 #include "partita/partition/policies.hpp"
-#include "partita/train/trainer.hpp"
 #include "support/graphs.hpp"
 
 using namespace partita;

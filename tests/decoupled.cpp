@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "support/datasets.hpp"
-#include "support/instances.hpp"
+#include "../examples/training/host.hpp"
 #include "support/meshes.hpp"
 
 using namespace partita;

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "../examples/golden/compare.hpp"
+#include "../examples/training/host.hpp"
 #include "support/meshes.hpp"
 
 using namespace partita;
@@ -27,8 +28,9 @@ void check_model(const std::string& model, double tolerance) {
     for_each_mesh(some_rank_counts, [&](auto policy, mesh_shape shape) {
       on_threads(shape.size(), [&](const communicator& world) {
         const mesh<host> m(world, shape);
-        const golden_errors errors = compare_golden(m, c, operators_of<decltype(policy), double>(m));
-        CHECK(errors.parts.size() == 2 + c.about["params"].size());
+        const golden_errors errors =
+            compare_golden(m, c, c.options(), operators_of<decltype(policy), double>(m));
+        CHECK(errors.parts.size() == 2 + c.values.size());
         for (const auto& [what, error] : errors.parts)
           CHECK_MESSAGE(error < tolerance, c.name(), ", ", std::string(policy.name), " on ", to_string(shape),
                         ": ", what, " is off by ", error);

@@ -93,14 +93,12 @@ class queue<cuda> {
 
   /// Returns when all work given so far is done. Throws device_error, and what a watcher throws.
   void synchronize() const {
-    cudaError_t done = cudaSuccess;
-    while (!state_->watchers.empty() && (done = cudaStreamQuery(stream())) == cudaErrorNotReady) {
+    while (!state_->watchers.empty() && !detail::is_done(cudaStreamQuery(stream()), "cudaStreamQuery")) {
       std::erase_if(state_->watchers, [](const auto& w) { return w.expired(); });
       for (const auto& w : state_->watchers)
         if (const auto alive = w.lock()) alive->check();
       std::this_thread::yield();
     }
-    detail::check_cuda(done, "cudaStreamQuery");
     detail::check_cuda(cudaStreamSynchronize(stream()), "cudaStreamSynchronize");
   }
 
@@ -162,9 +160,11 @@ class buffer<T, cuda> {
   std::shared_ptr<const cuda_stream> owner_;
 };
 
-/// Copies between host and device either way, or within the device, and waits for it.
+/// Copies between host and device either way, or within the device, and waits for it. Waits before, too: the
+/// runtime's copy of ordinary host memory would wait where no watcher is asked.
 template <class T>
 void copy(const queue<cuda>& q, std::span<const T> from, std::span<T> to) {
+  q.synchronize();
   if (!from.empty())
     detail::check_cuda(
         cudaMemcpyAsync(to.data(), from.data(), from.size_bytes(), cudaMemcpyDefault, q.stream()),

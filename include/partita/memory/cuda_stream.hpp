@@ -86,12 +86,7 @@ class cuda_event {
     detail::check_cuda(cudaStreamWaitEvent(stream, event_, 0), "cudaStreamWaitEvent");
   }
   /// Whether all work before the mark is done.
-  bool reached() const {
-    const cudaError_t state = cudaEventQuery(event_);
-    if (state == cudaErrorNotReady) return false;
-    detail::check_cuda(state, "cudaEventQuery");
-    return true;
-  }
+  bool reached() const { return detail::is_done(cudaEventQuery(event_), "cudaEventQuery"); }
 
  private:
   cudaEvent_t event_ = nullptr;

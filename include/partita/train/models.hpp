@@ -61,8 +61,8 @@ std::unique_ptr<model<T, Place>> make_model(const mesh<Place>& m, const dataset&
     return std::make_unique<sage_max<T, Place>>(operators.complete(n, adjacency), widths(), how);
   if (name == "sage") return std::make_unique<sage<T, Place>>(mean(), widths(), how);
   if (name == "gin")
-    return std::make_unique<gin<T, Place>>(operators.cut(n, with_self_loops(m.world(), n, adjacency, 1)),
-                                           widths(), how);
+    return std::make_unique<gin<T, Place>>(
+        operators.cut(n, with_self_loops(m.world(), n, adjacency, 1 + options.epsilon)), widths(), how);
   if (name == "gat") {
     const auto loops = with_self_loops(m.world(), n, adjacency, 1);
     return std::make_unique<gat<T, Place>>(operators.cut(n, loops), operators.complete(n, loops), widths(),

@@ -32,6 +32,7 @@ struct training_options {
   int hops = 10;        ///< appnp and sgc
   double alpha = 0.1;   ///< teleport of appnp, initial residual of gcnii
   double lambda = 0.5;  ///< of gcnii
+  double epsilon = 0;   ///< gin counts a vertex itself 1 + epsilon times
   int epochs = 200;
   double learning_rate = 0.01;
   double weight_decay = 5e-4;       ///< on the first layer's parameters (gcnii: on its dense layers)
