@@ -271,8 +271,10 @@ class spmm_schedule {
   void multiply(csr_view<T> tile, matrix_view<const T> rows, T beta, matrix_view<T> out) {
     if (edges_ != nullptr)
       kernels<Place>::edge_multiply(mesh_.queue(), tile, slice_, edges_, rows, beta, out);
-    else
+    else if (moves())
       kernels<Place>::spmm(mesh_.queue(), tile, rows, beta, out);
+    else
+      product_(mesh_.queue(), tile, rows, beta, out);  // these blocks come again
   }
 
   mesh<Place> mesh_;
@@ -286,6 +288,7 @@ class spmm_schedule {
 
   std::vector<row_group> groups_;         ///< one for each block that this rank multiplies
   std::vector<std::size_t> nonzeros_;     ///< of those blocks
+  typename kernels<Place>::template spmm_product<T> product_;
   buffer<local_index, Place> compacted_;  ///< A's structure with columns counted among the needed rows
   local_index width_ = 0;
   local_index wide_rows_ = 0;
