@@ -32,7 +32,8 @@ double relative_error(std::span<const T> found, const std::vector<double>& expec
 /// The model of a case, with its parameters. Every rank must call.
 template <class T, class Place>
 std::unique_ptr<partita::model<T, Place>> make_golden_model(
-    const partita::mesh<Place>& m, const golden_case& c, const partita::operator_maker<T, Place>& operators) {
+    const partita::mesh<Place>& m, const golden_case& c, const partita::operator_maker<T, Place>& operators,
+    const partita::model_options& how) {
   using namespace partita;
   std::vector<triplet<double>> mine;
   for (auto e = static_cast<std::size_t>(m.rank()); e < c.entries.size();
@@ -42,7 +43,6 @@ std::unique_ptr<partita::model<T, Place>> make_golden_model(
   const auto spread = [&](const std::vector<triplet<double>>& entries) { return operators.cut(n, entries); };
   const auto normalized = [&] { return spread(gcn_normalized(m.world(), n, mine)); };
   const auto widths = c.dims();
-  const model_options how;
   const std::string name = c.model();
   std::unique_ptr<model<T, Place>> net;
   if (name == "gcn") net = std::make_unique<gcn<T, Place>>(normalized(), widths, how);
@@ -103,9 +103,10 @@ double golden_loss(const golden_case& c, const partita::dense<T, partita::vertex
 /// Forward, loss and backward of a case. Every rank must call; the errors are the same on every rank.
 template <class T, class Place>
 golden_errors compare_golden(const partita::mesh<Place>& m, const golden_case& c,
-                             const partita::operator_maker<T, Place>& operators) {
+                             const partita::operator_maker<T, Place>& operators,
+                             const partita::model_options& how = {}) {
   using namespace partita;
-  const auto net = make_golden_model(m, c, operators);
+  const auto net = make_golden_model(m, c, operators, how);
   input_features<T, Place> x(
       generate<vertex_rows, T>(m, {c.x.shape[0], c.x.shape[1]}, [&](global_index i, global_index j) {
         return c.x.values[static_cast<std::size_t>(i * c.x.shape[1] + j)];
