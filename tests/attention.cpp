@@ -1,9 +1,10 @@
 // Attention under every policy: both ways to the gradient of its coefficients, several hops with the same
-// coefficients, against plain loops and one rank.
+// coefficients, and the decoupled network, against plain loops, finite differences and one rank.
 #include <doctest/doctest.h>
 
 #include "partita/comm/self.hpp"
-#include "partita/nn/attention.hpp"
+#include "partita/nn/decoupled_gat.hpp"
+#include "partita/nn/loss.hpp"
 #include "partita/train/graph_data.hpp"
 #include "partita/train/summary.hpp"
 #include "support/matrices.hpp"
@@ -91,6 +92,7 @@ TEST_CASE("attention is that of one rank on every policy, by rows and by edges, 
   const entries pattern = sparse_entries({n, n}, 4);
   const attention_shape shapes[] = {{.heads = 3, .width = 2},
                                     {.heads = 1, .width = 5},
+                                    {.heads = 2, .width = 3, .averaged = true},
                                     {.heads = 2, .width = 3, .averaged = true, .hops = 3},
                                     {.heads = 2, .width = 2, .hops = 2}};
   for (const attention_shape& shape : shapes) {
@@ -168,6 +170,51 @@ TEST_CASE("rows are gathered for one hop only") {
     on_threads(2, [&](const communicator& world) {
       (void)attention_of<row_1d>(mesh<host>(world, {2, 1, 1}), n, pattern, {.hops = 2},
                                  coefficient_gradient::rows);
+    });
+  });
+}
+
+TEST_CASE("gradients of a decoupled gat on a directed weighted graph agree with finite differences") {
+  const entries graph = sparse_entries({n, n}, 4);
+  const auto every_gradient = [&](const mesh<host>& m, auto policy, bool differences) {
+    const auto operators = operators_of<decltype(policy), double>(m);
+    const auto loops = with_self_loops(m.world(), n, share(graph, m.rank(), m.size()), 1);
+    decoupled_gat<double, host> model(operators.cut(n, loops), operators.complete(n, loops), {5, 4, 3}, 2, 3,
+                                      {.seed = 11});
+    const matrix frame(m, {n, 3});
+    const vertex_labels<host> labels(m, frame.row_blocking(),
+                                     [](global_index v) { return v % 4 == 0 ? -1 : v % 3; });
+    input_features<double, host> input(generate<vertex_rows, double>(m, {n, 5}, dense_entry));
+    matrix g(m, {n, 3});
+    const auto loss = [&] { return cross_entropy(model.forward(input, {0.3, 3, 7}), labels, g); };
+    auto& set = model.parameters();
+    m.ledger().clear();
+    (void)loss();
+    model.backward(g);
+    collective scalar;
+    scalar.kind = operation::all_reduce;
+    scalar.count = 1;
+    same(heard(m), model.predicted() + received(scalar, m.rank(), m.size()), "a training step");
+    const std::vector<double> gradient(set.gradients().begin(), set.gradients().end());
+    const std::size_t vectors = set.list()[4].offset;
+    for (std::size_t i = 0; differences && i < gradient.size(); i += i < vectors ? 5 : 1) {
+      const double before = set.values()[i], h = 1e-6;
+      set.values()[i] = before + h;
+      const double above = loss();
+      set.values()[i] = before - h;
+      const double below = loss();
+      set.values()[i] = before;
+      CHECK((above - below) / (2 * h) == doctest::Approx(gradient[i]).epsilon(1e-5).scale(0.1));
+      if (i >= vectors) CHECK(gradient[i] != 0);
+    }
+    return gradient;
+  };
+  const std::vector<double> expected = every_gradient(alone(), row_1d{}, true);
+  for_each_mesh(std::array{3, 4, 6}, [&](auto policy, mesh_shape mesh_size) {
+    on_threads(mesh_size.size(), [&](const communicator& world) {
+      const auto found = every_gradient(mesh<host>(world, mesh_size), policy, world.size() == 4);
+      CHECK_MESSAGE(largest_difference(found, expected) < 1e-12, std::string(policy.name), " on ",
+                    to_string(mesh_size));
     });
   });
 }

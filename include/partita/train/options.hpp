@@ -27,7 +27,7 @@ struct training_options {
   partita::aggregation aggregation = partita::aggregation::mean;
   std::vector<global_index> hidden = {16};  ///< widths of the hidden layers; one width serves all of `layers`
   int layers = 0;       ///< layers with parameters (gcnii: convolutions); 0: as many as `hidden` says
-  int heads = 8;        ///< gat, in all layers but the last
+  int heads = 8;        ///< gat, in all layers but the last; decoupled: of its one attention, averaged
   int last_heads = 1;   ///< gat, averaged in the last layer
   int hops = 10;        ///< appnp and sgc
   double alpha = 0.1;   ///< teleport of appnp, initial residual of gcnii
