@@ -67,7 +67,8 @@ command parse(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--layers", t.layers, "layers with parameters; --hidden H then serves all of them")
       ->check(count);
-  app.add_option("--heads", t.heads, "attention heads of gat, in all layers but the last")
+  app.add_option("--heads", t.heads,
+                 "attention heads of gat, in all layers but the last; decoupled: their mean")
       ->check(count)
       ->capture_default_str();
   app.add_option("--hops", t.hops, "hops of sgc and appnp")->check(count)->capture_default_str();
@@ -79,7 +80,8 @@ command parse(int argc, char** argv) {
   app.add_option("--convolution-decay", t.convolution_decay, "weight decay of the convolutions of gcnii")
       ->check(number_that("zero or a positive number", [](double v) { return v >= 0; }))
       ->capture_default_str();
-  app.add_option("--coupling", t.coupling, "coupled or decoupled (gcn, sage: dense layers first, then hops)")
+  app.add_option("--coupling", t.coupling,
+                 "coupled or decoupled (gcn, sage, gat: dense layers first, then hops)")
       ->transform(CLI::Transformer(std::map<std::string, partita::coupling>{
           {"coupled", partita::coupling::coupled}, {"decoupled", partita::coupling::decoupled}}))
       ->capture_default_str();

@@ -22,6 +22,7 @@
 /// Mukhopadhyay et al. (ICPP24). Here sub-blocks, not square blocks, so any mesh will do.
 
 #include <limits>
+#include <numeric>
 #include <optional>
 
 #include "partita/algebra/block_stream.hpp"
@@ -127,6 +128,11 @@ class spmm_schedule {
     return {predicted_.elements - sums.elements, predicted_.messages - sums.messages};
   }
 
+  /// How many nonzeros this rank multiplies in one run, times the columns of X that it multiplies them with.
+  global_index multiplications() const {
+    return static_cast<global_index>(std::accumulate(nonzeros_.begin(), nonzeros_.end(), std::size_t{0})) *
+           width_;
+  }
   volume predicted() const { return predicted_; }
   spmm_options options() const { return options_; }
 
