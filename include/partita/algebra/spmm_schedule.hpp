@@ -161,8 +161,9 @@ class spmm_schedule {
     if (groups > 1) {
       all.resize(mine.size() * groups);
       const std::vector<global_index> counts(groups, static_cast<global_index>(mine.size()));
-      mesh_.along(axis::col).all_gather(std::span<const global_index>(mine),
-                                        std::span<const global_index>(counts), std::span<global_index>(all));
+      mesh_.control(axis::col).all_gather(std::span<const global_index>(mine),
+                                          std::span<const global_index>(counts),
+                                          std::span<global_index>(all));
     }
     for (std::size_t g = 0; g < groups; ++g) {
       const auto of_group = std::span(all).subspan(g * mine.size(), mine.size());
@@ -256,7 +257,7 @@ class spmm_schedule {
       list.of_tile.resize(groups_[g].needed.size());
       for (std::size_t r = 0; r < list.of_tile.size(); ++r) {
         list.of_tile[r].resize(static_cast<std::size_t>(groups_[g].needed[r]));
-        mesh_.along(axis::col).broadcast(std::span<local_index>(list.of_tile[r]), static_cast<int>(g));
+        mesh_.control(axis::col).broadcast(std::span<local_index>(list.of_tile[r]), static_cast<int>(g));
       }
       lists.push_back(std::move(list));
     }

@@ -104,8 +104,9 @@ class attention {
                                           sources({0, scores_.shape().rows}), targets(own), own_log_sums(),
                                           own_edges_.data(), dots, T(0), parts, dtarget);
     if (mesh_.size() > 1)
-      mesh_.world().reduce_scatter(std::span<const T>(source_parts_.span()),
-                                   std::span<const global_index>(source_counts_), source_gradient_.span());
+      mesh_.along(every_axis)
+          .reduce_scatter(std::span<const T>(source_parts_.span()),
+                          std::span<const global_index>(source_counts_), source_gradient_.span());
     else
       kernels<Place>::copy(q, parts, dsource);
     kernels<Place>::copy(q, dsource, dscores.local().block(0, 0, dsource.rows, heads_));
