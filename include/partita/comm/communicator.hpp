@@ -69,6 +69,8 @@ class communicator {
   /// The account of this rank, shared by all communicators split from one world.
   partita::ledger& ledger() const { return *ledger_; }
   const std::string& axis() const { return *axis_; }
+  /// What carries the operations; operations that are given to it directly are in no account.
+  const std::shared_ptr<transport>& model() const { return transport_; }
 
   /// Groups of ranks of equal color, ordered by key, entered in the ledger under `axis`.
   communicator split(int color, int key, std::string axis) const {

@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "partita/comm/mpi_checks.hpp"
-#include "partita/comm/transport.hpp"
+#include "partita/comm/staged.hpp"
 
 namespace partita::mpi {
 
@@ -127,9 +127,10 @@ class mpi_transport final : public transport, public std::enable_shared_from_thi
     return std::make_shared<mpi_transport>(std::move(owned), job_, std::move(members));
   }
 
+  /// For memory of a device: directly where this MPI takes pointers to it, else staged.
   std::shared_ptr<transport> over(std::shared_ptr<device_memory> memory) override {
-    if (memory) throw communication_error("MPI carries no memory of a device");
-    return shared_from_this();
+    if (!memory) return shared_from_this();
+    return std::make_shared<staged_transport>(shared_from_this(), std::move(memory), detail::cuda_aware());
   }
 
   /// Says that this rank calls no more operations of this group. Throws when something was given up, or,
