@@ -135,11 +135,14 @@ inline ncclResult_t ncclGroupStart() {
   });
 }
 inline ncclResult_t ncclGroupEnd() {
-  return stand_in::nccl("ncclGroupEnd", [](auto& m, auto& lock) {
-    stand_in::nccl_group& group = stand_in::nccl_group::instance();
-    if (group.depth == 0) return ncclInvalidUsage;
-    return --group.depth > 0 ? ncclSuccess : group.launch(m, lock);
+  stand_in::nccl_group& group = stand_in::nccl_group::instance();
+  if (group.depth == 0) return ncclInvalidUsage;
+  --group.depth;
+  const ncclResult_t code = stand_in::nccl("ncclGroupEnd", [&](auto& m, auto& lock) {
+    return group.depth > 0 ? ncclSuccess : group.launch(m, lock);
   });
+  if (group.depth == 0) group.entries.clear();
+  return code;
 }
 
 inline ncclResult_t ncclAllGather(const void* from, void* to, std::size_t count, ncclDataType_t type,

@@ -29,6 +29,7 @@ struct clique {
   int size;
   int joined = 0;
   std::vector<int> devices;
+  std::string refusal;  ///< why the ranks cannot form a communicator
   std::map<std::tuple<int, int, std::uint64_t>, std::weak_ptr<meeting>> meetings;
   std::map<std::uint64_t, split_round> splits;
   ncclResult_t failure = ncclSuccess;  ///< seen by every rank
@@ -130,6 +131,7 @@ class nccl_call {
       const int at = !item.is_message() ? end_->rank : sends ? 0 : 1;
       if (const std::string problem = met->post(at, item, s, s->given); !problem.empty())
         group.fail(ncclInternalError, "rank " + std::to_string(end_->rank) + ": " + problem);
+      if (hangs_) met->withdraw(at);
       met_.emplace_back(met, at);
     }
     end_->last_stream = s;

@@ -21,7 +21,7 @@ inline bool is_blocking(const ncclConfig_t& config) { return config.blocking != 
 /// Each device may be in a communicator once.
 inline void join(clique& group, int rank, int device) {
   if (std::count(group.devices.begin(), group.devices.end(), device) > 0)
-    group.fail(ncclInvalidUsage, "duplicate GPU detected: device " + std::to_string(device));
+    group.refusal = "duplicate GPU detected: device " + std::to_string(device);
   group.devices[static_cast<std::size_t>(rank)] = device;
   ++group.joined;
 }
@@ -81,7 +81,11 @@ inline ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniq
     *comm = new ncclComm{end};
     stand_in::join(*group, rank, end->device);
     if (group->joined == ranks) stand_in::forming_cliques().erase(stand_in::number_of(id));
-    return stand_in::begin(m, lock, *end, [group] { return group->joined == group->size; });
+    return stand_in::begin(m, lock, *end, [end = end.get()] {
+      if (end->group->joined < end->group->size) return false;
+      if (!end->group->refusal.empty()) end->failure = end->fail(ncclInvalidUsage, end->group->refusal);
+      return true;
+    });
   });
 }
 inline ncclResult_t ncclCommInitRank(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank) {
@@ -109,11 +113,11 @@ inline ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_
 inline ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
   return stand_in::nccl("ncclCommGetAsyncError", [&](auto& m, auto& lock) {
     stand_in::nccl_end& end = *comm->end;
-    *error = end.broken();
-    if (*error != ncclSuccess || !end.pending) return ncclSuccess;
-    if (const auto progress = end.pending; progress()) {
-      end.pending = nullptr;
+    if (!end.pending) {
       *error = end.broken();
+    } else if (const auto progress = end.pending; progress()) {
+      end.pending = nullptr;
+      *error = end.failure;
       m.announce();
     } else {
       *error = ncclInProgress;
