@@ -1,5 +1,5 @@
-# find_package(partita [COMPONENTS mpi openmp blas npz]) makes partita::partita, which needs nothing but threads,
-# and a target for each component that is asked for.
+# find_package(partita [COMPONENTS mpi openmp blas npz cuda cublas cusparse nccl]) makes partita::partita, which
+# needs nothing but threads, and a target for each component that is asked for.
 include(CMakeFindDependencyMacro)
 find_dependency(Threads)
 include(${CMAKE_CURRENT_LIST_DIR}/partitaTargets.cmake)

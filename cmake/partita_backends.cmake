@@ -1,9 +1,9 @@
 # The optional targets of partita. Read by its build and, installed beside partitaConfig.cmake, by its users,
 # so that what an installed partita can do depends on what its user has and not on what its packager had.
 
-set(partita_backends mpi openmp blas npz)
+set(partita_backends mpi openmp blas npz cuda cublas cusparse nccl)
 
-# How each dependency is found, and what is linked.
+# How each dependency is found, what is linked, and which other target comes first.
 set(partita_mpi_package MPI COMPONENTS CXX)
 set(partita_mpi_target MPI::MPI_CXX)
 set(partita_openmp_package OpenMP COMPONENTS CXX)
@@ -12,14 +12,52 @@ set(partita_blas_package CBLAS)
 set(partita_blas_target CBLAS::CBLAS)
 set(partita_npz_package LibZip)
 set(partita_npz_target LibZip::LibZip)
+set(partita_cuda_package CUDAToolkit)
+set(partita_cuda_target CUDA::cudart)
+set(partita_cublas_package CUDAToolkit)
+set(partita_cublas_target CUDA::cublasLt)
+set(partita_cublas_base cuda)
+set(partita_cusparse_package CUDAToolkit)
+set(partita_cusparse_target CUDA::cusparse)
+set(partita_cusparse_base cuda)
+set(partita_nccl_package NCCL)
+set(partita_nccl_target NCCL::NCCL)
+set(partita_nccl_base cuda)
 
-# partita_add_backend(NAME [GLOBAL]): makes partita::NAME if its dependency is found.
+# partita_add_backend(NAME [GLOBAL]): makes partita::NAME, and what it rests on, if its dependency is found.
 macro(partita_add_backend name)
+  foreach(partita_base IN LISTS partita_${name}_base)
+    partita_add_backend(${partita_base} ${ARGN})
+  endforeach()
   if(NOT TARGET partita::${name})
     find_package(${partita_${name}_package} QUIET)
     if(TARGET ${partita_${name}_target})
       add_library(partita::${name} INTERFACE IMPORTED ${ARGN})
       target_link_libraries(partita::${name} INTERFACE partita::partita ${partita_${name}_target})
+      foreach(partita_base IN LISTS partita_${name}_base)
+        target_link_libraries(partita::${name} INTERFACE partita::${partita_base})
+      endforeach()
+      if("${name}" STREQUAL "cuda")
+        partita_describe_cuda()
+      endif()
     endif()
   endif()
 endmacro()
+
+# Kernels are constexpr functions, which nvcc compiles for the device when it is told to; Thrust and CUB lie in a
+# folder of their own since CUDA 13, which nvcc finds by itself and other compilers do not.
+function(partita_describe_cuda)
+  target_compile_options(partita::cuda INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr>)
+  if("cuda_std_20" IN_LIST CMAKE_CUDA_COMPILE_FEATURES)
+    target_compile_features(partita::cuda INTERFACE cuda_std_20)
+  elseif(CMAKE_CUDA_COMPILER_LOADED)
+    # CMake 3.25 does not know yet that nvcc has it.
+    target_compile_options(partita::cuda INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20>)
+  endif()
+  find_path(PARTITA_THRUST_INCLUDE_DIR thrust/version.h PATHS ${CUDAToolkit_INCLUDE_DIRS} PATH_SUFFIXES cccl
+            NO_DEFAULT_PATH)
+  mark_as_advanced(PARTITA_THRUST_INCLUDE_DIR)
+  if(PARTITA_THRUST_INCLUDE_DIR)
+    target_include_directories(partita::cuda SYSTEM INTERFACE ${PARTITA_THRUST_INCLUDE_DIR})
+  endif()
+endfunction()

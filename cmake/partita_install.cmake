@@ -12,4 +12,5 @@ install(EXPORT partitaTargets NAMESPACE partita:: DESTINATION ${package_dir})
 install(FILES ${PROJECT_SOURCE_DIR}/cmake/partitaConfig.cmake ${PROJECT_BINARY_DIR}/partitaConfigVersion.cmake
               ${PROJECT_SOURCE_DIR}/cmake/partita_backends.cmake
               ${PROJECT_SOURCE_DIR}/cmake/FindCBLAS.cmake ${PROJECT_SOURCE_DIR}/cmake/FindLibZip.cmake
+              ${PROJECT_SOURCE_DIR}/cmake/FindNCCL.cmake
         DESTINATION ${package_dir})

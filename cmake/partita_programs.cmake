@@ -20,3 +20,27 @@ function(partita_use target)
     endif()
   endforeach()
 endfunction()
+
+# partita_add_training(NAME BACKENDS ...): training on the host, compiled once for the programs that link NAME.
+function(partita_add_training name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "BACKENDS")
+  set(folder ${PROJECT_SOURCE_DIR}/examples/training)
+  add_library(${name} OBJECT ${folder}/host_f32.cpp ${folder}/host_f64.cpp)
+  partita_use(${name} ${arg_BACKENDS})
+endfunction()
+
+# partita_add_cuda_training(NAME): the same on CUDA devices, with every library for them that is here; no target without
+# nvcc.
+function(partita_add_cuda_training name)
+  if(CMAKE_CUDA_COMPILER_LOADED AND TARGET partita::cuda)
+    set(folder ${PROJECT_SOURCE_DIR}/examples/training)
+    add_library(${name} OBJECT ${folder}/cuda_f32.cu ${folder}/cuda_f64.cu ${folder}/cuda_device.cpp)
+    partita_use(${name} cuda cublas cusparse nccl)
+    # What links it needs the same libraries, and the flags with which kernels are compiled.
+    foreach(backend cuda cublas cusparse nccl)
+      if(TARGET partita::${backend})
+        target_link_libraries(${name} INTERFACE partita::${backend})
+      endif()
+    endforeach()
+  endif()
+endfunction()

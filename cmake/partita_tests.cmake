@@ -1,6 +1,6 @@
 # How tests are registered. The tests themselves are listed in tests/CMakeLists.txt.
 #
-#   partita_add_test(NAME [SOURCES FILE...] [BACKENDS mpi blas openmp npz] [LIBRARIES TARGET...] [LABELS ...]
+#   partita_add_test(NAME [SOURCES FILE...] [BACKENDS mpi blas ...] [LIBRARIES TARGET...] [LABELS ...]
 #                    [TIMEOUT SECONDS] [RUN_ALONE] [NEEDS_DATA] [NEEDS_GOLDEN])
 #     A doctest program; its source is NAME.cpp unless SOURCES says otherwise. It is registered only where all of
 #     its BACKENDS and LIBRARIES are. The label `threads` puts it among the tests that run under the thread
@@ -77,8 +77,8 @@ macro(partita_build_test name main)
   endif()
 endmacro()
 
-function(partita_describe_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "${test_options}" "${test_values};RANKS" "${test_lists};COMMAND")
+# Sets `variable` in the caller to the environment of every test.
+function(partita_test_environment variable)
   set(environment TSAN_OPTIONS=halt_on_error=1
                   LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/leaks_of_others.txt:print_suppressions=0)
   foreach(folder DATA GOLDEN)
@@ -86,6 +86,12 @@ function(partita_describe_test name)
       list(APPEND environment PARTITA_${folder}=${PARTITA_${folder}})
     endif()
   endforeach()
+  set(${variable} ${environment} PARENT_SCOPE)
+endfunction()
+
+function(partita_describe_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "${test_options}" "${test_values};RANKS" "${test_lists};COMMAND")
+  partita_test_environment(environment)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 300)
   endif()

@@ -7,11 +7,11 @@
 
 namespace laws = test_support::laws;
 
-TEST_CASE("one rank alone") { laws::all(partita::self::world()); }
+TEST_CASE("one rank alone") { laws::on_the_host(partita::self::world()); }
 
 TEST_CASE("threads") {
   for (int ranks : test_support::rank_counts) {
     CAPTURE(ranks);
-    test_support::on_threads(ranks, laws::all);
+    test_support::on_threads(ranks, laws::on_the_host);
   }
 }

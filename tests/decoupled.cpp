@@ -1,8 +1,11 @@
 // What decoupled training moves, how evenly work and words are spread, and what attention shares.
 #include <doctest/doctest.h>
 
+#include "../bench/support/balance.hpp"
+#include "../bench/support/rmat_dataset.hpp"
+#include "partita/comm/self.hpp"
 #include "support/datasets.hpp"
-#include "support/instances.hpp"
+#include "../examples/training/host.hpp"
 #include "support/meshes.hpp"
 
 using namespace partita;
@@ -86,26 +89,66 @@ TEST_CASE(
   });
 }
 
-TEST_CASE("feature_column spreads words and multiplied nonzeros evenly") {
+TEST_CASE(
+    "decoupled gat under feature_column: two redistributions of n x classes each way, scalars, and one value "
+    "an edge, whatever the depth") {
+  const dataset d = directed_graph(37);
+  for (int ranks : {2, 3, 6})
+    for (int layers : {2, 3, 6}) {  // one hop may gather rows instead
+      training_options o = options_of("gat", coupling::decoupled,
+                                      std::vector<global_index>(static_cast<std::size_t>(layers - 1), 9));
+      o.heads = 3;
+      on_threads(ranks, [&](const communicator& world) {
+        const auto r = train_model<float, feature_column>(mesh<host>(world, {1, ranks, 1}), d, o);
+        const auto sum = [&](const char* phase, operation kind) {
+          global_index elements = 0;
+          for (const ledger_entry& e : r.ledger)
+            if (e.phase == phase && e.kind == kind) elements += e.received.elements;
+          return elements;
+        };
+        const global_index passages = 2 * one_way(d.vertices, d.classes, ranks);
+        const int with_columns = std::min(ranks, static_cast<int>(d.classes));
+        global_index edges = 0;  // to the owner of the target from every other rank that has columns
+        for (int owner = 0, v = 0; owner < ranks; ++owner)
+          for (global_index end = v + piece(d.vertices, ranks, owner); v < end; ++v) {
+            const auto in_edges = 1 + std::count_if(d.edges.begin(), d.edges.end(),
+                                                    [v](const edge& e) { return e.target == v; });
+            edges += in_edges * (with_columns - (owner < with_columns ? 1 : 0));
+          }
+        const global_index scalars = (ranks - 1) * d.vertices * o.heads;
+        CHECK(sum("forward", operation::all_to_all) == passages);
+        CHECK(sum("forward", operation::all_gather) == 2 * scalars);
+        CHECK(sum("backward", operation::all_to_all) == passages + edges);
+        CHECK(sum("backward", operation::reduce_scatter) == scalars);
+        for (const ledger_entry& e : r.ledger)
+          if (e.phase == "forward")
+            CHECK((e.kind == operation::all_to_all || e.kind == operation::all_gather ||
+                   e.received.elements == 2 * (ranks - 1)));  // the loss
+        CHECK(r.words_received.max_rank == r.predicted_words_received.max_rank);
+        CHECK(r.words_received.total == r.predicted_words_received.total);
+      });
+    }
+}
+
+TEST_CASE("on an R-MAT graph feature_column spreads words and multiplied nonzeros evenly, row_1d does not") {
+  constexpr int ranks = 4;
   for (global_index classes : {8, 6}) {
-    dataset d = directed_graph(64);
-    d.classes = classes;
-    on_threads(4, [&](const communicator& world) {
-      const mesh<host> m(world, {1, 4, 1});
-      const auto net = make_model<float, host>(m, d, options_of("gcn", coupling::decoupled, {9}),
-                                               operators_of<feature_column, float>(m));
-      const global_index words = net->predicted().elements - net->parameters().predicted().elements;
-      const auto a = operators_of<feature_column, float>(m).cut(64, edge_share(d, world));
-      const global_index columns =
-          blocking::even(classes, m.shape(), nesting::cols).block(axis::col, m.at()).size();
-      const auto work = summarize(world, static_cast<global_index>(a.local()->nonzeros) * columns);
-      const auto traffic = summarize(world, words);
-      if (classes % 4 == 0) {
-        CHECK(work.total == 4 * work.max_rank);
-        CHECK(traffic.total == 4 * traffic.max_rank);
+    const dataset d = bench::rmat_dataset(8, 12, classes);
+    on_threads(ranks, [&](const communicator& world) {
+      const auto columns = bench::balance_of<feature_column>(mesh<host>(world, {1, ranks, 1}), d);
+      const auto rows = bench::balance_of<row_1d>(mesh<host>(world, {ranks, 1, 1}), d);
+      if (classes % ranks == 0) {
+        CHECK(columns.words.most == columns.words.least);
+        CHECK(columns.multiplications.most == columns.multiplications.least);
       }
-      CHECK(columns - classes / 4 <= 1);
-      CHECK(work.max_rank <= (classes / 4 + 1) * static_cast<global_index>(a.local()->nonzeros));
+      const global_index column = columns.multiplications.least / (classes / ranks);  // of A
+      CHECK(columns.multiplications.most - columns.multiplications.least <= column);
+      CHECK(columns.words.most - columns.words.least <= 2 * d.vertices);  // a column, there and back
+      const auto r = train_model<float, feature_column>(mesh<host>(world, {1, ranks, 1}), d,
+                                                        options_of("gcn", coupling::decoupled, {16}));
+      CHECK(r.words_received.total == r.predicted_words_received.total);
+      CHECK(rows.multiplications.ratio() > 1.05);
+      CHECK(rows.words.most > rows.words.least);
     });
   }
 }
@@ -125,16 +168,23 @@ TEST_CASE("attention shares two scalars a vertex and head, under every policy") 
   });
 }
 
-TEST_CASE("decoupled models train alike on every policy") {
+TEST_CASE("decoupled models train alike on every policy, with words as predicted, and allocate nothing") {
   const dataset d = directed_graph();
-  for (const char* model : {"gcn", "sage"}) {
-    const training_options o = options_of(model, coupling::decoupled, {9, 7});
-    double expected = 0;
+  for (const char* model : {"gcn", "sage", "gat"}) {
+    training_options o = options_of(model, coupling::decoupled, {9, 7});
+    o.epochs = 3;
+    const double expected =
+        train_model<double, row_1d>(mesh<host>(self::world(), {1, 1, 1}), d, o).epochs.back().loss;
     for_each_mesh(std::array{1, 4, 6}, [&](auto policy, mesh_shape shape) {
       on_threads(shape.size(), [&](const communicator& world) {
-        const auto r = train_model<double, decltype(policy)>(mesh<host>(world, shape), d, o);
-        if (world.size() == 1 && expected == 0) expected = r.epochs.back().loss;
+        const mesh<host> m(world, shape);
+        std::vector<std::uint64_t> allocations;
+        const auto r = train_model<double, decltype(policy)>(
+            m, d, o, [&](const epoch_report&) { allocations.push_back(m.queue().meter()->allocations()); });
         CHECK(std::abs(r.epochs.back().loss - expected) < 1e-9 * expected);
+        CHECK(r.words_received.max_rank == r.predicted_words_received.max_rank);
+        CHECK(r.words_received.total == r.predicted_words_received.total);
+        CHECK(allocations[1] == allocations.back());
       });
     });
   }

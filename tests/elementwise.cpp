@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "partita/base/function.hpp"
 #include "support/matrices.hpp"
 
 using namespace partita;
@@ -29,6 +30,13 @@ double mixed(double a, double b) { return a - 3 * b; }
 double placed(global_index i, global_index j, double v) { return static_cast<double>(100 * i + j) + v; }
 
 }  // namespace
+
+TEST_CASE("functions that layers share") {
+  static_assert(scaled<double>{3}(5) == 15);
+  static_assert(linear_combination<float>{1, -2}(7, 3) == 1);
+  static_assert(positive_part{}(-2.0) == 0 && positive_part{}(2.0F) == 2);
+  static_assert(larger_of{}(2.0, 3.0) == 3 && larger_of{}(3.0F, -3.0F) == 3);
+}
 
 TEST_CASE("map") {
   everywhere([]<class Layout>(const host_mesh& m, extent size) {

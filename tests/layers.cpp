@@ -7,7 +7,7 @@
 #include "partita/nn/linear.hpp"
 #include "partita/nn/residual.hpp"
 #include "support/datasets.hpp"
-#include "support/instances.hpp"
+#include "../examples/training/host.hpp"
 #include "support/matrices.hpp"
 #include "support/meshes.hpp"
 

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "../examples/golden/compare.hpp"
+#include "../examples/training/host.hpp"
 #include "support/meshes.hpp"
 
 using namespace partita;
@@ -17,18 +18,22 @@ constexpr std::array some_rank_counts{1, 4, 6};  // sanitizers look at the code,
 constexpr auto& some_rank_counts = rank_counts;
 #endif
 
-void check_model(const std::string& model, double tolerance) {
+template <class Ranks>
+void check_model(const std::string& model, double tolerance, const Ranks& ranks,
+                 coefficient_gradient form = coefficient_gradient::automatic) {
   const char* folder = std::getenv("PARTITA_GOLDEN");
   REQUIRE_MESSAGE(folder != nullptr, "PARTITA_GOLDEN names no folder of golden cases");
   int cases = 0;
   for (const golden_case& c : read_golden_cases(folder)) {
     if (c.model() != model) continue;
     ++cases;
-    for_each_mesh(some_rank_counts, [&](auto policy, mesh_shape shape) {
+    for_each_mesh(ranks, [&](auto policy, mesh_shape shape) {
       on_threads(shape.size(), [&](const communicator& world) {
         const mesh<host> m(world, shape);
-        const golden_errors errors = compare_golden(m, c, operators_of<decltype(policy), double>(m));
-        CHECK(errors.parts.size() == 2 + c.about["params"].size());
+        training_options options = c.options();
+        options.coefficients = form;
+        const auto errors = compare_golden(m, c, options, operators_of<decltype(policy), double>(m));
+        CHECK(errors.parts.size() == 2 + c.values.size());
         for (const auto& [what, error] : errors.parts)
           CHECK_MESSAGE(error < tolerance, c.name(), ", ", std::string(policy.name), " on ", to_string(shape),
                         ": ", what, " is off by ", error);
@@ -38,12 +43,20 @@ void check_model(const std::string& model, double tolerance) {
   CHECK(cases == 3);
 }
 
+void check_model(const std::string& model, double tolerance) {
+  check_model(model, tolerance, some_rank_counts);
+}
+
 }  // namespace
 
 TEST_CASE("gcn") { check_model("gcn", 1e-10); }
 TEST_CASE("sage") { check_model("sage", 1e-10); }
 TEST_CASE("gin") { check_model("gin", 1e-10); }
 TEST_CASE("gat") { check_model("gat", 1e-10); }
+TEST_CASE("gat, the gradient of its coefficients by rows and by edges") {
+  for (coefficient_gradient form : {coefficient_gradient::rows, coefficient_gradient::edges})
+    check_model("gat", 1e-10, std::array{1, 4, 6}, form);
+}
 TEST_CASE("sgc") { check_model("sgc", 1e-10); }
 TEST_CASE("appnp") { check_model("appnp", 1e-10); }
 TEST_CASE("gcnii") { check_model("gcnii", 1e-10); }

@@ -4,7 +4,7 @@
 #include "partita/comm/mpi.hpp"
 #include "partita/comm/self.hpp"
 #include "support/datasets.hpp"
-#include "support/instances.hpp"
+#include "../examples/training/host.hpp"
 #include "support/meshes.hpp"
 #include "support/mpi_byte_counter.hpp"
 #include "support/mpi_world.hpp"

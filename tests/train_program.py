@@ -113,7 +113,8 @@ class TrainProgram(unittest.TestCase):
                     self.assertLess(abs(a - b), 1e-9 * b, (model, policy))
 
     def test_coupling_and_aggregation(self):
-        for options in (["--coupling", "decoupled"], ["--model", "sage", "--aggregation", "max"], ["--model", "sage", "--coupling", "decoupled", "--layers", "3"]):
+        for options in (["--coupling", "decoupled"], ["--model", "sage", "--aggregation", "max"], ["--model", "sage", "--coupling", "decoupled", "--layers", "3"],
+                        ["--model", "gat", "--coupling", "decoupled", "--heads", "2"]):
             self.train(*options, "--policy", "feature_column", "--ranks", "3")
         self.refused(1, "decoupled", "--data", "karate", "--model", "gin", "--coupling", "decoupled")
 

@@ -3,7 +3,7 @@
 
 #include "partita/comm/self.hpp"
 #include "support/datasets.hpp"
-#include "support/instances.hpp"
+#include "../examples/training/host.hpp"
 #include "support/meshes.hpp"
 
 using namespace partita;

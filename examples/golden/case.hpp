@@ -5,10 +5,12 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 
-#include "partita/base/triplet.hpp"
+#include "partita/io/labelled_graph.hpp"
 #include "partita/io/npy.hpp"
+#include "partita/train/options.hpp"
 
 struct golden_case {
   std::filesystem::path folder;
@@ -17,19 +19,30 @@ struct golden_case {
   std::vector<std::int64_t> labels;  ///< [n], or [n, C] when the loss is bce
   std::vector<std::uint8_t> mask;
   double loss = 0;
-  std::vector<partita::triplet<double>> entries;  ///< (v, u): weight of the edge from u to v
+  std::map<std::string, std::vector<double>> values, gradients;  ///< by the name of the parameter
+  partita::dataset graph;                                        ///< without features and labels
 
   std::string name() const { return about["name"]; }
   std::string model() const { return about["model"]; }
   bool bce() const { return about["loss"] == "bce"; }
-  double hyper(const char* key) const { return about["hyper"][key]; }
-  std::vector<partita::global_index> dims() const { return about["dims"]; }
-  partita::global_index vertices() const { return x.shape[0]; }
   partita::global_index classes() const { return logits.shape[1]; }
-  bool counts(partita::global_index v) const { return mask[static_cast<std::size_t>(v)] != 0; }
-  partita::array<double> read(const std::string& kind, const std::string& parameter) const {
-    return partita::read_npy<double>(folder / (kind + "_" + parameter + ".npy"));
+  /// What makes the model of the case.
+  partita::training_options options() const {
+    const auto& hyper = about["hyper"];
+    const std::vector<partita::global_index> widths = about["dims"];
+    partita::training_options o;
+    o.model = model();
+    o.hidden.assign(widths.begin() + 1, widths.end() - 1);
+    o.layers = hyper.value("L", 0);
+    o.heads = o.last_heads = hyper.value("heads", 1);
+    o.hops = hyper.value("K", 1);
+    o.alpha = hyper.value("alpha", 0.0);
+    o.lambda = hyper.value("lambda", 0.0);
+    o.epsilon = hyper.value("eps", 0.0);
+    o.dropout = 0;
+    return o;
   }
+  bool counts(partita::global_index v) const { return mask[static_cast<std::size_t>(v)] != 0; }
 };
 
 inline golden_case read_golden(const std::filesystem::path& folder) {
@@ -43,12 +56,19 @@ inline golden_case read_golden(const std::filesystem::path& folder) {
   c.labels = partita::read_npy<std::int64_t>(folder / "labels.npy").values;
   c.mask = partita::read_npy<std::uint8_t>(folder / "mask.npy").values;
   c.loss = partita::read_npy<double>(folder / "loss.npy").values.at(0);
+  for (const std::string name : c.about["params"]) {
+    c.values[name] = partita::read_npy<double>(folder / ("param_" + name + ".npy")).values;
+    c.gradients[name] = partita::read_npy<double>(folder / ("grad_" + name + ".npy")).values;
+  }
   const auto edges = partita::read_npy<std::int64_t>(folder / "edges.npy");
-  const bool weighted = c.about["weighted"];
-  const auto weights =
-      weighted ? partita::read_npy<double>(folder / "edge_weight.npy").values : std::vector<double>{};
-  for (std::size_t e = 0; 2 * e < edges.values.size(); ++e)
-    c.entries.push_back({edges.values[2 * e + 1], edges.values[2 * e], weighted ? weights[e] : 1.0});
+  c.graph.name = c.name();
+  c.graph.vertices = c.x.shape[0];
+  c.graph.features = c.x.shape[1];
+  c.graph.classes = c.classes();
+  for (std::size_t e = 0; e + 1 < edges.values.size(); e += 2)
+    c.graph.edges.push_back({edges.values[e], edges.values[e + 1]});
+  if (c.about["weighted"])
+    c.graph.edge_weights = partita::read_npy<double>(folder / "edge_weight.npy").values;
   return c;
 }
 

@@ -32,49 +32,16 @@ double relative_error(std::span<const T> found, const std::vector<double>& expec
 /// The model of a case, with its parameters. Every rank must call.
 template <class T, class Place>
 std::unique_ptr<partita::model<T, Place>> make_golden_model(
-    const partita::mesh<Place>& m, const golden_case& c, const partita::operator_maker<T, Place>& operators) {
+    const partita::mesh<Place>& m, const golden_case& c, const partita::training_options& options,
+    const partita::operator_maker<T, Place>& operators) {
   using namespace partita;
-  std::vector<triplet<double>> mine;
-  for (auto e = static_cast<std::size_t>(m.rank()); e < c.entries.size();
-       e += static_cast<std::size_t>(m.size()))
-    mine.push_back(c.entries[e]);
-  const global_index n = c.vertices();
-  const auto spread = [&](const std::vector<triplet<double>>& entries) { return operators.cut(n, entries); };
-  const auto normalized = [&] { return spread(gcn_normalized(m.world(), n, mine)); };
-  const auto widths = c.dims();
-  const model_options how;
-  const std::string name = c.model();
-  std::unique_ptr<model<T, Place>> net;
-  if (name == "gcn") net = std::make_unique<gcn<T, Place>>(normalized(), widths, how);
-  if (name == "sage")
-    net = std::make_unique<sage<T, Place>>(spread(mean_normalized(m.world(), n, mine)), widths, how);
-  if (name == "gin")
-    net = std::make_unique<gin<T, Place>>(spread(with_self_loops(m.world(), n, mine, 1 + c.hyper("eps"))),
-                                          widths, how);
-  if (name == "sgc")
-    net = std::make_unique<sgc<T, Place>>(normalized(), widths[0], widths[1], static_cast<int>(c.hyper("K")),
-                                          how);
-  if (name == "appnp")
-    net = std::make_unique<appnp<T, Place>>(normalized(), widths, static_cast<int>(c.hyper("K")),
-                                            c.hyper("alpha"), how);
-  if (name == "gcnii")
-    net = std::make_unique<gcnii<T, Place>>(normalized(), widths[0], widths[1], widths[2],
-                                            static_cast<int>(c.hyper("L")), c.hyper("alpha"),
-                                            c.hyper("lambda"), how);
-  if (name == "gat") {
-    const auto loops = with_self_loops(m.world(), n, mine, 1);
-    const int heads = static_cast<int>(c.hyper("heads"));
-    net = std::make_unique<gat<T, Place>>(spread(loops), operators.complete(n, loops), widths, heads, heads,
-                                          how);
-  }
-  if (!net) throw input_error(c.folder.string() + ": there is no model '" + name + "'");
-
+  auto net = make_model(m, c.graph, options, operators);
   auto& set = net->parameters();
-  if (set.list().size() != c.about["params"].size())
-    throw input_error(c.folder.string() + ": has " + std::to_string(c.about["params"].size()) +
+  if (set.list().size() != c.values.size())
+    throw input_error(c.folder.string() + ": has " + std::to_string(c.values.size()) +
                       " parameters, the model has " + std::to_string(set.list().size()));
   for (std::size_t i = 0; i < set.list().size(); ++i) {
-    const auto value = c.read("param", set.list()[i].name).values;
+    const auto& value = c.values.at(set.list()[i].name);
     if (value.size() != set.list()[i].size())
       throw input_error(c.folder.string() + ": parameter " + set.list()[i].name + " has " +
                         std::to_string(value.size()) + " entries, not " +
@@ -103,9 +70,10 @@ double golden_loss(const golden_case& c, const partita::dense<T, partita::vertex
 /// Forward, loss and backward of a case. Every rank must call; the errors are the same on every rank.
 template <class T, class Place>
 golden_errors compare_golden(const partita::mesh<Place>& m, const golden_case& c,
+                             const partita::training_options& options,
                              const partita::operator_maker<T, Place>& operators) {
   using namespace partita;
-  const auto net = make_golden_model(m, c, operators);
+  const auto net = make_golden_model(m, c, options, operators);
   input_features<T, Place> x(
       generate<vertex_rows, T>(m, {c.x.shape[0], c.x.shape[1]}, [&](global_index i, global_index j) {
         return c.x.values[static_cast<std::size_t>(i * c.x.shape[1] + j)];
@@ -123,8 +91,8 @@ golden_errors compare_golden(const partita::mesh<Place>& m, const golden_case& c
   for (std::size_t i = 0; i < set.list().size(); ++i) {
     std::vector<T> found(set.list()[i].size());
     copy(m.queue(), std::span<const T>(set.gradient(i).data, found.size()), std::span<T>(found));
-    errors.parts.emplace_back(set.list()[i].name, relative_error(std::span<const T>(found),
-                                                                 c.read("grad", set.list()[i].name).values));
+    errors.parts.emplace_back(set.list()[i].name,
+                              relative_error(std::span<const T>(found), c.gradients.at(set.list()[i].name)));
   }
   return errors;
 }

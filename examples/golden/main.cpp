@@ -5,48 +5,26 @@
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
 
-#include "../train/arrangement.hpp"
-#include "compare.hpp"
 #include "partita/comm/threads.hpp"
+#include "run.hpp"
 
 namespace {
 
-struct command {
-  std::string folder;
-  std::string policy = "row_1d";
-  int ranks = 1;
-  std::optional<std::string> mesh;
-  std::string comm = "threads";
-  std::string precision = "f64";
-};
-
-template <class T>
-golden_errors compare(const partita::communicator& world, const command& c, partita::mesh_shape shape,
-                      const golden_case& g) {
-  golden_errors errors;
-  partita::visit_policy(c.policy, [&](auto policy) {
-    const partita::mesh<partita::host> m(world, shape);
-    errors = compare_golden(m, g, partita::operators_of<decltype(policy), T>(m));
-  });
-  return errors;
-}
-
 /// Every rank must call; rank 0 prints. The number of cases that failed.
-int run_cases(const partita::communicator& world, const command& c, const std::vector<golden_case>& cases) {
+int run_cases(const partita::communicator& world, const golden_command& c,
+              const std::vector<golden_case>& cases) {
   const double tolerance = c.precision == "f64" ? 1e-10 : 1e-4;
-  const partita::mesh_shape shape = arrangement_of(c.policy, c.mesh, {}, world.size())->mesh;
   int failed = 0;
   double worst = 0;
-  for (const golden_case& g : cases) {
-    const golden_errors errors =
-        c.precision == "f64" ? compare<double>(world, c, shape, g) : compare<float>(world, c, shape, g);
+  const auto compare = c.device == "cuda" ? compare_on_cuda : compare_on_cpu;
+  compare(world, c, cases, [&](const golden_case& g, const golden_errors& errors) {
     failed += !(errors.worst() < tolerance);
     worst = std::max(worst, errors.worst());
-    if (world.rank() != 0) continue;
+    if (world.rank() != 0) return;
     fmt::print("{:16} {}", g.name(), errors.worst() < tolerance ? "ok    " : "FAILED");
     for (const auto& [what, error] : errors.parts) fmt::print("  {} {:.1e}", what, error);
     fmt::print("\n");
-  }
+  });
   if (world.rank() == 0)
     fmt::print("golden: {} cases, {} failed, worst {:.1e}\n", cases.size(), failed, worst);
   return failed;
@@ -55,7 +33,7 @@ int run_cases(const partita::communicator& world, const command& c, const std::v
 }  // namespace
 
 int main(int argc, char** argv) try {
-  command c;
+  golden_command c;
   CLI::App app("Compares every model with its golden cases", "golden");
   app.add_option("DIR", c.folder, "folder of golden cases")->required();
   app.add_option("--policy", c.policy, "the policy to run under")->capture_default_str();
@@ -63,14 +41,18 @@ int main(int argc, char** argv) try {
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();
   app.add_option("--mesh", c.mesh, "ROWxCOLxDEPTH; otherwise the mesh nearest to a square or a cube");
-  app.add_option("--comm", c.comm, "threads or mpi")
-      ->check(CLI::IsMember({"threads", "mpi"}))
+  app.add_option("--comm", c.comm, "threads, mpi, or nccl (--device cuda; started by mpirun or not)")
+      ->check(CLI::IsMember({"threads", "mpi", "nccl"}))
+      ->capture_default_str();
+  app.add_option("--device", c.device, "cpu or cuda")
+      ->check(CLI::IsMember({"cpu", "cuda"}))
       ->capture_default_str();
   app.add_option("--precision", c.precision, "f64 (to 1e-10) or f32 (to 1e-4)")
       ->check(CLI::IsMember({"f32", "f64"}))
       ->capture_default_str();
   try {
     app.parse(argc, argv);
+    if (c.comm == "nccl" && c.device != "cuda") throw usage_error("--comm nccl needs --device cuda");
     if (c.comm == "threads") (void)arrangement_of(c.policy, c.mesh, {}, c.ranks);
   } catch (const CLI::CallForHelp&) {
     std::fputs(app.help().c_str(), stdout);
@@ -79,7 +61,7 @@ int main(int argc, char** argv) try {
     throw usage_error(e.what());
   }
   const std::vector<golden_case> cases = read_golden_cases(c.folder);
-  if (c.comm == "mpi")
+  if (c.comm == "mpi" || (c.comm == "nccl" && in_mpi_job()))
     return run_mpi(argc, argv, [&](const partita::communicator& world) {
       return run_cases(world, c, cases) > 0 ? 1 : 0;
     });

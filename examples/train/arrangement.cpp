@@ -1,6 +1,7 @@
 #include "arrangement.hpp"
 
 #include <cstdio>
+#include <cstdlib>
 
 #include "partita/partition/policies.hpp"
 
@@ -36,4 +37,10 @@ std::optional<arrangement> arrangement_of(const std::string& policy_name,
   return how;
 } catch (const partita::mesh_error& e) {
   throw usage_error(e.what());
+}
+
+bool in_mpi_job() {
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"})
+    if (std::getenv(name) != nullptr) return true;
+  return false;
 }

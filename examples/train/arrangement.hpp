@@ -28,3 +28,6 @@ std::optional<arrangement> arrangement_of(const std::string& policy, const std::
 /// `body` on every rank of an MPI job, its exit code; a sentence and 1 when this program was built without
 /// MPI.
 int run_mpi(int argc, char** argv, const std::function<int(partita::communicator)>& body);
+
+/// Whether mpirun, or a batch system in its place, has started this process.
+bool in_mpi_job();

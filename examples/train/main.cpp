@@ -5,7 +5,6 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <thread>
 
 #include "partita/comm/threads.hpp"
 #include "partita/io/dataset.hpp"
@@ -56,7 +55,7 @@ command parse(int argc, char** argv) {
   app.add_option("--mesh", c.mesh, "ROWxCOLxDEPTH; otherwise the mesh nearest to a square or a cube");
   app.add_option("--replication", c.replication, "copies of the dense operand: the depth of the mesh")
       ->check(count);
-  app.add_option("--comm", c.comm, "threads, mpi or nccl")
+  app.add_option("--comm", c.comm, "threads, mpi, or nccl (--device cuda; started by mpirun or not)")
       ->check(CLI::IsMember({"threads", "mpi", "nccl"}))
       ->capture_default_str();
   app.add_option("--device", c.device, "cpu or cuda")
@@ -68,7 +67,8 @@ command parse(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--layers", t.layers, "layers with parameters; --hidden H then serves all of them")
       ->check(count);
-  app.add_option("--heads", t.heads, "attention heads of gat, in all layers but the last")
+  app.add_option("--heads", t.heads,
+                 "attention heads of gat, in all layers but the last; decoupled: their mean")
       ->check(count)
       ->capture_default_str();
   app.add_option("--hops", t.hops, "hops of sgc and appnp")->check(count)->capture_default_str();
@@ -76,10 +76,12 @@ command parse(int argc, char** argv) {
       ->check(number_that("between 0 and 1", [](double v) { return v >= 0 && v <= 1; }))
       ->capture_default_str();
   app.add_option("--lambda", t.lambda, "of gcnii")->check(positive)->capture_default_str();
+  app.add_option("--epsilon", t.epsilon, "of gin")->capture_default_str();
   app.add_option("--convolution-decay", t.convolution_decay, "weight decay of the convolutions of gcnii")
       ->check(number_that("zero or a positive number", [](double v) { return v >= 0; }))
       ->capture_default_str();
-  app.add_option("--coupling", t.coupling, "coupled or decoupled (gcn, sage: dense layers first, then hops)")
+  app.add_option("--coupling", t.coupling,
+                 "coupled or decoupled (gcn, sage, gat: dense layers first, then hops)")
       ->transform(CLI::Transformer(std::map<std::string, partita::coupling>{
           {"coupled", partita::coupling::coupled}, {"decoupled", partita::coupling::decoupled}}))
       ->capture_default_str();
@@ -113,9 +115,7 @@ command parse(int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     throw usage_error(e.what());
   }
-  if (c.device == "cuda") throw partita::error("this program was built without CUDA; use --device cpu");
-  if (c.comm == "nccl")
-    throw partita::error("this program was built without NCCL; use --comm threads or mpi");
+  if (c.comm == "nccl" && c.device != "cuda") throw usage_error("--comm nccl needs --device cuda");
   return c;
 }
 
@@ -127,17 +127,10 @@ partita::dataset load(const std::string& name) {
 /// What every rank does.
 void train_on(const partita::communicator& world, const std::optional<arrangement>& asked,
               const partita::dataset& data, const command& c) {
-  const int here = c.comm == "threads" ? world.size() : 1;
-  const int threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / here);
-  const partita::queue<partita::host> queue(threads, dense_products());
-  const bool f64 = c.precision == "f64";
   const bool first = world.rank() == 0;
-  const arrangement how = asked ? *asked
-                          : f64 ? cheapest<double>(world, queue, data, c)
-                                : cheapest<float>(world, queue, data, c);
   const auto observe = first && !c.quiet ? progress_printer(c.training.epochs) : partita::epoch_observer{};
-  const auto result = f64 ? train<double>(world, queue, how, data, c, observe)
-                          : train<float>(world, queue, how, data, c, observe);
+  const auto train = c.device == "cuda" ? train_on_cuda : train_on_cpu;
+  const auto [how, result] = train(world, asked, data, c, observe);
   if (!first) return;
   if (!c.quiet) print_summary(how.policy, world.size(), result);
   if (!c.json.empty()) write_json(c.json, c, how.policy, world.size(), result);
@@ -151,7 +144,7 @@ int report(const usage_error& e) {
 int run(const command& c, int argc, char** argv) {
   if (!c.json.empty() && !std::ofstream(c.json, std::ios::app))
     throw partita::error("cannot write " + c.json);
-  if (c.comm == "mpi")
+  if (c.comm == "mpi" || (c.comm == "nccl" && in_mpi_job()))
     return run_mpi(argc, argv, [&](const partita::communicator& world) {
       try {
         if (c.ranks && *c.ranks != world.size())

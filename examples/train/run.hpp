@@ -7,17 +7,20 @@
 #include "partita/io/labelled_graph.hpp"
 #include "partita/memory/host.hpp"
 
-/// The named policy, on its nearest mesh, whose busiest rank would receive the fewest words. Every rank must
-/// call.
-template <class T>
-arrangement cheapest(const partita::communicator& world, const partita::queue<partita::host>& queue,
-                     const partita::dataset& data, const command& c);
+/// What was trained, and how it went.
+struct outcome {
+  arrangement how;
+  partita::training_result result;
+};
 
-/// Trains in precision T. Every rank must call.
-template <class T>
-partita::training_result train(const partita::communicator& world, const partita::queue<partita::host>& queue,
-                               const arrangement& how, const partita::dataset& data, const command& c,
-                               const partita::epoch_observer& observe);
+/// Trains under `asked`, or under the policy that moves least; every rank must call.
+outcome train_on_cpu(const partita::communicator& world, const std::optional<arrangement>& asked,
+                     const partita::dataset& data, const command& c, const partita::epoch_observer& observe);
+
+/// The same on CUDA devices: the first one for all ranks that are threads, one a rank otherwise. Throws error
+/// when this program was built without CUDA.
+outcome train_on_cuda(const partita::communicator& world, const std::optional<arrangement>& asked,
+                      const partita::dataset& data, const command& c, const partita::epoch_observer& observe);
 
 /// CBLAS where this program was built with it, otherwise the library's own products.
 partita::gemm_backend dense_products();

@@ -17,6 +17,18 @@
 #ifdef USES_NPZ
 #include "partita/io/npz.hpp"
 #endif
+#ifdef USES_CUDA
+#include "partita/memory/cuda.hpp"
+#endif
+#ifdef USES_CUBLAS
+#include "partita/local/cublas/gemm.hpp"
+#endif
+#ifdef USES_CUSPARSE
+#include "partita/local/cusparse/spmm.hpp"
+#endif
+#ifdef USES_NCCL
+#include <nccl.h>
+#endif
 
 using namespace partita;
 
@@ -25,6 +37,19 @@ int main() {
   bool right = true;
 #ifdef USES_BLAS
   right = right && blas_gemm().f64 != nullptr;
+#endif
+#ifdef USES_CUDA
+  right = right && cuda_libraries().gemm_f64 == nullptr;
+#endif
+#ifdef USES_CUBLAS
+  right = right && cublas_gemm().gemm_f64 != nullptr;
+#endif
+#ifdef USES_CUSPARSE
+  right = right && cusparse_spmm().spmm_f32 != nullptr;
+#endif
+#ifdef USES_NCCL
+  int version = 0;
+  right = right && ncclGetVersion(&version) == ncclSuccess && version > 0;
 #endif
   threads::run(4, [&](communicator world) {
     const mesh<host> m(world, default_mesh<grid_2d>(4));

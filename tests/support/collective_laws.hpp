@@ -43,21 +43,36 @@ void run_form(bool started, Started start, Blocking block) {
   CHECK(!r.pending());
 }
 
-template <class T>
-void broadcast(const communicator& c, int pattern, bool started) {
+template <class T, class Room>
+void broadcast(const Room& room, int pattern, bool started) {
+  const communicator& c = room.c;
   const int root = pattern % c.size();
   const global_index n = elements(pattern, 1, 0);
-  std::vector<T> data = values<T>(c.rank(), 0, n);
+  auto data = room.put(values<T>(c.rank(), 0, n));
   const volume expected = c.rank() == root || n == 0 ? volume{} : volume{n, 1};
   check_account<T>(c, operation::broadcast, expected, [&] {
     run_form(
-        started, [&] { return c.start_broadcast(out(data), root); }, [&] { c.broadcast(out(data), root); });
+        started, [&] { return c.start_broadcast(data.out(), root); }, [&] { c.broadcast(data.out(), root); });
   });
-  check_same(c, "broadcast", pattern, data, values<T>(root, 0, n));
+  check_same(c, "broadcast", pattern, data.get(), values<T>(root, 0, n));
 }
 
-template <class T>
-void all_gather(const communicator& c, int pattern, bool started) {
+/// With a buffer of its own at the root, which is written again as soon as it may be.
+template <class T, class Room>
+void broadcast_of_input(const Room& room, int pattern) {
+  const communicator& c = room.c;
+  const int root = (pattern + 1) % c.size();
+  const global_index n = elements(pattern, 1, 0);
+  auto from = room.put(values<T>(c.rank(), 0, n));
+  auto to = room.template make<T>(static_cast<std::size_t>(n));
+  c.start_broadcast(from.in(), to.out(), root).wait();
+  from.spoil();
+  if (c.rank() != root) check_same(c, "broadcast of input", pattern, to.get(), values<T>(root, 0, n));
+}
+
+template <class T, class Room>
+void all_gather(const Room& room, int pattern, bool started) {
+  const communicator& c = room.c;
   std::vector<global_index> counts;
   std::vector<T> expected;
   volume v;
@@ -66,18 +81,20 @@ void all_gather(const communicator& c, int pattern, bool started) {
     append(expected, values<T>(q, 0, counts.back()));
     if (q != c.rank() && counts.back() > 0) v += {counts.back(), 1};
   }
-  const std::vector<T> mine = values<T>(c.rank(), 0, counts[static_cast<std::size_t>(c.rank())]);
-  std::vector<T> all(expected.size());
+  auto mine = room.put(values<T>(c.rank(), 0, counts[static_cast<std::size_t>(c.rank())]));
+  auto all = room.template make<T>(expected.size());
   check_account<T>(c, operation::all_gather, v, [&] {
     run_form(
-        started, [&] { return c.start_all_gather(in(mine), in(counts), out(all)); },
-        [&] { c.all_gather(in(mine), in(counts), out(all)); });
+        started, [&] { return c.start_all_gather(mine.in(), in(counts), all.out()); },
+        [&] { c.all_gather(mine.in(), in(counts), all.out()); });
   });
-  check_same(c, "all_gather", pattern, all, expected);
+  mine.spoil();
+  check_same(c, "all_gather", pattern, all.get(), expected);
 }
 
-template <class T>
-void reduce_scatter(const communicator& c, int pattern, bool started, reduction reduce) {
+template <class T, class Room>
+void reduce_scatter(const Room& room, int pattern, bool started, reduction reduce) {
+  const communicator& c = room.c;
   std::vector<global_index> counts;
   global_index total = 0, before = 0;
   for (int q = 0; q < c.size(); ++q) {
@@ -85,86 +102,96 @@ void reduce_scatter(const communicator& c, int pattern, bool started, reduction 
     total += counts.emplace_back(elements(pattern, c.size(), q));
   }
   const global_index n = counts[static_cast<std::size_t>(c.rank())];
-  const std::vector<T> blocks = values<T>(c.rank(), 0, total);
-  std::vector<T> mine(static_cast<std::size_t>(n)), expected;
+  auto blocks = room.put(values<T>(c.rank(), 0, total));
+  auto mine = room.template make<T>(static_cast<std::size_t>(n));
+  std::vector<T> expected;
   for (global_index i = 0; i < n; ++i) expected.push_back(reduced<T>(c.size(), before + i, reduce));
   const volume v{(c.size() - 1) * n, n > 0 ? c.size() - 1 : 0};
   check_account<T>(c, operation::reduce_scatter, v, [&] {
     run_form(
-        started, [&] { return c.start_reduce_scatter(in(blocks), in(counts), out(mine), reduce); },
-        [&] { c.reduce_scatter(in(blocks), in(counts), out(mine), reduce); });
+        started, [&] { return c.start_reduce_scatter(blocks.in(), in(counts), mine.out(), reduce); },
+        [&] { c.reduce_scatter(blocks.in(), in(counts), mine.out(), reduce); });
   });
-  check_same(c, "reduce_scatter", pattern, mine, expected);
+  blocks.spoil();
+  check_same(c, "reduce_scatter", pattern, mine.get(), expected);
 }
 
-template <class T>
-void all_reduce(const communicator& c, int pattern, bool started, reduction reduce) {
+template <class T, class Room>
+void all_reduce(const Room& room, int pattern, bool started, reduction reduce) {
+  const communicator& c = room.c;
   const global_index n = elements(pattern, 1, 0), p = c.size();
-  std::vector<T> data = values<T>(c.rank(), 0, n), expected;
+  auto data = room.put(values<T>(c.rank(), 0, n));
+  std::vector<T> expected;
   for (global_index i = 0; i < n; ++i) expected.push_back(reduced<T>(c.size(), i, reduce));
   const global_index mine = n / p + (c.rank() < n % p ? 1 : 0);
   const volume v{(p - 1) * mine + (n - mine), (mine > 0 ? p - 1 : 0) + std::min(n, p) - (mine > 0 ? 1 : 0)};
   if (n % p == 0) CHECK(v.elements * p == 2 * (p - 1) * n);
   check_account<T>(c, operation::all_reduce, v, [&] {
     run_form(
-        started, [&] { return c.start_all_reduce(out(data), reduce); },
-        [&] { c.all_reduce(out(data), reduce); });
+        started, [&] { return c.start_all_reduce(data.out(), reduce); },
+        [&] { c.all_reduce(data.out(), reduce); });
   });
-  check_same(c, "all_reduce", pattern, data, expected);
+  check_same(c, "all_reduce", pattern, data.get(), expected);
 }
 
-template <class T>
-void all_to_all(const communicator& c, int pattern, bool started) {
+template <class T, class Room>
+void all_to_all(const Room& room, int pattern, bool started) {
+  const communicator& c = room.c;
   std::vector<global_index> to_counts, from_counts;
-  std::vector<T> to, expected;
+  std::vector<T> given, expected;
   volume v;
   for (int q = 0; q < c.size(); ++q) {
     to_counts.push_back(elements(pattern, c.size(), c.rank(), q));
-    append(to, values<T>(c.rank(), 1000 * q, to_counts.back()));
+    append(given, values<T>(c.rank(), 1000 * q, to_counts.back()));
     from_counts.push_back(elements(pattern, c.size(), q, c.rank()));
     append(expected, values<T>(q, 1000 * c.rank(), from_counts.back()));
     if (q != c.rank() && from_counts.back() > 0) v += {from_counts.back(), 1};
   }
-  std::vector<T> from(expected.size());
+  auto to = room.put(given);
+  auto from = room.template make<T>(expected.size());
   check_account<T>(c, operation::all_to_all, v, [&] {
     run_form(
-        started, [&] { return c.start_all_to_all(in(to), in(to_counts), out(from), in(from_counts)); },
-        [&] { c.all_to_all(in(to), in(to_counts), out(from), in(from_counts)); });
+        started, [&] { return c.start_all_to_all(to.in(), in(to_counts), from.out(), in(from_counts)); },
+        [&] { c.all_to_all(to.in(), in(to_counts), from.out(), in(from_counts)); });
   });
-  check_same(c, "all_to_all", pattern, from, expected);
+  to.spoil();
+  check_same(c, "all_to_all", pattern, from.get(), expected);
 }
 
 /// Each rank sends to the next: the message, and only it, is in the ledger.
-template <class T>
-void ring(const communicator& c, int pattern) {
+template <class T, class Room>
+void ring(const Room& room, int pattern) {
+  const communicator& c = room.c;
   if (c.size() == 1) return;
   const int next = (c.rank() + 1) % c.size(), previous = (c.rank() + c.size() - 1) % c.size();
   const global_index n = 2 + elements(pattern, 1, 0);
-  const std::vector<T> mine = values<T>(c.rank(), 0, n);
-  std::vector<T> theirs(mine.size());
+  auto mine = room.put(values<T>(c.rank(), 0, n));
+  auto theirs = room.template make<T>(static_cast<std::size_t>(n));
   c.ledger().clear();
-  request sent = c.start_send(in(mine), next, pattern);
-  request received = c.start_receive(out(theirs), previous, pattern);
+  request sent = c.start_send(mine.in(), next, pattern);
+  request received = c.start_receive(theirs.out(), previous, pattern);
   received.wait();
   sent.wait();
-  check_same(c, "ring", pattern, theirs, values<T>(previous, 0, n));
+  mine.spoil();
+  check_same(c, "ring", pattern, theirs.get(), values<T>(previous, 0, n));
   CHECK(c.ledger().total() == volume{n, 1});
 }
 
 /// Every operation on elements of type T.
-template <class T>
-void operations(const communicator& c) {
+template <class T, class Room>
+void operations(const Room& room) {
   for (int pattern = 0; pattern < patterns; ++pattern) {
     for (const bool started : {false, true}) {
-      broadcast<T>(c, pattern, started);
-      all_gather<T>(c, pattern, started);
-      all_to_all<T>(c, pattern, started);
+      broadcast<T>(room, pattern, started);
+      all_gather<T>(room, pattern, started);
+      all_to_all<T>(room, pattern, started);
       for (const reduction reduce : {reduction::sum, reduction::max}) {
-        reduce_scatter<T>(c, pattern, started, reduce);
-        all_reduce<T>(c, pattern, started, reduce);
+        reduce_scatter<T>(room, pattern, started, reduce);
+        all_reduce<T>(room, pattern, started, reduce);
       }
     }
-    ring<T>(c, pattern);
+    broadcast_of_input<T>(room, pattern);
+    ring<T>(room, pattern);
   }
 }
 

@@ -13,26 +13,33 @@
 namespace test_support::laws {
 
 /// Operations of every kind, from all ranks at once, waited for in order and in reverse.
-inline void several_in_flight(const communicator& c) {
+template <class Room>
+void several_in_flight(const Room& room) {
+  const communicator& c = room.c;
   const auto p = static_cast<std::size_t>(c.size());
   for (const bool reverse : {false, true}) {
-    std::vector<double> sum = values<double>(c.rank(), 0, 11, 1), more = values<double>(c.rank(), 0, 5, 2);
-    std::vector<double> copy = values<double>(c.rank(), 0, 4, 3);
+    auto sum = room.put(values<double>(c.rank(), 0, 11, 1));
+    auto more = room.put(values<double>(c.rank(), 0, 5, 2));
+    auto copy = room.put(values<double>(c.rank(), 0, 4, 3));
     const std::vector<global_index> twos(p, 2);
-    const std::vector<std::int32_t> mine = values<std::int32_t>(c.rank(), 0, 2, 4);
-    std::vector<std::int32_t> all(2 * p), crossed(2 * p), blocks;
-    for (int q = 0; q < c.size(); ++q) append(blocks, values<std::int32_t>(c.rank(), q, 2, 5));
-    std::vector<std::int32_t> scattered(2);
+    auto mine = room.put(values<std::int32_t>(c.rank(), 0, 2, 4));
+    std::vector<std::int32_t> given;
+    for (int q = 0; q < c.size(); ++q) append(given, values<std::int32_t>(c.rank(), q, 2, 5));
+    auto blocks = room.put(given);
+    auto all = room.template make<std::int32_t>(2 * p), crossed = room.template make<std::int32_t>(2 * p);
+    auto scattered = room.template make<std::int32_t>(2);
 
     std::vector<request> requests;
-    requests.push_back(c.start_all_reduce(out(sum)));
-    requests.push_back(c.start_broadcast(out(copy), c.size() - 1));
-    requests.push_back(c.start_all_gather(in(mine), in(twos), out(all)));
-    requests.push_back(c.start_all_reduce(out(more), reduction::max));
-    requests.push_back(c.start_all_to_all(in(blocks), in(twos), out(crossed), in(twos)));
-    requests.push_back(c.start_reduce_scatter(in(blocks), in(twos), out(scattered)));
+    requests.push_back(c.start_all_reduce(sum.out()));
+    requests.push_back(c.start_broadcast(copy.out(), c.size() - 1));
+    requests.push_back(c.start_all_gather(mine.in(), in(twos), all.out()));
+    requests.push_back(c.start_all_reduce(more.out(), reduction::max));
+    requests.push_back(c.start_all_to_all(blocks.in(), in(twos), crossed.out(), in(twos)));
+    requests.push_back(c.start_reduce_scatter(blocks.in(), in(twos), scattered.out()));
     if (reverse) std::reverse(requests.begin(), requests.end());
     for (request& r : requests) r.wait();
+    mine.spoil();
+    blocks.spoil();
 
     std::vector<double> expected_sum, expected_more;
     for (int i = 0; i < 11; ++i) expected_sum.push_back(reduced<double>(c.size(), i, reduction::sum, 1));
@@ -44,83 +51,119 @@ inline void several_in_flight(const communicator& c) {
     }
     for (int i = 0; i < 2; ++i)
       expected_scattered.push_back(reduced<std::int32_t>(c.size(), c.rank() + i, reduction::sum, 5));
-    check_same(c, "all_reduce in flight", reverse, sum, expected_sum);
-    check_same(c, "max in flight", reverse, more, expected_more);
-    check_same(c, "broadcast in flight", reverse, copy, values<double>(c.size() - 1, 0, 4, 3));
-    check_same(c, "all_gather in flight", reverse, all, expected_all);
-    check_same(c, "all_to_all in flight", reverse, crossed, expected_crossed);
-    check_same(c, "reduce_scatter in flight", reverse, scattered, expected_scattered);
+    check_same(c, "all_reduce in flight", reverse, sum.get(), expected_sum);
+    check_same(c, "max in flight", reverse, more.get(), expected_more);
+    check_same(c, "broadcast in flight", reverse, copy.get(), values<double>(c.size() - 1, 0, 4, 3));
+    check_same(c, "all_gather in flight", reverse, all.get(), expected_all);
+    check_same(c, "all_to_all in flight", reverse, crossed.get(), expected_crossed);
+    check_same(c, "reduce_scatter in flight", reverse, scattered.get(), expected_scattered);
   }
 }
 
 /// A root may have many broadcasts in flight, while the others take one at a time and run ahead of it.
-inline void many_broadcasts(const communicator& c) {
+template <class Room>
+void many_broadcasts(const Room& room) {
+  const communicator& c = room.c;
   constexpr std::size_t at_once = 8;
   for (int round = 0; round < 6; ++round) {
     const int root = round % c.size();
-    std::vector<std::vector<std::int64_t>> data;
+    std::vector<decltype(room.put(std::vector<std::int64_t>()))> data;
     for (std::size_t k = 0; k < 2 * at_once; ++k)
-      data.push_back(values<std::int64_t>(c.rank(), round, 3, static_cast<int>(k)));
+      data.push_back(room.put(values<std::int64_t>(c.rank(), round, 3, static_cast<int>(k))));
     if (c.rank() == root) {
       for (std::size_t begin : {std::size_t{0}, at_once}) {
         std::vector<request> requests;
         for (std::size_t k = begin; k < begin + at_once; ++k)
-          requests.push_back(c.start_broadcast(out(data[k]), root));
+          requests.push_back(c.start_broadcast(data[k].out(), root));
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
         for (request& r : requests) r.wait();
       }
     } else {
-      for (auto& d : data) c.broadcast(out(d), root);
+      for (auto& d : data) c.broadcast(d.out(), root);
     }
     for (std::size_t k = 0; k < data.size(); ++k)
-      check_same(c, "broadcasts", round, data[k], values<std::int64_t>(root, round, 3, static_cast<int>(k)));
+      check_same(c, "broadcasts", round, data[k].get(),
+                 values<std::int64_t>(root, round, 3, static_cast<int>(k)));
   }
 }
 
 /// Messages of one pair and tag arrive in the order in which they were sent, whatever is waited for first;
 /// messages of another tag do not disturb them.
-inline void message_order(const communicator& c) {
+template <class Room>
+void message_order(const Room& room) {
+  const communicator& c = room.c;
   if (c.size() == 1) return;
   const int next = (c.rank() + 1) % c.size(), previous = (c.rank() + c.size() - 1) % c.size();
   for (const bool reverse : {false, true}) {
-    std::vector<std::vector<double>> sent, received(4, std::vector<double>(6));
-    for (int k = 0; k < 4; ++k) sent.push_back(values<double>(c.rank(), 0, 6, k));
+    std::vector<decltype(room.put(std::vector<double>()))> sent, received;
+    for (int k = 0; k < 4; ++k) {
+      sent.push_back(room.put(values<double>(c.rank(), 0, 6, k)));
+      received.push_back(room.template make<double>(6));
+    }
     std::vector<request> sends, receives;
-    for (std::size_t k : {0, 1, 2, 3}) sends.push_back(c.start_send(in(sent[k]), next, k == 1 ? 9 : 5));
+    for (std::size_t k : {0, 1, 2, 3}) sends.push_back(c.start_send(sent[k].in(), next, k == 1 ? 9 : 5));
     for (std::size_t k : {1, 0, 2, 3})
-      receives.push_back(c.start_receive(out(received[k]), previous, k == 1 ? 9 : 5));
+      receives.push_back(c.start_receive(received[k].out(), previous, k == 1 ? 9 : 5));
     if (reverse) std::reverse(receives.begin(), receives.end());
     for (request& r : receives) r.wait();
     for (request& r : sends) r.wait();
+    for (auto& s : sent) s.spoil();
     for (int k = 0; k < 4; ++k)
-      check_same(c, "message", k, received[static_cast<std::size_t>(k)], values<double>(previous, 0, 6, k));
+      check_same(c, "message", k, received[static_cast<std::size_t>(k)].get(),
+                 values<double>(previous, 0, 6, k));
   }
 }
 
 /// The same sums, twice, have the same bits.
-template <class T>
-void repeatability(const communicator& c) {
-  std::vector<T> first = values<T>(c.rank(), 0, 1000), second = first;
-  c.all_reduce(out(first));
-  c.all_reduce(out(second));
-  check_same(c, "repeated all_reduce", 0, second, first);
+template <class T, class Room>
+void repeatability(const Room& room) {
+  auto first = room.put(values<T>(room.c.rank(), 0, 1000)), second = room.put(first.get());
+  room.c.all_reduce(first.out());
+  room.c.all_reduce(second.out());
+  check_same(room.c, "repeated all_reduce", 0, second.get(), first.get());
+}
+
+/// Operations that follow each other work on what the one before left, with nothing between them.
+template <class Room>
+void chain(const Room& room) {
+  const communicator& c = room.c;
+  const auto p = static_cast<std::size_t>(c.size());
+  const std::vector<global_index> ones(p, 1);
+  auto mine = room.put(std::vector<std::int64_t>{c.rank() + 1});
+  auto all = room.template make<std::int64_t>(p), crossed = room.template make<std::int64_t>(p);
+  std::vector<std::int64_t> expected;
+  for (int q = 1; q <= c.size(); ++q) expected.push_back(q);
+  for (int root = 0; root < c.size() + 12; ++root) {
+    c.all_gather(mine.in(), in(ones), all.out());                      // 1, ..., p
+    c.all_reduce(all.out(), reduction::max);                           // 1, ..., p
+    c.reduce_scatter(all.in(), in(ones), mine.out(), reduction::max);  // rank + 1
+    c.all_to_all(all.in(), in(ones), crossed.out(), in(ones));         // rank + 1, ..., rank + 1
+    c.broadcast(crossed.out(), root % c.size());
+    c.all_reduce(crossed.out());
+  }
+  check_same(c, "chain", 0, mine.get(), {c.rank() + 1});
+  check_same(c, "chain", 1, all.get(), expected);
+  const std::int64_t sum = c.size() * (11 % c.size() + 1);
+  check_same(c, "chain", 2, crossed.get(), std::vector<std::int64_t>(p, sum));
 }
 
 /// Phases nest; operations are entered where they are waited for.
-inline void phases(const communicator& c) {
+template <class Room>
+void phases(const Room& room) {
+  const communicator& c = room.c;
   c.ledger().clear();
   const std::string outer = c.ledger().phase();
-  std::vector<std::int32_t> data(4);
+  auto data = room.template make<std::int32_t>(4);
   {
     const partita::phase_scope forward(c.ledger(), "forward");
-    c.broadcast(out(data), 0);
+    c.broadcast(data.out(), 0);
     {
       const partita::phase_scope backward(c.ledger(), "backward");
-      c.broadcast(out(data), 0);
-      c.broadcast(out(data), 0);
+      c.broadcast(data.out(), 0);
+      c.broadcast(data.out(), 0);
     }
     CHECK(c.ledger().phase() == "forward");
-    c.broadcast(out(data), 0);
+    c.broadcast(data.out(), 0);
   }
   CHECK(c.ledger().phase() == outer);
   const auto in_phase = [&](const char* phase) {
@@ -133,44 +176,50 @@ inline void phases(const communicator& c) {
 }
 
 /// Groups of a split: uneven colors, reversed keys, groups of groups, entered under their axis.
-inline void splits(const communicator& c) {
+template <class Room>
+void splits(const Room& room) {
+  const communicator& c = room.c;
   const int color = c.rank() % 3 == 2 ? 2 : c.rank() % 3 == 1 ? 7 : 0;
   std::vector<std::int32_t> members;
   for (int q = c.size() - 1; q >= 0; --q)
     if (q % 3 == c.rank() % 3) members.push_back(q);
-  const communicator group = c.split(color, -c.rank(), "third");
-  CHECK(group.size() == static_cast<int>(members.size()));
-  CHECK(group.axis() == "third");
-  CHECK(&group.ledger() == &c.ledger());
-  const std::vector<std::int32_t> me = {c.rank()};
-  std::vector<std::int32_t> all(members.size());
-  group.all_gather(in(me), in(std::vector<global_index>(members.size(), 1)), out(all));
-  check_same(c, "members", color, all, members);
+  const auto group = room.with(c.split(color, -c.rank(), "third"));
+  CHECK(group.c.size() == static_cast<int>(members.size()));
+  CHECK(group.c.axis() == "third");
+  CHECK(&group.c.ledger() == &c.ledger());
+  auto me = room.put(std::vector<std::int32_t>{c.rank()});
+  auto all = room.template make<std::int32_t>(members.size());
+  group.c.all_gather(me.in(), in(std::vector<global_index>(members.size(), 1)), all.out());
+  check_same(c, "members", color, all.get(), members);
   operations<double>(group);
   several_in_flight(group);
   message_order(group);
 
   const communicator lone = c.split(0, c.rank() == 0 ? 1 : 0, "first last");
   CHECK(lone.rank() == (c.rank() == 0 ? c.size() - 1 : c.rank() - 1));
-  const communicator part = group.split(group.rank() == 0 ? 0 : 1, 0, "part");
-  CHECK(part.size() == (group.rank() == 0 ? 1 : group.size() - 1));
+  const auto part = room.with(group.c.split(group.c.rank() == 0 ? 0 : 1, 0, "part"));
+  CHECK(part.c.size() == (group.c.rank() == 0 ? 1 : group.c.size() - 1));
   operations<std::int32_t>(part);
 }
 
 /// Everything. Every rank of the communicator calls.
-inline void all(const communicator& c) {
-  operations<std::uint8_t>(c);
-  operations<std::int32_t>(c);
-  operations<std::int64_t>(c);
-  operations<float>(c);
-  operations<double>(c);
-  several_in_flight(c);
-  many_broadcasts(c);
-  message_order(c);
-  repeatability<float>(c);
-  repeatability<double>(c);
-  phases(c);
-  splits(c);
+template <class Room>
+void all(const Room& room) {
+  operations<std::uint8_t>(room);
+  operations<std::int32_t>(room);
+  operations<std::int64_t>(room);
+  operations<float>(room);
+  operations<double>(room);
+  several_in_flight(room);
+  many_broadcasts(room);
+  message_order(room);
+  repeatability<float>(room);
+  repeatability<double>(room);
+  chain(room);
+  phases(room);
+  splits(room);
 }
+/// Over memory of the host.
+inline void on_the_host(const communicator& c) { all(host_room{c}); }
 
 }  // namespace test_support::laws

@@ -86,9 +86,36 @@ template <class T>
 std::span<const T> in(const std::vector<T>& v) {
   return v;
 }
+
+/// Elements that an operation reads or writes.
 template <class T>
-std::span<T> out(std::vector<T>& v) {
-  return v;
-}
+class host_block {
+ public:
+  explicit host_block(std::vector<T> values) : values_(std::move(values)) {}
+
+  std::span<const T> in() const { return values_; }
+  std::span<T> out() { return values_; }
+  /// Writes something else there, now that it may be written again.
+  void spoil() { std::fill(values_.begin(), values_.end(), T(77)); }
+  std::vector<T> get() const { return values_; }
+
+ private:
+  std::vector<T> values_;
+};
+
+/// A communicator, and blocks of the memory that it is for: that of the host.
+struct host_room {
+  communicator c;
+
+  template <class T>
+  host_block<T> put(std::vector<T> values) const {
+    return host_block<T>(std::move(values));
+  }
+  template <class T>
+  host_block<T> make(std::size_t count) const {
+    return put(std::vector<T>(count));
+  }
+  host_room with(communicator other) const { return {std::move(other)}; }
+};
 
 }  // namespace test_support::laws

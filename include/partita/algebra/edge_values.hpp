@@ -2,8 +2,10 @@
 /// Values on the entries of a sparse pattern, and the softmax over each row of them.
 
 #include <cmath>
+#include <functional>
 #include <limits>
 
+#include "partita/base/function.hpp"
 #include "partita/local/kernels.hpp"
 #include "partita/matrix/sparse.hpp"
 
@@ -43,6 +45,39 @@ class edge_values {
   buffer<T, Place> values_;
 };
 
+namespace detail {
+
+/// f(value, rows(i, h)) for the value of head h of an entry in row i.
+template <class Function, class T>
+struct with_value_of_row {
+  Function f;
+  matrix_view<const T> rows;
+
+  constexpr T operator()(local_index i, local_index, local_index h, T value) const {
+    return f(value, rows(i, h));
+  }
+};
+
+/// exp(x - y).
+struct exponential_of_difference {
+  template <class T>
+  constexpr T operator()(T x, T y) const {
+    return std::exp(x - y);
+  }
+};
+
+/// out = f(in, row's value of `rows`) for every entry of e's pattern and each head. Nothing travels.
+template <class Function, class T, class Layout, class Place>
+void apply_rows(const edge_values<T, Layout, Place>& e, Function f, matrix_view<T> rows, const T* in,
+                T* out) {
+  const with_value_of_row<Function, T> of_row{f, rows};
+  e.for_tiles([&](csr_view<T> tile) {
+    kernels<Place>::edge_apply(e.mesh().queue(), tile, e.heads(), of_row, in, out);
+  });
+}
+
+}  // namespace detail
+
 /// rows(v, h) = f(rows(v, h), e(v, u, h)) over the entries of row v on all ranks; f is what `how` says, and
 /// rows begins as its neutral element (rows of this rank x heads). Every rank of the mesh must call. What
 /// travels: an all-reduce over the ranks that share a row; nothing where A's columns are whole.
@@ -54,9 +89,9 @@ void fold_rows(const edge_values<T, Layout, Place>& e, matrix_view<T> rows, redu
     });
   };
   if (how == reduction::max)
-    fold([](T a, T b) { return b > a ? b : a; });
+    fold(larger_of{});
   else
-    fold([](T a, T b) { return a + b; });
+    fold(std::plus<>{});
   const std::size_t size = static_cast<std::size_t>(rows.rows) * static_cast<std::size_t>(rows.cols);
   if (const auto& group = e.mesh().along(Layout::value.cols); group.size() > 1)
     group.all_reduce(std::span<T>(rows.data, size), how);
@@ -78,14 +113,9 @@ void edge_softmax(edge_values<T, Layout, Place>& e) {
   kernels<Place>::fill(q, T(0), sum);
   T* const values = e.values().data();
   fold_rows(e, top, reduction::max);
-  const auto exponent = [=](local_index i, local_index, local_index h, T v) {
-    return std::exp(v - top(i, h));
-  };
-  e.for_tiles(
-      [&](csr_view<T> tile) { kernels<Place>::edge_apply(q, tile, heads, exponent, values, values); });
+  detail::apply_rows(e, detail::exponential_of_difference{}, top, values, values);
   fold_rows(e, sum, reduction::sum);
-  const auto divide = [=](local_index i, local_index, local_index h, T v) { return v / sum(i, h); };
-  e.for_tiles([&](csr_view<T> tile) { kernels<Place>::edge_apply(q, tile, heads, divide, values, values); });
+  detail::apply_rows(e, std::divides<>{}, sum, values, values);
 }
 
 /// The adjoint: d(v, u) = alpha(v, u) (d(v, u) - sum over u' of alpha(v, u') d(v, u')), alpha the softmax; in
@@ -104,14 +134,11 @@ void edge_softmax_gradient(const edge_values<T, Layout, Place>& alpha, edge_valu
   const auto size = narrow(static_cast<global_index>(d.values().size()), "the number of edge values");
   const matrix_view<T> all{values, 1, size, size};
   kernels<Place>::fill(q, T(0), sum);
-  kernels<Place>::zip(
-      q, [](T x, T y) { return x * y; }, matrix_view<const T>{a, 1, size, size}, all, all);  // alpha d
+  kernels<Place>::zip(q, std::multiplies<>{}, matrix_view<const T>{a, 1, size, size}, all, all);  // alpha d
   fold_rows(d, sum, reduction::sum);
   buffer<T, Place> mean(q, d.values().size());
-  const auto scaled = [=](local_index i, local_index, local_index h, T weight) { return weight * sum(i, h); };
-  d.for_tiles([&](csr_view<T> tile) { kernels<Place>::edge_apply(q, tile, heads, scaled, a, mean.data()); });
-  kernels<Place>::zip(
-      q, [](T x, T y) { return x - y; }, all, matrix_view<const T>{mean.data(), 1, size, size}, all);
+  detail::apply_rows(d, std::multiplies<>{}, sum, a, mean.data());
+  kernels<Place>::zip(q, std::minus<>{}, all, matrix_view<const T>{mean.data(), 1, size, size}, all);
 }
 
 }  // namespace partita

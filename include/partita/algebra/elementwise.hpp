@@ -1,5 +1,6 @@
 #pragma once
-/// Functions of single entries, on any layout. Nothing travels.
+/// Functions of single entries, on any layout. Nothing travels. On the host f may be a lambda; what a
+/// function needs to run on a device too is in base/function.hpp.
 
 #include "partita/local/kernels.hpp"
 #include "partita/matrix/dense.hpp"
@@ -14,6 +15,18 @@ void require_same_blocks(const char* what, const A& a, const B& b) {
     throw shape_error(std::string(what) + " needs operands cut alike, not " + to_string(a.shape()) + " and " +
                       to_string(b.shape()));
 }
+
+/// f of global indices, for a block whose first entry is (row, col).
+template <class Function>
+struct with_global_indices {
+  Function f;
+  global_index row, col;
+
+  template <class T>
+  constexpr auto operator()(local_index i, local_index j, T value) const {
+    return f(row + i, col + j, value);
+  }
+};
 
 }  // namespace detail
 
@@ -38,9 +51,8 @@ void zip(const dense<T, Layout, Place>& a, const dense<T, Layout, Place>& b, den
 template <class T, class Layout, class Place, class Function>
 void map_indexed(const dense<T, Layout, Place>& x, dense<T, Layout, Place>& y, Function f) {
   detail::require_same_blocks("map_indexed", x, y);
-  const global_index row = x.row_range().begin, col = x.col_range().begin;
-  const auto with_global = [=](local_index i, local_index j, T value) { return f(row + i, col + j, value); };
-  kernels<Place>::map_indexed(x.mesh().queue(), with_global, x.local(), y.local());
+  const detail::with_global_indices<Function> of_block{f, x.row_range().begin, x.col_range().begin};
+  kernels<Place>::map_indexed(x.mesh().queue(), of_block, x.local(), y.local());
 }
 
 /// y(i, j) += bias(0, j); bias is 1 x f on every rank. Throws shape_error naming the shapes.

@@ -10,7 +10,7 @@ namespace partita {
 template <class T, class Layout, class Place>
 T sum(const dense<T, Layout, Place>& x) {
   T total[] = {static_cast<T>(kernels<Place>::sum(x.mesh().queue(), x.local()))};
-  if (const auto& group = x.mesh().along(Layout::value.used()); group.size() > 1)
+  if (const auto& group = x.mesh().control(Layout::value.used()); group.size() > 1)
     group.all_reduce(std::span<T>(total));
   return total[0];
 }

@@ -76,7 +76,7 @@ class needed_exchange {
       : row_(m.along(axis::row)), queue_(m.queue()), width_(width) {
     std::size_t most_given = 0, most_taken = 0;
     for (std::size_t k = 0; k < groups.size(); ++k) {
-      plans_.push_back(ask(groups[k], lists[k]));
+      plans_.push_back(ask(m.control(axis::row), groups[k], lists[k]));
       most_given = std::max(most_given, plans_.back().rows.size());
       most_taken = std::max(most_taken, static_cast<std::size_t>(offset_of(groups[k].needed, row_.size())));
     }
@@ -110,15 +110,15 @@ class needed_exchange {
     std::vector<global_index> give, take;  ///< elements
   };
 
-  plan ask(const row_group& group, const needed_rows& mine) {
+  plan ask(const communicator& row, const row_group& group, const needed_rows& mine) {
     const auto size = static_cast<std::size_t>(row_.size());
     std::vector<global_index> asked(size), ones(size, 1);
     const auto counts = [](const std::vector<global_index>& c) { return std::span<const global_index>(c); };
-    row_.all_to_all(counts(group.needed), counts(ones), std::span<global_index>(asked), counts(ones));
+    row.all_to_all(counts(group.needed), counts(ones), std::span<global_index>(asked), counts(ones));
     std::vector<local_index> wanted, rows(static_cast<std::size_t>(offset_of(asked, row_.size())));
     for (const auto& list : mine.of_tile) wanted.insert(wanted.end(), list.begin(), list.end());
-    row_.all_to_all(std::span<const local_index>(wanted), counts(group.needed), std::span<local_index>(rows),
-                    counts(asked));
+    row.all_to_all(std::span<const local_index>(wanted), counts(group.needed), std::span<local_index>(rows),
+                   counts(asked));
     for (local_index& r : rows) r += group.first_row;
     plan p;
     p.wanted = group.needed;

@@ -39,6 +39,8 @@ class spmm_plan {
 
   /// What this rank receives in one run, in closed form.
   volume predicted() const { return schedule_.predicted(); }
+  /// How many nonzeros this rank multiplies in one run, times the columns of X that it multiplies them with.
+  global_index multiplications() const { return schedule_.multiplications(); }
   /// What was chosen for `automatic` options.
   spmm_options options() const { return schedule_.options(); }
 

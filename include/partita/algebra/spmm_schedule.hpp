@@ -22,6 +22,7 @@
 /// Mukhopadhyay et al. (ICPP24). Here sub-blocks, not square blocks, so any mesh will do.
 
 #include <limits>
+#include <numeric>
 #include <optional>
 
 #include "partita/algebra/block_stream.hpp"
@@ -127,6 +128,11 @@ class spmm_schedule {
     return {predicted_.elements - sums.elements, predicted_.messages - sums.messages};
   }
 
+  /// How many nonzeros this rank multiplies in one run, times the columns of X that it multiplies them with.
+  global_index multiplications() const {
+    return static_cast<global_index>(std::accumulate(nonzeros_.begin(), nonzeros_.end(), std::size_t{0})) *
+           width_;
+  }
   volume predicted() const { return predicted_; }
   spmm_options options() const { return options_; }
 
@@ -161,8 +167,9 @@ class spmm_schedule {
     if (groups > 1) {
       all.resize(mine.size() * groups);
       const std::vector<global_index> counts(groups, static_cast<global_index>(mine.size()));
-      mesh_.along(axis::col).all_gather(std::span<const global_index>(mine),
-                                        std::span<const global_index>(counts), std::span<global_index>(all));
+      mesh_.control(axis::col).all_gather(std::span<const global_index>(mine),
+                                          std::span<const global_index>(counts),
+                                          std::span<global_index>(all));
     }
     for (std::size_t g = 0; g < groups; ++g) {
       const auto of_group = std::span(all).subspan(g * mine.size(), mine.size());
@@ -256,7 +263,7 @@ class spmm_schedule {
       list.of_tile.resize(groups_[g].needed.size());
       for (std::size_t r = 0; r < list.of_tile.size(); ++r) {
         list.of_tile[r].resize(static_cast<std::size_t>(groups_[g].needed[r]));
-        mesh_.along(axis::col).broadcast(std::span<local_index>(list.of_tile[r]), static_cast<int>(g));
+        mesh_.control(axis::col).broadcast(std::span<local_index>(list.of_tile[r]), static_cast<int>(g));
       }
       lists.push_back(std::move(list));
     }
@@ -270,8 +277,10 @@ class spmm_schedule {
   void multiply(csr_view<T> tile, matrix_view<const T> rows, T beta, matrix_view<T> out) {
     if (edges_ != nullptr)
       kernels<Place>::edge_multiply(mesh_.queue(), tile, slice_, edges_, rows, beta, out);
-    else
+    else if (moves())
       kernels<Place>::spmm(mesh_.queue(), tile, rows, beta, out);
+    else
+      product_(mesh_.queue(), tile, rows, beta, out);  // these blocks come again
   }
 
   mesh<Place> mesh_;
@@ -285,6 +294,7 @@ class spmm_schedule {
 
   std::vector<row_group> groups_;         ///< one for each block that this rank multiplies
   std::vector<std::size_t> nonzeros_;     ///< of those blocks
+  typename kernels<Place>::template spmm_product<T> product_;
   buffer<local_index, Place> compacted_;  ///< A's structure with columns counted among the needed rows
   local_index width_ = 0;
   local_index wide_rows_ = 0;

@@ -4,7 +4,8 @@
 ///
 /// Every collective must be called by all ranks of the group, in the same order. Each has a form that starts
 /// now and is waited for later, in the same order by all ranks; memory and counts given to it must live, and
-/// stay untouched, until then.
+/// stay untouched, until then. Over memory of a device, an operation takes its place in the work of the
+/// rank's queue: it sees what was enqueued before, and what is enqueued after its wait sees it.
 
 #include <chrono>
 #include <utility>
@@ -68,10 +69,20 @@ class communicator {
   /// The account of this rank, shared by all communicators split from one world.
   partita::ledger& ledger() const { return *ledger_; }
   const std::string& axis() const { return *axis_; }
+  /// What carries the operations; operations that are given to it directly are in no account.
+  const std::shared_ptr<transport>& model() const { return transport_; }
 
   /// Groups of ranks of equal color, ordered by key, entered in the ledger under `axis`.
   communicator split(int color, int key, std::string axis) const {
     return communicator(transport_->split(color, key), std::move(axis), ledger_);
+  }
+
+  /// The same ranks for memory of a device (see transport::over), with the same account and axis. Operations
+  /// of both are operations of one group: all ranks start them in the same order.
+  communicator over(std::shared_ptr<device_memory> memory) const {
+    communicator c = *this;
+    c.transport_ = transport_->over(std::move(memory));
+    return c;
   }
 
   /// data of `root` to all. Others receive data.size() elements.

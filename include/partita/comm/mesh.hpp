@@ -12,7 +12,9 @@
 namespace partita {
 
 /// A value handle: copies are the same mesh. Matrices hold one, so no operation takes a communicator or a
-/// queue.
+/// queue. What travels along axes is memory of the place: blocks of matrices. Counts, lists of indices and
+/// what else the host computes with lie in its memory and travel by control() or world(). On the host's own
+/// place that is one and the same.
 template <class Place>
 class mesh {
  public:
@@ -27,20 +29,28 @@ class mesh {
   int size() const { return state_->world.size(); }
   int rank() const { return state_->world.rank(); }
   coordinates at() const { return state_->at; }
+  /// All ranks, over memory of the host.
   const communicator& world() const { return state_->world; }
   const partita::queue<Place>& queue() const { return state_->queue; }
   partita::ledger& ledger() const { return state_->world.ledger(); }
 
-  /// The ranks that differ from this one only in the axes of `s`; rank p of it stands at member(shape(), s,
-  /// at(), p).
+  /// The ranks that differ from this one only in the axes of `s`, over memory of the place; rank p of it
+  /// stands at member(shape(), s, at(), p), which of every_axis is rank p of the mesh.
   const communicator& along(axis_set s) const { return state_->along[s.bits]; }
+  /// The same ranks over memory of the host.
+  const communicator& control(axis_set s) const { return state_->control[s.bits]; }
 
   friend bool operator==(const mesh& a, const mesh& b) { return a.state_ == b.state_; }
 
  private:
   struct state {
     state(communicator w, mesh_shape m, partita::queue<Place> q)
-        : world(std::move(w)), shape(m), at(), queue(std::move(q)), along(every_group(world, m)) {
+        : world(std::move(w)),
+          shape(m),
+          at(),
+          queue(std::move(q)),
+          control(every_group(world, m)),
+          along(over(device_memory_of(queue), control)) {
       at = shape.at(world.rank());
     }
 
@@ -57,11 +67,18 @@ class mesh {
       return {group(0), group(1), group(2), group(3), group(4), group(5), group(6), group(7)};
     }
 
+    static std::array<communicator, 8> over(const std::shared_ptr<device_memory>& memory,
+                                            std::array<communicator, 8> groups) {
+      if (memory)
+        for (communicator& c : groups) c = c.over(memory);
+      return groups;
+    }
+
     communicator world;
     mesh_shape shape;
     coordinates at;
     partita::queue<Place> queue;
-    std::array<communicator, 8> along;
+    std::array<communicator, 8> control, along;
   };
 
   std::shared_ptr<const state> state_;

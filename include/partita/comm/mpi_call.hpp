@@ -10,6 +10,9 @@
 #define MPICH_SKIP_MPICXX 1
 #endif
 #include <mpi.h>
+#if defined(OPEN_MPI) && __has_include(<mpi-ext.h>)
+#include <mpi-ext.h>
+#endif
 #include <string>
 #include <utility>
 
@@ -31,6 +34,15 @@ inline void check(int code, const char* call) {
 /// Throws communication_error naming the operation when `code` is not success.
 inline void check(int code, const collective& op) {
   if (code != MPI_SUCCESS) throw communication_error(describe(op) + " failed: " + error_text(code));
+}
+
+/// Whether operations take pointers to memory of a CUDA device; no where this MPI does not say.
+inline bool cuda_aware() {
+#ifdef MPIX_CUDA_AWARE_SUPPORT
+  return MPIX_Query_cuda_support() == 1;
+#else
+  return false;
+#endif
 }
 
 inline MPI_Datatype datatype(element_type type) {

@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "partita/comm/mpi_checks.hpp"
-#include "partita/comm/transport.hpp"
+#include "partita/comm/staged.hpp"
 
 namespace partita::mpi {
 
@@ -48,13 +48,14 @@ struct flight {
   signature note;
   block_list to, from;
   std::vector<std::byte> scratch;
+  std::vector<const void*> pieces;  ///< of the scratch, one from each rank
 };
 
 }  // namespace detail
 
 /// Collectives of the concept over MPI. Ranks must wait for their all-reduces in the same order, as the
 /// second half of one starts when it is waited for.
-class mpi_transport final : public transport {
+class mpi_transport final : public transport, public std::enable_shared_from_this<mpi_transport> {
  public:
   /// A group over the ranks of `comm`, which is owned from now on. `world_ranks` are their names in errors.
   mpi_transport(detail::owned_comm comm, std::shared_ptr<detail::job> job, std::vector<int> world_ranks)
@@ -124,6 +125,12 @@ class mpi_transport final : public transport {
     const int me = world_ranks_[static_cast<std::size_t>(rank_)];
     detail::check(MPI_Allgather(&me, 1, MPI_INT, members.data(), 1, MPI_INT, part), "MPI_Allgather");
     return std::make_shared<mpi_transport>(std::move(owned), job_, std::move(members));
+  }
+
+  /// For memory of a device: directly where this MPI takes pointers to it, else staged.
+  std::shared_ptr<transport> over(std::shared_ptr<device_memory> memory) override {
+    if (!memory) return shared_from_this();
+    return std::make_shared<staged_transport>(shared_from_this(), std::move(memory), detail::cuda_aware());
   }
 
   /// Says that this rank calls no more operations of this group. Throws when something was given up, or,
@@ -205,12 +212,10 @@ class mpi_transport final : public transport {
     exchange(op, f, input, f.scratch.data());
   }
 
-  void add_up(const collective& op, const detail::flight& f, void* sum, global_index count) const {
-    if (count == 0) return;
-    std::memcpy(sum, f.scratch.data(), op.bytes(count));
-    for (int q = 1; q < size_; ++q)
-      reduce_into(op.type, op.reduce, f.scratch.data() + static_cast<std::size_t>(q) * op.bytes(count), sum,
-                  count);
+  void add_up(const collective& op, detail::flight& f, void* sum, global_index count) const {
+    f.pieces.clear();
+    for (int q = 0; q < size_; ++q) f.pieces.push_back(f.scratch.data() + op.bytes(q * count));
+    reduce_in_order(op.type, op.reduce, f.pieces, sum, count);
   }
   void gather_shares(const collective& op, detail::flight& f) {
     const MPI_Datatype type = detail::datatype(op.type);

@@ -1,6 +1,8 @@
 #pragma once
 /// A collective operation as a value: what every communicator model is asked to do.
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <numeric>
@@ -94,41 +96,52 @@ inline std::string describe(const collective& c) {
 
 namespace detail {
 
-/// Integers wrap around.
+/// The one reduction of every model and place, so that order alone decides the result. Integers wrap around.
 template <class T>
-T add(T a, T b) {
+constexpr T combine(reduction r, T a, T b) {
+  if (r == reduction::max) return b > a ? b : a;
   if constexpr (std::is_integral_v<T>)
     return static_cast<T>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
   else
     return a + b;
 }
 
+/// act(T{}) for the T that `type` names.
+template <class Act>
+void with_element(element_type type, Act act) {
+  switch (type) {
+    case element_type::u8:
+      return act(std::uint8_t{});
+    case element_type::i32:
+      return act(std::int32_t{});
+    case element_type::i64:
+      return act(std::int64_t{});
+    case element_type::f32:
+      return act(float{});
+    case element_type::f64:
+      return act(double{});
+  }
+}
+
 template <class T>
-void reduce_typed(reduction r, const void* from, void* to, global_index count) {
-  const T* in = static_cast<const T*>(from);
-  T* out = static_cast<T*>(to);
-  if (r == reduction::sum)
-    for (global_index i = 0; i < count; ++i) out[i] = add(out[i], in[i]);
-  else
-    for (global_index i = 0; i < count; ++i) out[i] = in[i] > out[i] ? in[i] : out[i];
+void reduce_typed(reduction r, std::span<const void* const> from, T* to, global_index count) {
+  std::array<T, 4096 / sizeof(T)> sum;
+  for (global_index begin = 0; begin < count; begin += static_cast<global_index>(sum.size())) {
+    const auto n = static_cast<std::size_t>(std::min<global_index>(count - begin, sum.size()));
+    std::memcpy(sum.data(), static_cast<const T*>(from[0]) + begin, n * sizeof(T));
+    for (const void* const next : from.subspan(1))
+      for (std::size_t i = 0; i < n; ++i)
+        sum[i] = combine(r, sum[i], (static_cast<const T*>(next) + begin)[i]);
+    std::memcpy(to + begin, sum.data(), n * sizeof(T));
+  }
 }
 
 }  // namespace detail
 
-/// to[i] = to[i] op from[i]; the one reduction of every model, so that order alone decides the result.
-inline void reduce_into(element_type type, reduction r, const void* from, void* to, global_index count) {
-  switch (type) {
-    case element_type::u8:
-      return detail::reduce_typed<std::uint8_t>(r, from, to, count);
-    case element_type::i32:
-      return detail::reduce_typed<std::int32_t>(r, from, to, count);
-    case element_type::i64:
-      return detail::reduce_typed<std::int64_t>(r, from, to, count);
-    case element_type::f32:
-      return detail::reduce_typed<float>(r, from, to, count);
-    case element_type::f64:
-      return detail::reduce_typed<double>(r, from, to, count);
-  }
+/// to[i] = from[0][i] op from[1][i] op ...; `to` may be one of `from`, which may not be empty.
+inline void reduce_in_order(element_type type, reduction r, std::span<const void* const> from, void* to,
+                            global_index count) {
+  detail::with_element(type, [&]<class T>(T) { detail::reduce_typed(r, from, static_cast<T*>(to), count); });
 }
 
 }  // namespace partita

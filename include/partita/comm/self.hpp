@@ -9,6 +9,8 @@ namespace detail {
 
 class self_transport final : public transport {
  public:
+  explicit self_transport(std::shared_ptr<device_memory> memory = nullptr) : memory_(std::move(memory)) {}
+
   int rank() const override { return 0; }
   int size() const override { return 1; }
 
@@ -18,12 +20,22 @@ class self_transport final : public transport {
     if (op.kind == operation::all_to_all && op.input_counts[0] != op.output_counts[0])
       throw communication_error("rank 0 expects " + std::to_string(op.output_counts[0]) + " elements in " +
                                 describe(op) + ", but sends itself " + std::to_string(op.input_counts[0]));
-    if (op.input != nullptr && op.count > 0) std::memcpy(op.output, op.input, op.bytes(op.count));
+    if (op.input == nullptr || op.count == 0) return 0;
+    if (memory_)
+      memory_->copy(op.input, op.output, op.bytes(op.count));
+    else
+      std::memcpy(op.output, op.input, op.bytes(op.count));
     return 0;
   }
   void finish(const collective&, std::uint64_t) override {}
   void abandon(const collective&, std::uint64_t) noexcept override {}
-  std::shared_ptr<transport> split(int, int) override { return std::make_shared<self_transport>(); }
+  std::shared_ptr<transport> split(int, int) override { return over(memory_); }
+  std::shared_ptr<transport> over(std::shared_ptr<device_memory> memory) override {
+    return std::make_shared<self_transport>(std::move(memory));
+  }
+
+ private:
+  std::shared_ptr<device_memory> memory_;
 };
 
 }  // namespace detail

@@ -1,6 +1,6 @@
 #pragma once
 /// N ranks as threads of one process. Buffers are read where they lie: a rank posts pointers, its peers copy
-/// from them.
+/// from them. Over memory of a device all ranks share that device, each with its own queue.
 
 #include <exception>
 #include <functional>
@@ -13,16 +13,23 @@ namespace partita {
 
 namespace detail {
 
-/// One rank's end of a thread_group.
+/// One rank's end of a thread_group, for memory of the host or of a device that the ranks share.
 class thread_transport final : public transport {
  public:
-  thread_transport(std::shared_ptr<thread_group> group, int rank) : group_(std::move(group)), rank_(rank) {}
+  thread_transport(std::shared_ptr<thread_group> group, int rank,
+                   std::shared_ptr<device_memory> memory = nullptr)
+      : group_(std::move(group)), memory_(memory), seat_(std::make_shared<thread_seat>(rank, memory)) {}
 
-  int rank() const override { return rank_; }
+  int rank() const override { return seat_->rank(); }
   int size() const override { return group_->size(); }
-  std::uint64_t start(const collective& op) override { return group_->start(rank_, op); }
-  void finish(const collective& op, std::uint64_t token) override { group_->finish(rank_, op, token); }
-  void abandon(const collective& op, std::uint64_t token) noexcept override { group_->abandon(op, token); }
+  std::uint64_t start(const collective& op) override { return group_->start(seat_, op); }
+  void finish(const collective& op, std::uint64_t token) override { group_->finish(*seat_, op, token); }
+  void abandon(const collective& op, std::uint64_t token) noexcept override {
+    group_->abandon(*seat_, op, token);
+  }
+  std::shared_ptr<transport> over(std::shared_ptr<device_memory> memory) override {
+    return std::make_shared<thread_transport>(group_, rank(), std::move(memory));
+  }
 
   std::shared_ptr<transport> split(int color, int key) override {
     const std::vector<global_index> counts(static_cast<std::size_t>(size()), 2);
@@ -36,8 +43,9 @@ class thread_transport final : public transport {
     op.output = all.data();
     op.output_counts = counts;
     op.where = std::source_location::current();
-    const std::uint64_t token = start(op);
-    finish(op, token);
+    const auto seat = std::make_shared<thread_seat>(rank());
+    const std::uint64_t token = group_->start(seat, op);
+    group_->finish(*seat, op, token);
 
     std::vector<int> members;
     for (int q = 0; q < size(); ++q)
@@ -45,13 +53,15 @@ class thread_transport final : public transport {
     std::stable_sort(members.begin(), members.end(), [&](int a, int b) {
       return all[2 * static_cast<std::size_t>(a) + 1] < all[2 * static_cast<std::size_t>(b) + 1];
     });
-    const auto me = std::find(members.begin(), members.end(), rank_) - members.begin();
-    return std::make_shared<thread_transport>(group_->subgroup(token, color, members), static_cast<int>(me));
+    const auto me = std::find(members.begin(), members.end(), rank()) - members.begin();
+    return std::make_shared<thread_transport>(group_->subgroup(token, color, members), static_cast<int>(me),
+                                              memory_);
   }
 
  private:
   std::shared_ptr<thread_group> group_;
-  int rank_;
+  std::shared_ptr<device_memory> memory_;
+  std::shared_ptr<thread_seat> seat_;
 };
 
 }  // namespace detail

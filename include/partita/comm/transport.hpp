@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "partita/comm/operation.hpp"
+#include "partita/comm/device_memory.hpp"
 
 namespace partita {
 
@@ -25,6 +25,10 @@ class transport {
   virtual void abandon(const collective& op, std::uint64_t token) noexcept = 0;
   /// Ranks with the same colour form a group, ordered by key. Every rank of this group must call.
   virtual std::shared_ptr<transport> split(int color, int key) = 0;
+  /// This group for memory of a device, or of the host where `memory` is null; what is split from it is for
+  /// that memory too. There, finish returns when the output is written, and the input may be reused, by work
+  /// given to the queue of `memory` from then on. Every rank of this group must call.
+  virtual std::shared_ptr<transport> over(std::shared_ptr<device_memory> memory) = 0;
 };
 
 }  // namespace partita

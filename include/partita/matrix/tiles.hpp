@@ -40,14 +40,36 @@ csr_view<T> tile_view(const local_index* structure, const T* values, local_index
   return {rows, width, structure + t * (static_cast<std::size_t>(rows) + 1), structure + offsets, values};
 }
 
+namespace detail {
+
+/// The entries row by row, in a row by columns; entries of one place keep their order. Rows are counted, not
+/// compared: a hundred million entries take seconds.
+template <class T>
+std::vector<triplet<T>> in_order(interval rows, const std::vector<triplet<T>>& entries) {
+  std::vector<std::size_t> end(static_cast<std::size_t>(rows.size()) + 1, 0);
+  const auto row_of = [&](const triplet<T>& e) { return static_cast<std::size_t>(e.row - rows.begin); };
+  for (const triplet<T>& e : entries) ++end[row_of(e) + 1];
+  std::inclusive_scan(end.begin(), end.end(), end.begin());
+  std::vector<triplet<T>> sorted(entries.size());
+  for (const triplet<T>& e : entries) sorted[end[row_of(e)]++] = e;
+  auto first = sorted.begin();
+  for (std::size_t i = 0; i + 1 < end.size(); ++i) {
+    const auto last = sorted.begin() + static_cast<std::ptrdiff_t>(end[i]);
+    std::stable_sort(first, last, [](const auto& a, const auto& b) { return a.col < b.col; });
+    first = last;
+  }
+  return sorted;
+}
+
+}  // namespace detail
+
 /// Tiles of the entries with rows in `rows` and columns in one of `columns` (disjoint). Duplicates add up.
 /// Throws shape_error when the block does not fit 32-bit local indices.
 template <class T, class Place>
 tiles<T, Place> make_tiles(const queue<Place>& q, interval rows, std::span<const interval> columns,
                            std::vector<triplet<T>> entries) {
   const auto place = [](const triplet<T>& e) { return std::pair(e.row, e.col); };
-  std::stable_sort(entries.begin(), entries.end(),
-                   [&](const auto& a, const auto& b) { return place(a) < place(b); });
+  entries = detail::in_order(rows, entries);
   std::size_t kept = 0;
   for (std::size_t i = 0; i < entries.size(); ++i) {
     if (kept > 0 && place(entries[kept - 1]) == place(entries[i]))

@@ -4,9 +4,26 @@
 #include <cmath>
 
 #include "partita/algebra/elementwise.hpp"
+#include "partita/base/function.hpp"
 #include "partita/base/random.hpp"
 
 namespace partita {
+
+namespace detail {
+
+/// x scale, or 0 with the probability, as the field `word` has it at (i, j).
+template <class T>
+struct dropped {
+  std::uint64_t word;
+  double probability;
+  T scale;
+
+  constexpr T operator()(global_index i, global_index j, T x) const {
+    return random_uniform(word, i, j) < probability ? T(0) : x * scale;
+  }
+};
+
+}  // namespace detail
 
 /// Which entries are dropped: a pure function of seed, epoch, layer and the global row and column, so that no
 /// result depends on the number of ranks.
@@ -15,13 +32,8 @@ struct dropout_mask {
   random_key key;
 
   template <class T>
-  auto function() const {
-    const std::uint64_t word = key.word();
-    const double p = probability;
-    const T scale = static_cast<T>(1 / (1 - p));
-    return [=](global_index i, global_index j, T x) {
-      return random_uniform(word, i, j) < p ? T(0) : x * scale;
-    };
+  detail::dropped<T> function() const {
+    return {key.word(), probability, static_cast<T>(1 / (1 - probability))};
   }
 };
 
@@ -31,6 +43,39 @@ void dropout(const dense<T, Layout, Place>& x, dense<T, Layout, Place>& y, const
   map_indexed(x, y, mask.function<T>());
 }
 
+namespace detail {
+
+template <class T>
+struct dropped_relu {
+  dropped<T> drop;
+  constexpr T operator()(global_index i, global_index j, T x) const {
+    return x > T(0) ? drop(i, j, x) : T(0);
+  }
+};
+
+template <class T>
+struct relu_gradient {
+  T scale;
+  constexpr T operator()(T out, T d) const { return out > T(0) ? d * scale : T(0); }
+};
+
+template <class T>
+struct dropped_elu {
+  dropped<T> drop;
+  constexpr T operator()(global_index i, global_index j, T x) const {
+    return drop(i, j, x > T(0) ? x : std::expm1(x));
+  }
+};
+
+/// d exp(x), x <= 0, from out = (exp(x) - 1) / keep.
+template <class T>
+struct elu_gradient {
+  T keep;
+  constexpr T operator()(T out, T d) const { return out > T(0) ? d : d * (out * keep + T(1)); }
+};
+
+}  // namespace detail
+
 namespace activation {
 
 /// h = dropout(max(h, 0)), and the gradient of its input from its output: what is not positive was cut or
@@ -38,17 +83,14 @@ namespace activation {
 struct relu {
   template <class T, class Layout, class Place>
   static void forward(dense<T, Layout, Place>& h, const dropout_mask& mask) {
-    if (mask.probability == 0) return map(h, h, [](T v) { return v > T(0) ? v : T(0); });
-    const auto drop = mask.function<T>();
-    map_indexed(h, h,
-                [drop](global_index i, global_index j, T v) { return v > T(0) ? drop(i, j, v) : T(0); });
+    if (mask.probability == 0) return map(h, h, positive_part{});
+    map_indexed(h, h, detail::dropped_relu<T>{mask.function<T>()});
   }
   /// dh: d loss / d output in, d loss / d input out.
   template <class T, class Layout, class Place>
   static void backward(const dense<T, Layout, Place>& h, dense<T, Layout, Place>& dh,
                        const dropout_mask& mask) {
-    const T scale = static_cast<T>(1 / (1 - mask.probability));
-    zip(h, dh, dh, [scale](T out, T d) { return out > T(0) ? d * scale : T(0); });
+    zip(h, dh, dh, detail::relu_gradient<T>{mask.function<T>().scale});
   }
 };
 
@@ -56,18 +98,13 @@ struct relu {
 struct elu {
   template <class T, class Layout, class Place>
   static void forward(dense<T, Layout, Place>& h, const dropout_mask& mask) {
-    const auto drop = mask.function<T>();
-    map_indexed(h, h, [drop](global_index i, global_index j, T v) {
-      return drop(i, j, v > T(0) ? v : std::expm1(v));
-    });
+    map_indexed(h, h, detail::dropped_elu<T>{mask.function<T>()});
   }
   template <class T, class Layout, class Place>
   static void backward(const dense<T, Layout, Place>& h, dense<T, Layout, Place>& dh,
                        const dropout_mask& mask) {
-    const auto drop = mask.function<T>();
-    const T keep = static_cast<T>(1 - mask.probability);
-    map_indexed(dh, dh, drop);
-    zip(h, dh, dh, [keep](T out, T d) { return out > T(0) ? d : d * (out * keep + T(1)); });
+    dropout(dh, dh, mask);
+    zip(h, dh, dh, detail::elu_gradient<T>{static_cast<T>(1 - mask.probability)});
   }
 };
 

@@ -2,214 +2,190 @@
 /// Attention over the in-edges of every vertex, under any policy. No array of edges and features exists
 /// anywhere.
 
-#include "partita/base/random.hpp"
-#include "partita/nn/destination_rows.hpp"
-#include "partita/nn/model.hpp"
+#include "partita/algebra/edge_schedule.hpp"
+#include "partita/nn/attention_coefficients.hpp"
+#include "partita/nn/edge_transfer.hpp"
 #include "partita/nn/propagation.hpp"
 
 namespace partita {
 
-/// Y_v = sum over u->v of alpha_uv X_u for each head (n x heads*width), alpha_uv = softmax over u of
-/// leaky(s_u + t_v), s and t two scalars a vertex and head (n x 2 heads: source, target).
+/// What an attention is like.
+struct attention_shape {
+  local_index heads = 1;
+  local_index width = 1;  ///< of X under one head
+  bool averaged = false;  ///< all heads have the same columns, and the mean of their coefficients counts
+  int hops = 1;           ///< with the same coefficients
+  double slope = 0.2;     ///< of leaky
+
+  global_index columns() const { return averaged ? width : global_index{heads} * width; }
+};
+
+/// Y = Z_K, Z_k(v, j) = sum over u->v of alpha_uv Z_(k-1)(u, j), Z_0 = X (n x w all); alpha as in
+/// attention_coefficients: of the head of column j where heads lie side by side (w = heads*width), or the
+/// mean over the heads (w = width). d alpha_uv = sum over k and the head's columns of dZ_k(v, j) Z_(k-1)(u,
+/// j).
 ///
-/// Every rank of the mesh must call. What travels forward: the scalars, at most 2 n heads to a rank, and the
-/// policy's product of X, with A in place; coefficients are computed where they are used. Backward: one
-/// scalar a vertex and head, the transposed product of dY, and for d alpha the rows of X that own in-edges
-/// name; n heads sums of ds. Sources: Velickovic et al. (ICLR 2018), eq. 3; sharing scalars instead of
-/// coefficients: s_u + t_v is all an edge needs.
+/// Every rank of the mesh must construct it and call its functions. What travels forward: X to the policy's
+/// layout and Y back, K products with A in place, and the scalars; coefficients are computed where they are
+/// used. Backward: dY and dX likewise, K transposed products, scalars, and for d alpha what
+/// coefficient_gradient says, by whichever way the busiest rank receives less. Sources: Velickovic et al.
+/// (ICLR 2018), eq. 3 and 4; several hops with the same coefficients: NeutronTP (VLDB 2025), section 4.1,
+/// here with their exact gradient.
 template <class T, class Place>
 class attention {
  public:
   using matrix = dense<T, vertex_rows, Place>;
 
   /// `a`: the pattern as the policy cuts it; `complete`: the same entries, rows cut alike, columns whole.
-  attention(const graph_operator<T, Place>& a, const graph_operator<T, Place>& complete, local_index heads,
-            local_index width, double slope, spmm_options options = {})
-      : mesh_(a.mesh()),
-        forward_operator_(a),
-        backward_operator_(transposed(a)),
-        heads_(heads),
-        width_(width),
-        slope_(static_cast<T>(slope)),
-        features_(blocking::even(global_index{heads} * width, a.mesh().shape(), nesting::cols)),
-        forward_(a, features_, {stationary::sparse_stays, options.rows}),
-        backward_(transposed(a), features_, {stationary::sparse_stays, options.rows}),
-        rows_(complete),
-        all_rows_(rows_.all()),
-        own_rows_(rows_.own_rows()),
-        halo_(rows_.make_halo()),
-        own_table_rows_(rows_.own_rows(halo_)),
-        gather_scores_(score_passage(a, 2 * heads)),
-        gather_log_sums_(score_passage(a, heads)),
-        scores_(mesh_, extent{a.row_blocking().size(), 2 * heads}),
-        all_log_sums_(mesh_, extent{a.row_blocking().size(), heads}),
-        products_(mesh_, a.row_blocking(), features_) {
-    const auto& q = mesh_.queue();
-    const auto entries = [&](std::size_t nonzeros) {
-      return buffer<T, Place>(q, nonzeros * static_cast<std::size_t>(heads));
-    };
-    alpha_ = entries(a.local()->nonzeros);
-    alpha_transposed_ = entries(transposed(a).local()->nonzeros);
-    own_edges_ = entries(own_rows_.nonzeros());
-    log_sums_ = entries(static_cast<std::size_t>(all_rows_.rows));
-    row_dots_ = entries(static_cast<std::size_t>(own_rows_.rows));
-    target_gradient_ = entries(static_cast<std::size_t>(own_rows_.rows));
-    source_gradient_ = entries(static_cast<std::size_t>(own_rows_.rows));
-    source_parts_ = entries(static_cast<std::size_t>(a.row_blocking().size()));
-    table_ = buffer<T, Place>(
-        q, static_cast<std::size_t>(halo_.table_rows()) * static_cast<std::size_t>(heads * width));
-    ones_ = buffer<T, Place>(q, static_cast<std::size_t>(heads * width * heads));
-    kernels<Place>::map_indexed(
-        q, [width](local_index j, local_index h, T) { return j / width == h ? T(1) : T(0); }, ones(), ones());
-    for (int rank = 0; rank < mesh_.size(); ++rank)
-      source_counts_.push_back(
-          a.row_blocking().block(vertex_rows::value.rows, mesh_.shape().at(rank)).size() * heads);
-  }
+  /// Throws error when rows are to be gathered for more than one hop.
+  attention(const graph_operator<T, Place>& a, const graph_operator<T, Place>& complete,
+            const attention_shape& shape, spmm_options options = {},
+            coefficient_gradient form = coefficient_gradient::automatic)
+      : attention(a, complete_rows<T, Place>(complete), shape, options, form) {}
 
-  /// y from x (n/P x heads*width) and the scalars (n/P x 2 heads).
+  /// y from x (both n/P x w) and the scalars (n/P x 2 heads).
   void forward(const matrix& x, const matrix& scores, matrix& y, const dropout_mask& mask = {}) {
-    mask_ = mask;
-    const auto& q = mesh_.queue();
-    gather_scores_(scores.local(), scores_.local());  // (n, 2 heads) on every rank
-    const interval rows = rows_.range();
-    kernels<Place>::edge_log_sum(q, all_rows_.view(), heads_, slope_, sources({0, scores_.shape().rows}),
-                                 targets(rows), log_sums());
-    for_tiles(forward_operator_, [&](csr_view<T> tile, interval columns) {
-      kernels<Place>::edge_softmax(q, tile, heads_, slope_, sources(columns), targets(rows), log_sums(),
-                                   alpha_.data());
-      drop(tile, alpha_.data(), rows.begin, columns.begin, false);
-    });
-    forward_.use_edges(alpha_.data(), heads_, width_);
-    forward_(x, y);  // (n/P, heads*width)
+    coefficients_.forward(scores, mask);
+    matrix_view<const T> now = enter(x, states_[0]);
+    for (std::size_t k = 1; k <= hops(); ++k) {
+      const matrix_view<T> next = inside(k) ? block(states_[k]) : y.local();
+      products_.multiply(coefficients_.values(), now, next);
+      now = next;
+    }
+    if (passage_.travels()) passage_.leave(now, y.local());  // (n/P, w)
   }
 
-  /// dx, and the gradients of the scalars, from x, the y of the last forward and dy.
-  void backward(const matrix& x, const matrix& y, const matrix& dy, matrix& dx, matrix& dscores) {
-    propagate_back(dy, dx);
-    const auto& q = mesh_.queue();
-    const interval own = rows_.own();
-    const matrix_view<T> table{table_.data(), static_cast<local_index>(halo_.table_rows()), heads_ * width_,
-                               heads_ * width_};
-    halo_.gather(x.local(), table);  // (own + needed, heads*width)
-    kernels<Place>::edge_dot(q, own_table_rows_.view(), head_slice{heads_, width_, 0}, dy.local(), table,
-                             T(0), own_edges_.data());
-    drop(own_rows_.view(), own_edges_.data(), own.begin, 0, false);
-    kernels<Place>::zip(
-        q, [](T a, T b) { return a * b; }, y.local(), dy.local(), products_.local());
-    const matrix_view<T> dots = of_own(row_dots_), dtarget = of_own(target_gradient_),
-                         dsource = of_own(source_gradient_);
-    kernels<Place>::gemm(q, false, false, T(1), products_.local(), ones(), T(0), dots);  // (n/P, heads)
-    const matrix_view<T> parts{source_parts_.data(), own_rows_.cols, heads_, heads_};
-    kernels<Place>::edge_softmax_gradient(q, own_rows_.view(), heads_, slope_,
-                                          sources({0, scores_.shape().rows}), targets(own), own_log_sums(),
-                                          own_edges_.data(), dots, T(0), parts, dtarget);
-    if (mesh_.size() > 1)
-      mesh_.world().reduce_scatter(std::span<const T>(source_parts_.span()),
-                                   std::span<const global_index>(source_counts_), source_gradient_.span());
+  /// dx, and the gradient of the scalars, from dy and the x of the last forward.
+  void backward(const matrix& x, const matrix& dy, matrix& dx, matrix& dscores) {
+    coefficients_.transpose();
+    matrix_view<const T> now = enter(dy, gradients_[0]);
+    for (std::size_t k = hops(); k > 0; --k) {
+      const T beta = k == hops() ? T(0) : T(1);
+      if (transfer_) products_.dots(now, state(k - 1, x), beta, coefficients_.values());
+      const matrix_view<T> next = inside(k - 1) ? block(gradients_[(hops() + 1 - k) % 2]) : dx.local();
+      transposed_product_(now, next);
+      now = next;
+    }
+    if (passage_.travels()) passage_.leave(now, dx.local());  // (n/P, w)
+    if (transfer_)
+      (*transfer_)(coefficients_.values(), coefficients_.own_gradient());
     else
-      kernels<Place>::copy(q, parts, dsource);
-    kernels<Place>::copy(q, dsource, dscores.local().block(0, 0, dsource.rows, heads_));
-    kernels<Place>::copy(q, dtarget, dscores.local().block(0, heads_, dtarget.rows, heads_));
+      gathered_->dots(x, dy, coefficients_.own_gradient());
+    coefficients_.backward(dscores);  // (n/P, 2 heads)
   }
 
   const blocking& features() const { return features_; }
+  /// What was chosen for the gradient of the coefficients.
+  coefficient_gradient form() const {
+    return transfer_ ? coefficient_gradient::edges : coefficient_gradient::rows;
+  }
 
   /// What this rank receives in one forward and one backward, in closed form.
   volume predicted() const {
-    collective sources;
-    sources.kind = operation::reduce_scatter;
-    sources.count = source_counts_[static_cast<std::size_t>(mesh_.rank())];
-    return gather_scores_.predicted() + forward_.predicted() + gather_log_sums_.predicted() +
-           backward_.predicted() + halo_.predicted_gather(features_.size()) +
-           received(sources, mesh_.rank(), mesh_.size());
+    return predicted_products() +
+           (transfer_ ? predicted_edges(*transfer_) : gathered_->rows.predicted_gather(features_.size()));
   }
 
  private:
-  static redistribution<T, Place> score_passage(const graph_operator<T, Place>& a, global_index width) {
-    return {a.mesh(), a.row_blocking(), blocking::even(width, a.mesh().shape(), nesting::cols),
-            vertex_rows::value, replicated::value};
-  }
+  /// The rows of X that in-edges of own vertices name, for dot products of whole rows.
+  struct gathered_rows {
+    head_slice slice;
+    halo<T, Place> rows;
+    pattern<T, Place> edges;
+    buffer<T, Place> table;
 
-  /// visitor(tile of a with columns counted from the begin of their range, range).
-  template <class Visitor>
-  void for_tiles(const graph_operator<T, Place>& a, Visitor visitor) const {
-    const auto& block = *a.local();
-    coordinates at = mesh_.at();
-    for (std::size_t t = 0; t < block.count(); ++t) {
-      at.row = static_cast<int>(t);
-      visitor(tile_view<T>(block.structure.data(), block.values.data(), block.rows, block.count(), t,
-                           block.widths[t]),
-              a.col_blocking().block(column_cut(a.sparse_cut()), at));
+    void dots(const matrix& x, const matrix& y, T* values) {
+      const matrix_view<T> all{table.data(), edges.cols, x.local().cols, x.local().cols};
+      rows.gather(x.local(), all);  // (own + needed, w)
+      kernels<Place>::edge_dot(x.mesh().queue(), edges.view(), slice, y.local(), all, T(0), values);
     }
+  };
+
+  attention(const graph_operator<T, Place>& a, const complete_rows<T, Place>& rows,
+            const attention_shape& shape, spmm_options options, coefficient_gradient form)
+      : mesh_(a.mesh()),
+        features_(blocking::even(shape.columns(), a.mesh().shape(), nesting::cols)),
+        coefficients_(a, rows, shape.heads, shape.averaged, shape.slope),
+        products_(mesh_, a.local(), a.row_blocking(), a.col_blocking(), features_, a.sparse_cut(),
+                  a.dense_cut(), coefficients_.values_of_edge(), options.rows),
+        transposed_product_(mesh_, transposed(a).local(), a.col_blocking(), a.row_blocking(), features_,
+                            a.sparse_cut(), a.dense_cut(), {stationary::sparse_stays, options.rows}),
+        passage_(a, features_),
+        states_(static_cast<std::size_t>(shape.hops) + 1) {
+    const local_index heads = coefficients_.values_of_edge();
+    transposed_product_.use_edges(coefficients_.transposed_values(), heads, shape.width);
+    make_blocks(block_of(a.row_blocking(), features_, a.dense_cut(), mesh_.at()));
+    edge_transfer<T, Place> transfer(a, rows, features_, heads, products_.summed_axes());
+    if (prefers_edges(transfer, static_cast<global_index>(rows.needed().size()), form)) {
+      transfer_.emplace(std::move(transfer));
+      return;
+    }
+    halo<T, Place> h = rows.make_halo();
+    pattern<T, Place> edges = rows.own_rows(h);
+    buffer<T, Place> table(mesh_.queue(),
+                           static_cast<std::size_t>(edges.cols) * static_cast<std::size_t>(shape.columns()));
+    gathered_.emplace(
+        gathered_rows{{heads, shape.width, 0}, std::move(h), std::move(edges), std::move(table)});
   }
 
-  /// Multiplies the coefficients of edges with what attention dropout keeps; `flipped` where rows are
-  /// sources.
-  void drop(csr_view<T> a, T* edges, global_index first_row, global_index first_col, bool flipped) const {
-    if (mask_.probability == 0) return;
-    const auto keep = mask_.function<T>();
-    const global_index heads = heads_;
-    const auto kept = [=](local_index i, local_index j, local_index h, T value) {
-      const global_index row = first_row + i, col = first_col + j;
-      return flipped ? keep(col, row * heads + h, value) : keep(row, col * heads + h, value);
+  void make_blocks(const rectangle& inner) {
+    rows_ = narrow(inner.rows.size(), "the rows of a dense block");
+    cols_ = narrow(inner.cols.size(), "the columns of a dense block");
+    const auto make_block = [&] {
+      return buffer<T, Place>(mesh_.queue(), static_cast<std::size_t>(inner.size()));
     };
-    kernels<Place>::edge_apply(mesh_.queue(), a, heads_, kept, edges, edges);
+    for (std::size_t k = 0; k <= hops(); ++k)
+      if (inside(k)) states_[k] = make_block();
+    for (auto& b : gradients_)
+      if (passage_.travels() || hops() > 1) b = make_block();
   }
 
-  /// dx = alpha^T dy under the policy.
-  void propagate_back(const matrix& dy, matrix& dx) {
-    const auto& q = mesh_.queue();
-    gather_log_sums_(own_log_sums(), all_log_sums_.local());  // (n, heads) on every rank
-    const interval rows =
-        backward_operator_.row_blocking().block(backward_operator_.sparse_cut().rows, mesh_.at());
-    for_tiles(backward_operator_, [&](csr_view<T> tile, interval columns) {
-      kernels<Place>::edge_scores(q, tile, heads_, slope_, targets(columns), sources(rows),
-                                  alpha_transposed_.data());
-      const T* log_sum = all_log_sums_.local().row(static_cast<local_index>(columns.begin));
-      const local_index heads = heads_;
-      const auto exponent = [=](local_index, local_index j, local_index h, T score) {
-        return std::exp(score - log_sum[j * heads + h]);
-      };
-      kernels<Place>::edge_apply(q, tile, heads_, exponent, alpha_transposed_.data(),
-                                 alpha_transposed_.data());
-      drop(tile, alpha_transposed_.data(), rows.begin, columns.begin, true);
-    });
-    backward_.use_edges(alpha_transposed_.data(), heads_, width_);
-    backward_(dy, dx);  // (n/P, heads*width)
+  bool prefers_edges(const edge_transfer<T, Place>& transfer, global_index needed,
+                     coefficient_gradient form) const {
+    if (hops() > 1 && form == coefficient_gradient::rows)
+      throw error("an attention of several hops cannot gather rows for the gradient of its coefficients");
+    if (hops() > 1 || form != coefficient_gradient::automatic) return form != coefficient_gradient::rows;
+    const global_index products = predicted_products().elements;
+    global_index elements[] = {products + predicted_edges(transfer).elements,
+                               products + needed * features_.size()};
+    mesh_.world().all_reduce(std::span<global_index>(elements), reduction::max);
+    return elements[0] <= elements[1];
+  }
+  /// All but what is for the gradient of the coefficients, and that by edges.
+  volume predicted_products() const {
+    return coefficients_.predicted() + 2 * passage_.predicted() +
+           static_cast<global_index>(hops()) *
+               (products_.predicted_multiply() + transposed_product_.predicted());
+  }
+  volume predicted_edges(const edge_transfer<T, Place>& transfer) const {
+    return static_cast<global_index>(hops()) * products_.predicted_dots() + transfer.predicted();
   }
 
-  matrix_view<const T> score_rows(interval vertices, local_index first) const {
-    return scores_.local().block(static_cast<local_index>(vertices.begin), first,
-                                 static_cast<local_index>(vertices.size()), heads_);
+  std::size_t hops() const { return states_.size() - 1; }
+  /// Whether Z_k lies in a block of its own: all do but X and Y where nothing travels.
+  bool inside(std::size_t k) const { return passage_.travels() || (k > 0 && k < hops()); }
+  matrix_view<T> block(buffer<T, Place>& b) const { return {b.data(), rows_, cols_, cols_}; }
+  matrix_view<const T> state(std::size_t k, const matrix& x) {
+    return inside(k) ? matrix_view<const T>(block(states_[k])) : x.local();
   }
-  matrix_view<const T> sources(interval vertices) const { return score_rows(vertices, 0); }
-  matrix_view<const T> targets(interval vertices) const { return score_rows(vertices, heads_); }
-  matrix_view<T> log_sums() { return {log_sums_.data(), all_rows_.rows, heads_, heads_}; }
-  matrix_view<T> own_log_sums() {
-    return log_sums().block(static_cast<local_index>(rows_.own().begin - rows_.range().begin), 0,
-                            own_rows_.rows, heads_);
+  /// x in the policy's layout, in b where it has to go there.
+  matrix_view<const T> enter(const matrix& x, buffer<T, Place>& b) {
+    if (!passage_.travels()) return x.local();
+    passage_.enter(x.local(), block(b));
+    return block(b);
   }
-  matrix_view<T> of_own(buffer<T, Place>& b) const { return {b.data(), own_rows_.rows, heads_, heads_}; }
-  matrix_view<T> ones() { return {ones_.data(), heads_ * width_, heads_, heads_}; }
 
   mesh<Place> mesh_;
-  graph_operator<T, Place> forward_operator_, backward_operator_;
-  local_index heads_, width_;
-  T slope_;
   blocking features_;
-  propagation<T, Place> forward_, backward_;
-  complete_rows<T, Place> rows_;
-  pattern<T, Place> all_rows_, own_rows_;
-  halo<T, Place> halo_;
-  pattern<T, Place> own_table_rows_;
-  redistribution<T, Place> gather_scores_, gather_log_sums_;
-  dense<T, replicated, Place> scores_, all_log_sums_;
-  matrix products_;
-  std::vector<global_index> source_counts_;
-  buffer<T, Place> alpha_, alpha_transposed_;  ///< of the policy's tiles, and of the transposed ones
-  buffer<T, Place> own_edges_;                 ///< of the own rows
-  buffer<T, Place> log_sums_, row_dots_, target_gradient_, source_gradient_, source_parts_, table_, ones_;
-  dropout_mask mask_;
+  attention_coefficients<T, Place> coefficients_;
+  detail::edge_schedule<T, Place> products_;
+  detail::spmm_schedule<T, Place> transposed_product_;
+  policy_passage<T, Place> passage_;
+  local_index rows_ = 0, cols_ = 0;
+  std::vector<buffer<T, Place>> states_;  ///< Z_0 ... Z_K under the policy, where they need a block
+  std::array<buffer<T, Place>, 2> gradients_;
+  std::optional<edge_transfer<T, Place>> transfer_;
+  std::optional<gathered_rows> gathered_;
 };
 
 }  // namespace partita

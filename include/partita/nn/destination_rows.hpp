@@ -54,27 +54,11 @@ class complete_rows {
   /// This rank's own vertices, with global columns.
   interval own() const { return vertices_.block(vertex_rows::value.rows, mesh_.at()); }
   pattern<T, Place> own_rows() const {
-    const auto [offsets, columns] = own_part();
+    const auto [offsets, columns] = own_structure();
     return make(offsets, columns, global_cols_);
   }
-  /// The vertices of other ranks that have an edge to one of mine.
-  halo<T, Place> make_halo() const {
-    std::vector<global_index> needed;
-    for (local_index c : own_part().second)
-      if (!own().contains(c)) needed.push_back(c);
-    std::sort(needed.begin(), needed.end());
-    needed.erase(std::unique(needed.begin(), needed.end()), needed.end());
-    return {mesh_, vertices_, needed};
-  }
-  /// The own rows with columns that count rows of a table of `h`.
-  pattern<T, Place> own_rows(const halo<T, Place>& h) const {
-    auto [offsets, columns] = own_part();
-    for (local_index& c : columns) c = h.position(c);
-    return make(offsets, columns, narrow(h.table_rows(), "the rows of a halo"));
-  }
-
- private:
-  std::pair<std::vector<local_index>, std::vector<local_index>> own_part() const {
+  /// The same as host arrays: offsets from 0 and global columns, ascending in each row.
+  std::pair<std::vector<local_index>, std::vector<local_index>> own_structure() const {
     const auto begin = static_cast<std::size_t>(own().begin - range_.begin),
                end = static_cast<std::size_t>(own().end - range_.begin);
     std::vector<local_index> offsets(offsets_.begin() + static_cast<std::ptrdiff_t>(begin),
@@ -84,6 +68,25 @@ class complete_rows {
     for (local_index& o : offsets) o -= first;
     return {std::move(offsets), std::move(columns)};
   }
+  /// The vertices of other ranks that have an edge to one of mine, ascending.
+  std::vector<global_index> needed() const {
+    std::vector<global_index> others;
+    for (local_index c : own_structure().second)
+      if (!own().contains(c)) others.push_back(c);
+    std::sort(others.begin(), others.end());
+    others.erase(std::unique(others.begin(), others.end()), others.end());
+    return others;
+  }
+  /// The exchange of their rows.
+  halo<T, Place> make_halo() const { return {mesh_, vertices_, needed()}; }
+  /// The own rows with columns that count rows of a table of `h`.
+  pattern<T, Place> own_rows(const halo<T, Place>& h) const {
+    auto [offsets, columns] = own_structure();
+    for (local_index& c : columns) c = h.position(c);
+    return make(offsets, columns, narrow(h.table_rows(), "the rows of a halo"));
+  }
+
+ private:
   pattern<T, Place> make(const std::vector<local_index>& offsets, const std::vector<local_index>& columns,
                          local_index cols) const {
     pattern<T, Place> p;

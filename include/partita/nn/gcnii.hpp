@@ -2,7 +2,9 @@
 /// Deep graph convolutions with initial residual and identity mapping: Chen et al. (ICML 2020), eq. 5.
 
 #include <cmath>
+#include <functional>
 
+#include "partita/base/function.hpp"
 #include "partita/nn/linear.hpp"
 #include "partita/nn/propagation.hpp"
 #include "partita/nn/stack.hpp"
@@ -55,7 +57,7 @@ class gcnii : public model<T, Place> {
       matrix& t = smoothed_[l - 1];
       forward_(hidden_[l - 1], t);  // (n/P, h)
       const T keep = static_cast<T>(1 - alpha_), initial = static_cast<T>(alpha_);
-      zip(t, hidden_[0], t, [=](T smooth, T h0) { return keep * smooth + initial * h0; });
+      zip(t, hidden_[0], t, linear_combination<T>{keep, initial});
       multiply_weight(t, parameters_.value(weights_[l - 1]), hidden_[l]);  // (n/P, h)
       mix(t, hidden_[l], l);
       activation::relu::forward(hidden_[l], pass.mask(l + 1));
@@ -67,22 +69,21 @@ class gcnii : public model<T, Place> {
   void backward(const matrix& logits_gradient) override {
     matrix& g = *gradient_;
     out_->backward(hidden_.back(), logits_gradient, &g);  // (n/P, h)
-    map(first_gradient_, first_gradient_, [](T) { return T(0); });
+    kernels<Place>::fill(g.mesh().queue(), T(0), first_gradient_.local());
     for (std::size_t l = hidden_.size(); l-- > 1;) {
       activation::relu::backward(hidden_[l], g, pass_.mask(l + 1));
       const T beta = static_cast<T>(beta_of(l)), keep = static_cast<T>(1 - alpha_),
               initial = static_cast<T>(alpha_);
       const matrix_view<T> dw = parameters_.gradient(weights_[l - 1]);
       local_weight_gradient(smoothed_[l - 1], g, dw);  // (h, h)
-      kernels<Place>::map(
-          g.mesh().queue(), [beta](T v) { return beta * v; }, dw, dw);
+      kernels<Place>::map(g.mesh().queue(), scaled<T>{beta}, dw, dw);
       multiply_transposed_weight(g, parameters_.value(weights_[l - 1]), mixed_);  // (n/P, h)
       mix(g, mixed_, l);
-      zip(first_gradient_, mixed_, first_gradient_, [=](T sum, T t) { return sum + initial * t; });
-      map(mixed_, mixed_, [=](T t) { return keep * t; });
+      zip(first_gradient_, mixed_, first_gradient_, linear_combination<T>{1, initial});
+      map(mixed_, mixed_, scaled<T>{keep});
       backward_(mixed_, g);  // (n/P, h)
     }
-    zip(g, first_gradient_, g, [](T a, T b) { return a + b; });
+    zip(g, first_gradient_, g, std::plus<>{});
     activation::relu::backward(hidden_[0], g, pass_.mask(1));
     input_->visit([&](const auto& h) { in_.backward(h, g, nullptr); });
     parameters_.sum_gradients();
@@ -99,7 +100,7 @@ class gcnii : public model<T, Place> {
   /// y = (1 - beta) x + beta y.
   void mix(const matrix& x, matrix& y, std::size_t l) const {
     const T beta = static_cast<T>(beta_of(l));
-    zip(x, y, y, [beta](T a, T b) { return (T(1) - beta) * a + beta * b; });
+    zip(x, y, y, linear_combination<T>{1 - beta, beta});
   }
 
   partita::parameters<T, Place> parameters_;

@@ -1,6 +1,9 @@
 #pragma once
 /// K products in a row in the policy's own layout: one way in, one way out, whatever K is.
 
+#include <functional>
+
+#include "partita/base/function.hpp"
 #include "partita/nn/propagation.hpp"
 
 namespace partita {
@@ -40,8 +43,7 @@ class hops {
     for (int k = 0; k < count_; ++k) {
       forward_(now, next);
       if (alpha_ != 0)
-        kernels<Place>::zip(
-            mesh_.queue(), [=](T az, T z_0) { return keep * az + teleport * z_0; }, next, first, next);
+        kernels<Place>::zip(mesh_.queue(), linear_combination<T>{keep, teleport}, next, first, next);
       std::swap(now, next);
     }
     leave(now, z);
@@ -55,17 +57,12 @@ class hops {
     kernels<Place>::fill(mesh_.queue(), T(0), sum);
     const T keep = static_cast<T>(1 - alpha_), teleport = static_cast<T>(alpha_);
     for (int k = 0; k < count_; ++k) {
-      if (alpha_ != 0)
-        kernels<Place>::zip(
-            mesh_.queue(), [=](T s, T g) { return s + teleport * g; }, sum, now, sum);
+      if (alpha_ != 0) kernels<Place>::zip(mesh_.queue(), linear_combination<T>{1, teleport}, sum, now, sum);
       backward_(now, next);
-      if (alpha_ != 0)
-        kernels<Place>::map(
-            mesh_.queue(), [=](T g) { return keep * g; }, next, next);
+      if (alpha_ != 0) kernels<Place>::map(mesh_.queue(), scaled<T>{keep}, next, next);
       std::swap(now, next);
     }
-    kernels<Place>::zip(
-        mesh_.queue(), [](T s, T g) { return s + g; }, sum, now, sum);
+    kernels<Place>::zip(mesh_.queue(), std::plus<>{}, sum, now, sum);
     leave(sum, dz0);
   }
 

@@ -2,11 +2,56 @@
 /// Normalisation of every vertex's features: Ba, Kiros, Hinton (2016), arXiv:1607.06450, eq. 4.
 
 #include <cmath>
+#include <functional>
 
 #include "partita/nn/dense_input.hpp"
 #include "partita/nn/model.hpp"
 
 namespace partita {
+
+namespace detail {
+
+/// x - sums[i] part, the distance from the mean of row i.
+template <class T>
+struct less_row_mean {
+  const T* sums;
+  T part;
+  constexpr T operator()(local_index i, local_index, T x) const { return x - sums[i] * part; }
+};
+
+/// 1 / sqrt(squares part + epsilon).
+template <class T>
+struct inverse_deviation {
+  T part, epsilon;
+  constexpr T operator()(T squares) const { return T(1) / std::sqrt(squares * part + epsilon); }
+};
+
+/// gamma[j] x.
+template <class T>
+struct scaled_columns {
+  const T* gamma;
+  constexpr T operator()(local_index, local_index j, T x) const { return gamma[j] * x; }
+};
+
+/// gamma[j] x + beta[j].
+template <class T>
+struct affine_columns {
+  const T *gamma, *beta;
+  constexpr T operator()(local_index, local_index j, T x) const { return gamma[j] * x + beta[j]; }
+};
+
+/// scales[i] (g - part (sums[i] + normalized(i, j) product_sums[i])).
+template <class T>
+struct layer_norm_gradient {
+  const T *scales, *sums, *product_sums;
+  matrix_view<const T> normalized;
+  T part;
+  constexpr T operator()(local_index i, local_index j, T g) const {
+    return scales[i] * (g - part * (sums[i] + normalized(i, j) * product_sums[i]));
+  }
+};
+
+}  // namespace detail
 
 /// Z = gamma * N + beta, N = (H - mean) / sqrt(var + 1e-5), mean and var over each row (n x f all, gamma and
 /// beta 1 x f); var divides by f. With g = gamma * dZ: dH = (g - mean(g) - N mean(g N)) / sqrt(var + 1e-5).
@@ -37,47 +82,35 @@ class layer_norm {
   void forward(const Input& h, matrix& z, const dropout_pass& = {}) {
     const auto& q = set_->mesh().queue();
     const matrix& x = written_out_(h);
-    const T part = T(1) / static_cast<T>(out_.size()), epsilon = T(1e-5);
-    const T* const sums = sums_.data();
+    const T part = T(1) / static_cast<T>(out_.size());
     kernels<Place>::row_sums(q, x.local(), sums_.data());  // (n/P)
-    kernels<Place>::map_indexed(
-        q, [=](local_index i, local_index, T value) { return value - sums[i] * part; }, x.local(),
-        normalized_.local());  // (n/P, f)
-    map(normalized_, products_, [](T value) { return value * value; });
+    kernels<Place>::map_indexed(q, detail::less_row_mean<T>{sums_.data(), part}, x.local(),
+                                normalized_.local());                // (n/P, f)
+    zip(normalized_, normalized_, products_, std::multiplies<>{});   // (n/P, f)
     kernels<Place>::row_sums(q, products_.local(), scales_.data());  // (n/P)
     const matrix_view<T> scales{scales_.data(), 1, normalized_.local().rows, normalized_.local().rows};
-    kernels<Place>::map(
-        q, [=](T squares) { return T(1) / std::sqrt(squares * part + epsilon); }, scales, scales);
+    kernels<Place>::map(q, detail::inverse_deviation<T>{part, T(1e-5)}, scales, scales);
     kernels<Place>::scale_rows(q, scales_.data(), normalized_.local());  // (n/P, f)
-    const T *gamma = set_->value(gamma_).data, *beta = set_->value(beta_).data;
-    kernels<Place>::map_indexed(
-        q, [=](local_index, local_index j, T value) { return gamma[j] * value + beta[j]; },
-        normalized_.local(), z.local());  // (n/P, f)
+    const detail::affine_columns<T> affine{set_->value(gamma_).data, set_->value(beta_).data};
+    kernels<Place>::map_indexed(q, affine, normalized_.local(), z.local());  // (n/P, f)
   }
 
   /// dh: null when nobody needs the gradient of H.
   template <class Input>
   void backward(const Input&, const matrix& dz, matrix* dh) {
     const auto& q = set_->mesh().queue();
-    zip(dz, normalized_, products_, [](T d, T value) { return d * value; });         // (n/P, f)
+    zip(dz, normalized_, products_, std::multiplies<>{});                            // (n/P, f)
     kernels<Place>::column_sums(q, products_.local(), set_->gradient(gamma_).data);  // (1, f)
     kernels<Place>::column_sums(q, dz.local(), set_->gradient(beta_).data);          // (1, f)
     if (dh == nullptr) return;
-    const T* const gamma = set_->value(gamma_).data;
-    const auto weigh = [=](local_index, local_index j, T value) { return gamma[j] * value; };
+    const detail::scaled_columns<T> weigh{set_->value(gamma_).data};
     kernels<Place>::map_indexed(q, weigh, products_.local(), products_.local());  // (n/P, f)
     kernels<Place>::row_sums(q, products_.local(), product_sums_.data());         // (n/P)
     kernels<Place>::map_indexed(q, weigh, dz.local(), dh->local());               // (n/P, f)
     kernels<Place>::row_sums(q, dh->local(), sums_.data());                       // (n/P)
-    const T part = T(1) / static_cast<T>(out_.size());
-    const T *sums = sums_.data(), *product_sums = product_sums_.data(), *scales = scales_.data();
-    const matrix_view<const T> normalized = normalized_.local();
-    kernels<Place>::map_indexed(
-        q,
-        [=](local_index i, local_index j, T g) {
-          return scales[i] * (g - part * (sums[i] + normalized(i, j) * product_sums[i]));
-        },
-        dh->local(), dh->local());  // (n/P, f)
+    const detail::layer_norm_gradient<T> gradient{scales_.data(), sums_.data(), product_sums_.data(),
+                                                  normalized_.local(), T(1) / static_cast<T>(out_.size())};
+    kernels<Place>::map_indexed(q, gradient, dh->local(), dh->local());  // (n/P, f)
   }
 
   const blocking& out() const { return out_; }

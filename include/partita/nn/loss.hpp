@@ -52,6 +52,27 @@ double cross_entropy(const dense<T, vertex_rows, Place>& logits, const vertex_la
   return total[0] / static_cast<double>(labels.counted());
 }
 
+namespace detail {
+
+/// max(z, 0) - z t + log(1 + exp(-|z|)), or 0 where nothing counts.
+struct logistic_term {
+  template <class T>
+  constexpr T operator()(T z, T t) const {
+    return t < T(0) ? T(0) : std::max(z, T(0)) - z * t + std::log1p(std::exp(-std::abs(z)));
+  }
+};
+
+/// scale (1 / (1 + exp(-z)) - t), or 0 where nothing counts.
+template <class T>
+struct logistic_gradient {
+  T scale;
+  constexpr T operator()(T z, T t) const {
+    return t < T(0) ? T(0) : scale * (T(1) / (T(1) + std::exp(-z)) - t);
+  }
+};
+
+}  // namespace detail
+
 /// loss = mean over counted vertices and all classes of the logistic loss of z against 0/1 targets, max(z, 0)
 /// - z t + log(1 + exp(-|z|)); gradient = d loss / d z (n x classes). A vertex that does not count has
 /// targets of -1.
@@ -61,13 +82,9 @@ template <class T, class Place>
 double logistic_loss(const dense<T, vertex_rows, Place>& logits, const dense<T, vertex_rows, Place>& targets,
                      global_index counted, dense<T, vertex_rows, Place>& gradient) {
   const double terms = static_cast<double>(counted) * static_cast<double>(logits.shape().cols);
-  zip(logits, targets, gradient, [](T z, T t) {
-    return t < T(0) ? T(0) : std::max(z, T(0)) - z * t + std::log1p(std::exp(-std::abs(z)));
-  });
+  zip(logits, targets, gradient, detail::logistic_term{});
   const double loss = static_cast<double>(sum(gradient)) / terms;
-  const T scale = static_cast<T>(1 / terms);
-  zip(logits, targets, gradient,
-      [scale](T z, T t) { return t < T(0) ? T(0) : scale * (T(1) / (T(1) + std::exp(-z)) - t); });
+  zip(logits, targets, gradient, detail::logistic_gradient<T>{static_cast<T>(1 / terms)});
   return loss;
 }
 

@@ -14,6 +14,14 @@ enum class layer_input : std::uint8_t {
   constant      ///< never changes: a product of it with the graph is computed once
 };
 
+/// How d loss / d alpha_uv = dY_v . X_u of an edge comes to the rank that owns v; `automatic` takes what
+/// makes the busiest rank receive less.
+enum class coefficient_gradient : std::uint8_t {
+  automatic,
+  rows,  ///< the rows of X that in-edges of own vertices name, each once, all columns
+  edges  ///< sampled products where X and dY lie under the policy, and parts of the values of edges
+};
+
 /// Dropout of one forward: probability 0 when the model is evaluated.
 struct dropout_pass {
   double probability = 0;
@@ -30,6 +38,7 @@ struct model_options {
   double convolution_decay = 0;  ///< of the convolutions of gcnii
   bool constant_input = false;   ///< no dropout on the input, the same matrix in every epoch
   spmm_options products = {};
+  coefficient_gradient coefficients = coefficient_gradient::automatic;  ///< of attention
 
   layer_input input_of(std::size_t layer) const {
     return layer > 0        ? layer_input::varying

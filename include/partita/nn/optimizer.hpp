@@ -2,7 +2,9 @@
 /// Steps that change every parameter by its summed gradient. Every rank does the same; nothing travels.
 
 #include <cmath>
+#include <functional>
 
+#include "partita/base/function.hpp"
 #include "partita/nn/parameters.hpp"
 
 namespace partita {
@@ -14,9 +16,8 @@ template <class T, class Place>
 void decay_weights(parameters<T, Place>& set) {
   for (std::size_t i = 0; i < set.list().size(); ++i)
     if (const T d = static_cast<T>(set.list()[i].decay); d != T(0))
-      kernels<Place>::zip(
-          set.mesh().queue(), [d](T g, T w) { return g + d * w; }, set.gradient(i), set.value(i),
-          set.gradient(i));
+      kernels<Place>::zip(set.mesh().queue(), linear_combination<T>{1, d}, set.gradient(i), set.value(i),
+                          set.gradient(i));
 }
 
 template <class T>
@@ -24,6 +25,22 @@ matrix_view<T> as_row(std::span<T> values) {
   return {values.data(), 1, narrow(static_cast<global_index>(values.size()), "the number of parameters"),
           static_cast<std::ptrdiff_t>(values.size())};
 }
+
+/// decay v + (1 - decay) g^2.
+template <class T>
+struct second_moment {
+  T decay;
+  constexpr T operator()(T v, T g) const { return decay * v + (1 - decay) * g * g; }
+};
+
+/// rate * (m * correct_first) / (sqrt(v * correct_second) + epsilon).
+template <class T>
+struct adam_direction {
+  T rate, correct_first, correct_second, epsilon;
+  constexpr T operator()(T m, T v) const {
+    return rate * (m * correct_first) / (std::sqrt(v * correct_second) + epsilon);
+  }
+};
 
 }  // namespace detail
 
@@ -35,10 +52,9 @@ class sgd {
 
   void step(parameters<T, Place>& set) {
     detail::decay_weights(set);
-    const T rate = static_cast<T>(rate_);
-    kernels<Place>::zip(
-        set.mesh().queue(), [rate](T w, T g) { return w - rate * g; }, detail::as_row(set.values()),
-        detail::as_row(set.gradients()), detail::as_row(set.values()));
+    kernels<Place>::zip(set.mesh().queue(), linear_combination<T>{1, -static_cast<T>(rate_)},
+                        detail::as_row(set.values()), detail::as_row(set.gradients()),
+                        detail::as_row(set.values()));
   }
 
  private:
@@ -67,17 +83,13 @@ class adam {
     ++steps_;
     const T correct_first = static_cast<T>(1 / (1 - std::pow(beta_first, steps_)));
     const T correct_second = static_cast<T>(1 / (1 - std::pow(beta_second, steps_)));
-    const T rate = static_cast<T>(rate_), b1 = T(beta_first), b2 = T(beta_second), e = T(epsilon);
-    kernels<Place>::zip(
-        q, [b1](T m, T g) { return b1 * m + (1 - b1) * g; }, first, gradient, first);
-    kernels<Place>::zip(
-        q, [b2](T v, T g) { return b2 * v + (1 - b2) * g * g; }, second, gradient, second);
-    const auto direction = [=](T m, T v) {
-      return rate * (m * correct_first) / (std::sqrt(v * correct_second) + e);
-    };
+    const T b1 = T(beta_first), b2 = T(beta_second);
+    const detail::adam_direction<T> direction{static_cast<T>(rate_), correct_first, correct_second,
+                                              T(epsilon)};
+    kernels<Place>::zip(q, linear_combination<T>{b1, 1 - b1}, first, gradient, first);
+    kernels<Place>::zip(q, detail::second_moment<T>{b2}, second, gradient, second);
     kernels<Place>::zip(q, direction, first, second, gradient);
-    kernels<Place>::zip(
-        q, [](T w, T d) { return w - d; }, value, gradient, value);
+    kernels<Place>::zip(q, std::minus<>{}, value, gradient, value);
   }
 
  private:

@@ -46,7 +46,7 @@ class parameters {
   /// gradient = the sum of the ranks' parts, all matrices at once. Every rank must call.
   /// What travels: one all-reduce of as many elements as there are parameters.
   void sum_gradients() {
-    if (mesh_.size() > 1) mesh_.world().all_reduce(gradients_.span());
+    if (mesh_.size() > 1) mesh_.along(every_axis).all_reduce(gradients_.span());
   }
   /// What this rank receives in sum_gradients.
   volume predicted() const {

@@ -1,6 +1,7 @@
 #pragma once
 /// A layer with its input added: He, Zhang, Ren, Sun (CVPR 2016), eq. 1.
 
+#include <functional>
 #include <utility>
 
 #include "partita/nn/dense_input.hpp"
@@ -29,13 +30,13 @@ class residual {
   template <class Input>
   void forward(const Input& h, matrix& z, const dropout_pass& pass = {}) {
     layer_.forward(h, z, pass);  // (n/P, f)
-    zip(written_out_(h), z, z, add);
+    zip(written_out_(h), z, z, std::plus<>{});
   }
   /// dh: null when nobody needs the gradient of H.
   template <class Input>
   void backward(const Input& h, const matrix& dz, matrix* dh) {
     layer_.backward(h, dz, dh);  // (n/P, f)
-    if (dh != nullptr) zip(dz, *dh, *dh, add);
+    if (dh != nullptr) zip(dz, *dh, *dh, std::plus<>{});
   }
 
   const blocking& out() const { return layer_.out(); }
@@ -43,7 +44,6 @@ class residual {
 
  private:
   using value = typename matrix::value_type;
-  static constexpr auto add = [](value a, value b) { return a + b; };
 
   Layer layer_;
   dense_input<value, typename matrix::place> written_out_;

@@ -9,6 +9,29 @@
 
 namespace partita {
 
+namespace detail {
+
+/// Dropout of stored entry e, which stands at (first_row + rows[e], columns[e]).
+template <class T>
+struct dropped_entry {
+  dropped<T> drop;
+  global_index first_row;
+  const local_index *rows, *columns;
+  constexpr T operator()(local_index, local_index e, T x) const {
+    return drop(first_row + rows[e], columns[e], x);
+  }
+};
+
+/// values[from[e]].
+template <class T>
+struct permuted {
+  const T* values;
+  const local_index* from;
+  constexpr T operator()(local_index, local_index e, T) const { return values[from[e]]; }
+};
+
+}  // namespace detail
+
 /// X (n x f) with rows cut as vertex_rows, in compressed rows and in compressed columns, so that X W and X^T
 /// G are both sparse products of local blocks. Nothing travels.
 template <class T, class Place>
@@ -69,17 +92,12 @@ class sparse_features {
 
   /// From now on the matrix is dropout(X); X itself for a mask of probability 0.
   void apply(const dropout_mask& mask) {
-    const auto drop = mask.function<T>();
-    const local_index *row = row_of_.data(), *column = by_rows_.structure.data() + by_rows_.offsets_size(),
-                      *from = permutation_.data();
-    const global_index first = range_.begin;
-    kernels<Place>::map_indexed(
-        mesh_.queue(), [=](local_index, local_index e, T v) { return drop(first + row[e], column[e], v); },
-        as_row(by_rows_.values.data()), as_row(values_.data()));
-    const T* values = values_.data();
-    kernels<Place>::map_indexed(
-        mesh_.queue(), [=](local_index, local_index e, T) { return values[from[e]]; }, as_row(values_.data()),
-        as_row(transposed_values_.data()));
+    const detail::dropped_entry<T> drop{mask.function<T>(), range_.begin, row_of_.data(),
+                                        by_rows_.structure.data() + by_rows_.offsets_size()};
+    kernels<Place>::map_indexed(mesh_.queue(), drop, as_row(by_rows_.values.data()), as_row(values_.data()));
+    const detail::permuted<T> transpose{values_.data(), permutation_.data()};
+    kernels<Place>::map_indexed(mesh_.queue(), transpose, as_row(values_.data()),
+                                as_row(transposed_values_.data()));
   }
 
   /// This rank's block (n/P, f), and its transpose (f, n/P).

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "partita/nn/appnp.hpp"
-#include "partita/nn/gat.hpp"
+#include "partita/nn/decoupled_gat.hpp"
 #include "partita/nn/gcn.hpp"
 #include "partita/nn/gcnii.hpp"
 #include "partita/nn/gin.hpp"
@@ -39,8 +39,8 @@ std::unique_ptr<model<T, Place>> make_model(const mesh<Place>& m, const dataset&
                                             const operator_maker<T, Place>& operators) {
   const std::string& name = options.model;
   const bool decoupled = options.coupling == coupling::decoupled;
-  const model_options how{
-      options.seed, options.weight_decay, options.convolution_decay, options.dropout == 0, {}};
+  const model_options how{options.seed, options.weight_decay, options.convolution_decay, options.dropout == 0,
+                          {},           options.coefficients};
   const auto adjacency = edge_share(data, m.world());
   const global_index n = data.vertices;
   const auto normalized = [&] { return operators.cut(n, gcn_normalized(m.world(), n, adjacency)); };
@@ -55,19 +55,20 @@ std::unique_ptr<model<T, Place>> make_model(const mesh<Place>& m, const dataset&
     return std::make_unique<appnp<T, Place>>(normalized(), widths(), layers(), 0, how);
   if (decoupled && name == "sage")
     return std::make_unique<appnp<T, Place>>(mean(), widths(), layers(), 0, how);
+  const auto loops = [&](double weight = 1) { return with_self_loops(m.world(), n, adjacency, weight); };
+  if (decoupled && name == "gat")
+    return std::make_unique<decoupled_gat<T, Place>>(
+        operators.cut(n, loops()), operators.complete(n, loops()), widths(), options.heads, layers(), how);
   if (decoupled) throw error("model " + name + " has no decoupled form");
   if (name == "gcn") return std::make_unique<gcn<T, Place>>(normalized(), widths(), how);
   if (name == "sage" && largest)
     return std::make_unique<sage_max<T, Place>>(operators.complete(n, adjacency), widths(), how);
   if (name == "sage") return std::make_unique<sage<T, Place>>(mean(), widths(), how);
   if (name == "gin")
-    return std::make_unique<gin<T, Place>>(operators.cut(n, with_self_loops(m.world(), n, adjacency, 1)),
-                                           widths(), how);
-  if (name == "gat") {
-    const auto loops = with_self_loops(m.world(), n, adjacency, 1);
-    return std::make_unique<gat<T, Place>>(operators.cut(n, loops), operators.complete(n, loops), widths(),
-                                           options.heads, options.last_heads, how);
-  }
+    return std::make_unique<gin<T, Place>>(operators.cut(n, loops(1 + options.epsilon)), widths(), how);
+  if (name == "gat")
+    return std::make_unique<gat<T, Place>>(operators.cut(n, loops()), operators.complete(n, loops()),
+                                           widths(), options.heads, options.last_heads, how);
   if (name == "sgc")
     return std::make_unique<sgc<T, Place>>(normalized(), data.features, data.classes, options.hops, how);
   if (name == "appnp")

@@ -9,6 +9,26 @@
 
 namespace partita {
 
+namespace detail {
+
+/// 1 where a label is rightly given: z > 0 and the target is 1.
+struct rightly_given {
+  template <class T>
+  constexpr T operator()(T z, T target) const {
+    return target == T(1) && z > T(0) ? T(1) : T(0);
+  }
+};
+
+/// 1 where a label that counts is given and should not be, or the other way round.
+struct mistaken {
+  template <class T>
+  constexpr T operator()(T z, T target) const {
+    return target >= T(0) && (z > T(0)) != (target == T(1)) ? T(1) : T(0);
+  }
+};
+
+}  // namespace detail
+
 /// One label a vertex: softmax cross-entropy and accuracy. Several: logistic loss and micro-F1 of the signs
 /// of the logits. Every rank of the mesh must call all members.
 template <class T, class Place>
@@ -49,8 +69,8 @@ class objective {
       zip(logits, *targets_[index(part)], scratch_, of);
       return static_cast<double>(sum(scratch_));
     };
-    const double right = count([](T z, T t) { return t == T(1) && z > T(0) ? T(1) : T(0); });
-    const double wrong = count([](T z, T t) { return t >= T(0) && (z > T(0)) != (t == T(1)) ? T(1) : T(0); });
+    const double right = count(detail::rightly_given{});
+    const double wrong = count(detail::mistaken{});
     return right == 0 ? 0 : 2 * right / (2 * right + wrong);
   }
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "partita/comm/ledger.hpp"
-#include "partita/partition/mesh_shape.hpp"
+#include "partita/nn/model.hpp"
 
 namespace partita {
 
@@ -27,11 +27,13 @@ struct training_options {
   partita::aggregation aggregation = partita::aggregation::mean;
   std::vector<global_index> hidden = {16};  ///< widths of the hidden layers; one width serves all of `layers`
   int layers = 0;       ///< layers with parameters (gcnii: convolutions); 0: as many as `hidden` says
-  int heads = 8;        ///< gat, in all layers but the last
+  int heads = 8;        ///< gat, in all layers but the last; decoupled: of its one attention, averaged
   int last_heads = 1;   ///< gat, averaged in the last layer
   int hops = 10;        ///< appnp and sgc
   double alpha = 0.1;   ///< teleport of appnp, initial residual of gcnii
   double lambda = 0.5;  ///< of gcnii
+  coefficient_gradient coefficients = coefficient_gradient::automatic;  ///< of gat
+  double epsilon = 0;  ///< gin counts a vertex itself 1 + epsilon times
   int epochs = 200;
   double learning_rate = 0.01;
   double weight_decay = 5e-4;       ///< on the first layer's parameters (gcnii: on its dense layers)

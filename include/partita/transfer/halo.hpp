@@ -51,9 +51,9 @@ class halo {
     const auto mine = static_cast<local_index>(own_.size());
     kernels<Place>::copy(mesh_.queue(), x, table.block(0, 0, mine, x.cols));
     kernels<Place>::gather_rows(mesh_.queue(), x, std::span<const local_index>(give_.span()), packed_.data());
-    mesh_.world().all_to_all(std::span<const T>(packed_.span()), std::span<const global_index>(give_counts_),
-                             std::span<T>(table.row(mine), total(take_)),
-                             std::span<const global_index>(take_));
+    mesh_.along(every_axis)
+        .all_to_all(std::span<const T>(packed_.span()), std::span<const global_index>(give_counts_),
+                    std::span<T>(table.row(mine), total(take_)), std::span<const global_index>(take_));
   }
 
   /// x = my rows of the table, plus what other ranks have in their tables for my rows, in rank order.
@@ -61,9 +61,9 @@ class halo {
     set_width(x.cols);
     const auto mine = static_cast<local_index>(own_.size());
     kernels<Place>::copy(mesh_.queue(), table.block(0, 0, mine, x.cols), x);
-    mesh_.world().all_to_all(std::span<const T>(table.row(mine), total(take_)),
-                             std::span<const global_index>(take_), packed_.span(),
-                             std::span<const global_index>(give_counts_));
+    mesh_.along(every_axis)
+        .all_to_all(std::span<const T>(table.row(mine), total(take_)), std::span<const global_index>(take_),
+                    packed_.span(), std::span<const global_index>(give_counts_));
     kernels<Place>::scatter_add_rows(mesh_.queue(), packed_.data(),
                                      std::span<const local_index>(give_.span()), x);
   }

@@ -1,20 +1,23 @@
 #pragma once
-// Training is instantiated once, in instances.cpp, for all tests that train.
+/// Training on the host: compiled once, one precision a translation unit, for all programs and tests that
+/// train.
+
 #include "partita/memory/host.hpp"
 #include "partita/train/trainer.hpp"
 
 namespace partita {
 
 extern template class trainer<float, host>;
-extern template class trainer<double, host>;
 extern template std::unique_ptr<model<float, host>> make_model(const mesh<host>&, const dataset&,
                                                                const training_options&,
                                                                const operator_maker<float, host>&);
+extern template training_result train_model(const mesh<host>&, const dataset&, const training_options&,
+                                            const operator_maker<float, host>&, const epoch_observer&);
+
+extern template class trainer<double, host>;
 extern template std::unique_ptr<model<double, host>> make_model(const mesh<host>&, const dataset&,
                                                                 const training_options&,
                                                                 const operator_maker<double, host>&);
-extern template training_result train_model(const mesh<host>&, const dataset&, const training_options&,
-                                            const operator_maker<float, host>&, const epoch_observer&);
 extern template training_result train_model(const mesh<host>&, const dataset&, const training_options&,
                                             const operator_maker<double, host>&, const epoch_observer&);
 

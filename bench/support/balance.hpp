@@ -1,0 +1,53 @@
+#pragma once
+/// How evenly a policy spreads words and work over the ranks.
+
+#include <span>
+#include <vector>
+
+#include "partita/train/trainer.hpp"
+#include "partita/transfer/distribute.hpp"
+
+namespace bench {
+
+using partita::global_index;
+
+/// The largest and the smallest of a figure over the ranks.
+struct range {
+  global_index most = 0;
+  global_index least = 0;
+
+  double ratio() const { return static_cast<double>(most) / static_cast<double>(least); }
+};
+
+/// Every rank must call.
+inline range range_over(const partita::communicator& world, global_index mine) {
+  global_index ends[] = {mine, -mine};
+  world.all_reduce(std::span<global_index>(ends), partita::reduction::max);
+  return {ends[0], -ends[1]};
+}
+
+/// Of a decoupled gcn under a policy, two layers of width `data.classes` and 16.
+struct balance {
+  range words;            ///< that a rank receives in an epoch, without the sums of loss and gradients
+  range multiplications;  ///< multiplied nonzeros times width in one product
+};
+
+/// Every rank of the mesh must call.
+template <class Policy, class Place>
+balance balance_of(const partita::mesh<Place>& m, const partita::dataset& data) {
+  using namespace partita;
+  training_options options;
+  options.coupling = coupling::decoupled;
+  const auto net = make_model<float, Place>(m, data, options, operators_of<Policy, float>(m));
+  std::vector<triplet<float>> mine;
+  for (const auto& e : gcn_normalized(m.world(), data.vertices, edge_share(data, m.world())))
+    mine.push_back({e.row, e.col, static_cast<float>(e.value)});
+  const auto a = distribute<typename Policy::sparse_layout>(m, {data.vertices, data.vertices},
+                                                            std::span<const triplet<float>>(mine));
+  const spmm_plan<float, typename Policy::sparse_layout, typename Policy::dense_layout, Place> multiply(
+      a, blocking::even(data.classes, m.shape(), nesting::cols));
+  return {range_over(m.world(), net->predicted().elements - net->parameters().predicted().elements),
+          range_over(m.world(), multiply.multiplications())};
+}
+
+}  // namespace bench

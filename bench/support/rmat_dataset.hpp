@@ -1,0 +1,29 @@
+#pragma once
+/// An R-MAT graph with features, labels and a split, to train on.
+
+#include "graphs.hpp"
+#include "partita/io/labelled_graph.hpp"
+
+namespace bench {
+
+/// 2^scale vertices, 16 edges each with weight 1; a third of the vertices each to train, validate and test.
+inline partita::dataset rmat_dataset(int scale, global_index features = 64, global_index classes = 16) {
+  partita::dataset d;
+  d.name = "rmat_" + std::to_string(scale);
+  d.vertices = global_index{1} << scale;
+  d.features = features;
+  d.classes = classes;
+  for (const auto& e : rmat(scale).share(0, 1)) d.edges.push_back({e.col, e.row});
+  std::vector<float> x;
+  for (global_index v = 0; v < d.vertices; ++v) {
+    for (global_index j = 0; j < features; ++j)
+      x.push_back(static_cast<float>(partita::random_uniform(2, v, j)));
+    d.labels.push_back(
+        static_cast<std::int64_t>(partita::random_bits(3, v, 0) % static_cast<std::uint64_t>(classes)));
+    d.split.push_back(static_cast<std::uint8_t>(1 + v % 3));
+  }
+  d.vertex_features = partita::feature_table(d.vertices, features, std::move(x));
+  return d;
+}
+
+}  // namespace bench

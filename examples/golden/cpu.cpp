@@ -1,0 +1,7 @@
+#include "../training/host.hpp"
+#include "place.hpp"
+
+void compare_on_cpu(const partita::communicator& world, const golden_command& c,
+                    const std::vector<golden_case>& cases, const case_observer& observe) {
+  compare_at(world, partita::queue<partita::host>(), c, cases, observe);
+}

@@ -1,0 +1,11 @@
+#include <thread>
+
+#include "../training/host.hpp"
+#include "place.hpp"
+
+outcome train_on_cpu(const partita::communicator& world, const std::optional<arrangement>& asked,
+                     const partita::dataset& data, const command& c, const partita::epoch_observer& observe) {
+  const int here = c.comm == "threads" ? world.size() : 1;
+  const int threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / here);
+  return train_at(world, partita::queue<partita::host>(threads, dense_products()), asked, data, c, observe);
+}

@@ -1,0 +1,62 @@
+#include "cuda_device.hpp"
+
+#include <functional>
+#include <unistd.h>
+#include <vector>
+
+#ifdef PARTITA_WITH_CUBLAS
+#include "partita/local/cublas/gemm.hpp"
+#endif
+#ifdef PARTITA_WITH_CUSPARSE
+#include "partita/local/cusparse/spmm.hpp"
+#endif
+#ifdef PARTITA_WITH_NCCL
+#include "partita/comm/nccl.hpp"
+#endif
+
+namespace {
+
+/// How many ranks before this one run on the same machine.
+int rank_on_machine(const partita::communicator& world) {
+  char name[256] = {};
+  gethostname(name, sizeof(name) - 1);
+  const partita::global_index mine[] = {static_cast<partita::global_index>(std::hash<std::string>()(name))};
+  std::vector<partita::global_index> all(static_cast<std::size_t>(world.size()));
+  const std::vector<partita::global_index> ones(all.size(), 1);
+  world.all_gather(std::span<const partita::global_index>(mine), std::span<const partita::global_index>(ones),
+                   std::span<partita::global_index>(all));
+  return static_cast<int>(std::count(all.begin(), all.begin() + world.rank(), mine[0]));
+}
+
+partita::cuda_libraries vendor_libraries() {
+  partita::cuda_libraries libraries;
+#ifdef PARTITA_WITH_CUBLAS
+  libraries.gemm_f32 = partita::cublas_gemm<float>;
+  libraries.gemm_f64 = partita::cublas_gemm<double>;
+#endif
+#ifdef PARTITA_WITH_CUSPARSE
+  libraries.spmm_f32 = partita::cusparse_spmm<float>;
+  libraries.spmm_f64 = partita::cusparse_spmm<double>;
+#endif
+  return libraries;
+}
+
+}  // namespace
+
+partita::queue<partita::cuda> cuda_queue(const partita::communicator& world, const std::string& comm) {
+  int devices = 0;
+  partita::detail::check_cuda(cudaGetDeviceCount(&devices), "cudaGetDeviceCount");
+  const int place = comm == "threads" ? 0 : rank_on_machine(world);
+  return partita::queue<partita::cuda>(place % devices, vendor_libraries());
+}
+
+partita::communicator cuda_world(const partita::communicator& world,
+                                 [[maybe_unused]] const partita::queue<partita::cuda>& queue,
+                                 const std::string& comm) {
+  if (comm != "nccl") return world;
+#ifdef PARTITA_WITH_NCCL
+  return partita::nccl::world(world, queue);
+#else
+  throw partita::error("this program was built without NCCL; use --comm threads or mpi");
+#endif
+}

@@ -1,0 +1,15 @@
+#pragma once
+/// Which CUDA device a rank of a program uses, and how its ranks talk.
+
+#include "partita/comm/communicator.hpp"
+#include "partita/memory/cuda.hpp"
+
+/// The queue of this rank, with the vendor's libraries that this program was built with: ranks that are
+/// threads share the first device, otherwise those of one machine take its devices in turn. Every rank must
+/// call. Throws device_error when there is none.
+partita::queue<partita::cuda> cuda_queue(const partita::communicator& world, const std::string& comm);
+
+/// The same ranks over NCCL when `comm` is nccl. Every rank must call. Throws error when this program was
+/// built without it.
+partita::communicator cuda_world(const partita::communicator& world,
+                                 const partita::queue<partita::cuda>& queue, const std::string& comm);

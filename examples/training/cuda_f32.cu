@@ -1,0 +1,14 @@
+#include "cuda.hpp"
+#include "partita/comm/cuda_memory.hpp"
+#include "partita/local/cuda/kernels.hpp"
+
+namespace partita {
+
+template class trainer<float, cuda>;
+template std::unique_ptr<model<float, cuda>> make_model(const mesh<cuda>&, const dataset&,
+                                                        const training_options&,
+                                                        const operator_maker<float, cuda>&);
+template training_result train_model(const mesh<cuda>&, const dataset&, const training_options&,
+                                     const operator_maker<float, cuda>&, const epoch_observer&);
+
+}  // namespace partita

@@ -1,0 +1,102 @@
+#pragma once
+/// How communicators touch memory of a CUDA device: events, copies and sums on one rank's stream.
+
+#include <array>
+
+#include "partita/comm/device_memory.hpp"
+#include "partita/memory/cuda_launch.hpp"
+
+namespace partita {
+
+namespace detail {
+
+/// to[i] = from[0][i] op from[1][i] op ..., for thread i.
+template <class T>
+struct ordered_reduction {
+  static constexpr std::size_t most = 128;  ///< what a kernel takes as arguments is limited
+
+  std::array<const T*, most> from;
+  std::size_t sources;
+  reduction how;
+  T* to;
+
+  constexpr void operator()(std::int64_t i) const {
+    T sum = from[0][i];
+    for (std::size_t q = 1; q < sources; ++q) sum = combine(how, sum, from[q][i]);
+    to[i] = sum;
+  }
+};
+
+struct cuda_mark final : device_memory::mark {
+  cuda_event event;
+};
+
+struct cuda_host_block final : device_memory::host_block {
+  std::byte* reserve(std::size_t bytes) override { return static_cast<std::byte*>(memory.reserve(bytes)); }
+
+  pinned_memory memory;
+};
+
+}  // namespace detail
+
+/// Memory of the device of one queue.
+class cuda_memory final : public device_memory {
+ public:
+  explicit cuda_memory(partita::queue<cuda> q)
+      : queue_(std::move(q)), name_("cuda device " + std::to_string(queue_.device())) {}
+
+  /// The queue that everything is given to.
+  const partita::queue<cuda>& queue() const { return queue_; }
+  const std::string& name() const override { return name_; }
+
+  std::unique_ptr<mark> make_mark() const override { return std::make_unique<detail::cuda_mark>(); }
+  void record(mark& m) const override { static_cast<detail::cuda_mark&>(m).event.record(queue_.stream()); }
+  void wait_for(const mark& m) const override { event_of(m).hold_back(queue_.stream()); }
+  void synchronize(const mark& m) const override {
+    detail::check_cuda(cudaEventSynchronize(event_of(m).get()), "cudaEventSynchronize");
+  }
+
+  void copy(const void* from, void* to, std::size_t bytes) const override {
+    move(from, to, bytes, cudaMemcpyDeviceToDevice);
+  }
+  void download(const void* from, void* to, std::size_t bytes) const override {
+    move(from, to, bytes, cudaMemcpyDeviceToHost);
+  }
+  void upload(const void* from, void* to, std::size_t bytes) const override {
+    move(from, to, bytes, cudaMemcpyHostToDevice);
+  }
+
+  /// Throws device_error beyond 128 sources.
+  void reduce(element_type type, reduction r, std::span<const void* const> from, void* to,
+              global_index count) const override {
+    detail::with_element(type, [&]<class T>(T) {
+      detail::ordered_reduction<T> sum{{}, from.size(), r, static_cast<T*>(to)};
+      if (from.size() > sum.most)
+        throw device_error("a reduction on " + name_ + " takes " + std::to_string(sum.most) +
+                           " ranks at most, not " + std::to_string(from.size()));
+      std::transform(from.begin(), from.end(), sum.from.begin(),
+                     [](const void* source) { return static_cast<const T*>(source); });
+      detail::launch(queue_, count, sum);
+    });
+  }
+
+  std::unique_ptr<host_block> make_host_block() const override {
+    return std::make_unique<detail::cuda_host_block>();
+  }
+
+ private:
+  static const cuda_event& event_of(const mark& m) { return static_cast<const detail::cuda_mark&>(m).event; }
+  void move(const void* from, void* to, std::size_t bytes, cudaMemcpyKind kind) const {
+    if (bytes > 0 && from != to)
+      detail::check_cuda(cudaMemcpyAsync(to, from, bytes, kind, queue_.stream()), "cudaMemcpyAsync");
+  }
+
+  partita::queue<cuda> queue_;
+  std::string name_;
+};
+
+inline std::shared_ptr<device_memory> device_memory_of(const queue<cuda>& q) {
+  return std::make_shared<cuda_memory>(q);
+}
+
+}  // namespace partita

@@ -1,0 +1,144 @@
+#pragma once
+/// Memory of a device over a transport that was made for memory of the host: what travels goes through
+/// page-locked memory.
+
+#include <vector>
+
+#include "partita/comm/transport.hpp"
+
+namespace partita {
+
+/// A transport for memory of a device over one of the host, `inner`, whose operations it uses.
+///
+/// start waits for the rank's queue where the rank gives something: that must lie on the host before it can
+/// travel. Nothing else is waited for, so what is enqueued between start and finish runs while it travels;
+/// what arrives is uploaded in the order of the queue. Where `inner` takes pointers to the device itself
+/// (`direct`), operations that only move elements go there without a detour, after all work of the queue;
+/// reductions take the detour all the same, since `inner` adds up on the host.
+class staged_transport final : public transport {
+ public:
+  staged_transport(std::shared_ptr<transport> inner, std::shared_ptr<device_memory> memory,
+                   bool direct = false)
+      : inner_(std::move(inner)), memory_(std::move(memory)), direct_(direct) {}
+  staged_transport(const staged_transport&) = delete;
+  staged_transport& operator=(const staged_transport&) = delete;
+  /// Waits for uploads that are under way.
+  ~staged_transport() override {
+    for (const auto& f : flights_) {
+      try {
+        memory_->synchronize(*f->moved);
+      } catch (const device_error&) {  // the device does nothing any more
+      }
+    }
+  }
+
+  int rank() const override { return inner_->rank(); }
+  int size() const override { return inner_->size(); }
+
+  std::uint64_t start(const collective& op) override {
+    const std::uint64_t token = take();
+    flight& f = *flights_[token];
+    f.direct = direct_ && op.kind != operation::reduce_scatter && op.kind != operation::all_reduce;
+    f.inner = op;
+    if (!f.direct) stage(op, f);
+    if (f.direct || given(op) > 0) {
+      memory_->record(*f.moved);
+      memory_->synchronize(*f.moved);
+    }
+    f.token = inner_->start(f.inner);
+    return token;
+  }
+
+  void finish(const collective& op, std::uint64_t token) override {
+    flight& f = *flights_[token];
+    inner_->finish(f.inner, f.token);
+    if (!f.direct && taken(op) > 0) {
+      memory_->upload(f.inner.output, op.output, op.bytes(taken(op)));
+      memory_->record(*f.moved);
+    }
+    f.free = true;
+  }
+
+  void abandon(const collective&, std::uint64_t token) noexcept override {
+    inner_->abandon(flights_[token]->inner, flights_[token]->token);
+  }
+  std::shared_ptr<transport> split(int color, int key) override {
+    return std::make_shared<staged_transport>(inner_->split(color, key), memory_, direct_);
+  }
+  std::shared_ptr<transport> over(std::shared_ptr<device_memory> memory) override {
+    return inner_->over(std::move(memory));
+  }
+
+ private:
+  /// An operation under way.
+  struct flight {
+    explicit flight(const device_memory& memory)
+        : input(memory.make_host_block()), output(memory.make_host_block()), moved(memory.make_mark()) {}
+
+    std::unique_ptr<device_memory::host_block> input, output;
+    std::unique_ptr<device_memory::mark> moved;  ///< behind the last copy from or to these blocks
+    collective inner;
+    std::uint64_t token = 0;
+    bool direct = false;
+    bool free = true;
+  };
+
+  /// Elements that this rank gives, and that it gets.
+  global_index given(const collective& op) const {
+    switch (op.kind) {
+      case operation::broadcast:
+        return rank() == op.peer ? op.count : 0;
+      case operation::reduce_scatter:
+      case operation::all_to_all:
+        return offset_of(op.input_counts, size());
+      case operation::receive:
+        return 0;
+      default:
+        return op.count;
+    }
+  }
+  global_index taken(const collective& op) const {
+    switch (op.kind) {
+      case operation::broadcast:
+        return rank() == op.peer ? 0 : op.count;
+      case operation::all_gather:
+      case operation::all_to_all:
+        return offset_of(op.output_counts, size());
+      case operation::send:
+        return 0;
+      default:
+        return op.count;
+    }
+  }
+
+  /// The free flight of the lowest number, so that a program that repeats itself finds blocks of the right
+  /// sizes; its last upload is done.
+  std::uint64_t take() {
+    std::size_t token = 0;
+    while (token < flights_.size() && !flights_[token]->free) ++token;
+    if (token == flights_.size()) flights_.push_back(std::make_unique<flight>(*memory_));
+    memory_->synchronize(*flights_[token]->moved);
+    flights_[token]->free = false;
+    return token;
+  }
+
+  /// Makes the inner operation one on blocks of the host, and enqueues the download of what this rank gives.
+  void stage(const collective& op, flight& f) const {
+    const bool in_place = op.kind == operation::broadcast || op.kind == operation::all_reduce;
+    f.inner.output = f.output->reserve(op.bytes(in_place ? op.count : taken(op)));
+    if (in_place) {
+      memory_->download(op.output, f.inner.output, op.bytes(given(op)));
+    } else {
+      std::byte* const input = f.input->reserve(op.bytes(given(op)));
+      memory_->download(op.input, input, op.bytes(given(op)));
+      f.inner.input = input;
+    }
+  }
+
+  std::shared_ptr<transport> inner_;
+  std::shared_ptr<device_memory> memory_;
+  bool direct_;
+  std::vector<std::unique_ptr<flight>> flights_;
+};
+
+}  // namespace partita

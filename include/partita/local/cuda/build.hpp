@@ -1,0 +1,174 @@
+#pragma once
+/// Compressed rows built where the policy of Thrust says, on a device or on the host: from entries, from the
+/// transpose, and cut into parts.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <thrust/tabulate.h>
+#include <utility>
+#include <vector>
+
+#include "partita/base/triplet.hpp"
+#include "partita/local/cuda/build_keys.hpp"
+#include "partita/local/view.hpp"
+
+namespace partita::gpu {
+
+/// The key of an entry: the tile of its column is the last one that begins at or before it.
+template <class T>
+struct key_of_entry {
+  key_space space;
+  const triplet<T>* entries;
+  const global_index* begins;  // (space.tiles), ascending
+  const local_index* tiles;    // the tile with each of these
+  global_index first_row;
+
+  constexpr std::uint64_t operator()(std::int64_t e) const {
+    const triplet<T>& entry = entries[e];
+    std::int64_t low = 0, high = static_cast<std::int64_t>(space.tiles);
+    while (low < high) {
+      const std::int64_t middle = low + (high - low) / 2;
+      if (begins[middle] <= entry.col)
+        low = middle + 1;
+      else
+        high = middle;
+    }
+    return space.key(static_cast<std::uint64_t>(tiles[low - 1]),
+                     static_cast<std::uint64_t>(entry.row - first_row),
+                     static_cast<std::uint64_t>(entry.col - begins[low - 1]));
+  }
+};
+
+template <class T>
+struct value_of_entry {
+  const triplet<T>* entries;
+
+  constexpr T operator()(std::int64_t e) const { return entries[e].value; }
+};
+
+/// A copy of `list` where the queue's memory is.
+template <class U, class Place>
+buffer<U, Place> copied_to(const queue<Place>& q, std::span<const U> list) {
+  buffer<U, Place> there(q, list.size());
+  copy(q, list, there.span());
+  return there;
+}
+
+/// Tiles of the entries with rows in `rows` and columns in one of `columns` (disjoint); `entries` are on the
+/// host. Duplicates add up in the order of `entries`. Throws shape_error when the block does not fit 32-bit
+/// local indices.
+template <class T, class Policy, class Place>
+compressed<T, Place> compress(const Policy& policy, const queue<Place>& q, interval rows,
+                              std::span<const interval> columns, std::span<const triplet<T>> entries) {
+  std::vector<std::pair<interval, local_index>> tiles;
+  global_index width = 1;
+  for (const interval c : columns) {
+    width = std::max<global_index>(width, narrow(c.size(), "the number of columns of a sparse tile"));
+    tiles.emplace_back(c, static_cast<local_index>(tiles.size()));
+  }
+  // An empty tile before the one that begins at the same column.
+  std::sort(tiles.begin(), tiles.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.first.begin, a.first.end) < std::pair(b.first.begin, b.first.end);
+  });
+  std::vector<global_index> begins;
+  std::vector<local_index> numbers;
+  for (const auto& [interval, number] : tiles) {
+    begins.push_back(interval.begin);
+    numbers.push_back(number);
+  }
+  const auto height = narrow(rows.size(), "the number of rows of a sparse block");
+  narrow(static_cast<global_index>(entries.size()), "the number of entries of a sparse block");
+  const key_space space(tiles.size(), height, width);
+
+  const auto given = copied_to(q, entries);
+  const auto given_begins = copied_to(q, std::span<const global_index>(begins));
+  const auto given_numbers = copied_to(q, std::span<const local_index>(numbers));
+  buffer<std::uint64_t, Place> keys(q, entries.size());
+  buffer<T, Place> values(q, entries.size());
+  thrust::tabulate(
+      policy, keys.data(), keys.data() + keys.size(),
+      key_of_entry<T>{space, given.data(), given_begins.data(), given_numbers.data(), rows.begin});
+  thrust::tabulate(policy, values.data(), values.data() + values.size(), value_of_entry<T>{given.data()});
+  return compress_keys(policy, q, space, std::move(keys), std::move(values));
+}
+
+/// The key of entry `e` of compressed rows in their transpose.
+struct key_of_transposed {
+  key_space space;
+  const local_index* offsets;
+  const local_index* columns;
+  local_index rows;
+
+  constexpr std::uint64_t operator()(std::int64_t e) const {
+    const std::int64_t at = offsets[0] + e;
+    local_index low = 0, high = rows;
+    while (high - low > 1) {
+      const local_index middle = low + (high - low) / 2;
+      if (offsets[middle] <= at)
+        low = middle;
+      else
+        high = middle;
+    }
+    return space.key(0, static_cast<std::uint64_t>(columns[at]), static_cast<std::uint64_t>(low));
+  }
+};
+
+template <class T>
+struct value_of_transposed {
+  const local_index* offsets;
+  const T* values;
+
+  constexpr T operator()(std::int64_t e) const { return values[offsets[0] + e]; }
+};
+
+/// a^T, one tile, for an `a` of `nonzeros` entries, which may have duplicates: they add up.
+template <class T, class Policy, class Place>
+compressed<T, Place> transpose(const Policy& policy, const queue<Place>& q, csr_view<T> a,
+                               local_index nonzeros) {
+  const key_space space(1, a.cols, std::max(a.rows, 1));
+  buffer<std::uint64_t, Place> keys(q, static_cast<std::size_t>(nonzeros));
+  buffer<T, Place> values(q, static_cast<std::size_t>(nonzeros));
+  thrust::tabulate(policy, keys.data(), keys.data() + keys.size(),
+                   key_of_transposed{space, a.offsets, a.columns, a.rows});
+  thrust::tabulate(policy, values.data(), values.data() + values.size(),
+                   value_of_transposed<T>{a.offsets, a.values});
+  return compress_keys(policy, q, space, std::move(keys), std::move(values));
+}
+
+/// The first row of a part, where parts have about the same number of entries; a row counts as two of them.
+struct first_row_of_part {
+  const local_index* offsets;
+  local_index rows;
+  std::int64_t parts;
+
+  constexpr local_index operator()(std::int64_t part) const {
+    const std::int64_t target = weight(rows) * part / parts;
+    local_index low = 0, high = rows;
+    while (low < high) {
+      const local_index middle = low + (high - low) / 2;
+      if (weight(middle) < target)
+        low = middle + 1;
+      else
+        high = middle;
+    }
+    return low;
+  }
+
+ private:
+  constexpr std::int64_t weight(local_index row) const {
+    return row == 0 ? 0 : std::int64_t{offsets[row]} - offsets[0] + 2 * std::int64_t{row};
+  }
+};
+
+/// Cuts `rows` compressed rows into parts of about as many entries: part p is the rows from first_rows[p] to
+/// first_rows[p + 1], the last of which is `rows`.
+template <class Policy>
+void partition_rows(const Policy& policy, local_index rows, const local_index* offsets,
+                    std::span<local_index> first_rows) {
+  thrust::tabulate(policy, first_rows.data(), first_rows.data() + first_rows.size(),
+                   first_row_of_part{offsets, rows, static_cast<std::int64_t>(first_rows.size()) - 1});
+}
+
+}  // namespace partita::gpu

@@ -1,0 +1,132 @@
+#pragma once
+/// Compressed rows from keys: an entry's key is its place in the result, (tile, row, column) as one number,
+/// so that one stable sort brings all entries where they belong. All runs where the policy says, by Thrust
+/// but for the sums of duplicates: its reductions by key may add in another order on every run.
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <thrust/binary_search.h>
+#include <thrust/copy.h>
+#include <thrust/iterator/counting_iterator.h>
+#include <thrust/iterator/permutation_iterator.h>
+#include <thrust/iterator/transform_iterator.h>
+#include <thrust/sort.h>
+#include <thrust/tabulate.h>
+
+#include "partita/base/error.hpp"
+#include "partita/base/index.hpp"
+#include "partita/memory/place.hpp"
+
+namespace partita::gpu {
+
+/// A row of CSR tiles as matrix/tiles.hpp has it.
+template <class T, class Place>
+struct compressed {
+  std::size_t nonzeros = 0;
+  buffer<local_index, Place> structure;  ///< (tiles * (rows + 1) offsets, then nonzeros columns)
+  buffer<T, Place> values;               ///< (nonzeros)
+};
+
+/// Keys of entries in a row of `tiles` tiles of `rows` rows, none wider than `width` columns.
+struct key_space {
+  /// Throws shape_error when there are too many places for 64 bits.
+  key_space(std::size_t count, local_index height, global_index widest)
+      : tiles(count), rows(static_cast<std::uint64_t>(height)), width(static_cast<std::uint64_t>(widest)) {
+    if (std::bit_width(tiles) + std::bit_width(rows) + std::bit_width(width) > 64)
+      throw shape_error("a sparse block of " + std::to_string(tiles) + " tiles of " + std::to_string(rows) +
+                        " x " + std::to_string(width) + " has more places than 64 bits can count");
+  }
+
+  std::uint64_t tiles, rows, width;
+
+  constexpr std::uint64_t key(std::uint64_t tile, std::uint64_t row, std::uint64_t col) const {
+    return (tile * rows + row) * width + col;
+  }
+  constexpr local_index column(std::uint64_t key) const { return static_cast<local_index>(key % width); }
+  /// Bits that keys have at most.
+  constexpr int bits() const { return std::bit_width(tiles * rows * width); }
+  constexpr std::size_t offsets() const { return static_cast<std::size_t>(tiles * (rows + 1)); }
+};
+
+/// The key at which the row of an offset begins; a tile has one offset more than rows.
+struct key_of_offset {
+  key_space space;
+
+  constexpr std::uint64_t operator()(std::uint64_t o) const {
+    return space.key(o / (space.rows + 1), o % (space.rows + 1), 0);
+  }
+};
+
+/// Sorts `keys`, of `bits` bits at most, with their values and keeps the order of equals. Specialised where a
+/// place has something better than Thrust.
+template <class Place>
+struct key_sorter {
+  template <class Policy, class T>
+  static void sort(const Policy& policy, const queue<Place>&, buffer<std::uint64_t, Place>& keys,
+                   buffer<T, Place>& values, int) {
+    thrust::stable_sort_by_key(policy, keys.data(), keys.data() + keys.size(), values.data());
+  }
+};
+
+/// Whether an entry is the first one at its place.
+struct is_first {
+  const std::uint64_t* keys;
+
+  constexpr bool operator()(local_index e) const { return e == 0 || keys[e] != keys[e - 1]; }
+};
+
+struct column_of_place {
+  key_space space;
+  const std::uint64_t* keys;
+  const local_index* firsts;
+
+  constexpr local_index operator()(std::int64_t p) const { return space.column(keys[firsts[p]]); }
+};
+
+/// The sum of the values at a place, in their order.
+template <class T>
+struct sum_at_place {
+  const T* values;
+  const local_index* firsts;
+  std::int64_t places;
+  local_index entries;
+
+  constexpr T operator()(std::int64_t p) const {
+    const local_index end = p + 1 < places ? firsts[p + 1] : entries;
+    T sum = values[firsts[p]];
+    for (local_index e = firsts[p] + 1; e < end; ++e) sum += values[e];
+    return sum;
+  }
+};
+
+/// Tiles of the entries with these keys and values, which are lost.
+template <class Policy, class T, class Place>
+compressed<T, Place> compress_keys(const Policy& policy, const queue<Place>& q, key_space space,
+                                   buffer<std::uint64_t, Place> keys, buffer<T, Place> values) {
+  const local_index entries = static_cast<local_index>(keys.size());
+  key_sorter<Place>::sort(policy, q, keys, values, space.bits());
+
+  buffer<local_index, Place> firsts(q, keys.size());
+  const auto all = thrust::make_counting_iterator(local_index{0});
+  const auto end = thrust::copy_if(policy, all, all + entries, firsts.data(), is_first{keys.data()});
+  const std::int64_t places = end - firsts.data();
+
+  compressed<T, Place> result;
+  result.nonzeros = static_cast<std::size_t>(places);
+  result.structure = buffer<local_index, Place>(q, space.offsets() + result.nonzeros);
+  result.values = buffer<T, Place>(q, result.nonzeros);
+  local_index* const columns = result.structure.data() + space.offsets();
+  thrust::tabulate(policy, columns, columns + places, column_of_place{space, keys.data(), firsts.data()});
+  thrust::tabulate(policy, result.values.data(), result.values.data() + places,
+                   sum_at_place<T>{values.data(), firsts.data(), places, entries});
+  const auto places_in_order = thrust::make_permutation_iterator(keys.data(), firsts.data());
+  const auto offset_keys =
+      thrust::make_transform_iterator(thrust::make_counting_iterator(std::uint64_t{0}), key_of_offset{space});
+  thrust::lower_bound(policy, places_in_order, places_in_order + places, offset_keys,
+                      offset_keys + static_cast<std::ptrdiff_t>(space.offsets()), result.structure.data());
+  return result;
+}
+
+}  // namespace partita::gpu

@@ -1,0 +1,94 @@
+#pragma once
+/// Builds compressed rows on a device: Thrust on the queue's stream with temporary memory from its pool, and
+/// CUB's radix sort, which is told how many bits the keys have. Thrust would sort all 64; the keys of a graph
+/// of 233 thousand vertices have 36, five passes over them instead of eight.
+
+#ifndef __CUDACC__
+#error "partita's kernels for CUDA are compiled by nvcc: name the source .cu, or set its LANGUAGE to CUDA"
+#endif
+
+#include <cstddef>
+#include <cstdint>
+#include <cub/device/device_radix_sort.cuh>
+#include <span>
+#include <thrust/system/cuda/execution_policy.h>
+#include <utility>
+
+#include "partita/local/cuda/build.hpp"
+#include "partita/memory/cuda.hpp"
+
+namespace partita::gpu {
+
+/// Where Thrust takes temporary memory from.
+class pool_allocator {
+ public:
+  using value_type = char;
+
+  explicit pool_allocator(const queue<cuda>& q) : owner_(q.owner()) {}
+
+  char* allocate(std::ptrdiff_t bytes) {
+    return static_cast<char*>(owner_->allocate(static_cast<std::size_t>(bytes)));
+  }
+  void deallocate(char* memory, std::size_t bytes) { owner_->release(memory, bytes); }
+
+ private:
+  std::shared_ptr<const cuda_stream> owner_;
+};
+
+template <>
+struct key_sorter<cuda> {
+  template <class Policy, class T>
+  static void sort(const Policy&, const queue<cuda>& q, buffer<std::uint64_t, cuda>& keys,
+                   buffer<T, cuda>& values, int bits) {
+    buffer<std::uint64_t, cuda> other_keys(q, keys.size());
+    buffer<T, cuda> other_values(q, values.size());
+    cub::DoubleBuffer<std::uint64_t> both_keys(keys.data(), other_keys.data());
+    cub::DoubleBuffer<T> both_values(values.data(), other_values.data());
+    const auto run = [&](void* workspace, std::size_t& bytes) {
+      detail::check_cuda(
+          cub::DeviceRadixSort::SortPairs(workspace, bytes, both_keys, both_values,
+                                          static_cast<std::int64_t>(keys.size()), 0, bits, q.stream()),
+          "cub::DeviceRadixSort::SortPairs");
+    };
+    std::size_t bytes = 0;
+    run(nullptr, bytes);
+    const buffer<std::byte, cuda> workspace(q, bytes);
+    run(const_cast<std::byte*>(workspace.data()), bytes);
+    if (both_keys.Current() != keys.data()) std::swap(keys, other_keys);
+    if (both_values.Current() != values.data()) std::swap(values, other_values);
+  }
+};
+
+/// body(policy) with Thrust's policy for work on the queue.
+template <class Body>
+auto with_policy(const queue<cuda>& q, const Body& body) {
+  pool_allocator memory(q);
+  return body(thrust::cuda::par_nosync(memory).on(q.stream()));
+}
+
+struct build_kernels {
+  /// Tiles of the entries with rows in `rows` and columns in one of `columns` (disjoint); `entries` are on
+  /// the host. Duplicates add up in the order of `entries`. Throws shape_error when the block does not fit
+  /// 32-bit local indices. Waits for the device.
+  template <class T>
+  static compressed<T, cuda> compress(const queue<cuda>& q, interval rows, std::span<const interval> columns,
+                                      std::span<const triplet<T>> entries) {
+    return with_policy(
+        q, [&](const auto& policy) { return gpu::compress<T>(policy, q, rows, columns, entries); });
+  }
+
+  /// a^T as one tile; a is (m, k) and has `nonzeros` entries. Waits for the device.
+  template <class T>
+  static compressed<T, cuda> transpose(const queue<cuda>& q, csr_view<T> a, local_index nonzeros) {
+    return with_policy(q, [&](const auto& policy) { return gpu::transpose(policy, q, a, nonzeros); });
+  }
+
+  /// Cuts `rows` compressed rows into parts of about as many entries: part p is the rows from first_rows[p]
+  /// to first_rows[p + 1], the last of which is `rows`. Offsets and first_rows are on the device.
+  static void partition_rows(const queue<cuda>& q, local_index rows, const local_index* offsets,
+                             std::span<local_index> first_rows) {
+    with_policy(q, [&](const auto& policy) { gpu::partition_rows(policy, rows, offsets, first_rows); });
+  }
+};
+
+}  // namespace partita::gpu

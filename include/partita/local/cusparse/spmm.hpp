@@ -1,0 +1,169 @@
+#pragma once
+/// Sparse times dense by cuSPARSE; link it, and hand `queue<cuda>(device, cusparse_spmm())` to whoever
+/// multiplies. The plan of a matrix owns its descriptors, its workspaces and what cuSPARSE has prepared for
+/// it.
+///
+/// Of cuSPARSE's algorithms for compressed rows only CSR_ALG3 gives the same bits on every run, so
+/// spmm_choice::repeatable takes that one. spmm_choice::fastest times all of them once for each shape of
+/// operands; its results may differ in the last bits from run to run.
+///
+/// cuSPARSE gives wrong results at addresses that are no multiples of 16 bytes, so it is not asked there.
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "partita/local/cusparse/product.hpp"
+
+namespace partita {
+
+/// What cusparse_spmm() prefers where it has several algorithms.
+enum class spmm_choice { repeatable, fastest };
+
+namespace cusparse {
+
+/// Milliseconds of the fastest of three runs of `work`, after one that is not counted.
+template <class Work>
+float time_of(const queue<cuda>& q, const Work& work) {
+  struct timer {
+    timer() { detail::check_cuda(cudaEventCreate(&event), "cudaEventCreate"); }
+    ~timer() { cudaEventDestroy(event); }
+    cudaEvent_t event = nullptr;
+  } begin, end;
+  work();
+  float best = std::numeric_limits<float>::infinity();
+  for (int run = 0; run < 3; ++run) {
+    float elapsed = 0;
+    detail::check_cuda(cudaEventRecord(begin.event, q.stream()), "cudaEventRecord");
+    work();
+    detail::check_cuda(cudaEventRecord(end.event, q.stream()), "cudaEventRecord");
+    detail::check_cuda(cudaEventSynchronize(end.event), "cudaEventSynchronize");
+    detail::check_cuda(cudaEventElapsedTime(&elapsed, begin.event, end.event), "cudaEventElapsedTime");
+    best = std::min(best, elapsed);
+  }
+  return best;
+}
+
+/// What is kept for one matrix: its offsets from 0 on where they begin elsewhere, and a product for each
+/// shape of operands that it has met.
+template <class T>
+class plan {
+ public:
+  /// Waits for the device.
+  plan(const queue<cuda>& q, int rows, int cols, int nonzeros, const int* offsets, const int* columns)
+      : rows_(rows),
+        cols_(cols),
+        nonzeros_(nonzeros),
+        given_offsets_(offsets),
+        given_columns_(columns),
+        first_(read(q, offsets)),
+        offsets_(offsets) {
+    if (!is_aligned(columns + first_) || (first_ == 0 && is_aligned(offsets))) return;
+    std::vector<int> shifted(static_cast<std::size_t>(rows) + 1);
+    copy(q, std::span<const int>(offsets, shifted.size()), std::span(shifted));
+    for (int& offset : shifted) offset -= first_;
+    shifted_ = buffer<int, cuda>(q, shifted.size());
+    copy(q, std::span<const int>(shifted), shifted_.span());
+    offsets_ = shifted_.data();
+  }
+
+  bool is_of(int rows, int cols, int nonzeros, const int* offsets, const int* columns) const {
+    return rows == rows_ && cols == cols_ && nonzeros == nonzeros_ && offsets == given_offsets_ &&
+           columns == given_columns_;
+  }
+
+  /// False when cuSPARSE cannot serve these operands.
+  bool run(const queue<cuda>& q, const T* values, matrix_view<const T> x, T beta, matrix_view<T> y,
+           spmm_choice choice) {
+    values += first_;
+    if (!is_aligned(given_columns_ + first_) || !is_aligned(values) || !is_aligned(x) || !is_aligned(y))
+      return false;
+    entry* known = nullptr;
+    for (entry& e : entries_)
+      if (e.f == x.cols && e.x_stride == x.stride && e.y_stride == y.stride) known = &e;
+    if (known == nullptr) {
+      const csr_view<T> a{rows_, cols_, offsets_, given_columns_ + first_, values};
+      entries_.push_back({x.cols, x.stride, y.stride, choose(q, a, x, beta, y, choice)});
+      known = &entries_.back();
+    }
+    if (known->best == nullptr) return false;
+    known->best->run(values, x.data, beta, y.data);
+    return true;
+  }
+
+ private:
+  struct entry {
+    int f;
+    std::ptrdiff_t x_stride, y_stride;
+    std::unique_ptr<product<T>> best;  // null when cuSPARSE supports none
+  };
+
+  std::unique_ptr<product<T>> choose(const queue<cuda>& q, csr_view<T> a, matrix_view<const T> x, T beta,
+                                     matrix_view<T> y, spmm_choice choice) const {
+    const auto prepared = [&](cusparseSpMMAlg_t algorithm) {
+      auto made = std::make_unique<product<T>>(q, a, nonzeros_, x, y, algorithm);
+      return made->prepare(q) ? std::move(made) : nullptr;
+    };
+    if (choice == spmm_choice::repeatable) return prepared(CUSPARSE_SPMM_CSR_ALG3);
+
+    // Trials must not change a y that the product adds to.
+    buffer<T, cuda> other(
+        q, beta == 0 ? 0 : static_cast<std::size_t>(y.rows) * static_cast<std::size_t>(y.stride));
+    T* const to = beta == 0 ? y.data : other.data();
+    std::unique_ptr<product<T>> best;
+    float least = std::numeric_limits<float>::infinity();
+    for (const auto algorithm : {CUSPARSE_SPMM_CSR_ALG1, CUSPARSE_SPMM_CSR_ALG2, CUSPARSE_SPMM_CSR_ALG3}) {
+      auto candidate = prepared(algorithm);
+      if (candidate == nullptr) continue;
+      const float time = time_of(q, [&] { candidate->run(a.values, x.data, beta, to); });
+      if (time < least) {
+        least = time;
+        best = std::move(candidate);
+      }
+    }
+    return best;
+  }
+
+  int rows_, cols_, nonzeros_;
+  const int *given_offsets_, *given_columns_;
+  int first_;
+  const int* offsets_;
+  buffer<int, cuda> shifted_;
+  std::vector<entry> entries_;
+};
+
+/// A cuda_spmm_function. The structure of A is looked at once for each plan; its values may change.
+template <class T, spmm_choice Choice>
+bool multiply(const queue<cuda>& q, std::shared_ptr<void>& kept, int rows, int cols, int nonzeros,
+              const int* offsets, const int* columns, const T* values, const T* x, std::ptrdiff_t x_stride,
+              int f, T beta, T* y, std::ptrdiff_t y_stride) {
+  if (values == nullptr || rows == 0 || cols == 0 || nonzeros == 0 || f == 0) return false;
+  auto of_this = std::static_pointer_cast<plan<T>>(kept);
+  if (of_this == nullptr || !of_this->is_of(rows, cols, nonzeros, offsets, columns)) {
+    of_this = std::make_shared<plan<T>>(q, rows, cols, nonzeros, offsets, columns);
+    kept = of_this;
+  }
+  return of_this->run(q, values, {x, cols, f, x_stride}, beta, {y, rows, f, y_stride}, Choice);
+}
+
+}  // namespace cusparse
+
+/// `libraries` with the sparse products of cuSPARSE, for a queue<cuda>. Throws nothing; the products throw
+/// device_error naming the call and the shapes, and give way to the library's own for patterns without values
+/// and for addresses or strides that are no multiples of 16 bytes. Source: the cuSPARSE library,
+/// "cusparseSpMM".
+inline cuda_libraries cusparse_spmm(cuda_libraries libraries = {},
+                                    spmm_choice choice = spmm_choice::repeatable) {
+  const bool fastest = choice == spmm_choice::fastest;
+  libraries.spmm_f32 = fastest ? cusparse::multiply<float, spmm_choice::fastest>
+                               : cusparse::multiply<float, spmm_choice::repeatable>;
+  libraries.spmm_f64 = fastest ? cusparse::multiply<double, spmm_choice::fastest>
+                               : cusparse::multiply<double, spmm_choice::repeatable>;
+  return libraries;
+}
+
+}  // namespace partita

@@ -1,0 +1,234 @@
+#pragma once
+/// Attention coefficients of edges, where a policy multiplies with them, from two scalars a vertex and head.
+
+#include <cmath>
+
+#include "partita/nn/destination_rows.hpp"
+#include "partita/nn/model.hpp"
+
+namespace partita {
+
+namespace detail {
+
+/// What dropout keeps, as a function of the global target, the global source's head and the value.
+template <class T>
+using dropout_function = decltype(std::declval<const dropout_mask&>().template function<T>());
+
+/// The coefficient of the edge from source u to target v as dropout leaves it: exp(leaky(source(u, h) +
+/// target(v, h)) - log_sum(v, h)), or its mean over the heads. Rows of tiles are targets, in transposed tiles
+/// sources.
+template <class T>
+struct attention_coefficient {
+  matrix_view<const T> source, target, log_sum;
+  global_index first_source, first_target;
+  T slope;
+  dropout_function<T> keep;
+  bool drops, averaged, transposed;
+
+  constexpr T of_head(local_index v, local_index u, local_index h) const {
+    const T score = source(u, h) + target(v, h);
+    const T alpha = std::exp((score > T(0) ? score : slope * score) - log_sum(v, h));
+    return drops ? keep(first_target + v, (first_source + u) * source.cols + h, alpha) : alpha;
+  }
+  constexpr T operator()(local_index i, local_index j, local_index h, T) const {
+    const local_index v = transposed ? j : i, u = transposed ? i : j;
+    if (!averaged) return of_head(v, u, h);
+    T sum = 0;
+    for (local_index k = 0; k < source.cols; ++k) sum += of_head(v, u, k);
+    return sum / static_cast<T>(source.cols);
+  }
+};
+
+/// The gradient of a head's coefficient from that of the mean over `heads` heads.
+template <class T>
+struct gradient_of_head {
+  const T* of_mean;
+  T heads;
+  constexpr T operator()(local_index e, local_index, T) const { return of_mean[e] / heads; }
+};
+
+/// The gradient of a coefficient from that of what dropout left of it; columns are global.
+template <class T>
+struct gradient_before_dropout {
+  dropout_function<T> keep;
+  global_index first_target, heads;
+  constexpr T operator()(local_index v, local_index u, local_index h, T gradient) const {
+    return keep(first_target + v, u * heads + h, gradient);
+  }
+};
+
+}  // namespace detail
+
+/// alpha_uv = softmax over u->v of leaky(s_u + t_v) for each head, as dropout leaves it, or the mean over the
+/// heads; s and t are two scalars a vertex and head (n x 2 heads: source, target).
+///
+/// Every rank of the mesh must construct it and call its functions. What travels: the scalars, at most 2 n
+/// heads to a rank; for the transposed coefficients at most n heads more; for the gradient n heads sums. No
+/// coefficient. Sources: Velickovic et al. (ICLR 2018), eq. 3; sharing scalars instead of coefficients: s_u +
+/// t_v is all an edge needs.
+template <class T, class Place>
+class attention_coefficients {
+ public:
+  using matrix = dense<T, vertex_rows, Place>;
+
+  /// `a`: the pattern as the policy cuts it; `rows`: of the same entries, columns whole.
+  attention_coefficients(const graph_operator<T, Place>& a, const complete_rows<T, Place>& rows,
+                         local_index heads, bool averaged, double slope)
+      : mesh_(a.mesh()),
+        forward_operator_(a),
+        backward_operator_(transposed(a)),
+        heads_(heads),
+        averaged_(averaged),
+        slope_(static_cast<T>(slope)),
+        every_{0, a.row_blocking().size()},
+        range_(rows.range()),
+        own_(rows.own()),
+        all_rows_(rows.all()),
+        own_rows_(rows.own_rows()),
+        gather_scores_(passage(a, 2 * heads, vertex_rows::value)),
+        gather_log_sums_(passage(a, heads, {a.sparse_cut().rows, {}})),
+        scores_(mesh_, extent{every_.size(), 2 * heads}),
+        all_log_sums_(mesh_, extent{every_.size(), heads}) {
+    const auto of_heads = [&](std::size_t n) {
+      return buffer<T, Place>(mesh_.queue(), n * static_cast<std::size_t>(heads));
+    };
+    const auto each = static_cast<std::size_t>(values_of_edge());
+    const std::size_t own_values = own_rows_.nonzeros() * static_cast<std::size_t>(heads);
+    values_ = buffer<T, Place>(mesh_.queue(), a.local()->nonzeros * each);
+    transposed_ =
+        buffer<T, Place>(mesh_.queue(), std::max(transposed(a).local()->nonzeros * each, own_values));
+    own_gradient_ = of_heads(own_rows_.nonzeros());
+    if (averaged) mean_gradient_ = buffer<T, Place>(mesh_.queue(), own_rows_.nonzeros());
+    log_sums_ = of_heads(static_cast<std::size_t>(range_.size()));
+    row_dots_ = of_heads(static_cast<std::size_t>(own_.size()));
+    target_gradient_ = of_heads(static_cast<std::size_t>(own_.size()));
+    source_gradient_ = of_heads(static_cast<std::size_t>(own_.size()));
+    source_parts_ = of_heads(static_cast<std::size_t>(every_.size()));
+    for (int rank = 0; rank < mesh_.size(); ++rank)
+      source_counts_.push_back(
+          a.row_blocking().block(vertex_rows::value.rows, mesh_.shape().at(rank)).size() * heads);
+  }
+
+  /// The coefficients of this rank's tiles, from the scalars (n/P x 2 heads).
+  void forward(const matrix& scores, const dropout_mask& mask) {
+    mask_ = mask;
+    gather_scores_(scores.local(), scores_.local());  // (n, 2 heads) on every rank
+    kernels<Place>::edge_log_sum(mesh_.queue(), all_rows_.view(), heads_, slope_, sources(every_),
+                                 targets(range_), log_sums());
+    write(forward_operator_, false, values_.data());
+  }
+  /// Those of the transposed tiles, of the same scalars.
+  void transpose() {
+    gather_log_sums_(log_sums(), all_log_sums_.local());  // (n, heads) on every rank
+    write(backward_operator_, true, transposed_.data());
+  }
+
+  /// The gradient of the scalars of the last forward from what own_gradient() holds. It overwrites the
+  /// transposed coefficients.
+  void backward(matrix& dscores) {
+    const auto& q = mesh_.queue();
+    const auto entries = static_cast<local_index>(own_rows_.nonzeros());
+    const matrix_view<T> edges{own_gradient_.data(), entries, heads_, heads_};
+    if (averaged_)
+      kernels<Place>::map_indexed(
+          q, detail::gradient_of_head<T>{mean_gradient_.data(), static_cast<T>(heads_)}, edges, edges);
+    if (mask_.probability > 0) {
+      const detail::gradient_before_dropout<T> kept{mask_.function<T>(), own_.begin, heads_};
+      kernels<Place>::edge_apply(q, own_rows_.view(), heads_, kept, edges.data, edges.data);
+    }
+    T* const alpha = transposed_.data();
+    const matrix_view<T> dots = of_own(row_dots_), dtarget = of_own(target_gradient_),
+                         dsource = of_own(source_gradient_),
+                         parts{source_parts_.data(), own_rows_.cols, heads_, heads_};
+    kernels<Place>::edge_softmax(q, own_rows_.view(), heads_, slope_, sources(every_), targets(own_),
+                                 own_log_sums(), alpha);
+    kernels<Place>::edge_row_dot(q, own_rows_.view(), heads_, alpha, edges.data, dots);
+    kernels<Place>::edge_softmax_gradient(q, own_rows_.view(), heads_, slope_, sources(every_), targets(own_),
+                                          own_log_sums(), edges.data, dots, T(0), parts, dtarget);
+    if (mesh_.size() > 1)
+      mesh_.along(every_axis)
+          .reduce_scatter(std::span<const T>(source_parts_.span()),
+                          std::span<const global_index>(source_counts_), source_gradient_.span());
+    else
+      kernels<Place>::copy(q, parts, dsource);
+    kernels<Place>::copy(q, dsource, dscores.local().block(0, 0, dsource.rows, heads_));
+    kernels<Place>::copy(q, dtarget, dscores.local().block(0, heads_, dtarget.rows, heads_));
+  }
+
+  /// How many values an edge has: one a head, or one that is their mean.
+  local_index values_of_edge() const { return averaged_ ? 1 : heads_; }
+  /// Of this rank's tiles; after the forward product the place of their gradient.
+  T* values() { return values_.data(); }
+  const T* transposed_values() const { return transposed_.data(); }
+  /// Where the gradient of the coefficients of own rows belongs.
+  T* own_gradient() { return averaged_ ? mean_gradient_.data() : own_gradient_.data(); }
+
+  /// What this rank receives in forward, transpose and backward, in closed form.
+  volume predicted() const {
+    collective sums;
+    sums.kind = operation::reduce_scatter;
+    sums.count = source_counts_[static_cast<std::size_t>(mesh_.rank())];
+    return gather_scores_.predicted() + gather_log_sums_.predicted() +
+           received(sums, mesh_.rank(), mesh_.size());
+  }
+
+ private:
+  static redistribution<T, Place> passage(const graph_operator<T, Place>& a, global_index width, cut from) {
+    return {a.mesh(), a.row_blocking(), blocking::even(width, a.mesh().shape(), nesting::cols), from,
+            replicated::value};
+  }
+
+  /// The coefficients of every tile of `a`, whose rows are targets, or sources.
+  void write(const graph_operator<T, Place>& a, bool rows_are_sources, T* values) {
+    const auto& block = *a.local();
+    const interval rows = a.row_blocking().block(a.sparse_cut().rows, mesh_.at());
+    coordinates at = mesh_.at();
+    for (std::size_t t = 0; t < block.count(); ++t) {
+      at.row = static_cast<int>(t);
+      const interval columns = a.col_blocking().block(column_cut(a.sparse_cut()), at);
+      const interval from = rows_are_sources ? rows : columns, to = rows_are_sources ? columns : rows;
+      const matrix_view<const T> sums = rows_are_sources ? every_log_sums(to) : log_sums();
+      const detail::attention_coefficient<T> alpha{
+          sources(from),       targets(to),           sums,      from.begin,      to.begin, slope_,
+          mask_.function<T>(), mask_.probability > 0, averaged_, rows_are_sources};
+      const csr_view<T> tile = tile_view<T>(block.structure.data(), block.values.data(), block.rows,
+                                            block.count(), t, block.widths[t]);
+      kernels<Place>::edge_apply(mesh_.queue(), tile, values_of_edge(), alpha, values, values);
+    }
+  }
+
+  matrix_view<const T> score_rows(interval vertices, local_index first) const {
+    return scores_.local().block(static_cast<local_index>(vertices.begin), first,
+                                 static_cast<local_index>(vertices.size()), heads_);
+  }
+  matrix_view<const T> sources(interval vertices) const { return score_rows(vertices, 0); }
+  matrix_view<const T> targets(interval vertices) const { return score_rows(vertices, heads_); }
+  matrix_view<T> log_sums() {
+    return {log_sums_.data(), static_cast<local_index>(range_.size()), heads_, heads_};
+  }
+  matrix_view<T> own_log_sums() {
+    return log_sums().block(static_cast<local_index>(own_.begin - range_.begin), 0, own_rows_.rows, heads_);
+  }
+  matrix_view<const T> every_log_sums(interval vertices) const {
+    return all_log_sums_.local().block(static_cast<local_index>(vertices.begin), 0,
+                                       static_cast<local_index>(vertices.size()), heads_);
+  }
+  matrix_view<T> of_own(buffer<T, Place>& b) const { return {b.data(), own_rows_.rows, heads_, heads_}; }
+
+  mesh<Place> mesh_;
+  graph_operator<T, Place> forward_operator_, backward_operator_;
+  local_index heads_;
+  bool averaged_;
+  T slope_;
+  interval every_, range_, own_;  ///< vertices: all, of the policy's rows of A, of this rank
+  pattern<T, Place> all_rows_, own_rows_;
+  redistribution<T, Place> gather_scores_, gather_log_sums_;
+  dense<T, replicated, Place> scores_, all_log_sums_;
+  std::vector<global_index> source_counts_;
+  buffer<T, Place> values_, transposed_;           ///< of the policy's tiles, and of the transposed ones
+  buffer<T, Place> own_gradient_, mean_gradient_;  ///< of the in-edges of own vertices
+  buffer<T, Place> log_sums_, row_dots_, target_gradient_, source_gradient_, source_parts_;
+  dropout_mask mask_;
+};
+
+}  // namespace partita

@@ -1,0 +1,254 @@
+// What goes wrong over memory of a device: ranks that fail free the others and leave memory alone that is
+// still read; ranks that disagree about the place of their memory are named.
+#include <atomic>
+#include <chrono>
+#include <doctest/doctest.h>
+#include <functional>
+#include <limits>
+#include <thread>
+#include <vector>
+
+#include "partita/comm/mesh.hpp"
+#include "partita/comm/self.hpp"
+#include "support/device_room.hpp"
+#include "support/ranks.hpp"
+#include "support/staged_threads.hpp"
+
+namespace laws = test_support::laws;
+using partita::communication_error;
+using partita::communicator;
+using partita::global_index;
+using partita::reduction;
+using partita::request;
+using test_support::expect_error;
+using test_support::on_threads;
+
+namespace {
+
+struct lamp_error : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// Blocks with one element for each rank.
+struct desk {
+  explicit desk(const laws::device_room& r)
+      : room(r),
+        ones(static_cast<std::size_t>(r.c.size()), 1),
+        a(room.make<double>(ones.size())),
+        b(room.make<double>(ones.size())),
+        one(room.make<double>(1)) {}
+
+  laws::device_room room;
+  std::vector<global_index> ones;
+  laws::device_block<double> a, b, one;
+};
+
+/// An operation of a rank; `other` is root or partner.
+struct named_operation {
+  std::string name;
+  std::function<void(desk&, int other)> call;
+};
+
+std::vector<named_operation> every_operation() {
+  using laws::in;
+  return {
+      {"broadcast", [](desk& d, int other) { d.room.c.broadcast(d.a.out(), other); }},
+      {"all_gather", [](desk& d, int) { d.room.c.all_gather(d.one.in(), in(d.ones), d.b.out()); }},
+      {"reduce_scatter", [](desk& d, int) { d.room.c.reduce_scatter(d.a.in(), in(d.ones), d.one.out()); }},
+      {"all_reduce", [](desk& d, int) { d.room.c.all_reduce(d.a.out()); }},
+      {"all_to_all", [](desk& d, int) { d.room.c.all_to_all(d.a.in(), in(d.ones), d.b.out(), in(d.ones)); }},
+      {"send", [](desk& d, int other) { d.room.c.send(d.a.in(), other); }},
+      {"receive", [](desk& d, int other) { d.room.c.receive(d.a.out(), other); }},
+      {"split", [](desk& d, int) { d.room.c.split(0, 0, "part"); }},
+  };
+}
+
+void sleep_a_little() { std::this_thread::sleep_for(std::chrono::milliseconds(5)); }
+
+}  // namespace
+
+TEST_CASE("a rank that throws frees ranks that wait in any operation") {
+  for (const bool staged : {false, true})
+    for (const int failing : {0, 3})
+      for (const named_operation& op : every_operation())
+        for (const bool late : {false, true}) {
+          CAPTURE(staged);
+          CAPTURE(failing);
+          CAPTURE(op.name);
+          std::atomic<int> freed = 0;
+          expect_error<lamp_error>("the lamp fell", [&] {
+            on_threads(4, [&](const communicator& c) {
+              desk d(laws::on_a_device(staged ? test_support::staging(c) : c));
+              if (late) sleep_a_little();
+              if (c.rank() == failing) throw lamp_error("the lamp fell");
+              if (!late) sleep_a_little();
+              try {
+                op.call(d, failing);
+                d.room.c.all_reduce(d.b.out());
+              } catch (const partita::poisoned_error&) {
+                ++freed;
+                throw;
+              }
+            });
+          });
+          CHECK(freed == 3);
+        }
+}
+
+TEST_CASE("what ranks that fail or leave have given stays until it has been read") {
+  for (const std::size_t leaver : {0U, 1U}) {  // rank 1 fails, and rank 0 must leave
+    std::array<std::shared_ptr<laws::device_desk>, 3> desks;
+    expect_error<lamp_error>("the lamp fell", [&] {
+      on_threads(3, [&](const communicator& c) {
+        const laws::device_room room = laws::on_a_device(c);
+        desks[static_cast<std::size_t>(c.rank())] = room.desk;
+        const std::vector<global_index> ones(3, 1);
+        try {
+          auto mine = room.put(std::vector<double>{1.0 + c.rank()}), all = room.make<double>(3);
+          request r = room.c.start_all_gather(mine.in(), laws::in(ones), all.out());
+          if (c.rank() == 1) {
+            sleep_a_little();  // the others have enqueued their reads by now
+            throw lamp_error("the lamp fell");
+          }
+          try {
+            r.wait();
+          } catch (const partita::poisoned_error&) {
+            if (c.rank() == 0) throw;
+            sleep_a_little();
+            sleep_a_little();
+            CHECK(all.get() == std::vector<double>{1, 2, 3});
+            throw;
+          }
+        } catch (const std::runtime_error&) {
+          if (room.desk == desks[leaver]) room.desk->queue.synchronize();  // its memory is gone
+          throw;
+        }
+      });
+    });
+  }
+}
+
+TEST_CASE("a message stays until it has been read, whatever happens to its sender") {
+  expect_error<lamp_error>("the lamp fell", [&] {
+    on_threads(2, [&](const communicator& c) {
+      const laws::device_room room = laws::on_a_device(c);
+      try {
+        auto data = room.put(std::vector<float>{4.0F + static_cast<float>(c.rank())});
+        if (c.rank() == 0) {
+          request r = room.c.start_send(data.in(), 1);
+          sleep_a_little();  // the other has enqueued its read by now
+          throw lamp_error("the lamp fell");
+        }
+        room.c.receive(data.out(), 0);
+        sleep_a_little();
+        sleep_a_little();
+        CHECK(data.get() == std::vector<float>{4});
+      } catch (const lamp_error&) {
+        room.desk->queue.synchronize();  // the memory is gone
+        throw;
+      }
+    });
+  });
+}
+
+TEST_CASE("a call of the device that fails ends all ranks with its name") {
+  for (const char* call : {"cudaEventRecord", "cudaStreamWaitEvent", "a kernel's launch"})
+    for (const int successes : {0, 1, 2, 3}) {
+      CAPTURE(call);
+      CAPTURE(successes);
+      expect_error<partita::device_error>(call, [&] {
+        on_threads(3, [&](const communicator& c) {
+          const laws::device_room room = laws::on_a_device(c);
+          auto data = room.put(std::vector<double>(7));
+          const std::vector<global_index> ones(3, 1);
+          std::array<std::int32_t, 1> nothing{};
+          c.all_reduce(std::span<std::int32_t>(nothing));
+          if (c.rank() == 0) stand_in::make_fail(call, cudaErrorUnknown, successes);
+          for (int round = 0; round < 3; ++round) room.c.all_reduce(data.out());
+        });
+      });
+    }
+}
+
+TEST_CASE("memory of the host and of a device do not meet") {
+  expect_error<communication_error>("elements on cuda device 0", [] {
+    on_threads(3, [](const communicator& c) {
+      desk d(laws::on_a_device(c));
+      std::vector<double> here(3);
+      c.rank() == 2 ? c.all_reduce(std::span(here)) : d.room.c.all_reduce(d.a.out());
+    });
+  });
+  expect_error<communication_error>("ranks disagree: rank 1 calls receive of f64", [] {
+    on_threads(2, [](const communicator& c) {
+      desk d(laws::on_a_device(c));
+      std::vector<double> here(2);
+      c.rank() == 1 ? c.receive(std::span(here), 0) : d.room.c.send(d.a.in(), 1);
+    });
+  });
+}
+
+TEST_CASE("threads on two devices are told so") {
+  stand_in::set_device_count(2);
+  expect_error<communication_error>("elements on cuda device 1", [] {
+    on_threads(2, [](const communicator& c) {
+      const partita::queue<partita::cuda> q(c.rank());
+      partita::buffer<double, partita::cuda> data(q, 4);
+      c.over(device_memory_of(q)).all_reduce(data.span());
+    });
+  });
+  stand_in::set_device_count(1);
+}
+
+TEST_CASE("the device adds up as the host does") {
+  const laws::device_room room = laws::on_a_device(partita::self::world());
+  const auto memory = device_memory_of(room.desk->queue);
+  const auto check = [&]<class T>(T) {
+    for (const reduction how : {reduction::sum, reduction::max})
+      for (const int sources : {1, 2, 9, 128})
+        for (const std::size_t in_place : {std::size_t{0}, static_cast<std::size_t>(sources - 1)}) {
+          const global_index n = 1100;
+          std::vector<std::vector<T>> here;
+          std::vector<laws::device_block<T>> there;
+          std::vector<const void*> from, device_from;
+          for (int q = 0; q < sources; ++q) here.push_back(laws::values<T>(q, 0, n));
+          here[0][5] = std::numeric_limits<T>::max();
+          for (auto& v : here) {
+            there.push_back(room.put(v));
+            from.push_back(v.data());
+            device_from.push_back(there.back().in().data());
+          }
+          partita::reduce_in_order(partita::element_type_of<T>::value, how, from, here[in_place].data(), n);
+          memory->reduce(partita::element_type_of<T>::value, how, device_from, there[in_place].out().data(),
+                         n);
+          CHECK(laws::same_bits(there[in_place].get(), here[in_place]));
+        }
+  };
+  check(std::uint8_t{});
+  check(std::int32_t{});
+  check(std::int64_t{});
+  check(float{});
+  check(double{});
+  expect_error<partita::device_error>("a reduction on cuda device 0 takes 128 ranks at most, not 129", [&] {
+    const std::vector<const void*> too_many(129);
+    memory->reduce(partita::element_type::f32, reduction::sum, too_many, nullptr, 1);
+  });
+}
+
+TEST_CASE("a mesh of a device carries its memory along axes, and the host's beside it") {
+  on_threads(6, [](const communicator& c) {
+    const partita::queue<partita::cuda> q;
+    const partita::mesh<partita::cuda> m(c, {3, 2, 1}, q);
+    std::vector<double> here = {1};
+    partita::buffer<double, partita::cuda> there(q, 1);
+    copy(q, std::span<const double>(here), there.span());
+    m.along(partita::axis::row).all_reduce(there.span());
+    m.control(partita::axis::row).all_reduce(std::span(here));
+    m.along(partita::every_axis).all_reduce(there.span());
+    m.world().all_reduce(std::span(here));
+    CHECK(partita::read(q, there.data()) == 18);
+    CHECK(here[0] == 18);
+    CHECK(m.along(partita::every_axis).rank() == m.rank());
+    CHECK(m.along(partita::axis::col).axis() == "col");
+    CHECK(&m.along(partita::axis::col).ledger() == &m.ledger());
+  });
+}

@@ -1,0 +1,217 @@
+// Products of cuBLASLt and cuSPARSE through the queue that carries them, against the reference on the host.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <doctest/doctest.h>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "partita/local/cublas/gemm.hpp"
+#include "partita/local/cusparse/spmm.hpp"
+#include "partita/local/reference/gemm.hpp"
+#include "partita/local/reference/spmm.hpp"
+#include "support/blocks.hpp"
+#include "support/on_device.hpp"
+
+using partita::csr_view;
+using partita::gemm_epilogue;
+using partita::local_index;
+using partita::matrix_view;
+using partita::spmm_choice;
+using test_support::distance;
+using test_support::on_device;
+using test_support::random_numbers;
+using test_support::same_bits;
+
+using device_queue = partita::queue<partita::cuda>;
+
+namespace {
+
+template <class T>
+constexpr double tolerance = sizeof(T) == sizeof(float) ? 2e-5 : 1e-13;
+
+constexpr std::size_t area(int rows, int stride) {
+  return static_cast<std::size_t>(rows) * static_cast<std::size_t>(stride);
+}
+
+struct gemm_case {
+  int m, n, k;
+  bool ta, tb, relu, with_bias;
+  std::size_t skip;  // elements by which operands miss an aligned address
+
+  int a_rows() const { return ta ? k : m; }
+  int a_cols() const { return ta ? m : k; }
+  int b_rows() const { return tb ? n : k; }
+  int b_cols() const { return tb ? k : n; }
+};
+
+template <class T>
+void check_gemm(const device_queue& q, const gemm_case& p, T beta) {
+  const int lda = p.a_cols() + 2, ldb = p.b_cols() + 1, ldc = p.n + 3;
+  const auto a = random_numbers<T>(area(p.a_rows(), lda), 1), b = random_numbers<T>(area(p.b_rows(), ldb), 2),
+             bias = random_numbers<T>(static_cast<std::size_t>(p.n), 4);
+  auto c = random_numbers<T>(area(p.m, ldc), 3);
+  auto expected = c;
+  if (beta == 0) c[0] = std::numeric_limits<T>::quiet_NaN();
+
+  const matrix_view<T> e{expected.data(), p.m, p.n, ldc};
+  partita::reference::gemm<T>(p.ta, p.tb, T(1.5), {a.data(), p.a_rows(), p.a_cols(), lda},
+                              {b.data(), p.b_rows(), p.b_cols(), ldb}, beta, e);
+  for (local_index i = 0; i < p.m; ++i)
+    for (local_index j = 0; j < p.n; ++j) {
+      if (p.with_bias) e(i, j) += bias[static_cast<std::size_t>(j)];
+      if (p.relu) e(i, j) = std::max(e(i, j), T{0});
+    }
+
+  const on_device<T> on_a(q, a, p.skip), on_b(q, b, p.skip), on_bias(q, bias, p.skip);
+  std::vector<std::vector<T>> results;
+  for (int run = 0; run < 2; ++run) {
+    const on_device<T> on_c(q, c, p.skip);
+    q.libraries().gemm<T>()(q, p.ta, p.tb, p.m, p.n, p.k, T(1.5), on_a.data(), lda, on_b.data(), ldb, beta,
+                            on_c.data(), ldc, {p.with_bias ? on_bias.data() : nullptr, p.relu});
+    results.push_back(on_c.read());
+  }
+  CAPTURE(p.m);
+  CAPTURE(p.n);
+  CAPTURE(p.k);
+  CAPTURE(p.ta);
+  CAPTURE(p.tb);
+  CAPTURE(p.skip);
+  CHECK(distance(results[0], expected) < tolerance<T> * std::sqrt(double(p.k)));
+  CHECK(same_bits(results[0], results[1]));
+}
+
+/// Compressed rows with 0 to 9 entries each, whose offsets begin at `first`; what lies before is never read.
+template <class T>
+struct rows_case {
+  local_index rows, cols;
+  std::vector<local_index> offsets, columns;
+  std::vector<T> values;
+
+  rows_case(local_index rows, local_index cols, local_index first) : rows(rows), cols(cols), offsets{first} {
+    columns.assign(static_cast<std::size_t>(first), cols);
+    for (local_index i = 0; i < rows; ++i) {
+      const auto count = static_cast<local_index>(partita::random_bits(7, i, 0) % 10);
+      for (local_index e = 0; e < count; ++e)
+        columns.push_back(
+            static_cast<local_index>(partita::random_bits(8, i, e) % static_cast<unsigned>(cols)));
+      offsets.push_back(offsets.back() + count);
+    }
+    values = random_numbers<T>(columns.size(), 5);
+  }
+  int nonzeros() const { return offsets.back() - offsets.front(); }
+  csr_view<T> view() const { return {rows, cols, offsets.data(), columns.data(), values.data()}; }
+};
+
+template <class T>
+class spmm_on_device {
+ public:
+  spmm_on_device(const device_queue& q, const rows_case<T>& a, std::size_t skip = 0)
+      : q_(q), a_(a), offsets_(q, a.offsets), columns_(q, a.columns, skip), values_(q, a.values) {}
+
+  bool run(const on_device<T>& x, int x_stride, int f, T beta, const on_device<T>& y, int y_stride,
+           bool with_values = true) {
+    return q_.libraries().spmm<T>()(q_, plan_, a_.rows, a_.cols, a_.nonzeros(), offsets_.data(),
+                                    columns_.data(), with_values ? values_.data() : nullptr, x.data(),
+                                    x_stride, f, beta, y.data(), y_stride);
+  }
+
+ private:
+  device_queue q_;
+  const rows_case<T>& a_;
+  on_device<local_index> offsets_, columns_;
+  on_device<T> values_;
+  std::shared_ptr<void> plan_;
+};
+
+template <class T>
+void check_spmm(const device_queue& q, const rows_case<T>& a, bool repeatable) {
+  spmm_on_device<T> product(q, a);
+  for (const int f : {4, 8, 7, 16, 64, 100})
+    for (const T beta : {T{0}, T(0.5)}) {
+      const int x_stride = (f + 7) / 4 * 4, y_stride = (f + 3) / 4 * 4;
+      const auto x = random_numbers<T>(area(a.cols, x_stride), 11);
+      const auto y = random_numbers<T>(area(a.rows, y_stride), 12);
+      auto expected = y;
+      partita::reference::spmm<T>(a.view(), {x.data(), a.cols, f, x_stride}, beta,
+                                  {expected.data(), a.rows, f, y_stride});
+      const on_device<T> on_x(q, x);
+      std::vector<std::vector<T>> results;
+      for (int run = 0; run < 3; ++run) {
+        const on_device<T> on_y(q, y);
+        REQUIRE(product.run(on_x, x_stride, f, beta, on_y, y_stride));
+        results.push_back(on_y.read());
+      }
+      CAPTURE(f);
+      CAPTURE(beta);
+      for (const auto& result : results) {
+        CHECK(distance(result, expected) < tolerance<T>);
+        if (repeatable) CHECK(same_bits(result, results[0]));
+      }
+    }
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("cublas gemm agrees with the reference and repeats its bits", T, float, double) {
+  const device_queue q(0, partita::cublas_gemm());
+  REQUIRE((q.libraries().gemm<T>() != nullptr));
+  for (const auto& shape : std::vector<std::array<int, 3>>{
+           {1, 1, 1}, {5, 7, 3}, {33, 17, 65}, {1, 40, 9}, {64, 1, 100}, {128, 128, 64}})
+    for (int options = 0; options < 16; ++options)
+      for (const std::size_t skip : {0, 1})
+        check_gemm<T>(q,
+                      {shape[0], shape[1], shape[2], (options & 1) != 0, (options & 2) != 0,
+                       (options & 4) != 0, (options & 8) != 0, skip},
+                      options % 3 == 0 ? T{0} : T(0.5));
+}
+
+TEST_CASE_TEMPLATE("the gradient of a weight: a long inner dimension", T, float, double) {
+  const device_queue q(0, partita::cublas_gemm());
+  check_gemm<T>(q, {33, 17, 100003, true, false, false, false, 0}, T{0});
+  check_gemm<T>(q, {128, 64, 50000, true, false, false, false, 0}, T{1});
+}
+
+TEST_CASE("errors of cublas name the call and the shapes") {
+  const device_queue q(0, partita::cublas_gemm());
+  const on_device<float> memory(q, random_numbers<float>(64, 1));
+  const auto wrong = [&] {
+    q.libraries().gemm<float>()(q, false, false, 4, 4, 4, 1, memory.data(), 3, memory.data(), 4, 0,
+                                memory.data(), 4, {});
+  };
+  CHECK_THROWS_WITH_AS(wrong(), doctest::Contains("a 4 x 4 with stride 3"), partita::device_error);
+}
+
+TEST_CASE_TEMPLATE("cusparse spmm agrees with the reference and repeats its bits", T, float, double) {
+  const device_queue q(0, partita::cusparse_spmm());
+  REQUIRE((q.libraries().spmm<T>() != nullptr));
+  check_spmm<T>(q, {501, 300, 0}, true);
+  check_spmm<T>(q, {77, 1000, 0}, true);
+}
+
+TEST_CASE_TEMPLATE("a tile whose offsets do not begin at 0", T, float, double) {
+  const device_queue q(0, partita::cusparse_spmm());
+  check_spmm<T>(q, {501, 300, 12}, true);
+}
+
+TEST_CASE_TEMPLATE("the fastest algorithm agrees with the reference", T, float, double) {
+  const device_queue q(0, partita::cusparse_spmm(partita::cublas_gemm(), spmm_choice::fastest));
+  check_spmm<T>(q, {501, 300, 0}, false);
+}
+
+TEST_CASE_TEMPLATE("cusparse is not asked for patterns, nor at addresses it cannot serve", T, float, double) {
+  const device_queue q(0, partita::cusparse_spmm());
+  const rows_case<T> a(20, 20, 0), tile(20, 20, 3);
+  const on_device<T> x(q, random_numbers<T>(area(20, 8), 1)), y(q, random_numbers<T>(area(20, 8), 2));
+  const on_device<T> unaligned(q, random_numbers<T>(area(20, 8), 1), 1);
+  CHECK(spmm_on_device<T>(q, a).run(x, 8, 8, 0, y, 8));
+  CHECK_FALSE(spmm_on_device<T>(q, a).run(x, 8, 8, 0, y, 8, false));
+  CHECK_FALSE(spmm_on_device<T>(q, a).run(unaligned, 8, 8, 0, y, 8));
+  CHECK_FALSE(spmm_on_device<T>(q, a).run(x, 8, 8, 0, unaligned, 8));
+  CHECK_FALSE(spmm_on_device<T>(q, a).run(x, 7, 7, 0, y, 8));
+  CHECK_FALSE(spmm_on_device<T>(q, a, 1).run(x, 8, 8, 0, y, 8));
+  CHECK_FALSE(spmm_on_device<T>(q, tile).run(x, 8, 8, 0, y, 8));
+}

@@ -1,0 +1,87 @@
+// Models at the place cuda, on the stand-in of its runtime: every golden case, and training as on the host.
+#include <cstdlib>
+#include <doctest/doctest.h>
+
+#include "../examples/golden/compare.hpp"
+#include "../examples/training/cuda.hpp"
+#include "../examples/training/host.hpp"
+#include "partita/comm/cuda_memory.hpp"
+#include "partita/local/cuda/kernels.hpp"
+#include "support/datasets.hpp"
+#include "support/meshes.hpp"
+
+using namespace partita;
+using namespace test_support;
+
+namespace {
+
+void check_model(const std::string& model) {
+  const char* folder = std::getenv("PARTITA_GOLDEN");
+  REQUIRE_MESSAGE(folder != nullptr, "PARTITA_GOLDEN names no folder of golden cases");
+  int cases = 0;
+  for (const golden_case& c : read_golden_cases(folder)) {
+    if (c.model() != model) continue;
+    ++cases;
+    for_each_mesh(std::array{1, 4, 6}, [&](auto policy, mesh_shape shape) {
+      on_threads(shape.size(), [&](const communicator& world) {
+        const mesh<cuda> m(world, shape);
+        const auto errors = compare_golden(m, c, c.options(), operators_of<decltype(policy), double>(m));
+        for (const auto& [what, error] : errors.parts)
+          CHECK_MESSAGE(error < 1e-10, c.name(), ", ", std::string(policy.name), " on ", to_string(shape),
+                        ": ", what, " is off by ", error);
+      });
+    });
+  }
+  CHECK(cases == 3);
+}
+
+training_options options_of(const std::string& model) {
+  training_options o;
+  o.model = model;
+  o.hidden = {6};
+  o.heads = 2;
+  o.hops = 3;
+  o.epochs = 4;
+  return o;
+}
+
+}  // namespace
+
+TEST_CASE("golden cases at the place cuda") {
+  for (const char* model : {"gcn", "sage", "gin", "gat", "sgc", "appnp", "gcnii"}) check_model(model);
+}
+
+TEST_CASE("a device gives the losses of the host, epoch for epoch, under every policy") {
+  const dataset d = directed_graph();
+  for (const char* model : {"gcn", "sage", "gat", "appnp"})
+    for_each_mesh(std::array{1, 4}, [&](auto policy, mesh_shape shape) {
+      on_threads(shape.size(), [&](const communicator& world) {
+        using policy_type = decltype(policy);
+        const auto host_run =
+            train_model<double, policy_type>(mesh<host>(world, shape), d, options_of(model));
+        const auto cuda_run =
+            train_model<double, policy_type>(mesh<cuda>(world, shape), d, options_of(model));
+        for (std::size_t e = 0; e < host_run.epochs.size(); ++e)
+          CHECK(std::abs(cuda_run.epochs[e].loss - host_run.epochs[e].loss) < 1e-9 * host_run.epochs[e].loss);
+        CHECK(cuda_run.words_received.total == host_run.words_received.total);
+        CHECK(cuda_run.messages.total == host_run.messages.total);
+      });
+    });
+}
+
+TEST_CASE("a steady epoch on a device allocates nothing and waits for no whole device") {
+  const dataset d = directed_graph();
+  for (const char* model : {"gcn", "appnp"})
+    for_each_mesh(std::array{1, 4}, [&](auto policy, mesh_shape shape) {
+      on_threads(shape.size(), [&](const communicator& world) {
+        using policy_type = decltype(policy);
+        const queue<cuda> q;
+        std::vector<std::uint64_t> allocations;
+        train_model<double, policy_type>(
+            mesh<cuda>(world, shape, q), d, options_of(model),
+            [&](const epoch_report&) { allocations.push_back(q.meter()->allocations()); });
+        CHECK(allocations.back() == allocations[1]);
+      });
+    });
+  CHECK(stand_in::count().device_synchronisations == 0);
+}
