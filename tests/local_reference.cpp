@@ -51,6 +51,32 @@ TEST_CASE("reference spmm: offsets need not begin at 0") {
   CHECK(y.values == std::vector<float>{20, 3});
 }
 
+TEST_CASE("reference spmm_fused: a pattern scaled on both sides, with beta, bias and cut, by hand") {
+  // P = [1 0 1; 0 0 0; 0 1 0], D_r = diag(2, 3, 5), D_c = diag(1, 10, 100)
+  const std::array<local_index, 4> offsets{0, 2, 2, 3};
+  const std::array<local_index, 3> columns{0, 2, 1};
+  const std::array<double, 3> values{1, 2, -3}, r{2, 3, 5}, c{1, 10, 100};
+  const std::array<double, 2> bias{-1000, 7};
+  csr_view<double> a{3, 3, offsets.data(), columns.data(), nullptr};
+  block<double> x{{1, 2, 3, 4, 5, 6}, 3, 2}, y{{10, 20, 30, 40, 50, 60}, 3, 2};
+  reference::spmm_fused(a, x.view(), {0.5, r.data(), c.data(), bias.data(), false}, y.view());
+  CHECK(y.values == std::vector<double>{7, 1221, -985, 27, -825, 237});
+  reference::spmm_fused(a, x.view(), {0, nullptr, c.data(), bias.data(), true}, y.view());
+  CHECK(y.values == std::vector<double>{0, 609, 0, 7, 0, 47});
+  a.values = values.data();
+  reference::spmm_fused(a, x.view(), {0, r.data(), c.data(), nullptr, false}, y.view());
+  CHECK(y.values == std::vector<double>{2002, 2404, 0, 0, -450, -600});
+}
+
+TEST_CASE("reference affine: a product, a bias and a cut, by hand") {
+  block<double> a{{1, 2, 3, 4}, 2, 2}, b{{1, -1, 2, -2}, 2, 2}, c{std::vector<double>(4, not_a_number), 2, 2};
+  const std::array<double, 2> bias{10, 6};
+  reference::affine(a.view(), b.view(), bias.data(), false, c.view());
+  CHECK(c.values == std::vector<double>{15, 1, 21, -5});
+  reference::affine(a.view(), b.view(), bias.data(), true, c.view());
+  CHECK(c.values == std::vector<double>{15, 1, 21, 0});
+}
+
 TEST_CASE("reference gemm: all four transpositions give the product computed by hand") {
   // [1 2 3; 4 5 6] [7 8; 9 10; 11 12] = [58 64; 139 154]
   block<double> a{{1, 2, 3, 4, 5, 6}, 2, 3}, at{{1, 4, 2, 5, 3, 6}, 3, 2};
