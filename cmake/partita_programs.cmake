@@ -34,7 +34,7 @@ endfunction()
 function(partita_add_cuda_training name)
   if(CMAKE_CUDA_COMPILER_LOADED AND TARGET partita::cuda)
     set(folder ${PROJECT_SOURCE_DIR}/examples/training)
-    add_library(${name} OBJECT ${folder}/cuda_f32.cu ${folder}/cuda_f64.cu ${folder}/cuda_device.cpp)
+    add_library(${name} OBJECT ${folder}/cuda_f32.cu ${folder}/cuda_f64.cu ${folder}/cuda_device.cu)
     partita_use(${name} cuda cublas cusparse nccl)
     # What links it needs the same libraries, and the flags with which kernels are compiled.
     foreach(backend cuda cublas cusparse nccl)

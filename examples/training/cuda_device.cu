@@ -1,5 +1,6 @@
 #include "cuda_device.hpp"
 
+#include <algorithm>
 #include <functional>
 #include <unistd.h>
 #include <vector>
