@@ -1,0 +1,262 @@
+/// Epochs of training in f32 on a CUDA device, on graphs made there with the counts of real ones.
+///
+///   gpu_epochs [--cases reddit_gcn_32,...] [--graph uniform|rmat] [--epochs N] [--scale-down N] [--json
+///   FILE]
+///
+/// A training step is forward, loss, backward and Adam, measured from when all ranks begin until the device
+/// has done the work of all. Ranks are threads that share the card.
+
+#include <chrono>
+#include <cstdio>
+#include <optional>
+
+#include "../examples/training/cuda.hpp"
+#include "../examples/training/cuda_device.hpp"
+#include "partita/comm/cuda_memory.hpp"
+#include "partita/comm/threads.hpp"
+#include "partita/local/cuda/kernels.hpp"
+#include "partita/partition/policies.hpp"
+#include "support/cuda_calls.hpp"
+#include "support/device_operators.hpp"
+#include "support/gpu_command.hpp"
+#include "support/json.hpp"
+
+using namespace partita;
+
+namespace {
+
+using partita::cuda;  // CUDA's own library has a namespace of that name
+
+struct bench_case {
+  std::string name;
+  bench::graph_counts counts;
+  global_index features, classes;
+  std::string model;
+  global_index hidden;
+  int layers;
+  std::string policy = "row_1d";
+  int ranks = 1;
+};
+
+std::vector<bench_case> every_case() {
+  const auto reddit = bench::reddit_counts(), products = bench::products_counts();
+  std::vector<bench_case> cases = {{"reddit_gcn_32", reddit, 602, 41, "gcn", 100, 32},
+                                   {"products_gcn", products, 100, 47, "gcn", 128, 2},
+                                   {"products_sage", products, 100, 47, "sage", 128, 2}};
+  for (const std::string policy : {"row_1d", "feature_column"})
+    for (const int ranks : {1, 4})
+      cases.push_back({policy + "_" + std::to_string(ranks), reddit, 602, 41, "gcn", 128, 2, policy, ranks});
+  return cases;
+}
+
+/// Everything that training needs but the edges.
+dataset dataset_of(const bench_case& c) {
+  dataset d;
+  d.name = c.name;
+  d.vertices = c.counts.vertices;
+  d.features = c.features;
+  d.classes = c.classes;
+  std::vector<float> x(static_cast<std::size_t>(d.vertices * d.features));
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(mix(i) >> 40) * 0x1.0p-24f;
+  d.vertex_features = feature_table(d.vertices, d.features, std::move(x));
+  for (global_index v = 0; v < d.vertices; ++v) {
+    d.labels.push_back(
+        static_cast<std::int64_t>(random_bits(3, v, 0) % static_cast<std::uint64_t>(d.classes)));
+    d.split.push_back(static_cast<std::uint8_t>(1 + v % 3));
+  }
+  return d;
+}
+
+training_options options_of(const bench_case& c) {
+  training_options o;
+  o.model = c.model;
+  o.hidden = {c.hidden};
+  o.layers = c.layers;
+  o.raw_features = true;
+  return o;
+}
+
+/// A model in training, without evaluation.
+class training {
+ public:
+  training(const mesh<cuda>& m, const dataset& data, const training_options& options,
+           const operator_maker<float, cuda>& operators)
+      : options_(options),
+        objective_(m, data),
+        x_(local_features<float>(m, data, options.raw_features)),
+        model_(make_model(m, data, options, operators)),
+        optimizer_(options.learning_rate),
+        gradient_(m, extent{data.vertices, data.classes}) {}
+
+  /// The loss before the step.
+  double step(int epoch) {
+    const auto& logits =
+        model_->forward(x_, {options_.dropout, options_.seed, static_cast<std::uint64_t>(epoch)});
+    const double loss = objective_.loss(logits, gradient_);
+    model_->backward(gradient_);
+    optimizer_.step(model_->parameters());
+    return loss;
+  }
+  volume predicted(const mesh<cuda>& m) const { return trainer<float, cuda>::predicted_step(m, *model_); }
+
+ private:
+  training_options options_;
+  objective<float, cuda> objective_;
+  input_features<float, cuda> x_;
+  std::unique_ptr<model<float, cuda>> model_;
+  adam<float, cuda> optimizer_;
+  dense<float, vertex_rows, cuda> gradient_;
+};
+
+struct figures {
+  std::int64_t nonzeros = 0;
+  double seconds = 0, first_loss = 0, last_loss = 0;
+  over_ranks peak, allocations, words, predicted;
+  bench::cuda_calls calls;       ///< of all ranks in the steady epochs
+  std::size_t device_bytes = 0;  ///< that the process holds after training, what its pools keep included
+};
+
+std::size_t device_bytes_in_use() {
+  std::size_t available = 0, total = 0;
+  detail::check_cuda(cudaMemGetInfo(&available, &total), "cudaMemGetInfo");
+  return total - available;
+}
+
+/// Returns when every rank has come here.
+void meet(const communicator& world) {
+  const phase_scope phase(world.ledger(), "meeting");
+  global_index nothing[] = {0};
+  world.all_reduce(std::span<global_index>(nothing));
+}
+
+constexpr int warm_up = 2;
+
+/// What every rank does; the figures are the same on all.
+template <class Policy>
+figures train(const communicator& world, const bench_case& c, const dataset& data, bool rmat, int epochs) {
+  const queue<cuda> queue = cuda_queue(world, "threads");
+  const mesh<cuda> m(world, default_mesh<Policy>(world.size()), queue);
+  figures f;
+  training run(m, data, options_of(c),
+               bench::operators_on_device<Policy>(m, c.counts, rmat, c.model == "sage", f.nonzeros));
+  std::vector<double> seconds;
+  std::uint64_t allocations = 0;
+  bench::cuda_calls calls;
+  for (int e = 1; e <= warm_up + epochs; ++e) {
+    queue.synchronize();
+    m.ledger().clear();
+    meet(world);
+    if (e == warm_up + 1) {
+      allocations = queue.meter()->allocations();
+      calls = bench::count_cuda_calls();
+      meet(world);
+    }
+    const auto begin = std::chrono::steady_clock::now();
+    f.last_loss = run.step(e);
+    queue.synchronize();
+    meet(world);
+    if (e == 1) f.first_loss = f.last_loss;
+    if (e > warm_up)
+      seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  }
+  f.calls = bench::count_cuda_calls() - calls;
+  meet(world);
+  const volume received = m.ledger().total([](const ledger_entry& e) { return e.phase != "meeting"; });
+  f.seconds = median(std::move(seconds));
+  f.peak = summarize(world, static_cast<global_index>(queue.meter()->peak()));
+  f.allocations = summarize(world, static_cast<global_index>(queue.meter()->allocations() - allocations));
+  f.words = summarize(world, received.elements);
+  f.predicted = summarize(world, run.predicted(m).elements);
+  f.device_bytes = device_bytes_in_use();
+  meet(world);
+  return f;
+}
+
+bench::json_object in_json(const bench_case& c, const figures& f, int epochs) {
+  const auto an_epoch = [&](std::int64_t count) { return static_cast<double>(count) / epochs; };
+  const auto of_ranks = [](over_ranks o) {
+    return bench::json_object().add("max_rank", o.max_rank).add("total", o.total);
+  };
+  return bench::json_object()
+      .add("case", c.name)
+      .add("model", c.model)
+      .add("layers", std::int64_t{c.layers})
+      .add("hidden", c.hidden)
+      .add("features", c.features)
+      .add("classes", c.classes)
+      .add("vertices", c.counts.vertices)
+      .add("nonzeros", f.nonzeros)
+      .add("policy", c.policy)
+      .add("ranks", std::int64_t{c.ranks})
+      .add("epochs", std::int64_t{epochs})
+      .add("seconds_per_epoch", f.seconds)
+      .add("first_loss", f.first_loss)
+      .add("last_loss", f.last_loss)
+      .add("peak_bytes", of_ranks(f.peak))
+      .add("device_bytes", static_cast<std::int64_t>(f.device_bytes))
+      .add("buffers_allocated_per_epoch", an_epoch(f.allocations.total))
+      .add("words_received", of_ranks(f.words))
+      .add("predicted_words_received", of_ranks(f.predicted))
+      .add("calls_per_epoch", bench::json_object()
+                                  .add("allocations", an_epoch(f.calls.allocations))
+                                  .add("device_waits", an_epoch(f.calls.device_waits))
+                                  .add("stream_waits", an_epoch(f.calls.stream_waits))
+                                  .add("copies_to_host", an_epoch(f.calls.copies_to_host))
+                                  .add("copies_on_device", an_epoch(f.calls.copies_on_device))
+                                  .add("launches", an_epoch(f.calls.launches)));
+}
+
+figures measure(const bench_case& c, const dataset& data, bool rmat, int epochs) {
+  figures result;
+  threads::run(c.ranks, [&](const communicator& world) {
+    const figures f = c.policy == "feature_column" ? train<feature_column>(world, c, data, rmat, epochs)
+                                                   : train<row_1d>(world, c, data, rmat, epochs);
+    if (world.rank() == 0) result = f;
+  });
+  return result;
+}
+
+void run(const bench::gpu_command& command, const std::vector<bench_case>& cases,
+         const std::vector<std::string>& names) {
+  const auto chosen = command.choice("cases", names);
+  const bool rmat = command.choice("graph", {"uniform", "rmat"}).front() == "rmat";
+  const int epochs = command.number("epochs", 1, 10000), smaller = command.number("scale-down", 1, 1 << 20);
+  std::vector<bench::json_object> results;
+  std::optional<dataset> data;
+  std::printf("%-18s %5s %10s %10s %10s %12s %12s %10s\n", "case", "ranks", "ms/epoch", "peak GB",
+              "device GB", "allocations", "host copies", "loss");
+  for (bench_case c : cases) {
+    if (std::find(chosen.begin(), chosen.end(), c.name) == chosen.end()) continue;
+    c.counts = c.counts.divided_by(smaller);
+    std::fprintf(stderr, "making %s ...\n", c.name.c_str());
+    if (!data || data->vertices != c.counts.vertices) data = dataset_of(c);
+    const figures f = measure(c, *data, rmat, epochs);
+    results.push_back(in_json(c, f, epochs));
+    std::printf("%-18s %5d %10.3f %10.3f %10.3f %12.1f %12.1f %10.5f\n", c.name.c_str(), c.ranks,
+                1e3 * f.seconds, 1e-9 * static_cast<double>(f.peak.total),
+                1e-9 * static_cast<double>(f.device_bytes), static_cast<double>(f.calls.allocations) / epochs,
+                static_cast<double>(f.calls.copies_to_host) / epochs, f.last_loss);
+    std::fflush(stdout);
+    bench::write_json(command.text("json"),
+                      bench::json_object().add("graph", command.text("graph")).add("cases", results));
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  const std::vector<bench_case> cases = every_case();
+  std::vector<std::string> names;
+  std::string all;
+  for (const bench_case& c : cases) {
+    names.push_back(c.name);
+    all += (all.empty() ? "" : ",") + c.name;
+  }
+  run({argc,
+       argv,
+       {{"cases", all}, {"graph", "uniform"}, {"epochs", "10"}, {"scale-down", "1"}, {"json", ""}}},
+      cases, names);
+} catch (const std::exception& e) {
+  std::fprintf(stderr, "gpu_epochs: %s\n", e.what());
+  return 1;
+}

@@ -1,0 +1,304 @@
+/// Sparse times dense in f32 on a CUDA device: every algorithm of cuSPARSE, with all that it can prepare
+/// prepared, against the own kernel with values, diagonally scaled without values, and on the pattern alone.
+///
+///   gpu_spmm [--scale-down N] [--graphs uniform_reddit,...] [--widths 16,...] [--runs N] [--json FILE]
+///
+/// Times are medians of single products between two events. GB/s counts every row of x that an entry names,
+/// as if nothing were cached, beside what a copy of 1 GiB within the device moves.
+
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <thrust/inner_product.h>
+
+#include "partita/local/cuda/kernels.hpp"
+#include "partita/local/cusparse/product.hpp"
+#include "partita/train/summary.hpp"
+#include "support/device_graphs.hpp"
+#include "support/gpu_command.hpp"
+#include "support/json.hpp"
+
+using namespace partita;
+
+namespace {
+
+using partita::cuda;  // CUDA's own library has a namespace of that name
+using device_queue = queue<cuda>;
+using floats = buffer<float, cuda>;
+using kernels_here = kernels<cuda>;
+
+struct column_of_key {
+  const std::uint64_t* keys;
+  std::uint64_t vertices;
+
+  constexpr local_index operator()(std::int64_t e) const {
+    return static_cast<local_index>(keys[e] % vertices);
+  }
+};
+
+/// One over the square root of a row's number of entries.
+struct scale_of_row {
+  const local_index* offsets;
+
+  constexpr float operator()(std::int64_t v) const {
+    const auto count = static_cast<float>(offsets[v + 1] - offsets[v]);
+    return count > 0 ? 1 / std::sqrt(count) : 0;
+  }
+};
+
+struct feature {
+  constexpr float operator()(std::int64_t i) const {
+    return static_cast<float>(random_uniform(random_key{.seed = 3}.word(), i, 0));
+  }
+};
+
+struct larger {
+  constexpr float operator()(float a, float b) const { return a < b ? b : a; }
+};
+struct difference {
+  constexpr float operator()(float a, float b) const {
+    const float d = std::abs(a - b), size = 1e-3f + std::abs(b);
+    return d <= size ? d / size : 1;
+  }
+};
+
+template <class T, class Function>
+buffer<T, cuda> tabulated(const device_queue& q, std::size_t size, const Function& f) {
+  buffer<T, cuda> result(q, size);
+  gpu::with_policy(
+      q, [&](const auto& policy) { thrust::tabulate(policy, result.data(), result.data() + size, f); });
+  q.synchronize();
+  return result;
+}
+
+/// D^-1/2 A D^-1/2 in compressed rows, with its diagonal apart too. Every list begins at an aligned address.
+struct operand {
+  operand(const device_queue& q, const bench::graph_counts& counts, bool rmat) {
+    const bench::key_list keys = bench::make_graph(q, counts, rmat);
+    const auto n = static_cast<std::uint64_t>(counts.vertices);
+    rows = static_cast<local_index>(counts.vertices);
+    entries = static_cast<local_index>(keys.size());
+    offsets = bench::row_offsets(q, keys, counts.vertices);
+    columns = tabulated<local_index>(q, keys.size(), column_of_key{keys.data(), n});
+    values = tabulated<float>(q, keys.size(),
+                              bench::weight_of_entry{keys.data(), offsets.data(), n, bench::weighting::both});
+    ones = tabulated<float>(q, keys.size(),
+                            bench::weight_of_entry{keys.data(), offsets.data(), n, bench::weighting::one});
+    diagonal = tabulated<float>(q, static_cast<std::size_t>(n), scale_of_row{offsets.data()});
+  }
+
+  csr_view<float> with(const float* entry_values) const {
+    csr_view<float> view{rows, rows, offsets.data(), columns.data(), entry_values};
+    view.entries = entries;
+    return view;
+  }
+
+  local_index rows = 0, entries = 0;
+  buffer<local_index, cuda> offsets, columns;
+  floats values, ones, diagonal;
+};
+
+/// The median of `runs` products, after two that are not counted.
+template <class Work>
+double milliseconds(gpu::stopwatch& watch, int runs, const Work& work) {
+  std::vector<double> times;
+  for (int run = 0; run < runs + 2; ++run) {
+    const double time = static_cast<double>(watch.milliseconds(work));
+    if (run >= 2) times.push_back(time);
+  }
+  return median(std::move(times));
+}
+
+/// Bytes a second that a copy within the device reads and writes.
+double copy_bandwidth(const device_queue& q) {
+  const std::size_t bytes = std::size_t{1} << 30;
+  const buffer<std::byte, cuda> from(q, bytes);
+  buffer<std::byte, cuda> to(q, bytes);
+  gpu::stopwatch watch(q);
+  const double time = milliseconds(watch, 11, [&] {
+    detail::check_cuda(cudaMemcpyAsync(to.data(), from.data(), bytes, cudaMemcpyDeviceToDevice, q.stream()),
+                       "cudaMemcpyAsync");
+  });
+  return 2e3 * static_cast<double>(bytes) / time;
+}
+
+/// One graph and one width: times by contestant, in order of trial.
+class point {
+ public:
+  point(const device_queue& q, const operand& a, local_index f, int runs)
+      : queue_(q),
+        a_(a),
+        size_(static_cast<std::size_t>(a.rows) * static_cast<std::size_t>(f)),
+        x_memory_(tabulated<float>(q, size_, feature{})),
+        y_memory_(q, size_),
+        expected_(q, size_),
+        x_{x_memory_.data(), a.rows, f, f},
+        y_{y_memory_.data(), a.rows, f, f},
+        watch_(q),
+        runs_(runs) {}
+
+  void measure() {
+    const matrix_view<float> expected{expected_.data(), y_.rows, y_.cols, y_.stride};
+    const auto own = [&](const float* values, const spmm_fusion<float>& fusion, matrix_view<float> y) {
+      kernels_here::spmm_fused(queue_, a_.with(values), x_, fusion, y);
+    };
+    const spmm_fusion<float> plain,
+        scaled{.row_scale = a_.diagonal.data(), .column_scale = a_.diagonal.data()};
+
+    own(a_.values.data(), plain, expected);
+    time_library("cusparse_default", CUSPARSE_SPMM_ALG_DEFAULT);
+    time_library("cusparse_alg1", CUSPARSE_SPMM_CSR_ALG1);
+    time_library("cusparse_alg2", CUSPARSE_SPMM_CSR_ALG2);
+    time_library("cusparse_alg3", CUSPARSE_SPMM_CSR_ALG3);
+    time("own", [&] { own(a_.values.data(), plain, y_); });
+    time("own_scaled", [&] { own(nullptr, scaled, y_); });
+    own(a_.ones.data(), plain, expected);
+    time("own_pattern", [&] { own(nullptr, plain, y_); });
+  }
+
+  const std::vector<std::pair<std::string, double>>& times() const { return times_; }
+  /// The least time of those whose name begins so; infinite where there is none.
+  double best(const std::string& prefix) const {
+    double least = INFINITY;
+    for (const auto& [name, time] : times_)
+      if (name.starts_with(prefix)) least = std::min(least, time);
+    return least;
+  }
+
+ private:
+  template <class Work>
+  void time(const std::string& name, const Work& work) {
+    detail::check_cuda(cudaMemsetAsync(y_.data, 0xff, size_ * sizeof(float), queue_.stream()),
+                       "cudaMemsetAsync");
+    times_.emplace_back(name, milliseconds(watch_, runs_, work));
+    const float error = gpu::with_policy(queue_, [&](const auto& policy) {
+      return thrust::inner_product(policy, y_.data, y_.data + size_, expected_.data(), 0.0f, larger{},
+                                   difference{});
+    });
+    if (!(error < 1e-3f))
+      throw partita::error(name + " is wrong by " + std::to_string(error) + " at width " +
+                           std::to_string(y_.cols));
+  }
+
+  void time_library(const std::string& name, cusparseSpMMAlg_t algorithm) {
+    cusparse::product<float> product(queue_, a_.with(a_.values.data()), a_.entries, x_, y_, algorithm);
+    if (!product.prepare(queue_)) return;
+    time(name, [&] { product.run(a_.values.data(), x_.data, 0, y_.data); });
+  }
+
+  device_queue queue_;
+  const operand& a_;
+  std::size_t size_;
+  floats x_memory_, y_memory_, expected_;
+  matrix_view<const float> x_;
+  matrix_view<float> y_;
+  gpu::stopwatch watch_;
+  int runs_;
+  std::vector<std::pair<std::string, double>> times_;
+};
+
+/// The measurements of a run, as far as it has come.
+class report {
+ public:
+  report(std::string file, double bandwidth, int runs)
+      : file_(std::move(file)), bandwidth_(bandwidth), runs_(runs) {
+    std::printf("a copy of 1 GiB within the device moves %.0f GB/s\n\n", 1e-9 * bandwidth_);
+    std::printf("%-16s %4s %9s %9s %9s %9s %7s %7s %7s\n", "graph", "f", "cuSPARSE", "own", "scaled",
+                "pattern", "ratio", "best", "GB/s");
+  }
+
+  void add(const std::string& graph, const operand& a, local_index f, const point& p) {
+    const double library = p.best("cusparse"), own = p.best("own");
+    const double with_values = time_of(p, "own");
+    const double entries = a.entries, rows = a.rows, width = 4.0 * f;
+    const double touched = entries * (width + 8) + rows * (width + 4);
+    bench::json_object times, measured;
+    for (const auto& [name, time] : p.times()) times.add(name, time);
+    measured.add("graph", graph)
+        .add("vertices", std::int64_t{a.rows})
+        .add("nonzeros", std::int64_t{a.entries})
+        .add("width", std::int64_t{f})
+        .add("milliseconds", times)
+        .add("own_speedup", library / with_values)
+        .add("best_speedup", library / own)
+        .add("own_bytes_per_second", 1e3 * touched / with_values)
+        .add("least_bytes", entries * 8 + rows * (2 * width + 4));
+    points_.push_back(measured);
+    logarithms_ += std::log(library / own);
+    least_ = std::min(least_, library / own);
+    std::printf("%-16s %4d %9.3f %9.3f %9.3f %9.3f %7.2f %7.2f %7.0f\n", graph.c_str(), f, library,
+                with_values, time_of(p, "own_scaled"), time_of(p, "own_pattern"), library / with_values,
+                library / own, 1e-6 * touched / with_values);
+    std::fflush(stdout);
+    write();
+  }
+
+  void end() const {
+    std::printf(
+        "\nspeed over the best of cuSPARSE, best choice at each point: at least %.2f, geometric mean "
+        "%.2f\n",
+        least_, mean());
+  }
+
+ private:
+  static double time_of(const point& p, const std::string& name) {
+    for (const auto& [contestant, time] : p.times())
+      if (contestant == name) return time;
+    return INFINITY;
+  }
+  double mean() const { return std::exp(logarithms_ / static_cast<double>(points_.size())); }
+
+  void write() const {
+    bench::write_json(file_, bench::json_object()
+                                 .add("copy_bytes_per_second", bandwidth_)
+                                 .add("runs", std::int64_t{runs_})
+                                 .add("least_speedup", least_)
+                                 .add("geometric_mean_speedup", mean())
+                                 .add("points", points_));
+  }
+
+  std::string file_;
+  double bandwidth_;
+  int runs_;
+  double logarithms_ = 0, least_ = INFINITY;
+  std::vector<bench::json_object> points_;
+};
+
+void run(const bench::gpu_command& c) {
+  const std::vector<std::string> graphs = {"uniform_reddit", "rmat_reddit", "uniform_products",
+                                           "rmat_products"};
+  const int smaller = c.number("scale-down", 1, 1 << 20), runs = c.number("runs", 1, 1000);
+  const auto chosen = c.choice("graphs", graphs);
+  std::vector<local_index> widths;
+  for (const std::string& width : bench::words_of(c.text("widths")))
+    widths.push_back(bench::parse_number("widths", width, 1, 4096));
+
+  const device_queue q;
+  report figures(c.text("json"), copy_bandwidth(q), runs);
+  for (const std::string& name : chosen) {
+    const auto counts = name.ends_with("reddit") ? bench::reddit_counts() : bench::products_counts();
+    std::fprintf(stderr, "making %s ...\n", name.c_str());
+    const operand a(q, counts.divided_by(smaller), name.starts_with("rmat"));
+    for (const local_index f : widths) {
+      point p(q, a, f, runs);
+      p.measure();
+      figures.add(name, a, f, p);
+    }
+  }
+  figures.end();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  run({argc,
+       argv,
+       {{"scale-down", "1"},
+        {"graphs", "uniform_reddit,rmat_reddit,uniform_products,rmat_products"},
+        {"widths", "16,32,64,128,256"},
+        {"runs", "11"},
+        {"json", ""}}});
+} catch (const std::exception& e) {
+  std::fprintf(stderr, "gpu_spmm: %s\n", e.what());
+  return 1;
+}

@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+"""Joins what scripts/gpu-check left into one JSON and a short table.
+
+usage: gpu_summary.py PARTS NAME OUT_JSON OUT_MD
+
+PARTS is a folder with steps.tsv (step, state, seconds, note), about.tsv (key, value) and, as far as they were made, spmm.json,
+epochs.json and peers.json."""
+import json
+import math
+import pathlib
+import sys
+
+
+def lines(file):
+    return [line.split("\t") for line in file.read_text().splitlines()] if file.exists() else []
+
+
+def part(folder, name):
+    try:
+        return json.loads((folder / f"{name}.json").read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def table(heads, rows):
+    return ["| " + " | ".join(cells) + " |" for cells in [heads, ["---"] * len(heads)] + rows] + [""]
+
+
+def milliseconds(x):
+    return f"{x:.3f}" if x is not None and math.isfinite(x) else "-"
+
+
+def spmm_lines(spmm):
+    rows = []
+    for p in spmm["points"]:
+        times = p["milliseconds"]
+        library = {name: time for name, time in times.items() if name.startswith("cusparse")}
+        best = min(library, key=library.get, default=None)
+        rows.append([p["graph"], str(p["width"]), f"{milliseconds(library.get(best))} ({(best or '-').removeprefix('cusparse_')})",
+                     milliseconds(times.get("own")), milliseconds(times.get("own_scaled")), milliseconds(times.get("own_pattern")),
+                     f"{p['own_speedup']:.2f}", f"{p['best_speedup']:.2f}", f"{1e-9 * p['own_bytes_per_second']:.0f}"])
+    return [f"## SpMM, f32: median ms; speed over the best of cuSPARSE at least {spmm['least_speedup']:.2f}, "
+            f"geometric mean {spmm['geometric_mean_speedup']:.2f}", "",
+            f"A copy of 1 GiB within the device moves {1e-9 * spmm['copy_bytes_per_second']:.0f} GB/s. GB/s counts every row of x "
+            "that an entry names, as if nothing were cached.", "",
+            *table(["graph", "f", "cuSPARSE", "own, values", "own, scaled", "own, pattern", "speed, values", "speed, best",
+                    "GB/s"], rows)]
+
+
+def epoch_lines(epochs, peers):
+    theirs = {c["case"]: c for c in (peers or {}).get("cases", [])}
+    seconds = {c["case"]: c["seconds_per_epoch"] for c in epochs["cases"]}
+    rows = []
+    for c in epochs["cases"]:
+        peer = theirs.get(c["case"], {})
+        alone = seconds.get(c["policy"] + "_1") if c["ranks"] > 1 else None
+        rows.append([c["case"], str(c["ranks"]), milliseconds(1e3 * c["seconds_per_epoch"]),
+                     f"{1e3 * peer['seconds_per_epoch']:.3f}" if "seconds_per_epoch" in peer else peer.get("error", "-"),
+                     f"{c['seconds_per_epoch'] / alone:.2f}" if alone else "-",
+                     f"{1e-9 * c['peak_bytes']['total']:.2f}", f"{1e-9 * c['device_bytes']:.2f}",
+                     f"{c['calls_per_epoch']['allocations']:.1f}", f"{c['calls_per_epoch']['device_waits']:.1f}",
+                     f"{c['calls_per_epoch']['copies_to_host']:.1f}", str(c["words_received"]["total"]),
+                     "yes" if c["words_received"] == c["predicted_words_received"] else "NO"])
+    return [f"## Training steps, f32, {epochs['graph']} graphs", "",
+            *table(["case", "ranks", "ms", "PyG ms", "/ one rank", "buffers GB", "device GB", "allocations", "device-wide waits",
+                    "copies to host", "words", "as predicted"], rows)]
+
+
+def main(folder, name, out_json, out_md):
+    about = dict(lines(folder / "about.tsv"))
+    steps = [dict(zip(["step", "state", "seconds", "note"], cells)) for cells in lines(folder / "steps.tsv")]
+    parts = {key: part(folder, key) for key in ("spmm", "epochs", "peers")}
+    pathlib.Path(out_json).write_text(json.dumps({"name": name, **about, "steps": steps, **parts}, indent=1) + "\n")
+    text = [f"# {about.get('device', name)}", "",
+            ", ".join(f"{key} {about[key]}" for key in ("driver", "cuda", "commit", "date") if key in about) + "; made by `scripts/gpu-check`.", "",
+            *table(["step", "", "seconds", ""], [[s["step"], s["state"], s["seconds"], s.get("note", "")] for s in steps])]
+    if parts["spmm"]:
+        text += spmm_lines(parts["spmm"])
+    if parts["epochs"]:
+        text += epoch_lines(parts["epochs"], parts["peers"])
+    pathlib.Path(out_md).write_text("\n".join(text))
+    print("\n".join(text))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 5:
+        sys.exit(__doc__)
+    main(pathlib.Path(sys.argv[1]), *sys.argv[2:])

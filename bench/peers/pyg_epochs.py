@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+"""Epochs of PyTorch Geometric, full batch, f32, on graphs with the counts of gpu_epochs, on the same card.
+
+usage: pyg_epochs.py [--cases products_gcn,products_sage,reddit_gcn_32] [--graph uniform|rmat] [--epochs 10] [--scale-down 1] [--json FILE]
+
+The graph is a CSR tensor made once and, for GCN, normalised once (the fast way of PyG); a step is forward, loss, backward and
+Adam, as gpu_epochs counts it. Exit code 0; 1 where PyG or a device is missing, with the reason."""
+import argparse
+import json
+import math
+import statistics
+import sys
+import time
+
+# vertices, nonzeros, features, classes, model, hidden, layers: as in gpu_epochs.cu
+CASES = {
+    "products_gcn": (2449029, 123_700_000, 100, 47, "gcn", 128, 2),
+    "products_sage": (2449029, 123_700_000, 100, 47, "sage", 128, 2),
+    "reddit_gcn_32": (232965, 114_800_000, 602, 41, "gcn", 100, 32),
+}
+DROPOUT = 0.5
+WARM_UP = 3
+
+
+def stop(sentence):
+    print(f"pyg_epochs: {sentence}", file=sys.stderr)
+    sys.exit(1)
+
+
+try:
+    import torch
+except ImportError:
+    stop("PyTorch is not installed (no module torch); nothing was measured")
+try:
+    from torch_geometric.nn import GCNConv, SAGEConv
+    from torch_geometric.utils import add_self_loops
+except ImportError as e:
+    stop(f"PyTorch Geometric is not installed or does not load ({e}); nothing was measured")
+
+
+def ends(count, vertices, rmat):
+    """Two tensors of `count` vertices: the ends of random edges."""
+    if not rmat:
+        return [torch.randint(vertices, (count,), device="cuda") for _ in range(2)]
+    scale = math.ceil(math.log2(vertices))
+    row = torch.zeros(count, dtype=torch.int64, device="cuda")
+    col = row.clone()
+    for _ in range(scale):
+        u = torch.rand(count, device="cuda")
+        row = 2 * row + (u >= 0.76)
+        col = 2 * col + (((u >= 0.57) & (u < 0.76)) | (u >= 0.95))
+    names = torch.randperm(1 << scale, device="cuda")
+    return [names[x] * vertices >> scale for x in (row, col)]
+
+
+def make_keys(vertices, nonzeros, rmat):
+    """Sorted row * vertices + column of an undirected graph, none twice; as in support/device_graphs.hpp."""
+    keys = torch.empty(0, dtype=torch.int64, device="cuda")
+    for _ in range(10):
+        missing = nonzeros - keys.numel()
+        if missing <= 0:
+            break
+        row, col = ends(missing * 5 // 8 + 1, vertices, rmat)
+        keys = torch.unique(torch.cat([keys, row * vertices + col, col * vertices + row]))
+    return keys
+
+
+def adjacency(keys, vertices, normalised):
+    """A as a CSR tensor; with its diagonal, D^-1/2 (A + I) D^-1/2, for GCN."""
+    index = torch.stack([keys // vertices, keys % vertices])
+    if normalised:
+        index = index[:, index[0] != index[1]]
+        index, _ = add_self_loops(index, num_nodes=vertices)
+        index = index[:, torch.argsort(index[0] * vertices + index[1])]
+    degree = torch.bincount(index[0], minlength=vertices)
+    offsets = torch.zeros(vertices + 1, dtype=torch.int64, device="cuda")
+    offsets[1:] = torch.cumsum(degree, 0)
+    values = torch.ones(index.shape[1], device="cuda")
+    if normalised:
+        scale = degree.float().rsqrt()
+        values = scale[index[0]] * scale[index[1]]
+    return torch.sparse_csr_tensor(offsets, index[1], values, (vertices, vertices))
+
+
+class Network(torch.nn.Module):
+    def __init__(self, model, widths):
+        super().__init__()
+        make = (lambda a, b: GCNConv(a, b, normalize=False)) if model == "gcn" else (lambda a, b: SAGEConv(a, b, aggr="mean"))
+        self.layers = torch.nn.ModuleList(make(a, b) for a, b in zip(widths, widths[1:]))
+
+    def forward(self, x, a):
+        for i, layer in enumerate(self.layers):
+            x = layer(torch.nn.functional.dropout(x, DROPOUT, self.training), a)
+            if i + 1 < len(self.layers):
+                x = x.relu()
+        return x
+
+
+def measure(name, options):
+    vertices, nonzeros, features, classes, model, hidden, layers = CASES[name]
+    vertices, nonzeros = vertices // options.scale_down, nonzeros // options.scale_down
+    torch.manual_seed(1)
+    print(f"making {name} ...", file=sys.stderr)
+    a = adjacency(make_keys(vertices, nonzeros, options.graph == "rmat"), vertices, model == "gcn")
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    x = torch.rand(vertices, features, device="cuda")
+    labels = torch.randint(classes, (vertices,), device="cuda")
+    trains = torch.arange(vertices, device="cuda") % 3 == 0
+    network = Network(model, [features] + [hidden] * (layers - 1) + [classes]).cuda()
+    optimizer = torch.optim.Adam(network.parameters(), lr=0.01)
+    seconds = []
+    for _ in range(WARM_UP + options.epochs):
+        torch.cuda.synchronize()
+        begin = time.perf_counter()
+        optimizer.zero_grad()
+        loss = torch.nn.functional.cross_entropy(network(x, a)[trains], labels[trains])
+        loss.backward()
+        optimizer.step()
+        torch.cuda.synchronize()
+        seconds.append(time.perf_counter() - begin)
+    return {"case": name, "vertices": vertices, "nonzeros": a.values().numel(), "epochs": options.epochs,
+            "seconds_per_epoch": statistics.median(seconds[WARM_UP:]), "last_loss": loss.item(),
+            "peak_bytes": torch.cuda.max_memory_allocated()}
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("--cases", default=",".join(CASES))
+    parser.add_argument("--graph", choices=["uniform", "rmat"], default="uniform")
+    parser.add_argument("--epochs", type=int, default=10)
+    parser.add_argument("--scale-down", type=int, default=1)
+    parser.add_argument("--json")
+    options = parser.parse_args()
+    unknown = [name for name in options.cases.split(",") if name not in CASES]
+    if unknown:
+        stop(f"there is no case '{unknown[0]}'; there are {', '.join(CASES)}")
+    if not torch.cuda.is_available():
+        stop("PyTorch sees no CUDA device; nothing was measured")
+    torch.backends.cuda.matmul.allow_tf32 = False
+    results = []
+    for name in options.cases.split(","):
+        try:
+            result = measure(name, options)
+        except torch.cuda.OutOfMemoryError:
+            result = {"case": name, "error": "out of memory"}
+        results.append(result)
+        print(f"{name:16} {1e3 * result['seconds_per_epoch']:10.3f} ms" if "error" not in result else f"{name:16} {result['error']}", flush=True)
+        if options.json:
+            with open(options.json, "w") as f:
+                json.dump({"torch": torch.__version__, "graph": options.graph, "cases": results}, f, indent=1)
+        torch.cuda.empty_cache()
+
+
+if __name__ == "__main__":
+    main()

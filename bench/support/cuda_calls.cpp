@@ -1,0 +1,86 @@
+#include "cuda_calls.hpp"
+
+#include <atomic>
+#include <cuda_runtime_api.h>
+#include <dlfcn.h>
+
+namespace {
+
+std::atomic<std::int64_t> allocations, device_waits, stream_waits, copies_to_host, copies_on_device, launches;
+
+/// What the runtime's library has under this name.
+template <class Function>
+Function* real(const char* name) {
+  return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
+}
+
+}  // namespace
+
+bench::cuda_calls bench::count_cuda_calls() {
+  return {allocations, device_waits, stream_waits, copies_to_host, copies_on_device, launches};
+}
+
+extern "C" {
+
+cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
+  static const auto next = real<cudaError_t(void**, std::size_t)>("cudaMalloc");
+  ++allocations;
+  return next(memory, bytes);
+}
+
+cudaError_t cudaMallocHost(void** memory, std::size_t bytes) {
+  static const auto next = real<cudaError_t(void**, std::size_t)>("cudaMallocHost");
+  ++allocations;
+  return next(memory, bytes);
+}
+
+cudaError_t cudaMallocAsync(void** memory, std::size_t bytes, cudaStream_t stream) {
+  static const auto next = real<cudaError_t(void**, std::size_t, cudaStream_t)>("cudaMallocAsync");
+  ++allocations;
+  return next(memory, bytes, stream);
+}
+
+cudaError_t cudaMallocFromPoolAsync(void** memory, std::size_t bytes, cudaMemPool_t pool,
+                                    cudaStream_t stream) {
+  static const auto next =
+      real<cudaError_t(void**, std::size_t, cudaMemPool_t, cudaStream_t)>("cudaMallocFromPoolAsync");
+  ++allocations;
+  return next(memory, bytes, pool, stream);
+}
+
+cudaError_t cudaDeviceSynchronize() {
+  static const auto next = real<cudaError_t()>("cudaDeviceSynchronize");
+  ++device_waits;
+  return next();
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  static const auto next = real<cudaError_t(cudaStream_t)>("cudaStreamSynchronize");
+  ++stream_waits;
+  return next(stream);
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  static const auto next = real<cudaError_t(cudaEvent_t)>("cudaEventSynchronize");
+  ++stream_waits;
+  return next(event);
+}
+
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream) {
+  static const auto next =
+      real<cudaError_t(void*, const void*, std::size_t, cudaMemcpyKind, cudaStream_t)>("cudaMemcpyAsync");
+  if (kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDefault) ++copies_to_host;
+  if (kind == cudaMemcpyDeviceToDevice) ++copies_on_device;
+  return next(to, from, bytes, kind, stream);
+}
+
+cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void** arguments,
+                             std::size_t shared, cudaStream_t stream) {
+  static const auto next =
+      real<cudaError_t(const void*, dim3, dim3, void**, std::size_t, cudaStream_t)>("cudaLaunchKernel");
+  ++launches;
+  return next(function, grid, block, arguments, shared, stream);
+}
+
+}  // extern "C"
