@@ -202,8 +202,7 @@ bench::json_object in_json(const bench_case& c, const figures& f, int epochs) {
                                   .add("device_waits", an_epoch(f.calls.device_waits))
                                   .add("stream_waits", an_epoch(f.calls.stream_waits))
                                   .add("copies_to_host", an_epoch(f.calls.copies_to_host))
-                                  .add("copies_on_device", an_epoch(f.calls.copies_on_device))
-                                  .add("launches", an_epoch(f.calls.launches)));
+                                  .add("copies_on_device", an_epoch(f.calls.copies_on_device)));
 }
 
 figures measure(const bench_case& c, const dataset& data, bool rmat, int epochs) {
@@ -229,7 +228,7 @@ void run(const bench::gpu_command& command, const std::vector<bench_case>& cases
     if (std::find(chosen.begin(), chosen.end(), c.name) == chosen.end()) continue;
     c.counts = c.counts.divided_by(smaller);
     std::fprintf(stderr, "making %s ...\n", c.name.c_str());
-    if (!data || data->vertices != c.counts.vertices) data = dataset_of(c);
+    if (!data || data->vertices != c.counts.vertices || data->features != c.features) data = dataset_of(c);
     const figures f = measure(c, *data, rmat, epochs);
     results.push_back(in_json(c, f, epochs));
     std::printf("%-18s %5d %10.3f %10.3f %10.3f %12.1f %12.1f %10.5f\n", c.name.c_str(), c.ranks,

@@ -13,12 +13,11 @@ struct cuda_calls {
   std::int64_t stream_waits = 0;    ///< cudaStreamSynchronize, cudaEventSynchronize
   std::int64_t copies_to_host = 0;  ///< cudaMemcpyAsync from the device to the host, or either way
   std::int64_t copies_on_device = 0;
-  std::int64_t launches = 0;
 
   cuda_calls operator-(const cuda_calls& before) const {
-    return {allocations - before.allocations,           device_waits - before.device_waits,
-            stream_waits - before.stream_waits,         copies_to_host - before.copies_to_host,
-            copies_on_device - before.copies_on_device, launches - before.launches};
+    return {allocations - before.allocations, device_waits - before.device_waits,
+            stream_waits - before.stream_waits, copies_to_host - before.copies_to_host,
+            copies_on_device - before.copies_on_device};
   }
 };
 
