@@ -18,6 +18,7 @@ using partita::csr_view;
 using partita::global_index;
 using partita::interval;
 using partita::local_index;
+using partita::offsets_size;
 using partita::triplet;
 using place = partita::host;
 
@@ -63,7 +64,7 @@ auto compress(interval rows, const std::vector<interval>& columns, const std::ve
 /// The compressed rows of a block of one tile.
 template <class T>
 csr_view<T> view(const partita::gpu::compressed<T, place>& a, local_index rows, local_index cols) {
-  return {rows, cols, a.structure.data(), a.structure.data() + rows + 1, a.values.data()};
+  return {rows, cols, a.structure.data(), a.structure.data() + offsets_size(1, rows), a.values.data()};
 }
 
 }  // namespace
@@ -99,8 +100,9 @@ TEST_CASE_TEMPLATE("compressed rows equal make_tiles in every bit", T, float, do
 }
 
 TEST_CASE("blocks without rows, columns or tiles") {
-  CHECK(list(compress<float>({4, 4}, {{0, 3}, {3, 9}}, {}).structure) == std::vector<local_index>{0, 0});
-  CHECK(list(compress<float>({4, 6}, {{3, 3}}, {}).structure) == std::vector<local_index>{0, 0, 0});
+  CHECK(list(compress<float>({4, 4}, {{0, 3}, {3, 9}}, {}).structure) ==
+        std::vector<local_index>{0, 0, 0, 0});
+  CHECK(list(compress<float>({4, 6}, {{3, 3}}, {}).structure) == std::vector<local_index>{0, 0, 0, 0});
   CHECK(compress<float>({4, 6}, {}, {}).structure.size() == 0);
 }
 
@@ -142,9 +144,10 @@ TEST_CASE("the transpose of a tile whose offsets do not begin at 0") {
   const std::vector<triplet<double>> entries = {
       {0, 0, 1.0}, {1, 1, 2.0}, {0, 3, 3.0}, {1, 2, 4.0}, {1, 3, 5.0}};
   const auto a = compress({0, 2}, {{0, 2}, {2, 4}}, entries);
-  const csr_view<double> second{2, 2, a.structure.data() + 3, a.structure.data() + 6, a.values.data()};
+  const csr_view<double> second{2, 2, a.structure.data() + 3, a.structure.data() + offsets_size(2, 2),
+                                a.values.data()};
   const auto b = partita::gpu::transpose(thrust::host, q, second, 3);
-  CHECK(list(b.structure) == std::vector<local_index>{0, 1, 3, 1, 0, 1});
+  CHECK(list(b.structure) == std::vector<local_index>{0, 1, 3, 0, 1, 0, 1});
   CHECK(list(b.values) == std::vector<double>{4, 3, 5});
 }
 

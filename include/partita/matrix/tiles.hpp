@@ -20,24 +20,25 @@ struct tiles {
   local_index rows = 0;
   std::vector<local_index> widths;  ///< columns of each tile
   std::size_t nonzeros = 0;
-  buffer<local_index, Place> structure;  ///< (count * (rows + 1) offsets, then nonzeros columns)
-  buffer<T, Place> values;               ///< (nonzeros)
+  buffer<local_index, Place>
+      structure;            ///< (offsets_size() for count * (rows + 1) offsets, then nonzeros columns)
+  buffer<T, Place> values;  ///< (nonzeros)
 
   std::size_t count() const { return widths.size(); }
-  std::size_t offsets_size() const { return count() * (static_cast<std::size_t>(rows) + 1); }
+  std::size_t offsets_size() const { return partita::offsets_size(count(), rows); }
 };
 
 /// Elements of the structure of `count` tiles of `rows` rows.
 constexpr std::size_t structure_size(std::size_t count, local_index rows, std::size_t nonzeros) {
-  return count * (static_cast<std::size_t>(rows) + 1) + nonzeros;
+  return offsets_size(count, rows) + nonzeros;
 }
 
 /// Tile `t` of a row of `count` tiles that lies in `structure` and `values`.
 template <class T>
 csr_view<T> tile_view(const local_index* structure, const T* values, local_index rows, std::size_t count,
                       std::size_t t, local_index width) {
-  const std::size_t offsets = count * (static_cast<std::size_t>(rows) + 1);
-  return {rows, width, structure + t * (static_cast<std::size_t>(rows) + 1), structure + offsets, values};
+  return {rows, width, structure + t * (static_cast<std::size_t>(rows) + 1),
+          structure + offsets_size(count, rows), values};
 }
 
 namespace detail {
@@ -114,8 +115,7 @@ tiles<T, Place> make_tiles(const queue<Place>& q, interval rows, std::span<const
   for (std::size_t i = 0; i < kept; ++i) {
     const auto at = static_cast<std::size_t>(
         next[tile[i] * stride + static_cast<std::size_t>(entries[i].row - rows.begin)]++);
-    structure[columns.size() * stride + at] =
-        static_cast<local_index>(entries[i].col - columns[tile[i]].begin);
+    structure[result.offsets_size() + at] = static_cast<local_index>(entries[i].col - columns[tile[i]].begin);
     values[at] = entries[i].value;
   }
 

@@ -49,7 +49,8 @@ class sparse_features {
     std::vector<local_index> structure(by_rows_.structure.size()), row(n), permutation(n);
     copy(m.queue(), std::as_const(by_rows_).structure.span(), std::span<local_index>(structure));
     const local_index* column = structure.data() + by_rows_.offsets_size();
-    std::vector<local_index> by_columns(static_cast<std::size_t>(features) + 1 + n, 0);
+    const std::size_t lists = offsets_size(1, by_rows_.widths[0]);
+    std::vector<local_index> by_columns(lists + n, 0);
     for (std::size_t e = 0; e < n; ++e) ++by_columns[static_cast<std::size_t>(column[e]) + 1];
     const auto offsets_end = by_columns.begin() + features + 1;
     std::inclusive_scan(by_columns.begin(), offsets_end, by_columns.begin());
@@ -59,7 +60,7 @@ class sparse_features {
            e < structure[static_cast<std::size_t>(i) + 1]; ++e) {
         const auto at = static_cast<std::size_t>(next[static_cast<std::size_t>(column[e])]++);
         row[static_cast<std::size_t>(e)] = i;
-        by_columns[static_cast<std::size_t>(features) + 1 + at] = i;
+        by_columns[lists + at] = i;
         permutation[at] = e;
       }
     row_of_ = upload(row);

@@ -40,6 +40,7 @@ class trainer {
       model_->backward(gradient_);
     }
     optimizer_.step(model_->parameters());
+    mesh_.queue().synchronize();
     const double mine = detail::seconds_now() - begin;
 
     const phase_scope phase(mesh_.ledger(), "evaluation");

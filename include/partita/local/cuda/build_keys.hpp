@@ -9,6 +9,7 @@
 #include <string>
 #include <thrust/binary_search.h>
 #include <thrust/copy.h>
+#include <thrust/fill.h>
 #include <thrust/iterator/counting_iterator.h>
 #include <thrust/iterator/permutation_iterator.h>
 #include <thrust/iterator/transform_iterator.h>
@@ -25,8 +26,9 @@ namespace partita::gpu {
 template <class T, class Place>
 struct compressed {
   std::size_t nonzeros = 0;
-  buffer<local_index, Place> structure;  ///< (tiles * (rows + 1) offsets, then nonzeros columns)
-  buffer<T, Place> values;               ///< (nonzeros)
+  buffer<local_index, Place>
+      structure;            ///< (offsets_size() for tiles * (rows + 1) offsets, then nonzeros columns)
+  buffer<T, Place> values;  ///< (nonzeros)
 };
 
 /// Keys of entries in a row of `tiles` tiles of `rows` rows, none wider than `width` columns.
@@ -48,6 +50,10 @@ struct key_space {
   /// Bits that keys have at most.
   constexpr int bits() const { return std::bit_width(tiles * rows * width); }
   constexpr std::size_t offsets() const { return static_cast<std::size_t>(tiles * (rows + 1)); }
+  /// Where columns begin after them.
+  constexpr std::size_t aligned_offsets() const {
+    return offsets_size(static_cast<std::size_t>(tiles), static_cast<local_index>(rows));
+  }
 };
 
 /// The key at which the row of an offset begins; a tile has one offset more than rows.
@@ -115,9 +121,10 @@ compressed<T, Place> compress_keys(const Policy& policy, const queue<Place>& q, 
 
   compressed<T, Place> result;
   result.nonzeros = static_cast<std::size_t>(places);
-  result.structure = buffer<local_index, Place>(q, space.offsets() + result.nonzeros);
+  result.structure = buffer<local_index, Place>(q, space.aligned_offsets() + result.nonzeros);
   result.values = buffer<T, Place>(q, result.nonzeros);
-  local_index* const columns = result.structure.data() + space.offsets();
+  local_index* const columns = result.structure.data() + space.aligned_offsets();
+  thrust::fill(policy, result.structure.data() + space.offsets(), columns, local_index{0});
   thrust::tabulate(policy, columns, columns + places, column_of_place{space, keys.data(), firsts.data()});
   thrust::tabulate(policy, result.values.data(), result.values.data() + places,
                    sum_at_place<T>{values.data(), firsts.data(), places, entries});
