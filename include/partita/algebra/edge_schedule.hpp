@@ -6,6 +6,15 @@
 
 namespace partita::detail {
 
+/// The heads of `width` columns each that some of these columns belong to.
+constexpr interval heads_of(interval columns, global_index width) {
+  if (columns.empty()) return {};
+  return {columns.begin / width, (columns.end - 1) / width + 1};
+}
+
+/// Which heads an array of edges has values of on a rank: all, or those that the rank has columns of.
+enum class edge_heads : std::uint8_t { all, own };
+
 /// E = pattern o (Y X^T) in parts and Y = E X, each head its own columns of X and Y.
 ///
 /// Every rank of the mesh must construct it and call its functions. What travels: X as in spmm with A in
@@ -16,16 +25,21 @@ class edge_schedule {
  public:
   edge_schedule(const mesh<Place>& m, std::shared_ptr<const tiles<T, Place>> pattern, const blocking& rows,
                 const blocking& cols, const blocking& features, cut sparse_cut, cut dense_cut,
-                local_index heads, exchange row_exchange)
+                local_index heads, edge_heads kept, exchange row_exchange)
       : mesh_(m),
-        heads_(heads),
-        head_width_(narrow(features.size() / std::max(heads, 1), "the width of a head")),
         row_cut_(rows_of(sparse_cut, dense_cut)),
         schedule_(m, std::move(pattern), rows, cols, features, sparse_cut, dense_cut,
                   {stationary::sparse_stays, row_exchange}) {
     if (heads < 1 || features.size() % heads != 0)
       throw shape_error(std::to_string(heads) + " heads do not divide a width of " +
                         std::to_string(features.size()));
+    slice_ = schedule_.slice(heads, narrow(features.size() / heads, "the width of a head"));
+    if (kept == edge_heads::own) {
+      const interval mine = heads_of(features.block(summed_axes(), m.at()), slice_.head_width);
+      first_head_ = static_cast<local_index>(mine.begin);
+      slice_ = {static_cast<local_index>(mine.size()), slice_.head_width,
+                mine.empty() ? 0 : slice_.first_col - first_head_ * slice_.head_width};
+    }
     if (m.shape().size((dense_cut.rows - row_cut_.rows) | (dense_cut.cols - row_cut_.cols)) == 1) return;
     spread_.emplace(m, rows, features, dense_cut, row_cut_);
     spread_rows_ = buffer<T, Place>(m.queue(), static_cast<std::size_t>(spread_->new_block().size()));
@@ -38,7 +52,9 @@ class edge_schedule {
   }
   /// Axes that cut the columns of a dot product, so that each rank along them has a part of the sum.
   axis_set summed_axes() const { return row_cut_.cols; }
-  head_slice slice() const { return schedule_.slice(heads_, head_width_); }
+  /// The columns of the dot products among those of the heads [first_head(), first_head() + slice().heads).
+  head_slice slice() const { return slice_; }
+  local_index first_head() const { return first_head_; }
 
   /// Y's block in the cut rows_of; valid until the next call.
   matrix_view<const T> spread(matrix_view<const T> y) {
@@ -55,13 +71,13 @@ class edge_schedule {
   void dots(matrix_view<const T> y, matrix_view<const T> x, T beta, T* edges) {
     const matrix_view<const T> rows = spread(y);
     schedule_.visit(x, [&](csr_view<T> tile, matrix_view<const T> x_rows) {
-      kernels<Place>::edge_dot(mesh_.queue(), tile, slice(), rows, x_rows, beta, edges);
+      kernels<Place>::edge_dot(mesh_.queue(), tile, slice_, rows, x_rows, beta, edges);
     });
   }
 
   /// y(v, j) = sum over u of edges(v, u, head of j) x(u, j).
   void multiply(const T* edges, matrix_view<const T> x, matrix_view<T> y) {
-    schedule_.use_edges(edges, heads_, head_width_);
+    schedule_.use_edges(edges, slice_);
     schedule_(x, y);
   }
 
@@ -73,9 +89,10 @@ class edge_schedule {
 
  private:
   mesh<Place> mesh_;
-  local_index heads_, head_width_;
   cut row_cut_;
   spmm_schedule<T, Place> schedule_;
+  head_slice slice_;
+  local_index first_head_ = 0;
   std::optional<redistribution<T, Place>> spread_;
   buffer<T, Place> spread_rows_;
 };

@@ -29,7 +29,7 @@ class edge_products {
       : pattern_(pattern),
         features_(features),
         forward_(pattern.mesh(), pattern.local(), pattern.row_blocking(), pattern.col_blocking(), features,
-                 SparseLayout::value, Layout::value, heads, options.rows),
+                 SparseLayout::value, Layout::value, heads, detail::edge_heads::all, options.rows),
         backward_(pattern.mesh(), pattern.local(), pattern.col_blocking(), features, SparseLayout::value,
                   Layout::value) {}
 

@@ -111,11 +111,11 @@ class spmm_schedule {
     }
   }
 
-  /// From now on entry e of A has the values edges[e * heads ...], one for each head of head_width columns,
-  /// in place of its own; A must stay (it does when it is not cut by col, or by options).
-  void use_edges(const T* edges, local_index heads, local_index head_width) {
+  /// From now on entry e of A has the values edges[e * heads ...], one for each head of `s`, in place of its
+  /// own; A must stay (it does when it is not cut by col, or by options).
+  void use_edges(const T* edges, head_slice s) {
     edges_ = edges;
-    slice_ = slice(heads, head_width);
+    slice_ = s;
   }
   /// Which heads the columns of the rows that are visited belong to.
   head_slice slice(local_index heads, local_index head_width) const {

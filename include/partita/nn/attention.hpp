@@ -18,6 +18,7 @@ struct attention_shape {
   double slope = 0.2;     ///< of leaky
 
   global_index columns() const { return averaged ? width : global_index{heads} * width; }
+  local_index values_of_edge() const { return averaged ? 1 : heads; }
 };
 
 /// Y = Z_K, Z_k(v, j) = sum over u->v of alpha_uv Z_(k-1)(u, j), Z_0 = X (n x w all); alpha as in
@@ -105,15 +106,16 @@ class attention {
             const attention_shape& shape, spmm_options options, coefficient_gradient form)
       : mesh_(a.mesh()),
         features_(blocking::even(shape.columns(), a.mesh().shape(), nesting::cols)),
-        coefficients_(a, rows, shape.heads, shape.averaged, shape.slope),
         products_(mesh_, a.local(), a.row_blocking(), a.col_blocking(), features_, a.sparse_cut(),
-                  a.dense_cut(), coefficients_.values_of_edge(), options.rows),
+                  a.dense_cut(), shape.values_of_edge(), detail::edge_heads::own, options.rows),
+        coefficients_(a, rows, shape.heads, shape.averaged, shape.slope, products_.first_head(),
+                      products_.slice().heads),
         transposed_product_(mesh_, transposed(a).local(), a.col_blocking(), a.row_blocking(), features_,
                             a.sparse_cut(), a.dense_cut(), {stationary::sparse_stays, options.rows}),
         passage_(a, features_),
         states_(static_cast<std::size_t>(shape.hops) + 1) {
-    const local_index heads = coefficients_.values_of_edge();
-    transposed_product_.use_edges(coefficients_.transposed_values(), heads, shape.width);
+    const local_index heads = shape.values_of_edge();
+    transposed_product_.use_edges(coefficients_.transposed_values(), products_.slice());
     make_blocks(block_of(a.row_blocking(), features_, a.dense_cut(), mesh_.at()));
     edge_transfer<T, Place> transfer(a, rows, features_, heads, products_.summed_axes());
     if (prefers_edges(transfer, static_cast<global_index>(rows.needed().size()), form)) {
@@ -177,8 +179,8 @@ class attention {
 
   mesh<Place> mesh_;
   blocking features_;
-  attention_coefficients<T, Place> coefficients_;
   detail::edge_schedule<T, Place> products_;
+  attention_coefficients<T, Place> coefficients_;
   detail::spmm_schedule<T, Place> transposed_product_;
   policy_passage<T, Place> passage_;
   local_index rows_ = 0, cols_ = 0;

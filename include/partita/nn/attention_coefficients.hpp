@@ -10,19 +10,16 @@ namespace partita {
 
 namespace detail {
 
-/// What dropout keeps, as a function of the global target, the global source's head and the value.
-template <class T>
-using dropout_function = decltype(std::declval<const dropout_mask&>().template function<T>());
-
 /// The coefficient of the edge from source u to target v as dropout leaves it: exp(leaky(source(u, h) +
-/// target(v, h)) - log_sum(v, h)), or its mean over the heads. Rows of tiles are targets, in transposed tiles
-/// sources.
+/// target(v, h)) - log_sum(v, h)), or its mean over the heads; heads of tiles are counted from first_head.
+/// Rows of tiles are targets, in transposed tiles sources.
 template <class T>
 struct attention_coefficient {
   matrix_view<const T> source, target, log_sum;
   global_index first_source, first_target;
+  local_index first_head;
   T slope;
-  dropout_function<T> keep;
+  dropped<T> keep;
   bool drops, averaged, transposed;
 
   constexpr T of_head(local_index v, local_index u, local_index h) const {
@@ -32,7 +29,7 @@ struct attention_coefficient {
   }
   constexpr T operator()(local_index i, local_index j, local_index h, T) const {
     const local_index v = transposed ? j : i, u = transposed ? i : j;
-    if (!averaged) return of_head(v, u, h);
+    if (!averaged) return of_head(v, u, first_head + h);
     T sum = 0;
     for (local_index k = 0; k < source.cols; ++k) sum += of_head(v, u, k);
     return sum / static_cast<T>(source.cols);
@@ -50,7 +47,7 @@ struct gradient_of_head {
 /// The gradient of a coefficient from that of what dropout left of it; columns are global.
 template <class T>
 struct gradient_before_dropout {
-  dropout_function<T> keep;
+  dropped<T> keep;
   global_index first_target, heads;
   constexpr T operator()(local_index v, local_index u, local_index h, T gradient) const {
     return keep(first_target + v, u * heads + h, gradient);
@@ -71,14 +68,18 @@ class attention_coefficients {
  public:
   using matrix = dense<T, vertex_rows, Place>;
 
-  /// `a`: the pattern as the policy cuts it; `rows`: of the same entries, columns whole.
+  /// `a`: the pattern as the policy cuts it; `rows`: of the same entries, columns whole; [first_kept,
+  /// first_kept + kept): the heads (or the one mean) that tiles have values of.
   attention_coefficients(const graph_operator<T, Place>& a, const complete_rows<T, Place>& rows,
-                         local_index heads, bool averaged, double slope)
+                         local_index heads, bool averaged, double slope, local_index first_kept,
+                         local_index kept)
       : mesh_(a.mesh()),
         forward_operator_(a),
         backward_operator_(transposed(a)),
         heads_(heads),
         averaged_(averaged),
+        first_kept_(first_kept),
+        kept_(kept),
         slope_(static_cast<T>(slope)),
         every_{0, a.row_blocking().size()},
         range_(rows.range()),
@@ -92,7 +93,7 @@ class attention_coefficients {
     const auto of_heads = [&](std::size_t n) {
       return buffer<T, Place>(mesh_.queue(), n * static_cast<std::size_t>(heads));
     };
-    const auto each = static_cast<std::size_t>(values_of_edge());
+    const auto each = static_cast<std::size_t>(kept);
     const std::size_t own_values = own_rows_.nonzeros() * static_cast<std::size_t>(heads);
     values_ = buffer<T, Place>(mesh_.queue(), a.local()->nonzeros * each);
     transposed_ =
@@ -155,12 +156,10 @@ class attention_coefficients {
     kernels<Place>::copy(q, dtarget, dscores.local().block(0, heads_, dtarget.rows, heads_));
   }
 
-  /// How many values an edge has: one a head, or one that is their mean.
-  local_index values_of_edge() const { return averaged_ ? 1 : heads_; }
   /// Of this rank's tiles; after the forward product the place of their gradient.
   T* values() { return values_.data(); }
   const T* transposed_values() const { return transposed_.data(); }
-  /// Where the gradient of the coefficients of own rows belongs.
+  /// Where the gradient of the coefficients of own rows belongs, of every head or of the one mean.
   T* own_gradient() { return averaged_ ? mean_gradient_.data() : own_gradient_.data(); }
 
   /// What this rank receives in forward, transpose and backward, in closed form.
@@ -188,12 +187,20 @@ class attention_coefficients {
       const interval columns = a.col_blocking().block(column_cut(a.sparse_cut()), at);
       const interval from = rows_are_sources ? rows : columns, to = rows_are_sources ? columns : rows;
       const matrix_view<const T> sums = rows_are_sources ? every_log_sums(to) : log_sums();
-      const detail::attention_coefficient<T> alpha{
-          sources(from),       targets(to),           sums,      from.begin,      to.begin, slope_,
-          mask_.function<T>(), mask_.probability > 0, averaged_, rows_are_sources};
+      const detail::attention_coefficient<T> alpha{.source = sources(from),
+                                                   .target = targets(to),
+                                                   .log_sum = sums,
+                                                   .first_source = from.begin,
+                                                   .first_target = to.begin,
+                                                   .first_head = first_kept_,
+                                                   .slope = slope_,
+                                                   .keep = mask_.function<T>(),
+                                                   .drops = mask_.probability > 0,
+                                                   .averaged = averaged_,
+                                                   .transposed = rows_are_sources};
       const csr_view<T> tile = tile_view<T>(block.structure.data(), block.values.data(), block.rows,
                                             block.count(), t, block.widths[t]);
-      kernels<Place>::edge_apply(mesh_.queue(), tile, values_of_edge(), alpha, values, values);
+      kernels<Place>::edge_apply(mesh_.queue(), tile, kept_, alpha, values, values);
     }
   }
 
@@ -219,6 +226,7 @@ class attention_coefficients {
   graph_operator<T, Place> forward_operator_, backward_operator_;
   local_index heads_;
   bool averaged_;
+  local_index first_kept_, kept_;
   T slope_;
   interval every_, range_, own_;  ///< vertices: all, of the policy's rows of A, of this rank
   pattern<T, Place> all_rows_, own_rows_;

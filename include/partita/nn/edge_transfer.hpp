@@ -1,12 +1,14 @@
 #pragma once
 /// Values of edges, from the tiles of the policy to the ranks that own their targets.
 
+#include "partita/algebra/edge_schedule.hpp"
 #include "partita/nn/destination_rows.hpp"
 
 namespace partita {
 
-/// own(e, h) = the sum of the parts of value h of edge e, for the in-edges of own vertices in the order of
-/// complete_rows::own_rows (entries x heads both).
+/// own(e, h) = the sum of the ranks' parts of value h of edge e, for the in-edges of own vertices in the
+/// order of complete_rows::own_rows (entries x heads), from the values on tiles, of the heads that the rank
+/// has columns of (entries x those).
 ///
 /// The tiles of the ranks that share a row of A have different edges of it; where the columns of dot products
 /// are cut too, several ranks have parts of one value. Every rank of the mesh must construct and run it. What
@@ -31,9 +33,8 @@ class edge_transfer {
   /// own from the values of this rank's tiles.
   void operator()(const T* values, T* own) {
     const auto& q = mesh_.queue();
-    const interval mine = sources_[static_cast<std::size_t>(me())].heads;
-    const auto tiles = matrix_view<const T>{values, entries_, heads_, heads_}.block(
-        0, static_cast<local_index>(mine.begin), entries_, static_cast<local_index>(mine.size()));
+    const auto mine = static_cast<local_index>(sources_[static_cast<std::size_t>(me())].heads.size());
+    const matrix_view<const T> tiles{values, entries_, mine, mine};
     const std::span<const local_index> give = std::as_const(give_).span();
     if (sources_.size() == 1) return kernels<Place>::gather_rows(q, tiles, give, own);
     kernels<Place>::gather_rows(q, tiles, give, outgoing_.data());
@@ -91,10 +92,8 @@ class edge_transfer {
       const coordinates tile = member(shape, column_cut(sparse), {}, static_cast<int>(owner));
       lists[static_cast<std::size_t>(position(shape, sparse.cols, tile))].push_back(e);
     }
-    const global_index width = std::max<global_index>(features.size() / heads_, 1);
     for (int q = 0; q < shape.size(group_); ++q) {
-      const interval f = features.block(slices, at(q));
-      const interval heads = f.empty() ? interval{} : interval{f.begin / width, (f.end - 1) / width + 1};
+      const interval heads = detail::heads_of(features.block(slices, at(q)), features.size() / heads_);
       sources_.push_back({heads, static_cast<std::size_t>(position(shape, sparse.cols, at(q)))});
       take_counts_.push_back(static_cast<global_index>(lists[sources_.back().list].size()) * heads.size());
     }

@@ -66,11 +66,6 @@ class propagation {
     passage_.leave(passage_.view(y_), y.local());
   }
 
-  /// Entries of A have the values edges[e * heads ...] from now on; planned with an A that stays.
-  void use_edges(const T* edges, local_index heads, local_index head_width) {
-    schedule_.use_edges(edges, heads, head_width);
-  }
-
   /// What this rank receives in one run, in closed form.
   volume predicted() const { return schedule_.predicted() + passage_.predicted(); }
 
