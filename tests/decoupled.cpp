@@ -3,9 +3,9 @@
 
 #include "../bench/support/balance.hpp"
 #include "../bench/support/rmat_dataset.hpp"
+#include "../examples/training/host.hpp"
 #include "partita/comm/self.hpp"
 #include "support/datasets.hpp"
-#include "../examples/training/host.hpp"
 #include "support/meshes.hpp"
 
 using namespace partita;

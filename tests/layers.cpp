@@ -2,12 +2,12 @@
 // ranks.
 #include <doctest/doctest.h>
 
+#include "../examples/training/host.hpp"
 #include "partita/comm/self.hpp"
 #include "partita/nn/layer_norm.hpp"
 #include "partita/nn/linear.hpp"
 #include "partita/nn/residual.hpp"
 #include "support/datasets.hpp"
-#include "../examples/training/host.hpp"
 #include "support/matrices.hpp"
 #include "support/meshes.hpp"
 

@@ -1,10 +1,10 @@
 // Over MPI: the serial losses, words as predicted, and bytes as MPI's profiling interface sees them.
 #include <doctest/doctest.h>
 
+#include "../examples/training/host.hpp"
 #include "partita/comm/mpi.hpp"
 #include "partita/comm/self.hpp"
 #include "support/datasets.hpp"
-#include "../examples/training/host.hpp"
 #include "support/meshes.hpp"
 #include "support/mpi_byte_counter.hpp"
 #include "support/mpi_world.hpp"

@@ -1,9 +1,9 @@
 // Training does not depend on the policy, the mesh or the number of ranks.
 #include <doctest/doctest.h>
 
+#include "../examples/training/host.hpp"
 #include "partita/comm/self.hpp"
 #include "support/datasets.hpp"
-#include "../examples/training/host.hpp"
 #include "support/meshes.hpp"
 
 using namespace partita;

@@ -1,9 +1,9 @@
-#include "cuda_device.hpp"
-
 #include <algorithm>
 #include <functional>
 #include <unistd.h>
 #include <vector>
+
+#include "cuda_device.hpp"
 
 #ifdef PARTITA_WITH_CUBLAS
 #include "partita/local/cublas/gemm.hpp"

@@ -65,7 +65,8 @@ TEST_CASE_TEMPLATE("the transpose of the transpose, on the device", T, float, do
   const std::vector<interval> columns{{0, 4000}};
   const auto a = build_kernels::compress<T>(q, {0, 3000}, columns, entries<T>(100000));
   const auto view = [](const partita::gpu::compressed<T, device>& c, local_index rows, local_index cols) {
-    return csr_view<T>{rows, cols, c.structure.data(), c.structure.data() + partita::offsets_size(1, rows), c.values.data()};
+    return csr_view<T>{rows, cols, c.structure.data(), c.structure.data() + partita::offsets_size(1, rows),
+                       c.values.data()};
   };
   const auto nonzeros = static_cast<local_index>(a.nonzeros);
   const auto b = build_kernels::transpose(q, view(a, 3000, 4000), nonzeros);

@@ -292,8 +292,8 @@ class spmm_schedule {
   const T* edges_ = nullptr;
   head_slice slice_;
 
-  std::vector<row_group> groups_;         ///< one for each block that this rank multiplies
-  std::vector<std::size_t> nonzeros_;     ///< of those blocks
+  std::vector<row_group> groups_;      ///< one for each block that this rank multiplies
+  std::vector<std::size_t> nonzeros_;  ///< of those blocks
   typename kernels<Place>::template spmm_product<T> product_;
   buffer<local_index, Place> compacted_;  ///< A's structure with columns counted among the needed rows
   local_index width_ = 0;

@@ -52,9 +52,7 @@ class cuda_memory final : public device_memory {
   std::unique_ptr<mark> make_mark() const override { return std::make_unique<detail::cuda_mark>(); }
   void record(mark& m) const override { static_cast<detail::cuda_mark&>(m).event.record(queue_.stream()); }
   void wait_for(const mark& m) const override { event_of(m).hold_back(queue_.stream()); }
-  void synchronize(const mark& m) const override {
-    queue_.synchronize(event_of(m));
-  }
+  void synchronize(const mark& m) const override { queue_.synchronize(event_of(m)); }
 
   void copy(const void* from, void* to, std::size_t bytes) const override {
     move(from, to, bytes, cudaMemcpyDeviceToDevice);
