@@ -13,6 +13,7 @@ namespace bench {
 
 struct command {
   std::string comm = "threads";   ///< or mpi
+  std::string device = "cpu";     ///< or cuda
   int ranks = 8;                  ///< of threads; those of the job over MPI
   int scale = 12;                 ///< the made graphs have 2^scale vertices
   bool everything = false;        ///< a filter was given; otherwise the default set runs
@@ -28,7 +29,7 @@ inline int parse_number(const std::string& name, const std::string& text, int lo
   return value;
 }
 
-/// Takes --comm, --ranks and --scale, as `--ranks 4` or `--ranks=4`. Throws error.
+/// Takes --device, --comm, --ranks and --scale, as `--ranks 4` or `--ranks=4`. Throws error.
 inline command parse(int argc, char** argv) {
   command c;
   c.everything = std::getenv("BENCHMARK_FILTER") != nullptr;
@@ -36,9 +37,9 @@ inline command parse(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
     if (argument == "--help")
-      std::puts("partition [--comm threads|mpi] [--ranks N] [--scale S] and as every");
+      std::puts("partition [--device cpu|cuda] [--comm threads|mpi] [--ranks N] [--scale S] and as every");
     const std::string name = argument.substr(0, argument.find('='));
-    if (name != "--comm" && name != "--ranks" && name != "--scale") {
+    if (name != "--device" && name != "--comm" && name != "--ranks" && name != "--scale") {
       c.everything = c.everything || name == "--benchmark_filter";
       c.rest.push_back(argument);
       continue;
@@ -48,9 +49,12 @@ inline command parse(int argc, char** argv) {
     if (name == "--ranks") c.ranks = parse_number("ranks", value, 1, 64);
     if (name == "--scale") c.scale = parse_number("scale", value, 4, 24);
     if (name == "--comm") c.comm = value;
+    if (name == "--device") c.device = value;
   }
   if (c.comm != "threads" && c.comm != "mpi")
     throw partita::error("--comm is threads or mpi, not '" + c.comm + "'");
+  if (c.device != "cpu" && c.device != "cuda")
+    throw partita::error("--device is cpu or cuda, not '" + c.device + "'");
   return c;
 }
 

@@ -1,0 +1,173 @@
+#pragma once
+/// SpMM, GEMM and redistribution over ranks at one place, for every policy, mesh, graph and width.
+
+#include <functional>
+#include <set>
+
+#include "command.hpp"
+#include "graphs.hpp"
+#include "partita/algebra/gemm.hpp"
+#include "partita/algebra/spmm.hpp"
+#include "partita/partition/policies.hpp"
+#include "partita/transfer/distribute.hpp"
+#include "ranks.hpp"
+
+namespace bench {
+
+using namespace partita;
+
+constexpr global_index widths[] = {16, 32, 64, 128, 256};
+constexpr global_index outputs = 16;  // columns of the weight
+
+inline float feature(global_index i, global_index j) { return static_cast<float>((i + 3 * j) % 101) / 101; }
+
+template <class Policy, class Place>
+void spmm(const mesh<Place>& m, benchmark::State* state, const graph& g, global_index f) {
+  using sparse_layout = typename Policy::sparse_layout;
+  using dense_layout = typename Policy::dense_layout;
+  const entries mine = g.share(m.rank(), m.size());
+  const auto a = distribute<sparse_layout>(m, {g.vertices, g.vertices}, std::span(mine));  // (n, n)
+  const auto x = generate<dense_layout, float>(m, {g.vertices, f}, feature);               // (n, f)
+  dense<float, dense_layout, Place> y(m, x.shape());                                       // (n, f)
+  spmm_plan<float, sparse_layout, dense_layout, Place> multiply(a, x.col_blocking());
+  const auto work = [&] {
+    multiply(x, y);
+    m.queue().synchronize();
+  };
+
+  const traffic t = count(m.world(), multiply.predicted(), work);
+  const int copies = m.shape().size(every_axis - sparse_layout::value.used());
+  const auto nonzeros = static_cast<double>(
+      summarize(m.world(), static_cast<global_index>(a.local()->nonzeros)).total / copies);
+  measure(m.world(), state, work);
+  const auto n = static_cast<double>(g.vertices), width = static_cast<double>(f);
+  report(state, t, 2 * nonzeros * width, nonzeros * (4 * width + 8) + n * (4 * width + 4));
+  if (state == nullptr) return;
+  const spmm_options chosen = multiply.options();
+  std::string label;
+  if (sparse_layout::value.cols.contains(axis::col) && m.shape().col > 1)
+    label += chosen.keep == stationary::sparse_moves ? "A moves " : "A stays ";
+  if (sparse_layout::value.rows.contains(axis::row) && m.shape().row > 1)
+    label += chosen.rows == exchange::whole ? "whole blocks" : "needed rows";
+  state->SetLabel(label);
+}
+
+template <class Policy, class Place>
+void gemm(const mesh<Place>& m, benchmark::State* state, global_index n, global_index f) {
+  using dense_layout = typename Policy::dense_layout;
+  const auto x = generate<dense_layout, float>(m, {n, f}, feature);      // (n, f)
+  const auto w = generate<replicated, float>(m, {f, outputs}, feature);  // (f, g)
+  dense<float, dense_layout, Place> y(m, extent{n, outputs});            // (n, g)
+  gemm_plan<float, dense_layout, Place> multiply(m, x.row_blocking(), x.col_blocking(), y.col_blocking());
+  const auto work = [&] {
+    multiply(x, w, y);
+    m.queue().synchronize();
+  };
+
+  const traffic t = count(m.world(), multiply.predicted(), work);
+  measure(m.world(), state, work);
+  const auto rows = static_cast<double>(n), in = static_cast<double>(f), out = static_cast<double>(outputs);
+  report(state, t, 2 * rows * in * out, 4 * (rows * in + in * out + rows * out));
+  if (state != nullptr && multiply.form() != gemm_form::automatic)
+    state->SetLabel(multiply.form() == gemm_form::partial_sums ? "partial sums" : "full width");
+}
+
+template <class From, class To, class Place>
+void redistribute(const mesh<Place>& m, benchmark::State* state, global_index n, global_index f) {
+  const auto x = generate<From, float>(m, {n, f}, feature);  // (n, f) in From
+  dense<float, To, Place> y(m, x.shape());                   // (n, f) in To
+  redistribution<float, Place> move(m, x.row_blocking(), x.col_blocking(), From::value, To::value);
+  const auto work = [&] {
+    move(x.local(), y.local());
+    m.queue().synchronize();
+  };
+
+  const traffic t = count(m.world(), move.predicted(), work);
+  const auto made = summarize(m.world(), static_cast<global_index>(y.values().size())).total;
+  measure(m.world(), state, work);
+  report(state, t, 0, 8 * static_cast<double>(made));
+}
+
+/// Every mesh that the policy can use.
+template <class Policy>
+std::vector<mesh_shape> meshes(int ranks) {
+  std::vector<mesh_shape> all;
+  for (int row = 1; row <= ranks; ++row)
+    for (int col = 1; row * col <= ranks; ++col) {
+      const mesh_shape m{row, col, ranks / (row * col)};
+      const auto usable = [&](axis a) { return m[a] == 1 || Policy::used.contains(a); };
+      if (m.size() == ranks && usable(axis::row) && usable(axis::col) && usable(axis::depth))
+        all.push_back(m);
+    }
+  return all;
+}
+
+/// The benchmarks at one place. make_queue(world): the queue of a rank; every rank calls it.
+template <class Place>
+class registry {
+ public:
+  using queue_maker = std::function<queue<Place>(const communicator& world)>;
+
+  registry(launcher& start, const command& asked, queue_maker make_queue)
+      : launcher_(start), command_(asked), make_queue_(std::move(make_queue)) {}
+
+  /// body(mesh, state) on every rank.
+  template <class Body>
+  void add(const std::string& name, mesh_shape shape, Body body) {
+    const auto on_rank = [make = make_queue_, shape, body](const communicator& world,
+                                                           benchmark::State* state) {
+      body(mesh<Place>(world, shape, make(world)), state);
+    };
+    const auto run = [this, on_rank](benchmark::State& state) {
+      launcher_.run(command_.ranks, state, on_rank);
+    };
+    benchmark::RegisterBenchmark(name.c_str(), run)->UseManualTime()->Unit(benchmark::kMillisecond);
+  }
+
+  template <class Policy>
+  void add_policy(const std::vector<graph>& graphs) {
+    for (const mesh_shape shape : meshes<Policy>(command_.ranks))
+      for (const global_index f : widths)
+        if (command_.everything || (shape == default_mesh<Policy>(command_.ranks) && (f == 32 || f == 128)))
+          add_case<Policy>(shape, f, graphs);
+  }
+
+ private:
+  template <class Policy>
+  void add_case(mesh_shape shape, global_index f, const std::vector<graph>& graphs) {
+    using layout = typename Policy::dense_layout;
+    const std::string where = "/" + std::string(Policy::name) + "/" + to_string(shape) + "/";
+    for (const graph& g : graphs)
+      add("spmm" + where + g.name + "/" + std::to_string(f), shape,
+          [=](const auto& m, auto* state) { spmm<Policy>(m, state, g, f); });
+    std::set<global_index> sizes;
+    for (const graph& g : graphs) sizes.insert(g.vertices);
+    for (const global_index n : sizes) {
+      const std::string how = where + std::to_string(n) + "/" + std::to_string(f);
+      add("gemm" + how, shape, [=](const auto& m, auto* state) { gemm<Policy>(m, state, n, f); });
+      add("enter" + how, shape,
+          [=](const auto& m, auto* state) { redistribute<vertex_rows, layout>(m, state, n, f); });
+      add("leave" + how, shape,
+          [=](const auto& m, auto* state) { redistribute<layout, vertex_rows>(m, state, n, f); });
+    }
+  }
+
+  launcher& launcher_;
+  const command& command_;
+  queue_maker make_queue_;
+};
+
+/// Registers every benchmark of every policy.
+template <class Place>
+void add_policies(registry<Place>& all, const std::vector<graph>& graphs) {
+  for_each_policy([&](auto policy) { all.template add_policy<decltype(policy)>(graphs); });
+}
+
+/// Where the benchmarks run: on the host, or on CUDA devices (error where this program was built without
+/// them). Both stay registered as long as what is returned lives.
+std::shared_ptr<void> add_cpu_benchmarks(launcher& start, const command& asked,
+                                         const std::vector<graph>& graphs);
+std::shared_ptr<void> add_cuda_benchmarks(launcher& start, const command& asked,
+                                          const std::vector<graph>& graphs);
+
+}  // namespace bench
