@@ -1,7 +1,7 @@
 # How tests are registered. The tests themselves are listed in tests/CMakeLists.txt.
 #
 #   partita_add_test(NAME [SOURCES FILE...] [BACKENDS mpi blas ...] [LIBRARIES TARGET...] [LABELS ...]
-#                    [TIMEOUT SECONDS] [RUN_ALONE] [NEEDS_DATA] [NEEDS_GOLDEN])
+#                    [TIMEOUT SECONDS] [OPTIMIZED] [RUN_ALONE] [NEEDS_DATA] [NEEDS_GOLDEN])
 #     A doctest program; its source is NAME.cpp unless SOURCES says otherwise. It is registered only where all of
 #     its BACKENDS and LIBRARIES are. The label `threads` puts it among the tests that run under the thread
 #     sanitizer.
@@ -40,7 +40,7 @@ function(partita_add_main name)
   partita_use(${name} ${arg_BACKENDS})
 endfunction()
 
-set(test_options RUN_ALONE NEEDS_DATA NEEDS_GOLDEN)
+set(test_options OPTIMIZED RUN_ALONE NEEDS_DATA NEEDS_GOLDEN)
 set(test_values TIMEOUT)
 set(test_lists SOURCES BACKENDS LIBRARIES LABELS)
 
@@ -72,6 +72,9 @@ macro(partita_build_test name main)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${name} PRIVATE ${main} ${arg_LIBRARIES})
   partita_use(${name} ${arg_BACKENDS})
+  if(arg_OPTIMIZED)
+    target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+  endif()
   if("threads" IN_LIST arg_LABELS)
     add_dependencies(threads_tests ${name})
   endif()

@@ -18,6 +18,7 @@
 
 #include "partita/base/error.hpp"
 #include "partita/base/index.hpp"
+#include "partita/local/view.hpp"
 #include "partita/memory/place.hpp"
 
 namespace partita::gpu {
