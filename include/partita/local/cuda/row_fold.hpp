@@ -86,6 +86,7 @@ template <class Fold>
 struct fold_chunks {
   using sum = typename Fold::sum;
   using item = typename Fold::item;
+  static constexpr int blocks_together = 4;
 
   Fold fold;
   const local_index* offsets;
