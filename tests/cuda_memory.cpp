@@ -248,6 +248,20 @@ TEST_CASE("a watcher ends a wait, and only while it lives") {
   CHECK(watcher->checks > 3);
 }
 
+TEST_CASE("a watcher ends a wait for an event too") {
+  const queue<cuda> q;
+  buffer<int, cuda> a(q, 10);
+  const auto watcher = std::make_shared<give_up>();
+  q.watch(watcher);
+  cuda_event mark;
+  q.synchronize(mark);
+  for (int k = 0; k < 10; ++k) partita::detail::launch(q, 10, fill{a.data(), k});
+  mark.record(q.stream());
+  expect_error<partita::communication_error>("waited too long for a broadcast", [&] { q.synchronize(mark); });
+  q.synchronize(mark);
+  CHECK(mark.reached());
+}
+
 TEST_CASE("a watcher that is gone is not asked") {
   const queue<cuda> q;
   q.watch(std::make_shared<give_up>());

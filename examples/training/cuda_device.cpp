@@ -31,12 +31,10 @@ int rank_on_machine(const partita::communicator& world) {
 partita::cuda_libraries vendor_libraries() {
   partita::cuda_libraries libraries;
 #ifdef PARTITA_WITH_CUBLAS
-  libraries.gemm_f32 = partita::cublas_gemm<float>;
-  libraries.gemm_f64 = partita::cublas_gemm<double>;
+  libraries = partita::cublas_gemm(libraries);
 #endif
 #ifdef PARTITA_WITH_CUSPARSE
-  libraries.spmm_f32 = partita::cusparse_spmm<float>;
-  libraries.spmm_f64 = partita::cusparse_spmm<double>;
+  libraries = partita::cusparse_spmm(libraries);
 #endif
   return libraries;
 }

@@ -73,6 +73,11 @@ inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int devic
     return cudaSuccess;
   });
 }
+inline cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  *least = 0;
+  *greatest = -5;
+  return cudaSuccess;
+}
 inline cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
   return stand_in::call("cudaMemGetInfo", [&](auto& m, auto&) {
     *total = stand_in::device_arena::capacity;

@@ -11,6 +11,9 @@ inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* made, unsigned) {
     return cudaSuccess;
   });
 }
+inline cudaError_t cudaStreamCreateWithPriority(cudaStream_t* made, unsigned flags, int) {
+  return cudaStreamCreateWithFlags(made, flags);
+}
 inline cudaError_t cudaStreamCreate(cudaStream_t* made) {
   return cudaStreamCreateWithFlags(made, cudaStreamDefault);
 }

@@ -11,6 +11,8 @@ namespace test_support::laws {
 /// One rank's queue, and page-locked memory that it lends: to free such memory waits for the whole device.
 class device_desk {
  public:
+  explicit device_desk(partita::queue<partita::cuda> q) : queue(std::move(q)) {}
+
   const partita::queue<partita::cuda> queue;
 
   partita::pinned_memory lend(std::size_t bytes) {
@@ -97,9 +99,10 @@ struct device_room {
   device_room with(communicator other) const { return {std::move(other), desk}; }
 };
 
-/// A new queue on a device, and the ranks of `c` for its memory.
-inline device_room on_a_device(const communicator& c) {
-  const auto desk = std::make_shared<device_desk>();
+/// The ranks of `c` for memory of a queue's device.
+inline device_room on_a_device(const communicator& c,
+                               const partita::queue<partita::cuda>& q = partita::queue<partita::cuda>()) {
+  const auto desk = std::make_shared<device_desk>(q);
   return {c.over(device_memory_of(desk->queue)), desk};
 }
 

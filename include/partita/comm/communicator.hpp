@@ -80,8 +80,13 @@ class communicator {
   /// The same ranks for memory of a device (see transport::over), with the same account and axis. Operations
   /// of both are operations of one group: all ranks start them in the same order.
   communicator over(std::shared_ptr<device_memory> memory) const {
+    return with(transport_->over(std::move(memory)));
+  }
+
+  /// The same ranks, account and axis over another model.
+  communicator with(std::shared_ptr<transport> model) const {
     communicator c = *this;
-    c.transport_ = transport_->over(std::move(memory));
+    c.transport_ = std::move(model);
     return c;
   }
 

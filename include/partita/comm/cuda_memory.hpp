@@ -53,7 +53,7 @@ class cuda_memory final : public device_memory {
   void record(mark& m) const override { static_cast<detail::cuda_mark&>(m).event.record(queue_.stream()); }
   void wait_for(const mark& m) const override { event_of(m).hold_back(queue_.stream()); }
   void synchronize(const mark& m) const override {
-    detail::check_cuda(cudaEventSynchronize(event_of(m).get()), "cudaEventSynchronize");
+    queue_.synchronize(event_of(m));
   }
 
   void copy(const void* from, void* to, std::size_t bytes) const override {

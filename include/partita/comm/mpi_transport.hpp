@@ -83,7 +83,7 @@ class mpi_transport final : public transport, public std::enable_shared_from_thi
   std::uint64_t start(const collective& op) override {
     require_alive();
     if (checker_ && op.kind != operation::send && op.kind != operation::receive) {
-      checker_->agree(detail::signature_of(op));
+      checker_->agree(partita::detail::signature_of(op));
       if (op.kind == operation::all_to_all) checker_->agree_on_counts(op, rank_);
     }
     const std::uint64_t token = take();
@@ -132,6 +132,8 @@ class mpi_transport final : public transport, public std::enable_shared_from_thi
     if (!memory) return shared_from_this();
     return std::make_shared<staged_transport>(shared_from_this(), std::move(memory), detail::cuda_aware());
   }
+
+  void check() const override { require_alive(); }
 
   /// Says that this rank calls no more operations of this group. Throws when something was given up, or,
   /// where checked, when another rank goes on.
@@ -183,7 +185,7 @@ class mpi_transport final : public transport, public std::enable_shared_from_thi
         return exchange_into_scratch(op, f, op.output, share_of(op.count, rank_, size_).size());
       case operation::send:
         if (checker_) {
-          f.note = detail::signature_of(op);
+          f.note = partita::detail::signature_of(op);
           detail::check(MPI_Isend(&f.note, sizeof(f.note), MPI_BYTE, op.peer, op.tag, checker_->comm(),
                                   &f.note_request),
                         op);

@@ -27,7 +27,7 @@ class staged_transport final : public transport {
     for (const auto& f : flights_) {
       try {
         memory_->synchronize(*f->moved);
-      } catch (const device_error&) {  // the device does nothing any more
+      } catch (const error&) {  // the device does nothing any more, or waits for ranks that failed
       }
     }
   }
@@ -68,6 +68,7 @@ class staged_transport final : public transport {
   std::shared_ptr<transport> over(std::shared_ptr<device_memory> memory) override {
     return inner_->over(std::move(memory));
   }
+  void check() const override { inner_->check(); }
 
  private:
   /// An operation under way.

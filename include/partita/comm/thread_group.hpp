@@ -169,7 +169,7 @@ class thread_group : public thread_meeting {
 
   void exchange(std::unique_lock<std::mutex>& lock, slot& s, thread_seat& me, const collective& op) {
     thread_marks& mine = me.marks(s.sequence);
-    thread_mark thread_marks::*given = &thread_marks::posted;
+    auto given = &thread_marks::posted;
     meet(lock, s, op, [&] { return s.arrived == size(); });
     if (op.kind == operation::all_reduce) {
       {

@@ -8,6 +8,12 @@
 namespace partita::detail {
 
 class thread_meeting : public wakeable {
+ public:
+  /// Throws poisoned_error when a rank has failed.
+  void check() const {
+    if (world_->poisoned()) throw poisoned_error("another rank failed: " + world_->message());
+  }
+
  protected:
   thread_meeting(std::shared_ptr<thread_world> world, std::vector<int> world_ranks)
       : world_(std::move(world)), world_ranks_(std::move(world_ranks)) {}
@@ -65,7 +71,7 @@ class thread_meeting : public wakeable {
   template <class Ready, class Missing>
   void wait(std::unique_lock<std::mutex>& lock, Ready ready, Missing missing, const collective& op) {
     for (;;) {
-      if (world_->poisoned()) throw poisoned_error("another rank failed: " + world_->message());
+      check();
       if (ready()) return;
       if (const int rank = missing(); rank >= 0 && world_->has_ended(world_ranks_[index(rank)]))
         fail(lock, "rank " + name(rank) + " ended without taking part in " + describe(op));

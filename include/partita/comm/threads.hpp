@@ -30,6 +30,7 @@ class thread_transport final : public transport {
   std::shared_ptr<transport> over(std::shared_ptr<device_memory> memory) override {
     return std::make_shared<thread_transport>(group_, rank(), std::move(memory));
   }
+  void check() const override { group_->check(); }
 
   std::shared_ptr<transport> split(int color, int key) override {
     const std::vector<global_index> counts(static_cast<std::size_t>(size()), 2);

@@ -29,6 +29,8 @@ class transport {
   /// that memory too. There, finish returns when the output is written, and the input may be reused, by work
   /// given to the queue of `memory` from then on. Every rank of this group must call.
   virtual std::shared_ptr<transport> over(std::shared_ptr<device_memory> memory) = 0;
+  /// Throws what the group has failed with, if it has: for ranks that wait for something else.
+  virtual void check() const {}
 };
 
 }  // namespace partita

@@ -69,9 +69,10 @@ class queue_watcher {
 template <>
 class queue<cuda> {
  public:
-  /// Throws device_error when there is no such device.
-  explicit queue(int device = 0, cuda_libraries libraries = {})
-      : state_(std::make_shared<state>(device, libraries)) {}
+  /// The device begins work of an `urgent` queue before that of others. Throws device_error when there is no
+  /// such device.
+  explicit queue(int device = 0, cuda_libraries libraries = {}, bool urgent = false)
+      : state_(std::make_shared<state>(device, libraries, urgent)) {}
 
   int device() const { return state_->stream->device(); }
   cudaStream_t stream() const { return state_->stream->get(); }
@@ -93,18 +94,30 @@ class queue<cuda> {
 
   /// Returns when all work given so far is done. Throws device_error, and what a watcher throws.
   void synchronize() const {
-    while (!state_->watchers.empty() && !detail::is_done(cudaStreamQuery(stream()), "cudaStreamQuery")) {
+    watch_until([this] { return detail::is_done(cudaStreamQuery(stream()), "cudaStreamQuery"); });
+    detail::check_cuda(cudaStreamSynchronize(stream()), "cudaStreamSynchronize");
+  }
+  /// The same for the work before `mark`, in whatever stream it stands.
+  void synchronize(const cuda_event& mark) const {
+    watch_until([&] { return mark.reached(); });
+    detail::check_cuda(cudaEventSynchronize(mark.get()), "cudaEventSynchronize");
+  }
+
+ private:
+  /// Asks the watchers until done() holds, where there are any.
+  template <class Done>
+  void watch_until(Done done) const {
+    while (!state_->watchers.empty() && !done()) {
       std::erase_if(state_->watchers, [](const auto& w) { return w.expired(); });
       for (const auto& w : state_->watchers)
         if (const auto alive = w.lock()) alive->check();
       std::this_thread::yield();
     }
-    detail::check_cuda(cudaStreamSynchronize(stream()), "cudaStreamSynchronize");
   }
 
- private:
   struct state {
-    state(int device, cuda_libraries l) : stream(std::make_shared<const cuda_stream>(device)), libraries(l) {}
+    state(int device, cuda_libraries l, bool urgent)
+        : stream(std::make_shared<const cuda_stream>(device, urgent)), libraries(l) {}
 
     std::shared_ptr<const cuda_stream> stream;
     cuda_libraries libraries;

@@ -1,0 +1,50 @@
+#pragma once
+/// Ranks with one GPU each, over NCCL. Set up from any communicator of the same ranks over memory of the
+/// host: MPI on several nodes, MPI or threads on one.
+
+#include "partita/comm/communicator.hpp"
+#include "partita/comm/nccl_transport.hpp"
+
+namespace partita::nccl {
+
+/// The ranks of `parent`: operations on memory of the host are its, and over(device_memory) those on the
+/// device of `q`, which no other rank may use. Every rank of the parent must call, on the thread that uses
+/// `q`.
+///
+/// Operations on the device are enqueued on a stream of their own that follows the rank's queue where they
+/// start and is followed by it where they are waited for; the host waits for neither. What fails there, and
+/// what is not complete after the time limit, ends waits of `q`, and every later operation, with a
+/// communication_error that names the operation, as does the failure of the parent. A checked communicator
+/// also compares every operation between the ranks before it starts, at the price of a host's collective.
+/// Throws communication_error when a call of NCCL fails, as where two ranks have the same device.
+///
+/// What travels over the parent: NCCL's 128 bytes from rank 0. The ledger has none of it.
+/// Source: NVIDIA, NCCL user guide, "Creating a communicator with options" and "Fault tolerance".
+inline communicator world(const communicator& parent, const queue<cuda>& q, options o = {}) {
+  const std::shared_ptr<transport> host = parent.model()->over(nullptr);
+  ncclUniqueId id{};
+  if (host->rank() == 0) detail::check(ncclGetUniqueId(&id), "ncclGetUniqueId");
+  collective op;
+  op.kind = operation::broadcast;
+  op.type = element_type::u8;
+  op.count = NCCL_UNIQUE_ID_BYTES;
+  op.output = id.internal;
+  op.where = std::source_location::current();
+  host->finish(op, host->start(op));
+
+  const auto lane = std::make_shared<detail::lane>(q, host, o);
+  q.watch(lane);
+  std::shared_ptr<detail::owned_comm> comm;
+  if (host->size() > 1) {
+    ncclConfig_t config = detail::configuration();
+    comm = lane->make("ncclCommInitRankConfig", nullptr, [&](ncclComm_t* made) {
+      return ncclCommInitRankConfig(made, host->size(), id, host->rank(), &config);
+    });
+  }
+  std::vector<int> ranks(static_cast<std::size_t>(host->size()));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return parent.with(std::make_shared<detail::host_transport>(
+      std::make_shared<detail::group>(lane, host, std::move(comm), std::move(ranks))));
+}
+
+}  // namespace partita::nccl

@@ -1,0 +1,135 @@
+#pragma once
+/// Calls of NCCL as C++ sees them: failures are exceptions that name the operation, and nothing waits longer
+/// than it may. Communicators are made non-blocking: a call may be in progress when it returns, and is asked
+/// about until it is not.
+
+#include <chrono>
+#include <exception>
+#include <functional>
+#include <nccl.h>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "partita/comm/operation.hpp"
+
+namespace partita::nccl::detail {
+
+inline ncclDataType_t datatype(element_type type) {
+  switch (type) {
+    case element_type::u8:
+      return ncclUint8;
+    case element_type::i32:
+      return ncclInt32;
+    case element_type::i64:
+      return ncclInt64;
+    case element_type::f32:
+      return ncclFloat32;
+    case element_type::f64:
+      return ncclFloat64;
+  }
+  return ncclUint8;
+}
+
+inline std::string error_text(ncclResult_t code, ncclComm_t comm) {
+  std::string text = ncclGetErrorString(code);
+  if (const char* more = comm == nullptr ? nullptr : ncclGetLastError(comm); more != nullptr && *more != '\0')
+    text += std::string(", ") + more;
+  return text;
+}
+inline std::string text_of(std::chrono::milliseconds time) {
+  const auto ms = time.count();
+  return ms % 1000 == 0 ? std::to_string(ms / 1000) + " s" : std::to_string(ms) + " ms";
+}
+
+/// Calls that fail without a communicator. Throws communication_error naming the call.
+inline void check(ncclResult_t code, const char* call) {
+  if (code != ncclSuccess)
+    throw communication_error(std::string(call) + " failed: " + error_text(code, nullptr));
+}
+
+/// Not blocking; what is split from one shares its resources, since one stream carries the operations of all.
+inline ncclConfig_t configuration() {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  config.splitShare = 1;
+  return config;
+}
+
+/// Owns one rank's end of an NCCL communicator.
+class owned_comm {
+ public:
+  explicit owned_comm(std::chrono::milliseconds limit) : limit_(limit) {}
+  owned_comm(const owned_comm&) = delete;
+  owned_comm& operator=(const owned_comm&) = delete;
+  /// Waits for what was enqueued, no longer than the limit; but not while an exception passes through this
+  /// rank alone.
+  ~owned_comm() {
+    if (comm_ == nullptr) return;
+    const auto last = std::chrono::steady_clock::now() + limit_;
+    ncclResult_t code = std::uncaught_exceptions() > 0 ? ncclSystemError : ncclCommFinalize(comm_);
+    while (code == ncclInProgress && std::chrono::steady_clock::now() < last) {
+      std::this_thread::yield();
+      code = progress();
+    }
+    if (code == ncclSuccess)
+      ncclCommDestroy(comm_);
+    else
+      ncclCommAbort(comm_);
+  }
+
+  ncclComm_t get() const { return comm_; }
+  /// Where calls that make a communicator put it.
+  ncclComm_t* slot() { return &comm_; }
+
+  /// What has become of the last call, and of the operations before: in progress, success, or an error.
+  ncclResult_t progress() const {
+    ncclResult_t code = ncclSuccess;
+    const ncclResult_t asked = ncclCommGetAsyncError(comm_, &code);
+    return asked == ncclSuccess ? code : asked;
+  }
+  std::string why(ncclResult_t code) const { return error_text(code, comm_); }
+
+  /// Ends the kernels of this rank that wait for others; nothing more can be done with it.
+  void give_up() noexcept {
+    if (comm_ != nullptr) ncclCommAbort(std::exchange(comm_, nullptr));
+  }
+
+ private:
+  std::chrono::milliseconds limit_;
+  ncclComm_t comm_ = nullptr;
+};
+
+/// Calls that are one operation. A group that was opened is closed whatever happens, and before a
+/// communicator that it names is given up.
+class call_group {
+ public:
+  call_group() { check(ncclGroupStart(), "ncclGroupStart"); }
+  call_group(const call_group&) = delete;
+  call_group& operator=(const call_group&) = delete;
+  ~call_group() {
+    if (open_) ncclGroupEnd();
+  }
+
+  bool healthy() const { return code_ == ncclSuccess; }
+  /// Notes what a call of the group answered.
+  void add(ncclResult_t code, const char* call) {
+    if (!healthy() || code == ncclInProgress) return;
+    code_ = code;
+    if (!healthy()) last_ = call;
+  }
+  /// What the first call that failed answered, else what the group did; last() is its name.
+  ncclResult_t close() {
+    open_ = false;
+    const ncclResult_t closed = ncclGroupEnd();
+    return healthy() ? closed : code_;
+  }
+  const char* last() const { return last_; }
+
+ private:
+  bool open_ = true;
+  ncclResult_t code_ = ncclSuccess;
+  const char* last_ = "ncclGroupEnd";
+};
+
+}  // namespace partita::nccl::detail

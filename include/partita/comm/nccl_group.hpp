@@ -1,0 +1,91 @@
+#pragma once
+/// What one rank has of a group over NCCL, whatever memory its operations are on: its end of the parent, and
+/// of NCCL's communicator.
+
+#include <span>
+#include <vector>
+
+#include "partita/comm/nccl_lane.hpp"
+#include "partita/comm/signature.hpp"
+
+namespace partita::nccl::detail {
+
+class group {
+ public:
+  /// `comm` is null where the rank is alone. `world_ranks` are the ranks' names in errors.
+  group(std::shared_ptr<detail::lane> shared, std::shared_ptr<transport> host,
+        std::shared_ptr<owned_comm> comm, std::vector<int> world_ranks)
+      : lane_(std::move(shared)),
+        host_(std::move(host)),
+        comm_(std::move(comm)),
+        world_ranks_(std::move(world_ranks)) {}
+
+  int rank() const { return host_->rank(); }
+  int size() const { return host_->size(); }
+  detail::lane& lane() const { return *lane_; }
+  transport& host() const { return *host_; }
+  const std::shared_ptr<transport>& shared_host() const { return host_; }
+  const owned_comm& comm() const { return *comm_; }
+
+  /// The parent and NCCL are split alike. What travels over the parent: one world rank from each member.
+  std::shared_ptr<group> split(int color, int key) const {
+    lane_->require_alive();
+    std::shared_ptr<transport> host = host_->split(color, key);
+    std::vector<int> members =
+        gather<int>(*host, operation::all_gather, {&world_rank(), 1}, std::source_location::current());
+    std::shared_ptr<owned_comm> comm;
+    if (comm_) {
+      ncclConfig_t config = configuration();
+      const int nccl_color = members.size() > 1 ? members.front() : NCCL_SPLIT_NOCOLOR;
+      comm = lane_->make("ncclCommSplit", comm_.get(), [&](ncclComm_t* made) {
+        return ncclCommSplit(comm_->get(), nccl_color, host->rank(), made, &config);
+      });
+    }
+    return std::make_shared<group>(lane_, std::move(host), std::move(comm), std::move(members));
+  }
+
+  /// Throws communication_error unless all ranks are about to start the same operation. What travels over the
+  /// parent: what each rank calls; of an all_to_all also how much it gives to each.
+  void agree(const collective& op) const {
+    const auto mine = partita::detail::signature_of(op);
+    const auto* const bytes = reinterpret_cast<const std::uint8_t*>(&mine);
+    const auto all = gather<std::uint8_t>(*host_, operation::all_gather, {bytes, sizeof(mine)}, op.where);
+    std::vector<partita::detail::signature> signatures(static_cast<std::size_t>(size()));
+    std::memcpy(signatures.data(), all.data(), all.size());
+    partita::detail::require_agreement(signatures, world_ranks_);
+    if (op.kind != operation::all_to_all) return;
+    const auto sent = gather(*host_, operation::all_to_all, op.input_counts, op.where);
+    partita::detail::require_counts(op, sent, rank(), world_ranks_);
+  }
+
+ private:
+  const int& world_rank() const { return world_ranks_[static_cast<std::size_t>(rank())]; }
+
+  /// What the ranks give, in rank order: all of it, or of an all_to_all one element each.
+  template <class T>
+  static std::vector<T> gather(transport& over, operation kind, std::span<const T> mine,
+                               std::source_location where) {
+    const bool whole = kind == operation::all_gather;
+    const std::vector<global_index> counts(static_cast<std::size_t>(over.size()),
+                                           whole ? static_cast<global_index>(mine.size()) : 1);
+    std::vector<T> all(counts.size() * static_cast<std::size_t>(counts.front()));
+    collective op;
+    op.kind = kind;
+    op.type = element_type_of<T>::value;
+    op.count = static_cast<global_index>(mine.size());
+    op.input = mine.data();
+    op.output = all.data();
+    op.output_counts = counts;
+    if (!whole) op.input_counts = counts;
+    op.where = where;
+    over.finish(op, over.start(op));
+    return all;
+  }
+
+  std::shared_ptr<detail::lane> lane_;
+  std::shared_ptr<transport> host_;
+  std::shared_ptr<owned_comm> comm_;
+  std::vector<int> world_ranks_;
+};
+
+}  // namespace partita::nccl::detail

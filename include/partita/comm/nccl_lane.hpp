@@ -1,0 +1,183 @@
+#pragma once
+/// What all NCCL groups of one rank share: a stream of its own for their operations, and a watch over those
+/// that are under way.
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "partita/comm/cuda_memory.hpp"
+#include "partita/comm/nccl_call.hpp"
+#include "partita/comm/transport.hpp"
+
+namespace partita::nccl {
+
+#ifdef NDEBUG
+inline constexpr bool checked_by_default = false;
+#else
+inline constexpr bool checked_by_default = true;
+#endif
+
+struct options {
+  /// How long an operation may take from when it could begin, and a call that makes a group until all ranks
+  /// have come.
+  std::chrono::milliseconds time_limit = std::chrono::minutes(10);
+  /// Whether the ranks compare every operation over the parent before it starts.
+  bool checked = checked_by_default;
+};
+
+namespace detail {
+
+/// An operation under way.
+struct flight {
+  collective op;
+  partita::detail::cuda_mark given;  ///< in the rank's queue: what it gives is written
+  partita::detail::cuda_mark begun;  ///< in the lane: all before it is done
+  partita::detail::cuda_mark done;   ///< in the lane
+  std::optional<std::chrono::steady_clock::time_point> since;  ///< when it was seen to have begun
+  bool waited_for = false;
+};
+
+/// One rank's communication stream. Used by the rank's thread alone.
+class lane final : public queue_watcher {
+ public:
+  lane(const partita::queue<cuda>& q, std::shared_ptr<transport> parent, options o)
+      : queue_(q.device(), {}, true),
+        memory_(queue_),
+        meter_(q.meter()),
+        parent_(std::move(parent)),
+        options_(o) {}
+  ~lane() override { meter_->remove(scratch_.size()); }
+
+  cudaStream_t stream() const { return queue_.stream(); }
+  const device_memory& memory() const { return memory_; }
+  const options& settings() const { return options_; }
+
+  /// Memory for one operation, counted with the rank's own: the next one may overwrite it.
+  std::byte* scratch(std::size_t bytes) {
+    if (bytes > scratch_.size()) {
+      meter_->remove(scratch_.size());
+      scratch_ = buffer<std::byte, cuda>(queue_, bytes);
+      meter_->add(bytes);
+    }
+    return scratch_.data();
+  }
+
+  /// A communicator that call(slot) makes, asking `asked` how far that is, or the new one where it is null.
+  template <class Call>
+  std::shared_ptr<owned_comm> make(const char* name, const owned_comm* asked, Call call) {
+    const auto made = std::make_shared<owned_comm>(options_.time_limit);
+    const auto what = [name] { return std::string(name); };
+    settle(asked != nullptr ? *asked : *made, call(made->slot()), what);
+    if (made->get() == nullptr) return nullptr;
+    if (asked != nullptr) settle(*made, made->progress(), what);
+    std::erase_if(comms_, [](const auto& c) { return c.expired(); });
+    comms_.push_back(made);
+    return made;
+  }
+
+  /// Returns when a call that answered `code` is no longer in progress. Fails all groups of this rank, naming
+  /// what() when it failed or takes longer than it may.
+  template <class What>
+  void settle(const owned_comm& comm, ncclResult_t code, What what) {
+    const auto last = std::chrono::steady_clock::now() + options_.time_limit;
+    while (code == ncclInProgress) {
+      check_parent();
+      if (std::chrono::steady_clock::now() > last)
+        fail(what() + " waits for other ranks for more than " + text_of(options_.time_limit));
+      std::this_thread::yield();
+      code = comm.progress();
+    }
+    if (code != ncclSuccess) fail(what() + " failed: " + comm.why(code));
+  }
+
+  /// Makes the lane follow what `memory` was given so far. Close it when the operation is enqueued.
+  flight& open(const collective& op, const device_memory& memory) {
+    retire();
+    if (spare_.empty()) spare_.push_back(std::make_unique<flight>());
+    flights_.push_back(std::move(spare_.back()));
+    spare_.pop_back();
+    flight& f = *flights_.back();
+    f.op = op;
+    f.since.reset();
+    f.waited_for = false;
+    memory.record(f.given);
+    memory_.wait_for(f.given);
+    memory_.record(f.begun);
+    return f;
+  }
+  void close(flight& f) { memory_.record(f.done); }
+
+  void require_alive() const {
+    if (!failure_.empty()) throw communication_error(failure_);
+  }
+  /// Ends all operations of this rank; from now on every one throws this.
+  [[noreturn]] void fail(const std::string& why) {
+    give_up(why);
+    throw communication_error(failure_);
+  }
+  void give_up(const std::string& why) noexcept {
+    if (failure_.empty()) failure_ = why;
+    for (const auto& c : comms_)
+      if (const auto alive = c.lock()) alive->give_up();
+    comms_.clear();
+  }
+
+  /// Throws when an operation failed, takes too long, or the parent failed.
+  void check() override {
+    require_alive();
+    check_parent();
+    retire();
+    const auto late = std::find_if(flights_.begin(), flights_.end(),
+                                   [](const auto& f) { return !f->done.event.reached(); });
+    for (const auto& c : comms_)
+      if (const auto alive = c.lock())
+        if (const ncclResult_t code = alive->progress(); code != ncclSuccess && code != ncclInProgress)
+          fail((late == flights_.end() ? "an operation" : describe((*late)->op)) +
+               " over NCCL failed: " + alive->why(code));
+    if (late != flights_.end()) check_time(**late);
+  }
+
+ private:
+  void check_parent() {
+    try {
+      parent_->check();
+    } catch (const std::exception& e) {
+      give_up(e.what());
+      throw;
+    }
+  }
+  void check_time(flight& f) {
+    const auto now = std::chrono::steady_clock::now();
+    if (!f.begun.event.reached()) return;
+    if (!f.since) f.since = now;
+    if (now - *f.since > options_.time_limit)
+      fail(describe(f.op) + " over NCCL is not complete after " + text_of(options_.time_limit));
+  }
+  /// Takes back what is complete: a lane completes its operations in order.
+  void retire() {
+    for (auto f = flights_.begin(); f != flights_.end() && (*f)->done.event.reached();) {
+      if ((*f)->waited_for) {
+        spare_.push_back(std::move(*f));
+        f = flights_.erase(f);
+      } else {
+        ++f;
+      }
+    }
+  }
+
+  partita::queue<cuda> queue_;
+  cuda_memory memory_;
+  std::shared_ptr<memory_meter> meter_;
+  std::shared_ptr<transport> parent_;
+  options options_;
+  buffer<std::byte, cuda> scratch_;
+  std::vector<std::weak_ptr<owned_comm>> comms_;
+  std::vector<std::unique_ptr<flight>> flights_, spare_;
+  std::string failure_;
+};
+
+}  // namespace detail
+
+}  // namespace partita::nccl

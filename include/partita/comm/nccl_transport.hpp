@@ -1,0 +1,217 @@
+#pragma once
+/// One rank's end of a group over NCCL: memory of the host goes to the parent that the group was made from,
+/// memory of the device to NCCL.
+
+#include <span>
+#include <vector>
+
+#include "partita/comm/nccl_group.hpp"
+#include "partita/comm/self.hpp"
+#include "partita/comm/staged.hpp"
+
+namespace partita::nccl::detail {
+
+/// Operations on memory of the device. Each is enqueued on the lane as a whole when it starts, so that all
+/// ranks give NCCL the same calls in the same order, and the rank's queue follows it when it is finished: the
+/// host waits for neither. Sums are added up in rank order, with the bits of the other models.
+///
+/// Messages between two ranks go through page-locked memory and the parent, since NCCL knows no tags.
+class device_transport final : public transport {
+ public:
+  /// Throws communication_error when `memory` is not of the group's device.
+  device_transport(std::shared_ptr<const group> g, std::shared_ptr<device_memory> memory)
+      : group_(std::move(g)), memory_(std::move(memory)), messages_(group_->shared_host(), memory_) {
+    if (const device_memory& mine = lane().memory(); mine.name() != memory_->name())
+      throw communication_error("NCCL was set up for " + mine.name() + ", not for " + memory_->name());
+  }
+
+  int rank() const override { return group_->rank(); }
+  int size() const override { return group_->size(); }
+  void check() const override { lane().require_alive(); }
+
+  std::uint64_t start(const collective& op) override {
+    lane().require_alive();
+    if (is_message(op)) return messages_.start(op);
+    if (lane().settings().checked) group_->agree(op);
+    flight& f = lane().open(op, *memory_);
+    enqueue(op);
+    lane().close(f);
+    return reinterpret_cast<std::uintptr_t>(&f);
+  }
+  void finish(const collective& op, std::uint64_t token) override {
+    if (!is_message(op)) {
+      flight& f = *reinterpret_cast<flight*>(token);
+      memory_->wait_for(f.done);
+      f.waited_for = true;
+    }
+    lane().require_alive();
+    if (is_message(op)) messages_.finish(op, token);
+  }
+  void abandon(const collective& op, std::uint64_t token) noexcept override {
+    lane().give_up("a rank gave up its " + describe(op) + " before it was complete");
+    if (is_message(op)) return messages_.abandon(op, token);
+    try {
+      memory_->wait_for(reinterpret_cast<flight*>(token)->done);
+    } catch (const device_error&) {  // the device does nothing any more
+    }
+  }
+  std::shared_ptr<transport> split(int color, int key) override {
+    return over_group(group_->split(color, key), memory_);
+  }
+  std::shared_ptr<transport> over(std::shared_ptr<device_memory> memory) override {
+    return over_group(group_, std::move(memory));
+  }
+
+  /// The end of a group for memory of the device, or of the host where `memory` is null.
+  static std::shared_ptr<transport> over_group(std::shared_ptr<const group> g,
+                                               std::shared_ptr<device_memory> memory);
+
+ private:
+  struct piece {
+    std::byte* at;
+    global_index count;
+  };
+
+  static bool is_message(const collective& op) {
+    return op.kind == operation::send || op.kind == operation::receive;
+  }
+  static std::byte* at(const void* memory, const collective& op, global_index offset) {
+    return static_cast<std::byte*>(const_cast<void*>(memory)) + op.bytes(offset);
+  }
+  detail::lane& lane() const { return group_->lane(); }
+
+  void settle(const collective& op, ncclResult_t code, const char* call) const {
+    lane().settle(group_->comm(), code, [&] { return describe(op) + ": " + call; });
+  }
+
+  void enqueue(const collective& op) {
+    switch (op.kind) {
+      case operation::broadcast:
+        return settle(op,
+                      ncclBroadcast(op.output, op.output, elements(op.count), datatype(op.type), op.peer,
+                                    group_->comm().get(), lane().stream()),
+                      "ncclBroadcast");
+      case operation::all_gather:
+        return gather(op, op.input, op.output_counts);
+      case operation::all_to_all: {
+        const interval mine = block(op.input_counts, rank());
+        lane().memory().copy(at(op.input, op, mine.begin),
+                             at(op.output, op, block(op.output_counts, rank()).begin), op.bytes(mine.size()));
+        return exchange(
+            op, [&](int q) { return piece_of(op, op.input, block(op.input_counts, q)); },
+            [&](int q) { return piece_of(op, op.output, block(op.output_counts, q)); });
+      }
+      case operation::reduce_scatter:
+        return reduce(
+            op, op.input, [&](int q) { return block(op.input_counts, q); }, op.output);
+      case operation::all_reduce: {
+        const auto share = [&](int q) { return share_of(op.count, q, size()); };
+        reduce(op, op.output, share, at(op.output, op, share(rank()).begin));
+        shares_.clear();
+        for (int q = 0; q < size(); ++q) shares_.push_back(share(q).size());
+        return gather(op, at(op.output, op, share(rank()).begin), shares_);
+      }
+      case operation::send:
+      case operation::receive:
+        return;
+    }
+  }
+
+  static std::size_t elements(global_index count) { return static_cast<std::size_t>(count); }
+  static interval block(std::span<const global_index> counts, int q) {
+    const global_index begin = offset_of(counts, q);
+    return {begin, begin + counts[static_cast<std::size_t>(q)]};
+  }
+  static piece piece_of(const collective& op, const void* memory, interval which) {
+    return {at(memory, op, which.begin), which.size()};
+  }
+
+  /// Gives to(q) to every other rank q and takes from(q) from it, all at once; empty pieces do not travel.
+  template <class To, class From>
+  void exchange(const collective& op, To to, From from) const {
+    const ncclComm_t comm = group_->comm().get();
+    call_group calls;
+    for (int q = 0; q < size() && calls.healthy(); ++q) {
+      if (q == rank()) continue;
+      if (const piece p = to(q); p.count > 0)
+        calls.add(ncclSend(p.at, elements(p.count), datatype(op.type), q, comm, lane().stream()), "ncclSend");
+      if (const piece p = from(q); p.count > 0)
+        calls.add(ncclRecv(p.at, elements(p.count), datatype(op.type), q, comm, lane().stream()), "ncclRecv");
+    }
+    const ncclResult_t code = calls.close();
+    settle(op, code, calls.last());
+  }
+
+  /// op.output = the blocks of all ranks, of which `mine` is this one's.
+  void gather(const collective& op, const void* mine, std::span<const global_index> counts) const {
+    if (std::ranges::all_of(counts, [&](global_index n) { return n == counts.front(); }))
+      return settle(op,
+                    ncclAllGather(mine, op.output, elements(counts.front()), datatype(op.type),
+                                  group_->comm().get(), lane().stream()),
+                    "ncclAllGather");
+    const interval own = block(counts, rank());
+    lane().memory().copy(mine, at(op.output, op, own.begin), op.bytes(own.size()));
+    exchange(
+        op,
+        [&](int) {
+          return piece{at(mine, op, 0), own.size()};
+        },
+        [&](int q) { return piece_of(op, op.output, block(counts, q)); });
+  }
+
+  /// sum = the reduction over ranks of their blocks(rank()) of `input`, in rank order.
+  template <class Blocks>
+  void reduce(const collective& op, const void* input, Blocks blocks, void* sum) {
+    const interval mine = blocks(rank());
+    std::byte* const scratch = lane().scratch(elements(size()) * op.bytes(mine.size()));
+    const auto taken = [&](int q) {
+      return piece{scratch + elements(q) * op.bytes(mine.size()), mine.size()};
+    };
+    exchange(
+        op, [&](int q) { return piece_of(op, input, blocks(q)); }, taken);
+    sources_.clear();
+    for (int q = 0; q < size(); ++q)
+      sources_.push_back(q == rank() ? at(input, op, mine.begin) : taken(q).at);
+    lane().memory().reduce(op.type, op.reduce, sources_, sum, mine.size());
+  }
+
+  std::shared_ptr<const group> group_;
+  std::shared_ptr<device_memory> memory_;
+  staged_transport messages_;
+  std::vector<global_index> shares_;
+  std::vector<const void*> sources_;
+};
+
+/// Operations on memory of the host: the parent's.
+class host_transport final : public transport {
+ public:
+  explicit host_transport(std::shared_ptr<const group> g) : group_(std::move(g)) {}
+
+  int rank() const override { return group_->rank(); }
+  int size() const override { return group_->size(); }
+  void check() const override { group_->host().check(); }
+
+  std::uint64_t start(const collective& op) override { return group_->host().start(op); }
+  void finish(const collective& op, std::uint64_t token) override { group_->host().finish(op, token); }
+  void abandon(const collective& op, std::uint64_t token) noexcept override {
+    group_->host().abandon(op, token);
+  }
+  std::shared_ptr<transport> split(int color, int key) override {
+    return std::make_shared<host_transport>(group_->split(color, key));
+  }
+  std::shared_ptr<transport> over(std::shared_ptr<device_memory> memory) override {
+    return device_transport::over_group(group_, std::move(memory));
+  }
+
+ private:
+  std::shared_ptr<const group> group_;
+};
+
+inline std::shared_ptr<transport> device_transport::over_group(std::shared_ptr<const group> g,
+                                                               std::shared_ptr<device_memory> memory) {
+  if (!memory) return std::make_shared<host_transport>(std::move(g));
+  if (g->size() == 1) return std::make_shared<partita::detail::self_transport>(std::move(memory));
+  return std::make_shared<device_transport>(std::move(g), std::move(memory));
+}
+
+}  // namespace partita::nccl::detail

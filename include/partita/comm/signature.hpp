@@ -1,0 +1,94 @@
+#pragma once
+/// What the ranks of a group tell each other before an operation when it is checked, and how they compare it.
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <string>
+#include <type_traits>
+
+#include "partita/base/random.hpp"
+#include "partita/comm/operation.hpp"
+
+namespace partita::detail {
+
+/// An operation as it travels: fixed size, no pointers.
+struct signature {
+  /// Steps of a program that are no operation but must agree as well.
+  enum step : std::int32_t { in_operation, in_split, at_end };
+
+  std::int32_t at = in_operation;
+  std::int32_t kind = 0, type = 0, reduce = 0, peer = 0;
+  std::uint32_t line = 0;
+  global_index count = 0;   ///< what an error message says
+  std::uint64_t shape = 0;  ///< hash of the counts that all ranks must share
+  char file[40] = {};       ///< the tail of the file's name
+
+  std::string text() const {
+    if (at == in_split) return "split";
+    if (at == at_end) return "nothing more";
+    return std::string(name_of(static_cast<operation>(kind))) + " of " +
+           name_of(static_cast<element_type>(type)) + " (" + file + ":" + std::to_string(line) + ")";
+  }
+  std::string call() const {
+    return at == in_operation ? text() + " with " + std::to_string(count) + " elements" : text();
+  }
+  bool agrees_with(const signature& other) const {
+    return at == other.at && kind == other.kind && type == other.type && reduce == other.reduce &&
+           peer == other.peer && shape == other.shape;
+  }
+};
+static_assert(std::is_trivially_copyable_v<signature>);
+
+inline std::uint64_t hash_of(std::span<const global_index> counts) {
+  std::uint64_t h = mix(counts.size());
+  for (global_index n : counts) h = mix(h ^ static_cast<std::uint64_t>(n));
+  return h;
+}
+
+inline signature signature_of(const collective& op) {
+  signature s;
+  s.kind = static_cast<std::int32_t>(op.kind);
+  s.type = static_cast<std::int32_t>(op.type);
+  s.reduce = static_cast<std::int32_t>(op.reduce);
+  s.peer = op.peer;
+  s.line = op.where.line();
+  s.count = op.count;
+  if (op.kind == operation::broadcast || op.kind == operation::all_reduce)
+    s.shape = mix(static_cast<std::uint64_t>(op.count));
+  if (op.kind == operation::all_gather) s.shape = hash_of(op.output_counts);
+  if (op.kind == operation::reduce_scatter) s.shape = hash_of(op.input_counts);
+  const char* slash = std::strrchr(op.where.file_name(), '/');
+  std::strncpy(s.file, slash != nullptr ? slash + 1 : op.where.file_name(), sizeof(s.file) - 1);
+  return s;
+}
+
+/// Throws communication_error, the same on every rank, unless `all` ranks, called `names`, bring the same.
+inline void require_agreement(std::span<const signature> all, std::span<const int> names) {
+  const signature& first = all.front();
+  const auto odd =
+      std::find_if_not(all.begin(), all.end(), [&](const signature& s) { return s.agrees_with(first); });
+  if (odd == all.end()) return;
+  const std::string first_name = "rank " + std::to_string(names.front()),
+                    odd_name = "rank " + std::to_string(names[static_cast<std::size_t>(odd - all.begin())]);
+  const auto left_out = [](const std::string& name, const signature& op) {
+    return communication_error(name + " ended without taking part in " + op.text());
+  };
+  if (first.at == signature::at_end) throw left_out(first_name, *odd);
+  if (odd->at == signature::at_end) throw left_out(odd_name, first);
+  throw communication_error("ranks disagree: " + odd_name + " calls " + odd->call() + ", " + first_name +
+                            " calls " + first.call());
+}
+
+/// Throws communication_error where this rank, called names[rank], expects other counts than are `sent`.
+inline void require_counts(const collective& op, std::span<const global_index> sent, int rank,
+                           std::span<const int> names) {
+  const auto name = [&](std::size_t q) { return "rank " + std::to_string(names[q]); };
+  for (std::size_t q = 0; q < sent.size(); ++q)
+    if (sent[q] != op.output_counts[q])
+      throw communication_error("ranks disagree: " + name(static_cast<std::size_t>(rank)) + " expects " +
+                                std::to_string(op.output_counts[q]) + " elements in " + describe(op) + ", " +
+                                name(q) + " sends " + std::to_string(sent[q]));
+}
+
+}  // namespace partita::detail

@@ -1,0 +1,2 @@
+// The laws of a communicator on a device.
+#include "comm_device_laws.cpp"

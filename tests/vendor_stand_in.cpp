@@ -1,0 +1,59 @@
+// The products of cuda/vendor_link.cu on the stand-ins of the vendors' libraries, and what is looked up once.
+#include "cuda/vendor_link.cu"
+
+TEST_CASE("algorithms of cublas are chosen once for a shape") {
+  const device_queue q(0, partita::cublas_gemm());
+  const auto lookups = [] { return stand_in::calls("cublasLtMatmulAlgoGetHeuristic"); };
+  const auto before = lookups();
+  check_gemm<float>(q, {5, 7, 3, false, false, false, true, 0}, 0.0F);
+  CHECK(lookups() == before + 1);
+  check_gemm<float>(q, {5, 7, 3, false, false, false, true, 0}, 0.5F);
+  CHECK(lookups() == before + 1);
+  check_gemm<float>(q, {5, 7, 3, false, false, false, true, 1}, 0.0F);
+  check_gemm<double>(q, {5, 7, 3, false, false, false, true, 0}, 0.0);
+  check_gemm<float>(q, {5, 7, 3, false, false, true, true, 0}, 0.0F);
+  CHECK(lookups() == before + 4);
+}
+
+TEST_CASE("a plan of cusparse is prepared once for a shape of operands, and serves other values") {
+  const device_queue q(0, partita::cusparse_spmm());
+  const auto preparations = [] { return stand_in::calls("cusparseSpMM_preprocess"); };
+  const auto before = preparations();
+  const rows_case<double> a(30, 20, 4);
+  const on_device<local_index> offsets(q, a.offsets), columns(q, a.columns);
+  std::shared_ptr<void> plan;
+  for (const std::uint64_t seed : {21, 22, 23})
+    for (const int f : {8, 16}) {
+      rows_case<double> same = a;
+      same.values = random_numbers<double>(a.values.size(), seed);
+      const auto x = random_numbers<double>(area(20, f), seed + 1);
+      std::vector<double> expected(area(30, f));
+      partita::reference::spmm<double>(same.view(), {x.data(), 20, f, f}, 0, {expected.data(), 30, f, f});
+      const on_device<double> values(q, same.values), on_x(q, x), y(q, std::vector<double>(area(30, f)));
+      REQUIRE(q.libraries().spmm<double>()(q, plan, 30, 20, a.nonzeros(), offsets.data(), columns.data(),
+                                           values.data(), on_x.data(), f, f, 0.0, y.data(), f));
+      CHECK(distance(y.read(), expected) < 1e-14);
+    }
+  CHECK(preparations() == before + 2);
+}
+
+TEST_CASE("products allocate only when they meet a shape for the first time, and nothing waits for them") {
+  const device_queue q(0, partita::cusparse_spmm(partita::cublas_gemm()));
+  const rows_case<float> a(30, 20, 0);
+  spmm_on_device<float> product(q, a);
+  const on_device<float> x(q, random_numbers<float>(area(20, 8), 1)),
+      y(q, random_numbers<float>(area(30, 8), 2)), weight(q, random_numbers<float>(area(8, 8), 3)),
+      bias(q, random_numbers<float>(8, 4), 1);
+  const auto step = [&] {
+    REQUIRE(product.run(x, 8, 8, 0, y, 8));
+    q.libraries().gemm<float>()(q, false, false, 20, 8, 8, 1, x.data(), 8, weight.data(), 8, 1, y.data(), 8,
+                                {bias.data(), true});
+  };
+  step();
+  const stand_in::counters before = stand_in::count();
+  for (int repeat = 0; repeat < 3; ++repeat) step();
+  const stand_in::counters during = stand_in::count() - before;
+  CHECK(during.allocations == 0);
+  CHECK(during.stream_synchronisations == 0);
+  CHECK(during.device_synchronisations == 0);
+}
