@@ -72,6 +72,7 @@ class device_arena {
     poison(memory);
     blocks_.erase(found);
     give_back(offset, b.room);
+    shrink();
   }
 
   bool contains(const void* p) const {
@@ -99,6 +100,7 @@ class device_arena {
 
  private:
   static constexpr std::size_t alignment = 256, margin = 256;
+  static constexpr std::size_t page = std::size_t{1} << 16, slack = 16 * page;
 
   struct block {
     std::size_t bytes, room;
@@ -111,11 +113,20 @@ class device_arena {
   }
   /// Only what was ever used is opened: the rest costs nothing.
   void grow(std::size_t end) {
-    constexpr std::size_t page = std::size_t{1} << 16;
     end = (end + page - 1) / page * page;
     if (end <= reached_) return;
     reached_ = end;
     if (is_open()) protect(PROT_READ | PROT_WRITE);
+  }
+  /// What lies behind the last block is closed for good, and its pages are given back: opening and closing
+  /// takes time for every page.
+  void shrink() {
+    const auto [begin, length] = *free_.rbegin();
+    const std::size_t end = (begin + page - 1) / page * page;
+    if (begin + length != capacity || end + slack >= reached_) return;
+    ::mprotect(base_ + end, reached_ - end, PROT_NONE);
+    ::madvise(base_ + end, reached_ - end, MADV_DONTNEED);
+    reached_ = end;
   }
   void protect(int how) {
     if (reached_ > 0 && ::mprotect(base_, reached_, how) != 0) throw std::bad_alloc();

@@ -91,6 +91,7 @@ class machine {
 
   /// Runs steps for a host that waits, and wakes the others that do when they may have become ready.
   bool run(stream& s, std::uint64_t position) {
+    if (s.done >= position) return true;
     const std::uint64_t before = progress_;
     arena.open();
     const bool reached = advance(s, position);

@@ -30,7 +30,7 @@ struct largest_neighbours {
   using lead = pack<local_index, 4>;
 
   const local_index* columns;
-  matrix_view<const T> x;
+  row_table<T> x;
   local_index column_offset;
   bool first;
   matrix_view<T> y;
@@ -68,7 +68,7 @@ struct largest_neighbours {
 
  private:
   constexpr item of(local_index column, local_index v) const {
-    return {load<Width>(x.row(column) + v * Width), column_offset + column};
+    return {load<Width>(x.at(column, v * Width)), column_offset + column};
   }
   static constexpr void take(sum& best, int c, T value, local_index index) {
     if (best.where.at[c] >= 0 && !(value > best.largest.at[c])) return;
@@ -173,7 +173,7 @@ struct aggregate_kernels {
         [&](auto width) {
           constexpr int pack_width = decltype(width)::value;
           fold_rows(q, rows_of(a), y.cols / pack_width, skew(a.columns, 4),
-                    largest_neighbours<T, pack_width>{a.columns, x, column_offset, first, y, arg});
+                    largest_neighbours<T, pack_width>{a.columns, table_of(x), column_offset, first, y, arg});
         },
         x, y, arg);
   }

@@ -106,7 +106,7 @@ struct edge_product_kernels {
           fold_rows(q, a, y.cols / pack_width, skew(columns, 4),
                     row_product<T, pack_width, weights>{
                         columns, weights{{}, values, order, s.heads, s.head_width, s.first_col, pack_width},
-                        x, spmm_fusion<T>{.beta = beta}, y});
+                        table_of(x), spmm_fusion<T>{.beta = beta}, y});
         },
         s, x, y);
   }

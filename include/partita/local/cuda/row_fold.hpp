@@ -9,7 +9,7 @@
 ///   sum                              what becomes of some entries of a row; sum zero() is that of none
 ///   item, item get(e, v)             what it needs of entry e, for the v-th of its packs of columns
 ///   lead, lead look(e)               what it needs of entries e, ..., e + 3 whichever the pack, and
-///   get(lead, e, v, item[4])         the items of these entries; e lies `skew` before a multiple of 4
+///   get(lead, e, v, item[4])         the items of these entries; e + skew is a multiple of 4
 ///   add(sum, item, row, v)           the next entry of the row
 ///   join(sum, sum later)             the parts of two neighbouring chunks
 ///   store(sum, row, v)               the result of a row
@@ -86,6 +86,7 @@ template <class Fold>
 struct fold_chunks {
   using sum = typename Fold::sum;
   using item = typename Fold::item;
+  static constexpr int blocks_together = 4;
 
   Fold fold;
   const local_index* offsets;

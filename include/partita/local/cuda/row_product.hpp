@@ -88,19 +88,19 @@ struct row_product {
 
   const local_index* columns;
   Weights weights;
-  matrix_view<const T> x;
+  row_table<T> x;
   spmm_fusion<T> fusion;
   matrix_view<T> y;
 
   constexpr sum zero() const { return {}; }
   constexpr lead look(local_index e) const { return {load<4>(columns + e), weights.look(e)}; }
   constexpr item get(local_index e, local_index v) const {
-    return {weights.of(e, columns[e], v), load<Width>(x.row(columns[e]) + v * Width)};
+    return {weights.of(e, columns[e], v), load<Width>(x.at(columns[e], v * Width))};
   }
   constexpr void get(const lead& four, local_index e, local_index v, item (&items)[4]) const {
     for (int k = 0; k < 4; ++k) {
       const local_index column = four.columns.at[k];
-      items[k] = {weights.of(four.weights, k, e + k, column, v), load<Width>(x.row(column) + v * Width)};
+      items[k] = {weights.of(four.weights, k, e + k, column, v), load<Width>(x.at(column, v * Width))};
     }
   }
   constexpr void add(sum& total, const item& next, local_index, local_index) const {

@@ -55,7 +55,7 @@ struct spmm_kernels {
         [&](auto width) {
           constexpr int pack_width = decltype(width)::value;
           fold_rows(q, rows_of(a), y.cols / pack_width, skew(a.columns, 4),
-                    row_product<T, pack_width, Weights>{a.columns, weights, x, fusion, y});
+                    row_product<T, pack_width, Weights>{a.columns, weights, table_of(x), fusion, y});
         },
         x, y);
   }

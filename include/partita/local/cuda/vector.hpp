@@ -31,6 +31,26 @@ constexpr void store(const pack<T, Width>& value, T* to) {
   *reinterpret_cast<pack<T, Width>*>(to) = value;
 }
 
+/// A block whose rows threads jump between: with a stride of 32 bits in bytes, the address of an element
+/// takes one instruction.
+template <class T>
+struct row_table {
+  const T* data = nullptr;
+  std::int32_t stride = 0;  // in bytes
+
+  constexpr const T* at(local_index i, local_index j) const {
+    return reinterpret_cast<const T*>(reinterpret_cast<const std::byte*>(data + j) +
+                                      std::int64_t{i} * stride);
+  }
+};
+
+/// Throws shape_error when the stride is not one of 32 bits in bytes.
+template <class T>
+row_table<T> table_of(const matrix_view<const T>& x) {
+  const std::ptrdiff_t stride = x.rows <= 1 ? 0 : x.stride * static_cast<std::ptrdiff_t>(sizeof(T));
+  return {x.data, narrow(stride, "the stride in bytes of a block whose rows are gathered")};
+}
+
 /// Elements by which `p` lies beyond a multiple of `width` elements in memory.
 template <class T>
 int skew(const T* p, int width) {
