@@ -25,7 +25,8 @@ struct spread_vector {
 
   constexpr T operator()(local_index j, local_index h, T) const {
     if (!place.holds(j, h)) return T(0);
-    return (h < place.heads ? source : target)[h % place.heads * place.width + j % place.width];
+    const T* const vectors = h < place.heads ? source : target;
+    return vectors[h % place.heads * place.width + j % place.width];
   }
 };
 
