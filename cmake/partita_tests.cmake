@@ -4,7 +4,7 @@
 #                    [TIMEOUT SECONDS] [OPTIMIZED] [RUN_ALONE] [NEEDS_DATA] [NEEDS_GOLDEN])
 #     A doctest program; its source is NAME.cpp unless SOURCES says otherwise. It is registered only where all of
 #     its BACKENDS and LIBRARIES are. The label `threads` puts it among the tests that run under the thread
-#     sanitizer.
+#     sanitizer. OPTIMIZED compiles it with -O1 in Release, others are not optimised.
 #
 #   partita_add_mpi_test(NAME RANKS N... [the same])
 #     The same under mpirun, once for each number of ranks: tests NAME_1, NAME_2, ..., labels mpi and ranks_N.
