@@ -75,7 +75,7 @@ int main(int argc, char** argv) {
       threads::run(ranks, [&](const communicator& world) {
         using policy_type = decltype(policy);
         const mesh<host> m(world, default_mesh<policy_type>(ranks));
-        const training_result r = train_model<float, policy_type>(m, d, options_of(model, how));
+        const training_result r = train_model<float>(m, d, options_of(model, how), policy.name);
         if (world.rank() != 0) return;
         right = right && r.words_received.total == r.predicted_words_received.total;
         std::printf("| %s%s | %s | %s | %.1f | %lld | %lld |\n", model,

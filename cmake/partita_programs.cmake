@@ -31,6 +31,15 @@ function(partita_add_training name)
   partita_use(${name} ${arg_BACKENDS})
 endfunction()
 
+# partita_add_golden_cases(): the library golden_cases reads golden cases; no target without nlohmann_json.
+function(partita_add_golden_cases)
+  if(nlohmann_json_FOUND AND NOT TARGET golden_cases)
+    add_library(golden_cases OBJECT ${PROJECT_SOURCE_DIR}/examples/golden/case.cpp)
+    target_link_libraries(golden_cases PRIVATE nlohmann_json::nlohmann_json)
+    partita_use(golden_cases)
+  endif()
+endfunction()
+
 # partita_add_cuda_training(NAME): the same on CUDA devices, with every library for them that is here; no target without
 # nvcc.
 function(partita_add_cuda_training name)

@@ -34,7 +34,7 @@ add_custom_target(threads_tests COMMENT "Tests that run under the thread sanitiz
 # partita_add_main(NAME): the main functions of tests, compiled once.
 function(partita_add_main name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "BACKENDS")
-  add_library(${name} OBJECT ${name}.cpp)
+  add_library(${name} OBJECT ${name}.cpp support/ranks.cpp)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${name} PUBLIC doctest::doctest)
   partita_use(${name} ${arg_BACKENDS})

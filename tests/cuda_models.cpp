@@ -20,15 +20,15 @@ void check_model(const std::string& model) {
   REQUIRE_MESSAGE(folder != nullptr, "PARTITA_GOLDEN names no folder of golden cases");
   std::vector<golden_case> cases;
   for (golden_case& c : read_golden_cases(folder))
-    if (c.model() == model) cases.push_back(std::move(c));
+    if (c.options.model == model) cases.push_back(std::move(c));
   for_each_mesh(std::array{1, 4, 6}, [&](auto policy, mesh_shape shape) {
     on_threads(shape.size(), [&](const communicator& world) {
       const mesh<cuda> m(world, shape);
       for (const golden_case& c : cases) {
-        const auto errors = compare_golden(m, c, c.options(), operators_of<decltype(policy), double>(m));
+        const auto errors = compare_golden(m, c, c.options, operators_of<double>(m, policy.name));
         for (const auto& [what, error] : errors.parts)
-          CHECK_MESSAGE(error < 1e-10, c.name(), ", ", std::string(policy.name), " on ", to_string(shape),
-                        ": ", what, " is off by ", error);
+          CHECK_MESSAGE(error < 1e-10, c.name, ", ", std::string(policy.name), " on ", to_string(shape), ": ",
+                        what, " is off by ", error);
       }
     });
   });
@@ -56,11 +56,10 @@ TEST_CASE("a device gives the losses of the host, epoch for epoch, under every p
   for (const char* model : {"gcn", "sage", "gat", "appnp"})
     for_each_mesh(std::array{1, 4}, [&](auto policy, mesh_shape shape) {
       on_threads(shape.size(), [&](const communicator& world) {
-        using policy_type = decltype(policy);
         const auto host_run =
-            train_model<double, policy_type>(mesh<host>(world, shape), d, options_of(model));
+            train_model<double>(mesh<host>(world, shape), d, options_of(model), policy.name);
         const auto cuda_run =
-            train_model<double, policy_type>(mesh<cuda>(world, shape), d, options_of(model));
+            train_model<double>(mesh<cuda>(world, shape), d, options_of(model), policy.name);
         for (std::size_t e = 0; e < host_run.epochs.size(); ++e)
           CHECK(std::abs(cuda_run.epochs[e].loss - host_run.epochs[e].loss) < 1e-9 * host_run.epochs[e].loss);
         CHECK(cuda_run.words_received.total == host_run.words_received.total);
@@ -74,12 +73,10 @@ TEST_CASE("a steady epoch on a device allocates nothing and waits for no whole d
   for (const char* model : {"gcn", "appnp"})
     for_each_mesh(std::array{1, 4}, [&](auto policy, mesh_shape shape) {
       on_threads(shape.size(), [&](const communicator& world) {
-        using policy_type = decltype(policy);
         const queue<cuda> q;
         std::vector<std::uint64_t> allocations;
-        train_model<double, policy_type>(
-            mesh<cuda>(world, shape, q), d, options_of(model),
-            [&](const epoch_report&) { allocations.push_back(q.meter()->allocations()); });
+        train_model<double>(mesh<cuda>(world, shape, q), d, options_of(model), policy.name,
+                            [&](const epoch_report&) { allocations.push_back(q.meter()->allocations()); });
         CHECK(allocations.back() == allocations[1]);
       });
     });

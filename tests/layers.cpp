@@ -256,14 +256,15 @@ TEST_CASE("sage with max aggregation trains as one rank does, on every policy an
     o.epochs = 6;
     o.dropout = dropout;
     o.seed = 42;
-    const auto expected = train_model<double, row_1d>(alone(), d, o);
+    const auto expected = train_model<double>(alone(), d, o, "row_1d");
     CHECK(expected.epochs.back().loss < expected.epochs.front().loss);
     for_each_mesh(std::array{1, 4, 6, 9}, [&](auto policy, mesh_shape shape) {
       on_threads(shape.size(), [&](const communicator& world) {
         const mesh<host> m(world, shape);
         std::vector<std::uint64_t> allocations;
-        const auto r = train_model<double, decltype(policy)>(
-            m, d, o, [&](const epoch_report&) { allocations.push_back(m.queue().meter()->allocations()); });
+        const auto r = train_model<double>(m, d, o, policy.name, [&](const epoch_report&) {
+          allocations.push_back(m.queue().meter()->allocations());
+        });
         CHECK(r.words_received.max_rank == r.predicted_words_received.max_rank);
         CHECK(r.words_received.total == r.predicted_words_received.total);
         CHECK(allocations[1] == allocations.back());
@@ -273,7 +274,7 @@ TEST_CASE("sage with max aggregation trains as one rank does, on every policy an
       });
     });
     o.aggregation = aggregation::mean;
-    const auto mean = train_model<double, row_1d>(alone(), d, o);
+    const auto mean = train_model<double>(alone(), d, o, "row_1d");
     CHECK(mean.epochs.back().loss != expected.epochs.back().loss);
   }
 }
@@ -291,7 +292,7 @@ TEST_CASE("layers that do not fit are errors of one sentence") {
   expect_error<shape_error>("5 x 2", [&] { maximum.backward(wide, longer); });
   training_options o;
   o.aggregation = aggregation::max;
-  const auto train = [&] { (void)train_model<double, row_1d>(m, directed_graph(), o); };
+  const auto train = [&] { (void)train_model<double>(m, directed_graph(), o, "row_1d"); };
   expect_error<error>("model gcn has no max aggregation", train);
   o.model = "sage";
   o.coupling = coupling::decoupled;

@@ -1,21 +1,12 @@
 #pragma once
 /// Runs a golden case under a policy and says how far logits, loss and gradients are off.
 
+#include <cmath>
+
 #include "case.hpp"
 #include "partita/nn/loss.hpp"
 #include "partita/partition/policies.hpp"
 #include "partita/train/models.hpp"
-
-/// The largest |found - expected| over the largest |expected|, by what was compared.
-struct golden_errors {
-  std::vector<std::pair<std::string, double>> parts;
-
-  double worst() const {
-    double w = 0;
-    for (const auto& [what, error] : parts) w = std::isnan(error) ? INFINITY : std::max(w, error);
-    return w;
-  }
-};
 
 template <class T>
 double relative_error(std::span<const T> found, const std::vector<double>& expected) {
@@ -58,9 +49,9 @@ double golden_loss(const golden_case& c, const partita::dense<T, partita::vertex
   using namespace partita;
   const auto& m = logits.mesh();
   const vertex_labels<Place> labels(m, logits.row_blocking(), [&](global_index v) {
-    return !c.counts(v) ? -1 : c.bce() ? 0 : c.labels[static_cast<std::size_t>(v)];
+    return !c.counts(v) ? -1 : c.several_labels ? 0 : c.labels[static_cast<std::size_t>(v)];
   });
-  if (!c.bce()) return cross_entropy(logits, labels, gradient);
+  if (!c.several_labels) return cross_entropy(logits, labels, gradient);
   const auto targets = generate<vertex_rows, T>(m, logits.shape(), [&](global_index v, global_index k) {
     return c.counts(v) ? c.labels[static_cast<std::size_t>(v * c.classes() + k)] : -1;
   });

@@ -21,7 +21,7 @@ int run_cases(const partita::communicator& world, const golden_command& c,
     failed += !(errors.worst() < tolerance);
     worst = std::max(worst, errors.worst());
     if (world.rank() != 0) return;
-    fmt::print("{:16} {}", g.name(), errors.worst() < tolerance ? "ok    " : "FAILED");
+    fmt::print("{:16} {}", g.name, errors.worst() < tolerance ? "ok    " : "FAILED");
     for (const auto& [what, error] : errors.parts) fmt::print("  {} {:.1e}", what, error);
     fmt::print("\n");
   });

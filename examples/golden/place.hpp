@@ -1,6 +1,7 @@
 #pragma once
 /// Golden cases at one place, in either precision.
 
+#include "compare.hpp"
 #include "run.hpp"
 
 /// Every rank must call.
@@ -9,11 +10,8 @@ void compare_at(const partita::communicator& world, const partita::queue<Place>&
                 const golden_command& c, const std::vector<golden_case>& cases,
                 const case_observer& observe) {
   const partita::mesh<Place> m(world, arrangement_of(c.policy, c.mesh, {}, world.size())->mesh, queue);
-  partita::visit_policy(c.policy, [&](auto policy) {
-    using policy_type = decltype(policy);
-    for (const golden_case& g : cases)
-      observe(g, c.precision == "f64"
-                     ? compare_golden(m, g, g.options(), partita::operators_of<policy_type, double>(m))
-                     : compare_golden(m, g, g.options(), partita::operators_of<policy_type, float>(m)));
-  });
+  for (const golden_case& g : cases)
+    observe(g, c.precision == "f64"
+                   ? compare_golden(m, g, g.options, partita::operators_of<double>(m, c.policy))
+                   : compare_golden(m, g, g.options, partita::operators_of<float>(m, c.policy)));
 }

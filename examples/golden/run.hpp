@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "../train/arrangement.hpp"
-#include "compare.hpp"
+#include "case.hpp"
 
 struct golden_command {
   std::string folder;

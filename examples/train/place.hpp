@@ -16,7 +16,7 @@ arrangement cheapest(const partita::communicator& world, const partita::queue<Pl
     using policy_type = decltype(policy);
     const partita::mesh_shape shape = partita::default_mesh<policy_type>(world.size());
     const partita::mesh<Place> m(world, shape, queue);
-    const auto words = partita::predict_words<T, policy_type>(m, data, c.training).max_rank;
+    const auto words = partita::predict_words<T>(m, data, c.training, policy_type::name).max_rank;
     if (fewest >= 0 && words >= fewest) return;
     fewest = words;
     best = {policy_type::name, shape};
@@ -29,10 +29,8 @@ outcome train_in(const partita::communicator& world, const partita::queue<Place>
                  const std::optional<arrangement>& asked, const partita::dataset& data, const command& c,
                  const partita::epoch_observer& observe) {
   outcome o{asked ? *asked : cheapest<T>(world, queue, data, c), {}};
-  partita::visit_policy(o.how.policy, [&](auto policy) {
-    const partita::mesh<Place> m(world, o.how.mesh, queue);
-    o.result = partita::train_model<T, decltype(policy)>(m, data, c.training, observe);
-  });
+  const partita::mesh<Place> m(world, o.how.mesh, queue);
+  o.result = partita::train_model<T>(m, data, c.training, o.how.policy, observe);
   return o;
 }
 

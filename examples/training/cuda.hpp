@@ -8,17 +8,28 @@
 namespace partita {
 
 extern template class trainer<float, cuda>;
+extern template operator_maker<float, cuda> operators_of(const mesh<cuda>&, const std::string&);
 extern template std::unique_ptr<model<float, cuda>> make_model(const mesh<cuda>&, const dataset&,
                                                                const training_options&,
                                                                const operator_maker<float, cuda>&);
 extern template training_result train_model(const mesh<cuda>&, const dataset&, const training_options&,
                                             const operator_maker<float, cuda>&, const epoch_observer&);
+extern template training_result train_model<float>(const mesh<cuda>&, const dataset&, const training_options&,
+                                                   const std::string&, const epoch_observer&);
+extern template over_ranks predict_words<float>(const mesh<cuda>&, const dataset&, const training_options&,
+                                                const std::string&);
 
 extern template class trainer<double, cuda>;
+extern template operator_maker<double, cuda> operators_of(const mesh<cuda>&, const std::string&);
 extern template std::unique_ptr<model<double, cuda>> make_model(const mesh<cuda>&, const dataset&,
                                                                 const training_options&,
                                                                 const operator_maker<double, cuda>&);
 extern template training_result train_model(const mesh<cuda>&, const dataset&, const training_options&,
                                             const operator_maker<double, cuda>&, const epoch_observer&);
+extern template training_result train_model<double>(const mesh<cuda>&, const dataset&,
+                                                    const training_options&, const std::string&,
+                                                    const epoch_observer&);
+extern template over_ranks predict_words<double>(const mesh<cuda>&, const dataset&, const training_options&,
+                                                 const std::string&);
 
 }  // namespace partita

@@ -5,10 +5,15 @@
 namespace partita {
 
 template class trainer<float, cuda>;
+template operator_maker<float, cuda> operators_of(const mesh<cuda>&, const std::string&);
 template std::unique_ptr<model<float, cuda>> make_model(const mesh<cuda>&, const dataset&,
                                                         const training_options&,
                                                         const operator_maker<float, cuda>&);
 template training_result train_model(const mesh<cuda>&, const dataset&, const training_options&,
                                      const operator_maker<float, cuda>&, const epoch_observer&);
+template training_result train_model<float>(const mesh<cuda>&, const dataset&, const training_options&,
+                                            const std::string&, const epoch_observer&);
+template over_ranks predict_words<float>(const mesh<cuda>&, const dataset&, const training_options&,
+                                         const std::string&);
 
 }  // namespace partita

@@ -19,12 +19,14 @@ std::vector<partita::mesh_shape> meshes_of(int ranks) {
   return meshes;
 }
 
-/// body(policy{}, mesh shape) for each named policy on each of its meshes of each of these numbers of ranks.
+/// body(policy{}, mesh shape) for each named policy on each of its meshes of each of these numbers of ranks,
+/// as far as most_ranks.
 template <class Ranks, class Body>
 void for_each_mesh(const Ranks& rank_counts, Body body) {
   partita::for_each_policy([&](auto policy) {
     for (int ranks : rank_counts)
-      for (partita::mesh_shape shape : meshes_of<decltype(policy)>(ranks)) body(policy, shape);
+      if (ranks <= most_ranks)
+        for (partita::mesh_shape shape : meshes_of<decltype(policy)>(ranks)) body(policy, shape);
   });
 }
 

@@ -4,50 +4,49 @@
 // CHECK may be used in the body: doctest counts it on every thread. SUBCASE may not. A REQUIRE that fails
 // leaves its rank with an exception, which fails the run, which ends the test case.
 #include <array>
-#include <chrono>
-#include <doctest/doctest.h>
 #include <functional>
 #include <string>
 #include <string_view>
 #include <typeinfo>
 
-#include "partita/comm/threads.hpp"
+#include "partita/comm/communicator.hpp"
+#include "support/sanitized.hpp"
 
 namespace test_support {
 
 /// Square or not, prime or not, a power of two or not.
 inline constexpr std::array<int, 10> rank_counts = {1, 2, 3, 4, 6, 8, 9, 12, 16, 27};
 
-/// body(communicator) on as many threads.
-template <class Body>
-void on_threads(int ranks, Body body) {
-  partita::threads::run(ranks, std::move(body));
-}
+inline constexpr int most_ranks = sanitized ? 6 : 27;
 
-/// body(communicator) on threads, for every number of ranks in rank_counts.
-template <class Body>
-void on_every_rank_count(Body body) {
-  for (int ranks : rank_counts) on_threads(ranks, std::ref(body));
-}
+using rank_body = std::function<void(const partita::communicator&)>;
+
+/// The body on as many threads.
+void on_threads(int ranks, const rank_body& body);
+
+/// The body on threads, for every number of ranks in rank_counts.
+void on_every_rank_count(const rank_body& body);
+
+/// How an act ended that should have thrown.
+struct outcome {
+  bool right_type = false;
+  std::string what = "nothing was thrown";
+};
+void check_error(std::string_view part, const std::function<outcome()>& act);
 
 /// Checks that `act` throws exactly an `Error` whose message contains `part`, within one second.
 template <class Error, class Act>
 void expect_error(std::string_view part, Act act) {
-  const auto begin = std::chrono::steady_clock::now();
-  std::string what = "nothing was thrown";
-  bool right_type = false;
-  try {
-    act();
-  } catch (const Error& e) {
-    what = e.what();
-    right_type = typeid(e) == typeid(Error);
-  } catch (const std::exception& e) {
-    what = std::string(typeid(e).name()) + ": " + e.what();
-  }
-  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
-  CHECK_MESSAGE(right_type, "not the expected exception: ", what);
-  CHECK_MESSAGE(what.find(part) != std::string::npos, "expected '", std::string(part), "' in: ", what);
-  CHECK(taken.count() < 1.0);
+  check_error(part, [&]() -> outcome {
+    try {
+      act();
+    } catch (const Error& e) {
+      return {typeid(e) == typeid(Error), e.what()};
+    } catch (const std::exception& e) {
+      return {false, std::string(typeid(e).name()) + ": " + e.what()};
+    }
+    return {};
+  });
 }
 
 }  // namespace test_support

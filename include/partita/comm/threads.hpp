@@ -72,8 +72,7 @@ namespace threads {
 /// Runs `body(communicator)` on `ranks` threads and returns when all have ended. A rank that throws fails the
 /// group: every other rank leaves its next or present operation with poisoned_error, and run throws the first
 /// rank's own exception.
-template <class Body>
-void run(int ranks, Body body) {
+inline void run(int ranks, const std::function<void(const communicator&)>& body) {
   if (ranks < 1) throw mesh_error("a run needs at least one rank, not " + std::to_string(ranks));
   const auto world = std::make_shared<detail::thread_world>(ranks);
   std::vector<int> everyone(static_cast<std::size_t>(ranks));

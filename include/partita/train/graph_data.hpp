@@ -8,6 +8,7 @@
 #include "partita/nn/graph_operator.hpp"
 #include "partita/nn/input.hpp"
 #include "partita/nn/normalization.hpp"
+#include "partita/partition/policies.hpp"
 #include "partita/transfer/distribute.hpp"
 
 namespace partita {
@@ -54,6 +55,14 @@ operator_maker<T, Place> operators_of(const mesh<Place>& m) {
             return spread(typename Policy::sparse_layout{}, n, entries);
           },
           [spread](global_index n, const auto& entries) { return spread(whole_columns{}, n, entries); }};
+}
+
+/// The same of a named policy (partition/policies.hpp). Throws mesh_error when there is none of that name.
+template <class T, class Place>
+operator_maker<T, Place> operators_of(const mesh<Place>& m, const std::string& policy) {
+  operator_maker<T, Place> made;
+  visit_policy(policy, [&](auto named) { made = operators_of<decltype(named), T>(m); });
+  return made;
 }
 
 /// What the features of vertex v are multiplied with: one over their sum, unless `raw` or the sum is zero.

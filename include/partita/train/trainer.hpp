@@ -75,9 +75,10 @@ class trainer {
 };
 
 /// What one training step of train_model would receive, without training. Every rank of the mesh must call.
-template <class T, class Policy, class Place>
-over_ranks predict_words(const mesh<Place>& m, const dataset& data, const training_options& options) {
-  const auto net = make_model<T, Place>(m, data, options, operators_of<Policy, T>(m));
+template <class T, class Place>
+over_ranks predict_words(const mesh<Place>& m, const dataset& data, const training_options& options,
+                         const std::string& policy) {
+  const auto net = make_model<T, Place>(m, data, options, operators_of<T>(m, policy));
   return summarize(m.world(), trainer<T, Place>::predicted_step(m, *net).elements);
 }
 
@@ -130,6 +131,15 @@ training_result train_model(const mesh<Place>& m, const dataset& data, const tra
                             const epoch_observer& observe = {}) {
   require_mesh<Policy>(m.shape(), m.size());
   return train_model<T, Place>(m, data, options, operators_of<Policy, T>(m), observe);
+}
+
+/// The same under a named policy. Throws mesh_error when there is none of that name, or the mesh does not
+/// suit it.
+template <class T, class Place>
+training_result train_model(const mesh<Place>& m, const dataset& data, const training_options& options,
+                            const std::string& policy, const epoch_observer& observe = {}) {
+  visit_policy(policy, [&](auto named) { require_mesh<decltype(named)>(m.shape(), m.size()); });
+  return train_model<T, Place>(m, data, options, operators_of<T>(m, policy), observe);
 }
 
 }  // namespace partita

@@ -1,0 +1,12 @@
+#pragma once
+
+namespace test_support {
+
+/// Sanitizers are slow and look at the code, not at the numbers: they see fewer ranks and sizes.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool sanitized = true;
+#else
+inline constexpr bool sanitized = false;
+#endif
+
+}  // namespace test_support
