@@ -21,12 +21,13 @@ function(partita_use target)
   endforeach()
 endfunction()
 
-# partita_add_training(NAME OPTIMIZATION -O3 [BACKENDS ...]): training on the host, compiled once for the programs that link
-# NAME; in Release with this level.
+# partita_add_training(NAME OPTIMIZATION -O3 PRECISIONS f32 ... [BACKENDS ...]): training on the host, compiled once for the
+# programs that link NAME; in Release with this level.
 function(partita_add_training name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "OPTIMIZATION" "BACKENDS")
-  set(folder ${PROJECT_SOURCE_DIR}/examples/training)
-  add_library(${name} OBJECT ${folder}/host_f32.cpp ${folder}/host_f64.cpp)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "OPTIMIZATION" "PRECISIONS;BACKENDS")
+  list(TRANSFORM arg_PRECISIONS PREPEND ${PROJECT_SOURCE_DIR}/examples/training/host_ OUTPUT_VARIABLE sources)
+  list(TRANSFORM sources APPEND .cpp)
+  add_library(${name} OBJECT ${sources})
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:${arg_OPTIMIZATION}>)
   partita_use(${name} ${arg_BACKENDS})
 endfunction()

@@ -6,6 +6,10 @@
 #     its BACKENDS and LIBRARIES are. The label `threads` puts it among the tests that run under the thread
 #     sanitizer. OPTIMIZED compiles it with -O1 in Release, others are not optimised.
 #
+#   partita_add_tests(PROGRAM TESTS NAME... [the same])
+#     One program of several files NAME.cpp, compiled together because together takes half the time; each is a test of
+#     its own.
+#
 #   partita_add_mpi_test(NAME RANKS N... [the same])
 #     The same under mpirun, once for each number of ranks: tests NAME_1, NAME_2, ..., labels mpi and ranks_N.
 #
@@ -93,7 +97,7 @@ function(partita_test_environment variable)
 endfunction()
 
 function(partita_describe_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "${test_options}" "${test_values};RANKS" "${test_lists};COMMAND")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "${test_options}" "${test_values};RANKS" "${test_lists};COMMAND;TESTS")
   partita_test_environment(environment)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 300)
@@ -117,6 +121,20 @@ function(partita_add_test name)
     partita_build_test(${name} main)
     add_test(NAME ${name} COMMAND ${name})
     partita_describe_test(${name} ${ARGN})
+  endif()
+endfunction()
+
+function(partita_add_tests program)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "${test_options}" "${test_values}" "${test_lists};TESTS")
+  partita_find_needs()
+  if(usable)
+    list(TRANSFORM arg_TESTS APPEND .cpp OUTPUT_VARIABLE arg_SOURCES)
+    partita_build_test(${program} main)
+    set_target_properties(${program} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
+    foreach(test IN LISTS arg_TESTS)
+      add_test(NAME ${test} COMMAND ${program} --source-file=*/${test}.cpp)
+      partita_describe_test(${test} ${ARGN})
+    endforeach()
   endif()
 endfunction()
 

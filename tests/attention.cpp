@@ -11,6 +11,8 @@
 #include "support/meshes.hpp"
 #include "support/test_matrices.hpp"
 
+namespace test_attention {
+
 using namespace partita;
 using namespace test_support;
 
@@ -218,3 +220,5 @@ TEST_CASE("gradients of a decoupled gat on a directed weighted graph agree with 
     });
   });
 }
+
+}  // namespace test_attention

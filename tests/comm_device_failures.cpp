@@ -14,6 +14,8 @@
 #include "support/ranks.hpp"
 #include "support/staged_threads.hpp"
 
+namespace test_comm_device_failures {
+
 namespace laws = test_support::laws;
 using partita::communication_error;
 using partita::communicator;
@@ -252,3 +254,5 @@ TEST_CASE("a mesh of a device carries its memory along axes, and the host's besi
     CHECK(&m.along(partita::axis::col).ledger() == &m.ledger());
   });
 }
+
+}  // namespace test_comm_device_failures

@@ -8,6 +8,8 @@
 #include "support/ranks.hpp"
 #include "support/staged_threads.hpp"
 
+namespace test_comm_device_laws {
+
 namespace laws = test_support::laws;
 using partita::communicator;
 using test_support::on_threads;
@@ -33,3 +35,5 @@ TEST_CASE("threads that stage") {
     on_threads(ranks, [](const communicator& c) { on_a_device(test_support::staging(c)); });
   }
 }
+
+}  // namespace test_comm_device_laws

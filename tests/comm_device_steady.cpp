@@ -8,6 +8,8 @@
 #include "support/ranks.hpp"
 #include "support/staged_threads.hpp"
 
+namespace test_comm_device_steady {
+
 namespace laws = test_support::laws;
 using partita::communicator;
 using partita::request;
@@ -125,3 +127,5 @@ TEST_CASE("staging waits where an operation starts, not where it ends") {
     CHECK(data.get() == std::vector<float>{1, 2, 3});
   });
 }
+
+}  // namespace test_comm_device_steady

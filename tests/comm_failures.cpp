@@ -11,6 +11,8 @@
 #include "partita/comm/self.hpp"
 #include "support/ranks.hpp"
 
+namespace test_comm_failures {
+
 using partita::communication_error;
 using partita::communicator;
 using partita::global_index;
@@ -301,3 +303,5 @@ TEST_CASE("buffers that do not fit their counts") {
   });
   expect_error<communication_error>("a single rank", [&] { c.send(d.in(), 0); });
 }
+
+}  // namespace test_comm_failures

@@ -5,6 +5,8 @@
 #include "support/communicator_laws.hpp"
 #include "support/ranks.hpp"
 
+namespace test_comm_laws {
+
 namespace laws = test_support::laws;
 
 TEST_CASE("one rank alone") { laws::on_the_host(partita::self::world()); }
@@ -15,3 +17,5 @@ TEST_CASE("threads") {
     if (ranks <= test_support::most_ranks) test_support::on_threads(ranks, laws::on_the_host);
   }
 }
+
+}  // namespace test_comm_laws

@@ -11,6 +11,8 @@
 #include "partita/memory/cuda_launch.hpp"
 #include "support/ranks.hpp"
 
+namespace test_cuda_memory {
+
 using partita::buffer;
 using partita::cuda;
 using partita::cuda_event;
@@ -307,3 +309,5 @@ TEST_CASE("a host that touches device memory dies; kernels that write behind the
           q.synchronize();
         }) == SIGABRT);
 }
+
+}  // namespace test_cuda_memory

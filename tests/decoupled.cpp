@@ -8,6 +8,8 @@
 #include "support/datasets.hpp"
 #include "support/meshes.hpp"
 
+namespace test_decoupled {
+
 using namespace partita;
 using namespace test_support;
 
@@ -51,7 +53,7 @@ TEST_CASE(
         const training_options o = options_of(
             "gcn", coupling::decoupled, std::vector<global_index>(static_cast<std::size_t>(layers - 1), 9));
         on_threads(ranks, [&](const communicator& world) {
-          const auto r = train_model<float>(mesh<host>(world, {1, ranks, 1}), d, o, "feature_column");
+          const auto r = train_model<double>(mesh<host>(world, {1, ranks, 1}), d, o, "feature_column");
           CHECK(redistributed(r).elements == 4 * one_way(n, d.classes, ranks));
           CHECK(redistributed(r).messages <= 4 * ranks * (ranks - 1));
           CHECK(r.words_received.total == r.predicted_words_received.total);
@@ -77,9 +79,9 @@ TEST_CASE(
     };  // and the loss
     const global_index parameters = 602 * 256 + 256 + 256 * 41 + 41;
     const auto decoupled =
-        predict_words<float>(m, d, options_of("gcn", coupling::decoupled, {256}), "feature_column");
+        predict_words<double>(m, d, options_of("gcn", coupling::decoupled, {256}), "feature_column");
     const auto coupled =
-        predict_words<float>(m, d, options_of("gcn", coupling::coupled, {256}), "feature_column");
+        predict_words<double>(m, d, options_of("gcn", coupling::coupled, {256}), "feature_column");
     const global_index few = gradients(decoupled, parameters), many = gradients(coupled, parameters);
     CHECK(few == 4 * one_way(232965, 41, 4));
     CHECK(many == 4 * (one_way(232965, 256, 4) + one_way(232965, 41, 4)));
@@ -99,7 +101,7 @@ TEST_CASE(
                                       std::vector<global_index>(static_cast<std::size_t>(layers - 1), 9));
       o.heads = 3;
       on_threads(ranks, [&](const communicator& world) {
-        const auto r = train_model<float>(mesh<host>(world, {1, ranks, 1}), d, o, "feature_column");
+        const auto r = train_model<double>(mesh<host>(world, {1, ranks, 1}), d, o, "feature_column");
         const auto sum = [&](const char* phase, operation kind) {
           global_index elements = 0;
           for (const ledger_entry& e : r.ledger)
@@ -144,8 +146,8 @@ TEST_CASE("on an R-MAT graph feature_column spreads words and multiplied nonzero
       const global_index column = columns.multiplications.least / (classes / ranks);  // of A
       CHECK(columns.multiplications.most - columns.multiplications.least <= column);
       CHECK(columns.words.most - columns.words.least <= 2 * d.vertices);  // a column, there and back
-      const auto r = train_model<float>(mesh<host>(world, {1, ranks, 1}), d,
-                                        options_of("gcn", coupling::decoupled, {16}), "feature_column");
+      const auto r = train_model<double>(mesh<host>(world, {1, ranks, 1}), d,
+                                         options_of("gcn", coupling::decoupled, {16}), "feature_column");
       CHECK(r.words_received.total == r.predicted_words_received.total);
       CHECK(rows.multiplications.ratio() > 1.05);
       CHECK(rows.words.most > rows.words.least);
@@ -190,3 +192,5 @@ TEST_CASE("decoupled models train alike on every policy, with words as predicted
     });
   }
 }
+
+}  // namespace test_decoupled

@@ -9,6 +9,8 @@
 #include "partita/base/function.hpp"
 #include "support/matrices.hpp"
 
+namespace test_elementwise {
+
 using namespace partita;
 using namespace test_support;
 
@@ -147,3 +149,5 @@ TEST_CASE("elementwise: operands that are not cut alike are named") {
         "a row of " + to_string(bias) + " cannot be added to every row of 5 x 4",
         [&](auto& a, auto&, auto&) { add_row(generate<replicated, double>(a.mesh(), bias, field(1)), a); });
 }
+
+}  // namespace test_elementwise

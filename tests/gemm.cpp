@@ -11,6 +11,8 @@
 #include "partita/local/reference/gemm.hpp"
 #include "support/matrices.hpp"
 
+namespace test_gemm {
+
 using namespace partita;
 using namespace test_support;
 
@@ -240,3 +242,5 @@ TEST_CASE("gemm: shapes that do not fit are named") {
     });
   });
 }
+
+}  // namespace test_gemm

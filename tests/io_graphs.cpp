@@ -8,6 +8,8 @@
 #include "partita/io/karate.hpp"
 #include "support/scratch.hpp"
 
+namespace test_io_graphs {
+
 using namespace partita;
 using namespace test_support;
 using int64s = std::vector<std::int64_t>;
@@ -70,3 +72,5 @@ TEST_CASE("edge lists in text") {
   fs::create_directory(folder / "d.txt");
   CHECK(complaint(folder.dir, [&] { read_edge_list(folder / "d.txt"); }) == "d.txt: is not a regular file");
 }
+
+}  // namespace test_io_graphs

@@ -10,6 +10,8 @@
 #include "partita/io/npy.hpp"
 #include "support/scratch.hpp"
 
+namespace test_io_npy {
+
 using namespace partita;
 using namespace test_support;
 
@@ -309,3 +311,5 @@ TEST_CASE("npy: damaged bytes are read or refused, nothing else") {
     CHECK(refused > 10000);
   }
 }
+
+}  // namespace test_io_npy

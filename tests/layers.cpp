@@ -11,6 +11,8 @@
 #include "support/matrices.hpp"
 #include "support/meshes.hpp"
 
+namespace test_layers {
+
 using namespace partita;
 using namespace test_support;
 
@@ -298,3 +300,5 @@ TEST_CASE("layers that do not fit are errors of one sentence") {
   o.coupling = coupling::decoupled;
   expect_error<error>("model sage has no decoupled form with max aggregation", train);
 }
+
+}  // namespace test_layers

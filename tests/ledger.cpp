@@ -6,6 +6,8 @@
 #include "support/meshes.hpp"
 #include "support/test_matrices.hpp"
 
+namespace test_ledger {
+
 using namespace partita;
 using namespace test_support;
 
@@ -163,3 +165,5 @@ TEST_CASE("a block-diagonal A moves nothing when only needed rows travel, and au
     CHECK(plan.predicted() == volume{});
   });
 }
+
+}  // namespace test_ledger

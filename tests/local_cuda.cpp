@@ -4,6 +4,8 @@
 #include "support/kernel_laws.hpp"
 #include "support/stage_cuda.hpp"
 
+namespace test_local_cuda {
+
 using namespace test_support;
 
 TEST_CASE_TEMPLATE("cuda spmm: every width", T, float, double) { spmm_of_every_width<T, cuda>(); }
@@ -25,3 +27,5 @@ TEST_CASE_TEMPLATE("cuda spmm: long rows", T, float, double) { spmm_of_long_rows
 TEST_CASE_TEMPLATE("cuda spmm: many rows, and blocks without rows, columns or width", T, float, double) {
   spmm_of_many_rows_and_none<T, cuda>();
 }
+
+}  // namespace test_local_cuda

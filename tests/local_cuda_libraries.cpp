@@ -6,6 +6,8 @@
 #include "support/kernel_laws.hpp"
 #include "support/stage_cuda.hpp"
 
+namespace test_local_cuda_libraries {
+
 using namespace test_support;
 
 namespace {
@@ -206,3 +208,5 @@ TEST_CASE("cuda kernels read the number of entries only where the view does not 
   CHECK(no_waits == 0);
   CHECK(same_bits(result, same));
 }
+
+}  // namespace test_local_cuda_libraries

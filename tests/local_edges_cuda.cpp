@@ -3,6 +3,8 @@
 #include "support/edge_laws.hpp"
 #include "support/stage_cuda.hpp"
 
+namespace test_local_edges_cuda {
+
 using namespace test_support;
 
 TEST_CASE("cuda edges: products are adjoint to each other") { products_are_adjoint<cuda>(); }
@@ -24,3 +26,5 @@ TEST_CASE_TEMPLATE("cuda edges: scores and maps", T, float, double) { scores_and
 TEST_CASE_TEMPLATE("cuda aggregate: largest neighbours and sums into rows", T, float, double) {
   largest_neighbours_and_sums_into_rows<T, cuda>();
 }
+
+}  // namespace test_local_edges_cuda

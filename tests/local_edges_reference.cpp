@@ -1,6 +1,8 @@
 // The reference kernels of the entries of a sparse pattern, against numbers computed by hand.
 #include "support/edges.hpp"
 
+namespace test_local_edges_reference {
+
 using namespace test_support;
 
 TEST_CASE("reference edges: scores, by hand") {
@@ -70,3 +72,5 @@ TEST_CASE("reference aggregate: two tiles and the way back, by hand") {
   reference::scatter_add_rows(c.x.values.data(), rows, dx.view());
   CHECK(dx.values == numbers{13, 16, 10, 16, 17, 18});
 }
+
+}  // namespace test_local_edges_reference

@@ -4,6 +4,8 @@
 
 #include "support/kernel_laws.hpp"
 
+namespace test_local_errors {
+
 using namespace test_support;
 using host_kernels = partita::kernels<host>;
 using host_queue = partita::queue<host>;
@@ -20,3 +22,5 @@ TEST_CASE("an exception of a mapped function reaches the caller, whatever thread
   for (const int threads : {1, 2, 3})
     CHECK_THROWS_AS(host_kernels::map_indexed(host_queue(threads), fail, x, x), std::out_of_range);
 }
+
+}  // namespace test_local_errors

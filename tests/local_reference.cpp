@@ -7,6 +7,8 @@
 
 #include "partita/local/reference/kernels.hpp"
 
+namespace test_local_reference {
+
 using partita::csr_view;
 using partita::local_index;
 using partita::matrix_view;
@@ -185,3 +187,5 @@ TEST_CASE("reference count_correct: the first largest wins, unlabelled rows do n
   const std::array<local_index, 4> others{2, 0, 1, 2};
   CHECK(reference::count_correct(x.view(), others.data()) == 2);
 }
+
+}  // namespace test_local_reference

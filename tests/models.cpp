@@ -1,5 +1,4 @@
-// Every model under every policy on every mesh gives the logits, the loss and every gradient of its golden
-// cases.
+// Every model under every policy gives the logits, the loss and every gradient of its golden cases.
 #include <cstdlib>
 #include <doctest/doctest.h>
 
@@ -20,7 +19,7 @@ void check_model(const std::string& model, double tolerance, const Ranks& ranks,
   std::vector<golden_case> cases;
   for (golden_case& c : read_golden_cases(folder))
     if (c.options.model == model) cases.push_back(std::move(c));
-  for_each_mesh(ranks, [&](auto policy, mesh_shape shape) {
+  for_each_usual_mesh(ranks, [&](auto policy, mesh_shape shape) {
     on_threads(shape.size(), [&](const communicator& world) {
       const mesh<host> m(world, shape);
       for (const golden_case& c : cases) {

@@ -10,6 +10,8 @@
 #include "support/meshes.hpp"
 #include "support/test_matrices.hpp"
 
+namespace test_nn {
+
 using namespace partita;
 using namespace test_support;
 
@@ -168,3 +170,5 @@ TEST_CASE("gradients of a gcn on a directed weighted graph agree with finite dif
     });
   });
 }
+
+}  // namespace test_nn

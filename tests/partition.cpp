@@ -10,6 +10,8 @@
 #include "partita/partition/blocking.hpp"
 #include "support/matrices.hpp"
 
+namespace test_partition {
+
 using namespace partita;
 using test_support::every_small_mesh;
 using test_support::expect_error;
@@ -259,3 +261,5 @@ TEST_CASE("blocking: equal means equal cuts of the same mesh in the same nesting
                               [&] { matrix(m, b, cols); });
   });
 }
+
+}  // namespace test_partition

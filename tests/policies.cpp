@@ -11,6 +11,8 @@
 #include "partita/partition/route.hpp"
 #include "support/matrices.hpp"
 
+namespace test_policies {
+
 using namespace partita;
 using test_support::every_cut;
 using test_support::every_small_mesh;
@@ -203,3 +205,5 @@ TEST_CASE("policies: by name") {
       "split_3d, feature_column, feature_row",
       [] { visit_policy("grid", [](auto) {}); });
 }
+
+}  // namespace test_policies

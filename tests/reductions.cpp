@@ -9,6 +9,8 @@
 
 #include "support/matrices.hpp"
 
+namespace test_reductions {
+
 using namespace partita;
 using namespace test_support;
 
@@ -175,3 +177,5 @@ TEST_CASE("reductions: results that do not fit are named") {
               row_softmax(x, y);
             });
 }
+
+}  // namespace test_reductions

@@ -9,6 +9,8 @@
 #include "support/meshes.hpp"
 #include "support/test_matrices.hpp"
 
+namespace test_sddmm {
+
 using namespace partita;
 using namespace test_support;
 
@@ -135,3 +137,5 @@ TEST_CASE("heads that do not divide the width are refused") {
     });
   });
 }
+
+}  // namespace test_sddmm

@@ -8,6 +8,8 @@
 #include "partita/transfer/distribute.hpp"
 #include "support/matrices.hpp"
 
+namespace test_sparse {
+
 using namespace partita;
 using test_support::expect_error;
 using test_support::layout_list;
@@ -319,3 +321,5 @@ TEST_CASE("distribute: an entry outside the matrix is named") {
   refused({-1, 2, 1}, "(-1, 2)");
   refused({2, -1, 1}, "(2, -1)");
 }
+
+}  // namespace test_sparse

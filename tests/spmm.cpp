@@ -7,6 +7,8 @@
 #include "support/meshes.hpp"
 #include "support/test_matrices.hpp"
 
+namespace test_spmm {
+
 using namespace partita;
 using namespace test_support;
 
@@ -143,3 +145,5 @@ TEST_CASE("operands that do not fit are named with their shapes") {
     });
   });
 }
+
+}  // namespace test_spmm

@@ -8,6 +8,8 @@
 #include "partita/transfer/distribute.hpp"
 #include "support/matrices.hpp"
 
+namespace test_transfer {
+
 using namespace partita;
 using namespace test_support;
 
@@ -193,3 +195,5 @@ TEST_CASE("distribute: the wrong number of values") {
     });
   });
 }
+
+}  // namespace test_transfer

@@ -1,6 +1,8 @@
 // The products of cuda/vendor_link.cu on the stand-ins of the vendors' libraries, and what is looked up once.
 #include "cuda/vendor_link.cu"
 
+namespace test_vendor_stand_in {
+
 TEST_CASE("algorithms of cublas are chosen once for a shape") {
   const device_queue q(0, partita::cublas_gemm());
   const auto lookups = [] { return stand_in::calls("cublasLtMatmulAlgoGetHeuristic"); };
@@ -57,3 +59,5 @@ TEST_CASE("products allocate only when they meet a shape for the first time, and
   CHECK(during.stream_synchronisations == 0);
   CHECK(during.device_synchronisations == 0);
 }
+
+}  // namespace test_vendor_stand_in

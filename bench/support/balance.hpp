@@ -38,13 +38,11 @@ balance balance_of(const partita::mesh<Place>& m, const partita::dataset& data) 
   using namespace partita;
   training_options options;
   options.coupling = coupling::decoupled;
-  const auto net = make_model<float, Place>(m, data, options, operators_of<Policy, float>(m));
-  std::vector<triplet<float>> mine;
-  for (const auto& e : gcn_normalized(m.world(), data.vertices, edge_share(data, m.world())))
-    mine.push_back({e.row, e.col, static_cast<float>(e.value)});
+  const auto net = make_model<double, Place>(m, data, options, operators_of<double>(m, Policy::name));
+  const auto mine = gcn_normalized(m.world(), data.vertices, edge_share(data, m.world()));
   const auto a = distribute<typename Policy::sparse_layout>(m, {data.vertices, data.vertices},
-                                                            std::span<const triplet<float>>(mine));
-  const spmm_plan<float, typename Policy::sparse_layout, typename Policy::dense_layout, Place> multiply(
+                                                            std::span<const triplet<double>>(mine));
+  const spmm_plan<double, typename Policy::sparse_layout, typename Policy::dense_layout, Place> multiply(
       a, blocking::even(data.classes, m.shape(), nesting::cols));
   return {range_over(m.world(), net->predicted().elements - net->parameters().predicted().elements),
           range_over(m.world(), multiply.multiplications())};

@@ -107,13 +107,13 @@ template <class Place>
 class registry {
  public:
   using queue_maker = std::function<queue<Place>(const communicator& world)>;
+  using mesh_body = std::function<void(const mesh<Place>& m, benchmark::State* state)>;
 
   registry(launcher& start, const command& asked, queue_maker make_queue)
       : launcher_(start), command_(asked), make_queue_(std::move(make_queue)) {}
 
   /// body(mesh, state) on every rank.
-  template <class Body>
-  void add(const std::string& name, mesh_shape shape, Body body) {
+  void add(const std::string& name, mesh_shape shape, const mesh_body& body) {
     const auto on_rank = [make = make_queue_, shape, body](const communicator& world,
                                                            benchmark::State* state) {
       body(mesh<Place>(world, shape, make(world)), state);

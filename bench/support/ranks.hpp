@@ -68,8 +68,8 @@ struct traffic {
 
 /// What the ranks receive in one run of `work`. Every rank must call, with its own prediction. Throws
 /// traffic_error.
-template <class Work>
-traffic count(const partita::communicator& world, partita::volume predicted, Work work) {
+inline traffic count(const partita::communicator& world, partita::volume predicted,
+                     const std::function<void()>& work) {
   partita::ledger& account = world.ledger();
   account.clear();
   work();
@@ -85,8 +85,7 @@ traffic count(const partita::communicator& world, partita::volume predicted, Wor
 
 /// Seconds from when the last rank begins until the last one has done `work` as often as `runs` says, the
 /// same on all ranks. Every rank must call.
-template <class Work>
-double time_of(const partita::communicator& world, int runs, Work& work) {
+inline double time_of(const partita::communicator& world, int runs, const std::function<void()>& work) {
   partita::global_index nothing[] = {0};
   world.all_reduce(std::span<partita::global_index>(nothing));
   const auto begin = std::chrono::steady_clock::now();
@@ -98,8 +97,8 @@ double time_of(const partita::communicator& world, int runs, Work& work) {
 }
 
 /// Does `work` on every rank for as long as the state asks, in batches of about 5 ms. Every rank must call.
-template <class Work>
-void measure(const partita::communicator& world, benchmark::State* state, Work work) {
+inline void measure(const partita::communicator& world, benchmark::State* state,
+                    const std::function<void()>& work) {
   const int batch = static_cast<int>(std::clamp(5e-3 / time_of(world, 1, work), 1.0, 1e4));
   for (;;) {
     const bool mine = state != nullptr && state->KeepRunningBatch(batch);

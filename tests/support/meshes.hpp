@@ -19,6 +19,13 @@ std::vector<partita::mesh_shape> meshes_of(int ranks) {
   return meshes;
 }
 
+/// The same, but beyond eight ranks a policy's default mesh alone.
+template <class Policy>
+std::vector<partita::mesh_shape> usual_meshes_of(int ranks) {
+  if (ranks > 8) return {partita::default_mesh<Policy>(ranks)};
+  return meshes_of<Policy>(ranks);
+}
+
 /// body(policy{}, mesh shape) for each named policy on each of its meshes of each of these numbers of ranks,
 /// as far as most_ranks.
 template <class Ranks, class Body>
@@ -27,6 +34,16 @@ void for_each_mesh(const Ranks& rank_counts, Body body) {
     for (int ranks : rank_counts)
       if (ranks <= most_ranks)
         for (partita::mesh_shape shape : meshes_of<decltype(policy)>(ranks)) body(policy, shape);
+  });
+}
+
+/// The same on usual_meshes_of.
+template <class Ranks, class Body>
+void for_each_usual_mesh(const Ranks& rank_counts, Body body) {
+  partita::for_each_policy([&](auto policy) {
+    for (int ranks : rank_counts)
+      if (ranks <= most_ranks)
+        for (partita::mesh_shape shape : usual_meshes_of<decltype(policy)>(ranks)) body(policy, shape);
   });
 }
 
