@@ -171,7 +171,7 @@ class attention_coefficients {
     const auto& q = mesh_.queue();
     T* const edges = part.values_in(gradients, heads_);
     T* const alpha = part.values_in(transposed_.data(), heads_);
-    const auto target = part.rows_of(targets(own_)), log_sum = part.rows_of(own_log_sums());
+    const matrix_view<const T> target = part.rows_of(targets(own_)), log_sum = part.rows_of(own_log_sums());
     const matrix_view<T> dots = part.rows_of(of_own(row_dots_));
     if (mask_.probability > 0) {
       const detail::gradient_before_dropout<T> kept{mask_.function<T>(), own_.begin + part.first_row, heads_};
