@@ -103,9 +103,9 @@ TEST_CASE("attention is that of one rank on every policy, by rows and by edges, 
     CHECK(largest_difference(run(one, serial, shape.heads, {})[0], by_definition(pattern, shape)) < 1e-12);
     const dropout_mask mask{0.4, {1, 2, 3}};
     const auto expected = run(one, serial, shape.heads, mask);
-    for_each_mesh(std::array{1, 4, 6}, [&](auto policy, mesh_shape mesh_size) {
+    const auto check = [&](auto policy, mesh_shape mesh_size, std::size_t tile_entries) {
       on_threads(mesh_size.size(), [&](const communicator& world) {
-        const mesh<host> m(world, mesh_size);
+        const mesh<host> m(world, mesh_size, queue<host>(), tile_entries);
         for (coefficient_gradient form : {coefficient_gradient::rows, coefficient_gradient::edges}) {
           if (shape.hops > 1 && form == coefficient_gradient::rows) continue;
           for (exchange rows : {exchange::whole, exchange::needed}) {
@@ -118,6 +118,9 @@ TEST_CASE("attention is that of one rank on every policy, by rows and by edges, 
           }
         }
       });
+    };
+    for_each_mesh(std::array{1, 4, 6}, [&](auto policy, mesh_shape mesh_size) {
+      for (const std::size_t most : {most_tile_entries, std::size_t{11}}) check(policy, mesh_size, most);
     });
   }
 }

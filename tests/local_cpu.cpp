@@ -15,6 +15,7 @@ TEST_CASE_TEMPLATE("cpu gemm: odd shapes and all transpositions", T, float, doub
   gemm_of_odd_shapes<T, host>();
 }
 TEST_CASE_TEMPLATE("cpu affine", T, float, double) { affine_of_odd_shapes<T, host>(); }
+TEST_CASE_TEMPLATE("cpu gradients of affine", T, float, double) { affine_gradients_of_odd_shapes<T, host>(); }
 TEST_CASE_TEMPLATE("cpu moves", T, float, double) { moves<T, host>(); }
 TEST_CASE_TEMPLATE("cpu elementwise", T, float, double) { elementwise<T, host>(); }
 TEST_CASE_TEMPLATE("cpu reductions and softmax", T, float, double) { reductions_and_softmax<T, host>(); }

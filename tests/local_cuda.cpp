@@ -15,6 +15,9 @@ TEST_CASE_TEMPLATE("cuda gemm: odd shapes and all transpositions", T, float, dou
   gemm_of_odd_shapes<T, cuda>();
 }
 TEST_CASE_TEMPLATE("cuda affine", T, float, double) { affine_of_odd_shapes<T, cuda>(); }
+TEST_CASE_TEMPLATE("cuda gradients of affine", T, float, double) {
+  affine_gradients_of_odd_shapes<T, cuda>();
+}
 TEST_CASE_TEMPLATE("cuda moves", T, float, double) { moves<T, cuda>(); }
 TEST_CASE_TEMPLATE("cuda elementwise", T, float, double) { elementwise<T, cuda>(); }
 TEST_CASE_TEMPLATE("cuda reductions and softmax", T, float, double) { reductions_and_softmax<T, cuda>(); }

@@ -31,17 +31,23 @@ struct multiply_entry {
     T value = alpha * sum + (beta == 0 ? T{0} : beta * c[i * ldc + j]);
     if (epilogue.bias != nullptr) value += epilogue.bias[j];
     c[i * ldc + j] = epilogue.relu && value < 0 ? T{0} : value;
+    if (epilogue.column_sums == nullptr || i > 0) return;
+    epilogue.column_sums[j] = 0;
+    for (int p = 0; p < k; ++p) epilogue.column_sums[j] += tb ? b[j * ldb + p] : b[std::int64_t{p} * ldb + j];
   }
 };
 
 int gemm_calls = 0;
+bool sums_columns = true;
 
 template <class T>
-void gemm_library(const partita::queue<cuda>& q, bool ta, bool tb, int m, int n, int k, T alpha, const T* a,
+bool gemm_library(const partita::queue<cuda>& q, bool ta, bool tb, int m, int n, int k, T alpha, const T* a,
                   int lda, const T* b, int ldb, T beta, T* c, int ldc, partita::gemm_epilogue<T> epilogue) {
   ++gemm_calls;
+  if (epilogue.column_sums != nullptr && !sums_columns) return false;
   partita::detail::launch(q, std::int64_t{m} * n,
                           multiply_entry<T>{ta, tb, m, n, k, lda, ldb, ldc, alpha, beta, a, b, c, epilogue});
+  return true;
 }
 
 /// y = A x + beta y, one thread a row.
@@ -133,11 +139,33 @@ TEST_CASE_TEMPLATE("cuda gemm and affine: what the library is given", T, float, 
   const block<T> a(7, 9, 1, placing{}), b(9, 5, 2, 0), c(7, 5, 3, 2);
   const std::vector<T> bias = block<T>(1, 5, 4, 0).values;
   staged_block<T, cuda> r(at.queue, c);
-  kernels::affine(at.queue, at(a), at(b), at(bias), true, r.view());
+  kernels::affine(at.queue, at(a), at(b), at(bias), true, T(-2), r.view());
   block<T> expected = c;
-  reference::affine(a.view(), b.view(), bias.data(), true, expected.view());
+  reference::affine(a.view(), b.view(), bias.data(), true, T(-2), expected.view());
   CHECK(distance(r.fetch(), expected.values) < law_tolerance<T>);
   CHECK(gemm_calls == 5);
+}
+
+TEST_CASE_TEMPLATE("cuda gradients of affine: what the library is given, and what it refuses", T, float,
+                   double) {
+  stage<cuda> at(queue_with_libraries());
+  using kernels = partita::kernels<cuda>;
+  const block<T> a(7, 9, 1, placing{}), b(9, 5, 2, 0), dc(7, 5, 3, 2), db(9, 5, 4, 1), dbias(1, 5, 5, 0);
+  for (const bool serves : {true, false}) {
+    sums_columns = serves;
+    gemm_calls = 0;
+    staged_block<T, cuda> weight(at.queue, db), bias(at.queue, dbias), z(at.queue, a);
+    kernels::affine_gradient(at.queue, at(a), at(dc), weight.view(), bias.data());
+    CHECK(gemm_calls == (serves ? 1 : 2));
+    block<T> expected = db, sums = dbias, dz = a;
+    reference::affine_gradient(a.view(), dc.view(), expected.view(), sums.view().data);
+    CHECK(distance(weight.fetch(), expected.values) < law_tolerance<T>);
+    CHECK(distance(bias.fetch(), sums.values) < law_tolerance<T>);
+    kernels::relu_gradient(at.queue, at(dc), at(b), at(a), z.view());
+    reference::relu_gradient(dc.view(), b.view(), a.view(), dz.view());
+    CHECK(distance(z.fetch(), dz.values) < law_tolerance<T>);
+  }
+  sums_columns = true;
 }
 
 TEST_CASE_TEMPLATE("cuda spmm_product: tries the library once, plans once, forgets when told", T, float,

@@ -73,10 +73,24 @@ TEST_CASE("reference spmm_fused: a pattern scaled on both sides, with beta, bias
 TEST_CASE("reference affine: a product, a bias and a cut, by hand") {
   block<double> a{{1, 2, 3, 4}, 2, 2}, b{{1, -1, 2, -2}, 2, 2}, c{std::vector<double>(4, not_a_number), 2, 2};
   const std::array<double, 2> bias{10, 6};
-  reference::affine(a.view(), b.view(), bias.data(), false, c.view());
+  reference::affine(a.view(), b.view(), bias.data(), false, 0, c.view());
   CHECK(c.values == std::vector<double>{15, 1, 21, -5});
-  reference::affine(a.view(), b.view(), bias.data(), true, c.view());
+  reference::affine(a.view(), b.view(), bias.data(), true, 0, c.view());
   CHECK(c.values == std::vector<double>{15, 1, 21, 0});
+  reference::affine(a.view(), b.view(), nullptr, true, -1, c.view());
+  CHECK(c.values == std::vector<double>{0, 0, 0, 0});
+}
+
+TEST_CASE("reference gradients of affine: of the weight, the bias and what a relu cut, by hand") {
+  block<double> a{{1, 0, 3, 4}, 2, 2}, dc{{1, -1, 2, 5}, 2, 2}, b{{1, 2, 3, 4}, 2, 2};
+  block<double> db{std::vector<double>(4, not_a_number), 2, 2},
+      dz{std::vector<double>(4, not_a_number), 2, 2};
+  std::array<double, 2> dbias{};
+  reference::affine_gradient(a.view(), dc.view(), db.view(), dbias.data());
+  CHECK(db.values == std::vector<double>{7, 14, 8, 20});
+  CHECK(dbias == std::array<double, 2>{3, 4});
+  reference::relu_gradient(dc.view(), b.view(), a.view(), dz.view());
+  CHECK(dz.values == std::vector<double>{-1, 0, 12, 26});
 }
 
 TEST_CASE("reference gemm: all four transpositions give the product computed by hand") {

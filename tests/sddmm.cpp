@@ -46,23 +46,24 @@ void for_each_edge(const Edges& e, Check check) {
   constexpr cut layout = Edges::layout::value;
   const interval rows = a.row_blocking().block(layout.rows, m.at());
   coordinates at = m.at();
-  int t = 0;
-  e.for_tiles([&](csr_view<double> tile) {
-    at.row = t++;
+  e.for_parts([&](std::size_t t, const tile_part<double>& part) {
+    at.row = static_cast<int>(t);
+    const csr_view<double>& tile = part.entries;
     const global_index first = a.col_blocking().block(column_cut(layout), at).begin;
     for (local_index i = 0; i < tile.rows; ++i)
       for (local_index k = tile.offsets[i]; k < tile.offsets[i + 1]; ++k)
         for (int h = 0; h < e.heads(); ++h)
-          check(rows.begin + i, first + tile.columns[k], h,
-                e.values()[static_cast<std::size_t>(k * e.heads() + h)]);
+          check(rows.begin + part.first_row + i, first + tile.columns[k], h,
+                part.values_in(e.values().data(), e.heads())[k * e.heads() + h]);
   });
 }
 
 template <class Policy>
-void check_edges(mesh_shape mesh_size, local_index heads, exchange rows) {
+void check_edges(mesh_shape mesh_size, local_index heads, exchange rows,
+                 std::size_t tile_entries = most_tile_entries) {
   const auto entries = sparse_entries(shape, 4);
   on_threads(mesh_size.size(), [&](const communicator& world) {
-    const mesh<host> m(world, mesh_size);
+    const mesh<host> m(world, mesh_size, queue<host>(), tile_entries);
     const auto mine = share(entries, m.rank(), m.size());
     const auto pattern =
         distribute<typename Policy::sparse_layout, double>(m, shape, std::span<const triplet<double>>(mine));
@@ -124,6 +125,14 @@ TEST_CASE("edge values under every policy and mesh, one head and three") {
   for_each_mesh(std::array{1, 2, 4, 6, 9, 12}, [](auto policy, mesh_shape m) {
     for (local_index heads : {1, 3})
       for (exchange rows : {exchange::whole, exchange::needed}) check_edges<decltype(policy)>(m, heads, rows);
+  });
+}
+
+TEST_CASE("edge values over tiles in parts") {
+  for_each_mesh(std::array{1, 4, 12}, [](auto policy, mesh_shape m) {
+    for (std::size_t most : {std::size_t{13}, std::size_t{50}})
+      for (exchange rows : {exchange::whole, exchange::needed})
+        check_edges<decltype(policy)>(m, 3, rows, most);
   });
 }
 

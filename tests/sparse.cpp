@@ -100,16 +100,23 @@ entries_of held(const host_sparse<Layout>& a) {
     at.row = static_cast<int>(t);
     const interval columns = a.col_blocking().block(layout.rows | layout.cols, at);
     CHECK(block.widths[t] == columns.size());
-    const csr_view<double> tile =
-        tile_view(block.structure.data(), block.values.data(), block.rows, block.count(), t, block.widths[t]);
-    CHECK(tile.offsets[0] == static_cast<local_index>(nonzeros));
-    nonzeros += static_cast<std::size_t>(tile.nonzeros());
-    for (local_index i = 0; i < tile.rows; ++i)
-      for (local_index k = tile.offsets[i]; k < tile.offsets[i + 1]; ++k) {
-        CHECK((k == tile.offsets[i] || tile.columns[k - 1] < tile.columns[k]));
-        CHECK((0 <= tile.columns[k] && tile.columns[k] < tile.cols));
-        found[{rows.begin + i, columns.begin + tile.columns[k]}] = tile.values[k];
-      }
+    local_index next_row = 0;
+    block.for_parts(t, [&](const tile_part<double>& part) {
+      const csr_view<double>& tile = part.entries;
+      CHECK(part.first_row == next_row);
+      CHECK(part.base + static_cast<std::size_t>(tile.offsets[0]) == nonzeros);
+      CHECK(static_cast<std::size_t>(tile.nonzeros()) <= a.mesh().tile_entries());
+      CHECK(part.base % 4 == 0);
+      next_row += tile.rows;
+      nonzeros += static_cast<std::size_t>(tile.nonzeros());
+      for (local_index i = 0; i < tile.rows; ++i)
+        for (local_index k = tile.offsets[i]; k < tile.offsets[i + 1]; ++k) {
+          CHECK((k == tile.offsets[i] || tile.columns[k - 1] < tile.columns[k]));
+          CHECK((0 <= tile.columns[k] && tile.columns[k] < tile.cols));
+          found[{rows.begin + part.first_row + i, columns.begin + tile.columns[k]}] = tile.values[k];
+        }
+    });
+    CHECK(next_row == block.rows);
   }
   CHECK(nonzeros == block.nonzeros);
   CHECK(found.size() == block.nonzeros);  // no place twice
@@ -186,6 +193,26 @@ TEST_CASE("distribute: every rank holds its entries and no others, however they 
         CHECK(same_blocks(*make<Layout>(m, shape, entries, how).local(), *a.local()));
     });
   }
+}
+
+TEST_CASE("distribute: blocks in parts of few entries hold the same") {
+  const extent shape{19, 23};
+  const std::vector<entry> entries = scattered(shape);
+  for (const std::size_t most : {12, 13, 20, 50})
+    everywhere([&]<class Layout>(const host_mesh& m) {
+      const host_mesh in_parts(m.world(), m.shape(), m.queue(), most);
+      const auto a = make<Layout>(in_parts, shape, entries);
+      check_distributed(in_parts, a, entries);
+      if (m.size() == 1) CHECK(a.local()->recounts.size() + 1 >= entries_of(held(a)).size() / most);
+    });
+  expect_error<shape_error>(
+      "row 4 has 3 entries in one tile of a sparse block, which holds no more than 2", [] {
+        on_mesh({2, 1, 1}, [](const host_mesh& m) {
+          const host_mesh in_parts(m.world(), m.shape(), m.queue(), 2);
+          const std::vector<entry> long_row = {{0, 0, 1}, {4, 1, 1}, {4, 0, 1}, {4, 2, 1}, {4, 5, 1}};
+          make<row_1d::sparse_layout>(in_parts, {6, 6}, long_row);
+        });
+      });
 }
 
 TEST_CASE("distribute: blockings of one's own") {

@@ -51,9 +51,10 @@ void check_product(const mesh<host>& m, const problem& p, const blocking& rows, 
 }
 
 template <class Policy>
-void check_even(mesh_shape shape, const problem& p, spmm_options options) {
+void check_even(mesh_shape shape, const problem& p, spmm_options options,
+                std::size_t tile_entries = most_tile_entries) {
   on_threads(shape.size(), [&](const communicator& world) {
-    const mesh<host> m(world, shape);
+    const mesh<host> m(world, shape, queue<host>(), tile_entries);
     const blocking rows = blocking::even(p.shape.rows, shape, nesting::rows);
     const blocking cols = blocking::even(p.shape.cols, shape, nesting::rows);
     for (bool transpose : {false, true}) check_product<Policy>(m, p, rows, cols, transpose, options);
@@ -78,6 +79,14 @@ TEST_CASE("every schedule and exchange gives the same product") {
   const problem p{{29, 29}, 7};
   for_each_mesh(std::array{4, 6, 12}, [&](auto policy, mesh_shape shape) {
     for (const spmm_options& o : every_option) check_even<decltype(policy)>(shape, p, o);
+  });
+}
+
+TEST_CASE("tiles in parts of few entries give the same product") {
+  const problem p{{29, 29}, 7};
+  for_each_mesh(std::array{1, 4, 12}, [&](auto policy, mesh_shape shape) {
+    for (const std::size_t most : {12, 50})
+      for (const spmm_options& o : every_option) check_even<decltype(policy)>(shape, p, o, most);
   });
 }
 

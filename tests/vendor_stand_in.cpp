@@ -17,6 +17,17 @@ TEST_CASE("algorithms of cublas are chosen once for a shape") {
   CHECK(lookups() == before + 4);
 }
 
+TEST_CASE("an epilogue that cublas does not know is refused, and looked up once") {
+  const device_queue q(0, partita::cublas_gemm());
+  const on_device<double> memory(q, random_numbers<double>(64, 1));
+  const auto before = stand_in::calls("cublasLtMatmulAlgoGetHeuristic");
+  for (int run = 0; run < 2; ++run)
+    CHECK_FALSE(q.libraries().gemm<double>()(q, true, false, 4, 4, 2, 1, memory.data(), 4, memory.data() + 8,
+                                             4, 0, memory.data() + 16, 4,
+                                             {.column_sums = memory.data() + 32}));
+  CHECK(stand_in::calls("cublasLtMatmulAlgoGetHeuristic") == before + 1);
+}
+
 TEST_CASE("a plan of cusparse is prepared once for a shape of operands, and serves other values") {
   const device_queue q(0, partita::cusparse_spmm());
   const auto preparations = [] { return stand_in::calls("cusparseSpMM_preprocess"); };

@@ -186,6 +186,42 @@ TEST_CASE_TEMPLATE("the gradient of a weight: a long inner dimension", T, float,
   check_gemm<T>(q, {64, 16, 5000 * large, true, false, false, false, 0}, T{1});
 }
 
+TEST_CASE_TEMPLATE("the gradient of a bias beside that of a weight, where cublas knows it", T, float,
+                   double) {
+  const device_queue q(0, partita::cublas_gemm());
+  for (const auto& shape : std::vector<std::array<int, 3>>{
+           {1, 1, 1}, {5, 7, 3}, {33, 17, 65}, {40, 16, 5003 * large}, {24 * large, 40, 1000}})
+    for (const std::size_t skip : {0, 1}) {
+      const auto [m, n, k] = shape;
+      const auto a = random_numbers<T>(area(k, m + 2), 1), b = random_numbers<T>(area(k, n + 1), 2);
+      auto c = random_numbers<T>(area(m, n + 3), 3);
+      std::vector<T> sums(static_cast<std::size_t>(n));
+      const on_device<T> on_a(q, a, skip), on_b(q, b, skip);
+      std::vector<std::vector<T>> results;
+      bool known = true;
+      for (int run = 0; run < 2; ++run) {
+        const on_device<T> on_c(q, c, skip), on_sums(q, sums, skip);
+        known = q.libraries().gemm<T>()(q, true, false, m, n, k, T{1}, on_a.data(), m + 2, on_b.data(), n + 1,
+                                        T{0}, on_c.data(), n + 3, {.column_sums = on_sums.data()});
+        results.push_back(on_c.read());
+        results.push_back(on_sums.read());
+      }
+      CAPTURE(m);
+      CAPTURE(n);
+      CAPTURE(k);
+      if (!known) {
+        CHECK(same_bits(results[0], c));
+        continue;
+      }
+      partita::reference::affine_gradient<T>({a.data(), k, m, m + 2}, {b.data(), k, n, n + 1},
+                                             {c.data(), m, n, n + 3}, sums.data());
+      CHECK(distance(results[0], c) < tolerance<T> * std::sqrt(double(k)));
+      CHECK(distance(results[1], sums) < tolerance<T> * std::sqrt(double(k)));
+      CHECK(same_bits(results[0], results[2]));
+      CHECK(same_bits(results[1], results[3]));
+    }
+}
+
 TEST_CASE("errors of cublas name the call and the shapes") {
   const device_queue q(0, partita::cublas_gemm());
   const on_device<float> memory(q, random_numbers<float>(64, 1));

@@ -44,7 +44,8 @@ enum cublasLtEpilogue_t {
   CUBLASLT_EPILOGUE_DEFAULT = 1,
   CUBLASLT_EPILOGUE_RELU = 2,
   CUBLASLT_EPILOGUE_BIAS = 4,
-  CUBLASLT_EPILOGUE_RELU_BIAS = 6
+  CUBLASLT_EPILOGUE_RELU_BIAS = 6,
+  CUBLASLT_EPILOGUE_BGRADA = 256
 };
 enum cublasLtReductionScheme_t {
   CUBLASLT_REDUCTION_SCHEME_NONE = 0,
@@ -92,6 +93,7 @@ struct cublasLtMatmulAlgo_t {
   std::uint64_t inner, splits, workspace;
   std::array<std::uint32_t, 4> alignments;
   cublasLtEpilogue_t epilogue;
+  std::uint32_t line;
 };
 struct cublasLtMatmulHeuristicResult_t {
   cublasLtMatmulAlgo_t algo;
@@ -151,6 +153,18 @@ inline bool is_valid(const cublasLtMatmulDescOpaque_t& p, const cublasLtMatrixLa
          right.cols == d.cols && left.cols == right.rows;
 }
 
+/// Whether the epilogue reads or writes a line of as many elements as D has rows.
+inline bool has_line(cublasLtEpilogue_t epilogue) {
+  return (epilogue & (CUBLASLT_EPILOGUE_BIAS | CUBLASLT_EPILOGUE_BGRADA)) != 0;
+}
+/// Lines are read and written in vectors. An algorithm counts on the alignment of the line that it was asked
+/// for with.
+inline std::uint32_t alignment_of(const void* line) {
+  const std::uintptr_t bits = reinterpret_cast<std::uintptr_t>(line) | 256;
+  return static_cast<std::uint32_t>(bits & (~bits + 1));
+}
+inline bool is_line(const void* line) { return line != nullptr && alignment_of(line) >= 16; }
+
 /// D = alpha op(A) op(B) + beta C with its epilogue. Parts of the inner dimension are summed in the workspace
 /// and added in turn.
 template <class T>
@@ -174,6 +188,7 @@ struct column_major_product {
         workspace[part * elements + e] = sum;
       }
     for (std::uint64_t e = 0; e < elements; ++e) store(e, elements);
+    if ((product.epilogue & CUBLASLT_EPILOGUE_BGRADA) != 0) sum_rows_of_a();
   }
 
  private:
@@ -181,6 +196,15 @@ struct column_major_product {
               std::uint64_t i, std::uint64_t j) {
     if (operation == CUBLAS_OP_T) std::swap(i, j);
     return data[i + j * static_cast<std::uint64_t>(layout.leading)];
+  }
+  /// The gradient of a bias: row i of op(A), over the inner dimension.
+  void sum_rows_of_a() const {
+    T* const sums = static_cast<T*>(const_cast<void*>(product.bias));
+    for (std::uint64_t i = 0; i < d_layout.rows; ++i) {
+      sums[i] = 0;
+      for (std::uint64_t p = 0; p < algorithm.inner; ++p)
+        sums[i] += at(a, a_layout, product.transpose_a, i, p);
+    }
   }
   void store(std::uint64_t e, std::uint64_t elements) const {
     T sum = 0;
@@ -246,7 +270,7 @@ inline cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPrefere
 }
 
 /// Proposes something that cannot be used first, then an algorithm that splits long inner dimensions if it
-/// may.
+/// may. Knows none for the gradient of a bias in double precision: the real library need not know them all.
 inline cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     cublasLtHandle_t handle, const cublasLtMatmulDescOpaque_t* product, const cublasLtMatrixLayoutOpaque_t* a,
     const cublasLtMatrixLayoutOpaque_t* b, const cublasLtMatrixLayoutOpaque_t*,
@@ -257,13 +281,21 @@ inline cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
   *count = 0;
   if (handle == nullptr || wanted < 2) return CUBLAS_STATUS_INVALID_VALUE;
   if (!stand_in::is_valid(*product, *a, *b, *d)) return CUBLAS_STATUS_INVALID_VALUE;
+  if (stand_in::has_line(product->epilogue) && !stand_in::is_line(product->bias))
+    return CUBLAS_STATUS_INVALID_VALUE;
+  if (product->epilogue == CUBLASLT_EPILOGUE_BGRADA && product->scale == CUDA_R_64F)
+    return CUBLAS_STATUS_NOT_SUPPORTED;
   const std::uint64_t inner = stand_in::shape_of(*a, product->transpose_a).cols,
                       bytes = d->rows * d->cols * (product->scale == CUDA_R_32F ? 4 : 8);
   const bool may_split = (preference->reductions & CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE) != 0;
   const std::uint64_t splits = may_split && inner > 1000 ? 3 : 1;
   if (splits * bytes > preference->workspace) return CUBLAS_STATUS_NOT_SUPPORTED;
-  const cublasLtMatmulAlgo_t algorithm{inner, splits, splits * bytes, preference->alignments,
-                                       product->epilogue};
+  const cublasLtMatmulAlgo_t algorithm{inner,
+                                       splits,
+                                       splits * bytes,
+                                       preference->alignments,
+                                       product->epilogue,
+                                       stand_in::alignment_of(product->bias)};
   results[0] = {{}, 0, CUBLAS_STATUS_NOT_SUPPORTED};
   results[1] = {algorithm, algorithm.workspace, CUBLAS_STATUS_SUCCESS};
   *count = 2;
@@ -282,11 +314,12 @@ inline cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, const cublasLtMatm
     return alignment != 0 && reinterpret_cast<std::uintptr_t>(address) % alignment == 0;
   };
   const auto& aligned = algorithm->alignments;
-  const bool has_bias = (product->epilogue & CUBLASLT_EPILOGUE_BIAS) != 0;
   if (handle == nullptr || !stand_in::is_valid(*product, *a_layout, *b_layout, *d_layout) ||
       !lies_at(a, aligned[0]) || !lies_at(b, aligned[1]) || !lies_at(c, aligned[2]) ||
       !lies_at(d, aligned[3]) || !lies_at(workspace, 256) || workspace_bytes < algorithm->workspace ||
-      algorithm->epilogue != product->epilogue || (has_bias && !lies_at(product->bias, 16)))
+      algorithm->epilogue != product->epilogue ||
+      (stand_in::has_line(product->epilogue) &&
+       (!stand_in::is_line(product->bias) || !lies_at(product->bias, algorithm->line))))
     return CUBLAS_STATUS_INVALID_VALUE;
   const auto run = product->scale == CUDA_R_32F ? stand_in::run<float> : stand_in::run<double>;
   return run(*product, alpha, a, *a_layout, b, *b_layout, beta, c, d, *d_layout, *algorithm, workspace,

@@ -135,16 +135,49 @@ void affine_of_odd_shapes() {
   using kernels = partita::kernels<Place>;
   for (const auto& [m, n, k] : std::vector<std::array<local_index, 3>>{
            {0, 3, 4}, {3, 0, 4}, {3, 4, 0}, {1, 1, 1}, {33, 65, 17}, {16, 7, 2000}})
-    for (const bool relu : {false, true}) {
-      const block<T> a(m, k, 1, placing{}), b(k, n, 2, 0);
-      block<T> c(m, n, 3, 2);
-      const std::vector<T> bias = block<T>(1, n, 4, 0).values;
-      c.poison();
-      agree_with<Place>(
-          c, law_tolerance<T> * (1 + std::sqrt(double(k))),
-          [&](auto& at, auto& r) { kernels::affine(at.queue, at(a), at(b), at(bias), relu, r.view()); },
-          [&](auto& r) { reference::affine(a.view(), b.view(), bias.data(), relu, r.view()); });
-    }
+    for (const bool relu : {false, true})
+      for (const bool biased : {false, true})
+        for (const T beta : {T{0}, T(-0.75)}) {
+          const block<T> a(m, k, 1, placing{}), b(k, n, 2, 0);
+          block<T> c(m, n, 3, 2);
+          const std::vector<T> bias = block<T>(1, n, 4, 0).values;
+          if (beta == 0) c.poison();
+          agree_with<Place>(
+              c, law_tolerance<T> * (1 + std::sqrt(double(k))),
+              [&](auto& at, auto& r) {
+                kernels::affine(at.queue, at(a), at(b), biased ? at(bias) : nullptr, relu, beta, r.view());
+              },
+              [&](auto& r) {
+                reference::affine(a.view(), b.view(), biased ? bias.data() : nullptr, relu, beta, r.view());
+              });
+        }
+}
+
+/// Of c = a b + bias, where a is (m, k) and c is (m, n): the gradients of b and bias, which lie one behind
+/// the other; and of z, where a = relu(z).
+template <class T, class Place>
+void affine_gradients_of_odd_shapes() {
+  using kernels = partita::kernels<Place>;
+  for (const auto& [m, n, k] : std::vector<std::array<local_index, 3>>{
+           {0, 3, 4}, {3, 0, 4}, {3, 4, 0}, {1, 1, 1}, {33, 65, 17}, {2000, 7, 16}, {16, 7, 300}}) {
+    const block<T> a(m, k, 1, placing{}), b(k, n, 2, 0), dc(m, n, 3, placing{4, 1});
+    block<T> db(k + 1, n, 4, 0), dz(m, k, 5, 2);
+    db.poison(), dz.poison();
+    const auto rows_of = [&](matrix_view<T> both) { return both.block(0, 0, both.rows - 1, both.cols); };
+    agree_with<Place>(
+        db, law_tolerance<T> * (1 + std::sqrt(double(m))),
+        [&](auto& at, auto& r) {
+          kernels::affine_gradient(at.queue, at(a), at(dc), rows_of(r.view()),
+                                   r.view().row(r.view().rows - 1));
+        },
+        [&](auto& r) {
+          reference::affine_gradient(a.view(), dc.view(), rows_of(r.view()), r.view().row(r.view().rows - 1));
+        });
+    agree_with<Place>(
+        dz, law_tolerance<T> * (1 + std::sqrt(double(n))),
+        [&](auto& at, auto& r) { kernels::relu_gradient(at.queue, at(dc), at(b), at(a), r.view()); },
+        [&](auto& r) { reference::relu_gradient(dc.view(), b.view(), a.view(), r.view()); });
+  }
 }
 
 /// `kernel(stage, x, y, line)` against `expect(x, y, line)`: x and y are (m, n), line has m + n + 2 elements.
@@ -284,7 +317,9 @@ void refuse_shapes(const partita::queue<Place>& q) {
   CHECK_THROWS_AS(kernels::spmm_fused(q, a, x, {}, x), partita::shape_error);
   CHECK_THROWS_AS(kernels::gemm(q, false, false, 1, x, x, 0, y), partita::shape_error);
   CHECK_THROWS_AS(kernels::gemm(q, false, false, 1, x, y, 0, y), partita::shape_error);
-  CHECK_THROWS_AS(kernels::affine(q, x, x, nullptr, true, y), partita::shape_error);
+  CHECK_THROWS_AS(kernels::affine(q, x, x, nullptr, true, 0, y), partita::shape_error);
+  CHECK_THROWS_AS(kernels::affine_gradient(q, x, x, y, nullptr), partita::shape_error);
+  CHECK_THROWS_AS(kernels::relu_gradient(q, x, x, x, y), partita::shape_error);
   CHECK_THROWS_AS(kernels::map(q, square_plus_one<float>{}, y, x), partita::shape_error);
   CHECK_THROWS_AS(kernels::map_indexed(q, plus_place<float>{}, y, x), partita::shape_error);
   CHECK_THROWS_AS(kernels::zip(q, minus_twice<float>{}, x, y, x), partita::shape_error);

@@ -70,8 +70,9 @@ class edge_schedule {
   /// for every entry e = (v, u) of its tiles.
   void dots(matrix_view<const T> y, matrix_view<const T> x, T beta, T* edges) {
     const matrix_view<const T> rows = spread(y);
-    schedule_.visit(x, [&](csr_view<T> tile, matrix_view<const T> x_rows) {
-      kernels<Place>::edge_dot(mesh_.queue(), tile, slice_, rows, x_rows, beta, edges);
+    schedule_.visit(x, [&](const tile_part<T>& part, matrix_view<const T> x_rows) {
+      kernels<Place>::edge_dot(mesh_.queue(), part.entries, slice_, part.rows_of(rows), x_rows, beta,
+                               part.values_in(edges, slice_.heads));
     });
   }
 
@@ -127,10 +128,11 @@ class transposed_edge_schedule {
     const auto& q = mesh_.queue();
     T* to = partial_.data();
     for (std::size_t t = 0; t < pattern_->count(); ++t) {
-      const csr_view<T> tile = tile_view<T>(pattern_->structure.data(), pattern_->values.data(),
-                                            pattern_->rows, pattern_->count(), t, pattern_->widths[t]);
-      const matrix_view<T> part{to, tile.cols, rows.cols, rows.cols};
-      kernels<Place>::edge_multiply_transposed(q, tile, slice, edges, rows, T(0), part);
+      const matrix_view<T> sums{to, pattern_->widths[t], rows.cols, rows.cols};
+      pattern_->for_parts(t, [&](const tile_part<T>& part) {
+        kernels<Place>::edge_multiply_transposed(q, part.entries, slice, part.values_in(edges, slice.heads),
+                                                 part.rows_of(rows), part.first_row > 0 ? T(1) : T(0), sums);
+      });
       to += counts_[t];
     }
     const auto height = static_cast<local_index>(return_rows_.old_block().rows.size());

@@ -1,6 +1,7 @@
 #pragma once
 /// Values on the entries of a sparse pattern, and the softmax over each row of them.
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -30,13 +31,13 @@ class edge_values {
   std::span<T> values() { return values_.span(); }
   std::span<const T> values() const { return values_.span(); }
 
-  /// visitor(tile) for every tile of this rank; entry e of it has the values [e * heads, (e + 1) * heads).
+  /// visitor(t, tile_part) for the parts of every tile t of this rank; the values of its entry e are [e *
+  /// heads, (e + 1) * heads) of part.values_in(values, heads).
   template <class Visitor>
-  void for_tiles(Visitor visitor) const {
+  void for_parts(Visitor visitor) const {
     const auto& block = *pattern_.local();
     for (std::size_t t = 0; t < block.count(); ++t)
-      visitor(tile_view<T>(block.structure.data(), block.values.data(), block.rows, block.count(), t,
-                           block.widths[t]));
+      block.for_parts(t, [&](const tile_part<T>& part) { visitor(t, part); });
   }
 
  private:
@@ -66,13 +67,26 @@ struct exponential_of_difference {
   }
 };
 
+/// out = f(left, right) for all values of e, as many at a time as local indices count.
+template <class Function, class T, class Layout, class Place>
+void zip_values(const edge_values<T, Layout, Place>& e, Function f, const T* left, const T* right, T* out) {
+  const std::size_t most = e.mesh().tile_entries();
+  for (std::size_t at = 0; at < e.values().size(); at += most) {
+    const auto size = static_cast<local_index>(std::min(most, e.values().size() - at));
+    kernels<Place>::zip(e.mesh().queue(), f, matrix_view<const T>{left + at, 1, size, size},
+                        matrix_view<const T>{right + at, 1, size, size},
+                        matrix_view<T>{out + at, 1, size, size});
+  }
+}
+
 /// out = f(in, row's value of `rows`) for every entry of e's pattern and each head. Nothing travels.
 template <class Function, class T, class Layout, class Place>
 void apply_rows(const edge_values<T, Layout, Place>& e, Function f, matrix_view<T> rows, const T* in,
                 T* out) {
-  const with_value_of_row<Function, T> of_row{f, rows};
-  e.for_tiles([&](csr_view<T> tile) {
-    kernels<Place>::edge_apply(e.mesh().queue(), tile, e.heads(), of_row, in, out);
+  e.for_parts([&](std::size_t, const tile_part<T>& part) {
+    const with_value_of_row<Function, T> of_row{f, part.rows_of(rows)};
+    kernels<Place>::edge_apply(e.mesh().queue(), part.entries, e.heads(), of_row,
+                               part.values_in(in, e.heads()), part.values_in(out, e.heads()));
   });
 }
 
@@ -84,8 +98,9 @@ void apply_rows(const edge_values<T, Layout, Place>& e, Function f, matrix_view<
 template <class T, class Layout, class Place>
 void fold_rows(const edge_values<T, Layout, Place>& e, matrix_view<T> rows, reduction how) {
   const auto fold = [&](auto f) {
-    e.for_tiles([&](csr_view<T> tile) {
-      kernels<Place>::edge_row_fold(e.mesh().queue(), tile, e.heads(), f, e.values().data(), rows);
+    e.for_parts([&](std::size_t, const tile_part<T>& part) {
+      kernels<Place>::edge_row_fold(e.mesh().queue(), part.entries, e.heads(), f,
+                                    part.values_in(e.values().data(), e.heads()), part.rows_of(rows));
     });
   };
   if (how == reduction::max)
@@ -131,14 +146,12 @@ void edge_softmax_gradient(const edge_values<T, Layout, Place>& alpha, edge_valu
   const matrix_view<T> sum{total.data(), rows, heads, heads};
   const T* const a = alpha.values().data();
   T* const values = d.values().data();
-  const auto size = narrow(static_cast<global_index>(d.values().size()), "the number of edge values");
-  const matrix_view<T> all{values, 1, size, size};
+  detail::zip_values(d, std::multiplies<>{}, a, values, values);  // alpha d
   kernels<Place>::fill(q, T(0), sum);
-  kernels<Place>::zip(q, std::multiplies<>{}, matrix_view<const T>{a, 1, size, size}, all, all);  // alpha d
   fold_rows(d, sum, reduction::sum);
   buffer<T, Place> mean(q, d.values().size());
   detail::apply_rows(d, std::multiplies<>{}, sum, a, mean.data());
-  kernels<Place>::zip(q, std::minus<>{}, all, matrix_view<const T>{mean.data(), 1, size, size}, all);
+  detail::zip_values(d, std::minus<>{}, values, mean.data(), values);
 }
 
 }  // namespace partita

@@ -78,15 +78,16 @@ class spmm_schedule {
 
   void operator()(matrix_view<const T> x, matrix_view<T> y) {
     const matrix_view<T> out = sums_.empty() ? y : sums_.input();
-    bool first = true;
-    visit(x, [&](csr_view<T> tile, matrix_view<const T> rows) {
-      multiply(tile, rows, std::exchange(first, false) ? T(0) : T(1), out);
+    local_index begun = 0;  // these rows of the result have something
+    visit(x, [&](const tile_part<T>& part, matrix_view<const T> rows) {
+      multiply(part, rows, part.first_row < begun ? T(1) : T(0), part.rows_of(out));
+      begun = std::max(begun, part.first_row + part.entries.rows);
     });
     sums_(y);
   }
 
-  /// visitor(tile of A, the rows of X that its columns count), for every tile that this rank multiplies, its
-  /// own first.
+  /// visitor(part of a tile of A, the rows of X that its columns count), for all parts of every tile that
+  /// this rank multiplies, its own first.
   template <class Visitor>
   void visit(matrix_view<const T> x, Visitor visitor) {
     if (widen_) {
@@ -99,14 +100,17 @@ class spmm_schedule {
       blocks_->arrive(k);
       if (k + 1 < groups_.size()) blocks_->start(k + 1);
       const auto own = static_cast<local_index>(groups_[k].rows[own_tile()]);
-      visitor(blocks_->tile(k, static_cast<int>(own_tile())), x.block(groups_[k].first_row, 0, own, width_));
+      const auto visit_tile = [&](std::size_t t, matrix_view<const T> rows) {
+        blocks_->for_parts(k, t, [&](const tile_part<T>& part) { visitor(part, rows); });
+      };
+      visit_tile(own_tile(), x.block(groups_[k].first_row, 0, own, width_));
       for (int r = 0; r < row_ranks() && row_ranks() > 1; ++r) {
         const matrix_view<const T> rows = whole_ ? whole_->arrive(k, r) : needed_->arrive(k, r);
         if (r + 1 < row_ranks())
           start_rows(k, r + 1, x);
         else if (k + 1 < groups_.size())
           start_rows(k + 1, 0, x);
-        if (r != static_cast<int>(own_tile())) visitor(blocks_->tile(k, r), rows);
+        if (r != static_cast<int>(own_tile())) visit_tile(static_cast<std::size_t>(r), rows);
       }
     }
   }
@@ -130,8 +134,9 @@ class spmm_schedule {
 
   /// How many nonzeros this rank multiplies in one run, times the columns of X that it multiplies them with.
   global_index multiplications() const {
-    return static_cast<global_index>(std::accumulate(nonzeros_.begin(), nonzeros_.end(), std::size_t{0})) *
-           width_;
+    std::size_t nonzeros = 0;
+    for (const tile_shape& s : shapes_) nonzeros += s.nonzeros;
+    return static_cast<global_index>(nonzeros) * width_;
   }
   volume predicted() const { return predicted_; }
   spmm_options options() const { return options_; }
@@ -160,26 +165,45 @@ class spmm_schedule {
 
   /// Learns, for every rank of the col axis, what its block looks like and how many rows it needs.
   void describe_blocks(const needed_rows& needed) {
-    std::vector<global_index> mine = needed.counts();
+    std::vector<global_index> mine = needed.counts(), recounts;
     mine.push_back(static_cast<global_index>(a_->nonzeros));
+    mine.push_back(static_cast<global_index>(3 * a_->recounts.size()));
+    for (const recount& r : a_->recounts)
+      recounts.insert(recounts.end(),
+                      {static_cast<global_index>(r.tile), r.row, static_cast<global_index>(r.base)});
     const std::size_t groups = col_cut() ? static_cast<std::size_t>(mesh_.shape().col) : 1;
-    std::vector<global_index> all = mine;
-    if (groups > 1) {
-      all.resize(mine.size() * groups);
-      const std::vector<global_index> counts(groups, static_cast<global_index>(mine.size()));
-      mesh_.control(axis::col).all_gather(std::span<const global_index>(mine),
-                                          std::span<const global_index>(counts),
-                                          std::span<global_index>(all));
-    }
+    const auto all = gather(mine, std::vector(groups, static_cast<global_index>(mine.size())));
+    std::vector<global_index> lengths;
+    for (std::size_t g = 1; g <= groups; ++g) lengths.push_back(all[g * mine.size() - 1]);
+    const auto all_recounts = gather(recounts, lengths);
+    std::size_t next = 0;
     for (std::size_t g = 0; g < groups; ++g) {
       const auto of_group = std::span(all).subspan(g * mine.size(), mine.size());
       row_group group;
-      for (int r = 0; r < row_ranks(); ++r)
+      tile_shape shape{a_->rows, {}, static_cast<std::size_t>(of_group[of_group.size() - 2]), {}};
+      for (int r = 0; r < row_ranks(); ++r) {
         group.rows.push_back(sub_block(r, groups > 1 ? static_cast<int>(g) : mesh_.at().col).size());
-      group.needed.assign(of_group.begin(), of_group.end() - 1);
+        shape.widths.push_back(static_cast<local_index>(group.rows.back()));
+      }
+      group.needed.assign(of_group.begin(), of_group.end() - 2);
+      for (const std::size_t end = next + static_cast<std::size_t>(lengths[g]); next < end; next += 3)
+        shape.recounts.push_back({static_cast<std::size_t>(all_recounts[next]),
+                                  static_cast<local_index>(all_recounts[next + 1]),
+                                  static_cast<std::size_t>(all_recounts[next + 2])});
       groups_.push_back(std::move(group));
-      nonzeros_.push_back(static_cast<std::size_t>(of_group.back()));
+      shapes_.push_back(std::move(shape));
     }
+  }
+  /// The lists of the ranks of the col axis, which have these lengths, one after another.
+  std::vector<global_index> gather(const std::vector<global_index>& mine,
+                                   const std::vector<global_index>& lengths) const {
+    if (lengths.size() == 1) return mine;
+    std::vector<global_index> all(static_cast<std::size_t>(offset_of(lengths, mesh_.shape().col)));
+    if (!all.empty())
+      mesh_.control(axis::col).all_gather(std::span<const global_index>(mine),
+                                          std::span<const global_index>(lengths),
+                                          std::span<global_index>(all));
+    return all;
   }
 
   /// What this rank would receive under `o`, in closed form.
@@ -194,8 +218,8 @@ class spmm_schedule {
       for (std::size_t r = 0; r < rows.size(); ++r)
         if (r != own_tile() && rows[r] * width > 0) v += {rows[r] * width, 1};
       if (!wide && groups_.size() > 1 && static_cast<int>(g) != mesh_.at().col)
-        v += volume{static_cast<global_index>(structure_size(a_->count(), a_->rows, nonzeros_[g])), 1} +
-             volume{static_cast<global_index>(nonzeros_[g]), nonzeros_[g] > 0 ? 1 : 0};
+        v += volume{static_cast<global_index>(shapes_[g].structure_size()), 1} +
+             volume{static_cast<global_index>(shapes_[g].nonzeros), shapes_[g].nonzeros > 0 ? 1 : 0};
     }
     if (wide) v += redistribution<T, Place>(mesh_, cols_, features_, dense_, wide_cut()).predicted();
     return v + partial_sums<T, Place>::predicted(mesh_, rows_, features_, sparse_, dense_, wide);
@@ -227,27 +251,23 @@ class spmm_schedule {
     width_ = narrow(features_.block(by, mesh_.at()).size(), "the width of a dense block");
     if (stays()) {
       groups_ = {groups_[static_cast<std::size_t>(mesh_.at().col)]};
-      nonzeros_ = {a_->nonzeros};
+      shapes_ = {shapes_[static_cast<std::size_t>(mesh_.at().col)]};
       widen_.emplace(mesh_, cols_, features_, dense_, wide_cut());
       wide_rows_ = narrow(widen_->new_block().rows.size(), "the number of rows of a dense block");
       wide_ = buffer<T, Place>(mesh_.queue(),
                                static_cast<std::size_t>(wide_rows_) * static_cast<std::size_t>(width_));
     }
     const interval x_rows = cols_.block(stays() ? wide_cut().rows : dense_.rows, mesh_.at());
-    std::vector<block_shape> shapes;
     for (std::size_t g = 0; g < groups_.size(); ++g) {
       const interval mine =
           sub_block(mesh_.at().row, groups_.size() > 1 ? static_cast<int>(g) : mesh_.at().col);
       groups_[g].first_row = static_cast<local_index>(mine.begin - x_rows.begin);
-      block_shape shape{nonzeros_[g], {}};
       for (std::size_t r = 0; r < groups_[g].rows.size(); ++r)
-        shape.widths.push_back(static_cast<local_index>(options_.rows == exchange::needed && r != own_tile()
-                                                            ? groups_[g].needed[r]
-                                                            : groups_[g].rows[r]));
-      shapes.push_back(std::move(shape));
+        if (options_.rows == exchange::needed && r != own_tile())
+          shapes_[g].widths[r] = static_cast<local_index>(groups_[g].needed[r]);
     }
     const auto structure = compacted_.size() > 0 ? std::as_const(compacted_).span() : a_->structure.span();
-    blocks_.emplace(mesh_, a_->rows, std::move(shapes), structure, a_->values.span());
+    blocks_.emplace(mesh_, shapes_, structure, a_->values.span());
     if (row_ranks() > 1 && options_.rows == exchange::whole) whole_.emplace(mesh_, groups_, width_);
     if (row_ranks() > 1 && options_.rows == exchange::needed)
       needed_.emplace(mesh_, groups_, share_lists(needed), width_);
@@ -274,13 +294,14 @@ class spmm_schedule {
     if (whole_) whole_->start(k, r, x);
     if (needed_) needed_->start(k, r, x);
   }
-  void multiply(csr_view<T> tile, matrix_view<const T> rows, T beta, matrix_view<T> out) {
+  void multiply(const tile_part<T>& part, matrix_view<const T> rows, T beta, matrix_view<T> out) {
     if (edges_ != nullptr)
-      kernels<Place>::edge_multiply(mesh_.queue(), tile, slice_, edges_, rows, beta, out);
+      kernels<Place>::edge_multiply(mesh_.queue(), part.entries, slice_, part.values_in(edges_, slice_.heads),
+                                    rows, beta, out);
     else if (moves())
-      kernels<Place>::spmm(mesh_.queue(), tile, rows, beta, out);
+      kernels<Place>::spmm(mesh_.queue(), part.entries, rows, beta, out);
     else
-      product_(mesh_.queue(), tile, rows, beta, out);  // these blocks come again
+      product_(mesh_.queue(), part.entries, rows, beta, out);  // these blocks come again
   }
 
   mesh<Place> mesh_;
@@ -292,8 +313,8 @@ class spmm_schedule {
   const T* edges_ = nullptr;
   head_slice slice_;
 
-  std::vector<row_group> groups_;      ///< one for each block that this rank multiplies
-  std::vector<std::size_t> nonzeros_;  ///< of those blocks
+  std::vector<row_group> groups_;   ///< one for each block that this rank multiplies
+  std::vector<tile_shape> shapes_;  ///< of those blocks
   typename kernels<Place>::template spmm_product<T> product_;
   buffer<local_index, Place> compacted_;  ///< A's structure with columns counted among the needed rows
   local_index width_ = 0;

@@ -12,6 +12,10 @@ namespace partita {
 using global_index = std::int64_t;
 using local_index = std::int32_t;
 
+/// The most entries that one sparse tile has, unless less is asked for: all its offsets, and those that a
+/// kernel reaches by looking some entries ahead, are local indices.
+inline constexpr std::size_t most_tile_entries = std::numeric_limits<local_index>::max() - 1024;
+
 /// A local index from a global one. Throws shape_error naming `what` when it does not fit into 32 bits.
 inline local_index narrow(global_index value, const char* what) {
   if (value < 0 || value > std::numeric_limits<local_index>::max())

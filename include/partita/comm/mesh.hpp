@@ -20,10 +20,11 @@ class mesh {
  public:
   using place = Place;
 
-  /// Every rank of `world` must call, with the same shape. Throws mesh_error when the shape does not fill the
-  /// ranks.
-  mesh(communicator world, mesh_shape shape, partita::queue<Place> queue = partita::queue<Place>())
-      : state_(std::make_shared<const state>(std::move(world), shape, std::move(queue))) {}
+  /// `tile_entries`: see tile_entries(). Every rank of `world` must call, with the same shape. Throws
+  /// mesh_error when the shape does not fill the ranks.
+  mesh(communicator world, mesh_shape shape, partita::queue<Place> queue = partita::queue<Place>(),
+       std::size_t tile_entries = most_tile_entries)
+      : state_(std::make_shared<const state>(std::move(world), shape, std::move(queue), tile_entries)) {}
 
   mesh_shape shape() const { return state_->shape; }
   int size() const { return state_->world.size(); }
@@ -32,6 +33,8 @@ class mesh {
   /// All ranks, over memory of the host.
   const communicator& world() const { return state_->world; }
   const partita::queue<Place>& queue() const { return state_->queue; }
+  /// A sparse tile with more entries than this is kept in parts of consecutive rows.
+  std::size_t tile_entries() const { return state_->tile_entries; }
   partita::ledger& ledger() const { return state_->world.ledger(); }
 
   /// The ranks that differ from this one only in the axes of `s`, over memory of the place; rank p of it
@@ -44,11 +47,12 @@ class mesh {
 
  private:
   struct state {
-    state(communicator w, mesh_shape m, partita::queue<Place> q)
+    state(communicator w, mesh_shape m, partita::queue<Place> q, std::size_t entries)
         : world(std::move(w)),
           shape(m),
           at(),
           queue(std::move(q)),
+          tile_entries(entries),
           control(every_group(world, m)),
           along(over(device_memory_of(queue), control)) {
       at = shape.at(world.rank());
@@ -78,6 +82,7 @@ class mesh {
     mesh_shape shape;
     coordinates at;
     partita::queue<Place> queue;
+    std::size_t tile_entries;
     std::array<communicator, 8> control, along;
   };
 

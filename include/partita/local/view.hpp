@@ -29,10 +29,10 @@ struct matrix_view {
   }
 };
 
-/// Elements that the offsets of `count` tiles of `rows` rows take: the columns after them begin 16 bytes
-/// aligned, which vector loads and the vendors' libraries want.
-constexpr std::size_t offsets_size(std::size_t count, local_index rows) {
-  return (count * (static_cast<std::size_t>(rows) + 1) + 3) / 4 * 4;
+/// Elements that the offsets of `count` tiles of `rows` rows and `more` offsets take: the columns after them
+/// begin 16 bytes aligned, which vector loads and the vendors' libraries want.
+constexpr std::size_t offsets_size(std::size_t count, local_index rows, std::size_t more = 0) {
+  return (count * (static_cast<std::size_t>(rows) + 1) + more + 3) / 4 * 4;
 }
 
 /// A compressed-sparse-row block: the entries of row i are [offsets[i], offsets[i + 1]).

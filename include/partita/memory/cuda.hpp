@@ -14,16 +14,20 @@ namespace partita {
 
 struct cuda {};
 
-/// What a dense product may do to its sums before it stores them: add bias[j] to column j, then cut at 0.
+/// What a dense product may do to its sums before it stores them: add bias[j] to column j, then cut at 0; or
+/// beside them: column_sums[j] = the sum of column j of op(B), the gradient of a bias where op(B) is that of
+/// what it was added to.
 template <class T>
 struct gemm_epilogue {
   const T* bias = nullptr;
   bool relu = false;
+  T* column_sums = nullptr;
 };
 
 /// C = alpha op(A) op(B) + beta C on row-major blocks, then the epilogue; what a queue<cuda> multiplies with.
+/// Returns false, and has done nothing, when it cannot make column_sums.
 template <class T>
-using cuda_gemm_function = void (*)(const queue<cuda>& q, bool transpose_a, bool transpose_b, int m, int n,
+using cuda_gemm_function = bool (*)(const queue<cuda>& q, bool transpose_a, bool transpose_b, int m, int n,
                                     int k, T alpha, const T* a, int lda, const T* b, int ldb, T beta, T* c,
                                     int ldc, gemm_epilogue<T> epilogue);
 

@@ -92,13 +92,16 @@ class attention {
   struct gathered_rows {
     head_slice slice;
     halo<T, Place> rows;
-    pattern<T, Place> edges;
+    tiles<T, Place> edges;  ///< a pattern: one tile without values
     buffer<T, Place> table;
 
     void dots(const matrix& x, const matrix& y, T* values) {
-      const matrix_view<T> all{table.data(), edges.cols, x.local().cols, x.local().cols};
+      const matrix_view<T> all{table.data(), edges.widths[0], x.local().cols, x.local().cols};
       rows.gather(x.local(), all);  // (own + needed, w)
-      kernels<Place>::edge_dot(x.mesh().queue(), edges.view(), slice, y.local(), all, T(0), values);
+      edges.for_parts(0, [&](const tile_part<T>& part) {
+        kernels<Place>::edge_dot(x.mesh().queue(), part.entries, slice, part.rows_of(y.local()), all, T(0),
+                                 part.values_in(values, slice.heads));
+      });
     }
   };
 
@@ -123,9 +126,9 @@ class attention {
       return;
     }
     halo<T, Place> h = rows.make_halo();
-    pattern<T, Place> edges = rows.own_rows(h);
-    buffer<T, Place> table(mesh_.queue(),
-                           static_cast<std::size_t>(edges.cols) * static_cast<std::size_t>(shape.columns()));
+    tiles<T, Place> edges = rows.own_rows(h);
+    buffer<T, Place> table(
+        mesh_.queue(), static_cast<std::size_t>(edges.widths[0]) * static_cast<std::size_t>(shape.columns()));
     gathered_.emplace(
         gathered_rows{{heads, shape.width, 0}, std::move(h), std::move(edges), std::move(table)});
   }

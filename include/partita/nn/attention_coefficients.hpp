@@ -94,12 +94,12 @@ class attention_coefficients {
       return buffer<T, Place>(mesh_.queue(), n * static_cast<std::size_t>(heads));
     };
     const auto each = static_cast<std::size_t>(kept);
-    const std::size_t own_values = own_rows_.nonzeros() * static_cast<std::size_t>(heads);
+    const std::size_t own_values = own_rows_.nonzeros * static_cast<std::size_t>(heads);
     values_ = buffer<T, Place>(mesh_.queue(), a.local()->nonzeros * each);
     transposed_ =
         buffer<T, Place>(mesh_.queue(), std::max(transposed(a).local()->nonzeros * each, own_values));
-    own_gradient_ = of_heads(own_rows_.nonzeros());
-    if (averaged) mean_gradient_ = buffer<T, Place>(mesh_.queue(), own_rows_.nonzeros());
+    own_gradient_ = of_heads(own_rows_.nonzeros);
+    if (averaged) mean_gradient_ = buffer<T, Place>(mesh_.queue(), own_rows_.nonzeros);
     log_sums_ = of_heads(static_cast<std::size_t>(range_.size()));
     row_dots_ = of_heads(static_cast<std::size_t>(own_.size()));
     target_gradient_ = of_heads(static_cast<std::size_t>(own_.size()));
@@ -114,8 +114,10 @@ class attention_coefficients {
   void forward(const matrix& scores, const dropout_mask& mask) {
     mask_ = mask;
     gather_scores_(scores.local(), scores_.local());  // (n, 2 heads) on every rank
-    kernels<Place>::edge_log_sum(mesh_.queue(), all_rows_.view(), heads_, slope_, sources(every_),
-                                 targets(range_), log_sums());
+    all_rows_.for_parts(0, [&](const tile_part<T>& part) {
+      kernels<Place>::edge_log_sum(mesh_.queue(), part.entries, heads_, slope_, sources(every_),
+                                   part.rows_of(targets(range_)), part.rows_of(log_sums()));
+    });
     write(forward_operator_, false, values_.data());
   }
   /// Those of the transposed tiles, of the same scalars.
@@ -128,24 +130,16 @@ class attention_coefficients {
   /// transposed coefficients.
   void backward(matrix& dscores) {
     const auto& q = mesh_.queue();
-    const auto entries = static_cast<local_index>(own_rows_.nonzeros());
+    const local_index entries =
+        narrow(static_cast<global_index>(own_rows_.nonzeros), "the number of in-edges of own vertices");
     const matrix_view<T> edges{own_gradient_.data(), entries, heads_, heads_};
     if (averaged_)
       kernels<Place>::map_indexed(
           q, detail::gradient_of_head<T>{mean_gradient_.data(), static_cast<T>(heads_)}, edges, edges);
-    if (mask_.probability > 0) {
-      const detail::gradient_before_dropout<T> kept{mask_.function<T>(), own_.begin, heads_};
-      kernels<Place>::edge_apply(q, own_rows_.view(), heads_, kept, edges.data, edges.data);
-    }
-    T* const alpha = transposed_.data();
-    const matrix_view<T> dots = of_own(row_dots_), dtarget = of_own(target_gradient_),
-                         dsource = of_own(source_gradient_),
-                         parts{source_parts_.data(), own_rows_.cols, heads_, heads_};
-    kernels<Place>::edge_softmax(q, own_rows_.view(), heads_, slope_, sources(every_), targets(own_),
-                                 own_log_sums(), alpha);
-    kernels<Place>::edge_row_dot(q, own_rows_.view(), heads_, alpha, edges.data, dots);
-    kernels<Place>::edge_softmax_gradient(q, own_rows_.view(), heads_, slope_, sources(every_), targets(own_),
-                                          own_log_sums(), edges.data, dots, T(0), parts, dtarget);
+    const matrix_view<T> dtarget = of_own(target_gradient_), dsource = of_own(source_gradient_),
+                         parts{source_parts_.data(), own_rows_.widths[0], heads_, heads_};
+    own_rows_.for_parts(0,
+                        [&](const tile_part<T>& part) { part_backward(part, edges.data, parts, dtarget); });
     if (mesh_.size() > 1)
       mesh_.along(every_axis)
           .reduce_scatter(std::span<const T>(source_parts_.span()),
@@ -172,6 +166,25 @@ class attention_coefficients {
   }
 
  private:
+  /// The gradients of the scalars from those of the coefficients of a part of the own rows.
+  void part_backward(const tile_part<T>& part, T* gradients, matrix_view<T> dsource, matrix_view<T> dtarget) {
+    const auto& q = mesh_.queue();
+    T* const edges = part.values_in(gradients, heads_);
+    T* const alpha = part.values_in(transposed_.data(), heads_);
+    const matrix_view<const T> target = part.rows_of(targets(own_)), log_sum = part.rows_of(own_log_sums());
+    const matrix_view<T> dots = part.rows_of(of_own(row_dots_));
+    if (mask_.probability > 0) {
+      const detail::gradient_before_dropout<T> kept{mask_.function<T>(), own_.begin + part.first_row, heads_};
+      kernels<Place>::edge_apply(q, part.entries, heads_, kept, edges, edges);
+    }
+    kernels<Place>::edge_softmax(q, part.entries, heads_, slope_, sources(every_), target, log_sum, alpha);
+    kernels<Place>::edge_row_dot(q, part.entries, heads_, alpha, edges, dots);
+    const T beta = part.first_row > 0 ? T(1) : T(0);  // of the sources; targets have one part each
+    if (beta != 0) kernels<Place>::fill(q, T(0), part.rows_of(dtarget));
+    kernels<Place>::edge_softmax_gradient(q, part.entries, heads_, slope_, sources(every_), target, log_sum,
+                                          edges, dots, beta, dsource, part.rows_of(dtarget));
+  }
+
   static redistribution<T, Place> passage(const graph_operator<T, Place>& a, global_index width, cut from) {
     return {a.mesh(), a.row_blocking(), blocking::even(width, a.mesh().shape(), nesting::cols), from,
             replicated::value};
@@ -180,28 +193,33 @@ class attention_coefficients {
   /// The coefficients of every tile of `a`, whose rows are targets, or sources.
   void write(const graph_operator<T, Place>& a, bool rows_are_sources, T* values) {
     const auto& block = *a.local();
-    const interval rows = a.row_blocking().block(a.sparse_cut().rows, mesh_.at());
+    const global_index first = a.row_blocking().block(a.sparse_cut().rows, mesh_.at()).begin;
     coordinates at = mesh_.at();
     for (std::size_t t = 0; t < block.count(); ++t) {
       at.row = static_cast<int>(t);
       const interval columns = a.col_blocking().block(column_cut(a.sparse_cut()), at);
-      const interval from = rows_are_sources ? rows : columns, to = rows_are_sources ? columns : rows;
-      const matrix_view<const T> sums = rows_are_sources ? every_log_sums(to) : log_sums();
-      const detail::attention_coefficient<T> alpha{.source = sources(from),
-                                                   .target = targets(to),
-                                                   .log_sum = sums,
-                                                   .first_source = from.begin,
-                                                   .first_target = to.begin,
-                                                   .first_head = first_kept_,
-                                                   .slope = slope_,
-                                                   .keep = mask_.function<T>(),
-                                                   .drops = mask_.probability > 0,
-                                                   .averaged = averaged_,
-                                                   .transposed = rows_are_sources};
-      const csr_view<T> tile = tile_view<T>(block.structure.data(), block.values.data(), block.rows,
-                                            block.count(), t, block.widths[t]);
-      kernels<Place>::edge_apply(mesh_.queue(), tile, kept_, alpha, values, values);
+      block.for_parts(t, [&](const tile_part<T>& part) {
+        const interval rows{first + part.first_row, first + part.first_row + part.entries.rows};
+        T* const to = part.values_in(values, kept_);
+        const auto alpha = rows_are_sources ? coefficient(rows, columns, every_log_sums(columns), true)
+                                            : coefficient(columns, rows, part.rows_of(log_sums()), false);
+        kernels<Place>::edge_apply(mesh_.queue(), part.entries, kept_, alpha, to, to);
+      });
     }
+  }
+  detail::attention_coefficient<T> coefficient(interval from, interval to, matrix_view<const T> log_sums,
+                                               bool transposed) const {
+    return {.source = sources(from),
+            .target = targets(to),
+            .log_sum = log_sums,
+            .first_source = from.begin,
+            .first_target = to.begin,
+            .first_head = first_kept_,
+            .slope = slope_,
+            .keep = mask_.function<T>(),
+            .drops = mask_.probability > 0,
+            .averaged = averaged_,
+            .transposed = transposed};
   }
 
   matrix_view<const T> score_rows(interval vertices, local_index first) const {
@@ -228,8 +246,8 @@ class attention_coefficients {
   bool averaged_;
   local_index first_kept_, kept_;
   T slope_;
-  interval every_, range_, own_;  ///< vertices: all, of the policy's rows of A, of this rank
-  pattern<T, Place> all_rows_, own_rows_;
+  interval every_, range_, own_;         ///< vertices: all, of the policy's rows of A, of this rank
+  tiles<T, Place> all_rows_, own_rows_;  ///< patterns: one tile without values each
   redistribution<T, Place> gather_scores_, gather_log_sums_;
   dense<T, replicated, Place> scores_, all_log_sums_;
   std::vector<global_index> source_counts_;

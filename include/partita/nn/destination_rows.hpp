@@ -8,17 +8,6 @@
 
 namespace partita {
 
-/// A pattern in place: offsets from 0 and columns.
-template <class T, class Place>
-struct pattern {
-  local_index rows = 0;
-  local_index cols = 0;
-  buffer<local_index, Place> offsets, columns;
-
-  csr_view<T> view() const { return {rows, cols, offsets.data(), columns.data(), nullptr}; }
-  std::size_t nonzeros() const { return columns.size(); }
-};
-
 /// The rows of `complete` (a graph operator whose sparse layout cuts no columns) as host arrays with global
 /// columns.
 template <class T, class Place>
@@ -32,6 +21,7 @@ class complete_rows {
     const auto& block = *complete.local();
     std::vector<local_index> structure(block.structure.size());
     copy(mesh_.queue(), block.structure.span(), std::span<local_index>(structure));
+    const std::vector<std::size_t> begins = entry_begins(block, structure.data());
     const std::size_t stride = static_cast<std::size_t>(block.rows) + 1;
     offsets_.push_back(0);
     for (std::size_t i = 0; i + 1 < stride; ++i) {
@@ -40,32 +30,33 @@ class complete_rows {
         at.row = static_cast<int>(t);
         const auto first = static_cast<local_index>(
             complete.col_blocking().block(column_cut(complete.sparse_cut()), at).begin);
-        for (auto e = structure[t * stride + i]; e < structure[t * stride + i + 1]; ++e)
-          columns_.push_back(first + structure[block.offsets_size() + static_cast<std::size_t>(e)]);
+        for (std::size_t e = begins[t * stride + i]; e < begins[t * stride + i + 1]; ++e)
+          columns_.push_back(first + structure[block.offsets_size() + e]);
       }
-      offsets_.push_back(static_cast<local_index>(columns_.size()));
+      offsets_.push_back(columns_.size());
     }
   }
 
   /// The rows that the policy gives this rank, with global columns.
   interval range() const { return range_; }
-  pattern<T, Place> all() const { return make(offsets_, columns_, global_cols_); }
+  tiles<T, Place> all() const { return make(range_, offsets_, columns_, global_cols_); }
 
   /// This rank's own vertices, with global columns.
   interval own() const { return vertices_.block(vertex_rows::value.rows, mesh_.at()); }
-  pattern<T, Place> own_rows() const {
+  tiles<T, Place> own_rows() const {
     const auto [offsets, columns] = own_structure();
-    return make(offsets, columns, global_cols_);
+    return make(own(), offsets, columns, global_cols_);
   }
   /// The same as host arrays: offsets from 0 and global columns, ascending in each row.
-  std::pair<std::vector<local_index>, std::vector<local_index>> own_structure() const {
+  std::pair<std::vector<std::size_t>, std::vector<local_index>> own_structure() const {
     const auto begin = static_cast<std::size_t>(own().begin - range_.begin),
                end = static_cast<std::size_t>(own().end - range_.begin);
-    std::vector<local_index> offsets(offsets_.begin() + static_cast<std::ptrdiff_t>(begin),
+    std::vector<std::size_t> offsets(offsets_.begin() + static_cast<std::ptrdiff_t>(begin),
                                      offsets_.begin() + static_cast<std::ptrdiff_t>(end) + 1);
-    const local_index first = offsets.front();
-    std::vector<local_index> columns(columns_.begin() + first, columns_.begin() + offsets.back());
-    for (local_index& o : offsets) o -= first;
+    const std::size_t first = offsets.front();
+    std::vector<local_index> columns(columns_.begin() + static_cast<std::ptrdiff_t>(first),
+                                     columns_.begin() + static_cast<std::ptrdiff_t>(offsets.back()));
+    for (std::size_t& o : offsets) o -= first;
     return {std::move(offsets), std::move(columns)};
   }
   /// The vertices of other ranks that have an edge to one of mine, ascending.
@@ -80,30 +71,32 @@ class complete_rows {
   /// The exchange of their rows.
   halo<T, Place> make_halo() const { return {mesh_, vertices_, needed()}; }
   /// The own rows with columns that count rows of a table of `h`.
-  pattern<T, Place> own_rows(const halo<T, Place>& h) const {
+  tiles<T, Place> own_rows(const halo<T, Place>& h) const {
     auto [offsets, columns] = own_structure();
     for (local_index& c : columns) c = h.position(c);
-    return make(offsets, columns, narrow(h.table_rows(), "the rows of a halo"));
+    return make(own(), offsets, columns, narrow(h.table_rows(), "the rows of a halo"));
   }
 
  private:
-  pattern<T, Place> make(const std::vector<local_index>& offsets, const std::vector<local_index>& columns,
-                         local_index cols) const {
-    pattern<T, Place> p;
-    p.rows = static_cast<local_index>(offsets.size()) - 1;
-    p.cols = cols;
-    p.offsets = buffer<local_index, Place>(mesh_.queue(), offsets.size());
-    p.columns = buffer<local_index, Place>(mesh_.queue(), columns.size());
-    copy(mesh_.queue(), std::span<const local_index>(offsets), p.offsets.span());
-    copy(mesh_.queue(), std::span<const local_index>(columns), p.columns.span());
-    return p;
+  /// One tile without values.
+  tiles<T, Place> make(interval rows, const std::vector<std::size_t>& offsets,
+                       const std::vector<local_index>& columns, local_index cols) const {
+    tiles<T, Place> pattern;
+    pattern.rows = narrow(rows.size(), "the number of rows of a pattern");
+    pattern.widths = {cols};
+    std::vector<local_index> structure = count_offsets(pattern, offsets, mesh_.tile_entries(), rows.begin);
+    structure.insert(structure.end(), columns.begin(), columns.end());
+    pattern.structure = buffer<local_index, Place>(mesh_.queue(), structure.size());
+    copy(mesh_.queue(), std::span<const local_index>(structure), pattern.structure.span());
+    return pattern;
   }
 
   mesh<Place> mesh_;
   blocking vertices_;
   interval range_;
   local_index global_cols_;
-  std::vector<local_index> offsets_, columns_;
+  std::vector<std::size_t> offsets_;
+  std::vector<local_index> columns_;
 };
 
 }  // namespace partita

@@ -85,7 +85,8 @@ class edge_transfer {
     const mesh_shape shape = mesh_.shape();
     const cut sparse = a.sparse_cut();
     const std::vector<local_index> columns = rows.own_structure().second;
-    own_entries_ = static_cast<local_index>(columns.size());
+    own_entries_ =
+        narrow(static_cast<global_index>(columns.size()), "the number of in-edges of own vertices");
     std::vector<std::vector<local_index>> lists(static_cast<std::size_t>(shape.size(sparse.cols)));
     for (local_index e = 0; e < own_entries_; ++e) {
       const auto owner = a.col_blocking().owner(column_cut(sparse), columns[static_cast<std::size_t>(e)]);
@@ -105,6 +106,7 @@ class edge_transfer {
     const auto& block = *a.local();
     std::vector<local_index> structure(block.structure.size()), entries;
     copy(mesh_.queue(), block.structure.span(), std::span<local_index>(structure));
+    const std::vector<std::size_t> begins = entry_begins(block, structure.data());
     const std::size_t stride = static_cast<std::size_t>(block.rows) + 1;
     const global_index first = a.row_blocking().block(a.sparse_cut().rows, mesh_.at()).begin;
     for (int q = 0; q < mesh_.shape().size(group_); ++q) {
@@ -112,8 +114,8 @@ class edge_transfer {
       const interval targets = a.row_blocking().block(vertex_rows::value.rows, at(q));
       for (global_index v = targets.begin - first; v < targets.end - first; ++v)
         for (std::size_t t = 0; t < block.count(); ++t) {
-          const local_index* const offsets = structure.data() + t * stride + v;
-          for (local_index e = offsets[0]; e < offsets[1]; ++e) entries.push_back(e);
+          const std::size_t* const row = begins.data() + t * stride + v;
+          for (std::size_t e = row[0]; e < row[1]; ++e) entries.push_back(static_cast<local_index>(e));
         }
       give_counts_.push_back(static_cast<global_index>(entries.size() - before) *
                              sources_[static_cast<std::size_t>(me())].heads.size());

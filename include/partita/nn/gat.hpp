@@ -63,9 +63,9 @@ class gat_convolution {
     attention_.forward(x_, vectors_.forward(x_), y_,
                        pass.mask(detail::attention_stream + layer_));  // (n/P, heads*out)
     if (mean_)
-      kernels<Place>::gemm(q, false, false, T(1), y_.local(), average(), T(0), z.local());  // (n/P, out)
-    else
-      kernels<Place>::copy(q, y_.local(), z.local());
+      return kernels<Place>::affine(q, y_.local(), average(), set_->value(bias_).data, false, T(0),
+                                    z.local());  // (n/P, out)
+    kernels<Place>::copy(q, y_.local(), z.local());
     kernels<Place>::add_row(q, set_->value(bias_).data, z.local());
   }
 

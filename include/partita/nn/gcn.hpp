@@ -26,16 +26,15 @@ class gcn_convolution {
     glorot(set, weight_, seed);
   }
 
+  /// `relu`: z = max(Z, 0).
   template <class Input>
-  void forward(const Input& h, matrix& z, const dropout_pass& = {}) {
-    product_.forward(h, set_->value(weight_), z);  // (n/P, f_out)
-    kernels<Place>::add_row(set_->mesh().queue(), set_->value(bias_).data, z.local());
+  void forward(const Input& h, matrix& z, const dropout_pass& = {}, bool relu = false) {
+    product_.forward(h, set_->value(weight_), z, set_->value(bias_).data, relu);  // (n/P, f_out)
   }
   /// dh: null when nobody needs the gradient of H.
   template <class Input>
   void backward(const Input& h, const matrix& dz, matrix* dh) {
-    kernels<Place>::column_sums(set_->mesh().queue(), dz.local(), set_->gradient(bias_).data);
-    product_.backward(h, set_->value(weight_), dz, set_->gradient(weight_), dh);
+    product_.backward(h, set_->value(weight_), dz, set_->gradient(weight_), dh, set_->gradient(bias_).data);
   }
 
   const blocking& out() const { return out_; }

@@ -24,16 +24,14 @@ class gin_convolution {
         inner_gradient_(sum.mesh(), sum.row_blocking(), first_.out()) {}
 
   template <class Input>
-  void forward(const Input& h, matrix& z, const dropout_pass& = {}) {
-    first_.forward(h, inner_);  // (n/P, f_out)
-    activation::relu::forward(inner_, {});
-    second_.forward(inner_, z);  // (n/P, f_out)
+  void forward(const Input& h, matrix& z, const dropout_pass& pass = {}, bool relu = false) {
+    first_.forward(h, inner_, pass, true);   // (n/P, f_out)
+    second_.forward(inner_, z, pass, relu);  // (n/P, f_out)
   }
   /// dh: null when nobody needs the gradient of H.
   template <class Input>
   void backward(const Input& h, const matrix& dz, matrix* dh) {
-    second_.backward(inner_, dz, &inner_gradient_);  // (n/P, f_out)
-    activation::relu::backward(inner_, inner_gradient_, {});
+    second_.backward_through_relu(inner_, dz, inner_gradient_);  // (n/P, f_out)
     first_.backward(h, inner_gradient_, dh);
   }
 

@@ -1,15 +1,17 @@
 #pragma once
-/// Z = A H W, by whichever order moves and computes less, forward and backward.
+/// Z = A H W + b, by whichever order moves and computes less, forward and backward.
 
 #include <optional>
 
+#include "partita/nn/activation.hpp"
 #include "partita/nn/model.hpp"
 #include "partita/nn/propagation.hpp"
 #include "partita/nn/weight_product.hpp"
 
 namespace partita {
 
-/// Z = A (H W) or (A H) W (n x f_out, n x f_in, f_in x f_out), H and Z in vertex_rows.
+/// Z = A (H W) + b or (A H) W + b (n x f_out, n x f_in, f_in x f_out, 1 x f_out), H and Z in vertex_rows; b
+/// is left out where it is null.
 ///
 /// The order is chosen by the width that travels in an epoch, then by operations: A (H W) propagates f_out
 /// forward and f_out backward; (A H) W propagates f_in forward (nothing for a constant H) and, when H needs a
@@ -38,22 +40,29 @@ class graph_linear {
     if (wide_back && back) wide_gradient_.emplace(a.mesh(), a.row_blocking(), in);
   }
 
-  /// z from h, which is a matrix or sparse_features.
+  /// z from h, which is a matrix or sparse_features; `relu`: z = max(Z, 0).
   template <class Input>
-  void forward(const Input& h, matrix_view<const T> w, matrix& z) {
+  void forward(const Input& h, matrix_view<const T> w, matrix& z, const T* bias = nullptr,
+               bool relu = false) {
     if (!aggregate_first_) {
       multiply_weight(h, w, *product_);  // (n/P, f_out)
       (*forward_)(*product_, z);         // (n/P, f_out)
+      if (bias != nullptr) kernels<Place>::add_row(z.mesh().queue(), bias, z.local());
+      if (relu) activation::relu::forward(z, {});
       return;
     }
     if (input_ != layer_input::constant || !aggregated_once_) aggregate(h);
-    multiply_weight(*aggregated_, w, z);  // (n/P, f_out)
+    multiply_weight(*aggregated_, w, z, 0, bias, relu);  // (n/P, f_out)
   }
 
-  /// This rank's part of dw; and dh where it is given.
+  /// This rank's part of dw; and of dbias, and dh, where they are given.
   template <class Input>
-  void backward(const Input& h, matrix_view<const T> w, const matrix& dz, matrix_view<T> dw, matrix* dh) {
-    if (aggregate_first_) local_weight_gradient(*aggregated_, dz, dw);  // (f_in, f_out)
+  void backward(const Input& h, matrix_view<const T> w, const matrix& dz, matrix_view<T> dw, matrix* dh,
+                T* dbias = nullptr) {
+    if (aggregate_first_)
+      local_weight_gradient(*aggregated_, dz, dw, dbias);  // (f_in, f_out)
+    else if (dbias != nullptr)
+      kernels<Place>::column_sums(dz.mesh().queue(), dz.local(), dbias);
     if (wide_gradient_ && dh != nullptr) {
       multiply_transposed_weight(dz, w, *wide_gradient_);  // (n/P, f_in)
       return (*backward_)(*wide_gradient_, *dh);           // (n/P, f_in)

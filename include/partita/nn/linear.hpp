@@ -24,16 +24,22 @@ class linear {
     glorot(set, weight_, seed);
   }
 
+  /// `relu`: z = max(Z, 0).
   template <class Input>
-  void forward(const Input& h, matrix& z, const dropout_pass& = {}) {
-    multiply_weight(h, set_->value(weight_), z);  // (n/P, f_out)
-    kernels<Place>::add_row(set_->mesh().queue(), set_->value(bias_).data, z.local());
+  void forward(const Input& h, matrix& z, const dropout_pass& = {}, bool relu = false) {
+    multiply_weight(h, set_->value(weight_), z, 0, set_->value(bias_).data, relu);  // (n/P, f_out)
   }
   template <class Input>
   void backward(const Input& h, const matrix& dz, matrix* dh) {
-    kernels<Place>::column_sums(set_->mesh().queue(), dz.local(), set_->gradient(bias_).data);
-    local_weight_gradient(h, dz, set_->gradient(weight_));                         // (f_in, f_out)
-    if (dh != nullptr) multiply_transposed_weight(dz, set_->value(weight_), *dh);  // (n/P, f_in)
+    local_weight_gradient(h, dz, set_->gradient(weight_), set_->gradient(bias_).data);  // (f_in, f_out)
+    if (dh != nullptr) multiply_transposed_weight(dz, set_->value(weight_), *dh);       // (n/P, f_in)
+  }
+
+  /// backward for H = max(Y, 0), down to Y.
+  void backward_through_relu(const matrix& h, const matrix& dz, matrix& dy) {
+    backward(h, dz, nullptr);
+    kernels<Place>::relu_gradient(set_->mesh().queue(), dz.local(), set_->value(weight_), h.local(),
+                                  dy.local());  // (n/P, f_in)
   }
 
   const blocking& out() const { return out_; }

@@ -29,7 +29,10 @@ class max_aggregation {
     require(y);
     const auto& q = mesh_.queue();
     halo_.gather(h.local(), table());  // (own + needed, f)
-    kernels<Place>::max_aggregate(q, rows_.view(), table(), 0, true, y.local(), winners());  // (n/P, f)
+    rows_.for_parts(0, [&](const tile_part<T>& part) {
+      kernels<Place>::max_aggregate(q, part.entries, table(), 0, true, part.rows_of(y.local()),
+                                    part.rows_of(winners()));  // rows of (n/P, f)
+    });
     kernels<Place>::finish_max(q, y.local(), winners());
   }
 
@@ -58,7 +61,7 @@ class max_aggregation {
         width_(narrow(width, "the width of a maximum")),
         halo_(rows.make_halo()),
         rows_(rows.own_rows(halo_)),
-        table_(mesh_.queue(), static_cast<std::size_t>(rows_.cols) * static_cast<std::size_t>(width_)),
+        table_(mesh_.queue(), static_cast<std::size_t>(rows_.widths[0]) * static_cast<std::size_t>(width_)),
         winners_(mesh_.queue(), static_cast<std::size_t>(rows_.rows) * static_cast<std::size_t>(width_)) {}
 
   void require(const matrix& x) const {
@@ -66,14 +69,14 @@ class max_aggregation {
       throw shape_error("a maximum over neighbours of " + to_string(extent{vertices_.size(), width_}) +
                         " was given a matrix of " + to_string(x.shape()) + " or one that is cut otherwise");
   }
-  matrix_view<T> table() { return {table_.data(), rows_.cols, width_, width_}; }
+  matrix_view<T> table() { return {table_.data(), rows_.widths[0], width_, width_}; }
   matrix_view<local_index> winners() { return {winners_.data(), rows_.rows, width_, width_}; }
 
   mesh<Place> mesh_;
   blocking vertices_;
   local_index width_;
   halo<T, Place> halo_;
-  pattern<T, Place> rows_;
+  tiles<T, Place> rows_;    ///< a pattern: one tile without values
   buffer<T, Place> table_;  ///< of values, then of gradients
   buffer<local_index, Place> winners_;
 };

@@ -29,18 +29,17 @@ class sage_convolution {
     glorot(set, own_, seed);
   }
 
+  /// `relu`: z = max(Z, 0).
   template <class Input>
-  void forward(const Input& h, matrix& z, const dropout_pass& = {}) {
-    product_.forward(h, set_->value(neighbours_), z);  // (n/P, f_out)
-    multiply_weight(h, set_->value(own_), z, T(1));    // (n/P, f_out)
-    kernels<Place>::add_row(set_->mesh().queue(), set_->value(bias_).data, z.local());
+  void forward(const Input& h, matrix& z, const dropout_pass& = {}, bool relu = false) {
+    product_.forward(h, set_->value(neighbours_), z);                            // (n/P, f_out)
+    multiply_weight(h, set_->value(own_), z, 1, set_->value(bias_).data, relu);  // (n/P, f_out)
   }
   /// dh: null when nobody needs the gradient of H.
   template <class Input>
   void backward(const Input& h, const matrix& dz, matrix* dh) {
-    kernels<Place>::column_sums(set_->mesh().queue(), dz.local(), set_->gradient(bias_).data);
     product_.backward(h, set_->value(neighbours_), dz, set_->gradient(neighbours_), dh);
-    local_weight_gradient(h, dz, set_->gradient(own_));                               // (f_in, f_out)
+    local_weight_gradient(h, dz, set_->gradient(own_), set_->gradient(bias_).data);   // (f_in, f_out)
     if (dh != nullptr) multiply_transposed_weight(dz, set_->value(own_), *dh, T(1));  // (n/P, f_in)
   }
 

@@ -39,21 +39,20 @@ class sage_max_convolution {
     glorot(set, own_, seed);
   }
 
+  /// `relu`: z = max(Z, 0).
   template <class Input>
-  void forward(const Input& h, matrix& z, const dropout_pass& = {}) {
+  void forward(const Input& h, matrix& z, const dropout_pass& = {}, bool relu = false) {
     if (input_ != layer_input::constant || !aggregated_once_) maximum_.forward(written_out_(h), largest_);
     if (input_ == layer_input::constant) written_out_.release();
     aggregated_once_ = true;
-    multiply_weight(largest_, set_->value(neighbours_), z);  // (n/P, f_out)
-    multiply_weight(h, set_->value(own_), z, T(1));          // (n/P, f_out)
-    kernels<Place>::add_row(set_->mesh().queue(), set_->value(bias_).data, z.local());
+    multiply_weight(largest_, set_->value(neighbours_), z);                      // (n/P, f_out)
+    multiply_weight(h, set_->value(own_), z, 1, set_->value(bias_).data, relu);  // (n/P, f_out)
   }
   /// dh: null unless the input varies.
   template <class Input>
   void backward(const Input& h, const matrix& dz, matrix* dh) {
-    kernels<Place>::column_sums(set_->mesh().queue(), dz.local(), set_->gradient(bias_).data);
-    local_weight_gradient(largest_, dz, set_->gradient(neighbours_));  // (f_in, f_out)
-    local_weight_gradient(h, dz, set_->gradient(own_));                // (f_in, f_out)
+    local_weight_gradient(largest_, dz, set_->gradient(neighbours_), set_->gradient(bias_).data);
+    local_weight_gradient(h, dz, set_->gradient(own_));  // (f_in, f_out)
     if (dh == nullptr) return;
     multiply_transposed_weight(dz, set_->value(neighbours_), *gradient_);  // (n/P, f_in)
     maximum_.backward(*gradient_, *dh);                                    // (n/P, f_in)

@@ -37,7 +37,8 @@ struct permuted {
 template <class T, class Place>
 class sparse_features {
  public:
-  /// `entries`: the nonzeros of this rank's rows, by global indices.
+  /// `entries`: the nonzeros of this rank's rows, by global indices. Throws shape_error when there are more
+  /// than local indices can count.
   sparse_features(const partita::mesh<Place>& m, const blocking& rows, global_index features,
                   std::vector<triplet<T>> entries)
       : mesh_(m),
@@ -46,6 +47,9 @@ class sparse_features {
         features_(features),
         by_rows_(make_tiles<T, Place>(m.queue(), range_, whole(features), std::move(entries))) {
     const auto n = by_rows_.nonzeros;
+    if (!by_rows_.recounts.empty())
+      throw shape_error("sparse features of " + std::to_string(n) +
+                        " nonzeros on one rank do not fit 32-bit local indices");
     std::vector<local_index> structure(by_rows_.structure.size()), row(n), permutation(n);
     copy(m.queue(), std::as_const(by_rows_).structure.span(), std::span<local_index>(structure));
     const local_index* column = structure.data() + by_rows_.offsets_size();
@@ -103,11 +107,12 @@ class sparse_features {
 
   /// This rank's block (n/P, f), and its transpose (f, n/P).
   csr_view<T> local() const {
-    return tile_view<T>(by_rows_.structure.data(), values_.data(), by_rows_.rows, 1, 0, by_rows_.widths[0]);
+    return {by_rows_.rows, by_rows_.widths[0], by_rows_.structure.data(),
+            by_rows_.structure.data() + by_rows_.offsets_size(), values_.data()};
   }
   csr_view<T> local_transposed() const {
-    return tile_view<T>(by_columns_.data(), transposed_values_.data(), by_rows_.widths[0], 1, 0,
-                        by_rows_.rows);
+    return {by_rows_.widths[0], by_rows_.rows, by_columns_.data(),
+            by_columns_.data() + offsets_size(1, by_rows_.widths[0]), transposed_values_.data()};
   }
 
  private:

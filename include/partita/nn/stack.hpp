@@ -3,6 +3,7 @@
 
 #include <deque>
 #include <memory>
+#include <type_traits>
 #include <vector>
 
 #include "partita/nn/activation.hpp"
@@ -13,8 +14,9 @@ namespace partita {
 
 /// H_0 = dropout(X); H_l = dropout(activation(Z_l)), Z_l = layer_l(H_(l-1)); the logits are Z_L.
 ///
-/// A Layer has forward(h, z), backward(h, dz, dh or null), predicted() and out(), the cuts of its columns; it
-/// adds its parameters to the set it is constructed with. Only the first layer sees sparse features.
+/// A Layer has forward(h, z, pass) and, where the activation is relu, forward(h, z, pass, whether to cut z at
+/// 0), backward(h, dz, dh or null), predicted() and out(), the cuts of its columns; it adds its parameters to
+/// the set it is constructed with. Only the first layer sees sparse features.
 template <class Layer, class Activation, class T, class Place>
 class stack : public model<T, Place> {
  public:
@@ -40,10 +42,9 @@ class stack : public model<T, Place> {
     for (std::size_t l = 0; l < layers_.size(); ++l) {
       matrix& z = l < hidden_.size() ? hidden_[l] : *logits_;
       if (l == 0)
-        x.visit([&](const auto& h) { layers_[0]->forward(h, z, pass); });
+        x.visit([&](const auto& h) { run(l, h, z); });
       else
-        layers_[l]->forward(hidden_[l - 1], z, pass);
-      if (l < hidden_.size()) Activation::forward(z, pass.mask(l + 1));
+        run(l, hidden_[l - 1], z);
     }
     return *logits_;
   }
@@ -68,6 +69,16 @@ class stack : public model<T, Place> {
   }
 
  private:
+  /// Layer l, with the activation and dropout behind it; a relu without dropout is the layer's own.
+  template <class Input>
+  void run(std::size_t l, const Input& h, matrix& z) {
+    const bool hidden = l < hidden_.size();
+    if constexpr (std::is_same_v<Activation, activation::relu>)
+      if (hidden && pass_.probability == 0) return layers_[l]->forward(h, z, pass_, true);
+    layers_[l]->forward(h, z, pass_);
+    if (hidden) Activation::forward(z, pass_.mask(l + 1));
+  }
+
   partita::parameters<T, Place> parameters_;
   std::vector<std::unique_ptr<Layer>> layers_;
   std::deque<matrix> hidden_, gradients_;

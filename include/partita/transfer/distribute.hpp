@@ -115,8 +115,9 @@ std::shared_ptr<const tiles<T, Place>> make_local_tiles(const mesh<Place>& m, co
   coordinates at = m.at();
   for (at.row = 0; at.row < (layout.rows.contains(axis::row) ? m.shape().row : 1); ++at.row)
     columns.push_back(cols.block(column_cut(layout), at));
-  return std::make_shared<const tiles<T, Place>>(make_tiles<T, Place>(
-      m.queue(), rows.block(layout.rows, m.at()), columns, send_to_owners(m, layout, rows, cols, entries)));
+  return std::make_shared<const tiles<T, Place>>(
+      make_tiles<T, Place>(m.queue(), rows.block(layout.rows, m.at()), columns,
+                           send_to_owners(m, layout, rows, cols, entries), m.tile_entries()));
 }
 
 }  // namespace detail

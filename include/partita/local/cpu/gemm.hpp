@@ -11,6 +11,7 @@
 
 #include "partita/local/cpu/gemm_tile.hpp"
 #include "partita/local/cpu/parallel.hpp"
+#include "partita/local/cpu/reductions.hpp"
 #include "partita/local/shapes.hpp"
 #include "partita/local/view.hpp"
 #include "partita/memory/host.hpp"
@@ -45,24 +46,57 @@ struct gemm_kernels {
     }
   }
 
-  /// c(i, j) = sum_p a(i, p) b(p, j) + bias[j], cut at 0 where relu is set. a is (m, k), b is (k, n), c is
-  /// (m, n) and neither a nor b, bias has n elements. Uses the queue's backend if it has one. Throws
-  /// shape_error when the shapes do not fit.
+  /// c(i, j) = sum_p a(i, p) b(p, j) + beta c(i, j) + bias[j], cut at 0 where relu is set; bias counts where
+  /// it is not null, beta = 0 overwrites c. a is (m, k), b is (k, n), c is (m, n) and neither a nor b, bias
+  /// has n elements. Uses the queue's backend if it has one. Throws shape_error when the shapes do not fit.
   template <class T>
   static void affine(const queue<host>& q, std::type_identity_t<matrix_view<const T>> a,
                      std::type_identity_t<matrix_view<const T>> b, const std::type_identity_t<T>* bias,
-                     bool relu, matrix_view<T> c) {
-    gemm(q, false, false, T{1}, a, b, T{0}, c);
-    run_rows(q.threads(), c.rows, c.cols, [=](local_index begin, local_index end) {
-      for (local_index i = begin; i < end; ++i)
-        for (local_index j = 0; j < c.cols; ++j) {
-          const T value = c(i, j) + bias[j];
-          c(i, j) = relu && !(value > 0) ? T{0} : value;
-        }
+                     bool relu, std::type_identity_t<T> beta, matrix_view<T> c) {
+    gemm(q, false, false, T{1}, a, b, beta, c);
+    if (bias == nullptr && !relu) return;
+    for_rows(q, c, [=](local_index i) {
+      for (local_index j = 0; j < c.cols; ++j) {
+        const T value = bias == nullptr ? c(i, j) : c(i, j) + bias[j];
+        c(i, j) = relu && !(value > 0) ? T{0} : value;
+      }
+    });
+  }
+
+  /// The gradients of b and bias in c = a b + bias: db = a^T dc, dbias[j] = sum_i dc(i, j). a is (m, k), dc
+  /// is (m, n), db is (k, n) and neither a nor dc, dbias has n elements. Uses the queue's backend if it has
+  /// one. Throws shape_error when the shapes do not fit.
+  template <class T>
+  static void affine_gradient(const queue<host>& q, std::type_identity_t<matrix_view<const T>> a,
+                              std::type_identity_t<matrix_view<const T>> dc, matrix_view<T> db,
+                              std::type_identity_t<T>* dbias) {
+    gemm(q, true, false, T{1}, a, dc, T{0}, db);
+    reduction_kernels::column_sums(q, dc, dbias);
+  }
+
+  /// The gradient of z in c = a b, a = relu(z): dz(i, p) = sum_j dc(i, j) b(p, j) where a(i, p) > 0, 0
+  /// elsewhere. dc is (m, n), b is (k, n), a and dz are (m, k); dz is neither dc nor b. Uses the queue's
+  /// backend if it has one. Throws shape_error when the shapes do not fit.
+  template <class T>
+  static void relu_gradient(const queue<host>& q, std::type_identity_t<matrix_view<const T>> dc,
+                            std::type_identity_t<matrix_view<const T>> b,
+                            std::type_identity_t<matrix_view<const T>> a, matrix_view<T> dz) {
+    require_equal("relu_gradient", "a", shape_of(a), "dz", shape_of(dz));
+    gemm(q, false, true, T{1}, dc, b, T{0}, dz);
+    for_rows(q, dz, [=](local_index i) {
+      for (local_index p = 0; p < dz.cols; ++p) dz(i, p) = a(i, p) > 0 ? dz(i, p) : T{0};
     });
   }
 
  private:
+  /// f(i) for the rows of c.
+  template <class T, class F>
+  static void for_rows(const queue<host>& q, const matrix_view<T>& c, const F& f) {
+    run_rows(q.threads(), c.rows, c.cols, [=](local_index begin, local_index end) {
+      for (local_index i = begin; i < end; ++i) f(i);
+    });
+  }
+
   template <class View>
   static int leading(const View& view) {
     return view.rows <= 1 ? std::max<int>(view.cols, 1)

@@ -12,7 +12,6 @@
 #include "partita/local/cpu/reductions.hpp"
 #include "partita/local/cpu/softmax.hpp"
 #include "partita/local/cpu/spmm.hpp"
-#include "partita/local/cpu/spmm_fused.hpp"
 #include "partita/local/cpu/spmm_product.hpp"
 #include "partita/memory/host.hpp"
 
@@ -23,7 +22,6 @@ struct kernels;
 
 template <>
 struct kernels<host> : cpu::spmm_kernels,
-                       cpu::spmm_fused_kernels,
                        cpu::gemm_kernels,
                        cpu::move_kernels,
                        cpu::elementwise_kernels,

@@ -9,7 +9,7 @@
 #include <type_traits>
 
 #include "partita/local/cpu/parallel.hpp"
-#include "partita/local/cpu/spmm_fused.hpp"
+#include "partita/local/cpu/spmm_scaled.hpp"
 #include "partita/local/cpu/vector.hpp"
 #include "partita/local/shapes.hpp"
 #include "partita/local/view.hpp"
@@ -24,19 +24,46 @@ struct spmm_kernels {
   static void spmm(const queue<host>& q, std::type_identity_t<csr_view<T>> a,
                    std::type_identity_t<matrix_view<const T>> x, std::type_identity_t<T> beta,
                    matrix_view<T> y) {
-    require_equal("spmm", "y", shape_of(y), "a x", {a.rows, x.cols});
-    require_equal("spmm", "x", shape_of(x), "the x that a needs", {a.cols, x.cols});
-    if (a.values == nullptr) return spmm_fused_kernels::spmm_fused(q, a, x, spmm_fusion<T>{.beta = beta}, y);
-    const product<T> p{a, x, beta, y};
-    const int tasks = task_count(q.threads(), weight(a, a.rows) * std::int64_t{y.cols});
-    run_tasks(q.threads(), tasks, [&](int task) {
-      const local_index end = row_at(a, task + 1, tasks);
-      for (local_index i = row_at(a, task, tasks); i < end; i += row_block)
-        rows(p, i, std::min(i + row_block, end));
-    });
+    multiply<T>("spmm", q, a, x, {.beta = beta}, y);
+  }
+
+  /// y = what spmm_fusion says of a and x. a is (m, k), x is (k, f), y is (m, f); y is not x; a without
+  /// values has ones. Throws shape_error when the shapes do not fit.
+  template <class T>
+  static void spmm_fused(const queue<host>& q, std::type_identity_t<csr_view<T>> a,
+                         std::type_identity_t<matrix_view<const T>> x,
+                         std::type_identity_t<spmm_fusion<T>> fusion, matrix_view<T> y) {
+    multiply<T>("spmm_fused", q, a, x, fusion, y);
   }
 
  private:
+  template <class T>
+  static void multiply(const char* name, const queue<host>& q, const csr_view<T>& a,
+                       const matrix_view<const T>& x, const spmm_fusion<T>& fusion, const matrix_view<T>& y) {
+    require_equal(name, "y", shape_of(y), "a x", {a.rows, x.cols});
+    require_equal(name, "x", shape_of(x), "the x that a needs", {a.cols, x.cols});
+    if (a.values == nullptr || fusion.row_scale != nullptr || fusion.column_scale != nullptr)
+      return spmm_scaled::multiply(q, a, x, fusion, y);
+    const product<T> p{a, x, fusion.beta, y};
+    const spmm_fusion<T> rest{.bias = fusion.bias, .relu = fusion.relu};
+    const int tasks = task_count(q.threads(), weight(a, a.rows) * std::int64_t{y.cols});
+    run_tasks(q.threads(), tasks, [&](int task) {
+      const local_index end = row_at(a, task + 1, tasks);
+      for (local_index i = row_at(a, task, tasks); i < end; i += row_block) {
+        const local_index block_end = std::min(i + row_block, end);
+        rows(p, i, block_end);
+        if (rest.bias != nullptr || rest.relu) finish(rest, y, i, block_end);
+      }
+    });
+  }
+
+  template <class T>
+  static void finish(const spmm_fusion<T>& rest, const matrix_view<T>& y, local_index begin,
+                     local_index end) {
+    for (local_index i = begin; i < end; ++i)
+      for (local_index j = 0; j < y.cols; ++j) y(i, j) = rest.finished(y(i, j), j, T{0});
+  }
+
   static constexpr local_index row_block = 16;
 
   template <class T>

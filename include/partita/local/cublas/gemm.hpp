@@ -5,7 +5,8 @@
 ///
 /// Operands are row-major and cuBLASLt's are column-major, so it is asked for C^T = op(B)^T op(A)^T: the same
 /// memory with the operands swapped. A bias of the columns of C is then one of the rows of C^T, as its
-/// epilogues have it.
+/// epilogues have it, and the sums of the columns of op(B) are those of the rows of its first operand over
+/// the inner dimension (BGRADA).
 ///
 /// Results repeat bit for bit on devices of one kind: the inner dimension is split only where the parts' sums
 /// are kept in the workspace and added in a step of their own. Single precision is never rounded to TF32.
@@ -30,7 +31,7 @@ namespace cublas {
 struct gemm_problem {
   bool single_precision, transpose_a, transpose_b;
   int m, n, k, lda, ldb, ldc;
-  std::uint32_t alignment_a, alignment_b, alignment_c;
+  std::uint32_t alignment_a, alignment_b, alignment_c, alignment_line;
   cublasLtEpilogue_t epilogue;
 
   friend auto operator<=>(const gemm_problem&, const gemm_problem&) = default;
@@ -64,6 +65,7 @@ inline constexpr std::size_t workspace_bytes = std::size_t{32} << 20;
 /// A product as cuBLASLt describes it, and the algorithm that computes it.
 class gemm_plan {
  public:
+  /// `bias`: what the epilogue reads or writes, null where it does neither.
   gemm_plan(cublasLtHandle_t handle, const gemm_problem& p, const void* bias) {
     const cudaDataType_t type = p.single_precision ? CUDA_R_32F : CUDA_R_64F;
     check(
@@ -86,9 +88,12 @@ class gemm_plan {
     choose(handle, p);
   }
 
+  /// Whether cuBLASLt knows an algorithm for it.
+  bool is_known() const { return known_; }
+
   template <class T>
   void run(cublasLtHandle_t handle, const gemm_problem& p, T alpha, const T* a, const T* b, T beta, T* c,
-           const T* bias, std::byte* workspace, cudaStream_t stream) {
+           const void* bias, std::byte* workspace, cudaStream_t stream) {
     if (bias != nullptr) describe(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias, p);
     check(cublasLtMatmul(handle, &product_, &alpha, b, &b_, a, &a_, &beta, c, &c_, c, &c_, &algorithm_,
                          workspace, workspace_bytes, stream),
@@ -120,20 +125,22 @@ class gemm_plan {
 
     std::array<cublasLtMatmulHeuristicResult_t, 4> proposals;
     int count = 0;
-    check(cublasLtMatmulAlgoGetHeuristic(handle, &product_, &b_, &a_, &c_, &c_, &preference,
-                                         static_cast<int>(proposals.size()), proposals.data(), &count),
-          "cublasLtMatmulAlgoGetHeuristic", p);
+    const cublasStatus_t asked =
+        cublasLtMatmulAlgoGetHeuristic(handle, &product_, &b_, &a_, &c_, &c_, &preference,
+                                       static_cast<int>(proposals.size()), proposals.data(), &count);
+    if (asked == CUBLAS_STATUS_NOT_SUPPORTED) return;
+    check(asked, "cublasLtMatmulAlgoGetHeuristic", p);
     const auto end = proposals.begin() + count;
     const auto chosen = std::find_if(
         proposals.begin(), end, [](const auto& proposal) { return proposal.state == CUBLAS_STATUS_SUCCESS; });
-    if (chosen == end)
-      throw device_error("cublasLtMatmulAlgoGetHeuristic knows no algorithm for " + to_string(p));
-    algorithm_ = chosen->algo;
+    known_ = chosen != end;
+    if (known_) algorithm_ = chosen->algo;
   }
 
   cublasLtMatmulDescOpaque_t product_;
   cublasLtMatrixLayoutOpaque_t a_, b_, c_;
   cublasLtMatmulAlgo_t algorithm_;
+  bool known_ = false;
 };
 
 /// What a queue keeps for its products.
@@ -147,25 +154,37 @@ class context {
   context(const context&) = delete;
   ~context() { cublasLtDestroy(handle_); }
 
+  /// False when cuBLASLt knows no algorithm for sums of columns; throws device_error when it knows none for
+  /// another product.
   template <class T>
-  void multiply(const queue<cuda>& q, const gemm_problem& p, T alpha, const T* a, const T* b, T beta, T* c,
-                const T* bias) {
-    if (bias != nullptr) bias = aligned(q, bias, p.n);
+  bool multiply(const queue<cuda>& q, gemm_problem p, T alpha, const T* a, const T* b, T beta, T* c,
+                const gemm_epilogue<T>& epilogue) {
+    const T* const line = epilogue.column_sums != nullptr ? epilogue.column_sums : epilogue.bias;
+    const std::size_t bytes = static_cast<std::size_t>(p.n) * sizeof(T);
+    const T* const used = alignment_of(line) >= 16 ? line : aligned_line<T>(q, bytes);
+    p.alignment_line = alignment_of(used);
+    if (used != epilogue.bias && epilogue.bias != nullptr) copy_line(q, bias_.data(), epilogue.bias, bytes);
     auto plan = plans_.find(p);
-    if (plan == plans_.end()) plan = plans_.emplace(p, gemm_plan(handle_, p, bias)).first;
-    plan->second.run(handle_, p, alpha, a, b, beta, c, bias, workspace_.data(), q.stream());
+    if (plan == plans_.end()) plan = plans_.emplace(p, gemm_plan(handle_, p, used)).first;
+    if (!plan->second.is_known() && epilogue.column_sums != nullptr) return false;
+    if (!plan->second.is_known())
+      throw device_error("cublasLtMatmulAlgoGetHeuristic knows no algorithm for " + to_string(p));
+    plan->second.run(handle_, p, alpha, a, b, beta, c, used, workspace_.data(), q.stream());
+    if (used != epilogue.column_sums && epilogue.column_sums != nullptr)
+      copy_line(q, epilogue.column_sums, used, bytes);
+    return true;
   }
 
  private:
-  /// Epilogues read a bias in vectors, and parameters lie packed: `bias`, or a copy at an aligned address.
+  /// Epilogues read and write their line in vectors, and parameters lie packed: room at an aligned address.
   template <class T>
-  const T* aligned(const queue<cuda>& q, const T* bias, int n) {
-    if (alignment_of(bias) >= 16) return bias;
-    const std::size_t bytes = static_cast<std::size_t>(n) * sizeof(T);
+  const T* aligned_line(const queue<cuda>& q, std::size_t bytes) {
     bias_.reset(q, bytes);
-    detail::check_cuda(cudaMemcpyAsync(bias_.data(), bias, bytes, cudaMemcpyDeviceToDevice, q.stream()),
-                       "cudaMemcpyAsync");
     return reinterpret_cast<const T*>(bias_.data());
+  }
+  static void copy_line(const queue<cuda>& q, void* to, const void* from, std::size_t bytes) {
+    detail::check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, q.stream()),
+                       "cudaMemcpyAsync");
   }
 
   cublasLtHandle_t handle_ = nullptr;
@@ -176,13 +195,14 @@ class context {
 
 template <class T>
 cublasLtEpilogue_t kind_of(const gemm_epilogue<T>& epilogue) {
+  if (epilogue.column_sums != nullptr) return CUBLASLT_EPILOGUE_BGRADA;
   if (epilogue.bias != nullptr) return epilogue.relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS;
   return epilogue.relu ? CUBLASLT_EPILOGUE_RELU : CUBLASLT_EPILOGUE_DEFAULT;
 }
 
 /// A cuda_gemm_function: c = alpha op(a) op(b) + beta c, then the epilogue. None of m, n and k is 0.
 template <class T>
-void multiply(const queue<cuda>& q, bool transpose_a, bool transpose_b, int m, int n, int k, T alpha,
+bool multiply(const queue<cuda>& q, bool transpose_a, bool transpose_b, int m, int n, int k, T alpha,
               const T* a, int lda, const T* b, int ldb, T beta, T* c, int ldc, gemm_epilogue<T> epilogue) {
   const gemm_problem problem{sizeof(T) == sizeof(float),
                              transpose_a,
@@ -196,8 +216,9 @@ void multiply(const queue<cuda>& q, bool transpose_a, bool transpose_b, int m, i
                              alignment_of(a),
                              alignment_of(b),
                              alignment_of(c),
+                             0,
                              kind_of(epilogue)};
-  q.resource<context>().multiply(q, problem, alpha, a, b, beta, c, epilogue.bias);
+  return q.resource<context>().multiply(q, problem, alpha, a, b, beta, c, epilogue);
 }
 
 }  // namespace cublas

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "partita/local/cuda/elementwise.hpp"
+#include "partita/local/cuda/reductions.hpp"
 #include "partita/local/cuda/vector.hpp"
 #include "partita/local/shapes.hpp"
 #include "partita/local/view.hpp"
@@ -14,18 +16,28 @@
 
 namespace partita::gpu {
 
-/// c(i, j) from the sum of products.
+/// c(i, j) from the sum of products: with its epilogue, and 0 where `factor` is there and not positive.
 template <class T>
 struct gemm_finish {
   T alpha, beta;
   gemm_epilogue<T> epilogue;
   matrix_view<T> c;
+  matrix_view<const T> factor = {};
 
   constexpr void operator()(local_index i, local_index j, T sum) const {
     T value = alpha * sum;
     if (beta != 0) value += beta * c(i, j);
     if (epilogue.bias != nullptr) value += epilogue.bias[j];
-    c(i, j) = epilogue.relu && !(value > 0) ? T{0} : value;
+    const bool cut = (epilogue.relu && !(value > 0)) || (factor.data != nullptr && !(factor(i, j) > 0));
+    c(i, j) = cut ? T{0} : value;
+  }
+};
+
+/// x, or 0 where the factor is not positive.
+struct where_positive {
+  template <class T>
+  constexpr T operator()(T factor, T x) const {
+    return factor > T{0} ? x : T{0};
   }
 };
 
@@ -115,34 +127,67 @@ struct gemm_kernels {
     product<T>("gemm", q, ta, tb, a, b, {alpha, beta, {}, c});
   }
 
-  /// c(i, j) = sum_p a(i, p) b(p, j) + bias[j], cut at 0 where relu is set. a is (m, k), b is (k, n), c is
-  /// (m, n) and neither a nor b, bias has n elements. Uses the queue's library if it has one. Throws
-  /// shape_error when the shapes do not fit.
+  /// c(i, j) = sum_p a(i, p) b(p, j) + beta c(i, j) + bias[j], cut at 0 where relu is set; bias counts where
+  /// it is not null, beta = 0 overwrites c. a is (m, k), b is (k, n), c is (m, n) and neither a nor b, bias
+  /// has n elements. Uses the queue's library if it has one. Throws shape_error when the shapes do not fit.
   template <class T>
   static void affine(const queue<cuda>& q, std::type_identity_t<matrix_view<const T>> a,
                      std::type_identity_t<matrix_view<const T>> b, const std::type_identity_t<T>* bias,
-                     bool relu, matrix_view<T> c) {
-    product<T>("affine", q, false, false, a, b, {T{1}, T{0}, {bias, relu}, c});
+                     bool relu, std::type_identity_t<T> beta, matrix_view<T> c) {
+    product<T>("affine", q, false, false, a, b, {T{1}, beta, {bias, relu}, c});
+  }
+
+  /// The gradients of b and bias in c = a b + bias: db = a^T dc, dbias[j] = sum_i dc(i, j). a is (m, k), dc
+  /// is (m, n), db is (k, n) and neither a nor dc, dbias has n elements. Uses the queue's library if it has
+  /// one, for both at once if it can. Throws shape_error when the shapes do not fit.
+  template <class T>
+  static void affine_gradient(const queue<cuda>& q, std::type_identity_t<matrix_view<const T>> a,
+                              std::type_identity_t<matrix_view<const T>> dc, matrix_view<T> db,
+                              std::type_identity_t<T>* dbias) {
+    const gemm_finish<T> with_sums{T{1}, T{0}, {.column_sums = dbias}, db};
+    if (product<T>("affine_gradient", q, true, false, a, dc, with_sums)) return;
+    product<T>("affine_gradient", q, true, false, a, dc, {T{1}, T{0}, {}, db});
+    reduction_kernels::column_sums(q, dc, dbias);
+  }
+
+  /// The gradient of z in c = a b, a = relu(z): dz(i, p) = sum_j dc(i, j) b(p, j) where a(i, p) > 0, 0
+  /// elsewhere. dc is (m, n), b is (k, n), a and dz are (m, k); dz is neither dc nor b. Uses the queue's
+  /// library if it has one. Throws shape_error when the shapes do not fit.
+  template <class T>
+  static void relu_gradient(const queue<cuda>& q, std::type_identity_t<matrix_view<const T>> dc,
+                            std::type_identity_t<matrix_view<const T>> b,
+                            std::type_identity_t<matrix_view<const T>> a, matrix_view<T> dz) {
+    require_equal("relu_gradient", "a", shape_of(a), "dz", shape_of(dz));
+    product<T>("relu_gradient", q, false, true, dc, b, {T{1}, T{0}, {}, dz, a});
   }
 
  private:
+  /// False when column sums were asked for and are not made; then nothing is.
   template <class T>
-  static void product(const char* name, const queue<cuda>& q, bool ta, bool tb, matrix_view<const T> a,
+  static bool product(const char* name, const queue<cuda>& q, bool ta, bool tb, matrix_view<const T> a,
                       matrix_view<const T> b, const gemm_finish<T>& finish) {
     const matrix_view<T>& c = finish.c;
     const local_index m = ta ? a.cols : a.rows, k = ta ? a.rows : a.cols, n = tb ? b.rows : b.cols;
     require_equal(name, "c", shape_of(c), "op(a) op(b)", {m, n});
     require_equal(name, "op(a)", {m, k}, "the op(a) that op(b) needs", {m, tb ? b.cols : b.rows});
-    if (m == 0 || n == 0) return;
-    if (k == 0 || finish.alpha == 0)
+    const bool multiplies = m > 0 && n > 0 && k > 0 && finish.alpha != 0;
+    const auto library = multiplies ? q.libraries().template gemm<T>() : nullptr;
+    if (library != nullptr) {
+      const bool made = library(q, ta, tb, m, n, k, finish.alpha, a.data, leading(a), b.data, leading(b),
+                                finish.beta, c.data, leading(c), finish.epilogue);
+      if (finish.factor.data != nullptr)
+        elementwise_kernels::zip(q, where_positive{}, finish.factor, matrix_view<const T>(c), c);
+      return made;
+    }
+    if (finish.epilogue.column_sums != nullptr) return false;
+    if (m == 0 || n == 0) return true;
+    if (!multiplies)
       detail::launch(q, std::int64_t{m} * n, finish_without_products<T>{finish});
-    else if (const auto multiply = q.libraries().template gemm<T>())
-      multiply(q, ta, tb, m, n, k, finish.alpha, a.data, leading(a), b.data, leading(b), finish.beta, c.data,
-               leading(c), finish.epilogue);
     else if (ta)
       tb ? tiled<true, true>(q, a, b, k, finish) : tiled<true, false>(q, a, b, k, finish);
     else
       tb ? tiled<false, true>(q, a, b, k, finish) : tiled<false, false>(q, a, b, k, finish);
+    return true;
   }
 
   template <class View>

@@ -1,26 +1,21 @@
 #pragma once
-/// Sparse times dense with what is fused into it.
+/// Sparse times dense where rows and columns are scaled, or the matrix has no values.
 
 #include <algorithm>
-#include <type_traits>
 
 #include "partita/local/cpu/edge_parts.hpp"
 #include "partita/local/fusion.hpp"
-#include "partita/local/shapes.hpp"
 #include "partita/local/view.hpp"
 #include "partita/memory/host.hpp"
 
 namespace partita::cpu {
 
-struct spmm_fused_kernels {
-  /// y = what spmm_fusion says of a and x. a is (m, k), x is (k, f), y is (m, f); y is not x; a without
-  /// values has ones. Throws shape_error when the shapes do not fit.
+struct spmm_scaled {
+  /// y = what spmm_fusion says of a and x. a is (m, k), x is (k, f), y is (m, f) and not x; shapes must fit.
+  /// Throws nothing.
   template <class T>
-  static void spmm_fused(const queue<host>& q, std::type_identity_t<csr_view<T>> a,
-                         std::type_identity_t<matrix_view<const T>> x,
-                         std::type_identity_t<spmm_fusion<T>> fusion, matrix_view<T> y) {
-    require_equal("spmm_fused", "y", shape_of(y), "a x", {a.rows, x.cols});
-    require_equal("spmm_fused", "x", shape_of(x), "the x that a needs", {a.cols, x.cols});
+  static void multiply(const queue<host>& q, const csr_view<T>& a, const matrix_view<const T>& x,
+                       const spmm_fusion<T>& fusion, const matrix_view<T>& y) {
     run_entry_rows(q.threads(), a, x.cols, [=](local_index begin, local_index end) {
       for (local_index i = begin; i < end; ++i)
         for (local_index j = 0; j < y.cols; j += strip)
