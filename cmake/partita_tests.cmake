@@ -1,7 +1,7 @@
 # How tests are registered. The tests themselves are listed in tests/CMakeLists.txt.
 #
 #   partita_add_test(NAME [SOURCES FILE...] [BACKENDS mpi blas ...] [LIBRARIES TARGET...] [LABELS ...]
-#                    [TIMEOUT SECONDS] [OPTIMIZED] [RUN_ALONE] [NEEDS_DATA] [NEEDS_GOLDEN])
+#                    [TIMEOUT SECONDS] [OPTIMIZED] [NEEDS_DATA] [NEEDS_GOLDEN])
 #     A doctest program; its source is NAME.cpp unless SOURCES says otherwise. It is registered only where all of
 #     its BACKENDS and LIBRARIES are. The label `threads` puts it among the tests that run under the thread
 #     sanitizer. OPTIMIZED compiles it with -O1 in Release, others are not optimised.
@@ -44,7 +44,7 @@ function(partita_add_main name)
   partita_use(${name} ${arg_BACKENDS})
 endfunction()
 
-set(test_options OPTIMIZED RUN_ALONE NEEDS_DATA NEEDS_GOLDEN)
+set(test_options OPTIMIZED NEEDS_DATA NEEDS_GOLDEN)
 set(test_values TIMEOUT)
 set(test_lists SOURCES BACKENDS LIBRARIES LABELS)
 
@@ -108,9 +108,6 @@ function(partita_describe_test name)
     # Whole call stacks, so that leaks_of_others.txt recognises what MPI's modules leave behind.
     list(APPEND environment ASAN_OPTIONS=fast_unwind_on_malloc=0)
     set_tests_properties(${name} PROPERTIES PROCESSORS ${arg_RANKS} ENVIRONMENT "${environment}")
-  endif()
-  if(arg_RUN_ALONE)
-    set_tests_properties(${name} PROPERTIES RUN_SERIAL ON)
   endif()
 endfunction()
 

@@ -129,10 +129,9 @@ TEST_CASE("edge values under every policy and mesh, one head and three") {
 }
 
 TEST_CASE("edge values over tiles in parts") {
-  for_each_mesh(std::array{1, 4, 12}, [](auto policy, mesh_shape m) {
-    for (std::size_t most : {std::size_t{13}, std::size_t{50}})
-      for (exchange rows : {exchange::whole, exchange::needed})
-        check_edges<decltype(policy)>(m, 3, rows, most);
+  for_each_mesh(std::array{1, 4, 6}, [](auto policy, mesh_shape m) {
+    for (exchange rows : {exchange::whole, exchange::needed})
+      check_edges<decltype(policy)>(m, 3, rows, m.size() == 4 ? 13 : 50);
   });
 }
 

@@ -187,8 +187,8 @@ void edges_refuse_shapes(const partita::queue<Place>& q) {
   const matrix_view<double> x{nullptr, 3, 2, 2}, wrong{nullptr, 4, 2, 2};
   const matrix_view<local_index> where{nullptr, 4, 2, 2};
   double* const out = nullptr;
-  CHECK_THROWS_AS(kernels::edge_scores(q, a, 2, 0.5, wrong, x, out), shape_error);
-  CHECK_THROWS_AS(kernels::edge_scores(q, a, 3, 0.5, x, x, out), shape_error);
+  CHECK_THROWS_AS(kernels::edge_log_sum(q, a, 2, 0.5, wrong, x, x), shape_error);
+  CHECK_THROWS_AS(kernels::edge_log_sum(q, a, 3, 0.5, x, x, x), shape_error);
   CHECK_THROWS_AS(kernels::edge_log_sum(q, a, 2, 0.5, x, x, wrong), shape_error);
   CHECK_THROWS_AS(kernels::edge_softmax(q, a, 2, 0.5, x, x, wrong, out), shape_error);
   CHECK_THROWS_AS(kernels::edge_softmax_gradient(q, a, 2, 0.5, x, x, x, out, wrong, 0.0, x, x), shape_error);

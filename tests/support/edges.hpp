@@ -45,12 +45,6 @@ void check_scores(local_index m, local_index k, local_index heads) {
     agree_with<Place>(y, tolerance<T>, kernel, expect);
   };
   check(
-      edges,
-      [&](auto& at, auto& y) {
-        kernels::edge_scores(at.queue, at.pattern(p), heads, slope, at(source), at(target), y.data());
-      },
-      [&](auto& y) { reference::edge_scores(a, heads, slope, s, t, y.data()); });
-  check(
       sums,
       [&](auto& at, auto& y) {
         kernels::edge_log_sum(at.queue, at.pattern(p), heads, slope, at(source), at(target), y.view());

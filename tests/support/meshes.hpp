@@ -26,13 +26,13 @@ std::vector<partita::mesh_shape> usual_meshes_of(int ranks) {
   return meshes_of<Policy>(ranks);
 }
 
-/// body(policy{}, mesh shape) for each named policy on each of its meshes of each of these numbers of ranks,
-/// as far as most_ranks.
+/// body(policy{}, mesh shape) for each named policy on each of its meshes of each of these numbers of ranks
+/// that sanitizers see.
 template <class Ranks, class Body>
 void for_each_mesh(const Ranks& rank_counts, Body body) {
   partita::for_each_policy([&](auto policy) {
     for (int ranks : rank_counts)
-      if (ranks <= most_ranks)
+      if (sees(ranks))
         for (partita::mesh_shape shape : meshes_of<decltype(policy)>(ranks)) body(policy, shape);
   });
 }
@@ -42,7 +42,7 @@ template <class Ranks, class Body>
 void for_each_usual_mesh(const Ranks& rank_counts, Body body) {
   partita::for_each_policy([&](auto policy) {
     for (int ranks : rank_counts)
-      if (ranks <= most_ranks)
+      if (sees(ranks))
         for (partita::mesh_shape shape : usual_meshes_of<decltype(policy)>(ranks)) body(policy, shape);
   });
 }

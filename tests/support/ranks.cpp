@@ -11,7 +11,7 @@ void on_threads(int ranks, const rank_body& body) { partita::threads::run(ranks,
 
 void on_every_rank_count(const rank_body& body) {
   for (int ranks : rank_counts)
-    if (ranks <= most_ranks) on_threads(ranks, body);
+    if (sees(ranks)) on_threads(ranks, body);
 }
 
 void check_error(std::string_view part, const std::function<outcome()>& act) {

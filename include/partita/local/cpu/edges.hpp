@@ -30,22 +30,10 @@ struct edge_kernels {
     });
   }
 
-  /// values[e, h] = leaky(source(col(e), h) + target(row(e), h)), where leaky(z) = z for z > 0 and slope z
-  /// otherwise. source is (a.cols, heads), target is (a.rows, heads). Throws shape_error when the shapes do
-  /// not fit.
-  template <class T>
-  static void edge_scores(const queue<host>& q, std::type_identity_t<csr_view<T>> a, local_index heads,
-                          std::type_identity_t<T> slope, std::type_identity_t<matrix_view<const T>> source,
-                          std::type_identity_t<matrix_view<const T>> target, T* values) {
-    const attention<T> scores{a, heads, slope, source, target};
-    scores.require("edge_scores");
-    for_scores(q, scores, [=](local_index, local_index e, local_index h, T score) {
-      edge_values(values, e, heads)[h] = score;
-    });
-  }
-
   /// log_sum(i, h) = log sum_e exp(score(e, h)) over the entries e of row i, 0 for a row without entries.
-  /// Scores as in edge_scores, log_sum is (a.rows, heads). Throws shape_error when the shapes do not fit.
+  /// score(e, h) = leaky(source(col(e), h) + target(row(e), h)), leaky(z) = z for z > 0 and slope z
+  /// otherwise. source is (a.cols, heads), target and log_sum are (a.rows, heads). Throws shape_error when
+  /// the shapes do not fit.
   template <class T>
   static void edge_log_sum(const queue<host>& q, std::type_identity_t<csr_view<T>> a, local_index heads,
                            std::type_identity_t<T> slope, std::type_identity_t<matrix_view<const T>> source,
@@ -66,7 +54,7 @@ struct edge_kernels {
     });
   }
 
-  /// values[e, h] = exp(score(e, h) - log_sum(row(e), h)), scores as in edge_scores. log_sum is (a.rows,
+  /// values[e, h] = exp(score(e, h) - log_sum(row(e), h)), scores as in edge_log_sum. log_sum is (a.rows,
   /// heads). Throws shape_error when the shapes do not fit.
   template <class T>
   static void edge_softmax(const queue<host>& q, std::type_identity_t<csr_view<T>> a, local_index heads,

@@ -31,17 +31,6 @@ struct apply_to_entry {
 };
 
 template <class T>
-struct store_scores {
-  attention<T> scores;
-  T* values;
-
-  constexpr void operator()(local_index row, local_index e) const {
-    for (local_index h = 0; h < scores.heads; ++h)
-      values[edge_at(e, scores.heads, h)] = scores.score(row, e, h);
-  }
-};
-
-template <class T>
 struct store_softmax {
   attention<T> scores;
   matrix_view<const T> log_sum;
@@ -111,19 +100,10 @@ struct edge_kernels {
     for_entries(q, rows_of(a), apply_to_entry<F, T>{f, a.columns, heads, in, out});
   }
 
-  /// values[e, h] = leaky(source(col(e), h) + target(row(e), h)), where leaky(z) = z for z > 0 and slope z
-  /// otherwise. source is (a.cols, heads), target is (a.rows, heads). Throws shape_error when the shapes do
-  /// not fit.
-  template <class T>
-  static void edge_scores(const queue<cuda>& q, std::type_identity_t<csr_view<T>> a, local_index heads,
-                          std::type_identity_t<T> slope, std::type_identity_t<matrix_view<const T>> source,
-                          std::type_identity_t<matrix_view<const T>> target, T* values) {
-    const attention<T> scores = attend("edge_scores", a, heads, slope, source, target);
-    for_entries(q, rows_of(a), store_scores<T>{scores, values});
-  }
-
   /// log_sum(i, h) = log sum_e exp(score(e, h)) over the entries e of row i, 0 for a row without entries.
-  /// Scores as in edge_scores, log_sum is (a.rows, heads). Throws shape_error when the shapes do not fit.
+  /// score(e, h) = leaky(source(col(e), h) + target(row(e), h)), leaky(z) = z for z > 0 and slope z
+  /// otherwise. source is (a.cols, heads), target and log_sum are (a.rows, heads). Throws shape_error when
+  /// the shapes do not fit.
   template <class T>
   static void edge_log_sum(const queue<cuda>& q, std::type_identity_t<csr_view<T>> a, local_index heads,
                            std::type_identity_t<T> slope, std::type_identity_t<matrix_view<const T>> source,
@@ -133,7 +113,7 @@ struct edge_kernels {
     fold_rows(q, rows_of(a), heads, skew(a.columns, 4), log_sums_of_scores<T>{{a.columns}, scores, log_sum});
   }
 
-  /// values[e, h] = exp(score(e, h) - log_sum(row(e), h)), scores as in edge_scores. log_sum is (a.rows,
+  /// values[e, h] = exp(score(e, h) - log_sum(row(e), h)), scores as in edge_log_sum. log_sum is (a.rows,
   /// heads). Throws shape_error when the shapes do not fit.
   template <class T>
   static void edge_softmax(const queue<cuda>& q, std::type_identity_t<csr_view<T>> a, local_index heads,

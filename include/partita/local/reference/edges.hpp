@@ -40,19 +40,9 @@ void edge_apply(std::type_identity_t<csr_view<T>> a, local_index heads, F f,
   });
 }
 
-/// values[e, h] = leaky(source(col(e), h) + target(row(e), h)). source is (a.cols, heads), target is (a.rows,
-/// heads). Throws nothing.
-template <class T>
-void edge_scores(std::type_identity_t<csr_view<T>> a, local_index heads, std::type_identity_t<T> slope,
-                 std::type_identity_t<matrix_view<const T>> source,
-                 std::type_identity_t<matrix_view<const T>> target, T* values) {
-  for_edges(a, heads, [&](local_index i, local_index e, local_index h) {
-    values[edge_at(e, heads, h)] = leaky(source(a.columns[e], h) + target(i, h), slope);
-  });
-}
-
 /// log_sum(i, h) = log sum_e exp(score(e, h)) over the entries e of row i, 0 for a row without entries.
-/// Scores as in edge_scores, log_sum is (a.rows, heads). Throws nothing.
+/// score(e, h) = leaky(source(col(e), h) + target(row(e), h)), leaky(z) = z for z > 0 and slope z otherwise.
+/// source is (a.cols, heads), target and log_sum are (a.rows, heads). Throws nothing.
 template <class T>
 void edge_log_sum(std::type_identity_t<csr_view<T>> a, local_index heads, std::type_identity_t<T> slope,
                   std::type_identity_t<matrix_view<const T>> source,
@@ -72,7 +62,7 @@ void edge_log_sum(std::type_identity_t<csr_view<T>> a, local_index heads, std::t
     }
 }
 
-/// values[e, h] = exp(score(e, h) - log_sum(row(e), h)), scores as in edge_scores. log_sum is (a.rows,
+/// values[e, h] = exp(score(e, h) - log_sum(row(e), h)), scores as in edge_log_sum. log_sum is (a.rows,
 /// heads). Throws nothing.
 template <class T>
 void edge_softmax(std::type_identity_t<csr_view<T>> a, local_index heads, std::type_identity_t<T> slope,

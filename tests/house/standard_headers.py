@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""Every header reaches the standard headers that it uses: standard_headers.py INCLUDE
+
+The test that compiles every header alone has the standard library's headers precompiled, so it does not see when
+one of those is missing. This does: by the names after std::, and by what is included, directly or by other headers
+of this library. A name that stands in no line below is a violation too."""
+import pathlib
+import re
+import sys
+
+NAMES = {
+    "algorithm": "any_of clamp copy copy_n fill_n find find_if find_if_not inclusive_scan lower_bound max max_element min min_element nth_element ranges "
+                 "replace replace_if sort stable_sort swap transform unique upper_bound",
+    "array": "array", "atomic": "atomic memory_order_relaxed", "bit": "bit_cast bit_width endian", "charconv": "from_chars", "chrono": "chrono",
+    "cmath": "abs exp expm1 isfinite log log1p pow sqrt", "condition_variable": "condition_variable", "concepts": "same_as", "cstddef": "byte ptrdiff_t size_t to_integer",
+    "cstdint": "int8_t int32_t int64_t uint8_t uint32_t uint64_t uintmax_t uintptr_t", "cstdio": "fflush fputs", "cstring": "memcmp memcpy strchr strncpy strrchr",
+    "deque": "deque", "exception": "current_exception exception exception_ptr make_exception_ptr rethrow_exception terminate uncaught_exceptions",
+    "filesystem": "filesystem", "fstream": "ifstream ios ofstream streamoff streamsize", "functional": "divides function minus multiplies plus", "limits": "numeric_limits",
+    "list": "list", "map": "map", "memory": "enable_shared_from_this make_shared make_unique shared_ptr static_pointer_cast unique_ptr weak_ptr",
+    "mutex": "lock_guard mutex unique_lock", "new": "align_val_t", "numeric": "accumulate iota", "optional": "optional", "source_location": "source_location",
+    "span": "as_bytes span", "sstream": "istringstream ostringstream ws", "stdexcept": "runtime_error", "string": "getline string to_string", "string_view": "string_view",
+    "system_error": "errc error_code", "thread": "jthread this_thread thread", "tuple": "tuple", "typeindex": "type_index",
+    "type_traits": "integral_constant is_const_v is_integral_v is_same_v is_trivially_copyable_v remove_const_t type_identity_t",
+    "utility": "as_const exchange forward integer_sequence make_integer_sequence move pair", "variant": "get get_if variant visit", "vector": "erase_if vector",
+}
+# What comes with nearly every other header.
+ALWAYS = {"cstddef", "type_traits", "utility"}
+HEADERS = {name: header for header, names in NAMES.items() for name in names.split()}
+
+
+def check(root):
+    """One line for every name whose header is not reached."""
+    texts = {str(p.relative_to(root)): re.sub(r"//.*", "", p.read_text()) for p in sorted(root.rglob("*.hpp"))}
+    reached = {}
+
+    def reach(file):
+        if file not in reached:
+            reached[file] = set()
+            for system, own in re.findall(r'#include (?:<(\w+)>|"([\w/.]+)")', texts.get(file, "")):
+                reached[file] |= {system} if system else reach(own)
+        return reached[file]
+
+    violations = []
+    for file, text in texts.items():
+        for name in sorted(set(re.findall(r"std::(\w+)", text))):
+            header = HEADERS.get(name)
+            if header is None:
+                violations.append(f"{file}: no line of {pathlib.Path(__file__).name} says where std::{name} is from")
+            elif header not in reach(file) and not (header in ALWAYS and reach(file)):
+                violations.append(f"{file}: std::{name} without <{header}>")
+    return violations
+
+
+if __name__ == "__main__":
+    found = check(pathlib.Path(sys.argv[1]))
+    print("\n".join(found + [f"{len(found)} violations"]))
+    sys.exit(1 if found else 0)
