@@ -19,13 +19,6 @@ std::vector<partita::mesh_shape> meshes_of(int ranks) {
   return meshes;
 }
 
-/// The same, but beyond eight ranks a policy's default mesh alone.
-template <class Policy>
-std::vector<partita::mesh_shape> usual_meshes_of(int ranks) {
-  if (ranks > 8) return {partita::default_mesh<Policy>(ranks)};
-  return meshes_of<Policy>(ranks);
-}
-
 /// body(policy{}, mesh shape) for each named policy on each of its meshes of each of these numbers of ranks
 /// that sanitizers see.
 template <class Ranks, class Body>
@@ -37,13 +30,12 @@ void for_each_mesh(const Ranks& rank_counts, Body body) {
   });
 }
 
-/// The same on usual_meshes_of.
+/// The same, but beyond eight ranks on a policy's default mesh alone.
 template <class Ranks, class Body>
 void for_each_usual_mesh(const Ranks& rank_counts, Body body) {
-  partita::for_each_policy([&](auto policy) {
-    for (int ranks : rank_counts)
-      if (sees(ranks))
-        for (partita::mesh_shape shape : usual_meshes_of<decltype(policy)>(ranks)) body(policy, shape);
+  for_each_mesh(rank_counts, [&](auto policy, partita::mesh_shape shape) {
+    if (shape.size() <= 8 || shape == partita::default_mesh<decltype(policy)>(shape.size()))
+      body(policy, shape);
   });
 }
 
