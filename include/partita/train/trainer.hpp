@@ -74,7 +74,9 @@ class trainer {
   dense<T, vertex_rows, Place> gradient_;
 };
 
-/// What one training step of train_model would receive, without training. Every rank of the mesh must call.
+/// What one training step of train_model would receive under a named policy, without training. Every rank of
+/// the mesh must call. What travels: the graph, as distribute says. Throws mesh_error when there is no policy
+/// of that name.
 template <class T, class Place>
 over_ranks predict_words(const mesh<Place>& m, const dataset& data, const training_options& options,
                          const std::string& policy) {
