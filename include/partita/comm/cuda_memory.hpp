@@ -64,18 +64,9 @@ class cuda_memory final : public device_memory {
     move(from, to, bytes, cudaMemcpyHostToDevice);
   }
 
-  /// Throws device_error beyond 128 sources.
   void reduce(element_type type, reduction r, std::span<const void* const> from, void* to,
               global_index count) const override {
-    detail::with_element(type, [&]<class T>(T) {
-      detail::ordered_reduction<T> sum{{}, from.size(), r, static_cast<T*>(to)};
-      if (from.size() > sum.most)
-        throw device_error("a reduction on " + name_ + " takes " + std::to_string(sum.most) +
-                           " ranks at most, not " + std::to_string(from.size()));
-      std::transform(from.begin(), from.end(), sum.from.begin(),
-                     [](const void* source) { return static_cast<const T*>(source); });
-      detail::launch(queue_, count, sum);
-    });
+    detail::with_element(type, [&]<class T>(T) { reduce_typed(r, from, static_cast<T*>(to), count); });
   }
 
   std::unique_ptr<host_block> make_host_block() const override {
@@ -87,6 +78,25 @@ class cuda_memory final : public device_memory {
   void move(const void* from, void* to, std::size_t bytes, cudaMemcpyKind kind) const {
     if (bytes > 0 && from != to)
       detail::check_cuda(cudaMemcpyAsync(to, from, bytes, kind, queue_.stream()), "cudaMemcpyAsync");
+  }
+
+  /// More sources than a kernel takes are added to the sum of those before, which lies apart: `to` may be one
+  /// of them.
+  template <class T>
+  void reduce_typed(reduction r, std::span<const void* const> from, T* to, global_index count) const {
+    constexpr std::size_t most = detail::ordered_reduction<T>::most;
+    buffer<T, cuda> sums;
+    if (from.size() > most) sums = buffer<T, cuda>(queue_, static_cast<std::size_t>(count));
+    const T* before = nullptr;
+    while (!from.empty()) {
+      detail::ordered_reduction<T> sum{{before}, before == nullptr ? 0u : 1u, r, to};
+      const std::size_t taken = std::min(from.size(), most - sum.sources);
+      for (const void* const source : from.first(taken))
+        sum.from[sum.sources++] = static_cast<const T*>(source);
+      from = from.subspan(taken);
+      if (!from.empty()) before = sum.to = sums.data();
+      detail::launch(queue_, count, sum);
+    }
   }
 
   partita::queue<cuda> queue_;
