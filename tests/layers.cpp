@@ -84,17 +84,21 @@ void check_gradients(parameters<double, host>& set, Layer& layer, matrix& h) {
   }
 }
 
-/// Checks that a layer gives the same for a matrix and for the same matrix in compressed rows.
-template <class Layer>
-void check_sparse_input(parameters<double, host>& set, Layer& layer, const matrix& h) {
-  const auto& m = h.mesh();
+/// The same matrix in compressed rows.
+sparse_features<double, host> compressed(const matrix& h) {
   std::vector<triplet<double>> entries;
   for (global_index v = h.row_range().begin; v < h.row_range().end; ++v)
     for (local_index j = 0; j < h.local().cols; ++j) {
       const double x = h.local()(static_cast<local_index>(v - h.row_range().begin), j);
       if (x != 0) entries.push_back({v, j, x});
     }
-  const sparse_features<double, host> compressed(m, h.row_blocking(), h.shape().cols, entries);
+  return {h.mesh(), h.row_blocking(), h.shape().cols, entries};
+}
+
+/// Checks that a layer gives the same for a matrix and for the same matrix in compressed rows.
+template <class Layer>
+void check_sparse_input(parameters<double, host>& set, Layer& layer, const matrix& h) {
+  const auto& m = h.mesh();
   const auto dz = generate<vertex_rows, double>(m, {h.shape().rows, layer.out().size()}, dense_entry);
   matrix z(m, h.row_blocking(), layer.out());
   const auto run = [&](const auto& input) {
@@ -105,10 +109,43 @@ void check_sparse_input(parameters<double, host>& set, Layer& layer, const matri
     return all;
   };
   const std::vector<double> expected = run(h);
-  CHECK(largest_difference(run(compressed), expected) < 1e-13);
+  CHECK(largest_difference(run(compressed(h)), expected) < 1e-13);
 }
 
 }  // namespace
+
+TEST_CASE("sparse features are multiplied like the matrix that dropout leaves, in parts of few entries too") {
+  for (const std::size_t most : {most_tile_entries, std::size_t{9}})
+    on_threads(3, [&](const communicator& world) {
+      const mesh<host> m(world, {1, 1, 3}, queue<host>(), most);
+      const auto h = generate<vertex_rows, double>(m, {26, 11}, [](global_index i, global_index j) {
+        return (i + 3 * j) % 4 == 1 ? dense_entry(i, j) : 0;
+      });
+      const auto g = generate<vertex_rows, double>(m, {26, 5}, dense_entry);
+      const auto w = generate<replicated, double>(m, {11, 5}, dense_entry);
+      auto x = compressed(h);
+      matrix left(m, h.shape()), written(m, h.shape()), y(m, g.shape()), expected(m, g.shape());
+      dense<double, replicated, host> dw(m, w.shape()), expected_dw(m, w.shape());
+      for (const double probability : {0.0, 0.5, 0.0}) {
+        const dropout_mask mask{probability, {.seed = 4}};
+        x.apply(mask);
+        dropout(h, left, mask);
+        x.write_out(written.local());
+        CHECK(values(written) == values(left));
+        multiply_weight(x, w.local(), y);
+        multiply_weight(left, w.local(), expected);
+        CHECK(largest_difference(values(y), values(expected)) < 1e-13);
+        local_weight_gradient(x, g, dw.local());
+        local_weight_gradient(left, g, expected_dw.local());
+        CHECK(largest_difference({dw.values().begin(), dw.values().end()},
+                                 {expected_dw.values().begin(), expected_dw.values().end()}) < 1e-13);
+      }
+      int parts = 0;
+      x.for_parts([&](const tile_part<double>&) { ++parts; });
+      x.for_transposed_parts([&](const tile_part<double>&) { ++parts; });
+      CHECK((most < most_tile_entries ? parts > 4 : parts == 2));
+    });
+}
 
 TEST_CASE("the maximum over in-neighbours of four vertices and its gradient, by hand") {
   const auto m = alone();

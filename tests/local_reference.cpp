@@ -117,7 +117,7 @@ TEST_CASE("reference gemm: no inner dimension, and alpha = 0, leave beta c") {
   CHECK(c.values == std::vector<double>{6, 12});
 }
 
-TEST_CASE("reference moves: copy, fill, pack, unpack, gather_rows on a strided block") {
+TEST_CASE("reference moves: copy, fill, pack, unpack, lists of rows, sparse_to_dense on a strided block") {
   std::vector<float> memory{1, 2, 9, 3, 4, 9};
   const matrix_view<float> x{memory.data(), 2, 2, 3};
   block<float> y{{0, 0, 0, 0}, 2, 2};
@@ -133,8 +133,17 @@ TEST_CASE("reference moves: copy, fill, pack, unpack, gather_rows on a strided b
   const std::array<local_index, 3> rows{1, 0, 1};
   reference::gather_rows(x, rows, gathered.data());
   CHECK(gathered == std::vector<float>{7, 8, 5, 6, 7, 8});
+  const std::array<local_index, 2> distinct{1, 0};
+  const std::array<float, 4> summands{1, 2, 3, 4};
+  reference::scatter_add_distinct_rows(summands.data(), distinct, x);
+  CHECK(memory == std::vector<float>{8, 10, 9, 8, 10, 9});
   reference::fill(-1, x);
   CHECK(memory == std::vector<float>{-1, -1, 9, -1, -1, 9});
+  const std::array<local_index, 3> offsets{1, 1, 3};
+  const std::array<local_index, 3> columns{-1, 1, 0};
+  const std::array<float, 3> values{-2, 4, 6};
+  reference::sparse_to_dense({2, 2, offsets.data(), columns.data(), values.data()}, x);
+  CHECK(memory == std::vector<float>{0, 0, 9, 6, 4, 9});
 }
 
 TEST_CASE("reference maps: map, zip, map_indexed, add_row, scale_rows, divide_rows") {

@@ -222,6 +222,23 @@ void moves() {
       block<T>(3000, 21, 2, 0), 1e-300,
       [&](auto& at, auto& r) { kernels::gather_rows(at.queue, at(x), at.span(rows), r.data()); },
       [&](auto& r) { reference::gather_rows(x.view(), rows, r.data()); });
+  std::vector<local_index> distinct;
+  for (local_index i = 0; i < 900; ++i) distinct.push_back((i * 7) % 1000);
+  const block<T> summands(900, 21, 1, 0);
+  agree_with<Place>(
+      block<T>(1000, 21, 2, placing{}), 1e-300,
+      [&](auto& at, auto& r) {
+        kernels::scatter_add_distinct_rows(at.queue, at(summands.values), at.span(distinct), r.view());
+      },
+      [&](auto& r) { reference::scatter_add_distinct_rows(summands.values.data(), distinct, r.view()); });
+  std::vector<local_index> lengths;
+  for (local_index i = 0; i < 301; ++i) lengths.push_back(i == 7 ? 90 : i % 5);
+  sparse<T> a(lengths, 90);
+  for (std::size_t e = 2; e < a.columns.size(); ++e) a.columns[e] = static_cast<local_index>(7 * e % 90);
+  agree_with<Place>(
+      block<T>(301, 90, 2, 3), 1e-300,
+      [&](auto& at, auto& r) { kernels::sparse_to_dense(at.queue, at(a), r.view()); },
+      [&](auto& r) { reference::sparse_to_dense(a.view(), r.view()); });
 }
 
 template <class T>
@@ -316,6 +333,7 @@ void refuse_shapes(const partita::queue<Place>& q) {
   CHECK_THROWS_AS(kernels::spmm(q, a, x, 0, x), partita::shape_error);
   CHECK_THROWS_AS(kernels::spmm(q, a, matrix_view<float>{nullptr, 5, 2, 2}, 0, x), partita::shape_error);
   CHECK_THROWS_AS(kernels::spmm_fused(q, a, x, {}, x), partita::shape_error);
+  CHECK_THROWS_AS(kernels::sparse_to_dense(q, a, x), partita::shape_error);
   CHECK_THROWS_AS(kernels::gemm(q, false, false, 1, x, x, 0, y), partita::shape_error);
   CHECK_THROWS_AS(kernels::gemm(q, false, false, 1, x, y, 0, y), partita::shape_error);
   CHECK_THROWS_AS(kernels::affine(q, x, x, nullptr, true, 0, y), partita::shape_error);

@@ -1,12 +1,20 @@
 #pragma once
 /// What a row of CSR tiles is like without its entries, and how offsets of 32 bits count any number of them.
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "partita/local/view.hpp"
 
 namespace partita {
+
+/// visitor(first, count) for runs of at most `most` of `size` entries, as many as local indices count.
+template <class Visitor>
+void for_runs(std::size_t size, std::size_t most, Visitor visitor) {
+  for (std::size_t first = 0; first < size; first += most)
+    visitor(first, static_cast<local_index>(std::min(size - first, most)));
+}
 
 /// Consecutive rows of a tile as kernels take them.
 template <class T>

@@ -130,16 +130,17 @@ class attention_coefficients {
   /// transposed coefficients.
   void backward(matrix& dscores) {
     const auto& q = mesh_.queue();
-    const local_index entries =
-        narrow(static_cast<global_index>(own_rows_.nonzeros), "the number of in-edges of own vertices");
-    const matrix_view<T> edges{own_gradient_.data(), entries, heads_, heads_};
     if (averaged_)
-      kernels<Place>::map_indexed(
-          q, detail::gradient_of_head<T>{mean_gradient_.data(), static_cast<T>(heads_)}, edges, edges);
+      for_runs(own_rows_.nonzeros, mesh_.tile_entries(), [&](std::size_t first, local_index count) {
+        const matrix_view<T> edges{own_gradient_.data() + first * static_cast<std::size_t>(heads_), count,
+                                   heads_, heads_};
+        const detail::gradient_of_head<T> each{mean_gradient_.data() + first, static_cast<T>(heads_)};
+        kernels<Place>::map_indexed(q, each, edges, edges);
+      });
     const matrix_view<T> dtarget = of_own(target_gradient_), dsource = of_own(source_gradient_),
                          parts{source_parts_.data(), own_rows_.widths[0], heads_, heads_};
-    own_rows_.for_parts(0,
-                        [&](const tile_part<T>& part) { part_backward(part, edges.data, parts, dtarget); });
+    own_rows_.for_parts(
+        0, [&](const tile_part<T>& part) { part_backward(part, own_gradient_.data(), parts, dtarget); });
     if (mesh_.size() > 1)
       mesh_.along(every_axis)
           .reduce_scatter(std::span<const T>(source_parts_.span()),

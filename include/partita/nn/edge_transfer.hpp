@@ -19,9 +19,9 @@ class edge_transfer {
   /// `features` are the columns of the dot products, cut by `slices`, heads side by side.
   edge_transfer(const graph_operator<T, Place>& a, const complete_rows<T, Place>& rows,
                 const blocking& features, local_index heads, axis_set slices)
-      : mesh_(a.mesh()), group_(a.sparse_cut().cols | slices), heads_(heads), entries_(count(a)) {
+      : mesh_(a.mesh()), group_(a.sparse_cut().cols | slices), heads_(heads) {
     find_sources(a, rows, features, slices);
-    list_entries(a);
+    list_runs(a);
     const auto size = [](const std::vector<global_index>& counts) {
       return static_cast<std::size_t>(offset_of(counts, static_cast<int>(counts.size())));
     };
@@ -33,23 +33,29 @@ class edge_transfer {
   /// own from the values of this rank's tiles.
   void operator()(const T* values, T* own) {
     const auto& q = mesh_.queue();
-    const auto mine = static_cast<local_index>(sources_[static_cast<std::size_t>(me())].heads.size());
-    const matrix_view<const T> tiles{values, entries_, mine, mine};
-    const std::span<const local_index> give = std::as_const(give_).span();
-    if (sources_.size() == 1) return kernels<Place>::gather_rows(q, tiles, give, own);
-    kernels<Place>::gather_rows(q, tiles, give, outgoing_.data());
-    mesh_.along(group_).all_to_all(std::span<const T>(outgoing_.span()),
-                                   std::span<const global_index>(give_counts_), incoming_.span(),
-                                   std::span<const global_index>(take_counts_));
-    const matrix_view<T> sums{own, own_entries_, heads_, heads_};
-    kernels<Place>::fill(q, T(0), sums);
-    const T* from = incoming_.data();
-    for (std::size_t s = 0; s < sources_.size(); ++s) {
-      const interval heads = sources_[s].heads;
-      const auto to = sums.block(0, static_cast<local_index>(heads.begin), own_entries_,
-                                 static_cast<local_index>(heads.size()));
-      kernels<Place>::scatter_add_rows(q, from, std::as_const(positions_[sources_[s].list]).span(), to);
-      from += take_counts_[s];
+    if (sources_.size() > 1) {
+      const local_index heads = heads_of(me());
+      for (const given_run& r : given_)
+        kernels<Place>::copy(q, edges(values, r.from, r.count, heads),
+                             edges(outgoing_.data(), r.to, r.count, heads));
+      mesh_.along(group_).all_to_all(std::span<const T>(outgoing_.span()),
+                                     std::span<const global_index>(give_counts_), incoming_.span(),
+                                     std::span<const global_index>(take_counts_));
+      values = incoming_.data();
+    }
+    for_runs(own_entries_, mesh_.tile_entries(), [&](std::size_t first, local_index count) {
+      kernels<Place>::fill(q, T(0), edges(own, first, count, heads_));
+    });
+    for (int s = 0; s < static_cast<int>(sources_.size()); ++s) {
+      const source& from = sources_[static_cast<std::size_t>(s)];
+      const std::span<const local_index> positions = from.edges->positions.span();
+      for (const taken_run& r : from.edges->runs)
+        kernels<Place>::scatter_add_distinct_rows(
+            q, edges(values, r.from, r.count, heads_of(s)).data,
+            positions.subspan(r.from, static_cast<std::size_t>(r.count)),
+            edges(own, r.base, r.window, heads_)
+                .block(0, static_cast<local_index>(from.heads.begin), r.window, heads_of(s)));
+      values += take_counts_[static_cast<std::size_t>(s)];
     }
   }
 
@@ -62,21 +68,37 @@ class edge_transfer {
   }
 
  private:
+  /// Entries of my tiles from `from` on are what I give from entry `to` on.
+  struct given_run {
+    std::size_t from, to;
+    local_index count;
+  };
+  /// Entries of a message from `from` on go to places among the `window` own entries from `base` on.
+  struct taken_run {
+    std::size_t from, base;
+    local_index count, window;
+  };
+  /// My in-edges in the tiles of some rank, in the order of these: one tile after another, in each one target
+  /// after another.
+  struct edge_list {
+    std::vector<taken_run> runs;
+    buffer<local_index, Place> positions;  ///< of each, behind the base of its run
+  };
   /// A rank of the group: the heads that it has columns of, and which of my edges.
   struct source {
     interval heads;
-    std::size_t list;
+    std::shared_ptr<const edge_list> edges;
   };
 
-  static local_index count(const graph_operator<T, Place>& a) {
-    return narrow(static_cast<global_index>(a.local()->nonzeros), "the number of nonzeros of a block");
-  }
   int me() const { return position(mesh_.shape(), group_, mesh_.at()); }
   coordinates at(int q) const { return member(mesh_.shape(), group_, mesh_.at(), q); }
-  buffer<local_index, Place> upload(const std::vector<local_index>& values) const {
-    buffer<local_index, Place> b(mesh_.queue(), values.size());
-    copy(mesh_.queue(), std::span<const local_index>(values), b.span());
-    return b;
+  local_index heads_of(int q) const {
+    return static_cast<local_index>(sources_[static_cast<std::size_t>(q)].heads.size());
+  }
+  /// `count` entries of an array that has `heads` values of each.
+  template <class U>
+  static matrix_view<U> edges(U* values, std::size_t first, local_index count, local_index heads) {
+    return {values + first * static_cast<std::size_t>(heads), count, heads, heads};
   }
 
   /// The in-edges of own vertices by the tiles they lie in.
@@ -85,52 +107,76 @@ class edge_transfer {
     const mesh_shape shape = mesh_.shape();
     const cut sparse = a.sparse_cut();
     const std::vector<local_index> columns = rows.own_structure().second;
-    own_entries_ =
-        narrow(static_cast<global_index>(columns.size()), "the number of in-edges of own vertices");
-    std::vector<std::vector<local_index>> lists(static_cast<std::size_t>(shape.size(sparse.cols)));
-    for (local_index e = 0; e < own_entries_; ++e) {
-      const auto owner = a.col_blocking().owner(column_cut(sparse), columns[static_cast<std::size_t>(e)]);
+    own_entries_ = columns.size();
+    const auto ranks = static_cast<std::size_t>(shape.size(sparse.cols)), tiles = a.local()->count();
+    std::vector<std::vector<std::size_t>> by_tile(ranks * tiles);
+    for (std::size_t e = 0; e < own_entries_; ++e) {
+      const auto owner = a.col_blocking().owner(column_cut(sparse), columns[e]);
       const coordinates tile = member(shape, column_cut(sparse), {}, static_cast<int>(owner));
-      lists[static_cast<std::size_t>(position(shape, sparse.cols, tile))].push_back(e);
+      const auto rank = static_cast<std::size_t>(position(shape, sparse.cols, tile));
+      by_tile[rank * tiles + static_cast<std::size_t>(tile.row)].push_back(e);
     }
+    std::vector<std::shared_ptr<const edge_list>> lists;
+    for (std::size_t rank = 0; rank < ranks; ++rank)
+      lists.push_back(make_list(std::span(by_tile).subspan(rank * tiles, tiles)));
     for (int q = 0; q < shape.size(group_); ++q) {
       const interval heads = detail::heads_of(features.block(slices, at(q)), features.size() / heads_);
-      sources_.push_back({heads, static_cast<std::size_t>(position(shape, sparse.cols, at(q)))});
-      take_counts_.push_back(static_cast<global_index>(lists[sources_.back().list].size()) * heads.size());
+      sources_.push_back({heads, lists[static_cast<std::size_t>(position(shape, sparse.cols, at(q)))]});
+      take_counts_.push_back(static_cast<global_index>(sources_.back().edges->positions.size()) *
+                             heads.size());
     }
-    for (const auto& list : lists) positions_.push_back(upload(list));
   }
 
-  /// The entries of my tiles by the owners of their targets; of one target those of the first tile first.
-  void list_entries(const graph_operator<T, Place>& a) {
+  std::shared_ptr<const edge_list> make_list(std::span<const std::vector<std::size_t>> tiles) const {
+    const std::size_t most = mesh_.tile_entries();
+    auto list = std::make_shared<edge_list>();
+    std::vector<local_index> positions;
+    for (const std::vector<std::size_t>& tile : tiles)
+      for (const std::size_t e : tile) {
+        const std::size_t base = e / most * most;
+        const bool longest = !list->runs.empty() && static_cast<std::size_t>(list->runs.back().count) == most;
+        if (list->runs.empty() || list->runs.back().base != base || longest)
+          list->runs.push_back(
+              {positions.size(), base, 0, static_cast<local_index>(std::min(most, own_entries_ - base))});
+        ++list->runs.back().count;
+        positions.push_back(static_cast<local_index>(e - base));
+      }
+    list->positions = buffer<local_index, Place>(mesh_.queue(), positions.size());
+    copy(mesh_.queue(), std::span<const local_index>(positions), list->positions.span());
+    return list;
+  }
+
+  /// The entries of my tiles by the owners of their targets, one tile after another.
+  void list_runs(const graph_operator<T, Place>& a) {
     const auto& block = *a.local();
-    std::vector<local_index> structure(block.structure.size()), entries;
+    std::vector<local_index> structure(block.structure.size());
     copy(mesh_.queue(), block.structure.span(), std::span<local_index>(structure));
     const std::vector<std::size_t> begins = entry_begins(block, structure.data());
     const std::size_t stride = static_cast<std::size_t>(block.rows) + 1;
     const global_index first = a.row_blocking().block(a.sparse_cut().rows, mesh_.at()).begin;
+    std::size_t all = 0;
     for (int q = 0; q < mesh_.shape().size(group_); ++q) {
-      const std::size_t before = entries.size();
+      const std::size_t before = all;
       const interval targets = a.row_blocking().block(vertex_rows::value.rows, at(q));
-      for (global_index v = targets.begin - first; v < targets.end - first; ++v)
-        for (std::size_t t = 0; t < block.count(); ++t) {
-          const std::size_t* const row = begins.data() + t * stride + v;
-          for (std::size_t e = row[0]; e < row[1]; ++e) entries.push_back(static_cast<local_index>(e));
-        }
-      give_counts_.push_back(static_cast<global_index>(entries.size() - before) *
-                             sources_[static_cast<std::size_t>(me())].heads.size());
+      for (std::size_t t = 0; t < block.count(); ++t) {
+        const std::size_t* const tile = begins.data() + t * stride;
+        const std::size_t begin = tile[targets.begin - first], end = tile[targets.end - first];
+        for_runs(end - begin, mesh_.tile_entries(), [&](std::size_t at, local_index count) {
+          given_.push_back({begin + at, all + at, count});
+        });
+        all += end - begin;
+      }
+      give_counts_.push_back(static_cast<global_index>(all - before) * heads_of(me()));
     }
-    give_ = upload(entries);
   }
 
   mesh<Place> mesh_;
   axis_set group_;
-  local_index heads_, entries_;  ///< of my tiles
-  local_index own_entries_ = 0;
+  local_index heads_;
+  std::size_t own_entries_ = 0;
   std::vector<source> sources_;
+  std::vector<given_run> given_;
   std::vector<global_index> give_counts_, take_counts_;
-  std::vector<buffer<local_index, Place>> positions_;  ///< among my in-edges, for each tile of my row of A
-  buffer<local_index, Place> give_;
   buffer<T, Place> outgoing_, incoming_;
 };
 

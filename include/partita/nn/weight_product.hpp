@@ -19,8 +19,10 @@ template <class T, class Place>
 void multiply_weight(const sparse_features<T, Place>& h, std::type_identity_t<matrix_view<const T>> w,
                      dense<T, vertex_rows, Place>& y, std::type_identity_t<T> beta = 0,
                      const std::type_identity_t<T>* bias = nullptr, bool relu = false) {
-  kernels<Place>::spmm_fused(y.mesh().queue(), h.local(), w, {.beta = beta, .bias = bias, .relu = relu},
-                             y.local());
+  const spmm_fusion<T> fusion{.beta = beta, .bias = bias, .relu = relu};
+  h.for_parts([&](const tile_part<T>& part) {
+    kernels<Place>::spmm_fused(y.mesh().queue(), part.entries, w, fusion, part.rows_of(y.local()));
+  });
 }
 
 /// y = g W^T + beta y (n/P x f_in = n/P x f_out times f_out x f_in).
@@ -47,7 +49,9 @@ void local_weight_gradient(const sparse_features<T, Place>& h, const dense<T, ve
                            matrix_view<T> dw, std::type_identity_t<T>* dbias = nullptr) {
   const auto& q = g.mesh().queue();
   if (dbias != nullptr) kernels<Place>::column_sums(q, g.local(), dbias);
-  kernels<Place>::spmm(q, h.local_transposed(), g.local(), T(0), dw);
+  h.for_transposed_parts([&](const tile_part<T>& part) {
+    kernels<Place>::spmm(q, part.entries, g.local(), T(0), part.rows_of(dw));
+  });
 }
 
 }  // namespace partita

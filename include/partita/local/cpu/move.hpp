@@ -1,5 +1,5 @@
 #pragma once
-/// Copies of blocks: into blocks, into and out of contiguous memory, by lists of rows.
+/// Copies of blocks: into blocks, into and out of contiguous memory, by lists of rows, from sparse to dense.
 
 #include <algorithm>
 #include <span>
@@ -42,6 +42,19 @@ struct move_kernels {
     copy(q, matrix_view<const T>{from, to.rows, to.cols, to.cols}, to);
   }
 
+  /// y(i, j) = the entry of a at (i, j), which is the only one there, or 0. Both (m, n). Throws shape_error
+  /// when the shapes differ.
+  template <class T>
+  static void sparse_to_dense(const queue<host>& q, std::type_identity_t<csr_view<T>> a, matrix_view<T> y) {
+    require_equal("sparse_to_dense", "a", shape_of(a), "y", shape_of(y));
+    run_rows(q.threads(), y.rows, y.cols, [=](local_index begin, local_index end) {
+      for (local_index i = begin; i < end; ++i) {
+        std::fill_n(y.row(i), y.cols, T(0));
+        for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e) y(i, a.columns[e]) = a.values[e];
+      }
+    });
+  }
+
   /// to[i n + j] = from(rows[i], j). from is (m, n), to has rows.size() n elements, every rows[i] is below m.
   /// Throws shape_error when there are more rows than a local index counts.
   template <class T>
@@ -52,6 +65,22 @@ struct move_kernels {
     run_rows(q.threads(), count, from.cols, [=](local_index begin, local_index end) {
       for (local_index i = begin; i < end; ++i)
         std::copy_n(from.row(rows[static_cast<std::size_t>(i)]), from.cols, out.row(i));
+    });
+  }
+
+  /// to(rows[i], j) += from[i n + j]; no two rows[i] are equal. to is (m, n), from has rows.size() n
+  /// elements, every rows[i] is below m. Throws shape_error when there are more rows than a local index
+  /// counts.
+  template <class T>
+  static void scatter_add_distinct_rows(const queue<host>& q, const std::type_identity_t<T>* from,
+                                        std::span<const local_index> rows, matrix_view<T> to) {
+    const local_index count = narrow(static_cast<global_index>(rows.size()), "the number of scattered rows");
+    const matrix_view<const T> in{from, count, to.cols, to.cols};
+    run_rows(q.threads(), count, to.cols, [=](local_index begin, local_index end) {
+      for (local_index i = begin; i < end; ++i) {
+        T* const sums = to.row(rows[static_cast<std::size_t>(i)]);
+        for (local_index j = 0; j < to.cols; ++j) sums[j] += in(i, j);
+      }
     });
   }
 };

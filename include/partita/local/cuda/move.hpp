@@ -1,10 +1,11 @@
 #pragma once
-/// Copies of blocks: into blocks, into and out of contiguous memory, by lists of rows.
+/// Copies of blocks: into blocks, into and out of contiguous memory, by lists of rows, from sparse to dense.
 
 #include <span>
 #include <type_traits>
 
 #include "partita/local/cuda/assign.hpp"
+#include "partita/local/cuda/entries.hpp"
 #include "partita/local/shapes.hpp"
 
 namespace partita::gpu {
@@ -42,6 +43,27 @@ struct everywhere {
   }
 };
 
+template <class T>
+struct put_entry {
+  const local_index* columns;
+  const T* values;
+  matrix_view<T> y;
+
+  constexpr void operator()(local_index row, local_index e) const { y(row, columns[e]) = values[e]; }
+};
+
+template <class T>
+struct add_to_row_of_list {
+  const T* from;
+  const local_index* rows;
+  matrix_view<T> to;
+
+  constexpr void operator()(std::int64_t thread) const {
+    const cell at = cell_of(thread, to.cols);
+    to(rows[at.row], at.col) += from[thread];
+  }
+};
+
 struct move_kernels {
   /// to = from. Both (m, n), not overlapping. Throws shape_error when the shapes differ.
   template <class T>
@@ -68,6 +90,15 @@ struct move_kernels {
     copy(q, matrix_view<const T>{from, to.rows, to.cols, to.cols}, to);
   }
 
+  /// y(i, j) = the entry of a at (i, j), which is the only one there, or 0. Both (m, n). Throws shape_error
+  /// when the shapes differ.
+  template <class T>
+  static void sparse_to_dense(const queue<cuda>& q, std::type_identity_t<csr_view<T>> a, matrix_view<T> y) {
+    require_equal("sparse_to_dense", "a", shape_of(a), "y", shape_of(y));
+    fill(q, T(0), y);
+    for_entries(q, rows_of(a), put_entry<T>{a.columns, a.values, y});
+  }
+
   /// to[i n + j] = from(rows[i], j). from is (m, n), to has rows.size() n elements, every rows[i] is below m;
   /// rows is in the device's memory. Throws shape_error when there are more rows than a local index counts.
   template <class T>
@@ -75,6 +106,16 @@ struct move_kernels {
                           std::span<const local_index> rows, T* to) {
     const local_index count = narrow(static_cast<global_index>(rows.size()), "the number of gathered rows");
     assign(q, matrix_view<T>{to, count, from.cols, from.cols}, copied_from_rows<T>{from, rows.data()}, from);
+  }
+
+  /// to(rows[i], j) += from[i n + j]; no two rows[i] are equal. to is (m, n), from has rows.size() n
+  /// elements, every rows[i] is below m; rows is in the device's memory. Throws shape_error when there are
+  /// more rows than a local index counts.
+  template <class T>
+  static void scatter_add_distinct_rows(const queue<cuda>& q, const std::type_identity_t<T>* from,
+                                        std::span<const local_index> rows, matrix_view<T> to) {
+    const local_index count = narrow(static_cast<global_index>(rows.size()), "the number of scattered rows");
+    detail::launch(q, std::int64_t{count} * to.cols, add_to_row_of_list<T>{from, rows.data(), to});
   }
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-/// Copies of blocks: into blocks, into and out of contiguous memory, by lists of rows.
+/// Copies of blocks: into blocks, into and out of contiguous memory, by lists of rows, from sparse to dense.
 
 #include <cstddef>
 #include <span>
@@ -37,12 +37,29 @@ void unpack(const std::type_identity_t<T>* from, matrix_view<T> to) {
     for (local_index j = 0; j < to.cols; ++j) to(i, j) = *from++;
 }
 
+/// y(i, j) = the entry of a at (i, j), which is the only one there, or 0. Both (m, n). Throws nothing.
+template <class T>
+void sparse_to_dense(std::type_identity_t<csr_view<T>> a, matrix_view<T> y) {
+  fill(T(0), y);
+  for (local_index i = 0; i < a.rows; ++i)
+    for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e) y(i, a.columns[e]) = a.values[e];
+}
+
 /// to[i n + j] = from(rows[i], j). from is (m, n), to has rows.size() n elements, every rows[i] is below m.
 /// Throws nothing.
 template <class T>
 void gather_rows(std::type_identity_t<matrix_view<const T>> from, std::span<const local_index> rows, T* to) {
   for (const local_index row : rows)
     for (local_index j = 0; j < from.cols; ++j) *to++ = from(row, j);
+}
+
+/// to(rows[i], j) += from[i n + j]; no two rows[i] are equal. to is (m, n), from has rows.size() n elements,
+/// every rows[i] is below m. Throws nothing.
+template <class T>
+void scatter_add_distinct_rows(const std::type_identity_t<T>* from, std::span<const local_index> rows,
+                               matrix_view<T> to) {
+  for (const local_index row : rows)
+    for (local_index j = 0; j < to.cols; ++j) to(row, j) += *from++;
 }
 
 }  // namespace partita::reference
