@@ -16,6 +16,108 @@ enum class gemm_form : std::uint8_t {
                 ///< reduce-scattered
 };
 
+namespace detail {
+
+/// gemm_plan for a layout that is known as a value.
+template <class T, class Place>
+class gemm_schedule {
+ public:
+  gemm_schedule(const mesh<Place>& m, const blocking& rows, const blocking& features_in,
+                const blocking& features_out, cut layout, bool transpose_weight, gemm_form form)
+      : mesh_(m),
+        rows_(rows),
+        in_(features_in),
+        out_(features_out),
+        mine_(features_in.block(layout.cols, m.at())),
+        transpose_(transpose_weight),
+        form_(form) {
+    if (m.shape().size(layout.cols) == 1) return;
+    const cut wide{layout.used(), {}};
+    redistribution<T, Place> widen(m, rows, in_, layout, wide), narrow_again(m, rows, out_, wide, layout);
+    const global_index height = rows.block(layout.rows, m.at()).size();
+    collective scatter;
+    scatter.kind = operation::reduce_scatter;
+    scatter.count = height * out_.block(layout.cols, m.at()).size();
+    const communicator& group = m.along(layout.cols);
+    const volume full = widen.predicted() + narrow_again.predicted();
+    const volume partial = received(scatter, group.rank(), group.size());
+    if (form_ == gemm_form::automatic) {
+      global_index most[] = {full.elements, partial.elements};
+      m.world().all_reduce(std::span<global_index>(most), reduction::max);
+      form_ = most[0] <= most[1] ? gemm_form::full_width : gemm_form::partial_sums;
+    }
+    predicted_ = form_ == gemm_form::full_width ? full : partial;
+    if (form_ == gemm_form::full_width) {
+      wide_rows_ = narrow(rows.block(wide.rows, m.at()).size(), "the number of rows of a wide block");
+      wide_x_ = buffer<T, Place>(m.queue(), wide_size(in_));
+      wide_y_ = buffer<T, Place>(m.queue(), wide_size(out_));
+      widen_.emplace(std::move(widen));
+      narrow_.emplace(std::move(narrow_again));
+    } else {
+      sum_.emplace(m, layout.cols, narrow(height, "the number of rows of a dense block"),
+                   narrow(out_.size(), "the width of a matrix"),
+                   pieces_along(m, layout.cols, out_, layout.cols), false);
+    }
+  }
+
+  /// Throws shape_error naming the shapes unless they are those planned for.
+  void require(const blocking& x_rows, const blocking& x_cols, extent w, const blocking& y_rows,
+               const blocking& y_cols) const {
+    const extent weight = transpose_ ? extent{out_.size(), in_.size()} : extent{in_.size(), out_.size()};
+    if (!(x_rows == rows_ && y_rows == rows_ && x_cols == in_ && y_cols == out_ && w == weight))
+      throw shape_error("gemm planned for X of " + to_string(extent{rows_.size(), in_.size()}) +
+                        " and a weight of " + to_string(weight) + " was given X of " +
+                        to_string(extent{x_rows.size(), x_cols.size()}) + ", W of " + to_string(w) +
+                        " and Y of " + to_string(extent{y_rows.size(), y_cols.size()}));
+  }
+
+  /// Of this rank's blocks; that of y has no gaps.
+  void operator()(matrix_view<const T> x, matrix_view<const T> w, matrix_view<T> y) {
+    if (widen_) {
+      const matrix_view<T> wide_x = wide(wide_x_, in_), wide_y = wide(wide_y_, out_);
+      (*widen_)(x, wide_x);  // (n/p, f_in)
+      multiply(wide_x, w, wide_y);
+      (*narrow_)(wide_y, y);
+    } else if (sum_) {
+      const auto begin = static_cast<local_index>(mine_.begin),
+                 width = static_cast<local_index>(mine_.size());
+      multiply(x, transpose_ ? w.block(0, begin, w.rows, width) : w.block(begin, 0, width, w.cols),
+               sum_->input());
+      (*sum_)(std::span<T>(y.data, static_cast<std::size_t>(y.rows) * static_cast<std::size_t>(y.cols)));
+    } else {
+      multiply(x, w, y);
+    }
+  }
+
+  volume predicted() const { return predicted_; }
+  gemm_form form() const { return form_; }
+
+ private:
+  std::size_t wide_size(const blocking& features) const {
+    return static_cast<std::size_t>(wide_rows_) * static_cast<std::size_t>(features.size());
+  }
+  matrix_view<T> wide(buffer<T, Place>& b, const blocking& features) const {
+    const auto cols = static_cast<local_index>(features.size());
+    return {b.data(), wide_rows_, cols, cols};
+  }
+  void multiply(matrix_view<const T> x, matrix_view<const T> w, matrix_view<T> y) {
+    kernels<Place>::gemm(mesh_.queue(), false, transpose_, T(1), x, w, T(0), y);
+  }
+
+  mesh<Place> mesh_;
+  blocking rows_, in_, out_;
+  interval mine_;  ///< columns of X
+  bool transpose_;
+  gemm_form form_;
+  volume predicted_;
+  local_index wide_rows_ = 0;
+  buffer<T, Place> wide_x_, wide_y_;
+  std::optional<redistribution<T, Place>> widen_, narrow_;
+  std::optional<scattered_sum<T, Place>> sum_;
+};
+
+}  // namespace detail
+
 /// A planned Y = X op(W), op(W) = W or W^T (n x f_out = n x f_in times f_in x f_out); X and Y in `Layout`, W
 /// on every rank.
 ///
@@ -28,86 +130,21 @@ class gemm_plan {
   gemm_plan(const mesh<Place>& m, const blocking& rows, const blocking& features_in,
             const blocking& features_out, bool transpose_weight = false,
             gemm_form form = gemm_form::automatic)
-      : mesh_(m),
-        rows_(rows),
-        in_(features_in),
-        out_(features_out),
-        transpose_(transpose_weight),
-        form_(form) {
-    if (m.shape().size(layout_cut.cols) == 1) return;
-    redistribution<T, Place> widen(m, rows, in_, layout_cut, wide_cut),
-        narrow_again(m, rows, out_, wide_cut, layout_cut);
-    collective scatter;
-    scatter.kind = operation::reduce_scatter;
-    scatter.count = rows.block(layout_cut.rows, m.at()).size() * out_.block(layout_cut.cols, m.at()).size();
-    const communicator& group = m.along(layout_cut.cols);
-    const volume full = widen.predicted() + narrow_again.predicted();
-    const volume partial = received(scatter, group.rank(), group.size());
-    if (form_ == gemm_form::automatic) {
-      global_index most[] = {full.elements, partial.elements};
-      m.world().all_reduce(std::span<global_index>(most), reduction::max);
-      form_ = most[0] <= most[1] ? gemm_form::full_width : gemm_form::partial_sums;
-    }
-    predicted_ = form_ == gemm_form::full_width ? full : partial;
-    if (form_ == gemm_form::full_width) {
-      wide_x_.emplace(m, rows, in_);
-      wide_y_.emplace(m, rows, out_);
-      widen_.emplace(std::move(widen));
-      narrow_.emplace(std::move(narrow_again));
-    } else {
-      sum_.emplace(m, layout_cut.cols,
-                   narrow(rows.block(layout_cut.rows, m.at()).size(), "the number of rows of a dense block"),
-                   narrow(out_.size(), "the width of a matrix"),
-                   detail::pieces_along(m, layout_cut.cols, out_, layout_cut.cols), false);
-    }
-  }
+      : schedule_(m, rows, features_in, features_out, Layout::value, transpose_weight, form) {}
 
   /// Throws shape_error naming the shapes when the operands are not those planned for.
   void operator()(const dense<T, Layout, Place>& x, const dense<T, replicated, Place>& w,
                   dense<T, Layout, Place>& y) {
-    const extent weight = transpose_ ? extent{out_.size(), in_.size()} : extent{in_.size(), out_.size()};
-    if (!(x.row_blocking() == rows_ && y.row_blocking() == rows_ && x.col_blocking() == in_ &&
-          y.col_blocking() == out_ && w.shape() == weight))
-      throw shape_error("gemm planned for X of " + to_string(extent{rows_.size(), in_.size()}) +
-                        " and a weight of " + to_string(weight) + " was given X of " + to_string(x.shape()) +
-                        ", W of " + to_string(w.shape()) + " and Y of " + to_string(y.shape()));
-    if (widen_) {
-      (*widen_)(x.local(), wide_x_->local());  // (n/p, f_in)
-      multiply(std::as_const(*wide_x_).local(), w.local(), wide_y_->local());
-      (*narrow_)(std::as_const(*wide_y_).local(), y.local());
-    } else if (sum_) {
-      const interval mine = x.col_range();
-      const auto begin = static_cast<local_index>(mine.begin), width = static_cast<local_index>(mine.size());
-      const matrix_view<const T> all = w.local();
-      multiply(x.local(),
-               transpose_ ? all.block(0, begin, all.rows, width) : all.block(begin, 0, width, all.cols),
-               sum_->input());
-      (*sum_)(y.values());
-    } else {
-      multiply(x.local(), w.local(), y.local());
-    }
+    schedule_.require(x.row_blocking(), x.col_blocking(), w.shape(), y.row_blocking(), y.col_blocking());
+    schedule_(x.local(), w.local(), y.local());
   }
 
   /// What this rank receives in one run, in closed form.
-  volume predicted() const { return predicted_; }
-  gemm_form form() const { return form_; }
+  volume predicted() const { return schedule_.predicted(); }
+  gemm_form form() const { return schedule_.form(); }
 
  private:
-  static constexpr cut layout_cut = Layout::value;
-  static constexpr cut wide_cut = full_width<Layout>::value;
-
-  void multiply(matrix_view<const T> x, matrix_view<const T> w, matrix_view<T> y) {
-    kernels<Place>::gemm(mesh_.queue(), false, transpose_, T(1), x, w, T(0), y);
-  }
-
-  mesh<Place> mesh_;
-  blocking rows_, in_, out_;
-  bool transpose_;
-  gemm_form form_;
-  volume predicted_;
-  std::optional<dense<T, full_width<Layout>, Place>> wide_x_, wide_y_;
-  std::optional<redistribution<T, Place>> widen_, narrow_;
-  std::optional<detail::scattered_sum<T, Place>> sum_;
+  detail::gemm_schedule<T, Place> schedule_;
 };
 
 namespace detail {

@@ -36,25 +36,31 @@ struct operator_maker {
       complete;  ///< rows cut alike, columns whole
 };
 
+/// The same for layouts that are known as values: A is cut by `sparse_layout`, what it is multiplied with by
+/// `dense_layout`.
+template <class T, class Place>
+operator_maker<T, Place> operators_of(const mesh<Place>& m, cut sparse_layout, cut dense_layout) {
+  const auto spread = [m, dense_layout](cut layout) {
+    return [m, dense_layout, layout](global_index n, const std::vector<triplet<double>>& entries) {
+      std::vector<triplet<T>> share;
+      share.reserve(entries.size());
+      for (const auto& e : entries) share.push_back({e.row, e.col, static_cast<T>(e.value)});
+      const std::span<const triplet<T>> mine(share);
+      const structure kind = is_symmetric(m.world(), mine) ? structure::symmetric : structure::general;
+      const blocking vertices = blocking::even(n, m.shape(), nesting::rows);
+      auto [forward, backward] = detail::distribute_tiles(m, layout, vertices, vertices, mine, kind);
+      return graph_operator<T, Place>(m, vertices, vertices, layout, dense_layout, std::move(forward),
+                                      std::move(backward));
+    };
+  };
+  return {spread(sparse_layout), spread({sparse_layout.rows, {}})};
+}
+
 template <class Policy, class T, class Place>
 operator_maker<T, Place> operators_of(const mesh<Place>& m) {
-  using whole_columns = layout_of<cut{Policy::sparse_layout::value.rows, {}}>;
-  const auto spread = [m]<class Layout>(Layout, global_index n, const std::vector<triplet<double>>& entries) {
-    std::vector<triplet<T>> share;
-    share.reserve(entries.size());
-    for (const auto& e : entries) share.push_back({e.row, e.col, static_cast<T>(e.value)});
-    const std::span<const triplet<T>> mine(share);
-    const structure kind = is_symmetric(m.world(), mine) ? structure::symmetric : structure::general;
-    const auto a = distribute<Layout, T>(m, {n, n}, mine, kind);
-    return graph_operator<T, Place>(m, a.row_blocking(), a.col_blocking(), Layout::value,
-                                    Policy::dense_layout::value, a.local(), transposed(a).local());
-  };
   static_assert(multipliable<typename Policy::sparse_layout, typename Policy::dense_layout>,
                 "the sparse and the dense layout of this policy cannot be multiplied");
-  return {[spread](global_index n, const auto& entries) {
-            return spread(typename Policy::sparse_layout{}, n, entries);
-          },
-          [spread](global_index n, const auto& entries) { return spread(whole_columns{}, n, entries); }};
+  return operators_of<T>(m, Policy::sparse_layout::value, Policy::dense_layout::value);
 }
 
 /// The same of a named policy (partition/policies.hpp). Throws mesh_error when there is none of that name.

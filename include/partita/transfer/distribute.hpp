@@ -66,6 +66,22 @@ std::vector<T> collect(const dense<T, Layout, Place>& x) {
   return values;
 }
 
+/// Whether the entries of all ranks make a symmetric matrix; wrongly yes with probability 2^-64. Every rank
+/// must call. What travels: an all-reduce of one element.
+template <class T>
+bool is_symmetric(const communicator& world, std::span<const triplet<T>> entries) {
+  std::uint64_t sum = 0;
+  for (const triplet<T>& e : entries) {
+    const auto word = [&](global_index i, global_index j) {
+      return random_bits(std::bit_cast<std::uint64_t>(static_cast<double>(e.value)), i, j);
+    };
+    sum += word(e.row, e.col) - word(e.col, e.row);
+  }
+  global_index total[] = {static_cast<global_index>(sum)};
+  world.all_reduce(std::span<global_index>(total));
+  return total[0] == 0;
+}
+
 namespace detail {
 
 /// Sends every entry to all ranks that hold it under `layout`.
@@ -106,11 +122,12 @@ std::vector<triplet<T>> send_to_owners(const mesh<Place>& m, cut layout, const b
   return here;
 }
 
-template <class T, class Layout, class Place>
-std::shared_ptr<const tiles<T, Place>> make_local_tiles(const mesh<Place>& m, const blocking& rows,
-                                                        const blocking& cols,
-                                                        std::span<const triplet<T>> entries) {
-  constexpr cut layout = Layout::value;
+template <class T, class Place>
+using shared_tiles = std::shared_ptr<const tiles<T, Place>>;
+
+template <class T, class Place>
+shared_tiles<T, Place> make_local_tiles(const mesh<Place>& m, cut layout, const blocking& rows,
+                                        const blocking& cols, std::span<const triplet<T>> entries) {
   std::vector<interval> columns;
   coordinates at = m.at();
   for (at.row = 0; at.row < (layout.rows.contains(axis::row) ? m.shape().row : 1); ++at.row)
@@ -120,23 +137,28 @@ std::shared_ptr<const tiles<T, Place>> make_local_tiles(const mesh<Place>& m, co
                            send_to_owners(m, layout, rows, cols, entries), m.tile_entries()));
 }
 
-}  // namespace detail
-
-/// Whether the entries of all ranks make a symmetric matrix; wrongly yes with probability 2^-64. Every rank
-/// must call. What travels: an all-reduce of one element.
-template <class T>
-bool is_symmetric(const communicator& world, std::span<const triplet<T>> entries) {
-  std::uint64_t sum = 0;
-  for (const triplet<T>& e : entries) {
-    const auto word = [&](global_index i, global_index j) {
-      return random_bits(std::bit_cast<std::uint64_t>(static_cast<double>(e.value)), i, j);
-    };
-    sum += word(e.row, e.col) - word(e.col, e.row);
+/// This rank's tiles of A and of A^T: see distribute.
+template <class T, class Place>
+std::pair<shared_tiles<T, Place>, shared_tiles<T, Place>> distribute_tiles(
+    const mesh<Place>& m, cut layout, const blocking& rows, const blocking& cols,
+    std::span<const triplet<T>> entries, structure kind) {
+  const extent shape{rows.size(), cols.size()};
+  for (const triplet<T>& e : entries)
+    if (e.row < 0 || e.row >= shape.rows || e.col < 0 || e.col >= shape.cols)
+      throw shape_error("entry (" + std::to_string(e.row) + ", " + std::to_string(e.col) +
+                        ") is outside a matrix of " + to_string(shape));
+  const auto forward = make_local_tiles(m, layout, rows, cols, entries);
+  if (kind == structure::symmetric) {
+    if (!(rows == cols) || !is_symmetric(m.world(), entries))
+      throw shape_error("a matrix of " + to_string(shape) + " was called symmetric and is not");
+    return {forward, forward};
   }
-  global_index total[] = {static_cast<global_index>(sum)};
-  world.all_reduce(std::span<global_index>(total));
-  return total[0] == 0;
+  std::vector<triplet<T>> swapped;
+  for (const triplet<T>& e : entries) swapped.push_back({e.col, e.row, e.value});
+  return {forward, make_local_tiles(m, layout, cols, rows, std::span<const triplet<T>>(swapped))};
 }
+
+}  // namespace detail
 
 /// A (rows.size() x cols.size()) from entries that the ranks hold between them, each entry on one rank;
 /// duplicates add up.
@@ -148,21 +170,8 @@ template <class Layout, class T, class Place>
 sparse<T, Layout, Place> distribute(const mesh<Place>& m, const blocking& rows, const blocking& cols,
                                     std::span<const triplet<T>> entries,
                                     structure kind = structure::general) {
-  const extent shape{rows.size(), cols.size()};
-  for (const triplet<T>& e : entries)
-    if (e.row < 0 || e.row >= shape.rows || e.col < 0 || e.col >= shape.cols)
-      throw shape_error("entry (" + std::to_string(e.row) + ", " + std::to_string(e.col) +
-                        ") is outside a matrix of " + to_string(shape));
-  auto forward = detail::make_local_tiles<T, Layout, Place>(m, rows, cols, entries);
-  if (kind == structure::symmetric) {
-    if (!(rows == cols) || !is_symmetric(m.world(), entries))
-      throw shape_error("a matrix of " + to_string(shape) + " was called symmetric and is not");
-    return {m, rows, cols, forward, forward};
-  }
-  std::vector<triplet<T>> swapped;
-  for (const triplet<T>& e : entries) swapped.push_back({e.col, e.row, e.value});
-  return {m, rows, cols, std::move(forward),
-          detail::make_local_tiles<T, Layout, Place>(m, cols, rows, std::span<const triplet<T>>(swapped))};
+  auto [forward, backward] = detail::distribute_tiles(m, Layout::value, rows, cols, entries, kind);
+  return {m, rows, cols, std::move(forward), std::move(backward)};
 }
 
 /// With even blocks.
