@@ -9,9 +9,8 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
-#include <thrust/inner_product.h>
 
-#include "partita/local/cuda/kernels.hpp"
+#include "partita/local/cuda/spmm_product.hpp"
 #include "partita/local/cusparse/product.hpp"
 #include "partita/train/summary.hpp"
 #include "support/device_graphs.hpp"
@@ -25,78 +24,7 @@ namespace {
 using partita::cuda;  // CUDA's own library has a namespace of that name
 using device_queue = queue<cuda>;
 using floats = buffer<float, cuda>;
-using kernels_here = kernels<cuda>;
-
-struct column_of_key {
-  const std::uint64_t* keys;
-  std::uint64_t vertices;
-
-  constexpr local_index operator()(std::int64_t e) const {
-    return static_cast<local_index>(keys[e] % vertices);
-  }
-};
-
-/// One over the square root of a row's number of entries.
-struct scale_of_row {
-  const local_index* offsets;
-
-  constexpr float operator()(std::int64_t v) const {
-    const auto count = static_cast<float>(offsets[v + 1] - offsets[v]);
-    return count > 0 ? 1 / std::sqrt(count) : 0;
-  }
-};
-
-struct feature {
-  constexpr float operator()(std::int64_t i) const {
-    return static_cast<float>(random_uniform(random_key{.seed = 3}.word(), i, 0));
-  }
-};
-
-struct larger {
-  constexpr float operator()(float a, float b) const { return a < b ? b : a; }
-};
-struct difference {
-  constexpr float operator()(float a, float b) const {
-    const float d = std::abs(a - b), size = 1e-3f + std::abs(b);
-    return d <= size ? d / size : 1;
-  }
-};
-
-template <class T, class Function>
-buffer<T, cuda> tabulated(const device_queue& q, std::size_t size, const Function& f) {
-  buffer<T, cuda> result(q, size);
-  gpu::with_policy(
-      q, [&](const auto& policy) { thrust::tabulate(policy, result.data(), result.data() + size, f); });
-  q.synchronize();
-  return result;
-}
-
-/// D^-1/2 A D^-1/2 in compressed rows, with its diagonal apart too. Every list begins at an aligned address.
-struct operand {
-  operand(const device_queue& q, const bench::graph_counts& counts, bool rmat) {
-    const bench::key_list keys = bench::make_graph(q, counts, rmat);
-    const auto n = static_cast<std::uint64_t>(counts.vertices);
-    rows = static_cast<local_index>(counts.vertices);
-    entries = static_cast<local_index>(keys.size());
-    offsets = bench::row_offsets(q, keys, counts.vertices);
-    columns = tabulated<local_index>(q, keys.size(), column_of_key{keys.data(), n});
-    values = tabulated<float>(q, keys.size(),
-                              bench::weight_of_entry{keys.data(), offsets.data(), n, bench::weighting::both});
-    ones = tabulated<float>(q, keys.size(),
-                            bench::weight_of_entry{keys.data(), offsets.data(), n, bench::weighting::one});
-    diagonal = tabulated<float>(q, static_cast<std::size_t>(n), scale_of_row{offsets.data()});
-  }
-
-  csr_view<float> with(const float* entry_values) const {
-    csr_view<float> view{rows, rows, offsets.data(), columns.data(), entry_values};
-    view.entries = entries;
-    return view;
-  }
-
-  local_index rows = 0, entries = 0;
-  buffer<local_index, cuda> offsets, columns;
-  floats values, ones, diagonal;
-};
+using bench::device_operand;
 
 /// The median of `runs` products, after two that are not counted.
 template <class Work>
@@ -125,11 +53,11 @@ double copy_bandwidth(const device_queue& q) {
 /// One graph and one width: times by contestant, in order of trial.
 class point {
  public:
-  point(const device_queue& q, const operand& a, local_index f, int runs)
+  point(const device_queue& q, const device_operand& a, local_index f, int runs)
       : queue_(q),
         a_(a),
         size_(static_cast<std::size_t>(a.rows) * static_cast<std::size_t>(f)),
-        x_memory_(tabulated<float>(q, size_, feature{})),
+        x_memory_(bench::features_on_device(q, size_)),
         y_memory_(q, size_),
         expected_(q, size_),
         x_{x_memory_.data(), a.rows, f, f},
@@ -140,7 +68,7 @@ class point {
   void measure() {
     const matrix_view<float> expected{expected_.data(), y_.rows, y_.cols, y_.stride};
     const auto own = [&](const float* values, const spmm_fusion<float>& fusion, matrix_view<float> y) {
-      kernels_here::spmm_fused(queue_, a_.with(values), x_, fusion, y);
+      gpu::spmm_kernels::spmm_fused(queue_, a_.with(values), x_, fusion, y);
     };
     const spmm_fusion<float> plain,
         scaled{.row_scale = a_.diagonal.data(), .column_scale = a_.diagonal.data()};
@@ -171,10 +99,7 @@ class point {
     detail::check_cuda(cudaMemsetAsync(y_.data, 0xff, size_ * sizeof(float), queue_.stream()),
                        "cudaMemsetAsync");
     times_.emplace_back(name, milliseconds(watch_, runs_, work));
-    const float error = gpu::with_policy(queue_, [&](const auto& policy) {
-      return thrust::inner_product(policy, y_.data, y_.data + size_, expected_.data(), 0.0f, larger{},
-                                   difference{});
-    });
+    const float error = bench::largest_difference(queue_, y_.data, expected_.data(), size_);
     if (!(error < 1e-3f))
       throw partita::error(name + " is wrong by " + std::to_string(error) + " at width " +
                            std::to_string(y_.cols));
@@ -187,7 +112,7 @@ class point {
   }
 
   device_queue queue_;
-  const operand& a_;
+  const device_operand& a_;
   std::size_t size_;
   floats x_memory_, y_memory_, expected_;
   matrix_view<const float> x_;
@@ -207,7 +132,7 @@ class report {
                 "pattern", "ratio", "best", "GB/s");
   }
 
-  void add(const std::string& graph, const operand& a, local_index f, const point& p) {
+  void add(const std::string& graph, const device_operand& a, local_index f, const point& p) {
     const double library = p.best("cusparse"), own = p.best("own");
     const double with_values = time_of(p, "own");
     const double entries = a.entries, rows = a.rows, width = 4.0 * f;
@@ -278,7 +203,8 @@ void run(const bench::gpu_command& c) {
   for (const std::string& name : chosen) {
     const auto counts = name.ends_with("reddit") ? bench::reddit_counts() : bench::products_counts();
     std::fprintf(stderr, "making %s ...\n", name.c_str());
-    const operand a(q, counts.divided_by(smaller), name.starts_with("rmat"));
+    const device_operand a =
+        bench::operand_on_device(q, counts.divided_by(smaller), name.starts_with("rmat"));
     for (const local_index f : widths) {
       point p(q, a, f, runs);
       p.measure();

@@ -12,7 +12,7 @@ import statistics
 import sys
 import time
 
-# vertices, nonzeros, features, classes, model, hidden, layers: as in gpu_epochs.cu
+# vertices, nonzeros, features, classes, model, hidden, layers: as in gpu_epochs.cpp
 CASES = {
     "products_gcn": (2449029, 123_700_000, 100, 47, "gcn", 128, 2),
     "products_sage": (2449029, 123_700_000, 100, 47, "sage", 128, 2),
@@ -54,7 +54,7 @@ def ends(count, vertices, rmat):
 
 
 def make_keys(vertices, nonzeros, rmat):
-    """Sorted row * vertices + column of an undirected graph, none twice; as in support/device_graphs.hpp."""
+    """Sorted row * vertices + column of an undirected graph, none twice; as in support/device_graphs.cu."""
     keys = torch.empty(0, dtype=torch.int64, device="cuda")
     for _ in range(10):
         missing = nonzeros - keys.numel()

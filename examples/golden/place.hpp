@@ -4,12 +4,15 @@
 #include "compare.hpp"
 #include "run.hpp"
 
+/// The mesh that is asked for.
+inline partita::mesh_shape mesh_of(const golden_command& c, int ranks) {
+  return arrangement_of(c.policy, c.mesh, {}, ranks)->mesh;
+}
+
 /// Every rank must call.
 template <class Place>
-void compare_at(const partita::communicator& world, const partita::queue<Place>& queue,
-                const golden_command& c, const std::vector<golden_case>& cases,
+void compare_at(const partita::mesh<Place>& m, const golden_command& c, const std::vector<golden_case>& cases,
                 const case_observer& observe) {
-  const partita::mesh<Place> m(world, arrangement_of(c.policy, c.mesh, {}, world.size())->mesh, queue);
   for (const golden_case& g : cases)
     observe(g, c.precision == "f64"
                    ? compare_golden(m, g, g.options, partita::operators_of<double>(m, c.policy))

@@ -7,5 +7,9 @@ outcome train_on_cpu(const partita::communicator& world, const std::optional<arr
                      const partita::dataset& data, const command& c, const partita::epoch_observer& observe) {
   const int here = c.comm == "threads" ? world.size() : 1;
   const int threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / here);
-  return train_at(world, partita::queue<partita::host>(threads, dense_products()), asked, data, c, observe);
+  const partita::queue<partita::host> queue(threads, dense_products());
+  const mesh_maker<partita::host> make_mesh = [&](partita::mesh_shape shape) {
+    return partita::mesh<partita::host>(world, shape, queue);
+  };
+  return train_at(world.size(), make_mesh, asked, data, c, observe);
 }

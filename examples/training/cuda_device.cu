@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "cuda_device.hpp"
+#include "partita/comm/cuda_memory.hpp"
 
 #ifdef PARTITA_WITH_CUBLAS
 #include "partita/local/cublas/gemm.hpp"
@@ -58,4 +59,9 @@ partita::communicator cuda_world(const partita::communicator& world,
 #else
   throw partita::error("this program was built without NCCL; use --comm threads or mpi");
 #endif
+}
+
+partita::mesh<partita::cuda> cuda_mesh(const partita::communicator& world, partita::mesh_shape shape,
+                                       const partita::queue<partita::cuda>& queue) {
+  return {world, shape, queue};
 }

@@ -1,7 +1,7 @@
 #pragma once
 /// Which CUDA device a rank of a program uses, and how its ranks talk.
 
-#include "partita/comm/communicator.hpp"
+#include "partita/comm/mesh.hpp"
 #include "partita/memory/cuda.hpp"
 
 /// The queue of this rank, with the vendor's libraries that this program was built with: ranks that are
@@ -13,3 +13,7 @@ partita::queue<partita::cuda> cuda_queue(const partita::communicator& world, con
 /// built without it.
 partita::communicator cuda_world(const partita::communicator& world,
                                  const partita::queue<partita::cuda>& queue, const std::string& comm);
+
+/// The mesh of `world` on that queue. Every rank must call.
+partita::mesh<partita::cuda> cuda_mesh(const partita::communicator& world, partita::mesh_shape shape,
+                                       const partita::queue<partita::cuda>& queue);

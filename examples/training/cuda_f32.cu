@@ -15,5 +15,10 @@ template training_result train_model<float>(const mesh<cuda>&, const dataset&, c
                                             const std::string&, const epoch_observer&);
 template over_ranks predict_words<float>(const mesh<cuda>&, const dataset&, const training_options&,
                                          const std::string&);
+template double cross_entropy(const dense<float, vertex_rows, cuda>&, const vertex_labels<cuda>&,
+                              dense<float, vertex_rows, cuda>&);
+template double logistic_loss(const dense<float, vertex_rows, cuda>&, const dense<float, vertex_rows, cuda>&,
+                              global_index, dense<float, vertex_rows, cuda>&);
+template std::vector<float> collect(const dense<float, vertex_rows, cuda>&);
 
 }  // namespace partita

@@ -15,5 +15,11 @@ template training_result train_model<double>(const mesh<cuda>&, const dataset&, 
                                              const std::string&, const epoch_observer&);
 template over_ranks predict_words<double>(const mesh<cuda>&, const dataset&, const training_options&,
                                           const std::string&);
+template double cross_entropy(const dense<double, vertex_rows, cuda>&, const vertex_labels<cuda>&,
+                              dense<double, vertex_rows, cuda>&);
+template double logistic_loss(const dense<double, vertex_rows, cuda>&,
+                              const dense<double, vertex_rows, cuda>&, global_index,
+                              dense<double, vertex_rows, cuda>&);
+template std::vector<double> collect(const dense<double, vertex_rows, cuda>&);
 
 }  // namespace partita

@@ -15,44 +15,12 @@ template <class T, class Place>
 class trainer {
  public:
   trainer(const mesh<Place>& m, const dataset& data, const training_options& options,
-          std::unique_ptr<model<T, Place>> net)
-      : mesh_(m),
-        options_(options),
-        objective_(m, data),
-        x_(distribute_features<T>(m, data, options.raw_features)),
-        model_(std::move(net)),
-        optimizer_(options.learning_rate),
-        gradient_(m, extent{data.vertices, data.classes}) {}
+          std::unique_ptr<model<T, Place>> net);
 
+  /// A training step: the loss before it. The device may still be at work when it returns.
+  double step(int number);
   /// A training step and the evaluation after it.
-  epoch_report epoch(int number) {
-    epoch_report report;
-    report.epoch = number;
-    const double begin = detail::seconds_now();
-    {
-      const phase_scope phase(mesh_.ledger(), "forward");
-      const auto& logits =
-          model_->forward(x_, {options_.dropout, options_.seed, static_cast<std::uint64_t>(number)});
-      report.loss = objective_.loss(logits, gradient_);
-    }
-    {
-      const phase_scope phase(mesh_.ledger(), "backward");
-      model_->backward(gradient_);
-    }
-    optimizer_.step(model_->parameters());
-    mesh_.queue().synchronize();
-    const double mine = detail::seconds_now() - begin;
-
-    const phase_scope phase(mesh_.ledger(), "evaluation");
-    double slowest[] = {mine};
-    mesh_.world().all_reduce(std::span<double>(slowest), reduction::max);
-    report.seconds = slowest[0];
-    const auto& logits = model_->forward(x_, {});
-    report.train_accuracy = objective_.score(logits, split_part::train);
-    report.validation_accuracy = objective_.score(logits, split_part::validation);
-    report.test_accuracy = objective_.score(logits, split_part::test);
-    return report;
-  }
+  epoch_report epoch(int number);
 
   /// What this rank receives in the training step of a steady epoch, in closed form.
   volume predicted() const { return predicted_step(mesh_, *model_); }
@@ -73,6 +41,54 @@ class trainer {
   adam<T, Place> optimizer_;
   dense<T, vertex_rows, Place> gradient_;
 };
+
+template <class T, class Place>
+trainer<T, Place>::trainer(const mesh<Place>& m, const dataset& data, const training_options& options,
+                           std::unique_ptr<model<T, Place>> net)
+    : mesh_(m),
+      options_(options),
+      objective_(m, data),
+      x_(distribute_features<T>(m, data, options.raw_features)),
+      model_(std::move(net)),
+      optimizer_(options.learning_rate),
+      gradient_(m, extent{data.vertices, data.classes}) {}
+
+template <class T, class Place>
+double trainer<T, Place>::step(int number) {
+  double loss = 0;
+  {
+    const phase_scope phase(mesh_.ledger(), "forward");
+    const auto& logits =
+        model_->forward(x_, {options_.dropout, options_.seed, static_cast<std::uint64_t>(number)});
+    loss = objective_.loss(logits, gradient_);
+  }
+  {
+    const phase_scope phase(mesh_.ledger(), "backward");
+    model_->backward(gradient_);
+  }
+  optimizer_.step(model_->parameters());
+  return loss;
+}
+
+template <class T, class Place>
+epoch_report trainer<T, Place>::epoch(int number) {
+  epoch_report report;
+  report.epoch = number;
+  const double begin = detail::seconds_now();
+  report.loss = step(number);
+  mesh_.queue().synchronize();
+  const double mine = detail::seconds_now() - begin;
+
+  const phase_scope phase(mesh_.ledger(), "evaluation");
+  double slowest[] = {mine};
+  mesh_.world().all_reduce(std::span<double>(slowest), reduction::max);
+  report.seconds = slowest[0];
+  const auto& logits = model_->forward(x_, {});
+  report.train_accuracy = objective_.score(logits, split_part::train);
+  report.validation_accuracy = objective_.score(logits, split_part::validation);
+  report.test_accuracy = objective_.score(logits, split_part::test);
+  return report;
+}
 
 /// What one training step of train_model would receive under a named policy, without training. Every rank of
 /// the mesh must call. What travels: the graph, as distribute says. Throws mesh_error when there is no policy

@@ -1,11 +1,10 @@
 #include "../training/cuda.hpp"
 #include "../training/cuda_device.hpp"
-#include "partita/comm/cuda_memory.hpp"
-#include "partita/local/cuda/kernels.hpp"
 #include "place.hpp"
 
 void compare_on_cuda(const partita::communicator& world, const golden_command& c,
                      const std::vector<golden_case>& cases, const case_observer& observe) {
   const partita::queue<partita::cuda> queue = cuda_queue(world, c.comm);
-  compare_at(cuda_world(world, queue, c.comm), queue, c, cases, observe);
+  const partita::communicator ranks = cuda_world(world, queue, c.comm);
+  compare_at(cuda_mesh(ranks, mesh_of(c, ranks.size()), queue), c, cases, observe);
 }

@@ -12,9 +12,7 @@
 
 #include "../examples/training/cuda.hpp"
 #include "../examples/training/cuda_device.hpp"
-#include "partita/comm/cuda_memory.hpp"
 #include "partita/comm/threads.hpp"
-#include "partita/local/cuda/kernels.hpp"
 #include "partita/partition/policies.hpp"
 #include "support/cuda_calls.hpp"
 #include "support/device_operators.hpp"
@@ -24,8 +22,6 @@
 using namespace partita;
 
 namespace {
-
-using partita::cuda;  // CUDA's own library has a namespace of that name
 
 struct bench_case {
   std::string name;
@@ -76,38 +72,6 @@ training_options options_of(const bench_case& c) {
   return o;
 }
 
-/// A model in training, without evaluation.
-class training {
- public:
-  training(const mesh<cuda>& m, const dataset& data, const training_options& options,
-           const operator_maker<float, cuda>& operators)
-      : options_(options),
-        objective_(m, data),
-        x_(local_features<float>(m, data, options.raw_features)),
-        model_(make_model(m, data, options, operators)),
-        optimizer_(options.learning_rate),
-        gradient_(m, extent{data.vertices, data.classes}) {}
-
-  /// The loss before the step.
-  double step(int epoch) {
-    const auto& logits =
-        model_->forward(x_, {options_.dropout, options_.seed, static_cast<std::uint64_t>(epoch)});
-    const double loss = objective_.loss(logits, gradient_);
-    model_->backward(gradient_);
-    optimizer_.step(model_->parameters());
-    return loss;
-  }
-  volume predicted(const mesh<cuda>& m) const { return trainer<float, cuda>::predicted_step(m, *model_); }
-
- private:
-  training_options options_;
-  objective<float, cuda> objective_;
-  input_features<float, cuda> x_;
-  std::unique_ptr<model<float, cuda>> model_;
-  adam<float, cuda> optimizer_;
-  dense<float, vertex_rows, cuda> gradient_;
-};
-
 struct figures {
   std::int64_t nonzeros = 0;
   double seconds = 0, first_loss = 0, last_loss = 0;
@@ -132,13 +96,22 @@ void meet(const communicator& world) {
 constexpr int warm_up = 2;
 
 /// What every rank does; the figures are the same on all.
-template <class Policy>
 figures train(const communicator& world, const bench_case& c, const dataset& data, bool rmat, int epochs) {
+  mesh_shape shape;
+  cut sparse, dense;
+  visit_policy(c.policy, [&](auto named) {
+    using policy = decltype(named);
+    shape = default_mesh<policy>(world.size());
+    sparse = policy::sparse_layout::value;
+    dense = policy::dense_layout::value;
+  });
   const queue<cuda> queue = cuda_queue(world, "threads");
-  const mesh<cuda> m(world, default_mesh<Policy>(world.size()), queue);
+  const mesh<cuda> m = cuda_mesh(world, shape, queue);
   figures f;
-  training run(m, data, options_of(c),
-               bench::operators_on_device<Policy>(m, c.counts, rmat, c.model == "sage", f.nonzeros));
+  const training_options options = options_of(c);
+  const auto operators =
+      bench::operators_on_device(m, sparse, dense, c.counts, rmat, c.model == "sage", f.nonzeros);
+  trainer<float, cuda> run(m, data, options, make_model(m, data, options, operators));
   std::vector<double> seconds;
   std::uint64_t allocations = 0;
   bench::cuda_calls calls;
@@ -166,7 +139,7 @@ figures train(const communicator& world, const bench_case& c, const dataset& dat
   f.peak = summarize(world, static_cast<global_index>(queue.meter()->peak()));
   f.allocations = summarize(world, static_cast<global_index>(queue.meter()->allocations() - allocations));
   f.words = summarize(world, received.elements);
-  f.predicted = summarize(world, run.predicted(m).elements);
+  f.predicted = summarize(world, run.predicted().elements);
   f.device_bytes = device_bytes_in_use();
   meet(world);
   return f;
@@ -208,8 +181,7 @@ bench::json_object in_json(const bench_case& c, const figures& f, int epochs) {
 figures measure(const bench_case& c, const dataset& data, bool rmat, int epochs) {
   figures result;
   threads::run(c.ranks, [&](const communicator& world) {
-    const figures f = c.policy == "feature_column" ? train<feature_column>(world, c, data, rmat, epochs)
-                                                   : train<row_1d>(world, c, data, rmat, epochs);
+    const figures f = train(world, c, data, rmat, epochs);
     if (world.rank() == 0) result = f;
   });
   return result;
