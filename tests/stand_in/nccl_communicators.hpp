@@ -92,7 +92,8 @@ inline ncclResult_t ncclCommInitRank(ncclComm_t* comm, int ranks, ncclUniqueId i
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   return ncclCommInitRankConfig(comm, ranks, id, rank, &config);
 }
-/// *made is set when the call is complete.
+/// *made is set when the call is complete. As the real one, it does not say that it goes on: its communicator
+/// does.
 inline ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* made,
                                   ncclConfig_t* config) {
   return stand_in::nccl("ncclCommSplit", [&](auto& m, auto& lock) {
@@ -105,9 +106,10 @@ inline ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_
     calls[static_cast<std::size_t>(end.rank)] = {color, key, true};
     *made = nullptr;
     const bool blocking = config == nullptr ? end.blocking : stand_in::is_blocking(*config);
-    return stand_in::begin(m, lock, end, [&end, number, made, blocking] {
+    const ncclResult_t begun = stand_in::begin(m, lock, end, [&end, number, made, blocking] {
       return stand_in::finish_split(end, number, made, blocking);
     });
+    return begun == ncclInProgress ? ncclSuccess : begun;
   });
 }
 inline ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {

@@ -69,7 +69,10 @@ class lane final : public queue_watcher {
   std::shared_ptr<owned_comm> make(const char* name, const owned_comm* asked, Call call) {
     const auto made = std::make_shared<owned_comm>(options_.time_limit);
     const auto what = [name] { return std::string(name); };
-    settle(asked != nullptr ? *asked : *made, call(made->slot()), what);
+    ncclResult_t code = call(made->slot());
+    // A split that goes on answers success all the same: the communicator that was asked knows.
+    if (asked != nullptr && code == ncclSuccess) code = asked->progress();
+    settle(asked != nullptr ? *asked : *made, code, what);
     if (made->get() == nullptr) return nullptr;
     if (asked != nullptr) settle(*made, made->progress(), what);
     std::erase_if(comms_, [](const auto& c) { return c.expired(); });

@@ -34,7 +34,12 @@ class device_transport final : public transport {
     if (is_message(op)) return messages_.start(op);
     if (lane().settings().checked) group_->agree(op);
     flight& f = lane().open(op, *memory_);
-    enqueue(op);
+    try {
+      enqueue(op);
+    } catch (...) {  // what was enqueued of it may still use the caller's memory
+      follow(f);
+      throw;
+    }
     lane().close(f);
     return reinterpret_cast<std::uintptr_t>(&f);
   }
@@ -50,10 +55,7 @@ class device_transport final : public transport {
   void abandon(const collective& op, std::uint64_t token) noexcept override {
     lane().give_up("a rank gave up its " + describe(op) + " before it was complete");
     if (is_message(op)) return messages_.abandon(op, token);
-    try {
-      memory_->wait_for(reinterpret_cast<flight*>(token)->done);
-    } catch (const device_error&) {  // the device does nothing any more
-    }
+    follow(*reinterpret_cast<flight*>(token));
   }
   std::shared_ptr<transport> split(int color, int key) override {
     return over_group(group_->split(color, key), memory_);
@@ -79,6 +81,15 @@ class device_transport final : public transport {
     return static_cast<std::byte*>(const_cast<void*>(memory)) + op.bytes(offset);
   }
   detail::lane& lane() const { return group_->lane(); }
+
+  /// The rank's queue follows all that was enqueued on the lane.
+  void follow(flight& f) noexcept {
+    try {
+      lane().close(f);
+      memory_->wait_for(f.done);
+    } catch (const device_error&) {  // the device does nothing any more
+    }
+  }
 
   void settle(const collective& op, ncclResult_t code, const char* call) const {
     lane().settle(group_->comm(), code, [&] { return describe(op) + ": " + call; });
