@@ -61,13 +61,13 @@ void check_world(const communicator& world) {
 }  // namespace
 
 TEST_CASE("the wrappers see what travels") {
-  const communicator world = partita::mpi::world(MPI_COMM_WORLD, false);
+  const communicator world = partita::mpi::world(MPI_COMM_WORLD, {.checked = false});
   const std::int64_t before = test_support::mpi_bytes_received();
   std::vector<double> data(12);
   world.broadcast(std::span(data), 0);
   CHECK(test_support::mpi_bytes_received() - before == (world.rank() == 0 ? 0 : 96));
 }
 
-TEST_CASE("unchecked communicators") { check_world(partita::mpi::world(MPI_COMM_WORLD, false)); }
+TEST_CASE("unchecked communicators") { check_world(partita::mpi::world(MPI_COMM_WORLD, {.checked = false})); }
 
-TEST_CASE("checked communicators") { check_world(partita::mpi::world(MPI_COMM_WORLD, true)); }
+TEST_CASE("checked communicators") { check_world(partita::mpi::world(MPI_COMM_WORLD, {.checked = true})); }

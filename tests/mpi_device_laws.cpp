@@ -9,12 +9,16 @@
 namespace laws = test_support::laws;
 using partita::communicator;
 
-TEST_CASE("mpi, checked") { laws::all(laws::on_a_device(partita::mpi::world(MPI_COMM_WORLD, true))); }
+TEST_CASE("mpi, checked") {
+  laws::all(laws::on_a_device(partita::mpi::world(MPI_COMM_WORLD, {.checked = true})));
+}
 
-TEST_CASE("mpi, unchecked") { laws::all(laws::on_a_device(partita::mpi::world(MPI_COMM_WORLD, false))); }
+TEST_CASE("mpi, unchecked") {
+  laws::all(laws::on_a_device(partita::mpi::world(MPI_COMM_WORLD, {.checked = false})));
+}
 
 TEST_CASE("what travels is what travels for memory of the host") {
-  const laws::device_room room = laws::on_a_device(partita::mpi::world(MPI_COMM_WORLD, false));
+  const laws::device_room room = laws::on_a_device(partita::mpi::world(MPI_COMM_WORLD, {.checked = false}));
   const communicator& c = room.c;
   for (int pattern = 0; pattern < laws::patterns; ++pattern) {
     c.ledger().clear();

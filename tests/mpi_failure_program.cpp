@@ -119,11 +119,10 @@ const std::map<std::string, scenario>& scenarios() {
 int main(int argc, char** argv) {
   const std::string name = argc > 1 ? argv[1] : "";
   const bool checked = argc < 3 || std::string(argv[2]) != "unchecked";
-  return partita::mpi::run(
-      argc, argv,
-      [&](const communicator& world) {
-        desk d(world.size());
-        scenarios().at(name)(world, d);
-      },
-      checked);
+  return partita::mpi::run(argc, argv,
+                           [&](const communicator& world) {
+                             desk d(world.size());
+                             scenarios().at(name)(world, d);
+                           },
+                           {.checked = checked});
 }

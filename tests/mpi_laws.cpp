@@ -9,6 +9,6 @@ namespace laws = test_support::laws;
 
 TEST_CASE("mpi") { laws::on_the_host(test_support::mpi_world()); }
 
-TEST_CASE("mpi, checked") { laws::on_the_host(partita::mpi::world(MPI_COMM_WORLD, true)); }
+TEST_CASE("mpi, checked") { laws::on_the_host(partita::mpi::world(MPI_COMM_WORLD, {.checked = true})); }
 
-TEST_CASE("mpi, unchecked") { laws::on_the_host(partita::mpi::world(MPI_COMM_WORLD, false)); }
+TEST_CASE("mpi, unchecked") { laws::on_the_host(partita::mpi::world(MPI_COMM_WORLD, {.checked = false})); }

@@ -1,6 +1,10 @@
+#include <cstdlib>
+
 #include "arrangement.hpp"
 #include "partita/comm/mpi.hpp"
 
 int run_mpi(int argc, char** argv, const std::function<int(partita::communicator)>& body) {
-  return partita::mpi::run(argc, argv, body);
+  partita::mpi::options o;
+  o.device_pointers = std::getenv("PARTITA_MPI_DEVICE_POINTERS") != nullptr;
+  return partita::mpi::run(argc, argv, body, o);
 }

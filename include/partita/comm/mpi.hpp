@@ -19,9 +19,19 @@ inline constexpr bool checked_by_default = false;
 inline constexpr bool checked_by_default = true;
 #endif
 
+struct options {
+  /// Whether every operation is compared between the ranks before it starts: a mismatch is an error that
+  /// names ranks and lines, not a hang.
+  bool checked = checked_by_default;
+  /// Whether MPI gets pointers to memory of devices, where it says that it takes them. What it says is not
+  /// enough: CUDA-aware Open MPI takes them in non-blocking collectives over UCX alone, and between processes
+  /// of one machine memory of pools needs a recent UCX. Elsewhere blocks go through page-locked memory.
+  bool device_pointers = false;
+};
+
 namespace detail {
 
-inline std::shared_ptr<mpi_transport> world_transport(MPI_Comm comm, bool checked) {
+inline std::shared_ptr<mpi_transport> world_transport(MPI_Comm comm, options o) {
   int initialized = 0;
   check(MPI_Initialized(&initialized), "MPI_Initialized");
   if (initialized == 0) throw communication_error("MPI is not initialized: see partita::mpi::run");
@@ -29,7 +39,8 @@ inline std::shared_ptr<mpi_transport> world_transport(MPI_Comm comm, bool checke
   std::vector<int> ranks(static_cast<std::size_t>(copy.size()));
   std::iota(ranks.begin(), ranks.end(), 0);
   auto shared = std::make_shared<job>();
-  shared->checked = checked;
+  shared->checked = o.checked;
+  shared->device_pointers = o.device_pointers && cuda_aware();
   return std::make_shared<mpi_transport>(std::move(copy), std::move(shared), std::move(ranks));
 }
 
@@ -49,11 +60,10 @@ inline std::shared_ptr<mpi_transport> world_transport(MPI_Comm comm, bool checke
 
 }  // namespace detail
 
-/// All ranks of `comm`, over duplicates of it. A checked communicator compares every operation between the
-/// ranks before it starts, and a mismatch is an error that names ranks and lines, not a hang. MPI must be
-/// initialized, and an exception that leaves a rank must end the job: run() does both.
-inline communicator world(MPI_Comm comm = MPI_COMM_WORLD, bool checked = checked_by_default) {
-  return communicator(detail::world_transport(comm, checked), "world");
+/// All ranks of `comm`, over duplicates of it. MPI must be initialized, and an exception that leaves a rank
+/// must end the job: run() does both.
+inline communicator world(MPI_Comm comm = MPI_COMM_WORLD, options o = {}) {
+  return communicator(detail::world_transport(comm, o), "world");
 }
 
 /// Initializes MPI, calls `body(communicator)`, finalizes, and returns what body returned, or 0. A rank whose
@@ -62,12 +72,12 @@ inline communicator world(MPI_Comm comm = MPI_COMM_WORLD, bool checked = checked
 /// rank that ends while others go on with the world is an error where checked; else, and in groups split from
 /// it, they wait for ever.
 template <class Body>
-int run(int& argc, char**& argv, Body body, bool checked = checked_by_default) {
+int run(int& argc, char**& argv, Body body, options o = {}) {
   int provided = 0;
   detail::check(MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread");
   int code = 0;
   try {
-    const std::shared_ptr<mpi_transport> everyone = detail::world_transport(MPI_COMM_WORLD, checked);
+    const std::shared_ptr<mpi_transport> everyone = detail::world_transport(MPI_COMM_WORLD, o);
     const communicator world(everyone, "world");
     if constexpr (std::same_as<decltype(body(world)), void>)
       body(world);

@@ -17,6 +17,7 @@ namespace detail {
 /// What all groups of one world share.
 struct job {
   bool checked = false;
+  bool device_pointers = false;
   std::string failure;  ///< why no further operation can succeed, or empty
 };
 
@@ -127,10 +128,10 @@ class mpi_transport final : public transport, public std::enable_shared_from_thi
     return std::make_shared<mpi_transport>(std::move(owned), job_, std::move(members));
   }
 
-  /// For memory of a device: directly where this MPI takes pointers to it, else staged.
+  /// For memory of a device: staged, unless MPI may get pointers to it.
   std::shared_ptr<transport> over(std::shared_ptr<device_memory> memory) override {
     if (!memory) return shared_from_this();
-    return std::make_shared<staged_transport>(shared_from_this(), std::move(memory), detail::cuda_aware());
+    return std::make_shared<staged_transport>(shared_from_this(), std::move(memory), job_->device_pointers);
   }
 
   void check() const override { require_alive(); }
