@@ -38,13 +38,14 @@ struct multiply_entry {
 };
 
 int gemm_calls = 0;
-bool sums_columns = true;
+bool knows_epilogues = true;
 
 template <class T>
 bool gemm_library(const partita::queue<cuda>& q, bool ta, bool tb, int m, int n, int k, T alpha, const T* a,
                   int lda, const T* b, int ldb, T beta, T* c, int ldc, partita::gemm_epilogue<T> epilogue) {
   ++gemm_calls;
-  if (epilogue.column_sums != nullptr && !sums_columns) return false;
+  const bool plain = epilogue.column_sums == nullptr && epilogue.bias == nullptr && !epilogue.relu;
+  if (!plain && !knows_epilogues) return false;
   partita::detail::launch(q, std::int64_t{m} * n,
                           multiply_entry<T>{ta, tb, m, n, k, lda, ldb, ldc, alpha, beta, a, b, c, epilogue});
   return true;
@@ -72,7 +73,7 @@ struct multiply_row {
 
 struct spmm_account {
   int calls = 0, plans = 0, nonzeros = 0;
-  bool refuses = false;
+  bool refuses = false, fails = false;
 };
 spmm_account account;
 
@@ -83,6 +84,7 @@ bool spmm_library(const partita::queue<cuda>& q, std::shared_ptr<void>& plan, in
   ++account.calls;
   account.nonzeros = nonzeros;
   if (account.refuses) return false;
+  if (account.fails) throw partita::device_error("the library has no memory");
   if (!plan) {
     plan = std::make_shared<int>(1);
     ++account.plans;
@@ -138,12 +140,18 @@ TEST_CASE_TEMPLATE("cuda gemm and affine: what the library is given", T, float, 
   CHECK(gemm_calls == 4);
   const block<T> a(7, 9, 1, placing{}), b(9, 5, 2, 0), c(7, 5, 3, 2);
   const std::vector<T> bias = block<T>(1, 5, 4, 0).values;
-  staged_block<T, cuda> r(at.queue, c);
-  kernels::affine(at.queue, at(a), at(b), at(bias), true, T(-2), r.view());
-  block<T> expected = c;
-  reference::affine(a.view(), b.view(), bias.data(), true, T(-2), expected.view());
-  CHECK(distance(r.fetch(), expected.values) < law_tolerance<T>);
-  CHECK(gemm_calls == 5);
+  for (const bool knows : {true, false})
+    for (const bool relu : {true, false}) {
+      knows_epilogues = knows;
+      gemm_calls = 0;
+      staged_block<T, cuda> r(at.queue, c);
+      kernels::affine(at.queue, at(a), at(b), at(bias), relu, T(-2), r.view());
+      block<T> expected = c;
+      reference::affine(a.view(), b.view(), bias.data(), relu, T(-2), expected.view());
+      CHECK(distance(r.fetch(), expected.values) < law_tolerance<T>);
+      CHECK(gemm_calls == (knows ? 1 : 2));
+    }
+  knows_epilogues = true;
 }
 
 TEST_CASE_TEMPLATE("cuda gradients of affine: what the library is given, and what it refuses", T, float,
@@ -152,7 +160,7 @@ TEST_CASE_TEMPLATE("cuda gradients of affine: what the library is given, and wha
   using kernels = partita::kernels<cuda>;
   const block<T> a(7, 9, 1, placing{}), b(9, 5, 2, 0), dc(7, 5, 3, 2), db(9, 5, 4, 1), dbias(1, 5, 5, 0);
   for (const bool serves : {true, false}) {
-    sums_columns = serves;
+    knows_epilogues = serves;
     gemm_calls = 0;
     staged_block<T, cuda> weight(at.queue, db), bias(at.queue, dbias), z(at.queue, a);
     kernels::affine_gradient(at.queue, at(a), at(dc), weight.view(), bias.data());
@@ -165,7 +173,7 @@ TEST_CASE_TEMPLATE("cuda gradients of affine: what the library is given, and wha
     reference::relu_gradient(dc.view(), b.view(), a.view(), dz.view());
     CHECK(distance(z.fetch(), dz.values) < law_tolerance<T>);
   }
-  sums_columns = true;
+  knows_epilogues = true;
 }
 
 TEST_CASE_TEMPLATE("cuda spmm_product: tries the library once, plans once, forgets when told", T, float,
@@ -208,6 +216,10 @@ TEST_CASE_TEMPLATE("cuda spmm_product: the own kernel where the library cannot s
   account.refuses = true;
   check_product(product, at, staged, a, x, y);
   check_product(product, at, staged, a, x, y);
+  CHECK(account.calls == 1);
+  account = {.fails = true};
+  partita::kernels<cuda>::spmm_product<T> another;
+  for (int round = 0; round < 2; ++round) check_product(another, at, staged, a, x, y);
   CHECK(account.calls == 1);
   partita::queue<cuda> without;
   stage<cuda> there(without);

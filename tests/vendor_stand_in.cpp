@@ -28,6 +28,17 @@ TEST_CASE("an epilogue that cublas does not know is refused, and looked up once"
   CHECK(stand_in::calls("cublasLtMatmulAlgoGetHeuristic") == before + 1);
 }
 
+TEST_CASE("sums of columns are refused where their algorithm would leave the device idle") {
+  const device_queue q(0, partita::cublas_gemm());
+  for (const int k : {500, 2000}) {
+    const on_device<float> a(q, random_numbers<float>(area(k, 4), 1)),
+        b(q, random_numbers<float>(area(k, 4), 2)), c(q, random_numbers<float>(16, 3)),
+        sums(q, random_numbers<float>(4, 4));
+    CHECK(q.libraries().gemm<float>()(q, true, false, 4, 4, k, 1, a.data(), 4, b.data(), 4, 0, c.data(), 4,
+                                      {.column_sums = sums.data()}) == (k == 500));
+  }
+}
+
 TEST_CASE("a plan of cusparse is prepared once for a shape of operands, and serves other values") {
   const device_queue q(0, partita::cusparse_spmm());
   const auto preparations = [] { return stand_in::calls("cusparseSpMM_preprocess"); };

@@ -99,6 +99,7 @@ struct cublasLtMatmulHeuristicResult_t {
   cublasLtMatmulAlgo_t algo;
   std::size_t workspaceSize;
   cublasStatus_t state;
+  float wavesCount;
 };
 
 inline cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
@@ -270,7 +271,7 @@ inline cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPrefere
 }
 
 /// Proposes something that cannot be used first, then an algorithm that splits long inner dimensions if it
-/// may. Knows none for the gradient of a bias in double precision: the real library need not know them all.
+/// may and need not sum over them. Knows none for the gradient of a bias in double precision: the real library need not know them all.
 inline cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     cublasLtHandle_t handle, const cublasLtMatmulDescOpaque_t* product, const cublasLtMatrixLayoutOpaque_t* a,
     const cublasLtMatrixLayoutOpaque_t* b, const cublasLtMatrixLayoutOpaque_t*,
@@ -288,7 +289,8 @@ inline cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
   const std::uint64_t inner = stand_in::shape_of(*a, product->transpose_a).cols,
                       bytes = d->rows * d->cols * (product->scale == CUDA_R_32F ? 4 : 8);
   const bool may_split = (preference->reductions & CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE) != 0;
-  const std::uint64_t splits = may_split && inner > 1000 ? 3 : 1;
+  const std::uint64_t splits =
+      may_split && inner > 1000 && product->epilogue != CUBLASLT_EPILOGUE_BGRADA ? 3 : 1;
   if (splits * bytes > preference->workspace) return CUBLAS_STATUS_NOT_SUPPORTED;
   const cublasLtMatmulAlgo_t algorithm{inner,
                                        splits,
@@ -296,8 +298,8 @@ inline cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
                                        preference->alignments,
                                        product->epilogue,
                                        stand_in::alignment_of(product->bias)};
-  results[0] = {{}, 0, CUBLAS_STATUS_NOT_SUPPORTED};
-  results[1] = {algorithm, algorithm.workspace, CUBLAS_STATUS_SUCCESS};
+  results[0] = {{}, 0, CUBLAS_STATUS_NOT_SUPPORTED, 0};
+  results[1] = {algorithm, algorithm.workspace, CUBLAS_STATUS_SUCCESS, static_cast<float>(splits) / 8};
   *count = 2;
   return CUBLAS_STATUS_SUCCESS;
 }

@@ -25,7 +25,7 @@ struct gemm_epilogue {
 };
 
 /// C = alpha op(A) op(B) + beta C on row-major blocks, then the epilogue; what a queue<cuda> multiplies with.
-/// Returns false, and has done nothing, when it cannot make column_sums.
+/// Returns false, and has done nothing, when it does not know the epilogue.
 template <class T>
 using cuda_gemm_function = bool (*)(const queue<cuda>& q, bool transpose_a, bool transpose_b, int m, int n,
                                     int k, T alpha, const T* a, int lda, const T* b, int ldb, T beta, T* c,
@@ -213,7 +213,9 @@ T* scratch(const queue<cuda>& q, std::size_t count) {
 /// One element of the device; waits for it.
 template <class T>
 T read(const queue<cuda>& q, const T* at) {
-  T* const value = static_cast<T*>(q.resource<detail::cuda_scratch>().host.reserve(sizeof(T)));
+  // Room for any number at once: to grow means to free, for which a whole device may wait.
+  T* const value =
+      static_cast<T*>(q.resource<detail::cuda_scratch>().host.reserve(std::max<std::size_t>(sizeof(T), 64)));
   detail::check_cuda(cudaMemcpyAsync(value, at, sizeof(T), cudaMemcpyDeviceToHost, q.stream()),
                      "cudaMemcpyAsync");
   q.synchronize();

@@ -90,6 +90,8 @@ class gemm_plan {
 
   /// Whether cuBLASLt knows an algorithm for it.
   bool is_known() const { return known_; }
+  /// How often its blocks fill the device.
+  float waves() const { return waves_; }
 
   template <class T>
   void run(cublasLtHandle_t handle, const gemm_problem& p, T alpha, const T* a, const T* b, T beta, T* c,
@@ -128,18 +130,22 @@ class gemm_plan {
     const cublasStatus_t asked =
         cublasLtMatmulAlgoGetHeuristic(handle, &product_, &b_, &a_, &c_, &c_, &preference,
                                        static_cast<int>(proposals.size()), proposals.data(), &count);
-    if (asked == CUBLAS_STATUS_NOT_SUPPORTED) return;
+    // Which of the two answers an epilogue that a type does not have is not documented.
+    if (asked == CUBLAS_STATUS_NOT_SUPPORTED ||
+        (asked == CUBLAS_STATUS_INVALID_VALUE && p.epilogue != CUBLASLT_EPILOGUE_DEFAULT))
+      return;
     check(asked, "cublasLtMatmulAlgoGetHeuristic", p);
     const auto end = proposals.begin() + count;
     const auto chosen = std::find_if(
         proposals.begin(), end, [](const auto& proposal) { return proposal.state == CUBLAS_STATUS_SUCCESS; });
     known_ = chosen != end;
-    if (known_) algorithm_ = chosen->algo;
+    if (known_) algorithm_ = chosen->algo, waves_ = chosen->wavesCount;
   }
 
   cublasLtMatmulDescOpaque_t product_;
   cublasLtMatrixLayoutOpaque_t a_, b_, c_;
   cublasLtMatmulAlgo_t algorithm_;
+  float waves_ = 0;
   bool known_ = false;
 };
 
@@ -154,8 +160,8 @@ class context {
   context(const context&) = delete;
   ~context() { cublasLtDestroy(handle_); }
 
-  /// False when cuBLASLt knows no algorithm for sums of columns; throws device_error when it knows none for
-  /// another product.
+  /// False when cuBLASLt knows no algorithm with the epilogue, or for sums of columns a bad one; throws
+  /// device_error when it knows none without.
   template <class T>
   bool multiply(const queue<cuda>& q, gemm_problem p, T alpha, const T* a, const T* b, T beta, T* c,
                 const gemm_epilogue<T>& epilogue) {
@@ -164,18 +170,30 @@ class context {
     const T* const used = alignment_of(line) >= 16 ? line : aligned_line<T>(q, bytes);
     p.alignment_line = alignment_of(used);
     if (used != epilogue.bias && epilogue.bias != nullptr) copy_line(q, bias_.data(), epilogue.bias, bytes);
-    auto plan = plans_.find(p);
-    if (plan == plans_.end()) plan = plans_.emplace(p, gemm_plan(handle_, p, used)).first;
-    if (!plan->second.is_known() && epilogue.column_sums != nullptr) return false;
-    if (!plan->second.is_known())
+    gemm_plan& plan = plan_of(p, used);
+    if (!plan.is_known() && p.epilogue != CUBLASLT_EPILOGUE_DEFAULT) return false;
+    if (!plan.is_known())
       throw device_error("cublasLtMatmulAlgoGetHeuristic knows no algorithm for " + to_string(p));
-    plan->second.run(handle_, p, alpha, a, b, beta, c, used, workspace_.data(), q.stream());
+    if (epilogue.column_sums != nullptr && wastes_the_device(p, plan)) return false;
+    plan.run(handle_, p, alpha, a, b, beta, c, used, workspace_.data(), q.stream());
     if (used != epilogue.column_sums && epilogue.column_sums != nullptr)
       copy_line(q, epilogue.column_sums, used, bytes);
     return true;
   }
 
  private:
+  gemm_plan& plan_of(const gemm_problem& p, const void* line) {
+    auto plan = plans_.find(p);
+    if (plan == plans_.end()) plan = plans_.emplace(p, gemm_plan(handle_, p, line)).first;
+    return plan->second;
+  }
+  /// Sums of columns are over the inner dimension. An algorithm that therefore cannot split it leaves most of
+  /// the device idle where C is small, and takes many times as long as a product and sums apart.
+  bool wastes_the_device(gemm_problem p, const gemm_plan& with_sums) {
+    p.epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+    p.alignment_line = 0;
+    return 2 * with_sums.waves() < plan_of(p, nullptr).waves();
+  }
   /// Epilogues read and write their line in vectors, and parameters lie packed: room at an aligned address.
   template <class T>
   const T* aligned_line(const queue<cuda>& q, std::size_t bytes) {

@@ -33,14 +33,6 @@ struct gemm_finish {
   }
 };
 
-/// x, or 0 where the factor is not positive.
-struct where_positive {
-  template <class T>
-  constexpr T operator()(T factor, T x) const {
-    return factor > T{0} ? x : T{0};
-  }
-};
-
 /// Thread (part, tile) sums products of a tile of c over a part of the inner dimension. The columns of a tile
 /// lie apart, so that neighbouring threads read and write neighbouring columns. Sums go to c, or to `parts`
 /// (part, m, n) when there are several.
@@ -106,13 +98,15 @@ struct add_gemm_parts {
   }
 };
 
+/// c from sums that are all zero, or that c holds.
 template <class T>
-struct finish_without_products {
+struct finish_alone {
   gemm_finish<T> finish;
+  bool in_place;
 
   constexpr void operator()(std::int64_t thread) const {
     const cell at = cell_of(thread, finish.c.cols);
-    finish(at.row, at.col, T{0});
+    finish(at.row, at.col, in_place ? finish.c(at.row, at.col) : T{0});
   }
 };
 
@@ -173,16 +167,24 @@ struct gemm_kernels {
     const bool multiplies = m > 0 && n > 0 && k > 0 && finish.alpha != 0;
     const auto library = multiplies ? q.libraries().template gemm<T>() : nullptr;
     if (library != nullptr) {
-      const bool made = library(q, ta, tb, m, n, k, finish.alpha, a.data, leading(a), b.data, leading(b),
-                                finish.beta, c.data, leading(c), finish.epilogue);
-      if (finish.factor.data != nullptr)
-        elementwise_kernels::zip(q, where_positive{}, finish.factor, matrix_view<const T>(c), c);
-      return made;
+      const auto made = [&](const gemm_epilogue<T>& epilogue) {
+        return library(q, ta, tb, m, n, k, finish.alpha, a.data, leading(a), b.data, leading(b), finish.beta,
+                       c.data, leading(c), epilogue);
+      };
+      gemm_epilogue<T> rest;
+      if (!made(finish.epilogue)) {
+        if (finish.epilogue.column_sums != nullptr) return false;
+        rest = finish.epilogue;
+        made({});
+      }
+      if (rest.bias != nullptr || rest.relu || finish.factor.data != nullptr)
+        detail::launch(q, std::int64_t{m} * n, finish_alone<T>{{T{1}, T{0}, rest, c, finish.factor}, true});
+      return true;
     }
     if (finish.epilogue.column_sums != nullptr) return false;
     if (m == 0 || n == 0) return true;
     if (!multiplies)
-      detail::launch(q, std::int64_t{m} * n, finish_without_products<T>{finish});
+      detail::launch(q, std::int64_t{m} * n, finish_alone<T>{finish, false});
     else if (ta)
       tb ? tiled<true, true>(q, a, b, k, finish) : tiled<true, false>(q, a, b, k, finish);
     else

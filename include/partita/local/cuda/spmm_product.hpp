@@ -102,9 +102,16 @@ class spmm_product {
     chosen.made = true;
     chosen.entries = entry_count(q, a);
     if (read(q, a.offsets) != 0 || chosen.entries == 0) return;
-    buffer<T, cuda> memory(q, static_cast<std::size_t>(y.rows) * static_cast<std::size_t>(y.stride));
-    const matrix_view<T> trial{memory.data(), y.rows, y.cols, y.stride};
-    if (!multiply(q, library, a, x, T{0}, trial, chosen)) return;
+    buffer<T, cuda> memory;
+    matrix_view<T> trial = y;
+    try {
+      memory = buffer<T, cuda>(q, static_cast<std::size_t>(y.rows) * static_cast<std::size_t>(y.stride));
+      trial.data = memory.data();
+      if (!multiply(q, library, a, x, T{0}, trial, chosen)) return;
+    } catch (const device_error&) {  // no memory to try it, or it cannot: the own kernel can
+      chosen.plan = nullptr;
+      return;
+    }
     const auto own = [&] { spmm_kernels::spmm(q, a, x, T{0}, trial); };
     own();
     stopwatch watch(q);

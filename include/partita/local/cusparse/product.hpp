@@ -81,7 +81,7 @@ class product {
                                            type_of<T>, algorithm_, &bytes),
                    "cusparseSpMM_bufferSize"))
       return false;
-    workspace_ = buffer<std::byte, cuda>(q, bytes);
+    workspace_ = buffer<std::byte, cuda>(q, std::max<std::size_t>(bytes, 16));
     return supported(cusparseSpMM_preprocess(handle_, keep, keep, &one, a_.get(), x_.get(), &zero, y_.get(),
                                              type_of<T>, algorithm_, workspace_.data()),
                      "cusparseSpMM_preprocess");
