@@ -4,9 +4,9 @@
 #include <array>
 #include <vector>
 
-#include "partita/algebra/needed_rows.hpp"
 #include "partita/comm/mesh.hpp"
 #include "partita/local/kernels.hpp"
+#include "partita/matrix/needed_rows.hpp"
 
 namespace partita {
 

@@ -58,12 +58,9 @@ class spmm_schedule {
         features_(features),
         sparse_(sparse_cut),
         dense_(dense_cut) {
-    std::vector<local_index> structure(a_->structure.size());
-    copy(m.queue(), a_->structure.span(), std::span<local_index>(structure));
-    const needed_rows needed = find_needed_rows(*a_, structure, own_tile());
+    const needed_rows& needed = a_->needed(m.queue(), own_tile());
     describe_blocks(needed);
     choose(options);
-    if (options_.rows == exchange::needed) compact(std::move(structure), needed);
     build(needed);
   }
 
@@ -240,12 +237,6 @@ class spmm_schedule {
     predicted_ = received_under(options_);
   }
 
-  void compact(std::vector<local_index> structure, const needed_rows& needed) {
-    structure = compacted(*a_, std::move(structure), own_tile(), needed);
-    compacted_ = buffer<local_index, Place>(mesh_.queue(), structure.size());
-    copy(mesh_.queue(), std::span<const local_index>(structure), compacted_.span());
-  }
-
   void build(const needed_rows& needed) {
     const axis_set by = stays() ? wide_cut().cols : dense_.cols;
     width_ = narrow(features_.block(by, mesh_.at()).size(), "the width of a dense block");
@@ -266,7 +257,8 @@ class spmm_schedule {
         if (options_.rows == exchange::needed && r != own_tile())
           shapes_[g].widths[r] = static_cast<local_index>(groups_[g].needed[r]);
     }
-    const auto structure = compacted_.size() > 0 ? std::as_const(compacted_).span() : a_->structure.span();
+    const auto structure =
+        options_.rows == exchange::needed ? a_->compacted(mesh_.queue(), own_tile()) : a_->structure.span();
     blocks_.emplace(mesh_, shapes_, structure, a_->values.span());
     if (row_ranks() > 1 && options_.rows == exchange::whole) whole_.emplace(mesh_, groups_, width_);
     if (row_ranks() > 1 && options_.rows == exchange::needed)
@@ -316,7 +308,6 @@ class spmm_schedule {
   std::vector<row_group> groups_;   ///< one for each block that this rank multiplies
   std::vector<tile_shape> shapes_;  ///< of those blocks
   typename kernels<Place>::template spmm_product<T> product_;
-  buffer<local_index, Place> compacted_;  ///< A's structure with columns counted among the needed rows
   local_index width_ = 0;
   local_index wide_rows_ = 0;
   buffer<T, Place> wide_;  ///< X, full width, when A stays

@@ -60,18 +60,20 @@ struct tile_shape {
   std::size_t structure_size() const { return offsets_size() + nonzeros; }
 
   /// visitor(tile_part) for the parts of tile t, which lies in `structure` and `values`, in order of rows:
-  /// one part, unless offsets count anew within the tile. `values` may be null.
+  /// one part, unless offsets count anew within the tile. `values` may be null. A tile that is the only one
+  /// and in one part says how many entries it has.
   template <class T, class Visitor>
   void for_parts(std::size_t t, const local_index* structure, const T* values, Visitor visitor) const {
     const local_index* const columns = structure + offsets_size();
     const local_index* offsets = structure + t * (static_cast<std::size_t>(rows) + 1);
     local_index first = 0;
     std::size_t base = 0;
+    const local_index known = count() == 1 && recounts.empty() ? static_cast<local_index>(nonzeros) : -1;
     const auto visit_until = [&](local_index end) {
-      visitor(tile_part<T>{
-          {end - first, widths[t], offsets, columns + base, values == nullptr ? nullptr : values + base},
-          first,
-          base});
+      visitor(tile_part<T>{{end - first, widths[t], offsets, columns + base,
+                            values == nullptr ? nullptr : values + base, known},
+                           first,
+                           base});
     };
     for (const recount& r : recounts) {
       if (r.tile > t) break;

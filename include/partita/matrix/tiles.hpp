@@ -5,16 +5,17 @@
 #include <algorithm>
 #include <numeric>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "partita/base/triplet.hpp"
-#include "partita/matrix/tile_shape.hpp"
+#include "partita/matrix/needed_rows.hpp"
 #include "partita/memory/place.hpp"
 
 namespace partita {
 
 /// Offsets and columns of all tiles lie in one buffer (`structure`), so that a block can travel as two
-/// messages.
+/// messages. What products find out about the columns is kept beside them, for all products with this block.
 template <class T, class Place>
 struct tiles : tile_shape {
   buffer<local_index, Place> structure;  ///< (structure_size())
@@ -25,6 +26,36 @@ struct tiles : tile_shape {
   void for_parts(std::size_t t, Visitor visitor) const {
     tile_shape::for_parts(t, structure.data(), values.data(), visitor);
   }
+
+  /// The columns with entries, of every tile but `own`, which is the same at every call.
+  const detail::needed_rows& needed(const queue<Place>& q, std::size_t own) const {
+    if (!needed_.of_tile.empty()) return needed_;
+    if (count() == 1)
+      needed_.of_tile.emplace_back();
+    else
+      needed_ = detail::find_needed_rows(*this, on_host(q), own);
+    return needed_;
+  }
+  /// The structure with every column of a tile but `own` replaced by its position among the needed ones.
+  std::span<const local_index> compacted(const queue<Place>& q, std::size_t own) const {
+    if (count() == 1) return structure.span();
+    if (compacted_.size() == 0) {
+      const std::vector<local_index> found = detail::compacted(*this, on_host(q), own, needed(q, own));
+      compacted_ = buffer<local_index, Place>(q, found.size());
+      copy(q, std::span<const local_index>(found), compacted_.span());
+    }
+    return std::as_const(compacted_).span();
+  }
+
+ private:
+  std::vector<local_index> on_host(const queue<Place>& q) const {
+    std::vector<local_index> found(structure.size());
+    copy(q, structure.span(), std::span<local_index>(found));
+    return found;
+  }
+
+  mutable detail::needed_rows needed_;
+  mutable buffer<local_index, Place> compacted_;
 };
 
 namespace detail {
@@ -67,10 +98,11 @@ std::vector<triplet<T>> summed(interval rows, const std::vector<triplet<T>>& ent
 /// Finds the tile that a column is in.
 class tile_finder {
  public:
-  explicit tile_finder(std::span<const interval> columns) : columns_(columns), by_begin_(columns.size()) {
-    std::iota(by_begin_.begin(), by_begin_.end(), std::size_t{0});
-    std::stable_sort(by_begin_.begin(), by_begin_.end(),
-                     [&](std::size_t a, std::size_t b) { return columns_[a].begin < columns_[b].begin; });
+  explicit tile_finder(std::span<const interval> columns) : columns_(columns) {
+    for (std::size_t t = 0; t < columns.size(); ++t)
+      if (!columns[t].empty()) by_begin_.push_back(t);
+    std::sort(by_begin_.begin(), by_begin_.end(),
+              [&](std::size_t a, std::size_t b) { return columns_[a].begin < columns_[b].begin; });
   }
   std::size_t operator()(global_index col) const {
     const auto next = std::upper_bound(by_begin_.begin(), by_begin_.end(), col,
