@@ -79,11 +79,16 @@ TEST_CASE("entries become compressed rows: sorted by row and column, duplicates 
   const auto two = compress({10, 13}, {{3, 6}, {0, 3}}, entries);
   CHECK(list(two.structure) == std::vector<local_index>{0, 0, 1, 1, 1, 1, 2, 3, 1, 2, 0});
   CHECK(list(two.values) == std::vector<double>{9, 4, 2});
+
+  const auto beside_none = compress({10, 13}, {{0, 5}, {3, 3}}, entries);
+  CHECK(list(beside_none.structure) == std::vector<local_index>{0, 0, 2, 3, 3, 3, 3, 3, 2, 4, 0});
+  CHECK(list(beside_none.values) == std::vector<double>{4, 9, 2});
 }
 
 TEST_CASE_TEMPLATE("compressed rows equal make_tiles in every bit", T, float, double) {
   const std::vector<std::vector<interval>> cuts = {{{0, 40}},
                                                    {{7, 8}},
+                                                   {{0, 40}, {13, 13}},
                                                    {{0, 13}, {13, 13}, {13, 40}},
                                                    {{20, 20}, {20, 31}, {3, 9}},
                                                    {{30, 70}, {0, 2}, {5, 6}}};

@@ -21,13 +21,14 @@ template <class T>
 struct key_of_entry {
   key_space space;
   const triplet<T>* entries;
-  const global_index* begins;  // (space.tiles), ascending
-  const local_index* tiles;    // the tile with each of these
+  std::int64_t searched;       // tiles that are not empty
+  const global_index* begins;  // of these, ascending
+  const local_index* tiles;    // their numbers
   global_index first_row;
 
   constexpr std::uint64_t operator()(std::int64_t e) const {
     const triplet<T>& entry = entries[e];
-    std::int64_t low = 0, high = static_cast<std::int64_t>(space.tiles);
+    std::int64_t low = 0, high = searched;
     while (low < high) {
       const std::int64_t middle = low + (high - low) / 2;
       if (begins[middle] <= entry.col)
@@ -68,10 +69,9 @@ compressed<T, Place> compress(const Policy& policy, const queue<Place>& q, inter
     width = std::max<global_index>(width, narrow(c.size(), "the number of columns of a sparse tile"));
     tiles.emplace_back(c, static_cast<local_index>(tiles.size()));
   }
-  // An empty tile before the one that begins at the same column.
-  std::sort(tiles.begin(), tiles.end(), [](const auto& a, const auto& b) {
-    return std::pair(a.first.begin, a.first.end) < std::pair(b.first.begin, b.first.end);
-  });
+  std::erase_if(tiles, [](const auto& tile) { return tile.first.empty(); });
+  std::sort(tiles.begin(), tiles.end(),
+            [](const auto& a, const auto& b) { return a.first.begin < b.first.begin; });
   std::vector<global_index> begins;
   std::vector<local_index> numbers;
   for (const auto& [interval, number] : tiles) {
@@ -80,16 +80,16 @@ compressed<T, Place> compress(const Policy& policy, const queue<Place>& q, inter
   }
   const auto height = narrow(rows.size(), "the number of rows of a sparse block");
   narrow(static_cast<global_index>(entries.size()), "the number of entries of a sparse block");
-  const key_space space(tiles.size(), height, width);
+  const key_space space(columns.size(), height, width);
 
   const auto given = copied_to(q, entries);
   const auto given_begins = copied_to(q, std::span<const global_index>(begins));
   const auto given_numbers = copied_to(q, std::span<const local_index>(numbers));
   buffer<std::uint64_t, Place> keys(q, entries.size());
   buffer<T, Place> values(q, entries.size());
-  thrust::tabulate(
-      policy, keys.data(), keys.data() + keys.size(),
-      key_of_entry<T>{space, given.data(), given_begins.data(), given_numbers.data(), rows.begin});
+  thrust::tabulate(policy, keys.data(), keys.data() + keys.size(),
+                   key_of_entry<T>{space, given.data(), static_cast<std::int64_t>(begins.size()),
+                                   given_begins.data(), given_numbers.data(), rows.begin});
   thrust::tabulate(policy, values.data(), values.data() + values.size(), value_of_entry<T>{given.data()});
   return compress_keys(policy, q, space, std::move(keys), std::move(values));
 }
