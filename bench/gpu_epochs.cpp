@@ -76,7 +76,8 @@ struct figures {
   std::int64_t nonzeros = 0;
   double seconds = 0, first_loss = 0, last_loss = 0;
   over_ranks peak, allocations, words, predicted;
-  bench::cuda_calls calls;       ///< of all ranks in the steady epochs
+  bench::cuda_calls calls;                   ///< of all ranks in the steady epochs
+  bool own_dense = true, own_sparse = true;  ///< products without the vendor's libraries
   std::size_t device_bytes = 0;  ///< that the process holds after training, what its pools keep included
 };
 
@@ -140,6 +141,8 @@ figures train(const communicator& world, const bench_case& c, const dataset& dat
   f.allocations = summarize(world, static_cast<global_index>(queue.meter()->allocations() - allocations));
   f.words = summarize(world, received.elements);
   f.predicted = summarize(world, run.predicted().elements);
+  f.own_dense = queue.libraries().gemm_f32 == nullptr;
+  f.own_sparse = queue.libraries().spmm_f32 == nullptr;
   f.device_bytes = device_bytes_in_use();
   meet(world);
   return f;
@@ -161,6 +164,9 @@ bench::json_object in_json(const bench_case& c, const figures& f, int epochs) {
       .add("nonzeros", f.nonzeros)
       .add("policy", c.policy)
       .add("ranks", std::int64_t{c.ranks})
+      .add("dense_products", std::string(f.own_dense ? "own kernels" : "cuBLASLt"))
+      .add("sparse_products",
+           std::string(f.own_sparse ? "own kernels" : "the faster of cuSPARSE and own kernels"))
       .add("epochs", std::int64_t{epochs})
       .add("seconds_per_epoch", f.seconds)
       .add("first_loss", f.first_loss)

@@ -85,6 +85,8 @@ class point {
   }
 
   const std::vector<std::pair<std::string, double>>& times() const { return times_; }
+  /// Contestants that failed, or were wrong.
+  int failed() const { return failed_; }
   /// The least time of those whose name begins so; infinite where there is none.
   double best(const std::string& prefix) const {
     double least = INFINITY;
@@ -94,21 +96,35 @@ class point {
   }
 
  private:
-  template <class Work>
-  void time(const std::string& name, const Work& work) {
-    detail::check_cuda(cudaMemsetAsync(y_.data, 0xff, size_ * sizeof(float), queue_.stream()),
-                       "cudaMemsetAsync");
-    times_.emplace_back(name, milliseconds(watch_, runs_, work));
-    const float error = bench::largest_difference(queue_, y_.data, expected_.data(), size_);
-    if (!(error < 1e-3f))
-      throw partita::error(name + " is wrong by " + std::to_string(error) + " at width " +
-                           std::to_string(y_.cols));
+  /// One that fails leaves the others their turn.
+  template <class Act>
+  void attempt(const std::string& name, const Act& act) try {
+    act();
+  } catch (const partita::error& e) {
+    std::fprintf(stderr, "%s at width %d: %s\n", name.c_str(), y_.cols, e.what());
+    ++failed_;
   }
 
+  template <class Work>
+  void time(const std::string& name, const Work& work) {
+    attempt(name, [&] { time_or_throw(name, work); });
+  }
   void time_library(const std::string& name, cusparseSpMMAlg_t algorithm) {
-    cusparse::product<float> product(queue_, a_.with(a_.values.data()), a_.entries, x_, y_, algorithm);
-    if (!product.prepare(queue_)) return;
-    time(name, [&] { product.run(a_.values.data(), x_.data, 0, y_.data); });
+    attempt(name, [&] {
+      cusparse::product<float> product(queue_, a_.with(a_.values.data()), a_.entries, x_, y_, algorithm);
+      if (product.prepare(queue_))
+        time_or_throw(name, [&] { product.run(a_.values.data(), x_.data, 0, y_.data); });
+    });
+  }
+
+  template <class Work>
+  void time_or_throw(const std::string& name, const Work& work) {
+    detail::check_cuda(cudaMemsetAsync(y_.data, 0xff, size_ * sizeof(float), queue_.stream()),
+                       "cudaMemsetAsync");
+    const double time = milliseconds(watch_, runs_, work);
+    const float error = bench::largest_difference(queue_, y_.data, expected_.data(), size_);
+    if (!(error < 1e-3f)) throw partita::error("the result is wrong by " + std::to_string(error));
+    times_.emplace_back(name, time);
   }
 
   device_queue queue_;
@@ -119,6 +135,7 @@ class point {
   matrix_view<float> y_;
   gpu::stopwatch watch_;
   int runs_;
+  int failed_ = 0;
   std::vector<std::pair<std::string, double>> times_;
 };
 
@@ -149,8 +166,12 @@ class report {
         .add("own_bytes_per_second", 1e3 * touched / with_values)
         .add("least_bytes", entries * 8 + rows * (2 * width + 4));
     points_.push_back(measured);
-    logarithms_ += std::log(library / own);
-    least_ = std::min(least_, library / own);
+    failed_ += p.failed();
+    if (std::isfinite(library) && std::isfinite(own)) {
+      logarithms_ += std::log(library / own);
+      least_ = std::min(least_, library / own);
+      ++compared_;
+    }
     std::printf("%-16s %4d %9.3f %9.3f %9.3f %9.3f %7.2f %7.2f %7.0f\n", graph.c_str(), f, library,
                 with_values, time_of(p, "own_scaled"), time_of(p, "own_pattern"), library / with_values,
                 library / own, 1e-6 * touched / with_values);
@@ -158,11 +179,13 @@ class report {
     write();
   }
 
-  void end() const {
+  /// Whether every contestant ran and was right.
+  bool end() const {
     std::printf(
         "\nspeed over the best of cuSPARSE, best choice at each point: at least %.2f, geometric mean "
         "%.2f\n",
         least_, mean());
+    return failed_ == 0;
   }
 
  private:
@@ -171,7 +194,7 @@ class report {
       if (contestant == name) return time;
     return INFINITY;
   }
-  double mean() const { return std::exp(logarithms_ / static_cast<double>(points_.size())); }
+  double mean() const { return std::exp(logarithms_ / compared_); }
 
   void write() const {
     bench::write_json(file_, bench::json_object()
@@ -185,11 +208,12 @@ class report {
   std::string file_;
   double bandwidth_;
   int runs_;
+  int compared_ = 0, failed_ = 0;
   double logarithms_ = 0, least_ = INFINITY;
   std::vector<bench::json_object> points_;
 };
 
-void run(const bench::gpu_command& c) {
+bool run(const bench::gpu_command& c) {
   const std::vector<std::string> graphs = {"uniform_reddit", "rmat_reddit", "uniform_products",
                                            "rmat_products"};
   const int smaller = c.number("scale-down", 1, 1 << 20), runs = c.number("runs", 1, 1000);
@@ -211,19 +235,19 @@ void run(const bench::gpu_command& c) {
       figures.add(name, a, f, p);
     }
   }
-  figures.end();
+  return figures.end();
 }
 
 }  // namespace
 
 int main(int argc, char** argv) try {
-  run({argc,
-       argv,
-       {{"scale-down", "1"},
-        {"graphs", "uniform_reddit,rmat_reddit,uniform_products,rmat_products"},
-        {"widths", "16,32,64,128,256"},
-        {"runs", "11"},
-        {"json", ""}}});
+  const bench::gpu_command command(argc, argv,
+                                   {{"scale-down", "1"},
+                                    {"graphs", "uniform_reddit,rmat_reddit,uniform_products,rmat_products"},
+                                    {"widths", "16,32,64,128,256"},
+                                    {"runs", "11"},
+                                    {"json", ""}});
+  return run(command) ? 0 : 1;
 } catch (const std::exception& e) {
   std::fprintf(stderr, "gpu_spmm: %s\n", e.what());
   return 1;

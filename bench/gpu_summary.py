@@ -30,6 +30,10 @@ def milliseconds(x):
     return f"{x:.3f}" if x is not None and math.isfinite(x) else "-"
 
 
+def ratio(x):
+    return f"{x:.2f}" if x is not None else "-"
+
+
 def spmm_lines(spmm):
     rows = []
     for p in spmm["points"]:
@@ -38,9 +42,9 @@ def spmm_lines(spmm):
         best = min(library, key=library.get, default=None)
         rows.append([p["graph"], str(p["width"]), f"{milliseconds(library.get(best))} ({(best or '-').removeprefix('cusparse_')})",
                      milliseconds(times.get("own")), milliseconds(times.get("own_scaled")), milliseconds(times.get("own_pattern")),
-                     f"{p['own_speedup']:.2f}", f"{p['best_speedup']:.2f}", f"{1e-9 * p['own_bytes_per_second']:.0f}"])
-    return [f"## SpMM, f32: median ms; speed over the best of cuSPARSE at least {spmm['least_speedup']:.2f}, "
-            f"geometric mean {spmm['geometric_mean_speedup']:.2f}", "",
+                     ratio(p["own_speedup"]), ratio(p["best_speedup"]), f"{1e-9 * p['own_bytes_per_second']:.0f}"])
+    return [f"## SpMM, f32: median ms; speed over the best of cuSPARSE at least {ratio(spmm['least_speedup'])}, "
+            f"geometric mean {ratio(spmm['geometric_mean_speedup'])}", "",
             f"A copy of 1 GiB within the device moves {1e-9 * spmm['copy_bytes_per_second']:.0f} GB/s. GB/s counts every row of x "
             "that an entry names, as if nothing were cached.", "",
             *table(["graph", "f", "cuSPARSE", "own, values", "own, scaled", "own, pattern", "speed, values", "speed, best",
@@ -61,7 +65,8 @@ def epoch_lines(epochs, peers):
                      f"{c['calls_per_epoch']['allocations']:.1f}", f"{c['calls_per_epoch']['device_waits']:.1f}",
                      f"{c['calls_per_epoch']['copies_to_host']:.1f}", str(c["words_received"]["total"]),
                      "yes" if c["words_received"] == c["predicted_words_received"] else "NO"])
-    return [f"## Training steps, f32, {epochs['graph']} graphs", "",
+    libraries = sorted({f"dense products by {c['dense_products']}, sparse ones by {c['sparse_products']}" for c in epochs["cases"]})
+    return [f"## Training steps, f32, {epochs['graph']} graphs; {'; '.join(libraries)}", "",
             *table(["case", "ranks", "ms", "PyG ms", "/ one rank", "buffers GB", "device GB", "allocations", "device-wide waits",
                     "copies to host", "words", "as predicted"], rows)]
 

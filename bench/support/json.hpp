@@ -1,6 +1,7 @@
 #pragma once
 /// The little JSON that benchmarks without third-party libraries write.
 
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
@@ -14,7 +15,9 @@ namespace bench {
 /// An object, as text, that grows by one member a call. Names and texts need no escapes.
 class json_object {
  public:
+  /// null for what is no finite number.
   json_object& add(const std::string& name, double value) {
+    if (!std::isfinite(value)) return raw(name, "null");
     char text[32];
     std::snprintf(text, sizeof text, "%.9g", value);
     return raw(name, text);

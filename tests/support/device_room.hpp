@@ -12,6 +12,8 @@ namespace test_support::laws {
 class device_desk {
  public:
   explicit device_desk(partita::queue<partita::cuda> q) : queue(std::move(q)) {}
+  device_desk(const device_desk&) = delete;
+  ~device_desk() { cudaStreamSynchronize(queue.stream()); }
 
   const partita::queue<partita::cuda> queue;
 
