@@ -1,7 +1,8 @@
 #pragma once
 /// The meeting place of ranks that are threads of one process. A rank posts what it brings to an operation;
 /// its peers read that memory where it lies, so a rank leaves an operation only when nobody reads its memory
-/// any more: on the host when they are done, on a device when its queue has been told to wait for them.
+/// any more: on the host when they are done, on a device when its queue has been told to wait for them. Small
+/// operations on the host are done for all by the rank that comes last: the others are woken once.
 
 #include <algorithm>
 #include <array>
@@ -45,13 +46,17 @@ class thread_group : public thread_meeting {
     if (s.sequence != sequence && mine.seat && !s.left[index(rank)])
       fail(lock, "rank " + name(rank) + " has more than " + std::to_string(in_flight) +
                      " operations in flight at " + describe(op));
+    ++waiting_for_slot_;
     wait(
         lock, [&] { return s.sequence == sequence; }, [] { return -1; }, op);
+    --waiting_for_slot_;
     const auto first = std::ranges::find_if(s.posts, [](const thread_post& p) { return p.seat != nullptr; });
     if (first != s.posts.end()) require_match(lock, {op, me}, *first);
     me->begin(me->marks(sequence));
     mine = {op, me};
-    if (++s.arrived == size() || op.kind == operation::broadcast) changed.notify_all();
+    const bool complete = ++s.arrived == size();
+    if (complete && is_small(s)) do_for_all(s, *me);
+    if (op.kind == operation::broadcast ? op.peer == rank : complete) changed.notify_all();
     return sequence;
   }
 
@@ -67,7 +72,7 @@ class thread_group : public thread_meeting {
     s.left[index(me.rank())] = 1;
     if (std::ranges::count(s.left, 1) < size()) return;
     s.reset(s.sequence + in_flight, world_ranks_.size());
-    changed.notify_all();
+    if (waiting_for_slot_ > 0) changed.notify_all();
   }
 
   void abandon(thread_seat& me, const collective& op, std::uint64_t token) noexcept {
@@ -110,12 +115,14 @@ class thread_group : public thread_meeting {
     std::uint64_t sequence = 0;
     int arrived = 0, reduced = 0, done = 0;
     int readers = 0;  ///< ranks that read posted memory now, or enqueue that they will, without the lock
+    bool done_for_all = false;
     std::vector<thread_post> posts;
     std::vector<char> left;
 
     void reset(std::uint64_t number, std::size_t ranks) {
       sequence = number;
       arrived = reduced = done = 0;
+      done_for_all = false;
       posts.assign(ranks, {});
       left.assign(ranks, 0);
     }
@@ -152,6 +159,28 @@ class thread_group : public thread_meeting {
     me.follow(s.posts, s.sequence, &thread_marks::read);
   }
 
+  /// Whether one rank does the work of all sooner than it wakes them, twice each.
+  bool is_small(const slot& s) const {
+    constexpr std::size_t most = std::size_t{1} << 16;
+    std::size_t bytes = 0;
+    for (int q = 0; q < size(); ++q) {
+      const collective& op = s.posts[index(q)].op;
+      if (op.kind == operation::broadcast || !s.posts[index(q)].seat->on_host()) return false;
+      if (op.kind == operation::all_to_all && !counts_agree(s, q, op)) return false;
+      bytes += op.kind == operation::all_gather || op.kind == operation::all_to_all
+                   ? op.bytes(offset_of(op.output_counts, size()))
+                   : op.bytes(op.count) * index(op.kind == operation::reduce_scatter ? size() : 2);
+    }
+    return bytes <= most;
+  }
+  /// The last rank to come does what every rank would do. It has the lock, so none can leave meanwhile.
+  void do_for_all(slot& s, thread_seat& me) const {
+    const bool reduces = s.posts.front().op.kind == operation::all_reduce;
+    for (int q = 0; q < size() && reduces; ++q) me.reduce_share(s.posts, q);
+    for (int q = 0; q < size(); ++q) me.collect(s.posts, q);
+    s.done_for_all = true;
+  }
+
   void broadcast(std::unique_lock<std::mutex>& lock, slot& s, thread_seat& me, const collective& op) {
     const thread_post& root = s.posts[index(op.peer)];
     meet(lock, s, op, [&] { return root.seat != nullptr; });
@@ -171,11 +200,12 @@ class thread_group : public thread_meeting {
     thread_marks& mine = me.marks(s.sequence);
     auto given = &thread_marks::posted;
     meet(lock, s, op, [&] { return s.arrived == size(); });
+    if (s.done_for_all) return;
     if (op.kind == operation::all_reduce) {
       {
         const reading unlocked(*this, lock, s.readers);
         me.follow(s.posts, s.sequence, given);
-        me.reduce_share(s.posts, op);
+        me.reduce_share(s.posts, me.rank());
         me.record(mine.reduced);
       }
       step(s.reduced);
@@ -186,7 +216,7 @@ class thread_group : public thread_meeting {
     {
       const reading unlocked(*this, lock, s.readers);
       me.follow(s.posts, s.sequence, given);
-      me.collect(s.posts, op);
+      me.collect(s.posts, me.rank());
       me.record(mine.read);
     }
     step(s.done);
@@ -205,6 +235,12 @@ class thread_group : public thread_meeting {
         mine.seat->shares_place_with(*other.seat))
       return;
     fail(lock, "ranks disagree: " + call(mine) + ", " + call(other));
+  }
+  /// Whether `rank` expects what the others send it.
+  bool counts_agree(const slot& s, int rank, const collective& op) const {
+    for (int q = 0; q < size(); ++q)
+      if (s.posts[index(q)].op.input_counts[index(rank)] != op.output_counts[index(q)]) return false;
+    return true;
   }
   void require_counts(std::unique_lock<std::mutex>& lock, const slot& s, int rank, const collective& op) {
     for (int q = 0; q < size(); ++q)
@@ -266,6 +302,7 @@ class thread_group : public thread_meeting {
   std::array<slot, in_flight> slots_;
   std::list<message> messages_;
   std::uint64_t last_message_ = 0;
+  int waiting_for_slot_ = 0;
   std::map<std::tuple<int, int, int>, channel> channels_;  ///< by sender, receiver, tag
   std::map<std::pair<std::uint64_t, int>, std::pair<std::shared_ptr<thread_group>, int>> forming_;
 };

@@ -44,6 +44,7 @@ class thread_seat {
   }
 
   int rank() const { return rank_; }
+  bool on_host() const { return memory_ == nullptr; }
   /// " on cuda device 0", nothing for the host.
   std::string place() const { return memory_ ? " on " + memory_->name() : ""; }
   bool shares_place_with(const thread_seat& other) const {
@@ -90,21 +91,23 @@ class thread_seat {
       std::memcpy(to, from, bytes);
   }
 
-  /// My share of an all-reduce, in place: only I read it in the others' buffers, and nobody else reads mine
-  /// until it is reduced.
-  void reduce_share(std::span<const thread_post> posts, const collective& op) {
-    const interval mine = share_of(op.count, rank_, static_cast<int>(posts.size()));
+  /// The share of `rank` in an all-reduce, in place: nobody else reads it in the others' buffers, nor that
+  /// rank's own before it is reduced.
+  void reduce_share(std::span<const thread_post> posts, int rank) {
+    const collective& op = posts[static_cast<std::size_t>(rank)].op;
+    const interval share = share_of(op.count, rank, static_cast<int>(posts.size()));
     sources_.clear();
-    for (const thread_post& p : posts) sources_.push_back(at(p.op.output, op, mine.begin));
-    reduce(op, at(op.output, op, mine.begin), mine.size());
+    for (const thread_post& p : posts) sources_.push_back(at(p.op.output, op, share.begin));
+    reduce(op, at(op.output, op, share.begin), share.size());
   }
 
-  /// What I get of an operation other than broadcast; of an all-reduce the others' shares.
-  void collect(std::span<const thread_post> posts, const collective& op) {
+  /// What `rank` gets of an operation other than broadcast; of an all-reduce the others' shares.
+  void collect(std::span<const thread_post> posts, int rank) {
+    const collective& op = posts[static_cast<std::size_t>(rank)].op;
     if (op.kind == operation::reduce_scatter) {
       sources_.clear();
       for (const thread_post& p : posts)
-        sources_.push_back(at(p.op.input, op, offset_of(op.input_counts, rank_)));
+        sources_.push_back(at(p.op.input, op, offset_of(op.input_counts, rank)));
       return reduce(op, op.output, op.count);
     }
     const int size = static_cast<int>(posts.size());
@@ -112,12 +115,12 @@ class thread_seat {
       const collective& given = posts[static_cast<std::size_t>(q)].op;
       if (op.kind == operation::all_reduce) {
         const interval share = share_of(op.count, q, size);
-        if (q != rank_)
+        if (q != rank)
           copy(at(given.output, op, share.begin), at(op.output, op, share.begin), op.bytes(share.size()));
         continue;
       }
       const global_index begin =
-          op.kind == operation::all_to_all ? offset_of(given.input_counts, rank_) : global_index{0};
+          op.kind == operation::all_to_all ? offset_of(given.input_counts, rank) : global_index{0};
       copy(at(given.input, op, begin), at(op.output, op, offset_of(op.output_counts, q)),
            op.bytes(op.output_counts[static_cast<std::size_t>(q)]));
     }
