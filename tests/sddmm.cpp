@@ -38,30 +38,39 @@ double softmax(const std::vector<triplet<double>>& entries, global_index v, glob
   return std::exp(dot(v, u, h, heads)) / total;
 }
 
-/// check(v, u, head, value) for every entry that this rank holds.
-template <class Edges, class Check>
-void for_each_edge(const Edges& e, Check check) {
+/// How far the values of the entries that this rank holds are from expected(v, u, head), at most.
+template <class Edges, class Expected>
+double largest_error(const Edges& e, Expected expected) {
   const auto& a = e.pattern();
   const auto& m = e.mesh();
   constexpr cut layout = Edges::layout::value;
   const interval rows = a.row_blocking().block(layout.rows, m.at());
   coordinates at = m.at();
+  double largest = 0;
   e.for_parts([&](std::size_t t, const tile_part<double>& part) {
     at.row = static_cast<int>(t);
     const csr_view<double>& tile = part.entries;
     const global_index first = a.col_blocking().block(column_cut(layout), at).begin;
     for (local_index i = 0; i < tile.rows; ++i)
       for (local_index k = tile.offsets[i]; k < tile.offsets[i + 1]; ++k)
-        for (int h = 0; h < e.heads(); ++h)
-          check(rows.begin + part.first_row + i, first + tile.columns[k], h,
-                part.values_in(e.values().data(), e.heads())[k * e.heads() + h]);
+        for (int h = 0; h < e.heads(); ++h) {
+          const double found = part.values_in(e.values().data(), e.heads())[k * e.heads() + h];
+          const double error =
+              std::abs(found - expected(rows.begin + part.first_row + i, first + tile.columns[k], h));
+          if (!(error <= largest)) largest = std::isnan(error) ? INFINITY : error;
+        }
   });
+  return largest;
 }
 
 template <class Policy>
 void check_edges(mesh_shape mesh_size, local_index heads, exchange rows,
                  std::size_t tile_entries = most_tile_entries) {
   const auto entries = sparse_entries(shape, 4);
+  std::map<std::pair<global_index, global_index>, std::vector<double>> alpha;
+  for (const auto& entry : entries)
+    for (int h = 0; h < heads; ++h)
+      alpha[{entry.row, entry.col}].push_back(softmax(entries, entry.row, entry.col, h, heads));
   on_threads(mesh_size.size(), [&](const communicator& world) {
     const mesh<host> m(world, mesh_size, queue<host>(), tile_entries);
     const auto mine = share(entries, m.rank(), m.size());
@@ -75,28 +84,20 @@ void check_edges(mesh_shape mesh_size, local_index heads, exchange rows,
     edge_values<double, typename Policy::sparse_layout, host> e(pattern, heads), twice(pattern, heads);
 
     products.sddmm(y, x, e);
-    for_each_edge(e, [&](auto v, auto u, int h, double value) {
-      CHECK(std::abs(value - dot(v, u, h, heads)) < tolerance);
-    });
+    const auto dots = [&](auto v, auto u, int h) { return dot(v, u, h, heads); };
+    CHECK(largest_error(e, dots) < tolerance);
     products.sddmm(y, x, twice);
     products.sddmm(y, x, twice, 1.0);
-    for_each_edge(twice, [&](auto v, auto u, int h, double value) {
-      CHECK(std::abs(value - 2 * dot(v, u, h, heads)) < tolerance);
-    });
+    CHECK(largest_error(twice, [&](auto v, auto u, int h) { return 2 * dots(v, u, h); }) < tolerance);
 
     edge_softmax(e);
-    std::map<std::pair<global_index, global_index>, std::vector<double>> alpha;
-    for (const auto& entry : entries)
-      for (int h = 0; h < heads; ++h)
-        alpha[{entry.row, entry.col}].push_back(softmax(entries, entry.row, entry.col, h, heads));
-    for_each_edge(e, [&](auto v, auto u, int h, double value) {
-      CHECK(std::abs(value - alpha[{v, u}][static_cast<std::size_t>(h)]) < tolerance);
-    });
+    const auto alphas = [&](auto v, auto u, int h) { return alpha.at({v, u})[static_cast<std::size_t>(h)]; };
+    CHECK(largest_error(e, alphas) < tolerance);
 
     std::vector<double> forward(shape.rows * width, 0), backward(shape.cols * width, 0);
     for (const auto& entry : entries)
       for (global_index j = 0; j < width; ++j) {
-        const double a = alpha[{entry.row, entry.col}][static_cast<std::size_t>(j * heads / width)];
+        const double a = alpha.at({entry.row, entry.col})[static_cast<std::size_t>(j * heads / width)];
         forward[static_cast<std::size_t>(entry.row * width + j)] += a * dense_entry(entry.col, j);
         backward[static_cast<std::size_t>(entry.col * width + j)] += a * left_entry(entry.row, j);
       }
@@ -108,14 +109,15 @@ void check_edges(mesh_shape mesh_size, local_index heads, exchange rows,
     CHECK_MESSAGE(largest_difference(collect(product), backward) < tolerance, std::string(Policy::name),
                   " on ", to_string(mesh_size));
 
-    edge_softmax_gradient(e, twice);  // of a loss with d loss / d alpha = 2 dot
-    for_each_edge(twice, [&](auto v, auto u, int h, double value) {
-      double mean = 0;
-      for (const auto& [at, a] : alpha)
-        if (at.first == v) mean += a[static_cast<std::size_t>(h)] * 2 * dot(v, at.second, h, heads);
-      CHECK(std::abs(value - alpha[{v, u}][static_cast<std::size_t>(h)] * (2 * dot(v, u, h, heads) - mean)) <
-            tolerance);
-    });
+    edge_softmax_gradient(e, twice);                      // of a loss with d loss / d alpha = 2 dot
+    std::map<std::pair<global_index, int>, double> mean;  // of d loss / d alpha over the entries of a row
+    for (const auto& [at, a] : alpha)
+      for (int h = 0; h < heads; ++h)
+        mean[{at.first, h}] += a[static_cast<std::size_t>(h)] * 2 * dots(at.first, at.second, h);
+    const auto gradient = [&](auto v, auto u, int h) {
+      return alphas(v, u, h) * (2 * dots(v, u, h) - mean[{v, h}]);
+    };
+    CHECK(largest_error(twice, gradient) < tolerance);
   });
 }
 

@@ -91,6 +91,7 @@ entries_of held(const host_sparse<Layout>& a) {
   const auto count = static_cast<std::size_t>(layout.rows.empty() ? 1 : shape.row);
   entries_of found;
   std::size_t nonzeros = 0;
+  bool ascending = true, inside = true;
   CHECK(block.rows == rows.size());
   CHECK(block.count() == count);
   CHECK(block.structure.size() == block.offsets_size() + block.nonzeros);
@@ -111,13 +112,15 @@ entries_of held(const host_sparse<Layout>& a) {
       nonzeros += static_cast<std::size_t>(tile.nonzeros());
       for (local_index i = 0; i < tile.rows; ++i)
         for (local_index k = tile.offsets[i]; k < tile.offsets[i + 1]; ++k) {
-          CHECK((k == tile.offsets[i] || tile.columns[k - 1] < tile.columns[k]));
-          CHECK((0 <= tile.columns[k] && tile.columns[k] < tile.cols));
+          ascending = ascending && (k == tile.offsets[i] || tile.columns[k - 1] < tile.columns[k]);
+          inside = inside && 0 <= tile.columns[k] && tile.columns[k] < tile.cols;
           found[{rows.begin + part.first_row + i, columns.begin + tile.columns[k]}] = tile.values[k];
         }
     });
     CHECK(next_row == block.rows);
   }
+  CHECK(ascending);
+  CHECK(inside);
   CHECK(nonzeros == block.nonzeros);
   CHECK(found.size() == block.nonzeros);  // no place twice
   return found;
