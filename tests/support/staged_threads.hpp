@@ -20,7 +20,10 @@ class staging_transport final : public partita::transport,
 
   int rank() const override { return inner_->rank(); }
   int size() const override { return inner_->size(); }
-  std::uint64_t start(const partita::collective& op) override { return inner_->start(op); }
+  std::uint64_t start(const partita::collective& op) override {
+    [[maybe_unused]] const Access access;
+    return inner_->start(op);
+  }
   void finish(const partita::collective& op, std::uint64_t token) override {
     [[maybe_unused]] const Access access;
     inner_->finish(op, token);
