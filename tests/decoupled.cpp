@@ -159,7 +159,7 @@ TEST_CASE("attention shares two scalars a vertex and head, under every policy") 
   const dataset d = directed_graph();
   training_options o = options_of("gat", coupling::coupled, {3});
   o.heads = 4;
-  for_each_mesh(std::array{2, 4, 6, 9}, [&](auto policy, mesh_shape shape) {
+  for_each_usual_mesh(std::array{2, 4, 6, 9}, [&](auto policy, mesh_shape shape) {
     on_threads(shape.size(), [&](const communicator& world) {
       const auto r = train_model<double>(mesh<host>(world, shape), d, o, policy.name);
       for (const ledger_entry& e : r.ledger)
@@ -177,7 +177,7 @@ TEST_CASE("decoupled models train alike on every policy, with words as predicted
     o.epochs = 3;
     const double expected =
         train_model<double>(mesh<host>(self::world(), {1, 1, 1}), d, o, "row_1d").epochs.back().loss;
-    for_each_mesh(std::array{1, 4, 6}, [&](auto policy, mesh_shape shape) {
+    for_each_usual_mesh(std::array{1, 4, 6}, [&](auto policy, mesh_shape shape) {
       on_threads(shape.size(), [&](const communicator& world) {
         const mesh<host> m(world, shape);
         std::vector<std::uint64_t> allocations;

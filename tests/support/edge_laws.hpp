@@ -4,9 +4,15 @@
 
 namespace test_support {
 
+/// What sanitizers see of a list.
+inline std::vector<local_index> seen(const std::vector<local_index>& all,
+                                     const std::vector<local_index>& some) {
+  return sanitized ? some : all;
+}
+
 template <class T, class Place>
 void scores_and_maps() {
-  for (const local_index heads : {0, 1, 3, 8, 9})
+  for (const local_index heads : seen({0, 1, 3, 8, 9}, {0, 3, 8}))
     for (const auto& [m, k] : std::vector<std::array<local_index, 2>>{
              {0, 0}, {0, 4}, {4, 0}, {1, 1}, {23, 19}, {2, 1000}, {3001, 400}}) {
       check_scores<T, Place>(m, k, heads);
@@ -17,7 +23,7 @@ void scores_and_maps() {
 template <class T, class Place>
 void products_of_slices_cut_anywhere() {
   for (const local_index heads : {1, 3, 8})
-    for (const local_index width : {1, 2, 4, 5, 8, 16, 33}) {
+    for (const local_index width : seen({1, 2, 4, 5, 8, 16, 33}, {1, 5, 16})) {
       const local_index all = heads * width;
       for (const local_index first : {0, 1, 4, 7, 16})
         for (const local_index cut : {0, 1, 11})
@@ -34,7 +40,7 @@ void products_of_slices_cut_anywhere() {
 
 template <class T, class Place>
 void largest_neighbours_and_sums_into_rows() {
-  for (const local_index f : {0, 1, 7, 16, 33, 64})
+  for (const local_index f : seen({0, 1, 7, 16, 33, 64}, {0, 7, 16}))
     for (const auto& [m, k] :
          std::vector<std::array<local_index, 2>>{{0, 0}, {0, 4}, {4, 0}, {1, 1}, {23, 19}, {3001, 400}})
       check_max<T, Place>(m, k, f, f == 16 ? placing{0, 0} : placing{});

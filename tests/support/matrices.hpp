@@ -42,9 +42,10 @@ inline auto field(std::uint64_t number) {
   return [number](global_index i, global_index j) { return element(i, j, number); };
 }
 
-/// body(mesh) on as many threads as the mesh has places.
+/// body(mesh) on as many threads as the mesh has places; of meshes of three axes sanitizers see one.
 template <class Body>
 void on_mesh(mesh_shape shape, Body body) {
+  if (!sees(shape.size()) && !(shape == mesh_shape{2, 2, 2})) return;
   on_threads(shape.size(), [&](const partita::communicator& c) { body(host_mesh(c, shape)); });
 }
 

@@ -30,11 +30,11 @@ void for_each_mesh(const Ranks& rank_counts, Body body) {
   });
 }
 
-/// The same, but beyond eight ranks on a policy's default mesh alone.
+/// The same, but beyond eight ranks, for sanitizers beyond two, on a policy's default mesh alone.
 template <class Ranks, class Body>
 void for_each_usual_mesh(const Ranks& rank_counts, Body body) {
   for_each_mesh(rank_counts, [&](auto policy, partita::mesh_shape shape) {
-    if (shape.size() <= 8 || shape == partita::default_mesh<decltype(policy)>(shape.size()))
+    if (shape.size() <= (sanitized ? 2 : 8) || shape == partita::default_mesh<decltype(policy)>(shape.size()))
       body(policy, shape);
   });
 }
