@@ -70,7 +70,7 @@ class edge_schedule {
   /// for every entry e = (v, u) of its tiles.
   void dots(matrix_view<const T> y, matrix_view<const T> x, T beta, T* edges) {
     const matrix_view<const T> rows = spread(y);
-    schedule_.visit(x, [&](const tile_part<T>& part, matrix_view<const T> x_rows) {
+    schedule_.visit(x, [&](std::size_t, const tile_part<T>& part, matrix_view<const T> x_rows) {
       kernels<Place>::edge_dot(mesh_.queue(), part.entries, slice_, part.rows_of(rows), x_rows, beta,
                                part.values_in(edges, slice_.heads));
     });
@@ -80,6 +80,24 @@ class edge_schedule {
   void multiply(const T* edges, matrix_view<const T> x, matrix_view<T> y) {
     schedule_.use_edges(edges, slice_);
     schedule_(x, y);
+  }
+  /// The same with edges(v, u, h) = of(t, part)(v, e, h), e the number of the entry in a part of tile t, for
+  /// the heads that this rank has columns of; they are stored in the same pass. (Where only needed rows of X
+  /// travel, the columns of the part count those.)
+  template <class Of>
+  void apply_multiply(T* edges, Of of, matrix_view<const T> x, matrix_view<T> y) {
+    apply_multiply(schedule_, slice_, edges, of, x, y);
+  }
+  /// Of any schedule of blocks that stay.
+  template <class Of>
+  static void apply_multiply(spmm_schedule<T, Place>& schedule, head_slice slice, T* edges, Of of,
+                             matrix_view<const T> x, matrix_view<T> y) {
+    schedule.run(
+        x, y,
+        [&](std::size_t t, const tile_part<T>& part, matrix_view<const T> rows, T beta, matrix_view<T> out) {
+          kernels<Place>::edge_apply_multiply(schedule.queue(), part.entries, slice, of(t, part),
+                                              part.values_in(edges, slice.heads), rows, beta, out);
+        });
   }
 
   /// What this rank receives in one run of each, in closed form.

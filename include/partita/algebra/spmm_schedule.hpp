@@ -74,16 +74,25 @@ class spmm_schedule {
   }
 
   void operator()(matrix_view<const T> x, matrix_view<T> y) {
+    run(x, y,
+        [&](std::size_t, const tile_part<T>& part, matrix_view<const T> rows, T beta, matrix_view<T> out) {
+          multiply(part, rows, beta, out);
+        });
+  }
+  /// The same with multiply_part(t, part of tile t of A, rows of X, beta, rows of the result), which is to be
+  /// result = part rows + beta result.
+  template <class MultiplyPart>
+  void run(matrix_view<const T> x, matrix_view<T> y, MultiplyPart multiply_part) {
     const matrix_view<T> out = sums_.empty() ? y : sums_.input();
     local_index begun = 0;  // these rows of the result have something
-    visit(x, [&](const tile_part<T>& part, matrix_view<const T> rows) {
-      multiply(part, rows, part.first_row < begun ? T(1) : T(0), part.rows_of(out));
+    visit(x, [&](std::size_t t, const tile_part<T>& part, matrix_view<const T> rows) {
+      multiply_part(t, part, rows, part.first_row < begun ? T(1) : T(0), part.rows_of(out));
       begun = std::max(begun, part.first_row + part.entries.rows);
     });
     sums_(y);
   }
 
-  /// visitor(part of a tile of A, the rows of X that its columns count), for all parts of every tile that
+  /// visitor(t, part of tile t of A, the rows of X that its columns count), for all parts of every tile that
   /// this rank multiplies, its own first.
   template <class Visitor>
   void visit(matrix_view<const T> x, Visitor visitor) {
@@ -98,7 +107,7 @@ class spmm_schedule {
       if (k + 1 < groups_.size()) blocks_->start(k + 1);
       const auto own = static_cast<local_index>(groups_[k].rows[own_tile()]);
       const auto visit_tile = [&](std::size_t t, matrix_view<const T> rows) {
-        blocks_->for_parts(k, t, [&](const tile_part<T>& part) { visitor(part, rows); });
+        blocks_->for_parts(k, t, [&](const tile_part<T>& part) { visitor(t, part, rows); });
       };
       visit_tile(own_tile(), x.block(groups_[k].first_row, 0, own, width_));
       for (int r = 0; r < row_ranks() && row_ranks() > 1; ++r) {
@@ -136,6 +145,7 @@ class spmm_schedule {
     return static_cast<global_index>(nonzeros) * width_;
   }
   volume predicted() const { return predicted_; }
+  const partita::queue<Place>& queue() const { return mesh_.queue(); }
   spmm_options options() const { return options_; }
 
  private:

@@ -28,10 +28,10 @@ struct attention_shape {
 ///
 /// Every rank of the mesh must construct it and call its functions. What travels forward: X to the policy's
 /// layout and Y back, K products with A in place, and the scalars; coefficients are computed where they are
-/// used. Backward: dY and dX likewise, K transposed products, scalars, and for d alpha what
-/// coefficient_gradient says, by whichever way the busiest rank receives less. Sources: Velickovic et al.
-/// (ICLR 2018), eq. 3 and 4; several hops with the same coefficients: NeutronTP (VLDB 2025), section 4.1,
-/// here with their exact gradient.
+/// used, in the pass of the first product. Backward: dY and dX likewise, K transposed products, scalars, and
+/// for d alpha what coefficient_gradient says, by whichever way the busiest rank receives less. Sources:
+/// Velickovic et al. (ICLR 2018), eq. 3 and 4; several hops with the same coefficients: NeutronTP (VLDB
+/// 2025), section 4.1, here with their exact gradient.
 template <class T, class Place>
 class attention {
  public:
@@ -50,7 +50,12 @@ class attention {
     matrix_view<const T> now = enter(x, states_[0]);
     for (std::size_t k = 1; k <= hops(); ++k) {
       const matrix_view<T> next = inside(k) ? block(states_[k]) : y.local();
-      products_.multiply(coefficients_.values(), now, next);
+      if (k == 1)
+        products_.apply_multiply(
+            coefficients_.values(),
+            [&](std::size_t t, const auto& part) { return coefficients_.of(t, part); }, now, next);
+      else
+        products_.multiply(coefficients_.values(), now, next);
       now = next;
     }
     if (passage_.travels()) passage_.leave(now, y.local());  // (n/P, w)
@@ -64,7 +69,12 @@ class attention {
       const T beta = k == hops() ? T(0) : T(1);
       if (transfer_) products_.dots(now, state(k - 1, x), beta, coefficients_.values());
       const matrix_view<T> next = inside(k - 1) ? block(gradients_[(hops() + 1 - k) % 2]) : dx.local();
-      transposed_product_(now, next);
+      if (k == hops())
+        products_.apply_multiply(
+            transposed_product_, products_.slice(), coefficients_.transposed_values(),
+            [&](std::size_t t, const auto& part) { return coefficients_.of_transposed(t, part); }, now, next);
+      else
+        transposed_product_(now, next);
       now = next;
     }
     if (passage_.travels()) passage_.leave(now, dx.local());  // (n/P, w)

@@ -12,12 +12,13 @@ namespace detail {
 
 /// The coefficient of the edge from source u to target v as dropout leaves it: exp(leaky(source(u, h) +
 /// target(v, h)) - log_sum(v, h)), or its mean over the heads; heads of tiles are counted from first_head.
-/// Rows of tiles are targets, in transposed tiles sources.
+/// Entry e stands at (i, columns[e]). Rows of tiles are targets, in transposed tiles sources.
 template <class T>
 struct attention_coefficient {
   matrix_view<const T> source, target, log_sum;
   global_index first_source, first_target;
   local_index first_head;
+  const local_index* columns;
   T slope;
   dropped<T> keep;
   bool drops, averaged, transposed;
@@ -27,7 +28,8 @@ struct attention_coefficient {
     const T alpha = std::exp((score > T(0) ? score : slope * score) - log_sum(v, h));
     return drops ? keep(first_target + v, (first_source + u) * source.cols + h, alpha) : alpha;
   }
-  constexpr T operator()(local_index i, local_index j, local_index h, T) const {
+  constexpr T operator()(local_index i, local_index e, local_index h) const {
+    const local_index j = columns[e];
     const local_index v = transposed ? j : i, u = transposed ? i : j;
     if (!averaged) return of_head(v, u, first_head + h);
     T sum = 0;
@@ -79,7 +81,6 @@ class attention_coefficients {
         heads_(heads),
         averaged_(averaged),
         first_kept_(first_kept),
-        kept_(kept),
         slope_(static_cast<T>(slope)),
         every_{0, a.row_blocking().size()},
         range_(rows.range()),
@@ -110,7 +111,8 @@ class attention_coefficients {
           a.row_blocking().block(vertex_rows::value.rows, mesh_.shape().at(rank)).size() * heads);
   }
 
-  /// The coefficients of this rank's tiles, from the scalars (n/P x 2 heads).
+  /// Prepares of() from the scalars (n/P x 2 heads): the softmax's sums are found in one pass over the
+  /// scores.
   void forward(const matrix& scores, const dropout_mask& mask) {
     mask_ = mask;
     gather_scores_(scores.local(), scores_.local());  // (n, 2 heads) on every rank
@@ -118,12 +120,23 @@ class attention_coefficients {
       kernels<Place>::edge_log_sum(mesh_.queue(), part.entries, heads_, slope_, sources(every_),
                                    part.rows_of(targets(range_)), part.rows_of(log_sums()));
     });
-    write(forward_operator_, false, values_.data());
   }
-  /// Those of the transposed tiles, of the same scalars.
+  /// Prepares of_transposed() for the same scalars.
   void transpose() {
     gather_log_sums_(log_sums(), all_log_sums_.local());  // (n, heads) on every rank
-    write(backward_operator_, true, transposed_.data());
+  }
+
+  /// The coefficients of a part of tile t as a function of a row, an entry and a head.
+  detail::attention_coefficient<T> of(std::size_t t, const tile_part<T>& part) {
+    const auto& a = forward_operator_;
+    return coefficient(columns_of(a, t), rows_of(a, part), part.rows_of(log_sums()), entries_of(a, part),
+                       false);
+  }
+  /// The same of a transposed tile, whose rows are sources.
+  detail::attention_coefficient<T> of_transposed(std::size_t t, const tile_part<T>& part) const {
+    const auto& a = backward_operator_;
+    const interval to = columns_of(a, t);
+    return coefficient(rows_of(a, part), to, every_log_sums(to), entries_of(a, part), true);
   }
 
   /// The gradient of the scalars of the last forward from what own_gradient() holds. It overwrites the
@@ -151,9 +164,10 @@ class attention_coefficients {
     kernels<Place>::copy(q, dtarget, dscores.local().block(0, heads_, dtarget.rows, heads_));
   }
 
-  /// Of this rank's tiles; after the forward product the place of their gradient.
+  /// Where the coefficients of this rank's tiles belong; after the forward products, their gradient.
   T* values() { return values_.data(); }
-  const T* transposed_values() const { return transposed_.data(); }
+  /// Where those of the transposed tiles belong, until the gradient of the scalars is computed.
+  T* transposed_values() { return transposed_.data(); }
   /// Where the gradient of the coefficients of own rows belongs, of every head or of the one mean.
   T* own_gradient() { return averaged_ ? mean_gradient_.data() : own_gradient_.data(); }
 
@@ -191,31 +205,28 @@ class attention_coefficients {
             replicated::value};
   }
 
-  /// The coefficients of every tile of `a`, whose rows are targets, or sources.
-  void write(const graph_operator<T, Place>& a, bool rows_are_sources, T* values) {
-    const auto& block = *a.local();
-    const global_index first = a.row_blocking().block(a.sparse_cut().rows, mesh_.at()).begin;
+  interval rows_of(const graph_operator<T, Place>& a, const tile_part<T>& part) const {
+    const global_index first = a.row_blocking().block(a.sparse_cut().rows, mesh_.at()).begin + part.first_row;
+    return {first, first + part.entries.rows};
+  }
+  interval columns_of(const graph_operator<T, Place>& a, std::size_t t) const {
     coordinates at = mesh_.at();
-    for (std::size_t t = 0; t < block.count(); ++t) {
-      at.row = static_cast<int>(t);
-      const interval columns = a.col_blocking().block(column_cut(a.sparse_cut()), at);
-      block.for_parts(t, [&](const tile_part<T>& part) {
-        const interval rows{first + part.first_row, first + part.first_row + part.entries.rows};
-        T* const to = part.values_in(values, kept_);
-        const auto alpha = rows_are_sources ? coefficient(rows, columns, every_log_sums(columns), true)
-                                            : coefficient(columns, rows, part.rows_of(log_sums()), false);
-        kernels<Place>::edge_apply(mesh_.queue(), part.entries, kept_, alpha, to, to);
-      });
-    }
+    at.row = static_cast<int>(t);
+    return a.col_blocking().block(column_cut(a.sparse_cut()), at);
+  }
+  /// The columns of a part's entries in the block, whatever the part itself counts.
+  const local_index* entries_of(const graph_operator<T, Place>& a, const tile_part<T>& part) const {
+    return a.local()->structure.data() + a.local()->offsets_size() + part.base;
   }
   detail::attention_coefficient<T> coefficient(interval from, interval to, matrix_view<const T> log_sums,
-                                               bool transposed) const {
+                                               const local_index* columns, bool transposed) const {
     return {.source = sources(from),
             .target = targets(to),
             .log_sum = log_sums,
             .first_source = from.begin,
             .first_target = to.begin,
             .first_head = first_kept_,
+            .columns = columns,
             .slope = slope_,
             .keep = mask_.function<T>(),
             .drops = mask_.probability > 0,
@@ -245,7 +256,7 @@ class attention_coefficients {
   graph_operator<T, Place> forward_operator_, backward_operator_;
   local_index heads_;
   bool averaged_;
-  local_index first_kept_, kept_;
+  local_index first_kept_;
   T slope_;
   interval every_, range_, own_;         ///< vertices: all, of the policy's rows of A, of this rank
   tiles<T, Place> all_rows_, own_rows_;  ///< patterns: one tile without values each

@@ -33,6 +33,28 @@ struct edge_product_kernels {
     });
   }
 
+  /// values[e, h] = f(row(e), e, h) for the heads of y's columns, and y as edge_multiply has it with
+  /// them, in one pass. Throws shape_error when the shapes do not fit.
+  template <class F, class T>
+  static void edge_apply_multiply(const queue<host>& q, std::type_identity_t<csr_view<T>> a, head_slice s,
+                                  F f, std::type_identity_t<T>* values,
+                                  std::type_identity_t<matrix_view<const T>> x, std::type_identity_t<T> beta,
+                                  matrix_view<T> y) {
+    require("edge_apply_multiply", a, s, shape_of(x), shape_of(y));
+    const product<T> p{a, s, values, x, beta, y};
+    run_entry_rows(q.threads(), a, y.cols, [&](local_index begin, local_index end) {
+      const F value = f;
+      for (local_index i = begin; i < end; i += row_block) {
+        const local_index last = std::min(i + row_block, end);
+        for (local_index row = i; row < last; ++row)
+          for (local_index e = a.offsets[row]; e < a.offsets[row + 1]; ++e)
+            for (local_index h = s.head_of(0); h < s.heads_end(y.cols); ++h)
+              edge_values(values, e, s.heads)[h] = value(row, e, h);
+        rows(p, i, last);
+      }
+    });
+  }
+
   /// x(c, j) = beta x(c, j) + sum_e values[e, h(j)] y(row(e), j) over the entries of column c; beta = 0
   /// overwrites x. y is (a.rows, f), x is (a.cols, f), their columns are those of s; x is not y. Throws
   /// shape_error when the shapes do not fit.

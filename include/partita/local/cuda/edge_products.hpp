@@ -42,6 +42,53 @@ struct dot_of_entry {
   }
 };
 
+/// A product whose weights are computed where they are used. Packs of columns lie within one head; the first
+/// of a head also stores them.
+template <int Width, class F, class T>
+struct applied_product : column_lead {
+  using sum = pack<T, Width>;
+  struct item {
+    local_index entry;
+    pack<T, Width> x;
+  };
+
+  F f;
+  head_slice s;
+  T* values;
+  row_table<T> x;
+  T beta;
+  matrix_view<T> y;
+
+  constexpr sum zero() const { return {}; }
+  constexpr item get(local_index e, local_index v) const { return of(e, columns[e], v); }
+  constexpr void get(const lead& four, local_index e, local_index v, item (&items)[4]) const {
+    for (int k = 0; k < 4; ++k) items[k] = of(e + k, four.at[k], v);
+  }
+  constexpr void add(sum& total, const item& next, local_index row, local_index v) const {
+    const local_index h = s.head_of(v * Width);
+    const T weight = f(row, next.entry, h);
+    if (v == 0 || s.head_of((v - 1) * Width) != h) values[edge_at(next.entry, s.heads, h)] = weight;
+    for (int c = 0; c < Width; ++c) total.at[c] += weight * next.x.at[c];
+  }
+  constexpr void join(sum& total, const sum& later) const {
+    for (int c = 0; c < Width; ++c) total.at[c] += later.at[c];
+  }
+  constexpr void store(const sum& total, local_index row, local_index v) const {
+    T* const to = y.row(row) + v * Width;
+    pack<T, Width> result = total;
+    if (beta != 0) {
+      const pack<T, Width> old = load<Width>(to);
+      for (int c = 0; c < Width; ++c) result.at[c] += beta * old.at[c];
+    }
+    gpu::store(result, to);
+  }
+
+ private:
+  constexpr item of(local_index e, local_index column, local_index v) const {
+    return {e, load<Width>(x.at(column, v * Width))};
+  }
+};
+
 struct edge_product_kernels {
   /// y(i, j) = beta y(i, j) + sum_e values[e, h(j)] x(col(e), j) over the entries of row i; beta = 0
   /// overwrites y. x is (a.cols, f), y is (a.rows, f), their columns are those of s; y is not x. Throws
@@ -53,6 +100,24 @@ struct edge_product_kernels {
                             matrix_view<T> y) {
     require("edge_multiply", a, s, shape_of(x), shape_of(y));
     fold(q, rows_of(a), a.columns, s, values, nullptr, x, beta, y);
+  }
+
+  /// values[e, h] = f(row(e), e, h) for the heads of y's columns, and y as edge_multiply has it with
+  /// them, in one pass. Throws shape_error when the shapes do not fit.
+  template <class F, class T>
+  static void edge_apply_multiply(const queue<cuda>& q, std::type_identity_t<csr_view<T>> a, head_slice s,
+                                  F f, std::type_identity_t<T>* values,
+                                  std::type_identity_t<matrix_view<const T>> x, std::type_identity_t<T> beta,
+                                  matrix_view<T> y) {
+    require("edge_apply_multiply", a, s, shape_of(x), shape_of(y));
+    with_width<widest<T>>(
+        y.cols,
+        [&](auto width) {
+          constexpr int pack_width = decltype(width)::value;
+          fold_rows(q, rows_of(a), y.cols / pack_width, skew(a.columns, 4),
+                    applied_product<pack_width, F, T>{{a.columns}, f, s, values, table_of(x), beta, y});
+        },
+        s, x, y);
   }
 
   /// x(c, j) = beta x(c, j) + sum_e values[e, h(j)] y(row(e), j) over the entries of column c; beta = 0

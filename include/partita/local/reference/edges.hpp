@@ -175,6 +175,19 @@ void edge_multiply(std::type_identity_t<csr_view<T>> a, head_slice s, const std:
     }
 }
 
+/// values[e, h] = f(row(e), e, h) for the heads of y's columns, and y as edge_multiply has it with them.
+/// Throws nothing.
+template <class F, class T>
+void edge_apply_multiply(std::type_identity_t<csr_view<T>> a, head_slice s, F f,
+                         std::type_identity_t<T>* values, std::type_identity_t<matrix_view<const T>> x,
+                         std::type_identity_t<T> beta, matrix_view<T> y) {
+  for (local_index i = 0; i < a.rows; ++i)
+    for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e)
+      for (local_index h = s.head_of(0); h < s.heads_end(y.cols); ++h)
+        values[edge_at(e, s.heads, h)] = f(i, e, h);
+  edge_multiply(a, s, values, x, beta, y);
+}
+
 /// x(c, j) = beta x(c, j) + sum_e values[e, h(j)] y(row(e), j) over the entries of column c; beta = 0
 /// overwrites x. y is (a.rows, f), x is (a.cols, f), their columns are those of s; x is not y. Throws
 /// nothing.
