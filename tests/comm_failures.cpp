@@ -238,7 +238,7 @@ TEST_CASE("nobody reads the memory of a root that failed") {
 
 TEST_CASE("a request that is not waited for fails the group") {
   for (const int ranks : {2, 4, 16})
-    for (const std::size_t each : {1, 20000})
+    for (const std::size_t each : {1, 2000})
       expect_error<partita::poisoned_error>("gave up its all_reduce of f64 (comm_failures.cpp:", [&] {
         on_threads(ranks, [&](const communicator& c) {
           desk d(c.size(), each);
@@ -249,13 +249,14 @@ TEST_CASE("a request that is not waited for fails the group") {
 }
 
 TEST_CASE("a rank that throws with operations in flight fails with its own error") {
-  for (const std::size_t each : {1, 20000})
+  for (const std::size_t each : {1, 2000})
     for (int repeat = 0; repeat < 10; ++repeat)
       expect_error<lamp_error>("the lamp fell", [&] {
         on_threads(4, [&](const communicator& c) {
           desk d(4, each);
+          const std::vector<double> sent(d.a.size());
           request sum = c.start_all_reduce(std::span(d.a));
-          request message = c.start_send(d.in(), (c.rank() + 1) % 4);
+          request message = c.start_send(std::span(sent), (c.rank() + 1) % 4);
           request next = c.start_receive(std::span(d.b), (c.rank() + 3) % 4);
           if (c.rank() == 2) throw lamp_error("the lamp fell");
           next.wait();
