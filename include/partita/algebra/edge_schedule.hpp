@@ -12,6 +12,30 @@ constexpr interval heads_of(interval columns, global_index width) {
   return {columns.begin / width, (columns.end - 1) / width + 1};
 }
 
+/// y(v, j) = sum over u of edges(v, u, head of j) x(u, j), in place of A's own values. A must stay. What
+/// travels: see spmm_schedule.
+template <class T, class Place>
+void multiply_edges(spmm_schedule<T, Place>& a, head_slice slice, const std::type_identity_t<T>* edges,
+                    std::type_identity_t<matrix_view<const T>> x, matrix_view<T> y) {
+  a.run(x, y,
+        [&](std::size_t, const tile_part<T>& part, matrix_view<const T> rows, T beta, matrix_view<T> out) {
+          kernels<Place>::edge_multiply(a.queue(), part.entries, slice, part.values_in(edges, slice.heads),
+                                        rows, beta, out);
+        });
+}
+/// The same with edges(v, u, h) = of(t, part)(v, e, h), e the number of the entry in a part of tile t, for
+/// the heads that this rank has columns of; they are stored in the same pass. (Where only needed rows of X
+/// travel, the columns of the part count those.)
+template <class T, class Place, class Of>
+void apply_and_multiply_edges(spmm_schedule<T, Place>& a, head_slice slice, std::type_identity_t<T>* edges,
+                              Of of, std::type_identity_t<matrix_view<const T>> x, matrix_view<T> y) {
+  a.run(x, y,
+        [&](std::size_t t, const tile_part<T>& part, matrix_view<const T> rows, T beta, matrix_view<T> out) {
+          kernels<Place>::edge_apply_multiply(a.queue(), part.entries, slice, of(t, part),
+                                              part.values_in(edges, slice.heads), rows, beta, out);
+        });
+}
+
 /// Which heads an array of edges has values of on a rank: all, or those that the rank has columns of.
 enum class edge_heads : std::uint8_t { all, own };
 
@@ -76,28 +100,13 @@ class edge_schedule {
     });
   }
 
-  /// y(v, j) = sum over u of edges(v, u, head of j) x(u, j).
+  /// See multiply_edges and apply_and_multiply_edges.
   void multiply(const T* edges, matrix_view<const T> x, matrix_view<T> y) {
-    schedule_.use_edges(edges, slice_);
-    schedule_(x, y);
+    multiply_edges(schedule_, slice_, edges, x, y);
   }
-  /// The same with edges(v, u, h) = of(t, part)(v, e, h), e the number of the entry in a part of tile t, for
-  /// the heads that this rank has columns of; they are stored in the same pass. (Where only needed rows of X
-  /// travel, the columns of the part count those.)
   template <class Of>
-  void apply_multiply(T* edges, Of of, matrix_view<const T> x, matrix_view<T> y) {
-    apply_multiply(schedule_, slice_, edges, of, x, y);
-  }
-  /// Of any schedule of blocks that stay.
-  template <class Of>
-  static void apply_multiply(spmm_schedule<T, Place>& schedule, head_slice slice, T* edges, Of of,
-                             matrix_view<const T> x, matrix_view<T> y) {
-    schedule.run(
-        x, y,
-        [&](std::size_t t, const tile_part<T>& part, matrix_view<const T> rows, T beta, matrix_view<T> out) {
-          kernels<Place>::edge_apply_multiply(schedule.queue(), part.entries, slice, of(t, part),
-                                              part.values_in(edges, slice.heads), rows, beta, out);
-        });
+  void apply_and_multiply(T* edges, Of of, matrix_view<const T> x, matrix_view<T> y) {
+    apply_and_multiply_edges(schedule_, slice_, edges, of, x, y);
   }
 
   /// What this rank receives in one run of each, in closed form.

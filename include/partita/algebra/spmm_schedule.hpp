@@ -121,12 +121,6 @@ class spmm_schedule {
     }
   }
 
-  /// From now on entry e of A has the values edges[e * heads ...], one for each head of `s`, in place of its
-  /// own; A must stay (it does when it is not cut by col, or by options).
-  void use_edges(const T* edges, head_slice s) {
-    edges_ = edges;
-    slice_ = s;
-  }
   /// Which heads the columns of the rows that are visited belong to.
   head_slice slice(local_index heads, local_index head_width) const {
     const axis_set by = stays() ? wide_cut().cols : dense_.cols;
@@ -297,10 +291,7 @@ class spmm_schedule {
     if (needed_) needed_->start(k, r, x);
   }
   void multiply(const tile_part<T>& part, matrix_view<const T> rows, T beta, matrix_view<T> out) {
-    if (edges_ != nullptr)
-      kernels<Place>::edge_multiply(mesh_.queue(), part.entries, slice_, part.values_in(edges_, slice_.heads),
-                                    rows, beta, out);
-    else if (moves())
+    if (moves())
       kernels<Place>::spmm(mesh_.queue(), part.entries, rows, beta, out);
     else
       product_(mesh_.queue(), part.entries, rows, beta, out);  // these blocks come again
@@ -312,8 +303,6 @@ class spmm_schedule {
   cut sparse_, dense_;
   spmm_options options_;
   volume predicted_;
-  const T* edges_ = nullptr;
-  head_slice slice_;
 
   std::vector<row_group> groups_;   ///< one for each block that this rank multiplies
   std::vector<tile_shape> shapes_;  ///< of those blocks

@@ -60,8 +60,8 @@ inline std::shared_ptr<mpi_transport> world_transport(MPI_Comm comm, options o) 
 
 }  // namespace detail
 
-/// All ranks of `comm`, over duplicates of it. MPI must be initialized, and an exception that leaves a rank
-/// must end the job: run() does both.
+/// All ranks of `comm`, which must all call, over duplicates of it. MPI must be initialized, and an exception
+/// that leaves a rank must end the job: run() does both.
 inline communicator world(MPI_Comm comm = MPI_COMM_WORLD, options o = {}) {
   return communicator(detail::world_transport(comm, o), "world");
 }

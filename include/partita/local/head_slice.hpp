@@ -12,11 +12,8 @@ struct head_slice {
   local_index head_width = 1;
   local_index first_col = 0;
 
+  /// Of a column of the block.
   constexpr local_index head_of(local_index col) const { return (first_col + col) / head_width; }
-  /// The first head after those that `cols` columns of the slice belong to, which begin with head_of(0).
-  constexpr local_index heads_end(local_index cols) const {
-    return cols == 0 ? head_of(0) : head_of(cols - 1) + 1;
-  }
 };
 
 }  // namespace partita

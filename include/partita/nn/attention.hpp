@@ -51,7 +51,7 @@ class attention {
     for (std::size_t k = 1; k <= hops(); ++k) {
       const matrix_view<T> next = inside(k) ? block(states_[k]) : y.local();
       if (k == 1)
-        products_.apply_multiply(
+        products_.apply_and_multiply(
             coefficients_.values(),
             [&](std::size_t t, const auto& part) { return coefficients_.of(t, part); }, now, next);
       else
@@ -70,11 +70,12 @@ class attention {
       if (transfer_) products_.dots(now, state(k - 1, x), beta, coefficients_.values());
       const matrix_view<T> next = inside(k - 1) ? block(gradients_[(hops() + 1 - k) % 2]) : dx.local();
       if (k == hops())
-        products_.apply_multiply(
+        detail::apply_and_multiply_edges(
             transposed_product_, products_.slice(), coefficients_.transposed_values(),
             [&](std::size_t t, const auto& part) { return coefficients_.of_transposed(t, part); }, now, next);
       else
-        transposed_product_(now, next);
+        detail::multiply_edges(transposed_product_, products_.slice(), coefficients_.transposed_values(), now,
+                               next);
       now = next;
     }
     if (passage_.travels()) passage_.leave(now, dx.local());  // (n/P, w)
@@ -128,7 +129,6 @@ class attention {
         passage_(a, features_),
         states_(static_cast<std::size_t>(shape.hops) + 1) {
     const local_index heads = shape.values_of_edge();
-    transposed_product_.use_edges(coefficients_.transposed_values(), products_.slice());
     make_blocks(block_of(a.row_blocking(), features_, a.dense_cut(), mesh_.at()));
     edge_transfer<T, Place> transfer(a, rows, features_, heads, products_.summed_axes());
     if (prefers_edges(transfer, static_cast<global_index>(rows.needed().size()), form)) {

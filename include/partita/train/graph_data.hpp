@@ -36,10 +36,11 @@ struct operator_maker {
       complete;  ///< rows cut alike, columns whole
 };
 
-/// The same for layouts that are known as values: A is cut by `sparse_layout`, what it is multiplied with by
-/// `dense_layout`.
+namespace detail {
+
+/// Operators of a policy whose layouts are values, and known to be multipliable.
 template <class T, class Place>
-operator_maker<T, Place> operators_of(const mesh<Place>& m, cut sparse_layout, cut dense_layout) {
+operator_maker<T, Place> operators_cut_by(const mesh<Place>& m, cut sparse_layout, cut dense_layout) {
   const auto spread = [m, dense_layout](cut layout) {
     return [m, dense_layout, layout](global_index n, const std::vector<triplet<double>>& entries) {
       std::vector<triplet<T>> share;
@@ -48,7 +49,7 @@ operator_maker<T, Place> operators_of(const mesh<Place>& m, cut sparse_layout, c
       const std::span<const triplet<T>> mine(share);
       const structure kind = is_symmetric(m.world(), mine) ? structure::symmetric : structure::general;
       const blocking vertices = blocking::even(n, m.shape(), nesting::rows);
-      auto [forward, backward] = detail::distribute_tiles(m, layout, vertices, vertices, mine, kind);
+      auto [forward, backward] = distribute_tiles(m, layout, vertices, vertices, mine, kind);
       return graph_operator<T, Place>(m, vertices, vertices, layout, dense_layout, std::move(forward),
                                       std::move(backward));
     };
@@ -56,11 +57,14 @@ operator_maker<T, Place> operators_of(const mesh<Place>& m, cut sparse_layout, c
   return {spread(sparse_layout), spread({sparse_layout.rows, {}})};
 }
 
+}  // namespace detail
+
+/// The operators of a policy.
 template <class Policy, class T, class Place>
 operator_maker<T, Place> operators_of(const mesh<Place>& m) {
   static_assert(multipliable<typename Policy::sparse_layout, typename Policy::dense_layout>,
                 "the sparse and the dense layout of this policy cannot be multiplied");
-  return operators_of<T>(m, Policy::sparse_layout::value, Policy::dense_layout::value);
+  return detail::operators_cut_by<T>(m, Policy::sparse_layout::value, Policy::dense_layout::value);
 }
 
 /// The same of a named policy (partition/policies.hpp). Throws mesh_error when there is none of that name.

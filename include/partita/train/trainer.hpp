@@ -17,7 +17,8 @@ class trainer {
   trainer(const mesh<Place>& m, const dataset& data, const training_options& options,
           std::unique_ptr<model<T, Place>> net);
 
-  /// A training step: the loss before it. The device may still be at work when it returns.
+  /// A training step, and the loss before it. What travels: forward and backward of the model, one all-reduce
+  /// of all gradients, one of the loss. The device may still be at work when it returns.
   double step(int number);
   /// A training step and the evaluation after it.
   epoch_report epoch(int number);

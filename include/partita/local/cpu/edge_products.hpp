@@ -48,8 +48,9 @@ struct edge_product_kernels {
         const local_index last = std::min(i + row_block, end);
         for (local_index row = i; row < last; ++row)
           for (local_index e = a.offsets[row]; e < a.offsets[row + 1]; ++e)
-            for (local_index h = s.head_of(0); h < s.heads_end(y.cols); ++h)
+            for_heads(s, 0, y.cols, [&](local_index, local_index, local_index h) {
               edge_values(values, e, s.heads)[h] = value(row, e, h);
+            });
         rows(p, i, last);
       }
     });

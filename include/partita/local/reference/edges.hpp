@@ -170,7 +170,7 @@ void edge_multiply(std::type_identity_t<csr_view<T>> a, head_slice s, const std:
     for (local_index j = 0; j < y.cols; ++j) {
       T total = 0;
       for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e)
-        total += values[edge_at(e, s.heads, (s.first_col + j) / s.head_width)] * x(a.columns[e], j);
+        total += values[edge_at(e, s.heads, s.head_of(j))] * x(a.columns[e], j);
       y(i, j) = beta == 0 ? total : total + beta * y(i, j);
     }
 }
@@ -183,8 +183,8 @@ void edge_apply_multiply(std::type_identity_t<csr_view<T>> a, head_slice s, F f,
                          std::type_identity_t<T> beta, matrix_view<T> y) {
   for (local_index i = 0; i < a.rows; ++i)
     for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e)
-      for (local_index h = s.head_of(0); h < s.heads_end(y.cols); ++h)
-        values[edge_at(e, s.heads, h)] = f(i, e, h);
+      for (local_index j = 0; j < y.cols; ++j)
+        values[edge_at(e, s.heads, s.head_of(j))] = f(i, e, s.head_of(j));
   edge_multiply(a, s, values, x, beta, y);
 }
 
@@ -199,7 +199,7 @@ void edge_multiply_transposed(std::type_identity_t<csr_view<T>> a, head_slice s,
   for (local_index c = 0; c < x.rows; ++c)
     for (local_index j = 0; j < x.cols; ++j) x(c, j) = beta == 0 ? T{0} : beta * x(c, j);
   for_edges(a, x.cols, [&](local_index i, local_index e, local_index j) {
-    x(a.columns[e], j) += values[edge_at(e, s.heads, (s.first_col + j) / s.head_width)] * y(i, j);
+    x(a.columns[e], j) += values[edge_at(e, s.heads, s.head_of(j))] * y(i, j);
   });
 }
 
