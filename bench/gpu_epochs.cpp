@@ -1,13 +1,15 @@
 /// Epochs of training in f32 on a CUDA device, on graphs made there with the counts of real ones.
 ///
-///   gpu_epochs [--cases reddit_gcn_32,...] [--graph uniform|rmat] [--epochs N] [--scale-down N] [--json
-///   FILE]
+///   gpu_epochs [--cases reddit_gcn_32,...] [--comm threads|nccl] [--ranks N] [--graph uniform|rmat]
+///              [--epochs N] [--scale-down N] [--json FILE]
 ///
-/// A training step is forward, loss, backward and Adam, measured from when all ranks begin until the device
-/// has done the work of all. Ranks are threads that share the card.
+/// A training step is forward, loss, backward and Adam, measured from when all ranks begin until the devices
+/// have done the work of all. Ranks are threads: they share the first card, or have one each over NCCL. Cases
+/// with several ranks have N of them (default: 4).
 
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <optional>
 
 #include "../examples/training/cuda.hpp"
@@ -34,13 +36,13 @@ struct bench_case {
   int ranks = 1;
 };
 
-std::vector<bench_case> every_case() {
+std::vector<bench_case> every_case(int most_ranks) {
   const auto reddit = bench::reddit_counts(), products = bench::products_counts();
   std::vector<bench_case> cases = {{"reddit_gcn_32", reddit, 602, 41, "gcn", 100, 32},
                                    {"products_gcn", products, 100, 47, "gcn", 128, 2},
                                    {"products_sage", products, 100, 47, "sage", 128, 2}};
   for (const std::string policy : {"row_1d", "feature_column"})
-    for (const int ranks : {1, 4})
+    for (const int ranks : {1, most_ranks})
       cases.push_back({policy + "_" + std::to_string(ranks), reddit, 602, 41, "gcn", 128, 2, policy, ranks});
   return cases;
 }
@@ -97,7 +99,8 @@ void meet(const communicator& world) {
 constexpr int warm_up = 2;
 
 /// What every rank does; the figures are the same on all.
-figures train(const communicator& world, const bench_case& c, const dataset& data, bool rmat, int epochs) {
+figures train(const communicator& world, const bench_case& c, const dataset& data, const std::string& comm,
+              bool rmat, int epochs) {
   mesh_shape shape;
   cut sparse, dense;
   visit_policy(c.policy, [&](auto named) {
@@ -106,13 +109,13 @@ figures train(const communicator& world, const bench_case& c, const dataset& dat
     sparse = policy::sparse_layout::value;
     dense = policy::dense_layout::value;
   });
-  const queue<cuda> queue = cuda_queue(world, "threads");
-  const mesh<cuda> m = cuda_mesh(world, shape, queue);
+  const queue<cuda_device> queue = cuda_queue(world, comm);
+  const mesh<cuda_device> m = cuda_mesh(cuda_world(world, queue, comm), shape, queue);
   figures f;
   const training_options options = options_of(c);
   const auto operators =
       bench::operators_on_device(m, sparse, dense, c.counts, rmat, c.model == "sage", f.nonzeros);
-  trainer<float, cuda> run(m, data, options, make_model(m, data, options, operators));
+  trainer<float, cuda_device> run(m, data, options, make_model(m, data, options, operators));
   std::vector<double> seconds;
   std::uint64_t allocations = 0;
   bench::cuda_calls calls;
@@ -184,18 +187,21 @@ bench::json_object in_json(const bench_case& c, const figures& f, int epochs) {
                                   .add("copies_on_device", an_epoch(f.calls.copies_on_device)));
 }
 
-figures measure(const bench_case& c, const dataset& data, bool rmat, int epochs) {
+figures measure(const bench_case& c, const dataset& data, const std::string& comm, bool rmat, int epochs) {
   figures result;
   threads::run(c.ranks, [&](const communicator& world) {
-    const figures f = train(world, c, data, rmat, epochs);
+    const figures f = train(world, c, data, comm, rmat, epochs);
     if (world.rank() == 0) result = f;
   });
   return result;
 }
 
-void run(const bench::gpu_command& command, const std::vector<bench_case>& cases,
-         const std::vector<std::string>& names) {
-  const auto chosen = command.choice("cases", names);
+void run(const bench::gpu_command& command) {
+  const std::vector<bench_case> cases = every_case(command.number("ranks", 2, 1024));
+  std::vector<std::string> names;
+  for (const bench_case& c : cases) names.push_back(c.name);
+  const auto chosen = command.text("cases") == "all" ? names : command.choice("cases", names);
+  const std::string comm = command.choice("comm", {"threads", "nccl"}).front();
   const bool rmat = command.choice("graph", {"uniform", "rmat"}).front() == "rmat";
   const int epochs = command.number("epochs", 1, 10000), smaller = command.number("scale-down", 1, 1 << 20);
   std::vector<bench::json_object> results;
@@ -207,32 +213,33 @@ void run(const bench::gpu_command& command, const std::vector<bench_case>& cases
     c.counts = c.counts.divided_by(smaller);
     std::fprintf(stderr, "making %s ...\n", c.name.c_str());
     if (!data || data->vertices != c.counts.vertices || data->features != c.features) data = dataset_of(c);
-    const figures f = measure(c, *data, rmat, epochs);
+    const figures f = measure(c, *data, comm, rmat, epochs);
     results.push_back(in_json(c, f, epochs));
     std::printf("%-18s %5d %10.3f %10.3f %10.3f %12.1f %12.1f %10.5f\n", c.name.c_str(), c.ranks,
                 1e3 * f.seconds, 1e-9 * static_cast<double>(f.peak.total),
                 1e-9 * static_cast<double>(f.device_bytes), static_cast<double>(f.calls.allocations) / epochs,
                 static_cast<double>(f.calls.copies_to_host) / epochs, f.last_loss);
     std::fflush(stdout);
-    bench::write_json(command.text("json"),
-                      bench::json_object().add("graph", command.text("graph")).add("cases", results));
+    bench::write_json(
+        command.text("json"),
+        bench::json_object().add("graph", command.text("graph")).add("comm", comm).add("cases", results));
   }
 }
 
 }  // namespace
 
 int main(int argc, char** argv) try {
-  const std::vector<bench_case> cases = every_case();
-  std::vector<std::string> names;
-  std::string all;
-  for (const bench_case& c : cases) {
-    names.push_back(c.name);
-    all += (all.empty() ? "" : ",") + c.name;
-  }
-  run({argc,
-       argv,
-       {{"cases", all}, {"graph", "uniform"}, {"epochs", "10"}, {"scale-down", "1"}, {"json", ""}}},
-      cases, names);
+  const bench::gpu_command command(argc, argv,
+                                   {{"cases", "all"},
+                                    {"comm", "threads"},
+                                    {"ranks", "4"},
+                                    {"graph", "uniform"},
+                                    {"epochs", "10"},
+                                    {"scale-down", "1"},
+                                    {"json", ""}});
+  // Loading a kernel late may wait for a card that waits for another rank of this process.
+  if (command.text("comm") == "nccl") ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+  run(command);
 } catch (const std::exception& e) {
   std::fprintf(stderr, "gpu_epochs: %s\n", e.what());
   return 1;

@@ -21,9 +21,9 @@ using namespace partita;
 
 namespace {
 
-using partita::cuda;  // CUDA's own library has a namespace of that name
-using device_queue = queue<cuda>;
-using floats = buffer<float, cuda>;
+using partita::cuda_device;
+using device_queue = queue<cuda_device>;
+using floats = buffer<float, cuda_device>;
 using bench::device_operand;
 
 /// The median of `runs` products, after two that are not counted.
@@ -40,8 +40,8 @@ double milliseconds(gpu::stopwatch& watch, int runs, const Work& work) {
 /// Bytes a second that a copy within the device reads and writes.
 double copy_bandwidth(const device_queue& q) {
   const std::size_t bytes = std::size_t{1} << 30;
-  const buffer<std::byte, cuda> from(q, bytes);
-  buffer<std::byte, cuda> to(q, bytes);
+  const buffer<std::byte, cuda_device> from(q, bytes);
+  buffer<std::byte, cuda_device> to(q, bytes);
   gpu::stopwatch watch(q);
   const double time = milliseconds(watch, 11, [&] {
     detail::check_cuda(cudaMemcpyAsync(to.data(), from.data(), bytes, cudaMemcpyDeviceToDevice, q.stream()),

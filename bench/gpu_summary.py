@@ -4,7 +4,7 @@
 usage: gpu_summary.py PARTS NAME OUT_JSON OUT_MD
 
 PARTS is a folder with steps.tsv (step, state, seconds, note), about.tsv (key, value) and, as far as they were made, spmm.json,
-epochs.json and peers.json."""
+epochs.json, epochs_nccl.json and peers.json."""
 import json
 import math
 import pathlib
@@ -66,7 +66,7 @@ def epoch_lines(epochs, peers):
                      f"{c['calls_per_epoch']['copies_to_host']:.1f}", str(c["words_received"]["total"]),
                      "yes" if c["words_received"] == c["predicted_words_received"] else "NO"])
     libraries = sorted({f"dense products by {c['dense_products']}, sparse ones by {c['sparse_products']}" for c in epochs["cases"]})
-    return [f"## Training steps, f32, {epochs['graph']} graphs; {'; '.join(libraries)}", "",
+    return [f"## Training steps, f32, {epochs['graph']} graphs, {'a card a rank over NCCL' if epochs['comm'] == 'nccl' else 'one card'}; {'; '.join(libraries)}", "",
             *table(["case", "ranks", "ms", "PyG ms", "/ one rank", "buffers GB", "device GB", "allocations", "device-wide waits",
                     "copies to host", "words", "as predicted"], rows)]
 
@@ -74,7 +74,7 @@ def epoch_lines(epochs, peers):
 def main(folder, name, out_json, out_md):
     about = dict(lines(folder / "about.tsv"))
     steps = [dict(zip(["step", "state", "seconds", "note"], cells)) for cells in lines(folder / "steps.tsv")]
-    parts = {key: part(folder, key) for key in ("spmm", "epochs", "peers")}
+    parts = {key: part(folder, key) for key in ("spmm", "epochs", "epochs_nccl", "peers")}
     pathlib.Path(out_json).write_text(json.dumps({"name": name, **about, "steps": steps, **parts}, indent=1) + "\n")
     text = [f"# {about.get('device', name)}", "",
             ", ".join(f"{key} {about[key]}" for key in ("driver", "cuda", "commit", "date") if key in about) + "; made by `scripts/gpu-check`.", "",
@@ -83,6 +83,8 @@ def main(folder, name, out_json, out_md):
         text += spmm_lines(parts["spmm"])
     if parts["epochs"]:
         text += epoch_lines(parts["epochs"], parts["peers"])
+    if parts["epochs_nccl"]:
+        text += epoch_lines(parts["epochs_nccl"], None)
     pathlib.Path(out_md).write_text("\n".join(text))
     print("\n".join(text))
 

@@ -1,13 +1,16 @@
 // What goes wrong over memory of a device: ranks that fail free the others and leave memory alone that is
 // still read; ranks that disagree about the place of their memory are named.
 #include <atomic>
+#include <barrier>
 #include <chrono>
 #include <doctest/doctest.h>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <thread>
 #include <vector>
 
+#include "emulator/control.hpp"
 #include "partita/comm/mesh.hpp"
 #include "partita/comm/self.hpp"
 #include "support/device_room.hpp"
@@ -153,6 +156,32 @@ TEST_CASE("a message stays until it has been read, whatever happens to its sende
   });
 }
 
+TEST_CASE("page-locked memory of an operation that was given up stays, since others may still write it") {
+  std::barrier both(2);
+  expect_error<partita::poisoned_error>("a rank gave up its all_reduce", [&] {
+    on_threads(2, [&](const communicator& c) {
+      const partita::queue<partita::cuda_device> q;
+      partita::buffer<double, partita::cuda_device> data(q, 4);
+      const std::vector<double> ones(4, 1);
+      copy(q, std::span<const double>(ones), data.span());
+      std::optional<communicator> staged(test_support::staging(c).over(device_memory_of(q)));
+      {
+        const request r = staged->start_all_reduce(data.span());
+        both.arrive_and_wait();
+      }
+      both.arrive_and_wait();
+      const std::uint64_t before = emulator::calls("cudaFreeHost");
+      both.arrive_and_wait();
+      staged.reset();
+      both.arrive_and_wait();
+      CHECK(emulator::calls("cudaFreeHost") == before);
+      both.arrive_and_wait();
+      std::array<std::int32_t, 1> nothing{};
+      c.all_reduce(std::span<std::int32_t>(nothing));
+    });
+  });
+}
+
 TEST_CASE("a call of the device that fails ends all ranks with its name") {
   for (const char* call : {"cudaEventRecord", "cudaStreamWaitEvent", "a kernel's launch"})
     for (const int successes : {0, 1, 2, 3}) {
@@ -165,7 +194,7 @@ TEST_CASE("a call of the device that fails ends all ranks with its name") {
           const std::vector<global_index> ones(3, 1);
           std::array<std::int32_t, 1> nothing{};
           c.all_reduce(std::span<std::int32_t>(nothing));
-          if (c.rank() == 0) stand_in::make_fail(call, cudaErrorUnknown, successes);
+          if (c.rank() == 0) emulator::make_fail(call, cudaErrorUnknown, successes);
           for (int round = 0; round < 3; ++round) room.c.all_reduce(data.out());
         });
       });
@@ -190,15 +219,15 @@ TEST_CASE("memory of the host and of a device do not meet") {
 }
 
 TEST_CASE("threads on two devices are told so") {
-  stand_in::set_device_count(2);
+  emulator::set_device_count(2);
   expect_error<communication_error>("elements on cuda device 1", [] {
     on_threads(2, [](const communicator& c) {
-      const partita::queue<partita::cuda> q(c.rank());
-      partita::buffer<double, partita::cuda> data(q, 4);
+      const partita::queue<partita::cuda_device> q(c.rank());
+      partita::buffer<double, partita::cuda_device> data(q, 4);
       c.over(device_memory_of(q)).all_reduce(data.span());
     });
   });
-  stand_in::set_device_count(1);
+  emulator::set_device_count(1);
 }
 
 TEST_CASE("the device adds up as the host does") {
@@ -234,10 +263,10 @@ TEST_CASE("the device adds up as the host does") {
 
 TEST_CASE("a mesh of a device carries its memory along axes, and the host's beside it") {
   on_threads(6, [](const communicator& c) {
-    const partita::queue<partita::cuda> q;
-    const partita::mesh<partita::cuda> m(c, {3, 2, 1}, q);
+    const partita::queue<partita::cuda_device> q;
+    const partita::mesh<partita::cuda_device> m(c, {3, 2, 1}, q);
     std::vector<double> here = {1};
-    partita::buffer<double, partita::cuda> there(q, 1);
+    partita::buffer<double, partita::cuda_device> there(q, 1);
     copy(q, std::span<const double>(here), there.span());
     m.along(partita::axis::row).all_reduce(there.span());
     m.control(partita::axis::row).all_reduce(std::span(here));

@@ -1,5 +1,5 @@
 // The laws of a communicator over memory of a device: one rank alone, threads that share the device, and
-// threads behind staging as MPI is. Runs on the stand-in, and as cuda/device_comm_laws.cu on a device.
+// threads behind staging as MPI is.
 #include <doctest/doctest.h>
 
 #include "partita/comm/self.hpp"

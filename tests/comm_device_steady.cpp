@@ -1,7 +1,8 @@
-// What communicators ask of the device's runtime, counted by the stand-in: a steady state makes nothing, and
+// What communicators ask of the device's runtime, counted by the emulator: a steady state makes nothing, and
 // nobody waits who need not. And staging over a transport that reaches the device itself.
 #include <doctest/doctest.h>
 
+#include "emulator/control.hpp"
 #include "partita/comm/self.hpp"
 #include "support/communicator_laws.hpp"
 #include "support/device_room.hpp"
@@ -19,7 +20,7 @@ using test_support::staging;
 namespace {
 
 /// Lets threads, which copy on the host, reach the device's memory, as MPI does where it is aware of devices.
-using aware = stand_in::opened_arena;
+using aware = emulator::opened_arena;
 
 /// Every operation, again and again on the same blocks of a device.
 class busy_room {
@@ -55,7 +56,7 @@ class busy_room {
 
 /// What the runtime of the device is asked for by all ranks while they work, once they are warm.
 struct steady_state {
-  stand_in::counters calls;
+  emulator::counters calls;
   std::uint64_t events = 0;
   std::uint64_t buffers = 0;
 };
@@ -67,7 +68,7 @@ steady_state observe(const communicator& c, const communicator& staged_or_not) {
   };
   const auto now = [&] {
     meet();
-    const steady_state s{stand_in::count(), stand_in::calls("cudaEventCreateWithFlags"),
+    const steady_state s{emulator::count(), emulator::calls("cudaEventCreateWithFlags"),
                          busy.room().desk->queue.meter()->allocations()};
     meet();
     return s;
@@ -121,9 +122,9 @@ TEST_CASE("staging waits where an operation starts, not where it ends") {
     auto data = room.put(std::vector<float>{1, 2, 3}), other = room.make<float>(3);
     request sum = room.c.start_all_reduce(data.out());
     other.spoil();  // runs while the operation is under way
-    const auto before = stand_in::count();
+    const auto before = emulator::count();
     sum.wait();
-    CHECK((stand_in::count() - before).stream_synchronisations == 0);
+    CHECK((emulator::count() - before).stream_synchronisations == 0);
     CHECK(data.get() == std::vector<float>{1, 2, 3});
   });
 }

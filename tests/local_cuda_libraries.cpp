@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include "emulator/control.hpp"
 #include "support/kernel_laws.hpp"
 #include "support/stage_cuda.hpp"
 
@@ -41,8 +42,9 @@ int gemm_calls = 0;
 bool knows_epilogues = true;
 
 template <class T>
-bool gemm_library(const partita::queue<cuda>& q, bool ta, bool tb, int m, int n, int k, T alpha, const T* a,
-                  int lda, const T* b, int ldb, T beta, T* c, int ldc, partita::gemm_epilogue<T> epilogue) {
+bool gemm_library(const partita::queue<cuda_device>& q, bool ta, bool tb, int m, int n, int k, T alpha,
+                  const T* a, int lda, const T* b, int ldb, T beta, T* c, int ldc,
+                  partita::gemm_epilogue<T> epilogue) {
   ++gemm_calls;
   const bool plain = epilogue.column_sums == nullptr && epilogue.bias == nullptr && !epilogue.relu;
   if (!plain && !knows_epilogues) return false;
@@ -78,7 +80,7 @@ struct spmm_account {
 spmm_account account;
 
 template <class T>
-bool spmm_library(const partita::queue<cuda>& q, std::shared_ptr<void>& plan, int rows, int cols,
+bool spmm_library(const partita::queue<cuda_device>& q, std::shared_ptr<void>& plan, int rows, int cols,
                   int nonzeros, const int* offsets, const int* columns, const T* values, const T* x,
                   std::ptrdiff_t x_stride, int f, T beta, T* y, std::ptrdiff_t y_stride) {
   ++account.calls;
@@ -95,8 +97,8 @@ bool spmm_library(const partita::queue<cuda>& q, std::shared_ptr<void>& plan, in
   return true;
 }
 
-partita::queue<cuda> queue_with_libraries() {
-  return partita::queue<cuda>(
+partita::queue<cuda_device> queue_with_libraries() {
+  return partita::queue<cuda_device>(
       0, {gemm_library<float>, gemm_library<double>, spmm_library<float>, spmm_library<double>});
 }
 
@@ -112,9 +114,9 @@ sparse<T> aligned_block() {
 
 /// The product of a and x added to y, by `product`, against the reference.
 template <class T>
-void check_product(partita::kernels<cuda>::spmm_product<T>& product, stage<cuda>& at,
+void check_product(partita::kernels<cuda_device>::spmm_product<T>& product, stage<cuda_device>& at,
                    const csr_view<T>& staged, const sparse<T>& a, const block<T>& x, const block<T>& y) {
-  staged_block<T, cuda> r(at.queue, y);
+  staged_block<T, cuda_device> r(at.queue, y);
   product(at.queue, staged, at(x), T(0.5), r.view());
   block<T> expected = y;
   reference::spmm(a.view(), x.view(), T(0.5), expected.view());
@@ -125,12 +127,12 @@ void check_product(partita::kernels<cuda>::spmm_product<T>& product, stage<cuda>
 
 TEST_CASE_TEMPLATE("cuda gemm and affine: what the library is given", T, float, double) {
   gemm_calls = 0;
-  stage<cuda> at(queue_with_libraries());
-  using kernels = partita::kernels<cuda>;
+  stage<cuda_device> at(queue_with_libraries());
+  using kernels = partita::kernels<cuda_device>;
   for (const bool ta : {false, true})
     for (const bool tb : {false, true}) {
       const block<T> a(ta ? 9 : 7, ta ? 7 : 9, 1, placing{}), b(tb ? 5 : 9, tb ? 9 : 5, 2, 0), c(7, 5, 3, 2);
-      staged_block<T, cuda> r(at.queue, c);
+      staged_block<T, cuda_device> r(at.queue, c);
       kernels::gemm(at.queue, ta, tb, T(0.5), at(a), at(b), T(-2), r.view());
       block<T> expected = c;
       reference::gemm(ta, tb, T(0.5), a.view(), b.view(), T(-2), expected.view());
@@ -144,7 +146,7 @@ TEST_CASE_TEMPLATE("cuda gemm and affine: what the library is given", T, float, 
     for (const bool relu : {true, false}) {
       knows_epilogues = knows;
       gemm_calls = 0;
-      staged_block<T, cuda> r(at.queue, c);
+      staged_block<T, cuda_device> r(at.queue, c);
       kernels::affine(at.queue, at(a), at(b), at(bias), relu, T(-2), r.view());
       block<T> expected = c;
       reference::affine(a.view(), b.view(), bias.data(), relu, T(-2), expected.view());
@@ -156,13 +158,13 @@ TEST_CASE_TEMPLATE("cuda gemm and affine: what the library is given", T, float, 
 
 TEST_CASE_TEMPLATE("cuda gradients of affine: what the library is given, and what it refuses", T, float,
                    double) {
-  stage<cuda> at(queue_with_libraries());
-  using kernels = partita::kernels<cuda>;
+  stage<cuda_device> at(queue_with_libraries());
+  using kernels = partita::kernels<cuda_device>;
   const block<T> a(7, 9, 1, placing{}), b(9, 5, 2, 0), dc(7, 5, 3, 2), db(9, 5, 4, 1), dbias(1, 5, 5, 0);
   for (const bool serves : {true, false}) {
     knows_epilogues = serves;
     gemm_calls = 0;
-    staged_block<T, cuda> weight(at.queue, db), bias(at.queue, dbias), z(at.queue, a);
+    staged_block<T, cuda_device> weight(at.queue, db), bias(at.queue, dbias), z(at.queue, a);
     kernels::affine_gradient(at.queue, at(a), at(dc), weight.view(), bias.data());
     CHECK(gemm_calls == (serves ? 1 : 2));
     block<T> expected = db, sums = dbias, dz = a;
@@ -179,8 +181,8 @@ TEST_CASE_TEMPLATE("cuda gradients of affine: what the library is given, and wha
 TEST_CASE_TEMPLATE("cuda spmm_product: tries the library once, plans once, forgets when told", T, float,
                    double) {
   account = {};
-  stage<cuda> at(queue_with_libraries());
-  partita::kernels<cuda>::spmm_product<T> product;
+  stage<cuda_device> at(queue_with_libraries());
+  partita::kernels<cuda_device>::spmm_product<T> product;
   const sparse<T> a = aligned_block<T>();
   const csr_view<T> staged = at(a);
   const block<T> x(40, 8, 1, placing{4, 0}), y(5, 8, 2, placing{0, 0});
@@ -202,8 +204,8 @@ TEST_CASE_TEMPLATE("cuda spmm_product: tries the library once, plans once, forge
 
 TEST_CASE_TEMPLATE("cuda spmm_product: the own kernel where the library cannot serve", T, float, double) {
   account = {};
-  stage<cuda> at(queue_with_libraries());
-  partita::kernels<cuda>::spmm_product<T> product;
+  stage<cuda_device> at(queue_with_libraries());
+  partita::kernels<cuda_device>::spmm_product<T> product;
   const sparse<T> a = aligned_block<T>();
   const csr_view<T> staged = at(a);
   const block<T> x(40, 8, 1, placing{4, 0}), y(5, 8, 2, placing{0, 0});
@@ -218,27 +220,28 @@ TEST_CASE_TEMPLATE("cuda spmm_product: the own kernel where the library cannot s
   check_product(product, at, staged, a, x, y);
   CHECK(account.calls == 1);
   account = {.fails = true};
-  partita::kernels<cuda>::spmm_product<T> another;
+  partita::kernels<cuda_device>::spmm_product<T> another;
   for (int round = 0; round < 2; ++round) check_product(another, at, staged, a, x, y);
   CHECK(account.calls == 1);
-  partita::queue<cuda> without;
-  stage<cuda> there(without);
+  partita::queue<cuda_device> without;
+  stage<cuda_device> there(without);
   check_product(product, there, there(a), a, x, y);
   CHECK(account.calls == 1);
 }
 
 TEST_CASE("cuda kernels read the number of entries only where the view does not know it") {
-  stage<cuda> at{partita::queue<cuda>()};
+  stage<cuda_device> at{partita::queue<cuda_device>()};
   const sparse<double> p(23, 19);
   const block<double> y(23, 4, 2, 0), values(p.end(), 1, 3, 0), x(19, 4, 1, 0);
   csr_view<double> a = at.pattern(p);
   const auto product = [&] {
-    staged_block<double, cuda> r(at.queue, x);
+    staged_block<double, cuda_device> r(at.queue, x);
     const auto from = at(y);
     const double* const weights = at(values.values);
-    const std::uint64_t before = stand_in::calls("cudaStreamSynchronize");
-    partita::kernels<cuda>::edge_multiply_transposed(at.queue, a, {1, 4, 0}, weights, from, 0.0, r.view());
-    const std::uint64_t waits = stand_in::calls("cudaStreamSynchronize") - before;
+    const std::uint64_t before = emulator::calls("cudaStreamSynchronize");
+    partita::kernels<cuda_device>::edge_multiply_transposed(at.queue, a, {1, 4, 0}, weights, from, 0.0,
+                                                            r.view());
+    const std::uint64_t waits = emulator::calls("cudaStreamSynchronize") - before;
     return std::pair(waits, r.fetch());
   };
   const auto [waits, result] = product();

@@ -17,8 +17,8 @@
 namespace {
 
 using namespace bench;
-using bench::cuda;  // CUDA's own library has a namespace of that name
-using key_list = buffer<std::uint64_t, cuda>;
+using bench::cuda_device;
+using key_list = buffer<std::uint64_t, cuda_device>;
 
 /// Entry number 2 e is an edge, number 2 e + 1 the same in the other direction.
 struct random_entry {
@@ -68,7 +68,7 @@ struct is_kept {
 };
 
 /// The first `count` of `keys`, alone.
-key_list cut_to(const queue<cuda>& q, const key_list& keys, std::size_t count) {
+key_list cut_to(const queue<cuda_device>& q, const key_list& keys, std::size_t count) {
   key_list result(q, count);
   copy(q, keys.span().first(count), result.span());
   return result;
@@ -76,7 +76,8 @@ key_list cut_to(const queue<cuda>& q, const key_list& keys, std::size_t count) {
 
 /// As many entries as `counts` says, to a few thousand; fewer where ten rounds of drawing do not find so many
 /// different ones. Waits for the device.
-key_list make_graph(const queue<cuda>& q, const graph_counts& counts, bool rmat, std::uint64_t seed = 1) {
+key_list make_graph(const queue<cuda_device>& q, const graph_counts& counts, bool rmat,
+                    std::uint64_t seed = 1) {
   const std::uint64_t word = partita::random_key{.seed = seed}.word();
   const int scale = rmat ? std::bit_width(static_cast<std::uint64_t>(counts.vertices - 1)) : 0;
   return partita::gpu::with_policy(q, [&](const auto& policy) {
@@ -113,7 +114,7 @@ struct key_of_loop {
 };
 
 /// The entries together with the whole diagonal. Waits for the device.
-key_list with_loops(const queue<cuda>& q, const key_list& keys, global_index vertices) {
+key_list with_loops(const queue<cuda_device>& q, const key_list& keys, global_index vertices) {
   return partita::gpu::with_policy(q, [&](const auto& policy) {
     const auto n = static_cast<std::size_t>(vertices);
     key_list loops(q, n), all(q, keys.size() + n);
@@ -133,10 +134,11 @@ struct first_key_of_row {
 };
 
 /// Where the entries of each row begin in `keys`; one more than there are rows.
-buffer<local_index, cuda> row_offsets(const queue<cuda>& q, const key_list& keys, global_index vertices) {
+buffer<local_index, cuda_device> row_offsets(const queue<cuda_device>& q, const key_list& keys,
+                                             global_index vertices) {
   partita::narrow(static_cast<global_index>(keys.size()), "the number of entries of a graph");
   const std::size_t size = static_cast<std::size_t>(vertices) + 1;
-  buffer<local_index, cuda> offsets(q, size);
+  buffer<local_index, cuda_device> offsets(q, size);
   partita::gpu::with_policy(q, [&](const auto& policy) {
     key_list firsts(q, size);
     thrust::tabulate(policy, firsts.data(), firsts.data() + size,
@@ -204,11 +206,12 @@ class device_graph {
 
   /// This rank's tiles under a layout that cuts no columns among ranks, in memory of the queue of `m`. Waits
   /// for the device.
-  std::shared_ptr<const partita::tiles<float, cuda>> tiles_of(const partita::mesh<cuda>& m,
-                                                              const partita::blocking& cuts,
-                                                              partita::cut layout, weighting how) const {
+  std::shared_ptr<const partita::tiles<float, cuda_device>> tiles_of(const partita::mesh<cuda_device>& m,
+                                                                     const partita::blocking& cuts,
+                                                                     partita::cut layout,
+                                                                     weighting how) const {
     const partita::interval rows = cuts.block(layout.rows, m.at());
-    auto result = std::make_shared<partita::tiles<float, cuda>>();
+    auto result = std::make_shared<partita::tiles<float, cuda_device>>();
     result->rows = partita::narrow(rows.size(), "the number of rows of a sparse block");
     std::array<std::uint64_t, key_of_tile::most> begins{};
     global_index widest = 1;
@@ -227,7 +230,7 @@ class device_graph {
     const partita::gpu::key_space space(result->count(), result->rows, widest);
     const auto made = partita::gpu::with_policy(queue_, [&](const auto& policy) {
       key_list keys(queue_, size);
-      buffer<float, cuda> values(queue_, size);
+      buffer<float, cuda_device> values(queue_, size);
       thrust::tabulate(policy, keys.data(), keys.data() + size,
                        key_of_tile{space, mine, n, static_cast<std::uint64_t>(rows.begin), begins});
       thrust::tabulate(policy, values.data(), values.data() + size,
@@ -243,17 +246,17 @@ class device_graph {
  private:
   /// A copy in memory of another queue.
   template <class U>
-  buffer<U, cuda> moved(const queue<cuda>& to, const buffer<U, cuda>& from) const {
+  buffer<U, cuda_device> moved(const queue<cuda_device>& to, const buffer<U, cuda_device>& from) const {
     queue_.synchronize();
-    buffer<U, cuda> there(to, from.size());
+    buffer<U, cuda_device> there(to, from.size());
     copy(to, from.span(), there.span());
     return there;
   }
 
-  queue<cuda> queue_;  ///< of its own: what making takes is given back at the end, and not counted
+  queue<cuda_device> queue_;  ///< of its own: what making takes is given back at the end, and not counted
   global_index vertices_;
   key_list keys_;
-  buffer<partita::local_index, cuda> offsets_;
+  buffer<partita::local_index, cuda_device> offsets_;
 };
 
 struct column_of_key {
@@ -292,8 +295,8 @@ struct difference {
 };
 
 template <class T, class Function>
-buffer<T, cuda> tabulated(const queue<cuda>& q, std::size_t size, const Function& f) {
-  buffer<T, cuda> result(q, size);
+buffer<T, cuda_device> tabulated(const queue<cuda_device>& q, std::size_t size, const Function& f) {
+  buffer<T, cuda_device> result(q, size);
   partita::gpu::with_policy(
       q, [&](const auto& policy) { thrust::tabulate(policy, result.data(), result.data() + size, f); });
   q.synchronize();
@@ -302,7 +305,8 @@ buffer<T, cuda> tabulated(const queue<cuda>& q, std::size_t size, const Function
 
 }  // namespace
 
-bench::device_operand bench::operand_on_device(const queue<cuda>& q, const graph_counts& counts, bool rmat) {
+bench::device_operand bench::operand_on_device(const queue<cuda_device>& q, const graph_counts& counts,
+                                               bool rmat) {
   const key_list keys = make_graph(q, counts, rmat);
   const auto n = static_cast<std::uint64_t>(counts.vertices);
   device_operand a;
@@ -319,21 +323,21 @@ bench::device_operand bench::operand_on_device(const queue<cuda>& q, const graph
   return a;
 }
 
-bench::buffer<float, bench::cuda> bench::features_on_device(const queue<cuda>& q, std::size_t size) {
+bench::buffer<float, bench::cuda_device> bench::features_on_device(const queue<cuda_device>& q,
+                                                                   std::size_t size) {
   return tabulated<float>(q, size, feature{});
 }
 
-float bench::largest_difference(const queue<cuda>& q, const float* a, const float* b, std::size_t size) {
+float bench::largest_difference(const queue<cuda_device>& q, const float* a, const float* b,
+                                std::size_t size) {
   return partita::gpu::with_policy(q, [&](const auto& policy) {
     return thrust::inner_product(policy, a, a + size, b, 0.0f, larger{}, difference{});
   });
 }
 
-partita::operator_maker<float, bench::cuda> bench::operators_on_device(const partita::mesh<cuda>& m,
-                                                                       partita::cut sparse,
-                                                                       partita::cut dense,
-                                                                       const graph_counts& counts, bool rmat,
-                                                                       bool mean, std::int64_t& nonzeros) {
+partita::operator_maker<float, bench::cuda_device> bench::operators_on_device(
+    const partita::mesh<cuda_device>& m, partita::cut sparse, partita::cut dense, const graph_counts& counts,
+    bool rmat, bool mean, std::int64_t& nonzeros) {
   if (!sparse.cols.empty()) throw partita::error("a graph made on the device has whole rows of tiles");
   const auto cut = [=, &nonzeros](global_index n, const auto&) {
     const device_graph graph(counts, rmat, !mean);
@@ -341,7 +345,7 @@ partita::operator_maker<float, bench::cuda> bench::operators_on_device(const par
     const auto cuts = partita::blocking::even(n, m.shape(), partita::nesting::rows);
     const auto forward = graph.tiles_of(m, cuts, sparse, mean ? weighting::row : weighting::both);
     const auto backward = mean ? graph.tiles_of(m, cuts, sparse, weighting::column) : forward;
-    return partita::graph_operator<float, cuda>(m, cuts, cuts, sparse, dense, forward, backward);
+    return partita::graph_operator<float, cuda_device>(m, cuts, cuts, sparse, dense, forward, backward);
   };
   return {cut, cut};
 }

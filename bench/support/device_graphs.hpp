@@ -12,7 +12,7 @@
 namespace bench {
 
 using partita::buffer;
-using partita::cuda;
+using partita::cuda_device;
 using partita::global_index;
 using partita::local_index;
 using partita::queue;
@@ -36,8 +36,8 @@ inline graph_counts products_counts() { return {"products", 2449029, 123'700'000
 /// D^-1/2 A D^-1/2 in compressed rows, with its diagonal apart too. Every list begins at an aligned address.
 struct device_operand {
   local_index rows = 0, entries = 0;
-  buffer<local_index, cuda> offsets, columns;
-  buffer<float, cuda> values, ones, diagonal;
+  buffer<local_index, cuda_device> offsets, columns;
+  buffer<float, cuda_device> values, ones, diagonal;
 
   partita::csr_view<float> with(const float* entry_values) const {
     partita::csr_view<float> view{rows, rows, offsets.data(), columns.data(), entry_values};
@@ -47,12 +47,12 @@ struct device_operand {
 };
 
 /// Waits for the device.
-device_operand operand_on_device(const queue<cuda>& q, const graph_counts& counts, bool rmat);
+device_operand operand_on_device(const queue<cuda_device>& q, const graph_counts& counts, bool rmat);
 
 /// Random numbers between 0 and 1. Waits for the device.
-buffer<float, cuda> features_on_device(const queue<cuda>& q, std::size_t size);
+buffer<float, cuda_device> features_on_device(const queue<cuda_device>& q, std::size_t size);
 
 /// The largest |a - b| / (1e-3 + |b|), 1 at most. Waits for the device.
-float largest_difference(const queue<cuda>& q, const float* a, const float* b, std::size_t size);
+float largest_difference(const queue<cuda_device>& q, const float* a, const float* b, std::size_t size);
 
 }  // namespace bench

@@ -159,6 +159,8 @@ int run(const command& c, int argc, char** argv) {
   const int ranks = c.ranks.value_or(1);
   const auto asked = arrangement_of(c.policy, c.mesh, c.replication, ranks);
   const partita::dataset data = load(c.data);
+  // Loading a kernel late may wait for a card that waits for another rank of this process.
+  if (c.comm == "nccl") ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
   partita::threads::run(ranks, [&](const partita::communicator& world) { train_on(world, asked, data, c); });
   return 0;
 }

@@ -5,9 +5,9 @@
 outcome train_on_cuda(const partita::communicator& world, const std::optional<arrangement>& asked,
                       const partita::dataset& data, const command& c,
                       const partita::epoch_observer& observe) {
-  const partita::queue<partita::cuda> queue = cuda_queue(world, c.comm);
+  const partita::queue<partita::cuda_device> queue = cuda_queue(world, c.comm);
   const partita::communicator ranks = cuda_world(world, queue, c.comm);
-  const mesh_maker<partita::cuda> make_mesh = [&](partita::mesh_shape shape) {
+  const mesh_maker<partita::cuda_device> make_mesh = [&](partita::mesh_shape shape) {
     return cuda_mesh(ranks, shape, queue);
   };
   return train_at(world.size(), make_mesh, asked, data, c, observe);

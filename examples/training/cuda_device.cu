@@ -43,15 +43,15 @@ partita::cuda_libraries vendor_libraries() {
 
 }  // namespace
 
-partita::queue<partita::cuda> cuda_queue(const partita::communicator& world, const std::string& comm) {
+partita::queue<partita::cuda_device> cuda_queue(const partita::communicator& world, const std::string& comm) {
   int devices = 0;
   partita::detail::check_cuda(cudaGetDeviceCount(&devices), "cudaGetDeviceCount");
   const int place = comm == "threads" ? 0 : rank_on_machine(world);
-  return partita::queue<partita::cuda>(place % devices, vendor_libraries());
+  return partita::queue<partita::cuda_device>(place % devices, vendor_libraries());
 }
 
 partita::communicator cuda_world(const partita::communicator& world,
-                                 [[maybe_unused]] const partita::queue<partita::cuda>& queue,
+                                 [[maybe_unused]] const partita::queue<partita::cuda_device>& queue,
                                  const std::string& comm) {
   if (comm != "nccl") return world;
 #ifdef PARTITA_WITH_NCCL
@@ -61,7 +61,7 @@ partita::communicator cuda_world(const partita::communicator& world,
 #endif
 }
 
-partita::mesh<partita::cuda> cuda_mesh(const partita::communicator& world, partita::mesh_shape shape,
-                                       const partita::queue<partita::cuda>& queue) {
+partita::mesh<partita::cuda_device> cuda_mesh(const partita::communicator& world, partita::mesh_shape shape,
+                                              const partita::queue<partita::cuda_device>& queue) {
   return {world, shape, queue};
 }

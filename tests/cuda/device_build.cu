@@ -15,7 +15,7 @@ using partita::interval;
 using partita::local_index;
 using partita::triplet;
 using partita::gpu::build_kernels;
-using device = partita::cuda;
+using device = partita::cuda_device;
 
 namespace {
 

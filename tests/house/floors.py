@@ -29,7 +29,7 @@ LONG, TOO_LONG = 250, 400
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULTILINE)
 VENDOR = re.compile(r"^(mpi\.h|nccl|cuda|cublas|cusparse|cub/|thrust/)")
-PLACE = re.compile(r"\b(host|cuda)\b")
+PLACE = re.compile(r"\b(host|cuda_device)\b")
 PLACE_HEADER = re.compile(r"^partita/memory/(?!place\.hpp$)")
 FORBIDDEN = [
     (re.compile(r"\bstd\s*::\s*(cout|cerr|clog)\b"), "the library prints nothing"),

@@ -31,7 +31,7 @@ BAD = [
     ("train/planted.hpp", HEADER + "#include <thrust/sort.h>\n", "is a vendor's header"),
     ("matrix/planted.hpp", HEADER + '#include "partita/memory/host.hpp"\n', "is of one place"),
     ("matrix/planted.hpp", HEADER + "using here = host;\n", "names the place host"),
-    ("algebra/planted.hpp", HEADER + "using there = partita::cuda;\n", "names the place cuda"),
+    ("algebra/planted.hpp", HEADER + "using there = partita::cuda_device;\n", "names the place cuda_device"),
     ("base/planted.hpp", "int f();\n", "there is no #pragma once"),
     ("base/planted.hpp", "// #pragma once\n", "there is no #pragma once"),
     ("base/planted.hpp", HEADER + "\n" * floors.TOO_LONG, "lines are too many"),
@@ -47,7 +47,7 @@ BAD = [
 
 # What looks like a violation and is none.
 GOOD = [
-    ("transfer/planted.hpp", HEADER + "// host, cuda, printf(), #include <mpi.h>\n/* host\n exit(1) */\n"),
+    ("transfer/planted.hpp", HEADER + "// host, cuda_device, printf(), #include <mpi.h>\n/* host\n exit(1) */\n"),
     ("transfer/planted.hpp", HEADER + 'inline const char* f() { return "host \\" printf(1)"; }\n'),
     ("transfer/planted.hpp", HEADER + 'inline const char* f() { return R"(host " exit(1))"; }\n'),
     ("transfer/planted.hpp", HEADER + "inline int f() { return 1'000'000; }  // it's a host\n"),

@@ -1,6 +1,6 @@
 #pragma once
 // Blocks of the laws in memory of a CUDA device. All that happens to them is enqueued; nobody waits before a
-// block is looked at, so that what an operation fails to wait for shows on the stand-in.
+// block is looked at, so that what an operation fails to wait for shows on the emulator.
 #include <map>
 
 #include "partita/comm/cuda_memory.hpp"
@@ -11,11 +11,11 @@ namespace test_support::laws {
 /// One rank's queue, and page-locked memory that it lends: to free such memory waits for the whole device.
 class device_desk {
  public:
-  explicit device_desk(partita::queue<partita::cuda> q) : queue(std::move(q)) {}
+  explicit device_desk(partita::queue<partita::cuda_device> q) : queue(std::move(q)) {}
   device_desk(const device_desk&) = delete;
   ~device_desk() { cudaStreamSynchronize(queue.stream()); }
 
-  const partita::queue<partita::cuda> queue;
+  const partita::queue<partita::cuda_device> queue;
 
   partita::pinned_memory lend(std::size_t bytes) {
     if (auto found = spare_.lower_bound(bytes); found != spare_.end())
@@ -82,7 +82,7 @@ class device_block {
   }
 
   std::shared_ptr<device_desk> desk_;
-  partita::buffer<T, partita::cuda> data_;
+  partita::buffer<T, partita::cuda_device> data_;
 };
 
 /// Like host_room.
@@ -102,8 +102,8 @@ struct device_room {
 };
 
 /// The ranks of `c` for memory of a queue's device.
-inline device_room on_a_device(const communicator& c,
-                               const partita::queue<partita::cuda>& q = partita::queue<partita::cuda>()) {
+inline device_room on_a_device(const communicator& c, const partita::queue<partita::cuda_device>& q =
+                                                          partita::queue<partita::cuda_device>()) {
   const auto desk = std::make_shared<device_desk>(q);
   return {c.over(device_memory_of(desk->queue)), desk};
 }

@@ -199,7 +199,7 @@ void edges_refuse_shapes(const partita::queue<Place>& q) {
   CHECK_THROWS_AS(kernels::edge_softmax(q, a, 2, 0.5, x, x, wrong, out), shape_error);
   CHECK_THROWS_AS(kernels::edge_softmax_gradient(q, a, 2, 0.5, x, x, x, out, wrong, 0.0, x, x), shape_error);
   CHECK_THROWS_AS(kernels::edge_row_dot(q, a, 2, out, out, wrong), shape_error);
-  CHECK_THROWS_AS(kernels::edge_row_fold(q, a, 2, minus_half<double>{}, out, wrong), shape_error);
+  CHECK_THROWS_AS(kernels::edge_row_fold(q, a, 2, smaller_of<double>{}, out, wrong), shape_error);
   CHECK_THROWS_AS(kernels::edge_multiply(q, a, {1, 2, 0}, out, wrong, 0.0, x), shape_error);
   CHECK_THROWS_AS(kernels::edge_multiply_transposed(q, a, {1, 2, 0}, out, wrong, 0.0, x), shape_error);
   CHECK_THROWS_AS(kernels::edge_dot(q, a, {1, 2, 1}, x, x, 0.0, out), shape_error);

@@ -82,15 +82,15 @@ void check_scores(local_index m, local_index k, local_index heads) {
   }
 }
 
-template <class T>
 struct by_place {
+  template <class T>
   constexpr T operator()(local_index i, local_index c, local_index h, T value) const {
     return value * static_cast<T>((i + 3 * c + 5 * h) % 4);
   }
 };
 template <class T>
-struct minus_half {
-  constexpr T operator()(T before, T value) const { return value - before / 2; }
+struct smaller_of {
+  constexpr T operator()(T a, T b) const { return b < a ? b : a; }
 };
 
 template <class T, class Place>
@@ -99,7 +99,7 @@ void check_maps(local_index m, local_index k, local_index heads) {
   const sparse<T> p(m, k);
   const csr_view<T> a = p.pattern();
   const block<T> edges = edge_block(p, heads, 3), u = edge_block(p, heads, 4), v = edge_block(p, heads, 5);
-  const by_place<T> f{};
+  const by_place f{};
   INFO("m ", m, " k ", k, " heads ", heads);
   const auto check = [&](const block<T>& y, auto kernel, auto expect) {
     agree_with<Place>(y, tolerance<T>, kernel, expect);
@@ -114,12 +114,16 @@ void check_maps(local_index m, local_index k, local_index heads) {
       u,
       [&](auto& at, auto& y) { kernels::edge_apply(at.queue, at.pattern(p), heads, f, y.data(), y.data()); },
       [&](auto& y) { reference::edge_apply(a, heads, f, u.data(), y.data()); });
-  check(
-      block<T>(m, heads, 6),
-      [&](auto& at, auto& y) {
-        kernels::edge_row_fold(at.queue, at.pattern(p), heads, minus_half<T>{}, at(u.values), y.view());
-      },
-      [&](auto& y) { reference::edge_row_fold(a, heads, minus_half<T>{}, u.data(), y.view()); });
+  const auto folds = [&](auto function) {
+    check(
+        block<T>(m, heads, 6),
+        [&](auto& at, auto& y) {
+          kernels::edge_row_fold(at.queue, at.pattern(p), heads, function, at(u.values), y.view());
+        },
+        [&](auto& y) { reference::edge_row_fold(a, heads, function, u.data(), y.view()); });
+  };
+  folds(std::plus<T>{});
+  folds(smaller_of<T>{});
   check(
       edges,
       [&](auto& at, auto& y) {

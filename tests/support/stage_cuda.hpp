@@ -1,5 +1,5 @@
 #pragma once
-// The place cuda as a stage for kernels, on the stand-in's device.
+// The place cuda as a stage for kernels.
 #include <vector>
 
 #include "partita/local/cuda/kernels.hpp"
@@ -7,12 +7,12 @@
 
 namespace test_support {
 
-using partita::cuda;
+using partita::cuda_device;
 
 /// One queue twice: its scratch memory is new the first time, and then used.
 template <>
-inline std::vector<partita::queue<cuda>> queues<cuda>() {
-  const partita::queue<cuda> q;
+inline std::vector<partita::queue<cuda_device>> queues<cuda_device>() {
+  const partita::queue<cuda_device> q;
   return {q, q};
 }
 

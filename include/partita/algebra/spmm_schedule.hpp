@@ -181,7 +181,8 @@ class spmm_schedule {
     for (std::size_t g = 0; g < groups; ++g) {
       const auto of_group = std::span(all).subspan(g * mine.size(), mine.size());
       row_group group;
-      tile_shape shape{a_->rows, {}, static_cast<std::size_t>(of_group[of_group.size() - 2]), {}};
+      tile_shape shape{a_->rows, {}, static_cast<std::size_t>(of_group[of_group.size() - 2]), {}, {}};
+      if (groups == 1) shape.entries_of_parts = a_->entries_of_parts;
       for (int r = 0; r < row_ranks(); ++r) {
         group.rows.push_back(sub_block(r, groups > 1 ? static_cast<int>(g) : mesh_.at().col).size());
         shape.widths.push_back(static_cast<local_index>(group.rows.back()));

@@ -90,6 +90,9 @@ class communicator {
     return c;
   }
 
+  /// The same ranks and account, entered there under another name.
+  communicator entered_under(std::string axis) const { return {transport_, std::move(axis), ledger_}; }
+
   /// data of `root` to all. Others receive data.size() elements.
   template <class T>
   request start_broadcast(std::span<T> data, int root,

@@ -28,6 +28,8 @@ struct ordered_reduction {
 };
 
 struct cuda_mark final : device_memory::mark {
+  explicit cuda_mark(const partita::queue<cuda_device>& q) : event(*q.owner()) {}
+
   cuda_event event;
 };
 
@@ -42,15 +44,15 @@ struct cuda_host_block final : device_memory::host_block {
 /// Memory of the device of one queue.
 class cuda_memory final : public device_memory {
  public:
-  explicit cuda_memory(partita::queue<cuda> q)
+  explicit cuda_memory(partita::queue<cuda_device> q)
       : queue_(std::move(q)), name_("cuda device " + std::to_string(queue_.device())) {}
 
   /// The queue that everything is given to.
-  const partita::queue<cuda>& queue() const { return queue_; }
+  const partita::queue<cuda_device>& queue() const { return queue_; }
   const std::string& name() const override { return name_; }
 
-  std::unique_ptr<mark> make_mark() const override { return std::make_unique<detail::cuda_mark>(); }
-  void record(mark& m) const override { static_cast<detail::cuda_mark&>(m).event.record(queue_.stream()); }
+  std::unique_ptr<mark> make_mark() const override { return std::make_unique<detail::cuda_mark>(queue_); }
+  void record(mark& m) const override { static_cast<detail::cuda_mark&>(m).event.record(*queue_.owner()); }
   void wait_for(const mark& m) const override { event_of(m).hold_back(queue_.stream()); }
   void synchronize(const mark& m) const override { queue_.synchronize(event_of(m)); }
 
@@ -85,8 +87,8 @@ class cuda_memory final : public device_memory {
   template <class T>
   void reduce_typed(reduction r, std::span<const void* const> from, T* to, global_index count) const {
     constexpr std::size_t most = detail::ordered_reduction<T>::most;
-    buffer<T, cuda> sums;
-    if (from.size() > most) sums = buffer<T, cuda>(queue_, static_cast<std::size_t>(count));
+    buffer<T, cuda_device> sums;
+    if (from.size() > most) sums = buffer<T, cuda_device>(queue_, static_cast<std::size_t>(count));
     const T* before = nullptr;
     while (!from.empty()) {
       detail::ordered_reduction<T> sum{{before}, before == nullptr ? 0u : 1u, r, to};
@@ -99,11 +101,11 @@ class cuda_memory final : public device_memory {
     }
   }
 
-  partita::queue<cuda> queue_;
+  partita::queue<cuda_device> queue_;
   std::string name_;
 };
 
-inline std::shared_ptr<device_memory> device_memory_of(const queue<cuda>& q) {
+inline std::shared_ptr<device_memory> device_memory_of(const queue<cuda_device>& q) {
   return std::make_shared<cuda_memory>(q);
 }
 

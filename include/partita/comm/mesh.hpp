@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "partita/comm/communicator.hpp"
+#include "partita/comm/self.hpp"
 #include "partita/memory/place.hpp"
 #include "partita/partition/mesh_shape.hpp"
 
@@ -54,27 +55,42 @@ class mesh {
           queue(std::move(q)),
           tile_entries(entries),
           control(every_group(world, m)),
-          along(over(device_memory_of(queue), control)) {
+          along(over(device_memory_of(queue), m, control)) {
       at = shape.at(world.rank());
     }
 
+    /// Sets of axes that part the ranks alike share a transport, and what parts none of them is the world.
     static std::array<communicator, 8> every_group(const communicator& world, mesh_shape m) {
       if (m.row < 1 || m.col < 1 || m.depth < 1 || m.size() != world.size())
         throw mesh_error("mesh " + to_string(m) + " does not fill " + std::to_string(world.size()) +
                          " ranks");
       const coordinates me = m.at(world.rank());
+      std::array<std::shared_ptr<transport>, 8> made;
       const auto group = [&](unsigned bits) {
         const axis_set s(bits);
-        const int color = position(m, every_axis - s, me);
-        return world.split(color, position(m, s, me), name_of(s));
+        std::shared_ptr<transport>& ranks = made[parting(m, s).bits];
+        if (!ranks && m.size(s) == 1) ranks = std::make_shared<detail::self_transport>();
+        if (!ranks && m.size(s) == m.size()) ranks = world.model();
+        if (!ranks) ranks = world.split(position(m, every_axis - s, me), position(m, s, me), "").model();
+        return world.with(ranks).entered_under(name_of(s));
       };
       return {group(0), group(1), group(2), group(3), group(4), group(5), group(6), group(7)};
     }
+    /// Those axes of a set that have several ranks.
+    static axis_set parting(mesh_shape m, axis_set s) {
+      for (const axis a : all_axes)
+        if (m[a] == 1) s = s - a;
+      return s;
+    }
 
-    static std::array<communicator, 8> over(const std::shared_ptr<device_memory>& memory,
+    static std::array<communicator, 8> over(const std::shared_ptr<device_memory>& memory, mesh_shape m,
                                             std::array<communicator, 8> groups) {
-      if (memory)
-        for (communicator& c : groups) c = c.over(memory);
+      std::array<std::shared_ptr<transport>, 8> made;
+      for (unsigned bits = 0; memory && bits < groups.size(); ++bits) {
+        std::shared_ptr<transport>& ranks = made[parting(m, axis_set(bits)).bits];
+        if (!ranks) ranks = groups[bits].over(memory).model();
+        groups[bits] = groups[bits].with(ranks);
+      }
       return groups;
     }
 

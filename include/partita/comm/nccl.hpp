@@ -12,15 +12,18 @@ namespace partita::nccl {
 /// `q`.
 ///
 /// Operations on the device are enqueued on a stream of their own that follows the rank's queue where they
-/// start and is followed by it where they are waited for; the host waits for neither. What fails there, and
-/// what is not complete after the time limit, ends waits of `q`, and every later operation, with a
+/// start and is followed by it where they are waited for. The host does not wait until an operation is done,
+/// but until NCCL has launched it: the communicator is one that does not block, for which NCCL starts a
+/// thread an operation (15 to 50 us of the host, and connections to peers when they are first used). A
+/// blocking one would launch sooner, and never return where a peer has failed. What fails there, and what is
+/// not complete after the time limit, ends waits of `q`, and every later operation, with a
 /// communication_error that names the operation, as does the failure of the parent. A checked communicator
 /// also compares every operation between the ranks before it starts, at the price of a host's collective.
 /// Throws communication_error when a call of NCCL fails, as where two ranks have the same device.
 ///
 /// What travels over the parent: NCCL's 128 bytes from rank 0. The ledger has none of it.
 /// Source: NVIDIA, NCCL user guide, "Creating a communicator with options" and "Fault tolerance".
-inline communicator world(const communicator& parent, const queue<cuda>& q, options o = {}) {
+inline communicator world(const communicator& parent, const queue<cuda_device>& q, options o = {}) {
   const std::shared_ptr<transport> host = parent.model()->over(nullptr);
   ncclUniqueId id{};
   if (host->rank() == 0) detail::check(ncclGetUniqueId(&id), "ncclGetUniqueId");
@@ -32,6 +35,11 @@ inline communicator world(const communicator& parent, const queue<cuda>& q, opti
   op.where = std::source_location::current();
   host->finish(op, host->start(op));
 
+  int version = 0;
+  detail::check(ncclGetVersion(&version), "ncclGetVersion");
+  if (version < detail::least_version)
+    throw communication_error("NCCL " + detail::version_text(version) + " is too old: partita needs " +
+                              detail::version_text(detail::least_version));
   const auto lane = std::make_shared<detail::lane>(q, host, o);
   q.watch(lane);
   std::shared_ptr<detail::owned_comm> comm;

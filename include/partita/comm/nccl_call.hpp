@@ -3,8 +3,8 @@
 /// than it may. Communicators are made non-blocking: a call may be in progress when it returns, and is asked
 /// about until it is not.
 
+#include <algorithm>
 #include <chrono>
-#include <exception>
 #include <functional>
 #include <nccl.h>
 #include <string>
@@ -48,6 +48,13 @@ inline void check(ncclResult_t code, const char* call) {
     throw communication_error(std::string(call) + " failed: " + error_text(code, nullptr));
 }
 
+/// Communicators are split, by threads of one process too, in which older ones crash.
+inline constexpr int least_version = NCCL_VERSION(2, 22, 3);
+inline std::string version_text(int version) {
+  return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." +
+         std::to_string(version % 100);
+}
+
 /// Not blocking; what is split from one shares its resources, since one stream carries the operations of all.
 inline ncclConfig_t configuration() {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
@@ -56,26 +63,30 @@ inline ncclConfig_t configuration() {
   return config;
 }
 
-/// Owns one rank's end of an NCCL communicator.
+/// Owns one rank's end of an NCCL communicator. Those of a rank share their resources: to abort one is to end
+/// all, and NCCL says of the others that they work. So none is aborted alone: give_up_all() aborts the
+/// others.
 class owned_comm {
  public:
-  explicit owned_comm(std::chrono::milliseconds limit) : limit_(limit) {}
+  owned_comm(std::chrono::milliseconds limit, std::function<void()> give_up_all)
+      : limit_(std::min(limit, most_)), give_up_all_(std::move(give_up_all)) {}
   owned_comm(const owned_comm&) = delete;
   owned_comm& operator=(const owned_comm&) = delete;
-  /// Waits for what was enqueued, no longer than the limit; but not while an exception passes through this
-  /// rank alone.
+  /// Waits for what was enqueued, but not for long: what does not end by then needs ranks that do not come.
   ~owned_comm() {
     if (comm_ == nullptr) return;
     const auto last = std::chrono::steady_clock::now() + limit_;
-    ncclResult_t code = std::uncaught_exceptions() > 0 ? ncclSystemError : ncclCommFinalize(comm_);
+    ncclResult_t code = ncclCommFinalize(comm_);
     while (code == ncclInProgress && std::chrono::steady_clock::now() < last) {
       std::this_thread::yield();
       code = progress();
     }
-    if (code == ncclSuccess)
+    if (code == ncclSuccess) {
       ncclCommDestroy(comm_);
-    else
-      ncclCommAbort(comm_);
+    } else {
+      give_up_all_();
+      give_up();
+    }
   }
 
   ncclComm_t get() const { return comm_; }
@@ -96,7 +107,10 @@ class owned_comm {
   }
 
  private:
+  static constexpr std::chrono::milliseconds most_{1000};
+
   std::chrono::milliseconds limit_;
+  std::function<void()> give_up_all_;
   ncclComm_t comm_ = nullptr;
 };
 

@@ -27,7 +27,8 @@ class group {
   const std::shared_ptr<transport>& shared_host() const { return host_; }
   const owned_comm& comm() const { return *comm_; }
 
-  /// The parent and NCCL are split alike. What travels over the parent: one world rank from each member.
+  /// The parent and NCCL are split alike. Waits for this rank's operations: NCCL may dead-lock when it splits
+  /// beside them. What travels over the parent: one world rank from each member.
   std::shared_ptr<group> split(int color, int key) const {
     lane_->require_alive();
     std::shared_ptr<transport> host = host_->split(color, key);
@@ -35,6 +36,7 @@ class group {
         gather<int>(*host, operation::all_gather, {&world_rank(), 1}, std::source_location::current());
     std::shared_ptr<owned_comm> comm;
     if (comm_) {
+      lane_->drain();
       ncclConfig_t config = configuration();
       const int nccl_color = members.size() > 1 ? members.front() : NCCL_SPLIT_NOCOLOR;
       comm = lane_->make("ncclCommSplit", comm_.get(), [&](ncclComm_t* made) {

@@ -3,6 +3,7 @@
 /// that are under way.
 
 #include <algorithm>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -31,6 +32,8 @@ namespace detail {
 
 /// An operation under way.
 struct flight {
+  explicit flight(const partita::queue<cuda_device>& q) : given(q), begun(q), done(q) {}
+
   collective op;
   partita::detail::cuda_mark given;  ///< in the rank's queue: what it gives is written
   partita::detail::cuda_mark begun;  ///< in the lane: all before it is done
@@ -40,9 +43,9 @@ struct flight {
 };
 
 /// One rank's communication stream. Used by the rank's thread alone.
-class lane final : public queue_watcher {
+class lane final : public queue_watcher, public std::enable_shared_from_this<lane> {
  public:
-  lane(const partita::queue<cuda>& q, std::shared_ptr<transport> parent, options o)
+  lane(const partita::queue<cuda_device>& q, std::shared_ptr<transport> parent, options o)
       : queue_(q.device(), {}, true),
         memory_(queue_),
         meter_(q.meter()),
@@ -58,7 +61,7 @@ class lane final : public queue_watcher {
   std::byte* scratch(std::size_t bytes) {
     if (bytes > scratch_.size()) {
       meter_->remove(scratch_.size());
-      scratch_ = buffer<std::byte, cuda>(queue_, bytes);
+      scratch_ = buffer<std::byte, cuda_device>(queue_, bytes);
       meter_->add(bytes);
     }
     return scratch_.data();
@@ -67,8 +70,12 @@ class lane final : public queue_watcher {
   /// A communicator that call(slot) makes, asking `asked` how far that is, or the new one where it is null.
   template <class Call>
   std::shared_ptr<owned_comm> make(const char* name, const owned_comm* asked, Call call) {
-    const auto made = std::make_shared<owned_comm>(options_.time_limit);
+    const auto made = std::make_shared<owned_comm>(options_.time_limit, [weak = weak_from_this()] {
+      if (const auto all = weak.lock())
+        all->give_up("a group of ranks over NCCL ended while it waited for others");
+    });
     const auto what = [name] { return std::string(name); };
+    const partita::detail::device_guard guard(queue_.device());
     ncclResult_t code = call(made->slot());
     // A split that goes on answers success all the same: the communicator that was asked knows.
     if (asked != nullptr && code == ncclSuccess) code = asked->progress();
@@ -98,7 +105,7 @@ class lane final : public queue_watcher {
   /// Makes the lane follow what `memory` was given so far. Close it when the operation is enqueued.
   flight& open(const collective& op, const device_memory& memory) {
     retire();
-    if (spare_.empty()) spare_.push_back(std::make_unique<flight>());
+    if (spare_.empty()) spare_.push_back(std::make_unique<flight>(queue_));
     flights_.push_back(std::move(spare_.back()));
     spare_.pop_back();
     flight& f = *flights_.back();
@@ -111,6 +118,12 @@ class lane final : public queue_watcher {
     return f;
   }
   void close(flight& f) { memory_.record(f.done); }
+
+  /// Returns when all operations of this rank are complete. Throws as check does.
+  void drain() {
+    for (check(); !flights_.empty() && !flights_.back()->done.event.reached(); check())
+      std::this_thread::yield();
+  }
 
   void require_alive() const {
     if (!failure_.empty()) throw communication_error(failure_);
@@ -170,12 +183,12 @@ class lane final : public queue_watcher {
     }
   }
 
-  partita::queue<cuda> queue_;
+  partita::queue<cuda_device> queue_;
   cuda_memory memory_;
   std::shared_ptr<memory_meter> meter_;
   std::shared_ptr<transport> parent_;
   options options_;
-  buffer<std::byte, cuda> scratch_;
+  buffer<std::byte, cuda_device> scratch_;
   std::vector<std::weak_ptr<owned_comm>> comms_;
   std::vector<std::unique_ptr<flight>> flights_, spare_;
   std::string failure_;

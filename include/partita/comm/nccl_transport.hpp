@@ -12,8 +12,8 @@
 namespace partita::nccl::detail {
 
 /// Operations on memory of the device. Each is enqueued on the lane as a whole when it starts, so that all
-/// ranks give NCCL the same calls in the same order, and the rank's queue follows it when it is finished: the
-/// host waits for neither. Sums are added up in rank order, with the bits of the other models.
+/// ranks give NCCL the same calls in the same order, and the rank's queue follows it when it is finished; the
+/// host waits for the launch alone. Sums are added up in rank order, with the bits of the other models.
 ///
 /// Messages between two ranks go through page-locked memory and the parent, since NCCL knows no tags.
 class device_transport final : public transport {

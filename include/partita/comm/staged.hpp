@@ -22,9 +22,14 @@ class staged_transport final : public transport {
       : inner_(std::move(inner)), memory_(std::move(memory)), direct_(direct) {}
   staged_transport(const staged_transport&) = delete;
   staged_transport& operator=(const staged_transport&) = delete;
-  /// Waits for uploads that are under way.
+  /// Waits for uploads that are under way. What was given up may be written by others as long as the program
+  /// runs.
   ~staged_transport() override {
-    for (const auto& f : flights_) {
+    for (auto& f : flights_) {
+      if (!f->free) {
+        static_cast<void>(f.release());
+        continue;
+      }
       try {
         memory_->synchronize(*f->moved);
       } catch (const error&) {  // the device does nothing any more, or waits for ranks that failed

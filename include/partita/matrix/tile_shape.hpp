@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "partita/local/view.hpp"
@@ -49,7 +50,8 @@ struct tile_shape {
   local_index rows = 0;
   std::vector<local_index> widths;  ///< columns of each tile
   std::size_t nonzeros = 0;
-  std::vector<recount> recounts;  ///< ascending; none where offsets can count all entries
+  std::vector<recount> recounts;              ///< ascending; none where offsets can count all entries
+  std::vector<local_index> entries_of_parts;  ///< of all tiles, in order; none where they are not known
 
   std::size_t count() const { return widths.size(); }
   std::size_t offsets_size() const {
@@ -60,16 +62,16 @@ struct tile_shape {
   std::size_t structure_size() const { return offsets_size() + nonzeros; }
 
   /// visitor(tile_part) for the parts of tile t, which lies in `structure` and `values`, in order of rows:
-  /// one part, unless offsets count anew within the tile. `values` may be null. A tile that is the only one
-  /// and in one part says how many entries it has.
+  /// one part, unless offsets count anew within the tile. `values` may be null.
   template <class T, class Visitor>
   void for_parts(std::size_t t, const local_index* structure, const T* values, Visitor visitor) const {
     const local_index* const columns = structure + offsets_size();
     const local_index* offsets = structure + t * (static_cast<std::size_t>(rows) + 1);
     local_index first = 0;
     std::size_t base = 0;
-    const local_index known = count() == 1 && recounts.empty() ? static_cast<local_index>(nonzeros) : -1;
+    std::size_t part = t;
     const auto visit_until = [&](local_index end) {
+      const local_index known = entries_of_parts.empty() ? -1 : entries_of_parts[part++];
       visitor(tile_part<T>{{end - first, widths[t], offsets, columns + base,
                             values == nullptr ? nullptr : values + base, known},
                            first,
@@ -79,6 +81,7 @@ struct tile_shape {
       if (r.tile > t) break;
       if (r.tile < t) {
         offsets += r.row > 0 ? 1 : 0;
+        part += r.row > 0 ? 1 : 0;
       } else if (r.row > 0) {
         visit_until(r.row);
         offsets += r.row - first + 1;
@@ -91,9 +94,9 @@ struct tile_shape {
 };
 
 /// The offsets of a shape, from where the entries of its rows begin: row i of tile t at begins[t * (rows + 1)
-/// + i], its last row ends at begins[t * (rows + 1) + rows]. Sets nonzeros and recounts so that no part of a
-/// tile has more than `most` entries; the bases of recounts are multiples of 4, which keeps the alignment of
-/// columns. Throws shape_error naming a row with more entries, counted from `first_row`.
+/// + i], its last row ends at begins[t * (rows + 1) + rows]. Sets nonzeros, recounts and entries_of_parts so
+/// that no part of a tile has more than `most` entries; the bases of recounts are multiples of 4, which keeps
+/// the alignment of columns. Throws shape_error naming a row with more entries, counted from `first_row`.
 inline std::vector<local_index> count_offsets(tile_shape& shape, const std::vector<std::size_t>& begins,
                                               std::size_t most, global_index first_row) {
   std::vector<local_index> offsets;
@@ -104,10 +107,15 @@ inline std::vector<local_index> count_offsets(tile_shape& shape, const std::vect
     shape.recounts.push_back({t, row, base});
   };
   const auto count_to = [&](std::size_t entry) { offsets.push_back(static_cast<local_index>(entry - base)); };
+  const auto end_part = [&](std::size_t begin, std::size_t end) {
+    shape.entries_of_parts.push_back(static_cast<local_index>(end - begin));
+  };
+  shape.entries_of_parts.clear();
   for (std::size_t t = 0; t < shape.count(); ++t) {
     const std::size_t* const begin = begins.data() + t * (static_cast<std::size_t>(shape.rows) + 1);
     if (begin[shape.rows] - first > most && first < begin[0]) count_anew(t, 0, begin[0]);
     count_to(begin[0]);
+    std::size_t part_begin = begin[0];
     for (local_index i = 0; i < shape.rows; ++i) {
       if (begin[i + 1] - begin[i] > most)
         throw shape_error(
@@ -116,9 +124,11 @@ inline std::vector<local_index> count_offsets(tile_shape& shape, const std::vect
       if (begin[i + 1] - first > most) {
         count_anew(t, i, begin[i]);
         count_to(begin[i]);
+        if (i > 0) end_part(std::exchange(part_begin, begin[i]), begin[i]);
       }
       count_to(begin[i + 1]);
     }
+    end_part(part_begin, begin[shape.rows]);
     shape.nonzeros = begin[shape.rows];
   }
   offsets.resize(shape.offsets_size(), 0);

@@ -1,6 +1,6 @@
 #pragma once
-/// CUDA devices as a place. Everything that a rank owns there hangs on its queue: a stream, a pool, the
-/// libraries' handles. Work is enqueued; the host waits only where synchronize() is called.
+/// CUDA devices as a place. Everything that a rank owns there hangs on its queue: a stream, memory in its
+/// order, the libraries' handles. Work is enqueued; the host waits only where synchronize() is called.
 
 #include <map>
 #include <span>
@@ -12,7 +12,7 @@
 
 namespace partita {
 
-struct cuda {};
+struct cuda_device {};
 
 /// What a dense product may do to its sums before it stores them: add bias[j] to column j, then cut at 0; or
 /// beside them: column_sums[j] = the sum of column j of op(B), the gradient of a bias where op(B) is that of
@@ -24,27 +24,32 @@ struct gemm_epilogue {
   T* column_sums = nullptr;
 };
 
-/// C = alpha op(A) op(B) + beta C on row-major blocks, then the epilogue; what a queue<cuda> multiplies with.
-/// Returns false, and has done nothing, when it does not know the epilogue.
+/// C = alpha op(A) op(B) + beta C on row-major blocks, then the epilogue; what a queue<cuda_device>
+/// multiplies with. Returns false, and has done nothing, when it does not know the epilogue.
 template <class T>
-using cuda_gemm_function = bool (*)(const queue<cuda>& q, bool transpose_a, bool transpose_b, int m, int n,
-                                    int k, T alpha, const T* a, int lda, const T* b, int ldb, T beta, T* c,
-                                    int ldc, gemm_epilogue<T> epilogue);
+using cuda_gemm_function = bool (*)(const queue<cuda_device>& q, bool transpose_a, bool transpose_b, int m,
+                                    int n, int k, T alpha, const T* a, int lda, const T* b, int ldb, T beta,
+                                    T* c, int ldc, gemm_epilogue<T> epilogue);
 
 /// Y = A X + beta Y with A (rows, cols) in compressed rows, X (cols, f), Y (rows, f) row-major; `plan` keeps
 /// what was looked up for this A and is null at first. Returns false when it cannot serve these operands.
 template <class T>
-using cuda_spmm_function = bool (*)(const queue<cuda>& q, std::shared_ptr<void>& plan, int rows, int cols,
-                                    int nonzeros, const int* offsets, const int* columns, const T* values,
-                                    const T* x, std::ptrdiff_t x_stride, int f, T beta, T* y,
+using cuda_spmm_function = bool (*)(const queue<cuda_device>& q, std::shared_ptr<void>& plan, int rows,
+                                    int cols, int nonzeros, const int* offsets, const int* columns,
+                                    const T* values, const T* x, std::ptrdiff_t x_stride, int f, T beta, T* y,
                                     std::ptrdiff_t y_stride);
 
 /// The vendor's libraries as values of a queue; null entries mean the library's own kernels.
 struct cuda_libraries {
+  using preparation = void (*)(const queue<cuda_device>& q);
+
   cuda_gemm_function<float> gemm_f32 = nullptr;
   cuda_gemm_function<double> gemm_f64 = nullptr;
   cuda_spmm_function<float> spmm_f32 = nullptr;
   cuda_spmm_function<double> spmm_f64 = nullptr;
+  /// What makes the handles, when the queue is made: they allocate, for which a device may wait, and that
+  /// must not fall into an exchange that waits for another thread of this process.
+  preparation prepare_gemm = nullptr, prepare_spmm = nullptr;
 
   template <class T>
   cuda_gemm_function<T> gemm() const {
@@ -69,14 +74,18 @@ class queue_watcher {
   virtual void check() = 0;
 };
 
-/// A value handle: copies are the same queue. Made on the thread that uses it.
+/// A value handle: copies are the same queue. Used by one thread at a time, whatever that thread's current
+/// device is.
 template <>
-class queue<cuda> {
+class queue<cuda_device> {
  public:
   /// The device begins work of an `urgent` queue before that of others. Throws device_error when there is no
   /// such device.
   explicit queue(int device = 0, cuda_libraries libraries = {}, bool urgent = false)
-      : state_(std::make_shared<state>(device, libraries, urgent)) {}
+      : state_(std::make_shared<state>(device, libraries, urgent)) {
+    for (const auto prepare : {libraries.prepare_gemm, libraries.prepare_spmm})
+      if (prepare != nullptr) prepare(*this);
+  }
 
   int device() const { return state_->stream->device(); }
   cudaStream_t stream() const { return state_->stream->get(); }
@@ -89,7 +98,10 @@ class queue<cuda> {
   template <class R>
   R& resource() const {
     std::shared_ptr<void>& slot = state_->resources[std::type_index(typeid(R))];
-    if (!slot) slot = std::make_shared<R>(*this);
+    if (!slot) {
+      const detail::device_guard guard(device());
+      slot = std::make_shared<R>(*this);
+    }
     return *static_cast<R*>(slot.get());
   }
 
@@ -134,10 +146,10 @@ class queue<cuda> {
 
 /// Move-only owner of `size` uninitialised elements aligned to 256 bytes.
 template <class T>
-class buffer<T, cuda> {
+class buffer<T, cuda_device> {
  public:
   buffer() = default;
-  buffer(const queue<cuda>& q, std::size_t size) : size_(size), capacity_(size) {
+  buffer(const queue<cuda_device>& q, std::size_t size) : size_(size), capacity_(size) {
     if (size == 0) return;
     owner_ = q.owner();
     data_ = static_cast<T*>(owner_->allocate(size * sizeof(T)));
@@ -158,7 +170,7 @@ class buffer<T, cuda> {
   std::span<const T> span() const { return {data_, size_}; }
 
   /// Changes the size and loses the contents; allocates only when the capacity does not suffice.
-  void reset(const queue<cuda>& q, std::size_t size) {
+  void reset(const queue<cuda_device>& q, std::size_t size) {
     if (size > capacity_) *this = buffer(q, size);
     size_ = size;
   }
@@ -180,7 +192,7 @@ class buffer<T, cuda> {
 /// Copies between host and device either way, or within the device, and waits for it. Waits before, too: the
 /// runtime's copy of ordinary host memory would wait where no watcher is asked.
 template <class T>
-void copy(const queue<cuda>& q, std::span<const T> from, std::span<T> to) {
+void copy(const queue<cuda_device>& q, std::span<const T> from, std::span<T> to) {
   q.synchronize();
   if (!from.empty())
     detail::check_cuda(
@@ -194,9 +206,9 @@ namespace detail {
 /// Memory of a queue for what lives no longer than one kernel: the next user may overwrite it, in stream
 /// order.
 struct cuda_scratch {
-  explicit cuda_scratch(const queue<cuda>&) {}
+  explicit cuda_scratch(const queue<cuda_device>&) {}
 
-  buffer<std::byte, cuda> device;
+  buffer<std::byte, cuda_device> device;
   pinned_memory host;
 };
 
@@ -204,7 +216,7 @@ struct cuda_scratch {
 
 /// `count` uninitialised elements until the next call for this queue.
 template <class T>
-T* scratch(const queue<cuda>& q, std::size_t count) {
+T* scratch(const queue<cuda_device>& q, std::size_t count) {
   auto& memory = q.resource<detail::cuda_scratch>().device;
   memory.reset(q, count * sizeof(T));
   return reinterpret_cast<T*>(memory.data());
@@ -212,7 +224,7 @@ T* scratch(const queue<cuda>& q, std::size_t count) {
 
 /// One element of the device; waits for it.
 template <class T>
-T read(const queue<cuda>& q, const T* at) {
+T read(const queue<cuda_device>& q, const T* at) {
   // Room for any number at once: to grow means to free, for which a whole device may wait.
   T* const value =
       static_cast<T*>(q.resource<detail::cuda_scratch>().host.reserve(std::max<std::size_t>(sizeof(T), 64)));

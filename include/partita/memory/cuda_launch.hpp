@@ -35,10 +35,11 @@ __global__ void __launch_bounds__(launch_block, blocks_together<Body>())
 
 /// Enqueues body(0), ..., body(threads - 1) in no particular order.
 template <class Body>
-void launch(const queue<cuda>& q, std::int64_t threads, const Body& body) {
+void launch(const queue<cuda_device>& q, std::int64_t threads, const Body& body) {
   if (threads <= 0) return;
   constexpr std::int64_t most_blocks = 0x7fffffff;
   const std::int64_t blocks = std::min((threads + launch_block - 1) / launch_block, most_blocks);
+  const device_guard guard(q.device());
   run_threads<<<static_cast<unsigned>(blocks), launch_block, 0, q.stream()>>>(body, threads);
   check_cuda(cudaGetLastError(), "a kernel's launch");
 }

@@ -1,10 +1,11 @@
 #pragma once
-/// A stream of a CUDA device with the memory pool that is allocated from in its order, marks in the work of
-/// streams, and page-locked host memory.
+/// A stream of a CUDA device with memory that is allocated in its order, marks in the work of streams, and
+/// page-locked host memory.
 
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "partita/memory/cuda_call.hpp"
@@ -12,35 +13,48 @@
 
 namespace partita {
 
-/// Owns a stream and a pool. Every buffer allocated on it keeps it alive.
+namespace detail {
+
+/// Makes `device` the one of the calling thread while it lives: streams, events and launches belong to it.
+class device_guard {
+ public:
+  explicit device_guard(int device) {
+    check_cuda(cudaGetDevice(&before_), "cudaGetDevice");
+    changes_ = before_ != device;
+    if (changes_) check_cuda(cudaSetDevice(device), "cudaSetDevice");
+  }
+  device_guard(const device_guard&) = delete;
+  device_guard& operator=(const device_guard&) = delete;
+  ~device_guard() {
+    if (changes_) cudaSetDevice(before_);
+  }
+
+ private:
+  int before_ = 0;
+  bool changes_ = false;
+};
+
+}  // namespace detail
+
+/// Owns a stream. Every buffer allocated on it keeps it alive.
 class cuda_stream {
  public:
-  /// Makes `device` the one of the calling thread. The device begins work of an `urgent` stream before that
-  /// of others. Throws device_error when there is no such device.
+  /// The device begins work of an `urgent` stream before that of others. Throws device_error when there is no
+  /// such device.
   explicit cuda_stream(int device, bool urgent = false)
       : device_(device), meter_(std::make_shared<memory_meter>()) {
-    detail::check_cuda(cudaSetDevice(device), "cudaSetDevice");
+    const detail::device_guard guard(device);
     int least = 0, greatest = 0;
     detail::check_cuda(cudaDeviceGetStreamPriorityRange(&least, &greatest),
                        "cudaDeviceGetStreamPriorityRange");
     detail::check_cuda(
         cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, urgent ? greatest : least),
         "cudaStreamCreateWithPriority");
-    cudaMemPoolProps properties{};
-    properties.allocType = cudaMemAllocationTypePinned;
-    properties.location.type = cudaMemLocationTypeDevice;
-    properties.location.id = device;
-    detail::check_cuda(cudaMemPoolCreate(&pool_, &properties), "cudaMemPoolCreate");
-    // What was freed stays for the next allocation: only the pool's end gives memory back.
-    std::uint64_t all = ~std::uint64_t{0};
-    detail::check_cuda(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &all),
-                       "cudaMemPoolSetAttribute");
   }
   cuda_stream(const cuda_stream&) = delete;
   cuda_stream& operator=(const cuda_stream&) = delete;
   ~cuda_stream() {
     cudaStreamSynchronize(stream_);
-    if (pool_ != nullptr) cudaMemPoolDestroy(pool_);
     cudaStreamDestroy(stream_);
   }
 
@@ -49,10 +63,20 @@ class cuda_stream {
   memory_meter& meter() const { return *meter_; }
   const std::shared_ptr<memory_meter>& shared_meter() const { return meter_; }
 
-  /// Uninitialised memory for work given to this stream from now on; a multiple of 256 bytes in address.
+  /// Uninitialised memory for work given to this stream from now on; a multiple of 256 bytes in address. It
+  /// comes from the device's memory pool, which all streams share; where that has none left, what it holds
+  /// back for later is given up first.
   void* allocate(std::size_t bytes) const {
     void* memory = nullptr;
-    detail::check_cuda(cudaMallocFromPoolAsync(&memory, bytes, pool_, stream_), "cudaMallocFromPoolAsync");
+    cudaError_t code = cudaMallocAsync(&memory, bytes, stream_);
+    if (code == cudaErrorMemoryAllocation) {
+      static_cast<void>(cudaGetLastError());
+      cudaMemPool_t pool = nullptr;
+      detail::check_cuda(cudaDeviceGetMemPool(&pool, device_), "cudaDeviceGetMemPool");
+      detail::check_cuda(cudaMemPoolTrimTo(pool, 0), "cudaMemPoolTrimTo");
+      code = cudaMallocAsync(&memory, bytes, stream_);
+    }
+    detail::check_cuda(code, "cudaMallocAsync");
     meter_->add(bytes);
     return memory;
   }
@@ -65,18 +89,21 @@ class cuda_stream {
  private:
   int device_;
   cudaStream_t stream_ = nullptr;
-  cudaMemPool_t pool_ = nullptr;
   std::shared_ptr<memory_meter> meter_;
 };
 
 /// A mark in the work of a stream, which other streams and the host can wait for. Move-only.
 class cuda_event {
  public:
-  cuda_event() {
+  /// For streams of the device of this one.
+  explicit cuda_event(const cuda_stream& stream) : device_(stream.device()) {
+    const detail::device_guard guard(device_);
     detail::check_cuda(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreateWithFlags");
   }
-  cuda_event(cuda_event&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
+  cuda_event(cuda_event&& other) noexcept
+      : device_(other.device_), event_(std::exchange(other.event_, nullptr)) {}
   cuda_event& operator=(cuda_event&& other) noexcept {
+    std::swap(device_, other.device_);
     std::swap(event_, other.event_);
     return *this;
   }
@@ -85,8 +112,18 @@ class cuda_event {
   }
 
   cudaEvent_t get() const { return event_; }
-  /// The mark now stands after all work given to `stream` so far.
-  void record(cudaStream_t stream) { detail::check_cuda(cudaEventRecord(event_, stream), "cudaEventRecord"); }
+  /// The mark now stands after all work given to `stream` so far. Where that fails, the host waits for the
+  /// work instead, since others will not. Throws device_error.
+  void record(const cuda_stream& stream) {
+    if (device_ != stream.device())
+      throw device_error("an event of device " + std::to_string(device_) + " cannot be recorded on device " +
+                         std::to_string(stream.device()));
+    const detail::device_guard guard(device_);
+    if (const cudaError_t code = cudaEventRecord(event_, stream.get()); code != cudaSuccess) {
+      cudaStreamSynchronize(stream.get());
+      detail::check_cuda(code, "cudaEventRecord");
+    }
+  }
   /// Work given to `stream` from now on begins after the mark.
   void hold_back(cudaStream_t stream) const {
     detail::check_cuda(cudaStreamWaitEvent(stream, event_, 0), "cudaStreamWaitEvent");
@@ -95,6 +132,7 @@ class cuda_event {
   bool reached() const { return detail::is_done(cudaEventQuery(event_), "cudaEventQuery"); }
 
  private:
+  int device_;
   cudaEvent_t event_ = nullptr;
 };
 

@@ -11,15 +11,15 @@ namespace partita {
 
 namespace detail {
 
-/// x scale, or 0 with the probability, as the field `word` has it at (i, j).
+/// x scale, or 0 where the field `word` has less than `threshold` at (i, j), in its upper 53 bits.
 template <class T>
 struct dropped {
   std::uint64_t word;
-  double probability;
+  std::uint64_t threshold;
   T scale;
 
   constexpr T operator()(global_index i, global_index j, T x) const {
-    return random_uniform(word, i, j) < probability ? T(0) : x * scale;
+    return (random_bits(word, i, j) >> 11) < threshold ? T(0) : x * scale;
   }
 };
 
@@ -33,7 +33,8 @@ struct dropout_mask {
 
   template <class T>
   detail::dropped<T> function() const {
-    return {key.word(), probability, static_cast<T>(1 / (1 - probability))};
+    const auto threshold = static_cast<std::uint64_t>(std::ceil(probability * 0x1.0p53));
+    return {key.word(), threshold, static_cast<T>(1 / (1 - probability))};
   }
 };
 

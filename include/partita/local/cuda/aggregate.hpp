@@ -162,7 +162,7 @@ struct aggregate_kernels {
   /// While a row has had no entries, arg = -1 and y is the lowest finite number. x is (a.cols, f), y and arg
   /// are (a.rows, f). Throws shape_error when the shapes do not fit.
   template <class T>
-  static void max_aggregate(const queue<cuda>& q, std::type_identity_t<csr_view<T>> a,
+  static void max_aggregate(const queue<cuda_device>& q, std::type_identity_t<csr_view<T>> a,
                             std::type_identity_t<matrix_view<const T>> x, local_index column_offset,
                             bool first, matrix_view<T> y, matrix_view<local_index> arg) {
     require_equal("max_aggregate", "y", shape_of(y), "the aggregate", {a.rows, x.cols});
@@ -180,7 +180,7 @@ struct aggregate_kernels {
 
   /// y(i, j) = 0 where arg(i, j) = -1. Both (m, n). Throws shape_error when the shapes differ.
   template <class T>
-  static void finish_max(const queue<cuda>& q, matrix_view<T> y, matrix_view<const local_index> arg) {
+  static void finish_max(const queue<cuda_device>& q, matrix_view<T> y, matrix_view<const local_index> arg) {
     require_equal("finish_max", "arg", shape_of(arg), "y", shape_of(y));
     assign(q, y, mapped_with_index<zero_where_none<T>, T>{{arg}, y}, arg);
   }
@@ -190,7 +190,7 @@ struct aggregate_kernels {
   /// each, and twice their memory; an element of dx is added up by one thread. Throws shape_error when the
   /// shapes do not fit.
   template <class T>
-  static void max_scatter(const queue<cuda>& q, matrix_view<const local_index> arg,
+  static void max_scatter(const queue<cuda_device>& q, matrix_view<const local_index> arg,
                           std::type_identity_t<matrix_view<const T>> dy, local_index column_offset,
                           matrix_view<T> dx) {
     require_equal("max_scatter", "arg", shape_of(arg), "dy", shape_of(dy));
@@ -207,7 +207,7 @@ struct aggregate_kernels {
   /// element is added up by one thread. Throws shape_error when there are more rows than a local index
   /// counts.
   template <class T>
-  static void scatter_add_rows(const queue<cuda>& q, const std::type_identity_t<T>* from,
+  static void scatter_add_rows(const queue<cuda_device>& q, const std::type_identity_t<T>* from,
                                std::span<const local_index> rows, matrix_view<T> to) {
     const local_index count = narrow(static_cast<global_index>(rows.size()), "the number of scattered rows");
     if (count == 0 || to.cols == 0) return;
@@ -220,7 +220,7 @@ struct aggregate_kernels {
 
  private:
   template <class Key>
-  static detail::sorted_pairs<Key, local_index> pairs(const queue<cuda>& q, std::int64_t count) {
+  static detail::sorted_pairs<Key, local_index> pairs(const queue<cuda_device>& q, std::int64_t count) {
     const auto size = static_cast<std::size_t>(count);
     Key* const keys =
         reinterpret_cast<Key*>(scratch<std::byte>(q, 2 * size * (sizeof(Key) + sizeof(local_index))));
@@ -229,7 +229,7 @@ struct aggregate_kernels {
   }
 
   template <class Key, class T>
-  static void scatter(const queue<cuda>& q, const matrix_view<const local_index>& arg,
+  static void scatter(const queue<cuda_device>& q, const matrix_view<const local_index>& arg,
                       const matrix_view<const T>& dy, local_index column_offset, const matrix_view<T>& dx,
                       std::int64_t keys) {
     const std::int64_t count = std::int64_t{dy.rows} * dy.cols;

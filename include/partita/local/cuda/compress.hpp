@@ -24,7 +24,7 @@ class pool_allocator {
  public:
   using value_type = char;
 
-  explicit pool_allocator(const queue<cuda>& q) : owner_(q.owner()) {}
+  explicit pool_allocator(const queue<cuda_device>& q) : owner_(q.owner()) {}
 
   char* allocate(std::ptrdiff_t bytes) {
     return static_cast<char*>(owner_->allocate(static_cast<std::size_t>(bytes)));
@@ -36,12 +36,12 @@ class pool_allocator {
 };
 
 template <>
-struct key_sorter<cuda> {
+struct key_sorter<cuda_device> {
   template <class Policy, class T>
-  static void sort(const Policy&, const queue<cuda>& q, buffer<std::uint64_t, cuda>& keys,
-                   buffer<T, cuda>& values, int bits) {
-    buffer<std::uint64_t, cuda> other_keys(q, keys.size());
-    buffer<T, cuda> other_values(q, values.size());
+  static void sort(const Policy&, const queue<cuda_device>& q, buffer<std::uint64_t, cuda_device>& keys,
+                   buffer<T, cuda_device>& values, int bits) {
+    buffer<std::uint64_t, cuda_device> other_keys(q, keys.size());
+    buffer<T, cuda_device> other_values(q, values.size());
     cub::DoubleBuffer<std::uint64_t> both_keys(keys.data(), other_keys.data());
     cub::DoubleBuffer<T> both_values(values.data(), other_values.data());
     const auto run = [&](void* workspace, std::size_t& bytes) {
@@ -52,16 +52,17 @@ struct key_sorter<cuda> {
     };
     std::size_t bytes = 0;
     run(nullptr, bytes);
-    const buffer<std::byte, cuda> workspace(q, bytes);
+    const buffer<std::byte, cuda_device> workspace(q, bytes);
     run(const_cast<std::byte*>(workspace.data()), bytes);
     if (both_keys.Current() != keys.data()) std::swap(keys, other_keys);
     if (both_values.Current() != values.data()) std::swap(values, other_values);
   }
 };
 
-/// body(policy) with Thrust's policy for work on the queue.
+/// body(policy) with Thrust's policy for work on the queue, whose device is the thread's meanwhile.
 template <class Body>
-auto with_policy(const queue<cuda>& q, const Body& body) {
+auto with_policy(const queue<cuda_device>& q, const Body& body) {
+  const detail::device_guard guard(q.device());
   pool_allocator memory(q);
   return body(thrust::cuda::par_nosync(memory).on(q.stream()));
 }
@@ -71,21 +72,23 @@ struct build_kernels {
   /// the host. Duplicates add up in the order of `entries`. Throws shape_error when the block does not fit
   /// 32-bit local indices. Waits for the device.
   template <class T>
-  static compressed<T, cuda> compress(const queue<cuda>& q, interval rows, std::span<const interval> columns,
-                                      std::span<const triplet<T>> entries) {
+  static compressed<T, cuda_device> compress(const queue<cuda_device>& q, interval rows,
+                                             std::span<const interval> columns,
+                                             std::span<const triplet<T>> entries) {
     return with_policy(
         q, [&](const auto& policy) { return gpu::compress<T>(policy, q, rows, columns, entries); });
   }
 
   /// a^T as one tile; a is (m, k) and has `nonzeros` entries. Waits for the device.
   template <class T>
-  static compressed<T, cuda> transpose(const queue<cuda>& q, csr_view<T> a, local_index nonzeros) {
+  static compressed<T, cuda_device> transpose(const queue<cuda_device>& q, csr_view<T> a,
+                                              local_index nonzeros) {
     return with_policy(q, [&](const auto& policy) { return gpu::transpose(policy, q, a, nonzeros); });
   }
 
   /// Cuts `rows` compressed rows into parts of about as many entries: part p is the rows from first_rows[p]
   /// to first_rows[p + 1], the last of which is `rows`. Offsets and first_rows are on the device.
-  static void partition_rows(const queue<cuda>& q, local_index rows, const local_index* offsets,
+  static void partition_rows(const queue<cuda_device>& q, local_index rows, const local_index* offsets,
                              std::span<local_index> first_rows) {
     with_policy(q, [&](const auto& policy) { gpu::partition_rows(policy, rows, offsets, first_rows); });
   }

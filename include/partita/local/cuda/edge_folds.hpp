@@ -55,6 +55,8 @@ struct log_total {
 /// log_sum(i, h) = log sum_e exp(score(e, h)), in one pass over the scores.
 template <class T>
 struct log_sums_of_scores : column_lead {
+  static constexpr int blocks_together = sizeof(T) == sizeof(float) ? 4 : 3;
+
   using sum = log_total<T>;
   using item = T;
 
@@ -72,6 +74,34 @@ struct log_sums_of_scores : column_lead {
   constexpr void join(sum& total, const sum& later) const { total.join(later); }
   constexpr void store(const sum& total, local_index row, local_index h) const {
     log_sum(row, h) = total.total == 0 ? T{0} : static_cast<T>(total.largest + std::log(total.total));
+  }
+};
+
+/// f of the values of a row and head, and of what out has.
+template <class F, class T>
+struct fold_of_values : no_lead {
+  struct sum {
+    T value;
+    bool some;
+  };
+  using item = T;
+
+  F f;
+  const T* values;
+  local_index heads;
+  matrix_view<T> out;
+
+  constexpr sum zero() const { return {}; }
+  constexpr item get(local_index e, local_index h) const { return values[edge_at(e, heads, h)]; }
+  constexpr void get(const lead&, local_index e, local_index h, item (&items)[4]) const {
+    for (int k = 0; k < 4; ++k) items[k] = get(e + k, h);
+  }
+  constexpr void add(sum& total, item next, local_index, local_index) const { join(total, {next, true}); }
+  constexpr void join(sum& total, const sum& later) const {
+    if (later.some) total = {total.some ? f(total.value, later.value) : later.value, true};
+  }
+  constexpr void store(const sum& total, local_index row, local_index h) const {
+    if (total.some) out(row, h) = f(out(row, h), total.value);
   }
 };
 
@@ -142,6 +172,8 @@ struct softmax_gradient {
 /// dtarget(i, h) = beta dtarget(i, h) + sum_e g(e, h) over the entries of row i.
 template <class T>
 struct target_gradient : column_lead {
+  static constexpr int blocks_together = sizeof(T) == sizeof(float) ? 4 : 2;
+
   using sum = T;
   struct item {
     T source, dvalue;
@@ -171,6 +203,8 @@ struct target_gradient : column_lead {
 /// whose t-th entry in the order of columns is entry order[t] and in row rows[t].
 template <class T>
 struct source_gradient : no_lead {
+  static constexpr int blocks_together = sizeof(T) == sizeof(float) ? 4 : 2;
+
   using sum = T;
   struct item {
     T target, log_sum, dvalue, row_dot;

@@ -46,6 +46,8 @@ struct dot_of_entry {
 /// of a head also stores them.
 template <int Width, class F, class T>
 struct applied_product : column_lead {
+  static constexpr int blocks_together = 2;
+
   using sum = pack<T, Width>;
   struct item {
     local_index entry;
@@ -94,7 +96,7 @@ struct edge_product_kernels {
   /// overwrites y. x is (a.cols, f), y is (a.rows, f), their columns are those of s; y is not x. Throws
   /// shape_error when the shapes do not fit.
   template <class T>
-  static void edge_multiply(const queue<cuda>& q, std::type_identity_t<csr_view<T>> a, head_slice s,
+  static void edge_multiply(const queue<cuda_device>& q, std::type_identity_t<csr_view<T>> a, head_slice s,
                             const std::type_identity_t<T>* values,
                             std::type_identity_t<matrix_view<const T>> x, std::type_identity_t<T> beta,
                             matrix_view<T> y) {
@@ -105,8 +107,8 @@ struct edge_product_kernels {
   /// values[e, h] = f(row(e), e, h) for the heads of y's columns, and y as edge_multiply has it with
   /// them, in one pass. Throws shape_error when the shapes do not fit.
   template <class F, class T>
-  static void edge_apply_multiply(const queue<cuda>& q, std::type_identity_t<csr_view<T>> a, head_slice s,
-                                  F f, std::type_identity_t<T>* values,
+  static void edge_apply_multiply(const queue<cuda_device>& q, std::type_identity_t<csr_view<T>> a,
+                                  head_slice s, F f, std::type_identity_t<T>* values,
                                   std::type_identity_t<matrix_view<const T>> x, std::type_identity_t<T> beta,
                                   matrix_view<T> y) {
     require("edge_apply_multiply", a, s, shape_of(x), shape_of(y));
@@ -124,7 +126,7 @@ struct edge_product_kernels {
   /// overwrites x. y is (a.rows, f), x is (a.cols, f), their columns are those of s; x is not y. Sorts the
   /// entries by columns, see inverse_of. Throws shape_error when the shapes do not fit.
   template <class T>
-  static void edge_multiply_transposed(const queue<cuda>& q, std::type_identity_t<csr_view<T>> a,
+  static void edge_multiply_transposed(const queue<cuda_device>& q, std::type_identity_t<csr_view<T>> a,
                                        head_slice s, const std::type_identity_t<T>* values,
                                        std::type_identity_t<matrix_view<const T>> y,
                                        std::type_identity_t<T> beta, matrix_view<T> x) {
@@ -137,7 +139,7 @@ struct edge_product_kernels {
   /// slice, none where there are none; beta = 0 overwrites values. y is (a.rows, f), x is (a.cols, f), their
   /// columns are those of s. Throws shape_error when the shapes do not fit.
   template <class T>
-  static void edge_dot(const queue<cuda>& q, std::type_identity_t<csr_view<T>> a, head_slice s,
+  static void edge_dot(const queue<cuda_device>& q, std::type_identity_t<csr_view<T>> a, head_slice s,
                        std::type_identity_t<matrix_view<const T>> y,
                        std::type_identity_t<matrix_view<const T>> x, std::type_identity_t<T> beta,
                        T* values) {
@@ -160,7 +162,7 @@ struct edge_product_kernels {
   }
 
   template <class T>
-  static void fold(const queue<cuda>& q, const pattern_rows& a, const local_index* columns,
+  static void fold(const queue<cuda_device>& q, const pattern_rows& a, const local_index* columns,
                    const head_slice& s, const T* values, const local_index* order,
                    const matrix_view<const T>& x, T beta, const matrix_view<T>& y) {
     with_width<widest<T>>(

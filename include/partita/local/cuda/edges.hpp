@@ -74,29 +74,11 @@ struct subtract_dots {
   }
 };
 
-/// Thread (row, head) goes through the entries of a row.
-template <class F, class T>
-struct fold_in_order {
-  F f;
-  const local_index* offsets;
-  local_index heads;
-  const T* values;
-  matrix_view<T> out;
-
-  constexpr void operator()(std::int64_t thread) const {
-    const cell at = cell_of(thread, heads);
-    T total = out(at.row, at.col);
-    for (local_index e = offsets[at.row]; e < offsets[at.row + 1]; ++e)
-      total = f(total, values[edge_at(e, heads, at.col)]);
-    out(at.row, at.col) = total;
-  }
-};
-
 struct edge_kernels {
   /// out[e, h] = f(row(e), col(e), h, in[e, h]). out may be in. Throws nothing.
   template <class F, class T>
-  static void edge_apply(const queue<cuda>& q, std::type_identity_t<csr_view<T>> a, local_index heads, F f,
-                         const std::type_identity_t<T>* in, T* out) {
+  static void edge_apply(const queue<cuda_device>& q, std::type_identity_t<csr_view<T>> a, local_index heads,
+                         F f, const std::type_identity_t<T>* in, T* out) {
     for_entries(q, rows_of(a), apply_to_entry<F, T>{f, a.columns, heads, in, out});
   }
 
@@ -105,8 +87,9 @@ struct edge_kernels {
   /// otherwise. source is (a.cols, heads), target and log_sum are (a.rows, heads). Throws shape_error when
   /// the shapes do not fit.
   template <class T>
-  static void edge_log_sum(const queue<cuda>& q, std::type_identity_t<csr_view<T>> a, local_index heads,
-                           std::type_identity_t<T> slope, std::type_identity_t<matrix_view<const T>> source,
+  static void edge_log_sum(const queue<cuda_device>& q, std::type_identity_t<csr_view<T>> a,
+                           local_index heads, std::type_identity_t<T> slope,
+                           std::type_identity_t<matrix_view<const T>> source,
                            std::type_identity_t<matrix_view<const T>> target, matrix_view<T> log_sum) {
     const attention<T> scores = attend("edge_log_sum", a, heads, slope, source, target);
     require_equal("edge_log_sum", "log_sum", shape_of(log_sum), "rows and heads", {a.rows, heads});
@@ -116,8 +99,9 @@ struct edge_kernels {
   /// values[e, h] = exp(score(e, h) - log_sum(row(e), h)), scores as in edge_log_sum. log_sum is (a.rows,
   /// heads). Throws shape_error when the shapes do not fit.
   template <class T>
-  static void edge_softmax(const queue<cuda>& q, std::type_identity_t<csr_view<T>> a, local_index heads,
-                           std::type_identity_t<T> slope, std::type_identity_t<matrix_view<const T>> source,
+  static void edge_softmax(const queue<cuda_device>& q, std::type_identity_t<csr_view<T>> a,
+                           local_index heads, std::type_identity_t<T> slope,
+                           std::type_identity_t<matrix_view<const T>> source,
                            std::type_identity_t<matrix_view<const T>> target,
                            std::type_identity_t<matrix_view<const T>> log_sum, T* values) {
     const attention<T> scores = attend("edge_softmax", a, heads, slope, source, target);
@@ -132,7 +116,7 @@ struct edge_kernels {
   /// shapes do not fit.
   template <class T>
   static void edge_softmax_gradient(
-      const queue<cuda>& q, std::type_identity_t<csr_view<T>> a, local_index heads,
+      const queue<cuda_device>& q, std::type_identity_t<csr_view<T>> a, local_index heads,
       std::type_identity_t<T> slope, std::type_identity_t<matrix_view<const T>> source,
       std::type_identity_t<matrix_view<const T>> target, std::type_identity_t<matrix_view<const T>> log_sum,
       const std::type_identity_t<T>* dvalues, std::type_identity_t<matrix_view<const T>> row_dot,
@@ -153,28 +137,29 @@ struct edge_kernels {
   /// out(i, h) = sum_e u[e, h] v[e, h] over the entries of row i, accumulated in double. out is (a.rows,
   /// heads). Throws shape_error when out has another shape.
   template <class T>
-  static void edge_row_dot(const queue<cuda>& q, std::type_identity_t<csr_view<T>> a, local_index heads,
-                           const std::type_identity_t<T>* u, const std::type_identity_t<T>* v,
-                           matrix_view<T> out) {
+  static void edge_row_dot(const queue<cuda_device>& q, std::type_identity_t<csr_view<T>> a,
+                           local_index heads, const std::type_identity_t<T>* u,
+                           const std::type_identity_t<T>* v, matrix_view<T> out) {
     require_equal("edge_row_dot", "out", shape_of(out), "rows and heads", {a.rows, heads});
     fold_rows(q, rows_of(a), heads, 0, dots_of_values<T, T>{{}, u, v, heads, out});
   }
 
-  /// out(i, h) = f(... f(f(out(i, h), values[e, h]), values[e', h]) ...) over the entries of row i in order:
-  /// one thread a row and head, so that a long row keeps the others waiting. out is (a.rows, heads). Throws
-  /// shape_error when out has another shape.
+  /// out(i, h) = f(out(i, h), f(... f(values[e, h], values[e', h]) ...)) over the entries of row i, which f
+  /// may join in parts: it is associative. out is (a.rows, heads). Throws shape_error when out has another
+  /// shape.
   template <class F, class T>
-  static void edge_row_fold(const queue<cuda>& q, std::type_identity_t<csr_view<T>> a, local_index heads, F f,
-                            const std::type_identity_t<T>* values, matrix_view<T> out) {
+  static void edge_row_fold(const queue<cuda_device>& q, std::type_identity_t<csr_view<T>> a,
+                            local_index heads, F f, const std::type_identity_t<T>* values,
+                            matrix_view<T> out) {
     require_equal("edge_row_fold", "out", shape_of(out), "rows and heads", {a.rows, heads});
-    detail::launch(q, std::int64_t{a.rows} * heads, fold_in_order<F, T>{f, a.offsets, heads, values, out});
+    fold_rows(q, rows_of(a), heads, 0, fold_of_values<F, T>{{}, f, values, heads, out});
   }
 
   /// out[e, h] = exp(in[e, h]) / sum_e' exp(in[e', h]) over the entries e' of e's row. out may be in. Throws
   /// nothing.
   template <class T>
-  static void edge_row_softmax(const queue<cuda>& q, std::type_identity_t<csr_view<T>> a, local_index heads,
-                               const std::type_identity_t<T>* in, T* out) {
+  static void edge_row_softmax(const queue<cuda_device>& q, std::type_identity_t<csr_view<T>> a,
+                               local_index heads, const std::type_identity_t<T>* in, T* out) {
     log_total<T>* const totals =
         scratch<log_total<T>>(q, static_cast<std::size_t>(a.rows) * static_cast<std::size_t>(heads));
     fold_rows(q, rows_of(a), heads, 0, totals_of_values<T>{{}, in, heads, totals});
@@ -185,7 +170,7 @@ struct edge_kernels {
   /// e's row: the adjoint of edge_row_softmax where its result is alpha. dscores may be alpha or dalpha.
   /// Throws nothing.
   template <class T>
-  static void edge_row_softmax_gradient(const queue<cuda>& q, std::type_identity_t<csr_view<T>> a,
+  static void edge_row_softmax_gradient(const queue<cuda_device>& q, std::type_identity_t<csr_view<T>> a,
                                         local_index heads, const std::type_identity_t<T>* alpha,
                                         const std::type_identity_t<T>* dalpha, T* dscores) {
     double* const dots =

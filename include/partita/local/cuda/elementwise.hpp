@@ -73,14 +73,15 @@ struct over_row_divisor {
 struct elementwise_kernels {
   /// y(i, j) = f(x(i, j)). Both (m, n); y may be x. Throws shape_error when the shapes differ.
   template <class F, class T>
-  static void map(const queue<cuda>& q, F f, std::type_identity_t<matrix_view<const T>> x, matrix_view<T> y) {
+  static void map(const queue<cuda_device>& q, F f, std::type_identity_t<matrix_view<const T>> x,
+                  matrix_view<T> y) {
     require_equal("map", "x", shape_of(x), "y", shape_of(y));
     assign(q, y, mapped<F, T>{f, x}, x);
   }
 
   /// y(i, j) = f(i, j, x(i, j)). Both (m, n); y may be x. Throws shape_error when the shapes differ.
   template <class F, class T>
-  static void map_indexed(const queue<cuda>& q, F f, std::type_identity_t<matrix_view<const T>> x,
+  static void map_indexed(const queue<cuda_device>& q, F f, std::type_identity_t<matrix_view<const T>> x,
                           matrix_view<T> y) {
     require_equal("map_indexed", "x", shape_of(x), "y", shape_of(y));
     assign(q, y, mapped_with_index<F, T>{f, x}, x);
@@ -88,7 +89,7 @@ struct elementwise_kernels {
 
   /// y(i, j) = f(a(i, j), b(i, j)). All (m, n); y may be a or b. Throws shape_error when the shapes differ.
   template <class F, class T>
-  static void zip(const queue<cuda>& q, F f, std::type_identity_t<matrix_view<const T>> a,
+  static void zip(const queue<cuda_device>& q, F f, std::type_identity_t<matrix_view<const T>> a,
                   std::type_identity_t<matrix_view<const T>> b, matrix_view<T> y) {
     require_equal("zip", "a", shape_of(a), "y", shape_of(y));
     require_equal("zip", "b", shape_of(b), "y", shape_of(y));
@@ -97,19 +98,21 @@ struct elementwise_kernels {
 
   /// y(i, j) += bias[j]. y is (m, n), bias has n elements. Throws nothing.
   template <class T>
-  static void add_row(const queue<cuda>& q, const std::type_identity_t<T>* bias, matrix_view<T> y) {
+  static void add_row(const queue<cuda_device>& q, const std::type_identity_t<T>* bias, matrix_view<T> y) {
     map_indexed(q, plus_row<T>{bias}, y, y);
   }
 
   /// y(i, j) *= factors[i]. y is (m, n), factors has m elements. Throws nothing.
   template <class T>
-  static void scale_rows(const queue<cuda>& q, const std::type_identity_t<T>* factors, matrix_view<T> y) {
+  static void scale_rows(const queue<cuda_device>& q, const std::type_identity_t<T>* factors,
+                         matrix_view<T> y) {
     map_indexed(q, times_row_factor<T>{factors}, y, y);
   }
 
   /// y(i, j) /= divisors[i]. y is (m, n), divisors has m elements. Throws nothing.
   template <class T>
-  static void divide_rows(const queue<cuda>& q, const std::type_identity_t<T>* divisors, matrix_view<T> y) {
+  static void divide_rows(const queue<cuda_device>& q, const std::type_identity_t<T>* divisors,
+                          matrix_view<T> y) {
     map_indexed(q, over_row_divisor<T>{divisors}, y, y);
   }
 };

@@ -115,7 +115,7 @@ struct gemm_kernels {
   /// not read a and b. op(a) is (m, k), op(b) is (k, n), c is (m, n) and neither a nor b. Uses the queue's
   /// library if it has one. Throws shape_error when the shapes do not fit.
   template <class T>
-  static void gemm(const queue<cuda>& q, bool ta, bool tb, std::type_identity_t<T> alpha,
+  static void gemm(const queue<cuda_device>& q, bool ta, bool tb, std::type_identity_t<T> alpha,
                    std::type_identity_t<matrix_view<const T>> a, std::type_identity_t<matrix_view<const T>> b,
                    std::type_identity_t<T> beta, matrix_view<T> c) {
     product<T>("gemm", q, ta, tb, a, b, {alpha, beta, {}, c});
@@ -125,7 +125,7 @@ struct gemm_kernels {
   /// it is not null, beta = 0 overwrites c. a is (m, k), b is (k, n), c is (m, n) and neither a nor b, bias
   /// has n elements. Uses the queue's library if it has one. Throws shape_error when the shapes do not fit.
   template <class T>
-  static void affine(const queue<cuda>& q, std::type_identity_t<matrix_view<const T>> a,
+  static void affine(const queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> a,
                      std::type_identity_t<matrix_view<const T>> b, const std::type_identity_t<T>* bias,
                      bool relu, std::type_identity_t<T> beta, matrix_view<T> c) {
     product<T>("affine", q, false, false, a, b, {T{1}, beta, {bias, relu}, c});
@@ -135,7 +135,7 @@ struct gemm_kernels {
   /// is (m, n), db is (k, n) and neither a nor dc, dbias has n elements. Uses the queue's library if it has
   /// one, for both at once if it can. Throws shape_error when the shapes do not fit.
   template <class T>
-  static void affine_gradient(const queue<cuda>& q, std::type_identity_t<matrix_view<const T>> a,
+  static void affine_gradient(const queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> a,
                               std::type_identity_t<matrix_view<const T>> dc, matrix_view<T> db,
                               std::type_identity_t<T>* dbias) {
     const gemm_finish<T> with_sums{T{1}, T{0}, {.column_sums = dbias}, db};
@@ -148,7 +148,7 @@ struct gemm_kernels {
   /// elsewhere. dc is (m, n), b is (k, n), a and dz are (m, k); dz is neither dc nor b. Uses the queue's
   /// library if it has one. Throws shape_error when the shapes do not fit.
   template <class T>
-  static void relu_gradient(const queue<cuda>& q, std::type_identity_t<matrix_view<const T>> dc,
+  static void relu_gradient(const queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> dc,
                             std::type_identity_t<matrix_view<const T>> b,
                             std::type_identity_t<matrix_view<const T>> a, matrix_view<T> dz) {
     require_equal("relu_gradient", "a", shape_of(a), "dz", shape_of(dz));
@@ -158,7 +158,7 @@ struct gemm_kernels {
  private:
   /// False when column sums were asked for and are not made; then nothing is.
   template <class T>
-  static bool product(const char* name, const queue<cuda>& q, bool ta, bool tb, matrix_view<const T> a,
+  static bool product(const char* name, const queue<cuda_device>& q, bool ta, bool tb, matrix_view<const T> a,
                       matrix_view<const T> b, const gemm_finish<T>& finish) {
     const matrix_view<T>& c = finish.c;
     const local_index m = ta ? a.cols : a.rows, k = ta ? a.rows : a.cols, n = tb ? b.rows : b.cols;
@@ -199,7 +199,7 @@ struct gemm_kernels {
   }
 
   template <bool Ta, bool Tb, class T>
-  static void tiled(const queue<cuda>& q, const matrix_view<const T>& a, const matrix_view<const T>& b,
+  static void tiled(const queue<cuda_device>& q, const matrix_view<const T>& a, const matrix_view<const T>& b,
                     local_index k, const gemm_finish<T>& finish) {
     using body = multiply_tiles<Ta, Tb, T>;
     constexpr std::int64_t enough_threads = 1 << 18, smallest_depth = 128;

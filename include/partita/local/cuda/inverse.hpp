@@ -75,16 +75,16 @@ struct name_entries {
 
 /// What inverses of a queue lie in.
 struct inverse_memory {
-  explicit inverse_memory(const queue<cuda>&) {}
+  explicit inverse_memory(const queue<cuda_device>&) {}
 
-  buffer<local_index, cuda> indices;
+  buffer<local_index, cuda_device> indices;
 };
 
 /// The inverse of a's pattern, until the next one of the queue is made. It costs a stable sort of the entries
 /// by columns and memory for five numbers an entry; and where the view does not know its number of entries, a
 /// wait for the queue.
 template <class T>
-inverse_pattern inverse_of(const queue<cuda>& q, const csr_view<T>& a) {
+inverse_pattern inverse_of(const queue<cuda_device>& q, const csr_view<T>& a) {
   const local_index count = entry_count(q, a);
   const auto entries = static_cast<std::size_t>(count);
   auto& indices = q.resource<inverse_memory>().indices;

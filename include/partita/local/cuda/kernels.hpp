@@ -23,16 +23,16 @@ template <class Place>
 struct kernels;
 
 template <>
-struct kernels<cuda> : gpu::spmm_kernels,
-                       gpu::gemm_kernels,
-                       gpu::move_kernels,
-                       gpu::elementwise_kernels,
-                       gpu::reduction_kernels,
-                       gpu::softmax_kernels,
-                       gpu::loss_kernels,
-                       gpu::edge_kernels,
-                       gpu::edge_product_kernels,
-                       gpu::aggregate_kernels {
+struct kernels<cuda_device> : gpu::spmm_kernels,
+                              gpu::gemm_kernels,
+                              gpu::move_kernels,
+                              gpu::elementwise_kernels,
+                              gpu::reduction_kernels,
+                              gpu::softmax_kernels,
+                              gpu::loss_kernels,
+                              gpu::edge_kernels,
+                              gpu::edge_product_kernels,
+                              gpu::aggregate_kernels {
   template <class T>
   using spmm_product = gpu::spmm_product<T>;
 };

@@ -16,7 +16,8 @@ namespace partita::gpu {
 /// A sum of losses, and the first row with a label that is no column.
 struct loss_sum {
   double loss = 0;
-  local_index wrong_row = std::numeric_limits<local_index>::max();
+  std::int64_t wrong_row =
+      std::numeric_limits<std::int64_t>::max();  ///< as wide, so that nothing lies between sums
 
   constexpr loss_sum& operator+=(const loss_sum& other) {
     loss += other.loss;
@@ -82,7 +83,7 @@ struct loss_kernels {
   /// logits and gradient are (m, n), gradient may be logits; labels has m elements. Waits for the result.
   /// Throws shape_error when the shapes differ or a label is not below n.
   template <class T>
-  static double cross_entropy(const queue<cuda>& q, std::type_identity_t<matrix_view<const T>> logits,
+  static double cross_entropy(const queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> logits,
                               const local_index* labels, std::type_identity_t<T> scale,
                               matrix_view<T> gradient) {
     require_equal("cross_entropy", "logits", shape_of(logits), "gradient", shape_of(gradient));
@@ -91,14 +92,15 @@ struct loss_kernels {
     detail::launch(q, logits.rows, row_loss<T>{logits, labels, double{scale}, gradient, losses});
     const loss_sum total = read(q, add_up(q, losses, logits.rows, 1));
     if (total.wrong_row < logits.rows)
-      throw_label(total.wrong_row, read(q, labels + total.wrong_row), logits.cols);
+      throw_label(static_cast<local_index>(total.wrong_row), read(q, labels + total.wrong_row), logits.cols);
     return total.loss;
   }
 
   /// Returns the number of rows i with labels[i] >= 0 whose first largest logit is at labels[i]. logits is
   /// (m, n), labels has m elements. Waits for the result. Throws nothing.
   template <class T>
-  static global_index count_correct(const queue<cuda>& q, matrix_view<T> logits, const local_index* labels) {
+  static global_index count_correct(const queue<cuda_device>& q, matrix_view<T> logits,
+                                    const local_index* labels) {
     using value = std::remove_const_t<T>;
     if (logits.rows == 0) return 0;
     std::int64_t* const correct = scratch<std::int64_t>(q, room_to_add_up(logits.rows, 1));

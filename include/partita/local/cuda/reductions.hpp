@@ -108,7 +108,8 @@ struct block_parts {
 struct reduction_kernels {
   /// sums[j] = sum_i x(i, j), accumulated in double. x is (m, n), sums has n elements. Throws nothing.
   template <class T>
-  static void column_sums(const queue<cuda>& q, std::type_identity_t<matrix_view<const T>> x, T* sums) {
+  static void column_sums(const queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> x,
+                          T* sums) {
     constexpr std::int64_t threads = 1 << 18, fewest_rows = 16;
     const auto run = [&](auto width) {
       constexpr int pack_width = decltype(width)::value;
@@ -124,20 +125,20 @@ struct reduction_kernels {
 
   /// sums[i] = sum_j x(i, j), accumulated in double. x is (m, n), sums has m elements. Throws nothing.
   template <class T>
-  static void row_sums(const queue<cuda>& q, std::type_identity_t<matrix_view<const T>> x, T* sums) {
+  static void row_sums(const queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> x, T* sums) {
     reduce_rows<sum_in_double>(q, x, sums);
   }
 
   /// maxima[i] = max_j x(i, j), minus infinity when n = 0. x is (m, n), maxima has m elements. Throws
   /// nothing.
   template <class T>
-  static void row_max(const queue<cuda>& q, std::type_identity_t<matrix_view<const T>> x, T* maxima) {
+  static void row_max(const queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> x, T* maxima) {
     reduce_rows<maximum<T>>(q, x, maxima);
   }
 
   /// sum_ij x(i, j), accumulated in double. x is (m, n). Waits for the result. Throws nothing.
   template <class T>
-  static std::remove_const_t<T> sum(const queue<cuda>& q, matrix_view<T> x) {
+  static std::remove_const_t<T> sum(const queue<cuda_device>& q, matrix_view<T> x) {
     using value = std::remove_const_t<T>;
     constexpr std::int64_t most = 1 << 16, fewest_cells = 64;
     const std::int64_t count =
@@ -150,7 +151,7 @@ struct reduction_kernels {
  private:
   /// Several threads share a wide row.
   template <class Reduction, class T>
-  static void reduce_rows(const queue<cuda>& q, matrix_view<const T> x, T* results) {
+  static void reduce_rows(const queue<cuda_device>& q, matrix_view<const T> x, T* results) {
     constexpr local_index columns_of_lane = 32, most_lanes = 32;
     const local_index lanes = std::clamp<local_index>(x.cols / columns_of_lane, 1, most_lanes);
     const auto run = [&](auto width) {

@@ -2,7 +2,8 @@
 /// Folds over the rows of a sparse pattern, shared by threads in chunks of equal work: about as many entries
 /// and rows each, so that neither long rows nor many short ones keep one thread busy for long. A row that
 /// lies in several chunks gets its result from their parts, in their order. Chunks depend on the pattern's
-/// shape and number of entries alone, and so does the order in which anything is added up.
+/// shape, its number of entries and the number of packs that a row of columns is, and so does the order in
+/// which anything is added up: every run gives the same bits, but a slice of the columns may give others.
 ///
 /// What is folded is a Fold, a trivially copyable object with
 ///
@@ -13,11 +14,13 @@
 ///   add(sum, item, row, v)           the next entry of the row
 ///   join(sum, sum later)             the parts of two neighbouring chunks
 ///   store(sum, row, v)               the result of a row
+///   blocks_together                  optional: see detail::blocks_together; 4 if nothing
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <utility>
 
 #include "partita/local/cuda/entries.hpp"
 #include "partita/local/cuda/vector.hpp"
@@ -86,7 +89,12 @@ template <class Fold>
 struct fold_chunks {
   using sum = typename Fold::sum;
   using item = typename Fold::item;
-  static constexpr int blocks_together = 4;
+  static constexpr int blocks_together = [] {
+    if constexpr (requires { Fold::blocks_together; })
+      return Fold::blocks_together;
+    else
+      return 4;
+  }();
 
   Fold fold;
   const local_index* offsets;
@@ -150,7 +158,7 @@ struct fold_chunks {
     item items[4] = {};
     fold.get(lead, e, now.pack, items);
     if (now.end - e >= 4)
-      for (const item& next : items) fold.add(now.total, next, now.row, now.pack);
+      add_some(now, items, 0, 4, std::make_integer_sequence<local_index, 4>());
     else
       add(now, items, e, 4);
   }
@@ -164,15 +172,20 @@ struct fold_chunks {
   }
 
   /// The first `count` of the entries from e on, row after row.
-  template <int Most>
+  template <local_index Most>
   constexpr void add(progress& now, const item (&items)[Most], local_index e, local_index count) const {
     for (local_index done = 0; done < count;) {
       while (now.end - e <= done) end_row(now);
       const local_index stop = now.end - e < count ? now.end - e : count;
-      for (int k = 0; k < Most; ++k)
-        if (done <= k && k < stop) fold.add(now.total, items[k], now.row, now.pack);
+      add_some(now, items, done, stop, std::make_integer_sequence<local_index, Most>());
       done = stop;
     }
+  }
+  /// Items [begin, end) of a row. Without a loop: what is indexed by a variable has no place in registers.
+  template <std::size_t Most, local_index... K>
+  constexpr void add_some(progress& now, const item (&items)[Most], local_index begin, local_index end,
+                          std::integer_sequence<local_index, K...>) const {
+    ((begin <= K && K < end ? fold.add(now.total, items[K], now.row, now.pack) : void()), ...);
   }
 };
 
@@ -206,9 +219,9 @@ struct join_chunks {
 
 /// What folds of a queue keep between their launches.
 struct fold_memory {
-  explicit fold_memory(const queue<cuda>&) {}
+  explicit fold_memory(const queue<cuda_device>&) {}
 
-  buffer<std::byte, cuda> bytes;
+  buffer<std::byte, cuda_device> bytes;
 };
 
 /// Chunks of rows whose entries are folded for `packs` packs of columns each.
@@ -222,7 +235,8 @@ inline std::int64_t chunk_count(const pattern_rows& a, local_index packs) {
 /// Folds every row of `a` for each of `packs` packs of columns. `skew` says where four neighbouring entries
 /// can be loaded as one.
 template <class Fold>
-void fold_rows(const queue<cuda>& q, const pattern_rows& a, local_index packs, int skew, const Fold& fold) {
+void fold_rows(const queue<cuda_device>& q, const pattern_rows& a, local_index packs, int skew,
+               const Fold& fold) {
   using sum = typename Fold::sum;
   if (a.rows == 0 || packs == 0) return;
   const std::int64_t chunks = chunk_count(a, packs);

@@ -23,7 +23,7 @@ struct softmax_kernels {
   /// y(i, j) = exp(x(i, j) - row_maximum[i]) and row_sum[i] = sum_j y(i, j). x and y are (m, n), y may be x;
   /// row_maximum and row_sum have m elements. Throws shape_error when the shapes differ.
   template <class T>
-  static void softmax_exp(const queue<cuda>& q, std::type_identity_t<matrix_view<const T>> x,
+  static void softmax_exp(const queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> x,
                           const std::type_identity_t<T>* row_maximum, matrix_view<T> y,
                           std::type_identity_t<T>* row_sum) {
     require_equal("softmax_exp", "x", shape_of(x), "y", shape_of(y));

@@ -16,7 +16,7 @@ struct spmm_kernels {
   /// y = a x + beta y; beta = 0 overwrites y. a is (m, k), x is (k, f), y is (m, f); y is not x; a without
   /// values has ones. Throws shape_error when the shapes do not fit.
   template <class T>
-  static void spmm(const queue<cuda>& q, std::type_identity_t<csr_view<T>> a,
+  static void spmm(const queue<cuda_device>& q, std::type_identity_t<csr_view<T>> a,
                    std::type_identity_t<matrix_view<const T>> x, std::type_identity_t<T> beta,
                    matrix_view<T> y) {
     multiply("spmm", q, a, x, spmm_fusion<T>{.beta = beta}, y);
@@ -25,7 +25,7 @@ struct spmm_kernels {
   /// y = what spmm_fusion says of a and x. a is (m, k), x is (k, f), y is (m, f); y is not x; a without
   /// values has ones. Throws shape_error when the shapes do not fit.
   template <class T>
-  static void spmm_fused(const queue<cuda>& q, std::type_identity_t<csr_view<T>> a,
+  static void spmm_fused(const queue<cuda_device>& q, std::type_identity_t<csr_view<T>> a,
                          std::type_identity_t<matrix_view<const T>> x,
                          std::type_identity_t<spmm_fusion<T>> fusion, matrix_view<T> y) {
     multiply("spmm_fused", q, a, x, fusion, y);
@@ -33,7 +33,7 @@ struct spmm_kernels {
 
  private:
   template <class T>
-  static void multiply(const char* name, const queue<cuda>& q, const csr_view<T>& a,
+  static void multiply(const char* name, const queue<cuda_device>& q, const csr_view<T>& a,
                        const matrix_view<const T>& x, const spmm_fusion<T>& fusion, const matrix_view<T>& y) {
     require_equal(name, "y", shape_of(y), "a x", {a.rows, x.cols});
     require_equal(name, "x", shape_of(x), "the x that a needs", {a.cols, x.cols});
@@ -48,7 +48,7 @@ struct spmm_kernels {
   }
 
   template <class T, class Weights>
-  static void fold(const queue<cuda>& q, const csr_view<T>& a, const Weights& weights,
+  static void fold(const queue<cuda_device>& q, const csr_view<T>& a, const Weights& weights,
                    const matrix_view<const T>& x, const spmm_fusion<T>& fusion, const matrix_view<T>& y) {
     with_width<widest<T>>(
         y.cols,

@@ -19,7 +19,7 @@ namespace partita::gpu {
 /// Measures work of a queue on its device.
 class stopwatch {
  public:
-  explicit stopwatch(const queue<cuda>& q) : queue_(q) {
+  explicit stopwatch(const queue<cuda_device>& q) : queue_(q) {
     for (cudaEvent_t& event : events_)
       detail::check_cuda(cudaEventCreateWithFlags(&event, cudaEventDefault), "cudaEventCreateWithFlags");
   }
@@ -43,7 +43,7 @@ class stopwatch {
   }
 
  private:
-  queue<cuda> queue_;
+  queue<cuda_device> queue_;
   cudaEvent_t events_[2] = {};
 };
 
@@ -55,7 +55,7 @@ template <class T>
 class spmm_product {
  public:
   /// As kernels::spmm.
-  void operator()(const queue<cuda>& q, csr_view<T> a, std::type_identity_t<matrix_view<const T>> x,
+  void operator()(const queue<cuda_device>& q, csr_view<T> a, std::type_identity_t<matrix_view<const T>> x,
                   std::type_identity_t<T> beta, matrix_view<T> y) {
     const cuda_spmm_function<T> library = q.libraries().template spmm<T>();
     if (library == nullptr || a.values == nullptr || !fit(a, x, y))
@@ -91,21 +91,22 @@ class spmm_product {
            skew(y.data, width) == 0 && y.stride % width == 0;
   }
 
-  static bool multiply(const queue<cuda>& q, cuda_spmm_function<T> library, const csr_view<T>& a,
+  static bool multiply(const queue<cuda_device>& q, cuda_spmm_function<T> library, const csr_view<T>& a,
                        const matrix_view<const T>& x, T beta, const matrix_view<T>& y, choice& chosen) {
     return library(q, chosen.plan, a.rows, a.cols, chosen.entries, a.offsets, a.columns, a.values, x.data,
                    x.stride, x.cols, beta, y.data, y.stride);
   }
 
-  static void choose(const queue<cuda>& q, cuda_spmm_function<T> library, const csr_view<T>& a,
+  static void choose(const queue<cuda_device>& q, cuda_spmm_function<T> library, const csr_view<T>& a,
                      const matrix_view<const T>& x, const matrix_view<T>& y, choice& chosen) {
     chosen.made = true;
     chosen.entries = entry_count(q, a);
     if (read(q, a.offsets) != 0 || chosen.entries == 0) return;
-    buffer<T, cuda> memory;
+    buffer<T, cuda_device> memory;
     matrix_view<T> trial = y;
     try {
-      memory = buffer<T, cuda>(q, static_cast<std::size_t>(y.rows) * static_cast<std::size_t>(y.stride));
+      memory =
+          buffer<T, cuda_device>(q, static_cast<std::size_t>(y.rows) * static_cast<std::size_t>(y.stride));
       trial.data = memory.data();
       if (!multiply(q, library, a, x, T{0}, trial, chosen)) return;
     } catch (const device_error&) {  // no memory to try it, or it cannot: the own kernel can

@@ -22,7 +22,7 @@ inline void check(cusparseStatus_t status, const char* call, const std::string& 
 /// The library's handle for a queue.
 class context {
  public:
-  explicit context(const queue<cuda>& q) {
+  explicit context(const queue<cuda_device>& q) {
     check(cusparseCreate(&handle_), "cusparseCreate");
     check(cusparseSetStream(handle_, q.stream()), "cusparseSetStream");
   }
@@ -55,7 +55,7 @@ bool is_aligned(matrix_view<T> x) {
 template <class T>
 class product {
  public:
-  product(const queue<cuda>& q, csr_view<T> a, int nonzeros, matrix_view<const T> x, matrix_view<T> y,
+  product(const queue<cuda_device>& q, csr_view<T> a, int nonzeros, matrix_view<const T> x, matrix_view<T> y,
           cusparseSpMMAlg_t algorithm)
       : handle_(q.resource<context>().handle()), algorithm_(algorithm), values_(a.values) {
     operands_ = ", for " + std::string(sizeof(T) == sizeof(float) ? "f32" : "f64") + ", a " +
@@ -74,14 +74,14 @@ class product {
   }
 
   /// Allocates and prepares; false when cuSPARSE does not support such operands.
-  bool prepare(const queue<cuda>& q) {
+  bool prepare(const queue<cuda_device>& q) {
     const T one = 1, zero = 0;
     std::size_t bytes = 0;
     if (!supported(cusparseSpMM_bufferSize(handle_, keep, keep, &one, a_.get(), x_.get(), &zero, y_.get(),
                                            type_of<T>, algorithm_, &bytes),
                    "cusparseSpMM_bufferSize"))
       return false;
-    workspace_ = buffer<std::byte, cuda>(q, std::max<std::size_t>(bytes, 16));
+    workspace_ = buffer<std::byte, cuda_device>(q, std::max<std::size_t>(bytes, 16));
     return supported(cusparseSpMM_preprocess(handle_, keep, keep, &one, a_.get(), x_.get(), &zero, y_.get(),
                                              type_of<T>, algorithm_, workspace_.data()),
                      "cusparseSpMM_preprocess");
@@ -130,7 +130,7 @@ class product {
   std::string operands_;
   sparse_descriptor a_;
   dense_descriptor x_, y_;
-  buffer<std::byte, cuda> workspace_;
+  buffer<std::byte, cuda_device> workspace_;
 };
 
 }  // namespace partita::cusparse

@@ -1,5 +1,5 @@
 #pragma once
-/// Sparse times dense by cuSPARSE; link it, and hand `queue<cuda>(device, cusparse_spmm())` to whoever
+/// Sparse times dense by cuSPARSE; link it, and hand `queue<cuda_device>(device, cusparse_spmm())` to whoever
 /// multiplies. The plan of a matrix owns its descriptors, its workspaces and what cuSPARSE has prepared for
 /// it.
 ///
@@ -28,7 +28,7 @@ namespace cusparse {
 
 /// Milliseconds of the fastest of three runs of `work`, after one that is not counted.
 template <class Work>
-float time_of(const queue<cuda>& q, const Work& work) {
+float time_of(const queue<cuda_device>& q, const Work& work) {
   struct timer {
     timer() { detail::check_cuda(cudaEventCreate(&event), "cudaEventCreate"); }
     ~timer() { cudaEventDestroy(event); }
@@ -54,7 +54,7 @@ template <class T>
 class plan {
  public:
   /// Waits for the device.
-  plan(const queue<cuda>& q, int rows, int cols, int nonzeros, const int* offsets, const int* columns)
+  plan(const queue<cuda_device>& q, int rows, int cols, int nonzeros, const int* offsets, const int* columns)
       : rows_(rows),
         cols_(cols),
         nonzeros_(nonzeros),
@@ -66,7 +66,7 @@ class plan {
     std::vector<int> shifted(static_cast<std::size_t>(rows) + 1);
     copy(q, std::span<const int>(offsets, shifted.size()), std::span(shifted));
     for (int& offset : shifted) offset -= first_;
-    shifted_ = buffer<int, cuda>(q, shifted.size());
+    shifted_ = buffer<int, cuda_device>(q, shifted.size());
     copy(q, std::span<const int>(shifted), shifted_.span());
     offsets_ = shifted_.data();
   }
@@ -77,7 +77,7 @@ class plan {
   }
 
   /// False when cuSPARSE cannot serve these operands.
-  bool run(const queue<cuda>& q, const T* values, matrix_view<const T> x, T beta, matrix_view<T> y,
+  bool run(const queue<cuda_device>& q, const T* values, matrix_view<const T> x, T beta, matrix_view<T> y,
            spmm_choice choice) {
     values += first_;
     if (!is_aligned(given_columns_ + first_) || !is_aligned(values) || !is_aligned(x) || !is_aligned(y))
@@ -102,8 +102,8 @@ class plan {
     std::unique_ptr<product<T>> best;  // null when cuSPARSE supports none
   };
 
-  std::unique_ptr<product<T>> choose(const queue<cuda>& q, csr_view<T> a, matrix_view<const T> x, T beta,
-                                     matrix_view<T> y, spmm_choice choice) const {
+  std::unique_ptr<product<T>> choose(const queue<cuda_device>& q, csr_view<T> a, matrix_view<const T> x,
+                                     T beta, matrix_view<T> y, spmm_choice choice) const {
     const auto prepared = [&](cusparseSpMMAlg_t algorithm) {
       auto made = std::make_unique<product<T>>(q, a, nonzeros_, x, y, algorithm);
       return made->prepare(q) ? std::move(made) : nullptr;
@@ -111,7 +111,7 @@ class plan {
     if (choice == spmm_choice::repeatable) return prepared(CUSPARSE_SPMM_CSR_ALG3);
 
     // Trials must not change a y that the product adds to.
-    buffer<T, cuda> other(
+    buffer<T, cuda_device> other(
         q, beta == 0 ? 0 : static_cast<std::size_t>(y.rows) * static_cast<std::size_t>(y.stride));
     T* const to = beta == 0 ? y.data : other.data();
     std::unique_ptr<product<T>> best;
@@ -132,16 +132,17 @@ class plan {
   const int *given_offsets_, *given_columns_;
   int first_;
   const int* offsets_;
-  buffer<int, cuda> shifted_;
+  buffer<int, cuda_device> shifted_;
   std::vector<entry> entries_;
 };
 
 /// A cuda_spmm_function. The structure of A is looked at once for each plan; its values may change.
 template <class T, spmm_choice Choice>
-bool multiply(const queue<cuda>& q, std::shared_ptr<void>& kept, int rows, int cols, int nonzeros,
+bool multiply(const queue<cuda_device>& q, std::shared_ptr<void>& kept, int rows, int cols, int nonzeros,
               const int* offsets, const int* columns, const T* values, const T* x, std::ptrdiff_t x_stride,
               int f, T beta, T* y, std::ptrdiff_t y_stride) {
   if (values == nullptr || rows == 0 || cols == 0 || nonzeros == 0 || f == 0) return false;
+  const detail::device_guard guard(q.device());
   auto of_this = std::static_pointer_cast<plan<T>>(kept);
   if (of_this == nullptr || !of_this->is_of(rows, cols, nonzeros, offsets, columns)) {
     of_this = std::make_shared<plan<T>>(q, rows, cols, nonzeros, offsets, columns);
@@ -152,9 +153,9 @@ bool multiply(const queue<cuda>& q, std::shared_ptr<void>& kept, int rows, int c
 
 }  // namespace cusparse
 
-/// `libraries` with the sparse products of cuSPARSE, for a queue<cuda>. Throws nothing; the products throw
-/// device_error naming the call and the shapes, and give way to the library's own for patterns without values
-/// and for addresses or strides that are no multiples of 16 bytes. Source: the cuSPARSE library,
+/// `libraries` with the sparse products of cuSPARSE, for a queue<cuda_device>. Throws nothing; the products
+/// throw device_error naming the call and the shapes, and give way to the library's own for patterns without
+/// values and for addresses or strides that are no multiples of 16 bytes. Source: the cuSPARSE library,
 /// "cusparseSpMM".
 inline cuda_libraries cusparse_spmm(cuda_libraries libraries = {},
                                     spmm_choice choice = spmm_choice::repeatable) {
@@ -163,6 +164,7 @@ inline cuda_libraries cusparse_spmm(cuda_libraries libraries = {},
                                : cusparse::multiply<float, spmm_choice::repeatable>;
   libraries.spmm_f64 = fastest ? cusparse::multiply<double, spmm_choice::fastest>
                                : cusparse::multiply<double, spmm_choice::repeatable>;
+  libraries.prepare_spmm = [](const queue<cuda_device>& q) { q.resource<cusparse::context>(); };
   return libraries;
 }
 

@@ -113,8 +113,8 @@ void edge_row_dot(std::type_identity_t<csr_view<T>> a, local_index heads, const 
     }
 }
 
-/// out(i, h) = f(out(i, h), values[e, h]) over the entries e of row i in order. out is (a.rows, heads).
-/// Throws nothing.
+/// out(i, h) = f(out(i, h), values[e, h]) over the entries e of row i in order; devices join parts of a row,
+/// so f is to be associative. out is (a.rows, heads). Throws nothing.
 template <class F, class T>
 void edge_row_fold(std::type_identity_t<csr_view<T>> a, local_index heads, F f,
                    const std::type_identity_t<T>* values, matrix_view<T> out) {

@@ -1,0 +1,2 @@
+// Laws of communicators over NCCL.
+#include "nccl_laws.cpp"

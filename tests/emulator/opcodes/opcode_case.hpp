@@ -1,0 +1,65 @@
+#pragma once
+// What one instruction makes of its operands, as the PTX manual has it: run by the emulator, or by a card to
+// be compared.
+#include <cstdint>
+#include <doctest/doctest.h>
+#include <string>
+#include <vector>
+
+namespace opcodes {
+
+/// Operands of one lane and the result; a predicate is 0 or 1.
+struct row {
+  std::uint64_t a = 0, b = 0, c = 0;
+  std::uint64_t expected = 0;
+};
+
+/// PTX between the registers that it may use, and what it gives. The registers are
+///
+///   %a16 %b16 %c16, %a32 %b32 %c32, %a64 %b64 %c64   the operands' lower bits: .b16, .b32, .b64
+///   %ap %bp %cp                                      whether the operands are not 0
+///   %x16, %x32, %x64, %xp                            the result, of `result` bits; 1 for %xp
+///   %t16_<8> %t32_<8> %t64_<8> %tp_<8>               for whatever else
+///   %thread                                          the number of the thread
+///   %out                                             the address of the block's 32 words, all 0
+///
+/// `shared` is an array of 64 words of 64 bits in shared memory.
+struct opcode_case {
+  std::string text;
+  int result;
+  /// One of each lane. Fewer than 32: the others repeat the last one.
+  std::vector<row> rows;
+};
+
+/// Runs it on one warp and checks every lane.
+void check(const opcode_case& c);
+
+/// Runs it and gives the results of all lanes of `threads` threads, which are one block.
+std::vector<std::uint64_t> run(const std::string& text, int result, const std::vector<row>& rows,
+                               unsigned threads = 32);
+
+/// Runs a whole module whose kernel `test` takes the address of `words` words, and gives them afterwards.
+std::vector<std::uint64_t> run_module(const std::string& module, std::vector<std::uint64_t> words,
+                                      unsigned blocks, unsigned threads, unsigned shared_bytes = 0);
+
+/// What the emulator says when it refuses or stops a kernel; fails the test where it does not. Not for cards.
+std::string complaint(const std::string& module, std::vector<std::uint64_t> words, unsigned blocks,
+                      unsigned threads);
+
+/// What it says of text as check() takes it.
+std::string complaint(const std::string& text, const std::vector<row>& rows = {{}}, unsigned threads = 32);
+
+/// That those words are among what it says.
+void check_complaint(const std::string& said, const std::string& words);
+
+/// That the emulator does not take an instruction, and names it. Of a card nothing is asked.
+void check_refused(const std::string& instruction);
+
+/// Whether a card is asked instead of the emulator.
+bool on_card();
+
+/// Numbers as bits.
+std::uint64_t bits(float x);
+std::uint64_t bits(double x);
+
+}  // namespace opcodes

@@ -1,0 +1,125 @@
+#pragma once
+// The scalar types of PTX.
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace emulator::ptx {
+
+/// Untyped bits (.b32) count as unsigned.
+enum class scalar : std::uint8_t {
+  none,
+  pred,
+  u8,
+  u16,
+  u32,
+  u64,
+  s8,
+  s16,
+  s32,
+  s64,
+  f16,
+  bf16,
+  f16x2,
+  bf16x2,
+  f32,
+  f64
+};
+
+constexpr scalar scalar_named(std::string_view name) {
+  constexpr struct {
+    std::string_view name;
+    scalar type;
+  } known[] = {
+      {"pred", scalar::pred},     {"b8", scalar::u8},   {"b16", scalar::u16},   {"b32", scalar::u32},
+      {"b64", scalar::u64},       {"u8", scalar::u8},   {"u16", scalar::u16},   {"u32", scalar::u32},
+      {"u64", scalar::u64},       {"s8", scalar::s8},   {"s16", scalar::s16},   {"s32", scalar::s32},
+      {"s64", scalar::s64},       {"f16", scalar::f16}, {"bf16", scalar::bf16}, {"f16x2", scalar::f16x2},
+      {"bf16x2", scalar::bf16x2}, {"f32", scalar::f32}, {"f64", scalar::f64}};
+  for (const auto& k : known)
+    if (k.name == name) return k.type;
+  return scalar::none;
+}
+
+/// In bytes; 0 for none. A predicate has no address, and counts as one.
+constexpr std::size_t size_of(scalar type) {
+  switch (type) {
+    case scalar::none:
+      return 0;
+    case scalar::pred:
+    case scalar::u8:
+    case scalar::s8:
+      return 1;
+    case scalar::u16:
+    case scalar::s16:
+    case scalar::f16:
+    case scalar::bf16:
+      return 2;
+    case scalar::u32:
+    case scalar::s32:
+    case scalar::f32:
+    case scalar::f16x2:
+    case scalar::bf16x2:
+      return 4;
+    default:
+      return 8;
+  }
+}
+
+constexpr bool is_real(scalar type) { return type == scalar::f32 || type == scalar::f64; }
+constexpr bool is_signed(scalar type) { return type >= scalar::s8 && type <= scalar::s64; }
+constexpr bool is_integer(scalar type) { return type >= scalar::u8 && type <= scalar::s64; }
+
+/// f(T{}) with the C++ type of an integer or of f32, f64; what f returns, or nothing for other types.
+template <class F>
+constexpr auto visit_integer(scalar type, F f) -> decltype(f(std::uint32_t{})) {
+  switch (type) {
+    case scalar::u8:
+      return f(std::uint8_t{});
+    case scalar::u16:
+      return f(std::uint16_t{});
+    case scalar::u32:
+      return f(std::uint32_t{});
+    case scalar::u64:
+      return f(std::uint64_t{});
+    case scalar::s8:
+      return f(std::int8_t{});
+    case scalar::s16:
+      return f(std::int16_t{});
+    case scalar::s32:
+      return f(std::int32_t{});
+    case scalar::s64:
+      return f(std::int64_t{});
+    default:
+      return {};
+  }
+}
+template <class F>
+constexpr auto visit_real(scalar type, F f) -> decltype(f(float{})) {
+  if (type == scalar::f32) return f(float{});
+  if (type == scalar::f64) return f(double{});
+  return {};
+}
+template <class F>
+constexpr auto visit_number(scalar type, F f) -> decltype(f(float{})) {
+  return is_real(type) ? visit_real(type, f) : visit_integer(type, f);
+}
+/// By its size alone.
+template <class F>
+constexpr auto visit_bits(std::size_t bytes, F f) -> decltype(f(std::uint32_t{})) {
+  switch (bytes) {
+    case 1:
+      return f(std::uint8_t{});
+    case 2:
+      return f(std::uint16_t{});
+    case 4:
+      return f(std::uint32_t{});
+    case 8:
+      return f(std::uint64_t{});
+    default:
+      return {};
+  }
+}
+
+}  // namespace emulator::ptx

@@ -1,0 +1,227 @@
+#include "machine.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "../ptx/address_space.hpp"
+
+namespace emulator {
+
+machine& machine::instance() {
+  static machine* const only = new machine;
+  return *only;
+}
+
+machine::machine() {
+  if (const char* devices_wanted = std::getenv("EMULATOR_DEVICES")) devices = std::atoi(devices_wanted);
+  if (std::getenv("EMULATOR_RACES") != nullptr) races.enable(true);
+}
+
+std::shared_ptr<stream> machine::add_stream(int device, bool blocking) {
+  auto s = std::make_shared<stream>();
+  s->device = device;
+  s->blocking = blocking;
+  s->number = next_number_++;
+  streams.emplace(s.get(), s);
+  return s;
+}
+
+std::shared_ptr<stream> machine::find(cudaStream_t s) {
+  if (s == nullptr || s == cudaStreamLegacy || s == cudaStreamPerThread) {
+    std::shared_ptr<stream>& made = default_streams_[current_device()];
+    if (!made) made = add_stream(current_device(), false);
+    ++calls_["the default stream"];
+    return made;
+  }
+  const auto found = streams.find(s);
+  return found == streams.end() ? nullptr : found->second;
+}
+
+memory_pool& machine::default_pool(int device) {
+  auto& pool = default_pools_[device];
+  if (!pool) {
+    pool = std::make_unique<CUmemPoolHandle_st>();
+    pool->device = device;
+    pools.insert(pool.get());
+  }
+  return *pool;
+}
+
+void machine::enqueue(stream& s, std::function<bool()> step) {
+  // What blocks and what lies on the default stream keep their order.
+  const auto found = default_streams_.find(s.device);
+  const bool on_default = found != default_streams_.end() && found->second.get() == &s;
+  const auto follow = [&](const std::shared_ptr<stream>& other) {
+    if (other->given == 0) return;
+    s.steps.push_back({[this, &s, other, position = other->given] {
+                         if (!advance(*other, position)) return false;
+                         s.clock.join(other->clock);
+                         return true;
+                       },
+                       {}});
+    ++s.given;
+  };
+  if (on_default) {
+    for (const auto& [handle, other] : streams)
+      if (other->blocking && other->device == s.device) follow(other);
+  } else if (s.blocking && found != default_streams_.end()) {
+    follow(found->second);
+  }
+  s.steps.push_back({std::move(step), host_});
+  ++s.given;
+}
+
+bool machine::attempt(stream& s) {
+  if (races.enabled()) {
+    if (const auto& after = s.steps.front().after; after != nullptr && after != s.joined) {
+      s.clock.join(*after);
+      s.joined = after;
+    }
+    races.begin(s.clock, s.number, s.done + 1);
+  }
+  try {
+    return s.steps.front().run();
+  } catch (const ptx::fault& f) {
+    fail(cudaErrorLaunchFailure, f.what());
+  } catch (const std::exception& e) {
+    fail(cudaErrorLaunchFailure, std::string("enqueued work threw: ") + e.what());
+  }
+  return true;
+}
+
+void machine::observe(const clock& c) {
+  if (!races.enabled()) return;
+  const auto known = std::make_shared<clock>(c);
+  if (host_ != nullptr) known->join(*host_);
+  host_ = known;
+}
+
+void machine::fail(cudaError_t code, const std::string& text) {
+  if (failure != cudaSuccess) return;
+  failure = code;
+  failure_text = text;
+  std::fprintf(stderr, "emulator: %s\n", text.c_str());
+}
+
+bool machine::advance(stream& s, std::uint64_t position) {
+  while (s.done < position) {
+    if (s.running) return false;
+    const race_log::position outer = races.now();
+    s.running = true;
+    const bool complete = attempt(s);
+    s.running = false;
+    races.resume(outer);
+    if (!complete) return false;
+    s.steps.pop_front();
+    ++s.done;
+    if (races.enabled()) s.clock.steps[s.number] = s.done;
+    ++progress_;
+  }
+  return true;
+}
+
+bool machine::run(stream& s, std::uint64_t position) {
+  if (s.done >= position) return true;
+  const std::uint64_t before = progress_;
+  const bool reached = advance(s, position);
+  if (progress_ != before) changed_.notify_all();
+  return reached;
+}
+
+void machine::run_everything() {
+  const auto all = streams;
+  for (const auto& [handle, s] : all) run(*s, s->given);
+}
+
+cudaError_t machine::wait_for(std::unique_lock<std::mutex>& lock, stream& s, std::uint64_t position) {
+  while (!run(s, position))
+    if (!sleep(lock, patience)) {
+      fail(cudaErrorLaunchTimeout, "a stream waits for what nobody gives");
+      break;
+    }
+  observe(s.clock);
+  return failure;
+}
+
+cudaError_t machine::query(std::unique_lock<std::mutex>& lock, stream& s, std::uint64_t position) {
+  if (s.done < position && !run(s, s.done + 1)) sleep(lock, std::chrono::milliseconds(1));
+  if (failure != cudaSuccess) return failure;
+  if (s.done < position) return cudaErrorNotReady;
+  observe(s.clock);
+  return cudaSuccess;
+}
+
+void machine::touch(const void* memory, std::size_t bytes, bool writes, const char* what) {
+  const std::string words =
+      std::string(what) + (writes ? " writes " : " reads ") + std::to_string(bytes) + " bytes ";
+  std::size_t offset = 0;
+  const auto* const b = arena.find(memory, &offset);
+  if (b == nullptr || offset + bytes > b->bytes)
+    throw ptx::fault(words + "out of bounds: " + arena.describe(memory));
+  races.note_range(memory, bytes, writes, what);
+  std::uint8_t* const marks = arena.marks_at(memory);
+  if (writes) {
+    std::memset(marks, 1, bytes);
+  } else if (const void* const unwritten = std::memchr(marks, 0, bytes); unwritten != nullptr) {
+    const auto at = static_cast<const std::uint8_t*>(unwritten) - marks;
+    throw ptx::fault(words +
+                     "that were never written: " + arena.describe(static_cast<const char*>(memory) + at));
+  }
+}
+
+void machine::announce() {
+  ++progress_;
+  changed_.notify_all();
+}
+
+bool machine::sleep(std::unique_lock<std::mutex>& lock, std::chrono::nanoseconds time) {
+  const std::uint64_t before = progress_;
+  return changed_.wait_until(lock, std::chrono::system_clock::now() + time,
+                             [&] { return progress_ != before; });
+}
+
+cudaError_t machine::enter(const std::string& name) {
+  ++calls_[name];
+  const auto planned = planned_.find(name);
+  if (planned == planned_.end() || planned->second.first-- > 0) return failure;
+  const cudaError_t code = planned->second.second;
+  planned_.erase(planned);
+  return code;
+}
+
+std::uint64_t machine::calls(const std::string& name) const {
+  const auto found = calls_.find(name);
+  return found == calls_.end() ? 0 : found->second;
+}
+
+void machine::plan_failure(const std::string& name, cudaError_t code, int successes_before) {
+  planned_[name] = {successes_before, code};
+}
+
+int& current_device() {
+  static thread_local int device = 0;
+  return device;
+}
+cudaError_t& last_error() {
+  static thread_local cudaError_t code = cudaSuccess;
+  return code;
+}
+std::string& last_error_text() {
+  static thread_local std::string text;
+  return text;
+}
+
+cudaError_t enqueue_work(cudaStream_t s, const char* name, std::function<void()> work) {
+  return call(name, [&](machine& m, std::unique_lock<std::mutex>&) {
+    const auto found = m.find(s);
+    if (!found || found->device != current_device()) return cudaErrorInvalidResourceHandle;
+    m.enqueue(*found, [work = std::move(work)] {
+      work();
+      return true;
+    });
+    return cudaSuccess;
+  });
+}
+
+}  // namespace emulator

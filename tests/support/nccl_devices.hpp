@@ -1,0 +1,29 @@
+#pragma once
+// Ranks over NCCL that are threads with a device each.
+#include <algorithm>
+#include <vector>
+
+#include "partita/comm/nccl.hpp"
+#include "support/communicator_laws.hpp"
+#include "support/device_room.hpp"
+#include "support/ranks.hpp"
+
+namespace test_support {
+
+inline const partita::nccl::options unchecked{.time_limit = std::chrono::minutes(1), .checked = false};
+
+/// body(world, queue) on as many threads.
+template <class Body>
+void on_nccl_devices(int ranks, const partita::nccl::options& o, Body body) {
+  on_threads(ranks, [&](const partita::communicator& c) {
+    const partita::queue<partita::cuda_device> q(c.rank());
+    body(partita::nccl::world(c, q, o), q);
+  });
+  cudaSetDevice(0);
+}
+
+inline std::vector<partita::global_index> equal_counts(int ranks, partita::global_index n) {
+  return std::vector<partita::global_index>(static_cast<std::size_t>(ranks), n);
+}
+
+}  // namespace test_support
