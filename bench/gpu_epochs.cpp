@@ -17,7 +17,7 @@
 #include "partita/comm/threads.hpp"
 #include "partita/partition/policies.hpp"
 #include "support/cuda_calls.hpp"
-#include "support/device_operators.hpp"
+#include "support/device_models.hpp"
 #include "support/gpu_command.hpp"
 #include "support/json.hpp"
 
@@ -101,21 +101,13 @@ constexpr int warm_up = 2;
 /// What every rank does; the figures are the same on all.
 figures train(const communicator& world, const bench_case& c, const dataset& data, const std::string& comm,
               bool rmat, int epochs) {
-  mesh_shape shape;
-  cut sparse, dense;
-  visit_policy(c.policy, [&](auto named) {
-    using policy = decltype(named);
-    shape = default_mesh<policy>(world.size());
-    sparse = policy::sparse_layout::value;
-    dense = policy::dense_layout::value;
-  });
+  const policy& p = find_policy(c.policy);
   const queue<cuda_device> queue = cuda_queue(world, comm);
-  const mesh<cuda_device> m = cuda_mesh(cuda_world(world, queue, comm), shape, queue);
+  const mesh<cuda_device> m = cuda_mesh(cuda_world(world, queue, comm), default_mesh(p, world.size()), queue);
   figures f;
   const training_options options = options_of(c);
-  const auto operators =
-      bench::operators_on_device(m, sparse, dense, c.counts, rmat, c.model == "sage", f.nonzeros);
-  trainer<float, cuda_device> run(m, data, options, make_model(m, data, options, operators));
+  trainer<float, cuda_device> run(m, data, options,
+                                  bench::model_on_device(m, p, c.counts, rmat, data, options, f.nonzeros));
   std::vector<double> seconds;
   std::uint64_t allocations = 0;
   bench::cuda_calls calls;

@@ -52,7 +52,7 @@ void measure(const std::string& model, const dataset& d, global_index width) {
   if (model == "gat") o.heads = 8;
   o.hidden = {model == "gat" ? width / o.heads : width};
   o.raw_features = true;
-  trainer<float, cuda_device> run(m, d, o, make_model(m, d, o, operators_of<float>(m, "row_1d")));
+  trainer<float, cuda_device> run(m, d, o, make_model<float>(m, d, o, row_1d));
   run.step(1);
   auto before = emulator::kernel_costs();
   run.step(2);

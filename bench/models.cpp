@@ -35,17 +35,15 @@ void print_balance(const dataset& d, int ranks) {
       "| policy | mesh | words an epoch | max/min | multiplied nonzeros x width | max/min |\n"
       "|---|---|---|---|---|---|\n",
       ranks, static_cast<long long>(d.vertices), d.edges.size(), static_cast<long long>(d.classes));
-  for_each_policy([&](auto policy) {
-    using policy_type = decltype(policy);
+  for (const policy& p : named_policies)
     threads::run(ranks, [&](const communicator& world) {
-      const mesh<host> m(world, default_mesh<policy_type>(ranks));
-      const bench::balance b = bench::balance_of<policy_type>(m, d);
+      const mesh<host> m(world, default_mesh(p, ranks));
+      const bench::balance b = bench::balance_of(m, p, d);
       if (world.rank() == 0)
-        std::printf("| %s | %s | %lld | %.2f | %lld | %.2f |\n", policy_type::name,
-                    to_string(m.shape()).c_str(), static_cast<long long>(b.words.most), b.words.ratio(),
+        std::printf("| %s | %s | %lld | %.2f | %lld | %.2f |\n", p.name.data(), to_string(m.shape()).c_str(),
+                    static_cast<long long>(b.words.most), b.words.ratio(),
                     static_cast<long long>(b.multiplications.most), b.multiplications.ratio());
     });
-  });
 }
 
 }  // namespace
@@ -71,21 +69,19 @@ int main(int argc, char** argv) {
       "|\n|---|---|---|---|---|---|\n");
   bool right = true;
   const auto run = [&](const char* model, coupling how) {
-    for_each_policy([&](auto policy) {
+    for (const policy& p : named_policies)
       threads::run(ranks, [&](const communicator& world) {
-        using policy_type = decltype(policy);
-        const mesh<host> m(world, default_mesh<policy_type>(ranks));
-        const training_result r = train_model<float>(m, d, options_of(model, how), policy.name);
+        const mesh<host> m(world, default_mesh(p, ranks));
+        const training_result r = train_model<float>(m, d, options_of(model, how), p);
         if (world.rank() != 0) return;
         right = right && r.words_received.total == r.predicted_words_received.total;
         std::printf("| %s%s | %s | %s | %.1f | %lld | %lld |\n", model,
-                    how == coupling::decoupled ? ", decoupled" : "", policy_type::name,
+                    how == coupling::decoupled ? ", decoupled" : "", p.name.data(),
                     to_string(m.shape()).c_str(), 1e3 * r.seconds_per_epoch,
                     static_cast<long long>(r.words_received.max_rank),
                     static_cast<long long>(r.words_received.total));
         std::fflush(stdout);
       });
-    });
   };
   for (const char* model : {"gcn", "sage", "gin", "gat", "sgc", "appnp", "gcnii"})
     run(model, coupling::coupled);

@@ -17,10 +17,9 @@ constexpr global_index n = 7, f = 10;
 double entry(global_index i, global_index j) { return static_cast<double>(100 * i + j); }
 
 /// Which rank holds an entry: every rank fills its block with its own number.
-template <class Layout>
-std::vector<double> holders(const mesh<host>& m) {
+std::vector<double> holders(const mesh<host>& m, layout l) {
   const auto mine = [&](global_index, global_index) { return m.rank(); };
-  return collect(generate<Layout, double>(m, {n, f}, mine));  // (n, f) on every rank
+  return collect(generate<double>(m, l, {n, f}, mine));  // (n, f) on every rank
 }
 
 void print(const char* title, const std::vector<double>& values) {
@@ -37,22 +36,22 @@ int main() {
   threads::run(shape.size(), [&](const communicator& world) {
     const mesh<host> m(world, shape);
     const auto me = static_cast<std::size_t>(m.rank());
-    const auto by_row = holders<row_1d::dense_layout>(m);    // (n, f)
-    const auto by_both = holders<grid_2d::dense_layout>(m);  // (n, f)
-    const auto vertices = holders<vertex_rows>(m);           // (n, f)
+    const auto by_row = holders(m, row_1d.dense);    // (n, f)
+    const auto by_both = holders(m, grid_2d.dense);  // (n, f)
+    const auto vertices = holders(m, vertex_rows);   // (n, f)
     if (me == 0) {
       print("rows cut by row; a copy for each col, of which the first is shown", by_row);
       print("rows cut by row, columns by col", by_both);
       print("rows cut by row and again by col", vertices);
     }
 
-    const auto x = generate<grid_2d::dense_layout, double>(m, {n, f}, entry);  // (n/pr, f/pc)
-    made[me] = collect(x);                                                     // (n, f) on every rank
+    const auto x = generate<grid_2d.dense, double>(m, {n, f}, entry);  // (n/pr, f/pc)
+    made[me] = collect(x);                                             // (n, f) on every rank
 
     // The other way: a whole matrix that one rank has, from a file say, is cut and sent.
     const auto file = me == 0 ? std::span<const double>(made[0]) : std::span<const double>();
-    const auto y = distribute<vertex_rows, double>(m, {n, f}, file);  // (n/P, f)
-    sent[me] = collect(y);                                            // (n, f) on every rank
+    const auto y = distribute<vertex_rows>(m, {n, f}, file);  // (n/P, f)
+    sent[me] = collect(y);                                    // (n, f) on every rank
   });
 
   std::vector<double> expected;  // (n, f)

@@ -1,4 +1,4 @@
-/// Y = A X: the layouts in the types say what must travel, the plan predicts it, the ledger counts it.
+/// Y = A X: the layouts say what must travel, the plan predicts it, the ledger counts it.
 
 #include <array>
 #include <cmath>
@@ -8,8 +8,6 @@
 #include <partita/partita.hpp>
 
 using namespace partita;
-using sparse_layout = grid_2d::sparse_layout;
-using dense_layout = grid_2d::dense_layout;
 
 constexpr mesh_shape shape{.row = 3, .col = 2};
 constexpr global_index n = 1000, f = 10;
@@ -42,12 +40,12 @@ int main() {
   std::array<account, shape.size()> accounts;  // one place for each rank
   threads::run(shape.size(), [&](const communicator& world) {
     const mesh<host> m(world, shape);
-    const auto mine = edges(share_of(n, m.rank(), m.size()));  // no matter which rank gives which edge
-    const auto a = distribute<sparse_layout>(m, {n, n}, std::span(mine));  // (n/pr, n/pc)
-    const auto x = generate<dense_layout, double>(m, {n, f}, feature);     // (n/pr, f/pc)
-    dense<double, dense_layout, host> y(m, extent{n, f});                  // (n/pr, f/pc)
+    const auto mine = edges(share_of(n, m.rank(), m.size()));    // no matter which rank gives which edge
+    const auto a = distribute<grid_2d.sparse>(m, {n, n}, mine);  // (n/pr, n/pc)
+    const auto x = generate<grid_2d.dense, double>(m, {n, f}, feature);  // (n/pr, f/pc)
+    dense<double, grid_2d.dense, host> y(m, extent{n, f});               // (n/pr, f/pc)
 
-    spmm_plan<double, sparse_layout, dense_layout, host> multiply(a, x.col_blocking());
+    spmm_plan multiply(a, x);
     m.ledger().clear();
     multiply(x, y);
     const volume received = m.ledger().total();

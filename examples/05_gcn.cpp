@@ -21,17 +21,15 @@ weight glorot_weight(const mesh<host>& m, global_index in, global_index out) {
 }
 
 int main() {
-  using policy = grid_2d;  // or row_1d, replicated_1_5d, split_3d, feature_column, feature_row
-  using layout = policy::dense_layout;
+  const policy p = grid_2d;  // or row_1d, replicated_1_5d, split_3d, feature_column, feature_row
   const dataset club = karate_club();
   double first_loss = 0, loss = 0, right = 0;
 
   threads::run(4, [&](const communicator& world) {
-    const mesh<host> m(world, default_mesh<policy>(world.size()));
+    const mesh<host> m(world, default_mesh(p, world.size()));
     const auto share = gcn_normalized(world, club.vertices, edge_share(club, world));
-    const auto a =
-        distribute<policy::sparse_layout>(m, {club.vertices, club.vertices}, std::span(share));  // (n, n)
-    const auto x = redistribute<layout>(local_features<double>(m, club, false));                 // (n, f)
+    const auto a = distribute(m, p, {club.vertices, club.vertices}, share);        // (n, n)
+    const auto x = redistribute(local_features<double>(m, club, false), p.dense);  // (n, f)
     const auto label = [&](auto v) { return club.split[v] == 1 ? club.labels[v] : -1; };
     const vertex_labels<host> labels(m, a.row_blocking(), label);  // (n)
     weight w0 = glorot_weight(m, club.features, 16);               // (f, h)
@@ -44,9 +42,9 @@ int main() {
       dense<double, vertex_rows, host> dz(m, z.shape());                    // (n, c)
       const double mean = cross_entropy(z, labels, dz);
 
-      const auto dq = spmm(transposed(a), redistribute<layout>(dz));  // (n, c)
-      const auto dw1 = weight_gradient(hidden, dq);                   // (h, c)
-      auto dhidden = gemm_transposed(dq, w1);                         // (n, h)
+      const auto dq = spmm(transposed(a), redistribute(dz, p.dense));  // (n, c)
+      const auto dw1 = weight_gradient(hidden, dq);                    // (h, c)
+      auto dhidden = gemm_transposed(dq, w1);                          // (n, h)
       zip(hidden, dhidden, dhidden, [](double out, double d) { return out > 0 ? d : 0; });
       const auto dw0 = weight_gradient(x, spmm(transposed(a), dhidden));  // (f, h)
 
@@ -63,6 +61,6 @@ int main() {
   });
   const bool learned = loss < first_loss / 2 && right == 1;
   std::printf("the network %s under %s\n", learned ? "learned the club" : "did NOT learn the club",
-              policy::name);
+              p.name.data());
   return learned ? 0 : 1;
 }

@@ -1,5 +1,5 @@
-/// A partition policy of your own is a struct with a layout of the sparse operand, one of the dense operands
-/// and a name. What must travel follows from the layouts: the product needs no further word.
+/// A partition policy of your own is a name, a layout of the sparse operand and one of the dense operands.
+/// What must travel follows from the layouts: the product needs no further word.
 
 #include <cstdio>
 #include <vector>
@@ -15,10 +15,7 @@ using namespace partita;
 ///          (0,1)         (0,0) (0,1) (0,0) (0,1)
 ///          (1,0)         (1,0) (1,1) (1,0) (1,1)
 ///          (1,1)         (1,0) (1,1) (1,0) (1,1)
-struct scattered_1_5d
-    : policy<layout<axes<axis::row>, axes<axis::depth>>, layout<axes<axis::row, axis::depth>, axes<>>> {
-  static constexpr const char* name = "scattered_1_5d";
-};
+constexpr policy scattered_1_5d{"scattered_1_5d", {axis::row, axis::depth}, {axis::row | axis::depth, {}}};
 
 constexpr int ranks = 6;
 constexpr global_index n = 600, f = 32;
@@ -35,18 +32,15 @@ std::vector<triplet<double>> edges(interval vertices) {
 double feature(global_index i, global_index j) { return static_cast<double>(i * j % 11); }
 
 /// Y = A X under a policy, (n, f); prints what it took.
-template <class Policy>
-std::vector<double> product(Policy) {
-  using sparse_layout = typename Policy::sparse_layout;
-  using dense_layout = typename Policy::dense_layout;
+std::vector<double> product(const policy& p) {
   std::vector<double> result;  // (n, f)
   threads::run(ranks, [&](const communicator& world) {
-    const mesh<host> m(world, default_mesh<Policy>(ranks));
+    const mesh<host> m(world, default_mesh(p, ranks));
     const auto mine = edges(share_of(n, m.rank(), ranks));
-    const auto a = distribute<sparse_layout>(m, {n, n}, std::span(mine));  // (n, n)
-    const auto x = generate<dense_layout, double>(m, {n, f}, feature);     // (n, f)
-    dense<double, dense_layout, host> y(m, x.shape());                     // (n, f)
-    spmm_plan<double, sparse_layout, dense_layout, host> multiply(a, x.col_blocking());
+    const auto a = distribute(m, p, {n, n}, mine);                 // (n, n)
+    const auto x = generate<double>(m, p.dense, {n, f}, feature);  // (n, f)
+    dense<double, dynamic_layout, host> y(m, p.dense, x.shape());  // (n, f)
+    spmm_plan multiply(a, x);
 
     m.ledger().clear();
     multiply(x, y);
@@ -54,7 +48,7 @@ std::vector<double> product(Policy) {
     const std::vector<double> whole = collect(y);  // (n, f) on every rank
     if (m.rank() != 0) return;
     result = whole;
-    std::printf("%-16s %-6s %12d %15d %8d\n", Policy::name, to_string(m.shape()).c_str(),
+    std::printf("%-16s %-6s %12d %15d %8d\n", p.name.data(), to_string(m.shape()).c_str(),
                 int(x.values().size()), int(words.max_rank), int(words.total));
   });
   return result;
@@ -62,9 +56,9 @@ std::vector<double> product(Policy) {
 
 int main() {
   std::printf("policy           mesh   X on a rank  words received   in all\n");
-  const std::vector<double> expected = product(scattered_1_5d{});  // (n, f)
+  const std::vector<double> expected = product(scattered_1_5d);  // (n, f)
   bool right = true;
-  for_each_policy([&](auto named) { right = product(named) == expected && right; });
+  for (const policy& named : named_policies) right = product(named) == expected && right;
   std::printf("all seven products are %s\n", right ? "the same" : "NOT the same");
   return right ? 0 : 1;
 }

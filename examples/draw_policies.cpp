@@ -60,10 +60,9 @@ std::pair<int, int> owners(mesh_shape m, Owns owns) {
   return {first, copies};
 }
 
-template <class Policy>
-void panel(int left, int top) {
-  const mesh_shape m = default_mesh<Policy>(ranks);
-  constexpr cut a = Policy::sparse_layout::value, x = Policy::dense_layout::value;
+void panel(const policy& p, int left, int top) {
+  const mesh_shape m = default_mesh(p, ranks);
+  const layout a = p.sparse, x = p.dense;
   const blocking rows = blocking::even(n, m, nesting::rows), features = blocking::even(f, m, nesting::cols);
   int copies_a = 0, copies_x = 0;
   for (int i = 0; i < n; ++i) {
@@ -93,7 +92,7 @@ void panel(int left, int top) {
   const auto label = [](const char* name, int copies) {
     return name + (copies > 1 ? ", " + std::to_string(copies) + " copies" : std::string());
   };
-  text(left, top - 18, 14, std::string(Policy::name) + " on " + to_string(m));
+  text(left, top - 18, 14, std::string(p.name) + " on " + to_string(m));
   text(left, top - 5, 10, label("A", copies_a));
   text(left + (n + 2) * cell, top - 5, 10, label("X, Y", copies_x));
 }
@@ -108,10 +107,10 @@ int main() {
       width, height, width, height);
   std::printf("<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n");
   int at = 0;
-  for_each_policy([&](auto policy) {
-    panel<decltype(policy)>(10 + at % 3 * 260, 45 + at / 3 * 195);
+  for (const policy& p : named_policies) {
+    panel(p, 10 + at % 3 * 260, 45 + at / 3 * 195);
     ++at;
-  });
+  }
   text(
       10, height - 6, 11,
       "A colour is a rank (of 8; with copies, the first that owns the entry). Meshes are row x col x depth.");

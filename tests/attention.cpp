@@ -29,14 +29,12 @@ double score_entry(global_index v, global_index h) {
 double gradient_entry(global_index v, global_index j) { return dense_entry(j, v + 5); }
 
 /// The attention of a pattern under a policy.
-template <class Policy>
-attention<double, host> attention_of(const mesh<host>& m, global_index vertices, const entries& pattern,
-                                     const attention_shape& shape, coefficient_gradient form,
-                                     exchange rows = exchange::automatic) {
-  const auto operators = operators_of<Policy, double>(m);
+attention<double, host> attention_of(const mesh<host>& m, const policy& p, global_index vertices,
+                                     const entries& pattern, const attention_shape& shape,
+                                     coefficient_gradient form, exchange rows = exchange::automatic) {
   const entries mine = share(pattern, m.rank(), m.size());
-  return {operators.cut(vertices, mine),
-          operators.complete(vertices, mine),
+  return {distribute_graph<double>(m, p, vertices, mine),
+          distribute_rows<double>(m, p, vertices, mine),
           shape,
           {stationary::automatic, rows},
           form};
@@ -99,7 +97,7 @@ TEST_CASE("attention is that of one rank on every policy, by rows and by edges, 
                                     {.heads = 2, .width = 2, .hops = 2}};
   for (const attention_shape& shape : shapes) {
     const auto one = alone();
-    auto serial = attention_of<row_1d>(one, n, pattern, shape, coefficient_gradient::automatic);
+    auto serial = attention_of(one, row_1d, n, pattern, shape, coefficient_gradient::automatic);
     CHECK(largest_difference(run(one, serial, shape.heads, {})[0], by_definition(pattern, shape)) < 1e-12);
     const dropout_mask mask{0.4, {1, 2, 3}};
     const auto expected = run(one, serial, shape.heads, mask);
@@ -109,7 +107,7 @@ TEST_CASE("attention is that of one rank on every policy, by rows and by edges, 
         for (coefficient_gradient form : {coefficient_gradient::rows, coefficient_gradient::edges}) {
           if (shape.hops > 1 && form == coefficient_gradient::rows) continue;
           for (exchange rows : {exchange::whole, exchange::needed}) {
-            auto layer = attention_of<decltype(policy)>(m, n, pattern, shape, form, rows);
+            auto layer = attention_of(m, policy, n, pattern, shape, form, rows);
             CHECK(layer.form() == form);
             const auto found = run(m, layer, shape.heads, mask);
             for (std::size_t i = 0; i < found.size(); ++i)
@@ -135,7 +133,7 @@ TEST_CASE("the gradient of coefficients comes by whichever way the busiest rank 
       on_threads(mesh_size.size(), [&](const communicator& world) {
         const mesh<host> m(world, mesh_size);
         const auto words = [&](coefficient_gradient form, coefficient_gradient* chosen = nullptr) {
-          const auto layer = attention_of<decltype(policy)>(m, n, pattern, shape, form);
+          const auto layer = attention_of(m, policy, n, pattern, shape, form);
           if (chosen != nullptr) *chosen = layer.form();
           return summarize(m.world(), layer.predicted().elements).max_rank;
         };
@@ -159,13 +157,14 @@ TEST_CASE("under feature_column a head that lies on one rank sends the value of 
   on_threads(ranks, [&](const communicator& world) {
     const mesh<host> m(world, {1, ranks, 1});
     const attention_shape shape{.heads = heads, .width = 2};
-    auto layer = attention_of<feature_column>(m, n, pattern, shape, coefficient_gradient::edges);
+    auto layer = attention_of(m, feature_column, n, pattern, shape, coefficient_gradient::edges);
     (void)run(m, layer, heads, {});
-    const policy_passage<double, host> passage(
-        operators_of<feature_column, double>(m).cut(n, share(pattern, m.rank(), ranks)), layer.features());
+    const blocking vertices = blocking::even(n, m.shape(), nesting::rows);
+    const layout_change<double, host> change(m, vertices, vertices, layer.features(), vertex_rows,
+                                             feature_column.dense);
     const auto total = [&](global_index mine) { return summarize(m.world(), mine).total; };
     const global_index scalars = (ranks - 1) * n * (2 * heads + heads);
-    CHECK(total(layer.predicted().elements - 2 * passage.predicted().elements) ==
+    CHECK(total(layer.predicted().elements - 2 * change.predicted().elements) ==
           scalars + nonzeros * heads * (ranks - 1) / ranks);
   });
 }
@@ -174,8 +173,8 @@ TEST_CASE("rows are gathered for one hop only") {
   const entries pattern = sparse_entries({n, n}, 4);
   expect_error<error>("several hops cannot gather rows", [&] {
     on_threads(2, [&](const communicator& world) {
-      (void)attention_of<row_1d>(mesh<host>(world, {2, 1, 1}), n, pattern, {.hops = 2},
-                                 coefficient_gradient::rows);
+      (void)attention_of(mesh<host>(world, {2, 1, 1}), row_1d, n, pattern, {.hops = 2},
+                         coefficient_gradient::rows);
     });
   });
 }
@@ -183,9 +182,9 @@ TEST_CASE("rows are gathered for one hop only") {
 TEST_CASE("gradients of a decoupled gat on a directed weighted graph agree with finite differences") {
   const entries graph = sparse_entries({n, n}, 4);
   const auto every_gradient = [&](const mesh<host>& m, auto policy, bool differences) {
-    const auto operators = operators_of<decltype(policy), double>(m);
     const auto loops = with_self_loops(m.world(), n, share(graph, m.rank(), m.size()), 1);
-    decoupled_gat<double, host> model(operators.cut(n, loops), operators.complete(n, loops), {5, 4, 3}, 2, 3,
+    decoupled_gat<double, host> model(distribute_graph<double>(m, policy, n, loops),
+                                      distribute_rows<double>(m, policy, n, loops), {5, 4, 3}, 2, 3,
                                       {.seed = 11});
     const matrix frame(m, {n, 3});
     const vertex_labels<host> labels(m, frame.row_blocking(),
@@ -215,7 +214,7 @@ TEST_CASE("gradients of a decoupled gat on a directed weighted graph agree with 
     }
     return gradient;
   };
-  const std::vector<double> expected = every_gradient(alone(), row_1d{}, true);
+  const std::vector<double> expected = every_gradient(alone(), row_1d, true);
   for_each_mesh(std::array{3, 4, 6}, [&](auto policy, mesh_shape mesh_size) {
     on_threads(mesh_size.size(), [&](const communicator& world) {
       const auto found = every_gradient(mesh<host>(world, mesh_size), policy, world.size() == 4);

@@ -53,7 +53,7 @@ TEST_CASE(
         const training_options o = options_of(
             "gcn", coupling::decoupled, std::vector<global_index>(static_cast<std::size_t>(layers - 1), 9));
         on_threads(ranks, [&](const communicator& world) {
-          const auto r = train_model<double>(mesh<host>(world, {1, ranks, 1}), d, o, "feature_column");
+          const auto r = train_model<double>(mesh<host>(world, {1, ranks, 1}), d, o, feature_column);
           CHECK(redistributed(r).elements == 4 * one_way(n, d.classes, ranks));
           CHECK(redistributed(r).messages <= 4 * ranks * (ranks - 1));
           CHECK(r.words_received.total == r.predicted_words_received.total);
@@ -79,9 +79,9 @@ TEST_CASE(
     };  // and the loss
     const global_index parameters = 602 * 256 + 256 + 256 * 41 + 41;
     const auto decoupled =
-        predict_words<double>(m, d, options_of("gcn", coupling::decoupled, {256}), "feature_column");
+        predict_words<double>(m, d, options_of("gcn", coupling::decoupled, {256}), feature_column);
     const auto coupled =
-        predict_words<double>(m, d, options_of("gcn", coupling::coupled, {256}), "feature_column");
+        predict_words<double>(m, d, options_of("gcn", coupling::coupled, {256}), feature_column);
     const global_index few = gradients(decoupled, parameters), many = gradients(coupled, parameters);
     CHECK(few == 4 * one_way(232965, 41, 4));
     CHECK(many == 4 * (one_way(232965, 256, 4) + one_way(232965, 41, 4)));
@@ -101,7 +101,7 @@ TEST_CASE(
                                       std::vector<global_index>(static_cast<std::size_t>(layers - 1), 9));
       o.heads = 3;
       on_threads(ranks, [&](const communicator& world) {
-        const auto r = train_model<double>(mesh<host>(world, {1, ranks, 1}), d, o, "feature_column");
+        const auto r = train_model<double>(mesh<host>(world, {1, ranks, 1}), d, o, feature_column);
         const auto sum = [&](const char* phase, operation kind) {
           global_index elements = 0;
           for (const ledger_entry& e : r.ledger)
@@ -137,8 +137,8 @@ TEST_CASE("on an R-MAT graph feature_column spreads words and multiplied nonzero
   for (global_index classes : {8, 6}) {
     const dataset d = bench::rmat_dataset(8, 12, classes);
     on_threads(ranks, [&](const communicator& world) {
-      const auto columns = bench::balance_of<feature_column>(mesh<host>(world, {1, ranks, 1}), d);
-      const auto rows = bench::balance_of<row_1d>(mesh<host>(world, {ranks, 1, 1}), d);
+      const auto columns = bench::balance_of(mesh<host>(world, {1, ranks, 1}), feature_column, d);
+      const auto rows = bench::balance_of(mesh<host>(world, {ranks, 1, 1}), row_1d, d);
       if (classes % ranks == 0) {
         CHECK(columns.words.most == columns.words.least);
         CHECK(columns.multiplications.most == columns.multiplications.least);
@@ -147,7 +147,7 @@ TEST_CASE("on an R-MAT graph feature_column spreads words and multiplied nonzero
       CHECK(columns.multiplications.most - columns.multiplications.least <= column);
       CHECK(columns.words.most - columns.words.least <= 2 * d.vertices);  // a column, there and back
       const auto r = train_model<double>(mesh<host>(world, {1, ranks, 1}), d,
-                                         options_of("gcn", coupling::decoupled, {16}), "feature_column");
+                                         options_of("gcn", coupling::decoupled, {16}), feature_column);
       CHECK(r.words_received.total == r.predicted_words_received.total);
       CHECK(rows.multiplications.ratio() > 1.05);
       CHECK(rows.words.most > rows.words.least);
@@ -161,7 +161,7 @@ TEST_CASE("attention shares two scalars a vertex and head, under every policy") 
   o.heads = 4;
   for_each_usual_mesh(std::array{2, 4, 6, 9}, [&](auto policy, mesh_shape shape) {
     on_threads(shape.size(), [&](const communicator& world) {
-      const auto r = train_model<double>(mesh<host>(world, shape), d, o, policy.name);
+      const auto r = train_model<double>(mesh<host>(world, shape), d, o, policy);
       for (const ledger_entry& e : r.ledger)
         if (e.phase == "forward" && e.kind == operation::all_gather && e.axis == "row+col+depth")
           CHECK(e.received.elements == 2 * (o.heads + o.last_heads) * (shape.size() - 1) * d.vertices);
@@ -176,12 +176,12 @@ TEST_CASE("decoupled models train alike on every policy, with words as predicted
     training_options o = options_of(model, coupling::decoupled, {9, 7});
     o.epochs = 3;
     const double expected =
-        train_model<double>(mesh<host>(self::world(), {1, 1, 1}), d, o, "row_1d").epochs.back().loss;
+        train_model<double>(mesh<host>(self::world(), {1, 1, 1}), d, o, row_1d).epochs.back().loss;
     for_each_usual_mesh(std::array{1, 4, 6}, [&](auto policy, mesh_shape shape) {
       on_threads(shape.size(), [&](const communicator& world) {
         const mesh<host> m(world, shape);
         std::vector<std::uint64_t> allocations;
-        const auto r = train_model<double>(m, d, o, policy.name, [&](const epoch_report&) {
+        const auto r = train_model<double>(m, d, o, policy, [&](const epoch_report&) {
           allocations.push_back(m.queue().meter()->allocations());
         });
         CHECK(std::abs(r.epochs.back().loss - expected) < 1e-9 * expected);

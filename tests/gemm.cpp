@@ -37,10 +37,9 @@ std::vector<double> product(bool ta, bool tb, extent a, extent b) {
 }
 
 /// This rank's share of what travels in each form.
-template <class Layout>
-volume words(const host_mesh& m, const blocking& rows, const blocking& in, const blocking& out,
+volume words(const host_mesh& m, layout narrow, const blocking& rows, const blocking& in, const blocking& out,
              gemm_form form) {
-  constexpr cut narrow = Layout::value, wide = {narrow.rows | narrow.cols, {}};
+  const layout wide = full_width(narrow);
   const int p = m.shape().size(narrow.cols);
   if (p == 1) return {};
   if (form == gemm_form::partial_sums) {
@@ -57,28 +56,27 @@ global_index largest(const host_mesh& m, global_index mine) {
   return all[0];
 }
 
-template <class T, class Layout>
-void spoil(host_dense<Layout, T>& y) {
+template <class T, layout L>
+void spoil(host_dense<T, L>& y) {
   for (T& v : y.values()) v = std::numeric_limits<T>::quiet_NaN();
 }
 
 /// One plan, run twice: values, traffic, allocations.
-template <class Layout>
-gemm_form check_plan(const host_mesh& m, const blocking& rows, const blocking& in, const blocking& out,
-                     bool transpose, gemm_form form) {
+gemm_form check_plan(const host_mesh& m, layout l, const blocking& rows, const blocking& in,
+                     const blocking& out, bool transpose, gemm_form form) {
   const extent weight = transpose ? extent{out.size(), in.size()} : extent{in.size(), out.size()};
-  const auto x = generate<Layout, double>(m, rows, in, field(1));
+  const auto x = generate<double>(m, l, rows, in, field(1));
   const auto w = generate<replicated, double>(m, weight, field(2));
   const std::vector<double> expected = product(false, transpose, x.shape(), weight);
-  host_dense<Layout> y(m, rows, out);
-  gemm_plan<double, Layout, host> plan(m, rows, in, out, transpose, form);
+  host_dense<> y(m, l, rows, out);
+  gemm_plan<double, host> plan(m, l, rows, in, out, transpose, form);
   const auto allocations = m.queue().meter()->allocations();
   for (int run = 0; run < 2; ++run) {
     spoil(y);
     m.ledger().clear();
     plan(x, w, y);
     check_equals(y, expected, 1e-13, "gemm_plan");
-    const volume expected_words = words<Layout>(m, rows, in, out, plan.form());
+    const volume expected_words = words(m, l, rows, in, out, plan.form());
     same(heard(m), expected_words, "gemm_plan");
     same(plan.predicted(), expected_words, "gemm_plan::predicted");
   }
@@ -88,18 +86,15 @@ gemm_form check_plan(const host_mesh& m, const blocking& rows, const blocking& i
 }
 
 /// Both forms and the automatic one; how often that took partial sums and how often full width.
-template <class Layout>
-void check_forms(const host_mesh& m, const blocking& rows, const blocking& in, const blocking& out,
+void check_forms(const host_mesh& m, layout l, const blocking& rows, const blocking& in, const blocking& out,
                  std::array<std::atomic<int>, 2>& chosen) {
   for (const bool transpose : {false, true}) {
-    CHECK(check_plan<Layout>(m, rows, in, out, transpose, gemm_form::full_width) == gemm_form::full_width);
-    CHECK(check_plan<Layout>(m, rows, in, out, transpose, gemm_form::partial_sums) ==
-          gemm_form::partial_sums);
-    const gemm_form form = check_plan<Layout>(m, rows, in, out, transpose, gemm_form::automatic);
-    if (m.shape().size(Layout::value.cols) == 1) continue;
-    const global_index full = largest(m, words<Layout>(m, rows, in, out, gemm_form::full_width).elements);
-    const global_index partial =
-        largest(m, words<Layout>(m, rows, in, out, gemm_form::partial_sums).elements);
+    CHECK(check_plan(m, l, rows, in, out, transpose, gemm_form::full_width) == gemm_form::full_width);
+    CHECK(check_plan(m, l, rows, in, out, transpose, gemm_form::partial_sums) == gemm_form::partial_sums);
+    const gemm_form form = check_plan(m, l, rows, in, out, transpose, gemm_form::automatic);
+    if (m.shape().size(l.cols) == 1) continue;
+    const global_index full = largest(m, words(m, l, rows, in, out, gemm_form::full_width).elements);
+    const global_index partial = largest(m, words(m, l, rows, in, out, gemm_form::partial_sums).elements);
     CHECK(form != gemm_form::automatic);
     CHECK((form == gemm_form::full_width ? full : partial) == std::min(full, partial));
     if (full != partial) ++chosen[form == gemm_form::full_width];
@@ -113,10 +108,10 @@ TEST_CASE("gemm: both forms, transposed or not, on every layout") {
   for (const mesh_shape shape : some_meshes)
     on_mesh(shape, [&](const host_mesh& m) {
       for (const auto& [n, f_in, f_out] : many_sizes)
-        for_each_layout([&, n = n, in = f_in, out = f_out]<class Layout>() {
-          check_forms<Layout>(m, blocking::even(n, m.shape(), nesting::rows),
-                              blocking::even(in, m.shape(), nesting::cols),
-                              blocking::even(out, m.shape(), nesting::cols), chosen);
+        for_each_layout([&, n = n, in = f_in, out = f_out](layout l) {
+          check_forms(m, l, blocking::even(n, m.shape(), nesting::rows),
+                      blocking::even(in, m.shape(), nesting::cols),
+                      blocking::even(out, m.shape(), nesting::cols), chosen);
         });
     });
   CHECK(chosen[0] > 0);
@@ -131,7 +126,7 @@ TEST_CASE("gemm: blockings of one's own") {
       const blocking rows = blocking::balanced(weights, m.shape(), nesting::rows);
       const blocking in = blocking::given({9, 2}, m.shape(), nesting::cols);
       const blocking out = blocking::given({0, 6}, m.shape(), nesting::cols);
-      for_each_layout([&]<class Layout>() { check_forms<Layout>(m, rows, in, out, chosen); });
+      for_each_layout([&](layout l) { check_forms(m, l, rows, in, out, chosen); });
     });
 }
 
@@ -140,12 +135,12 @@ TEST_CASE("gemm: planned and run once") {
     on_mesh(shape, [](const host_mesh& m) {
       const std::vector<double> expected = product(false, false, {14, 9}, {9, 5});
       const auto w = generate<replicated, double>(m, {9, 5}, field(2));
-      for_each_layout([&]<class Layout>() {
-        const auto x = generate<Layout, double>(m, {14, 9}, field(1));
+      for_each_layout([&](layout l) {
+        const auto x = generate<double>(m, l, {14, 9}, field(1));
         check_equals(gemm(x, w), expected, 1e-13, "gemm");
         check_equals(gemm(x, w, gemm_form::partial_sums), expected, 1e-13, "gemm");
       });
-      const auto single = gemm(generate<grid_2d::dense_layout, float>(m, {14, 9}, field(1)),
+      const auto single = gemm(generate<grid_2d.dense, float>(m, {14, 9}, field(1)),
                                generate<replicated, float>(m, {9, 5}, field(2)));
       check_equals(single, std::vector<float>(expected.begin(), expected.end()), 1e-6, "gemm of floats");
     });
@@ -155,19 +150,18 @@ TEST_CASE("gemm: words in numbers") {
   // 12 x 8 times 8 x 4 on 2 x 2: a rank holds 6 x 4 of X and 6 x 2 of Y. Full width takes 3 x 4 of X and
   // gives back 3 x 2 of Y; partial sums take one block of Y.
   on_mesh({2, 2, 1}, [](const host_mesh& m) {
-    using layout = grid_2d::dense_layout;
     const blocking rows = blocking::even(12, m.shape(), nesting::rows);
     const blocking in = blocking::even(8, m.shape(), nesting::cols),
                    out = blocking::even(4, m.shape(), nesting::cols);
     const auto planned = [&](gemm_form form) {
-      return gemm_plan<double, layout, host>(m, rows, in, out, false, form);
+      return gemm_plan<double, host>(m, grid_2d.dense, rows, in, out, false, form);
     };
     CHECK(planned(gemm_form::full_width).predicted() == volume{18, 2});
     CHECK(planned(gemm_form::partial_sums).predicted() == volume{12, 1});
     CHECK(planned(gemm_form::automatic).form() == gemm_form::partial_sums);
     // Of X^T G 8 x 4: 12 + 6 words to full width, and an all-reduce of 32 among four.
-    const auto x = generate<layout, double>(m, {12, 8}, field(1)),
-               g = generate<layout, double>(m, {12, 4}, field(2));
+    const auto x = generate<grid_2d.dense, double>(m, {12, 8}, field(1)),
+               g = generate<grid_2d.dense, double>(m, {12, 4}, field(2));
     m.ledger().clear();
     weight_gradient(x, g);
     CHECK(heard(m).elements == 12 + 6 + 2 * 3 * 32 / 4);
@@ -178,13 +172,13 @@ TEST_CASE("weight_gradient: on every layout") {
   for (const mesh_shape shape : some_meshes)
     on_mesh(shape, [](const host_mesh& m) {
       for (const auto& [n, f_in, f_out] : many_sizes)
-        for_each_layout([&, n = n, in = f_in, out = f_out]<class Layout>() {
-          const auto x = generate<Layout, double>(m, {n, in}, field(1));
-          const auto g = generate<Layout, double>(m, {n, out}, field(2));
+        for_each_layout([&, n = n, in = f_in, out = f_out](layout l) {
+          const auto x = generate<double>(m, l, {n, in}, field(1));
+          const auto g = generate<double>(m, l, {n, out}, field(2));
           m.ledger().clear();
           const auto dw = weight_gradient(x, g);
           check_equals(dw, product(true, false, {n, in}, {n, out}), 1e-13, "weight_gradient");
-          constexpr cut narrow = Layout::value, wide = {narrow.rows | narrow.cols, {}};
+          const layout narrow = l, wide = full_width(l);
           const axis_set group = narrow.used();
           const auto widened = [&](const blocking& cols) {
             return test_support::redistributed(m.shape(), m.at(), x.row_blocking(), cols, narrow, wide);
@@ -199,14 +193,14 @@ TEST_CASE("weight_gradient: on every layout") {
 }
 
 TEST_CASE("gemm: shapes that do not fit are named") {
-  using layout = grid_2d::dense_layout;
   const auto given = [](extent x, extent w, extent y, bool transpose = false) {
     on_mesh({2, 2, 1}, [&](const host_mesh& m) {
       const auto even = [&](global_index n, nesting order) { return blocking::even(n, m.shape(), order); };
-      gemm_plan<double, layout, host> plan(m, even(7, nesting::rows), even(5, nesting::cols),
-                                           even(3, nesting::cols), transpose);
-      host_dense<layout> result(m, y);
-      plan(generate<layout, double>(m, x, field(1)), generate<replicated, double>(m, w, field(2)), result);
+      gemm_plan<double, host> plan(m, grid_2d.dense, even(7, nesting::rows), even(5, nesting::cols),
+                                   even(3, nesting::cols), transpose);
+      host_dense<double, grid_2d.dense> result(m, y);
+      plan(generate<grid_2d.dense, double>(m, x, field(1)), generate<replicated, double>(m, w, field(2)),
+           result);
     });
   };
   CHECK_NOTHROW(given({7, 5}, {5, 3}, {7, 3}));
@@ -232,13 +226,14 @@ TEST_CASE("gemm: shapes that do not fit are named") {
   });
   expect_error<shape_error>("X of 7 x 5 and a weight of 5 x 3 was given X of 7 x 5, W of 4 x 3", [] {
     on_mesh({1, 2, 1}, [](const host_mesh& m) {
-      gemm(generate<layout, double>(m, {7, 5}, field(1)), generate<replicated, double>(m, {4, 3}, field(2)));
+      gemm(generate<grid_2d.dense, double>(m, {7, 5}, field(1)),
+           generate<replicated, double>(m, {4, 3}, field(2)));
     });
   });
   expect_error<shape_error>("X and G with the same rows, not X of 7 x 5 and G of 8 x 3", [] {
     on_mesh({2, 2, 1}, [](const host_mesh& m) {
-      weight_gradient(generate<layout, double>(m, {7, 5}, field(1)),
-                      generate<layout, double>(m, {8, 3}, field(2)));
+      weight_gradient(generate<grid_2d.dense, double>(m, {7, 5}, field(1)),
+                      generate<grid_2d.dense, double>(m, {8, 3}, field(2)));
     });
   });
 }

@@ -34,15 +34,14 @@ void assign(matrix_view<double> to, const std::vector<double>& values) {
 }
 
 /// The edges, of which every rank has a share, as max_aggregation takes them.
-template <class Policy>
-graph_operator<double, host> edges_of(const mesh<host>& m, global_index n,
-                                      const std::vector<triplet<double>>& edges) {
-  return operators_of<Policy, double>(m).complete(n, share(edges, m.rank(), m.size()));
+sparse<double, dynamic_layout, host> edges_of(const mesh<host>& m, const policy& p, global_index n,
+                                              const std::vector<triplet<double>>& edges) {
+  return distribute_rows<double>(m, p, n, share(edges, m.rank(), m.size()));
 }
 
 /// Edges to 0 from 1, 2 and 3, to 2 from 0 and 1; vertices 1 and 3 have no in-neighbours.
-graph_operator<double, host> four_vertices(const mesh<host>& m) {
-  return edges_of<row_1d>(m, 4, {{0, 3, 9.}, {0, 1, -1.}, {2, 1, 1.}, {0, 2, 1.}, {2, 0, 1.}});
+sparse<double, dynamic_layout, host> four_vertices(const mesh<host>& m) {
+  return edges_of(m, row_1d, 4, {{0, 3, 9.}, {0, 1, -1.}, {2, 1, 1.}, {0, 2, 1.}, {2, 0, 1.}});
 }
 const std::vector<double> four_features{1, -5, 2, -4, -1, -3, 2, -9};
 
@@ -198,7 +197,7 @@ TEST_CASE("of equal neighbours the one with the smallest global index gets the g
   for_each_mesh(std::array{1, 4, 6, 9}, [&](auto policy, mesh_shape shape) {
     on_threads(shape.size(), [&](const communicator& world) {
       const mesh<host> m(world, shape);
-      max_aggregation<double, host> maximum(edges_of<decltype(policy)>(m, n, edges), f);
+      max_aggregation<double, host> maximum(edges_of(m, policy, n, edges), f);
       matrix largest(m, {n, f}), gradient(m, {n, f});
       m.ledger().clear();
       maximum.forward(generate<vertex_rows, double>(m, {n, f}, h), largest);
@@ -251,7 +250,7 @@ TEST_CASE("gradients on a directed graph agree with finite differences, on every
   for_each_mesh(std::array{4, 6}, [&](auto policy, mesh_shape shape) {
     on_threads(shape.size(), [&](const communicator& world) {
       const mesh<host> m(world, shape);
-      const auto graph = edges_of<decltype(policy)>(m, n, edges);
+      const auto graph = edges_of(m, policy, n, edges);
       matrix h = generate<vertex_rows, double>(m, {n, 3}, dense_entry);
       parameters<double, host> of_convolution(m), of_norm(m), of_residual(m);
       convolution narrower(graph, of_convolution, "", 3, 2, layer_input::varying, 0, 5);
@@ -271,7 +270,7 @@ TEST_CASE("a matrix and the same matrix in compressed rows are the same input") 
   for_each_mesh(std::array{1, 6}, [&](auto policy, mesh_shape shape) {
     on_threads(shape.size(), [&](const communicator& world) {
       const mesh<host> m(world, shape);
-      const auto graph = edges_of<decltype(policy)>(m, n, edges);
+      const auto graph = edges_of(m, policy, n, edges);
       const matrix h = generate<vertex_rows, double>(
           m, {n, 4}, [](auto i, auto j) { return (i + j) % 3 == 0 ? dense_entry(i, j) : 0; });
       parameters<double, host> of_convolution(m), of_norm(m), of_residual(m);
@@ -295,13 +294,13 @@ TEST_CASE("sage with max aggregation trains as one rank does, on every policy an
     o.epochs = 6;
     o.dropout = dropout;
     o.seed = 42;
-    const auto expected = train_model<double>(alone(), d, o, "row_1d");
+    const auto expected = train_model<double>(alone(), d, o, row_1d);
     CHECK(expected.epochs.back().loss < expected.epochs.front().loss);
     for_each_mesh(std::array{1, 4, 6, 9}, [&](auto policy, mesh_shape shape) {
       on_threads(shape.size(), [&](const communicator& world) {
         const mesh<host> m(world, shape);
         std::vector<std::uint64_t> allocations;
-        const auto r = train_model<double>(m, d, o, policy.name, [&](const epoch_report&) {
+        const auto r = train_model<double>(m, d, o, policy, [&](const epoch_report&) {
           allocations.push_back(m.queue().meter()->allocations());
         });
         CHECK(r.words_received.max_rank == r.predicted_words_received.max_rank);
@@ -313,7 +312,7 @@ TEST_CASE("sage with max aggregation trains as one rank does, on every policy an
       });
     });
     o.aggregation = aggregation::mean;
-    const auto mean = train_model<double>(alone(), d, o, "row_1d");
+    const auto mean = train_model<double>(alone(), d, o, row_1d);
     CHECK(mean.epochs.back().loss != expected.epochs.back().loss);
   }
 }
@@ -331,7 +330,7 @@ TEST_CASE("layers that do not fit are errors of one sentence") {
   expect_error<shape_error>("5 x 2", [&] { maximum.backward(wide, longer); });
   training_options o;
   o.aggregation = aggregation::max;
-  const auto train = [&] { (void)train_model<double>(m, directed_graph(), o, "row_1d"); };
+  const auto train = [&] { (void)train_model<double>(m, directed_graph(), o, row_1d); };
   expect_error<error>("model gcn has no max aggregation", train);
   o.model = "sage";
   o.coupling = coupling::decoupled;

@@ -25,7 +25,7 @@ void check_model(const std::string& model, double tolerance, const Ranks& ranks,
       for (const golden_case& c : cases) {
         training_options options = c.options;
         options.coefficients = form;
-        const auto errors = compare_golden(m, c, options, operators_of<double>(m, policy.name));
+        const auto errors = compare_golden<double>(m, c, options, policy);
         CHECK(errors.parts.size() == 2 + c.values.size());
         for (const auto& [what, error] : errors.parts)
           CHECK_MESSAGE(error < tolerance, c.name, ", ", std::string(policy.name), " on ", to_string(shape),

@@ -18,10 +18,10 @@ TEST_CASE("every policy and mesh trains with the serial losses and the bytes of 
   training_options o;
   o.hidden = {7};
   o.epochs = 5;
-  const training_result expected = train_model<double>(mesh<host>(self::world(), {1, 1, 1}), d, o, "row_1d");
+  const training_result expected = train_model<double>(mesh<host>(self::world(), {1, 1, 1}), d, o, row_1d);
   for_each_mesh(std::array{world.size()}, [&](auto policy, mesh_shape shape) {
     const mesh<host> m(world, shape);
-    trainer<double, host> training(m, d, o, make_model(m, d, o, operators_of<double>(m, policy.name)));
+    trainer<double, host> training(m, d, o, make_model<double>(m, d, o, policy));
     for (int e = 1; e <= o.epochs; ++e) {
       m.ledger().clear();
       const std::int64_t before = mpi_bytes_received();

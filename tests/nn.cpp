@@ -140,15 +140,13 @@ TEST_CASE("gradients of a gcn on a directed weighted graph agree with finite dif
   const extent shape{19, 19};
   const auto entries = sparse_entries(shape, 4);
   for_each_mesh(std::array{4}, [&](auto policy, mesh_shape mesh_size) {
-    using policy_type = decltype(policy);
     on_threads(4, [&](const communicator& world) {
       const mesh<host> m(world, mesh_size);
       const auto mine = share(entries, m.rank(), m.size());
-      const auto a = distribute<typename policy_type::sparse_layout, double>(
-          m, shape, std::span<const triplet<double>>(mine));
+      const auto a = distribute(m, policy, shape, mine);
       const vertex_labels<host> labels(m, a.row_blocking(),
                                        [](global_index v) { return v % 4 == 0 ? -1 : v % 3; });
-      gcn<double, host> model(operator_of<policy_type>(a), {5, 4, 3}, {.seed = 11});
+      gcn<double, host> model(a, {5, 4, 3}, {.seed = 11});
       input_features<double, host> input(generate<vertex_rows, double>(m, {19, 5}, dense_entry));
       matrix g(m, {19, 3});
       const auto loss = [&] { return cross_entropy(model.forward(input, {0.4, 3, 7}), labels, g); };

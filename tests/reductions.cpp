@@ -59,13 +59,13 @@ double probability(global_index i, global_index j, global_index cols) {
 }  // namespace
 
 TEST_CASE("sum") {
-  on_every_layout(shapes, []<class Layout>(const host_mesh& m, extent size) {
-    const auto x = generate<Layout, double>(m, size, field(1));
+  on_some_layouts(shapes, [](const host_mesh& m, layout l, extent size) {
+    const auto x = generate<double>(m, l, size, field(1));
     double expected = 0;
     for (global_index i = 0; i < size.rows; ++i) expected += row_sum(i, size.cols);
     const double total = sum(x);
     CHECK(std::abs(total - expected) <= 1e-13);
-    same(heard(m), reduced_along(m, Layout::value.used(), 1), "sum");
+    same(heard(m), reduced_along(m, l.used(), 1), "sum");
     double least_and_most[] = {-total, total};
     m.world().all_reduce(std::span<double>(least_and_most), reduction::max);
     CHECK(-least_and_most[0] == least_and_most[1]);  // the same bits on every rank
@@ -73,41 +73,39 @@ TEST_CASE("sum") {
 }
 
 TEST_CASE("column_sums") {
-  on_every_layout(shapes, []<class Layout>(const host_mesh& m, extent size) {
-    const auto x = generate<Layout, double>(m, size, field(1));
+  on_some_layouts(shapes, [](const host_mesh& m, layout l, extent size) {
+    const auto x = generate<double>(m, l, size, field(1));
     auto sums = generate<replicated, double>(m, {1, size.cols}, [](auto, auto) { return 77.0; });
     column_sums(x, sums);
     check_equals(
         sums, [&](global_index, global_index j) { return column_sum(j, size.rows); }, 1e-13, "column_sums");
-    same(heard(m), reduced_along(m, Layout::value.used(), size.cols), "column_sums");
+    same(heard(m), reduced_along(m, l.used(), size.cols), "column_sums");
     check_equals(x, field(1), 0, "X of column_sums");
   });
 }
 
 TEST_CASE("row_sums") {
-  on_every_layout(shapes, []<class Layout>(const host_mesh& m, extent size) {
-    const auto x = generate<Layout, double>(m, size, field(1));
-    using column = layout_of<cut{Layout::value.rows, {}}>;
-    auto sums = generate<column, double>(m, {size.rows, 1}, [](auto, auto) { return 77.0; });
+  on_some_layouts(shapes, [](const host_mesh& m, layout l, extent size) {
+    const auto x = generate<double>(m, l, size, field(1));
+    auto sums = generate<double>(m, rows_of(l), {size.rows, 1}, [](auto, auto) { return 77.0; });
     row_sums(x, sums);
     check_equals(
         sums, [&](global_index i, global_index) { return row_sum(i, size.cols); }, 1e-13, "row_sums");
-    same(heard(m), reduced_along(m, Layout::value.cols, x.row_range().size()), "row_sums");
+    same(heard(m), reduced_along(m, l.cols, x.row_range().size()), "row_sums");
   });
 }
 
 TEST_CASE("row_softmax: numbers of any size, rows whole or spread") {
-  on_every_layout(shapes, []<class Layout>(const host_mesh& m, extent size) {
-    auto x = generate<Layout, double>(m, size, logit);
+  on_some_layouts(shapes, [](const host_mesh& m, layout l, extent size) {
+    auto x = generate<double>(m, l, size, logit);
     const auto expected = [&](global_index i, global_index j) { return probability(i, j, size.cols); };
-    host_dense<Layout> y(m, size);
+    host_dense<> y(m, l, size);
     row_softmax(x, y);
     check_equals(y, expected, 1e-13, "row_softmax");
     const global_index rows = x.row_range().size();
-    same(heard(m), 2 * reduced_along(m, Layout::value.cols, rows), "row_softmax");
+    same(heard(m), 2 * reduced_along(m, l.cols, rows), "row_softmax");
 
-    using column = layout_of<cut{Layout::value.rows, {}}>;
-    host_dense<column> sums(m, extent{size.rows, 1});
+    host_dense<> sums(m, rows_of(l), extent{size.rows, 1});
     row_sums(y, sums);
     if (size.cols > 0)
       check_equals(
@@ -124,24 +122,23 @@ TEST_CASE("reductions: blockings of one's own, floats") {
       const std::vector<global_index> weights = {0, 9, 1, 1, 0, 1, 12};
       const blocking rows = blocking::balanced(weights, m.shape(), nesting::rows);
       const blocking cols = blocking::given({0, 8}, m.shape(), nesting::cols);
-      for_each_layout([&]<class Layout>() {
-        const auto x = generate<Layout, float>(m, rows, cols, field(1));
+      for_each_layout([&](layout l) {
+        const auto x = generate<float>(m, l, rows, cols, field(1));
         double expected = 0;
         for (global_index i = 0; i < 7; ++i) expected += row_sum(i, 8);
         CHECK(std::abs(sum(x) - expected) <= 1e-5);
-        host_dense<replicated, float> columns(m, extent{1, 8});
+        host_dense<float, replicated> columns(m, extent{1, 8});
         column_sums(x, columns);
         check_equals(
             columns, [](global_index, global_index j) { return column_sum(j, 7); }, 1e-5,
             "column_sums of floats");
-        host_dense<layout_of<cut{Layout::value.rows, {}}>, float> row_totals(
-            m, rows, blocking::even(1, m.shape(), nesting::cols));
+        host_dense<float> row_totals(m, rows_of(l), rows, blocking::even(1, m.shape(), nesting::cols));
         row_sums(x, row_totals);
         check_equals(
             row_totals, [](global_index i, global_index) { return row_sum(i, 8); }, 1e-5,
             "row_sums of floats");
-        const auto z = generate<Layout, double>(m, rows, cols, logit);
-        host_dense<Layout> y(m, rows, cols);
+        const auto z = generate<double>(m, l, rows, cols, logit);
+        host_dense<> y(m, l, rows, cols);
         row_softmax(z, y);
         check_equals(
             y, [](global_index i, global_index j) { return probability(i, j, 8); }, 1e-13, "row_softmax");
@@ -150,11 +147,10 @@ TEST_CASE("reductions: blockings of one's own, floats") {
 }
 
 TEST_CASE("reductions: results that do not fit are named") {
-  using layout = grid_2d::dense_layout;
   const auto refused = [](const std::string& message, auto act) {
     expect_error<shape_error>(message, [&] {
       on_mesh({2, 2, 1}, [&](const host_mesh& m) {
-        const auto x = generate<layout, double>(m, {5, 4}, field(1));
+        const auto x = generate<grid_2d.dense, double>(m, {5, 4}, field(1));
         act(m, x);
       });
     });
@@ -162,18 +158,18 @@ TEST_CASE("reductions: results that do not fit are named") {
   for (const extent wrong : {extent{1, 5}, extent{2, 4}, extent{4, 1}})
     refused("column sums of 5 x 4 do not fit into " + to_string(wrong),
             [&](const host_mesh& m, const auto& x) {
-              host_dense<replicated> sums(m, wrong);
+              host_dense<double, replicated> sums(m, wrong);
               column_sums(x, sums);
             });
   for (const extent wrong : {extent{4, 1}, extent{5, 2}, extent{1, 5}})
     refused("row sums of 5 x 4 do not fit into " + to_string(wrong), [&](const host_mesh& m, const auto& x) {
-      host_dense<row_1d::dense_layout> sums(m, wrong);
+      host_dense<double, row_1d.dense> sums(m, wrong);
       row_sums(x, sums);
     });
   for (const extent wrong : {extent{5, 3}, extent{6, 4}})
     refused("row_softmax needs operands cut alike, not 5 x 4 and " + to_string(wrong),
             [&](const host_mesh& m, const auto& x) {
-              host_dense<layout> y(m, wrong);
+              host_dense<double, grid_2d.dense> y(m, wrong);
               row_softmax(x, y);
             });
 }

@@ -43,14 +43,14 @@ template <class Edges, class Expected>
 double largest_error(const Edges& e, Expected expected) {
   const auto& a = e.pattern();
   const auto& m = e.mesh();
-  constexpr cut layout = Edges::layout::value;
-  const interval rows = a.row_blocking().block(layout.rows, m.at());
+  const layout l = a.layout();
+  const interval rows = a.row_blocking().block(l.rows, m.at());
   coordinates at = m.at();
   double largest = 0;
   e.for_parts([&](std::size_t t, const tile_part<double>& part) {
     at.row = static_cast<int>(t);
     const csr_view<double>& tile = part.entries;
-    const global_index first = a.col_blocking().block(column_cut(layout), at).begin;
+    const global_index first = a.col_blocking().block(column_cut(l), at).begin;
     for (local_index i = 0; i < tile.rows; ++i)
       for (local_index k = tile.offsets[i]; k < tile.offsets[i + 1]; ++k)
         for (int h = 0; h < e.heads(); ++h) {
@@ -63,8 +63,7 @@ double largest_error(const Edges& e, Expected expected) {
   return largest;
 }
 
-template <class Policy>
-void check_edges(mesh_shape mesh_size, local_index heads, exchange rows,
+void check_edges(const policy& p, mesh_shape mesh_size, local_index heads, exchange rows,
                  std::size_t tile_entries = most_tile_entries) {
   const auto entries = sparse_entries(shape, 4);
   std::map<std::pair<global_index, global_index>, std::vector<double>> alpha;
@@ -74,14 +73,11 @@ void check_edges(mesh_shape mesh_size, local_index heads, exchange rows,
   on_threads(mesh_size.size(), [&](const communicator& world) {
     const mesh<host> m(world, mesh_size, queue<host>(), tile_entries);
     const auto mine = share(entries, m.rank(), m.size());
-    const auto pattern =
-        distribute<typename Policy::sparse_layout, double>(m, shape, std::span<const triplet<double>>(mine));
-    using layout = typename Policy::dense_layout;
-    const auto x = generate<layout, double>(m, {shape.cols, width}, dense_entry);
-    const auto y = generate<layout, double>(m, {shape.rows, width}, left_entry);
-    edge_products<double, typename Policy::sparse_layout, layout, host> products(
-        pattern, x.col_blocking(), heads, {stationary::automatic, rows});
-    edge_values<double, typename Policy::sparse_layout, host> e(pattern, heads), twice(pattern, heads);
+    const auto pattern = distribute(m, p.sparse, shape, mine);
+    const auto x = generate<double>(m, p.dense, {shape.cols, width}, dense_entry);
+    const auto y = generate<double>(m, p.dense, {shape.rows, width}, left_entry);
+    edge_products products(pattern, x, heads, {stationary::automatic, rows});
+    edge_values<double, host> e(pattern, heads), twice(pattern, heads);
 
     products.sddmm(y, x, e);
     const auto dots = [&](auto v, auto u, int h) { return dot(v, u, h, heads); };
@@ -101,13 +97,13 @@ void check_edges(mesh_shape mesh_size, local_index heads, exchange rows,
         forward[static_cast<std::size_t>(entry.row * width + j)] += a * dense_entry(entry.col, j);
         backward[static_cast<std::size_t>(entry.col * width + j)] += a * left_entry(entry.row, j);
       }
-    dense<double, layout, host> product(m, x.row_blocking(), x.col_blocking());
+    dense<double, dynamic_layout, host> product(m, p.dense, x.row_blocking(), x.col_blocking());
     products.multiply(e, x, product);
-    CHECK_MESSAGE(largest_difference(collect(product), forward) < tolerance, std::string(Policy::name),
-                  " on ", to_string(mesh_size));
+    CHECK_MESSAGE(largest_difference(collect(product), forward) < tolerance, std::string(p.name), " on ",
+                  to_string(mesh_size));
     products.multiply_transposed(e, y, product);
-    CHECK_MESSAGE(largest_difference(collect(product), backward) < tolerance, std::string(Policy::name),
-                  " on ", to_string(mesh_size));
+    CHECK_MESSAGE(largest_difference(collect(product), backward) < tolerance, std::string(p.name), " on ",
+                  to_string(mesh_size));
 
     edge_softmax_gradient(e, twice);                      // of a loss with d loss / d alpha = 2 dot
     std::map<std::pair<global_index, int>, double> mean;  // of d loss / d alpha over the entries of a row
@@ -126,14 +122,14 @@ void check_edges(mesh_shape mesh_size, local_index heads, exchange rows,
 TEST_CASE("edge values under every policy and mesh, one head and three") {
   for_each_mesh(std::array{1, 2, 4, 6, 9, 12}, [](auto policy, mesh_shape m) {
     for (local_index heads : {1, 3})
-      for (exchange rows : {exchange::whole, exchange::needed}) check_edges<decltype(policy)>(m, heads, rows);
+      for (exchange rows : {exchange::whole, exchange::needed}) check_edges(policy, m, heads, rows);
   });
 }
 
 TEST_CASE("edge values over tiles in parts") {
   for_each_mesh(std::array{1, 4, 6}, [](auto policy, mesh_shape m) {
     for (exchange rows : {exchange::whole, exchange::needed})
-      check_edges<decltype(policy)>(m, 3, rows, m.size() == 4 ? 13 : 50);
+      check_edges(policy, m, 3, rows, m.size() == 4 ? 13 : 50);
   });
 }
 
@@ -141,9 +137,8 @@ TEST_CASE("heads that do not divide the width are refused") {
   expect_error<shape_error>("4 heads do not divide a width of 6", [] {
     on_threads(2, [](const communicator& world) {
       const mesh<host> m(world, {2, 1, 1});
-      const auto a = distribute<row_1d::sparse_layout, double>(m, shape, std::span<const triplet<double>>());
-      const edge_products<double, row_1d::sparse_layout, row_1d::dense_layout, host> products(
-          a, blocking::even(6, m.shape(), nesting::cols), 4);
+      const auto a = distribute(m, row_1d.sparse, shape, std::vector<triplet<double>>{});
+      const edge_products products(a, row_1d.dense, blocking::even(6, m.shape(), nesting::cols), 4);
     });
   });
 }

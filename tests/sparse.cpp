@@ -12,7 +12,6 @@ namespace test_sparse {
 
 using namespace partita;
 using test_support::expect_error;
-using test_support::layout_list;
 using test_support::on_mesh;
 
 namespace {
@@ -20,15 +19,17 @@ namespace {
 using entry = triplet<double>;
 using entries_of = std::map<std::pair<global_index, global_index>, double>;
 using test_support::host_mesh;
-template <class Layout>
-using host_sparse = sparse<double, Layout, host>;
+using host_sparse = sparse<double, dynamic_layout, host>;
 
 /// Every layout that a sparse matrix may have; the policies' are among them.
-using sparse_layouts =
-    layout_list<layout<axes<>, axes<>>, layout<axes<axis::row>, axes<>>, layout<axes<>, axes<axis::col>>,
-                layout<axes<>, axes<axis::depth>>, layout<axes<>, axes<axis::col, axis::depth>>,
-                layout<axes<axis::row>, axes<axis::col>>, layout<axes<axis::row>, axes<axis::depth>>,
-                layout<axes<axis::row>, axes<axis::col, axis::depth>>>;
+constexpr auto sparse_layouts = {layout{},
+                                 layout{axis::row, {}},
+                                 layout{{}, axis::col},
+                                 layout{{}, axis::depth},
+                                 layout{{}, axis::col | axis::depth},
+                                 layout{axis::row, axis::col},
+                                 layout{axis::row, axis::depth},
+                                 layout{axis::row, axis::col | axis::depth}};
 
 /// About a third of all places, in rows and columns that are not multiples of 5; some of them given in two
 /// parts. Values are multiples of 1/8, so that sums are exact in any order.
@@ -74,21 +75,19 @@ std::vector<entry> share(const std::vector<entry>& all, spread how, int rank, in
 }
 std::span<const entry> in(const std::vector<entry>& v) { return v; }
 
-template <class Layout>
-host_sparse<Layout> make(const host_mesh& m, extent shape, const std::vector<entry>& all,
-                         spread how = spread::dealt, structure kind = structure::general) {
-  return distribute<Layout, double>(m, shape, in(share(all, how, m.rank(), m.size())), kind);
+host_sparse make(const host_mesh& m, layout l, extent shape, const std::vector<entry>& all,
+                 spread how = spread::dealt, structure kind = structure::general) {
+  return distribute(m, l, shape, share(all, how, m.rank(), m.size()), kind);
 }
 
 /// The rank's entries, read from its tiles: tile t has the columns of row block t, cut further by where the
 /// rank stands along col and depth.
-template <class Layout>
-entries_of held(const host_sparse<Layout>& a) {
-  constexpr cut layout = Layout::value;
+entries_of held(const host_sparse& a) {
+  const layout l = a.layout();
   const tiles<double, host>& block = *a.local();
   const mesh_shape shape = a.mesh().shape();
-  const interval rows = a.row_blocking().block(layout.rows, a.mesh().at());
-  const auto count = static_cast<std::size_t>(layout.rows.empty() ? 1 : shape.row);
+  const interval rows = a.row_blocking().block(l.rows, a.mesh().at());
+  const auto count = static_cast<std::size_t>(l.rows.empty() ? 1 : shape.row);
   entries_of found;
   std::size_t nonzeros = 0;
   bool ascending = true, inside = true;
@@ -99,7 +98,7 @@ entries_of held(const host_sparse<Layout>& a) {
   for (std::size_t t = 0; t < block.count(); ++t) {
     coordinates at = a.mesh().at();
     at.row = static_cast<int>(t);
-    const interval columns = a.col_blocking().block(layout.rows | layout.cols, at);
+    const interval columns = a.col_blocking().block(l.rows | l.cols, at);
     CHECK(block.widths[t] == columns.size());
     local_index next_row = 0;
     block.for_parts(t, [&](const tile_part<double>& part) {
@@ -128,14 +127,13 @@ entries_of held(const host_sparse<Layout>& a) {
 
 /// What the rank must hold: the rows of its row block; the columns whose owners, as rows of a dense operand,
 /// stand where it stands along the axes that cut A's columns.
-entries_of owed(const entries_of& all, const blocking& rows, const blocking& cols, cut layout,
-                coordinates at) {
+entries_of owed(const entries_of& all, const blocking& rows, const blocking& cols, layout l, coordinates at) {
   entries_of mine;
   for (const auto& [place, value] : all) {
-    bool holds = rows.block(layout.rows, at).contains(place.first), in_columns = false;
+    bool holds = rows.block(l.rows, at).contains(place.first), in_columns = false;
     coordinates owner = at;
     for (owner.row = 0; owner.row < cols.shape().row; ++owner.row)
-      in_columns = in_columns || cols.block(layout.rows | layout.cols, owner).contains(place.second);
+      in_columns = in_columns || cols.block(l.rows | l.cols, owner).contains(place.second);
     if (holds && in_columns) mine[place] = value;
   }
   return mine;
@@ -150,15 +148,14 @@ bool same_blocks(const tiles<double, host>& a, const tiles<double, host>& b) {
 }
 
 /// Everything about one matrix in one layout.
-template <class Layout>
-void check_distributed(const host_mesh& m, const host_sparse<Layout>& a, const std::vector<entry>& entries) {
+void check_distributed(const host_mesh& m, const host_sparse& a, const std::vector<entry>& entries) {
   const entries_of all = summed(entries);
   const entries_of mine = held(a);
-  CHECK_MESSAGE(mine == owed(all, a.row_blocking(), a.col_blocking(), Layout::value, m.at()),
-                to_string(a.shape()), " on mesh ", to_string(m.shape()), ", ",
-                test_support::text(Layout::value), ", rank ", m.rank());
+  CHECK_MESSAGE(mine == owed(all, a.row_blocking(), a.col_blocking(), a.layout(), m.at()),
+                to_string(a.shape()), " on mesh ", to_string(m.shape()), ", ", to_string(a.layout()),
+                ", rank ", m.rank());
   CHECK(held(transposed(a)) ==
-        owed(summed(swapped(entries)), a.col_blocking(), a.row_blocking(), Layout::value, m.at()));
+        owed(summed(swapped(entries)), a.col_blocking(), a.row_blocking(), a.layout(), m.at()));
 
   // Every entry is somewhere, once for each place along the axes that cut nothing.
   std::vector<global_index> copies(all.size() + 1, 0);
@@ -166,20 +163,19 @@ void check_distributed(const host_mesh& m, const host_sparse<Layout>& a, const s
   for (const auto& place : all) copies[k++] = mine.contains(place.first) ? 1 : 0;
   m.world().all_reduce(std::span<global_index>(copies));
   copies.pop_back();
-  CHECK(copies == std::vector<global_index>(all.size(), m.shape().size(every_axis - Layout::value.used())));
+  CHECK(copies == std::vector<global_index>(all.size(), m.shape().size(every_axis - a.layout().used())));
 }
 
 constexpr auto meshes = {mesh_shape{1, 1, 1}, mesh_shape{4, 1, 1}, mesh_shape{1, 3, 1}, mesh_shape{1, 1, 2},
                          mesh_shape{2, 2, 1}, mesh_shape{3, 2, 1}, mesh_shape{3, 1, 2}, mesh_shape{1, 2, 3},
                          mesh_shape{2, 2, 3}, mesh_shape{3, 3, 3}};
 
-/// body.operator()<Layout>(mesh) on every mesh for every layout.
+/// body(mesh, layout) on every mesh for every layout.
 template <class Body>
 void everywhere(Body body) {
   for (const mesh_shape shape : meshes)
     on_mesh(shape, [&](const host_mesh& m) {
-      test_support::for_each_layout(sparse_layouts{},
-                                    [&]<class Layout>() { body.template operator()<Layout>(m); });
+      for (const layout l : sparse_layouts) body(m, l);
     });
 }
 
@@ -188,12 +184,12 @@ void everywhere(Body body) {
 TEST_CASE("distribute: every rank holds its entries and no others, however they were spread") {
   for (const extent shape : {extent{19, 19}, extent{23, 14}, extent{6, 31}, extent{2, 2}}) {
     const std::vector<entry> entries = scattered(shape);
-    everywhere([&]<class Layout>(const host_mesh& m) {
-      const auto a = make<Layout>(m, shape, entries);
+    everywhere([&](const host_mesh& m, layout l) {
+      const auto a = make(m, l, shape, entries);
       CHECK(a.shape() == shape);
       check_distributed(m, a, entries);
       for (const spread how : spreads)
-        CHECK(same_blocks(*make<Layout>(m, shape, entries, how).local(), *a.local()));
+        CHECK(same_blocks(*make(m, l, shape, entries, how).local(), *a.local()));
     });
   }
 }
@@ -202,9 +198,9 @@ TEST_CASE("distribute: blocks in parts of few entries hold the same") {
   const extent shape{19, 23};
   const std::vector<entry> entries = scattered(shape);
   for (const std::size_t most : {12, 13, 20, 50})
-    everywhere([&]<class Layout>(const host_mesh& m) {
+    everywhere([&](const host_mesh& m, layout l) {
       const host_mesh in_parts(m.world(), m.shape(), m.queue(), most);
-      const auto a = make<Layout>(in_parts, shape, entries);
+      const auto a = make(in_parts, l, shape, entries);
       check_distributed(in_parts, a, entries);
       if (m.size() == 1) CHECK(a.local()->recounts.size() + 1 >= entries_of(held(a)).size() / most);
     });
@@ -213,7 +209,7 @@ TEST_CASE("distribute: blocks in parts of few entries hold the same") {
         on_mesh({2, 1, 1}, [](const host_mesh& m) {
           const host_mesh in_parts(m.world(), m.shape(), m.queue(), 2);
           const std::vector<entry> long_row = {{0, 0, 1}, {4, 1, 1}, {4, 0, 1}, {4, 2, 1}, {4, 5, 1}};
-          make<row_1d::sparse_layout>(in_parts, {6, 6}, long_row);
+          make(in_parts, row_1d.sparse, {6, 6}, long_row);
         });
       });
 }
@@ -223,14 +219,13 @@ TEST_CASE("distribute: blockings of one's own") {
   const std::vector<entry> entries = scattered(shape);
   std::vector<global_index> weights(12, 0);
   for (const entry& e : entries) ++weights[static_cast<std::size_t>(e.row)];
-  everywhere([&]<class Layout>(const host_mesh& m) {
+  everywhere([&](const host_mesh& m, layout l) {
     const blocking rows = blocking::balanced(weights, m.shape(), nesting::rows);
     std::vector<global_index> sizes(static_cast<std::size_t>(m.shape().row), 0);
     sizes.front() = 2, sizes.back() += 13;
     const blocking cols =
         blocking::given(sizes.size() == 1 ? std::vector<global_index>{15} : sizes, m.shape(), nesting::rows);
-    const auto a =
-        distribute<Layout, double>(m, rows, cols, in(share(entries, spread::dealt, m.rank(), m.size())));
+    const auto a = distribute(m, l, rows, cols, share(entries, spread::dealt, m.rank(), m.size()));
     CHECK(a.row_blocking() == rows);
     CHECK(a.col_blocking() == cols);
     check_distributed(m, a, entries);
@@ -238,9 +233,9 @@ TEST_CASE("distribute: blockings of one's own") {
 }
 
 TEST_CASE("distribute: duplicates add up, whoever brings them") {
-  everywhere([]<class Layout>(const host_mesh& m) {
+  everywhere([](const host_mesh& m, layout l) {
     const std::vector<entry> mine = {{3, 1, 0.5}, {3, 1, 0.25}, {0, 4, 1.0 + m.rank()}};
-    const auto a = distribute<Layout, double>(m, extent{5, 5}, in(mine));
+    const auto a = distribute(m, l, extent{5, 5}, mine);
     const double p = m.size();
     check_distributed(m, a, {{3, 1, 0.75 * p}, {0, 4, p + p * (p - 1) / 2}});
   });
@@ -248,21 +243,20 @@ TEST_CASE("distribute: duplicates add up, whoever brings them") {
 
 TEST_CASE("distribute: no entries, no rows, no columns") {
   for (const extent shape : {extent{7, 7}, extent{0, 5}, extent{5, 0}, extent{0, 0}, extent{1, 1}})
-    everywhere(
-        [&]<class Layout>(const host_mesh& m) { check_distributed(m, make<Layout>(m, shape, {}), {}); });
+    everywhere([&](const host_mesh& m, layout l) { check_distributed(m, make(m, l, shape, {}), {}); });
   // One entry in the last row and column.
-  everywhere([]<class Layout>(const host_mesh& m) {
+  everywhere([](const host_mesh& m, layout l) {
     const std::vector<entry> corner = {{6, 8, 2.5}};
-    check_distributed(m, make<Layout>(m, {7, 9}, corner), corner);
+    check_distributed(m, make(m, l, {7, 9}, corner), corner);
   });
 }
 
 TEST_CASE("transposed: the blocks of the transposed matrix") {
   for (const extent shape : {extent{17, 17}, extent{9, 20}}) {
     const std::vector<entry> entries = scattered(shape);
-    everywhere([&]<class Layout>(const host_mesh& m) {
-      const auto a = make<Layout>(m, shape, entries);
-      const auto t = make<Layout>(m, {shape.cols, shape.rows}, swapped(entries));
+    everywhere([&](const host_mesh& m, layout l) {
+      const auto a = make(m, l, shape, entries);
+      const auto t = make(m, l, {shape.cols, shape.rows}, swapped(entries));
       CHECK(transposed(a).shape() == t.shape());
       CHECK(transposed(a).row_blocking() == t.row_blocking());
       CHECK(transposed(a).col_blocking() == t.col_blocking());
@@ -321,15 +315,15 @@ TEST_CASE("symmetric: is_symmetric sees values and pattern") {
 
 TEST_CASE("symmetric: the tag shares the blocks, and is refused where it is a lie") {
   const std::vector<entry> good = mirrored(13);
-  everywhere([&]<class Layout>(const host_mesh& m) {
-    const auto a = make<Layout>(m, {13, 13}, good, spread::dealt, structure::symmetric);
+  everywhere([&](const host_mesh& m, layout l) {
+    const auto a = make(m, l, {13, 13}, good, spread::dealt, structure::symmetric);
     check_distributed(m, a, good);
     CHECK(transposed(a).local() == a.local());
   });
   const auto refused = [&](extent shape, const std::vector<entry>& entries) {
-    expect_error<shape_error>("a matrix of " + to_string(shape) + " was called symmetric and is not", [&] {
+    expect_error<shape_error>("a matrix of " + to_string(shape) + " was declared symmetric but is not", [&] {
       on_mesh({2, 2, 1}, [&](const host_mesh& m) {
-        make<grid_2d::sparse_layout>(m, shape, entries, spread::dealt, structure::symmetric);
+        make(m, grid_2d.sparse, shape, entries, spread::dealt, structure::symmetric);
       });
     });
   };
@@ -338,11 +332,31 @@ TEST_CASE("symmetric: the tag shares the blocks, and is refused where it is a li
   refused({13, 14}, {});
 }
 
+TEST_CASE("distribute: a matrix that goes one way has no transpose") {
+  expect_error<error>("the transpose of a matrix of 4 x 6 was not stored", [] {
+    on_mesh({2, 1, 1}, [](const host_mesh& m) {
+      (void)transposed(make(m, row_1d.sparse, {4, 6}, {{0, 5, 1}}, spread::dealt, structure::one_way));
+    });
+  });
+}
+
+TEST_CASE("sparse: static layouts become dynamic, and back with a check") {
+  on_mesh({2, 2, 1}, [](const host_mesh& m) {
+    const auto a = distribute<grid_2d.sparse>(m, {5, 5}, std::vector<entry>{{1, 2, 0.5}});
+    const host_sparse b = a;
+    CHECK(b.layout() == grid_2d.sparse);
+    CHECK(sparse<double, grid_2d.sparse, host>(b).local() == a.local());
+    CHECK_THROWS_AS((sparse<double, row_1d.sparse, host>(b)), shape_error);
+    CHECK_THROWS_AS(make(m, {axis::col, {}}, {5, 5}, {}), shape_error);
+    CHECK_THROWS_AS(make(m, {axis::row, axis::row}, {5, 5}, {}), shape_error);
+  });
+}
+
 TEST_CASE("distribute: an entry outside the matrix is named") {
   const auto refused = [](const entry& bad, const std::string& name) {
     expect_error<shape_error>("entry " + name + " is outside a matrix of 4 x 6", [&] {
       on_mesh({2, 1, 2}, [&](const host_mesh& m) {
-        make<replicated_1_5d::sparse_layout>(m, {4, 6}, {{0, 0, 1}, {3, 5, 1}, bad});
+        make(m, replicated_1_5d.sparse, {4, 6}, {{0, 0, 1}, {3, 5, 1}, bad});
       });
     });
   };

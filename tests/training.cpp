@@ -21,7 +21,7 @@ training_options short_run() {
 }
 
 training_result serial(const dataset& d, const training_options& o) {
-  return train_model<double>(mesh<host>(self::world(), {1, 1, 1}), d, o, "row_1d");
+  return train_model<double>(mesh<host>(self::world(), {1, 1, 1}), d, o, row_1d);
 }
 
 }  // namespace
@@ -34,7 +34,7 @@ TEST_CASE("with dropout on, every epoch's loss and accuracy is the serial one, o
   CHECK(expected.epochs.back().loss < expected.epochs.front().loss);
   for_each_usual_mesh(rank_counts, [&](auto policy, mesh_shape shape) {
     on_threads(shape.size(), [&](const communicator& world) {
-      const training_result r = train_model<double>(mesh<host>(world, shape), d, o, policy.name);
+      const training_result r = train_model<double>(mesh<host>(world, shape), d, o, policy);
       CHECK(r.words_received.max_rank == r.predicted_words_received.max_rank);
       CHECK(r.words_received.total == r.predicted_words_received.total);
       for (std::size_t e = 0; e < r.epochs.size(); ++e) {
@@ -56,7 +56,7 @@ TEST_CASE("every other model: the serial losses on every policy and mesh, with w
     for_each_mesh(std::array{3, 4, 6}, [&](auto policy, mesh_shape shape) {
       if (sanitized && shape.size() != 4) return;
       on_threads(shape.size(), [&](const communicator& world) {
-        const training_result r = train_model<double>(mesh<host>(world, shape), d, o, policy.name);
+        const training_result r = train_model<double>(mesh<host>(world, shape), d, o, policy);
         CHECK(r.words_received.total == r.predicted_words_received.total);
         for (std::size_t e = 0; e < r.epochs.size(); ++e)
           CHECK_MESSAGE(std::abs(r.epochs[e].loss - expected.epochs[e].loss) < 1e-9 * expected.epochs[e].loss,
@@ -78,7 +78,7 @@ TEST_CASE("tiles in parts of few entries change no loss and no prediction, for a
     for_each_mesh(std::array{1, 4}, [&](auto policy, mesh_shape shape) {
       on_threads(shape.size(), [&](const communicator& world) {
         const mesh<host> in_parts(world, shape, queue<host>(), 20);
-        const training_result r = train_model<double>(in_parts, d, o, policy.name);
+        const training_result r = train_model<double>(in_parts, d, o, policy);
         CHECK(r.words_received.total == r.predicted_words_received.total);
         for (std::size_t e = 0; e < r.epochs.size(); ++e)
           CHECK_MESSAGE(std::abs(r.epochs[e].loss - expected.epochs[e].loss) < 1e-9 * expected.epochs[e].loss,
@@ -99,7 +99,7 @@ TEST_CASE("several labels a vertex: logistic loss, micro-F1, alike on every poli
   CHECK(expected.epochs.back().loss < expected.epochs.front().loss);
   for_each_mesh(std::array{4}, [&](auto policy, mesh_shape shape) {
     on_threads(shape.size(), [&](const communicator& world) {
-      const training_result r = train_model<double>(mesh<host>(world, shape), d, short_run(), policy.name);
+      const training_result r = train_model<double>(mesh<host>(world, shape), d, short_run(), policy);
       CHECK(std::abs(r.epochs.back().loss - expected.epochs.back().loss) <
             1e-9 * expected.epochs.back().loss);
       CHECK(r.epochs.back().train_accuracy == expected.epochs.back().train_accuracy);
@@ -129,7 +129,7 @@ TEST_CASE("features in compressed rows train as the same features written out") 
   for_each_mesh(std::array{1, 6}, [&](auto policy, mesh_shape shape) {
     on_threads(shape.size(), [&](const communicator& world) {
       const training_result r =
-          train_model<double>(mesh<host>(world, shape), compressed, short_run(), policy.name);
+          train_model<double>(mesh<host>(world, shape), compressed, short_run(), policy);
       for (std::size_t e = 0; e < r.epochs.size(); ++e)
         CHECK(std::abs(r.epochs[e].loss - expected.epochs[e].loss) < 1e-10 * expected.epochs[e].loss);
     });
@@ -142,7 +142,7 @@ TEST_CASE("a run repeats bit for bit") {
     std::vector<double> losses;
     for (int run = 0; run < 2; ++run)
       on_threads(shape.size(), [&](const communicator& world) {
-        const training_result r = train_model<double>(mesh<host>(world, shape), d, short_run(), policy.name);
+        const training_result r = train_model<double>(mesh<host>(world, shape), d, short_run(), policy);
         if (world.rank() != 0) return;
         if (run == 0)
           for (const epoch_report& e : r.epochs) losses.push_back(e.loss);
@@ -155,14 +155,14 @@ TEST_CASE("an epoch after the second allocates nothing") {
   const dataset d = directed_graph();
   for (const char* model : {"gcn", "sage", "gin", "gat", "sgc", "appnp", "gcnii"})
     for_each_mesh(std::array{4}, [&](auto policy, mesh_shape shape) {
-      if (sanitized && shape != default_mesh<decltype(policy)>(4)) return;
+      if (sanitized && shape != default_mesh(policy, 4)) return;
       on_threads(shape.size(), [&](const communicator& world) {
         training_options options = short_run();
         options.model = model;
         options.epochs = 4;
         const mesh<host> m(world, shape);
         std::vector<std::uint64_t> allocations;
-        (void)train_model<double>(m, d, options, policy.name, [&](const epoch_report&) {
+        (void)train_model<double>(m, d, options, policy, [&](const epoch_report&) {
           allocations.push_back(m.queue().meter()->allocations());
         });
         CHECK(allocations[1] == allocations.back());
@@ -190,7 +190,7 @@ TEST_CASE("what cannot be trained is an error of one sentence on every rank") {
   for (int ranks : {1, 4}) {
     const auto train = [ranks](const dataset& d, training_options o) {
       on_threads(ranks, [&](const communicator& world) {
-        (void)train_model<double, row_1d>(mesh<host>(world, {world.size(), 1, 1}), d, o);
+        (void)train_model<double>(mesh<host>(world, {world.size(), 1, 1}), d, o, row_1d);
       });
     };
     dataset nobody = directed_graph();
@@ -206,7 +206,7 @@ TEST_CASE("what cannot be trained is an error of one sentence on every rank") {
   });
   expect_error<mesh_error>("policy row_1d does not use the col axis of mesh 2x2x1", [] {
     on_threads(4, [](const communicator& world) {
-      (void)train_model<double, row_1d>(mesh<host>(world, {2, 2, 1}), directed_graph(), short_run());
+      (void)train_model<double>(mesh<host>(world, {2, 2, 1}), directed_graph(), short_run(), row_1d);
     });
   });
 }

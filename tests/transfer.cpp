@@ -47,7 +47,7 @@ matrix_view<T> view(T* values, const rectangle& r) {
 }
 
 /// One pair of layouts: the values, the traffic and the allocations of two runs of one plan.
-bool redistributes(const mesh<host>& m, const blockings& b, cut from, cut to) {
+bool redistributes(const mesh<host>& m, const blockings& b, layout from, layout to) {
   const rectangle before = block_of(b.rows, b.cols, from, m.at()),
                   after = block_of(b.rows, b.cols, to, m.at());
   const std::vector<double> x = block_values(before), expected = block_values(after);
@@ -67,11 +67,11 @@ bool redistributes(const mesh<host>& m, const blockings& b, cut from, cut to) {
 
 void every_pair(mesh_shape shape, const blockings& b) {
   on_mesh(shape, [&](const mesh<host>& m) {
-    for (const cut from : test_support::every_cut())
-      for (const cut to : test_support::every_cut())
+    for (const layout from : test_support::every_layout())
+      for (const layout to : test_support::every_layout())
         CHECK_MESSAGE(redistributes(m, b, from, to), b.rows.size(), " x ", b.cols.size(), " on mesh ",
-                      to_string(shape), " from ", test_support::text(from), " to ", test_support::text(to),
-                      ", rank ", m.rank());
+                      to_string(shape), " from ", to_string(from), " to ", to_string(to), ", rank ",
+                      m.rank());
   });
 }
 
@@ -92,18 +92,17 @@ TEST_CASE("redistribute: every pair of layouts of matrices without rows or colum
     every_pair({2, 2, 2}, even(size, {2, 2, 2}));
 }
 
-TEST_CASE("redistribute: by type") {
+TEST_CASE("redistribute: matrices") {
   for (const mesh_shape shape : {mesh_shape{1, 1, 1}, mesh_shape{2, 3, 2}, mesh_shape{3, 2, 1}})
     on_mesh(shape, [](const mesh<host>& m) {
-      for_each_layout([&]<class From>() {
-        const host_dense<From> x = generate<From, double>(m, {11, 7}, field(2));
-        for_each_layout(test_support::policy_layouts{}, [&]<class To>() {
+      for_each_layout([&](layout from) {
+        const auto x = generate<double>(m, from, {11, 7}, field(2));
+        for_each_layout([&](layout to) {
           m.ledger().clear();
-          const host_dense<To> y = redistribute<To>(x);
+          const auto y = redistribute(x, to);
           check_equals(y, field(2), 0, "redistribute");
           same(heard(m),
-               test_support::redistributed(m.shape(), m.at(), x.row_blocking(), x.col_blocking(), From::value,
-                                           To::value),
+               test_support::redistributed(m.shape(), m.at(), x.row_blocking(), x.col_blocking(), from, to),
                "redistribute");
           CHECK(y.row_blocking() == x.row_blocking());
           CHECK(y.col_blocking() == x.col_blocking());
@@ -114,11 +113,10 @@ TEST_CASE("redistribute: by type") {
 
 TEST_CASE("redistribute: elements of four bytes, entered under the group that talks") {
   on_mesh({2, 3, 1}, [](const mesh<host>& m) {
-    using grid = grid_2d::dense_layout;
-    const auto x = generate<grid, float>(m, {13, 8}, field(3));
+    const auto x = generate<grid_2d.dense, float>(m, {13, 8}, field(3));
     const phase_scope phase(m.ledger(), "widen");
     m.ledger().clear();
-    const auto y = redistribute<full_width<grid>>(x);
+    const auto y = redistribute<full_width(grid_2d.dense)>(x);
     check_equals(
         y, [](global_index i, global_index j) { return static_cast<float>(test_support::element(i, j, 3)); },
         0, "float");
@@ -141,9 +139,9 @@ TEST_CASE("generate, distribute from any root, collect") {
     on_mesh(shape, [](const mesh<host>& m) {
       const extent size{10, 7};
       const std::vector<double> all = test_support::whole(size, field(4)), nothing;
-      for_each_layout([&]<class Layout>() {
+      for_each_layout([&](layout l) {
         m.ledger().clear();
-        const auto made = generate<Layout, double>(m, size, field(4));
+        const auto made = generate<double>(m, l, size, field(4));
         CHECK(m.ledger().entries().empty());
         CHECK(made.shape() == size);
         check_equals(made, field(4), 0, "generate");
@@ -151,8 +149,7 @@ TEST_CASE("generate, distribute from any root, collect") {
         for (const int root : {0, m.size() / 2, m.size() - 1}) {
           const bool here = m.rank() == root;
           m.ledger().clear();
-          const auto given =
-              distribute<Layout, double>(m, size, std::span<const double>(here ? all : nothing), root);
+          const auto given = distribute(m, l, size, here ? all : nothing, root);
           check_equals(given, field(4), 0, "distribute");
           const auto block = static_cast<global_index>(given.values().size());
           same(heard(m), here || block == 0 ? volume{} : volume{block, 1}, "distribute");
@@ -161,8 +158,8 @@ TEST_CASE("generate, distribute from any root, collect") {
         m.ledger().clear();
         CHECK(collect(made) == all);
         same(heard(m),
-             test_support::redistributed(m.shape(), m.at(), made.row_blocking(), made.col_blocking(),
-                                         Layout::value, replicated::value),
+             test_support::redistributed(m.shape(), m.at(), made.row_blocking(), made.col_blocking(), l,
+                                         replicated),
              "collect");
       });
     });
@@ -172,8 +169,8 @@ TEST_CASE("generate: with blockings of one's own") {
   for (const mesh_shape shape : {mesh_shape{2, 3, 1}, mesh_shape{2, 2, 2}})
     on_mesh(shape, [](const mesh<host>& m) {
       const blockings b = uneven(m.shape());
-      for_each_layout([&]<class Layout>() {
-        const auto x = generate<Layout, double>(m, b.rows, b.cols, field(5));
+      for_each_layout([&](layout l) {
+        const auto x = generate<double>(m, l, b.rows, b.cols, field(5));
         CHECK(x.row_blocking() == b.rows);
         CHECK(x.col_blocking() == b.cols);
         check_equals(x, field(5), 0, "generate");
@@ -186,13 +183,11 @@ TEST_CASE("distribute: the wrong number of values") {
   expect_error<shape_error>("a matrix of 4 x 3 cannot be made from 11 values", [] {
     on_mesh({2, 2, 1}, [](const mesh<host>& m) {
       const std::vector<double> values(11);
-      distribute<grid_2d::dense_layout, double>(m, {4, 3}, std::span<const double>(values), m.size() - 1);
+      distribute<grid_2d.dense>(m, {4, 3}, values, m.size() - 1);
     });
   });
   expect_error<shape_error>("a dimension of -3", [] {
-    on_mesh({2, 1, 1}, [](const mesh<host>& m) {
-      generate<row_1d::dense_layout, double>(m, {4, -3}, field(1));
-    });
+    on_mesh({2, 1, 1}, [](const mesh<host>& m) { generate<row_1d.dense, double>(m, {4, -3}, field(1)); });
   });
 }
 

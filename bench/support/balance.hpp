@@ -33,17 +33,15 @@ struct balance {
 };
 
 /// Every rank of the mesh must call.
-template <class Policy, class Place>
-balance balance_of(const partita::mesh<Place>& m, const partita::dataset& data) {
+template <class Place>
+balance balance_of(const partita::mesh<Place>& m, const partita::policy& p, const partita::dataset& data) {
   using namespace partita;
   training_options options;
   options.coupling = coupling::decoupled;
-  const auto net = make_model<double, Place>(m, data, options, operators_of<double>(m, Policy::name));
+  const auto net = make_model<double>(m, data, options, p);
   const auto mine = gcn_normalized(m.world(), data.vertices, edge_share(data, m.world()));
-  const auto a = distribute<typename Policy::sparse_layout>(m, {data.vertices, data.vertices},
-                                                            std::span<const triplet<double>>(mine));
-  const spmm_plan<double, typename Policy::sparse_layout, typename Policy::dense_layout, Place> multiply(
-      a, blocking::even(data.classes, m.shape(), nesting::cols));
+  const auto a = distribute(m, p.sparse, {data.vertices, data.vertices}, mine);
+  const spmm_plan multiply(a, p.dense, blocking::even(data.classes, m.shape(), nesting::cols));
   return {range_over(m.world(), net->predicted().elements - net->parameters().predicted().elements),
           range_over(m.world(), multiply.multiplications())};
 }

@@ -10,7 +10,7 @@
 #include <thrust/set_operations.h>
 #include <thrust/unique.h>
 
-#include "device_operators.hpp"
+#include "device_models.hpp"
 #include "graphs.hpp"
 #include "partita/local/cuda/compress.hpp"
 
@@ -208,7 +208,7 @@ class device_graph {
   /// for the device.
   std::shared_ptr<const partita::tiles<float, cuda_device>> tiles_of(const partita::mesh<cuda_device>& m,
                                                                      const partita::blocking& cuts,
-                                                                     partita::cut layout,
+                                                                     partita::layout layout,
                                                                      weighting how) const {
     const partita::interval rows = cuts.block(layout.rows, m.at());
     auto result = std::make_shared<partita::tiles<float, cuda_device>>();
@@ -335,17 +335,19 @@ float bench::largest_difference(const queue<cuda_device>& q, const float* a, con
   });
 }
 
-partita::operator_maker<float, bench::cuda_device> bench::operators_on_device(
-    const partita::mesh<cuda_device>& m, partita::cut sparse, partita::cut dense, const graph_counts& counts,
-    bool rmat, bool mean, std::int64_t& nonzeros) {
-  if (!sparse.cols.empty()) throw partita::error("a graph made on the device has whole rows of tiles");
-  const auto cut = [=, &nonzeros](global_index n, const auto&) {
-    const device_graph graph(counts, rmat, !mean);
-    nonzeros = static_cast<std::int64_t>(graph.nonzeros());
-    const auto cuts = partita::blocking::even(n, m.shape(), partita::nesting::rows);
-    const auto forward = graph.tiles_of(m, cuts, sparse, mean ? weighting::row : weighting::both);
-    const auto backward = mean ? graph.tiles_of(m, cuts, sparse, weighting::column) : forward;
-    return partita::graph_operator<float, cuda_device>(m, cuts, cuts, sparse, dense, forward, backward);
-  };
-  return {cut, cut};
+std::unique_ptr<partita::model<float, bench::cuda_device>> bench::model_on_device(
+    const partita::mesh<cuda_device>& m, const partita::policy& p, const graph_counts& counts, bool rmat,
+    const partita::dataset& data, const partita::training_options& options, std::int64_t& nonzeros) {
+  using namespace partita;
+  if (!p.sparse.cols.empty()) throw error("a graph made on the device has whole rows of tiles");
+  const bool mean = options.model == "sage";
+  const device_graph graph(counts, rmat, !mean);
+  nonzeros = static_cast<std::int64_t>(graph.nonzeros());
+  const auto rows = blocking::even(data.vertices, m.shape(), nesting::rows);
+  const auto forward = graph.tiles_of(m, rows, p.sparse, mean ? weighting::row : weighting::both);
+  const auto backward = mean ? graph.tiles_of(m, rows, p.sparse, weighting::column) : forward;
+  const sparse<float, dynamic_layout, cuda_device> a(m, p.sparse, p.dense, rows, rows, forward, backward);
+  const std::vector<global_index> widths = layer_widths(data, options);
+  if (mean) return std::make_unique<sage<float, cuda_device>>(a, widths, options_of_model(options));
+  return std::make_unique<gcn<float, cuda_device>>(a, widths, options_of_model(options));
 }

@@ -21,22 +21,19 @@ constexpr global_index outputs = 16;  // columns of the weight
 
 inline float feature(global_index i, global_index j) { return static_cast<float>((i + 3 * j) % 101) / 101; }
 
-template <class Policy, class Place>
-void spmm(const mesh<Place>& m, benchmark::State* state, const graph& g, global_index f) {
-  using sparse_layout = typename Policy::sparse_layout;
-  using dense_layout = typename Policy::dense_layout;
-  const entries mine = g.share(m.rank(), m.size());
-  const auto a = distribute<sparse_layout>(m, {g.vertices, g.vertices}, std::span(mine));  // (n, n)
-  const auto x = generate<dense_layout, float>(m, {g.vertices, f}, feature);               // (n, f)
-  dense<float, dense_layout, Place> y(m, x.shape());                                       // (n, f)
-  spmm_plan<float, sparse_layout, dense_layout, Place> multiply(a, x.col_blocking());
+template <class Place>
+void spmm(const mesh<Place>& m, benchmark::State* state, const policy& p, const graph& g, global_index f) {
+  const auto a = distribute(m, p.sparse, {g.vertices, g.vertices}, g.share(m.rank(), m.size()));  // (n, n)
+  const auto x = generate<float>(m, p.dense, {g.vertices, f}, feature);                           // (n, f)
+  dense<float, dynamic_layout, Place> y(m, p.dense, x.shape());                                   // (n, f)
+  spmm_plan multiply(a, x);
   const auto work = [&] {
     multiply(x, y);
     m.queue().synchronize();
   };
 
   const traffic t = count(m.world(), multiply.predicted(), work);
-  const int copies = m.shape().size(every_axis - sparse_layout::value.used());
+  const int copies = m.shape().size(every_axis - p.sparse.used());
   const auto nonzeros = static_cast<double>(
       summarize(m.world(), static_cast<global_index>(a.local()->nonzeros)).total / copies);
   measure(m.world(), state, work);
@@ -45,20 +42,19 @@ void spmm(const mesh<Place>& m, benchmark::State* state, const graph& g, global_
   if (state == nullptr) return;
   const spmm_options chosen = multiply.options();
   std::string label;
-  if (sparse_layout::value.cols.contains(axis::col) && m.shape().col > 1)
+  if (p.sparse.cols.contains(axis::col) && m.shape().col > 1)
     label += chosen.keep == stationary::sparse_moves ? "A moves " : "A stays ";
-  if (sparse_layout::value.rows.contains(axis::row) && m.shape().row > 1)
+  if (p.sparse.rows.contains(axis::row) && m.shape().row > 1)
     label += chosen.rows == exchange::whole ? "whole blocks" : "needed rows";
   state->SetLabel(label);
 }
 
-template <class Policy, class Place>
-void gemm(const mesh<Place>& m, benchmark::State* state, global_index n, global_index f) {
-  using dense_layout = typename Policy::dense_layout;
-  const auto x = generate<dense_layout, float>(m, {n, f}, feature);      // (n, f)
+template <class Place>
+void gemm(const mesh<Place>& m, benchmark::State* state, const policy& p, global_index n, global_index f) {
+  const auto x = generate<float>(m, p.dense, {n, f}, feature);           // (n, f)
   const auto w = generate<replicated, float>(m, {f, outputs}, feature);  // (f, g)
-  dense<float, dense_layout, Place> y(m, extent{n, outputs});            // (n, g)
-  gemm_plan<float, dense_layout, Place> multiply(m, x.row_blocking(), x.col_blocking(), y.col_blocking());
+  dense<float, dynamic_layout, Place> y(m, p.dense, {n, outputs});       // (n, g)
+  gemm_plan multiply(x, w.shape());
   const auto work = [&] {
     multiply(x, w, y);
     m.queue().synchronize();
@@ -72,13 +68,14 @@ void gemm(const mesh<Place>& m, benchmark::State* state, global_index n, global_
     state->SetLabel(multiply.form() == gemm_form::partial_sums ? "partial sums" : "full width");
 }
 
-template <class From, class To, class Place>
-void redistribute(const mesh<Place>& m, benchmark::State* state, global_index n, global_index f) {
-  const auto x = generate<From, float>(m, {n, f}, feature);  // (n, f) in From
-  dense<float, To, Place> y(m, x.shape());                   // (n, f) in To
-  redistribution<float, Place> move(m, x.row_blocking(), x.col_blocking(), From::value, To::value);
+template <class Place>
+void redistribute(const mesh<Place>& m, benchmark::State* state, layout from, layout to, global_index n,
+                  global_index f) {
+  const auto x = generate<float>(m, from, {n, f}, feature);  // (n, f)
+  dense<float, dynamic_layout, Place> y(m, to, x.shape());   // (n, f)
+  redistribution<float, Place> move(m, x.row_blocking(), x.col_blocking(), from, to);
   const auto work = [&] {
-    move(x.local(), y.local());
+    move(x, y);
     m.queue().synchronize();
   };
 
@@ -89,13 +86,12 @@ void redistribute(const mesh<Place>& m, benchmark::State* state, global_index n,
 }
 
 /// Every mesh that the policy can use.
-template <class Policy>
-std::vector<mesh_shape> meshes(int ranks) {
+inline std::vector<mesh_shape> meshes(const policy& p, int ranks) {
   std::vector<mesh_shape> all;
   for (int row = 1; row <= ranks; ++row)
     for (int col = 1; row * col <= ranks; ++col) {
       const mesh_shape m{row, col, ranks / (row * col)};
-      const auto usable = [&](axis a) { return m[a] == 1 || Policy::used.contains(a); };
+      const auto usable = [&](axis a) { return m[a] == 1 || p.used().contains(a); };
       if (m.size() == ranks && usable(axis::row) && usable(axis::col) && usable(axis::depth))
         all.push_back(m);
     }
@@ -124,31 +120,28 @@ class registry {
     benchmark::RegisterBenchmark(name.c_str(), run)->UseManualTime()->Unit(benchmark::kMillisecond);
   }
 
-  template <class Policy>
-  void add_policy(const std::vector<graph>& graphs) {
-    for (const mesh_shape shape : meshes<Policy>(command_.ranks))
+  void add_policy(const policy& p, const std::vector<graph>& graphs) {
+    for (const mesh_shape shape : meshes(p, command_.ranks))
       for (const global_index f : widths)
-        if (command_.everything || (shape == default_mesh<Policy>(command_.ranks) && (f == 32 || f == 128)))
-          add_case<Policy>(shape, f, graphs);
+        if (command_.everything || (shape == default_mesh(p, command_.ranks) && (f == 32 || f == 128)))
+          add_case(p, shape, f, graphs);
   }
 
  private:
-  template <class Policy>
-  void add_case(mesh_shape shape, global_index f, const std::vector<graph>& graphs) {
-    using layout = typename Policy::dense_layout;
-    const std::string where = "/" + std::string(Policy::name) + "/" + to_string(shape) + "/";
+  void add_case(const policy& p, mesh_shape shape, global_index f, const std::vector<graph>& graphs) {
+    const std::string where = "/" + std::string(p.name) + "/" + to_string(shape) + "/";
     for (const graph& g : graphs)
       add("spmm" + where + g.name + "/" + std::to_string(f), shape,
-          [=](const auto& m, auto* state) { spmm<Policy>(m, state, g, f); });
+          [=](const auto& m, auto* state) { bench::spmm(m, state, p, g, f); });
     std::set<global_index> sizes;
     for (const graph& g : graphs) sizes.insert(g.vertices);
     for (const global_index n : sizes) {
       const std::string how = where + std::to_string(n) + "/" + std::to_string(f);
-      add("gemm" + how, shape, [=](const auto& m, auto* state) { gemm<Policy>(m, state, n, f); });
+      add("gemm" + how, shape, [=](const auto& m, auto* state) { bench::gemm(m, state, p, n, f); });
       add("enter" + how, shape,
-          [=](const auto& m, auto* state) { redistribute<vertex_rows, layout>(m, state, n, f); });
+          [=](const auto& m, auto* state) { bench::redistribute(m, state, vertex_rows, p.dense, n, f); });
       add("leave" + how, shape,
-          [=](const auto& m, auto* state) { redistribute<layout, vertex_rows>(m, state, n, f); });
+          [=](const auto& m, auto* state) { bench::redistribute(m, state, p.dense, vertex_rows, n, f); });
     }
   }
 
@@ -160,7 +153,7 @@ class registry {
 /// Registers every benchmark of every policy.
 template <class Place>
 void add_policies(registry<Place>& all, const std::vector<graph>& graphs) {
-  for_each_policy([&](auto policy) { all.template add_policy<decltype(policy)>(graphs); });
+  for (const policy& p : named_policies) all.add_policy(p, graphs);
 }
 
 /// Where the benchmarks run: on the host, or on CUDA devices (error where this program was built without

@@ -22,11 +22,12 @@ double relative_error(std::span<const T> found, const std::vector<double>& expec
 
 /// The model of a case, with its parameters. Every rank must call.
 template <class T, class Place>
-std::unique_ptr<partita::model<T, Place>> make_golden_model(
-    const partita::mesh<Place>& m, const golden_case& c, const partita::training_options& options,
-    const partita::operator_maker<T, Place>& operators) {
+std::unique_ptr<partita::model<T, Place>> make_golden_model(const partita::mesh<Place>& m,
+                                                            const golden_case& c,
+                                                            const partita::training_options& options,
+                                                            const partita::policy& p) {
   using namespace partita;
-  auto net = make_model(m, c.graph, options, operators);
+  auto net = make_model<T>(m, c.graph, options, p);
   auto& set = net->parameters();
   if (set.list().size() != c.values.size())
     throw input_error(c.folder.string() + ": has " + std::to_string(c.values.size()) +
@@ -61,10 +62,9 @@ double golden_loss(const golden_case& c, const partita::dense<T, partita::vertex
 /// Forward, loss and backward of a case. Every rank must call; the errors are the same on every rank.
 template <class T, class Place>
 golden_errors compare_golden(const partita::mesh<Place>& m, const golden_case& c,
-                             const partita::training_options& options,
-                             const partita::operator_maker<T, Place>& operators) {
+                             const partita::training_options& options, const partita::policy& p) {
   using namespace partita;
-  const auto net = make_golden_model(m, c, options, operators);
+  const auto net = make_golden_model<T>(m, c, options, p);
   input_features<T, Place> x(
       generate<vertex_rows, T>(m, {c.x.shape[0], c.x.shape[1]}, [&](global_index i, global_index j) {
         return c.x.values[static_cast<std::size_t>(i * c.x.shape[1] + j)];

@@ -13,8 +13,8 @@ inline partita::mesh_shape mesh_of(const golden_command& c, int ranks) {
 template <class Place>
 void compare_at(const partita::mesh<Place>& m, const golden_command& c, const std::vector<golden_case>& cases,
                 const case_observer& observe) {
+  const partita::policy& p = partita::find_policy(c.policy);
   for (const golden_case& g : cases)
-    observe(g, c.precision == "f64"
-                   ? compare_golden(m, g, g.options, partita::operators_of<double>(m, c.policy))
-                   : compare_golden(m, g, g.options, partita::operators_of<float>(m, c.policy)));
+    observe(g, c.precision == "f64" ? compare_golden<double>(m, g, g.options, p)
+                                    : compare_golden<float>(m, g, g.options, p));
 }

@@ -25,15 +25,12 @@ std::optional<arrangement> arrangement_of(const std::string& policy_name,
     if (mesh || replication) throw usage_error("--mesh and --replication need a --policy other than auto");
     return {};
   }
-  arrangement how{policy_name, {}};
-  partita::visit_policy(policy_name, [&](auto policy) {
-    using policy_type = decltype(policy);
-    how.mesh = mesh ? parse_mesh(*mesh) : partita::default_mesh<policy_type>(ranks, replication);
-    partita::require_mesh<policy_type>(how.mesh, ranks);
-    if (replication && how.mesh.depth != *replication)
-      throw usage_error("mesh " + to_string(how.mesh) + " has depth " + std::to_string(how.mesh.depth) +
-                        ", not replication " + std::to_string(*replication));
-  });
+  const partita::policy& p = partita::find_policy(policy_name);
+  const arrangement how{policy_name, mesh ? parse_mesh(*mesh) : partita::default_mesh(p, ranks, replication)};
+  partita::require_mesh(p, how.mesh, ranks);
+  if (replication && how.mesh.depth != *replication)
+    throw usage_error("mesh " + to_string(how.mesh) + " has depth " + std::to_string(how.mesh.depth) +
+                      ", not replication " + std::to_string(*replication));
   return how;
 } catch (const partita::mesh_error& e) {
   throw usage_error(e.what());

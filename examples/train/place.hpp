@@ -17,14 +17,13 @@ arrangement cheapest(int ranks, const mesh_maker<Place>& make_mesh, const partit
                      const command& c) {
   arrangement best;
   partita::global_index fewest = -1;
-  partita::for_each_policy([&](auto policy) {
-    using policy_type = decltype(policy);
-    const partita::mesh<Place> m = make_mesh(partita::default_mesh<policy_type>(ranks));
-    const auto words = partita::predict_words<T>(m, data, c.training, policy_type::name).max_rank;
-    if (fewest >= 0 && words >= fewest) return;
+  for (const partita::policy& p : partita::named_policies) {
+    const partita::mesh<Place> m = make_mesh(partita::default_mesh(p, ranks));
+    const auto words = partita::predict_words<T>(m, data, c.training, p).max_rank;
+    if (fewest >= 0 && words >= fewest) continue;
     fewest = words;
-    best = {policy_type::name, m.shape()};
-  });
+    best = {std::string(p.name), m.shape()};
+  }
   return best;
 }
 
@@ -32,7 +31,8 @@ template <class T, class Place>
 outcome train_in(int ranks, const mesh_maker<Place>& make_mesh, const std::optional<arrangement>& asked,
                  const partita::dataset& data, const command& c, const partita::epoch_observer& observe) {
   outcome o{asked ? *asked : cheapest<T>(ranks, make_mesh, data, c), {}};
-  o.result = partita::train_model<T>(make_mesh(o.how.mesh), data, c.training, o.how.policy, observe);
+  o.result = partita::train_model<T>(make_mesh(o.how.mesh), data, c.training,
+                                     partita::find_policy(o.how.policy), observe);
   return o;
 }
 

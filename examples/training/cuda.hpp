@@ -8,17 +8,18 @@
 namespace partita {
 
 extern template class trainer<float, cuda_device>;
-extern template operator_maker<float, cuda_device> operators_of(const mesh<cuda_device>&, const std::string&);
-extern template std::unique_ptr<model<float, cuda_device>> make_model(
-    const mesh<cuda_device>&, const dataset&, const training_options&,
-    const operator_maker<float, cuda_device>&);
+extern template std::unique_ptr<model<float, cuda_device>> make_model<float>(const mesh<cuda_device>&,
+                                                                             const dataset&,
+                                                                             const training_options&,
+                                                                             const policy&);
 extern template training_result train_model(const mesh<cuda_device>&, const dataset&, const training_options&,
-                                            const operator_maker<float, cuda_device>&, const epoch_observer&);
+                                            std::unique_ptr<model<float, cuda_device>>,
+                                            const epoch_observer&);
 extern template training_result train_model<float>(const mesh<cuda_device>&, const dataset&,
-                                                   const training_options&, const std::string&,
+                                                   const training_options&, const policy&,
                                                    const epoch_observer&);
 extern template over_ranks predict_words<float>(const mesh<cuda_device>&, const dataset&,
-                                                const training_options&, const std::string&);
+                                                const training_options&, const policy&);
 extern template double cross_entropy(const dense<float, vertex_rows, cuda_device>&,
                                      const vertex_labels<cuda_device>&,
                                      dense<float, vertex_rows, cuda_device>&);
@@ -28,19 +29,18 @@ extern template double logistic_loss(const dense<float, vertex_rows, cuda_device
 extern template std::vector<float> collect(const dense<float, vertex_rows, cuda_device>&);
 
 extern template class trainer<double, cuda_device>;
-extern template operator_maker<double, cuda_device> operators_of(const mesh<cuda_device>&,
-                                                                 const std::string&);
-extern template std::unique_ptr<model<double, cuda_device>> make_model(
-    const mesh<cuda_device>&, const dataset&, const training_options&,
-    const operator_maker<double, cuda_device>&);
+extern template std::unique_ptr<model<double, cuda_device>> make_model<double>(const mesh<cuda_device>&,
+                                                                               const dataset&,
+                                                                               const training_options&,
+                                                                               const policy&);
 extern template training_result train_model(const mesh<cuda_device>&, const dataset&, const training_options&,
-                                            const operator_maker<double, cuda_device>&,
+                                            std::unique_ptr<model<double, cuda_device>>,
                                             const epoch_observer&);
 extern template training_result train_model<double>(const mesh<cuda_device>&, const dataset&,
-                                                    const training_options&, const std::string&,
+                                                    const training_options&, const policy&,
                                                     const epoch_observer&);
 extern template over_ranks predict_words<double>(const mesh<cuda_device>&, const dataset&,
-                                                 const training_options&, const std::string&);
+                                                 const training_options&, const policy&);
 extern template double cross_entropy(const dense<double, vertex_rows, cuda_device>&,
                                      const vertex_labels<cuda_device>&,
                                      dense<double, vertex_rows, cuda_device>&);

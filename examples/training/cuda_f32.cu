@@ -5,16 +5,15 @@
 namespace partita {
 
 template class trainer<float, cuda_device>;
-template operator_maker<float, cuda_device> operators_of(const mesh<cuda_device>&, const std::string&);
-template std::unique_ptr<model<float, cuda_device>> make_model(const mesh<cuda_device>&, const dataset&,
-                                                               const training_options&,
-                                                               const operator_maker<float, cuda_device>&);
+template std::unique_ptr<model<float, cuda_device>> make_model<float>(const mesh<cuda_device>&,
+                                                                      const dataset&, const training_options&,
+                                                                      const policy&);
 template training_result train_model(const mesh<cuda_device>&, const dataset&, const training_options&,
-                                     const operator_maker<float, cuda_device>&, const epoch_observer&);
+                                     std::unique_ptr<model<float, cuda_device>>, const epoch_observer&);
 template training_result train_model<float>(const mesh<cuda_device>&, const dataset&, const training_options&,
-                                            const std::string&, const epoch_observer&);
+                                            const policy&, const epoch_observer&);
 template over_ranks predict_words<float>(const mesh<cuda_device>&, const dataset&, const training_options&,
-                                         const std::string&);
+                                         const policy&);
 template double cross_entropy(const dense<float, vertex_rows, cuda_device>&,
                               const vertex_labels<cuda_device>&, dense<float, vertex_rows, cuda_device>&);
 template double logistic_loss(const dense<float, vertex_rows, cuda_device>&,

@@ -5,17 +5,16 @@
 namespace partita {
 
 template class trainer<double, cuda_device>;
-template operator_maker<double, cuda_device> operators_of(const mesh<cuda_device>&, const std::string&);
-template std::unique_ptr<model<double, cuda_device>> make_model(const mesh<cuda_device>&, const dataset&,
-                                                                const training_options&,
-                                                                const operator_maker<double, cuda_device>&);
+template std::unique_ptr<model<double, cuda_device>> make_model<double>(const mesh<cuda_device>&,
+                                                                        const dataset&,
+                                                                        const training_options&,
+                                                                        const policy&);
 template training_result train_model(const mesh<cuda_device>&, const dataset&, const training_options&,
-                                     const operator_maker<double, cuda_device>&, const epoch_observer&);
+                                     std::unique_ptr<model<double, cuda_device>>, const epoch_observer&);
 template training_result train_model<double>(const mesh<cuda_device>&, const dataset&,
-                                             const training_options&, const std::string&,
-                                             const epoch_observer&);
+                                             const training_options&, const policy&, const epoch_observer&);
 template over_ranks predict_words<double>(const mesh<cuda_device>&, const dataset&, const training_options&,
-                                          const std::string&);
+                                          const policy&);
 template double cross_entropy(const dense<double, vertex_rows, cuda_device>&,
                               const vertex_labels<cuda_device>&, dense<double, vertex_rows, cuda_device>&);
 template double logistic_loss(const dense<double, vertex_rows, cuda_device>&,

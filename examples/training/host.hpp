@@ -8,28 +8,25 @@
 namespace partita {
 
 extern template class trainer<float, host>;
-extern template operator_maker<float, host> operators_of(const mesh<host>&, const std::string&);
-extern template std::unique_ptr<model<float, host>> make_model(const mesh<host>&, const dataset&,
-                                                               const training_options&,
-                                                               const operator_maker<float, host>&);
+extern template std::unique_ptr<model<float, host>> make_model<float>(const mesh<host>&, const dataset&,
+                                                                      const training_options&, const policy&);
 extern template training_result train_model(const mesh<host>&, const dataset&, const training_options&,
-                                            const operator_maker<float, host>&, const epoch_observer&);
+                                            std::unique_ptr<model<float, host>>, const epoch_observer&);
 extern template training_result train_model<float>(const mesh<host>&, const dataset&, const training_options&,
-                                                   const std::string&, const epoch_observer&);
+                                                   const policy&, const epoch_observer&);
 extern template over_ranks predict_words<float>(const mesh<host>&, const dataset&, const training_options&,
-                                                const std::string&);
+                                                const policy&);
 
 extern template class trainer<double, host>;
-extern template operator_maker<double, host> operators_of(const mesh<host>&, const std::string&);
-extern template std::unique_ptr<model<double, host>> make_model(const mesh<host>&, const dataset&,
-                                                                const training_options&,
-                                                                const operator_maker<double, host>&);
+extern template std::unique_ptr<model<double, host>> make_model<double>(const mesh<host>&, const dataset&,
+                                                                        const training_options&,
+                                                                        const policy&);
 extern template training_result train_model(const mesh<host>&, const dataset&, const training_options&,
-                                            const operator_maker<double, host>&, const epoch_observer&);
+                                            std::unique_ptr<model<double, host>>, const epoch_observer&);
 extern template training_result train_model<double>(const mesh<host>&, const dataset&,
-                                                    const training_options&, const std::string&,
+                                                    const training_options&, const policy&,
                                                     const epoch_observer&);
 extern template over_ranks predict_words<double>(const mesh<host>&, const dataset&, const training_options&,
-                                                 const std::string&);
+                                                 const policy&);
 
 }  // namespace partita

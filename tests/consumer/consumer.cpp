@@ -52,13 +52,12 @@ int main() {
   right = right && ncclGetVersion(&version) == ncclSuccess && version > 0;
 #endif
   threads::run(4, [&](communicator world) {
-    const mesh<host> m(world, default_mesh<grid_2d>(4));
+    const mesh<host> m(world, default_mesh(grid_2d, 4));
     std::vector<triplet<double>> mine;
     for (global_index v = world.rank(); v < n; v += world.size()) mine.push_back({v, (v + 1) % n, 2.0});
 
-    const auto a =
-        distribute<grid_2d::sparse_layout, double>(m, {n, n}, std::span<const triplet<double>>(mine));
-    const auto x = generate<grid_2d::dense_layout, double>(
+    const auto a = distribute(m, grid_2d, {n, n}, mine);
+    const auto x = generate<grid_2d.dense, double>(
         m, {n, f}, [](global_index i, global_index j) { return static_cast<double>(10 * i + j); });
     const std::vector<double> y = collect(spmm(a, x));  // (n, f)
 

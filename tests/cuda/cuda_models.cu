@@ -58,8 +58,7 @@ TEST_CASE("a steady step of training on a device allocates nothing and waits for
       on_threads(shape.size(), [&](const communicator& world) {
         const mesh<cuda_device> m(world, shape);
         const training_options o = options_of(model);
-        trainer<double, cuda_device> training(m, d, o,
-                                              make_model(m, d, o, operators_of<double>(m, policy.name)));
+        trainer<double, cuda_device> training(m, d, o, make_model<double>(m, d, o, policy));
         const auto now = [&] {
           std::array<std::int32_t, 1> nothing{};
           world.all_reduce(std::span<std::int32_t>(nothing));
@@ -87,14 +86,12 @@ TEST_CASE("products with edge values over several tiles wait for nothing once th
     if (world.rank() == 0)
       for (global_index v = 0; v < 30; ++v)
         for (global_index k = 1; k < 4; ++k) mine.push_back({v, (v * k + 5) % 30, 1});
-    const auto pattern =
-        distribute<row_1d::sparse_layout>(m, {30, 30}, std::span<const triplet<double>>(mine));
-    const auto x = generate<row_1d::dense_layout, double>(
+    const auto pattern = distribute(m, row_1d.sparse, {30, 30}, mine);
+    const auto x = generate<row_1d.dense, double>(
         m, {30, 6}, [](global_index i, global_index j) { return static_cast<double>(i - 3 * j); });
-    dense<double, row_1d::dense_layout, cuda_device> y(m, x.shape()), z(m, x.shape());
-    edge_products<double, row_1d::sparse_layout, row_1d::dense_layout, cuda_device> products(
-        pattern, x.col_blocking(), 2);
-    edge_values<double, row_1d::sparse_layout, cuda_device> e(pattern, 2);
+    dense<double, row_1d.dense, cuda_device> y(m, x.shape()), z(m, x.shape());
+    edge_products products(pattern, x, 2);
+    edge_values<double, cuda_device> e(pattern, 2);
     const auto all = [&] {
       products.sddmm(x, x, e);
       products.multiply(e, x, y);

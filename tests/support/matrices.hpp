@@ -14,12 +14,11 @@
 
 namespace test_support {
 
-using partita::axes;
 using partita::axis;
 using partita::axis_set;
 using partita::blocking;
 using partita::coordinates;
-using partita::cut;
+using partita::dynamic_layout;
 using partita::extent;
 using partita::global_index;
 using partita::interval;
@@ -30,8 +29,8 @@ using partita::rectangle;
 using partita::volume;
 
 using host_mesh = partita::mesh<partita::host>;
-template <class Layout, class T = double>
-using host_dense = partita::dense<T, Layout, partita::host>;
+template <class T = double, layout L = dynamic_layout>
+using host_dense = partita::dense<T, L, partita::host>;
 
 /// Element (i, j) of test matrix number `field`: between -1/2 and 1/2.
 inline double element(global_index i, global_index j, std::uint64_t field = 0) {
@@ -69,53 +68,45 @@ inline constexpr std::array<mesh_shape, 10> some_meshes = {{{1, 1, 1},
                                                             {3, 2, 2},
                                                             {2, 3, 3}}};
 
-/// Every cut: each axis in the rows, in the columns or in neither.
-inline std::vector<cut> every_cut() {
-  std::vector<cut> cuts;
+/// Every layout: each axis in the rows, in the columns or in neither.
+inline std::vector<layout> every_layout() {
+  std::vector<layout> layouts;
   for (unsigned rows = 0; rows < 8; ++rows)
     for (unsigned cols = 0; cols < 8; ++cols)
-      if ((rows & cols) == 0) cuts.push_back({axis_set(rows), axis_set(cols)});
-  return cuts;
+      if ((rows & cols) == 0) layouts.push_back({axis_set(rows), axis_set(cols)});
+  return layouts;
 }
 
 /// Layouts of the policies' dense operands, the two that serve every policy, and some that only a user
 /// writes.
-template <class... Layout>
-struct layout_list {};
-using policy_layouts =
-    layout_list<layout<axes<axis::row>, axes<>>, layout<axes<axis::row>, axes<axis::col>>,
-                layout<axes<axis::row, axis::depth>, axes<axis::col>>, layout<axes<>, axes<axis::col>>,
-                partita::vertex_rows, partita::replicated>;
-using user_layouts = layout_list<layout<axes<axis::row>, axes<axis::col, axis::depth>>,
-                                 layout<axes<>, axes<axis::col, axis::depth, axis::row>>,
-                                 layout<axes<axis::depth>, axes<axis::col, axis::row>>>;
+inline constexpr std::array<layout, 9> some_layouts = {{{axis::row, {}},
+                                                        {axis::row, axis::col},
+                                                        {axis::row | axis::depth, axis::col},
+                                                        {{}, axis::col},
+                                                        partita::vertex_rows,
+                                                        partita::replicated,
+                                                        {axis::row, axis::col | axis::depth},
+                                                        {{}, partita::every_axis},
+                                                        {axis::depth, axis::col | axis::row}}};
 
-/// visitor.template operator()<Layout>() for every layout of a list.
-template <class Visitor, class... Layout>
-void for_each_layout(layout_list<Layout...>, Visitor visitor) {
-  (visitor.template operator()<Layout>(), ...);
-}
-/// The same for the policies' and the users' layouts.
+/// visitor(layout) for each of them.
 template <class Visitor>
 void for_each_layout(Visitor visitor) {
-  for_each_layout(policy_layouts{}, visitor);
-  for_each_layout(user_layouts{}, visitor);
+  for (const layout l : some_layouts) visitor(l);
 }
 
-/// body.operator()<Layout>(mesh, shape) on some meshes for every layout and shape, from an empty ledger.
+/// body(mesh, layout, shape) on some meshes for some layouts and every shape, from an empty ledger.
 template <class Shapes, class Body>
-void on_every_layout(const Shapes& shapes, Body body) {
+void on_some_layouts(const Shapes& shapes, Body body) {
   for (const mesh_shape shape : some_meshes)
     on_mesh(shape, [&](const host_mesh& m) {
       for (const extent size : shapes)
-        for_each_layout([&]<class Layout>() {
+        for_each_layout([&](layout l) {
           m.ledger().clear();
-          body.template operator()<Layout>(m, size);
+          body(m, l, size);
         });
     });
 }
-
-inline std::string text(cut c) { return "rows " + name_of(c.rows) + ", columns " + name_of(c.cols); }
 
 /// The whole matrix f, row-major, rows x cols.
 template <class T = double, class Function>
@@ -132,8 +123,8 @@ partita::matrix_view<const T> view_of(const std::vector<T>& values, extent shape
 }
 
 /// How many elements of this rank's block of x differ from f by more than `tolerance` (NaN differs).
-template <class T, class Layout, class Function>
-std::size_t mismatches(const host_dense<Layout, T>& x, Function f, double tolerance = 0) {
+template <class T, layout L, class Function>
+std::size_t mismatches(const host_dense<T, L>& x, Function f, double tolerance = 0) {
   const interval rows = x.row_range(), cols = x.col_range();
   const auto local = x.local();
   std::size_t count = local.rows == rows.size() && local.cols == cols.size() ? 0 : 1;
@@ -147,14 +138,14 @@ std::size_t mismatches(const host_dense<Layout, T>& x, Function f, double tolera
 }
 
 /// Checks this rank's block of x against f(i, j).
-template <class T, class Layout, class Function>
-void check_equals(const host_dense<Layout, T>& x, Function f, double tolerance, const char* what) {
+template <class T, layout L, class Function>
+void check_equals(const host_dense<T, L>& x, Function f, double tolerance, const char* what) {
   CHECK_MESSAGE(mismatches(x, f, tolerance) == 0, what, ": ", to_string(x.shape()), " on mesh ",
-                to_string(x.mesh().shape()), ", ", text(Layout::value), ", rank ", x.mesh().rank());
+                to_string(x.mesh().shape()), ", ", to_string(x.layout()), ", rank ", x.mesh().rank());
 }
 /// The same against a row-major matrix.
-template <class T, class Layout>
-void check_equals(const host_dense<Layout, T>& x, const std::vector<T>& expected, double tolerance,
+template <class T, layout L>
+void check_equals(const host_dense<T, L>& x, const std::vector<T>& expected, double tolerance,
                   const char* what) {
   const global_index width = x.shape().cols;
   CHECK(static_cast<global_index>(expected.size()) == x.shape().rows * width);
@@ -164,10 +155,10 @@ void check_equals(const host_dense<Layout, T>& x, const std::vector<T>& expected
   check_equals(x, at, tolerance, what);
 }
 
-/// What this rank receives when a matrix goes from one cut to another: the elements of its new block that are
-/// not in its old one, each from the owner that differs from this rank only in axes of the old cut.
+/// What this rank receives when a matrix goes from one layout to another: the elements of its new block that
+/// are not in its old one, each from the owner that differs from this rank only in axes of the old layout.
 inline volume redistributed(mesh_shape shape, coordinates me, const blocking& rows, const blocking& cols,
-                            cut from, cut to) {
+                            layout from, layout to) {
   const interval old_rows = rows.block(from.rows, me), old_cols = cols.block(from.cols, me);
   const interval new_rows = rows.block(to.rows, me), new_cols = cols.block(to.cols, me);
   const auto meets = [](interval a, interval b) {

@@ -8,9 +8,8 @@
 
 namespace test_support {
 
-template <class Policy>
-std::vector<partita::mesh_shape> meshes_of(int ranks) {
-  const auto most = [ranks](partita::axis a) { return Policy::used.contains(a) ? ranks : 1; };
+inline std::vector<partita::mesh_shape> meshes_of(const partita::policy& p, int ranks) {
+  const auto most = [&](partita::axis a) { return p.used().contains(a) ? ranks : 1; };
   std::vector<partita::mesh_shape> meshes;
   for (int depth = 1; depth <= most(partita::axis::depth); ++depth)
     for (int col = 1; col <= most(partita::axis::col); ++col)
@@ -19,23 +18,22 @@ std::vector<partita::mesh_shape> meshes_of(int ranks) {
   return meshes;
 }
 
-/// body(policy{}, mesh shape) for each named policy on each of its meshes of each of these numbers of ranks
+/// body(policy, mesh shape) for each named policy on each of its meshes of each of these numbers of ranks
 /// that sanitizers see.
 template <class Ranks, class Body>
 void for_each_mesh(const Ranks& rank_counts, Body body) {
-  partita::for_each_policy([&](auto policy) {
+  for (const partita::policy& p : partita::named_policies)
     for (int ranks : rank_counts)
       if (sees(ranks))
-        for (partita::mesh_shape shape : meshes_of<decltype(policy)>(ranks)) body(policy, shape);
-  });
+        for (partita::mesh_shape shape : meshes_of(p, ranks)) body(p, shape);
 }
 
 /// The same, but beyond eight ranks, for sanitizers beyond two, on a policy's default mesh alone.
 template <class Ranks, class Body>
 void for_each_usual_mesh(const Ranks& rank_counts, Body body) {
-  for_each_mesh(rank_counts, [&](auto policy, partita::mesh_shape shape) {
-    if (shape.size() <= (sanitized ? 2 : 8) || shape == partita::default_mesh<decltype(policy)>(shape.size()))
-      body(policy, shape);
+  for_each_mesh(rank_counts, [&](const partita::policy& p, partita::mesh_shape shape) {
+    if (shape.size() <= (sanitized ? 2 : 8) || shape == partita::default_mesh(p, shape.size()))
+      body(p, shape);
   });
 }
 

@@ -48,7 +48,7 @@ template <class T, class Place>
 class edge_schedule {
  public:
   edge_schedule(const mesh<Place>& m, std::shared_ptr<const tiles<T, Place>> pattern, const blocking& rows,
-                const blocking& cols, const blocking& features, cut sparse_cut, cut dense_cut,
+                const blocking& cols, const blocking& features, layout sparse_cut, layout dense_cut,
                 local_index heads, edge_heads kept, exchange row_exchange)
       : mesh_(m),
         row_cut_(rows_of(sparse_cut, dense_cut)),
@@ -70,7 +70,7 @@ class edge_schedule {
   }
 
   /// Y's rows as this rank needs them beside X: all of A's rows, the columns of the X it multiplies.
-  static cut rows_of(cut sparse_cut, cut dense_cut) {
+  static layout rows_of(layout sparse_cut, layout dense_cut) {
     const axis_set kept = sparse_cut.cols & axis_set(axis::col);
     return {sparse_cut.rows, dense_cut.cols - kept};
   }
@@ -117,7 +117,7 @@ class edge_schedule {
 
  private:
   mesh<Place> mesh_;
-  cut row_cut_;
+  layout row_cut_;
   spmm_schedule<T, Place> schedule_;
   head_slice slice_;
   local_index first_head_ = 0;
@@ -134,7 +134,8 @@ template <class T, class Place>
 class transposed_edge_schedule {
  public:
   transposed_edge_schedule(const mesh<Place>& m, std::shared_ptr<const tiles<T, Place>> pattern,
-                           const blocking& cols, const blocking& features, cut sparse_cut, cut dense_cut)
+                           const blocking& cols, const blocking& features, layout sparse_cut,
+                           layout dense_cut)
       : mesh_(m),
         pattern_(std::move(pattern)),
         return_rows_(m, cols, features,

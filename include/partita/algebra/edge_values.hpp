@@ -14,18 +14,16 @@ namespace partita {
 
 /// `heads` values for every entry of this rank's tiles of a pattern. Edge values over one pattern share it;
 /// copies of the handle `pattern()` cost nothing. Move-only.
-template <class T, class Layout, class Place>
+template <class T, class Place>
 class edge_values {
  public:
-  using layout = Layout;
-
   /// Uninitialised. Nothing travels.
-  edge_values(sparse<T, Layout, Place> pattern, local_index heads)
+  edge_values(sparse<T, dynamic_layout, Place> pattern, local_index heads)
       : pattern_(std::move(pattern)),
         heads_(heads),
         values_(pattern_.mesh().queue(), pattern_.local()->nonzeros * static_cast<std::size_t>(heads)) {}
 
-  const sparse<T, Layout, Place>& pattern() const { return pattern_; }
+  const sparse<T, dynamic_layout, Place>& pattern() const { return pattern_; }
   const partita::mesh<Place>& mesh() const { return pattern_.mesh(); }
   local_index heads() const { return heads_; }
   std::span<T> values() { return values_.span(); }
@@ -41,7 +39,7 @@ class edge_values {
   }
 
  private:
-  sparse<T, Layout, Place> pattern_;
+  sparse<T, dynamic_layout, Place> pattern_;
   local_index heads_;
   buffer<T, Place> values_;
 };
@@ -68,8 +66,8 @@ struct exponential_of_difference {
 };
 
 /// out = f(left, right) for all values of e, as many at a time as local indices count.
-template <class Function, class T, class Layout, class Place>
-void zip_values(const edge_values<T, Layout, Place>& e, Function f, const T* left, const T* right, T* out) {
+template <class Function, class T, class Place>
+void zip_values(const edge_values<T, Place>& e, Function f, const T* left, const T* right, T* out) {
   const std::size_t most = e.mesh().tile_entries();
   for (std::size_t at = 0; at < e.values().size(); at += most) {
     const auto size = static_cast<local_index>(std::min(most, e.values().size() - at));
@@ -80,9 +78,8 @@ void zip_values(const edge_values<T, Layout, Place>& e, Function f, const T* lef
 }
 
 /// out = f(in, row's value of `rows`) for every entry of e's pattern and each head. Nothing travels.
-template <class Function, class T, class Layout, class Place>
-void apply_rows(const edge_values<T, Layout, Place>& e, Function f, matrix_view<T> rows, const T* in,
-                T* out) {
+template <class Function, class T, class Place>
+void apply_rows(const edge_values<T, Place>& e, Function f, matrix_view<T> rows, const T* in, T* out) {
   e.for_parts([&](std::size_t, const tile_part<T>& part) {
     const with_value_of_row<Function, T> of_row{f, part.rows_of(rows)};
     kernels<Place>::edge_apply(e.mesh().queue(), part.entries, e.heads(), of_row,
@@ -95,8 +92,8 @@ void apply_rows(const edge_values<T, Layout, Place>& e, Function f, matrix_view<
 /// rows(v, h) = f(rows(v, h), e(v, u, h)) over the entries of row v on all ranks; f is what `how` says, and
 /// rows begins as its neutral element (rows of this rank x heads). Every rank of the mesh must call. What
 /// travels: an all-reduce over the ranks that share a row; nothing where A's columns are whole.
-template <class T, class Layout, class Place>
-void fold_rows(const edge_values<T, Layout, Place>& e, matrix_view<T> rows, reduction how) {
+template <class T, class Place>
+void fold_rows(const edge_values<T, Place>& e, matrix_view<T> rows, reduction how) {
   const auto fold = [&](auto f) {
     e.for_parts([&](std::size_t, const tile_part<T>& part) {
       kernels<Place>::edge_row_fold(e.mesh().queue(), part.entries, e.heads(), f,
@@ -108,7 +105,7 @@ void fold_rows(const edge_values<T, Layout, Place>& e, matrix_view<T> rows, redu
   else
     fold(std::plus<>{});
   const std::size_t size = static_cast<std::size_t>(rows.rows) * static_cast<std::size_t>(rows.cols);
-  if (const auto& group = e.mesh().along(Layout::value.cols); group.size() > 1)
+  if (const auto& group = e.mesh().along(e.pattern().layout().cols); group.size() > 1)
     group.all_reduce(std::span<T>(rows.data, size), how);
 }
 
@@ -117,8 +114,8 @@ void fold_rows(const edge_values<T, Layout, Place>& e, matrix_view<T> rows, redu
 ///
 /// Every rank of the mesh must call. What travels: all-reduces of one maximum and one sum a row and head over
 /// the ranks that share the row; nothing where A's columns are whole.
-template <class T, class Layout, class Place>
-void edge_softmax(edge_values<T, Layout, Place>& e) {
+template <class T, class Place>
+void edge_softmax(edge_values<T, Place>& e) {
   const auto& q = e.mesh().queue();
   const local_index heads = e.heads(), rows = e.pattern().local()->rows;
   const auto size = static_cast<std::size_t>(rows) * static_cast<std::size_t>(heads);
@@ -138,8 +135,8 @@ void edge_softmax(edge_values<T, Layout, Place>& e) {
 ///
 /// Every rank of the mesh must call. What travels: an all-reduce of one sum a row and head over the ranks
 /// that share the row.
-template <class T, class Layout, class Place>
-void edge_softmax_gradient(const edge_values<T, Layout, Place>& alpha, edge_values<T, Layout, Place>& d) {
+template <class T, class Place>
+void edge_softmax_gradient(const edge_values<T, Place>& alpha, edge_values<T, Place>& d) {
   const auto& q = d.mesh().queue();
   const local_index heads = d.heads(), rows = d.pattern().local()->rows;
   buffer<T, Place> total(q, static_cast<std::size_t>(rows) * static_cast<std::size_t>(heads));

@@ -11,7 +11,8 @@ namespace detail {
 
 template <class A, class B>
 void require_same_blocks(const char* what, const A& a, const B& b) {
-  if (!(a.row_blocking() == b.row_blocking() && a.col_blocking() == b.col_blocking()))
+  if (a.layout() != b.layout() ||
+      !(a.row_blocking() == b.row_blocking() && a.col_blocking() == b.col_blocking()))
     throw shape_error(std::string(what) + " needs operands cut alike, not " + to_string(a.shape()) + " and " +
                       to_string(b.shape()));
 }
@@ -30,17 +31,29 @@ struct with_global_indices {
 
 }  // namespace detail
 
+/// y(i, j) = value. Nothing travels.
+template <class T, layout L, class Place>
+void fill(dense<T, L, Place>& y, std::type_identity_t<T> value) {
+  kernels<Place>::fill(y.mesh().queue(), value, y.local());
+}
+
+/// y = x. Throws shape_error when they are not cut alike.
+template <class T, layout X, layout Y, class Place>
+void copy(const dense<T, X, Place>& x, dense<T, Y, Place>& y) {
+  detail::require_same_blocks("copy", x, y);
+  kernels<Place>::copy(x.mesh().queue(), x.local(), y.local());
+}
+
 /// y(i, j) = f(x(i, j)); y may be x. Throws shape_error when they are not cut alike.
-template <class T, class Layout, class Place, class Function>
-void map(const dense<T, Layout, Place>& x, dense<T, Layout, Place>& y, Function f) {
+template <class T, layout X, layout Y, class Place, class Function>
+void map(const dense<T, X, Place>& x, dense<T, Y, Place>& y, Function f) {
   detail::require_same_blocks("map", x, y);
   kernels<Place>::map(x.mesh().queue(), f, x.local(), y.local());
 }
 
 /// y(i, j) = f(a(i, j), b(i, j)); y may be a or b. Throws shape_error when they are not cut alike.
-template <class T, class Layout, class Place, class Function>
-void zip(const dense<T, Layout, Place>& a, const dense<T, Layout, Place>& b, dense<T, Layout, Place>& y,
-         Function f) {
+template <class T, layout A, layout B, layout Y, class Place, class Function>
+void zip(const dense<T, A, Place>& a, const dense<T, B, Place>& b, dense<T, Y, Place>& y, Function f) {
   detail::require_same_blocks("zip", a, b);
   detail::require_same_blocks("zip", a, y);
   kernels<Place>::zip(a.mesh().queue(), f, a.local(), b.local(), y.local());
@@ -48,16 +61,16 @@ void zip(const dense<T, Layout, Place>& a, const dense<T, Layout, Place>& b, den
 
 /// y(i, j) = f(i, j, x(i, j)) with global indices; y may be x. Throws shape_error when they are not cut
 /// alike.
-template <class T, class Layout, class Place, class Function>
-void map_indexed(const dense<T, Layout, Place>& x, dense<T, Layout, Place>& y, Function f) {
+template <class T, layout X, layout Y, class Place, class Function>
+void map_indexed(const dense<T, X, Place>& x, dense<T, Y, Place>& y, Function f) {
   detail::require_same_blocks("map_indexed", x, y);
   const detail::with_global_indices<Function> of_block{f, x.row_range().begin, x.col_range().begin};
   kernels<Place>::map_indexed(x.mesh().queue(), of_block, x.local(), y.local());
 }
 
 /// y(i, j) += bias(0, j); bias is 1 x f on every rank. Throws shape_error naming the shapes.
-template <class T, class Layout, class Place>
-void add_row(const dense<T, replicated, Place>& bias, dense<T, Layout, Place>& y) {
+template <class T, layout L, class Place>
+void add_row(const dense<T, replicated, Place>& bias, dense<T, L, Place>& y) {
   if (bias.shape() != extent{1, y.shape().cols})
     throw shape_error("a row of " + to_string(bias.shape()) + " cannot be added to every row of " +
                       to_string(y.shape()));

@@ -16,29 +16,34 @@ enum class gemm_form : std::uint8_t {
                 ///< reduce-scattered
 };
 
-namespace detail {
-
-/// gemm_plan for a layout that is known as a value.
+/// A planned Y = X op(W), op(W) = W or W^T (n x f_out = n x f_in times f_in x f_out); X and Y in one layout,
+/// W on every rank.
+///
+/// Every rank of the mesh must construct and run it. What travels: nothing when X's columns are whole; under
+/// full_width (p-1)/p of X's and of Y's elements, under partial_sums p-1 blocks of Y, where p ranks share a
+/// row of X.
 template <class T, class Place>
-class gemm_schedule {
+class gemm_plan {
  public:
-  gemm_schedule(const mesh<Place>& m, const blocking& rows, const blocking& features_in,
-                const blocking& features_out, cut layout, bool transpose_weight, gemm_form form)
+  gemm_plan(const mesh<Place>& m, layout l, const blocking& rows, const blocking& features_in,
+            const blocking& features_out, bool transpose_weight = false,
+            gemm_form form = gemm_form::automatic)
       : mesh_(m),
+        layout_(l),
         rows_(rows),
         in_(features_in),
         out_(features_out),
-        mine_(features_in.block(layout.cols, m.at())),
+        mine_(features_in.block(l.cols, m.at())),
         transpose_(transpose_weight),
         form_(form) {
-    if (m.shape().size(layout.cols) == 1) return;
-    const cut wide{layout.used(), {}};
-    redistribution<T, Place> widen(m, rows, in_, layout, wide), narrow_again(m, rows, out_, wide, layout);
-    const global_index height = rows.block(layout.rows, m.at()).size();
+    if (m.shape().size(l.cols) == 1) return;
+    const layout wide = full_width(l);
+    redistribution<T, Place> widen(m, rows, in_, l, wide), narrow_again(m, rows, out_, wide, l);
+    const global_index height = rows.block(l.rows, m.at()).size();
     collective scatter;
     scatter.kind = operation::reduce_scatter;
-    scatter.count = height * out_.block(layout.cols, m.at()).size();
-    const communicator& group = m.along(layout.cols);
+    scatter.count = height * out_.block(l.cols, m.at()).size();
+    const communicator& group = m.along(l.cols);
     const volume full = widen.predicted() + narrow_again.predicted();
     const volume partial = received(scatter, group.rank(), group.size());
     if (form_ == gemm_form::automatic) {
@@ -54,25 +59,45 @@ class gemm_schedule {
       widen_.emplace(std::move(widen));
       narrow_.emplace(std::move(narrow_again));
     } else {
-      sum_.emplace(m, layout.cols, narrow(height, "the number of rows of a dense block"),
+      sum_.emplace(m, l.cols, narrow(height, "the number of rows of a dense block"),
                    narrow(out_.size(), "the width of a matrix"),
-                   pieces_along(m, layout.cols, out_, layout.cols), false);
+                   detail::pieces_along(m, l.cols, out_, l.cols), false);
     }
   }
 
-  /// Throws shape_error naming the shapes unless they are those planned for.
-  void require(const blocking& x_rows, const blocking& x_cols, extent w, const blocking& y_rows,
-               const blocking& y_cols) const {
+  /// For matrices like x, and W of this shape.
+  template <layout L>
+  gemm_plan(const dense<T, L, Place>& x, extent weight, bool transpose_weight = false,
+            gemm_form form = gemm_form::automatic)
+      : gemm_plan(
+            x.mesh(), x.layout(), x.row_blocking(), x.col_blocking(),
+            blocking::even(transpose_weight ? weight.rows : weight.cols, x.mesh().shape(), nesting::cols),
+            transpose_weight, form) {}
+
+  /// y = x op(w). Throws shape_error naming the shapes when the operands are not those planned for.
+  template <layout X, layout W, layout Y>
+  void operator()(const dense<T, X, Place>& x, const dense<T, W, Place>& w, dense<T, Y, Place>& y) {
     const extent weight = transpose_ ? extent{out_.size(), in_.size()} : extent{in_.size(), out_.size()};
-    if (!(x_rows == rows_ && y_rows == rows_ && x_cols == in_ && y_cols == out_ && w == weight))
+    if (!(x.row_blocking() == rows_ && y.row_blocking() == rows_ && x.col_blocking() == in_ &&
+          y.col_blocking() == out_ && w.shape() == weight))
       throw shape_error("gemm planned for X of " + to_string(extent{rows_.size(), in_.size()}) +
-                        " and a weight of " + to_string(weight) + " was given X of " +
-                        to_string(extent{x_rows.size(), x_cols.size()}) + ", W of " + to_string(w) +
-                        " and Y of " + to_string(extent{y_rows.size(), y_cols.size()}));
+                        " and a weight of " + to_string(weight) + " was given X of " + to_string(x.shape()) +
+                        ", W of " + to_string(w.shape()) + " and Y of " + to_string(y.shape()) +
+                        ", or blocks cut elsewhere");
+    if (x.layout() != layout_ || y.layout() != layout_ || w.layout() != replicated)
+      throw shape_error("gemm planned for X and Y with " + to_string(layout_) + " was given X with " +
+                        to_string(x.layout()) + ", Y with " + to_string(y.layout()) + " and a weight with " +
+                        to_string(w.layout()));
+    multiply_blocks(x.local(), w.local(), y.local());
   }
 
-  /// Of this rank's blocks; that of y has no gaps.
-  void operator()(matrix_view<const T> x, matrix_view<const T> w, matrix_view<T> y) {
+  /// What this rank receives in one run, in closed form.
+  volume predicted() const { return predicted_; }
+  gemm_form form() const { return form_; }
+
+ private:
+  /// That of y has no gaps.
+  void multiply_blocks(matrix_view<const T> x, matrix_view<const T> w, matrix_view<T> y) {
     if (widen_) {
       const matrix_view<T> wide_x = wide(wide_x_, in_), wide_y = wide(wide_y_, out_);
       (*widen_)(x, wide_x);  // (n/p, f_in)
@@ -89,10 +114,6 @@ class gemm_schedule {
     }
   }
 
-  volume predicted() const { return predicted_; }
-  gemm_form form() const { return form_; }
-
- private:
   std::size_t wide_size(const blocking& features) const {
     return static_cast<std::size_t>(wide_rows_) * static_cast<std::size_t>(features.size());
   }
@@ -105,6 +126,7 @@ class gemm_schedule {
   }
 
   mesh<Place> mesh_;
+  layout layout_;
   blocking rows_, in_, out_;
   interval mine_;  ///< columns of X
   bool transpose_;
@@ -113,66 +135,34 @@ class gemm_schedule {
   local_index wide_rows_ = 0;
   buffer<T, Place> wide_x_, wide_y_;
   std::optional<redistribution<T, Place>> widen_, narrow_;
-  std::optional<scattered_sum<T, Place>> sum_;
-};
-
-}  // namespace detail
-
-/// A planned Y = X op(W), op(W) = W or W^T (n x f_out = n x f_in times f_in x f_out); X and Y in `Layout`, W
-/// on every rank.
-///
-/// Every rank of the mesh must construct and run it. What travels: nothing when X's columns are whole; under
-/// full_width (p-1)/p of X's and of Y's elements, under partial_sums p-1 blocks of Y, where p ranks share a
-/// row of X.
-template <class T, class Layout, class Place>
-class gemm_plan {
- public:
-  gemm_plan(const mesh<Place>& m, const blocking& rows, const blocking& features_in,
-            const blocking& features_out, bool transpose_weight = false,
-            gemm_form form = gemm_form::automatic)
-      : schedule_(m, rows, features_in, features_out, Layout::value, transpose_weight, form) {}
-
-  /// Throws shape_error naming the shapes when the operands are not those planned for.
-  void operator()(const dense<T, Layout, Place>& x, const dense<T, replicated, Place>& w,
-                  dense<T, Layout, Place>& y) {
-    schedule_.require(x.row_blocking(), x.col_blocking(), w.shape(), y.row_blocking(), y.col_blocking());
-    schedule_(x.local(), w.local(), y.local());
-  }
-
-  /// What this rank receives in one run, in closed form.
-  volume predicted() const { return schedule_.predicted(); }
-  gemm_form form() const { return schedule_.form(); }
-
- private:
-  detail::gemm_schedule<T, Place> schedule_;
+  std::optional<detail::scattered_sum<T, Place>> sum_;
 };
 
 namespace detail {
 
-template <class T, class Layout, class Place>
-dense<T, Layout, Place> multiply_once(const dense<T, Layout, Place>& x, const dense<T, replicated, Place>& w,
-                                      bool transpose, gemm_form form) {
+template <class T, layout L, class Place, layout W>
+dense<T, L, Place> multiply_once(const dense<T, L, Place>& x, const dense<T, W, Place>& w, bool transpose,
+                                 gemm_form form) {
   const global_index width = transpose ? w.shape().rows : w.shape().cols;
   const blocking out = blocking::even(width, x.mesh().shape(), nesting::cols);
-  dense<T, Layout, Place> y(x.mesh(), x.row_blocking(), out);
-  gemm_plan<T, Layout, Place>(x.mesh(), x.row_blocking(), x.col_blocking(), out, transpose, form)(x, w, y);
+  dense<T, L, Place> y(x.mesh(), x.layout(), x.row_blocking(), out);
+  gemm_plan(x, w.shape(), transpose, form)(x, w, y);
   return y;
 }
 
 }  // namespace detail
 
 /// Y = X W, planned and run once. Every rank of the mesh must call.
-template <class T, class Layout, class Place>
-dense<T, Layout, Place> gemm(const dense<T, Layout, Place>& x, const dense<T, replicated, Place>& w,
-                             gemm_form form = gemm_form::automatic) {
+template <class T, layout L, class Place, layout W>
+dense<T, L, Place> gemm(const dense<T, L, Place>& x, const dense<T, W, Place>& w,
+                        gemm_form form = gemm_form::automatic) {
   return detail::multiply_once(x, w, false, form);
 }
 
 /// Y = X W^T, planned and run once. Every rank of the mesh must call.
-template <class T, class Layout, class Place>
-dense<T, Layout, Place> gemm_transposed(const dense<T, Layout, Place>& x,
-                                        const dense<T, replicated, Place>& w,
-                                        gemm_form form = gemm_form::automatic) {
+template <class T, layout L, class Place, layout W>
+dense<T, L, Place> gemm_transposed(const dense<T, L, Place>& x, const dense<T, W, Place>& w,
+                                   gemm_form form = gemm_form::automatic) {
   return detail::multiply_once(x, w, true, form);
 }
 
@@ -180,9 +170,8 @@ dense<T, Layout, Place> gemm_transposed(const dense<T, Layout, Place>& x,
 ///
 /// Every rank of the mesh must call. What travels: X and G go to full-width rows when their columns are cut;
 /// then one all-reduce of dW over the ranks that hold different rows. Throws shape_error naming the shapes.
-template <class T, class Layout, class Place>
-dense<T, replicated, Place> weight_gradient(const dense<T, Layout, Place>& x,
-                                            const dense<T, Layout, Place>& g) {
+template <class T, layout X, layout G, class Place>
+dense<T, replicated, Place> weight_gradient(const dense<T, X, Place>& x, const dense<T, G, Place>& g) {
   if (!(x.row_blocking() == g.row_blocking()))
     throw shape_error("a weight gradient needs X and G with the same rows, not X of " + to_string(x.shape()) +
                       " and G of " + to_string(g.shape()));
@@ -191,12 +180,14 @@ dense<T, replicated, Place> weight_gradient(const dense<T, Layout, Place>& x,
     kernels<Place>::gemm(x.mesh().queue(), true, false, T(1), wide_x.local(), wide_g.local(), T(0),
                          dw.local());
   };
-  if constexpr (Layout::value.cols.empty())
+  if (x.layout() != g.layout())
+    throw shape_error("a weight gradient needs X and G in one layout, not X with " + to_string(x.layout()) +
+                      " and G with " + to_string(g.layout()));
+  if (x.layout().cols.empty())
     multiply(x, g);
   else
-    multiply(redistribute<full_width<Layout>>(x), redistribute<full_width<Layout>>(g));
-  if (const auto& group = x.mesh().along(Layout::value.used()); group.size() > 1)
-    group.all_reduce(dw.values());
+    multiply(redistribute(x, full_width(x.layout())), redistribute(g, full_width(g.layout())));
+  if (const auto& group = x.mesh().along(x.layout().used()); group.size() > 1) group.all_reduce(dw.values());
   return dw;
 }
 

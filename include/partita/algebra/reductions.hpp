@@ -7,37 +7,36 @@ namespace partita {
 
 /// The sum of all entries, the same on every rank. Every rank of the mesh must call.
 /// What travels: an all-reduce of one element over the ranks that hold different blocks.
-template <class T, class Layout, class Place>
-T sum(const dense<T, Layout, Place>& x) {
+template <class T, layout L, class Place>
+T sum(const dense<T, L, Place>& x) {
   T total[] = {static_cast<T>(kernels<Place>::sum(x.mesh().queue(), x.local()))};
-  if (const auto& group = x.mesh().control(Layout::value.used()); group.size() > 1)
+  if (const auto& group = x.mesh().control(x.layout().used()); group.size() > 1)
     group.all_reduce(std::span<T>(total));
   return total[0];
 }
 
 /// sums(0, j) = sum over i of x(i, j), 1 x f on every rank. Every rank of the mesh must call.
 /// What travels: an all-reduce of f elements over the ranks that hold different blocks. Throws shape_error.
-template <class T, class Layout, class Place>
-void column_sums(const dense<T, Layout, Place>& x, dense<T, replicated, Place>& sums) {
+template <class T, layout L, class Place>
+void column_sums(const dense<T, L, Place>& x, dense<T, replicated, Place>& sums) {
   if (sums.shape() != extent{1, x.shape().cols})
     throw shape_error("column sums of " + to_string(x.shape()) + " do not fit into " +
                       to_string(sums.shape()));
   kernels<Place>::fill(x.mesh().queue(), T(0), sums.local());
   kernels<Place>::column_sums(x.mesh().queue(), x.local(), sums.local().data + x.col_range().begin);
-  if (const auto& group = x.mesh().along(Layout::value.used()); group.size() > 1)
+  if (const auto& group = x.mesh().along(x.layout().used()); group.size() > 1)
     group.all_reduce(sums.values());
 }
 
 /// sums(i, 0) = sum over j of x(i, j), n x 1 with rows cut as x's. Every rank of the mesh must call.
 /// What travels: an all-reduce of one element a row over the ranks that share the row. Throws shape_error.
-template <class T, class Layout, class Place>
-void row_sums(const dense<T, Layout, Place>& x,
-              dense<T, layout_of<cut{Layout::value.rows, {}}>, Place>& sums) {
-  if (!(sums.row_blocking() == x.row_blocking()) || sums.shape().cols != 1)
+template <class T, layout L, class Place>
+void row_sums(const dense<T, L, Place>& x, dense<T, rows_of(L), Place>& sums) {
+  if (sums.layout() != rows_of(x.layout()) || !(sums.row_blocking() == x.row_blocking()) ||
+      sums.shape().cols != 1)
     throw shape_error("row sums of " + to_string(x.shape()) + " do not fit into " + to_string(sums.shape()));
   kernels<Place>::row_sums(x.mesh().queue(), x.local(), sums.local().data);
-  if (const auto& group = x.mesh().along(Layout::value.cols); group.size() > 1)
-    group.all_reduce(sums.values());
+  if (const auto& group = x.mesh().along(x.layout().cols); group.size() > 1) group.all_reduce(sums.values());
 }
 
 /// y(i, j) = exp(x(i, j)) / sum over k of exp(x(i, k)), computed from the row maximum; y may be x.
@@ -45,11 +44,11 @@ void row_sums(const dense<T, Layout, Place>& x,
 /// Every rank of the mesh must call. What travels: all-reduces of one maximum and one sum a row over the
 /// ranks that share the row; nothing when columns are whole. Throws shape_error when x and y are not cut
 /// alike.
-template <class T, class Layout, class Place>
-void row_softmax(const dense<T, Layout, Place>& x, dense<T, Layout, Place>& y) {
+template <class T, layout L, class Place>
+void row_softmax(const dense<T, L, Place>& x, dense<T, L, Place>& y) {
   detail::require_same_blocks("row_softmax", x, y);
   const auto& q = x.mesh().queue();
-  const auto& group = x.mesh().along(Layout::value.cols);
+  const auto& group = x.mesh().along(x.layout().cols);
   const auto rows = static_cast<std::size_t>(x.local().rows);
   buffer<T, Place> maximum(q, rows), total(q, rows);
   kernels<Place>::row_max(q, x.local(), maximum.data());

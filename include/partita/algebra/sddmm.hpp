@@ -14,27 +14,36 @@ namespace partita {
 /// Every rank of the mesh must construct it and call its functions. What travels: X as in spmm with A in
 /// place; for Y, its rows in full to the ranks that share them; sums of partial products along the axes that
 /// cut a sum. Throws shape_error when the heads do not divide the width.
-template <class T, class SparseLayout, class Layout, class Place>
+template <class T, class Place>
 class edge_products {
-  static_assert(multipliable<SparseLayout, Layout>,
-                "these layouts of the pattern and of X cannot be multiplied: the axes that cut A do not fit "
-                "those that cut X");
-
  public:
-  using matrix = dense<T, Layout, Place>;
-  using edges = edge_values<T, SparseLayout, Place>;
+  using edges = edge_values<T, Place>;
 
-  edge_products(const sparse<T, SparseLayout, Place>& pattern, const blocking& features,
-                local_index heads = 1, spmm_options options = {})
+  /// For X and Y in layout `l`, columns cut by `features`.
+  template <layout A>
+  edge_products(const sparse<T, A, Place>& pattern, layout l, const blocking& features, local_index heads = 1,
+                spmm_options options = {})
       : pattern_(pattern),
+        layout_(l),
         features_(features),
         forward_(pattern.mesh(), pattern.local(), pattern.row_blocking(), pattern.col_blocking(), features,
-                 SparseLayout::value, Layout::value, heads, detail::edge_heads::all, options.rows),
-        backward_(pattern.mesh(), pattern.local(), pattern.col_blocking(), features, SparseLayout::value,
-                  Layout::value) {}
+                 pattern.layout(), fitting(pattern.layout(), l), heads, detail::edge_heads::all,
+                 options.rows),
+        backward_(pattern.mesh(), pattern.local(), pattern.col_blocking(), features, pattern.layout(), l) {}
+  /// For matrices like x.
+  template <layout A, layout X>
+  edge_products(const sparse<T, A, Place>& pattern, const dense<T, X, Place>& x, local_index heads = 1,
+                spmm_options options = {})
+      : edge_products(pattern, x.layout(), x.col_blocking(), heads, options) {
+    static_assert(
+        detail::may_be_multipliable<A, X>,
+        "these layouts of the pattern and of X cannot be multiplied: the axes that cut A do not fit "
+        "those that cut X");
+  }
 
   /// e(v, u) = beta e(v, u) + sum over the columns j of each head of y(v, j) x(u, j).
-  void sddmm(const matrix& y, const matrix& x, edges& e, T beta = T(0)) {
+  template <layout Y, layout X>
+  void sddmm(const dense<T, Y, Place>& y, const dense<T, X, Place>& x, edges& e, T beta = T(0)) {
     require(y, pattern_.row_blocking());
     require(x, pattern_.col_blocking());
     const auto& slices = x.mesh().along(forward_.summed_axes());
@@ -43,28 +52,37 @@ class edge_products {
   }
 
   /// y(v, j) = sum over u of e(v, u, head of j) x(u, j).
-  void multiply(const edges& e, const matrix& x, matrix& y) {
+  template <layout X, layout Y>
+  void multiply(const edges& e, const dense<T, X, Place>& x, dense<T, Y, Place>& y) {
     require(x, pattern_.col_blocking());
     require(y, pattern_.row_blocking());
     forward_.multiply(e.values().data(), x.local(), y.local());
   }
 
   /// x(u, j) = sum over v of e(v, u, head of j) y(v, j): the same blocks read the other way.
-  void multiply_transposed(const edges& e, const matrix& y, matrix& x) {
+  template <layout Y, layout X>
+  void multiply_transposed(const edges& e, const dense<T, Y, Place>& y, dense<T, X, Place>& x) {
     require(y, pattern_.row_blocking());
     require(x, pattern_.col_blocking());
     backward_(e.values().data(), forward_.slice(), forward_.spread(y.local()), x.local());
   }
 
  private:
-  void require(const matrix& x, const blocking& rows_of_x) const {
-    if (!(x.row_blocking() == rows_of_x) || !(x.col_blocking() == features_))
+  static layout fitting(layout a, layout x) {
+    if (multipliable(a, x)) return x;
+    throw shape_error("a pattern with " + to_string(a) + " and X with " + to_string(x) +
+                      " cannot be multiplied: the axes that cut A do not fit those that cut X");
+  }
+  template <layout X>
+  void require(const dense<T, X, Place>& x, const blocking& rows_of_x) const {
+    if (x.layout() != layout_ || !(x.row_blocking() == rows_of_x) || !(x.col_blocking() == features_))
       throw shape_error("edge products over a pattern of " + to_string(pattern_.shape()) +
                         " and a width of " + std::to_string(features_.size()) + " were given a matrix of " +
                         to_string(x.shape()) + ", or blocks cut elsewhere");
   }
 
-  sparse<T, SparseLayout, Place> pattern_;
+  sparse<T, dynamic_layout, Place> pattern_;
+  layout layout_;
   blocking features_;
   detail::edge_schedule<T, Place> forward_;
   detail::transposed_edge_schedule<T, Place> backward_;

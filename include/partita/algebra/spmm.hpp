@@ -2,58 +2,102 @@
 /// Y = A X for every partition policy, from one schedule whose parts vanish when an axis has one rank.
 
 #include "partita/algebra/spmm_schedule.hpp"
+#include "partita/transfer/layout_change.hpp"
 
 namespace partita {
 
 /// Whether A and X can be multiplied where they lie: X's rows are cut by row when A's are; an axis that cuts
 /// A's columns splits the sum, so the result has to be put together along it, over X's rows or (col only) X's
 /// columns.
-template <class SparseLayout, class DenseLayout>
-concept multipliable =
-    SparseLayout::value.rows == (DenseLayout::value.rows & axis_set(axis::row)) &&
-    !DenseLayout::value.rows.contains(axis::col) && !DenseLayout::value.cols.contains(axis::row) &&
-    !DenseLayout::value.cols.contains(axis::depth) &&
-    (!DenseLayout::value.rows.contains(axis::depth) || SparseLayout::value.cols.contains(axis::depth)) &&
-    (!SparseLayout::value.cols.contains(axis::col) || DenseLayout::value.cols.contains(axis::col));
+constexpr bool multipliable(layout a, layout x) {
+  return a.rows == (x.rows & axis::row) && !x.rows.contains(axis::col) && !x.cols.contains(axis::row) &&
+         !x.cols.contains(axis::depth) && (!x.rows.contains(axis::depth) || a.cols.contains(axis::depth)) &&
+         (!a.cols.contains(axis::col) || x.cols.contains(axis::col));
+}
 
-/// A planned Y = A X (m x f = m x k times k x f), with X and Y in `Layout`. For A^T pass transposed(A).
+namespace detail {
+
+/// Of two types: layouts known at run time only may be multipliable.
+template <layout A, layout X>
+inline constexpr bool may_be_multipliable = A == dynamic_layout || X == dynamic_layout || multipliable(A, X);
+
+}  // namespace detail
+
+/// The layout in which A multiplies X: X's own where that fits, else the one that A names. Throws
+/// shape_error.
+template <class T, layout A, class Place>
+layout multiplied_layout(const sparse<T, A, Place>& a, layout x) {
+  if (multipliable(a.layout(), x)) return x;
+  const layout named = a.operand_layout().value_or(x);
+  if (multipliable(a.layout(), named)) return named;
+  throw shape_error("A of " + to_string(a.shape()) + " with " + to_string(a.layout()) + " and X with " +
+                    to_string(x) + " cannot be multiplied: the axes that cut A do not fit those that cut X");
+}
+
+/// A planned Y = A X (m x f = m x k times k x f), X and Y in one layout. For A^T pass transposed(A).
 ///
-/// Every rank of the mesh must construct it, and run it each time. What travels in a run: see spmm_schedule.
-/// Throws shape_error naming the shapes when A and X do not fit.
-template <class T, class SparseLayout, class Layout, class Place>
+/// Every rank of the mesh must construct it, and run it each time. What travels in a run: see spmm_schedule;
+/// where A cannot multiply X as it lies, X goes to the layout that A's policy names, and Y comes back
+/// (nothing where the blocks are the same on this mesh). Throws shape_error naming shapes and layouts when A
+/// and X do not fit.
+template <class T, class Place>
 class spmm_plan {
-  static_assert(
-      multipliable<SparseLayout, Layout>,
-      "these layouts of A and X cannot be multiplied: the axes that cut A do not fit those that cut X");
-
  public:
-  /// `features` cuts the columns of X and Y.
-  spmm_plan(const sparse<T, SparseLayout, Place>& a, const blocking& features, spmm_options options = {})
-      : schedule_(a.mesh(), a.local(), a.row_blocking(), a.col_blocking(), features, SparseLayout::value,
-                  Layout::value, options) {}
+  /// For matrices like x.
+  template <layout A, layout X>
+  spmm_plan(const sparse<T, A, Place>& a, const dense<T, X, Place>& x, spmm_options options = {})
+      : spmm_plan(a, x.layout(), x.col_blocking(), options) {
+    static_assert(
+        detail::may_be_multipliable<A, X>,
+        "these layouts of A and X cannot be multiplied: the axes that cut A do not fit those that cut X");
+  }
+  /// For X and Y in layout `l`, columns cut by `features`.
+  template <layout A>
+  spmm_plan(const sparse<T, A, Place>& a, layout l, const blocking& features, spmm_options options = {})
+      : layout_(l),
+        inner_(multiplied_layout(a, l)),
+        schedule_(a.mesh(), a.local(), a.row_blocking(), a.col_blocking(), features, a.layout(), inner_,
+                  options),
+        change_(a.mesh(), a.col_blocking(), a.row_blocking(), features, l, inner_) {
+    if (!change_.travels()) return;
+    x_.emplace(a.mesh(), inner_, a.col_blocking(), features);
+    y_.emplace(a.mesh(), inner_, a.row_blocking(), features);
+  }
 
-  void operator()(const dense<T, Layout, Place>& x, dense<T, Layout, Place>& y) {
+  /// y = A x.
+  template <layout X, layout Y>
+  void operator()(const dense<T, X, Place>& x, dense<T, Y, Place>& y) {
     schedule_.require(x.row_blocking(), x.col_blocking(), y.row_blocking(), y.col_blocking());
-    schedule_(x.local(), y.local());
+    if (x.layout() != layout_ || y.layout() != layout_)
+      throw shape_error("spmm planned for X and Y with " + to_string(layout_) + " was given X with " +
+                        to_string(x.layout()) + " and Y with " + to_string(y.layout()));
+    if (!change_.travels()) return schedule_(x.local(), y.local());
+    change_.enter(x.local(), x_->local());
+    schedule_(x_->local(), y_->local());
+    change_.leave(y_->local(), y.local());
   }
 
   /// What this rank receives in one run, in closed form.
-  volume predicted() const { return schedule_.predicted(); }
+  volume predicted() const { return schedule_.predicted() + change_.predicted(); }
   /// How many nonzeros this rank multiplies in one run, times the columns of X that it multiplies them with.
   global_index multiplications() const { return schedule_.multiplications(); }
   /// What was chosen for `automatic` options.
   spmm_options options() const { return schedule_.options(); }
 
  private:
+  layout layout_, inner_;
   detail::spmm_schedule<T, Place> schedule_;
+  layout_change<T, Place> change_;
+  std::optional<dense<T, dynamic_layout, Place>> x_, y_;
 };
 
-/// Y = A X, planned and run once. Every rank of the mesh must call.
-template <class T, class SparseLayout, class Layout, class Place>
-dense<T, Layout, Place> spmm(const sparse<T, SparseLayout, Place>& a, const dense<T, Layout, Place>& x,
-                             spmm_options options = {}) {
-  dense<T, Layout, Place> y(a.mesh(), a.row_blocking(), x.col_blocking());
-  spmm_plan<T, SparseLayout, Layout, Place>(a, x.col_blocking(), options)(x, y);
+/// Y = A X (m x f), planned and run once. Every rank of the mesh must call. What travels and what it throws:
+/// see spmm_plan.
+template <class T, layout A, layout X, class Place>
+dense<T, X, Place> spmm(const sparse<T, A, Place>& a, const dense<T, X, Place>& x,
+                        spmm_options options = {}) {
+  dense<T, X, Place> y(a.mesh(), x.layout(), a.row_blocking(), x.col_blocking());
+  spmm_plan(a, x, options)(x, y);
   return y;
 }
 

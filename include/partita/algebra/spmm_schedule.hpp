@@ -49,7 +49,7 @@ template <class T, class Place>
 class spmm_schedule {
  public:
   spmm_schedule(const mesh<Place>& m, std::shared_ptr<const tiles<T, Place>> a, const blocking& rows,
-                const blocking& cols, const blocking& features, cut sparse_cut, cut dense_cut,
+                const blocking& cols, const blocking& features, layout sparse_cut, layout dense_cut,
                 spmm_options options)
       : mesh_(m),
         a_(std::move(a)),
@@ -162,7 +162,7 @@ class spmm_schedule {
     return cols_.block(column_cut(sparse_), at);
   }
   /// The cut of X after the all-to-all of a product in which A stays: exactly the sub-blocks, full width.
-  cut wide_cut() const { return {column_cut(sparse_), dense_.cols - axis_set(axis::col)}; }
+  layout wide_cut() const { return {column_cut(sparse_), dense_.cols - axis_set(axis::col)}; }
 
   /// Learns, for every rank of the col axis, what its block looks like and how many rows it needs.
   void describe_blocks(const needed_rows& needed) {
@@ -301,7 +301,7 @@ class spmm_schedule {
   mesh<Place> mesh_;
   std::shared_ptr<const tiles<T, Place>> a_;
   blocking rows_, cols_, features_;
-  cut sparse_, dense_;
+  layout sparse_, dense_;
   spmm_options options_;
   volume predicted_;
 

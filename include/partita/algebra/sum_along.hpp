@@ -70,8 +70,8 @@ class partial_sums {
  public:
   partial_sums() = default;
   /// `wide`: A stays, so the partial block has the columns of all ranks along col.
-  partial_sums(const mesh<Place>& m, const blocking& rows, const blocking& features, cut sparse, cut dense,
-               bool wide)
+  partial_sums(const mesh<Place>& m, const blocking& rows, const blocking& features, layout sparse,
+               layout dense, bool wide)
       : mesh_(m), over_depth_(sparse.cols.contains(axis::depth) && m.shape().depth > 1) {
     const coordinates me = m.at();
     const local_index height =
@@ -104,8 +104,8 @@ class partial_sums {
   }
 
   /// What this rank receives, in closed form.
-  static volume predicted(const mesh<Place>& m, const blocking& rows, const blocking& features, cut sparse,
-                          cut dense, bool wide) {
+  static volume predicted(const mesh<Place>& m, const blocking& rows, const blocking& features, layout sparse,
+                          layout dense, bool wide) {
     const coordinates me = m.at();
     const global_index height = rows.block(sparse.rows, me).size(),
                        width = features.block(dense.cols, me).size();

@@ -11,22 +11,29 @@
 
 namespace partita {
 
-/// T: float or double. Layout: which axes cut rows and columns. Place: where the block lives. Move-only.
-template <class T, class Layout, class Place>
+/// T: float or double. L: which axes cut rows and columns, or dynamic_layout. Place: where the block lives.
+/// Move-only; a static layout converts to a dynamic one, and back with a check.
+template <class T, layout L, class Place>
 class dense {
  public:
   using value_type = T;
-  using layout = Layout;
   using place = Place;
 
   /// Uninitialised, with even blocks. No rank talks to another.
-  dense(partita::mesh<Place> m, extent shape)
-      : dense(m, blocking::even(shape.rows, m.shape(), nesting::rows),
+  dense(partita::mesh<Place> m, extent shape) requires(L != dynamic_layout) : dense(std::move(m), L, shape) {}
+  dense(partita::mesh<Place> m, partita::layout l, extent shape)
+      : dense(m, l, blocking::even(shape.rows, m.shape(), nesting::rows),
               blocking::even(shape.cols, m.shape(), nesting::cols)) {}
 
-  /// Uninitialised, cut where the blockings say.
-  dense(partita::mesh<Place> m, blocking rows, blocking cols)
-      : mesh_(std::move(m)), rows_(std::move(rows)), cols_(std::move(cols)) {
+  /// Uninitialised, cut where the blockings say. Throws shape_error for blockings of another mesh, and for a
+  /// layout that is not L where that is static.
+  dense(partita::mesh<Place> m, blocking rows, blocking cols) requires(L != dynamic_layout)
+      : dense(std::move(m), L, std::move(rows), std::move(cols)) {}
+  dense(partita::mesh<Place> m, partita::layout l, blocking rows, blocking cols)
+      : mesh_(std::move(m)),
+        layout_(detail::checked_layout<L>(l)),
+        rows_(std::move(rows)),
+        cols_(std::move(cols)) {
     if (!(rows_.shape() == mesh_.shape()) || !(cols_.shape() == mesh_.shape()))
       throw shape_error("blockings of mesh " + to_string(rows_.shape()) + " given to a matrix on mesh " +
                         to_string(mesh_.shape()));
@@ -35,14 +42,24 @@ class dense {
     data_ = buffer<T, Place>(mesh_.queue(), static_cast<std::size_t>(r) * static_cast<std::size_t>(c));
   }
 
+  /// Takes the block of a matrix of another type. Throws shape_error when its layout is not L.
+  template <partita::layout M>
+  requires(M != L) explicit(L != dynamic_layout) dense(dense<T, M, Place>&& other)
+      : mesh_(other.mesh_),
+        layout_(detail::checked_layout<L>(other.layout())),
+        rows_(other.rows_),
+        cols_(other.cols_),
+        data_(std::move(other.data_)) {}
+
   const partita::mesh<Place>& mesh() const { return mesh_; }
+  partita::layout layout() const { return L == dynamic_layout ? layout_ : L; }
   extent shape() const { return {rows_.size(), cols_.size()}; }
   const blocking& row_blocking() const { return rows_; }
   const blocking& col_blocking() const { return cols_; }
 
   /// Global rows and columns of this rank's block.
-  interval row_range() const { return rows_.block(Layout::value.rows, mesh_.at()); }
-  interval col_range() const { return cols_.block(Layout::value.cols, mesh_.at()); }
+  interval row_range() const { return rows_.block(layout().rows, mesh_.at()); }
+  interval col_range() const { return cols_.block(layout().cols, mesh_.at()); }
 
   /// This rank's block, row-major and without gaps.
   matrix_view<T> local() { return view_of(data_.data()); }
@@ -51,6 +68,9 @@ class dense {
   std::span<const T> values() const { return data_.span(); }
 
  private:
+  template <class, partita::layout, class>
+  friend class dense;
+
   template <class U>
   matrix_view<U> view_of(U* data) const {
     const auto cols = static_cast<local_index>(col_range().size());
@@ -58,6 +78,7 @@ class dense {
   }
 
   partita::mesh<Place> mesh_;
+  partita::layout layout_;
   blocking rows_;
   blocking cols_;
   buffer<T, Place> data_;

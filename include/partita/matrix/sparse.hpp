@@ -10,6 +10,7 @@
 ///   rows 4..7      (1,0) (1,1) (1,0) (1,1)
 
 #include <memory>
+#include <optional>
 
 #include "partita/comm/mesh.hpp"
 #include "partita/matrix/tiles.hpp"
@@ -18,36 +19,58 @@
 
 namespace partita {
 
-/// Whether A equals its transpose; `symmetric` saves storing A^T.
-enum class structure : std::uint8_t { general, symmetric };
+/// What is known about A^T: `symmetric` saves storing it, and so does `one_way`, which has none.
+enum class structure : std::uint8_t { general, symmetric, one_way };
 
 /// The axes that cut A's columns when they follow the rows of the dense operand: A's own, inside A's row
 /// axes.
-constexpr axis_set column_cut(cut sparse_layout) { return sparse_layout.rows | sparse_layout.cols; }
+constexpr axis_set column_cut(layout sparse_layout) { return sparse_layout.rows | sparse_layout.cols; }
 
-/// An immutable value handle: copies, and transposed(A), share the blocks.
-template <class T, class Layout, class Place>
+/// Whether a sparse matrix may lie so: the row axis may cut its rows, col and depth its columns.
+constexpr bool is_sparse_layout(layout l) {
+  return (l.rows - axis::row).empty() && !l.cols.contains(axis::row);
+}
+
+/// An immutable value handle: copies, and transposed(A), share the blocks. L: which axes cut rows and
+/// columns, or dynamic_layout; a static layout converts to a dynamic one, and back with a check.
+template <class T, layout L, class Place>
 class sparse {
-  static_assert(!Layout::value.rows.contains(axis::col) && !Layout::value.rows.contains(axis::depth) &&
-                    !Layout::value.cols.contains(axis::row),
+  static_assert(L == dynamic_layout || is_sparse_layout(L),
                 "a sparse matrix is cut by the row axis in its rows and by col and depth in its columns");
 
  public:
   using value_type = T;
-  using layout = Layout;
   using place = Place;
   using block = tiles<T, Place>;
 
-  /// From this rank's blocks of A and of A^T (the same pointer when A is symmetric).
-  sparse(partita::mesh<Place> m, blocking rows, blocking cols, std::shared_ptr<const block> forward,
-         std::shared_ptr<const block> backward)
+  /// From this rank's blocks of A and of A^T (the same pointer when A is symmetric, null for none).
+  /// `operand`: the layout in which dense matrices are multiplied that lie elsewhere. Throws shape_error.
+  sparse(partita::mesh<Place> m, partita::layout l, std::optional<partita::layout> operand, blocking rows,
+         blocking cols, std::shared_ptr<const block> forward, std::shared_ptr<const block> backward)
       : mesh_(std::move(m)),
+        layout_(detail::checked_layout<L>(l)),
+        operand_(operand),
         rows_(std::move(rows)),
         cols_(std::move(cols)),
         forward_(std::move(forward)),
-        backward_(std::move(backward)) {}
+        backward_(std::move(backward)) {
+    if (!is_sparse_layout(l))
+      throw shape_error(
+          "a sparse matrix is cut by the row axis in its rows and by col and depth in its columns, not "
+          "with " +
+          to_string(l));
+  }
+
+  /// The same matrix as another type. Throws shape_error when its layout is not L.
+  template <partita::layout M>
+  requires(M != L) explicit(L != dynamic_layout) sparse(const sparse<T, M, Place>& other)
+      : sparse(other.mesh(), other.layout(), other.operand_, other.rows_, other.cols_, other.forward_,
+               other.backward_) {}
 
   const partita::mesh<Place>& mesh() const { return mesh_; }
+  partita::layout layout() const { return L == dynamic_layout ? layout_ : L; }
+  /// Where dense matrices are multiplied that do not lie fit: the policy's, or none.
+  std::optional<partita::layout> operand_layout() const { return operand_; }
   extent shape() const { return {rows_.size(), cols_.size()}; }
   /// Cuts of the rows, and of the columns (nested as rows, since they follow the rows of a dense operand).
   const blocking& row_blocking() const { return rows_; }
@@ -55,13 +78,20 @@ class sparse {
   /// This rank's tiles.
   const std::shared_ptr<const block>& local() const { return forward_; }
 
-  /// A^T: the blocks stored for it. No rank talks to another.
+  /// A^T: the blocks stored for it. No rank talks to another. Throws error when there are none.
   friend sparse transposed(const sparse& a) {
-    return sparse(a.mesh_, a.cols_, a.rows_, a.backward_, a.forward_);
+    if (a.backward_ == nullptr)
+      throw error("the transpose of a matrix of " + to_string(a.shape()) + " was not stored");
+    return sparse(a.mesh_, a.layout_, a.operand_, a.cols_, a.rows_, a.backward_, a.forward_);
   }
 
  private:
+  template <class, partita::layout, class>
+  friend class sparse;
+
   partita::mesh<Place> mesh_;
+  partita::layout layout_;
+  std::optional<partita::layout> operand_;
   blocking rows_;
   blocking cols_;
   std::shared_ptr<const block> forward_;

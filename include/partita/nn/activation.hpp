@@ -39,8 +39,8 @@ struct dropout_mask {
 };
 
 /// y(i, j) = x(i, j) / (1 - p), or 0 with probability p; y may be x.
-template <class T, class Layout, class Place>
-void dropout(const dense<T, Layout, Place>& x, dense<T, Layout, Place>& y, const dropout_mask& mask) {
+template <class T, layout L, class Place>
+void dropout(const dense<T, L, Place>& x, dense<T, L, Place>& y, const dropout_mask& mask) {
   map_indexed(x, y, mask.function<T>());
 }
 
@@ -82,28 +82,26 @@ namespace activation {
 /// h = dropout(max(h, 0)), and the gradient of its input from its output: what is not positive was cut or
 /// dropped.
 struct relu {
-  template <class T, class Layout, class Place>
-  static void forward(dense<T, Layout, Place>& h, const dropout_mask& mask) {
+  template <class T, layout L, class Place>
+  static void forward(dense<T, L, Place>& h, const dropout_mask& mask) {
     if (mask.probability == 0) return map(h, h, positive_part{});
     map_indexed(h, h, detail::dropped_relu<T>{mask.function<T>()});
   }
   /// dh: d loss / d output in, d loss / d input out.
-  template <class T, class Layout, class Place>
-  static void backward(const dense<T, Layout, Place>& h, dense<T, Layout, Place>& dh,
-                       const dropout_mask& mask) {
+  template <class T, layout L, class Place>
+  static void backward(const dense<T, L, Place>& h, dense<T, L, Place>& dh, const dropout_mask& mask) {
     zip(h, dh, dh, detail::relu_gradient<T>{mask.function<T>().scale});
   }
 };
 
 /// h = dropout(h > 0 ? h : exp(h) - 1).
 struct elu {
-  template <class T, class Layout, class Place>
-  static void forward(dense<T, Layout, Place>& h, const dropout_mask& mask) {
+  template <class T, layout L, class Place>
+  static void forward(dense<T, L, Place>& h, const dropout_mask& mask) {
     map_indexed(h, h, detail::dropped_elu<T>{mask.function<T>()});
   }
-  template <class T, class Layout, class Place>
-  static void backward(const dense<T, Layout, Place>& h, dense<T, Layout, Place>& dh,
-                       const dropout_mask& mask) {
+  template <class T, layout L, class Place>
+  static void backward(const dense<T, L, Place>& h, dense<T, L, Place>& dh, const dropout_mask& mask) {
     dropout(dh, dh, mask);
     zip(h, dh, dh, detail::elu_gradient<T>{static_cast<T>(1 - mask.probability)});
   }

@@ -23,7 +23,7 @@ class appnp : public model<T, Place> {
   using typename model<T, Place>::input;
 
   /// widths: f, hidden widths, classes. The first layer decays. alpha = 0: A^K applied to the dense layers.
-  appnp(const graph_operator<T, Place>& a, const std::vector<global_index>& widths, int hop_count,
+  appnp(const sparse<T, dynamic_layout, Place>& a, const std::vector<global_index>& widths, int hop_count,
         double alpha, const model_options& options)
       : dense_layers_(a.mesh(), a.row_blocking(), widths.size() - 1,
                       [&](auto& set, std::size_t l) {

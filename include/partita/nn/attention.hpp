@@ -5,7 +5,7 @@
 #include "partita/algebra/edge_schedule.hpp"
 #include "partita/nn/attention_coefficients.hpp"
 #include "partita/nn/edge_transfer.hpp"
-#include "partita/nn/propagation.hpp"
+#include "partita/transfer/layout_change.hpp"
 
 namespace partita {
 
@@ -39,7 +39,7 @@ class attention {
 
   /// `a`: the pattern as the policy cuts it; `complete`: the same entries, rows cut alike, columns whole.
   /// Throws error when rows are to be gathered for more than one hop.
-  attention(const graph_operator<T, Place>& a, const graph_operator<T, Place>& complete,
+  attention(const sparse<T, dynamic_layout, Place>& a, const sparse<T, dynamic_layout, Place>& complete,
             const attention_shape& shape, spmm_options options = {},
             coefficient_gradient form = coefficient_gradient::automatic)
       : attention(a, complete_rows<T, Place>(complete), shape, options, form) {}
@@ -58,7 +58,7 @@ class attention {
         products_.multiply(coefficients_.values(), now, next);
       now = next;
     }
-    if (passage_.travels()) passage_.leave(now, y.local());  // (n/P, w)
+    if (change_.travels()) change_.leave(now, y.local());  // (n/P, w)
   }
 
   /// dx, and the gradient of the scalars, from dy and the x of the last forward.
@@ -78,7 +78,7 @@ class attention {
                                next);
       now = next;
     }
-    if (passage_.travels()) passage_.leave(now, dx.local());  // (n/P, w)
+    if (change_.travels()) change_.leave(now, dx.local());  // (n/P, w)
     if (transfer_)
       (*transfer_)(coefficients_.values(), coefficients_.own_gradient());
     else
@@ -116,20 +116,23 @@ class attention {
     }
   };
 
-  attention(const graph_operator<T, Place>& a, const complete_rows<T, Place>& rows,
+  attention(const sparse<T, dynamic_layout, Place>& a, const complete_rows<T, Place>& rows,
             const attention_shape& shape, spmm_options options, coefficient_gradient form)
       : mesh_(a.mesh()),
         features_(blocking::even(shape.columns(), a.mesh().shape(), nesting::cols)),
-        products_(mesh_, a.local(), a.row_blocking(), a.col_blocking(), features_, a.sparse_cut(),
-                  a.dense_cut(), shape.values_of_edge(), detail::edge_heads::own, options.rows),
+        products_(mesh_, a.local(), a.row_blocking(), a.col_blocking(), features_, a.layout(),
+                  multiplied_layout(a, vertex_rows), shape.values_of_edge(), detail::edge_heads::own,
+                  options.rows),
         coefficients_(a, rows, shape.heads, shape.averaged, shape.slope, products_.first_head(),
                       products_.slice().heads),
         transposed_product_(mesh_, transposed(a).local(), a.col_blocking(), a.row_blocking(), features_,
-                            a.sparse_cut(), a.dense_cut(), {stationary::sparse_stays, options.rows}),
-        passage_(a, features_),
+                            a.layout(), multiplied_layout(a, vertex_rows),
+                            {stationary::sparse_stays, options.rows}),
+        change_(mesh_, a.col_blocking(), a.row_blocking(), features_, vertex_rows,
+                multiplied_layout(a, vertex_rows)),
         states_(static_cast<std::size_t>(shape.hops) + 1) {
     const local_index heads = shape.values_of_edge();
-    make_blocks(block_of(a.row_blocking(), features_, a.dense_cut(), mesh_.at()));
+    make_blocks(block_of(a.row_blocking(), features_, multiplied_layout(a, vertex_rows), mesh_.at()));
     edge_transfer<T, Place> transfer(a, rows, features_, heads, products_.summed_axes());
     if (prefers_edges(transfer, static_cast<global_index>(rows.needed().size()), form)) {
       transfer_.emplace(std::move(transfer));
@@ -152,7 +155,7 @@ class attention {
     for (std::size_t k = 0; k <= hops(); ++k)
       if (inside(k)) states_[k] = make_block();
     for (auto& b : gradients_)
-      if (passage_.travels() || hops() > 1) b = make_block();
+      if (change_.travels() || hops() > 1) b = make_block();
   }
 
   bool prefers_edges(const edge_transfer<T, Place>& transfer, global_index needed,
@@ -168,7 +171,7 @@ class attention {
   }
   /// All but what is for the gradient of the coefficients, and that by edges.
   volume predicted_products() const {
-    return coefficients_.predicted() + 2 * passage_.predicted() +
+    return coefficients_.predicted() + 2 * change_.predicted() +
            static_cast<global_index>(hops()) *
                (products_.predicted_multiply() + transposed_product_.predicted());
   }
@@ -178,15 +181,15 @@ class attention {
 
   std::size_t hops() const { return states_.size() - 1; }
   /// Whether Z_k lies in a block of its own: all do but X and Y where nothing travels.
-  bool inside(std::size_t k) const { return passage_.travels() || (k > 0 && k < hops()); }
+  bool inside(std::size_t k) const { return change_.travels() || (k > 0 && k < hops()); }
   matrix_view<T> block(buffer<T, Place>& b) const { return {b.data(), rows_, cols_, cols_}; }
   matrix_view<const T> state(std::size_t k, const matrix& x) {
     return inside(k) ? matrix_view<const T>(block(states_[k])) : x.local();
   }
   /// x in the policy's layout, in b where it has to go there.
   matrix_view<const T> enter(const matrix& x, buffer<T, Place>& b) {
-    if (!passage_.travels()) return x.local();
-    passage_.enter(x.local(), block(b));
+    if (!change_.travels()) return x.local();
+    change_.enter(x.local(), block(b));
     return block(b);
   }
 
@@ -195,7 +198,7 @@ class attention {
   detail::edge_schedule<T, Place> products_;
   attention_coefficients<T, Place> coefficients_;
   detail::spmm_schedule<T, Place> transposed_product_;
-  policy_passage<T, Place> passage_;
+  layout_change<T, Place> change_;
   local_index rows_ = 0, cols_ = 0;
   std::vector<buffer<T, Place>> states_;  ///< Z_0 ... Z_K under the policy, where they need a block
   std::array<buffer<T, Place>, 2> gradients_;

@@ -72,7 +72,7 @@ class attention_coefficients {
 
   /// `a`: the pattern as the policy cuts it; `rows`: of the same entries, columns whole; [first_kept,
   /// first_kept + kept): the heads (or the one mean) that tiles have values of.
-  attention_coefficients(const graph_operator<T, Place>& a, const complete_rows<T, Place>& rows,
+  attention_coefficients(const sparse<T, dynamic_layout, Place>& a, const complete_rows<T, Place>& rows,
                          local_index heads, bool averaged, double slope, local_index first_kept,
                          local_index kept)
       : mesh_(a.mesh()),
@@ -87,8 +87,8 @@ class attention_coefficients {
         own_(rows.own()),
         all_rows_(rows.all()),
         own_rows_(rows.own_rows()),
-        gather_scores_(passage(a, 2 * heads, vertex_rows::value)),
-        gather_log_sums_(passage(a, heads, {a.sparse_cut().rows, {}})),
+        gather_scores_(passage(a, 2 * heads, vertex_rows)),
+        gather_log_sums_(passage(a, heads, {a.layout().rows, {}})),
         scores_(mesh_, extent{every_.size(), 2 * heads}),
         all_log_sums_(mesh_, extent{every_.size(), heads}) {
     const auto of_heads = [&](std::size_t n) {
@@ -107,8 +107,8 @@ class attention_coefficients {
     source_gradient_ = of_heads(static_cast<std::size_t>(own_.size()));
     source_parts_ = of_heads(static_cast<std::size_t>(every_.size()));
     for (int rank = 0; rank < mesh_.size(); ++rank)
-      source_counts_.push_back(
-          a.row_blocking().block(vertex_rows::value.rows, mesh_.shape().at(rank)).size() * heads);
+      source_counts_.push_back(a.row_blocking().block(vertex_rows.rows, mesh_.shape().at(rank)).size() *
+                               heads);
   }
 
   /// Prepares of() from the scalars (n/P x 2 heads): the softmax's sums are found in one pass over the
@@ -200,22 +200,23 @@ class attention_coefficients {
                                           edges, dots, beta, dsource, part.rows_of(dtarget));
   }
 
-  static redistribution<T, Place> passage(const graph_operator<T, Place>& a, global_index width, cut from) {
+  static redistribution<T, Place> passage(const sparse<T, dynamic_layout, Place>& a, global_index width,
+                                          layout from) {
     return {a.mesh(), a.row_blocking(), blocking::even(width, a.mesh().shape(), nesting::cols), from,
-            replicated::value};
+            replicated};
   }
 
-  interval rows_of(const graph_operator<T, Place>& a, const tile_part<T>& part) const {
-    const global_index first = a.row_blocking().block(a.sparse_cut().rows, mesh_.at()).begin + part.first_row;
+  interval rows_of(const sparse<T, dynamic_layout, Place>& a, const tile_part<T>& part) const {
+    const global_index first = a.row_blocking().block(a.layout().rows, mesh_.at()).begin + part.first_row;
     return {first, first + part.entries.rows};
   }
-  interval columns_of(const graph_operator<T, Place>& a, std::size_t t) const {
+  interval columns_of(const sparse<T, dynamic_layout, Place>& a, std::size_t t) const {
     coordinates at = mesh_.at();
     at.row = static_cast<int>(t);
-    return a.col_blocking().block(column_cut(a.sparse_cut()), at);
+    return a.col_blocking().block(column_cut(a.layout()), at);
   }
   /// The columns of a part's entries in the block, whatever the part itself counts.
-  const local_index* entries_of(const graph_operator<T, Place>& a, const tile_part<T>& part) const {
+  const local_index* entries_of(const sparse<T, dynamic_layout, Place>& a, const tile_part<T>& part) const {
     return a.local()->structure.data() + a.local()->offsets_size() + part.base;
   }
   detail::attention_coefficient<T> coefficient(interval from, interval to, matrix_view<const T> log_sums,
@@ -253,7 +254,7 @@ class attention_coefficients {
   matrix_view<T> of_own(buffer<T, Place>& b) const { return {b.data(), own_rows_.rows, heads_, heads_}; }
 
   mesh<Place> mesh_;
-  graph_operator<T, Place> forward_operator_, backward_operator_;
+  sparse<T, dynamic_layout, Place> forward_operator_, backward_operator_;
   local_index heads_;
   bool averaged_;
   local_index first_kept_;

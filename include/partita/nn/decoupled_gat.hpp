@@ -24,7 +24,7 @@ class decoupled_gat : public model<T, Place> {
   using typename model<T, Place>::input;
 
   /// `a` and `complete` as in attention; widths: f, hidden widths, classes.
-  decoupled_gat(const graph_operator<T, Place>& a, const graph_operator<T, Place>& complete,
+  decoupled_gat(const sparse<T, dynamic_layout, Place>& a, const sparse<T, dynamic_layout, Place>& complete,
                 const std::vector<global_index>& widths, int heads, int hop_count,
                 const model_options& options)
       : decoupled_gat(a, complete, widths,
@@ -50,7 +50,7 @@ class decoupled_gat : public model<T, Place> {
   volume predicted() const override { return dense_layers_.predicted() + attention_.predicted(); }
 
  private:
-  decoupled_gat(const graph_operator<T, Place>& a, const graph_operator<T, Place>& complete,
+  decoupled_gat(const sparse<T, dynamic_layout, Place>& a, const sparse<T, dynamic_layout, Place>& complete,
                 const std::vector<global_index>& widths, const attention_shape& shape,
                 const model_options& options)
       : dense_layers_(a.mesh(), a.row_blocking(), widths.size() - 1,

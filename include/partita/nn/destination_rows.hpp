@@ -3,20 +3,20 @@
 
 #include <vector>
 
-#include "partita/nn/graph_operator.hpp"
+#include "partita/algebra/spmm.hpp"
 #include "partita/transfer/halo.hpp"
 
 namespace partita {
 
-/// The rows of `complete` (a graph operator whose sparse layout cuts no columns) as host arrays with global
+/// The rows of `complete` (whose layout cuts no columns) as host arrays with global
 /// columns.
 template <class T, class Place>
 class complete_rows {
  public:
-  explicit complete_rows(const graph_operator<T, Place>& complete)
+  explicit complete_rows(const sparse<T, dynamic_layout, Place>& complete)
       : mesh_(complete.mesh()),
         vertices_(complete.row_blocking()),
-        range_(complete.row_blocking().block(complete.sparse_cut().rows, mesh_.at())),
+        range_(complete.row_blocking().block(complete.layout().rows, mesh_.at())),
         global_cols_(narrow(complete.col_blocking().size(), "the number of vertices")) {
     const auto& block = *complete.local();
     std::vector<local_index> structure(block.structure.size());
@@ -28,8 +28,8 @@ class complete_rows {
       coordinates at = mesh_.at();
       for (std::size_t t = 0; t < block.count(); ++t) {
         at.row = static_cast<int>(t);
-        const auto first = static_cast<local_index>(
-            complete.col_blocking().block(column_cut(complete.sparse_cut()), at).begin);
+        const auto first =
+            static_cast<local_index>(complete.col_blocking().block(column_cut(complete.layout()), at).begin);
         for (std::size_t e = begins[t * stride + i]; e < begins[t * stride + i + 1]; ++e)
           columns_.push_back(first + structure[block.offsets_size() + e]);
       }
@@ -42,7 +42,7 @@ class complete_rows {
   tiles<T, Place> all() const { return make(range_, offsets_, columns_, global_cols_); }
 
   /// This rank's own vertices, with global columns.
-  interval own() const { return vertices_.block(vertex_rows::value.rows, mesh_.at()); }
+  interval own() const { return vertices_.block(vertex_rows.rows, mesh_.at()); }
   tiles<T, Place> own_rows() const {
     const auto [offsets, columns] = own_structure();
     return make(own(), offsets, columns, global_cols_);

@@ -17,9 +17,9 @@ template <class T, class Place>
 class edge_transfer {
  public:
   /// `features` are the columns of the dot products, cut by `slices`, heads side by side.
-  edge_transfer(const graph_operator<T, Place>& a, const complete_rows<T, Place>& rows,
+  edge_transfer(const sparse<T, dynamic_layout, Place>& a, const complete_rows<T, Place>& rows,
                 const blocking& features, local_index heads, axis_set slices)
-      : mesh_(a.mesh()), group_(a.sparse_cut().cols | slices), heads_(heads) {
+      : mesh_(a.mesh()), group_(a.layout().cols | slices), heads_(heads) {
     find_sources(a, rows, features, slices);
     list_runs(a);
     const auto size = [](const std::vector<global_index>& counts) {
@@ -102,10 +102,10 @@ class edge_transfer {
   }
 
   /// The in-edges of own vertices by the tiles they lie in.
-  void find_sources(const graph_operator<T, Place>& a, const complete_rows<T, Place>& rows,
+  void find_sources(const sparse<T, dynamic_layout, Place>& a, const complete_rows<T, Place>& rows,
                     const blocking& features, axis_set slices) {
     const mesh_shape shape = mesh_.shape();
-    const cut sparse = a.sparse_cut();
+    const layout sparse = a.layout();
     const std::vector<local_index> columns = rows.own_structure().second;
     own_entries_ = columns.size();
     const auto ranks = static_cast<std::size_t>(shape.size(sparse.cols)), tiles = a.local()->count();
@@ -147,17 +147,17 @@ class edge_transfer {
   }
 
   /// The entries of my tiles by the owners of their targets, one tile after another.
-  void list_runs(const graph_operator<T, Place>& a) {
+  void list_runs(const sparse<T, dynamic_layout, Place>& a) {
     const auto& block = *a.local();
     std::vector<local_index> structure(block.structure.size());
     copy(mesh_.queue(), block.structure.span(), std::span<local_index>(structure));
     const std::vector<std::size_t> begins = entry_begins(block, structure.data());
     const std::size_t stride = static_cast<std::size_t>(block.rows) + 1;
-    const global_index first = a.row_blocking().block(a.sparse_cut().rows, mesh_.at()).begin;
+    const global_index first = a.row_blocking().block(a.layout().rows, mesh_.at()).begin;
     std::size_t all = 0;
     for (int q = 0; q < mesh_.shape().size(group_); ++q) {
       const std::size_t before = all;
-      const interval targets = a.row_blocking().block(vertex_rows::value.rows, at(q));
+      const interval targets = a.row_blocking().block(vertex_rows.rows, at(q));
       for (std::size_t t = 0; t < block.count(); ++t) {
         const std::size_t* const tile = begins.data() + t * stride;
         const std::size_t begin = tile[targets.begin - first], end = tile[targets.end - first];

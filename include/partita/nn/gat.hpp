@@ -32,7 +32,7 @@ class gat_convolution {
  public:
   using matrix = dense<T, vertex_rows, Place>;
 
-  gat_convolution(const graph_operator<T, Place>& a, const graph_operator<T, Place>& complete,
+  gat_convolution(const sparse<T, dynamic_layout, Place>& a, const sparse<T, dynamic_layout, Place>& complete,
                   parameters<T, Place>& set, const std::string& name, global_index in, local_index out,
                   local_index heads, bool mean, std::uint64_t layer, const model_options& options)
       : set_(&set),
@@ -112,7 +112,7 @@ class gat : public stack<gat_convolution<T, Place>, activation::elu, T, Place> {
   using layer = gat_convolution<T, Place>;
 
  public:
-  gat(const graph_operator<T, Place>& a, const graph_operator<T, Place>& complete,
+  gat(const sparse<T, dynamic_layout, Place>& a, const sparse<T, dynamic_layout, Place>& complete,
       const std::vector<global_index>& widths, int heads, int last_heads, const model_options& options)
       : stack<layer, activation::elu, T, Place>(
             a.mesh(), a.row_blocking(), widths.size() - 1, [&](auto& set, std::size_t l) {

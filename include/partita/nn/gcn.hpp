@@ -15,9 +15,9 @@ class gcn_convolution {
  public:
   using matrix = dense<T, vertex_rows, Place>;
 
-  gcn_convolution(const graph_operator<T, Place>& a, parameters<T, Place>& set, const std::string& name,
-                  global_index in, global_index out, layer_input input, double decay, std::uint64_t seed,
-                  spmm_options options = {})
+  gcn_convolution(const sparse<T, dynamic_layout, Place>& a, parameters<T, Place>& set,
+                  const std::string& name, global_index in, global_index out, layer_input input, double decay,
+                  std::uint64_t seed, spmm_options options = {})
       : set_(&set),
         weight_(set.add("W" + name, {in, out}, decay)),
         bias_(set.add("b" + name, {1, out}, decay)),
@@ -53,7 +53,7 @@ class gcn : public stack<gcn_convolution<T, Place>, activation::relu, T, Place> 
   using layer = gcn_convolution<T, Place>;
 
  public:
-  gcn(const graph_operator<T, Place>& a, const std::vector<global_index>& widths,
+  gcn(const sparse<T, dynamic_layout, Place>& a, const std::vector<global_index>& widths,
       const model_options& options)
       : stack<layer, activation::relu, T, Place>(
             a.mesh(), a.row_blocking(), widths.size() - 1, [&](auto& set, std::size_t l) {

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <functional>
 
+#include "partita/algebra/spmm.hpp"
 #include "partita/base/function.hpp"
 #include "partita/nn/linear.hpp"
-#include "partita/nn/propagation.hpp"
 #include "partita/nn/stack.hpp"
 
 namespace partita {
@@ -23,15 +23,15 @@ class gcnii : public model<T, Place> {
   using typename model<T, Place>::matrix;
   using typename model<T, Place>::input;
 
-  gcnii(const graph_operator<T, Place>& a, global_index in, global_index hidden, global_index out, int layers,
-        double alpha, double lambda, const model_options& options)
+  gcnii(const sparse<T, dynamic_layout, Place>& a, global_index in, global_index hidden, global_index out,
+        int layers, double alpha, double lambda, const model_options& options)
       : parameters_(a.mesh()),
         alpha_(alpha),
         lambda_(lambda),
         width_(blocking::even(hidden, a.mesh().shape(), nesting::cols)),
         in_(parameters_, "Win", "bin", in, hidden, options.weight_decay, options.seed),
-        forward_(a, width_, options.products),
-        backward_(transposed(a), width_, options.products),
+        forward_(a, vertex_rows, width_, options.products),
+        backward_(transposed(a), vertex_rows, width_, options.products),
         mixed_(a.mesh(), a.row_blocking(), width_),
         first_gradient_(a.mesh(), a.row_blocking(), width_),
         logits_(a.mesh(), extent{a.row_blocking().size(), out}) {
@@ -107,7 +107,7 @@ class gcnii : public model<T, Place> {
   double alpha_, lambda_;
   blocking width_;
   linear<T, Place> in_;
-  propagation<T, Place> forward_, backward_;
+  spmm_plan<T, Place> forward_, backward_;
   std::vector<std::size_t> weights_;
   std::deque<matrix> hidden_, smoothed_;
   std::optional<linear<T, Place>> out_;

@@ -15,9 +15,9 @@ class gin_convolution {
  public:
   using matrix = dense<T, vertex_rows, Place>;
 
-  gin_convolution(const graph_operator<T, Place>& sum, parameters<T, Place>& set, const std::string& name,
-                  global_index in, global_index out, layer_input input, double decay, std::uint64_t seed,
-                  spmm_options options = {})
+  gin_convolution(const sparse<T, dynamic_layout, Place>& sum, parameters<T, Place>& set,
+                  const std::string& name, global_index in, global_index out, layer_input input, double decay,
+                  std::uint64_t seed, spmm_options options = {})
       : first_(sum, set, "a" + name, in, out, input, decay, seed, options),
         second_(set, "Wb" + name, "bb" + name, out, out, decay, seed),
         inner_(sum.mesh(), sum.row_blocking(), first_.out()),
@@ -50,7 +50,7 @@ class gin : public stack<gin_convolution<T, Place>, activation::relu, T, Place> 
   using layer = gin_convolution<T, Place>;
 
  public:
-  gin(const graph_operator<T, Place>& sum, const std::vector<global_index>& widths,
+  gin(const sparse<T, dynamic_layout, Place>& sum, const std::vector<global_index>& widths,
       const model_options& options)
       : stack<layer, activation::relu, T, Place>(
             sum.mesh(), sum.row_blocking(), widths.size() - 1, [&](auto& set, std::size_t l) {

@@ -3,9 +3,9 @@
 
 #include <optional>
 
+#include "partita/algebra/spmm.hpp"
 #include "partita/nn/activation.hpp"
 #include "partita/nn/model.hpp"
-#include "partita/nn/propagation.hpp"
 #include "partita/nn/weight_product.hpp"
 
 namespace partita {
@@ -22,20 +22,20 @@ class graph_linear {
  public:
   using matrix = dense<T, vertex_rows, Place>;
 
-  graph_linear(const graph_operator<T, Place>& a, const blocking& in, const blocking& out, layer_input input,
-               spmm_options options = {})
+  graph_linear(const sparse<T, dynamic_layout, Place>& a, const blocking& in, const blocking& out,
+               layer_input input, spmm_options options = {})
       : input_(input), aggregate_first_(prefers_aggregation(a, in.size(), out.size(), input)) {
     const bool back = input == layer_input::varying;
     const bool wide_back = aggregate_first_ && in.size() < out.size();
     const blocking& back_features = wide_back ? in : out;
     if (aggregate_first_) {
       aggregated_.emplace(a.mesh(), a.row_blocking(), in);
-      forward_.emplace(a, in, options);
+      forward_.emplace(a, vertex_rows, in, options);
     } else {
       product_.emplace(a.mesh(), a.col_blocking(), out);
-      forward_.emplace(a, out, options);
+      forward_.emplace(a, vertex_rows, out, options);
     }
-    if (!aggregate_first_ || back) backward_.emplace(transposed(a), back_features, options);
+    if (!aggregate_first_ || back) backward_.emplace(transposed(a), vertex_rows, back_features, options);
     if (!aggregate_first_ || back) gradient_.emplace(a.mesh(), a.col_blocking(), back_features);
     if (wide_back && back) wide_gradient_.emplace(a.mesh(), a.row_blocking(), in);
   }
@@ -83,8 +83,8 @@ class graph_linear {
   }
 
  private:
-  static bool prefers_aggregation(const graph_operator<T, Place>& a, global_index in, global_index out,
-                                  layer_input input) {
+  static bool prefers_aggregation(const sparse<T, dynamic_layout, Place>& a, global_index in,
+                                  global_index out, layer_input input) {
     const global_index first =
         (input == layer_input::constant ? 0 : in) + (input == layer_input::varying ? std::min(in, out) : 0);
     if (a.mesh().size() > 1) return first < 2 * out;
@@ -104,7 +104,7 @@ class graph_linear {
   layer_input input_;
   bool aggregate_first_;
   bool aggregated_once_ = false;
-  std::optional<propagation<T, Place>> forward_, backward_;
+  std::optional<spmm_plan<T, Place>> forward_, backward_;
   std::optional<matrix> product_, aggregated_, gradient_, wide_gradient_;
 };
 

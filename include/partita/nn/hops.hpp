@@ -1,10 +1,12 @@
 #pragma once
 /// K products in a row in the policy's own layout: one way in, one way out, whatever K is.
 
+#include <deque>
 #include <functional>
 
+#include "partita/algebra/elementwise.hpp"
+#include "partita/algebra/spmm.hpp"
 #include "partita/base/function.hpp"
-#include "partita/nn/propagation.hpp"
 
 namespace partita {
 
@@ -19,86 +21,61 @@ class hops {
  public:
   using matrix = dense<T, vertex_rows, Place>;
 
-  hops(const graph_operator<T, Place>& a, const blocking& features, int count, double alpha,
+  hops(const sparse<T, dynamic_layout, Place>& a, const blocking& features, int count, double alpha,
        spmm_options options = {})
-      : mesh_(a.mesh()),
-        forward_(schedule(a, features, options)),
-        backward_(schedule(transposed(a), features, options)),
-        passage_(a, features),
+      : inner_(multiplied_layout(a, vertex_rows)),
+        forward_(a, inner_, features, options),
+        backward_(transposed(a), inner_, features, options),
+        enter_(a.mesh(), a.col_blocking(), features, vertex_rows, inner_),
+        leave_(a.mesh(), a.row_blocking(), features, inner_, vertex_rows),
         count_(count),
         alpha_(alpha) {
-    const rectangle inner = block_of(a.col_blocking(), features, a.dense_cut(), mesh_.at());
-    for (auto& b : blocks_) b = buffer<T, Place>(mesh_.queue(), static_cast<std::size_t>(inner.size()));
-    rows_ = narrow(inner.rows.size(), "the rows of a dense block");
-    cols_ = narrow(inner.cols.size(), "the columns of a dense block");
+    for (int i = 0; i < 3; ++i) states_.emplace_back(a.mesh(), inner_, a.col_blocking(), features);
   }
 
   /// Z_K from Z_0.
   void forward(const matrix& z0, matrix& z) {
-    const matrix_view<T> first = block(0), one = block(1), two = block(2);
-    enter(z0, first);
-    matrix_view<T> now = one, next = two;
-    kernels<Place>::copy(mesh_.queue(), first, now);
+    auto &first = states_[0], *now = &states_[1], *next = &states_[2];
+    enter_(z0, first);
+    copy(first, *now);
     const T keep = static_cast<T>(1 - alpha_), teleport = static_cast<T>(alpha_);
     for (int k = 0; k < count_; ++k) {
-      forward_(now, next);
-      if (alpha_ != 0)
-        kernels<Place>::zip(mesh_.queue(), linear_combination<T>{keep, teleport}, next, first, next);
+      forward_(*now, *next);  // (n, f)
+      if (alpha_ != 0) zip(*next, first, *next, linear_combination<T>{keep, teleport});
       std::swap(now, next);
     }
-    leave(now, z);
+    leave_(*now, z);
   }
 
   /// d loss / d Z_0 from d loss / d Z_K.
   void backward(const matrix& dz, matrix& dz0) {
-    const matrix_view<T> sum = block(0), one = block(1), two = block(2);
-    matrix_view<T> now = one, next = two;
-    enter(dz, now);
-    kernels<Place>::fill(mesh_.queue(), T(0), sum);
+    auto &sum = states_[0], *now = &states_[1], *next = &states_[2];
+    enter_(dz, *now);
+    fill(sum, T(0));
     const T keep = static_cast<T>(1 - alpha_), teleport = static_cast<T>(alpha_);
     for (int k = 0; k < count_; ++k) {
-      if (alpha_ != 0) kernels<Place>::zip(mesh_.queue(), linear_combination<T>{1, teleport}, sum, now, sum);
-      backward_(now, next);
-      if (alpha_ != 0) kernels<Place>::map(mesh_.queue(), scaled<T>{keep}, next, next);
+      if (alpha_ != 0) zip(sum, *now, sum, linear_combination<T>{1, teleport});
+      backward_(*now, *next);  // (n, f)
+      if (alpha_ != 0) map(*next, *next, scaled<T>{keep});
       std::swap(now, next);
     }
-    kernels<Place>::zip(mesh_.queue(), std::plus<>{}, sum, now, sum);
-    leave(sum, dz0);
+    zip(sum, *now, sum, std::plus<>{});
+    leave_(sum, dz0);
   }
 
   /// What this rank receives in one forward and one backward, in closed form.
   volume predicted() const {
     return static_cast<global_index>(count_) * (forward_.predicted() + backward_.predicted()) +
-           2 * passage_.predicted();
+           2 * (enter_.predicted() + leave_.predicted());
   }
 
  private:
-  static detail::spmm_schedule<T, Place> schedule(const graph_operator<T, Place>& a, const blocking& features,
-                                                  spmm_options options) {
-    return {a.mesh(), a.local(),      a.row_blocking(), a.col_blocking(),
-            features, a.sparse_cut(), a.dense_cut(),    options};
-  }
-  matrix_view<T> block(std::size_t i) { return {blocks_[i].data(), rows_, cols_, cols_}; }
-  void enter(const matrix& x, matrix_view<T> y) {
-    if (passage_.travels())
-      passage_.enter(x.local(), y);
-    else
-      kernels<Place>::copy(mesh_.queue(), x.local(), y);
-  }
-  void leave(matrix_view<const T> x, matrix& y) {
-    if (passage_.travels())
-      passage_.leave(x, y.local());
-    else
-      kernels<Place>::copy(mesh_.queue(), x, y.local());
-  }
-
-  mesh<Place> mesh_;
-  detail::spmm_schedule<T, Place> forward_, backward_;
-  policy_passage<T, Place> passage_;
+  layout inner_;
+  spmm_plan<T, Place> forward_, backward_;
+  redistribution<T, Place> enter_, leave_;
   int count_;
   double alpha_;
-  local_index rows_ = 0, cols_ = 0;
-  std::array<buffer<T, Place>, 3> blocks_;
+  std::deque<dense<T, dynamic_layout, Place>> states_;  ///< three, (n, f) under the policy
 };
 
 }  // namespace partita

@@ -18,7 +18,7 @@ class vertex_labels {
   /// call. What travels: an all-reduce of one element.
   template <class Function>
   vertex_labels(const mesh<Place>& m, const blocking& rows, Function label) {
-    const interval mine = rows.block(vertex_rows::value.rows, m.at());
+    const interval mine = rows.block(vertex_rows.rows, m.at());
     std::vector<local_index> values;
     global_index count[] = {0};
     for (global_index v = mine.begin; v < mine.end; ++v) {

@@ -20,8 +20,8 @@ class max_aggregation {
  public:
   using matrix = dense<T, vertex_rows, Place>;
 
-  /// `complete`: a graph operator whose sparse layout cuts no columns.
-  max_aggregation(const graph_operator<T, Place>& complete, global_index width)
+  /// `complete`: whose layout cuts no columns.
+  max_aggregation(const sparse<T, dynamic_layout, Place>& complete, global_index width)
       : max_aggregation(complete, complete_rows<T, Place>(complete), width) {}
 
   void forward(const matrix& h, matrix& y) {
@@ -54,7 +54,7 @@ class max_aggregation {
  private:
   /// Rows keep the order of global columns when they are made to count rows of a table, so that the kernel,
   /// which takes the first of equals, takes the one with the smallest global index.
-  max_aggregation(const graph_operator<T, Place>& complete, const complete_rows<T, Place>& rows,
+  max_aggregation(const sparse<T, dynamic_layout, Place>& complete, const complete_rows<T, Place>& rows,
                   global_index width)
       : mesh_(complete.mesh()),
         vertices_(complete.row_blocking()),

@@ -16,9 +16,9 @@ class sage_convolution {
  public:
   using matrix = dense<T, vertex_rows, Place>;
 
-  sage_convolution(const graph_operator<T, Place>& mean, parameters<T, Place>& set, const std::string& name,
-                   global_index in, global_index out, layer_input input, double decay, std::uint64_t seed,
-                   spmm_options options = {})
+  sage_convolution(const sparse<T, dynamic_layout, Place>& mean, parameters<T, Place>& set,
+                   const std::string& name, global_index in, global_index out, layer_input input,
+                   double decay, std::uint64_t seed, spmm_options options = {})
       : set_(&set),
         neighbours_(set.add("Wl" + name, {in, out}, decay)),
         bias_(set.add("b" + name, {1, out}, decay)),
@@ -59,7 +59,7 @@ class sage : public stack<sage_convolution<T, Place>, activation::relu, T, Place
   using layer = sage_convolution<T, Place>;
 
  public:
-  sage(const graph_operator<T, Place>& mean, const std::vector<global_index>& widths,
+  sage(const sparse<T, dynamic_layout, Place>& mean, const std::vector<global_index>& widths,
        const model_options& options)
       : stack<layer, activation::relu, T, Place>(
             mean.mesh(), mean.row_blocking(), widths.size() - 1, [&](auto& set, std::size_t l) {

@@ -21,7 +21,7 @@ class sage_max_convolution {
   using matrix = dense<T, vertex_rows, Place>;
 
   /// `complete`: the edges, in a graph operator whose sparse layout cuts no columns.
-  sage_max_convolution(const graph_operator<T, Place>& complete, parameters<T, Place>& set,
+  sage_max_convolution(const sparse<T, dynamic_layout, Place>& complete, parameters<T, Place>& set,
                        const std::string& name, global_index in, global_index out, layer_input input,
                        double decay, std::uint64_t seed)
       : set_(&set),
@@ -84,7 +84,7 @@ class sage_max : public stack<sage_max_convolution<T, Place>, activation::relu, 
   using layer = sage_max_convolution<T, Place>;
 
  public:
-  sage_max(const graph_operator<T, Place>& complete, const std::vector<global_index>& widths,
+  sage_max(const sparse<T, dynamic_layout, Place>& complete, const std::vector<global_index>& widths,
            const model_options& options)
       : stack<layer, activation::relu, T, Place>(
             complete.mesh(), complete.row_blocking(), widths.size() - 1, [&](auto& set, std::size_t l) {

@@ -17,7 +17,7 @@ class sgc : public model<T, Place> {
   using typename model<T, Place>::matrix;
   using typename model<T, Place>::input;
 
-  sgc(const graph_operator<T, Place>& a, global_index in, global_index out, int hop_count,
+  sgc(const sparse<T, dynamic_layout, Place>& a, global_index in, global_index out, int hop_count,
       const model_options& options)
       : a_(a),
         hop_count_(hop_count),
@@ -43,7 +43,7 @@ class sgc : public model<T, Place> {
   volume predicted() const override { return parameters_.predicted(); }
 
  private:
-  graph_operator<T, Place> a_;
+  sparse<T, dynamic_layout, Place> a_;
   int hop_count_;
   partita::parameters<T, Place> parameters_;
   linear<T, Place> linear_;

@@ -36,7 +36,7 @@ class sparse_features {
                   std::vector<triplet<T>> entries)
       : mesh_(m),
         rows_(rows),
-        range_(rows.block(vertex_rows::value.rows, m.at())),
+        range_(rows.block(vertex_rows.rows, m.at())),
         features_{0, features},
         by_rows_(cut_tiles(range_, features_, entries)),
         by_columns_(cut_tiles(features_, range_, transposed(std::move(entries)))) {}

@@ -1,5 +1,5 @@
 #pragma once
-/// The three named axes of a mesh, and sets of them as compile-time values.
+/// The three named axes of a mesh, and sets of them.
 
 #include <array>
 #include <cstdint>
@@ -23,11 +23,13 @@ struct axis_set {
 
   constexpr bool contains(axis a) const { return (bits & axis_set(a).bits) != 0; }
   constexpr bool empty() const { return bits == 0; }
-  friend constexpr axis_set operator|(axis_set a, axis_set b) { return axis_set(unsigned(a.bits | b.bits)); }
-  friend constexpr axis_set operator&(axis_set a, axis_set b) { return axis_set(unsigned(a.bits & b.bits)); }
-  friend constexpr axis_set operator-(axis_set a, axis_set b) { return axis_set(unsigned(a.bits & ~b.bits)); }
   friend constexpr bool operator==(axis_set, axis_set) = default;
 };
+
+constexpr axis_set operator|(axis_set a, axis_set b) { return axis_set(unsigned(a.bits | b.bits)); }
+constexpr axis_set operator|(axis a, axis b) { return axis_set(a) | axis_set(b); }
+constexpr axis_set operator&(axis_set a, axis_set b) { return axis_set(unsigned(a.bits & b.bits)); }
+constexpr axis_set operator-(axis_set a, axis_set b) { return axis_set(unsigned(a.bits & ~b.bits)); }
 
 inline constexpr axis_set every_axis{7u};
 
@@ -38,14 +40,6 @@ inline std::string name_of(axis_set s) {
     if (s.contains(a)) name += (name.empty() ? "" : "+") + std::string(name_of(a));
   return name.empty() ? "none" : name;
 }
-
-/// A compile-time list of axes, outermost first.
-template <axis... A>
-struct axes {
-  static constexpr axis_set set{(0u | ... | axis_set(A).bits)};
-  static constexpr std::size_t count = sizeof...(A);
-  static constexpr std::array<axis, sizeof...(A)> list{A...};
-};
 
 /// How the axes that cut one dimension nest, outermost first: rows as row, depth, col; columns as col, depth,
 /// row.

@@ -1,81 +1,64 @@
 #pragma once
-/// A layout says which mesh axes cut the rows of a matrix and which cut its columns; an axis in neither list
-/// replicates.
+/// A layout says which mesh axes cut the rows of a matrix and which cut its columns; an axis in neither set
+/// replicates. It is a value: of a matrix either part of its type or known at run time only.
 ///
-/// On a mesh of 3 x 2 x 1 with `layout<axes<axis::row>, axes<axis::col>>`, a matrix lies like this (rank
-/// (row, col)):
+/// On a mesh of 3 x 2 x 1 with `layout{axis::row, axis::col}`, a matrix lies like this (rank (row, col)):
 ///
 ///            columns 0..3   columns 4..6
 ///   rows 0..2   (0,0)          (0,1)
 ///   rows 3..4   (1,0)          (1,1)
 ///   rows 5..6   (2,0)          (2,1)
 
+#include "partita/base/error.hpp"
 #include "partita/partition/axis.hpp"
 
 namespace partita {
 
-/// The axes that cut rows and columns, as a value; nesting fixes their order.
-struct cut {
+/// A structural type, so that it can be a template argument. Nesting fixes the order of the axes.
+struct layout {
   axis_set rows;
   axis_set cols;
 
   constexpr axis_set used() const { return rows | cols; }
-  friend constexpr bool operator==(cut, cut) = default;
+  friend constexpr bool operator==(layout, layout) = default;
 };
 
-template <class Axes>
-constexpr bool nests_as(nesting order) {
-  std::size_t found = 0;
-  auto next = Axes::list.begin();
-  for (axis a : order_of(order))
-    if (next != Axes::list.end() && *next == a) ++next, ++found;
-  return found == Axes::count;
+/// Rows cut by every axis, full width: where the neural-network part works.
+inline constexpr layout vertex_rows{every_axis, {}};
+/// Every rank has everything.
+inline constexpr layout replicated{};
+/// As a template argument: the layout is known at run time, as std::dynamic_extent says of a span.
+inline constexpr layout dynamic_layout{axis_set(0xffu), axis_set(0xffu)};
+
+/// "rows cut by row+depth, columns by col".
+inline std::string to_string(layout l) {
+  return "rows cut by " + name_of(l.rows) + ", columns by " + name_of(l.cols);
 }
 
-/// Rows and Cols are `axes<...>`, outermost first.
-template <class Rows, class Cols>
-struct layout {
-  static_assert(nests_as<Rows>(nesting::rows), "the row axes of a layout nest in the order row, depth, col");
-  static_assert(nests_as<Cols>(nesting::cols),
-                "the column axes of a layout nest in the order col, depth, row");
-  static_assert((Rows::set & Cols::set).empty(),
-                "an axis cuts the rows of a layout or its columns, not both");
+/// Whether no axis cuts both dimensions.
+constexpr bool is_layout(layout l) { return (l.rows & l.cols).empty(); }
 
-  static constexpr cut value{Rows::set, Cols::set};
-};
+/// l's rows cut also by the axes that cut its columns, full width: where a product with a replicated weight
+/// is local.
+constexpr layout full_width(layout l) { return l == dynamic_layout ? l : layout{l.used(), {}}; }
+
+/// l's rows, full width.
+constexpr layout rows_of(layout l) { return l == dynamic_layout ? l : layout{l.rows, {}}; }
 
 namespace detail {
 
-template <axis_set S, nesting N, class Done = axes<>, std::size_t At = 0>
-struct axes_from_set;
-template <axis_set S, nesting N, axis... Done, std::size_t At>
-requires(At < 3 && S.contains(order_of(N)[At])) struct axes_from_set<S, N, axes<Done...>, At>
-    : axes_from_set<S, N, axes<Done..., order_of(N)[At]>, At + 1> {
-};
-template <axis_set S, nesting N, axis... Done, std::size_t At>
-requires(At < 3 && !S.contains(order_of(N)[At])) struct axes_from_set<S, N, axes<Done...>, At>
-    : axes_from_set<S, N, axes<Done...>, At + 1> {
-};
-template <axis_set S, nesting N, axis... Done>
-struct axes_from_set<S, N, axes<Done...>, 3> {
-  using type = axes<Done...>;
-};
+/// `given`, which must be a layout, and L where that is static. Throws shape_error.
+template <layout L>
+constexpr layout checked_layout(layout given) {
+  static_assert(L == dynamic_layout || is_layout(L),
+                "an axis cuts the rows of a layout or its columns, not both");
+  if (L != dynamic_layout && given != L)
+    throw shape_error("a matrix whose type has " + to_string(L) + " cannot have " + to_string(given));
+  if (!is_layout(given))
+    throw shape_error("an axis cuts the rows of a layout or its columns, not both: " + to_string(given));
+  return given;
+}
 
 }  // namespace detail
-
-/// The layout type of a cut.
-template <cut C>
-using layout_of = layout<typename detail::axes_from_set<C.rows, nesting::rows>::type,
-                         typename detail::axes_from_set<C.cols, nesting::cols>::type>;
-
-/// Rows cut by every axis, full width: where the neural-network part works.
-using vertex_rows = layout<axes<axis::row, axis::depth, axis::col>, axes<>>;
-/// Every rank has everything.
-using replicated = layout<axes<>, axes<>>;
-
-/// Layout's rows cut also by the axes that cut its columns, full width: where a product with a replicated
-/// weight is local.
-template <class Layout>
-using full_width = layout_of<cut{Layout::value.rows | Layout::value.cols, {}}>;
 
 }  // namespace partita

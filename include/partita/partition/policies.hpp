@@ -1,68 +1,55 @@
 #pragma once
-/// A partition policy: the mesh axes it may use, a layout of the sparse operand A (n x n) and one of the
-/// dense operands X, Y (n x f). Everything that `spmm` does follows from the two layouts.
+/// A partition policy: a layout of the sparse operand A (n x n) and one of the dense operands X, Y (n x f).
+/// Everything that `spmm` does follows from the two.
 
+#include <algorithm>
+#include <array>
 #include <optional>
+#include <string_view>
 
 #include "partita/partition/layout.hpp"
 #include "partita/partition/mesh_shape.hpp"
 
 namespace partita {
 
-template <class SparseLayout, class DenseLayout>
 struct policy {
-  using sparse_layout = SparseLayout;
-  using dense_layout = DenseLayout;
-  static constexpr axis_set used = SparseLayout::value.used() | DenseLayout::value.used();
+  std::string_view name;
+  layout sparse;
+  layout dense;
+
+  /// The axes of a mesh that may have more than one rank.
+  constexpr axis_set used() const { return sparse.used() | dense.used(); }
 };
 
-// clang-format off
 /// 1D block rows.
-struct row_1d : policy<layout<axes<axis::row>, axes<>>, layout<axes<axis::row>, axes<>>> { static constexpr const char* name = "row_1d"; };
+inline constexpr policy row_1d{"row_1d", {axis::row, {}}, {axis::row, {}}};
 /// 1.5D: c = depth copies of X, each multiplied by 1/c of A's columns.
-struct replicated_1_5d : policy<layout<axes<axis::row>, axes<axis::depth>>, layout<axes<axis::row>, axes<>>> { static constexpr const char* name = "replicated_1_5d"; };
+inline constexpr policy replicated_1_5d{"replicated_1_5d", {axis::row, axis::depth}, {axis::row, {}}};
 /// 2D grid, as SUMMA has it.
-struct grid_2d : policy<layout<axes<axis::row>, axes<axis::col>>, layout<axes<axis::row>, axes<axis::col>>> { static constexpr const char* name = "grid_2d"; };
+inline constexpr policy grid_2d{"grid_2d", {axis::row, axis::col}, {axis::row, axis::col}};
 /// 3D split: a grid for each depth, partial sums reduced over depth.
-struct split_3d : policy<layout<axes<axis::row>, axes<axis::col, axis::depth>>, layout<axes<axis::row, axis::depth>, axes<axis::col>>> { static constexpr const char* name = "split_3d"; };
+inline constexpr policy split_3d{
+    "split_3d", {axis::row, axis::col | axis::depth}, {axis::row | axis::depth, axis::col}};
 /// Feature columns, A everywhere: tensor parallelism; the sparse product moves nothing.
-struct feature_column : policy<layout<axes<>, axes<>>, layout<axes<>, axes<axis::col>>> { static constexpr const char* name = "feature_column"; };
+inline constexpr policy feature_column{"feature_column", {}, {{}, axis::col}};
 /// Features inside the node (col), rows across nodes (row).
-struct feature_row : policy<layout<axes<axis::row>, axes<>>, layout<axes<axis::row>, axes<axis::col>>> { static constexpr const char* name = "feature_row"; };
-// clang-format on
+inline constexpr policy feature_row{"feature_row", {axis::row, {}}, {axis::row, axis::col}};
 
-template <class... P>
-struct policy_list {};
+inline constexpr std::array named_policies{row_1d,   replicated_1_5d, grid_2d,
+                                           split_3d, feature_column,  feature_row};
 
-using named_policies = policy_list<row_1d, replicated_1_5d, grid_2d, split_3d, feature_column, feature_row>;
-
-namespace detail {
-
-template <class Visitor, class... P>
-void visit_policy(policy_list<P...>, const std::string& name, Visitor visitor) {
-  if (((name == P::name && (visitor(P{}), true)) || ...)) return;
+/// The named policy called `name`. Throws mesh_error when there is none.
+inline const policy& find_policy(std::string_view name) {
   std::string known;
-  ((known += (known.empty() ? "" : ", ") + std::string(P::name)), ...);
-  throw mesh_error("there is no policy '" + name + "'; the policies are " + known);
-}
-
-}  // namespace detail
-
-/// visitor(policy{}) for the named policy called `name`. Throws mesh_error when there is none.
-template <class Visitor>
-void visit_policy(const std::string& name, Visitor visitor) {
-  detail::visit_policy(named_policies{}, name, visitor);
-}
-
-/// visitor(policy{}) for every named policy.
-template <class Visitor>
-void for_each_policy(Visitor visitor) {
-  [&]<class... P>(policy_list<P...>) { (visitor(P{}), ...); }(named_policies{});
+  for (const policy& p : named_policies) {
+    if (p.name == name) return p;
+    known += (known.empty() ? "" : ", ") + std::string(p.name);
+  }
+  throw mesh_error("there is no policy '" + std::string(name) + "'; the policies are " + known);
 }
 
 /// Throws mesh_error when `shape` does not fill `ranks` or has ranks on an axis that the policy does not use.
-template <class Policy>
-void require_mesh(mesh_shape shape, int ranks) {
+inline void require_mesh(const policy& p, mesh_shape shape, int ranks) {
   if (ranks < 1) throw mesh_error("a mesh needs at least one rank, not " + std::to_string(ranks));
   if (shape.row < 1 || shape.col < 1 || shape.depth < 1)
     throw mesh_error("mesh " + to_string(shape) + " has an axis without ranks");
@@ -70,22 +57,21 @@ void require_mesh(mesh_shape shape, int ranks) {
     throw mesh_error("mesh " + to_string(shape) + " has " + std::to_string(shape.size()) + " places for " +
                      std::to_string(ranks) + " ranks");
   for (axis a : all_axes)
-    if (shape[a] > 1 && !Policy::used.contains(a))
-      throw mesh_error("policy " + std::string(Policy::name) + " does not use the " + name_of(a) +
+    if (shape[a] > 1 && !p.used().contains(a))
+      throw mesh_error("policy " + std::string(p.name) + " does not use the " + name_of(a) +
                        " axis of mesh " + to_string(shape));
 }
 
 /// The mesh of `ranks` ranks over the axes of the policy that is nearest to a square or a cube, the longer
 /// axes first; with `replication` its depth is that. Throws mesh_error when the replication does not divide
 /// the ranks.
-template <class Policy>
-mesh_shape default_mesh(int ranks, std::optional<int> replication = {}) {
+inline mesh_shape default_mesh(const policy& p, int ranks, std::optional<int> replication = {}) {
   if (ranks < 1) throw mesh_error("a mesh needs at least one rank, not " + std::to_string(ranks));
   if (replication && (*replication < 1 || ranks % *replication != 0))
     throw mesh_error("replication " + std::to_string(*replication) + " does not divide " +
                      std::to_string(ranks) + " ranks");
   mesh_shape best{0, 0, 0};
-  const auto longest = [ranks](axis a) { return Policy::used.contains(a) ? ranks : 1; };
+  const auto longest = [&](axis a) { return p.used().contains(a) ? ranks : 1; };
   for (int depth = 1; depth <= longest(axis::depth); ++depth)
     for (int col = 1; col <= longest(axis::col); ++col) {
       if (ranks % (depth * col) != 0 || (replication && depth != *replication)) continue;
@@ -94,7 +80,7 @@ mesh_shape default_mesh(int ranks, std::optional<int> replication = {}) {
       if (best.row == 0 || m.row + m.col + m.depth < best.row + best.col + best.depth) best = m;
     }
   if (best.row == 0)
-    throw mesh_error("policy " + std::string(Policy::name) + " has no mesh of " + std::to_string(ranks) +
+    throw mesh_error("policy " + std::string(p.name) + " has no mesh of " + std::to_string(ranks) +
                      " ranks with replication " + std::to_string(replication.value_or(1)));
   return best;
 }

@@ -37,7 +37,7 @@ constexpr axis_set beyond_common(axis_set from, axis_set to, nesting order) {
 /// Axes newly used slice; axes that move between rows and columns, or under another nesting, all-to-all; axes
 /// no longer used all-gather. Source: the algebra of distributions of Elemental (Poulson et al., ACM TOMS
 /// 2013), reduced to axes.
-constexpr route route_between(cut from, cut to) {
+constexpr route route_between(layout from, layout to) {
   const axis_set group = detail::beyond_common(from.rows, to.rows, nesting::rows) |
                          detail::beyond_common(from.cols, to.cols, nesting::cols);
   if (group.empty()) return {movement::slice, group};

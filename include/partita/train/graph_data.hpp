@@ -1,11 +1,10 @@
 #pragma once
 /// A labelled graph in host memory made into the distributed matrices that training needs.
 
-#include <functional>
 #include <vector>
 
+#include "partita/algebra/spmm.hpp"
 #include "partita/io/labelled_graph.hpp"
-#include "partita/nn/graph_operator.hpp"
 #include "partita/nn/input.hpp"
 #include "partita/nn/normalization.hpp"
 #include "partita/partition/policies.hpp"
@@ -24,55 +23,33 @@ inline std::vector<triplet<double>> edge_share(const dataset& data, const commun
   return share;
 }
 
-/// Makes graph operators from all ranks' entries, as one policy cuts them; its type does not name the policy.
-/// Every rank must call its functions. What travels: see distribute. A transpose is stored unless the matrix
-/// is symmetric.
-template <class T, class Place>
-struct operator_maker {
-  using entries = std::vector<triplet<double>>;
-
-  std::function<graph_operator<T, Place>(global_index n, const entries&)> cut;  ///< for products
-  std::function<graph_operator<T, Place>(global_index n, const entries&)>
-      complete;  ///< rows cut alike, columns whole
-};
-
 namespace detail {
 
-/// Operators of a policy whose layouts are values, and known to be multipliable.
-template <class T, class Place>
-operator_maker<T, Place> operators_cut_by(const mesh<Place>& m, cut sparse_layout, cut dense_layout) {
-  const auto spread = [m, dense_layout](cut layout) {
-    return [m, dense_layout, layout](global_index n, const std::vector<triplet<double>>& entries) {
-      std::vector<triplet<T>> share;
-      share.reserve(entries.size());
-      for (const auto& e : entries) share.push_back({e.row, e.col, static_cast<T>(e.value)});
-      const std::span<const triplet<T>> mine(share);
-      const structure kind = is_symmetric(m.world(), mine) ? structure::symmetric : structure::general;
-      const blocking vertices = blocking::even(n, m.shape(), nesting::rows);
-      auto [forward, backward] = distribute_tiles(m, layout, vertices, vertices, mine, kind);
-      return graph_operator<T, Place>(m, vertices, vertices, layout, dense_layout, std::move(forward),
-                                      std::move(backward));
-    };
-  };
-  return {spread(sparse_layout), spread({sparse_layout.rows, {}})};
+template <class T>
+std::vector<triplet<T>> entries_as(const std::vector<triplet<double>>& entries) {
+  std::vector<triplet<T>> converted;
+  converted.reserve(entries.size());
+  for (const auto& e : entries) converted.push_back({e.row, e.col, static_cast<T>(e.value)});
+  return converted;
 }
 
 }  // namespace detail
 
-/// The operators of a policy.
-template <class Policy, class T, class Place>
-operator_maker<T, Place> operators_of(const mesh<Place>& m) {
-  static_assert(multipliable<typename Policy::sparse_layout, typename Policy::dense_layout>,
-                "the sparse and the dense layout of this policy cannot be multiplied");
-  return detail::operators_cut_by<T>(m, Policy::sparse_layout::value, Policy::dense_layout::value);
+/// The n x n matrix of all ranks' entries as the policy multiplies it. Every rank must call. What travels:
+/// see distribute. A transpose is stored unless the matrix is symmetric.
+template <class T, class Place>
+sparse<T, dynamic_layout, Place> distribute_graph(const mesh<Place>& m, const policy& p, global_index n,
+                                                  const std::vector<triplet<double>>& entries) {
+  const std::vector<triplet<T>> mine = detail::entries_as<T>(entries);
+  const bool symmetric = is_symmetric(m.world(), std::span<const triplet<T>>(mine));
+  return distribute(m, p, {n, n}, mine, symmetric ? structure::symmetric : structure::general);
 }
 
-/// The same of a named policy (partition/policies.hpp). Throws mesh_error when there is none of that name.
+/// The same with rows cut as the policy cuts them and columns whole; it has no transpose.
 template <class T, class Place>
-operator_maker<T, Place> operators_of(const mesh<Place>& m, const std::string& policy) {
-  operator_maker<T, Place> made;
-  visit_policy(policy, [&](auto named) { made = operators_of<decltype(named), T>(m); });
-  return made;
+sparse<T, dynamic_layout, Place> distribute_rows(const mesh<Place>& m, const policy& p, global_index n,
+                                                 const std::vector<triplet<double>>& entries) {
+  return distribute(m, rows_of(p.sparse), {n, n}, detail::entries_as<T>(entries), structure::one_way);
 }
 
 /// What the features of vertex v are multiplied with: one over their sum, unless `raw` or the sum is zero.
@@ -103,7 +80,7 @@ dense<T, vertex_rows, Place> local_features(const mesh<Place>& m, const dataset&
 template <class T, class Place>
 sparse_features<T, Place> local_sparse_features(const mesh<Place>& m, const dataset& data, bool raw) {
   const blocking rows = blocking::even(data.vertices, m.shape(), nesting::rows);
-  const interval mine = rows.block(vertex_rows::value.rows, m.at());
+  const interval mine = rows.block(vertex_rows.rows, m.at());
   const csr_array& table = data.vertex_features.sparse;
   std::vector<triplet<T>> entries;
   for (global_index v = mine.begin; v < mine.end; ++v) {

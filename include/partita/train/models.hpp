@@ -30,21 +30,29 @@ inline std::vector<global_index> layer_widths(const dataset& data, const trainin
   return hidden;
 }
 
-/// The model that `options` names over the graph of `data`, multiplied as the policy of `operators` does it.
+inline model_options options_of_model(const training_options& options) {
+  return {.seed = options.seed,
+          .weight_decay = options.weight_decay,
+          .convolution_decay = options.convolution_decay,
+          .constant_input = options.dropout == 0,
+          .coefficients = options.coefficients};
+}
+
+/// The model that `options` names over the graph of `data`, multiplied as the policy says.
 /// Every rank of the mesh must call, with the same data. What travels: see distribute. Throws error for a
 /// name nobody knows.
 template <class T, class Place>
 std::unique_ptr<model<T, Place>> make_model(const mesh<Place>& m, const dataset& data,
-                                            const training_options& options,
-                                            const operator_maker<T, Place>& operators) {
+                                            const training_options& options, const policy& p) {
   const std::string& name = options.model;
   const bool decoupled = options.coupling == coupling::decoupled;
-  const model_options how{options.seed, options.weight_decay, options.convolution_decay, options.dropout == 0,
-                          {},           options.coefficients};
+  const model_options how = options_of_model(options);
   const auto adjacency = edge_share(data, m.world());
   const global_index n = data.vertices;
-  const auto normalized = [&] { return operators.cut(n, gcn_normalized(m.world(), n, adjacency)); };
-  const auto mean = [&] { return operators.cut(n, mean_normalized(m.world(), n, adjacency)); };
+  const auto normalized = [&] {
+    return distribute_graph<T>(m, p, n, gcn_normalized(m.world(), n, adjacency));
+  };
+  const auto mean = [&] { return distribute_graph<T>(m, p, n, mean_normalized(m.world(), n, adjacency)); };
   const auto widths = [&] { return layer_widths(data, options); };
   const auto layers = [&] { return static_cast<int>(widths().size()) - 1; };
 
@@ -57,18 +65,21 @@ std::unique_ptr<model<T, Place>> make_model(const mesh<Place>& m, const dataset&
     return std::make_unique<appnp<T, Place>>(mean(), widths(), layers(), 0, how);
   const auto loops = [&](double weight = 1) { return with_self_loops(m.world(), n, adjacency, weight); };
   if (decoupled && name == "gat")
-    return std::make_unique<decoupled_gat<T, Place>>(
-        operators.cut(n, loops()), operators.complete(n, loops()), widths(), options.heads, layers(), how);
+    return std::make_unique<decoupled_gat<T, Place>>(distribute_graph<T>(m, p, n, loops()),
+                                                     distribute_rows<T>(m, p, n, loops()), widths(),
+                                                     options.heads, layers(), how);
   if (decoupled) throw error("model " + name + " has no decoupled form");
   if (name == "gcn") return std::make_unique<gcn<T, Place>>(normalized(), widths(), how);
   if (name == "sage" && largest)
-    return std::make_unique<sage_max<T, Place>>(operators.complete(n, adjacency), widths(), how);
+    return std::make_unique<sage_max<T, Place>>(distribute_rows<T>(m, p, n, adjacency), widths(), how);
   if (name == "sage") return std::make_unique<sage<T, Place>>(mean(), widths(), how);
   if (name == "gin")
-    return std::make_unique<gin<T, Place>>(operators.cut(n, loops(1 + options.epsilon)), widths(), how);
+    return std::make_unique<gin<T, Place>>(distribute_graph<T>(m, p, n, loops(1 + options.epsilon)), widths(),
+                                           how);
   if (name == "gat")
-    return std::make_unique<gat<T, Place>>(operators.cut(n, loops()), operators.complete(n, loops()),
-                                           widths(), options.heads, options.last_heads, how);
+    return std::make_unique<gat<T, Place>>(distribute_graph<T>(m, p, n, loops()),
+                                           distribute_rows<T>(m, p, n, loops()), widths(), options.heads,
+                                           options.last_heads, how);
   if (name == "sgc")
     return std::make_unique<sgc<T, Place>>(normalized(), data.features, data.classes, options.hops, how);
   if (name == "appnp")

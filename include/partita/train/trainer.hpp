@@ -91,17 +91,16 @@ epoch_report trainer<T, Place>::epoch(int number) {
   return report;
 }
 
-/// What one training step of train_model would receive under a named policy, without training. Every rank of
-/// the mesh must call. What travels: the graph, as distribute says. Throws mesh_error when there is no policy
-/// of that name.
+/// What one training step of train_model would receive under a policy, without training. Every rank of the
+/// mesh must call. What travels: the graph, as distribute says.
 template <class T, class Place>
 over_ranks predict_words(const mesh<Place>& m, const dataset& data, const training_options& options,
-                         const std::string& policy) {
-  const auto net = make_model<T, Place>(m, data, options, operators_of<T>(m, policy));
+                         const policy& p) {
+  const auto net = make_model<T>(m, data, options, p);
   return summarize(m.world(), trainer<T, Place>::predicted_step(m, *net).elements);
 }
 
-/// Trains the model that `options` names on the whole graph. Every rank of the mesh must call, with the same
+/// Trains a model on the whole graph; `options` say how. Every rank of the mesh must call, with the same
 /// data.
 ///
 /// What travels in an epoch: the model's forward and backward, one all-reduce of all gradients, one of the
@@ -109,8 +108,8 @@ over_ranks predict_words(const mesh<Place>& m, const dataset& data, const traini
 /// input_error when the training set is empty, error when the loss is not finite.
 template <class T, class Place>
 training_result train_model(const mesh<Place>& m, const dataset& data, const training_options& options,
-                            const operator_maker<T, Place>& operators, const epoch_observer& observe = {}) {
-  trainer<T, Place> training(m, data, options, make_model<T, Place>(m, data, options, operators));
+                            std::unique_ptr<model<T, Place>> net, const epoch_observer& observe = {}) {
+  trainer<T, Place> training(m, data, options, std::move(net));
   training_result result;
   result.mesh = m.shape();
   double best = -1;
@@ -144,21 +143,13 @@ training_result train_model(const mesh<Place>& m, const dataset& data, const tra
   return result;
 }
 
-/// The same under a policy. Throws mesh_error when the mesh does not suit it.
-template <class T, class Policy, class Place>
-training_result train_model(const mesh<Place>& m, const dataset& data, const training_options& options,
-                            const epoch_observer& observe = {}) {
-  require_mesh<Policy>(m.shape(), m.size());
-  return train_model<T, Place>(m, data, options, operators_of<Policy, T>(m), observe);
-}
-
-/// The same under a named policy. Throws mesh_error when there is none of that name, or the mesh does not
-/// suit it.
+/// The same of the model that `options` name, under a policy. Throws mesh_error when the mesh does not suit
+/// it.
 template <class T, class Place>
 training_result train_model(const mesh<Place>& m, const dataset& data, const training_options& options,
-                            const std::string& policy, const epoch_observer& observe = {}) {
-  visit_policy(policy, [&](auto named) { require_mesh<decltype(named)>(m.shape(), m.size()); });
-  return train_model<T, Place>(m, data, options, operators_of<T>(m, policy), observe);
+                            const policy& p, const epoch_observer& observe = {}) {
+  require_mesh(p, m.shape(), m.size());
+  return train_model(m, data, options, make_model<T>(m, data, options, p), observe);
 }
 
 }  // namespace partita

@@ -2,18 +2,25 @@
 /// From files and functions to distributed matrices, and back.
 
 #include <bit>
+#include <iterator>
+#include <optional>
+#include <span>
+#include <type_traits>
+#include <vector>
 
 #include "partita/base/random.hpp"
 #include "partita/matrix/sparse.hpp"
+#include "partita/partition/policies.hpp"
 #include "partita/transfer/redistribution.hpp"
 
 namespace partita {
 
-/// X(i, j) = f(i, j). Every rank makes its own block: nothing travels.
-template <class Layout, class T, class Place, class Function>
-dense<T, Layout, Place> generate(const mesh<Place>& m, const blocking& rows, const blocking& cols,
-                                 Function f) {
-  dense<T, Layout, Place> x(m, rows, cols);
+/// X(i, j) = f(i, j) (rows.size() x cols.size()) in layout `l`. Every rank makes its own block: nothing
+/// travels.
+template <class T, class Place, class Function>
+dense<T, dynamic_layout, Place> generate(const mesh<Place>& m, layout l, const blocking& rows,
+                                         const blocking& cols, Function f) {
+  dense<T, dynamic_layout, Place> x(m, l, rows, cols);
   const interval r = x.row_range(), c = x.col_range();
   std::vector<T> values;
   values.reserve(x.values().size());
@@ -22,20 +29,43 @@ dense<T, Layout, Place> generate(const mesh<Place>& m, const blocking& rows, con
   copy(m.queue(), std::span<const T>(values), x.values());
   return x;
 }
-
-template <class Layout, class T, class Place, class Function>
-dense<T, Layout, Place> generate(const mesh<Place>& m, extent shape, Function f) {
-  return generate<Layout, T>(m, blocking::even(shape.rows, m.shape(), nesting::rows),
-                             blocking::even(shape.cols, m.shape(), nesting::cols), f);
+template <class T, class Place, class Function>
+dense<T, dynamic_layout, Place> generate(const mesh<Place>& m, layout l, extent shape, Function f) {
+  return generate<T>(m, l, blocking::even(shape.rows, m.shape(), nesting::rows),
+                     blocking::even(shape.cols, m.shape(), nesting::cols), f);
+}
+/// The same in a layout that is part of the type.
+template <layout L, class T, class Place, class Function>
+dense<T, L, Place> generate(const mesh<Place>& m, const blocking& rows, const blocking& cols, Function f) {
+  return dense<T, L, Place>(generate<T>(m, L, rows, cols, f));
+}
+template <layout L, class T, class Place, class Function>
+dense<T, L, Place> generate(const mesh<Place>& m, extent shape, Function f) {
+  return dense<T, L, Place>(generate<T>(m, L, shape, f));
 }
 
-/// X from the row-major `values` (shape.rows x shape.cols) of rank `root`; others may pass an empty span.
-/// Every rank must call. What travels: each rank receives its block. Throws shape_error when the sizes
-/// disagree.
-template <class Layout, class T, class Place>
-dense<T, Layout, Place> distribute(const mesh<Place>& m, extent shape, std::span<const T> values,
-                                   int root = 0) {
-  dense<T, Layout, Place> x(m, shape);
+namespace detail {
+
+/// Of what lies in a contiguous range.
+template <class Range>
+using element_of = std::remove_cvref_t<decltype(*std::data(std::declval<const Range&>()))>;
+
+template <class Range>
+concept triplets = requires(element_of<Range> e) {
+  e.row, e.col, e.value;
+};
+
+}  // namespace detail
+
+/// X in layout `l` from the row-major `values` (shape.rows x shape.cols), a contiguous range, of rank `root`;
+/// others may pass an empty one. Every rank must call. What travels: each rank receives its block. Throws
+/// shape_error when the sizes disagree.
+template <class Place, class Values>
+requires std::is_floating_point_v<detail::element_of<Values>>
+auto distribute(const mesh<Place>& m, layout l, extent shape, const Values& all, int root = 0) {
+  using T = detail::element_of<Values>;
+  const std::span<const T> values(std::data(all), std::size(all));
+  dense<T, dynamic_layout, Place> x(m, l, shape);
   const bool mine = m.rank() == root;
   if (mine && static_cast<global_index>(values.size()) != shape.rows * shape.cols)
     throw shape_error("a matrix of " + to_string(shape) + " cannot be made from " +
@@ -43,7 +73,7 @@ dense<T, Layout, Place> distribute(const mesh<Place>& m, extent shape, std::span
   std::vector<global_index> give(static_cast<std::size_t>(m.size()), 0), take(give);
   std::vector<T> outgoing, incoming(x.values().size());
   for (int q = 0; mine && q < m.size(); ++q) {
-    const rectangle r = block_of(x.row_blocking(), x.col_blocking(), Layout::value, m.shape().at(q));
+    const rectangle r = block_of(x.row_blocking(), x.col_blocking(), l, m.shape().at(q));
     give[static_cast<std::size_t>(q)] = r.size();
     for (global_index i = r.rows.begin; i < r.rows.end; ++i)
       outgoing.insert(outgoing.end(), values.begin() + i * shape.cols + r.cols.begin,
@@ -58,9 +88,9 @@ dense<T, Layout, Place> distribute(const mesh<Place>& m, extent shape, std::span
 
 /// The whole of X, row-major (rows x cols), on every rank. Every rank must call. What travels: all other
 /// blocks.
-template <class T, class Layout, class Place>
-std::vector<T> collect(const dense<T, Layout, Place>& x) {
-  const dense<T, replicated, Place> whole = redistribute<replicated>(x);
+template <class T, layout L, class Place>
+std::vector<T> collect(const dense<T, L, Place>& x) {
+  const dense<T, dynamic_layout, Place> whole = redistribute(x, replicated);
   std::vector<T> values(whole.values().size());
   copy(x.mesh().queue(), whole.values(), std::span<T>(values));
   return values;
@@ -86,15 +116,14 @@ namespace detail {
 
 /// Sends every entry to all ranks that hold it under `layout`.
 template <class T, class Place>
-std::vector<triplet<T>> send_to_owners(const mesh<Place>& m, cut layout, const blocking& rows,
+std::vector<triplet<T>> send_to_owners(const mesh<Place>& m, layout l, const blocking& rows,
                                        const blocking& cols, std::span<const triplet<T>> entries) {
   const mesh_shape shape = m.shape();
-  const axis_set copies = every_axis - layout.used();
+  const axis_set copies = every_axis - l.used();
   std::vector<std::vector<triplet<T>>> outgoing(static_cast<std::size_t>(m.size()));
   for (const triplet<T>& e : entries) {
-    coordinates at =
-        member(shape, column_cut(layout), {}, static_cast<int>(cols.owner(column_cut(layout), e.col)));
-    at.row = layout.rows.contains(axis::row) ? static_cast<int>(rows.owner(layout.rows, e.row)) : 0;
+    coordinates at = member(shape, column_cut(l), {}, static_cast<int>(cols.owner(column_cut(l), e.col)));
+    at.row = l.rows.contains(axis::row) ? static_cast<int>(rows.owner(l.rows, e.row)) : 0;
     for (int c = 0; c < shape.size(copies); ++c)
       outgoing[static_cast<std::size_t>(shape.rank(member(shape, copies, at, c)))].push_back(e);
   }
@@ -126,60 +155,86 @@ template <class T, class Place>
 using shared_tiles = std::shared_ptr<const tiles<T, Place>>;
 
 template <class T, class Place>
-shared_tiles<T, Place> make_local_tiles(const mesh<Place>& m, cut layout, const blocking& rows,
+shared_tiles<T, Place> make_local_tiles(const mesh<Place>& m, layout l, const blocking& rows,
                                         const blocking& cols, std::span<const triplet<T>> entries) {
   std::vector<interval> columns;
   coordinates at = m.at();
-  for (at.row = 0; at.row < (layout.rows.contains(axis::row) ? m.shape().row : 1); ++at.row)
-    columns.push_back(cols.block(column_cut(layout), at));
+  for (at.row = 0; at.row < (l.rows.contains(axis::row) ? m.shape().row : 1); ++at.row)
+    columns.push_back(cols.block(column_cut(l), at));
   return std::make_shared<const tiles<T, Place>>(
-      make_tiles<T, Place>(m.queue(), rows.block(layout.rows, m.at()), columns,
-                           send_to_owners(m, layout, rows, cols, entries), m.tile_entries()));
+      make_tiles<T, Place>(m.queue(), rows.block(l.rows, m.at()), columns,
+                           send_to_owners(m, l, rows, cols, entries), m.tile_entries()));
 }
 
 /// This rank's tiles of A and of A^T: see distribute.
 template <class T, class Place>
 std::pair<shared_tiles<T, Place>, shared_tiles<T, Place>> distribute_tiles(
-    const mesh<Place>& m, cut layout, const blocking& rows, const blocking& cols,
+    const mesh<Place>& m, layout l, const blocking& rows, const blocking& cols,
     std::span<const triplet<T>> entries, structure kind) {
   const extent shape{rows.size(), cols.size()};
   for (const triplet<T>& e : entries)
     if (e.row < 0 || e.row >= shape.rows || e.col < 0 || e.col >= shape.cols)
       throw shape_error("entry (" + std::to_string(e.row) + ", " + std::to_string(e.col) +
                         ") is outside a matrix of " + to_string(shape));
-  const auto forward = make_local_tiles(m, layout, rows, cols, entries);
+  const auto forward = make_local_tiles(m, l, rows, cols, entries);
+  if (kind == structure::one_way) return {forward, nullptr};
   if (kind == structure::symmetric) {
     if (!(rows == cols) || !is_symmetric(m.world(), entries))
-      throw shape_error("a matrix of " + to_string(shape) + " was called symmetric and is not");
+      throw shape_error("a matrix of " + to_string(shape) + " was declared symmetric but is not");
     return {forward, forward};
   }
   std::vector<triplet<T>> swapped;
   for (const triplet<T>& e : entries) swapped.push_back({e.col, e.row, e.value});
-  return {forward, make_local_tiles(m, layout, cols, rows, std::span<const triplet<T>>(swapped))};
+  return {forward, make_local_tiles(m, l, cols, rows, std::span<const triplet<T>>(swapped))};
 }
 
 }  // namespace detail
 
-/// A (rows.size() x cols.size()) from entries that the ranks hold between them, each entry on one rank;
-/// duplicates add up.
+/// A (rows.size() x cols.size()) in layout `l` from entries that the ranks hold between them, each entry on
+/// one rank; duplicates add up. `entries`: a contiguous range of triplets. `operand`: where dense matrices
+/// are multiplied that do not lie fit.
 ///
 /// Every rank must call. What travels: each entry to the ranks that hold it, and again for A^T unless A is
 /// symmetric. Throws shape_error naming an entry outside the matrix, or when A is called symmetric and is
 /// not.
-template <class Layout, class T, class Place>
-sparse<T, Layout, Place> distribute(const mesh<Place>& m, const blocking& rows, const blocking& cols,
-                                    std::span<const triplet<T>> entries,
-                                    structure kind = structure::general) {
-  auto [forward, backward] = detail::distribute_tiles(m, Layout::value, rows, cols, entries, kind);
-  return {m, rows, cols, std::move(forward), std::move(backward)};
+template <class Place, detail::triplets Entries>
+auto distribute(const mesh<Place>& m, layout l, const blocking& rows, const blocking& cols,
+                const Entries& entries, structure kind = structure::general,
+                std::optional<layout> operand = {}) {
+  using T = decltype(detail::element_of<Entries>::value);
+  auto [forward, backward] = detail::distribute_tiles(
+      m, l, rows, cols, std::span<const triplet<T>>(std::data(entries), std::size(entries)), kind);
+  return sparse<T, dynamic_layout, Place>(m, l, operand, rows, cols, std::move(forward), std::move(backward));
 }
-
 /// With even blocks.
-template <class Layout, class T, class Place>
-sparse<T, Layout, Place> distribute(const mesh<Place>& m, extent shape, std::span<const triplet<T>> entries,
-                                    structure kind = structure::general) {
-  return distribute<Layout, T>(m, blocking::even(shape.rows, m.shape(), nesting::rows),
-                               blocking::even(shape.cols, m.shape(), nesting::rows), entries, kind);
+template <class Place, detail::triplets Entries>
+auto distribute(const mesh<Place>& m, layout l, extent shape, const Entries& entries,
+                structure kind = structure::general) {
+  return distribute(m, l, blocking::even(shape.rows, m.shape(), nesting::rows),
+                    blocking::even(shape.cols, m.shape(), nesting::rows), entries, kind);
+}
+/// As a policy multiplies it: dense matrices of any layout go to the policy's and back.
+template <class Place, detail::triplets Entries>
+auto distribute(const mesh<Place>& m, const policy& p, extent shape, const Entries& entries,
+                structure kind = structure::general) {
+  return distribute(m, p.sparse, blocking::even(shape.rows, m.shape(), nesting::rows),
+                    blocking::even(shape.cols, m.shape(), nesting::rows), entries, kind, p.dense);
+}
+/// In a layout that is part of the type.
+template <layout L, class Place, class Entries>
+auto distribute(const mesh<Place>& m, const blocking& rows, const blocking& cols, const Entries& entries,
+                structure kind = structure::general) {
+  const auto a = distribute(m, L, rows, cols, entries, kind);
+  return sparse<typename decltype(a)::value_type, L, Place>(a);
+}
+template <layout L, class Place, class All, class... How>
+auto distribute(const mesh<Place>& m, extent shape, const All& all, How... how) {
+  auto a = distribute(m, L, shape, all, how...);
+  using T = typename decltype(a)::value_type;
+  if constexpr (std::is_floating_point_v<detail::element_of<All>>)
+    return dense<T, L, Place>(std::move(a));
+  else
+    return sparse<T, L, Place>(a);
 }
 
 }  // namespace partita

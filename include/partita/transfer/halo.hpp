@@ -19,13 +19,13 @@ class halo {
  public:
   /// needed: global rows of other ranks, ascending, each once.
   halo(const mesh<Place>& m, const blocking& rows, const std::vector<global_index>& needed)
-      : mesh_(m), own_(rows.block(vertex_rows::value.rows, m.at())), needed_(needed) {
+      : mesh_(m), own_(rows.block(vertex_rows.rows, m.at())), needed_(needed) {
     const auto size = static_cast<std::size_t>(m.size());
     const std::vector<global_index> ones(size, 1);
     take_rows_.assign(size, 0);
     give_rows_.assign(size, 0);
     const auto counts = [](const std::vector<global_index>& c) { return std::span<const global_index>(c); };
-    for (global_index v : needed) ++take_rows_[rows.owner(vertex_rows::value.rows, v)];
+    for (global_index v : needed) ++take_rows_[rows.owner(vertex_rows.rows, v)];
     m.world().all_to_all(counts(take_rows_), counts(ones), std::span<global_index>(give_rows_), counts(ones));
     std::vector<global_index> asked(static_cast<std::size_t>(offset_of(give_rows_, m.size())));
     m.world().all_to_all(counts(needed), counts(take_rows_), std::span<global_index>(asked),

@@ -21,9 +21,9 @@ constexpr rectangle intersection(rectangle a, rectangle b) {
   return {intersection(a.rows, b.rows), intersection(a.cols, b.cols)};
 }
 
-/// The block of a matrix that the rank at `at` holds under cut `c`.
-inline rectangle block_of(const blocking& rows, const blocking& cols, cut c, coordinates at) {
-  return {rows.block(c.rows, at), cols.block(c.cols, at)};
+/// The block of a matrix that the rank at `at` holds in layout `l`.
+inline rectangle block_of(const blocking& rows, const blocking& cols, layout l, coordinates at) {
+  return {rows.block(l.rows, at), cols.block(l.cols, at)};
 }
 
 /// A planned redistribution: Y = X in another layout. It looks once and then runs without allocating.
@@ -34,8 +34,8 @@ inline rectangle block_of(const blocking& rows, const blocking& cols, cut c, coo
 template <class T, class Place>
 class redistribution {
  public:
-  redistribution(mesh<Place> m, const blocking& rows, const blocking& cols, cut from, cut to)
-      : mesh_(std::move(m)), route_(route_between(from, to)) {
+  redistribution(mesh<Place> m, const blocking& rows, const blocking& cols, layout from, layout to)
+      : mesh_(std::move(m)), rows_(rows), cols_(cols), from_(from), to_(to), route_(route_between(from, to)) {
     const coordinates me = mesh_.at();
     old_ = block_of(rows, cols, from, me);
     new_ = block_of(rows, cols, to, me);
@@ -55,6 +55,14 @@ class redistribution {
     }
   }
 
+  /// Y = X. Throws shape_error when X does not lie in the old layout or Y in the new one, with the blockings
+  /// planned for.
+  template <layout From, layout To>
+  void operator()(const dense<T, From, Place>& x, dense<T, To, Place>& y) {
+    require(x, from_);
+    require(y, to_);
+    (*this)(x.local(), y.local());
+  }
   /// Y's block from X's blocks; X in the old layout, Y in the new one.
   void operator()(matrix_view<const T> x, matrix_view<T> y) {
     const auto& q = mesh_.queue();
@@ -94,6 +102,13 @@ class redistribution {
   rectangle new_block() const { return new_; }
 
  private:
+  template <layout L>
+  void require(const dense<T, L, Place>& x, layout planned) const {
+    if (x.layout() == planned && x.row_blocking() == rows_ && x.col_blocking() == cols_) return;
+    throw shape_error("a redistribution planned for " + to_string(extent{rows_.size(), cols_.size()}) + ", " +
+                      to_string(planned) + ", was given a matrix of " + to_string(x.shape()) + ", " +
+                      to_string(x.layout()) + ", or blocks cut elsewhere");
+  }
   bool travels() const { return give_.size() > 1; }
   static std::size_t total(std::span<const global_index> counts) {
     return static_cast<std::size_t>(offset_of(counts, static_cast<int>(counts.size())));
@@ -106,6 +121,8 @@ class redistribution {
   }
 
   mesh<Place> mesh_;
+  blocking rows_, cols_;
+  layout from_, to_;
   route route_;
   rectangle old_, new_;
   std::vector<rectangle> give_, take_;
@@ -113,14 +130,19 @@ class redistribution {
   buffer<T, Place> outgoing_, incoming_;
 };
 
-/// Y = X in layout To, on the same mesh with the same blockings. Every rank of the mesh must call.
+/// Y = X in layout `to`, on the same mesh with the same blockings. Every rank of the mesh must call.
 /// What travels: see redistribution.
-template <class To, class T, class From, class Place>
-dense<T, To, Place> redistribute(const dense<T, From, Place>& x) {
-  dense<T, To, Place> y(x.mesh(), x.row_blocking(), x.col_blocking());
-  redistribution<T, Place>(x.mesh(), x.row_blocking(), x.col_blocking(), From::value, To::value)(x.local(),
-                                                                                                 y.local());
+template <layout From, class T, class Place>
+dense<T, dynamic_layout, Place> redistribute(const dense<T, From, Place>& x, layout to) {
+  dense<T, dynamic_layout, Place> y(x.mesh(), to, x.row_blocking(), x.col_blocking());
+  redistribution<T, Place>(x.mesh(), x.row_blocking(), x.col_blocking(), x.layout(), to)(x.local(),
+                                                                                         y.local());
   return y;
+}
+/// The same to a layout that is part of the type.
+template <layout To, class T, layout From, class Place>
+dense<T, To, Place> redistribute(const dense<T, From, Place>& x) {
+  return dense<T, To, Place>(redistribute(x, To));
 }
 
 }  // namespace partita

@@ -6,13 +6,15 @@
 using namespace partita;
 
 #ifdef FAILS
-using dense_layout = row_1d::dense_layout;  // A's columns are cut by col, X's are not
+constexpr layout cut = row_1d.dense;  // A's columns are cut by col, X's are not
 #else
-using dense_layout = grid_2d::dense_layout;
+constexpr layout cut = grid_2d.dense;
 #endif
 
-dense<double, dense_layout, host> product(const sparse<double, grid_2d::sparse_layout, host>& a,
-                                          const dense<double, dense_layout, host>& x) {
+dense<double, cut, host> product(const sparse<double, grid_2d.sparse, host>& a,
+                                 const dense<double, cut, host>& x);
+dense<double, cut, host> product(const sparse<double, grid_2d.sparse, host>& a,
+                                 const dense<double, cut, host>& x) {
   return spmm(a, x);
 }
 
