@@ -33,11 +33,7 @@ attention<double, host> attention_of(const mesh<host>& m, const policy& p, globa
                                      const entries& pattern, const attention_shape& shape,
                                      coefficient_gradient form, exchange rows = exchange::automatic) {
   const entries mine = share(pattern, m.rank(), m.size());
-  return {distribute_graph<double>(m, p, vertices, mine),
-          distribute_rows<double>(m, p, vertices, mine),
-          shape,
-          {stationary::automatic, rows},
-          form};
+  return {distribute_graph<double>(m, p, vertices, mine), shape, {stationary::automatic, rows}, form};
 }
 
 /// y, dx and dscores of one forward and backward, each whole; checks what they receive.
@@ -183,8 +179,7 @@ TEST_CASE("gradients of a decoupled gat on a directed weighted graph agree with 
   const entries graph = sparse_entries({n, n}, 4);
   const auto every_gradient = [&](const mesh<host>& m, auto policy, bool differences) {
     const auto loops = with_self_loops(m.world(), n, share(graph, m.rank(), m.size()), 1);
-    decoupled_gat<double, host> model(distribute_graph<double>(m, policy, n, loops),
-                                      distribute_rows<double>(m, policy, n, loops), {5, 4, 3}, 2, 3,
+    decoupled_gat<double, host> model(distribute_graph<double>(m, policy, n, loops), {5, 4, 3}, 2, 3,
                                       {.seed = 11});
     const matrix frame(m, {n, 3});
     const vertex_labels<host> labels(m, frame.row_blocking(),

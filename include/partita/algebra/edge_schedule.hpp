@@ -53,7 +53,7 @@ class edge_schedule {
       : mesh_(m),
         row_cut_(rows_of(sparse_cut, dense_cut)),
         schedule_(m, std::move(pattern), rows, cols, features, sparse_cut, dense_cut,
-                  {stationary::sparse_stays, row_exchange}) {
+                  {stationary::sparse_stays, row_exchange}, entry_values::given) {
     if (heads < 1 || features.size() % heads != 0)
       throw shape_error(std::to_string(heads) + " heads do not divide a width of " +
                         std::to_string(features.size()));

@@ -96,6 +96,13 @@ class needed_exchange {
         std::span<T>(incoming_[k % 2].data(), static_cast<std::size_t>(offset_of(p.take, row_.size()))),
         counts(p.take));
   }
+  /// The needed rows of all ranks for group k, rank after rank.
+  matrix_view<const T> arrive(std::size_t k) {
+    requests_[k % 2].wait();
+    const auto rows = static_cast<local_index>(offset_of(plans_[k].wanted, row_.size()));
+    return {incoming_[k % 2].data(), rows, width_, width_};
+  }
+  /// Those of rank r's sub-block.
   matrix_view<const T> arrive(std::size_t k, int r) {
     requests_[k % 2].wait();
     const plan& p = plans_[k];

@@ -44,20 +44,24 @@ struct spmm_options {
 
 namespace detail {
 
+/// What a product multiplies with: A's own values, or values that an array has for the entries of its tiles.
+enum class entry_values : std::uint8_t { own, given };
+
 /// Everything about a product but the types of its matrices.
 template <class T, class Place>
 class spmm_schedule {
  public:
   spmm_schedule(const mesh<Place>& m, std::shared_ptr<const tiles<T, Place>> a, const blocking& rows,
                 const blocking& cols, const blocking& features, layout sparse_cut, layout dense_cut,
-                spmm_options options)
+                spmm_options options, entry_values values = entry_values::own)
       : mesh_(m),
         a_(std::move(a)),
         rows_(rows),
         cols_(cols),
         features_(features),
         sparse_(sparse_cut),
-        dense_(dense_cut) {
+        dense_(dense_cut),
+        may_merge_(values == entry_values::own && row_ranks() > 1 && options.rows != exchange::whole) {
     const needed_rows& needed = a_->needed(m.queue(), own_tile());
     describe_blocks(needed);
     choose(options);
@@ -93,7 +97,8 @@ class spmm_schedule {
   }
 
   /// visitor(t, part of tile t of A, the rows of X that its columns count), for all parts of every tile that
-  /// this rank multiplies, its own first.
+  /// this rank multiplies, its own first. Where only needed rows travel and A has its own values, there are
+  /// two tiles: this rank's, and one of all others, so that Y is passed over twice on any number of ranks.
   template <class Visitor>
   void visit(matrix_view<const T> x, Visitor visitor) {
     if (widen_) {
@@ -109,7 +114,13 @@ class spmm_schedule {
       const auto visit_tile = [&](std::size_t t, matrix_view<const T> rows) {
         blocks_->for_parts(k, t, [&](const tile_part<T>& part) { visitor(t, part, rows); });
       };
-      visit_tile(own_tile(), x.block(groups_[k].first_row, 0, own, width_));
+      visit_tile(merges() ? 0 : own_tile(), x.block(groups_[k].first_row, 0, own, width_));
+      if (merges()) {
+        const matrix_view<const T> rows = needed_->arrive(k);
+        if (k + 1 < groups_.size()) start_rows(k + 1, 0, x);
+        visit_tile(1, rows);
+        continue;
+      }
       for (int r = 0; r < row_ranks() && row_ranks() > 1; ++r) {
         const matrix_view<const T> rows = whole_ ? whole_->arrive(k, r) : needed_->arrive(k, r);
         if (r + 1 < row_ranks())
@@ -147,6 +158,8 @@ class spmm_schedule {
   bool col_cut() const { return sparse_.cols.contains(axis::col) && mesh_.shape().col > 1; }
   bool moves() const { return col_cut() && options_.keep == stationary::sparse_moves; }
   bool stays() const { return col_cut() && options_.keep == stationary::sparse_stays; }
+  /// Whether remote tiles are one.
+  bool merges() const { return may_merge_ && options_.rows == exchange::needed; }
   int row_ranks() const { return row_cut() ? mesh_.shape().row : 1; }
   std::size_t own_tile() const { return row_cut() ? static_cast<std::size_t>(mesh_.at().row) : 0; }
 
@@ -166,35 +179,56 @@ class spmm_schedule {
 
   /// Learns, for every rank of the col axis, what its block looks like and how many rows it needs.
   void describe_blocks(const needed_rows& needed) {
-    std::vector<global_index> mine = needed.counts(), recounts;
-    mine.push_back(static_cast<global_index>(a_->nonzeros));
-    mine.push_back(static_cast<global_index>(3 * a_->recounts.size()));
-    for (const recount& r : a_->recounts)
-      recounts.insert(recounts.end(),
-                      {static_cast<global_index>(r.tile), r.row, static_cast<global_index>(r.base)});
+    const std::vector<global_index> mine = needed.counts();
     const std::size_t groups = col_cut() ? static_cast<std::size_t>(mesh_.shape().col) : 1;
     const auto all = gather(mine, std::vector(groups, static_cast<global_index>(mine.size())));
+    for (std::size_t g = 0; g < groups; ++g) {
+      row_group group;
+      for (int r = 0; r < row_ranks(); ++r)
+        group.rows.push_back(sub_block(r, groups > 1 ? static_cast<int>(g) : mesh_.at().col).size());
+      const auto of_group = std::span(all).subspan(g * mine.size(), mine.size());
+      group.needed.assign(of_group.begin(), of_group.end());
+      groups_.push_back(std::move(group));
+    }
+    shapes_ = shapes_like(*a_, groups, [&](std::size_t g) {
+      std::vector<local_index> widths;
+      for (const global_index rows : groups_[g].rows) widths.push_back(static_cast<local_index>(rows));
+      return widths;
+    });
+    if (!may_merge_) return;
+    merged_shapes_ = shapes_like(merged_block(), groups, [&](std::size_t g) {
+      return std::vector{static_cast<local_index>(groups_[g].rows[own_tile()]),
+                         static_cast<local_index>(offset_of(groups_[g].needed, row_ranks()))};
+    });
+  }
+  const tiles<T, Place>& merged_block() const {
+    return a_->merged(mesh_.queue(), own_tile(), mesh_.tile_entries());
+  }
+  /// The shapes of the blocks of the ranks of the col axis, of which this rank has `mine`.
+  template <class Widths>
+  std::vector<tile_shape> shapes_like(const tile_shape& mine, std::size_t groups, Widths widths) const {
+    std::vector<global_index> recounts;
+    for (const recount& r : mine.recounts)
+      recounts.insert(recounts.end(),
+                      {static_cast<global_index>(r.tile), r.row, static_cast<global_index>(r.base)});
+    const std::vector<global_index> sizes =
+        gather({static_cast<global_index>(mine.nonzeros), static_cast<global_index>(recounts.size())},
+               std::vector<global_index>(groups, 2));
     std::vector<global_index> lengths;
-    for (std::size_t g = 1; g <= groups; ++g) lengths.push_back(all[g * mine.size() - 1]);
+    for (std::size_t g = 0; g < groups; ++g) lengths.push_back(sizes[2 * g + 1]);
     const auto all_recounts = gather(recounts, lengths);
+    std::vector<tile_shape> shapes;
     std::size_t next = 0;
     for (std::size_t g = 0; g < groups; ++g) {
-      const auto of_group = std::span(all).subspan(g * mine.size(), mine.size());
-      row_group group;
-      tile_shape shape{a_->rows, {}, static_cast<std::size_t>(of_group[of_group.size() - 2]), {}, {}};
-      if (groups == 1) shape.entries_of_parts = a_->entries_of_parts;
-      for (int r = 0; r < row_ranks(); ++r) {
-        group.rows.push_back(sub_block(r, groups > 1 ? static_cast<int>(g) : mesh_.at().col).size());
-        shape.widths.push_back(static_cast<local_index>(group.rows.back()));
-      }
-      group.needed.assign(of_group.begin(), of_group.end() - 2);
+      tile_shape shape{mine.rows, widths(g), static_cast<std::size_t>(sizes[2 * g]), {}, {}};
+      if (groups == 1) shape.entries_of_parts = mine.entries_of_parts;
       for (const std::size_t end = next + static_cast<std::size_t>(lengths[g]); next < end; next += 3)
         shape.recounts.push_back({static_cast<std::size_t>(all_recounts[next]),
                                   static_cast<local_index>(all_recounts[next + 1]),
                                   static_cast<std::size_t>(all_recounts[next + 2])});
-      groups_.push_back(std::move(group));
-      shapes_.push_back(std::move(shape));
+      shapes.push_back(std::move(shape));
     }
+    return shapes;
   }
   /// The lists of the ranks of the col axis, which have these lengths, one after another.
   std::vector<global_index> gather(const std::vector<global_index>& mine,
@@ -219,9 +253,10 @@ class spmm_schedule {
       const auto& rows = o.rows == exchange::needed ? groups_[g].needed : groups_[g].rows;
       for (std::size_t r = 0; r < rows.size(); ++r)
         if (r != own_tile() && rows[r] * width > 0) v += {rows[r] * width, 1};
+      const tile_shape& block = may_merge_ && o.rows == exchange::needed ? merged_shapes_[g] : shapes_[g];
       if (!wide && groups_.size() > 1 && static_cast<int>(g) != mesh_.at().col)
-        v += volume{static_cast<global_index>(shapes_[g].structure_size()), 1} +
-             volume{static_cast<global_index>(shapes_[g].nonzeros), shapes_[g].nonzeros > 0 ? 1 : 0};
+        v += volume{static_cast<global_index>(block.structure_size()), 1} +
+             volume{static_cast<global_index>(block.nonzeros), block.nonzeros > 0 ? 1 : 0};
     }
     if (wide) v += redistribution<T, Place>(mesh_, cols_, features_, dense_, wide_cut()).predicted();
     return v + partial_sums<T, Place>::predicted(mesh_, rows_, features_, sparse_, dense_, wide);
@@ -245,6 +280,7 @@ class spmm_schedule {
   void build(const needed_rows& needed) {
     const axis_set by = stays() ? wide_cut().cols : dense_.cols;
     width_ = narrow(features_.block(by, mesh_.at()).size(), "the width of a dense block");
+    if (merges()) shapes_ = std::move(merged_shapes_);
     if (stays()) {
       groups_ = {groups_[static_cast<std::size_t>(mesh_.at().col)]};
       shapes_ = {shapes_[static_cast<std::size_t>(mesh_.at().col)]};
@@ -259,12 +295,16 @@ class spmm_schedule {
           sub_block(mesh_.at().row, groups_.size() > 1 ? static_cast<int>(g) : mesh_.at().col);
       groups_[g].first_row = static_cast<local_index>(mine.begin - x_rows.begin);
       for (std::size_t r = 0; r < groups_[g].rows.size(); ++r)
-        if (options_.rows == exchange::needed && r != own_tile())
+        if (options_.rows == exchange::needed && !merges() && r != own_tile())
           shapes_[g].widths[r] = static_cast<local_index>(groups_[g].needed[r]);
     }
-    const auto structure =
-        options_.rows == exchange::needed ? a_->compacted(mesh_.queue(), own_tile()) : a_->structure.span();
-    blocks_.emplace(mesh_, shapes_, structure, a_->values.span());
+    if (merges())
+      blocks_.emplace(mesh_, shapes_, merged_block().structure.span(), merged_block().values.span());
+    else
+      blocks_.emplace(
+          mesh_, shapes_,
+          options_.rows == exchange::needed ? a_->compacted(mesh_.queue(), own_tile()) : a_->structure.span(),
+          a_->values.span());
     if (row_ranks() > 1 && options_.rows == exchange::whole) whole_.emplace(mesh_, groups_, width_);
     if (row_ranks() > 1 && options_.rows == exchange::needed)
       needed_.emplace(mesh_, groups_, share_lists(needed), width_);
@@ -305,8 +345,9 @@ class spmm_schedule {
   spmm_options options_;
   volume predicted_;
 
-  std::vector<row_group> groups_;   ///< one for each block that this rank multiplies
-  std::vector<tile_shape> shapes_;  ///< of those blocks
+  std::vector<row_group> groups_;                   ///< one for each block that this rank multiplies
+  bool may_merge_;                                  ///< remote tiles into one, if only needed rows travel
+  std::vector<tile_shape> shapes_, merged_shapes_;  ///< of those blocks
   typename kernels<Place>::template spmm_product<T> product_;
   local_index width_ = 0;
   local_index wide_rows_ = 0;

@@ -56,4 +56,52 @@ inline std::vector<local_index> compacted(const tile_shape& block, std::vector<l
   return structure;
 }
 
+/// Two tiles in place of a row of them: `own`, and one of all others whose columns count their needed rows,
+/// one tile's after another's. Entry e of the two is entry order[e] of the block.
+struct merged_tiles {
+  tile_shape shape;
+  std::vector<local_index> structure;
+  std::vector<std::size_t> order;
+};
+
+/// No part of a tile gets more than `most` entries; throws shape_error naming a row that has more, counted
+/// from `first_row`.
+inline merged_tiles merge(const tile_shape& block, std::span<const local_index> structure, std::size_t own,
+                          const needed_rows& needed, std::size_t most, global_index first_row) {
+  const std::vector<std::size_t> begins = entry_begins(block, structure.data());
+  const std::size_t rows = static_cast<std::size_t>(block.rows), stride = rows + 1;
+  const std::vector<local_index> compact =
+      compacted(block, std::vector<local_index>(structure.begin(), structure.end()), own, needed);
+  std::vector<local_index> before;  // needed rows of the tiles before each
+  local_index remote_rows = 0;
+  for (const auto& list : needed.of_tile) {
+    before.push_back(remote_rows);
+    remote_rows += static_cast<local_index>(list.size());
+  }
+  merged_tiles merged;
+  merged.shape.rows = block.rows;
+  merged.shape.widths = {block.widths[own], remote_rows};
+  std::vector<std::size_t> merged_begins{0};
+  std::vector<local_index> columns;
+  const auto take = [&](std::size_t t, std::size_t i) {
+    for (std::size_t e = begins[t * stride + i]; e < begins[t * stride + i + 1]; ++e) {
+      columns.push_back(compact[block.offsets_size() + e] + (t == own ? 0 : before[t]));
+      merged.order.push_back(e);
+    }
+  };
+  for (std::size_t i = 0; i < rows; ++i) {
+    take(own, i);
+    merged_begins.push_back(columns.size());
+  }
+  merged_begins.push_back(columns.size());
+  for (std::size_t i = 0; i < rows; ++i) {
+    for (std::size_t t = 0; t < block.count(); ++t)
+      if (t != own) take(t, i);
+    merged_begins.push_back(columns.size());
+  }
+  merged.structure = count_offsets(merged.shape, merged_begins, most, first_row);
+  merged.structure.insert(merged.structure.end(), columns.begin(), columns.end());
+  return merged;
+}
+
 }  // namespace partita::detail

@@ -3,7 +3,9 @@
 /// multiplies.
 
 #include <algorithm>
+#include <memory>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -27,8 +29,9 @@ struct tiles : tile_shape {
     tile_shape::for_parts(t, structure.data(), values.data(), visitor);
   }
 
-  /// The columns with entries, of every tile but `own`, which is the same at every call.
+  /// The columns with entries, of every tile but `own`.
   const detail::needed_rows& needed(const queue<Place>& q, std::size_t own) const {
+    require_own(own);
     if (!needed_.of_tile.empty()) return needed_;
     if (count() == 1)
       needed_.of_tile.emplace_back();
@@ -46,6 +49,25 @@ struct tiles : tile_shape {
     }
     return std::as_const(compacted_).span();
   }
+  /// Two tiles: `own`, and one of all others whose columns count their needed rows, one tile's after
+  /// another's.
+  const tiles& merged(const queue<Place>& q, std::size_t own, std::size_t most) const {
+    if (count() == 1) return *this;
+    if (merged_ != nullptr) return *merged_;
+    const detail::merged_tiles found = detail::merge(*this, on_host(q), own, needed(q, own), most, 0);
+    merged_ = std::make_shared<tiles>();
+    static_cast<tile_shape&>(*merged_) = found.shape;
+    merged_->structure = buffer<local_index, Place>(q, found.structure.size());
+    copy(q, std::span<const local_index>(found.structure), merged_->structure.span());
+    std::vector<T> old(values.size()), reordered;
+    copy(q, values.span(), std::span<T>(old));
+    reordered.reserve(old.size());
+    if (!old.empty())
+      for (const std::size_t e : found.order) reordered.push_back(old[e]);
+    merged_->values = buffer<T, Place>(q, reordered.size());
+    copy(q, std::span<const T>(reordered), merged_->values.span());
+    return *merged_;
+  }
 
  private:
   std::vector<local_index> on_host(const queue<Place>& q) const {
@@ -54,8 +76,18 @@ struct tiles : tile_shape {
     return found;
   }
 
+  /// A rank's own tile is the same for every product with its block.
+  void require_own(std::size_t own) const {
+    if (own_.value_or(own) != own)
+      throw error("a sparse block was used as if tile " + std::to_string(own) +
+                  " were this rank's, after tile " + std::to_string(*own_));
+    own_ = own;
+  }
+
+  mutable std::optional<std::size_t> own_;
   mutable detail::needed_rows needed_;
   mutable buffer<local_index, Place> compacted_;
+  mutable std::shared_ptr<tiles> merged_;
 };
 
 namespace detail {

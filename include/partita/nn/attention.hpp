@@ -37,12 +37,10 @@ class attention {
  public:
   using matrix = dense<T, vertex_rows, Place>;
 
-  /// `a`: the pattern as the policy cuts it; `complete`: the same entries, rows cut alike, columns whole.
-  /// Throws error when rows are to be gathered for more than one hop.
-  attention(const sparse<T, dynamic_layout, Place>& a, const sparse<T, dynamic_layout, Place>& complete,
-            const attention_shape& shape, spmm_options options = {},
-            coefficient_gradient form = coefficient_gradient::automatic)
-      : attention(a, complete_rows<T, Place>(complete), shape, options, form) {}
+  /// `a`: the pattern as the policy cuts it. Throws error when rows are to be gathered for more than one hop.
+  attention(const sparse<T, dynamic_layout, Place>& a, const attention_shape& shape,
+            spmm_options options = {}, coefficient_gradient form = coefficient_gradient::automatic)
+      : attention(a, complete_rows<T, Place>(a), shape, options, form) {}
 
   /// y from x (both n/P x w) and the scalars (n/P x 2 heads).
   void forward(const matrix& x, const matrix& scores, matrix& y, const dropout_mask& mask = {}) {
@@ -127,7 +125,7 @@ class attention {
                       products_.slice().heads),
         transposed_product_(mesh_, transposed(a).local(), a.col_blocking(), a.row_blocking(), features_,
                             a.layout(), multiplied_layout(a, vertex_rows),
-                            {stationary::sparse_stays, options.rows}),
+                            {stationary::sparse_stays, options.rows}, detail::entry_values::given),
         change_(mesh_, a.col_blocking(), a.row_blocking(), features_, vertex_rows,
                 multiplied_layout(a, vertex_rows)),
         states_(static_cast<std::size_t>(shape.hops) + 1) {

@@ -23,11 +23,10 @@ class decoupled_gat : public model<T, Place> {
   using typename model<T, Place>::matrix;
   using typename model<T, Place>::input;
 
-  /// `a` and `complete` as in attention; widths: f, hidden widths, classes.
-  decoupled_gat(const sparse<T, dynamic_layout, Place>& a, const sparse<T, dynamic_layout, Place>& complete,
-                const std::vector<global_index>& widths, int heads, int hop_count,
-                const model_options& options)
-      : decoupled_gat(a, complete, widths,
+  /// `a` as in attention; widths: f, hidden widths, classes.
+  decoupled_gat(const sparse<T, dynamic_layout, Place>& a, const std::vector<global_index>& widths, int heads,
+                int hop_count, const model_options& options)
+      : decoupled_gat(a, widths,
                       attention_shape{.heads = heads,
                                       .width = narrow(widths.back(), "the number of classes"),
                                       .averaged = true,
@@ -50,9 +49,8 @@ class decoupled_gat : public model<T, Place> {
   volume predicted() const override { return dense_layers_.predicted() + attention_.predicted(); }
 
  private:
-  decoupled_gat(const sparse<T, dynamic_layout, Place>& a, const sparse<T, dynamic_layout, Place>& complete,
-                const std::vector<global_index>& widths, const attention_shape& shape,
-                const model_options& options)
+  decoupled_gat(const sparse<T, dynamic_layout, Place>& a, const std::vector<global_index>& widths,
+                const attention_shape& shape, const model_options& options)
       : dense_layers_(a.mesh(), a.row_blocking(), widths.size() - 1,
                       [&](auto& set, std::size_t l) {
                         const std::string name = std::to_string(l);
@@ -60,7 +58,7 @@ class decoupled_gat : public model<T, Place> {
                                                        options.weight_decay, options.seed);
                       }),
         vectors_(dense_layers_.parameters(), a.row_blocking(), "", shape, options.weight_decay, options.seed),
-        attention_(a, complete, shape, options.products, options.coefficients),
+        attention_(a, shape, options.products, options.coefficients),
         logits_(a.mesh(), a.row_blocking(), attention_.features()),
         gradient_(a.mesh(), a.row_blocking(), attention_.features()) {}
 

@@ -1,6 +1,7 @@
 #pragma once
 /// The in-edges of this rank's own vertices, whole rows, whatever the policy cuts.
 
+#include <algorithm>
 #include <vector>
 
 #include "partita/algebra/spmm.hpp"
@@ -8,33 +9,25 @@
 
 namespace partita {
 
-/// The rows of `complete` (whose layout cuts no columns) as host arrays with global
+/// The rows of A's pattern that the policy gives this rank, columns whole, as host arrays with global
 /// columns.
+///
+/// Every rank of the mesh must construct it. What travels: where A's columns are cut, the entries of the
+/// other ranks that share these rows, once.
 template <class T, class Place>
 class complete_rows {
  public:
-  explicit complete_rows(const sparse<T, dynamic_layout, Place>& complete)
-      : mesh_(complete.mesh()),
-        vertices_(complete.row_blocking()),
-        range_(complete.row_blocking().block(complete.layout().rows, mesh_.at())),
-        global_cols_(narrow(complete.col_blocking().size(), "the number of vertices")) {
-    const auto& block = *complete.local();
-    std::vector<local_index> structure(block.structure.size());
-    copy(mesh_.queue(), block.structure.span(), std::span<local_index>(structure));
-    const std::vector<std::size_t> begins = entry_begins(block, structure.data());
-    const std::size_t stride = static_cast<std::size_t>(block.rows) + 1;
+  explicit complete_rows(const sparse<T, dynamic_layout, Place>& a)
+      : mesh_(a.mesh()),
+        vertices_(a.row_blocking()),
+        range_(a.row_blocking().block(a.layout().rows, mesh_.at())),
+        global_cols_(narrow(a.col_blocking().size(), "the number of vertices")) {
+    std::vector<global_index> counts;
+    list_entries(a, counts);
+    if (const communicator& others = mesh_.control(a.layout().cols); others.size() > 1)
+      gather(others, counts);
     offsets_.push_back(0);
-    for (std::size_t i = 0; i + 1 < stride; ++i) {
-      coordinates at = mesh_.at();
-      for (std::size_t t = 0; t < block.count(); ++t) {
-        at.row = static_cast<int>(t);
-        const auto first =
-            static_cast<local_index>(complete.col_blocking().block(column_cut(complete.layout()), at).begin);
-        for (std::size_t e = begins[t * stride + i]; e < begins[t * stride + i + 1]; ++e)
-          columns_.push_back(first + structure[block.offsets_size() + e]);
-      }
-      offsets_.push_back(columns_.size());
-    }
+    for (const global_index n : counts) offsets_.push_back(offsets_.back() + static_cast<std::size_t>(n));
   }
 
   /// The rows that the policy gives this rank, with global columns.
@@ -78,6 +71,48 @@ class complete_rows {
   }
 
  private:
+  /// This rank's entries, row by row, with ascending global columns, and how many there are in each row.
+  void list_entries(const sparse<T, dynamic_layout, Place>& a, std::vector<global_index>& counts) {
+    const auto& block = *a.local();
+    std::vector<local_index> structure(block.structure.size());
+    copy(mesh_.queue(), block.structure.span(), std::span<local_index>(structure));
+    const std::vector<std::size_t> begins = entry_begins(block, structure.data());
+    const std::size_t stride = static_cast<std::size_t>(block.rows) + 1;
+    for (std::size_t i = 0; i + 1 < stride; ++i) {
+      const auto before = static_cast<std::ptrdiff_t>(columns_.size());
+      coordinates at = mesh_.at();
+      for (std::size_t t = 0; t < block.count(); ++t) {
+        at.row = static_cast<int>(t);
+        const auto first = static_cast<local_index>(a.col_blocking().block(column_cut(a.layout()), at).begin);
+        for (std::size_t e = begins[t * stride + i]; e < begins[t * stride + i + 1]; ++e)
+          columns_.push_back(first + structure[block.offsets_size() + e]);
+      }
+      counts.push_back(static_cast<global_index>(columns_.size()) - before);
+    }
+  }
+  /// The same of all ranks that share the rows.
+  void gather(const communicator& others, std::vector<global_index>& counts) {
+    const auto ranks = static_cast<std::size_t>(others.size()), rows = counts.size();
+    const std::vector<global_index> each(ranks, static_cast<global_index>(rows));
+    std::vector<global_index> all_counts(ranks * rows), lengths(ranks, 0);
+    others.all_gather(std::span<const global_index>(counts), std::span<const global_index>(each),
+                      std::span<global_index>(all_counts));
+    for (std::size_t q = 0; q < ranks; ++q)
+      for (std::size_t i = 0; i < rows; ++i) lengths[q] += all_counts[q * rows + i];
+    std::vector<local_index> all(static_cast<std::size_t>(offset_of(lengths, others.size())));
+    others.all_gather(std::span<const local_index>(columns_), std::span<const global_index>(lengths),
+                      std::span<local_index>(all));
+    std::vector<std::size_t> next;
+    for (int q = 0; q < others.size(); ++q) next.push_back(static_cast<std::size_t>(offset_of(lengths, q)));
+    columns_.clear();
+    for (std::size_t i = 0; i < rows; ++i) {
+      const auto before = static_cast<std::ptrdiff_t>(columns_.size());
+      for (std::size_t q = 0; q < ranks; ++q)
+        for (global_index n = all_counts[q * rows + i]; n > 0; --n) columns_.push_back(all[next[q]++]);
+      std::sort(columns_.begin() + before, columns_.end());
+      counts[i] = static_cast<global_index>(columns_.size()) - before;
+    }
+  }
   /// One tile without values.
   tiles<T, Place> make(interval rows, const std::vector<std::size_t>& offsets,
                        const std::vector<local_index>& columns, local_index cols) const {

@@ -32,9 +32,9 @@ class gat_convolution {
  public:
   using matrix = dense<T, vertex_rows, Place>;
 
-  gat_convolution(const sparse<T, dynamic_layout, Place>& a, const sparse<T, dynamic_layout, Place>& complete,
-                  parameters<T, Place>& set, const std::string& name, global_index in, local_index out,
-                  local_index heads, bool mean, std::uint64_t layer, const model_options& options)
+  gat_convolution(const sparse<T, dynamic_layout, Place>& a, parameters<T, Place>& set,
+                  const std::string& name, global_index in, local_index out, local_index heads, bool mean,
+                  std::uint64_t layer, const model_options& options)
       : set_(&set),
         shape_{.heads = heads, .width = out},
         mean_(mean),
@@ -42,7 +42,7 @@ class gat_convolution {
         weight_(set.add("W" + name, {in, shape_.columns()}, options.weight_decay)),
         vectors_(set, a.row_blocking(), name, shape_, options.weight_decay, options.seed),
         bias_(set.add("b" + name, {1, mean ? out : shape_.columns()}, options.weight_decay)),
-        attention_(a, complete, shape_, options.products, options.coefficients),
+        attention_(a, shape_, options.products, options.coefficients),
         out_(blocking::even(mean ? out : shape_.columns(), a.mesh().shape(), nesting::cols)),
         x_(a.mesh(), a.row_blocking(), attention_.features()),
         y_(a.mesh(), a.row_blocking(), attention_.features()),
@@ -112,13 +112,13 @@ class gat : public stack<gat_convolution<T, Place>, activation::elu, T, Place> {
   using layer = gat_convolution<T, Place>;
 
  public:
-  gat(const sparse<T, dynamic_layout, Place>& a, const sparse<T, dynamic_layout, Place>& complete,
-      const std::vector<global_index>& widths, int heads, int last_heads, const model_options& options)
+  gat(const sparse<T, dynamic_layout, Place>& a, const std::vector<global_index>& widths, int heads,
+      int last_heads, const model_options& options)
       : stack<layer, activation::elu, T, Place>(
             a.mesh(), a.row_blocking(), widths.size() - 1, [&](auto& set, std::size_t l) {
               const bool last = l + 2 == widths.size();
               return std::make_unique<layer>(
-                  a, complete, set, std::to_string(l), l == 0 ? widths[0] : widths[l] * heads,
+                  a, set, std::to_string(l), l == 0 ? widths[0] : widths[l] * heads,
                   narrow(widths[l + 1], "the width of a head"), last ? last_heads : heads, last, l, options);
             }) {}
 };

@@ -20,9 +20,8 @@ class max_aggregation {
  public:
   using matrix = dense<T, vertex_rows, Place>;
 
-  /// `complete`: whose layout cuts no columns.
-  max_aggregation(const sparse<T, dynamic_layout, Place>& complete, global_index width)
-      : max_aggregation(complete, complete_rows<T, Place>(complete), width) {}
+  max_aggregation(const sparse<T, dynamic_layout, Place>& edges, global_index width)
+      : max_aggregation(edges, complete_rows<T, Place>(edges), width) {}
 
   void forward(const matrix& h, matrix& y) {
     require(h);
@@ -54,10 +53,10 @@ class max_aggregation {
  private:
   /// Rows keep the order of global columns when they are made to count rows of a table, so that the kernel,
   /// which takes the first of equals, takes the one with the smallest global index.
-  max_aggregation(const sparse<T, dynamic_layout, Place>& complete, const complete_rows<T, Place>& rows,
+  max_aggregation(const sparse<T, dynamic_layout, Place>& edges, const complete_rows<T, Place>& rows,
                   global_index width)
-      : mesh_(complete.mesh()),
-        vertices_(complete.row_blocking()),
+      : mesh_(edges.mesh()),
+        vertices_(edges.row_blocking()),
         width_(narrow(width, "the width of a maximum")),
         halo_(rows.make_halo()),
         rows_(rows.own_rows(halo_)),

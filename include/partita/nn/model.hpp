@@ -55,6 +55,10 @@ class model {
   using matrix = dense<T, vertex_rows, Place>;
   using input = input_features<T, Place>;
 
+  model() = default;
+  /// Layers point into it.
+  model(const model&) = delete;
+  model& operator=(const model&) = delete;
   virtual ~model() = default;
 
   /// The logits (n x classes). The input must live, unchanged, until backward.

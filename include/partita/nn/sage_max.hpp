@@ -20,8 +20,8 @@ class sage_max_convolution {
  public:
   using matrix = dense<T, vertex_rows, Place>;
 
-  /// `complete`: the edges, in a graph operator whose sparse layout cuts no columns.
-  sage_max_convolution(const sparse<T, dynamic_layout, Place>& complete, parameters<T, Place>& set,
+  /// `edges`: any matrix with the pattern; its values do not matter.
+  sage_max_convolution(const sparse<T, dynamic_layout, Place>& edges, parameters<T, Place>& set,
                        const std::string& name, global_index in, global_index out, layer_input input,
                        double decay, std::uint64_t seed)
       : set_(&set),
@@ -29,12 +29,12 @@ class sage_max_convolution {
         bias_(set.add("b" + name, {1, out}, decay)),
         own_(set.add("Wr" + name, {in, out}, decay)),
         input_(input),
-        out_(blocking::even(out, complete.mesh().shape(), nesting::cols)),
-        maximum_(complete, in),
-        largest_(complete.mesh(), complete.row_blocking(),
-                 blocking::even(in, complete.mesh().shape(), nesting::cols)) {
+        out_(blocking::even(out, edges.mesh().shape(), nesting::cols)),
+        maximum_(edges, in),
+        largest_(edges.mesh(), edges.row_blocking(),
+                 blocking::even(in, edges.mesh().shape(), nesting::cols)) {
     if (input == layer_input::varying)
-      gradient_.emplace(complete.mesh(), largest_.row_blocking(), largest_.col_blocking());
+      gradient_.emplace(edges.mesh(), largest_.row_blocking(), largest_.col_blocking());
     glorot(set, neighbours_, seed);
     glorot(set, own_, seed);
   }
@@ -84,11 +84,11 @@ class sage_max : public stack<sage_max_convolution<T, Place>, activation::relu, 
   using layer = sage_max_convolution<T, Place>;
 
  public:
-  sage_max(const sparse<T, dynamic_layout, Place>& complete, const std::vector<global_index>& widths,
+  sage_max(const sparse<T, dynamic_layout, Place>& edges, const std::vector<global_index>& widths,
            const model_options& options)
       : stack<layer, activation::relu, T, Place>(
-            complete.mesh(), complete.row_blocking(), widths.size() - 1, [&](auto& set, std::size_t l) {
-              return std::make_unique<layer>(complete, set, std::to_string(l), widths[l], widths[l + 1],
+            edges.mesh(), edges.row_blocking(), widths.size() - 1, [&](auto& set, std::size_t l) {
+              return std::make_unique<layer>(edges, set, std::to_string(l), widths[l], widths[l + 1],
                                              options.input_of(l), options.decay_of(l), options.seed);
             }) {}
 };

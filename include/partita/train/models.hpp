@@ -65,8 +65,7 @@ std::unique_ptr<model<T, Place>> make_model(const mesh<Place>& m, const dataset&
     return std::make_unique<appnp<T, Place>>(mean(), widths(), layers(), 0, how);
   const auto loops = [&](double weight = 1) { return with_self_loops(m.world(), n, adjacency, weight); };
   if (decoupled && name == "gat")
-    return std::make_unique<decoupled_gat<T, Place>>(distribute_graph<T>(m, p, n, loops()),
-                                                     distribute_rows<T>(m, p, n, loops()), widths(),
+    return std::make_unique<decoupled_gat<T, Place>>(distribute_graph<T>(m, p, n, loops()), widths(),
                                                      options.heads, layers(), how);
   if (decoupled) throw error("model " + name + " has no decoupled form");
   if (name == "gcn") return std::make_unique<gcn<T, Place>>(normalized(), widths(), how);
@@ -77,8 +76,7 @@ std::unique_ptr<model<T, Place>> make_model(const mesh<Place>& m, const dataset&
     return std::make_unique<gin<T, Place>>(distribute_graph<T>(m, p, n, loops(1 + options.epsilon)), widths(),
                                            how);
   if (name == "gat")
-    return std::make_unique<gat<T, Place>>(distribute_graph<T>(m, p, n, loops()),
-                                           distribute_rows<T>(m, p, n, loops()), widths(), options.heads,
+    return std::make_unique<gat<T, Place>>(distribute_graph<T>(m, p, n, loops()), widths(), options.heads,
                                            options.last_heads, how);
   if (name == "sgc")
     return std::make_unique<sgc<T, Place>>(normalized(), data.features, data.classes, options.hops, how);
