@@ -106,8 +106,9 @@ figures train(const communicator& world, const bench_case& c, const dataset& dat
   const mesh<cuda_device> m = cuda_mesh(cuda_world(world, queue, comm), default_mesh(p, world.size()), queue);
   figures f;
   const training_options options = options_of(c);
-  trainer<float, cuda_device> run(m, data, options,
-                                  bench::model_on_device(m, p, c.counts, rmat, data, options, f.nonzeros));
+  trainer<float, cuda_device> run(
+      m, data, options,
+      bench::model_on_device(m, p, c.counts, rmat, layer_widths(data, options), options, f.nonzeros));
   std::vector<double> seconds;
   std::uint64_t allocations = 0;
   bench::cuda_calls calls;

@@ -335,19 +335,14 @@ float bench::largest_difference(const queue<cuda_device>& q, const float* a, con
   });
 }
 
-std::unique_ptr<partita::model<float, bench::cuda_device>> bench::model_on_device(
+partita::sparse<float, partita::dynamic_layout, bench::cuda_device> bench::matrix_on_device(
     const partita::mesh<cuda_device>& m, const partita::policy& p, const graph_counts& counts, bool rmat,
-    const partita::dataset& data, const partita::training_options& options, std::int64_t& nonzeros) {
-  using namespace partita;
-  if (!p.sparse.cols.empty()) throw error("a graph made on the device has whole rows of tiles");
-  const bool mean = options.model == "sage";
+    bool mean, std::int64_t& nonzeros) {
+  if (!p.sparse.cols.empty()) throw partita::error("a graph made on the device has whole rows of tiles");
   const device_graph graph(counts, rmat, !mean);
   nonzeros = static_cast<std::int64_t>(graph.nonzeros());
-  const auto rows = blocking::even(data.vertices, m.shape(), nesting::rows);
+  const auto rows = partita::blocking::even(counts.vertices, m.shape(), partita::nesting::rows);
   const auto forward = graph.tiles_of(m, rows, p.sparse, mean ? weighting::row : weighting::both);
   const auto backward = mean ? graph.tiles_of(m, rows, p.sparse, weighting::column) : forward;
-  const sparse<float, dynamic_layout, cuda_device> a(m, p.sparse, p.dense, rows, rows, forward, backward);
-  const std::vector<global_index> widths = layer_widths(data, options);
-  if (mean) return std::make_unique<sage<float, cuda_device>>(a, widths, options_of_model(options));
-  return std::make_unique<gcn<float, cuda_device>>(a, widths, options_of_model(options));
+  return {m, p.sparse, p.dense, rows, rows, forward, backward};
 }

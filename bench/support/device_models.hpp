@@ -2,14 +2,24 @@
 /// Models over graphs that are made on the device (device_graphs.hpp).
 
 #include "device_graphs.hpp"
-#include "partita/train/models.hpp"
+#include "partita/nn/model.hpp"
+#include "partita/partition/policies.hpp"
+#include "partita/train/options.hpp"
 
 namespace bench {
 
-/// The GCN, or the SAGE with mean, that `options` name, over a graph made on the device. `nonzeros` becomes
-/// its number of entries. Throws error for a policy that cuts columns of A.
-std::unique_ptr<partita::model<float, cuda_device>> model_on_device(
+/// The adjacency matrix of a graph made on the device, normalised as GCN has it or SAGE's mean. `nonzeros`
+/// becomes its number of entries. Throws error for a policy that cuts columns of A.
+partita::sparse<float, partita::dynamic_layout, cuda_device> matrix_on_device(
     const partita::mesh<cuda_device>& m, const partita::policy& p, const graph_counts& counts, bool rmat,
-    const partita::dataset& data, const partita::training_options& options, std::int64_t& nonzeros);
+    bool mean, std::int64_t& nonzeros);
+
+/// The GCN, or the SAGE with mean, that `options` name, over such a graph; widths as layer_widths gives them.
+std::unique_ptr<partita::model<float, cuda_device>> model_on_device(const partita::mesh<cuda_device>& m,
+                                                                    const partita::policy& p,
+                                                                    const graph_counts& counts, bool rmat,
+                                                                    const std::vector<global_index>& widths,
+                                                                    const partita::training_options& options,
+                                                                    std::int64_t& nonzeros);
 
 }  // namespace bench

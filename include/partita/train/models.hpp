@@ -30,14 +30,6 @@ inline std::vector<global_index> layer_widths(const dataset& data, const trainin
   return hidden;
 }
 
-inline model_options options_of_model(const training_options& options) {
-  return {.seed = options.seed,
-          .weight_decay = options.weight_decay,
-          .convolution_decay = options.convolution_decay,
-          .constant_input = options.dropout == 0,
-          .coefficients = options.coefficients};
-}
-
 /// The model that `options` names over the graph of `data`, multiplied as the policy says.
 /// Every rank of the mesh must call, with the same data. What travels: see distribute. Throws error for a
 /// name nobody knows.

@@ -43,6 +43,15 @@ struct training_options {
   std::uint64_t seed = 0;
 };
 
+/// What every model is made with, of what training is asked for.
+inline model_options options_of_model(const training_options& options) {
+  return {.seed = options.seed,
+          .weight_decay = options.weight_decay,
+          .convolution_decay = options.convolution_decay,
+          .constant_input = options.dropout == 0,
+          .coefficients = options.coefficients};
+}
+
 /// One epoch, the same on every rank.
 struct epoch_report {
   int epoch = 0;  ///< from 1
