@@ -19,7 +19,8 @@ struct axis_set {
 
   constexpr axis_set() = default;
   constexpr axis_set(axis a) : bits(static_cast<std::uint8_t>(1u << static_cast<unsigned>(a))) {}
-  constexpr explicit axis_set(unsigned b) : bits(static_cast<std::uint8_t>(b)) {}
+  /// Not explicit, since nvcc writes a template argument as {bits}.
+  constexpr axis_set(unsigned b) : bits(static_cast<std::uint8_t>(b)) {}
 
   constexpr bool contains(axis a) const { return (bits & axis_set(a).bits) != 0; }
   constexpr bool empty() const { return bits == 0; }
