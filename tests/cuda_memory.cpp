@@ -118,7 +118,7 @@ TEST_CASE("copies both ways and within the device, kernels between them") {
 TEST_CASE("memory that was never written is not read") {
   const queue<cuda_device> q;
   const buffer<int, cuda_device> fresh(q, 9);
-  expect_error<partita::device_error>("a copy reads 36 bytes that were never written",
+  expect_error<partita::device_error>("a copy of 36 bytes reads memory that was never written",
                                       [&] { download(q, fresh); });
   CHECK(!emulator::take_failure().empty());
 }

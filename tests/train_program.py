@@ -133,7 +133,12 @@ class TrainProgram(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("epoch    5/5", done.stdout)
         self.assertIn("words received by the busiest rank", done.stdout)
-        self.assertEqual(run("--help").returncode, 0)
+
+    def test_help_lists_all_options(self):
+        done = run("--help")
+        self.assertEqual(done.returncode, 0)
+        for option in ("--data", "--coupling TEXT:{coupled,decoupled}=coupled", "--json", "--quiet"):
+            self.assertIn(option, done.stdout)
 
     def test_a_data_directory_trains(self):
         self.train(data=self.data())

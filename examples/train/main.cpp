@@ -26,6 +26,17 @@ CLI::Validator number_that(const std::string& is, Accept accept) {
       "");
 }
 
+/// An option whose values have names; CLI11 would print the numbers of an enumeration as characters.
+template <class T>
+void add_choice(CLI::App& app, const std::string& name, T& value,
+                const std::map<std::string, std::type_identity_t<T>>& names, const std::string& what) {
+  CLI::Option* const option = app.add_option_function<std::string>(
+      name, [&value, names](const std::string& chosen) { value = names.at(chosen); }, what);
+  for (const auto& [text, meaning] : names)
+    if (meaning == value) option->default_str(text);
+  option->check(CLI::IsMember(names));
+}
+
 /// The value of --preset, which is wanted before the other options are read over it.
 std::string preset_in(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
@@ -80,15 +91,12 @@ command parse(int argc, char** argv) {
   app.add_option("--convolution-decay", t.convolution_decay, "weight decay of the convolutions of gcnii")
       ->check(number_that("zero or a positive number", [](double v) { return v >= 0; }))
       ->capture_default_str();
-  app.add_option("--coupling", t.coupling,
-                 "coupled or decoupled (gcn, sage, gat: dense layers first, then hops)")
-      ->transform(CLI::Transformer(std::map<std::string, partita::coupling>{
-          {"coupled", partita::coupling::coupled}, {"decoupled", partita::coupling::decoupled}}))
-      ->capture_default_str();
-  app.add_option("--aggregation", t.aggregation, "of neighbours by sage: mean or max")
-      ->transform(CLI::Transformer(std::map<std::string, partita::aggregation>{
-          {"mean", partita::aggregation::mean}, {"max", partita::aggregation::max}}))
-      ->capture_default_str();
+  add_choice(app, "--coupling", t.coupling,
+             {{"coupled", partita::coupling::coupled}, {"decoupled", partita::coupling::decoupled}},
+             "of layers (gcn, sage, gat; decoupled: dense layers first, then hops)");
+  add_choice(app, "--aggregation", t.aggregation,
+             {{"mean", partita::aggregation::mean}, {"max", partita::aggregation::max}},
+             "of neighbours by sage");
   app.add_option("--epochs", t.epochs, "epochs")->check(count)->capture_default_str();
   app.add_option("--lr", t.learning_rate, "learning rate of Adam")->check(positive)->capture_default_str();
   app.add_option("--weight-decay", t.weight_decay, "on the first layer's parameters")

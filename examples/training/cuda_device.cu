@@ -18,8 +18,11 @@
 
 namespace {
 
-/// How many ranks before this one run on the same machine.
-int rank_on_machine(const partita::communicator& world) {
+/// The rank among those of its machine, and how many there are.
+struct place {
+  int rank, ranks;
+};
+place place_on_machine(const partita::communicator& world) {
   char name[256] = {};
   gethostname(name, sizeof(name) - 1);
   const partita::global_index mine[] = {static_cast<partita::global_index>(std::hash<std::string>()(name))};
@@ -27,7 +30,8 @@ int rank_on_machine(const partita::communicator& world) {
   const std::vector<partita::global_index> ones(all.size(), 1);
   world.all_gather(std::span<const partita::global_index>(mine), std::span<const partita::global_index>(ones),
                    std::span<partita::global_index>(all));
-  return static_cast<int>(std::count(all.begin(), all.begin() + world.rank(), mine[0]));
+  return {static_cast<int>(std::count(all.begin(), all.begin() + world.rank(), mine[0])),
+          static_cast<int>(std::ranges::count(all, mine[0]))};
 }
 
 partita::cuda_libraries vendor_libraries() {
@@ -46,8 +50,13 @@ partita::cuda_libraries vendor_libraries() {
 partita::queue<partita::cuda_device> cuda_queue(const partita::communicator& world, const std::string& comm) {
   int devices = 0;
   partita::detail::check_cuda(cudaGetDeviceCount(&devices), "cudaGetDeviceCount");
-  const int place = comm == "threads" ? 0 : rank_on_machine(world);
-  return partita::queue<partita::cuda_device>(place % devices, vendor_libraries());
+  const place here = comm == "threads" ? place{0, 1} : place_on_machine(world);
+  if (comm == "nccl" && here.ranks > devices) {
+    const std::string ranks = std::to_string(here.ranks);
+    throw partita::error(ranks + " ranks need " + ranks + " devices, there are " + std::to_string(devices) +
+                         " on this machine");
+  }
+  return partita::queue<partita::cuda_device>(here.rank % devices, vendor_libraries());
 }
 
 partita::communicator cuda_world(const partita::communicator& world,

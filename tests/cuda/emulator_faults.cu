@@ -5,99 +5,33 @@
 #include <cstdio>
 #include <cuda_runtime.h>
 #include <doctest/doctest.h>
-#include <functional>
 #include <string>
 #include <unistd.h>
 #include <vector>
 
 #include "emulator/control.hpp"
+#include "support/planted_faults.hpp"
+
+using namespace planted;
 
 namespace {
 
-void require(cudaError_t code) { REQUIRE_MESSAGE(code == cudaSuccess, cudaGetErrorString(code)); }
-
-/// `count` values on the current device; not written unless they are given.
-template <class T>
-class values {
- public:
-  explicit values(std::size_t count) : count_(count) { require(cudaMalloc(&data_, count * sizeof(T))); }
-  explicit values(const std::vector<T>& from) : values(from.size()) {
-    require(cudaMemcpy(data_, from.data(), count_ * sizeof(T), cudaMemcpyHostToDevice));
-  }
-  values(const values&) = delete;
-  values& operator=(const values&) = delete;
-  ~values() { cudaFree(data_); }
-
-  T* data() const { return data_; }
-  std::vector<T> to_host() const {
-    std::vector<T> v(count_);
-    require(cudaMemcpy(v.data(), data_, count_ * sizeof(T), cudaMemcpyDeviceToHost));
-    return v;
-  }
-
- private:
-  std::size_t count_;
-  T* data_ = nullptr;
-};
-
-struct stream {
-  stream() { require(cudaStreamCreateWithFlags(&handle, cudaStreamNonBlocking)); }
-  stream(const stream&) = delete;
-  stream& operator=(const stream&) = delete;
-  ~stream() { cudaStreamDestroy(handle); }
-
-  cudaStream_t handle = nullptr;
-};
-
-struct race_search {
-  race_search() { emulator::look_for_races(true); }
-  race_search(const race_search&) = delete;
-  race_search& operator=(const race_search&) = delete;
-  ~race_search() { emulator::look_for_races(false); }
-};
-
-/// What the emulator says of the work that `enqueue` gives to streams; nothing if it finds no fault.
-std::string fault_of(const std::function<void()>& enqueue) {
-  enqueue();
-  static_cast<void>(cudaGetLastError());
-  static_cast<void>(cudaDeviceSynchronize());
-  static_cast<void>(cudaGetLastError());
-  return emulator::take_failure();
-}
-
-/// What the runtime answers a launch with.
-std::string refusal_of(const std::function<void()>& launch) {
-  launch();
-  const cudaError_t code = cudaPeekAtLastError();
-  const std::string text = cudaGetErrorString(code);
-  CHECK(cudaGetLastError() != cudaSuccess);
-  return text;
-}
-
-void check_contains(const std::string& text, std::initializer_list<const char*> parts) {
-  CAPTURE(text);
-  for (const char* part : parts) {
-    CAPTURE(part);
-    CHECK(text.find(part) != std::string::npos);
-  }
-}
-
 __global__ void copy_one(const int* from, int* to) { to[threadIdx.x] = from[threadIdx.x]; }
-__global__ void write_first(int* to) { to[0] = static_cast<int>(threadIdx.x); }
-__global__ void count_in_first(int* to) { atomicAdd(to, 1); }
-__global__ void neighbour_in_shared(int* to, bool waits) {
-  __shared__ int all[64];
-  all[threadIdx.x] = 0;
-  __syncthreads();
-  all[threadIdx.x] = static_cast<int>(threadIdx.x);
-  if (waits) __syncthreads();
-  to[threadIdx.x] = all[63 - threadIdx.x];
-}
 __global__ void read_unwritten_shared(int* to) {
   __shared__ int all[32];
   if (threadIdx.x != 5) all[threadIdx.x] = 1;
   __syncthreads();
   to[threadIdx.x] = all[threadIdx.x];
+}
+/// Through a pointer that might be any memory's.
+__global__ void read_behind_shared(int* to, int n) {
+  __shared__ int all[32];
+  all[threadIdx.x] = 0;
+  const volatile int* const from = n == 0 ? to : all;
+  to[threadIdx.x] = from[n];
+}
+__global__ void shuffle_by_half(int* to) {
+  if (threadIdx.x < 16) to[threadIdx.x] = __shfl_down_sync(~0u, static_cast<int>(threadIdx.x), 1);
 }
 __global__ void wait_for_half(int* to) {
   if (threadIdx.x < 32) return;
@@ -175,7 +109,11 @@ TEST_CASE("a read or write out of bounds is named with the thread, the block of 
   const cudaError_t code = cudaMemset(to.data(), 0, 33 * sizeof(int));
   CHECK(code != cudaSuccess);
   check_contains(cudaGetErrorString(code),
-                 {"cudaMemset of 132 bytes is out of bounds", "a block of 128 bytes"});
+                 {"cudaMemset of 132 bytes writes beyond a block of 128 bytes of device 0"});
+  std::vector<int> copy(40);
+  const cudaError_t copied = cudaMemcpy(copy.data(), to.data() + 2, 32 * sizeof(int), cudaMemcpyDeviceToHost);
+  check_contains(cudaGetErrorString(copied),
+                 {"a copy of 128 bytes reads beyond a block of 128 bytes of device 0, from 8 bytes into it"});
   static_cast<void>(cudaGetLastError());
 }
 
@@ -211,60 +149,9 @@ TEST_CASE("a read of memory that nothing has written is named, in shared memory 
   check_contains(fault_of([&] { copy_one<<<1, 32>>>(from.data(), to.data()); }),
                  {"memory that was never written"});
   check_contains(fault_of([&] { read_unwritten_shared<<<1, 32>>>(to.data()); }),
-                 {"memory that was never written", "thread (5, 0, 0)"});
-}
-
-TEST_CASE("threads of a launch that write to one word race, unless they add atomically") {
-  const race_search on;
-  const values<int> to(std::vector<int>(64, 0));
-  check_contains(
-      fault_of([&] { write_first<<<1, 2>>>(to.data()); }),
-      {"a write of 4 bytes races with a write by thread 0 of block 0 of the same launch", "write_first"});
-  check_contains(fault_of([&] { write_first<<<2, 1>>>(to.data()); }),
-                 {"races", "block 0 of the same launch"});
-  CHECK(fault_of([&] { count_in_first<<<4, 64>>>(to.data()); }).empty());
-  CHECK(fault_of([&] { copy_one<<<1, 1>>>(to.data(), to.data() + 1); }).empty());
-}
-
-TEST_CASE("threads of a block race in shared memory where no barrier is between them") {
-  const race_search on;
-  const values<int> to(64);
-  CHECK(fault_of([&] { neighbour_in_shared<<<1, 64>>>(to.data(), true); }).empty());
-  check_contains(fault_of([&] { neighbour_in_shared<<<1, 64>>>(to.data(), false); }), {"races with a"});
-}
-
-TEST_CASE("streams race where no event is between them") {
-  const race_search on;
-  const stream one, other;
-  const values<int> from(std::vector<int>(32, 1)), between(32), to(32);
-  cudaEvent_t event;
-  require(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
-  const auto run = [&](bool waits) {
-    copy_one<<<1, 32, 0, one.handle>>>(from.data(), between.data());
-    require(cudaEventRecord(event, one.handle));
-    if (waits) require(cudaStreamWaitEvent(other.handle, event));
-    copy_one<<<1, 32, 0, other.handle>>>(between.data(), to.data());
-  };
-  require(cudaDeviceSynchronize());
-  CHECK(fault_of([&] { run(true); }).empty());
-  check_contains(fault_of([&] { run(false); }), {"races with a", "on stream", "that no event orders before"});
-  // The same of a copy, and of memory that is given back while another stream reads it.
-  check_contains(fault_of([&] {
-                   copy_one<<<1, 32, 0, one.handle>>>(from.data(), between.data());
-                   static_cast<void>(
-                       cudaMemcpyAsync(to.data(), between.data(), 4, cudaMemcpyDeviceToDevice, other.handle));
-                 }),
-                 {"races with a", "on stream"});
-  check_contains(fault_of([&] {
-                   int* lent = nullptr;
-                   require(cudaMallocAsync(&lent, 32 * sizeof(int), one.handle));
-                   require(cudaEventRecord(event, one.handle));
-                   require(cudaStreamWaitEvent(other.handle, event));
-                   copy_one<<<1, 32, 0, other.handle>>>(from.data(), lent);
-                   require(cudaFreeAsync(lent, one.handle));
-                 }),
-                 {"free"});
-  require(cudaEventDestroy(event));
+                 {"is of shared memory that was never written", "thread (5, 0, 0)"});
+  check_contains(fault_of([&] { read_behind_shared<<<1, 32>>>(to.data(), 32); }),
+                 {"a read of 4 bytes is out of bounds of shared memory"});
 }
 
 TEST_CASE("a barrier that not all threads reach is named") {
@@ -274,6 +161,13 @@ TEST_CASE("a barrier that not all threads reach is named") {
       {"waits at a barrier that 32 of 64 threads of the block never reach", "wait_for_half", "bar"});
   check_contains(fault_of([&] { wait_at_two_places<<<1, 64>>>(to.data()); }),
                  {"waits at this barrier while others wait at"});
+}
+
+TEST_CASE("a shuffle from a lane that has ended is named") {
+  const values<int> to(32);
+  check_contains(
+      fault_of([&] { shuffle_by_half<<<1, 32>>>(to.data()); }),
+      {"takes the value of lane 16, which does not take part", "thread (15, 0, 0)", "shfl.sync.down"});
 }
 
 TEST_CASE("a division by zero is named") {
@@ -356,6 +250,18 @@ TEST_CASE("a launch gives shared memory, and no more than there is") {
                  {"bytes of shared memory"});
   check_contains(refusal_of([&] { reverse_in_dynamic_shared<<<1, 2000>>>(to.data()); }),
                  {"blocks of (2000, 1, 1) threads"});
+}
+
+TEST_CASE("the sentence of a call that failed stays until another one fails") {
+  const values<int> to(32);
+  reverse_in_dynamic_shared<<<1, 2000>>>(to.data());
+  const cudaError_t launched = cudaGetLastError();
+  CHECK(cudaDeviceSynchronize() == cudaSuccess);
+  check_contains(cudaGetErrorString(launched),
+                 {"reverse_in_dynamic_shared", "blocks of (2000, 1, 1) threads"});
+  CHECK(cudaSetDevice(99) == cudaErrorInvalidDevice);
+  CHECK(std::string(cudaGetErrorString(cudaGetLastError())) == "invalid device ordinal");
+  CHECK(std::string(cudaGetErrorString(launched)) == "invalid configuration argument");
 }
 
 TEST_CASE("what the emulator does not know is refused at the launch, by kernel, line and instruction") {

@@ -190,14 +190,14 @@ TEST_CASE("accesses that no memory allows are faults of their thread") {
         {"st.shared.u64 [shared+-8], 0;", "a write of 8 bytes is out of bounds of shared memory"},
         {".local .b8 own[8]; st.local.u32 [own+16], 0;",
          "a write of 4 bytes is out of bounds of local memory"},
-        {"ld.shared.u64 %x64, [shared+8];", "a read of 8 bytes is of memory that was never written"},
+        {"ld.shared.u64 %x64, [shared+8];", "a read of 8 bytes is of shared memory that was never written"},
         {"st.shared.u32 [shared], 1; ld.shared.u64 %x64, [shared];",
-         "a read of 8 bytes is of memory that was never written"},
+         "a read of 8 bytes is of shared memory that was never written"},
         {"mov.u64 %t64_0, 400; ld.param.u32 %x32, [%t64_0];",
          "a read of 4 bytes is out of bounds of parameter memory"},
         {"atom.global.add.u64 %x64, [%out+4], 1;", "is not aligned"},
         {"red.shared.add.u32 [shared+512], 1;", "is out of bounds of shared memory"},
-        {"atom.shared.add.u32 %x32, [shared], 1;", "is of memory that was never written"}})
+        {"atom.shared.add.u32 %x32, [shared], 1;", "is of shared memory that was never written"}})
     check_complaint(complaint(w.text), w.words);
   const std::string said = complaint("@%ap st.global.u8 [%out+256], 0;", {{0}, {0}, {0}, {1}});
   check_complaint(

@@ -2,6 +2,7 @@
 // What the emulator asks of the memory that kernels reach by address.
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <stdexcept>
 #include <string>
 
@@ -48,11 +49,18 @@ struct accessor {
 /// What is atomic, volatile, or says how it is ordered, races with nothing of its kind.
 enum class access : std::uint8_t { read, write, strong_read, strong_write };
 
-/// Is told of every access when races are looked for. Returns what an access races with, or nothing.
+/// What an access races with, "a write" say, and whose that is where it is of the same launch.
+struct race {
+  std::string with;
+  std::optional<accessor> thread;
+};
+
+/// Is told of every access when races are looked for.
 class race_detector {
  public:
   virtual ~race_detector() = default;
-  virtual std::string note(std::uint64_t address, std::size_t bytes, access how, const accessor& who) = 0;
+  virtual std::optional<race> note(std::uint64_t address, std::size_t bytes, access how,
+                                   const accessor& who) = 0;
 };
 
 }  // namespace emulator::ptx

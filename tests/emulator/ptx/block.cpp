@@ -27,9 +27,7 @@ void block_runner::begin(std::chrono::seconds patience) {
 void block_runner::run(const launch& what, std::uint64_t number) {
   state_.what = &what;
   state_.number = number;
-  state_.at = {static_cast<unsigned>(number % what.grid.x),
-               static_cast<unsigned>(number / what.grid.x % what.grid.y),
-               static_cast<unsigned>(number / what.grid.x / what.grid.y)};
+  state_.at = place_in(what.grid, number);
   state_.shared.clear(what.kernel->shared_bytes + what.dynamic_shared);
   state_.phase = 0;
   state_.known = {};

@@ -27,28 +27,44 @@ window find_window(warp& w, space s, request& r) {
   return found;
 }
 
+namespace {
+
+std::string name_of(const request& r) {
+  return (is_write(r.how) ? "a write of " : "a read of ") + std::to_string(r.bytes) + " bytes ";
+}
+
+/// Whether that is the block's shared memory, or close behind, where its marks lie.
+bool near_shared(warp& w, std::uint64_t address) {
+  const window shared = w.block().shared.as_window();
+  return address - shared.begin < 2 * (shared.end - shared.begin);
+}
+
+}  // namespace
+
 void fail_request(warp& w, space s, const request& r, const window& found) {
-  std::string what = (is_write(r.how) ? "a write of " : "a read of ") + std::to_string(r.bytes) + " bytes ";
+  constexpr const char* spaces[] = {"", "global", "constant", "shared", "local", "parameter", ""};
+  if (s == space::generic && near_shared(w, r.address)) s = space::shared;
+  std::string what = name_of(r);
   if (!found.holds(r.address, r.bytes)) {
-    constexpr const char* spaces[] = {"", "global", "constant", "shared", "local", "parameter", ""};
     what += "is out of bounds";
-    what += s == space::generic ? ": " + w.what().memory->describe(r.address)
-                                : std::string(" of ") + spaces[static_cast<int>(s)] + " memory";
+    if (s != space::generic) what += std::string(" of ") + spaces[static_cast<int>(s)] + " memory";
   } else if ((r.address & (r.bytes - 1)) != 0) {
-    what += "is not aligned";
+    throw lane_fault(r.lane, what + "is not aligned");
   } else {
-    what += "is of memory that was never written";
-    if (s == space::generic) what += ": " + w.what().memory->describe(r.address);
+    what += std::string("is of ") + (s == space::shared ? "shared " : "") + "memory that was never written";
   }
-  throw lane_fault(r.lane, what);
+  throw lane_fault(r.lane, s == space::generic ? what + ": " + w.what().memory->describe(r.address) : what);
 }
 
 void note_request(warp& w, const request& r) {
   const bool shared = w.block().shared.as_window().holds(r.address, 1);
-  const std::string race = w.what().races->note(r.address, r.bytes, r.how, w.who(r.lane, shared));
-  if (race.empty()) return;
-  throw lane_fault(r.lane, std::string(is_write(r.how) ? "a write of " : "a read of ") +
-                               std::to_string(r.bytes) + " bytes races with " + race);
+  const auto race = w.what().races->note(r.address, r.bytes, r.how, w.who(r.lane, shared));
+  if (!race) return;
+  std::string what = name_of(r) + (shared ? "of shared memory races with " : "races with ") + race->with;
+  if (race->thread)
+    what +=
+        " by " + name_of_thread(w.what(), race->thread->block, race->thread->thread) + " of the same launch";
+  throw lane_fault(r.lane, shared ? what : what + ": " + w.what().memory->describe(r.address));
 }
 
 }  // namespace emulator::ptx

@@ -313,7 +313,11 @@ void warp::complete_meetings() {
           operations[other]->meets == o.meets && lanes<lane_mask>(operations[other]->e)[other] == named;
     }
     if (!complete) continue;
-    perform_meeting(*this, wanted, operations);
+    try {
+      perform_meeting(*this, wanted, operations);
+    } catch (const lane_fault& f) {  // another lane's operation made the meeting complete
+      fail(f.lane, *operations[f.lane], f.what());
+    }
     ++phase_;
     waiting_ &= ~wanted;
     left &= ~wanted;
@@ -327,10 +331,9 @@ void warp::pass_barrier() {
 }
 
 void warp::fail(unsigned lane, const operation& o, const std::string& what_happened) const {
-  const unsigned n = number_ * warp_size + lane;
-  const extent3 size = what().block, thread{n % size.x, n / size.x % size.y, n / size.x / size.y};
-  std::string text = what_happened + ", in thread " + to_string(thread) + " of block " +
-                     to_string(block_->at) + " of " + what().kernel->name;
+  std::string text = what_happened + ", in " +
+                     name_of_thread(what(), block_->number, number_ * warp_size + lane) + " of " +
+                     what().kernel->name;
   if (o.source != nullptr)
     text += ", PTX line " + std::to_string(o.source->line) + ": " + one_line(o.source->text);
   throw fault(text);

@@ -21,6 +21,11 @@ struct extent3 {
 inline std::string to_string(extent3 e) {
   return "(" + std::to_string(e.x) + ", " + std::to_string(e.y) + ", " + std::to_string(e.z) + ")";
 }
+/// The place with this number, where x runs fastest.
+inline extent3 place_in(extent3 e, std::uint64_t number) {
+  return {static_cast<unsigned>(number % e.x), static_cast<unsigned>(number / e.x % e.y),
+          static_cast<unsigned>(number / e.x / e.y)};
+}
 
 /// A kernel with all that its launch says.
 struct launch {
@@ -31,6 +36,11 @@ struct launch {
   const address_space* memory = nullptr;
   race_detector* races = nullptr;
 };
+
+/// "thread (1, 0, 0) of block (2, 0, 0)"
+inline std::string name_of_thread(const launch& l, std::uint64_t block, std::uint64_t thread) {
+  return "thread " + to_string(place_in(l.block, thread)) + " of block " + to_string(place_in(l.grid, block));
+}
 
 /// A fault of one lane; the warp says whose and where.
 struct lane_fault : std::runtime_error {

@@ -160,6 +160,16 @@ std::string device_arena::describe(const void* p) const {
   return "no living block lies there";
 }
 
+std::string device_arena::describe_overrun(const void* p, bool writes) const {
+  const std::string does = writes ? "writes " : "reads ";
+  std::size_t offset = 0;
+  const block* const b = find(p, &offset);
+  if (b == nullptr || !b->alive || offset >= b->bytes) return does + "out of bounds: " + describe(p);
+  return does + "beyond a block of " + std::to_string(b->bytes) + " bytes of device " +
+         std::to_string(b->device) +
+         (offset == 0 ? "" : ", from " + std::to_string(offset) + " bytes into it");
+}
+
 void device_arena::open() {
   if (opened_++ == 0) protect(PROT_READ | PROT_WRITE);
 }

@@ -52,6 +52,8 @@ class device_arena {
   bool covers(const void* p, std::size_t bytes, int* device = nullptr) const;
   /// Where p lies, in words.
   std::string describe(const void* p) const;
+  /// What an access that begins at p and does not end in its block does: "reads beyond a block of 40 bytes".
+  std::string describe_overrun(const void* p, bool writes) const;
 
   /// Where the emulator finds what the program has at p; p itself where that is no memory of a device.
   template <class T>

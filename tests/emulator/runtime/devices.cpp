@@ -28,26 +28,31 @@ constexpr std::pair<cudaDeviceAttr, int> attributes[] = {
     {cudaDevAttrMemoryPoolsSupported, 1},
 };
 
-constexpr std::pair<cudaError_t, const char*> error_names[] = {
-    {cudaSuccess, "cudaSuccess"},
-    {cudaErrorInvalidValue, "cudaErrorInvalidValue"},
-    {cudaErrorMemoryAllocation, "cudaErrorMemoryAllocation"},
-    {cudaErrorInitializationError, "cudaErrorInitializationError"},
-    {cudaErrorInvalidConfiguration, "cudaErrorInvalidConfiguration"},
-    {cudaErrorInvalidSymbol, "cudaErrorInvalidSymbol"},
-    {cudaErrorInvalidDevicePointer, "cudaErrorInvalidDevicePointer"},
-    {cudaErrorInvalidMemcpyDirection, "cudaErrorInvalidMemcpyDirection"},
-    {cudaErrorInsufficientDriver, "cudaErrorInsufficientDriver"},
-    {cudaErrorInvalidDeviceFunction, "cudaErrorInvalidDeviceFunction"},
-    {cudaErrorNoDevice, "cudaErrorNoDevice"},
-    {cudaErrorInvalidDevice, "cudaErrorInvalidDevice"},
-    {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle"},
-    {cudaErrorNotReady, "cudaErrorNotReady"},
-    {cudaErrorIllegalAddress, "cudaErrorIllegalAddress"},
-    {cudaErrorLaunchTimeout, "cudaErrorLaunchTimeout"},
-    {cudaErrorLaunchFailure, "cudaErrorLaunchFailure"},
-    {cudaErrorNotSupported, "cudaErrorNotSupported"},
-    {cudaErrorUnknown, "cudaErrorUnknown"},
+struct known_error {
+  cudaError_t code;
+  const char *name, *text;
+};
+constexpr known_error errors[] = {
+    {cudaSuccess, "cudaSuccess", "no error"},
+    {cudaErrorInvalidValue, "cudaErrorInvalidValue", "invalid argument"},
+    {cudaErrorMemoryAllocation, "cudaErrorMemoryAllocation", "out of memory"},
+    {cudaErrorInitializationError, "cudaErrorInitializationError", "initialization error"},
+    {cudaErrorInvalidConfiguration, "cudaErrorInvalidConfiguration", "invalid configuration argument"},
+    {cudaErrorInvalidSymbol, "cudaErrorInvalidSymbol", "invalid device symbol"},
+    {cudaErrorInvalidDevicePointer, "cudaErrorInvalidDevicePointer", "invalid device pointer"},
+    {cudaErrorInvalidMemcpyDirection, "cudaErrorInvalidMemcpyDirection", "invalid copy direction for memcpy"},
+    {cudaErrorInsufficientDriver, "cudaErrorInsufficientDriver",
+     "CUDA driver version is insufficient for CUDA runtime version"},
+    {cudaErrorInvalidDeviceFunction, "cudaErrorInvalidDeviceFunction", "invalid device function"},
+    {cudaErrorNoDevice, "cudaErrorNoDevice", "no CUDA-capable device is detected"},
+    {cudaErrorInvalidDevice, "cudaErrorInvalidDevice", "invalid device ordinal"},
+    {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
+    {cudaErrorNotReady, "cudaErrorNotReady", "device not ready"},
+    {cudaErrorIllegalAddress, "cudaErrorIllegalAddress", "an illegal memory access was encountered"},
+    {cudaErrorLaunchTimeout, "cudaErrorLaunchTimeout", "the launch timed out and was terminated"},
+    {cudaErrorLaunchFailure, "cudaErrorLaunchFailure", "unspecified launch failure"},
+    {cudaErrorNotSupported, "cudaErrorNotSupported", "operation not supported"},
+    {cudaErrorUnknown, "cudaErrorUnknown", "unknown error"},
 };
 
 /// Text that stays.
@@ -65,17 +70,20 @@ bool exists(const emulator::machine& m, int device) { return device >= 0 && devi
 extern "C" {
 
 const char* CUDARTAPI cudaGetErrorName(cudaError_t code) {
-  for (const auto& [known, name] : error_names)
-    if (known == code) return name;
+  for (const auto& e : errors)
+    if (e.code == code) return e.name;
   return "unrecognized error code";
 }
-/// With the sentence that says what was wrong, where the emulator knows one.
+/// The sentence that says what was wrong, where the emulator knows one, else CUDA's.
 const char* CUDARTAPI cudaGetErrorString(cudaError_t code) {
   if (code == cudaSuccess) return "no error";
-  if (!emulator::last_error_text().empty()) return kept(emulator::last_error_text());
+  if (const auto& last = emulator::last_explained(); last.code == code) return kept(last.text);
   emulator::machine& m = emulator::machine::instance();
   const std::lock_guard lock(m.mutex);
-  return code == m.failure && !m.failure_text.empty() ? kept(m.failure_text) : "an error of the emulator";
+  if (code == m.failure && !m.failure_text.empty()) return kept(m.failure_text);
+  for (const auto& e : errors)
+    if (e.code == code) return e.text;
+  return "unrecognized error code";
 }
 cudaError_t CUDARTAPI cudaGetLastError() { return std::exchange(emulator::last_error(), cudaSuccess); }
 cudaError_t CUDARTAPI cudaPeekAtLastError() { return emulator::last_error(); }

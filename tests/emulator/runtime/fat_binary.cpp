@@ -30,6 +30,7 @@ struct entry {
 };
 static_assert(sizeof(entry) == 64);
 constexpr std::int32_t wrapper_magic = 0x466243b1;
+constexpr std::int32_t version_linked = 2;  ///< device code of several files, joined by nvlink
 constexpr std::uint32_t header_magic = 0xba55ed50;
 constexpr std::uint16_t kind_ptx = 1;
 constexpr std::uint64_t flag_lz4 = 0x2000, flag_zstd = 0x8000;
@@ -78,6 +79,8 @@ ptx_image find_ptx(const void* fat_binary_wrapper) {
       newest = read(e, at + e.header_size);
     at += e.header_size + e.size;
   }
+  if (w.version == version_linked && newest.text.empty() && newest.problem.empty())
+    newest.problem = "its device code was linked on its own, without PTX: compile without -rdc=true";
   return newest;
 }
 

@@ -48,6 +48,7 @@ struct registry {
   }
   /// One line a kernel, those with most instructions first.
   void print() const {
+    if (accounts.empty()) return static_cast<void>(std::fputs("no kernel ran\n", stderr));
     std::vector<std::pair<std::string, kernel_account>> all(accounts.begin(), accounts.end());
     std::ranges::sort(all, [](const auto& a, const auto& b) {
       return a.second.spent.instructions > b.second.spent.instructions;
@@ -79,7 +80,7 @@ std::string demangled(const std::string& name) {
 }
 
 const ptx::module& parsed(image& i) {
-  if (!i.code.problem.empty()) throw ptx::refusal("the program cannot be emulated: " + i.code.problem);
+  if (!i.code.problem.empty()) throw ptx::refusal(i.code.problem);
   if (i.code.text.empty())
     throw ptx::refusal("the program carries no PTX: compile it for a virtual architecture too (-arch=sm_90)");
   if (!i.parsed) i.parsed = std::make_unique<ptx::module>(i.code.text);
@@ -180,20 +181,20 @@ cudaError_t launch(machine& m, registered_kernel& k, const configuration& c, voi
   const auto s = m.find(c.stream);
   if (!s) return cudaErrorInvalidResourceHandle;
   if (s->device != current_device())
-    return fail_with(cudaErrorInvalidResourceHandle,
-                     "the stream is one of device " + std::to_string(s->device) +
-                         ", the thread's current device is " + std::to_string(current_device()));
+    return refuse_with(cudaErrorInvalidResourceHandle,
+                       "the stream is one of device " + std::to_string(s->device) +
+                           ", the thread's current device is " + std::to_string(current_device()));
   const auto what = std::make_shared<ptx::launch>();
   const std::map<std::string, std::uint64_t>* variables = nullptr;
   try {
     what->kernel = &decoded(k);
     variables = &variables_on(m, *k.from, s->device);
   } catch (const ptx::refusal& r) {
-    return fail_with(cudaErrorNotSupported, r.what());
+    return refuse_with(cudaErrorNotSupported, r.what());
   }
   const ptx::program& p = *what->kernel;
   if (const std::string problem = problem_with(c, k, p); !problem.empty())
-    return fail_with(cudaErrorInvalidConfiguration, "a launch of " + p.name + " with " + problem);
+    return refuse_with(cudaErrorInvalidConfiguration, "a launch of " + p.name + " with " + problem);
   what->grid = {c.grid.x, c.grid.y, c.grid.z};
   what->block = {c.block.x, c.block.y, c.block.z};
   what->dynamic_shared = c.shared;
@@ -201,6 +202,7 @@ cudaError_t launch(machine& m, registered_kernel& k, const configuration& c, voi
   for (std::size_t n = 0; n < p.parameters.size(); ++n)
     std::memcpy(what->parameters.data() + p.parameters[n].offset, arguments[n], p.parameters[n].bytes);
   m.enqueue(*s, [&m, what, variables, device = s->device] {
+    m.races.call_it(what->kernel->name);
     const device_view view(m, device, *variables);
     what->memory = &view;
     what->races = m.races.enabled() ? &m.races : nullptr;
@@ -243,7 +245,7 @@ cudaError_t with_symbol(const char* name, const void* symbol, Act act) {
       const auto& there = variables_on(m, *found->second.from, current_device());
       return act(reinterpret_cast<std::byte*>(there.at(found->second.name)), found->second.bytes);
     } catch (const ptx::refusal& r) {
-      return fail_with(cudaErrorNotSupported, r.what());
+      return refuse_with(cudaErrorNotSupported, r.what());
     }
   });
 }

@@ -1,10 +1,12 @@
 #include "machine.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
 #include "../ptx/address_space.hpp"
+#include "host_touch.hpp"
 
 namespace emulator {
 
@@ -15,14 +17,19 @@ machine& machine::instance() {
 
 machine::machine() {
   if (const char* devices_wanted = std::getenv("EMULATOR_DEVICES")) devices = std::atoi(devices_wanted);
+  if (const char* seconds = std::getenv("EMULATOR_PATIENCE"))
+    patience = std::chrono::seconds(std::max(1, std::atoi(seconds)));
   if (std::getenv("EMULATOR_RACES") != nullptr) races.enable(true);
+  explain_touches_of_the_host(arena, mutex);
+  std::atexit([] { instance().finish(); });
 }
 
-std::shared_ptr<stream> machine::add_stream(int device, bool blocking) {
+std::shared_ptr<stream> machine::add_stream(int device, bool blocking, const std::string& name) {
   auto s = std::make_shared<stream>();
   s->device = device;
   s->blocking = blocking;
   s->number = next_number_++;
+  s->name = name;
   streams.emplace(s.get(), s);
   return s;
 }
@@ -30,7 +37,9 @@ std::shared_ptr<stream> machine::add_stream(int device, bool blocking) {
 std::shared_ptr<stream> machine::find(cudaStream_t s) {
   if (s == nullptr || s == cudaStreamLegacy || s == cudaStreamPerThread) {
     std::shared_ptr<stream>& made = default_streams_[current_device()];
-    if (!made) made = add_stream(current_device(), false);
+    if (!made)
+      made = add_stream(current_device(), false,
+                        "the default stream of device " + std::to_string(current_device()));
     ++calls_["the default stream"];
     return made;
   }
@@ -78,7 +87,7 @@ bool machine::attempt(stream& s) {
       s.clock.join(*after);
       s.joined = after;
     }
-    races.begin(s.clock, s.number, s.done + 1);
+    races.begin(s.clock, s.number, s.done + 1, s.name);
   }
   try {
     return s.steps.front().run();
@@ -102,6 +111,21 @@ void machine::fail(cudaError_t code, const std::string& text) {
   failure = code;
   failure_text = text;
   std::fprintf(stderr, "emulator: %s\n", text.c_str());
+}
+
+void machine::complain(const std::string& text) {
+  if (text == complaint_) return;
+  complaint_ = text;
+  std::fprintf(stderr, "emulator: %s\n", text.c_str());
+}
+
+/// Leaves alone what another thread still does.
+void machine::finish() {
+  const std::unique_lock lock(mutex, std::try_to_lock);
+  if (!lock || failure != cudaSuccess) return;
+  run_everything();
+  if (failure != cudaSuccess)
+    std::fputs("emulator: this was found when the program ended, in work that it did not wait for\n", stderr);
 }
 
 bool machine::advance(stream& s, std::uint64_t position) {
@@ -153,20 +177,20 @@ cudaError_t machine::query(std::unique_lock<std::mutex>& lock, stream& s, std::u
 }
 
 void machine::touch(const void* memory, std::size_t bytes, bool writes, const char* what) {
-  const std::string words =
-      std::string(what) + (writes ? " writes " : " reads ") + std::to_string(bytes) + " bytes ";
   std::size_t offset = 0;
   const auto* const b = arena.find(memory, &offset);
   if (b == nullptr || offset + bytes > b->bytes)
-    throw ptx::fault(words + "out of bounds: " + arena.describe(memory));
-  races.note_range(memory, bytes, writes, what);
+    throw ptx::fault(std::string(what) + " of " + std::to_string(bytes) + " bytes " +
+                     arena.describe_overrun(memory, writes));
+  races.note_range(memory, bytes, writes, what, [&] { return arena.describe(memory); });
   std::uint8_t* const marks = arena.marks_at(memory);
   if (writes) {
     std::memset(marks, 1, bytes);
   } else if (const void* const unwritten = std::memchr(marks, 0, bytes); unwritten != nullptr) {
     const auto at = static_cast<const std::uint8_t*>(unwritten) - marks;
-    throw ptx::fault(words +
-                     "that were never written: " + arena.describe(static_cast<const char*>(memory) + at));
+    throw ptx::fault(std::string(what) + " of " + std::to_string(bytes) +
+                     " bytes reads memory that was never written: " +
+                     arena.describe(static_cast<const char*>(memory) + at));
   }
 }
 
@@ -207,9 +231,9 @@ cudaError_t& last_error() {
   static thread_local cudaError_t code = cudaSuccess;
   return code;
 }
-std::string& last_error_text() {
-  static thread_local std::string text;
-  return text;
+explained_error& last_explained() {
+  static thread_local explained_error last;
+  return last;
 }
 
 cudaError_t enqueue_work(cudaStream_t s, const char* name, std::function<void()> work) {

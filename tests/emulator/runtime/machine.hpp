@@ -33,7 +33,8 @@ struct CUstream_st {
   };
 
   int device = 0;
-  int number = 0;         ///< among all streams
+  int number = 0;  ///< among all streams
+  std::string name;
   bool blocking = false;  ///< keeps order with the default stream
   std::deque<step> steps;
   std::uint64_t given = 0, done = 0;
@@ -75,7 +76,7 @@ class machine {
   std::string failure_text;
   race_log races;
 
-  std::shared_ptr<stream> add_stream(int device, bool blocking);
+  std::shared_ptr<stream> add_stream(int device, bool blocking, const std::string& name);
   /// Of a handle, which may mean the default stream of the current device; null where there is none.
   std::shared_ptr<stream> find(cudaStream_t s);
   memory_pool& default_pool(int device);
@@ -118,6 +119,10 @@ class machine {
   void plan_failure(const std::string& name, cudaError_t code, int successes_before);
   /// What work that was enqueued did wrong.
   void fail(cudaError_t code, const std::string& text);
+  /// Prints what a call refuses, once if it does so again and again.
+  void complain(const std::string& text);
+  /// When the program ends: does what nobody waited for.
+  void finish();
 
  private:
   machine();
@@ -128,6 +133,7 @@ class machine {
   std::condition_variable changed_;
   std::uint64_t progress_ = 0;
   int next_number_ = 0;
+  std::string complaint_;
   std::shared_ptr<const clock> host_;
   std::map<int, std::shared_ptr<stream>> default_streams_;
   std::map<int, std::unique_ptr<CUmemPoolHandle_st>> default_pools_;
@@ -137,11 +143,21 @@ class machine {
 
 int& current_device();
 cudaError_t& last_error();
-/// The sentence behind the last error of this thread, where there is one.
-std::string& last_error_text();
+/// The last call of this thread that failed with a sentence, which stays until another one fails.
+struct explained_error {
+  cudaError_t code = cudaSuccess;
+  std::string text;
+  bool fresh = false;  ///< of the call that is under way
+};
+explained_error& last_explained();
 inline cudaError_t fail_with(cudaError_t code, const std::string& text) {
-  last_error_text() = text;
+  last_explained() = {code, text, true};
   return code;
+}
+/// The same, and prints it.
+inline cudaError_t refuse_with(cudaError_t code, const std::string& text) {
+  machine::instance().complain(text);
+  return fail_with(code, text);
 }
 
 /// act(machine, lock) as the call `name` of the runtime: counted, made to fail where a test wants it, its
@@ -150,10 +166,11 @@ template <class Act>
 cudaError_t call(const char* name, Act act) {
   machine& m = machine::instance();
   std::unique_lock lock(m.mutex);
-  last_error_text().clear();
   cudaError_t code = m.enter(name);
   if (code == cudaSuccess) code = act(m, lock);
-  if (code != cudaSuccess) last_error() = code;
+  if (code == cudaSuccess) return code;
+  last_error() = code;
+  if (!std::exchange(last_explained().fresh, false)) last_explained() = {};
   return code;
 }
 

@@ -51,8 +51,12 @@ bool agrees(cudaMemcpyKind named, memory_kind from, memory_kind to) {
   return named == cudaMemcpyDefault || static_cast<int>(named) == actual;
 }
 
-std::string out_of_bounds(const char* what, const machine& m, const void* p, std::size_t bytes) {
-  return std::string(what) + " " + std::to_string(bytes) + " bytes is out of bounds: " + m.arena.describe(p);
+cudaError_t refuse_overrun(const char* what, machine& m, const void* p, std::size_t bytes, bool writes) {
+  const std::string does = m.arena.contains(p) ? m.arena.describe_overrun(p, writes)
+                                               : std::string(writes ? "writes" : "reads") +
+                                                     " beyond a block of page-locked memory";
+  return refuse_with(cudaErrorInvalidValue,
+                     std::string(what) + " of " + std::to_string(bytes) + " bytes " + does);
 }
 
 /// `rows` rows of `width` bytes each, so many bytes apart.
@@ -83,10 +87,8 @@ cudaError_t copy(machine& m, std::unique_lock<std::mutex>& lock, const copy_job&
   const memory_kind from = kind_of(m, job.from, job.extent(job.from_pitch)),
                     to = kind_of(m, job.to, job.extent(job.to_pitch));
   if (from == memory_kind::none)
-    return fail_with(cudaErrorInvalidValue,
-                     out_of_bounds("a copy from", m, job.from, job.extent(job.from_pitch)));
-  if (to == memory_kind::none)
-    return fail_with(cudaErrorInvalidValue, out_of_bounds("a copy to", m, job.to, job.extent(job.to_pitch)));
+    return refuse_overrun("a copy", m, job.from, job.extent(job.from_pitch), false);
+  if (to == memory_kind::none) return refuse_overrun("a copy", m, job.to, job.extent(job.to_pitch), true);
   if (!agrees(kind, from, to)) return cudaErrorInvalidMemcpyDirection;
   m.enqueue(*s, [&m, job] {
     job.run(m);
@@ -102,8 +104,7 @@ cudaError_t set(machine& m, std::unique_lock<std::mutex>& lock, void* memory, in
   const auto s = m.find(handle);
   if (!s) return cudaErrorInvalidResourceHandle;
   if (bytes == 0) return cudaSuccess;
-  if (!m.arena.covers(memory, bytes))
-    return fail_with(cudaErrorInvalidValue, out_of_bounds("cudaMemset of", m, memory, bytes));
+  if (!m.arena.covers(memory, bytes)) return refuse_overrun("cudaMemset", m, memory, bytes, true);
   m.enqueue(*s, [&m, memory, value, bytes] {
     std::memset(m.writing(static_cast<char*>(memory), bytes, "cudaMemset"), value, bytes);
     return true;
@@ -156,7 +157,10 @@ cudaError_t CUDARTAPI cudaFreeAsync(void* memory, cudaStream_t handle) {
     if (!s) return cudaErrorInvalidResourceHandle;
     if (!m.arena.retire(memory)) return cudaErrorInvalidValue;
     m.enqueue(*s, [&m, memory] {
-      if (const auto* const b = m.arena.find(memory)) m.races.end_block(memory, b->bytes);
+      if (const auto* const b = m.arena.find(memory))
+        if (const auto race = m.races.end_block(memory, b->bytes))
+          throw emulator::ptx::fault("freeing memory races with " + race->with + ": " +
+                                     m.arena.describe(memory));
       m.arena.release(memory);
       return true;
     });

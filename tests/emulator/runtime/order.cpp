@@ -23,56 +23,59 @@ bool race_log::ordered(const touch& before, const ptx::accessor& who) const {
   if (before.blocks || before.who.block != who.block) return false;
   if (before.who.block_phase < who.block_phase) return true;
   if (before.threads) return false;
-  if (before.who.thread == who.thread) return true;
+  if (before.who.thread == who.thread && !before.lanes) return true;
   return before.who.thread / 32 == who.thread / 32 && before.who.warp_phase < who.warp_phase;
 }
 
-std::string race_log::check(word& w, std::uint8_t bytes, ptx::access how, const ptx::accessor& who) const {
+std::optional<ptx::race> race_log::check(const word& w, std::uint8_t bytes, ptx::access how,
+                                         const ptx::accessor& who) const {
   const auto races = [&](const touch& t) {
-    return (t.bytes & bytes) != 0 && !(t.strong && is_strong(how)) && !ordered(t, who);
+    return (t.bytes & bytes) != 0 && (writes(t.how) || writes(how)) &&
+           !(is_strong(t.how) && is_strong(how)) && !ordered(t, who);
   };
-  const auto describe = [&](const touch& t, const char* what) {
-    if (t.stream != now_.stream)
-      return std::string(what) + " on stream " + std::to_string(t.stream) +
-             " that no event orders before this one on stream " + std::to_string(now_.stream);
-    return std::string(what) + " by thread " + std::to_string(t.who.thread) + " of block " +
-           std::to_string(t.who.block) + " of the same launch";
+  const auto describe = [&](const touch& t) {
+    const std::string what = writes(t.how) ? "a write" : "a read";
+    if (t.stream == now_.stream) return ptx::race{what, t.who};
+    return ptx::race{what + " by " + (t.work == nullptr ? "work" : *t.work) +
+                         " that no event orders before this one on " + *now_.stream_name,
+                     {}};
   };
-  if (races(w.writer)) return describe(w.writer, "a write");
-  if (writes(how))
-    for (const touch& t : w.readers)
-      if (races(t)) return describe(t, "a read");
+  if (races(w.writer)) return describe(w.writer);
+  for (const touch& t : w.others)
+    if (races(t)) return describe(t);
   return {};
 }
 
-void race_log::merge(touch& t, std::uint8_t bytes, bool strong, const ptx::accessor& who) const {
+void race_log::merge(touch& t, const ptx::accessor& who) const {
   if (t.stream != now_.stream || t.step != now_.step) {
-    t = {now_.stream, now_.step, who, bytes, strong, false, false};
+    t = {now_.stream, now_.step, now_.work, who, t.bytes, t.how, false, false, false};
     return;
   }
-  t.bytes |= bytes;
-  t.strong &= strong;
+  const bool met = t.who.block_phase < who.block_phase, same_warp = t.who.thread / 32 == who.thread / 32;
   t.blocks |= t.who.block != who.block;
-  if (t.who.block == who.block && t.who.block_phase < who.block_phase)
-    t.threads = false;
-  else
-    t.threads |= t.who.thread != who.thread;
+  t.threads = !met && (t.threads || !same_warp);
+  t.lanes =
+      !met && same_warp && t.who.warp_phase == who.warp_phase && (t.lanes || t.who.thread != who.thread);
   t.who = who;
 }
 
+/// A plain write came after all that it did not race with, which may be forgotten.
 void race_log::remember(word& w, std::uint8_t bytes, ptx::access how, const ptx::accessor& who) const {
-  if (writes(how)) {
-    w.readers.clear();
-    return merge(w.writer, bytes, is_strong(how), who);
+  const touch now{now_.stream, now_.step, now_.work, who, bytes, how, false, false, false};
+  if (how == ptx::access::write) {
+    const auto covered = [&](const touch& t) { return (t.bytes & ~bytes) == 0; };
+    std::erase_if(w.others, covered);
+    if (!covered(w.writer)) w.others.push_back(w.writer);
+    w.writer = now;
+    return;
   }
-  for (touch& t : w.readers)
-    if (t.stream == now_.stream) return merge(t, bytes, is_strong(how), who);
-  w.readers.emplace_back();
-  merge(w.readers.back(), bytes, is_strong(how), who);
+  for (touch& t : w.others)
+    if (t.stream == now_.stream && t.how == how && t.bytes == bytes) return merge(t, who);
+  w.others.push_back(now);
 }
 
-std::string race_log::note(std::uint64_t address, std::size_t bytes, ptx::access how,
-                           const ptx::accessor& who) {
+std::optional<ptx::race> race_log::note(std::uint64_t address, std::size_t bytes, ptx::access how,
+                                        const ptx::accessor& who) {
   const std::uint64_t end = address + bytes;
   for (std::uint64_t at = address / 4; at * 4 < end; ++at) {
     std::uint8_t touched = 0;
@@ -80,38 +83,42 @@ std::string race_log::note(std::uint64_t address, std::size_t bytes, ptx::access
       if (at * 4 + b >= address && at * 4 + b < end) touched |= static_cast<std::uint8_t>(1u << b);
     word& w = who.shared ? shared_[at] : word_at(at);
     if (who.shared) {  // memory of one block after another
-      if (w.writer.who.block != who.block) w.writer = {};
-      std::erase_if(w.readers, [&](const touch& t) { return t.who.block != who.block; });
+      const auto elsewhere = [&](const touch& t) { return t.who.block != who.block; };
+      if (elsewhere(w.writer)) w.writer = {};
+      std::erase_if(w.others, elsewhere);
     }
-    if (std::string race = check(w, touched, how, who); !race.empty()) return race;
+    if (auto race = check(w, touched, how, who)) return race;
     remember(w, touched, how, who);
   }
   return {};
 }
 
-void race_log::note_range(const void* memory, std::size_t bytes, bool writes, const char* what) {
-  if (!enabled_) return;
-  const std::string race = note(reinterpret_cast<std::uint64_t>(memory), bytes,
-                                writes ? ptx::access::write : ptx::access::read, no_thread);
-  if (!race.empty()) throw ptx::fault(std::string(what) + " races with " + race);
+std::optional<ptx::race> race_log::note_range(const void* memory, std::size_t bytes, bool writes) {
+  return note(reinterpret_cast<std::uint64_t>(memory), bytes, writes ? ptx::access::write : ptx::access::read,
+              no_thread);
 }
 
 void race_log::begin_block(const void* memory, std::size_t bytes) {
   if (!enabled_) return;
   forget(memory, bytes);
   const auto begin = reinterpret_cast<std::uint64_t>(memory);
-  births_[begin] = {begin + bytes, {now_.stream, now_.step, no_thread, 0xf, false, false, false}};
+  call_it("its allocation");
+  births_[begin] = {
+      begin + bytes,
+      {now_.stream, now_.step, now_.work, no_thread, 0xf, ptx::access::write, false, false, false}};
 }
 
-void race_log::end_block(const void* memory, std::size_t bytes) {
-  if (!enabled_) return;
+std::optional<ptx::race> race_log::end_block(const void* memory, std::size_t bytes) {
+  if (!enabled_) return {};
   const auto begin = reinterpret_cast<std::uint64_t>(memory);
   word_at(begin / 4);  // its making, if nothing else touched it
-  for (std::uint64_t at = begin; at < begin + bytes; at += 4 * page_words)
+  std::optional<ptx::race> found;
+  for (std::uint64_t at = begin; !found && at < begin + bytes; at += 4 * page_words)
     if (pages_.count(at / 4 / page_words) != 0)
-      note_range(reinterpret_cast<const void*>(at), std::min<std::size_t>(4 * page_words, begin + bytes - at),
-                 true, "freeing memory");
-  forget(memory, bytes);
+      found = note_range(reinterpret_cast<const void*>(at),
+                         std::min<std::size_t>(4 * page_words, begin + bytes - at), true);
+  if (!found) forget(memory, bytes);
+  return found;
 }
 
 void race_log::forget(const void* memory, std::size_t bytes) {

@@ -7,7 +7,10 @@ extern "C" {
 
 cudaError_t CUDARTAPI cudaStreamCreateWithFlags(cudaStream_t* made, unsigned flags) {
   return call("cudaStreamCreateWithFlags", [&](auto& m, auto&) {
-    *made = m.add_stream(emulator::current_device(), (flags & cudaStreamNonBlocking) == 0).get();
+    static int created = 0;
+    *made = m.add_stream(emulator::current_device(), (flags & cudaStreamNonBlocking) == 0,
+                         "stream " + std::to_string(++created))
+                .get();
     return cudaSuccess;
   });
 }
