@@ -308,6 +308,14 @@ TEST_CASE("buffers that do not fit their counts") {
     c.all_to_all(span<const double>(pair), span(two_elements), span(d.b), d.counts());
   });
   expect_error<communication_error>("a single rank", [&] { c.send(d.in(), 0); });
+  expect_error<communication_error>(": 3 elements are not the same number for each of 2 ranks", [] {
+    on_threads(2, [](const communicator& two) { static_cast<void>(two.all_to_all(std::array{1, 2, 3})); });
+  });
+  expect_error<communication_error>("ranks disagree: rank ", [] {
+    on_threads(2, [](const communicator& two) {
+      static_cast<void>(two.all_gather(std::vector<double>(two.rank() == 0 ? 1 : 2)));
+    });
+  });
 }
 
 }  // namespace test_comm_failures

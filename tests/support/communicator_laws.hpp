@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "support/collective_laws.hpp"
+#include "support/range_laws.hpp"
 
 namespace test_support::laws {
 
@@ -220,6 +221,10 @@ void all(const Room& room) {
   splits(room);
 }
 /// Over memory of the host.
-inline void on_the_host(const communicator& c) { all(host_room{c}); }
+inline void on_the_host(const communicator& c) {
+  all(host_room{c});
+  ranges(c);
+  returned(c);
+}
 
 }  // namespace test_support::laws
