@@ -142,6 +142,12 @@ TEST_CASE("ranks that disagree are named with their lines") {
     on_four(all_reduce, [](const communicator& c, desk& d) { c.broadcast(std::span(d.a), 0); });
   });
   expect_error<communication_error>("ranks disagree: rank ", [&] { on_four(all_reduce, gather); });
+  expect_error<communication_error>("rank 2 calls split (comm_failures.cpp:", [&] {
+    on_four(all_reduce, [](const communicator& c, desk&) { c.split(0, 0, "part"); });
+  });
+  expect_error<communication_error>("ended without taking part in split (comm_failures.cpp:", [&] {
+    on_four([](const communicator& c, desk&) { c.split(0, 0, "part"); }, [](const communicator&, desk&) {});
+  });
   expect_error<communication_error>("rank 2 calls all_reduce of f32 (comm_failures.cpp:", [&] {
     on_four(all_reduce, [](const communicator& c, desk&) {
       std::vector<float> narrow(4);

@@ -318,21 +318,23 @@ TEST_CASE("a group is split while operations are under way") {
   });
 }
 
-TEST_CASE("a mesh makes no communicator for axes that part nobody") {
-  const auto splits = [](partita::mesh_shape shape) {
+TEST_CASE("a mesh makes no communicator that nobody asks for, nor for axes that part nobody") {
+  using partita::axis;
+  const auto splits = [](partita::mesh_shape shape, std::vector<axis> axes = {axis::row}) {
     const std::uint64_t before = emulator::calls("ncclCommSplit");
     on_devices(4, unchecked, [&](const communicator& c, const queue<cuda_device>& q) {
       const partita::mesh<cuda_device> m(c, shape, q);
-      CHECK(m.along(partita::axis::row).size() == shape.row);
-      CHECK(m.along(partita::axis::row).axis() == "row");
+      for (const axis asked : axes) CHECK(m.along(asked).size() == shape[asked]);
+      CHECK(m.along(axis::row).axis() == "row");
       CHECK(m.along(partita::every_axis).size() == 4);
     });
     return (emulator::calls("ncclCommSplit") - before) / 4;
   };
   CHECK(splits({4, 1, 1}) == 0);
   CHECK(splits({1, 1, 4}) == 0);
-  CHECK(splits({2, 2, 1}) == 2);
-  CHECK(splits({2, 1, 2}) == 2);
+  CHECK(splits({2, 2, 1}) == 1);
+  CHECK(splits({2, 1, 2}) == 1);
+  CHECK(splits({2, 1, 2}, {axis::row, axis::col, axis::depth, axis::row}) == 2);
 }
 
 }  // namespace test_nccl_failures

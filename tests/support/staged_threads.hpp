@@ -31,8 +31,8 @@ class staging_transport final : public partita::transport,
   void abandon(const partita::collective& op, std::uint64_t token) noexcept override {
     inner_->abandon(op, token);
   }
-  std::shared_ptr<partita::transport> split(int color, int key) override {
-    return std::make_shared<staging_transport>(inner_->split(color, key));
+  std::shared_ptr<partita::transport> split(int color, int key, std::source_location where) override {
+    return std::make_shared<staging_transport>(inner_->split(color, key, where));
   }
   std::shared_ptr<partita::transport> over(std::shared_ptr<partita::device_memory> memory) override {
     if (!memory) return this->shared_from_this();

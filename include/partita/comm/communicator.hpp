@@ -42,8 +42,10 @@ class communicator {
   const std::shared_ptr<transport>& model() const { return transport_; }
 
   /// Groups of ranks of equal color, ordered by key, entered in the ledger under `axis`.
-  communicator split(int color, int key, std::string axis) const {
-    return communicator(transport_->split(color, key), std::move(axis), ledger_);
+  /// All ranks call. What travels: colors and keys, which no ledger has.
+  communicator split(int color, int key, std::string axis,
+                     source_location where = source_location::current()) const {
+    return communicator(transport_->split(color, key, where), std::move(axis), ledger_);
   }
 
   /// The same ranks for memory of a device (see transport::over), with the same account and axis. Operations

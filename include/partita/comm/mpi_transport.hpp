@@ -116,9 +116,9 @@ class mpi_transport final : public transport, public std::enable_shared_from_thi
       job_->failure = "a rank gave up its " + describe(op) + " before it was complete";
   }
 
-  std::shared_ptr<transport> split(int color, int key) override {
+  std::shared_ptr<transport> split(int color, int key, std::source_location where) override {
     require_alive();
-    agree_on(detail::signature::in_split);
+    agree_on(detail::signature::in_split, where);
     MPI_Comm part = MPI_COMM_NULL;
     detail::check(MPI_Comm_split(comm_.get(), color, key, &part), "MPI_Comm_split");
     detail::owned_comm owned(part, "partita");
@@ -140,17 +140,15 @@ class mpi_transport final : public transport, public std::enable_shared_from_thi
   /// where checked, when another rank goes on.
   void end() {
     require_alive();
-    agree_on(detail::signature::at_end);
+    agree_on(detail::signature::at_end, std::source_location::current());
   }
 
  private:
   void require_alive() const {
     if (!job_->failure.empty()) throw communication_error(job_->failure);
   }
-  void agree_on(detail::signature::step step) {
-    detail::signature s;
-    s.at = step;
-    if (checker_) checker_->agree(s);
+  void agree_on(detail::signature::step step, std::source_location where) {
+    if (checker_) checker_->agree(partita::detail::signature_at(step, where));
   }
 
   std::uint64_t take() {

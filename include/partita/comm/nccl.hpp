@@ -23,7 +23,8 @@ namespace partita::nccl {
 ///
 /// What travels over the parent: NCCL's 128 bytes from rank 0. The ledger has none of it.
 /// Source: NVIDIA, NCCL user guide, "Creating a communicator with options" and "Fault tolerance".
-inline communicator world(const communicator& parent, const queue<cuda_device>& q, options o = {}) {
+inline communicator world(const communicator& parent, const queue<cuda_device>& q, options o = {},
+                          std::source_location where = std::source_location::current()) {
   const std::shared_ptr<transport> host = parent.model()->over(nullptr);
   ncclUniqueId id{};
   if (host->rank() == 0) detail::check(ncclGetUniqueId(&id), "ncclGetUniqueId");
@@ -32,7 +33,7 @@ inline communicator world(const communicator& parent, const queue<cuda_device>& 
   op.type = element_type::u8;
   op.count = NCCL_UNIQUE_ID_BYTES;
   op.output = id.internal;
-  op.where = std::source_location::current();
+  op.where = where;
   host->finish(op, host->start(op));
 
   int version = 0;

@@ -29,11 +29,10 @@ class group {
 
   /// The parent and NCCL are split alike. Waits for this rank's operations: NCCL may dead-lock when it splits
   /// beside them. What travels over the parent: one world rank from each member.
-  std::shared_ptr<group> split(int color, int key) const {
+  std::shared_ptr<group> split(int color, int key, std::source_location where) const {
     lane_->require_alive();
-    std::shared_ptr<transport> host = host_->split(color, key);
-    std::vector<int> members =
-        gather<int>(*host, operation::all_gather, {&world_rank(), 1}, std::source_location::current());
+    std::shared_ptr<transport> host = host_->split(color, key, where);
+    std::vector<int> members = gather<int>(*host, operation::all_gather, {&world_rank(), 1}, where);
     std::shared_ptr<owned_comm> comm;
     if (comm_) {
       lane_->drain();

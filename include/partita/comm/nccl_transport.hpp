@@ -57,8 +57,8 @@ class device_transport final : public transport {
     if (is_message(op)) return messages_.abandon(op, token);
     follow(*reinterpret_cast<flight*>(token));
   }
-  std::shared_ptr<transport> split(int color, int key) override {
-    return over_group(group_->split(color, key), memory_);
+  std::shared_ptr<transport> split(int color, int key, std::source_location where) override {
+    return over_group(group_->split(color, key, where), memory_);
   }
   std::shared_ptr<transport> over(std::shared_ptr<device_memory> memory) override {
     return over_group(group_, std::move(memory));
@@ -207,8 +207,8 @@ class host_transport final : public transport {
   void abandon(const collective& op, std::uint64_t token) noexcept override {
     group_->host().abandon(op, token);
   }
-  std::shared_ptr<transport> split(int color, int key) override {
-    return std::make_shared<host_transport>(group_->split(color, key));
+  std::shared_ptr<transport> split(int color, int key, std::source_location where) override {
+    return std::make_shared<host_transport>(group_->split(color, key, where));
   }
   std::shared_ptr<transport> over(std::shared_ptr<device_memory> memory) override {
     return device_transport::over_group(group_, std::move(memory));

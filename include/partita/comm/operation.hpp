@@ -67,7 +67,8 @@ struct collective {
   void* output = nullptr;                       ///< what I get
   std::span<const global_index> input_counts;   ///< reduce_scatter, all_to_all: elements for each rank
   std::span<const global_index> output_counts;  ///< all_gather, all_to_all: elements from each rank
-  std::source_location where;
+  bool splits = false;                          ///< an all-gather that asks who is in which group of a split
+  std::source_location where;                   ///< the call
 
   std::size_t bytes(global_index elements) const {
     return static_cast<std::size_t>(elements) * size_of(type);
@@ -90,8 +91,8 @@ constexpr interval share_of(global_index count, int rank, int size) {
 inline std::string describe(const collective& c) {
   std::string file = c.where.file_name();
   file = file.substr(file.find_last_of('/') + 1);
-  return std::string(name_of(c.kind)) + " of " + name_of(c.type) + " (" + file + ":" +
-         std::to_string(c.where.line()) + ")";
+  const std::string what = c.splits ? "split" : std::string(name_of(c.kind)) + " of " + name_of(c.type);
+  return what + " (" + file + ":" + std::to_string(c.where.line()) + ")";
 }
 
 namespace detail {

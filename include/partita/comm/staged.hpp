@@ -67,8 +67,8 @@ class staged_transport final : public transport {
   void abandon(const collective&, std::uint64_t token) noexcept override {
     inner_->abandon(flights_[token]->inner, flights_[token]->token);
   }
-  std::shared_ptr<transport> split(int color, int key) override {
-    return std::make_shared<staged_transport>(inner_->split(color, key), memory_, direct_);
+  std::shared_ptr<transport> split(int color, int key, std::source_location where) override {
+    return std::make_shared<staged_transport>(inner_->split(color, key, where), memory_, direct_);
   }
   std::shared_ptr<transport> over(std::shared_ptr<device_memory> memory) override {
     return inner_->over(std::move(memory));

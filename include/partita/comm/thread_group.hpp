@@ -231,8 +231,8 @@ class thread_group : public thread_meeting {
         : a.kind == operation::all_gather     ? std::ranges::equal(a.output_counts, b.output_counts)
         : a.kind == operation::reduce_scatter ? std::ranges::equal(a.input_counts, b.input_counts)
                                               : true;
-    if (a.kind == b.kind && a.type == b.type && a.peer == b.peer && a.reduce == b.reduce && counts_agree &&
-        mine.seat->shares_place_with(*other.seat))
+    if (a.kind == b.kind && a.splits == b.splits && a.type == b.type && a.peer == b.peer &&
+        a.reduce == b.reduce && counts_agree && mine.seat->shares_place_with(*other.seat))
       return;
     fail(lock, "ranks disagree: " + call(mine) + ", " + call(other));
   }
@@ -251,8 +251,8 @@ class thread_group : public thread_meeting {
                        ", rank " + name(q) + " sends " + std::to_string(sent));
   }
   std::string call(const thread_post& p) const {
-    return "rank " + name(p.seat->rank()) + " calls " + describe(p.op) + " with " +
-           std::to_string(p.op.count) + " elements" + p.seat->place();
+    const std::string elements = p.op.splits ? "" : " with " + std::to_string(p.op.count) + " elements";
+    return "rank " + name(p.seat->rank()) + " calls " + describe(p.op) + elements + p.seat->place();
   }
 
   std::list<message>::iterator find_message(std::uint64_t id) {

@@ -32,7 +32,7 @@ class thread_transport final : public transport {
   }
   void check() const override { group_->check(); }
 
-  std::shared_ptr<transport> split(int color, int key) override {
+  std::shared_ptr<transport> split(int color, int key, std::source_location where) override {
     const std::vector<global_index> counts(static_cast<std::size_t>(size()), 2);
     const global_index mine[] = {color, key};
     std::vector<global_index> all(2 * counts.size());
@@ -43,7 +43,8 @@ class thread_transport final : public transport {
     op.input = mine;
     op.output = all.data();
     op.output_counts = counts;
-    op.where = std::source_location::current();
+    op.splits = true;
+    op.where = where;
     const auto seat = std::make_shared<thread_seat>(rank());
     const std::uint64_t token = group_->start(seat, op);
     group_->finish(*seat, op, token);
