@@ -164,7 +164,7 @@ TEST_CASE("page-locked memory of an operation that was given up stays, since oth
       partita::buffer<double, partita::cuda_device> data(q, 4);
       const std::vector<double> ones(4, 1);
       copy(q, std::span<const double>(ones), data.span());
-      std::optional<communicator> staged(test_support::staging(c).over(device_memory_of(q)));
+      std::optional<communicator> staged(test_support::staging(c).on_memory(device_memory_of(q)));
       {
         const request r = staged->start_all_reduce(data.span());
         both.arrive_and_wait();
@@ -224,7 +224,7 @@ TEST_CASE("threads on two devices are told so") {
     on_threads(2, [](const communicator& c) {
       const partita::queue<partita::cuda_device> q(c.rank());
       partita::buffer<double, partita::cuda_device> data(q, 4);
-      c.over(device_memory_of(q)).all_reduce(data.span());
+      c.on_memory(device_memory_of(q)).all_reduce(data.span());
     });
   });
   emulator::set_device_count(1);

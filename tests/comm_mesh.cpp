@@ -35,8 +35,8 @@ class counting_transport final : public transport {
     ++splits_;
     return inner_->split(color, key, where);
   }
-  std::shared_ptr<transport> over(std::shared_ptr<partita::device_memory> memory) override {
-    return inner_->over(std::move(memory));
+  std::shared_ptr<transport> on_memory(std::shared_ptr<partita::device_memory> memory) override {
+    return inner_->on_memory(std::move(memory));
   }
 
  private:
@@ -48,8 +48,8 @@ class counting_transport final : public transport {
 
 TEST_CASE("a mesh splits its ranks when they are asked for, once for each way to part them") {
   on_threads(6, [](const communicator& world) {
-    const auto counted = std::make_shared<counting_transport>(world.model());
-    const host_mesh m(world.with(counted), {2, 3, 1});
+    const auto counted = std::make_shared<counting_transport>(world.transport());
+    const host_mesh m(world.with_transport(counted), {2, 3, 1});
     CHECK(counted->splits() == 0);
 
     CHECK(m.along(axis_set()).size() == 1);

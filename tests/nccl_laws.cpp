@@ -63,7 +63,7 @@ TEST_CASE("host and device in turn, and back from the device to the host") {
     const laws::device_room room = laws::on_a_device(c, q);
     laws::several_in_flight(room);
     laws::several_in_flight(laws::host_room{c});
-    laws::several_in_flight(laws::host_room{room.c.over(nullptr)});
+    laws::several_in_flight(laws::host_room{room.c.on_memory(nullptr)});
     laws::several_in_flight(room.with(room.c.split(c.rank() % 2, 0, "half")));
   });
 }

@@ -105,7 +105,7 @@ struct device_room {
 inline device_room on_a_device(const communicator& c, const partita::queue<partita::cuda_device>& q =
                                                           partita::queue<partita::cuda_device>()) {
   const auto desk = std::make_shared<device_desk>(q);
-  return {c.over(device_memory_of(desk->queue)), desk};
+  return {c.on_memory(device_memory_of(desk->queue)), desk};
 }
 
 }  // namespace test_support::laws

@@ -1,5 +1,5 @@
 #pragma once
-/// A communicator: a value handle over any model of transport, with the ledger of its rank. Copies are the
+/// A communicator: a value handle over any transport, with the ledger of its rank. Copies are the
 /// same group.
 ///
 /// p is size(), r is rank(). A collective is called by all ranks of the group in the same order; send and
@@ -27,9 +27,9 @@ class communicator {
   using source_location = std::source_location;
 
  public:
-  communicator(std::shared_ptr<transport> model, std::string axis,
+  communicator(std::shared_ptr<partita::transport> ranks, std::string axis,
                std::shared_ptr<partita::ledger> account = std::make_shared<partita::ledger>())
-      : transport_(std::move(model)),
+      : transport_(std::move(ranks)),
         ledger_(std::move(account)),
         axis_(std::make_shared<const std::string>(std::move(axis))) {}
 
@@ -39,33 +39,34 @@ class communicator {
   partita::ledger& ledger() const { return *ledger_; }
   const std::string& axis() const { return *axis_; }
   /// What carries the operations; operations that are given to it directly are in no account.
-  const std::shared_ptr<transport>& model() const { return transport_; }
+  const std::shared_ptr<partita::transport>& transport() const { return transport_; }
 
-  /// Groups of ranks of equal color, ordered by key, entered in the ledger under `axis`.
-  /// All ranks call. What travels: colors and keys, which no ledger has.
+  /// The ranks of this one's color, ordered by key, entered in the ledger under `axis`. All ranks call.
+  /// What travels: every rank's color and key, which no ledger has. Throws communication_error,
+  /// poisoned_error.
   communicator split(int color, int key, std::string axis,
                      source_location where = source_location::current()) const {
     return communicator(transport_->split(color, key, where), std::move(axis), ledger_);
   }
 
-  /// The same ranks for memory of a device (see transport::over), with the same account and axis. Operations
-  /// of both are operations of one group: all ranks start them in the same order.
-  communicator over(std::shared_ptr<device_memory> memory) const {
-    return with(transport_->over(std::move(memory)));
+  /// The same ranks for memory of a device (see transport::on_memory), with the same account and axis.
+  /// Operations of both are operations of one group: all ranks start them in the same order.
+  communicator on_memory(std::shared_ptr<device_memory> memory) const {
+    return with_transport(transport_->on_memory(std::move(memory)));
   }
 
-  /// The same ranks, account and axis over another model.
-  communicator with(std::shared_ptr<transport> model) const {
+  /// The same ranks, account and axis over another transport.
+  communicator with_transport(std::shared_ptr<partita::transport> other) const {
     communicator c = *this;
-    c.transport_ = std::move(model);
+    c.transport_ = std::move(other);
     return c;
   }
 
   /// The same ranks and account, entered there under another name.
   communicator entered_under(std::string axis) const { return {transport_, std::move(axis), ledger_}; }
 
-  /// data = the root's data. data (n) on every rank.
-  /// What travels: every rank but the root receives n elements.
+  /// data = the root's data. data (n), n and root the same on every rank. All ranks call.
+  /// What travels: every rank but the root receives n elements. Throws communication_error, poisoned_error.
   template <writable_range Data>
   void broadcast(Data&& data, int root, source_location where = source_location::current()) const {
     start_broadcast(data, root, where).wait();
@@ -79,19 +80,20 @@ class communicator {
     op.output = all.data();
     return start(op);
   }
-  /// to = the root's `from`, on every rank but the root, which only reads. from (n) at the root, to (n) at
-  /// the others. What travels: every rank but the root receives n elements.
-  template <lasting_range From, writable_range To>
-  requires std::same_as<element_of<From>, element_of<To>> request
-  start_broadcast(From&& from, To&& to, int root, source_location where = source_location::current())
-  const {
+  /// to = the root's `from`, but at the root, which only reads. from (n) at the root, to (n) at the others.
+  /// All ranks call. What travels: every rank but the root receives n elements. Throws communication_error,
+  /// poisoned_error.
+  template <lasting_range From, writable_range_of<element_of<From>> To>
+  request start_broadcast(From&& from, To&& to, int root,
+                          source_location where = source_location::current()) const {
     using T = element_of<To>;
-    const std::span given = detail::input_of(from);
+    const std::span sent = detail::input_of(from);
     return rank() == root
-               ? start_broadcast(std::span<T>(const_cast<T*>(given.data()), given.size()), root, where)
+               ? start_broadcast(std::span<T>(const_cast<T*>(sent.data()), sent.size()), root, where)
                : start_broadcast(detail::output_of(to), root, where);
   }
-  /// The root's value. What travels: every rank but the root receives it.
+  /// The root's value. All ranks call. What travels: every rank but the root receives it. Throws
+  /// communication_error, poisoned_error.
   template <transferable T>
   T broadcast(T value, int root, source_location where = source_location::current()) const {
     broadcast(std::span(&value, 1), root, where);
@@ -99,18 +101,16 @@ class communicator {
   }
 
   /// all = (mine of rank 0, ..., mine of rank p - 1). mine (counts[r]), all (sum of counts), counts (p), the
-  /// same on every rank.
-  /// What travels: a rank receives all but its own block.
-  template <element_range Mine, count_range Counts, writable_range All>
-  requires std::same_as<element_of<Mine>, element_of<All>>
+  /// same on every rank. All ranks call. What travels: a rank receives all but its own block. Throws
+  /// communication_error, poisoned_error.
+  template <element_range Mine, count_range Counts, writable_range_of<element_of<Mine>> All>
   void all_gather(const Mine& mine, const Counts& counts, All&& all,
                   source_location where = source_location::current()) const {
     start_all_gather(mine, counts, all, where).wait();
   }
-  template <lasting_range Mine, lasting_range Counts, writable_range All>
-  requires count_range<Counts> && std::same_as<element_of<Mine>, element_of<All>> request start_all_gather(
-      Mine&& mine, Counts&& counts, All&& all, source_location where = source_location::current())
-  const {
+  template <lasting_range Mine, lasting_count_range Counts, writable_range_of<element_of<Mine>> All>
+  request start_all_gather(Mine&& mine, Counts&& counts, All&& all,
+                           source_location where = source_location::current()) const {
     const std::span block = detail::input_of(mine);
     const std::span counted = detail::input_of(counts);
     const std::span blocks = detail::output_of(all);
@@ -123,8 +123,7 @@ class communicator {
     op.output_counts = counted;
     return start(op);
   }
-  /// The blocks of all ranks, in rank order; returns (sum of counts) elements for mine (counts[r]).
-  /// What travels: a rank receives all but its own block.
+  /// The same; returns `all`.
   template <element_range Mine, count_range Counts>
   std::vector<element_of<Mine>> all_gather(const Mine& mine, const Counts& counts,
                                            source_location where = source_location::current()) const {
@@ -132,33 +131,32 @@ class communicator {
     all_gather(mine, counts, all, where);
     return all;
   }
-  /// The same for mine (n), as long on every rank; returns p n elements.
+  /// The same for mine (n), n the same on every rank; returns p n elements.
   template <element_range Mine>
   std::vector<element_of<Mine>> all_gather(const Mine& mine,
                                            source_location where = source_location::current()) const {
     return all_gather(mine, equal_counts(ssize(detail::input_of(mine))), where);
   }
-  /// The value of every rank, in rank order; returns p elements. What travels: a rank receives p - 1 of them.
+  /// The values of all ranks, in rank order. All ranks call. What travels: a rank receives p - 1 values.
+  /// Throws communication_error, poisoned_error.
   template <transferable T>
   std::vector<T> all_gather(T value, source_location where = source_location::current()) const {
     return all_gather(std::span<const T>(&value, 1), where);
   }
 
   /// mine = sum (or maximum) over ranks q, in rank order, of block r of rank q's blocks. blocks (sum of
-  /// counts), mine (counts[r]), counts (p), the same on every rank.
-  /// What travels: a rank receives p - 1 blocks of counts[r] elements.
-  template <element_range Blocks, count_range Counts, writable_range Mine>
-  requires std::same_as<element_of<Blocks>, element_of<Mine>>
+  /// counts), mine (counts[r]), counts (p), the same on every rank. All ranks call. What travels: a rank
+  /// receives p - 1 blocks of counts[r] elements. Throws communication_error, poisoned_error.
+  template <element_range Blocks, count_range Counts, writable_range_of<element_of<Blocks>> Mine>
   void reduce_scatter(const Blocks& blocks, const Counts& counts, Mine&& mine,
                       reduction reduce = reduction::sum,
                       source_location where = source_location::current()) const {
     start_reduce_scatter(blocks, counts, mine, reduce, where).wait();
   }
-  template <lasting_range Blocks, lasting_range Counts, writable_range Mine>
-  requires count_range<Counts> && std::same_as<element_of<Blocks>, element_of<Mine>> request
-  start_reduce_scatter(Blocks&& blocks, Counts&& counts, Mine&& mine, reduction reduce = reduction::sum,
-                       source_location where = source_location::current())
-  const {
+  template <lasting_range Blocks, lasting_count_range Counts, writable_range_of<element_of<Blocks>> Mine>
+  request start_reduce_scatter(Blocks&& blocks, Counts&& counts, Mine&& mine,
+                               reduction reduce = reduction::sum,
+                               source_location where = source_location::current()) const {
     const std::span all = detail::input_of(blocks);
     const std::span counted = detail::input_of(counts);
     const std::span block = detail::output_of(mine);
@@ -182,9 +180,10 @@ class communicator {
     return mine;
   }
 
-  /// data = sum (or maximum) over ranks q, in rank order, of rank q's data. data (n) on every rank.
-  /// What travels: a rank whose share of the n elements is s receives (p - 1) s to reduce and n - s reduced
-  /// ones, 2 n (p - 1) / p in all where p divides n.
+  /// data = sum (or maximum) over ranks q, in rank order, of rank q's data. data (n), n the same on
+  /// every rank. All ranks call. What travels: a rank whose share of the n elements is s receives (p - 1) s
+  /// to reduce and n - s reduced ones, 2 n (p - 1) / p in all where p divides n. Throws communication_error,
+  /// poisoned_error.
   template <writable_range Data>
   void all_reduce(Data&& data, reduction reduce = reduction::sum,
                   source_location where = source_location::current()) const {
@@ -200,8 +199,8 @@ class communicator {
     op.output = all.data();
     return start(op);
   }
-  /// The sum (or maximum) over ranks, in rank order, of their values. What travels: rank 0 receives p - 1
-  /// elements, every other rank one.
+  /// The sum (or maximum) over ranks, in rank order, of their values. All ranks call. What travels: rank 0
+  /// receives p - 1 elements, every other rank one. Throws communication_error, poisoned_error.
   template <transferable T>
   T all_reduce(T value, reduction reduce = reduction::sum,
                source_location where = source_location::current()) const {
@@ -210,34 +209,33 @@ class communicator {
   }
 
   /// Block q of from = block r of rank q's `to`. to (sum of to_counts), from (sum of from_counts), counts
-  /// (p); from_counts[q] is rank q's to_counts[r].
-  /// What travels: a rank receives all of `from` but its own block.
-  template <element_range To, count_range ToCounts, writable_range From, count_range FromCounts>
-  requires std::same_as<element_of<To>, element_of<From>>
+  /// (p); from_counts[q] is rank q's to_counts[r]. All ranks call. What travels: a rank receives all of
+  /// `from` but its own block. Throws communication_error, poisoned_error.
+  template <element_range To, count_range ToCounts, writable_range_of<element_of<To>> From,
+            count_range FromCounts>
   void all_to_all(const To& to, const ToCounts& to_counts, From&& from, const FromCounts& from_counts,
                   source_location where = source_location::current()) const {
     start_all_to_all(to, to_counts, from, from_counts, where).wait();
   }
-  template <lasting_range To, lasting_range ToCounts, writable_range From, lasting_range FromCounts>
-  requires count_range<ToCounts> && count_range<FromCounts> && std::same_as<element_of<To>, element_of<From>>
-      request start_all_to_all(To&& to, ToCounts&& to_counts, From&& from, FromCounts&& from_counts,
-                               source_location where = source_location::current())
-  const {
-    const std::span given = detail::input_of(to);
-    const std::span given_counts = detail::input_of(to_counts);
-    const std::span taken = detail::output_of(from);
-    const std::span taken_counts = detail::input_of(from_counts);
+  template <lasting_range To, lasting_count_range ToCounts, writable_range_of<element_of<To>> From,
+            lasting_count_range FromCounts>
+  request start_all_to_all(To&& to, ToCounts&& to_counts, From&& from, FromCounts&& from_counts,
+                           source_location where = source_location::current()) const {
+    const std::span sent = detail::input_of(to);
+    const std::span send_counts = detail::input_of(to_counts);
+    const std::span received = detail::output_of(from);
+    const std::span recv_counts = detail::input_of(from_counts);
     collective op = describe_operation<element_of<To>>(operation::all_to_all, where);
-    require(op, given_counts, ssize(given), "buffer to be sent");
-    require(op, taken_counts, ssize(taken), "buffer to be received");
-    op.count = ssize(given);
-    op.input = given.data();
-    op.output = taken.data();
-    op.input_counts = given_counts;
-    op.output_counts = taken_counts;
+    require(op, send_counts, ssize(sent), "buffer to be sent");
+    require(op, recv_counts, ssize(received), "buffer to be received");
+    op.count = ssize(sent);
+    op.input = sent.data();
+    op.output = received.data();
+    op.input_counts = send_counts;
+    op.output_counts = recv_counts;
     return start(op);
   }
-  /// The same; returns (sum of from_counts) elements.
+  /// The same; returns `from`.
   template <element_range To, count_range ToCounts, count_range FromCounts>
   std::vector<element_of<To>> all_to_all(const To& to, const ToCounts& to_counts,
                                          const FromCounts& from_counts,
@@ -254,8 +252,9 @@ class communicator {
     return all_to_all(to, counts, counts, where);
   }
 
-  /// The receiver's data = this data. data (n). Complete when rank `to` has received it; messages of one pair
-  /// and tag keep their order. Ranks r and `to` call. What travels: rank `to` receives n elements.
+  /// Rank `to` receives data; complete when it has. data (n). This rank calls, and `to` calls receive;
+  /// messages of one pair and tag keep their order. What travels: rank `to` receives n elements. Throws
+  /// communication_error, poisoned_error.
   template <element_range Data>
   void send(const Data& data, int to, int tag = 0, source_location where = source_location::current()) const {
     start_send(data, to, tag, where).wait();
@@ -271,8 +270,8 @@ class communicator {
     op.input = message.data();
     return start(op);
   }
-  /// data = what rank `from` sends. data (n), as long as the message. Ranks `from` and r call. What travels:
-  /// this rank receives n elements.
+  /// data = what rank `from` sends. data (n), as long as the message. This rank calls, and `from` calls send.
+  /// What travels: this rank receives n elements. Throws communication_error, poisoned_error.
   template <writable_range Data>
   void receive(Data&& data, int from, int tag = 0, source_location where = source_location::current()) const {
     start_receive(data, from, tag, where).wait();
@@ -338,7 +337,7 @@ class communicator {
                                 std::to_string(expected));
   }
 
-  std::shared_ptr<transport> transport_;
+  std::shared_ptr<partita::transport> transport_;
   std::shared_ptr<partita::ledger> ledger_;
   std::shared_ptr<const std::string> axis_;
 };

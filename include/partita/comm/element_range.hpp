@@ -34,10 +34,6 @@ concept element_range = requires(R& r) {
   requires transferable<element_of<R>>;
 };
 
-/// As many elements for each rank, in rank order.
-template <class R>
-concept count_range = element_range<R> && std::same_as<element_of<R>, global_index>;
-
 /// A range whose elements outlive the call: an object with a name, or a span.
 template <class R>
 concept lasting_range = element_range<R> &&
@@ -47,6 +43,14 @@ concept lasting_range = element_range<R> &&
 template <class R>
 concept writable_range =
     lasting_range<R> && std::same_as<detail::data_of<R>, std::add_pointer_t<element_of<R>>>;
+template <class R, class T>
+concept writable_range_of = writable_range<R> && std::same_as<element_of<R>, T>;
+
+/// A number of elements for each rank, in rank order.
+template <class R>
+concept count_range = element_range<R> && std::same_as<element_of<R>, global_index>;
+template <class R>
+concept lasting_count_range = count_range<R> && lasting_range<R>;
 
 namespace detail {
 

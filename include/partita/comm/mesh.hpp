@@ -79,7 +79,7 @@ class mesh {
       if (!memory) return control(s, where);
       return entered(on_place[s.bits], s, [&] {
         std::shared_ptr<transport>& ranks = place_groups[parting(s).bits];
-        if (!ranks) ranks = host_ranks(parting(s), where)->over(memory);
+        if (!ranks) ranks = host_ranks(parting(s), where)->on_memory(memory);
         return ranks;
       });
     }
@@ -100,17 +100,17 @@ class mesh {
     const std::shared_ptr<transport>& host_ranks(axis_set s, std::source_location where) {
       std::shared_ptr<transport>& ranks = host_groups[s.bits];
       if (!ranks && shape.size(s) == 1) ranks = std::make_shared<detail::self_transport>();
-      if (!ranks && shape.size(s) == shape.size()) ranks = world.model();
+      if (!ranks && shape.size(s) == shape.size()) ranks = world.transport();
       if (!ranks) {
         const int color = position(shape, every_axis - s, at), key = position(shape, s, at);
-        ranks = world.split(color, key, "", where).model();
+        ranks = world.split(color, key, "", where).transport();
       }
       return ranks;
     }
     /// `made`, or the ranks that make() returns, entered in the ledger under the name of `s`.
     template <class Make>
     const communicator& entered(std::optional<communicator>& made, axis_set s, Make make) {
-      if (!made) made = world.with(make()).entered_under(name_of(s));
+      if (!made) made = world.with_transport(make()).entered_under(name_of(s));
       return *made;
     }
 

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "partita/comm/communicator.hpp"
-#include "partita/comm/thread_group.hpp"
+#include "partita/comm/threads/group.hpp"
 
 namespace partita {
 
@@ -18,16 +18,18 @@ class thread_transport final : public transport {
  public:
   thread_transport(std::shared_ptr<thread_group> group, int rank,
                    std::shared_ptr<device_memory> memory = nullptr)
-      : group_(std::move(group)), memory_(memory), seat_(std::make_shared<thread_seat>(rank, memory)) {}
+      : group_(std::move(group)),
+        memory_(memory),
+        endpoint_(std::make_shared<thread_endpoint>(rank, memory)) {}
 
-  int rank() const override { return seat_->rank(); }
+  int rank() const override { return endpoint_->rank(); }
   int size() const override { return group_->size(); }
-  std::uint64_t start(const collective& op) override { return group_->start(seat_, op); }
-  void finish(const collective& op, std::uint64_t token) override { group_->finish(*seat_, op, token); }
+  std::uint64_t start(const collective& op) override { return group_->start(endpoint_, op); }
+  void finish(const collective& op, std::uint64_t token) override { group_->finish(*endpoint_, op, token); }
   void abandon(const collective& op, std::uint64_t token) noexcept override {
-    group_->abandon(*seat_, op, token);
+    group_->abandon(*endpoint_, op, token);
   }
-  std::shared_ptr<transport> over(std::shared_ptr<device_memory> memory) override {
+  std::shared_ptr<transport> on_memory(std::shared_ptr<device_memory> memory) override {
     return std::make_shared<thread_transport>(group_, rank(), std::move(memory));
   }
   void check() const override { group_->check(); }
@@ -45,9 +47,9 @@ class thread_transport final : public transport {
     op.output_counts = counts;
     op.splits = true;
     op.where = where;
-    const auto seat = std::make_shared<thread_seat>(rank());
-    const std::uint64_t token = group_->start(seat, op);
-    group_->finish(*seat, op, token);
+    const auto endpoint = std::make_shared<thread_endpoint>(rank());
+    const std::uint64_t token = group_->start(endpoint, op);
+    group_->finish(*endpoint, op, token);
 
     std::vector<int> members;
     for (int q = 0; q < size(); ++q)
@@ -63,7 +65,7 @@ class thread_transport final : public transport {
  private:
   std::shared_ptr<thread_group> group_;
   std::shared_ptr<device_memory> memory_;
-  std::shared_ptr<thread_seat> seat_;
+  std::shared_ptr<thread_endpoint> endpoint_;
 };
 
 }  // namespace detail

@@ -3,11 +3,11 @@
 
 #include "partita/base/error.hpp"
 #include "partita/comm/operation.hpp"
-#include "partita/comm/thread_world.hpp"
+#include "partita/comm/threads/world.hpp"
 
 namespace partita::detail {
 
-class thread_meeting : public wakeable {
+class rendezvous : public wakeable {
  public:
   /// Throws poisoned_error when a rank has failed.
   void check() const {
@@ -15,13 +15,13 @@ class thread_meeting : public wakeable {
   }
 
  protected:
-  thread_meeting(std::shared_ptr<thread_world> world, std::vector<int> world_ranks)
+  rendezvous(std::shared_ptr<thread_world> world, std::vector<int> world_ranks)
       : world_(std::move(world)), world_ranks_(std::move(world_ranks)) {}
 
   /// Counts a reader while it lives, and gives up the lock meanwhile.
   class reading {
    public:
-    reading(thread_meeting& group, std::unique_lock<std::mutex>& lock, int& readers)
+    reading(rendezvous& group, std::unique_lock<std::mutex>& lock, int& readers)
         : group_(group), lock_(lock), readers_(readers) {
       ++readers_;
       lock_.unlock();
@@ -34,7 +34,7 @@ class thread_meeting : public wakeable {
     }
 
    private:
-    thread_meeting& group_;
+    rendezvous& group_;
     std::unique_lock<std::mutex>& lock_;
     int& readers_;
   };
@@ -55,7 +55,7 @@ class thread_meeting : public wakeable {
   /// act(), which reads and is read. When it fails, so does the world, and this rank stays until nobody reads
   /// its memory any more.
   template <class Act, class Leave>
-  void stay(std::unique_lock<std::mutex>& lock, const int& readers, Act act, Leave leave) {
+  void guarded(std::unique_lock<std::mutex>& lock, const int& readers, Act act, Leave leave) {
     try {
       act();
     } catch (const std::exception& e) {

@@ -1,7 +1,7 @@
 #pragma once
-/// A rank's seat in a thread_group: how it works on what its peers posted, in memory of the host or of a
+/// A rank's end of a thread_group: how it works on what its peers posted, in memory of the host or of a
 /// device that the ranks share. On a device the host waits for nothing: the work of one rank's queue follows
-/// marks in the work of others.
+/// events in the work of others.
 
 #include <array>
 #include <vector>
@@ -12,75 +12,75 @@ namespace partita::detail {
 
 /// A point in the work that one rank gave its queue; on the host work is done when a call returns, and there
 /// is nothing to wait for.
-struct thread_mark {
-  std::unique_ptr<device_memory::mark> point;
+struct thread_event {
+  std::unique_ptr<device_memory::event> point;
   bool recorded = false;
 };
 
 /// How far a rank has come in an operation.
-struct thread_marks {
-  thread_mark posted;   ///< what it gives is written
-  thread_mark reduced;  ///< its share of an all-reduce is
-  thread_mark read;     ///< it has read what the others give
+struct operation_events {
+  thread_event posted;   ///< what it sends is written
+  thread_event reduced;  ///< its share of an all-reduce is
+  thread_event read;     ///< it has read what the others send
 };
 
-class thread_seat;
+class thread_endpoint;
 
-/// What a rank brings to an operation; nothing while it has no seat.
-struct thread_post {
+/// What a rank brings to an operation; nothing while it has no endpoint.
+struct posted_operation {
   collective op;
-  std::shared_ptr<const thread_seat> seat;
+  std::shared_ptr<const thread_endpoint> endpoint;
 };
 
-class thread_seat {
+class thread_endpoint {
  public:
   /// How many operations of a group may be in flight.
   static constexpr std::uint64_t in_flight = 8;
 
   /// `memory`: null where operations are on memory of the host.
-  explicit thread_seat(int rank, std::shared_ptr<device_memory> memory = nullptr)
+  explicit thread_endpoint(int rank, std::shared_ptr<device_memory> memory = nullptr)
       : rank_(rank), memory_(std::move(memory)) {
-    for (thread_marks& m : marks_) m = make_marks();
+    for (operation_events& m : events_) m = make_events();
   }
 
   int rank() const { return rank_; }
   bool on_host() const { return memory_ == nullptr; }
   /// " on cuda device 0", nothing for the host.
   std::string place() const { return memory_ ? " on " + memory_->name() : ""; }
-  bool shares_place_with(const thread_seat& other) const {
+  bool shares_place_with(const thread_endpoint& other) const {
     return memory_ && other.memory_ ? memory_->name() == other.memory_->name() : memory_ == other.memory_;
   }
 
   /// Marks of operation number `sequence`.
-  thread_marks& marks(std::uint64_t sequence) { return marks_[sequence % in_flight]; }
-  const thread_marks& marks(std::uint64_t sequence) const { return marks_[sequence % in_flight]; }
+  operation_events& events(std::uint64_t sequence) { return events_[sequence % in_flight]; }
+  const operation_events& events(std::uint64_t sequence) const { return events_[sequence % in_flight]; }
   /// Marks for a message, used again when they were given back.
-  std::unique_ptr<thread_marks> take_marks() {
-    if (spare_.empty()) return std::make_unique<thread_marks>(make_marks());
-    std::unique_ptr<thread_marks> marks = std::move(spare_.back());
+  std::unique_ptr<operation_events> borrow_events() {
+    if (spare_.empty()) return std::make_unique<operation_events>(make_events());
+    std::unique_ptr<operation_events> events = std::move(spare_.back());
     spare_.pop_back();
-    return marks;
+    return events;
   }
-  void give_back(std::unique_ptr<thread_marks> marks) { spare_.push_back(std::move(marks)); }
+  void return_events(std::unique_ptr<operation_events> events) { spare_.push_back(std::move(events)); }
 
-  /// What I give is written by work that my queue has; nothing else has happened yet.
-  void begin(thread_marks& mine) const {
+  /// What I send is written by work that my queue has; nothing else has happened yet.
+  void begin(operation_events& mine) const {
     mine.reduced.recorded = mine.read.recorded = false;
     record(mine.posted);
   }
-  void record(thread_mark& mark) const {
-    if (memory_) memory_->record(*mark.point);
-    mark.recorded = true;
+  void record(thread_event& event) const {
+    if (memory_) memory_->record(*event.point);
+    event.recorded = true;
   }
-  /// Work given to my queue from now on begins after `mark`, if that was recorded.
-  void follow(const thread_mark& mark) const {
-    if (memory_ && mark.recorded) memory_->wait_for(*mark.point);
+  /// Work given to my queue from now on begins after `event`, if that was recorded.
+  void wait_on(const thread_event& event) const {
+    if (memory_ && event.recorded) memory_->wait_on(*event.point);
   }
   /// The same for a mark of each rank in operation number `sequence`.
-  void follow(std::span<const thread_post> posts, std::uint64_t sequence,
-              thread_mark thread_marks::*mark) const {
-    for (const thread_post& p : posts)
-      if (p.seat && p.seat.get() != this) follow(p.seat->marks(sequence).*mark);
+  void wait_on(std::span<const posted_operation> posts, std::uint64_t sequence,
+               thread_event operation_events::*event) const {
+    for (const posted_operation& p : posts)
+      if (p.endpoint && p.endpoint.get() != this) wait_on(p.endpoint->events(sequence).*event);
   }
 
   void copy(const void* from, void* to, std::size_t bytes) const {
@@ -93,20 +93,20 @@ class thread_seat {
 
   /// The share of `rank` in an all-reduce, in place: nobody else reads it in the others' buffers, nor that
   /// rank's own before it is reduced.
-  void reduce_share(std::span<const thread_post> posts, int rank) {
+  void reduce_share(std::span<const posted_operation> posts, int rank) {
     const collective& op = posts[static_cast<std::size_t>(rank)].op;
     const interval share = share_of(op.count, rank, static_cast<int>(posts.size()));
     sources_.clear();
-    for (const thread_post& p : posts) sources_.push_back(at(p.op.output, op, share.begin));
+    for (const posted_operation& p : posts) sources_.push_back(at(p.op.output, op, share.begin));
     reduce(op, at(op.output, op, share.begin), share.size());
   }
 
   /// What `rank` gets of an operation other than broadcast; of an all-reduce the others' shares.
-  void collect(std::span<const thread_post> posts, int rank) {
+  void collect(std::span<const posted_operation> posts, int rank) {
     const collective& op = posts[static_cast<std::size_t>(rank)].op;
     if (op.kind == operation::reduce_scatter) {
       sources_.clear();
-      for (const thread_post& p : posts)
+      for (const posted_operation& p : posts)
         sources_.push_back(at(p.op.input, op, offset_of(op.input_counts, rank)));
       return reduce(op, op.output, op.count);
     }
@@ -143,17 +143,17 @@ class thread_seat {
       reduce_in_order(op.type, op.reduce, sources_, to, count);
   }
 
-  thread_marks make_marks() const {
-    thread_marks m;
+  operation_events make_events() const {
+    operation_events m;
     if (memory_)
-      for (thread_mark* mark : {&m.posted, &m.reduced, &m.read}) mark->point = memory_->make_mark();
+      for (thread_event* event : {&m.posted, &m.reduced, &m.read}) event->point = memory_->make_event();
     return m;
   }
 
   int rank_;
   std::shared_ptr<device_memory> memory_;
-  std::array<thread_marks, in_flight> marks_;
-  std::vector<std::unique_ptr<thread_marks>> spare_;
+  std::array<operation_events, in_flight> events_;
+  std::vector<std::unique_ptr<operation_events>> spare_;
   std::vector<const void*> sources_;
 };
 
