@@ -86,15 +86,24 @@ inline void require_agreement(std::span<const signature> all, std::span<const in
                             " calls " + first.call());
 }
 
-/// Throws communication_error where this rank, called names[rank], expects other counts than are `sent`.
-inline void require_counts(const collective& op, std::span<const global_index> sent, int rank,
-                           std::span<const int> names) {
+/// What is wrong where this rank, called names[rank], expects other counts than are `sent`; nothing where it
+/// does not.
+inline std::string mismatch_of_counts(const collective& op, std::span<const global_index> sent, int rank,
+                                      std::span<const int> names) {
   const auto name = [&](std::size_t q) { return "rank " + std::to_string(names[q]); };
   for (std::size_t q = 0; q < sent.size(); ++q)
     if (sent[q] != op.output_counts[q])
-      throw communication_error("ranks disagree: " + name(static_cast<std::size_t>(rank)) + " expects " +
-                                std::to_string(op.output_counts[q]) + " elements in " + describe(op) + ", " +
-                                name(q) + " sends " + std::to_string(sent[q]));
+      return "ranks disagree: " + name(static_cast<std::size_t>(rank)) + " expects " +
+             std::to_string(op.output_counts[q]) + " elements in " + describe(op) + ", " + name(q) +
+             " sends " + std::to_string(sent[q]);
+  return {};
+}
+
+/// Throws communication_error there.
+inline void require_counts(const collective& op, std::span<const global_index> sent, int rank,
+                           std::span<const int> names) {
+  if (const std::string wrong = mismatch_of_counts(op, sent, rank, names); !wrong.empty())
+    throw communication_error(wrong);
 }
 
 }  // namespace partita::detail

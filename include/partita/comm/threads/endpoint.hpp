@@ -1,7 +1,7 @@
 #pragma once
 /// A rank's end of a thread_group: how it works on what its peers posted, in memory of the host or of a
-/// device that the ranks share. On a device the host waits for nothing: the work of one rank's queue follows
-/// events in the work of others.
+/// device that the ranks share. On a device the host waits for nothing: one rank's stream waits for events in
+/// the streams of others.
 
 #include <array>
 #include <vector>
@@ -10,18 +10,23 @@
 
 namespace partita::detail {
 
-/// A point in the work that one rank gave its queue; on the host work is done when a call returns, and there
-/// is nothing to wait for.
-struct thread_event {
-  std::unique_ptr<device_memory::event> point;
-  bool recorded = false;
-};
-
-/// How far a rank has come in an operation.
+/// How far a rank has come in an operation, as events. On the host, work is done when a call returns, and
+/// there is nothing to wait for.
 struct operation_events {
-  thread_event posted;   ///< what it sends is written
-  thread_event reduced;  ///< its share of an all-reduce is
-  thread_event read;     ///< it has read what the others send
+  enum stage : std::size_t {
+    posted,   ///< what it sends is written
+    reduced,  ///< its share of an all-reduce is
+    read      ///< it has read what the others send
+  };
+  struct event {
+    std::unique_ptr<device_memory::event> point;
+    bool recorded = false;
+  };
+
+  event& operator[](stage s) { return of_stage[s]; }
+  const event& operator[](stage s) const { return of_stage[s]; }
+
+  std::array<event, 3> of_stage;
 };
 
 class thread_endpoint;
@@ -40,7 +45,7 @@ class thread_endpoint {
   /// `memory`: null where operations are on memory of the host.
   explicit thread_endpoint(int rank, std::shared_ptr<device_memory> memory = nullptr)
       : rank_(rank), memory_(std::move(memory)) {
-    for (operation_events& m : events_) m = make_events();
+    for (operation_events& e : events_) e = make_events();
   }
 
   int rank() const { return rank_; }
@@ -51,10 +56,10 @@ class thread_endpoint {
     return memory_ && other.memory_ ? memory_->name() == other.memory_->name() : memory_ == other.memory_;
   }
 
-  /// Marks of operation number `sequence`.
+  /// Events of operation number `sequence`.
   operation_events& events(std::uint64_t sequence) { return events_[sequence % in_flight]; }
   const operation_events& events(std::uint64_t sequence) const { return events_[sequence % in_flight]; }
-  /// Marks for a message, used again when they were given back.
+  /// Events for a message, used again when they were returned.
   std::unique_ptr<operation_events> borrow_events() {
     if (spare_.empty()) return std::make_unique<operation_events>(make_events());
     std::unique_ptr<operation_events> events = std::move(spare_.back());
@@ -65,22 +70,22 @@ class thread_endpoint {
 
   /// What I send is written by work that my queue has; nothing else has happened yet.
   void begin(operation_events& mine) const {
-    mine.reduced.recorded = mine.read.recorded = false;
-    record(mine.posted);
+    mine[operation_events::reduced].recorded = mine[operation_events::read].recorded = false;
+    record(mine, operation_events::posted);
   }
-  void record(thread_event& event) const {
-    if (memory_) memory_->record(*event.point);
-    event.recorded = true;
+  void record(operation_events& mine, operation_events::stage s) const {
+    if (memory_) memory_->record(*mine[s].point);
+    mine[s].recorded = true;
   }
-  /// Work given to my queue from now on begins after `event`, if that was recorded.
-  void wait_on(const thread_event& event) const {
-    if (memory_ && event.recorded) memory_->wait_on(*event.point);
+  /// Work given to my queue from now on begins after that stage, if it was recorded.
+  void wait_on(const operation_events& events, operation_events::stage s) const {
+    if (memory_ && events[s].recorded) memory_->wait_on(*events[s].point);
   }
-  /// The same for a mark of each rank in operation number `sequence`.
+  /// The same for every other rank in operation number `sequence`.
   void wait_on(std::span<const posted_operation> posts, std::uint64_t sequence,
-               thread_event operation_events::*event) const {
+               operation_events::stage s) const {
     for (const posted_operation& p : posts)
-      if (p.endpoint && p.endpoint.get() != this) wait_on(p.endpoint->events(sequence).*event);
+      if (p.endpoint && p.endpoint.get() != this) wait_on(p.endpoint->events(sequence), s);
   }
 
   void copy(const void* from, void* to, std::size_t bytes) const {
@@ -101,7 +106,7 @@ class thread_endpoint {
     reduce(op, at(op.output, op, share.begin), share.size());
   }
 
-  /// What `rank` gets of an operation other than broadcast; of an all-reduce the others' shares.
+  /// What `rank` receives in an operation other than broadcast; in an all-reduce the others' shares.
   void collect(std::span<const posted_operation> posts, int rank) {
     const collective& op = posts[static_cast<std::size_t>(rank)].op;
     if (op.kind == operation::reduce_scatter) {
@@ -112,16 +117,15 @@ class thread_endpoint {
     }
     const int size = static_cast<int>(posts.size());
     for (int q = 0; q < size; ++q) {
-      const collective& given = posts[static_cast<std::size_t>(q)].op;
+      const collective& sent = posts[static_cast<std::size_t>(q)].op;
       if (op.kind == operation::all_reduce) {
         const interval share = share_of(op.count, q, size);
         if (q != rank)
-          copy(at(given.output, op, share.begin), at(op.output, op, share.begin), op.bytes(share.size()));
+          copy(at(sent.output, op, share.begin), at(op.output, op, share.begin), op.bytes(share.size()));
         continue;
       }
-      const global_index begin =
-          op.kind == operation::all_to_all ? offset_of(given.input_counts, rank) : global_index{0};
-      copy(at(given.input, op, begin), at(op.output, op, offset_of(op.output_counts, q)),
+      const global_index begin = op.kind == operation::all_to_all ? offset_of(sent.input_counts, rank) : 0;
+      copy(at(sent.input, op, begin), at(op.output, op, offset_of(op.output_counts, q)),
            op.bytes(op.output_counts[static_cast<std::size_t>(q)]));
     }
   }
@@ -144,10 +148,10 @@ class thread_endpoint {
   }
 
   operation_events make_events() const {
-    operation_events m;
+    operation_events events;
     if (memory_)
-      for (thread_event* event : {&m.posted, &m.reduced, &m.read}) event->point = memory_->make_event();
-    return m;
+      for (auto& e : events.of_stage) e.point = memory_->make_event();
+    return events;
   }
 
   int rank_;

@@ -1,17 +1,15 @@
 #pragma once
-/// The meeting place of ranks that are threads of one process. A rank posts what it brings to an operation;
-/// its peers read that memory where it lies, so a rank leaves an operation only when nobody reads its memory
-/// any more: on the host when they are done, on a device when its queue has been told to wait for them. Small
-/// operations on the host are done for all by the rank that comes last: the others are woken once.
+/// A group of ranks that are threads of one process. A rank posts what it brings to an operation; its peers
+/// read that memory where it lies, so a rank leaves an operation only when nobody reads its memory any more:
+/// on the host when they are done, on a device when its queue has been told to wait for them. For small
+/// operations on the host the last rank to arrive does the work of all: the others wake only once.
 
 #include <algorithm>
 #include <array>
-#include <list>
 #include <map>
-#include <tuple>
 
-#include "partita/comm/threads/endpoint.hpp"
-#include "partita/comm/threads/rendezvous.hpp"
+#include "partita/comm/signature.hpp"
+#include "partita/comm/threads/mailbox.hpp"
 
 namespace partita::detail {
 
@@ -22,37 +20,27 @@ class thread_group : public rendezvous {
   static constexpr std::uint64_t in_flight = thread_endpoint::in_flight;
 
   thread_group(std::shared_ptr<thread_world> world, std::vector<int> world_ranks)
-      : rendezvous(std::move(world), std::move(world_ranks)), next_(world_ranks_.size(), 0) {
-    for (std::uint64_t s = 0; s < in_flight; ++s) slots_[s].reset(s, world_ranks_.size());
+      : rendezvous(std::move(world), std::move(world_ranks)), next_(index(size()), 0) {
+    for (std::uint64_t s = 0; s < in_flight; ++s) slots_[s].reset(s, index(size()));
   }
 
-  int size() const { return static_cast<int>(world_ranks_.size()); }
-
   std::uint64_t start(const std::shared_ptr<thread_endpoint>& me, const collective& op) {
-    std::unique_lock lock(mutex);
+    lock held(mutex);
+    if (op.kind == operation::receive) return messages_.receive(*me, op);
+    if (op.kind == operation::send) return messages_.send(me, op);
     const int rank = me->rank();
-    if (op.kind == operation::receive) return ++channels_[{op.peer, rank, op.tag}].received;
-    if (op.kind == operation::send) {
-      std::unique_ptr<operation_events> events = me->borrow_events();
-      me->begin(*events);
-      messages_.push_back(
-          {++last_message_, ++channels_[{rank, op.peer, op.tag}].sent, {op, me}, std::move(events)});
-      changed.notify_all();
-      return last_message_;
-    }
     const std::uint64_t sequence = next_[index(rank)]++;
     slot& s = slots_[sequence % in_flight];
     posted_operation& mine = s.posts[index(rank)];
     if (s.sequence != sequence && mine.endpoint && !s.left[index(rank)])
-      fail(lock, "rank " + name(rank) + " has more than " + std::to_string(in_flight) +
+      fail(held, "rank " + name(rank) + " has more than " + std::to_string(in_flight) +
                      " operations in flight at " + describe(op));
     ++waiting_for_slot_;
     wait(
-        lock, [&] { return s.sequence == sequence; }, [] { return -1; }, op);
+        held, op, [&] { return s.sequence == sequence; }, [] { return -1; });
     --waiting_for_slot_;
-    const auto first =
-        std::ranges::find_if(s.posts, [](const posted_operation& p) { return p.endpoint != nullptr; });
-    if (first != s.posts.end()) require_match(lock, {op, me}, *first);
+    const auto first = std::ranges::find_if(s.posts, [](const auto& p) { return p.endpoint != nullptr; });
+    if (first != s.posts.end()) require_match(held, {op, me}, *first);
     me->begin(me->events(sequence));
     mine = {op, me};
     const bool complete = ++s.arrived == size();
@@ -62,52 +50,46 @@ class thread_group : public rendezvous {
   }
 
   void finish(thread_endpoint& me, const collective& op, std::uint64_t token) {
-    std::unique_lock lock(mutex);
-    if (op.kind == operation::send) return finish_send(lock, me, op, token);
-    if (op.kind == operation::receive) return finish_receive(lock, me, op, token);
+    lock held(mutex);
+    if (op.kind == operation::send) return messages_.finish_send(held, me, op, token);
+    if (op.kind == operation::receive) return messages_.finish_receive(held, me, op, token);
     slot& s = slots_[token % in_flight];
     guarded(
-        lock, s.readers,
-        [&] { op.kind == operation::broadcast ? broadcast(lock, s, me, op) : exchange(lock, s, me, op); },
+        held, s.readers,
+        [&] { op.kind == operation::broadcast ? broadcast(held, s, me, op) : exchange(held, s, me, op); },
         [&] { wait_on_readers(s, me); });
     s.left[index(me.rank())] = 1;
     if (std::ranges::count(s.left, 1) < size()) return;
-    s.reset(s.sequence + in_flight, world_ranks_.size());
+    s.reset(s.sequence + in_flight, index(size()));
     if (waiting_for_slot_ > 0) changed.notify_all();
   }
 
   void abandon(thread_endpoint& me, const collective& op, std::uint64_t token) noexcept {
-    world_->poison("a rank gave up its " + describe(op) + " before it was complete");
-    std::unique_lock lock(mutex);
-    if (op.kind == operation::receive) return;
-    const auto left_alone = [&](const int& readers) { changed.wait(lock, [&] { return readers == 0; }); };
+    world()->poison("a rank gave up its " + describe(op) + " before it was complete");
+    lock held(mutex);
     try {
-      if (op.kind == operation::send) {
-        const auto m = find_message(token);
-        left_alone(m->readers);
-        me.wait_on(m->events->read);
-      } else {
-        slot& s = slots_[token % in_flight];
-        left_alone(s.readers);
-        wait_on_readers(s, me);
-      }
+      if (op.kind == operation::receive) return;
+      if (op.kind == operation::send) return messages_.abandon_send(held, me, token);
+      slot& s = slots_[token % in_flight];
+      wait_for_readers(held, s.readers);
+      wait_on_readers(s, me);
     } catch (const device_error&) {  // the device does nothing any more: nobody reads there
     }
   }
 
   /// The group of `members` (ranks of this group) that operation `sequence` formed under `color`.
   std::shared_ptr<thread_group> subgroup(std::uint64_t sequence, int color, const std::vector<int>& members) {
-    const std::lock_guard lock(mutex);
+    const lock held(mutex);
     const auto key = std::pair(sequence, color);
-    auto& [group, taken] = forming_[key];
+    auto& [group, joined] = forming_[key];
     if (!group) {
-      std::vector<int> world_ranks;
-      for (int m : members) world_ranks.push_back(world_ranks_[index(m)]);
-      group = std::make_shared<thread_group>(world_, std::move(world_ranks));
-      world_->enlist(group);
+      std::vector<int> ranks;
+      for (int m : members) ranks.push_back(world_ranks()[index(m)]);
+      group = std::make_shared<thread_group>(world(), std::move(ranks));
+      world()->enlist(group);
     }
     const std::shared_ptr<thread_group> result = group;
-    if (++taken == static_cast<int>(members.size())) forming_.erase(key);
+    if (++joined == static_cast<int>(members.size())) forming_.erase(key);
     return result;
   }
 
@@ -128,36 +110,28 @@ class thread_group : public rendezvous {
       left.assign(ranks, 0);
     }
   };
-  struct message {
-    std::uint64_t id;
-    std::uint64_t number;  ///< in its channel
-    posted_operation post;
-    std::unique_ptr<operation_events> events;
-    int readers = 0;
-    bool received = false;
-  };
-  /// Messages of one pair of ranks and one tag: number k that was sent is number k that is received.
-  struct channel {
-    std::uint64_t sent = 0, received = 0;
-  };
-  /// wait for ranks that have yet to post into slot s.
+
+  static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
+
+  /// Waits for ranks that have yet to post into slot s.
   template <class Ready>
-  void wait_for_posts(std::unique_lock<std::mutex>& lock, slot& s, const collective& op, Ready ready) {
+  void wait_for_posts(lock& held, slot& s, const collective& op, Ready ready) {
     const auto absent = [&] {
       for (int q = 0; q < size(); ++q)
-        if (!s.posts[index(q)].endpoint && world_->has_ended(world_ranks_[index(q)])) return q;
+        if (!s.posts[index(q)].endpoint && has_ended(q)) return q;
       return -1;
     };
-    wait(lock, ready, absent, op);
+    wait(held, op, ready, absent);
   }
-  void count(int& counter) {
-    if (++counter == size()) changed.notify_all();
+  /// Counts this rank, and waits until all ranks are counted.
+  void wait_for_all(lock& held, slot& s, const collective& op, int& counted) {
+    if (++counted == size()) changed.notify_all();
+    wait_for_posts(held, s, op, [&] { return counted == size(); });
   }
-
-  /// What I send to the others may be overwritten, or freed, by work given to my queue from now on.
+  /// What I send may be overwritten, or freed, by work given to my queue from now on.
   void wait_on_readers(const slot& s, const thread_endpoint& me) const {
-    me.wait_on(s.posts, s.sequence, &operation_events::reduced);
-    me.wait_on(s.posts, s.sequence, &operation_events::read);
+    me.wait_on(s.posts, s.sequence, operation_events::reduced);
+    me.wait_on(s.posts, s.sequence, operation_events::read);
   }
 
   /// Whether one rank does the work of all sooner than it wakes them, twice each.
@@ -182,51 +156,48 @@ class thread_group : public rendezvous {
     s.done_for_all = true;
   }
 
-  void broadcast(std::unique_lock<std::mutex>& lock, slot& s, thread_endpoint& me, const collective& op) {
+  void broadcast(lock& held, slot& s, thread_endpoint& me, const collective& op) {
     const posted_operation& root = s.posts[index(op.peer)];
-    wait_for_posts(lock, s, op, [&] { return root.endpoint != nullptr; });
-    if (root.endpoint.get() != &me) {
-      const reading unlocked(*this, lock, s.readers);
-      me.wait_on(root.endpoint->events(s.sequence).posted);
-      me.copy(root.op.output, op.output, op.bytes(op.count));
-      me.record(me.events(s.sequence).read);
+    wait_for_posts(held, s, op, [&] { return root.endpoint != nullptr; });
+    if (root.endpoint.get() == &me) {
+      wait_for_all(held, s, op, s.done);
+      return wait_on_readers(s, me);
     }
-    count(s.done);
-    if (root.endpoint.get() != &me) return;
-    wait_for_posts(lock, s, op, [&] { return s.done == size(); });
-    wait_on_readers(s, me);
-  }
-
-  void exchange(std::unique_lock<std::mutex>& lock, slot& s, thread_endpoint& me, const collective& op) {
-    operation_events& mine = me.events(s.sequence);
-    auto given = &operation_events::posted;
-    wait_for_posts(lock, s, op, [&] { return s.arrived == size(); });
-    if (s.done_for_all) return;
-    if (op.kind == operation::all_reduce) {
-      {
-        const reading unlocked(*this, lock, s.readers);
-        me.wait_on(s.posts, s.sequence, given);
-        me.reduce_share(s.posts, me.rank());
-        me.record(mine.reduced);
-      }
-      count(s.reduced);
-      wait_for_posts(lock, s, op, [&] { return s.reduced == size(); });
-      given = &operation_events::reduced;
-    }
-    if (op.kind == operation::all_to_all) require_counts(lock, s, me.rank(), op);
     {
-      const reading unlocked(*this, lock, s.readers);
-      me.wait_on(s.posts, s.sequence, given);
-      me.collect(s.posts, me.rank());
-      me.record(mine.read);
+      const reading unlocked(*this, held, s.readers);
+      me.wait_on(root.endpoint->events(s.sequence), operation_events::posted);
+      me.copy(root.op.output, op.output, op.bytes(op.count));
+      me.record(me.events(s.sequence), operation_events::read);
     }
-    count(s.done);
-    wait_for_posts(lock, s, op, [&] { return s.done == size(); });
+    if (++s.done == size()) changed.notify_all();
+  }
+
+  void exchange(lock& held, slot& s, thread_endpoint& me, const collective& op) {
+    operation_events& mine = me.events(s.sequence);
+    wait_for_posts(held, s, op, [&] { return s.arrived == size(); });
+    if (s.done_for_all) return;
+    const bool reduces = op.kind == operation::all_reduce;
+    if (reduces) {
+      {
+        const reading unlocked(*this, held, s.readers);
+        me.wait_on(s.posts, s.sequence, operation_events::posted);
+        me.reduce_share(s.posts, me.rank());
+        me.record(mine, operation_events::reduced);
+      }
+      wait_for_all(held, s, op, s.reduced);
+    }
+    if (op.kind == operation::all_to_all) require_counts(held, s, me.rank(), op);
+    {
+      const reading unlocked(*this, held, s.readers);
+      me.wait_on(s.posts, s.sequence, reduces ? operation_events::reduced : operation_events::posted);
+      me.collect(s.posts, me.rank());
+      me.record(mine, operation_events::read);
+    }
+    wait_for_all(held, s, op, s.done);
     wait_on_readers(s, me);
   }
 
-  void require_match(std::unique_lock<std::mutex>& lock, const posted_operation& mine,
-                     const posted_operation& other) {
+  void require_match(lock& held, const posted_operation& mine, const posted_operation& other) {
     const collective &a = mine.op, &b = other.op;
     const bool counts_agree =
         a.kind == operation::broadcast || a.kind == operation::all_reduce ? a.count == b.count
@@ -236,77 +207,29 @@ class thread_group : public rendezvous {
     if (a.kind == b.kind && a.splits == b.splits && a.type == b.type && a.peer == b.peer &&
         a.reduce == b.reduce && counts_agree && mine.endpoint->shares_place_with(*other.endpoint))
       return;
-    fail(lock, "ranks disagree: " + call(mine) + ", " + call(other));
+    fail(held, "ranks disagree: " + call(mine) + ", " + call(other));
   }
-  /// Whether `rank` expects what the others send it.
+  /// What the others send to `rank` in an all_to_all.
+  std::vector<global_index> sent_to(const slot& s, int rank) const {
+    std::vector<global_index> counts;
+    for (const posted_operation& p : s.posts) counts.push_back(p.op.input_counts[index(rank)]);
+    return counts;
+  }
+  /// Whether `rank` expects that.
   bool counts_agree(const slot& s, int rank, const collective& op) const {
     for (int q = 0; q < size(); ++q)
       if (s.posts[index(q)].op.input_counts[index(rank)] != op.output_counts[index(q)]) return false;
     return true;
   }
-  void require_counts(std::unique_lock<std::mutex>& lock, const slot& s, int rank, const collective& op) {
-    for (int q = 0; q < size(); ++q)
-      if (const auto sent = s.posts[index(q)].op.input_counts[index(rank)];
-          sent != op.output_counts[index(q)])
-        fail(lock, "ranks disagree: rank " + name(rank) + " expects " +
-                       std::to_string(op.output_counts[index(q)]) + " elements in " + describe(op) +
-                       ", rank " + name(q) + " sends " + std::to_string(sent));
-  }
-  std::string call(const posted_operation& p) const {
-    const std::string elements = p.op.splits ? "" : " with " + std::to_string(p.op.count) + " elements";
-    return "rank " + name(p.endpoint->rank()) + " calls " + describe(p.op) + elements + p.endpoint->place();
-  }
-
-  std::list<message>::iterator find_message(std::uint64_t id) {
-    return std::ranges::find(messages_, id, &message::id);
-  }
-  void finish_send(std::unique_lock<std::mutex>& lock, thread_endpoint& me, const collective& op,
-                   std::uint64_t token) {
-    const auto m = find_message(token);
-    const auto wait_on_reader = [&] { me.wait_on(m->events->read); };
-    guarded(
-        lock, m->readers,
-        [&] {
-          wait(
-              lock, [&] { return m->received; }, [&] { return op.peer; }, op);
-          wait_on_reader();
-        },
-        wait_on_reader);
-    me.return_events(std::move(m->events));
-    messages_.erase(m);
-  }
-  void finish_receive(std::unique_lock<std::mutex>& lock, thread_endpoint& me, const collective& op,
-                      std::uint64_t number) {
-    auto m = messages_.end();
-    const auto arrived = [&] {
-      m = std::ranges::find_if(messages_, [&](const message& c) {
-        return c.post.endpoint->rank() == op.peer && c.post.op.peer == me.rank() && c.post.op.tag == op.tag &&
-               c.number == number;
-      });
-      return m != messages_.end();
-    };
-    wait(
-        lock, arrived, [&] { return op.peer; }, op);
-    if (m->post.op.count != op.count || m->post.op.type != op.type ||
-        !me.shares_place_with(*m->post.endpoint))
-      fail(lock, "ranks disagree: rank " + name(me.rank()) + " calls " + describe(op) + " for " +
-                     std::to_string(op.count) + " elements" + me.place() + ", " + call(m->post));
-    {
-      const reading unlocked(*this, lock, m->readers);
-      me.wait_on(m->events->posted);
-      me.copy(m->post.op.input, op.output, op.bytes(op.count));
-      me.record(m->events->read);
-    }
-    m->received = true;
-    changed.notify_all();
+  void require_counts(lock& held, const slot& s, int rank, const collective& op) {
+    if (counts_agree(s, rank, op)) return;
+    fail(held, mismatch_of_counts(op, sent_to(s, rank), rank, world_ranks()));
   }
 
   std::vector<std::uint64_t> next_;
   std::array<slot, in_flight> slots_;
-  std::list<message> messages_;
-  std::uint64_t last_message_ = 0;
+  mailbox messages_{*this};
   int waiting_for_slot_ = 0;
-  std::map<std::tuple<int, int, int>, channel> channels_;  ///< by sender, receiver, tag
   std::map<std::pair<std::uint64_t, int>, std::pair<std::shared_ptr<thread_group>, int>> forming_;
 };
 
