@@ -72,7 +72,8 @@ class communicator {
     start_broadcast(data, root, where).wait();
   }
   template <writable_range Data>
-  request start_broadcast(Data&& data, int root, source_location where = source_location::current()) const {
+  [[nodiscard]] request start_broadcast(Data&& data, int root,
+                                        source_location where = source_location::current()) const {
     const std::span all = detail::output_of(data);
     collective op = describe_operation<element_of<Data>>(operation::broadcast, where);
     op.peer = root;
@@ -84,8 +85,8 @@ class communicator {
   /// All ranks call. What travels: every rank but the root receives n elements. Throws communication_error,
   /// poisoned_error.
   template <lasting_range From, writable_range_of<element_of<From>> To>
-  request start_broadcast(From&& from, To&& to, int root,
-                          source_location where = source_location::current()) const {
+  [[nodiscard]] request start_broadcast(From&& from, To&& to, int root,
+                                        source_location where = source_location::current()) const {
     using T = element_of<To>;
     const std::span sent = detail::input_of(from);
     return rank() == root
@@ -109,8 +110,8 @@ class communicator {
     start_all_gather(mine, counts, all, where).wait();
   }
   template <lasting_range Mine, lasting_count_range Counts, writable_range_of<element_of<Mine>> All>
-  request start_all_gather(Mine&& mine, Counts&& counts, All&& all,
-                           source_location where = source_location::current()) const {
+  [[nodiscard]] request start_all_gather(Mine&& mine, Counts&& counts, All&& all,
+                                         source_location where = source_location::current()) const {
     const std::span block = detail::input_of(mine);
     const std::span counted = detail::input_of(counts);
     const std::span blocks = detail::output_of(all);
@@ -154,9 +155,9 @@ class communicator {
     start_reduce_scatter(blocks, counts, mine, reduce, where).wait();
   }
   template <lasting_range Blocks, lasting_count_range Counts, writable_range_of<element_of<Blocks>> Mine>
-  request start_reduce_scatter(Blocks&& blocks, Counts&& counts, Mine&& mine,
-                               reduction reduce = reduction::sum,
-                               source_location where = source_location::current()) const {
+  [[nodiscard]] request start_reduce_scatter(Blocks&& blocks, Counts&& counts, Mine&& mine,
+                                             reduction reduce = reduction::sum,
+                                             source_location where = source_location::current()) const {
     const std::span all = detail::input_of(blocks);
     const std::span counted = detail::input_of(counts);
     const std::span block = detail::output_of(mine);
@@ -190,8 +191,8 @@ class communicator {
     start_all_reduce(data, reduce, where).wait();
   }
   template <writable_range Data>
-  request start_all_reduce(Data&& data, reduction reduce = reduction::sum,
-                           source_location where = source_location::current()) const {
+  [[nodiscard]] request start_all_reduce(Data&& data, reduction reduce = reduction::sum,
+                                         source_location where = source_location::current()) const {
     const std::span all = detail::output_of(data);
     collective op = describe_operation<element_of<Data>>(operation::all_reduce, where);
     op.reduce = reduce;
@@ -219,8 +220,8 @@ class communicator {
   }
   template <lasting_range To, lasting_count_range ToCounts, writable_range_of<element_of<To>> From,
             lasting_count_range FromCounts>
-  request start_all_to_all(To&& to, ToCounts&& to_counts, From&& from, FromCounts&& from_counts,
-                           source_location where = source_location::current()) const {
+  [[nodiscard]] request start_all_to_all(To&& to, ToCounts&& to_counts, From&& from, FromCounts&& from_counts,
+                                         source_location where = source_location::current()) const {
     const std::span sent = detail::input_of(to);
     const std::span send_counts = detail::input_of(to_counts);
     const std::span received = detail::output_of(from);
@@ -260,8 +261,8 @@ class communicator {
     start_send(data, to, tag, where).wait();
   }
   template <lasting_range Data>
-  request start_send(Data&& data, int to, int tag = 0,
-                     source_location where = source_location::current()) const {
+  [[nodiscard]] request start_send(Data&& data, int to, int tag = 0,
+                                   source_location where = source_location::current()) const {
     const std::span message = detail::input_of(data);
     collective op = describe_operation<element_of<Data>>(operation::send, where);
     op.peer = to;
@@ -277,8 +278,8 @@ class communicator {
     start_receive(data, from, tag, where).wait();
   }
   template <writable_range Data>
-  request start_receive(Data&& data, int from, int tag = 0,
-                        source_location where = source_location::current()) const {
+  [[nodiscard]] request start_receive(Data&& data, int from, int tag = 0,
+                                      source_location where = source_location::current()) const {
     const std::span message = detail::output_of(data);
     collective op = describe_operation<element_of<Data>>(operation::receive, where);
     op.peer = from;
