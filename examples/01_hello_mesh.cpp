@@ -11,12 +11,7 @@ using namespace partita;
 
 /// The world's numbers of the ranks along one axis, as they tell one another. All of them must call.
 std::vector<global_index> ranks_along(const mesh<host>& m, axis a) {
-  const communicator& line = m.along(a);
-  const std::array<global_index, 1> mine{m.rank()};
-  const std::vector<global_index> counts(static_cast<std::size_t>(line.size()), 1);
-  std::vector<global_index> all(counts.size());
-  line.all_gather(std::span<const global_index>(mine), std::span<const global_index>(counts), std::span(all));
-  return all;
+  return m.along(a).all_gather(global_index{m.rank()});
 }
 
 /// The same from the shape alone: where every rank stands is arithmetic.

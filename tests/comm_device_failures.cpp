@@ -13,7 +13,7 @@
 #include "emulator/control.hpp"
 #include "partita/comm/mesh.hpp"
 #include "partita/comm/self.hpp"
-#include "support/device_room.hpp"
+#include "support/device_fixture.hpp"
 #include "support/ranks.hpp"
 #include "support/staged_threads.hpp"
 
@@ -35,15 +35,15 @@ struct lamp_error : std::runtime_error {
 };
 
 /// Blocks with one element for each rank.
-struct desk {
-  explicit desk(const laws::device_room& r)
-      : room(r),
+struct test_buffers {
+  explicit test_buffers(const laws::device_fixture& r)
+      : fixture(r),
         ones(static_cast<std::size_t>(r.c.size()), 1),
-        a(room.make<double>(ones.size())),
-        b(room.make<double>(ones.size())),
-        one(room.make<double>(1)) {}
+        a(fixture.make<double>(ones.size())),
+        b(fixture.make<double>(ones.size())),
+        one(fixture.make<double>(1)) {}
 
-  laws::device_room room;
+  laws::device_fixture fixture;
   std::vector<global_index> ones;
   laws::device_block<double> a, b, one;
 };
@@ -51,20 +51,22 @@ struct desk {
 /// An operation of a rank; `other` is root or partner.
 struct named_operation {
   std::string name;
-  std::function<void(desk&, int other)> call;
+  std::function<void(test_buffers&, int other)> call;
 };
 
 std::vector<named_operation> every_operation() {
   using laws::in;
   return {
-      {"broadcast", [](desk& d, int other) { d.room.c.broadcast(d.a.out(), other); }},
-      {"all_gather", [](desk& d, int) { d.room.c.all_gather(d.one.in(), in(d.ones), d.b.out()); }},
-      {"reduce_scatter", [](desk& d, int) { d.room.c.reduce_scatter(d.a.in(), in(d.ones), d.one.out()); }},
-      {"all_reduce", [](desk& d, int) { d.room.c.all_reduce(d.a.out()); }},
-      {"all_to_all", [](desk& d, int) { d.room.c.all_to_all(d.a.in(), in(d.ones), d.b.out(), in(d.ones)); }},
-      {"send", [](desk& d, int other) { d.room.c.send(d.a.in(), other); }},
-      {"receive", [](desk& d, int other) { d.room.c.receive(d.a.out(), other); }},
-      {"split", [](desk& d, int) { d.room.c.split(0, 0, "part"); }},
+      {"broadcast", [](test_buffers& d, int other) { d.fixture.c.broadcast(d.a.out(), other); }},
+      {"all_gather", [](test_buffers& d, int) { d.fixture.c.all_gather(d.one.in(), in(d.ones), d.b.out()); }},
+      {"reduce_scatter",
+       [](test_buffers& d, int) { d.fixture.c.reduce_scatter(d.a.in(), in(d.ones), d.one.out()); }},
+      {"all_reduce", [](test_buffers& d, int) { d.fixture.c.all_reduce(d.a.out()); }},
+      {"all_to_all",
+       [](test_buffers& d, int) { d.fixture.c.all_to_all(d.a.in(), in(d.ones), d.b.out(), in(d.ones)); }},
+      {"send", [](test_buffers& d, int other) { d.fixture.c.send(d.a.in(), other); }},
+      {"receive", [](test_buffers& d, int other) { d.fixture.c.receive(d.a.out(), other); }},
+      {"split", [](test_buffers& d, int) { d.fixture.c.split(0, 0, "part"); }},
   };
 }
 
@@ -83,13 +85,13 @@ TEST_CASE("a rank that throws frees ranks that wait in any operation") {
           std::atomic<int> freed = 0;
           expect_error<lamp_error>("the lamp fell", [&] {
             on_threads(4, [&](const communicator& c) {
-              desk d(laws::on_a_device(staged ? test_support::staging(c) : c));
+              test_buffers d(laws::on_a_device(staged ? test_support::staging(c) : c));
               if (late) sleep_a_little();
               if (c.rank() == failing) throw lamp_error("the lamp fell");
               if (!late) sleep_a_little();
               try {
                 op.call(d, failing);
-                d.room.c.all_reduce(d.b.out());
+                d.fixture.c.all_reduce(d.b.out());
               } catch (const partita::poisoned_error&) {
                 ++freed;
                 throw;
@@ -102,15 +104,15 @@ TEST_CASE("a rank that throws frees ranks that wait in any operation") {
 
 TEST_CASE("what ranks that fail or leave have given stays until it has been read") {
   for (const std::size_t leaver : {0U, 1U}) {  // rank 1 fails, and rank 0 must leave
-    std::array<std::shared_ptr<laws::device_desk>, 3> desks;
+    std::array<std::shared_ptr<laws::pinned_pool>, 3> pools;
     expect_error<lamp_error>("the lamp fell", [&] {
       on_threads(3, [&](const communicator& c) {
-        const laws::device_room room = laws::on_a_device(c);
-        desks[static_cast<std::size_t>(c.rank())] = room.desk;
+        const laws::device_fixture fixture = laws::on_a_device(c);
+        pools[static_cast<std::size_t>(c.rank())] = fixture.pool;
         const std::vector<global_index> ones(3, 1);
         try {
-          auto mine = room.put(std::vector<double>{1.0 + c.rank()}), all = room.make<double>(3);
-          request r = room.c.start_all_gather(mine.in(), laws::in(ones), all.out());
+          auto mine = fixture.put(std::vector<double>{1.0 + c.rank()}), all = fixture.make<double>(3);
+          request r = fixture.c.start_all_gather(mine.in(), laws::in(ones), all.out());
           if (c.rank() == 1) {
             sleep_a_little();  // the others have enqueued their reads by now
             throw lamp_error("the lamp fell");
@@ -125,7 +127,7 @@ TEST_CASE("what ranks that fail or leave have given stays until it has been read
             throw;
           }
         } catch (const std::runtime_error&) {
-          if (room.desk == desks[leaver]) room.desk->queue.synchronize();  // its memory is gone
+          if (fixture.pool == pools[leaver]) fixture.pool->queue.synchronize();  // its memory is gone
           throw;
         }
       });
@@ -136,20 +138,20 @@ TEST_CASE("what ranks that fail or leave have given stays until it has been read
 TEST_CASE("a message stays until it has been read, whatever happens to its sender") {
   expect_error<lamp_error>("the lamp fell", [&] {
     on_threads(2, [&](const communicator& c) {
-      const laws::device_room room = laws::on_a_device(c);
+      const laws::device_fixture fixture = laws::on_a_device(c);
       try {
-        auto data = room.put(std::vector<float>{4.0F + static_cast<float>(c.rank())});
+        auto data = fixture.put(std::vector<float>{4.0F + static_cast<float>(c.rank())});
         if (c.rank() == 0) {
-          request r = room.c.start_send(data.in(), 1);
+          request r = fixture.c.start_send(data.in(), 1);
           sleep_a_little();  // the other has enqueued its read by now
           throw lamp_error("the lamp fell");
         }
-        room.c.receive(data.out(), 0);
+        fixture.c.receive(data.out(), 0);
         sleep_a_little();
         sleep_a_little();
         CHECK(data.get() == std::vector<float>{4});
       } catch (const lamp_error&) {
-        room.desk->queue.synchronize();  // the memory is gone
+        fixture.pool->queue.synchronize();  // the memory is gone
         throw;
       }
     });
@@ -164,7 +166,7 @@ TEST_CASE("page-locked memory of an operation that was given up stays, since oth
       partita::buffer<double, partita::cuda_device> data(q, 4);
       const std::vector<double> ones(4, 1);
       copy(q, std::span<const double>(ones), data.span());
-      std::optional<communicator> staged(test_support::staging(c).over(device_memory_of(q)));
+      std::optional<communicator> staged(test_support::staging(c).on_memory(device_memory_of(q)));
       {
         const request r = staged->start_all_reduce(data.span());
         both.arrive_and_wait();
@@ -189,13 +191,13 @@ TEST_CASE("a call of the device that fails ends all ranks with its name") {
       CAPTURE(successes);
       expect_error<partita::device_error>(call, [&] {
         on_threads(3, [&](const communicator& c) {
-          const laws::device_room room = laws::on_a_device(c);
-          auto data = room.put(std::vector<double>(7));
+          const laws::device_fixture fixture = laws::on_a_device(c);
+          auto data = fixture.put(std::vector<double>(7));
           const std::vector<global_index> ones(3, 1);
           std::array<std::int32_t, 1> nothing{};
           c.all_reduce(std::span<std::int32_t>(nothing));
           if (c.rank() == 0) emulator::make_fail(call, cudaErrorUnknown, successes);
-          for (int round = 0; round < 3; ++round) room.c.all_reduce(data.out());
+          for (int round = 0; round < 3; ++round) fixture.c.all_reduce(data.out());
         });
       });
     }
@@ -204,16 +206,16 @@ TEST_CASE("a call of the device that fails ends all ranks with its name") {
 TEST_CASE("memory of the host and of a device do not meet") {
   expect_error<communication_error>("elements on cuda device 0", [] {
     on_threads(3, [](const communicator& c) {
-      desk d(laws::on_a_device(c));
+      test_buffers d(laws::on_a_device(c));
       std::vector<double> here(3);
-      c.rank() == 2 ? c.all_reduce(std::span(here)) : d.room.c.all_reduce(d.a.out());
+      c.rank() == 2 ? c.all_reduce(std::span(here)) : d.fixture.c.all_reduce(d.a.out());
     });
   });
   expect_error<communication_error>("ranks disagree: rank 1 calls receive of f64", [] {
     on_threads(2, [](const communicator& c) {
-      desk d(laws::on_a_device(c));
+      test_buffers d(laws::on_a_device(c));
       std::vector<double> here(2);
-      c.rank() == 1 ? c.receive(std::span(here), 0) : d.room.c.send(d.a.in(), 1);
+      c.rank() == 1 ? c.receive(std::span(here), 0) : d.fixture.c.send(d.a.in(), 1);
     });
   });
 }
@@ -224,15 +226,15 @@ TEST_CASE("threads on two devices are told so") {
     on_threads(2, [](const communicator& c) {
       const partita::queue<partita::cuda_device> q(c.rank());
       partita::buffer<double, partita::cuda_device> data(q, 4);
-      c.over(device_memory_of(q)).all_reduce(data.span());
+      c.on_memory(device_memory_of(q)).all_reduce(data.span());
     });
   });
   emulator::set_device_count(1);
 }
 
 TEST_CASE("the device adds up as the host does") {
-  const laws::device_room room = laws::on_a_device(partita::self::world());
-  const auto memory = device_memory_of(room.desk->queue);
+  const laws::device_fixture fixture = laws::on_a_device(partita::self::world());
+  const auto memory = device_memory_of(fixture.pool->queue);
   const auto check = [&]<class T>(T) {
     for (const reduction how : {reduction::sum, reduction::max})
       for (const int sources : {1, 2, 9, 128, 129, 300})
@@ -244,7 +246,7 @@ TEST_CASE("the device adds up as the host does") {
           for (int q = 0; q < sources; ++q) here.push_back(laws::values<T>(q, 0, n));
           here[0][5] = std::numeric_limits<T>::max();
           for (auto& v : here) {
-            there.push_back(room.put(v));
+            there.push_back(fixture.put(v));
             from.push_back(v.data());
             device_from.push_back(there.back().in().data());
           }

@@ -4,7 +4,7 @@
 
 #include "partita/comm/self.hpp"
 #include "support/communicator_laws.hpp"
-#include "support/device_room.hpp"
+#include "support/device_fixture.hpp"
 #include "support/ranks.hpp"
 #include "support/staged_threads.hpp"
 

@@ -5,7 +5,7 @@
 #include "emulator/control.hpp"
 #include "partita/comm/self.hpp"
 #include "support/communicator_laws.hpp"
-#include "support/device_room.hpp"
+#include "support/device_fixture.hpp"
 #include "support/ranks.hpp"
 #include "support/staged_threads.hpp"
 
@@ -26,12 +26,12 @@ using aware = emulator::opened_arena;
 class busy_room {
  public:
   explicit busy_room(const communicator& c)
-      : room_(laws::on_a_device(c)), ones_(static_cast<std::size_t>(c.size()), 1) {}
+      : fixture_(laws::on_a_device(c)), ones_(static_cast<std::size_t>(c.size()), 1) {}
 
-  const laws::device_room& room() const { return room_; }
+  const laws::device_fixture& fixture() const { return fixture_; }
 
   void work() {
-    const communicator& c = room_.c;
+    const communicator& c = fixture_.c;
     const int next = (c.rank() + 1) % c.size(), previous = (c.rank() + c.size() - 1) % c.size();
     c.all_gather(one_.in(), laws::in(ones_), all_.out());
     c.all_to_all(all_.in(), laws::in(ones_), crossed_.out(), laws::in(ones_));
@@ -47,11 +47,11 @@ class busy_room {
   }
 
  private:
-  laws::device_room room_;
+  laws::device_fixture fixture_;
   std::vector<partita::global_index> ones_;
-  laws::device_block<double> one_ = room_.make<double>(1), arrived_ = room_.make<double>(1),
-                             all_ = room_.make<double>(ones_.size()),
-                             crossed_ = room_.make<double>(ones_.size());
+  laws::device_block<double> one_ = fixture_.make<double>(1), arrived_ = fixture_.make<double>(1),
+                             all_ = fixture_.make<double>(ones_.size()),
+                             crossed_ = fixture_.make<double>(ones_.size());
 };
 
 /// What the runtime of the device is asked for by all ranks while they work, once they are warm.
@@ -69,7 +69,7 @@ steady_state observe(const communicator& c, const communicator& staged_or_not) {
   const auto now = [&] {
     meet();
     const steady_state s{emulator::count(), emulator::calls("cudaEventCreateWithFlags"),
-                         busy.room().desk->queue.meter()->allocations()};
+                         busy.fixture().pool->queue.meter()->allocations()};
     meet();
     return s;
   };
@@ -118,9 +118,9 @@ TEST_CASE("once warm, staging makes nothing") {
 
 TEST_CASE("staging waits where an operation starts, not where it ends") {
   on_threads(1, [](const communicator& c) {
-    const laws::device_room room = laws::on_a_device(staging(c));
-    auto data = room.put(std::vector<float>{1, 2, 3}), other = room.make<float>(3);
-    request sum = room.c.start_all_reduce(data.out());
+    const laws::device_fixture fixture = laws::on_a_device(staging(c));
+    auto data = fixture.put(std::vector<float>{1, 2, 3}), other = fixture.make<float>(3);
+    request sum = fixture.c.start_all_reduce(data.out());
     other.spoil();  // runs while the operation is under way
     const auto before = emulator::count();
     sum.wait();

@@ -142,7 +142,7 @@ TEST_CASE("an event holds another queue back, and without it memory is read too 
     cuda_event filled_now(*first.owner());
     CHECK(filled_now.reached());
     filled_now.record(*first.owner());
-    if (waits) filled_now.hold_back(second.stream());
+    if (waits) filled_now.make_wait(second.stream());
     partita::detail::launch(second, 100, increment{a.data(), b.data()});
     if (waits) {
       CHECK(download(second, b) == filled(100, 8));
@@ -232,7 +232,7 @@ TEST_CASE("queues of several devices on one thread, and one on another thread, n
     partita::detail::launch(first, 4, fill{b.data(), 2});
     cuda_event mark(*second.owner());
     mark.record(*second.owner());
-    mark.hold_back(first.stream());
+    mark.make_wait(first.stream());
     expect_error<partita::device_error>("an event of device 1 cannot be recorded on device 0",
                                         [&] { mark.record(*first.owner()); });
     buffer<int, cuda_device> values(second, 4), other_keys(second, 4), other_values(second, 4);

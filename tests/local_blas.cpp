@@ -1,8 +1,11 @@
 // The CBLAS backend against the reference, through the queue that carries it.
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <doctest/doctest.h>
+#include <thread>
 #include <vector>
 
 #include "partita/base/random.hpp"
@@ -22,6 +25,15 @@ std::vector<T> numbers(local_index rows, local_index stride, std::uint64_t seed)
   for (std::size_t i = 0; i < values.size(); ++i)
     values[i] = static_cast<T>(partita::random_uniform(seed, static_cast<std::int64_t>(i), 0) - 0.5);
   return values;
+}
+
+/// One product of n x n matrices on a queue with so many threads.
+void multiply(int threads, local_index n) {
+  const partita::queue<partita::host> q(threads, partita::blas_gemm());
+  const auto a = numbers<double>(n, n, 1);
+  auto c = numbers<double>(n, n, 2);
+  const matrix_view<const double> av{a.data(), n, n, n};
+  host_kernels::gemm(q, false, false, 1.0, av, av, 0.0, matrix_view<double>{c.data(), n, n, n});
 }
 
 }  // namespace
@@ -51,3 +63,36 @@ TEST_CASE_TEMPLATE("blas gemm agrees with the reference", T, float, double) {
           CHECK(worst < (sizeof(T) == 4 ? 1e-5 : 1e-13));
         }
 }
+
+#ifdef OPENBLAS_VERSION
+
+TEST_CASE("a product has the threads of its queue, the process its own number") {
+  openblas_set_num_threads(3);
+  std::atomic<bool> seen = false;
+  {
+    const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    const auto hangs = [&] { return std::chrono::steady_clock::now() > give_up; };
+    const std::jthread rank([&] {
+      while (!seen && !hangs()) multiply(2, 300);
+    });
+    while (!seen && !hangs()) seen = openblas_get_num_threads() == 2;
+  }
+  CHECK(seen);
+  CHECK(openblas_get_num_threads() == 3);
+}
+
+TEST_CASE("ranks that multiply at once leave the process as it was") {
+  openblas_set_num_threads(3);
+  {
+    std::vector<std::jthread> ranks;
+    for (const int threads : {1, 2, 1, 2})
+      ranks.emplace_back([threads] {
+        for (int repeat = 0; repeat < 50; ++repeat) multiply(threads, 40);
+      });
+  }
+  CHECK(openblas_get_num_threads() == 3);
+  multiply(1, 40);
+  CHECK(openblas_get_num_threads() == 3);
+}
+
+#endif

@@ -30,14 +30,14 @@ void check_bytes(const communicator& c, Act act) {
 template <class T>
 void check_operations(const communicator& c) {
   using partita::reduction;
-  const laws::host_room room{c};
+  const laws::host_fixture fixture{c};
   for (int pattern = 0; pattern < laws::patterns; ++pattern) {
-    check_bytes(c, [&] { laws::broadcast<T>(room, pattern, true); });
-    check_bytes(c, [&] { laws::all_gather<T>(room, pattern, true); });
-    check_bytes(c, [&] { laws::reduce_scatter<T>(room, pattern, true, reduction::sum); });
-    check_bytes(c, [&] { laws::all_reduce<T>(room, pattern, true, reduction::max); });
-    check_bytes(c, [&] { laws::all_to_all<T>(room, pattern, true); });
-    check_bytes(c, [&] { laws::ring<T>(room, pattern); });
+    check_bytes(c, [&] { laws::broadcast<T>(fixture, pattern, true); });
+    check_bytes(c, [&] { laws::all_gather<T>(fixture, pattern, true); });
+    check_bytes(c, [&] { laws::reduce_scatter<T>(fixture, pattern, true, reduction::sum); });
+    check_bytes(c, [&] { laws::all_reduce<T>(fixture, pattern, true, reduction::max); });
+    check_bytes(c, [&] { laws::all_to_all<T>(fixture, pattern, true); });
+    check_bytes(c, [&] { laws::ring<T>(fixture, pattern); });
   }
 }
 
@@ -45,16 +45,16 @@ void check_world(const communicator& world) {
   check_operations<std::uint8_t>(world);
   check_operations<std::int64_t>(world);
   check_operations<float>(world);
-  const laws::host_room room{world};
-  check_bytes(world, [&] { laws::several_in_flight(room); });
-  check_bytes(world, [&] { laws::many_broadcasts(room); });
-  check_bytes(world, [&] { laws::message_order(room); });
+  const laws::host_fixture fixture{world};
+  check_bytes(world, [&] { laws::several_in_flight(fixture); });
+  check_bytes(world, [&] { laws::many_broadcasts(fixture); });
+  check_bytes(world, [&] { laws::message_order(fixture); });
   check_bytes(world, [&] { world.split(world.rank() % 2, 0, "half"); });
   const communicator part = world.split(world.rank() == 0 ? 0 : 1, -world.rank(), "part");
   check_operations<double>(part);
   check_bytes(world, [&] {
-    laws::several_in_flight(room.with(part));
-    laws::several_in_flight(room);
+    laws::several_in_flight(fixture.with(part));
+    laws::several_in_flight(fixture);
   });
 }
 

@@ -1,31 +1,28 @@
 #!/bin/bash
-# mpi_failures.sh PROGRAM: every failure of mpi_failure_program must end a job of 4 ranks: soon, with an exit code
-# other than 0, and with the reason on stderr.
+# mpi_failures.sh PROGRAM: every failure of mpi_failure_program must end a job of 4 ranks with an exit code other than
+# 0 and with the reason on stderr.
 set -u
 program=$1
-limit=10 # seconds, the start of mpirun among them
+limit=60 # seconds after which a job hangs
 failures=0
 
 # What goes wrong in a scenario, or nothing.
 problem_of() { # problem_of SCENARIO MODE MESSAGE
-  local errors status begin=$SECONDS
+  local errors status
   errors=$(timeout --kill-after=2 "$limit" \
     mpirun --oversubscribe --allow-run-as-root -n 4 "$program" "$1" "$2" 2>&1 >/dev/null)
   status=$?
   local problem=
   if [ "$status" -eq 0 ]; then problem="exit 0"; fi
-  if [ $((SECONDS - begin)) -ge "$limit" ]; then problem="no end within $limit s"; fi
+  if [ "$status" -eq 124 ] || [ "$status" -eq 137 ]; then problem="no end within $limit s"; fi
   if ! grep -qE "^partita: rank [0-3]: .*$3" <<<"$errors"; then problem="stderr lacks '$3'"; fi
   if [ -n "$problem" ]; then printf '%s\n%s\n' "$problem" "$errors"; fi
 }
 
-# On a busy machine mpirun itself may stall, so what goes wrong once is tried again.
 expect() { # expect SCENARIO MODE MESSAGE
   local problem
-  for _ in 1 2 3; do
-    problem=$(problem_of "$@")
-    if [ -z "$problem" ]; then return; fi
-  done
+  problem=$(problem_of "$@")
+  if [ -z "$problem" ]; then return; fi
   failures=$((failures + 1))
   printf 'FAILED %s (%s): %s\n' "$1" "$2" "$problem"
 }
@@ -43,7 +40,7 @@ expect type checked "ranks disagree: rank 2 calls all_reduce of f32 $here with 4
 expect count checked "ranks disagree: rank 2 calls all_reduce of f64 $here with 3 elements, rank 0 calls"
 expect reduction checked "ranks disagree: rank 2 calls all_reduce of f64"
 expect root checked "ranks disagree: rank 2 calls broadcast of f64"
-expect split checked "ranks disagree: rank 2 calls split, rank 0 calls all_reduce of f64"
+expect split checked "ranks disagree: rank 2 calls split $here, rank 0 calls all_reduce of f64"
 expect group checked "ranks disagree: rank 2 calls all_gather of f64 $here with 1 elements, rank 3 calls"
 expect all_to_all-counts checked "ranks disagree: rank 1 expects 1 elements in all_to_all of f64 $here, rank 2 sends 2$"
 expect message checked "ranks disagree: rank 1 calls receive of f64 $here for 1 elements, rank 0 calls send of f64 $here with 4$"

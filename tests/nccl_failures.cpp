@@ -69,12 +69,12 @@ TEST_CASE("which calls of NCCL an operation is") {
   const auto counted = [&](auto act) {
     call_counts before, after;
     on_devices(p, unchecked, [&](const communicator& c, const queue<cuda_device>& q) {
-      const laws::device_room room = laws::on_a_device(c, q);
-      auto data = room.template make<double>(64), more = room.template make<double>(64);
+      const laws::device_fixture fixture = laws::on_a_device(c, q);
+      auto data = fixture.template make<double>(64), more = fixture.template make<double>(64);
       c.all_gather(std::span<const int>(), equal_counts(p, 0), std::span<int>());
       if (c.rank() == 0) before = call_counts();
       c.all_gather(std::span<const int>(), equal_counts(p, 0), std::span<int>());
-      act(room.c, data, more);
+      act(fixture.c, data, more);
       q.synchronize();
       c.all_gather(std::span<const int>(), equal_counts(p, 0), std::span<int>());
       if (c.rank() == 0) after = call_counts();
@@ -120,13 +120,13 @@ TEST_CASE("which calls of NCCL an operation is") {
 TEST_CASE("a steady state allocates nothing and the host waits for nothing") {
   std::atomic<std::uint64_t> allocations{0}, waits{0};
   on_devices(4, unchecked, [&](const communicator& c, const queue<cuda_device>& q) {
-    const laws::device_room room = laws::on_a_device(c, q);
-    auto data = room.make<float>(1000), more = room.make<float>(250);
+    const laws::device_fixture fixture = laws::on_a_device(c, q);
+    auto data = fixture.make<float>(1000), more = fixture.make<float>(250);
     const auto epoch = [&] {
-      room.c.all_reduce(data.out());
-      room.c.reduce_scatter(data.in(), equal_counts(4, 250), more.out());
-      room.c.all_gather(more.in(), equal_counts(4, 250), data.out());
-      room.c.broadcast(data.out(), 3);
+      fixture.c.all_reduce(data.out());
+      fixture.c.reduce_scatter(data.in(), equal_counts(4, 250), more.out());
+      fixture.c.all_gather(more.in(), equal_counts(4, 250), data.out());
+      fixture.c.broadcast(data.out(), 3);
     };
     for (int warm = 0; warm < 2; ++warm) {
       epoch();
@@ -149,14 +149,14 @@ TEST_CASE("a steady state allocates nothing and the host waits for nothing") {
 
 TEST_CASE("what disagrees is an error of the wait where not") {
   on_devices(3, unchecked, [](const communicator& c, const queue<cuda_device>& q) {
-    const laws::device_room room = laws::on_a_device(c, q);
-    auto data = room.make<int>(5);
+    const laws::device_fixture fixture = laws::on_a_device(c, q);
+    auto data = fixture.make<int>(5);
     expect_error<communication_error>("broadcast of i32 (nccl_failures.cpp", [&] {
-      room.c.broadcast(data.out().first(c.rank() == 2 ? 4 : 5), 0);
+      fixture.c.broadcast(data.out().first(c.rank() == 2 ? 4 : 5), 0);
       q.synchronize();
     });
     expect_error<communication_error>("broadcast of i32 (nccl_failures.cpp",
-                                      [&] { room.c.all_reduce(data.out()); });
+                                      [&] { fixture.c.all_reduce(data.out()); });
   });
 }
 
@@ -164,28 +164,28 @@ TEST_CASE("an operation that never ends is an error that names it") {
   for (const int hanging : {0, 2}) {
     emulator::make_nccl_hang(hanging, 1);
     on_devices(3, impatient, [](const communicator& c, const queue<cuda_device>& q) {
-      const laws::device_room room = laws::on_a_device(c, q);
-      auto data = room.make<double>(6), more = room.make<double>(6);
-      room.c.broadcast(data.out(), 1);
+      const laws::device_fixture fixture = laws::on_a_device(c, q);
+      auto data = fixture.make<double>(6), more = fixture.make<double>(6);
+      fixture.c.broadcast(data.out(), 1);
       q.synchronize();
       expect_error<communication_error>("all_gather of f64 (nccl_failures.cpp", [&] {
-        room.c.all_gather(data.in().first(2), equal_counts(3, 2), more.out());
-        room.c.all_reduce(data.out());
+        fixture.c.all_gather(data.in().first(2), equal_counts(3, 2), more.out());
+        fixture.c.all_reduce(data.out());
         q.synchronize();
       });
       expect_error<communication_error>("over NCCL is not complete after 500 ms",
-                                        [&] { room.c.broadcast(data.out(), 0); });
+                                        [&] { fixture.c.broadcast(data.out(), 0); });
     });
   }
 }
 
 TEST_CASE("a rank that does not come is an error that names the operation") {
   on_devices(2, impatient, [](const communicator& c, const queue<cuda_device>& q) {
-    const laws::device_room room = laws::on_a_device(c, q);
-    auto data = room.make<double>(6);
+    const laws::device_fixture fixture = laws::on_a_device(c, q);
+    auto data = fixture.make<double>(6);
     if (c.rank() == 0)
       expect_error<communication_error>("all_reduce of f64 (nccl_failures.cpp", [&] {
-        room.c.all_reduce(data.out());
+        fixture.c.all_reduce(data.out());
         q.synchronize();
       });
     c.all_gather(std::span<const int>(), equal_counts(2, 0), std::span<int>());
@@ -196,15 +196,15 @@ TEST_CASE("an asynchronous error names the operation and NCCL's reason, and the 
   emulator::make_nccl_fail(1, ncclRemoteError);
   expect_error<communication_error>("all_reduce of f64 (nccl_failures.cpp", [] {
     on_devices(3, unchecked, [](const communicator& c, const queue<cuda_device>& q) {
-      const laws::device_room room = laws::on_a_device(c, q);
-      auto data = room.make<double>(6);
+      const laws::device_fixture fixture = laws::on_a_device(c, q);
+      auto data = fixture.make<double>(6);
       const auto sum = [&] {
-        room.c.all_reduce(data.out());
+        fixture.c.all_reduce(data.out());
         q.synchronize();
       };
       if (c.rank() != 1) return sum();
       expect_error<communication_error>("remote process exited or there was a network error", sum);
-      room.c.all_reduce(data.out());
+      fixture.c.all_reduce(data.out());
     });
   });
 }
@@ -212,10 +212,10 @@ TEST_CASE("an asynchronous error names the operation and NCCL's reason, and the 
 TEST_CASE("a rank that fails elsewhere ends the others' waits") {
   expect_error<partita::input_error>("no such file", [] {
     on_devices(3, unchecked, [](const communicator& c, const queue<cuda_device>& q) {
-      const laws::device_room room = laws::on_a_device(c, q);
-      auto data = room.make<double>(6);
+      const laws::device_fixture fixture = laws::on_a_device(c, q);
+      auto data = fixture.make<double>(6);
       if (c.rank() == 1) throw partita::input_error("no such file");
-      room.c.all_reduce(data.out());
+      fixture.c.all_reduce(data.out());
       q.synchronize();
     });
   });
@@ -223,14 +223,14 @@ TEST_CASE("a rank that fails elsewhere ends the others' waits") {
 
 TEST_CASE("an operation that is given up fails the group, and its memory may go") {
   on_devices(2, impatient, [](const communicator& c, const queue<cuda_device>& q) {
-    const laws::device_room room = laws::on_a_device(c, q);
+    const laws::device_fixture fixture = laws::on_a_device(c, q);
     {
-      auto data = room.make<double>(6);
-      const request r = room.c.start_all_reduce(data.out());
+      auto data = fixture.make<double>(6);
+      const request r = fixture.c.start_all_reduce(data.out());
     }
-    auto data = room.make<double>(6);
+    auto data = fixture.make<double>(6);
     expect_error<communication_error>("a rank gave up its all_reduce of f64 (nccl_failures.cpp",
-                                      [&] { room.c.all_reduce(data.out()); });
+                                      [&] { fixture.c.all_reduce(data.out()); });
   });
 }
 
@@ -250,9 +250,9 @@ TEST_CASE("groups that cannot be made, and calls that fail") {
     emulator::make_fail(call, cudaErrorUnknown, 2);
     expect_error<communication_error>("all_reduce of f64 (nccl_failures.cpp", [] {
       on_devices(3, unchecked, [](const communicator& c, const queue<cuda_device>& q) {
-        const laws::device_room room = laws::on_a_device(c, q);
-        auto data = room.make<double>(6);
-        room.c.all_reduce(data.out());
+        const laws::device_fixture fixture = laws::on_a_device(c, q);
+        auto data = fixture.make<double>(6);
+        fixture.c.all_reduce(data.out());
         q.synchronize();
       });
     });
@@ -265,7 +265,7 @@ TEST_CASE("groups that cannot be made, and calls that fail") {
   expect_error<communication_error>("NCCL was set up for cuda device 1, not for cuda device 2", [] {
     on_threads(2, [](const communicator& c) {
       const queue<cuda_device> q(c.rank()), other(2);
-      partita::nccl::world(c, q, unchecked).over(device_memory_of(c.rank() == 1 ? other : q));
+      partita::nccl::world(c, q, unchecked).on_memory(device_memory_of(c.rank() == 1 ? other : q));
     });
   });
   emulator::set_device_count(1);
@@ -274,33 +274,33 @@ TEST_CASE("groups that cannot be made, and calls that fail") {
 
 TEST_CASE("groups that an exception destroys leave the world as it was, or end it with an error") {
   on_devices(4, unchecked, [](const communicator& c, const queue<cuda_device>& q) {
-    const laws::device_room room = laws::on_a_device(c, q);
+    const laws::device_fixture fixture = laws::on_a_device(c, q);
     try {
       const partita::mesh<cuda_device> m(c, {2, 2, 1}, q);
       throw partita::input_error("this policy has no room");
     } catch (const partita::input_error&) {
     }
-    auto data = room.put(std::vector<double>(6, c.rank()));
-    room.c.all_reduce(data.out());
+    auto data = fixture.put(std::vector<double>(6, c.rank()));
+    fixture.c.all_reduce(data.out());
     CHECK(data.get() == std::vector<double>(6, 6));
   });
   // Where others are still waited for, nothing can be waited for.
   expect_error<communication_error>("ended while it waited for others", [] {
     on_devices(2, unchecked, [](const communicator& c, const queue<cuda_device>& q) {
-      const laws::device_room room = laws::on_a_device(c, q);
-      auto data = room.make<double>(6);
+      const laws::device_fixture fixture = laws::on_a_device(c, q);
+      auto data = fixture.make<double>(6);
       if (c.rank() == 0) {
-        const auto group = room.with(room.c.split(0, 0, "all"));
-        auto lost = room.make<double>(6);
+        const auto group = fixture.with(fixture.c.split(0, 0, "all"));
+        auto lost = fixture.make<double>(6);
         try {
           group.c.all_reduce(lost.out());
           throw partita::input_error("no such file");
         } catch (const partita::input_error&) {
         }
       } else {
-        room.c.split(0, 0, "all");
+        fixture.c.split(0, 0, "all");
       }
-      room.c.all_reduce(data.out());
+      fixture.c.all_reduce(data.out());
       q.synchronize();
     });
   });
@@ -308,31 +308,33 @@ TEST_CASE("groups that an exception destroys leave the world as it was, or end i
 
 TEST_CASE("a group is split while operations are under way") {
   on_devices(4, unchecked, [](const communicator& c, const queue<cuda_device>& q) {
-    const laws::device_room room = laws::on_a_device(c, q);
-    auto data = room.put(std::vector<double>(6, 1));
-    request under_way = room.c.start_all_reduce(data.out());
-    const communicator half = room.c.split(c.rank() / 2, 0, "half");
+    const laws::device_fixture fixture = laws::on_a_device(c, q);
+    auto data = fixture.put(std::vector<double>(6, 1));
+    request under_way = fixture.c.start_all_reduce(data.out());
+    const communicator half = fixture.c.split(c.rank() / 2, 0, "half");
     under_way.wait();
     half.all_reduce(data.out());
     CHECK(data.get() == std::vector<double>(6, 8));
   });
 }
 
-TEST_CASE("a mesh makes no communicator for axes that part nobody") {
-  const auto splits = [](partita::mesh_shape shape) {
+TEST_CASE("a mesh makes no communicator that nobody asks for, nor for axes that part nobody") {
+  using partita::axis;
+  const auto splits = [](partita::mesh_shape shape, std::vector<axis> axes = {axis::row}) {
     const std::uint64_t before = emulator::calls("ncclCommSplit");
     on_devices(4, unchecked, [&](const communicator& c, const queue<cuda_device>& q) {
       const partita::mesh<cuda_device> m(c, shape, q);
-      CHECK(m.along(partita::axis::row).size() == shape.row);
-      CHECK(m.along(partita::axis::row).axis() == "row");
+      for (const axis asked : axes) CHECK(m.along(asked).size() == shape[asked]);
+      CHECK(m.along(axis::row).axis() == "row");
       CHECK(m.along(partita::every_axis).size() == 4);
     });
     return (emulator::calls("ncclCommSplit") - before) / 4;
   };
   CHECK(splits({4, 1, 1}) == 0);
   CHECK(splits({1, 1, 4}) == 0);
-  CHECK(splits({2, 2, 1}) == 2);
-  CHECK(splits({2, 1, 2}) == 2);
+  CHECK(splits({2, 2, 1}) == 1);
+  CHECK(splits({2, 1, 2}) == 1);
+  CHECK(splits({2, 1, 2}, {axis::row, axis::col, axis::depth, axis::row}) == 2);
 }
 
 }  // namespace test_nccl_failures

@@ -60,39 +60,40 @@ TEST_CASE("memory of devices, checked") {
 
 TEST_CASE("host and device in turn, and back from the device to the host") {
   on_nccl_devices(most_ranks(), unchecked, [](const communicator& c, const queue<cuda_device>& q) {
-    const laws::device_room room = laws::on_a_device(c, q);
-    laws::several_in_flight(room);
-    laws::several_in_flight(laws::host_room{c});
-    laws::several_in_flight(laws::host_room{room.c.over(nullptr)});
-    laws::several_in_flight(room.with(room.c.split(c.rank() % 2, 0, "half")));
+    const laws::device_fixture fixture = laws::on_a_device(c, q);
+    laws::several_in_flight(fixture);
+    laws::several_in_flight(laws::host_fixture{c});
+    laws::several_in_flight(laws::host_fixture{fixture.c.on_memory(nullptr)});
+    laws::several_in_flight(fixture.with(fixture.c.split(c.rank() % 2, 0, "half")));
   });
 }
 
 TEST_CASE("a mesh has communicators for both places") {
   on_nccl_devices(2 * (most_ranks() / 2), unchecked, [](const communicator& c, const queue<cuda_device>& q) {
     const partita::mesh<cuda_device> m(c, {c.size() / 2, 2, 1}, q);
-    const laws::device_room room = laws::on_a_device(c, q);
+    const laws::device_fixture fixture = laws::on_a_device(c, q);
     for (const partita::axis_set s : {partita::axis_set(partita::axis::row), partita::every_axis}) {
-      laws::several_in_flight(room.with(m.along(s)));
-      laws::several_in_flight(laws::host_room{m.control(s)});
+      laws::several_in_flight(fixture.with(m.along(s)));
+      laws::several_in_flight(laws::host_fixture{m.control(s)});
     }
   });
 }
 
 TEST_CASE("the rank's queue goes on while an operation waits for others") {
   on_nccl_devices(2, unchecked, [](const communicator& c, const queue<cuda_device>& q) {
-    const laws::device_room room = laws::on_a_device(c, q);
-    auto mine = room.put(std::vector<int>{c.rank() + 5}), all = room.make<int>(2), other = room.make<int>(3);
+    const laws::device_fixture fixture = laws::on_a_device(c, q);
+    auto mine = fixture.put(std::vector<int>{c.rank() + 5}), all = fixture.make<int>(2),
+         other = fixture.make<int>(3);
     const std::vector<global_index> ones = equal_counts(2, 1);
     q.synchronize();
     request r;
     if (c.rank() == 0) {
-      r = room.c.start_all_gather(mine.in(), ones, all.out());
+      r = fixture.c.start_all_gather(mine.in(), ones, all.out());
       other.spoil();
       CHECK(other.get() == std::vector<int>(3, 77));
     }
     c.all_gather(std::span<const int>(), equal_counts(2, 0), std::span<int>());
-    if (c.rank() == 1) r = room.c.start_all_gather(mine.in(), ones, all.out());
+    if (c.rank() == 1) r = fixture.c.start_all_gather(mine.in(), ones, all.out());
     r.wait();
     CHECK(all.get() == std::vector<int>{5, 6});
   });
@@ -100,10 +101,11 @@ TEST_CASE("the rank's queue goes on while an operation waits for others") {
 
 TEST_CASE("what disagrees is found before it starts where checked") {
   on_nccl_devices(most_ranks(), {.checked = true}, [](const communicator& c, const queue<cuda_device>& q) {
-    const laws::device_room room = laws::on_a_device(c, q);
-    auto data = room.make<int>(5);
-    expect_error<communication_error>("ranks disagree: rank 1 calls broadcast of i32 (nccl_laws.cpp",
-                                      [&] { room.c.broadcast(data.out().first(c.rank() == 1 ? 4 : 5), 0); });
+    const laws::device_fixture fixture = laws::on_a_device(c, q);
+    auto data = fixture.make<int>(5);
+    expect_error<communication_error>("ranks disagree: rank 1 calls broadcast of i32 (nccl_laws.cpp", [&] {
+      fixture.c.broadcast(data.out().first(c.rank() == 1 ? 4 : 5), 0);
+    });
   });
 }
 

@@ -43,12 +43,12 @@ void run_form(bool started, Started start, Blocking block) {
   CHECK(!r.pending());
 }
 
-template <class T, class Room>
-void broadcast(const Room& room, int pattern, bool started) {
-  const communicator& c = room.c;
+template <class T, class Fixture>
+void broadcast(const Fixture& fixture, int pattern, bool started) {
+  const communicator& c = fixture.c;
   const int root = pattern % c.size();
   const global_index n = elements(pattern, 1, 0);
-  auto data = room.put(values<T>(c.rank(), 0, n));
+  auto data = fixture.put(values<T>(c.rank(), 0, n));
   const volume expected = c.rank() == root || n == 0 ? volume{} : volume{n, 1};
   check_account<T>(c, operation::broadcast, expected, [&] {
     run_form(
@@ -58,21 +58,21 @@ void broadcast(const Room& room, int pattern, bool started) {
 }
 
 /// With a buffer of its own at the root, which is written again as soon as it may be.
-template <class T, class Room>
-void broadcast_of_input(const Room& room, int pattern) {
-  const communicator& c = room.c;
+template <class T, class Fixture>
+void broadcast_of_input(const Fixture& fixture, int pattern) {
+  const communicator& c = fixture.c;
   const int root = (pattern + 1) % c.size();
   const global_index n = elements(pattern, 1, 0);
-  auto from = room.put(values<T>(c.rank(), 0, n));
-  auto to = room.template make<T>(static_cast<std::size_t>(n));
+  auto from = fixture.put(values<T>(c.rank(), 0, n));
+  auto to = fixture.template make<T>(static_cast<std::size_t>(n));
   c.start_broadcast(from.in(), to.out(), root).wait();
   from.spoil();
   if (c.rank() != root) check_same(c, "broadcast of input", pattern, to.get(), values<T>(root, 0, n));
 }
 
-template <class T, class Room>
-void all_gather(const Room& room, int pattern, bool started) {
-  const communicator& c = room.c;
+template <class T, class Fixture>
+void all_gather(const Fixture& fixture, int pattern, bool started) {
+  const communicator& c = fixture.c;
   std::vector<global_index> counts;
   std::vector<T> expected;
   volume v;
@@ -81,8 +81,8 @@ void all_gather(const Room& room, int pattern, bool started) {
     append(expected, values<T>(q, 0, counts.back()));
     if (q != c.rank() && counts.back() > 0) v += {counts.back(), 1};
   }
-  auto mine = room.put(values<T>(c.rank(), 0, counts[static_cast<std::size_t>(c.rank())]));
-  auto all = room.template make<T>(expected.size());
+  auto mine = fixture.put(values<T>(c.rank(), 0, counts[static_cast<std::size_t>(c.rank())]));
+  auto all = fixture.template make<T>(expected.size());
   check_account<T>(c, operation::all_gather, v, [&] {
     run_form(
         started, [&] { return c.start_all_gather(mine.in(), in(counts), all.out()); },
@@ -92,9 +92,9 @@ void all_gather(const Room& room, int pattern, bool started) {
   check_same(c, "all_gather", pattern, all.get(), expected);
 }
 
-template <class T, class Room>
-void reduce_scatter(const Room& room, int pattern, bool started, reduction reduce) {
-  const communicator& c = room.c;
+template <class T, class Fixture>
+void reduce_scatter(const Fixture& fixture, int pattern, bool started, reduction reduce) {
+  const communicator& c = fixture.c;
   std::vector<global_index> counts;
   global_index total = 0, before = 0;
   for (int q = 0; q < c.size(); ++q) {
@@ -102,8 +102,8 @@ void reduce_scatter(const Room& room, int pattern, bool started, reduction reduc
     total += counts.emplace_back(elements(pattern, c.size(), q));
   }
   const global_index n = counts[static_cast<std::size_t>(c.rank())];
-  auto blocks = room.put(values<T>(c.rank(), 0, total));
-  auto mine = room.template make<T>(static_cast<std::size_t>(n));
+  auto blocks = fixture.put(values<T>(c.rank(), 0, total));
+  auto mine = fixture.template make<T>(static_cast<std::size_t>(n));
   std::vector<T> expected;
   for (global_index i = 0; i < n; ++i) expected.push_back(reduced<T>(c.size(), before + i, reduce));
   const volume v{(c.size() - 1) * n, n > 0 ? c.size() - 1 : 0};
@@ -116,11 +116,11 @@ void reduce_scatter(const Room& room, int pattern, bool started, reduction reduc
   check_same(c, "reduce_scatter", pattern, mine.get(), expected);
 }
 
-template <class T, class Room>
-void all_reduce(const Room& room, int pattern, bool started, reduction reduce) {
-  const communicator& c = room.c;
+template <class T, class Fixture>
+void all_reduce(const Fixture& fixture, int pattern, bool started, reduction reduce) {
+  const communicator& c = fixture.c;
   const global_index n = elements(pattern, 1, 0), p = c.size();
-  auto data = room.put(values<T>(c.rank(), 0, n));
+  auto data = fixture.put(values<T>(c.rank(), 0, n));
   std::vector<T> expected;
   for (global_index i = 0; i < n; ++i) expected.push_back(reduced<T>(c.size(), i, reduce));
   const global_index mine = n / p + (c.rank() < n % p ? 1 : 0);
@@ -134,9 +134,9 @@ void all_reduce(const Room& room, int pattern, bool started, reduction reduce) {
   check_same(c, "all_reduce", pattern, data.get(), expected);
 }
 
-template <class T, class Room>
-void all_to_all(const Room& room, int pattern, bool started) {
-  const communicator& c = room.c;
+template <class T, class Fixture>
+void all_to_all(const Fixture& fixture, int pattern, bool started) {
+  const communicator& c = fixture.c;
   std::vector<global_index> to_counts, from_counts;
   std::vector<T> given, expected;
   volume v;
@@ -147,8 +147,8 @@ void all_to_all(const Room& room, int pattern, bool started) {
     append(expected, values<T>(q, 1000 * c.rank(), from_counts.back()));
     if (q != c.rank() && from_counts.back() > 0) v += {from_counts.back(), 1};
   }
-  auto to = room.put(given);
-  auto from = room.template make<T>(expected.size());
+  auto to = fixture.put(given);
+  auto from = fixture.template make<T>(expected.size());
   check_account<T>(c, operation::all_to_all, v, [&] {
     run_form(
         started, [&] { return c.start_all_to_all(to.in(), in(to_counts), from.out(), in(from_counts)); },
@@ -159,14 +159,14 @@ void all_to_all(const Room& room, int pattern, bool started) {
 }
 
 /// Each rank sends to the next: the message, and only it, is in the ledger.
-template <class T, class Room>
-void ring(const Room& room, int pattern) {
-  const communicator& c = room.c;
+template <class T, class Fixture>
+void ring(const Fixture& fixture, int pattern) {
+  const communicator& c = fixture.c;
   if (c.size() == 1) return;
   const int next = (c.rank() + 1) % c.size(), previous = (c.rank() + c.size() - 1) % c.size();
   const global_index n = 2 + elements(pattern, 1, 0);
-  auto mine = room.put(values<T>(c.rank(), 0, n));
-  auto theirs = room.template make<T>(static_cast<std::size_t>(n));
+  auto mine = fixture.put(values<T>(c.rank(), 0, n));
+  auto theirs = fixture.template make<T>(static_cast<std::size_t>(n));
   c.ledger().clear();
   request sent = c.start_send(mine.in(), next, pattern);
   request received = c.start_receive(theirs.out(), previous, pattern);
@@ -178,20 +178,20 @@ void ring(const Room& room, int pattern) {
 }
 
 /// Every operation on elements of type T.
-template <class T, class Room>
-void operations(const Room& room) {
+template <class T, class Fixture>
+void operations(const Fixture& fixture) {
   for (int pattern = 0; pattern < patterns; ++pattern) {
     for (const bool started : {false, true}) {
-      broadcast<T>(room, pattern, started);
-      all_gather<T>(room, pattern, started);
-      all_to_all<T>(room, pattern, started);
+      broadcast<T>(fixture, pattern, started);
+      all_gather<T>(fixture, pattern, started);
+      all_to_all<T>(fixture, pattern, started);
       for (const reduction reduce : {reduction::sum, reduction::max}) {
-        reduce_scatter<T>(room, pattern, started, reduce);
-        all_reduce<T>(room, pattern, started, reduce);
+        reduce_scatter<T>(fixture, pattern, started, reduce);
+        all_reduce<T>(fixture, pattern, started, reduce);
       }
     }
-    broadcast_of_input<T>(room, pattern);
-    ring<T>(room, pattern);
+    broadcast_of_input<T>(fixture, pattern);
+    ring<T>(fixture, pattern);
   }
 }
 

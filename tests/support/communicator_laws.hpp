@@ -9,25 +9,27 @@
 #include <vector>
 
 #include "support/collective_laws.hpp"
+#include "support/range_laws.hpp"
 
 namespace test_support::laws {
 
 /// Operations of every kind, from all ranks at once, waited for in order and in reverse.
-template <class Room>
-void several_in_flight(const Room& room) {
-  const communicator& c = room.c;
+template <class Fixture>
+void several_in_flight(const Fixture& fixture) {
+  const communicator& c = fixture.c;
   const auto p = static_cast<std::size_t>(c.size());
   for (const bool reverse : {false, true}) {
-    auto sum = room.put(values<double>(c.rank(), 0, 11, 1));
-    auto more = room.put(values<double>(c.rank(), 0, 5, 2));
-    auto copy = room.put(values<double>(c.rank(), 0, 4, 3));
+    auto sum = fixture.put(values<double>(c.rank(), 0, 11, 1));
+    auto more = fixture.put(values<double>(c.rank(), 0, 5, 2));
+    auto copy = fixture.put(values<double>(c.rank(), 0, 4, 3));
     const std::vector<global_index> twos(p, 2);
-    auto mine = room.put(values<std::int32_t>(c.rank(), 0, 2, 4));
+    auto mine = fixture.put(values<std::int32_t>(c.rank(), 0, 2, 4));
     std::vector<std::int32_t> given;
     for (int q = 0; q < c.size(); ++q) append(given, values<std::int32_t>(c.rank(), q, 2, 5));
-    auto blocks = room.put(given);
-    auto all = room.template make<std::int32_t>(2 * p), crossed = room.template make<std::int32_t>(2 * p);
-    auto scattered = room.template make<std::int32_t>(2);
+    auto blocks = fixture.put(given);
+    auto all = fixture.template make<std::int32_t>(2 * p),
+         crossed = fixture.template make<std::int32_t>(2 * p);
+    auto scattered = fixture.template make<std::int32_t>(2);
 
     std::vector<request> requests;
     requests.push_back(c.start_all_reduce(sum.out()));
@@ -61,15 +63,15 @@ void several_in_flight(const Room& room) {
 }
 
 /// A root may have many broadcasts in flight, while the others take one at a time and run ahead of it.
-template <class Room>
-void many_broadcasts(const Room& room) {
-  const communicator& c = room.c;
+template <class Fixture>
+void many_broadcasts(const Fixture& fixture) {
+  const communicator& c = fixture.c;
   constexpr std::size_t at_once = 8;
   for (int round = 0; round < 6; ++round) {
     const int root = round % c.size();
-    std::vector<decltype(room.put(std::vector<std::int64_t>()))> data;
+    std::vector<decltype(fixture.put(std::vector<std::int64_t>()))> data;
     for (std::size_t k = 0; k < 2 * at_once; ++k)
-      data.push_back(room.put(values<std::int64_t>(c.rank(), round, 3, static_cast<int>(k))));
+      data.push_back(fixture.put(values<std::int64_t>(c.rank(), round, 3, static_cast<int>(k))));
     if (c.rank() == root) {
       for (std::size_t begin : {std::size_t{0}, at_once}) {
         std::vector<request> requests;
@@ -89,16 +91,16 @@ void many_broadcasts(const Room& room) {
 
 /// Messages of one pair and tag arrive in the order in which they were sent, whatever is waited for first;
 /// messages of another tag do not disturb them.
-template <class Room>
-void message_order(const Room& room) {
-  const communicator& c = room.c;
+template <class Fixture>
+void message_order(const Fixture& fixture) {
+  const communicator& c = fixture.c;
   if (c.size() == 1) return;
   const int next = (c.rank() + 1) % c.size(), previous = (c.rank() + c.size() - 1) % c.size();
   for (const bool reverse : {false, true}) {
-    std::vector<decltype(room.put(std::vector<double>()))> sent, received;
+    std::vector<decltype(fixture.put(std::vector<double>()))> sent, received;
     for (int k = 0; k < 4; ++k) {
-      sent.push_back(room.put(values<double>(c.rank(), 0, 6, k)));
-      received.push_back(room.template make<double>(6));
+      sent.push_back(fixture.put(values<double>(c.rank(), 0, 6, k)));
+      received.push_back(fixture.template make<double>(6));
     }
     std::vector<request> sends, receives;
     for (std::size_t k : {0, 1, 2, 3}) sends.push_back(c.start_send(sent[k].in(), next, k == 1 ? 9 : 5));
@@ -115,22 +117,22 @@ void message_order(const Room& room) {
 }
 
 /// The same sums, twice, have the same bits.
-template <class T, class Room>
-void repeatability(const Room& room) {
-  auto first = room.put(values<T>(room.c.rank(), 0, 1000)), second = room.put(first.get());
-  room.c.all_reduce(first.out());
-  room.c.all_reduce(second.out());
-  check_same(room.c, "repeated all_reduce", 0, second.get(), first.get());
+template <class T, class Fixture>
+void repeatability(const Fixture& fixture) {
+  auto first = fixture.put(values<T>(fixture.c.rank(), 0, 1000)), second = fixture.put(first.get());
+  fixture.c.all_reduce(first.out());
+  fixture.c.all_reduce(second.out());
+  check_same(fixture.c, "repeated all_reduce", 0, second.get(), first.get());
 }
 
 /// Operations that follow each other work on what the one before left, with nothing between them.
-template <class Room>
-void chain(const Room& room) {
-  const communicator& c = room.c;
+template <class Fixture>
+void chain(const Fixture& fixture) {
+  const communicator& c = fixture.c;
   const auto p = static_cast<std::size_t>(c.size());
   const std::vector<global_index> ones(p, 1);
-  auto mine = room.put(std::vector<std::int64_t>{c.rank() + 1});
-  auto all = room.template make<std::int64_t>(p), crossed = room.template make<std::int64_t>(p);
+  auto mine = fixture.put(std::vector<std::int64_t>{c.rank() + 1});
+  auto all = fixture.template make<std::int64_t>(p), crossed = fixture.template make<std::int64_t>(p);
   std::vector<std::int64_t> expected;
   for (int q = 1; q <= c.size(); ++q) expected.push_back(q);
   for (int root = 0; root < c.size() + 12; ++root) {
@@ -148,12 +150,12 @@ void chain(const Room& room) {
 }
 
 /// Phases nest; operations are entered where they are waited for.
-template <class Room>
-void phases(const Room& room) {
-  const communicator& c = room.c;
+template <class Fixture>
+void phases(const Fixture& fixture) {
+  const communicator& c = fixture.c;
   c.ledger().clear();
   const std::string outer = c.ledger().phase();
-  auto data = room.template make<std::int32_t>(4);
+  auto data = fixture.template make<std::int32_t>(4);
   {
     const partita::phase_scope forward(c.ledger(), "forward");
     c.broadcast(data.out(), 0);
@@ -176,19 +178,19 @@ void phases(const Room& room) {
 }
 
 /// Groups of a split: uneven colors, reversed keys, groups of groups, entered under their axis.
-template <class Room>
-void splits(const Room& room) {
-  const communicator& c = room.c;
+template <class Fixture>
+void splits(const Fixture& fixture) {
+  const communicator& c = fixture.c;
   const int color = c.rank() % 3 == 2 ? 2 : c.rank() % 3 == 1 ? 7 : 0;
   std::vector<std::int32_t> members;
   for (int q = c.size() - 1; q >= 0; --q)
     if (q % 3 == c.rank() % 3) members.push_back(q);
-  const auto group = room.with(c.split(color, -c.rank(), "third"));
+  const auto group = fixture.with(c.split(color, -c.rank(), "third"));
   CHECK(group.c.size() == static_cast<int>(members.size()));
   CHECK(group.c.axis() == "third");
   CHECK(&group.c.ledger() == &c.ledger());
-  auto me = room.put(std::vector<std::int32_t>{c.rank()});
-  auto all = room.template make<std::int32_t>(members.size());
+  auto me = fixture.put(std::vector<std::int32_t>{c.rank()});
+  auto all = fixture.template make<std::int32_t>(members.size());
   group.c.all_gather(me.in(), in(std::vector<global_index>(members.size(), 1)), all.out());
   check_same(c, "members", color, all.get(), members);
   operations<double>(group);
@@ -197,29 +199,33 @@ void splits(const Room& room) {
 
   const communicator lone = c.split(0, c.rank() == 0 ? 1 : 0, "first last");
   CHECK(lone.rank() == (c.rank() == 0 ? c.size() - 1 : c.rank() - 1));
-  const auto part = room.with(group.c.split(group.c.rank() == 0 ? 0 : 1, 0, "part"));
+  const auto part = fixture.with(group.c.split(group.c.rank() == 0 ? 0 : 1, 0, "part"));
   CHECK(part.c.size() == (group.c.rank() == 0 ? 1 : group.c.size() - 1));
   operations<std::int32_t>(part);
 }
 
 /// Everything. Every rank of the communicator calls.
-template <class Room>
-void all(const Room& room) {
-  operations<std::uint8_t>(room);
-  operations<std::int32_t>(room);
-  operations<std::int64_t>(room);
-  operations<float>(room);
-  operations<double>(room);
-  several_in_flight(room);
-  many_broadcasts(room);
-  message_order(room);
-  repeatability<float>(room);
-  repeatability<double>(room);
-  chain(room);
-  phases(room);
-  splits(room);
+template <class Fixture>
+void all(const Fixture& fixture) {
+  operations<std::uint8_t>(fixture);
+  operations<std::int32_t>(fixture);
+  operations<std::int64_t>(fixture);
+  operations<float>(fixture);
+  operations<double>(fixture);
+  several_in_flight(fixture);
+  many_broadcasts(fixture);
+  message_order(fixture);
+  repeatability<float>(fixture);
+  repeatability<double>(fixture);
+  chain(fixture);
+  phases(fixture);
+  splits(fixture);
 }
 /// Over memory of the host.
-inline void on_the_host(const communicator& c) { all(host_room{c}); }
+inline void on_the_host(const communicator& c) {
+  all(host_fixture{c});
+  ranges(c);
+  returned(c);
+}
 
 }  // namespace test_support::laws

@@ -104,7 +104,7 @@ class host_block {
 };
 
 /// A communicator, and blocks of the memory that it is for: that of the host.
-struct host_room {
+struct host_fixture {
   communicator c;
 
   template <class T>
@@ -115,7 +115,7 @@ struct host_room {
   host_block<T> make(std::size_t count) const {
     return put(std::vector<T>(count));
   }
-  host_room with(communicator other) const { return {std::move(other)}; }
+  host_fixture with(communicator other) const { return {std::move(other)}; }
 };
 
 }  // namespace test_support::laws

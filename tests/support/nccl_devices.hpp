@@ -5,7 +5,7 @@
 
 #include "partita/comm/nccl.hpp"
 #include "support/communicator_laws.hpp"
-#include "support/device_room.hpp"
+#include "support/device_fixture.hpp"
 #include "support/ranks.hpp"
 
 namespace test_support {

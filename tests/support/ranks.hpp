@@ -1,5 +1,5 @@
 #pragma once
-// Running a body on several ranks inside a test case, and expecting errors in time.
+// Running a body on several ranks inside a test case, and expecting errors. What hangs is ended by ctest.
 //
 // CHECK may be used in the body: doctest counts it on every thread. SUBCASE may not. A REQUIRE that fails
 // leaves its rank with an exception, which fails the run, which ends the test case.
@@ -35,7 +35,7 @@ struct outcome {
 };
 void check_error(std::string_view part, const std::function<outcome()>& act);
 
-/// Checks that `act` throws exactly an `Error` whose message contains `part`, within one second.
+/// Checks that `act` throws exactly an `Error` whose message contains `part`.
 template <class Error, class Act>
 void expect_error(std::string_view part, Act act) {
   check_error(part, [&]() -> outcome {

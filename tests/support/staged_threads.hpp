@@ -31,10 +31,10 @@ class staging_transport final : public partita::transport,
   void abandon(const partita::collective& op, std::uint64_t token) noexcept override {
     inner_->abandon(op, token);
   }
-  std::shared_ptr<partita::transport> split(int color, int key) override {
-    return std::make_shared<staging_transport>(inner_->split(color, key));
+  std::shared_ptr<partita::transport> split(int color, int key, std::source_location where) override {
+    return std::make_shared<staging_transport>(inner_->split(color, key, where));
   }
-  std::shared_ptr<partita::transport> over(std::shared_ptr<partita::device_memory> memory) override {
+  std::shared_ptr<partita::transport> on_memory(std::shared_ptr<partita::device_memory> memory) override {
     if (!memory) return this->shared_from_this();
     return std::make_shared<partita::staged_transport>(this->shared_from_this(), std::move(memory),
                                                        !std::is_same_v<Access, host_only>);
@@ -47,7 +47,7 @@ class staging_transport final : public partita::transport,
 /// The ranks of `c`, which stage for memory of a device.
 template <class Access = host_only>
 partita::communicator staging(const partita::communicator& c) {
-  return {std::make_shared<staging_transport<Access>>(c.model()), c.axis(),
+  return {std::make_shared<staging_transport<Access>>(c.transport()), c.axis(),
           std::shared_ptr<partita::ledger>(std::make_shared<partita::communicator>(c), &c.ledger())};
 }
 

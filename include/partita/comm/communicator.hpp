@@ -1,66 +1,35 @@
 #pragma once
-/// A communicator: a value handle over any model of transport, with the ledger of its rank. Copies are the
+/// A communicator: a value handle over any transport, with the ledger of its rank. Copies are the
 /// same group.
 ///
-/// Every collective must be called by all ranks of the group, in the same order. Each has a form that starts
-/// now and is waited for later, in the same order by all ranks; memory and counts given to it must live, and
-/// stay untouched, until then. Over memory of a device, an operation takes its place in the work of the
-/// rank's queue: it sees what was enqueued before, and what is enqueued after its wait sees it.
+/// p is size(), r is rank(). A collective is called by all ranks of the group in the same order; send and
+/// receive by the two ranks that they name. What is sent and received is any contiguous range of elements
+/// (element_range), counts are ranges of global_index, and blocks of several ranks lie in rank order. What is
+/// returned lies in memory of the host.
+///
+/// Each operation has a form start_... that begins now and is waited for later, in the same order by all
+/// ranks; memory and counts given to it must live, and stay untouched, until then. Over memory of a device,
+/// an operation takes its place in the work of the rank's queue: it sees what was enqueued before, and what
+/// is enqueued after its wait sees it.
+///
+/// Every operation throws communication_error, which names ranks and the lines of their calls, where buffers
+/// do not fit their counts and where ranks disagree (over MPI and NCCL: where checked) or the transport
+/// failed; poisoned_error where another rank failed; device_error where a device did.
 
-#include <chrono>
-#include <utility>
+#include <vector>
 
-#include "partita/comm/ledger.hpp"
-#include "partita/comm/transport.hpp"
+#include "partita/comm/element_range.hpp"
+#include "partita/comm/request.hpp"
 
 namespace partita {
 
-class communicator;
-
-/// An operation in flight. It must be waited for; destroying it earlier (while an exception passes) fails the
-/// group.
-class request {
- public:
-  request() = default;
-  request(request&& other) noexcept { swap(other); }
-  request& operator=(request&& other) noexcept {
-    request(std::move(other)).swap(*this);
-    return *this;
-  }
-  ~request() {
-    if (transport_) transport_->abandon(operation_, token_);
-  }
-
-  /// Returns when the output is written and the input may be reused. Throws what the group failed with.
-  void wait();
-  bool pending() const { return transport_ != nullptr; }
-
- private:
-  friend class communicator;
-  request(const communicator& c, const collective& op);
-
-  void swap(request& other) noexcept {
-    std::swap(transport_, other.transport_);
-    std::swap(ledger_, other.ledger_);
-    std::swap(axis_, other.axis_);
-    std::swap(operation_, other.operation_);
-    std::swap(token_, other.token_);
-    std::swap(seconds_, other.seconds_);
-  }
-
-  std::shared_ptr<transport> transport_;
-  std::shared_ptr<ledger> ledger_;
-  std::shared_ptr<const std::string> axis_;
-  collective operation_;
-  std::uint64_t token_ = 0;
-  double seconds_ = 0;
-};
-
 class communicator {
+  using source_location = std::source_location;
+
  public:
-  communicator(std::shared_ptr<transport> model, std::string axis,
+  communicator(std::shared_ptr<partita::transport> ranks, std::string axis,
                std::shared_ptr<partita::ledger> account = std::make_shared<partita::ledger>())
-      : transport_(std::move(model)),
+      : transport_(std::move(ranks)),
         ledger_(std::move(account)),
         axis_(std::make_shared<const std::string>(std::move(axis))) {}
 
@@ -70,182 +39,287 @@ class communicator {
   partita::ledger& ledger() const { return *ledger_; }
   const std::string& axis() const { return *axis_; }
   /// What carries the operations; operations that are given to it directly are in no account.
-  const std::shared_ptr<transport>& model() const { return transport_; }
+  const std::shared_ptr<partita::transport>& transport() const { return transport_; }
 
-  /// Groups of ranks of equal color, ordered by key, entered in the ledger under `axis`.
-  communicator split(int color, int key, std::string axis) const {
-    return communicator(transport_->split(color, key), std::move(axis), ledger_);
+  /// The ranks of this one's color, ordered by key, entered in the ledger under `axis`. All ranks call.
+  /// What travels: every rank's color and key, which no ledger has. Throws communication_error,
+  /// poisoned_error.
+  communicator split(int color, int key, std::string axis,
+                     source_location where = source_location::current()) const {
+    return communicator(transport_->split(color, key, where), std::move(axis), ledger_);
   }
 
-  /// The same ranks for memory of a device (see transport::over), with the same account and axis. Operations
-  /// of both are operations of one group: all ranks start them in the same order.
-  communicator over(std::shared_ptr<device_memory> memory) const {
-    return with(transport_->over(std::move(memory)));
+  /// The same ranks for memory of a device (see transport::on_memory), with the same account and axis.
+  /// Operations of both are operations of one group: all ranks start them in the same order.
+  communicator on_memory(std::shared_ptr<device_memory> memory) const {
+    return with_transport(transport_->on_memory(std::move(memory)));
   }
 
-  /// The same ranks, account and axis over another model.
-  communicator with(std::shared_ptr<transport> model) const {
+  /// The same ranks, account and axis over another transport.
+  communicator with_transport(std::shared_ptr<partita::transport> other) const {
     communicator c = *this;
-    c.transport_ = std::move(model);
+    c.transport_ = std::move(other);
     return c;
   }
 
   /// The same ranks and account, entered there under another name.
   communicator entered_under(std::string axis) const { return {transport_, std::move(axis), ledger_}; }
 
-  /// data of `root` to all. Others receive data.size() elements.
-  template <class T>
-  request start_broadcast(std::span<T> data, int root,
-                          std::source_location where = std::source_location::current()) const {
-    collective op = describe_operation<T>(operation::broadcast, where);
-    op.peer = root;
-    op.count = ssize(data);
-    op.output = data.data();
-    return request(*this, op);
-  }
-
-  /// The same with a buffer of its own at the root, which is only read: `from` of the root arrives in `to` of
-  /// the others.
-  template <class T>
-  request start_broadcast(std::span<const T> from, std::span<T> to, int root,
-                          std::source_location where = std::source_location::current()) const {
-    return start_broadcast(rank() == root ? std::span<T>(const_cast<T*>(from.data()), from.size()) : to, root,
-                           where);
-  }
-
-  /// all = the blocks of every rank, in rank order; counts[q] elements come from rank q.
-  template <class T>
-  request start_all_gather(std::span<const T> mine, std::span<const global_index> counts, std::span<T> all,
-                           std::source_location where = std::source_location::current()) const {
-    collective op = describe_operation<T>(operation::all_gather, where);
-    require(op, counts, ssize(all), "gathered buffer");
-    require_block(op, counts, ssize(mine));
-    op.count = ssize(mine);
-    op.input = mine.data();
-    op.output = all.data();
-    op.output_counts = counts;
-    return request(*this, op);
-  }
-
-  /// mine = the reduction over ranks of their block number rank(); counts[q] elements go to rank q. Summed in
-  /// rank order.
-  template <class T>
-  request start_reduce_scatter(std::span<const T> blocks, std::span<const global_index> counts,
-                               std::span<T> mine, reduction reduce = reduction::sum,
-                               std::source_location where = std::source_location::current()) const {
-    collective op = describe_operation<T>(operation::reduce_scatter, where);
-    require(op, counts, ssize(blocks), "buffer to be scattered");
-    require_block(op, counts, ssize(mine));
-    op.reduce = reduce;
-    op.count = ssize(mine);
-    op.input = blocks.data();
-    op.output = mine.data();
-    op.input_counts = counts;
-    return request(*this, op);
-  }
-
-  /// data = the reduction over ranks of data, in place, summed in rank order.
-  template <class T>
-  request start_all_reduce(std::span<T> data, reduction reduce = reduction::sum,
-                           std::source_location where = std::source_location::current()) const {
-    collective op = describe_operation<T>(operation::all_reduce, where);
-    op.reduce = reduce;
-    op.count = ssize(data);
-    op.output = data.data();
-    return request(*this, op);
-  }
-
-  /// Block q of `to` goes to rank q; block q of `from` comes from rank q.
-  template <class T>
-  request start_all_to_all(std::span<const T> to, std::span<const global_index> to_counts, std::span<T> from,
-                           std::span<const global_index> from_counts,
-                           std::source_location where = std::source_location::current()) const {
-    collective op = describe_operation<T>(operation::all_to_all, where);
-    require(op, to_counts, ssize(to), "buffer to be sent");
-    require(op, from_counts, ssize(from), "buffer to be received");
-    op.count = ssize(to);
-    op.input = to.data();
-    op.output = from.data();
-    op.input_counts = to_counts;
-    op.output_counts = from_counts;
-    return request(*this, op);
-  }
-
-  /// A message to one rank; complete when that rank has received it. Messages of one pair and tag keep their
-  /// order.
-  template <class T>
-  request start_send(std::span<const T> data, int to, int tag = 0,
-                     std::source_location where = std::source_location::current()) const {
-    collective op = describe_operation<T>(operation::send, where);
-    op.peer = to;
-    op.tag = tag;
-    op.count = ssize(data);
-    op.input = data.data();
-    return request(*this, op);
-  }
-  template <class T>
-  request start_receive(std::span<T> data, int from, int tag = 0,
-                        std::source_location where = std::source_location::current()) const {
-    collective op = describe_operation<T>(operation::receive, where);
-    op.peer = from;
-    op.tag = tag;
-    op.count = ssize(data);
-    op.output = data.data();
-    return request(*this, op);
-  }
-
-  template <class T>
-  void broadcast(std::span<T> data, int root,
-                 std::source_location where = std::source_location::current()) const {
+  /// data = the root's data. data (n), n and root the same on every rank. All ranks call.
+  /// What travels: every rank but the root receives n elements. Throws communication_error, poisoned_error.
+  template <writable_range Data>
+  void broadcast(Data&& data, int root, source_location where = source_location::current()) const {
     start_broadcast(data, root, where).wait();
   }
-  template <class T>
-  void all_gather(std::span<const T> mine, std::span<const global_index> counts, std::span<T> all,
-                  std::source_location where = std::source_location::current()) const {
+  template <writable_range Data>
+  [[nodiscard]] request start_broadcast(Data&& data, int root,
+                                        source_location where = source_location::current()) const {
+    const std::span all = detail::output_of(data);
+    collective op = describe_operation<element_of<Data>>(operation::broadcast, where);
+    op.peer = root;
+    op.count = ssize(all);
+    op.output = all.data();
+    return start(op);
+  }
+  /// to = the root's `from`, but at the root, which only reads. from (n) at the root, to (n) at the others.
+  /// All ranks call. What travels: every rank but the root receives n elements. Throws communication_error,
+  /// poisoned_error.
+  template <lasting_range From, writable_range_of<element_of<From>> To>
+  [[nodiscard]] request start_broadcast(From&& from, To&& to, int root,
+                                        source_location where = source_location::current()) const {
+    using T = element_of<To>;
+    const std::span sent = detail::input_of(from);
+    return rank() == root
+               ? start_broadcast(std::span<T>(const_cast<T*>(sent.data()), sent.size()), root, where)
+               : start_broadcast(detail::output_of(to), root, where);
+  }
+  /// The root's value. All ranks call. What travels: every rank but the root receives it. Throws
+  /// communication_error, poisoned_error.
+  template <transferable T>
+  T broadcast(T value, int root, source_location where = source_location::current()) const {
+    broadcast(std::span(&value, 1), root, where);
+    return value;
+  }
+
+  /// all = (mine of rank 0, ..., mine of rank p - 1). mine (counts[r]), all (sum of counts), counts (p), the
+  /// same on every rank. All ranks call. What travels: a rank receives all but its own block. Throws
+  /// communication_error, poisoned_error.
+  template <element_range Mine, count_range Counts, writable_range_of<element_of<Mine>> All>
+  void all_gather(const Mine& mine, const Counts& counts, All&& all,
+                  source_location where = source_location::current()) const {
     start_all_gather(mine, counts, all, where).wait();
   }
-  template <class T>
-  void reduce_scatter(std::span<const T> blocks, std::span<const global_index> counts, std::span<T> mine,
+  template <lasting_range Mine, lasting_count_range Counts, writable_range_of<element_of<Mine>> All>
+  [[nodiscard]] request start_all_gather(Mine&& mine, Counts&& counts, All&& all,
+                                         source_location where = source_location::current()) const {
+    const std::span block = detail::input_of(mine);
+    const std::span counted = detail::input_of(counts);
+    const std::span blocks = detail::output_of(all);
+    collective op = describe_operation<element_of<Mine>>(operation::all_gather, where);
+    require(op, counted, ssize(blocks), "gathered buffer");
+    require_block(op, counted, ssize(block));
+    op.count = ssize(block);
+    op.input = block.data();
+    op.output = blocks.data();
+    op.output_counts = counted;
+    return start(op);
+  }
+  /// The same; returns `all`.
+  template <element_range Mine, count_range Counts>
+  std::vector<element_of<Mine>> all_gather(const Mine& mine, const Counts& counts,
+                                           source_location where = source_location::current()) const {
+    std::vector<element_of<Mine>> all(total(counts));
+    all_gather(mine, counts, all, where);
+    return all;
+  }
+  /// The same for mine (n), n the same on every rank; returns p n elements.
+  template <element_range Mine>
+  std::vector<element_of<Mine>> all_gather(const Mine& mine,
+                                           source_location where = source_location::current()) const {
+    return all_gather(mine, equal_counts(ssize(detail::input_of(mine))), where);
+  }
+  /// The values of all ranks, in rank order. All ranks call. What travels: a rank receives p - 1 values.
+  /// Throws communication_error, poisoned_error.
+  template <transferable T>
+  std::vector<T> all_gather(T value, source_location where = source_location::current()) const {
+    return all_gather(std::span<const T>(&value, 1), where);
+  }
+
+  /// mine = sum (or maximum) over ranks q, in rank order, of block r of rank q's blocks. blocks (sum of
+  /// counts), mine (counts[r]), counts (p), the same on every rank. All ranks call. What travels: a rank
+  /// receives p - 1 blocks of counts[r] elements. Throws communication_error, poisoned_error.
+  template <element_range Blocks, count_range Counts, writable_range_of<element_of<Blocks>> Mine>
+  void reduce_scatter(const Blocks& blocks, const Counts& counts, Mine&& mine,
                       reduction reduce = reduction::sum,
-                      std::source_location where = std::source_location::current()) const {
+                      source_location where = source_location::current()) const {
     start_reduce_scatter(blocks, counts, mine, reduce, where).wait();
   }
-  template <class T>
-  void all_reduce(std::span<T> data, reduction reduce = reduction::sum,
-                  std::source_location where = std::source_location::current()) const {
+  template <lasting_range Blocks, lasting_count_range Counts, writable_range_of<element_of<Blocks>> Mine>
+  [[nodiscard]] request start_reduce_scatter(Blocks&& blocks, Counts&& counts, Mine&& mine,
+                                             reduction reduce = reduction::sum,
+                                             source_location where = source_location::current()) const {
+    const std::span all = detail::input_of(blocks);
+    const std::span counted = detail::input_of(counts);
+    const std::span block = detail::output_of(mine);
+    collective op = describe_operation<element_of<Blocks>>(operation::reduce_scatter, where);
+    require(op, counted, ssize(all), "buffer to be scattered");
+    require_block(op, counted, ssize(block));
+    op.reduce = reduce;
+    op.count = ssize(block);
+    op.input = all.data();
+    op.output = block.data();
+    op.input_counts = counted;
+    return start(op);
+  }
+  /// The same for blocks (p n), of n elements for each rank; returns n elements.
+  template <element_range Blocks>
+  std::vector<element_of<Blocks>> reduce_scatter(const Blocks& blocks, reduction reduce = reduction::sum,
+                                                 source_location where = source_location::current()) const {
+    const global_index n = equal_part(detail::input_of(blocks), operation::reduce_scatter, where);
+    std::vector<element_of<Blocks>> mine(static_cast<std::size_t>(n));
+    reduce_scatter(blocks, equal_counts(n), mine, reduce, where);
+    return mine;
+  }
+
+  /// data = sum (or maximum) over ranks q, in rank order, of rank q's data. data (n), n the same on
+  /// every rank. All ranks call. What travels: a rank whose share of the n elements is s receives (p - 1) s
+  /// to reduce and n - s reduced ones, 2 n (p - 1) / p in all where p divides n. Throws communication_error,
+  /// poisoned_error.
+  template <writable_range Data>
+  void all_reduce(Data&& data, reduction reduce = reduction::sum,
+                  source_location where = source_location::current()) const {
     start_all_reduce(data, reduce, where).wait();
   }
-  template <class T>
-  void all_to_all(std::span<const T> to, std::span<const global_index> to_counts, std::span<T> from,
-                  std::span<const global_index> from_counts,
-                  std::source_location where = std::source_location::current()) const {
+  template <writable_range Data>
+  [[nodiscard]] request start_all_reduce(Data&& data, reduction reduce = reduction::sum,
+                                         source_location where = source_location::current()) const {
+    const std::span all = detail::output_of(data);
+    collective op = describe_operation<element_of<Data>>(operation::all_reduce, where);
+    op.reduce = reduce;
+    op.count = ssize(all);
+    op.output = all.data();
+    return start(op);
+  }
+  /// The sum (or maximum) over ranks, in rank order, of their values. All ranks call. What travels: rank 0
+  /// receives p - 1 elements, every other rank one. Throws communication_error, poisoned_error.
+  template <transferable T>
+  T all_reduce(T value, reduction reduce = reduction::sum,
+               source_location where = source_location::current()) const {
+    all_reduce(std::span(&value, 1), reduce, where);
+    return value;
+  }
+
+  /// Block q of from = block r of rank q's `to`. to (sum of to_counts), from (sum of from_counts), counts
+  /// (p); from_counts[q] is rank q's to_counts[r]. All ranks call. What travels: a rank receives all of
+  /// `from` but its own block. Throws communication_error, poisoned_error.
+  template <element_range To, count_range ToCounts, writable_range_of<element_of<To>> From,
+            count_range FromCounts>
+  void all_to_all(const To& to, const ToCounts& to_counts, From&& from, const FromCounts& from_counts,
+                  source_location where = source_location::current()) const {
     start_all_to_all(to, to_counts, from, from_counts, where).wait();
   }
-  template <class T>
-  void send(std::span<const T> data, int to, int tag = 0,
-            std::source_location where = std::source_location::current()) const {
+  template <lasting_range To, lasting_count_range ToCounts, writable_range_of<element_of<To>> From,
+            lasting_count_range FromCounts>
+  [[nodiscard]] request start_all_to_all(To&& to, ToCounts&& to_counts, From&& from, FromCounts&& from_counts,
+                                         source_location where = source_location::current()) const {
+    const std::span sent = detail::input_of(to);
+    const std::span send_counts = detail::input_of(to_counts);
+    const std::span received = detail::output_of(from);
+    const std::span recv_counts = detail::input_of(from_counts);
+    collective op = describe_operation<element_of<To>>(operation::all_to_all, where);
+    require(op, send_counts, ssize(sent), "buffer to be sent");
+    require(op, recv_counts, ssize(received), "buffer to be received");
+    op.count = ssize(sent);
+    op.input = sent.data();
+    op.output = received.data();
+    op.input_counts = send_counts;
+    op.output_counts = recv_counts;
+    return start(op);
+  }
+  /// The same; returns `from`.
+  template <element_range To, count_range ToCounts, count_range FromCounts>
+  std::vector<element_of<To>> all_to_all(const To& to, const ToCounts& to_counts,
+                                         const FromCounts& from_counts,
+                                         source_location where = source_location::current()) const {
+    std::vector<element_of<To>> from(total(from_counts));
+    all_to_all(to, to_counts, from, from_counts, where);
+    return from;
+  }
+  /// The same for to (p n), of n elements for each rank, n the same on every rank; returns p n elements.
+  template <element_range To>
+  std::vector<element_of<To>> all_to_all(const To& to,
+                                         source_location where = source_location::current()) const {
+    const auto counts = equal_counts(equal_part(detail::input_of(to), operation::all_to_all, where));
+    return all_to_all(to, counts, counts, where);
+  }
+
+  /// Rank `to` receives data; complete when it has. data (n). This rank calls, and `to` calls receive;
+  /// messages of one pair and tag keep their order. What travels: rank `to` receives n elements. Throws
+  /// communication_error, poisoned_error.
+  template <element_range Data>
+  void send(const Data& data, int to, int tag = 0, source_location where = source_location::current()) const {
     start_send(data, to, tag, where).wait();
   }
-  template <class T>
-  void receive(std::span<T> data, int from, int tag = 0,
-               std::source_location where = std::source_location::current()) const {
+  template <lasting_range Data>
+  [[nodiscard]] request start_send(Data&& data, int to, int tag = 0,
+                                   source_location where = source_location::current()) const {
+    const std::span message = detail::input_of(data);
+    collective op = describe_operation<element_of<Data>>(operation::send, where);
+    op.peer = to;
+    op.tag = tag;
+    op.count = ssize(message);
+    op.input = message.data();
+    return start(op);
+  }
+  /// data = what rank `from` sends. data (n), as long as the message. This rank calls, and `from` calls send.
+  /// What travels: this rank receives n elements. Throws communication_error, poisoned_error.
+  template <writable_range Data>
+  void receive(Data&& data, int from, int tag = 0, source_location where = source_location::current()) const {
     start_receive(data, from, tag, where).wait();
+  }
+  template <writable_range Data>
+  [[nodiscard]] request start_receive(Data&& data, int from, int tag = 0,
+                                      source_location where = source_location::current()) const {
+    const std::span message = detail::output_of(data);
+    collective op = describe_operation<element_of<Data>>(operation::receive, where);
+    op.peer = from;
+    op.tag = tag;
+    op.count = ssize(message);
+    op.output = message.data();
+    return start(op);
   }
 
  private:
-  friend class request;
-
   template <class T>
   static global_index ssize(std::span<T> s) {
     return static_cast<global_index>(s.size());
   }
   template <class T>
-  static collective describe_operation(operation kind, std::source_location where) {
+  static collective describe_operation(operation kind, source_location where) {
     collective op;
     op.kind = kind;
     op.type = element_type_of<T>::value;
     op.where = where;
     return op;
+  }
+  request start(const collective& op) const { return request(transport_, ledger_, axis_, op); }
+
+  std::vector<global_index> equal_counts(global_index each) const {
+    return std::vector<global_index>(static_cast<std::size_t>(size()), each);
+  }
+  template <class Counts>
+  static std::size_t total(const Counts& counts) {
+    const std::span all = detail::input_of(counts);
+    return static_cast<std::size_t>(offset_of(all, static_cast<int>(all.size())));
+  }
+  /// Elements of one of p equal blocks.
+  template <class T>
+  global_index equal_part(std::span<const T> blocks, operation kind, source_location where) const {
+    if (ssize(blocks) % size() != 0)
+      throw communication_error(
+          describe(describe_operation<T>(kind, where)) + ": " + std::to_string(blocks.size()) +
+          " elements are not the same number for each of " + std::to_string(size()) + " ranks");
+    return ssize(blocks) / size();
   }
   void require(const collective& op, std::span<const global_index> counts, global_index elements,
                const char* what) const {
@@ -264,39 +338,9 @@ class communicator {
                                 std::to_string(expected));
   }
 
-  std::shared_ptr<transport> transport_;
+  std::shared_ptr<partita::transport> transport_;
   std::shared_ptr<partita::ledger> ledger_;
   std::shared_ptr<const std::string> axis_;
 };
-
-namespace detail {
-
-inline double seconds_now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-}  // namespace detail
-
-inline request::request(const communicator& c, const collective& op)
-    : ledger_(c.ledger_), axis_(c.axis_), operation_(op) {
-  const double begin = detail::seconds_now();
-  if ((op.kind == operation::broadcast || op.kind == operation::send || op.kind == operation::receive) &&
-      (op.peer < 0 || op.peer >= c.size()))
-    throw communication_error(describe(op) + ": there is no rank " + std::to_string(op.peer) + " among " +
-                              std::to_string(c.size()));
-  token_ = c.transport_->start(op);
-  transport_ = c.transport_;
-  seconds_ = detail::seconds_now() - begin;
-}
-
-inline void request::wait() {
-  if (!transport_) return;
-  const double begin = detail::seconds_now();
-  const std::shared_ptr<transport> t = std::exchange(transport_, nullptr);
-  t->finish(operation_, token_);
-  if (t->size() > 1)
-    ledger_->enter(operation_, *axis_, received(operation_, t->rank(), t->size()),
-                   seconds_ + detail::seconds_now() - begin);
-}
 
 }  // namespace partita

@@ -27,8 +27,8 @@ struct ordered_reduction {
   }
 };
 
-struct cuda_mark final : device_memory::mark {
-  explicit cuda_mark(const partita::queue<cuda_device>& q) : event(*q.owner()) {}
+struct cuda_memory_event final : device_memory::event {
+  explicit cuda_memory_event(const partita::queue<cuda_device>& q) : event(*q.owner()) {}
 
   cuda_event event;
 };
@@ -51,10 +51,14 @@ class cuda_memory final : public device_memory {
   const partita::queue<cuda_device>& queue() const { return queue_; }
   const std::string& name() const override { return name_; }
 
-  std::unique_ptr<mark> make_mark() const override { return std::make_unique<detail::cuda_mark>(queue_); }
-  void record(mark& m) const override { static_cast<detail::cuda_mark&>(m).event.record(*queue_.owner()); }
-  void wait_for(const mark& m) const override { event_of(m).hold_back(queue_.stream()); }
-  void synchronize(const mark& m) const override { queue_.synchronize(event_of(m)); }
+  std::unique_ptr<event> make_event() const override {
+    return std::make_unique<detail::cuda_memory_event>(queue_);
+  }
+  void record(event& e) const override {
+    static_cast<detail::cuda_memory_event&>(e).event.record(*queue_.owner());
+  }
+  void wait_on(const event& e) const override { event_of(e).make_wait(queue_.stream()); }
+  void synchronize(const event& e) const override { queue_.synchronize(event_of(e)); }
 
   void copy(const void* from, void* to, std::size_t bytes) const override {
     move(from, to, bytes, cudaMemcpyDeviceToDevice);
@@ -76,7 +80,9 @@ class cuda_memory final : public device_memory {
   }
 
  private:
-  static const cuda_event& event_of(const mark& m) { return static_cast<const detail::cuda_mark&>(m).event; }
+  static const cuda_event& event_of(const event& e) {
+    return static_cast<const detail::cuda_memory_event&>(e).event;
+  }
   void move(const void* from, void* to, std::size_t bytes, cudaMemcpyKind kind) const {
     if (bytes > 0 && from != to)
       detail::check_cuda(cudaMemcpyAsync(to, from, bytes, kind, queue_.stream()), "cudaMemcpyAsync");

@@ -1,7 +1,7 @@
 #pragma once
 /// How a communicator touches memory of a device. Everything is enqueued: a call returns at once, and the
 /// work is done in the order in which one rank's queue was given it. Ranks order their work among each other
-/// by marks.
+/// by events.
 
 #include <memory>
 #include <string>
@@ -15,9 +15,9 @@ namespace partita {
 class device_memory {
  public:
   /// A point in the work of a queue. Made once and recorded again and again; a wait means the last record.
-  class mark {
+  class event {
    public:
-    virtual ~mark() = default;
+    virtual ~event() = default;
   };
 
   /// Page-locked memory of the host. No copy may be under way when it grows or goes.
@@ -33,15 +33,15 @@ class device_memory {
   /// What errors call this memory. Ranks of one process may read each other's where the names are equal.
   virtual const std::string& name() const = 0;
 
-  virtual std::unique_ptr<mark> make_mark() const = 0;
-  /// `m` now stands after all work given to this queue so far. Marks of another queue of equal name may be
+  virtual std::unique_ptr<event> make_event() const = 0;
+  /// `e` now stands after all work given to this queue so far. Events of another queue of equal name may be
   /// recorded too.
-  virtual void record(mark& m) const = 0;
-  /// Work given to this queue from now on begins after `m`, of any queue of equal name. The host does not
+  virtual void record(event& e) const = 0;
+  /// Work given to this queue from now on begins after `e`, of any queue of equal name. The host does not
   /// wait.
-  virtual void wait_for(const mark& m) const = 0;
-  /// The host waits until all work before `m` is done.
-  virtual void synchronize(const mark& m) const = 0;
+  virtual void wait_on(const event& e) const = 0;
+  /// The host waits until all work before `e` is done.
+  virtual void synchronize(const event& e) const = 0;
 
   /// Within the device; both may belong to queues of equal name.
   virtual void copy(const void* from, void* to, std::size_t bytes) const = 0;

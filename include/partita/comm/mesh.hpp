@@ -4,6 +4,7 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 
 #include "partita/comm/communicator.hpp"
 #include "partita/comm/self.hpp"
@@ -25,7 +26,7 @@ class mesh {
   /// mesh_error when the shape does not fill the ranks.
   mesh(communicator world, mesh_shape shape, partita::queue<Place> queue = partita::queue<Place>(),
        std::size_t tile_entries = most_tile_entries)
-      : state_(std::make_shared<const state>(std::move(world), shape, std::move(queue), tile_entries)) {}
+      : state_(std::make_shared<state>(std::move(world), shape, std::move(queue), tile_entries)) {}
 
   mesh_shape shape() const { return state_->shape; }
   int size() const { return state_->world.size(); }
@@ -40,9 +41,19 @@ class mesh {
 
   /// The ranks that differ from this one only in the axes of `s`, over memory of the place; rank p of it
   /// stands at member(shape(), s, at(), p), which of every_axis is rank p of the mesh.
-  const communicator& along(axis_set s) const { return state_->along[s.bits]; }
-  /// The same ranks over memory of the host.
-  const communicator& control(axis_set s) const { return state_->control[s.bits]; }
+  ///
+  /// Made when it is first asked for, which for a part of the mesh is a split of the world: all ranks of the
+  /// mesh must ask for the same sets in the same order, as they do where they call plans and verbs in the
+  /// same order. Sets that part the ranks alike share one split, and what parts none is the world. The
+  /// reference lives as long as the mesh. Throws what communicator::split throws, naming `where`.
+  const communicator& along(axis_set s, std::source_location where = std::source_location::current()) const {
+    return state_->along(s, where);
+  }
+  /// The same ranks over memory of the host, made as along() makes them.
+  const communicator& control(axis_set s,
+                              std::source_location where = std::source_location::current()) const {
+    return state_->control(s, where);
+  }
 
   friend bool operator==(const mesh& a, const mesh& b) { return a.state_ == b.state_; }
 
@@ -54,44 +65,23 @@ class mesh {
           at(),
           queue(std::move(q)),
           tile_entries(entries),
-          control(every_group(world, m)),
-          along(over(device_memory_of(queue), m, control)) {
-      at = shape.at(world.rank());
-    }
-
-    /// Sets of axes that part the ranks alike share a transport, and what parts none of them is the world.
-    static std::array<communicator, 8> every_group(const communicator& world, mesh_shape m) {
+          memory(device_memory_of(queue)) {
       if (m.row < 1 || m.col < 1 || m.depth < 1 || m.size() != world.size())
         throw mesh_error("mesh " + to_string(m) + " does not fill " + std::to_string(world.size()) +
                          " ranks");
-      const coordinates me = m.at(world.rank());
-      std::array<std::shared_ptr<transport>, 8> made;
-      const auto group = [&](unsigned bits) {
-        const axis_set s(bits);
-        std::shared_ptr<transport>& ranks = made[parting(m, s).bits];
-        if (!ranks && m.size(s) == 1) ranks = std::make_shared<detail::self_transport>();
-        if (!ranks && m.size(s) == m.size()) ranks = world.model();
-        if (!ranks) ranks = world.split(position(m, every_axis - s, me), position(m, s, me), "").model();
-        return world.with(ranks).entered_under(name_of(s));
-      };
-      return {group(0), group(1), group(2), group(3), group(4), group(5), group(6), group(7)};
-    }
-    /// Those axes of a set that have several ranks.
-    static axis_set parting(mesh_shape m, axis_set s) {
-      for (const axis a : all_axes)
-        if (m[a] == 1) s = s - a;
-      return s;
+      at = m.at(world.rank());
     }
 
-    static std::array<communicator, 8> over(const std::shared_ptr<device_memory>& memory, mesh_shape m,
-                                            std::array<communicator, 8> groups) {
-      std::array<std::shared_ptr<transport>, 8> made;
-      for (unsigned bits = 0; memory && bits < groups.size(); ++bits) {
-        std::shared_ptr<transport>& ranks = made[parting(m, axis_set(bits)).bits];
-        if (!ranks) ranks = groups[bits].over(memory).model();
-        groups[bits] = groups[bits].with(ranks);
-      }
-      return groups;
+    const communicator& control(axis_set s, std::source_location where) {
+      return entered(on_host[s.bits], s, [&] { return host_ranks(parting(s), where); });
+    }
+    const communicator& along(axis_set s, std::source_location where) {
+      if (!memory) return control(s, where);
+      return entered(on_place[s.bits], s, [&] {
+        std::shared_ptr<transport>& ranks = place_groups[parting(s).bits];
+        if (!ranks) ranks = host_ranks(parting(s), where)->on_memory(memory);
+        return ranks;
+      });
     }
 
     communicator world;
@@ -99,10 +89,37 @@ class mesh {
     coordinates at;
     partita::queue<Place> queue;
     std::size_t tile_entries;
-    std::array<communicator, 8> control, along;
+
+   private:
+    /// Those axes of a set that have several ranks.
+    axis_set parting(axis_set s) const {
+      for (const axis a : all_axes)
+        if (shape[a] == 1) s = s - a;
+      return s;
+    }
+    const std::shared_ptr<transport>& host_ranks(axis_set s, std::source_location where) {
+      std::shared_ptr<transport>& ranks = host_groups[s.bits];
+      if (!ranks && shape.size(s) == 1) ranks = std::make_shared<detail::self_transport>();
+      if (!ranks && shape.size(s) == shape.size()) ranks = world.transport();
+      if (!ranks) {
+        const int color = position(shape, every_axis - s, at), key = position(shape, s, at);
+        ranks = world.split(color, key, "", where).transport();
+      }
+      return ranks;
+    }
+    /// `made`, or the ranks that make() returns, entered in the ledger under the name of `s`.
+    template <class Make>
+    const communicator& entered(std::optional<communicator>& made, axis_set s, Make make) {
+      if (!made) made = world.with_transport(make()).entered_under(name_of(s));
+      return *made;
+    }
+
+    std::shared_ptr<device_memory> memory;
+    std::array<std::shared_ptr<transport>, 8> host_groups, place_groups;  ///< by the axes that part the ranks
+    std::array<std::optional<communicator>, 8> on_host, on_place;
   };
 
-  std::shared_ptr<const state> state_;
+  std::shared_ptr<state> state_;
 };
 
 }  // namespace partita

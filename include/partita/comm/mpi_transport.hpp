@@ -43,7 +43,7 @@ struct block_list {
 };
 
 /// What MPI holds on to while an operation is in flight.
-struct flight {
+struct pending_operation {
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_Request note_request = MPI_REQUEST_NULL;
   signature note;
@@ -72,10 +72,10 @@ class mpi_transport final : public transport, public std::enable_shared_from_thi
   mpi_transport& operator=(const mpi_transport&) = delete;
   /// MPI may still write into the scratch of what was given up: that memory is never freed.
   ~mpi_transport() override {
-    if (free_.size() == flights_.size()) return;
+    if (free_.size() == pending_.size()) return;
     comm_.leak();
     gather_comm_.leak();
-    for (auto& f : flights_) static_cast<void>(f.release());
+    for (auto& pending : pending_) static_cast<void>(pending.release());
   }
 
   int rank() const override { return rank_; }
@@ -87,24 +87,24 @@ class mpi_transport final : public transport, public std::enable_shared_from_thi
       checker_->agree(partita::detail::signature_of(op));
       if (op.kind == operation::all_to_all) checker_->agree_on_counts(op, rank_);
     }
-    const std::uint64_t token = take();
-    post(op, *flights_[token]);
+    const std::uint64_t token = free_operation();
+    post(op, *pending_[token]);
     return token;
   }
 
   void finish(const collective& op, std::uint64_t token) override {
     require_alive();
-    detail::flight& f = *flights_[token];
+    detail::pending_operation& pending = *pending_[token];
     if (op.kind == operation::receive)
-      finish_receive(op, f);
+      finish_receive(op, pending);
     else
-      detail::check(MPI_Wait(&f.request, MPI_STATUS_IGNORE), op);
-    if (op.kind == operation::send) detail::check(MPI_Wait(&f.note_request, MPI_STATUS_IGNORE), op);
-    if (op.kind == operation::reduce_scatter) add_up(op, f, op.output, op.count);
+      detail::check(MPI_Wait(&pending.request, MPI_STATUS_IGNORE), op);
+    if (op.kind == operation::send) detail::check(MPI_Wait(&pending.note_request, MPI_STATUS_IGNORE), op);
+    if (op.kind == operation::reduce_scatter) add_up(op, pending, op.output, op.count);
     if (op.kind == operation::all_reduce) {
       const interval mine = share_of(op.count, rank_, size_);
-      add_up(op, f, static_cast<std::byte*>(op.output) + op.bytes(mine.begin), mine.size());
-      gather_shares(op, f);
+      add_up(op, pending, static_cast<std::byte*>(op.output) + op.bytes(mine.begin), mine.size());
+      gather_shares(op, pending);
     }
     free_.push_back(token);
   }
@@ -116,9 +116,9 @@ class mpi_transport final : public transport, public std::enable_shared_from_thi
       job_->failure = "a rank gave up its " + describe(op) + " before it was complete";
   }
 
-  std::shared_ptr<transport> split(int color, int key) override {
+  std::shared_ptr<transport> split(int color, int key, std::source_location where) override {
     require_alive();
-    agree_on(detail::signature::in_split);
+    agree_on(detail::signature::in_split, where);
     MPI_Comm part = MPI_COMM_NULL;
     detail::check(MPI_Comm_split(comm_.get(), color, key, &part), "MPI_Comm_split");
     detail::owned_comm owned(part, "partita");
@@ -129,7 +129,7 @@ class mpi_transport final : public transport, public std::enable_shared_from_thi
   }
 
   /// For memory of a device: staged, unless MPI may get pointers to it.
-  std::shared_ptr<transport> over(std::shared_ptr<device_memory> memory) override {
+  std::shared_ptr<transport> on_memory(std::shared_ptr<device_memory> memory) override {
     if (!memory) return shared_from_this();
     return std::make_shared<staged_transport>(shared_from_this(), std::move(memory), job_->device_pointers);
   }
@@ -140,101 +140,104 @@ class mpi_transport final : public transport, public std::enable_shared_from_thi
   /// where checked, when another rank goes on.
   void end() {
     require_alive();
-    agree_on(detail::signature::at_end);
+    agree_on(detail::signature::at_end, std::source_location::current());
   }
 
  private:
   void require_alive() const {
     if (!job_->failure.empty()) throw communication_error(job_->failure);
   }
-  void agree_on(detail::signature::step step) {
-    detail::signature s;
-    s.at = step;
-    if (checker_) checker_->agree(s);
+  void agree_on(detail::signature::step step, std::source_location where) {
+    if (checker_) checker_->agree(partita::detail::signature_at(step, where));
   }
 
-  std::uint64_t take() {
+  std::uint64_t free_operation() {
     if (free_.empty()) {
-      flights_.push_back(std::make_unique<detail::flight>());
-      return flights_.size() - 1;
+      pending_.push_back(std::make_unique<detail::pending_operation>());
+      return pending_.size() - 1;
     }
     const std::uint64_t token = free_.back();
     free_.pop_back();
     return token;
   }
 
-  void post(const collective& op, detail::flight& f) {
+  void post(const collective& op, detail::pending_operation& pending) {
     const MPI_Datatype type = detail::datatype(op.type);
     const int count = detail::fit(op.count, op);
     switch (op.kind) {
       case operation::broadcast:
-        return detail::check(MPI_Ibcast(op.output, count, type, op.peer, comm_.get(), &f.request), op);
+        return detail::check(MPI_Ibcast(op.output, count, type, op.peer, comm_.get(), &pending.request), op);
       case operation::all_gather:
-        f.from.assign(op, op.output_counts);
-        return detail::check(MPI_Iallgatherv(op.input, count, type, op.output, f.from.counts.data(),
-                                             f.from.offsets.data(), type, comm_.get(), &f.request),
-                             op);
+        pending.from.assign(op, op.output_counts);
+        return detail::check(
+            MPI_Iallgatherv(op.input, count, type, op.output, pending.from.counts.data(),
+                            pending.from.offsets.data(), type, comm_.get(), &pending.request),
+            op);
       case operation::all_to_all:
-        f.to.assign(op, op.input_counts);
-        f.from.assign(op, op.output_counts);
-        return exchange(op, f, op.input, op.output);
+        pending.to.assign(op, op.input_counts);
+        pending.from.assign(op, op.output_counts);
+        return exchange(op, pending, op.input, op.output);
       case operation::reduce_scatter:
-        f.to.assign(op, op.input_counts);
-        return exchange_into_scratch(op, f, op.input, op.count);
+        pending.to.assign(op, op.input_counts);
+        return exchange_into_scratch(op, pending, op.input, op.count);
       case operation::all_reduce:
-        f.to.assign(op, size_, [&](int q) { return share_of(op.count, q, size_).size(); });
-        return exchange_into_scratch(op, f, op.output, share_of(op.count, rank_, size_).size());
+        pending.to.assign(op, size_, [&](int q) { return share_of(op.count, q, size_).size(); });
+        return exchange_into_scratch(op, pending, op.output, share_of(op.count, rank_, size_).size());
       case operation::send:
         if (checker_) {
-          f.note = partita::detail::signature_of(op);
-          detail::check(MPI_Isend(&f.note, sizeof(f.note), MPI_BYTE, op.peer, op.tag, checker_->comm(),
-                                  &f.note_request),
+          pending.note = partita::detail::signature_of(op);
+          detail::check(MPI_Isend(&pending.note, sizeof(pending.note), MPI_BYTE, op.peer, op.tag,
+                                  checker_->comm(), &pending.note_request),
                         op);
         }
-        return detail::check(MPI_Isend(op.input, count, type, op.peer, op.tag, comm_.get(), &f.request), op);
+        return detail::check(MPI_Isend(op.input, count, type, op.peer, op.tag, comm_.get(), &pending.request),
+                             op);
       case operation::receive:
         if (checker_)
-          detail::check(MPI_Irecv(&f.note, sizeof(f.note), MPI_BYTE, op.peer, op.tag, checker_->comm(),
-                                  &f.note_request),
+          detail::check(MPI_Irecv(&pending.note, sizeof(pending.note), MPI_BYTE, op.peer, op.tag,
+                                  checker_->comm(), &pending.note_request),
                         op);
-        return detail::check(MPI_Irecv(op.output, count, type, op.peer, op.tag, comm_.get(), &f.request), op);
+        return detail::check(
+            MPI_Irecv(op.output, count, type, op.peer, op.tag, comm_.get(), &pending.request), op);
     }
   }
 
-  void exchange(const collective& op, detail::flight& f, const void* input, void* output) {
+  void exchange(const collective& op, detail::pending_operation& pending, const void* input, void* output) {
     const MPI_Datatype type = detail::datatype(op.type);
-    detail::check(MPI_Ialltoallv(input, f.to.counts.data(), f.to.offsets.data(), type, output,
-                                 f.from.counts.data(), f.from.offsets.data(), type, comm_.get(), &f.request),
+    detail::check(MPI_Ialltoallv(input, pending.to.counts.data(), pending.to.offsets.data(), type, output,
+                                 pending.from.counts.data(), pending.from.offsets.data(), type, comm_.get(),
+                                 &pending.request),
                   op);
   }
   /// Brings my block, of `count` elements, of every rank's `input`.
-  void exchange_into_scratch(const collective& op, detail::flight& f, const void* input, global_index count) {
-    f.from.assign(op, size_, [&](int) { return count; });
+  void exchange_into_scratch(const collective& op, detail::pending_operation& pending, const void* input,
+                             global_index count) {
+    pending.from.assign(op, size_, [&](int) { return count; });
     const std::size_t bytes = static_cast<std::size_t>(size_) * op.bytes(count);
-    if (f.scratch.size() < bytes) f.scratch.resize(bytes);
-    exchange(op, f, input, f.scratch.data());
+    if (pending.scratch.size() < bytes) pending.scratch.resize(bytes);
+    exchange(op, pending, input, pending.scratch.data());
   }
 
-  void add_up(const collective& op, detail::flight& f, void* sum, global_index count) const {
-    f.pieces.clear();
-    for (int q = 0; q < size_; ++q) f.pieces.push_back(f.scratch.data() + op.bytes(q * count));
-    reduce_in_order(op.type, op.reduce, f.pieces, sum, count);
+  void add_up(const collective& op, detail::pending_operation& pending, void* sum, global_index count) const {
+    pending.pieces.clear();
+    for (int q = 0; q < size_; ++q) pending.pieces.push_back(pending.scratch.data() + op.bytes(q * count));
+    reduce_in_order(op.type, op.reduce, pending.pieces, sum, count);
   }
-  void gather_shares(const collective& op, detail::flight& f) {
+  void gather_shares(const collective& op, detail::pending_operation& pending) {
     const MPI_Datatype type = detail::datatype(op.type);
-    detail::check(MPI_Iallgatherv(MPI_IN_PLACE, 0, type, op.output, f.to.counts.data(), f.to.offsets.data(),
-                                  type, gather_comm_.get(), &f.request),
+    detail::check(MPI_Iallgatherv(MPI_IN_PLACE, 0, type, op.output, pending.to.counts.data(),
+                                  pending.to.offsets.data(), type, gather_comm_.get(), &pending.request),
                   op);
-    detail::check(MPI_Wait(&f.request, MPI_STATUS_IGNORE), op);
+    detail::check(MPI_Wait(&pending.request, MPI_STATUS_IGNORE), op);
   }
 
-  void finish_receive(const collective& op, detail::flight& f) {
+  void finish_receive(const collective& op, detail::pending_operation& pending) {
     if (checker_) {
-      detail::check(MPI_Wait(&f.note_request, MPI_STATUS_IGNORE), op);
-      checker_->agree_on_message(op, rank_, f.note);
+      detail::check(MPI_Wait(&pending.note_request, MPI_STATUS_IGNORE), op);
+      checker_->agree_on_message(op, rank_, pending.note);
     }
     MPI_Status status;
-    detail::check(MPI_Wait(&f.request, &status), op);
+    detail::check(MPI_Wait(&pending.request, &status), op);
     int arrived = 0;
     detail::check(MPI_Get_count(&status, detail::datatype(op.type), &arrived), op);
     if (arrived != op.count)
@@ -248,7 +251,7 @@ class mpi_transport final : public transport, public std::enable_shared_from_thi
   std::shared_ptr<detail::job> job_;
   std::vector<int> world_ranks_;
   std::optional<detail::checker> checker_;
-  std::vector<std::unique_ptr<detail::flight>> flights_;
+  std::vector<std::unique_ptr<detail::pending_operation>> pending_;
   std::vector<std::uint64_t> free_;
 };
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "partita/comm/nccl_lane.hpp"
+#include "partita/comm/nccl_stream.hpp"
 #include "partita/comm/signature.hpp"
 
 namespace partita::nccl::detail {
@@ -13,37 +13,36 @@ namespace partita::nccl::detail {
 class group {
  public:
   /// `comm` is null where the rank is alone. `world_ranks` are the ranks' names in errors.
-  group(std::shared_ptr<detail::lane> shared, std::shared_ptr<transport> host,
+  group(std::shared_ptr<detail::nccl_stream> shared, std::shared_ptr<transport> host,
         std::shared_ptr<owned_comm> comm, std::vector<int> world_ranks)
-      : lane_(std::move(shared)),
+      : stream_(std::move(shared)),
         host_(std::move(host)),
         comm_(std::move(comm)),
         world_ranks_(std::move(world_ranks)) {}
 
   int rank() const { return host_->rank(); }
   int size() const { return host_->size(); }
-  detail::lane& lane() const { return *lane_; }
+  detail::nccl_stream& stream() const { return *stream_; }
   transport& host() const { return *host_; }
   const std::shared_ptr<transport>& shared_host() const { return host_; }
   const owned_comm& comm() const { return *comm_; }
 
   /// The parent and NCCL are split alike. Waits for this rank's operations: NCCL may dead-lock when it splits
   /// beside them. What travels over the parent: one world rank from each member.
-  std::shared_ptr<group> split(int color, int key) const {
-    lane_->require_alive();
-    std::shared_ptr<transport> host = host_->split(color, key);
-    std::vector<int> members =
-        gather<int>(*host, operation::all_gather, {&world_rank(), 1}, std::source_location::current());
+  std::shared_ptr<group> split(int color, int key, std::source_location where) const {
+    stream_->require_alive();
+    std::shared_ptr<transport> host = host_->split(color, key, where);
+    std::vector<int> members = gather<int>(*host, operation::all_gather, {&world_rank(), 1}, where);
     std::shared_ptr<owned_comm> comm;
     if (comm_) {
-      lane_->drain();
+      stream_->drain();
       ncclConfig_t config = configuration();
       const int nccl_color = members.size() > 1 ? members.front() : NCCL_SPLIT_NOCOLOR;
-      comm = lane_->make("ncclCommSplit", comm_.get(), [&](ncclComm_t* made) {
+      comm = stream_->make("ncclCommSplit", comm_.get(), [&](ncclComm_t* made) {
         return ncclCommSplit(comm_->get(), nccl_color, host->rank(), made, &config);
       });
     }
-    return std::make_shared<group>(lane_, std::move(host), std::move(comm), std::move(members));
+    return std::make_shared<group>(stream_, std::move(host), std::move(comm), std::move(members));
   }
 
   /// Throws communication_error unless all ranks are about to start the same operation. What travels over the
@@ -84,7 +83,7 @@ class group {
     return all;
   }
 
-  std::shared_ptr<detail::lane> lane_;
+  std::shared_ptr<detail::nccl_stream> stream_;
   std::shared_ptr<transport> host_;
   std::shared_ptr<owned_comm> comm_;
   std::vector<int> world_ranks_;

@@ -11,9 +11,9 @@
 
 namespace partita::nccl::detail {
 
-/// Operations on memory of the device. Each is enqueued on the lane as a whole when it starts, so that all
-/// ranks give NCCL the same calls in the same order, and the rank's queue follows it when it is finished; the
-/// host waits for the launch alone. Sums are added up in rank order, with the bits of the other models.
+/// Operations on memory of the device. Each is enqueued on the stream as a whole when it starts, so that all
+/// ranks give NCCL the same calls in the same order, and the rank's queue waits for it when it is finished;
+/// the host waits for the launch alone. Sums are added up in rank order, with the bits of the other models.
 ///
 /// Messages between two ranks go through page-locked memory and the parent, since NCCL knows no tags.
 class device_transport final : public transport {
@@ -21,52 +21,52 @@ class device_transport final : public transport {
   /// Throws communication_error when `memory` is not of the group's device.
   device_transport(std::shared_ptr<const group> g, std::shared_ptr<device_memory> memory)
       : group_(std::move(g)), memory_(std::move(memory)), messages_(group_->shared_host(), memory_) {
-    if (const device_memory& mine = lane().memory(); mine.name() != memory_->name())
+    if (const device_memory& mine = stream().memory(); mine.name() != memory_->name())
       throw communication_error("NCCL was set up for " + mine.name() + ", not for " + memory_->name());
   }
 
   int rank() const override { return group_->rank(); }
   int size() const override { return group_->size(); }
-  void check() const override { lane().require_alive(); }
+  void check() const override { stream().require_alive(); }
 
   std::uint64_t start(const collective& op) override {
-    lane().require_alive();
+    stream().require_alive();
     if (is_message(op)) return messages_.start(op);
-    if (lane().settings().checked) group_->agree(op);
-    flight& f = lane().open(op, *memory_);
+    if (stream().settings().checked) group_->agree(op);
+    pending_operation& pending = stream().open(op, *memory_);
     try {
       enqueue(op);
     } catch (...) {  // what was enqueued of it may still use the caller's memory
-      follow(f);
+      wait_on(pending);
       throw;
     }
-    lane().close(f);
-    return reinterpret_cast<std::uintptr_t>(&f);
+    stream().close(pending);
+    return reinterpret_cast<std::uintptr_t>(&pending);
   }
   void finish(const collective& op, std::uint64_t token) override {
     if (!is_message(op)) {
-      flight& f = *reinterpret_cast<flight*>(token);
-      memory_->wait_for(f.done);
-      f.waited_for = true;
+      pending_operation& pending = *reinterpret_cast<pending_operation*>(token);
+      memory_->wait_on(pending.done);
+      pending.waited_for = true;
     }
-    lane().require_alive();
+    stream().require_alive();
     if (is_message(op)) messages_.finish(op, token);
   }
   void abandon(const collective& op, std::uint64_t token) noexcept override {
-    lane().give_up("a rank gave up its " + describe(op) + " before it was complete");
+    stream().give_up("a rank gave up its " + describe(op) + " before it was complete");
     if (is_message(op)) return messages_.abandon(op, token);
-    follow(*reinterpret_cast<flight*>(token));
+    wait_on(*reinterpret_cast<pending_operation*>(token));
   }
-  std::shared_ptr<transport> split(int color, int key) override {
-    return over_group(group_->split(color, key), memory_);
+  std::shared_ptr<transport> split(int color, int key, std::source_location where) override {
+    return on_group_memory(group_->split(color, key, where), memory_);
   }
-  std::shared_ptr<transport> over(std::shared_ptr<device_memory> memory) override {
-    return over_group(group_, std::move(memory));
+  std::shared_ptr<transport> on_memory(std::shared_ptr<device_memory> memory) override {
+    return on_group_memory(group_, std::move(memory));
   }
 
   /// The end of a group for memory of the device, or of the host where `memory` is null.
-  static std::shared_ptr<transport> over_group(std::shared_ptr<const group> g,
-                                               std::shared_ptr<device_memory> memory);
+  static std::shared_ptr<transport> on_group_memory(std::shared_ptr<const group> g,
+                                                    std::shared_ptr<device_memory> memory);
 
  private:
   struct piece {
@@ -80,19 +80,19 @@ class device_transport final : public transport {
   static std::byte* at(const void* memory, const collective& op, global_index offset) {
     return static_cast<std::byte*>(const_cast<void*>(memory)) + op.bytes(offset);
   }
-  detail::lane& lane() const { return group_->lane(); }
+  detail::nccl_stream& stream() const { return group_->stream(); }
 
-  /// The rank's queue follows all that was enqueued on the lane.
-  void follow(flight& f) noexcept {
+  /// The rank's queue waits for all that was enqueued on the stream.
+  void wait_on(pending_operation& pending) noexcept {
     try {
-      lane().close(f);
-      memory_->wait_for(f.done);
+      stream().close(pending);
+      memory_->wait_on(pending.done);
     } catch (const device_error&) {  // the device does nothing any more
     }
   }
 
   void settle(const collective& op, ncclResult_t code, const char* call) const {
-    lane().settle(group_->comm(), code, [&] { return describe(op) + ": " + call; });
+    stream().settle(group_->comm(), code, [&] { return describe(op) + ": " + call; });
   }
 
   void enqueue(const collective& op) {
@@ -100,14 +100,15 @@ class device_transport final : public transport {
       case operation::broadcast:
         return settle(op,
                       ncclBroadcast(op.output, op.output, elements(op.count), datatype(op.type), op.peer,
-                                    group_->comm().get(), lane().stream()),
+                                    group_->comm().get(), stream().get()),
                       "ncclBroadcast");
       case operation::all_gather:
         return gather(op, op.input, op.output_counts);
       case operation::all_to_all: {
         const interval mine = block(op.input_counts, rank());
-        lane().memory().copy(at(op.input, op, mine.begin),
-                             at(op.output, op, block(op.output_counts, rank()).begin), op.bytes(mine.size()));
+        stream().memory().copy(at(op.input, op, mine.begin),
+                               at(op.output, op, block(op.output_counts, rank()).begin),
+                               op.bytes(mine.size()));
         return exchange(
             op, [&](int q) { return piece_of(op, op.input, block(op.input_counts, q)); },
             [&](int q) { return piece_of(op, op.output, block(op.output_counts, q)); });
@@ -137,7 +138,7 @@ class device_transport final : public transport {
     return {at(memory, op, which.begin), which.size()};
   }
 
-  /// Gives to(q) to every other rank q and takes from(q) from it, all at once; empty pieces do not travel.
+  /// Sends to(q) to every other rank q and receives from(q) from it, all at once; empty pieces do not travel.
   template <class To, class From>
   void exchange(const collective& op, To to, From from) const {
     const ncclComm_t comm = group_->comm().get();
@@ -145,9 +146,9 @@ class device_transport final : public transport {
     for (int q = 0; q < size() && calls.healthy(); ++q) {
       if (q == rank()) continue;
       if (const piece p = to(q); p.count > 0)
-        calls.add(ncclSend(p.at, elements(p.count), datatype(op.type), q, comm, lane().stream()), "ncclSend");
+        calls.add(ncclSend(p.at, elements(p.count), datatype(op.type), q, comm, stream().get()), "ncclSend");
       if (const piece p = from(q); p.count > 0)
-        calls.add(ncclRecv(p.at, elements(p.count), datatype(op.type), q, comm, lane().stream()), "ncclRecv");
+        calls.add(ncclRecv(p.at, elements(p.count), datatype(op.type), q, comm, stream().get()), "ncclRecv");
     }
     const ncclResult_t code = calls.close();
     settle(op, code, calls.last());
@@ -158,10 +159,10 @@ class device_transport final : public transport {
     if (std::ranges::all_of(counts, [&](global_index n) { return n == counts.front(); }))
       return settle(op,
                     ncclAllGather(mine, op.output, elements(counts.front()), datatype(op.type),
-                                  group_->comm().get(), lane().stream()),
+                                  group_->comm().get(), stream().get()),
                     "ncclAllGather");
     const interval own = block(counts, rank());
-    lane().memory().copy(mine, at(op.output, op, own.begin), op.bytes(own.size()));
+    stream().memory().copy(mine, at(op.output, op, own.begin), op.bytes(own.size()));
     exchange(
         op,
         [&](int) {
@@ -174,7 +175,7 @@ class device_transport final : public transport {
   template <class Blocks>
   void reduce(const collective& op, const void* input, Blocks blocks, void* sum) {
     const interval mine = blocks(rank());
-    std::byte* const scratch = lane().scratch(elements(size()) * op.bytes(mine.size()));
+    std::byte* const scratch = stream().scratch(elements(size()) * op.bytes(mine.size()));
     const auto taken = [&](int q) {
       return piece{scratch + elements(q) * op.bytes(mine.size()), mine.size()};
     };
@@ -183,7 +184,7 @@ class device_transport final : public transport {
     sources_.clear();
     for (int q = 0; q < size(); ++q)
       sources_.push_back(q == rank() ? at(input, op, mine.begin) : taken(q).at);
-    lane().memory().reduce(op.type, op.reduce, sources_, sum, mine.size());
+    stream().memory().reduce(op.type, op.reduce, sources_, sum, mine.size());
   }
 
   std::shared_ptr<const group> group_;
@@ -207,19 +208,19 @@ class host_transport final : public transport {
   void abandon(const collective& op, std::uint64_t token) noexcept override {
     group_->host().abandon(op, token);
   }
-  std::shared_ptr<transport> split(int color, int key) override {
-    return std::make_shared<host_transport>(group_->split(color, key));
+  std::shared_ptr<transport> split(int color, int key, std::source_location where) override {
+    return std::make_shared<host_transport>(group_->split(color, key, where));
   }
-  std::shared_ptr<transport> over(std::shared_ptr<device_memory> memory) override {
-    return device_transport::over_group(group_, std::move(memory));
+  std::shared_ptr<transport> on_memory(std::shared_ptr<device_memory> memory) override {
+    return device_transport::on_group_memory(group_, std::move(memory));
   }
 
  private:
   std::shared_ptr<const group> group_;
 };
 
-inline std::shared_ptr<transport> device_transport::over_group(std::shared_ptr<const group> g,
-                                                               std::shared_ptr<device_memory> memory) {
+inline std::shared_ptr<transport> device_transport::on_group_memory(std::shared_ptr<const group> g,
+                                                                    std::shared_ptr<device_memory> memory) {
   if (!memory) return std::make_shared<host_transport>(std::move(g));
   if (g->size() == 1) return std::make_shared<partita::detail::self_transport>(std::move(memory));
   return std::make_shared<device_transport>(std::move(g), std::move(memory));

@@ -1,5 +1,5 @@
 #pragma once
-/// A collective operation as a value: what every communicator model is asked to do.
+/// A collective operation as a value: what every transport is asked to do.
 
 #include <algorithm>
 #include <array>
@@ -63,11 +63,12 @@ struct collective {
   int peer = 0;                                 ///< root of a broadcast, partner of send and receive
   int tag = 0;                                  ///< of send and receive
   global_index count = 0;                       ///< elements of the one buffer, or of my block
-  const void* input = nullptr;                  ///< what I give; all_reduce and broadcast work in `output`
-  void* output = nullptr;                       ///< what I get
+  const void* input = nullptr;                  ///< what I send; all_reduce and broadcast work in `output`
+  void* output = nullptr;                       ///< what I receive
   std::span<const global_index> input_counts;   ///< reduce_scatter, all_to_all: elements for each rank
   std::span<const global_index> output_counts;  ///< all_gather, all_to_all: elements from each rank
-  std::source_location where;
+  bool splits = false;                          ///< an all-gather that asks who is in which group of a split
+  std::source_location where;                   ///< the call
 
   std::size_t bytes(global_index elements) const {
     return static_cast<std::size_t>(elements) * size_of(type);
@@ -90,13 +91,14 @@ constexpr interval share_of(global_index count, int rank, int size) {
 inline std::string describe(const collective& c) {
   std::string file = c.where.file_name();
   file = file.substr(file.find_last_of('/') + 1);
-  return std::string(name_of(c.kind)) + " of " + name_of(c.type) + " (" + file + ":" +
-         std::to_string(c.where.line()) + ")";
+  const std::string what = c.splits ? "split" : std::string(name_of(c.kind)) + " of " + name_of(c.type);
+  return what + " (" + file + ":" + std::to_string(c.where.line()) + ")";
 }
 
 namespace detail {
 
-/// The one reduction of every model and place, so that order alone decides the result. Integers wrap around.
+/// The one reduction of every transport and place, so that order alone decides the result. Integers wrap
+/// around.
 template <class T>
 constexpr T combine(reduction r, T a, T b) {
   if (r == reduction::max) return b > a ? b : a;

@@ -29,8 +29,8 @@ class self_transport final : public transport {
   }
   void finish(const collective&, std::uint64_t) override {}
   void abandon(const collective&, std::uint64_t) noexcept override {}
-  std::shared_ptr<transport> split(int, int) override { return over(memory_); }
-  std::shared_ptr<transport> over(std::shared_ptr<device_memory> memory) override {
+  std::shared_ptr<transport> split(int, int, std::source_location) override { return on_memory(memory_); }
+  std::shared_ptr<transport> on_memory(std::shared_ptr<device_memory> memory) override {
     return std::make_shared<self_transport>(std::move(memory));
   }
 

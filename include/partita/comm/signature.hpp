@@ -25,7 +25,7 @@ struct signature {
   char file[40] = {};       ///< the tail of the file's name
 
   std::string text() const {
-    if (at == in_split) return "split";
+    if (at == in_split) return std::string("split (") + file + ":" + std::to_string(line) + ")";
     if (at == at_end) return "nothing more";
     return std::string(name_of(static_cast<operation>(kind))) + " of " +
            name_of(static_cast<element_type>(type)) + " (" + file + ":" + std::to_string(line) + ")";
@@ -46,20 +46,26 @@ inline std::uint64_t hash_of(std::span<const global_index> counts) {
   return h;
 }
 
-inline signature signature_of(const collective& op) {
+inline signature signature_at(signature::step step, std::source_location where) {
   signature s;
+  s.at = step;
+  s.line = where.line();
+  const char* slash = std::strrchr(where.file_name(), '/');
+  std::strncpy(s.file, slash != nullptr ? slash + 1 : where.file_name(), sizeof(s.file) - 1);
+  return s;
+}
+
+inline signature signature_of(const collective& op) {
+  signature s = signature_at(signature::in_operation, op.where);
   s.kind = static_cast<std::int32_t>(op.kind);
   s.type = static_cast<std::int32_t>(op.type);
   s.reduce = static_cast<std::int32_t>(op.reduce);
   s.peer = op.peer;
-  s.line = op.where.line();
   s.count = op.count;
   if (op.kind == operation::broadcast || op.kind == operation::all_reduce)
     s.shape = mix(static_cast<std::uint64_t>(op.count));
   if (op.kind == operation::all_gather) s.shape = hash_of(op.output_counts);
   if (op.kind == operation::reduce_scatter) s.shape = hash_of(op.input_counts);
-  const char* slash = std::strrchr(op.where.file_name(), '/');
-  std::strncpy(s.file, slash != nullptr ? slash + 1 : op.where.file_name(), sizeof(s.file) - 1);
   return s;
 }
 
@@ -80,15 +86,24 @@ inline void require_agreement(std::span<const signature> all, std::span<const in
                             " calls " + first.call());
 }
 
-/// Throws communication_error where this rank, called names[rank], expects other counts than are `sent`.
-inline void require_counts(const collective& op, std::span<const global_index> sent, int rank,
-                           std::span<const int> names) {
+/// What is wrong where this rank, called names[rank], expects other counts than are `sent`; nothing where it
+/// does not.
+inline std::string mismatch_of_counts(const collective& op, std::span<const global_index> sent, int rank,
+                                      std::span<const int> names) {
   const auto name = [&](std::size_t q) { return "rank " + std::to_string(names[q]); };
   for (std::size_t q = 0; q < sent.size(); ++q)
     if (sent[q] != op.output_counts[q])
-      throw communication_error("ranks disagree: " + name(static_cast<std::size_t>(rank)) + " expects " +
-                                std::to_string(op.output_counts[q]) + " elements in " + describe(op) + ", " +
-                                name(q) + " sends " + std::to_string(sent[q]));
+      return "ranks disagree: " + name(static_cast<std::size_t>(rank)) + " expects " +
+             std::to_string(op.output_counts[q]) + " elements in " + describe(op) + ", " + name(q) +
+             " sends " + std::to_string(sent[q]);
+  return {};
+}
+
+/// Throws communication_error there.
+inline void require_counts(const collective& op, std::span<const global_index> sent, int rank,
+                           std::span<const int> names) {
+  if (const std::string wrong = mismatch_of_counts(op, sent, rank, names); !wrong.empty())
+    throw communication_error(wrong);
 }
 
 }  // namespace partita::detail

@@ -10,7 +10,7 @@ namespace partita {
 
 /// A transport for memory of a device over one of the host, `inner`, whose operations it uses.
 ///
-/// start waits for the rank's queue where the rank gives something: that must lie on the host before it can
+/// start waits for the rank's queue where the rank sends something: that must lie on the host before it can
 /// travel. Nothing else is waited for, so what is enqueued between start and finish runs while it travels;
 /// what arrives is uploaded in the order of the queue. Where `inner` takes pointers to the device itself
 /// (`direct`), operations that only move elements go there without a detour, after all work of the queue;
@@ -25,13 +25,13 @@ class staged_transport final : public transport {
   /// Waits for uploads that are under way. What was given up may be written by others as long as the program
   /// runs.
   ~staged_transport() override {
-    for (auto& f : flights_) {
-      if (!f->free) {
-        static_cast<void>(f.release());
+    for (auto& pending : pending_) {
+      if (!pending->free) {
+        static_cast<void>(pending.release());
         continue;
       }
       try {
-        memory_->synchronize(*f->moved);
+        memory_->synchronize(*pending->moved);
       } catch (const error&) {  // the device does nothing any more, or waits for ranks that failed
       }
     }
@@ -41,56 +41,56 @@ class staged_transport final : public transport {
   int size() const override { return inner_->size(); }
 
   std::uint64_t start(const collective& op) override {
-    const std::uint64_t token = take();
-    flight& f = *flights_[token];
-    f.direct = direct_ && op.kind != operation::reduce_scatter && op.kind != operation::all_reduce;
-    f.inner = op;
-    if (!f.direct) stage(op, f);
-    if (f.direct || given(op) > 0) {
-      memory_->record(*f.moved);
-      memory_->synchronize(*f.moved);
+    const std::uint64_t token = free_operation();
+    pending_operation& pending = *pending_[token];
+    pending.direct = direct_ && op.kind != operation::reduce_scatter && op.kind != operation::all_reduce;
+    pending.inner = op;
+    if (!pending.direct) stage(op, pending);
+    if (pending.direct || sent_elements(op) > 0) {
+      memory_->record(*pending.moved);
+      memory_->synchronize(*pending.moved);
     }
-    f.token = inner_->start(f.inner);
+    pending.token = inner_->start(pending.inner);
     return token;
   }
 
   void finish(const collective& op, std::uint64_t token) override {
-    flight& f = *flights_[token];
-    inner_->finish(f.inner, f.token);
-    if (!f.direct && taken(op) > 0) {
-      memory_->upload(f.inner.output, op.output, op.bytes(taken(op)));
-      memory_->record(*f.moved);
+    pending_operation& pending = *pending_[token];
+    inner_->finish(pending.inner, pending.token);
+    if (!pending.direct && received_elements(op) > 0) {
+      memory_->upload(pending.inner.output, op.output, op.bytes(received_elements(op)));
+      memory_->record(*pending.moved);
     }
-    f.free = true;
+    pending.free = true;
   }
 
   void abandon(const collective&, std::uint64_t token) noexcept override {
-    inner_->abandon(flights_[token]->inner, flights_[token]->token);
+    inner_->abandon(pending_[token]->inner, pending_[token]->token);
   }
-  std::shared_ptr<transport> split(int color, int key) override {
-    return std::make_shared<staged_transport>(inner_->split(color, key), memory_, direct_);
+  std::shared_ptr<transport> split(int color, int key, std::source_location where) override {
+    return std::make_shared<staged_transport>(inner_->split(color, key, where), memory_, direct_);
   }
-  std::shared_ptr<transport> over(std::shared_ptr<device_memory> memory) override {
-    return inner_->over(std::move(memory));
+  std::shared_ptr<transport> on_memory(std::shared_ptr<device_memory> memory) override {
+    return inner_->on_memory(std::move(memory));
   }
   void check() const override { inner_->check(); }
 
  private:
   /// An operation under way.
-  struct flight {
-    explicit flight(const device_memory& memory)
-        : input(memory.make_host_block()), output(memory.make_host_block()), moved(memory.make_mark()) {}
+  struct pending_operation {
+    explicit pending_operation(const device_memory& memory)
+        : input(memory.make_host_block()), output(memory.make_host_block()), moved(memory.make_event()) {}
 
     std::unique_ptr<device_memory::host_block> input, output;
-    std::unique_ptr<device_memory::mark> moved;  ///< behind the last copy from or to these blocks
+    std::unique_ptr<device_memory::event> moved;  ///< behind the last copy from or to these blocks
     collective inner;
     std::uint64_t token = 0;
     bool direct = false;
     bool free = true;
   };
 
-  /// Elements that this rank gives, and that it gets.
-  global_index given(const collective& op) const {
+  /// Elements that this rank sends, and that it receives.
+  global_index sent_elements(const collective& op) const {
     switch (op.kind) {
       case operation::broadcast:
         return rank() == op.peer ? op.count : 0;
@@ -103,7 +103,7 @@ class staged_transport final : public transport {
         return op.count;
     }
   }
-  global_index taken(const collective& op) const {
+  global_index received_elements(const collective& op) const {
     switch (op.kind) {
       case operation::broadcast:
         return rank() == op.peer ? 0 : op.count;
@@ -117,34 +117,34 @@ class staged_transport final : public transport {
     }
   }
 
-  /// The free flight of the lowest number, so that a program that repeats itself finds blocks of the right
+  /// The free one of the lowest number, so that a program that repeats itself finds blocks of the right
   /// sizes; its last upload is done.
-  std::uint64_t take() {
+  std::uint64_t free_operation() {
     std::size_t token = 0;
-    while (token < flights_.size() && !flights_[token]->free) ++token;
-    if (token == flights_.size()) flights_.push_back(std::make_unique<flight>(*memory_));
-    memory_->synchronize(*flights_[token]->moved);
-    flights_[token]->free = false;
+    while (token < pending_.size() && !pending_[token]->free) ++token;
+    if (token == pending_.size()) pending_.push_back(std::make_unique<pending_operation>(*memory_));
+    memory_->synchronize(*pending_[token]->moved);
+    pending_[token]->free = false;
     return token;
   }
 
-  /// Makes the inner operation one on blocks of the host, and enqueues the download of what this rank gives.
-  void stage(const collective& op, flight& f) const {
+  /// Makes the inner operation one on blocks of the host, and enqueues the download of what this rank sends.
+  void stage(const collective& op, pending_operation& pending) const {
     const bool in_place = op.kind == operation::broadcast || op.kind == operation::all_reduce;
-    f.inner.output = f.output->reserve(op.bytes(in_place ? op.count : taken(op)));
+    pending.inner.output = pending.output->reserve(op.bytes(in_place ? op.count : received_elements(op)));
     if (in_place) {
-      memory_->download(op.output, f.inner.output, op.bytes(given(op)));
+      memory_->download(op.output, pending.inner.output, op.bytes(sent_elements(op)));
     } else {
-      std::byte* const input = f.input->reserve(op.bytes(given(op)));
-      memory_->download(op.input, input, op.bytes(given(op)));
-      f.inner.input = input;
+      std::byte* const input = pending.input->reserve(op.bytes(sent_elements(op)));
+      memory_->download(op.input, input, op.bytes(sent_elements(op)));
+      pending.inner.input = input;
     }
   }
 
   std::shared_ptr<transport> inner_;
   std::shared_ptr<device_memory> memory_;
   bool direct_;
-  std::vector<std::unique_ptr<flight>> flights_;
+  std::vector<std::unique_ptr<pending_operation>> pending_;
 };
 
 }  // namespace partita

@@ -7,65 +7,9 @@
 #include <thread>
 
 #include "partita/comm/communicator.hpp"
-#include "partita/comm/thread_group.hpp"
+#include "partita/comm/threads/transport.hpp"
 
 namespace partita {
-
-namespace detail {
-
-/// One rank's end of a thread_group, for memory of the host or of a device that the ranks share.
-class thread_transport final : public transport {
- public:
-  thread_transport(std::shared_ptr<thread_group> group, int rank,
-                   std::shared_ptr<device_memory> memory = nullptr)
-      : group_(std::move(group)), memory_(memory), seat_(std::make_shared<thread_seat>(rank, memory)) {}
-
-  int rank() const override { return seat_->rank(); }
-  int size() const override { return group_->size(); }
-  std::uint64_t start(const collective& op) override { return group_->start(seat_, op); }
-  void finish(const collective& op, std::uint64_t token) override { group_->finish(*seat_, op, token); }
-  void abandon(const collective& op, std::uint64_t token) noexcept override {
-    group_->abandon(*seat_, op, token);
-  }
-  std::shared_ptr<transport> over(std::shared_ptr<device_memory> memory) override {
-    return std::make_shared<thread_transport>(group_, rank(), std::move(memory));
-  }
-  void check() const override { group_->check(); }
-
-  std::shared_ptr<transport> split(int color, int key) override {
-    const std::vector<global_index> counts(static_cast<std::size_t>(size()), 2);
-    const global_index mine[] = {color, key};
-    std::vector<global_index> all(2 * counts.size());
-    collective op;
-    op.kind = operation::all_gather;
-    op.type = element_type::i64;
-    op.count = 2;
-    op.input = mine;
-    op.output = all.data();
-    op.output_counts = counts;
-    op.where = std::source_location::current();
-    const auto seat = std::make_shared<thread_seat>(rank());
-    const std::uint64_t token = group_->start(seat, op);
-    group_->finish(*seat, op, token);
-
-    std::vector<int> members;
-    for (int q = 0; q < size(); ++q)
-      if (all[2 * static_cast<std::size_t>(q)] == color) members.push_back(q);
-    std::stable_sort(members.begin(), members.end(), [&](int a, int b) {
-      return all[2 * static_cast<std::size_t>(a) + 1] < all[2 * static_cast<std::size_t>(b) + 1];
-    });
-    const auto me = std::find(members.begin(), members.end(), rank()) - members.begin();
-    return std::make_shared<thread_transport>(group_->subgroup(token, color, members), static_cast<int>(me),
-                                              memory_);
-  }
-
- private:
-  std::shared_ptr<thread_group> group_;
-  std::shared_ptr<device_memory> memory_;
-  std::shared_ptr<thread_seat> seat_;
-};
-
-}  // namespace detail
 
 namespace threads {
 

@@ -1,5 +1,5 @@
 #pragma once
-/// The concept that a communicator models: start an operation, finish it, split. One virtual call costs
+/// What carries the operations of a communicator: start one, finish it, split. One virtual call costs
 /// nothing beside a message, and it keeps matrices free of a template parameter for their communicator.
 
 #include <memory>
@@ -23,12 +23,13 @@ class transport {
   /// Gives up an operation that was started and will not be finished: the group fails, and the memory may be
   /// freed.
   virtual void abandon(const collective& op, std::uint64_t token) noexcept = 0;
-  /// Ranks with the same colour form a group, ordered by key. Every rank of this group must call.
-  virtual std::shared_ptr<transport> split(int color, int key) = 0;
+  /// Ranks with the same color form a group, ordered by key. Every rank of this group must call; errors say
+  /// `where`.
+  virtual std::shared_ptr<transport> split(int color, int key, std::source_location where) = 0;
   /// This group for memory of a device, or of the host where `memory` is null; what is split from it is for
   /// that memory too. There, finish returns when the output is written, and the input may be reused, by work
   /// given to the queue of `memory` from then on. Every rank of this group must call.
-  virtual std::shared_ptr<transport> over(std::shared_ptr<device_memory> memory) = 0;
+  virtual std::shared_ptr<transport> on_memory(std::shared_ptr<device_memory> memory) = 0;
   /// Throws what the group has failed with, if it has: for ranks that wait for something else.
   virtual void check() const {}
 };

@@ -113,10 +113,10 @@ class queue<cuda_device> {
     watch_until([this] { return detail::is_done(cudaStreamQuery(stream()), "cudaStreamQuery"); });
     detail::check_cuda(cudaStreamSynchronize(stream()), "cudaStreamSynchronize");
   }
-  /// The same for the work before `mark`, in whatever stream it stands.
-  void synchronize(const cuda_event& mark) const {
-    watch_until([&] { return mark.reached(); });
-    detail::check_cuda(cudaEventSynchronize(mark.get()), "cudaEventSynchronize");
+  /// The same for the work before `event`, in whatever stream it stands.
+  void synchronize(const cuda_event& event) const {
+    watch_until([&] { return event.reached(); });
+    detail::check_cuda(cudaEventSynchronize(event.get()), "cudaEventSynchronize");
   }
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-/// A stream of a CUDA device with memory that is allocated in its order, marks in the work of streams, and
+/// A stream of a CUDA device with memory that is allocated in its order, events in the work of streams, and
 /// page-locked host memory.
 
 #include <algorithm>
@@ -92,7 +92,7 @@ class cuda_stream {
   std::shared_ptr<memory_meter> meter_;
 };
 
-/// A mark in the work of a stream, which other streams and the host can wait for. Move-only.
+/// A point in the work of a stream, which other streams and the host can wait for. Move-only.
 class cuda_event {
  public:
   /// For streams of the device of this one.
@@ -112,7 +112,7 @@ class cuda_event {
   }
 
   cudaEvent_t get() const { return event_; }
-  /// The mark now stands after all work given to `stream` so far. Where that fails, the host waits for the
+  /// The event now stands after all work given to `stream` so far. Where that fails, the host waits for the
   /// work instead, since others will not. Throws device_error.
   void record(const cuda_stream& stream) {
     if (device_ != stream.device())
@@ -124,11 +124,11 @@ class cuda_event {
       detail::check_cuda(code, "cudaEventRecord");
     }
   }
-  /// Work given to `stream` from now on begins after the mark.
-  void hold_back(cudaStream_t stream) const {
+  /// Work given to `stream` from now on begins after the event.
+  void make_wait(cudaStream_t stream) const {
     detail::check_cuda(cudaStreamWaitEvent(stream, event_, 0), "cudaStreamWaitEvent");
   }
-  /// Whether all work before the mark is done.
+  /// Whether all work before the event is done.
   bool reached() const { return detail::is_done(cudaEventQuery(event_), "cudaEventQuery"); }
 
  private:

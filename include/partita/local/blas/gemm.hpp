@@ -3,6 +3,8 @@
 /// multiplies.
 
 #include <cblas.h>
+#include <condition_variable>
+#include <mutex>
 
 #include "partita/memory/host.hpp"
 
@@ -10,34 +12,73 @@ namespace partita {
 
 namespace blas {
 
-/// One thread per calling rank where the header is OpenBLAS's: its threads are global to the process, ranks
-/// are not.
-inline void use_one_thread() {
 #ifdef OPENBLAS_VERSION
-  openblas_set_num_threads(1);
+
+/// Lets OpenBLAS use this many threads while it lives. OpenBLAS has one number for the whole process
+/// (openblas_set_num_threads_local too: what is local there is its effect inside OpenMP regions), so ranks
+/// that are threads and ask for the same number multiply together, those that ask for another wait, and the
+/// last one restores what the process had.
+/// Source: OpenBLAS, issues 2809 and 3917 (scope), pull request 4425 (_local).
+class thread_limit {
+ public:
+  explicit thread_limit(int threads) {
+    setting& s = shared();
+    std::unique_lock lock(s.mutex);
+    s.changed.wait(lock, [&] { return s.users == 0 || s.threads == threads; });
+    if (s.users++ == 0) s.before = openblas_get_num_threads();
+    s.threads = threads;
+    openblas_set_num_threads(threads);  // by every rank: where OpenBLAS uses OpenMP, threads count apart
+  }
+  thread_limit(const thread_limit&) = delete;
+  thread_limit& operator=(const thread_limit&) = delete;
+  ~thread_limit() {
+    setting& s = shared();
+    const std::lock_guard lock(s.mutex);
+    if (--s.users > 0) return;
+    openblas_set_num_threads(s.before);
+    s.changed.notify_all();
+  }
+
+ private:
+  struct setting {
+    std::mutex mutex;
+    std::condition_variable changed;
+    int users = 0, threads = 0, before = 0;
+  };
+  static setting& shared() {
+    static setting s;
+    return s;
+  }
+};
+
+#else
+
+/// Other libraries use the threads that their own environment variables name.
+struct thread_limit {
+  explicit thread_limit(int) {}
+};
+
 #endif
-}
 
 inline CBLAS_TRANSPOSE flag(bool transpose) { return transpose ? CblasTrans : CblasNoTrans; }
 
-inline void multiply(int, bool transpose_a, bool transpose_b, int m, int n, int k, float alpha,
+inline void multiply(int threads, bool transpose_a, bool transpose_b, int m, int n, int k, float alpha,
                      const float* a, int lda, const float* b, int ldb, float beta, float* c, int ldc) {
+  const thread_limit limit(threads);
   cblas_sgemm(CblasRowMajor, flag(transpose_a), flag(transpose_b), m, n, k, alpha, a, lda, b, ldb, beta, c,
               ldc);
 }
 
-inline void multiply(int, bool transpose_a, bool transpose_b, int m, int n, int k, double alpha,
+inline void multiply(int threads, bool transpose_a, bool transpose_b, int m, int n, int k, double alpha,
                      const double* a, int lda, const double* b, int ldb, double beta, double* c, int ldc) {
+  const thread_limit limit(threads);
   cblas_dgemm(CblasRowMajor, flag(transpose_a), flag(transpose_b), m, n, k, alpha, a, lda, b, ldb, beta, c,
               ldc);
 }
 
 }  // namespace blas
 
-/// The products of the linked CBLAS, one thread each. Throws nothing.
-inline gemm_backend blas_gemm() {
-  blas::use_one_thread();
-  return {blas::multiply, blas::multiply};
-}
+/// The products of the linked CBLAS, on the threads of the queue where the library is OpenBLAS.
+inline gemm_backend blas_gemm() { return {blas::multiply, blas::multiply}; }
 
 }  // namespace partita

@@ -9,11 +9,11 @@
 namespace test_support::laws {
 
 /// One rank's queue, and page-locked memory that it lends: to free such memory waits for the whole device.
-class device_desk {
+class pinned_pool {
  public:
-  explicit device_desk(partita::queue<partita::cuda_device> q) : queue(std::move(q)) {}
-  device_desk(const device_desk&) = delete;
-  ~device_desk() { cudaStreamSynchronize(queue.stream()); }
+  explicit pinned_pool(partita::queue<partita::cuda_device> q) : queue(std::move(q)) {}
+  pinned_pool(const pinned_pool&) = delete;
+  ~pinned_pool() { cudaStreamSynchronize(queue.stream()); }
 
   const partita::queue<partita::cuda_device> queue;
 
@@ -49,15 +49,15 @@ struct spoiling {
 template <class T>
 class device_block {
  public:
-  device_block(std::shared_ptr<device_desk> desk, const std::vector<T>& values)
-      : desk_(std::move(desk)), data_(desk_->queue, values.size()) {
+  device_block(std::shared_ptr<pinned_pool> pool, const std::vector<T>& values)
+      : pool_(std::move(pool)), data_(pool_->queue, values.size()) {
     transfer(cudaMemcpyHostToDevice, const_cast<T*>(values.data()));
   }
 
   std::span<const T> in() const { return data_.span(); }
   std::span<T> out() { return data_.span(); }
   void spoil() {
-    partita::detail::launch(desk_->queue, static_cast<std::int64_t>(data_.size()), spoiling<T>{data_.data()});
+    partita::detail::launch(pool_->queue, static_cast<std::int64_t>(data_.size()), spoiling<T>{data_.data()});
   }
   std::vector<T> get() {
     std::vector<T> values(data_.size());
@@ -69,43 +69,43 @@ class device_block {
   void transfer(cudaMemcpyKind kind, T* values) {
     const std::size_t bytes = data_.size() * sizeof(T);
     if (bytes == 0) return;
-    partita::pinned_memory lent = desk_->lend(bytes);
+    partita::pinned_memory lent = pool_->lend(bytes);
     void* const host = lent.reserve(0);
     const bool up = kind == cudaMemcpyHostToDevice;
     if (up) std::memcpy(host, values, bytes);
-    partita::detail::check_cuda(up ? cudaMemcpyAsync(data_.data(), host, bytes, kind, desk_->queue.stream())
-                                   : cudaMemcpyAsync(host, data_.data(), bytes, kind, desk_->queue.stream()),
+    partita::detail::check_cuda(up ? cudaMemcpyAsync(data_.data(), host, bytes, kind, pool_->queue.stream())
+                                   : cudaMemcpyAsync(host, data_.data(), bytes, kind, pool_->queue.stream()),
                                 "cudaMemcpyAsync");
-    if (!up) desk_->settle();
+    if (!up) pool_->settle();
     if (!up) std::memcpy(values, host, bytes);
-    desk_->take_back(bytes, std::move(lent));
+    pool_->take_back(bytes, std::move(lent));
   }
 
-  std::shared_ptr<device_desk> desk_;
+  std::shared_ptr<pinned_pool> pool_;
   partita::buffer<T, partita::cuda_device> data_;
 };
 
-/// Like host_room.
-struct device_room {
+/// Like host_fixture.
+struct device_fixture {
   communicator c;
-  std::shared_ptr<device_desk> desk;
+  std::shared_ptr<pinned_pool> pool;
 
   template <class T>
   device_block<T> put(const std::vector<T>& values) const {
-    return {desk, values};
+    return {pool, values};
   }
   template <class T>
   device_block<T> make(std::size_t count) const {
     return put(std::vector<T>(count));
   }
-  device_room with(communicator other) const { return {std::move(other), desk}; }
+  device_fixture with(communicator other) const { return {std::move(other), pool}; }
 };
 
 /// The ranks of `c` for memory of a queue's device.
-inline device_room on_a_device(const communicator& c, const partita::queue<partita::cuda_device>& q =
-                                                          partita::queue<partita::cuda_device>()) {
-  const auto desk = std::make_shared<device_desk>(q);
-  return {c.over(device_memory_of(desk->queue)), desk};
+inline device_fixture on_a_device(const communicator& c, const partita::queue<partita::cuda_device>& q =
+                                                             partita::queue<partita::cuda_device>()) {
+  const auto pool = std::make_shared<pinned_pool>(q);
+  return {c.on_memory(device_memory_of(pool->queue)), pool};
 }
 
 }  // namespace test_support::laws

@@ -31,29 +31,29 @@ struct options {
 namespace detail {
 
 /// An operation under way.
-struct flight {
-  explicit flight(const partita::queue<cuda_device>& q) : given(q), begun(q), done(q) {}
+struct pending_operation {
+  explicit pending_operation(const partita::queue<cuda_device>& q) : ready(q), begun(q), done(q) {}
 
   collective op;
-  partita::detail::cuda_mark given;  ///< in the rank's queue: what it gives is written
-  partita::detail::cuda_mark begun;  ///< in the lane: all before it is done
-  partita::detail::cuda_mark done;   ///< in the lane
+  partita::detail::cuda_memory_event ready;  ///< in the rank's queue: what it sends is written
+  partita::detail::cuda_memory_event begun;  ///< in the stream: all before it is done
+  partita::detail::cuda_memory_event done;   ///< in the stream
   std::optional<std::chrono::steady_clock::time_point> since;  ///< when it was seen to have begun
   bool waited_for = false;
 };
 
 /// One rank's communication stream. Used by the rank's thread alone.
-class lane final : public queue_watcher, public std::enable_shared_from_this<lane> {
+class nccl_stream final : public queue_watcher, public std::enable_shared_from_this<nccl_stream> {
  public:
-  lane(const partita::queue<cuda_device>& q, std::shared_ptr<transport> parent, options o)
+  nccl_stream(const partita::queue<cuda_device>& q, std::shared_ptr<transport> parent, options o)
       : queue_(q.device(), {}, true),
         memory_(queue_),
         meter_(q.meter()),
         parent_(std::move(parent)),
         options_(o) {}
-  ~lane() override { meter_->remove(scratch_.size()); }
+  ~nccl_stream() override { meter_->remove(scratch_.size()); }
 
-  cudaStream_t stream() const { return queue_.stream(); }
+  cudaStream_t get() const { return queue_.stream(); }
   const device_memory& memory() const { return memory_; }
   const options& settings() const { return options_; }
 
@@ -102,26 +102,26 @@ class lane final : public queue_watcher, public std::enable_shared_from_this<lan
     if (code != ncclSuccess) fail(what() + " failed: " + comm.why(code));
   }
 
-  /// Makes the lane follow what `memory` was given so far. Close it when the operation is enqueued.
-  flight& open(const collective& op, const device_memory& memory) {
+  /// Makes the stream wait for what `memory` was given so far. Close it when the operation is enqueued.
+  pending_operation& open(const collective& op, const device_memory& memory) {
     retire();
-    if (spare_.empty()) spare_.push_back(std::make_unique<flight>(queue_));
-    flights_.push_back(std::move(spare_.back()));
+    if (spare_.empty()) spare_.push_back(std::make_unique<pending_operation>(queue_));
+    pending_.push_back(std::move(spare_.back()));
     spare_.pop_back();
-    flight& f = *flights_.back();
-    f.op = op;
-    f.since.reset();
-    f.waited_for = false;
-    memory.record(f.given);
-    memory_.wait_for(f.given);
-    memory_.record(f.begun);
-    return f;
+    pending_operation& pending = *pending_.back();
+    pending.op = op;
+    pending.since.reset();
+    pending.waited_for = false;
+    memory.record(pending.ready);
+    memory_.wait_on(pending.ready);
+    memory_.record(pending.begun);
+    return pending;
   }
-  void close(flight& f) { memory_.record(f.done); }
+  void close(pending_operation& pending) { memory_.record(pending.done); }
 
   /// Returns when all operations of this rank are complete. Throws as check does.
   void drain() {
-    for (check(); !flights_.empty() && !flights_.back()->done.event.reached(); check())
+    for (check(); !pending_.empty() && !pending_.back()->done.event.reached(); check())
       std::this_thread::yield();
   }
 
@@ -145,14 +145,14 @@ class lane final : public queue_watcher, public std::enable_shared_from_this<lan
     require_alive();
     check_parent();
     retire();
-    const auto late = std::find_if(flights_.begin(), flights_.end(),
-                                   [](const auto& f) { return !f->done.event.reached(); });
+    const auto late = std::find_if(pending_.begin(), pending_.end(),
+                                   [](const auto& pending) { return !pending->done.event.reached(); });
     for (const auto& c : comms_)
       if (const auto alive = c.lock())
         if (const ncclResult_t code = alive->progress(); code != ncclSuccess && code != ncclInProgress)
-          fail((late == flights_.end() ? "an operation" : describe((*late)->op)) +
+          fail((late == pending_.end() ? "an operation" : describe((*late)->op)) +
                " over NCCL failed: " + alive->why(code));
-    if (late != flights_.end()) check_time(**late);
+    if (late != pending_.end()) check_time(**late);
   }
 
  private:
@@ -164,21 +164,21 @@ class lane final : public queue_watcher, public std::enable_shared_from_this<lan
       throw;
     }
   }
-  void check_time(flight& f) {
+  void check_time(pending_operation& pending) {
     const auto now = std::chrono::steady_clock::now();
-    if (!f.begun.event.reached()) return;
-    if (!f.since) f.since = now;
-    if (now - *f.since > options_.time_limit)
-      fail(describe(f.op) + " over NCCL is not complete after " + text_of(options_.time_limit));
+    if (!pending.begun.event.reached()) return;
+    if (!pending.since) pending.since = now;
+    if (now - *pending.since > options_.time_limit)
+      fail(describe(pending.op) + " over NCCL is not complete after " + text_of(options_.time_limit));
   }
-  /// Takes back what is complete: a lane completes its operations in order.
+  /// Takes back what is complete: a stream completes its operations in order.
   void retire() {
-    for (auto f = flights_.begin(); f != flights_.end() && (*f)->done.event.reached();) {
-      if ((*f)->waited_for) {
-        spare_.push_back(std::move(*f));
-        f = flights_.erase(f);
+    for (auto pending = pending_.begin(); pending != pending_.end() && (*pending)->done.event.reached();) {
+      if ((*pending)->waited_for) {
+        spare_.push_back(std::move(*pending));
+        pending = pending_.erase(pending);
       } else {
-        ++f;
+        ++pending;
       }
     }
   }
@@ -190,7 +190,7 @@ class lane final : public queue_watcher, public std::enable_shared_from_this<lan
   options options_;
   buffer<std::byte, cuda_device> scratch_;
   std::vector<std::weak_ptr<owned_comm>> comms_;
-  std::vector<std::unique_ptr<flight>> flights_, spare_;
+  std::vector<std::unique_ptr<pending_operation>> pending_, spare_;
   std::string failure_;
 };
 

@@ -1,0 +1,236 @@
+#pragma once
+/// A group of ranks that are threads of one process. A rank posts what it brings to an operation; its peers
+/// read that memory where it lies, so a rank leaves an operation only when nobody reads its memory any more:
+/// on the host when they are done, on a device when its queue has been told to wait for them. For small
+/// operations on the host the last rank to arrive does the work of all: the others wake only once.
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "partita/comm/signature.hpp"
+#include "partita/comm/threads/mailbox.hpp"
+
+namespace partita::detail {
+
+class thread_group : public rendezvous {
+ public:
+  /// Operation number s of the group uses slot s mod in_flight, which is free again when every rank has left
+  /// it.
+  static constexpr std::uint64_t in_flight = thread_endpoint::in_flight;
+
+  thread_group(std::shared_ptr<thread_world> world, std::vector<int> world_ranks)
+      : rendezvous(std::move(world), std::move(world_ranks)), next_(index(size()), 0) {
+    for (std::uint64_t s = 0; s < in_flight; ++s) slots_[s].reset(s, index(size()));
+  }
+
+  std::uint64_t start(const std::shared_ptr<thread_endpoint>& me, const collective& op) {
+    lock held(mutex);
+    if (op.kind == operation::receive) return messages_.receive(*me, op);
+    if (op.kind == operation::send) return messages_.send(me, op);
+    const int rank = me->rank();
+    const std::uint64_t sequence = next_[index(rank)]++;
+    slot& s = slots_[sequence % in_flight];
+    posted_operation& mine = s.posts[index(rank)];
+    if (s.sequence != sequence && mine.endpoint && !s.left[index(rank)])
+      fail(held, "rank " + name(rank) + " has more than " + std::to_string(in_flight) +
+                     " operations in flight at " + describe(op));
+    ++waiting_for_slot_;
+    wait(
+        held, op, [&] { return s.sequence == sequence; }, [] { return -1; });
+    --waiting_for_slot_;
+    const auto first = std::ranges::find_if(s.posts, [](const auto& p) { return p.endpoint != nullptr; });
+    if (first != s.posts.end()) require_match(held, {op, me}, *first);
+    me->begin(me->events(sequence));
+    mine = {op, me};
+    const bool complete = ++s.arrived == size();
+    if (complete && is_small(s)) do_for_all(s, *me);
+    if (op.kind == operation::broadcast ? op.peer == rank : complete) changed.notify_all();
+    return sequence;
+  }
+
+  void finish(thread_endpoint& me, const collective& op, std::uint64_t token) {
+    lock held(mutex);
+    if (op.kind == operation::send) return messages_.finish_send(held, me, op, token);
+    if (op.kind == operation::receive) return messages_.finish_receive(held, me, op, token);
+    slot& s = slots_[token % in_flight];
+    guarded(
+        held, s.readers,
+        [&] { op.kind == operation::broadcast ? broadcast(held, s, me, op) : exchange(held, s, me, op); },
+        [&] { wait_on_readers(s, me); });
+    s.left[index(me.rank())] = 1;
+    if (std::ranges::count(s.left, 1) < size()) return;
+    s.reset(s.sequence + in_flight, index(size()));
+    if (waiting_for_slot_ > 0) changed.notify_all();
+  }
+
+  void abandon(thread_endpoint& me, const collective& op, std::uint64_t token) noexcept {
+    world()->poison("a rank gave up its " + describe(op) + " before it was complete");
+    lock held(mutex);
+    try {
+      if (op.kind == operation::receive) return;
+      if (op.kind == operation::send) return messages_.abandon_send(held, me, token);
+      slot& s = slots_[token % in_flight];
+      wait_for_readers(held, s.readers);
+      wait_on_readers(s, me);
+    } catch (const device_error&) {  // the device does nothing any more: nobody reads there
+    }
+  }
+
+  /// The group of `members` (ranks of this group) that operation `sequence` formed under `color`.
+  std::shared_ptr<thread_group> subgroup(std::uint64_t sequence, int color, const std::vector<int>& members) {
+    const lock held(mutex);
+    const auto key = std::pair(sequence, color);
+    auto& [group, joined] = forming_[key];
+    if (!group) {
+      std::vector<int> ranks;
+      for (int m : members) ranks.push_back(world_ranks()[index(m)]);
+      group = std::make_shared<thread_group>(world(), std::move(ranks));
+      world()->enlist(group);
+    }
+    const std::shared_ptr<thread_group> result = group;
+    if (++joined == static_cast<int>(members.size())) forming_.erase(key);
+    return result;
+  }
+
+ private:
+  struct slot {
+    std::uint64_t sequence = 0;
+    int arrived = 0, reduced = 0, done = 0;
+    int readers = 0;  ///< ranks that read posted memory now, or enqueue that they will, without the lock
+    bool done_for_all = false;
+    std::vector<posted_operation> posts;
+    std::vector<char> left;
+
+    void reset(std::uint64_t number, std::size_t ranks) {
+      sequence = number;
+      arrived = reduced = done = 0;
+      done_for_all = false;
+      posts.assign(ranks, {});
+      left.assign(ranks, 0);
+    }
+  };
+
+  static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
+
+  /// Waits for ranks that have yet to post into slot s.
+  template <class Ready>
+  void wait_for_posts(lock& held, slot& s, const collective& op, Ready ready) {
+    const auto absent = [&] {
+      for (int q = 0; q < size(); ++q)
+        if (!s.posts[index(q)].endpoint && has_ended(q)) return q;
+      return -1;
+    };
+    wait(held, op, ready, absent);
+  }
+  /// Counts this rank, and waits until all ranks are counted.
+  void wait_for_all(lock& held, slot& s, const collective& op, int& counted) {
+    if (++counted == size()) changed.notify_all();
+    wait_for_posts(held, s, op, [&] { return counted == size(); });
+  }
+  /// What I send may be overwritten, or freed, by work given to my queue from now on.
+  void wait_on_readers(const slot& s, const thread_endpoint& me) const {
+    me.wait_on(s.posts, s.sequence, operation_events::reduced);
+    me.wait_on(s.posts, s.sequence, operation_events::read);
+  }
+
+  /// Whether one rank does the work of all sooner than it wakes them, twice each.
+  bool is_small(const slot& s) const {
+    constexpr std::size_t most = std::size_t{1} << 16;
+    std::size_t bytes = 0;
+    for (int q = 0; q < size(); ++q) {
+      const collective& op = s.posts[index(q)].op;
+      if (op.kind == operation::broadcast || !s.posts[index(q)].endpoint->on_host()) return false;
+      if (op.kind == operation::all_to_all && !counts_agree(s, q, op)) return false;
+      bytes += op.kind == operation::all_gather || op.kind == operation::all_to_all
+                   ? op.bytes(offset_of(op.output_counts, size()))
+                   : op.bytes(op.count) * index(op.kind == operation::reduce_scatter ? size() : 2);
+    }
+    return bytes <= most;
+  }
+  /// The last rank to come does what every rank would do. It has the lock, so none can leave meanwhile.
+  void do_for_all(slot& s, thread_endpoint& me) const {
+    const bool reduces = s.posts.front().op.kind == operation::all_reduce;
+    for (int q = 0; q < size() && reduces; ++q) me.reduce_share(s.posts, q);
+    for (int q = 0; q < size(); ++q) me.collect(s.posts, q);
+    s.done_for_all = true;
+  }
+
+  void broadcast(lock& held, slot& s, thread_endpoint& me, const collective& op) {
+    const posted_operation& root = s.posts[index(op.peer)];
+    wait_for_posts(held, s, op, [&] { return root.endpoint != nullptr; });
+    if (root.endpoint.get() == &me) {
+      wait_for_all(held, s, op, s.done);
+      return wait_on_readers(s, me);
+    }
+    {
+      const reading unlocked(*this, held, s.readers);
+      me.wait_on(root.endpoint->events(s.sequence), operation_events::posted);
+      me.copy(root.op.output, op.output, op.bytes(op.count));
+      me.record(me.events(s.sequence), operation_events::read);
+    }
+    if (++s.done == size()) changed.notify_all();
+  }
+
+  void exchange(lock& held, slot& s, thread_endpoint& me, const collective& op) {
+    operation_events& mine = me.events(s.sequence);
+    wait_for_posts(held, s, op, [&] { return s.arrived == size(); });
+    if (s.done_for_all) return;
+    const bool reduces = op.kind == operation::all_reduce;
+    if (reduces) {
+      {
+        const reading unlocked(*this, held, s.readers);
+        me.wait_on(s.posts, s.sequence, operation_events::posted);
+        me.reduce_share(s.posts, me.rank());
+        me.record(mine, operation_events::reduced);
+      }
+      wait_for_all(held, s, op, s.reduced);
+    }
+    if (op.kind == operation::all_to_all) require_counts(held, s, me.rank(), op);
+    {
+      const reading unlocked(*this, held, s.readers);
+      me.wait_on(s.posts, s.sequence, reduces ? operation_events::reduced : operation_events::posted);
+      me.collect(s.posts, me.rank());
+      me.record(mine, operation_events::read);
+    }
+    wait_for_all(held, s, op, s.done);
+    wait_on_readers(s, me);
+  }
+
+  void require_match(lock& held, const posted_operation& mine, const posted_operation& other) {
+    const collective &a = mine.op, &b = other.op;
+    const bool counts_agree =
+        a.kind == operation::broadcast || a.kind == operation::all_reduce ? a.count == b.count
+        : a.kind == operation::all_gather     ? std::ranges::equal(a.output_counts, b.output_counts)
+        : a.kind == operation::reduce_scatter ? std::ranges::equal(a.input_counts, b.input_counts)
+                                              : true;
+    if (a.kind == b.kind && a.splits == b.splits && a.type == b.type && a.peer == b.peer &&
+        a.reduce == b.reduce && counts_agree && mine.endpoint->shares_place_with(*other.endpoint))
+      return;
+    fail(held, "ranks disagree: " + call(mine) + ", " + call(other));
+  }
+  /// What the others send to `rank` in an all_to_all.
+  std::vector<global_index> sent_to(const slot& s, int rank) const {
+    std::vector<global_index> counts;
+    for (const posted_operation& p : s.posts) counts.push_back(p.op.input_counts[index(rank)]);
+    return counts;
+  }
+  /// Whether `rank` expects that.
+  bool counts_agree(const slot& s, int rank, const collective& op) const {
+    for (int q = 0; q < size(); ++q)
+      if (s.posts[index(q)].op.input_counts[index(rank)] != op.output_counts[index(q)]) return false;
+    return true;
+  }
+  void require_counts(lock& held, const slot& s, int rank, const collective& op) {
+    if (counts_agree(s, rank, op)) return;
+    fail(held, mismatch_of_counts(op, sent_to(s, rank), rank, world_ranks()));
+  }
+
+  std::vector<std::uint64_t> next_;
+  std::array<slot, in_flight> slots_;
+  mailbox messages_{*this};
+  int waiting_for_slot_ = 0;
+  std::map<std::pair<std::uint64_t, int>, std::pair<std::shared_ptr<thread_group>, int>> forming_;
+};
+
+}  // namespace partita::detail

@@ -1,0 +1,104 @@
+#pragma once
+/// How ranks that are threads wait for each other, read each other's memory, and fail together.
+
+#include "partita/base/error.hpp"
+#include "partita/comm/threads/endpoint.hpp"
+#include "partita/comm/threads/world.hpp"
+
+namespace partita::detail {
+
+class rendezvous : public wakeable {
+ public:
+  /// This rendezvous is this rank's alone while one lives, but for where it waits or reads.
+  using lock = std::unique_lock<std::mutex>;
+
+  rendezvous(std::shared_ptr<thread_world> world, std::vector<int> world_ranks)
+      : world_(std::move(world)), world_ranks_(std::move(world_ranks)) {}
+
+  int size() const { return static_cast<int>(world_ranks_.size()); }
+  const std::shared_ptr<thread_world>& world() const { return world_; }
+  /// What errors call the ranks.
+  const std::vector<int>& world_ranks() const { return world_ranks_; }
+  std::string name(int rank) const { return std::to_string(world_rank(rank)); }
+  bool has_ended(int rank) const { return world_->has_ended(world_rank(rank)); }
+  /// "rank 2 calls all_reduce of f64 (spmm.hpp:120) with 4 elements".
+  std::string call(const posted_operation& p) const {
+    const std::string elements = p.op.splits ? "" : " with " + std::to_string(p.op.count) + " elements";
+    return "rank " + name(p.endpoint->rank()) + " calls " + describe(p.op) + elements + p.endpoint->place();
+  }
+
+  /// Throws poisoned_error when a rank has failed.
+  void check() const {
+    if (world_->poisoned()) throw poisoned_error("another rank failed: " + world_->message());
+  }
+  [[noreturn]] void fail(lock& held, const std::string& what) {
+    const auto error = std::make_exception_ptr(communication_error(what));
+    poison(held, what, error);
+    std::rethrow_exception(error);
+  }
+
+  /// Waits for `ready`. A failed world, or a rank (told by `missing`, -1 for none) that ended too early, is
+  /// an error.
+  template <class Ready, class Missing>
+  void wait(lock& held, const collective& op, Ready ready, Missing missing) {
+    for (;;) {
+      check();
+      if (ready()) return;
+      if (const int rank = missing(); rank >= 0 && has_ended(rank))
+        fail(held, "rank " + name(rank) + " ended without taking part in " + describe(op));
+      changed.wait(held);
+    }
+  }
+
+  /// Waits until nobody reads, whatever has failed.
+  void wait_for_readers(lock& held, const int& readers) {
+    changed.wait(held, [&] { return readers == 0; });
+  }
+
+  /// Counts a reader while it lives, and gives up the lock meanwhile.
+  class reading {
+   public:
+    reading(rendezvous& at, lock& held, int& readers) : at_(at), held_(held), readers_(readers) {
+      ++readers_;
+      held_.unlock();
+    }
+    reading(const reading&) = delete;
+    reading& operator=(const reading&) = delete;
+    ~reading() {
+      held_.lock();
+      if (--readers_ == 0 && at_.world_->poisoned()) at_.changed.notify_all();
+    }
+
+   private:
+    rendezvous& at_;
+    lock& held_;
+    int& readers_;
+  };
+
+  /// act(), which reads and is read. When it fails, so does the world, and this rank stays until nobody reads
+  /// its memory any more, then does leave().
+  template <class Act, class Leave>
+  void guarded(lock& held, const int& readers, Act act, Leave leave) {
+    try {
+      act();
+    } catch (const std::exception& e) {
+      if (!world_->poisoned()) poison(held, e.what(), std::current_exception());
+      wait_for_readers(held, readers);
+      leave();
+      throw;
+    }
+  }
+
+ private:
+  int world_rank(int rank) const { return world_ranks_[static_cast<std::size_t>(rank)]; }
+  void poison(lock& held, const std::string& what, std::exception_ptr error) {
+    held.unlock();
+    world_->poison(what, error);
+    held.lock();
+  }
+
+  std::shared_ptr<thread_world> world_;
+  std::vector<int> world_ranks_;
+};
+
+}  // namespace partita::detail

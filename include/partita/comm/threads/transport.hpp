@@ -1,0 +1,64 @@
+#pragma once
+/// One rank's end of a group of threads as a transport.
+
+#include "partita/comm/threads/group.hpp"
+#include "partita/comm/transport.hpp"
+
+namespace partita::detail {
+
+/// For memory of the host, or of a device that the ranks share.
+class thread_transport final : public transport {
+ public:
+  thread_transport(std::shared_ptr<thread_group> group, int rank,
+                   std::shared_ptr<device_memory> memory = nullptr)
+      : group_(std::move(group)),
+        memory_(memory),
+        endpoint_(std::make_shared<thread_endpoint>(rank, memory)) {}
+
+  int rank() const override { return endpoint_->rank(); }
+  int size() const override { return group_->size(); }
+  std::uint64_t start(const collective& op) override { return group_->start(endpoint_, op); }
+  void finish(const collective& op, std::uint64_t token) override { group_->finish(*endpoint_, op, token); }
+  void abandon(const collective& op, std::uint64_t token) noexcept override {
+    group_->abandon(*endpoint_, op, token);
+  }
+  std::shared_ptr<transport> on_memory(std::shared_ptr<device_memory> memory) override {
+    return std::make_shared<thread_transport>(group_, rank(), std::move(memory));
+  }
+  void check() const override { group_->check(); }
+
+  std::shared_ptr<transport> split(int color, int key, std::source_location where) override {
+    const std::vector<global_index> counts(static_cast<std::size_t>(size()), 2);
+    const global_index mine[] = {color, key};
+    std::vector<global_index> all(2 * counts.size());
+    collective op;
+    op.kind = operation::all_gather;
+    op.type = element_type::i64;
+    op.count = 2;
+    op.input = mine;
+    op.output = all.data();
+    op.output_counts = counts;
+    op.splits = true;
+    op.where = where;
+    const auto endpoint = std::make_shared<thread_endpoint>(rank());
+    const std::uint64_t token = group_->start(endpoint, op);
+    group_->finish(*endpoint, op, token);
+
+    std::vector<int> members;
+    for (int q = 0; q < size(); ++q)
+      if (all[2 * static_cast<std::size_t>(q)] == color) members.push_back(q);
+    std::stable_sort(members.begin(), members.end(), [&](int a, int b) {
+      return all[2 * static_cast<std::size_t>(a) + 1] < all[2 * static_cast<std::size_t>(b) + 1];
+    });
+    const auto me = std::find(members.begin(), members.end(), rank()) - members.begin();
+    return std::make_shared<thread_transport>(group_->subgroup(token, color, members), static_cast<int>(me),
+                                              memory_);
+  }
+
+ private:
+  std::shared_ptr<thread_group> group_;
+  std::shared_ptr<device_memory> memory_;
+  std::shared_ptr<thread_endpoint> endpoint_;
+};
+
+}  // namespace partita::detail
