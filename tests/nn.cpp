@@ -136,6 +136,17 @@ TEST_CASE("one step of SGD and two of Adam, by hand") {
         doctest::Approx(2 - 0.1 / (1 + 1e-8) - 0.1 * first / (std::sqrt(second) + 1e-8)).epsilon(1e-13));
 }
 
+TEST_CASE("a loss without counted vertices is refused") {
+  expect_error<error>("of logits of 5 x 3 none counts", [] {
+    on_threads(2, [](const communicator& world) {
+      const mesh<host> m(world, {2, 1, 1});
+      const auto z = generate<vertex_rows, double>(m, {5, 3}, dense_entry);
+      matrix g(m, {5, 3});
+      (void)cross_entropy(z, vertex_labels<host>(m, z.row_blocking(), [](global_index) { return -1; }), g);
+    });
+  });
+}
+
 TEST_CASE("gradients of a gcn on a directed weighted graph agree with finite differences, on every policy") {
   const extent shape{19, 19};
   const auto entries = sparse_entries(shape, 4);

@@ -38,13 +38,13 @@ class gemm_plan {
         form_(form) {
     if (m.shape().size(l.cols) == 1) return;
     const layout wide = full_width(l);
-    redistribution<T, Place> widen(m, rows, in_, l, wide), narrow_again(m, rows, out_, wide, l);
     const global_index height = rows.block(l.rows, m.at()).size();
     collective scatter;
     scatter.kind = operation::reduce_scatter;
     scatter.count = height * out_.block(l.cols, m.at()).size();
     const communicator& group = m.along(l.cols);
-    const volume full = widen.predicted() + narrow_again.predicted();
+    const volume full = redistribution<T, Place>::predicted(m, rows, in_, l, wide) +
+                        redistribution<T, Place>::predicted(m, rows, out_, wide, l);
     const volume partial = received(scatter, group.rank(), group.size());
     if (form_ == gemm_form::automatic) {
       global_index most[] = {full.elements, partial.elements};
@@ -56,8 +56,8 @@ class gemm_plan {
       wide_rows_ = narrow(rows.block(wide.rows, m.at()).size(), "the number of rows of a wide block");
       wide_x_ = buffer<T, Place>(m.queue(), wide_size(in_));
       wide_y_ = buffer<T, Place>(m.queue(), wide_size(out_));
-      widen_.emplace(std::move(widen));
-      narrow_.emplace(std::move(narrow_again));
+      widen_.emplace(m, rows, in_, l, wide);
+      narrow_.emplace(m, rows, out_, wide, l);
     } else {
       sum_.emplace(m, l.cols, narrow(height, "the number of rows of a dense block"),
                    narrow(out_.size(), "the width of a matrix"),

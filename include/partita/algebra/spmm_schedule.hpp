@@ -258,7 +258,7 @@ class spmm_schedule {
         v += volume{static_cast<global_index>(block.structure_size()), 1} +
              volume{static_cast<global_index>(block.nonzeros), block.nonzeros > 0 ? 1 : 0};
     }
-    if (wide) v += redistribution<T, Place>(mesh_, cols_, features_, dense_, wide_cut()).predicted();
+    if (wide) v += redistribution<T, Place>::predicted(mesh_, cols_, features_, dense_, wide_cut());
     return v + partial_sums<T, Place>::predicted(mesh_, rows_, features_, sparse_, dense_, wide);
   }
 

@@ -39,12 +39,24 @@ class vertex_labels {
   global_index counted_ = 0;
 };
 
+namespace detail {
+
+inline void require_counted(global_index counted, extent logits) {
+  if (counted < 1)
+    throw error("a loss is a mean over counted vertices, and of logits of " + to_string(logits) +
+                " none counts");
+}
+
+}  // namespace detail
+
 /// loss = mean over counted vertices of -log softmax(z)_label; gradient = d loss / d z (n x classes).
 ///
-/// Every rank of the mesh must call. What travels: an all-reduce of one element.
+/// Every rank of the mesh must call. What travels: an all-reduce of one element. Throws error when no vertex
+/// counts.
 template <class T, class Place>
 double cross_entropy(const dense<T, vertex_rows, Place>& logits, const vertex_labels<Place>& labels,
                      dense<T, vertex_rows, Place>& gradient) {
+  detail::require_counted(labels.counted(), logits.shape());
   const T scale = T(1) / static_cast<T>(labels.counted());
   double total[] = {kernels<Place>::cross_entropy(logits.mesh().queue(), logits.local(), labels.data(), scale,
                                                   gradient.local())};
@@ -77,10 +89,12 @@ struct logistic_gradient {
 /// - z t + log(1 + exp(-|z|)); gradient = d loss / d z (n x classes). A vertex that does not count has
 /// targets of -1.
 ///
-/// Every rank of the mesh must call. What travels: an all-reduce of one element. Throws shape_error.
+/// Every rank of the mesh must call. What travels: an all-reduce of one element. Throws shape_error, and
+/// error when no vertex counts.
 template <class T, class Place>
 double logistic_loss(const dense<T, vertex_rows, Place>& logits, const dense<T, vertex_rows, Place>& targets,
                      global_index counted, dense<T, vertex_rows, Place>& gradient) {
+  detail::require_counted(counted, logits.shape());
   const double terms = static_cast<double>(counted) * static_cast<double>(logits.shape().cols);
   zip(logits, targets, gradient, detail::logistic_term{});
   const double loss = static_cast<double>(sum(gradient)) / terms;

@@ -89,11 +89,18 @@ class redistribution {
   }
 
   /// What this rank receives in one run.
-  volume predicted() const {
+  volume predicted() const { return predicted(mesh_, rows_, cols_, from_, to_); }
+  /// The same of a redistribution that nobody has planned.
+  static volume predicted(const mesh<Place>& m, const blocking& rows, const blocking& cols, layout from,
+                          layout to) {
+    const axis_set group = route_between(from, to).group;
+    const rectangle mine = block_of(rows, cols, to, m.at());
     volume v;
-    const int me = position(mesh_.shape(), route_.group, mesh_.at());
-    for (std::size_t q = 0; q < take_counts_.size(); ++q)
-      if (static_cast<int>(q) != me && take_counts_[q] > 0) v += {take_counts_[q], 1};
+    for (int q = 0; q < m.shape().size(group); ++q) {
+      const coordinates other = member(m.shape(), group, m.at(), q);
+      const global_index size = intersection(block_of(rows, cols, from, other), mine).size();
+      if (other != m.at() && size > 0) v += {size, 1};
+    }
     return v;
   }
 
