@@ -20,7 +20,7 @@ NAMES = {
     "mutex": "lock_guard mutex unique_lock", "new": "align_val_t", "numeric": "accumulate iota", "optional": "optional", "source_location": "source_location",
     "span": "as_bytes data size span", "sstream": "istringstream ostringstream ws", "stdexcept": "runtime_error", "string": "getline string to_string", "string_view": "string_view",
     "system_error": "errc error_code", "thread": "jthread this_thread thread", "tuple": "tuple", "typeindex": "type_index",
-    "type_traits": "add_pointer_t integral_constant is_const_v is_integral_v is_lvalue_reference_v is_same_v is_trivially_copyable_v remove_const_t remove_cv_t remove_cvref_t "
+    "type_traits": "add_pointer_t integral_constant is_const_v is_floating_point_v is_integral_v is_lvalue_reference_v is_same_v is_trivially_copyable_v remove_const_t remove_cv_t remove_cvref_t "
                    "remove_pointer_t type_identity_t",
     "utility": "as_const declval exchange forward integer_sequence make_integer_sequence move pair", "variant": "get get_if variant visit", "vector": "erase_if vector",
 }
