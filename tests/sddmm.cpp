@@ -133,6 +133,20 @@ TEST_CASE("edge values over tiles in parts") {
   });
 }
 
+TEST_CASE("values that overflow exp have a finite softmax") {
+  on_threads(2, [](const communicator& world) {
+    const mesh<host> m(world, {2, 1, 1});
+    std::vector<triplet<double>> mine;
+    if (world.rank() == 0) mine = {{0, 0, 1}, {0, 3, 1}, {3, 1, 1}, {3, 2, 1}};
+    edge_values<double, host> e(distribute(m, row_1d.sparse, {4, 4}, mine), 1);
+    e.values()[0] = 1e4;
+    e.values()[1] = world.rank() == 0 ? 1e4 : -1e6;
+    edge_softmax(e);
+    CHECK(std::vector<double>(e.values().begin(), e.values().end()) ==
+          (world.rank() == 0 ? std::vector{0.5, 0.5} : std::vector{1.0, 0.0}));
+  });
+}
+
 TEST_CASE("heads that do not divide the width are refused") {
   expect_error<shape_error>("4 heads do not divide a width of 6", [] {
     on_threads(2, [](const communicator& world) {

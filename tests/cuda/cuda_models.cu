@@ -34,8 +34,7 @@ TEST_CASE(
   for (const char* model : {"gcn", "sage", "gat", "appnp"})
     for_each_mesh(std::array{1, 4}, [&](auto policy, mesh_shape shape) {
       on_threads(shape.size(), [&](const communicator& world) {
-        const auto host_run =
-            train_model<double>(mesh<host>(world, shape), d, options_of(model), policy);
+        const auto host_run = train_model<double>(mesh<host>(world, shape), d, options_of(model), policy);
         for (const std::size_t most : {most_tile_entries, std::size_t{20}}) {
           const mesh<cuda_device> m(world, shape, queue<cuda_device>(), most);
           const auto cuda_run = train_model<double>(m, d, options_of(model), policy);

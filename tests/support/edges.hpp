@@ -124,37 +124,6 @@ void check_maps(local_index m, local_index k, local_index heads) {
   };
   folds(std::plus<T>{});
   folds(smaller_of<T>{});
-  check(
-      edges,
-      [&](auto& at, auto& y) {
-        kernels::edge_row_softmax(at.queue, at.pattern(p), heads, at(u.values), y.data());
-      },
-      [&](auto& y) { reference::edge_row_softmax(a, heads, u.data(), y.data()); });
-  check(
-      u,
-      [&](auto& at, auto& y) {
-        kernels::edge_row_softmax(at.queue, at.pattern(p), heads, y.data(), y.data());
-      },
-      [&](auto& y) { reference::edge_row_softmax(a, heads, y.data(), y.data()); });
-  check(
-      edges,
-      [&](auto& at, auto& y) {
-        kernels::edge_row_softmax_gradient(at.queue, at.pattern(p), heads, at(u.values), at(v.values),
-                                           y.data());
-      },
-      [&](auto& y) { reference::edge_row_softmax_gradient(a, heads, u.data(), v.data(), y.data()); });
-  for (const bool left : {true, false})
-    check(
-        u,
-        [&](auto& at, auto& y) {
-          const T* const other = at(v.values);
-          kernels::edge_row_softmax_gradient(at.queue, at.pattern(p), heads, left ? y.data() : other,
-                                             left ? other : y.data(), y.data());
-        },
-        [&](auto& y) {
-          reference::edge_row_softmax_gradient(a, heads, left ? u.data() : v.data(),
-                                               left ? v.data() : u.data(), y.data());
-        });
 }
 
 /// Columns [s.first_col, s.first_col + f) of x and y.

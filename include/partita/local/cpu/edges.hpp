@@ -136,43 +136,6 @@ struct edge_kernels {
     });
   }
 
-  /// out[e, h] = exp(in[e, h]) / sum_e' exp(in[e', h]) over the entries e' of e's row. out may be in. Throws
-  /// nothing.
-  template <class T>
-  static void edge_row_softmax(const queue<host>& q, std::type_identity_t<csr_view<T>> a, local_index heads,
-                               const std::type_identity_t<T>* in, T* out) {
-    for_rows(q, a, heads, 16, [=](local_index, local_index begin, local_index end, local_index h) {
-      if (begin == end) return;
-      T largest = edge_values(in, begin, heads)[h];
-      for (local_index e = begin + 1; e < end; ++e) largest = std::max(largest, edge_values(in, e, heads)[h]);
-      double total = 0;
-      for (local_index e = begin; e < end; ++e) {
-        const T power = std::exp(edge_values(in, e, heads)[h] - largest);
-        edge_values(out, e, heads)[h] = power;
-        total += power;
-      }
-      for (local_index e = begin; e < end; ++e) {
-        T& value = edge_values(out, e, heads)[h];
-        value = static_cast<T>(value / total);
-      }
-    });
-  }
-
-  /// dscores[e, h] = alpha[e, h] (dalpha[e, h] - sum_e' alpha[e', h] dalpha[e', h]) over the entries e' of
-  /// e's row: the adjoint of edge_row_softmax where its result is alpha. dscores may be alpha or dalpha.
-  /// Throws nothing.
-  template <class T>
-  static void edge_row_softmax_gradient(const queue<host>& q, std::type_identity_t<csr_view<T>> a,
-                                        local_index heads, const std::type_identity_t<T>* alpha,
-                                        const std::type_identity_t<T>* dalpha, T* dscores) {
-    for_rows(q, a, heads, 2, [=](local_index, local_index begin, local_index end, local_index h) {
-      const double total = dot(alpha, dalpha, begin, end, heads, h);
-      for (local_index e = begin; e < end; ++e)
-        edge_values(dscores, e, heads)[h] =
-            static_cast<T>(edge_values(alpha, e, heads)[h] * (edge_values(dalpha, e, heads)[h] - total));
-    });
-  }
-
  private:
   template <class T>
   struct attention {

@@ -105,28 +105,6 @@ struct fold_of_values : no_lead {
   }
 };
 
-/// totals[row, h] = what log_total says of the values of the row's entries.
-template <class T>
-struct totals_of_values : no_lead {
-  using sum = log_total<T>;
-  using item = T;
-
-  const T* values;
-  local_index heads;
-  sum* totals;
-
-  constexpr sum zero() const { return {}; }
-  constexpr item get(local_index e, local_index h) const { return values[edge_at(e, heads, h)]; }
-  constexpr void get(lead, local_index e, local_index h, item (&items)[4]) const {
-    for (int k = 0; k < 4; ++k) items[k] = get(e + k, h);
-  }
-  constexpr void add(sum& total, item value, local_index, local_index) const { total.add(value); }
-  constexpr void join(sum& total, const sum& later) const { total.join(later); }
-  constexpr void store(const sum& total, local_index row, local_index h) const {
-    totals[edge_at(row, heads, h)] = total;
-  }
-};
-
 /// out(row, h) = sum_e u[e, h] v[e, h], in double.
 template <class T, class To>
 struct dots_of_values : no_lead {

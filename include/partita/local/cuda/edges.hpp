@@ -42,38 +42,6 @@ struct store_softmax {
   }
 };
 
-template <class T>
-struct divide_by_totals {
-  const log_total<T>* totals;
-  local_index heads;
-  const T* in;
-  T* out;
-
-  constexpr void operator()(local_index row, local_index e) const {
-    for (local_index h = 0; h < heads; ++h) {
-      const log_total<T>& total = totals[edge_at(row, heads, h)];
-      const T power = std::exp(in[edge_at(e, heads, h)] - total.largest);
-      out[edge_at(e, heads, h)] = static_cast<T>(power / total.total);
-    }
-  }
-};
-
-template <class T>
-struct subtract_dots {
-  const double* dots;
-  local_index heads;
-  const T* alpha;
-  const T* dalpha;
-  T* dscores;
-
-  constexpr void operator()(local_index row, local_index e) const {
-    for (local_index h = 0; h < heads; ++h) {
-      const std::ptrdiff_t at = edge_at(e, heads, h);
-      dscores[at] = static_cast<T>(alpha[at] * (dalpha[at] - dots[edge_at(row, heads, h)]));
-    }
-  }
-};
-
 struct edge_kernels {
   /// out[e, h] = f(row(e), col(e), h, in[e, h]). out may be in. Throws nothing.
   template <class F, class T>
@@ -153,31 +121,6 @@ struct edge_kernels {
                             matrix_view<T> out) {
     require_equal("edge_row_fold", "out", shape_of(out), "rows and heads", {a.rows, heads});
     fold_rows(q, rows_of(a), heads, 0, fold_of_values<F, T>{{}, f, values, heads, out});
-  }
-
-  /// out[e, h] = exp(in[e, h]) / sum_e' exp(in[e', h]) over the entries e' of e's row. out may be in. Throws
-  /// nothing.
-  template <class T>
-  static void edge_row_softmax(const queue<cuda_device>& q, std::type_identity_t<csr_view<T>> a,
-                               local_index heads, const std::type_identity_t<T>* in, T* out) {
-    log_total<T>* const totals =
-        scratch<log_total<T>>(q, static_cast<std::size_t>(a.rows) * static_cast<std::size_t>(heads));
-    fold_rows(q, rows_of(a), heads, 0, totals_of_values<T>{{}, in, heads, totals});
-    for_entries(q, rows_of(a), divide_by_totals<T>{totals, heads, in, out});
-  }
-
-  /// dscores[e, h] = alpha[e, h] (dalpha[e, h] - sum_e' alpha[e', h] dalpha[e', h]) over the entries e' of
-  /// e's row: the adjoint of edge_row_softmax where its result is alpha. dscores may be alpha or dalpha.
-  /// Throws nothing.
-  template <class T>
-  static void edge_row_softmax_gradient(const queue<cuda_device>& q, std::type_identity_t<csr_view<T>> a,
-                                        local_index heads, const std::type_identity_t<T>* alpha,
-                                        const std::type_identity_t<T>* dalpha, T* dscores) {
-    double* const dots =
-        scratch<double>(q, static_cast<std::size_t>(a.rows) * static_cast<std::size_t>(heads));
-    fold_rows(q, rows_of(a), heads, 0,
-              dots_of_values<T, double>{{}, alpha, dalpha, heads, {dots, a.rows, heads, heads}});
-    for_entries(q, rows_of(a), subtract_dots<T>{dots, heads, alpha, dalpha, dscores});
   }
 
  private:

@@ -123,43 +123,6 @@ void edge_row_fold(std::type_identity_t<csr_view<T>> a, local_index heads, F f,
       for (local_index h = 0; h < heads; ++h) out(i, h) = f(out(i, h), values[edge_at(e, heads, h)]);
 }
 
-/// out[e, h] = exp(in[e, h]) / sum_e' exp(in[e', h]) over the entries e' of e's row. out may be in. Throws
-/// nothing.
-template <class T>
-void edge_row_softmax(std::type_identity_t<csr_view<T>> a, local_index heads,
-                      const std::type_identity_t<T>* in, T* out) {
-  for (local_index i = 0; i < a.rows; ++i)
-    for (local_index h = 0; h < heads; ++h) {
-      const local_index begin = a.offsets[i], end = a.offsets[i + 1];
-      if (begin == end) continue;
-      T largest = in[edge_at(begin, heads, h)];
-      for (local_index e = begin; e < end; ++e)
-        if (in[edge_at(e, heads, h)] > largest) largest = in[edge_at(e, heads, h)];
-      double total = 0;
-      for (local_index e = begin; e < end; ++e) total += std::exp(in[edge_at(e, heads, h)] - largest);
-      for (local_index e = begin; e < end; ++e)
-        out[edge_at(e, heads, h)] = static_cast<T>(std::exp(in[edge_at(e, heads, h)] - largest) / total);
-    }
-}
-
-/// dscores[e, h] = alpha[e, h] (dalpha[e, h] - sum_e' alpha[e', h] dalpha[e', h]) over the entries e' of e's
-/// row: the adjoint of edge_row_softmax where its result is alpha. dscores may be alpha or dalpha. Throws
-/// nothing.
-template <class T>
-void edge_row_softmax_gradient(std::type_identity_t<csr_view<T>> a, local_index heads,
-                               const std::type_identity_t<T>* alpha, const std::type_identity_t<T>* dalpha,
-                               T* dscores) {
-  for (local_index i = 0; i < a.rows; ++i)
-    for (local_index h = 0; h < heads; ++h) {
-      double total = 0;
-      for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e)
-        total += double{alpha[edge_at(e, heads, h)]} * dalpha[edge_at(e, heads, h)];
-      for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e)
-        dscores[edge_at(e, heads, h)] =
-            static_cast<T>(alpha[edge_at(e, heads, h)] * (dalpha[edge_at(e, heads, h)] - total));
-    }
-}
-
 /// y(i, j) = beta y(i, j) + sum_e values[e, h(j)] x(col(e), j) over the entries of row i; beta = 0 overwrites
 /// y. x is (a.cols, f), y is (a.rows, f), their columns are those of s; y is not x. Throws nothing.
 template <class T>
