@@ -40,8 +40,8 @@ void print_balance(const dataset& d, int ranks) {
       const mesh<host> m(world, default_mesh(p, ranks));
       const bench::balance b = bench::balance_of(m, p, d);
       if (world.rank() == 0)
-        std::printf("| %s | %s | %lld | %.2f | %lld | %.2f |\n", p.name.data(), to_string(m.shape()).c_str(),
-                    static_cast<long long>(b.words.most), b.words.ratio(),
+        std::printf("| %s | %s | %lld | %.2f | %lld | %.2f |\n", std::string(p.name).c_str(),
+                    to_string(m.shape()).c_str(), static_cast<long long>(b.words.most), b.words.ratio(),
                     static_cast<long long>(b.multiplications.most), b.multiplications.ratio());
     });
 }
@@ -76,7 +76,7 @@ int main(int argc, char** argv) {
         if (world.rank() != 0) return;
         right = right && r.words_received.total == r.predicted_words_received.total;
         std::printf("| %s%s | %s | %s | %.1f | %lld | %lld |\n", model,
-                    how == coupling::decoupled ? ", decoupled" : "", p.name.data(),
+                    how == coupling::decoupled ? ", decoupled" : "", std::string(p.name).c_str(),
                     to_string(m.shape()).c_str(), 1e3 * r.seconds_per_epoch,
                     static_cast<long long>(r.words_received.max_rank),
                     static_cast<long long>(r.words_received.total));

@@ -61,6 +61,6 @@ int main() {
   });
   const bool learned = loss < first_loss / 2 && right == 1;
   std::printf("the network %s under %s\n", learned ? "learned the club" : "did NOT learn the club",
-              p.name.data());
+              std::string(p.name).c_str());
   return learned ? 0 : 1;
 }

@@ -48,7 +48,7 @@ std::vector<double> product(const policy& p) {
     const std::vector<double> whole = collect(y);  // (n, f) on every rank
     if (m.rank() != 0) return;
     result = whole;
-    std::printf("%-16s %-6s %12d %15d %8d\n", p.name.data(), to_string(m.shape()).c_str(),
+    std::printf("%-16s %-6s %12d %15d %8d\n", std::string(p.name).c_str(), to_string(m.shape()).c_str(),
                 int(x.values().size()), int(words.max_rank), int(words.total));
   });
   return result;

@@ -133,6 +133,29 @@ TEST_CASE("edge values over tiles in parts") {
   });
 }
 
+TEST_CASE("values of other edges are refused") {
+  const auto refused = [](const std::string& message, auto act) {
+    expect_error<shape_error>(message, [&] {
+      on_threads(2, [&](const communicator& world) {
+        const mesh<host> m(world, {2, 1, 1});
+        const auto a = distribute(m, row_1d.sparse, {6, 6}, std::vector<triplet<double>>{});
+        const auto x = generate<double>(m, row_1d.dense, {6, 4}, dense_entry);
+        edge_products products(a, x, 2);
+        act(products, a, x);
+      });
+    });
+  };
+  refused("and 2 heads were given values of 1 heads", [](auto& products, const auto& a, const auto& x) {
+    edge_values<double, host> e(a, 1);
+    products.sddmm(x, x, e);
+  });
+  refused("over a pattern of 6 x 6, which is another one", [](auto& products, const auto& a, const auto& x) {
+    edge_values<double, host> e(distribute(a.mesh(), row_1d.sparse, {6, 6}, std::vector<triplet<double>>{}),
+                                2);
+    products.sddmm(x, x, e);
+  });
+}
+
 TEST_CASE("values that overflow exp have a finite softmax") {
   on_threads(2, [](const communicator& world) {
     const mesh<host> m(world, {2, 1, 1});

@@ -166,8 +166,7 @@ class transposed_edge_schedule {
     const auto height = static_cast<local_index>(return_rows_.old_block().rows.size());
     const matrix_view<T> mine{mine_.data(), height, rows.cols, rows.cols};
     if (counts_.size() > 1)
-      mesh_.along(axis::row).reduce_scatter(std::span<const T>(partial_.span()),
-                                            std::span<const global_index>(counts_), mine_.span());
+      mesh_.along(axis::row).reduce_scatter(partial_.span(), counts_, mine_.span());
     else
       kernels<Place>::copy(q, matrix_view<const T>{partial_.data(), height, rows.cols, rows.cols}, mine);
     return_rows_(mine, x);

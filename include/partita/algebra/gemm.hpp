@@ -48,7 +48,7 @@ class gemm_plan {
     const volume partial = received(scatter, group.rank(), group.size());
     if (form_ == gemm_form::automatic) {
       global_index most[] = {full.elements, partial.elements};
-      m.world().all_reduce(std::span<global_index>(most), reduction::max);
+      m.world().all_reduce(most, reduction::max);
       form_ = most[0] <= most[1] ? gemm_form::full_width : gemm_form::partial_sums;
     }
     predicted_ = form_ == gemm_form::full_width ? full : partial;

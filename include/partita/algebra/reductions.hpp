@@ -10,8 +10,7 @@ namespace partita {
 template <class T, layout L, class Place>
 T sum(const dense<T, L, Place>& x) {
   T total[] = {static_cast<T>(kernels<Place>::sum(x.mesh().queue(), x.local()))};
-  if (const auto& group = x.mesh().control(x.layout().used()); group.size() > 1)
-    group.all_reduce(std::span<T>(total));
+  if (const auto& group = x.mesh().control(x.layout().used()); group.size() > 1) group.all_reduce(total);
   return total[0];
 }
 

@@ -89,12 +89,11 @@ class needed_exchange {
     plan& p = plans_[k];
     kernels<Place>::gather_rows(queue_, x, std::span<const local_index>(p.rows.span()),
                                 outgoing_[k % 2].data());
-    const auto counts = [](const std::vector<global_index>& c) { return std::span<const global_index>(c); };
     requests_[k % 2] = row_.start_all_to_all(
         std::span<const T>(outgoing_[k % 2].data(), static_cast<std::size_t>(offset_of(p.give, row_.size()))),
-        counts(p.give),
+        p.give,
         std::span<T>(incoming_[k % 2].data(), static_cast<std::size_t>(offset_of(p.take, row_.size()))),
-        counts(p.take));
+        p.take);
   }
   /// The needed rows of all ranks for group k, rank after rank.
   matrix_view<const T> arrive(std::size_t k) {
@@ -120,12 +119,10 @@ class needed_exchange {
   plan ask(const communicator& row, const row_group& group, const needed_rows& mine) {
     const auto size = static_cast<std::size_t>(row_.size());
     std::vector<global_index> asked(size), ones(size, 1);
-    const auto counts = [](const std::vector<global_index>& c) { return std::span<const global_index>(c); };
-    row.all_to_all(counts(group.needed), counts(ones), std::span<global_index>(asked), counts(ones));
+    row.all_to_all(group.needed, ones, asked, ones);
     std::vector<local_index> wanted, rows(static_cast<std::size_t>(offset_of(asked, row_.size())));
     for (const auto& list : mine.of_tile) wanted.insert(wanted.end(), list.begin(), list.end());
-    row.all_to_all(std::span<const local_index>(wanted), counts(group.needed), std::span<local_index>(rows),
-                   counts(asked));
+    row.all_to_all(wanted, group.needed, rows, asked);
     for (local_index& r : rows) r += group.first_row;
     plan p;
     p.wanted = group.needed;

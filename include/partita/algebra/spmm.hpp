@@ -21,6 +21,12 @@ namespace detail {
 template <layout A, layout X>
 inline constexpr bool may_be_multipliable = A == dynamic_layout || X == dynamic_layout || multipliable(A, X);
 
+template <class T, layout A, class Place>
+[[noreturn]] void throw_unfit(const sparse<T, A, Place>& a, layout x) {
+  throw shape_error("A of " + to_string(a.shape()) + " with " + to_string(a.layout()) + " and X with " +
+                    to_string(x) + " cannot be multiplied: the axes that cut A do not fit those that cut X");
+}
+
 }  // namespace detail
 
 /// The layout in which A multiplies X: X's own where that fits, else the one that A names. Throws
@@ -30,16 +36,15 @@ layout multiplied_layout(const sparse<T, A, Place>& a, layout x) {
   if (multipliable(a.layout(), x)) return x;
   const layout named = a.operand_layout().value_or(x);
   if (multipliable(a.layout(), named)) return named;
-  throw shape_error("A of " + to_string(a.shape()) + " with " + to_string(a.layout()) + " and X with " +
-                    to_string(x) + " cannot be multiplied: the axes that cut A do not fit those that cut X");
+  detail::throw_unfit(a, x);
 }
 
 /// A planned Y = A X (m x f = m x k times k x f), X and Y in one layout. For A^T pass transposed(A).
 ///
 /// Every rank of the mesh must construct it, and run it each time. What travels in a run: see spmm_schedule;
 /// where A cannot multiply X as it lies, X goes to the layout that A's policy names, and Y comes back
-/// (nothing where the blocks are the same on this mesh). Throws shape_error naming shapes and layouts when A
-/// and X do not fit.
+/// (nothing where the blocks are the same on this mesh). Where only needed rows travel, A's block is kept
+/// once more, its remote tiles as one. Throws shape_error naming shapes and layouts when A and X do not fit.
 template <class T, class Place>
 class spmm_plan {
  public:

@@ -196,13 +196,11 @@ class spmm_schedule {
       return widths;
     });
     if (!may_merge_) return;
-    merged_shapes_ = shapes_like(merged_block(), groups, [&](std::size_t g) {
+    const tile_shape& merged = a_->merged_shape(mesh_.queue(), own_tile(), mesh_.tile_entries());
+    merged_shapes_ = shapes_like(merged, groups, [&](std::size_t g) {
       return std::vector{static_cast<local_index>(groups_[g].rows[own_tile()]),
                          static_cast<local_index>(offset_of(groups_[g].needed, row_ranks()))};
     });
-  }
-  const tiles<T, Place>& merged_block() const {
-    return a_->merged(mesh_.queue(), own_tile(), mesh_.tile_entries());
   }
   /// The shapes of the blocks of the ranks of the col axis, of which this rank has `mine`.
   template <class Widths>
@@ -235,10 +233,7 @@ class spmm_schedule {
                                    const std::vector<global_index>& lengths) const {
     if (lengths.size() == 1) return mine;
     std::vector<global_index> all(static_cast<std::size_t>(offset_of(lengths, mesh_.shape().col)));
-    if (!all.empty())
-      mesh_.control(axis::col).all_gather(std::span<const global_index>(mine),
-                                          std::span<const global_index>(lengths),
-                                          std::span<global_index>(all));
+    if (!all.empty()) mesh_.control(axis::col).all_gather(mine, lengths, all);
     return all;
   }
 
@@ -271,7 +266,7 @@ class spmm_schedule {
           candidates.push_back({keep, rows});
     std::vector<global_index> elements;
     for (const spmm_options& o : candidates) elements.push_back(received_under(o).elements);
-    mesh_.world().all_reduce(std::span<global_index>(elements), reduction::max);
+    mesh_.world().all_reduce(elements, reduction::max);
     options_ = candidates[static_cast<std::size_t>(std::min_element(elements.begin(), elements.end()) -
                                                    elements.begin())];
     predicted_ = received_under(options_);
@@ -298,13 +293,15 @@ class spmm_schedule {
         if (options_.rows == exchange::needed && !merges() && r != own_tile())
           shapes_[g].widths[r] = static_cast<local_index>(groups_[g].needed[r]);
     }
-    if (merges())
-      blocks_.emplace(mesh_, shapes_, merged_block().structure.span(), merged_block().values.span());
-    else
+    if (merges()) {
+      const auto& merged = a_->merged(mesh_.queue(), own_tile(), mesh_.tile_entries());
+      blocks_.emplace(mesh_, shapes_, merged.structure.span(), merged.values.span());
+    } else {
       blocks_.emplace(
           mesh_, shapes_,
           options_.rows == exchange::needed ? a_->compacted(mesh_.queue(), own_tile()) : a_->structure.span(),
           a_->values.span());
+    }
     if (row_ranks() > 1 && options_.rows == exchange::whole) whole_.emplace(mesh_, groups_, width_);
     if (row_ranks() > 1 && options_.rows == exchange::needed)
       needed_.emplace(mesh_, groups_, share_lists(needed), width_);

@@ -42,7 +42,7 @@ class scattered_sum {
       to += counts_[q];
     }
     const auto& from = by_rows_ ? partial_ : packed_;
-    group_.reduce_scatter(from.span(), std::span<const global_index>(counts_), mine);
+    group_.reduce_scatter(from.span(), counts_, mine);
   }
 
  private:

@@ -13,12 +13,6 @@
 
 namespace partita::mpi {
 
-#ifdef NDEBUG
-inline constexpr bool checked_by_default = false;
-#else
-inline constexpr bool checked_by_default = true;
-#endif
-
 struct options {
   /// Whether every operation is compared between the ranks before it starts: a mismatch is an error that
   /// names ranks and lines, not a hang.

@@ -14,12 +14,6 @@
 
 namespace partita::nccl {
 
-#ifdef NDEBUG
-inline constexpr bool checked_by_default = false;
-#else
-inline constexpr bool checked_by_default = true;
-#endif
-
 struct options {
   /// How long an operation may take from when it could begin, and a call that makes a group until all ranks
   /// have come.

@@ -64,43 +64,51 @@ struct merged_tiles {
   std::vector<std::size_t> order;
 };
 
-/// No part of a tile gets more than `most` entries; throws shape_error naming a row that has more, counted
-/// from `first_row`.
-inline merged_tiles merge(const tile_shape& block, std::span<const local_index> structure, std::size_t own,
-                          const needed_rows& needed, std::size_t most, global_index first_row) {
-  const std::vector<std::size_t> begins = entry_begins(block, structure.data());
+/// Their shape, and the offsets that begin their structure; `begins` are the entry_begins of the block. No
+/// part of a tile gets more than `most` entries; throws shape_error naming a row that has more.
+inline merged_tiles merged_shape(const tile_shape& block, const std::vector<std::size_t>& begins,
+                                 std::size_t own, const needed_rows& needed, std::size_t most) {
   const std::size_t rows = static_cast<std::size_t>(block.rows), stride = rows + 1;
-  const std::vector<local_index> compact =
-      compacted(block, std::vector<local_index>(structure.begin(), structure.end()), own, needed);
-  std::vector<local_index> before;  // needed rows of the tiles before each
+  const auto entries_of = [&](std::size_t t, std::size_t i) {
+    return begins[t * stride + i + 1] - begins[t * stride + i];
+  };
   local_index remote_rows = 0;
-  for (const auto& list : needed.of_tile) {
-    before.push_back(remote_rows);
-    remote_rows += static_cast<local_index>(list.size());
-  }
+  for (const auto& list : needed.of_tile) remote_rows += static_cast<local_index>(list.size());
   merged_tiles merged;
   merged.shape.rows = block.rows;
   merged.shape.widths = {block.widths[own], remote_rows};
   std::vector<std::size_t> merged_begins{0};
-  std::vector<local_index> columns;
+  for (std::size_t i = 0; i < rows; ++i) merged_begins.push_back(merged_begins.back() + entries_of(own, i));
+  merged_begins.push_back(merged_begins.back());
+  for (std::size_t i = 0; i < rows; ++i) {
+    std::size_t entries = 0;
+    for (std::size_t t = 0; t < block.count(); ++t) entries += t == own ? 0 : entries_of(t, i);
+    merged_begins.push_back(merged_begins.back() + entries);
+  }
+  merged.structure = count_offsets(merged.shape, merged_begins, most, 0);
+  return merged;
+}
+
+/// The two tiles; `structure` is the block's in host memory.
+inline merged_tiles merge(const tile_shape& block, std::vector<local_index> structure, std::size_t own,
+                          const needed_rows& needed, std::size_t most) {
+  const std::vector<std::size_t> begins = entry_begins(block, structure.data());
+  merged_tiles merged = merged_shape(block, begins, own, needed, most);
+  const std::size_t rows = static_cast<std::size_t>(block.rows), stride = rows + 1;
+  const std::vector<local_index> compact = compacted(block, std::move(structure), own, needed);
+  std::vector<local_index> before{0};  // needed rows of the tiles before each
+  for (const auto& list : needed.of_tile)
+    before.push_back(before.back() + static_cast<local_index>(list.size()));
   const auto take = [&](std::size_t t, std::size_t i) {
     for (std::size_t e = begins[t * stride + i]; e < begins[t * stride + i + 1]; ++e) {
-      columns.push_back(compact[block.offsets_size() + e] + (t == own ? 0 : before[t]));
+      merged.structure.push_back(compact[block.offsets_size() + e] + (t == own ? 0 : before[t]));
       merged.order.push_back(e);
     }
   };
-  for (std::size_t i = 0; i < rows; ++i) {
-    take(own, i);
-    merged_begins.push_back(columns.size());
-  }
-  merged_begins.push_back(columns.size());
-  for (std::size_t i = 0; i < rows; ++i) {
+  for (std::size_t i = 0; i < rows; ++i) take(own, i);
+  for (std::size_t i = 0; i < rows; ++i)
     for (std::size_t t = 0; t < block.count(); ++t)
       if (t != own) take(t, i);
-    merged_begins.push_back(columns.size());
-  }
-  merged.structure = count_offsets(merged.shape, merged_begins, most, first_row);
-  merged.structure.insert(merged.structure.end(), columns.begin(), columns.end());
   return merged;
 }
 

@@ -69,7 +69,8 @@ class sparse {
 
   const partita::mesh<Place>& mesh() const { return mesh_; }
   partita::layout layout() const { return L == dynamic_layout ? layout_ : L; }
-  /// Where dense matrices are multiplied that do not lie fit: the policy's, or none.
+  /// Where a product takes dense matrices that A cannot multiply where they lie: the policy's layout, or
+  /// none.
   std::optional<partita::layout> operand_layout() const { return operand_; }
   extent shape() const { return {rows_.size(), cols_.size()}; }
   /// Cuts of the rows, and of the columns (nested as rows, since they follow the rows of a dense operand).

@@ -49,12 +49,22 @@ struct tiles : tile_shape {
     }
     return std::as_const(compacted_).span();
   }
+  /// The shape of merged(), without making it.
+  const tile_shape& merged_shape(const queue<Place>& q, std::size_t own, std::size_t most) const {
+    if (count() == 1) return *this;
+    if (!merged_shape_) {
+      const std::vector<local_index> found = on_host(q);
+      merged_shape_ =
+          detail::merged_shape(*this, entry_begins(*this, found.data()), own, needed(q, own), most).shape;
+    }
+    return *merged_shape_;
+  }
   /// Two tiles: `own`, and one of all others whose columns count their needed rows, one tile's after
   /// another's.
   const tiles& merged(const queue<Place>& q, std::size_t own, std::size_t most) const {
     if (count() == 1) return *this;
     if (merged_ != nullptr) return *merged_;
-    const detail::merged_tiles found = detail::merge(*this, on_host(q), own, needed(q, own), most, 0);
+    const detail::merged_tiles found = detail::merge(*this, on_host(q), own, needed(q, own), most);
     merged_ = std::make_shared<tiles>();
     static_cast<tile_shape&>(*merged_) = found.shape;
     merged_->structure = buffer<local_index, Place>(q, found.structure.size());
@@ -87,7 +97,8 @@ struct tiles : tile_shape {
   mutable std::optional<std::size_t> own_;
   mutable detail::needed_rows needed_;
   mutable buffer<local_index, Place> compacted_;
-  mutable std::shared_ptr<tiles> merged_;
+  mutable std::optional<tile_shape> merged_shape_;
+  mutable std::shared_ptr<tiles> merged_;  ///< A once more, where a product with needed rows runs
 };
 
 namespace detail {

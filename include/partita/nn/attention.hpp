@@ -164,7 +164,7 @@ class attention {
     const global_index products = predicted_products().elements;
     global_index elements[] = {products + predicted_edges(transfer).elements,
                                products + needed * features_.size()};
-    mesh_.world().all_reduce(std::span<global_index>(elements), reduction::max);
+    mesh_.world().all_reduce(elements, reduction::max);
     return elements[0] <= elements[1];
   }
   /// All but what is for the gradient of the coefficients, and that by edges.

@@ -155,9 +155,7 @@ class attention_coefficients {
     own_rows_.for_parts(
         0, [&](const tile_part<T>& part) { part_backward(part, own_gradient_.data(), parts, dtarget); });
     if (mesh_.size() > 1)
-      mesh_.along(every_axis)
-          .reduce_scatter(std::span<const T>(source_parts_.span()),
-                          std::span<const global_index>(source_counts_), source_gradient_.span());
+      mesh_.along(every_axis).reduce_scatter(source_parts_.span(), source_counts_, source_gradient_.span());
     else
       kernels<Place>::copy(q, parts, dsource);
     kernels<Place>::copy(q, dsource, dscores.local().block(0, 0, dsource.rows, heads_));

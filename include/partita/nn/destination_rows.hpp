@@ -95,13 +95,11 @@ class complete_rows {
     const auto ranks = static_cast<std::size_t>(others.size()), rows = counts.size();
     const std::vector<global_index> each(ranks, static_cast<global_index>(rows));
     std::vector<global_index> all_counts(ranks * rows), lengths(ranks, 0);
-    others.all_gather(std::span<const global_index>(counts), std::span<const global_index>(each),
-                      std::span<global_index>(all_counts));
+    others.all_gather(counts, each, all_counts);
     for (std::size_t q = 0; q < ranks; ++q)
       for (std::size_t i = 0; i < rows; ++i) lengths[q] += all_counts[q * rows + i];
     std::vector<local_index> all(static_cast<std::size_t>(offset_of(lengths, others.size())));
-    others.all_gather(std::span<const local_index>(columns_), std::span<const global_index>(lengths),
-                      std::span<local_index>(all));
+    others.all_gather(columns_, lengths, all);
     std::vector<std::size_t> next;
     for (int q = 0; q < others.size(); ++q) next.push_back(static_cast<std::size_t>(offset_of(lengths, q)));
     columns_.clear();

@@ -38,9 +38,7 @@ class edge_transfer {
       for (const given_run& r : given_)
         kernels<Place>::copy(q, edges(values, r.from, r.count, heads),
                              edges(outgoing_.data(), r.to, r.count, heads));
-      mesh_.along(group_).all_to_all(std::span<const T>(outgoing_.span()),
-                                     std::span<const global_index>(give_counts_), incoming_.span(),
-                                     std::span<const global_index>(take_counts_));
+      mesh_.along(group_).all_to_all(outgoing_.span(), give_counts_, incoming_.span(), take_counts_);
       values = incoming_.data();
     }
     for_runs(own_entries_, mesh_.tile_entries(), [&](std::size_t first, local_index count) {

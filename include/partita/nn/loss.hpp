@@ -25,7 +25,7 @@ class vertex_labels {
       values.push_back(narrow(label(v) + 1, "a label") - 1);
       count[0] += values.back() >= 0;
     }
-    m.world().all_reduce(std::span<global_index>(count));
+    m.world().all_reduce(count);
     counted_ = count[0];
     values_ = buffer<local_index, Place>(m.queue(), values.size());
     copy(m.queue(), std::span<const local_index>(values), values_.span());
@@ -60,7 +60,7 @@ double cross_entropy(const dense<T, vertex_rows, Place>& logits, const vertex_la
   const T scale = T(1) / static_cast<T>(labels.counted());
   double total[] = {kernels<Place>::cross_entropy(logits.mesh().queue(), logits.local(), labels.data(), scale,
                                                   gradient.local())};
-  if (logits.mesh().size() > 1) logits.mesh().world().all_reduce(std::span<double>(total));
+  if (logits.mesh().size() > 1) logits.mesh().world().all_reduce(total);
   return total[0] / static_cast<double>(labels.counted());
 }
 
@@ -109,7 +109,7 @@ template <class T, class Place>
 double accuracy(const dense<T, vertex_rows, Place>& logits, const vertex_labels<Place>& labels) {
   global_index right[] = {
       kernels<Place>::count_correct(logits.mesh().queue(), logits.local(), labels.data())};
-  if (logits.mesh().size() > 1) logits.mesh().world().all_reduce(std::span<global_index>(right));
+  if (logits.mesh().size() > 1) logits.mesh().world().all_reduce(right);
   return labels.counted() == 0 ? 0 : static_cast<double>(right[0]) / static_cast<double>(labels.counted());
 }
 

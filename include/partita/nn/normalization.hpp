@@ -19,7 +19,7 @@ inline std::vector<double> row_sums(const communicator& world, global_index n,
                                     std::span<const triplet<double>> entries) {
   std::vector<double> sums(static_cast<std::size_t>(n), 0);
   for (const auto& e : entries) sums[static_cast<std::size_t>(e.row)] += e.value;
-  world.all_reduce(std::span<double>(sums));
+  world.all_reduce(sums);
   return sums;
 }
 

@@ -15,8 +15,8 @@ namespace partita {
 /// The maximum and the sum of `mine` over the ranks. Every rank must call.
 inline over_ranks summarize(const communicator& world, global_index mine) {
   global_index most[] = {mine}, total[] = {mine};
-  world.all_reduce(std::span<global_index>(most), reduction::max);
-  world.all_reduce(std::span<global_index>(total));
+  world.all_reduce(most, reduction::max);
+  world.all_reduce(total);
   return {most[0], total[0]};
 }
 
@@ -34,12 +34,10 @@ inline std::vector<ledger_entry> merge_ledgers(const communicator& world,
   const std::vector<global_index> ones(static_cast<std::size_t>(world.size()), 1);
   std::vector<global_index> sizes(ones.size());
   const global_index size[] = {static_cast<global_index>(bytes.size())};
-  world.all_gather(std::span<const global_index>(size), std::span<const global_index>(ones),
-                   std::span<global_index>(sizes));
+  world.all_gather(size, ones, sizes);
   std::vector<std::uint8_t> all(
       static_cast<std::size_t>(std::accumulate(sizes.begin(), sizes.end(), global_index{0})));
-  world.all_gather(std::span<const std::uint8_t>(bytes), std::span<const global_index>(sizes),
-                   std::span<std::uint8_t>(all));
+  world.all_gather(bytes, sizes, all);
 
   std::vector<ledger_entry> merged;
   std::istringstream in(std::string(all.begin(), all.end()));

@@ -82,7 +82,7 @@ epoch_report trainer<T, Place>::epoch(int number) {
 
   const phase_scope phase(mesh_.ledger(), "evaluation");
   double slowest[] = {mine};
-  mesh_.world().all_reduce(std::span<double>(slowest), reduction::max);
+  mesh_.world().all_reduce(slowest, reduction::max);
   report.seconds = slowest[0];
   const auto& logits = model_->forward(x_, {});
   report.train_accuracy = objective_.score(logits, split_part::train);

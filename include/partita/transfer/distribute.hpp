@@ -2,7 +2,7 @@
 /// From files and functions to distributed matrices, and back.
 
 #include <bit>
-#include <iterator>
+#include <concepts>
 #include <optional>
 #include <span>
 #include <type_traits>
@@ -46,14 +46,8 @@ dense<T, L, Place> generate(const mesh<Place>& m, extent shape, Function f) {
 
 namespace detail {
 
-/// Of what lies in a contiguous range.
 template <class Range>
-using element_of = std::remove_cvref_t<decltype(*std::data(std::declval<const Range&>()))>;
-
-template <class Range>
-concept triplets = requires(element_of<Range> e) {
-  e.row, e.col, e.value;
-};
+concept triplets = std::same_as<element_of<Range>, triplet<decltype(element_of<Range>::value)>>;
 
 }  // namespace detail
 
@@ -61,9 +55,9 @@ concept triplets = requires(element_of<Range> e) {
 /// others may pass an empty one. Every rank must call. What travels: each rank receives its block. Throws
 /// shape_error when the sizes disagree.
 template <class Place, class Values>
-requires std::is_floating_point_v<detail::element_of<Values>>
+requires std::is_floating_point_v<element_of<const Values>>
 auto distribute(const mesh<Place>& m, layout l, extent shape, const Values& all, int root = 0) {
-  using T = detail::element_of<Values>;
+  using T = element_of<const Values>;
   const std::span<const T> values(std::data(all), std::size(all));
   dense<T, dynamic_layout, Place> x(m, l, shape);
   const bool mine = m.rank() == root;
@@ -80,8 +74,7 @@ auto distribute(const mesh<Place>& m, layout l, extent shape, const Values& all,
                       values.begin() + i * shape.cols + r.cols.end);
   }
   take[static_cast<std::size_t>(root)] = static_cast<global_index>(incoming.size());
-  m.world().all_to_all(std::span<const T>(outgoing), std::span<const global_index>(give),
-                       std::span<T>(incoming), std::span<const global_index>(take));
+  m.world().all_to_all(outgoing, give, incoming, take);
   copy(m.queue(), std::span<const T>(incoming), x.values());
   return x;
 }
@@ -107,14 +100,12 @@ bool is_symmetric(const communicator& world, std::span<const triplet<T>> entries
     };
     sum += word(e.row, e.col) - word(e.col, e.row);
   }
-  global_index total[] = {static_cast<global_index>(sum)};
-  world.all_reduce(std::span<global_index>(total));
-  return total[0] == 0;
+  return world.all_reduce(static_cast<global_index>(sum)) == 0;
 }
 
 namespace detail {
 
-/// Sends every entry to all ranks that hold it under `layout`.
+/// Sends every entry to all ranks that hold it in layout `l`.
 template <class T, class Place>
 std::vector<triplet<T>> send_to_owners(const mesh<Place>& m, layout l, const blocking& rows,
                                        const blocking& cols, std::span<const triplet<T>> entries) {
@@ -127,7 +118,7 @@ std::vector<triplet<T>> send_to_owners(const mesh<Place>& m, layout l, const blo
     for (int c = 0; c < shape.size(copies); ++c)
       outgoing[static_cast<std::size_t>(shape.rank(member(shape, copies, at, c)))].push_back(e);
   }
-  std::vector<global_index> give, take(outgoing.size()), ones(outgoing.size(), 1);
+  std::vector<global_index> give;
   std::vector<global_index> indices;
   std::vector<T> values;
   for (const auto& block : outgoing) {
@@ -137,14 +128,11 @@ std::vector<triplet<T>> send_to_owners(const mesh<Place>& m, layout l, const blo
       values.push_back(e.value);
     }
   }
-  const auto counts = [](const std::vector<global_index>& c) { return std::span<const global_index>(c); };
-  m.world().all_to_all(counts(give), counts(ones), std::span<global_index>(take), counts(ones));
-  std::vector<T> values_here(static_cast<std::size_t>(offset_of(take, m.size())));
-  m.world().all_to_all(std::span<const T>(values), counts(give), std::span<T>(values_here), counts(take));
+  std::vector<global_index> take = m.world().all_to_all(give);
+  const std::vector<T> values_here = m.world().all_to_all(values, give, take);
   for (auto* c : {&give, &take})
     for (global_index& n : *c) n *= 2;
-  std::vector<global_index> indices_here(2 * values_here.size());
-  m.world().all_to_all(counts(indices), counts(give), std::span<global_index>(indices_here), counts(take));
+  const std::vector<global_index> indices_here = m.world().all_to_all(indices, give, take);
   std::vector<triplet<T>> here;
   for (std::size_t i = 0; i < values_here.size(); ++i)
     here.push_back({indices_here[2 * i], indices_here[2 * i + 1], values_here[i]});
@@ -191,17 +179,17 @@ std::pair<shared_tiles<T, Place>, shared_tiles<T, Place>> distribute_tiles(
 }  // namespace detail
 
 /// A (rows.size() x cols.size()) in layout `l` from entries that the ranks hold between them, each entry on
-/// one rank; duplicates add up. `entries`: a contiguous range of triplets. `operand`: where dense matrices
-/// are multiplied that do not lie fit.
+/// one rank; duplicates add up. `entries`: a contiguous range of triplets. `operand`: the layout to which a
+/// product takes dense matrices that A cannot multiply where they lie.
 ///
 /// Every rank must call. What travels: each entry to the ranks that hold it, and again for A^T unless A is
-/// symmetric. Throws shape_error naming an entry outside the matrix, or when A is called symmetric and is
-/// not.
+/// symmetric or goes one way. Throws shape_error naming an entry outside the matrix, or when A is declared
+/// symmetric but is not.
 template <class Place, detail::triplets Entries>
 auto distribute(const mesh<Place>& m, layout l, const blocking& rows, const blocking& cols,
                 const Entries& entries, structure kind = structure::general,
                 std::optional<layout> operand = {}) {
-  using T = decltype(detail::element_of<Entries>::value);
+  using T = decltype(element_of<const Entries>::value);
   auto [forward, backward] = detail::distribute_tiles(
       m, l, rows, cols, std::span<const triplet<T>>(std::data(entries), std::size(entries)), kind);
   return sparse<T, dynamic_layout, Place>(m, l, operand, rows, cols, std::move(forward), std::move(backward));
@@ -231,7 +219,7 @@ template <layout L, class Place, class All, class... How>
 auto distribute(const mesh<Place>& m, extent shape, const All& all, How... how) {
   auto a = distribute(m, L, shape, all, how...);
   using T = typename decltype(a)::value_type;
-  if constexpr (std::is_floating_point_v<detail::element_of<All>>)
+  if constexpr (std::is_floating_point_v<element_of<const All>>)
     return dense<T, L, Place>(std::move(a));
   else
     return sparse<T, L, Place>(a);

@@ -24,12 +24,10 @@ class halo {
     const std::vector<global_index> ones(size, 1);
     take_rows_.assign(size, 0);
     give_rows_.assign(size, 0);
-    const auto counts = [](const std::vector<global_index>& c) { return std::span<const global_index>(c); };
     for (global_index v : needed) ++take_rows_[rows.owner(vertex_rows.rows, v)];
-    m.world().all_to_all(counts(take_rows_), counts(ones), std::span<global_index>(give_rows_), counts(ones));
+    m.world().all_to_all(take_rows_, ones, give_rows_, ones);
     std::vector<global_index> asked(static_cast<std::size_t>(offset_of(give_rows_, m.size())));
-    m.world().all_to_all(counts(needed), counts(take_rows_), std::span<global_index>(asked),
-                         counts(give_rows_));
+    m.world().all_to_all(needed, take_rows_, asked, give_rows_);
     std::vector<local_index> give;
     for (global_index v : asked) give.push_back(static_cast<local_index>(v - own_.begin));
     give_ = buffer<local_index, Place>(m.queue(), give.size());
@@ -52,8 +50,7 @@ class halo {
     kernels<Place>::copy(mesh_.queue(), x, table.block(0, 0, mine, x.cols));
     kernels<Place>::gather_rows(mesh_.queue(), x, std::span<const local_index>(give_.span()), packed_.data());
     mesh_.along(every_axis)
-        .all_to_all(std::span<const T>(packed_.span()), std::span<const global_index>(give_counts_),
-                    std::span<T>(table.row(mine), total(take_)), std::span<const global_index>(take_));
+        .all_to_all(packed_.span(), give_counts_, std::span<T>(table.row(mine), total(take_)), take_);
   }
 
   /// x = my rows of the table, plus what other ranks have in their tables for my rows, in rank order.
@@ -62,8 +59,7 @@ class halo {
     const auto mine = static_cast<local_index>(own_.size());
     kernels<Place>::copy(mesh_.queue(), table.block(0, 0, mine, x.cols), x);
     mesh_.along(every_axis)
-        .all_to_all(std::span<const T>(table.row(mine), total(take_)), std::span<const global_index>(take_),
-                    packed_.span(), std::span<const global_index>(give_counts_));
+        .all_to_all(std::span<const T>(table.row(mine), total(take_)), take_, packed_.span(), give_counts_);
     kernels<Place>::scatter_add_rows(mesh_.queue(), packed_.data(),
                                      std::span<const local_index>(give_.span()), x);
   }

@@ -13,7 +13,8 @@ namespace partita {
 template <class T, class Place>
 class layout_change {
  public:
-  /// X has rows cut by `in`, Y by `out`; the columns of both are cut by `features`.
+  /// X has rows cut by `in`, Y by `out`; the columns of both are cut by `features`. They lie in `outer`,
+  /// X' and Y' in `inner`.
   layout_change(const mesh<Place>& m, const blocking& in, const blocking& out, const blocking& features,
                 layout outer, layout inner) {
     const auto alike = [&](axis_set a, axis_set b) {

@@ -70,16 +70,14 @@ class redistribution {
     const communicator& group = mesh_.along(route_.group);
     if (route_.kind == movement::all_gather) {
       kernels<Place>::pack(q, part(x, old_, give_[0]), outgoing_.data());
-      group.all_gather(std::span<const T>(outgoing_.span()), std::span<const global_index>(take_counts_),
-                       incoming_.span());
+      group.all_gather(outgoing_.span(), take_counts_, incoming_.span());
     } else {
       T* to = outgoing_.data();
       for (const rectangle& r : give_) {
         kernels<Place>::pack(q, part(x, old_, r), to);
         to += r.size();
       }
-      group.all_to_all(std::span<const T>(outgoing_.span()), std::span<const global_index>(give_counts_),
-                       incoming_.span(), std::span<const global_index>(take_counts_));
+      group.all_to_all(outgoing_.span(), give_counts_, incoming_.span(), take_counts_);
     }
     const T* from = incoming_.data();
     for (const rectangle& r : take_) {
