@@ -27,7 +27,7 @@ int main() {
 
   threads::run(4, [&](const communicator& world) {
     const mesh<host> m(world, default_mesh(p, world.size()));
-    const auto share = gcn_normalized(world, club.vertices, edge_share(club, world));
+    const auto share = nn::gcn_normalized(world, club.vertices, edge_share(club, world));
     const auto a = distribute(m, p, {club.vertices, club.vertices}, share);        // (n, n)
     const auto x = redistribute(local_features<double>(m, club, false), p.dense);  // (n, f)
     const auto label = [&](auto v) { return club.split[v] == 1 ? club.labels[v] : -1; };

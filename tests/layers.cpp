@@ -5,7 +5,6 @@
 #include "../examples/training/host.hpp"
 #include "partita/comm/self.hpp"
 #include "partita/nn/layer_norm.hpp"
-#include "partita/nn/linear.hpp"
 #include "partita/nn/residual.hpp"
 #include "support/datasets.hpp"
 #include "support/matrices.hpp"
@@ -19,8 +18,8 @@ using namespace test_support;
 namespace {
 
 using matrix = dense<double, vertex_rows, host>;
-using convolution = sage_max_convolution<double, host>;
-using norm = layer_norm<double, host>;
+using builder = nn::builder<double, host>;
+using convolution = nn::sage_max_conv<double, host>;
 
 mesh<host> alone() { return mesh<host>(self::world(), {1, 1, 1}); }
 matrix from(const mesh<host>& m, extent shape, const std::vector<double>& values) {
@@ -29,14 +28,15 @@ matrix from(const mesh<host>& m, extent shape, const std::vector<double>& values
   });
 }
 std::vector<double> values(const matrix& x) { return {x.values().begin(), x.values().end()}; }
-void assign(matrix_view<double> to, const std::vector<double>& values) {
-  std::copy(values.begin(), values.end(), to.data);
+/// Parameter i of those that were made with b.
+void assign(const builder& b, std::size_t i, const std::vector<double>& values) {
+  std::copy(values.begin(), values.end(), b.parameters()->list()[i].value().values().begin());
 }
 
 /// The edges, of which every rank has a share, as max_aggregation takes them.
 sparse<double, dynamic_layout, host> edges_of(const mesh<host>& m, const policy& p, global_index n,
                                               const std::vector<triplet<double>>& edges) {
-  return distribute_rows<double>(m, p, n, share(edges, m.rank(), m.size()));
+  return distribute(m, rows_of(p.sparse), {n, n}, share(edges, m.rank(), m.size()), structure::one_way);
 }
 
 /// Edges to 0 from 1, 2 and 3, to 2 from 0 and 1; vertices 1 and 3 have no in-neighbours.
@@ -47,18 +47,18 @@ const std::vector<double> four_features{1, -5, 2, -4, -1, -3, 2, -9};
 
 /// Compares every gradient of the sum of (weights * layer(h)) with finite differences, and what one forward
 /// and backward receive with what is predicted. Every rank must call.
-template <class Layer>
-void check_gradients(parameters<double, host>& set, Layer& layer, matrix& h) {
+void check_gradients(const builder& b, nn::layer<double, host>&& layer, matrix& h) {
   const auto& m = h.mesh();
-  const auto weights = generate<vertex_rows, double>(m, {h.shape().rows, layer.out().size()},
+  auto& set = *b.parameters();
+  const auto weights = generate<vertex_rows, double>(m, {h.shape().rows, layer.width()},
                                                      [](auto i, auto j) { return dense_entry(j, i + 5); });
-  matrix z(m, h.row_blocking(), layer.out()), dh(m, h.row_blocking(), h.col_blocking());
+  matrix z = b.rows(layer.width()), dh(m, h.row_blocking(), h.col_blocking());
   m.ledger().clear();
   layer.forward(h, z, {});
   layer.backward(h, weights, &dh);
   same(heard(m), layer.predicted(), "one forward and backward");
   set.sum_gradients();
-  const std::vector<double> gradient(set.gradients().begin(), set.gradients().end()), whole = collect(dh);
+  const std::vector<double> gradient = collect(set.gradients()), whole = collect(dh);
   const auto slope = [&](double* entry) {  // null where other ranks have it
     const double before = entry ? *entry : 0, step = 1e-6;
     const auto loss = [&](double value) {
@@ -72,7 +72,7 @@ void check_gradients(parameters<double, host>& set, Layer& layer, matrix& h) {
     return (above - below) / (2 * step);
   };
   for (std::size_t i = 0; i < gradient.size(); ++i)
-    CHECK(slope(&set.values()[i]) == doctest::Approx(gradient[i]).epsilon(1e-6));
+    CHECK(slope(&set.values().values()[i]) == doctest::Approx(gradient[i]).epsilon(1e-6));
   for (global_index e = 0; e < static_cast<global_index>(whole.size()); e += 2) {
     const global_index v = e / h.shape().cols, j = e % h.shape().cols;
     double* const mine =
@@ -84,7 +84,7 @@ void check_gradients(parameters<double, host>& set, Layer& layer, matrix& h) {
 }
 
 /// The same matrix in compressed rows.
-sparse_features<double, host> compressed(const matrix& h) {
+sparse_rows<double, host> compressed(const matrix& h) {
   std::vector<triplet<double>> entries;
   for (global_index v = h.row_range().begin; v < h.row_range().end; ++v)
     for (local_index j = 0; j < h.local().cols; ++j) {
@@ -95,16 +95,15 @@ sparse_features<double, host> compressed(const matrix& h) {
 }
 
 /// Checks that a layer gives the same for a matrix and for the same matrix in compressed rows.
-template <class Layer>
-void check_sparse_input(parameters<double, host>& set, Layer& layer, const matrix& h) {
-  const auto& m = h.mesh();
-  const auto dz = generate<vertex_rows, double>(m, {h.shape().rows, layer.out().size()}, dense_entry);
-  matrix z(m, h.row_blocking(), layer.out());
+void check_sparse_input(const builder& b, nn::layer<double, host>&& layer, const matrix& h) {
+  const auto dz = generate<vertex_rows, double>(h.mesh(), {h.shape().rows, layer.width()}, dense_entry);
+  matrix z = b.rows(layer.width());
   const auto run = [&](const auto& input) {
     layer.forward(input, z, {});
     layer.backward(input, dz, nullptr);
     std::vector<double> all = values(z);
-    all.insert(all.end(), set.gradients().begin(), set.gradients().end());
+    const std::vector<double> gradients = collect(b.parameters()->gradients());
+    all.insert(all.end(), gradients.begin(), gradients.end());
     return all;
   };
   const std::vector<double> expected = run(h);
@@ -122,26 +121,28 @@ TEST_CASE("sparse features are multiplied like the matrix that dropout leaves, i
       });
       const auto g = generate<vertex_rows, double>(m, {26, 5}, dense_entry);
       const auto w = generate<replicated, double>(m, {11, 5}, dense_entry);
-      auto x = compressed(h);
+      const auto whole = compressed(h);
+      auto dropped = whole.like();
       matrix left(m, h.shape()), written(m, h.shape()), y(m, g.shape()), expected(m, g.shape());
       dense<double, replicated, host> dw(m, w.shape()), expected_dw(m, w.shape());
       for (const double probability : {0.0, 0.5, 0.0}) {
         const dropout_mask mask{probability, {.seed = 4}};
-        x.apply(mask);
+        dropout(whole, dropped, mask);
+        const auto& x = probability > 0 ? dropped : whole;
         dropout(h, left, mask);
-        x.write_out(written.local());
+        copy(x, written);
         CHECK(values(written) == values(left));
-        multiply_weight(x, w.local(), y);
-        multiply_weight(left, w.local(), expected);
+        gemm(x, w, y);
+        gemm(left, w, expected);
         CHECK(largest_difference(values(y), values(expected)) < 1e-13);
-        local_weight_gradient(x, g, dw.local());
-        local_weight_gradient(left, g, expected_dw.local());
+        weight_gradient_part(x, g, dw);
+        weight_gradient_part(left, g, expected_dw);
         CHECK(largest_difference({dw.values().begin(), dw.values().end()},
                                  {expected_dw.values().begin(), expected_dw.values().end()}) < 1e-13);
       }
       int parts = 0;
-      x.for_parts([&](const tile_part<double>&) { ++parts; });
-      x.for_transposed_parts([&](const tile_part<double>&) { ++parts; });
+      whole.for_parts([&](const tile_part<double>&) { ++parts; });
+      whole.for_transposed_parts([&](const tile_part<double>&) { ++parts; });
       CHECK((most < most_tile_entries ? parts > 4 : parts == 2));
     });
 }
@@ -159,18 +160,19 @@ TEST_CASE("the maximum over in-neighbours of four vertices and its gradient, by 
 
 TEST_CASE("max convolution of four vertices, by hand") {
   const auto m = alone();
-  parameters<double, host> set(m);
-  convolution layer(four_vertices(m), set, "", 2, 1, layer_input::varying, 0, 0);
-  assign(set.value(0), {1, 10});
-  assign(set.value(1), {0.5});
-  assign(set.value(2), {100, 1000});
+  const builder b(m, blocking::even(4, m.shape(), nesting::rows));
+  b.filled("something before", {1, 1});
+  convolution layer(four_vertices(m), 2, 1, b);
+  assign(b, 1, {1, 10});
+  assign(b, 2, {0.5});
+  assign(b, 3, {100, 1000});
   const matrix h = from(m, {4, 2}, four_features), dz = from(m, {4, 1}, {1, 2, 3, 4});
   matrix z(m, {4, 1}), dh(m, {4, 2});
-  layer.forward(h, z);
+  layer.forward(h, z, {});
   CHECK(values(z) == std::vector<double>{-4927.5, -3799.5, -3137.5, -8799.5});
   layer.backward(h, dz, &dh);
-  CHECK(std::vector<double>(set.gradients().begin(), set.gradients().end()) ==
-        std::vector<double>{2 + 3 * 2, -3 + 3 * -4, 10, 1 + 4 - 3 + 8, -5 - 8 - 9 - 36});
+  CHECK(collect(b.parameters()->gradients()) ==
+        std::vector<double>{0, 2 + 3 * 2, -3 + 3 * -4, 10, 1 + 4 - 3 + 8, -5 - 8 - 9 - 36});
   CHECK(values(dh) == std::vector<double>{100, 1000, 204, 2030, 300, 3010, 400, 4000});
 }
 
@@ -213,35 +215,34 @@ TEST_CASE("of equal neighbours the one with the smallest global index gets the g
 
 TEST_CASE("a layer norm of two rows, by hand") {
   const auto m = alone();
-  parameters<double, host> set(m);
   const matrix h = from(m, {2, 2}, {1, 3, 4, 4}), dz = from(m, {2, 2}, {1, 0, 0, 1});
-  norm layer(set, "gamma", "beta", h.row_blocking(), 2);
-  CHECK(std::vector<double>(set.values().begin(), set.values().end()) == std::vector<double>{1, 1, 0, 0});
-  assign(set.value(0), {2, 3});
-  assign(set.value(1), {0.5, -1});
+  const builder b(m, h.row_blocking());
+  nn::layer_norm layer(2, b);
+  CHECK(collect(b.parameters()->values()) == std::vector<double>{1, 1, 0, 0});
+  assign(b, 0, {2, 3});
+  assign(b, 1, {0.5, -1});
   matrix z(m, h.shape()), dh(m, h.shape());
-  layer.forward(h, z);
+  layer.forward(h, z, {});
   const double r = 1 / std::sqrt(1 + 1e-5), r0 = 1 / std::sqrt(1e-5);
   CHECK(largest_difference(values(z), {0.5 - 2 * r, 3 * r - 1, 0.5, -1}) < 1e-15);
   layer.backward(h, dz, &dh);
-  CHECK(largest_difference({set.gradients().begin(), set.gradients().end()}, {-r, 0, 1, 1}) < 1e-15);
+  CHECK(largest_difference(collect(b.parameters()->gradients()), {-r, 0, 1, 1}) < 1e-15);
   CHECK(largest_difference(values(dh), {r * (1 - r * r), r * (r * r - 1), -1.5 * r0, 1.5 * r0}) < 1e-12);
 }
 
 TEST_CASE("a residual dense layer, by hand") {
   const auto m = alone();
-  parameters<double, host> set(m);
-  residual<linear<double, host>> layer(2, set, "W", "b", 2, 2, 0.0, 0u);
-  assign(set.value(0), {1, 2, 3, 4});
-  assign(set.value(1), {10, 20});
   const matrix h = from(m, {1, 2}, {1, 2}), dz = from(m, {1, 2}, {1, 1});
+  const builder b(m, h.row_blocking());
+  nn::residual layer(nn::linear(2, 2, b));
+  assign(b, 0, {1, 2, 3, 4});
+  assign(b, 1, {10, 20});
   matrix z(m, h.shape()), dh(m, h.shape());
-  layer.forward(h, z);
+  layer.forward(h, z, {});
   CHECK(values(z) == std::vector<double>{18, 32});
   layer.backward(h, dz, &dh);
   CHECK(values(dh) == std::vector<double>{4, 8});
-  CHECK(std::vector<double>(set.gradients().begin(), set.gradients().end()) ==
-        std::vector<double>{1, 1, 2, 2, 1, 1});
+  CHECK(collect(b.parameters()->gradients()) == std::vector<double>{1, 1, 2, 2, 1, 1});
 }
 
 TEST_CASE("gradients on a directed graph agree with finite differences, on every policy") {
@@ -252,14 +253,21 @@ TEST_CASE("gradients on a directed graph agree with finite differences, on every
       const mesh<host> m(world, shape);
       const auto graph = edges_of(m, policy, n, edges);
       matrix h = generate<vertex_rows, double>(m, {n, 3}, dense_entry);
-      parameters<double, host> of_convolution(m), of_norm(m), of_residual(m);
-      convolution narrower(graph, of_convolution, "", 3, 2, layer_input::varying, 0, 5);
-      check_gradients(of_convolution, narrower, h);
-      norm layer(of_norm, "gamma", "beta", h.row_blocking(), 3);
-      assign(of_norm.value(0), {0.5, -2, 3});
-      check_gradients(of_norm, layer, h);
-      residual<convolution> both(3, graph, of_residual, "", 3, 3, layer_input::varying, 0.0, 6u);
-      check_gradients(of_residual, both, h);
+      const auto deep = [&] {  // in the middle of a model, where the input needs a gradient
+        const builder b(m, h.row_blocking(), {.seed = 5});
+        fill(b.filled("before", {1, 1}).value(), 1);
+        return b;
+      };
+      const builder of_convolution = deep(), of_norm = deep(), of_residual = deep(), of_chain = deep();
+      check_gradients(of_convolution, convolution(graph, 3, 2, of_convolution), h);
+      nn::layer_norm layer(3, of_norm);
+      assign(of_norm, 1, {0.5, -2, 3});
+      check_gradients(of_norm, std::move(layer), h);
+      check_gradients(of_residual, nn::residual(convolution(graph, 3, 3, of_residual)), h);
+      nn::sequential net(of_chain);
+      net.add(nn::linear(3, 4, of_chain)).add(nn::elu{}).add(nn::identity{}).add(nn::layer_norm(4, of_chain));
+      net.add(nn::residual(convolution(graph, 4, 4, of_chain))).add(nn::elu{});
+      check_gradients(of_chain, std::move(net), h);
     });
   });
 }
@@ -273,13 +281,11 @@ TEST_CASE("a matrix and the same matrix in compressed rows are the same input") 
       const auto graph = edges_of(m, policy, n, edges);
       const matrix h = generate<vertex_rows, double>(
           m, {n, 4}, [](auto i, auto j) { return (i + j) % 3 == 0 ? dense_entry(i, j) : 0; });
-      parameters<double, host> of_convolution(m), of_norm(m), of_residual(m);
-      convolution narrower(graph, of_convolution, "", 4, 2, layer_input::no_gradient, 0, 5);
-      check_sparse_input(of_convolution, narrower, h);
-      norm layer(of_norm, "gamma", "beta", h.row_blocking(), 4);
-      check_sparse_input(of_norm, layer, h);
-      residual<convolution> both(4, graph, of_residual, "", 4, 4, layer_input::no_gradient, 0.0, 6u);
-      check_sparse_input(of_residual, both, h);
+      const builder of_convolution(m, h.row_blocking()), of_norm(m, h.row_blocking()),
+          of_residual(m, h.row_blocking());
+      check_sparse_input(of_convolution, convolution(graph, 4, 2, of_convolution), h);
+      check_sparse_input(of_norm, nn::layer_norm(4, of_norm), h);
+      check_sparse_input(of_residual, nn::residual(convolution(graph, 4, 4, of_residual)), h);
     });
   });
 }
@@ -319,9 +325,12 @@ TEST_CASE("sage with max aggregation trains as one rank does, on every policy an
 
 TEST_CASE("layers that do not fit are errors of one sentence") {
   const auto m = alone();
-  parameters<double, host> set(m);
+  matrix three(m, {4, 3}), two(m, {4, 2});
+  const builder b(m, three.row_blocking());
+  nn::residual layer(nn::linear(3, 2, b));
   expect_error<shape_error>("as many features as it gives, not 3 to give 2",
-                            [&] { residual<linear<double, host>>(3, set, "W", "b", 3, 2, 0.0, 0u); });
+                            [&] { layer.forward(three, two, {}); });
+  expect_error<error>("an activation needs a layer before it", [&] { nn::sequential(b).add(nn::relu{}); });
   max_aggregation<double, host> maximum(four_vertices(m), 2);
   matrix narrow_one(m, {4, 1}), wide(m, {4, 2}), longer(m, {5, 2});
   expect_error<shape_error>("maximum over neighbours of 4 x 2 was given a matrix of 4 x 1",

@@ -1,9 +1,10 @@
 // Layers by hand-computed numbers, by finite differences, and independent of the number of ranks.
 #include <doctest/doctest.h>
 
+#include "partita/algebra/loss.hpp"
 #include "partita/comm/self.hpp"
-#include "partita/nn/gcn.hpp"
-#include "partita/nn/loss.hpp"
+#include "partita/nn/conv/gcn.hpp"
+#include "partita/nn/model.hpp"
 #include "partita/nn/normalization.hpp"
 #include "partita/nn/optimizer.hpp"
 #include "partita/transfer/distribute.hpp"
@@ -31,7 +32,7 @@ std::vector<double> values(const matrix& x) { return {x.values().begin(), x.valu
 
 TEST_CASE("normalisation of two vertices and one weighted edge") {
   const std::vector<triplet<double>> edge{{1, 0, 3.0}};  // from 0 to 1
-  const auto a = gcn_normalized(self::world(), 2, edge);
+  const auto a = nn::gcn_normalized(self::world(), 2, edge);
   REQUIRE(a.size() == 3);
   CHECK(a[0] == triplet<double>{1, 0, 3.0 * (1 / std::sqrt(4.0))});
   CHECK(a[1] == triplet<double>{0, 0, 1.0});
@@ -71,21 +72,21 @@ TEST_CASE("dropout keeps the mean, and neither it nor Glorot depends on ranks") 
   dropout(ones, dropped, mask);
   CHECK(sum(dropped) / 10000 == doctest::Approx(1).epsilon(0.02));
   for (double v : dropped.values()) CHECK((v == 0 || v == 1 / 0.7));
-  parameters<double, host> set(m);
-  glorot(set, set.add("W", {30, 20}), 5);
+  const auto made = [&](const mesh<host>& on) {
+    const nn::builder<double, host> b(on, ones.row_blocking(), {.seed = 5});
+    return collect(b.glorot("W", {30, 20}).value());
+  };
+  const std::vector<double> serial = values(dropped), weights = made(m);
   const double bound = std::sqrt(6.0 / 50);
-  for (double w : set.values()) CHECK(std::abs(w) <= bound);
-  CHECK(*std::max_element(set.values().begin(), set.values().end()) > 0.9 * bound);
+  for (double w : weights) CHECK(std::abs(w) <= bound);
+  CHECK(*std::max_element(weights.begin(), weights.end()) > 0.9 * bound);
 
-  const std::vector<double> serial = values(dropped), weights(set.values().begin(), set.values().end());
   on_threads(6, [&](const communicator& world) {
     const mesh<host> six(world, {3, 2, 1});
     auto x = generate<vertex_rows, double>(six, shape, [](auto, auto) { return 1; });
     dropout(x, x, mask);
     CHECK(collect(x) == serial);
-    parameters<double, host> same(six);
-    glorot(same, same.add("W", {30, 20}), 5);
-    CHECK(std::equal(weights.begin(), weights.end(), same.values().begin()));
+    CHECK(made(six) == weights);
   });
 }
 
@@ -96,8 +97,8 @@ TEST_CASE("relu and dropout, forward and backward from the output alone") {
   const auto run = [&](const dropout_mask& mask) {
     map(x, y, [](double v) { return v; });
     map(dy, dx, [](double v) { return v; });
-    activation::relu::forward(y, mask);
-    activation::relu::backward(y, dx, mask);
+    nn::relu::forward(y, mask);
+    nn::relu::backward(y, dx, mask);
   };
   run({});
   CHECK(values(y) == std::vector<double>{0, 2, 0, 3});
@@ -112,27 +113,26 @@ TEST_CASE("relu and dropout, forward and backward from the output alone") {
 }
 
 TEST_CASE("one step of SGD and two of Adam, by hand") {
-  parameters<double, host> set(alone());
-  const auto w = set.add("W", {1, 1}, 0.25), b = set.add("b", {1, 1});
+  nn::parameters<double, host> set(alone());
+  auto &w = set.add("W", {1, 1}, 0.25), &b = set.add("b", {1, 1});
+  const double& bias = b.value().values()[0];
   const auto reset = [&] {
-    set.value(w)(0, 0) = 2;
-    set.value(b)(0, 0) = 2;
-    set.gradient(w)(0, 0) = 1;
-    set.gradient(b)(0, 0) = 1;
+    fill(set.values(), 2);
+    fill(set.gradients(), 1);
   };
   reset();
-  sgd<double, host>(0.5).step(set);
-  CHECK(set.value(w)(0, 0) == 2 - 0.5 * 1.5);
-  CHECK(set.value(b)(0, 0) == 1.5);
+  nn::sgd<double, host>(0.5).step(set);
+  CHECK(w.value().values()[0] == 2 - 0.5 * 1.5);
+  CHECK(bias == 1.5);
   reset();
-  adam<double, host> optimizer(0.1);
+  nn::adam<double, host> optimizer(0.1);
   optimizer.step(set);
-  CHECK(set.value(b)(0, 0) == doctest::Approx(2 - 0.1 / (1 + 1e-8)).epsilon(1e-15));
-  set.gradient(b)(0, 0) = -2;
+  CHECK(bias == doctest::Approx(2 - 0.1 / (1 + 1e-8)).epsilon(1e-15));
+  fill(b.gradient(), -2);
   optimizer.step(set);
   const double first = (0.9 * 0.1 - 0.1 * 2) / (1 - 0.81),
                second = (0.999 * 0.001 + 0.001 * 4) / (1 - 0.999 * 0.999);
-  CHECK(set.value(b)(0, 0) ==
+  CHECK(bias ==
         doctest::Approx(2 - 0.1 / (1 + 1e-8) - 0.1 * first / (std::sqrt(second) + 1e-8)).epsilon(1e-13));
 }
 
@@ -157,23 +157,25 @@ TEST_CASE("gradients of a gcn on a directed weighted graph agree with finite dif
       const auto a = distribute(m, policy, shape, mine);
       const vertex_labels<host> labels(m, a.row_blocking(),
                                        [](global_index v) { return v % 4 == 0 ? -1 : v % 3; });
-      gcn<double, host> model(a, {5, 4, 3}, {.seed = 11});
-      input_features<double, host> input(generate<vertex_rows, double>(m, {19, 5}, dense_entry));
+      auto model = nn::convolutions<nn::gcn_conv>(a, {5, 4, 3}, {.seed = 11, .dropout = 0.4});
+      const auto input = generate<vertex_rows, double>(m, {19, 5}, dense_entry);
       matrix g(m, {19, 3});
-      const auto loss = [&] { return cross_entropy(model.forward(input, {0.4, 3, 7}), labels, g); };
+      const nn::pass training{.training = true, .epoch = 3};
+      const auto loss = [&] { return cross_entropy(model.forward(input, training), labels, g); };
       auto& set = model.parameters();
       for (std::size_t i : {1, 3})  // no biases of zero: rows of zeros in A would sit at the kink of relu
-        std::fill_n(set.value(i).data, set.list()[i].size(), 0.1);
+        fill(set.list()[i].value(), 0.1);
       (void)loss();
       model.backward(g);
-      const std::vector<double> gradient(set.gradients().begin(), set.gradients().end());
+      const std::vector<double> gradient = collect(set.gradients());
+      const std::span<double> entries_of_set = set.values().values();
       for (std::size_t i = 0; i < gradient.size(); i += 3) {
-        const double before = set.values()[i], h = 1e-6;
-        set.values()[i] = before + h;
+        const double before = entries_of_set[i], h = 1e-6;
+        entries_of_set[i] = before + h;
         const double above = loss();
-        set.values()[i] = before - h;
+        entries_of_set[i] = before - h;
         const double below = loss();
-        set.values()[i] = before;
+        entries_of_set[i] = before;
         CHECK((above - below) / (2 * h) == doctest::Approx(gradient[i]).epsilon(1e-5).scale(0.1));
       }
     });

@@ -88,6 +88,73 @@ TEST_CASE("tiles in parts of few entries change no loss and no prediction, for a
   }
 }
 
+TEST_CASE("balanced and given blocks of vertices train as even ones") {
+  const dataset d = directed_graph();
+  for (const char* model : {"gcn", "gat", "appnp"}) {
+    training_options even = short_run();
+    even.model = model;
+    even.epochs = 3;
+    const training_result expected = serial(d, even);
+    for_each_mesh(std::array{4, 6}, [&](auto policy, mesh_shape shape) {
+      on_threads(shape.size(), [&](const communicator& world) {
+        const mesh<host> m(world, shape);
+        training_options balanced = even, given = even;
+        balanced.blocks = vertex_blocks::balanced;
+        given.block_sizes.assign(static_cast<std::size_t>(shape.row), 1);
+        given.block_sizes[0] = d.vertices - shape.row + 1;
+        for (const training_options& o : {balanced, given}) {
+          auto net = make_model<double>(m, d, o, policy);
+          if (&o == &given && shape.row > 1)
+            CHECK(net.row_blocking().block(axis::row, {.row = 1}).size() == 1);
+          const training_result r = train_model(m, d, o, std::move(net));
+          CHECK(r.words_received.total == r.predicted_words_received.total);
+          for (std::size_t e = 0; e < r.epochs.size(); ++e)
+            CHECK_MESSAGE(
+                std::abs(r.epochs[e].loss - expected.epochs[e].loss) < 1e-9 * expected.epochs[e].loss, model,
+                ", ", std::string(policy.name), " on ", to_string(shape));
+        }
+      });
+    });
+  }
+}
+
+TEST_CASE("a trainer that is given the parameters and the optimizer's state of another goes on as it does") {
+  const dataset d = directed_graph();
+  const training_options o = short_run();
+  on_threads(4, [&](const communicator& world) {
+    const mesh<host> m(world, {2, 2, 1});
+    const auto fresh = [&] { return trainer<double, host>(m, d, o, make_model<double>(m, d, o, grid_2d)); };
+    trainer<double, host> first = fresh(), second = fresh();
+    for (int e = 1; e <= 3; ++e) first.step(e);
+    copy(first.model().parameters().values(), second.model().parameters().values());
+    auto& from = first.optimizer().state_of(first.model().parameters());
+    auto& to = second.optimizer().state_of(second.model().parameters());
+    copy(from.first_moment, to.first_moment);
+    copy(from.second_moment, to.second_moment);
+    to.steps = from.steps;
+    for (int e = 4; e <= 6; ++e) CHECK(first.step(e) == second.step(e));
+    CHECK(collect(first.evaluate()) == collect(second.evaluate()));
+  });
+}
+
+TEST_CASE("the gradients of every model are those of finite differences") {
+  const dataset d = directed_graph(29);
+  for (const auto& entry : named_models<double, host>) {
+    training_options o = short_run();
+    o.model = entry.name;
+    o.coupling = entry.coupling;
+    o.aggregation = entry.aggregation;
+    o.heads = 2;
+    o.hops = 2;
+    o.layers = o.model == "gcnii" ? 2 : 0;
+    on_threads(4, [&](const communicator& world) {
+      const mesh<host> m(world, {2, 2, 1});
+      trainer<double, host> training(m, d, o, make_model<double>(m, d, o, grid_2d));
+      CHECK_MESSAGE(training.gradient_error(1e-6) < 1e-5, o.model);
+    });
+  }
+}
+
 TEST_CASE("several labels a vertex: logistic loss, micro-F1, alike on every policy") {
   dataset d = directed_graph();
   d.multi_label = true;

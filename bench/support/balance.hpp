@@ -38,11 +38,11 @@ balance balance_of(const partita::mesh<Place>& m, const partita::policy& p, cons
   using namespace partita;
   training_options options;
   options.coupling = coupling::decoupled;
-  const auto net = make_model<double>(m, data, options, p);
-  const auto mine = gcn_normalized(m.world(), data.vertices, edge_share(data, m.world()));
+  auto net = make_model<double>(m, data, options, p);
+  const auto mine = nn::gcn_normalized(m.world(), data.vertices, edge_share(data, m.world()));
   const auto a = distribute(m, p.sparse, {data.vertices, data.vertices}, mine);
   const spmm_plan multiply(a, p.dense, blocking::even(data.classes, m.shape(), nesting::cols));
-  return {range_over(m.world(), net->predicted().elements - net->parameters().predicted().elements),
+  return {range_over(m.world(), net.predicted().elements - net.parameters().predicted().elements),
           range_over(m.world(), multiply.multiplications())};
 }
 

@@ -1,16 +1,18 @@
 #include "device_models.hpp"
 #include "partita/comm/cuda_memory.hpp"
 #include "partita/local/cuda/kernels.hpp"
-#include "partita/nn/gcn.hpp"
-#include "partita/nn/sage.hpp"
+#include "partita/nn/conv/gcn.hpp"
+#include "partita/nn/conv/sage.hpp"
 
-std::unique_ptr<partita::model<float, bench::cuda_device>> bench::model_on_device(
-    const partita::mesh<cuda_device>& m, const partita::policy& p, const graph_counts& counts, bool rmat,
-    const std::vector<global_index>& widths, const partita::training_options& options,
-    std::int64_t& nonzeros) {
+partita::nn::model<float, bench::cuda_device> bench::model_on_device(const partita::mesh<cuda_device>& m,
+                                                                     const partita::policy& p,
+                                                                     const graph_counts& counts, bool rmat,
+                                                                     const std::vector<global_index>& widths,
+                                                                     const partita::training_options& options,
+                                                                     std::int64_t& nonzeros) {
   const bool mean = options.model == "sage";
   const auto a = matrix_on_device(m, p, counts, rmat, mean, nonzeros);
-  const partita::model_options how = partita::options_of_model(options);
-  if (mean) return std::make_unique<partita::sage<float, cuda_device>>(a, widths, how);
-  return std::make_unique<partita::gcn<float, cuda_device>>(a, widths, how);
+  const partita::nn::model_options how = partita::options_of_model(options);
+  if (mean) return partita::nn::convolutions<partita::nn::sage_conv>(a, widths, how);
+  return partita::nn::convolutions<partita::nn::gcn_conv>(a, widths, how);
 }

@@ -15,11 +15,10 @@ partita::sparse<float, partita::dynamic_layout, cuda_device> matrix_on_device(
     bool mean, std::int64_t& nonzeros);
 
 /// The GCN, or the SAGE with mean, that `options` name, over such a graph; widths as layer_widths gives them.
-std::unique_ptr<partita::model<float, cuda_device>> model_on_device(const partita::mesh<cuda_device>& m,
-                                                                    const partita::policy& p,
-                                                                    const graph_counts& counts, bool rmat,
-                                                                    const std::vector<global_index>& widths,
-                                                                    const partita::training_options& options,
-                                                                    std::int64_t& nonzeros);
+partita::nn::model<float, cuda_device> model_on_device(const partita::mesh<cuda_device>& m,
+                                                       const partita::policy& p, const graph_counts& counts,
+                                                       bool rmat, const std::vector<global_index>& widths,
+                                                       const partita::training_options& options,
+                                                       std::int64_t& nonzeros);
 
 }  // namespace bench

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "case.hpp"
-#include "partita/nn/loss.hpp"
+#include "partita/algebra/loss.hpp"
 #include "partita/partition/policies.hpp"
 #include "partita/train/models.hpp"
 
@@ -22,24 +22,23 @@ double relative_error(std::span<const T> found, const std::vector<double>& expec
 
 /// The model of a case, with its parameters. Every rank must call.
 template <class T, class Place>
-std::unique_ptr<partita::model<T, Place>> make_golden_model(const partita::mesh<Place>& m,
-                                                            const golden_case& c,
-                                                            const partita::training_options& options,
-                                                            const partita::policy& p) {
+partita::nn::model<T, Place> make_golden_model(const partita::mesh<Place>& m, const golden_case& c,
+                                               const partita::training_options& options,
+                                               const partita::policy& p) {
   using namespace partita;
   auto net = make_model<T>(m, c.graph, options, p);
-  auto& set = net->parameters();
-  if (set.list().size() != c.values.size())
+  auto& list = net.parameters().list();
+  if (list.size() != c.values.size())
     throw input_error(c.folder.string() + ": has " + std::to_string(c.values.size()) +
-                      " parameters, the model has " + std::to_string(set.list().size()));
-  for (std::size_t i = 0; i < set.list().size(); ++i) {
-    const auto& value = c.values.at(set.list()[i].name);
-    if (value.size() != set.list()[i].size())
-      throw input_error(c.folder.string() + ": parameter " + set.list()[i].name + " has " +
-                        std::to_string(value.size()) + " entries, not " +
-                        std::to_string(set.list()[i].size()));
-    const std::vector<T> converted(value.begin(), value.end());
-    copy(m.queue(), std::span<const T>(converted), std::span<T>(set.value(i).data, converted.size()));
+                      " parameters, the model has " + std::to_string(list.size()));
+  for (auto& parameter : list) {
+    const auto& given = c.values.at(parameter.name());
+    const std::span<T> value = parameter.value().values();
+    if (given.size() != value.size())
+      throw input_error(c.folder.string() + ": parameter " + parameter.name() + " has " +
+                        std::to_string(given.size()) + " entries, not " + std::to_string(value.size()));
+    const std::vector<T> converted(given.begin(), given.end());
+    copy(m.queue(), std::span<const T>(converted), value);
   }
   return net;
 }
@@ -64,26 +63,26 @@ template <class T, class Place>
 golden_errors compare_golden(const partita::mesh<Place>& m, const golden_case& c,
                              const partita::training_options& options, const partita::policy& p) {
   using namespace partita;
-  const auto net = make_golden_model<T>(m, c, options, p);
-  input_features<T, Place> x(
+  auto net = make_golden_model<T>(m, c, options, p);
+  const auto x =
       generate<vertex_rows, T>(m, {c.x.shape[0], c.x.shape[1]}, [&](global_index i, global_index j) {
         return c.x.values[static_cast<std::size_t>(i * c.x.shape[1] + j)];
-      }));
-  const auto& logits = net->forward(x, {});
+      });  // (n, f)
+  const auto& logits = net.forward(x, {});
   dense<T, vertex_rows, Place> gradient(m, logits.shape());
   const double loss = golden_loss(c, logits, gradient);
-  net->backward(gradient);
+  net.backward(gradient);
 
   golden_errors errors;
   const std::vector<T> all = collect(logits);
   errors.parts.emplace_back("logits", relative_error(std::span<const T>(all), c.logits.values));
   errors.parts.emplace_back("loss", std::abs(loss - c.loss) / std::abs(c.loss));
-  auto& set = net->parameters();
-  for (std::size_t i = 0; i < set.list().size(); ++i) {
-    std::vector<T> found(set.list()[i].size());
-    copy(m.queue(), std::span<const T>(set.gradient(i).data, found.size()), std::span<T>(found));
-    errors.parts.emplace_back(set.list()[i].name,
-                              relative_error(std::span<const T>(found), c.gradients.at(set.list()[i].name)));
+  for (auto& parameter : net.parameters().list()) {
+    const std::span<const T> gradient_here = parameter.gradient().values();
+    std::vector<T> found(gradient_here.size());
+    copy(m.queue(), gradient_here, std::span<T>(found));
+    errors.parts.emplace_back(parameter.name(),
+                              relative_error(std::span<const T>(found), c.gradients.at(parameter.name())));
   }
   return errors;
 }

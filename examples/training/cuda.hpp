@@ -3,18 +3,15 @@
 /// train.
 
 #include "partita/memory/cuda.hpp"
-#include "partita/train/trainer.hpp"
+#include "partita/train/models.hpp"
 
 namespace partita {
 
 extern template class trainer<float, cuda_device>;
-extern template std::unique_ptr<model<float, cuda_device>> make_model<float>(const mesh<cuda_device>&,
-                                                                             const dataset&,
-                                                                             const training_options&,
-                                                                             const policy&);
+extern template nn::model<float, cuda_device> make_model<float>(const mesh<cuda_device>&, const dataset&,
+                                                                const training_options&, const policy&);
 extern template training_result train_model(const mesh<cuda_device>&, const dataset&, const training_options&,
-                                            std::unique_ptr<model<float, cuda_device>>,
-                                            const epoch_observer&);
+                                            nn::model<float, cuda_device>, const epoch_observer&);
 extern template training_result train_model<float>(const mesh<cuda_device>&, const dataset&,
                                                    const training_options&, const policy&,
                                                    const epoch_observer&);
@@ -29,13 +26,10 @@ extern template double logistic_loss(const dense<float, vertex_rows, cuda_device
 extern template std::vector<float> collect(const dense<float, vertex_rows, cuda_device>&);
 
 extern template class trainer<double, cuda_device>;
-extern template std::unique_ptr<model<double, cuda_device>> make_model<double>(const mesh<cuda_device>&,
-                                                                               const dataset&,
-                                                                               const training_options&,
-                                                                               const policy&);
+extern template nn::model<double, cuda_device> make_model<double>(const mesh<cuda_device>&, const dataset&,
+                                                                  const training_options&, const policy&);
 extern template training_result train_model(const mesh<cuda_device>&, const dataset&, const training_options&,
-                                            std::unique_ptr<model<double, cuda_device>>,
-                                            const epoch_observer&);
+                                            nn::model<double, cuda_device>, const epoch_observer&);
 extern template training_result train_model<double>(const mesh<cuda_device>&, const dataset&,
                                                     const training_options&, const policy&,
                                                     const epoch_observer&);

@@ -5,11 +5,10 @@
 namespace partita {
 
 template class trainer<float, cuda_device>;
-template std::unique_ptr<model<float, cuda_device>> make_model<float>(const mesh<cuda_device>&,
-                                                                      const dataset&, const training_options&,
-                                                                      const policy&);
+template nn::model<float, cuda_device> make_model<float>(const mesh<cuda_device>&, const dataset&,
+                                                         const training_options&, const policy&);
 template training_result train_model(const mesh<cuda_device>&, const dataset&, const training_options&,
-                                     std::unique_ptr<model<float, cuda_device>>, const epoch_observer&);
+                                     nn::model<float, cuda_device>, const epoch_observer&);
 template training_result train_model<float>(const mesh<cuda_device>&, const dataset&, const training_options&,
                                             const policy&, const epoch_observer&);
 template over_ranks predict_words<float>(const mesh<cuda_device>&, const dataset&, const training_options&,

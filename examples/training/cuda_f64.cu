@@ -5,12 +5,10 @@
 namespace partita {
 
 template class trainer<double, cuda_device>;
-template std::unique_ptr<model<double, cuda_device>> make_model<double>(const mesh<cuda_device>&,
-                                                                        const dataset&,
-                                                                        const training_options&,
-                                                                        const policy&);
+template nn::model<double, cuda_device> make_model<double>(const mesh<cuda_device>&, const dataset&,
+                                                           const training_options&, const policy&);
 template training_result train_model(const mesh<cuda_device>&, const dataset&, const training_options&,
-                                     std::unique_ptr<model<double, cuda_device>>, const epoch_observer&);
+                                     nn::model<double, cuda_device>, const epoch_observer&);
 template training_result train_model<double>(const mesh<cuda_device>&, const dataset&,
                                              const training_options&, const policy&, const epoch_observer&);
 template over_ranks predict_words<double>(const mesh<cuda_device>&, const dataset&, const training_options&,

@@ -3,26 +3,25 @@
 /// train.
 
 #include "partita/memory/host.hpp"
-#include "partita/train/trainer.hpp"
+#include "partita/train/models.hpp"
 
 namespace partita {
 
 extern template class trainer<float, host>;
-extern template std::unique_ptr<model<float, host>> make_model<float>(const mesh<host>&, const dataset&,
-                                                                      const training_options&, const policy&);
+extern template nn::model<float, host> make_model<float>(const mesh<host>&, const dataset&,
+                                                         const training_options&, const policy&);
 extern template training_result train_model(const mesh<host>&, const dataset&, const training_options&,
-                                            std::unique_ptr<model<float, host>>, const epoch_observer&);
+                                            nn::model<float, host>, const epoch_observer&);
 extern template training_result train_model<float>(const mesh<host>&, const dataset&, const training_options&,
                                                    const policy&, const epoch_observer&);
 extern template over_ranks predict_words<float>(const mesh<host>&, const dataset&, const training_options&,
                                                 const policy&);
 
 extern template class trainer<double, host>;
-extern template std::unique_ptr<model<double, host>> make_model<double>(const mesh<host>&, const dataset&,
-                                                                        const training_options&,
-                                                                        const policy&);
+extern template nn::model<double, host> make_model<double>(const mesh<host>&, const dataset&,
+                                                           const training_options&, const policy&);
 extern template training_result train_model(const mesh<host>&, const dataset&, const training_options&,
-                                            std::unique_ptr<model<double, host>>, const epoch_observer&);
+                                            nn::model<double, host>, const epoch_observer&);
 extern template training_result train_model<double>(const mesh<host>&, const dataset&,
                                                     const training_options&, const policy&,
                                                     const epoch_observer&);

@@ -3,10 +3,10 @@
 namespace partita {
 
 template class trainer<float, host>;
-template std::unique_ptr<model<float, host>> make_model<float>(const mesh<host>&, const dataset&,
-                                                               const training_options&, const policy&);
+template nn::model<float, host> make_model<float>(const mesh<host>&, const dataset&, const training_options&,
+                                                  const policy&);
 template training_result train_model(const mesh<host>&, const dataset&, const training_options&,
-                                     std::unique_ptr<model<float, host>>, const epoch_observer&);
+                                     nn::model<float, host>, const epoch_observer&);
 template training_result train_model<float>(const mesh<host>&, const dataset&, const training_options&,
                                             const policy&, const epoch_observer&);
 template over_ranks predict_words<float>(const mesh<host>&, const dataset&, const training_options&,

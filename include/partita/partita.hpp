@@ -14,5 +14,5 @@
 #include "partita/nn/layer_norm.hpp"
 #include "partita/nn/residual.hpp"
 #include "partita/partition/policies.hpp"
-#include "partita/train/trainer.hpp"
+#include "partita/train/models.hpp"
 #include "partita/transfer/distribute.hpp"

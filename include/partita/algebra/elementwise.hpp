@@ -29,6 +29,24 @@ struct with_global_indices {
   }
 };
 
+/// f(x, the value of row i).
+template <class Function, class T>
+struct with_row_value {
+  Function f;
+  const T* rows;
+
+  constexpr T operator()(local_index i, local_index, T x) const { return f(x, rows[i]); }
+};
+
+/// f(x, the value of column j).
+template <class Function, class T>
+struct with_column_value {
+  Function f;
+  const T* columns;
+
+  constexpr T operator()(local_index, local_index j, T x) const { return f(x, columns[j]); }
+};
+
 }  // namespace detail
 
 /// y(i, j) = value. Nothing travels.
@@ -66,6 +84,29 @@ void map_indexed(const dense<T, X, Place>& x, dense<T, Y, Place>& y, Function f)
   detail::require_same_blocks("map_indexed", x, y);
   const detail::with_global_indices<Function> of_block{f, x.row_range().begin, x.col_range().begin};
   kernels<Place>::map_indexed(x.mesh().queue(), of_block, x.local(), y.local());
+}
+
+/// y(i, j) = f(x(i, j), r(i, 0)); r is n x 1, its rows cut as x's; y may be x. Throws shape_error.
+template <class T, layout X, layout R, layout Y, class Device, class Function>
+void map_rows(const dense<T, X, Device>& x, const dense<T, R, Device>& r, dense<T, Y, Device>& y,
+              Function f) {
+  detail::require_same_blocks("map_rows", x, y);
+  if (r.layout() != rows_of(x.layout()) || !(r.row_blocking() == x.row_blocking()) || r.shape().cols != 1)
+    throw shape_error("the rows of " + to_string(x.shape()) + " have no values in " + to_string(r.shape()));
+  const detail::with_row_value<Function, T> of_row{f, r.local().data};
+  kernels<Device>::map_indexed(x.mesh().queue(), of_row, x.local(), y.local());
+}
+
+/// y(i, j) = f(x(i, j), c(0, j)); c is 1 x f on every rank; y may be x. Throws shape_error.
+template <class T, layout X, layout Y, class Device, class Function>
+void map_columns(const dense<T, X, Device>& x, const dense<T, replicated, Device>& c, dense<T, Y, Device>& y,
+                 Function f) {
+  detail::require_same_blocks("map_columns", x, y);
+  if (c.shape() != extent{1, x.shape().cols})
+    throw shape_error("the columns of " + to_string(x.shape()) + " have no values in " +
+                      to_string(c.shape()));
+  const detail::with_column_value<Function, T> of_column{f, c.local().data + x.col_range().begin};
+  kernels<Device>::map_indexed(x.mesh().queue(), of_column, x.local(), y.local());
 }
 
 /// y(i, j) += bias(0, j); bias is 1 x f on every rank. Throws shape_error naming the shapes.

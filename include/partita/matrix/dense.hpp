@@ -30,16 +30,21 @@ class dense {
   dense(partita::mesh<Place> m, blocking rows, blocking cols) requires(L != dynamic_layout)
       : dense(std::move(m), L, std::move(rows), std::move(cols)) {}
   dense(partita::mesh<Place> m, partita::layout l, blocking rows, blocking cols)
-      : mesh_(std::move(m)),
-        layout_(detail::checked_layout<L>(l)),
-        rows_(std::move(rows)),
-        cols_(std::move(cols)) {
-    if (!(rows_.shape() == mesh_.shape()) || !(cols_.shape() == mesh_.shape()))
-      throw shape_error("blockings of mesh " + to_string(rows_.shape()) + " given to a matrix on mesh " +
-                        to_string(mesh_.shape()));
-    const local_index r = narrow(row_range().size(), "the number of rows of a local block");
-    const local_index c = narrow(col_range().size(), "the number of columns of a local block");
-    data_ = buffer<T, Place>(mesh_.queue(), static_cast<std::size_t>(r) * static_cast<std::size_t>(c));
+      : dense(std::move(m), l, std::move(rows), std::move(cols), std::span<T>()) {
+    owned_ = buffer<T, Place>(mesh_.queue(), block_size());
+    values_ = owned_.span();
+  }
+
+  /// Over memory that somebody else owns and keeps alive: this rank's block, row-major and without gaps.
+  /// Throws shape_error also when `block` has another size.
+  static dense view(partita::mesh<Place> m, partita::layout l, blocking rows, blocking cols,
+                    std::span<T> block) {
+    dense x(std::move(m), l, std::move(rows), std::move(cols), block);
+    if (block.size() != x.block_size())
+      throw shape_error("a matrix of " + to_string(x.shape()) + " has a block of " +
+                        std::to_string(x.block_size()) + " elements here, not of " +
+                        std::to_string(block.size()));
+    return x;
   }
 
   /// Takes the block of a matrix of another type. Throws shape_error when its layout is not L.
@@ -49,7 +54,8 @@ class dense {
         layout_(detail::checked_layout<L>(other.layout())),
         rows_(other.rows_),
         cols_(other.cols_),
-        data_(std::move(other.data_)) {}
+        values_(other.values_),
+        owned_(std::move(other.owned_)) {}
 
   const partita::mesh<Place>& mesh() const { return mesh_; }
   partita::layout layout() const { return L == dynamic_layout ? layout_ : L; }
@@ -62,15 +68,30 @@ class dense {
   interval col_range() const { return cols_.block(layout().cols, mesh_.at()); }
 
   /// This rank's block, row-major and without gaps.
-  matrix_view<T> local() { return view_of(data_.data()); }
-  matrix_view<const T> local() const { return view_of(data_.data()); }
-  std::span<T> values() { return data_.span(); }
-  std::span<const T> values() const { return data_.span(); }
+  matrix_view<T> local() { return view_of(values_.data()); }
+  matrix_view<const T> local() const { return view_of<const T>(values_.data()); }
+  std::span<T> values() { return values_; }
+  std::span<const T> values() const { return values_; }
 
  private:
   template <class, partita::layout, class>
   friend class dense;
 
+  dense(partita::mesh<Place> m, partita::layout l, blocking rows, blocking cols, std::span<T> block)
+      : mesh_(std::move(m)),
+        layout_(detail::checked_layout<L>(l)),
+        rows_(std::move(rows)),
+        cols_(std::move(cols)),
+        values_(block) {
+    if (!(rows_.shape() == mesh_.shape()) || !(cols_.shape() == mesh_.shape()))
+      throw shape_error("blockings of mesh " + to_string(rows_.shape()) + " given to a matrix on mesh " +
+                        to_string(mesh_.shape()));
+  }
+  std::size_t block_size() const {
+    const local_index r = narrow(row_range().size(), "the number of rows of a local block");
+    const local_index c = narrow(col_range().size(), "the number of columns of a local block");
+    return static_cast<std::size_t>(r) * static_cast<std::size_t>(c);
+  }
   template <class U>
   matrix_view<U> view_of(U* data) const {
     const auto cols = static_cast<local_index>(col_range().size());
@@ -81,7 +102,8 @@ class dense {
   partita::layout layout_;
   blocking rows_;
   blocking cols_;
-  buffer<T, Place> data_;
+  std::span<T> values_;
+  buffer<T, Place> owned_;  ///< empty in a view
 };
 
 }  // namespace partita

@@ -1,54 +1,20 @@
 #pragma once
-/// Dropout, relu and elu. On any layout; nothing travels.
+/// Layers of single entries: relu, elu and dropout. They work in place, and on any layout. Nothing travels.
 
 #include <cmath>
+#include <memory>
 
-#include "partita/algebra/elementwise.hpp"
 #include "partita/base/function.hpp"
-#include "partita/base/random.hpp"
+#include "partita/nn/layer.hpp"
 
-namespace partita {
-
-namespace detail {
-
-/// x scale, or 0 where the field `word` has less than `threshold` at (i, j), in its upper 53 bits.
-template <class T>
-struct dropped {
-  std::uint64_t word;
-  std::uint64_t threshold;
-  T scale;
-
-  constexpr T operator()(global_index i, global_index j, T x) const {
-    return (random_bits(word, i, j) >> 11) < threshold ? T(0) : x * scale;
-  }
-};
-
-}  // namespace detail
-
-/// Which entries are dropped: a pure function of seed, epoch, layer and the global row and column, so that no
-/// result depends on the number of ranks.
-struct dropout_mask {
-  double probability = 0;
-  random_key key;
-
-  template <class T>
-  detail::dropped<T> function() const {
-    const auto threshold = static_cast<std::uint64_t>(std::ceil(probability * 0x1.0p53));
-    return {key.word(), threshold, static_cast<T>(1 / (1 - probability))};
-  }
-};
-
-/// y(i, j) = x(i, j) / (1 - p), or 0 with probability p; y may be x.
-template <class T, layout L, class Place>
-void dropout(const dense<T, L, Place>& x, dense<T, L, Place>& y, const dropout_mask& mask) {
-  map_indexed(x, y, mask.function<T>());
-}
+namespace partita::nn {
 
 namespace detail {
 
-template <class T>
+template <class Drop>
 struct dropped_relu {
-  dropped<T> drop;
+  Drop drop;
+  template <class T>
   constexpr T operator()(global_index i, global_index j, T x) const {
     return x > T(0) ? drop(i, j, x) : T(0);
   }
@@ -60,9 +26,10 @@ struct relu_gradient {
   constexpr T operator()(T out, T d) const { return out > T(0) ? d * scale : T(0); }
 };
 
-template <class T>
+template <class Drop>
 struct dropped_elu {
-  dropped<T> drop;
+  Drop drop;
+  template <class T>
   constexpr T operator()(global_index i, global_index j, T x) const {
     return drop(i, j, x > T(0) ? x : std::expm1(x));
   }
@@ -77,36 +44,118 @@ struct elu_gradient {
 
 }  // namespace detail
 
-namespace activation {
-
-/// h = dropout(max(h, 0)), and the gradient of its input from its output: what is not positive was cut or
+/// h = dropout(max(h, 0)), and the gradient of its input from its output: what is not positive was clamped or
 /// dropped.
 struct relu {
-  template <class T, layout L, class Place>
-  static void forward(dense<T, L, Place>& h, const dropout_mask& mask) {
+  template <class T, layout L, class Device>
+  static void forward(dense<T, L, Device>& h, const dropout_mask& mask) {
     if (mask.probability == 0) return map(h, h, positive_part{});
-    map_indexed(h, h, detail::dropped_relu<T>{mask.function<T>()});
+    map_indexed(h, h, detail::dropped_relu{mask.function<T>()});
   }
   /// dh: d loss / d output in, d loss / d input out.
-  template <class T, layout L, class Place>
-  static void backward(const dense<T, L, Place>& h, dense<T, L, Place>& dh, const dropout_mask& mask) {
+  template <class T, layout L, class Device>
+  static void backward(const dense<T, L, Device>& h, dense<T, L, Device>& dh, const dropout_mask& mask) {
     zip(h, dh, dh, detail::relu_gradient<T>{mask.function<T>().scale});
   }
 };
 
 /// h = dropout(h > 0 ? h : exp(h) - 1).
 struct elu {
-  template <class T, layout L, class Place>
-  static void forward(dense<T, L, Place>& h, const dropout_mask& mask) {
-    map_indexed(h, h, detail::dropped_elu<T>{mask.function<T>()});
+  template <class T, layout L, class Device>
+  static void forward(dense<T, L, Device>& h, const dropout_mask& mask) {
+    map_indexed(h, h, detail::dropped_elu{mask.function<T>()});
   }
-  template <class T, layout L, class Place>
-  static void backward(const dense<T, L, Place>& h, dense<T, L, Place>& dh, const dropout_mask& mask) {
-    dropout(dh, dh, mask);
+  template <class T, layout L, class Device>
+  static void backward(const dense<T, L, Device>& h, dense<T, L, Device>& dh, const dropout_mask& mask) {
+    partita::dropout(dh, dh, mask);
     zip(h, dh, dh, detail::elu_gradient<T>{static_cast<T>(1 - mask.probability)});
   }
 };
 
-}  // namespace activation
+/// h = dropout(h).
+struct identity {
+  template <class T, layout L, class Device>
+  static void forward(dense<T, L, Device>& h, const dropout_mask& mask) {
+    if (mask.probability > 0) partita::dropout(h, h, mask);
+  }
+  template <class T, layout L, class Device>
+  static void backward(const dense<T, L, Device>&, dense<T, L, Device>& dh, const dropout_mask& mask) {
+    forward(dh, mask);
+  }
+};
 
-}  // namespace partita
+/// h(i, j) / (1 - p), or 0 with probability p: of training alone. In front of all layers it leaves sparse
+/// features sparse; behind an activation it is done in the same pass.
+class dropout {
+ public:
+  template <class T, class Device>
+  dropout(double probability, const builder<T, Device>& b)
+      : probability_(probability), seed_(b.options().seed), number_(b.next_dropout()) {
+    if (probability_ > 0) b.vary_input();
+  }
+
+  /// Of something inside a layer: `number` tells its choices from those of others.
+  template <class T, class Device>
+  dropout(double probability, const builder<T, Device>& b, std::uint64_t number)
+      : probability_(probability), seed_(b.options().seed), number_(number) {}
+
+  dropout_mask mask(const pass& p) const {
+    return {p.training ? probability_ : 0, {seed_, p.epoch, number_}};
+  }
+
+ private:
+  double probability_;
+  std::uint64_t seed_, number_;
+};
+
+/// A layer whose output may take the place of its input, since its gradient follows from the output.
+template <class T, class Device>
+class in_place_layer {
+ public:
+  using matrix = dense<T, vertex_rows, Device>;
+
+  in_place_layer() = default;
+  in_place_layer(in_place_layer&&) = default;
+  virtual ~in_place_layer() = default;
+
+  virtual void forward(matrix& h, const pass& p) = 0;
+  /// dh from d loss / d output to d loss / d input; h is the output of the last forward.
+  virtual void backward(const matrix& h, matrix& dh) = 0;
+  /// Whether it is max(h, 0) and nothing else in this pass, which the layer before may have done already.
+  virtual bool is_relu(const pass& p) const = 0;
+  /// The pass is remembered for backward, the work was done elsewhere.
+  virtual void skip(const pass& p) = 0;
+  /// Does the work of a dropout behind it too; false: it cannot.
+  virtual bool absorb(const dropout& behind) = 0;
+};
+
+/// An activation such as relu, with the dropout behind it where there is one.
+template <class Activation, class T, class Device>
+class activation_layer final : public in_place_layer<T, Device> {
+ public:
+  using typename in_place_layer<T, Device>::matrix;
+
+  activation_layer() = default;
+  explicit activation_layer(const dropout& behind) : behind_(behind) {}
+
+  void forward(matrix& h, const pass& p) override {
+    skip(p);
+    Activation::forward(h, mask_);
+  }
+  void backward(const matrix& h, matrix& dh) override { Activation::backward(h, dh, mask_); }
+  bool is_relu(const pass& p) const override {
+    return std::is_same_v<Activation, relu> && (!behind_ || behind_->mask(p).probability == 0);
+  }
+  void skip(const pass& p) override { mask_ = behind_ ? behind_->mask(p) : dropout_mask{}; }
+  bool absorb(const dropout& behind) override {
+    if (behind_) return false;
+    behind_ = behind;
+    return true;
+  }
+
+ private:
+  std::optional<dropout> behind_;
+  dropout_mask mask_;
+};
+
+}  // namespace partita::nn

@@ -2,6 +2,7 @@
 /// Attention over the in-edges of every vertex, under any policy. No array of edges and features exists
 /// anywhere.
 
+#include "partita/algebra/coefficient_gradient.hpp"
 #include "partita/algebra/edge_schedule.hpp"
 #include "partita/nn/attention_coefficients.hpp"
 #include "partita/nn/edge_transfer.hpp"

@@ -3,8 +3,8 @@
 
 #include <cmath>
 
+#include "partita/algebra/dropout.hpp"
 #include "partita/nn/destination_rows.hpp"
-#include "partita/nn/model.hpp"
 
 namespace partita {
 

@@ -4,19 +4,18 @@
 #include <cmath>
 #include <functional>
 
-#include "partita/nn/dense_input.hpp"
-#include "partita/nn/model.hpp"
+#include "partita/algebra/reductions.hpp"
+#include "partita/nn/layer.hpp"
 
-namespace partita {
+namespace partita::nn {
 
 namespace detail {
 
-/// x - sums[i] part, the distance from the mean of row i.
+/// x - part times the sum of the row.
 template <class T>
-struct less_row_mean {
-  const T* sums;
+struct less_part {
   T part;
-  constexpr T operator()(local_index i, local_index, T x) const { return x - sums[i] * part; }
+  constexpr T operator()(T x, T sum) const { return x - sum * part; }
 };
 
 /// 1 / sqrt(squares part + epsilon).
@@ -26,105 +25,59 @@ struct inverse_deviation {
   constexpr T operator()(T squares) const { return T(1) / std::sqrt(squares * part + epsilon); }
 };
 
-/// gamma[j] x.
-template <class T>
-struct scaled_columns {
-  const T* gamma;
-  constexpr T operator()(local_index, local_index j, T x) const { return gamma[j] * x; }
-};
-
-/// gamma[j] x + beta[j].
-template <class T>
-struct affine_columns {
-  const T *gamma, *beta;
-  constexpr T operator()(local_index, local_index j, T x) const { return gamma[j] * x + beta[j]; }
-};
-
-/// scales[i] (g - part (sums[i] + normalized(i, j) product_sums[i])).
-template <class T>
-struct layer_norm_gradient {
-  const T *scales, *sums, *product_sums;
-  matrix_view<const T> normalized;
-  T part;
-  constexpr T operator()(local_index i, local_index j, T g) const {
-    return scales[i] * (g - part * (sums[i] + normalized(i, j) * product_sums[i]));
-  }
-};
-
 }  // namespace detail
 
 /// Z = gamma * N + beta, N = (H - mean) / sqrt(var + 1e-5), mean and var over each row (n x f all, gamma and
 /// beta 1 x f); var divides by f. With g = gamma * dZ: dH = (g - mean(g) - N mean(g N)) / sqrt(var + 1e-5).
-///
-/// H and Z are in vertex_rows, so rows are whole and nothing travels; gradients are this rank's part until
-/// parameters::sum_gradients. Throws shape_error for matrices of another shape.
-template <class T, class Place>
-class layer_norm {
+/// Nothing travels.
+template <class T, class Device>
+class layer_norm final : public layer<T, Device> {
  public:
-  using matrix = dense<T, vertex_rows, Place>;
+  using typename layer<T, Device>::matrix;
 
-  /// Parameters `gamma`, ones, and `beta`, zeros.
-  layer_norm(parameters<T, Place>& set, const std::string& gamma, const std::string& beta,
-             const blocking& rows, global_index width, double decay = 0)
-      : set_(&set),
-        gamma_(set.add(gamma, {1, width}, decay)),
-        beta_(set.add(beta, {1, width}, decay)),
-        out_(blocking::even(width, set.mesh().shape(), nesting::cols)),
-        normalized_(set.mesh(), rows, out_),
-        products_(set.mesh(), rows, out_),
-        scales_(set.mesh().queue(), row_count()),
-        sums_(set.mesh().queue(), row_count()),
-        product_sums_(set.mesh().queue(), row_count()) {
-    kernels<Place>::fill(set.mesh().queue(), T(1), set.value(gamma_));
-  }
+  layer_norm(global_index width, const builder<T, Device>& b)
+      : gamma_(b.filled("gamma", {1, width}, T(1))),
+        beta_(b.filled("beta", {1, width})),
+        part_(T(1) / static_cast<T>(width)),
+        normalized_(b.rows(width)),
+        products_(b.rows(width)),
+        inverse_deviations_(b.rows(1)),
+        sums_(b.rows(1)) {}
 
-  template <class Input>
-  void forward(const Input& h, matrix& z, const dropout_pass& = {}) {
-    const auto& q = set_->mesh().queue();
+  void forward(const operand<T, Device>& h, matrix& z, const pass&) override {
     const matrix& x = written_out_(h);
-    const T part = T(1) / static_cast<T>(out_.size());
-    kernels<Place>::row_sums(q, x.local(), sums_.data());  // (n/P)
-    kernels<Place>::map_indexed(q, detail::less_row_mean<T>{sums_.data(), part}, x.local(),
-                                normalized_.local());                // (n/P, f)
-    zip(normalized_, normalized_, products_, std::multiplies<>{});   // (n/P, f)
-    kernels<Place>::row_sums(q, products_.local(), scales_.data());  // (n/P)
-    const matrix_view<T> scales{scales_.data(), 1, normalized_.local().rows, normalized_.local().rows};
-    kernels<Place>::map(q, detail::inverse_deviation<T>{part, T(1e-5)}, scales, scales);
-    kernels<Place>::scale_rows(q, scales_.data(), normalized_.local());  // (n/P, f)
-    const detail::affine_columns<T> affine{set_->value(gamma_).data, set_->value(beta_).data};
-    kernels<Place>::map_indexed(q, affine, normalized_.local(), z.local());  // (n/P, f)
+    row_sums(x, sums_);                                             // (n, 1)
+    map_rows(x, sums_, normalized_, detail::less_part<T>{part_});   // (n, f)
+    zip(normalized_, normalized_, products_, std::multiplies<>{});  // (n, f)
+    row_sums(products_, inverse_deviations_);                       // (n, 1)
+    map(inverse_deviations_, inverse_deviations_, detail::inverse_deviation<T>{part_, T(1e-5)});
+    map_rows(normalized_, inverse_deviations_, normalized_, std::multiplies<>{});  // (n, f)
+    map_columns(normalized_, gamma_.value(), z, std::multiplies<>{});              // (n, f)
+    add_row(beta_.value(), z);
   }
-
-  /// dh: null when nobody needs the gradient of H.
-  template <class Input>
-  void backward(const Input&, const matrix& dz, matrix* dh) {
-    const auto& q = set_->mesh().queue();
-    zip(dz, normalized_, products_, std::multiplies<>{});                            // (n/P, f)
-    kernels<Place>::column_sums(q, products_.local(), set_->gradient(gamma_).data);  // (1, f)
-    kernels<Place>::column_sums(q, dz.local(), set_->gradient(beta_).data);          // (1, f)
+  void backward(const operand<T, Device>&, const matrix& dz, matrix* dh) override {
+    zip(dz, normalized_, products_, std::multiplies<>{});  // (n, f)
+    column_sums_part(products_, gamma_.gradient());        // (1, f)
+    column_sums_part(dz, beta_.gradient());                // (1, f)
     if (dh == nullptr) return;
-    const detail::scaled_columns<T> weigh{set_->value(gamma_).data};
-    kernels<Place>::map_indexed(q, weigh, products_.local(), products_.local());  // (n/P, f)
-    kernels<Place>::row_sums(q, products_.local(), product_sums_.data());         // (n/P)
-    kernels<Place>::map_indexed(q, weigh, dz.local(), dh->local());               // (n/P, f)
-    kernels<Place>::row_sums(q, dh->local(), sums_.data());                       // (n/P)
-    const detail::layer_norm_gradient<T> gradient{scales_.data(), sums_.data(), product_sums_.data(),
-                                                  normalized_.local(), T(1) / static_cast<T>(out_.size())};
-    kernels<Place>::map_indexed(q, gradient, dh->local(), dh->local());  // (n/P, f)
+    map_columns(products_, gamma_.value(), products_, std::multiplies<>{});  // g N (n, f)
+    row_sums(products_, sums_);                                              // (n, 1)
+    map_rows(normalized_, sums_, products_, std::multiplies<>{});            // (n, f)
+    map_columns(dz, gamma_.value(), *dh, std::multiplies<>{});               // g (n, f)
+    row_sums(*dh, sums_);                                                    // (n, 1)
+    map_rows(*dh, sums_, *dh, detail::less_part<T>{part_});                  // g - mean(g)
+    zip(*dh, products_, *dh, detail::less_part<T>{part_});                   // - N mean(g N)
+    map_rows(*dh, inverse_deviations_, *dh, std::multiplies<>{});            // (n, f)
   }
 
-  const blocking& out() const { return out_; }
-  volume predicted() const { return {}; }
+  global_index width() const override { return gamma_.shape().cols; }
 
  private:
-  std::size_t row_count() const { return static_cast<std::size_t>(normalized_.local().rows); }
-
-  parameters<T, Place>* set_;
-  std::size_t gamma_, beta_;
-  blocking out_;
+  parameter<T, Device>&gamma_, &beta_;
+  T part_;
   matrix normalized_, products_;
-  buffer<T, Place> scales_, sums_, product_sums_;  ///< scales: 1 / sqrt(var + epsilon)
-  dense_input<T, Place> written_out_;
+  matrix inverse_deviations_, sums_;
+  dense_operand<T, Device> written_out_;
 };
 
-}  // namespace partita
+}  // namespace partita::nn

@@ -1,73 +1,69 @@
 #pragma once
-/// What training asks of a model.
+/// A network over one graph, as training takes it.
 
-#include "partita/algebra/spmm.hpp"
-#include "partita/nn/input.hpp"
-#include "partita/nn/parameters.hpp"
+#include "partita/nn/sequential.hpp"
 
-namespace partita {
+namespace partita::nn {
 
-/// What is known about the input of a layer.
-enum class layer_input : std::uint8_t {
-  varying,      ///< needs a gradient
-  no_gradient,  ///< changes from epoch to epoch (dropout), but nobody needs its gradient
-  constant      ///< never changes: a product of it with the graph is computed once
-};
-
-/// How d loss / d alpha_uv = dY_v . X_u of an edge comes to the rank that owns v; `automatic` takes what
-/// makes the busiest rank receive less.
-enum class coefficient_gradient : std::uint8_t {
-  automatic,
-  rows,  ///< the rows of X that in-edges of own vertices name, each once, all columns
-  edges  ///< sampled products where X and dY lie under the policy, and parts of the values of edges
-};
-
-/// Dropout of one forward: probability 0 when the model is evaluated.
-struct dropout_pass {
-  double probability = 0;
-  std::uint64_t seed = 0;
-  std::uint64_t epoch = 0;
-
-  dropout_mask mask(std::uint64_t layer) const { return {probability, {seed, epoch, layer}}; }
-};
-
-/// What every model is made with.
-struct model_options {
-  std::uint64_t seed = 0;
-  double weight_decay = 0;       ///< of the first layer's parameters
-  double convolution_decay = 0;  ///< of the convolutions of gcnii
-  bool constant_input = false;   ///< no dropout on the input, the same matrix in every epoch
-  spmm_options products = {};
-  coefficient_gradient coefficients = coefficient_gradient::automatic;  ///< of attention
-
-  layer_input input_of(std::size_t layer) const {
-    return layer > 0        ? layer_input::varying
-           : constant_input ? layer_input::constant
-                            : layer_input::no_gradient;
-  }
-  double decay_of(std::size_t layer) const { return layer == 0 ? weight_decay : 0; }
-};
-
-/// A network over one graph. All its members must be called by every rank of the mesh.
-template <class T, class Place>
+/// Layers and the parameters that they were made with. Every rank of the mesh must call its members.
+template <class T, class Device>
 class model {
  public:
-  using matrix = dense<T, vertex_rows, Place>;
-  using input = input_features<T, Place>;
+  using matrix = dense<T, vertex_rows, Device>;
 
-  model() = default;
-  /// Layers point into it.
-  model(const model&) = delete;
-  model& operator=(const model&) = delete;
-  virtual ~model() = default;
+  /// `net`: a layer, as a sequential is; `b`: what its layers were constructed with.
+  template <class Layer>
+  model(const builder<T, Device>& b, Layer net)
+      : parameters_(b.parameters()),
+        net_(std::make_unique<Layer>(std::move(net))),
+        logits_(b.rows(net_->width())) {}
 
-  /// The logits (n x classes). The input must live, unchanged, until backward.
-  virtual const matrix& forward(input& x, const dropout_pass& pass) = 0;
+  /// The logits (n x classes). x must live, unchanged, until backward.
+  const matrix& forward(const operand<T, Device>& x, const pass& p) {
+    x_ = x;
+    net_->forward(x, logits_, p);
+    return logits_;
+  }
   /// The gradient of every parameter, summed over the ranks, from that of the logits.
-  virtual void backward(const matrix& logits_gradient) = 0;
-  virtual partita::parameters<T, Place>& parameters() = 0;
+  void backward(const matrix& logits_gradient) {
+    net_->backward(*x_, logits_gradient, nullptr);
+    parameters_->sum_gradients();
+  }
+
+  nn::parameters<T, Device>& parameters() { return *parameters_; }
+  const blocking& row_blocking() const { return logits_.row_blocking(); }
   /// What this rank receives in one forward and backward of a steady epoch, in closed form.
-  virtual volume predicted() const = 0;
+  volume predicted() const { return net_->predicted() + parameters_->predicted(); }
+
+ private:
+  std::shared_ptr<nn::parameters<T, Device>> parameters_;
+  std::unique_ptr<layer<T, Device>> net_;
+  matrix logits_;
+  std::optional<operand<T, Device>> x_;
 };
 
-}  // namespace partita
+/// Dropout of the input, then layers of width widths[1], widths[2], ... with `Activation` and dropout
+/// between; make(l, in, out, builder) constructs layer l. The parameters of the first layer decay.
+template <class Activation, class T, class Device, class Make>
+sequential<T, Device> chain(const builder<T, Device>& b, const std::vector<global_index>& widths, Make make) {
+  const model_options& options = b.options();
+  sequential<T, Device> net(b);
+  net.add(dropout(options.dropout, b));
+  for (std::size_t l = 0; l + 1 < widths.size(); ++l) {
+    if (l > 0) net.add(Activation{}).add(dropout(options.dropout, b));
+    net.add(make(l, widths[l], widths[l + 1], b.decaying(l == 0 ? options.weight_decay : 0)));
+  }
+  return net;
+}
+
+/// Graph convolutions over `a` with relu between; widths: f, hidden widths, classes.
+template <template <class, class> class Convolution, class T, class Device>
+model<T, Device> convolutions(const sparse<T, dynamic_layout, Device>& a,
+                              const std::vector<global_index>& widths, const model_options& options) {
+  const builder<T, Device> b(a, options);
+  return model<T, Device>(b, chain<relu>(b, widths, [&](std::size_t, auto in, auto out, const auto& with) {
+                            return Convolution<T, Device>(a, in, out, with);
+                          }));
+}
+
+}  // namespace partita::nn

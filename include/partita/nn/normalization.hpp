@@ -10,7 +10,7 @@
 #include "partita/base/triplet.hpp"
 #include "partita/comm/communicator.hpp"
 
-namespace partita {
+namespace partita::nn {
 
 namespace detail {
 
@@ -60,4 +60,4 @@ inline std::vector<triplet<double>> mean_normalized(const communicator& world, g
   return all;
 }
 
-}  // namespace partita
+}  // namespace partita::nn

@@ -7,24 +7,9 @@
 #include "partita/base/function.hpp"
 #include "partita/nn/parameters.hpp"
 
-namespace partita {
+namespace partita::nn {
 
 namespace detail {
-
-/// gradient += decay * value, for the parameters that decay.
-template <class T, class Place>
-void decay_weights(parameters<T, Place>& set) {
-  for (std::size_t i = 0; i < set.list().size(); ++i)
-    if (const T d = static_cast<T>(set.list()[i].decay); d != T(0))
-      kernels<Place>::zip(set.mesh().queue(), linear_combination<T>{1, d}, set.gradient(i), set.value(i),
-                          set.gradient(i));
-}
-
-template <class T>
-matrix_view<T> as_row(std::span<T> values) {
-  return {values.data(), 1, narrow(static_cast<global_index>(values.size()), "the number of parameters"),
-          static_cast<std::ptrdiff_t>(values.size())};
-}
 
 /// decay v + (1 - decay) g^2.
 template <class T>
@@ -42,19 +27,25 @@ struct adam_direction {
   }
 };
 
+/// gradient += decay * value, for the parameters that decay.
+template <class T, class Device>
+void decay_weights(parameters<T, Device>& set) {
+  for (auto& p : set.list())
+    if (const T d = static_cast<T>(p.decay()); d != T(0))
+      zip(p.gradient(), p.value(), p.gradient(), linear_combination<T>{1, d});
+}
+
 }  // namespace detail
 
 /// w -= rate * (g + decay * w), decay as each parameter has it.
-template <class T, class Place>
+template <class T, class Device>
 class sgd {
  public:
   explicit sgd(double rate) : rate_(rate) {}
 
-  void step(parameters<T, Place>& set) {
+  void step(parameters<T, Device>& set) {
     detail::decay_weights(set);
-    kernels<Place>::zip(set.mesh().queue(), linear_combination<T>{1, -static_cast<T>(rate_)},
-                        detail::as_row(set.values()), detail::as_row(set.gradients()),
-                        detail::as_row(set.values()));
+    zip(set.values(), set.gradients(), set.values(), linear_combination<T>{1, -static_cast<T>(rate_)});
   }
 
  private:
@@ -64,40 +55,51 @@ class sgd {
 /// m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2; w -= rate * (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) +
 /// epsilon), with g + decay * w in place of g for parameters that decay. Source: Kingma, Ba (ICLR 2015),
 /// algorithm 1.
-template <class T, class Place>
+template <class T, class Device>
 class adam {
  public:
+  using matrix = dense<T, replicated, Device>;
+
+  /// What a step depends on beside the parameters, to be kept and given back: m and v (1 x as many as there
+  /// are parameters) and t.
+  struct state {
+    matrix first_moment, second_moment;
+    int steps = 0;
+  };
+
   explicit adam(double rate = 0.01) : rate_(rate) {}
 
-  void step(parameters<T, Place>& set) {
-    const auto& q = set.mesh().queue();
-    const auto value = detail::as_row(set.values()), gradient = detail::as_row(set.gradients());
-    if (first_.size() != set.values().size()) {
-      for (auto* moment : {&first_, &second_}) {
-        *moment = buffer<T, Place>(q, set.values().size());
-        kernels<Place>::fill(q, T(0), detail::as_row(moment->span()));
-      }
+  /// The state for steps of this set: zeros before the first one.
+  state& state_of(const parameters<T, Device>& set) {
+    const extent shape = set.values().shape();
+    if (!state_ || state_->first_moment.shape() != shape) {
+      state_.emplace(state{matrix(set.mesh(), shape), matrix(set.mesh(), shape), 0});
+      fill(state_->first_moment, T(0));
+      fill(state_->second_moment, T(0));
     }
-    const auto first = detail::as_row(first_.span()), second = detail::as_row(second_.span());
+    return *state_;
+  }
+
+  void step(parameters<T, Device>& set) {
+    auto& [first, second, steps] = state_of(set);
     detail::decay_weights(set);
-    ++steps_;
-    const T correct_first = static_cast<T>(1 / (1 - std::pow(beta_first, steps_)));
-    const T correct_second = static_cast<T>(1 / (1 - std::pow(beta_second, steps_)));
+    ++steps;
+    const T correct_first = static_cast<T>(1 / (1 - std::pow(beta_first, steps)));
+    const T correct_second = static_cast<T>(1 / (1 - std::pow(beta_second, steps)));
     const T b1 = T(beta_first), b2 = T(beta_second);
-    const detail::adam_direction<T> direction{static_cast<T>(rate_), correct_first, correct_second,
-                                              T(epsilon)};
-    kernels<Place>::zip(q, linear_combination<T>{b1, 1 - b1}, first, gradient, first);
-    kernels<Place>::zip(q, detail::second_moment<T>{b2}, second, gradient, second);
-    kernels<Place>::zip(q, direction, first, second, gradient);
-    kernels<Place>::zip(q, std::minus<>{}, value, gradient, value);
+    matrix& gradient = set.gradients();
+    zip(first, gradient, first, linear_combination<T>{b1, 1 - b1});
+    zip(second, gradient, second, detail::second_moment<T>{b2});
+    zip(first, second, gradient,
+        detail::adam_direction<T>{static_cast<T>(rate_), correct_first, correct_second, T(epsilon)});
+    zip(set.values(), gradient, set.values(), std::minus<>{});
   }
 
  private:
   static constexpr double beta_first = 0.9, beta_second = 0.999, epsilon = 1e-8;
 
   double rate_;
-  int steps_ = 0;
-  buffer<T, Place> first_, second_;
+  std::optional<state> state_;
 };
 
-}  // namespace partita
+}  // namespace partita::nn

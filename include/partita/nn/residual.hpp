@@ -2,51 +2,41 @@
 /// A layer with its input added: He, Zhang, Ren, Sun (CVPR 2016), eq. 1.
 
 #include <functional>
-#include <utility>
 
-#include "partita/nn/dense_input.hpp"
-#include "partita/nn/model.hpp"
+#include "partita/nn/layer.hpp"
 
-namespace partita {
+namespace partita::nn {
 
-/// Z = H + layer(H), dH = dZ + what the layer gives (n x f all), H and Z in vertex_rows.
-///
-/// Every rank that must call the layer must call. What travels: what the layer sends. Throws shape_error when
-/// the layer gives another width than it takes.
+/// Z = H + layer(H), dH = dZ + what the layer gives (n x f all). What travels: what the layer sends.
 template <class Layer>
-class residual {
+class residual final : public layer<typename Layer::matrix::value_type, typename Layer::matrix::place> {
+  using T = typename Layer::matrix::value_type;
+  using Device = typename Layer::matrix::place;
+
  public:
   using matrix = typename Layer::matrix;
 
-  /// A layer of input width `in`, constructed in place from `arguments`.
-  template <class... Arguments>
-  explicit residual(global_index in, Arguments&&... arguments)
-      : layer_(std::forward<Arguments>(arguments)...) {
-    if (in != layer_.out().size())
-      throw shape_error("a residual layer takes as many features as it gives, not " + std::to_string(in) +
-                        " to give " + std::to_string(layer_.out().size()));
+  explicit residual(Layer l) : layer_(std::move(l)) {}
+
+  /// Throws shape_error when the layer gives another width than it takes.
+  void forward(const operand<T, Device>& h, matrix& z, const pass& p) override {
+    if (h.shape().cols != width())
+      throw shape_error("a residual layer takes as many features as it gives, not " +
+                        std::to_string(h.shape().cols) + " to give " + std::to_string(width()));
+    layer_.forward(h, z, {p.training, p.epoch});
+    zip(written_out_(h), z, z, std::plus<>{});  // (n, f)
+  }
+  void backward(const operand<T, Device>& h, const matrix& dz, matrix* dh) override {
+    layer_.backward(h, dz, dh);
+    if (dh != nullptr) zip(dz, *dh, *dh, std::plus<>{});  // (n, f)
   }
 
-  template <class Input>
-  void forward(const Input& h, matrix& z, const dropout_pass& pass = {}) {
-    layer_.forward(h, z, pass);  // (n/P, f)
-    zip(written_out_(h), z, z, std::plus<>{});
-  }
-  /// dh: null when nobody needs the gradient of H.
-  template <class Input>
-  void backward(const Input& h, const matrix& dz, matrix* dh) {
-    layer_.backward(h, dz, dh);  // (n/P, f)
-    if (dh != nullptr) zip(dz, *dh, *dh, std::plus<>{});
-  }
-
-  const blocking& out() const { return layer_.out(); }
-  volume predicted() const { return layer_.predicted(); }
+  global_index width() const override { return layer_.width(); }
+  volume predicted() const override { return layer_.predicted(); }
 
  private:
-  using value = typename matrix::value_type;
-
   Layer layer_;
-  dense_input<value, typename matrix::place> written_out_;
+  dense_operand<T, Device> written_out_;
 };
 
-}  // namespace partita
+}  // namespace partita::nn

@@ -3,11 +3,11 @@
 
 #include <vector>
 
-#include "partita/algebra/spmm.hpp"
+#include "partita/algebra/operand.hpp"
 #include "partita/io/labelled_graph.hpp"
-#include "partita/nn/input.hpp"
 #include "partita/nn/normalization.hpp"
 #include "partita/partition/policies.hpp"
+#include "partita/train/options.hpp"
 #include "partita/transfer/distribute.hpp"
 
 namespace partita {
@@ -35,22 +35,57 @@ std::vector<triplet<T>> entries_as(const std::vector<triplet<double>>& entries) 
 
 }  // namespace detail
 
-/// The n x n matrix of all ranks' entries as the policy multiplies it. Every rank must call. What travels:
-/// see distribute. A transpose is stored unless the matrix is symmetric.
-template <class T, class Place>
-sparse<T, dynamic_layout, Place> distribute_graph(const mesh<Place>& m, const policy& p, global_index n,
-                                                  const std::vector<triplet<double>>& entries) {
-  const std::vector<triplet<T>> mine = detail::entries_as<T>(entries);
-  const bool symmetric = is_symmetric(m.world(), std::span<const triplet<T>>(mine));
-  return distribute(m, p, {n, n}, mine, symmetric ? structure::symmetric : structure::general);
+/// The cuts of the vertices that `options` ask for. Nothing travels.
+template <class Device>
+blocking vertex_blocking(const mesh<Device>& m, const dataset& data, const training_options& options) {
+  if (!options.block_sizes.empty()) return blocking::given(options.block_sizes, m.shape(), nesting::rows);
+  if (options.blocks == vertex_blocks::even) return blocking::even(data.vertices, m.shape(), nesting::rows);
+  std::vector<global_index> entries(static_cast<std::size_t>(data.vertices), 1);
+  for (const auto& e : data.edges) ++entries[static_cast<std::size_t>(e.target)];
+  return blocking::balanced(entries, m.shape(), nesting::rows);
 }
 
-/// The same with rows cut as the policy cuts them and columns whole; it has no transpose.
-template <class T, class Place>
-sparse<T, dynamic_layout, Place> distribute_rows(const mesh<Place>& m, const policy& p, global_index n,
-                                                 const std::vector<triplet<double>>& entries) {
-  return distribute(m, rows_of(p.sparse), {n, n}, detail::entries_as<T>(entries), structure::one_way);
-}
+/// The matrices that models multiply with, of one dataset under one policy. Every rank of the mesh must call.
+/// What travels: see distribute.
+template <class T, class Device>
+class graph_operators {
+ public:
+  using matrix = sparse<T, dynamic_layout, Device>;
+
+  graph_operators(const partita::mesh<Device>& m, const dataset& data, const training_options& options,
+                  const policy& p)
+      : mesh_(m),
+        policy_(p),
+        rows_(vertex_blocking(m, data, options)),
+        adjacency_(edge_share(data, m.world())) {}
+
+  /// See nn/normalization.hpp. A transpose is stored unless the matrix is symmetric.
+  matrix gcn_normalized() const { return made(nn::gcn_normalized(mesh_.world(), rows_.size(), adjacency_)); }
+  matrix mean_normalized() const {
+    return made(nn::mean_normalized(mesh_.world(), rows_.size(), adjacency_));
+  }
+  matrix with_self_loops(double weight = 1) const {
+    return made(nn::with_self_loops(mesh_.world(), rows_.size(), adjacency_, weight));
+  }
+  /// The adjacency matrix with rows cut as the policy cuts them and columns whole; it has no transpose.
+  matrix whole_rows() const {
+    return distribute(mesh_, partita::rows_of(policy_.sparse), rows_, rows_,
+                      detail::entries_as<T>(adjacency_), structure::one_way);
+  }
+
+ private:
+  matrix made(const std::vector<triplet<double>>& entries) const {
+    const std::vector<triplet<T>> mine = detail::entries_as<T>(entries);
+    const bool symmetric = is_symmetric(mesh_.world(), std::span<const triplet<T>>(mine));
+    return distribute(mesh_, policy_.sparse, rows_, rows_, mine,
+                      symmetric ? structure::symmetric : structure::general, policy_.dense);
+  }
+
+  mesh<Device> mesh_;
+  policy policy_;
+  blocking rows_;
+  std::vector<triplet<double>> adjacency_;
+};
 
 /// What the features of vertex v are multiplied with: one over their sum, unless `raw` or the sum is zero.
 template <class T>
@@ -59,15 +94,17 @@ T feature_scale(const dataset& data, global_index v, bool raw) {
   return raw || sum == T(0) ? T(1) : T(1) / sum;
 }
 
-/// The scaled features of this rank's vertices. Nothing travels.
-template <class T, class Place>
-dense<T, vertex_rows, Place> local_features(const mesh<Place>& m, const dataset& data, bool raw) {
-  dense<T, vertex_rows, Place> x(m, extent{data.vertices, data.features});
-  const interval rows = x.row_range();
+/// The scaled features of this rank's vertices (n x f), rows cut by `rows`. Nothing travels.
+template <class T, class Device>
+dense<T, vertex_rows, Device> local_features(const mesh<Device>& m, const dataset& data, bool raw,
+                                             const blocking& rows) {
+  const blocking columns = blocking::even(data.features, m.shape(), nesting::cols);
+  dense<T, vertex_rows, Device> x(m, rows, columns);  // (n, f)
+  const interval mine = x.row_range();
   std::vector<float> row(static_cast<std::size_t>(data.features));
   std::vector<T> values;
   values.reserve(x.values().size());
-  for (global_index v = rows.begin; v < rows.end; ++v) {
+  for (global_index v = mine.begin; v < mine.end; ++v) {
     data.vertex_features.fill_row(v, row);
     const T scale = feature_scale<T>(data, v, raw);
     for (float value : row) values.push_back(static_cast<T>(value) * scale);
@@ -75,11 +112,15 @@ dense<T, vertex_rows, Place> local_features(const mesh<Place>& m, const dataset&
   copy(m.queue(), std::span<const T>(values), x.values());
   return x;
 }
+template <class T, class Device>
+dense<T, vertex_rows, Device> local_features(const mesh<Device>& m, const dataset& data, bool raw) {
+  return local_features<T>(m, data, raw, blocking::even(data.vertices, m.shape(), nesting::rows));
+}
 
 /// The same, of a dataset whose features are stored in compressed rows.
-template <class T, class Place>
-sparse_features<T, Place> local_sparse_features(const mesh<Place>& m, const dataset& data, bool raw) {
-  const blocking rows = blocking::even(data.vertices, m.shape(), nesting::rows);
+template <class T, class Device>
+sparse_rows<T, Device> local_sparse_features(const mesh<Device>& m, const dataset& data, bool raw,
+                                             const blocking& rows) {
   const interval mine = rows.block(vertex_rows.rows, m.at());
   const csr_array& table = data.vertex_features.sparse;
   std::vector<triplet<T>> entries;
@@ -92,11 +133,25 @@ sparse_features<T, Place> local_sparse_features(const mesh<Place>& m, const data
   return {m, rows, data.features, std::move(entries)};
 }
 
-/// The features as a model takes them.
-template <class T, class Place>
-input_features<T, Place> distribute_features(const mesh<Place>& m, const dataset& data, bool raw) {
-  if (data.vertex_features.is_sparse()) return local_sparse_features<T>(m, data, raw);
-  return local_features<T>(m, data, raw);
-}
+/// The features of a dataset, dense or sparse as they are stored.
+template <class T, class Device>
+class feature_matrix {
+ public:
+  feature_matrix(const mesh<Device>& m, const dataset& data, bool raw, const blocking& rows) {
+    if (data.vertex_features.is_sparse())
+      sparse_.emplace(local_sparse_features<T>(m, data, raw, rows));
+    else
+      dense_.emplace(local_features<T>(m, data, raw, rows));
+  }
+
+  /// The input of a model, constant from epoch to epoch.
+  operand<T, Device> input() const {
+    return sparse_ ? operand<T, Device>(*sparse_, true) : operand<T, Device>(*dense_, true);
+  }
+
+ private:
+  std::optional<dense<T, vertex_rows, Device>> dense_;
+  std::optional<sparse_rows<T, Device>> sparse_;
+};
 
 }  // namespace partita

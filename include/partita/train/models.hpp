@@ -1,18 +1,15 @@
 #pragma once
 /// The models by name.
 
-#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
 
-#include "partita/nn/appnp.hpp"
-#include "partita/nn/decoupled_gat.hpp"
-#include "partita/nn/gcn.hpp"
-#include "partita/nn/gcnii.hpp"
-#include "partita/nn/gin.hpp"
-#include "partita/nn/sage.hpp"
-#include "partita/nn/sage_max.hpp"
-#include "partita/nn/sgc.hpp"
-#include "partita/train/graph_data.hpp"
-#include "partita/train/options.hpp"
+#include "partita/nn/conv/gin.hpp"
+#include "partita/nn/conv/sage.hpp"
+#include "partita/nn/conv/sage_max.hpp"
+#include "partita/nn/models.hpp"
+#include "partita/train/trainer.hpp"
 
 namespace partita {
 
@@ -30,55 +27,112 @@ inline std::vector<global_index> layer_widths(const dataset& data, const trainin
   return hidden;
 }
 
-/// The model that `options` names over the graph of `data`, multiplied as the policy says.
-/// Every rank of the mesh must call, with the same data. What travels: see distribute. Throws error for a
-/// name nobody knows.
-template <class T, class Place>
-std::unique_ptr<model<T, Place>> make_model(const mesh<Place>& m, const dataset& data,
-                                            const training_options& options, const policy& p) {
-  const std::string& name = options.model;
-  const bool decoupled = options.coupling == coupling::decoupled;
-  const model_options how = options_of_model(options);
-  const auto adjacency = edge_share(data, m.world());
-  const global_index n = data.vertices;
-  const auto normalized = [&] {
-    return distribute_graph<T>(m, p, n, gcn_normalized(m.world(), n, adjacency));
-  };
-  const auto mean = [&] { return distribute_graph<T>(m, p, n, mean_normalized(m.world(), n, adjacency)); };
-  const auto widths = [&] { return layer_widths(data, options); };
-  const auto layers = [&] { return static_cast<int>(widths().size()) - 1; };
+/// What a named model is made from.
+template <class T, class Device>
+struct model_request {
+  graph_operators<T, Device> graph;
+  const dataset& data;
+  const training_options& options;
 
-  const bool largest = options.aggregation == aggregation::max;
-  if (largest && name != "sage") throw error("model " + name + " has no max aggregation");
-  if (largest && decoupled) throw error("model sage has no decoupled form with max aggregation");
-  if (decoupled && name == "gcn")
-    return std::make_unique<appnp<T, Place>>(normalized(), widths(), layers(), 0, how);
-  if (decoupled && name == "sage")
-    return std::make_unique<appnp<T, Place>>(mean(), widths(), layers(), 0, how);
-  const auto loops = [&](double weight = 1) { return with_self_loops(m.world(), n, adjacency, weight); };
-  if (decoupled && name == "gat")
-    return std::make_unique<decoupled_gat<T, Place>>(distribute_graph<T>(m, p, n, loops()), widths(),
-                                                     options.heads, layers(), how);
-  if (decoupled) throw error("model " + name + " has no decoupled form");
-  if (name == "gcn") return std::make_unique<gcn<T, Place>>(normalized(), widths(), how);
-  if (name == "sage" && largest)
-    return std::make_unique<sage_max<T, Place>>(distribute_rows<T>(m, p, n, adjacency), widths(), how);
-  if (name == "sage") return std::make_unique<sage<T, Place>>(mean(), widths(), how);
-  if (name == "gin")
-    return std::make_unique<gin<T, Place>>(distribute_graph<T>(m, p, n, loops(1 + options.epsilon)), widths(),
-                                           how);
-  if (name == "gat")
-    return std::make_unique<gat<T, Place>>(distribute_graph<T>(m, p, n, loops()), widths(), options.heads,
-                                           options.last_heads, how);
-  if (name == "sgc")
-    return std::make_unique<sgc<T, Place>>(normalized(), data.features, data.classes, options.hops, how);
-  if (name == "appnp")
-    return std::make_unique<appnp<T, Place>>(normalized(), widths(), options.hops, options.alpha, how);
-  if (name == "gcnii")
-    return std::make_unique<gcnii<T, Place>>(normalized(), data.features, options.hidden[0], data.classes,
-                                             options.layers > 0 ? options.layers : 8, options.alpha,
-                                             options.lambda, how);
-  throw error("there is no model '" + name + "'");
+  std::vector<global_index> widths() const { return layer_widths(data, options); }
+  int layers() const { return static_cast<int>(widths().size()) - 1; }
+  nn::model_options how() const { return options_of_model(options); }
+};
+
+/// A form of a model, and how it is made.
+template <class T, class Device>
+struct named_model {
+  std::string_view name;
+  partita::coupling coupling;
+  partita::aggregation aggregation;
+  nn::model<T, Device> (*make)(const model_request<T, Device>&);
+};
+
+/// The models that training knows by name; a new one is one more line.
+template <class T, class Device>
+inline const std::vector<named_model<T, Device>> named_models{
+    {"gcn", coupling::coupled, aggregation::mean,
+     [](const auto& r) {
+       return nn::convolutions<nn::gcn_conv>(r.graph.gcn_normalized(), r.widths(), r.how());
+     }},
+    {"sage", coupling::coupled, aggregation::mean,
+     [](const auto& r) {
+       return nn::convolutions<nn::sage_conv>(r.graph.mean_normalized(), r.widths(), r.how());
+     }},
+    {"sage", coupling::coupled, aggregation::max,
+     [](const auto& r) {
+       return nn::convolutions<nn::sage_max_conv>(r.graph.whole_rows(), r.widths(), r.how());
+     }},
+    {"gin", coupling::coupled, aggregation::mean,
+     [](const auto& r) {
+       return nn::convolutions<nn::gin_conv>(r.graph.with_self_loops(1 + r.options.epsilon), r.widths(),
+                                             r.how());
+     }},
+    {"gat", coupling::coupled, aggregation::mean,
+     [](const auto& r) {
+       return nn::gat(r.graph.with_self_loops(), r.widths(), r.options.heads, r.options.last_heads, r.how());
+     }},
+    {"sgc", coupling::coupled, aggregation::mean,
+     [](const auto& r) {
+       return nn::sgc(r.graph.gcn_normalized(), r.data.features, r.data.classes, r.options.hops, r.how());
+     }},
+    {"appnp", coupling::coupled, aggregation::mean,
+     [](const auto& r) {
+       return nn::appnp(r.graph.gcn_normalized(), r.widths(), r.options.hops, r.options.alpha, r.how());
+     }},
+    {"gcnii", coupling::coupled, aggregation::mean,
+     [](const auto& r) {
+       return nn::gcnii(r.graph.gcn_normalized(), r.data.features, r.options.hidden[0], r.data.classes,
+                        r.options.layers > 0 ? r.options.layers : 8, r.options.alpha, r.options.lambda,
+                        r.how());
+     }},
+    {"gcn", coupling::decoupled, aggregation::mean,
+     [](const auto& r) { return nn::appnp(r.graph.gcn_normalized(), r.widths(), r.layers(), 0, r.how()); }},
+    {"sage", coupling::decoupled, aggregation::mean,
+     [](const auto& r) { return nn::appnp(r.graph.mean_normalized(), r.widths(), r.layers(), 0, r.how()); }},
+    {"gat", coupling::decoupled, aggregation::mean,
+     [](const auto& r) {
+       return nn::decoupled_gat(r.graph.with_self_loops(), r.widths(), r.options.heads, r.layers(), r.how());
+     }},
+};
+
+/// The model that `options` name over the graph of `data`, multiplied as the policy says.
+/// Every rank of the mesh must call, with the same data. What travels: see distribute. Throws error for a
+/// name that nobody knows, or a form that the model does not have.
+template <class T, class Device>
+nn::model<T, Device> make_model(const mesh<Device>& m, const dataset& data, const training_options& options,
+                                const policy& p) {
+  bool known = false;
+  for (const named_model<T, Device>& entry : named_models<T, Device>) {
+    if (entry.name != options.model) continue;
+    if (entry.coupling == options.coupling && entry.aggregation == options.aggregation)
+      return entry.make({graph_operators<T, Device>(m, data, options, p), data, options});
+    known = true;
+  }
+  if (!known) throw error("there is no model '" + options.model + "'");
+  const bool max = options.aggregation == aggregation::max;
+  throw error("model " + options.model + " has no " +
+              (options.coupling == coupling::coupled ? "max aggregation"
+               : max                                 ? "decoupled form with max aggregation"
+                                                     : "decoupled form"));
+}
+
+/// What one training step of train_model would receive under a policy, without training. Every rank of the
+/// mesh must call. What travels: the graph, as distribute says.
+template <class T, class Device>
+over_ranks predict_words(const mesh<Device>& m, const dataset& data, const training_options& options,
+                         const policy& p) {
+  const auto net = make_model<T>(m, data, options, p);
+  return summarize(m.world(), trainer<T, Device>::predicted_step(m, net).elements);
+}
+
+/// Trains the model that `options` name, under a policy. Every rank of the mesh must call, with the same
+/// data. What travels and what it throws: see trainer; mesh_error when the mesh does not suit the policy.
+template <class T, class Device>
+training_result train_model(const mesh<Device>& m, const dataset& data, const training_options& options,
+                            const policy& p, const epoch_observer& observe = {}) {
+  require_mesh(p, m.shape(), m.size());
+  return train_model(m, data, options, make_model<T>(m, data, options, p), observe);
 }
 
 }  // namespace partita

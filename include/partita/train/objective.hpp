@@ -4,8 +4,8 @@
 #include <array>
 #include <optional>
 
+#include "partita/algebra/loss.hpp"
 #include "partita/io/labelled_graph.hpp"
-#include "partita/nn/loss.hpp"
 
 namespace partita {
 
@@ -37,8 +37,9 @@ class objective {
   using matrix = dense<T, vertex_rows, Place>;
 
   /// Throws input_error when no vertex is in the training set.
-  objective(const mesh<Place>& m, const dataset& data)
-      : multi_label_(data.multi_label), scratch_(m, extent{data.vertices, data.classes}) {
+  objective(const mesh<Place>& m, const dataset& data, const blocking& rows)
+      : multi_label_(data.multi_label),
+        scratch_(m, rows, blocking::even(data.classes, m.shape(), nesting::cols)) {
     for (split_part part : {split_part::train, split_part::validation, split_part::test}) {
       const auto in_part = [&](global_index v) {
         return data.split[static_cast<std::size_t>(v)] == static_cast<std::uint8_t>(part);
@@ -47,9 +48,10 @@ class objective {
         return !in_part(v) ? -1 : multi_label_ ? 0 : data.labels[static_cast<std::size_t>(v)];
       });
       if (!multi_label_) continue;
-      targets_[index(part)].emplace(
-          generate<vertex_rows, T>(m, scratch_.shape(), [&](global_index v, global_index c) {
-            return in_part(v) ? data.label_matrix[static_cast<std::size_t>(v * data.classes + c)] : -1;
+      targets_[index(part)].emplace(generate<vertex_rows, T>(
+          m, scratch_.row_blocking(), scratch_.col_blocking(), [&](global_index v, global_index c) {
+            const auto at = static_cast<std::size_t>(v * data.classes + c);
+            return in_part(v) ? data.label_matrix[at] : -1;
           }));
     }
     if (labels_[index(split_part::train)]->counted() == 0)

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "partita/comm/ledger.hpp"
-#include "partita/nn/model.hpp"
+#include "partita/nn/parameters.hpp"
 
 namespace partita {
 
@@ -19,6 +19,12 @@ enum class coupling : std::uint8_t {
 
 /// How sage gathers its neighbours.
 enum class aggregation : std::uint8_t { mean, max };
+
+/// How vertices are cut into blocks where no sizes are given.
+enum class vertex_blocks : std::uint8_t {
+  even,
+  balanced  ///< nearly equal numbers of in-edges
+};
 
 /// The defaults are those of Kipf and Welling (ICLR 2017) for Cora.
 struct training_options {
@@ -40,15 +46,17 @@ struct training_options {
   double convolution_decay = 0.01;  ///< on the convolutions of gcnii
   double dropout = 0.5;
   bool raw_features = false;  ///< otherwise features are divided by their row sums
+  vertex_blocks blocks = vertex_blocks::even;
+  std::vector<global_index> block_sizes = {};  ///< as blocking::given takes them, from a partitioner
   std::uint64_t seed = 0;
 };
 
 /// What every model is made with, of what training is asked for.
-inline model_options options_of_model(const training_options& options) {
+inline nn::model_options options_of_model(const training_options& options) {
   return {.seed = options.seed,
           .weight_decay = options.weight_decay,
           .convolution_decay = options.convolution_decay,
-          .constant_input = options.dropout == 0,
+          .dropout = options.dropout,
           .coefficients = options.coefficients};
 }
 

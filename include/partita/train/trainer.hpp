@@ -3,30 +3,56 @@
 
 #include <cmath>
 
+#include "partita/nn/gradient_check.hpp"
 #include "partita/nn/optimizer.hpp"
-#include "partita/train/models.hpp"
+#include "partita/train/graph_data.hpp"
 #include "partita/train/objective.hpp"
 #include "partita/train/summary.hpp"
 
 namespace partita {
 
-/// One model in training. Every rank of the mesh must construct it and call its members.
-template <class T, class Place>
+/// One model in training on a whole graph. Every rank of the mesh must construct it, with the same data, and
+/// call its members.
+template <class T, class Device>
 class trainer {
  public:
-  trainer(const mesh<Place>& m, const dataset& data, const training_options& options,
-          std::unique_ptr<model<T, Place>> net);
+  /// The vertices are cut as the rows of the model are. Throws input_error when the training set is empty.
+  trainer(const mesh<Device>& m, const dataset& data, const training_options& options,
+          nn::model<T, Device> net)
+      : mesh_(m),
+        name_(data.name),
+        options_(options),
+        objective_(m, data, net.row_blocking()),
+        features_(m, data, options.raw_features, net.row_blocking()),
+        model_(std::move(net)),
+        optimizer_(options.learning_rate),
+        gradient_(m, model_.row_blocking(), blocking::even(data.classes, m.shape(), nesting::cols)) {}
 
   /// A training step, and the loss before it. What travels: forward and backward of the model, one all-reduce
   /// of all gradients, one of the loss. The device may still be at work when it returns.
   double step(int number);
   /// A training step and the evaluation after it.
   epoch_report epoch(int number);
+  /// All epochs that the options ask for. The mesh's ledger is begun anew in each; the evaluation after a
+  /// step is entered in it apart. Throws error when the loss is not finite.
+  training_result run(const epoch_observer& observe = {});
+
+  nn::model<T, Device>& model() { return model_; }
+  /// Its state may be read and written between steps: see nn::adam::state_of.
+  nn::adam<T, Device>& optimizer() { return optimizer_; }
+  /// The logits (n x classes) of the model as it is now, without dropout. Valid until the next forward.
+  const dense<T, vertex_rows, Device>& evaluate() { return model_.forward(features_.input(), {}); }
+
+  /// How far the gradients of a training step are from finite differences: see nn::gradient_error.
+  double gradient_error(double step) {
+    const auto loss = [&](const auto& logits, auto& gradient) { return objective_.loss(logits, gradient); };
+    return nn::gradient_error(model_, features_.input(), loss, step, {.training = true, .epoch = 1});
+  }
 
   /// What this rank receives in the training step of a steady epoch, in closed form.
-  volume predicted() const { return predicted_step(mesh_, *model_); }
+  volume predicted() const { return predicted_step(mesh_, model_); }
 
-  static volume predicted_step(const mesh<Place>& m, const model<T, Place>& net) {
+  static volume predicted_step(const mesh<Device>& m, const nn::model<T, Device>& net) {
     collective loss;
     loss.kind = operation::all_reduce;
     loss.count = 1;
@@ -34,45 +60,35 @@ class trainer {
   }
 
  private:
-  mesh<Place> mesh_;
+  mesh<Device> mesh_;
+  std::string name_;
   training_options options_;
-  objective<T, Place> objective_;
-  input_features<T, Place> x_;
-  std::unique_ptr<model<T, Place>> model_;
-  adam<T, Place> optimizer_;
-  dense<T, vertex_rows, Place> gradient_;
+  objective<T, Device> objective_;
+  feature_matrix<T, Device> features_;
+  nn::model<T, Device> model_;
+  nn::adam<T, Device> optimizer_;
+  dense<T, vertex_rows, Device> gradient_;
 };
 
-template <class T, class Place>
-trainer<T, Place>::trainer(const mesh<Place>& m, const dataset& data, const training_options& options,
-                           std::unique_ptr<model<T, Place>> net)
-    : mesh_(m),
-      options_(options),
-      objective_(m, data),
-      x_(distribute_features<T>(m, data, options.raw_features)),
-      model_(std::move(net)),
-      optimizer_(options.learning_rate),
-      gradient_(m, extent{data.vertices, data.classes}) {}
-
-template <class T, class Place>
-double trainer<T, Place>::step(int number) {
+template <class T, class Device>
+double trainer<T, Device>::step(int number) {
   double loss = 0;
   {
     const phase_scope phase(mesh_.ledger(), "forward");
     const auto& logits =
-        model_->forward(x_, {options_.dropout, options_.seed, static_cast<std::uint64_t>(number)});
+        model_.forward(features_.input(), {.training = true, .epoch = static_cast<std::uint64_t>(number)});
     loss = objective_.loss(logits, gradient_);
   }
   {
     const phase_scope phase(mesh_.ledger(), "backward");
-    model_->backward(gradient_);
+    model_.backward(gradient_);
   }
-  optimizer_.step(model_->parameters());
+  optimizer_.step(model_.parameters());
   return loss;
 }
 
-template <class T, class Place>
-epoch_report trainer<T, Place>::epoch(int number) {
+template <class T, class Device>
+epoch_report trainer<T, Device>::epoch(int number) {
   epoch_report report;
   report.epoch = number;
   const double begin = detail::seconds_now();
@@ -84,38 +100,22 @@ epoch_report trainer<T, Place>::epoch(int number) {
   double slowest[] = {mine};
   mesh_.world().all_reduce(slowest, reduction::max);
   report.seconds = slowest[0];
-  const auto& logits = model_->forward(x_, {});
+  const auto& logits = evaluate();
   report.train_accuracy = objective_.score(logits, split_part::train);
   report.validation_accuracy = objective_.score(logits, split_part::validation);
   report.test_accuracy = objective_.score(logits, split_part::test);
   return report;
 }
 
-/// What one training step of train_model would receive under a policy, without training. Every rank of the
-/// mesh must call. What travels: the graph, as distribute says.
-template <class T, class Place>
-over_ranks predict_words(const mesh<Place>& m, const dataset& data, const training_options& options,
-                         const policy& p) {
-  const auto net = make_model<T>(m, data, options, p);
-  return summarize(m.world(), trainer<T, Place>::predicted_step(m, *net).elements);
-}
-
-/// Trains a model on the whole graph; `options` say how. Every rank of the mesh must call, with the same
-/// data.
-///
-/// What travels in an epoch: the model's forward and backward, one all-reduce of all gradients, one of the
-/// loss; the evaluation after it runs forward once more and is entered in the ledger apart. Throws
-/// input_error when the training set is empty, error when the loss is not finite.
-template <class T, class Place>
-training_result train_model(const mesh<Place>& m, const dataset& data, const training_options& options,
-                            std::unique_ptr<model<T, Place>> net, const epoch_observer& observe = {}) {
-  trainer<T, Place> training(m, data, options, std::move(net));
+template <class T, class Device>
+training_result trainer<T, Device>::run(const epoch_observer& observe) {
+  const mesh<Device>& m = mesh_;
   training_result result;
   result.mesh = m.shape();
   double best = -1;
-  for (int e = 1; e <= options.epochs; ++e) {
+  for (int e = 1; e <= options_.epochs; ++e) {
     m.ledger().clear();
-    const epoch_report report = training.epoch(e);
+    const epoch_report report = epoch(e);
     result.epochs.push_back(report);
     if (report.validation_accuracy > best) {
       best = report.validation_accuracy;
@@ -123,7 +123,7 @@ training_result train_model(const mesh<Place>& m, const dataset& data, const tra
       result.test_accuracy_at_best_validation = report.test_accuracy;
     }
     if (!std::isfinite(report.loss))
-      throw error(data.name + ": the loss is not finite in epoch " + std::to_string(e) +
+      throw error(name_ + ": the loss is not finite in epoch " + std::to_string(e) +
                   "; a lower learning rate may help");
     if (observe) observe(report);
   }
@@ -135,7 +135,7 @@ training_result train_model(const mesh<Place>& m, const dataset& data, const tra
   result.ledger = merge_ledgers(m.world(), last);
   result.words_received = summarize(m.world(), step.elements);
   result.messages = summarize(m.world(), step.messages);
-  result.predicted_words_received = summarize(m.world(), training.predicted().elements);
+  result.predicted_words_received = summarize(m.world(), predicted().elements);
   result.peak_bytes = summarize(m.world(), static_cast<global_index>(m.queue().meter()->peak()));
   std::vector<double> seconds;
   for (const epoch_report& e : result.epochs) seconds.push_back(e.seconds);
@@ -143,13 +143,12 @@ training_result train_model(const mesh<Place>& m, const dataset& data, const tra
   return result;
 }
 
-/// The same of the model that `options` name, under a policy. Throws mesh_error when the mesh does not suit
-/// it.
-template <class T, class Place>
-training_result train_model(const mesh<Place>& m, const dataset& data, const training_options& options,
-                            const policy& p, const epoch_observer& observe = {}) {
-  require_mesh(p, m.shape(), m.size());
-  return train_model(m, data, options, make_model<T>(m, data, options, p), observe);
+/// Trains a model of one's own on the whole graph; `options` say how, all but what concerns the model. Every
+/// rank of the mesh must call, with the same data. What travels and what it throws: see trainer.
+template <class T, class Device>
+training_result train_model(const mesh<Device>& m, const dataset& data, const training_options& options,
+                            nn::model<T, Device> net, const epoch_observer& observe = {}) {
+  return trainer<T, Device>(m, data, options, std::move(net)).run(observe);
 }
 
 }  // namespace partita

@@ -1,0 +1,83 @@
+#pragma once
+/// What a layer takes: a matrix with whole rows on a rank, dense or sparse.
+
+#include <variant>
+
+#include "partita/algebra/row_products.hpp"
+
+namespace partita {
+
+/// A handle of X (n x f), which must live as long. `constant`: X is the same matrix, with the same entries,
+/// whenever a layer is given it, so that what follows from it alone is computed once.
+template <class T, class Device>
+class operand {
+ public:
+  using matrix = dense<T, vertex_rows, Device>;
+
+  operand(const matrix& x, bool constant = false) : x_(&x), constant_(constant) {}
+  operand(const sparse_rows<T, Device>& x, bool constant = false) : x_(&x), constant_(constant) {}
+
+  bool constant() const { return constant_; }
+  extent shape() const {
+    return visit([](const auto& x) { return x.shape(); });
+  }
+  const partita::mesh<Device>& mesh() const {
+    return visit([](const auto& x) -> const partita::mesh<Device>& { return x.mesh(); });
+  }
+  const blocking& row_blocking() const {
+    return visit([](const auto& x) -> const blocking& { return x.row_blocking(); });
+  }
+
+  /// visitor(x), x a dense<T, vertex_rows, Device> or a sparse_rows<T, Device>.
+  template <class Visitor>
+  decltype(auto) visit(Visitor visitor) const {
+    return std::visit([&](const auto* x) -> decltype(auto) { return visitor(*x); }, x_);
+  }
+
+ private:
+  std::variant<const matrix*, const sparse_rows<T, Device>*> x_;
+  bool constant_;
+};
+
+/// The verbs of row_products.hpp for either kind of X.
+template <class T, class Device>
+void gemm(const operand<T, Device>& x, const dense<T, replicated, Device>& w,
+          dense<T, vertex_rows, Device>& y, const std::type_identity_t<epilogue<T, Device>>& e = {}) {
+  x.visit([&](const auto& h) { gemm(h, w, y, e); });
+}
+template <class T, class Device>
+void weight_gradient_part(const operand<T, Device>& x, const dense<T, vertex_rows, Device>& g,
+                          dense<T, replicated, Device>& dw, dense<T, replicated, Device>* dbias = nullptr) {
+  x.visit([&](const auto& h) { weight_gradient_part(h, g, dw, dbias); });
+}
+template <class T, class Device>
+void copy(const operand<T, Device>& x, dense<T, vertex_rows, Device>& y) {
+  x.visit([&](const auto& h) { copy(h, y); });
+}
+
+/// X as a matrix, for what needs every entry of it: a sparse X is written out into a matrix that stays.
+template <class T, class Device>
+class dense_operand {
+ public:
+  using matrix = dense<T, vertex_rows, Device>;
+
+  const matrix& operator()(const operand<T, Device>& x) {
+    return x.visit([&](const auto& h) -> const matrix& { return whole(h); });
+  }
+  /// Gives the memory back.
+  void release() { written_out_.reset(); }
+
+ private:
+  const matrix& whole(const matrix& x) { return x; }
+  const matrix& whole(const sparse_rows<T, Device>& x) {
+    if (!written_out_)
+      written_out_.emplace(x.mesh(), x.row_blocking(),
+                           blocking::even(x.shape().cols, x.mesh().shape(), nesting::cols));
+    copy(x, *written_out_);
+    return *written_out_;
+  }
+
+  std::optional<matrix> written_out_;
+};
+
+}  // namespace partita

@@ -1,0 +1,148 @@
+#pragma once
+/// Products of matrices whose rows are whole on a rank with a replicated weight, and this rank's summand of
+/// what such products contribute to a gradient. Nothing travels.
+
+#include "partita/algebra/dropout.hpp"
+#include "partita/matrix/sparse_rows.hpp"
+
+namespace partita {
+
+/// What follows a product in the same pass: y = clamp(product + beta y + bias), clamp(z) = max(z, 0) where
+/// relu is set; bias (1 x f_out) is left out where it is null.
+template <class T, class Device>
+struct epilogue {
+  T beta = 0;
+  const dense<T, replicated, Device>* bias = nullptr;
+  bool relu = false;
+
+  const T* bias_data() const { return bias == nullptr ? nullptr : bias->local().data; }
+};
+
+/// W^T, of a replicated W that must live as long.
+template <class T, class Device>
+struct transposed_weight {
+  const dense<T, replicated, Device>& matrix;
+};
+template <class T, class Device>
+transposed_weight<T, Device> transposed(const dense<T, replicated, Device>& w) {
+  return {w};
+}
+
+namespace detail {
+
+/// Throws shape_error unless y (n x b) is x (n x a) times a x b, rows cut alike.
+template <class X, class Y>
+void require_row_product(const char* what, const X& x, extent weight, const Y& y) {
+  if (x.row_blocking() == y.row_blocking() && x.shape().cols == weight.rows && y.shape().cols == weight.cols)
+    return;
+  throw shape_error(std::string(what) + ": X of " + to_string(x.shape()) + " times " + to_string(weight) +
+                    " does not fit Y of " + to_string(y.shape()) + ", or rows are cut elsewhere");
+}
+
+/// Dropout of an entry of a part of X, or of X^T.
+template <class T>
+struct dropped_entry {
+  dropped<T> drop;
+  global_index first_row;  // of the block
+  local_index part_row;    // of the part
+  bool transposed;
+  constexpr T operator()(local_index i, local_index j, local_index, T x) const {
+    return transposed ? drop(first_row + j, part_row + i, x) : drop(first_row + part_row + i, j, x);
+  }
+};
+
+}  // namespace detail
+
+/// Y = clamp(X W + beta Y + bias) (n x b = n x a times a x b). Throws shape_error.
+template <class T, class Device>
+void gemm(const dense<T, vertex_rows, Device>& x, const dense<T, replicated, Device>& w,
+          dense<T, vertex_rows, Device>& y, const std::type_identity_t<epilogue<T, Device>>& e = {}) {
+  detail::require_row_product("gemm", x, w.shape(), y);
+  kernels<Device>::affine(y.mesh().queue(), x.local(), w.local(), e.bias_data(), e.relu, e.beta, y.local());
+}
+/// The same for sparse X.
+template <class T, class Device>
+void gemm(const sparse_rows<T, Device>& x, const dense<T, replicated, Device>& w,
+          dense<T, vertex_rows, Device>& y, const std::type_identity_t<epilogue<T, Device>>& e = {}) {
+  detail::require_row_product("gemm", x, w.shape(), y);
+  const spmm_fusion<T> fusion{.beta = e.beta, .bias = e.bias_data(), .relu = e.relu};
+  x.for_parts([&](const tile_part<T>& part) {
+    kernels<Device>::spmm_fused(y.mesh().queue(), part.entries, w.local(), fusion, part.rows_of(y.local()));
+  });
+}
+/// Y = G W^T + beta Y (n x a = n x b times b x a). Throws shape_error.
+template <class T, class Device>
+void gemm(const dense<T, vertex_rows, Device>& g, transposed_weight<T, Device> w,
+          dense<T, vertex_rows, Device>& y, std::type_identity_t<T> beta = 0) {
+  const extent shape{w.matrix.shape().cols, w.matrix.shape().rows};
+  detail::require_row_product("gemm", g, shape, y);
+  kernels<Device>::gemm(y.mesh().queue(), false, true, T(1), g.local(), w.matrix.local(), beta, y.local());
+}
+/// Y = G W^T where H > 0, and 0 elsewhere: the gradient behind H = max(Z, 0) (n x a = n x b times b x a; H n
+/// x a). Throws shape_error.
+template <class T, class Device>
+void gemm_relu_backward(const dense<T, vertex_rows, Device>& g, const dense<T, replicated, Device>& w,
+                        const dense<T, vertex_rows, Device>& h, dense<T, vertex_rows, Device>& y) {
+  detail::require_row_product("gemm_relu_backward", g, {w.shape().cols, w.shape().rows}, y);
+  detail::require_same_blocks("gemm_relu_backward", h, y);
+  kernels<Device>::relu_gradient(y.mesh().queue(), g.local(), w.local(), h.local(), y.local());
+}
+
+/// sums = the column sums of this rank's rows (1 x f): its summand of column_sums. Throws shape_error.
+template <class T, class Device>
+void column_sums_part(const dense<T, vertex_rows, Device>& x, dense<T, replicated, Device>& sums) {
+  if (sums.shape() != extent{1, x.shape().cols})
+    throw shape_error("column sums of " + to_string(x.shape()) + " do not fit into " +
+                      to_string(sums.shape()));
+  kernels<Device>::column_sums(x.mesh().queue(), x.local(), sums.local().data);
+}
+
+/// dW = X^T G over this rank's rows (a x b = a x n/P times n/P x b): its summand of weight_gradient; and
+/// dbias = the column sums of the same rows of G unless it is null. Throws shape_error.
+template <class T, class Device>
+void weight_gradient_part(const dense<T, vertex_rows, Device>& x, const dense<T, vertex_rows, Device>& g,
+                          dense<T, replicated, Device>& dw, dense<T, replicated, Device>* dbias = nullptr) {
+  detail::require_row_product("weight_gradient_part", x, dw.shape(), g);
+  const auto& q = g.mesh().queue();
+  if (dbias != nullptr)
+    kernels<Device>::affine_gradient(q, x.local(), g.local(), dw.local(), dbias->local().data);
+  else
+    kernels<Device>::gemm(q, true, false, T(1), x.local(), g.local(), T(0), dw.local());
+}
+/// The same for sparse X.
+template <class T, class Device>
+void weight_gradient_part(const sparse_rows<T, Device>& x, const dense<T, vertex_rows, Device>& g,
+                          dense<T, replicated, Device>& dw, dense<T, replicated, Device>* dbias = nullptr) {
+  detail::require_row_product("weight_gradient_part", x, dw.shape(), g);
+  if (dbias != nullptr) column_sums_part(g, *dbias);
+  x.for_transposed_parts([&](const tile_part<T>& part) {
+    kernels<Device>::spmm(g.mesh().queue(), part.entries, g.local(), T(0), part.rows_of(dw.local()));
+  });
+}
+
+/// Y = dropout(X); Y is made by x.like().
+template <class T, class Device>
+void dropout(const sparse_rows<T, Device>& x, sparse_rows<T, Device>& y, const dropout_mask& mask) {
+  const auto drop = [&](const tile_part<T>& part, std::span<T> values, bool transposed) {
+    const global_index first_row = x.row_range().begin;
+    kernels<Device>::edge_apply(
+        x.mesh().queue(), part.entries, 1,
+        detail::dropped_entry<T>{mask.function<T>(), first_row, part.first_row, transposed},
+        part.entries.values, part.values_in(values.data(), 1));
+  };
+  x.for_parts([&](const tile_part<T>& part) { drop(part, y.row_values(), false); });
+  x.for_transposed_parts([&](const tile_part<T>& part) { drop(part, y.column_values(), true); });
+}
+
+/// Y = X, zeros written out (n x f). Throws shape_error.
+template <class T, class Device>
+void copy(const sparse_rows<T, Device>& x, dense<T, vertex_rows, Device>& y) {
+  if (!(x.row_blocking() == y.row_blocking()) || x.shape() != y.shape())
+    throw shape_error("copy needs operands cut alike, not " + to_string(x.shape()) + " and " +
+                      to_string(y.shape()));
+  x.for_parts([&](const tile_part<T>& part) {
+    kernels<Device>::sparse_to_dense(x.mesh().queue(), part.entries, part.rows_of(y.local()));
+  });
+}
+
+}  // namespace partita

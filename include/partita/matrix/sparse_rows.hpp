@@ -1,0 +1,90 @@
+#pragma once
+/// A sparse matrix whose rows are cut over all ranks as those of a vertex_rows matrix, columns whole:
+/// features with few nonzeros.
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "partita/comm/mesh.hpp"
+#include "partita/matrix/tiles.hpp"
+#include "partita/partition/layout.hpp"
+
+namespace partita {
+
+/// X (n x f), stored in compressed rows and in compressed columns, so that X W and X^T G are both sparse
+/// products of local blocks. Matrices made by like() share the pattern. Move-only; nothing travels.
+template <class T, class Device>
+class sparse_rows {
+ public:
+  using value_type = T;
+
+  /// `entries`: the nonzeros of this rank's rows, by global indices; those of one place add up. Throws
+  /// shape_error when there are more rows or columns than local indices can count.
+  sparse_rows(const partita::mesh<Device>& m, const blocking& rows, global_index columns,
+              std::vector<triplet<T>> entries)
+      : mesh_(m), rows_(rows), row_range_(rows.block(vertex_rows.rows, m.at())), columns_{0, columns} {
+    by_rows_ = stored(row_range_, columns_, entries);
+    for (triplet<T>& e : entries) std::swap(e.row, e.col);
+    by_columns_ = stored(columns_, row_range_, std::move(entries));
+  }
+
+  /// The same pattern with values of its own, not yet set.
+  sparse_rows like() const {
+    sparse_rows x(*this, 0);
+    x.row_values_ = buffer<T, Device>(mesh_.queue(), by_rows_->nonzeros);
+    x.column_values_ = buffer<T, Device>(mesh_.queue(), by_columns_->nonzeros);
+    return x;
+  }
+
+  const partita::mesh<Device>& mesh() const { return mesh_; }
+  extent shape() const { return {rows_.size(), columns_.size()}; }
+  const blocking& row_blocking() const { return rows_; }
+  /// Global rows of this rank's block.
+  interval row_range() const { return row_range_; }
+
+  /// visitor(tile_part<T>) for the parts of this rank's block (n/P, f), in order of rows.
+  template <class Visitor>
+  void for_parts(Visitor visitor) const {
+    visit(*by_rows_, row_values_, visitor);
+  }
+  /// The same for its transpose (f, n/P).
+  template <class Visitor>
+  void for_transposed_parts(Visitor visitor) const {
+    visit(*by_columns_, column_values_, visitor);
+  }
+
+  /// The values of a matrix made by like(), in the order of the parts, and in that of the transposed ones;
+  /// those of a part begin at part.values_in(values.data(), 1).
+  std::span<T> row_values() { return row_values_.span(); }
+  std::span<T> column_values() { return column_values_.span(); }
+
+ private:
+  sparse_rows(const sparse_rows& x, int)
+      : mesh_(x.mesh_),
+        rows_(x.rows_),
+        row_range_(x.row_range_),
+        columns_(x.columns_),
+        by_rows_(x.by_rows_),
+        by_columns_(x.by_columns_) {}
+
+  std::shared_ptr<const tiles<T, Device>> stored(interval rows, interval columns,
+                                                 std::vector<triplet<T>> entries) const {
+    return std::make_shared<const tiles<T, Device>>(
+        make_tiles<T, Device>(mesh_.queue(), rows, std::span<const interval>(&columns, 1), std::move(entries),
+                              mesh_.tile_entries()));
+  }
+  template <class Visitor>
+  static void visit(const tiles<T, Device>& x, const buffer<T, Device>& own, Visitor visitor) {
+    static_cast<const tile_shape&>(x).for_parts(0, x.structure.data(),
+                                                own.size() > 0 ? own.data() : x.values.data(), visitor);
+  }
+
+  partita::mesh<Device> mesh_;
+  blocking rows_;
+  interval row_range_, columns_;
+  std::shared_ptr<const tiles<T, Device>> by_rows_, by_columns_;
+  buffer<T, Device> row_values_, column_values_;  ///< where they are not the tiles'
+};
+
+}  // namespace partita

@@ -1,0 +1,125 @@
+#pragma once
+/// Graph attention: Velickovic et al. (ICLR 2018), section 2.1; and the decoupled form of NeutronTP (VLDB
+/// 2025), section 4.1.
+
+#include "partita/nn/conv/attention_vectors.hpp"
+#include "partita/transfer/distribute.hpp"
+
+namespace partita::nn {
+
+/// How many heads there are, and whether they lie side by side or their mean counts.
+struct attention_heads {
+  int count = 1;
+  bool averaged = false;
+};
+
+/// Z = heads side by side, or their mean, of attention over X = H W, + b: Z_v = sum over u->v of alpha_uv
+/// X_u, alpha the softmax over u of leaky(0.2)(a_src . X_u + a_dst . X_v). H (n x in), W (in x heads width),
+/// a_src and a_dst (heads x width), Z (n x out), out = heads width, or width for the mean.
+///
+/// What travels: see attention. Throws shape_error when the heads do not divide `out`.
+template <class T, class Device>
+class gat_conv final : public layer<T, Device> {
+ public:
+  using typename layer<T, Device>::matrix;
+
+  gat_conv(const sparse<T, dynamic_layout, Device>& a, global_index in, global_index out,
+           const builder<T, Device>& b, attention_heads heads = {})
+      : shape_{.heads = heads.count, .width = width_of_head(out, heads)},
+        dropout_(b.options().dropout, b, b.next_attention()),
+        weight_(b.glorot("W", {in, shape_.columns()})),
+        vectors_(shape_, b),
+        bias_(b.filled("b", {1, out})),
+        attention_(a, shape_, b.options().products, b.options().coefficients),
+        x_(b.rows(shape_.columns())),
+        y_(b.rows(shape_.columns())),
+        dx_(b.rows(shape_.columns())) {
+    if (!heads.averaged) return;
+    const T part = T(1) / static_cast<T>(heads.count);
+    average_.emplace(
+        generate<replicated, T>(b.mesh(), {shape_.columns(), out}, [&](global_index j, global_index o) {
+          return j % out == o ? part : T(0);
+        }));  // the mean of blocks side by side (heads width, width)
+  }
+
+  void forward(const operand<T, Device>& h, matrix& z, const pass& p) override {
+    gemm(h, weight_.value(), x_);                                           // (n, heads width)
+    attention_.forward(x_, vectors_.forward(x_), y_, dropout_.mask(p));     // (n, heads width)
+    if (average_) return gemm(y_, *average_, z, {.bias = &bias_.value()});  // (n, width)
+    copy(y_, z);
+    add_row(bias_.value(), z);
+  }
+  void backward(const operand<T, Device>& h, const matrix& dz, matrix* dh) override {
+    column_sums_part(dz, bias_.gradient());                                 // (1, out)
+    if (average_) gemm(dz, transposed(*average_), y_);                      // (n, heads width)
+    attention_.backward(x_, average_ ? y_ : dz, dx_, vectors_.gradient());  // (n, heads width)
+    vectors_.backward(x_, dx_);                                             // (n, heads width)
+    weight_gradient_part(h, dx_, weight_.gradient());                       // (in, heads width)
+    if (dh != nullptr) gemm(dx_, transposed(weight_.value()), *dh);         // (n, in)
+  }
+
+  global_index width() const override { return bias_.shape().cols; }
+  volume predicted() const override { return attention_.predicted(); }
+
+ private:
+  static local_index width_of_head(global_index out, const attention_heads& heads) {
+    if (!heads.averaged && out % heads.count != 0)
+      throw shape_error(std::to_string(heads.count) + " heads do not divide a width of " +
+                        std::to_string(out));
+    return narrow(heads.averaged ? out : out / heads.count, "the width of a head");
+  }
+
+  attention_shape shape_;
+  dropout dropout_;  ///< of coefficients
+  parameter<T, Device>& weight_;
+  attention_vectors<T, Device> vectors_;
+  parameter<T, Device>& bias_;
+  attention<T, Device> attention_;
+  matrix x_, y_, dx_;
+  std::optional<dense<T, replicated, Device>> average_;
+};
+
+/// Z_k = alpha Z_(k-1), k = 1..K, Z_0 = H, alpha_uv the mean over the heads of the softmax over u of
+/// leaky(0.2)(a_src . H_u + a_dst . H_v); Z = Z_K (n x width all; a_src, a_dst heads x width).
+///
+/// What travels: see attention.
+template <class T, class Device>
+class gat_propagation final : public layer<T, Device> {
+ public:
+  using typename layer<T, Device>::matrix;
+
+  gat_propagation(const sparse<T, dynamic_layout, Device>& a, global_index width, int heads, int hops,
+                  const builder<T, Device>& b)
+      : shape_{.heads = heads,
+               .width = narrow(width, "the width of attention"),
+               .averaged = true,
+               .hops = hops},
+        dropout_(b.options().dropout, b, b.next_attention()),
+        vectors_(shape_, b),
+        attention_(a, shape_, b.options().products, b.options().coefficients),
+        scratch_(b.rows(width)) {}
+
+  void forward(const operand<T, Device>& h, matrix& z, const pass& p) override {
+    x_ = &written_out_(h);
+    attention_.forward(*x_, vectors_.forward(*x_), z, dropout_.mask(p));  // (n, width)
+  }
+  void backward(const operand<T, Device>&, const matrix& dz, matrix* dh) override {
+    matrix& dx = dh != nullptr ? *dh : scratch_;
+    attention_.backward(*x_, dz, dx, vectors_.gradient());  // (n, width)
+    vectors_.backward(*x_, dx);                             // (n, width)
+  }
+
+  global_index width() const override { return shape_.width; }
+  volume predicted() const override { return attention_.predicted(); }
+
+ private:
+  attention_shape shape_;
+  dropout dropout_;
+  attention_vectors<T, Device> vectors_;
+  attention<T, Device> attention_;
+  matrix scratch_;
+  dense_operand<T, Device> written_out_;
+  const matrix* x_ = nullptr;
+};
+
+}  // namespace partita::nn

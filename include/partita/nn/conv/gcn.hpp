@@ -1,0 +1,101 @@
+#pragma once
+/// The graph convolution of Kipf and Welling (ICLR 2017), eq. 2.
+
+#include "partita/base/function.hpp"
+#include "partita/nn/linear.hpp"
+
+namespace partita::nn {
+
+/// Z = A H W + b (n x out, n x in, in x out, 1 x out).
+///
+/// A (H W) and (A H) W are the same; what is computed is what moves less in an epoch, then what multiplies
+/// less: A (H W) propagates `out` columns forward and backward; (A H) W propagates `in` columns forward
+/// (once, for a constant H) and, when H needs a gradient, the smaller of `in` and `out` backward. What
+/// travels: those propagations, see spmm_plan.
+template <class T, class Device>
+class gcn_conv final : public layer<T, Device> {
+ public:
+  using typename layer<T, Device>::matrix;
+
+  /// Without a name for the bias there is none.
+  gcn_conv(const sparse<T, dynamic_layout, Device>& a, global_index in, global_index out,
+           const builder<T, Device>& b, const weight_names& names = {})
+      : input_(b.input()),
+        aggregate_first_(prefers_aggregation(a, in, out, input_)),
+        narrow_in_(aggregate_first_ && in < out),
+        weight_(b.glorot(names.weight, {in, out})),
+        bias_(names.bias.empty() ? nullptr : &b.filled(names.bias, {1, out})),
+        product_(a, vertex_rows, b.columns(aggregate_first_ ? in : out), b.options().products),
+        forward_(a.mesh(), aggregate_first_ ? a.row_blocking() : a.col_blocking(),
+                 b.columns(aggregate_first_ ? in : out)) {
+    if (aggregate_first_ && input_ != layer_input::varying) return;
+    const blocking columns = b.columns(narrow_in_ ? in : out);
+    transposed_product_.emplace(transposed(a), vertex_rows, columns, b.options().products);
+    backward_.emplace(a.mesh(), narrow_in_ ? a.row_blocking() : a.col_blocking(), columns);
+  }
+
+  void forward(const operand<T, Device>& h, matrix& z, const pass& p) override {
+    if (aggregate_first_) {
+      if (!(h.constant() && aggregated_constant_)) product_(written_out_(h), forward_);  // A H (n, in)
+      if (h.constant()) written_out_.release();
+      aggregated_constant_ = h.constant();
+      return gemm(forward_, weight_.value(), z, {.bias = bias(), .relu = p.relu});  // (n, out)
+    }
+    gemm(h, weight_.value(), forward_);  // H W (n, out)
+    product_(forward_, z);               // (n, out)
+    if (bias_ != nullptr) add_row(*bias(), z);
+    if (p.relu) map(z, z, positive_part{});
+  }
+
+  void backward(const operand<T, Device>& h, const matrix& dz, matrix* dh) override {
+    if (aggregate_first_)
+      weight_gradient_part(forward_, dz, weight_.gradient(), bias_gradient());  // (A H)^T dZ (in, out)
+    else if (bias_ != nullptr)
+      column_sums_part(dz, bias_->gradient());  // (1, out)
+    if (aggregate_first_ && dh == nullptr) return;
+    if (!transposed_product_) throw error("gcn_conv was made for an input that needs no gradient");
+    if (narrow_in_) {
+      gemm(dz, transposed(weight_.value()), *backward_);  // dZ W^T (n, in)
+      return (*transposed_product_)(*backward_, *dh);     // A^T (dZ W^T) (n, in)
+    }
+    (*transposed_product_)(dz, *backward_);                                          // A^T dZ (n, out)
+    if (!aggregate_first_) weight_gradient_part(h, *backward_, weight_.gradient());  // H^T (A^T dZ)
+    if (dh != nullptr) gemm(*backward_, transposed(weight_.value()), *dh);           // (n, in)
+  }
+
+  global_index width() const override { return weight_.shape().cols; }
+  bool fuses_relu() const override { return true; }
+  volume predicted() const override {
+    const bool once = aggregate_first_ && input_ == layer_input::constant;
+    return (once ? volume{} : product_.predicted()) +
+           (transposed_product_ ? transposed_product_->predicted() : volume{});
+  }
+  bool aggregates_first() const { return aggregate_first_; }
+
+ private:
+  using weight = dense<T, replicated, Device>;
+
+  static bool prefers_aggregation(const sparse<T, dynamic_layout, Device>& a, global_index in,
+                                  global_index out, layer_input input) {
+    const global_index first =
+        (input == layer_input::constant ? 0 : in) + (input == layer_input::varying ? std::min(in, out) : 0);
+    if (a.mesh().size() > 1) return first < 2 * out;
+    return input == layer_input::varying && first < 2 * out;  // a dense A H would lose the zeros of H
+  }
+  const weight* bias() const { return bias_ == nullptr ? nullptr : &bias_->value(); }
+  weight* bias_gradient() const { return bias_ == nullptr ? nullptr : &bias_->gradient(); }
+
+  layer_input input_;
+  bool aggregate_first_;
+  bool narrow_in_;  ///< what comes back through the graph is dZ W^T, not dZ
+  parameter<T, Device>& weight_;
+  parameter<T, Device>* bias_;
+  spmm_plan<T, Device> product_;
+  std::optional<spmm_plan<T, Device>> transposed_product_;
+  matrix forward_;                  ///< A H or H W
+  std::optional<matrix> backward_;  ///< A^T dZ or dZ W^T
+  dense_operand<T, Device> written_out_;
+  bool aggregated_constant_ = false;
+};
+
+}  // namespace partita::nn

@@ -1,0 +1,43 @@
+#pragma once
+/// The graph isomorphism network: Xu, Hu, Leskovec, Jegelka (ICLR 2019), eq. 4.1, with a fixed epsilon.
+
+#include "partita/nn/conv/gcn.hpp"
+
+namespace partita::nn {
+
+/// Z = relu(S H W_a + b_a) W_b + b_b, S = A + (1 + epsilon) I (n x out; the inner width is `out` too).
+///
+/// Because the first dense layer follows the sum, S H W_a is one graph convolution. What travels: see
+/// gcn_conv.
+template <class T, class Device>
+class gin_conv final : public layer<T, Device> {
+ public:
+  using typename layer<T, Device>::matrix;
+
+  gin_conv(const sparse<T, dynamic_layout, Device>& sum, global_index in, global_index out,
+           const builder<T, Device>& b)
+      : first_(sum, in, out, b, {"Wa", "ba"}),
+        second_(out, out, b, {"Wb", "bb"}),
+        inner_(b.rows(out)),
+        inner_gradient_(b.rows(out)) {}
+
+  void forward(const operand<T, Device>& h, matrix& z, const pass& p) override {
+    first_.forward(h, inner_, {p.training, p.epoch, true});  // relu(S H Wa + ba) (n, out)
+    second_.forward(inner_, z, p);                           // (n, out)
+  }
+  void backward(const operand<T, Device>& h, const matrix& dz, matrix* dh) override {
+    second_.backward_through_relu(inner_, dz, inner_gradient_);  // (n, out)
+    first_.backward(h, inner_gradient_, dh);                     // (n, in)
+  }
+
+  global_index width() const override { return second_.width(); }
+  bool fuses_relu() const override { return true; }
+  volume predicted() const override { return first_.predicted(); }
+
+ private:
+  gcn_conv<T, Device> first_;
+  linear<T, Device> second_;
+  matrix inner_, inner_gradient_;
+};
+
+}  // namespace partita::nn

@@ -1,0 +1,40 @@
+#pragma once
+/// GraphSAGE with mean aggregation: Hamilton, Ying, Leskovec (NeurIPS 2017), algorithm 1.
+
+#include "partita/nn/conv/gcn.hpp"
+
+namespace partita::nn {
+
+/// Z = M H W_l + b + H W_r, M the mean over in-neighbours (n x out, n x in, in x out twice, 1 x out). What
+/// travels: see gcn_conv, for M H W_l.
+template <class T, class Device>
+class sage_conv final : public layer<T, Device> {
+ public:
+  using typename layer<T, Device>::matrix;
+
+  sage_conv(const sparse<T, dynamic_layout, Device>& mean, global_index in, global_index out,
+            const builder<T, Device>& b)
+      : neighbours_(mean, in, out, b, {"Wl", ""}),
+        bias_(b.filled("b", {1, out})),
+        own_(b.glorot("Wr", {in, out})) {}
+
+  void forward(const operand<T, Device>& h, matrix& z, const pass& p) override {
+    neighbours_.forward(h, z, {p.training, p.epoch});                               // M H Wl (n, out)
+    gemm(h, own_.value(), z, {.beta = 1, .bias = &bias_.value(), .relu = p.relu});  // + H Wr + b
+  }
+  void backward(const operand<T, Device>& h, const matrix& dz, matrix* dh) override {
+    neighbours_.backward(h, dz, dh);                                   // (n, in)
+    weight_gradient_part(h, dz, own_.gradient(), &bias_.gradient());   // (in, out), (1, out)
+    if (dh != nullptr) gemm(dz, transposed(own_.value()), *dh, T(1));  // + dZ Wr^T
+  }
+
+  global_index width() const override { return own_.shape().cols; }
+  bool fuses_relu() const override { return true; }
+  volume predicted() const override { return neighbours_.predicted(); }
+
+ private:
+  gcn_conv<T, Device> neighbours_;
+  parameter<T, Device>&bias_, &own_;
+};
+
+}  // namespace partita::nn

@@ -1,0 +1,51 @@
+#pragma once
+/// Whether the gradients of a model are those of its loss.
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "partita/nn/model.hpp"
+
+namespace partita::nn {
+
+/// The largest |g - (loss(w + step) - loss(w - step)) / (2 step)| over all parameters w, g the gradient that
+/// backward gives, divided by the largest |g|; the parameters stay as they are.
+///
+/// loss(logits, gradient): the loss of logits (n x classes), and d loss / d logits. Every rank of the mesh
+/// must call. What travels: 2 w + 1 forwards and one backward for w parameters, so this is for small models,
+/// in double precision.
+template <class T, class Device, class Loss>
+double gradient_error(model<T, Device>& net, const operand<T, Device>& x, Loss loss, double step,
+                      const pass& p = {}) {
+  using matrix = dense<T, vertex_rows, Device>;
+  const auto& q = x.mesh().queue();
+  auto& set = net.parameters();
+  const std::span<T> values = set.values().values();
+  std::vector<T> gradient(values.size()), before(values.size());
+  std::optional<matrix> scratch;
+  const auto evaluate = [&] {
+    const matrix& logits = net.forward(x, p);
+    if (!scratch) scratch.emplace(logits.mesh(), logits.row_blocking(), logits.col_blocking());
+    return loss(logits, *scratch);
+  };
+  (void)evaluate();
+  net.backward(*scratch);
+  copy(q, std::span<const T>(set.gradients().values()), std::span<T>(gradient));
+  copy(q, std::span<const T>(values), std::span<T>(before));
+  double largest = 0, off = 0;
+  for (std::size_t i = 0; i < gradient.size(); ++i) {
+    const auto loss_at = [&](double change) {
+      const T moved[] = {static_cast<T>(static_cast<double>(before[i]) + change)};
+      copy(q, std::span<const T>(moved), values.subspan(i, 1));
+      return evaluate();
+    };
+    const double slope = (loss_at(step) - loss_at(-step)) / (2 * step);
+    copy(q, std::span<const T>(before).subspan(i, 1), values.subspan(i, 1));
+    off = std::max(off, std::abs(slope - static_cast<double>(gradient[i])));
+    largest = std::max(largest, std::abs(static_cast<double>(gradient[i])));
+  }
+  return off / largest;
+}
+
+}  // namespace partita::nn

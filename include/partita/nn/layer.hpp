@@ -1,0 +1,41 @@
+#pragma once
+/// What a layer is.
+
+#include "partita/algebra/operand.hpp"
+#include "partita/nn/parameters.hpp"
+
+namespace partita::nn {
+
+/// One forward through a model: a step of training, with an epoch for its random choices, or an evaluation.
+struct pass {
+  bool training = false;
+  std::uint64_t epoch = 0;
+  bool relu = false;  ///< of a layer that fuses_relu(): Z = max(Z, 0), which is the next layer's
+};
+
+/// Z = f(H) with parameters W, and its gradients. Every rank of the mesh must construct a layer and call its
+/// members. H is a matrix with whole rows on a rank, dense or sparse; Z and gradients are dense, rows cut as
+/// H's. A layer keeps what its backward needs of the last forward.
+template <class T, class Device>
+class layer {
+ public:
+  using matrix = dense<T, vertex_rows, Device>;
+
+  layer() = default;
+  layer(layer&&) = default;
+  virtual ~layer() = default;
+
+  /// z = f(h).
+  virtual void forward(const operand<T, Device>& h, matrix& z, const pass& p) = 0;
+  /// The gradients of the parameters, which are this rank's summands, and dh = d loss / d h unless it is
+  /// null, from dz = d loss / d z and the h of the last forward.
+  virtual void backward(const operand<T, Device>& h, const matrix& dz, matrix* dh) = 0;
+  /// Columns of Z.
+  virtual global_index width() const = 0;
+  /// What this rank receives in one forward and backward of a steady epoch, in closed form.
+  virtual volume predicted() const { return {}; }
+  /// Whether forward obeys pass::relu.
+  virtual bool fuses_relu() const { return false; }
+};
+
+}  // namespace partita::nn

@@ -1,0 +1,87 @@
+#pragma once
+/// The networks that are more than convolutions with an activation between.
+
+#include "partita/nn/conv/gat.hpp"
+#include "partita/nn/conv/gcnii.hpp"
+#include "partita/nn/conv/sgc.hpp"
+#include "partita/nn/model.hpp"
+
+namespace partita::nn {
+
+/// Dense layers with relu between, then K hops: APPNP (Klicpera et al., ICLR 2019), and for alpha = 0 the
+/// decoupled form of gcn and sage (NeutronTP, VLDB 2025, section 4.1). widths: f, hidden widths, classes.
+///
+/// What travels in an epoch: four redistributions of n x classes, whatever K and the input width are, the
+/// traffic of 2 K products (none under feature_column), and one all-reduce of the gradients.
+template <class T, class Device>
+model<T, Device> appnp(const sparse<T, dynamic_layout, Device>& a, const std::vector<global_index>& widths,
+                       int hops, double alpha, const model_options& options) {
+  const builder<T, Device> b(a, options);
+  auto net = chain<relu>(b, widths, [](std::size_t, auto in, auto out, const auto& with) {
+    return linear<T, Device>(in, out, with);
+  });
+  net.add(propagation<T, Device>(a, widths.back(), hops, alpha, b));
+  return {b, std::move(net)};
+}
+
+/// A^K X W + b (n x classes).
+template <class T, class Device>
+model<T, Device> sgc(const sparse<T, dynamic_layout, Device>& a, global_index in, global_index classes,
+                     int hops, const model_options& options) {
+  const builder<T, Device> b(a, options);
+  return {b, sgc_conv<T, Device>(a, in, classes, hops, b.named("").decaying(options.weight_decay))};
+}
+
+/// Chen et al. (ICML 2020): a dense layer, `layers` convolutions with initial residual and identity mapping,
+/// a dense layer; relu behind all but the last, dropout before every one.
+template <class T, class Device>
+model<T, Device> gcnii(const sparse<T, dynamic_layout, Device>& a, global_index in, global_index hidden,
+                       global_index classes, int layers, double alpha, double lambda,
+                       const model_options& options) {
+  const builder<T, Device> b(a, options);
+  const builder<T, Device> outer = b.decaying(options.weight_decay);
+  sequential<T, Device> net(b);
+  net.add(dropout(options.dropout, b));
+  net.add(linear<T, Device>(in, hidden, outer.named("in"))).add(relu{}).add(dropout(options.dropout, b));
+  net.add(gcnii_convs<T, Device>(a, hidden, layers, alpha, lambda, b.decaying(options.convolution_decay)));
+  net.add(linear<T, Device>(hidden, classes, outer.named("out")));
+  return {b, std::move(net)};
+}
+
+/// Attention layers with elu between; widths: f, hidden widths a head, classes. Heads side by side, in the
+/// last layer averaged.
+template <class T, class Device>
+model<T, Device> gat(const sparse<T, dynamic_layout, Device>& a, const std::vector<global_index>& widths,
+                     int heads, int last_heads, const model_options& options) {
+  const builder<T, Device> b(a, options);
+  std::vector<global_index> of_layers = widths;
+  for (std::size_t l = 1; l + 1 < widths.size(); ++l) of_layers[l] *= heads;
+  const auto make = [&](std::size_t l, auto in, auto out, const auto& with) {
+    const bool last = l + 2 == widths.size();
+    const attention_heads how{.count = last ? last_heads : heads, .averaged = last};
+    return gat_conv<T, Device>(a, in, out, with.decaying(options.weight_decay), how);
+  };
+  return {b, chain<elu>(b, of_layers, make)};
+}
+
+/// Dense layers with elu between, then K hops of attention that share their coefficients: the decoupled form
+/// of gat (NeutronTP, VLDB 2025, section 4.1). widths: f, hidden widths, classes.
+///
+/// What travels in an epoch: four redistributions of n x classes, whatever K, the heads and the input width
+/// are; scalars a vertex and head; the traffic of 2 K products and of K sampled ones (none under
+/// feature_column); parts of one value an edge, which is the gradient of its coefficient; and one all-reduce
+/// of the gradients.
+template <class T, class Device>
+model<T, Device> decoupled_gat(const sparse<T, dynamic_layout, Device>& a,
+                               const std::vector<global_index>& widths, int heads, int hops,
+                               const model_options& options) {
+  const builder<T, Device> b(a, options);
+  auto net = chain<elu>(b, widths, [&](std::size_t, auto in, auto out, const auto& with) {
+    return linear<T, Device>(in, out, with.decaying(options.weight_decay));
+  });
+  net.add(
+      gat_propagation<T, Device>(a, widths.back(), heads, hops, b.named("").decaying(options.weight_decay)));
+  return {b, std::move(net)};
+}
+
+}  // namespace partita::nn

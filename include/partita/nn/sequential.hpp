@@ -1,0 +1,149 @@
+#pragma once
+/// Layers one after another.
+
+#include <concepts>
+#include <vector>
+
+#include "partita/nn/activation.hpp"
+
+namespace partita::nn {
+
+namespace detail {
+
+/// Z = H, between two layers that work in place.
+template <class T, class Device>
+class copy_layer final : public layer<T, Device> {
+ public:
+  using typename layer<T, Device>::matrix;
+
+  explicit copy_layer(global_index width) : width_(width) {}
+  void forward(const operand<T, Device>& h, matrix& z, const pass&) override { copy(h, z); }
+  void backward(const operand<T, Device>&, const matrix& dz, matrix* dh) override {
+    if (dh != nullptr) copy(dz, *dh);
+  }
+  global_index width() const override { return width_; }
+
+ private:
+  global_index width_;
+};
+
+}  // namespace detail
+
+/// Z = l_n(... l_1(H)). Activations and dropout are done in place, an activation and the dropout behind it in
+/// one pass, relu in the pass of the layer before it where that can; dropout in front leaves a sparse H
+/// sparse.
+///
+///   sequential net(b);
+///   net.add(dropout(.5, b)).add(gcn_conv(a, f, 16, b)).add(relu{}).add(gcn_conv(a, 16, classes, b));
+///
+/// What travels: what the layers send.
+template <class T, class Device>
+class sequential final : public layer<T, Device> {
+ public:
+  using typename layer<T, Device>::matrix;
+
+  explicit sequential(const builder<T, Device>& b) : builder_(b) {}
+
+  /// A layer, a dropout, or an activation (relu, elu, or a type with their two functions). Throws error for
+  /// an activation without a layer before it.
+  template <class Layer>
+  sequential& add(Layer l) {
+    if constexpr (std::derived_from<Layer, layer<T, Device>>)
+      steps_.push_back({std::make_unique<Layer>(std::move(l)), nullptr, {}, {}});
+    else
+      add_in_place(std::make_unique<activation_layer<Layer, T, Device>>());
+    return *this;
+  }
+  sequential& add(const dropout& d) {
+    if (steps_.empty() && !input_dropout_)
+      input_dropout_ = d;
+    else if (steps_.empty() || steps_.back().after == nullptr || !steps_.back().after->absorb(d))
+      add_in_place(std::make_unique<activation_layer<identity, T, Device>>(d));
+    return *this;
+  }
+
+  void forward(const operand<T, Device>& h, matrix& z, const pass& p) override {
+    input_ = input_dropout_ ? dropped(h, input_dropout_->mask(p)) : h;
+    output_ = &z;
+    operand<T, Device> now = *input_;
+    for (std::size_t l = 0; l < steps_.size(); ++l) {
+      step& s = steps_[l];
+      matrix& out = l + 1 == steps_.size() ? z : made(s.out, s);
+      const bool fused = s.after != nullptr && s.after->is_relu(p) && s.work->fuses_relu();
+      s.work->forward(now, out, {p.training, p.epoch, fused});
+      if (fused)
+        s.after->skip(p);
+      else if (s.after != nullptr)
+        s.after->forward(out, p);
+      now = operand<T, Device>(out);
+    }
+  }
+
+  void backward(const operand<T, Device>&, const matrix& dz, matrix* dh) override {
+    const matrix* d = &dz;
+    for (std::size_t l = steps_.size(); l-- > 0;) {
+      step& s = steps_[l];
+      const bool last = l + 1 == steps_.size();
+      if (s.after != nullptr) {
+        if (last) copy(dz, made(s.gradient, s));
+        s.after->backward(last ? *output_ : *s.out, *s.gradient);
+        d = &*s.gradient;
+      }
+      matrix* const below = l == 0 ? dh : &made(steps_[l - 1].gradient, steps_[l - 1]);
+      s.work->backward(l == 0 ? *input_ : operand<T, Device>(*steps_[l - 1].out), *d, below);
+      d = below;
+    }
+    if (dh != nullptr && input_dropout_) identity::backward(*dh, *dh, input_mask_);
+  }
+
+  global_index width() const override { return steps_.empty() ? 0 : steps_.back().work->width(); }
+  volume predicted() const override {
+    volume v;
+    for (const step& s : steps_) v += s.work->predicted();
+    return v;
+  }
+
+ private:
+  struct step {
+    std::unique_ptr<layer<T, Device>> work;
+    std::unique_ptr<in_place_layer<T, Device>> after;
+    std::optional<matrix> out, gradient;  ///< Z of the step and d loss / d Z, made when they are needed
+  };
+
+  void add_in_place(std::unique_ptr<in_place_layer<T, Device>> l) {
+    if (steps_.empty()) throw error("an activation needs a layer before it");
+    if (steps_.back().after != nullptr)
+      steps_.push_back({std::make_unique<detail::copy_layer<T, Device>>(width()), nullptr, {}, {}});
+    steps_.back().after = std::move(l);
+  }
+  matrix& made(std::optional<matrix>& m, const step& s) const {
+    if (!m) m.emplace(builder_.rows(s.work->width()));
+    return *m;
+  }
+  operand<T, Device> dropped(const operand<T, Device>& h, const dropout_mask& mask) {
+    input_mask_ = mask;
+    if (mask.probability == 0) return h;
+    return h.visit([&](const auto& x) { return dropped_of(x, mask); });
+  }
+  operand<T, Device> dropped_of(const matrix& x, const dropout_mask& mask) {
+    if (!dropped_) dropped_.emplace(x.mesh(), x.row_blocking(), x.col_blocking());
+    partita::dropout(x, *dropped_, mask);
+    return *dropped_;
+  }
+  operand<T, Device> dropped_of(const sparse_rows<T, Device>& x, const dropout_mask& mask) {
+    if (!sparse_dropped_) sparse_dropped_.emplace(x.like());
+    partita::dropout(x, *sparse_dropped_, mask);
+    return *sparse_dropped_;
+  }
+
+  builder<T, Device> builder_;
+  std::vector<step> steps_;
+  std::optional<dropout> input_dropout_;
+  dropout_mask input_mask_;
+  std::optional<matrix> dropped_;
+  std::optional<sparse_rows<T, Device>> sparse_dropped_;
+  std::optional<operand<T, Device>> input_;
+  matrix* output_ = nullptr;
+};
+
+}  // namespace partita::nn
