@@ -117,8 +117,8 @@ class attention_coefficients {
     mask_ = mask;
     gather_scores_(scores.local(), scores_.local());  // (n, 2 heads) on every rank
     all_rows_.for_parts(0, [&](const tile_part<T>& part) {
-      kernels<Place>::edge_log_sum(mesh_.queue(), part.entries, heads_, slope_, sources(every_),
-                                   part.rows_of(targets(range_)), part.rows_of(log_sums()));
+      edge_log_sum(mesh_.queue(), part.entries, heads_, slope_, sources(every_),
+                   part.rows_of(targets(range_)), part.rows_of(log_sums()));
     });
   }
   /// Prepares of_transposed() for the same scalars.
@@ -148,7 +148,7 @@ class attention_coefficients {
         const matrix_view<T> edges{own_gradient_.data() + first * static_cast<std::size_t>(heads_), count,
                                    heads_, heads_};
         const detail::gradient_of_head<T> each{mean_gradient_.data() + first, static_cast<T>(heads_)};
-        kernels<Place>::map_indexed(q, each, edges, edges);
+        map_indexed(q, each, edges, edges);
       });
     const matrix_view<T> dtarget = of_own(target_gradient_), dsource = of_own(source_gradient_),
                          parts{source_parts_.data(), own_rows_.widths[0], heads_, heads_};
@@ -157,9 +157,9 @@ class attention_coefficients {
     if (mesh_.size() > 1)
       mesh_.along(every_axis).reduce_scatter(source_parts_.span(), source_counts_, source_gradient_.span());
     else
-      kernels<Place>::copy(q, parts, dsource);
-    kernels<Place>::copy(q, dsource, dscores.local().block(0, 0, dsource.rows, heads_));
-    kernels<Place>::copy(q, dtarget, dscores.local().block(0, heads_, dtarget.rows, heads_));
+      copy(q, parts, dsource);
+    copy(q, dsource, dscores.local().block(0, 0, dsource.rows, heads_));
+    copy(q, dtarget, dscores.local().block(0, heads_, dtarget.rows, heads_));
   }
 
   /// Where the coefficients of this rank's tiles belong; after the forward products, their gradient.
@@ -188,14 +188,14 @@ class attention_coefficients {
     const matrix_view<T> dots = part.rows_of(of_own(row_dots_));
     if (mask_.probability > 0) {
       const detail::gradient_before_dropout<T> kept{mask_.function<T>(), own_.begin + part.first_row, heads_};
-      kernels<Place>::edge_apply(q, part.entries, heads_, kept, edges, edges);
+      edge_apply(q, part.entries, heads_, kept, edges, edges);
     }
-    kernels<Place>::edge_softmax(q, part.entries, heads_, slope_, sources(every_), target, log_sum, alpha);
-    kernels<Place>::edge_row_dot(q, part.entries, heads_, alpha, edges, dots);
+    edge_softmax(q, part.entries, heads_, slope_, sources(every_), target, log_sum, alpha);
+    edge_row_dot(q, part.entries, heads_, alpha, edges, dots);
     const T beta = part.first_row > 0 ? T(1) : T(0);  // of the sources; targets have one part each
-    if (beta != 0) kernels<Place>::fill(q, T(0), part.rows_of(dtarget));
-    kernels<Place>::edge_softmax_gradient(q, part.entries, heads_, slope_, sources(every_), target, log_sum,
-                                          edges, dots, beta, dsource, part.rows_of(dtarget));
+    if (beta != 0) fill(q, T(0), part.rows_of(dtarget));
+    edge_softmax_gradient(q, part.entries, heads_, slope_, sources(every_), target, log_sum, edges, dots,
+                          beta, dsource, part.rows_of(dtarget));
   }
 
   static redistribution<T, Place> passage(const sparse<T, dynamic_layout, Place>& a, global_index width,

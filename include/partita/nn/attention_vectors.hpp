@@ -74,9 +74,9 @@ class attention_vectors {
   const matrix& forward(const matrix& x) {
     const auto& q = set_->mesh().queue();
     const detail::spread_vector<T> entry{place_, set_->value(source_).data, set_->value(target_).data};
-    kernels<Place>::map_indexed(q, entry, of(vectors_), of(vectors_));  // (w, 2 heads)
-    kernels<Place>::gemm(q, false, false, T(1), x.local(), of(vectors_), T(0),
-                         scores_.local());  // (n/P, 2 heads)
+    map_indexed(q, entry, of(vectors_), of(vectors_));  // (w, 2 heads)
+    gemm(q, false, false, T(1), x.local(), of(vectors_), T(0),
+         scores_.local());  // (n/P, 2 heads)
     return scores_;
   }
   /// Where the gradient of the scalars belongs before backward.
@@ -85,15 +85,15 @@ class attention_vectors {
   /// dx += what comes by way of the scalars, and the gradients of the vectors.
   void backward(const matrix& x, matrix& dx) {
     const auto& q = set_->mesh().queue();
-    kernels<Place>::gemm(q, true, false, T(1), x.local(), gradient_.local(), T(0),
-                         of(vector_gradient_));  // (w, 2 heads)
+    gemm(q, true, false, T(1), x.local(), gradient_.local(), T(0),
+         of(vector_gradient_));  // (w, 2 heads)
     const auto collect = [&](matrix_view<T> to, const T* from) {
-      kernels<Place>::map_indexed(q, detail::collected_vector<T>{place_, from}, to, to);  // (heads, width)
+      map_indexed(q, detail::collected_vector<T>{place_, from}, to, to);  // (heads, width)
     };
     collect(set_->gradient(source_), vector_gradient_.data());
     collect(set_->gradient(target_), vector_gradient_.data() + place_.heads);
-    kernels<Place>::gemm(q, false, true, T(1), gradient_.local(), of(vectors_), T(1),
-                         dx.local());  // (n/P, w)
+    gemm(q, false, true, T(1), gradient_.local(), of(vectors_), T(1),
+         dx.local());  // (n/P, w)
   }
 
  private:

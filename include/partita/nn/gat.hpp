@@ -52,8 +52,8 @@ class gat_convolution {
     if (!mean_) return;
     const auto size = static_cast<std::size_t>(shape_.columns()) * static_cast<std::size_t>(out);
     average_ = buffer<T, Place>(a.mesh().queue(), size);
-    kernels<Place>::map_indexed(
-        a.mesh().queue(), detail::mean_of_blocks<T>{out, T(1) / static_cast<T>(heads)}, average(), average());
+    map_indexed(a.mesh().queue(), detail::mean_of_blocks<T>{out, T(1) / static_cast<T>(heads)}, average(),
+                average());
   }
 
   template <class Input>
@@ -63,20 +63,19 @@ class gat_convolution {
     attention_.forward(x_, vectors_.forward(x_), y_,
                        pass.mask(detail::attention_stream + layer_));  // (n/P, heads*out)
     if (mean_)
-      return kernels<Place>::affine(q, y_.local(), average(), set_->value(bias_).data, false, T(0),
-                                    z.local());  // (n/P, out)
-    kernels<Place>::copy(q, y_.local(), z.local());
-    kernels<Place>::add_row(q, set_->value(bias_).data, z.local());
+      return affine(q, y_.local(), average(), set_->value(bias_).data, false, T(0),
+                    z.local());  // (n/P, out)
+    copy(q, y_.local(), z.local());
+    add_row(q, set_->value(bias_).data, z.local());
   }
 
   /// dh: null when nobody needs the gradient of H.
   template <class Input>
   void backward(const Input& h, const matrix& dz, matrix* dh) {
     const auto& q = set_->mesh().queue();
-    kernels<Place>::column_sums(q, dz.local(), set_->gradient(bias_).data);
-    if (mean_)
-      kernels<Place>::gemm(q, false, true, T(1), dz.local(), average(), T(0),
-                           dy_.local());                                            // (n/P, heads*out)
+    column_sums(q, dz.local(), set_->gradient(bias_).data);
+    if (mean_) gemm(q, false, true, T(1), dz.local(), average(), T(0),
+                    dy_.local());                                                   // (n/P, heads*out)
     attention_.backward(x_, mean_ ? dy_ : dz, dx_, vectors_.gradient());            // (n/P, heads*out)
     vectors_.backward(x_, dx_);                                                     // (n/P, heads*out)
     local_weight_gradient(h, dx_, set_->gradient(weight_));                         // (f_in, heads*out)

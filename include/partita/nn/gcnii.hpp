@@ -69,14 +69,14 @@ class gcnii : public model<T, Place> {
   void backward(const matrix& logits_gradient) override {
     matrix& g = *gradient_;
     out_->backward(hidden_.back(), logits_gradient, &g);  // (n/P, h)
-    kernels<Place>::fill(g.mesh().queue(), T(0), first_gradient_.local());
+    fill(g.mesh().queue(), T(0), first_gradient_.local());
     for (std::size_t l = hidden_.size(); l-- > 1;) {
       activation::relu::backward(hidden_[l], g, pass_.mask(l + 1));
       const T beta = static_cast<T>(beta_of(l)), keep = static_cast<T>(1 - alpha_),
               initial = static_cast<T>(alpha_);
       const matrix_view<T> dw = parameters_.gradient(weights_[l - 1]);
       local_weight_gradient(smoothed_[l - 1], g, dw);  // (h, h)
-      kernels<Place>::map(g.mesh().queue(), scaled<T>{beta}, dw, dw);
+      map(g.mesh().queue(), scaled<T>{beta}, dw, dw);
       multiply_transposed_weight(g, parameters_.value(weights_[l - 1]), mixed_);  // (n/P, h)
       mix(g, mixed_, l);
       zip(first_gradient_, mixed_, first_gradient_, linear_combination<T>{1, initial});

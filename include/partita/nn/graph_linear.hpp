@@ -47,7 +47,7 @@ class graph_linear {
     if (!aggregate_first_) {
       multiply_weight(h, w, *product_);  // (n/P, f_out)
       (*forward_)(*product_, z);         // (n/P, f_out)
-      if (bias != nullptr) kernels<Place>::add_row(z.mesh().queue(), bias, z.local());
+      if (bias != nullptr) add_row(z.mesh().queue(), bias, z.local());
       if (relu) activation::relu::forward(z, {});
       return;
     }
@@ -62,7 +62,7 @@ class graph_linear {
     if (aggregate_first_)
       local_weight_gradient(*aggregated_, dz, dw, dbias);  // (f_in, f_out)
     else if (dbias != nullptr)
-      kernels<Place>::column_sums(dz.mesh().queue(), dz.local(), dbias);
+      column_sums(dz.mesh().queue(), dz.local(), dbias);
     if (wide_gradient_ && dh != nullptr) {
       multiply_transposed_weight(dz, w, *wide_gradient_);  // (n/P, f_in)
       return (*backward_)(*wide_gradient_, *dh);           // (n/P, f_in)

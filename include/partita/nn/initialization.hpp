@@ -30,8 +30,7 @@ void glorot(parameters<T, Place>& set, std::size_t index, std::uint64_t seed) {
   const extent shape = set.list()[index].shape;
   const double a = std::sqrt(6.0 / static_cast<double>(shape.rows + shape.cols));
   const std::uint64_t word = random_key{seed, 0, 0x67000000u + index}.word();
-  kernels<Place>::map_indexed(set.mesh().queue(), detail::uniform_entry<T>{word, a}, set.value(index),
-                              set.value(index));
+  map_indexed(set.mesh().queue(), detail::uniform_entry<T>{word, a}, set.value(index), set.value(index));
 }
 
 }  // namespace partita

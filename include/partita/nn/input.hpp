@@ -51,9 +51,7 @@ class input_features {
   }
 
  private:
-  static void write_out(const matrix& x, matrix& y) {
-    kernels<Place>::copy(x.mesh().queue(), x.local(), y.local());
-  }
+  static void write_out(const matrix& x, matrix& y) { copy(x.mesh().queue(), x.local(), y.local()); }
   static void write_out(const sparse_features<T, Place>& x, matrix& y) { x.write_out(y.local()); }
 
   std::variant<matrix, sparse_features<T, Place>> features_;

@@ -75,7 +75,7 @@ class layer_norm {
         scales_(set.mesh().queue(), row_count()),
         sums_(set.mesh().queue(), row_count()),
         product_sums_(set.mesh().queue(), row_count()) {
-    kernels<Place>::fill(set.mesh().queue(), T(1), set.value(gamma_));
+    fill(set.mesh().queue(), T(1), set.value(gamma_));
   }
 
   template <class Input>
@@ -83,34 +83,34 @@ class layer_norm {
     const auto& q = set_->mesh().queue();
     const matrix& x = written_out_(h);
     const T part = T(1) / static_cast<T>(out_.size());
-    kernels<Place>::row_sums(q, x.local(), sums_.data());  // (n/P)
-    kernels<Place>::map_indexed(q, detail::less_row_mean<T>{sums_.data(), part}, x.local(),
-                                normalized_.local());                // (n/P, f)
-    zip(normalized_, normalized_, products_, std::multiplies<>{});   // (n/P, f)
-    kernels<Place>::row_sums(q, products_.local(), scales_.data());  // (n/P)
+    row_sums(q, x.local(), sums_.data());  // (n/P)
+    map_indexed(q, detail::less_row_mean<T>{sums_.data(), part}, x.local(),
+                normalized_.local());                               // (n/P, f)
+    zip(normalized_, normalized_, products_, std::multiplies<>{});  // (n/P, f)
+    row_sums(q, products_.local(), scales_.data());                 // (n/P)
     const matrix_view<T> scales{scales_.data(), 1, normalized_.local().rows, normalized_.local().rows};
-    kernels<Place>::map(q, detail::inverse_deviation<T>{part, T(1e-5)}, scales, scales);
-    kernels<Place>::scale_rows(q, scales_.data(), normalized_.local());  // (n/P, f)
+    map(q, detail::inverse_deviation<T>{part, T(1e-5)}, scales, scales);
+    scale_rows(q, scales_.data(), normalized_.local());  // (n/P, f)
     const detail::affine_columns<T> affine{set_->value(gamma_).data, set_->value(beta_).data};
-    kernels<Place>::map_indexed(q, affine, normalized_.local(), z.local());  // (n/P, f)
+    map_indexed(q, affine, normalized_.local(), z.local());  // (n/P, f)
   }
 
   /// dh: null when nobody needs the gradient of H.
   template <class Input>
   void backward(const Input&, const matrix& dz, matrix* dh) {
     const auto& q = set_->mesh().queue();
-    zip(dz, normalized_, products_, std::multiplies<>{});                            // (n/P, f)
-    kernels<Place>::column_sums(q, products_.local(), set_->gradient(gamma_).data);  // (1, f)
-    kernels<Place>::column_sums(q, dz.local(), set_->gradient(beta_).data);          // (1, f)
+    zip(dz, normalized_, products_, std::multiplies<>{});            // (n/P, f)
+    column_sums(q, products_.local(), set_->gradient(gamma_).data);  // (1, f)
+    column_sums(q, dz.local(), set_->gradient(beta_).data);          // (1, f)
     if (dh == nullptr) return;
     const detail::scaled_columns<T> weigh{set_->value(gamma_).data};
-    kernels<Place>::map_indexed(q, weigh, products_.local(), products_.local());  // (n/P, f)
-    kernels<Place>::row_sums(q, products_.local(), product_sums_.data());         // (n/P)
-    kernels<Place>::map_indexed(q, weigh, dz.local(), dh->local());               // (n/P, f)
-    kernels<Place>::row_sums(q, dh->local(), sums_.data());                       // (n/P)
+    map_indexed(q, weigh, products_.local(), products_.local());  // (n/P, f)
+    row_sums(q, products_.local(), product_sums_.data());         // (n/P)
+    map_indexed(q, weigh, dz.local(), dh->local());               // (n/P, f)
+    row_sums(q, dh->local(), sums_.data());                       // (n/P)
     const detail::layer_norm_gradient<T> gradient{scales_.data(), sums_.data(), product_sums_.data(),
                                                   normalized_.local(), T(1) / static_cast<T>(out_.size())};
-    kernels<Place>::map_indexed(q, gradient, dh->local(), dh->local());  // (n/P, f)
+    map_indexed(q, gradient, dh->local(), dh->local());  // (n/P, f)
   }
 
   const blocking& out() const { return out_; }

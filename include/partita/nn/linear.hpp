@@ -38,8 +38,8 @@ class linear {
   /// backward for H = max(Y, 0), down to Y.
   void backward_through_relu(const matrix& h, const matrix& dz, matrix& dy) {
     backward(h, dz, nullptr);
-    kernels<Place>::relu_gradient(set_->mesh().queue(), dz.local(), set_->value(weight_), h.local(),
-                                  dy.local());  // (n/P, f_in)
+    relu_gradient(set_->mesh().queue(), dz.local(), set_->value(weight_), h.local(),
+                  dy.local());  // (n/P, f_in)
   }
 
   const blocking& out() const { return out_; }

@@ -16,8 +16,7 @@ template <class T, class Place>
 void decay_weights(parameters<T, Place>& set) {
   for (std::size_t i = 0; i < set.list().size(); ++i)
     if (const T d = static_cast<T>(set.list()[i].decay); d != T(0))
-      kernels<Place>::zip(set.mesh().queue(), linear_combination<T>{1, d}, set.gradient(i), set.value(i),
-                          set.gradient(i));
+      zip(set.mesh().queue(), linear_combination<T>{1, d}, set.gradient(i), set.value(i), set.gradient(i));
 }
 
 template <class T>
@@ -52,9 +51,8 @@ class sgd {
 
   void step(parameters<T, Place>& set) {
     detail::decay_weights(set);
-    kernels<Place>::zip(set.mesh().queue(), linear_combination<T>{1, -static_cast<T>(rate_)},
-                        detail::as_row(set.values()), detail::as_row(set.gradients()),
-                        detail::as_row(set.values()));
+    zip(set.mesh().queue(), linear_combination<T>{1, -static_cast<T>(rate_)}, detail::as_row(set.values()),
+        detail::as_row(set.gradients()), detail::as_row(set.values()));
   }
 
  private:
@@ -75,7 +73,7 @@ class adam {
     if (first_.size() != set.values().size()) {
       for (auto* moment : {&first_, &second_}) {
         *moment = buffer<T, Place>(q, set.values().size());
-        kernels<Place>::fill(q, T(0), detail::as_row(moment->span()));
+        fill(q, T(0), detail::as_row(moment->span()));
       }
     }
     const auto first = detail::as_row(first_.span()), second = detail::as_row(second_.span());
@@ -86,10 +84,10 @@ class adam {
     const T b1 = T(beta_first), b2 = T(beta_second);
     const detail::adam_direction<T> direction{static_cast<T>(rate_), correct_first, correct_second,
                                               T(epsilon)};
-    kernels<Place>::zip(q, linear_combination<T>{b1, 1 - b1}, first, gradient, first);
-    kernels<Place>::zip(q, detail::second_moment<T>{b2}, second, gradient, second);
-    kernels<Place>::zip(q, direction, first, second, gradient);
-    kernels<Place>::zip(q, std::minus<>{}, value, gradient, value);
+    zip(q, linear_combination<T>{b1, 1 - b1}, first, gradient, first);
+    zip(q, detail::second_moment<T>{b2}, second, gradient, second);
+    zip(q, direction, first, second, gradient);
+    zip(q, std::minus<>{}, value, gradient, value);
   }
 
  private:

@@ -66,10 +66,10 @@ class parameters {
     buffer<T, Place> larger(mesh_.queue(), b.size() + by);
     copy(mesh_.queue(), std::span<const T>(b.span()), larger.span().first(b.size()));
     const std::size_t added = larger.size() - b.size();
-    kernels<Place>::fill(mesh_.queue(), T(0),
-                         matrix_view<T>{larger.data() + b.size(), 1,
-                                        narrow(static_cast<global_index>(added), "the size of a parameter"),
-                                        static_cast<std::ptrdiff_t>(added)});
+    fill(mesh_.queue(), T(0),
+         matrix_view<T>{larger.data() + b.size(), 1,
+                        narrow(static_cast<global_index>(added), "the size of a parameter"),
+                        static_cast<std::ptrdiff_t>(added)});
     b = std::move(larger);
   }
 

@@ -54,7 +54,7 @@ class sparse_features {
                           buffer<T, Place>& values) {
       values.reset(mesh_.queue(), x.nonzeros);
       x.for_parts(0, [&](const tile_part<T>& part) {
-        kernels<Place>::edge_apply(
+        edge_apply(
             mesh_.queue(), part.entries, 1,
             detail::dropped_entry<T>{mask.function<T>(), rows.begin + part.first_row, cols.begin, transposed},
             part.entries.values, part.values_in(values.data(), 1));
@@ -77,9 +77,8 @@ class sparse_features {
 
   /// y = this rank's block written out (n/P, f).
   void write_out(matrix_view<T> y) const {
-    for_parts([&](const tile_part<T>& part) {
-      kernels<Place>::sparse_to_dense(mesh_.queue(), part.entries, part.rows_of(y));
-    });
+    for_parts(
+        [&](const tile_part<T>& part) { sparse_to_dense(mesh_.queue(), part.entries, part.rows_of(y)); });
   }
 
  private:

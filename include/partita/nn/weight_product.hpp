@@ -13,7 +13,7 @@ template <class T, class Place>
 void multiply_weight(const dense<T, vertex_rows, Place>& h, std::type_identity_t<matrix_view<const T>> w,
                      dense<T, vertex_rows, Place>& y, std::type_identity_t<T> beta = 0,
                      const std::type_identity_t<T>* bias = nullptr, bool relu = false) {
-  kernels<Place>::affine(y.mesh().queue(), h.local(), w, bias, relu, beta, y.local());
+  affine(y.mesh().queue(), h.local(), w, bias, relu, beta, y.local());
 }
 template <class T, class Place>
 void multiply_weight(const sparse_features<T, Place>& h, std::type_identity_t<matrix_view<const T>> w,
@@ -21,7 +21,7 @@ void multiply_weight(const sparse_features<T, Place>& h, std::type_identity_t<ma
                      const std::type_identity_t<T>* bias = nullptr, bool relu = false) {
   const spmm_fusion<T> fusion{.beta = beta, .bias = bias, .relu = relu};
   h.for_parts([&](const tile_part<T>& part) {
-    kernels<Place>::spmm_fused(y.mesh().queue(), part.entries, w, fusion, part.rows_of(y.local()));
+    spmm_fused(y.mesh().queue(), part.entries, w, fusion, part.rows_of(y.local()));
   });
 }
 
@@ -30,7 +30,7 @@ template <class T, class Place>
 void multiply_transposed_weight(const dense<T, vertex_rows, Place>& g,
                                 std::type_identity_t<matrix_view<const T>> w, dense<T, vertex_rows, Place>& y,
                                 T beta = T(0)) {
-  kernels<Place>::gemm(y.mesh().queue(), false, true, T(1), g.local(), w, beta, y.local());
+  gemm(y.mesh().queue(), false, true, T(1), g.local(), w, beta, y.local());
 }
 
 /// dw = h^T g, this rank's part of a weight gradient (f_in x f_out = f_in x n/P times n/P x f_out), and dbias
@@ -40,18 +40,17 @@ void local_weight_gradient(const dense<T, vertex_rows, Place>& h, const dense<T,
                            matrix_view<T> dw, std::type_identity_t<T>* dbias = nullptr) {
   const auto& q = g.mesh().queue();
   if (dbias != nullptr)
-    kernels<Place>::affine_gradient(q, h.local(), g.local(), dw, dbias);
+    affine_gradient(q, h.local(), g.local(), dw, dbias);
   else
-    kernels<Place>::gemm(q, true, false, T(1), h.local(), g.local(), T(0), dw);
+    gemm(q, true, false, T(1), h.local(), g.local(), T(0), dw);
 }
 template <class T, class Place>
 void local_weight_gradient(const sparse_features<T, Place>& h, const dense<T, vertex_rows, Place>& g,
                            matrix_view<T> dw, std::type_identity_t<T>* dbias = nullptr) {
   const auto& q = g.mesh().queue();
-  if (dbias != nullptr) kernels<Place>::column_sums(q, g.local(), dbias);
-  h.for_transposed_parts([&](const tile_part<T>& part) {
-    kernels<Place>::spmm(q, part.entries, g.local(), T(0), part.rows_of(dw));
-  });
+  if (dbias != nullptr) column_sums(q, g.local(), dbias);
+  h.for_transposed_parts(
+      [&](const tile_part<T>& part) { spmm(q, part.entries, g.local(), T(0), part.rows_of(dw)); });
 }
 
 }  // namespace partita

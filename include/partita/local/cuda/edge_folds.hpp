@@ -10,7 +10,7 @@
 #include "partita/local/cuda/vector.hpp"
 #include "partita/local/view.hpp"
 
-namespace partita::gpu {
+namespace partita::on_cuda {
 
 /// The scores of edges: leaky(source(col(e), h) + target(row(e), h)).
 template <class T>
@@ -211,4 +211,4 @@ struct source_gradient : no_lead {
   }
 };
 
-}  // namespace partita::gpu
+}  // namespace partita::on_cuda

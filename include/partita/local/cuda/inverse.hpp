@@ -10,7 +10,7 @@
 #include "partita/memory/cuda_launch.hpp"
 #include "partita/memory/cuda_sort.hpp"
 
-namespace partita::gpu {
+namespace partita::on_cuda {
 
 /// Bits of the numbers below `count`, at least one.
 inline int bits_below(std::int64_t count) {
@@ -102,4 +102,4 @@ inverse_pattern inverse_of(const queue<cuda_device>& q, const csr_view<T>& a) {
   return {{a.cols, a.rows, offsets_of_columns}, rows, by_column.values};
 }
 
-}  // namespace partita::gpu
+}  // namespace partita::on_cuda

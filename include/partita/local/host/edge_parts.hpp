@@ -5,11 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "partita/local/cpu/parallel.hpp"
 #include "partita/local/head_slice.hpp"
+#include "partita/local/host/parallel.hpp"
 #include "partita/local/view.hpp"
 
-namespace partita::cpu {
+namespace partita::on_host {
 
 /// f(begin, end) over parts of the rows with about the same number of entries; `entry_work` is what one entry
 /// costs, in elements.
@@ -95,4 +95,4 @@ void for_heads(const head_slice& s, local_index from, local_index to, F&& f) {
   }
 }
 
-}  // namespace partita::cpu
+}  // namespace partita::on_host
