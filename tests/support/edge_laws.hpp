@@ -84,7 +84,8 @@ void products_are_adjoint() {
     edge_multiply(at.queue, at.pattern(p), s, at(values.values), at(x), 0.0, r.view());
   });
   const auto aty = result_of<Place>(x, [&](auto& at, auto& r) {
-    edge_multiply_transposed(at.queue, at.pattern(p), s, at(values.values), at(y), 0.0, r.view());
+    edge_multiply_transposed(at.queue, inverse_of(at.queue, at.pattern(p)), s, at(values.values), at(y), 0.0,
+                             r.view());
   });
   const auto dvalues = result_of<Place>(
       values, [&](auto& at, auto& r) { edge_dot(at.queue, at.pattern(p), s, at(y), at(x), 0.0, r.data()); });
@@ -132,8 +133,11 @@ void gradients_of_softmax_are_differences() {
     const auto s = at(source), t = at(target);
     edge_log_sum(at.queue, at.pattern(p), heads, 0.2, s, t, sums.view());
     edge_row_dot(at.queue, at.pattern(p), heads, at(alpha()), at(weights.values), dots.view());
-    edge_softmax_gradient(at.queue, at.pattern(p), heads, 0.2, s, t, sums.view(), at(weights.values),
-                          dots.view(), 0.0, r.view().block(0, 0, 6, heads), r.view().block(6, 0, 8, heads));
+    staged_block<double, Place> edges(at.queue, weights);
+    const csr_view<double> staged = at.pattern(p);
+    edge_softmax_gradient(at.queue, staged, inverse_of(at.queue, staged), heads, 0.2, s, t, sums.view(),
+                          dots.view(), 0.0, edges.data(), r.view().block(0, 0, 6, heads),
+                          r.view().block(6, 0, 8, heads));
   });
   CHECK(inner(both.values, both.values) > 1e-3);
   const auto middle = both.values.begin() + 6 * heads;
@@ -164,16 +168,18 @@ void edges_refuse_shapes(const partita::queue<Place>& q) {
   const csr_view<double> a{3, 3, nullptr, nullptr, nullptr};
   const matrix_view<double> x{nullptr, 3, 2, 2}, wrong{nullptr, 4, 2, 2};
   const matrix_view<local_index> where{nullptr, 4, 2, 2};
+  const partita::csr_inverse<Place> inverse{3, 3, {}, {}, {}}, other{3, 4, {}, {}, {}};
   double* const out = nullptr;
   CHECK_THROWS_AS(edge_log_sum(q, a, 2, 0.5, wrong, x, x), shape_error);
   CHECK_THROWS_AS(edge_log_sum(q, a, 3, 0.5, x, x, x), shape_error);
   CHECK_THROWS_AS(edge_log_sum(q, a, 2, 0.5, x, x, wrong), shape_error);
   CHECK_THROWS_AS(edge_softmax(q, a, 2, 0.5, x, x, wrong, out), shape_error);
-  CHECK_THROWS_AS(edge_softmax_gradient(q, a, 2, 0.5, x, x, x, out, wrong, 0.0, x, x), shape_error);
+  CHECK_THROWS_AS(edge_softmax_gradient(q, a, inverse, 2, 0.5, x, x, x, wrong, 0.0, out, x, x), shape_error);
+  CHECK_THROWS_AS(edge_softmax_gradient(q, a, other, 2, 0.5, x, x, x, x, 0.0, out, x, x), shape_error);
   CHECK_THROWS_AS(edge_row_dot(q, a, 2, out, out, wrong), shape_error);
   CHECK_THROWS_AS(edge_row_fold(q, a, 2, smaller_of<double>{}, out, wrong), shape_error);
   CHECK_THROWS_AS(edge_multiply(q, a, {1, 2, 0}, out, wrong, 0.0, x), shape_error);
-  CHECK_THROWS_AS(edge_multiply_transposed(q, a, {1, 2, 0}, out, wrong, 0.0, x), shape_error);
+  CHECK_THROWS_AS(edge_multiply_transposed(q, inverse, {1, 2, 0}, out, wrong, 0.0, x), shape_error);
   CHECK_THROWS_AS(edge_dot(q, a, {1, 2, 1}, x, x, 0.0, out), shape_error);
   CHECK_THROWS_AS(max_aggregate(q, a, x, 0, true, x, where), shape_error);
   CHECK_THROWS_AS(finish_max(q, x, matrix_view<const local_index>(where)), shape_error);

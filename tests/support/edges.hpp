@@ -69,12 +69,28 @@ void check_scores(local_index m, local_index k, local_index heads) {
     check(
         both,
         [&](auto& at, auto& y) {
-          edge_softmax_gradient(at.queue, at.pattern(p), heads, slope, at(source), at(target), at(log_sum),
-                                at(u.values), at(row_dot), beta, dsource(y), dtarget(y));
+          const csr_view<T> staged = at.pattern(p);
+          staged_block<T, Place> g(at.queue, u);
+          edge_softmax_gradient(at.queue, staged, inverse_of(at.queue, staged), heads, slope, at(source),
+                                at(target), at(log_sum), at(row_dot), beta, g.data(), dsource(y), dtarget(y));
         },
         [&](auto& y) {
-          reference::edge_softmax_gradient(a, heads, slope, s, t, log_sum.view(), u.data(), row_dot.view(),
-                                           beta, dsource(y), dtarget(y));
+          block<T> g = u;
+          reference::edge_softmax_gradient(a, heads, slope, s, t, log_sum.view(), row_dot.view(), beta,
+                                           g.data(), dsource(y), dtarget(y));
+        });
+    check(
+        u,
+        [&](auto& at, auto& g) {
+          const csr_view<T> staged = at.pattern(p);
+          staged_block<T, Place> y(at.queue, both);
+          edge_softmax_gradient(at.queue, staged, inverse_of(at.queue, staged), heads, slope, at(source),
+                                at(target), at(log_sum), at(row_dot), beta, g.data(), dsource(y), dtarget(y));
+        },
+        [&](auto& g) {
+          block<T> y = both;
+          reference::edge_softmax_gradient(a, heads, slope, s, t, log_sum.view(), row_dot.view(), beta,
+                                           g.data(), dsource(y), dtarget(y));
         });
   }
 }
@@ -177,7 +193,8 @@ void check_products(local_index m, local_index k, head_slice s, local_index f, p
     check(
         to_x,
         [&](auto& at, auto& r) {
-          edge_multiply_transposed(at.queue, at.pattern(p), s, at(values.values), at(y), beta, r.view());
+          edge_multiply_transposed(at.queue, inverse_of(at.queue, at.pattern(p)), s, at(values.values), at(y),
+                                   beta, r.view());
         },
         [&](auto& r) { reference::edge_multiply_transposed(a, s, values.data(), y.view(), beta, r.view()); });
     check(

@@ -146,6 +146,9 @@ class transposed_edge_schedule {
       columns += w;
       counts_.push_back(w * width);
     }
+    for (std::size_t t = 0; t < pattern_->count(); ++t)
+      pattern_->for_parts(
+          t, [&](const tile_part<T>& part) { inverses_.push_back(inverse_of(m.queue(), part.entries)); });
     partial_ = buffer<T, Place>(m.queue(), static_cast<std::size_t>(columns * width));
     mine_ = buffer<T, Place>(m.queue(), static_cast<std::size_t>(return_rows_.old_block().size()));
   }
@@ -154,11 +157,12 @@ class transposed_edge_schedule {
   void operator()(const T* edges, head_slice slice, matrix_view<const T> rows, matrix_view<T> x) {
     const auto& q = mesh_.queue();
     T* to = partial_.data();
+    auto inverse = inverses_.begin();
     for (std::size_t t = 0; t < pattern_->count(); ++t) {
       const matrix_view<T> sums{to, pattern_->widths[t], rows.cols, rows.cols};
       pattern_->for_parts(t, [&](const tile_part<T>& part) {
-        edge_multiply_transposed(q, part.entries, slice, part.values_in(edges, slice.heads),
-                                 part.rows_of(rows), part.first_row > 0 ? T(1) : T(0), sums);
+        edge_multiply_transposed(q, *inverse++, slice, part.values_in(edges, slice.heads), part.rows_of(rows),
+                                 part.first_row > 0 ? T(1) : T(0), sums);
       });
       to += counts_[t];
     }
@@ -176,6 +180,7 @@ class transposed_edge_schedule {
   std::shared_ptr<const tiles<T, Place>> pattern_;
   redistribution<T, Place> return_rows_;
   std::vector<global_index> counts_;
+  std::vector<csr_inverse<Place>> inverses_;  ///< of all parts of all tiles
   buffer<T, Place> partial_, mine_;
 };
 

@@ -9,10 +9,10 @@
 #include <type_traits>
 
 #include "partita/local/cuda/elementwise.hpp"
-#include "partita/local/cuda/inverse.hpp"
 #include "partita/local/cuda/row_fold.hpp"
 #include "partita/local/shapes.hpp"
 #include "partita/local/view.hpp"
+#include "partita/memory/cuda_sort.hpp"
 
 namespace partita::on_cuda {
 
@@ -175,7 +175,7 @@ void scatter(const queue<cuda_device>& q, const matrix_view<const local_index>& 
   if (count == 0) return;
   auto sorted = pairs<Key>(q, count);
   detail::launch(q, count, find_targets<Key>{arg, column_offset, dx.rows, sorted.keys, sorted.values});
-  detail::sort_pairs(q, count, bits_below(keys), sorted);
+  detail::sort_pairs(q, count, detail::bits_below(keys), sorted);
   detail::launch(q, count, add_to_targets<T, Key>{sorted.keys, sorted.values, count, dy, dx});
 }
 
@@ -237,7 +237,7 @@ void scatter_add_rows(const queue<cuda_device>& q, const std::type_identity_t<T>
   if (count == 0 || to.cols == 0) return;
   auto sorted = aggregate_detail::pairs<local_index>(q, count);
   detail::launch(q, count, number_rows{rows.data(), sorted.keys, sorted.values});
-  detail::sort_pairs(q, count, bits_below(to.rows), sorted);
+  detail::sort_pairs(q, count, detail::bits_below(to.rows), sorted);
   detail::launch(q, std::int64_t{count} * to.cols,
                  add_to_rows<T>{sorted.keys, sorted.values, count, from, to});
 }

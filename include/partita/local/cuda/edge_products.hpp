@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "partita/local/cuda/inverse.hpp"
+#include "partita/local/csr_inverse.hpp"
 #include "partita/local/cuda/row_product.hpp"
 #include "partita/local/head_slice.hpp"
 #include "partita/local/shapes.hpp"
@@ -93,8 +93,8 @@ struct applied_product : column_lead {
 
 namespace edge_product_detail {
 
-template <class T>
-void require(const char* name, const csr_view<T>& a, const head_slice& s, extent x, extent y) {
+template <class Pattern>
+void require(const char* name, const Pattern& a, const head_slice& s, extent x, extent y) {
   require_equal(name, "x", x, "the x that the pattern needs", {a.cols, y.cols});
   require_equal(name, "y", y, "the y that the pattern needs", {a.rows, x.cols});
   require_heads(name, s, static_cast<local_index>(x.cols));
@@ -148,16 +148,16 @@ void edge_apply_multiply(const queue<cuda_device>& q, std::type_identity_t<csr_v
 }
 
 /// x(c, j) = beta x(c, j) + sum_e values[e, h(j)] y(row(e), j) over the entries of column c; beta = 0
-/// overwrites x. y is (a.rows, f), x is (a.cols, f), their columns are those of s; x is not y. Sorts the
-/// entries by columns, see inverse_of. Throws shape_error when the shapes do not fit.
+/// overwrites x. `a` is the inverse of the pattern. y is (a.rows, f), x is (a.cols, f), their columns are
+/// those of s; x is not y. Throws shape_error when the shapes do not fit.
 template <class T>
-void edge_multiply_transposed(const queue<cuda_device>& q, std::type_identity_t<csr_view<T>> a, head_slice s,
+void edge_multiply_transposed(const queue<cuda_device>& q, const csr_inverse<cuda_device>& a, head_slice s,
                               const std::type_identity_t<T>* values,
                               std::type_identity_t<matrix_view<const T>> y, std::type_identity_t<T> beta,
                               matrix_view<T> x) {
   edge_product_detail::require("edge_multiply_transposed", a, s, shape_of(x), shape_of(y));
-  const inverse_pattern by_column = inverse_of(q, a);
-  edge_product_detail::fold(q, by_column.columns, by_column.rows, s, values, by_column.order, y, beta, x);
+  edge_product_detail::fold(q, rows_of(a.transposed<T>()), a.entry_rows.data(), s, values,
+                            a.entry_numbers.data(), y, beta, x);
 }
 
 /// values[e, h] = beta values[e, h] + sum_j y(row(e), j) x(col(e), j) over the columns j of head h in the

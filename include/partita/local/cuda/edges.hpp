@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "partita/local/csr_inverse.hpp"
 #include "partita/local/cuda/edge_folds.hpp"
 #include "partita/local/cuda/entries.hpp"
-#include "partita/local/cuda/inverse.hpp"
 #include "partita/local/cuda/row_fold.hpp"
 #include "partita/local/shapes.hpp"
 #include "partita/local/view.hpp"
@@ -86,31 +86,30 @@ void edge_softmax(const queue<cuda_device>& q, std::type_identity_t<csr_view<T>>
   for_entries(q, rows_of(a), store_softmax<T>{scores, log_sum, values});
 }
 
-/// dtarget(i, h) = beta dtarget(i, h) + sum_e g(e, h) over the entries of row i, dsource(c, h) = beta
-/// dsource(c, h) + sum_e g(e, h) over those of column c, where g = exp(leaky(z) - log_sum) (dvalues -
-/// row_dot) leaky'(z) and z = source + target; beta = 0 overwrites. source and dsource are (a.cols, heads),
-/// the others (a.rows, heads). Sorts the entries by columns, see inverse_of. Throws shape_error when the
-/// shapes do not fit.
+/// The way back through the softmax: edges[e, h], the gradient of the values, becomes g(e, h) =
+/// exp(leaky(z) - log_sum) (edges[e, h] - row_dot) leaky'(z), that of z = source + target; dtarget(i, h) =
+/// beta dtarget(i, h) + sum_e g(e, h) over the entries of row i, dsource(c, h) = beta dsource(c, h) + sum_e
+/// g(e, h) over those of column c; beta = 0 overwrites. source and dsource are (a.cols, heads), the others
+/// (a.rows, heads); `inverse` is that of a. Throws shape_error when the shapes do not fit.
 template <class T>
 void edge_softmax_gradient(const queue<cuda_device>& q, std::type_identity_t<csr_view<T>> a,
-                           local_index heads, std::type_identity_t<T> slope,
-                           std::type_identity_t<matrix_view<const T>> source,
+                           const csr_inverse<cuda_device>& inverse, local_index heads,
+                           std::type_identity_t<T> slope, std::type_identity_t<matrix_view<const T>> source,
                            std::type_identity_t<matrix_view<const T>> target,
                            std::type_identity_t<matrix_view<const T>> log_sum,
-                           const std::type_identity_t<T>* dvalues,
                            std::type_identity_t<matrix_view<const T>> row_dot, std::type_identity_t<T> beta,
-                           matrix_view<T> dsource, matrix_view<T> dtarget) {
+                           std::type_identity_t<T>* edges, matrix_view<T> dsource, matrix_view<T> dtarget) {
   constexpr const char* name = "edge_softmax_gradient";
   const attention<T> scores = edge_detail::attend(name, a, heads, slope, source, target);
+  require_equal(name, "inverse", shape_of(inverse), "the pattern", shape_of(a));
   require_equal(name, "log_sum", shape_of(log_sum), "rows and heads", {a.rows, heads});
   require_equal(name, "row_dot", shape_of(row_dot), "rows and heads", {a.rows, heads});
   require_equal(name, "dsource", shape_of(dsource), "source", shape_of(source));
   require_equal(name, "dtarget", shape_of(dtarget), "target", shape_of(target));
-  const softmax_gradient<T> g{scores, log_sum, dvalues, row_dot, beta};
-  fold_rows(q, rows_of(a), heads, skew(a.columns, 4), target_gradient<T>{{a.columns}, g, dtarget});
-  const inverse_pattern by_column = inverse_of(q, a);
-  fold_rows(q, by_column.columns, heads, 0,
-            source_gradient<T>{{}, g, by_column.rows, by_column.order, dsource});
+  fold_rows(q, rows_of(a), heads, skew(a.columns, 4),
+            target_gradient<T>{{a.columns}, scores, log_sum, row_dot, beta, edges, dtarget});
+  fold_rows(q, rows_of(inverse.template transposed<T>()), heads, 0,
+            source_gradient<T>{{}, edges, inverse.entry_numbers.data(), heads, beta, dsource});
 }
 
 /// out(i, h) = sum_e u[e, h] v[e, h] over the entries of row i, accumulated in double. out is (a.rows,

@@ -9,6 +9,7 @@
 #include "partita/local/cuda/edges.hpp"
 #include "partita/local/cuda/elementwise.hpp"
 #include "partita/local/cuda/gemm.hpp"
+#include "partita/local/cuda/inverse.hpp"
 #include "partita/local/cuda/loss.hpp"
 #include "partita/local/cuda/move.hpp"
 #include "partita/local/cuda/reductions.hpp"

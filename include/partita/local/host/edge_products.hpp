@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "partita/local/csr_inverse.hpp"
 #include "partita/local/head_slice.hpp"
 #include "partita/local/host/edge_parts.hpp"
 #include "partita/local/host/vector.hpp"
@@ -21,21 +22,27 @@ namespace edge_product_detail {
 
 inline constexpr local_index row_block = 16;
 
+/// `order`: whose values each entry has, null where it has its own.
 template <class T>
 struct product {
   csr_view<T> a;
   head_slice s;
   const T* values;
+  const local_index* order;
   matrix_view<const T> x;
   T beta;
   matrix_view<T> y;
+
+  const T* values_of(local_index e) const {
+    return edge_values(values, order == nullptr ? e : order[e], s.heads);
+  }
 };
 
 template <class T>
 inline constexpr int widest = (vector_bytes == 64 ? 512 : 256) / static_cast<int>(sizeof(T));
 
-template <class T>
-void require(const char* name, const csr_view<T>& a, const head_slice& s, extent x, extent y) {
+template <class Pattern>
+void require(const char* name, const Pattern& a, const head_slice& s, extent x, extent y) {
   require_equal(name, "x", x, "the x that the pattern needs", {a.cols, y.cols});
   require_equal(name, "y", y, "the y that the pattern needs", {a.rows, x.cols});
   require_heads(name, s, static_cast<local_index>(x.cols));
@@ -70,7 +77,7 @@ void strip(const product<T>& p, const part& where) {
     const local_index row_end = p.a.offsets[i + 1];
     for (local_index e = p.a.offsets[i]; e < row_end; ++e) {
       prefetch(x + p.a.columns[e < last - ahead ? e + ahead : last] * p.x.stride, Width);
-      const T* const value = edge_values(p.values, e, p.s.heads) + where.head;
+      const T* const value = p.values_of(e) + where.head;
       const T* const from = x + p.a.columns[e] * p.x.stride;
       for (int g = 0; g < Width; g += Group)
         for (int j = g; j < g + Group; ++j) sum[j] += value[g / Group] * from[j];
@@ -131,23 +138,6 @@ void rows(const product<T>& p, local_index begin, local_index end) {
             });
 }
 
-/// Adds the widest strip of y's row that there are columns for to the rows of x, and returns its width.
-template <int Width, class T>
-local_index scatter_of(local_index missing, const csr_view<T>& a, local_index i, const T* values,
-                       local_index heads, const T* y, const owned_block& own, T* x, std::ptrdiff_t stride) {
-  if constexpr (Width > 1)
-    if (missing < Width) return scatter_of<Width / 2>(missing, a, i, values, heads, y, own, x, stride);
-  T from[Width];
-  for (int j = 0; j < Width; ++j) from[j] = y[j];
-  for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e) {
-    if (!own.has_row(a.columns[e])) continue;
-    const T value = *edge_values(values, e, heads);
-    T* const to = x + a.columns[e] * stride;
-    for (int j = 0; j < Width; ++j) to[j] += value * from[j];
-  }
-  return Width;
-}
-
 template <local_index Lanes, class T>
 T fold(const T (&partial)[Lanes]) {
   if constexpr (Lanes == 1) {
@@ -176,6 +166,13 @@ T dot(const T* u, const T* v, local_index n) {
   return n >= 16 ? dot_of<16>(u, v, n) : n >= 8 ? dot_of<8>(u, v, n) : dot_of<1>(u, v, n);
 }
 
+template <class T>
+void multiply(const queue<host>& q, const product<T>& p) {
+  run_entry_rows(q.threads(), p.a, p.y.cols, [&](local_index begin, local_index end) {
+    for (local_index i = begin; i < end; i += row_block) rows(p, i, std::min(i + row_block, end));
+  });
+}
+
 }  // namespace edge_product_detail
 
 /// y(i, j) = beta y(i, j) + sum_e values[e, h(j)] x(col(e), j) over the entries of row i; beta = 0
@@ -186,11 +183,7 @@ void edge_multiply(const queue<host>& q, std::type_identity_t<csr_view<T>> a, he
                    const std::type_identity_t<T>* values, std::type_identity_t<matrix_view<const T>> x,
                    std::type_identity_t<T> beta, matrix_view<T> y) {
   edge_product_detail::require("edge_multiply", a, s, shape_of(x), shape_of(y));
-  const edge_product_detail::product<T> p{a, s, values, x, beta, y};
-  run_entry_rows(q.threads(), a, y.cols, [&](local_index begin, local_index end) {
-    for (local_index i = begin; i < end; i += edge_product_detail::row_block)
-      edge_product_detail::rows(p, i, std::min(i + edge_product_detail::row_block, end));
-  });
+  edge_product_detail::multiply<T>(q, {a, s, values, nullptr, x, beta, y});
 }
 
 /// values[e, h] = f(row(e), e, h) for the heads of y's columns, and y as edge_multiply has it with
@@ -200,7 +193,7 @@ void edge_apply_multiply(const queue<host>& q, std::type_identity_t<csr_view<T>>
                          std::type_identity_t<T>* values, std::type_identity_t<matrix_view<const T>> x,
                          std::type_identity_t<T> beta, matrix_view<T> y) {
   edge_product_detail::require("edge_apply_multiply", a, s, shape_of(x), shape_of(y));
-  const edge_product_detail::product<T> p{a, s, values, x, beta, y};
+  const edge_product_detail::product<T> p{a, s, values, nullptr, x, beta, y};
   run_entry_rows(q.threads(), a, y.cols, [&](local_index begin, local_index end) {
     const F value = f;
     for (local_index i = begin; i < end; i += edge_product_detail::row_block) {
@@ -216,24 +209,15 @@ void edge_apply_multiply(const queue<host>& q, std::type_identity_t<csr_view<T>>
 }
 
 /// x(c, j) = beta x(c, j) + sum_e values[e, h(j)] y(row(e), j) over the entries of column c; beta = 0
-/// overwrites x. y is (a.rows, f), x is (a.cols, f), their columns are those of s; x is not y. Throws
-/// shape_error when the shapes do not fit.
+/// overwrites x. `a` is the inverse of the pattern. y is (a.rows, f), x is (a.cols, f), their columns are
+/// those of s; x is not y. Throws shape_error when the shapes do not fit.
 template <class T>
-void edge_multiply_transposed(const queue<host>& q, std::type_identity_t<csr_view<T>> a, head_slice s,
+void edge_multiply_transposed(const queue<host>& q, const csr_inverse<host>& a, head_slice s,
                               const std::type_identity_t<T>* values,
                               std::type_identity_t<matrix_view<const T>> y, std::type_identity_t<T> beta,
                               matrix_view<T> x) {
   edge_product_detail::require("edge_multiply_transposed", a, s, shape_of(x), shape_of(y));
-  const std::int64_t work = std::int64_t{a.nonzeros()} * x.cols;
-  run_targets<T>(q.threads(), x.rows, x.cols, work, [=](const owned_block& own) {
-    scale_block(own, beta, x);
-    for (local_index i = 0; i < a.rows; ++i)
-      for_heads(s, own.col_begin, own.col_end, [&](local_index begin, local_index end, local_index h) {
-        while (begin < end)
-          begin += edge_product_detail::scatter_of<edge_product_detail::widest<T>>(
-              end - begin, a, i, values + h, s.heads, y.row(i) + begin, own, x.data + begin, x.stride);
-      });
-  });
+  edge_product_detail::multiply<T>(q, {a.transposed<T>(), s, values, a.entry_numbers.data(), y, beta, x});
 }
 
 /// values[e, h] = beta values[e, h] + sum_j y(row(e), j) x(col(e), j) over the columns j of head h in the

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "partita/local/csr_inverse.hpp"
 #include "partita/local/host/edge_parts.hpp"
 #include "partita/local/shapes.hpp"
 #include "partita/local/view.hpp"
@@ -60,9 +61,10 @@ double dot(const T* u, const T* v, local_index begin, local_index end, local_ind
   return total;
 }
 
-inline owned_block owned_rows(local_index rows, local_index cols, int part, int parts) {
-  const auto cut = [=](int p) { return static_cast<local_index>(std::int64_t{rows} * p / parts); };
-  return {cut(part), cut(part + 1), 0, cols};
+/// Row i of out becomes beta times itself; beta = 0 overwrites it.
+template <class T>
+void scale_row(T beta, const matrix_view<T>& out, local_index i) {
+  for (local_index j = 0; j < out.cols; ++j) out(i, j) = beta == 0 ? T{0} : beta * out(i, j);
 }
 
 }  // namespace edge_detail
@@ -124,48 +126,49 @@ void edge_softmax(const queue<host>& q, std::type_identity_t<csr_view<T>> a, loc
   });
 }
 
-/// dtarget(i, h) = beta dtarget(i, h) + sum_e g(e, h) over the entries of row i, dsource(c, h) = beta
-/// dsource(c, h) + sum_e g(e, h) over those of column c, where g = exp(leaky(z) - log_sum) (dvalues -
-/// row_dot) leaky'(z) and z = source + target; beta = 0 overwrites. source and dsource are (a.cols, heads),
-/// the others (a.rows, heads). Throws shape_error when the shapes do not fit.
+/// The way back through the softmax: edges[e, h], the gradient of the values, becomes g(e, h) =
+/// exp(leaky(z) - log_sum) (edges[e, h] - row_dot) leaky'(z), that of z = source + target; dtarget(i, h) =
+/// beta dtarget(i, h) + sum_e g(e, h) over the entries of row i, dsource(c, h) = beta dsource(c, h) + sum_e
+/// g(e, h) over those of column c; beta = 0 overwrites. source and dsource are (a.cols, heads), the others
+/// (a.rows, heads); `inverse` is that of a. Throws shape_error when the shapes do not fit.
 template <class T>
-void edge_softmax_gradient(const queue<host>& q, std::type_identity_t<csr_view<T>> a, local_index heads,
-                           std::type_identity_t<T> slope, std::type_identity_t<matrix_view<const T>> source,
+void edge_softmax_gradient(const queue<host>& q, std::type_identity_t<csr_view<T>> a,
+                           const csr_inverse<host>& inverse, local_index heads, std::type_identity_t<T> slope,
+                           std::type_identity_t<matrix_view<const T>> source,
                            std::type_identity_t<matrix_view<const T>> target,
                            std::type_identity_t<matrix_view<const T>> log_sum,
-                           const std::type_identity_t<T>* dvalues,
                            std::type_identity_t<matrix_view<const T>> row_dot, std::type_identity_t<T> beta,
-                           matrix_view<T> dsource, matrix_view<T> dtarget) {
+                           std::type_identity_t<T>* edges, matrix_view<T> dsource, matrix_view<T> dtarget) {
   constexpr const char* name = "edge_softmax_gradient";
   const edge_detail::attention<T> scores{a, heads, slope, source, target};
   scores.require(name);
+  require_equal(name, "inverse", shape_of(inverse), "the pattern", shape_of(a));
   require_equal(name, "log_sum", shape_of(log_sum), "rows and heads", {a.rows, heads});
   require_equal(name, "row_dot", shape_of(row_dot), "rows and heads", {a.rows, heads});
   require_equal(name, "dsource", shape_of(dsource), "source", shape_of(source));
   require_equal(name, "dtarget", shape_of(dtarget), "target", shape_of(target));
-  const auto add = [=](local_index i, local_index e, bool own_row, bool own_col) {
-    const T* const dvalue = edge_values(dvalues, e, heads);
-    for (local_index h = 0; h < heads; ++h) {
-      const T z = scores.sum(i, e, h);
-      const T alpha = std::exp(scores.leaky(z) - log_sum(i, h));
-      const T g = alpha * (dvalue[h] - row_dot(i, h)) * (z > 0 ? T{1} : slope);
-      if (own_row) dtarget(i, h) += g;
-      if (own_col) dsource(a.columns[e], h) += g;
-    }
-  };
-  // A thread owns some rows of dtarget and some of dsource, and computes g where it needs it for either.
-  const std::int64_t work = 16 * std::int64_t{a.nonzeros()} * heads;
-  const int parts = static_cast<int>(std::clamp<std::int64_t>(work / 16384, 1, q.threads()));
-  run_parts(parts, [=](int part) {
-    const owned_block rows = edge_detail::owned_rows(a.rows, heads, part, parts);
-    const owned_block cols = edge_detail::owned_rows(a.cols, heads, part, parts);
-    scale_block(rows, beta, dtarget);
-    scale_block(cols, beta, dsource);
-    for (local_index i = 0; i < a.rows; ++i)
+  run_entry_rows(q.threads(), a, 16 * std::int64_t{heads}, [=](local_index begin, local_index end) {
+    for (local_index i = begin; i < end; ++i) {
+      edge_detail::scale_row(beta, dtarget, i);
       for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e) {
-        const bool own_row = rows.has_row(i), own_col = cols.has_row(a.columns[e]);
-        if (own_row || own_col) add(i, e, own_row, own_col);
+        T* const g = edge_values(edges, e, heads);
+        for (local_index h = 0; h < heads; ++h) {
+          const T z = scores.sum(i, e, h);
+          const T alpha = std::exp(scores.leaky(z) - log_sum(i, h));
+          g[h] = alpha * (g[h] - row_dot(i, h)) * (z > 0 ? T{1} : slope);
+          dtarget(i, h) += g[h];
+        }
       }
+    }
+  });
+  const csr_view<T> columns = inverse.template transposed<T>();
+  const local_index* const numbers = inverse.entry_numbers.data();
+  run_entry_rows(q.threads(), columns, heads, [=](local_index begin, local_index end) {
+    for (local_index c = begin; c < end; ++c) {
+      edge_detail::scale_row(beta, dsource, c);
+      for (local_index t = columns.offsets[c]; t < columns.offsets[c + 1]; ++t)
+        for (local_index h = 0; h < heads; ++h) dsource(c, h) += edge_values(edges, numbers[t], heads)[h];
+    }
   });
 }
 
