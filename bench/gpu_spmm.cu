@@ -28,7 +28,7 @@ using bench::device_operand;
 
 /// The median of `runs` products, after two that are not counted.
 template <class Work>
-double milliseconds(gpu::stopwatch& watch, int runs, const Work& work) {
+double milliseconds(partita::on_cuda::stopwatch& watch, int runs, const Work& work) {
   std::vector<double> times;
   for (int run = 0; run < runs + 2; ++run) {
     const double time = static_cast<double>(watch.milliseconds(work));
@@ -42,7 +42,7 @@ double copy_bandwidth(const device_queue& q) {
   const std::size_t bytes = std::size_t{1} << 30;
   const buffer<std::byte, cuda_device> from(q, bytes);
   buffer<std::byte, cuda_device> to(q, bytes);
-  gpu::stopwatch watch(q);
+  partita::on_cuda::stopwatch watch(q);
   const double time = milliseconds(watch, 11, [&] {
     detail::check_cuda(cudaMemcpyAsync(to.data(), from.data(), bytes, cudaMemcpyDeviceToDevice, q.stream()),
                        "cudaMemcpyAsync");
@@ -68,7 +68,7 @@ class point {
   void measure() {
     const matrix_view<float> expected{expected_.data(), y_.rows, y_.cols, y_.stride};
     const auto own = [&](const float* values, const spmm_fusion<float>& fusion, matrix_view<float> y) {
-      gpu::spmm_kernels::spmm_fused(queue_, a_.with(values), x_, fusion, y);
+      spmm_fused(queue_, a_.with(values), x_, fusion, y);
     };
     const spmm_fusion<float> plain,
         scaled{.row_scale = a_.diagonal.data(), .column_scale = a_.diagonal.data()};
@@ -133,7 +133,7 @@ class point {
   floats x_memory_, y_memory_, expected_;
   matrix_view<const float> x_;
   matrix_view<float> y_;
-  gpu::stopwatch watch_;
+  partita::on_cuda::stopwatch watch_;
   int runs_;
   int failed_ = 0;
   std::vector<std::pair<std::string, double>> times_;

@@ -180,8 +180,7 @@ int main(int argc, char** argv) {
   };
   const partita::queue<partita::host> q(thread_count());
   for (const local_index f : widths) {
-    add(b, "partita", f, iterations,
-        [&] { partita::kernels<partita::host>::spmm(q, b.g.view(), view(b.x), 0, view(b.y)); });
+    add(b, "partita", f, iterations, [&] { spmm(q, b.g.view(), view(b.x), 0, view(b.y)); });
     add(b, "straightforward", f, iterations,
         [&] { straightforward(b.g.view(), b.f, b.x.data(), b.y.data()); });
     add(b, "reference", f, 1, [&] { partita::reference::spmm(b.g.view(), view(b.x), 0, view(b.y)); });

@@ -15,7 +15,6 @@
 
 using partita::local_index;
 using partita::matrix_view;
-using host_kernels = partita::kernels<partita::host>;
 
 namespace {
 
@@ -33,7 +32,7 @@ void multiply(int threads, local_index n) {
   const auto a = numbers<double>(n, n, 1);
   auto c = numbers<double>(n, n, 2);
   const matrix_view<const double> av{a.data(), n, n, n};
-  host_kernels::gemm(q, false, false, 1.0, av, av, 0.0, matrix_view<double>{c.data(), n, n, n});
+  gemm(q, false, false, 1.0, av, av, 0.0, matrix_view<double>{c.data(), n, n, n});
 }
 
 }  // namespace
@@ -52,7 +51,7 @@ TEST_CASE_TEMPLATE("blas gemm agrees with the reference", T, float, double) {
                d = c;
           if (beta == 0 && !c.empty()) c[0] = n > 0 ? static_cast<T>(std::nan("")) : c[0];
           const matrix_view<T> av{a.data(), ar, ac, ac + 2}, bv{b.data(), br, bc, bc + 1};
-          host_kernels::gemm(q, ta, tb, T(1.5), av, bv, beta, matrix_view<T>{c.data(), m, n, n + 3});
+          gemm(q, ta, tb, T(1.5), av, bv, beta, matrix_view<T>{c.data(), m, n, n + 3});
           partita::reference::gemm(ta, tb, T(1.5), av, bv, beta, matrix_view<T>{d.data(), m, n, n + 3});
           double worst = 0;
           for (std::size_t i = 0; i < c.size(); ++i)

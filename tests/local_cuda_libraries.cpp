@@ -114,7 +114,7 @@ sparse<T> aligned_block() {
 
 /// The product of a and x added to y, by `product`, against the reference.
 template <class T>
-void check_product(partita::kernels<cuda_device>::spmm_product<T>& product, stage<cuda_device>& at,
+void check_product(partita::detail::spmm_product<T, cuda_device>& product, stage<cuda_device>& at,
                    const csr_view<T>& staged, const sparse<T>& a, const block<T>& x, const block<T>& y) {
   staged_block<T, cuda_device> r(at.queue, y);
   product(at.queue, staged, at(x), T(0.5), r.view());
@@ -128,16 +128,15 @@ void check_product(partita::kernels<cuda_device>::spmm_product<T>& product, stag
 TEST_CASE_TEMPLATE("cuda gemm and affine: what the library is given", T, float, double) {
   gemm_calls = 0;
   stage<cuda_device> at(queue_with_libraries());
-  using kernels = partita::kernels<cuda_device>;
   for (const bool ta : {false, true})
     for (const bool tb : {false, true}) {
       const block<T> a(ta ? 9 : 7, ta ? 7 : 9, 1, placing{}), b(tb ? 5 : 9, tb ? 9 : 5, 2, 0), c(7, 5, 3, 2);
       staged_block<T, cuda_device> r(at.queue, c);
-      kernels::gemm(at.queue, ta, tb, T(0.5), at(a), at(b), T(-2), r.view());
+      gemm(at.queue, ta, tb, T(0.5), at(a), at(b), T(-2), r.view());
       block<T> expected = c;
       reference::gemm(ta, tb, T(0.5), a.view(), b.view(), T(-2), expected.view());
       CHECK(distance(r.fetch(), expected.values) < law_tolerance<T>);
-      kernels::gemm(at.queue, ta, tb, T(0), at(a), at(b), T(-2), r.view());
+      gemm(at.queue, ta, tb, T(0), at(a), at(b), T(-2), r.view());
     }
   CHECK(gemm_calls == 4);
   const block<T> a(7, 9, 1, placing{}), b(9, 5, 2, 0), c(7, 5, 3, 2);
@@ -147,7 +146,7 @@ TEST_CASE_TEMPLATE("cuda gemm and affine: what the library is given", T, float, 
       knows_epilogues = knows;
       gemm_calls = 0;
       staged_block<T, cuda_device> r(at.queue, c);
-      kernels::affine(at.queue, at(a), at(b), at(bias), relu, T(-2), r.view());
+      affine(at.queue, at(a), at(b), at(bias), relu, T(-2), r.view());
       block<T> expected = c;
       reference::affine(a.view(), b.view(), bias.data(), relu, T(-2), expected.view());
       CHECK(distance(r.fetch(), expected.values) < law_tolerance<T>);
@@ -159,19 +158,18 @@ TEST_CASE_TEMPLATE("cuda gemm and affine: what the library is given", T, float, 
 TEST_CASE_TEMPLATE("cuda gradients of affine: what the library is given, and what it refuses", T, float,
                    double) {
   stage<cuda_device> at(queue_with_libraries());
-  using kernels = partita::kernels<cuda_device>;
   const block<T> a(7, 9, 1, placing{}), b(9, 5, 2, 0), dc(7, 5, 3, 2), db(9, 5, 4, 1), dbias(1, 5, 5, 0);
   for (const bool serves : {true, false}) {
     knows_epilogues = serves;
     gemm_calls = 0;
     staged_block<T, cuda_device> weight(at.queue, db), bias(at.queue, dbias), z(at.queue, a);
-    kernels::affine_gradient(at.queue, at(a), at(dc), weight.view(), bias.data());
+    affine_gradient(at.queue, at(a), at(dc), weight.view(), bias.data());
     CHECK(gemm_calls == (serves ? 1 : 2));
     block<T> expected = db, sums = dbias, dz = a;
     reference::affine_gradient(a.view(), dc.view(), expected.view(), sums.view().data);
     CHECK(distance(weight.fetch(), expected.values) < law_tolerance<T>);
     CHECK(distance(bias.fetch(), sums.values) < law_tolerance<T>);
-    kernels::relu_gradient(at.queue, at(dc), at(b), at(a), z.view());
+    relu_gradient(at.queue, at(dc), at(b), at(a), z.view());
     reference::relu_gradient(dc.view(), b.view(), a.view(), dz.view());
     CHECK(distance(z.fetch(), dz.values) < law_tolerance<T>);
   }
@@ -182,7 +180,7 @@ TEST_CASE_TEMPLATE("cuda spmm_product: tries the library once, plans once, forge
                    double) {
   account = {};
   stage<cuda_device> at(queue_with_libraries());
-  partita::kernels<cuda_device>::spmm_product<T> product;
+  partita::detail::spmm_product<T, cuda_device> product;
   const sparse<T> a = aligned_block<T>();
   const csr_view<T> staged = at(a);
   const block<T> x(40, 8, 1, placing{4, 0}), y(5, 8, 2, placing{0, 0});
@@ -205,7 +203,7 @@ TEST_CASE_TEMPLATE("cuda spmm_product: tries the library once, plans once, forge
 TEST_CASE_TEMPLATE("cuda spmm_product: the own kernel where the library cannot serve", T, float, double) {
   account = {};
   stage<cuda_device> at(queue_with_libraries());
-  partita::kernels<cuda_device>::spmm_product<T> product;
+  partita::detail::spmm_product<T, cuda_device> product;
   const sparse<T> a = aligned_block<T>();
   const csr_view<T> staged = at(a);
   const block<T> x(40, 8, 1, placing{4, 0}), y(5, 8, 2, placing{0, 0});
@@ -220,7 +218,7 @@ TEST_CASE_TEMPLATE("cuda spmm_product: the own kernel where the library cannot s
   check_product(product, at, staged, a, x, y);
   CHECK(account.calls == 1);
   account = {.fails = true};
-  partita::kernels<cuda_device>::spmm_product<T> another;
+  partita::detail::spmm_product<T, cuda_device> another;
   for (int round = 0; round < 2; ++round) check_product(another, at, staged, a, x, y);
   CHECK(account.calls == 1);
   partita::queue<cuda_device> without;
@@ -229,27 +227,47 @@ TEST_CASE_TEMPLATE("cuda spmm_product: the own kernel where the library cannot s
   CHECK(account.calls == 1);
 }
 
-TEST_CASE("cuda kernels read the number of entries only where the view does not know it") {
+TEST_CASE("the inverse of a pattern reads the number of entries only where the view does not know it") {
   stage<cuda_device> at{partita::queue<cuda_device>()};
   const sparse<double> p(23, 19);
-  const block<double> y(23, 4, 2, 0), values(p.end(), 1, 3, 0), x(19, 4, 1, 0);
   csr_view<double> a = at.pattern(p);
-  const auto product = [&] {
-    staged_block<double, cuda_device> r(at.queue, x);
-    const auto from = at(y);
-    const double* const weights = at(values.values);
+  const auto entries = [&] {
     const std::uint64_t before = emulator::calls("cudaStreamSynchronize");
-    partita::kernels<cuda_device>::edge_multiply_transposed(at.queue, a, {1, 4, 0}, weights, from, 0.0,
-                                                            r.view());
+    const auto inverse = inverse_of(at.queue, a);
     const std::uint64_t waits = emulator::calls("cudaStreamSynchronize") - before;
-    return std::pair(waits, r.fetch());
+    std::vector<local_index> numbers(inverse.entry_numbers.size());
+    copy(at.queue, inverse.entry_numbers.span(), std::span(numbers));
+    return std::pair(waits, numbers);
   };
-  const auto [waits, result] = product();
+  const auto [waits, numbers] = entries();
   a.entries = p.end() - 2;
-  const auto [no_waits, same] = product();
+  const auto [no_waits, same] = entries();
   CHECK(waits == 2);
   CHECK(no_waits == 0);
-  CHECK(same_bits(result, same));
+  CHECK(numbers == same);
+}
+
+TEST_CASE("products with a pattern by its columns sort and allocate nothing once its inverse is made") {
+  stage<cuda_device> at{partita::queue<cuda_device>()};
+  const sparse<double> p(23, 19);
+  const block<double> rows(23, 4, 1, 0), cols(19, 4, 2, 0), edges(p.end(), 4, 3, 0);
+  const csr_view<double> a = at.pattern(p);
+  const auto inverse = inverse_of(at.queue, a);
+  const auto target = at(rows), source = at(cols);
+  staged_block<double, cuda_device> x(at.queue, cols), dsource(at.queue, cols), dtarget(at.queue, rows),
+      g(at.queue, edges);
+  const auto backward = [&] {
+    const emulator::counters before = emulator::count();
+    edge_multiply_transposed(at.queue, inverse, {4, 1, 0}, g.data(), target, 0.0, x.view());
+    edge_softmax_gradient(at.queue, a, inverse, 4, 0.2, source, target, target, target, 0.0, g.data(),
+                          dsource.view(), dtarget.view());
+    return emulator::count() - before;
+  };
+  backward();
+  const emulator::counters steady = backward();
+  CHECK(steady.launches == 3 * 3);  // three folds
+  CHECK(steady.allocations == 0);
+  CHECK(steady.stream_synchronisations == 0);
 }
 
 }  // namespace test_local_cuda_libraries

@@ -22,8 +22,9 @@ TEST_CASE("reference edges: softmax over rows and gradients, by hand") {
   small_case c;
   block<double> source{3, 2, numbers(6)}, target{3, 2, {1, -1, 9, 9, 2, -3}}, dsource{3, 2, numbers(6, 10)};
   block<double> log_sum{3, 2, {1, -0.5, 9, 9, 2, -1.5}}, row_dot{3, 2, {1, 1, 9, 9, 3, 5}};
-  reference::edge_softmax_gradient(c.a, 2, 0.5, source.view(), target.view(), log_sum.view(), c.edges.data(),
-                                   row_dot.view(), 0.5, dsource.view(), c.y.view());
+  reference::edge_softmax_gradient(c.a, 2, 0.5, source.view(), target.view(), log_sum.view(), row_dot.view(),
+                                   0.5, c.edges.data(), dsource.view(), c.y.view());
+  CHECK(c.edges == numbers{-1, -1, 1, 1, 4, 3, 8, 4});
   CHECK(dsource.values == numbers{6, 6, 13, 9, 9, 8});
   CHECK(c.y.values == numbers{55, 54, 50, 50, 58, 54});
   const numbers alpha{-1, -1, 0.25, 0.5, 0.75, 0.5, 1, 1}, dalpha{-1, -1, 4, 2, 8, 6, 9, 9};

@@ -7,7 +7,6 @@
 namespace test_local_errors {
 
 using namespace test_support;
-using host_kernels = partita::kernels<host>;
 using host_queue = partita::queue<host>;
 
 TEST_CASE("cpu kernels refuse shapes that do not fit, and name them") { refuse_shapes(host_queue(3)); }
@@ -20,7 +19,7 @@ TEST_CASE("an exception of a mapped function reaches the caller, whatever thread
     return i == 4999 ? throw std::out_of_range("last row") : v;
   };
   for (const int threads : {1, 2, 3})
-    CHECK_THROWS_AS(host_kernels::map_indexed(host_queue(threads), fail, x, x), std::out_of_range);
+    CHECK_THROWS_AS(map_indexed(host_queue(threads), fail, x, x), std::out_of_range);
 }
 
 }  // namespace test_local_errors

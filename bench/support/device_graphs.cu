@@ -80,7 +80,7 @@ key_list make_graph(const queue<cuda_device>& q, const graph_counts& counts, boo
                     std::uint64_t seed = 1) {
   const std::uint64_t word = partita::random_key{.seed = seed}.word();
   const int scale = rmat ? std::bit_width(static_cast<std::uint64_t>(counts.vertices - 1)) : 0;
-  return partita::gpu::with_policy(q, [&](const auto& policy) {
+  return partita::on_cuda::with_policy(q, [&](const auto& policy) {
     global_index edges = counts.nonzeros / 2 + 1;
     for (int round = 1;; ++round) {
       key_list keys(q, 2 * static_cast<std::size_t>(edges));
@@ -115,7 +115,7 @@ struct key_of_loop {
 
 /// The entries together with the whole diagonal. Waits for the device.
 key_list with_loops(const queue<cuda_device>& q, const key_list& keys, global_index vertices) {
-  return partita::gpu::with_policy(q, [&](const auto& policy) {
+  return partita::on_cuda::with_policy(q, [&](const auto& policy) {
     const auto n = static_cast<std::size_t>(vertices);
     key_list loops(q, n), all(q, keys.size() + n);
     thrust::tabulate(policy, loops.data(), loops.data() + n, key_of_loop{n});
@@ -139,7 +139,7 @@ buffer<local_index, cuda_device> row_offsets(const queue<cuda_device>& q, const 
   partita::narrow(static_cast<global_index>(keys.size()), "the number of entries of a graph");
   const std::size_t size = static_cast<std::size_t>(vertices) + 1;
   buffer<local_index, cuda_device> offsets(q, size);
-  partita::gpu::with_policy(q, [&](const auto& policy) {
+  partita::on_cuda::with_policy(q, [&](const auto& policy) {
     key_list firsts(q, size);
     thrust::tabulate(policy, firsts.data(), firsts.data() + size,
                      first_key_of_row{static_cast<std::uint64_t>(vertices)});
@@ -179,7 +179,7 @@ struct weight_of_entry {
 struct key_of_tile {
   static constexpr std::size_t most = 64;  ///< what a kernel takes as arguments is limited
 
-  partita::gpu::key_space space;
+  partita::on_cuda::key_space space;
   const std::uint64_t* keys;
   std::uint64_t vertices, first_row;
   std::array<std::uint64_t, most> begins;  ///< the first column of each tile, ascending
@@ -227,15 +227,15 @@ class device_graph {
     const auto size = static_cast<std::size_t>(read(queue_, offsets_.data() + rows.end) - first);
     const auto n = static_cast<std::uint64_t>(vertices_);
     const std::uint64_t* const mine = keys_.data() + first;
-    const partita::gpu::key_space space(result->count(), result->rows, widest);
-    const auto made = partita::gpu::with_policy(queue_, [&](const auto& policy) {
+    const partita::on_cuda::key_space space(result->count(), result->rows, widest);
+    const auto made = partita::on_cuda::with_policy(queue_, [&](const auto& policy) {
       key_list keys(queue_, size);
       buffer<float, cuda_device> values(queue_, size);
       thrust::tabulate(policy, keys.data(), keys.data() + size,
                        key_of_tile{space, mine, n, static_cast<std::uint64_t>(rows.begin), begins});
       thrust::tabulate(policy, values.data(), values.data() + size,
                        weight_of_entry{mine, offsets_.data(), n, how});
-      return partita::gpu::compress_keys(policy, queue_, space, std::move(keys), std::move(values));
+      return partita::on_cuda::compress_keys(policy, queue_, space, std::move(keys), std::move(values));
     });
     result->nonzeros = made.nonzeros;
     result->structure = moved(m.queue(), made.structure);
@@ -297,7 +297,7 @@ struct difference {
 template <class T, class Function>
 buffer<T, cuda_device> tabulated(const queue<cuda_device>& q, std::size_t size, const Function& f) {
   buffer<T, cuda_device> result(q, size);
-  partita::gpu::with_policy(
+  partita::on_cuda::with_policy(
       q, [&](const auto& policy) { thrust::tabulate(policy, result.data(), result.data() + size, f); });
   q.synchronize();
   return result;
@@ -330,7 +330,7 @@ bench::buffer<float, bench::cuda_device> bench::features_on_device(const queue<c
 
 float bench::largest_difference(const queue<cuda_device>& q, const float* a, const float* b,
                                 std::size_t size) {
-  return partita::gpu::with_policy(q, [&](const auto& policy) {
+  return partita::on_cuda::with_policy(q, [&](const auto& policy) {
     return thrust::inner_product(policy, a, a + size, b, 0.0f, larger{}, difference{});
   });
 }

@@ -14,7 +14,7 @@ using partita::csr_view;
 using partita::interval;
 using partita::local_index;
 using partita::triplet;
-using partita::gpu::build_kernels;
+using partita::on_cuda::build_kernels;
 using device = partita::cuda_device;
 
 namespace {
@@ -64,7 +64,7 @@ TEST_CASE_TEMPLATE("the transpose of the transpose, on the device", T, float, do
   const partita::queue<device> q;
   const std::vector<interval> columns{{0, 4000}};
   const auto a = build_kernels::compress<T>(q, {0, 3000}, columns, entries<T>(100000));
-  const auto view = [](const partita::gpu::compressed<T, device>& c, local_index rows, local_index cols) {
+  const auto view = [](const partita::on_cuda::compressed<T, device>& c, local_index rows, local_index cols) {
     return csr_view<T>{rows, cols, c.structure.data(), c.structure.data() + partita::offsets_size(1, rows),
                        c.values.data()};
   };

@@ -56,7 +56,7 @@ GOOD = [
     ("transfer/planted.hpp", HEADER + '#include "partita/memory/place.hpp"\n'),
     ("comm/planted.hpp", HEADER + "#include <mpi.h>\n"),
     ("comm/mpi_planted.hpp", HEADER + 'inline void f() { std::fputs("x", stderr); MPI_Abort(w, 1); }\n'),
-    ("local/planted.hpp", HEADER + '#include "partita/memory/host.hpp"\ntemplate <> struct kernels<host>;\n'),
+    ("local/planted.hpp", HEADER + '#include "partita/memory/host.hpp"\nvoid fill(const queue<host>& q);\n'),
     ("partita.hpp", HEADER + '// The roof.\n#include "partita/base/index.hpp"\n'),
 ]
 

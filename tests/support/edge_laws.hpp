@@ -48,7 +48,6 @@ void largest_neighbours_and_sums_into_rows() {
 
 template <class T, class Place>
 void an_infinite_neighbour_counts() {
-  using kernels = partita::kernels<Place>;
   const sparse<T> a({2, 0, 1}, 3);
   const T infinity = std::numeric_limits<T>::infinity();
   const block<T> x(3, 2, std::vector<T>(6, -infinity));
@@ -56,8 +55,8 @@ void an_infinite_neighbour_counts() {
     stage<Place> at(q);
     staged_block<T, Place> y(q, block<T>(3, 2, 1, 0)), indices(q, block<T>(3, 2, 1, 0));
     const staged_indices<T, Place> where(at, 3, 2);
-    kernels::max_aggregate(q, at.pattern(a), at(x), 0, true, y.view(), where.view);
-    kernels::finish_max(q, y.view(), matrix_view<const local_index>(where.view));
+    max_aggregate(q, at.pattern(a), at(x), 0, true, y.view(), where.view);
+    finish_max(q, y.view(), matrix_view<const local_index>(where.view));
     where.put(at, indices.view());
     const auto first = static_cast<T>(a.columns[2]), last = static_cast<T>(a.columns[4]);
     CHECK(indices.fetch() == std::vector<T>{first, first, -1, -1, last, last});
@@ -76,21 +75,20 @@ std::vector<T> result_of(const block<T>& y, Kernel kernel) {
 
 template <class Place>
 void products_are_adjoint() {
-  using kernels = partita::kernels<Place>;
   const sparse<double> p(301, 40);
   const head_slice s{8, 5, 3};
   const block<double> x(40, 31, 1, 0), y(301, 31, 2, 0);
   block<double> values = edge_block(p, 8, 3);
   std::fill_n(values.values.begin(), 16, 0.0);
   const auto ax = result_of<Place>(y, [&](auto& at, auto& r) {
-    kernels::edge_multiply(at.queue, at.pattern(p), s, at(values.values), at(x), 0.0, r.view());
+    edge_multiply(at.queue, at.pattern(p), s, at(values.values), at(x), 0.0, r.view());
   });
   const auto aty = result_of<Place>(x, [&](auto& at, auto& r) {
-    kernels::edge_multiply_transposed(at.queue, at.pattern(p), s, at(values.values), at(y), 0.0, r.view());
+    edge_multiply_transposed(at.queue, inverse_of(at.queue, at.pattern(p)), s, at(values.values), at(y), 0.0,
+                             r.view());
   });
-  const auto dvalues = result_of<Place>(values, [&](auto& at, auto& r) {
-    kernels::edge_dot(at.queue, at.pattern(p), s, at(y), at(x), 0.0, r.data());
-  });
+  const auto dvalues = result_of<Place>(
+      values, [&](auto& at, auto& r) { edge_dot(at.queue, at.pattern(p), s, at(y), at(x), 0.0, r.data()); });
   const double product = inner(ax, y.values);
   CHECK(std::abs(product) > 1e-3);
   CHECK(inner(x.values, aty) == doctest::Approx(product).epsilon(1e-12));
@@ -114,7 +112,6 @@ void check_differences(numbers& at, const numbers& gradient, const F& f, std::si
 
 template <class Place>
 void gradients_of_softmax_are_differences() {
-  using kernels = partita::kernels<Place>;
   const sparse<double> p(8, 6);
   const local_index heads = 3;
   block<double> source(6, heads, 1, 0), target(8, heads, 2, 0);
@@ -125,8 +122,8 @@ void gradients_of_softmax_are_differences() {
     return result_of<Place>(weights, [&](auto& at, auto& r) {
       staged_block<double, Place> sums(at.queue, log_sum);
       const auto s = at(source), t = at(target);
-      kernels::edge_log_sum(at.queue, at.pattern(p), heads, 0.2, s, t, sums.view());
-      kernels::edge_softmax(at.queue, at.pattern(p), heads, 0.2, s, t, sums.view(), r.data());
+      edge_log_sum(at.queue, at.pattern(p), heads, 0.2, s, t, sums.view());
+      edge_softmax(at.queue, at.pattern(p), heads, 0.2, s, t, sums.view(), r.data());
     });
   };
   const auto loss = [&] { return inner(alpha(), weights.values); };
@@ -134,11 +131,13 @@ void gradients_of_softmax_are_differences() {
   both.values = result_of<Place>(both, [&](auto& at, auto& r) {
     staged_block<double, Place> sums(at.queue, log_sum), dots(at.queue, log_sum);
     const auto s = at(source), t = at(target);
-    kernels::edge_log_sum(at.queue, at.pattern(p), heads, 0.2, s, t, sums.view());
-    kernels::edge_row_dot(at.queue, at.pattern(p), heads, at(alpha()), at(weights.values), dots.view());
-    kernels::edge_softmax_gradient(at.queue, at.pattern(p), heads, 0.2, s, t, sums.view(), at(weights.values),
-                                   dots.view(), 0.0, r.view().block(0, 0, 6, heads),
-                                   r.view().block(6, 0, 8, heads));
+    edge_log_sum(at.queue, at.pattern(p), heads, 0.2, s, t, sums.view());
+    edge_row_dot(at.queue, at.pattern(p), heads, at(alpha()), at(weights.values), dots.view());
+    staged_block<double, Place> edges(at.queue, weights);
+    const csr_view<double> staged = at.pattern(p);
+    edge_softmax_gradient(at.queue, staged, inverse_of(at.queue, staged), heads, 0.2, s, t, sums.view(),
+                          dots.view(), 0.0, edges.data(), r.view().block(0, 0, 6, heads),
+                          r.view().block(6, 0, 8, heads));
   });
   CHECK(inner(both.values, both.values) > 1e-3);
   const auto middle = both.values.begin() + 6 * heads;
@@ -148,7 +147,6 @@ void gradients_of_softmax_are_differences() {
 
 template <class Place>
 void large_scores_have_a_finite_softmax() {
-  using kernels = partita::kernels<Place>;
   small_case c;
   sparse<double> p({2, 0, 1}, 3);
   p.offsets = c.offsets;
@@ -157,8 +155,8 @@ void large_scores_have_a_finite_softmax() {
   const block<double> out(4, 2, c.out);
   const auto softmax = result_of<Place>(out, [&](auto& at, auto& r) {
     staged_block<double, Place> sums(at.queue, c.y);
-    kernels::edge_log_sum(at.queue, at.pattern(p), 2, 0.5, at(source), at(target), sums.view());
-    kernels::edge_softmax(at.queue, at.pattern(p), 2, 0.5, at(source), at(target), sums.view(), r.data());
+    edge_log_sum(at.queue, at.pattern(p), 2, 0.5, at(source), at(target), sums.view());
+    edge_softmax(at.queue, at.pattern(p), 2, 0.5, at(source), at(target), sums.view(), r.data());
   });
   CHECK(distance(softmax, {-1, -1, 0.5, 0, 0.5, 1, 1, 1}) < 1e-9);
 }
@@ -166,27 +164,28 @@ void large_scores_have_a_finite_softmax() {
 /// Shapes are refused before any memory is touched.
 template <class Place>
 void edges_refuse_shapes(const partita::queue<Place>& q) {
-  using kernels = partita::kernels<Place>;
   using partita::shape_error;
   const csr_view<double> a{3, 3, nullptr, nullptr, nullptr};
   const matrix_view<double> x{nullptr, 3, 2, 2}, wrong{nullptr, 4, 2, 2};
   const matrix_view<local_index> where{nullptr, 4, 2, 2};
+  const partita::csr_inverse<Place> inverse{3, 3, {}, {}, {}}, other{3, 4, {}, {}, {}};
   double* const out = nullptr;
-  CHECK_THROWS_AS(kernels::edge_log_sum(q, a, 2, 0.5, wrong, x, x), shape_error);
-  CHECK_THROWS_AS(kernels::edge_log_sum(q, a, 3, 0.5, x, x, x), shape_error);
-  CHECK_THROWS_AS(kernels::edge_log_sum(q, a, 2, 0.5, x, x, wrong), shape_error);
-  CHECK_THROWS_AS(kernels::edge_softmax(q, a, 2, 0.5, x, x, wrong, out), shape_error);
-  CHECK_THROWS_AS(kernels::edge_softmax_gradient(q, a, 2, 0.5, x, x, x, out, wrong, 0.0, x, x), shape_error);
-  CHECK_THROWS_AS(kernels::edge_row_dot(q, a, 2, out, out, wrong), shape_error);
-  CHECK_THROWS_AS(kernels::edge_row_fold(q, a, 2, smaller_of<double>{}, out, wrong), shape_error);
-  CHECK_THROWS_AS(kernels::edge_multiply(q, a, {1, 2, 0}, out, wrong, 0.0, x), shape_error);
-  CHECK_THROWS_AS(kernels::edge_multiply_transposed(q, a, {1, 2, 0}, out, wrong, 0.0, x), shape_error);
-  CHECK_THROWS_AS(kernels::edge_dot(q, a, {1, 2, 1}, x, x, 0.0, out), shape_error);
-  CHECK_THROWS_AS(kernels::max_aggregate(q, a, x, 0, true, x, where), shape_error);
-  CHECK_THROWS_AS(kernels::finish_max(q, x, matrix_view<const local_index>(where)), shape_error);
-  CHECK_THROWS_AS(kernels::max_scatter(q, where, x, 0, x), shape_error);
+  CHECK_THROWS_AS(edge_log_sum(q, a, 2, 0.5, wrong, x, x), shape_error);
+  CHECK_THROWS_AS(edge_log_sum(q, a, 3, 0.5, x, x, x), shape_error);
+  CHECK_THROWS_AS(edge_log_sum(q, a, 2, 0.5, x, x, wrong), shape_error);
+  CHECK_THROWS_AS(edge_softmax(q, a, 2, 0.5, x, x, wrong, out), shape_error);
+  CHECK_THROWS_AS(edge_softmax_gradient(q, a, inverse, 2, 0.5, x, x, x, wrong, 0.0, out, x, x), shape_error);
+  CHECK_THROWS_AS(edge_softmax_gradient(q, a, other, 2, 0.5, x, x, x, x, 0.0, out, x, x), shape_error);
+  CHECK_THROWS_AS(edge_row_dot(q, a, 2, out, out, wrong), shape_error);
+  CHECK_THROWS_AS(edge_row_fold(q, a, 2, smaller_of<double>{}, out, wrong), shape_error);
+  CHECK_THROWS_AS(edge_multiply(q, a, {1, 2, 0}, out, wrong, 0.0, x), shape_error);
+  CHECK_THROWS_AS(edge_multiply_transposed(q, inverse, {1, 2, 0}, out, wrong, 0.0, x), shape_error);
+  CHECK_THROWS_AS(edge_dot(q, a, {1, 2, 1}, x, x, 0.0, out), shape_error);
+  CHECK_THROWS_AS(max_aggregate(q, a, x, 0, true, x, where), shape_error);
+  CHECK_THROWS_AS(finish_max(q, x, matrix_view<const local_index>(where)), shape_error);
+  CHECK_THROWS_AS(max_scatter(q, where, x, 0, x), shape_error);
   try {
-    kernels::edge_multiply(q, a, {2, 2, 3}, out, x, 0.0, x);
+    edge_multiply(q, a, {2, 2, 3}, out, x, 0.0, x);
     FAIL("edge_multiply accepted columns of no head");
   } catch (const shape_error& failure) {
     CHECK(std::string(failure.what()) == "edge_multiply: columns [3, 5) are not among 2 heads of 2");

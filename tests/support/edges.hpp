@@ -30,7 +30,6 @@ block<T> edge_block(const sparse<T>& a, local_index heads, std::uint64_t seed) {
 
 template <class T, class Place>
 void check_scores(local_index m, local_index k, local_index heads) {
-  using kernels = partita::kernels<Place>;
   const sparse<T> p(m, k);
   const csr_view<T> a = p.pattern();
   const T slope = T(0.2);
@@ -47,20 +46,19 @@ void check_scores(local_index m, local_index k, local_index heads) {
   check(
       sums,
       [&](auto& at, auto& y) {
-        kernels::edge_log_sum(at.queue, at.pattern(p), heads, slope, at(source), at(target), y.view());
+        edge_log_sum(at.queue, at.pattern(p), heads, slope, at(source), at(target), y.view());
       },
       [&](auto& y) { reference::edge_log_sum(a, heads, slope, s, t, y.view()); });
   check(
       edges,
       [&](auto& at, auto& y) {
-        kernels::edge_softmax(at.queue, at.pattern(p), heads, slope, at(source), at(target), at(log_sum),
-                              y.data());
+        edge_softmax(at.queue, at.pattern(p), heads, slope, at(source), at(target), at(log_sum), y.data());
       },
       [&](auto& y) { reference::edge_softmax(a, heads, slope, s, t, log_sum.view(), y.data()); });
   check(
       sums,
       [&](auto& at, auto& y) {
-        kernels::edge_row_dot(at.queue, at.pattern(p), heads, at(u.values), at(edges.values), y.view());
+        edge_row_dot(at.queue, at.pattern(p), heads, at(u.values), at(edges.values), y.view());
       },
       [&](auto& y) { reference::edge_row_dot(a, heads, u.data(), edges.data(), y.view()); });
   for (const T beta : {T{0}, T{1}, T(-0.75)}) {
@@ -71,13 +69,28 @@ void check_scores(local_index m, local_index k, local_index heads) {
     check(
         both,
         [&](auto& at, auto& y) {
-          kernels::edge_softmax_gradient(at.queue, at.pattern(p), heads, slope, at(source), at(target),
-                                         at(log_sum), at(u.values), at(row_dot), beta, dsource(y),
-                                         dtarget(y));
+          const csr_view<T> staged = at.pattern(p);
+          staged_block<T, Place> g(at.queue, u);
+          edge_softmax_gradient(at.queue, staged, inverse_of(at.queue, staged), heads, slope, at(source),
+                                at(target), at(log_sum), at(row_dot), beta, g.data(), dsource(y), dtarget(y));
         },
         [&](auto& y) {
-          reference::edge_softmax_gradient(a, heads, slope, s, t, log_sum.view(), u.data(), row_dot.view(),
-                                           beta, dsource(y), dtarget(y));
+          block<T> g = u;
+          reference::edge_softmax_gradient(a, heads, slope, s, t, log_sum.view(), row_dot.view(), beta,
+                                           g.data(), dsource(y), dtarget(y));
+        });
+    check(
+        u,
+        [&](auto& at, auto& g) {
+          const csr_view<T> staged = at.pattern(p);
+          staged_block<T, Place> y(at.queue, both);
+          edge_softmax_gradient(at.queue, staged, inverse_of(at.queue, staged), heads, slope, at(source),
+                                at(target), at(log_sum), at(row_dot), beta, g.data(), dsource(y), dtarget(y));
+        },
+        [&](auto& g) {
+          block<T> y = both;
+          reference::edge_softmax_gradient(a, heads, slope, s, t, log_sum.view(), row_dot.view(), beta,
+                                           g.data(), dsource(y), dtarget(y));
         });
   }
 }
@@ -95,7 +108,6 @@ struct smaller_of {
 
 template <class T, class Place>
 void check_maps(local_index m, local_index k, local_index heads) {
-  using kernels = partita::kernels<Place>;
   const sparse<T> p(m, k);
   const csr_view<T> a = p.pattern();
   const block<T> edges = edge_block(p, heads, 3), u = edge_block(p, heads, 4), v = edge_block(p, heads, 5);
@@ -106,19 +118,16 @@ void check_maps(local_index m, local_index k, local_index heads) {
   };
   check(
       edges,
-      [&](auto& at, auto& y) {
-        kernels::edge_apply(at.queue, at.pattern(p), heads, f, at(u.values), y.data());
-      },
+      [&](auto& at, auto& y) { edge_apply(at.queue, at.pattern(p), heads, f, at(u.values), y.data()); },
       [&](auto& y) { reference::edge_apply(a, heads, f, u.data(), y.data()); });
   check(
-      u,
-      [&](auto& at, auto& y) { kernels::edge_apply(at.queue, at.pattern(p), heads, f, y.data(), y.data()); },
+      u, [&](auto& at, auto& y) { edge_apply(at.queue, at.pattern(p), heads, f, y.data(), y.data()); },
       [&](auto& y) { reference::edge_apply(a, heads, f, u.data(), y.data()); });
   const auto folds = [&](auto function) {
     check(
         block<T>(m, heads, 6),
         [&](auto& at, auto& y) {
-          kernels::edge_row_fold(at.queue, at.pattern(p), heads, function, at(u.values), y.view());
+          edge_row_fold(at.queue, at.pattern(p), heads, function, at(u.values), y.view());
         },
         [&](auto& y) { reference::edge_row_fold(a, heads, function, u.data(), y.view()); });
   };
@@ -136,7 +145,6 @@ struct weight_of_entry {
 
 template <class T, class Place>
 void check_products(local_index m, local_index k, head_slice s, local_index f, placing place = {}) {
-  using kernels = partita::kernels<Place>;
   const sparse<T> p(m, k);
   const csr_view<T> a = p.pattern();
   const block<T> x(k, f, 1, place), y(m, f, 2, placing{place.gap == 3 ? 1 : place.gap, place.lead});
@@ -156,7 +164,7 @@ void check_products(local_index m, local_index k, head_slice s, local_index f, p
     check(
         to_y,
         [&](auto& at, auto& r) {
-          kernels::edge_multiply(at.queue, at.pattern(p), s, at(values.values), at(x), beta, r.view());
+          edge_multiply(at.queue, at.pattern(p), s, at(values.values), at(x), beta, r.view());
         },
         [&](auto& r) { reference::edge_multiply(a, s, values.data(), x.view(), beta, r.view()); });
     const weight_of_entry<T> weight{};
@@ -164,7 +172,7 @@ void check_products(local_index m, local_index k, head_slice s, local_index f, p
         to_y,
         [&](auto& at, auto& r) {
           T* const weights = at.template room<T>(values.values.size());
-          kernels::edge_apply_multiply(at.queue, at.pattern(p), s, weight, weights, at(x), beta, r.view());
+          edge_apply_multiply(at.queue, at.pattern(p), s, weight, weights, at(x), beta, r.view());
         },
         [&](auto& r) {
           std::vector<T> weights(values.values.size());
@@ -174,8 +182,8 @@ void check_products(local_index m, local_index k, head_slice s, local_index f, p
         values,
         [&](auto& at, auto& r) {
           T* const product = at.template room<T>(static_cast<std::size_t>(m) * static_cast<std::size_t>(f));
-          kernels::edge_apply_multiply(at.queue, at.pattern(p), s, weight, r.data(), at(x), T{0},
-                                       matrix_view<T>{product, m, f, f});
+          edge_apply_multiply(at.queue, at.pattern(p), s, weight, r.data(), at(x), T{0},
+                              matrix_view<T>{product, m, f, f});
         },
         [&](auto& r) {
           std::vector<T> product(static_cast<std::size_t>(m) * static_cast<std::size_t>(f));
@@ -185,15 +193,13 @@ void check_products(local_index m, local_index k, head_slice s, local_index f, p
     check(
         to_x,
         [&](auto& at, auto& r) {
-          kernels::edge_multiply_transposed(at.queue, at.pattern(p), s, at(values.values), at(y), beta,
-                                            r.view());
+          edge_multiply_transposed(at.queue, inverse_of(at.queue, at.pattern(p)), s, at(values.values), at(y),
+                                   beta, r.view());
         },
         [&](auto& r) { reference::edge_multiply_transposed(a, s, values.data(), y.view(), beta, r.view()); });
     check(
         to_values,
-        [&](auto& at, auto& r) {
-          kernels::edge_dot(at.queue, at.pattern(p), s, at(y), at(x), beta, r.data());
-        },
+        [&](auto& at, auto& r) { edge_dot(at.queue, at.pattern(p), s, at(y), at(x), beta, r.data()); },
         [&](auto& r) { reference::edge_dot(a, s, y.view(), x.view(), beta, r.data()); });
   }
 }
@@ -213,7 +219,7 @@ class staged_indices {
                                      static_cast<std::size_t>(view.cols));
     copy(at.queue, std::span<const local_index>(view.data, indices.size()), std::span<local_index>(indices));
     const std::vector<T> numbers(indices.begin(), indices.end());
-    partita::kernels<Place>::unpack(at.queue, at(numbers), to);
+    unpack(at.queue, at(numbers), to);
   }
 
   matrix_view<local_index> view;
@@ -222,7 +228,6 @@ class staged_indices {
 /// Two tiles with columns [7, 7 + k) and [7 + k, 7 + 2k), then the way back to one of them.
 template <class T, class Place>
 void check_max(local_index m, local_index k, local_index f, placing place = {}) {
-  using kernels = partita::kernels<Place>;
   const sparse<T> p(m, k);
   const csr_view<T> a = p.pattern();
   block<T> x(k, f, 1, place), x2(k, f, 2, 0);
@@ -240,9 +245,9 @@ void check_max(local_index m, local_index k, local_index f, placing place = {}) 
       [&](auto& at, auto& r) {
         const auto y = r.view().block(0, 0, m, f);
         const staged_indices<T, Place> where(at, m, f);
-        kernels::max_aggregate(at.queue, at.pattern(p), at(x), 7, true, y, where.view);
-        kernels::max_aggregate(at.queue, at.pattern(p), at(x2), 7 + k, false, y, where.view);
-        kernels::finish_max(at.queue, y, matrix_view<const local_index>(where.view));
+        max_aggregate(at.queue, at.pattern(p), at(x), 7, true, y, where.view);
+        max_aggregate(at.queue, at.pattern(p), at(x2), 7 + k, false, y, where.view);
+        finish_max(at.queue, y, matrix_view<const local_index>(where.view));
         where.put(at, r.view().block(m, 0, m, f));
       },
       [&](auto& r) {
@@ -256,17 +261,14 @@ void check_max(local_index m, local_index k, local_index f, placing place = {}) 
   check(
       dx,
       [&](auto& at, auto& r) {
-        kernels::max_scatter(at.queue, {at(indices), m, f, f}, at(dy), 7 + k, r.view());
+        max_scatter(at.queue, {at(indices), m, f, f}, at(dy), 7 + k, r.view());
       },
       [&](auto& r) { reference::max_scatter<T>(arg, dy.view(), 7 + k, r.view()); });
   std::vector<local_index> rows;
   for (local_index i = 0; i < m && k > 0; ++i) rows.push_back((i * 7) % k);
   const block<T> from(m, f, 6, 0);
   check(
-      dx,
-      [&](auto& at, auto& r) {
-        kernels::scatter_add_rows(at.queue, at(from.values), at.span(rows), r.view());
-      },
+      dx, [&](auto& at, auto& r) { scatter_add_rows(at.queue, at(from.values), at.span(rows), r.view()); },
       [&](auto& r) { reference::scatter_add_rows(from.values.data(), rows, r.view()); });
 }
 

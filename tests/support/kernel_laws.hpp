@@ -21,14 +21,13 @@ inline const std::vector<placing> some_placings{{3, 0}, {0, 0}, {4, 0}, {4, 1}, 
 
 template <class T, class Place>
 void check_spmm(const sparse<T>& a, local_index f, placing p) {
-  using kernels = partita::kernels<Place>;
   for (const T beta : {T{0}, T{1}, T(-0.75)}) {
     block<T> x(a.cols, f, 1, p), y(a.rows, f, 2, placing{p.gap == 3 ? 1 : p.gap, p.lead});
     if (beta == 0) y.poison();
     INFO("k ", a.cols, " beta ", beta);
     agree_with<Place>(
         y, law_tolerance<T> * (1 + std::sqrt(double(a.end())) / 100),
-        [&](auto& at, auto& r) { kernels::spmm(at.queue, at(a), at(x), beta, r.view()); },
+        [&](auto& at, auto& r) { spmm(at.queue, at(a), at(x), beta, r.view()); },
         [&](auto& r) { reference::spmm(a.view(), x.view(), beta, r.view()); });
   }
 }
@@ -72,7 +71,6 @@ void spmm_of_long_rows() {
 
 template <class T, class Place>
 void spmm_with_everything_fused() {
-  using kernels = partita::kernels<Place>;
   const sparse<T> a(301, 90);
   const std::vector<T> rows = block<T>(1, 301, 3, 0).values, cols = block<T>(1, 90, 4, 0).values;
   for (const local_index f : {1, 16, 33, 100}) {
@@ -89,7 +87,7 @@ void spmm_with_everything_fused() {
       agree_with<Place>(
           y, law_tolerance<T>,
           [&](auto& at, auto& r) {
-            kernels::spmm_fused(at.queue, chosen(5) ? at(a) : at.pattern(a), at(x), fusion(at), r.view());
+            spmm_fused(at.queue, chosen(5) ? at(a) : at.pattern(a), at(x), fusion(at), r.view());
           },
           [&](auto& r) {
             reference::spmm_fused(chosen(5) ? a.view() : a.pattern(), x.view(),
@@ -97,15 +95,13 @@ void spmm_with_everything_fused() {
           });
     }
     agree_with<Place>(
-        y, law_tolerance<T>,
-        [&](auto& at, auto& r) { kernels::spmm(at.queue, at.pattern(a), at(x), T{0}, r.view()); },
+        y, law_tolerance<T>, [&](auto& at, auto& r) { spmm(at.queue, at.pattern(a), at(x), T{0}, r.view()); },
         [&](auto& r) { reference::spmm_fused(a.pattern(), x.view(), {}, r.view()); });
   }
 }
 
 template <class T, class Place>
 void check_gemm(local_index m, local_index n, local_index k, bool ta, bool tb) {
-  using kernels = partita::kernels<Place>;
   for (const T beta : {T{0}, T{1}, T(-0.75)})
     for (const T alpha : {T{1}, T(0.5), T{0}}) {
       block<T> a(ta ? k : m, ta ? m : k, 1, placing{}), b(tb ? n : k, tb ? k : n, 2, 0), c(m, n, 3, 2);
@@ -113,7 +109,7 @@ void check_gemm(local_index m, local_index n, local_index k, bool ta, bool tb) {
       INFO("k ", k, " ta ", ta, " tb ", tb, " alpha ", alpha, " beta ", beta);
       agree_with<Place>(
           c, law_tolerance<T> * (1 + std::sqrt(double(k))),
-          [&](auto& at, auto& r) { kernels::gemm(at.queue, ta, tb, alpha, at(a), at(b), beta, r.view()); },
+          [&](auto& at, auto& r) { gemm(at.queue, ta, tb, alpha, at(a), at(b), beta, r.view()); },
           [&](auto& r) { reference::gemm(ta, tb, alpha, a.view(), b.view(), beta, r.view()); });
     }
 }
@@ -132,7 +128,6 @@ void gemm_of_odd_shapes() {
 
 template <class T, class Place>
 void affine_of_odd_shapes() {
-  using kernels = partita::kernels<Place>;
   for (const auto& [m, n, k] : std::vector<std::array<local_index, 3>>{
            {0, 3, 4}, {3, 0, 4}, {3, 4, 0}, {1, 1, 1}, {33, 65, 17}, {16, 7, 2000}})
     for (const bool relu : {false, true})
@@ -145,7 +140,7 @@ void affine_of_odd_shapes() {
           agree_with<Place>(
               c, law_tolerance<T> * (1 + std::sqrt(double(k))),
               [&](auto& at, auto& r) {
-                kernels::affine(at.queue, at(a), at(b), biased ? at(bias) : nullptr, relu, beta, r.view());
+                affine(at.queue, at(a), at(b), biased ? at(bias) : nullptr, relu, beta, r.view());
               },
               [&](auto& r) {
                 reference::affine(a.view(), b.view(), biased ? bias.data() : nullptr, relu, beta, r.view());
@@ -157,7 +152,6 @@ void affine_of_odd_shapes() {
 /// the other; and of z, where a = relu(z).
 template <class T, class Place>
 void affine_gradients_of_odd_shapes() {
-  using kernels = partita::kernels<Place>;
   for (const auto& [m, n, k] : std::vector<std::array<local_index, 3>>{
            {0, 3, 4}, {3, 0, 4}, {3, 4, 0}, {1, 1, 1}, {33, 65, 17}, {2000, 7, 16}, {16, 7, 300}}) {
     const block<T> a(m, k, 1, placing{}), b(k, n, 2, 0), dc(m, n, 3, placing{4, 1});
@@ -167,15 +161,14 @@ void affine_gradients_of_odd_shapes() {
     agree_with<Place>(
         db, law_tolerance<T> * (1 + std::sqrt(double(m))),
         [&](auto& at, auto& r) {
-          kernels::affine_gradient(at.queue, at(a), at(dc), rows_of(r.view()),
-                                   r.view().row(r.view().rows - 1));
+          affine_gradient(at.queue, at(a), at(dc), rows_of(r.view()), r.view().row(r.view().rows - 1));
         },
         [&](auto& r) {
           reference::affine_gradient(a.view(), dc.view(), rows_of(r.view()), r.view().row(r.view().rows - 1));
         });
     agree_with<Place>(
         dz, law_tolerance<T> * (1 + std::sqrt(double(n))),
-        [&](auto& at, auto& r) { kernels::relu_gradient(at.queue, at(dc), at(b), at(a), r.view()); },
+        [&](auto& at, auto& r) { relu_gradient(at.queue, at(dc), at(b), at(a), r.view()); },
         [&](auto& r) { reference::relu_gradient(dc.view(), b.view(), a.view(), r.view()); });
   }
 }
@@ -202,17 +195,16 @@ void check_block(Kernel kernel, Expect expect) {
 
 template <class T, class Place>
 void moves() {
-  using kernels = partita::kernels<Place>;
-  check_block<T, Place>([](auto& at, auto x, auto y, T*) { kernels::copy(at.queue, x, y); },
+  check_block<T, Place>([](auto& at, auto x, auto y, T*) { copy(at.queue, x, y); },
                         [](auto x, auto y, T*) { reference::copy(x, y); });
-  check_block<T, Place>([](auto& at, auto, auto y, T*) { kernels::fill(at.queue, T(1.5), y); },
+  check_block<T, Place>([](auto& at, auto, auto y, T*) { fill(at.queue, T(1.5), y); },
                         [](auto, auto y, T*) { reference::fill(T(1.5), y); });
   check_block<T, Place>(
       [](auto& at, auto x, auto y, T*) {
         T* const line =
             at.template room<T>(static_cast<std::size_t>(x.rows) * static_cast<std::size_t>(x.cols));
-        kernels::pack(at.queue, x, line);
-        kernels::unpack(at.queue, line, y);
+        pack(at.queue, x, line);
+        unpack(at.queue, line, y);
       },
       [](auto x, auto y, T*) { reference::copy(x, y); });
   std::vector<local_index> rows;
@@ -220,7 +212,7 @@ void moves() {
   const block<T> x(50, 21, 1, placing{});
   agree_with<Place>(
       block<T>(3000, 21, 2, 0), 1e-300,
-      [&](auto& at, auto& r) { kernels::gather_rows(at.queue, at(x), at.span(rows), r.data()); },
+      [&](auto& at, auto& r) { gather_rows(at.queue, at(x), at.span(rows), r.data()); },
       [&](auto& r) { reference::gather_rows(x.view(), rows, r.data()); });
   std::vector<local_index> distinct;
   for (local_index i = 0; i < 900; ++i) distinct.push_back((i * 7) % 1000);
@@ -228,7 +220,7 @@ void moves() {
   agree_with<Place>(
       block<T>(1000, 21, 2, placing{}), 1e-300,
       [&](auto& at, auto& r) {
-        kernels::scatter_add_distinct_rows(at.queue, at(summands.values), at.span(distinct), r.view());
+        scatter_add_distinct_rows(at.queue, at(summands.values), at.span(distinct), r.view());
       },
       [&](auto& r) { reference::scatter_add_distinct_rows(summands.values.data(), distinct, r.view()); });
   std::vector<local_index> lengths;
@@ -236,8 +228,7 @@ void moves() {
   sparse<T> a(lengths, 90);
   for (std::size_t e = 2; e < a.columns.size(); ++e) a.columns[e] = static_cast<local_index>(7 * e % 90);
   agree_with<Place>(
-      block<T>(301, 90, 2, 3), 1e-300,
-      [&](auto& at, auto& r) { kernels::sparse_to_dense(at.queue, at(a), r.view()); },
+      block<T>(301, 90, 2, 3), 1e-300, [&](auto& at, auto& r) { sparse_to_dense(at.queue, at(a), r.view()); },
       [&](auto& r) { reference::sparse_to_dense(a.view(), r.view()); });
 }
 
@@ -256,40 +247,37 @@ struct minus_twice {
 
 template <class T, class Place>
 void elementwise() {
-  using kernels = partita::kernels<Place>;
   const square_plus_one<T> square{};
-  check_block<T, Place>([=](auto& at, auto x, auto y, T*) { kernels::map(at.queue, square, x, y); },
+  check_block<T, Place>([=](auto& at, auto x, auto y, T*) { map(at.queue, square, x, y); },
                         [=](auto x, auto y, T*) { reference::map(square, x, y); });
-  check_block<T, Place>([=](auto& at, auto, auto y, T*) { kernels::map(at.queue, square, y, y); },
+  check_block<T, Place>([=](auto& at, auto, auto y, T*) { map(at.queue, square, y, y); },
                         [=](auto, auto y, T*) { reference::map(square, y, y); });
   const plus_place<T> place{};
-  check_block<T, Place>([=](auto& at, auto x, auto y, T*) { kernels::map_indexed(at.queue, place, x, y); },
+  check_block<T, Place>([=](auto& at, auto x, auto y, T*) { map_indexed(at.queue, place, x, y); },
                         [=](auto x, auto y, T*) { reference::map_indexed(place, x, y); });
   const minus_twice<T> minus{};
-  check_block<T, Place>([=](auto& at, auto x, auto y, T*) { kernels::zip(at.queue, minus, x, y, y); },
+  check_block<T, Place>([=](auto& at, auto x, auto y, T*) { zip(at.queue, minus, x, y, y); },
                         [=](auto x, auto y, T*) { reference::zip(minus, x, y, y); });
-  check_block<T, Place>([](auto& at, auto, auto y, T* line) { kernels::add_row(at.queue, line, y); },
+  check_block<T, Place>([](auto& at, auto, auto y, T* line) { add_row(at.queue, line, y); },
                         [](auto, auto y, T* line) { reference::add_row(line, y); });
-  check_block<T, Place>([](auto& at, auto, auto y, T* line) { kernels::scale_rows(at.queue, line, y); },
+  check_block<T, Place>([](auto& at, auto, auto y, T* line) { scale_rows(at.queue, line, y); },
                         [](auto, auto y, T* line) { reference::scale_rows(line, y); });
-  check_block<T, Place>([](auto& at, auto, auto y, T* line) { kernels::divide_rows(at.queue, line, y); },
+  check_block<T, Place>([](auto& at, auto, auto y, T* line) { divide_rows(at.queue, line, y); },
                         [](auto, auto y, T* line) { reference::divide_rows(line, y); });
 }
 
 template <class T, class Place>
 void reductions_and_softmax() {
-  using kernels = partita::kernels<Place>;
-  check_block<T, Place>([](auto& at, auto x, auto, T* line) { kernels::column_sums(at.queue, x, line); },
+  check_block<T, Place>([](auto& at, auto x, auto, T* line) { column_sums(at.queue, x, line); },
                         [](auto x, auto, T* line) { reference::column_sums(x, line); });
-  check_block<T, Place>([](auto& at, auto x, auto, T* line) { kernels::row_sums(at.queue, x, line); },
+  check_block<T, Place>([](auto& at, auto x, auto, T* line) { row_sums(at.queue, x, line); },
                         [](auto x, auto, T* line) { reference::row_sums(x, line); });
-  check_block<T, Place>([](auto& at, auto x, auto, T* line) { kernels::row_max(at.queue, x, line); },
+  check_block<T, Place>([](auto& at, auto x, auto, T* line) { row_max(at.queue, x, line); },
                         [](auto x, auto, T* line) { reference::row_max(x, line); });
-  check_block<T, Place>([](auto& at, auto x, auto, T* line) { at.put(kernels::sum(at.queue, x), line); },
+  check_block<T, Place>([](auto& at, auto x, auto, T* line) { at.put(sum(at.queue, x), line); },
                         [](auto x, auto, T* line) { *line = reference::sum(x); });
-  check_block<T, Place>(
-      [](auto& at, auto x, auto y, T* line) { kernels::softmax_exp(at.queue, x, line, y, line); },
-      [](auto x, auto y, T* line) { reference::softmax_exp(x, line, y, line); });
+  check_block<T, Place>([](auto& at, auto x, auto y, T* line) { softmax_exp(at.queue, x, line, y, line); },
+                        [](auto x, auto y, T* line) { reference::softmax_exp(x, line, y, line); });
 }
 
 inline std::vector<local_index> some_labels(local_index rows, local_index cols) {
@@ -300,52 +288,50 @@ inline std::vector<local_index> some_labels(local_index rows, local_index cols) 
 
 template <class T, class Place>
 void loss() {
-  using kernels = partita::kernels<Place>;
   check_block<T, Place>(
       [](auto& at, auto x, auto y, T* line) {
         const auto labels = at(some_labels(x.rows, x.cols));
-        at.put(static_cast<T>(kernels::cross_entropy(at.queue, x, labels, T(0.25), y)), line);
-        at.put(static_cast<T>(kernels::count_correct(at.queue, x, labels)), line + 1);
+        at.put(static_cast<T>(cross_entropy(at.queue, x, labels, T(0.25), y)), line);
+        at.put(static_cast<T>(count_correct(at.queue, x, labels)), line + 1);
       },
       [](auto x, auto y, T* line) {
         const auto labels = some_labels(x.rows, x.cols);
         line[0] = static_cast<T>(reference::cross_entropy(x, labels.data(), T(0.25), y));
         line[1] = static_cast<T>(reference::count_correct(x, labels.data()));
       });
-  check_block<T, Place>(
-      [](auto& at, auto, auto y, T*) {
-        kernels::cross_entropy(at.queue, y, at(some_labels(y.rows, y.cols)), T(0.25), y);
-      },
-      [](auto, auto y, T*) {
-        std::vector<T> logits;
-        for (local_index i = 0; i < y.rows; ++i) logits.insert(logits.end(), y.row(i), y.row(i) + y.cols);
-        reference::cross_entropy(matrix_view<const T>{logits.data(), y.rows, y.cols, y.cols},
-                                 some_labels(y.rows, y.cols).data(), T(0.25), y);
-      });
+  check_block<T, Place>([](auto& at, auto, auto y,
+                           T*) { cross_entropy(at.queue, y, at(some_labels(y.rows, y.cols)), T(0.25), y); },
+                        [](auto, auto y, T*) {
+                          std::vector<T> logits;
+                          for (local_index i = 0; i < y.rows; ++i)
+                            logits.insert(logits.end(), y.row(i), y.row(i) + y.cols);
+                          reference::cross_entropy(
+                              matrix_view<const T>{logits.data(), y.rows, y.cols, y.cols},
+                              some_labels(y.rows, y.cols).data(), T(0.25), y);
+                        });
 }
 
 /// Shapes are refused before any memory is touched.
 template <class Place>
 void refuse_shapes(const partita::queue<Place>& q) {
-  using kernels = partita::kernels<Place>;
   const matrix_view<float> x{nullptr, 4, 3, 3}, y{nullptr, 3, 4, 4};
   const csr_view<float> a{4, 5, nullptr, nullptr, nullptr};
-  CHECK_THROWS_AS(kernels::spmm(q, a, x, 0, x), partita::shape_error);
-  CHECK_THROWS_AS(kernels::spmm(q, a, matrix_view<float>{nullptr, 5, 2, 2}, 0, x), partita::shape_error);
-  CHECK_THROWS_AS(kernels::spmm_fused(q, a, x, {}, x), partita::shape_error);
-  CHECK_THROWS_AS(kernels::sparse_to_dense(q, a, x), partita::shape_error);
-  CHECK_THROWS_AS(kernels::gemm(q, false, false, 1, x, x, 0, y), partita::shape_error);
-  CHECK_THROWS_AS(kernels::gemm(q, false, false, 1, x, y, 0, y), partita::shape_error);
-  CHECK_THROWS_AS(kernels::affine(q, x, x, nullptr, true, 0, y), partita::shape_error);
-  CHECK_THROWS_AS(kernels::affine_gradient(q, x, x, y, nullptr), partita::shape_error);
-  CHECK_THROWS_AS(kernels::relu_gradient(q, x, x, x, y), partita::shape_error);
-  CHECK_THROWS_AS(kernels::map(q, square_plus_one<float>{}, y, x), partita::shape_error);
-  CHECK_THROWS_AS(kernels::map_indexed(q, plus_place<float>{}, y, x), partita::shape_error);
-  CHECK_THROWS_AS(kernels::zip(q, minus_twice<float>{}, x, y, x), partita::shape_error);
-  CHECK_THROWS_AS(kernels::softmax_exp(q, x, nullptr, y, nullptr), partita::shape_error);
-  CHECK_THROWS_AS(kernels::cross_entropy(q, x, nullptr, 1, y), partita::shape_error);
+  CHECK_THROWS_AS(spmm(q, a, x, 0, x), partita::shape_error);
+  CHECK_THROWS_AS(spmm(q, a, matrix_view<float>{nullptr, 5, 2, 2}, 0, x), partita::shape_error);
+  CHECK_THROWS_AS(spmm_fused(q, a, x, {}, x), partita::shape_error);
+  CHECK_THROWS_AS(sparse_to_dense(q, a, x), partita::shape_error);
+  CHECK_THROWS_AS(gemm(q, false, false, 1, x, x, 0, y), partita::shape_error);
+  CHECK_THROWS_AS(gemm(q, false, false, 1, x, y, 0, y), partita::shape_error);
+  CHECK_THROWS_AS(affine(q, x, x, nullptr, true, 0, y), partita::shape_error);
+  CHECK_THROWS_AS(affine_gradient(q, x, x, y, nullptr), partita::shape_error);
+  CHECK_THROWS_AS(relu_gradient(q, x, x, x, y), partita::shape_error);
+  CHECK_THROWS_AS(map(q, square_plus_one<float>{}, y, x), partita::shape_error);
+  CHECK_THROWS_AS(map_indexed(q, plus_place<float>{}, y, x), partita::shape_error);
+  CHECK_THROWS_AS(zip(q, minus_twice<float>{}, x, y, x), partita::shape_error);
+  CHECK_THROWS_AS(softmax_exp(q, x, nullptr, y, nullptr), partita::shape_error);
+  CHECK_THROWS_AS(cross_entropy(q, x, nullptr, 1, y), partita::shape_error);
   try {
-    kernels::copy(q, x, y);
+    copy(q, x, y);
     FAIL("copy accepted different shapes");
   } catch (const partita::shape_error& failure) {
     CHECK(std::string(failure.what()) == "copy: from is 4 x 3 but to is 3 x 4");
@@ -359,7 +345,7 @@ void refuse_labels(const partita::queue<Place>& q) {
   staged_block<float, Place> gradient(q, logits);
   const std::vector<local_index> labels{0, 2, 3, -1};
   try {
-    partita::kernels<Place>::cross_entropy(q, at(logits), at(labels), 1, gradient.view());
+    cross_entropy(q, at(logits), at(labels), 1, gradient.view());
     FAIL("cross_entropy accepted a label that is no column");
   } catch (const partita::shape_error& failure) {
     CHECK(std::string(failure.what()) == "cross_entropy: row 2 has label 3 of 3 columns");

@@ -19,8 +19,7 @@ void multiply_edges(spmm_schedule<T, Place>& a, head_slice slice, const std::typ
                     std::type_identity_t<matrix_view<const T>> x, matrix_view<T> y) {
   a.run(x, y,
         [&](std::size_t, const tile_part<T>& part, matrix_view<const T> rows, T beta, matrix_view<T> out) {
-          kernels<Place>::edge_multiply(a.queue(), part.entries, slice, part.values_in(edges, slice.heads),
-                                        rows, beta, out);
+          edge_multiply(a.queue(), part.entries, slice, part.values_in(edges, slice.heads), rows, beta, out);
         });
 }
 /// The same with edges(v, u, h) = of(t, part)(v, e, h), e the number of the entry in a part of tile t, for
@@ -31,8 +30,8 @@ void apply_and_multiply_edges(spmm_schedule<T, Place>& a, head_slice slice, std:
                               Of of, std::type_identity_t<matrix_view<const T>> x, matrix_view<T> y) {
   a.run(x, y,
         [&](std::size_t t, const tile_part<T>& part, matrix_view<const T> rows, T beta, matrix_view<T> out) {
-          kernels<Place>::edge_apply_multiply(a.queue(), part.entries, slice, of(t, part),
-                                              part.values_in(edges, slice.heads), rows, beta, out);
+          edge_apply_multiply(a.queue(), part.entries, slice, of(t, part), part.values_in(edges, slice.heads),
+                              rows, beta, out);
         });
 }
 
@@ -95,8 +94,8 @@ class edge_schedule {
   void dots(matrix_view<const T> y, matrix_view<const T> x, T beta, T* edges) {
     const matrix_view<const T> rows = spread(y);
     schedule_.visit(x, [&](std::size_t, const tile_part<T>& part, matrix_view<const T> x_rows) {
-      kernels<Place>::edge_dot(mesh_.queue(), part.entries, slice_, part.rows_of(rows), x_rows, beta,
-                               part.values_in(edges, slice_.heads));
+      edge_dot(mesh_.queue(), part.entries, slice_, part.rows_of(rows), x_rows, beta,
+               part.values_in(edges, slice_.heads));
     });
   }
 
@@ -147,6 +146,9 @@ class transposed_edge_schedule {
       columns += w;
       counts_.push_back(w * width);
     }
+    for (std::size_t t = 0; t < pattern_->count(); ++t)
+      pattern_->for_parts(
+          t, [&](const tile_part<T>& part) { inverses_.push_back(inverse_of(m.queue(), part.entries)); });
     partial_ = buffer<T, Place>(m.queue(), static_cast<std::size_t>(columns * width));
     mine_ = buffer<T, Place>(m.queue(), static_cast<std::size_t>(return_rows_.old_block().size()));
   }
@@ -155,11 +157,12 @@ class transposed_edge_schedule {
   void operator()(const T* edges, head_slice slice, matrix_view<const T> rows, matrix_view<T> x) {
     const auto& q = mesh_.queue();
     T* to = partial_.data();
+    auto inverse = inverses_.begin();
     for (std::size_t t = 0; t < pattern_->count(); ++t) {
       const matrix_view<T> sums{to, pattern_->widths[t], rows.cols, rows.cols};
       pattern_->for_parts(t, [&](const tile_part<T>& part) {
-        kernels<Place>::edge_multiply_transposed(q, part.entries, slice, part.values_in(edges, slice.heads),
-                                                 part.rows_of(rows), part.first_row > 0 ? T(1) : T(0), sums);
+        edge_multiply_transposed(q, *inverse++, slice, part.values_in(edges, slice.heads), part.rows_of(rows),
+                                 part.first_row > 0 ? T(1) : T(0), sums);
       });
       to += counts_[t];
     }
@@ -168,7 +171,7 @@ class transposed_edge_schedule {
     if (counts_.size() > 1)
       mesh_.along(axis::row).reduce_scatter(partial_.span(), counts_, mine_.span());
     else
-      kernels<Place>::copy(q, matrix_view<const T>{partial_.data(), height, rows.cols, rows.cols}, mine);
+      copy(q, matrix_view<const T>{partial_.data(), height, rows.cols, rows.cols}, mine);
     return_rows_(mine, x);
   }
 
@@ -177,6 +180,7 @@ class transposed_edge_schedule {
   std::shared_ptr<const tiles<T, Place>> pattern_;
   redistribution<T, Place> return_rows_;
   std::vector<global_index> counts_;
+  std::vector<csr_inverse<Place>> inverses_;  ///< of all parts of all tiles
   buffer<T, Place> partial_, mine_;
 };
 

@@ -71,9 +71,8 @@ void zip_values(const edge_values<T, Place>& e, Function f, const T* left, const
   const std::size_t most = e.mesh().tile_entries();
   for (std::size_t at = 0; at < e.values().size(); at += most) {
     const auto size = static_cast<local_index>(std::min(most, e.values().size() - at));
-    kernels<Place>::zip(e.mesh().queue(), f, matrix_view<const T>{left + at, 1, size, size},
-                        matrix_view<const T>{right + at, 1, size, size},
-                        matrix_view<T>{out + at, 1, size, size});
+    zip(e.mesh().queue(), f, matrix_view<const T>{left + at, 1, size, size},
+        matrix_view<const T>{right + at, 1, size, size}, matrix_view<T>{out + at, 1, size, size});
   }
 }
 
@@ -82,8 +81,8 @@ template <class Function, class T, class Place>
 void apply_rows(const edge_values<T, Place>& e, Function f, matrix_view<T> rows, const T* in, T* out) {
   e.for_parts([&](std::size_t, const tile_part<T>& part) {
     const with_value_of_row<Function, T> of_row{f, part.rows_of(rows)};
-    kernels<Place>::edge_apply(e.mesh().queue(), part.entries, e.heads(), of_row,
-                               part.values_in(in, e.heads()), part.values_in(out, e.heads()));
+    edge_apply(e.mesh().queue(), part.entries, e.heads(), of_row, part.values_in(in, e.heads()),
+               part.values_in(out, e.heads()));
   });
 }
 
@@ -96,8 +95,8 @@ template <class T, class Place>
 void fold_rows(const edge_values<T, Place>& e, matrix_view<T> rows, reduction how) {
   const auto fold = [&](auto f) {
     e.for_parts([&](std::size_t, const tile_part<T>& part) {
-      kernels<Place>::edge_row_fold(e.mesh().queue(), part.entries, e.heads(), f,
-                                    part.values_in(e.values().data(), e.heads()), part.rows_of(rows));
+      edge_row_fold(e.mesh().queue(), part.entries, e.heads(), f,
+                    part.values_in(e.values().data(), e.heads()), part.rows_of(rows));
     });
   };
   if (how == reduction::max)
@@ -121,8 +120,8 @@ void edge_softmax(edge_values<T, Place>& e) {
   const auto size = static_cast<std::size_t>(rows) * static_cast<std::size_t>(heads);
   buffer<T, Place> maximum(q, size), total(q, size);
   const matrix_view<T> top{maximum.data(), rows, heads, heads}, sum{total.data(), rows, heads, heads};
-  kernels<Place>::fill(q, std::numeric_limits<T>::lowest(), top);
-  kernels<Place>::fill(q, T(0), sum);
+  fill(q, std::numeric_limits<T>::lowest(), top);
+  fill(q, T(0), sum);
   T* const values = e.values().data();
   fold_rows(e, top, reduction::max);
   detail::apply_rows(e, detail::exponential_of_difference{}, top, values, values);
@@ -144,7 +143,7 @@ void edge_softmax_gradient(const edge_values<T, Place>& alpha, edge_values<T, Pl
   const T* const a = alpha.values().data();
   T* const values = d.values().data();
   detail::zip_values(d, std::multiplies<>{}, a, values, values);  // alpha d
-  kernels<Place>::fill(q, T(0), sum);
+  fill(q, T(0), sum);
   fold_rows(d, sum, reduction::sum);
   buffer<T, Place> mean(q, d.values().size());
   detail::apply_rows(d, std::multiplies<>{}, sum, a, mean.data());

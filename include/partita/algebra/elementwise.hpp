@@ -52,21 +52,21 @@ struct with_column_value {
 /// y(i, j) = value. Nothing travels.
 template <class T, layout L, class Place>
 void fill(dense<T, L, Place>& y, std::type_identity_t<T> value) {
-  kernels<Place>::fill(y.mesh().queue(), value, y.local());
+  fill(y.mesh().queue(), value, y.local());
 }
 
 /// y = x. Throws shape_error when they are not cut alike.
 template <class T, layout X, layout Y, class Place>
 void copy(const dense<T, X, Place>& x, dense<T, Y, Place>& y) {
   detail::require_same_blocks("copy", x, y);
-  kernels<Place>::copy(x.mesh().queue(), x.local(), y.local());
+  copy(x.mesh().queue(), x.local(), y.local());
 }
 
 /// y(i, j) = f(x(i, j)); y may be x. Throws shape_error when they are not cut alike.
 template <class T, layout X, layout Y, class Place, class Function>
 void map(const dense<T, X, Place>& x, dense<T, Y, Place>& y, Function f) {
   detail::require_same_blocks("map", x, y);
-  kernels<Place>::map(x.mesh().queue(), f, x.local(), y.local());
+  map(x.mesh().queue(), f, x.local(), y.local());
 }
 
 /// y(i, j) = f(a(i, j), b(i, j)); y may be a or b. Throws shape_error when they are not cut alike.
@@ -74,7 +74,7 @@ template <class T, layout A, layout B, layout Y, class Place, class Function>
 void zip(const dense<T, A, Place>& a, const dense<T, B, Place>& b, dense<T, Y, Place>& y, Function f) {
   detail::require_same_blocks("zip", a, b);
   detail::require_same_blocks("zip", a, y);
-  kernels<Place>::zip(a.mesh().queue(), f, a.local(), b.local(), y.local());
+  zip(a.mesh().queue(), f, a.local(), b.local(), y.local());
 }
 
 /// y(i, j) = f(i, j, x(i, j)) with global indices; y may be x. Throws shape_error when they are not cut
@@ -83,7 +83,7 @@ template <class T, layout X, layout Y, class Place, class Function>
 void map_indexed(const dense<T, X, Place>& x, dense<T, Y, Place>& y, Function f) {
   detail::require_same_blocks("map_indexed", x, y);
   const detail::with_global_indices<Function> of_block{f, x.row_range().begin, x.col_range().begin};
-  kernels<Place>::map_indexed(x.mesh().queue(), of_block, x.local(), y.local());
+  map_indexed(x.mesh().queue(), of_block, x.local(), y.local());
 }
 
 /// y(i, j) = f(x(i, j), r(i, 0)); r is n x 1, its rows cut as x's; y may be x. Throws shape_error.
@@ -94,7 +94,7 @@ void map_rows(const dense<T, X, Device>& x, const dense<T, R, Device>& r, dense<
   if (r.layout() != rows_of(x.layout()) || !(r.row_blocking() == x.row_blocking()) || r.shape().cols != 1)
     throw shape_error("the rows of " + to_string(x.shape()) + " have no values in " + to_string(r.shape()));
   const detail::with_row_value<Function, T> of_row{f, r.local().data};
-  kernels<Device>::map_indexed(x.mesh().queue(), of_row, x.local(), y.local());
+  map_indexed(x.mesh().queue(), of_row, x.local(), y.local());
 }
 
 /// y(i, j) = f(x(i, j), c(0, j)); c is 1 x f on every rank; y may be x. Throws shape_error.
@@ -106,7 +106,7 @@ void map_columns(const dense<T, X, Device>& x, const dense<T, replicated, Device
     throw shape_error("the columns of " + to_string(x.shape()) + " have no values in " +
                       to_string(c.shape()));
   const detail::with_column_value<Function, T> of_column{f, c.local().data + x.col_range().begin};
-  kernels<Device>::map_indexed(x.mesh().queue(), of_column, x.local(), y.local());
+  map_indexed(x.mesh().queue(), of_column, x.local(), y.local());
 }
 
 /// y(i, j) += bias(0, j); bias is 1 x f on every rank. Throws shape_error naming the shapes.
@@ -115,7 +115,7 @@ void add_row(const dense<T, replicated, Place>& bias, dense<T, L, Place>& y) {
   if (bias.shape() != extent{1, y.shape().cols})
     throw shape_error("a row of " + to_string(bias.shape()) + " cannot be added to every row of " +
                       to_string(y.shape()));
-  kernels<Place>::add_row(y.mesh().queue(), bias.local().data + y.col_range().begin, y.local());
+  add_row(y.mesh().queue(), bias.local().data + y.col_range().begin, y.local());
 }
 
 }  // namespace partita

@@ -122,7 +122,7 @@ class gemm_plan {
     return {b.data(), wide_rows_, cols, cols};
   }
   void multiply(matrix_view<const T> x, matrix_view<const T> w, matrix_view<T> y) {
-    kernels<Place>::gemm(mesh_.queue(), false, transpose_, T(1), x, w, T(0), y);
+    gemm(mesh_.queue(), false, transpose_, T(1), x, w, T(0), y);
   }
 
   mesh<Place> mesh_;
@@ -177,8 +177,7 @@ dense<T, replicated, Place> weight_gradient(const dense<T, X, Place>& x, const d
                       " and G of " + to_string(g.shape()));
   dense<T, replicated, Place> dw(x.mesh(), extent{x.shape().cols, g.shape().cols});
   const auto multiply = [&](const auto& wide_x, const auto& wide_g) {
-    kernels<Place>::gemm(x.mesh().queue(), true, false, T(1), wide_x.local(), wide_g.local(), T(0),
-                         dw.local());
+    gemm(x.mesh().queue(), true, false, T(1), wide_x.local(), wide_g.local(), T(0), dw.local());
   };
   if (x.layout() != g.layout())
     throw shape_error("a weight gradient needs X and G in one layout, not X with " + to_string(x.layout()) +

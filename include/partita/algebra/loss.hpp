@@ -58,8 +58,8 @@ double cross_entropy(const dense<T, vertex_rows, Place>& logits, const vertex_la
                      dense<T, vertex_rows, Place>& gradient) {
   detail::require_counted(labels.counted(), logits.shape());
   const T scale = T(1) / static_cast<T>(labels.counted());
-  double total[] = {kernels<Place>::cross_entropy(logits.mesh().queue(), logits.local(), labels.data(), scale,
-                                                  gradient.local())};
+  double total[] = {
+      cross_entropy(logits.mesh().queue(), logits.local(), labels.data(), scale, gradient.local())};
   if (logits.mesh().size() > 1) logits.mesh().world().all_reduce(total);
   return total[0] / static_cast<double>(labels.counted());
 }
@@ -107,8 +107,7 @@ double logistic_loss(const dense<T, vertex_rows, Place>& logits, const dense<T, 
 /// Every rank of the mesh must call. What travels: an all-reduce of one element.
 template <class T, class Place>
 double accuracy(const dense<T, vertex_rows, Place>& logits, const vertex_labels<Place>& labels) {
-  global_index right[] = {
-      kernels<Place>::count_correct(logits.mesh().queue(), logits.local(), labels.data())};
+  global_index right[] = {count_correct(logits.mesh().queue(), logits.local(), labels.data())};
   if (logits.mesh().size() > 1) logits.mesh().world().all_reduce(right);
   return labels.counted() == 0 ? 0 : static_cast<double>(right[0]) / static_cast<double>(labels.counted());
 }

@@ -9,7 +9,7 @@ namespace partita {
 /// What travels: an all-reduce of one element over the ranks that hold different blocks.
 template <class T, layout L, class Place>
 T sum(const dense<T, L, Place>& x) {
-  T total[] = {static_cast<T>(kernels<Place>::sum(x.mesh().queue(), x.local()))};
+  T total[] = {static_cast<T>(sum(x.mesh().queue(), x.local()))};
   if (const auto& group = x.mesh().control(x.layout().used()); group.size() > 1) group.all_reduce(total);
   return total[0];
 }
@@ -21,8 +21,8 @@ void column_sums(const dense<T, L, Place>& x, dense<T, replicated, Place>& sums)
   if (sums.shape() != extent{1, x.shape().cols})
     throw shape_error("column sums of " + to_string(x.shape()) + " do not fit into " +
                       to_string(sums.shape()));
-  kernels<Place>::fill(x.mesh().queue(), T(0), sums.local());
-  kernels<Place>::column_sums(x.mesh().queue(), x.local(), sums.local().data + x.col_range().begin);
+  fill(x.mesh().queue(), T(0), sums.local());
+  column_sums(x.mesh().queue(), x.local(), sums.local().data + x.col_range().begin);
   if (const auto& group = x.mesh().along(x.layout().used()); group.size() > 1)
     group.all_reduce(sums.values());
 }
@@ -34,7 +34,7 @@ void row_sums(const dense<T, L, Place>& x, dense<T, rows_of(L), Place>& sums) {
   if (sums.layout() != rows_of(x.layout()) || !(sums.row_blocking() == x.row_blocking()) ||
       sums.shape().cols != 1)
     throw shape_error("row sums of " + to_string(x.shape()) + " do not fit into " + to_string(sums.shape()));
-  kernels<Place>::row_sums(x.mesh().queue(), x.local(), sums.local().data);
+  row_sums(x.mesh().queue(), x.local(), sums.local().data);
   if (const auto& group = x.mesh().along(x.layout().cols); group.size() > 1) group.all_reduce(sums.values());
 }
 
@@ -50,11 +50,11 @@ void row_softmax(const dense<T, L, Place>& x, dense<T, L, Place>& y) {
   const auto& group = x.mesh().along(x.layout().cols);
   const auto rows = static_cast<std::size_t>(x.local().rows);
   buffer<T, Place> maximum(q, rows), total(q, rows);
-  kernels<Place>::row_max(q, x.local(), maximum.data());
+  row_max(q, x.local(), maximum.data());
   if (group.size() > 1) group.all_reduce(maximum.span(), reduction::max);
-  kernels<Place>::softmax_exp(q, x.local(), maximum.data(), y.local(), total.data());
+  softmax_exp(q, x.local(), maximum.data(), y.local(), total.data());
   if (group.size() > 1) group.all_reduce(total.span());
-  kernels<Place>::divide_rows(q, total.data(), y.local());
+  divide_rows(q, total.data(), y.local());
 }
 
 }  // namespace partita

@@ -87,8 +87,7 @@ class needed_exchange {
   void start(std::size_t k, int r, matrix_view<const T> x) {
     if (r != 0) return;
     plan& p = plans_[k];
-    kernels<Place>::gather_rows(queue_, x, std::span<const local_index>(p.rows.span()),
-                                outgoing_[k % 2].data());
+    gather_rows(queue_, x, std::span<const local_index>(p.rows.span()), outgoing_[k % 2].data());
     requests_[k % 2] = row_.start_all_to_all(
         std::span<const T>(outgoing_[k % 2].data(), static_cast<std::size_t>(offset_of(p.give, row_.size()))),
         p.give,

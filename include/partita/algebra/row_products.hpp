@@ -58,7 +58,7 @@ template <class T, class Device>
 void gemm(const dense<T, vertex_rows, Device>& x, const dense<T, replicated, Device>& w,
           dense<T, vertex_rows, Device>& y, const std::type_identity_t<epilogue<T, Device>>& e = {}) {
   detail::require_row_product("gemm", x, w.shape(), y);
-  kernels<Device>::affine(y.mesh().queue(), x.local(), w.local(), e.bias_data(), e.relu, e.beta, y.local());
+  affine(y.mesh().queue(), x.local(), w.local(), e.bias_data(), e.relu, e.beta, y.local());
 }
 /// The same for sparse X.
 template <class T, class Device>
@@ -67,7 +67,7 @@ void gemm(const sparse_rows<T, Device>& x, const dense<T, replicated, Device>& w
   detail::require_row_product("gemm", x, w.shape(), y);
   const spmm_fusion<T> fusion{.beta = e.beta, .bias = e.bias_data(), .relu = e.relu};
   x.for_parts([&](const tile_part<T>& part) {
-    kernels<Device>::spmm_fused(y.mesh().queue(), part.entries, w.local(), fusion, part.rows_of(y.local()));
+    spmm_fused(y.mesh().queue(), part.entries, w.local(), fusion, part.rows_of(y.local()));
   });
 }
 /// Y = G W^T + beta Y (n x a = n x b times b x a). Throws shape_error.
@@ -76,7 +76,7 @@ void gemm(const dense<T, vertex_rows, Device>& g, transposed_weight<T, Device> w
           dense<T, vertex_rows, Device>& y, std::type_identity_t<T> beta = 0) {
   const extent shape{w.matrix.shape().cols, w.matrix.shape().rows};
   detail::require_row_product("gemm", g, shape, y);
-  kernels<Device>::gemm(y.mesh().queue(), false, true, T(1), g.local(), w.matrix.local(), beta, y.local());
+  gemm(y.mesh().queue(), false, true, T(1), g.local(), w.matrix.local(), beta, y.local());
 }
 /// Y = G W^T where H > 0, and 0 elsewhere: the gradient behind H = max(Z, 0) (n x a = n x b times b x a; H n
 /// x a). Throws shape_error.
@@ -85,7 +85,7 @@ void gemm_relu_backward(const dense<T, vertex_rows, Device>& g, const dense<T, r
                         const dense<T, vertex_rows, Device>& h, dense<T, vertex_rows, Device>& y) {
   detail::require_row_product("gemm_relu_backward", g, {w.shape().cols, w.shape().rows}, y);
   detail::require_same_blocks("gemm_relu_backward", h, y);
-  kernels<Device>::relu_gradient(y.mesh().queue(), g.local(), w.local(), h.local(), y.local());
+  relu_gradient(y.mesh().queue(), g.local(), w.local(), h.local(), y.local());
 }
 
 /// sums = the column sums of this rank's rows (1 x f): its summand of column_sums. Throws shape_error.
@@ -94,7 +94,7 @@ void column_sums_part(const dense<T, vertex_rows, Device>& x, dense<T, replicate
   if (sums.shape() != extent{1, x.shape().cols})
     throw shape_error("column sums of " + to_string(x.shape()) + " do not fit into " +
                       to_string(sums.shape()));
-  kernels<Device>::column_sums(x.mesh().queue(), x.local(), sums.local().data);
+  column_sums(x.mesh().queue(), x.local(), sums.local().data);
 }
 
 /// dW = X^T G over this rank's rows (a x b = a x n/P times n/P x b): its summand of weight_gradient; and
@@ -105,9 +105,9 @@ void weight_gradient_part(const dense<T, vertex_rows, Device>& x, const dense<T,
   detail::require_row_product("weight_gradient_part", x, dw.shape(), g);
   const auto& q = g.mesh().queue();
   if (dbias != nullptr)
-    kernels<Device>::affine_gradient(q, x.local(), g.local(), dw.local(), dbias->local().data);
+    affine_gradient(q, x.local(), g.local(), dw.local(), dbias->local().data);
   else
-    kernels<Device>::gemm(q, true, false, T(1), x.local(), g.local(), T(0), dw.local());
+    gemm(q, true, false, T(1), x.local(), g.local(), T(0), dw.local());
 }
 /// The same for sparse X.
 template <class T, class Device>
@@ -116,7 +116,7 @@ void weight_gradient_part(const sparse_rows<T, Device>& x, const dense<T, vertex
   detail::require_row_product("weight_gradient_part", x, dw.shape(), g);
   if (dbias != nullptr) column_sums_part(g, *dbias);
   x.for_transposed_parts([&](const tile_part<T>& part) {
-    kernels<Device>::spmm(g.mesh().queue(), part.entries, g.local(), T(0), part.rows_of(dw.local()));
+    spmm(g.mesh().queue(), part.entries, g.local(), T(0), part.rows_of(dw.local()));
   });
 }
 
@@ -125,7 +125,7 @@ template <class T, class Device>
 void dropout(const sparse_rows<T, Device>& x, sparse_rows<T, Device>& y, const dropout_mask& mask) {
   const auto drop = [&](const tile_part<T>& part, std::span<T> values, bool transposed) {
     const global_index first_row = x.row_range().begin;
-    kernels<Device>::edge_apply(
+    edge_apply(
         x.mesh().queue(), part.entries, 1,
         detail::dropped_entry<T>{mask.function<T>(), first_row, part.first_row, transposed},
         part.entries.values, part.values_in(values.data(), 1));
@@ -141,7 +141,7 @@ void copy(const sparse_rows<T, Device>& x, dense<T, vertex_rows, Device>& y) {
     throw shape_error("copy needs operands cut alike, not " + to_string(x.shape()) + " and " +
                       to_string(y.shape()));
   x.for_parts([&](const tile_part<T>& part) {
-    kernels<Device>::sparse_to_dense(x.mesh().queue(), part.entries, part.rows_of(y.local()));
+    sparse_to_dense(x.mesh().queue(), part.entries, part.rows_of(y.local()));
   });
 }
 

@@ -330,7 +330,7 @@ class spmm_schedule {
   }
   void multiply(const tile_part<T>& part, matrix_view<const T> rows, T beta, matrix_view<T> out) {
     if (moves())
-      kernels<Place>::spmm(mesh_.queue(), part.entries, rows, beta, out);
+      spmm(mesh_.queue(), part.entries, rows, beta, out);
     else
       product_(mesh_.queue(), part.entries, rows, beta, out);  // these blocks come again
   }
@@ -345,7 +345,7 @@ class spmm_schedule {
   std::vector<row_group> groups_;                   ///< one for each block that this rank multiplies
   bool may_merge_;                                  ///< remote tiles into one, if only needed rows travel
   std::vector<tile_shape> shapes_, merged_shapes_;  ///< of those blocks
-  typename kernels<Place>::template spmm_product<T> product_;
+  spmm_product<T, Place> product_;
   local_index width_ = 0;
   local_index wide_rows_ = 0;
   buffer<T, Place> wide_;  ///< X, full width, when A stays

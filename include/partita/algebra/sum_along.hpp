@@ -38,7 +38,7 @@ class scattered_sum {
     for (std::size_t q = 0; !by_rows_ && q < pieces_.size(); ++q) {
       const auto begin = static_cast<local_index>(pieces_[q].begin),
                  width = static_cast<local_index>(pieces_[q].size());
-      kernels<Place>::pack(queue_, matrix_view<const T>(input().block(0, begin, rows_, width)), to);
+      pack(queue_, matrix_view<const T>(input().block(0, begin, rows_, width)), to);
       to += counts_[q];
     }
     const auto& from = by_rows_ ? partial_ : packed_;

@@ -1,14 +1,8 @@
 #pragma once
-/// kernels<Place> holds the local computations of one rank at a place as static functions; `local/reference`
-/// has the same names and argument orders without the queue, as obvious serial loops.
+/// The local computations of one rank: function templates whose first argument is the queue of the device
+/// that runs them, overloaded for each device in the namespace of its tag, where calls find them by that
+/// argument. `local/reference` has the same names and argument orders without the queue, as obvious serial
+/// loops.
 
-namespace partita {
-
-/// Local computations at a place. Specialised by each place; every specialisation has the same static
-/// functions.
-template <class Place>
-struct kernels;
-
-}  // namespace partita
-
-#include "partita/local/cpu/kernels.hpp"
+#include "partita/local/host/kernels.hpp"
+#include "partita/local/spmm_product.hpp"

@@ -10,9 +10,14 @@
 
 #include "partita/memory/cuda_stream.hpp"
 
+/// The tag of CUDA devices, and the kernels that take their queues.
+namespace partita::on_cuda {
+struct cuda_device {};
+}  // namespace partita::on_cuda
+
 namespace partita {
 
-struct cuda_device {};
+using on_cuda::cuda_device;
 
 /// What a dense product may do to its sums before it stores them: add bias[j] to column j, then cut at 0; or
 /// beside them: column_sums[j] = the sum of column j of op(B), the gradient of a bias where op(B) is that of

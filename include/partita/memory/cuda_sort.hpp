@@ -5,6 +5,7 @@
 #error "sorting on a device is compiled by nvcc: name the source .cu, or set its LANGUAGE to CUDA"
 #endif
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cub/device/device_radix_sort.cuh>
@@ -12,6 +13,11 @@
 #include "partita/memory/cuda.hpp"
 
 namespace partita::detail {
+
+/// Bits of the numbers below `count`, at least one.
+inline int bits_below(std::int64_t count) {
+  return count < 3 ? 1 : static_cast<int>(std::bit_width(static_cast<std::uint64_t>(count - 1)));
+}
 
 /// Keys with their values, and memory of the same sizes.
 template <class Key, class Value>

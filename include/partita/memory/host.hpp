@@ -11,9 +11,14 @@
 #include "partita/base/error.hpp"
 #include "partita/memory/place.hpp"
 
+/// The host's tag, and the kernels that take its queue.
+namespace partita::on_host {
+struct host {};
+}  // namespace partita::on_host
+
 namespace partita {
 
-struct host {};
+using on_host::host;
 
 /// C = alpha op(A) op(B) + beta C on row-major blocks, as CBLAS has it; what a queue<host> multiplies with.
 template <class T>

@@ -109,8 +109,8 @@ class attention {
       const matrix_view<T> all{table.data(), edges.widths[0], x.local().cols, x.local().cols};
       rows.gather(x.local(), all);  // (own + needed, w)
       edges.for_parts(0, [&](const tile_part<T>& part) {
-        kernels<Place>::edge_dot(x.mesh().queue(), part.entries, slice, part.rows_of(y.local()), all, T(0),
-                                 part.values_in(values, slice.heads));
+        edge_dot(x.mesh().queue(), part.entries, slice, part.rows_of(y.local()), all, T(0),
+                 part.values_in(values, slice.heads));
       });
     }
   };

@@ -100,6 +100,9 @@ class attention_coefficients {
     transposed_ =
         buffer<T, Place>(mesh_.queue(), std::max(transposed(a).local()->nonzeros * each, own_values));
     own_gradient_ = of_heads(own_rows_.nonzeros);
+    own_rows_.for_parts(0, [&](const tile_part<T>& part) {
+      own_inverses_.push_back(inverse_of(mesh_.queue(), part.entries));
+    });
     if (averaged) mean_gradient_ = buffer<T, Place>(mesh_.queue(), own_rows_.nonzeros);
     log_sums_ = of_heads(static_cast<std::size_t>(range_.size()));
     row_dots_ = of_heads(static_cast<std::size_t>(own_.size()));
@@ -117,8 +120,8 @@ class attention_coefficients {
     mask_ = mask;
     gather_scores_(scores.local(), scores_.local());  // (n, 2 heads) on every rank
     all_rows_.for_parts(0, [&](const tile_part<T>& part) {
-      kernels<Place>::edge_log_sum(mesh_.queue(), part.entries, heads_, slope_, sources(every_),
-                                   part.rows_of(targets(range_)), part.rows_of(log_sums()));
+      edge_log_sum(mesh_.queue(), part.entries, heads_, slope_, sources(every_),
+                   part.rows_of(targets(range_)), part.rows_of(log_sums()));
     });
   }
   /// Prepares of_transposed() for the same scalars.
@@ -139,8 +142,8 @@ class attention_coefficients {
     return coefficient(rows_of(a, part), to, every_log_sums(to), entries_of(a, part), true);
   }
 
-  /// The gradient of the scalars of the last forward from what own_gradient() holds. It overwrites the
-  /// transposed coefficients.
+  /// The gradient of the scalars of the last forward from what own_gradient() holds. It overwrites that and
+  /// the transposed coefficients.
   void backward(matrix& dscores) {
     const auto& q = mesh_.queue();
     if (averaged_)
@@ -148,18 +151,20 @@ class attention_coefficients {
         const matrix_view<T> edges{own_gradient_.data() + first * static_cast<std::size_t>(heads_), count,
                                    heads_, heads_};
         const detail::gradient_of_head<T> each{mean_gradient_.data() + first, static_cast<T>(heads_)};
-        kernels<Place>::map_indexed(q, each, edges, edges);
+        map_indexed(q, each, edges, edges);
       });
     const matrix_view<T> dtarget = of_own(target_gradient_), dsource = of_own(source_gradient_),
                          parts{source_parts_.data(), own_rows_.widths[0], heads_, heads_};
-    own_rows_.for_parts(
-        0, [&](const tile_part<T>& part) { part_backward(part, own_gradient_.data(), parts, dtarget); });
+    auto inverse = own_inverses_.begin();
+    own_rows_.for_parts(0, [&](const tile_part<T>& part) {
+      part_backward(part, *inverse++, own_gradient_.data(), parts, dtarget);
+    });
     if (mesh_.size() > 1)
       mesh_.along(every_axis).reduce_scatter(source_parts_.span(), source_counts_, source_gradient_.span());
     else
-      kernels<Place>::copy(q, parts, dsource);
-    kernels<Place>::copy(q, dsource, dscores.local().block(0, 0, dsource.rows, heads_));
-    kernels<Place>::copy(q, dtarget, dscores.local().block(0, heads_, dtarget.rows, heads_));
+      copy(q, parts, dsource);
+    copy(q, dsource, dscores.local().block(0, 0, dsource.rows, heads_));
+    copy(q, dtarget, dscores.local().block(0, heads_, dtarget.rows, heads_));
   }
 
   /// Where the coefficients of this rank's tiles belong; after the forward products, their gradient.
@@ -180,7 +185,8 @@ class attention_coefficients {
 
  private:
   /// The gradients of the scalars from those of the coefficients of a part of the own rows.
-  void part_backward(const tile_part<T>& part, T* gradients, matrix_view<T> dsource, matrix_view<T> dtarget) {
+  void part_backward(const tile_part<T>& part, const csr_inverse<Place>& inverse, T* gradients,
+                     matrix_view<T> dsource, matrix_view<T> dtarget) {
     const auto& q = mesh_.queue();
     T* const edges = part.values_in(gradients, heads_);
     T* const alpha = part.values_in(transposed_.data(), heads_);
@@ -188,14 +194,14 @@ class attention_coefficients {
     const matrix_view<T> dots = part.rows_of(of_own(row_dots_));
     if (mask_.probability > 0) {
       const detail::gradient_before_dropout<T> kept{mask_.function<T>(), own_.begin + part.first_row, heads_};
-      kernels<Place>::edge_apply(q, part.entries, heads_, kept, edges, edges);
+      edge_apply(q, part.entries, heads_, kept, edges, edges);
     }
-    kernels<Place>::edge_softmax(q, part.entries, heads_, slope_, sources(every_), target, log_sum, alpha);
-    kernels<Place>::edge_row_dot(q, part.entries, heads_, alpha, edges, dots);
+    edge_softmax(q, part.entries, heads_, slope_, sources(every_), target, log_sum, alpha);
+    edge_row_dot(q, part.entries, heads_, alpha, edges, dots);
     const T beta = part.first_row > 0 ? T(1) : T(0);  // of the sources; targets have one part each
-    if (beta != 0) kernels<Place>::fill(q, T(0), part.rows_of(dtarget));
-    kernels<Place>::edge_softmax_gradient(q, part.entries, heads_, slope_, sources(every_), target, log_sum,
-                                          edges, dots, beta, dsource, part.rows_of(dtarget));
+    if (beta != 0) fill(q, T(0), part.rows_of(dtarget));
+    edge_softmax_gradient(q, part.entries, inverse, heads_, slope_, sources(every_), target, log_sum, dots,
+                          beta, edges, dsource, part.rows_of(dtarget));
   }
 
   static redistribution<T, Place> passage(const sparse<T, dynamic_layout, Place>& a, global_index width,
@@ -257,8 +263,9 @@ class attention_coefficients {
   bool averaged_;
   local_index first_kept_;
   T slope_;
-  interval every_, range_, own_;         ///< vertices: all, of the policy's rows of A, of this rank
-  tiles<T, Place> all_rows_, own_rows_;  ///< patterns: one tile without values each
+  interval every_, range_, own_;                  ///< vertices: all, of the policy's rows of A, of this rank
+  tiles<T, Place> all_rows_, own_rows_;           ///< patterns: one tile without values each
+  std::vector<csr_inverse<Place>> own_inverses_;  ///< of the parts of own_rows_
   redistribution<T, Place> gather_scores_, gather_log_sums_;
   dense<T, replicated, Place> scores_, all_log_sums_;
   std::vector<global_index> source_counts_;

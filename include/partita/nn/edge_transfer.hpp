@@ -36,19 +36,17 @@ class edge_transfer {
     if (sources_.size() > 1) {
       const local_index heads = heads_of(me());
       for (const given_run& r : given_)
-        kernels<Place>::copy(q, edges(values, r.from, r.count, heads),
-                             edges(outgoing_.data(), r.to, r.count, heads));
+        copy(q, edges(values, r.from, r.count, heads), edges(outgoing_.data(), r.to, r.count, heads));
       mesh_.along(group_).all_to_all(outgoing_.span(), give_counts_, incoming_.span(), take_counts_);
       values = incoming_.data();
     }
-    for_runs(own_entries_, mesh_.tile_entries(), [&](std::size_t first, local_index count) {
-      kernels<Place>::fill(q, T(0), edges(own, first, count, heads_));
-    });
+    for_runs(own_entries_, mesh_.tile_entries(),
+             [&](std::size_t first, local_index count) { fill(q, T(0), edges(own, first, count, heads_)); });
     for (int s = 0; s < static_cast<int>(sources_.size()); ++s) {
       const source& from = sources_[static_cast<std::size_t>(s)];
       const std::span<const local_index> positions = from.edges->positions.span();
       for (const taken_run& r : from.edges->runs)
-        kernels<Place>::scatter_add_distinct_rows(
+        scatter_add_distinct_rows(
             q, edges(values, r.from, r.count, heads_of(s)).data,
             positions.subspan(r.from, static_cast<std::size_t>(r.count)),
             edges(own, r.base, r.window, heads_)

@@ -47,8 +47,8 @@ class halo {
   void gather(matrix_view<const T> x, matrix_view<T> table) {
     set_width(x.cols);
     const auto mine = static_cast<local_index>(own_.size());
-    kernels<Place>::copy(mesh_.queue(), x, table.block(0, 0, mine, x.cols));
-    kernels<Place>::gather_rows(mesh_.queue(), x, std::span<const local_index>(give_.span()), packed_.data());
+    copy(mesh_.queue(), x, table.block(0, 0, mine, x.cols));
+    gather_rows(mesh_.queue(), x, std::span<const local_index>(give_.span()), packed_.data());
     mesh_.along(every_axis)
         .all_to_all(packed_.span(), give_counts_, std::span<T>(table.row(mine), total(take_)), take_);
   }
@@ -57,11 +57,10 @@ class halo {
   void scatter_add(matrix_view<const T> table, matrix_view<T> x) {
     set_width(x.cols);
     const auto mine = static_cast<local_index>(own_.size());
-    kernels<Place>::copy(mesh_.queue(), table.block(0, 0, mine, x.cols), x);
+    copy(mesh_.queue(), table.block(0, 0, mine, x.cols), x);
     mesh_.along(every_axis)
         .all_to_all(std::span<const T>(table.row(mine), total(take_)), take_, packed_.span(), give_counts_);
-    kernels<Place>::scatter_add_rows(mesh_.queue(), packed_.data(),
-                                     std::span<const local_index>(give_.span()), x);
+    scatter_add_rows(mesh_.queue(), packed_.data(), std::span<const local_index>(give_.span()), x);
   }
 
   /// What this rank receives in one gather of f columns, and in one scatter_add.

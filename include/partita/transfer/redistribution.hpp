@@ -66,22 +66,22 @@ class redistribution {
   /// Y's block from X's blocks; X in the old layout, Y in the new one.
   void operator()(matrix_view<const T> x, matrix_view<T> y) {
     const auto& q = mesh_.queue();
-    if (!travels()) return kernels<Place>::copy(q, part(x, old_, take_[0]), part(y, new_, take_[0]));
+    if (!travels()) return copy(q, part(x, old_, take_[0]), part(y, new_, take_[0]));
     const communicator& group = mesh_.along(route_.group);
     if (route_.kind == movement::all_gather) {
-      kernels<Place>::pack(q, part(x, old_, give_[0]), outgoing_.data());
+      pack(q, part(x, old_, give_[0]), outgoing_.data());
       group.all_gather(outgoing_.span(), take_counts_, incoming_.span());
     } else {
       T* to = outgoing_.data();
       for (const rectangle& r : give_) {
-        kernels<Place>::pack(q, part(x, old_, r), to);
+        pack(q, part(x, old_, r), to);
         to += r.size();
       }
       group.all_to_all(outgoing_.span(), give_counts_, incoming_.span(), take_counts_);
     }
     const T* from = incoming_.data();
     for (const rectangle& r : take_) {
-      kernels<Place>::unpack(q, from, part(y, new_, r));
+      unpack(q, from, part(y, new_, r));
       from += r.size();
     }
   }

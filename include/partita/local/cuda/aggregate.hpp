@@ -9,25 +9,25 @@
 #include <type_traits>
 
 #include "partita/local/cuda/elementwise.hpp"
-#include "partita/local/cuda/inverse.hpp"
 #include "partita/local/cuda/row_fold.hpp"
 #include "partita/local/shapes.hpp"
 #include "partita/local/view.hpp"
+#include "partita/memory/cuda_sort.hpp"
 
-namespace partita::gpu {
+namespace partita::on_cuda {
 
 /// The largest neighbours of a row in a pack of columns, and their indices; -1 while there are none.
 template <class T, int Width>
 struct largest_neighbours {
   struct sum {
-    pack<T, Width> largest;
-    pack<local_index, Width> where;
+    pack_of<T, Width> largest;
+    pack_of<local_index, Width> where;
   };
   struct item {
-    pack<T, Width> x;
+    pack_of<T, Width> x;
     local_index index;
   };
-  using lead = pack<local_index, 4>;
+  using lead = pack_of<local_index, 4>;
 
   const local_index* columns;
   row_table<T> x;
@@ -62,8 +62,8 @@ struct largest_neighbours {
     sum best = zero();
     if (!first) best = {load<Width>(to), load<Width>(where)};
     join(best, found);
-    gpu::store(best.largest, to);
-    gpu::store(best.where, where);
+    on_cuda::store(best.largest, to);
+    on_cuda::store(best.where, where);
   }
 
  private:
@@ -156,89 +156,90 @@ struct zero_where_none {
   }
 };
 
-struct aggregate_kernels {
-  /// y(i, j) = max(y(i, j), max_e x(col(e), j)) over the entries e of row i, and arg(i, j) = column_offset +
-  /// col(e) of the first entry that attained it, in this call or an earlier one. `first` forgets y and arg.
-  /// While a row has had no entries, arg = -1 and y is the lowest finite number. x is (a.cols, f), y and arg
-  /// are (a.rows, f). Throws shape_error when the shapes do not fit.
-  template <class T>
-  static void max_aggregate(const queue<cuda_device>& q, std::type_identity_t<csr_view<T>> a,
-                            std::type_identity_t<matrix_view<const T>> x, local_index column_offset,
-                            bool first, matrix_view<T> y, matrix_view<local_index> arg) {
-    require_equal("max_aggregate", "y", shape_of(y), "the aggregate", {a.rows, x.cols});
-    require_equal("max_aggregate", "x", shape_of(x), "the x that a needs", {a.cols, x.cols});
-    require_equal("max_aggregate", "arg", shape_of(arg), "y", shape_of(y));
-    with_width<widest<T>>(
-        y.cols,
-        [&](auto width) {
-          constexpr int pack_width = decltype(width)::value;
-          fold_rows(q, rows_of(a), y.cols / pack_width, skew(a.columns, 4),
-                    largest_neighbours<T, pack_width>{a.columns, table_of(x), column_offset, first, y, arg});
-        },
-        x, y, arg);
-  }
+namespace aggregate_detail {
 
-  /// y(i, j) = 0 where arg(i, j) = -1. Both (m, n). Throws shape_error when the shapes differ.
-  template <class T>
-  static void finish_max(const queue<cuda_device>& q, matrix_view<T> y, matrix_view<const local_index> arg) {
-    require_equal("finish_max", "arg", shape_of(arg), "y", shape_of(y));
-    assign(q, y, mapped_with_index<zero_where_none<T>, T>{{arg}, y}, arg);
-  }
+template <class Key>
+detail::sorted_pairs<Key, local_index> pairs(const queue<cuda_device>& q, std::int64_t count) {
+  const auto size = static_cast<std::size_t>(count);
+  Key* const keys =
+      reinterpret_cast<Key*>(scratch<std::byte>(q, 2 * size * (sizeof(Key) + sizeof(local_index))));
+  local_index* const values = reinterpret_cast<local_index*>(keys + 2 * size);
+  return {keys, values, keys + size, values + size};
+}
 
-  /// dx(arg(i, j) - column_offset, j) += dy(i, j) in the order of i, where dx has such a row. arg and dy are
-  /// (m, f), dx is (k, f). Costs a stable sort of m f keys of 4 bytes (8 if k f is 2^32 or more) with 4 bytes
-  /// each, and twice their memory; an element of dx is added up by one thread. Throws shape_error when the
-  /// shapes do not fit.
-  template <class T>
-  static void max_scatter(const queue<cuda_device>& q, matrix_view<const local_index> arg,
-                          std::type_identity_t<matrix_view<const T>> dy, local_index column_offset,
-                          matrix_view<T> dx) {
-    require_equal("max_scatter", "arg", shape_of(arg), "dy", shape_of(dy));
-    require_equal("max_scatter", "dx", shape_of(dx), "a block with the columns of dy", {dx.rows, dy.cols});
-    const std::int64_t keys = (std::int64_t{dx.rows} + 1) * dx.cols;
-    if (keys >> 32 == 0)
-      scatter<std::uint32_t>(q, arg, dy, column_offset, dx, keys);
-    else
-      scatter<std::uint64_t>(q, arg, dy, column_offset, dx, keys);
-  }
+template <class Key, class T>
+void scatter(const queue<cuda_device>& q, const matrix_view<const local_index>& arg,
+             const matrix_view<const T>& dy, local_index column_offset, const matrix_view<T>& dx,
+             std::int64_t keys) {
+  const std::int64_t count = std::int64_t{dy.rows} * dy.cols;
+  if (count == 0) return;
+  auto sorted = pairs<Key>(q, count);
+  detail::launch(q, count, find_targets<Key>{arg, column_offset, dx.rows, sorted.keys, sorted.values});
+  detail::sort_pairs(q, count, detail::bits_below(keys), sorted);
+  detail::launch(q, count, add_to_targets<T, Key>{sorted.keys, sorted.values, count, dy, dx});
+}
 
-  /// to(rows[i], j) += from[i n + j] in the order of i; rows may repeat and are in the device's memory. to is
-  /// (m, n), from has rows.size() n elements, every rows[i] is below m. Costs a stable sort of the rows. An
-  /// element is added up by one thread. Throws shape_error when there are more rows than a local index
-  /// counts.
-  template <class T>
-  static void scatter_add_rows(const queue<cuda_device>& q, const std::type_identity_t<T>* from,
-                               std::span<const local_index> rows, matrix_view<T> to) {
-    const local_index count = narrow(static_cast<global_index>(rows.size()), "the number of scattered rows");
-    if (count == 0 || to.cols == 0) return;
-    auto sorted = pairs<local_index>(q, count);
-    detail::launch(q, count, number_rows{rows.data(), sorted.keys, sorted.values});
-    detail::sort_pairs(q, count, bits_below(to.rows), sorted);
-    detail::launch(q, std::int64_t{count} * to.cols,
-                   add_to_rows<T>{sorted.keys, sorted.values, count, from, to});
-  }
+}  // namespace aggregate_detail
 
- private:
-  template <class Key>
-  static detail::sorted_pairs<Key, local_index> pairs(const queue<cuda_device>& q, std::int64_t count) {
-    const auto size = static_cast<std::size_t>(count);
-    Key* const keys =
-        reinterpret_cast<Key*>(scratch<std::byte>(q, 2 * size * (sizeof(Key) + sizeof(local_index))));
-    local_index* const values = reinterpret_cast<local_index*>(keys + 2 * size);
-    return {keys, values, keys + size, values + size};
-  }
+/// y(i, j) = max(y(i, j), max_e x(col(e), j)) over the entries e of row i, and arg(i, j) = column_offset +
+/// col(e) of the first entry that attained it, in this call or an earlier one. `first` forgets y and arg.
+/// While a row has had no entries, arg = -1 and y is the lowest finite number. x is (a.cols, f), y and arg
+/// are (a.rows, f). Throws shape_error when the shapes do not fit.
+template <class T>
+void max_aggregate(const queue<cuda_device>& q, std::type_identity_t<csr_view<T>> a,
+                   std::type_identity_t<matrix_view<const T>> x, local_index column_offset, bool first,
+                   matrix_view<T> y, matrix_view<local_index> arg) {
+  require_equal("max_aggregate", "y", shape_of(y), "the aggregate", {a.rows, x.cols});
+  require_equal("max_aggregate", "x", shape_of(x), "the x that a needs", {a.cols, x.cols});
+  require_equal("max_aggregate", "arg", shape_of(arg), "y", shape_of(y));
+  with_width<widest<T>>(
+      y.cols,
+      [&](auto width) {
+        constexpr int pack_width = decltype(width)::value;
+        fold_rows(q, rows_of(a), y.cols / pack_width, skew(a.columns, 4),
+                  largest_neighbours<T, pack_width>{a.columns, table_of(x), column_offset, first, y, arg});
+      },
+      x, y, arg);
+}
 
-  template <class Key, class T>
-  static void scatter(const queue<cuda_device>& q, const matrix_view<const local_index>& arg,
-                      const matrix_view<const T>& dy, local_index column_offset, const matrix_view<T>& dx,
-                      std::int64_t keys) {
-    const std::int64_t count = std::int64_t{dy.rows} * dy.cols;
-    if (count == 0) return;
-    auto sorted = pairs<Key>(q, count);
-    detail::launch(q, count, find_targets<Key>{arg, column_offset, dx.rows, sorted.keys, sorted.values});
-    detail::sort_pairs(q, count, bits_below(keys), sorted);
-    detail::launch(q, count, add_to_targets<T, Key>{sorted.keys, sorted.values, count, dy, dx});
-  }
-};
+/// y(i, j) = 0 where arg(i, j) = -1. Both (m, n). Throws shape_error when the shapes differ.
+template <class T>
+void finish_max(const queue<cuda_device>& q, matrix_view<T> y, matrix_view<const local_index> arg) {
+  require_equal("finish_max", "arg", shape_of(arg), "y", shape_of(y));
+  assign(q, y, mapped_with_index<zero_where_none<T>, T>{{arg}, y}, arg);
+}
 
-}  // namespace partita::gpu
+/// dx(arg(i, j) - column_offset, j) += dy(i, j) in the order of i, where dx has such a row. arg and dy are
+/// (m, f), dx is (k, f). Costs a stable sort of m f keys of 4 bytes (8 if k f is 2^32 or more) with 4 bytes
+/// each, and twice their memory; an element of dx is added up by one thread. Throws shape_error when the
+/// shapes do not fit.
+template <class T>
+void max_scatter(const queue<cuda_device>& q, matrix_view<const local_index> arg,
+                 std::type_identity_t<matrix_view<const T>> dy, local_index column_offset,
+                 matrix_view<T> dx) {
+  require_equal("max_scatter", "arg", shape_of(arg), "dy", shape_of(dy));
+  require_equal("max_scatter", "dx", shape_of(dx), "a block with the columns of dy", {dx.rows, dy.cols});
+  const std::int64_t keys = (std::int64_t{dx.rows} + 1) * dx.cols;
+  if (keys >> 32 == 0)
+    aggregate_detail::scatter<std::uint32_t>(q, arg, dy, column_offset, dx, keys);
+  else
+    aggregate_detail::scatter<std::uint64_t>(q, arg, dy, column_offset, dx, keys);
+}
+
+/// to(rows[i], j) += from[i n + j] in the order of i; rows may repeat and are in the device's memory. to is
+/// (m, n), from has rows.size() n elements, every rows[i] is below m. Costs a stable sort of the rows. An
+/// element is added up by one thread. Throws shape_error when there are more rows than a local index
+/// counts.
+template <class T>
+void scatter_add_rows(const queue<cuda_device>& q, const std::type_identity_t<T>* from,
+                      std::span<const local_index> rows, matrix_view<T> to) {
+  const local_index count = narrow(static_cast<global_index>(rows.size()), "the number of scattered rows");
+  if (count == 0 || to.cols == 0) return;
+  auto sorted = aggregate_detail::pairs<local_index>(q, count);
+  detail::launch(q, count, number_rows{rows.data(), sorted.keys, sorted.values});
+  detail::sort_pairs(q, count, detail::bits_below(to.rows), sorted);
+  detail::launch(q, std::int64_t{count} * to.cols,
+                 add_to_rows<T>{sorted.keys, sorted.values, count, from, to});
+}
+
+}  // namespace partita::on_cuda

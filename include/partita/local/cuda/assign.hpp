@@ -7,7 +7,7 @@
 #include "partita/local/view.hpp"
 #include "partita/memory/cuda_launch.hpp"
 
-namespace partita::gpu {
+namespace partita::on_cuda {
 
 /// Term has, for every Width, a pack of y's row i from column j on: term.at<Width>(i, j).
 template <int Width, class T, class Term>
@@ -35,4 +35,4 @@ void assign(const queue<cuda_device>& q, matrix_view<T> y, const Term& term, con
       y, operands...);
 }
 
-}  // namespace partita::gpu
+}  // namespace partita::on_cuda

@@ -14,7 +14,7 @@
 #include "partita/local/cuda/build_keys.hpp"
 #include "partita/local/view.hpp"
 
-namespace partita::gpu {
+namespace partita::on_cuda {
 
 /// The key of an entry: the tile of its column is the last one that begins at or before it.
 template <class T>
@@ -171,4 +171,4 @@ void partition_rows(const Policy& policy, local_index rows, const local_index* o
                    first_row_of_part{offsets, rows, static_cast<std::int64_t>(first_rows.size()) - 1});
 }
 
-}  // namespace partita::gpu
+}  // namespace partita::on_cuda

@@ -21,7 +21,7 @@
 #include "partita/local/view.hpp"
 #include "partita/memory/place.hpp"
 
-namespace partita::gpu {
+namespace partita::on_cuda {
 
 /// A row of CSR tiles as matrix/tiles.hpp has it.
 template <class T, class Place>
@@ -137,4 +137,4 @@ compressed<T, Place> compress_keys(const Policy& policy, const queue<Place>& q, 
   return result;
 }
 
-}  // namespace partita::gpu
+}  // namespace partita::on_cuda

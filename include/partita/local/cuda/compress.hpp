@@ -17,7 +17,7 @@
 #include "partita/local/cuda/build.hpp"
 #include "partita/memory/cuda.hpp"
 
-namespace partita::gpu {
+namespace partita::on_cuda {
 
 /// Where Thrust takes temporary memory from.
 class pool_allocator {
@@ -76,22 +76,22 @@ struct build_kernels {
                                              std::span<const interval> columns,
                                              std::span<const triplet<T>> entries) {
     return with_policy(
-        q, [&](const auto& policy) { return gpu::compress<T>(policy, q, rows, columns, entries); });
+        q, [&](const auto& policy) { return on_cuda::compress<T>(policy, q, rows, columns, entries); });
   }
 
   /// a^T as one tile; a is (m, k) and has `nonzeros` entries. Waits for the device.
   template <class T>
   static compressed<T, cuda_device> transpose(const queue<cuda_device>& q, csr_view<T> a,
                                               local_index nonzeros) {
-    return with_policy(q, [&](const auto& policy) { return gpu::transpose(policy, q, a, nonzeros); });
+    return with_policy(q, [&](const auto& policy) { return on_cuda::transpose(policy, q, a, nonzeros); });
   }
 
   /// Cuts `rows` compressed rows into parts of about as many entries: part p is the rows from first_rows[p]
   /// to first_rows[p + 1], the last of which is `rows`. Offsets and first_rows are on the device.
   static void partition_rows(const queue<cuda_device>& q, local_index rows, const local_index* offsets,
                              std::span<local_index> first_rows) {
-    with_policy(q, [&](const auto& policy) { gpu::partition_rows(policy, rows, offsets, first_rows); });
+    with_policy(q, [&](const auto& policy) { on_cuda::partition_rows(policy, rows, offsets, first_rows); });
   }
 };
 
-}  // namespace partita::gpu
+}  // namespace partita::on_cuda

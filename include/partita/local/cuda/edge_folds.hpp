@@ -10,7 +10,7 @@
 #include "partita/local/cuda/vector.hpp"
 #include "partita/local/view.hpp"
 
-namespace partita::gpu {
+namespace partita::on_cuda {
 
 /// The scores of edges: leaky(source(col(e), h) + target(row(e), h)).
 template <class T>
@@ -130,34 +130,22 @@ struct dots_of_values : no_lead {
   }
 };
 
-/// What the gradient of a softmax over rows is made of.
-template <class T>
-struct softmax_gradient {
-  attention<T> scores;
-  matrix_view<const T> log_sum;
-  const T* dvalues;
-  matrix_view<const T> row_dot;
-  T beta;
-
-  /// g of entry e and head h, where z is the sum of its source and target.
-  constexpr T at(T z, T row_log_sum, T dvalue, T dot) const {
-    const T alpha = std::exp(scores.leaky(z) - row_log_sum);
-    return alpha * (dvalue - dot) * (z > 0 ? T{1} : scores.slope);
-  }
-  constexpr void store(T total, T& to) const { to = beta == 0 ? total : total + beta * to; }
-};
-
-/// dtarget(i, h) = beta dtarget(i, h) + sum_e g(e, h) over the entries of row i.
+/// dtarget(i, h) = beta dtarget(i, h) + sum_e g(e, h) over the entries of row i; edges[e, h], the gradient of
+/// a softmax over rows, becomes g(e, h), that of what the score of the entry is made from.
 template <class T>
 struct target_gradient : column_lead {
   static constexpr int blocks_together = sizeof(T) == sizeof(float) ? 4 : 2;
 
   using sum = T;
   struct item {
+    local_index entry;
     T source, dvalue;
   };
 
-  softmax_gradient<T> g;
+  attention<T> scores;
+  matrix_view<const T> log_sum, row_dot;
+  T beta;
+  T* edges;
   matrix_view<T> dtarget;
 
   constexpr sum zero() const { return 0; }
@@ -166,49 +154,46 @@ struct target_gradient : column_lead {
     for (int k = 0; k < 4; ++k) items[k] = of(four.at[k], e + k, h);
   }
   constexpr void add(sum& total, const item& next, local_index row, local_index h) const {
-    total += g.at(next.source + g.scores.target(row, h), g.log_sum(row, h), next.dvalue, g.row_dot(row, h));
+    const T z = next.source + scores.target(row, h);
+    const T alpha = std::exp(scores.leaky(z) - log_sum(row, h));
+    const T g = alpha * (next.dvalue - row_dot(row, h)) * (z > 0 ? T{1} : scores.slope);
+    edges[edge_at(next.entry, scores.heads, h)] = g;
+    total += g;
   }
   constexpr void join(sum& total, sum later) const { total += later; }
-  constexpr void store(sum total, local_index row, local_index h) const { g.store(total, dtarget(row, h)); }
+  constexpr void store(sum total, local_index row, local_index h) const {
+    dtarget(row, h) = beta == 0 ? total : total + beta * dtarget(row, h);
+  }
 
  private:
   constexpr item of(local_index column, local_index e, local_index h) const {
-    return {g.scores.source(column, h), g.dvalues[edge_at(e, g.scores.heads, h)]};
+    return {e, scores.source(column, h), edges[edge_at(e, scores.heads, h)]};
   }
 };
 
-/// dsource(c, h) = beta dsource(c, h) + sum_e g(e, h) over the entries of column c: a fold over the columns,
-/// whose t-th entry in the order of columns is entry order[t] and in row rows[t].
+/// dsource(c, h) = beta dsource(c, h) + sum_e g[e, h] over the entries of column c: a fold over the columns,
+/// whose t-th entry in the order of columns is entry numbers[t].
 template <class T>
 struct source_gradient : no_lead {
-  static constexpr int blocks_together = sizeof(T) == sizeof(float) ? 4 : 2;
-
   using sum = T;
-  struct item {
-    T target, log_sum, dvalue, row_dot;
-  };
+  using item = T;
 
-  softmax_gradient<T> g;
-  const local_index* rows;
-  const local_index* order;
+  const T* g;
+  const local_index* numbers;
+  local_index heads;
+  T beta;
   matrix_view<T> dsource;
 
   constexpr sum zero() const { return 0; }
-  constexpr item get(local_index t, local_index h) const {
-    const local_index row = rows[t];
-    return {g.scores.target(row, h), g.log_sum(row, h), g.dvalues[edge_at(order[t], g.scores.heads, h)],
-            g.row_dot(row, h)};
-  }
+  constexpr item get(local_index t, local_index h) const { return g[edge_at(numbers[t], heads, h)]; }
   constexpr void get(lead, local_index t, local_index h, item (&items)[4]) const {
     for (int k = 0; k < 4; ++k) items[k] = get(t + k, h);
   }
-  constexpr void add(sum& total, const item& next, local_index column, local_index h) const {
-    total += g.at(g.scores.source(column, h) + next.target, next.log_sum, next.dvalue, next.row_dot);
-  }
+  constexpr void add(sum& total, item next, local_index, local_index) const { total += next; }
   constexpr void join(sum& total, sum later) const { total += later; }
   constexpr void store(sum total, local_index column, local_index h) const {
-    g.store(total, dsource(column, h));
+    dsource(column, h) = beta == 0 ? total : total + beta * dsource(column, h);
   }
 };
 
-}  // namespace partita::gpu
+}  // namespace partita::on_cuda

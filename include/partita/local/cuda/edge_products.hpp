@@ -5,13 +5,13 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "partita/local/cuda/inverse.hpp"
+#include "partita/local/csr_inverse.hpp"
 #include "partita/local/cuda/row_product.hpp"
 #include "partita/local/head_slice.hpp"
 #include "partita/local/shapes.hpp"
 #include "partita/local/view.hpp"
 
-namespace partita::gpu {
+namespace partita::on_cuda {
 
 /// values[e, h] = beta values[e, h] + y(row(e), :) x(col(e), :)^T over the columns of head h.
 template <int Width, class T>
@@ -29,9 +29,9 @@ struct dot_of_entry {
     for (local_index h = 0; h < s.heads; ++h) {
       const std::int64_t head_end = (std::int64_t{h} + 1) * s.head_width - s.first_col;
       const auto end = head_end < x.cols ? static_cast<local_index>(head_end) : x.cols;
-      pack<T, Width> partial{};
+      pack_of<T, Width> partial{};
       for (; j < end; j += Width) {
-        const pack<T, Width> u = load<Width>(left + j), v = load<Width>(right + j);
+        const pack_of<T, Width> u = load<Width>(left + j), v = load<Width>(right + j);
         for (int c = 0; c < Width; ++c) partial.at[c] += u.at[c] * v.at[c];
       }
       T total = 0;
@@ -48,10 +48,10 @@ template <int Width, class F, class T>
 struct applied_product : column_lead {
   static constexpr int blocks_together = 2;
 
-  using sum = pack<T, Width>;
+  using sum = pack_of<T, Width>;
   struct item {
     local_index entry;
-    pack<T, Width> x;
+    pack_of<T, Width> x;
   };
 
   F f;
@@ -77,12 +77,12 @@ struct applied_product : column_lead {
   }
   constexpr void store(const sum& total, local_index row, local_index v) const {
     T* const to = y.row(row) + v * Width;
-    pack<T, Width> result = total;
+    pack_of<T, Width> result = total;
     if (beta != 0) {
-      const pack<T, Width> old = load<Width>(to);
+      const pack_of<T, Width> old = load<Width>(to);
       for (int c = 0; c < Width; ++c) result.at[c] += beta * old.at[c];
     }
-    gpu::store(result, to);
+    on_cuda::store(result, to);
   }
 
  private:
@@ -91,92 +91,89 @@ struct applied_product : column_lead {
   }
 };
 
-struct edge_product_kernels {
-  /// y(i, j) = beta y(i, j) + sum_e values[e, h(j)] x(col(e), j) over the entries of row i; beta = 0
-  /// overwrites y. x is (a.cols, f), y is (a.rows, f), their columns are those of s; y is not x. Throws
-  /// shape_error when the shapes do not fit.
-  template <class T>
-  static void edge_multiply(const queue<cuda_device>& q, std::type_identity_t<csr_view<T>> a, head_slice s,
-                            const std::type_identity_t<T>* values,
-                            std::type_identity_t<matrix_view<const T>> x, std::type_identity_t<T> beta,
-                            matrix_view<T> y) {
-    require("edge_multiply", a, s, shape_of(x), shape_of(y));
-    fold(q, rows_of(a), a.columns, s, values, nullptr, x, beta, y);
-  }
+namespace edge_product_detail {
 
-  /// values[e, h] = f(row(e), e, h) for the heads of y's columns, and y as edge_multiply has it with
-  /// them, in one pass. Throws shape_error when the shapes do not fit.
-  template <class F, class T>
-  static void edge_apply_multiply(const queue<cuda_device>& q, std::type_identity_t<csr_view<T>> a,
-                                  head_slice s, F f, std::type_identity_t<T>* values,
-                                  std::type_identity_t<matrix_view<const T>> x, std::type_identity_t<T> beta,
-                                  matrix_view<T> y) {
-    require("edge_apply_multiply", a, s, shape_of(x), shape_of(y));
-    with_width<widest<T>>(
-        y.cols,
-        [&](auto width) {
-          constexpr int pack_width = decltype(width)::value;
-          fold_rows(q, rows_of(a), y.cols / pack_width, skew(a.columns, 4),
-                    applied_product<pack_width, F, T>{{a.columns}, f, s, values, table_of(x), beta, y});
-        },
-        s, x, y);
-  }
+template <class Pattern>
+void require(const char* name, const Pattern& a, const head_slice& s, extent x, extent y) {
+  require_equal(name, "x", x, "the x that the pattern needs", {a.cols, y.cols});
+  require_equal(name, "y", y, "the y that the pattern needs", {a.rows, x.cols});
+  require_heads(name, s, static_cast<local_index>(x.cols));
+}
 
-  /// x(c, j) = beta x(c, j) + sum_e values[e, h(j)] y(row(e), j) over the entries of column c; beta = 0
-  /// overwrites x. y is (a.rows, f), x is (a.cols, f), their columns are those of s; x is not y. Sorts the
-  /// entries by columns, see inverse_of. Throws shape_error when the shapes do not fit.
-  template <class T>
-  static void edge_multiply_transposed(const queue<cuda_device>& q, std::type_identity_t<csr_view<T>> a,
-                                       head_slice s, const std::type_identity_t<T>* values,
-                                       std::type_identity_t<matrix_view<const T>> y,
-                                       std::type_identity_t<T> beta, matrix_view<T> x) {
-    require("edge_multiply_transposed", a, s, shape_of(x), shape_of(y));
-    const inverse_pattern by_column = inverse_of(q, a);
-    fold(q, by_column.columns, by_column.rows, s, values, by_column.order, y, beta, x);
-  }
+template <class T>
+void fold(const queue<cuda_device>& q, const pattern_rows& a, const local_index* columns, const head_slice& s,
+          const T* values, const local_index* order, const matrix_view<const T>& x, T beta,
+          const matrix_view<T>& y) {
+  with_width<widest<T>>(
+      y.cols,
+      [&](auto width) {
+        constexpr int pack_width = decltype(width)::value;
+        using weights = values_of_heads<T>;
+        fold_rows(q, a, y.cols / pack_width, skew(columns, 4),
+                  row_product<T, pack_width, weights>{
+                      columns, weights{{}, values, order, s.heads, s.head_width, s.first_col, pack_width},
+                      table_of(x), spmm_fusion<T>{.beta = beta}, y});
+      },
+      s, x, y);
+}
 
-  /// values[e, h] = beta values[e, h] + sum_j y(row(e), j) x(col(e), j) over the columns j of head h in the
-  /// slice, none where there are none; beta = 0 overwrites values. y is (a.rows, f), x is (a.cols, f), their
-  /// columns are those of s. Throws shape_error when the shapes do not fit.
-  template <class T>
-  static void edge_dot(const queue<cuda_device>& q, std::type_identity_t<csr_view<T>> a, head_slice s,
-                       std::type_identity_t<matrix_view<const T>> y,
-                       std::type_identity_t<matrix_view<const T>> x, std::type_identity_t<T> beta,
-                       T* values) {
-    require("edge_dot", a, s, shape_of(x), shape_of(y));
-    with_width<widest<T>>(
-        x.cols,
-        [&](auto width) {
-          for_entries(q, rows_of(a),
-                      dot_of_entry<decltype(width)::value, T>{a.columns, s, y, x, beta, values});
-        },
-        s, y, x);
-  }
+}  // namespace edge_product_detail
 
- private:
-  template <class T>
-  static void require(const char* name, const csr_view<T>& a, const head_slice& s, extent x, extent y) {
-    require_equal(name, "x", x, "the x that the pattern needs", {a.cols, y.cols});
-    require_equal(name, "y", y, "the y that the pattern needs", {a.rows, x.cols});
-    require_heads(name, s, static_cast<local_index>(x.cols));
-  }
+/// y(i, j) = beta y(i, j) + sum_e values[e, h(j)] x(col(e), j) over the entries of row i; beta = 0
+/// overwrites y. x is (a.cols, f), y is (a.rows, f), their columns are those of s; y is not x. Throws
+/// shape_error when the shapes do not fit.
+template <class T>
+void edge_multiply(const queue<cuda_device>& q, std::type_identity_t<csr_view<T>> a, head_slice s,
+                   const std::type_identity_t<T>* values, std::type_identity_t<matrix_view<const T>> x,
+                   std::type_identity_t<T> beta, matrix_view<T> y) {
+  edge_product_detail::require("edge_multiply", a, s, shape_of(x), shape_of(y));
+  edge_product_detail::fold(q, rows_of(a), a.columns, s, values, nullptr, x, beta, y);
+}
 
-  template <class T>
-  static void fold(const queue<cuda_device>& q, const pattern_rows& a, const local_index* columns,
-                   const head_slice& s, const T* values, const local_index* order,
-                   const matrix_view<const T>& x, T beta, const matrix_view<T>& y) {
-    with_width<widest<T>>(
-        y.cols,
-        [&](auto width) {
-          constexpr int pack_width = decltype(width)::value;
-          using weights = values_of_heads<T>;
-          fold_rows(q, a, y.cols / pack_width, skew(columns, 4),
-                    row_product<T, pack_width, weights>{
-                        columns, weights{{}, values, order, s.heads, s.head_width, s.first_col, pack_width},
-                        table_of(x), spmm_fusion<T>{.beta = beta}, y});
-        },
-        s, x, y);
-  }
-};
+/// values[e, h] = f(row(e), e, h) for the heads of y's columns, and y as edge_multiply has it with
+/// them, in one pass. Throws shape_error when the shapes do not fit.
+template <class F, class T>
+void edge_apply_multiply(const queue<cuda_device>& q, std::type_identity_t<csr_view<T>> a, head_slice s, F f,
+                         std::type_identity_t<T>* values, std::type_identity_t<matrix_view<const T>> x,
+                         std::type_identity_t<T> beta, matrix_view<T> y) {
+  edge_product_detail::require("edge_apply_multiply", a, s, shape_of(x), shape_of(y));
+  with_width<widest<T>>(
+      y.cols,
+      [&](auto width) {
+        constexpr int pack_width = decltype(width)::value;
+        fold_rows(q, rows_of(a), y.cols / pack_width, skew(a.columns, 4),
+                  applied_product<pack_width, F, T>{{a.columns}, f, s, values, table_of(x), beta, y});
+      },
+      s, x, y);
+}
 
-}  // namespace partita::gpu
+/// x(c, j) = beta x(c, j) + sum_e values[e, h(j)] y(row(e), j) over the entries of column c; beta = 0
+/// overwrites x. `a` is the inverse of the pattern. y is (a.rows, f), x is (a.cols, f), their columns are
+/// those of s; x is not y. Throws shape_error when the shapes do not fit.
+template <class T>
+void edge_multiply_transposed(const queue<cuda_device>& q, const csr_inverse<cuda_device>& a, head_slice s,
+                              const std::type_identity_t<T>* values,
+                              std::type_identity_t<matrix_view<const T>> y, std::type_identity_t<T> beta,
+                              matrix_view<T> x) {
+  edge_product_detail::require("edge_multiply_transposed", a, s, shape_of(x), shape_of(y));
+  edge_product_detail::fold(q, rows_of(a.transposed<T>()), a.entry_rows.data(), s, values,
+                            a.entry_numbers.data(), y, beta, x);
+}
+
+/// values[e, h] = beta values[e, h] + sum_j y(row(e), j) x(col(e), j) over the columns j of head h in the
+/// slice, none where there are none; beta = 0 overwrites values. y is (a.rows, f), x is (a.cols, f), their
+/// columns are those of s. Throws shape_error when the shapes do not fit.
+template <class T>
+void edge_dot(const queue<cuda_device>& q, std::type_identity_t<csr_view<T>> a, head_slice s,
+              std::type_identity_t<matrix_view<const T>> y, std::type_identity_t<matrix_view<const T>> x,
+              std::type_identity_t<T> beta, T* values) {
+  edge_product_detail::require("edge_dot", a, s, shape_of(x), shape_of(y));
+  with_width<widest<T>>(
+      x.cols,
+      [&](auto width) {
+        for_entries(q, rows_of(a), dot_of_entry<decltype(width)::value, T>{a.columns, s, y, x, beta, values});
+      },
+      s, y, x);
+}
+
+}  // namespace partita::on_cuda

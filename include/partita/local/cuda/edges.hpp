@@ -7,14 +7,14 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "partita/local/csr_inverse.hpp"
 #include "partita/local/cuda/edge_folds.hpp"
 #include "partita/local/cuda/entries.hpp"
-#include "partita/local/cuda/inverse.hpp"
 #include "partita/local/cuda/row_fold.hpp"
 #include "partita/local/shapes.hpp"
 #include "partita/local/view.hpp"
 
-namespace partita::gpu {
+namespace partita::on_cuda {
 
 template <class F, class T>
 struct apply_to_entry {
@@ -42,95 +42,93 @@ struct store_softmax {
   }
 };
 
-struct edge_kernels {
-  /// out[e, h] = f(row(e), col(e), h, in[e, h]). out may be in. Throws nothing.
-  template <class F, class T>
-  static void edge_apply(const queue<cuda_device>& q, std::type_identity_t<csr_view<T>> a, local_index heads,
-                         F f, const std::type_identity_t<T>* in, T* out) {
-    for_entries(q, rows_of(a), apply_to_entry<F, T>{f, a.columns, heads, in, out});
-  }
+namespace edge_detail {
 
-  /// log_sum(i, h) = log sum_e exp(score(e, h)) over the entries e of row i, 0 for a row without entries.
-  /// score(e, h) = leaky(source(col(e), h) + target(row(e), h)), leaky(z) = z for z > 0 and slope z
-  /// otherwise. source is (a.cols, heads), target and log_sum are (a.rows, heads). Throws shape_error when
-  /// the shapes do not fit.
-  template <class T>
-  static void edge_log_sum(const queue<cuda_device>& q, std::type_identity_t<csr_view<T>> a,
-                           local_index heads, std::type_identity_t<T> slope,
-                           std::type_identity_t<matrix_view<const T>> source,
-                           std::type_identity_t<matrix_view<const T>> target, matrix_view<T> log_sum) {
-    const attention<T> scores = attend("edge_log_sum", a, heads, slope, source, target);
-    require_equal("edge_log_sum", "log_sum", shape_of(log_sum), "rows and heads", {a.rows, heads});
-    fold_rows(q, rows_of(a), heads, skew(a.columns, 4), log_sums_of_scores<T>{{a.columns}, scores, log_sum});
-  }
+template <class T>
+attention<T> attend(const char* operation, const csr_view<T>& a, local_index heads, T slope,
+                    const matrix_view<const T>& source, const matrix_view<const T>& target) {
+  require_equal(operation, "source", shape_of(source), "columns and heads", {a.cols, heads});
+  require_equal(operation, "target", shape_of(target), "rows and heads", {a.rows, heads});
+  return {a.columns, heads, slope, source, target};
+}
 
-  /// values[e, h] = exp(score(e, h) - log_sum(row(e), h)), scores as in edge_log_sum. log_sum is (a.rows,
-  /// heads). Throws shape_error when the shapes do not fit.
-  template <class T>
-  static void edge_softmax(const queue<cuda_device>& q, std::type_identity_t<csr_view<T>> a,
-                           local_index heads, std::type_identity_t<T> slope,
-                           std::type_identity_t<matrix_view<const T>> source,
+}  // namespace edge_detail
+
+/// out[e, h] = f(row(e), col(e), h, in[e, h]). out may be in. Throws nothing.
+template <class F, class T>
+void edge_apply(const queue<cuda_device>& q, std::type_identity_t<csr_view<T>> a, local_index heads, F f,
+                const std::type_identity_t<T>* in, T* out) {
+  for_entries(q, rows_of(a), apply_to_entry<F, T>{f, a.columns, heads, in, out});
+}
+
+/// log_sum(i, h) = log sum_e exp(score(e, h)) over the entries e of row i, 0 for a row without entries.
+/// score(e, h) = leaky(source(col(e), h) + target(row(e), h)), leaky(z) = z for z > 0 and slope z
+/// otherwise. source is (a.cols, heads), target and log_sum are (a.rows, heads). Throws shape_error when
+/// the shapes do not fit.
+template <class T>
+void edge_log_sum(const queue<cuda_device>& q, std::type_identity_t<csr_view<T>> a, local_index heads,
+                  std::type_identity_t<T> slope, std::type_identity_t<matrix_view<const T>> source,
+                  std::type_identity_t<matrix_view<const T>> target, matrix_view<T> log_sum) {
+  const attention<T> scores = edge_detail::attend("edge_log_sum", a, heads, slope, source, target);
+  require_equal("edge_log_sum", "log_sum", shape_of(log_sum), "rows and heads", {a.rows, heads});
+  fold_rows(q, rows_of(a), heads, skew(a.columns, 4), log_sums_of_scores<T>{{a.columns}, scores, log_sum});
+}
+
+/// values[e, h] = exp(score(e, h) - log_sum(row(e), h)), scores as in edge_log_sum. log_sum is (a.rows,
+/// heads). Throws shape_error when the shapes do not fit.
+template <class T>
+void edge_softmax(const queue<cuda_device>& q, std::type_identity_t<csr_view<T>> a, local_index heads,
+                  std::type_identity_t<T> slope, std::type_identity_t<matrix_view<const T>> source,
+                  std::type_identity_t<matrix_view<const T>> target,
+                  std::type_identity_t<matrix_view<const T>> log_sum, T* values) {
+  const attention<T> scores = edge_detail::attend("edge_softmax", a, heads, slope, source, target);
+  require_equal("edge_softmax", "log_sum", shape_of(log_sum), "rows and heads", {a.rows, heads});
+  for_entries(q, rows_of(a), store_softmax<T>{scores, log_sum, values});
+}
+
+/// The way back through the softmax: edges[e, h], the gradient of the values, becomes g(e, h) =
+/// exp(leaky(z) - log_sum) (edges[e, h] - row_dot) leaky'(z), that of z = source + target; dtarget(i, h) =
+/// beta dtarget(i, h) + sum_e g(e, h) over the entries of row i, dsource(c, h) = beta dsource(c, h) + sum_e
+/// g(e, h) over those of column c; beta = 0 overwrites. source and dsource are (a.cols, heads), the others
+/// (a.rows, heads); `inverse` is that of a. Throws shape_error when the shapes do not fit.
+template <class T>
+void edge_softmax_gradient(const queue<cuda_device>& q, std::type_identity_t<csr_view<T>> a,
+                           const csr_inverse<cuda_device>& inverse, local_index heads,
+                           std::type_identity_t<T> slope, std::type_identity_t<matrix_view<const T>> source,
                            std::type_identity_t<matrix_view<const T>> target,
-                           std::type_identity_t<matrix_view<const T>> log_sum, T* values) {
-    const attention<T> scores = attend("edge_softmax", a, heads, slope, source, target);
-    require_equal("edge_softmax", "log_sum", shape_of(log_sum), "rows and heads", {a.rows, heads});
-    for_entries(q, rows_of(a), store_softmax<T>{scores, log_sum, values});
-  }
+                           std::type_identity_t<matrix_view<const T>> log_sum,
+                           std::type_identity_t<matrix_view<const T>> row_dot, std::type_identity_t<T> beta,
+                           std::type_identity_t<T>* edges, matrix_view<T> dsource, matrix_view<T> dtarget) {
+  constexpr const char* name = "edge_softmax_gradient";
+  const attention<T> scores = edge_detail::attend(name, a, heads, slope, source, target);
+  require_equal(name, "inverse", shape_of(inverse), "the pattern", shape_of(a));
+  require_equal(name, "log_sum", shape_of(log_sum), "rows and heads", {a.rows, heads});
+  require_equal(name, "row_dot", shape_of(row_dot), "rows and heads", {a.rows, heads});
+  require_equal(name, "dsource", shape_of(dsource), "source", shape_of(source));
+  require_equal(name, "dtarget", shape_of(dtarget), "target", shape_of(target));
+  fold_rows(q, rows_of(a), heads, skew(a.columns, 4),
+            target_gradient<T>{{a.columns}, scores, log_sum, row_dot, beta, edges, dtarget});
+  fold_rows(q, rows_of(inverse.template transposed<T>()), heads, 0,
+            source_gradient<T>{{}, edges, inverse.entry_numbers.data(), heads, beta, dsource});
+}
 
-  /// dtarget(i, h) = beta dtarget(i, h) + sum_e g(e, h) over the entries of row i, dsource(c, h) = beta
-  /// dsource(c, h) + sum_e g(e, h) over those of column c, where g = exp(leaky(z) - log_sum) (dvalues -
-  /// row_dot) leaky'(z) and z = source + target; beta = 0 overwrites. source and dsource are (a.cols, heads),
-  /// the others (a.rows, heads). Sorts the entries by columns, see inverse_of. Throws shape_error when the
-  /// shapes do not fit.
-  template <class T>
-  static void edge_softmax_gradient(
-      const queue<cuda_device>& q, std::type_identity_t<csr_view<T>> a, local_index heads,
-      std::type_identity_t<T> slope, std::type_identity_t<matrix_view<const T>> source,
-      std::type_identity_t<matrix_view<const T>> target, std::type_identity_t<matrix_view<const T>> log_sum,
-      const std::type_identity_t<T>* dvalues, std::type_identity_t<matrix_view<const T>> row_dot,
-      std::type_identity_t<T> beta, matrix_view<T> dsource, matrix_view<T> dtarget) {
-    constexpr const char* name = "edge_softmax_gradient";
-    const attention<T> scores = attend(name, a, heads, slope, source, target);
-    require_equal(name, "log_sum", shape_of(log_sum), "rows and heads", {a.rows, heads});
-    require_equal(name, "row_dot", shape_of(row_dot), "rows and heads", {a.rows, heads});
-    require_equal(name, "dsource", shape_of(dsource), "source", shape_of(source));
-    require_equal(name, "dtarget", shape_of(dtarget), "target", shape_of(target));
-    const softmax_gradient<T> g{scores, log_sum, dvalues, row_dot, beta};
-    fold_rows(q, rows_of(a), heads, skew(a.columns, 4), target_gradient<T>{{a.columns}, g, dtarget});
-    const inverse_pattern by_column = inverse_of(q, a);
-    fold_rows(q, by_column.columns, heads, 0,
-              source_gradient<T>{{}, g, by_column.rows, by_column.order, dsource});
-  }
+/// out(i, h) = sum_e u[e, h] v[e, h] over the entries of row i, accumulated in double. out is (a.rows,
+/// heads). Throws shape_error when out has another shape.
+template <class T>
+void edge_row_dot(const queue<cuda_device>& q, std::type_identity_t<csr_view<T>> a, local_index heads,
+                  const std::type_identity_t<T>* u, const std::type_identity_t<T>* v, matrix_view<T> out) {
+  require_equal("edge_row_dot", "out", shape_of(out), "rows and heads", {a.rows, heads});
+  fold_rows(q, rows_of(a), heads, 0, dots_of_values<T, T>{{}, u, v, heads, out});
+}
 
-  /// out(i, h) = sum_e u[e, h] v[e, h] over the entries of row i, accumulated in double. out is (a.rows,
-  /// heads). Throws shape_error when out has another shape.
-  template <class T>
-  static void edge_row_dot(const queue<cuda_device>& q, std::type_identity_t<csr_view<T>> a,
-                           local_index heads, const std::type_identity_t<T>* u,
-                           const std::type_identity_t<T>* v, matrix_view<T> out) {
-    require_equal("edge_row_dot", "out", shape_of(out), "rows and heads", {a.rows, heads});
-    fold_rows(q, rows_of(a), heads, 0, dots_of_values<T, T>{{}, u, v, heads, out});
-  }
+/// out(i, h) = f(out(i, h), f(... f(values[e, h], values[e', h]) ...)) over the entries of row i, which f
+/// may join in parts: it is associative. out is (a.rows, heads). Throws shape_error when out has another
+/// shape.
+template <class F, class T>
+void edge_row_fold(const queue<cuda_device>& q, std::type_identity_t<csr_view<T>> a, local_index heads, F f,
+                   const std::type_identity_t<T>* values, matrix_view<T> out) {
+  require_equal("edge_row_fold", "out", shape_of(out), "rows and heads", {a.rows, heads});
+  fold_rows(q, rows_of(a), heads, 0, fold_of_values<F, T>{{}, f, values, heads, out});
+}
 
-  /// out(i, h) = f(out(i, h), f(... f(values[e, h], values[e', h]) ...)) over the entries of row i, which f
-  /// may join in parts: it is associative. out is (a.rows, heads). Throws shape_error when out has another
-  /// shape.
-  template <class F, class T>
-  static void edge_row_fold(const queue<cuda_device>& q, std::type_identity_t<csr_view<T>> a,
-                            local_index heads, F f, const std::type_identity_t<T>* values,
-                            matrix_view<T> out) {
-    require_equal("edge_row_fold", "out", shape_of(out), "rows and heads", {a.rows, heads});
-    fold_rows(q, rows_of(a), heads, 0, fold_of_values<F, T>{{}, f, values, heads, out});
-  }
-
- private:
-  template <class T>
-  static attention<T> attend(const char* operation, const csr_view<T>& a, local_index heads, T slope,
-                             const matrix_view<const T>& source, const matrix_view<const T>& target) {
-    require_equal(operation, "source", shape_of(source), "columns and heads", {a.cols, heads});
-    require_equal(operation, "target", shape_of(target), "rows and heads", {a.rows, heads});
-    return {a.columns, heads, slope, source, target};
-  }
-};
-
-}  // namespace partita::gpu
+}  // namespace partita::on_cuda

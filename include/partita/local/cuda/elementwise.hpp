@@ -7,7 +7,7 @@
 #include "partita/local/cuda/assign.hpp"
 #include "partita/local/shapes.hpp"
 
-namespace partita::gpu {
+namespace partita::on_cuda {
 
 template <class F, class T>
 struct mapped {
@@ -15,8 +15,8 @@ struct mapped {
   matrix_view<const T> x;
 
   template <int Width>
-  constexpr pack<T, Width> at(local_index i, local_index j) const {
-    pack<T, Width> value = load<Width>(x.row(i) + j);
+  constexpr pack_of<T, Width> at(local_index i, local_index j) const {
+    pack_of<T, Width> value = load<Width>(x.row(i) + j);
     for (T& element : value.at) element = f(element);
     return value;
   }
@@ -28,8 +28,8 @@ struct mapped_with_index {
   matrix_view<const T> x;
 
   template <int Width>
-  constexpr pack<T, Width> at(local_index i, local_index j) const {
-    pack<T, Width> value = load<Width>(x.row(i) + j);
+  constexpr pack_of<T, Width> at(local_index i, local_index j) const {
+    pack_of<T, Width> value = load<Width>(x.row(i) + j);
     for (int c = 0; c < Width; ++c) value.at[c] = f(i, j + c, value.at[c]);
     return value;
   }
@@ -41,9 +41,9 @@ struct zipped {
   matrix_view<const T> a, b;
 
   template <int Width>
-  constexpr pack<T, Width> at(local_index i, local_index j) const {
-    pack<T, Width> left = load<Width>(a.row(i) + j);
-    const pack<T, Width> right = load<Width>(b.row(i) + j);
+  constexpr pack_of<T, Width> at(local_index i, local_index j) const {
+    pack_of<T, Width> left = load<Width>(a.row(i) + j);
+    const pack_of<T, Width> right = load<Width>(b.row(i) + j);
     for (int c = 0; c < Width; ++c) left.at[c] = f(left.at[c], right.at[c]);
     return left;
   }
@@ -70,51 +70,46 @@ struct over_row_divisor {
   constexpr T operator()(local_index i, local_index, T value) const { return value / divisors[i]; }
 };
 
-struct elementwise_kernels {
-  /// y(i, j) = f(x(i, j)). Both (m, n); y may be x. Throws shape_error when the shapes differ.
-  template <class F, class T>
-  static void map(const queue<cuda_device>& q, F f, std::type_identity_t<matrix_view<const T>> x,
-                  matrix_view<T> y) {
-    require_equal("map", "x", shape_of(x), "y", shape_of(y));
-    assign(q, y, mapped<F, T>{f, x}, x);
-  }
+/// y(i, j) = f(x(i, j)). Both (m, n); y may be x. Throws shape_error when the shapes differ.
+template <class F, class T>
+void map(const queue<cuda_device>& q, F f, std::type_identity_t<matrix_view<const T>> x, matrix_view<T> y) {
+  require_equal("map", "x", shape_of(x), "y", shape_of(y));
+  assign(q, y, mapped<F, T>{f, x}, x);
+}
 
-  /// y(i, j) = f(i, j, x(i, j)). Both (m, n); y may be x. Throws shape_error when the shapes differ.
-  template <class F, class T>
-  static void map_indexed(const queue<cuda_device>& q, F f, std::type_identity_t<matrix_view<const T>> x,
-                          matrix_view<T> y) {
-    require_equal("map_indexed", "x", shape_of(x), "y", shape_of(y));
-    assign(q, y, mapped_with_index<F, T>{f, x}, x);
-  }
+/// y(i, j) = f(i, j, x(i, j)). Both (m, n); y may be x. Throws shape_error when the shapes differ.
+template <class F, class T>
+void map_indexed(const queue<cuda_device>& q, F f, std::type_identity_t<matrix_view<const T>> x,
+                 matrix_view<T> y) {
+  require_equal("map_indexed", "x", shape_of(x), "y", shape_of(y));
+  assign(q, y, mapped_with_index<F, T>{f, x}, x);
+}
 
-  /// y(i, j) = f(a(i, j), b(i, j)). All (m, n); y may be a or b. Throws shape_error when the shapes differ.
-  template <class F, class T>
-  static void zip(const queue<cuda_device>& q, F f, std::type_identity_t<matrix_view<const T>> a,
-                  std::type_identity_t<matrix_view<const T>> b, matrix_view<T> y) {
-    require_equal("zip", "a", shape_of(a), "y", shape_of(y));
-    require_equal("zip", "b", shape_of(b), "y", shape_of(y));
-    assign(q, y, zipped<F, T>{f, a, b}, a, b);
-  }
+/// y(i, j) = f(a(i, j), b(i, j)). All (m, n); y may be a or b. Throws shape_error when the shapes differ.
+template <class F, class T>
+void zip(const queue<cuda_device>& q, F f, std::type_identity_t<matrix_view<const T>> a,
+         std::type_identity_t<matrix_view<const T>> b, matrix_view<T> y) {
+  require_equal("zip", "a", shape_of(a), "y", shape_of(y));
+  require_equal("zip", "b", shape_of(b), "y", shape_of(y));
+  assign(q, y, zipped<F, T>{f, a, b}, a, b);
+}
 
-  /// y(i, j) += bias[j]. y is (m, n), bias has n elements. Throws nothing.
-  template <class T>
-  static void add_row(const queue<cuda_device>& q, const std::type_identity_t<T>* bias, matrix_view<T> y) {
-    map_indexed(q, plus_row<T>{bias}, y, y);
-  }
+/// y(i, j) += bias[j]. y is (m, n), bias has n elements. Throws nothing.
+template <class T>
+void add_row(const queue<cuda_device>& q, const std::type_identity_t<T>* bias, matrix_view<T> y) {
+  map_indexed(q, plus_row<T>{bias}, y, y);
+}
 
-  /// y(i, j) *= factors[i]. y is (m, n), factors has m elements. Throws nothing.
-  template <class T>
-  static void scale_rows(const queue<cuda_device>& q, const std::type_identity_t<T>* factors,
-                         matrix_view<T> y) {
-    map_indexed(q, times_row_factor<T>{factors}, y, y);
-  }
+/// y(i, j) *= factors[i]. y is (m, n), factors has m elements. Throws nothing.
+template <class T>
+void scale_rows(const queue<cuda_device>& q, const std::type_identity_t<T>* factors, matrix_view<T> y) {
+  map_indexed(q, times_row_factor<T>{factors}, y, y);
+}
 
-  /// y(i, j) /= divisors[i]. y is (m, n), divisors has m elements. Throws nothing.
-  template <class T>
-  static void divide_rows(const queue<cuda_device>& q, const std::type_identity_t<T>* divisors,
-                          matrix_view<T> y) {
-    map_indexed(q, over_row_divisor<T>{divisors}, y, y);
-  }
-};
+/// y(i, j) /= divisors[i]. y is (m, n), divisors has m elements. Throws nothing.
+template <class T>
+void divide_rows(const queue<cuda_device>& q, const std::type_identity_t<T>* divisors, matrix_view<T> y) {
+  map_indexed(q, over_row_divisor<T>{divisors}, y, y);
+}
 
-}  // namespace partita::gpu
+}  // namespace partita::on_cuda

@@ -9,7 +9,7 @@
 #include "partita/local/view.hpp"
 #include "partita/memory/cuda_launch.hpp"
 
-namespace partita::gpu {
+namespace partita::on_cuda {
 
 /// The rows of a pattern: those of row i are entries [offsets[i], offsets[i + 1]). There may be any number of
 /// entries; `rows` and `cols` say how many threads are worth while.
@@ -91,4 +91,4 @@ void for_entries(const queue<cuda_device>& q, const pattern_rows& a, const F& f)
   detail::launch(q, chunks * visit_entries<F>::lanes, visit_entries<F>{f, a, chunks});
 }
 
-}  // namespace partita::gpu
+}  // namespace partita::on_cuda

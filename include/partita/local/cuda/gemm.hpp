@@ -14,7 +14,7 @@
 #include "partita/local/view.hpp"
 #include "partita/memory/cuda_launch.hpp"
 
-namespace partita::gpu {
+namespace partita::on_cuda {
 
 /// c(i, j) from the sum of products: with its epilogue, and 0 where `factor` is there and not positive.
 template <class T>
@@ -110,110 +110,111 @@ struct finish_alone {
   }
 };
 
-struct gemm_kernels {
-  /// c = alpha op(a) op(b) + beta c, op(z) = z^T where ta (tb) is set; beta = 0 overwrites c, alpha = 0 does
-  /// not read a and b. op(a) is (m, k), op(b) is (k, n), c is (m, n) and neither a nor b. Uses the queue's
-  /// library if it has one. Throws shape_error when the shapes do not fit.
-  template <class T>
-  static void gemm(const queue<cuda_device>& q, bool ta, bool tb, std::type_identity_t<T> alpha,
-                   std::type_identity_t<matrix_view<const T>> a, std::type_identity_t<matrix_view<const T>> b,
-                   std::type_identity_t<T> beta, matrix_view<T> c) {
-    product<T>("gemm", q, ta, tb, a, b, {alpha, beta, {}, c});
-  }
+namespace gemm_detail {
 
-  /// c(i, j) = sum_p a(i, p) b(p, j) + beta c(i, j) + bias[j], cut at 0 where relu is set; bias counts where
-  /// it is not null, beta = 0 overwrites c. a is (m, k), b is (k, n), c is (m, n) and neither a nor b, bias
-  /// has n elements. Uses the queue's library if it has one. Throws shape_error when the shapes do not fit.
-  template <class T>
-  static void affine(const queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> a,
-                     std::type_identity_t<matrix_view<const T>> b, const std::type_identity_t<T>* bias,
-                     bool relu, std::type_identity_t<T> beta, matrix_view<T> c) {
-    product<T>("affine", q, false, false, a, b, {T{1}, beta, {bias, relu}, c});
-  }
+template <class View>
+int leading(const View& view) {
+  return view.rows <= 1 ? std::max<int>(view.cols, 1)
+                        : narrow(view.stride, "the stride of an operand of gemm");
+}
 
-  /// The gradients of b and bias in c = a b + bias: db = a^T dc, dbias[j] = sum_i dc(i, j). a is (m, k), dc
-  /// is (m, n), db is (k, n) and neither a nor dc, dbias has n elements. Uses the queue's library if it has
-  /// one, for both at once if it can. Throws shape_error when the shapes do not fit.
-  template <class T>
-  static void affine_gradient(const queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> a,
-                              std::type_identity_t<matrix_view<const T>> dc, matrix_view<T> db,
-                              std::type_identity_t<T>* dbias) {
-    const gemm_finish<T> with_sums{T{1}, T{0}, {.column_sums = dbias}, db};
-    if (product<T>("affine_gradient", q, true, false, a, dc, with_sums)) return;
-    product<T>("affine_gradient", q, true, false, a, dc, {T{1}, T{0}, {}, db});
-    reduction_kernels::column_sums(q, dc, dbias);
-  }
+template <bool Ta, bool Tb, class T>
+void tiled(const queue<cuda_device>& q, const matrix_view<const T>& a, const matrix_view<const T>& b,
+           local_index k, const gemm_finish<T>& finish) {
+  using body = multiply_tiles<Ta, Tb, T>;
+  constexpr std::int64_t enough_threads = 1 << 18, smallest_depth = 128;
+  const matrix_view<T>& c = finish.c;
+  const auto across = static_cast<local_index>(quotient_up(c.cols, body::width));
+  const std::int64_t tiles = quotient_up(c.rows, body::height) * across;
+  const std::int64_t wanted =
+      std::clamp<std::int64_t>(k / smallest_depth, 1, std::max<std::int64_t>(enough_threads / tiles, 1));
+  const auto depth = static_cast<local_index>(quotient_up(k, wanted));
+  const std::int64_t count = quotient_up(k, depth), area = std::int64_t{c.rows} * c.cols;
+  T* const parts = count == 1 ? nullptr : scratch<T>(q, static_cast<std::size_t>(count * area));
+  detail::launch(q, count * tiles, body{a, b, k, depth, across, tiles, parts, finish});
+  if (count > 1) detail::launch(q, area, add_gemm_parts<T>{parts, count, finish});
+}
 
-  /// The gradient of z in c = a b, a = relu(z): dz(i, p) = sum_j dc(i, j) b(p, j) where a(i, p) > 0, 0
-  /// elsewhere. dc is (m, n), b is (k, n), a and dz are (m, k); dz is neither dc nor b. Uses the queue's
-  /// library if it has one. Throws shape_error when the shapes do not fit.
-  template <class T>
-  static void relu_gradient(const queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> dc,
-                            std::type_identity_t<matrix_view<const T>> b,
-                            std::type_identity_t<matrix_view<const T>> a, matrix_view<T> dz) {
-    require_equal("relu_gradient", "a", shape_of(a), "dz", shape_of(dz));
-    product<T>("relu_gradient", q, false, true, dc, b, {T{1}, T{0}, {}, dz, a});
-  }
-
- private:
-  /// False when column sums were asked for and are not made; then nothing is.
-  template <class T>
-  static bool product(const char* name, const queue<cuda_device>& q, bool ta, bool tb, matrix_view<const T> a,
-                      matrix_view<const T> b, const gemm_finish<T>& finish) {
-    const matrix_view<T>& c = finish.c;
-    const local_index m = ta ? a.cols : a.rows, k = ta ? a.rows : a.cols, n = tb ? b.rows : b.cols;
-    require_equal(name, "c", shape_of(c), "op(a) op(b)", {m, n});
-    require_equal(name, "op(a)", {m, k}, "the op(a) that op(b) needs", {m, tb ? b.cols : b.rows});
-    const bool multiplies = m > 0 && n > 0 && k > 0 && finish.alpha != 0;
-    const auto library = multiplies ? q.libraries().template gemm<T>() : nullptr;
-    if (library != nullptr) {
-      const auto made = [&](const gemm_epilogue<T>& epilogue) {
-        return library(q, ta, tb, m, n, k, finish.alpha, a.data, leading(a), b.data, leading(b), finish.beta,
-                       c.data, leading(c), epilogue);
-      };
-      gemm_epilogue<T> rest;
-      if (!made(finish.epilogue)) {
-        if (finish.epilogue.column_sums != nullptr) return false;
-        rest = finish.epilogue;
-        made({});
-      }
-      if (rest.bias != nullptr || rest.relu || finish.factor.data != nullptr)
-        detail::launch(q, std::int64_t{m} * n, finish_alone<T>{{T{1}, T{0}, rest, c, finish.factor}, true});
-      return true;
+/// False when column sums were asked for and are not made; then nothing is.
+template <class T>
+bool product(const char* name, const queue<cuda_device>& q, bool ta, bool tb, matrix_view<const T> a,
+             matrix_view<const T> b, const gemm_finish<T>& finish) {
+  const matrix_view<T>& c = finish.c;
+  const local_index m = ta ? a.cols : a.rows, k = ta ? a.rows : a.cols, n = tb ? b.rows : b.cols;
+  require_equal(name, "c", shape_of(c), "op(a) op(b)", {m, n});
+  require_equal(name, "op(a)", {m, k}, "the op(a) that op(b) needs", {m, tb ? b.cols : b.rows});
+  const bool multiplies = m > 0 && n > 0 && k > 0 && finish.alpha != 0;
+  const auto library = multiplies ? q.libraries().template gemm<T>() : nullptr;
+  if (library != nullptr) {
+    const auto made = [&](const gemm_epilogue<T>& epilogue) {
+      return library(q, ta, tb, m, n, k, finish.alpha, a.data, leading(a), b.data, leading(b), finish.beta,
+                     c.data, leading(c), epilogue);
+    };
+    gemm_epilogue<T> rest;
+    if (!made(finish.epilogue)) {
+      if (finish.epilogue.column_sums != nullptr) return false;
+      rest = finish.epilogue;
+      made({});
     }
-    if (finish.epilogue.column_sums != nullptr) return false;
-    if (m == 0 || n == 0) return true;
-    if (!multiplies)
-      detail::launch(q, std::int64_t{m} * n, finish_alone<T>{finish, false});
-    else if (ta)
-      tb ? tiled<true, true>(q, a, b, k, finish) : tiled<true, false>(q, a, b, k, finish);
-    else
-      tb ? tiled<false, true>(q, a, b, k, finish) : tiled<false, false>(q, a, b, k, finish);
+    if (rest.bias != nullptr || rest.relu || finish.factor.data != nullptr)
+      detail::launch(q, std::int64_t{m} * n, finish_alone<T>{{T{1}, T{0}, rest, c, finish.factor}, true});
     return true;
   }
+  if (finish.epilogue.column_sums != nullptr) return false;
+  if (m == 0 || n == 0) return true;
+  if (!multiplies)
+    detail::launch(q, std::int64_t{m} * n, finish_alone<T>{finish, false});
+  else if (ta)
+    tb ? tiled<true, true>(q, a, b, k, finish) : tiled<true, false>(q, a, b, k, finish);
+  else
+    tb ? tiled<false, true>(q, a, b, k, finish) : tiled<false, false>(q, a, b, k, finish);
+  return true;
+}
 
-  template <class View>
-  static int leading(const View& view) {
-    return view.rows <= 1 ? std::max<int>(view.cols, 1)
-                          : narrow(view.stride, "the stride of an operand of gemm");
-  }
+}  // namespace gemm_detail
 
-  template <bool Ta, bool Tb, class T>
-  static void tiled(const queue<cuda_device>& q, const matrix_view<const T>& a, const matrix_view<const T>& b,
-                    local_index k, const gemm_finish<T>& finish) {
-    using body = multiply_tiles<Ta, Tb, T>;
-    constexpr std::int64_t enough_threads = 1 << 18, smallest_depth = 128;
-    const matrix_view<T>& c = finish.c;
-    const auto across = static_cast<local_index>(quotient_up(c.cols, body::width));
-    const std::int64_t tiles = quotient_up(c.rows, body::height) * across;
-    const std::int64_t wanted =
-        std::clamp<std::int64_t>(k / smallest_depth, 1, std::max<std::int64_t>(enough_threads / tiles, 1));
-    const auto depth = static_cast<local_index>(quotient_up(k, wanted));
-    const std::int64_t count = quotient_up(k, depth), area = std::int64_t{c.rows} * c.cols;
-    T* const parts = count == 1 ? nullptr : scratch<T>(q, static_cast<std::size_t>(count * area));
-    detail::launch(q, count * tiles, body{a, b, k, depth, across, tiles, parts, finish});
-    if (count > 1) detail::launch(q, area, add_gemm_parts<T>{parts, count, finish});
-  }
-};
+/// c = alpha op(a) op(b) + beta c, op(z) = z^T where ta (tb) is set; beta = 0 overwrites c, alpha = 0 does
+/// not read a and b. op(a) is (m, k), op(b) is (k, n), c is (m, n) and neither a nor b. Uses the queue's
+/// library if it has one. Throws shape_error when the shapes do not fit.
+template <class T>
+void gemm(const queue<cuda_device>& q, bool ta, bool tb, std::type_identity_t<T> alpha,
+          std::type_identity_t<matrix_view<const T>> a, std::type_identity_t<matrix_view<const T>> b,
+          std::type_identity_t<T> beta, matrix_view<T> c) {
+  gemm_detail::product<T>("gemm", q, ta, tb, a, b, {alpha, beta, {}, c});
+}
 
-}  // namespace partita::gpu
+/// c(i, j) = sum_p a(i, p) b(p, j) + beta c(i, j) + bias[j], cut at 0 where relu is set; bias counts where
+/// it is not null, beta = 0 overwrites c. a is (m, k), b is (k, n), c is (m, n) and neither a nor b, bias
+/// has n elements. Uses the queue's library if it has one. Throws shape_error when the shapes do not fit.
+template <class T>
+void affine(const queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> a,
+            std::type_identity_t<matrix_view<const T>> b, const std::type_identity_t<T>* bias, bool relu,
+            std::type_identity_t<T> beta, matrix_view<T> c) {
+  gemm_detail::product<T>("affine", q, false, false, a, b, {T{1}, beta, {bias, relu}, c});
+}
+
+/// The gradients of b and bias in c = a b + bias: db = a^T dc, dbias[j] = sum_i dc(i, j). a is (m, k), dc
+/// is (m, n), db is (k, n) and neither a nor dc, dbias has n elements. Uses the queue's library if it has
+/// one, for both at once if it can. Throws shape_error when the shapes do not fit.
+template <class T>
+void affine_gradient(const queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> a,
+                     std::type_identity_t<matrix_view<const T>> dc, matrix_view<T> db,
+                     std::type_identity_t<T>* dbias) {
+  const gemm_finish<T> with_sums{T{1}, T{0}, {.column_sums = dbias}, db};
+  if (gemm_detail::product<T>("affine_gradient", q, true, false, a, dc, with_sums)) return;
+  gemm_detail::product<T>("affine_gradient", q, true, false, a, dc, {T{1}, T{0}, {}, db});
+  column_sums(q, dc, dbias);
+}
+
+/// The gradient of z in c = a b, a = relu(z): dz(i, p) = sum_j dc(i, j) b(p, j) where a(i, p) > 0, 0
+/// elsewhere. dc is (m, n), b is (k, n), a and dz are (m, k); dz is neither dc nor b. Uses the queue's
+/// library if it has one. Throws shape_error when the shapes do not fit.
+template <class T>
+void relu_gradient(const queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> dc,
+                   std::type_identity_t<matrix_view<const T>> b, std::type_identity_t<matrix_view<const T>> a,
+                   matrix_view<T> dz) {
+  require_equal("relu_gradient", "a", shape_of(a), "dz", shape_of(dz));
+  gemm_detail::product<T>("relu_gradient", q, false, true, dc, b, {T{1}, T{0}, {}, dz, a});
+}
+
+}  // namespace partita::on_cuda

@@ -1,29 +1,17 @@
 #pragma once
-/// A sparse pattern read by its columns.
+/// Reads a sparse pattern by its columns.
 
-#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
+#include "partita/local/csr_inverse.hpp"
 #include "partita/local/cuda/entries.hpp"
 #include "partita/local/view.hpp"
 #include "partita/memory/cuda_launch.hpp"
 #include "partita/memory/cuda_sort.hpp"
 
-namespace partita::gpu {
-
-/// Bits of the numbers below `count`, at least one.
-inline int bits_below(std::int64_t count) {
-  return count < 3 ? 1 : static_cast<int>(std::bit_width(static_cast<std::uint64_t>(count - 1)));
-}
-
-/// The entries in the order of their columns, and of one column in their own order: the t-th is in row
-/// rows[t] and is entry order[t].
-struct inverse_pattern {
-  pattern_rows columns;
-  const local_index* rows;
-  const local_index* order;
-};
+namespace partita::on_cuda {
 
 /// The t-th entry: t, its column and its row.
 struct list_entries {
@@ -73,33 +61,27 @@ struct name_entries {
   }
 };
 
-/// What inverses of a queue lie in.
-struct inverse_memory {
-  explicit inverse_memory(const queue<cuda_device>&) {}
-
-  buffer<local_index, cuda_device> indices;
-};
-
-/// The inverse of a's pattern, until the next one of the queue is made. It costs a stable sort of the entries
-/// by columns and memory for five numbers an entry; and where the view does not know its number of entries, a
-/// wait for the queue.
+/// The inverse of a's pattern. It costs a stable sort of the entries by columns and memory for three numbers
+/// an entry meanwhile; and where the view does not know its number of entries, a wait for the queue.
 template <class T>
-inverse_pattern inverse_of(const queue<cuda_device>& q, const csr_view<T>& a) {
+csr_inverse<cuda_device> inverse_of(const queue<cuda_device>& q, const csr_view<T>& a) {
   const local_index count = entry_count(q, a);
-  const auto entries = static_cast<std::size_t>(count);
-  auto& indices = q.resource<inverse_memory>().indices;
-  indices.reset(q, 5 * entries + static_cast<std::size_t>(a.cols) + 1);
-  const auto part = [&](std::size_t k) { return indices.data() + k * entries; };
-  detail::sorted_pairs<local_index, local_index> by_column{part(0), part(1), part(2), part(3)};
-  local_index* const rows_of_entries = part(4);
-  local_index* const offsets_of_columns = part(5);
+  const auto cols = static_cast<std::size_t>(a.cols), entries = static_cast<std::size_t>(count);
+  using indices = buffer<local_index, cuda_device>;
+  csr_inverse<cuda_device> made{a.rows, a.cols, indices(q, cols + 1), indices(q, entries),
+                                indices(q, entries)};
+  indices keys(q, entries), other_keys(q, entries), rows_of_entries(q, entries);
+  detail::sorted_pairs<local_index, local_index> by_column{keys.data(), made.entry_numbers.data(),
+                                                           other_keys.data(), made.entry_rows.data()};
   for_entries(q, rows_of(a),
-              list_entries{a.offsets, a.columns, by_column.values, by_column.keys, rows_of_entries});
-  if (count > 0) detail::sort_pairs(q, count, bits_below(a.cols), by_column);
-  detail::launch(q, std::int64_t{a.cols} + 1, find_columns{by_column.keys, count, offsets_of_columns});
-  local_index* const rows = by_column.other_values;
-  detail::launch(q, count, name_entries{a.offsets, rows_of_entries, by_column.values, rows});
-  return {{a.cols, a.rows, offsets_of_columns}, rows, by_column.values};
+              list_entries{a.offsets, a.columns, by_column.values, by_column.keys, rows_of_entries.data()});
+  if (count > 0) detail::sort_pairs(q, count, detail::bits_below(a.cols), by_column);
+  if (by_column.values != made.entry_numbers.data()) std::swap(made.entry_numbers, made.entry_rows);
+  detail::launch(q, std::int64_t{a.cols} + 1, find_columns{by_column.keys, count, made.offsets.data()});
+  detail::launch(
+      q, count,
+      name_entries{a.offsets, rows_of_entries.data(), made.entry_numbers.data(), made.entry_rows.data()});
+  return made;
 }
 
-}  // namespace partita::gpu
+}  // namespace partita::on_cuda

@@ -9,32 +9,10 @@
 #include "partita/local/cuda/edges.hpp"
 #include "partita/local/cuda/elementwise.hpp"
 #include "partita/local/cuda/gemm.hpp"
+#include "partita/local/cuda/inverse.hpp"
 #include "partita/local/cuda/loss.hpp"
 #include "partita/local/cuda/move.hpp"
 #include "partita/local/cuda/reductions.hpp"
 #include "partita/local/cuda/softmax.hpp"
 #include "partita/local/cuda/spmm.hpp"
 #include "partita/local/cuda/spmm_product.hpp"
-#include "partita/memory/cuda.hpp"
-
-namespace partita {
-
-template <class Place>
-struct kernels;
-
-template <>
-struct kernels<cuda_device> : gpu::spmm_kernels,
-                              gpu::gemm_kernels,
-                              gpu::move_kernels,
-                              gpu::elementwise_kernels,
-                              gpu::reduction_kernels,
-                              gpu::softmax_kernels,
-                              gpu::loss_kernels,
-                              gpu::edge_kernels,
-                              gpu::edge_product_kernels,
-                              gpu::aggregate_kernels {
-  template <class T>
-  using spmm_product = gpu::spmm_product<T>;
-};
-
-}  // namespace partita

@@ -11,7 +11,7 @@
 #include "partita/local/view.hpp"
 #include "partita/memory/cuda_launch.hpp"
 
-namespace partita::gpu {
+namespace partita::on_cuda {
 
 /// A sum of losses, and the first row with a label that is no column.
 struct loss_sum {
@@ -77,36 +77,32 @@ struct row_correct {
   }
 };
 
-struct loss_kernels {
-  /// Returns the sum over rows i with labels[i] >= 0 of -log softmax(logits(i, :))[labels[i]], and writes
-  /// gradient(i, :) = scale (softmax(logits(i, :)) - onehot(labels[i])) for these rows, 0 for the others.
-  /// logits and gradient are (m, n), gradient may be logits; labels has m elements. Waits for the result.
-  /// Throws shape_error when the shapes differ or a label is not below n.
-  template <class T>
-  static double cross_entropy(const queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> logits,
-                              const local_index* labels, std::type_identity_t<T> scale,
-                              matrix_view<T> gradient) {
-    require_equal("cross_entropy", "logits", shape_of(logits), "gradient", shape_of(gradient));
-    if (logits.rows == 0) return 0;
-    loss_sum* const losses = scratch<loss_sum>(q, room_to_add_up(logits.rows, 1));
-    detail::launch(q, logits.rows, row_loss<T>{logits, labels, double{scale}, gradient, losses});
-    const loss_sum total = read(q, add_up(q, losses, logits.rows, 1));
-    if (total.wrong_row < logits.rows)
-      throw_label(static_cast<local_index>(total.wrong_row), read(q, labels + total.wrong_row), logits.cols);
-    return total.loss;
-  }
+/// Returns the sum over rows i with labels[i] >= 0 of -log softmax(logits(i, :))[labels[i]], and writes
+/// gradient(i, :) = scale (softmax(logits(i, :)) - onehot(labels[i])) for these rows, 0 for the others.
+/// logits and gradient are (m, n), gradient may be logits; labels has m elements. Waits for the result.
+/// Throws shape_error when the shapes differ or a label is not below n.
+template <class T>
+double cross_entropy(const queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> logits,
+                     const local_index* labels, std::type_identity_t<T> scale, matrix_view<T> gradient) {
+  require_equal("cross_entropy", "logits", shape_of(logits), "gradient", shape_of(gradient));
+  if (logits.rows == 0) return 0;
+  loss_sum* const losses = scratch<loss_sum>(q, room_to_add_up(logits.rows, 1));
+  detail::launch(q, logits.rows, row_loss<T>{logits, labels, double{scale}, gradient, losses});
+  const loss_sum total = read(q, add_up(q, losses, logits.rows, 1));
+  if (total.wrong_row < logits.rows)
+    throw_label(static_cast<local_index>(total.wrong_row), read(q, labels + total.wrong_row), logits.cols);
+  return total.loss;
+}
 
-  /// Returns the number of rows i with labels[i] >= 0 whose first largest logit is at labels[i]. logits is
-  /// (m, n), labels has m elements. Waits for the result. Throws nothing.
-  template <class T>
-  static global_index count_correct(const queue<cuda_device>& q, matrix_view<T> logits,
-                                    const local_index* labels) {
-    using value = std::remove_const_t<T>;
-    if (logits.rows == 0) return 0;
-    std::int64_t* const correct = scratch<std::int64_t>(q, room_to_add_up(logits.rows, 1));
-    detail::launch(q, logits.rows, row_correct<value>{logits, labels, correct});
-    return read(q, add_up(q, correct, logits.rows, 1));
-  }
-};
+/// Returns the number of rows i with labels[i] >= 0 whose first largest logit is at labels[i]. logits is
+/// (m, n), labels has m elements. Waits for the result. Throws nothing.
+template <class T>
+global_index count_correct(const queue<cuda_device>& q, matrix_view<T> logits, const local_index* labels) {
+  using value = std::remove_const_t<T>;
+  if (logits.rows == 0) return 0;
+  std::int64_t* const correct = scratch<std::int64_t>(q, room_to_add_up(logits.rows, 1));
+  detail::launch(q, logits.rows, row_correct<value>{logits, labels, correct});
+  return read(q, add_up(q, correct, logits.rows, 1));
+}
 
-}  // namespace partita::gpu
+}  // namespace partita::on_cuda

@@ -8,14 +8,14 @@
 #include "partita/local/cuda/entries.hpp"
 #include "partita/local/shapes.hpp"
 
-namespace partita::gpu {
+namespace partita::on_cuda {
 
 template <class T>
 struct copied {
   matrix_view<const T> from;
 
   template <int Width>
-  constexpr pack<T, Width> at(local_index i, local_index j) const {
+  constexpr pack_of<T, Width> at(local_index i, local_index j) const {
     return load<Width>(from.row(i) + j);
   }
 };
@@ -26,7 +26,7 @@ struct copied_from_rows {
   const local_index* rows;
 
   template <int Width>
-  constexpr pack<T, Width> at(local_index i, local_index j) const {
+  constexpr pack_of<T, Width> at(local_index i, local_index j) const {
     return load<Width>(from.row(rows[i]) + j);
   }
 };
@@ -36,8 +36,8 @@ struct everywhere {
   T value;
 
   template <int Width>
-  constexpr pack<T, Width> at(local_index, local_index) const {
-    pack<T, Width> values{};
+  constexpr pack_of<T, Width> at(local_index, local_index) const {
+    pack_of<T, Width> values{};
     for (T& element : values.at) element = value;
     return values;
   }
@@ -64,61 +64,57 @@ struct add_to_row_of_list {
   }
 };
 
-struct move_kernels {
-  /// to = from. Both (m, n), not overlapping. Throws shape_error when the shapes differ.
-  template <class T>
-  static void copy(const queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> from,
-                   matrix_view<T> to) {
-    require_equal("copy", "from", shape_of(from), "to", shape_of(to));
-    assign(q, to, copied<T>{from}, from);
-  }
+/// to = from. Both (m, n), not overlapping. Throws shape_error when the shapes differ.
+template <class T>
+void copy(const queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> from, matrix_view<T> to) {
+  require_equal("copy", "from", shape_of(from), "to", shape_of(to));
+  assign(q, to, copied<T>{from}, from);
+}
 
-  /// y(i, j) = value. y is (m, n). Throws nothing.
-  template <class T>
-  static void fill(const queue<cuda_device>& q, std::type_identity_t<T> value, matrix_view<T> y) {
-    assign(q, y, everywhere<T>{value});
-  }
+/// y(i, j) = value. y is (m, n). Throws nothing.
+template <class T>
+void fill(const queue<cuda_device>& q, std::type_identity_t<T> value, matrix_view<T> y) {
+  assign(q, y, everywhere<T>{value});
+}
 
-  /// to[i n + j] = from(i, j). from is (m, n), to has m n elements. Throws nothing.
-  template <class T>
-  static void pack(const queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> from, T* to) {
-    copy(q, from, matrix_view<T>{to, from.rows, from.cols, from.cols});
-  }
+/// to[i n + j] = from(i, j). from is (m, n), to has m n elements. Throws nothing.
+template <class T>
+void pack(const queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> from, T* to) {
+  copy(q, from, matrix_view<T>{to, from.rows, from.cols, from.cols});
+}
 
-  /// to(i, j) = from[i n + j]. to is (m, n), from has m n elements. Throws nothing.
-  template <class T>
-  static void unpack(const queue<cuda_device>& q, const std::type_identity_t<T>* from, matrix_view<T> to) {
-    copy(q, matrix_view<const T>{from, to.rows, to.cols, to.cols}, to);
-  }
+/// to(i, j) = from[i n + j]. to is (m, n), from has m n elements. Throws nothing.
+template <class T>
+void unpack(const queue<cuda_device>& q, const std::type_identity_t<T>* from, matrix_view<T> to) {
+  copy(q, matrix_view<const T>{from, to.rows, to.cols, to.cols}, to);
+}
 
-  /// y(i, j) = the entry of a at (i, j), which is the only one there, or 0. Both (m, n). Throws shape_error
-  /// when the shapes differ.
-  template <class T>
-  static void sparse_to_dense(const queue<cuda_device>& q, std::type_identity_t<csr_view<T>> a,
-                              matrix_view<T> y) {
-    require_equal("sparse_to_dense", "a", shape_of(a), "y", shape_of(y));
-    fill(q, T(0), y);
-    for_entries(q, rows_of(a), put_entry<T>{a.columns, a.values, y});
-  }
+/// y(i, j) = the entry of a at (i, j), which is the only one there, or 0. Both (m, n). Throws shape_error
+/// when the shapes differ.
+template <class T>
+void sparse_to_dense(const queue<cuda_device>& q, std::type_identity_t<csr_view<T>> a, matrix_view<T> y) {
+  require_equal("sparse_to_dense", "a", shape_of(a), "y", shape_of(y));
+  fill(q, T(0), y);
+  for_entries(q, rows_of(a), put_entry<T>{a.columns, a.values, y});
+}
 
-  /// to[i n + j] = from(rows[i], j). from is (m, n), to has rows.size() n elements, every rows[i] is below m;
-  /// rows is in the device's memory. Throws shape_error when there are more rows than a local index counts.
-  template <class T>
-  static void gather_rows(const queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> from,
-                          std::span<const local_index> rows, T* to) {
-    const local_index count = narrow(static_cast<global_index>(rows.size()), "the number of gathered rows");
-    assign(q, matrix_view<T>{to, count, from.cols, from.cols}, copied_from_rows<T>{from, rows.data()}, from);
-  }
+/// to[i n + j] = from(rows[i], j). from is (m, n), to has rows.size() n elements, every rows[i] is below m;
+/// rows is in the device's memory. Throws shape_error when there are more rows than a local index counts.
+template <class T>
+void gather_rows(const queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> from,
+                 std::span<const local_index> rows, T* to) {
+  const local_index count = narrow(static_cast<global_index>(rows.size()), "the number of gathered rows");
+  assign(q, matrix_view<T>{to, count, from.cols, from.cols}, copied_from_rows<T>{from, rows.data()}, from);
+}
 
-  /// to(rows[i], j) += from[i n + j]; no two rows[i] are equal. to is (m, n), from has rows.size() n
-  /// elements, every rows[i] is below m; rows is in the device's memory. Throws shape_error when there are
-  /// more rows than a local index counts.
-  template <class T>
-  static void scatter_add_distinct_rows(const queue<cuda_device>& q, const std::type_identity_t<T>* from,
-                                        std::span<const local_index> rows, matrix_view<T> to) {
-    const local_index count = narrow(static_cast<global_index>(rows.size()), "the number of scattered rows");
-    detail::launch(q, std::int64_t{count} * to.cols, add_to_row_of_list<T>{from, rows.data(), to});
-  }
-};
+/// to(rows[i], j) += from[i n + j]; no two rows[i] are equal. to is (m, n), from has rows.size() n
+/// elements, every rows[i] is below m; rows is in the device's memory. Throws shape_error when there are
+/// more rows than a local index counts.
+template <class T>
+void scatter_add_distinct_rows(const queue<cuda_device>& q, const std::type_identity_t<T>* from,
+                               std::span<const local_index> rows, matrix_view<T> to) {
+  const local_index count = narrow(static_cast<global_index>(rows.size()), "the number of scattered rows");
+  detail::launch(q, std::int64_t{count} * to.cols, add_to_row_of_list<T>{from, rows.data(), to});
+}
 
-}  // namespace partita::gpu
+}  // namespace partita::on_cuda

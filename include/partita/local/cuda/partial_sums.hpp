@@ -9,7 +9,7 @@
 #include "partita/local/cuda/vector.hpp"
 #include "partita/memory/cuda_launch.hpp"
 
-namespace partita::gpu {
+namespace partita::on_cuda {
 
 inline constexpr std::int64_t summed_at_once = 32;
 
@@ -55,4 +55,4 @@ const Sum* add_up(const queue<cuda_device>& q, Sum* parts, std::int64_t count, s
   return parts;
 }
 
-}  // namespace partita::gpu
+}  // namespace partita::on_cuda

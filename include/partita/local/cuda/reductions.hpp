@@ -13,7 +13,7 @@
 #include "partita/local/view.hpp"
 #include "partita/memory/cuda_launch.hpp"
 
-namespace partita::gpu {
+namespace partita::on_cuda {
 
 struct sum_in_double {
   using state = double;
@@ -41,7 +41,7 @@ struct column_parts {
     const cell at = cell_of(thread, x.cols / Width);
     double total[Width] = {};
     for (std::int64_t i = at.row; i < x.rows; i += count) {
-      const pack<T, Width> from = load<Width>(x.row(static_cast<local_index>(i)) + at.col * Width);
+      const pack_of<T, Width> from = load<Width>(x.row(static_cast<local_index>(i)) + at.col * Width);
       for (int c = 0; c < Width; ++c) total[c] += from.at[c];
     }
     double* const to = parts + std::int64_t{at.row} * x.cols + at.col * Width;
@@ -68,7 +68,7 @@ struct row_parts {
     const cell at = cell_of(thread, lanes);
     auto total = Reduction::none();
     for (local_index v = at.col; v < x.cols / Width; v += lanes) {
-      const pack<T, Width> from = load<Width>(x.row(at.row) + v * Width);
+      const pack_of<T, Width> from = load<Width>(x.row(at.row) + v * Width);
       for (const T& element : from.at) total = Reduction::joined(total, element);
     }
     parts[thread] = static_cast<To>(total);
@@ -105,66 +105,65 @@ struct block_parts {
   }
 };
 
-struct reduction_kernels {
-  /// sums[j] = sum_i x(i, j), accumulated in double. x is (m, n), sums has n elements. Throws nothing.
-  template <class T>
-  static void column_sums(const queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> x,
-                          T* sums) {
-    constexpr std::int64_t threads = 1 << 18, fewest_rows = 16;
-    const auto run = [&](auto width) {
-      constexpr int pack_width = decltype(width)::value;
-      const std::int64_t packs = x.cols / pack_width;
-      const std::int64_t count =
-          std::clamp<std::int64_t>(x.rows / fewest_rows, 1, std::max<std::int64_t>(threads / packs, 1));
-      double* const parts = scratch<double>(q, room_to_add_up(count, x.cols));
-      detail::launch(q, count * packs, column_parts<pack_width, T>{x, count, parts});
-      detail::launch(q, x.cols, round_all<T>{add_up(q, parts, count, x.cols), sums});
-    };
-    if (x.cols > 0) with_width<widest<T>>(x.cols, run, x);
-  }
+namespace reduction_detail {
 
-  /// sums[i] = sum_j x(i, j), accumulated in double. x is (m, n), sums has m elements. Throws nothing.
-  template <class T>
-  static void row_sums(const queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> x, T* sums) {
-    reduce_rows<sum_in_double>(q, x, sums);
-  }
+/// Several threads share a wide row.
+template <class Reduction, class T>
+void reduce_rows(const queue<cuda_device>& q, matrix_view<const T> x, T* results) {
+  constexpr local_index columns_of_lane = 32, most_lanes = 32;
+  const local_index lanes = std::clamp<local_index>(x.cols / columns_of_lane, 1, most_lanes);
+  const auto run = [&](auto width) {
+    constexpr int pack_width = decltype(width)::value;
+    using state = typename Reduction::state;
+    if (lanes == 1) return detail::launch(q, x.rows, row_parts<pack_width, T, Reduction, T>{x, 1, results});
+    const std::int64_t count = std::int64_t{x.rows} * lanes;
+    state* const parts = scratch<state>(q, static_cast<std::size_t>(count));
+    detail::launch(q, count, row_parts<pack_width, T, Reduction, state>{x, lanes, parts});
+    detail::launch(q, x.rows, join_lanes<T, Reduction>{parts, lanes, results});
+  };
+  with_width<widest<T>>(x.cols, run, x);
+}
 
-  /// maxima[i] = max_j x(i, j), minus infinity when n = 0. x is (m, n), maxima has m elements. Throws
-  /// nothing.
-  template <class T>
-  static void row_max(const queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> x, T* maxima) {
-    reduce_rows<maximum<T>>(q, x, maxima);
-  }
+}  // namespace reduction_detail
 
-  /// sum_ij x(i, j), accumulated in double. x is (m, n). Waits for the result. Throws nothing.
-  template <class T>
-  static std::remove_const_t<T> sum(const queue<cuda_device>& q, matrix_view<T> x) {
-    using value = std::remove_const_t<T>;
-    constexpr std::int64_t most = 1 << 16, fewest_cells = 64;
+/// sums[j] = sum_i x(i, j), accumulated in double. x is (m, n), sums has n elements. Throws nothing.
+template <class T>
+void column_sums(const queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> x, T* sums) {
+  constexpr std::int64_t threads = 1 << 18, fewest_rows = 16;
+  const auto run = [&](auto width) {
+    constexpr int pack_width = decltype(width)::value;
+    const std::int64_t packs = x.cols / pack_width;
     const std::int64_t count =
-        std::clamp<std::int64_t>(std::int64_t{x.rows} * x.cols / fewest_cells, 1, most);
-    double* const parts = scratch<double>(q, room_to_add_up(count, 1));
-    detail::launch(q, count, block_parts<value>{x, count, parts});
-    return static_cast<value>(read(q, add_up(q, parts, count, 1)));
-  }
+        std::clamp<std::int64_t>(x.rows / fewest_rows, 1, std::max<std::int64_t>(threads / packs, 1));
+    double* const parts = scratch<double>(q, room_to_add_up(count, x.cols));
+    detail::launch(q, count * packs, column_parts<pack_width, T>{x, count, parts});
+    detail::launch(q, x.cols, round_all<T>{add_up(q, parts, count, x.cols), sums});
+  };
+  if (x.cols > 0) with_width<widest<T>>(x.cols, run, x);
+}
 
- private:
-  /// Several threads share a wide row.
-  template <class Reduction, class T>
-  static void reduce_rows(const queue<cuda_device>& q, matrix_view<const T> x, T* results) {
-    constexpr local_index columns_of_lane = 32, most_lanes = 32;
-    const local_index lanes = std::clamp<local_index>(x.cols / columns_of_lane, 1, most_lanes);
-    const auto run = [&](auto width) {
-      constexpr int pack_width = decltype(width)::value;
-      using state = typename Reduction::state;
-      if (lanes == 1) return detail::launch(q, x.rows, row_parts<pack_width, T, Reduction, T>{x, 1, results});
-      const std::int64_t count = std::int64_t{x.rows} * lanes;
-      state* const parts = scratch<state>(q, static_cast<std::size_t>(count));
-      detail::launch(q, count, row_parts<pack_width, T, Reduction, state>{x, lanes, parts});
-      detail::launch(q, x.rows, join_lanes<T, Reduction>{parts, lanes, results});
-    };
-    with_width<widest<T>>(x.cols, run, x);
-  }
-};
+/// sums[i] = sum_j x(i, j), accumulated in double. x is (m, n), sums has m elements. Throws nothing.
+template <class T>
+void row_sums(const queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> x, T* sums) {
+  reduction_detail::reduce_rows<sum_in_double>(q, x, sums);
+}
 
-}  // namespace partita::gpu
+/// maxima[i] = max_j x(i, j), minus infinity when n = 0. x is (m, n), maxima has m elements. Throws
+/// nothing.
+template <class T>
+void row_max(const queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> x, T* maxima) {
+  reduction_detail::reduce_rows<maximum<T>>(q, x, maxima);
+}
+
+/// sum_ij x(i, j), accumulated in double. x is (m, n). Waits for the result. Throws nothing.
+template <class T>
+std::remove_const_t<T> sum(const queue<cuda_device>& q, matrix_view<T> x) {
+  using value = std::remove_const_t<T>;
+  constexpr std::int64_t most = 1 << 16, fewest_cells = 64;
+  const std::int64_t count = std::clamp<std::int64_t>(std::int64_t{x.rows} * x.cols / fewest_cells, 1, most);
+  double* const parts = scratch<double>(q, room_to_add_up(count, 1));
+  detail::launch(q, count, block_parts<value>{x, count, parts});
+  return static_cast<value>(read(q, add_up(q, parts, count, 1)));
+}
+
+}  // namespace partita::on_cuda

@@ -26,7 +26,7 @@
 #include "partita/local/cuda/vector.hpp"
 #include "partita/memory/cuda_launch.hpp"
 
-namespace partita::gpu {
+namespace partita::on_cuda {
 
 /// The part of a fold that looks at nothing ahead.
 struct no_lead {
@@ -37,7 +37,7 @@ struct no_lead {
 
 /// The part of a fold that looks at the columns of four entries.
 struct column_lead {
-  using lead = pack<local_index, 4>;
+  using lead = pack_of<local_index, 4>;
 
   const local_index* columns;
 
@@ -251,4 +251,4 @@ void fold_rows(const queue<cuda_device>& q, const pattern_rows& a, local_index p
   detail::launch(q, chunks * packs, join_chunks<Fold>{fold, cuts, packs, heads, tails});
 }
 
-}  // namespace partita::gpu
+}  // namespace partita::on_cuda

@@ -8,7 +8,7 @@
 #include "partita/local/fusion.hpp"
 #include "partita/local/view.hpp"
 
-namespace partita::gpu {
+namespace partita::on_cuda {
 
 /// The values of the entries themselves; `together` if four of them can be loaded with their columns.
 template <class T>
@@ -26,7 +26,7 @@ struct stored_values {
     lead four{};
     if (together) {
       for (int k = 0; k < 4; k += widest<T>) {
-        const pack<T, widest<T>> part = load<widest<T>>(values + e + k);
+        const pack_of<T, widest<T>> part = load<widest<T>>(values + e + k);
         for (int c = 0; c < widest<T>; ++c) four.at[k + c] = part.at[c];
       }
     } else {
@@ -76,13 +76,13 @@ struct values_of_heads : no_lead {
 
 template <class T, int Width, class Weights>
 struct row_product {
-  using sum = pack<T, Width>;
+  using sum = pack_of<T, Width>;
   struct item {
     T weight;
-    pack<T, Width> x;
+    pack_of<T, Width> x;
   };
   struct lead {
-    pack<local_index, 4> columns;
+    pack_of<local_index, 4> columns;
     typename Weights::lead weights;
   };
 
@@ -112,11 +112,11 @@ struct row_product {
   constexpr void store(const sum& total, local_index row, local_index v) const {
     const local_index j = v * Width;
     T* const to = y.row(row) + j;
-    pack<T, Width> result = fusion.beta == 0 ? pack<T, Width>{} : load<Width>(to);
+    pack_of<T, Width> result = fusion.beta == 0 ? pack_of<T, Width>{} : load<Width>(to);
     const T factor = fusion.factor_of_row(row);
     for (int c = 0; c < Width; ++c) result.at[c] = fusion.finished(factor * total.at[c], j + c, result.at[c]);
-    gpu::store(result, to);
+    on_cuda::store(result, to);
   }
 };
 
-}  // namespace partita::gpu
+}  // namespace partita::on_cuda

@@ -8,7 +8,7 @@
 #include "partita/local/cuda/reductions.hpp"
 #include "partita/local/shapes.hpp"
 
-namespace partita::gpu {
+namespace partita::on_cuda {
 
 template <class T>
 struct exponential_below {
@@ -19,17 +19,15 @@ struct exponential_below {
   }
 };
 
-struct softmax_kernels {
-  /// y(i, j) = exp(x(i, j) - row_maximum[i]) and row_sum[i] = sum_j y(i, j). x and y are (m, n), y may be x;
-  /// row_maximum and row_sum have m elements. Throws shape_error when the shapes differ.
-  template <class T>
-  static void softmax_exp(const queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> x,
-                          const std::type_identity_t<T>* row_maximum, matrix_view<T> y,
-                          std::type_identity_t<T>* row_sum) {
-    require_equal("softmax_exp", "x", shape_of(x), "y", shape_of(y));
-    elementwise_kernels::map_indexed(q, exponential_below<T>{row_maximum}, x, y);
-    reduction_kernels::row_sums<T>(q, y, row_sum);
-  }
-};
+/// y(i, j) = exp(x(i, j) - row_maximum[i]) and row_sum[i] = sum_j y(i, j). x and y are (m, n), y may be x;
+/// row_maximum and row_sum have m elements. Throws shape_error when the shapes differ.
+template <class T>
+void softmax_exp(const queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> x,
+                 const std::type_identity_t<T>* row_maximum, matrix_view<T> y,
+                 std::type_identity_t<T>* row_sum) {
+  require_equal("softmax_exp", "x", shape_of(x), "y", shape_of(y));
+  map_indexed(q, exponential_below<T>{row_maximum}, x, y);
+  row_sums<T>(q, y, row_sum);
+}
 
-}  // namespace partita::gpu
+}  // namespace partita::on_cuda

@@ -11,10 +11,11 @@
 
 #include "partita/local/cuda/entries.hpp"
 #include "partita/local/cuda/spmm.hpp"
+#include "partita/local/spmm_product.hpp"
 #include "partita/local/view.hpp"
 #include "partita/memory/cuda.hpp"
 
-namespace partita::gpu {
+namespace partita::on_cuda {
 
 /// Measures work of a queue on its device.
 class stopwatch {
@@ -47,23 +48,25 @@ class stopwatch {
   cudaEvent_t events_[2] = {};
 };
 
+}  // namespace partita::on_cuda
+
+namespace partita::detail {
+
 /// y = a x + beta y for blocks that come again. Where the queue has a library for it, the first product of
 /// every a, shape and stride tries the own kernel and the library's, each into memory of its own, and keeps
 /// the faster with its plan; that product waits for the queue. Products then come from one kernel, always the
 /// same; which one, and with it the order of additions, may differ between two runs of a program.
 template <class T>
-class spmm_product {
+class spmm_product<T, cuda_device> {
  public:
-  /// As kernels::spmm.
+  /// As the kernel spmm.
   void operator()(const queue<cuda_device>& q, csr_view<T> a, std::type_identity_t<matrix_view<const T>> x,
                   std::type_identity_t<T> beta, matrix_view<T> y) {
     const cuda_spmm_function<T> library = q.libraries().template spmm<T>();
-    if (library == nullptr || a.values == nullptr || !fit(a, x, y))
-      return spmm_kernels::spmm(q, a, x, beta, y);
+    if (library == nullptr || a.values == nullptr || !fit(a, x, y)) return spmm(q, a, x, beta, y);
     choice& chosen = choices_[key(a, x, y)];
     if (!chosen.made) choose(q, library, a, x, y, chosen);
-    if (!chosen.by_library || !multiply(q, library, a, x, beta, y, chosen))
-      spmm_kernels::spmm(q, a, x, beta, y);
+    if (!chosen.by_library || !multiply(q, library, a, x, beta, y, chosen)) spmm(q, a, x, beta, y);
   }
 
   /// Forgets all choices and plans: what lies at some address has changed.
@@ -84,11 +87,11 @@ class spmm_product {
 
   /// Whether the library may get these operands: shapes that fit, something to do, 16-byte alignment.
   static bool fit(const csr_view<T>& a, const matrix_view<const T>& x, const matrix_view<T>& y) {
-    constexpr int width = widest<T>;
+    constexpr int width = on_cuda::widest<T>;
     return a.rows > 0 && a.cols > 0 && x.cols > 0 && x.rows == a.cols && y.rows == a.rows &&
-           y.cols == x.cols && skew(a.offsets, 4) == 0 && skew(a.columns, 4) == 0 &&
-           skew(a.values, width) == 0 && skew(x.data, width) == 0 && x.stride % width == 0 &&
-           skew(y.data, width) == 0 && y.stride % width == 0;
+           y.cols == x.cols && on_cuda::skew(a.offsets, 4) == 0 && on_cuda::skew(a.columns, 4) == 0 &&
+           on_cuda::skew(a.values, width) == 0 && on_cuda::skew(x.data, width) == 0 &&
+           x.stride % width == 0 && on_cuda::skew(y.data, width) == 0 && y.stride % width == 0;
   }
 
   static bool multiply(const queue<cuda_device>& q, cuda_spmm_function<T> library, const csr_view<T>& a,
@@ -113,9 +116,9 @@ class spmm_product {
       chosen.plan = nullptr;
       return;
     }
-    const auto own = [&] { spmm_kernels::spmm(q, a, x, T{0}, trial); };
+    const auto own = [&] { spmm(q, a, x, T{0}, trial); };
     own();
-    stopwatch watch(q);
+    on_cuda::stopwatch watch(q);
     float own_time = 0, library_time = 0;
     for (int round = 0; round < 3; ++round) {
       own_time += watch.milliseconds(own);
@@ -128,4 +131,4 @@ class spmm_product {
   std::map<key_type, choice> choices_;
 };
 
-}  // namespace partita::gpu
+}  // namespace partita::detail

@@ -9,11 +9,11 @@
 #include "partita/local/head_slice.hpp"
 #include "partita/local/view.hpp"
 
-namespace partita::gpu {
+namespace partita::on_cuda {
 
 /// `Width` elements at an address that is a multiple of their size: one load, one store.
 template <class T, int Width>
-struct alignas(Width * sizeof(T)) pack {
+struct alignas(Width * sizeof(T)) pack_of {
   T at[Width];
 };
 
@@ -22,13 +22,13 @@ template <class T>
 inline constexpr int widest = 16 / static_cast<int>(sizeof(T));
 
 template <int Width, class T>
-constexpr pack<std::remove_const_t<T>, Width> load(T* from) {
-  return *reinterpret_cast<const pack<std::remove_const_t<T>, Width>*>(from);
+constexpr pack_of<std::remove_const_t<T>, Width> load(T* from) {
+  return *reinterpret_cast<const pack_of<std::remove_const_t<T>, Width>*>(from);
 }
 
 template <int Width, class T>
-constexpr void store(const pack<T, Width>& value, T* to) {
-  *reinterpret_cast<pack<T, Width>*>(to) = value;
+constexpr void store(const pack_of<T, Width>& value, T* to) {
+  *reinterpret_cast<pack_of<T, Width>*>(to) = value;
 }
 
 /// A block whose rows threads jump between: with a stride of 32 bits in bytes, the address of an element
@@ -98,4 +98,4 @@ constexpr cell cell_of(std::int64_t thread, local_index cols) {
 /// `a / b`, rounded up.
 constexpr std::int64_t quotient_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-}  // namespace partita::gpu
+}  // namespace partita::on_cuda

@@ -75,25 +75,26 @@ void edge_softmax(std::type_identity_t<csr_view<T>> a, local_index heads, std::t
   });
 }
 
-/// dtarget(i, h) = beta dtarget(i, h) + sum_e g(e, h) over the entries of row i, dsource(c, h) = beta
-/// dsource(c, h) + sum_e g(e, h) over those of column c, where g = exp(leaky(z) - log_sum) (dvalues -
-/// row_dot) leaky'(z) and z = source + target; beta = 0 overwrites. source and dsource are (a.cols, heads),
-/// the others (a.rows, heads). Throws nothing.
+/// The way back through the softmax: edges[e, h], the gradient of the values, becomes g(e, h) =
+/// exp(leaky(z) - log_sum) (edges[e, h] - row_dot) leaky'(z), that of z = source + target; dtarget(i, h) =
+/// beta dtarget(i, h) + sum_e g(e, h) over the entries of row i, dsource(c, h) = beta dsource(c, h) + sum_e
+/// g(e, h) over those of column c; beta = 0 overwrites. source and dsource are (a.cols, heads), the others
+/// (a.rows, heads). Throws nothing.
 template <class T>
 void edge_softmax_gradient(std::type_identity_t<csr_view<T>> a, local_index heads,
                            std::type_identity_t<T> slope, std::type_identity_t<matrix_view<const T>> source,
                            std::type_identity_t<matrix_view<const T>> target,
                            std::type_identity_t<matrix_view<const T>> log_sum,
-                           const std::type_identity_t<T>* dvalues,
                            std::type_identity_t<matrix_view<const T>> row_dot, std::type_identity_t<T> beta,
-                           matrix_view<T> dsource, matrix_view<T> dtarget) {
+                           std::type_identity_t<T>* edges, matrix_view<T> dsource, matrix_view<T> dtarget) {
   for (const matrix_view<T>& out : {dsource, dtarget})
     for (local_index i = 0; i < out.rows; ++i)
       for (local_index h = 0; h < heads; ++h) out(i, h) = beta == 0 ? T{0} : beta * out(i, h);
   for_edges(a, heads, [&](local_index i, local_index e, local_index h) {
     const T z = source(a.columns[e], h) + target(i, h);
     const T alpha = std::exp(leaky(z, slope) - log_sum(i, h));
-    const T g = alpha * (dvalues[edge_at(e, heads, h)] - row_dot(i, h)) * (z > 0 ? T{1} : slope);
+    T& g = edges[edge_at(e, heads, h)];
+    g = alpha * (g - row_dot(i, h)) * (z > 0 ? T{1} : slope);
     dsource(a.columns[e], h) += g;
     dtarget(i, h) += g;
   });

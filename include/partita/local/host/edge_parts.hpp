@@ -5,11 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "partita/local/cpu/parallel.hpp"
 #include "partita/local/head_slice.hpp"
+#include "partita/local/host/parallel.hpp"
 #include "partita/local/view.hpp"
 
-namespace partita::cpu {
+namespace partita::on_host {
 
 /// f(begin, end) over parts of the rows with about the same number of entries; `entry_work` is what one entry
 /// costs, in elements.
@@ -68,14 +68,6 @@ void run_targets(int threads, local_index rows, local_index cols, std::int64_t w
   });
 }
 
-/// out = beta out in the rows and columns of `own`; beta = 0 overwrites.
-template <class T>
-void scale_block(const owned_block& own, T beta, matrix_view<T> out) {
-  if (beta == 1) return;
-  for (local_index i = own.row_begin; i < own.row_end; ++i)
-    for (local_index j = own.col_begin; j < own.col_end; ++j) out(i, j) = beta == 0 ? T{0} : beta * out(i, j);
-}
-
 /// The values of entry e, one a head.
 template <class T>
 T* edge_values(T* values, local_index e, local_index heads) {
@@ -95,4 +87,4 @@ void for_heads(const head_slice& s, local_index from, local_index to, F&& f) {
   }
 }
 
-}  // namespace partita::cpu
+}  // namespace partita::on_host

@@ -11,7 +11,7 @@
 
 #include "partita/base/index.hpp"
 
-namespace partita::cpu {
+namespace partita::on_host {
 
 /// Keeps the first exception of several threads for the one that started them.
 class first_exception {
@@ -121,4 +121,4 @@ Sum sum_chunks(int threads, local_index rows, std::int64_t row_work, F&& f) {
   return total;
 }
 
-}  // namespace partita::cpu
+}  // namespace partita::on_host

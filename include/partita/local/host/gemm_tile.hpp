@@ -5,10 +5,10 @@
 #include <cstddef>
 #include <utility>
 
-#include "partita/local/cpu/vector.hpp"
+#include "partita/local/host/vector.hpp"
 #include "partita/local/view.hpp"
 
-namespace partita::cpu {
+namespace partita::on_host {
 
 /// Sizes of the blocks. A block of c (rows x cols) and a packed block of op(b) (depth x cols) lie on the
 /// stack.
@@ -82,4 +82,4 @@ void multiply_panel(operand<Transposed, T> a, local_index rows, local_index dept
                                                      stride);
 }
 
-}  // namespace partita::cpu
+}  // namespace partita::on_host

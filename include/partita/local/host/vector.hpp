@@ -1,7 +1,7 @@
 #pragma once
 /// How wide the registers are that the compiler vectorises for; tile and strip sizes follow from it.
 
-namespace partita::cpu {
+namespace partita::on_host {
 
 #if defined(__AVX512F__)
 inline constexpr int vector_bytes = 64;
@@ -11,4 +11,4 @@ inline constexpr int vector_bytes = 32;
 inline constexpr int vector_bytes = 16;
 #endif
 
-}  // namespace partita::cpu
+}  // namespace partita::on_host

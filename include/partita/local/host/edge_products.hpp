@@ -1,0 +1,252 @@
+#pragma once
+/// Products of dense blocks with the entries of a sparse pattern that have a value for every head. As in
+/// spmm, strips of columns stay in registers while the entries of a row go by; a strip lies within one head,
+/// or covers several heads whose width is known when it is compiled.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "partita/local/csr_inverse.hpp"
+#include "partita/local/head_slice.hpp"
+#include "partita/local/host/edge_parts.hpp"
+#include "partita/local/host/vector.hpp"
+#include "partita/local/shapes.hpp"
+#include "partita/local/view.hpp"
+#include "partita/memory/host.hpp"
+
+namespace partita::on_host {
+
+namespace edge_product_detail {
+
+inline constexpr local_index row_block = 16;
+
+/// `order`: whose values each entry has, null where it has its own.
+template <class T>
+struct product {
+  csr_view<T> a;
+  head_slice s;
+  const T* values;
+  const local_index* order;
+  matrix_view<const T> x;
+  T beta;
+  matrix_view<T> y;
+
+  const T* values_of(local_index e) const {
+    return edge_values(values, order == nullptr ? e : order[e], s.heads);
+  }
+};
+
+template <class T>
+inline constexpr int widest = (vector_bytes == 64 ? 512 : 256) / static_cast<int>(sizeof(T));
+
+template <class Pattern>
+void require(const char* name, const Pattern& a, const head_slice& s, extent x, extent y) {
+  require_equal(name, "x", x, "the x that the pattern needs", {a.cols, y.cols});
+  require_equal(name, "y", y, "the y that the pattern needs", {a.rows, x.cols});
+  require_heads(name, s, static_cast<local_index>(x.cols));
+}
+
+/// Columns [first + skip, first + stop) of rows [begin, end); they begin in head `head`.
+struct part {
+  local_index begin, end, first, skip, stop, head;
+};
+
+/// The smallest power of two that covers the missing columns, or the largest one that there is room for.
+template <class T>
+local_index strip_width(local_index cols, local_index missing) {
+  local_index width = 1;
+  while (width < missing && 2 * width <= std::min<local_index>(cols, widest<T>)) width *= 2;
+  return width;
+}
+
+template <class T>
+void prefetch(const T* x, local_index n) {
+  for (local_index j = 0; j < n; j += 64 / sizeof(T)) __builtin_prefetch(x + j);
+}
+
+/// Each `Group` columns of the strip have one value of an entry.
+template <int Width, int Group, class T>
+void strip(const product<T>& p, const part& where) {
+  constexpr local_index ahead = Width * sizeof(T) <= 128 ? 32 : 16;
+  const local_index last = p.a.offsets[p.a.rows] - 1;
+  const T* const x = p.x.data + where.first;
+  for (local_index i = where.begin; i < where.end; ++i) {
+    T sum[Width] = {};
+    const local_index row_end = p.a.offsets[i + 1];
+    for (local_index e = p.a.offsets[i]; e < row_end; ++e) {
+      prefetch(x + p.a.columns[e < last - ahead ? e + ahead : last] * p.x.stride, Width);
+      const T* const value = p.values_of(e) + where.head;
+      const T* const from = x + p.a.columns[e] * p.x.stride;
+      for (int g = 0; g < Width; g += Group)
+        for (int j = g; j < g + Group; ++j) sum[j] += value[g / Group] * from[j];
+    }
+    T* const y = p.y.row(i) + where.first;
+    for (int j = where.skip; j < where.stop; ++j) y[j] = p.beta == 0 ? sum[j] : sum[j] + p.beta * y[j];
+  }
+}
+
+template <int Width, int Group, class T>
+bool groups_of(const product<T>& p, const part& where) {
+  if (p.s.head_width == Group)
+    strip<Width, Group>(p, where);
+  else if constexpr (Group > 1)
+    return groups_of<Width, Group / 2>(p, where);
+  else
+    return false;
+  return true;
+}
+
+/// Columns done by a strip of several whole heads that begins at column `first`, 0 if there is none.
+template <class T>
+local_index heads_strip(const product<T>& p, local_index begin, local_index end, local_index first,
+                        local_index h) {
+  constexpr int wide = 128 / sizeof(T), narrow = 32 / sizeof(T);
+  if ((p.s.first_col + first) % p.s.head_width != 0) return 0;
+  for (const int width : {wide, narrow})
+    if (p.y.cols - first >= width) {
+      const part where{begin, end, first, 0, width, h};
+      if (width == wide ? groups_of<wide, narrow>(p, where) : groups_of<narrow, narrow / 2>(p, where))
+        return width;
+    }
+  return 0;
+}
+
+template <int Width, class T>
+void strip_of(local_index width, const product<T>& p, const part& where) {
+  if (width == Width)
+    strip<Width, Width>(p, where);
+  else if constexpr (Width > 1)
+    strip_of<Width / 2>(width, p, where);
+}
+
+/// Covers the columns with strips: of several heads where there is such a strip, else within a head.
+template <class T>
+void rows(const product<T>& p, local_index begin, local_index end) {
+  for_heads(p.s, 0, p.y.cols,
+            [&, covered = local_index{0}](local_index from, local_index to, local_index h) mutable {
+              if (from < covered) return;
+              covered = std::max(covered, from + heads_strip<T>(p, begin, end, from, h));
+              for (local_index done = std::max(from, covered); done < to;) {
+                const local_index width = strip_width<T>(p.y.cols, to - done);
+                const local_index first = std::min(done, p.y.cols - width);
+                const part where{begin, end, first, done - first, std::min(to - first, width), h};
+                strip_of<widest<T>>(width, p, where);
+                done = first + where.stop;
+              }
+            });
+}
+
+template <local_index Lanes, class T>
+T fold(const T (&partial)[Lanes]) {
+  if constexpr (Lanes == 1) {
+    return partial[0];
+  } else {
+    T halves[Lanes / 2];
+    for (local_index c = 0; c < Lanes / 2; ++c) halves[c] = partial[c] + partial[c + Lanes / 2];
+    return fold<Lanes / 2>(halves);
+  }
+}
+
+template <local_index Lanes, class T>
+T dot_of(const T* u, const T* v, local_index n) {
+  T partial[Lanes] = {};
+  local_index j = 0;
+  for (; j + Lanes <= n; j += Lanes)
+    for (local_index c = 0; c < Lanes; ++c) partial[c] += u[j + c] * v[j + c];
+  T total = fold<Lanes>(partial);
+  for (; j < n; ++j) total += u[j] * v[j];
+  return total;
+}
+
+/// In up to sixteen interleaved partial sums, whose number depends on n alone.
+template <class T>
+T dot(const T* u, const T* v, local_index n) {
+  return n >= 16 ? dot_of<16>(u, v, n) : n >= 8 ? dot_of<8>(u, v, n) : dot_of<1>(u, v, n);
+}
+
+template <class T>
+void multiply(const queue<host>& q, const product<T>& p) {
+  run_entry_rows(q.threads(), p.a, p.y.cols, [&](local_index begin, local_index end) {
+    for (local_index i = begin; i < end; i += row_block) rows(p, i, std::min(i + row_block, end));
+  });
+}
+
+}  // namespace edge_product_detail
+
+/// y(i, j) = beta y(i, j) + sum_e values[e, h(j)] x(col(e), j) over the entries of row i; beta = 0
+/// overwrites y. x is (a.cols, f), y is (a.rows, f), their columns are those of s; y is not x. Throws
+/// shape_error when the shapes do not fit.
+template <class T>
+void edge_multiply(const queue<host>& q, std::type_identity_t<csr_view<T>> a, head_slice s,
+                   const std::type_identity_t<T>* values, std::type_identity_t<matrix_view<const T>> x,
+                   std::type_identity_t<T> beta, matrix_view<T> y) {
+  edge_product_detail::require("edge_multiply", a, s, shape_of(x), shape_of(y));
+  edge_product_detail::multiply<T>(q, {a, s, values, nullptr, x, beta, y});
+}
+
+/// values[e, h] = f(row(e), e, h) for the heads of y's columns, and y as edge_multiply has it with
+/// them, in one pass. Throws shape_error when the shapes do not fit.
+template <class F, class T>
+void edge_apply_multiply(const queue<host>& q, std::type_identity_t<csr_view<T>> a, head_slice s, F f,
+                         std::type_identity_t<T>* values, std::type_identity_t<matrix_view<const T>> x,
+                         std::type_identity_t<T> beta, matrix_view<T> y) {
+  edge_product_detail::require("edge_apply_multiply", a, s, shape_of(x), shape_of(y));
+  const edge_product_detail::product<T> p{a, s, values, nullptr, x, beta, y};
+  run_entry_rows(q.threads(), a, y.cols, [&](local_index begin, local_index end) {
+    const F value = f;
+    for (local_index i = begin; i < end; i += edge_product_detail::row_block) {
+      const local_index last = std::min(i + edge_product_detail::row_block, end);
+      for (local_index row = i; row < last; ++row)
+        for (local_index e = a.offsets[row]; e < a.offsets[row + 1]; ++e)
+          for_heads(s, 0, y.cols, [&](local_index, local_index, local_index h) {
+            edge_values(values, e, s.heads)[h] = value(row, e, h);
+          });
+      edge_product_detail::rows(p, i, last);
+    }
+  });
+}
+
+/// x(c, j) = beta x(c, j) + sum_e values[e, h(j)] y(row(e), j) over the entries of column c; beta = 0
+/// overwrites x. `a` is the inverse of the pattern. y is (a.rows, f), x is (a.cols, f), their columns are
+/// those of s; x is not y. Throws shape_error when the shapes do not fit.
+template <class T>
+void edge_multiply_transposed(const queue<host>& q, const csr_inverse<host>& a, head_slice s,
+                              const std::type_identity_t<T>* values,
+                              std::type_identity_t<matrix_view<const T>> y, std::type_identity_t<T> beta,
+                              matrix_view<T> x) {
+  edge_product_detail::require("edge_multiply_transposed", a, s, shape_of(x), shape_of(y));
+  edge_product_detail::multiply<T>(q, {a.transposed<T>(), s, values, a.entry_numbers.data(), y, beta, x});
+}
+
+/// values[e, h] = beta values[e, h] + sum_j y(row(e), j) x(col(e), j) over the columns j of head h in the
+/// slice, none where there are none; beta = 0 overwrites values. y is (a.rows, f), x is (a.cols, f), their
+/// columns are those of s. Throws shape_error when the shapes do not fit.
+template <class T>
+void edge_dot(const queue<host>& q, std::type_identity_t<csr_view<T>> a, head_slice s,
+              std::type_identity_t<matrix_view<const T>> y, std::type_identity_t<matrix_view<const T>> x,
+              std::type_identity_t<T> beta, T* values) {
+  edge_product_detail::require("edge_dot", a, s, shape_of(x), shape_of(y));
+  const auto add = [=](T& value, T total) { value = beta == 0 ? total : total + beta * value; };
+  const local_index last_entry = a.nonzeros() == 0 ? 0 : a.offsets[a.rows] - 1;
+  const local_index first_head = x.cols == 0 ? s.heads : s.first_col / s.head_width;
+  run_entry_rows(q.threads(), a, std::int64_t{x.cols} + s.heads, [=](local_index first, local_index last) {
+    for (local_index i = first; i < last; ++i)
+      for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e) {
+        edge_product_detail::prefetch(x.row(a.columns[e < last_entry - 16 ? e + 16 : last_entry]), x.cols);
+        const T* const left = y.row(i);
+        const T* const right = x.row(a.columns[e]);
+        T* const value = edge_values(values, e, s.heads);
+        for (local_index h = 0; h < first_head; ++h) add(value[h], T{0});
+        local_index done = first_head;
+        for_heads(s, 0, x.cols, [&](local_index begin, local_index end, local_index h) {
+          add(value[h], edge_product_detail::dot(left + begin, right + begin, end - begin));
+          done = h + 1;
+        });
+        for (local_index h = done; h < s.heads; ++h) add(value[h], T{0});
+      }
+  });
+}
+
+}  // namespace partita::on_host

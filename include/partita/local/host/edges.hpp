@@ -1,0 +1,200 @@
+#pragma once
+/// Functions of the entries of a sparse pattern. An array of edges has `heads` values an entry: values[e *
+/// heads + h], e as in the offsets of the pattern. Values of the pattern itself are not read and may be null.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <type_traits>
+
+#include "partita/local/csr_inverse.hpp"
+#include "partita/local/host/edge_parts.hpp"
+#include "partita/local/shapes.hpp"
+#include "partita/local/view.hpp"
+#include "partita/memory/host.hpp"
+
+namespace partita::on_host {
+
+namespace edge_detail {
+
+template <class T>
+struct attention {
+  csr_view<T> a;
+  local_index heads;
+  T slope;
+  matrix_view<const T> source, target;
+
+  void require(const char* operation) const {
+    require_equal(operation, "source", shape_of(source), "columns and heads", {a.cols, heads});
+    require_equal(operation, "target", shape_of(target), "rows and heads", {a.rows, heads});
+  }
+  T leaky(T z) const { return z > 0 ? z : slope * z; }
+  T sum(local_index i, local_index e, local_index h) const { return source(a.columns[e], h) + target(i, h); }
+  T score(local_index i, local_index e, local_index h) const { return leaky(sum(i, e, h)); }
+};
+
+/// f(i, e, h, score(e, h)) for all entries and heads.
+template <class T, class F>
+void for_scores(const queue<host>& q, const attention<T>& scores, const F& f) {
+  run_entry_rows(q.threads(), scores.a, 8 * std::int64_t{scores.heads},
+                 [=](local_index begin, local_index end) {
+                   for (local_index i = begin; i < end; ++i)
+                     for (local_index e = scores.a.offsets[i]; e < scores.a.offsets[i + 1]; ++e)
+                       for (local_index h = 0; h < scores.heads; ++h) f(i, e, h, scores.score(i, e, h));
+                 });
+}
+
+/// f(i, begin, end, h) for all rows i, whose entries are [begin, end), and heads.
+template <class T, class F>
+void for_rows(const queue<host>& q, const csr_view<T>& a, local_index heads, std::int64_t work, const F& f) {
+  run_entry_rows(q.threads(), a, work * heads, [=](local_index first, local_index last) {
+    for (local_index i = first; i < last; ++i)
+      for (local_index h = 0; h < heads; ++h) f(i, a.offsets[i], a.offsets[i + 1], h);
+  });
+}
+
+template <class T>
+double dot(const T* u, const T* v, local_index begin, local_index end, local_index heads, local_index h) {
+  double total = 0;
+  for (local_index e = begin; e < end; ++e)
+    total += double{edge_values(u, e, heads)[h]} * edge_values(v, e, heads)[h];
+  return total;
+}
+
+/// Row i of out becomes beta times itself; beta = 0 overwrites it.
+template <class T>
+void scale_row(T beta, const matrix_view<T>& out, local_index i) {
+  for (local_index j = 0; j < out.cols; ++j) out(i, j) = beta == 0 ? T{0} : beta * out(i, j);
+}
+
+}  // namespace edge_detail
+
+/// out[e, h] = f(row(e), col(e), h, in[e, h]). out may be in. Throws what f throws.
+template <class F, class T>
+void edge_apply(const queue<host>& q, std::type_identity_t<csr_view<T>> a, local_index heads, F f,
+                const std::type_identity_t<T>* in, T* out) {
+  run_entry_rows(q.threads(), a, heads, [=, &f](local_index begin, local_index end) {
+    const F element = f;
+    for (local_index i = begin; i < end; ++i)
+      for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e) {
+        const T* const from = edge_values(in, e, heads);
+        T* const to = edge_values(out, e, heads);
+        for (local_index h = 0; h < heads; ++h) to[h] = element(i, a.columns[e], h, from[h]);
+      }
+  });
+}
+
+/// log_sum(i, h) = log sum_e exp(score(e, h)) over the entries e of row i, 0 for a row without entries.
+/// score(e, h) = leaky(source(col(e), h) + target(row(e), h)), leaky(z) = z for z > 0 and slope z
+/// otherwise. source is (a.cols, heads), target and log_sum are (a.rows, heads). Throws shape_error when
+/// the shapes do not fit.
+template <class T>
+void edge_log_sum(const queue<host>& q, std::type_identity_t<csr_view<T>> a, local_index heads,
+                  std::type_identity_t<T> slope, std::type_identity_t<matrix_view<const T>> source,
+                  std::type_identity_t<matrix_view<const T>> target, matrix_view<T> log_sum) {
+  const edge_detail::attention<T> scores{a, heads, slope, source, target};
+  scores.require("edge_log_sum");
+  require_equal("edge_log_sum", "log_sum", shape_of(log_sum), "rows and heads", {a.rows, heads});
+  edge_detail::for_rows(q, a, heads, 16,
+                        [=](local_index i, local_index begin, local_index end, local_index h) {
+                          if (begin == end) {
+                            log_sum(i, h) = 0;
+                            return;
+                          }
+                          T largest = scores.score(i, begin, h);
+                          for (local_index e = begin + 1; e < end; ++e)
+                            largest = std::max(largest, scores.score(i, e, h));
+                          double total = 0;
+                          for (local_index e = begin; e < end; ++e)
+                            total += std::exp(scores.score(i, e, h) - largest);
+                          log_sum(i, h) = static_cast<T>(largest + std::log(total));
+                        });
+}
+
+/// values[e, h] = exp(score(e, h) - log_sum(row(e), h)), scores as in edge_log_sum. log_sum is (a.rows,
+/// heads). Throws shape_error when the shapes do not fit.
+template <class T>
+void edge_softmax(const queue<host>& q, std::type_identity_t<csr_view<T>> a, local_index heads,
+                  std::type_identity_t<T> slope, std::type_identity_t<matrix_view<const T>> source,
+                  std::type_identity_t<matrix_view<const T>> target,
+                  std::type_identity_t<matrix_view<const T>> log_sum, T* values) {
+  const edge_detail::attention<T> scores{a, heads, slope, source, target};
+  scores.require("edge_softmax");
+  require_equal("edge_softmax", "log_sum", shape_of(log_sum), "rows and heads", {a.rows, heads});
+  edge_detail::for_scores(q, scores, [=](local_index i, local_index e, local_index h, T score) {
+    edge_values(values, e, heads)[h] = std::exp(score - log_sum(i, h));
+  });
+}
+
+/// The way back through the softmax: edges[e, h], the gradient of the values, becomes g(e, h) =
+/// exp(leaky(z) - log_sum) (edges[e, h] - row_dot) leaky'(z), that of z = source + target; dtarget(i, h) =
+/// beta dtarget(i, h) + sum_e g(e, h) over the entries of row i, dsource(c, h) = beta dsource(c, h) + sum_e
+/// g(e, h) over those of column c; beta = 0 overwrites. source and dsource are (a.cols, heads), the others
+/// (a.rows, heads); `inverse` is that of a. Throws shape_error when the shapes do not fit.
+template <class T>
+void edge_softmax_gradient(const queue<host>& q, std::type_identity_t<csr_view<T>> a,
+                           const csr_inverse<host>& inverse, local_index heads, std::type_identity_t<T> slope,
+                           std::type_identity_t<matrix_view<const T>> source,
+                           std::type_identity_t<matrix_view<const T>> target,
+                           std::type_identity_t<matrix_view<const T>> log_sum,
+                           std::type_identity_t<matrix_view<const T>> row_dot, std::type_identity_t<T> beta,
+                           std::type_identity_t<T>* edges, matrix_view<T> dsource, matrix_view<T> dtarget) {
+  constexpr const char* name = "edge_softmax_gradient";
+  const edge_detail::attention<T> scores{a, heads, slope, source, target};
+  scores.require(name);
+  require_equal(name, "inverse", shape_of(inverse), "the pattern", shape_of(a));
+  require_equal(name, "log_sum", shape_of(log_sum), "rows and heads", {a.rows, heads});
+  require_equal(name, "row_dot", shape_of(row_dot), "rows and heads", {a.rows, heads});
+  require_equal(name, "dsource", shape_of(dsource), "source", shape_of(source));
+  require_equal(name, "dtarget", shape_of(dtarget), "target", shape_of(target));
+  run_entry_rows(q.threads(), a, 16 * std::int64_t{heads}, [=](local_index begin, local_index end) {
+    for (local_index i = begin; i < end; ++i) {
+      edge_detail::scale_row(beta, dtarget, i);
+      for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e) {
+        T* const g = edge_values(edges, e, heads);
+        for (local_index h = 0; h < heads; ++h) {
+          const T z = scores.sum(i, e, h);
+          const T alpha = std::exp(scores.leaky(z) - log_sum(i, h));
+          g[h] = alpha * (g[h] - row_dot(i, h)) * (z > 0 ? T{1} : slope);
+          dtarget(i, h) += g[h];
+        }
+      }
+    }
+  });
+  const csr_view<T> columns = inverse.template transposed<T>();
+  const local_index* const numbers = inverse.entry_numbers.data();
+  run_entry_rows(q.threads(), columns, heads, [=](local_index begin, local_index end) {
+    for (local_index c = begin; c < end; ++c) {
+      edge_detail::scale_row(beta, dsource, c);
+      for (local_index t = columns.offsets[c]; t < columns.offsets[c + 1]; ++t)
+        for (local_index h = 0; h < heads; ++h) dsource(c, h) += edge_values(edges, numbers[t], heads)[h];
+    }
+  });
+}
+
+/// out(i, h) = sum_e u[e, h] v[e, h] over the entries of row i, accumulated in double. out is (a.rows,
+/// heads). Throws shape_error when out has another shape.
+template <class T>
+void edge_row_dot(const queue<host>& q, std::type_identity_t<csr_view<T>> a, local_index heads,
+                  const std::type_identity_t<T>* u, const std::type_identity_t<T>* v, matrix_view<T> out) {
+  require_equal("edge_row_dot", "out", shape_of(out), "rows and heads", {a.rows, heads});
+  edge_detail::for_rows(q, a, heads, 1,
+                        [=](local_index i, local_index begin, local_index end, local_index h) {
+                          out(i, h) = static_cast<T>(edge_detail::dot(u, v, begin, end, heads, h));
+                        });
+}
+
+/// out(i, h) = f(... f(f(out(i, h), values[e, h]), values[e', h]) ...) over the entries of row i in order.
+/// out is (a.rows, heads). Throws shape_error when out has another shape.
+template <class F, class T>
+void edge_row_fold(const queue<host>& q, std::type_identity_t<csr_view<T>> a, local_index heads, F f,
+                   const std::type_identity_t<T>* values, matrix_view<T> out) {
+  require_equal("edge_row_fold", "out", shape_of(out), "rows and heads", {a.rows, heads});
+  edge_detail::for_rows(q, a, heads, 1,
+                        [=](local_index i, local_index begin, local_index end, local_index h) {
+                          for (local_index e = begin; e < end; ++e)
+                            out(i, h) = f(out(i, h), edge_values(values, e, heads)[h]);
+                        });
+}
+
+}  // namespace partita::on_host

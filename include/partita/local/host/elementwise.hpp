@@ -1,0 +1,71 @@
+#pragma once
+/// Functions of single elements, and of elements and a value of their row or column.
+
+#include <type_traits>
+
+#include "partita/local/host/parallel.hpp"
+#include "partita/local/shapes.hpp"
+#include "partita/local/view.hpp"
+#include "partita/memory/host.hpp"
+
+namespace partita::on_host {
+
+namespace elementwise_detail {
+
+/// y(i, j) = f(i, j). Every part works with its own copy of f, which the compiler can keep in registers.
+template <class T, class F>
+void assign(const queue<host>& q, matrix_view<T> y, const F& f) {
+  run_rows(q.threads(), y.rows, y.cols, [&f, y](local_index begin, local_index end) {
+    const F element = f;
+    for (local_index i = begin; i < end; ++i)
+      for (local_index j = 0; j < y.cols; ++j) y(i, j) = element(i, j);
+  });
+}
+
+}  // namespace elementwise_detail
+
+/// y(i, j) = f(x(i, j)). Both (m, n); y may be x. Throws shape_error when the shapes differ, and what f
+/// throws.
+template <class F, class T>
+void map(const queue<host>& q, F f, std::type_identity_t<matrix_view<const T>> x, matrix_view<T> y) {
+  require_equal("map", "x", shape_of(x), "y", shape_of(y));
+  elementwise_detail::assign(q, y, [=](local_index i, local_index j) { return f(x(i, j)); });
+}
+
+/// y(i, j) = f(i, j, x(i, j)). Both (m, n); y may be x. Throws shape_error when the shapes differ, and what
+/// f throws.
+template <class F, class T>
+void map_indexed(const queue<host>& q, F f, std::type_identity_t<matrix_view<const T>> x, matrix_view<T> y) {
+  require_equal("map_indexed", "x", shape_of(x), "y", shape_of(y));
+  elementwise_detail::assign(q, y, [=](local_index i, local_index j) { return f(i, j, x(i, j)); });
+}
+
+/// y(i, j) = f(a(i, j), b(i, j)). All (m, n); y may be a or b. Throws shape_error when the shapes differ,
+/// and what f throws.
+template <class F, class T>
+void zip(const queue<host>& q, F f, std::type_identity_t<matrix_view<const T>> a,
+         std::type_identity_t<matrix_view<const T>> b, matrix_view<T> y) {
+  require_equal("zip", "a", shape_of(a), "y", shape_of(y));
+  require_equal("zip", "b", shape_of(b), "y", shape_of(y));
+  elementwise_detail::assign(q, y, [=](local_index i, local_index j) { return f(a(i, j), b(i, j)); });
+}
+
+/// y(i, j) += bias[j]. y is (m, n), bias has n elements. Throws nothing.
+template <class T>
+void add_row(const queue<host>& q, const std::type_identity_t<T>* bias, matrix_view<T> y) {
+  elementwise_detail::assign(q, y, [=](local_index i, local_index j) { return y(i, j) + bias[j]; });
+}
+
+/// y(i, j) *= factors[i]. y is (m, n), factors has m elements. Throws nothing.
+template <class T>
+void scale_rows(const queue<host>& q, const std::type_identity_t<T>* factors, matrix_view<T> y) {
+  elementwise_detail::assign(q, y, [=](local_index i, local_index j) { return y(i, j) * factors[i]; });
+}
+
+/// y(i, j) /= divisors[i]. y is (m, n), divisors has m elements. Throws nothing.
+template <class T>
+void divide_rows(const queue<host>& q, const std::type_identity_t<T>* divisors, matrix_view<T> y) {
+  elementwise_detail::assign(q, y, [=](local_index i, local_index j) { return y(i, j) / divisors[i]; });
+}
+
+}  // namespace partita::on_host

@@ -1,0 +1,15 @@
+#pragma once
+/// The kernels of the host: every function takes its queue first and uses at most `q.threads()` threads; no
+/// result depends on their number.
+
+#include "partita/local/host/aggregate.hpp"
+#include "partita/local/host/edge_products.hpp"
+#include "partita/local/host/edges.hpp"
+#include "partita/local/host/elementwise.hpp"
+#include "partita/local/host/gemm.hpp"
+#include "partita/local/host/inverse.hpp"
+#include "partita/local/host/loss.hpp"
+#include "partita/local/host/move.hpp"
+#include "partita/local/host/reductions.hpp"
+#include "partita/local/host/softmax.hpp"
+#include "partita/local/host/spmm.hpp"

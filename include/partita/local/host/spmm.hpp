@@ -1,0 +1,170 @@
+#pragma once
+/// Sparse times dense. A row of y is computed in strips of columns whose sums stay in registers while the
+/// row's entries go by, and rows of x are prefetched some entries ahead: what bounds this product is the way
+/// to x.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "partita/local/host/parallel.hpp"
+#include "partita/local/host/spmm_scaled.hpp"
+#include "partita/local/host/vector.hpp"
+#include "partita/local/shapes.hpp"
+#include "partita/local/view.hpp"
+#include "partita/memory/host.hpp"
+
+namespace partita::on_host {
+
+namespace spmm_detail {
+
+template <class T>
+void finish(const spmm_fusion<T>& rest, const matrix_view<T>& y, local_index begin, local_index end) {
+  for (local_index i = begin; i < end; ++i)
+    for (local_index j = 0; j < y.cols; ++j) y(i, j) = rest.finished(y(i, j), j, T{0});
+}
+
+inline constexpr local_index row_block = 16;
+
+template <class T>
+struct product {
+  csr_view<T> a;
+  matrix_view<const T> x;
+  T beta;
+  matrix_view<T> y;
+};
+
+template <class T>
+inline constexpr int widest = (vector_bytes == 64 ? 512 : 256) / static_cast<int>(sizeof(T));
+
+/// Entries of the rows before `row`, and something for each row itself.
+template <class T>
+std::int64_t weight(const csr_view<T>& a, local_index row) {
+  return row == 0 ? 0 : std::int64_t{a.offsets[row]} - a.offsets[0] + 2 * std::int64_t{row};
+}
+
+/// The first row of a task: tasks have about the same weight.
+template <class T>
+local_index row_at(const csr_view<T>& a, int task, int tasks) {
+  const std::int64_t target = weight(a, a.rows) / tasks * task;
+  if (task == tasks) return a.rows;
+  local_index low = 0, high = a.rows;
+  while (low < high) {
+    const local_index middle = low + (high - low) / 2;
+    if (weight(a, middle) < target)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+inline int task_count(int threads, std::int64_t work) {
+  constexpr std::int64_t grain = 8192;
+  return threads == 1
+             ? 1
+             : static_cast<int>(std::clamp<std::int64_t>(work / grain, 1, 16 * std::int64_t{threads}));
+}
+
+/// The smallest power of two that covers the missing columns, or the largest one that there is room for.
+template <class T>
+local_index strip_width(local_index cols, local_index missing) {
+  local_index width = 1;
+  while (width < missing && 2 * width <= std::min<local_index>(cols, widest<T>)) width *= 2;
+  return width;
+}
+
+template <int Width, class T>
+void store(const T (&sum)[Width], int skip, T beta, T* y) {
+  if (beta == 0)
+    for (int j = skip; j < Width; ++j) y[j] = sum[j];
+  else
+    for (int j = skip; j < Width; ++j) y[j] = sum[j] + beta * y[j];
+}
+
+template <int Width, class T>
+void prefetch(const T* x) {
+  constexpr int line = 64 / sizeof(T);
+  for (int j = 0; j < Width; j += line) __builtin_prefetch(x + j);
+}
+
+template <int Width, class T>
+void strip(const product<T>& p, local_index begin, local_index end, local_index first, int skip) {
+  constexpr local_index ahead = Width * sizeof(T) <= 128 ? 32 : 16;
+  const local_index last = p.a.offsets[p.a.rows] - 1;
+  const T* const x = p.x.data + first;
+  for (local_index i = begin; i < end; ++i) {
+    T sum[Width] = {};
+    const local_index row_end = p.a.offsets[i + 1];
+    for (local_index e = p.a.offsets[i]; e < row_end; ++e) {
+      prefetch<Width>(x + p.a.columns[e < last - ahead ? e + ahead : last] * p.x.stride);
+      const T value = p.a.values[e];
+      const T* const from = x + p.a.columns[e] * p.x.stride;
+      for (int j = 0; j < Width; ++j) sum[j] += value * from[j];
+    }
+    store<Width>(sum, skip, p.beta, p.y.row(i) + first);
+  }
+}
+
+template <int Width, class T>
+void strip_of(local_index width, const product<T>& p, local_index begin, local_index end, local_index first,
+              local_index done) {
+  if (width == Width)
+    strip<Width>(p, begin, end, first, static_cast<int>(done - first));
+  else if constexpr (Width > 1)
+    strip_of<Width / 2>(width, p, begin, end, first, done);
+}
+
+/// Covers the columns with strips. The last one may begin before its first missing column, and then only
+/// fills these.
+template <class T>
+void rows(const product<T>& p, local_index begin, local_index end) {
+  for (local_index done = 0; done < p.y.cols;) {
+    const local_index width = strip_width<T>(p.y.cols, p.y.cols - done);
+    const local_index first = std::min(done, p.y.cols - width);
+    strip_of<widest<T>>(width, p, begin, end, first, done);
+    done = first + width;
+  }
+}
+
+template <class T>
+void multiply(const char* name, const queue<host>& q, const csr_view<T>& a, const matrix_view<const T>& x,
+              const spmm_fusion<T>& fusion, const matrix_view<T>& y) {
+  require_equal(name, "y", shape_of(y), "a x", {a.rows, x.cols});
+  require_equal(name, "x", shape_of(x), "the x that a needs", {a.cols, x.cols});
+  if (a.values == nullptr || fusion.row_scale != nullptr || fusion.column_scale != nullptr)
+    return spmm_scaled::multiply(q, a, x, fusion, y);
+  const product<T> p{a, x, fusion.beta, y};
+  const spmm_fusion<T> rest{.bias = fusion.bias, .relu = fusion.relu};
+  const int tasks = task_count(q.threads(), weight(a, a.rows) * std::int64_t{y.cols});
+  run_tasks(q.threads(), tasks, [&](int task) {
+    const local_index end = row_at(a, task + 1, tasks);
+    for (local_index i = row_at(a, task, tasks); i < end; i += row_block) {
+      const local_index block_end = std::min(i + row_block, end);
+      rows(p, i, block_end);
+      if (rest.bias != nullptr || rest.relu) finish(rest, y, i, block_end);
+    }
+  });
+}
+
+}  // namespace spmm_detail
+
+/// y = a x + beta y; beta = 0 overwrites y. a is (m, k), x is (k, f), y is (m, f); y is not x; a without
+/// values has ones. Throws shape_error when the shapes do not fit.
+template <class T>
+void spmm(const queue<host>& q, std::type_identity_t<csr_view<T>> a,
+          std::type_identity_t<matrix_view<const T>> x, std::type_identity_t<T> beta, matrix_view<T> y) {
+  spmm_detail::multiply<T>("spmm", q, a, x, {.beta = beta}, y);
+}
+
+/// y = what spmm_fusion says of a and x. a is (m, k), x is (k, f), y is (m, f); y is not x; a without
+/// values has ones. Throws shape_error when the shapes do not fit.
+template <class T>
+void spmm_fused(const queue<host>& q, std::type_identity_t<csr_view<T>> a,
+                std::type_identity_t<matrix_view<const T>> x, std::type_identity_t<spmm_fusion<T>> fusion,
+                matrix_view<T> y) {
+  spmm_detail::multiply<T>("spmm_fused", q, a, x, fusion, y);
+}
+
+}  // namespace partita::on_host
