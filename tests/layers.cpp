@@ -33,7 +33,7 @@ void assign(matrix_view<double> to, const std::vector<double>& values) {
   std::copy(values.begin(), values.end(), to.data);
 }
 
-/// The edges, of which every rank has a share, as max_aggregation takes them.
+/// The edges, of which every rank has a share, as max_aggregate takes them.
 sparse<double, dynamic_layout, host> edges_of(const mesh<host>& m, const policy& p, global_index n,
                                               const std::vector<triplet<double>>& edges) {
   return distribute_rows<double>(m, p, n, share(edges, m.rank(), m.size()));
@@ -148,7 +148,7 @@ TEST_CASE("sparse features are multiplied like the matrix that dropout leaves, i
 
 TEST_CASE("the maximum over in-neighbours of four vertices and its gradient, by hand") {
   const auto m = alone();
-  max_aggregation<double, host> maximum(four_vertices(m), 2);
+  max_aggregate<double, host> maximum(four_vertices(m), 2);
   const matrix h = from(m, {4, 2}, four_features);
   matrix y(m, h.shape()), dh(m, h.shape());
   maximum.forward(h, y);
@@ -197,7 +197,7 @@ TEST_CASE("of equal neighbours the one with the smallest global index gets the g
   for_each_mesh(std::array{1, 4, 6, 9}, [&](auto policy, mesh_shape shape) {
     on_threads(shape.size(), [&](const communicator& world) {
       const mesh<host> m(world, shape);
-      max_aggregation<double, host> maximum(edges_of(m, policy, n, edges), f);
+      max_aggregate<double, host> maximum(edges_of(m, policy, n, edges), f);
       matrix largest(m, {n, f}), gradient(m, {n, f});
       m.ledger().clear();
       maximum.forward(generate<vertex_rows, double>(m, {n, f}, h), largest);
@@ -322,7 +322,7 @@ TEST_CASE("layers that do not fit are errors of one sentence") {
   parameters<double, host> set(m);
   expect_error<shape_error>("as many features as it gives, not 3 to give 2",
                             [&] { residual<linear<double, host>>(3, set, "W", "b", 3, 2, 0.0, 0u); });
-  max_aggregation<double, host> maximum(four_vertices(m), 2);
+  max_aggregate<double, host> maximum(four_vertices(m), 2);
   matrix narrow_one(m, {4, 1}), wide(m, {4, 2}), longer(m, {5, 2});
   expect_error<shape_error>("maximum over neighbours of 4 x 2 was given a matrix of 4 x 1",
                             [&] { maximum.forward(narrow_one, wide); });

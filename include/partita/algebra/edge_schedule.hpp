@@ -6,12 +6,6 @@
 
 namespace partita::detail {
 
-/// The heads of `width` columns each that some of these columns belong to.
-constexpr interval heads_of(interval columns, global_index width) {
-  if (columns.empty()) return {};
-  return {columns.begin / width, (columns.end - 1) / width + 1};
-}
-
 /// y(v, j) = sum over u of edges(v, u, head of j) x(u, j), in place of A's own values. A must stay. What
 /// travels: see spmm_schedule.
 template <class T, class Place>

@@ -4,7 +4,7 @@
 
 #include "partita/algebra/edge_schedule.hpp"
 #include "partita/nn/attention_coefficients.hpp"
-#include "partita/nn/edge_transfer.hpp"
+#include "partita/transfer/edge_redistribution.hpp"
 #include "partita/transfer/layout_change.hpp"
 
 namespace partita {
@@ -40,7 +40,7 @@ class attention {
   /// `a`: the pattern as the policy cuts it. Throws error when rows are to be gathered for more than one hop.
   attention(const sparse<T, dynamic_layout, Place>& a, const attention_shape& shape,
             spmm_options options = {}, coefficient_gradient form = coefficient_gradient::automatic)
-      : attention(a, complete_rows<T, Place>(a), shape, options, form) {}
+      : attention(a, in_edges<T, Place>(a), shape, options, form) {}
 
   /// y from x (both n/P x w) and the scalars (n/P x 2 heads).
   void forward(const matrix& x, const matrix& scores, matrix& y, const dropout_mask& mask = {}) {
@@ -114,7 +114,7 @@ class attention {
     }
   };
 
-  attention(const sparse<T, dynamic_layout, Place>& a, const complete_rows<T, Place>& rows,
+  attention(const sparse<T, dynamic_layout, Place>& a, const in_edges<T, Place>& rows,
             const attention_shape& shape, spmm_options options, coefficient_gradient form)
       : mesh_(a.mesh()),
         features_(blocking::even(shape.columns(), a.mesh().shape(), nesting::cols)),
@@ -131,7 +131,7 @@ class attention {
         states_(static_cast<std::size_t>(shape.hops) + 1) {
     const local_index heads = shape.values_of_edge();
     make_blocks(block_of(a.row_blocking(), features_, multiplied_layout(a, vertex_rows), mesh_.at()));
-    edge_transfer<T, Place> transfer(a, rows, features_, heads, products_.summed_axes());
+    edge_redistribution<T, Place> transfer(a, rows, features_, heads, products_.summed_axes());
     if (prefers_edges(transfer, static_cast<global_index>(rows.needed().size()), form)) {
       transfer_.emplace(std::move(transfer));
       return;
@@ -156,7 +156,7 @@ class attention {
       if (change_.travels() || hops() > 1) b = make_block();
   }
 
-  bool prefers_edges(const edge_transfer<T, Place>& transfer, global_index needed,
+  bool prefers_edges(const edge_redistribution<T, Place>& transfer, global_index needed,
                      coefficient_gradient form) const {
     if (hops() > 1 && form == coefficient_gradient::rows)
       throw error("an attention of several hops cannot gather rows for the gradient of its coefficients");
@@ -173,7 +173,7 @@ class attention {
            static_cast<global_index>(hops()) *
                (products_.predicted_multiply() + transposed_product_.predicted());
   }
-  volume predicted_edges(const edge_transfer<T, Place>& transfer) const {
+  volume predicted_edges(const edge_redistribution<T, Place>& transfer) const {
     return static_cast<global_index>(hops()) * products_.predicted_dots() + transfer.predicted();
   }
 
@@ -200,7 +200,7 @@ class attention {
   local_index rows_ = 0, cols_ = 0;
   std::vector<buffer<T, Place>> states_;  ///< Z_0 ... Z_K under the policy, where they need a block
   std::array<buffer<T, Place>, 2> gradients_;
-  std::optional<edge_transfer<T, Place>> transfer_;
+  std::optional<edge_redistribution<T, Place>> transfer_;
   std::optional<gathered_rows> gathered_;
 };
 

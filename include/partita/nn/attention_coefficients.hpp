@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "partita/nn/destination_rows.hpp"
+#include "partita/transfer/in_edges.hpp"
 #include "partita/nn/model.hpp"
 
 namespace partita {
@@ -72,7 +72,7 @@ class attention_coefficients {
 
   /// `a`: the pattern as the policy cuts it; `rows`: of the same entries, columns whole; [first_kept,
   /// first_kept + kept): the heads (or the one mean) that tiles have values of.
-  attention_coefficients(const sparse<T, dynamic_layout, Place>& a, const complete_rows<T, Place>& rows,
+  attention_coefficients(const sparse<T, dynamic_layout, Place>& a, const in_edges<T, Place>& rows,
                          local_index heads, bool averaged, double slope, local_index first_kept,
                          local_index kept)
       : mesh_(a.mesh()),
@@ -85,7 +85,7 @@ class attention_coefficients {
         every_{0, a.row_blocking().size()},
         range_(rows.range()),
         own_(rows.own()),
-        all_rows_(rows.all()),
+        all_rows_(rows.all_rows()),
         own_rows_(rows.own_rows()),
         gather_scores_(passage(a, 2 * heads, vertex_rows)),
         gather_log_sums_(passage(a, heads, {a.layout().rows, {}})),

@@ -2,8 +2,8 @@
 /// GraphSAGE with max aggregation: Hamilton, Ying, Leskovec (NeurIPS 2017), algorithm 1 with the aggregator
 /// of eq. 3 without its dense layer.
 
+#include "partita/algebra/max_aggregate.hpp"
 #include "partita/nn/dense_input.hpp"
-#include "partita/nn/max_aggregation.hpp"
 #include "partita/nn/stack.hpp"
 #include "partita/nn/weight_product.hpp"
 
@@ -12,7 +12,7 @@ namespace partita {
 /// Z = Y W_l + b + H W_r, Y the largest of every feature over in-neighbours (n x f_out, n x f_in, f_in x
 /// f_out twice, 1 x f_out).
 ///
-/// Every rank of the mesh must call. What travels: see max_aggregation, f_in wide: forward unless H is
+/// Every rank of the mesh must call. What travels: see max_aggregate, f_in wide: forward unless H is
 /// constant, backward when H needs a gradient. Gradients are this rank's part until
 /// parameters::sum_gradients.
 template <class T, class Place>
@@ -71,7 +71,7 @@ class sage_max_convolution {
   std::size_t neighbours_, bias_, own_;
   layer_input input_;
   blocking out_;
-  max_aggregation<T, Place> maximum_;
+  max_aggregate<T, Place> maximum_;
   matrix largest_;
   std::optional<matrix> gradient_;
   dense_input<T, Place> written_out_;
