@@ -5,7 +5,9 @@
 #include <doctest/doctest.h>
 #include <map>
 
+#include "partita/algebra/edge_softmax.hpp"
 #include "partita/transfer/distribute.hpp"
+#include "support/matrices.hpp"
 #include "support/meshes.hpp"
 #include "support/test_matrices.hpp"
 
@@ -42,21 +44,16 @@ double softmax(const std::vector<triplet<double>>& entries, global_index v, glob
 template <class Edges, class Expected>
 double largest_error(const Edges& e, Expected expected) {
   const auto& a = e.pattern();
-  const auto& m = e.mesh();
-  const layout l = a.layout();
-  const interval rows = a.row_blocking().block(l.rows, m.at());
-  coordinates at = m.at();
   double largest = 0;
   e.for_parts([&](std::size_t t, const tile_part<double>& part) {
-    at.row = static_cast<int>(t);
     const csr_view<double>& tile = part.entries;
-    const global_index first = a.col_blocking().block(column_cut(l), at).begin;
+    const global_index first = a.tile_columns(t).begin;
     for (local_index i = 0; i < tile.rows; ++i)
       for (local_index k = tile.offsets[i]; k < tile.offsets[i + 1]; ++k)
         for (int h = 0; h < e.heads(); ++h) {
           const double found = part.values_in(e.values().data(), e.heads())[k * e.heads() + h];
-          const double error =
-              std::abs(found - expected(rows.begin + part.first_row + i, first + tile.columns[k], h));
+          const double error = std::abs(
+              found - expected(a.row_range().begin + part.first_row + i, first + tile.columns[k], h));
           if (!(error <= largest)) largest = std::isnan(error) ? INFINITY : error;
         }
   });
@@ -76,14 +73,18 @@ void check_edges(const policy& p, mesh_shape mesh_size, local_index heads, excha
     const auto pattern = distribute(m, p.sparse, shape, mine);
     const auto x = generate<double>(m, p.dense, {shape.cols, width}, dense_entry);
     const auto y = generate<double>(m, p.dense, {shape.rows, width}, left_entry);
-    edge_products products(pattern, x, heads, {stationary::automatic, rows});
-    edge_values<double, host> e(pattern, heads), twice(pattern, heads);
+    edge_spmm_plan multiply(pattern, x, heads, rows);
+    sddmm_plan sample(multiply);
+    transposed_edge_spmm_plan multiply_transposed(multiply);
+    edge_matrix<double, host> e(pattern, heads), twice(pattern, heads);
 
-    products.sddmm(y, x, e);
+    m.ledger().clear();
+    sample(y, x, e);
+    same(heard(m), sample.predicted(), "a sampled product");
     const auto dots = [&](auto v, auto u, int h) { return dot(v, u, h, heads); };
     CHECK(largest_error(e, dots) < tolerance);
-    products.sddmm(y, x, twice);
-    products.sddmm(y, x, twice, 1.0);
+    sample(y, x, twice);
+    sample(y, x, twice, 1.0);
     CHECK(largest_error(twice, [&](auto v, auto u, int h) { return 2 * dots(v, u, h); }) < tolerance);
 
     edge_softmax(e);
@@ -98,10 +99,14 @@ void check_edges(const policy& p, mesh_shape mesh_size, local_index heads, excha
         backward[static_cast<std::size_t>(entry.col * width + j)] += a * left_entry(entry.row, j);
       }
     dense<double, dynamic_layout, host> product(m, p.dense, x.row_blocking(), x.col_blocking());
-    products.multiply(e, x, product);
+    m.ledger().clear();
+    multiply(e, x, product);
+    same(heard(m), multiply.predicted(), "a product");
     CHECK_MESSAGE(largest_difference(collect(product), forward) < tolerance, std::string(p.name), " on ",
                   to_string(mesh_size));
-    products.multiply_transposed(e, y, product);
+    m.ledger().clear();
+    multiply_transposed(e, y, product);
+    same(heard(m), multiply_transposed.predicted(), "a transposed product");
     CHECK_MESSAGE(largest_difference(collect(product), backward) < tolerance, std::string(p.name), " on ",
                   to_string(mesh_size));
 
@@ -140,19 +145,19 @@ TEST_CASE("values of other edges are refused") {
         const mesh<host> m(world, {2, 1, 1});
         const auto a = distribute(m, row_1d.sparse, {6, 6}, std::vector<triplet<double>>{});
         const auto x = generate<double>(m, row_1d.dense, {6, 4}, dense_entry);
-        edge_products products(a, x, 2);
-        act(products, a, x);
+        sddmm_plan sample(a, x, 2);
+        act(sample, a, x);
       });
     });
   };
-  refused("and 2 heads were given values of 1 heads", [](auto& products, const auto& a, const auto& x) {
-    edge_values<double, host> e(a, 1);
-    products.sddmm(x, x, e);
+  refused("and 2 heads were given values of 1 heads", [](auto& sample, const auto& a, const auto& x) {
+    edge_matrix<double, host> e(a, 1);
+    sample(x, x, e);
   });
-  refused("over a pattern of 6 x 6, which is another one", [](auto& products, const auto& a, const auto& x) {
-    edge_values<double, host> e(distribute(a.mesh(), row_1d.sparse, {6, 6}, std::vector<triplet<double>>{}),
+  refused("over a pattern of 6 x 6, which is another one", [](auto& sample, const auto& a, const auto& x) {
+    edge_matrix<double, host> e(distribute(a.mesh(), row_1d.sparse, {6, 6}, std::vector<triplet<double>>{}),
                                 2);
-    products.sddmm(x, x, e);
+    sample(x, x, e);
   });
 }
 
@@ -161,7 +166,7 @@ TEST_CASE("values that overflow exp have a finite softmax") {
     const mesh<host> m(world, {2, 1, 1});
     std::vector<triplet<double>> mine;
     if (world.rank() == 0) mine = {{0, 0, 1}, {0, 3, 1}, {3, 1, 1}, {3, 2, 1}};
-    edge_values<double, host> e(distribute(m, row_1d.sparse, {4, 4}, mine), 1);
+    edge_matrix<double, host> e(distribute(m, row_1d.sparse, {4, 4}, mine), 1);
     e.values()[0] = 1e4;
     e.values()[1] = world.rank() == 0 ? 1e4 : -1e6;
     edge_softmax(e);
@@ -175,7 +180,7 @@ TEST_CASE("heads that do not divide the width are refused") {
     on_threads(2, [](const communicator& world) {
       const mesh<host> m(world, {2, 1, 1});
       const auto a = distribute(m, row_1d.sparse, shape, std::vector<triplet<double>>{});
-      const edge_products products(a, row_1d.dense, blocking::even(6, m.shape(), nesting::cols), 4);
+      const sddmm_plan sample(a, row_1d.dense, blocking::even(6, m.shape(), nesting::cols), 4);
     });
   });
 }
