@@ -30,6 +30,9 @@ class in_edges {
     for (const global_index n : counts) begins_.push_back(begins_.back() + static_cast<std::size_t>(n));
   }
 
+  const partita::mesh<Place>& mesh() const { return mesh_; }
+  const blocking& vertices() const { return vertices_; }
+
   /// The rows that the policy gives this rank, and their pattern with global columns (rows x n).
   interval range() const { return range_; }
   tiles<T, Place> all_rows() const { return pattern(range_, columns_, global_cols_); }
@@ -107,7 +110,7 @@ class in_edges {
     }
   }
 
-  mesh<Place> mesh_;
+  partita::mesh<Place> mesh_;
   blocking vertices_;
   interval range_;
   local_index global_cols_;
