@@ -14,6 +14,8 @@
 namespace test_attention {
 
 using namespace partita;
+using nn::attention;
+using nn::attention_shape;
 using namespace test_support;
 
 namespace {

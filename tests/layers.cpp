@@ -1,4 +1,4 @@
-// Max aggregation, layer normalisation and residual layers: by hand, by finite differences, at any number of
+// Max convolutions, layer normalisation and residual layers: by hand, by finite differences, at any number of
 // ranks.
 #include <doctest/doctest.h>
 
@@ -33,7 +33,7 @@ void assign(const builder& b, std::size_t i, const std::vector<double>& values) 
   std::copy(values.begin(), values.end(), b.parameters()->list()[i].value().values().begin());
 }
 
-/// The edges, of which every rank has a share, as max_aggregation takes them.
+/// The edges, of which every rank has a share, as sage_max takes them.
 sparse<double, dynamic_layout, host> edges_of(const mesh<host>& m, const policy& p, global_index n,
                                               const std::vector<triplet<double>>& edges) {
   return distribute(m, rows_of(p.sparse), {n, n}, share(edges, m.rank(), m.size()), structure::one_way);
@@ -147,17 +147,6 @@ TEST_CASE("sparse features are multiplied like the matrix that dropout leaves, i
     });
 }
 
-TEST_CASE("the maximum over in-neighbours of four vertices and its gradient, by hand") {
-  const auto m = alone();
-  max_aggregation<double, host> maximum(four_vertices(m), 2);
-  const matrix h = from(m, {4, 2}, four_features);
-  matrix y(m, h.shape()), dh(m, h.shape());
-  maximum.forward(h, y);
-  CHECK(values(y) == std::vector<double>{2, -3, 0, 0, 2, -4, 0, 0});
-  maximum.backward(from(m, {4, 2}, {1, 10, 100, 100, 2, 20, 100, 100}), dh);
-  CHECK(values(dh) == std::vector<double>{0, 0, 3, 20, 0, 10, 0, 0});
-}
-
 TEST_CASE("max convolution of four vertices, by hand") {
   const auto m = alone();
   const builder b(m, blocking::even(4, m.shape(), nesting::rows));
@@ -174,43 +163,6 @@ TEST_CASE("max convolution of four vertices, by hand") {
   CHECK(collect(b.parameters()->gradients()) ==
         std::vector<double>{0, 2 + 3 * 2, -3 + 3 * -4, 10, 1 + 4 - 3 + 8, -5 - 8 - 9 - 36});
   CHECK(values(dh) == std::vector<double>{100, 1000, 204, 2030, 300, 3010, 400, 4000});
-}
-
-TEST_CASE("of equal neighbours the one with the smallest global index gets the gradient, on every policy") {
-  constexpr global_index n = 23, f = 4;
-  const auto edges = sparse_entries({n, n}, 3);
-  const auto h = [](global_index i, global_index j) { return static_cast<double>((i * i + j) % 3 - 1); };
-  const auto dy = [](global_index i, global_index j) { return static_cast<double>(i + 30 * j + 1); };
-  std::vector<double> y(n * f, 0), dh(n * f, 0);
-  std::size_t ties = 0;
-  for (global_index v = 0; v < n; ++v)
-    for (global_index j = 0; j < f; ++j) {
-      global_index winner = -1;
-      for (const auto& e : edges) {  // in the order of rows and columns
-        if (e.row != v) continue;
-        if (winner >= 0 && h(e.col, j) == h(winner, j)) ++ties;
-        if (winner < 0 || h(e.col, j) > h(winner, j)) winner = e.col;
-      }
-      if (winner < 0) continue;
-      y[static_cast<std::size_t>(v * f + j)] = h(winner, j);
-      dh[static_cast<std::size_t>(winner * f + j)] += dy(v, j);
-    }
-  CHECK(ties > 100);
-  for_each_mesh(std::array{1, 4, 6, 9}, [&](auto policy, mesh_shape shape) {
-    on_threads(shape.size(), [&](const communicator& world) {
-      const mesh<host> m(world, shape);
-      max_aggregation<double, host> maximum(edges_of(m, policy, n, edges), f);
-      matrix largest(m, {n, f}), gradient(m, {n, f});
-      m.ledger().clear();
-      maximum.forward(generate<vertex_rows, double>(m, {n, f}, h), largest);
-      same(heard(m), maximum.predicted_forward(), "forward");
-      m.ledger().clear();
-      maximum.backward(generate<vertex_rows, double>(m, {n, f}, dy), gradient);
-      same(heard(m), maximum.predicted_backward(), "backward");
-      check_equals(largest, y, 0, "the maximum");
-      check_equals(gradient, dh, 0, "its gradient");
-    });
-  });
 }
 
 TEST_CASE("a layer norm of two rows, by hand") {
@@ -331,12 +283,6 @@ TEST_CASE("layers that do not fit are errors of one sentence") {
   expect_error<shape_error>("as many features as it gives, not 3 to give 2",
                             [&] { layer.forward(three, two, {}); });
   expect_error<error>("an activation needs a layer before it", [&] { nn::sequential(b).add(nn::relu{}); });
-  max_aggregation<double, host> maximum(four_vertices(m), 2);
-  matrix narrow_one(m, {4, 1}), wide(m, {4, 2}), longer(m, {5, 2});
-  expect_error<shape_error>("maximum over neighbours of 4 x 2 was given a matrix of 4 x 1",
-                            [&] { maximum.forward(narrow_one, wide); });
-  expect_error<shape_error>("5 x 2", [&] { maximum.forward(longer, wide); });
-  expect_error<shape_error>("5 x 2", [&] { maximum.backward(wide, longer); });
   training_options o;
   o.aggregation = aggregation::max;
   const auto train = [&] { (void)train_model<double>(m, directed_graph(), o, row_1d); };

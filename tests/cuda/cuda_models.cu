@@ -89,12 +89,14 @@ TEST_CASE("products with edge values over several tiles wait for nothing once th
     const auto x = generate<row_1d.dense, double>(
         m, {30, 6}, [](global_index i, global_index j) { return static_cast<double>(i - 3 * j); });
     dense<double, row_1d.dense, cuda_device> y(m, x.shape()), z(m, x.shape());
-    edge_products products(pattern, x, 2);
-    edge_values<double, cuda_device> e(pattern, 2);
+    edge_spmm_plan multiply(pattern, x, 2);
+    sddmm_plan sample(multiply);
+    transposed_edge_spmm_plan multiply_transposed(multiply);
+    edge_matrix<double, cuda_device> e(pattern, 2);
     const auto all = [&] {
-      products.sddmm(x, x, e);
-      products.multiply(e, x, y);
-      products.multiply_transposed(e, y, z);
+      sample(x, x, e);
+      multiply(e, x, y);
+      multiply_transposed(e, y, z);
     };
     all();
     m.queue().synchronize();

@@ -40,10 +40,9 @@ class block_stream {
     structure_requests_[k % 2].wait();
     value_requests_[k % 2].wait();
   }
-  /// visitor(tile_part<T>) for the parts of tile t of block k.
-  template <class Visitor>
-  void for_parts(std::size_t k, std::size_t t, Visitor visitor) const {
-    shapes_[k].for_parts(t, structure(k), values(k), visitor);
+  /// The parts of tile t of block k.
+  tile_parts<T> parts(std::size_t k, std::size_t t) const {
+    return shapes_[k].parts(t, structure(k), values(k));
   }
 
  private:

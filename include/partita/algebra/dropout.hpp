@@ -1,5 +1,5 @@
 #pragma once
-/// Dropout as a pure function of a key and of global indices. On any layout; nothing travels.
+/// Dropout: which entries of a matrix become 0, and the verb. On any layout; nothing travels.
 
 #include <cmath>
 
@@ -7,8 +7,6 @@
 #include "partita/base/random.hpp"
 
 namespace partita {
-
-namespace detail {
 
 /// x scale, or 0 where the field `word` has less than `threshold` at (i, j), in its upper 53 bits.
 template <class T>
@@ -22,8 +20,6 @@ struct dropped {
   }
 };
 
-}  // namespace detail
-
 /// Which entries are dropped: a pure function of seed, epoch, layer and the global row and column, so that no
 /// result depends on the number of ranks.
 struct dropout_mask {
@@ -31,16 +27,15 @@ struct dropout_mask {
   random_key key;
 
   template <class T>
-  detail::dropped<T> function() const {
+  dropped<T> function() const {
     const auto threshold = static_cast<std::uint64_t>(std::ceil(probability * 0x1.0p53));
     return {key.word(), threshold, static_cast<T>(1 / (1 - probability))};
   }
 };
 
-/// y(i, j) = x(i, j) / (1 - p), or 0 with probability p; y may be x. Throws shape_error when they are not cut
-/// alike.
-template <class T, layout L, class Device>
-void dropout(const dense<T, L, Device>& x, dense<T, L, Device>& y, const dropout_mask& mask) {
+/// y(i, j) = x(i, j) / (1 - p), or 0 with probability p; y may be x.
+template <class T, layout L, class Place>
+void dropout(const dense<T, L, Place>& x, dense<T, L, Place>& y, const dropout_mask& mask) {
   map_indexed(x, y, mask.function<T>());
 }
 

@@ -1,187 +1,121 @@
 #pragma once
-/// The schedules behind products with values on the edges of a pattern. A stays; its cuts are values, as in
-/// spmm_schedule.
+/// What products with edge matrices share: the stages of spmm with A in place, and checks of operands.
 
-#include "partita/algebra/spmm_schedule.hpp"
+#include <memory>
+
+#include "partita/algebra/edge_matrix.hpp"
+#include "partita/algebra/spmm.hpp"
 
 namespace partita::detail {
 
-/// The heads of `width` columns each that some of these columns belong to.
-constexpr interval heads_of(interval columns, global_index width) {
-  if (columns.empty()) return {};
-  return {columns.begin / width, (columns.end - 1) / width + 1};
-}
-
-/// y(v, j) = sum over u of edges(v, u, head of j) x(u, j), in place of A's own values. A must stay. What
-/// travels: see spmm_schedule.
-template <class T, class Place>
-void multiply_edges(spmm_schedule<T, Place>& a, head_slice slice, const std::type_identity_t<T>* edges,
-                    std::type_identity_t<matrix_view<const T>> x, matrix_view<T> y) {
-  a.run(x, y,
-        [&](std::size_t, const tile_part<T>& part, matrix_view<const T> rows, T beta, matrix_view<T> out) {
-          edge_multiply(a.queue(), part.entries, slice, part.values_in(edges, slice.heads), rows, beta, out);
-        });
-}
-/// The same with edges(v, u, h) = of(t, part)(v, e, h), e the number of the entry in a part of tile t, for
-/// the heads that this rank has columns of; they are stored in the same pass. (Where only needed rows of X
-/// travel, the columns of the part count those.)
-template <class T, class Place, class Of>
-void apply_and_multiply_edges(spmm_schedule<T, Place>& a, head_slice slice, std::type_identity_t<T>* edges,
-                              Of of, std::type_identity_t<matrix_view<const T>> x, matrix_view<T> y) {
-  a.run(x, y,
-        [&](std::size_t t, const tile_part<T>& part, matrix_view<const T> rows, T beta, matrix_view<T> out) {
-          edge_apply_multiply(a.queue(), part.entries, slice, of(t, part), part.values_in(edges, slice.heads),
-                              rows, beta, out);
-        });
-}
-
-/// Which heads an array of edges has values of on a rank: all, or those that the rank has columns of.
-enum class edge_heads : std::uint8_t { all, own };
-
-/// E = pattern o (Y X^T) in parts and Y = E X, each head its own columns of X and Y.
+/// The exchange of X for a pattern, a layout and a width, several heads side by side.
 ///
-/// Every rank of the mesh must construct it and call its functions. What travels: X as in spmm with A in
-/// place; for the dot products Y's rows in full to the ranks that share them; for Y sums along the axes that
-/// cut A's columns. Throws shape_error when the heads do not divide the width.
+/// Every rank of the mesh must construct it. Throws shape_error when the layouts cannot be multiplied or the
+/// heads do not divide the width.
 template <class T, class Place>
 class edge_schedule {
  public:
-  edge_schedule(const mesh<Place>& m, std::shared_ptr<const tiles<T, Place>> pattern, const blocking& rows,
-                const blocking& cols, const blocking& features, layout sparse_cut, layout dense_cut,
-                local_index heads, edge_heads kept, exchange row_exchange)
-      : mesh_(m),
-        row_cut_(rows_of(sparse_cut, dense_cut)),
-        schedule_(m, std::move(pattern), rows, cols, features, sparse_cut, dense_cut,
-                  {stationary::sparse_stays, row_exchange}, entry_values::given) {
+  edge_schedule(sparse<T, dynamic_layout, Place> pattern, layout l, const blocking& features,
+                local_index heads, exchange rows)
+      : pattern_(std::move(pattern)),
+        layout_(fitting(pattern_, l)),
+        features_(features),
+        heads_(heads),
+        head_width_(width_of(features, heads)),
+        stages_(pattern_.mesh(), pattern_.local(), pattern_.row_blocking(), pattern_.col_blocking(), features,
+                pattern_.layout(), l, {stationary::sparse_stays, rows}, entry_values::given) {}
+
+  const sparse<T, dynamic_layout, Place>& pattern() const { return pattern_; }
+  const blocking& features() const { return features_; }
+  layout operands() const { return layout_; }
+  local_index heads() const { return heads_; }
+  spmm_schedule<T, Place>& stages() { return stages_; }
+  const spmm_schedule<T, Place>& stages() const { return stages_; }
+
+  /// Y's layout as a rank needs it beside X: all of A's rows, the columns of the X that it multiplies.
+  layout spread() const {
+    return {pattern_.layout().rows, layout_.cols - (pattern_.layout().cols & axis::col)};
+  }
+  /// The heads that this rank has columns of while it multiplies.
+  interval heads_here() const {
+    return heads_of(features_.block(spread().cols, pattern_.mesh().at()), head_width_);
+  }
+  /// The columns of the rows that are visited among those of the heads of e.
+  head_slice slice(const edge_matrix<T, Place>& e) const {
+    if (e.heads() == 0) return {0, head_width_, 0};
+    const auto first = static_cast<local_index>(stages_.columns().begin);
+    return {e.heads(), head_width_, first - e.first_head() * head_width_};
+  }
+
+  /// Throws shape_error when e has other entries or other heads, or x another shape or other blocks.
+  void require(const edge_matrix<T, Place>& e) const {
+    const interval heads{e.first_head(), e.first_head() + e.heads()};
+    const bool own = e.pattern().local() == pattern_.local();
+    if (own && (heads == interval{0, heads_} || heads == heads_here())) return;
+    throw shape_error("edge products over a pattern of " + to_string(pattern_.shape()) + " and " +
+                      std::to_string(heads_) + " heads were given values of " + std::to_string(e.heads()) +
+                      " heads over a pattern of " + to_string(e.pattern().shape()) +
+                      (own ? "" : ", which is another one"));
+  }
+  template <layout X>
+  void require(const dense<T, X, Place>& x, const blocking& rows_of_x) const {
+    if (same_blocks(pattern_.mesh().shape(), x.layout(), layout_) && x.row_blocking() == rows_of_x &&
+        x.col_blocking() == features_)
+      return;
+    throw shape_error("edge products over a pattern of " + to_string(pattern_.shape()) + " and a width of " +
+                      std::to_string(features_.size()) + " were given a matrix of " + to_string(x.shape()) +
+                      ", or blocks cut elsewhere");
+  }
+  template <layout X, layout Y>
+  void require(const edge_matrix<T, Place>& e, const dense<T, X, Place>& x,
+               const dense<T, Y, Place>& y) const {
+    require(e);
+    require(x, pattern_.col_blocking());
+    require(y, pattern_.row_blocking());
+  }
+
+ private:
+  static layout fitting(const sparse<T, dynamic_layout, Place>& pattern, layout x) {
+    if (!multipliable(pattern.layout(), x)) throw_unfit(pattern, x);
+    return x;
+  }
+  static local_index width_of(const blocking& features, local_index heads) {
     if (heads < 1 || features.size() % heads != 0)
       throw shape_error(std::to_string(heads) + " heads do not divide a width of " +
                         std::to_string(features.size()));
-    slice_ = schedule_.slice(heads, narrow(features.size() / heads, "the width of a head"));
-    if (kept == edge_heads::own) {
-      const interval mine = heads_of(features.block(summed_axes(), m.at()), slice_.head_width);
-      first_head_ = static_cast<local_index>(mine.begin);
-      slice_ = {static_cast<local_index>(mine.size()), slice_.head_width,
-                mine.empty() ? 0 : slice_.first_col - first_head_ * slice_.head_width};
-    }
-    if (m.shape().size((dense_cut.rows - row_cut_.rows) | (dense_cut.cols - row_cut_.cols)) == 1) return;
-    spread_.emplace(m, rows, features, dense_cut, row_cut_);
-    spread_rows_ = buffer<T, Place>(m.queue(), static_cast<std::size_t>(spread_->new_block().size()));
+    return narrow(features.size() / heads, "the width of a head");
   }
 
-  /// Y's rows as this rank needs them beside X: all of A's rows, the columns of the X it multiplies.
-  static layout rows_of(layout sparse_cut, layout dense_cut) {
-    const axis_set kept = sparse_cut.cols & axis_set(axis::col);
-    return {sparse_cut.rows, dense_cut.cols - kept};
-  }
-  /// Axes that cut the columns of a dot product, so that each rank along them has a part of the sum.
-  axis_set summed_axes() const { return row_cut_.cols; }
-  /// The columns of the dot products among those of the heads [first_head(), first_head() + slice().heads).
-  head_slice slice() const { return slice_; }
-  local_index first_head() const { return first_head_; }
-
-  /// Y's block in the cut rows_of; valid until the next call.
-  matrix_view<const T> spread(matrix_view<const T> y) {
-    if (!spread_) return y;
-    const rectangle r = spread_->new_block();
-    const matrix_view<T> rows{spread_rows_.data(), static_cast<local_index>(r.rows.size()),
-                              static_cast<local_index>(r.cols.size()), r.cols.size()};
-    (*spread_)(y, rows);
-    return rows;
-  }
-
-  /// edges(e, h) = beta edges(e, h) + sum of y(v, j) x(u, j) over the columns j of head h that this rank has,
-  /// for every entry e = (v, u) of its tiles.
-  void dots(matrix_view<const T> y, matrix_view<const T> x, T beta, T* edges) {
-    const matrix_view<const T> rows = spread(y);
-    schedule_.visit(x, [&](std::size_t, const tile_part<T>& part, matrix_view<const T> x_rows) {
-      edge_dot(mesh_.queue(), part.entries, slice_, part.rows_of(rows), x_rows, beta,
-               part.values_in(edges, slice_.heads));
-    });
-  }
-
-  /// See multiply_edges and apply_and_multiply_edges.
-  void multiply(const T* edges, matrix_view<const T> x, matrix_view<T> y) {
-    multiply_edges(schedule_, slice_, edges, x, y);
-  }
-  template <class Of>
-  void apply_and_multiply(T* edges, Of of, matrix_view<const T> x, matrix_view<T> y) {
-    apply_and_multiply_edges(schedule_, slice_, edges, of, x, y);
-  }
-
-  /// What this rank receives in one run of each, in closed form.
-  volume predicted_dots() const {
-    return schedule_.predicted_visit() + (spread_ ? spread_->predicted() : volume{});
-  }
-  volume predicted_multiply() const { return schedule_.predicted(); }
-
- private:
-  mesh<Place> mesh_;
-  layout row_cut_;
-  spmm_schedule<T, Place> schedule_;
-  head_slice slice_;
-  local_index first_head_ = 0;
-  std::optional<redistribution<T, Place>> spread_;
-  buffer<T, Place> spread_rows_;
+  sparse<T, dynamic_layout, Place> pattern_;
+  layout layout_;
+  blocking features_;
+  local_index heads_, head_width_;
+  spmm_schedule<T, Place> stages_;
 };
 
-/// X = E^T Y from the blocks of A, read the other way: x(u, j) = sum over v of edges(v, u, head of j) y(v,
-/// j).
-///
-/// Every rank of the mesh must construct and run it. What travels: sums of partial products along row, and X
-/// to its layout.
+/// Y's rows as a rank needs them beside X, where they do not lie so.
 template <class T, class Place>
-class transposed_edge_schedule {
+class spread_rows {
  public:
-  transposed_edge_schedule(const mesh<Place>& m, std::shared_ptr<const tiles<T, Place>> pattern,
-                           const blocking& cols, const blocking& features, layout sparse_cut,
-                           layout dense_cut)
-      : mesh_(m),
-        pattern_(std::move(pattern)),
-        return_rows_(m, cols, features,
-                     {column_cut(sparse_cut), edge_schedule<T, Place>::rows_of(sparse_cut, dense_cut).cols},
-                     dense_cut) {
-    const global_index width = return_rows_.old_block().cols.size();
-    global_index columns = 0;
-    for (local_index w : pattern_->widths) {
-      columns += w;
-      counts_.push_back(w * width);
-    }
-    for (std::size_t t = 0; t < pattern_->count(); ++t)
-      pattern_->for_parts(
-          t, [&](const tile_part<T>& part) { inverses_.push_back(inverse_of(m.queue(), part.entries)); });
-    partial_ = buffer<T, Place>(m.queue(), static_cast<std::size_t>(columns * width));
-    mine_ = buffer<T, Place>(m.queue(), static_cast<std::size_t>(return_rows_.old_block().size()));
+  explicit spread_rows(const edge_schedule<T, Place>& of) {
+    const auto& m = of.pattern().mesh();
+    const layout from = of.operands(), to = of.spread();
+    if (m.shape().size((from.rows - to.rows) | (from.cols - to.cols)) == 1) return;
+    change_.emplace(m, of.pattern().row_blocking(), of.features(), from, to);
+    rows_.emplace(m, to, of.pattern().row_blocking(), of.features());
   }
 
-  /// rows: Y's block as edge_schedule::spread gives it; its columns are those of `slice`.
-  void operator()(const T* edges, head_slice slice, matrix_view<const T> rows, matrix_view<T> x) {
-    const auto& q = mesh_.queue();
-    T* to = partial_.data();
-    auto inverse = inverses_.begin();
-    for (std::size_t t = 0; t < pattern_->count(); ++t) {
-      const matrix_view<T> sums{to, pattern_->widths[t], rows.cols, rows.cols};
-      pattern_->for_parts(t, [&](const tile_part<T>& part) {
-        edge_multiply_transposed(q, *inverse++, slice, part.values_in(edges, slice.heads), part.rows_of(rows),
-                                 part.first_row > 0 ? T(1) : T(0), sums);
-      });
-      to += counts_[t];
-    }
-    const auto height = static_cast<local_index>(return_rows_.old_block().rows.size());
-    const matrix_view<T> mine{mine_.data(), height, rows.cols, rows.cols};
-    if (counts_.size() > 1)
-      mesh_.along(axis::row).reduce_scatter(partial_.span(), counts_, mine_.span());
-    else
-      copy(q, matrix_view<const T>{partial_.data(), height, rows.cols, rows.cols}, mine);
-    return_rows_(mine, x);
+  /// Valid until the next call.
+  matrix_view<const T> operator()(matrix_view<const T> y) {
+    if (!change_) return y;
+    (*change_)(y, rows_->local());
+    return std::as_const(*rows_).local();
   }
+  volume predicted() const { return change_ ? change_->predicted() : volume{}; }
 
  private:
-  mesh<Place> mesh_;
-  std::shared_ptr<const tiles<T, Place>> pattern_;
-  redistribution<T, Place> return_rows_;
-  std::vector<global_index> counts_;
-  std::vector<csr_inverse<Place>> inverses_;  ///< of all parts of all tiles
-  buffer<T, Place> partial_, mine_;
+  std::optional<redistribution<T, Place>> change_;
+  std::optional<dense<T, dynamic_layout, Place>> rows_;
 };
 
 }  // namespace partita::detail

@@ -1,7 +1,7 @@
 #pragma once
 /// The largest of every feature over the in-neighbours, under any policy.
 
-#include "partita/nn/destination_rows.hpp"
+#include "partita/transfer/in_edges.hpp"
 
 namespace partita {
 
@@ -21,17 +21,16 @@ class max_aggregation {
   using matrix = dense<T, vertex_rows, Place>;
 
   max_aggregation(const sparse<T, dynamic_layout, Place>& edges, global_index width)
-      : max_aggregation(edges, complete_rows<T, Place>(edges), width) {}
+      : max_aggregation(edges, in_edges<T, Place>(edges), width) {}
 
   void forward(const matrix& h, matrix& y) {
     require(h);
     require(y);
     const auto& q = mesh_.queue();
     halo_.gather(h.local(), table());  // (own + needed, f)
-    rows_.for_parts(0, [&](const tile_part<T>& part) {
+    for (const tile_part<T>& part : rows_.parts(0))
       max_aggregate(q, part.entries, table(), 0, true, part.rows_of(y.local()),
                     part.rows_of(winners()));  // rows of (n/P, f)
-    });
     finish_max(q, y.local(), winners());
   }
 
@@ -53,7 +52,7 @@ class max_aggregation {
  private:
   /// Rows keep the order of global columns when they are made to count rows of a table, so that the kernel,
   /// which takes the first of equals, takes the one with the smallest global index.
-  max_aggregation(const sparse<T, dynamic_layout, Place>& edges, const complete_rows<T, Place>& rows,
+  max_aggregation(const sparse<T, dynamic_layout, Place>& edges, const in_edges<T, Place>& rows,
                   global_index width)
       : mesh_(edges.mesh()),
         vertices_(edges.row_blocking()),

@@ -84,8 +84,7 @@ class needed_exchange {
     for (auto& b : incoming_) b = buffer<T, Place>(m.queue(), most_taken * static_cast<std::size_t>(width));
   }
 
-  void start(std::size_t k, int r, matrix_view<const T> x) {
-    if (r != 0) return;
+  void start(std::size_t k, matrix_view<const T> x) {
     plan& p = plans_[k];
     gather_rows(queue_, x, std::span<const local_index>(p.rows.span()), outgoing_[k % 2].data());
     requests_[k % 2] = row_.start_all_to_all(

@@ -77,9 +77,9 @@ class spmm_plan {
       throw shape_error("spmm planned for X and Y with " + to_string(layout_) + " was given X with " +
                         to_string(x.layout()) + " and Y with " + to_string(y.layout()));
     if (!change_.travels()) return schedule_(x.local(), y.local());
-    change_.enter(x.local(), x_->local());
-    schedule_(x_->local(), y_->local());
-    change_.leave(y_->local(), y.local());
+    change_.enter(x, *x_);                // (k, f), in the layout that A names
+    schedule_(x_->local(), y_->local());  // (m, f)
+    change_.leave(*y_, y);
   }
 
   /// What this rank receives in one run, in closed form.

@@ -64,6 +64,29 @@ std::vector<interval> pieces_along(const mesh<Place>& m, axis_set along, const b
   return pieces;
 }
 
+/// A block to which the kernels of a product add: rows that have nothing yet are overwritten.
+template <class T>
+class accumulator {
+ public:
+  accumulator(matrix_view<T> out) : out_(out) {}
+
+  /// result = ... + beta result.
+  struct target {
+    T beta;
+    matrix_view<T> result;
+  };
+  /// Where the kernel of this part writes, after those of all parts before it.
+  target add(const tile_part<T>& part) {
+    const T beta = part.first_row < begun_ ? T(1) : T(0);
+    begun_ = std::max(begun_, part.first_row + part.entries.rows);
+    return {beta, part.rows_of(out_)};
+  }
+
+ private:
+  matrix_view<T> out_;
+  local_index begun_ = 0;  ///< rows before this one have something
+};
+
 /// All the sums that follow a local product.
 template <class T, class Place>
 class partial_sums {

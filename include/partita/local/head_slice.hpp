@@ -16,4 +16,10 @@ struct head_slice {
   constexpr local_index head_of(local_index col) const { return (first_col + col) / head_width; }
 };
 
+/// The heads of `width` columns each that some of these columns belong to.
+constexpr interval heads_of(interval columns, global_index width) {
+  if (columns.empty()) return {};
+  return {columns.begin / width, (columns.end - 1) / width + 1};
+}
+
 }  // namespace partita

@@ -1,7 +1,7 @@
 #pragma once
 /// Which rows of the dense operand the nonzero columns of a sparse block name.
 
-#include <span>
+#include <utility>
 #include <vector>
 
 #include "partita/matrix/tile_shape.hpp"
@@ -19,41 +19,33 @@ struct needed_rows {
   }
 };
 
-/// Looks at the block once; `structure` is its offsets and columns in host memory.
-inline needed_rows find_needed_rows(const tile_shape& block, std::span<const local_index> structure,
-                                    std::size_t own) {
+/// Looks at the block once.
+inline needed_rows find_needed_rows(const tile_shape& block, const entry_lists& entries, std::size_t own) {
   needed_rows needed;
-  const std::vector<std::size_t> begins = entry_begins(block, structure.data());
-  const std::size_t stride = static_cast<std::size_t>(block.rows) + 1;
   for (std::size_t t = 0; t < block.count(); ++t) {
     auto& rows = needed.of_tile.emplace_back();
     if (t == own) continue;
     std::vector<char> named(static_cast<std::size_t>(block.widths[t]), 0);
-    const auto columns = structure.subspan(block.offsets_size());
-    for (std::size_t e = begins[t * stride]; e < begins[(t + 1) * stride - 1]; ++e)
-      named[static_cast<std::size_t>(columns[e])] = 1;
+    for (std::size_t e = entries.begin(t); e < entries.end(t); ++e)
+      named[static_cast<std::size_t>(entries.column(e))] = 1;
     for (std::size_t j = 0; j < named.size(); ++j)
       if (named[j]) rows.push_back(static_cast<local_index>(j));
   }
   return needed;
 }
 
-/// The same structure with every column of a tile (but `own`) replaced by its position among the needed rows.
-inline std::vector<local_index> compacted(const tile_shape& block, std::vector<local_index> structure,
-                                          std::size_t own, const needed_rows& needed) {
-  const std::vector<std::size_t> begins = entry_begins(block, structure.data());
-  const std::size_t stride = static_cast<std::size_t>(block.rows) + 1;
+/// The same entries with every column of a tile (but `own`) replaced by its position among the needed rows.
+inline entry_lists compacted(const tile_shape& block, entry_lists entries, std::size_t own,
+                             const needed_rows& needed) {
   for (std::size_t t = 0; t < block.count(); ++t) {
     if (t == own) continue;
     std::vector<local_index> position(static_cast<std::size_t>(block.widths[t]), 0);
     for (std::size_t i = 0; i < needed.of_tile[t].size(); ++i)
       position[static_cast<std::size_t>(needed.of_tile[t][i])] = static_cast<local_index>(i);
-    for (std::size_t e = begins[t * stride]; e < begins[(t + 1) * stride - 1]; ++e) {
-      local_index& column = structure[block.offsets_size() + e];
-      column = position[static_cast<std::size_t>(column)];
-    }
+    for (std::size_t e = entries.begin(t); e < entries.end(t); ++e)
+      entries.set_column(e, position[static_cast<std::size_t>(entries.column(e))]);
   }
-  return structure;
+  return entries;
 }
 
 /// Two tiles in place of a row of them: `own`, and one of all others whose columns count their needed rows,
@@ -64,44 +56,43 @@ struct merged_tiles {
   std::vector<std::size_t> order;
 };
 
-/// Their shape, and the offsets that begin their structure; `begins` are the entry_begins of the block. No
-/// part of a tile gets more than `most` entries; throws shape_error naming a row that has more.
-inline merged_tiles merged_shape(const tile_shape& block, const std::vector<std::size_t>& begins,
-                                 std::size_t own, const needed_rows& needed, std::size_t most) {
-  const std::size_t rows = static_cast<std::size_t>(block.rows), stride = rows + 1;
+/// Their shape, and the offsets that begin their structure. No part of a tile gets more than `most` entries;
+/// throws shape_error naming a row that has more.
+inline merged_tiles merged_shape(const tile_shape& block, const entry_lists& entries, std::size_t own,
+                                 const needed_rows& needed, std::size_t most) {
+  const auto rows = static_cast<std::size_t>(block.rows);
   const auto entries_of = [&](std::size_t t, std::size_t i) {
-    return begins[t * stride + i + 1] - begins[t * stride + i];
+    return entries.end(t, i) - entries.begin(t, i);
   };
   local_index remote_rows = 0;
   for (const auto& list : needed.of_tile) remote_rows += static_cast<local_index>(list.size());
   merged_tiles merged;
   merged.shape.rows = block.rows;
   merged.shape.widths = {block.widths[own], remote_rows};
-  std::vector<std::size_t> merged_begins{0};
-  for (std::size_t i = 0; i < rows; ++i) merged_begins.push_back(merged_begins.back() + entries_of(own, i));
-  merged_begins.push_back(merged_begins.back());
+  std::vector<std::size_t> begins{0};
+  for (std::size_t i = 0; i < rows; ++i) begins.push_back(begins.back() + entries_of(own, i));
+  begins.push_back(begins.back());
   for (std::size_t i = 0; i < rows; ++i) {
-    std::size_t entries = 0;
-    for (std::size_t t = 0; t < block.count(); ++t) entries += t == own ? 0 : entries_of(t, i);
-    merged_begins.push_back(merged_begins.back() + entries);
+    std::size_t remote = 0;
+    for (std::size_t t = 0; t < block.count(); ++t) remote += t == own ? 0 : entries_of(t, i);
+    begins.push_back(begins.back() + remote);
   }
-  merged.structure = count_offsets(merged.shape, merged_begins, most, 0);
+  merged.structure = count_offsets(merged.shape, begins, most, 0);
   return merged;
 }
 
-/// The two tiles; `structure` is the block's in host memory.
-inline merged_tiles merge(const tile_shape& block, std::vector<local_index> structure, std::size_t own,
+/// The two tiles.
+inline merged_tiles merge(const tile_shape& block, entry_lists entries, std::size_t own,
                           const needed_rows& needed, std::size_t most) {
-  const std::vector<std::size_t> begins = entry_begins(block, structure.data());
-  merged_tiles merged = merged_shape(block, begins, own, needed, most);
-  const std::size_t rows = static_cast<std::size_t>(block.rows), stride = rows + 1;
-  const std::vector<local_index> compact = compacted(block, std::move(structure), own, needed);
+  merged_tiles merged = merged_shape(block, entries, own, needed, most);
+  const auto rows = static_cast<std::size_t>(block.rows);
+  const entry_lists compact = compacted(block, std::move(entries), own, needed);
   std::vector<local_index> before{0};  // needed rows of the tiles before each
   for (const auto& list : needed.of_tile)
     before.push_back(before.back() + static_cast<local_index>(list.size()));
   const auto take = [&](std::size_t t, std::size_t i) {
-    for (std::size_t e = begins[t * stride + i]; e < begins[t * stride + i + 1]; ++e) {
-      merged.structure.push_back(compact[block.offsets_size() + e] + (t == own ? 0 : before[t]));
+    for (std::size_t e = compact.begin(t, i); e < compact.end(t, i); ++e) {
+      merged.structure.push_back(compact.column(e) + (t == own ? 0 : before[t]));
       merged.order.push_back(e);
     }
   };

@@ -76,6 +76,13 @@ class sparse {
   /// Cuts of the rows, and of the columns (nested as rows, since they follow the rows of a dense operand).
   const blocking& row_blocking() const { return rows_; }
   const blocking& col_blocking() const { return cols_; }
+  /// Global rows of this rank's block, and global columns of its tile t.
+  interval row_range() const { return rows_.block(layout().rows, mesh_.at()); }
+  interval tile_columns(std::size_t t) const {
+    coordinates at = mesh_.at();
+    at.row = static_cast<int>(t);
+    return cols_.block(column_cut(layout()), at);
+  }
   /// This rank's tiles.
   const std::shared_ptr<const block>& local() const { return forward_; }
 

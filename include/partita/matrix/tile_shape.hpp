@@ -2,6 +2,7 @@
 /// What a row of CSR tiles is like without its entries, and how offsets of 32 bits count any number of them.
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,6 +45,9 @@ struct recount {
   std::size_t base = 0;
 };
 
+template <class T>
+class tile_parts;
+
 /// The structure of the tiles is one array: for every tile (rows + 1) offsets, and one more for every recount
 /// that is not at its first row; then the columns of all entries.
 struct tile_shape {
@@ -61,36 +65,86 @@ struct tile_shape {
   }
   std::size_t structure_size() const { return offsets_size() + nonzeros; }
 
-  /// visitor(tile_part) for the parts of tile t, which lies in `structure` and `values`, in order of rows:
-  /// one part, unless offsets count anew within the tile. `values` may be null.
+  /// The parts of tile t, which lies in `structure` and `values`, in order of rows: one, unless offsets count
+  /// anew within the tile. `values` may be null.
+  template <class T>
+  tile_parts<T> parts(std::size_t t, const local_index* structure, const T* values) const {
+    return {*this, t, structure, values};
+  }
+  /// visitor(tile_part) for each of them.
   template <class T, class Visitor>
   void for_parts(std::size_t t, const local_index* structure, const T* values, Visitor visitor) const {
-    const local_index* const columns = structure + offsets_size();
-    const local_index* offsets = structure + t * (static_cast<std::size_t>(rows) + 1);
-    local_index first = 0;
-    std::size_t base = 0;
-    std::size_t part = t;
-    const auto visit_until = [&](local_index end) {
-      const local_index known = entries_of_parts.empty() ? -1 : entries_of_parts[part++];
-      visitor(tile_part<T>{{end - first, widths[t], offsets, columns + base,
-                            values == nullptr ? nullptr : values + base, known},
-                           first,
-                           base});
-    };
-    for (const recount& r : recounts) {
-      if (r.tile > t) break;
-      if (r.tile < t) {
-        offsets += r.row > 0 ? 1 : 0;
-        part += r.row > 0 ? 1 : 0;
-      } else if (r.row > 0) {
-        visit_until(r.row);
-        offsets += r.row - first + 1;
-        first = r.row;
-      }
-      base = r.base;
-    }
-    visit_until(rows);
+    for (const tile_part<T>& part : parts(t, structure, values)) visitor(part);
   }
+};
+
+/// A range of tile_part<T>. The shape must live as long.
+template <class T>
+class tile_parts {
+ public:
+  tile_parts(const tile_shape& shape, std::size_t t, const local_index* structure, const T* values)
+      : first_(shape, t, structure, values) {}
+
+  class iterator {
+   public:
+    iterator(const tile_shape& shape, std::size_t t, const local_index* structure, const T* values)
+        : shape_(&shape),
+          tile_(t),
+          number_(t),
+          columns_(structure + shape.offsets_size()),
+          values_(values),
+          offsets_(structure + t * (static_cast<std::size_t>(shape.rows) + 1)) {
+      for (; begins_before(t); ++next_) {
+        const recount& r = shape.recounts[next_];
+        base_ = r.base;
+        offsets_ += r.row > 0 ? 1 : 0;
+        number_ += r.row > 0 ? 1 : 0;
+      }
+    }
+    tile_part<T> operator*() const {
+      const local_index known = shape_->entries_of_parts.empty() ? -1 : shape_->entries_of_parts[number_];
+      const T* const values = values_ == nullptr ? nullptr : values_ + base_;
+      return {{end() - row_, shape_->widths[tile_], offsets_, columns_ + base_, values, known}, row_, base_};
+    }
+    iterator& operator++() {
+      done_ = end() == shape_->rows;
+      if (done_) return *this;
+      const recount& r = shape_->recounts[next_++];
+      offsets_ += r.row - row_ + 1;
+      row_ = r.row;
+      base_ = r.base;
+      ++number_;
+      return *this;
+    }
+    bool operator==(std::default_sentinel_t) const { return done_; }
+
+   private:
+    /// Whether the next recount is before tile t, or at its first row.
+    bool begins_before(std::size_t t) const {
+      if (next_ == shape_->recounts.size()) return false;
+      const recount& r = shape_->recounts[next_];
+      return r.tile < t || (r.tile == t && r.row == 0);
+    }
+    local_index end() const {
+      const bool within = next_ < shape_->recounts.size() && shape_->recounts[next_].tile == tile_;
+      return within ? shape_->recounts[next_].row : shape_->rows;
+    }
+
+    const tile_shape* shape_;
+    std::size_t tile_, number_, next_ = 0;  ///< number_: of the part among those of all tiles
+    const local_index* columns_;
+    const T* values_;
+    const local_index* offsets_;
+    local_index row_ = 0;
+    std::size_t base_ = 0;
+    bool done_ = false;
+  };
+
+  iterator begin() const { return first_; }
+  std::default_sentinel_t end() const { return {}; }
+
+ private:
+  iterator first_;
 };
 
 /// The offsets of a shape, from where the entries of its rows begin: row i of tile t at begins[t * (rows + 1)
@@ -135,17 +189,34 @@ inline std::vector<local_index> count_offsets(tile_shape& shape, const std::vect
   return offsets;
 }
 
-/// Where the entries of rows begin, from a structure in host memory: `begins` as count_offsets takes it.
-inline std::vector<std::size_t> entry_begins(const tile_shape& shape, const local_index* structure) {
-  std::vector<std::size_t> begins;
-  for (std::size_t t = 0; t < shape.count(); ++t)
-    shape.for_parts(t, structure, static_cast<const char*>(nullptr), [&](const tile_part<char>& part) {
-      const local_index* const offsets = part.entries.offsets;
-      if (part.first_row == 0) begins.push_back(part.base + static_cast<std::size_t>(offsets[0]));
-      for (local_index i = 1; i <= part.entries.rows; ++i)
-        begins.push_back(part.base + static_cast<std::size_t>(offsets[i]));
-    });
-  return begins;
-}
+/// The structure of tiles in host memory, row by row. Entries are numbered through all tiles.
+class entry_lists {
+ public:
+  entry_lists(const tile_shape& shape, std::vector<local_index> structure)
+      : rows_(static_cast<std::size_t>(shape.rows)),
+        offsets_size_(shape.offsets_size()),
+        structure_(std::move(structure)) {
+    for (std::size_t t = 0; t < shape.count(); ++t)
+      for (const auto& part : shape.parts<char>(t, structure_.data(), nullptr))
+        for (local_index i = part.first_row == 0 ? 0 : 1; i <= part.entries.rows; ++i)
+          begins_.push_back(part.base + static_cast<std::size_t>(part.entries.offsets[i]));
+  }
+
+  /// The first entry of row i of tile t, and the one behind its last.
+  std::size_t begin(std::size_t t, std::size_t i) const { return begins_[t * (rows_ + 1) + i]; }
+  std::size_t end(std::size_t t, std::size_t i) const { return begin(t, i + 1); }
+  /// Of all rows of tile t.
+  std::size_t begin(std::size_t t) const { return begin(t, 0); }
+  std::size_t end(std::size_t t) const { return begin(t, rows_); }
+
+  local_index column(std::size_t entry) const { return structure_[offsets_size_ + entry]; }
+  void set_column(std::size_t entry, local_index column) { structure_[offsets_size_ + entry] = column; }
+  const std::vector<local_index>& structure() const { return structure_; }
+
+ private:
+  std::size_t rows_, offsets_size_;
+  std::vector<local_index> structure_;
+  std::vector<std::size_t> begins_;
+};
 
 }  // namespace partita

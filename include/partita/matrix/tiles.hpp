@@ -23,10 +23,22 @@ struct tiles : tile_shape {
   buffer<local_index, Place> structure;  ///< (structure_size())
   buffer<T, Place> values;               ///< (nonzeros), or none of a pattern
 
-  /// visitor(tile_part<T>) for the parts of tile t, in order of rows.
+  /// The parts of tile t (tile_part<T>), in order of rows.
+  tile_parts<T> parts(std::size_t t) const { return {*this, t, structure.data(), values.data()}; }
+  /// visitor(tile_part<T>) for each of them.
   template <class Visitor>
   void for_parts(std::size_t t, Visitor visitor) const {
     tile_shape::for_parts(t, structure.data(), values.data(), visitor);
+  }
+  /// The columns of the entries of a part, within their tile, where the part itself may count needed rows.
+  const local_index* columns_of(const tile_part<T>& part) const {
+    return structure.data() + offsets_size() + part.base;
+  }
+  /// The structure in host memory. Waits for a device.
+  entry_lists entries(const queue<Place>& q) const {
+    std::vector<local_index> found(structure.size());
+    copy(q, structure.span(), std::span<local_index>(found));
+    return {*this, std::move(found)};
   }
 
   /// The columns with entries, of every tile but `own`.
@@ -36,27 +48,24 @@ struct tiles : tile_shape {
     if (count() == 1)
       needed_.of_tile.emplace_back();
     else
-      needed_ = detail::find_needed_rows(*this, on_host(q), own);
+      needed_ = detail::find_needed_rows(*this, entries(q), own);
     return needed_;
   }
   /// The structure with every column of a tile but `own` replaced by its position among the needed ones.
   std::span<const local_index> compacted(const queue<Place>& q, std::size_t own) const {
     if (count() == 1) return structure.span();
     if (compacted_.size() == 0) {
-      const std::vector<local_index> found = detail::compacted(*this, on_host(q), own, needed(q, own));
-      compacted_ = buffer<local_index, Place>(q, found.size());
-      copy(q, std::span<const local_index>(found), compacted_.span());
+      const entry_lists found = detail::compacted(*this, entries(q), own, needed(q, own));
+      compacted_ = buffer<local_index, Place>(q, structure.size());
+      copy(q, std::span<const local_index>(found.structure()), compacted_.span());
     }
     return std::as_const(compacted_).span();
   }
   /// The shape of merged(), without making it.
   const tile_shape& merged_shape(const queue<Place>& q, std::size_t own, std::size_t most) const {
     if (count() == 1) return *this;
-    if (!merged_shape_) {
-      const std::vector<local_index> found = on_host(q);
-      merged_shape_ =
-          detail::merged_shape(*this, entry_begins(*this, found.data()), own, needed(q, own), most).shape;
-    }
+    if (!merged_shape_)
+      merged_shape_ = detail::merged_shape(*this, entries(q), own, needed(q, own), most).shape;
     return *merged_shape_;
   }
   /// Two tiles: `own`, and one of all others whose columns count their needed rows, one tile's after
@@ -64,7 +73,7 @@ struct tiles : tile_shape {
   const tiles& merged(const queue<Place>& q, std::size_t own, std::size_t most) const {
     if (count() == 1) return *this;
     if (merged_ != nullptr) return *merged_;
-    const detail::merged_tiles found = detail::merge(*this, on_host(q), own, needed(q, own), most);
+    const detail::merged_tiles found = detail::merge(*this, entries(q), own, needed(q, own), most);
     merged_ = std::make_shared<tiles>();
     static_cast<tile_shape&>(*merged_) = found.shape;
     merged_->structure = buffer<local_index, Place>(q, found.structure.size());
@@ -80,12 +89,6 @@ struct tiles : tile_shape {
   }
 
  private:
-  std::vector<local_index> on_host(const queue<Place>& q) const {
-    std::vector<local_index> found(structure.size());
-    copy(q, structure.span(), std::span<local_index>(found));
-    return found;
-  }
-
   /// A rank's own tile is the same for every product with its block.
   void require_own(std::size_t own) const {
     if (own_.value_or(own) != own)
@@ -194,6 +197,23 @@ tiles<T, Place> make_tiles(const queue<Place>& q, interval rows, std::span<const
   copy(q, std::span<const local_index>(structure), result.structure.span());
   copy(q, std::span<const T>(values), result.values.span());
   return result;
+}
+
+/// A pattern of one tile, `cols` wide, without values, from where the entries of its rows begin and from
+/// their columns, ascending in each row; in parts of at most `most` entries. Throws shape_error as
+/// make_tiles.
+template <class T, class Place>
+tiles<T, Place> make_pattern(const queue<Place>& q, interval rows, const std::vector<std::size_t>& begins,
+                             std::span<const local_index> columns, local_index cols,
+                             std::size_t most = most_tile_entries) {
+  tiles<T, Place> pattern;
+  pattern.rows = narrow(rows.size(), "the number of rows of a pattern");
+  pattern.widths = {cols};
+  std::vector<local_index> structure = count_offsets(pattern, begins, most, rows.begin);
+  structure.insert(structure.end(), columns.begin(), columns.end());
+  pattern.structure = buffer<local_index, Place>(q, structure.size());
+  copy(q, std::span<const local_index>(structure), pattern.structure.span());
+  return pattern;
 }
 
 }  // namespace partita

@@ -17,18 +17,21 @@ class layout_change {
   /// X' and Y' in `inner`.
   layout_change(const mesh<Place>& m, const blocking& in, const blocking& out, const blocking& features,
                 layout outer, layout inner) {
-    const auto alike = [&](axis_set a, axis_set b) {
-      return m.shape().size(a - b) == 1 && m.shape().size(b - a) == 1;
-    };
-    if (alike(outer.rows, inner.rows) && alike(outer.cols, inner.cols)) return;
+    if (same_blocks(m.shape(), outer, inner)) return;
     enter_.emplace(m, in, features, outer, inner);
     leave_.emplace(m, out, features, inner, outer);
   }
 
   /// Whether the two layouts have different blocks; only then may the others be called.
   bool travels() const { return enter_.has_value(); }
-  void enter(matrix_view<const T> x, matrix_view<T> inner) { (*enter_)(x, inner); }
-  void leave(matrix_view<const T> inner, matrix_view<T> y) { (*leave_)(inner, y); }
+  template <layout Outer, layout Inner>
+  void enter(const dense<T, Outer, Place>& x, dense<T, Inner, Place>& inner) {
+    (*enter_)(x, inner);
+  }
+  template <layout Inner, layout Outer>
+  void leave(const dense<T, Inner, Place>& inner, dense<T, Outer, Place>& y) {
+    (*leave_)(inner, y);
+  }
 
   /// What this rank receives in one way and back.
   volume predicted() const { return enter_ ? enter_->predicted() + leave_->predicted() : volume{}; }

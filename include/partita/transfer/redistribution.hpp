@@ -26,6 +26,12 @@ inline rectangle block_of(const blocking& rows, const blocking& cols, layout l, 
   return {rows.block(l.rows, at), cols.block(l.cols, at)};
 }
 
+/// Whether every rank has the same block in both layouts: they differ in axes of one rank.
+constexpr bool same_blocks(mesh_shape m, layout a, layout b) {
+  const auto alike = [m](axis_set s, axis_set t) { return m.size(s - t) == 1 && m.size(t - s) == 1; };
+  return alike(a.rows, b.rows) && alike(a.cols, b.cols);
+}
+
 /// A planned redistribution: Y = X in another layout. It looks once and then runs without allocating.
 ///
 /// Every rank of the mesh must construct and run it. What travels: nothing when the new axes only slice; else

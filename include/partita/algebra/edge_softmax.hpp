@@ -1,48 +1,16 @@
 #pragma once
-/// Values on the entries of a sparse pattern, and the softmax over each row of them.
+/// Folds over the rows of an edge matrix: sums, maxima, the softmax and its gradient.
 
 #include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
 
+#include "partita/algebra/edge_matrix.hpp"
 #include "partita/base/function.hpp"
 #include "partita/local/kernels.hpp"
-#include "partita/matrix/sparse.hpp"
 
 namespace partita {
-
-/// `heads` values for every entry of this rank's tiles of a pattern. Edge values over one pattern share it;
-/// copies of the handle `pattern()` cost nothing. Move-only.
-template <class T, class Place>
-class edge_values {
- public:
-  /// Uninitialised. Nothing travels.
-  edge_values(sparse<T, dynamic_layout, Place> pattern, local_index heads)
-      : pattern_(std::move(pattern)),
-        heads_(heads),
-        values_(pattern_.mesh().queue(), pattern_.local()->nonzeros * static_cast<std::size_t>(heads)) {}
-
-  const sparse<T, dynamic_layout, Place>& pattern() const { return pattern_; }
-  const partita::mesh<Place>& mesh() const { return pattern_.mesh(); }
-  local_index heads() const { return heads_; }
-  std::span<T> values() { return values_.span(); }
-  std::span<const T> values() const { return values_.span(); }
-
-  /// visitor(t, tile_part) for the parts of every tile t of this rank; the values of its entry e are [e *
-  /// heads, (e + 1) * heads) of part.values_in(values, heads).
-  template <class Visitor>
-  void for_parts(Visitor visitor) const {
-    const auto& block = *pattern_.local();
-    for (std::size_t t = 0; t < block.count(); ++t)
-      block.for_parts(t, [&](const tile_part<T>& part) { visitor(t, part); });
-  }
-
- private:
-  sparse<T, dynamic_layout, Place> pattern_;
-  local_index heads_;
-  buffer<T, Place> values_;
-};
 
 namespace detail {
 
@@ -67,7 +35,7 @@ struct exponential_of_difference {
 
 /// out = f(left, right) for all values of e, as many at a time as local indices count.
 template <class Function, class T, class Place>
-void zip_values(const edge_values<T, Place>& e, Function f, const T* left, const T* right, T* out) {
+void zip_values(const edge_matrix<T, Place>& e, Function f, const T* left, const T* right, T* out) {
   const std::size_t most = e.mesh().tile_entries();
   for (std::size_t at = 0; at < e.values().size(); at += most) {
     const auto size = static_cast<local_index>(std::min(most, e.values().size() - at));
@@ -78,7 +46,7 @@ void zip_values(const edge_values<T, Place>& e, Function f, const T* left, const
 
 /// out = f(in, row's value of `rows`) for every entry of e's pattern and each head. Nothing travels.
 template <class Function, class T, class Place>
-void apply_rows(const edge_values<T, Place>& e, Function f, matrix_view<T> rows, const T* in, T* out) {
+void apply_rows(const edge_matrix<T, Place>& e, Function f, matrix_view<T> rows, const T* in, T* out) {
   e.for_parts([&](std::size_t, const tile_part<T>& part) {
     const with_value_of_row<Function, T> of_row{f, part.rows_of(rows)};
     edge_apply(e.mesh().queue(), part.entries, e.heads(), of_row, part.values_in(in, e.heads()),
@@ -92,7 +60,7 @@ void apply_rows(const edge_values<T, Place>& e, Function f, matrix_view<T> rows,
 /// rows begins as its neutral element (rows of this rank x heads). Every rank of the mesh must call. What
 /// travels: an all-reduce over the ranks that share a row; nothing where A's columns are whole.
 template <class T, class Place>
-void fold_rows(const edge_values<T, Place>& e, matrix_view<T> rows, reduction how) {
+void fold_rows(const edge_matrix<T, Place>& e, matrix_view<T> rows, reduction how) {
   const auto fold = [&](auto f) {
     e.for_parts([&](std::size_t, const tile_part<T>& part) {
       edge_row_fold(e.mesh().queue(), part.entries, e.heads(), f,
@@ -114,7 +82,7 @@ void fold_rows(const edge_values<T, Place>& e, matrix_view<T> rows, reduction ho
 /// Every rank of the mesh must call. What travels: all-reduces of one maximum and one sum a row and head over
 /// the ranks that share the row; nothing where A's columns are whole.
 template <class T, class Place>
-void edge_softmax(edge_values<T, Place>& e) {
+void edge_softmax(edge_matrix<T, Place>& e) {
   const auto& q = e.mesh().queue();
   const local_index heads = e.heads(), rows = e.pattern().local()->rows;
   const auto size = static_cast<std::size_t>(rows) * static_cast<std::size_t>(heads);
@@ -135,7 +103,7 @@ void edge_softmax(edge_values<T, Place>& e) {
 /// Every rank of the mesh must call. What travels: an all-reduce of one sum a row and head over the ranks
 /// that share the row.
 template <class T, class Place>
-void edge_softmax_gradient(const edge_values<T, Place>& alpha, edge_values<T, Place>& d) {
+void edge_softmax_gradient(const edge_matrix<T, Place>& alpha, edge_matrix<T, Place>& d) {
   const auto& q = d.mesh().queue();
   const local_index heads = d.heads(), rows = d.pattern().local()->rows;
   buffer<T, Place> total(q, static_cast<std::size_t>(rows) * static_cast<std::size_t>(heads));

@@ -1,24 +1,24 @@
 #pragma once
 /// Values of edges, from the tiles of the policy to the ranks that own their targets.
 
-#include "partita/algebra/edge_schedule.hpp"
-#include "partita/nn/destination_rows.hpp"
+#include "partita/local/head_slice.hpp"
+#include "partita/transfer/in_edges.hpp"
 
 namespace partita {
 
 /// own(e, h) = the sum of the ranks' parts of value h of edge e, for the in-edges of own vertices in the
-/// order of complete_rows::own_rows (entries x heads), from the values on tiles, of the heads that the rank
-/// has columns of (entries x those).
+/// order of in_edges::own_rows (entries x heads), from the values on tiles, of the heads that the rank has
+/// columns of (entries x those).
 ///
 /// The tiles of the ranks that share a row of A have different edges of it; where the columns of dot products
 /// are cut too, several ranks have parts of one value. Every rank of the mesh must construct and run it. What
 /// travels: each part once, to the owner of the target, and of heads without columns on a rank nothing.
 template <class T, class Place>
-class edge_transfer {
+class edge_redistribution {
  public:
   /// `features` are the columns of the dot products, cut by `slices`, heads side by side.
-  edge_transfer(const sparse<T, dynamic_layout, Place>& a, const complete_rows<T, Place>& rows,
-                const blocking& features, local_index heads, axis_set slices)
+  edge_redistribution(const sparse<T, dynamic_layout, Place>& a, const in_edges<T, Place>& rows,
+                      const blocking& features, local_index heads, axis_set slices)
       : mesh_(a.mesh()), group_(a.layout().cols | slices), heads_(heads) {
     find_sources(a, rows, features, slices);
     list_runs(a);
@@ -26,18 +26,20 @@ class edge_transfer {
       return static_cast<std::size_t>(offset_of(counts, static_cast<int>(counts.size())));
     };
     if (sources_.size() == 1) return;
-    outgoing_ = buffer<T, Place>(mesh_.queue(), size(give_counts_));
-    incoming_ = buffer<T, Place>(mesh_.queue(), size(take_counts_));
+    outgoing_ = buffer<T, Place>(mesh_.queue(), size(send_counts_));
+    incoming_ = buffer<T, Place>(mesh_.queue(), size(recv_counts_));
   }
 
-  /// own from the values of this rank's tiles.
-  void operator()(const T* values, T* own) {
+  /// own (in-edges x heads) from the values of this rank's tiles (entries x its heads).
+  void operator()(std::span<const T> on_tiles, std::span<T> at_targets) {
     const auto& q = mesh_.queue();
+    const T* values = on_tiles.data();
+    T* const own = at_targets.data();
     if (sources_.size() > 1) {
       const local_index heads = heads_of(me());
-      for (const given_run& r : given_)
+      for (const sent_run& r : sent_)
         copy(q, edges(values, r.from, r.count, heads), edges(outgoing_.data(), r.to, r.count, heads));
-      mesh_.along(group_).all_to_all(outgoing_.span(), give_counts_, incoming_.span(), take_counts_);
+      mesh_.along(group_).all_to_all(outgoing_.span(), send_counts_, incoming_.span(), recv_counts_);
       values = incoming_.data();
     }
     for_runs(own_entries_, mesh_.tile_entries(),
@@ -45,13 +47,13 @@ class edge_transfer {
     for (int s = 0; s < static_cast<int>(sources_.size()); ++s) {
       const source& from = sources_[static_cast<std::size_t>(s)];
       const std::span<const local_index> positions = from.edges->positions.span();
-      for (const taken_run& r : from.edges->runs)
+      for (const received_run& r : from.edges->runs)
         scatter_add_distinct_rows(
             q, edges(values, r.from, r.count, heads_of(s)).data,
             positions.subspan(r.from, static_cast<std::size_t>(r.count)),
             edges(own, r.base, r.window, heads_)
                 .block(0, static_cast<local_index>(from.heads.begin), r.window, heads_of(s)));
-      values += take_counts_[static_cast<std::size_t>(s)];
+      values += recv_counts_[static_cast<std::size_t>(s)];
     }
   }
 
@@ -59,25 +61,25 @@ class edge_transfer {
   volume predicted() const {
     volume v;
     for (std::size_t s = 0; s < sources_.size(); ++s)
-      if (static_cast<int>(s) != me() && take_counts_[s] > 0) v += {take_counts_[s], 1};
+      if (static_cast<int>(s) != me() && recv_counts_[s] > 0) v += {recv_counts_[s], 1};
     return v;
   }
 
  private:
   /// Entries of my tiles from `from` on are what I give from entry `to` on.
-  struct given_run {
+  struct sent_run {
     std::size_t from, to;
     local_index count;
   };
   /// Entries of a message from `from` on go to places among the `window` own entries from `base` on.
-  struct taken_run {
+  struct received_run {
     std::size_t from, base;
     local_index count, window;
   };
   /// My in-edges in the tiles of some rank, in the order of these: one tile after another, in each one target
   /// after another.
   struct edge_list {
-    std::vector<taken_run> runs;
+    std::vector<received_run> runs;
     buffer<local_index, Place> positions;  ///< of each, behind the base of its run
   };
   /// A rank of the group: the heads that it has columns of, and which of my edges.
@@ -98,11 +100,11 @@ class edge_transfer {
   }
 
   /// The in-edges of own vertices by the tiles they lie in.
-  void find_sources(const sparse<T, dynamic_layout, Place>& a, const complete_rows<T, Place>& rows,
+  void find_sources(const sparse<T, dynamic_layout, Place>& a, const in_edges<T, Place>& rows,
                     const blocking& features, axis_set slices) {
     const mesh_shape shape = mesh_.shape();
     const layout sparse = a.layout();
-    const std::vector<local_index> columns = rows.own_structure().second;
+    const std::span<const local_index> columns = rows.own_columns();
     own_entries_ = columns.size();
     const auto ranks = static_cast<std::size_t>(shape.size(sparse.cols)), tiles = a.local()->count();
     std::vector<std::vector<std::size_t>> by_tile(ranks * tiles);
@@ -116,9 +118,9 @@ class edge_transfer {
     for (std::size_t rank = 0; rank < ranks; ++rank)
       lists.push_back(make_list(std::span(by_tile).subspan(rank * tiles, tiles)));
     for (int q = 0; q < shape.size(group_); ++q) {
-      const interval heads = detail::heads_of(features.block(slices, at(q)), features.size() / heads_);
+      const interval heads = partita::heads_of(features.block(slices, at(q)), features.size() / heads_);
       sources_.push_back({heads, lists[static_cast<std::size_t>(position(shape, sparse.cols, at(q)))]});
-      take_counts_.push_back(static_cast<global_index>(sources_.back().edges->positions.size()) *
+      recv_counts_.push_back(static_cast<global_index>(sources_.back().edges->positions.size()) *
                              heads.size());
     }
   }
@@ -145,24 +147,21 @@ class edge_transfer {
   /// The entries of my tiles by the owners of their targets, one tile after another.
   void list_runs(const sparse<T, dynamic_layout, Place>& a) {
     const auto& block = *a.local();
-    std::vector<local_index> structure(block.structure.size());
-    copy(mesh_.queue(), block.structure.span(), std::span<local_index>(structure));
-    const std::vector<std::size_t> begins = entry_begins(block, structure.data());
-    const std::size_t stride = static_cast<std::size_t>(block.rows) + 1;
-    const global_index first = a.row_blocking().block(a.layout().rows, mesh_.at()).begin;
+    const entry_lists entries = block.entries(mesh_.queue());
+    const auto row = [&](global_index v) { return static_cast<std::size_t>(v - a.row_range().begin); };
     std::size_t all = 0;
     for (int q = 0; q < mesh_.shape().size(group_); ++q) {
       const std::size_t before = all;
       const interval targets = a.row_blocking().block(vertex_rows.rows, at(q));
       for (std::size_t t = 0; t < block.count(); ++t) {
-        const std::size_t* const tile = begins.data() + t * stride;
-        const std::size_t begin = tile[targets.begin - first], end = tile[targets.end - first];
+        const std::size_t begin = entries.begin(t, row(targets.begin)),
+                          end = entries.begin(t, row(targets.end));
         for_runs(end - begin, mesh_.tile_entries(), [&](std::size_t at, local_index count) {
-          given_.push_back({begin + at, all + at, count});
+          sent_.push_back({begin + at, all + at, count});
         });
         all += end - begin;
       }
-      give_counts_.push_back(static_cast<global_index>(all - before) * heads_of(me()));
+      send_counts_.push_back(static_cast<global_index>(all - before) * heads_of(me()));
     }
   }
 
@@ -171,8 +170,8 @@ class edge_transfer {
   local_index heads_;
   std::size_t own_entries_ = 0;
   std::vector<source> sources_;
-  std::vector<given_run> given_;
-  std::vector<global_index> give_counts_, take_counts_;
+  std::vector<sent_run> sent_;
+  std::vector<global_index> send_counts_, recv_counts_;
   buffer<T, Place> outgoing_, incoming_;
 };
 

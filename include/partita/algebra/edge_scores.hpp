@@ -1,0 +1,163 @@
+#pragma once
+/// The softmax of scores on edges from two scalars a vertex, computed where products multiply with it.
+
+#include <cmath>
+
+#include "partita/algebra/dropout.hpp"
+#include "partita/algebra/edge_matrix.hpp"
+#include "partita/transfer/in_edges.hpp"
+#include "partita/transfer/redistribution.hpp"
+
+namespace partita {
+
+namespace detail {
+
+/// The coefficient of the edge from source u to target v as dropout leaves it: exp(leaky(source(u, h) +
+/// target(v, h)) - log_sum(v, h)), or its mean over the heads; heads of tiles are counted from first_head.
+/// Entry e stands at (i, columns[e]). Rows of tiles are targets, in transposed tiles sources.
+template <class T>
+struct edge_coefficient {
+  matrix_view<const T> source, target, log_sum;
+  global_index first_source, first_target;
+  local_index first_head;
+  const local_index* columns;
+  T slope;
+  dropped<T> keep;
+  bool drops, averaged, transposed;
+
+  constexpr T of_head(local_index v, local_index u, local_index h) const {
+    const T score = source(u, h) + target(v, h);
+    const T alpha = std::exp((score > T(0) ? score : slope * score) - log_sum(v, h));
+    return drops ? keep(first_target + v, (first_source + u) * source.cols + h, alpha) : alpha;
+  }
+  constexpr T operator()(local_index i, local_index e, local_index h) const {
+    const local_index j = columns[e];
+    const local_index v = transposed ? j : i, u = transposed ? i : j;
+    if (!averaged) return of_head(v, u, first_head + h);
+    T sum = 0;
+    for (local_index k = 0; k < source.cols; ++k) sum += of_head(v, u, k);
+    return sum / static_cast<T>(source.cols);
+  }
+};
+
+}  // namespace detail
+
+/// What edge scores are like.
+struct score_shape {
+  local_index heads = 1;
+  bool averaged = false;  ///< the mean of the heads' coefficients counts
+  double slope = 0.2;     ///< of leaky
+};
+
+/// alpha_uv = softmax over u->v of leaky(s_u + t_v) for each head, as dropout leaves it, or the mean over the
+/// heads; leaky(z) = z for z > 0, slope z otherwise; s and t are two scalars a vertex and head (n x 2 heads:
+/// source, target). Not stored: edge_spmm_plan::compute takes it as a function.
+///
+/// Every rank of the mesh must construct it and call its functions. What travels: the scalars, at most 2 n
+/// heads to a rank; for transposed coefficients at most n heads more. No coefficient. Throws shape_error for
+/// scalars of another shape. Sources: Velickovic et al. (ICLR 2018), eq. 3; sharing scalars instead of
+/// coefficients: s_u + t_v is all an edge needs.
+template <class T, class Place>
+class edge_scores {
+ public:
+  using matrix = dense<T, vertex_rows, Place>;
+  using edges = edge_matrix<T, Place>;
+
+  /// `a`: the pattern as the policy cuts it; `rows`: its in-edges.
+  edge_scores(const sparse<T, dynamic_layout, Place>& a, const in_edges<T, Place>& rows,
+              const score_shape& shape)
+      : shape_(shape),
+        range_(rows.range()),
+        rows_(rows.all_rows()),
+        gather_scores_(a.mesh(), a.row_blocking(), columns(a, 2), vertex_rows, replicated),
+        gather_log_sums_(a.mesh(), a.row_blocking(), columns(a, 1), rows_of(a.layout()), replicated),
+        scores_(a.mesh(), a.row_blocking(), columns(a, 2)),
+        log_sums_(a.mesh(), rows_of(a.layout()), a.row_blocking(), columns(a, 1)),
+        all_log_sums_(a.mesh(), a.row_blocking(), columns(a, 1)) {}
+
+  /// Takes the scalars (n/P x 2 heads), for coefficients of the pattern; the softmax's sums are found in one
+  /// pass over the scores.
+  void forward(const matrix& scores, const dropout_mask& mask) {
+    mask_ = mask;
+    gather_scores_(scores, scores_);  // (n, 2 heads) on every rank
+    for (const tile_part<T>& part : rows_.parts(0))
+      edge_log_sum(scores.mesh().queue(), part.entries, shape_.heads, slope(), sources(everyone()),
+                   part.rows_of(targets(range_)),
+                   part.rows_of(log_sums_.local()));  // rows of (A's rows, heads)
+  }
+  /// Makes coefficients of the transposed pattern possible, for the same scalars.
+  void transpose() { gather_log_sums_(log_sums_, all_log_sums_); }  // (n, heads) on every rank
+
+  /// The coefficients of e's entries and heads, as edge_spmm_plan::compute takes them; e is over the pattern,
+  /// rows are targets, and must live as long as what is returned.
+  auto by_targets(const edges& e) const {
+    return [this, &e](std::size_t t, const tile_part<T>& part) {
+      const interval to = rows_of_part(e, part);
+      return coefficient(e, part, e.pattern().tile_columns(t), to, log_sums(to), false);
+    };
+  }
+  /// The same of a matrix over the transposed pattern, rows are sources.
+  auto by_sources(const edges& e) const {
+    return [this, &e](std::size_t t, const tile_part<T>& part) {
+      const interval to = e.pattern().tile_columns(t);
+      return coefficient(e, part, rows_of_part(e, part), to, rows(all_log_sums_.local(), to), true);
+    };
+  }
+
+  /// What this rank receives in forward and transpose, in closed form.
+  volume predicted() const { return gather_scores_.predicted() + gather_log_sums_.predicted(); }
+
+  const score_shape& shape() const { return shape_; }
+  T slope() const { return static_cast<T>(shape_.slope); }
+  const dropout_mask& mask() const { return mask_; }
+  /// The scalars of some vertices (vertices x heads), as sources and as targets.
+  matrix_view<const T> sources(interval vertices) const { return scalars(vertices, 0); }
+  matrix_view<const T> targets(interval vertices) const { return scalars(vertices, shape_.heads); }
+  interval everyone() const { return {0, scores_.shape().rows}; }
+  /// The logarithms of the softmax's sums (vertices x heads), for vertices among the policy's rows of A.
+  matrix_view<const T> log_sums(interval vertices) const {
+    return rows(log_sums_.local(), {vertices.begin - range_.begin, vertices.end - range_.begin});
+  }
+
+ private:
+  blocking columns(const sparse<T, dynamic_layout, Place>& a, local_index each) const {
+    return blocking::even(global_index{each} * shape_.heads, a.mesh().shape(), nesting::cols);
+  }
+  static matrix_view<const T> rows(matrix_view<const T> of, interval r) {
+    return of.block(static_cast<local_index>(r.begin), 0, static_cast<local_index>(r.size()), of.cols);
+  }
+  matrix_view<const T> scalars(interval vertices, local_index first) const {
+    const matrix_view<const T> of = rows(scores_.local(), vertices);
+    return of.block(0, first, of.rows, shape_.heads);
+  }
+  static interval rows_of_part(const edges& e, const tile_part<T>& part) {
+    const global_index first = e.pattern().row_range().begin + part.first_row;
+    return {first, first + part.entries.rows};
+  }
+  detail::edge_coefficient<T> coefficient(const edges& e, const tile_part<T>& part, interval from,
+                                          interval to, matrix_view<const T> log_sums, bool transposed) const {
+    return {.source = sources(from),
+            .target = targets(to),
+            .log_sum = log_sums,
+            .first_source = from.begin,
+            .first_target = to.begin,
+            .first_head = e.first_head(),
+            .columns = e.pattern().local()->columns_of(part),
+            .slope = slope(),
+            .keep = mask_.function<T>(),
+            .drops = mask_.probability > 0,
+            .averaged = shape_.averaged,
+            .transposed = transposed};
+  }
+
+  score_shape shape_;
+  interval range_;        ///< the policy's rows of A
+  tiles<T, Place> rows_;  ///< their pattern: one tile without values
+  redistribution<T, Place> gather_scores_, gather_log_sums_;
+  dense<T, replicated, Place> scores_;
+  dense<T, dynamic_layout, Place> log_sums_;
+  dense<T, replicated, Place> all_log_sums_;
+  dropout_mask mask_;
+};
+
+}  // namespace partita

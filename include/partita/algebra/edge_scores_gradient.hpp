@@ -1,0 +1,134 @@
+#pragma once
+/// The adjoint of edge scores: from the gradient of coefficients to that of the scalars.
+
+#include "partita/algebra/edge_scores.hpp"
+
+namespace partita {
+
+namespace detail {
+
+/// The gradient of a head's coefficient from that of the mean over `heads` heads.
+template <class T>
+struct gradient_of_head {
+  const T* of_mean;
+  T heads;
+  constexpr T operator()(local_index e, local_index, T) const { return of_mean[e] / heads; }
+};
+
+/// The gradient of a coefficient from that of what dropout left of it; columns are global.
+template <class T>
+struct gradient_before_dropout {
+  dropped<T> keep;
+  global_index first_target, heads;
+  constexpr T operator()(local_index v, local_index u, local_index h, T gradient) const {
+    return keep(first_target + v, u * heads + h, gradient);
+  }
+};
+
+}  // namespace detail
+
+/// ds_u = sum over u->v of g_uv, dt_v = sum over u->v of g_uv, where g_uv = alpha_uv (d_uv - sum over u'->v
+/// of alpha_u'v d_u'v) leaky'(s_u + t_v), for each head, from the gradients d of the coefficients.
+///
+/// Every rank of the mesh must construct it and run it. What travels: n heads sums of parts of ds.
+template <class T, class Place>
+class edge_scores_gradient {
+ public:
+  using matrix = dense<T, vertex_rows, Place>;
+
+  edge_scores_gradient(const in_edges<T, Place>& rows, const score_shape& shape)
+      : mesh_(rows.mesh()), shape_(shape), own_(rows.own()), rows_(rows.own_rows()) {
+    const auto of_heads = [&](global_index n) {
+      return buffer<T, Place>(mesh_.queue(), static_cast<std::size_t>(n * shape.heads));
+    };
+    if (shape.averaged) of_heads_ = of_heads(static_cast<global_index>(rows_.nonzeros));
+    for (const tile_part<T>& part : rows_.parts(0))
+      inverses_.push_back(inverse_of(mesh_.queue(), part.entries));
+    row_dots_ = of_heads(own_.size());
+    target_gradient_ = of_heads(own_.size());
+    source_gradient_ = of_heads(own_.size());
+    source_parts_ = of_heads(rows_.widths[0]);
+    for (int rank = 0; rank < mesh_.size(); ++rank)
+      source_counts_.push_back(rows.vertices().block(vertex_rows.rows, mesh_.shape().at(rank)).size() *
+                               shape.heads);
+  }
+
+  /// In-edges of own vertices, and how many values `alpha` is to have room for.
+  std::size_t in_edges_here() const { return rows_.nonzeros; }
+  std::size_t values_here() const { return rows_.nonzeros * static_cast<std::size_t>(shape_.heads); }
+
+  /// dscores (n/P x 2 heads) for the scalars and the mask of the last forward, from d of the in-edges of own
+  /// vertices (in_edges_here() x heads, or x 1 where heads are averaged). d and alpha are overwritten.
+  void operator()(const edge_scores<T, Place>& scores, std::span<T> d, std::span<T> alpha, matrix& dscores) {
+    const auto& q = mesh_.queue();
+    T* const gradients = shape_.averaged ? of_heads_.data() : d.data();
+    if (shape_.averaged) share_among_heads(d.data());
+    const matrix_view<T> dtarget = of_own(target_gradient_), dsource = of_own(source_gradient_),
+                         parts{source_parts_.data(), rows_.widths[0], shape_.heads, shape_.heads};
+    auto inverse = inverses_.begin();
+    for (const tile_part<T>& part : rows_.parts(0))
+      backward(scores, part, *inverse++, gradients, alpha.data(), parts, part.rows_of(dtarget));
+    if (mesh_.size() > 1)
+      mesh_.along(every_axis).reduce_scatter(source_parts_.span(), source_counts_, source_gradient_.span());
+    else
+      copy(q, parts, dsource);
+    copy(q, dsource, dscores.local().block(0, 0, dsource.rows, shape_.heads));
+    copy(q, dtarget, dscores.local().block(0, shape_.heads, dtarget.rows, shape_.heads));
+  }
+
+  /// What this rank receives in one run, in closed form.
+  volume predicted() const {
+    collective sums;
+    sums.kind = operation::reduce_scatter;
+    sums.count = source_counts_[static_cast<std::size_t>(mesh_.rank())];
+    return received(sums, mesh_.rank(), mesh_.size());
+  }
+
+ private:
+  void share_among_heads(const T* of_mean) {
+    for_runs(rows_.nonzeros, mesh_.tile_entries(), [&](std::size_t first, local_index count) {
+      const matrix_view<T> edges{of_heads_.data() + first * static_cast<std::size_t>(shape_.heads), count,
+                                 shape_.heads, shape_.heads};
+      const detail::gradient_of_head<T> each{of_mean + first, static_cast<T>(shape_.heads)};
+      map_indexed(mesh_.queue(), each, edges, edges);
+    });
+  }
+  /// A part of the own rows: sources add up over the parts, targets have one part each.
+  void backward(const edge_scores<T, Place>& scores, const tile_part<T>& part,
+                const csr_inverse<Place>& inverse, T* gradients, T* alphas, matrix_view<T> dsource,
+                matrix_view<T> dtarget) {
+    const auto& q = mesh_.queue();
+    const local_index heads = shape_.heads;
+    T* const d = part.values_in(gradients, heads);
+    T* const alpha = part.values_in(alphas, heads);
+    const matrix_view<const T> source = scores.sources(scores.everyone()),
+                               target = part.rows_of(scores.targets(own_)),
+                               log_sum = part.rows_of(scores.log_sums(own_));
+    const matrix_view<T> dots = part.rows_of(of_own(row_dots_));
+    if (scores.mask().probability > 0) {
+      const detail::gradient_before_dropout<T> kept{scores.mask().template function<T>(),
+                                                    own_.begin + part.first_row, heads};
+      edge_apply(q, part.entries, heads, kept, d, d);
+    }
+    edge_softmax(q, part.entries, heads, scores.slope(), source, target, log_sum, alpha);
+    edge_row_dot(q, part.entries, heads, alpha, d, dots);
+    const T beta = part.first_row > 0 ? T(1) : T(0);
+    if (beta != 0) fill(q, T(0), dtarget);
+    edge_softmax_gradient(q, part.entries, inverse, heads, scores.slope(), source, target, log_sum, dots,
+                          beta, d, dsource, dtarget);
+  }
+  matrix_view<T> of_own(buffer<T, Place>& b) const {
+    return {b.data(), rows_.rows, shape_.heads, shape_.heads};
+  }
+
+  mesh<Place> mesh_;
+  score_shape shape_;
+  interval own_;
+  tiles<T, Place> rows_;                      ///< a pattern: one tile without values
+  std::vector<csr_inverse<Place>> inverses_;  ///< of its parts
+  buffer<T, Place> of_heads_;  ///< gradients of in-edges and heads, where that of the mean is given
+  buffer<T, Place> row_dots_, target_gradient_, source_gradient_, source_parts_;
+  std::vector<global_index> source_counts_;
+};
+
+}  // namespace partita

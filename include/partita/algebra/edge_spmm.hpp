@@ -1,0 +1,167 @@
+#pragma once
+/// Products with an edge matrix in place of A's own values, under every policy.
+
+#include "partita/algebra/edge_schedule.hpp"
+
+namespace partita {
+
+/// A planned Y = E X: y(v, j) = sum over u of e(v, u, head of j) x(u, j). E has the pattern of A (m x k), X
+/// (k x f) and Y (m x f) lie where A multiplies them, heads side by side. For E over A^T pass transposed(A).
+///
+/// Every rank of the mesh must construct it and run it. What travels: X as in spmm with A in place, and sums
+/// of partial products along the axes that cut A's columns; no value of an edge. Throws shape_error for
+/// layouts that cannot be multiplied, heads that do not divide the width, and operands that are not those
+/// planned for.
+template <class T, class Place>
+class edge_spmm_plan {
+ public:
+  using edges = edge_matrix<T, Place>;
+
+  /// For X and Y in layout `l`, columns cut by `features`.
+  template <layout A>
+  edge_spmm_plan(const sparse<T, A, Place>& pattern, layout l, const blocking& features,
+                 local_index heads = 1, exchange rows = exchange::automatic)
+      : schedule_(std::make_shared<detail::edge_schedule<T, Place>>(pattern, l, features, heads, rows)) {}
+  /// For matrices like x.
+  template <layout A, layout X>
+  edge_spmm_plan(const sparse<T, A, Place>& pattern, const dense<T, X, Place>& x, local_index heads = 1,
+                 exchange rows = exchange::automatic)
+      : edge_spmm_plan(pattern, x.layout(), x.col_blocking(), heads, rows) {
+    static_assert(
+        detail::may_be_multipliable<A, X>,
+        "these layouts of the pattern and of X cannot be multiplied: the axes that cut A do not fit "
+        "those that cut X");
+  }
+
+  /// The heads that this rank has columns of: an edge matrix needs values of no others here.
+  interval heads_here() const { return schedule_->heads_here(); }
+
+  /// y = e x.
+  template <layout X, layout Y>
+  void operator()(const edges& e, const dense<T, X, Place>& x, dense<T, Y, Place>& y) {
+    schedule_->require(e, x, y);
+    const T* const values = e.values().data();
+    const head_slice slice = schedule_->slice(e);
+    auto& stages = schedule_->stages();
+    auto sum = stages.begin(y.local());
+    stages.for_stages(x.local(), [&](std::size_t, const tile_part<T>& part, matrix_view<const T> rows) {
+      const auto [beta, out] = sum.add(part);
+      edge_multiply(stages.queue(), part.entries, slice, part.values_in(values, slice.heads), rows, beta,
+                    out);
+    });
+    stages.finish(y.local());
+  }
+
+  /// The same with e(v, u, h) = of(t, part)(v, entry, h) for the entries of every part of tile t, rows and
+  /// entries counted in the part, h from e's first head; e is computed and stored in the pass that
+  /// multiplies.
+  template <class Function, layout X, layout Y>
+  void compute(edges& e, Function of, const dense<T, X, Place>& x, dense<T, Y, Place>& y) {
+    schedule_->require(e, x, y);
+    T* const values = e.values().data();
+    const head_slice slice = schedule_->slice(e);
+    auto& stages = schedule_->stages();
+    auto sum = stages.begin(y.local());
+    stages.for_stages(x.local(), [&](std::size_t t, const tile_part<T>& part, matrix_view<const T> rows) {
+      const auto [beta, out] = sum.add(part);
+      edge_apply_multiply(stages.queue(), part.entries, slice, of(t, part),
+                          part.values_in(values, slice.heads), rows, beta, out);
+    });
+    stages.finish(y.local());
+  }
+
+  /// What this rank receives in one run, in closed form.
+  volume predicted() const { return schedule_->stages().predicted(); }
+  /// What was chosen for `automatic`.
+  exchange rows() const { return schedule_->stages().options().rows; }
+
+ private:
+  template <class, class>
+  friend class sddmm_plan;
+  template <class, class>
+  friend class transposed_edge_spmm_plan;
+
+  std::shared_ptr<detail::edge_schedule<T, Place>> schedule_;
+};
+
+/// A planned X = E^T Y from the blocks of E, read the other way: x(u, j) = sum over v of e(v, u, head of j)
+/// y(v, j). X (k x f), E (m x k), Y (m x f). With values over transposed(A) at hand, E^T X is an
+/// edge_spmm_plan.
+///
+/// Every rank of the mesh must construct and run it. What travels: Y's rows in full to the ranks that share
+/// them, sums of partial products along row, and X to its layout. Throws shape_error for operands that are
+/// not those planned for.
+template <class T, class Place>
+class transposed_edge_spmm_plan {
+ public:
+  using edges = edge_matrix<T, Place>;
+
+  /// For the pattern, the width and the heads of another plan.
+  explicit transposed_edge_spmm_plan(const edge_spmm_plan<T, Place>& like)
+      : schedule_(like.schedule_),
+        pattern_(schedule_->pattern().local()),
+        spread_(*schedule_),
+        return_rows_(mesh(), schedule_->pattern().col_blocking(), schedule_->features(),
+                     {column_cut(schedule_->pattern().layout()), schedule_->spread().cols},
+                     schedule_->operands()) {
+    const global_index width = return_rows_.old_block().cols.size();
+    global_index columns = 0;
+    for (const local_index w : pattern_->widths) {
+      columns += w;
+      counts_.push_back(w * width);
+    }
+    for (std::size_t t = 0; t < pattern_->count(); ++t)
+      for (const tile_part<T>& part : pattern_->parts(t))
+        inverses_.push_back(inverse_of(mesh().queue(), part.entries));
+    partial_ = buffer<T, Place>(mesh().queue(), static_cast<std::size_t>(columns * width));
+    mine_ = buffer<T, Place>(mesh().queue(), static_cast<std::size_t>(return_rows_.old_block().size()));
+  }
+
+  /// x = e^T y.
+  template <layout Y, layout X>
+  void operator()(const edges& e, const dense<T, Y, Place>& y, dense<T, X, Place>& x) {
+    schedule_->require(e, x, y);
+    const auto& q = mesh().queue();
+    const matrix_view<const T> rows = spread_(y.local());  // (A's rows, columns here)
+    const head_slice slice = schedule_->slice(e);
+    T* to = partial_.data();
+    auto inverse = inverses_.begin();
+    for (std::size_t t = 0; t < pattern_->count(); ++t) {
+      const matrix_view<T> sums{to, pattern_->widths[t], rows.cols, rows.cols};
+      for (const tile_part<T>& part : pattern_->parts(t))
+        edge_multiply_transposed(q, *inverse++, slice, part.values_in(e.values().data(), slice.heads),
+                                 part.rows_of(rows), part.first_row > 0 ? T(1) : T(0), sums);
+      to += counts_[t];
+    }
+    const auto height = static_cast<local_index>(return_rows_.old_block().rows.size());
+    const matrix_view<T> mine{mine_.data(), height, rows.cols, rows.cols};
+    if (counts_.size() > 1)
+      mesh().along(axis::row).reduce_scatter(partial_.span(), counts_, mine_.span());
+    else
+      copy(q, matrix_view<const T>{partial_.data(), height, rows.cols, rows.cols}, mine);
+    return_rows_(mine, x.local());
+  }
+
+  /// What this rank receives in one run, in closed form.
+  volume predicted() const {
+    collective sums;
+    sums.kind = operation::reduce_scatter;
+    sums.count = return_rows_.old_block().size();
+    const int ranks = static_cast<int>(counts_.size());
+    return spread_.predicted() + received(sums, ranks > 1 ? mesh().at().row : 0, ranks) +
+           return_rows_.predicted();
+  }
+
+ private:
+  const partita::mesh<Place>& mesh() const { return schedule_->pattern().mesh(); }
+
+  std::shared_ptr<detail::edge_schedule<T, Place>> schedule_;
+  std::shared_ptr<const tiles<T, Place>> pattern_;
+  detail::spread_rows<T, Place> spread_;
+  redistribution<T, Place> return_rows_;
+  std::vector<global_index> counts_;
+  std::vector<csr_inverse<Place>> inverses_;  ///< of the parts of all tiles
+  buffer<T, Place> partial_, mine_;
+};
+
+}  // namespace partita

@@ -1,0 +1,176 @@
+#pragma once
+/// What a product Y = A X would receive under each way to run it, in closed form, and the choice among them.
+
+#include <algorithm>
+#include <numeric>
+
+#include "partita/algebra/row_exchange.hpp"
+#include "partita/algebra/sum_along.hpp"
+#include "partita/matrix/sparse.hpp"
+#include "partita/transfer/redistribution.hpp"
+
+namespace partita {
+
+/// What moves along col; `automatic` takes what makes the busiest rank receive less.
+enum class stationary : std::uint8_t { automatic, sparse_moves, sparse_stays };
+
+struct spmm_options {
+  stationary keep = stationary::automatic;
+  exchange rows = exchange::automatic;
+};
+
+namespace detail {
+
+/// Y = A X without entries: where the blocks of A, X and Y lie.
+template <class Place>
+struct spmm_blocks {
+  mesh<Place> m;
+  blocking rows, cols, features;
+  layout sparse, dense;
+
+  bool row_cut() const { return sparse.rows.contains(axis::row); }
+  bool col_cut() const { return sparse.cols.contains(axis::col) && m.shape().col > 1; }
+  int row_ranks() const { return row_cut() ? m.shape().row : 1; }
+  std::size_t own_tile() const { return row_cut() ? static_cast<std::size_t>(m.at().row) : 0; }
+  bool stays(spmm_options o) const { return col_cut() && o.keep == stationary::sparse_stays; }
+
+  /// B(r, d, k) of this rank's depth.
+  interval sub_block(int r, int k) const {
+    coordinates at = m.at();
+    at.row = r;
+    at.col = k;
+    return cols.block(column_cut(sparse), at);
+  }
+  /// X's layout where A stays, after the all-to-all: exactly the sub-blocks, full width.
+  layout wide() const { return {column_cut(sparse), dense.cols - axis_set(axis::col)}; }
+  /// X's layout while it is multiplied.
+  layout multiplied(spmm_options o) const { return stays(o) ? wide() : dense; }
+  interval columns(spmm_options o) const { return features.block(multiplied(o).cols, m.at()); }
+};
+
+/// The blocks that come along the col axis, one for each rank of it, or this rank's own alone where A is not
+/// cut there: which rows each needs of whom, and what its tiles look like.
+///
+/// Every rank of the mesh must construct it. What travels: shapes of blocks along col, once.
+template <class T, class Place>
+class spmm_cost {
+ public:
+  /// `merges`: remote tiles of A become one where only needed rows travel.
+  spmm_cost(const spmm_blocks<Place>& blocks, const tiles<T, Place>& a, bool merges)
+      : blocks_(blocks), merges_(merges) {
+    const auto& m = blocks_.m;
+    const std::size_t size = blocks_.col_cut() ? static_cast<std::size_t>(m.shape().col) : 1;
+    const std::vector<global_index> mine = a.needed(m.queue(), blocks_.own_tile()).counts();
+    const auto all = gather(mine, std::vector(size, static_cast<global_index>(mine.size())));
+    for (std::size_t g = 0; g < size; ++g) {
+      row_group group;
+      for (int r = 0; r < blocks_.row_ranks(); ++r)
+        group.rows.push_back(blocks_.sub_block(r, size > 1 ? static_cast<int>(g) : m.at().col).size());
+      const auto of_group = std::span(all).subspan(g * mine.size(), mine.size());
+      group.needed.assign(of_group.begin(), of_group.end());
+      groups_.push_back(std::move(group));
+    }
+    shapes_ = shapes_like(a, [&](const row_group& group) {
+      std::vector<local_index> widths;
+      for (const global_index rows : group.rows) widths.push_back(static_cast<local_index>(rows));
+      return widths;
+    });
+    if (!merges_) return;
+    const tile_shape& merged = a.merged_shape(m.queue(), blocks_.own_tile(), m.tile_entries());
+    merged_shapes_ = shapes_like(merged, [&](const row_group& group) {
+      return std::vector{static_cast<local_index>(group.rows[blocks_.own_tile()]),
+                         static_cast<local_index>(offset_of(group.needed, blocks_.row_ranks()))};
+    });
+  }
+
+  const std::vector<row_group>& groups() const { return groups_; }
+  bool merges(spmm_options o) const { return merges_ && o.rows == exchange::needed; }
+  const std::vector<tile_shape>& shapes(spmm_options o) const { return merges(o) ? merged_shapes_ : shapes_; }
+
+  /// What this rank would receive in one run under `o`, which leaves nothing open.
+  volume received_under(spmm_options o) const {
+    const auto& b = blocks_;
+    const global_index width = b.columns(o).size();
+    volume v;
+    for (std::size_t g = 0; g < groups_.size(); ++g) {
+      const bool own = groups_.size() == 1 || static_cast<int>(g) == b.m.at().col;
+      if (b.stays(o) && !own) continue;
+      const auto& rows = o.rows == exchange::needed ? groups_[g].needed : groups_[g].rows;
+      for (std::size_t r = 0; r < rows.size(); ++r)
+        if (r != b.own_tile() && rows[r] * width > 0) v += {rows[r] * width, 1};
+      const tile_shape& block = shapes(o)[g];
+      if (!own)
+        v += volume{static_cast<global_index>(block.structure_size()), 1} +
+             volume{static_cast<global_index>(block.nonzeros), block.nonzeros > 0 ? 1 : 0};
+    }
+    if (b.stays(o)) v += redistribution<T, Place>::predicted(b.m, b.cols, b.features, b.dense, b.wide());
+    return v + received_in_sums(o);
+  }
+  /// Of that, what is for the sums of partial products.
+  volume received_in_sums(spmm_options o) const {
+    const auto& b = blocks_;
+    return partial_sums<T, Place>::predicted(b.m, b.rows, b.features, b.sparse, b.dense, b.stays(o));
+  }
+
+  /// The way under which the busiest rank receives least, among those that `asked` leaves open. Every rank of
+  /// the mesh must call.
+  spmm_options choose(spmm_options asked) const {
+    std::vector<spmm_options> candidates;
+    for (stationary keep : {stationary::sparse_moves, stationary::sparse_stays})
+      for (exchange rows : {exchange::whole, exchange::needed})
+        if ((asked.keep == stationary::automatic || asked.keep == keep) &&
+            (asked.rows == exchange::automatic || asked.rows == rows))
+          candidates.push_back({keep, rows});
+    std::vector<global_index> elements;
+    for (const spmm_options& o : candidates) elements.push_back(received_under(o).elements);
+    blocks_.m.world().all_reduce(elements, reduction::max);
+    const auto least = std::min_element(elements.begin(), elements.end()) - elements.begin();
+    return candidates[static_cast<std::size_t>(least)];
+  }
+
+ private:
+  /// The shapes of the blocks of the ranks of the col axis, of which this rank has `mine`.
+  template <class Widths>
+  std::vector<tile_shape> shapes_like(const tile_shape& mine, Widths widths) const {
+    const std::size_t groups = groups_.size();
+    std::vector<global_index> recounts;
+    for (const recount& r : mine.recounts)
+      recounts.insert(recounts.end(),
+                      {static_cast<global_index>(r.tile), r.row, static_cast<global_index>(r.base)});
+    const std::vector<global_index> sizes =
+        gather({static_cast<global_index>(mine.nonzeros), static_cast<global_index>(recounts.size())},
+               std::vector<global_index>(groups, 2));
+    std::vector<global_index> lengths;
+    for (std::size_t g = 0; g < groups; ++g) lengths.push_back(sizes[2 * g + 1]);
+    const auto all_recounts = gather(recounts, lengths);
+    std::vector<tile_shape> shapes;
+    std::size_t next = 0;
+    for (std::size_t g = 0; g < groups; ++g) {
+      tile_shape shape{mine.rows, widths(groups_[g]), static_cast<std::size_t>(sizes[2 * g]), {}, {}};
+      if (groups == 1) shape.entries_of_parts = mine.entries_of_parts;
+      for (const std::size_t end = next + static_cast<std::size_t>(lengths[g]); next < end; next += 3)
+        shape.recounts.push_back({static_cast<std::size_t>(all_recounts[next]),
+                                  static_cast<local_index>(all_recounts[next + 1]),
+                                  static_cast<std::size_t>(all_recounts[next + 2])});
+      shapes.push_back(std::move(shape));
+    }
+    return shapes;
+  }
+  /// The lists of the ranks of the col axis, which have these lengths, one after another.
+  std::vector<global_index> gather(const std::vector<global_index>& mine,
+                                   const std::vector<global_index>& lengths) const {
+    if (lengths.size() == 1) return mine;
+    std::vector<global_index> all(static_cast<std::size_t>(offset_of(lengths, blocks_.m.shape().col)));
+    if (!all.empty()) blocks_.m.control(axis::col).all_gather(mine, lengths, all);
+    return all;
+  }
+
+  spmm_blocks<Place> blocks_;
+  bool merges_;
+  std::vector<row_group> groups_;
+  std::vector<tile_shape> shapes_, merged_shapes_;
+};
+
+}  // namespace detail
+
+}  // namespace partita

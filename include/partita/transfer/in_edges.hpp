@@ -1,0 +1,121 @@
+#pragma once
+/// The in-edges of this rank's own vertices, whole rows, whatever the policy cuts.
+
+#include <algorithm>
+#include <vector>
+
+#include "partita/matrix/sparse.hpp"
+#include "partita/transfer/halo.hpp"
+
+namespace partita {
+
+/// The rows of A's pattern that the policy gives this rank, columns whole, in host memory: global columns,
+/// ascending in each row.
+///
+/// Every rank of the mesh must construct it. What travels: where A's columns are cut, the entries of the
+/// other ranks that share these rows, once.
+template <class T, class Place>
+class in_edges {
+ public:
+  explicit in_edges(const sparse<T, dynamic_layout, Place>& a)
+      : mesh_(a.mesh()),
+        vertices_(a.row_blocking()),
+        range_(a.row_range()),
+        global_cols_(narrow(a.col_blocking().size(), "the number of vertices")) {
+    std::vector<global_index> counts;
+    list_entries(a, counts);
+    if (const communicator& others = mesh_.control(a.layout().cols); others.size() > 1)
+      gather(others, counts);
+    begins_.push_back(0);
+    for (const global_index n : counts) begins_.push_back(begins_.back() + static_cast<std::size_t>(n));
+  }
+
+  const partita::mesh<Place>& mesh() const { return mesh_; }
+  const blocking& vertices() const { return vertices_; }
+
+  /// The rows that the policy gives this rank, and their pattern with global columns (rows x n).
+  interval range() const { return range_; }
+  tiles<T, Place> all_rows() const { return pattern(range_, columns_, global_cols_); }
+
+  /// This rank's own vertices, among those rows, and the pattern of their in-edges (n/P x n).
+  interval own() const { return vertices_.block(vertex_rows.rows, mesh_.at()); }
+  tiles<T, Place> own_rows() const { return pattern(own(), own_columns(), global_cols_); }
+  /// The source of every in-edge of an own vertex, one target after another.
+  std::span<const local_index> own_columns() const {
+    const std::size_t first = begin_of(own().begin);
+    return std::span(columns_).subspan(first, begin_of(own().end) - first);
+  }
+  /// The vertices of other ranks that have an edge to one of mine, ascending.
+  std::vector<global_index> needed() const {
+    std::vector<global_index> others;
+    for (const local_index c : own_columns())
+      if (!own().contains(c)) others.push_back(c);
+    std::sort(others.begin(), others.end());
+    others.erase(std::unique(others.begin(), others.end()), others.end());
+    return others;
+  }
+  /// The exchange of their rows.
+  halo<T, Place> make_halo() const { return {mesh_, vertices_, needed()}; }
+  /// The in-edges of own vertices with columns that count rows of a table of `h`.
+  tiles<T, Place> own_rows(const halo<T, Place>& h) const {
+    std::vector<local_index> positions;
+    for (const local_index c : own_columns()) positions.push_back(h.position(c));
+    return pattern(own(), positions, narrow(h.table_rows(), "the rows of a halo"));
+  }
+
+ private:
+  std::size_t begin_of(global_index row) const {
+    return begins_[static_cast<std::size_t>(row - range_.begin)];
+  }
+  tiles<T, Place> pattern(interval rows, std::span<const local_index> columns, local_index cols) const {
+    std::vector<std::size_t> begins;
+    for (global_index v = rows.begin; v <= rows.end; ++v)
+      begins.push_back(begin_of(v) - begin_of(rows.begin));
+    return make_pattern<T>(mesh_.queue(), rows, begins, columns, cols, mesh_.tile_entries());
+  }
+
+  /// This rank's entries, row by row, with ascending global columns, and how many there are in each row.
+  void list_entries(const sparse<T, dynamic_layout, Place>& a, std::vector<global_index>& counts) {
+    const auto& block = *a.local();
+    const entry_lists entries = block.entries(mesh_.queue());
+    for (std::size_t i = 0; i < static_cast<std::size_t>(block.rows); ++i) {
+      const std::size_t before = columns_.size();
+      for (std::size_t t = 0; t < block.count(); ++t) {
+        const auto first = static_cast<local_index>(a.tile_columns(t).begin);
+        for (std::size_t e = entries.begin(t, i); e < entries.end(t, i); ++e)
+          columns_.push_back(first + entries.column(e));
+      }
+      counts.push_back(static_cast<global_index>(columns_.size() - before));
+    }
+  }
+  /// The same of all ranks that share the rows.
+  void gather(const communicator& others, std::vector<global_index>& counts) {
+    const auto ranks = static_cast<std::size_t>(others.size()), rows = counts.size();
+    const std::vector<global_index> each(ranks, static_cast<global_index>(rows));
+    std::vector<global_index> all_counts(ranks * rows), lengths(ranks, 0);
+    others.all_gather(counts, each, all_counts);
+    for (std::size_t q = 0; q < ranks; ++q)
+      for (std::size_t i = 0; i < rows; ++i) lengths[q] += all_counts[q * rows + i];
+    std::vector<local_index> all(static_cast<std::size_t>(offset_of(lengths, others.size())));
+    others.all_gather(columns_, lengths, all);
+    std::vector<std::size_t> next;
+    for (int q = 0; q < others.size(); ++q) next.push_back(static_cast<std::size_t>(offset_of(lengths, q)));
+    columns_.clear();
+    for (std::size_t i = 0; i < rows; ++i) {
+      const auto before = static_cast<std::ptrdiff_t>(columns_.size());
+      for (std::size_t q = 0; q < ranks; ++q)
+        for (global_index n = all_counts[q * rows + i]; n > 0; --n) columns_.push_back(all[next[q]++]);
+      std::sort(columns_.begin() + before, columns_.end());
+      counts[i] = static_cast<global_index>(columns_.size()) - before;
+    }
+  }
+
+  partita::mesh<Place> mesh_;
+  blocking vertices_;
+  interval range_;
+  local_index global_cols_;
+  std::vector<std::size_t> begins_;  ///< of the entries of each row, and behind the last
+  std::vector<local_index> columns_;
+};
+
+}  // namespace partita

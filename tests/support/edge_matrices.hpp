@@ -1,0 +1,71 @@
+#pragma once
+// Edge matrices as functions of their targets, sources and heads, and every policy, mesh and cut of tiles
+// that they are tried on.
+#include <array>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "partita/algebra/edge_matrix.hpp"
+#include "partita/algebra/row_exchange.hpp"
+#include "support/matrices.hpp"
+#include "support/meshes.hpp"
+#include "support/test_matrices.hpp"
+
+namespace test_support {
+
+using partita::local_index;
+using host_edges = partita::edge_matrix<double, partita::host>;
+
+inline double edge_entry(global_index v, global_index u, global_index h) {
+  return 3 * std::cos(static_cast<double>(2 * v - 5 * u + 11 * h));
+}
+
+/// visitor(row, column, head, value) for every value that this rank holds; all but the value are global.
+template <class Edges, class Visitor>
+void for_each_value(Edges& e, Visitor visitor) {
+  const auto& a = e.pattern();
+  e.for_parts([&](std::size_t t, const partita::tile_part<double>& part) {
+    const auto& tile = part.entries;
+    auto* const values = part.values_in(e.values().data(), e.heads());
+    for (local_index i = 0; i < tile.rows; ++i)
+      for (local_index k = tile.offsets[i]; k < tile.offsets[i + 1]; ++k)
+        for (local_index h = 0; h < e.heads(); ++h)
+          visitor(a.row_range().begin + part.first_row + i, a.tile_columns(t).begin + tile.columns[k],
+                  e.first_head() + h, values[k * e.heads() + h]);
+  });
+}
+
+template <class Function>
+void fill_edges(host_edges& e, Function f) {
+  for_each_value(e, [&](auto v, auto u, auto h, double& value) { value = f(v, u, h); });
+}
+/// How far the values that this rank holds are from expected(row, column, head), at most.
+template <class Function>
+double largest_error(const host_edges& e, Function expected) {
+  double largest = 0;
+  for_each_value(e, [&](auto v, auto u, auto h, double value) {
+    const double error = std::abs(value - expected(v, u, h));
+    if (!(error <= largest)) largest = std::isnan(error) ? INFINITY : error;
+  });
+  return largest;
+}
+
+/// body(mesh, policy, heads, exchange of rows) on every policy and mesh, with one head and with three, and
+/// with tiles in parts.
+template <class Body>
+void for_each_edge_case(Body body) {
+  const auto run = [&](const partita::policy& p, mesh_shape shape, local_index heads, std::size_t most) {
+    for (const auto rows : {partita::exchange::whole, partita::exchange::needed})
+      on_threads(shape.size(), [&](const partita::communicator& world) {
+        body(host_mesh(world, shape, partita::queue<partita::host>(), most), p, heads, rows);
+      });
+  };
+  for_each_mesh(std::array{1, 2, 4, 6, 9, 12}, [&](const auto& p, mesh_shape shape) {
+    for (const local_index heads : {1, 3}) run(p, shape, heads, partita::most_tile_entries);
+  });
+  for_each_mesh(std::array{1, 4, 6},
+                [&](const auto& p, mesh_shape shape) { run(p, shape, 3, shape.size() == 4 ? 13 : 50); });
+}
+
+}  // namespace test_support
