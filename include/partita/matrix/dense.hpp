@@ -34,9 +34,10 @@ class dense {
         layout_(detail::checked_layout<L>(l)),
         rows_(std::move(rows)),
         cols_(std::move(cols)) {
-    if (!(rows_.shape() == mesh_.shape()) || !(cols_.shape() == mesh_.shape()))
-      throw shape_error("blockings of mesh " + to_string(rows_.shape()) + " given to a matrix on mesh " +
-                        to_string(mesh_.shape()));
+    for (const blocking* b : {&rows_, &cols_})
+      if (!(b->shape() == mesh_.shape()))
+        throw shape_error("blockings of mesh " + to_string(b->shape()) + " given to a matrix on mesh " +
+                          to_string(mesh_.shape()));
     const local_index r = narrow(row_range().size(), "the number of rows of a local block");
     const local_index c = narrow(col_range().size(), "the number of columns of a local block");
     data_ = buffer<T, Place>(mesh_.queue(), static_cast<std::size_t>(r) * static_cast<std::size_t>(c));
