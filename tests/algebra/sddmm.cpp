@@ -6,8 +6,8 @@
 #include <map>
 
 #include "partita/transfer/distribute.hpp"
+#include "support/matrices.hpp"
 #include "support/meshes.hpp"
-#include "support/test_matrices.hpp"
 
 namespace test_sddmm {
 
@@ -26,7 +26,7 @@ double left_entry(global_index i, global_index j) { return std::cos(static_cast<
 double dot(global_index v, global_index u, int h, int heads) {
   double total = 0;
   for (global_index j = h * width / heads; j < (h + 1) * width / heads; ++j)
-    total += left_entry(v, j) * dense_entry(u, j);
+    total += left_entry(v, j) * element(u, j);
   return total;
 }
 /// The softmax of those over the entries of row v.
@@ -74,7 +74,7 @@ void check_edges(const policy& p, mesh_shape mesh_size, local_index heads, excha
     const mesh<host> m(world, mesh_size, queue<host>(), tile_entries);
     const auto mine = share(entries, m.rank(), m.size());
     const auto pattern = distribute(m, p.sparse, shape, mine);
-    const auto x = generate<double>(m, p.dense, {shape.cols, width}, dense_entry);
+    const auto x = generate<double>(m, p.dense, {shape.cols, width}, field(0));
     const auto y = generate<double>(m, p.dense, {shape.rows, width}, left_entry);
     edge_products products(pattern, x, heads, {stationary::automatic, rows});
     edge_values<double, host> e(pattern, heads), twice(pattern, heads);
@@ -94,7 +94,7 @@ void check_edges(const policy& p, mesh_shape mesh_size, local_index heads, excha
     for (const auto& entry : entries)
       for (global_index j = 0; j < width; ++j) {
         const double a = alpha.at({entry.row, entry.col})[static_cast<std::size_t>(j * heads / width)];
-        forward[static_cast<std::size_t>(entry.row * width + j)] += a * dense_entry(entry.col, j);
+        forward[static_cast<std::size_t>(entry.row * width + j)] += a * element(entry.col, j);
         backward[static_cast<std::size_t>(entry.col * width + j)] += a * left_entry(entry.row, j);
       }
     dense<double, dynamic_layout, host> product(m, p.dense, x.row_blocking(), x.col_blocking());
@@ -139,7 +139,7 @@ TEST_CASE("values of other edges are refused") {
       on_threads(2, [&](const communicator& world) {
         const mesh<host> m(world, {2, 1, 1});
         const auto a = distribute(m, row_1d.sparse, {6, 6}, std::vector<triplet<double>>{});
-        const auto x = generate<double>(m, row_1d.dense, {6, 4}, dense_entry);
+        const auto x = generate<double>(m, row_1d.dense, {6, 4}, field(0));
         edge_products products(a, x, 2);
         act(products, a, x);
       });

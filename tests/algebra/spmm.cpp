@@ -4,8 +4,8 @@
 #include <doctest/doctest.h>
 
 #include "partita/transfer/distribute.hpp"
+#include "support/matrices.hpp"
 #include "support/meshes.hpp"
-#include "support/test_matrices.hpp"
 
 namespace test_spmm {
 
@@ -31,7 +31,7 @@ void check_product(const mesh<host>& m, const policy& named, const problem& p, c
   const auto stored = distributed(m, named.sparse, p, rows, cols);
   const auto a = transpose ? transposed(stored) : stored;
   const blocking features = blocking::even(p.width, m.shape(), nesting::cols);
-  const auto x = generate<double>(m, named.dense, a.col_blocking(), features, dense_entry);
+  const auto x = generate<double>(m, named.dense, a.col_blocking(), features, field(0));
   dense<double, dynamic_layout, host> y(m, named.dense, a.row_blocking(), features);
   spmm_plan plan(a, x, options);
   plan(x, y);
@@ -121,7 +121,7 @@ TEST_CASE("a symmetric A is its own transpose and stores it once") {
       const auto mine = share(entries, m.rank(), m.size());
       const auto once = distribute(m, policy.sparse, {30, 30}, mine, structure::symmetric);
       CHECK(once.local() == transposed(once).local());
-      const auto x = generate<double>(m, policy.dense, {30, 4}, dense_entry);
+      const auto x = generate<double>(m, policy.dense, {30, 4}, field(0));
       CHECK(largest_difference(collect(spmm(transposed(once), x)), product(entries, {30, 30}, 4, true)) <
             1e-12);
     });
@@ -134,7 +134,7 @@ TEST_CASE("layouts that a policy does not multiply go to its own and back, as pr
     on_threads(shape.size(), [&](const communicator& world) {
       const mesh<host> m(world, shape);
       const auto a = distribute(m, policy, p.shape, share(p.entries, m.rank(), m.size()));
-      const auto x = generate<vertex_rows, double>(m, {31, 5}, dense_entry);
+      const auto x = generate<vertex_rows, double>(m, {31, 5}, field(0));
       dense<double, vertex_rows, host> y(m, x.shape());
       spmm_plan plan(transposed(a), x);
       m.ledger().clear();
@@ -152,14 +152,14 @@ TEST_CASE("layouts that do not fit are named") {
         on_threads(2, [](const communicator& world) {
           const mesh<host> m(world, {2, 1, 1});
           const auto a = distribute(m, row_1d.sparse, {4, 4}, std::vector<triplet<double>>{});
-          (void)spmm(a, generate<double>(m, layout{axis::col, {}}, {4, 2}, dense_entry));
+          (void)spmm(a, generate<double>(m, layout{axis::col, {}}, {4, 2}, field(0)));
         });
       });
   expect_error<shape_error>("planned for X and Y with rows cut by row", [] {
     on_threads(2, [](const communicator& world) {
       const mesh<host> m(world, {2, 1, 1});
       const auto a = distribute(m, row_1d, {4, 4}, std::vector<triplet<double>>{});
-      auto x = generate<double>(m, row_1d.dense, {4, 2}, dense_entry);
+      auto x = generate<double>(m, row_1d.dense, {4, 2}, field(0));
       auto whole = redistribute(x, replicated);
       spmm_plan(a, x)(x, whole);
     });
@@ -173,7 +173,7 @@ TEST_CASE("operands that do not fit are named with their shapes") {
       const problem p{{9, 9}, 3};
       const blocking nine = blocking::even(9, m.shape(), nesting::rows);
       const auto a = distributed(m, row_1d.sparse, p, nine, nine);
-      const auto x = generate<row_1d.dense, double>(m, {8, 3}, dense_entry);
+      const auto x = generate<row_1d.dense, double>(m, {8, 3}, field(0));
       (void)spmm(a, x);
     });
   });

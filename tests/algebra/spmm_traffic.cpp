@@ -3,8 +3,8 @@
 
 #include "partita/algebra/spmm.hpp"
 #include "partita/transfer/distribute.hpp"
+#include "support/matrices.hpp"
 #include "support/meshes.hpp"
-#include "support/test_matrices.hpp"
 
 namespace test_ledger {
 
@@ -24,7 +24,7 @@ void on_every_rank(const policy& p, mesh_shape shape, extent size, stationary ke
     const mesh<host> m(world, shape);
     const auto mine = share(entries, m.rank(), m.size());
     const auto a = distribute(m, p.sparse, {size.rows, size.rows}, mine);
-    const auto x = generate<double>(m, p.dense, size, dense_entry);
+    const auto x = generate<double>(m, p.dense, size, field(0));
     dense<double, dynamic_layout, host> y(m, p.dense, a.row_blocking(), x.col_blocking());
     spmm_plan plan(a, x, {keep, exchange::whole});
     m.ledger().clear();
@@ -133,7 +133,7 @@ TEST_CASE("only the rows that A's columns name: f times the number of remote col
       const mesh<host> m(world, {p, 1, 1});
       const auto mine = share(entries, m.rank(), p);
       const auto a = distribute(m, row_1d.sparse, {n, n}, mine);
-      const auto x = generate<row_1d.dense, double>(m, {n, f}, dense_entry);
+      const auto x = generate<row_1d.dense, double>(m, {n, f}, field(0));
       dense<double, row_1d.dense, host> y(m, a.row_blocking(), x.col_blocking());
       spmm_plan plan(a, x, {stationary::automatic, exchange::needed});
       m.ledger().clear();

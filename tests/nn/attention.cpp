@@ -9,7 +9,6 @@
 #include "partita/train/summary.hpp"
 #include "support/matrices.hpp"
 #include "support/meshes.hpp"
-#include "support/test_matrices.hpp"
 
 namespace test_attention {
 
@@ -26,7 +25,7 @@ constexpr global_index n = 23;
 double score_entry(global_index v, global_index h) {
   return 2 * std::cos(static_cast<double>(5 * v + 3 * h));
 }
-double gradient_entry(global_index v, global_index j) { return dense_entry(j, v + 5); }
+double gradient_entry(global_index v, global_index j) { return element(j, v + 5); }
 
 /// The attention of a pattern under a policy.
 attention<double, host> attention_of(const mesh<host>& m, const policy& p, global_index vertices,
@@ -40,7 +39,7 @@ attention<double, host> attention_of(const mesh<host>& m, const policy& p, globa
 std::array<std::vector<double>, 3> run(const mesh<host>& m, attention<double, host>& layer, local_index heads,
                                        const dropout_mask& mask) {
   const extent size{n, layer.features().size()}, of_scores{n, 2 * heads};
-  const auto x = generate<vertex_rows, double>(m, size, dense_entry),
+  const auto x = generate<vertex_rows, double>(m, size, field(0)),
              dy = generate<vertex_rows, double>(m, size, gradient_entry),
              scores = generate<vertex_rows, double>(m, of_scores, score_entry);
   matrix y(m, size), dx(m, size), dscores(m, of_scores);
@@ -64,7 +63,7 @@ std::vector<double> by_definition(const entries& pattern, const attention_shape&
       if (e.row == v) total += power(e.col);
     return power(u) / total;
   };
-  std::vector<double> z = whole({n, width}, dense_entry);
+  std::vector<double> z = whole({n, width}, field(0));
   for (int k = 0; k < shape.hops; ++k) {
     std::vector<double> next(z.size(), 0);
     for (const auto& e : pattern)
@@ -184,7 +183,7 @@ TEST_CASE("gradients of a decoupled gat on a directed weighted graph agree with 
     const matrix frame(m, {n, 3});
     const vertex_labels<host> labels(m, frame.row_blocking(),
                                      [](global_index v) { return v % 4 == 0 ? -1 : v % 3; });
-    input_features<double, host> input(generate<vertex_rows, double>(m, {n, 5}, dense_entry));
+    input_features<double, host> input(generate<vertex_rows, double>(m, {n, 5}, field(0)));
     matrix g(m, {n, 3});
     const auto loss = [&] { return cross_entropy(model.forward(input, {0.3, 3, 7}), labels, g); };
     auto& set = model.parameters();

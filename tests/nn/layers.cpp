@@ -51,7 +51,7 @@ template <class Layer>
 void check_gradients(parameters<double, host>& set, Layer& layer, matrix& h) {
   const auto& m = h.mesh();
   const auto weights = generate<vertex_rows, double>(m, {h.shape().rows, layer.out().size()},
-                                                     [](auto i, auto j) { return dense_entry(j, i + 5); });
+                                                     [](auto i, auto j) { return element(j, i + 5); });
   matrix z(m, h.row_blocking(), layer.out()), dh(m, h.row_blocking(), h.col_blocking());
   m.ledger().clear();
   layer.forward(h, z, {});
@@ -98,7 +98,7 @@ sparse_features<double, host> compressed(const matrix& h) {
 template <class Layer>
 void check_sparse_input(parameters<double, host>& set, Layer& layer, const matrix& h) {
   const auto& m = h.mesh();
-  const auto dz = generate<vertex_rows, double>(m, {h.shape().rows, layer.out().size()}, dense_entry);
+  const auto dz = generate<vertex_rows, double>(m, {h.shape().rows, layer.out().size()}, field(0));
   matrix z(m, h.row_blocking(), layer.out());
   const auto run = [&](const auto& input) {
     layer.forward(input, z, {});
@@ -118,10 +118,10 @@ TEST_CASE("sparse features are multiplied like the matrix that dropout leaves, i
     on_threads(3, [&](const communicator& world) {
       const mesh<host> m(world, {1, 1, 3}, queue<host>(), most);
       const auto h = generate<vertex_rows, double>(m, {26, 11}, [](global_index i, global_index j) {
-        return (i + 3 * j) % 4 == 1 ? dense_entry(i, j) : 0;
+        return (i + 3 * j) % 4 == 1 ? element(i, j) : 0;
       });
-      const auto g = generate<vertex_rows, double>(m, {26, 5}, dense_entry);
-      const auto w = generate<replicated, double>(m, {11, 5}, dense_entry);
+      const auto g = generate<vertex_rows, double>(m, {26, 5}, field(0));
+      const auto w = generate<replicated, double>(m, {11, 5}, field(0));
       auto x = compressed(h);
       matrix left(m, h.shape()), written(m, h.shape()), y(m, g.shape()), expected(m, g.shape());
       dense<double, replicated, host> dw(m, w.shape()), expected_dw(m, w.shape());
@@ -251,7 +251,7 @@ TEST_CASE("gradients on a directed graph agree with finite differences, on every
     on_threads(shape.size(), [&](const communicator& world) {
       const mesh<host> m(world, shape);
       const auto graph = edges_of(m, policy, n, edges);
-      matrix h = generate<vertex_rows, double>(m, {n, 3}, dense_entry);
+      matrix h = generate<vertex_rows, double>(m, {n, 3}, field(0));
       parameters<double, host> of_convolution(m), of_norm(m), of_residual(m);
       convolution narrower(graph, of_convolution, "", 3, 2, layer_input::varying, 0, 5);
       check_gradients(of_convolution, narrower, h);
@@ -272,7 +272,7 @@ TEST_CASE("a matrix and the same matrix in compressed rows are the same input") 
       const mesh<host> m(world, shape);
       const auto graph = edges_of(m, policy, n, edges);
       const matrix h = generate<vertex_rows, double>(
-          m, {n, 4}, [](auto i, auto j) { return (i + j) % 3 == 0 ? dense_entry(i, j) : 0; });
+          m, {n, 4}, [](auto i, auto j) { return (i + j) % 3 == 0 ? element(i, j) : 0; });
       parameters<double, host> of_convolution(m), of_norm(m), of_residual(m);
       convolution narrower(graph, of_convolution, "", 4, 2, layer_input::no_gradient, 0, 5);
       check_sparse_input(of_convolution, narrower, h);

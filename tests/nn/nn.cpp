@@ -7,8 +7,8 @@
 #include "partita/nn/normalization.hpp"
 #include "partita/nn/optimizer.hpp"
 #include "partita/transfer/distribute.hpp"
+#include "support/matrices.hpp"
 #include "support/meshes.hpp"
-#include "support/test_matrices.hpp"
 
 namespace test_nn {
 
@@ -140,7 +140,7 @@ TEST_CASE("a loss without counted vertices is refused") {
   expect_error<error>("of logits of 5 x 3 none counts", [] {
     on_threads(2, [](const communicator& world) {
       const mesh<host> m(world, {2, 1, 1});
-      const auto z = generate<vertex_rows, double>(m, {5, 3}, dense_entry);
+      const auto z = generate<vertex_rows, double>(m, {5, 3}, field(0));
       matrix g(m, {5, 3});
       (void)cross_entropy(z, vertex_labels<host>(m, z.row_blocking(), [](global_index) { return -1; }), g);
     });
@@ -158,7 +158,7 @@ TEST_CASE("gradients of a gcn on a directed weighted graph agree with finite dif
       const vertex_labels<host> labels(m, a.row_blocking(),
                                        [](global_index v) { return v % 4 == 0 ? -1 : v % 3; });
       gcn<double, host> model(a, {5, 4, 3}, {.seed = 11});
-      input_features<double, host> input(generate<vertex_rows, double>(m, {19, 5}, dense_entry));
+      input_features<double, host> input(generate<vertex_rows, double>(m, {19, 5}, field(0)));
       matrix g(m, {19, 3});
       const auto loss = [&] { return cross_entropy(model.forward(input, {0.4, 3, 7}), labels, g); };
       auto& set = model.parameters();

@@ -45,11 +45,11 @@ TEST_CASE("generate, distribute from any root, collect") {
 TEST_CASE("generate: with blockings of one's own") {
   for (const mesh_shape shape : {mesh_shape{2, 3, 1}, mesh_shape{2, 2, 2}})
     on_mesh(shape, [](const mesh<host>& m) {
-      // 9 rows of weights 3 and 0 in turn and one heavy one; 3 or more columns.
-      const blocking rows = blocking::balanced({3, 0, 3, 40, 3, 0, 3, 0, 3}, m.shape(), nesting::rows);
-      const blocking cols = blocking::given(
-          m.shape().col == 3 ? std::vector<global_index>{0, 1, 2} : std::vector<global_index>{0, 1},
-          m.shape(), nesting::cols);
+      const std::vector<global_index> weights = {3, 0, 3, 40, 3, 0, 3, 0, 3};
+      const std::vector<global_index> widths{0, 1, 2};
+      const blocking rows = blocking::balanced(weights, m.shape(), nesting::rows);
+      const blocking cols =
+          blocking::given({widths.begin(), widths.begin() + m.shape().col}, m.shape(), nesting::cols);
       for_each_layout([&](layout l) {
         const auto x = generate<double>(m, l, rows, cols, field(5));
         CHECK(x.row_blocking() == rows);
