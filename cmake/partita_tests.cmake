@@ -1,5 +1,8 @@
 # How tests are registered. The tests themselves are listed in tests/CMakeLists.txt.
 #
+# NAME is the path of a source in tests/ without its ending, such as algebra/spmm; the test and its program are then
+# called algebra_spmm.
+#
 #   partita_add_test(NAME [SOURCES FILE...] [BACKENDS mpi blas ...] [LIBRARIES TARGET...] [LABELS ...]
 #                    [TIMEOUT SECONDS] [OPTIMIZED] [NEEDS_DATA] [NEEDS_GOLDEN])
 #     A doctest program; its source is NAME.cpp unless SOURCES says otherwise. It is registered only where all of
@@ -35,11 +38,14 @@ partita_test_folder(PARTITA_GOLDEN ../shared/golden "golden cases")
 
 add_custom_target(threads_tests COMMENT "Tests that run under the thread sanitizer")
 
-# partita_add_main(NAME): the main functions of tests, compiled once.
+# Sources name what they include from tests/ or from the project's folder on.
+set(partita_test_includes ${PROJECT_SOURCE_DIR}/tests ${PROJECT_SOURCE_DIR})
+
+# partita_add_main(NAME): the main functions of tests, support/NAME.cpp, compiled once.
 function(partita_add_main name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "BACKENDS")
-  add_library(${name} OBJECT ${name}.cpp support/ranks.cpp)
-  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  add_library(${name} OBJECT support/${name}.cpp support/ranks.cpp)
+  target_include_directories(${name} PRIVATE ${partita_test_includes})
   target_link_libraries(${name} PUBLIC doctest::doctest)
   partita_use(${name} ${arg_BACKENDS})
 endfunction()
@@ -68,12 +74,15 @@ macro(partita_find_needs)
   endforeach()
 endmacro()
 
+# Sets `variable` in the caller to the name of the test PATH.
+function(partita_name_test variable path)
+  string(REPLACE "/" "_" name ${path})
+  set(${variable} ${name} PARENT_SCOPE)
+endfunction()
+
 macro(partita_build_test name main)
-  if(NOT arg_SOURCES)
-    set(arg_SOURCES ${name}.cpp)
-  endif()
   add_executable(${name} ${arg_SOURCES})
-  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_include_directories(${name} PRIVATE ${partita_test_includes})
   target_link_libraries(${name} PRIVATE ${main} ${arg_LIBRARIES})
   partita_use(${name} ${arg_BACKENDS})
   if(arg_OPTIMIZED)
@@ -87,7 +96,7 @@ endmacro()
 # Sets `variable` in the caller to the environment of every test.
 function(partita_test_environment variable)
   set(environment TSAN_OPTIONS=halt_on_error=1
-                  LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/leaks_of_others.txt:print_suppressions=0)
+                  LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/leaks_of_others.txt:print_suppressions=0)
   foreach(folder DATA GOLDEN)
     if(IS_DIRECTORY ${PARTITA_${folder}})
       list(APPEND environment PARTITA_${folder}=${PARTITA_${folder}})
@@ -111,9 +120,13 @@ function(partita_describe_test name)
   endif()
 endfunction()
 
-function(partita_add_test name)
+function(partita_add_test path)
   cmake_parse_arguments(PARSE_ARGV 1 arg "${test_options}" "${test_values}" "${test_lists}")
   partita_find_needs()
+  partita_name_test(name ${path})
+  if(NOT arg_SOURCES)
+    set(arg_SOURCES ${path}.cpp)
+  endif()
   if(usable)
     partita_build_test(${name} main)
     add_test(NAME ${name} COMMAND ${name})
@@ -128,22 +141,27 @@ function(partita_add_tests program)
     list(TRANSFORM arg_TESTS APPEND .cpp OUTPUT_VARIABLE arg_SOURCES)
     partita_build_test(${program} main)
     set_target_properties(${program} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
-    foreach(test IN LISTS arg_TESTS)
-      add_test(NAME ${test} COMMAND ${program} --source-file=*/${test}.cpp)
+    foreach(path IN LISTS arg_TESTS)
+      partita_name_test(test ${path})
+      add_test(NAME ${test} COMMAND ${program} --source-file=*/tests/${path}.cpp)
       partita_describe_test(${test} ${ARGN})
     endforeach()
   endif()
 endfunction()
 
-function(partita_add_mpi_test name)
+function(partita_add_mpi_test path)
   cmake_parse_arguments(PARSE_ARGV 1 arg "${test_options}" "${test_values}" "${test_lists};RANKS")
   list(APPEND arg_BACKENDS mpi)
   partita_find_needs()
+  partita_name_test(name ${path})
+  if(NOT arg_SOURCES)
+    set(arg_SOURCES ${path}.cpp)
+  endif()
   if(usable)
     partita_build_test(${name} main_mpi)
     foreach(ranks IN LISTS arg_RANKS)
       add_test(NAME ${name}_${ranks}
-               COMMAND ${PROJECT_SOURCE_DIR}/tests/mpi_launch.sh ${MPIEXEC_EXECUTABLE} ${ranks}
+               COMMAND ${PROJECT_SOURCE_DIR}/tests/programs/mpi_launch.sh ${MPIEXEC_EXECUTABLE} ${ranks}
                        $<TARGET_FILE:${name}> --ranks ${ranks})
       partita_describe_test(${name}_${ranks} RANKS ${ranks} LABELS mpi ranks_${ranks} ${arg_LABELS}
                             TIMEOUT ${arg_TIMEOUT})

@@ -43,7 +43,33 @@ BAD = [
     ("nn/planted.hpp", HEADER + "inline void f(int x) { assert(x); }\n", "instead of asserting: assert"),
     ("nn/planted.hpp", HEADER + "using namespace std;\n", "opens no namespace"),
     ("partita.hpp", HEADER + "namespace partita {}\n", "nothing but includes"),
+    ("nn/planted.hpp", HEADER + "inline void f() { kernels<int>::fill(); }\n", "nn is above floor 5 and calls kernels"),
+    ("train/planted.hpp", HEADER + "using k = partita::kernels <int>;\n", "train is above floor 5 and calls kernels"),
+    ("nn/planted.hpp", HEADER + '#include "partita/local/kernels.hpp"\n', "nn is above floor 5 and includes kernels"),
+    ("train/planted.hpp", HEADER + '#include "partita/local/view.hpp"\n', "train is above floor 5 and includes kernels"),
 ]
+
+# What algebra declares in its detail, and a use of it elsewhere that must be found.
+DETAILS = """#pragma once
+namespace partita {
+inline int open() { return 0; }
+namespace detail {
+template <class T>
+requires(sizeof(T) > 1) constexpr T function(T x = T{}) { int local(0); return x + local; }
+template <class T> class type { void member(); };
+enum class choice { first };
+template <class T> concept fits = requires(T x) { x.size(); };
+template <class T> using alias = type<T>;
+inline constexpr int constant = 3;
+inline int state{4};
+struct function_object { void operator()() const; } ;
+}  // namespace detail
+namespace other_detail { void secret(); }
+}  // namespace partita
+namespace partita::detail { void late(); }
+"""
+USED = ["function(1)", "type<int>()", "choice::first", "fits<int>", "alias<int>()", "constant", "state", "function_object()", "late()"]
+NOT_DECLARED = ["open()", "local()", "member()", "first", "unknown()"]
 
 # What looks like a violation and is none.
 GOOD = [
@@ -57,17 +83,50 @@ GOOD = [
     ("comm/planted.hpp", HEADER + "#include <mpi.h>\n"),
     ("comm/mpi_planted.hpp", HEADER + 'inline void f() { std::fputs("x", stderr); MPI_Abort(w, 1); }\n'),
     ("local/planted.hpp", HEADER + '#include "partita/memory/host.hpp"\nvoid fill(const queue<host>& q);\n'),
+    ("algebra/planted.hpp", HEADER + '#include "partita/local/kernels.hpp"\ninline void f() { kernels<int>::fill(); }\n'),
+    ("nn/planted.hpp", HEADER + "// kernels<int>\ninline void f() { my_kernels<int>(); }\n"),
+    ("nn/planted.hpp", HEADER + "namespace partita::detail { void own(); }\ninline void f() { detail::own(); }\n"),
     ("partita.hpp", HEADER + '// The roof.\n#include "partita/base/index.hpp"\n'),
 ]
 
 
-def violations_of(file, text):
-    """What floors.py says of a tree that holds `file` with this text and nothing else."""
+ALL = {rule: set(floors.FLOORS) for rule in floors.ENFORCED}
+
+
+def violations_of(file, text, enforced=ALL, excused=None, **others):
+    """What floors.py says of a tree that holds `file` with this text, others of their names, and nothing else."""
     with tempfile.TemporaryDirectory() as include_dir:
-        path = pathlib.Path(include_dir) / "partita" / file
-        path.parent.mkdir(parents=True)
-        path.write_text(text)
-        return list(floors.violations(include_dir))
+        for name, content in {file: text, **others}.items():
+            path = pathlib.Path(include_dir) / "partita" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(content)
+        return list(floors.violations(include_dir, enforced, excused))
+
+
+def detail_failures():
+    """Cases of detail:: that are judged wrongly, as sentences."""
+    declared = {"algebra/declares.hpp": DETAILS}
+
+    def said(folder, use, **how):
+        text = HEADER + f"inline auto f() {{ return {use}; }}\n"
+        return violations_of(f"{folder}/planted.hpp", text, **how, **declared)
+
+    for use in USED:
+        for folder in ("nn", "comm"):
+            found = said(folder, "detail::" + use)
+            if len(found) != 1 or f"{folder} uses detail::" not in found[0] or "of algebra" not in found[0]:
+                yield f"detail::{use} in {folder}: {found}"
+        if found := said("algebra", "detail::" + use):
+            yield f"detail::{use} where it is declared: {found}"
+    for use in NOT_DECLARED:
+        if found := said("nn", "detail::" + use):
+            yield f"detail::{use}, which nobody declares: {found}"
+    if len(said("nn", "other_detail::secret()")) != 1:
+        yield "other_detail::secret()"
+    excused = []
+    nobody = {rule: set() for rule in floors.ENFORCED}
+    if said("nn", "detail::" + USED[0], enforced=nobody, excused=excused) or len(excused) != 1:
+        yield f"what is held against nobody: {excused}"
 
 
 def main():
@@ -82,6 +141,9 @@ def main():
         if found:
             failures += 1
             print(f"found in innocent {file} with {text!r}: {found}")
+    for sentence in detail_failures():
+        failures += 1
+        print(f"judged wrongly: {sentence}")
     print(f"{len(BAD)} violations planted, {len(GOOD)} innocent texts, {failures} judged wrongly")
     return 1 if failures else 0
 

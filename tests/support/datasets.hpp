@@ -1,26 +1,26 @@
 #pragma once
 // A small directed weighted graph with features and labels, as functions of the vertex.
+#include "partita/base/random.hpp"
 #include "partita/io/labelled_graph.hpp"
-#include "support/test_matrices.hpp"
 
 namespace test_support {
 
 /// n vertices; vertex n-1 is isolated; 13 features, 5 classes; a third of the vertices each to train,
 /// validate and test.
-inline partita::dataset directed_graph(global_index n = 61) {
+inline partita::dataset directed_graph(partita::global_index n = 61) {
   partita::dataset d;
   d.name = "directed graph";
   d.vertices = n;
   d.features = 13;
   d.classes = 5;
   std::vector<float> x;
-  for (global_index v = 0; v < n; ++v) {
-    for (global_index u = 0; u + 1 < n && v + 1 < n; ++u)
+  for (partita::global_index v = 0; v < n; ++v) {
+    for (partita::global_index u = 0; u + 1 < n && v + 1 < n; ++u)
       if (u != v && partita::random_bits(3, u, v) % 11 == 0) {
         d.edges.push_back({u, v});
         d.edge_weights.push_back(0.25 + partita::random_uniform(4, u, v));
       }
-    for (global_index j = 0; j < d.features; ++j)
+    for (partita::global_index j = 0; j < d.features; ++j)
       x.push_back(static_cast<float>(partita::random_uniform(5, v, j)));
     d.labels.push_back(static_cast<std::int64_t>(partita::random_bits(6, v, 0) % 5));
     d.split.push_back(static_cast<std::uint8_t>(1 + v % 3));

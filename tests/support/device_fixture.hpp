@@ -3,8 +3,8 @@
 // block is looked at, so that what an operation fails to wait for shows on the emulator.
 #include <map>
 
+#include "laws/law_values.hpp"
 #include "partita/comm/cuda_memory.hpp"
-#include "support/law_values.hpp"
 
 namespace test_support::laws {
 

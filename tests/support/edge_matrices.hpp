@@ -10,7 +10,7 @@
 #include "partita/algebra/row_exchange.hpp"
 #include "support/matrices.hpp"
 #include "support/meshes.hpp"
-#include "support/test_matrices.hpp"
+#include "support/matrices.hpp"
 
 namespace test_support {
 

@@ -1,9 +1,11 @@
 #pragma once
-// Matrices as functions of their global indices, the meshes and layouts they are tried on, and what the rules
-// of the design say that a rank receives, counted element by element.
+// Matrices, dense and sparse, as functions of their global indices, what to hold results against, the meshes
+// and layouts they are tried on, and what the rules of the design say that a rank receives, counted element
+// by element.
 #include <array>
+#include <cmath>
 #include <doctest/doctest.h>
-#include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -26,6 +28,7 @@ using partita::layout;
 using partita::mesh_shape;
 using partita::nesting;
 using partita::rectangle;
+using partita::triplet;
 using partita::volume;
 
 using host_mesh = partita::mesh<partita::host>;
@@ -39,6 +42,25 @@ inline double element(global_index i, global_index j, std::uint64_t field = 0) {
 /// Test matrix number `field` as a function.
 inline auto field(std::uint64_t number) {
   return [number](global_index i, global_index j) { return element(i, j, number); };
+}
+
+/// Directed, weighted, about one entry in `sparsity`; row 3 and column 4 (mod 11) are empty.
+inline std::vector<triplet<double>> sparse_entries(extent shape, std::uint64_t sparsity = 5) {
+  std::vector<triplet<double>> entries;
+  for (global_index i = 0; i < shape.rows; ++i)
+    for (global_index j = 0; j < shape.cols; ++j)
+      if (i % 11 != 3 && j % 11 != 4 && partita::random_bits(17, i, j) % sparsity == 0)
+        entries.push_back({i, j, std::cos(static_cast<double>(i + 2 * j))});
+  return entries;
+}
+
+/// Every size-th entry, beginning with the rank's.
+template <class T>
+std::vector<triplet<T>> share(const std::vector<triplet<T>>& entries, int rank, int size) {
+  std::vector<triplet<T>> mine;
+  for (auto e = static_cast<std::size_t>(rank); e < entries.size(); e += static_cast<std::size_t>(size))
+    mine.push_back(entries[e]);
+  return mine;
 }
 
 /// body(mesh) on as many threads as the mesh has places; of meshes of three axes sanitizers see one.
@@ -120,6 +142,26 @@ template <class T>
 partita::matrix_view<const T> view_of(const std::vector<T>& values, extent shape) {
   return {values.data(), static_cast<partita::local_index>(shape.rows),
           static_cast<partita::local_index>(shape.cols), shape.cols};
+}
+
+/// A X or A^T X (row-major) of test matrix 0, entry by entry.
+inline std::vector<double> product(std::span<const triplet<double>> entries, extent shape, global_index width,
+                                   bool transposed) {
+  std::vector<double> y(static_cast<std::size_t>((transposed ? shape.cols : shape.rows) * width), 0);
+  for (const auto& e : entries) {
+    const global_index to = transposed ? e.col : e.row, from = transposed ? e.row : e.col;
+    for (global_index j = 0; j < width; ++j)
+      y[static_cast<std::size_t>(to * width + j)] += e.value * element(from, j);
+  }
+  return y;
+}
+
+inline double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {
+  if (a.size() != b.size()) return INFINITY;
+  double d = 0;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    d = std::isnan(a[i]) ? INFINITY : std::max(d, std::abs(a[i] - b[i]));
+  return d;
 }
 
 /// How many elements of this rank's block of x differ from f by more than `tolerance` (NaN differs).

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "laws/communicator_laws.hpp"
 #include "partita/comm/nccl.hpp"
-#include "support/communicator_laws.hpp"
 #include "support/device_fixture.hpp"
 #include "support/ranks.hpp"
 

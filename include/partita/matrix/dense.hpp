@@ -83,9 +83,10 @@ class dense {
         rows_(std::move(rows)),
         cols_(std::move(cols)),
         values_(block) {
-    if (!(rows_.shape() == mesh_.shape()) || !(cols_.shape() == mesh_.shape()))
-      throw shape_error("blockings of mesh " + to_string(rows_.shape()) + " given to a matrix on mesh " +
-                        to_string(mesh_.shape()));
+    for (const blocking* b : {&rows_, &cols_})
+      if (!(b->shape() == mesh_.shape()))
+        throw shape_error("blockings of mesh " + to_string(b->shape()) + " given to a matrix on mesh " +
+                          to_string(mesh_.shape()));
   }
   std::size_t block_size() const {
     const local_index r = narrow(row_range().size(), "the number of rows of a local block");

@@ -1,0 +1,96 @@
+// The maximum over in-neighbours and its gradient: by hand, and on every policy and mesh.
+#include "partita/algebra/max_aggregate.hpp"
+
+#include <doctest/doctest.h>
+
+#include "partita/comm/self.hpp"
+#include "support/matrices.hpp"
+#include "support/meshes.hpp"
+#include "support/matrices.hpp"
+
+namespace test_max_aggregate {
+
+using namespace partita;
+using namespace test_support;
+
+namespace {
+
+using matrix = dense<double, vertex_rows, host>;
+
+mesh<host> alone() { return mesh<host>(self::world(), {1, 1, 1}); }
+matrix from(const mesh<host>& m, extent shape, const std::vector<double>& values) {
+  return generate<vertex_rows, double>(m, shape, [&](global_index i, global_index j) {
+    return values[static_cast<std::size_t>(i * shape.cols + j)];
+  });
+}
+std::vector<double> values(const matrix& x) { return {x.values().begin(), x.values().end()}; }
+
+/// Edges to 0 from 1, 2 and 3, to 2 from 0 and 1; vertices 1 and 3 have no in-neighbours.
+sparse<double, dynamic_layout, host> four_vertices(const mesh<host>& m) {
+  const std::vector<triplet<double>> edges{{0, 3, 9.}, {0, 1, -1.}, {2, 1, 1.}, {0, 2, 1.}, {2, 0, 1.}};
+  return distribute(m, row_1d.sparse, {4, 4}, edges);
+}
+const std::vector<double> four_features{1, -5, 2, -4, -1, -3, 2, -9};
+
+}  // namespace
+
+TEST_CASE("the maximum over in-neighbours of four vertices and its gradient, by hand") {
+  const auto m = alone();
+  max_aggregation<double, host> maximum(four_vertices(m), 2);
+  const matrix h = from(m, {4, 2}, four_features);
+  matrix y(m, h.shape()), dh(m, h.shape());
+  maximum.forward(h, y);
+  CHECK(values(y) == std::vector<double>{2, -3, 0, 0, 2, -4, 0, 0});
+  maximum.backward(from(m, {4, 2}, {1, 10, 100, 100, 2, 20, 100, 100}), dh);
+  CHECK(values(dh) == std::vector<double>{0, 0, 3, 20, 0, 10, 0, 0});
+}
+
+TEST_CASE("of equal neighbours the one with the smallest global index gets the gradient, on every policy") {
+  constexpr global_index n = 23, f = 4;
+  const auto edges = sparse_entries({n, n}, 3);
+  const auto h = [](global_index i, global_index j) { return static_cast<double>((i * i + j) % 3 - 1); };
+  const auto dy = [](global_index i, global_index j) { return static_cast<double>(i + 30 * j + 1); };
+  std::vector<double> y(n * f, 0), dh(n * f, 0);
+  std::size_t ties = 0;
+  for (global_index v = 0; v < n; ++v)
+    for (global_index j = 0; j < f; ++j) {
+      global_index winner = -1;
+      for (const auto& e : edges) {  // in the order of rows and columns
+        if (e.row != v) continue;
+        if (winner >= 0 && h(e.col, j) == h(winner, j)) ++ties;
+        if (winner < 0 || h(e.col, j) > h(winner, j)) winner = e.col;
+      }
+      if (winner < 0) continue;
+      y[static_cast<std::size_t>(v * f + j)] = h(winner, j);
+      dh[static_cast<std::size_t>(winner * f + j)] += dy(v, j);
+    }
+  CHECK(ties > 100);
+  for_each_mesh(std::array{1, 4, 6, 9, 12}, [&](auto policy, mesh_shape shape) {
+    on_threads(shape.size(), [&](const communicator& world) {
+      const mesh<host> m(world, shape);
+      const auto graph = distribute(m, policy.sparse, {n, n}, share(edges, m.rank(), m.size()));
+      max_aggregation<double, host> maximum(graph, f);
+      matrix largest(m, {n, f}), gradient(m, {n, f});
+      m.ledger().clear();
+      maximum.forward(generate<vertex_rows, double>(m, {n, f}, h), largest);
+      same(heard(m), maximum.predicted_forward(), "forward");
+      m.ledger().clear();
+      maximum.backward(generate<vertex_rows, double>(m, {n, f}, dy), gradient);
+      same(heard(m), maximum.predicted_backward(), "backward");
+      check_equals(largest, y, 0, "the maximum");
+      check_equals(gradient, dh, 0, "its gradient");
+    });
+  });
+}
+
+TEST_CASE("matrices of another shape are refused") {
+  const auto m = alone();
+  max_aggregation<double, host> maximum(four_vertices(m), 2);
+  matrix narrow_one(m, {4, 1}), wide(m, {4, 2}), longer(m, {5, 2});
+  expect_error<shape_error>("maximum over neighbours of 4 x 2 was given a matrix of 4 x 1",
+                            [&] { maximum.forward(narrow_one, wide); });
+  expect_error<shape_error>("5 x 2", [&] { maximum.forward(longer, wide); });
+  expect_error<shape_error>("5 x 2", [&] { maximum.backward(wide, longer); });
+}
+
+}  // namespace test_max_aggregate

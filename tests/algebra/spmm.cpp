@@ -1,0 +1,182 @@
+// Y = A X and Y = A^T X: right, and moving exactly what the closed forms say, for every policy on every mesh.
+#include "partita/algebra/spmm.hpp"
+
+#include <doctest/doctest.h>
+
+#include "partita/transfer/distribute.hpp"
+#include "support/matrices.hpp"
+#include "support/meshes.hpp"
+
+namespace test_spmm {
+
+using namespace partita;
+using namespace test_support;
+
+namespace {
+
+struct problem {
+  extent shape;  // of A
+  global_index width;
+  std::vector<triplet<double>> entries = sparse_entries(shape);
+};
+
+auto distributed(const mesh<host>& m, layout l, const problem& p, const blocking& rows,
+                 const blocking& cols) {
+  return distribute(m, l, rows, cols, share(p.entries, m.rank(), m.size()));
+}
+
+/// Plans and runs a product twice; checks values, traffic and that the second run allocates nothing.
+void check_product(const mesh<host>& m, const policy& named, const problem& p, const blocking& rows,
+                   const blocking& cols, bool transpose, spmm_options options) {
+  const auto stored = distributed(m, named.sparse, p, rows, cols);
+  const auto a = transpose ? transposed(stored) : stored;
+  const blocking features = blocking::even(p.width, m.shape(), nesting::cols);
+  const auto x = generate<double>(m, named.dense, a.col_blocking(), features, field(0));
+  dense<double, dynamic_layout, host> y(m, named.dense, a.row_blocking(), features);
+  spmm_plan plan(a, x, options);
+  plan(x, y);
+  const auto allocations = m.queue().meter()->allocations();
+  m.ledger().clear();
+  plan(x, y);
+  CHECK(m.ledger().total() == plan.predicted());
+  CHECK(m.queue().meter()->allocations() == allocations);
+  CHECK_MESSAGE(largest_difference(collect(y), product(p.entries, p.shape, p.width, transpose)) < 1e-12,
+                std::string(named.name), " on ", to_string(m.shape()), transpose ? ", transposed" : "");
+}
+
+void check_even(const policy& named, mesh_shape shape, const problem& p, spmm_options options,
+                std::size_t tile_entries = most_tile_entries) {
+  on_threads(shape.size(), [&](const communicator& world) {
+    const mesh<host> m(world, shape, queue<host>(), tile_entries);
+    const blocking rows = blocking::even(p.shape.rows, shape, nesting::rows);
+    const blocking cols = blocking::even(p.shape.cols, shape, nesting::rows);
+    for (bool transpose : {false, true}) check_product(m, named, p, rows, cols, transpose, options);
+  });
+}
+
+constexpr spmm_options every_option[] = {{stationary::sparse_moves, exchange::whole},
+                                         {stationary::sparse_moves, exchange::needed},
+                                         {stationary::sparse_stays, exchange::whole},
+                                         {stationary::sparse_stays, exchange::needed},
+                                         {stationary::automatic, exchange::automatic}};
+
+}  // namespace
+
+TEST_CASE("every policy on every mesh gives A X and A^T X") {
+  const problem p{{47, 47}, 5};
+  for_each_mesh(rank_counts, [&](auto policy, mesh_shape shape) { check_even(policy, shape, p, {}); });
+}
+
+TEST_CASE("every schedule and exchange gives the same product") {
+  const problem p{{29, 29}, 7};
+  for_each_mesh(std::array{4, 6, 12}, [&](auto policy, mesh_shape shape) {
+    for (const spmm_options& o : every_option) check_even(policy, shape, p, o);
+  });
+}
+
+TEST_CASE("tiles in parts of few entries give the same product") {
+  const problem p{{29, 29}, 7};
+  for_each_mesh(std::array{1, 4, 6}, [&](auto policy, mesh_shape shape) {
+    for (const spmm_options& o : every_option) check_even(policy, shape, p, o, shape.size() == 4 ? 12 : 50);
+  });
+}
+
+TEST_CASE("fewer columns or rows than ranks, one column, an empty matrix") {
+  for (const problem& p :
+       {problem{{5, 5}, 2}, problem{{31, 31}, 1}, problem{{9, 9}, 3, {}}, problem{{1, 1}, 1}})
+    for_each_mesh(std::array{6, 9, 27},
+                  [&](auto policy, mesh_shape shape) { check_even(policy, shape, p, {}); });
+}
+
+TEST_CASE("rectangular A") {
+  for (const problem& p : {problem{{23, 41}, 4}, problem{{40, 11}, 3}})
+    for_each_mesh(std::array{4, 6, 8}, [&](auto policy, mesh_shape shape) {
+      for (const spmm_options& o : every_option) check_even(policy, shape, p, o);
+    });
+}
+
+TEST_CASE("blocks balanced by nonzeros, and given ones") {
+  const problem p{{43, 43}, 6};
+  std::vector<global_index> weights(43, 0);
+  for (const auto& e : p.entries) ++weights[static_cast<std::size_t>(e.row)];
+  for_each_mesh(std::array{4, 12}, [&](auto policy, mesh_shape shape) {
+    on_threads(shape.size(), [&](const communicator& world) {
+      const mesh<host> m(world, shape);
+      const blocking balanced = blocking::balanced(weights, shape, nesting::rows);
+      std::vector<global_index> sizes(static_cast<std::size_t>(shape.row), 1);
+      sizes.front() += 43 - shape.row;
+      const blocking given = blocking::given(sizes, shape, nesting::rows);
+      for (const spmm_options& o : every_option) check_product(m, policy, p, balanced, balanced, false, o);
+      check_product(m, policy, p, balanced, given, true, {});
+    });
+  });
+}
+
+TEST_CASE("a symmetric A is its own transpose and stores it once") {
+  std::vector<triplet<double>> entries;
+  for (const auto& e : sparse_entries({30, 30})) entries.insert(entries.end(), {e, {e.col, e.row, e.value}});
+  for_each_mesh(std::array{4}, [&](auto policy, mesh_shape shape) {
+    on_threads(shape.size(), [&](const communicator& world) {
+      const mesh<host> m(world, shape);
+      const auto mine = share(entries, m.rank(), m.size());
+      const auto once = distribute(m, policy.sparse, {30, 30}, mine, structure::symmetric);
+      CHECK(once.local() == transposed(once).local());
+      const auto x = generate<double>(m, policy.dense, {30, 4}, field(0));
+      CHECK(largest_difference(collect(spmm(transposed(once), x)), product(entries, {30, 30}, 4, true)) <
+            1e-12);
+    });
+  });
+}
+
+TEST_CASE("layouts that a policy does not multiply go to its own and back, as predicted") {
+  const problem p{{31, 31}, 5};
+  for_each_mesh(std::array{1, 4, 6, 8}, [&](auto policy, mesh_shape shape) {
+    on_threads(shape.size(), [&](const communicator& world) {
+      const mesh<host> m(world, shape);
+      const auto a = distribute(m, policy, p.shape, share(p.entries, m.rank(), m.size()));
+      const auto x = generate<vertex_rows, double>(m, {31, 5}, field(0));
+      dense<double, vertex_rows, host> y(m, x.shape());
+      spmm_plan plan(transposed(a), x);
+      m.ledger().clear();
+      plan(x, y);
+      CHECK(m.ledger().total() == plan.predicted());
+      CHECK(largest_difference(collect(y), product(p.entries, p.shape, p.width, true)) < 1e-12);
+    });
+  });
+}
+
+TEST_CASE("layouts that do not fit are named") {
+  expect_error<shape_error>(
+      "rows cut by row, columns by none and X with rows cut by col, columns by none cannot be multiplied",
+      [] {
+        on_threads(2, [](const communicator& world) {
+          const mesh<host> m(world, {2, 1, 1});
+          const auto a = distribute(m, row_1d.sparse, {4, 4}, std::vector<triplet<double>>{});
+          (void)spmm(a, generate<double>(m, layout{axis::col, {}}, {4, 2}, field(0)));
+        });
+      });
+  expect_error<shape_error>("planned for X and Y with rows cut by row", [] {
+    on_threads(2, [](const communicator& world) {
+      const mesh<host> m(world, {2, 1, 1});
+      const auto a = distribute(m, row_1d, {4, 4}, std::vector<triplet<double>>{});
+      auto x = generate<double>(m, row_1d.dense, {4, 2}, field(0));
+      auto whole = redistribute(x, replicated);
+      spmm_plan(a, x)(x, whole);
+    });
+  });
+}
+
+TEST_CASE("operands that do not fit are named with their shapes") {
+  expect_error<shape_error>("planned for A of 9 x 9 and X of 9 x 3 was given X of 8 x 3", [] {
+    on_threads(2, [](const communicator& world) {
+      const mesh<host> m(world, {2, 1, 1});
+      const problem p{{9, 9}, 3};
+      const blocking nine = blocking::even(9, m.shape(), nesting::rows);
+      const auto a = distributed(m, row_1d.sparse, p, nine, nine);
+      const auto x = generate<row_1d.dense, double>(m, {8, 3}, field(0));
+      (void)spmm(a, x);
+    });
+  });
+}
+
+}  // namespace test_spmm

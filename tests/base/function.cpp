@@ -1,0 +1,30 @@
+// Functions of single entries.
+#include "partita/base/function.hpp"
+
+#include <cmath>
+#include <doctest/doctest.h>
+#include <limits>
+#include <type_traits>
+
+namespace test_function {
+
+using namespace partita;
+
+static_assert(scaled<double>{2}(3) == 6);
+static_assert(linear_combination<int>{2, -3}(5, 7) == -11);
+static_assert(std::is_trivially_copyable_v<linear_combination<float>>);
+
+TEST_CASE_TEMPLATE("functions: the positive part", T, float, double) {
+  CHECK(positive_part{}(T(2)) == 2);
+  CHECK(positive_part{}(T(-2)) == 0);
+  CHECK_FALSE(std::signbit(positive_part{}(T(-0.0))));
+  CHECK(positive_part{}(std::numeric_limits<T>::quiet_NaN()) == 0);
+}
+
+TEST_CASE_TEMPLATE("functions: the larger of two", T, float, double) {
+  CHECK(larger_of{}(T(2), T(3)) == 3);
+  CHECK(larger_of{}(T(3), T(2)) == 3);
+  CHECK(larger_of{}(T(-1), -std::numeric_limits<T>::infinity()) == -1);
+}
+
+}  // namespace test_function

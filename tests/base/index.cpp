@@ -1,0 +1,38 @@
+// Indices, their ranges, and the narrowing between global and local ones.
+#include "partita/base/index.hpp"
+
+#include <doctest/doctest.h>
+
+#include "support/ranks.hpp"
+
+namespace test_index {
+
+using namespace partita;
+using test_support::expect_error;
+
+TEST_CASE("indices: local ones are checked") {
+  CHECK(narrow(0, "n") == 0);
+  CHECK(narrow(2147483647, "n") == 2147483647);
+  expect_error<shape_error>("the width is 2147483648, which is not a 32-bit local index",
+                            [] { narrow(2147483648, "the width"); });
+  expect_error<shape_error>("the width is -1", [] { narrow(-1, "the width"); });
+}
+
+TEST_CASE("indices: intervals meet in what both contain") {
+  for (global_index a = 0; a <= 4; ++a)
+    for (global_index b = a; b <= 4; ++b)
+      for (global_index c = 0; c <= 4; ++c)
+        for (global_index d = c; d <= 4; ++d) {
+          const interval x{a, b}, y{c, d}, both = intersection(x, y);
+          CHECK(both == (both.empty() ? interval{both.begin, both.begin} : intersection(y, x)));
+          CHECK(x.empty() == (x.size() == 0));
+          for (global_index i = -1; i <= 5; ++i) CHECK(both.contains(i) == (x.contains(i) && y.contains(i)));
+        }
+}
+
+TEST_CASE("indices: extents") {
+  CHECK(to_string(extent{3, 4}) == "3 x 4");
+  CHECK_FALSE(extent{3, 4} == extent{4, 3});
+}
+
+}  // namespace test_index

@@ -1,0 +1,43 @@
+// Random numbers as functions of a key and a position.
+#include "partita/base/random.hpp"
+
+#include <doctest/doctest.h>
+#include <set>
+
+namespace test_random {
+
+using namespace partita;
+
+// The first numbers of SplitMix64 from seed 0, whose state grows by the golden ratio.
+static_assert(mix(0) == 0xe220a8397b1dcdafu);
+static_assert(mix(0x9e3779b97f4a7c15u) == 0x6e789e6aa1b965f4u);
+
+TEST_CASE("random: seed, step, stream and position give fields of their own") {
+  std::set<std::uint64_t> words;
+  for (std::uint64_t seed = 0; seed < 8; ++seed)
+    for (std::uint64_t step = 0; step < 8; ++step)
+      for (std::uint64_t stream = 0; stream < 8; ++stream)
+        words.insert(random_key{seed, step, stream}.word());
+  CHECK(words.size() == 512);
+  std::set<std::uint64_t> bits;
+  for (std::int64_t i = -16; i < 16; ++i)
+    for (std::int64_t j = -16; j < 16; ++j) bits.insert(random_bits(7, i, j));
+  CHECK(bits.size() == 1024);
+}
+
+TEST_CASE("random: uniform numbers fill [0, 1) evenly") {
+  constexpr int bins = 10, side = 100;
+  int counts[bins] = {};
+  double sum = 0;
+  for (std::int64_t i = 0; i < side; ++i)
+    for (std::int64_t j = 0; j < side; ++j) {
+      const double x = random_uniform(random_key{1, 2, 3}.word(), i, j);
+      CHECK((0 <= x && x < 1));
+      ++counts[static_cast<int>(bins * x)];
+      sum += x;
+    }
+  for (const int count : counts) CHECK(doctest::Approx(count).epsilon(0.15) == side * side / bins);
+  CHECK(doctest::Approx(sum / (side * side)).epsilon(0.02) == 0.5);
+}
+
+}  // namespace test_random

@@ -1,0 +1,39 @@
+// The laws of a communicator over memory of a device: one rank alone, threads that share the device, and
+// threads behind staging as MPI is.
+#include <doctest/doctest.h>
+
+#include "laws/communicator_laws.hpp"
+#include "partita/comm/self.hpp"
+#include "support/device_fixture.hpp"
+#include "support/ranks.hpp"
+#include "support/staged_threads.hpp"
+
+namespace test_comm_device_laws {
+
+namespace laws = test_support::laws;
+using partita::communicator;
+using test_support::on_threads;
+
+namespace {
+
+void on_a_device(const communicator& c) { laws::all(laws::on_a_device(c)); }
+
+}  // namespace
+
+TEST_CASE("one rank alone") { on_a_device(partita::self::world()); }
+
+TEST_CASE("threads") {
+  for (int ranks : {1, 2, 3, 4, 6, 9}) {
+    CAPTURE(ranks);
+    on_threads(ranks, on_a_device);
+  }
+}
+
+TEST_CASE("threads that stage") {
+  for (int ranks : {1, 2, 3, 5}) {
+    CAPTURE(ranks);
+    on_threads(ranks, [](const communicator& c) { on_a_device(test_support::staging(c)); });
+  }
+}
+
+}  // namespace test_comm_device_laws

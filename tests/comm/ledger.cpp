@@ -1,0 +1,64 @@
+// Accounts of what a rank received: the convention, by hand, and how entries are grouped.
+#include "partita/comm/ledger.hpp"
+
+#include <doctest/doctest.h>
+#include <string>
+#include <vector>
+
+namespace test_ledger {
+
+using namespace partita;
+
+namespace {
+
+collective of(operation kind, global_index count, std::span<const global_index> outputs = {}, int peer = 0) {
+  collective op;
+  op.kind = kind;
+  op.type = element_type::f32;
+  op.count = count;
+  op.peer = peer;
+  op.output_counts = outputs;
+  return op;
+}
+
+}  // namespace
+
+TEST_CASE("ledger: what rank 1 of 3 receives") {
+  const std::vector<global_index> counts{4, 5, 0};
+  CHECK(received(of(operation::broadcast, 7), 1, 3) == volume{7, 1});
+  CHECK(received(of(operation::broadcast, 7, {}, 1), 1, 3) == volume{});
+  CHECK(received(of(operation::broadcast, 0), 1, 3) == volume{});
+  CHECK(received(of(operation::all_gather, 5, counts), 1, 3) == volume{4, 1});
+  CHECK(received(of(operation::all_to_all, 0, counts), 1, 3) == volume{4, 1});
+  CHECK(received(of(operation::reduce_scatter, 6), 1, 3) == volume{12, 2});
+  // Shares of 4, 3 and 3: twice its own, and those of the others.
+  CHECK(received(of(operation::all_reduce, 10), 1, 3) == volume{2 * 3 + 4 + 3, 4});
+  CHECK(received(of(operation::all_reduce, 1), 1, 3) == volume{1, 1});
+  CHECK(received(of(operation::send, 9), 1, 3) == volume{});
+  CHECK(received(of(operation::receive, 9), 1, 3) == volume{9, 1});
+}
+
+TEST_CASE("ledger: one entry for every phase, operation and axis") {
+  ledger account;
+  const collective sum = of(operation::all_reduce, 10), block = of(operation::broadcast, 3);
+  account.enter(sum, "row", {3, 1}, 0.5);
+  account.enter(sum, "row", {4, 2}, 0.25);
+  account.enter(sum, "col", {5, 1}, 0);
+  {
+    const phase_scope forward(account, "forward");
+    account.enter(block, "row", {3, 1}, 0);
+  }
+  account.enter(block, "row", {1, 1}, 0);
+  CHECK(account.phase() == "setup");
+  REQUIRE(account.entries().size() == 4);
+  const ledger_entry& first = account.entries().front();
+  CHECK(first.received == volume{7, 3});
+  CHECK(first.bytes == 28);
+  CHECK(first.seconds == 0.75);
+  CHECK(account.total() == volume{16, 6});
+  CHECK(account.total([](const ledger_entry& e) { return e.phase == "forward"; }) == volume{3, 1});
+  account.clear();
+  CHECK(account.total() == volume{});
+}
+
+}  // namespace test_ledger

@@ -1,0 +1,122 @@
+// The communicators of a mesh: they lie along its axes, made when they are asked for, one for each way to
+// part the ranks.
+#include "partita/comm/mesh.hpp"
+
+#include <doctest/doctest.h>
+#include <vector>
+
+#include "partita/memory/host.hpp"
+#include "support/matrices.hpp"
+#include "support/ranks.hpp"
+
+namespace test_comm_mesh {
+
+using partita::axis;
+using partita::axis_set;
+using partita::communicator;
+using partita::transport;
+using test_support::on_mesh;
+using test_support::on_threads;
+constexpr axis_set row(axis::row), col(axis::col), depth(axis::depth);
+using host_mesh = partita::mesh<partita::host>;
+
+namespace {
+
+/// Counts how often its group is split.
+class counting_transport final : public transport {
+ public:
+  explicit counting_transport(std::shared_ptr<transport> inner) : inner_(std::move(inner)) {}
+
+  int splits() const { return splits_; }
+
+  int rank() const override { return inner_->rank(); }
+  int size() const override { return inner_->size(); }
+  std::uint64_t start(const partita::collective& op) override { return inner_->start(op); }
+  void finish(const partita::collective& op, std::uint64_t token) override { inner_->finish(op, token); }
+  void abandon(const partita::collective& op, std::uint64_t token) noexcept override {
+    inner_->abandon(op, token);
+  }
+  std::shared_ptr<transport> split(int color, int key, std::source_location where) override {
+    ++splits_;
+    return inner_->split(color, key, where);
+  }
+  std::shared_ptr<transport> on_memory(std::shared_ptr<partita::device_memory> memory) override {
+    return inner_->on_memory(std::move(memory));
+  }
+
+ private:
+  std::shared_ptr<transport> inner_;
+  int splits_ = 0;
+};
+
+}  // namespace
+
+TEST_CASE("mesh: communicators lie along the axes") {
+  for (const partita::mesh_shape shape :
+       {partita::mesh_shape{2, 3, 2}, partita::mesh_shape{1, 4, 1}, partita::mesh_shape{3, 1, 3}})
+    on_mesh(shape, [&](const host_mesh& m) {
+      CHECK(m.at() == shape.at(m.rank()));
+      CHECK(m.size() == shape.size());
+      for (unsigned bits = 0; bits < 8; ++bits) {
+        const axis_set s(bits);
+        const communicator& group = m.along(s);
+        CHECK(group.size() == shape.size(s));
+        CHECK(group.rank() == position(shape, s, m.at()));
+        CHECK(group.axis() == name_of(s));
+        const std::vector<partita::global_index> ones(static_cast<std::size_t>(group.size()), 1);
+        std::vector<partita::global_index> all(ones.size()), expected;
+        const partita::global_index me[] = {m.rank()};
+        group.all_gather(std::span<const partita::global_index>(me),
+                         std::span<const partita::global_index>(ones), std::span<partita::global_index>(all));
+        for (int p = 0; p < group.size(); ++p) expected.push_back(shape.rank(member(shape, s, m.at(), p)));
+        CHECK(all == expected);
+      }
+    });
+  test_support::expect_error<partita::mesh_error>("mesh 2x1x2 does not fill 3 ranks", [] {
+    on_threads(3, [](const communicator& c) { host_mesh(c, {2, 1, 2}); });
+  });
+  test_support::expect_error<partita::mesh_error>("mesh 0x1x1", [] {
+    on_threads(1, [](const communicator& c) { host_mesh(c, {0, 1, 1}); });
+  });
+}
+
+TEST_CASE("a mesh splits its ranks when they are asked for, once for each way to part them") {
+  on_threads(6, [](const communicator& world) {
+    const auto counted = std::make_shared<counting_transport>(world.transport());
+    const host_mesh m(world.with_transport(counted), {2, 3, 1});
+    CHECK(counted->splits() == 0);
+
+    CHECK(m.along(axis_set()).size() == 1);
+    CHECK(m.along(depth).size() == 1);
+    CHECK(m.along(partita::every_axis).size() == 6);
+    CHECK(m.along(row | col).rank() == m.rank());
+    CHECK(counted->splits() == 0);
+
+    CHECK(m.along(row).size() == 2);
+    CHECK(counted->splits() == 1);
+    CHECK(&m.along(row) == &m.along(row));
+    CHECK(m.control(row).rank() == m.at().row);
+    CHECK(m.along(row | depth).size() == 2);
+    CHECK(counted->splits() == 1);
+
+    const host_mesh copy = m;
+    CHECK(copy.control(col).size() == 3);
+    CHECK(m.along(col).rank() == m.at().col);
+    CHECK(counted->splits() == 2);
+    for (const axis_set s : {row, row | depth, partita::every_axis}) CHECK(m.along(s).axis() == name_of(s));
+  });
+}
+
+TEST_CASE("a rank that asks a mesh where others do not is named with its line") {
+  test_support::expect_error<partita::communication_error>(" calls split (mesh.cpp:", [] {
+    on_threads(4, [](const communicator& world) {
+      const host_mesh m(world, {2, 2, 1});
+      if (world.rank() == 3)
+        static_cast<void>(m.along(row));
+      else
+        static_cast<void>(world.all_reduce(1));
+    });
+  });
+}
+
+}  // namespace test_comm_mesh

@@ -1,0 +1,47 @@
+// What ranks compare before an operation.
+#include "partita/comm/signature.hpp"
+
+#include <doctest/doctest.h>
+#include <vector>
+
+#include "support/ranks.hpp"
+
+namespace test_signature {
+
+using namespace partita;
+
+TEST_CASE("signatures: ranks agree on what they must share, and on nothing else") {
+  collective op;
+  op.kind = operation::reduce_scatter;
+  const std::vector<global_index> counts{1, 2}, others{2, 1};
+  op.input_counts = counts;
+  op.count = 1;
+  const detail::signature mine = detail::signature_of(op);
+  op.count = 2;  // each rank's own
+  CHECK(mine.agrees_with(detail::signature_of(op)));
+  op.input_counts = others;
+  CHECK_FALSE(mine.agrees_with(detail::signature_of(op)));
+  op.kind = operation::all_to_all;
+  CHECK_FALSE(mine.agrees_with(detail::signature_of(op)));
+}
+
+TEST_CASE("signatures: the rank that disagrees is named, and one that has ended") {
+  collective op;
+  op.kind = operation::broadcast;
+  op.type = element_type::f32;
+  const detail::signature mine = detail::signature_of(op);
+  const auto ended = detail::signature_at(detail::signature::at_end, std::source_location::current());
+  const int names[] = {2, 5, 7};
+  using list = std::vector<detail::signature>;
+  detail::require_agreement(list{mine, mine, mine}, names);
+  test_support::expect_error<communication_error>("rank 5 ended without taking part in broadcast of f32",
+                                                  [&] {
+                                                    detail::require_agreement(list{mine, ended, mine}, names);
+                                                  });
+  op.type = element_type::f64;
+  test_support::expect_error<communication_error>("ranks disagree: rank 7 calls broadcast of f64", [&] {
+    detail::require_agreement(list{mine, mine, detail::signature_of(op)}, names);
+  });
+}
+
+}  // namespace test_signature

@@ -1,2 +1,0 @@
-// Laws of communicators over memory of devices.
-#include "comm_device_laws.cpp"

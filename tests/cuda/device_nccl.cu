@@ -1,2 +1,0 @@
-// Laws of communicators over NCCL.
-#include "nccl_laws.cpp"

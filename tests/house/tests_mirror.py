@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""Every header has a test of its name, and every test is run: tests_mirror.py INCLUDE TESTS
+
+The test of partita/algebra/spmm.hpp is algebra/spmm.cpp or algebra/spmm.cu. A test of a folder's name serves the headers in
+it: local/cpu.cpp those of partita/local/cpu/. What is tested together with something else stands in TOGETHER. Whichever
+it is, the test must reach the header by its includes. A test that tests/CMakeLists.txt does not name is a violation, too."""
+import pathlib
+import re
+import sys
+
+# A test, and headers that it tests besides the one of its name, without partita/ and .hpp.
+TOGETHER = {
+    # What only the named headers use.
+    "memory/host.cpp": "memory/place",
+    "memory/cuda.cpp": "memory/cuda_call memory/cuda_stream",
+    "local/cuda.cpp": "memory/cuda_launch memory/cuda_sort",
+    "local/cuda/build.cpp": "local/cuda/build_keys",
+    "comm/communicator.cpp": "comm/transport",
+    "comm/device_laws.cpp": "comm/cuda_memory comm/device_memory comm/staged",
+    "comm/mpi.cpp": "comm/mpi_call comm/mpi_checks comm/mpi_transport",
+    "comm/nccl.cpp": "comm/nccl_call comm/nccl_group comm/nccl_stream comm/nccl_transport",
+    "matrix/tiles.cpp": "matrix/needed_rows",
+    "io/dataset.cpp": "io/npz",
+    "io/graph_text.cpp": "io/edge",
+    "io/karate.cpp": "io/labelled_graph",
+    "io/npy.cpp": "io/npy_header",
+    "local/reference.cpp": "local/view local/fusion",
+    "local/cpu_errors.cpp": "local/shapes",
+    "local/reference_edges.cpp": "local/head_slice",
+    "local/cpu.cpp": "local/kernels",
+    "local/vendor_link.cu": "local/cublas/gemm local/cusparse/product local/cusparse/spmm",
+    "algebra/spmm.cpp": "algebra/block_stream algebra/row_exchange algebra/spmm_schedule algebra/sum_along",
+    "algebra/sddmm.cpp": "algebra/edge_schedule algebra/edge_values",
+    # Layers and models, which are tested in groups.
+    "nn/nn.cpp": "nn/activation nn/gcn nn/graph_linear nn/initialization nn/input nn/loss nn/model nn/normalization "
+                 "nn/optimizer nn/parameters nn/stack nn/weight_product",
+    "nn/layers.cpp": "nn/dense_input nn/destination_rows nn/layer_norm nn/linear nn/max_aggregation nn/residual nn/sage_max "
+                     "nn/sparse_features train/graph_data transfer/halo transfer/layout_change",
+    "nn/attention.cpp": "nn/attention_coefficients nn/attention_vectors nn/decoupled_gat nn/edge_transfer train/summary",
+    "train/models.cpp": "nn/appnp nn/gat nn/gcnii nn/gin nn/hops nn/sage nn/sgc",
+    "train/trainer.cpp": "train/objective train/options",
+}
+
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
+# Folders of tests/ that hold no tests of headers.
+OTHERS = {"emulator", "house", "laws", "programs", "support"}
+
+
+def reach(file, roots, found):
+    """Adds to `found` every file that `file` includes, directly or not."""
+    for name in INCLUDE.findall(file.read_text()):
+        for root in (file.parent, *roots):
+            path = (root / name).resolve()
+            if path.is_file():
+                if path not in found:
+                    found.add(path)
+                    reach(path, roots, found)
+                break
+    return found
+
+
+def tests_of(header, tests):
+    """Where a test of this header's name, or of its folder's, may be: the sources that exist."""
+    names = [header] + [folder for folder in header.parents if len(folder.parts) > 1]
+    paths = [tests / f"{name.as_posix()}{suffix}" for name in names for suffix in (".cpp", ".cu")]
+    return [path for path in paths if path.is_file()]
+
+
+def violations(include, tests, together):
+    include, tests = include.resolve(), tests.resolve()
+    roots = [tests, tests.parent, include]
+    headers = {p.relative_to(include / "partita").with_suffix("") for p in (include / "partita").glob("*/**/*.hpp")}
+    elsewhere = {}
+    for test, names in together.items():
+        for name in names.split():
+            elsewhere.setdefault(pathlib.PurePath(name), []).append(tests / test)
+    for name in sorted(set(elsewhere) - {pathlib.PurePath(h) for h in headers}):
+        yield f"TOGETHER has partita/{name}.hpp, which there is not"
+    reached = {}
+    for header in sorted(headers):
+        by_name, listed = tests_of(header, tests), elsewhere.get(pathlib.PurePath(header), [])
+        if by_name and listed and by_name[0].relative_to(tests).with_suffix("") == header:
+            yield f"TOGETHER has partita/{header}.hpp, which has a test of its name"
+        for test in listed:
+            if not test.is_file():
+                yield f"TOGETHER has {test.relative_to(tests)}, which there is not"
+        found = [test for test in by_name + listed if test.is_file()]
+        for test in found:
+            if test not in reached:
+                reached[test] = reach(test, roots, set())
+        if not found:
+            yield f"partita/{header}.hpp has no test"
+        elif not any((include / "partita" / header).with_suffix(".hpp") in reached[test] for test in found):
+            yield f"partita/{header}.hpp is not included by {found[0].relative_to(tests)}"
+    listing = (tests / "CMakeLists.txt").read_text()
+    for test in sorted(p.relative_to(tests) for p in tests.glob("*/**/*") if p.suffix in (".cpp", ".cu")):
+        if test.parts[0] not in OTHERS and not re.search(rf"\b{test.with_suffix('').as_posix()}\b", listing):
+            yield f"{test} is not run"
+
+
+def main(include, tests):
+    found = list(violations(pathlib.Path(include), pathlib.Path(tests), TOGETHER))
+    print("\n".join(found + [f"{len(found)} violations"]))
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    sys.exit(main(*sys.argv[1:]))

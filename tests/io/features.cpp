@@ -1,0 +1,52 @@
+// Features of vertices, dense and in compressed rows.
+#include "partita/io/features.hpp"
+
+#include <doctest/doctest.h>
+#include <vector>
+
+#include "support/ranks.hpp"
+
+namespace test_features {
+
+using namespace partita;
+using test_support::expect_error;
+
+namespace {
+
+std::vector<float> row(const feature_table& x, global_index i) {
+  std::vector<float> values(static_cast<std::size_t>(x.cols), -1);
+  x.fill_row(i, values);
+  return values;
+}
+
+}  // namespace
+
+TEST_CASE("features: the same rows, dense and sparse") {
+  csr_array compressed;
+  compressed.rows = 3;
+  compressed.cols = 4;
+  compressed.offsets = {0, 3, 3, 4};
+  compressed.columns = {3, 1, 3, 0};  // in any order, column 3 twice
+  compressed.values = {1, 2, 4, 8};
+  const feature_table sparse(compressed), dense(3, 4, {0, 2, 0, 5, 0, 0, 0, 0, 8, 0, 0, 0});
+  CHECK(sparse.is_sparse());
+  CHECK_FALSE(dense.is_sparse());
+  for (global_index i = 0; i < 3; ++i) {
+    CHECK(row(sparse, i) == row(dense, i));
+    CHECK(sparse.row_sum(i) == dense.row_sum(i));
+  }
+  CHECK(dense.row_sum(0) == 7);
+}
+
+TEST_CASE("features: what does not fit is refused") {
+  expect_error<shape_error>("features of shape 2 x 3 cannot be made of 5 values",
+                            [] { feature_table(2, 3, std::vector<float>(5)); });
+  const feature_table x(1, 2, {1, 2});
+  std::vector<float> three(3);
+  expect_error<shape_error>("a row of 2 features does not fit into a span of 3",
+                            [&] { x.fill_row(0, three); });
+  expect_error<shape_error>("features have 1 rows, there is no row 1", [&] { x.row_sum(1); });
+  expect_error<shape_error>("there is no row -1", [&] { x.row_sum(-1); });
+}
+
+}  // namespace test_features

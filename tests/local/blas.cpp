@@ -1,0 +1,93 @@
+// The CBLAS backend against the reference, through the queue that carries it.
+#include <array>
+#include <atomic>
+#include <cmath>
+#include <cstdint>
+#include <doctest/doctest.h>
+#include <thread>
+#include <vector>
+
+#include "partita/base/random.hpp"
+#include "partita/local/blas/gemm.hpp"
+#include "partita/local/kernels.hpp"
+#include "partita/local/reference/gemm.hpp"
+
+using partita::local_index;
+using partita::matrix_view;
+
+namespace {
+
+template <class T>
+std::vector<T> numbers(local_index rows, local_index stride, std::uint64_t seed) {
+  std::vector<T> values(static_cast<std::size_t>(rows) * static_cast<std::size_t>(stride));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<T>(partita::random_uniform(seed, static_cast<std::int64_t>(i), 0) - 0.5);
+  return values;
+}
+
+/// One product of n x n matrices on a queue with so many threads.
+void multiply(int threads, local_index n) {
+  const partita::queue<partita::host> q(threads, partita::blas_gemm());
+  const auto a = numbers<double>(n, n, 1);
+  auto c = numbers<double>(n, n, 2);
+  const matrix_view<const double> av{a.data(), n, n, n};
+  gemm(q, false, false, 1.0, av, av, 0.0, matrix_view<double>{c.data(), n, n, n});
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("blas gemm agrees with the reference", T, float, double) {
+  const partita::queue<partita::host> q(2, partita::blas_gemm());
+  REQUIRE((q.gemm().get<T>() != nullptr));
+  for (const auto& shape : std::vector<std::array<local_index, 3>>{
+           {1, 1, 1}, {5, 7, 3}, {33, 17, 65}, {0, 3, 2}, {3, 0, 2}, {3, 2, 0}, {1, 40, 9}, {64, 1, 100}})
+    for (const bool ta : {false, true})
+      for (const bool tb : {false, true})
+        for (const T beta : {T{0}, T(0.5)}) {
+          const local_index m = shape[0], n = shape[1], k = shape[2];
+          const local_index ar = ta ? k : m, ac = ta ? m : k, br = tb ? n : k, bc = tb ? k : n;
+          auto a = numbers<T>(ar, ac + 2, 1), b = numbers<T>(br, bc + 1, 2), c = numbers<T>(m, n + 3, 3),
+               d = c;
+          if (beta == 0 && !c.empty()) c[0] = n > 0 ? static_cast<T>(std::nan("")) : c[0];
+          const matrix_view<T> av{a.data(), ar, ac, ac + 2}, bv{b.data(), br, bc, bc + 1};
+          gemm(q, ta, tb, T(1.5), av, bv, beta, matrix_view<T>{c.data(), m, n, n + 3});
+          partita::reference::gemm(ta, tb, T(1.5), av, bv, beta, matrix_view<T>{d.data(), m, n, n + 3});
+          double worst = 0;
+          for (std::size_t i = 0; i < c.size(); ++i)
+            worst = std::fmax(worst, c[i] == c[i] ? std::abs(c[i] - d[i]) : 9);
+          CAPTURE(m);
+          CAPTURE(n);
+          CAPTURE(k);
+          CHECK(worst < (sizeof(T) == 4 ? 1e-5 : 1e-13));
+        }
+}
+
+#ifdef OPENBLAS_VERSION
+
+TEST_CASE("a product has the threads of its queue, the process its own number") {
+  openblas_set_num_threads(3);
+  std::atomic<bool> seen = false;
+  {
+    const std::jthread rank([&] {
+      while (!seen) multiply(2, 300);
+    });
+    while (!seen) seen = openblas_get_num_threads() == 2;
+  }
+  CHECK(openblas_get_num_threads() == 3);
+}
+
+TEST_CASE("ranks that multiply at once leave the process as it was") {
+  openblas_set_num_threads(3);
+  {
+    std::vector<std::jthread> ranks;
+    for (const int threads : {1, 2, 1, 2})
+      ranks.emplace_back([threads] {
+        for (int repeat = 0; repeat < 50; ++repeat) multiply(threads, 40);
+      });
+  }
+  CHECK(openblas_get_num_threads() == 3);
+  multiply(1, 40);
+  CHECK(openblas_get_num_threads() == 3);
+}
+
+#endif

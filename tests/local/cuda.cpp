@@ -1,0 +1,36 @@
+// The kernels of CUDA devices against the reference, compiled by nvcc, on a device or the emulator.
+#include "laws/kernel_laws.hpp"
+#include "support/stage_cuda.hpp"
+
+namespace test_local_cuda {
+
+using namespace test_support;
+
+TEST_CASE_TEMPLATE("cuda spmm: every width", T, float, double) { spmm_of_every_width<T, cuda_device>(); }
+TEST_CASE_TEMPLATE("cuda spmm: any alignment", T, float, double) { spmm_at_any_alignment<T, cuda_device>(); }
+TEST_CASE_TEMPLATE("cuda spmm: everything fused", T, float, double) {
+  spmm_with_everything_fused<T, cuda_device>();
+}
+TEST_CASE_TEMPLATE("cuda gemm: odd shapes and all transpositions", T, float, double) {
+  gemm_of_odd_shapes<T, cuda_device>();
+}
+TEST_CASE_TEMPLATE("cuda affine", T, float, double) { affine_of_odd_shapes<T, cuda_device>(); }
+TEST_CASE_TEMPLATE("cuda gradients of affine", T, float, double) {
+  affine_gradients_of_odd_shapes<T, cuda_device>();
+}
+TEST_CASE_TEMPLATE("cuda moves", T, float, double) { moves<T, cuda_device>(); }
+TEST_CASE_TEMPLATE("cuda elementwise", T, float, double) { elementwise<T, cuda_device>(); }
+TEST_CASE_TEMPLATE("cuda reductions and softmax", T, float, double) {
+  reductions_and_softmax<T, cuda_device>();
+}
+TEST_CASE_TEMPLATE("cuda loss", T, float, double) { loss<T, cuda_device>(); }
+TEST_CASE("cuda kernels refuse shapes that do not fit, and labels that are no column") {
+  refuse_shapes(partita::queue<cuda_device>());
+  refuse_labels(partita::queue<cuda_device>());
+}
+TEST_CASE_TEMPLATE("cuda spmm: long rows", T, float, double) { spmm_of_long_rows<T, cuda_device>(); }
+TEST_CASE_TEMPLATE("cuda spmm: many rows, and blocks without rows, columns or width", T, float, double) {
+  spmm_of_many_rows_and_none<T, cuda_device>();
+}
+
+}  // namespace test_local_cuda

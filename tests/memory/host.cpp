@@ -1,0 +1,62 @@
+// Buffers and queues of the host.
+#include "partita/memory/host.hpp"
+
+#include <cstdint>
+#include <doctest/doctest.h>
+#include <utility>
+#include <vector>
+
+#include "support/ranks.hpp"
+
+namespace test_host_memory {
+
+using namespace partita;
+using test_support::expect_error;
+using host_queue = queue<host>;
+
+TEST_CASE_TEMPLATE("host: buffers are aligned, counted and released", T, std::int32_t, float, double) {
+  const host_queue q;
+  const auto& meter = *q.meter();
+  {
+    buffer<T, host> a(q, 5), b(q, 3), none(q, 0);
+    CHECK(reinterpret_cast<std::uintptr_t>(a.data()) % 64 == 0);
+    CHECK(none.data() == nullptr);
+    CHECK(meter.current() == 8 * sizeof(T));
+    CHECK(meter.allocations() == 2);
+    T* const place = a.data();
+    b = std::move(a);
+    CHECK(b.data() == place);
+    CHECK(b.size() == 5);
+    CHECK(meter.current() == 5 * sizeof(T));
+  }
+  CHECK(meter.current() == 0);
+  CHECK(meter.peak() == 8 * sizeof(T));
+}
+
+TEST_CASE("host: reset allocates only where the capacity does not suffice") {
+  const host_queue q;
+  buffer<double, host> a(q, 8);
+  double* const place = a.data();
+  a.reset(q, 3);
+  CHECK(a.size() == 3);
+  a.reset(q, 8);
+  CHECK(a.data() == place);
+  CHECK(q.meter()->allocations() == 1);
+  a.reset(q, 9);
+  CHECK(a.size() == 9);
+  CHECK(q.meter()->allocations() == 2);
+  CHECK(q.meter()->current() == 9 * sizeof(double));
+}
+
+TEST_CASE("host: copies, and queues that share a meter") {
+  const host_queue q(2), same = q;
+  CHECK(same.threads() == 2);
+  CHECK(same.meter() == q.meter());
+  buffer<float, host> a(q, 3);
+  const std::vector<float> given{1, 2, 3};
+  copy(q, std::span(given), a.span());
+  CHECK(std::vector<float>(a.span().begin(), a.span().end()) == given);
+  expect_error<mesh_error>("a host queue needs at least one thread, not 0", [] { host_queue(0); });
+}
+
+}  // namespace test_host_memory

@@ -1,0 +1,225 @@
+// Attention under every policy: both ways to the gradient of its coefficients, several hops with the same
+// coefficients, and the decoupled network, against plain loops, finite differences and one rank.
+#include <doctest/doctest.h>
+
+#include "partita/algebra/loss.hpp"
+#include "partita/comm/self.hpp"
+#include "partita/nn/models.hpp"
+#include "partita/train/graph_data.hpp"
+#include "partita/train/summary.hpp"
+#include "support/matrices.hpp"
+#include "support/meshes.hpp"
+
+namespace test_attention {
+
+using namespace partita;
+using nn::attention;
+using nn::attention_shape;
+using namespace test_support;
+
+namespace {
+
+using matrix = dense<double, vertex_rows, host>;
+using entries = std::vector<triplet<double>>;
+
+constexpr global_index n = 23;
+
+double score_entry(global_index v, global_index h) {
+  return 2 * std::cos(static_cast<double>(5 * v + 3 * h));
+}
+double gradient_entry(global_index v, global_index j) { return element(j, v + 5); }
+
+/// The attention of a pattern under a policy.
+attention<double, host> attention_of(const mesh<host>& m, const policy& p, global_index vertices,
+                                     const entries& pattern, const attention_shape& shape,
+                                     coefficient_gradient form, exchange rows = exchange::automatic) {
+  const entries mine = share(pattern, m.rank(), m.size());
+  return {distribute(m, p, {vertices, vertices}, mine), shape, {stationary::automatic, rows}, form};
+}
+
+/// y, dx and dscores of one forward and backward, each whole; checks what they receive.
+std::array<std::vector<double>, 3> run(const mesh<host>& m, attention<double, host>& layer, local_index heads,
+                                       const dropout_mask& mask) {
+  const extent size{n, layer.features().size()}, of_scores{n, 2 * heads};
+  const auto x = generate<vertex_rows, double>(m, size, field(0)),
+             dy = generate<vertex_rows, double>(m, size, gradient_entry),
+             scores = generate<vertex_rows, double>(m, of_scores, score_entry);
+  matrix y(m, size), dx(m, size), dscores(m, of_scores);
+  m.ledger().clear();
+  layer.forward(x, scores, y, mask);
+  layer.backward(x, dy, dx, dscores);
+  same(heard(m), layer.predicted(), "one forward and backward");
+  return {collect(y), collect(dx), collect(dscores)};
+}
+
+/// The same forward by the definition, without dropout.
+std::vector<double> by_definition(const entries& pattern, const attention_shape& shape) {
+  const global_index width = shape.columns();
+  const auto alpha = [&](global_index v, global_index u, local_index h) {
+    const auto power = [&](global_index from) {
+      const double score = score_entry(from, h) + score_entry(v, shape.heads + h);
+      return std::exp(score > 0 ? score : shape.slope * score);
+    };
+    double total = 0;
+    for (const auto& e : pattern)
+      if (e.row == v) total += power(e.col);
+    return power(u) / total;
+  };
+  std::vector<double> z = whole({n, width}, field(0));
+  for (int k = 0; k < shape.hops; ++k) {
+    std::vector<double> next(z.size(), 0);
+    for (const auto& e : pattern)
+      for (local_index h = 0; h < shape.heads; ++h) {
+        const double weight = alpha(e.row, e.col, h) / (shape.averaged ? shape.heads : 1);
+        const global_index first = shape.averaged ? 0 : h * shape.width;
+        for (global_index j = first; j < first + shape.width; ++j)
+          next[static_cast<std::size_t>(e.row * width + j)] +=
+              weight * z[static_cast<std::size_t>(e.col * width + j)];
+      }
+    z = std::move(next);
+  }
+  return z;
+}
+
+mesh<host> alone() { return mesh<host>(self::world(), {1, 1, 1}); }
+
+}  // namespace
+
+TEST_CASE("attention is that of one rank on every policy, by rows and by edges, with words as predicted") {
+  const entries pattern = sparse_entries({n, n}, 4);
+  const attention_shape shapes[] = {{.heads = 3, .width = 2},
+                                    {.heads = 1, .width = 5},
+                                    {.heads = 2, .width = 3, .averaged = true},
+                                    {.heads = 2, .width = 3, .averaged = true, .hops = 3},
+                                    {.heads = 2, .width = 2, .hops = 2}};
+  for (const attention_shape& shape : shapes) {
+    const auto one = alone();
+    auto serial = attention_of(one, row_1d, n, pattern, shape, coefficient_gradient::automatic);
+    CHECK(largest_difference(run(one, serial, shape.heads, {})[0], by_definition(pattern, shape)) < 1e-12);
+    const dropout_mask mask{0.4, {1, 2, 3}};
+    const auto expected = run(one, serial, shape.heads, mask);
+    const auto check = [&](auto policy, mesh_shape mesh_size, std::size_t tile_entries) {
+      on_threads(mesh_size.size(), [&](const communicator& world) {
+        const mesh<host> m(world, mesh_size, queue<host>(), tile_entries);
+        for (coefficient_gradient form : {coefficient_gradient::rows, coefficient_gradient::edges}) {
+          if (shape.hops > 1 && form == coefficient_gradient::rows) continue;
+          for (exchange rows : {exchange::whole, exchange::needed}) {
+            auto layer = attention_of(m, policy, n, pattern, shape, form, rows);
+            CHECK(layer.form() == form);
+            const auto found = run(m, layer, shape.heads, mask);
+            for (std::size_t i = 0; i < found.size(); ++i)
+              CHECK_MESSAGE(largest_difference(found[i], expected[i]) < 1e-12, std::string(policy.name),
+                            " on ", to_string(mesh_size), ", part ", i);
+          }
+        }
+      });
+    };
+    for_each_usual_mesh(std::array{1, 4, 6}, [&](auto policy, mesh_shape mesh_size) {
+      for (const std::size_t most : {most_tile_entries, std::size_t{11}})
+        if (!sanitized || most == 11) check(policy, mesh_size, most);
+    });
+  }
+}
+
+TEST_CASE("the gradient of coefficients comes by whichever way the busiest rank receives less") {
+  const attention_shape shape{.heads = 1, .width = 8};
+  int by_rows = 0, by_edges = 0;
+  for (std::uint64_t sparsity : {1, 20}) {
+    const entries pattern = sparse_entries({n, n}, sparsity);
+    for_each_mesh(std::array{2, 4, 9}, [&](auto policy, mesh_shape mesh_size) {
+      on_threads(mesh_size.size(), [&](const communicator& world) {
+        const mesh<host> m(world, mesh_size);
+        const auto words = [&](coefficient_gradient form, coefficient_gradient* chosen = nullptr) {
+          const auto layer = attention_of(m, policy, n, pattern, shape, form);
+          if (chosen != nullptr) *chosen = layer.form();
+          return summarize(m.world(), layer.predicted().elements).max_rank;
+        };
+        coefficient_gradient chosen{};
+        const global_index fewest = words(coefficient_gradient::automatic, &chosen),
+                           rows = words(coefficient_gradient::rows),
+                           edges = words(coefficient_gradient::edges);
+        CHECK(fewest == std::min(rows, edges));
+        if (m.rank() == 0) ++(chosen == coefficient_gradient::rows ? by_rows : by_edges);
+      });
+    });
+  }
+  CHECK(by_rows > 0);
+  CHECK(by_edges > 0);
+}
+
+TEST_CASE("under feature_column a head that lies on one rank sends the value of an edge once") {
+  constexpr int ranks = 4, heads = 8;
+  const entries pattern = sparse_entries({n, n}, 3);
+  const auto nonzeros = static_cast<global_index>(pattern.size());
+  on_threads(ranks, [&](const communicator& world) {
+    const mesh<host> m(world, {1, ranks, 1});
+    const attention_shape shape{.heads = heads, .width = 2};
+    auto layer = attention_of(m, feature_column, n, pattern, shape, coefficient_gradient::edges);
+    (void)run(m, layer, heads, {});
+    const blocking vertices = blocking::even(n, m.shape(), nesting::rows);
+    const layout_change<double, host> change(m, vertices, vertices, layer.features(), vertex_rows,
+                                             feature_column.dense);
+    const auto total = [&](global_index mine) { return summarize(m.world(), mine).total; };
+    const global_index scalars = (ranks - 1) * n * (2 * heads + heads);
+    CHECK(total(layer.predicted().elements - 2 * change.predicted().elements) ==
+          scalars + nonzeros * heads * (ranks - 1) / ranks);
+  });
+}
+
+TEST_CASE("rows are gathered for one hop only") {
+  const entries pattern = sparse_entries({n, n}, 4);
+  expect_error<error>("several hops cannot gather rows", [&] {
+    on_threads(2, [&](const communicator& world) {
+      (void)attention_of(mesh<host>(world, {2, 1, 1}), row_1d, n, pattern, {.hops = 2},
+                         coefficient_gradient::rows);
+    });
+  });
+}
+
+TEST_CASE("gradients of a decoupled gat on a directed weighted graph agree with finite differences") {
+  const entries graph = sparse_entries({n, n}, 4);
+  const auto every_gradient = [&](const mesh<host>& m, auto policy, bool differences) {
+    const auto loops = nn::with_self_loops(m.world(), n, share(graph, m.rank(), m.size()), 1);
+    auto model = nn::decoupled_gat(distribute(m, policy, {n, n}, loops), {5, 4, 3}, 2, 3,
+                                   {.seed = 11, .dropout = 0.3});
+    const matrix frame(m, {n, 3});
+    const vertex_labels<host> labels(m, frame.row_blocking(),
+                                     [](global_index v) { return v % 4 == 0 ? -1 : v % 3; });
+    const auto input = generate<vertex_rows, double>(m, {n, 5}, field(0));
+    matrix g(m, {n, 3});
+    const nn::pass training{.training = true, .epoch = 3};
+    const auto loss = [&] { return cross_entropy(model.forward(input, training), labels, g); };
+    auto& set = model.parameters();
+    m.ledger().clear();
+    (void)loss();
+    model.backward(g);
+    collective scalar;
+    scalar.kind = operation::all_reduce;
+    scalar.count = 1;
+    same(heard(m), model.predicted() + received(scalar, m.rank(), m.size()), "a training step");
+    const std::vector<double> gradient = collect(set.gradients());
+    const std::span<double> values_of_set = set.values().values();
+    const std::size_t vectors = 5 * 4 + 4 + 4 * 3 + 3;  // after two dense layers
+    for (std::size_t i = 0; differences && i < gradient.size(); i += i < vectors ? 5 : 1) {
+      const double before = values_of_set[i], h = 1e-6;
+      values_of_set[i] = before + h;
+      const double above = loss();
+      values_of_set[i] = before - h;
+      const double below = loss();
+      values_of_set[i] = before;
+      CHECK((above - below) / (2 * h) == doctest::Approx(gradient[i]).epsilon(1e-5).scale(0.1));
+      if (i >= vectors) CHECK(gradient[i] != 0);
+    }
+    return gradient;
+  };
+  const std::vector<double> expected = every_gradient(alone(), row_1d, true);
+  for_each_mesh(std::array{3, 4, 6}, [&](auto policy, mesh_shape mesh_size) {
+    on_threads(mesh_size.size(), [&](const communicator& world) {
+      const auto found = every_gradient(mesh<host>(world, mesh_size), policy, world.size() == 4);
+      CHECK_MESSAGE(largest_difference(found, expected) < 1e-12, std::string(policy.name), " on ",
+                    to_string(mesh_size));
+    });
+  });
+}
+
+}  // namespace test_attention

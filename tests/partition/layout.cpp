@@ -1,0 +1,56 @@
+// Layouts: what they are, their names, and what their types refuse.
+#include "partita/partition/layout.hpp"
+
+#include <doctest/doctest.h>
+
+#include "support/matrices.hpp"
+
+namespace test_layout {
+
+using namespace partita;
+using test_support::every_layout;
+using test_support::expect_error;
+
+namespace {
+
+constexpr axis_set none{};
+constexpr axis_set row = axis::row, col = axis::col, depth = axis::depth;
+constexpr layout x_row{row, none}, x_grid{row, col}, x_split{row | depth, col};
+static_assert(vertex_rows == layout{row | depth | col, none});
+static_assert(replicated == layout{none, none});
+static_assert(full_width(x_split) == vertex_rows && full_width(x_row) == x_row);
+static_assert(full_width(x_grid) == layout{row | col, none});
+static_assert(rows_of(x_split) == layout{row | depth, none});
+static_assert(full_width(dynamic_layout) == dynamic_layout && rows_of(dynamic_layout) == dynamic_layout);
+static_assert(is_layout(x_grid) && !is_layout({row, row}) && !is_layout(dynamic_layout));
+
+}  // namespace
+
+TEST_CASE("layouts: no axis cuts both dimensions, and products with a weight see whole rows") {
+  for (const layout l : every_layout()) {
+    CHECK(is_layout(l));
+    CHECK(full_width(l) == layout{l.used(), none});
+    CHECK(rows_of(l) == layout{l.rows, none});
+    CHECK(is_layout(full_width(l)));
+  }
+}
+
+TEST_CASE("layouts: names") {
+  CHECK(to_string(replicated) == "rows cut by none, columns by none");
+  CHECK(to_string(x_split) == "rows cut by row+depth, columns by col");
+}
+
+TEST_CASE("layouts: a type keeps to its own") {
+  CHECK(detail::checked_layout<layout{axis::row, axis::col}>(x_grid) == x_grid);
+  CHECK(detail::checked_layout<dynamic_layout>(x_grid) == x_grid);
+  expect_error<shape_error>(
+      "a matrix whose type has rows cut by row, columns by col cannot have rows cut by row, columns by none",
+      [] {
+        detail::checked_layout<layout{axis::row, axis::col}>(x_row);
+      });
+  expect_error<shape_error>("not both: rows cut by row, columns by row+col", [] {
+    detail::checked_layout<dynamic_layout>({row, row | col});
+  });
+}
+
+}  // namespace test_layout

@@ -1,0 +1,112 @@
+// Models on a CUDA device: training as on the host, and what it costs.
+#include <cstdlib>
+#include <doctest/doctest.h>
+
+#include "emulator/control.hpp"
+#include "examples/training/cuda.hpp"
+#include "examples/training/host.hpp"
+#include "partita/algebra/sddmm.hpp"
+#include "partita/comm/cuda_memory.hpp"
+#include "partita/local/cuda/kernels.hpp"
+#include "support/datasets.hpp"
+#include "support/meshes.hpp"
+
+using namespace partita;
+using namespace test_support;
+
+namespace {
+
+training_options options_of(const std::string& model) {
+  training_options o;
+  o.model = model;
+  o.hidden = {6};
+  o.heads = 2;
+  o.hops = 3;
+  o.epochs = 4;
+  return o;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "a device gives the losses of the host, epoch for epoch, under every policy, from tiles in parts too") {
+  const dataset d = directed_graph();
+  for (const char* model : {"gcn", "sage", "gat", "appnp"})
+    for_each_mesh(std::array{1, 4}, [&](auto policy, mesh_shape shape) {
+      on_threads(shape.size(), [&](const communicator& world) {
+        const auto host_run = train_model<double>(mesh<host>(world, shape), d, options_of(model), policy);
+        for (const std::size_t most : {most_tile_entries, std::size_t{20}}) {
+          const mesh<cuda_device> m(world, shape, queue<cuda_device>(), most);
+          const auto cuda_run = train_model<double>(m, d, options_of(model), policy);
+          for (std::size_t e = 0; e < host_run.epochs.size(); ++e)
+            CHECK(std::abs(cuda_run.epochs[e].loss - host_run.epochs[e].loss) <
+                  1e-9 * host_run.epochs[e].loss);
+          CHECK(cuda_run.words_received.total == cuda_run.predicted_words_received.total);
+          if (most < most_tile_entries) continue;  // the offsets of parts travel with A
+          CHECK(cuda_run.words_received.total == host_run.words_received.total);
+          CHECK(cuda_run.messages.total == host_run.messages.total);
+        }
+      });
+    });
+}
+
+TEST_CASE("a steady step of training on a device allocates nothing and waits for nothing but its loss") {
+  const dataset d = directed_graph();
+  for (const char* model : {"gcn", "sage", "gin", "gat", "sgc", "appnp", "gcnii"})
+    for_each_mesh(std::array{1, 4}, [&](auto policy, mesh_shape shape) {
+      on_threads(shape.size(), [&](const communicator& world) {
+        const mesh<cuda_device> m(world, shape);
+        const training_options o = options_of(model);
+        trainer<double, cuda_device> training(m, d, o, make_model<double>(m, d, o, policy));
+        const auto now = [&] {
+          std::array<std::int32_t, 1> nothing{};
+          world.all_reduce(std::span<std::int32_t>(nothing));
+          const emulator::counters calls = emulator::count();
+          world.all_reduce(std::span<std::int32_t>(nothing));
+          return calls;
+        };
+        for (int e = 1; e < 3; ++e) training.step(e);
+        const emulator::counters before = now();
+        training.step(3);
+        const emulator::counters during = now() - before;
+        CAPTURE(model);
+        CAPTURE(policy.name);
+        CHECK(during.allocations == 0);
+        CHECK(during.stream_synchronisations == static_cast<std::uint64_t>(world.size()));
+      });
+    });
+  CHECK(emulator::count().device_synchronisations == 0);
+}
+
+TEST_CASE("products with edge values over several tiles wait for nothing once they are planned") {
+  on_threads(4, [](const communicator& world) {
+    const mesh<cuda_device> m(world, {4, 1, 1});
+    std::vector<triplet<double>> mine;
+    if (world.rank() == 0)
+      for (global_index v = 0; v < 30; ++v)
+        for (global_index k = 1; k < 4; ++k) mine.push_back({v, (v * k + 5) % 30, 1});
+    const auto pattern = distribute(m, row_1d.sparse, {30, 30}, mine);
+    const auto x = generate<row_1d.dense, double>(
+        m, {30, 6}, [](global_index i, global_index j) { return static_cast<double>(i - 3 * j); });
+    dense<double, row_1d.dense, cuda_device> y(m, x.shape()), z(m, x.shape());
+    edge_spmm_plan multiply(pattern, x, 2);
+    sddmm_plan sample(multiply);
+    transposed_edge_spmm_plan multiply_transposed(multiply);
+    edge_matrix<double, cuda_device> e(pattern, 2);
+    const auto all = [&] {
+      sample(x, x, e);
+      multiply(e, x, y);
+      multiply_transposed(e, y, z);
+    };
+    all();
+    m.queue().synchronize();
+    std::array<std::int32_t, 1> nothing{};
+    world.all_reduce(std::span<std::int32_t>(nothing));
+    const emulator::counters before = emulator::count();
+    world.all_reduce(std::span<std::int32_t>(nothing));
+    all();
+    world.all_reduce(std::span<std::int32_t>(nothing));
+    CHECK((emulator::count() - before).stream_synchronisations == 0);
+    world.all_reduce(std::span<std::int32_t>(nothing));
+  });
+}

@@ -1,0 +1,53 @@
+// Every model under every policy gives the logits, the loss and every gradient of its golden cases.
+#include <cstdlib>
+#include <doctest/doctest.h>
+
+#include "examples/golden/compare.hpp"
+#include "examples/training/host.hpp"
+#include "support/meshes.hpp"
+
+using namespace partita;
+using namespace test_support;
+
+namespace {
+
+template <class Ranks>
+void check_model(const std::string& model, double tolerance, const Ranks& ranks,
+                 coefficient_gradient form = coefficient_gradient::automatic) {
+  const char* folder = std::getenv("PARTITA_GOLDEN");
+  REQUIRE_MESSAGE(folder != nullptr, "PARTITA_GOLDEN names no folder of golden cases");
+  std::vector<golden_case> cases;
+  for (golden_case& c : read_golden_cases(folder))
+    if (c.options.model == model) cases.push_back(std::move(c));
+  for_each_usual_mesh(ranks, [&](auto policy, mesh_shape shape) {
+    on_threads(shape.size(), [&](const communicator& world) {
+      const mesh<host> m(world, shape);
+      for (const golden_case& c : cases) {
+        training_options options = c.options;
+        options.coefficients = form;
+        const auto errors = compare_golden<double>(m, c, options, policy);
+        CHECK(errors.parts.size() == 2 + c.values.size());
+        for (const auto& [what, error] : errors.parts)
+          CHECK_MESSAGE(error < tolerance, c.name, ", ", std::string(policy.name), " on ", to_string(shape),
+                        ": ", what, " is off by ", error);
+      }
+    });
+  });
+  CHECK(cases.size() == 3);
+}
+
+void check_model(const std::string& model, double tolerance) { check_model(model, tolerance, rank_counts); }
+
+}  // namespace
+
+TEST_CASE("gcn") { check_model("gcn", 1e-10); }
+TEST_CASE("sage") { check_model("sage", 1e-10); }
+TEST_CASE("gin") { check_model("gin", 1e-10); }
+TEST_CASE("gat") { check_model("gat", 1e-10); }
+TEST_CASE("gat, the gradient of its coefficients by rows and by edges") {
+  for (coefficient_gradient form : {coefficient_gradient::rows, coefficient_gradient::edges})
+    check_model("gat", 1e-10, std::array{1, 4, 6}, form);
+}
+TEST_CASE("sgc") { check_model("sgc", 1e-10); }
+TEST_CASE("appnp") { check_model("appnp", 1e-10); }
+TEST_CASE("gcnii") { check_model("gcnii", 1e-10); }

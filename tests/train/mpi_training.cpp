@@ -1,0 +1,40 @@
+// Over MPI: the serial losses, words as predicted, and bytes as MPI's profiling interface sees them.
+#include <doctest/doctest.h>
+
+#include "examples/training/host.hpp"
+#include "partita/comm/mpi.hpp"
+#include "partita/comm/self.hpp"
+#include "support/datasets.hpp"
+#include "support/meshes.hpp"
+#include "support/mpi_byte_counter.hpp"
+#include "support/mpi_world.hpp"
+
+using namespace partita;
+using namespace test_support;
+
+TEST_CASE("every policy and mesh trains with the serial losses and the bytes of its ledger") {
+  const communicator& world = mpi_world();
+  const dataset d = directed_graph();
+  training_options o;
+  o.hidden = {7};
+  o.epochs = 5;
+  const training_result expected = train_model<double>(mesh<host>(self::world(), {1, 1, 1}), d, o, row_1d);
+  for_each_mesh(std::array{world.size()}, [&](auto policy, mesh_shape shape) {
+    const mesh<host> m(world, shape);
+    trainer<double, host> training(m, d, o, make_model<double>(m, d, o, policy));
+    for (int e = 1; e <= o.epochs; ++e) {
+      m.ledger().clear();
+      const std::int64_t before = mpi_bytes_received();
+      const epoch_report r = training.epoch(e);
+      global_index entered = 0;
+      for (const ledger_entry& line : m.ledger().entries()) entered += line.bytes;
+      CHECK(mpi_bytes_received() - before == entered);
+      CHECK((world.size() == 1 || entered > 0));
+      CHECK_MESSAGE(std::abs(r.loss - expected.epochs[static_cast<std::size_t>(e - 1)].loss) < 1e-9 * r.loss,
+                    std::string(policy.name), " on ", to_string(shape));
+    }
+    const auto step =
+        m.ledger().total([](const ledger_entry& e) { return e.phase == "forward" || e.phase == "backward"; });
+    CHECK(step == training.predicted());
+  });
+}

@@ -1,0 +1,75 @@
+// Dense matrices made from a function or from one rank's values, and collected again.
+#include "partita/transfer/distribute.hpp"
+
+#include <doctest/doctest.h>
+#include <vector>
+
+#include "support/matrices.hpp"
+
+namespace test_distribute {
+
+using namespace partita;
+using namespace test_support;
+
+TEST_CASE("generate, distribute from any root, collect") {
+  for (const mesh_shape shape : some_meshes)
+    on_mesh(shape, [](const mesh<host>& m) {
+      const extent size{10, 7};
+      const std::vector<double> all = test_support::whole(size, field(4)), nothing;
+      for_each_layout([&](layout l) {
+        m.ledger().clear();
+        const auto made = generate<double>(m, l, size, field(4));
+        CHECK(m.ledger().entries().empty());
+        CHECK(made.shape() == size);
+        check_equals(made, field(4), 0, "generate");
+
+        for (const int root : {0, m.size() / 2, m.size() - 1}) {
+          const bool here = m.rank() == root;
+          m.ledger().clear();
+          const auto given = distribute(m, l, size, here ? all : nothing, root);
+          check_equals(given, field(4), 0, "distribute");
+          const auto block = static_cast<global_index>(given.values().size());
+          same(heard(m), here || block == 0 ? volume{} : volume{block, 1}, "distribute");
+        }
+
+        m.ledger().clear();
+        CHECK(collect(made) == all);
+        same(heard(m),
+             test_support::redistributed(m.shape(), m.at(), made.row_blocking(), made.col_blocking(), l,
+                                         replicated),
+             "collect");
+      });
+    });
+}
+
+TEST_CASE("generate: with blockings of one's own") {
+  for (const mesh_shape shape : {mesh_shape{2, 3, 1}, mesh_shape{2, 2, 2}})
+    on_mesh(shape, [](const mesh<host>& m) {
+      const std::vector<global_index> weights = {3, 0, 3, 40, 3, 0, 3, 0, 3};
+      const std::vector<global_index> widths{0, 1, 2};
+      const blocking rows = blocking::balanced(weights, m.shape(), nesting::rows);
+      const blocking cols =
+          blocking::given({widths.begin(), widths.begin() + m.shape().col}, m.shape(), nesting::cols);
+      for_each_layout([&](layout l) {
+        const auto x = generate<double>(m, l, rows, cols, field(5));
+        CHECK(x.row_blocking() == rows);
+        CHECK(x.col_blocking() == cols);
+        check_equals(x, field(5), 0, "generate");
+        CHECK(collect(x) == test_support::whole({rows.size(), cols.size()}, field(5)));
+      });
+    });
+}
+
+TEST_CASE("distribute: the wrong number of values") {
+  expect_error<shape_error>("a matrix of 4 x 3 cannot be made from 11 values", [] {
+    on_mesh({2, 2, 1}, [](const mesh<host>& m) {
+      const std::vector<double> values(11);
+      distribute<grid_2d.dense>(m, {4, 3}, values, m.size() - 1);
+    });
+  });
+  expect_error<shape_error>("a dimension of -3", [] {
+    on_mesh({2, 1, 1}, [](const mesh<host>& m) { generate<row_1d.dense, double>(m, {4, -3}, field(1)); });
+  });
+}
+
+}  // namespace test_distribute

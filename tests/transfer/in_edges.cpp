@@ -1,0 +1,66 @@
+// The in-edges of own vertices, under every policy.
+#include "partita/transfer/in_edges.hpp"
+
+#include <doctest/doctest.h>
+
+#include "support/matrices.hpp"
+#include "support/meshes.hpp"
+#include "support/matrices.hpp"
+
+namespace test_in_edges {
+
+using namespace partita;
+using namespace test_support;
+
+namespace {
+
+/// The columns of a pattern of one tile, one row after another.
+std::vector<local_index> columns_of(const queue<host>& q, const tiles<double, host>& pattern) {
+  CHECK(pattern.count() == 1);
+  const entry_lists entries = pattern.entries(q);
+  std::vector<local_index> columns;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(pattern.rows); ++i)
+    for (std::size_t e = entries.begin(0, i); e < entries.end(0, i); ++e)
+      columns.push_back(entries.column(e));
+  return columns;
+}
+
+}  // namespace
+
+TEST_CASE("in-edges are whole rows in the order of columns, and those of own vertices among them") {
+  constexpr global_index n = 31;
+  const auto entries = sparse_entries({n, n}, 4);
+  const auto sources = [&](interval targets) {
+    std::vector<local_index> columns;
+    for (const auto& e : entries)
+      if (targets.contains(e.row)) columns.push_back(static_cast<local_index>(e.col));
+    return columns;
+  };
+  for (const std::size_t most : {most_tile_entries, std::size_t{13}})
+    for_each_mesh(std::array{1, 2, 4, 6, 9, 12}, [&](const policy& p, mesh_shape shape) {
+      on_threads(shape.size(), [&](const communicator& world) {
+        const host_mesh m(world, shape, queue<host>(), most);
+        const auto a = distribute(m, p.sparse, {n, n}, share(entries, m.rank(), m.size()));
+        const in_edges<double, host> found(a);
+        CHECK(found.range() == a.row_range());
+        CHECK(columns_of(m.queue(), found.all_rows()) == sources(found.range()));
+        CHECK(found.own() == a.row_blocking().block(vertex_rows.rows, m.at()));
+        const std::vector<local_index> own = sources(found.own());
+        CHECK(columns_of(m.queue(), found.own_rows()) == own);
+        CHECK(std::vector<local_index>(found.own_columns().begin(), found.own_columns().end()) == own);
+
+        const std::vector<global_index> needed = found.needed();
+        CHECK(std::is_sorted(needed.begin(), needed.end()));
+        const auto exchange = found.make_halo();
+        CHECK(exchange.table_rows() == found.own().size() + static_cast<global_index>(needed.size()));
+        const std::vector<local_index> positions = columns_of(m.queue(), found.own_rows(exchange));
+        REQUIRE(positions.size() == own.size());
+        for (std::size_t e = 0; e < own.size(); ++e) {
+          const global_index at = positions[e] - found.own().size();
+          CHECK((at < 0 ? found.own().begin + positions[e] : needed[static_cast<std::size_t>(at)]) == own[e]);
+        }
+      });
+    });
+}
+
+}  // namespace test_in_edges
