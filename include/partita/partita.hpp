@@ -2,6 +2,7 @@
 /// Everything that needs only the standard library. Backends are headers of their own: comm/mpi.hpp,
 /// local/blas/gemm.hpp, io/npz.hpp and io/dataset.hpp.
 
+#include "partita/algebra/edge_softmax.hpp"
 #include "partita/algebra/gemm.hpp"
 #include "partita/algebra/reductions.hpp"
 #include "partita/algebra/sddmm.hpp"

@@ -46,7 +46,7 @@ struct recount {
 };
 
 template <class T>
-class tile_parts;
+struct tile_parts;
 
 /// The structure of the tiles is one array: for every tile (rows + 1) offsets, and one more for every recount
 /// that is not at its first row; then the columns of all entries.
@@ -69,82 +69,58 @@ struct tile_shape {
   /// anew within the tile. `values` may be null.
   template <class T>
   tile_parts<T> parts(std::size_t t, const local_index* structure, const T* values) const {
-    return {*this, t, structure, values};
+    const auto within = [t](const recount& r) { return r.tile == t && r.row > 0; };
+    const auto more = std::count_if(recounts.begin(), recounts.end(), within);
+    return {this, t, structure, values, static_cast<std::size_t>(more) + 1};
   }
   /// visitor(tile_part) for each of them.
   template <class T, class Visitor>
   void for_parts(std::size_t t, const local_index* structure, const T* values, Visitor visitor) const {
     for (const tile_part<T>& part : parts(t, structure, values)) visitor(part);
   }
+  /// Part i of them.
+  template <class T>
+  tile_part<T> part(std::size_t t, std::size_t i, const local_index* structure, const T* values) const {
+    const local_index* offsets = structure + t * (static_cast<std::size_t>(rows) + 1);
+    std::size_t base = 0, number = t + i;  // of the part among those of all tiles
+    local_index first = 0, end = rows;
+    for (const recount& r : recounts) {
+      const bool within = r.tile == t && r.row > 0;
+      if (r.tile > t) break;
+      if (within && i-- == 0) {
+        end = r.row;
+        break;
+      }
+      if (r.tile < t && r.row > 0) ++number;
+      if (r.row > 0) offsets += within ? r.row - first + 1 : 1;
+      if (within) first = r.row;
+      base = r.base;
+    }
+    const local_index* const columns = structure + offsets_size() + base;
+    const local_index known = entries_of_parts.empty() ? -1 : entries_of_parts[number];
+    return {{end - first, widths[t], offsets, columns, values == nullptr ? nullptr : values + base, known},
+            first,
+            base};
+  }
 };
 
-/// A range of tile_part<T>. The shape must live as long.
+/// The parts of a tile as a range, which is its own iterator. The shape must live as long.
 template <class T>
-class tile_parts {
- public:
-  tile_parts(const tile_shape& shape, std::size_t t, const local_index* structure, const T* values)
-      : first_(shape, t, structure, values) {}
+struct tile_parts {
+  const tile_shape* shape;
+  std::size_t tile;
+  const local_index* structure;
+  const T* values;
+  std::size_t count, next = 0;
 
-  class iterator {
-   public:
-    iterator(const tile_shape& shape, std::size_t t, const local_index* structure, const T* values)
-        : shape_(&shape),
-          tile_(t),
-          number_(t),
-          columns_(structure + shape.offsets_size()),
-          values_(values),
-          offsets_(structure + t * (static_cast<std::size_t>(shape.rows) + 1)) {
-      for (; begins_before(t); ++next_) {
-        const recount& r = shape.recounts[next_];
-        base_ = r.base;
-        offsets_ += r.row > 0 ? 1 : 0;
-        number_ += r.row > 0 ? 1 : 0;
-      }
-    }
-    tile_part<T> operator*() const {
-      const local_index known = shape_->entries_of_parts.empty() ? -1 : shape_->entries_of_parts[number_];
-      const T* const values = values_ == nullptr ? nullptr : values_ + base_;
-      return {{end() - row_, shape_->widths[tile_], offsets_, columns_ + base_, values, known}, row_, base_};
-    }
-    iterator& operator++() {
-      done_ = end() == shape_->rows;
-      if (done_) return *this;
-      const recount& r = shape_->recounts[next_++];
-      offsets_ += r.row - row_ + 1;
-      row_ = r.row;
-      base_ = r.base;
-      ++number_;
-      return *this;
-    }
-    bool operator==(std::default_sentinel_t) const { return done_; }
-
-   private:
-    /// Whether the next recount is before tile t, or at its first row.
-    bool begins_before(std::size_t t) const {
-      if (next_ == shape_->recounts.size()) return false;
-      const recount& r = shape_->recounts[next_];
-      return r.tile < t || (r.tile == t && r.row == 0);
-    }
-    local_index end() const {
-      const bool within = next_ < shape_->recounts.size() && shape_->recounts[next_].tile == tile_;
-      return within ? shape_->recounts[next_].row : shape_->rows;
-    }
-
-    const tile_shape* shape_;
-    std::size_t tile_, number_, next_ = 0;  ///< number_: of the part among those of all tiles
-    const local_index* columns_;
-    const T* values_;
-    const local_index* offsets_;
-    local_index row_ = 0;
-    std::size_t base_ = 0;
-    bool done_ = false;
-  };
-
-  iterator begin() const { return first_; }
+  tile_parts begin() const { return *this; }
   std::default_sentinel_t end() const { return {}; }
-
- private:
-  iterator first_;
+  tile_part<T> operator*() const { return shape->part(tile, next, structure, values); }
+  tile_parts& operator++() {
+    ++next;
+    return *this;
+  }
+  bool operator==(std::default_sentinel_t) const { return next == count; }
 };
 
 /// The offsets of a shape, from where the entries of its rows begin: row i of tile t at begins[t * (rows + 1)

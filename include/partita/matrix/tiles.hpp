@@ -24,7 +24,7 @@ struct tiles : tile_shape {
   buffer<T, Place> values;               ///< (nonzeros), or none of a pattern
 
   /// The parts of tile t (tile_part<T>), in order of rows.
-  tile_parts<T> parts(std::size_t t) const { return {*this, t, structure.data(), values.data()}; }
+  tile_parts<T> parts(std::size_t t) const { return tile_shape::parts(t, structure.data(), values.data()); }
   /// visitor(tile_part<T>) for each of them.
   template <class Visitor>
   void for_parts(std::size_t t, Visitor visitor) const {
