@@ -109,14 +109,4 @@ TEST_CASE("values of other edges are refused") {
   });
 }
 
-TEST_CASE("heads that do not divide the width are refused") {
-  expect_error<shape_error>("4 heads do not divide a width of 6", [] {
-    on_threads(2, [](const communicator& world) {
-      const mesh<host> m(world, {2, 1, 1});
-      const auto a = distribute(m, row_1d.sparse, shape, std::vector<triplet<double>>{});
-      const sddmm_plan sample(a, row_1d.dense, blocking::even(6, m.shape(), nesting::cols), 4);
-    });
-  });
-}
-
 }  // namespace test_sddmm

@@ -53,12 +53,12 @@ class edge_scores_gradient {
                                shape.heads);
   }
 
-  /// In-edges of own vertices, and how many values `alpha` is to have room for.
-  std::size_t in_edges_here() const { return rows_.nonzeros; }
+  /// How many values `alpha` has.
   std::size_t values_here() const { return rows_.nonzeros * static_cast<std::size_t>(shape_.heads); }
 
   /// dscores (n/P x 2 heads) for the scalars and the mask of the last forward, from d of the in-edges of own
-  /// vertices (in_edges_here() x heads, or x 1 where heads are averaged). d and alpha are overwritten.
+  /// vertices (in-edges x heads, or x 1 where heads are averaged). alpha (in-edges x heads) gets the softmax;
+  /// d is overwritten.
   void operator()(const edge_scores<T, Place>& scores, std::span<T> d, std::span<T> alpha, matrix& dscores) {
     const auto& q = mesh_.queue();
     T* const gradients = shape_.averaged ? of_heads_.data() : d.data();

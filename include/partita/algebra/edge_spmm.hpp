@@ -72,8 +72,6 @@ class edge_spmm_plan {
 
   /// What this rank receives in one run, in closed form.
   volume predicted() const { return schedule_->stages().predicted(); }
-  /// What was chosen for `automatic`.
-  exchange rows() const { return schedule_->stages().options().rows; }
 
  private:
   template <class, class>

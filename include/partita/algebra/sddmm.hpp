@@ -20,11 +20,7 @@ class sddmm_plan {
   /// For the pattern, the width and the heads of another plan, with which it shares the exchange of X.
   explicit sddmm_plan(const edge_spmm_plan<T, Place>& like)
       : schedule_(like.schedule_), spread_(*schedule_) {}
-  /// As edge_spmm_plan.
-  template <layout A>
-  sddmm_plan(const sparse<T, A, Place>& pattern, layout l, const blocking& features, local_index heads = 1,
-             exchange rows = exchange::automatic)
-      : sddmm_plan(edge_spmm_plan<T, Place>(pattern, l, features, heads, rows)) {}
+  /// For matrices like x.
   template <layout A, layout X>
   sddmm_plan(const sparse<T, A, Place>& pattern, const dense<T, X, Place>& x, local_index heads = 1,
              exchange rows = exchange::automatic)
