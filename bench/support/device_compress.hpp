@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cub/device/device_radix_sort.cuh>
+#include <memory>
 #include <span>
 #include <thrust/system/cuda/execution_policy.h>
 #include <utility>
@@ -30,7 +31,7 @@ class pool_allocator {
   void deallocate(char* memory, std::size_t bytes) { owner_->release(memory, bytes); }
 
  private:
-  std::shared_ptr<const cuda_stream> owner_;
+  std::shared_ptr<const partita::cuda_stream> owner_;
 };
 
 template <>

@@ -43,11 +43,6 @@ struct device_operand {
     return {rows, rows, offsets.data(), columns.data(), values.data(), entries};
   }
 };
-view.entries = entries;
-return view;
-}
-}
-;
 
 /// Waits for the device.
 device_operand operand_on_device(const queue<cuda_device>& q, const graph_counts& counts, bool rmat);
