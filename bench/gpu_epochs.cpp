@@ -15,6 +15,7 @@
 #include "../examples/training/cuda.hpp"
 #include "../examples/training/cuda_device.hpp"
 #include "partita/comm/threads.hpp"
+#include "partita/local/cuda/vendor_products.hpp"
 #include "partita/partition/policies.hpp"
 #include "support/cuda_calls.hpp"
 #include "support/device_models.hpp"
@@ -137,8 +138,8 @@ figures train(const communicator& world, const bench_case& c, const dataset& dat
   f.allocations = summarize(world, static_cast<global_index>(queue.meter()->allocations() - allocations));
   f.words = summarize(world, received.elements);
   f.predicted = summarize(world, run.predicted().elements);
-  f.own_dense = queue.libraries().gemm_f32 == nullptr;
-  f.own_sparse = queue.libraries().spmm_f32 == nullptr;
+  f.own_dense = libraries_of(queue).gemm_f32 == nullptr;
+  f.own_sparse = libraries_of(queue).spmm_f32 == nullptr;
   f.device_bytes = device_bytes_in_use();
   meet(world);
   return f;

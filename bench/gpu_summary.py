@@ -41,14 +41,12 @@ def spmm_lines(spmm):
         library = {name: time for name, time in times.items() if name.startswith("cusparse")}
         best = min(library, key=library.get, default=None)
         rows.append([p["graph"], str(p["width"]), f"{milliseconds(library.get(best))} ({(best or '-').removeprefix('cusparse_')})",
-                     milliseconds(times.get("own")), milliseconds(times.get("own_scaled")), milliseconds(times.get("own_pattern")),
-                     ratio(p["own_speedup"]), ratio(p["best_speedup"]), f"{1e-9 * p['own_bytes_per_second']:.0f}"])
+                     milliseconds(times.get("own")), ratio(p["own_speedup"]), f"{1e-9 * p['own_bytes_per_second']:.0f}"])
     return [f"## SpMM, f32: median ms; speed over the best of cuSPARSE at least {ratio(spmm['least_speedup'])}, "
             f"geometric mean {ratio(spmm['geometric_mean_speedup'])}", "",
             f"A copy of 1 GiB within the device moves {1e-9 * spmm['copy_bytes_per_second']:.0f} GB/s. GB/s counts every row of x "
             "that an entry names, as if nothing were cached.", "",
-            *table(["graph", "f", "cuSPARSE", "own, values", "own, scaled", "own, pattern", "speed, values", "speed, best",
-                    "GB/s"], rows)]
+            *table(["graph", "f", "cuSPARSE", "own", "speed", "GB/s"], rows)]
 
 
 def epoch_lines(epochs, peers):

@@ -10,9 +10,9 @@
 #include <thrust/set_operations.h>
 #include <thrust/unique.h>
 
+#include "device_compress.hpp"
 #include "device_models.hpp"
 #include "graphs.hpp"
-#include "partita/local/cuda/compress.hpp"
 
 namespace {
 
@@ -80,7 +80,7 @@ key_list make_graph(const queue<cuda_device>& q, const graph_counts& counts, boo
                     std::uint64_t seed = 1) {
   const std::uint64_t word = partita::random_key{.seed = seed}.word();
   const int scale = rmat ? std::bit_width(static_cast<std::uint64_t>(counts.vertices - 1)) : 0;
-  return partita::on_cuda::with_policy(q, [&](const auto& policy) {
+  return with_policy(q, [&](const auto& policy) {
     global_index edges = counts.nonzeros / 2 + 1;
     for (int round = 1;; ++round) {
       key_list keys(q, 2 * static_cast<std::size_t>(edges));
@@ -115,7 +115,7 @@ struct key_of_loop {
 
 /// The entries together with the whole diagonal. Waits for the device.
 key_list with_loops(const queue<cuda_device>& q, const key_list& keys, global_index vertices) {
-  return partita::on_cuda::with_policy(q, [&](const auto& policy) {
+  return with_policy(q, [&](const auto& policy) {
     const auto n = static_cast<std::size_t>(vertices);
     key_list loops(q, n), all(q, keys.size() + n);
     thrust::tabulate(policy, loops.data(), loops.data() + n, key_of_loop{n});
@@ -139,7 +139,7 @@ buffer<local_index, cuda_device> row_offsets(const queue<cuda_device>& q, const 
   partita::narrow(static_cast<global_index>(keys.size()), "the number of entries of a graph");
   const std::size_t size = static_cast<std::size_t>(vertices) + 1;
   buffer<local_index, cuda_device> offsets(q, size);
-  partita::on_cuda::with_policy(q, [&](const auto& policy) {
+  with_policy(q, [&](const auto& policy) {
     key_list firsts(q, size);
     thrust::tabulate(policy, firsts.data(), firsts.data() + size,
                      first_key_of_row{static_cast<std::uint64_t>(vertices)});
@@ -179,7 +179,7 @@ struct weight_of_entry {
 struct key_of_tile {
   static constexpr std::size_t most = 64;  ///< what a kernel takes as arguments is limited
 
-  partita::on_cuda::key_space space;
+  key_space space;
   const std::uint64_t* keys;
   std::uint64_t vertices, first_row;
   std::array<std::uint64_t, most> begins;  ///< the first column of each tile, ascending
@@ -227,15 +227,15 @@ class device_graph {
     const auto size = static_cast<std::size_t>(read(queue_, offsets_.data() + rows.end) - first);
     const auto n = static_cast<std::uint64_t>(vertices_);
     const std::uint64_t* const mine = keys_.data() + first;
-    const partita::on_cuda::key_space space(result->count(), result->rows, widest);
-    const auto made = partita::on_cuda::with_policy(queue_, [&](const auto& policy) {
+    const key_space space(result->count(), result->rows, widest);
+    const auto made = with_policy(queue_, [&](const auto& policy) {
       key_list keys(queue_, size);
       buffer<float, cuda_device> values(queue_, size);
       thrust::tabulate(policy, keys.data(), keys.data() + size,
                        key_of_tile{space, mine, n, static_cast<std::uint64_t>(rows.begin), begins});
       thrust::tabulate(policy, values.data(), values.data() + size,
                        weight_of_entry{mine, offsets_.data(), n, how});
-      return partita::on_cuda::compress_keys(policy, queue_, space, std::move(keys), std::move(values));
+      return compress_keys(policy, queue_, space, std::move(keys), std::move(values));
     });
     result->nonzeros = made.nonzeros;
     result->structure = moved(m.queue(), made.structure);
@@ -268,16 +268,6 @@ struct column_of_key {
   }
 };
 
-/// One over the square root of a row's number of entries.
-struct scale_of_row {
-  const local_index* offsets;
-
-  constexpr float operator()(std::int64_t v) const {
-    const auto count = static_cast<float>(offsets[v + 1] - offsets[v]);
-    return count > 0 ? 1 / std::sqrt(count) : 0;
-  }
-};
-
 struct feature {
   constexpr float operator()(std::int64_t i) const {
     return static_cast<float>(partita::random_uniform(partita::random_key{.seed = 3}.word(), i, 0));
@@ -297,8 +287,8 @@ struct difference {
 template <class T, class Function>
 buffer<T, cuda_device> tabulated(const queue<cuda_device>& q, std::size_t size, const Function& f) {
   buffer<T, cuda_device> result(q, size);
-  partita::on_cuda::with_policy(
-      q, [&](const auto& policy) { thrust::tabulate(policy, result.data(), result.data() + size, f); });
+  with_policy(q,
+              [&](const auto& policy) { thrust::tabulate(policy, result.data(), result.data() + size, f); });
   q.synchronize();
   return result;
 }
@@ -318,8 +308,6 @@ bench::device_operand bench::operand_on_device(const queue<cuda_device>& q, cons
     return tabulated<float>(q, keys.size(), weight_of_entry{keys.data(), a.offsets.data(), n, how});
   };
   a.values = weights(weighting::both);
-  a.ones = weights(weighting::one);
-  a.diagonal = tabulated<float>(q, static_cast<std::size_t>(n), scale_of_row{a.offsets.data()});
   return a;
 }
 
@@ -330,7 +318,7 @@ bench::buffer<float, bench::cuda_device> bench::features_on_device(const queue<c
 
 float bench::largest_difference(const queue<cuda_device>& q, const float* a, const float* b,
                                 std::size_t size) {
-  return partita::on_cuda::with_policy(q, [&](const auto& policy) {
+  return with_policy(q, [&](const auto& policy) {
     return thrust::inner_product(policy, a, a + size, b, 0.0f, larger{}, difference{});
   });
 }

@@ -33,16 +33,14 @@ struct graph_counts {
 inline graph_counts reddit_counts() { return {"reddit", 232965, 114'800'000}; }
 inline graph_counts products_counts() { return {"products", 2449029, 123'700'000}; }
 
-/// D^-1/2 A D^-1/2 in compressed rows, with its diagonal apart too. Every list begins at an aligned address.
+/// D^-1/2 A D^-1/2 in compressed rows. Every list begins at an aligned address.
 struct device_operand {
   local_index rows = 0, entries = 0;
   buffer<local_index, cuda_device> offsets, columns;
-  buffer<float, cuda_device> values, ones, diagonal;
+  buffer<float, cuda_device> values;
 
-  partita::csr_view<float> with(const float* entry_values) const {
-    partita::csr_view<float> view{rows, rows, offsets.data(), columns.data(), entry_values};
-    view.entries = entries;
-    return view;
+  partita::csr_view<float> view() const {
+    return {rows, rows, offsets.data(), columns.data(), values.data(), entries};
   }
 };
 

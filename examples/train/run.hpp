@@ -5,7 +5,7 @@
 #include "command.hpp"
 #include "partita/comm/communicator.hpp"
 #include "partita/io/labelled_graph.hpp"
-#include "partita/memory/host.hpp"
+#include "partita/local/host/gemm_backend.hpp"
 
 /// What was trained, and how it went.
 struct outcome {

@@ -5,6 +5,7 @@
 
 #include "cuda_device.hpp"
 #include "partita/comm/cuda_memory.hpp"
+#include "partita/local/cuda/vendor_products.hpp"
 
 #ifdef PARTITA_WITH_CUBLAS
 #include "partita/local/cublas/gemm.hpp"

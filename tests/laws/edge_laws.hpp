@@ -55,8 +55,7 @@ void an_infinite_neighbour_counts() {
     stage<Place> at(q);
     staged_block<T, Place> y(q, block<T>(3, 2, 1, 0)), indices(q, block<T>(3, 2, 1, 0));
     const staged_indices<T, Place> where(at, 3, 2);
-    max_aggregate(q, at.pattern(a), at(x), 0, true, y.view(), where.view);
-    finish_max(q, y.view(), matrix_view<const local_index>(where.view));
+    max_aggregate(q, at.pattern(a), at(x), y.view(), where.view);
     where.put(at, indices.view());
     const auto first = static_cast<T>(a.columns[2]), last = static_cast<T>(a.columns[4]);
     CHECK(indices.fetch() == std::vector<T>{first, first, -1, -1, last, last});
@@ -181,9 +180,8 @@ void edges_refuse_shapes(const partita::queue<Place>& q) {
   CHECK_THROWS_AS(edge_multiply(q, a, {1, 2, 0}, out, wrong, 0.0, x), shape_error);
   CHECK_THROWS_AS(edge_multiply_transposed(q, inverse, {1, 2, 0}, out, wrong, 0.0, x), shape_error);
   CHECK_THROWS_AS(edge_dot(q, a, {1, 2, 1}, x, x, 0.0, out), shape_error);
-  CHECK_THROWS_AS(max_aggregate(q, a, x, 0, true, x, where), shape_error);
-  CHECK_THROWS_AS(finish_max(q, x, matrix_view<const local_index>(where)), shape_error);
-  CHECK_THROWS_AS(max_scatter(q, where, x, 0, x), shape_error);
+  CHECK_THROWS_AS(max_aggregate(q, a, x, x, where), shape_error);
+  CHECK_THROWS_AS(max_scatter(q, where, x, x), shape_error);
   try {
     edge_multiply(q, a, {2, 2, 3}, out, x, 0.0, x);
     FAIL("edge_multiply accepted columns of no head");

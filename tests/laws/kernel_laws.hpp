@@ -72,31 +72,21 @@ void spmm_of_long_rows() {
 template <class T, class Place>
 void spmm_with_everything_fused() {
   const sparse<T> a(301, 90);
-  const std::vector<T> rows = block<T>(1, 301, 3, 0).values, cols = block<T>(1, 90, 4, 0).values;
   for (const local_index f : {1, 16, 33, 100}) {
     const block<T> x(90, f, 1, placing{}), y(301, f, 2, placing{});
     const std::vector<T> bias = block<T>(1, f, 5, 0).values;
-    for (unsigned choice = 0; choice < 64; ++choice) {
-      const auto chosen = [&](unsigned bit) { return (choice >> bit & 1U) != 0; };
-      const auto fusion = [&](auto data) {
-        return partita::spmm_fusion<T>{chosen(0) ? T(0.5) : T{0}, chosen(1) ? data(rows) : nullptr,
-                                       chosen(2) ? data(cols) : nullptr, chosen(3) ? data(bias) : nullptr,
-                                       chosen(4)};
-      };
-      INFO("choice ", choice);
-      agree_with<Place>(
-          y, law_tolerance<T>,
-          [&](auto& at, auto& r) {
-            spmm_fused(at.queue, chosen(5) ? at(a) : at.pattern(a), at(x), fusion(at), r.view());
-          },
-          [&](auto& r) {
-            reference::spmm_fused(chosen(5) ? a.view() : a.pattern(), x.view(),
-                                  fusion([](const auto& v) { return v.data(); }), r.view());
-          });
-    }
-    agree_with<Place>(
-        y, law_tolerance<T>, [&](auto& at, auto& r) { spmm(at.queue, at.pattern(a), at(x), T{0}, r.view()); },
-        [&](auto& r) { reference::spmm_fused(a.pattern(), x.view(), {}, r.view()); });
+    for (const T beta : {T{0}, T(0.5)})
+      for (const bool biased : {false, true})
+        for (const bool relu : {false, true}) {
+          INFO("beta ", beta, " biased ", biased, " relu ", relu);
+          const auto fusion = [&](const T* line) {
+            return partita::spmm_fusion<T>{beta, biased ? line : nullptr, relu};
+          };
+          agree_with<Place>(
+              y, law_tolerance<T>,
+              [&](auto& at, auto& r) { spmm_fused(at.queue, at(a), at(x), fusion(at(bias)), r.view()); },
+              [&](auto& r) { reference::spmm_fused(a.view(), x.view(), fusion(bias.data()), r.view()); });
+        }
   }
 }
 
@@ -222,7 +212,7 @@ void moves() {
       [&](auto& at, auto& r) {
         scatter_add_distinct_rows(at.queue, at(summands.values), at.span(distinct), r.view());
       },
-      [&](auto& r) { reference::scatter_add_distinct_rows(summands.values.data(), distinct, r.view()); });
+      [&](auto& r) { reference::scatter_add_rows(summands.values.data(), distinct, r.view()); });
   std::vector<local_index> lengths;
   for (local_index i = 0; i < 301; ++i) lengths.push_back(i == 7 ? 90 : i % 5);
   sparse<T> a(lengths, 90);

@@ -38,7 +38,7 @@ void multiply(int threads, local_index n) {
 
 TEST_CASE_TEMPLATE("blas gemm agrees with the reference", T, float, double) {
   const partita::queue<partita::host> q(2, partita::blas_gemm());
-  REQUIRE((q.gemm().get<T>() != nullptr));
+  REQUIRE((partita::gemm_of<T>(q) != nullptr));
   for (const auto& shape : std::vector<std::array<local_index, 3>>{
            {1, 1, 1}, {5, 7, 3}, {33, 17, 65}, {0, 3, 2}, {3, 0, 2}, {3, 2, 0}, {1, 40, 9}, {64, 1, 100}})
     for (const bool ta : {false, true})

@@ -98,8 +98,8 @@ bool spmm_library(const partita::queue<cuda_device>& q, std::shared_ptr<void>& p
 }
 
 partita::queue<cuda_device> queue_with_libraries() {
-  return partita::queue<cuda_device>(
-      0, {gemm_library<float>, gemm_library<double>, spmm_library<float>, spmm_library<double>});
+  return partita::queue<cuda_device>(0, partita::cuda_libraries{gemm_library<float>, gemm_library<double>,
+                                                                spmm_library<float>, spmm_library<double>});
 }
 
 /// Offsets from 0, all arrays at multiples of 16 bytes.

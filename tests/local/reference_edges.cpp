@@ -46,25 +46,20 @@ TEST_CASE("reference edges: products of a slice that begins and ends inside a he
   CHECK(c.edges == numbers{-1, -1, 0, 5, 0, 17, 0, 39});
 }
 
-TEST_CASE("reference aggregate: two tiles and the way back, by hand") {
+TEST_CASE("reference aggregate: largest neighbours and the way back, by hand") {
   small_case c;
-  block<double> first{3, 2, {1, 2, 7, 0, 1, 5}}, second{3, 2, {1, 9, -1, 3, 4, 4}};
+  const block<double> x{3, 2, {1, 2, 7, 0, 1, 5}};
   std::vector<local_index> arg(6, 77);
   const matrix_view<local_index> where{arg.data(), 3, 2, 2};
-  reference::max_aggregate(c.a, first.view(), 10, true, c.y.view(), where);
-  const double lowest = std::numeric_limits<double>::lowest();
-  CHECK(c.y.values == numbers{1, 5, lowest, lowest, 7, 0});
-  CHECK(arg == std::vector<local_index>{10, 12, -1, -1, 11, 11});
-  reference::max_aggregate(c.a, second.view(), 20, false, c.y.view(), where);
-  reference::finish_max(c.y.view(), matrix_view<const local_index>(where));
-  CHECK(c.y.values == numbers{4, 9, 0, 0, 7, 3});
-  CHECK(arg == std::vector<local_index>{22, 20, -1, -1, 11, 21});
+  reference::max_aggregate(c.a, x.view(), c.y.view(), where);
+  CHECK(c.y.values == numbers{1, 5, 0, 0, 7, 0});
+  CHECK(arg == std::vector<local_index>{0, 2, -1, -1, 1, 1});
   block<double> dx{3, 2, numbers(6, 10)};
-  reference::max_scatter(matrix_view<const local_index>(where), c.x.view(), 20, dx.view());
-  CHECK(dx.values == numbers{10, 12, 10, 16, 11, 10});
+  reference::max_scatter(matrix_view<const local_index>(where), c.x.view(), dx.view());
+  CHECK(dx.values == numbers{11, 10, 15, 16, 10, 12});
   const std::vector<local_index> rows{2, 0, 2};
   reference::scatter_add_rows(c.x.values.data(), rows, dx.view());
-  CHECK(dx.values == numbers{13, 16, 10, 16, 17, 18});
+  CHECK(dx.values == numbers{14, 14, 15, 16, 16, 20});
 }
 
 }  // namespace test_local_edges_reference

@@ -29,9 +29,8 @@ class max_aggregation {
     const auto& q = mesh_.queue();
     halo_.gather(h.local(), table());  // (own + needed, f)
     for (const tile_part<T>& part : rows_.parts(0))
-      max_aggregate(q, part.entries, table(), 0, true, part.rows_of(y.local()),
+      max_aggregate(q, part.entries, table(), part.rows_of(y.local()),
                     part.rows_of(winners()));  // rows of (n/P, f)
-    finish_max(q, y.local(), winners());
   }
 
   /// dh from dy, by the maxima of the last forward.
@@ -40,8 +39,8 @@ class max_aggregation {
     require(dh);
     const auto& q = mesh_.queue();
     fill(q, T(0), table());
-    max_scatter(q, winners(), dy.local(), 0, table());  // (own + needed, f)
-    halo_.scatter_add(table(), dh.local());             // (n/P, f)
+    max_scatter(q, winners(), dy.local(), table());  // (own + needed, f)
+    halo_.scatter_add(table(), dh.local());          // (n/P, f)
   }
 
   /// What this rank receives in one forward, in one backward and in both, in closed form.

@@ -40,7 +40,7 @@ struct pending_operation {
 class nccl_stream final : public queue_watcher, public std::enable_shared_from_this<nccl_stream> {
  public:
   nccl_stream(const partita::queue<cuda_device>& q, std::shared_ptr<transport> parent, options o)
-      : queue_(q.device(), {}, true),
+      : queue_(q.device(), stream_priority::urgent),
         memory_(queue_),
         meter_(q.meter()),
         parent_(std::move(parent)),

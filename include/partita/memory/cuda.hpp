@@ -2,10 +2,9 @@
 /// CUDA devices as a place. Everything that a rank owns there hangs on its queue: a stream, memory in its
 /// order, the libraries' handles. Work is enqueued; the host waits only where synchronize() is called.
 
-#include <map>
 #include <span>
 #include <thread>
-#include <typeindex>
+#include <utility>
 #include <vector>
 
 #include "partita/memory/cuda_stream.hpp"
@@ -19,59 +18,6 @@ namespace partita {
 
 using on_cuda::cuda_device;
 
-/// What a dense product may do to its sums before it stores them: add bias[j] to column j, then cut at 0; or
-/// beside them: column_sums[j] = the sum of column j of op(B), the gradient of a bias where op(B) is that of
-/// what it was added to.
-template <class T>
-struct gemm_epilogue {
-  const T* bias = nullptr;
-  bool relu = false;
-  T* column_sums = nullptr;
-};
-
-/// C = alpha op(A) op(B) + beta C on row-major blocks, then the epilogue; what a queue<cuda_device>
-/// multiplies with. Returns false, and has done nothing, when it does not know the epilogue.
-template <class T>
-using cuda_gemm_function = bool (*)(const queue<cuda_device>& q, bool transpose_a, bool transpose_b, int m,
-                                    int n, int k, T alpha, const T* a, int lda, const T* b, int ldb, T beta,
-                                    T* c, int ldc, gemm_epilogue<T> epilogue);
-
-/// Y = A X + beta Y with A (rows, cols) in compressed rows, X (cols, f), Y (rows, f) row-major; `plan` keeps
-/// what was looked up for this A and is null at first. Returns false when it cannot serve these operands.
-template <class T>
-using cuda_spmm_function = bool (*)(const queue<cuda_device>& q, std::shared_ptr<void>& plan, int rows,
-                                    int cols, int nonzeros, const int* offsets, const int* columns,
-                                    const T* values, const T* x, std::ptrdiff_t x_stride, int f, T beta, T* y,
-                                    std::ptrdiff_t y_stride);
-
-/// The vendor's libraries as values of a queue; null entries mean the library's own kernels.
-struct cuda_libraries {
-  using preparation = void (*)(const queue<cuda_device>& q);
-
-  cuda_gemm_function<float> gemm_f32 = nullptr;
-  cuda_gemm_function<double> gemm_f64 = nullptr;
-  cuda_spmm_function<float> spmm_f32 = nullptr;
-  cuda_spmm_function<double> spmm_f64 = nullptr;
-  /// What makes the handles, when the queue is made: they allocate, for which a device may wait, and that
-  /// must not fall into an exchange that waits for another thread of this process.
-  preparation prepare_gemm = nullptr, prepare_spmm = nullptr;
-
-  template <class T>
-  cuda_gemm_function<T> gemm() const {
-    if constexpr (sizeof(T) == sizeof(float))
-      return gemm_f32;
-    else
-      return gemm_f64;
-  }
-  template <class T>
-  cuda_spmm_function<T> spmm() const {
-    if constexpr (sizeof(T) == sizeof(float))
-      return spmm_f32;
-    else
-      return spmm_f64;
-  }
-};
-
 /// Is asked again and again while the host waits for a queue; throws to give up waiting.
 class queue_watcher {
  public:
@@ -84,30 +30,35 @@ class queue_watcher {
 template <>
 class queue<cuda_device> {
  public:
-  /// The device begins work of an `urgent` queue before that of others. Throws device_error when there is no
-  /// such device.
-  explicit queue(int device = 0, cuda_libraries libraries = {}, bool urgent = false)
-      : state_(std::make_shared<state>(device, libraries, urgent)) {
-    for (const auto prepare : {libraries.prepare_gemm, libraries.prepare_spmm})
-      if (prepare != nullptr) prepare(*this);
+  using allocator = cuda_stream;
+
+  /// Throws device_error when there is no such device.
+  explicit queue(int device = 0, stream_priority priority = stream_priority::normal)
+      : state_(std::make_shared<state>(device, priority)) {}
+  /// `extensions` are found again by find(), such as cuda_libraries; of those that have a function
+  /// prepare(queue) it is called.
+  template <class... Extension>
+  explicit queue(int device, Extension... extensions) : queue(device) {
+    (extend(std::move(extensions)), ...);
   }
 
   int device() const { return state_->stream->device(); }
   cudaStream_t stream() const { return state_->stream->get(); }
   const std::shared_ptr<const cuda_stream>& owner() const { return state_->stream; }
-  const cuda_libraries& libraries() const { return state_->libraries; }
   const std::shared_ptr<memory_meter>& meter() const { return state_->stream->shared_meter(); }
 
+  /// What the queue was extended by, null where it was not.
+  template <class Extension>
+  const Extension* find() const {
+    return state_->resources.find<Extension>();
+  }
   /// The one R of this queue, made by R(*this) when first asked for: a library's handle, a workspace. R must
   /// not keep the queue.
   template <class R>
   R& resource() const {
-    std::shared_ptr<void>& slot = state_->resources[std::type_index(typeid(R))];
-    if (!slot) {
-      const detail::device_guard guard(device());
-      slot = std::make_shared<R>(*this);
-    }
-    return *static_cast<R*>(slot.get());
+    if (R* const made = state_->resources.find<R>()) return *made;
+    const detail::device_guard guard(device());
+    return state_->resources.put(std::make_shared<R>(*this));
   }
 
   /// Lets `watcher` end waits of this queue as long as it lives.
@@ -125,6 +76,11 @@ class queue<cuda_device> {
   }
 
  private:
+  template <class Extension>
+  void extend(Extension extension) const {
+    if constexpr (requires { extension.prepare(*this); }) extension.prepare(*this);
+    state_->resources.put(std::make_shared<Extension>(std::move(extension)));
+  }
   /// Asks the watchers until done() holds, where there are any.
   template <class Done>
   void watch_until(Done done) const {
@@ -137,61 +93,15 @@ class queue<cuda_device> {
   }
 
   struct state {
-    state(int device, cuda_libraries l, bool urgent)
-        : stream(std::make_shared<const cuda_stream>(device, urgent)), libraries(l) {}
+    state(int device, stream_priority priority)
+        : stream(std::make_shared<const cuda_stream>(device, priority)) {}
 
     std::shared_ptr<const cuda_stream> stream;
-    cuda_libraries libraries;
     std::vector<std::weak_ptr<queue_watcher>> watchers;
-    std::map<std::type_index, std::shared_ptr<void>> resources;
+    detail::typed_values resources;
   };
 
   std::shared_ptr<state> state_;
-};
-
-/// Move-only owner of `size` uninitialised elements aligned to 256 bytes.
-template <class T>
-class buffer<T, cuda_device> {
- public:
-  buffer() = default;
-  buffer(const queue<cuda_device>& q, std::size_t size) : size_(size), capacity_(size) {
-    if (size == 0) return;
-    owner_ = q.owner();
-    data_ = static_cast<T*>(owner_->allocate(size * sizeof(T)));
-  }
-  buffer(buffer&& other) noexcept { swap(other); }
-  buffer& operator=(buffer&& other) noexcept {
-    buffer(std::move(other)).swap(*this);
-    return *this;
-  }
-  ~buffer() {
-    if (data_ != nullptr) owner_->release(data_, capacity_ * sizeof(T));
-  }
-
-  T* data() { return data_; }
-  const T* data() const { return data_; }
-  std::size_t size() const { return size_; }
-  std::span<T> span() { return {data_, size_}; }
-  std::span<const T> span() const { return {data_, size_}; }
-
-  /// Changes the size and loses the contents; allocates only when the capacity does not suffice.
-  void reset(const queue<cuda_device>& q, std::size_t size) {
-    if (size > capacity_) *this = buffer(q, size);
-    size_ = size;
-  }
-
- private:
-  void swap(buffer& other) noexcept {
-    std::swap(data_, other.data_);
-    std::swap(size_, other.size_);
-    std::swap(capacity_, other.capacity_);
-    std::swap(owner_, other.owner_);
-  }
-
-  T* data_ = nullptr;
-  std::size_t size_ = 0;
-  std::size_t capacity_ = 0;
-  std::shared_ptr<const cuda_stream> owner_;
 };
 
 /// Copies between host and device either way, or within the device, and waits for it. Waits before, too: the

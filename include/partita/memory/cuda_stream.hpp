@@ -36,20 +36,22 @@ class device_guard {
 
 }  // namespace detail
 
+/// What a device begins first: work of urgent streams before that of others.
+enum class stream_priority { normal, urgent };
+
 /// Owns a stream. Every buffer allocated on it keeps it alive.
 class cuda_stream {
  public:
-  /// The device begins work of an `urgent` stream before that of others. Throws device_error when there is no
-  /// such device.
-  explicit cuda_stream(int device, bool urgent = false)
+  /// Throws device_error when there is no such device.
+  explicit cuda_stream(int device, stream_priority priority = stream_priority::normal)
       : device_(device), meter_(std::make_shared<memory_meter>()) {
     const detail::device_guard guard(device);
     int least = 0, greatest = 0;
     detail::check_cuda(cudaDeviceGetStreamPriorityRange(&least, &greatest),
                        "cudaDeviceGetStreamPriorityRange");
-    detail::check_cuda(
-        cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, urgent ? greatest : least),
-        "cudaStreamCreateWithPriority");
+    detail::check_cuda(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking,
+                                                    priority == stream_priority::urgent ? greatest : least),
+                       "cudaStreamCreateWithPriority");
   }
   cuda_stream(const cuda_stream&) = delete;
   cuda_stream& operator=(const cuda_stream&) = delete;

@@ -2,20 +2,21 @@
 /// Where bytes live. A place is an empty tag; `queue<Place>` runs work there and `buffer<T, Place>` owns
 /// memory there.
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <span>
+#include <typeindex>
+#include <utility>
 
 namespace partita {
 
 /// What runs work at a place (host: a thread count). Specialised by each place.
 template <class Place>
 class queue;
-
-/// Owner of uninitialised, aligned memory at a place. Specialised by each place.
-template <class T, class Place>
-class buffer;
 
 /// Bytes of all live buffers of one rank, and their largest sum; shared by the buffers of a queue.
 class memory_meter {
@@ -39,5 +40,73 @@ class memory_meter {
   std::atomic<std::size_t> peak_{0};
   std::atomic<std::uint64_t> allocations_{0};
 };
+
+/// Move-only owner of `size` uninitialised elements, aligned as the allocator of the queue has it.
+template <class T, class Place>
+class buffer {
+ public:
+  buffer() = default;
+  buffer(const queue<Place>& q, std::size_t size) : size_(size), capacity_(size) {
+    if (size == 0) return;
+    owner_ = q.owner();
+    data_ = static_cast<T*>(owner_->allocate(size * sizeof(T)));
+  }
+  buffer(buffer&& other) noexcept { swap(other); }
+  buffer& operator=(buffer&& other) noexcept {
+    buffer(std::move(other)).swap(*this);
+    return *this;
+  }
+  ~buffer() {
+    if (data_ != nullptr) owner_->release(data_, capacity_ * sizeof(T));
+  }
+
+  T* data() { return data_; }
+  const T* data() const { return data_; }
+  std::size_t size() const { return size_; }
+  std::span<T> span() { return {data_, size_}; }
+  std::span<const T> span() const { return {data_, size_}; }
+
+  /// Changes the size and loses the contents; allocates only when the capacity does not suffice.
+  void reset(const queue<Place>& q, std::size_t size) {
+    if (size > capacity_) *this = buffer(q, size);
+    size_ = size;
+  }
+
+ private:
+  void swap(buffer& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    std::swap(capacity_, other.capacity_);
+    std::swap(owner_, other.owner_);
+  }
+
+  T* data_ = nullptr;
+  std::size_t size_ = 0;
+  std::size_t capacity_ = 0;
+  std::shared_ptr<const typename queue<Place>::allocator> owner_;
+};
+
+namespace detail {
+
+/// At most one value of each type.
+class typed_values {
+ public:
+  template <class T>
+  T* find() const {
+    const auto found = values_.find(std::type_index(typeid(T)));
+    return found == values_.end() ? nullptr : static_cast<T*>(found->second.get());
+  }
+  /// In place of the one that was there.
+  template <class T>
+  T& put(std::shared_ptr<T> value) {
+    values_[std::type_index(typeid(T))] = value;
+    return *value;
+  }
+
+ private:
+  std::map<std::type_index, std::shared_ptr<void>> values_;
+};
+
+}  // namespace detail
 
 }  // namespace partita

@@ -18,7 +18,7 @@
 #include "partita/io/npz.hpp"
 #endif
 #ifdef USES_CUDA
-#include "partita/memory/cuda.hpp"
+#include "partita/local/cuda/vendor_products.hpp"
 #endif
 #ifdef USES_CUBLAS
 #include "partita/local/cublas/gemm.hpp"

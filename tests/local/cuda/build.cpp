@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "../bench/support/compress_entries.hpp"
 #include "partita/base/random.hpp"
-#include "partita/local/cuda/build.hpp"
 #include "partita/matrix/tiles.hpp"
 #include "partita/memory/host.hpp"
 
@@ -57,13 +57,13 @@ std::vector<triplet<T>> entries_in(interval rows, std::vector<interval> columns,
 
 template <class T>
 auto compress(interval rows, const std::vector<interval>& columns, const std::vector<triplet<T>>& entries) {
-  return partita::on_cuda::compress<T>(thrust::host, q, rows, std::span<const interval>(columns),
-                                       std::span<const triplet<T>>(entries));
+  return bench::compress<T>(thrust::host, q, rows, std::span<const interval>(columns),
+                            std::span<const triplet<T>>(entries));
 }
 
 /// The compressed rows of a block of one tile.
 template <class T>
-csr_view<T> view(const partita::on_cuda::compressed<T, place>& a, local_index rows, local_index cols) {
+csr_view<T> view(const bench::compressed<T, place>& a, local_index rows, local_index cols) {
   return {rows, cols, a.structure.data(), a.structure.data() + offsets_size(1, rows), a.values.data()};
 }
 
@@ -126,7 +126,7 @@ TEST_CASE_TEMPLATE("the transpose of the transpose", T, float, double) {
   for (const std::size_t count : {0, 1, 200, 2000}) {
     const auto a = compress({0, rows}, {{0, cols}}, entries_in<T>({0, rows}, {{0, cols}}, count));
     const auto nonzeros = static_cast<local_index>(a.nonzeros);
-    const auto b = partita::on_cuda::transpose(thrust::host, q, view(a, rows, cols), nonzeros);
+    const auto b = bench::transpose(thrust::host, q, view(a, rows, cols), nonzeros);
     const csr_view<T> from = view(a, rows, cols), to = view(b, cols, rows);
     std::map<std::pair<local_index, local_index>, T> places;
     for (local_index i = 0; i < rows; ++i)
@@ -139,7 +139,7 @@ TEST_CASE_TEMPLATE("the transpose of the transpose", T, float, double) {
         CHECK(next->first == std::pair(j, to.columns[e]));
         CHECK(next->second == to.values[e]);
       }
-    const auto again = partita::on_cuda::transpose(thrust::host, q, to, nonzeros);
+    const auto again = bench::transpose(thrust::host, q, to, nonzeros);
     CHECK(list(again.structure) == list(a.structure));
     CHECK(list(again.values) == list(a.values));
   }
@@ -151,7 +151,7 @@ TEST_CASE("the transpose of a tile whose offsets do not begin at 0") {
   const auto a = compress({0, 2}, {{0, 2}, {2, 4}}, entries);
   const csr_view<double> second{2, 2, a.structure.data() + 3, a.structure.data() + offsets_size(2, 2),
                                 a.values.data()};
-  const auto b = partita::on_cuda::transpose(thrust::host, q, second, 3);
+  const auto b = bench::transpose(thrust::host, q, second, 3);
   CHECK(list(b.structure) == std::vector<local_index>{0, 1, 3, 0, 1, 0, 1});
   CHECK(list(b.values) == std::vector<double>{4, 3, 5});
 }
@@ -159,8 +159,8 @@ TEST_CASE("the transpose of a tile whose offsets do not begin at 0") {
 TEST_CASE("rows in parts of about as many entries") {
   const auto parts_of = [](const std::vector<local_index>& offsets, std::size_t parts) {
     std::vector<local_index> firsts(parts + 1, -1);
-    partita::on_cuda::partition_rows(thrust::host, static_cast<local_index>(offsets.size()) - 1,
-                                     offsets.data(), std::span(firsts));
+    bench::partition_rows(thrust::host, static_cast<local_index>(offsets.size()) - 1, offsets.data(),
+                          std::span(firsts));
     return firsts;
   };
   CHECK(parts_of({5}, 3) == std::vector<local_index>{0, 0, 0, 0});

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "partita/local/cuda/compress.hpp"
+#include "../../bench/support/device_compress.hpp"
 #include "partita/matrix/tiles.hpp"
 #include "partita/memory/host.hpp"
 #include "support/on_device.hpp"
@@ -14,7 +14,6 @@ using partita::csr_view;
 using partita::interval;
 using partita::local_index;
 using partita::triplet;
-using partita::on_cuda::build_kernels;
 using device = partita::cuda_device;
 
 namespace {
@@ -53,7 +52,7 @@ TEST_CASE_TEMPLATE("rows compressed on the device equal make_tiles in every bit"
       const auto given = entries<T>(count);
       const auto expected = partita::make_tiles(partita::queue<partita::host>(), rows,
                                                 std::span<const interval>(columns), given);
-      const auto found = build_kernels::compress<T>(q, rows, columns, given);
+      const auto found = bench::compress<T>(q, rows, columns, given);
       CHECK(found.nonzeros == expected.nonzeros);
       CHECK(list(q, found.structure) == list(expected.structure));
       CHECK(list(q, found.values) == list(expected.values));
@@ -63,14 +62,14 @@ TEST_CASE_TEMPLATE("rows compressed on the device equal make_tiles in every bit"
 TEST_CASE_TEMPLATE("the transpose of the transpose, on the device", T, float, double) {
   const partita::queue<device> q;
   const std::vector<interval> columns{{0, 4000}};
-  const auto a = build_kernels::compress<T>(q, {0, 3000}, columns, entries<T>(100000));
-  const auto view = [](const partita::on_cuda::compressed<T, device>& c, local_index rows, local_index cols) {
+  const auto a = bench::compress<T>(q, {0, 3000}, columns, entries<T>(100000));
+  const auto view = [](const bench::compressed<T, device>& c, local_index rows, local_index cols) {
     return csr_view<T>{rows, cols, c.structure.data(), c.structure.data() + partita::offsets_size(1, rows),
                        c.values.data()};
   };
   const auto nonzeros = static_cast<local_index>(a.nonzeros);
-  const auto b = build_kernels::transpose(q, view(a, 3000, 4000), nonzeros);
-  const auto c = build_kernels::transpose(q, view(b, 4000, 3000), nonzeros);
+  const auto b = bench::transpose(q, view(a, 3000, 4000), nonzeros);
+  const auto c = bench::transpose(q, view(b, 4000, 3000), nonzeros);
   CHECK(b.nonzeros == a.nonzeros);
   CHECK(list(q, b.structure) != list(q, a.structure));
   CHECK(list(q, c.structure) == list(q, a.structure));
@@ -80,6 +79,6 @@ TEST_CASE_TEMPLATE("the transpose of the transpose, on the device", T, float, do
 TEST_CASE("rows in parts on the device") {
   const partita::queue<device> q;
   const test_support::on_device<local_index> offsets(q, {3, 5, 7, 9, 11}), firsts(q, {-1, -1, -1});
-  build_kernels::partition_rows(q, 4, offsets.data(), std::span(firsts.data(), 3));
+  bench::partition_rows(q, 4, offsets.data(), std::span(firsts.data(), 3));
   CHECK(firsts.read() == std::vector<local_index>{0, 2, 4});
 }

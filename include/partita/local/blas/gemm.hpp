@@ -6,7 +6,7 @@
 #include <condition_variable>
 #include <mutex>
 
-#include "partita/memory/host.hpp"
+#include "partita/local/host/gemm_backend.hpp"
 
 namespace partita {
 

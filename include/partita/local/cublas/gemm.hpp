@@ -20,7 +20,7 @@
 #include <map>
 #include <string>
 
-#include "partita/memory/cuda.hpp"
+#include "partita/local/cuda/vendor_products.hpp"
 
 namespace partita {
 

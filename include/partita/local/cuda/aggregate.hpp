@@ -1,10 +1,9 @@
 #pragma once
-/// Largest neighbours of rows, tile after tile, and sums into listed rows. Sums go into one element in the
+/// Largest neighbours of rows, and sums into listed rows. Sums go into one element in the
 /// order of the rows they come from.
 
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <type_traits>
 
@@ -16,7 +15,7 @@
 
 namespace partita::on_cuda {
 
-/// The largest neighbours of a row in a pack of columns, and their indices; -1 while there are none.
+/// The largest neighbours of a row in a pack of columns, and their indices; 0 and -1 while there are none.
 template <class T, int Width>
 struct largest_neighbours {
   struct sum {
@@ -31,17 +30,12 @@ struct largest_neighbours {
 
   const local_index* columns;
   row_table<T> x;
-  local_index column_offset;
-  bool first;
   matrix_view<T> y;
   matrix_view<local_index> arg;
 
   constexpr sum zero() const {
     sum none{};
-    for (int c = 0; c < Width; ++c) {
-      none.largest.at[c] = std::numeric_limits<T>::lowest();
-      none.where.at[c] = -1;
-    }
+    for (local_index& index : none.where.at) index = -1;
     return none;
   }
   constexpr lead look(local_index e) const { return load<4>(columns + e); }
@@ -57,18 +51,13 @@ struct largest_neighbours {
       if (later.where.at[c] >= 0) take(best, c, later.largest.at[c], later.where.at[c]);
   }
   constexpr void store(const sum& found, local_index row, local_index v) const {
-    T* const to = y.row(row) + v * Width;
-    local_index* const where = arg.row(row) + v * Width;
-    sum best = zero();
-    if (!first) best = {load<Width>(to), load<Width>(where)};
-    join(best, found);
-    on_cuda::store(best.largest, to);
-    on_cuda::store(best.where, where);
+    on_cuda::store(found.largest, y.row(row) + v * Width);
+    on_cuda::store(found.where, arg.row(row) + v * Width);
   }
 
  private:
   constexpr item of(local_index column, local_index v) const {
-    return {load<Width>(x.at(column, v * Width)), column_offset + column};
+    return {load<Width>(x.at(column, v * Width)), column};
   }
   static constexpr void take(sum& best, int c, T value, local_index index) {
     if (best.where.at[c] >= 0 && !(value > best.largest.at[c])) return;
@@ -77,20 +66,19 @@ struct largest_neighbours {
   }
 };
 
-/// Element (i, j) of dy goes to element key = row n + j of dx; `nowhere` where dx has no such row.
+/// Element (i, j) of dy goes to element key = row n + j of dx; beyond its end where it goes nowhere.
 template <class Key>
 struct find_targets {
   matrix_view<const local_index> arg;
-  local_index column_offset, rows;
+  local_index rows;
   Key* keys;
   local_index* sources;
 
   constexpr void operator()(std::int64_t thread) const {
     const cell at = cell_of(thread, arg.cols);
-    const local_index source = arg(at.row, at.col);
-    const std::int64_t row = std::int64_t{source} - column_offset;
-    const bool inside = source >= 0 && row >= 0 && row < rows;
-    keys[thread] = static_cast<Key>((inside ? row : rows) * arg.cols + (inside ? at.col : 0));
+    const local_index row = arg(at.row, at.col);
+    keys[thread] =
+        static_cast<Key>(row < 0 ? std::int64_t{rows} * arg.cols : std::int64_t{row} * arg.cols + at.col);
     sources[thread] = at.row;
   }
 };
@@ -147,15 +135,6 @@ struct add_to_rows {
   }
 };
 
-template <class T>
-struct zero_where_none {
-  matrix_view<const local_index> arg;
-
-  constexpr T operator()(local_index i, local_index j, T value) const {
-    return arg(i, j) == -1 ? T{0} : value;
-  }
-};
-
 namespace aggregate_detail {
 
 template <class Key>
@@ -169,26 +148,24 @@ detail::sorted_pairs<Key, local_index> pairs(const queue<cuda_device>& q, std::i
 
 template <class Key, class T>
 void scatter(const queue<cuda_device>& q, const matrix_view<const local_index>& arg,
-             const matrix_view<const T>& dy, local_index column_offset, const matrix_view<T>& dx,
-             std::int64_t keys) {
+             const matrix_view<const T>& dy, const matrix_view<T>& dx, std::int64_t keys) {
   const std::int64_t count = std::int64_t{dy.rows} * dy.cols;
   if (count == 0) return;
   auto sorted = pairs<Key>(q, count);
-  detail::launch(q, count, find_targets<Key>{arg, column_offset, dx.rows, sorted.keys, sorted.values});
+  detail::launch(q, count, find_targets<Key>{arg, dx.rows, sorted.keys, sorted.values});
   detail::sort_pairs(q, count, detail::bits_below(keys), sorted);
   detail::launch(q, count, add_to_targets<T, Key>{sorted.keys, sorted.values, count, dy, dx});
 }
 
 }  // namespace aggregate_detail
 
-/// y(i, j) = max(y(i, j), max_e x(col(e), j)) over the entries e of row i, and arg(i, j) = column_offset +
-/// col(e) of the first entry that attained it, in this call or an earlier one. `first` forgets y and arg.
-/// While a row has had no entries, arg = -1 and y is the lowest finite number. x is (a.cols, f), y and arg
-/// are (a.rows, f). Throws shape_error when the shapes do not fit.
+/// y(i, j) = max_e x(col(e), j) over the entries e of row i, and arg(i, j) = col(e) of the first entry that
+/// attained it; 0 and -1 for a row without entries. x is (a.cols, f), y and arg are (a.rows, f). Throws
+/// shape_error when the shapes do not fit.
 template <class T>
 void max_aggregate(const queue<cuda_device>& q, std::type_identity_t<csr_view<T>> a,
-                   std::type_identity_t<matrix_view<const T>> x, local_index column_offset, bool first,
-                   matrix_view<T> y, matrix_view<local_index> arg) {
+                   std::type_identity_t<matrix_view<const T>> x, matrix_view<T> y,
+                   matrix_view<local_index> arg) {
   require_equal("max_aggregate", "y", shape_of(y), "the aggregate", {a.rows, x.cols});
   require_equal("max_aggregate", "x", shape_of(x), "the x that a needs", {a.cols, x.cols});
   require_equal("max_aggregate", "arg", shape_of(arg), "y", shape_of(y));
@@ -197,33 +174,25 @@ void max_aggregate(const queue<cuda_device>& q, std::type_identity_t<csr_view<T>
       [&](auto width) {
         constexpr int pack_width = decltype(width)::value;
         fold_rows(q, rows_of(a), y.cols / pack_width, skew(a.columns, 4),
-                  largest_neighbours<T, pack_width>{a.columns, table_of(x), column_offset, first, y, arg});
+                  largest_neighbours<T, pack_width>{a.columns, table_of(x), y, arg});
       },
       x, y, arg);
 }
 
-/// y(i, j) = 0 where arg(i, j) = -1. Both (m, n). Throws shape_error when the shapes differ.
-template <class T>
-void finish_max(const queue<cuda_device>& q, matrix_view<T> y, matrix_view<const local_index> arg) {
-  require_equal("finish_max", "arg", shape_of(arg), "y", shape_of(y));
-  assign(q, y, mapped_with_index<zero_where_none<T>, T>{{arg}, y}, arg);
-}
-
-/// dx(arg(i, j) - column_offset, j) += dy(i, j) in the order of i, where dx has such a row. arg and dy are
-/// (m, f), dx is (k, f). Costs a stable sort of m f keys of 4 bytes (8 if k f is 2^32 or more) with 4 bytes
-/// each, and twice their memory; an element of dx is added up by one thread. Throws shape_error when the
-/// shapes do not fit.
+/// dx(arg(i, j), j) += dy(i, j) in the order of i, where arg(i, j) is not -1. arg and dy are (m, f), dx is
+/// (k, f), k above every arg(i, j). Costs a stable sort of m f keys of 4 bytes (8 if k f is 2^32 or more)
+/// with 4 bytes each, and twice their memory; an element of dx is added up by one thread. Throws shape_error
+/// when the shapes do not fit.
 template <class T>
 void max_scatter(const queue<cuda_device>& q, matrix_view<const local_index> arg,
-                 std::type_identity_t<matrix_view<const T>> dy, local_index column_offset,
-                 matrix_view<T> dx) {
+                 std::type_identity_t<matrix_view<const T>> dy, matrix_view<T> dx) {
   require_equal("max_scatter", "arg", shape_of(arg), "dy", shape_of(dy));
   require_equal("max_scatter", "dx", shape_of(dx), "a block with the columns of dy", {dx.rows, dy.cols});
   const std::int64_t keys = (std::int64_t{dx.rows} + 1) * dx.cols;
   if (keys >> 32 == 0)
-    aggregate_detail::scatter<std::uint32_t>(q, arg, dy, column_offset, dx, keys);
+    aggregate_detail::scatter<std::uint32_t>(q, arg, dy, dx, keys);
   else
-    aggregate_detail::scatter<std::uint64_t>(q, arg, dy, column_offset, dx, keys);
+    aggregate_detail::scatter<std::uint64_t>(q, arg, dy, dx, keys);
 }
 
 /// to(rows[i], j) += from[i n + j] in the order of i; rows may repeat and are in the device's memory. to is

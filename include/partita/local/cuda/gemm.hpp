@@ -10,6 +10,7 @@
 #include "partita/local/cuda/elementwise.hpp"
 #include "partita/local/cuda/reductions.hpp"
 #include "partita/local/cuda/vector.hpp"
+#include "partita/local/cuda/vendor_products.hpp"
 #include "partita/local/shapes.hpp"
 #include "partita/local/view.hpp"
 #include "partita/memory/cuda_launch.hpp"
@@ -144,7 +145,7 @@ bool product(const char* name, const queue<cuda_device>& q, bool ta, bool tb, ma
   require_equal(name, "c", shape_of(c), "op(a) op(b)", {m, n});
   require_equal(name, "op(a)", {m, k}, "the op(a) that op(b) needs", {m, tb ? b.cols : b.rows});
   const bool multiplies = m > 0 && n > 0 && k > 0 && finish.alpha != 0;
-  const auto library = multiplies ? q.libraries().template gemm<T>() : nullptr;
+  const auto library = multiplies ? libraries_of(q).gemm<T>() : nullptr;
   if (library != nullptr) {
     const auto made = [&](const gemm_epilogue<T>& epilogue) {
       return library(q, ta, tb, m, n, k, finish.alpha, a.data, leading(a), b.data, leading(b), finish.beta,

@@ -20,8 +20,8 @@ struct stored_values {
   const T* values;
   bool together;
 
-  constexpr T of(local_index e, local_index, local_index) const { return values[e]; }
-  constexpr T of(const lead& four, int k, local_index, local_index, local_index) const { return four.at[k]; }
+  constexpr T of(local_index e, local_index) const { return values[e]; }
+  constexpr T of(const lead& four, int k, local_index, local_index) const { return four.at[k]; }
   constexpr lead look(local_index e) const {
     lead four{};
     if (together) {
@@ -36,27 +36,6 @@ struct stored_values {
   }
 };
 
-/// A pattern without values.
-template <class T>
-struct ones : no_lead {
-  constexpr T of(local_index, local_index, local_index) const { return T{1}; }
-  constexpr T of(lead, int, local_index, local_index, local_index) const { return T{1}; }
-};
-
-/// A factor for each column, times the values if there are any.
-template <class T>
-struct scaled_columns : no_lead {
-  const T* values;
-  const T* scale;
-
-  constexpr T of(local_index e, local_index column, local_index) const {
-    return values == nullptr ? scale[column] : values[e] * scale[column];
-  }
-  constexpr T of(lead, int, local_index e, local_index column, local_index v) const {
-    return of(e, column, v);
-  }
-};
-
 /// Weights by heads: those of entry e begin at values + heads * e, or heads * order[e] where there is an
 /// order. Columns are those of a slice, in packs that lie within one head.
 template <class T>
@@ -65,13 +44,11 @@ struct values_of_heads : no_lead {
   const local_index* order;
   local_index heads, head_width, first_col, pack_width;
 
-  constexpr T of(local_index e, local_index, local_index v) const {
+  constexpr T of(local_index e, local_index v) const {
     const std::ptrdiff_t entry = order == nullptr ? e : order[e];
     return values[entry * heads + (first_col + v * pack_width) / head_width];
   }
-  constexpr T of(lead, int, local_index e, local_index column, local_index v) const {
-    return of(e, column, v);
-  }
+  constexpr T of(lead, int, local_index e, local_index v) const { return of(e, v); }
 };
 
 template <class T, int Width, class Weights>
@@ -95,12 +72,11 @@ struct row_product {
   constexpr sum zero() const { return {}; }
   constexpr lead look(local_index e) const { return {load<4>(columns + e), weights.look(e)}; }
   constexpr item get(local_index e, local_index v) const {
-    return {weights.of(e, columns[e], v), load<Width>(x.at(columns[e], v * Width))};
+    return {weights.of(e, v), load<Width>(x.at(columns[e], v * Width))};
   }
   constexpr void get(const lead& four, local_index e, local_index v, item (&items)[4]) const {
     for (int k = 0; k < 4; ++k) {
-      const local_index column = four.columns.at[k];
-      items[k] = {weights.of(four.weights, k, e + k, column, v), load<Width>(x.at(column, v * Width))};
+      items[k] = {weights.of(four.weights, k, e + k, v), load<Width>(x.at(four.columns.at[k], v * Width))};
     }
   }
   constexpr void add(sum& total, const item& next, local_index, local_index) const {
@@ -113,8 +89,7 @@ struct row_product {
     const local_index j = v * Width;
     T* const to = y.row(row) + j;
     pack_of<T, Width> result = fusion.beta == 0 ? pack_of<T, Width>{} : load<Width>(to);
-    const T factor = fusion.factor_of_row(row);
-    for (int c = 0; c < Width; ++c) result.at[c] = fusion.finished(factor * total.at[c], j + c, result.at[c]);
+    for (int c = 0; c < Width; ++c) result.at[c] = fusion.finished(total.at[c], j + c, result.at[c]);
     on_cuda::store(result, to);
   }
 };

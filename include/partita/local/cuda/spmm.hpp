@@ -14,45 +14,35 @@ namespace partita::on_cuda {
 
 namespace spmm_detail {
 
-template <class T, class Weights>
-void fold(const queue<cuda_device>& q, const csr_view<T>& a, const Weights& weights,
-          const matrix_view<const T>& x, const spmm_fusion<T>& fusion, const matrix_view<T>& y) {
-  with_width<widest<T>>(
-      y.cols,
-      [&](auto width) {
-        constexpr int pack_width = decltype(width)::value;
-        fold_rows(q, rows_of(a), y.cols / pack_width, skew(a.columns, 4),
-                  row_product<T, pack_width, Weights>{a.columns, weights, table_of(x), fusion, y});
-      },
-      x, y);
-}
-
 template <class T>
 void multiply(const char* name, const queue<cuda_device>& q, const csr_view<T>& a,
               const matrix_view<const T>& x, const spmm_fusion<T>& fusion, const matrix_view<T>& y) {
   require_equal(name, "y", shape_of(y), "a x", {a.rows, x.cols});
   require_equal(name, "x", shape_of(x), "the x that a needs", {a.cols, x.cols});
-  const int columns_skew = skew(a.columns, 4);
-  if (fusion.column_scale != nullptr)
-    fold(q, a, scaled_columns<T>{{}, a.values, fusion.column_scale}, x, fusion, y);
-  else if (a.values == nullptr)
-    fold(q, a, ones<T>{}, x, fusion, y);
-  else
-    fold(q, a, stored_values<T>{a.values, (skew(a.values, 4) - columns_skew) % widest<T> == 0}, x, fusion, y);
+  using weights = stored_values<T>;
+  const weights values{a.values, (skew(a.values, 4) - skew(a.columns, 4)) % widest<T> == 0};
+  with_width<widest<T>>(
+      y.cols,
+      [&](auto width) {
+        constexpr int pack_width = decltype(width)::value;
+        fold_rows(q, rows_of(a), y.cols / pack_width, skew(a.columns, 4),
+                  row_product<T, pack_width, weights>{a.columns, values, table_of(x), fusion, y});
+      },
+      x, y);
 }
 
 }  // namespace spmm_detail
 
-/// y = a x + beta y; beta = 0 overwrites y. a is (m, k), x is (k, f), y is (m, f); y is not x; a without
-/// values has ones. Throws shape_error when the shapes do not fit.
+/// y = a x + beta y; beta = 0 overwrites y. a is (m, k) with values, x is (k, f), y is (m, f) and not x.
+/// Throws shape_error when the shapes do not fit.
 template <class T>
 void spmm(const queue<cuda_device>& q, std::type_identity_t<csr_view<T>> a,
           std::type_identity_t<matrix_view<const T>> x, std::type_identity_t<T> beta, matrix_view<T> y) {
   spmm_detail::multiply("spmm", q, a, x, spmm_fusion<T>{.beta = beta}, y);
 }
 
-/// y = what spmm_fusion says of a and x. a is (m, k), x is (k, f), y is (m, f); y is not x; a without
-/// values has ones. Throws shape_error when the shapes do not fit.
+/// y = what spmm_fusion says of a and x. a is (m, k) with values, x is (k, f), y is (m, f) and not x.
+/// Throws shape_error when the shapes do not fit.
 template <class T>
 void spmm_fused(const queue<cuda_device>& q, std::type_identity_t<csr_view<T>> a,
                 std::type_identity_t<matrix_view<const T>> x, std::type_identity_t<spmm_fusion<T>> fusion,

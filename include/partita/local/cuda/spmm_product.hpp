@@ -11,6 +11,7 @@
 
 #include "partita/local/cuda/entries.hpp"
 #include "partita/local/cuda/spmm.hpp"
+#include "partita/local/cuda/vendor_products.hpp"
 #include "partita/local/spmm_product.hpp"
 #include "partita/local/view.hpp"
 #include "partita/memory/cuda.hpp"
@@ -62,7 +63,7 @@ class spmm_product<T, cuda_device> {
   /// As the kernel spmm.
   void operator()(const queue<cuda_device>& q, csr_view<T> a, std::type_identity_t<matrix_view<const T>> x,
                   std::type_identity_t<T> beta, matrix_view<T> y) {
-    const cuda_spmm_function<T> library = q.libraries().template spmm<T>();
+    const cuda_spmm_function<T> library = libraries_of(q).spmm<T>();
     if (library == nullptr || a.values == nullptr || !fit(a, x, y)) return spmm(q, a, x, beta, y);
     choice& chosen = choices_[key(a, x, y)];
     if (!chosen.made) choose(q, library, a, x, y, chosen);

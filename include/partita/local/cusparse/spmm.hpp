@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "partita/local/cuda/vendor_products.hpp"
 #include "partita/local/cusparse/product.hpp"
 
 namespace partita {

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "partita/local/host/gemm_backend.hpp"
 #include "partita/local/host/gemm_tile.hpp"
 #include "partita/local/host/parallel.hpp"
 #include "partita/local/host/reductions.hpp"
@@ -129,7 +130,7 @@ void gemm(const queue<host>& q, bool ta, bool tb, std::type_identity_t<T> alpha,
       for (local_index i = begin; i < end; ++i)
         for (local_index j = 0; j < n; ++j) c(i, j) = beta == 0 ? T{0} : beta * c(i, j);
     });
-  } else if (const auto multiply = q.gemm().template get<T>()) {
+  } else if (const auto multiply = gemm_of<T>(q)) {
     multiply(q.threads(), ta, tb, m, n, k, alpha, a.data, gemm_detail::leading(a), b.data,
              gemm_detail::leading(b), beta, c.data, gemm_detail::leading(c));
   } else if (ta) {

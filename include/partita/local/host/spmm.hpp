@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "partita/local/host/parallel.hpp"
-#include "partita/local/host/spmm_scaled.hpp"
+#include "partita/local/fusion.hpp"
+#include "partita/local/host/edge_parts.hpp"
 #include "partita/local/host/vector.hpp"
 #include "partita/local/shapes.hpp"
 #include "partita/local/view.hpp"
@@ -37,35 +37,6 @@ struct product {
 
 template <class T>
 inline constexpr int widest = (vector_bytes == 64 ? 512 : 256) / static_cast<int>(sizeof(T));
-
-/// Entries of the rows before `row`, and something for each row itself.
-template <class T>
-std::int64_t weight(const csr_view<T>& a, local_index row) {
-  return row == 0 ? 0 : std::int64_t{a.offsets[row]} - a.offsets[0] + 2 * std::int64_t{row};
-}
-
-/// The first row of a task: tasks have about the same weight.
-template <class T>
-local_index row_at(const csr_view<T>& a, int task, int tasks) {
-  const std::int64_t target = weight(a, a.rows) / tasks * task;
-  if (task == tasks) return a.rows;
-  local_index low = 0, high = a.rows;
-  while (low < high) {
-    const local_index middle = low + (high - low) / 2;
-    if (weight(a, middle) < target)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
-}
-
-inline int task_count(int threads, std::int64_t work) {
-  constexpr std::int64_t grain = 8192;
-  return threads == 1
-             ? 1
-             : static_cast<int>(std::clamp<std::int64_t>(work / grain, 1, 16 * std::int64_t{threads}));
-}
 
 /// The smallest power of two that covers the missing columns, or the largest one that there is room for.
 template <class T>
@@ -133,14 +104,10 @@ void multiply(const char* name, const queue<host>& q, const csr_view<T>& a, cons
               const spmm_fusion<T>& fusion, const matrix_view<T>& y) {
   require_equal(name, "y", shape_of(y), "a x", {a.rows, x.cols});
   require_equal(name, "x", shape_of(x), "the x that a needs", {a.cols, x.cols});
-  if (a.values == nullptr || fusion.row_scale != nullptr || fusion.column_scale != nullptr)
-    return spmm_scaled::multiply(q, a, x, fusion, y);
   const product<T> p{a, x, fusion.beta, y};
   const spmm_fusion<T> rest{.bias = fusion.bias, .relu = fusion.relu};
-  const int tasks = task_count(q.threads(), weight(a, a.rows) * std::int64_t{y.cols});
-  run_tasks(q.threads(), tasks, [&](int task) {
-    const local_index end = row_at(a, task + 1, tasks);
-    for (local_index i = row_at(a, task, tasks); i < end; i += row_block) {
+  run_entry_rows(q.threads(), a, y.cols, [&](local_index begin, local_index end) {
+    for (local_index i = begin; i < end; i += row_block) {
       const local_index block_end = std::min(i + row_block, end);
       rows(p, i, block_end);
       if (rest.bias != nullptr || rest.relu) finish(rest, y, i, block_end);
@@ -150,16 +117,16 @@ void multiply(const char* name, const queue<host>& q, const csr_view<T>& a, cons
 
 }  // namespace spmm_detail
 
-/// y = a x + beta y; beta = 0 overwrites y. a is (m, k), x is (k, f), y is (m, f); y is not x; a without
-/// values has ones. Throws shape_error when the shapes do not fit.
+/// y = a x + beta y; beta = 0 overwrites y. a is (m, k) with values, x is (k, f), y is (m, f) and not x.
+/// Throws shape_error when the shapes do not fit.
 template <class T>
 void spmm(const queue<host>& q, std::type_identity_t<csr_view<T>> a,
           std::type_identity_t<matrix_view<const T>> x, std::type_identity_t<T> beta, matrix_view<T> y) {
   spmm_detail::multiply<T>("spmm", q, a, x, {.beta = beta}, y);
 }
 
-/// y = what spmm_fusion says of a and x. a is (m, k), x is (k, f), y is (m, f); y is not x; a without
-/// values has ones. Throws shape_error when the shapes do not fit.
+/// y = what spmm_fusion says of a and x. a is (m, k) with values, x is (k, f), y is (m, f) and not x.
+/// Throws shape_error when the shapes do not fit.
 template <class T>
 void spmm_fused(const queue<host>& q, std::type_identity_t<csr_view<T>> a,
                 std::type_identity_t<matrix_view<const T>> x, std::type_identity_t<spmm_fusion<T>> fusion,

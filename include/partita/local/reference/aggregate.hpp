@@ -1,8 +1,6 @@
 #pragma once
-/// Largest neighbours of rows, tile after tile, and sums into listed rows.
+/// Largest neighbours of rows, and sums into listed rows.
 
-#include <cstddef>
-#include <limits>
 #include <span>
 #include <type_traits>
 
@@ -10,45 +8,32 @@
 
 namespace partita::reference {
 
-/// y(i, j) = max(y(i, j), max_e x(col(e), j)) over the entries e of row i, and arg(i, j) = column_offset +
-/// col(e) of the first entry that attained it, in this call or an earlier one. `first` forgets y and arg.
-/// While a row has had no entries, arg = -1 and y is the lowest finite number. x is (a.cols, f), y and arg
-/// are (a.rows, f). Throws nothing.
+/// y(i, j) = max_e x(col(e), j) over the entries e of row i, and arg(i, j) = col(e) of the first entry that
+/// attained it; 0 and -1 for a row without entries. x is (a.cols, f), y and arg are (a.rows, f). Throws
+/// nothing.
 template <class T>
 void max_aggregate(std::type_identity_t<csr_view<T>> a, std::type_identity_t<matrix_view<const T>> x,
-                   local_index column_offset, bool first, matrix_view<T> y, matrix_view<local_index> arg) {
+                   matrix_view<T> y, matrix_view<local_index> arg) {
   for (local_index i = 0; i < y.rows; ++i)
     for (local_index j = 0; j < y.cols; ++j) {
-      if (first) {
-        y(i, j) = std::numeric_limits<T>::lowest();
-        arg(i, j) = -1;
-      }
+      y(i, j) = 0;
+      arg(i, j) = -1;
       for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e)
         if (arg(i, j) < 0 || x(a.columns[e], j) > y(i, j)) {
           y(i, j) = x(a.columns[e], j);
-          arg(i, j) = column_offset + a.columns[e];
+          arg(i, j) = a.columns[e];
         }
     }
 }
 
-/// y(i, j) = 0 where arg(i, j) = -1. Both (m, n). Throws nothing.
-template <class T>
-void finish_max(matrix_view<T> y, matrix_view<const local_index> arg) {
-  for (local_index i = 0; i < y.rows; ++i)
-    for (local_index j = 0; j < y.cols; ++j)
-      if (arg(i, j) == -1) y(i, j) = 0;
-}
-
-/// dx(arg(i, j) - column_offset, j) += dy(i, j) in the order of i, where dx has such a row. arg and dy are
-/// (m, f), dx is (k, f). Throws nothing.
+/// dx(arg(i, j), j) += dy(i, j) in the order of i, where arg(i, j) is not -1. arg and dy are (m, f), dx is
+/// (k, f), k above every arg(i, j). Throws nothing.
 template <class T>
 void max_scatter(matrix_view<const local_index> arg, std::type_identity_t<matrix_view<const T>> dy,
-                 local_index column_offset, matrix_view<T> dx) {
+                 matrix_view<T> dx) {
   for (local_index i = 0; i < dy.rows; ++i)
-    for (local_index j = 0; j < dy.cols; ++j) {
-      const local_index row = arg(i, j) - column_offset;
-      if (arg(i, j) >= 0 && row >= 0 && row < dx.rows) dx(row, j) += dy(i, j);
-    }
+    for (local_index j = 0; j < dy.cols; ++j)
+      if (arg(i, j) >= 0) dx(arg(i, j), j) += dy(i, j);
 }
 
 /// to(rows[i], j) += from[i n + j] in the order of i; rows may repeat. to is (m, n), from has rows.size() n

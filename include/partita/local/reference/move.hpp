@@ -53,13 +53,4 @@ void gather_rows(std::type_identity_t<matrix_view<const T>> from, std::span<cons
     for (local_index j = 0; j < from.cols; ++j) *to++ = from(row, j);
 }
 
-/// to(rows[i], j) += from[i n + j]; no two rows[i] are equal. to is (m, n), from has rows.size() n elements,
-/// every rows[i] is below m. Throws nothing.
-template <class T>
-void scatter_add_distinct_rows(const std::type_identity_t<T>* from, std::span<const local_index> rows,
-                               matrix_view<T> to) {
-  for (const local_index row : rows)
-    for (local_index j = 0; j < to.cols; ++j) to(row, j) += *from++;
-}
-
 }  // namespace partita::reference

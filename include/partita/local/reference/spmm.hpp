@@ -29,11 +29,7 @@ void spmm_fused(std::type_identity_t<csr_view<T>> a, std::type_identity_t<matrix
   for (local_index i = 0; i < y.rows; ++i)
     for (local_index j = 0; j < y.cols; ++j) {
       T total = 0;
-      for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e)
-        total += (a.values == nullptr ? T{1} : a.values[e]) *
-                 (fusion.column_scale == nullptr ? T{1} : fusion.column_scale[a.columns[e]]) *
-                 x(a.columns[e], j);
-      if (fusion.row_scale != nullptr) total *= fusion.row_scale[i];
+      for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e) total += a.values[e] * x(a.columns[e], j);
       if (fusion.beta != 0) total += fusion.beta * y(i, j);
       if (fusion.bias != nullptr) total += fusion.bias[j];
       y(i, j) = fusion.relu && !(total > 0) ? T{0} : total;

@@ -3,21 +3,20 @@
 /// CUB's radix sort, which is told how many bits the keys have. Thrust would sort all 64; the keys of a graph
 /// of 233 thousand vertices have 36, five passes over them instead of eight.
 
-#ifndef __CUDACC__
-#error "partita's kernels for CUDA are compiled by nvcc: name the source .cu, or set its LANGUAGE to CUDA"
-#endif
-
 #include <cstddef>
 #include <cstdint>
 #include <cub/device/device_radix_sort.cuh>
+#include <memory>
 #include <span>
 #include <thrust/system/cuda/execution_policy.h>
 #include <utility>
 
-#include "partita/local/cuda/build.hpp"
+#include "compress_entries.hpp"
 #include "partita/memory/cuda.hpp"
 
-namespace partita::on_cuda {
+namespace bench {
+
+using partita::cuda_device;
 
 /// Where Thrust takes temporary memory from.
 class pool_allocator {
@@ -32,7 +31,7 @@ class pool_allocator {
   void deallocate(char* memory, std::size_t bytes) { owner_->release(memory, bytes); }
 
  private:
-  std::shared_ptr<const cuda_stream> owner_;
+  std::shared_ptr<const partita::cuda_stream> owner_;
 };
 
 template <>
@@ -45,7 +44,7 @@ struct key_sorter<cuda_device> {
     cub::DoubleBuffer<std::uint64_t> both_keys(keys.data(), other_keys.data());
     cub::DoubleBuffer<T> both_values(values.data(), other_values.data());
     const auto run = [&](void* workspace, std::size_t& bytes) {
-      detail::check_cuda(
+      partita::detail::check_cuda(
           cub::DeviceRadixSort::SortPairs(workspace, bytes, both_keys, both_values,
                                           static_cast<std::int64_t>(keys.size()), 0, bits, q.stream()),
           "cub::DeviceRadixSort::SortPairs");
@@ -62,36 +61,32 @@ struct key_sorter<cuda_device> {
 /// body(policy) with Thrust's policy for work on the queue, whose device is the thread's meanwhile.
 template <class Body>
 auto with_policy(const queue<cuda_device>& q, const Body& body) {
-  const detail::device_guard guard(q.device());
+  const partita::detail::device_guard guard(q.device());
   pool_allocator memory(q);
   return body(thrust::cuda::par_nosync(memory).on(q.stream()));
 }
 
-struct build_kernels {
-  /// Tiles of the entries with rows in `rows` and columns in one of `columns` (disjoint); `entries` are on
-  /// the host. Duplicates add up in the order of `entries`. Throws shape_error when the block does not fit
-  /// 32-bit local indices. Waits for the device.
-  template <class T>
-  static compressed<T, cuda_device> compress(const queue<cuda_device>& q, interval rows,
-                                             std::span<const interval> columns,
-                                             std::span<const triplet<T>> entries) {
-    return with_policy(
-        q, [&](const auto& policy) { return on_cuda::compress<T>(policy, q, rows, columns, entries); });
-  }
+/// Tiles of the entries with rows in `rows` and columns in one of `columns` (disjoint); `entries` are on
+/// the host. Duplicates add up in the order of `entries`. Throws shape_error when the block does not fit
+/// 32-bit local indices. Waits for the device.
+template <class T>
+compressed<T, cuda_device> compress(const queue<cuda_device>& q, interval rows,
+                                    std::span<const interval> columns, std::span<const triplet<T>> entries) {
+  return with_policy(
+      q, [&](const auto& policy) { return bench::compress<T>(policy, q, rows, columns, entries); });
+}
 
-  /// a^T as one tile; a is (m, k) and has `nonzeros` entries. Waits for the device.
-  template <class T>
-  static compressed<T, cuda_device> transpose(const queue<cuda_device>& q, csr_view<T> a,
-                                              local_index nonzeros) {
-    return with_policy(q, [&](const auto& policy) { return on_cuda::transpose(policy, q, a, nonzeros); });
-  }
+/// a^T as one tile; a is (m, k) and has `nonzeros` entries. Waits for the device.
+template <class T>
+compressed<T, cuda_device> transpose(const queue<cuda_device>& q, csr_view<T> a, local_index nonzeros) {
+  return with_policy(q, [&](const auto& policy) { return bench::transpose(policy, q, a, nonzeros); });
+}
 
-  /// Cuts `rows` compressed rows into parts of about as many entries: part p is the rows from first_rows[p]
-  /// to first_rows[p + 1], the last of which is `rows`. Offsets and first_rows are on the device.
-  static void partition_rows(const queue<cuda_device>& q, local_index rows, const local_index* offsets,
-                             std::span<local_index> first_rows) {
-    with_policy(q, [&](const auto& policy) { on_cuda::partition_rows(policy, rows, offsets, first_rows); });
-  }
-};
+/// Cuts `rows` compressed rows into parts of about as many entries: part p is the rows from first_rows[p]
+/// to first_rows[p + 1], the last of which is `rows`. Offsets and first_rows are on the device.
+inline void partition_rows(const queue<cuda_device>& q, local_index rows, const local_index* offsets,
+                           std::span<local_index> first_rows) {
+  with_policy(q, [&](const auto& policy) { bench::partition_rows(policy, rows, offsets, first_rows); });
+}
 
-}  // namespace partita::on_cuda
+}  // namespace bench

@@ -10,11 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include "compress_keys.hpp"
 #include "partita/base/triplet.hpp"
-#include "partita/local/cuda/build_keys.hpp"
 #include "partita/local/view.hpp"
 
-namespace partita::on_cuda {
+namespace bench {
 
 /// The key of an entry: the tile of its column is the last one that begins at or before it.
 template <class T>
@@ -171,4 +171,4 @@ void partition_rows(const Policy& policy, local_index rows, const local_index* o
                    first_row_of_part{offsets, rows, static_cast<std::int64_t>(first_rows.size()) - 1});
 }
 
-}  // namespace partita::on_cuda
+}  // namespace bench

@@ -18,17 +18,28 @@
 
 #include "partita/base/error.hpp"
 #include "partita/base/index.hpp"
+#include "partita/base/triplet.hpp"
 #include "partita/local/view.hpp"
 #include "partita/memory/place.hpp"
 
-namespace partita::on_cuda {
+namespace bench {
+
+using partita::buffer;
+using partita::csr_view;
+using partita::global_index;
+using partita::interval;
+using partita::local_index;
+using partita::narrow;
+using partita::queue;
+using partita::shape_error;
+using partita::triplet;
 
 /// A row of CSR tiles as matrix/tiles.hpp has it.
 template <class T, class Place>
 struct compressed {
   std::size_t nonzeros = 0;
   buffer<local_index, Place>
-      structure;            ///< (offsets_size() for tiles * (rows + 1) offsets, then nonzeros columns)
+      structure;  ///< (partita::offsets_size() for tiles * (rows + 1) offsets, then nonzeros columns)
   buffer<T, Place> values;  ///< (nonzeros)
 };
 
@@ -53,7 +64,7 @@ struct key_space {
   constexpr std::size_t offsets() const { return static_cast<std::size_t>(tiles * (rows + 1)); }
   /// Where columns begin after them.
   constexpr std::size_t aligned_offsets() const {
-    return offsets_size(static_cast<std::size_t>(tiles), static_cast<local_index>(rows));
+    return partita::offsets_size(static_cast<std::size_t>(tiles), static_cast<local_index>(rows));
   }
 };
 
@@ -137,4 +148,4 @@ compressed<T, Place> compress_keys(const Policy& policy, const queue<Place>& q, 
   return result;
 }
 
-}  // namespace partita::on_cuda
+}  // namespace bench

@@ -1,0 +1,35 @@
+#pragma once
+/// Dense products that a queue of the host is given: the library's own blocked product serves where it has
+/// none.
+
+#include "partita/memory/host.hpp"
+
+namespace partita {
+
+/// C = alpha op(A) op(B) + beta C on row-major blocks, as CBLAS has it.
+template <class T>
+using gemm_function = void (*)(int threads, bool transpose_a, bool transpose_b, int m, int n, int k, T alpha,
+                               const T* a, int lda, const T* b, int ldb, T beta, T* c, int ldc);
+
+/// What `queue<host>(threads, gemm_backend{...})` multiplies with; null entries mean the library's own.
+struct gemm_backend {
+  gemm_function<float> f32 = nullptr;
+  gemm_function<double> f64 = nullptr;
+
+  template <class T>
+  gemm_function<T> get() const {
+    if constexpr (sizeof(T) == sizeof(float))
+      return f32;
+    else
+      return f64;
+  }
+};
+
+/// The product of the queue's backend; null where it has none.
+template <class T>
+gemm_function<T> gemm_of(const queue<host>& q) {
+  const gemm_backend* const backend = q.find<gemm_backend>();
+  return backend == nullptr ? nullptr : backend->get<T>();
+}
+
+}  // namespace partita
