@@ -41,10 +41,10 @@ add_custom_target(threads_tests COMMENT "Tests that run under the thread sanitiz
 # Sources name what they include from tests/ or from the project's folder on.
 set(partita_test_includes ${PROJECT_SOURCE_DIR}/tests ${PROJECT_SOURCE_DIR})
 
-# partita_add_main(NAME): the main functions of tests, support/NAME.cpp, compiled once.
-function(partita_add_main name)
+# partita_add_common(NAME SOURCE... [BACKENDS mpi ...]): what several tests have in common, compiled once.
+function(partita_add_common name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "BACKENDS")
-  add_library(${name} OBJECT support/${name}.cpp support/ranks.cpp)
+  add_library(${name} OBJECT ${arg_UNPARSED_ARGUMENTS})
   target_include_directories(${name} PRIVATE ${partita_test_includes})
   target_link_libraries(${name} PUBLIC doctest::doctest)
   partita_use(${name} ${arg_BACKENDS})

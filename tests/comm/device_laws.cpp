@@ -2,9 +2,8 @@
 // threads behind staging as MPI is.
 #include <doctest/doctest.h>
 
-#include "laws/communicator_laws.hpp"
+#include "laws/on_the_device.hpp"
 #include "partita/comm/self.hpp"
-#include "support/device_fixture.hpp"
 #include "support/ranks.hpp"
 #include "support/staged_threads.hpp"
 
@@ -16,7 +15,7 @@ using test_support::on_threads;
 
 namespace {
 
-void on_a_device(const communicator& c) { laws::all(laws::on_a_device(c)); }
+void on_a_device(const communicator& c) { laws::on_the_device(laws::on_a_device(c)); }
 
 }  // namespace
 

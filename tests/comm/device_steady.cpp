@@ -4,8 +4,8 @@
 
 #include "emulator/control.hpp"
 #include "laws/communicator_laws.hpp"
+#include "laws/on_the_device.hpp"
 #include "partita/comm/self.hpp"
-#include "support/device_fixture.hpp"
 #include "support/ranks.hpp"
 #include "support/staged_threads.hpp"
 
@@ -92,7 +92,8 @@ void check_nothing_is_made(const steady_state& s) {
 TEST_CASE("threads that stage only what they add") {
   for (int ranks : {1, 2, 3, 5}) {
     CAPTURE(ranks);
-    on_threads(ranks, [](const communicator& c) { laws::all(laws::on_a_device(staging<aware>(c))); });
+    on_threads(ranks,
+               [](const communicator& c) { laws::on_the_device(laws::on_a_device(staging<aware>(c))); });
   }
 }
 

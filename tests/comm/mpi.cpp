@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "laws/communicator_laws.hpp"
+#include "laws/on_the_host.hpp"
 #include "support/mpi_world.hpp"
 
 namespace laws = test_support::laws;

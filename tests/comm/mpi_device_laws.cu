@@ -2,19 +2,19 @@
 #include <doctest/doctest.h>
 
 #include "laws/communicator_laws.hpp"
+#include "laws/on_the_device.hpp"
 #include "partita/comm/mpi.hpp"
-#include "support/device_fixture.hpp"
 #include "support/mpi_byte_counter.hpp"
 
 namespace laws = test_support::laws;
 using partita::communicator;
 
 TEST_CASE("mpi, checked") {
-  laws::all(laws::on_a_device(partita::mpi::world(MPI_COMM_WORLD, {.checked = true})));
+  laws::on_the_device(laws::on_a_device(partita::mpi::world(MPI_COMM_WORLD, {.checked = true})));
 }
 
 TEST_CASE("mpi, unchecked") {
-  laws::all(laws::on_a_device(partita::mpi::world(MPI_COMM_WORLD, {.checked = false})));
+  laws::on_the_device(laws::on_a_device(partita::mpi::world(MPI_COMM_WORLD, {.checked = false})));
 }
 
 TEST_CASE("what travels is what travels for memory of the host") {

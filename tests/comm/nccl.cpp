@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 #include <vector>
 
+#include "laws/on_the_device.hpp"
+#include "laws/on_the_host.hpp"
 #include "partita/comm/mesh.hpp"
 #include "support/nccl_devices.hpp"
 
@@ -47,14 +49,14 @@ TEST_CASE("memory of devices") {
   for (const int ranks : rank_counts()) {
     CAPTURE(ranks);
     on_nccl_devices(ranks, unchecked, [](const communicator& c, const queue<cuda_device>& q) {
-      laws::all(laws::on_a_device(c, q));
+      laws::on_the_device(laws::on_a_device(c, q));
     });
   }
 }
 
 TEST_CASE("memory of devices, checked") {
   on_nccl_devices(most_ranks(), {.checked = true}, [](const communicator& c, const queue<cuda_device>& q) {
-    laws::all(laws::on_a_device(c, q));
+    laws::on_the_device(laws::on_a_device(c, q));
   });
 }
 

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "laws/communicator_laws.hpp"
+#include "laws/on_the_host.hpp"
 #include "support/ranks.hpp"
 
 namespace test_comm_laws {

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "laws/collective_laws.hpp"
-#include "laws/range_laws.hpp"
 
 namespace test_support::laws {
 
@@ -221,11 +220,4 @@ void all(const Fixture& fixture) {
   phases(fixture);
   splits(fixture);
 }
-/// Over memory of the host.
-inline void on_the_host(const communicator& c) {
-  all(host_fixture{c});
-  ranges(c);
-  returned(c);
-}
-
 }  // namespace test_support::laws
