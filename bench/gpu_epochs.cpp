@@ -132,12 +132,12 @@ figures train(const communicator& world, const bench_case& c, const dataset& dat
   }
   f.calls = bench::count_cuda_calls() - calls;
   meet(world);
-  const volume received = m.ledger().total([](const ledger_entry& e) { return e.phase != "meeting"; });
+  const traffic received = m.ledger().total([](const ledger_entry& e) { return e.phase != "meeting"; });
   f.seconds = median(std::move(seconds));
   f.peak = summarize(world, static_cast<global_index>(queue.meter()->peak()));
   f.allocations = summarize(world, static_cast<global_index>(queue.meter()->allocations() - allocations));
-  f.words = summarize(world, received.elements);
-  f.predicted = summarize(world, run.predicted().elements);
+  f.words = summarize(world, received.words);
+  f.predicted = summarize(world, run.predicted().words);
   f.own_dense = libraries_of(queue).gemm_f32 == nullptr;
   f.own_sparse = libraries_of(queue).spmm_f32 == nullptr;
   f.device_bytes = device_bytes_in_use();

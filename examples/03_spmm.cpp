@@ -34,7 +34,7 @@ double largest_error(const std::vector<double>& y) {
 
 int main() {
   struct account {
-    volume predicted, received;
+    traffic predicted, received;
     double error = 0;
   };
   std::array<account, shape.size()> accounts;  // one place for each rank
@@ -43,12 +43,12 @@ int main() {
     const auto mine = edges(share_of(n, m.rank(), m.size()));    // no matter which rank gives which edge
     const auto a = distribute<grid_2d.sparse>(m, {n, n}, mine);  // (n/pr, n/pc)
     const auto x = generate<grid_2d.dense, double>(m, {n, f}, feature);  // (n/pr, f/pc)
-    dense<double, grid_2d.dense, host> y(m, extent{n, f});               // (n/pr, f/pc)
+    dense<double, grid_2d.dense, host> y(m, matrix_shape{n, f});         // (n/pr, f/pc)
 
     spmm_plan multiply(a, x);
     m.ledger().clear();
     multiply(x, y);
-    const volume received = m.ledger().total();
+    const traffic received = m.ledger().total();
     accounts[static_cast<std::size_t>(m.rank())] = {multiply.predicted(), received,
                                                     largest_error(collect(y))};
   });
@@ -57,7 +57,7 @@ int main() {
   std::printf("rank  words predicted  words received  messages  largest error\n");
   for (int rank = 0; rank < shape.size(); ++rank) {
     const auto& [predicted, received, error] = accounts[static_cast<std::size_t>(rank)];
-    std::printf("%4d %16d %15d %9d %14.1e\n", rank, int(predicted.elements), int(received.elements),
+    std::printf("%4d %16d %15d %9d %14.1e\n", rank, int(predicted.words), int(received.words),
                 int(received.messages), error);
     right = right && received == predicted && error < 1e-12;
   }

@@ -21,7 +21,7 @@ static_assert(route_between(grid, rows) == route{movement::all_gather, axis::col
 static_assert(route_between(cube, vertex_rows) == route{movement::all_to_all, axis::col});
 
 constexpr mesh_shape shape{.row = 3, .col = 2, .depth = 2};
-constexpr extent size{.rows = 100, .cols = 30};
+constexpr matrix_shape size{.rows = 100, .cols = 30};
 
 double entry(global_index i, global_index j) { return static_cast<double>(100 * i + j); }
 
@@ -37,12 +37,12 @@ bool arrives(const char* names, layout from, layout to) {
     const auto x = generate<double>(m, from, size, entry);  // (n, f)
     m.ledger().clear();
     const auto y = redistribute(x, to);  // (n, f)
-    const volume received = m.ledger().total();
+    const traffic received = m.ledger().total();
 
     const redistribution<double, host> plan(m, x.row_blocking(), x.col_blocking(), from, to);
     const auto expected = generate<double>(m, to, size, entry);  // (n, f)
     const bool right = std::ranges::equal(y.values(), expected.values()) && received == plan.predicted();
-    accounts[static_cast<std::size_t>(m.rank())] = {received.elements, right};
+    accounts[static_cast<std::size_t>(m.rank())] = {received.words, right};
   });
 
   const route way = route_between(from, to);

@@ -37,7 +37,7 @@ int main() {
 
     for (int epoch = 1; epoch <= 50; ++epoch) {
       auto hidden = spmm(a, gemm(x, w0));  // (n, h)
-      map(hidden, hidden, [](double z) { return z > 0 ? z : 0; });
+      transform(hidden, hidden, [](double z) { return z > 0 ? z : 0; });
       const auto z = redistribute<vertex_rows>(spmm(a, gemm(hidden, w1)));  // (n, c)
       dense<double, vertex_rows, host> dz(m, z.shape());                    // (n, c)
       const double mean = cross_entropy(z, labels, dz);

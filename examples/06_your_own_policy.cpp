@@ -44,7 +44,7 @@ std::vector<double> product(const policy& p) {
 
     m.ledger().clear();
     multiply(x, y);
-    const over_ranks words = summarize(world, m.ledger().total().elements);
+    const over_ranks words = summarize(world, m.ledger().total().words);
     const std::vector<double> whole = collect(y);  // (n, f) on every rank
     if (m.rank() != 0) return;
     result = whole;

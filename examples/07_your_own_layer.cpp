@@ -35,8 +35,8 @@ class tagcn_conv final : public nn::layer<T, Device> {
     if (dh != nullptr) copy(terms_[0].d, *dh);
   }
   global_index width() const override { return terms_[0].weight.shape().cols; }
-  volume predicted() const override {
-    const volume back = input_ == nn::layer_input::varying ? at_.predicted() : volume{};
+  traffic predicted() const override {
+    const traffic back = input_ == nn::layer_input::varying ? at_.predicted() : traffic{};
     return static_cast<global_index>(terms_.size() - 1) * (a_.predicted() + back);
   }
 

@@ -33,8 +33,8 @@ struct balance {
 };
 
 /// Every rank of the mesh must call.
-template <class Place>
-balance balance_of(const partita::mesh<Place>& m, const partita::policy& p, const partita::dataset& data) {
+template <class Device>
+balance balance_of(const partita::mesh<Device>& m, const partita::policy& p, const partita::dataset& data) {
   using namespace partita;
   training_options options;
   options.coupling = coupling::decoupled;
@@ -42,7 +42,7 @@ balance balance_of(const partita::mesh<Place>& m, const partita::policy& p, cons
   const auto mine = nn::gcn_normalized(m.world(), data.vertices, edge_share(data, m.world()));
   const auto a = distribute(m, p.sparse, {data.vertices, data.vertices}, mine);
   const spmm_plan multiply(a, p.dense, blocking::even(data.classes, m.shape(), nesting::cols));
-  return {range_over(m.world(), net.predicted().elements - net.parameters().predicted().elements),
+  return {range_over(m.world(), net.predicted().words - net.parameters().predicted().words),
           range_over(m.world(), multiply.multiplications())};
 }
 

@@ -50,9 +50,9 @@ struct value_of_entry {
 };
 
 /// A copy of `list` where the queue's memory is.
-template <class U, class Place>
-buffer<U, Place> copied_to(const queue<Place>& q, std::span<const U> list) {
-  buffer<U, Place> there(q, list.size());
+template <class U, class Device>
+buffer<U, Device> copied_to(const queue<Device>& q, std::span<const U> list) {
+  buffer<U, Device> there(q, list.size());
   copy(q, list, there.span());
   return there;
 }
@@ -60,13 +60,13 @@ buffer<U, Place> copied_to(const queue<Place>& q, std::span<const U> list) {
 /// Tiles of the entries with rows in `rows` and columns in one of `columns` (disjoint); `entries` are on the
 /// host. Duplicates add up in the order of `entries`. Throws shape_error when the block does not fit 32-bit
 /// local indices.
-template <class T, class Policy, class Place>
-compressed<T, Place> compress(const Policy& policy, const queue<Place>& q, interval rows,
-                              std::span<const interval> columns, std::span<const triplet<T>> entries) {
+template <class T, class Policy, class Device>
+compressed<T, Device> compress(const Policy& policy, const queue<Device>& q, interval rows,
+                               std::span<const interval> columns, std::span<const triplet<T>> entries) {
   std::vector<std::pair<interval, local_index>> tiles;
   global_index width = 1;
   for (const interval c : columns) {
-    width = std::max<global_index>(width, narrow(c.size(), "the number of columns of a sparse tile"));
+    width = std::max<global_index>(width, to_local(c.size(), "the number of columns of a sparse tile"));
     tiles.emplace_back(c, static_cast<local_index>(tiles.size()));
   }
   std::erase_if(tiles, [](const auto& tile) { return tile.first.empty(); });
@@ -78,15 +78,15 @@ compressed<T, Place> compress(const Policy& policy, const queue<Place>& q, inter
     begins.push_back(interval.begin);
     numbers.push_back(number);
   }
-  const auto height = narrow(rows.size(), "the number of rows of a sparse block");
-  narrow(static_cast<global_index>(entries.size()), "the number of entries of a sparse block");
+  const auto height = to_local(rows.size(), "the number of rows of a sparse block");
+  to_local(static_cast<global_index>(entries.size()), "the number of entries of a sparse block");
   const key_space space(columns.size(), height, width);
 
   const auto given = copied_to(q, entries);
   const auto given_begins = copied_to(q, std::span<const global_index>(begins));
   const auto given_numbers = copied_to(q, std::span<const local_index>(numbers));
-  buffer<std::uint64_t, Place> keys(q, entries.size());
-  buffer<T, Place> values(q, entries.size());
+  buffer<std::uint64_t, Device> keys(q, entries.size());
+  buffer<T, Device> values(q, entries.size());
   thrust::tabulate(policy, keys.data(), keys.data() + keys.size(),
                    key_of_entry<T>{space, given.data(), static_cast<std::int64_t>(begins.size()),
                                    given_begins.data(), given_numbers.data(), rows.begin});
@@ -124,12 +124,12 @@ struct value_of_transposed {
 };
 
 /// a^T, one tile, for an `a` of `nonzeros` entries, which may have duplicates: they add up.
-template <class T, class Policy, class Place>
-compressed<T, Place> transpose(const Policy& policy, const queue<Place>& q, csr_view<T> a,
-                               local_index nonzeros) {
+template <class T, class Policy, class Device>
+compressed<T, Device> transpose(const Policy& policy, const queue<Device>& q, csr_view<T> a,
+                                local_index nonzeros) {
   const key_space space(1, a.cols, std::max(a.rows, 1));
-  buffer<std::uint64_t, Place> keys(q, static_cast<std::size_t>(nonzeros));
-  buffer<T, Place> values(q, static_cast<std::size_t>(nonzeros));
+  buffer<std::uint64_t, Device> keys(q, static_cast<std::size_t>(nonzeros));
+  buffer<T, Device> values(q, static_cast<std::size_t>(nonzeros));
   thrust::tabulate(policy, keys.data(), keys.data() + keys.size(),
                    key_of_transposed{space, a.offsets, a.columns, a.rows});
   thrust::tabulate(policy, values.data(), values.data() + values.size(),

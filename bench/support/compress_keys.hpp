@@ -20,7 +20,7 @@
 #include "partita/base/index.hpp"
 #include "partita/base/triplet.hpp"
 #include "partita/local/view.hpp"
-#include "partita/memory/place.hpp"
+#include "partita/memory/device.hpp"
 
 namespace bench {
 
@@ -35,12 +35,12 @@ using partita::shape_error;
 using partita::triplet;
 
 /// A row of CSR tiles as matrix/tiles.hpp has it.
-template <class T, class Place>
+template <class T, class Device>
 struct compressed {
   std::size_t nonzeros = 0;
-  buffer<local_index, Place>
+  buffer<local_index, Device>
       structure;  ///< (partita::offsets_size() for tiles * (rows + 1) offsets, then nonzeros columns)
-  buffer<T, Place> values;  ///< (nonzeros)
+  buffer<T, Device> values;  ///< (nonzeros)
 };
 
 /// Keys of entries in a row of `tiles` tiles of `rows` rows, none wider than `width` columns.
@@ -79,11 +79,11 @@ struct key_of_offset {
 
 /// Sorts `keys`, of `bits` bits at most, with their values and keeps the order of equals. Specialised where a
 /// place has something better than Thrust.
-template <class Place>
+template <class Device>
 struct key_sorter {
   template <class Policy, class T>
-  static void sort(const Policy& policy, const queue<Place>&, buffer<std::uint64_t, Place>& keys,
-                   buffer<T, Place>& values, int) {
+  static void sort(const Policy& policy, const queue<Device>&, buffer<std::uint64_t, Device>& keys,
+                   buffer<T, Device>& values, int) {
     thrust::stable_sort_by_key(policy, keys.data(), keys.data() + keys.size(), values.data());
   }
 };
@@ -120,21 +120,21 @@ struct sum_at_place {
 };
 
 /// Tiles of the entries with these keys and values, which are lost.
-template <class Policy, class T, class Place>
-compressed<T, Place> compress_keys(const Policy& policy, const queue<Place>& q, key_space space,
-                                   buffer<std::uint64_t, Place> keys, buffer<T, Place> values) {
+template <class Policy, class T, class Device>
+compressed<T, Device> compress_keys(const Policy& policy, const queue<Device>& q, key_space space,
+                                    buffer<std::uint64_t, Device> keys, buffer<T, Device> values) {
   const local_index entries = static_cast<local_index>(keys.size());
-  key_sorter<Place>::sort(policy, q, keys, values, space.bits());
+  key_sorter<Device>::sort(policy, q, keys, values, space.bits());
 
-  buffer<local_index, Place> firsts(q, keys.size());
+  buffer<local_index, Device> firsts(q, keys.size());
   const auto all = thrust::make_counting_iterator(local_index{0});
   const auto end = thrust::copy_if(policy, all, all + entries, firsts.data(), is_first{keys.data()});
   const std::int64_t places = end - firsts.data();
 
-  compressed<T, Place> result;
+  compressed<T, Device> result;
   result.nonzeros = static_cast<std::size_t>(places);
-  result.structure = buffer<local_index, Place>(q, space.aligned_offsets() + result.nonzeros);
-  result.values = buffer<T, Place>(q, result.nonzeros);
+  result.structure = buffer<local_index, Device>(q, space.aligned_offsets() + result.nonzeros);
+  result.values = buffer<T, Device>(q, result.nonzeros);
   local_index* const columns = result.structure.data() + space.aligned_offsets();
   thrust::fill(policy, result.structure.data() + space.offsets(), columns, local_index{0});
   thrust::tabulate(policy, columns, columns + places, column_of_place{space, keys.data(), firsts.data()});

@@ -21,11 +21,11 @@ constexpr global_index outputs = 16;  // columns of the weight
 
 inline float feature(global_index i, global_index j) { return static_cast<float>((i + 3 * j) % 101) / 101; }
 
-template <class Place>
-void spmm(const mesh<Place>& m, benchmark::State* state, const policy& p, const graph& g, global_index f) {
+template <class Device>
+void spmm(const mesh<Device>& m, benchmark::State* state, const policy& p, const graph& g, global_index f) {
   const auto a = distribute(m, p.sparse, {g.vertices, g.vertices}, g.share(m.rank(), m.size()));  // (n, n)
   const auto x = generate<float>(m, p.dense, {g.vertices, f}, feature);                           // (n, f)
-  dense<float, dynamic_layout, Place> y(m, p.dense, x.shape());                                   // (n, f)
+  dense<float, dynamic_layout, Device> y(m, p.dense, x.shape());                                  // (n, f)
   spmm_plan multiply(a, x);
   const auto work = [&] {
     multiply(x, y);
@@ -43,17 +43,17 @@ void spmm(const mesh<Place>& m, benchmark::State* state, const policy& p, const 
   const spmm_options chosen = multiply.options();
   std::string label;
   if (p.sparse.cols.contains(axis::col) && m.shape().col > 1)
-    label += chosen.keep == stationary::sparse_moves ? "A moves " : "A stays ";
+    label += chosen.stationary == stationary::c ? "A moves " : "A stays ";
   if (p.sparse.rows.contains(axis::row) && m.shape().row > 1)
-    label += chosen.rows == exchange::whole ? "whole blocks" : "needed rows";
+    label += chosen.rows == row_exchange::full ? "whole blocks" : "needed rows";
   state->SetLabel(label);
 }
 
-template <class Place>
-void gemm(const mesh<Place>& m, benchmark::State* state, const policy& p, global_index n, global_index f) {
+template <class Device>
+void gemm(const mesh<Device>& m, benchmark::State* state, const policy& p, global_index n, global_index f) {
   const auto x = generate<float>(m, p.dense, {n, f}, feature);           // (n, f)
   const auto w = generate<replicated, float>(m, {f, outputs}, feature);  // (f, g)
-  dense<float, dynamic_layout, Place> y(m, p.dense, {n, outputs});       // (n, g)
+  dense<float, dynamic_layout, Device> y(m, p.dense, {n, outputs});      // (n, g)
   gemm_plan multiply(x, w.shape());
   const auto work = [&] {
     multiply(x, w, y);
@@ -68,12 +68,12 @@ void gemm(const mesh<Place>& m, benchmark::State* state, const policy& p, global
     state->SetLabel(multiply.form() == gemm_form::partial_sums ? "partial sums" : "full width");
 }
 
-template <class Place>
-void redistribute(const mesh<Place>& m, benchmark::State* state, layout from, layout to, global_index n,
+template <class Device>
+void redistribute(const mesh<Device>& m, benchmark::State* state, layout from, layout to, global_index n,
                   global_index f) {
   const auto x = generate<float>(m, from, {n, f}, feature);  // (n, f)
-  dense<float, dynamic_layout, Place> y(m, to, x.shape());   // (n, f)
-  redistribution<float, Place> move(m, x.row_blocking(), x.col_blocking(), from, to);
+  dense<float, dynamic_layout, Device> y(m, to, x.shape());  // (n, f)
+  redistribution<float, Device> move(m, x.row_blocking(), x.col_blocking(), from, to);
   const auto work = [&] {
     move(x, y);
     m.queue().synchronize();
@@ -99,11 +99,11 @@ inline std::vector<mesh_shape> meshes(const policy& p, int ranks) {
 }
 
 /// The benchmarks at one place. make_queue(world): the queue of a rank; every rank calls it.
-template <class Place>
+template <class Device>
 class registry {
  public:
-  using queue_maker = std::function<queue<Place>(const communicator& world)>;
-  using mesh_body = std::function<void(const mesh<Place>& m, benchmark::State* state)>;
+  using queue_maker = std::function<queue<Device>(const communicator& world)>;
+  using mesh_body = std::function<void(const mesh<Device>& m, benchmark::State* state)>;
 
   registry(launcher& start, const command& asked, queue_maker make_queue)
       : launcher_(start), command_(asked), make_queue_(std::move(make_queue)) {}
@@ -112,7 +112,7 @@ class registry {
   void add(const std::string& name, mesh_shape shape, const mesh_body& body) {
     const auto on_rank = [make = make_queue_, shape, body](const communicator& world,
                                                            benchmark::State* state) {
-      body(mesh<Place>(world, shape, make(world)), state);
+      body(mesh<Device>(world, shape, make(world)), state);
     };
     const auto run = [this, on_rank](benchmark::State& state) {
       launcher_.run(command_.ranks, state, on_rank);
@@ -151,8 +151,8 @@ class registry {
 };
 
 /// Registers every benchmark of every policy.
-template <class Place>
-void add_policies(registry<Place>& all, const std::vector<graph>& graphs) {
+template <class Device>
+void add_policies(registry<Device>& all, const std::vector<graph>& graphs) {
   for (const policy& p : named_policies) all.add_policy(p, graphs);
 }
 

@@ -68,13 +68,13 @@ struct traffic {
 
 /// What the ranks receive in one run of `work`. Every rank must call, with its own prediction. Throws
 /// traffic_error.
-inline traffic count(const partita::communicator& world, partita::volume predicted,
+inline traffic count(const partita::communicator& world, partita::traffic predicted,
                      const std::function<void()>& work) {
   partita::ledger& account = world.ledger();
   account.clear();
   work();
-  const partita::volume received = account.total();
-  const traffic t{summarize(world, received.elements), summarize(world, predicted.elements),
+  const partita::traffic received = account.total();
+  const traffic t{summarize(world, received.words), summarize(world, predicted.words),
                   summarize(world, received.messages)};
   if (const auto wrong = summarize(world, received != predicted).total; wrong != 0)
     throw traffic_error("on " + std::to_string(wrong) + " of " + std::to_string(world.size()) +

@@ -21,10 +21,10 @@ double relative_error(std::span<const T> found, const std::vector<double>& expec
 }
 
 /// The model of a case, with its parameters. Every rank must call.
-template <class T, class Place>
-partita::nn::model<T, Place> make_golden_model(const partita::mesh<Place>& m, const golden_case& c,
-                                               const partita::training_options& options,
-                                               const partita::policy& p) {
+template <class T, class Device>
+partita::nn::model<T, Device> make_golden_model(const partita::mesh<Device>& m, const golden_case& c,
+                                                const partita::training_options& options,
+                                                const partita::policy& p) {
   using namespace partita;
   auto net = make_model<T>(m, c.graph, options, p);
   auto& list = net.parameters().list();
@@ -43,12 +43,12 @@ partita::nn::model<T, Place> make_golden_model(const partita::mesh<Place>& m, co
   return net;
 }
 
-template <class T, class Place>
-double golden_loss(const golden_case& c, const partita::dense<T, partita::vertex_rows, Place>& logits,
-                   partita::dense<T, partita::vertex_rows, Place>& gradient) {
+template <class T, class Device>
+double golden_loss(const golden_case& c, const partita::dense<T, partita::vertex_rows, Device>& logits,
+                   partita::dense<T, partita::vertex_rows, Device>& gradient) {
   using namespace partita;
   const auto& m = logits.mesh();
-  const vertex_labels<Place> labels(m, logits.row_blocking(), [&](global_index v) {
+  const vertex_labels<Device> labels(m, logits.row_blocking(), [&](global_index v) {
     return !c.counts(v) ? -1 : c.several_labels ? 0 : c.labels[static_cast<std::size_t>(v)];
   });
   if (!c.several_labels) return cross_entropy(logits, labels, gradient);
@@ -59,8 +59,8 @@ double golden_loss(const golden_case& c, const partita::dense<T, partita::vertex
 }
 
 /// Forward, loss and backward of a case. Every rank must call; the errors are the same on every rank.
-template <class T, class Place>
-golden_errors compare_golden(const partita::mesh<Place>& m, const golden_case& c,
+template <class T, class Device>
+golden_errors compare_golden(const partita::mesh<Device>& m, const golden_case& c,
                              const partita::training_options& options, const partita::policy& p) {
   using namespace partita;
   auto net = make_golden_model<T>(m, c, options, p);
@@ -69,7 +69,7 @@ golden_errors compare_golden(const partita::mesh<Place>& m, const golden_case& c
         return c.x.values[static_cast<std::size_t>(i * c.x.shape[1] + j)];
       });  // (n, f)
   const auto& logits = net.forward(x, {});
-  dense<T, vertex_rows, Place> gradient(m, logits.shape());
+  dense<T, vertex_rows, Device> gradient(m, logits.shape());
   const double loss = golden_loss(c, logits, gradient);
   net.backward(gradient);
 

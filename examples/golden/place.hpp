@@ -10,9 +10,9 @@ inline partita::mesh_shape mesh_of(const golden_command& c, int ranks) {
 }
 
 /// Every rank must call.
-template <class Place>
-void compare_at(const partita::mesh<Place>& m, const golden_command& c, const std::vector<golden_case>& cases,
-                const case_observer& observe) {
+template <class Device>
+void compare_at(const partita::mesh<Device>& m, const golden_command& c,
+                const std::vector<golden_case>& cases, const case_observer& observe) {
   const partita::policy& p = partita::find_policy(c.policy);
   for (const golden_case& g : cases)
     observe(g, c.precision == "f64" ? compare_golden<double>(m, g, g.options, p)

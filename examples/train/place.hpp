@@ -8,17 +8,17 @@
 #include "run.hpp"
 
 /// Makes a mesh of all ranks at a place; every rank must call.
-template <class Place>
-using mesh_maker = std::function<partita::mesh<Place>(partita::mesh_shape)>;
+template <class Device>
+using mesh_maker = std::function<partita::mesh<Device>(partita::mesh_shape)>;
 
 /// The policy, on its nearest mesh, whose busiest rank would receive the fewest words. Every rank must call.
-template <class T, class Place>
-arrangement cheapest(int ranks, const mesh_maker<Place>& make_mesh, const partita::dataset& data,
+template <class T, class Device>
+arrangement cheapest(int ranks, const mesh_maker<Device>& make_mesh, const partita::dataset& data,
                      const command& c) {
   arrangement best;
   partita::global_index fewest = -1;
   for (const partita::policy& p : partita::named_policies) {
-    const partita::mesh<Place> m = make_mesh(partita::default_mesh(p, ranks));
+    const partita::mesh<Device> m = make_mesh(partita::default_mesh(p, ranks));
     const auto words = partita::predict_words<T>(m, data, c.training, p).max_rank;
     if (fewest >= 0 && words >= fewest) continue;
     fewest = words;
@@ -27,8 +27,8 @@ arrangement cheapest(int ranks, const mesh_maker<Place>& make_mesh, const partit
   return best;
 }
 
-template <class T, class Place>
-outcome train_in(int ranks, const mesh_maker<Place>& make_mesh, const std::optional<arrangement>& asked,
+template <class T, class Device>
+outcome train_in(int ranks, const mesh_maker<Device>& make_mesh, const std::optional<arrangement>& asked,
                  const partita::dataset& data, const command& c, const partita::epoch_observer& observe) {
   outcome o{asked ? *asked : cheapest<T>(ranks, make_mesh, data, c), {}};
   o.result = partita::train_model<T>(make_mesh(o.how.mesh), data, c.training,
@@ -37,8 +37,8 @@ outcome train_in(int ranks, const mesh_maker<Place>& make_mesh, const std::optio
 }
 
 /// Every rank must call.
-template <class Place>
-outcome train_at(int ranks, const mesh_maker<Place>& make_mesh, const std::optional<arrangement>& asked,
+template <class Device>
+outcome train_at(int ranks, const mesh_maker<Device>& make_mesh, const std::optional<arrangement>& asked,
                  const partita::dataset& data, const command& c, const partita::epoch_observer& observe) {
   return c.precision == "f64" ? train_in<double>(ranks, make_mesh, asked, data, c, observe)
                               : train_in<float>(ranks, make_mesh, asked, data, c, observe);

@@ -53,7 +53,7 @@ void write_json(const std::string& path, const command& c, const std::string& po
     j["ledger"].push_back({{"phase", e.phase},
                            {"operation", name_of(e.kind)},
                            {"axis", e.axis},
-                           {"elements", e.received.elements},
+                           {"elements", e.received.words},
                            {"bytes", e.bytes},
                            {"messages", e.received.messages},
                            {"seconds", e.seconds}});

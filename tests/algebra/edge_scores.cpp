@@ -78,7 +78,7 @@ TEST_CASE("coefficients of a pattern and of its transpose, and the gradient of t
   const auto entries = sparse_entries({n, n}, 4);
   for (const bool averaged : {false, true})
     for (const double probability : {0.0, 0.4})
-      for_each_edge_case([&](const host_mesh& m, const policy& p, local_index heads, exchange rows) {
+      for_each_edge_case([&](const host_mesh& m, const policy& p, local_index heads, row_exchange rows) {
         const definition expected(entries, {heads, averaged, 0.3}, {probability, {1, 2, 3}});
         const auto a = distribute(m, p.sparse, {n, n}, share(entries, m.rank(), m.size()));
         const in_edges<double, host> own(a);
@@ -96,7 +96,7 @@ TEST_CASE("coefficients of a pattern and of its transpose, and the gradient of t
 
         m.ledger().clear();
         scores.forward(scalars, expected.mask);
-        volume words = heard(m);
+        traffic words = heard(m);
         multiply(
             a, [&](const host_edges& e) { return scores.by_targets(e); },
             [&](auto v, auto u, auto h) { return expected.coefficient(v, u, h); });

@@ -11,7 +11,7 @@ using namespace partita;
 using namespace test_support;
 
 TEST_CASE("the softmax over rows and its gradient") {
-  constexpr extent shape{31, 31};
+  constexpr matrix_shape shape{31, 31};
   const auto entries = sparse_entries(shape, 4);
   const auto gradient_entry = [](auto v, auto u, auto h) { return edge_entry(u, v, h + 3); };
   std::map<std::pair<global_index, global_index>, double> sums, means;  // of row and head
@@ -23,14 +23,14 @@ TEST_CASE("the softmax over rows and its gradient") {
   const auto gradient = [&](auto v, auto u, auto h) {
     return alpha(v, u, h) * (gradient_entry(v, u, h) - means.at({v, h}));
   };
-  for_each_edge_case([&](const host_mesh& m, const policy& p, local_index heads, exchange) {
+  for_each_edge_case([&](const host_mesh& m, const policy& p, local_index heads, row_exchange) {
     const auto a = distribute(m, p.sparse, shape, share(entries, m.rank(), m.size()));
     host_edges e(a, heads), d(a, heads);
     fill_edges(e, edge_entry);
     fill_edges(d, gradient_entry);
     const axis_set group = p.sparse.cols;
-    const volume fold =
-        all_reduced(a.row_range().size() * heads, position(m.shape(), group, m.at()), m.shape().size(group));
+    const traffic fold = all_reduced(a.row_range().size() * heads, rank_in_group(m.shape(), group, m.at()),
+                                     m.shape().size(group));
     m.ledger().clear();
     edge_softmax(e);
     same(heard(m), fold + fold, "a softmax");

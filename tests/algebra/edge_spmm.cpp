@@ -14,7 +14,7 @@ using namespace test_support;
 
 namespace {
 
-constexpr extent shape{31, 31};
+constexpr matrix_shape shape{31, 31};
 constexpr global_index width = 6;
 
 /// E X, or E^T X, by the definition.
@@ -31,7 +31,7 @@ std::vector<double> by_definition(const std::vector<triplet<double>>& entries, i
 
 /// edge_entry as edge_spmm_plan::compute takes it.
 auto computed(const host_edges& e) {
-  return [&e](std::size_t t, const tile_part<double>& part) {
+  return [&e](std::size_t t, const csr_slice<double>& part) {
     const auto& a = e.pattern();
     const global_index row = a.row_range().begin + part.first_row, column = a.tile_columns(t).begin;
     const local_index* const columns = a.local()->columns_of(part);
@@ -45,7 +45,7 @@ auto computed(const host_edges& e) {
 
 TEST_CASE("products with an edge matrix and its transpose, with words as predicted") {
   const auto entries = sparse_entries(shape, 4);
-  for_each_edge_case([&](const host_mesh& m, const policy& p, local_index heads, exchange rows) {
+  for_each_edge_case([&](const host_mesh& m, const policy& p, local_index heads, row_exchange rows) {
     const auto a = distribute(m, p.sparse, shape, share(entries, m.rank(), m.size()));
     const auto x = generate<double>(m, p.dense, {shape.cols, width}, field(0));
     const auto product = by_definition(entries, heads, false), adjoint = by_definition(entries, heads, true);

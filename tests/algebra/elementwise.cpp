@@ -16,12 +16,13 @@ using namespace test_support;
 
 namespace {
 
-constexpr auto shapes = {extent{17, 9}, extent{2, 3}, extent{1, 1}, extent{6, 0}, extent{0, 4}};
+constexpr auto shapes = {matrix_shape{17, 9}, matrix_shape{2, 3}, matrix_shape{1, 1}, matrix_shape{6, 0},
+                         matrix_shape{0, 4}};
 
 /// body(mesh, layout, shape) on some meshes for some layouts; nothing may travel.
 template <class Body>
 void everywhere(Body body) {
-  on_some_layouts(shapes, [&](const host_mesh& m, layout l, extent size) {
+  on_some_layouts(shapes, [&](const host_mesh& m, layout l, matrix_shape size) {
     body(m, l, size);
     CHECK(m.ledger().entries().empty());
   });
@@ -41,20 +42,20 @@ TEST_CASE("functions that layers share") {
 }
 
 TEST_CASE("map") {
-  everywhere([](const host_mesh& m, layout l, extent size) {
+  everywhere([](const host_mesh& m, layout l, matrix_shape size) {
     auto x = generate<double>(m, l, size, field(1));
     const auto expected = [](global_index i, global_index j) { return twice_less_one(element(i, j, 1)); };
     host_dense<> y(m, l, size);
-    map(x, y, twice_less_one);
+    transform(x, y, twice_less_one);
     check_equals(y, expected, 0, "map");
     check_equals(x, field(1), 0, "X of map");
-    map(x, x, twice_less_one);
+    transform(x, x, twice_less_one);
     check_equals(x, expected, 0, "map in place");
   });
 }
 
 TEST_CASE("zip") {
-  everywhere([](const host_mesh& m, layout l, extent size) {
+  everywhere([](const host_mesh& m, layout l, matrix_shape size) {
     auto a = generate<double>(m, l, size, field(1)), b = generate<double>(m, l, size, field(2));
     const auto expected = [](global_index i, global_index j) {
       return mixed(element(i, j, 1), element(i, j, 2));
@@ -73,20 +74,20 @@ TEST_CASE("zip") {
   });
 }
 
-TEST_CASE("map_indexed: indices are those of the whole matrix") {
-  everywhere([](const host_mesh& m, layout l, extent size) {
+TEST_CASE("transform_indexed: indices are those of the whole matrix") {
+  everywhere([](const host_mesh& m, layout l, matrix_shape size) {
     auto x = generate<double>(m, l, size, field(1));
     const auto expected = [](global_index i, global_index j) { return placed(i, j, element(i, j, 1)); };
     host_dense<> y(m, l, size);
-    map_indexed(x, y, placed);
-    check_equals(y, expected, 0, "map_indexed");
-    map_indexed(x, x, placed);
-    check_equals(x, expected, 0, "map_indexed in place");
+    transform_indexed(x, y, placed);
+    check_equals(y, expected, 0, "transform_indexed");
+    transform_indexed(x, x, placed);
+    check_equals(x, expected, 0, "transform_indexed in place");
   });
 }
 
 TEST_CASE("add_row") {
-  everywhere([](const host_mesh& m, layout l, extent size) {
+  everywhere([](const host_mesh& m, layout l, matrix_shape size) {
     auto y = generate<double>(m, l, size, field(1));
     const auto bias = generate<replicated, double>(m, {1, size.cols}, field(2));
     add_row(bias, y);
@@ -104,14 +105,14 @@ TEST_CASE("elementwise: blockings of one's own, floats, several threads a rank")
     for_each_layout([&](layout l) {
       const auto x = generate<float>(m, l, rows, cols, field(1));
       host_dense<float> y(m, l, rows, cols);
-      map_indexed(x, y,
-                  [](global_index i, global_index j, float v) { return static_cast<float>(10 * i + j) + v; });
+      transform_indexed(
+          x, y, [](global_index i, global_index j, float v) { return static_cast<float>(10 * i + j) + v; });
       check_equals(
           y,
           [](global_index i, global_index j) {
             return static_cast<float>(10 * i + j) + static_cast<float>(element(i, j, 1));
           },
-          0, "map_indexed of floats");
+          0, "transform_indexed of floats");
     });
   });
 }
@@ -128,23 +129,23 @@ TEST_CASE("elementwise: operands that are not cut alike are named") {
     });
   };
   refused("map needs operands cut alike, not 5 x 4 and 5 x 3",
-          [](auto& a, auto& b, auto&) { map(a, b, twice_less_one); });
+          [](auto& a, auto& b, auto&) { transform(a, b, twice_less_one); });
   refused("map needs operands cut alike, not 5 x 4 and 6 x 4",
-          [](auto& a, auto&, auto& tall) { map(a, tall, twice_less_one); });
+          [](auto& a, auto&, auto& tall) { transform(a, tall, twice_less_one); });
   refused("zip needs operands cut alike, not 5 x 4 and 5 x 3",
           [](auto& a, auto& b, auto&) { zip(a, b, a, mixed); });
   refused("zip needs operands cut alike, not 5 x 4 and 6 x 4",
           [](auto& a, auto&, auto& tall) { zip(a, a, tall, mixed); });
-  refused("map_indexed needs operands cut alike, not 6 x 4 and 5 x 4",
-          [](auto& a, auto&, auto& tall) { map_indexed(tall, a, placed); });
+  refused("transform_indexed needs operands cut alike, not 6 x 4 and 5 x 4",
+          [](auto& a, auto&, auto& tall) { transform_indexed(tall, a, placed); });
   // Equal shapes, other cuts.
   refused("map needs operands cut alike, not 5 x 4 and 5 x 4", [](auto& a, auto&, auto&) {
     const auto& m = a.mesh();
     host_dense<double, grid_2d.dense> other(m, blocking::given({1, 4}, m.shape(), nesting::rows),
                                             a.col_blocking());
-    map(a, other, twice_less_one);
+    transform(a, other, twice_less_one);
   });
-  for (const extent bias : {extent{1, 3}, extent{2, 4}, extent{4, 1}})
+  for (const matrix_shape bias : {matrix_shape{1, 3}, matrix_shape{2, 4}, matrix_shape{4, 1}})
     refused(
         "a row of " + to_string(bias) + " cannot be added to every row of 5 x 4",
         [&](auto& a, auto&, auto&) { add_row(generate<replicated, double>(a.mesh(), bias, field(1)), a); });

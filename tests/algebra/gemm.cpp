@@ -26,8 +26,8 @@ constexpr auto many_sizes = {sizes{23, 11, 7}, sizes{13, 5, 2}, sizes{2, 1, 1}, 
                              sizes{10, 3, 40}};
 
 /// op(a) op(b) of test matrices 1 and 2.
-std::vector<double> product(bool ta, bool tb, extent a, extent b) {
-  const extent c{ta ? a.cols : a.rows, tb ? b.rows : b.cols};
+std::vector<double> product(bool ta, bool tb, matrix_shape a, matrix_shape b) {
+  const matrix_shape c{ta ? a.cols : a.rows, tb ? b.rows : b.cols};
   const std::vector<double> left = whole(a, field(1)), right = whole(b, field(2));
   std::vector<double> result(static_cast<std::size_t>(c.rows * c.cols));
   reference::gemm(ta, tb, 1.0, view_of(left, a), view_of(right, b), 0.0,
@@ -37,14 +37,14 @@ std::vector<double> product(bool ta, bool tb, extent a, extent b) {
 }
 
 /// This rank's share of what travels in each form.
-volume words(const host_mesh& m, layout narrow, const blocking& rows, const blocking& in, const blocking& out,
-             gemm_form form) {
+traffic words(const host_mesh& m, layout narrow, const blocking& rows, const blocking& in,
+              const blocking& out, gemm_form form) {
   const layout wide = full_width(narrow);
   const int p = m.shape().size(narrow.cols);
   if (p == 1) return {};
   if (form == gemm_form::partial_sums) {
     const global_index mine = rows.block(narrow.rows, m.at()).size() * out.block(narrow.cols, m.at()).size();
-    return mine == 0 ? volume{} : volume{(p - 1) * mine, p - 1};
+    return mine == 0 ? traffic{} : traffic{(p - 1) * mine, p - 1};
   }
   return test_support::redistributed(m.shape(), m.at(), rows, in, narrow, wide) +
          test_support::redistributed(m.shape(), m.at(), rows, out, wide, narrow);
@@ -64,7 +64,8 @@ void spoil(host_dense<T, L>& y) {
 /// One plan, run twice: values, traffic, allocations.
 gemm_form check_plan(const host_mesh& m, layout l, const blocking& rows, const blocking& in,
                      const blocking& out, bool transpose, gemm_form form) {
-  const extent weight = transpose ? extent{out.size(), in.size()} : extent{in.size(), out.size()};
+  const matrix_shape weight =
+      transpose ? matrix_shape{out.size(), in.size()} : matrix_shape{in.size(), out.size()};
   const auto x = generate<double>(m, l, rows, in, field(1));
   const auto w = generate<replicated, double>(m, weight, field(2));
   const std::vector<double> expected = product(false, transpose, x.shape(), weight);
@@ -76,7 +77,7 @@ gemm_form check_plan(const host_mesh& m, layout l, const blocking& rows, const b
     m.ledger().clear();
     plan(x, w, y);
     check_equals(y, expected, 1e-13, "gemm_plan");
-    const volume expected_words = words(m, l, rows, in, out, plan.form());
+    const traffic expected_words = words(m, l, rows, in, out, plan.form());
     same(heard(m), expected_words, "gemm_plan");
     same(plan.predicted(), expected_words, "gemm_plan::predicted");
   }
@@ -93,8 +94,8 @@ void check_forms(const host_mesh& m, layout l, const blocking& rows, const block
     CHECK(check_plan(m, l, rows, in, out, transpose, gemm_form::partial_sums) == gemm_form::partial_sums);
     const gemm_form form = check_plan(m, l, rows, in, out, transpose, gemm_form::automatic);
     if (m.shape().size(l.cols) == 1) continue;
-    const global_index full = largest(m, words(m, l, rows, in, out, gemm_form::full_width).elements);
-    const global_index partial = largest(m, words(m, l, rows, in, out, gemm_form::partial_sums).elements);
+    const global_index full = largest(m, words(m, l, rows, in, out, gemm_form::full_width).words);
+    const global_index partial = largest(m, words(m, l, rows, in, out, gemm_form::partial_sums).words);
     CHECK(form != gemm_form::automatic);
     CHECK((form == gemm_form::full_width ? full : partial) == std::min(full, partial));
     if (full != partial) ++chosen[form == gemm_form::full_width];
@@ -156,15 +157,15 @@ TEST_CASE("gemm: words in numbers") {
     const auto planned = [&](gemm_form form) {
       return gemm_plan<double, host>(m, grid_2d.dense, rows, in, out, false, form);
     };
-    CHECK(planned(gemm_form::full_width).predicted() == volume{18, 2});
-    CHECK(planned(gemm_form::partial_sums).predicted() == volume{12, 1});
+    CHECK(planned(gemm_form::full_width).predicted() == traffic{18, 2});
+    CHECK(planned(gemm_form::partial_sums).predicted() == traffic{12, 1});
     CHECK(planned(gemm_form::automatic).form() == gemm_form::partial_sums);
     // Of X^T G 8 x 4: 12 + 6 words to full width, and an all-reduce of 32 among four.
     const auto x = generate<grid_2d.dense, double>(m, {12, 8}, field(1)),
                g = generate<grid_2d.dense, double>(m, {12, 4}, field(2));
     m.ledger().clear();
     weight_gradient(x, g);
-    CHECK(heard(m).elements == 12 + 6 + 2 * 3 * 32 / 4);
+    CHECK(heard(m).words == 12 + 6 + 2 * 3 * 32 / 4);
   });
 }
 
@@ -185,7 +186,7 @@ TEST_CASE("weight_gradient: on every layout") {
           };
           same(heard(m),
                widened(x.col_blocking()) + widened(g.col_blocking()) +
-                   test_support::all_reduced(in * out, position(m.shape(), group, m.at()),
+                   test_support::all_reduced(in * out, rank_in_group(m.shape(), group, m.at()),
                                              m.shape().size(group)),
                "weight_gradient");
         });
@@ -193,7 +194,7 @@ TEST_CASE("weight_gradient: on every layout") {
 }
 
 TEST_CASE("gemm: shapes that do not fit are named") {
-  const auto given = [](extent x, extent w, extent y, bool transpose = false) {
+  const auto given = [](matrix_shape x, matrix_shape w, matrix_shape y, bool transpose = false) {
     on_mesh({2, 2, 1}, [&](const host_mesh& m) {
       const auto even = [&](global_index n, nesting order) { return blocking::even(n, m.shape(), order); };
       gemm_plan<double, host> plan(m, grid_2d.dense, even(7, nesting::rows), even(5, nesting::cols),

@@ -6,7 +6,6 @@
 #include "partita/comm/self.hpp"
 #include "support/matrices.hpp"
 #include "support/meshes.hpp"
-#include "support/matrices.hpp"
 
 namespace test_max_aggregate {
 
@@ -18,7 +17,7 @@ namespace {
 using matrix = dense<double, vertex_rows, host>;
 
 mesh<host> alone() { return mesh<host>(self::world(), {1, 1, 1}); }
-matrix from(const mesh<host>& m, extent shape, const std::vector<double>& values) {
+matrix from(const mesh<host>& m, matrix_shape shape, const std::vector<double>& values) {
   return generate<vertex_rows, double>(m, shape, [&](global_index i, global_index j) {
     return values[static_cast<std::size_t>(i * shape.cols + j)];
   });

@@ -16,11 +16,12 @@ using namespace test_support;
 
 namespace {
 
-constexpr auto shapes = {extent{23, 10}, extent{2, 3}, extent{1, 1}, extent{5, 0}, extent{0, 4}};
+constexpr auto shapes = {matrix_shape{23, 10}, matrix_shape{2, 3}, matrix_shape{1, 1}, matrix_shape{5, 0},
+                         matrix_shape{0, 4}};
 
 /// What this rank receives in an all-reduce of `count` elements over the ranks along `group`.
-volume reduced_along(const host_mesh& m, axis_set group, global_index count) {
-  return all_reduced(count, position(m.shape(), group, m.at()), m.shape().size(group));
+traffic reduced_along(const host_mesh& m, axis_set group, global_index count) {
+  return all_reduced(count, rank_in_group(m.shape(), group, m.at()), m.shape().size(group));
 }
 
 double row_sum(global_index i, global_index cols) {
@@ -59,7 +60,7 @@ double probability(global_index i, global_index j, global_index cols) {
 }  // namespace
 
 TEST_CASE("sum") {
-  on_some_layouts(shapes, [](const host_mesh& m, layout l, extent size) {
+  on_some_layouts(shapes, [](const host_mesh& m, layout l, matrix_shape size) {
     const auto x = generate<double>(m, l, size, field(1));
     double expected = 0;
     for (global_index i = 0; i < size.rows; ++i) expected += row_sum(i, size.cols);
@@ -73,7 +74,7 @@ TEST_CASE("sum") {
 }
 
 TEST_CASE("column_sums") {
-  on_some_layouts(shapes, [](const host_mesh& m, layout l, extent size) {
+  on_some_layouts(shapes, [](const host_mesh& m, layout l, matrix_shape size) {
     const auto x = generate<double>(m, l, size, field(1));
     auto sums = generate<replicated, double>(m, {1, size.cols}, [](auto, auto) { return 77.0; });
     column_sums(x, sums);
@@ -85,7 +86,7 @@ TEST_CASE("column_sums") {
 }
 
 TEST_CASE("row_sums") {
-  on_some_layouts(shapes, [](const host_mesh& m, layout l, extent size) {
+  on_some_layouts(shapes, [](const host_mesh& m, layout l, matrix_shape size) {
     const auto x = generate<double>(m, l, size, field(1));
     auto sums = generate<double>(m, rows_of(l), {size.rows, 1}, [](auto, auto) { return 77.0; });
     row_sums(x, sums);
@@ -96,7 +97,7 @@ TEST_CASE("row_sums") {
 }
 
 TEST_CASE("row_softmax: numbers of any size, rows whole or spread") {
-  on_some_layouts(shapes, [](const host_mesh& m, layout l, extent size) {
+  on_some_layouts(shapes, [](const host_mesh& m, layout l, matrix_shape size) {
     auto x = generate<double>(m, l, size, logit);
     const auto expected = [&](global_index i, global_index j) { return probability(i, j, size.cols); };
     host_dense<> y(m, l, size);
@@ -105,7 +106,7 @@ TEST_CASE("row_softmax: numbers of any size, rows whole or spread") {
     const global_index rows = x.row_range().size();
     same(heard(m), 2 * reduced_along(m, l.cols, rows), "row_softmax");
 
-    host_dense<> sums(m, rows_of(l), extent{size.rows, 1});
+    host_dense<> sums(m, rows_of(l), matrix_shape{size.rows, 1});
     row_sums(y, sums);
     if (size.cols > 0)
       check_equals(
@@ -127,7 +128,7 @@ TEST_CASE("reductions: blockings of one's own, floats") {
         double expected = 0;
         for (global_index i = 0; i < 7; ++i) expected += row_sum(i, 8);
         CHECK(std::abs(sum(x) - expected) <= 1e-5);
-        host_dense<float, replicated> columns(m, extent{1, 8});
+        host_dense<float, replicated> columns(m, matrix_shape{1, 8});
         column_sums(x, columns);
         check_equals(
             columns, [](global_index, global_index j) { return column_sum(j, 7); }, 1e-5,
@@ -155,18 +156,18 @@ TEST_CASE("reductions: results that do not fit are named") {
       });
     });
   };
-  for (const extent wrong : {extent{1, 5}, extent{2, 4}, extent{4, 1}})
+  for (const matrix_shape wrong : {matrix_shape{1, 5}, matrix_shape{2, 4}, matrix_shape{4, 1}})
     refused("column sums of 5 x 4 do not fit into " + to_string(wrong),
             [&](const host_mesh& m, const auto& x) {
               host_dense<double, replicated> sums(m, wrong);
               column_sums(x, sums);
             });
-  for (const extent wrong : {extent{4, 1}, extent{5, 2}, extent{1, 5}})
+  for (const matrix_shape wrong : {matrix_shape{4, 1}, matrix_shape{5, 2}, matrix_shape{1, 5}})
     refused("row sums of 5 x 4 do not fit into " + to_string(wrong), [&](const host_mesh& m, const auto& x) {
       host_dense<double, row_1d.dense> sums(m, wrong);
       row_sums(x, sums);
     });
-  for (const extent wrong : {extent{5, 3}, extent{6, 4}})
+  for (const matrix_shape wrong : {matrix_shape{5, 3}, matrix_shape{6, 4}})
     refused("row_softmax needs operands cut alike, not 5 x 4 and " + to_string(wrong),
             [&](const host_mesh& m, const auto& x) {
               host_dense<double, grid_2d.dense> y(m, wrong);

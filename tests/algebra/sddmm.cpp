@@ -14,7 +14,7 @@ using namespace test_support;
 
 namespace {
 
-constexpr extent shape{31, 31};
+constexpr matrix_shape shape{31, 31};
 constexpr global_index width = 6;
 constexpr double tolerance = 1e-12;
 
@@ -32,7 +32,7 @@ double dot(global_index v, global_index u, global_index h, int heads) {
 
 TEST_CASE("sampled products over tiles, with words as predicted") {
   const auto entries = sparse_entries(shape, 4);
-  for_each_edge_case([&](const host_mesh& m, const policy& p, local_index heads, exchange rows) {
+  for_each_edge_case([&](const host_mesh& m, const policy& p, local_index heads, row_exchange rows) {
     const auto a = distribute(m, p.sparse, shape, share(entries, m.rank(), m.size()));
     const auto x = generate<double>(m, p.dense, {shape.cols, width}, field(0)),
                y = generate<double>(m, p.dense, {shape.rows, width}, left_entry);
@@ -53,7 +53,7 @@ TEST_CASE(
     "sampled products come to the owners of targets from tiles, or by gathering rows, with words as "
     "predicted") {
   const auto entries = sparse_entries(shape, 4);
-  for_each_edge_case([&](const host_mesh& m, const policy& p, local_index heads, exchange rows) {
+  for_each_edge_case([&](const host_mesh& m, const policy& p, local_index heads, row_exchange rows) {
     const auto a = distribute(m, p.sparse, shape, share(entries, m.rank(), m.size()));
     const in_edges<double, host> own(a);
     std::vector<double> expected, found(own.own_columns().size() * static_cast<std::size_t>(heads), -1);

@@ -15,7 +15,7 @@ using namespace test_support;
 namespace {
 
 struct problem {
-  extent shape;  // of A
+  matrix_shape shape;  // of A
   global_index width;
   std::vector<triplet<double>> entries = sparse_entries(shape);
 };
@@ -45,7 +45,7 @@ void check_product(const mesh<host>& m, const policy& named, const problem& p, c
 }
 
 void check_even(const policy& named, mesh_shape shape, const problem& p, spmm_options options,
-                std::size_t tile_entries = most_tile_entries) {
+                std::size_t tile_entries = max_tile_entries) {
   on_threads(shape.size(), [&](const communicator& world) {
     const mesh<host> m(world, shape, queue<host>(), tile_entries);
     const blocking rows = blocking::even(p.shape.rows, shape, nesting::rows);
@@ -54,11 +54,11 @@ void check_even(const policy& named, mesh_shape shape, const problem& p, spmm_op
   });
 }
 
-constexpr spmm_options every_option[] = {{stationary::sparse_moves, exchange::whole},
-                                         {stationary::sparse_moves, exchange::needed},
-                                         {stationary::sparse_stays, exchange::whole},
-                                         {stationary::sparse_stays, exchange::needed},
-                                         {stationary::automatic, exchange::automatic}};
+constexpr spmm_options every_option[] = {{stationary::c, row_exchange::full},
+                                         {stationary::c, row_exchange::sparsity_aware},
+                                         {stationary::a, row_exchange::full},
+                                         {stationary::a, row_exchange::sparsity_aware},
+                                         {stationary::automatic, row_exchange::automatic}};
 
 }  // namespace
 
@@ -67,7 +67,7 @@ TEST_CASE("every policy on every mesh gives A X and A^T X") {
   for_each_mesh(rank_counts, [&](auto policy, mesh_shape shape) { check_even(policy, shape, p, {}); });
 }
 
-TEST_CASE("every schedule and exchange gives the same product") {
+TEST_CASE("every schedule and row_exchange gives the same product") {
   const problem p{{29, 29}, 7};
   for_each_mesh(std::array{4, 6, 12}, [&](auto policy, mesh_shape shape) {
     for (const spmm_options& o : every_option) check_even(policy, shape, p, o);
@@ -119,7 +119,7 @@ TEST_CASE("a symmetric A is its own transpose and stores it once") {
     on_threads(shape.size(), [&](const communicator& world) {
       const mesh<host> m(world, shape);
       const auto mine = share(entries, m.rank(), m.size());
-      const auto once = distribute(m, policy.sparse, {30, 30}, mine, structure::symmetric);
+      const auto once = distribute(m, policy.sparse, {30, 30}, mine, symmetry::symmetric);
       CHECK(once.local() == transposed(once).local());
       const auto x = generate<double>(m, policy.dense, {30, 4}, field(0));
       CHECK(largest_difference(collect(spmm(transposed(once), x)), product(entries, {30, 30}, 4, true)) <

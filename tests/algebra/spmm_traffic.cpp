@@ -17,7 +17,7 @@ namespace {
 global_index piece(global_index n, int p, int i) { return n / p + (i < n % p ? 1 : 0); }
 
 /// What every rank receives in one product with whole blocks exchanged.
-void on_every_rank(const policy& p, mesh_shape shape, extent size, stationary keep,
+void on_every_rank(const policy& p, mesh_shape shape, matrix_shape size, stationary keep,
                    const std::function<void(const ledger&, coordinates, global_index)>& check) {
   const auto entries = sparse_entries({size.rows, size.rows}, 3);
   on_threads(shape.size(), [&](const communicator& world) {
@@ -26,14 +26,14 @@ void on_every_rank(const policy& p, mesh_shape shape, extent size, stationary ke
     const auto a = distribute(m, p.sparse, {size.rows, size.rows}, mine);
     const auto x = generate<double>(m, p.dense, size, field(0));
     dense<double, dynamic_layout, host> y(m, p.dense, a.row_blocking(), x.col_blocking());
-    spmm_plan plan(a, x, {keep, exchange::whole});
+    spmm_plan plan(a, x, {keep, row_exchange::full});
     m.ledger().clear();
     plan(x, y);
     check(m.ledger(), m.at(), static_cast<global_index>(a.local()->nonzeros));
   });
 }
 
-volume of(const ledger& l, operation kind, const char* axis) {
+traffic of(const ledger& l, operation kind, const char* axis) {
   return l.total([&](const ledger_entry& e) { return e.kind == kind && e.axis == axis; });
 }
 
@@ -46,7 +46,7 @@ TEST_CASE("row_1d: every row that is not mine, f wide") {
     on_every_rank(row_1d, {p, 1, 1}, {n, f}, stationary::automatic,
                   [p](const ledger& l, coordinates at, global_index) {
                     CHECK(l.total() == of(l, operation::broadcast, "row"));
-                    CHECK(l.total() == volume{(n - piece(n, p, at.row)) * f, p - 1});
+                    CHECK(l.total() == traffic{(n - piece(n, p, at.row)) * f, p - 1});
                   });
 }
 
@@ -58,63 +58,60 @@ TEST_CASE("replicated_1_5d: 1/c of the rows, and an all-reduce of my block over 
           global_index rows = 0;
           for (int r = 0; r < m.row; ++r)
             if (r != at.row) rows += piece(piece(n, m.row, r), m.depth, at.depth);
-          CHECK(of(l, operation::broadcast, "row") == volume{rows * f, m.row - 1});
+          CHECK(of(l, operation::broadcast, "row") == traffic{rows * f, m.row - 1});
           const global_index block = piece(n, m.row, at.row) * f, share = piece(block, m.depth, at.depth);
           CHECK(of(l, operation::all_reduce, "depth") ==
-                volume{(m.depth - 2) * share + block, 2 * (m.depth - 1)});
+                traffic{(m.depth - 2) * share + block, 2 * (m.depth - 1)});
           CHECK(l.total() == of(l, operation::broadcast, "row") + of(l, operation::all_reduce, "depth"));
         });
 }
 
 TEST_CASE("grid_2d, sparse moves: the row of A's blocks, and the column of X's") {
   for (mesh_shape m : {mesh_shape{2, 2, 1}, mesh_shape{4, 3, 1}, mesh_shape{2, 5, 1}, mesh_shape{1, 4, 1}})
-    on_every_rank(grid_2d, m, {n, f}, stationary::sparse_moves,
-                  [m](const ledger& l, coordinates at, global_index nonzeros) {
-                    const global_index height = piece(n, m.row, at.row), width = piece(f, m.col, at.col);
-                    CHECK(of(l, operation::broadcast, "row") ==
-                          volume{(n - height) * width, m.row > 1 ? (m.row - 1) * m.col : 0});
-                    const volume a = of(l, operation::broadcast, "col");
-                    CHECK(a.messages == 2 * (m.col - 1));
-                    const auto all = sparse_entries({n, n}, 3);
-                    const interval rows = blocking::even(n, m, nesting::rows).block(axis::row, at);
-                    const auto in_my_rows = std::count_if(
-                        all.begin(), all.end(), [&](const auto& e) { return rows.contains(e.row); });
-                    const global_index offsets =
-                        (m.row * (height + 1) + 3) / 4 * 4;  // columns begin at 16 bytes
-                    CHECK(a.elements == 2 * (in_my_rows - nonzeros) + (m.col - 1) * offsets);
-                    CHECK(l.total() == a + of(l, operation::broadcast, "row"));
-                  });
+    on_every_rank(
+        grid_2d, m, {n, f}, stationary::c, [m](const ledger& l, coordinates at, global_index nonzeros) {
+          const global_index height = piece(n, m.row, at.row), width = piece(f, m.col, at.col);
+          CHECK(of(l, operation::broadcast, "row") ==
+                traffic{(n - height) * width, m.row > 1 ? (m.row - 1) * m.col : 0});
+          const traffic a = of(l, operation::broadcast, "col");
+          CHECK(a.messages == 2 * (m.col - 1));
+          const auto all = sparse_entries({n, n}, 3);
+          const interval rows = blocking::even(n, m, nesting::rows).block(axis::row, at);
+          const auto in_my_rows =
+              std::count_if(all.begin(), all.end(), [&](const auto& e) { return rows.contains(e.row); });
+          const global_index offsets = (m.row * (height + 1) + 3) / 4 * 4;  // columns begin at 16 bytes
+          CHECK(a.words == 2 * (in_my_rows - nonzeros) + (m.col - 1) * offsets);
+          CHECK(l.total() == a + of(l, operation::broadcast, "row"));
+        });
 }
 
 TEST_CASE("grid_2d, sparse stays: no word of A; X gathered, Y reduce-scattered") {
   for (mesh_shape m : {mesh_shape{2, 2, 1}, mesh_shape{4, 3, 1}, mesh_shape{2, 5, 1}, mesh_shape{1, 4, 1}})
-    on_every_rank(
-        grid_2d, m, {n, f}, stationary::sparse_stays, [m](const ledger& l, coordinates at, global_index) {
-          const global_index height = piece(n, m.row, at.row), width = piece(f, m.col, at.col);
-          global_index others = 0;
-          for (int r = 0; r < m.row; ++r)
-            if (r != at.row) others += piece(piece(n, m.row, r), m.col, at.col);
-          CHECK(of(l, operation::broadcast, "col") == volume{});
-          CHECK(of(l, operation::all_to_all, "col") ==
-                volume{piece(height, m.col, at.col) * (f - width), m.col - 1});
-          CHECK(of(l, operation::broadcast, "row") == volume{others * f, m.row - 1});
-          CHECK(of(l, operation::reduce_scatter, "col") == volume{(m.col - 1) * height * width, m.col - 1});
-        });
+    on_every_rank(grid_2d, m, {n, f}, stationary::a, [m](const ledger& l, coordinates at, global_index) {
+      const global_index height = piece(n, m.row, at.row), width = piece(f, m.col, at.col);
+      global_index others = 0;
+      for (int r = 0; r < m.row; ++r)
+        if (r != at.row) others += piece(piece(n, m.row, r), m.col, at.col);
+      CHECK(of(l, operation::broadcast, "col") == traffic{});
+      CHECK(of(l, operation::all_to_all, "col") ==
+            traffic{piece(height, m.col, at.col) * (f - width), m.col - 1});
+      CHECK(of(l, operation::broadcast, "row") == traffic{others * f, m.row - 1});
+      CHECK(of(l, operation::reduce_scatter, "col") == traffic{(m.col - 1) * height * width, m.col - 1});
+    });
 }
 
 TEST_CASE("split_3d: a grid a depth, and a reduce-scatter over depth") {
   for (mesh_shape m : {mesh_shape{2, 2, 2}, mesh_shape{3, 2, 2}, mesh_shape{2, 3, 3}})
-    on_every_rank(
-        split_3d, m, {n, f}, stationary::sparse_moves, [m](const ledger& l, coordinates at, global_index) {
-          const global_index width = piece(f, m.col, at.col);
-          global_index others = 0;
-          for (int r = 0; r < m.row; ++r)
-            if (r != at.row) others += piece(piece(n, m.row, r), m.depth, at.depth);
-          CHECK(of(l, operation::broadcast, "row") == volume{others * width, (m.row - 1) * m.col});
-          const global_index mine = piece(piece(n, m.row, at.row), m.depth, at.depth) * width;
-          CHECK(of(l, operation::reduce_scatter, "depth") == volume{(m.depth - 1) * mine, m.depth - 1});
-          CHECK(of(l, operation::broadcast, "col").messages == 2 * (m.col - 1));
-        });
+    on_every_rank(split_3d, m, {n, f}, stationary::c, [m](const ledger& l, coordinates at, global_index) {
+      const global_index width = piece(f, m.col, at.col);
+      global_index others = 0;
+      for (int r = 0; r < m.row; ++r)
+        if (r != at.row) others += piece(piece(n, m.row, r), m.depth, at.depth);
+      CHECK(of(l, operation::broadcast, "row") == traffic{others * width, (m.row - 1) * m.col});
+      const global_index mine = piece(piece(n, m.row, at.row), m.depth, at.depth) * width;
+      CHECK(of(l, operation::reduce_scatter, "depth") == traffic{(m.depth - 1) * mine, m.depth - 1});
+      CHECK(of(l, operation::broadcast, "col").messages == 2 * (m.col - 1));
+    });
 }
 
 TEST_CASE("feature_column: nothing; feature_row: every row that is not mine, f/pc wide") {
@@ -122,7 +119,7 @@ TEST_CASE("feature_column: nothing; feature_row: every row that is not mine, f/p
                 [](const ledger& l, coordinates, global_index) { CHECK(l.entries().empty()); });
   on_every_rank(feature_row, {3, 4, 1}, {n, f}, stationary::automatic,
                 [](const ledger& l, coordinates at, global_index) {
-                  CHECK(l.total() == volume{(n - piece(n, 3, at.row)) * piece(f, 4, at.col), 2});
+                  CHECK(l.total() == traffic{(n - piece(n, 3, at.row)) * piece(f, 4, at.col), 2});
                 });
 }
 
@@ -135,14 +132,14 @@ TEST_CASE("only the rows that A's columns name: f times the number of remote col
       const auto a = distribute(m, row_1d.sparse, {n, n}, mine);
       const auto x = generate<row_1d.dense, double>(m, {n, f}, field(0));
       dense<double, row_1d.dense, host> y(m, a.row_blocking(), x.col_blocking());
-      spmm_plan plan(a, x, {stationary::automatic, exchange::needed});
+      spmm_plan plan(a, x, {stationary::automatic, row_exchange::sparsity_aware});
       m.ledger().clear();
       plan(x, y);
       std::vector<char> named(n, 0);
       for (const auto& e : entries)
         if (y.row_range().contains(e.row) && !y.row_range().contains(e.col))
           named[static_cast<std::size_t>(e.col)] = 1;
-      CHECK(m.ledger().total().elements == f * std::count(named.begin(), named.end(), 1));
+      CHECK(m.ledger().total().words == f * std::count(named.begin(), named.end(), 1));
       CHECK(m.ledger().total() == of(m.ledger(), operation::all_to_all, "row"));
     });
 }
@@ -156,8 +153,8 @@ TEST_CASE("a block-diagonal A moves nothing when only needed rows travel, and au
     const auto a = distribute(m, row_1d.sparse, {n, n}, mine);
     const blocking features = blocking::even(f, m.shape(), nesting::cols);
     const spmm_plan plan(a, row_1d.dense, features);
-    CHECK(plan.options().rows == exchange::needed);
-    CHECK(plan.predicted() == volume{});
+    CHECK(plan.options().rows == row_exchange::sparsity_aware);
+    CHECK(plan.predicted() == traffic{});
   });
 }
 

@@ -11,11 +11,11 @@ using namespace partita;
 using test_support::expect_error;
 
 TEST_CASE("indices: local ones are checked") {
-  CHECK(narrow(0, "n") == 0);
-  CHECK(narrow(2147483647, "n") == 2147483647);
+  CHECK(to_local(0, "n") == 0);
+  CHECK(to_local(2147483647, "n") == 2147483647);
   expect_error<shape_error>("the width is 2147483648, which is not a 32-bit local index",
-                            [] { narrow(2147483648, "the width"); });
-  expect_error<shape_error>("the width is -1", [] { narrow(-1, "the width"); });
+                            [] { to_local(2147483648, "the width"); });
+  expect_error<shape_error>("the width is -1", [] { to_local(-1, "the width"); });
 }
 
 TEST_CASE("indices: intervals meet in what both contain") {
@@ -31,8 +31,8 @@ TEST_CASE("indices: intervals meet in what both contain") {
 }
 
 TEST_CASE("indices: extents") {
-  CHECK(to_string(extent{3, 4}) == "3 x 4");
-  CHECK_FALSE(extent{3, 4} == extent{4, 3});
+  CHECK(to_string(matrix_shape{3, 4}) == "3 x 4");
+  CHECK_FALSE(matrix_shape{3, 4} == matrix_shape{4, 3});
 }
 
 }  // namespace test_index

@@ -25,17 +25,17 @@ collective of(operation kind, global_index count, std::span<const global_index> 
 
 TEST_CASE("ledger: what rank 1 of 3 receives") {
   const std::vector<global_index> counts{4, 5, 0};
-  CHECK(received(of(operation::broadcast, 7), 1, 3) == volume{7, 1});
-  CHECK(received(of(operation::broadcast, 7, {}, 1), 1, 3) == volume{});
-  CHECK(received(of(operation::broadcast, 0), 1, 3) == volume{});
-  CHECK(received(of(operation::all_gather, 5, counts), 1, 3) == volume{4, 1});
-  CHECK(received(of(operation::all_to_all, 0, counts), 1, 3) == volume{4, 1});
-  CHECK(received(of(operation::reduce_scatter, 6), 1, 3) == volume{12, 2});
+  CHECK(received(of(operation::broadcast, 7), 1, 3) == traffic{7, 1});
+  CHECK(received(of(operation::broadcast, 7, {}, 1), 1, 3) == traffic{});
+  CHECK(received(of(operation::broadcast, 0), 1, 3) == traffic{});
+  CHECK(received(of(operation::all_gather, 5, counts), 1, 3) == traffic{4, 1});
+  CHECK(received(of(operation::all_to_all, 0, counts), 1, 3) == traffic{4, 1});
+  CHECK(received(of(operation::reduce_scatter, 6), 1, 3) == traffic{12, 2});
   // Shares of 4, 3 and 3: twice its own, and those of the others.
-  CHECK(received(of(operation::all_reduce, 10), 1, 3) == volume{2 * 3 + 4 + 3, 4});
-  CHECK(received(of(operation::all_reduce, 1), 1, 3) == volume{1, 1});
-  CHECK(received(of(operation::send, 9), 1, 3) == volume{});
-  CHECK(received(of(operation::receive, 9), 1, 3) == volume{9, 1});
+  CHECK(received(of(operation::all_reduce, 10), 1, 3) == traffic{2 * 3 + 4 + 3, 4});
+  CHECK(received(of(operation::all_reduce, 1), 1, 3) == traffic{1, 1});
+  CHECK(received(of(operation::send, 9), 1, 3) == traffic{});
+  CHECK(received(of(operation::receive, 9), 1, 3) == traffic{9, 1});
 }
 
 TEST_CASE("ledger: one entry for every phase, operation and axis") {
@@ -52,13 +52,13 @@ TEST_CASE("ledger: one entry for every phase, operation and axis") {
   CHECK(account.phase() == "setup");
   REQUIRE(account.entries().size() == 4);
   const ledger_entry& first = account.entries().front();
-  CHECK(first.received == volume{7, 3});
+  CHECK(first.received == traffic{7, 3});
   CHECK(first.bytes == 28);
   CHECK(first.seconds == 0.75);
-  CHECK(account.total() == volume{16, 6});
-  CHECK(account.total([](const ledger_entry& e) { return e.phase == "forward"; }) == volume{3, 1});
+  CHECK(account.total() == traffic{16, 6});
+  CHECK(account.total([](const ledger_entry& e) { return e.phase == "forward"; }) == traffic{3, 1});
   account.clear();
-  CHECK(account.total() == volume{});
+  CHECK(account.total() == traffic{});
 }
 
 }  // namespace test_ledger

@@ -61,14 +61,15 @@ TEST_CASE("mesh: communicators lie along the axes") {
         const axis_set s(bits);
         const communicator& group = m.along(s);
         CHECK(group.size() == shape.size(s));
-        CHECK(group.rank() == position(shape, s, m.at()));
+        CHECK(group.rank() == rank_in_group(shape, s, m.at()));
         CHECK(group.axis() == name_of(s));
         const std::vector<partita::global_index> ones(static_cast<std::size_t>(group.size()), 1);
         std::vector<partita::global_index> all(ones.size()), expected;
         const partita::global_index me[] = {m.rank()};
         group.all_gather(std::span<const partita::global_index>(me),
                          std::span<const partita::global_index>(ones), std::span<partita::global_index>(all));
-        for (int p = 0; p < group.size(); ++p) expected.push_back(shape.rank(member(shape, s, m.at(), p)));
+        for (int p = 0; p < group.size(); ++p)
+          expected.push_back(shape.rank(group_member(shape, s, m.at(), p)));
         CHECK(all == expected);
       }
     });

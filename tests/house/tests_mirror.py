@@ -2,7 +2,7 @@
 """Every header has a test of its name, and every test is run: tests_mirror.py INCLUDE TESTS
 
 The test of partita/algebra/spmm.hpp is algebra/spmm.cpp or algebra/spmm.cu. A test of a folder's name serves the headers in
-it: local/cpu.cpp those of partita/local/cpu/. What is tested together with something else stands in TOGETHER. Whichever
+it: local/host.cpp those of partita/local/host/. What is tested together with something else stands in TOGETHER. Whichever
 it is, the test must reach the header by its includes. A test that tests/CMakeLists.txt does not name is a violation, too."""
 import pathlib
 import re
@@ -25,9 +25,9 @@ TOGETHER = {
     "io/karate.cpp": "io/labelled_graph",
     "io/npy.cpp": "io/npy_header",
     "local/reference.cpp": "local/view local/fusion",
-    "local/cpu_errors.cpp": "local/shapes",
+    "local/errors.cpp": "local/shapes",
     "local/reference_edges.cpp": "local/head_slice",
-    "local/cpu.cpp": "local/kernels",
+    "local/host.cpp": "local/kernels",
     "local/vendor_link.cu": "local/cublas/gemm local/cusparse/product local/cusparse/spmm",
     "algebra/spmm.cpp": "algebra/block_stream algebra/row_exchange algebra/spmm_schedule algebra/sum_along",
     "algebra/sddmm.cpp": "algebra/edge_schedule algebra/edge_values",

@@ -26,9 +26,9 @@ CASES = [
      ["TOGETHER has base/gone.cpp, which there is not", "partita/base/detail.hpp has no test"]),
     ({**HEADER, **TEST}, LISTED, ["TOGETHER has partita/base/detail.hpp, which there is not"]),
     ({**HEADER, **TEST}, {"base/index.cpp": "base/index"}, ["TOGETHER has partita/base/index.hpp, which has a test of its name"]),
-    ({"include/partita/local/cpu/spmm.hpp": "", "tests/local/cpu.cpp": '#include "partita/local/cpu/spmm.hpp"\n', "tests/CMakeLists.txt": "local/cpu\n"}, {}, []),
-    ({"include/partita/local/cpu/spmm.hpp": "", "tests/local/cpu.cpp": "", "tests/CMakeLists.txt": "local/cpu\n"}, {},
-     ["partita/local/cpu/spmm.hpp is not included by local/cpu.cpp"]),
+    ({"include/partita/local/host/spmm.hpp": "", "tests/local/host.cpp": '#include "partita/local/host/spmm.hpp"\n', "tests/CMakeLists.txt": "local/host\n"}, {}, []),
+    ({"include/partita/local/host/spmm.hpp": "", "tests/local/host.cpp": "", "tests/CMakeLists.txt": "local/host\n"}, {},
+     ["partita/local/host/spmm.hpp is not included by local/host.cpp"]),
 ]
 
 failures = 0

@@ -9,11 +9,11 @@ namespace test_support::laws {
 
 using partita::operation;
 using partita::request;
-using partita::volume;
+using partita::traffic;
 
 /// Runs `act` and checks that the ledger has exactly what `expected` says, under this phase and axis.
 template <class T, class Act>
-void check_account(const communicator& c, operation kind, volume expected, Act act) {
+void check_account(const communicator& c, operation kind, traffic expected, Act act) {
   c.ledger().clear();
   const partita::phase_scope phase(c.ledger(), "law");
   act();
@@ -27,9 +27,9 @@ void check_account(const communicator& c, operation kind, volume expected, Act a
   CHECK(entries[0].kind == kind);
   CHECK(entries[0].phase == "law");
   CHECK(entries[0].axis == c.axis());
-  CHECK(entries[0].received.elements == expected.elements);
+  CHECK(entries[0].received.words == expected.words);
   CHECK(entries[0].received.messages == expected.messages);
-  CHECK(entries[0].bytes == expected.elements * static_cast<global_index>(sizeof(T)));
+  CHECK(entries[0].bytes == expected.words * static_cast<global_index>(sizeof(T)));
   CHECK(entries[0].seconds >= 0);
 }
 
@@ -49,7 +49,7 @@ void broadcast(const Fixture& fixture, int pattern, bool started) {
   const int root = pattern % c.size();
   const global_index n = elements(pattern, 1, 0);
   auto data = fixture.put(values<T>(c.rank(), 0, n));
-  const volume expected = c.rank() == root || n == 0 ? volume{} : volume{n, 1};
+  const traffic expected = c.rank() == root || n == 0 ? traffic{} : traffic{n, 1};
   check_account<T>(c, operation::broadcast, expected, [&] {
     run_form(
         started, [&] { return c.start_broadcast(data.out(), root); }, [&] { c.broadcast(data.out(), root); });
@@ -75,7 +75,7 @@ void all_gather(const Fixture& fixture, int pattern, bool started) {
   const communicator& c = fixture.c;
   std::vector<global_index> counts;
   std::vector<T> expected;
-  volume v;
+  traffic v;
   for (int q = 0; q < c.size(); ++q) {
     counts.push_back(elements(pattern, c.size(), q));
     append(expected, values<T>(q, 0, counts.back()));
@@ -106,7 +106,7 @@ void reduce_scatter(const Fixture& fixture, int pattern, bool started, reduction
   auto mine = fixture.template make<T>(static_cast<std::size_t>(n));
   std::vector<T> expected;
   for (global_index i = 0; i < n; ++i) expected.push_back(reduced<T>(c.size(), before + i, reduce));
-  const volume v{(c.size() - 1) * n, n > 0 ? c.size() - 1 : 0};
+  const traffic v{(c.size() - 1) * n, n > 0 ? c.size() - 1 : 0};
   check_account<T>(c, operation::reduce_scatter, v, [&] {
     run_form(
         started, [&] { return c.start_reduce_scatter(blocks.in(), in(counts), mine.out(), reduce); },
@@ -124,8 +124,8 @@ void all_reduce(const Fixture& fixture, int pattern, bool started, reduction red
   std::vector<T> expected;
   for (global_index i = 0; i < n; ++i) expected.push_back(reduced<T>(c.size(), i, reduce));
   const global_index mine = n / p + (c.rank() < n % p ? 1 : 0);
-  const volume v{(p - 1) * mine + (n - mine), (mine > 0 ? p - 1 : 0) + std::min(n, p) - (mine > 0 ? 1 : 0)};
-  if (n % p == 0) CHECK(v.elements * p == 2 * (p - 1) * n);
+  const traffic v{(p - 1) * mine + (n - mine), (mine > 0 ? p - 1 : 0) + std::min(n, p) - (mine > 0 ? 1 : 0)};
+  if (n % p == 0) CHECK(v.words * p == 2 * (p - 1) * n);
   check_account<T>(c, operation::all_reduce, v, [&] {
     run_form(
         started, [&] { return c.start_all_reduce(data.out(), reduce); },
@@ -139,7 +139,7 @@ void all_to_all(const Fixture& fixture, int pattern, bool started) {
   const communicator& c = fixture.c;
   std::vector<global_index> to_counts, from_counts;
   std::vector<T> given, expected;
-  volume v;
+  traffic v;
   for (int q = 0; q < c.size(); ++q) {
     to_counts.push_back(elements(pattern, c.size(), c.rank(), q));
     append(given, values<T>(c.rank(), 1000 * q, to_counts.back()));
@@ -174,7 +174,7 @@ void ring(const Fixture& fixture, int pattern) {
   sent.wait();
   mine.spoil();
   check_same(c, "ring", pattern, theirs.get(), values<T>(previous, 0, n));
-  CHECK(c.ledger().total() == volume{n, 1});
+  CHECK(c.ledger().total() == traffic{n, 1});
 }
 
 /// Every operation on elements of type T.

@@ -170,7 +170,7 @@ void phases(const Fixture& fixture) {
   const auto in_phase = [&](const char* phase) {
     return c.ledger().total([&](const partita::ledger_entry& e) { return e.phase == phase; });
   };
-  const volume each = c.rank() == 0 ? volume{} : volume{4, 1};
+  const traffic each = c.rank() == 0 ? traffic{} : traffic{4, 1};
   CHECK(in_phase("forward") == 2 * each);
   CHECK(in_phase("backward") == 2 * each);
   CHECK(c.ledger().total() == 4 * each);

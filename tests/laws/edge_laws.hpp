@@ -10,17 +10,17 @@ inline std::vector<local_index> seen(const std::vector<local_index>& all,
   return sanitized ? some : all;
 }
 
-template <class T, class Place>
+template <class T, class Device>
 void scores_and_maps() {
   for (const local_index heads : seen({0, 1, 3, 8, 9}, {0, 3, 8}))
     for (const auto& [m, k] : std::vector<std::array<local_index, 2>>{
              {0, 0}, {0, 4}, {4, 0}, {1, 1}, {23, 19}, {2, 1000}, {3001, 400}}) {
-      check_scores<T, Place>(m, k, heads);
-      check_maps<T, Place>(m, k, heads);
+      check_scores<T, Device>(m, k, heads);
+      check_maps<T, Device>(m, k, heads);
     }
 }
 
-template <class T, class Place>
+template <class T, class Device>
 void products_of_slices_cut_anywhere() {
   for (const local_index heads : {1, 3, 8})
     for (const local_index width : seen({1, 2, 4, 5, 8, 16, 33}, {1, 5, 16})) {
@@ -28,33 +28,33 @@ void products_of_slices_cut_anywhere() {
       for (const local_index first : {0, 1, 4, 7, 16})
         for (const local_index cut : {0, 1, 11})
           if (first + cut <= all)
-            check_products<T, Place>(23, 19, {heads, width, first}, all - first - cut,
-                                     first % 4 == 0 ? placing{4, 0} : placing{});
+            check_products<T, Device>(23, 19, {heads, width, first}, all - first - cut,
+                                      first % 4 == 0 ? placing{4, 0} : placing{});
     }
   for (const auto& [m, k] :
        std::vector<std::array<local_index, 2>>{{0, 0}, {0, 4}, {4, 0}, {1, 1}, {2, 1000}, {3001, 400}})
     for (const head_slice s :
          {head_slice{1, 41, 3}, {3, 5, 2}, {8, 8, 0}, {8, 8, 12}, {2, 130, 5}, {9, 1, 0}})
-      check_products<T, Place>(m, k, s, s.heads * s.head_width - s.first_col);
+      check_products<T, Device>(m, k, s, s.heads * s.head_width - s.first_col);
 }
 
-template <class T, class Place>
+template <class T, class Device>
 void largest_neighbours_and_sums_into_rows() {
   for (const local_index f : seen({0, 1, 7, 16, 33, 64}, {0, 7, 16}))
     for (const auto& [m, k] :
          std::vector<std::array<local_index, 2>>{{0, 0}, {0, 4}, {4, 0}, {1, 1}, {23, 19}, {3001, 400}})
-      check_max<T, Place>(m, k, f, f == 16 ? placing{0, 0} : placing{});
+      check_max<T, Device>(m, k, f, f == 16 ? placing{0, 0} : placing{});
 }
 
-template <class T, class Place>
+template <class T, class Device>
 void an_infinite_neighbour_counts() {
   const sparse<T> a({2, 0, 1}, 3);
   const T infinity = std::numeric_limits<T>::infinity();
   const block<T> x(3, 2, std::vector<T>(6, -infinity));
-  for (const auto& q : queues<Place>()) {
-    stage<Place> at(q);
-    staged_block<T, Place> y(q, block<T>(3, 2, 1, 0)), indices(q, block<T>(3, 2, 1, 0));
-    const staged_indices<T, Place> where(at, 3, 2);
+  for (const auto& q : queues<Device>()) {
+    stage<Device> at(q);
+    staged_block<T, Device> y(q, block<T>(3, 2, 1, 0)), indices(q, block<T>(3, 2, 1, 0));
+    const staged_indices<T, Device> where(at, 3, 2);
     max_aggregate(q, at.pattern(a), at(x), y.view(), where.view);
     where.put(at, indices.view());
     const auto first = static_cast<T>(a.columns[2]), last = static_cast<T>(a.columns[4]);
@@ -64,29 +64,29 @@ void an_infinite_neighbour_counts() {
 }
 
 /// What `kernel(stage, staged block)` makes of y.
-template <class Place, class T, class Kernel>
+template <class Device, class T, class Kernel>
 std::vector<T> result_of(const block<T>& y, Kernel kernel) {
-  stage<Place> at(queues<Place>()[1]);
-  staged_block<T, Place> r(at.queue, y);
+  stage<Device> at(queues<Device>()[1]);
+  staged_block<T, Device> r(at.queue, y);
   kernel(at, r);
   return r.fetch();
 }
 
-template <class Place>
+template <class Device>
 void products_are_adjoint() {
   const sparse<double> p(301, 40);
   const head_slice s{8, 5, 3};
   const block<double> x(40, 31, 1, 0), y(301, 31, 2, 0);
   block<double> values = edge_block(p, 8, 3);
   std::fill_n(values.values.begin(), 16, 0.0);
-  const auto ax = result_of<Place>(y, [&](auto& at, auto& r) {
+  const auto ax = result_of<Device>(y, [&](auto& at, auto& r) {
     edge_multiply(at.queue, at.pattern(p), s, at(values.values), at(x), 0.0, r.view());
   });
-  const auto aty = result_of<Place>(x, [&](auto& at, auto& r) {
+  const auto aty = result_of<Device>(x, [&](auto& at, auto& r) {
     edge_multiply_transposed(at.queue, inverse_of(at.queue, at.pattern(p)), s, at(values.values), at(y), 0.0,
                              r.view());
   });
-  const auto dvalues = result_of<Place>(
+  const auto dvalues = result_of<Device>(
       values, [&](auto& at, auto& r) { edge_dot(at.queue, at.pattern(p), s, at(y), at(x), 0.0, r.data()); });
   const double product = inner(ax, y.values);
   CHECK(std::abs(product) > 1e-3);
@@ -109,7 +109,7 @@ void check_differences(numbers& at, const numbers& gradient, const F& f, std::si
   }
 }
 
-template <class Place>
+template <class Device>
 void gradients_of_softmax_are_differences() {
   const sparse<double> p(8, 6);
   const local_index heads = 3;
@@ -118,8 +118,8 @@ void gradients_of_softmax_are_differences() {
   block<double> weights = edge_block(p, heads, 4);
   std::fill_n(weights.values.begin(), 2 * heads, 0.0);
   const auto alpha = [&] {
-    return result_of<Place>(weights, [&](auto& at, auto& r) {
-      staged_block<double, Place> sums(at.queue, log_sum);
+    return result_of<Device>(weights, [&](auto& at, auto& r) {
+      staged_block<double, Device> sums(at.queue, log_sum);
       const auto s = at(source), t = at(target);
       edge_log_sum(at.queue, at.pattern(p), heads, 0.2, s, t, sums.view());
       edge_softmax(at.queue, at.pattern(p), heads, 0.2, s, t, sums.view(), r.data());
@@ -127,12 +127,12 @@ void gradients_of_softmax_are_differences() {
   };
   const auto loss = [&] { return inner(alpha(), weights.values); };
   block<double> both(14, heads, 5, 0);
-  both.values = result_of<Place>(both, [&](auto& at, auto& r) {
-    staged_block<double, Place> sums(at.queue, log_sum), dots(at.queue, log_sum);
+  both.values = result_of<Device>(both, [&](auto& at, auto& r) {
+    staged_block<double, Device> sums(at.queue, log_sum), dots(at.queue, log_sum);
     const auto s = at(source), t = at(target);
     edge_log_sum(at.queue, at.pattern(p), heads, 0.2, s, t, sums.view());
     edge_row_dot(at.queue, at.pattern(p), heads, at(alpha()), at(weights.values), dots.view());
-    staged_block<double, Place> edges(at.queue, weights);
+    staged_block<double, Device> edges(at.queue, weights);
     const csr_view<double> staged = at.pattern(p);
     edge_softmax_gradient(at.queue, staged, inverse_of(at.queue, staged), heads, 0.2, s, t, sums.view(),
                           dots.view(), 0.0, edges.data(), r.view().block(0, 0, 6, heads),
@@ -144,7 +144,7 @@ void gradients_of_softmax_are_differences() {
   check_differences(target.values, numbers(middle, both.values.end()), loss, 0);
 }
 
-template <class Place>
+template <class Device>
 void large_scores_have_a_finite_softmax() {
   small_case c;
   sparse<double> p({2, 0, 1}, 3);
@@ -152,8 +152,8 @@ void large_scores_have_a_finite_softmax() {
   p.columns = c.columns;
   const block<double> source{3, 2, {1e4, -1e6, 0, -1e6, 1e4, -1e4}}, target{3, 2, numbers(6)};
   const block<double> out(4, 2, c.out);
-  const auto softmax = result_of<Place>(out, [&](auto& at, auto& r) {
-    staged_block<double, Place> sums(at.queue, c.y);
+  const auto softmax = result_of<Device>(out, [&](auto& at, auto& r) {
+    staged_block<double, Device> sums(at.queue, c.y);
     edge_log_sum(at.queue, at.pattern(p), 2, 0.5, at(source), at(target), sums.view());
     edge_softmax(at.queue, at.pattern(p), 2, 0.5, at(source), at(target), sums.view(), r.data());
   });
@@ -161,13 +161,13 @@ void large_scores_have_a_finite_softmax() {
 }
 
 /// Shapes are refused before any memory is touched.
-template <class Place>
-void edges_refuse_shapes(const partita::queue<Place>& q) {
+template <class Device>
+void edges_refuse_shapes(const partita::queue<Device>& q) {
   using partita::shape_error;
   const csr_view<double> a{3, 3, nullptr, nullptr, nullptr};
   const matrix_view<double> x{nullptr, 3, 2, 2}, wrong{nullptr, 4, 2, 2};
   const matrix_view<local_index> where{nullptr, 4, 2, 2};
-  const partita::csr_inverse<Place> inverse{3, 3, {}, {}, {}}, other{3, 4, {}, {}, {}};
+  const partita::csr_inverse<Device> inverse{3, 3, {}, {}, {}}, other{3, 4, {}, {}, {}};
   double* const out = nullptr;
   CHECK_THROWS_AS(edge_log_sum(q, a, 2, 0.5, wrong, x, x), shape_error);
   CHECK_THROWS_AS(edge_log_sum(q, a, 3, 0.5, x, x, x), shape_error);

@@ -19,45 +19,45 @@ constexpr double law_tolerance = sizeof(T) == 4 ? 2e-5 : 1e-13;
 /// Contiguous, odd strides, strides that keep 16 bytes, and blocks that begin beside them.
 inline const std::vector<placing> some_placings{{3, 0}, {0, 0}, {4, 0}, {4, 1}, {4, 2}, {2, 0}};
 
-template <class T, class Place>
+template <class T, class Device>
 void check_spmm(const sparse<T>& a, local_index f, placing p) {
   for (const T beta : {T{0}, T{1}, T(-0.75)}) {
     block<T> x(a.cols, f, 1, p), y(a.rows, f, 2, placing{p.gap == 3 ? 1 : p.gap, p.lead});
     if (beta == 0) y.poison();
     INFO("k ", a.cols, " beta ", beta);
-    agree_with<Place>(
+    agree_with<Device>(
         y, law_tolerance<T> * (1 + std::sqrt(double(a.end())) / 100),
         [&](auto& at, auto& r) { spmm(at.queue, at(a), at(x), beta, r.view()); },
         [&](auto& r) { reference::spmm(a.view(), x.view(), beta, r.view()); });
   }
 }
 
-template <class T, class Place>
+template <class T, class Device>
 void spmm_of_every_width() {
-  for (local_index f = 1; f <= 40; ++f) check_spmm<T, Place>(sparse<T>(23, 19), f, {});
+  for (local_index f = 1; f <= 40; ++f) check_spmm<T, Device>(sparse<T>(23, 19), f, {});
   for (const local_index f : {63, 64, 65, 100, 127, 128, 129, 256, 300})
-    check_spmm<T, Place>(sparse<T>(23, 19), f, {});
+    check_spmm<T, Device>(sparse<T>(23, 19), f, {});
 }
 
-template <class T, class Place>
+template <class T, class Device>
 void spmm_of_many_rows_and_none() {
   for (const local_index f : {0, 1, 7, 32, 47, 130}) {
     for (const auto& [m, k] : std::vector<std::array<local_index, 2>>{{0, 5}, {5, 0}, {0, 0}, {1, 1}})
-      check_spmm<T, Place>(sparse<T>(m, k), f, {});
-    check_spmm<T, Place>(sparse<T>(3001, 400), f, {});
+      check_spmm<T, Device>(sparse<T>(m, k), f, {});
+    check_spmm<T, Device>(sparse<T>(3001, 400), f, {});
   }
 }
 
-template <class T, class Place>
+template <class T, class Device>
 void spmm_at_any_alignment() {
   for (const local_index f : {1, 2, 4, 6, 8, 16, 36})
     for (const placing p : some_placings)
       for (const std::size_t lead : {0, 1, 2, 3})
-        check_spmm<T, Place>(sparse<T>(60, 40, lead, lead == 3 ? 1 : lead), f, p);
+        check_spmm<T, Device>(sparse<T>(60, 40, lead, lead == 3 ? 1 : lead), f, p);
 }
 
 /// Rows that lie in many chunks, end where a chunk ends, or lie between very many empty ones.
-template <class T, class Place>
+template <class T, class Device>
 void spmm_of_long_rows() {
   std::vector<local_index> one_long(1000, 1), many_empty(5000, 0), even(300, 63);
   one_long[500] = 20000;
@@ -66,10 +66,10 @@ void spmm_of_long_rows() {
   many_empty[4999] = 200;
   for (const local_index f : {1, 16, 18})
     for (const auto& lengths : {one_long, many_empty, even, std::vector<local_index>{7000}})
-      check_spmm<T, Place>(sparse<T>(lengths, 900), f, placing{0, 0});
+      check_spmm<T, Device>(sparse<T>(lengths, 900), f, placing{0, 0});
 }
 
-template <class T, class Place>
+template <class T, class Device>
 void spmm_with_everything_fused() {
   const sparse<T> a(301, 90);
   for (const local_index f : {1, 16, 33, 100}) {
@@ -80,9 +80,9 @@ void spmm_with_everything_fused() {
         for (const bool relu : {false, true}) {
           INFO("beta ", beta, " biased ", biased, " relu ", relu);
           const auto fusion = [&](const T* line) {
-            return partita::spmm_fusion<T>{beta, biased ? line : nullptr, relu};
+            return partita::spmm_epilogue<T>{beta, biased ? line : nullptr, relu};
           };
-          agree_with<Place>(
+          agree_with<Device>(
               y, law_tolerance<T>,
               [&](auto& at, auto& r) { spmm_fused(at.queue, at(a), at(x), fusion(at(bias)), r.view()); },
               [&](auto& r) { reference::spmm_fused(a.view(), x.view(), fusion(bias.data()), r.view()); });
@@ -90,21 +90,21 @@ void spmm_with_everything_fused() {
   }
 }
 
-template <class T, class Place>
+template <class T, class Device>
 void check_gemm(local_index m, local_index n, local_index k, bool ta, bool tb) {
   for (const T beta : {T{0}, T{1}, T(-0.75)})
     for (const T alpha : {T{1}, T(0.5), T{0}}) {
       block<T> a(ta ? k : m, ta ? m : k, 1, placing{}), b(tb ? n : k, tb ? k : n, 2, 0), c(m, n, 3, 2);
       if (beta == 0) c.poison();
       INFO("k ", k, " ta ", ta, " tb ", tb, " alpha ", alpha, " beta ", beta);
-      agree_with<Place>(
+      agree_with<Device>(
           c, law_tolerance<T> * (1 + std::sqrt(double(k))),
           [&](auto& at, auto& r) { gemm(at.queue, ta, tb, alpha, at(a), at(b), beta, r.view()); },
           [&](auto& r) { reference::gemm(ta, tb, alpha, a.view(), b.view(), beta, r.view()); });
     }
 }
 
-template <class T, class Place>
+template <class T, class Device>
 void gemm_of_odd_shapes() {
   const std::vector<std::array<local_index, 3>> shapes{
       {0, 0, 0},     {0, 3, 4},     {3, 0, 4},      {3, 4, 0},     {1, 1, 1},
@@ -113,10 +113,10 @@ void gemm_of_odd_shapes() {
   for (const auto& [m, n, k] : shapes)
     for (const bool ta : {false, true})
       for (const bool tb : {false, true})
-        if (!sanitized || m * n * k < 600'000) check_gemm<T, Place>(m, n, k, ta, tb);
+        if (!sanitized || m * n * k < 600'000) check_gemm<T, Device>(m, n, k, ta, tb);
 }
 
-template <class T, class Place>
+template <class T, class Device>
 void affine_of_odd_shapes() {
   for (const auto& [m, n, k] : std::vector<std::array<local_index, 3>>{
            {0, 3, 4}, {3, 0, 4}, {3, 4, 0}, {1, 1, 1}, {33, 65, 17}, {16, 7, 2000}})
@@ -127,20 +127,21 @@ void affine_of_odd_shapes() {
           block<T> c(m, n, 3, 2);
           const std::vector<T> bias = block<T>(1, n, 4, 0).values;
           if (beta == 0) c.poison();
-          agree_with<Place>(
+          agree_with<Device>(
               c, law_tolerance<T> * (1 + std::sqrt(double(k))),
               [&](auto& at, auto& r) {
-                affine(at.queue, at(a), at(b), biased ? at(bias) : nullptr, relu, beta, r.view());
+                gemm_bias_relu(at.queue, at(a), at(b), biased ? at(bias) : nullptr, relu, beta, r.view());
               },
               [&](auto& r) {
-                reference::affine(a.view(), b.view(), biased ? bias.data() : nullptr, relu, beta, r.view());
+                reference::gemm_bias_relu(a.view(), b.view(), biased ? bias.data() : nullptr, relu, beta,
+                                          r.view());
               });
         }
 }
 
 /// Of c = a b + bias, where a is (m, k) and c is (m, n): the gradients of b and bias, which lie one behind
 /// the other; and of z, where a = relu(z).
-template <class T, class Place>
+template <class T, class Device>
 void affine_gradients_of_odd_shapes() {
   for (const auto& [m, n, k] : std::vector<std::array<local_index, 3>>{
            {0, 3, 4}, {3, 0, 4}, {3, 4, 0}, {1, 1, 1}, {33, 65, 17}, {2000, 7, 16}, {16, 7, 300}}) {
@@ -148,23 +149,24 @@ void affine_gradients_of_odd_shapes() {
     block<T> db(k + 1, n, 4, 0), dz(m, k, 5, 2);
     db.poison(), dz.poison();
     const auto rows_of = [&](matrix_view<T> both) { return both.block(0, 0, both.rows - 1, both.cols); };
-    agree_with<Place>(
+    agree_with<Device>(
         db, law_tolerance<T> * (1 + std::sqrt(double(m))),
         [&](auto& at, auto& r) {
-          affine_gradient(at.queue, at(a), at(dc), rows_of(r.view()), r.view().row(r.view().rows - 1));
+          gemm_bias_gradient(at.queue, at(a), at(dc), rows_of(r.view()), r.view().row(r.view().rows - 1));
         },
         [&](auto& r) {
-          reference::affine_gradient(a.view(), dc.view(), rows_of(r.view()), r.view().row(r.view().rows - 1));
+          reference::gemm_bias_gradient(a.view(), dc.view(), rows_of(r.view()),
+                                        r.view().row(r.view().rows - 1));
         });
-    agree_with<Place>(
+    agree_with<Device>(
         dz, law_tolerance<T> * (1 + std::sqrt(double(n))),
-        [&](auto& at, auto& r) { relu_gradient(at.queue, at(dc), at(b), at(a), r.view()); },
-        [&](auto& r) { reference::relu_gradient(dc.view(), b.view(), a.view(), r.view()); });
+        [&](auto& at, auto& r) { gemm_relu_backward(at.queue, at(dc), at(b), at(a), r.view()); },
+        [&](auto& r) { reference::gemm_relu_backward(dc.view(), b.view(), a.view(), r.view()); });
   }
 }
 
 /// `kernel(stage, x, y, line)` against `expect(x, y, line)`: x and y are (m, n), line has m + n + 2 elements.
-template <class T, class Place, class Kernel, class Expect>
+template <class T, class Device, class Kernel, class Expect>
 void check_block(Kernel kernel, Expect expect) {
   const std::vector<std::array<local_index, 2>> shapes{{0, 0},     {0, 5},     {5, 0},    {1, 1},
                                                        {3, 7},     {17, 9},    {65, 8},   {1000, 33},
@@ -177,19 +179,19 @@ void check_block(Kernel kernel, Expect expect) {
       const std::ptrdiff_t area = std::ptrdiff_t{y.rows} * y.stride;
       const block<T> line(1, m + n + 2, 13, 0);
       y.values.insert(y.values.end(), line.values.begin(), line.values.end());
-      agree_with<Place>(
+      agree_with<Device>(
           y, law_tolerance<T>, [&](auto& at, auto& r) { kernel(at, at(x), r.view(), r.data() + area); },
           [&](auto& r) { expect(x.view(), r.view(), r.data() + area); });
     }
 }
 
-template <class T, class Place>
+template <class T, class Device>
 void moves() {
-  check_block<T, Place>([](auto& at, auto x, auto y, T*) { copy(at.queue, x, y); },
-                        [](auto x, auto y, T*) { reference::copy(x, y); });
-  check_block<T, Place>([](auto& at, auto, auto y, T*) { fill(at.queue, T(1.5), y); },
-                        [](auto, auto y, T*) { reference::fill(T(1.5), y); });
-  check_block<T, Place>(
+  check_block<T, Device>([](auto& at, auto x, auto y, T*) { copy(at.queue, x, y); },
+                         [](auto x, auto y, T*) { reference::copy(x, y); });
+  check_block<T, Device>([](auto& at, auto, auto y, T*) { fill(at.queue, T(1.5), y); },
+                         [](auto, auto y, T*) { reference::fill(T(1.5), y); });
+  check_block<T, Device>(
       [](auto& at, auto x, auto y, T*) {
         T* const line =
             at.template room<T>(static_cast<std::size_t>(x.rows) * static_cast<std::size_t>(x.cols));
@@ -200,14 +202,14 @@ void moves() {
   std::vector<local_index> rows;
   for (local_index i = 0; i < 3000; ++i) rows.push_back((i * 7) % 50);
   const block<T> x(50, 21, 1, placing{});
-  agree_with<Place>(
+  agree_with<Device>(
       block<T>(3000, 21, 2, 0), 1e-300,
       [&](auto& at, auto& r) { gather_rows(at.queue, at(x), at.span(rows), r.data()); },
       [&](auto& r) { reference::gather_rows(x.view(), rows, r.data()); });
   std::vector<local_index> distinct;
   for (local_index i = 0; i < 900; ++i) distinct.push_back((i * 7) % 1000);
   const block<T> summands(900, 21, 1, 0);
-  agree_with<Place>(
+  agree_with<Device>(
       block<T>(1000, 21, 2, placing{}), 1e-300,
       [&](auto& at, auto& r) {
         scatter_add_distinct_rows(at.queue, at(summands.values), at.span(distinct), r.view());
@@ -217,7 +219,7 @@ void moves() {
   for (local_index i = 0; i < 301; ++i) lengths.push_back(i == 7 ? 90 : i % 5);
   sparse<T> a(lengths, 90);
   for (std::size_t e = 2; e < a.columns.size(); ++e) a.columns[e] = static_cast<local_index>(7 * e % 90);
-  agree_with<Place>(
+  agree_with<Device>(
       block<T>(301, 90, 2, 3), 1e-300, [&](auto& at, auto& r) { sparse_to_dense(at.queue, at(a), r.view()); },
       [&](auto& r) { reference::sparse_to_dense(a.view(), r.view()); });
 }
@@ -235,39 +237,39 @@ struct minus_twice {
   constexpr T operator()(T a, T b) const { return a - 2 * b; }
 };
 
-template <class T, class Place>
+template <class T, class Device>
 void elementwise() {
   const square_plus_one<T> square{};
-  check_block<T, Place>([=](auto& at, auto x, auto y, T*) { map(at.queue, square, x, y); },
-                        [=](auto x, auto y, T*) { reference::map(square, x, y); });
-  check_block<T, Place>([=](auto& at, auto, auto y, T*) { map(at.queue, square, y, y); },
-                        [=](auto, auto y, T*) { reference::map(square, y, y); });
+  check_block<T, Device>([=](auto& at, auto x, auto y, T*) { transform(at.queue, square, x, y); },
+                         [=](auto x, auto y, T*) { reference::transform(square, x, y); });
+  check_block<T, Device>([=](auto& at, auto, auto y, T*) { transform(at.queue, square, y, y); },
+                         [=](auto, auto y, T*) { reference::transform(square, y, y); });
   const plus_place<T> place{};
-  check_block<T, Place>([=](auto& at, auto x, auto y, T*) { map_indexed(at.queue, place, x, y); },
-                        [=](auto x, auto y, T*) { reference::map_indexed(place, x, y); });
+  check_block<T, Device>([=](auto& at, auto x, auto y, T*) { transform_indexed(at.queue, place, x, y); },
+                         [=](auto x, auto y, T*) { reference::transform_indexed(place, x, y); });
   const minus_twice<T> minus{};
-  check_block<T, Place>([=](auto& at, auto x, auto y, T*) { zip(at.queue, minus, x, y, y); },
-                        [=](auto x, auto y, T*) { reference::zip(minus, x, y, y); });
-  check_block<T, Place>([](auto& at, auto, auto y, T* line) { add_row(at.queue, line, y); },
-                        [](auto, auto y, T* line) { reference::add_row(line, y); });
-  check_block<T, Place>([](auto& at, auto, auto y, T* line) { scale_rows(at.queue, line, y); },
-                        [](auto, auto y, T* line) { reference::scale_rows(line, y); });
-  check_block<T, Place>([](auto& at, auto, auto y, T* line) { divide_rows(at.queue, line, y); },
-                        [](auto, auto y, T* line) { reference::divide_rows(line, y); });
+  check_block<T, Device>([=](auto& at, auto x, auto y, T*) { zip(at.queue, minus, x, y, y); },
+                         [=](auto x, auto y, T*) { reference::zip(minus, x, y, y); });
+  check_block<T, Device>([](auto& at, auto, auto y, T* line) { add_row(at.queue, line, y); },
+                         [](auto, auto y, T* line) { reference::add_row(line, y); });
+  check_block<T, Device>([](auto& at, auto, auto y, T* line) { scale_rows(at.queue, line, y); },
+                         [](auto, auto y, T* line) { reference::scale_rows(line, y); });
+  check_block<T, Device>([](auto& at, auto, auto y, T* line) { divide_rows(at.queue, line, y); },
+                         [](auto, auto y, T* line) { reference::divide_rows(line, y); });
 }
 
-template <class T, class Place>
+template <class T, class Device>
 void reductions_and_softmax() {
-  check_block<T, Place>([](auto& at, auto x, auto, T* line) { column_sums(at.queue, x, line); },
-                        [](auto x, auto, T* line) { reference::column_sums(x, line); });
-  check_block<T, Place>([](auto& at, auto x, auto, T* line) { row_sums(at.queue, x, line); },
-                        [](auto x, auto, T* line) { reference::row_sums(x, line); });
-  check_block<T, Place>([](auto& at, auto x, auto, T* line) { row_max(at.queue, x, line); },
-                        [](auto x, auto, T* line) { reference::row_max(x, line); });
-  check_block<T, Place>([](auto& at, auto x, auto, T* line) { at.put(sum(at.queue, x), line); },
-                        [](auto x, auto, T* line) { *line = reference::sum(x); });
-  check_block<T, Place>([](auto& at, auto x, auto y, T* line) { softmax_exp(at.queue, x, line, y, line); },
-                        [](auto x, auto y, T* line) { reference::softmax_exp(x, line, y, line); });
+  check_block<T, Device>([](auto& at, auto x, auto, T* line) { column_sums(at.queue, x, line); },
+                         [](auto x, auto, T* line) { reference::column_sums(x, line); });
+  check_block<T, Device>([](auto& at, auto x, auto, T* line) { row_sums(at.queue, x, line); },
+                         [](auto x, auto, T* line) { reference::row_sums(x, line); });
+  check_block<T, Device>([](auto& at, auto x, auto, T* line) { row_max(at.queue, x, line); },
+                         [](auto x, auto, T* line) { reference::row_max(x, line); });
+  check_block<T, Device>([](auto& at, auto x, auto, T* line) { at.put(sum(at.queue, x), line); },
+                         [](auto x, auto, T* line) { *line = reference::sum(x); });
+  check_block<T, Device>([](auto& at, auto x, auto y, T* line) { softmax_exp(at.queue, x, line, y, line); },
+                         [](auto x, auto y, T* line) { reference::softmax_exp(x, line, y, line); });
 }
 
 inline std::vector<local_index> some_labels(local_index rows, local_index cols) {
@@ -276,9 +278,9 @@ inline std::vector<local_index> some_labels(local_index rows, local_index cols) 
   return labels;
 }
 
-template <class T, class Place>
+template <class T, class Device>
 void loss() {
-  check_block<T, Place>(
+  check_block<T, Device>(
       [](auto& at, auto x, auto y, T* line) {
         const auto labels = at(some_labels(x.rows, x.cols));
         at.put(static_cast<T>(cross_entropy(at.queue, x, labels, T(0.25), y)), line);
@@ -289,21 +291,21 @@ void loss() {
         line[0] = static_cast<T>(reference::cross_entropy(x, labels.data(), T(0.25), y));
         line[1] = static_cast<T>(reference::count_correct(x, labels.data()));
       });
-  check_block<T, Place>([](auto& at, auto, auto y,
-                           T*) { cross_entropy(at.queue, y, at(some_labels(y.rows, y.cols)), T(0.25), y); },
-                        [](auto, auto y, T*) {
-                          std::vector<T> logits;
-                          for (local_index i = 0; i < y.rows; ++i)
-                            logits.insert(logits.end(), y.row(i), y.row(i) + y.cols);
-                          reference::cross_entropy(
-                              matrix_view<const T>{logits.data(), y.rows, y.cols, y.cols},
-                              some_labels(y.rows, y.cols).data(), T(0.25), y);
-                        });
+  check_block<T, Device>([](auto& at, auto, auto y,
+                            T*) { cross_entropy(at.queue, y, at(some_labels(y.rows, y.cols)), T(0.25), y); },
+                         [](auto, auto y, T*) {
+                           std::vector<T> logits;
+                           for (local_index i = 0; i < y.rows; ++i)
+                             logits.insert(logits.end(), y.row(i), y.row(i) + y.cols);
+                           reference::cross_entropy(
+                               matrix_view<const T>{logits.data(), y.rows, y.cols, y.cols},
+                               some_labels(y.rows, y.cols).data(), T(0.25), y);
+                         });
 }
 
 /// Shapes are refused before any memory is touched.
-template <class Place>
-void refuse_shapes(const partita::queue<Place>& q) {
+template <class Device>
+void refuse_shapes(const partita::queue<Device>& q) {
   const matrix_view<float> x{nullptr, 4, 3, 3}, y{nullptr, 3, 4, 4};
   const csr_view<float> a{4, 5, nullptr, nullptr, nullptr};
   CHECK_THROWS_AS(spmm(q, a, x, 0, x), partita::shape_error);
@@ -312,11 +314,11 @@ void refuse_shapes(const partita::queue<Place>& q) {
   CHECK_THROWS_AS(sparse_to_dense(q, a, x), partita::shape_error);
   CHECK_THROWS_AS(gemm(q, false, false, 1, x, x, 0, y), partita::shape_error);
   CHECK_THROWS_AS(gemm(q, false, false, 1, x, y, 0, y), partita::shape_error);
-  CHECK_THROWS_AS(affine(q, x, x, nullptr, true, 0, y), partita::shape_error);
-  CHECK_THROWS_AS(affine_gradient(q, x, x, y, nullptr), partita::shape_error);
-  CHECK_THROWS_AS(relu_gradient(q, x, x, x, y), partita::shape_error);
-  CHECK_THROWS_AS(map(q, square_plus_one<float>{}, y, x), partita::shape_error);
-  CHECK_THROWS_AS(map_indexed(q, plus_place<float>{}, y, x), partita::shape_error);
+  CHECK_THROWS_AS(gemm_bias_relu(q, x, x, nullptr, true, 0, y), partita::shape_error);
+  CHECK_THROWS_AS(gemm_bias_gradient(q, x, x, y, nullptr), partita::shape_error);
+  CHECK_THROWS_AS(gemm_relu_backward(q, x, x, x, y), partita::shape_error);
+  CHECK_THROWS_AS(transform(q, square_plus_one<float>{}, y, x), partita::shape_error);
+  CHECK_THROWS_AS(transform_indexed(q, plus_place<float>{}, y, x), partita::shape_error);
   CHECK_THROWS_AS(zip(q, minus_twice<float>{}, x, y, x), partita::shape_error);
   CHECK_THROWS_AS(softmax_exp(q, x, nullptr, y, nullptr), partita::shape_error);
   CHECK_THROWS_AS(cross_entropy(q, x, nullptr, 1, y), partita::shape_error);
@@ -328,11 +330,11 @@ void refuse_shapes(const partita::queue<Place>& q) {
   }
 }
 
-template <class Place>
-void refuse_labels(const partita::queue<Place>& q) {
-  stage<Place> at(q);
+template <class Device>
+void refuse_labels(const partita::queue<Device>& q) {
+  stage<Device> at(q);
   const block<float> logits(4, 3, 1, 0);
-  staged_block<float, Place> gradient(q, logits);
+  staged_block<float, Device> gradient(q, logits);
   const std::vector<local_index> labels{0, 2, 3, -1};
   try {
     cross_entropy(q, at(logits), at(labels), 1, gradient.view());

@@ -14,8 +14,8 @@ TEST_CASE_TEMPLATE("cuda spmm: everything fused", T, float, double) {
 TEST_CASE_TEMPLATE("cuda gemm: odd shapes and all transpositions", T, float, double) {
   gemm_of_odd_shapes<T, cuda_device>();
 }
-TEST_CASE_TEMPLATE("cuda affine", T, float, double) { affine_of_odd_shapes<T, cuda_device>(); }
-TEST_CASE_TEMPLATE("cuda gradients of affine", T, float, double) {
+TEST_CASE_TEMPLATE("cuda gemm_bias_relu", T, float, double) { affine_of_odd_shapes<T, cuda_device>(); }
+TEST_CASE_TEMPLATE("cuda gradients of gemm_bias_relu", T, float, double) {
   affine_gradients_of_odd_shapes<T, cuda_device>();
 }
 TEST_CASE_TEMPLATE("cuda moves", T, float, double) { moves<T, cuda_device>(); }

@@ -125,7 +125,7 @@ void check_product(partita::detail::spmm_product<T, cuda_device>& product, stage
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("cuda gemm and affine: what the library is given", T, float, double) {
+TEST_CASE_TEMPLATE("cuda gemm and gemm_bias_relu: what the library is given", T, float, double) {
   gemm_calls = 0;
   stage<cuda_device> at(queue_with_libraries());
   for (const bool ta : {false, true})
@@ -146,31 +146,31 @@ TEST_CASE_TEMPLATE("cuda gemm and affine: what the library is given", T, float, 
       knows_epilogues = knows;
       gemm_calls = 0;
       staged_block<T, cuda_device> r(at.queue, c);
-      affine(at.queue, at(a), at(b), at(bias), relu, T(-2), r.view());
+      gemm_bias_relu(at.queue, at(a), at(b), at(bias), relu, T(-2), r.view());
       block<T> expected = c;
-      reference::affine(a.view(), b.view(), bias.data(), relu, T(-2), expected.view());
+      reference::gemm_bias_relu(a.view(), b.view(), bias.data(), relu, T(-2), expected.view());
       CHECK(distance(r.fetch(), expected.values) < law_tolerance<T>);
       CHECK(gemm_calls == (knows ? 1 : 2));
     }
   knows_epilogues = true;
 }
 
-TEST_CASE_TEMPLATE("cuda gradients of affine: what the library is given, and what it refuses", T, float,
-                   double) {
+TEST_CASE_TEMPLATE("cuda gradients of gemm_bias_relu: what the library is given, and what it refuses", T,
+                   float, double) {
   stage<cuda_device> at(queue_with_libraries());
   const block<T> a(7, 9, 1, placing{}), b(9, 5, 2, 0), dc(7, 5, 3, 2), db(9, 5, 4, 1), dbias(1, 5, 5, 0);
   for (const bool serves : {true, false}) {
     knows_epilogues = serves;
     gemm_calls = 0;
     staged_block<T, cuda_device> weight(at.queue, db), bias(at.queue, dbias), z(at.queue, a);
-    affine_gradient(at.queue, at(a), at(dc), weight.view(), bias.data());
+    gemm_bias_gradient(at.queue, at(a), at(dc), weight.view(), bias.data());
     CHECK(gemm_calls == (serves ? 1 : 2));
     block<T> expected = db, sums = dbias, dz = a;
-    reference::affine_gradient(a.view(), dc.view(), expected.view(), sums.view().data);
+    reference::gemm_bias_gradient(a.view(), dc.view(), expected.view(), sums.view().data);
     CHECK(distance(weight.fetch(), expected.values) < law_tolerance<T>);
     CHECK(distance(bias.fetch(), sums.values) < law_tolerance<T>);
-    relu_gradient(at.queue, at(dc), at(b), at(a), z.view());
-    reference::relu_gradient(dc.view(), b.view(), a.view(), dz.view());
+    gemm_relu_backward(at.queue, at(dc), at(b), at(a), z.view());
+    reference::gemm_relu_backward(dc.view(), b.view(), a.view(), dz.view());
     CHECK(distance(z.fetch(), dz.values) < law_tolerance<T>);
   }
   knows_epilogues = true;
@@ -195,7 +195,7 @@ TEST_CASE_TEMPLATE("cuda spmm_product: tries the library once, plans once, forge
   CHECK(account.calls <= tried + 3);
   check_product(product, at, staged, a, wide, wide_y);
   CHECK(account.plans == 2);
-  product.forget();
+  product.clear_plans();
   check_product(product, at, staged, a, x, y);
   CHECK(account.plans == 3);
 }

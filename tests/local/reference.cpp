@@ -67,26 +67,26 @@ TEST_CASE("reference spmm_fused: with beta, bias and cut, by hand") {
   CHECK(y.values == std::vector<double>{0, 21, 0, 7, 0, 0});
 }
 
-TEST_CASE("reference affine: a product, a bias and a cut, by hand") {
+TEST_CASE("reference gemm_bias_relu: a product, a bias and a cut, by hand") {
   block<double> a{{1, 2, 3, 4}, 2, 2}, b{{1, -1, 2, -2}, 2, 2}, c{std::vector<double>(4, not_a_number), 2, 2};
   const std::array<double, 2> bias{10, 6};
-  reference::affine(a.view(), b.view(), bias.data(), false, 0, c.view());
+  reference::gemm_bias_relu(a.view(), b.view(), bias.data(), false, 0, c.view());
   CHECK(c.values == std::vector<double>{15, 1, 21, -5});
-  reference::affine(a.view(), b.view(), bias.data(), true, 0, c.view());
+  reference::gemm_bias_relu(a.view(), b.view(), bias.data(), true, 0, c.view());
   CHECK(c.values == std::vector<double>{15, 1, 21, 0});
-  reference::affine(a.view(), b.view(), nullptr, true, -1, c.view());
+  reference::gemm_bias_relu(a.view(), b.view(), nullptr, true, -1, c.view());
   CHECK(c.values == std::vector<double>{0, 0, 0, 0});
 }
 
-TEST_CASE("reference gradients of affine: of the weight, the bias and what a relu cut, by hand") {
+TEST_CASE("reference gradients of gemm_bias_relu: of the weight, the bias and what a relu cut, by hand") {
   block<double> a{{1, 0, 3, 4}, 2, 2}, dc{{1, -1, 2, 5}, 2, 2}, b{{1, 2, 3, 4}, 2, 2};
   block<double> db{std::vector<double>(4, not_a_number), 2, 2},
       dz{std::vector<double>(4, not_a_number), 2, 2};
   std::array<double, 2> dbias{};
-  reference::affine_gradient(a.view(), dc.view(), db.view(), dbias.data());
+  reference::gemm_bias_gradient(a.view(), dc.view(), db.view(), dbias.data());
   CHECK(db.values == std::vector<double>{7, 14, 8, 20});
   CHECK(dbias == std::array<double, 2>{3, 4});
-  reference::relu_gradient(dc.view(), b.view(), a.view(), dz.view());
+  reference::gemm_relu_backward(dc.view(), b.view(), a.view(), dz.view());
   CHECK(dz.values == std::vector<double>{-1, 0, 12, 26});
 }
 
@@ -143,14 +143,14 @@ TEST_CASE("reference moves: copy, fill, pack, unpack, lists of rows, sparse_to_d
   CHECK(memory == std::vector<float>{0, 0, 9, 6, 4, 9});
 }
 
-TEST_CASE("reference maps: map, zip, map_indexed, add_row, scale_rows, divide_rows") {
+TEST_CASE("reference maps: map, zip, transform_indexed, add_row, scale_rows, divide_rows") {
   block<double> x{{1, 2, 3, 4}, 2, 2}, y{{0, 0, 0, 0}, 2, 2};
-  reference::map([](double v) { return v * v; }, x.view(), y.view());
+  reference::transform([](double v) { return v * v; }, x.view(), y.view());
   CHECK(y.values == std::vector<double>{1, 4, 9, 16});
   reference::zip([](double a, double b) { return a - b; }, y.view(), x.view(), y.view());
   CHECK(y.values == std::vector<double>{0, 2, 6, 12});
-  reference::map_indexed([](local_index i, local_index j, double v) { return 100 * i + 10 * j + v; },
-                         x.view(), y.view());
+  reference::transform_indexed([](local_index i, local_index j, double v) { return 100 * i + 10 * j + v; },
+                               x.view(), y.view());
   CHECK(y.values == std::vector<double>{1, 12, 103, 114});
   const std::array<double, 2> two{2, 4};
   reference::add_row(two.data(), x.view());

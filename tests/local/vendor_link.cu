@@ -218,8 +218,8 @@ TEST_CASE_TEMPLATE("the gradient of a bias beside that of a weight, where cublas
         CHECK(same_bits(results[0], c));
         continue;
       }
-      partita::reference::affine_gradient<T>({a.data(), k, m, m + 2}, {b.data(), k, n, n + 1},
-                                             {c.data(), m, n, n + 3}, sums.data());
+      partita::reference::gemm_bias_gradient<T>({a.data(), k, m, m + 2}, {b.data(), k, n, n + 1},
+                                                {c.data(), m, n, n + 3}, sums.data());
       CHECK(distance(results[0], c) < tolerance<T> * std::sqrt(double(k)));
       CHECK(distance(results[1], sums) < tolerance<T> * std::sqrt(double(k)));
       CHECK(same_bits(results[0], results[2]));

@@ -21,7 +21,7 @@ TEST_CASE("dense: blocks of all ranks tile the matrix as often as there are copi
       for_each_layout([&](layout l) {
         host_dense<> x(m, l, {11, 7});
         CHECK(x.layout() == l);
-        CHECK(x.shape() == extent{11, 7});
+        CHECK(x.shape() == matrix_shape{11, 7});
         CHECK(x.local().rows == x.row_range().size());
         CHECK(x.local().cols == x.col_range().size());
         CHECK(x.local().stride == x.local().cols);

@@ -33,7 +33,7 @@ constexpr auto sparse_layouts = {layout{},
 
 /// About a third of all places, in rows and columns that are not multiples of 5; some of them given in two
 /// parts. Values are multiples of 1/8, so that sums are exact in any order.
-std::vector<entry> scattered(extent shape) {
+std::vector<entry> scattered(matrix_shape shape) {
   std::vector<entry> entries;
   const std::uint64_t word = random_key{5, 0, 0}.word();
   const auto eighths = [](std::uint64_t bits) { return static_cast<double>(bits % 64 + 1) / 8; };
@@ -75,8 +75,8 @@ std::vector<entry> share(const std::vector<entry>& all, spread how, int rank, in
 }
 std::span<const entry> in(const std::vector<entry>& v) { return v; }
 
-host_sparse make(const host_mesh& m, layout l, extent shape, const std::vector<entry>& all,
-                 spread how = spread::dealt, structure kind = structure::general) {
+host_sparse make(const host_mesh& m, layout l, matrix_shape shape, const std::vector<entry>& all,
+                 spread how = spread::dealt, symmetry kind = symmetry::general) {
   return distribute(m, l, shape, share(all, how, m.rank(), m.size()), kind);
 }
 
@@ -84,7 +84,7 @@ host_sparse make(const host_mesh& m, layout l, extent shape, const std::vector<e
 /// rank stands along col and depth.
 entries_of held(const host_sparse& a) {
   const layout l = a.layout();
-  const tiles<double, host>& block = *a.local();
+  const csr_tiles<double, host>& block = *a.local();
   const mesh_shape shape = a.mesh().shape();
   const interval rows = a.row_blocking().block(l.rows, a.mesh().at());
   const auto count = static_cast<std::size_t>(l.rows.empty() ? 1 : shape.row);
@@ -101,7 +101,7 @@ entries_of held(const host_sparse& a) {
     const interval columns = a.col_blocking().block(l.rows | l.cols, at);
     CHECK(block.widths[t] == columns.size());
     local_index next_row = 0;
-    block.for_parts(t, [&](const tile_part<double>& part) {
+    block.for_parts(t, [&](const csr_slice<double>& part) {
       const csr_view<double>& tile = part.entries;
       CHECK(part.first_row == next_row);
       CHECK(part.base + static_cast<std::size_t>(tile.offsets[0]) == nonzeros);
@@ -139,7 +139,7 @@ entries_of owed(const entries_of& all, const blocking& rows, const blocking& col
   return mine;
 }
 
-bool same_blocks(const tiles<double, host>& a, const tiles<double, host>& b) {
+bool same_blocks(const csr_tiles<double, host>& a, const csr_tiles<double, host>& b) {
   const auto equal = [](const auto& x, const auto& y) {
     return x.size() == y.size() && std::equal(x.data(), x.data() + x.size(), y.data());
   };
@@ -182,7 +182,8 @@ void everywhere(Body body) {
 }  // namespace
 
 TEST_CASE("distribute: every rank holds its entries and no others, however they were spread") {
-  for (const extent shape : {extent{19, 19}, extent{23, 14}, extent{6, 31}, extent{2, 2}}) {
+  for (const matrix_shape shape :
+       {matrix_shape{19, 19}, matrix_shape{23, 14}, matrix_shape{6, 31}, matrix_shape{2, 2}}) {
     const std::vector<entry> entries = scattered(shape);
     everywhere([&](const host_mesh& m, layout l) {
       const auto a = make(m, l, shape, entries);
@@ -195,14 +196,14 @@ TEST_CASE("distribute: every rank holds its entries and no others, however they 
 }
 
 TEST_CASE("distribute: blocks in parts of few entries hold the same") {
-  const extent shape{19, 23};
+  const matrix_shape shape{19, 23};
   const std::vector<entry> entries = scattered(shape);
   for (const std::size_t most : {12, 13, 20, 50})
     everywhere([&](const host_mesh& m, layout l) {
       const host_mesh in_parts(m.world(), m.shape(), m.queue(), most);
       const auto a = make(in_parts, l, shape, entries);
       check_distributed(in_parts, a, entries);
-      if (m.size() == 1) CHECK(a.local()->recounts.size() + 1 >= entries_of(held(a)).size() / most);
+      if (m.size() == 1) CHECK(a.local()->restarts.size() + 1 >= entries_of(held(a)).size() / most);
     });
   expect_error<shape_error>(
       "row 4 has 3 entries in one tile of a sparse block, which holds no more than 2", [] {
@@ -215,7 +216,7 @@ TEST_CASE("distribute: blocks in parts of few entries hold the same") {
 }
 
 TEST_CASE("distribute: blockings of one's own") {
-  const extent shape{12, 15};
+  const matrix_shape shape{12, 15};
   const std::vector<entry> entries = scattered(shape);
   std::vector<global_index> weights(12, 0);
   for (const entry& e : entries) ++weights[static_cast<std::size_t>(e.row)];
@@ -235,14 +236,15 @@ TEST_CASE("distribute: blockings of one's own") {
 TEST_CASE("distribute: duplicates add up, whoever brings them") {
   everywhere([](const host_mesh& m, layout l) {
     const std::vector<entry> mine = {{3, 1, 0.5}, {3, 1, 0.25}, {0, 4, 1.0 + m.rank()}};
-    const auto a = distribute(m, l, extent{5, 5}, mine);
+    const auto a = distribute(m, l, matrix_shape{5, 5}, mine);
     const double p = m.size();
     check_distributed(m, a, {{3, 1, 0.75 * p}, {0, 4, p + p * (p - 1) / 2}});
   });
 }
 
 TEST_CASE("distribute: no entries, no rows, no columns") {
-  for (const extent shape : {extent{7, 7}, extent{0, 5}, extent{5, 0}, extent{0, 0}, extent{1, 1}})
+  for (const matrix_shape shape :
+       {matrix_shape{7, 7}, matrix_shape{0, 5}, matrix_shape{5, 0}, matrix_shape{0, 0}, matrix_shape{1, 1}})
     everywhere([&](const host_mesh& m, layout l) { check_distributed(m, make(m, l, shape, {}), {}); });
   // One entry in the last row and column.
   everywhere([](const host_mesh& m, layout l) {
@@ -252,7 +254,7 @@ TEST_CASE("distribute: no entries, no rows, no columns") {
 }
 
 TEST_CASE("transposed: the blocks of the transposed matrix") {
-  for (const extent shape : {extent{17, 17}, extent{9, 20}}) {
+  for (const matrix_shape shape : {matrix_shape{17, 17}, matrix_shape{9, 20}}) {
     const std::vector<entry> entries = scattered(shape);
     everywhere([&](const host_mesh& m, layout l) {
       const auto a = make(m, l, shape, entries);
@@ -316,14 +318,14 @@ TEST_CASE("symmetric: is_symmetric sees values and pattern") {
 TEST_CASE("symmetric: the tag shares the blocks, and is refused where it is a lie") {
   const std::vector<entry> good = mirrored(13);
   everywhere([&](const host_mesh& m, layout l) {
-    const auto a = make(m, l, {13, 13}, good, spread::dealt, structure::symmetric);
+    const auto a = make(m, l, {13, 13}, good, spread::dealt, symmetry::symmetric);
     check_distributed(m, a, good);
     CHECK(transposed(a).local() == a.local());
   });
-  const auto refused = [&](extent shape, const std::vector<entry>& entries) {
+  const auto refused = [&](matrix_shape shape, const std::vector<entry>& entries) {
     expect_error<shape_error>("a matrix of " + to_string(shape) + " was declared symmetric but is not", [&] {
       on_mesh({2, 2, 1}, [&](const host_mesh& m) {
-        make(m, grid_2d.sparse, shape, entries, spread::dealt, structure::symmetric);
+        make(m, grid_2d.sparse, shape, entries, spread::dealt, symmetry::symmetric);
       });
     });
   };
@@ -335,7 +337,7 @@ TEST_CASE("symmetric: the tag shares the blocks, and is refused where it is a li
 TEST_CASE("distribute: a matrix that goes one way has no transpose") {
   expect_error<error>("the transpose of a matrix of 4 x 6 was not stored", [] {
     on_mesh({2, 1, 1}, [](const host_mesh& m) {
-      (void)transposed(make(m, row_1d.sparse, {4, 6}, {{0, 5, 1}}, spread::dealt, structure::one_way));
+      (void)transposed(make(m, row_1d.sparse, {4, 6}, {{0, 5, 1}}, spread::dealt, symmetry::one_way));
     });
   });
 }

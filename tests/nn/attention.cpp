@@ -32,7 +32,7 @@ double gradient_entry(global_index v, global_index j) { return element(j, v + 5)
 /// The attention of a pattern under a policy.
 attention<double, host> attention_of(const mesh<host>& m, const policy& p, global_index vertices,
                                      const entries& pattern, const attention_shape& shape,
-                                     coefficient_gradient form, exchange rows = exchange::automatic) {
+                                     coefficient_gradient form, row_exchange rows = row_exchange::automatic) {
   const entries mine = share(pattern, m.rank(), m.size());
   return {distribute(m, p, {vertices, vertices}, mine), shape, {stationary::automatic, rows}, form};
 }
@@ -40,7 +40,7 @@ attention<double, host> attention_of(const mesh<host>& m, const policy& p, globa
 /// y, dx and dscores of one forward and backward, each whole; checks what they receive.
 std::array<std::vector<double>, 3> run(const mesh<host>& m, attention<double, host>& layer, local_index heads,
                                        const dropout_mask& mask) {
-  const extent size{n, layer.features().size()}, of_scores{n, 2 * heads};
+  const matrix_shape size{n, layer.features().size()}, of_scores{n, 2 * heads};
   const auto x = generate<vertex_rows, double>(m, size, field(0)),
              dy = generate<vertex_rows, double>(m, size, gradient_entry),
              scores = generate<vertex_rows, double>(m, of_scores, score_entry);
@@ -103,7 +103,7 @@ TEST_CASE("attention is that of one rank on every policy, by rows and by edges, 
         const mesh<host> m(world, mesh_size, queue<host>(), tile_entries);
         for (coefficient_gradient form : {coefficient_gradient::rows, coefficient_gradient::edges}) {
           if (shape.hops > 1 && form == coefficient_gradient::rows) continue;
-          for (exchange rows : {exchange::whole, exchange::needed}) {
+          for (row_exchange rows : {row_exchange::full, row_exchange::sparsity_aware}) {
             auto layer = attention_of(m, policy, n, pattern, shape, form, rows);
             CHECK(layer.form() == form);
             const auto found = run(m, layer, shape.heads, mask);
@@ -115,7 +115,7 @@ TEST_CASE("attention is that of one rank on every policy, by rows and by edges, 
       });
     };
     for_each_usual_mesh(std::array{1, 4, 6}, [&](auto policy, mesh_shape mesh_size) {
-      for (const std::size_t most : {most_tile_entries, std::size_t{11}})
+      for (const std::size_t most : {max_tile_entries, std::size_t{11}})
         if (!sanitized || most == 11) check(policy, mesh_size, most);
     });
   }
@@ -132,7 +132,7 @@ TEST_CASE("the gradient of coefficients comes by whichever way the busiest rank 
         const auto words = [&](coefficient_gradient form, coefficient_gradient* chosen = nullptr) {
           const auto layer = attention_of(m, policy, n, pattern, shape, form);
           if (chosen != nullptr) *chosen = layer.form();
-          return summarize(m.world(), layer.predicted().elements).max_rank;
+          return summarize(m.world(), layer.predicted().words).max_rank;
         };
         coefficient_gradient chosen{};
         const global_index fewest = words(coefficient_gradient::automatic, &chosen),
@@ -161,7 +161,7 @@ TEST_CASE("under feature_column a head that lies on one rank sends the value of 
                                              feature_column.dense);
     const auto total = [&](global_index mine) { return summarize(m.world(), mine).total; };
     const global_index scalars = (ranks - 1) * n * (2 * heads + heads);
-    CHECK(total(layer.predicted().elements - 2 * change.predicted().elements) ==
+    CHECK(total(layer.predicted().words - 2 * change.predicted().words) ==
           scalars + nonzeros * heads * (ranks - 1) / ranks);
   });
 }

@@ -34,8 +34,8 @@ training_options options_of(const std::string& model, coupling how, std::vector<
 }
 
 /// Words and messages of the training step by all-to-alls, over all ranks.
-volume redistributed(const training_result& r) {
-  volume v;
+traffic redistributed(const training_result& r) {
+  traffic v;
   for (const ledger_entry& e : r.ledger)
     if (e.kind == operation::all_to_all && (e.phase == "forward" || e.phase == "backward")) v += e.received;
   return v;
@@ -54,7 +54,7 @@ TEST_CASE(
             "gcn", coupling::decoupled, std::vector<global_index>(static_cast<std::size_t>(layers - 1), 9));
         on_threads(ranks, [&](const communicator& world) {
           const auto r = train_model<double>(mesh<host>(world, {1, ranks, 1}), d, o, feature_column);
-          CHECK(redistributed(r).elements == 4 * one_way(n, d.classes, ranks));
+          CHECK(redistributed(r).words == 4 * one_way(n, d.classes, ranks));
           CHECK(redistributed(r).messages <= 4 * ranks * (ranks - 1));
           CHECK(r.words_received.total == r.predicted_words_received.total);
           for (const ledger_entry& e : r.ledger)
@@ -105,7 +105,7 @@ TEST_CASE(
         const auto sum = [&](const char* phase, operation kind) {
           global_index elements = 0;
           for (const ledger_entry& e : r.ledger)
-            if (e.phase == phase && e.kind == kind) elements += e.received.elements;
+            if (e.phase == phase && e.kind == kind) elements += e.received.words;
           return elements;
         };
         const global_index passages = 2 * one_way(d.vertices, d.classes, ranks);
@@ -125,7 +125,7 @@ TEST_CASE(
         for (const ledger_entry& e : r.ledger)
           if (e.phase == "forward")
             CHECK((e.kind == operation::all_to_all || e.kind == operation::all_gather ||
-                   e.received.elements == 2 * (ranks - 1)));  // the loss
+                   e.received.words == 2 * (ranks - 1)));  // the loss
         CHECK(r.words_received.max_rank == r.predicted_words_received.max_rank);
         CHECK(r.words_received.total == r.predicted_words_received.total);
       });
@@ -164,7 +164,7 @@ TEST_CASE("attention shares two scalars a vertex and head, under every policy") 
       const auto r = train_model<double>(mesh<host>(world, shape), d, o, policy);
       for (const ledger_entry& e : r.ledger)
         if (e.phase == "forward" && e.kind == operation::all_gather && e.axis == "row+col+depth")
-          CHECK(e.received.elements == 2 * (o.heads + o.last_heads) * (shape.size() - 1) * d.vertices);
+          CHECK(e.received.words == 2 * (o.heads + o.last_heads) * (shape.size() - 1) * d.vertices);
       CHECK(r.words_received.total == r.predicted_words_received.total);
     });
   });

@@ -22,7 +22,7 @@ using builder = nn::builder<double, host>;
 using convolution = nn::sage_max_conv<double, host>;
 
 mesh<host> alone() { return mesh<host>(self::world(), {1, 1, 1}); }
-matrix from(const mesh<host>& m, extent shape, const std::vector<double>& values) {
+matrix from(const mesh<host>& m, matrix_shape shape, const std::vector<double>& values) {
   return generate<vertex_rows, double>(m, shape, [&](global_index i, global_index j) {
     return values[static_cast<std::size_t>(i * shape.cols + j)];
   });
@@ -36,7 +36,7 @@ void assign(const builder& b, std::size_t i, const std::vector<double>& values) 
 /// The edges, of which every rank has a share, as sage_max takes them.
 sparse<double, dynamic_layout, host> edges_of(const mesh<host>& m, const policy& p, global_index n,
                                               const std::vector<triplet<double>>& edges) {
-  return distribute(m, rows_of(p.sparse), {n, n}, share(edges, m.rank(), m.size()), structure::one_way);
+  return distribute(m, rows_of(p.sparse), {n, n}, share(edges, m.rank(), m.size()), symmetry::one_way);
 }
 
 /// Edges to 0 from 1, 2 and 3, to 2 from 0 and 1; vertices 1 and 3 have no in-neighbours.
@@ -113,7 +113,7 @@ void check_sparse_input(const builder& b, nn::layer<double, host>&& layer, const
 }  // namespace
 
 TEST_CASE("sparse features are multiplied like the matrix that dropout leaves, in parts of few entries too") {
-  for (const std::size_t most : {most_tile_entries, std::size_t{9}})
+  for (const std::size_t most : {max_tile_entries, std::size_t{9}})
     on_threads(3, [&](const communicator& world) {
       const mesh<host> m(world, {1, 1, 3}, queue<host>(), most);
       const auto h = generate<vertex_rows, double>(m, {26, 11}, [](global_index i, global_index j) {
@@ -141,9 +141,9 @@ TEST_CASE("sparse features are multiplied like the matrix that dropout leaves, i
                                  {expected_dw.values().begin(), expected_dw.values().end()}) < 1e-13);
       }
       int parts = 0;
-      whole.for_parts([&](const tile_part<double>&) { ++parts; });
-      whole.for_transposed_parts([&](const tile_part<double>&) { ++parts; });
-      CHECK((most < most_tile_entries ? parts > 4 : parts == 2));
+      for ([[maybe_unused]] const auto& part : whole.parts()) ++parts;
+      for ([[maybe_unused]] const auto& part : whole.transposed_parts()) ++parts;
+      CHECK((most < max_tile_entries ? parts > 4 : parts == 2));
     });
 }
 

@@ -21,7 +21,7 @@ namespace {
 mesh<host> alone() { return mesh<host>(self::world(), {1, 1, 1}); }
 using matrix = dense<double, vertex_rows, host>;
 
-matrix from(const mesh<host>& m, extent shape, std::vector<double> values) {
+matrix from(const mesh<host>& m, matrix_shape shape, std::vector<double> values) {
   return generate<vertex_rows, double>(m, shape, [&](global_index i, global_index j) {
     return values[static_cast<std::size_t>(i * shape.cols + j)];
   });
@@ -65,7 +65,7 @@ TEST_CASE("logistic loss of one counted vertex of two") {
 
 TEST_CASE("dropout keeps the mean, and neither it nor Glorot depends on ranks") {
   const auto m = alone();
-  const extent shape{200, 50};
+  const matrix_shape shape{200, 50};
   const auto ones = generate<vertex_rows, double>(m, shape, [](auto, auto) { return 1; });
   matrix dropped(m, shape);
   const dropout_mask mask{0.3, {1, 2, 3}};
@@ -95,8 +95,8 @@ TEST_CASE("relu and dropout, forward and backward from the output alone") {
   const matrix x = from(m, {1, 4}, {-1, 2, 0, 3}), dy = from(m, {1, 4}, {10, 20, 30, 40});
   matrix y(m, x.shape()), dx(m, x.shape());
   const auto run = [&](const dropout_mask& mask) {
-    map(x, y, [](double v) { return v; });
-    map(dy, dx, [](double v) { return v; });
+    transform(x, y, [](double v) { return v; });
+    transform(dy, dx, [](double v) { return v; });
     nn::relu::forward(y, mask);
     nn::relu::backward(y, dx, mask);
   };
@@ -148,7 +148,7 @@ TEST_CASE("a loss without counted vertices is refused") {
 }
 
 TEST_CASE("gradients of a gcn on a directed weighted graph agree with finite differences, on every policy") {
-  const extent shape{19, 19};
+  const matrix_shape shape{19, 19};
   const auto entries = sparse_entries(shape, 4);
   for_each_mesh(std::array{4}, [&](auto policy, mesh_shape mesh_size) {
     on_threads(4, [&](const communicator& world) {

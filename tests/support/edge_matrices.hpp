@@ -10,7 +10,6 @@
 #include "partita/algebra/row_exchange.hpp"
 #include "support/matrices.hpp"
 #include "support/meshes.hpp"
-#include "support/matrices.hpp"
 
 namespace test_support {
 
@@ -25,7 +24,7 @@ inline double edge_entry(global_index v, global_index u, global_index h) {
 template <class Edges, class Visitor>
 void for_each_value(Edges& e, Visitor visitor) {
   const auto& a = e.pattern();
-  e.for_parts([&](std::size_t t, const partita::tile_part<double>& part) {
+  e.for_parts([&](std::size_t t, const partita::csr_slice<double>& part) {
     const auto& tile = part.entries;
     auto* const values = part.values_in(e.values().data(), e.heads());
     for (local_index i = 0; i < tile.rows; ++i)
@@ -51,18 +50,18 @@ double largest_error(const host_edges& e, Function expected) {
   return largest;
 }
 
-/// body(mesh, policy, heads, exchange of rows) on every policy and mesh, with one head and with three, and
-/// with tiles in parts.
+/// body(mesh, policy, heads, row_exchange of rows) on every policy and mesh, with one head and with three,
+/// and with tiles in parts.
 template <class Body>
 void for_each_edge_case(Body body) {
   const auto run = [&](const partita::policy& p, mesh_shape shape, local_index heads, std::size_t most) {
-    for (const auto rows : {partita::exchange::whole, partita::exchange::needed})
+    for (const auto rows : {partita::row_exchange::full, partita::row_exchange::sparsity_aware})
       on_threads(shape.size(), [&](const partita::communicator& world) {
         body(host_mesh(world, shape, partita::queue<partita::host>(), most), p, heads, rows);
       });
   };
   for_each_mesh(std::array{1, 2, 4, 6, 9, 12}, [&](const auto& p, mesh_shape shape) {
-    for (const local_index heads : {1, 3}) run(p, shape, heads, partita::most_tile_entries);
+    for (const local_index heads : {1, 3}) run(p, shape, heads, partita::max_tile_entries);
   });
   for_each_mesh(std::array{1, 4, 6},
                 [&](const auto& p, mesh_shape shape) { run(p, shape, 3, shape.size() == 4 ? 13 : 50); });

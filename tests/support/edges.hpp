@@ -28,7 +28,7 @@ block<T> edge_block(const sparse<T>& a, local_index heads, std::uint64_t seed) {
   return block<T>(a.end(), heads, seed, 0);
 }
 
-template <class T, class Place>
+template <class T, class Device>
 void check_scores(local_index m, local_index k, local_index heads) {
   const sparse<T> p(m, k);
   const csr_view<T> a = p.pattern();
@@ -41,7 +41,7 @@ void check_scores(local_index m, local_index k, local_index heads) {
   reference::edge_log_sum(a, heads, slope, s, t, log_sum.view());
   INFO("m ", m, " k ", k, " heads ", heads);
   const auto check = [&](const block<T>& y, auto kernel, auto expect) {
-    agree_with<Place>(y, tolerance<T>, kernel, expect);
+    agree_with<Device>(y, tolerance<T>, kernel, expect);
   };
   check(
       sums,
@@ -70,7 +70,7 @@ void check_scores(local_index m, local_index k, local_index heads) {
         both,
         [&](auto& at, auto& y) {
           const csr_view<T> staged = at.pattern(p);
-          staged_block<T, Place> g(at.queue, u);
+          staged_block<T, Device> g(at.queue, u);
           edge_softmax_gradient(at.queue, staged, inverse_of(at.queue, staged), heads, slope, at(source),
                                 at(target), at(log_sum), at(row_dot), beta, g.data(), dsource(y), dtarget(y));
         },
@@ -83,7 +83,7 @@ void check_scores(local_index m, local_index k, local_index heads) {
         u,
         [&](auto& at, auto& g) {
           const csr_view<T> staged = at.pattern(p);
-          staged_block<T, Place> y(at.queue, both);
+          staged_block<T, Device> y(at.queue, both);
           edge_softmax_gradient(at.queue, staged, inverse_of(at.queue, staged), heads, slope, at(source),
                                 at(target), at(log_sum), at(row_dot), beta, g.data(), dsource(y), dtarget(y));
         },
@@ -106,7 +106,7 @@ struct smaller_of {
   constexpr T operator()(T a, T b) const { return b < a ? b : a; }
 };
 
-template <class T, class Place>
+template <class T, class Device>
 void check_maps(local_index m, local_index k, local_index heads) {
   const sparse<T> p(m, k);
   const csr_view<T> a = p.pattern();
@@ -114,7 +114,7 @@ void check_maps(local_index m, local_index k, local_index heads) {
   const by_place f{};
   INFO("m ", m, " k ", k, " heads ", heads);
   const auto check = [&](const block<T>& y, auto kernel, auto expect) {
-    agree_with<Place>(y, tolerance<T>, kernel, expect);
+    agree_with<Device>(y, tolerance<T>, kernel, expect);
   };
   check(
       edges,
@@ -143,7 +143,7 @@ struct weight_of_entry {
   }
 };
 
-template <class T, class Place>
+template <class T, class Device>
 void check_products(local_index m, local_index k, head_slice s, local_index f, placing place = {}) {
   const sparse<T> p(m, k);
   const csr_view<T> a = p.pattern();
@@ -159,7 +159,7 @@ void check_products(local_index m, local_index k, head_slice s, local_index f, p
       std::fill(to_values.values.begin() + 2 * s.heads, to_values.values.end(),
                 std::numeric_limits<T>::quiet_NaN());
     const auto check = [&](const block<T>& to, auto kernel, auto expect) {
-      agree_with<Place>(to, tolerance<T>, kernel, expect);
+      agree_with<Device>(to, tolerance<T>, kernel, expect);
     };
     check(
         to_y,
@@ -206,15 +206,15 @@ void check_products(local_index m, local_index k, head_slice s, local_index f, p
 
 /// The indices that max_aggregate writes, beside its values: a block of `m` rows at the place, read as
 /// numbers.
-template <class T, class Place>
+template <class T, class Device>
 class staged_indices {
  public:
-  staged_indices(stage<Place>& at, local_index m, local_index f)
+  staged_indices(stage<Device>& at, local_index m, local_index f)
       : view{at.template room<local_index>(static_cast<std::size_t>(m) * static_cast<std::size_t>(f)), m, f,
              f} {}
 
   /// Writes the indices as numbers to `to`, (m, f) as well.
-  void put(stage<Place>& at, matrix_view<T> to) const {
+  void put(stage<Device>& at, matrix_view<T> to) const {
     std::vector<local_index> indices(static_cast<std::size_t>(view.rows) *
                                      static_cast<std::size_t>(view.cols));
     copy(at.queue, std::span<const local_index>(view.data, indices.size()), std::span<local_index>(indices));
@@ -226,7 +226,7 @@ class staged_indices {
 };
 
 /// The largest neighbours, and the way back to them.
-template <class T, class Place>
+template <class T, class Device>
 void check_max(local_index m, local_index k, local_index f, placing place = {}) {
   const sparse<T> p(m, k);
   const csr_view<T> a = p.pattern();
@@ -237,12 +237,12 @@ void check_max(local_index m, local_index k, local_index f, placing place = {}) 
   const matrix_view<local_index> arg{indices.data(), m, f, f};
   INFO("m ", m, " k ", k, " f ", f);
   const auto check = [&](const block<T>& y, auto kernel, auto expect) {
-    agree_with<Place>(y, tolerance<T>, kernel, expect);
+    agree_with<Device>(y, tolerance<T>, kernel, expect);
   };
   check(
       both,
       [&](auto& at, auto& r) {
-        const staged_indices<T, Place> where(at, m, f);
+        const staged_indices<T, Device> where(at, m, f);
         max_aggregate(at.queue, at.pattern(p), at(x), r.view().block(0, 0, m, f), where.view);
         where.put(at, r.view().block(m, 0, m, f));
       },

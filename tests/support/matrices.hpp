@@ -21,15 +21,15 @@ using partita::axis_set;
 using partita::blocking;
 using partita::coordinates;
 using partita::dynamic_layout;
-using partita::extent;
 using partita::global_index;
 using partita::interval;
 using partita::layout;
+using partita::matrix_shape;
 using partita::mesh_shape;
 using partita::nesting;
 using partita::rectangle;
+using partita::traffic;
 using partita::triplet;
-using partita::volume;
 
 using host_mesh = partita::mesh<partita::host>;
 template <class T = double, layout L = dynamic_layout>
@@ -45,7 +45,7 @@ inline auto field(std::uint64_t number) {
 }
 
 /// Directed, weighted, about one entry in `sparsity`; row 3 and column 4 (mod 11) are empty.
-inline std::vector<triplet<double>> sparse_entries(extent shape, std::uint64_t sparsity = 5) {
+inline std::vector<triplet<double>> sparse_entries(matrix_shape shape, std::uint64_t sparsity = 5) {
   std::vector<triplet<double>> entries;
   for (global_index i = 0; i < shape.rows; ++i)
     for (global_index j = 0; j < shape.cols; ++j)
@@ -122,7 +122,7 @@ template <class Shapes, class Body>
 void on_some_layouts(const Shapes& shapes, Body body) {
   for (const mesh_shape shape : some_meshes)
     on_mesh(shape, [&](const host_mesh& m) {
-      for (const extent size : shapes)
+      for (const matrix_shape size : shapes)
         for_each_layout([&](layout l) {
           m.ledger().clear();
           body(m, l, size);
@@ -132,21 +132,21 @@ void on_some_layouts(const Shapes& shapes, Body body) {
 
 /// The whole matrix f, row-major, rows x cols.
 template <class T = double, class Function>
-std::vector<T> whole(extent shape, Function f) {
+std::vector<T> whole(matrix_shape shape, Function f) {
   std::vector<T> values;
   for (global_index i = 0; i < shape.rows; ++i)
     for (global_index j = 0; j < shape.cols; ++j) values.push_back(static_cast<T>(f(i, j)));
   return values;
 }
 template <class T>
-partita::matrix_view<const T> view_of(const std::vector<T>& values, extent shape) {
+partita::matrix_view<const T> view_of(const std::vector<T>& values, matrix_shape shape) {
   return {values.data(), static_cast<partita::local_index>(shape.rows),
           static_cast<partita::local_index>(shape.cols), shape.cols};
 }
 
 /// A X or A^T X (row-major) of test matrix 0, entry by entry.
-inline std::vector<double> product(std::span<const triplet<double>> entries, extent shape, global_index width,
-                                   bool transposed) {
+inline std::vector<double> product(std::span<const triplet<double>> entries, matrix_shape shape,
+                                   global_index width, bool transposed) {
   std::vector<double> y(static_cast<std::size_t>((transposed ? shape.cols : shape.rows) * width), 0);
   for (const auto& e : entries) {
     const global_index to = transposed ? e.col : e.row, from = transposed ? e.row : e.col;
@@ -199,17 +199,17 @@ void check_equals(const host_dense<T, L>& x, const std::vector<T>& expected, dou
 
 /// What this rank receives when a matrix goes from one layout to another: the elements of its new block that
 /// are not in its old one, each from the owner that differs from this rank only in axes of the old layout.
-inline volume redistributed(mesh_shape shape, coordinates me, const blocking& rows, const blocking& cols,
-                            layout from, layout to) {
+inline traffic redistributed(mesh_shape shape, coordinates me, const blocking& rows, const blocking& cols,
+                             layout from, layout to) {
   const interval old_rows = rows.block(from.rows, me), old_cols = cols.block(from.cols, me);
   const interval new_rows = rows.block(to.rows, me), new_cols = cols.block(to.cols, me);
   const auto meets = [](interval a, interval b) {
     return std::max(a.begin, b.begin) < std::min(a.end, b.end);
   };
-  volume v;
+  traffic v;
   for (global_index i = new_rows.begin; i < new_rows.end; ++i)
     for (global_index j = new_cols.begin; j < new_cols.end; ++j)
-      if (!old_rows.contains(i) || !old_cols.contains(j)) ++v.elements;
+      if (!old_rows.contains(i) || !old_cols.contains(j)) ++v.words;
   for (int q = 0; q < shape.size(); ++q) {
     const coordinates other = shape.at(q);
     bool peer = other != me;
@@ -223,7 +223,7 @@ inline volume redistributed(mesh_shape shape, coordinates me, const blocking& ro
 
 /// What member `rank` of `size` receives in an all-reduce of `count` elements: the others' parts of the share
 /// that it sums, and the sums of the other shares.
-inline volume all_reduced(global_index count, int rank, int size) {
+inline traffic all_reduced(global_index count, int rank, int size) {
   if (size == 1) return {};
   const global_index share = count / size + (rank < count % size ? 1 : 0);
   const global_index others = std::min<global_index>(count, size) - (share > 0 ? 1 : 0);
@@ -231,11 +231,11 @@ inline volume all_reduced(global_index count, int rank, int size) {
 }
 
 /// What this rank received since `clear`.
-inline volume heard(const host_mesh& m) { return m.ledger().total(); }
+inline traffic heard(const host_mesh& m) { return m.ledger().total(); }
 
-inline bool same(volume a, volume b, const char* what) {
-  CHECK_MESSAGE(a == b, what, ": ", a.elements, " elements in ", a.messages, " messages, not ", b.elements,
-                " in ", b.messages);
+inline bool same(traffic a, traffic b, const char* what) {
+  CHECK_MESSAGE(a == b, what, ": ", a.words, " elements in ", a.messages, " messages, not ", b.words, " in ",
+                b.messages);
   return a == b;
 }
 

@@ -17,8 +17,8 @@ namespace reference = partita::reference;
 using partita::host;
 
 /// The queues on which a kernel must do the same, bit by bit.
-template <class Place>
-std::vector<partita::queue<Place>> queues();
+template <class Device>
+std::vector<partita::queue<Device>> queues();
 
 /// With several threads.
 template <>
@@ -28,10 +28,10 @@ inline std::vector<partita::queue<host>> queues<host>() {
 }
 
 /// What a kernel writes: a block that began as a copy of one on the host.
-template <class T, class Place>
+template <class T, class Device>
 class staged_block {
  public:
-  staged_block(const partita::queue<Place>& q, const block<T>& from)
+  staged_block(const partita::queue<Device>& q, const block<T>& from)
       : queue_(q), shape_(from), memory_(q, from.values.size()) {
     copy(queue_, std::span<const T>(shape_.values), memory_.span());
   }
@@ -46,16 +46,16 @@ class staged_block {
   }
 
  private:
-  partita::queue<Place> queue_;
+  partita::queue<Device> queue_;
   block<T> shape_;
-  partita::buffer<T, Place> memory_;
+  partita::buffer<T, Device> memory_;
 };
 
 /// Copies stay as long as the stage.
-template <class Place>
+template <class Device>
 class stage {
  public:
-  explicit stage(const partita::queue<Place>& q) : queue(q) {}
+  explicit stage(const partita::queue<Device>& q) : queue(q) {}
 
   template <class T>
   const T* operator()(const std::vector<T>& values) {
@@ -84,7 +84,7 @@ class stage {
   /// `count` elements of anything.
   template <class T>
   T* room(std::size_t count) {
-    auto memory = std::make_shared<partita::buffer<T, Place>>(queue, count);
+    auto memory = std::make_shared<partita::buffer<T, Device>>(queue, count);
     held_.push_back(memory);
     return memory->data();
   }
@@ -93,7 +93,7 @@ class stage {
     copy(queue, std::span<const T>(&value, 1), std::span<T>(to, 1));
   }
 
-  const partita::queue<Place> queue;
+  const partita::queue<Device> queue;
 
  private:
   std::deque<std::shared_ptr<void>> held_;
@@ -101,12 +101,12 @@ class stage {
 
 /// Runs `kernel(stage, staged block)` on copies of y and on every queue: all results must agree with
 /// `expected`, and in every bit with each other.
-template <class Place, class T, class Kernel>
+template <class Device, class T, class Kernel>
 void agree(const block<T>& y, const block<T>& expected, double allowed, Kernel kernel) {
   std::vector<T> first;
-  for (const auto& q : queues<Place>()) {
-    stage<Place> at(q);
-    staged_block<T, Place> staged(q, y);
+  for (const auto& q : queues<Device>()) {
+    stage<Device> at(q);
+    staged_block<T, Device> staged(q, y);
     kernel(at, staged);
     const std::vector<T> result = staged.fetch();
     INFO("rows ", y.rows, " cols ", y.cols, " stride ", y.stride, " lead ", y.lead);
@@ -117,11 +117,11 @@ void agree(const block<T>& y, const block<T>& expected, double allowed, Kernel k
 }
 
 /// The same with what `expect(y)` makes of a copy of y.
-template <class Place, class T, class Kernel, class Expect>
+template <class Device, class T, class Kernel, class Expect>
 void agree_with(const block<T>& y, double allowed, Kernel kernel, Expect expect) {
   block<T> expected = y;
   expect(expected);
-  agree<Place>(y, expected, allowed, kernel);
+  agree<Device>(y, expected, allowed, kernel);
 }
 
 }  // namespace test_support

@@ -14,7 +14,7 @@ using namespace test_support;
 TEST_CASE("generate, distribute from any root, collect") {
   for (const mesh_shape shape : some_meshes)
     on_mesh(shape, [](const mesh<host>& m) {
-      const extent size{10, 7};
+      const matrix_shape size{10, 7};
       const std::vector<double> all = test_support::whole(size, field(4)), nothing;
       for_each_layout([&](layout l) {
         m.ledger().clear();
@@ -29,7 +29,7 @@ TEST_CASE("generate, distribute from any root, collect") {
           const auto given = distribute(m, l, size, here ? all : nothing, root);
           check_equals(given, field(4), 0, "distribute");
           const auto block = static_cast<global_index>(given.values().size());
-          same(heard(m), here || block == 0 ? volume{} : volume{block, 1}, "distribute");
+          same(heard(m), here || block == 0 ? traffic{} : traffic{block, 1}, "distribute");
         }
 
         m.ledger().clear();

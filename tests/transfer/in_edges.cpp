@@ -5,7 +5,6 @@
 
 #include "support/matrices.hpp"
 #include "support/meshes.hpp"
-#include "support/matrices.hpp"
 
 namespace test_in_edges {
 
@@ -15,7 +14,7 @@ using namespace test_support;
 namespace {
 
 /// The columns of a pattern of one tile, one row after another.
-std::vector<local_index> columns_of(const queue<host>& q, const tiles<double, host>& pattern) {
+std::vector<local_index> columns_of(const queue<host>& q, const csr_tiles<double, host>& pattern) {
   CHECK(pattern.count() == 1);
   const entry_lists entries = pattern.entries(q);
   std::vector<local_index> columns;
@@ -36,7 +35,7 @@ TEST_CASE("in-edges are whole rows in the order of columns, and those of own ver
       if (targets.contains(e.row)) columns.push_back(static_cast<local_index>(e.col));
     return columns;
   };
-  for (const std::size_t most : {most_tile_entries, std::size_t{13}})
+  for (const std::size_t most : {max_tile_entries, std::size_t{13}})
     for_each_mesh(std::array{1, 2, 4, 6, 9, 12}, [&](const policy& p, mesh_shape shape) {
       on_threads(shape.size(), [&](const communicator& world) {
         const host_mesh m(world, shape, queue<host>(), most);

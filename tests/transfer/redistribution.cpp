@@ -19,7 +19,7 @@ struct blockings {
   blocking rows, cols;
 };
 
-blockings even(extent shape, mesh_shape m) {
+blockings even(matrix_shape shape, mesh_shape m) {
   return {blocking::even(shape.rows, m, nesting::rows), blocking::even(shape.cols, m, nesting::cols)};
 }
 
@@ -50,7 +50,7 @@ bool redistributes(const mesh<host>& m, const blockings& b, layout from, layout 
   const rectangle before = block_of(b.rows, b.cols, from, m.at()),
                   after = block_of(b.rows, b.cols, to, m.at());
   const std::vector<double> x = block_values(before), expected = block_values(after);
-  const volume travels = test_support::redistributed(m.shape(), m.at(), b.rows, b.cols, from, to);
+  const traffic travels = test_support::redistributed(m.shape(), m.at(), b.rows, b.cols, from, to);
   redistribution<double, host> plan(m, b.rows, b.cols, from, to);
   bool right = plan.predicted() == travels;
   const auto allocations = m.queue().meter()->allocations();
@@ -87,7 +87,8 @@ TEST_CASE("redistribute: every pair of layouts, balanced rows and given columns"
 }
 
 TEST_CASE("redistribute: every pair of layouts of matrices without rows or columns, or of one element") {
-  for (const extent size : {extent{0, 4}, extent{4, 0}, extent{0, 0}, extent{1, 1}})
+  for (const matrix_shape size :
+       {matrix_shape{0, 4}, matrix_shape{4, 0}, matrix_shape{0, 0}, matrix_shape{1, 1}})
     every_pair({2, 2, 2}, even(size, {2, 2, 2}));
 }
 
@@ -125,7 +126,7 @@ TEST_CASE("redistribute: elements of four bytes, entered under the group that ta
     CHECK(entries[0].phase == "widen");
     CHECK(entries[0].kind == operation::all_to_all);
     CHECK(entries[0].axis == "col");
-    CHECK(entries[0].bytes == 4 * entries[0].received.elements);
+    CHECK(entries[0].bytes == 4 * entries[0].received.words);
     CHECK(redistribute<replicated>(y).values().size() == 13 * 8);
     CHECK(entries.size() == 2);
     CHECK(entries.back().kind == operation::all_gather);

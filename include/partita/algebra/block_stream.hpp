@@ -11,11 +11,11 @@ namespace partita::detail {
 
 /// Block k comes from rank k of the col axis (or is always this rank's own); the next one is in flight
 /// meanwhile.
-template <class T, class Place>
+template <class T, class Device>
 class block_stream {
  public:
   /// `structure` and `values` of this rank's block must live as long as the stream.
-  block_stream(const mesh<Place>& m, std::vector<tile_shape> shapes, std::span<const local_index> structure,
+  block_stream(const mesh<Device>& m, std::vector<tile_shape> shapes, std::span<const local_index> structure,
                std::span<const T> values)
       : col_(m.along(axis::col)), shapes_(std::move(shapes)), structure_(structure), values_(values) {
     if (shapes_.size() < 2) return;
@@ -24,8 +24,8 @@ class block_stream {
       most = std::max(most, shapes_[k].nonzeros);
       longest = std::max(longest, shapes_[k].structure_size());
     }
-    for (auto& b : structures_) b = buffer<local_index, Place>(m.queue(), longest);
-    for (auto& b : arrived_) b = buffer<T, Place>(m.queue(), most);
+    for (auto& b : structures_) b = buffer<local_index, Device>(m.queue(), longest);
+    for (auto& b : arrived_) b = buffer<T, Device>(m.queue(), most);
   }
 
   void start(std::size_t k) {
@@ -41,7 +41,7 @@ class block_stream {
     value_requests_[k % 2].wait();
   }
   /// The parts of tile t of block k.
-  tile_parts<T> parts(std::size_t k, std::size_t t) const {
+  csr_slices<T> parts(std::size_t k, std::size_t t) const {
     return shapes_[k].parts(t, structure(k), values(k));
   }
 
@@ -56,8 +56,8 @@ class block_stream {
   std::vector<tile_shape> shapes_;
   std::span<const local_index> structure_;
   std::span<const T> values_;
-  std::array<buffer<local_index, Place>, 2> structures_;
-  std::array<buffer<T, Place>, 2> arrived_;
+  std::array<buffer<local_index, Device>, 2> structures_;
+  std::array<buffer<T, Device>, 2> arrived_;
   std::array<request, 2> structure_requests_, value_requests_;
 };
 

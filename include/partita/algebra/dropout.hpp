@@ -34,9 +34,9 @@ struct dropout_mask {
 };
 
 /// y(i, j) = x(i, j) / (1 - p), or 0 with probability p; y may be x.
-template <class T, layout L, class Place>
-void dropout(const dense<T, L, Place>& x, dense<T, L, Place>& y, const dropout_mask& mask) {
-  map_indexed(x, y, mask.function<T>());
+template <class T, layout L, class Device>
+void dropout(const dense<T, L, Device>& x, dense<T, L, Device>& y, const dropout_mask& mask) {
+  transform_indexed(x, y, mask.function<T>());
 }
 
 }  // namespace partita

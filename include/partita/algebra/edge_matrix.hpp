@@ -9,21 +9,21 @@ namespace partita {
 
 /// Values for the entries of a pattern's tiles on this rank, one for every head: all heads, or those that
 /// products have a use for here. Edge matrices over one pattern share it. Move-only.
-template <class T, class Place>
+template <class T, class Device>
 class edge_matrix {
  public:
   /// Uninitialised. Nothing travels.
-  edge_matrix(sparse<T, dynamic_layout, Place> pattern, local_index heads)
+  edge_matrix(sparse<T, dynamic_layout, Device> pattern, local_index heads)
       : edge_matrix(std::move(pattern), interval{0, heads}) {}
   /// The same with values of the heads `heads` only; `capacity`: room for as many values at least.
-  edge_matrix(sparse<T, dynamic_layout, Place> pattern, interval heads, std::size_t capacity = 0)
+  edge_matrix(sparse<T, dynamic_layout, Device> pattern, interval heads, std::size_t capacity = 0)
       : pattern_(std::move(pattern)),
         heads_(heads),
         size_(pattern_.local()->nonzeros * static_cast<std::size_t>(heads.size())),
         storage_(pattern_.mesh().queue(), std::max(size_, capacity)) {}
 
-  const sparse<T, dynamic_layout, Place>& pattern() const { return pattern_; }
-  const partita::mesh<Place>& mesh() const { return pattern_.mesh(); }
+  const sparse<T, dynamic_layout, Device>& pattern() const { return pattern_; }
+  const partita::mesh<Device>& mesh() const { return pattern_.mesh(); }
   /// The heads that there are values of here, their number, and the first of them.
   local_index heads() const { return static_cast<local_index>(heads_.size()); }
   local_index first_head() const { return static_cast<local_index>(heads_.begin); }
@@ -33,20 +33,20 @@ class edge_matrix {
   /// All of its memory, for other uses while its values are not needed.
   std::span<T> storage() { return storage_.span(); }
 
-  /// visitor(t, tile_part) for the parts of every tile t of this rank; the values of its entry e are [e *
+  /// visitor(t, csr_slice) for the parts of every tile t of this rank; the values of its entry e are [e *
   /// heads, (e + 1) * heads) of part.values_in(values, heads).
   template <class Visitor>
   void for_parts(Visitor visitor) const {
     const auto& block = *pattern_.local();
     for (std::size_t t = 0; t < block.count(); ++t)
-      for (const tile_part<T>& part : block.parts(t)) visitor(t, part);
+      for (const csr_slice<T>& part : block.parts(t)) visitor(t, part);
   }
 
  private:
-  sparse<T, dynamic_layout, Place> pattern_;
+  sparse<T, dynamic_layout, Device> pattern_;
   interval heads_;
   std::size_t size_;
-  buffer<T, Place> storage_;
+  buffer<T, Device> storage_;
 };
 
 }  // namespace partita

@@ -8,29 +8,29 @@
 
 namespace partita::detail {
 
-/// The exchange of X for a pattern, a layout and a width, several heads side by side.
+/// The row_exchange of X for a pattern, a layout and a width, several heads side by side.
 ///
 /// Every rank of the mesh must construct it. Throws shape_error when the layouts cannot be multiplied or the
 /// heads do not divide the width.
-template <class T, class Place>
+template <class T, class Device>
 class edge_schedule {
  public:
-  edge_schedule(sparse<T, dynamic_layout, Place> pattern, layout l, const blocking& features,
-                local_index heads, exchange rows)
+  edge_schedule(sparse<T, dynamic_layout, Device> pattern, layout l, const blocking& features,
+                local_index heads, row_exchange rows)
       : pattern_(std::move(pattern)),
         layout_(fitting(pattern_, l)),
         features_(features),
         heads_(heads),
         head_width_(width_of(features, heads)),
         stages_(pattern_.mesh(), pattern_.local(), pattern_.row_blocking(), pattern_.col_blocking(), features,
-                pattern_.layout(), l, {stationary::sparse_stays, rows}, entry_values::given) {}
+                pattern_.layout(), l, {stationary::a, rows}, entry_values::given) {}
 
-  const sparse<T, dynamic_layout, Place>& pattern() const { return pattern_; }
+  const sparse<T, dynamic_layout, Device>& pattern() const { return pattern_; }
   const blocking& features() const { return features_; }
   layout operands() const { return layout_; }
   local_index heads() const { return heads_; }
-  spmm_schedule<T, Place>& stages() { return stages_; }
-  const spmm_schedule<T, Place>& stages() const { return stages_; }
+  spmm_schedule<T, Device>& stages() { return stages_; }
+  const spmm_schedule<T, Device>& stages() const { return stages_; }
 
   /// Y's layout as a rank needs it beside X: all of A's rows, the columns of the X that it multiplies.
   layout spread() const {
@@ -41,14 +41,14 @@ class edge_schedule {
     return heads_of(features_.block(spread().cols, pattern_.mesh().at()), head_width_);
   }
   /// The columns of the rows that are visited among those of the heads of e.
-  head_slice slice(const edge_matrix<T, Place>& e) const {
+  head_slice slice(const edge_matrix<T, Device>& e) const {
     if (e.heads() == 0) return {0, head_width_, 0};
     const auto first = static_cast<local_index>(stages_.columns().begin);
     return {e.heads(), head_width_, first - e.first_head() * head_width_};
   }
 
   /// Throws shape_error when e has other entries or other heads, or x another shape or other blocks.
-  void require(const edge_matrix<T, Place>& e) const {
+  void require(const edge_matrix<T, Device>& e) const {
     const interval heads{e.first_head(), e.first_head() + e.heads()};
     const bool own = e.pattern().local() == pattern_.local();
     if (own && (heads == interval{0, heads_} || heads == heads_here())) return;
@@ -58,7 +58,7 @@ class edge_schedule {
                       (own ? "" : ", which is another one"));
   }
   template <layout X>
-  void require(const dense<T, X, Place>& x, const blocking& rows_of_x) const {
+  void require(const dense<T, X, Device>& x, const blocking& rows_of_x) const {
     if (same_blocks(pattern_.mesh().shape(), x.layout(), layout_) && x.row_blocking() == rows_of_x &&
         x.col_blocking() == features_)
       return;
@@ -67,15 +67,15 @@ class edge_schedule {
                       ", or blocks cut elsewhere");
   }
   template <layout X, layout Y>
-  void require(const edge_matrix<T, Place>& e, const dense<T, X, Place>& x,
-               const dense<T, Y, Place>& y) const {
+  void require(const edge_matrix<T, Device>& e, const dense<T, X, Device>& x,
+               const dense<T, Y, Device>& y) const {
     require(e);
     require(x, pattern_.col_blocking());
     require(y, pattern_.row_blocking());
   }
 
  private:
-  static layout fitting(const sparse<T, dynamic_layout, Place>& pattern, layout x) {
+  static layout fitting(const sparse<T, dynamic_layout, Device>& pattern, layout x) {
     if (!multipliable(pattern.layout(), x)) throw_unfit(pattern, x);
     return x;
   }
@@ -83,21 +83,21 @@ class edge_schedule {
     if (heads < 1 || features.size() % heads != 0)
       throw shape_error(std::to_string(heads) + " heads do not divide a width of " +
                         std::to_string(features.size()));
-    return narrow(features.size() / heads, "the width of a head");
+    return to_local(features.size() / heads, "the width of a head");
   }
 
-  sparse<T, dynamic_layout, Place> pattern_;
+  sparse<T, dynamic_layout, Device> pattern_;
   layout layout_;
   blocking features_;
   local_index heads_, head_width_;
-  spmm_schedule<T, Place> stages_;
+  spmm_schedule<T, Device> stages_;
 };
 
 /// Y's rows as a rank needs them beside X, where they do not lie so.
-template <class T, class Place>
+template <class T, class Device>
 class spread_rows {
  public:
-  explicit spread_rows(const edge_schedule<T, Place>& of) {
+  explicit spread_rows(const edge_schedule<T, Device>& of) {
     const auto& m = of.pattern().mesh();
     const layout from = of.operands(), to = of.spread();
     if (m.shape().size((from.rows - to.rows) | (from.cols - to.cols)) == 1) return;
@@ -111,11 +111,11 @@ class spread_rows {
     (*change_)(y, rows_->local());
     return std::as_const(*rows_).local();
   }
-  volume predicted() const { return change_ ? change_->predicted() : volume{}; }
+  traffic predicted() const { return change_ ? change_->predicted() : traffic{}; }
 
  private:
-  std::optional<redistribution<T, Place>> change_;
-  std::optional<dense<T, dynamic_layout, Place>> rows_;
+  std::optional<redistribution<T, Device>> change_;
+  std::optional<dense<T, dynamic_layout, Device>> rows_;
 };
 
 }  // namespace partita::detail

@@ -57,14 +57,14 @@ struct score_shape {
 /// heads to a rank; for transposed coefficients at most n heads more. No coefficient. Throws shape_error for
 /// scalars of another shape. Sources: Velickovic et al. (ICLR 2018), eq. 3; sharing scalars instead of
 /// coefficients: s_u + t_v is all an edge needs.
-template <class T, class Place>
+template <class T, class Device>
 class edge_scores {
  public:
-  using matrix = dense<T, vertex_rows, Place>;
-  using edges = edge_matrix<T, Place>;
+  using matrix = dense<T, vertex_rows, Device>;
+  using edges = edge_matrix<T, Device>;
 
   /// `a`: the pattern as the policy cuts it; `rows`: its in-edges.
-  edge_scores(const sparse<T, dynamic_layout, Place>& a, const in_edges<T, Place>& rows,
+  edge_scores(const sparse<T, dynamic_layout, Device>& a, const in_edges<T, Device>& rows,
               const score_shape& shape)
       : shape_(shape),
         range_(rows.range()),
@@ -80,7 +80,7 @@ class edge_scores {
   void forward(const matrix& scores, const dropout_mask& mask) {
     mask_ = mask;
     gather_scores_(scores, scores_);  // (n, 2 heads) on every rank
-    for (const tile_part<T>& part : rows_.parts(0))
+    for (const csr_slice<T>& part : rows_.parts(0))
       edge_log_sum(scores.mesh().queue(), part.entries, shape_.heads, slope(), sources(everyone()),
                    part.rows_of(targets(range_)),
                    part.rows_of(log_sums_.local()));  // rows of (A's rows, heads)
@@ -91,21 +91,21 @@ class edge_scores {
   /// The coefficients of e's entries and heads, as edge_spmm_plan::compute takes them; e is over the pattern,
   /// rows are targets, and must live as long as what is returned.
   auto by_targets(const edges& e) const {
-    return [this, &e](std::size_t t, const tile_part<T>& part) {
+    return [this, &e](std::size_t t, const csr_slice<T>& part) {
       const interval to = rows_of_part(e, part);
       return coefficient(e, part, e.pattern().tile_columns(t), to, log_sums(to), false);
     };
   }
   /// The same of a matrix over the transposed pattern, rows are sources.
   auto by_sources(const edges& e) const {
-    return [this, &e](std::size_t t, const tile_part<T>& part) {
+    return [this, &e](std::size_t t, const csr_slice<T>& part) {
       const interval to = e.pattern().tile_columns(t);
       return coefficient(e, part, rows_of_part(e, part), to, rows(all_log_sums_.local(), to), true);
     };
   }
 
   /// What this rank receives in forward and transpose, in closed form.
-  volume predicted() const { return gather_scores_.predicted() + gather_log_sums_.predicted(); }
+  traffic predicted() const { return gather_scores_.predicted() + gather_log_sums_.predicted(); }
 
   const score_shape& shape() const { return shape_; }
   T slope() const { return static_cast<T>(shape_.slope); }
@@ -120,7 +120,7 @@ class edge_scores {
   }
 
  private:
-  blocking columns(const sparse<T, dynamic_layout, Place>& a, local_index each) const {
+  blocking columns(const sparse<T, dynamic_layout, Device>& a, local_index each) const {
     return blocking::even(global_index{each} * shape_.heads, a.mesh().shape(), nesting::cols);
   }
   static matrix_view<const T> rows(matrix_view<const T> of, interval r) {
@@ -130,11 +130,11 @@ class edge_scores {
     const matrix_view<const T> of = rows(scores_.local(), vertices);
     return of.block(0, first, of.rows, shape_.heads);
   }
-  static interval rows_of_part(const edges& e, const tile_part<T>& part) {
+  static interval rows_of_part(const edges& e, const csr_slice<T>& part) {
     const global_index first = e.pattern().row_range().begin + part.first_row;
     return {first, first + part.entries.rows};
   }
-  detail::edge_coefficient<T> coefficient(const edges& e, const tile_part<T>& part, interval from,
+  detail::edge_coefficient<T> coefficient(const edges& e, const csr_slice<T>& part, interval from,
                                           interval to, matrix_view<const T> log_sums, bool transposed) const {
     return {.source = sources(from),
             .target = targets(to),
@@ -151,12 +151,12 @@ class edge_scores {
   }
 
   score_shape shape_;
-  interval range_;        ///< the policy's rows of A
-  tiles<T, Place> rows_;  ///< their pattern: one tile without values
-  redistribution<T, Place> gather_scores_, gather_log_sums_;
-  dense<T, replicated, Place> scores_;
-  dense<T, dynamic_layout, Place> log_sums_;
-  dense<T, replicated, Place> all_log_sums_;
+  interval range_;             ///< the policy's rows of A
+  csr_tiles<T, Device> rows_;  ///< their pattern: one tile without values
+  redistribution<T, Device> gather_scores_, gather_log_sums_;
+  dense<T, replicated, Device> scores_;
+  dense<T, dynamic_layout, Device> log_sums_;
+  dense<T, replicated, Device> all_log_sums_;
   dropout_mask mask_;
 };
 

@@ -31,18 +31,18 @@ struct gradient_before_dropout {
 /// of alpha_u'v d_u'v) leaky'(s_u + t_v), for each head, from the gradients d of the coefficients.
 ///
 /// Every rank of the mesh must construct it and run it. What travels: n heads sums of parts of ds.
-template <class T, class Place>
+template <class T, class Device>
 class edge_scores_gradient {
  public:
-  using matrix = dense<T, vertex_rows, Place>;
+  using matrix = dense<T, vertex_rows, Device>;
 
-  edge_scores_gradient(const in_edges<T, Place>& rows, const score_shape& shape)
+  edge_scores_gradient(const in_edges<T, Device>& rows, const score_shape& shape)
       : mesh_(rows.mesh()), shape_(shape), own_(rows.own()), rows_(rows.own_rows()) {
     const auto of_heads = [&](global_index n) {
-      return buffer<T, Place>(mesh_.queue(), static_cast<std::size_t>(n * shape.heads));
+      return buffer<T, Device>(mesh_.queue(), static_cast<std::size_t>(n * shape.heads));
     };
     if (shape.averaged) of_heads_ = of_heads(static_cast<global_index>(rows_.nonzeros));
-    for (const tile_part<T>& part : rows_.parts(0))
+    for (const csr_slice<T>& part : rows_.parts(0))
       inverses_.push_back(inverse_of(mesh_.queue(), part.entries));
     row_dots_ = of_heads(own_.size());
     target_gradient_ = of_heads(own_.size());
@@ -59,14 +59,14 @@ class edge_scores_gradient {
   /// dscores (n/P x 2 heads) for the scalars and the mask of the last forward, from d of the in-edges of own
   /// vertices (in-edges x heads, or x 1 where heads are averaged). alpha (in-edges x heads) gets the softmax;
   /// d is overwritten.
-  void operator()(const edge_scores<T, Place>& scores, std::span<T> d, std::span<T> alpha, matrix& dscores) {
+  void operator()(const edge_scores<T, Device>& scores, std::span<T> d, std::span<T> alpha, matrix& dscores) {
     const auto& q = mesh_.queue();
     T* const gradients = shape_.averaged ? of_heads_.data() : d.data();
     if (shape_.averaged) share_among_heads(d.data());
     const matrix_view<T> dtarget = of_own(target_gradient_), dsource = of_own(source_gradient_),
                          parts{source_parts_.data(), rows_.widths[0], shape_.heads, shape_.heads};
     auto inverse = inverses_.begin();
-    for (const tile_part<T>& part : rows_.parts(0))
+    for (const csr_slice<T>& part : rows_.parts(0))
       backward(scores, part, *inverse++, gradients, alpha.data(), parts, part.rows_of(dtarget));
     if (mesh_.size() > 1)
       mesh_.along(every_axis).reduce_scatter(source_parts_.span(), source_counts_, source_gradient_.span());
@@ -77,7 +77,7 @@ class edge_scores_gradient {
   }
 
   /// What this rank receives in one run, in closed form.
-  volume predicted() const {
+  traffic predicted() const {
     collective sums;
     sums.kind = operation::reduce_scatter;
     sums.count = source_counts_[static_cast<std::size_t>(mesh_.rank())];
@@ -90,12 +90,12 @@ class edge_scores_gradient {
       const matrix_view<T> edges{of_heads_.data() + first * static_cast<std::size_t>(shape_.heads), count,
                                  shape_.heads, shape_.heads};
       const detail::gradient_of_head<T> each{of_mean + first, static_cast<T>(shape_.heads)};
-      map_indexed(mesh_.queue(), each, edges, edges);
+      transform_indexed(mesh_.queue(), each, edges, edges);
     });
   }
   /// A part of the own rows: sources add up over the parts, targets have one part each.
-  void backward(const edge_scores<T, Place>& scores, const tile_part<T>& part,
-                const csr_inverse<Place>& inverse, T* gradients, T* alphas, matrix_view<T> dsource,
+  void backward(const edge_scores<T, Device>& scores, const csr_slice<T>& part,
+                const csr_inverse<Device>& inverse, T* gradients, T* alphas, matrix_view<T> dsource,
                 matrix_view<T> dtarget) {
     const auto& q = mesh_.queue();
     const local_index heads = shape_.heads;
@@ -117,17 +117,17 @@ class edge_scores_gradient {
     edge_softmax_gradient(q, part.entries, inverse, heads, scores.slope(), source, target, log_sum, dots,
                           beta, d, dsource, dtarget);
   }
-  matrix_view<T> of_own(buffer<T, Place>& b) const {
+  matrix_view<T> of_own(buffer<T, Device>& b) const {
     return {b.data(), rows_.rows, shape_.heads, shape_.heads};
   }
 
-  mesh<Place> mesh_;
+  mesh<Device> mesh_;
   score_shape shape_;
   interval own_;
-  tiles<T, Place> rows_;                      ///< a pattern: one tile without values
-  std::vector<csr_inverse<Place>> inverses_;  ///< of its parts
-  buffer<T, Place> of_heads_;  ///< gradients of in-edges and heads, where that of the mean is given
-  buffer<T, Place> row_dots_, target_gradient_, source_gradient_, source_parts_;
+  csr_tiles<T, Device> rows_;                  ///< a pattern: one tile without values
+  std::vector<csr_inverse<Device>> inverses_;  ///< of its parts
+  buffer<T, Device> of_heads_;  ///< gradients of in-edges and heads, where that of the mean is given
+  buffer<T, Device> row_dots_, target_gradient_, source_gradient_, source_parts_;
   std::vector<global_index> source_counts_;
 };
 

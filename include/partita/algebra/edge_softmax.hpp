@@ -34,8 +34,8 @@ struct exponential_of_difference {
 };
 
 /// out = f(left, right) for all values of e, as many at a time as local indices count.
-template <class Function, class T, class Place>
-void zip_values(const edge_matrix<T, Place>& e, Function f, const T* left, const T* right, T* out) {
+template <class Function, class T, class Device>
+void zip_values(const edge_matrix<T, Device>& e, Function f, const T* left, const T* right, T* out) {
   const std::size_t most = e.mesh().tile_entries();
   for (std::size_t at = 0; at < e.values().size(); at += most) {
     const auto size = static_cast<local_index>(std::min(most, e.values().size() - at));
@@ -45,9 +45,9 @@ void zip_values(const edge_matrix<T, Place>& e, Function f, const T* left, const
 }
 
 /// out = f(in, row's value of `rows`) for every entry of e's pattern and each head. Nothing travels.
-template <class Function, class T, class Place>
-void apply_rows(const edge_matrix<T, Place>& e, Function f, matrix_view<T> rows, const T* in, T* out) {
-  e.for_parts([&](std::size_t, const tile_part<T>& part) {
+template <class Function, class T, class Device>
+void apply_rows(const edge_matrix<T, Device>& e, Function f, matrix_view<T> rows, const T* in, T* out) {
+  e.for_parts([&](std::size_t, const csr_slice<T>& part) {
     const with_value_of_row<Function, T> of_row{f, part.rows_of(rows)};
     edge_apply(e.mesh().queue(), part.entries, e.heads(), of_row, part.values_in(in, e.heads()),
                part.values_in(out, e.heads()));
@@ -59,10 +59,10 @@ void apply_rows(const edge_matrix<T, Place>& e, Function f, matrix_view<T> rows,
 /// rows(v, h) = f(rows(v, h), e(v, u, h)) over the entries of row v on all ranks; f is what `how` says, and
 /// rows begins as its neutral element (rows of this rank x heads). Every rank of the mesh must call. What
 /// travels: an all-reduce over the ranks that share a row; nothing where A's columns are whole.
-template <class T, class Place>
-void fold_rows(const edge_matrix<T, Place>& e, matrix_view<T> rows, reduction how) {
+template <class T, class Device>
+void fold_rows(const edge_matrix<T, Device>& e, matrix_view<T> rows, reduction how) {
   const auto fold = [&](auto f) {
-    e.for_parts([&](std::size_t, const tile_part<T>& part) {
+    e.for_parts([&](std::size_t, const csr_slice<T>& part) {
       edge_row_fold(e.mesh().queue(), part.entries, e.heads(), f,
                     part.values_in(e.values().data(), e.heads()), part.rows_of(rows));
     });
@@ -81,12 +81,12 @@ void fold_rows(const edge_matrix<T, Place>& e, matrix_view<T> rows, reduction ho
 ///
 /// Every rank of the mesh must call. What travels: all-reduces of one maximum and one sum a row and head over
 /// the ranks that share the row; nothing where A's columns are whole.
-template <class T, class Place>
-void edge_softmax(edge_matrix<T, Place>& e) {
+template <class T, class Device>
+void edge_softmax(edge_matrix<T, Device>& e) {
   const auto& q = e.mesh().queue();
   const local_index heads = e.heads(), rows = e.pattern().local()->rows;
   const auto size = static_cast<std::size_t>(rows) * static_cast<std::size_t>(heads);
-  buffer<T, Place> maximum(q, size), total(q, size);
+  buffer<T, Device> maximum(q, size), total(q, size);
   const matrix_view<T> top{maximum.data(), rows, heads, heads}, sum{total.data(), rows, heads, heads};
   fill(q, std::numeric_limits<T>::lowest(), top);
   fill(q, T(0), sum);
@@ -102,18 +102,18 @@ void edge_softmax(edge_matrix<T, Place>& e) {
 ///
 /// Every rank of the mesh must call. What travels: an all-reduce of one sum a row and head over the ranks
 /// that share the row.
-template <class T, class Place>
-void edge_softmax_gradient(const edge_matrix<T, Place>& alpha, edge_matrix<T, Place>& d) {
+template <class T, class Device>
+void edge_softmax_gradient(const edge_matrix<T, Device>& alpha, edge_matrix<T, Device>& d) {
   const auto& q = d.mesh().queue();
   const local_index heads = d.heads(), rows = d.pattern().local()->rows;
-  buffer<T, Place> total(q, static_cast<std::size_t>(rows) * static_cast<std::size_t>(heads));
+  buffer<T, Device> total(q, static_cast<std::size_t>(rows) * static_cast<std::size_t>(heads));
   const matrix_view<T> sum{total.data(), rows, heads, heads};
   const T* const a = alpha.values().data();
   T* const values = d.values().data();
   detail::zip_values(d, std::multiplies<>{}, a, values, values);  // alpha d
   fill(q, T(0), sum);
   fold_rows(d, sum, reduction::sum);
-  buffer<T, Place> mean(q, d.values().size());
+  buffer<T, Device> mean(q, d.values().size());
   detail::apply_rows(d, std::multiplies<>{}, sum, a, mean.data());
   detail::zip_values(d, std::minus<>{}, values, mean.data(), values);
 }

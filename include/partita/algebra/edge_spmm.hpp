@@ -12,20 +12,20 @@ namespace partita {
 /// of partial products along the axes that cut A's columns; no value of an edge. Throws shape_error for
 /// layouts that cannot be multiplied, heads that do not divide the width, and operands that are not those
 /// planned for.
-template <class T, class Place>
+template <class T, class Device>
 class edge_spmm_plan {
  public:
-  using edges = edge_matrix<T, Place>;
+  using edges = edge_matrix<T, Device>;
 
   /// For X and Y in layout `l`, columns cut by `features`.
   template <layout A>
-  edge_spmm_plan(const sparse<T, A, Place>& pattern, layout l, const blocking& features,
-                 local_index heads = 1, exchange rows = exchange::automatic)
-      : schedule_(std::make_shared<detail::edge_schedule<T, Place>>(pattern, l, features, heads, rows)) {}
+  edge_spmm_plan(const sparse<T, A, Device>& pattern, layout l, const blocking& features,
+                 local_index heads = 1, row_exchange rows = row_exchange::automatic)
+      : schedule_(std::make_shared<detail::edge_schedule<T, Device>>(pattern, l, features, heads, rows)) {}
   /// For matrices like x.
   template <layout A, layout X>
-  edge_spmm_plan(const sparse<T, A, Place>& pattern, const dense<T, X, Place>& x, local_index heads = 1,
-                 exchange rows = exchange::automatic)
+  edge_spmm_plan(const sparse<T, A, Device>& pattern, const dense<T, X, Device>& x, local_index heads = 1,
+                 row_exchange rows = row_exchange::automatic)
       : edge_spmm_plan(pattern, x.layout(), x.col_blocking(), heads, rows) {
     static_assert(
         detail::may_be_multipliable<A, X>,
@@ -38,13 +38,13 @@ class edge_spmm_plan {
 
   /// y = e x.
   template <layout X, layout Y>
-  void operator()(const edges& e, const dense<T, X, Place>& x, dense<T, Y, Place>& y) {
+  void operator()(const edges& e, const dense<T, X, Device>& x, dense<T, Y, Device>& y) {
     schedule_->require(e, x, y);
     const T* const values = e.values().data();
     const head_slice slice = schedule_->slice(e);
     auto& stages = schedule_->stages();
     auto sum = stages.begin(y.local());
-    stages.for_stages(x.local(), [&](std::size_t, const tile_part<T>& part, matrix_view<const T> rows) {
+    stages.for_stages(x.local(), [&](std::size_t, const csr_slice<T>& part, matrix_view<const T> rows) {
       const auto [beta, out] = sum.add(part);
       edge_multiply(stages.queue(), part.entries, slice, part.values_in(values, slice.heads), rows, beta,
                     out);
@@ -56,13 +56,13 @@ class edge_spmm_plan {
   /// entries counted in the part, h from e's first head; e is computed and stored in the pass that
   /// multiplies.
   template <class Function, layout X, layout Y>
-  void compute(edges& e, Function of, const dense<T, X, Place>& x, dense<T, Y, Place>& y) {
+  void compute(edges& e, Function of, const dense<T, X, Device>& x, dense<T, Y, Device>& y) {
     schedule_->require(e, x, y);
     T* const values = e.values().data();
     const head_slice slice = schedule_->slice(e);
     auto& stages = schedule_->stages();
     auto sum = stages.begin(y.local());
-    stages.for_stages(x.local(), [&](std::size_t t, const tile_part<T>& part, matrix_view<const T> rows) {
+    stages.for_stages(x.local(), [&](std::size_t t, const csr_slice<T>& part, matrix_view<const T> rows) {
       const auto [beta, out] = sum.add(part);
       edge_apply_multiply(stages.queue(), part.entries, slice, of(t, part),
                           part.values_in(values, slice.heads), rows, beta, out);
@@ -71,7 +71,7 @@ class edge_spmm_plan {
   }
 
   /// What this rank receives in one run, in closed form.
-  volume predicted() const { return schedule_->stages().predicted(); }
+  traffic predicted() const { return schedule_->stages().predicted(); }
 
  private:
   template <class, class>
@@ -79,7 +79,7 @@ class edge_spmm_plan {
   template <class, class>
   friend class transposed_edge_spmm_plan;
 
-  std::shared_ptr<detail::edge_schedule<T, Place>> schedule_;
+  std::shared_ptr<detail::edge_schedule<T, Device>> schedule_;
 };
 
 /// A planned X = E^T Y from the blocks of E, read the other way: x(u, j) = sum over v of e(v, u, head of j)
@@ -89,13 +89,13 @@ class edge_spmm_plan {
 /// Every rank of the mesh must construct and run it. What travels: Y's rows in full to the ranks that share
 /// them, sums of partial products along row, and X to its layout. Throws shape_error for operands that are
 /// not those planned for.
-template <class T, class Place>
+template <class T, class Device>
 class transposed_edge_spmm_plan {
  public:
-  using edges = edge_matrix<T, Place>;
+  using edges = edge_matrix<T, Device>;
 
   /// For the pattern, the width and the heads of another plan.
-  explicit transposed_edge_spmm_plan(const edge_spmm_plan<T, Place>& like)
+  explicit transposed_edge_spmm_plan(const edge_spmm_plan<T, Device>& like)
       : schedule_(like.schedule_),
         pattern_(schedule_->pattern().local()),
         spread_(*schedule_),
@@ -109,15 +109,15 @@ class transposed_edge_spmm_plan {
       counts_.push_back(w * width);
     }
     for (std::size_t t = 0; t < pattern_->count(); ++t)
-      for (const tile_part<T>& part : pattern_->parts(t))
+      for (const csr_slice<T>& part : pattern_->parts(t))
         inverses_.push_back(inverse_of(mesh().queue(), part.entries));
-    partial_ = buffer<T, Place>(mesh().queue(), static_cast<std::size_t>(columns * width));
-    mine_ = buffer<T, Place>(mesh().queue(), static_cast<std::size_t>(return_rows_.old_block().size()));
+    partial_ = buffer<T, Device>(mesh().queue(), static_cast<std::size_t>(columns * width));
+    mine_ = buffer<T, Device>(mesh().queue(), static_cast<std::size_t>(return_rows_.old_block().size()));
   }
 
   /// x = e^T y.
   template <layout Y, layout X>
-  void operator()(const edges& e, const dense<T, Y, Place>& y, dense<T, X, Place>& x) {
+  void operator()(const edges& e, const dense<T, Y, Device>& y, dense<T, X, Device>& x) {
     schedule_->require(e, x, y);
     const auto& q = mesh().queue();
     const matrix_view<const T> rows = spread_(y.local());  // (A's rows, columns here)
@@ -126,7 +126,7 @@ class transposed_edge_spmm_plan {
     auto inverse = inverses_.begin();
     for (std::size_t t = 0; t < pattern_->count(); ++t) {
       const matrix_view<T> sums{to, pattern_->widths[t], rows.cols, rows.cols};
-      for (const tile_part<T>& part : pattern_->parts(t))
+      for (const csr_slice<T>& part : pattern_->parts(t))
         edge_multiply_transposed(q, *inverse++, slice, part.values_in(e.values().data(), slice.heads),
                                  part.rows_of(rows), part.first_row > 0 ? T(1) : T(0), sums);
       to += counts_[t];
@@ -141,7 +141,7 @@ class transposed_edge_spmm_plan {
   }
 
   /// What this rank receives in one run, in closed form.
-  volume predicted() const {
+  traffic predicted() const {
     collective sums;
     sums.kind = operation::reduce_scatter;
     sums.count = return_rows_.old_block().size();
@@ -151,15 +151,15 @@ class transposed_edge_spmm_plan {
   }
 
  private:
-  const partita::mesh<Place>& mesh() const { return schedule_->pattern().mesh(); }
+  const partita::mesh<Device>& mesh() const { return schedule_->pattern().mesh(); }
 
-  std::shared_ptr<detail::edge_schedule<T, Place>> schedule_;
-  std::shared_ptr<const tiles<T, Place>> pattern_;
-  detail::spread_rows<T, Place> spread_;
-  redistribution<T, Place> return_rows_;
+  std::shared_ptr<detail::edge_schedule<T, Device>> schedule_;
+  std::shared_ptr<const csr_tiles<T, Device>> pattern_;
+  detail::spread_rows<T, Device> spread_;
+  redistribution<T, Device> return_rows_;
   std::vector<global_index> counts_;
-  std::vector<csr_inverse<Place>> inverses_;  ///< of the parts of all tiles
-  buffer<T, Place> partial_, mine_;
+  std::vector<csr_inverse<Device>> inverses_;  ///< of the parts of all tiles
+  buffer<T, Device> partial_, mine_;
 };
 
 }  // namespace partita

@@ -50,28 +50,28 @@ struct with_column_value {
 }  // namespace detail
 
 /// y(i, j) = value. Nothing travels.
-template <class T, layout L, class Place>
-void fill(dense<T, L, Place>& y, std::type_identity_t<T> value) {
+template <class T, layout L, class Device>
+void fill(dense<T, L, Device>& y, std::type_identity_t<T> value) {
   fill(y.mesh().queue(), value, y.local());
 }
 
 /// y = x. Throws shape_error when they are not cut alike.
-template <class T, layout X, layout Y, class Place>
-void copy(const dense<T, X, Place>& x, dense<T, Y, Place>& y) {
+template <class T, layout X, layout Y, class Device>
+void copy(const dense<T, X, Device>& x, dense<T, Y, Device>& y) {
   detail::require_same_blocks("copy", x, y);
   copy(x.mesh().queue(), x.local(), y.local());
 }
 
 /// y(i, j) = f(x(i, j)); y may be x. Throws shape_error when they are not cut alike.
-template <class T, layout X, layout Y, class Place, class Function>
-void map(const dense<T, X, Place>& x, dense<T, Y, Place>& y, Function f) {
+template <class T, layout X, layout Y, class Device, class Function>
+void transform(const dense<T, X, Device>& x, dense<T, Y, Device>& y, Function f) {
   detail::require_same_blocks("map", x, y);
-  map(x.mesh().queue(), f, x.local(), y.local());
+  transform(x.mesh().queue(), f, x.local(), y.local());
 }
 
 /// y(i, j) = f(a(i, j), b(i, j)); y may be a or b. Throws shape_error when they are not cut alike.
-template <class T, layout A, layout B, layout Y, class Place, class Function>
-void zip(const dense<T, A, Place>& a, const dense<T, B, Place>& b, dense<T, Y, Place>& y, Function f) {
+template <class T, layout A, layout B, layout Y, class Device, class Function>
+void zip(const dense<T, A, Device>& a, const dense<T, B, Device>& b, dense<T, Y, Device>& y, Function f) {
   detail::require_same_blocks("zip", a, b);
   detail::require_same_blocks("zip", a, y);
   zip(a.mesh().queue(), f, a.local(), b.local(), y.local());
@@ -79,40 +79,40 @@ void zip(const dense<T, A, Place>& a, const dense<T, B, Place>& b, dense<T, Y, P
 
 /// y(i, j) = f(i, j, x(i, j)) with global indices; y may be x. Throws shape_error when they are not cut
 /// alike.
-template <class T, layout X, layout Y, class Place, class Function>
-void map_indexed(const dense<T, X, Place>& x, dense<T, Y, Place>& y, Function f) {
-  detail::require_same_blocks("map_indexed", x, y);
+template <class T, layout X, layout Y, class Device, class Function>
+void transform_indexed(const dense<T, X, Device>& x, dense<T, Y, Device>& y, Function f) {
+  detail::require_same_blocks("transform_indexed", x, y);
   const detail::with_global_indices<Function> of_block{f, x.row_range().begin, x.col_range().begin};
-  map_indexed(x.mesh().queue(), of_block, x.local(), y.local());
+  transform_indexed(x.mesh().queue(), of_block, x.local(), y.local());
 }
 
 /// y(i, j) = f(x(i, j), r(i, 0)); r is n x 1, its rows cut as x's; y may be x. Throws shape_error.
 template <class T, layout X, layout R, layout Y, class Device, class Function>
-void map_rows(const dense<T, X, Device>& x, const dense<T, R, Device>& r, dense<T, Y, Device>& y,
-              Function f) {
-  detail::require_same_blocks("map_rows", x, y);
+void transform_rows(const dense<T, X, Device>& x, const dense<T, R, Device>& r, dense<T, Y, Device>& y,
+                    Function f) {
+  detail::require_same_blocks("transform_rows", x, y);
   if (r.layout() != rows_of(x.layout()) || !(r.row_blocking() == x.row_blocking()) || r.shape().cols != 1)
     throw shape_error("the rows of " + to_string(x.shape()) + " have no values in " + to_string(r.shape()));
   const detail::with_row_value<Function, T> of_row{f, r.local().data};
-  map_indexed(x.mesh().queue(), of_row, x.local(), y.local());
+  transform_indexed(x.mesh().queue(), of_row, x.local(), y.local());
 }
 
 /// y(i, j) = f(x(i, j), c(0, j)); c is 1 x f on every rank; y may be x. Throws shape_error.
 template <class T, layout X, layout Y, class Device, class Function>
-void map_columns(const dense<T, X, Device>& x, const dense<T, replicated, Device>& c, dense<T, Y, Device>& y,
-                 Function f) {
-  detail::require_same_blocks("map_columns", x, y);
-  if (c.shape() != extent{1, x.shape().cols})
+void transform_columns(const dense<T, X, Device>& x, const dense<T, replicated, Device>& c,
+                       dense<T, Y, Device>& y, Function f) {
+  detail::require_same_blocks("transform_columns", x, y);
+  if (c.shape() != matrix_shape{1, x.shape().cols})
     throw shape_error("the columns of " + to_string(x.shape()) + " have no values in " +
                       to_string(c.shape()));
   const detail::with_column_value<Function, T> of_column{f, c.local().data + x.col_range().begin};
-  map_indexed(x.mesh().queue(), of_column, x.local(), y.local());
+  transform_indexed(x.mesh().queue(), of_column, x.local(), y.local());
 }
 
 /// y(i, j) += bias(0, j); bias is 1 x f on every rank. Throws shape_error naming the shapes.
-template <class T, layout L, class Place>
-void add_row(const dense<T, replicated, Place>& bias, dense<T, L, Place>& y) {
-  if (bias.shape() != extent{1, y.shape().cols})
+template <class T, layout L, class Device>
+void add_row(const dense<T, replicated, Device>& bias, dense<T, L, Device>& y) {
+  if (bias.shape() != matrix_shape{1, y.shape().cols})
     throw shape_error("a row of " + to_string(bias.shape()) + " cannot be added to every row of " +
                       to_string(y.shape()));
   add_row(y.mesh().queue(), bias.local().data + y.col_range().begin, y.local());

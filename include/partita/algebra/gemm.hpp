@@ -22,10 +22,10 @@ enum class gemm_form : std::uint8_t {
 /// Every rank of the mesh must construct and run it. What travels: nothing when X's columns are whole; under
 /// full_width (p-1)/p of X's and of Y's elements, under partial_sums p-1 blocks of Y, where p ranks share a
 /// row of X.
-template <class T, class Place>
+template <class T, class Device>
 class gemm_plan {
  public:
-  gemm_plan(const mesh<Place>& m, layout l, const blocking& rows, const blocking& features_in,
+  gemm_plan(const mesh<Device>& m, layout l, const blocking& rows, const blocking& features_in,
             const blocking& features_out, bool transpose_weight = false,
             gemm_form form = gemm_form::automatic)
       : mesh_(m),
@@ -43,31 +43,31 @@ class gemm_plan {
     scatter.kind = operation::reduce_scatter;
     scatter.count = height * out_.block(l.cols, m.at()).size();
     const communicator& group = m.along(l.cols);
-    const volume full = redistribution<T, Place>::predicted(m, rows, in_, l, wide) +
-                        redistribution<T, Place>::predicted(m, rows, out_, wide, l);
-    const volume partial = received(scatter, group.rank(), group.size());
+    const traffic full = redistribution<T, Device>::predicted(m, rows, in_, l, wide) +
+                         redistribution<T, Device>::predicted(m, rows, out_, wide, l);
+    const traffic partial = received(scatter, group.rank(), group.size());
     if (form_ == gemm_form::automatic) {
-      global_index most[] = {full.elements, partial.elements};
+      global_index most[] = {full.words, partial.words};
       m.world().all_reduce(most, reduction::max);
       form_ = most[0] <= most[1] ? gemm_form::full_width : gemm_form::partial_sums;
     }
     predicted_ = form_ == gemm_form::full_width ? full : partial;
     if (form_ == gemm_form::full_width) {
-      wide_rows_ = narrow(rows.block(wide.rows, m.at()).size(), "the number of rows of a wide block");
-      wide_x_ = buffer<T, Place>(m.queue(), wide_size(in_));
-      wide_y_ = buffer<T, Place>(m.queue(), wide_size(out_));
+      wide_rows_ = to_local(rows.block(wide.rows, m.at()).size(), "the number of rows of a wide block");
+      wide_x_ = buffer<T, Device>(m.queue(), wide_size(in_));
+      wide_y_ = buffer<T, Device>(m.queue(), wide_size(out_));
       widen_.emplace(m, rows, in_, l, wide);
       narrow_.emplace(m, rows, out_, wide, l);
     } else {
-      sum_.emplace(m, l.cols, narrow(height, "the number of rows of a dense block"),
-                   narrow(out_.size(), "the width of a matrix"),
+      sum_.emplace(m, l.cols, to_local(height, "the number of rows of a dense block"),
+                   to_local(out_.size(), "the width of a matrix"),
                    detail::pieces_along(m, l.cols, out_, l.cols), false);
     }
   }
 
   /// For matrices like x, and W of this shape.
   template <layout L>
-  gemm_plan(const dense<T, L, Place>& x, extent weight, bool transpose_weight = false,
+  gemm_plan(const dense<T, L, Device>& x, matrix_shape weight, bool transpose_weight = false,
             gemm_form form = gemm_form::automatic)
       : gemm_plan(
             x.mesh(), x.layout(), x.row_blocking(), x.col_blocking(),
@@ -76,11 +76,12 @@ class gemm_plan {
 
   /// y = x op(w). Throws shape_error naming the shapes when the operands are not those planned for.
   template <layout X, layout W, layout Y>
-  void operator()(const dense<T, X, Place>& x, const dense<T, W, Place>& w, dense<T, Y, Place>& y) {
-    const extent weight = transpose_ ? extent{out_.size(), in_.size()} : extent{in_.size(), out_.size()};
+  void operator()(const dense<T, X, Device>& x, const dense<T, W, Device>& w, dense<T, Y, Device>& y) {
+    const matrix_shape weight =
+        transpose_ ? matrix_shape{out_.size(), in_.size()} : matrix_shape{in_.size(), out_.size()};
     if (!(x.row_blocking() == rows_ && y.row_blocking() == rows_ && x.col_blocking() == in_ &&
           y.col_blocking() == out_ && w.shape() == weight))
-      throw shape_error("gemm planned for X of " + to_string(extent{rows_.size(), in_.size()}) +
+      throw shape_error("gemm planned for X of " + to_string(matrix_shape{rows_.size(), in_.size()}) +
                         " and a weight of " + to_string(weight) + " was given X of " + to_string(x.shape()) +
                         ", W of " + to_string(w.shape()) + " and Y of " + to_string(y.shape()) +
                         ", or blocks cut elsewhere");
@@ -92,7 +93,7 @@ class gemm_plan {
   }
 
   /// What this rank receives in one run, in closed form.
-  volume predicted() const { return predicted_; }
+  traffic predicted() const { return predicted_; }
   gemm_form form() const { return form_; }
 
  private:
@@ -117,7 +118,7 @@ class gemm_plan {
   std::size_t wide_size(const blocking& features) const {
     return static_cast<std::size_t>(wide_rows_) * static_cast<std::size_t>(features.size());
   }
-  matrix_view<T> wide(buffer<T, Place>& b, const blocking& features) const {
+  matrix_view<T> wide(buffer<T, Device>& b, const blocking& features) const {
     const auto cols = static_cast<local_index>(features.size());
     return {b.data(), wide_rows_, cols, cols};
   }
@@ -125,27 +126,27 @@ class gemm_plan {
     gemm(mesh_.queue(), false, transpose_, T(1), x, w, T(0), y);
   }
 
-  mesh<Place> mesh_;
+  mesh<Device> mesh_;
   layout layout_;
   blocking rows_, in_, out_;
   interval mine_;  ///< columns of X
   bool transpose_;
   gemm_form form_;
-  volume predicted_;
+  traffic predicted_;
   local_index wide_rows_ = 0;
-  buffer<T, Place> wide_x_, wide_y_;
-  std::optional<redistribution<T, Place>> widen_, narrow_;
-  std::optional<detail::scattered_sum<T, Place>> sum_;
+  buffer<T, Device> wide_x_, wide_y_;
+  std::optional<redistribution<T, Device>> widen_, narrow_;
+  std::optional<detail::scattered_sum<T, Device>> sum_;
 };
 
 namespace detail {
 
-template <class T, layout L, class Place, layout W>
-dense<T, L, Place> multiply_once(const dense<T, L, Place>& x, const dense<T, W, Place>& w, bool transpose,
-                                 gemm_form form) {
+template <class T, layout L, class Device, layout W>
+dense<T, L, Device> multiply_once(const dense<T, L, Device>& x, const dense<T, W, Device>& w, bool transpose,
+                                  gemm_form form) {
   const global_index width = transpose ? w.shape().rows : w.shape().cols;
   const blocking out = blocking::even(width, x.mesh().shape(), nesting::cols);
-  dense<T, L, Place> y(x.mesh(), x.layout(), x.row_blocking(), out);
+  dense<T, L, Device> y(x.mesh(), x.layout(), x.row_blocking(), out);
   gemm_plan(x, w.shape(), transpose, form)(x, w, y);
   return y;
 }
@@ -153,16 +154,16 @@ dense<T, L, Place> multiply_once(const dense<T, L, Place>& x, const dense<T, W, 
 }  // namespace detail
 
 /// Y = X W, planned and run once. Every rank of the mesh must call.
-template <class T, layout L, class Place, layout W>
-dense<T, L, Place> gemm(const dense<T, L, Place>& x, const dense<T, W, Place>& w,
-                        gemm_form form = gemm_form::automatic) {
+template <class T, layout L, class Device, layout W>
+dense<T, L, Device> gemm(const dense<T, L, Device>& x, const dense<T, W, Device>& w,
+                         gemm_form form = gemm_form::automatic) {
   return detail::multiply_once(x, w, false, form);
 }
 
 /// Y = X W^T, planned and run once. Every rank of the mesh must call.
-template <class T, layout L, class Place, layout W>
-dense<T, L, Place> gemm_transposed(const dense<T, L, Place>& x, const dense<T, W, Place>& w,
-                                   gemm_form form = gemm_form::automatic) {
+template <class T, layout L, class Device, layout W>
+dense<T, L, Device> gemm_transposed(const dense<T, L, Device>& x, const dense<T, W, Device>& w,
+                                    gemm_form form = gemm_form::automatic) {
   return detail::multiply_once(x, w, true, form);
 }
 
@@ -170,12 +171,12 @@ dense<T, L, Place> gemm_transposed(const dense<T, L, Place>& x, const dense<T, W
 ///
 /// Every rank of the mesh must call. What travels: X and G go to full-width rows when their columns are cut;
 /// then one all-reduce of dW over the ranks that hold different rows. Throws shape_error naming the shapes.
-template <class T, layout X, layout G, class Place>
-dense<T, replicated, Place> weight_gradient(const dense<T, X, Place>& x, const dense<T, G, Place>& g) {
+template <class T, layout X, layout G, class Device>
+dense<T, replicated, Device> weight_gradient(const dense<T, X, Device>& x, const dense<T, G, Device>& g) {
   if (!(x.row_blocking() == g.row_blocking()))
     throw shape_error("a weight gradient needs X and G with the same rows, not X of " + to_string(x.shape()) +
                       " and G of " + to_string(g.shape()));
-  dense<T, replicated, Place> dw(x.mesh(), extent{x.shape().cols, g.shape().cols});
+  dense<T, replicated, Device> dw(x.mesh(), matrix_shape{x.shape().cols, g.shape().cols});
   const auto multiply = [&](const auto& wide_x, const auto& wide_g) {
     gemm(x.mesh().queue(), true, false, T(1), wide_x.local(), wide_g.local(), T(0), dw.local());
   };

@@ -12,13 +12,13 @@ namespace partita {
 ///
 /// Every rank of the mesh must construct it and run it. What travels: the rows of X that in-edges of own
 /// vertices name and other ranks own, f wide, each once.
-template <class T, class Place>
+template <class T, class Device>
 class in_edge_sddmm_plan {
  public:
-  using matrix = dense<T, vertex_rows, Place>;
+  using matrix = dense<T, vertex_rows, Device>;
 
   /// For `heads` heads of `head_width` columns each.
-  in_edge_sddmm_plan(const in_edges<T, Place>& edges, local_index heads, local_index head_width)
+  in_edge_sddmm_plan(const in_edges<T, Device>& edges, local_index heads, local_index head_width)
       : slice_{heads, head_width, 0},
         halo_(edges.make_halo()),
         rows_(edges.own_rows(halo_)),
@@ -27,21 +27,21 @@ class in_edge_sddmm_plan {
   void operator()(const matrix& y, const matrix& x, std::span<T> e) {
     const matrix_view<T> table{table_.data(), rows_.widths[0], x.local().cols, x.local().cols};
     halo_.gather(x.local(), table);  // (own + needed, f)
-    for (const tile_part<T>& part : rows_.parts(0))
+    for (const csr_slice<T>& part : rows_.parts(0))
       edge_dot(x.mesh().queue(), part.entries, slice_, part.rows_of(y.local()), table, T(0),
                part.values_in(e.data(), slice_.heads));
   }
 
   /// What this rank receives in one run, in closed form.
-  volume predicted() const { return halo_.predicted_gather(width()); }
+  traffic predicted() const { return halo_.predicted_gather(width()); }
 
  private:
   global_index width() const { return global_index{slice_.heads} * slice_.head_width; }
 
   head_slice slice_;
-  halo<T, Place> halo_;
-  tiles<T, Place> rows_;  ///< a pattern: one tile without values
-  buffer<T, Place> table_;
+  halo<T, Device> halo_;
+  csr_tiles<T, Device> rows_;  ///< a pattern: one tile without values
+  buffer<T, Device> table_;
 };
 
 }  // namespace partita

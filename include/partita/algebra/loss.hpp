@@ -11,23 +11,23 @@
 namespace partita {
 
 /// The labels of this rank's rows of a vertex_rows matrix; -1 where the vertex does not count.
-template <class Place>
+template <class Device>
 class vertex_labels {
  public:
   /// label(v) for every global row v of this rank; `counted` is their number over all ranks. Every rank must
   /// call. What travels: an all-reduce of one element.
   template <class Function>
-  vertex_labels(const mesh<Place>& m, const blocking& rows, Function label) {
+  vertex_labels(const mesh<Device>& m, const blocking& rows, Function label) {
     const interval mine = rows.block(vertex_rows.rows, m.at());
     std::vector<local_index> values;
     global_index count[] = {0};
     for (global_index v = mine.begin; v < mine.end; ++v) {
-      values.push_back(narrow(label(v) + 1, "a label") - 1);
+      values.push_back(to_local(label(v) + 1, "a label") - 1);
       count[0] += values.back() >= 0;
     }
     m.world().all_reduce(count);
     counted_ = count[0];
-    values_ = buffer<local_index, Place>(m.queue(), values.size());
+    values_ = buffer<local_index, Device>(m.queue(), values.size());
     copy(m.queue(), std::span<const local_index>(values), values_.span());
   }
 
@@ -35,13 +35,13 @@ class vertex_labels {
   const local_index* data() const { return values_.data(); }
 
  private:
-  buffer<local_index, Place> values_;
+  buffer<local_index, Device> values_;
   global_index counted_ = 0;
 };
 
 namespace detail {
 
-inline void require_counted(global_index counted, extent logits) {
+inline void require_counted(global_index counted, matrix_shape logits) {
   if (counted < 1)
     throw error("a loss is a mean over counted vertices, and of logits of " + to_string(logits) +
                 " none counts");
@@ -53,9 +53,9 @@ inline void require_counted(global_index counted, extent logits) {
 ///
 /// Every rank of the mesh must call. What travels: an all-reduce of one element. Throws error when no vertex
 /// counts.
-template <class T, class Place>
-double cross_entropy(const dense<T, vertex_rows, Place>& logits, const vertex_labels<Place>& labels,
-                     dense<T, vertex_rows, Place>& gradient) {
+template <class T, class Device>
+double cross_entropy(const dense<T, vertex_rows, Device>& logits, const vertex_labels<Device>& labels,
+                     dense<T, vertex_rows, Device>& gradient) {
   detail::require_counted(labels.counted(), logits.shape());
   const T scale = T(1) / static_cast<T>(labels.counted());
   double total[] = {
@@ -91,9 +91,10 @@ struct logistic_gradient {
 ///
 /// Every rank of the mesh must call. What travels: an all-reduce of one element. Throws shape_error, and
 /// error when no vertex counts.
-template <class T, class Place>
-double logistic_loss(const dense<T, vertex_rows, Place>& logits, const dense<T, vertex_rows, Place>& targets,
-                     global_index counted, dense<T, vertex_rows, Place>& gradient) {
+template <class T, class Device>
+double logistic_loss(const dense<T, vertex_rows, Device>& logits,
+                     const dense<T, vertex_rows, Device>& targets, global_index counted,
+                     dense<T, vertex_rows, Device>& gradient) {
   detail::require_counted(counted, logits.shape());
   const double terms = static_cast<double>(counted) * static_cast<double>(logits.shape().cols);
   zip(logits, targets, gradient, detail::logistic_term{});
@@ -105,8 +106,8 @@ double logistic_loss(const dense<T, vertex_rows, Place>& logits, const dense<T, 
 /// The part of the counted vertices whose largest logit is that of their label; 0 when none counts.
 ///
 /// Every rank of the mesh must call. What travels: an all-reduce of one element.
-template <class T, class Place>
-double accuracy(const dense<T, vertex_rows, Place>& logits, const vertex_labels<Place>& labels) {
+template <class T, class Device>
+double accuracy(const dense<T, vertex_rows, Device>& logits, const vertex_labels<Device>& labels) {
   global_index right[] = {count_correct(logits.mesh().queue(), logits.local(), labels.data())};
   if (logits.mesh().size() > 1) logits.mesh().world().all_reduce(right);
   return labels.counted() == 0 ? 0 : static_cast<double>(right[0]) / static_cast<double>(labels.counted());

@@ -15,20 +15,20 @@ namespace partita {
 /// the graph, so the policy decides nothing but who has which vertices. Throws shape_error for matrices of
 /// another shape. Source: the max aggregator of Hamilton, Ying, Leskovec (NeurIPS 2017), section 3.3, without
 /// its dense layer.
-template <class T, class Place>
+template <class T, class Device>
 class max_aggregation {
  public:
-  using matrix = dense<T, vertex_rows, Place>;
+  using matrix = dense<T, vertex_rows, Device>;
 
-  max_aggregation(const sparse<T, dynamic_layout, Place>& edges, global_index width)
-      : max_aggregation(edges, in_edges<T, Place>(edges), width) {}
+  max_aggregation(const sparse<T, dynamic_layout, Device>& edges, global_index width)
+      : max_aggregation(edges, in_edges<T, Device>(edges), width) {}
 
   void forward(const matrix& h, matrix& y) {
     require(h);
     require(y);
     const auto& q = mesh_.queue();
     halo_.gather(h.local(), table());  // (own + needed, f)
-    for (const tile_part<T>& part : rows_.parts(0))
+    for (const csr_slice<T>& part : rows_.parts(0))
       max_aggregate(q, part.entries, table(), part.rows_of(y.local()),
                     part.rows_of(winners()));  // rows of (n/P, f)
   }
@@ -44,18 +44,18 @@ class max_aggregation {
   }
 
   /// What this rank receives in one forward, in one backward and in both, in closed form.
-  volume predicted_forward() const { return halo_.predicted_gather(width_); }
-  volume predicted_backward() const { return halo_.predicted_scatter(width_); }
-  volume predicted() const { return predicted_forward() + predicted_backward(); }
+  traffic predicted_forward() const { return halo_.predicted_gather(width_); }
+  traffic predicted_backward() const { return halo_.predicted_scatter(width_); }
+  traffic predicted() const { return predicted_forward() + predicted_backward(); }
 
  private:
   /// Rows keep the order of global columns when they are made to count rows of a table, so that the kernel,
   /// which takes the first of equals, takes the one with the smallest global index.
-  max_aggregation(const sparse<T, dynamic_layout, Place>& edges, const in_edges<T, Place>& rows,
+  max_aggregation(const sparse<T, dynamic_layout, Device>& edges, const in_edges<T, Device>& rows,
                   global_index width)
       : mesh_(edges.mesh()),
         vertices_(edges.row_blocking()),
-        width_(narrow(width, "the width of a maximum")),
+        width_(to_local(width, "the width of a maximum")),
         halo_(rows.make_halo()),
         rows_(rows.own_rows(halo_)),
         table_(mesh_.queue(), static_cast<std::size_t>(rows_.widths[0]) * static_cast<std::size_t>(width_)),
@@ -63,19 +63,19 @@ class max_aggregation {
 
   void require(const matrix& x) const {
     if (!(x.row_blocking() == vertices_) || x.shape().cols != width_)
-      throw shape_error("a maximum over neighbours of " + to_string(extent{vertices_.size(), width_}) +
+      throw shape_error("a maximum over neighbours of " + to_string(matrix_shape{vertices_.size(), width_}) +
                         " was given a matrix of " + to_string(x.shape()) + " or one that is cut otherwise");
   }
   matrix_view<T> table() { return {table_.data(), rows_.widths[0], width_, width_}; }
   matrix_view<local_index> winners() { return {winners_.data(), rows_.rows, width_, width_}; }
 
-  mesh<Place> mesh_;
+  mesh<Device> mesh_;
   blocking vertices_;
   local_index width_;
-  halo<T, Place> halo_;
-  tiles<T, Place> rows_;    ///< a pattern: one tile without values
-  buffer<T, Place> table_;  ///< of values, then of gradients
-  buffer<local_index, Place> winners_;
+  halo<T, Device> halo_;
+  csr_tiles<T, Device> rows_;  ///< a pattern: one tile without values
+  buffer<T, Device> table_;    ///< of values, then of gradients
+  buffer<local_index, Device> winners_;
 };
 
 }  // namespace partita

@@ -18,7 +18,7 @@ class operand {
   operand(const sparse_rows<T, Device>& x, bool constant = false) : x_(&x), constant_(constant) {}
 
   bool constant() const { return constant_; }
-  extent shape() const {
+  matrix_shape shape() const {
     return visit([](const auto& x) { return x.shape(); });
   }
   const partita::mesh<Device>& mesh() const {

@@ -7,8 +7,8 @@ namespace partita {
 
 /// The sum of all entries, the same on every rank. Every rank of the mesh must call.
 /// What travels: an all-reduce of one element over the ranks that hold different blocks.
-template <class T, layout L, class Place>
-T sum(const dense<T, L, Place>& x) {
+template <class T, layout L, class Device>
+T sum(const dense<T, L, Device>& x) {
   T total[] = {static_cast<T>(sum(x.mesh().queue(), x.local()))};
   if (const auto& group = x.mesh().control(x.layout().used()); group.size() > 1) group.all_reduce(total);
   return total[0];
@@ -16,9 +16,9 @@ T sum(const dense<T, L, Place>& x) {
 
 /// sums(0, j) = sum over i of x(i, j), 1 x f on every rank. Every rank of the mesh must call.
 /// What travels: an all-reduce of f elements over the ranks that hold different blocks. Throws shape_error.
-template <class T, layout L, class Place>
-void column_sums(const dense<T, L, Place>& x, dense<T, replicated, Place>& sums) {
-  if (sums.shape() != extent{1, x.shape().cols})
+template <class T, layout L, class Device>
+void column_sums(const dense<T, L, Device>& x, dense<T, replicated, Device>& sums) {
+  if (sums.shape() != matrix_shape{1, x.shape().cols})
     throw shape_error("column sums of " + to_string(x.shape()) + " do not fit into " +
                       to_string(sums.shape()));
   fill(x.mesh().queue(), T(0), sums.local());
@@ -29,8 +29,8 @@ void column_sums(const dense<T, L, Place>& x, dense<T, replicated, Place>& sums)
 
 /// sums(i, 0) = sum over j of x(i, j), n x 1 with rows cut as x's. Every rank of the mesh must call.
 /// What travels: an all-reduce of one element a row over the ranks that share the row. Throws shape_error.
-template <class T, layout L, class Place>
-void row_sums(const dense<T, L, Place>& x, dense<T, rows_of(L), Place>& sums) {
+template <class T, layout L, class Device>
+void row_sums(const dense<T, L, Device>& x, dense<T, rows_of(L), Device>& sums) {
   if (sums.layout() != rows_of(x.layout()) || !(sums.row_blocking() == x.row_blocking()) ||
       sums.shape().cols != 1)
     throw shape_error("row sums of " + to_string(x.shape()) + " do not fit into " + to_string(sums.shape()));
@@ -43,13 +43,13 @@ void row_sums(const dense<T, L, Place>& x, dense<T, rows_of(L), Place>& sums) {
 /// Every rank of the mesh must call. What travels: all-reduces of one maximum and one sum a row over the
 /// ranks that share the row; nothing when columns are whole. Throws shape_error when x and y are not cut
 /// alike.
-template <class T, layout L, class Place>
-void row_softmax(const dense<T, L, Place>& x, dense<T, L, Place>& y) {
+template <class T, layout L, class Device>
+void row_softmax(const dense<T, L, Device>& x, dense<T, L, Device>& y) {
   detail::require_same_blocks("row_softmax", x, y);
   const auto& q = x.mesh().queue();
   const auto& group = x.mesh().along(x.layout().cols);
   const auto rows = static_cast<std::size_t>(x.local().rows);
-  buffer<T, Place> maximum(q, rows), total(q, rows);
+  buffer<T, Device> maximum(q, rows), total(q, rows);
   row_max(q, x.local(), maximum.data());
   if (group.size() > 1) group.all_reduce(maximum.span(), reduction::max);
   softmax_exp(q, x.local(), maximum.data(), y.local(), total.data());

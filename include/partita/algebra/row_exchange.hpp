@@ -12,7 +12,7 @@ namespace partita {
 
 /// The whole block of every other rank, or only the rows that A's nonzero columns name; `automatic` takes
 /// what makes the busiest rank receive less.
-enum class exchange : std::uint8_t { automatic, whole, needed };
+enum class row_exchange : std::uint8_t { automatic, full, sparsity_aware };
 
 namespace detail {
 
@@ -26,18 +26,18 @@ struct row_group {
 
 /// Sub-blocks arrive by broadcast, stage by stage; two buffers, so one is in flight while the other
 /// multiplies.
-template <class T, class Place>
+template <class T, class Device>
 class whole_exchange {
  public:
-  whole_exchange(const mesh<Place>& m, const std::vector<row_group>& groups, local_index width)
+  whole_exchange(const mesh<Device>& m, const std::vector<row_group>& groups, local_index width)
       : row_(m.along(axis::row)), groups_(groups), width_(width) {
     global_index largest = 0;
     for (const row_group& g : groups_)
       for (global_index n : g.rows) largest = std::max(largest, n);
-    for (auto& b : buffers_) b = buffer<T, Place>(m.queue(), static_cast<std::size_t>(largest * width));
+    for (auto& b : buffers_) b = buffer<T, Device>(m.queue(), static_cast<std::size_t>(largest * width));
   }
 
-  /// Starts the exchange that brings the sub-block of rank r for group k.
+  /// Starts the row_exchange that brings the sub-block of rank r for group k.
   void start(std::size_t k, int r, matrix_view<const T> x) {
     const std::span<const T> mine(x.row(groups_[k].first_row), size(k, row_.rank()));
     requests_[stage(k, r) % 2] =
@@ -61,17 +61,17 @@ class whole_exchange {
   communicator row_;
   std::vector<row_group> groups_;
   local_index width_;
-  std::array<buffer<T, Place>, 2> buffers_;
+  std::array<buffer<T, Device>, 2> buffers_;
   std::array<request, 2> requests_;
 };
 
 /// The needed rows arrive packed, one all-to-all a group; lists of rows are exchanged once, when it is
 /// constructed.
-template <class T, class Place>
+template <class T, class Device>
 class needed_exchange {
  public:
   /// lists[k].of_tile[r]: the rows I need of rank r's sub-block for group k.
-  needed_exchange(const mesh<Place>& m, const std::vector<row_group>& groups, std::vector<needed_rows> lists,
+  needed_exchange(const mesh<Device>& m, const std::vector<row_group>& groups, std::vector<needed_rows> lists,
                   local_index width)
       : row_(m.along(axis::row)), queue_(m.queue()), width_(width) {
     std::size_t most_given = 0, most_taken = 0;
@@ -80,18 +80,18 @@ class needed_exchange {
       most_given = std::max(most_given, plans_.back().rows.size());
       most_taken = std::max(most_taken, static_cast<std::size_t>(offset_of(groups[k].needed, row_.size())));
     }
-    for (auto& b : outgoing_) b = buffer<T, Place>(m.queue(), most_given * static_cast<std::size_t>(width));
-    for (auto& b : incoming_) b = buffer<T, Place>(m.queue(), most_taken * static_cast<std::size_t>(width));
+    for (auto& b : outgoing_) b = buffer<T, Device>(m.queue(), most_given * static_cast<std::size_t>(width));
+    for (auto& b : incoming_) b = buffer<T, Device>(m.queue(), most_taken * static_cast<std::size_t>(width));
   }
 
   void start(std::size_t k, matrix_view<const T> x) {
     plan& p = plans_[k];
     gather_rows(queue_, x, std::span<const local_index>(p.rows.span()), outgoing_[k % 2].data());
     requests_[k % 2] = row_.start_all_to_all(
-        std::span<const T>(outgoing_[k % 2].data(), static_cast<std::size_t>(offset_of(p.give, row_.size()))),
-        p.give,
-        std::span<T>(incoming_[k % 2].data(), static_cast<std::size_t>(offset_of(p.take, row_.size()))),
-        p.take);
+        std::span<const T>(outgoing_[k % 2].data(), static_cast<std::size_t>(offset_of(p.send, row_.size()))),
+        p.send,
+        std::span<T>(incoming_[k % 2].data(), static_cast<std::size_t>(offset_of(p.recv, row_.size()))),
+        p.recv);
   }
   /// The needed rows of all ranks for group k, rank after rank.
   matrix_view<const T> arrive(std::size_t k) {
@@ -104,14 +104,14 @@ class needed_exchange {
     requests_[k % 2].wait();
     const plan& p = plans_[k];
     const auto rows = static_cast<local_index>(p.wanted[static_cast<std::size_t>(r)]);
-    return {incoming_[k % 2].data() + offset_of(p.take, r), rows, width_, width_};
+    return {incoming_[k % 2].data() + offset_of(p.recv, r), rows, width_, width_};
   }
 
  private:
   struct plan {
-    buffer<local_index, Place> rows;       ///< of my block of X, for rank 0, then rank 1, ...
+    buffer<local_index, Device> rows;      ///< of my block of X, for rank 0, then rank 1, ...
     std::vector<global_index> wanted;      ///< rows from each rank
-    std::vector<global_index> give, take;  ///< elements
+    std::vector<global_index> send, recv;  ///< elements
   };
 
   plan ask(const communicator& row, const row_group& group, const needed_rows& mine) {
@@ -124,20 +124,20 @@ class needed_exchange {
     for (local_index& r : rows) r += group.first_row;
     plan p;
     p.wanted = group.needed;
-    p.rows = buffer<local_index, Place>(queue_, rows.size());
+    p.rows = buffer<local_index, Device>(queue_, rows.size());
     copy(queue_, std::span<const local_index>(rows), p.rows.span());
     for (std::size_t q = 0; q < size; ++q) {
-      p.give.push_back(asked[q] * width_);
-      p.take.push_back(group.needed[q] * width_);
+      p.send.push_back(asked[q] * width_);
+      p.recv.push_back(group.needed[q] * width_);
     }
     return p;
   }
 
   communicator row_;
-  queue<Place> queue_;
+  queue<Device> queue_;
   local_index width_;
   std::vector<plan> plans_;
-  std::array<buffer<T, Place>, 2> outgoing_, incoming_;
+  std::array<buffer<T, Device>, 2> outgoing_, incoming_;
   std::array<request, 2> requests_;
 };
 

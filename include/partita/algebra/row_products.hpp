@@ -32,7 +32,7 @@ namespace detail {
 
 /// Throws shape_error unless y (n x b) is x (n x a) times a x b, rows cut alike.
 template <class X, class Y>
-void require_row_product(const char* what, const X& x, extent weight, const Y& y) {
+void require_row_product(const char* what, const X& x, matrix_shape weight, const Y& y) {
   if (x.row_blocking() == y.row_blocking() && x.shape().cols == weight.rows && y.shape().cols == weight.cols)
     return;
   throw shape_error(std::string(what) + ": X of " + to_string(x.shape()) + " times " + to_string(weight) +
@@ -58,23 +58,22 @@ template <class T, class Device>
 void gemm(const dense<T, vertex_rows, Device>& x, const dense<T, replicated, Device>& w,
           dense<T, vertex_rows, Device>& y, const std::type_identity_t<epilogue<T, Device>>& e = {}) {
   detail::require_row_product("gemm", x, w.shape(), y);
-  affine(y.mesh().queue(), x.local(), w.local(), e.bias_data(), e.relu, e.beta, y.local());
+  gemm_bias_relu(y.mesh().queue(), x.local(), w.local(), e.bias_data(), e.relu, e.beta, y.local());
 }
 /// The same for sparse X.
 template <class T, class Device>
 void gemm(const sparse_rows<T, Device>& x, const dense<T, replicated, Device>& w,
           dense<T, vertex_rows, Device>& y, const std::type_identity_t<epilogue<T, Device>>& e = {}) {
   detail::require_row_product("gemm", x, w.shape(), y);
-  const spmm_fusion<T> fusion{.beta = e.beta, .bias = e.bias_data(), .relu = e.relu};
-  x.for_parts([&](const tile_part<T>& part) {
+  const spmm_epilogue<T> fusion{.beta = e.beta, .bias = e.bias_data(), .relu = e.relu};
+  for (const csr_slice<T>& part : x.parts())
     spmm_fused(y.mesh().queue(), part.entries, w.local(), fusion, part.rows_of(y.local()));
-  });
 }
 /// Y = G W^T + beta Y (n x a = n x b times b x a). Throws shape_error.
 template <class T, class Device>
 void gemm(const dense<T, vertex_rows, Device>& g, transposed_weight<T, Device> w,
           dense<T, vertex_rows, Device>& y, std::type_identity_t<T> beta = 0) {
-  const extent shape{w.matrix.shape().cols, w.matrix.shape().rows};
+  const matrix_shape shape{w.matrix.shape().cols, w.matrix.shape().rows};
   detail::require_row_product("gemm", g, shape, y);
   gemm(y.mesh().queue(), false, true, T(1), g.local(), w.matrix.local(), beta, y.local());
 }
@@ -85,13 +84,13 @@ void gemm_relu_backward(const dense<T, vertex_rows, Device>& g, const dense<T, r
                         const dense<T, vertex_rows, Device>& h, dense<T, vertex_rows, Device>& y) {
   detail::require_row_product("gemm_relu_backward", g, {w.shape().cols, w.shape().rows}, y);
   detail::require_same_blocks("gemm_relu_backward", h, y);
-  relu_gradient(y.mesh().queue(), g.local(), w.local(), h.local(), y.local());
+  gemm_relu_backward(y.mesh().queue(), g.local(), w.local(), h.local(), y.local());
 }
 
 /// sums = the column sums of this rank's rows (1 x f): its summand of column_sums. Throws shape_error.
 template <class T, class Device>
 void column_sums_part(const dense<T, vertex_rows, Device>& x, dense<T, replicated, Device>& sums) {
-  if (sums.shape() != extent{1, x.shape().cols})
+  if (sums.shape() != matrix_shape{1, x.shape().cols})
     throw shape_error("column sums of " + to_string(x.shape()) + " do not fit into " +
                       to_string(sums.shape()));
   column_sums(x.mesh().queue(), x.local(), sums.local().data);
@@ -105,7 +104,7 @@ void weight_gradient_part(const dense<T, vertex_rows, Device>& x, const dense<T,
   detail::require_row_product("weight_gradient_part", x, dw.shape(), g);
   const auto& q = g.mesh().queue();
   if (dbias != nullptr)
-    affine_gradient(q, x.local(), g.local(), dw.local(), dbias->local().data);
+    gemm_bias_gradient(q, x.local(), g.local(), dw.local(), dbias->local().data);
   else
     gemm(q, true, false, T(1), x.local(), g.local(), T(0), dw.local());
 }
@@ -115,23 +114,21 @@ void weight_gradient_part(const sparse_rows<T, Device>& x, const dense<T, vertex
                           dense<T, replicated, Device>& dw, dense<T, replicated, Device>* dbias = nullptr) {
   detail::require_row_product("weight_gradient_part", x, dw.shape(), g);
   if (dbias != nullptr) column_sums_part(g, *dbias);
-  x.for_transposed_parts([&](const tile_part<T>& part) {
+  for (const csr_slice<T>& part : x.transposed_parts())
     spmm(g.mesh().queue(), part.entries, g.local(), T(0), part.rows_of(dw.local()));
-  });
 }
 
 /// Y = dropout(X); Y is made by x.like().
 template <class T, class Device>
 void dropout(const sparse_rows<T, Device>& x, sparse_rows<T, Device>& y, const dropout_mask& mask) {
-  const auto drop = [&](const tile_part<T>& part, std::span<T> values, bool transposed) {
+  const auto drop = [&](const csr_slice<T>& part, std::span<T> values, bool transposed) {
     const global_index first_row = x.row_range().begin;
-    edge_apply(
-        x.mesh().queue(), part.entries, 1,
-        detail::dropped_entry<T>{mask.function<T>(), first_row, part.first_row, transposed},
-        part.entries.values, part.values_in(values.data(), 1));
+    edge_apply(x.mesh().queue(), part.entries, 1,
+               detail::dropped_entry<T>{mask.function<T>(), first_row, part.first_row, transposed},
+               part.entries.values, part.values_in(values.data(), 1));
   };
-  x.for_parts([&](const tile_part<T>& part) { drop(part, y.row_values(), false); });
-  x.for_transposed_parts([&](const tile_part<T>& part) { drop(part, y.column_values(), true); });
+  for (const csr_slice<T>& part : x.parts()) drop(part, y.row_values(), false);
+  for (const csr_slice<T>& part : x.transposed_parts()) drop(part, y.column_values(), true);
 }
 
 /// Y = X, zeros written out (n x f). Throws shape_error.
@@ -140,9 +137,8 @@ void copy(const sparse_rows<T, Device>& x, dense<T, vertex_rows, Device>& y) {
   if (!(x.row_blocking() == y.row_blocking()) || x.shape() != y.shape())
     throw shape_error("copy needs operands cut alike, not " + to_string(x.shape()) + " and " +
                       to_string(y.shape()));
-  x.for_parts([&](const tile_part<T>& part) {
+  for (const csr_slice<T>& part : x.parts())
     sparse_to_dense(x.mesh().queue(), part.entries, part.rows_of(y.local()));
-  });
 }
 
 }  // namespace partita

@@ -12,23 +12,23 @@ namespace partita {
 /// in full to the ranks that share them, and an all-reduce of E's values along the axes that cut the columns
 /// of a sum. Throws shape_error for layouts that cannot be multiplied, heads that do not divide the width,
 /// and operands that are not those planned for.
-template <class T, class Place>
+template <class T, class Device>
 class sddmm_plan {
  public:
-  using edges = edge_matrix<T, Place>;
+  using edges = edge_matrix<T, Device>;
 
-  /// For the pattern, the width and the heads of another plan, with which it shares the exchange of X.
-  explicit sddmm_plan(const edge_spmm_plan<T, Place>& like)
+  /// For the pattern, the width and the heads of another plan, with which it shares the row_exchange of X.
+  explicit sddmm_plan(const edge_spmm_plan<T, Device>& like)
       : schedule_(like.schedule_), spread_(*schedule_) {}
   /// For matrices like x.
   template <layout A, layout X>
-  sddmm_plan(const sparse<T, A, Place>& pattern, const dense<T, X, Place>& x, local_index heads = 1,
-             exchange rows = exchange::automatic)
-      : sddmm_plan(edge_spmm_plan<T, Place>(pattern, x, heads, rows)) {}
+  sddmm_plan(const sparse<T, A, Device>& pattern, const dense<T, X, Device>& x, local_index heads = 1,
+             row_exchange rows = row_exchange::automatic)
+      : sddmm_plan(edge_spmm_plan<T, Device>(pattern, x, heads, rows)) {}
 
   /// e = beta e + pattern o (y x^T); e has values of all heads.
   template <layout Y, layout X>
-  void operator()(const dense<T, Y, Place>& y, const dense<T, X, Place>& x, edges& e, T beta = T(0)) {
+  void operator()(const dense<T, Y, Device>& y, const dense<T, X, Device>& x, edges& e, T beta = T(0)) {
     const communicator& slices = along_slices();
     if (slices.size() > 1 && e.heads() != schedule_->heads())
       throw shape_error("a sampled product needs values of all heads where ranks share their columns");
@@ -38,13 +38,13 @@ class sddmm_plan {
 
   /// The same without the last sum: each rank gets the part of its own columns.
   template <layout Y, layout X>
-  void parts(const dense<T, Y, Place>& y, const dense<T, X, Place>& x, edges& e, T beta = T(0)) {
+  void parts(const dense<T, Y, Device>& y, const dense<T, X, Device>& x, edges& e, T beta = T(0)) {
     schedule_->require(e, x, y);
     const matrix_view<const T> y_rows = spread_(y.local());  // (A's rows, columns here)
     T* const values = e.values().data();
     const head_slice slice = schedule_->slice(e);
     auto& stages = schedule_->stages();
-    stages.for_stages(x.local(), [&](std::size_t, const tile_part<T>& part, matrix_view<const T> x_rows) {
+    stages.for_stages(x.local(), [&](std::size_t, const csr_slice<T>& part, matrix_view<const T> x_rows) {
       edge_dot(stages.queue(), part.entries, slice, part.rows_of(y_rows), x_rows, beta,
                part.values_in(values, slice.heads));
     });
@@ -53,21 +53,21 @@ class sddmm_plan {
   axis_set summed_axes() const { return schedule_->spread().cols; }
 
   /// What this rank receives in one run, and in one run of parts, in closed form.
-  volume predicted() const {
+  traffic predicted() const {
     collective sums;
     sums.kind = operation::all_reduce;
     sums.count = static_cast<global_index>(schedule_->pattern().local()->nonzeros) * schedule_->heads();
     const auto& m = schedule_->pattern().mesh();
     return predicted_parts() +
-           received(sums, position(m.shape(), summed_axes(), m.at()), m.shape().size(summed_axes()));
+           received(sums, rank_in_group(m.shape(), summed_axes(), m.at()), m.shape().size(summed_axes()));
   }
-  volume predicted_parts() const { return schedule_->stages().predicted_stages() + spread_.predicted(); }
+  traffic predicted_parts() const { return schedule_->stages().predicted_stages() + spread_.predicted(); }
 
  private:
   const communicator& along_slices() const { return schedule_->pattern().mesh().along(summed_axes()); }
 
-  std::shared_ptr<detail::edge_schedule<T, Place>> schedule_;
-  detail::spread_rows<T, Place> spread_;
+  std::shared_ptr<detail::edge_schedule<T, Device>> schedule_;
+  detail::spread_rows<T, Device> spread_;
 };
 
 }  // namespace partita

@@ -21,8 +21,8 @@ namespace detail {
 template <layout A, layout X>
 inline constexpr bool may_be_multipliable = A == dynamic_layout || X == dynamic_layout || multipliable(A, X);
 
-template <class T, layout A, class Place>
-[[noreturn]] void throw_unfit(const sparse<T, A, Place>& a, layout x) {
+template <class T, layout A, class Device>
+[[noreturn]] void throw_unfit(const sparse<T, A, Device>& a, layout x) {
   throw shape_error("A of " + to_string(a.shape()) + " with " + to_string(a.layout()) + " and X with " +
                     to_string(x) + " cannot be multiplied: the axes that cut A do not fit those that cut X");
 }
@@ -31,8 +31,8 @@ template <class T, layout A, class Place>
 
 /// The layout in which A multiplies X: X's own where that fits, else the one that A names. Throws
 /// shape_error.
-template <class T, layout A, class Place>
-layout multiplied_layout(const sparse<T, A, Place>& a, layout x) {
+template <class T, layout A, class Device>
+layout multiplied_layout(const sparse<T, A, Device>& a, layout x) {
   if (multipliable(a.layout(), x)) return x;
   const layout named = a.operand_layout().value_or(x);
   if (multipliable(a.layout(), named)) return named;
@@ -45,12 +45,12 @@ layout multiplied_layout(const sparse<T, A, Place>& a, layout x) {
 /// where A cannot multiply X as it lies, X goes to the layout that A's policy names, and Y comes back
 /// (nothing where the blocks are the same on this mesh). Where only needed rows travel, A's block is kept
 /// once more, its remote tiles as one. Throws shape_error naming shapes and layouts when A and X do not fit.
-template <class T, class Place>
+template <class T, class Device>
 class spmm_plan {
  public:
   /// For matrices like x.
   template <layout A, layout X>
-  spmm_plan(const sparse<T, A, Place>& a, const dense<T, X, Place>& x, spmm_options options = {})
+  spmm_plan(const sparse<T, A, Device>& a, const dense<T, X, Device>& x, spmm_options options = {})
       : spmm_plan(a, x.layout(), x.col_blocking(), options) {
     static_assert(
         detail::may_be_multipliable<A, X>,
@@ -58,7 +58,7 @@ class spmm_plan {
   }
   /// For X and Y in layout `l`, columns cut by `features`.
   template <layout A>
-  spmm_plan(const sparse<T, A, Place>& a, layout l, const blocking& features, spmm_options options = {})
+  spmm_plan(const sparse<T, A, Device>& a, layout l, const blocking& features, spmm_options options = {})
       : layout_(l),
         inner_(multiplied_layout(a, l)),
         schedule_(a.mesh(), a.local(), a.row_blocking(), a.col_blocking(), features, a.layout(), inner_,
@@ -71,19 +71,19 @@ class spmm_plan {
 
   /// y = A x.
   template <layout X, layout Y>
-  void operator()(const dense<T, X, Place>& x, dense<T, Y, Place>& y) {
+  void operator()(const dense<T, X, Device>& x, dense<T, Y, Device>& y) {
     schedule_.require(x.row_blocking(), x.col_blocking(), y.row_blocking(), y.col_blocking());
     if (x.layout() != layout_ || y.layout() != layout_)
       throw shape_error("spmm planned for X and Y with " + to_string(layout_) + " was given X with " +
                         to_string(x.layout()) + " and Y with " + to_string(y.layout()));
     if (!change_.travels()) return schedule_(x.local(), y.local());
-    change_.enter(x, *x_);                // (k, f), in the layout that A names
+    change_.to_inner(x, *x_);             // (k, f), in the layout that A names
     schedule_(x_->local(), y_->local());  // (m, f)
-    change_.leave(*y_, y);
+    change_.to_outer(*y_, y);
   }
 
   /// What this rank receives in one run, in closed form.
-  volume predicted() const { return schedule_.predicted() + change_.predicted(); }
+  traffic predicted() const { return schedule_.predicted() + change_.predicted(); }
   /// How many nonzeros this rank multiplies in one run, times the columns of X that it multiplies them with.
   global_index multiplications() const { return schedule_.multiplications(); }
   /// What was chosen for `automatic` options.
@@ -91,17 +91,17 @@ class spmm_plan {
 
  private:
   layout layout_, inner_;
-  detail::spmm_schedule<T, Place> schedule_;
-  layout_change<T, Place> change_;
-  std::optional<dense<T, dynamic_layout, Place>> x_, y_;
+  detail::spmm_schedule<T, Device> schedule_;
+  layout_change<T, Device> change_;
+  std::optional<dense<T, dynamic_layout, Device>> x_, y_;
 };
 
 /// Y = A X (m x f), planned and run once. Every rank of the mesh must call. What travels and what it throws:
 /// see spmm_plan.
-template <class T, layout A, layout X, class Place>
-dense<T, X, Place> spmm(const sparse<T, A, Place>& a, const dense<T, X, Place>& x,
-                        spmm_options options = {}) {
-  dense<T, X, Place> y(a.mesh(), x.layout(), a.row_blocking(), x.col_blocking());
+template <class T, layout A, layout X, class Device>
+dense<T, X, Device> spmm(const sparse<T, A, Device>& a, const dense<T, X, Device>& x,
+                         spmm_options options = {}) {
+  dense<T, X, Device> y(a.mesh(), x.layout(), a.row_blocking(), x.col_blocking());
   spmm_plan(a, x, options)(x, y);
   return y;
 }

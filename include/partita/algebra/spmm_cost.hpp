@@ -12,19 +12,19 @@
 namespace partita {
 
 /// What moves along col; `automatic` takes what makes the busiest rank receive less.
-enum class stationary : std::uint8_t { automatic, sparse_moves, sparse_stays };
+enum class stationary : std::uint8_t { automatic, c, a };
 
 struct spmm_options {
-  stationary keep = stationary::automatic;
-  exchange rows = exchange::automatic;
+  partita::stationary stationary = partita::stationary::automatic;
+  row_exchange rows = row_exchange::automatic;
 };
 
 namespace detail {
 
 /// Y = A X without entries: where the blocks of A, X and Y lie.
-template <class Place>
+template <class Device>
 struct spmm_blocks {
-  mesh<Place> m;
+  mesh<Device> m;
   blocking rows, cols, features;
   layout sparse, dense;
 
@@ -32,7 +32,7 @@ struct spmm_blocks {
   bool col_cut() const { return sparse.cols.contains(axis::col) && m.shape().col > 1; }
   int row_ranks() const { return row_cut() ? m.shape().row : 1; }
   std::size_t own_tile() const { return row_cut() ? static_cast<std::size_t>(m.at().row) : 0; }
-  bool stays(spmm_options o) const { return col_cut() && o.keep == stationary::sparse_stays; }
+  bool stays(spmm_options o) const { return col_cut() && o.stationary == stationary::a; }
 
   /// B(r, d, k) of this rank's depth.
   interval sub_block(int r, int k) const {
@@ -52,11 +52,11 @@ struct spmm_blocks {
 /// cut there: which rows each needs of whom, and what its tiles look like.
 ///
 /// Every rank of the mesh must construct it. What travels: shapes of blocks along col, once.
-template <class T, class Place>
+template <class T, class Device>
 class spmm_cost {
  public:
   /// `merges`: remote tiles of A become one where only needed rows travel.
-  spmm_cost(const spmm_blocks<Place>& blocks, const tiles<T, Place>& a, bool merges)
+  spmm_cost(const spmm_blocks<Device>& blocks, const csr_tiles<T, Device>& a, bool merges)
       : blocks_(blocks), merges_(merges) {
     const auto& m = blocks_.m;
     const std::size_t size = blocks_.col_cut() ? static_cast<std::size_t>(m.shape().col) : 1;
@@ -84,45 +84,45 @@ class spmm_cost {
   }
 
   const std::vector<row_group>& groups() const { return groups_; }
-  bool merges(spmm_options o) const { return merges_ && o.rows == exchange::needed; }
+  bool merges(spmm_options o) const { return merges_ && o.rows == row_exchange::sparsity_aware; }
   const std::vector<tile_shape>& shapes(spmm_options o) const { return merges(o) ? merged_shapes_ : shapes_; }
 
   /// What this rank would receive in one run under `o`, which leaves nothing open.
-  volume received_under(spmm_options o) const {
+  traffic received_under(spmm_options o) const {
     const auto& b = blocks_;
     const global_index width = b.columns(o).size();
-    volume v;
+    traffic v;
     for (std::size_t g = 0; g < groups_.size(); ++g) {
       const bool own = groups_.size() == 1 || static_cast<int>(g) == b.m.at().col;
       if (b.stays(o) && !own) continue;
-      const auto& rows = o.rows == exchange::needed ? groups_[g].needed : groups_[g].rows;
+      const auto& rows = o.rows == row_exchange::sparsity_aware ? groups_[g].needed : groups_[g].rows;
       for (std::size_t r = 0; r < rows.size(); ++r)
         if (r != b.own_tile() && rows[r] * width > 0) v += {rows[r] * width, 1};
       const tile_shape& block = shapes(o)[g];
       if (!own)
-        v += volume{static_cast<global_index>(block.structure_size()), 1} +
-             volume{static_cast<global_index>(block.nonzeros), block.nonzeros > 0 ? 1 : 0};
+        v += traffic{static_cast<global_index>(block.structure_size()), 1} +
+             traffic{static_cast<global_index>(block.nonzeros), block.nonzeros > 0 ? 1 : 0};
     }
-    if (b.stays(o)) v += redistribution<T, Place>::predicted(b.m, b.cols, b.features, b.dense, b.wide());
+    if (b.stays(o)) v += redistribution<T, Device>::predicted(b.m, b.cols, b.features, b.dense, b.wide());
     return v + received_in_sums(o);
   }
   /// Of that, what is for the sums of partial products.
-  volume received_in_sums(spmm_options o) const {
+  traffic received_in_sums(spmm_options o) const {
     const auto& b = blocks_;
-    return partial_sums<T, Place>::predicted(b.m, b.rows, b.features, b.sparse, b.dense, b.stays(o));
+    return partial_sums<T, Device>::predicted(b.m, b.rows, b.features, b.sparse, b.dense, b.stays(o));
   }
 
   /// The way under which the busiest rank receives least, among those that `asked` leaves open. Every rank of
   /// the mesh must call.
   spmm_options choose(spmm_options asked) const {
     std::vector<spmm_options> candidates;
-    for (stationary keep : {stationary::sparse_moves, stationary::sparse_stays})
-      for (exchange rows : {exchange::whole, exchange::needed})
-        if ((asked.keep == stationary::automatic || asked.keep == keep) &&
-            (asked.rows == exchange::automatic || asked.rows == rows))
-          candidates.push_back({keep, rows});
+    for (const stationary kept : {stationary::c, stationary::a})
+      for (row_exchange rows : {row_exchange::full, row_exchange::sparsity_aware})
+        if ((asked.stationary == stationary::automatic || asked.stationary == kept) &&
+            (asked.rows == row_exchange::automatic || asked.rows == rows))
+          candidates.push_back({kept, rows});
     std::vector<global_index> elements;
-    for (const spmm_options& o : candidates) elements.push_back(received_under(o).elements);
+    for (const spmm_options& o : candidates) elements.push_back(received_under(o).words);
     blocks_.m.world().all_reduce(elements, reduction::max);
     const auto least = std::min_element(elements.begin(), elements.end()) - elements.begin();
     return candidates[static_cast<std::size_t>(least)];
@@ -133,23 +133,23 @@ class spmm_cost {
   template <class Widths>
   std::vector<tile_shape> shapes_like(const tile_shape& mine, Widths widths) const {
     const std::size_t groups = groups_.size();
-    std::vector<global_index> recounts;
-    for (const recount& r : mine.recounts)
-      recounts.insert(recounts.end(),
+    std::vector<global_index> restarts;
+    for (const offset_restart& r : mine.restarts)
+      restarts.insert(restarts.end(),
                       {static_cast<global_index>(r.tile), r.row, static_cast<global_index>(r.base)});
     const std::vector<global_index> sizes =
-        gather({static_cast<global_index>(mine.nonzeros), static_cast<global_index>(recounts.size())},
+        gather({static_cast<global_index>(mine.nonzeros), static_cast<global_index>(restarts.size())},
                std::vector<global_index>(groups, 2));
     std::vector<global_index> lengths;
     for (std::size_t g = 0; g < groups; ++g) lengths.push_back(sizes[2 * g + 1]);
-    const auto all_recounts = gather(recounts, lengths);
+    const auto all_recounts = gather(restarts, lengths);
     std::vector<tile_shape> shapes;
     std::size_t next = 0;
     for (std::size_t g = 0; g < groups; ++g) {
       tile_shape shape{mine.rows, widths(groups_[g]), static_cast<std::size_t>(sizes[2 * g]), {}, {}};
       if (groups == 1) shape.entries_of_parts = mine.entries_of_parts;
       for (const std::size_t end = next + static_cast<std::size_t>(lengths[g]); next < end; next += 3)
-        shape.recounts.push_back({static_cast<std::size_t>(all_recounts[next]),
+        shape.restarts.push_back({static_cast<std::size_t>(all_recounts[next]),
                                   static_cast<local_index>(all_recounts[next + 1]),
                                   static_cast<std::size_t>(all_recounts[next + 2])});
       shapes.push_back(std::move(shape));
@@ -165,7 +165,7 @@ class spmm_cost {
     return all;
   }
 
-  spmm_blocks<Place> blocks_;
+  spmm_blocks<Device> blocks_;
   bool merges_;
   std::vector<row_group> groups_;
   std::vector<tile_shape> shapes_, merged_shapes_;

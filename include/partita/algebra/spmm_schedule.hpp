@@ -1,5 +1,5 @@
 #pragma once
-/// The schedule behind spmm: stages of exchange along row, A or X moved along col, sums over depth.
+/// The schedule behind spmm: stages of row_exchange along row, A or X moved along col, sums over depth.
 ///
 /// Let B(r, d, c) be the sub-block (depth d, col c) of row block r of X; A's columns at (d, c) are the union
 /// of B(r, d, c) over r. A rank at (r, c, d) computes, with f/pc columns on the left and f columns on the
@@ -33,16 +33,16 @@ namespace partita::detail {
 enum class entry_values : std::uint8_t { own, given };
 
 /// Everything about a product but the types of its matrices.
-template <class T, class Place>
+template <class T, class Device>
 class spmm_schedule {
  public:
-  spmm_schedule(const mesh<Place>& m, std::shared_ptr<const tiles<T, Place>> a, const blocking& rows,
+  spmm_schedule(const mesh<Device>& m, std::shared_ptr<const csr_tiles<T, Device>> a, const blocking& rows,
                 const blocking& cols, const blocking& features, layout sparse_layout, layout dense_layout,
                 spmm_options options, entry_values values = entry_values::own)
       : blocks_{m, rows, cols, features, sparse_layout, dense_layout}, a_(std::move(a)) {
     const bool merges =
-        values == entry_values::own && blocks_.row_ranks() > 1 && options.rows != exchange::whole;
-    const spmm_cost<T, Place> cost(blocks_, *a_, merges);
+        values == entry_values::own && blocks_.row_ranks() > 1 && options.rows != row_exchange::full;
+    const spmm_cost<T, Device> cost(blocks_, *a_, merges);
     options_ = cost.choose(options);
     predicted_ = cost.received_under(options_);
     predicted_sums_ = cost.received_in_sums(options_);
@@ -53,7 +53,7 @@ class spmm_schedule {
   /// y = A x; both are this rank's blocks.
   void operator()(matrix_view<const T> x, matrix_view<T> y) {
     accumulator<T> sum = begin(y);
-    for_stages(x, [&](std::size_t, const tile_part<T>& part, matrix_view<const T> rows) {
+    for_stages(x, [&](std::size_t, const csr_slice<T>& part, matrix_view<const T> rows) {
       const auto [beta, out] = sum.add(part);
       if (blocks_.col_cut() && !stays())
         spmm(queue(), part.entries, rows, beta, out);
@@ -78,7 +78,7 @@ class spmm_schedule {
     for (std::size_t k = 0; k < groups_.size(); ++k) {
       stream_->arrive(k);
       if (k + 1 < groups_.size()) stream_->start(k + 1);
-      for (const tile_part<T>& part : stream_->parts(k, own)) kernel(own, part, own_rows(k, x));
+      for (const csr_slice<T>& part : stream_->parts(k, own)) kernel(own, part, own_rows(k, x));
       for (std::size_t t = 0; t < exchanged_tiles_; ++t) {
         const matrix_view<const T> rows = arrive(k, t);
         if (t + 1 < exchanged_tiles_)
@@ -86,7 +86,7 @@ class spmm_schedule {
         else if (k + 1 < groups_.size())
           start_rows(k + 1, 0, x);
         if (t == own) continue;
-        for (const tile_part<T>& part : stream_->parts(k, t)) kernel(t, part, rows);
+        for (const csr_slice<T>& part : stream_->parts(k, t)) kernel(t, part, rows);
       }
     }
   }
@@ -103,31 +103,32 @@ class spmm_schedule {
     return static_cast<global_index>(nonzeros) * width_;
   }
   /// What this rank receives in one run, and in its stages alone.
-  volume predicted() const { return predicted_; }
-  volume predicted_stages() const {
-    return {predicted_.elements - predicted_sums_.elements, predicted_.messages - predicted_sums_.messages};
+  traffic predicted() const { return predicted_; }
+  traffic predicted_stages() const {
+    return {predicted_.words - predicted_sums_.words, predicted_.messages - predicted_sums_.messages};
   }
-  const partita::queue<Place>& queue() const { return blocks_.m.queue(); }
+  const partita::queue<Device>& queue() const { return blocks_.m.queue(); }
   spmm_options options() const { return options_; }
 
   void require(const blocking& x_rows, const blocking& x_cols, const blocking& y_rows,
                const blocking& y_cols) const {
     const auto& [m, rows, cols, features, sparse_layout, dense_layout] = blocks_;
     if (x_rows == cols && y_rows == rows && x_cols == features && y_cols == features) return;
-    throw shape_error("spmm planned for A of " + to_string(extent{rows.size(), cols.size()}) + " and X of " +
-                      to_string(extent{cols.size(), features.size()}) + " was given X of " +
-                      to_string(extent{x_rows.size(), x_cols.size()}) + " and Y of " +
-                      to_string(extent{y_rows.size(), y_cols.size()}) + ", or blocks cut elsewhere");
+    throw shape_error("spmm planned for A of " + to_string(matrix_shape{rows.size(), cols.size()}) +
+                      " and X of " + to_string(matrix_shape{cols.size(), features.size()}) +
+                      " was given X of " + to_string(matrix_shape{x_rows.size(), x_cols.size()}) +
+                      " and Y of " + to_string(matrix_shape{y_rows.size(), y_cols.size()}) +
+                      ", or blocks cut elsewhere");
   }
 
  private:
   bool stays() const { return blocks_.stays(options_); }
 
-  void build(const spmm_cost<T, Place>& cost) {
+  void build(const spmm_cost<T, Device>& cost) {
     const auto& m = blocks_.m;
     const auto& q = m.queue();
     const std::size_t own = blocks_.own_tile();
-    width_ = narrow(columns().size(), "the width of a dense block");
+    width_ = to_local(columns().size(), "the width of a dense block");
     groups_ = cost.groups();
     std::vector<tile_shape> shapes = cost.shapes(options_);
     if (stays()) {
@@ -135,9 +136,9 @@ class spmm_schedule {
       groups_ = {groups_[mine]};
       shapes = {shapes[mine]};
       widen_.emplace(m, blocks_.cols, blocks_.features, blocks_.dense, blocks_.wide());
-      wide_ = buffer<T, Place>(q, static_cast<std::size_t>(widen_->new_block().size()));
+      wide_ = buffer<T, Device>(q, static_cast<std::size_t>(widen_->new_block().size()));
     }
-    const bool needed = options_.rows == exchange::needed;
+    const bool needed = options_.rows == row_exchange::sparsity_aware;
     const interval x_rows = blocks_.cols.block(blocks_.multiplied(options_).rows, m.at());
     for (std::size_t g = 0; g < groups_.size(); ++g) {
       const interval mine =
@@ -147,10 +148,11 @@ class spmm_schedule {
         if (r != own) shapes[g].widths[r] = static_cast<local_index>(groups_[g].needed[r]);
       nonzeros_.push_back(shapes[g].nonzeros);
     }
-    const tiles<T, Place>& a = merges_ ? a_->merged(q, own, m.tile_entries()) : *a_;
+    const csr_tiles<T, Device>& a = merges_ ? a_->merged(q, own, m.tile_entries()) : *a_;
     stream_.emplace(m, std::move(shapes), needed && !merges_ ? a.compacted(q, own) : a.structure.span(),
                     a.values.span());
-    sums_ = partial_sums<T, Place>(m, blocks_.rows, blocks_.features, blocks_.sparse, blocks_.dense, stays());
+    sums_ =
+        partial_sums<T, Device>(m, blocks_.rows, blocks_.features, blocks_.sparse, blocks_.dense, stays());
     if (blocks_.row_ranks() == 1) return;
     exchanged_tiles_ = merges_ ? 2 : static_cast<std::size_t>(blocks_.row_ranks());
     if (needed)
@@ -192,22 +194,22 @@ class spmm_schedule {
     return {wide_.data(), static_cast<local_index>(widen_->new_block().rows.size()), width_, width_};
   }
 
-  spmm_blocks<Place> blocks_;
-  std::shared_ptr<const tiles<T, Place>> a_;
+  spmm_blocks<Device> blocks_;
+  std::shared_ptr<const csr_tiles<T, Device>> a_;
   spmm_options options_;
-  volume predicted_, predicted_sums_;
+  traffic predicted_, predicted_sums_;
   bool merges_ = false;            ///< remote tiles are one
   std::vector<row_group> groups_;  ///< one for each block that this rank multiplies
   std::vector<std::size_t> nonzeros_;
   std::size_t exchanged_tiles_ = 0;
-  spmm_product<T, Place> product_;
+  spmm_product<T, Device> product_;
   local_index width_ = 0;
-  buffer<T, Place> wide_;  ///< X, full width, when A stays
-  std::optional<redistribution<T, Place>> widen_;
-  std::optional<block_stream<T, Place>> stream_;
-  std::optional<whole_exchange<T, Place>> whole_;
-  std::optional<needed_exchange<T, Place>> needed_;
-  partial_sums<T, Place> sums_;
+  buffer<T, Device> wide_;  ///< X, full width, when A stays
+  std::optional<redistribution<T, Device>> widen_;
+  std::optional<block_stream<T, Device>> stream_;
+  std::optional<whole_exchange<T, Device>> whole_;
+  std::optional<needed_exchange<T, Device>> needed_;
+  partial_sums<T, Device> sums_;
 };
 
 }  // namespace partita::detail

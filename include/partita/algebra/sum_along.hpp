@@ -12,12 +12,12 @@ namespace partita::detail {
 
 /// The sum of the partial blocks of the ranks along one axis, scattered: rank q keeps rows or columns piece
 /// q.
-template <class T, class Place>
+template <class T, class Device>
 class scattered_sum {
  public:
   /// A partial block of rows x sum(columns); rank q keeps its columns piece, or (by_rows) rows piece q of all
   /// columns.
-  scattered_sum(const mesh<Place>& m, axis_set along, local_index rows, local_index cols,
+  scattered_sum(const mesh<Device>& m, axis_set along, local_index rows, local_index cols,
                 std::vector<interval> pieces, bool by_rows)
       : group_(m.along(along)),
         queue_(m.queue()),
@@ -27,8 +27,8 @@ class scattered_sum {
         by_rows_(by_rows) {
     for (interval p : pieces_) counts_.push_back(p.size() * (by_rows ? cols : rows));
     const auto size = static_cast<std::size_t>(rows) * static_cast<std::size_t>(cols);
-    partial_ = buffer<T, Place>(queue_, size);
-    if (!by_rows) packed_ = buffer<T, Place>(queue_, size);
+    partial_ = buffer<T, Device>(queue_, size);
+    if (!by_rows) packed_ = buffer<T, Device>(queue_, size);
   }
 
   matrix_view<T> input() { return {partial_.data(), rows_, cols_, cols_}; }
@@ -47,20 +47,20 @@ class scattered_sum {
 
  private:
   communicator group_;
-  queue<Place> queue_;
+  queue<Device> queue_;
   local_index rows_, cols_;
   std::vector<interval> pieces_;
   std::vector<global_index> counts_;
   bool by_rows_;
-  buffer<T, Place> partial_, packed_;
+  buffer<T, Device> partial_, packed_;
 };
 
 /// The blocks of the ranks that differ from this one along `along`, in the order of their communicator.
-template <class Place>
-std::vector<interval> pieces_along(const mesh<Place>& m, axis_set along, const blocking& b, axis_set by) {
+template <class Device>
+std::vector<interval> pieces_along(const mesh<Device>& m, axis_set along, const blocking& b, axis_set by) {
   std::vector<interval> pieces;
   for (int q = 0; q < m.shape().size(along); ++q)
-    pieces.push_back(b.block(by, member(m.shape(), along, m.at(), q)));
+    pieces.push_back(b.block(by, group_member(m.shape(), along, m.at(), q)));
   return pieces;
 }
 
@@ -76,7 +76,7 @@ class accumulator {
     matrix_view<T> result;
   };
   /// Where the kernel of this part writes, after those of all parts before it.
-  target add(const tile_part<T>& part) {
+  target add(const csr_slice<T>& part) {
     const T beta = part.first_row < begun_ ? T(1) : T(0);
     begun_ = std::max(begun_, part.first_row + part.entries.rows);
     return {beta, part.rows_of(out_)};
@@ -88,22 +88,22 @@ class accumulator {
 };
 
 /// All the sums that follow a local product.
-template <class T, class Place>
+template <class T, class Device>
 class partial_sums {
  public:
   partial_sums() = default;
   /// `wide`: A stays, so the partial block has the columns of all ranks along col.
-  partial_sums(const mesh<Place>& m, const blocking& rows, const blocking& features, layout sparse,
+  partial_sums(const mesh<Device>& m, const blocking& rows, const blocking& features, layout sparse,
                layout dense, bool wide)
       : mesh_(m), over_depth_(sparse.cols.contains(axis::depth) && m.shape().depth > 1) {
     const coordinates me = m.at();
     const local_index height =
-        narrow(rows.block(sparse.rows, me).size(), "the number of rows of a partial product");
-    const local_index width = narrow(features.block(dense.cols, me).size(), "the width of a dense block");
+        to_local(rows.block(sparse.rows, me).size(), "the number of rows of a partial product");
+    const local_index width = to_local(features.block(dense.cols, me).size(), "the width of a dense block");
     scatters_ = over_depth_ && dense.rows.contains(axis::depth);
     if (wide) {
       const local_index whole =
-          narrow(features.block(dense.cols - axis_set(axis::col), me).size(), "the width of a matrix");
+          to_local(features.block(dense.cols - axis_set(axis::col), me).size(), "the width of a matrix");
       columns_.emplace(m, axis::col, height, whole, pieces_along(m, axis::col, features, dense.cols), false);
     }
     if (scatters_)
@@ -127,12 +127,12 @@ class partial_sums {
   }
 
   /// What this rank receives, in closed form.
-  static volume predicted(const mesh<Place>& m, const blocking& rows, const blocking& features, layout sparse,
-                          layout dense, bool wide) {
+  static traffic predicted(const mesh<Device>& m, const blocking& rows, const blocking& features,
+                           layout sparse, layout dense, bool wide) {
     const coordinates me = m.at();
     const global_index height = rows.block(sparse.rows, me).size(),
                        width = features.block(dense.cols, me).size();
-    volume v;
+    traffic v;
     const auto add = [&](operation kind, axis along, global_index count) {
       collective op;
       op.kind = kind;
@@ -150,10 +150,10 @@ class partial_sums {
   }
 
  private:
-  std::optional<mesh<Place>> mesh_;
+  std::optional<mesh<Device>> mesh_;
   bool over_depth_ = false;
   bool scatters_ = false;
-  std::optional<scattered_sum<T, Place>> columns_, rows_;
+  std::optional<scattered_sum<T, Device>> columns_, rows_;
 };
 
 }  // namespace partita::detail

@@ -14,10 +14,10 @@ using local_index = std::int32_t;
 
 /// The most entries that one sparse tile has, unless less is asked for: all its offsets, and those that a
 /// kernel reaches by looking some entries ahead, are local indices.
-inline constexpr std::size_t most_tile_entries = std::numeric_limits<local_index>::max() - 1024;
+inline constexpr std::size_t max_tile_entries = std::numeric_limits<local_index>::max() - 1024;
 
 /// A local index from a global one. Throws shape_error naming `what` when it does not fit into 32 bits.
-inline local_index narrow(global_index value, const char* what) {
+inline local_index to_local(global_index value, const char* what) {
   if (value < 0 || value > std::numeric_limits<local_index>::max())
     throw shape_error(std::string(what) + " is " + std::to_string(value) +
                       ", which is not a 32-bit local index");
@@ -43,13 +43,15 @@ constexpr interval intersection(interval a, interval b) {
 }
 
 /// Rows and columns of a global matrix.
-struct extent {
+struct matrix_shape {
   global_index rows = 0;
   global_index cols = 0;
 
-  friend constexpr bool operator==(extent, extent) = default;
+  friend constexpr bool operator==(matrix_shape, matrix_shape) = default;
 };
 
-inline std::string to_string(extent e) { return std::to_string(e.rows) + " x " + std::to_string(e.cols); }
+inline std::string to_string(matrix_shape e) {
+  return std::to_string(e.rows) + " x " + std::to_string(e.cols);
+}
 
 }  // namespace partita

@@ -7,7 +7,7 @@
 namespace partita {
 
 /// One round of the SplitMix64 finalizer (Steele, Lea, Flood, OOPSLA 2014): a bijection of 64-bit words.
-constexpr std::uint64_t mix(std::uint64_t z) {
+constexpr std::uint64_t mixed_bits(std::uint64_t z) {
   z += 0x9e3779b97f4a7c15u;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
   z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
@@ -21,12 +21,12 @@ struct random_key {
   std::uint64_t step = 0;
   std::uint64_t stream = 0;
 
-  constexpr std::uint64_t word() const { return mix(mix(mix(seed) ^ step) ^ stream); }
+  constexpr std::uint64_t word() const { return mixed_bits(mixed_bits(mixed_bits(seed) ^ step) ^ stream); }
 };
 
 /// 64 random bits at position (row, col) of the field `word`; `word` comes from random_key::word().
 constexpr std::uint64_t random_bits(std::uint64_t word, std::int64_t row, std::int64_t col) {
-  return mix(mix(word ^ static_cast<std::uint64_t>(row)) ^ static_cast<std::uint64_t>(col));
+  return mixed_bits(mixed_bits(word ^ static_cast<std::uint64_t>(row)) ^ static_cast<std::uint64_t>(col));
 }
 
 /// A uniform number in [0, 1) at position (row, col), with 53 random bits.

@@ -11,42 +11,42 @@
 namespace partita {
 
 /// Elements and messages; `a + b` adds both.
-struct volume {
-  global_index elements = 0;
+struct traffic {
+  global_index words = 0;
   global_index messages = 0;
 
-  friend constexpr volume operator+(volume a, volume b) {
-    return {a.elements + b.elements, a.messages + b.messages};
+  friend constexpr traffic operator+(traffic a, traffic b) {
+    return {a.words + b.words, a.messages + b.messages};
   }
-  constexpr volume& operator+=(volume b) { return *this = *this + b; }
-  friend constexpr volume operator*(global_index k, volume a) { return {k * a.elements, k * a.messages}; }
-  friend constexpr bool operator==(volume, volume) = default;
+  constexpr traffic& operator+=(traffic b) { return *this = *this + b; }
+  friend constexpr traffic operator*(global_index k, traffic a) { return {k * a.words, k * a.messages}; }
+  friend constexpr bool operator==(traffic, traffic) = default;
 };
 
 /// What rank `rank` of `size` receives from the others. Broadcast: the block, at non-roots; all-gather and
 /// all-to-all: what comes from others; reduce-scatter: size - 1 blocks of its own size; all-reduce: a
 /// reduce-scatter and an all-gather of the shares, 2 (size - 1) / size of the buffer; receive: the message. A
 /// message is one other rank's contribution.
-inline volume received(const collective& op, int rank, int size) {
+inline traffic received(const collective& op, int rank, int size) {
   const auto from_others = [rank, size](std::span<const global_index> counts) {
-    volume v;
+    traffic v;
     for (int q = 0; q < size; ++q)
       if (q != rank && counts[static_cast<std::size_t>(q)] > 0) v += {counts[static_cast<std::size_t>(q)], 1};
     return v;
   };
   const auto of_each = [size](global_index block) {
-    return block > 0 ? (size - 1) * volume{block, 1} : volume{};
+    return block > 0 ? (size - 1) * traffic{block, 1} : traffic{};
   };
   switch (op.kind) {
     case operation::broadcast:
-      return rank == op.peer || op.count == 0 ? volume{} : volume{op.count, 1};
+      return rank == op.peer || op.count == 0 ? traffic{} : traffic{op.count, 1};
     case operation::all_gather:
     case operation::all_to_all:
       return from_others(op.output_counts);
     case operation::reduce_scatter:
       return of_each(op.count);
     case operation::all_reduce: {
-      volume v = of_each(share_of(op.count, rank, size).size());
+      traffic v = of_each(share_of(op.count, rank, size).size());
       for (int q = 0; q < size; ++q)
         if (const auto n = share_of(op.count, q, size).size(); q != rank && n > 0) v += {n, 1};
       return v;
@@ -64,7 +64,7 @@ struct ledger_entry {
   std::string phase;
   operation kind{};
   std::string axis;
-  volume received;
+  traffic received;
   global_index bytes = 0;
   double seconds = 0;
 };
@@ -72,10 +72,10 @@ struct ledger_entry {
 /// The account of one rank, shared by all its communicators. Not for use from several threads at once.
 class ledger {
  public:
-  void enter(const collective& op, const std::string& axis, volume v, double seconds) {
+  void enter(const collective& op, const std::string& axis, traffic v, double seconds) {
     ledger_entry& e = entry(op.kind, axis);
     e.received += v;
-    e.bytes += v.elements * static_cast<global_index>(size_of(op.type));
+    e.bytes += v.words * static_cast<global_index>(size_of(op.type));
     e.seconds += seconds;
   }
 
@@ -88,13 +88,13 @@ class ledger {
 
   /// Sum over the entries for which `keep(entry)` holds.
   template <class Keep>
-  volume total(Keep keep) const {
-    volume v;
+  traffic total(Keep keep) const {
+    traffic v;
     for (const ledger_entry& e : entries_)
       if (keep(e)) v += e.received;
     return v;
   }
-  volume total() const {
+  traffic total() const {
     return total([](const ledger_entry&) { return true; });
   }
 

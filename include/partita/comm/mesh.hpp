@@ -8,7 +8,7 @@
 
 #include "partita/comm/communicator.hpp"
 #include "partita/comm/self.hpp"
-#include "partita/memory/place.hpp"
+#include "partita/memory/device.hpp"
 #include "partita/partition/mesh_shape.hpp"
 
 namespace partita {
@@ -17,15 +17,15 @@ namespace partita {
 /// queue. What travels along axes is memory of the place: blocks of matrices. Counts, lists of indices and
 /// what else the host computes with lie in its memory and travel by control() or world(). On the host's own
 /// place that is one and the same.
-template <class Place>
+template <class Device>
 class mesh {
  public:
-  using place = Place;
+  using device = Device;
 
   /// `tile_entries`: see tile_entries(). Every rank of `world` must call, with the same shape. Throws
   /// mesh_error when the shape does not fill the ranks.
-  mesh(communicator world, mesh_shape shape, partita::queue<Place> queue = partita::queue<Place>(),
-       std::size_t tile_entries = most_tile_entries)
+  mesh(communicator world, mesh_shape shape, partita::queue<Device> queue = partita::queue<Device>(),
+       std::size_t tile_entries = max_tile_entries)
       : state_(std::make_shared<state>(std::move(world), shape, std::move(queue), tile_entries)) {}
 
   mesh_shape shape() const { return state_->shape; }
@@ -34,13 +34,13 @@ class mesh {
   coordinates at() const { return state_->at; }
   /// All ranks, over memory of the host.
   const communicator& world() const { return state_->world; }
-  const partita::queue<Place>& queue() const { return state_->queue; }
+  const partita::queue<Device>& queue() const { return state_->queue; }
   /// A sparse tile with more entries than this is kept in parts of consecutive rows.
   std::size_t tile_entries() const { return state_->tile_entries; }
   partita::ledger& ledger() const { return state_->world.ledger(); }
 
   /// The ranks that differ from this one only in the axes of `s`, over memory of the place; rank p of it
-  /// stands at member(shape(), s, at(), p), which of every_axis is rank p of the mesh.
+  /// stands at group_member(shape(), s, at(), p), which of every_axis is rank p of the mesh.
   ///
   /// Made when it is first asked for, which for a part of the mesh is a split of the world: all ranks of the
   /// mesh must ask for the same sets in the same order, as they do where they call plans and verbs in the
@@ -59,7 +59,7 @@ class mesh {
 
  private:
   struct state {
-    state(communicator w, mesh_shape m, partita::queue<Place> q, std::size_t entries)
+    state(communicator w, mesh_shape m, partita::queue<Device> q, std::size_t entries)
         : world(std::move(w)),
           shape(m),
           at(),
@@ -87,7 +87,7 @@ class mesh {
     communicator world;
     mesh_shape shape;
     coordinates at;
-    partita::queue<Place> queue;
+    partita::queue<Device> queue;
     std::size_t tile_entries;
 
    private:
@@ -102,7 +102,7 @@ class mesh {
       if (!ranks && shape.size(s) == 1) ranks = std::make_shared<detail::self_transport>();
       if (!ranks && shape.size(s) == shape.size()) ranks = world.transport();
       if (!ranks) {
-        const int color = position(shape, every_axis - s, at), key = position(shape, s, at);
+        const int color = rank_in_group(shape, every_axis - s, at), key = rank_in_group(shape, s, at);
         ranks = world.split(color, key, "", where).transport();
       }
       return ranks;

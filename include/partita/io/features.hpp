@@ -41,7 +41,7 @@ struct feature_table {
   feature_table(global_index row_count, global_index col_count, std::vector<float> features)
       : rows(row_count), cols(col_count), dense(std::move(features)) {
     if (static_cast<global_index>(dense.size()) != rows * cols)
-      throw shape_error("features of shape " + to_string(extent{rows, cols}) + " cannot be made of " +
+      throw shape_error("features of shape " + to_string(matrix_shape{rows, cols}) + " cannot be made of " +
                         std::to_string(dense.size()) + " values");
   }
 

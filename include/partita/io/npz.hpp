@@ -123,7 +123,7 @@ inline void check_csr(const csr_array& matrix, const npz_archive& archive) {
   const auto entries = static_cast<global_index>(matrix.columns.size());
   const auto offset_count = static_cast<global_index>(matrix.offsets.size());
   if (matrix.rows < 0 || matrix.cols < 0)
-    fail(archive.name(), "its shape " + to_string(extent{matrix.rows, matrix.cols}) + " is negative");
+    fail(archive.name(), "its shape " + to_string(matrix_shape{matrix.rows, matrix.cols}) + " is negative");
   if (offset_count - 1 != matrix.rows)
     fail(archive.name(), "expected one more entry of indptr than the " + std::to_string(matrix.rows) +
                              " rows, found " + std::to_string(offset_count));

@@ -2,7 +2,7 @@
 /// A sparse pattern read by its columns.
 
 #include "partita/local/view.hpp"
-#include "partita/memory/place.hpp"
+#include "partita/memory/device.hpp"
 
 namespace partita {
 

@@ -7,7 +7,7 @@ namespace partita {
 /// values of the matrix, bias counts where it is not null, and cut(z) = max(z, 0) where relu is set, z
 /// otherwise. beta = 0 overwrites y.
 template <class T>
-struct spmm_fusion {
+struct spmm_epilogue {
   T beta = 0;
   const T* bias = nullptr;  // (columns of y)
   bool relu = false;

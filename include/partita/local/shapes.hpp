@@ -11,8 +11,8 @@
 namespace partita {
 
 /// Throws shape_error naming the operation, the two operands and their extents, unless they agree.
-inline void require_equal(const char* operation, const char* left_name, extent left, const char* right_name,
-                          extent right) {
+inline void require_equal(const char* operation, const char* left_name, matrix_shape left,
+                          const char* right_name, matrix_shape right) {
   if (left == right) return;
   throw shape_error(std::string(operation) + ": " + left_name + " is " + to_string(left) + " but " +
                     right_name + " is " + to_string(right));
@@ -20,7 +20,7 @@ inline void require_equal(const char* operation, const char* left_name, extent l
 
 /// Rows and columns of a view, dense or sparse.
 template <class View>
-extent shape_of(const View& view) {
+matrix_shape shape_of(const View& view) {
   return {view.rows, view.cols};
 }
 

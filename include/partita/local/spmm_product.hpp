@@ -4,7 +4,7 @@
 #include <type_traits>
 
 #include "partita/local/view.hpp"
-#include "partita/memory/place.hpp"
+#include "partita/memory/device.hpp"
 
 namespace partita::detail {
 
@@ -20,7 +20,7 @@ class spmm_product {
   }
 
   /// What lies at some address has changed.
-  void forget() {}
+  void clear_plans() {}
 };
 
 }  // namespace partita::detail

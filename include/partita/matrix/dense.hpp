@@ -11,33 +11,34 @@
 
 namespace partita {
 
-/// T: float or double. L: which axes cut rows and columns, or dynamic_layout. Place: where the block lives.
+/// T: float or double. L: which axes cut rows and columns, or dynamic_layout. Device: where the block lives.
 /// Move-only; a static layout converts to a dynamic one, and back with a check.
-template <class T, layout L, class Place>
+template <class T, layout L, class Device>
 class dense {
  public:
   using value_type = T;
-  using place = Place;
+  using device = Device;
 
   /// Uninitialised, with even blocks. No rank talks to another.
-  dense(partita::mesh<Place> m, extent shape) requires(L != dynamic_layout) : dense(std::move(m), L, shape) {}
-  dense(partita::mesh<Place> m, partita::layout l, extent shape)
+  dense(partita::mesh<Device> m, matrix_shape shape) requires(L != dynamic_layout)
+      : dense(std::move(m), L, shape) {}
+  dense(partita::mesh<Device> m, partita::layout l, matrix_shape shape)
       : dense(m, l, blocking::even(shape.rows, m.shape(), nesting::rows),
               blocking::even(shape.cols, m.shape(), nesting::cols)) {}
 
   /// Uninitialised, cut where the blockings say. Throws shape_error for blockings of another mesh, and for a
   /// layout that is not L where that is static.
-  dense(partita::mesh<Place> m, blocking rows, blocking cols) requires(L != dynamic_layout)
+  dense(partita::mesh<Device> m, blocking rows, blocking cols) requires(L != dynamic_layout)
       : dense(std::move(m), L, std::move(rows), std::move(cols)) {}
-  dense(partita::mesh<Place> m, partita::layout l, blocking rows, blocking cols)
+  dense(partita::mesh<Device> m, partita::layout l, blocking rows, blocking cols)
       : dense(std::move(m), l, std::move(rows), std::move(cols), std::span<T>()) {
-    owned_ = buffer<T, Place>(mesh_.queue(), block_size());
+    owned_ = buffer<T, Device>(mesh_.queue(), block_size());
     values_ = owned_.span();
   }
 
   /// Over memory that somebody else owns and keeps alive: this rank's block, row-major and without gaps.
   /// Throws shape_error also when `block` has another size.
-  static dense view(partita::mesh<Place> m, partita::layout l, blocking rows, blocking cols,
+  static dense view(partita::mesh<Device> m, partita::layout l, blocking rows, blocking cols,
                     std::span<T> block) {
     dense x(std::move(m), l, std::move(rows), std::move(cols), block);
     if (block.size() != x.block_size())
@@ -49,7 +50,7 @@ class dense {
 
   /// Takes the block of a matrix of another type. Throws shape_error when its layout is not L.
   template <partita::layout M>
-  requires(M != L) explicit(L != dynamic_layout) dense(dense<T, M, Place>&& other)
+  requires(M != L) explicit(L != dynamic_layout) dense(dense<T, M, Device>&& other)
       : mesh_(other.mesh_),
         layout_(detail::checked_layout<L>(other.layout())),
         rows_(other.rows_),
@@ -57,9 +58,9 @@ class dense {
         values_(other.values_),
         owned_(std::move(other.owned_)) {}
 
-  const partita::mesh<Place>& mesh() const { return mesh_; }
+  const partita::mesh<Device>& mesh() const { return mesh_; }
   partita::layout layout() const { return L == dynamic_layout ? layout_ : L; }
-  extent shape() const { return {rows_.size(), cols_.size()}; }
+  matrix_shape shape() const { return {rows_.size(), cols_.size()}; }
   const blocking& row_blocking() const { return rows_; }
   const blocking& col_blocking() const { return cols_; }
 
@@ -77,7 +78,7 @@ class dense {
   template <class, partita::layout, class>
   friend class dense;
 
-  dense(partita::mesh<Place> m, partita::layout l, blocking rows, blocking cols, std::span<T> block)
+  dense(partita::mesh<Device> m, partita::layout l, blocking rows, blocking cols, std::span<T> block)
       : mesh_(std::move(m)),
         layout_(detail::checked_layout<L>(l)),
         rows_(std::move(rows)),
@@ -89,8 +90,8 @@ class dense {
                           to_string(mesh_.shape()));
   }
   std::size_t block_size() const {
-    const local_index r = narrow(row_range().size(), "the number of rows of a local block");
-    const local_index c = narrow(col_range().size(), "the number of columns of a local block");
+    const local_index r = to_local(row_range().size(), "the number of rows of a local block");
+    const local_index c = to_local(col_range().size(), "the number of columns of a local block");
     return static_cast<std::size_t>(r) * static_cast<std::size_t>(c);
   }
   template <class U>
@@ -99,12 +100,12 @@ class dense {
     return {data, static_cast<local_index>(row_range().size()), cols, cols};
   }
 
-  partita::mesh<Place> mesh_;
+  partita::mesh<Device> mesh_;
   partita::layout layout_;
   blocking rows_;
   blocking cols_;
   std::span<T> values_;
-  buffer<T, Place> owned_;  ///< empty in a view
+  buffer<T, Device> owned_;  ///< empty in a view
 };
 
 }  // namespace partita

@@ -20,7 +20,7 @@
 namespace partita {
 
 /// What is known about A^T: `symmetric` saves storing it, and so does `one_way`, which has none.
-enum class structure : std::uint8_t { general, symmetric, one_way };
+enum class symmetry : std::uint8_t { general, symmetric, one_way };
 
 /// The axes that cut A's columns when they follow the rows of the dense operand: A's own, inside A's row
 /// axes.
@@ -33,19 +33,19 @@ constexpr bool is_sparse_layout(layout l) {
 
 /// An immutable value handle: copies, and transposed(A), share the blocks. L: which axes cut rows and
 /// columns, or dynamic_layout; a static layout converts to a dynamic one, and back with a check.
-template <class T, layout L, class Place>
+template <class T, layout L, class Device>
 class sparse {
   static_assert(L == dynamic_layout || is_sparse_layout(L),
                 "a sparse matrix is cut by the row axis in its rows and by col and depth in its columns");
 
  public:
   using value_type = T;
-  using place = Place;
-  using block = tiles<T, Place>;
+  using device = Device;
+  using block = csr_tiles<T, Device>;
 
   /// From this rank's blocks of A and of A^T (the same pointer when A is symmetric, null for none).
   /// `operand`: the layout in which dense matrices are multiplied that lie elsewhere. Throws shape_error.
-  sparse(partita::mesh<Place> m, partita::layout l, std::optional<partita::layout> operand, blocking rows,
+  sparse(partita::mesh<Device> m, partita::layout l, std::optional<partita::layout> operand, blocking rows,
          blocking cols, std::shared_ptr<const block> forward, std::shared_ptr<const block> backward)
       : mesh_(std::move(m)),
         layout_(detail::checked_layout<L>(l)),
@@ -63,16 +63,16 @@ class sparse {
 
   /// The same matrix as another type. Throws shape_error when its layout is not L.
   template <partita::layout M>
-  requires(M != L) explicit(L != dynamic_layout) sparse(const sparse<T, M, Place>& other)
+  requires(M != L) explicit(L != dynamic_layout) sparse(const sparse<T, M, Device>& other)
       : sparse(other.mesh(), other.layout(), other.operand_, other.rows_, other.cols_, other.forward_,
                other.backward_) {}
 
-  const partita::mesh<Place>& mesh() const { return mesh_; }
+  const partita::mesh<Device>& mesh() const { return mesh_; }
   partita::layout layout() const { return L == dynamic_layout ? layout_ : L; }
   /// Where a product takes dense matrices that A cannot multiply where they lie: the policy's layout, or
   /// none.
   std::optional<partita::layout> operand_layout() const { return operand_; }
-  extent shape() const { return {rows_.size(), cols_.size()}; }
+  matrix_shape shape() const { return {rows_.size(), cols_.size()}; }
   /// Cuts of the rows, and of the columns (nested as rows, since they follow the rows of a dense operand).
   const blocking& row_blocking() const { return rows_; }
   const blocking& col_blocking() const { return cols_; }
@@ -97,7 +97,7 @@ class sparse {
   template <class, partita::layout, class>
   friend class sparse;
 
-  partita::mesh<Place> mesh_;
+  partita::mesh<Device> mesh_;
   partita::layout layout_;
   std::optional<partita::layout> operand_;
   blocking rows_;

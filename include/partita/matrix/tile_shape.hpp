@@ -20,7 +20,7 @@ void for_runs(std::size_t size, std::size_t most, Visitor visitor) {
 
 /// Consecutive rows of a tile as kernels take them.
 template <class T>
-struct tile_part {
+struct csr_slice {
   csr_view<T> entries;
   local_index first_row = 0;  ///< of the tile
   std::size_t base = 0;       ///< entry e of `entries` is entry base + e of the row of tiles
@@ -39,28 +39,28 @@ struct tile_part {
 };
 
 /// Where offsets begin to count anew: from this row of a tile on they count from entry `base`.
-struct recount {
+struct offset_restart {
   std::size_t tile = 0;
   local_index row = 0;
   std::size_t base = 0;
 };
 
 template <class T>
-struct tile_parts;
+struct csr_slices;
 
-/// The structure of the tiles is one array: for every tile (rows + 1) offsets, and one more for every recount
-/// that is not at its first row; then the columns of all entries.
+/// The structure of the tiles is one array: for every tile (rows + 1) offsets, and one more for every
+/// offset_restart that is not at its first row; then the columns of all entries.
 struct tile_shape {
   local_index rows = 0;
   std::vector<local_index> widths;  ///< columns of each tile
   std::size_t nonzeros = 0;
-  std::vector<recount> recounts;              ///< ascending; none where offsets can count all entries
+  std::vector<offset_restart> restarts;       ///< ascending; none where offsets can count all entries
   std::vector<local_index> entries_of_parts;  ///< of all tiles, in order; none where they are not known
 
   std::size_t count() const { return widths.size(); }
   std::size_t offsets_size() const {
     std::size_t more = 0;
-    for (const recount& r : recounts) more += r.row > 0 ? 1 : 0;
+    for (const offset_restart& r : restarts) more += r.row > 0 ? 1 : 0;
     return partita::offsets_size(count(), rows, more);
   }
   std::size_t structure_size() const { return offsets_size() + nonzeros; }
@@ -68,23 +68,18 @@ struct tile_shape {
   /// The parts of tile t, which lies in `structure` and `values`, in order of rows: one, unless offsets count
   /// anew within the tile. `values` may be null.
   template <class T>
-  tile_parts<T> parts(std::size_t t, const local_index* structure, const T* values) const {
-    const auto within = [t](const recount& r) { return r.tile == t && r.row > 0; };
-    const auto more = std::count_if(recounts.begin(), recounts.end(), within);
+  csr_slices<T> parts(std::size_t t, const local_index* structure, const T* values) const {
+    const auto within = [t](const offset_restart& r) { return r.tile == t && r.row > 0; };
+    const auto more = std::count_if(restarts.begin(), restarts.end(), within);
     return {this, t, structure, values, static_cast<std::size_t>(more) + 1};
-  }
-  /// visitor(tile_part) for each of them.
-  template <class T, class Visitor>
-  void for_parts(std::size_t t, const local_index* structure, const T* values, Visitor visitor) const {
-    for (const tile_part<T>& part : parts(t, structure, values)) visitor(part);
   }
   /// Part i of them.
   template <class T>
-  tile_part<T> part(std::size_t t, std::size_t i, const local_index* structure, const T* values) const {
+  csr_slice<T> part(std::size_t t, std::size_t i, const local_index* structure, const T* values) const {
     const local_index* offsets = structure + t * (static_cast<std::size_t>(rows) + 1);
     std::size_t base = 0, number = t + i;  // of the part among those of all tiles
     local_index first = 0, end = rows;
-    for (const recount& r : recounts) {
+    for (const offset_restart& r : restarts) {
       const bool within = r.tile == t && r.row > 0;
       if (r.tile > t) break;
       if (within && i-- == 0) {
@@ -106,17 +101,17 @@ struct tile_shape {
 
 /// The parts of a tile as a range, which is its own iterator. The shape must live as long.
 template <class T>
-struct tile_parts {
+struct csr_slices {
   const tile_shape* shape;
   std::size_t tile;
   const local_index* structure;
   const T* values;
   std::size_t count, next = 0;
 
-  tile_parts begin() const { return *this; }
+  csr_slices begin() const { return *this; }
   std::default_sentinel_t end() const { return {}; }
-  tile_part<T> operator*() const { return shape->part(tile, next, structure, values); }
-  tile_parts& operator++() {
+  csr_slice<T> operator*() const { return shape->part(tile, next, structure, values); }
+  csr_slices& operator++() {
     ++next;
     return *this;
   }
@@ -124,17 +119,17 @@ struct tile_parts {
 };
 
 /// The offsets of a shape, from where the entries of its rows begin: row i of tile t at begins[t * (rows + 1)
-/// + i], its last row ends at begins[t * (rows + 1) + rows]. Sets nonzeros, recounts and entries_of_parts so
-/// that no part of a tile has more than `most` entries; the bases of recounts are multiples of 4, which keeps
+/// + i], its last row ends at begins[t * (rows + 1) + rows]. Sets nonzeros, restarts and entries_of_parts so
+/// that no part of a tile has more than `most` entries; the bases of restarts are multiples of 4, which keeps
 /// the alignment of columns. Throws shape_error naming a row with more entries, counted from `first_row`.
 inline std::vector<local_index> count_offsets(tile_shape& shape, const std::vector<std::size_t>& begins,
                                               std::size_t most, global_index first_row) {
   std::vector<local_index> offsets;
   std::size_t first = 0, base = 0;  // of the entries that are being counted
-  const auto count_anew = [&](std::size_t t, local_index row, std::size_t begin) {
+  const auto restart = [&](std::size_t t, local_index row, std::size_t begin) {
     first = begin;
     base = begin / 4 * 4;
-    shape.recounts.push_back({t, row, base});
+    shape.restarts.push_back({t, row, base});
   };
   const auto count_to = [&](std::size_t entry) { offsets.push_back(static_cast<local_index>(entry - base)); };
   const auto end_part = [&](std::size_t begin, std::size_t end) {
@@ -143,7 +138,7 @@ inline std::vector<local_index> count_offsets(tile_shape& shape, const std::vect
   shape.entries_of_parts.clear();
   for (std::size_t t = 0; t < shape.count(); ++t) {
     const std::size_t* const begin = begins.data() + t * (static_cast<std::size_t>(shape.rows) + 1);
-    if (begin[shape.rows] - first > most && first < begin[0]) count_anew(t, 0, begin[0]);
+    if (begin[shape.rows] - first > most && first < begin[0]) restart(t, 0, begin[0]);
     count_to(begin[0]);
     std::size_t part_begin = begin[0];
     for (local_index i = 0; i < shape.rows; ++i) {
@@ -152,7 +147,7 @@ inline std::vector<local_index> count_offsets(tile_shape& shape, const std::vect
             "row " + std::to_string(first_row + i) + " has " + std::to_string(begin[i + 1] - begin[i]) +
             " entries in one tile of a sparse block, which holds no more than " + std::to_string(most));
       if (begin[i + 1] - first > most) {
-        count_anew(t, i, begin[i]);
+        restart(t, i, begin[i]);
         count_to(begin[i]);
         if (i > 0) end_part(std::exchange(part_begin, begin[i]), begin[i]);
       }

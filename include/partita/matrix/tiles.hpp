@@ -12,37 +12,32 @@
 
 #include "partita/base/triplet.hpp"
 #include "partita/matrix/needed_rows.hpp"
-#include "partita/memory/place.hpp"
+#include "partita/memory/device.hpp"
 
 namespace partita {
 
 /// Offsets and columns of all tiles lie in one buffer (`structure`), so that a block can travel as two
 /// messages. What products find out about the columns is kept beside them, for all products with this block.
-template <class T, class Place>
-struct tiles : tile_shape {
-  buffer<local_index, Place> structure;  ///< (structure_size())
-  buffer<T, Place> values;               ///< (nonzeros), or none of a pattern
+template <class T, class Device>
+struct csr_tiles : tile_shape {
+  buffer<local_index, Device> structure;  ///< (structure_size())
+  buffer<T, Device> values;               ///< (nonzeros), or none of a pattern
 
-  /// The parts of tile t (tile_part<T>), in order of rows.
-  tile_parts<T> parts(std::size_t t) const { return tile_shape::parts(t, structure.data(), values.data()); }
-  /// visitor(tile_part<T>) for each of them.
-  template <class Visitor>
-  void for_parts(std::size_t t, Visitor visitor) const {
-    tile_shape::for_parts(t, structure.data(), values.data(), visitor);
-  }
+  /// The parts of tile t (csr_slice<T>), in order of rows.
+  csr_slices<T> parts(std::size_t t) const { return tile_shape::parts(t, structure.data(), values.data()); }
   /// The columns of the entries of a part, within their tile, where the part itself may count needed rows.
-  const local_index* columns_of(const tile_part<T>& part) const {
+  const local_index* columns_of(const csr_slice<T>& part) const {
     return structure.data() + offsets_size() + part.base;
   }
   /// The structure in host memory. Waits for a device.
-  entry_lists entries(const queue<Place>& q) const {
+  entry_lists entries(const queue<Device>& q) const {
     std::vector<local_index> found(structure.size());
     copy(q, structure.span(), std::span<local_index>(found));
     return {*this, std::move(found)};
   }
 
   /// The columns with entries, of every tile but `own`.
-  const detail::needed_rows& needed(const queue<Place>& q, std::size_t own) const {
+  const detail::needed_rows& needed(const queue<Device>& q, std::size_t own) const {
     require_own(own);
     if (!needed_.of_tile.empty()) return needed_;
     if (count() == 1)
@@ -52,17 +47,17 @@ struct tiles : tile_shape {
     return needed_;
   }
   /// The structure with every column of a tile but `own` replaced by its position among the needed ones.
-  std::span<const local_index> compacted(const queue<Place>& q, std::size_t own) const {
+  std::span<const local_index> compacted(const queue<Device>& q, std::size_t own) const {
     if (count() == 1) return structure.span();
     if (compacted_.size() == 0) {
       const entry_lists found = detail::compacted(*this, entries(q), own, needed(q, own));
-      compacted_ = buffer<local_index, Place>(q, structure.size());
+      compacted_ = buffer<local_index, Device>(q, structure.size());
       copy(q, std::span<const local_index>(found.structure()), compacted_.span());
     }
     return std::as_const(compacted_).span();
   }
   /// The shape of merged(), without making it.
-  const tile_shape& merged_shape(const queue<Place>& q, std::size_t own, std::size_t most) const {
+  const tile_shape& merged_shape(const queue<Device>& q, std::size_t own, std::size_t most) const {
     if (count() == 1) return *this;
     if (!merged_shape_)
       merged_shape_ = detail::merged_shape(*this, entries(q), own, needed(q, own), most).shape;
@@ -70,20 +65,20 @@ struct tiles : tile_shape {
   }
   /// Two tiles: `own`, and one of all others whose columns count their needed rows, one tile's after
   /// another's.
-  const tiles& merged(const queue<Place>& q, std::size_t own, std::size_t most) const {
+  const csr_tiles& merged(const queue<Device>& q, std::size_t own, std::size_t most) const {
     if (count() == 1) return *this;
     if (merged_ != nullptr) return *merged_;
     const detail::merged_tiles found = detail::merge(*this, entries(q), own, needed(q, own), most);
-    merged_ = std::make_shared<tiles>();
+    merged_ = std::make_shared<csr_tiles>();
     static_cast<tile_shape&>(*merged_) = found.shape;
-    merged_->structure = buffer<local_index, Place>(q, found.structure.size());
+    merged_->structure = buffer<local_index, Device>(q, found.structure.size());
     copy(q, std::span<const local_index>(found.structure), merged_->structure.span());
     std::vector<T> old(values.size()), reordered;
     copy(q, values.span(), std::span<T>(old));
     reordered.reserve(old.size());
     if (!old.empty())
       for (const std::size_t e : found.order) reordered.push_back(old[e]);
-    merged_->values = buffer<T, Place>(q, reordered.size());
+    merged_->values = buffer<T, Device>(q, reordered.size());
     copy(q, std::span<const T>(reordered), merged_->values.span());
     return *merged_;
   }
@@ -99,9 +94,9 @@ struct tiles : tile_shape {
 
   mutable std::optional<std::size_t> own_;
   mutable detail::needed_rows needed_;
-  mutable buffer<local_index, Place> compacted_;
+  mutable buffer<local_index, Device> compacted_;
   mutable std::optional<tile_shape> merged_shape_;
-  mutable std::shared_ptr<tiles> merged_;  ///< A once more, where a product with needed rows runs
+  mutable std::shared_ptr<csr_tiles> merged_;  ///< A once more, where a product with needed rows runs
 };
 
 namespace detail {
@@ -166,14 +161,14 @@ class tile_finder {
 /// Tiles of the entries with rows in `rows` and columns in one of `columns` (disjoint), in parts of at most
 /// `most` entries. Duplicates add up. Throws shape_error when rows or columns do not fit 32-bit local
 /// indices, or a row has more than `most` entries in one tile.
-template <class T, class Place>
-tiles<T, Place> make_tiles(const queue<Place>& q, interval rows, std::span<const interval> columns,
-                           std::vector<triplet<T>> entries, std::size_t most = most_tile_entries) {
+template <class T, class Device>
+csr_tiles<T, Device> make_csr_tiles(const queue<Device>& q, interval rows, std::span<const interval> columns,
+                                    std::vector<triplet<T>> entries, std::size_t most = max_tile_entries) {
   entries = detail::summed(rows, entries);
-  tiles<T, Place> result;
-  result.rows = narrow(rows.size(), "the number of rows of a sparse block");
+  csr_tiles<T, Device> result;
+  result.rows = to_local(rows.size(), "the number of rows of a sparse block");
   for (interval c : columns)
-    result.widths.push_back(narrow(c.size(), "the number of columns of a sparse tile"));
+    result.widths.push_back(to_local(c.size(), "the number of columns of a sparse tile"));
 
   const detail::tile_finder tile_of(columns);
   const std::size_t stride = static_cast<std::size_t>(result.rows) + 1;
@@ -192,8 +187,8 @@ tiles<T, Place> make_tiles(const queue<Place>& q, interval rows, std::span<const
     values[at] = e.value;
   }
 
-  result.structure = buffer<local_index, Place>(q, structure.size());
-  result.values = buffer<T, Place>(q, values.size());
+  result.structure = buffer<local_index, Device>(q, structure.size());
+  result.values = buffer<T, Device>(q, values.size());
   copy(q, std::span<const local_index>(structure), result.structure.span());
   copy(q, std::span<const T>(values), result.values.span());
   return result;
@@ -201,17 +196,18 @@ tiles<T, Place> make_tiles(const queue<Place>& q, interval rows, std::span<const
 
 /// A pattern of one tile, `cols` wide, without values, from where the entries of its rows begin and from
 /// their columns, ascending in each row; in parts of at most `most` entries. Throws shape_error as
-/// make_tiles.
-template <class T, class Place>
-tiles<T, Place> make_pattern(const queue<Place>& q, interval rows, const std::vector<std::size_t>& begins,
-                             std::span<const local_index> columns, local_index cols,
-                             std::size_t most = most_tile_entries) {
-  tiles<T, Place> pattern;
-  pattern.rows = narrow(rows.size(), "the number of rows of a pattern");
+/// make_csr_tiles.
+template <class T, class Device>
+csr_tiles<T, Device> make_pattern(const queue<Device>& q, interval rows,
+                                  const std::vector<std::size_t>& begins,
+                                  std::span<const local_index> columns, local_index cols,
+                                  std::size_t most = max_tile_entries) {
+  csr_tiles<T, Device> pattern;
+  pattern.rows = to_local(rows.size(), "the number of rows of a pattern");
   pattern.widths = {cols};
   std::vector<local_index> structure = count_offsets(pattern, begins, most, rows.begin);
   structure.insert(structure.end(), columns.begin(), columns.end());
-  pattern.structure = buffer<local_index, Place>(q, structure.size());
+  pattern.structure = buffer<local_index, Device>(q, structure.size());
   copy(q, std::span<const local_index>(structure), pattern.structure.span());
   return pattern;
 }

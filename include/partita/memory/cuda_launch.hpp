@@ -16,17 +16,18 @@ namespace partita::detail {
 inline constexpr int launch_block = 256;
 
 /// So many blocks of a kernel are to find room on a multiprocessor: what its body asks for as
-/// blocks_together, or 0, which leaves it to the compiler. That may spill registers to make room for more.
+/// min_blocks_per_multiprocessor, or 0, which leaves it to the compiler. That may spill registers to make
+/// room for more.
 template <class Body>
-constexpr int blocks_together() {
-  if constexpr (requires { Body::blocks_together; })
-    return Body::blocks_together;
+constexpr int min_blocks_per_multiprocessor() {
+  if constexpr (requires { Body::min_blocks_per_multiprocessor; })
+    return Body::min_blocks_per_multiprocessor;
   else
     return 0;
 }
 
 template <class Body>
-__global__ void __launch_bounds__(launch_block, blocks_together<Body>())
+__global__ void __launch_bounds__(launch_block, min_blocks_per_multiprocessor<Body>())
     run_threads(Body body, std::int64_t threads) {
   const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
   for (std::int64_t t = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; t < threads; t += stride)

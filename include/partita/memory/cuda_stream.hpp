@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "partita/memory/cuda_call.hpp"
-#include "partita/memory/place.hpp"
+#include "partita/memory/device.hpp"
 
 namespace partita {
 

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "partita/base/error.hpp"
-#include "partita/memory/place.hpp"
+#include "partita/memory/device.hpp"
 
 /// The host's tag, and the kernels that take its queue.
 namespace partita::on_host {

@@ -49,8 +49,8 @@ struct elu_gradient {
 struct relu {
   template <class T, layout L, class Device>
   static void forward(dense<T, L, Device>& h, const dropout_mask& mask) {
-    if (mask.probability == 0) return map(h, h, positive_part{});
-    map_indexed(h, h, detail::dropped_relu{mask.function<T>()});
+    if (mask.probability == 0) return transform(h, h, positive_part{});
+    transform_indexed(h, h, detail::dropped_relu{mask.function<T>()});
   }
   /// dh: d loss / d output in, d loss / d input out.
   template <class T, layout L, class Device>
@@ -63,7 +63,7 @@ struct relu {
 struct elu {
   template <class T, layout L, class Device>
   static void forward(dense<T, L, Device>& h, const dropout_mask& mask) {
-    map_indexed(h, h, detail::dropped_elu{mask.function<T>()});
+    transform_indexed(h, h, detail::dropped_elu{mask.function<T>()});
   }
   template <class T, layout L, class Device>
   static void backward(const dense<T, L, Device>& h, dense<T, L, Device>& dh, const dropout_mask& mask) {

@@ -36,32 +36,32 @@ struct attention_shape {
 /// for d alpha what coefficient_gradient says, by whichever way the busiest rank receives less. Sources:
 /// Velickovic et al. (ICLR 2018), eq. 3 and 4; several hops with the same coefficients: NeutronTP (VLDB
 /// 2025), section 4.1, here with their exact gradient.
-template <class T, class Place>
+template <class T, class Device>
 class attention {
  public:
-  using matrix = dense<T, vertex_rows, Place>;
+  using matrix = dense<T, vertex_rows, Device>;
 
   /// `a`: the pattern as the policy cuts it. Throws error when rows are to be gathered for more than one hop.
-  attention(const sparse<T, dynamic_layout, Place>& a, const attention_shape& shape,
+  attention(const sparse<T, dynamic_layout, Device>& a, const attention_shape& shape,
             spmm_options options = {}, coefficient_gradient form = coefficient_gradient::automatic)
-      : attention(a, in_edges<T, Place>(a), shape, options, form) {}
+      : attention(a, in_edges<T, Device>(a), shape, options, form) {}
 
   /// y from x (both n/P x w) and the scalars (n/P x 2 heads).
   void forward(const matrix& x, const matrix& scores, matrix& y, const dropout_mask& mask = {}) {
     scores_.forward(scores, mask);
     if (!change_.travels()) return multiply(x, y);
-    change_.enter(x, *inner_x_);
+    change_.to_inner(x, *inner_x_);
     multiply(*inner_x_, *inner_y_);
-    change_.leave(*inner_y_, y);  // (n/P, w)
+    change_.to_outer(*inner_y_, y);  // (n/P, w)
   }
 
   /// dx, and the gradient of the scalars, from dy and the x of the last forward.
   void backward(const matrix& x, const matrix& dy, matrix& dx, matrix& dscores) {
     scores_.transpose();
     if (change_.travels()) {
-      change_.enter(dy, gradients_[0]);
+      change_.to_inner(dy, gradients_[0]);
       multiply_backward(*inner_x_, gradients_[0], gradients_[hops() % 2]);
-      change_.leave(gradients_[hops() % 2], dx);  // (n/P, w)
+      change_.to_outer(gradients_[hops() % 2], dx);  // (n/P, w)
     } else {
       multiply_backward(x, dy, dx);
     }
@@ -79,24 +79,24 @@ class attention {
   }
 
   /// What this rank receives in one forward and one backward, in closed form.
-  volume predicted() const {
+  traffic predicted() const {
     return predicted_products() + (by_edges_ ? by_edges_->predicted(hops()) : by_rows_->predicted());
   }
 
  private:
-  using block = dense<T, dynamic_layout, Place>;  ///< in the policy's layout
+  using block = dense<T, dynamic_layout, Device>;  ///< in the policy's layout
 
   /// The gradient of coefficients: sampled products on tiles, then their parts to the owners of targets.
   struct edge_gradient {
-    sddmm_plan<T, Place> sample;
-    edge_redistribution<T, Place> to_targets;
+    sddmm_plan<T, Device> sample;
+    edge_redistribution<T, Device> to_targets;
 
-    volume predicted(std::size_t hops) const {
+    traffic predicted(std::size_t hops) const {
       return static_cast<global_index>(hops) * sample.predicted_parts() + to_targets.predicted();
     }
   };
 
-  attention(const sparse<T, dynamic_layout, Place>& a, const in_edges<T, Place>& rows,
+  attention(const sparse<T, dynamic_layout, Device>& a, const in_edges<T, Device>& rows,
             const attention_shape& shape, spmm_options options, coefficient_gradient form)
       : features_(blocking::even(shape.columns(), a.mesh().shape(), nesting::cols)),
         scores_(a, rows, shape.scores()),
@@ -120,7 +120,7 @@ class attention {
       inner_x_.emplace(a.mesh(), multiplied_layout(a, vertex_rows), a.row_blocking(), features_);
       inner_y_.emplace(a.mesh(), multiplied_layout(a, vertex_rows), a.row_blocking(), features_);
     }
-    sddmm_plan<T, Place> sample(product_);
+    sddmm_plan<T, Device> sample(product_);
     const axis_set slices = sample.summed_axes();
     edge_gradient edges{std::move(sample), {a, rows, features_, shape.values_of_edge(), slices}};
     if (prefers_edges(a.mesh(), edges, static_cast<global_index>(rows.needed().size()), form))
@@ -129,19 +129,19 @@ class attention {
       by_rows_.emplace(rows, shape.values_of_edge(), shape.width);
   }
 
-  bool prefers_edges(const mesh<Place>& m, const edge_gradient& edges, global_index needed,
+  bool prefers_edges(const mesh<Device>& m, const edge_gradient& edges, global_index needed,
                      coefficient_gradient form) const {
     if (hops() > 1 && form == coefficient_gradient::rows)
       throw error("an attention of several hops cannot gather rows for the gradient of its coefficients");
     if (hops() > 1 || form != coefficient_gradient::automatic) return form != coefficient_gradient::rows;
-    const global_index products = predicted_products().elements;
-    global_index elements[] = {products + edges.predicted(hops()).elements,
+    const global_index products = predicted_products().words;
+    global_index elements[] = {products + edges.predicted(hops()).words,
                                products + needed * features_.size()};
     m.world().all_reduce(elements, reduction::max);
     return elements[0] <= elements[1];
   }
   /// All but what is for the gradient of the coefficients.
-  volume predicted_products() const {
+  traffic predicted_products() const {
     return scores_.predicted() + scores_gradient_.predicted() + 2 * change_.predicted() +
            static_cast<global_index>(hops()) * (product_.predicted() + transposed_product_.predicted());
   }
@@ -177,18 +177,18 @@ class attention {
   }
 
   blocking features_;
-  edge_scores<T, Place> scores_;
-  edge_scores_gradient<T, Place> scores_gradient_;
-  edge_spmm_plan<T, Place> product_, transposed_product_;
-  edge_matrix<T, Place> alpha_;             ///< then the gradient of the coefficients, in parts
-  edge_matrix<T, Place> transposed_alpha_;  ///< then the coefficients of in-edges of own vertices
-  buffer<T, Place> own_gradient_;           ///< of the coefficients of those
-  layout_change<T, Place> change_;
+  edge_scores<T, Device> scores_;
+  edge_scores_gradient<T, Device> scores_gradient_;
+  edge_spmm_plan<T, Device> product_, transposed_product_;
+  edge_matrix<T, Device> alpha_;             ///< then the gradient of the coefficients, in parts
+  edge_matrix<T, Device> transposed_alpha_;  ///< then the coefficients of in-edges of own vertices
+  buffer<T, Device> own_gradient_;           ///< of the coefficients of those
+  layout_change<T, Device> change_;
   std::deque<block> between_;  ///< Z_1 ... Z_(K-1)
   std::deque<block> gradients_;
   std::optional<block> inner_x_, inner_y_;  ///< Z_0 and Z_K, where they have to go there
   std::optional<edge_gradient> by_edges_;
-  std::optional<in_edge_sddmm_plan<T, Place>> by_rows_;
+  std::optional<in_edge_sddmm_plan<T, Device>> by_rows_;
 };
 
 }  // namespace partita::nn

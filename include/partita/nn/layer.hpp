@@ -33,7 +33,7 @@ class layer {
   /// Columns of Z.
   virtual global_index width() const = 0;
   /// What this rank receives in one forward and backward of a steady epoch, in closed form.
-  virtual volume predicted() const { return {}; }
+  virtual traffic predicted() const { return {}; }
   /// Whether forward obeys pass::relu.
   virtual bool fuses_relu() const { return false; }
 };

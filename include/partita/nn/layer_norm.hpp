@@ -46,13 +46,13 @@ class layer_norm final : public layer<T, Device> {
 
   void forward(const operand<T, Device>& h, matrix& z, const pass&) override {
     const matrix& x = written_out_(h);
-    row_sums(x, sums_);                                             // (n, 1)
-    map_rows(x, sums_, normalized_, detail::less_part<T>{part_});   // (n, f)
-    zip(normalized_, normalized_, products_, std::multiplies<>{});  // (n, f)
-    row_sums(products_, inverse_deviations_);                       // (n, 1)
-    map(inverse_deviations_, inverse_deviations_, detail::inverse_deviation<T>{part_, T(1e-5)});
-    map_rows(normalized_, inverse_deviations_, normalized_, std::multiplies<>{});  // (n, f)
-    map_columns(normalized_, gamma_.value(), z, std::multiplies<>{});              // (n, f)
+    row_sums(x, sums_);                                                  // (n, 1)
+    transform_rows(x, sums_, normalized_, detail::less_part<T>{part_});  // (n, f)
+    zip(normalized_, normalized_, products_, std::multiplies<>{});       // (n, f)
+    row_sums(products_, inverse_deviations_);                            // (n, 1)
+    transform(inverse_deviations_, inverse_deviations_, detail::inverse_deviation<T>{part_, T(1e-5)});
+    transform_rows(normalized_, inverse_deviations_, normalized_, std::multiplies<>{});  // (n, f)
+    transform_columns(normalized_, gamma_.value(), z, std::multiplies<>{});              // (n, f)
     add_row(beta_.value(), z);
   }
   void backward(const operand<T, Device>&, const matrix& dz, matrix* dh) override {
@@ -60,14 +60,14 @@ class layer_norm final : public layer<T, Device> {
     column_sums_part(products_, gamma_.gradient());        // (1, f)
     column_sums_part(dz, beta_.gradient());                // (1, f)
     if (dh == nullptr) return;
-    map_columns(products_, gamma_.value(), products_, std::multiplies<>{});  // g N (n, f)
-    row_sums(products_, sums_);                                              // (n, 1)
-    map_rows(normalized_, sums_, products_, std::multiplies<>{});            // (n, f)
-    map_columns(dz, gamma_.value(), *dh, std::multiplies<>{});               // g (n, f)
-    row_sums(*dh, sums_);                                                    // (n, 1)
-    map_rows(*dh, sums_, *dh, detail::less_part<T>{part_});                  // g - mean(g)
-    zip(*dh, products_, *dh, detail::less_part<T>{part_});                   // - N mean(g N)
-    map_rows(*dh, inverse_deviations_, *dh, std::multiplies<>{});            // (n, f)
+    transform_columns(products_, gamma_.value(), products_, std::multiplies<>{});  // g N (n, f)
+    row_sums(products_, sums_);                                                    // (n, 1)
+    transform_rows(normalized_, sums_, products_, std::multiplies<>{});            // (n, f)
+    transform_columns(dz, gamma_.value(), *dh, std::multiplies<>{});               // g (n, f)
+    row_sums(*dh, sums_);                                                          // (n, 1)
+    transform_rows(*dh, sums_, *dh, detail::less_part<T>{part_});                  // g - mean(g)
+    zip(*dh, products_, *dh, detail::less_part<T>{part_});                         // - N mean(g N)
+    transform_rows(*dh, inverse_deviations_, *dh, std::multiplies<>{});            // (n, f)
   }
 
   global_index width() const override { return gamma_.shape().cols; }

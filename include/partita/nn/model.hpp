@@ -33,7 +33,7 @@ class model {
   nn::parameters<T, Device>& parameters() { return *parameters_; }
   const blocking& row_blocking() const { return logits_.row_blocking(); }
   /// What this rank receives in one forward and backward of a steady epoch, in closed form.
-  volume predicted() const { return net_->predicted() + parameters_->predicted(); }
+  traffic predicted() const { return net_->predicted() + parameters_->predicted(); }
 
  private:
   std::shared_ptr<nn::parameters<T, Device>> parameters_;

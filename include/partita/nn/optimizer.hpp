@@ -71,7 +71,7 @@ class adam {
 
   /// The state for steps of this set: zeros before the first one.
   state& state_of(const parameters<T, Device>& set) {
-    const extent shape = set.values().shape();
+    const matrix_shape shape = set.values().shape();
     if (!state_ || state_->first_moment.shape() != shape) {
       state_.emplace(state{matrix(set.mesh(), shape), matrix(set.mesh(), shape), 0});
       fill(state_->first_moment, T(0));

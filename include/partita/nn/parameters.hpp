@@ -23,11 +23,11 @@ class parameter {
  public:
   using matrix = dense<T, replicated, Device>;
 
-  parameter(std::string name, extent shape, double decay, std::size_t offset)
+  parameter(std::string name, matrix_shape shape, double decay, std::size_t offset)
       : name_(std::move(name)), shape_(shape), decay_(decay), offset_(offset) {}
 
   const std::string& name() const { return name_; }
-  extent shape() const { return shape_; }
+  matrix_shape shape() const { return shape_; }
   /// Weight decay.
   double decay() const { return decay_; }
 
@@ -39,7 +39,7 @@ class parameter {
   friend class parameters;
 
   std::string name_;
-  extent shape_;
+  matrix_shape shape_;
   double decay_;
   std::size_t offset_;
   std::optional<matrix> value_, gradient_;  ///< views of the buffers of the set
@@ -56,7 +56,7 @@ class parameters {
   parameters& operator=(const parameters&) = delete;
 
   /// A new matrix of zeros. Earlier values stay.
-  parameter<T, Device>& add(std::string name, extent shape, double decay = 0) {
+  parameter<T, Device>& add(std::string name, matrix_shape shape, double decay = 0) {
     list_.emplace_back(std::move(name), shape, decay, values_.size());
     const auto size = static_cast<std::size_t>(shape.rows * shape.cols);
     grow(values_, size);
@@ -78,7 +78,7 @@ class parameters {
     if (mesh_.size() > 1) mesh_.along(every_axis).all_reduce(gradients_.span());
   }
   /// What this rank receives in sum_gradients.
-  volume predicted() const {
+  traffic predicted() const {
     collective op;
     op.kind = operation::all_reduce;
     op.count = static_cast<global_index>(values_.size());
@@ -93,12 +93,12 @@ class parameters {
     fill(added, 0);
     b = std::move(larger);
   }
-  matrix view(extent shape, std::span<T> values) const {
+  matrix view(matrix_shape shape, std::span<T> values) const {
     return matrix::view(mesh_, replicated, blocking::even(shape.rows, mesh_.shape(), nesting::rows),
                         blocking::even(shape.cols, mesh_.shape(), nesting::cols), values);
   }
   void view_all() {
-    const extent row{1, static_cast<global_index>(values_.size())};
+    const matrix_shape row{1, static_cast<global_index>(values_.size())};
     all_values_.emplace(view(row, values_.span()));
     all_gradients_.emplace(view(row, gradients_.span()));
     for (parameter<T, Device>& p : list_) {
@@ -179,7 +179,7 @@ class builder {
   }
 
   /// A new parameter of zeros, or of `value`s.
-  parameter<T, Device>& filled(const std::string& name, extent shape, T value = 0) const {
+  parameter<T, Device>& filled(const std::string& name, matrix_shape shape, T value = 0) const {
     state_->input = layer_input::varying;
     const std::string suffix = suffix_ ? *suffix_ : std::to_string(state_->made[name]++);
     auto& p = state_->set.add(name + suffix, shape, decay_);
@@ -188,12 +188,12 @@ class builder {
   }
   /// A new parameter uniform in [-a, a), a = sqrt(6 / (rows + cols)), the same at any number of ranks.
   /// Source: Glorot, Bengio (AISTATS 2010), eq. 16.
-  parameter<T, Device>& glorot(const std::string& name, extent shape) const {
+  parameter<T, Device>& glorot(const std::string& name, matrix_shape shape) const {
     const std::size_t index = state_->set.list().size();
     auto& p = filled(name, shape);
     const double a = std::sqrt(6.0 / static_cast<double>(shape.rows + shape.cols));
     const std::uint64_t word = random_key{options().seed, 0, 0x67000000u + index}.word();
-    map_indexed(p.value(), p.value(), detail::uniform_entry<T>{word, a});
+    transform_indexed(p.value(), p.value(), detail::uniform_entry<T>{word, a});
     return p;
   }
 

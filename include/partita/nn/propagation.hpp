@@ -54,7 +54,7 @@ class propagation final : public layer<T, Device> {
     for (int k = 0; k < hops_; ++k) {
       if (teleport_ != 0) zip(sum, *now, sum, linear_combination<T>{1, teleport_});
       backward_(*now, *next);  // (n, f)
-      if (teleport_ != 0) map(*next, *next, scaled<T>{keep_});
+      if (teleport_ != 0) transform(*next, *next, scaled<T>{keep_});
       std::swap(now, next);
     }
     zip(sum, *now, sum, std::plus<>{});
@@ -62,12 +62,12 @@ class propagation final : public layer<T, Device> {
   }
 
   global_index width() const override { return features_.size(); }
-  volume predicted() const override {
+  traffic predicted() const override {
     return predicted_forward() + static_cast<global_index>(hops_) * backward_.predicted() +
            to_policy_.predicted() + from_policy_.predicted();
   }
   /// What this rank receives in one forward.
-  volume predicted_forward() const {
+  traffic predicted_forward() const {
     return static_cast<global_index>(hops_) * forward_.predicted() + to_policy_.predicted() +
            from_policy_.predicted();
   }

@@ -9,9 +9,9 @@ namespace partita::nn {
 
 /// Z = H + layer(H), dH = dZ + what the layer gives (n x f all). What travels: what the layer sends.
 template <class Layer>
-class residual final : public layer<typename Layer::matrix::value_type, typename Layer::matrix::place> {
+class residual final : public layer<typename Layer::matrix::value_type, typename Layer::matrix::device> {
   using T = typename Layer::matrix::value_type;
-  using Device = typename Layer::matrix::place;
+  using Device = typename Layer::matrix::device;
 
  public:
   using matrix = typename Layer::matrix;
@@ -32,7 +32,7 @@ class residual final : public layer<typename Layer::matrix::value_type, typename
   }
 
   global_index width() const override { return layer_.width(); }
-  volume predicted() const override { return layer_.predicted(); }
+  traffic predicted() const override { return layer_.predicted(); }
 
  private:
   Layer layer_;

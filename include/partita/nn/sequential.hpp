@@ -97,8 +97,8 @@ class sequential final : public layer<T, Device> {
   }
 
   global_index width() const override { return steps_.empty() ? 0 : steps_.back().work->width(); }
-  volume predicted() const override {
-    volume v;
+  traffic predicted() const override {
+    traffic v;
     for (const step& s : steps_) v += s.work->predicted();
     return v;
   }

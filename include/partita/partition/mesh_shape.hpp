@@ -40,7 +40,7 @@ struct mesh_shape {
 };
 
 /// Position of `at` among the ranks that differ from it only in the axes of `s`, counted as ranks are.
-constexpr int position(mesh_shape shape, axis_set s, coordinates at) {
+constexpr int rank_in_group(mesh_shape shape, axis_set s, coordinates at) {
   int p = 0;
   for (axis a : order_of(nesting::rows))
     if (s.contains(a)) p = p * shape[a] + at[a];
@@ -48,7 +48,7 @@ constexpr int position(mesh_shape shape, axis_set s, coordinates at) {
 }
 
 /// The inverse of position: `base` with its coordinates along `s` replaced by those of member `p`.
-constexpr coordinates member(mesh_shape shape, axis_set s, coordinates base, int p) {
+constexpr coordinates group_member(mesh_shape shape, axis_set s, coordinates base, int p) {
   const auto order = order_of(nesting::rows);
   for (int i = 2; i >= 0; --i) {
     const axis a = order[static_cast<std::size_t>(i)];

@@ -123,7 +123,7 @@ template <class T, class Device>
 over_ranks predict_words(const mesh<Device>& m, const dataset& data, const training_options& options,
                          const policy& p) {
   const auto net = make_model<T>(m, data, options, p);
-  return summarize(m.world(), trainer<T, Device>::predicted_step(m, net).elements);
+  return summarize(m.world(), trainer<T, Device>::predicted_step(m, net).words);
 }
 
 /// Trains the model that `options` name, under a policy. Every rank of the mesh must call, with the same

@@ -31,13 +31,13 @@ struct mistaken {
 
 /// One label a vertex: softmax cross-entropy and accuracy. Several: logistic loss and micro-F1 of the signs
 /// of the logits. Every rank of the mesh must call all members.
-template <class T, class Place>
+template <class T, class Device>
 class objective {
  public:
-  using matrix = dense<T, vertex_rows, Place>;
+  using matrix = dense<T, vertex_rows, Device>;
 
   /// Throws input_error when no vertex is in the training set.
-  objective(const mesh<Place>& m, const dataset& data, const blocking& rows)
+  objective(const mesh<Device>& m, const dataset& data, const blocking& rows)
       : multi_label_(data.multi_label),
         scratch_(m, rows, blocking::even(data.classes, m.shape(), nesting::cols)) {
     for (split_part part : {split_part::train, split_part::validation, split_part::test}) {
@@ -81,7 +81,7 @@ class objective {
 
   bool multi_label_;
   matrix scratch_;
-  std::array<std::optional<vertex_labels<Place>>, 3> labels_;
+  std::array<std::optional<vertex_labels<Device>>, 3> labels_;
   std::array<std::optional<matrix>, 3> targets_;
 };
 

@@ -26,8 +26,8 @@ inline std::vector<ledger_entry> merge_ledgers(const communicator& world,
   std::ostringstream out;
   out.precision(17);
   for (const ledger_entry& e : mine)
-    out << e.phase << '\t' << static_cast<int>(e.kind) << '\t' << e.axis << '\t' << e.received.elements
-        << '\t' << e.received.messages << '\t' << e.bytes << '\t' << e.seconds << '\n';
+    out << e.phase << '\t' << static_cast<int>(e.kind) << '\t' << e.axis << '\t' << e.received.words << '\t'
+        << e.received.messages << '\t' << e.bytes << '\t' << e.seconds << '\n';
   const std::string text = out.str();
   const std::vector<std::uint8_t> bytes(text.begin(), text.end());
 
@@ -45,7 +45,7 @@ inline std::vector<ledger_entry> merge_ledgers(const communicator& world,
     int kind = 0;
     in >> kind >> std::ws;
     std::getline(in, e.axis, '\t');
-    in >> e.received.elements >> e.received.messages >> e.bytes >> e.seconds;
+    in >> e.received.words >> e.received.messages >> e.bytes >> e.seconds;
     in.ignore(1);
     e.kind = static_cast<operation>(kind);
     const auto same = std::find_if(merged.begin(), merged.end(), [&](const ledger_entry& m) {

@@ -50,9 +50,9 @@ class trainer {
   }
 
   /// What this rank receives in the training step of a steady epoch, in closed form.
-  volume predicted() const { return predicted_step(mesh_, model_); }
+  traffic predicted() const { return predicted_step(mesh_, model_); }
 
-  static volume predicted_step(const mesh<Device>& m, const nn::model<T, Device>& net) {
+  static traffic predicted_step(const mesh<Device>& m, const nn::model<T, Device>& net) {
     collective loss;
     loss.kind = operation::all_reduce;
     loss.count = 1;
@@ -129,13 +129,13 @@ training_result trainer<T, Device>::run(const epoch_observer& observe) {
   }
 
   const std::vector<ledger_entry> last = m.ledger().entries();
-  const volume step =
+  const traffic step =
       m.ledger().total([](const ledger_entry& e) { return e.phase == "forward" || e.phase == "backward"; });
   const phase_scope phase(m.ledger(), "summary");
   result.ledger = merge_ledgers(m.world(), last);
-  result.words_received = summarize(m.world(), step.elements);
+  result.words_received = summarize(m.world(), step.words);
   result.messages = summarize(m.world(), step.messages);
-  result.predicted_words_received = summarize(m.world(), predicted().elements);
+  result.predicted_words_received = summarize(m.world(), predicted().words);
   result.peak_bytes = summarize(m.world(), static_cast<global_index>(m.queue().meter()->peak()));
   std::vector<double> seconds;
   for (const epoch_report& e : result.epochs) seconds.push_back(e.seconds);

@@ -17,10 +17,10 @@ namespace partita {
 
 /// X(i, j) = f(i, j) (rows.size() x cols.size()) in layout `l`. Every rank makes its own block: nothing
 /// travels.
-template <class T, class Place, class Function>
-dense<T, dynamic_layout, Place> generate(const mesh<Place>& m, layout l, const blocking& rows,
-                                         const blocking& cols, Function f) {
-  dense<T, dynamic_layout, Place> x(m, l, rows, cols);
+template <class T, class Device, class Function>
+dense<T, dynamic_layout, Device> generate(const mesh<Device>& m, layout l, const blocking& rows,
+                                          const blocking& cols, Function f) {
+  dense<T, dynamic_layout, Device> x(m, l, rows, cols);
   const interval r = x.row_range(), c = x.col_range();
   std::vector<T> values;
   values.reserve(x.values().size());
@@ -29,19 +29,19 @@ dense<T, dynamic_layout, Place> generate(const mesh<Place>& m, layout l, const b
   copy(m.queue(), std::span<const T>(values), x.values());
   return x;
 }
-template <class T, class Place, class Function>
-dense<T, dynamic_layout, Place> generate(const mesh<Place>& m, layout l, extent shape, Function f) {
+template <class T, class Device, class Function>
+dense<T, dynamic_layout, Device> generate(const mesh<Device>& m, layout l, matrix_shape shape, Function f) {
   return generate<T>(m, l, blocking::even(shape.rows, m.shape(), nesting::rows),
                      blocking::even(shape.cols, m.shape(), nesting::cols), f);
 }
 /// The same in a layout that is part of the type.
-template <layout L, class T, class Place, class Function>
-dense<T, L, Place> generate(const mesh<Place>& m, const blocking& rows, const blocking& cols, Function f) {
-  return dense<T, L, Place>(generate<T>(m, L, rows, cols, f));
+template <layout L, class T, class Device, class Function>
+dense<T, L, Device> generate(const mesh<Device>& m, const blocking& rows, const blocking& cols, Function f) {
+  return dense<T, L, Device>(generate<T>(m, L, rows, cols, f));
 }
-template <layout L, class T, class Place, class Function>
-dense<T, L, Place> generate(const mesh<Place>& m, extent shape, Function f) {
-  return dense<T, L, Place>(generate<T>(m, L, shape, f));
+template <layout L, class T, class Device, class Function>
+dense<T, L, Device> generate(const mesh<Device>& m, matrix_shape shape, Function f) {
+  return dense<T, L, Device>(generate<T>(m, L, shape, f));
 }
 
 namespace detail {
@@ -54,36 +54,36 @@ concept triplets = std::same_as<element_of<Range>, triplet<decltype(element_of<R
 /// X in layout `l` from the row-major `values` (shape.rows x shape.cols), a contiguous range, of rank `root`;
 /// others may pass an empty one. Every rank must call. What travels: each rank receives its block. Throws
 /// shape_error when the sizes disagree.
-template <class Place, class Values>
+template <class Device, class Values>
 requires std::is_floating_point_v<element_of<const Values>>
-auto distribute(const mesh<Place>& m, layout l, extent shape, const Values& all, int root = 0) {
+auto distribute(const mesh<Device>& m, layout l, matrix_shape shape, const Values& all, int root = 0) {
   using T = element_of<const Values>;
   const std::span<const T> values(std::data(all), std::size(all));
-  dense<T, dynamic_layout, Place> x(m, l, shape);
+  dense<T, dynamic_layout, Device> x(m, l, shape);
   const bool mine = m.rank() == root;
   if (mine && static_cast<global_index>(values.size()) != shape.rows * shape.cols)
     throw shape_error("a matrix of " + to_string(shape) + " cannot be made from " +
                       std::to_string(values.size()) + " values");
-  std::vector<global_index> give(static_cast<std::size_t>(m.size()), 0), take(give);
+  std::vector<global_index> send(static_cast<std::size_t>(m.size()), 0), recv(send);
   std::vector<T> outgoing, incoming(x.values().size());
   for (int q = 0; mine && q < m.size(); ++q) {
     const rectangle r = block_of(x.row_blocking(), x.col_blocking(), l, m.shape().at(q));
-    give[static_cast<std::size_t>(q)] = r.size();
+    send[static_cast<std::size_t>(q)] = r.size();
     for (global_index i = r.rows.begin; i < r.rows.end; ++i)
       outgoing.insert(outgoing.end(), values.begin() + i * shape.cols + r.cols.begin,
                       values.begin() + i * shape.cols + r.cols.end);
   }
-  take[static_cast<std::size_t>(root)] = static_cast<global_index>(incoming.size());
-  m.world().all_to_all(outgoing, give, incoming, take);
+  recv[static_cast<std::size_t>(root)] = static_cast<global_index>(incoming.size());
+  m.world().all_to_all(outgoing, send, incoming, recv);
   copy(m.queue(), std::span<const T>(incoming), x.values());
   return x;
 }
 
 /// The whole of X, row-major (rows x cols), on every rank. Every rank must call. What travels: all other
 /// blocks.
-template <class T, layout L, class Place>
-std::vector<T> collect(const dense<T, L, Place>& x) {
-  const dense<T, dynamic_layout, Place> whole = redistribute(x, replicated);
+template <class T, layout L, class Device>
+std::vector<T> collect(const dense<T, L, Device>& x) {
+  const dense<T, dynamic_layout, Device> whole = redistribute(x, replicated);
   std::vector<T> values(whole.values().size());
   copy(x.mesh().queue(), whole.values(), std::span<T>(values));
   return values;
@@ -106,67 +106,68 @@ bool is_symmetric(const communicator& world, std::span<const triplet<T>> entries
 namespace detail {
 
 /// Sends every entry to all ranks that hold it in layout `l`.
-template <class T, class Place>
-std::vector<triplet<T>> send_to_owners(const mesh<Place>& m, layout l, const blocking& rows,
+template <class T, class Device>
+std::vector<triplet<T>> send_to_owners(const mesh<Device>& m, layout l, const blocking& rows,
                                        const blocking& cols, std::span<const triplet<T>> entries) {
   const mesh_shape shape = m.shape();
   const axis_set copies = every_axis - l.used();
   std::vector<std::vector<triplet<T>>> outgoing(static_cast<std::size_t>(m.size()));
   for (const triplet<T>& e : entries) {
-    coordinates at = member(shape, column_cut(l), {}, static_cast<int>(cols.owner(column_cut(l), e.col)));
+    coordinates at =
+        group_member(shape, column_cut(l), {}, static_cast<int>(cols.owner(column_cut(l), e.col)));
     at.row = l.rows.contains(axis::row) ? static_cast<int>(rows.owner(l.rows, e.row)) : 0;
     for (int c = 0; c < shape.size(copies); ++c)
-      outgoing[static_cast<std::size_t>(shape.rank(member(shape, copies, at, c)))].push_back(e);
+      outgoing[static_cast<std::size_t>(shape.rank(group_member(shape, copies, at, c)))].push_back(e);
   }
-  std::vector<global_index> give;
+  std::vector<global_index> send;
   std::vector<global_index> indices;
   std::vector<T> values;
   for (const auto& block : outgoing) {
-    give.push_back(static_cast<global_index>(block.size()));
+    send.push_back(static_cast<global_index>(block.size()));
     for (const triplet<T>& e : block) {
       indices.insert(indices.end(), {e.row, e.col});
       values.push_back(e.value);
     }
   }
-  std::vector<global_index> take = m.world().all_to_all(give);
-  const std::vector<T> values_here = m.world().all_to_all(values, give, take);
-  for (auto* c : {&give, &take})
+  std::vector<global_index> recv = m.world().all_to_all(send);
+  const std::vector<T> values_here = m.world().all_to_all(values, send, recv);
+  for (auto* c : {&send, &recv})
     for (global_index& n : *c) n *= 2;
-  const std::vector<global_index> indices_here = m.world().all_to_all(indices, give, take);
+  const std::vector<global_index> indices_here = m.world().all_to_all(indices, send, recv);
   std::vector<triplet<T>> here;
   for (std::size_t i = 0; i < values_here.size(); ++i)
     here.push_back({indices_here[2 * i], indices_here[2 * i + 1], values_here[i]});
   return here;
 }
 
-template <class T, class Place>
-using shared_tiles = std::shared_ptr<const tiles<T, Place>>;
+template <class T, class Device>
+using shared_tiles = std::shared_ptr<const csr_tiles<T, Device>>;
 
-template <class T, class Place>
-shared_tiles<T, Place> make_local_tiles(const mesh<Place>& m, layout l, const blocking& rows,
-                                        const blocking& cols, std::span<const triplet<T>> entries) {
+template <class T, class Device>
+shared_tiles<T, Device> make_local_tiles(const mesh<Device>& m, layout l, const blocking& rows,
+                                         const blocking& cols, std::span<const triplet<T>> entries) {
   std::vector<interval> columns;
   coordinates at = m.at();
   for (at.row = 0; at.row < (l.rows.contains(axis::row) ? m.shape().row : 1); ++at.row)
     columns.push_back(cols.block(column_cut(l), at));
-  return std::make_shared<const tiles<T, Place>>(
-      make_tiles<T, Place>(m.queue(), rows.block(l.rows, m.at()), columns,
-                           send_to_owners(m, l, rows, cols, entries), m.tile_entries()));
+  return std::make_shared<const csr_tiles<T, Device>>(
+      make_csr_tiles<T, Device>(m.queue(), rows.block(l.rows, m.at()), columns,
+                                send_to_owners(m, l, rows, cols, entries), m.tile_entries()));
 }
 
 /// This rank's tiles of A and of A^T: see distribute.
-template <class T, class Place>
-std::pair<shared_tiles<T, Place>, shared_tiles<T, Place>> distribute_tiles(
-    const mesh<Place>& m, layout l, const blocking& rows, const blocking& cols,
-    std::span<const triplet<T>> entries, structure kind) {
-  const extent shape{rows.size(), cols.size()};
+template <class T, class Device>
+std::pair<shared_tiles<T, Device>, shared_tiles<T, Device>> distribute_tiles(
+    const mesh<Device>& m, layout l, const blocking& rows, const blocking& cols,
+    std::span<const triplet<T>> entries, symmetry kind) {
+  const matrix_shape shape{rows.size(), cols.size()};
   for (const triplet<T>& e : entries)
     if (e.row < 0 || e.row >= shape.rows || e.col < 0 || e.col >= shape.cols)
       throw shape_error("entry (" + std::to_string(e.row) + ", " + std::to_string(e.col) +
                         ") is outside a matrix of " + to_string(shape));
   const auto forward = make_local_tiles(m, l, rows, cols, entries);
-  if (kind == structure::one_way) return {forward, nullptr};
-  if (kind == structure::symmetric) {
+  if (kind == symmetry::one_way) return {forward, nullptr};
+  if (kind == symmetry::symmetric) {
     if (!(rows == cols) || !is_symmetric(m.world(), entries))
       throw shape_error("a matrix of " + to_string(shape) + " was declared symmetric but is not");
     return {forward, forward};
@@ -185,44 +186,45 @@ std::pair<shared_tiles<T, Place>, shared_tiles<T, Place>> distribute_tiles(
 /// Every rank must call. What travels: each entry to the ranks that hold it, and again for A^T unless A is
 /// symmetric or goes one way. Throws shape_error naming an entry outside the matrix, or when A is declared
 /// symmetric but is not.
-template <class Place, detail::triplets Entries>
-auto distribute(const mesh<Place>& m, layout l, const blocking& rows, const blocking& cols,
-                const Entries& entries, structure kind = structure::general,
+template <class Device, detail::triplets Entries>
+auto distribute(const mesh<Device>& m, layout l, const blocking& rows, const blocking& cols,
+                const Entries& entries, symmetry kind = symmetry::general,
                 std::optional<layout> operand = {}) {
   using T = decltype(element_of<const Entries>::value);
   auto [forward, backward] = detail::distribute_tiles(
       m, l, rows, cols, std::span<const triplet<T>>(std::data(entries), std::size(entries)), kind);
-  return sparse<T, dynamic_layout, Place>(m, l, operand, rows, cols, std::move(forward), std::move(backward));
+  return sparse<T, dynamic_layout, Device>(m, l, operand, rows, cols, std::move(forward),
+                                           std::move(backward));
 }
 /// With even blocks.
-template <class Place, detail::triplets Entries>
-auto distribute(const mesh<Place>& m, layout l, extent shape, const Entries& entries,
-                structure kind = structure::general) {
+template <class Device, detail::triplets Entries>
+auto distribute(const mesh<Device>& m, layout l, matrix_shape shape, const Entries& entries,
+                symmetry kind = symmetry::general) {
   return distribute(m, l, blocking::even(shape.rows, m.shape(), nesting::rows),
                     blocking::even(shape.cols, m.shape(), nesting::rows), entries, kind);
 }
 /// As a policy multiplies it: dense matrices of any layout go to the policy's and back.
-template <class Place, detail::triplets Entries>
-auto distribute(const mesh<Place>& m, const policy& p, extent shape, const Entries& entries,
-                structure kind = structure::general) {
+template <class Device, detail::triplets Entries>
+auto distribute(const mesh<Device>& m, const policy& p, matrix_shape shape, const Entries& entries,
+                symmetry kind = symmetry::general) {
   return distribute(m, p.sparse, blocking::even(shape.rows, m.shape(), nesting::rows),
                     blocking::even(shape.cols, m.shape(), nesting::rows), entries, kind, p.dense);
 }
 /// In a layout that is part of the type.
-template <layout L, class Place, class Entries>
-auto distribute(const mesh<Place>& m, const blocking& rows, const blocking& cols, const Entries& entries,
-                structure kind = structure::general) {
+template <layout L, class Device, class Entries>
+auto distribute(const mesh<Device>& m, const blocking& rows, const blocking& cols, const Entries& entries,
+                symmetry kind = symmetry::general) {
   const auto a = distribute(m, L, rows, cols, entries, kind);
-  return sparse<typename decltype(a)::value_type, L, Place>(a);
+  return sparse<typename decltype(a)::value_type, L, Device>(a);
 }
-template <layout L, class Place, class All, class... How>
-auto distribute(const mesh<Place>& m, extent shape, const All& all, How... how) {
+template <layout L, class Device, class All, class... How>
+auto distribute(const mesh<Device>& m, matrix_shape shape, const All& all, How... how) {
   auto a = distribute(m, L, shape, all, how...);
   using T = typename decltype(a)::value_type;
   if constexpr (std::is_floating_point_v<element_of<const All>>)
-    return dense<T, L, Place>(std::move(a));
+    return dense<T, L, Device>(std::move(a));
   else
-    return sparse<T, L, Place>(a);
+    return sparse<T, L, Device>(a);
 }
 
 }  // namespace partita

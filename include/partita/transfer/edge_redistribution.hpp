@@ -13,11 +13,11 @@ namespace partita {
 /// The tiles of the ranks that share a row of A have different edges of it; where the columns of dot products
 /// are cut too, several ranks have parts of one value. Every rank of the mesh must construct and run it. What
 /// travels: each part once, to the owner of the target, and of heads without columns on a rank nothing.
-template <class T, class Place>
+template <class T, class Device>
 class edge_redistribution {
  public:
   /// `features` are the columns of the dot products, cut by `slices`, heads side by side.
-  edge_redistribution(const sparse<T, dynamic_layout, Place>& a, const in_edges<T, Place>& rows,
+  edge_redistribution(const sparse<T, dynamic_layout, Device>& a, const in_edges<T, Device>& rows,
                       const blocking& features, local_index heads, axis_set slices)
       : mesh_(a.mesh()), group_(a.layout().cols | slices), heads_(heads) {
     find_sources(a, rows, features, slices);
@@ -26,8 +26,8 @@ class edge_redistribution {
       return static_cast<std::size_t>(offset_of(counts, static_cast<int>(counts.size())));
     };
     if (sources_.size() == 1) return;
-    outgoing_ = buffer<T, Place>(mesh_.queue(), size(send_counts_));
-    incoming_ = buffer<T, Place>(mesh_.queue(), size(recv_counts_));
+    outgoing_ = buffer<T, Device>(mesh_.queue(), size(send_counts_));
+    incoming_ = buffer<T, Device>(mesh_.queue(), size(recv_counts_));
   }
 
   /// own (in-edges x heads) from the values of this rank's tiles (entries x its heads).
@@ -58,15 +58,15 @@ class edge_redistribution {
   }
 
   /// What this rank receives in one run, in closed form.
-  volume predicted() const {
-    volume v;
+  traffic predicted() const {
+    traffic v;
     for (std::size_t s = 0; s < sources_.size(); ++s)
       if (static_cast<int>(s) != me() && recv_counts_[s] > 0) v += {recv_counts_[s], 1};
     return v;
   }
 
  private:
-  /// Entries of my tiles from `from` on are what I give from entry `to` on.
+  /// Entries of my tiles from `from` on are what I send from entry `to` on.
   struct sent_run {
     std::size_t from, to;
     local_index count;
@@ -80,7 +80,7 @@ class edge_redistribution {
   /// after another.
   struct edge_list {
     std::vector<received_run> runs;
-    buffer<local_index, Place> positions;  ///< of each, behind the base of its run
+    buffer<local_index, Device> positions;  ///< of each, behind the base of its run
   };
   /// A rank of the group: the heads that it has columns of, and which of my edges.
   struct source {
@@ -88,8 +88,8 @@ class edge_redistribution {
     std::shared_ptr<const edge_list> edges;
   };
 
-  int me() const { return position(mesh_.shape(), group_, mesh_.at()); }
-  coordinates at(int q) const { return member(mesh_.shape(), group_, mesh_.at(), q); }
+  int me() const { return rank_in_group(mesh_.shape(), group_, mesh_.at()); }
+  coordinates at(int q) const { return group_member(mesh_.shape(), group_, mesh_.at(), q); }
   local_index heads_of(int q) const {
     return static_cast<local_index>(sources_[static_cast<std::size_t>(q)].heads.size());
   }
@@ -100,7 +100,7 @@ class edge_redistribution {
   }
 
   /// The in-edges of own vertices by the tiles they lie in.
-  void find_sources(const sparse<T, dynamic_layout, Place>& a, const in_edges<T, Place>& rows,
+  void find_sources(const sparse<T, dynamic_layout, Device>& a, const in_edges<T, Device>& rows,
                     const blocking& features, axis_set slices) {
     const mesh_shape shape = mesh_.shape();
     const layout sparse = a.layout();
@@ -110,8 +110,8 @@ class edge_redistribution {
     std::vector<std::vector<std::size_t>> by_tile(ranks * tiles);
     for (std::size_t e = 0; e < own_entries_; ++e) {
       const auto owner = a.col_blocking().owner(column_cut(sparse), columns[e]);
-      const coordinates tile = member(shape, column_cut(sparse), {}, static_cast<int>(owner));
-      const auto rank = static_cast<std::size_t>(position(shape, sparse.cols, tile));
+      const coordinates tile = group_member(shape, column_cut(sparse), {}, static_cast<int>(owner));
+      const auto rank = static_cast<std::size_t>(rank_in_group(shape, sparse.cols, tile));
       by_tile[rank * tiles + static_cast<std::size_t>(tile.row)].push_back(e);
     }
     std::vector<std::shared_ptr<const edge_list>> lists;
@@ -119,7 +119,7 @@ class edge_redistribution {
       lists.push_back(make_list(std::span(by_tile).subspan(rank * tiles, tiles)));
     for (int q = 0; q < shape.size(group_); ++q) {
       const interval heads = partita::heads_of(features.block(slices, at(q)), features.size() / heads_);
-      sources_.push_back({heads, lists[static_cast<std::size_t>(position(shape, sparse.cols, at(q)))]});
+      sources_.push_back({heads, lists[static_cast<std::size_t>(rank_in_group(shape, sparse.cols, at(q)))]});
       recv_counts_.push_back(static_cast<global_index>(sources_.back().edges->positions.size()) *
                              heads.size());
     }
@@ -139,13 +139,13 @@ class edge_redistribution {
         ++list->runs.back().count;
         positions.push_back(static_cast<local_index>(e - base));
       }
-    list->positions = buffer<local_index, Place>(mesh_.queue(), positions.size());
+    list->positions = buffer<local_index, Device>(mesh_.queue(), positions.size());
     copy(mesh_.queue(), std::span<const local_index>(positions), list->positions.span());
     return list;
   }
 
   /// The entries of my tiles by the owners of their targets, one tile after another.
-  void list_runs(const sparse<T, dynamic_layout, Place>& a) {
+  void list_runs(const sparse<T, dynamic_layout, Device>& a) {
     const auto& block = *a.local();
     const entry_lists entries = block.entries(mesh_.queue());
     const auto row = [&](global_index v) { return static_cast<std::size_t>(v - a.row_range().begin); };
@@ -165,14 +165,14 @@ class edge_redistribution {
     }
   }
 
-  mesh<Place> mesh_;
+  mesh<Device> mesh_;
   axis_set group_;
   local_index heads_;
   std::size_t own_entries_ = 0;
   std::vector<source> sources_;
   std::vector<sent_run> sent_;
   std::vector<global_index> send_counts_, recv_counts_;
-  buffer<T, Place> outgoing_, incoming_;
+  buffer<T, Device> outgoing_, incoming_;
 };
 
 }  // namespace partita

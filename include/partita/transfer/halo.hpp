@@ -9,35 +9,35 @@
 
 namespace partita {
 
-/// The plan of an exchange over all ranks: which rows I need, which rows others need of me. Lists travel
+/// The plan of an row_exchange over all ranks: which rows I need, which rows others need of me. Lists travel
 /// once.
 ///
 /// A table has my own rows first, then the needed ones in the order they were named. Every rank must
 /// construct it and call its members. What travels in gather and in scatter_add: each needed row, once.
-template <class T, class Place>
+template <class T, class Device>
 class halo {
  public:
   /// needed: global rows of other ranks, ascending, each once.
-  halo(const mesh<Place>& m, const blocking& rows, const std::vector<global_index>& needed)
+  halo(const mesh<Device>& m, const blocking& rows, const std::vector<global_index>& needed)
       : mesh_(m), own_(rows.block(vertex_rows.rows, m.at())), needed_(needed) {
     const auto size = static_cast<std::size_t>(m.size());
     const std::vector<global_index> ones(size, 1);
-    take_rows_.assign(size, 0);
-    give_rows_.assign(size, 0);
-    for (global_index v : needed) ++take_rows_[rows.owner(vertex_rows.rows, v)];
-    m.world().all_to_all(take_rows_, ones, give_rows_, ones);
-    std::vector<global_index> asked(static_cast<std::size_t>(offset_of(give_rows_, m.size())));
-    m.world().all_to_all(needed, take_rows_, asked, give_rows_);
-    std::vector<local_index> give;
-    for (global_index v : asked) give.push_back(static_cast<local_index>(v - own_.begin));
-    give_ = buffer<local_index, Place>(m.queue(), give.size());
-    copy(m.queue(), std::span<const local_index>(give), give_.span());
+    recv_rows_.assign(size, 0);
+    send_rows_.assign(size, 0);
+    for (global_index v : needed) ++recv_rows_[rows.owner(vertex_rows.rows, v)];
+    m.world().all_to_all(recv_rows_, ones, send_rows_, ones);
+    std::vector<global_index> asked(static_cast<std::size_t>(offset_of(send_rows_, m.size())));
+    m.world().all_to_all(needed, recv_rows_, asked, send_rows_);
+    std::vector<local_index> send;
+    for (global_index v : asked) send.push_back(static_cast<local_index>(v - own_.begin));
+    send_ = buffer<local_index, Device>(m.queue(), send.size());
+    copy(m.queue(), std::span<const local_index>(send), send_.span());
   }
 
   /// Rows of a table.
   global_index table_rows() const { return own_.size() + static_cast<global_index>(needed_.size()); }
   /// Where global row v stands in a table: mine or needed.
-  local_index position(global_index v) const {
+  local_index row_of(global_index v) const {
     if (own_.contains(v)) return static_cast<local_index>(v - own_.begin);
     return static_cast<local_index>(own_.size() +
                                     (std::lower_bound(needed_.begin(), needed_.end(), v) - needed_.begin()));
@@ -48,9 +48,9 @@ class halo {
     set_width(x.cols);
     const auto mine = static_cast<local_index>(own_.size());
     copy(mesh_.queue(), x, table.block(0, 0, mine, x.cols));
-    gather_rows(mesh_.queue(), x, std::span<const local_index>(give_.span()), packed_.data());
+    gather_rows(mesh_.queue(), x, std::span<const local_index>(send_.span()), packed_.data());
     mesh_.along(every_axis)
-        .all_to_all(packed_.span(), give_counts_, std::span<T>(table.row(mine), total(take_)), take_);
+        .all_to_all(packed_.span(), send_counts_, std::span<T>(table.row(mine), total(recv_)), recv_);
   }
 
   /// x = my rows of the table, plus what other ranks have in their tables for my rows, in rank order.
@@ -59,20 +59,20 @@ class halo {
     const auto mine = static_cast<local_index>(own_.size());
     copy(mesh_.queue(), table.block(0, 0, mine, x.cols), x);
     mesh_.along(every_axis)
-        .all_to_all(std::span<const T>(table.row(mine), total(take_)), take_, packed_.span(), give_counts_);
-    scatter_add_rows(mesh_.queue(), packed_.data(), std::span<const local_index>(give_.span()), x);
+        .all_to_all(std::span<const T>(table.row(mine), total(recv_)), recv_, packed_.span(), send_counts_);
+    scatter_add_rows(mesh_.queue(), packed_.data(), std::span<const local_index>(send_.span()), x);
   }
 
   /// What this rank receives in one gather of f columns, and in one scatter_add.
-  volume predicted_gather(global_index f) const { return traffic(take_rows_, f); }
-  volume predicted_scatter(global_index f) const { return traffic(give_rows_, f); }
+  traffic predicted_gather(global_index f) const { return received(recv_rows_, f); }
+  traffic predicted_scatter(global_index f) const { return received(send_rows_, f); }
 
  private:
   static std::size_t total(const std::vector<global_index>& counts) {
     return static_cast<std::size_t>(offset_of(counts, static_cast<int>(counts.size())));
   }
-  static volume traffic(const std::vector<global_index>& rows, global_index f) {
-    volume v;
+  static traffic received(const std::vector<global_index>& rows, global_index f) {
+    traffic v;
     for (global_index n : rows)
       if (n * f > 0) v += {n * f, 1};
     return v;
@@ -80,18 +80,18 @@ class halo {
   void set_width(local_index f) {
     if (f == width_) return;
     width_ = f;
-    take_.clear();
-    give_counts_.clear();
-    for (global_index n : take_rows_) take_.push_back(n * f);
-    for (global_index n : give_rows_) give_counts_.push_back(n * f);
-    packed_.reset(mesh_.queue(), total(give_counts_));
+    recv_.clear();
+    send_counts_.clear();
+    for (global_index n : recv_rows_) recv_.push_back(n * f);
+    for (global_index n : send_rows_) send_counts_.push_back(n * f);
+    packed_.reset(mesh_.queue(), total(send_counts_));
   }
 
-  mesh<Place> mesh_;
+  mesh<Device> mesh_;
   interval own_;
-  std::vector<global_index> needed_, take_rows_, give_rows_, take_, give_counts_;
-  buffer<local_index, Place> give_;
-  buffer<T, Place> packed_;
+  std::vector<global_index> needed_, recv_rows_, send_rows_, recv_, send_counts_;
+  buffer<local_index, Device> send_;
+  buffer<T, Device> packed_;
   local_index width_ = -1;
 };
 

@@ -14,14 +14,14 @@ namespace partita {
 ///
 /// Every rank of the mesh must construct it. What travels: where A's columns are cut, the entries of the
 /// other ranks that share these rows, once.
-template <class T, class Place>
+template <class T, class Device>
 class in_edges {
  public:
-  explicit in_edges(const sparse<T, dynamic_layout, Place>& a)
+  explicit in_edges(const sparse<T, dynamic_layout, Device>& a)
       : mesh_(a.mesh()),
         vertices_(a.row_blocking()),
         range_(a.row_range()),
-        global_cols_(narrow(a.col_blocking().size(), "the number of vertices")) {
+        global_cols_(to_local(a.col_blocking().size(), "the number of vertices")) {
     std::vector<global_index> counts;
     list_entries(a, counts);
     if (const communicator& others = mesh_.control(a.layout().cols); others.size() > 1)
@@ -30,16 +30,16 @@ class in_edges {
     for (const global_index n : counts) begins_.push_back(begins_.back() + static_cast<std::size_t>(n));
   }
 
-  const partita::mesh<Place>& mesh() const { return mesh_; }
+  const partita::mesh<Device>& mesh() const { return mesh_; }
   const blocking& vertices() const { return vertices_; }
 
   /// The rows that the policy gives this rank, and their pattern with global columns (rows x n).
   interval range() const { return range_; }
-  tiles<T, Place> all_rows() const { return pattern(range_, columns_, global_cols_); }
+  csr_tiles<T, Device> all_rows() const { return pattern(range_, columns_, global_cols_); }
 
   /// This rank's own vertices, among those rows, and the pattern of their in-edges (n/P x n).
   interval own() const { return vertices_.block(vertex_rows.rows, mesh_.at()); }
-  tiles<T, Place> own_rows() const { return pattern(own(), own_columns(), global_cols_); }
+  csr_tiles<T, Device> own_rows() const { return pattern(own(), own_columns(), global_cols_); }
   /// The source of every in-edge of an own vertex, one target after another.
   std::span<const local_index> own_columns() const {
     const std::size_t first = begin_of(own().begin);
@@ -54,20 +54,20 @@ class in_edges {
     others.erase(std::unique(others.begin(), others.end()), others.end());
     return others;
   }
-  /// The exchange of their rows.
-  halo<T, Place> make_halo() const { return {mesh_, vertices_, needed()}; }
+  /// The row_exchange of their rows.
+  halo<T, Device> make_halo() const { return {mesh_, vertices_, needed()}; }
   /// The in-edges of own vertices with columns that count rows of a table of `h`.
-  tiles<T, Place> own_rows(const halo<T, Place>& h) const {
+  csr_tiles<T, Device> own_rows(const halo<T, Device>& h) const {
     std::vector<local_index> positions;
-    for (const local_index c : own_columns()) positions.push_back(h.position(c));
-    return pattern(own(), positions, narrow(h.table_rows(), "the rows of a halo"));
+    for (const local_index c : own_columns()) positions.push_back(h.row_of(c));
+    return pattern(own(), positions, to_local(h.table_rows(), "the rows of a halo"));
   }
 
  private:
   std::size_t begin_of(global_index row) const {
     return begins_[static_cast<std::size_t>(row - range_.begin)];
   }
-  tiles<T, Place> pattern(interval rows, std::span<const local_index> columns, local_index cols) const {
+  csr_tiles<T, Device> pattern(interval rows, std::span<const local_index> columns, local_index cols) const {
     std::vector<std::size_t> begins;
     for (global_index v = rows.begin; v <= rows.end; ++v)
       begins.push_back(begin_of(v) - begin_of(rows.begin));
@@ -75,7 +75,7 @@ class in_edges {
   }
 
   /// This rank's entries, row by row, with ascending global columns, and how many there are in each row.
-  void list_entries(const sparse<T, dynamic_layout, Place>& a, std::vector<global_index>& counts) {
+  void list_entries(const sparse<T, dynamic_layout, Device>& a, std::vector<global_index>& counts) {
     const auto& block = *a.local();
     const entry_lists entries = block.entries(mesh_.queue());
     for (std::size_t i = 0; i < static_cast<std::size_t>(block.rows); ++i) {
@@ -110,7 +110,7 @@ class in_edges {
     }
   }
 
-  partita::mesh<Place> mesh_;
+  partita::mesh<Device> mesh_;
   blocking vertices_;
   interval range_;
   local_index global_cols_;

@@ -10,34 +10,36 @@ namespace partita {
 /// A planned X -> X' and Y' -> Y between two layouts, or nothing where the blocks are the same on this mesh.
 ///
 /// Every rank of the mesh must construct it and call its functions. What travels: see redistribution.
-template <class T, class Place>
+template <class T, class Device>
 class layout_change {
  public:
   /// X has rows cut by `in`, Y by `out`; the columns of both are cut by `features`. They lie in `outer`,
   /// X' and Y' in `inner`.
-  layout_change(const mesh<Place>& m, const blocking& in, const blocking& out, const blocking& features,
+  layout_change(const mesh<Device>& m, const blocking& in, const blocking& out, const blocking& features,
                 layout outer, layout inner) {
     if (same_blocks(m.shape(), outer, inner)) return;
-    enter_.emplace(m, in, features, outer, inner);
-    leave_.emplace(m, out, features, inner, outer);
+    to_inner_.emplace(m, in, features, outer, inner);
+    to_outer_.emplace(m, out, features, inner, outer);
   }
 
   /// Whether the two layouts have different blocks; only then may the others be called.
-  bool travels() const { return enter_.has_value(); }
+  bool travels() const { return to_inner_.has_value(); }
   template <layout Outer, layout Inner>
-  void enter(const dense<T, Outer, Place>& x, dense<T, Inner, Place>& inner) {
-    (*enter_)(x, inner);
+  void to_inner(const dense<T, Outer, Device>& x, dense<T, Inner, Device>& inner) {
+    (*to_inner_)(x, inner);
   }
   template <layout Inner, layout Outer>
-  void leave(const dense<T, Inner, Place>& inner, dense<T, Outer, Place>& y) {
-    (*leave_)(inner, y);
+  void to_outer(const dense<T, Inner, Device>& inner, dense<T, Outer, Device>& y) {
+    (*to_outer_)(inner, y);
   }
 
   /// What this rank receives in one way and back.
-  volume predicted() const { return enter_ ? enter_->predicted() + leave_->predicted() : volume{}; }
+  traffic predicted() const {
+    return to_inner_ ? to_inner_->predicted() + to_outer_->predicted() : traffic{};
+  }
 
  private:
-  std::optional<redistribution<T, Place>> enter_, leave_;
+  std::optional<redistribution<T, Device>> to_inner_, to_outer_;
 };
 
 }  // namespace partita

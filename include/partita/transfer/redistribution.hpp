@@ -37,34 +37,34 @@ constexpr bool same_blocks(mesh_shape m, layout a, layout b) {
 /// Every rank of the mesh must construct and run it. What travels: nothing when the new axes only slice; else
 /// every rank receives the part of its new block that it does not hold, from ranks that differ in the axes of
 /// the route's group.
-template <class T, class Place>
+template <class T, class Device>
 class redistribution {
  public:
-  redistribution(mesh<Place> m, const blocking& rows, const blocking& cols, layout from, layout to)
+  redistribution(mesh<Device> m, const blocking& rows, const blocking& cols, layout from, layout to)
       : mesh_(std::move(m)), rows_(rows), cols_(cols), from_(from), to_(to), route_(route_between(from, to)) {
     const coordinates me = mesh_.at();
     old_ = block_of(rows, cols, from, me);
     new_ = block_of(rows, cols, to, me);
     const int members = mesh_.shape().size(route_.group);
     for (int q = 0; q < members; ++q) {
-      const coordinates other = member(mesh_.shape(), route_.group, me, q);
-      give_.push_back(intersection(old_, block_of(rows, cols, to, other)));
-      take_.push_back(intersection(block_of(rows, cols, from, other), new_));
-      give_counts_.push_back(give_.back().size());
-      take_counts_.push_back(take_.back().size());
+      const coordinates other = group_member(mesh_.shape(), route_.group, me, q);
+      send_.push_back(intersection(old_, block_of(rows, cols, to, other)));
+      recv_.push_back(intersection(block_of(rows, cols, from, other), new_));
+      send_counts_.push_back(send_.back().size());
+      recv_counts_.push_back(recv_.back().size());
     }
     if (travels()) {
       const bool one_block = route_.kind == movement::all_gather;
-      outgoing_ = buffer<T, Place>(
-          mesh_.queue(), total(one_block ? std::span(give_counts_).first(1) : std::span(give_counts_)));
-      incoming_ = buffer<T, Place>(mesh_.queue(), total(take_counts_));
+      outgoing_ = buffer<T, Device>(
+          mesh_.queue(), total(one_block ? std::span(send_counts_).first(1) : std::span(send_counts_)));
+      incoming_ = buffer<T, Device>(mesh_.queue(), total(recv_counts_));
     }
   }
 
   /// Y = X. Throws shape_error when X does not lie in the old layout or Y in the new one, with the blockings
   /// planned for.
   template <layout From, layout To>
-  void operator()(const dense<T, From, Place>& x, dense<T, To, Place>& y) {
+  void operator()(const dense<T, From, Device>& x, dense<T, To, Device>& y) {
     require(x, from_);
     require(y, to_);
     (*this)(x.local(), y.local());
@@ -72,36 +72,36 @@ class redistribution {
   /// Y's block from X's blocks; X in the old layout, Y in the new one.
   void operator()(matrix_view<const T> x, matrix_view<T> y) {
     const auto& q = mesh_.queue();
-    if (!travels()) return copy(q, part(x, old_, take_[0]), part(y, new_, take_[0]));
+    if (!travels()) return copy(q, part(x, old_, recv_[0]), part(y, new_, recv_[0]));
     const communicator& group = mesh_.along(route_.group);
     if (route_.kind == movement::all_gather) {
-      pack(q, part(x, old_, give_[0]), outgoing_.data());
-      group.all_gather(outgoing_.span(), take_counts_, incoming_.span());
+      pack(q, part(x, old_, send_[0]), outgoing_.data());
+      group.all_gather(outgoing_.span(), recv_counts_, incoming_.span());
     } else {
       T* to = outgoing_.data();
-      for (const rectangle& r : give_) {
+      for (const rectangle& r : send_) {
         pack(q, part(x, old_, r), to);
         to += r.size();
       }
-      group.all_to_all(outgoing_.span(), give_counts_, incoming_.span(), take_counts_);
+      group.all_to_all(outgoing_.span(), send_counts_, incoming_.span(), recv_counts_);
     }
     const T* from = incoming_.data();
-    for (const rectangle& r : take_) {
+    for (const rectangle& r : recv_) {
       unpack(q, from, part(y, new_, r));
       from += r.size();
     }
   }
 
   /// What this rank receives in one run.
-  volume predicted() const { return predicted(mesh_, rows_, cols_, from_, to_); }
+  traffic predicted() const { return predicted(mesh_, rows_, cols_, from_, to_); }
   /// The same of a redistribution that nobody has planned.
-  static volume predicted(const mesh<Place>& m, const blocking& rows, const blocking& cols, layout from,
-                          layout to) {
+  static traffic predicted(const mesh<Device>& m, const blocking& rows, const blocking& cols, layout from,
+                           layout to) {
     const axis_set group = route_between(from, to).group;
     const rectangle mine = block_of(rows, cols, to, m.at());
-    volume v;
+    traffic v;
     for (int q = 0; q < m.shape().size(group); ++q) {
-      const coordinates other = member(m.shape(), group, m.at(), q);
+      const coordinates other = group_member(m.shape(), group, m.at(), q);
       const global_index size = intersection(block_of(rows, cols, from, other), mine).size();
       if (other != m.at() && size > 0) v += {size, 1};
     }
@@ -114,13 +114,13 @@ class redistribution {
 
  private:
   template <layout L>
-  void require(const dense<T, L, Place>& x, layout planned) const {
+  void require(const dense<T, L, Device>& x, layout planned) const {
     if (x.layout() == planned && x.row_blocking() == rows_ && x.col_blocking() == cols_) return;
-    throw shape_error("a redistribution planned for " + to_string(extent{rows_.size(), cols_.size()}) + ", " +
-                      to_string(planned) + ", was given a matrix of " + to_string(x.shape()) + ", " +
+    throw shape_error("a redistribution planned for " + to_string(matrix_shape{rows_.size(), cols_.size()}) +
+                      ", " + to_string(planned) + ", was given a matrix of " + to_string(x.shape()) + ", " +
                       to_string(x.layout()) + ", or blocks cut elsewhere");
   }
-  bool travels() const { return give_.size() > 1; }
+  bool travels() const { return send_.size() > 1; }
   static std::size_t total(std::span<const global_index> counts) {
     return static_cast<std::size_t>(offset_of(counts, static_cast<int>(counts.size())));
   }
@@ -131,29 +131,29 @@ class redistribution {
                        static_cast<local_index>(r.rows.size()), static_cast<local_index>(r.cols.size()));
   }
 
-  mesh<Place> mesh_;
+  mesh<Device> mesh_;
   blocking rows_, cols_;
   layout from_, to_;
   route route_;
   rectangle old_, new_;
-  std::vector<rectangle> give_, take_;
-  std::vector<global_index> give_counts_, take_counts_;
-  buffer<T, Place> outgoing_, incoming_;
+  std::vector<rectangle> send_, recv_;
+  std::vector<global_index> send_counts_, recv_counts_;
+  buffer<T, Device> outgoing_, incoming_;
 };
 
 /// Y = X in layout `to`, on the same mesh with the same blockings. Every rank of the mesh must call.
 /// What travels: see redistribution.
-template <layout From, class T, class Place>
-dense<T, dynamic_layout, Place> redistribute(const dense<T, From, Place>& x, layout to) {
-  dense<T, dynamic_layout, Place> y(x.mesh(), to, x.row_blocking(), x.col_blocking());
-  redistribution<T, Place>(x.mesh(), x.row_blocking(), x.col_blocking(), x.layout(), to)(x.local(),
-                                                                                         y.local());
+template <layout From, class T, class Device>
+dense<T, dynamic_layout, Device> redistribute(const dense<T, From, Device>& x, layout to) {
+  dense<T, dynamic_layout, Device> y(x.mesh(), to, x.row_blocking(), x.col_blocking());
+  redistribution<T, Device>(x.mesh(), x.row_blocking(), x.col_blocking(), x.layout(), to)(x.local(),
+                                                                                          y.local());
   return y;
 }
 /// The same to a layout that is part of the type.
-template <layout To, class T, layout From, class Place>
-dense<T, To, Place> redistribute(const dense<T, From, Place>& x) {
-  return dense<T, To, Place>(redistribute(x, To));
+template <layout To, class T, layout From, class Device>
+dense<T, To, Device> redistribute(const dense<T, From, Device>& x) {
+  return dense<T, To, Device>(redistribute(x, To));
 }
 
 }  // namespace partita

@@ -20,7 +20,7 @@ void block_runner::begin(std::chrono::seconds patience) {
   for (turn& t : turns_)  // of a launch that failed
     if (t.runs) spare_.push_back(std::move(t.runs));
   turns_.clear();
-  for (const auto& w : spare_) w->forget();
+  for (const auto& w : spare_) w->clear_plans();
   state_.instructions = state_.warp_instructions = 0;
 }
 

@@ -105,7 +105,7 @@ using lane_of [[gnu::may_alias]] = T;
 class warp {
  public:
   /// The launch is over: another may lie at its address.
-  void forget() { prepared_for_ = nullptr; }
+  void clear_plans() { prepared_for_ = nullptr; }
   /// Begins the threads `number` * 32 and on of the block.
   void begin(block_state& b, unsigned number);
   /// Throws fault, naming kernel, line, instruction and thread.

@@ -10,9 +10,9 @@ constexpr layout cut{axis::row, axis::col | axis::row};
 constexpr layout cut{axis::row, axis::col};
 #endif
 
-partita::extent shape_on(const partita::mesh<partita::host>& m);
-partita::extent shape_on(const partita::mesh<partita::host>& m) {
-  return partita::dense<double, cut, partita::host>(m, partita::extent{3, 2}).shape();
+partita::matrix_shape shape_on(const partita::mesh<partita::host>& m);
+partita::matrix_shape shape_on(const partita::mesh<partita::host>& m) {
+  return partita::dense<double, cut, partita::host>(m, partita::matrix_shape{3, 2}).shape();
 }
 
 int main() { return 0; }

@@ -1,4 +1,5 @@
-// Compressed rows built by Thrust, here on the host, against std::map and against what make_tiles() builds.
+// Compressed rows built by Thrust, here on the host, against std::map and against what make_csr_tiles()
+// builds.
 #define THRUST_DEVICE_SYSTEM THRUST_DEVICE_SYSTEM_CPP
 #include <algorithm>
 #include <doctest/doctest.h>
@@ -85,7 +86,7 @@ TEST_CASE("entries become compressed rows: sorted by row and column, duplicates 
   CHECK(list(beside_none.values) == std::vector<double>{4, 9, 2});
 }
 
-TEST_CASE_TEMPLATE("compressed rows equal make_tiles in every bit", T, float, double) {
+TEST_CASE_TEMPLATE("compressed rows equal make_csr_tiles in every bit", T, float, double) {
   const std::vector<std::vector<interval>> cuts = {{{0, 40}},
                                                    {{7, 8}},
                                                    {{0, 40}, {13, 13}},
@@ -96,7 +97,7 @@ TEST_CASE_TEMPLATE("compressed rows equal make_tiles in every bit", T, float, do
     for (const interval rows : {interval{0, 1}, interval{5, 12}, interval{1000000000000, 1000000000100}})
       for (const std::size_t count : {0, 1, 7, 64, 1000}) {
         const auto entries = entries_in<T>(rows, columns, count);
-        const auto expected = partita::make_tiles(q, rows, std::span<const interval>(columns), entries);
+        const auto expected = partita::make_csr_tiles(q, rows, std::span<const interval>(columns), entries);
         const auto found = compress(rows, columns, entries);
         CHECK(found.nonzeros == expected.nonzeros);
         CHECK(list(found.structure) == list(expected.structure));

@@ -1,4 +1,4 @@
-// Compressed rows built on the device, against what make_tiles() builds of the same entries on the host.
+// Compressed rows built on the device, against what make_csr_tiles() builds of the same entries on the host.
 #include <cstddef>
 #include <cstdint>
 #include <doctest/doctest.h>
@@ -43,15 +43,15 @@ std::vector<triplet<T>> entries(std::int64_t count) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("rows compressed on the device equal make_tiles in every bit", T, float, double) {
+TEST_CASE_TEMPLATE("rows compressed on the device equal make_csr_tiles in every bit", T, float, double) {
   const partita::queue<device> q;
   const interval rows{0, 3000};
   for (const auto& columns :
        std::vector<std::vector<interval>>{{{0, 4000}}, {{1000, 4000}, {10, 10}, {0, 1000}}})
     for (const std::int64_t count : {0, 1, 1000, 300000}) {
       const auto given = entries<T>(count);
-      const auto expected = partita::make_tiles(partita::queue<partita::host>(), rows,
-                                                std::span<const interval>(columns), given);
+      const auto expected = partita::make_csr_tiles(partita::queue<partita::host>(), rows,
+                                                    std::span<const interval>(columns), given);
       const auto found = bench::compress<T>(q, rows, columns, given);
       CHECK(found.nonzeros == expected.nonzeros);
       CHECK(list(q, found.structure) == list(expected.structure));

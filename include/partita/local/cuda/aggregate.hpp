@@ -202,7 +202,7 @@ void max_scatter(const queue<cuda_device>& q, matrix_view<const local_index> arg
 template <class T>
 void scatter_add_rows(const queue<cuda_device>& q, const std::type_identity_t<T>* from,
                       std::span<const local_index> rows, matrix_view<T> to) {
-  const local_index count = narrow(static_cast<global_index>(rows.size()), "the number of scattered rows");
+  const local_index count = to_local(static_cast<global_index>(rows.size()), "the number of scattered rows");
   if (count == 0 || to.cols == 0) return;
   auto sorted = aggregate_detail::pairs<local_index>(q, count);
   detail::launch(q, count, number_rows{rows.data(), sorted.keys, sorted.values});

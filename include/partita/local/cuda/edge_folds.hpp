@@ -55,7 +55,7 @@ struct log_total {
 /// log_sum(i, h) = log sum_e exp(score(e, h)), in one pass over the scores.
 template <class T>
 struct log_sums_of_scores : column_lead {
-  static constexpr int blocks_together = sizeof(T) == sizeof(float) ? 4 : 3;
+  static constexpr int min_blocks_per_multiprocessor = sizeof(T) == sizeof(float) ? 4 : 3;
 
   using sum = log_total<T>;
   using item = T;
@@ -134,7 +134,7 @@ struct dots_of_values : no_lead {
 /// a softmax over rows, becomes g(e, h), that of what the score of the entry is made from.
 template <class T>
 struct target_gradient : column_lead {
-  static constexpr int blocks_together = sizeof(T) == sizeof(float) ? 4 : 2;
+  static constexpr int min_blocks_per_multiprocessor = sizeof(T) == sizeof(float) ? 4 : 2;
 
   using sum = T;
   struct item {

@@ -46,7 +46,7 @@ struct dot_of_entry {
 /// of a head also stores them.
 template <int Width, class F, class T>
 struct applied_product : column_lead {
-  static constexpr int blocks_together = 2;
+  static constexpr int min_blocks_per_multiprocessor = 2;
 
   using sum = pack_of<T, Width>;
   struct item {
@@ -94,7 +94,7 @@ struct applied_product : column_lead {
 namespace edge_product_detail {
 
 template <class Pattern>
-void require(const char* name, const Pattern& a, const head_slice& s, extent x, extent y) {
+void require(const char* name, const Pattern& a, const head_slice& s, matrix_shape x, matrix_shape y) {
   require_equal(name, "x", x, "the x that the pattern needs", {a.cols, y.cols});
   require_equal(name, "y", y, "the y that the pattern needs", {a.rows, x.cols});
   require_heads(name, s, static_cast<local_index>(x.cols));
@@ -112,7 +112,7 @@ void fold(const queue<cuda_device>& q, const pattern_rows& a, const local_index*
         fold_rows(q, a, y.cols / pack_width, skew(columns, 4),
                   row_product<T, pack_width, weights>{
                       columns, weights{{}, values, order, s.heads, s.head_width, s.first_col, pack_width},
-                      table_of(x), spmm_fusion<T>{.beta = beta}, y});
+                      table_of(x), spmm_epilogue<T>{.beta = beta}, y});
       },
       s, x, y);
 }

@@ -72,16 +72,17 @@ struct over_row_divisor {
 
 /// y(i, j) = f(x(i, j)). Both (m, n); y may be x. Throws shape_error when the shapes differ.
 template <class F, class T>
-void map(const queue<cuda_device>& q, F f, std::type_identity_t<matrix_view<const T>> x, matrix_view<T> y) {
+void transform(const queue<cuda_device>& q, F f, std::type_identity_t<matrix_view<const T>> x,
+               matrix_view<T> y) {
   require_equal("map", "x", shape_of(x), "y", shape_of(y));
   assign(q, y, mapped<F, T>{f, x}, x);
 }
 
 /// y(i, j) = f(i, j, x(i, j)). Both (m, n); y may be x. Throws shape_error when the shapes differ.
 template <class F, class T>
-void map_indexed(const queue<cuda_device>& q, F f, std::type_identity_t<matrix_view<const T>> x,
-                 matrix_view<T> y) {
-  require_equal("map_indexed", "x", shape_of(x), "y", shape_of(y));
+void transform_indexed(const queue<cuda_device>& q, F f, std::type_identity_t<matrix_view<const T>> x,
+                       matrix_view<T> y) {
+  require_equal("transform_indexed", "x", shape_of(x), "y", shape_of(y));
   assign(q, y, mapped_with_index<F, T>{f, x}, x);
 }
 
@@ -97,19 +98,19 @@ void zip(const queue<cuda_device>& q, F f, std::type_identity_t<matrix_view<cons
 /// y(i, j) += bias[j]. y is (m, n), bias has n elements. Throws nothing.
 template <class T>
 void add_row(const queue<cuda_device>& q, const std::type_identity_t<T>* bias, matrix_view<T> y) {
-  map_indexed(q, plus_row<T>{bias}, y, y);
+  transform_indexed(q, plus_row<T>{bias}, y, y);
 }
 
 /// y(i, j) *= factors[i]. y is (m, n), factors has m elements. Throws nothing.
 template <class T>
 void scale_rows(const queue<cuda_device>& q, const std::type_identity_t<T>* factors, matrix_view<T> y) {
-  map_indexed(q, times_row_factor<T>{factors}, y, y);
+  transform_indexed(q, times_row_factor<T>{factors}, y, y);
 }
 
 /// y(i, j) /= divisors[i]. y is (m, n), divisors has m elements. Throws nothing.
 template <class T>
 void divide_rows(const queue<cuda_device>& q, const std::type_identity_t<T>* divisors, matrix_view<T> y) {
-  map_indexed(q, over_row_divisor<T>{divisors}, y, y);
+  transform_indexed(q, over_row_divisor<T>{divisors}, y, y);
 }
 
 }  // namespace partita::on_cuda

@@ -116,7 +116,7 @@ namespace gemm_detail {
 template <class View>
 int leading(const View& view) {
   return view.rows <= 1 ? std::max<int>(view.cols, 1)
-                        : narrow(view.stride, "the stride of an operand of gemm");
+                        : to_local(view.stride, "the stride of an operand of gemm");
 }
 
 template <bool Ta, bool Tb, class T>
@@ -188,22 +188,22 @@ void gemm(const queue<cuda_device>& q, bool ta, bool tb, std::type_identity_t<T>
 /// it is not null, beta = 0 overwrites c. a is (m, k), b is (k, n), c is (m, n) and neither a nor b, bias
 /// has n elements. Uses the queue's library if it has one. Throws shape_error when the shapes do not fit.
 template <class T>
-void affine(const queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> a,
-            std::type_identity_t<matrix_view<const T>> b, const std::type_identity_t<T>* bias, bool relu,
-            std::type_identity_t<T> beta, matrix_view<T> c) {
-  gemm_detail::product<T>("affine", q, false, false, a, b, {T{1}, beta, {bias, relu}, c});
+void gemm_bias_relu(const queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> a,
+                    std::type_identity_t<matrix_view<const T>> b, const std::type_identity_t<T>* bias,
+                    bool relu, std::type_identity_t<T> beta, matrix_view<T> c) {
+  gemm_detail::product<T>("gemm_bias_relu", q, false, false, a, b, {T{1}, beta, {bias, relu}, c});
 }
 
 /// The gradients of b and bias in c = a b + bias: db = a^T dc, dbias[j] = sum_i dc(i, j). a is (m, k), dc
 /// is (m, n), db is (k, n) and neither a nor dc, dbias has n elements. Uses the queue's library if it has
 /// one, for both at once if it can. Throws shape_error when the shapes do not fit.
 template <class T>
-void affine_gradient(const queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> a,
-                     std::type_identity_t<matrix_view<const T>> dc, matrix_view<T> db,
-                     std::type_identity_t<T>* dbias) {
+void gemm_bias_gradient(const queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> a,
+                        std::type_identity_t<matrix_view<const T>> dc, matrix_view<T> db,
+                        std::type_identity_t<T>* dbias) {
   const gemm_finish<T> with_sums{T{1}, T{0}, {.column_sums = dbias}, db};
-  if (gemm_detail::product<T>("affine_gradient", q, true, false, a, dc, with_sums)) return;
-  gemm_detail::product<T>("affine_gradient", q, true, false, a, dc, {T{1}, T{0}, {}, db});
+  if (gemm_detail::product<T>("gemm_bias_gradient", q, true, false, a, dc, with_sums)) return;
+  gemm_detail::product<T>("gemm_bias_gradient", q, true, false, a, dc, {T{1}, T{0}, {}, db});
   column_sums(q, dc, dbias);
 }
 
@@ -211,11 +211,11 @@ void affine_gradient(const queue<cuda_device>& q, std::type_identity_t<matrix_vi
 /// elsewhere. dc is (m, n), b is (k, n), a and dz are (m, k); dz is neither dc nor b. Uses the queue's
 /// library if it has one. Throws shape_error when the shapes do not fit.
 template <class T>
-void relu_gradient(const queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> dc,
-                   std::type_identity_t<matrix_view<const T>> b, std::type_identity_t<matrix_view<const T>> a,
-                   matrix_view<T> dz) {
-  require_equal("relu_gradient", "a", shape_of(a), "dz", shape_of(dz));
-  gemm_detail::product<T>("relu_gradient", q, false, true, dc, b, {T{1}, T{0}, {}, dz, a});
+void gemm_relu_backward(const queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> dc,
+                        std::type_identity_t<matrix_view<const T>> b,
+                        std::type_identity_t<matrix_view<const T>> a, matrix_view<T> dz) {
+  require_equal("gemm_relu_backward", "a", shape_of(a), "dz", shape_of(dz));
+  gemm_detail::product<T>("gemm_relu_backward", q, false, true, dc, b, {T{1}, T{0}, {}, dz, a});
 }
 
 }  // namespace partita::on_cuda

@@ -103,7 +103,7 @@ void sparse_to_dense(const queue<cuda_device>& q, std::type_identity_t<csr_view<
 template <class T>
 void gather_rows(const queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> from,
                  std::span<const local_index> rows, T* to) {
-  const local_index count = narrow(static_cast<global_index>(rows.size()), "the number of gathered rows");
+  const local_index count = to_local(static_cast<global_index>(rows.size()), "the number of gathered rows");
   assign(q, matrix_view<T>{to, count, from.cols, from.cols}, copied_from_rows<T>{from, rows.data()}, from);
 }
 
@@ -113,7 +113,7 @@ void gather_rows(const queue<cuda_device>& q, std::type_identity_t<matrix_view<c
 template <class T>
 void scatter_add_distinct_rows(const queue<cuda_device>& q, const std::type_identity_t<T>* from,
                                std::span<const local_index> rows, matrix_view<T> to) {
-  const local_index count = narrow(static_cast<global_index>(rows.size()), "the number of scattered rows");
+  const local_index count = to_local(static_cast<global_index>(rows.size()), "the number of scattered rows");
   detail::launch(q, std::int64_t{count} * to.cols, add_to_row_of_list<T>{from, rows.data(), to});
 }
 

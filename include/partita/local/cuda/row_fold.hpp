@@ -14,7 +14,8 @@
 ///   add(sum, item, row, v)           the next entry of the row
 ///   join(sum, sum later)             the parts of two neighbouring chunks
 ///   store(sum, row, v)               the result of a row
-///   blocks_together                  optional: see detail::blocks_together; 4 if nothing
+///   min_blocks_per_multiprocessor                  optional: see detail::min_blocks_per_multiprocessor; 4 if
+///   nothing
 
 #include <algorithm>
 #include <cstddef>
@@ -89,9 +90,9 @@ template <class Fold>
 struct fold_chunks {
   using sum = typename Fold::sum;
   using item = typename Fold::item;
-  static constexpr int blocks_together = [] {
-    if constexpr (requires { Fold::blocks_together; })
-      return Fold::blocks_together;
+  static constexpr int min_blocks_per_multiprocessor = [] {
+    if constexpr (requires { Fold::min_blocks_per_multiprocessor; })
+      return Fold::min_blocks_per_multiprocessor;
     else
       return 4;
   }();

@@ -71,7 +71,7 @@ class spmm_product<T, cuda_device> {
   }
 
   /// Forgets all choices and plans: what lies at some address has changed.
-  void forget() { choices_.clear(); }
+  void clear_plans() { choices_.clear(); }
 
  private:
   struct choice {

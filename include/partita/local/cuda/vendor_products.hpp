@@ -46,7 +46,7 @@ struct cuda_libraries {
   preparation prepare_gemm = nullptr, prepare_spmm = nullptr;
 
   /// Makes the handles, when the queue is made: they allocate, for which a device may wait, and that must not
-  /// fall into an exchange that waits for another thread of this process.
+  /// fall into an row_exchange that waits for another thread of this process.
   void prepare(const queue<cuda_device>& q) const {
     for (const auto prepare : {prepare_gemm, prepare_spmm})
       if (prepare != nullptr) prepare(q);

@@ -42,7 +42,7 @@ template <class T>
 inline constexpr int widest = (vector_bytes == 64 ? 512 : 256) / static_cast<int>(sizeof(T));
 
 template <class Pattern>
-void require(const char* name, const Pattern& a, const head_slice& s, extent x, extent y) {
+void require(const char* name, const Pattern& a, const head_slice& s, matrix_shape x, matrix_shape y) {
   require_equal(name, "x", x, "the x that the pattern needs", {a.cols, y.cols});
   require_equal(name, "y", y, "the y that the pattern needs", {a.rows, x.cols});
   require_heads(name, s, static_cast<local_index>(x.cols));

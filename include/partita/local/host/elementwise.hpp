@@ -27,7 +27,7 @@ void assign(const queue<host>& q, matrix_view<T> y, const F& f) {
 /// y(i, j) = f(x(i, j)). Both (m, n); y may be x. Throws shape_error when the shapes differ, and what f
 /// throws.
 template <class F, class T>
-void map(const queue<host>& q, F f, std::type_identity_t<matrix_view<const T>> x, matrix_view<T> y) {
+void transform(const queue<host>& q, F f, std::type_identity_t<matrix_view<const T>> x, matrix_view<T> y) {
   require_equal("map", "x", shape_of(x), "y", shape_of(y));
   elementwise_detail::assign(q, y, [=](local_index i, local_index j) { return f(x(i, j)); });
 }
@@ -35,8 +35,9 @@ void map(const queue<host>& q, F f, std::type_identity_t<matrix_view<const T>> x
 /// y(i, j) = f(i, j, x(i, j)). Both (m, n); y may be x. Throws shape_error when the shapes differ, and what
 /// f throws.
 template <class F, class T>
-void map_indexed(const queue<host>& q, F f, std::type_identity_t<matrix_view<const T>> x, matrix_view<T> y) {
-  require_equal("map_indexed", "x", shape_of(x), "y", shape_of(y));
+void transform_indexed(const queue<host>& q, F f, std::type_identity_t<matrix_view<const T>> x,
+                       matrix_view<T> y) {
+  require_equal("transform_indexed", "x", shape_of(x), "y", shape_of(y));
   elementwise_detail::assign(q, y, [=](local_index i, local_index j) { return f(i, j, x(i, j)); });
 }
 

@@ -32,7 +32,7 @@ void for_rows(const queue<host>& q, const matrix_view<T>& c, const F& f) {
 template <class View>
 int leading(const View& view) {
   return view.rows <= 1 ? std::max<int>(view.cols, 1)
-                        : narrow(view.stride, "the stride of an operand of gemm");
+                        : to_local(view.stride, "the stride of an operand of gemm");
 }
 
 /// The blocks of c and the chunks of the inner dimension: both depend on the shape alone.
@@ -146,9 +146,9 @@ void gemm(const queue<host>& q, bool ta, bool tb, std::type_identity_t<T> alpha,
 /// it is not null, beta = 0 overwrites c. a is (m, k), b is (k, n), c is (m, n) and neither a nor b, bias
 /// has n elements. Uses the queue's backend if it has one. Throws shape_error when the shapes do not fit.
 template <class T>
-void affine(const queue<host>& q, std::type_identity_t<matrix_view<const T>> a,
-            std::type_identity_t<matrix_view<const T>> b, const std::type_identity_t<T>* bias, bool relu,
-            std::type_identity_t<T> beta, matrix_view<T> c) {
+void gemm_bias_relu(const queue<host>& q, std::type_identity_t<matrix_view<const T>> a,
+                    std::type_identity_t<matrix_view<const T>> b, const std::type_identity_t<T>* bias,
+                    bool relu, std::type_identity_t<T> beta, matrix_view<T> c) {
   gemm(q, false, false, T{1}, a, b, beta, c);
   if (bias == nullptr && !relu) return;
   gemm_detail::for_rows(q, c, [=](local_index i) {
@@ -163,9 +163,9 @@ void affine(const queue<host>& q, std::type_identity_t<matrix_view<const T>> a,
 /// is (m, n), db is (k, n) and neither a nor dc, dbias has n elements. Uses the queue's backend if it has
 /// one. Throws shape_error when the shapes do not fit.
 template <class T>
-void affine_gradient(const queue<host>& q, std::type_identity_t<matrix_view<const T>> a,
-                     std::type_identity_t<matrix_view<const T>> dc, matrix_view<T> db,
-                     std::type_identity_t<T>* dbias) {
+void gemm_bias_gradient(const queue<host>& q, std::type_identity_t<matrix_view<const T>> a,
+                        std::type_identity_t<matrix_view<const T>> dc, matrix_view<T> db,
+                        std::type_identity_t<T>* dbias) {
   gemm(q, true, false, T{1}, a, dc, T{0}, db);
   column_sums(q, dc, dbias);
 }
@@ -174,10 +174,10 @@ void affine_gradient(const queue<host>& q, std::type_identity_t<matrix_view<cons
 /// elsewhere. dc is (m, n), b is (k, n), a and dz are (m, k); dz is neither dc nor b. Uses the queue's
 /// backend if it has one. Throws shape_error when the shapes do not fit.
 template <class T>
-void relu_gradient(const queue<host>& q, std::type_identity_t<matrix_view<const T>> dc,
-                   std::type_identity_t<matrix_view<const T>> b, std::type_identity_t<matrix_view<const T>> a,
-                   matrix_view<T> dz) {
-  require_equal("relu_gradient", "a", shape_of(a), "dz", shape_of(dz));
+void gemm_relu_backward(const queue<host>& q, std::type_identity_t<matrix_view<const T>> dc,
+                        std::type_identity_t<matrix_view<const T>> b,
+                        std::type_identity_t<matrix_view<const T>> a, matrix_view<T> dz) {
+  require_equal("gemm_relu_backward", "a", shape_of(a), "dz", shape_of(dz));
   gemm(q, false, true, T{1}, dc, b, T{0}, dz);
   gemm_detail::for_rows(q, dz, [=](local_index i) {
     for (local_index p = 0; p < dz.cols; ++p) dz(i, p) = a(i, p) > 0 ? dz(i, p) : T{0};

@@ -59,7 +59,7 @@ void sparse_to_dense(const queue<host>& q, std::type_identity_t<csr_view<T>> a, 
 template <class T>
 void gather_rows(const queue<host>& q, std::type_identity_t<matrix_view<const T>> from,
                  std::span<const local_index> rows, T* to) {
-  const local_index count = narrow(static_cast<global_index>(rows.size()), "the number of gathered rows");
+  const local_index count = to_local(static_cast<global_index>(rows.size()), "the number of gathered rows");
   const matrix_view<T> out{to, count, from.cols, from.cols};
   run_rows(q.threads(), count, from.cols, [=](local_index begin, local_index end) {
     for (local_index i = begin; i < end; ++i)
@@ -73,7 +73,7 @@ void gather_rows(const queue<host>& q, std::type_identity_t<matrix_view<const T>
 template <class T>
 void scatter_add_distinct_rows(const queue<host>& q, const std::type_identity_t<T>* from,
                                std::span<const local_index> rows, matrix_view<T> to) {
-  const local_index count = narrow(static_cast<global_index>(rows.size()), "the number of scattered rows");
+  const local_index count = to_local(static_cast<global_index>(rows.size()), "the number of scattered rows");
   const matrix_view<const T> in{from, count, to.cols, to.cols};
   run_rows(q.threads(), count, to.cols, [=](local_index begin, local_index end) {
     for (local_index i = begin; i < end; ++i) {

@@ -20,7 +20,7 @@ namespace partita::on_host {
 namespace spmm_detail {
 
 template <class T>
-void finish(const spmm_fusion<T>& rest, const matrix_view<T>& y, local_index begin, local_index end) {
+void finish(const spmm_epilogue<T>& rest, const matrix_view<T>& y, local_index begin, local_index end) {
   for (local_index i = begin; i < end; ++i)
     for (local_index j = 0; j < y.cols; ++j) y(i, j) = rest.finished(y(i, j), j, T{0});
 }
@@ -101,11 +101,11 @@ void rows(const product<T>& p, local_index begin, local_index end) {
 
 template <class T>
 void multiply(const char* name, const queue<host>& q, const csr_view<T>& a, const matrix_view<const T>& x,
-              const spmm_fusion<T>& fusion, const matrix_view<T>& y) {
+              const spmm_epilogue<T>& fusion, const matrix_view<T>& y) {
   require_equal(name, "y", shape_of(y), "a x", {a.rows, x.cols});
   require_equal(name, "x", shape_of(x), "the x that a needs", {a.cols, x.cols});
   const product<T> p{a, x, fusion.beta, y};
-  const spmm_fusion<T> rest{.bias = fusion.bias, .relu = fusion.relu};
+  const spmm_epilogue<T> rest{.bias = fusion.bias, .relu = fusion.relu};
   run_entry_rows(q.threads(), a, y.cols, [&](local_index begin, local_index end) {
     for (local_index i = begin; i < end; i += row_block) {
       const local_index block_end = std::min(i + row_block, end);
@@ -125,11 +125,11 @@ void spmm(const queue<host>& q, std::type_identity_t<csr_view<T>> a,
   spmm_detail::multiply<T>("spmm", q, a, x, {.beta = beta}, y);
 }
 
-/// y = what spmm_fusion says of a and x. a is (m, k) with values, x is (k, f), y is (m, f) and not x.
+/// y = what spmm_epilogue says of a and x. a is (m, k) with values, x is (k, f), y is (m, f) and not x.
 /// Throws shape_error when the shapes do not fit.
 template <class T>
 void spmm_fused(const queue<host>& q, std::type_identity_t<csr_view<T>> a,
-                std::type_identity_t<matrix_view<const T>> x, std::type_identity_t<spmm_fusion<T>> fusion,
+                std::type_identity_t<matrix_view<const T>> x, std::type_identity_t<spmm_epilogue<T>> fusion,
                 matrix_view<T> y) {
   spmm_detail::multiply<T>("spmm_fused", q, a, x, fusion, y);
 }

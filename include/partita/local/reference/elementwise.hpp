@@ -9,14 +9,14 @@ namespace partita::reference {
 
 /// y(i, j) = f(x(i, j)). Both (m, n); y may be x. Throws what f throws.
 template <class F, class T>
-void map(F f, std::type_identity_t<matrix_view<const T>> x, matrix_view<T> y) {
+void transform(F f, std::type_identity_t<matrix_view<const T>> x, matrix_view<T> y) {
   for (local_index i = 0; i < y.rows; ++i)
     for (local_index j = 0; j < y.cols; ++j) y(i, j) = f(x(i, j));
 }
 
 /// y(i, j) = f(i, j, x(i, j)). Both (m, n); y may be x. Throws what f throws.
 template <class F, class T>
-void map_indexed(F f, std::type_identity_t<matrix_view<const T>> x, matrix_view<T> y) {
+void transform_indexed(F f, std::type_identity_t<matrix_view<const T>> x, matrix_view<T> y) {
   for (local_index i = 0; i < y.rows; ++i)
     for (local_index j = 0; j < y.cols; ++j) y(i, j) = f(i, j, x(i, j));
 }

@@ -26,8 +26,9 @@ void gemm(bool ta, bool tb, std::type_identity_t<T> alpha, std::type_identity_t<
 /// is not null, beta = 0 overwrites c. a is (m, k), b is (k, n), c is (m, n), bias has n elements; shapes
 /// must fit. Throws nothing.
 template <class T>
-void affine(std::type_identity_t<matrix_view<const T>> a, std::type_identity_t<matrix_view<const T>> b,
-            const std::type_identity_t<T>* bias, bool relu, std::type_identity_t<T> beta, matrix_view<T> c) {
+void gemm_bias_relu(std::type_identity_t<matrix_view<const T>> a,
+                    std::type_identity_t<matrix_view<const T>> b, const std::type_identity_t<T>* bias,
+                    bool relu, std::type_identity_t<T> beta, matrix_view<T> c) {
   gemm(false, false, T{1}, a, b, beta, c);
   for (local_index i = 0; i < c.rows; ++i)
     for (local_index j = 0; j < c.cols; ++j) {
@@ -39,9 +40,9 @@ void affine(std::type_identity_t<matrix_view<const T>> a, std::type_identity_t<m
 /// The gradients of b and bias in c = a b + bias: db = a^T dc, dbias[j] = sum_i dc(i, j). a is (m, k), dc is
 /// (m, n), db is (k, n), dbias has n elements; shapes must fit. Throws nothing.
 template <class T>
-void affine_gradient(std::type_identity_t<matrix_view<const T>> a,
-                     std::type_identity_t<matrix_view<const T>> dc, matrix_view<T> db,
-                     std::type_identity_t<T>* dbias) {
+void gemm_bias_gradient(std::type_identity_t<matrix_view<const T>> a,
+                        std::type_identity_t<matrix_view<const T>> dc, matrix_view<T> db,
+                        std::type_identity_t<T>* dbias) {
   gemm(true, false, T{1}, a, dc, T{0}, db);
   for (local_index j = 0; j < dc.cols; ++j) {
     double total = 0;
@@ -53,9 +54,9 @@ void affine_gradient(std::type_identity_t<matrix_view<const T>> a,
 /// The gradient of z in c = a b, a = relu(z): dz(i, p) = sum_j dc(i, j) b(p, j) where a(i, p) > 0, 0
 /// elsewhere. dc is (m, n), b is (k, n), a and dz are (m, k); shapes must fit. Throws nothing.
 template <class T>
-void relu_gradient(std::type_identity_t<matrix_view<const T>> dc,
-                   std::type_identity_t<matrix_view<const T>> b, std::type_identity_t<matrix_view<const T>> a,
-                   matrix_view<T> dz) {
+void gemm_relu_backward(std::type_identity_t<matrix_view<const T>> dc,
+                        std::type_identity_t<matrix_view<const T>> b,
+                        std::type_identity_t<matrix_view<const T>> a, matrix_view<T> dz) {
   gemm(false, true, T{1}, dc, b, T{0}, dz);
   for (local_index i = 0; i < dz.rows; ++i)
     for (local_index p = 0; p < dz.cols; ++p)

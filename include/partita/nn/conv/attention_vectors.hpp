@@ -56,7 +56,7 @@ class attention_vectors {
       : place_{shape.heads, shape.width, shape.averaged},
         source_(b.glorot("asrc", {shape.heads, shape.width})),
         target_(b.glorot("adst", {shape.heads, shape.width})),
-        vectors_(b.mesh(), extent{shape.columns(), 2 * shape.heads}),
+        vectors_(b.mesh(), matrix_shape{shape.columns(), 2 * shape.heads}),
         vector_gradient_(b.mesh(), vectors_.shape()),
         scores_(b.rows(2 * shape.heads)),
         gradient_(b.rows(2 * shape.heads)) {}
@@ -64,8 +64,8 @@ class attention_vectors {
   /// The scalars of X (n x 2 heads); valid until the next call.
   const matrix& forward(const matrix& x) {
     const detail::spread_vector<T> entry{place_, source_.value().local().data, target_.value().local().data};
-    map_indexed(vectors_, vectors_, entry);  // V (w, 2 heads)
-    gemm(x, vectors_, scores_);              // (n, 2 heads)
+    transform_indexed(vectors_, vectors_, entry);  // V (w, 2 heads)
+    gemm(x, vectors_, scores_);                    // (n, 2 heads)
     return scores_;
   }
   /// Where the gradient of the scalars belongs before backward.
@@ -76,7 +76,7 @@ class attention_vectors {
     weight_gradient_part(x, gradient_, vector_gradient_);  // dV (w, 2 heads)
     const T* const from = vector_gradient_.local().data;
     const auto collect = [&](weight& to, const T* first) {
-      map_indexed(to, to, detail::collected_vector<T>{place_, first});  // (heads, width)
+      transform_indexed(to, to, detail::collected_vector<T>{place_, first});  // (heads, width)
     };
     collect(source_.gradient(), from);
     collect(target_.gradient(), from + place_.heads);

@@ -59,14 +59,14 @@ class gat_conv final : public layer<T, Device> {
   }
 
   global_index width() const override { return bias_.shape().cols; }
-  volume predicted() const override { return attention_.predicted(); }
+  traffic predicted() const override { return attention_.predicted(); }
 
  private:
   static local_index width_of_head(global_index out, const attention_heads& heads) {
     if (!heads.averaged && out % heads.count != 0)
       throw shape_error(std::to_string(heads.count) + " heads do not divide a width of " +
                         std::to_string(out));
-    return narrow(heads.averaged ? out : out / heads.count, "the width of a head");
+    return to_local(heads.averaged ? out : out / heads.count, "the width of a head");
   }
 
   attention_shape shape_;
@@ -91,7 +91,7 @@ class gat_propagation final : public layer<T, Device> {
   gat_propagation(const sparse<T, dynamic_layout, Device>& a, global_index width, int heads, int hops,
                   const builder<T, Device>& b)
       : shape_{.heads = heads,
-               .width = narrow(width, "the width of attention"),
+               .width = to_local(width, "the width of attention"),
                .averaged = true,
                .hops = hops},
         dropout_(b.options().dropout, b, b.next_attention()),
@@ -110,7 +110,7 @@ class gat_propagation final : public layer<T, Device> {
   }
 
   global_index width() const override { return shape_.width; }
-  volume predicted() const override { return attention_.predicted(); }
+  traffic predicted() const override { return attention_.predicted(); }
 
  private:
   attention_shape shape_;

@@ -44,7 +44,7 @@ class gcn_conv final : public layer<T, Device> {
     gemm(h, weight_.value(), forward_);  // H W (n, out)
     product_(forward_, z);               // (n, out)
     if (bias_ != nullptr) add_row(*bias(), z);
-    if (p.relu) map(z, z, positive_part{});
+    if (p.relu) transform(z, z, positive_part{});
   }
 
   void backward(const operand<T, Device>& h, const matrix& dz, matrix* dh) override {
@@ -65,10 +65,10 @@ class gcn_conv final : public layer<T, Device> {
 
   global_index width() const override { return weight_.shape().cols; }
   bool fuses_relu() const override { return true; }
-  volume predicted() const override {
+  traffic predicted() const override {
     const bool once = aggregate_first_ && input_ == layer_input::constant;
-    return (once ? volume{} : product_.predicted()) +
-           (transposed_product_ ? transposed_product_->predicted() : volume{});
+    return (once ? traffic{} : product_.predicted()) +
+           (transposed_product_ ? transposed_product_->predicted() : traffic{});
   }
   bool aggregates_first() const { return aggregate_first_; }
 

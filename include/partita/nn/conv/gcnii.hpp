@@ -52,20 +52,20 @@ class gcnii_convs final : public layer<T, Device> {
     copy(dz, g_);
     fill(first_gradient_, T(0));
     for (auto c = convolutions_.rbegin(); c != convolutions_.rend(); ++c) {
-      c->behind.backward(c->h, g_);                                          // d (1 - beta) T + beta T W
-      weight_gradient_part(c->t, g_, c->weight.gradient());                  // T^T G (f, f)
-      map(c->weight.gradient(), c->weight.gradient(), scaled<T>{c->beta});   // beta T^T G
-      gemm(g_, transposed(c->weight.value()), mixed_);                       // G W^T (n, f)
-      zip(g_, mixed_, mixed_, linear_combination<T>{1 - c->beta, c->beta});  // dT (n, f)
+      c->behind.backward(c->h, g_);                                               // d (1 - beta) T + beta T W
+      weight_gradient_part(c->t, g_, c->weight.gradient());                       // T^T G (f, f)
+      transform(c->weight.gradient(), c->weight.gradient(), scaled<T>{c->beta});  // beta T^T G
+      gemm(g_, transposed(c->weight.value()), mixed_);                            // G W^T (n, f)
+      zip(g_, mixed_, mixed_, linear_combination<T>{1 - c->beta, c->beta});       // dT (n, f)
       zip(first_gradient_, mixed_, first_gradient_, linear_combination<T>{1, initial_});  // dH_0 += alpha dT
-      map(mixed_, mixed_, scaled<T>{keep_});
+      transform(mixed_, mixed_, scaled<T>{keep_});
       transposed_product_(mixed_, g_);  // A^T (1 - alpha) dT (n, f)
     }
     if (dh != nullptr) zip(g_, first_gradient_, *dh, std::plus<>{});  // (n, f)
   }
 
   global_index width() const override { return mixed_.shape().cols; }
-  volume predicted() const override {
+  traffic predicted() const override {
     return static_cast<global_index>(convolutions_.size()) *
            (product_.predicted() + transposed_product_.predicted());
   }

@@ -32,7 +32,7 @@ class gin_conv final : public layer<T, Device> {
 
   global_index width() const override { return second_.width(); }
   bool fuses_relu() const override { return true; }
-  volume predicted() const override { return first_.predicted(); }
+  traffic predicted() const override { return first_.predicted(); }
 
  private:
   gcn_conv<T, Device> first_;

@@ -30,7 +30,7 @@ class sage_conv final : public layer<T, Device> {
 
   global_index width() const override { return own_.shape().cols; }
   bool fuses_relu() const override { return true; }
-  volume predicted() const override { return neighbours_.predicted(); }
+  traffic predicted() const override { return neighbours_.predicted(); }
 
  private:
   gcn_conv<T, Device> neighbours_;

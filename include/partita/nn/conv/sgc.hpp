@@ -32,10 +32,10 @@ class sgc_conv final : public layer<T, Device> {
 
   global_index width() const override { return linear_.width(); }
   bool fuses_relu() const override { return true; }
-  volume predicted() const override {
+  traffic predicted() const override {
     return input_ == layer_input::varying       ? smoothing_.predicted()
            : input_ == layer_input::no_gradient ? smoothing_.predicted_forward()
-                                                : volume{};
+                                                : traffic{};
   }
 
  private:

@@ -14,8 +14,10 @@ TEST_CASE_TEMPLATE("cpu spmm: everything fused", T, float, double) { spmm_with_e
 TEST_CASE_TEMPLATE("cpu gemm: odd shapes and all transpositions", T, float, double) {
   gemm_of_odd_shapes<T, host>();
 }
-TEST_CASE_TEMPLATE("cpu affine", T, float, double) { affine_of_odd_shapes<T, host>(); }
-TEST_CASE_TEMPLATE("cpu gradients of affine", T, float, double) { affine_gradients_of_odd_shapes<T, host>(); }
+TEST_CASE_TEMPLATE("cpu gemm_bias_relu", T, float, double) { affine_of_odd_shapes<T, host>(); }
+TEST_CASE_TEMPLATE("cpu gradients of gemm_bias_relu", T, float, double) {
+  affine_gradients_of_odd_shapes<T, host>();
+}
 TEST_CASE_TEMPLATE("cpu moves", T, float, double) { moves<T, host>(); }
 TEST_CASE_TEMPLATE("cpu elementwise", T, float, double) { elementwise<T, host>(); }
 TEST_CASE_TEMPLATE("cpu reductions and softmax", T, float, double) { reductions_and_softmax<T, host>(); }

@@ -19,7 +19,7 @@ TEST_CASE("an exception of a mapped function reaches the caller, whatever thread
     return i == 4999 ? throw std::out_of_range("last row") : v;
   };
   for (const int threads : {1, 2, 3})
-    CHECK_THROWS_AS(map_indexed(host_queue(threads), fail, x, x), std::out_of_range);
+    CHECK_THROWS_AS(transform_indexed(host_queue(threads), fail, x, x), std::out_of_range);
 }
 
 }  // namespace test_local_errors
