@@ -49,15 +49,15 @@ std::vector<bench_case> every_case(int most_ranks) {
 }
 
 /// Everything that training needs but the edges.
-dataset dataset_of(const bench_case& c) {
-  dataset d;
+io::dataset dataset_of(const bench_case& c) {
+  io::dataset d;
   d.name = c.name;
   d.vertices = c.counts.vertices;
   d.features = c.features;
   d.classes = c.classes;
   std::vector<float> x(static_cast<std::size_t>(d.vertices * d.features));
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(mix(i) >> 40) * 0x1.0p-24f;
-  d.vertex_features = feature_table(d.vertices, d.features, std::move(x));
+  d.vertex_features = io::feature_table(d.vertices, d.features, std::move(x));
   for (global_index v = 0; v < d.vertices; ++v) {
     d.labels.push_back(
         static_cast<std::int64_t>(random_bits(3, v, 0) % static_cast<std::uint64_t>(d.classes)));
@@ -66,8 +66,8 @@ dataset dataset_of(const bench_case& c) {
   return d;
 }
 
-training_options options_of(const bench_case& c) {
-  training_options o;
+nn::training_options options_of(const bench_case& c) {
+  nn::training_options o;
   o.model = c.model;
   o.hidden = {c.hidden};
   o.layers = c.layers;
@@ -78,7 +78,7 @@ training_options options_of(const bench_case& c) {
 struct figures {
   std::int64_t nonzeros = 0;
   double seconds = 0, first_loss = 0, last_loss = 0;
-  over_ranks peak, allocations, words, predicted;
+  nn::over_ranks peak, allocations, words, predicted;
   bench::cuda_calls calls;                   ///< of all ranks in the steady epochs
   bool own_dense = true, own_sparse = true;  ///< products without the vendor's libraries
   std::size_t device_bytes = 0;  ///< that the process holds after training, what its pools keep included
@@ -100,16 +100,16 @@ void meet(const communicator& world) {
 constexpr int warm_up = 2;
 
 /// What every rank does; the figures are the same on all.
-figures train(const communicator& world, const bench_case& c, const dataset& data, const std::string& comm,
+figures train(const communicator& world, const bench_case& c, const io::dataset& data, const std::string& comm,
               bool rmat, int epochs) {
   const policy& p = find_policy(c.policy);
   const queue<cuda_device> queue = cuda_queue(world, comm);
   const mesh<cuda_device> m = cuda_mesh(cuda_world(world, queue, comm), default_mesh(p, world.size()), queue);
   figures f;
-  const training_options options = options_of(c);
-  trainer<float, cuda_device> run(
+  const nn::training_options options = options_of(c);
+  nn::trainer<float, cuda_device> run(
       m, data, options,
-      bench::model_on_device(m, p, c.counts, rmat, layer_widths(data, options), options, f.nonzeros));
+      bench::model_on_device(m, p, c.counts, rmat, nn::layer_widths(data, options), options, f.nonzeros));
   std::vector<double> seconds;
   std::uint64_t allocations = 0;
   bench::cuda_calls calls;
@@ -134,10 +134,10 @@ figures train(const communicator& world, const bench_case& c, const dataset& dat
   meet(world);
   const traffic received = m.ledger().total([](const ledger_entry& e) { return e.phase != "meeting"; });
   f.seconds = median(std::move(seconds));
-  f.peak = summarize(world, static_cast<global_index>(queue.meter()->peak()));
-  f.allocations = summarize(world, static_cast<global_index>(queue.meter()->allocations() - allocations));
-  f.words = summarize(world, received.words);
-  f.predicted = summarize(world, run.predicted().words);
+  f.peak = nn::summarize(world, static_cast<global_index>(queue.meter()->peak()));
+  f.allocations = nn::summarize(world, static_cast<global_index>(queue.meter()->allocations() - allocations));
+  f.words = nn::summarize(world, received.words);
+  f.predicted = nn::summarize(world, run.predicted().words);
   f.own_dense = libraries_of(queue).gemm_f32 == nullptr;
   f.own_sparse = libraries_of(queue).spmm_f32 == nullptr;
   f.device_bytes = device_bytes_in_use();
@@ -147,7 +147,7 @@ figures train(const communicator& world, const bench_case& c, const dataset& dat
 
 bench::json_object in_json(const bench_case& c, const figures& f, int epochs) {
   const auto an_epoch = [&](std::int64_t count) { return static_cast<double>(count) / epochs; };
-  const auto of_ranks = [](over_ranks o) {
+  const auto of_ranks = [](nn::over_ranks o) {
     return bench::json_object().add("max_rank", o.max_rank).add("total", o.total);
   };
   return bench::json_object()
@@ -181,7 +181,7 @@ bench::json_object in_json(const bench_case& c, const figures& f, int epochs) {
                                   .add("copies_on_device", an_epoch(f.calls.copies_on_device)));
 }
 
-figures measure(const bench_case& c, const dataset& data, const std::string& comm, bool rmat, int epochs) {
+figures measure(const bench_case& c, const io::dataset& data, const std::string& comm, bool rmat, int epochs) {
   figures result;
   threads::run(c.ranks, [&](const communicator& world) {
     const figures f = train(world, c, data, comm, rmat, epochs);
@@ -199,7 +199,7 @@ void run(const bench::gpu_command& command) {
   const bool rmat = command.choice("graph", {"uniform", "rmat"}).front() == "rmat";
   const int epochs = command.number("epochs", 1, 10000), smaller = command.number("scale-down", 1, 1 << 20);
   std::vector<bench::json_object> results;
-  std::optional<dataset> data;
+  std::optional<io::dataset> data;
   std::printf("%-18s %5s %10s %10s %10s %12s %12s %10s\n", "case", "ranks", "ms/epoch", "peak GB",
               "device GB", "allocations", "host copies", "loss");
   for (bench_case c : cases) {

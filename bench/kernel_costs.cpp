@@ -37,22 +37,22 @@ std::string short_name(std::string name) {
 }
 
 /// Of A with every loop.
-std::size_t entries_of(const dataset& d) {
+std::size_t entries_of(const io::dataset& d) {
   std::set<std::pair<global_index, global_index>> all;
   for (const auto& e : d.edges) all.emplace(e.source, e.target);
   for (global_index v = 0; v < d.vertices; ++v) all.emplace(v, v);
   return all.size();
 }
 
-void measure(const std::string& model, const dataset& d, global_index width) {
+void measure(const std::string& model, const io::dataset& d, global_index width) {
   const communicator world = self::world();
   const mesh<cuda_device> m = cuda_mesh(world, {1, 1, 1}, cuda_queue(world, "threads"));
-  training_options o;
+  nn::training_options o;
   o.model = model;
   if (model == "gat") o.heads = 8;
   o.hidden = {model == "gat" ? width / o.heads : width};
   o.raw_features = true;
-  trainer<float, cuda_device> run(m, d, o, make_model<float>(m, d, o, row_1d));
+  nn::trainer<float, cuda_device> run(m, d, o, nn::make_model<float>(m, d, o, row_1d));
   run.step(1);
   auto before = emulator::kernel_costs();
   run.step(2);
@@ -88,7 +88,7 @@ void measure(const std::string& model, const dataset& d, global_index width) {
 int main(int argc, char** argv) try {
   const bench::gpu_command command(argc, argv, {{"width", "64"}, {"scale", "12"}});
   const int width = command.number("width", 8, 4096);
-  const dataset d = bench::rmat_dataset(command.number("scale", 1, 20), width, width);
+  const io::dataset d = bench::rmat_dataset(command.number("scale", 1, 20), width, width);
   for (const char* model : {"gcn", "gat"}) measure(model, d, width);
 } catch (const std::exception& e) {
   std::fprintf(stderr, "kernel_costs: %s\n", e.what());

@@ -17,18 +17,18 @@ using namespace partita;
 
 namespace {
 
-training_options options_of(const std::string& model, coupling how) {
-  training_options o;
+nn::training_options options_of(const std::string& model, nn::coupling how) {
+  nn::training_options o;
   o.model = model;
   o.coupling = how;
-  o.hidden = {model == "gat" && how == coupling::coupled ? 8 : 32};
+  o.hidden = {model == "gat" && how == nn::coupling::coupled ? 8 : 32};
   o.heads = 4;
   o.layers = model == "gcnii" ? 8 : 0;
   o.epochs = 5;
   return o;
 }
 
-void print_balance(const dataset& d, int ranks) {
+void print_balance(const io::dataset& d, int ranks) {
   std::printf(
       "A decoupled gcn on %d ranks, %lld vertices, %zu edges, %lld classes; the busiest rank, and how many "
       "times the least busy one\n\n"
@@ -57,7 +57,7 @@ int main(int argc, char** argv) {
     std::fputs("models: [balance], a scale from 4 to 24 and a number of ranks\n", stderr);
     return 2;
   }
-  const dataset d = bench::rmat_dataset(scale);
+  const io::dataset d = bench::rmat_dataset(scale);
   if (balance) {
     print_balance(d, ranks);
     return 0;
@@ -68,15 +68,15 @@ int main(int argc, char** argv) {
       "| model | policy | mesh | ms an epoch | words received, busiest rank | all ranks "
       "|\n|---|---|---|---|---|---|\n");
   bool right = true;
-  const auto run = [&](const char* model, coupling how) {
+  const auto run = [&](const char* model, nn::coupling how) {
     for (const policy& p : named_policies)
       threads::run(ranks, [&](const communicator& world) {
         const mesh<host> m(world, default_mesh(p, ranks));
-        const training_result r = train_model<float>(m, d, options_of(model, how), p);
+        const nn::training_result r = nn::train_model<float>(m, d, options_of(model, how), p);
         if (world.rank() != 0) return;
         right = right && r.words_received.total == r.predicted_words_received.total;
         std::printf("| %s%s | %s | %s | %.1f | %lld | %lld |\n", model,
-                    how == coupling::decoupled ? ", decoupled" : "", std::string(p.name).c_str(),
+                    how == nn::coupling::decoupled ? ", decoupled" : "", std::string(p.name).c_str(),
                     to_string(m.shape()).c_str(), 1e3 * r.seconds_per_epoch,
                     static_cast<long long>(r.words_received.max_rank),
                     static_cast<long long>(r.words_received.total));
@@ -84,7 +84,7 @@ int main(int argc, char** argv) {
       });
   };
   for (const char* model : {"gcn", "sage", "gin", "gat", "sgc", "appnp", "gcnii"})
-    run(model, coupling::coupled);
-  for (const char* model : {"gcn", "sage", "gat"}) run(model, coupling::decoupled);
+    run(model, nn::coupling::coupled);
+  for (const char* model : {"gcn", "sage", "gat"}) run(model, nn::coupling::decoupled);
   return right ? 0 : 1;
 }

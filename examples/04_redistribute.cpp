@@ -16,9 +16,9 @@ constexpr layout grid{axis::row, axis::col};                // copies along dept
 constexpr layout cube{axis::row | axis::depth, axis::col};  // no copies
 constexpr layout columns{{}, every_axis};                   // no copies, whole columns
 
-static_assert(route_between(rows, grid).kind == movement::slice);
-static_assert(route_between(grid, rows) == route{movement::all_gather, axis::col});
-static_assert(route_between(cube, vertex_rows) == route{movement::all_to_all, axis::col});
+static_assert(partition::route_between(rows, grid).kind == partition::movement::slice);
+static_assert(partition::route_between(grid, rows) == partition::route{partition::movement::all_gather, axis::col});
+static_assert(partition::route_between(cube, vertex_rows) == partition::route{partition::movement::all_to_all, axis::col});
 
 constexpr mesh_shape shape{.row = 3, .col = 2, .depth = 2};
 constexpr matrix_shape size{.rows = 100, .cols = 30};
@@ -45,7 +45,7 @@ bool arrives(const char* names, layout from, layout to) {
     accounts[static_cast<std::size_t>(m.rank())] = {received.words, right};
   });
 
-  const route way = route_between(from, to);
+  const partition::route way = partition::route_between(from, to);
   constexpr const char* kinds[] = {"slice", "all-gather", "all-to-all"};
   global_index total = 0;
   for (const account& a : accounts) total += a.received;

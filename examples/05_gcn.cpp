@@ -22,16 +22,16 @@ weight glorot_weight(const mesh<host>& m, global_index in, global_index out) {
 
 int main() {
   const policy p = grid_2d;  // or row_1d, replicated_1_5d, split_3d, feature_column, feature_row
-  const dataset club = karate_club();
+  const io::dataset club = io::karate_club();
   double first_loss = 0, loss = 0, right = 0;
 
   threads::run(4, [&](const communicator& world) {
     const mesh<host> m(world, default_mesh(p, world.size()));
-    const auto share = nn::gcn_normalized(world, club.vertices, edge_share(club, world));
+    const auto share = nn::gcn_normalized(world, club.vertices, nn::edge_share(club, world));
     const auto a = distribute(m, p, {club.vertices, club.vertices}, share);        // (n, n)
-    const auto x = redistribute(local_features<double>(m, club, false), p.dense);  // (n, f)
+    const auto x = redistribute(nn::local_features<double>(m, club, false), p.dense);  // (n, f)
     const auto label = [&](auto v) { return club.split[v] == 1 ? club.labels[v] : -1; };
-    const vertex_labels<host> labels(m, a.row_blocking(), label);  // (n)
+    const nn::vertex_labels<host> labels(m, a.row_blocking(), label);  // (n)
     weight w0 = glorot_weight(m, club.features, 16);               // (f, h)
     weight w1 = glorot_weight(m, 16, club.classes);                // (h, c)
 
@@ -40,7 +40,7 @@ int main() {
       transform(hidden, hidden, [](double z) { return z > 0 ? z : 0; });
       const auto z = redistribute<vertex_rows>(spmm(a, gemm(hidden, w1)));  // (n, c)
       dense<double, vertex_rows, host> dz(m, z.shape());                    // (n, c)
-      const double mean = cross_entropy(z, labels, dz);
+      const double mean = nn::cross_entropy(z, labels, dz);
 
       const auto dq = spmm(transposed(a), redistribute(dz, p.dense));  // (n, c)
       const auto dw1 = weight_gradient(hidden, dq);                    // (h, c)
@@ -50,7 +50,7 @@ int main() {
 
       zip(w0, dw0, w0, [](double w, double dw) { return w - 5 * dw; });
       zip(w1, dw1, w1, [](double w, double dw) { return w - 5 * dw; });
-      const double accurate = accuracy(z, labels);
+      const double accurate = nn::accuracy(z, labels);
       if (m.rank() != 0) continue;
       if (epoch == 1) first_loss = mean;
       loss = mean;

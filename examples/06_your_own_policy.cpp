@@ -36,7 +36,7 @@ std::vector<double> product(const policy& p) {
   std::vector<double> result;  // (n, f)
   threads::run(ranks, [&](const communicator& world) {
     const mesh<host> m(world, default_mesh(p, ranks));
-    const auto mine = edges(share_of(n, m.rank(), ranks));
+    const auto mine = edges(comm::share_of(n, m.rank(), ranks));
     const auto a = distribute(m, p, {n, n}, mine);                 // (n, n)
     const auto x = generate<double>(m, p.dense, {n, f}, feature);  // (n, f)
     dense<double, dynamic_layout, host> y(m, p.dense, x.shape());  // (n, f)
@@ -44,7 +44,7 @@ std::vector<double> product(const policy& p) {
 
     m.ledger().clear();
     multiply(x, y);
-    const over_ranks words = summarize(world, m.ledger().total().words);
+    const nn::over_ranks words = nn::summarize(world, m.ledger().total().words);
     const std::vector<double> whole = collect(y);  // (n, f) on every rank
     if (m.rank() != 0) return;
     result = whole;

@@ -51,17 +51,17 @@ class tagcn_conv final : public nn::layer<T, Device> {
 };
 
 int main() {
-  const dataset club = karate_club();
+  const io::dataset club = io::karate_club();
   threads::run(4, [&](const communicator& world) {
     const mesh<host> m(world, default_mesh(grid_2d, world.size()));
-    const auto share = nn::gcn_normalized(world, club.vertices, edge_share(club, world));
+    const auto share = nn::gcn_normalized(world, club.vertices, nn::edge_share(club, world));
     const auto a = distribute(m, grid_2d, {club.vertices, club.vertices}, share);  // (n, n)
     const nn::builder<double, host> b(a, {.seed = 1});
     nn::sequential net(b);
     net.add(tagcn_conv(a, club.features, 8, 2, b)).add(nn::relu{}).add(tagcn_conv(a, 8, club.classes, 2, b));
-    trainer training(m, club, {.epochs = 100}, nn::model(b, std::move(net)));
+    nn::trainer training(m, club, {.epochs = 100}, nn::model(b, std::move(net)));
     const double off = training.gradient_error(1e-6);  // from finite differences
-    const training_result r = training.run();
+    const nn::training_result r = training.run();
     if (world.rank() == 0)
       std::printf("gradient off by %.1e; loss %.3f -> %.3f, test accuracy %.2f\n", off, r.epochs.front().loss,
                   r.epochs.back().loss, r.epochs.back().test_accuracy);

@@ -34,12 +34,12 @@ struct balance {
 
 /// Every rank of the mesh must call.
 template <class Device>
-balance balance_of(const partita::mesh<Device>& m, const partita::policy& p, const partita::dataset& data) {
+balance balance_of(const partita::mesh<Device>& m, const partita::policy& p, const partita::io::dataset& data) {
   using namespace partita;
-  training_options options;
-  options.coupling = coupling::decoupled;
-  auto net = make_model<double>(m, data, options, p);
-  const auto mine = nn::gcn_normalized(m.world(), data.vertices, edge_share(data, m.world()));
+  nn::training_options options;
+  options.coupling = nn::coupling::decoupled;
+  auto net = nn::make_model<double>(m, data, options, p);
+  const auto mine = nn::gcn_normalized(m.world(), data.vertices, nn::edge_share(data, m.world()));
   const auto a = distribute(m, p.sparse, {data.vertices, data.vertices}, mine);
   const spmm_plan multiply(a, p.dense, blocking::even(data.classes, m.shape(), nesting::cols));
   return {range_over(m.world(), net.predicted().words - net.parameters().predicted().words),

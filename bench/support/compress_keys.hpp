@@ -25,7 +25,7 @@
 namespace bench {
 
 using partita::buffer;
-using partita::csr_view;
+using partita::local::csr_view;
 using partita::global_index;
 using partita::interval;
 using partita::local_index;

@@ -78,7 +78,7 @@ compressed<T, cuda_device> compress(const queue<cuda_device>& q, interval rows,
 
 /// a^T as one tile; a is (m, k) and has `nonzeros` entries. Waits for the device.
 template <class T>
-compressed<T, cuda_device> transpose(const queue<cuda_device>& q, csr_view<T> a, local_index nonzeros) {
+compressed<T, cuda_device> transpose(const queue<cuda_device>& q, local::csr_view<T> a, local_index nonzeros) {
   return with_policy(q, [&](const auto& policy) { return bench::transpose(policy, q, a, nonzeros); });
 }
 

@@ -206,12 +206,12 @@ class device_graph {
 
   /// This rank's tiles under a layout that cuts no columns among ranks, in memory of the queue of `m`. Waits
   /// for the device.
-  std::shared_ptr<const partita::csr_tiles<float, cuda_device>> tiles_of(const partita::mesh<cuda_device>& m,
+  std::shared_ptr<const partita::local::csr_tiles<float, cuda_device>> tiles_of(const partita::mesh<cuda_device>& m,
                                                                          const partita::blocking& cuts,
                                                                          partita::layout layout,
                                                                          weighting how) const {
     const partita::interval rows = cuts.block(layout.rows, m.at());
-    auto result = std::make_shared<partita::csr_tiles<float, cuda_device>>();
+    auto result = std::make_shared<partita::local::csr_tiles<float, cuda_device>>();
     result->rows = partita::narrow(rows.size(), "the number of rows of a sparse block");
     std::array<std::uint64_t, key_of_tile::most> begins{};
     global_index widest = 1;

@@ -39,7 +39,7 @@ struct device_operand {
   buffer<local_index, cuda_device> offsets, columns;
   buffer<float, cuda_device> values;
 
-  partita::csr_view<float> view() const {
+  partita::local::csr_view<float> view() const {
     return {rows, rows, offsets.data(), columns.data(), values.data(), entries};
   }
 };

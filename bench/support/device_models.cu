@@ -8,11 +8,11 @@ partita::nn::model<float, bench::cuda_device> bench::model_on_device(const parti
                                                                      const partita::policy& p,
                                                                      const graph_counts& counts, bool rmat,
                                                                      const std::vector<global_index>& widths,
-                                                                     const partita::training_options& options,
+                                                                     const partita::nn::training_options& options,
                                                                      std::int64_t& nonzeros) {
   const bool mean = options.model == "sage";
   const auto a = matrix_on_device(m, p, counts, rmat, mean, nonzeros);
-  const partita::nn::model_options how = partita::options_of_model(options);
+  const partita::nn::model_options how = partita::nn::options_of_model(options);
   if (mean) return partita::nn::convolutions<partita::nn::sage_conv>(a, widths, how);
   return partita::nn::convolutions<partita::nn::gcn_conv>(a, widths, how);
 }

@@ -18,7 +18,7 @@ partita::sparse<float, partita::dynamic_layout, cuda_device> matrix_on_device(
 partita::nn::model<float, cuda_device> model_on_device(const partita::mesh<cuda_device>& m,
                                                        const partita::policy& p, const graph_counts& counts,
                                                        bool rmat, const std::vector<global_index>& widths,
-                                                       const partita::training_options& options,
+                                                       const partita::nn::training_options& options,
                                                        std::int64_t& nonzeros);
 
 }  // namespace bench

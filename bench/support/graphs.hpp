@@ -46,7 +46,7 @@ inline graph rmat(int scale, int edges_per_vertex = 16, std::uint64_t seed = 1) 
   const global_index n = global_index{1} << scale;
   const auto share = [=](int rank, int ranks) {
     const std::uint64_t word = partita::random_key{.seed = seed}.word();
-    const partita::interval mine = partita::share_of(n * edges_per_vertex, rank, ranks);
+    const partita::interval mine = partita::comm::share_of(n * edges_per_vertex, rank, ranks);
     entries list;
     list.reserve(static_cast<std::size_t>(mine.size()));
     for (global_index e = mine.begin; e < mine.end; ++e) {
@@ -70,7 +70,7 @@ inline graph rmat(int scale, int edges_per_vertex = 16, std::uint64_t seed = 1) 
 inline graph banded(int scale, global_index half_width = 8) {
   const global_index n = global_index{1} << scale;
   const auto share = [=](int rank, int ranks) {
-    const partita::interval rows = partita::share_of(n, rank, ranks);
+    const partita::interval rows = partita::comm::share_of(n, rank, ranks);
     entries list;
     for (global_index row = rows.begin; row < rows.end; ++row)
       for (global_index col = std::max<global_index>(0, row - half_width);

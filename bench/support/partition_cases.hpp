@@ -35,7 +35,7 @@ void spmm(const mesh<Device>& m, benchmark::State* state, const policy& p, const
   const traffic t = count(m.world(), multiply.predicted(), work);
   const int copies = m.shape().size(every_axis - p.sparse.used());
   const auto nonzeros = static_cast<double>(
-      summarize(m.world(), static_cast<global_index>(a.local()->nonzeros)).total / copies);
+      nn::summarize(m.world(), static_cast<global_index>(a.local()->nonzeros)).total / copies);
   measure(m.world(), state, work);
   const auto n = static_cast<double>(g.vertices), width = static_cast<double>(f);
   report(state, t, 2 * nonzeros * width, nonzeros * (4 * width + 8) + n * (4 * width + 4));
@@ -80,7 +80,7 @@ void redistribute(const mesh<Device>& m, benchmark::State* state, layout from, l
   };
 
   const traffic t = count(m.world(), move.predicted(), work);
-  const auto made = summarize(m.world(), static_cast<global_index>(y.values().size())).total;
+  const auto made = nn::summarize(m.world(), static_cast<global_index>(y.values().size())).total;
   measure(m.world(), state, work);
   report(state, t, 0, 8 * static_cast<double>(made));
 }

@@ -63,7 +63,7 @@ class launcher {
 
 /// What the ranks receive.
 struct traffic {
-  partita::over_ranks words, predicted, messages;  ///< words received, words that were predicted
+  partita::nn::over_ranks words, predicted, messages;  ///< words received, words that were predicted
 };
 
 /// What the ranks receive in one run of `work`. Every rank must call, with its own prediction. Throws
@@ -74,9 +74,9 @@ inline traffic count(const partita::communicator& world, partita::traffic predic
   account.clear();
   work();
   const partita::traffic received = account.total();
-  const traffic t{summarize(world, received.words), summarize(world, predicted.words),
-                  summarize(world, received.messages)};
-  if (const auto wrong = summarize(world, received != predicted).total; wrong != 0)
+  const traffic t{nn::summarize(world, received.words), nn::summarize(world, predicted.words),
+                  nn::summarize(world, received.messages)};
+  if (const auto wrong = nn::summarize(world, received != predicted).total; wrong != 0)
     throw traffic_error("on " + std::to_string(wrong) + " of " + std::to_string(world.size()) +
                         " ranks the traffic is not as predicted: " + std::to_string(t.words.total) +
                         " words in all, predicted " + std::to_string(t.predicted.total));

@@ -7,8 +7,8 @@
 namespace bench {
 
 /// 2^scale vertices, 16 edges each with weight 1; a third of the vertices each to train, validate and test.
-inline partita::dataset rmat_dataset(int scale, global_index features = 64, global_index classes = 16) {
-  partita::dataset d;
+inline partita::io::dataset rmat_dataset(int scale, global_index features = 64, global_index classes = 16) {
+  partita::io::dataset d;
   d.name = "rmat_" + std::to_string(scale);
   d.vertices = global_index{1} << scale;
   d.features = features;
@@ -22,7 +22,7 @@ inline partita::dataset rmat_dataset(int scale, global_index features = 64, glob
         static_cast<std::int64_t>(partita::random_bits(3, v, 0) % static_cast<std::uint64_t>(classes)));
     d.split.push_back(static_cast<std::uint8_t>(1 + v % 3));
   }
-  d.vertex_features = partita::feature_table(d.vertices, features, std::move(x));
+  d.vertex_features = partita::io::feature_table(d.vertices, features, std::move(x));
   return d;
 }
 

@@ -9,10 +9,10 @@ using namespace partita;
 
 namespace {
 
-training_options options_of(const nlohmann::json& about) {
+nn::training_options options_of(const nlohmann::json& about) {
   const auto& hyper = about["hyper"];
   const std::vector<global_index> widths = about["dims"];
-  training_options o;
+  nn::training_options o;
   o.model = about["model"];
   o.hidden.assign(widths.begin() + 1, widths.end() - 1);
   o.layers = hyper.value("L", 0);
@@ -34,23 +34,23 @@ golden_case read_golden(const std::filesystem::path& folder) {
   c.name = about["name"];
   c.options = options_of(about);
   c.several_labels = about["loss"] == "bce";
-  c.x = read_npy<double>(folder / "x.npy");
-  c.logits = read_npy<double>(folder / "logits.npy");
-  c.labels = read_npy<std::int64_t>(folder / "labels.npy").values;
-  c.mask = read_npy<std::uint8_t>(folder / "mask.npy").values;
-  c.loss = read_npy<double>(folder / "loss.npy").values.at(0);
+  c.x = io::read_npy<double>(folder / "x.npy");
+  c.logits = io::read_npy<double>(folder / "logits.npy");
+  c.labels = io::read_npy<std::int64_t>(folder / "labels.npy").values;
+  c.mask = io::read_npy<std::uint8_t>(folder / "mask.npy").values;
+  c.loss = io::read_npy<double>(folder / "loss.npy").values.at(0);
   for (const std::string name : about["params"]) {
-    c.values[name] = read_npy<double>(folder / ("param_" + name + ".npy")).values;
-    c.gradients[name] = read_npy<double>(folder / ("grad_" + name + ".npy")).values;
+    c.values[name] = io::read_npy<double>(folder / ("param_" + name + ".npy")).values;
+    c.gradients[name] = io::read_npy<double>(folder / ("grad_" + name + ".npy")).values;
   }
-  const auto edges = read_npy<std::int64_t>(folder / "edges.npy");
+  const auto edges = io::read_npy<std::int64_t>(folder / "edges.npy");
   c.graph.name = c.name;
   c.graph.vertices = c.x.shape[0];
   c.graph.features = c.x.shape[1];
   c.graph.classes = c.classes();
   for (std::size_t e = 0; e + 1 < edges.values.size(); e += 2)
     c.graph.edges.push_back({edges.values[e], edges.values[e + 1]});
-  if (about["weighted"]) c.graph.edge_weights = read_npy<double>(folder / "edge_weight.npy").values;
+  if (about["weighted"]) c.graph.edge_weights = io::read_npy<double>(folder / "edge_weight.npy").values;
   return c;
 }
 

@@ -12,14 +12,14 @@
 struct golden_case {
   std::filesystem::path folder;
   std::string name;
-  partita::array<double> x, logits;
+  partita::io::npy_array<double> x, logits;
   std::vector<std::int64_t> labels;  ///< [n], or [n, C] when there are several a vertex
   std::vector<std::uint8_t> mask;
   bool several_labels = false;  ///< the loss is binary cross-entropy over all labels
   double loss = 0;
   std::map<std::string, std::vector<double>> values, gradients;  ///< by the name of the parameter
-  partita::dataset graph;                                        ///< without features and labels
-  partita::training_options options;                             ///< what makes the model
+  partita::io::dataset graph;                                        ///< without features and labels
+  partita::nn::training_options options;                             ///< what makes the model
 
   partita::global_index classes() const { return logits.shape[1]; }
   bool counts(partita::global_index v) const { return mask[static_cast<std::size_t>(v)] != 0; }

@@ -23,10 +23,10 @@ double relative_error(std::span<const T> found, const std::vector<double>& expec
 /// The model of a case, with its parameters. Every rank must call.
 template <class T, class Device>
 partita::nn::model<T, Device> make_golden_model(const partita::mesh<Device>& m, const golden_case& c,
-                                                const partita::training_options& options,
+                                                const partita::nn::training_options& options,
                                                 const partita::policy& p) {
   using namespace partita;
-  auto net = make_model<T>(m, c.graph, options, p);
+  auto net = nn::make_model<T>(m, c.graph, options, p);
   auto& list = net.parameters().list();
   if (list.size() != c.values.size())
     throw input_error(c.folder.string() + ": has " + std::to_string(c.values.size()) +
@@ -48,20 +48,20 @@ double golden_loss(const golden_case& c, const partita::dense<T, partita::vertex
                    partita::dense<T, partita::vertex_rows, Device>& gradient) {
   using namespace partita;
   const auto& m = logits.mesh();
-  const vertex_labels<Device> labels(m, logits.row_blocking(), [&](global_index v) {
+  const nn::vertex_labels<Device> labels(m, logits.row_blocking(), [&](global_index v) {
     return !c.counts(v) ? -1 : c.several_labels ? 0 : c.labels[static_cast<std::size_t>(v)];
   });
-  if (!c.several_labels) return cross_entropy(logits, labels, gradient);
+  if (!c.several_labels) return nn::cross_entropy(logits, labels, gradient);
   const auto targets = generate<vertex_rows, T>(m, logits.shape(), [&](global_index v, global_index k) {
     return c.counts(v) ? c.labels[static_cast<std::size_t>(v * c.classes() + k)] : -1;
   });
-  return logistic_loss(logits, targets, labels.counted(), gradient);
+  return nn::logistic_loss(logits, targets, labels.counted(), gradient);
 }
 
 /// Forward, loss and backward of a case. Every rank must call; the errors are the same on every rank.
 template <class T, class Device>
 golden_errors compare_golden(const partita::mesh<Device>& m, const golden_case& c,
-                             const partita::training_options& options, const partita::policy& p) {
+                             const partita::nn::training_options& options, const partita::policy& p) {
   using namespace partita;
   auto net = make_golden_model<T>(m, c, options, p);
   const auto x =

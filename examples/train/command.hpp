@@ -17,5 +17,5 @@ struct command {
   std::string precision = "f32";
   std::string json;
   bool quiet = false;
-  partita::training_options training;
+  partita::nn::training_options training;
 };

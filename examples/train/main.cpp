@@ -52,7 +52,7 @@ command parse(int argc, char** argv) {
                                  [](double v) { return v >= 1 && v == std::floor(v) && v < 1e9; });
   const auto positive = number_that("a positive number", [](double v) { return v > 0; });
   command c;
-  partita::training_options& t = c.training;
+  partita::nn::training_options& t = c.training;
   std::string preset;
   CLI::App app("Full-graph GNN training over any number of ranks, under any partition policy", "train");
   app.add_option("--data", c.data, "data directory, or 'karate' for the club that is built in")->required();
@@ -92,10 +92,10 @@ command parse(int argc, char** argv) {
       ->check(number_that("zero or a positive number", [](double v) { return v >= 0; }))
       ->capture_default_str();
   add_choice(app, "--coupling", t.coupling,
-             {{"coupled", partita::coupling::coupled}, {"decoupled", partita::coupling::decoupled}},
+             {{"coupled", partita::nn::coupling::coupled}, {"decoupled", partita::nn::coupling::decoupled}},
              "of layers (gcn, sage, gat; decoupled: dense layers first, then hops)");
   add_choice(app, "--aggregation", t.aggregation,
-             {{"mean", partita::aggregation::mean}, {"max", partita::aggregation::max}},
+             {{"mean", partita::nn::aggregation::mean}, {"max", partita::nn::aggregation::max}},
              "of neighbours by sage");
   app.add_option("--epochs", t.epochs, "epochs")->check(count)->capture_default_str();
   app.add_option("--lr", t.learning_rate, "learning rate of Adam")->check(positive)->capture_default_str();
@@ -127,16 +127,16 @@ command parse(int argc, char** argv) {
   return c;
 }
 
-partita::dataset load(const std::string& name) {
-  if (name == "karate" && !std::filesystem::exists(name)) return partita::karate_club();
-  return partita::load_dataset(name);
+partita::io::dataset load(const std::string& name) {
+  if (name == "karate" && !std::filesystem::exists(name)) return partita::io::karate_club();
+  return partita::io::load_dataset(name);
 }
 
 /// What every rank does.
 void train_on(const partita::communicator& world, const std::optional<arrangement>& asked,
-              const partita::dataset& data, const command& c) {
+              const partita::io::dataset& data, const command& c) {
   const bool first = world.rank() == 0;
-  const auto observe = first && !c.quiet ? progress_printer(c.training.epochs) : partita::epoch_observer{};
+  const auto observe = first && !c.quiet ? progress_printer(c.training.epochs) : partita::nn::epoch_observer{};
   const auto train = c.device == "cuda" ? train_on_cuda : train_on_cpu;
   const auto [how, result] = train(world, asked, data, c, observe);
   if (!first) return;
@@ -166,7 +166,7 @@ int run(const command& c, int argc, char** argv) {
     });
   const int ranks = c.ranks.value_or(1);
   const auto asked = arrangement_of(c.policy, c.mesh, c.replication, ranks);
-  const partita::dataset data = load(c.data);
+  const partita::io::dataset data = load(c.data);
   // Loading a kernel late may wait for a card that waits for another rank of this process.
   if (c.comm == "nccl") ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
   partita::threads::run(ranks, [&](const partita::communicator& world) { train_on(world, asked, data, c); });

@@ -13,13 +13,13 @@ using mesh_maker = std::function<partita::mesh<Device>(partita::mesh_shape)>;
 
 /// The policy, on its nearest mesh, whose busiest rank would receive the fewest words. Every rank must call.
 template <class T, class Device>
-arrangement cheapest(int ranks, const mesh_maker<Device>& make_mesh, const partita::dataset& data,
+arrangement cheapest(int ranks, const mesh_maker<Device>& make_mesh, const partita::io::dataset& data,
                      const command& c) {
   arrangement best;
   partita::global_index fewest = -1;
   for (const partita::policy& p : partita::named_policies) {
     const partita::mesh<Device> m = make_mesh(partita::default_mesh(p, ranks));
-    const auto words = partita::predict_words<T>(m, data, c.training, p).max_rank;
+    const auto words = partita::nn::predict_words<T>(m, data, c.training, p).max_rank;
     if (fewest >= 0 && words >= fewest) continue;
     fewest = words;
     best = {std::string(p.name), m.shape()};
@@ -29,9 +29,9 @@ arrangement cheapest(int ranks, const mesh_maker<Device>& make_mesh, const parti
 
 template <class T, class Device>
 outcome train_in(int ranks, const mesh_maker<Device>& make_mesh, const std::optional<arrangement>& asked,
-                 const partita::dataset& data, const command& c, const partita::epoch_observer& observe) {
+                 const partita::io::dataset& data, const command& c, const partita::nn::epoch_observer& observe) {
   outcome o{asked ? *asked : cheapest<T>(ranks, make_mesh, data, c), {}};
-  o.result = partita::train_model<T>(make_mesh(o.how.mesh), data, c.training,
+  o.result = partita::nn::train_model<T>(make_mesh(o.how.mesh), data, c.training,
                                      partita::find_policy(o.how.policy), observe);
   return o;
 }
@@ -39,7 +39,7 @@ outcome train_in(int ranks, const mesh_maker<Device>& make_mesh, const std::opti
 /// Every rank must call.
 template <class Device>
 outcome train_at(int ranks, const mesh_maker<Device>& make_mesh, const std::optional<arrangement>& asked,
-                 const partita::dataset& data, const command& c, const partita::epoch_observer& observe) {
+                 const partita::io::dataset& data, const command& c, const partita::nn::epoch_observer& observe) {
   return c.precision == "f64" ? train_in<double>(ranks, make_mesh, asked, data, c, observe)
                               : train_in<float>(ranks, make_mesh, asked, data, c, observe);
 }

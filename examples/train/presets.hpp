@@ -7,8 +7,8 @@
 #include "arrangement.hpp"
 #include "command.hpp"
 
-inline const std::map<std::string, partita::training_options>& presets() {
-  using options = partita::training_options;
+inline const std::map<std::string, partita::nn::training_options>& presets() {
+  using options = partita::nn::training_options;
   static const std::map<std::string, options> all{
       // Kipf, Welling (ICLR 2017), section 5.2
       {"gcn", {.model = "gcn", .hidden = {16}, .epochs = 200, .weight_decay = 5e-4, .dropout = 0.5}},
@@ -57,7 +57,7 @@ inline std::string preset_names() {
 }
 
 /// Throws usage_error when there is none of that name.
-inline partita::training_options preset_named(const std::string& name) {
+inline partita::nn::training_options preset_named(const std::string& name) {
   const auto found = presets().find(name);
   if (found == presets().end())
     throw usage_error("there is no preset '" + name + "'; the presets are " + preset_names());

@@ -4,11 +4,11 @@
 #include "run.hpp"
 
 /// Prints a line an epoch, at most a few a second, with the time that is left. Only for one rank.
-partita::epoch_observer progress_printer(int epochs);
+partita::nn::epoch_observer progress_printer(int epochs);
 
 /// The run as JSON (docs/train.md names every key). Throws partita::error when the file cannot be written.
 void write_json(const std::string& path, const command& c, const std::string& policy, int ranks,
-                const partita::training_result& result);
+                const partita::nn::training_result& result);
 
 /// Three lines for a person.
-void print_summary(const std::string& policy, int ranks, const partita::training_result& result);
+void print_summary(const std::string& policy, int ranks, const partita::nn::training_result& result);

@@ -31,7 +31,7 @@ std::vector<double> by_definition(const std::vector<triplet<double>>& entries, i
 
 /// edge_entry as edge_spmm_plan::compute takes it.
 auto computed(const host_edges& e) {
-  return [&e](std::size_t t, const csr_slice<double>& part) {
+  return [&e](std::size_t t, const local::csr_slice<double>& part) {
     const auto& a = e.pattern();
     const global_index row = a.row_range().begin + part.first_row, column = a.tile_columns(t).begin;
     const local_index* const columns = a.local()->columns_of(part);

@@ -186,7 +186,7 @@ TEST_CASE("weight_gradient: on every layout") {
           };
           same(heard(m),
                widened(x.col_blocking()) + widened(g.col_blocking()) +
-                   test_support::all_reduced(in * out, rank_in_group(m.shape(), group, m.at()),
+                   test_support::all_reduced(in * out, partition::rank_in_group(m.shape(), group, m.at()),
                                              m.shape().size(group)),
                "weight_gradient");
         });

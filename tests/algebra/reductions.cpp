@@ -21,7 +21,7 @@ constexpr auto shapes = {matrix_shape{23, 10}, matrix_shape{2, 3}, matrix_shape{
 
 /// What this rank receives in an all-reduce of `count` elements over the ranks along `group`.
 traffic reduced_along(const host_mesh& m, axis_set group, global_index count) {
-  return all_reduced(count, rank_in_group(m.shape(), group, m.at()), m.shape().size(group));
+  return all_reduced(count, partition::rank_in_group(m.shape(), group, m.at()), m.shape().size(group));
 }
 
 double row_sum(global_index i, global_index cols) {

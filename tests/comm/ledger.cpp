@@ -11,10 +11,10 @@ using namespace partita;
 
 namespace {
 
-collective of(operation kind, global_index count, std::span<const global_index> outputs = {}, int peer = 0) {
-  collective op;
+comm::collective of(operation kind, global_index count, std::span<const global_index> outputs = {}, int peer = 0) {
+  comm::collective op;
   op.kind = kind;
-  op.type = element_type::f32;
+  op.type = comm::element_type::f32;
   op.count = count;
   op.peer = peer;
   op.output_counts = outputs;
@@ -40,7 +40,7 @@ TEST_CASE("ledger: what rank 1 of 3 receives") {
 
 TEST_CASE("ledger: one entry for every phase, operation and axis") {
   ledger account;
-  const collective sum = of(operation::all_reduce, 10), block = of(operation::broadcast, 3);
+  const comm::collective sum = of(operation::all_reduce, 10), block = of(operation::broadcast, 3);
   account.enter(sum, "row", {3, 1}, 0.5);
   account.enter(sum, "row", {4, 2}, 0.25);
   account.enter(sum, "col", {5, 1}, 0);

@@ -265,7 +265,7 @@ TEST_CASE("groups that cannot be made, and calls that fail") {
   expect_error<communication_error>("NCCL was set up for cuda device 1, not for cuda device 2", [] {
     on_threads(2, [](const communicator& c) {
       const queue<cuda_device> q(c.rank()), other(2);
-      partita::nccl::world(c, q, unchecked).on_memory(device_memory_of(c.rank() == 1 ? other : q));
+      partita::nccl::world(c, q, unchecked).on_memory(comm::device_memory_of(c.rank() == 1 ? other : q));
     });
   });
   emulator::set_device_count(1);

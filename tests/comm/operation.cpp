@@ -14,7 +14,7 @@ TEST_CASE("operations: shares of an all-reduce tile the buffer, the longer ones 
     for (int size = 1; size <= 7; ++size) {
       global_index next = 0;
       for (int rank = 0; rank < size; ++rank) {
-        const interval share = share_of(count, rank, size);
+        const interval share = comm::share_of(count, rank, size);
         CHECK(share.begin == next);
         CHECK(share.size() == count / size + (rank < count % size ? 1 : 0));
         next = share.end;
@@ -24,10 +24,10 @@ TEST_CASE("operations: shares of an all-reduce tile the buffer, the longer ones 
 }
 
 TEST_CASE("operations: offsets, and what errors call them") {
-  CHECK(offset_of(std::vector<global_index>{3, 0, 4}, 2) == 3);
-  collective op;
+  CHECK(comm::offset_of(std::vector<global_index>{3, 0, 4}, 2) == 3);
+  comm::collective op;
   op.kind = operation::all_gather;
-  op.type = element_type::f64;
+  op.type = comm::element_type::f64;
   op.where = std::source_location::current();
   const std::string place = "(operation.cpp:" + std::to_string(op.where.line()) + ")";
   CHECK(describe(op) == "all_gather of f64 " + place);
@@ -40,10 +40,10 @@ TEST_CASE("operations: numbers are added up in the order of ranks, in place or n
   const std::vector<double> huge(1000, 1e300), minus(1000, -1e300), one(1000, 1);
   std::vector<double> sum = one;
   const void* const list[] = {huge.data(), minus.data(), sum.data()};
-  reduce_in_order(element_type::f64, reduction::sum, list, sum.data(), 1000);
+  comm::reduce_in_order(comm::element_type::f64, reduction::sum, list, sum.data(), 1000);
   CHECK(sum == one);
   const void* const other[] = {one.data(), huge.data(), minus.data()};
-  reduce_in_order(element_type::f64, reduction::sum, other, sum.data(), 1000);
+  comm::reduce_in_order(comm::element_type::f64, reduction::sum, other, sum.data(), 1000);
   CHECK(sum == std::vector<double>(1000, 0));
 }
 
@@ -51,10 +51,10 @@ TEST_CASE("operations: integers wrap around, and maxima are maxima") {
   const std::int32_t a[] = {std::numeric_limits<std::int32_t>::max(), -5}, b[] = {1, 3};
   std::int32_t to[2];
   const void* const list[] = {a, b};
-  reduce_in_order(element_type::i32, reduction::sum, list, to, 2);
+  comm::reduce_in_order(comm::element_type::i32, reduction::sum, list, to, 2);
   CHECK(to[0] == std::numeric_limits<std::int32_t>::min());
   CHECK(to[1] == -2);
-  reduce_in_order(element_type::i32, reduction::max, list, to, 2);
+  comm::reduce_in_order(comm::element_type::i32, reduction::max, list, to, 2);
   CHECK(to[0] == a[0]);
   CHECK(to[1] == 3);
 }

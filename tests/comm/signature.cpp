@@ -11,7 +11,7 @@ namespace test_signature {
 using namespace partita;
 
 TEST_CASE("signatures: ranks agree on what they must share, and on nothing else") {
-  collective op;
+  comm::collective op;
   op.kind = operation::reduce_scatter;
   const std::vector<global_index> counts{1, 2}, others{2, 1};
   op.input_counts = counts;
@@ -26,9 +26,9 @@ TEST_CASE("signatures: ranks agree on what they must share, and on nothing else"
 }
 
 TEST_CASE("signatures: the rank that disagrees is named, and one that has ended") {
-  collective op;
+  comm::collective op;
   op.kind = operation::broadcast;
-  op.type = element_type::f32;
+  op.type = comm::element_type::f32;
   const detail::signature mine = detail::signature_of(op);
   const auto ended = detail::signature_at(detail::signature::at_end, std::source_location::current());
   const int names[] = {2, 5, 7};
@@ -38,7 +38,7 @@ TEST_CASE("signatures: the rank that disagrees is named, and one that has ended"
                                                   [&] {
                                                     detail::require_agreement(list{mine, ended, mine}, names);
                                                   });
-  op.type = element_type::f64;
+  op.type = comm::element_type::f64;
   test_support::expect_error<communication_error>("ranks disagree: rank 7 calls broadcast of f64", [&] {
     detail::require_agreement(list{mine, mine, detail::signature_of(op)}, names);
   });

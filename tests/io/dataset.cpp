@@ -33,7 +33,7 @@ using entries = std::map<std::string, std::string>;
 template <class T>
 std::string npy_text(const std::vector<global_index>& shape, const std::vector<T>& values) {
   scratch folder;
-  write_npy(folder / "x.npy", shape, values);
+  io::write_npy(folder / "x.npy", shape, values);
   return read_text(folder / "x.npy");
 }
 
@@ -69,13 +69,13 @@ std::string format_npy(const std::string& format) {
 /// A directory of 4 vertices, 3 features, 2 classes and 3 edges.
 struct small_dataset : scratch {
   small_dataset() {
-    write_npy(*this / "edges.npy", {3, 2}, int64s{0, 1, 1, 0, 3, 2});
-    write_npy(*this / "features.npy", {4, 3}, std::vector<float>{1, 0, 2, 0, 0, 0, 3, 1, 0, 0, 0, 5});
-    write_npy(*this / "labels.npy", {4}, int64s{0, 1, -1, 1});
-    write_npy(*this / "split.npy", {4}, bytes{1, 2, 0, 3});
+    io::write_npy(*this / "edges.npy", {3, 2}, int64s{0, 1, 1, 0, 3, 2});
+    io::write_npy(*this / "features.npy", {4, 3}, std::vector<float>{1, 0, 2, 0, 0, 0, 3, 1, 0, 0, 0, 5});
+    io::write_npy(*this / "labels.npy", {4}, int64s{0, 1, -1, 1});
+    io::write_npy(*this / "split.npy", {4}, bytes{1, 2, 0, 3});
   }
   std::string complaint() const {
-    return test_support::complaint(dir, [&] { load_dataset(dir); });
+    return test_support::complaint(dir, [&] { io::load_dataset(dir); });
   }
 };
 
@@ -84,7 +84,7 @@ struct small_dataset : scratch {
 TEST_CASE("dataset: a directory with dense features") {
   const small_dataset folder;
   for (const fs::path& dir : {folder.dir, folder.dir / "", folder.dir / "."}) {
-    const dataset data = load_dataset(dir);
+    const io::dataset data = io::load_dataset(dir);
     CHECK(data.name == folder.dir.filename().string());
     CHECK(data.vertices == 4);
     CHECK(data.features == 3);
@@ -110,7 +110,7 @@ TEST_CASE("dataset: sparse features come before dense ones") {
   csr["indptr"] = npy_text(std::vector<std::int32_t>{0, 2, 2, 4, 4});
   csr["format"] = format_npy("csr");
   write_npz(folder / "features_csr.npz", csr);
-  const dataset data = load_dataset(folder.dir);
+  const io::dataset data = io::load_dataset(folder.dir);
   CHECK(data.features == 9);
   CHECK(data.vertex_features.is_sparse());
   std::vector<float> row(9, 7);
@@ -122,31 +122,31 @@ TEST_CASE("dataset: sparse features come before dense ones") {
   row.resize(8);
   CHECK_THROWS_WITH_AS(data.vertex_features.fill_row(0, row),
                        "a row of 9 features does not fit into a span of 8", shape_error);
-  CHECK_THROWS_WITH_AS(feature_table(2, 2, {1, 2, 3}), "features of shape 2 x 2 cannot be made of 3 values",
+  CHECK_THROWS_WITH_AS(io::feature_table(2, 2, {1, 2, 3}), "features of shape 2 x 2 cannot be made of 3 values",
                        shape_error);
 }
 
 TEST_CASE("dataset: weights and several labels") {
   const small_dataset folder;
-  write_npy(folder / "edge_weight.npy", {3}, std::vector<double>{0, 0.5, 2});
-  write_npy(folder / "labels.npy", {4, 2}, int64s{0, 1, 1, 1, 0, 0, 1, 0});
-  const dataset data = load_dataset(folder.dir);
+  io::write_npy(folder / "edge_weight.npy", {3}, std::vector<double>{0, 0.5, 2});
+  io::write_npy(folder / "labels.npy", {4, 2}, int64s{0, 1, 1, 1, 0, 0, 1, 0});
+  const io::dataset data = io::load_dataset(folder.dir);
   CHECK(data.edge_weights == std::vector<double>{0, 0.5, 2});
   CHECK(data.multi_label);
   CHECK(data.classes == 2);
   CHECK(data.labels.empty());
   CHECK(data.label_matrix == bytes{0, 1, 1, 1, 0, 0, 1, 0});
-  write_npy(folder / "labels.npy", {4, 2}, bytes{0, 1, 1, 1, 0, 0, 1, 0});
-  write_npy(folder / "edge_weight.npy", {3}, std::vector<float>{0, 0.5, 2});
-  CHECK(load_dataset(folder.dir).label_matrix == data.label_matrix);
-  CHECK(load_dataset(folder.dir).edge_weights == data.edge_weights);
-  write_npy(folder / "labels.npy", {4, 2}, bytes{0, 1, 7, 1, 0, 0, 1, 0});
+  io::write_npy(folder / "labels.npy", {4, 2}, bytes{0, 1, 1, 1, 0, 0, 1, 0});
+  io::write_npy(folder / "edge_weight.npy", {3}, std::vector<float>{0, 0.5, 2});
+  CHECK(io::load_dataset(folder.dir).label_matrix == data.label_matrix);
+  CHECK(io::load_dataset(folder.dir).edge_weights == data.edge_weights);
+  io::write_npy(folder / "labels.npy", {4, 2}, bytes{0, 1, 7, 1, 0, 0, 1, 0});
   CHECK(folder.complaint() == "labels.npy: entry 0 of row 1 is 7, expected 0 or 1");
 }
 
 TEST_CASE("dataset: missing files") {
   const small_dataset folder;
-  CHECK(complaint(folder.dir, [&] { load_dataset(folder.dir / "none"); }) == "none: is not a directory");
+  CHECK(complaint(folder.dir, [&] { io::load_dataset(folder.dir / "none"); }) == "none: is not a directory");
   for (const char* name : {"edges.npy", "labels.npy", "split.npy"}) {
     const std::string kept = read_text(folder / name);
     fs::remove(folder / name);
@@ -160,7 +160,7 @@ TEST_CASE("dataset: missing files") {
 TEST_CASE("dataset: features that cannot be used") {
   const small_dataset folder;
   const auto features = [&](const std::vector<global_index>& shape, const std::vector<float>& values) {
-    write_npy(folder / "features.npy", shape, values);
+    io::write_npy(folder / "features.npy", shape, values);
     return folder.complaint();
   };
   CHECK(features({2}, {1, 2}) ==
@@ -181,7 +181,7 @@ TEST_CASE("dataset: features that cannot be used") {
 TEST_CASE("dataset: labels that cannot be used") {
   const small_dataset folder;
   const auto labels = [&](const std::vector<global_index>& shape, const int64s& values) {
-    write_npy(folder / "labels.npy", shape, values);
+    io::write_npy(folder / "labels.npy", shape, values);
     return folder.complaint();
   };
   CHECK(labels({4}, {0, 1, -2, 1}) == "labels.npy: label -2 of vertex 2 is outside the classes");
@@ -196,14 +196,14 @@ TEST_CASE("dataset: labels that cannot be used") {
         "labels.npy: expected a label or a row of labels for each vertex, found the shape 4 x 1 x 1");
   CHECK(labels({}, {0}) ==
         "labels.npy: expected a label or a row of labels for each vertex, found the shape ()");
-  write_npy(folder / "labels.npy", {4, 1}, std::vector<float>{0, 1, 0, 1});
+  io::write_npy(folder / "labels.npy", {4, 1}, std::vector<float>{0, 1, 0, 1});
   CHECK(folder.complaint() == "labels.npy: expected int64 values, found float32");
 }
 
 TEST_CASE("dataset: splits, edges and weights that cannot be used") {
   const small_dataset folder;
   const auto split = [&](const std::vector<global_index>& shape, const bytes& values) {
-    write_npy(folder / "split.npy", shape, values);
+    io::write_npy(folder / "split.npy", shape, values);
     return folder.complaint();
   };
   CHECK(split({4}, {1, 2, 0, 4}) == "split.npy: the split of vertex 3 is 4, expected 0, 1, 2 or 3");
@@ -214,7 +214,7 @@ TEST_CASE("dataset: splits, edges and weights that cannot be used") {
   CHECK(split({4}, {1, 2, 0, 3}) == "");
 
   const auto edges = [&](const std::vector<global_index>& shape, const int64s& values) {
-    write_npy(folder / "edges.npy", shape, values);
+    io::write_npy(folder / "edges.npy", shape, values);
     return folder.complaint();
   };
   CHECK(edges({2, 2}, {0, 1, 3, 4}) ==
@@ -224,13 +224,13 @@ TEST_CASE("dataset: splits, edges and weights that cannot be used") {
   CHECK(edges({2, 3}, {0, 1, 2, 3, 0, 1}) ==
         "edges.npy: expected two vertices in each row, found the shape 2 x 3");
   CHECK(edges({4}, {0, 1, 2, 3}) == "edges.npy: expected two vertices in each row, found the shape (4,)");
-  write_npy(folder / "edges.npy", {2, 2}, std::vector<float>{0, 1, 2, 3});
+  io::write_npy(folder / "edges.npy", {2, 2}, std::vector<float>{0, 1, 2, 3});
   CHECK(folder.complaint() == "edges.npy: expected int64 values, found float32");
   CHECK(edges({0, 2}, {}) == "");
   CHECK(edges({2, 2}, {0, 1, 3, 3}) == "");
 
   const auto weights = [&](const std::vector<global_index>& shape, const std::vector<double>& values) {
-    write_npy(folder / "edge_weight.npy", shape, values);
+    io::write_npy(folder / "edge_weight.npy", shape, values);
     return folder.complaint();
   };
   const std::string expected =
@@ -251,7 +251,7 @@ TEST_CASE("npz: matrices in every type, and archives that are none") {
     if (!entry.empty()) csr[entry] = text;
     write_npz(path, csr);
     std::vector<float> values;
-    const std::string text_of_error = complaint(folder.dir, [&] { values = read_csr_npz(path).values; });
+    const std::string text_of_error = complaint(folder.dir, [&] { values = io::read_csr_npz(path).values; });
     if (text_of_error.empty()) CHECK(values == std::vector<float>{1, 2, 3, 3});
     return text_of_error;
   };
@@ -285,7 +285,7 @@ TEST_CASE("npz: matrices in every type, and archives that are none") {
         "m.npz, entry data: expected a vector, found the shape 2 x 2");
   CHECK(read_with("data", npy_text(std::vector<float>{1})) == "m.npz: indices has 4 entries and data has 1");
   CHECK(read_with("data", format_npy("csr")) == "m.npz, entry data: expected a vector, found the shape ()");
-  CHECK(read_with("data", "nonsense, not an array") ==
+  CHECK(read_with("data", "nonsense, not an npy_array") ==
         "m.npz, entry data: is not a .npy file, as its first bytes tell");
 
   CHECK(read_with("data", npy_text(std::vector<float>{1, 2, 3, 3}).replace(22, 1, "c")) ==
@@ -295,13 +295,13 @@ TEST_CASE("npz: matrices in every type, and archives that are none") {
   std::string damaged = read_text(path);
   damaged[damaged.find("data.npy") + 30] ^= 1;
   write_text(path, damaged);
-  CHECK(complaint(folder.dir, [&] { read_csr_npz(path); }) == "m.npz, entry data: cannot be unpacked");
+  CHECK(complaint(folder.dir, [&] { io::read_csr_npz(path); }) == "m.npz, entry data: cannot be unpacked");
 
   entries csr = small_csr();
   csr.erase("indptr");
   write_npz(path, csr);
   const auto reading = [&](const char* name) {
-    return complaint(folder.dir, [&] { read_csr_npz(folder / name); });
+    return complaint(folder.dir, [&] { io::read_csr_npz(folder / name); });
   };
   CHECK(reading("m.npz") == "m.npz: has no entry indptr");
   CHECK(reading("none.npz") == "none.npz: no such file");
@@ -325,7 +325,7 @@ TEST_CASE("npz: damaged archives are read or refused, nothing else") {
     if (trial % 4 == 0) text.resize(random_bits(word, 0, 2) % text.size());
     write_text(path, text);
     try {
-      const csr_array matrix = read_csr_npz(path);
+      const io::csr_array matrix = io::read_csr_npz(path);
       REQUIRE(matrix.columns.size() == matrix.values.size());
     } catch (const input_error&) {
       ++refused;

@@ -13,7 +13,7 @@ using test_support::expect_error;
 
 namespace {
 
-std::vector<float> row(const feature_table& x, global_index i) {
+std::vector<float> row(const io::feature_table& x, global_index i) {
   std::vector<float> values(static_cast<std::size_t>(x.cols), -1);
   x.fill_row(i, values);
   return values;
@@ -22,13 +22,13 @@ std::vector<float> row(const feature_table& x, global_index i) {
 }  // namespace
 
 TEST_CASE("features: the same rows, dense and sparse") {
-  csr_array compressed;
+  io::csr_array compressed;
   compressed.rows = 3;
   compressed.cols = 4;
   compressed.offsets = {0, 3, 3, 4};
   compressed.columns = {3, 1, 3, 0};  // in any order, column 3 twice
   compressed.values = {1, 2, 4, 8};
-  const feature_table sparse(compressed), dense(3, 4, {0, 2, 0, 5, 0, 0, 0, 0, 8, 0, 0, 0});
+  const io::feature_table sparse(compressed), dense(3, 4, {0, 2, 0, 5, 0, 0, 0, 0, 8, 0, 0, 0});
   CHECK(sparse.is_sparse());
   CHECK_FALSE(dense.is_sparse());
   for (global_index i = 0; i < 3; ++i) {
@@ -40,8 +40,8 @@ TEST_CASE("features: the same rows, dense and sparse") {
 
 TEST_CASE("features: what does not fit is refused") {
   expect_error<shape_error>("features of shape 2 x 3 cannot be made of 5 values",
-                            [] { feature_table(2, 3, std::vector<float>(5)); });
-  const feature_table x(1, 2, {1, 2});
+                            [] { io::feature_table(2, 3, std::vector<float>(5)); });
+  const io::feature_table x(1, 2, {1, 2});
   std::vector<float> three(3);
   expect_error<shape_error>("a row of 2 features does not fit into a span of 3",
                             [&] { x.fill_row(0, three); });

@@ -16,9 +16,9 @@ TEST_CASE("edge lists in text") {
   const scratch folder;
   const auto read = [&](const std::string& text) {
     write_text(folder / "g.txt", text);
-    return read_edge_list(folder / "g.txt");
+    return io::read_edge_list(folder / "g.txt");
   };
-  const edge_list list =
+  const io::edge_list list =
       read("# Directed graph\r\n# From\tTo\r\n30\t1412\r\n 3 30\t\r\n\n1412 1412\r\n30\t1412\r\n7   3");
   CHECK(list.vertices() == 4);
   CHECK(list.ids == std::vector<global_index>{3, 7, 30, 1412});
@@ -37,9 +37,9 @@ TEST_CASE("edge lists in text") {
   CHECK(refused(std::string("\1\xff", 2) + std::string(50, 'y')) ==
         "g.txt:1: expected two vertex ids, found \"??" + std::string(38, 'y') + "...\"");
   CHECK(refused("\x1f\x8b\x08 packed") == "g.txt: is packed with gzip, unpack it first");
-  CHECK(complaint(folder.dir, [&] { read_edge_list(folder / "none.txt"); }) == "none.txt: no such file");
+  CHECK(complaint(folder.dir, [&] { io::read_edge_list(folder / "none.txt"); }) == "none.txt: no such file");
   fs::create_directory(folder / "d.txt");
-  CHECK(complaint(folder.dir, [&] { read_edge_list(folder / "d.txt"); }) == "d.txt: is not a regular file");
+  CHECK(complaint(folder.dir, [&] { io::read_edge_list(folder / "d.txt"); }) == "d.txt: is not a regular file");
 }
 
 }  // namespace test_graph_text

@@ -13,7 +13,7 @@ using namespace partita;
 using int64s = std::vector<std::int64_t>;
 
 TEST_CASE("karate club: 34 vertices, 78 ties in both directions, four classes") {
-  const dataset club = karate_club();
+  const io::dataset club = io::karate_club();
   CHECK(club.vertices == 34);
   CHECK(club.features == 34);
   CHECK(club.classes == 4);

@@ -43,14 +43,14 @@ std::string complaint(const std::string& text) {
   write_text(path, text);
   const std::string from_file = [&] {
     try {
-      read_npy<T>(path);
+      io::read_npy<T>(path);
       return std::string();
     } catch (const input_error& e) {
       return std::string(e.what());
     }
   }();
   try {
-    parse_npy<T>(std::as_bytes(std::span(text)), path.string());
+    io::parse_npy<T>(std::as_bytes(std::span(text)), path.string());
     CHECK(from_file == "");
     return "";
   } catch (const input_error& e) {
@@ -94,14 +94,14 @@ TEST_CASE_TEMPLATE("npy: what is written is read", T, float, double, std::int64_
     for (std::size_t k = 0; k < count; ++k) values[k] = static_cast<T>(3 * k + 1);
     if (count > 1) values[1] = std::numeric_limits<T>::max();
     if (count > 2) values[2] = std::numeric_limits<T>::lowest();
-    write_npy(path, shape, values);
-    const array<T> back = read_npy<T>(path);
+    io::write_npy(path, shape, values);
+    const array<T> back = io::read_npy<T>(path);
     CHECK(back.shape == shape);
     CHECK(back.values == values);
     CHECK(back.rows() == (shape.empty() ? 1 : shape[0]));
     CHECK(back.rows() * back.cols() == static_cast<global_index>(count));
 
-    const npy_header header = read_npy_header(path);
+    const io::npy_header header = io::read_npy_header(path);
     CHECK(header.data_offset % 64 == 0);
     CHECK(header.item_size == sizeof(T));
     CHECK(header.count() == static_cast<global_index>(count));
@@ -116,12 +116,12 @@ TEST_CASE("npy: headers of every version and spelling") {
        {npy(dictionary("<i8", "(3, 2)"), data, 1), npy(dictionary("<i8", "(3, 2)"), data, 2),
         npy(dictionary("<i8", "(3, 2)"), data, 3), npy(dictionary("<i8", "(3L, 2L,)"), data),
         npy("{\"shape\":(3,2),\"fortran_order\":False,\"descr\":\"<i8\"}", data)}) {
-    const array<std::int64_t> a = parse_npy<std::int64_t>(std::as_bytes(std::span(text)), "x");
+    const array<std::int64_t> a = io::parse_npy<std::int64_t>(std::as_bytes(std::span(text)), "x");
     CHECK(a.shape == std::vector<global_index>{3, 2});
     CHECK(a.values == values);
   }
   const std::string flags = npy(dictionary("|b1", "(2,)"), std::string("\1\0", 2));
-  CHECK(parse_npy<std::uint8_t>(std::as_bytes(std::span(flags)), "x").values ==
+  CHECK(io::parse_npy<std::uint8_t>(std::as_bytes(std::span(flags)), "x").values ==
         std::vector<std::uint8_t>{1, 0});
 }
 
@@ -130,10 +130,10 @@ TEST_CASE("npy: two dimensions in Fortran order are turned round, three are refu
   const std::string text =
       npy(dictionary("<i4", "(2, 3)", "True"), bytes_of<std::int32_t>({1, 4, 2, 5, 3, 6}));
   write_text(folder / "x.npy", text);
-  CHECK(parse_npy<std::int32_t>(std::as_bytes(std::span(text)), "x").values ==
+  CHECK(io::parse_npy<std::int32_t>(std::as_bytes(std::span(text)), "x").values ==
         std::vector<std::int32_t>{1, 2, 3, 4, 5, 6});
-  CHECK(read_npy<std::int32_t>(folder / "x.npy").values == std::vector<std::int32_t>{1, 2, 3, 4, 5, 6});
-  CHECK(read_npy_rows<std::int32_t>(folder / "x.npy", {1, 2}).values == std::vector<std::int32_t>{4, 5, 6});
+  CHECK(io::read_npy<std::int32_t>(folder / "x.npy").values == std::vector<std::int32_t>{1, 2, 3, 4, 5, 6});
+  CHECK(io::read_npy_rows<std::int32_t>(folder / "x.npy", {1, 2}).values == std::vector<std::int32_t>{4, 5, 6});
   CHECK(complaint<std::uint8_t>(npy(dictionary("|u1", "(1, 1, 2)", "True"), "ab")) ==
         "x.npy: is in Fortran order with 3 dimensions, which is read for two at most");
 }
@@ -142,18 +142,18 @@ TEST_CASE("npy: rows of a file") {
   scratch folder;
   std::vector<double> values(35);
   for (std::size_t k = 0; k < values.size(); ++k) values[k] = static_cast<double>(k) / 7;
-  write_npy(folder / "m.npy", {7, 5}, values);
-  write_npy(folder / "v.npy", {35}, values);
-  write_npy(folder / "s.npy", {}, std::vector<double>{1});
+  io::write_npy(folder / "m.npy", {7, 5}, values);
+  io::write_npy(folder / "v.npy", {35}, values);
+  io::write_npy(folder / "s.npy", {}, std::vector<double>{1});
   for (global_index begin = 0; begin <= 7; ++begin)
     for (global_index end = begin; end <= 7; ++end) {
-      const array<double> rows = read_npy_rows<double>(folder / "m.npy", {begin, end});
+      const array<double> rows = io::read_npy_rows<double>(folder / "m.npy", {begin, end});
       CHECK(rows.shape == std::vector<global_index>{end - begin, 5});
       CHECK(rows.values == std::vector<double>(values.begin() + 5 * begin, values.begin() + 5 * end));
     }
-  CHECK(read_npy_rows<double>(folder / "v.npy", {33, 35}).values == std::vector<double>{33. / 7, 34. / 7});
+  CHECK(io::read_npy_rows<double>(folder / "v.npy", {33, 35}).values == std::vector<double>{33. / 7, 34. / 7});
   const auto rows = [&](const char* file, interval range) {
-    return complaint_of(folder.dir, [&] { read_npy_rows<double>(folder / file, range); });
+    return complaint_of(folder.dir, [&] { io::read_npy_rows<double>(folder / file, range); });
   };
   CHECK(rows("m.npy", {3, 8}) == "m.npy: rows 3 to 8 are asked for, it has 7 rows");
   CHECK(rows("m.npy", {-1, 2}) == "m.npy: rows -1 to 2 are asked for, it has 7 rows");
@@ -254,12 +254,12 @@ TEST_CASE("npy: files that cannot be opened or written") {
   scratch folder;
   fs::create_directory(folder / "d.npy");
   const auto reading = [&](const char* name) {
-    return complaint_of(folder.dir, [&] { read_npy<float>(folder / name); });
+    return complaint_of(folder.dir, [&] { io::read_npy<float>(folder / name); });
   };
   CHECK(reading("none.npy") == "none.npy: no such file");
   CHECK(reading("d.npy") == "d.npy: is not a regular file");
   const auto writing = [&](const char* name, const std::vector<global_index>& shape) {
-    return complaint_of(folder.dir, [&] { write_npy(folder / name, shape, std::vector<float>(6)); });
+    return complaint_of(folder.dir, [&] { io::write_npy(folder / name, shape, std::vector<float>(6)); });
   };
   CHECK(writing("none/x.npy", {6}) == "none/x.npy: cannot be written");
   CHECK(writing("x.npy", {2, 4}) == "x.npy: expected 32 bytes of data for its shape 2 x 4, found 24");
@@ -269,7 +269,7 @@ TEST_CASE("npy: files that cannot be opened or written") {
 
 TEST_CASE("npy: damaged bytes are read or refused, nothing else") {
   scratch folder;
-  write_npy(folder / "x.npy", {3, 2}, std::vector<std::int64_t>{1, 2, 3, 4, 5, 6});
+  io::write_npy(folder / "x.npy", {3, 2}, std::vector<std::int64_t>{1, 2, 3, 4, 5, 6});
   const std::string whole = read_text(folder / "x.npy");
   const std::string hints = "0123456789-,()'{}:<>|fiuTF \n\xff";
   for (const std::string& start :
@@ -302,7 +302,7 @@ TEST_CASE("npy: damaged bytes are read or refused, nothing else") {
       // An own buffer of exactly this size, so that a sanitizer sees any step beyond it.
       const std::vector<char> exact(text.begin(), text.end());
       try {
-        const array<std::int64_t> a = parse_npy<std::int64_t>(std::as_bytes(std::span(exact)), "x");
+        const array<std::int64_t> a = io::parse_npy<std::int64_t>(std::as_bytes(std::span(exact)), "x");
         REQUIRE(a.rows() * a.cols() == static_cast<global_index>(a.values.size()));
       } catch (const input_error&) {
         ++refused;

@@ -5,7 +5,7 @@
 
 namespace test_quote {
 
-namespace text = partita::io_detail;  // not std::quoted
+namespace text = partita::io::detail;  // not std::quoted
 
 TEST_CASE("quotes: printable, and not too long") {
   CHECK(text::quoted("") == "\"\"");

@@ -28,7 +28,7 @@ TEST_CASE("real data: Cora and CiteSeer") {
         expectation{
             "citeseer", 3327, 9104, 3703, 6, 15, {1707, 120, 500, 1000}, {249, 590, 668, 701, 596, 508}}}) {
     CAPTURE(expected.name);
-    const dataset data = load_dataset(fs::path(root) / expected.name);
+    const io::dataset data = io::load_dataset(fs::path(root) / expected.name);
     CHECK(data.name == expected.name);
     CHECK(data.vertices == expected.vertices);
     CHECK(static_cast<global_index>(data.edges.size()) == expected.edges);

@@ -80,7 +80,7 @@ void spmm_with_everything_fused() {
         for (const bool relu : {false, true}) {
           INFO("beta ", beta, " biased ", biased, " relu ", relu);
           const auto fusion = [&](const T* line) {
-            return partita::spmm_epilogue<T>{beta, biased ? line : nullptr, relu};
+            return partita::local::spmm_epilogue<T>{beta, biased ? line : nullptr, relu};
           };
           agree_with<Device>(
               y, law_tolerance<T>,
@@ -307,7 +307,7 @@ void loss() {
 template <class Device>
 void refuse_shapes(const partita::queue<Device>& q) {
   const matrix_view<float> x{nullptr, 4, 3, 3}, y{nullptr, 3, 4, 4};
-  const csr_view<float> a{4, 5, nullptr, nullptr, nullptr};
+  const local::csr_view<float> a{4, 5, nullptr, nullptr, nullptr};
   CHECK_THROWS_AS(spmm(q, a, x, 0, x), partita::shape_error);
   CHECK_THROWS_AS(spmm(q, a, matrix_view<float>{nullptr, 5, 2, 2}, 0, x), partita::shape_error);
   CHECK_THROWS_AS(spmm_fused(q, a, x, {}, x), partita::shape_error);

@@ -115,7 +115,7 @@ sparse<T> aligned_block() {
 /// The product of a and x added to y, by `product`, against the reference.
 template <class T>
 void check_product(partita::detail::spmm_product<T, cuda_device>& product, stage<cuda_device>& at,
-                   const csr_view<T>& staged, const sparse<T>& a, const block<T>& x, const block<T>& y) {
+                   const local::csr_view<T>& staged, const sparse<T>& a, const block<T>& x, const block<T>& y) {
   staged_block<T, cuda_device> r(at.queue, y);
   product(at.queue, staged, at(x), T(0.5), r.view());
   block<T> expected = y;
@@ -182,7 +182,7 @@ TEST_CASE_TEMPLATE("cuda spmm_product: tries the library once, plans once, forge
   stage<cuda_device> at(queue_with_libraries());
   partita::detail::spmm_product<T, cuda_device> product;
   const sparse<T> a = aligned_block<T>();
-  const csr_view<T> staged = at(a);
+  const local::csr_view<T> staged = at(a);
   const block<T> x(40, 8, 1, placing{4, 0}), y(5, 8, 2, placing{0, 0});
   const block<T> wide(40, 16, 1, placing{4, 0}), wide_y(5, 16, 2, placing{0, 0});
   check_product(product, at, staged, a, x, y);
@@ -205,7 +205,7 @@ TEST_CASE_TEMPLATE("cuda spmm_product: the own kernel where the library cannot s
   stage<cuda_device> at(queue_with_libraries());
   partita::detail::spmm_product<T, cuda_device> product;
   const sparse<T> a = aligned_block<T>();
-  const csr_view<T> staged = at(a);
+  const local::csr_view<T> staged = at(a);
   const block<T> x(40, 8, 1, placing{4, 0}), y(5, 8, 2, placing{0, 0});
   check_product(product, at, staged, a, block<T>(40, 8, 1, placing{4, 1}), y);
   check_product(product, at, staged, a, x, block<T>(5, 8, 2, placing{4, 1}));
@@ -230,7 +230,7 @@ TEST_CASE_TEMPLATE("cuda spmm_product: the own kernel where the library cannot s
 TEST_CASE("the inverse of a pattern reads the number of entries only where the view does not know it") {
   stage<cuda_device> at{partita::queue<cuda_device>()};
   const sparse<double> p(23, 19);
-  csr_view<double> a = at.pattern(p);
+  local::csr_view<double> a = at.pattern(p);
   const auto entries = [&] {
     const std::uint64_t before = emulator::calls("cudaStreamSynchronize");
     const auto inverse = inverse_of(at.queue, a);
@@ -251,7 +251,7 @@ TEST_CASE("products with a pattern by its columns sort and allocate nothing once
   stage<cuda_device> at{partita::queue<cuda_device>()};
   const sparse<double> p(23, 19);
   const block<double> rows(23, 4, 1, 0), cols(19, 4, 2, 0), edges(p.end(), 4, 3, 0);
-  const csr_view<double> a = at.pattern(p);
+  const local::csr_view<double> a = at.pattern(p);
   const auto inverse = inverse_of(at.queue, a);
   const auto target = at(rows), source = at(cols);
   staged_block<double, cuda_device> x(at.queue, cols), dsource(at.queue, cols), dtarget(at.queue, rows),

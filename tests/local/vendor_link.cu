@@ -17,7 +17,7 @@
 #include "support/blocks.hpp"
 #include "support/on_device.hpp"
 
-using partita::csr_view;
+using partita::local::csr_view;
 using partita::gemm_epilogue;
 using partita::local_index;
 using partita::matrix_view;
@@ -115,7 +115,7 @@ struct rows_case {
     values = random_numbers<T>(columns.size(), 5);
   }
   int nonzeros() const { return offsets.back() - offsets.front(); }
-  csr_view<T> view() const { return {rows, cols, offsets.data(), columns.data(), values.data()}; }
+  local::csr_view<T> view() const { return {rows, cols, offsets.data(), columns.data(), values.data()}; }
 };
 
 template <class T>

@@ -84,7 +84,7 @@ host_sparse make(const host_mesh& m, layout l, matrix_shape shape, const std::ve
 /// rank stands along col and depth.
 entries_of held(const host_sparse& a) {
   const layout l = a.layout();
-  const csr_tiles<double, host>& block = *a.local();
+  const local::csr_tiles<double, host>& block = *a.local();
   const mesh_shape shape = a.mesh().shape();
   const interval rows = a.row_blocking().block(l.rows, a.mesh().at());
   const auto count = static_cast<std::size_t>(l.rows.empty() ? 1 : shape.row);
@@ -101,8 +101,8 @@ entries_of held(const host_sparse& a) {
     const interval columns = a.col_blocking().block(l.rows | l.cols, at);
     CHECK(block.widths[t] == columns.size());
     local_index next_row = 0;
-    block.for_parts(t, [&](const csr_slice<double>& part) {
-      const csr_view<double>& tile = part.entries;
+    block.for_parts(t, [&](const local::csr_slice<double>& part) {
+      const local::csr_view<double>& tile = part.entries;
       CHECK(part.first_row == next_row);
       CHECK(part.base + static_cast<std::size_t>(tile.offsets[0]) == nonzeros);
       CHECK(static_cast<std::size_t>(tile.nonzeros()) <= a.mesh().tile_entries());
@@ -139,7 +139,7 @@ entries_of owed(const entries_of& all, const blocking& rows, const blocking& col
   return mine;
 }
 
-bool same_blocks(const csr_tiles<double, host>& a, const csr_tiles<double, host>& b) {
+bool same_blocks(const local::csr_tiles<double, host>& a, const local::csr_tiles<double, host>& b) {
   const auto equal = [](const auto& x, const auto& y) {
     return x.size() == y.size() && std::equal(x.data(), x.data() + x.size(), y.data());
   };

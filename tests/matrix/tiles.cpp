@@ -21,12 +21,12 @@ const std::vector<interval> columns{{0, 4}, {4, 4}, {4, 9}, {9, 11}};
 const std::vector<triplet<double>> given{{13, 10, 1}, {10, 0, 2}, {10, 3, 3}, {11, 5, 4}, {10, 0, 5},
                                          {13, 8, 6},  {13, 5, 7}, {12, 2, 8}, {13, 2, 9}};
 
-csr_tiles<double, host> made(const queue<host>& q) {
-  return make_csr_tiles(q, rows, std::span<const interval>(columns), given);
+local::csr_tiles<double, host> made(const queue<host>& q) {
+  return local::make_csr_tiles(q, rows, std::span<const interval>(columns), given);
 }
 
 /// By row and column, both counted from 0; `first` is where each tile's columns begin.
-entries_of entries(const csr_tiles<double, host>& a, const std::vector<global_index>& first) {
+entries_of entries(const local::csr_tiles<double, host>& a, const std::vector<global_index>& first) {
   entries_of found;
   for (std::size_t t = 0; t < a.count(); ++t)
     a.for_parts(t, [&](const auto& part) {

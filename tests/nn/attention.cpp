@@ -132,7 +132,7 @@ TEST_CASE("the gradient of coefficients comes by whichever way the busiest rank 
         const auto words = [&](coefficient_gradient form, coefficient_gradient* chosen = nullptr) {
           const auto layer = attention_of(m, policy, n, pattern, shape, form);
           if (chosen != nullptr) *chosen = layer.form();
-          return summarize(m.world(), layer.predicted().words).max_rank;
+          return nn::summarize(m.world(), layer.predicted().words).max_rank;
         };
         coefficient_gradient chosen{};
         const global_index fewest = words(coefficient_gradient::automatic, &chosen),
@@ -159,7 +159,7 @@ TEST_CASE("under feature_column a head that lies on one rank sends the value of 
     const blocking vertices = blocking::even(n, m.shape(), nesting::rows);
     const layout_change<double, host> change(m, vertices, vertices, layer.features(), vertex_rows,
                                              feature_column.dense);
-    const auto total = [&](global_index mine) { return summarize(m.world(), mine).total; };
+    const auto total = [&](global_index mine) { return nn::summarize(m.world(), mine).total; };
     const global_index scalars = (ranks - 1) * n * (2 * heads + heads);
     CHECK(total(layer.predicted().words - 2 * change.predicted().words) ==
           scalars + nonzeros * heads * (ranks - 1) / ranks);
@@ -183,17 +183,17 @@ TEST_CASE("gradients of a decoupled gat on a directed weighted graph agree with 
     auto model = nn::decoupled_gat(distribute(m, policy, {n, n}, loops), {5, 4, 3}, 2, 3,
                                    {.seed = 11, .dropout = 0.3});
     const matrix frame(m, {n, 3});
-    const vertex_labels<host> labels(m, frame.row_blocking(),
+    const nn::vertex_labels<host> labels(m, frame.row_blocking(),
                                      [](global_index v) { return v % 4 == 0 ? -1 : v % 3; });
     const auto input = generate<vertex_rows, double>(m, {n, 5}, field(0));
     matrix g(m, {n, 3});
     const nn::pass training{.training = true, .epoch = 3};
-    const auto loss = [&] { return cross_entropy(model.forward(input, training), labels, g); };
+    const auto loss = [&] { return nn::cross_entropy(model.forward(input, training), labels, g); };
     auto& set = model.parameters();
     m.ledger().clear();
     (void)loss();
     model.backward(g);
-    collective scalar;
+    comm::collective scalar;
     scalar.kind = operation::all_reduce;
     scalar.count = 1;
     same(heard(m), model.predicted() + received(scalar, m.rank(), m.size()), "a training step");

@@ -24,8 +24,8 @@ global_index one_way(global_index n, global_index c, int ranks) {
   return n * c - stays;
 }
 
-training_options options_of(const std::string& model, coupling how, std::vector<global_index> hidden) {
-  training_options o;
+nn::training_options options_of(const std::string& model, nn::coupling how, std::vector<global_index> hidden) {
+  nn::training_options o;
   o.model = model;
   o.coupling = how;
   o.hidden = std::move(hidden);
@@ -34,7 +34,7 @@ training_options options_of(const std::string& model, coupling how, std::vector<
 }
 
 /// Words and messages of the training step by all-to-alls, over all ranks.
-traffic redistributed(const training_result& r) {
+traffic redistributed(const nn::training_result& r) {
   traffic v;
   for (const ledger_entry& e : r.ledger)
     if (e.kind == operation::all_to_all && (e.phase == "forward" || e.phase == "backward")) v += e.received;
@@ -49,11 +49,11 @@ TEST_CASE(
   for (global_index n : {60, 61})
     for (int ranks : {2, 3, 4, 6})
       for (int layers = 1; layers <= 8; ++layers) {
-        const dataset d = directed_graph(n);
-        const training_options o = options_of(
-            "gcn", coupling::decoupled, std::vector<global_index>(static_cast<std::size_t>(layers - 1), 9));
+        const io::dataset d = directed_graph(n);
+        const nn::training_options o = options_of(
+            "gcn", nn::coupling::decoupled, std::vector<global_index>(static_cast<std::size_t>(layers - 1), 9));
         on_threads(ranks, [&](const communicator& world) {
-          const auto r = train_model<double>(mesh<host>(world, {1, ranks, 1}), d, o, feature_column);
+          const auto r = nn::train_model<double>(mesh<host>(world, {1, ranks, 1}), d, o, feature_column);
           CHECK(redistributed(r).words == 4 * one_way(n, d.classes, ranks));
           CHECK(redistributed(r).messages <= 4 * ranks * (ranks - 1));
           CHECK(r.words_received.total == r.predicted_words_received.total);
@@ -67,7 +67,7 @@ TEST_CASE(
 
 TEST_CASE(
     "Reddit's counts, widths 602-256-41, four ranks: 0.115 GB decoupled against 0.830 GB, a ratio of 7.24") {
-  dataset d;
+  io::dataset d;
   d.name = "no edges";
   d.vertices = 232965;
   d.features = 602;
@@ -79,9 +79,9 @@ TEST_CASE(
     };  // and the loss
     const global_index parameters = 602 * 256 + 256 + 256 * 41 + 41;
     const auto decoupled =
-        predict_words<double>(m, d, options_of("gcn", coupling::decoupled, {256}), feature_column);
+        nn::predict_words<double>(m, d, options_of("gcn", nn::coupling::decoupled, {256}), feature_column);
     const auto coupled =
-        predict_words<double>(m, d, options_of("gcn", coupling::coupled, {256}), feature_column);
+        nn::predict_words<double>(m, d, options_of("gcn", nn::coupling::coupled, {256}), feature_column);
     const global_index few = gradients(decoupled, parameters), many = gradients(coupled, parameters);
     CHECK(few == 4 * one_way(232965, 41, 4));
     CHECK(many == 4 * (one_way(232965, 256, 4) + one_way(232965, 41, 4)));
@@ -94,14 +94,14 @@ TEST_CASE(
 TEST_CASE(
     "decoupled gat under feature_column: two redistributions of n x classes each way, scalars, and one value "
     "an edge, whatever the depth") {
-  const dataset d = directed_graph(37);
+  const io::dataset d = directed_graph(37);
   for (int ranks : {2, 3, 6})
     for (int layers : {2, 3, 6}) {  // one hop may gather rows instead
-      training_options o = options_of("gat", coupling::decoupled,
+      nn::training_options o = options_of("gat", nn::coupling::decoupled,
                                       std::vector<global_index>(static_cast<std::size_t>(layers - 1), 9));
       o.heads = 3;
       on_threads(ranks, [&](const communicator& world) {
-        const auto r = train_model<double>(mesh<host>(world, {1, ranks, 1}), d, o, feature_column);
+        const auto r = nn::train_model<double>(mesh<host>(world, {1, ranks, 1}), d, o, feature_column);
         const auto sum = [&](const char* phase, operation kind) {
           global_index elements = 0;
           for (const ledger_entry& e : r.ledger)
@@ -135,7 +135,7 @@ TEST_CASE(
 TEST_CASE("on an R-MAT graph feature_column spreads words and multiplied nonzeros evenly, row_1d does not") {
   constexpr int ranks = 4;
   for (global_index classes : {8, 6}) {
-    const dataset d = bench::rmat_dataset(8, 12, classes);
+    const io::dataset d = bench::rmat_dataset(8, 12, classes);
     on_threads(ranks, [&](const communicator& world) {
       const auto columns = bench::balance_of(mesh<host>(world, {1, ranks, 1}), feature_column, d);
       const auto rows = bench::balance_of(mesh<host>(world, {ranks, 1, 1}), row_1d, d);
@@ -146,8 +146,8 @@ TEST_CASE("on an R-MAT graph feature_column spreads words and multiplied nonzero
       const global_index column = columns.multiplications.least / (classes / ranks);  // of A
       CHECK(columns.multiplications.most - columns.multiplications.least <= column);
       CHECK(columns.words.most - columns.words.least <= 2 * d.vertices);  // a column, there and back
-      const auto r = train_model<double>(mesh<host>(world, {1, ranks, 1}), d,
-                                         options_of("gcn", coupling::decoupled, {16}), feature_column);
+      const auto r = nn::train_model<double>(mesh<host>(world, {1, ranks, 1}), d,
+                                         options_of("gcn", nn::coupling::decoupled, {16}), feature_column);
       CHECK(r.words_received.total == r.predicted_words_received.total);
       CHECK(rows.multiplications.ratio() > 1.05);
       CHECK(rows.words.most > rows.words.least);
@@ -156,12 +156,12 @@ TEST_CASE("on an R-MAT graph feature_column spreads words and multiplied nonzero
 }
 
 TEST_CASE("attention shares two scalars a vertex and head, under every policy") {
-  const dataset d = directed_graph();
-  training_options o = options_of("gat", coupling::coupled, {3});
+  const io::dataset d = directed_graph();
+  nn::training_options o = options_of("gat", nn::coupling::coupled, {3});
   o.heads = 4;
   for_each_usual_mesh(std::array{2, 4, 6, 9}, [&](auto policy, mesh_shape shape) {
     on_threads(shape.size(), [&](const communicator& world) {
-      const auto r = train_model<double>(mesh<host>(world, shape), d, o, policy);
+      const auto r = nn::train_model<double>(mesh<host>(world, shape), d, o, policy);
       for (const ledger_entry& e : r.ledger)
         if (e.phase == "forward" && e.kind == operation::all_gather && e.axis == "row+col+depth")
           CHECK(e.received.words == 2 * (o.heads + o.last_heads) * (shape.size() - 1) * d.vertices);
@@ -171,17 +171,17 @@ TEST_CASE("attention shares two scalars a vertex and head, under every policy") 
 }
 
 TEST_CASE("decoupled models train alike on every policy, with words as predicted, and allocate nothing") {
-  const dataset d = directed_graph();
+  const io::dataset d = directed_graph();
   for (const char* model : {"gcn", "sage", "gat"}) {
-    training_options o = options_of(model, coupling::decoupled, {9, 7});
+    nn::training_options o = options_of(model, nn::coupling::decoupled, {9, 7});
     o.epochs = 3;
     const double expected =
-        train_model<double>(mesh<host>(self::world(), {1, 1, 1}), d, o, row_1d).epochs.back().loss;
+        nn::train_model<double>(mesh<host>(self::world(), {1, 1, 1}), d, o, row_1d).epochs.back().loss;
     for_each_usual_mesh(std::array{1, 4, 6}, [&](auto policy, mesh_shape shape) {
       on_threads(shape.size(), [&](const communicator& world) {
         const mesh<host> m(world, shape);
         std::vector<std::uint64_t> allocations;
-        const auto r = train_model<double>(m, d, o, policy, [&](const epoch_report&) {
+        const auto r = nn::train_model<double>(m, d, o, policy, [&](const nn::epoch_report&) {
           allocations.push_back(m.queue().meter()->allocations());
         });
         CHECK(std::abs(r.epochs.back().loss - expected) < 1e-9 * expected);

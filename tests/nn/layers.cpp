@@ -243,22 +243,22 @@ TEST_CASE("a matrix and the same matrix in compressed rows are the same input") 
 }
 
 TEST_CASE("sage with max aggregation trains as one rank does, on every policy and mesh") {
-  const dataset d = directed_graph();
+  const io::dataset d = directed_graph();
   for (double dropout : {0.5, 0.0}) {
-    training_options o;
+    nn::training_options o;
     o.model = "sage";
-    o.aggregation = aggregation::max;
+    o.aggregation = nn::aggregation::max;
     o.hidden = {7};
     o.epochs = 6;
     o.dropout = dropout;
     o.seed = 42;
-    const auto expected = train_model<double>(alone(), d, o, row_1d);
+    const auto expected = nn::train_model<double>(alone(), d, o, row_1d);
     CHECK(expected.epochs.back().loss < expected.epochs.front().loss);
     for_each_mesh(std::array{1, 4, 6, 9}, [&](auto policy, mesh_shape shape) {
       on_threads(shape.size(), [&](const communicator& world) {
         const mesh<host> m(world, shape);
         std::vector<std::uint64_t> allocations;
-        const auto r = train_model<double>(m, d, o, policy, [&](const epoch_report&) {
+        const auto r = nn::train_model<double>(m, d, o, policy, [&](const nn::epoch_report&) {
           allocations.push_back(m.queue().meter()->allocations());
         });
         CHECK(r.words_received.max_rank == r.predicted_words_received.max_rank);
@@ -269,8 +269,8 @@ TEST_CASE("sage with max aggregation trains as one rank does, on every policy an
                         std::string(policy.name), " on ", to_string(shape), ", epoch ", e + 1);
       });
     });
-    o.aggregation = aggregation::mean;
-    const auto mean = train_model<double>(alone(), d, o, row_1d);
+    o.aggregation = nn::aggregation::mean;
+    const auto mean = nn::train_model<double>(alone(), d, o, row_1d);
     CHECK(mean.epochs.back().loss != expected.epochs.back().loss);
   }
 }
@@ -283,12 +283,12 @@ TEST_CASE("layers that do not fit are errors of one sentence") {
   expect_error<shape_error>("as many features as it gives, not 3 to give 2",
                             [&] { layer.forward(three, two, {}); });
   expect_error<error>("an activation needs a layer before it", [&] { nn::sequential(b).add(nn::relu{}); });
-  training_options o;
-  o.aggregation = aggregation::max;
-  const auto train = [&] { (void)train_model<double>(m, directed_graph(), o, row_1d); };
+  nn::training_options o;
+  o.aggregation = nn::aggregation::max;
+  const auto train = [&] { (void)nn::train_model<double>(m, directed_graph(), o, row_1d); };
   expect_error<error>("model gcn has no max aggregation", train);
   o.model = "sage";
-  o.coupling = coupling::decoupled;
+  o.coupling = nn::coupling::decoupled;
   expect_error<error>("model sage has no decoupled form with max aggregation", train);
 }
 

@@ -43,24 +43,24 @@ TEST_CASE("cross-entropy of two counted vertices of three") {
   const auto m = alone();
   const matrix z = from(m, {3, 2}, {0, 0, 5, 7, std::log(3.0), 0});
   const std::vector<global_index> label{0, -1, 1};
-  const vertex_labels<host> labels(m, z.row_blocking(),
+  const nn::vertex_labels<host> labels(m, z.row_blocking(),
                                    [&](global_index v) { return label[static_cast<std::size_t>(v)]; });
   matrix g(m, z.shape());
   CHECK(labels.counted() == 2);
-  CHECK(cross_entropy(z, labels, g) == doctest::Approx((std::log(2.0) + std::log(4.0)) / 2).epsilon(1e-14));
+  CHECK(nn::cross_entropy(z, labels, g) == doctest::Approx((std::log(2.0) + std::log(4.0)) / 2).epsilon(1e-14));
   CHECK(largest_difference(values(g), {-0.25, 0.25, 0, 0, 0.375, -0.375}) < 1e-15);
-  CHECK(accuracy(z, labels) == 0.5);
+  CHECK(nn::accuracy(z, labels) == 0.5);
 }
 
 TEST_CASE("logistic loss of one counted vertex of two") {
   const auto m = alone();
   const matrix z = from(m, {2, 2}, {0, std::log(3.0), 9, 9}), t = from(m, {2, 2}, {1, 0, -1, -1});
   matrix g(m, z.shape());
-  CHECK(logistic_loss(z, t, 1, g) == doctest::Approx((std::log(2.0) + std::log(4.0)) / 2).epsilon(1e-14));
+  CHECK(nn::logistic_loss(z, t, 1, g) == doctest::Approx((std::log(2.0) + std::log(4.0)) / 2).epsilon(1e-14));
   CHECK(largest_difference(values(g), {-0.25, 0.375, 0, 0}) < 1e-15);
   const matrix huge = from(m, {1, 2}, {800, -800}), wrong = from(m, {1, 2}, {0, 1});
   matrix gradient(m, huge.shape());
-  CHECK(logistic_loss(huge, wrong, 1, gradient) == 800);
+  CHECK(nn::logistic_loss(huge, wrong, 1, gradient) == 800);
 }
 
 TEST_CASE("dropout keeps the mean, and neither it nor Glorot depends on ranks") {
@@ -142,7 +142,7 @@ TEST_CASE("a loss without counted vertices is refused") {
       const mesh<host> m(world, {2, 1, 1});
       const auto z = generate<vertex_rows, double>(m, {5, 3}, field(0));
       matrix g(m, {5, 3});
-      (void)cross_entropy(z, vertex_labels<host>(m, z.row_blocking(), [](global_index) { return -1; }), g);
+      (void)nn::cross_entropy(z, nn::vertex_labels<host>(m, z.row_blocking(), [](global_index) { return -1; }), g);
     });
   });
 }
@@ -155,13 +155,13 @@ TEST_CASE("gradients of a gcn on a directed weighted graph agree with finite dif
       const mesh<host> m(world, mesh_size);
       const auto mine = share(entries, m.rank(), m.size());
       const auto a = distribute(m, policy, shape, mine);
-      const vertex_labels<host> labels(m, a.row_blocking(),
+      const nn::vertex_labels<host> labels(m, a.row_blocking(),
                                        [](global_index v) { return v % 4 == 0 ? -1 : v % 3; });
       auto model = nn::convolutions<nn::gcn_conv>(a, {5, 4, 3}, {.seed = 11, .dropout = 0.4});
       const auto input = generate<vertex_rows, double>(m, {19, 5}, field(0));
       matrix g(m, {19, 3});
       const nn::pass training{.training = true, .epoch = 3};
-      const auto loss = [&] { return cross_entropy(model.forward(input, training), labels, g); };
+      const auto loss = [&] { return nn::cross_entropy(model.forward(input, training), labels, g); };
       auto& set = model.parameters();
       for (std::size_t i : {1, 3})  // no biases of zero: rows of zeros in A would sit at the kink of relu
         fill(set.list()[i].value(), 0.1);

@@ -63,7 +63,7 @@ void check_laws(const blocking& b, global_index n, nesting order) {
       const auto [known, is_new] = blocks.emplace(nested_index(shape, by, order, at), block);
       wrong += !is_new && known->second != block;
       axis_set leading;
-      for (axis a : order_of(order)) {
+      for (axis a : partition::order_of(order)) {
         if (!by.contains(a)) break;
         const interval outer = b.block(leading = leading | a, at);
         wrong += !(outer.begin <= block.begin && block.end <= outer.end);
@@ -89,7 +89,7 @@ TEST_CASE("blocking: even blocks") {
       for (const global_index n : {0, 1, 2, 5, 7, 26, 29, 61}) {
         const blocking b = blocking::even(n, shape, order);
         check_laws(b, n, order);
-        const auto list = order_of(order);
+        const auto list = partition::order_of(order);
         for (std::size_t axes_used = 0; axes_used <= 3; ++axes_used) {
           const std::span<const axis> leading(list.data(), axes_used);
           axis_set by;
@@ -114,7 +114,7 @@ TEST_CASE("blocking: given sizes") {
     for (std::size_t k = 0; k < blocks; ++k) sizes.push_back(static_cast<global_index>((5 * k + 3) % 7));
     axis_set by;
     std::size_t product = 1;
-    for (axis a : order_of(order))
+    for (axis a : partition::order_of(order))
       if (product < blocks) by = by | a, product *= static_cast<std::size_t>(shape[a]);
     CHECK(product == blocks);
     const blocking b = blocking::given(sizes, shape, order);
@@ -124,7 +124,7 @@ TEST_CASE("blocking: given sizes") {
       const interval block = b.block(by, at);
       CHECK(block.size() == sizes[nested_index(shape, by, order, at)]);
       interval finest = block;  // what is not given is cut evenly
-      for (axis a : order_of(order))
+      for (axis a : partition::order_of(order))
         if (!by.contains(a)) finest = part(finest, shape[a], at[a]);
       CHECK(b.block(every_axis, at) == finest);
     }

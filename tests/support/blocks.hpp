@@ -13,7 +13,7 @@
 
 namespace test_support {
 
-using partita::csr_view;
+using partita::local::csr_view;
 using partita::local_index;
 using partita::matrix_view;
 
@@ -85,10 +85,10 @@ struct sparse {
   }
 
   local_index end() const { return offsets.back(); }
-  csr_view<T> view() const {
+  local::csr_view<T> view() const {
     return {rows, cols, offsets.data(), columns.data() + columns_lead, values.data() + values_lead};
   }
-  csr_view<T> pattern() const { return {rows, cols, offsets.data(), columns.data() + columns_lead, nullptr}; }
+  local::csr_view<T> pattern() const { return {rows, cols, offsets.data(), columns.data() + columns_lead, nullptr}; }
 
  private:
   void add_row(local_index i, local_index length) {

@@ -7,8 +7,8 @@ namespace test_support {
 
 /// n vertices; vertex n-1 is isolated; 13 features, 5 classes; a third of the vertices each to train,
 /// validate and test.
-inline partita::dataset directed_graph(partita::global_index n = 61) {
-  partita::dataset d;
+inline partita::io::dataset directed_graph(partita::global_index n = 61) {
+  partita::io::dataset d;
   d.name = "directed graph";
   d.vertices = n;
   d.features = 13;
@@ -25,7 +25,7 @@ inline partita::dataset directed_graph(partita::global_index n = 61) {
     d.labels.push_back(static_cast<std::int64_t>(partita::random_bits(6, v, 0) % 5));
     d.split.push_back(static_cast<std::uint8_t>(1 + v % 3));
   }
-  d.vertex_features = partita::feature_table(n, d.features, std::move(x));
+  d.vertex_features = partita::io::feature_table(n, d.features, std::move(x));
   return d;
 }
 

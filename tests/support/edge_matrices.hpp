@@ -24,7 +24,7 @@ inline double edge_entry(global_index v, global_index u, global_index h) {
 template <class Edges, class Visitor>
 void for_each_value(Edges& e, Visitor visitor) {
   const auto& a = e.pattern();
-  e.for_parts([&](std::size_t t, const partita::csr_slice<double>& part) {
+  e.for_parts([&](std::size_t t, const partita::local::csr_slice<double>& part) {
     const auto& tile = part.entries;
     auto* const values = part.values_in(e.values().data(), e.heads());
     for (local_index i = 0; i < tile.rows; ++i)

@@ -20,23 +20,23 @@ class staging_transport final : public partita::transport,
 
   int rank() const override { return inner_->rank(); }
   int size() const override { return inner_->size(); }
-  std::uint64_t start(const partita::collective& op) override {
+  std::uint64_t start(const partita::comm::collective& op) override {
     [[maybe_unused]] const Access access;
     return inner_->start(op);
   }
-  void finish(const partita::collective& op, std::uint64_t token) override {
+  void finish(const partita::comm::collective& op, std::uint64_t token) override {
     [[maybe_unused]] const Access access;
     inner_->finish(op, token);
   }
-  void abandon(const partita::collective& op, std::uint64_t token) noexcept override {
+  void abandon(const partita::comm::collective& op, std::uint64_t token) noexcept override {
     inner_->abandon(op, token);
   }
   std::shared_ptr<partita::transport> split(int color, int key, std::source_location where) override {
     return std::make_shared<staging_transport>(inner_->split(color, key, where));
   }
-  std::shared_ptr<partita::transport> on_memory(std::shared_ptr<partita::device_memory> memory) override {
+  std::shared_ptr<partita::transport> on_memory(std::shared_ptr<partita::comm::device_memory> memory) override {
     if (!memory) return this->shared_from_this();
-    return std::make_shared<partita::staged_transport>(this->shared_from_this(), std::move(memory),
+    return std::make_shared<partita::comm::staged_transport>(this->shared_from_this(), std::move(memory),
                                                        !std::is_same_v<Access, host_only>);
   }
 

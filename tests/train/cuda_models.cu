@@ -16,8 +16,8 @@ using namespace test_support;
 
 namespace {
 
-training_options options_of(const std::string& model) {
-  training_options o;
+nn::training_options options_of(const std::string& model) {
+  nn::training_options o;
   o.model = model;
   o.hidden = {6};
   o.heads = 2;
@@ -30,14 +30,14 @@ training_options options_of(const std::string& model) {
 
 TEST_CASE(
     "a device gives the losses of the host, epoch for epoch, under every policy, from tiles in parts too") {
-  const dataset d = directed_graph();
+  const io::dataset d = directed_graph();
   for (const char* model : {"gcn", "sage", "gat", "appnp"})
     for_each_mesh(std::array{1, 4}, [&](auto policy, mesh_shape shape) {
       on_threads(shape.size(), [&](const communicator& world) {
-        const auto host_run = train_model<double>(mesh<host>(world, shape), d, options_of(model), policy);
+        const auto host_run = nn::train_model<double>(mesh<host>(world, shape), d, options_of(model), policy);
         for (const std::size_t most : {max_tile_entries, std::size_t{20}}) {
           const mesh<cuda_device> m(world, shape, queue<cuda_device>(), most);
-          const auto cuda_run = train_model<double>(m, d, options_of(model), policy);
+          const auto cuda_run = nn::train_model<double>(m, d, options_of(model), policy);
           for (std::size_t e = 0; e < host_run.epochs.size(); ++e)
             CHECK(std::abs(cuda_run.epochs[e].loss - host_run.epochs[e].loss) <
                   1e-9 * host_run.epochs[e].loss);
@@ -51,13 +51,13 @@ TEST_CASE(
 }
 
 TEST_CASE("a steady step of training on a device allocates nothing and waits for nothing but its loss") {
-  const dataset d = directed_graph();
+  const io::dataset d = directed_graph();
   for (const char* model : {"gcn", "sage", "gin", "gat", "sgc", "appnp", "gcnii"})
     for_each_mesh(std::array{1, 4}, [&](auto policy, mesh_shape shape) {
       on_threads(shape.size(), [&](const communicator& world) {
         const mesh<cuda_device> m(world, shape);
-        const training_options o = options_of(model);
-        trainer<double, cuda_device> training(m, d, o, make_model<double>(m, d, o, policy));
+        const nn::training_options o = options_of(model);
+        nn::trainer<double, cuda_device> training(m, d, o, nn::make_model<double>(m, d, o, policy));
         const auto now = [&] {
           std::array<std::int32_t, 1> nothing{};
           world.all_reduce(std::span<std::int32_t>(nothing));

@@ -23,7 +23,7 @@ void check_model(const std::string& model, double tolerance, const Ranks& ranks,
     on_threads(shape.size(), [&](const communicator& world) {
       const mesh<host> m(world, shape);
       for (const golden_case& c : cases) {
-        training_options options = c.options;
+        nn::training_options options = c.options;
         options.coefficients = form;
         const auto errors = compare_golden<double>(m, c, options, policy);
         CHECK(errors.parts.size() == 2 + c.values.size());

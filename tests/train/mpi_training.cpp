@@ -14,18 +14,18 @@ using namespace test_support;
 
 TEST_CASE("every policy and mesh trains with the serial losses and the bytes of its ledger") {
   const communicator& world = mpi_world();
-  const dataset d = directed_graph();
-  training_options o;
+  const io::dataset d = directed_graph();
+  nn::training_options o;
   o.hidden = {7};
   o.epochs = 5;
-  const training_result expected = train_model<double>(mesh<host>(self::world(), {1, 1, 1}), d, o, row_1d);
+  const nn::training_result expected = nn::train_model<double>(mesh<host>(self::world(), {1, 1, 1}), d, o, row_1d);
   for_each_mesh(std::array{world.size()}, [&](auto policy, mesh_shape shape) {
     const mesh<host> m(world, shape);
-    trainer<double, host> training(m, d, o, make_model<double>(m, d, o, policy));
+    nn::trainer<double, host> training(m, d, o, nn::make_model<double>(m, d, o, policy));
     for (int e = 1; e <= o.epochs; ++e) {
       m.ledger().clear();
       const std::int64_t before = mpi_bytes_received();
-      const epoch_report r = training.epoch(e);
+      const nn::epoch_report r = training.epoch(e);
       global_index entered = 0;
       for (const ledger_entry& line : m.ledger().entries()) entered += line.bytes;
       CHECK(mpi_bytes_received() - before == entered);

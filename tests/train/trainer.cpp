@@ -11,8 +11,8 @@ using namespace test_support;
 
 namespace {
 
-training_options short_run() {
-  training_options o;
+nn::training_options short_run() {
+  nn::training_options o;
   o.hidden = {7};
   o.epochs = 8;
   o.dropout = 0.5;
@@ -20,21 +20,21 @@ training_options short_run() {
   return o;
 }
 
-training_result serial(const dataset& d, const training_options& o) {
-  return train_model<double>(mesh<host>(self::world(), {1, 1, 1}), d, o, row_1d);
+nn::training_result serial(const io::dataset& d, const nn::training_options& o) {
+  return nn::train_model<double>(mesh<host>(self::world(), {1, 1, 1}), d, o, row_1d);
 }
 
 }  // namespace
 
 TEST_CASE("with dropout on, every epoch's loss and accuracy is the serial one, on every policy") {
-  const dataset d = directed_graph();
-  const training_options o = short_run();
-  const training_result expected = serial(d, o);
+  const io::dataset d = directed_graph();
+  const nn::training_options o = short_run();
+  const nn::training_result expected = serial(d, o);
   REQUIRE(expected.epochs.size() == 8);
   CHECK(expected.epochs.back().loss < expected.epochs.front().loss);
   for_each_usual_mesh(rank_counts, [&](auto policy, mesh_shape shape) {
     on_threads(shape.size(), [&](const communicator& world) {
-      const training_result r = train_model<double>(mesh<host>(world, shape), d, o, policy);
+      const nn::training_result r = nn::train_model<double>(mesh<host>(world, shape), d, o, policy);
       CHECK(r.words_received.max_rank == r.predicted_words_received.max_rank);
       CHECK(r.words_received.total == r.predicted_words_received.total);
       for (std::size_t e = 0; e < r.epochs.size(); ++e) {
@@ -47,16 +47,16 @@ TEST_CASE("with dropout on, every epoch's loss and accuracy is the serial one, o
 }
 
 TEST_CASE("every other model: the serial losses on every policy and mesh, with words as predicted") {
-  const dataset d = directed_graph();
+  const io::dataset d = directed_graph();
   for (const char* model : {"sage", "gin", "gat", "sgc", "appnp", "gcnii"}) {
-    training_options o = short_run();
+    nn::training_options o = short_run();
     o.model = model;
     o.epochs = 3;
-    const training_result expected = serial(d, o);
+    const nn::training_result expected = serial(d, o);
     for_each_mesh(std::array{3, 4, 6}, [&](auto policy, mesh_shape shape) {
       if (sanitized && shape.size() != 4) return;
       on_threads(shape.size(), [&](const communicator& world) {
-        const training_result r = train_model<double>(mesh<host>(world, shape), d, o, policy);
+        const nn::training_result r = nn::train_model<double>(mesh<host>(world, shape), d, o, policy);
         CHECK(r.words_received.total == r.predicted_words_received.total);
         for (std::size_t e = 0; e < r.epochs.size(); ++e)
           CHECK_MESSAGE(std::abs(r.epochs[e].loss - expected.epochs[e].loss) < 1e-9 * expected.epochs[e].loss,
@@ -67,18 +67,18 @@ TEST_CASE("every other model: the serial losses on every policy and mesh, with w
 }
 
 TEST_CASE("tiles in parts of few entries change no loss and no prediction, for any model") {
-  const dataset d = directed_graph();
+  const io::dataset d = directed_graph();
   for (const std::string model : {"gcn", "sage", "sage max", "gat", "appnp"}) {
     if (sanitized && model != "gat" && model != "sage max") continue;
-    training_options o = short_run();
+    nn::training_options o = short_run();
     o.model = model.substr(0, model.find(' '));
-    if (o.model != model) o.aggregation = aggregation::max;
+    if (o.model != model) o.aggregation = nn::aggregation::max;
     o.epochs = 3;
-    const training_result expected = serial(d, o);
+    const nn::training_result expected = serial(d, o);
     for_each_mesh(std::array{1, 4}, [&](auto policy, mesh_shape shape) {
       on_threads(shape.size(), [&](const communicator& world) {
         const mesh<host> in_parts(world, shape, queue<host>(), 20);
-        const training_result r = train_model<double>(in_parts, d, o, policy);
+        const nn::training_result r = nn::train_model<double>(in_parts, d, o, policy);
         CHECK(r.words_received.total == r.predicted_words_received.total);
         for (std::size_t e = 0; e < r.epochs.size(); ++e)
           CHECK_MESSAGE(std::abs(r.epochs[e].loss - expected.epochs[e].loss) < 1e-9 * expected.epochs[e].loss,
@@ -89,24 +89,24 @@ TEST_CASE("tiles in parts of few entries change no loss and no prediction, for a
 }
 
 TEST_CASE("balanced and given blocks of vertices train as even ones") {
-  const dataset d = directed_graph();
+  const io::dataset d = directed_graph();
   for (const char* model : {"gcn", "gat", "appnp"}) {
-    training_options even = short_run();
+    nn::training_options even = short_run();
     even.model = model;
     even.epochs = 3;
-    const training_result expected = serial(d, even);
+    const nn::training_result expected = serial(d, even);
     for_each_mesh(std::array{4, 6}, [&](auto policy, mesh_shape shape) {
       on_threads(shape.size(), [&](const communicator& world) {
         const mesh<host> m(world, shape);
-        training_options balanced = even, given = even;
-        balanced.blocks = vertex_blocks::balanced;
+        nn::training_options balanced = even, given = even;
+        balanced.blocks = nn::vertex_blocks::balanced;
         given.block_sizes.assign(static_cast<std::size_t>(shape.row), 1);
         given.block_sizes[0] = d.vertices - shape.row + 1;
-        for (const training_options& o : {balanced, given}) {
-          auto net = make_model<double>(m, d, o, policy);
+        for (const nn::training_options& o : {balanced, given}) {
+          auto net = nn::make_model<double>(m, d, o, policy);
           if (&o == &given && shape.row > 1)
             CHECK(net.row_blocking().block(axis::row, {.row = 1}).size() == 1);
-          const training_result r = train_model(m, d, o, std::move(net));
+          const nn::training_result r = nn::train_model(m, d, o, std::move(net));
           CHECK(r.words_received.total == r.predicted_words_received.total);
           for (std::size_t e = 0; e < r.epochs.size(); ++e)
             CHECK_MESSAGE(
@@ -119,12 +119,12 @@ TEST_CASE("balanced and given blocks of vertices train as even ones") {
 }
 
 TEST_CASE("a trainer that is given the parameters and the optimizer's state of another goes on as it does") {
-  const dataset d = directed_graph();
-  const training_options o = short_run();
+  const io::dataset d = directed_graph();
+  const nn::training_options o = short_run();
   on_threads(4, [&](const communicator& world) {
     const mesh<host> m(world, {2, 2, 1});
-    const auto fresh = [&] { return trainer<double, host>(m, d, o, make_model<double>(m, d, o, grid_2d)); };
-    trainer<double, host> first = fresh(), second = fresh();
+    const auto fresh = [&] { return nn::trainer<double, host>(m, d, o, nn::make_model<double>(m, d, o, grid_2d)); };
+    nn::trainer<double, host> first = fresh(), second = fresh();
     for (int e = 1; e <= 3; ++e) first.step(e);
     copy(first.model().parameters().values(), second.model().parameters().values());
     auto& from = first.optimizer().state_of(first.model().parameters());
@@ -138,9 +138,9 @@ TEST_CASE("a trainer that is given the parameters and the optimizer's state of a
 }
 
 TEST_CASE("the gradients of every model are those of finite differences") {
-  const dataset d = directed_graph(29);
-  for (const auto& entry : named_models<double, host>) {
-    training_options o = short_run();
+  const io::dataset d = directed_graph(29);
+  for (const auto& entry : nn::named_models<double, host>) {
+    nn::training_options o = short_run();
     o.model = entry.name;
     o.coupling = entry.coupling;
     o.aggregation = entry.aggregation;
@@ -149,24 +149,24 @@ TEST_CASE("the gradients of every model are those of finite differences") {
     o.layers = o.model == "gcnii" ? 2 : 0;
     on_threads(4, [&](const communicator& world) {
       const mesh<host> m(world, {2, 2, 1});
-      trainer<double, host> training(m, d, o, make_model<double>(m, d, o, grid_2d));
+      nn::trainer<double, host> training(m, d, o, nn::make_model<double>(m, d, o, grid_2d));
       CHECK_MESSAGE(training.gradient_error(1e-6) < 1e-5, o.model);
     });
   }
 }
 
 TEST_CASE("several labels a vertex: logistic loss, micro-F1, alike on every policy") {
-  dataset d = directed_graph();
+  io::dataset d = directed_graph();
   d.multi_label = true;
   for (global_index v = 0; v < d.vertices; ++v)
     for (global_index c = 0; c < d.classes; ++c)
       d.label_matrix.push_back(static_cast<std::uint8_t>(random_bits(12, v, c) % 3 == 0));
   d.labels.clear();
-  const training_result expected = serial(d, short_run());
+  const nn::training_result expected = serial(d, short_run());
   CHECK(expected.epochs.back().loss < expected.epochs.front().loss);
   for_each_mesh(std::array{4}, [&](auto policy, mesh_shape shape) {
     on_threads(shape.size(), [&](const communicator& world) {
-      const training_result r = train_model<double>(mesh<host>(world, shape), d, short_run(), policy);
+      const nn::training_result r = nn::train_model<double>(mesh<host>(world, shape), d, short_run(), policy);
       CHECK(std::abs(r.epochs.back().loss - expected.epochs.back().loss) <
             1e-9 * expected.epochs.back().loss);
       CHECK(r.epochs.back().train_accuracy == expected.epochs.back().train_accuracy);
@@ -175,8 +175,8 @@ TEST_CASE("several labels a vertex: logistic loss, micro-F1, alike on every poli
 }
 
 TEST_CASE("features in compressed rows train as the same features written out") {
-  dataset d = directed_graph();
-  csr_array table;
+  io::dataset d = directed_graph();
+  io::csr_array table;
   table.rows = d.vertices;
   table.cols = d.features;
   for (std::size_t i = 0; i < d.vertex_features.dense.size(); ++i) {
@@ -189,14 +189,14 @@ TEST_CASE("features in compressed rows train as the same features written out") 
     if (static_cast<global_index>(i + 1) % d.features == 0)
       table.offsets.push_back(static_cast<global_index>(table.columns.size()));
   }
-  dataset compressed = d;
-  compressed.vertex_features = feature_table(table);
+  io::dataset compressed = d;
+  compressed.vertex_features = io::feature_table(table);
   REQUIRE(compressed.vertex_features.is_sparse());
-  const training_result expected = serial(d, short_run());
+  const nn::training_result expected = serial(d, short_run());
   for_each_mesh(std::array{1, 6}, [&](auto policy, mesh_shape shape) {
     on_threads(shape.size(), [&](const communicator& world) {
-      const training_result r =
-          train_model<double>(mesh<host>(world, shape), compressed, short_run(), policy);
+      const nn::training_result r =
+          nn::train_model<double>(mesh<host>(world, shape), compressed, short_run(), policy);
       for (std::size_t e = 0; e < r.epochs.size(); ++e)
         CHECK(std::abs(r.epochs[e].loss - expected.epochs[e].loss) < 1e-10 * expected.epochs[e].loss);
     });
@@ -204,32 +204,32 @@ TEST_CASE("features in compressed rows train as the same features written out") 
 }
 
 TEST_CASE("a run repeats bit for bit") {
-  const dataset d = directed_graph();
+  const io::dataset d = directed_graph();
   for_each_mesh(std::array{4, 9}, [&](auto policy, mesh_shape shape) {
     std::vector<double> losses;
     for (int run = 0; run < 2; ++run)
       on_threads(shape.size(), [&](const communicator& world) {
-        const training_result r = train_model<double>(mesh<host>(world, shape), d, short_run(), policy);
+        const nn::training_result r = nn::train_model<double>(mesh<host>(world, shape), d, short_run(), policy);
         if (world.rank() != 0) return;
         if (run == 0)
-          for (const epoch_report& e : r.epochs) losses.push_back(e.loss);
+          for (const nn::epoch_report& e : r.epochs) losses.push_back(e.loss);
         for (std::size_t e = 0; e < losses.size(); ++e) CHECK(r.epochs[e].loss == losses[e]);
       });
   });
 }
 
 TEST_CASE("an epoch after the second allocates nothing") {
-  const dataset d = directed_graph();
+  const io::dataset d = directed_graph();
   for (const char* model : {"gcn", "sage", "gin", "gat", "sgc", "appnp", "gcnii"})
     for_each_mesh(std::array{4}, [&](auto policy, mesh_shape shape) {
       if (sanitized && shape != default_mesh(policy, 4)) return;
       on_threads(shape.size(), [&](const communicator& world) {
-        training_options options = short_run();
+        nn::training_options options = short_run();
         options.model = model;
         options.epochs = 4;
         const mesh<host> m(world, shape);
         std::vector<std::uint64_t> allocations;
-        (void)train_model<double>(m, d, options, policy, [&](const epoch_report&) {
+        (void)nn::train_model<double>(m, d, options, policy, [&](const nn::epoch_report&) {
           allocations.push_back(m.queue().meter()->allocations());
         });
         CHECK(allocations[1] == allocations.back());
@@ -238,33 +238,33 @@ TEST_CASE("an epoch after the second allocates nothing") {
 }
 
 TEST_CASE("the seed decides, the epoch changes the mask, dropout changes the loss") {
-  const dataset d = directed_graph();
-  training_options o = short_run();
+  const io::dataset d = directed_graph();
+  nn::training_options o = short_run();
   const double loss = serial(d, o).epochs.back().loss;
   o.seed = 43;
   CHECK(serial(d, o).epochs.back().loss != loss);
   o = short_run();
   o.dropout = 0;
-  const training_result without = serial(d, o);
+  const nn::training_result without = serial(d, o);
   CHECK(without.epochs.back().loss != loss);
   o.learning_rate = 1e-300;
   o.dropout = 0.5;
-  const training_result still = serial(d, o);
+  const nn::training_result still = serial(d, o);
   CHECK(still.epochs[0].loss != still.epochs[1].loss);
 }
 
 TEST_CASE("what cannot be trained is an error of one sentence on every rank") {
   for (int ranks : {1, 4}) {
-    const auto train = [ranks](const dataset& d, training_options o) {
+    const auto train = [ranks](const io::dataset& d, nn::training_options o) {
       on_threads(ranks, [&](const communicator& world) {
-        (void)train_model<double>(mesh<host>(world, {world.size(), 1, 1}), d, o, row_1d);
+        (void)nn::train_model<double>(mesh<host>(world, {world.size(), 1, 1}), d, o, row_1d);
       });
     };
-    dataset nobody = directed_graph();
+    io::dataset nobody = directed_graph();
     for (auto& part : nobody.split) part = 2;
     expect_error<input_error>("directed graph: the training set is empty",
                               [&] { train(nobody, short_run()); });
-    training_options wild = short_run();
+    nn::training_options wild = short_run();
     wild.learning_rate = 1e200;
     expect_error<error>("the loss is not finite in epoch", [&] { train(directed_graph(), wild); });
   }
@@ -273,7 +273,7 @@ TEST_CASE("what cannot be trained is an error of one sentence on every rank") {
   });
   expect_error<mesh_error>("policy row_1d does not use the col axis of mesh 2x2x1", [] {
     on_threads(4, [](const communicator& world) {
-      (void)train_model<double>(mesh<host>(world, {2, 2, 1}), directed_graph(), short_run(), row_1d);
+      (void)nn::train_model<double>(mesh<host>(world, {2, 2, 1}), directed_graph(), short_run(), row_1d);
     });
   });
 }

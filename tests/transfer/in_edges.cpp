@@ -14,9 +14,9 @@ using namespace test_support;
 namespace {
 
 /// The columns of a pattern of one tile, one row after another.
-std::vector<local_index> columns_of(const queue<host>& q, const csr_tiles<double, host>& pattern) {
+std::vector<local_index> columns_of(const queue<host>& q, const local::csr_tiles<double, host>& pattern) {
   CHECK(pattern.count() == 1);
-  const entry_lists entries = pattern.entries(q);
+  const local::entry_lists entries = pattern.entries(q);
   std::vector<local_index> columns;
   for (std::size_t i = 0; i < static_cast<std::size_t>(pattern.rows); ++i)
     for (std::size_t e = entries.begin(0, i); e < entries.end(0, i); ++e)

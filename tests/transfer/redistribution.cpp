@@ -59,7 +59,7 @@ bool redistributes(const mesh<host>& m, const blockings& b, layout from, layout 
     m.ledger().clear();
     plan(view(x.data(), before), view(y.data(), after));
     right = right && y == expected && heard(m) == travels;
-    if (route_between(from, to).kind == movement::slice) right = right && m.ledger().entries().empty();
+    if (partition::route_between(from, to).kind == partition::movement::slice) right = right && m.ledger().entries().empty();
   }
   return right && m.queue().meter()->allocations() == allocations;
 }

@@ -15,7 +15,7 @@ template <class T, class Device>
 class block_stream {
  public:
   /// `structure` and `values` of this rank's block must live as long as the stream.
-  block_stream(const mesh<Device>& m, std::vector<tile_shape> shapes, std::span<const local_index> structure,
+  block_stream(const mesh<Device>& m, std::vector<local::tile_shape> shapes, std::span<const local_index> structure,
                std::span<const T> values)
       : col_(m.along(axis::col)), shapes_(std::move(shapes)), structure_(structure), values_(values) {
     if (shapes_.size() < 2) return;
@@ -41,7 +41,7 @@ class block_stream {
     value_requests_[k % 2].wait();
   }
   /// The parts of tile t of block k.
-  csr_slices<T> parts(std::size_t k, std::size_t t) const {
+  local::csr_slices<T> parts(std::size_t k, std::size_t t) const {
     return shapes_[k].parts(t, structure(k), values(k));
   }
 
@@ -53,7 +53,7 @@ class block_stream {
   const T* values(std::size_t k) const { return own(k) ? values_.data() : arrived_[k % 2].data(); }
 
   communicator col_;
-  std::vector<tile_shape> shapes_;
+  std::vector<local::tile_shape> shapes_;
   std::span<const local_index> structure_;
   std::span<const T> values_;
   std::array<buffer<local_index, Device>, 2> structures_;

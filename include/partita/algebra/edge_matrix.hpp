@@ -39,7 +39,7 @@ class edge_matrix {
   void for_parts(Visitor visitor) const {
     const auto& block = *pattern_.local();
     for (std::size_t t = 0; t < block.count(); ++t)
-      for (const csr_slice<T>& part : block.parts(t)) visitor(t, part);
+      for (const local::csr_slice<T>& part : block.parts(t)) visitor(t, part);
   }
 
  private:

@@ -38,10 +38,10 @@ class edge_schedule {
   }
   /// The heads that this rank has columns of while it multiplies.
   interval heads_here() const {
-    return heads_of(features_.block(spread().cols, pattern_.mesh().at()), head_width_);
+    return local::heads_of(features_.block(spread().cols, pattern_.mesh().at()), head_width_);
   }
   /// The columns of the rows that are visited among those of the heads of e.
-  head_slice slice(const edge_matrix<T, Device>& e) const {
+  local::head_slice slice(const edge_matrix<T, Device>& e) const {
     if (e.heads() == 0) return {0, head_width_, 0};
     const auto first = static_cast<local_index>(stages_.columns().begin);
     return {e.heads(), head_width_, first - e.first_head() * head_width_};

@@ -80,7 +80,7 @@ class edge_scores {
   void forward(const matrix& scores, const dropout_mask& mask) {
     mask_ = mask;
     gather_scores_(scores, scores_);  // (n, 2 heads) on every rank
-    for (const csr_slice<T>& part : rows_.parts(0))
+    for (const local::csr_slice<T>& part : rows_.parts(0))
       edge_log_sum(scores.mesh().queue(), part.entries, shape_.heads, slope(), sources(everyone()),
                    part.rows_of(targets(range_)),
                    part.rows_of(log_sums_.local()));  // rows of (A's rows, heads)
@@ -91,14 +91,14 @@ class edge_scores {
   /// The coefficients of e's entries and heads, as edge_spmm_plan::compute takes them; e is over the pattern,
   /// rows are targets, and must live as long as what is returned.
   auto by_targets(const edges& e) const {
-    return [this, &e](std::size_t t, const csr_slice<T>& part) {
+    return [this, &e](std::size_t t, const local::csr_slice<T>& part) {
       const interval to = rows_of_part(e, part);
       return coefficient(e, part, e.pattern().tile_columns(t), to, log_sums(to), false);
     };
   }
   /// The same of a matrix over the transposed pattern, rows are sources.
   auto by_sources(const edges& e) const {
-    return [this, &e](std::size_t t, const csr_slice<T>& part) {
+    return [this, &e](std::size_t t, const local::csr_slice<T>& part) {
       const interval to = e.pattern().tile_columns(t);
       return coefficient(e, part, rows_of_part(e, part), to, rows(all_log_sums_.local(), to), true);
     };
@@ -130,11 +130,11 @@ class edge_scores {
     const matrix_view<const T> of = rows(scores_.local(), vertices);
     return of.block(0, first, of.rows, shape_.heads);
   }
-  static interval rows_of_part(const edges& e, const csr_slice<T>& part) {
+  static interval rows_of_part(const edges& e, const local::csr_slice<T>& part) {
     const global_index first = e.pattern().row_range().begin + part.first_row;
     return {first, first + part.entries.rows};
   }
-  detail::edge_coefficient<T> coefficient(const edges& e, const csr_slice<T>& part, interval from,
+  detail::edge_coefficient<T> coefficient(const edges& e, const local::csr_slice<T>& part, interval from,
                                           interval to, matrix_view<const T> log_sums, bool transposed) const {
     return {.source = sources(from),
             .target = targets(to),
@@ -152,7 +152,7 @@ class edge_scores {
 
   score_shape shape_;
   interval range_;             ///< the policy's rows of A
-  csr_tiles<T, Device> rows_;  ///< their pattern: one tile without values
+  local::csr_tiles<T, Device> rows_;  ///< their pattern: one tile without values
   redistribution<T, Device> gather_scores_, gather_log_sums_;
   dense<T, replicated, Device> scores_;
   dense<T, dynamic_layout, Device> log_sums_;

@@ -42,7 +42,7 @@ class edge_scores_gradient {
       return buffer<T, Device>(mesh_.queue(), static_cast<std::size_t>(n * shape.heads));
     };
     if (shape.averaged) of_heads_ = of_heads(static_cast<global_index>(rows_.nonzeros));
-    for (const csr_slice<T>& part : rows_.parts(0))
+    for (const local::csr_slice<T>& part : rows_.parts(0))
       inverses_.push_back(inverse_of(mesh_.queue(), part.entries));
     row_dots_ = of_heads(own_.size());
     target_gradient_ = of_heads(own_.size());
@@ -66,7 +66,7 @@ class edge_scores_gradient {
     const matrix_view<T> dtarget = of_own(target_gradient_), dsource = of_own(source_gradient_),
                          parts{source_parts_.data(), rows_.widths[0], shape_.heads, shape_.heads};
     auto inverse = inverses_.begin();
-    for (const csr_slice<T>& part : rows_.parts(0))
+    for (const local::csr_slice<T>& part : rows_.parts(0))
       backward(scores, part, *inverse++, gradients, alpha.data(), parts, part.rows_of(dtarget));
     if (mesh_.size() > 1)
       mesh_.along(every_axis).reduce_scatter(source_parts_.span(), source_counts_, source_gradient_.span());
@@ -78,7 +78,7 @@ class edge_scores_gradient {
 
   /// What this rank receives in one run, in closed form.
   traffic predicted() const {
-    collective sums;
+    comm::collective sums;
     sums.kind = operation::reduce_scatter;
     sums.count = source_counts_[static_cast<std::size_t>(mesh_.rank())];
     return received(sums, mesh_.rank(), mesh_.size());
@@ -86,7 +86,7 @@ class edge_scores_gradient {
 
  private:
   void share_among_heads(const T* of_mean) {
-    for_runs(rows_.nonzeros, mesh_.tile_entries(), [&](std::size_t first, local_index count) {
+    local::for_runs(rows_.nonzeros, mesh_.tile_entries(), [&](std::size_t first, local_index count) {
       const matrix_view<T> edges{of_heads_.data() + first * static_cast<std::size_t>(shape_.heads), count,
                                  shape_.heads, shape_.heads};
       const detail::gradient_of_head<T> each{of_mean + first, static_cast<T>(shape_.heads)};
@@ -94,8 +94,8 @@ class edge_scores_gradient {
     });
   }
   /// A part of the own rows: sources add up over the parts, targets have one part each.
-  void backward(const edge_scores<T, Device>& scores, const csr_slice<T>& part,
-                const csr_inverse<Device>& inverse, T* gradients, T* alphas, matrix_view<T> dsource,
+  void backward(const edge_scores<T, Device>& scores, const local::csr_slice<T>& part,
+                const local::csr_inverse<Device>& inverse, T* gradients, T* alphas, matrix_view<T> dsource,
                 matrix_view<T> dtarget) {
     const auto& q = mesh_.queue();
     const local_index heads = shape_.heads;
@@ -124,8 +124,8 @@ class edge_scores_gradient {
   mesh<Device> mesh_;
   score_shape shape_;
   interval own_;
-  csr_tiles<T, Device> rows_;                  ///< a pattern: one tile without values
-  std::vector<csr_inverse<Device>> inverses_;  ///< of its parts
+  local::csr_tiles<T, Device> rows_;                  ///< a pattern: one tile without values
+  std::vector<local::csr_inverse<Device>> inverses_;  ///< of its parts
   buffer<T, Device> of_heads_;  ///< gradients of in-edges and heads, where that of the mean is given
   buffer<T, Device> row_dots_, target_gradient_, source_gradient_, source_parts_;
   std::vector<global_index> source_counts_;

@@ -47,7 +47,7 @@ void zip_values(const edge_matrix<T, Device>& e, Function f, const T* left, cons
 /// out = f(in, row's value of `rows`) for every entry of e's pattern and each head. Nothing travels.
 template <class Function, class T, class Device>
 void apply_rows(const edge_matrix<T, Device>& e, Function f, matrix_view<T> rows, const T* in, T* out) {
-  e.for_parts([&](std::size_t, const csr_slice<T>& part) {
+  e.for_parts([&](std::size_t, const local::csr_slice<T>& part) {
     const with_value_of_row<Function, T> of_row{f, part.rows_of(rows)};
     edge_apply(e.mesh().queue(), part.entries, e.heads(), of_row, part.values_in(in, e.heads()),
                part.values_in(out, e.heads()));
@@ -62,7 +62,7 @@ void apply_rows(const edge_matrix<T, Device>& e, Function f, matrix_view<T> rows
 template <class T, class Device>
 void fold_rows(const edge_matrix<T, Device>& e, matrix_view<T> rows, reduction how) {
   const auto fold = [&](auto f) {
-    e.for_parts([&](std::size_t, const csr_slice<T>& part) {
+    e.for_parts([&](std::size_t, const local::csr_slice<T>& part) {
       edge_row_fold(e.mesh().queue(), part.entries, e.heads(), f,
                     part.values_in(e.values().data(), e.heads()), part.rows_of(rows));
     });

@@ -41,10 +41,10 @@ class edge_spmm_plan {
   void operator()(const edges& e, const dense<T, X, Device>& x, dense<T, Y, Device>& y) {
     schedule_->require(e, x, y);
     const T* const values = e.values().data();
-    const head_slice slice = schedule_->slice(e);
+    const local::head_slice slice = schedule_->slice(e);
     auto& stages = schedule_->stages();
     auto sum = stages.begin(y.local());
-    stages.for_stages(x.local(), [&](std::size_t, const csr_slice<T>& part, matrix_view<const T> rows) {
+    stages.for_stages(x.local(), [&](std::size_t, const local::csr_slice<T>& part, matrix_view<const T> rows) {
       const auto [beta, out] = sum.add(part);
       edge_multiply(stages.queue(), part.entries, slice, part.values_in(values, slice.heads), rows, beta,
                     out);
@@ -59,10 +59,10 @@ class edge_spmm_plan {
   void compute(edges& e, Function of, const dense<T, X, Device>& x, dense<T, Y, Device>& y) {
     schedule_->require(e, x, y);
     T* const values = e.values().data();
-    const head_slice slice = schedule_->slice(e);
+    const local::head_slice slice = schedule_->slice(e);
     auto& stages = schedule_->stages();
     auto sum = stages.begin(y.local());
-    stages.for_stages(x.local(), [&](std::size_t t, const csr_slice<T>& part, matrix_view<const T> rows) {
+    stages.for_stages(x.local(), [&](std::size_t t, const local::csr_slice<T>& part, matrix_view<const T> rows) {
       const auto [beta, out] = sum.add(part);
       edge_apply_multiply(stages.queue(), part.entries, slice, of(t, part),
                           part.values_in(values, slice.heads), rows, beta, out);
@@ -109,7 +109,7 @@ class transposed_edge_spmm_plan {
       counts_.push_back(w * width);
     }
     for (std::size_t t = 0; t < pattern_->count(); ++t)
-      for (const csr_slice<T>& part : pattern_->parts(t))
+      for (const local::csr_slice<T>& part : pattern_->parts(t))
         inverses_.push_back(inverse_of(mesh().queue(), part.entries));
     partial_ = buffer<T, Device>(mesh().queue(), static_cast<std::size_t>(columns * width));
     mine_ = buffer<T, Device>(mesh().queue(), static_cast<std::size_t>(return_rows_.old_block().size()));
@@ -121,12 +121,12 @@ class transposed_edge_spmm_plan {
     schedule_->require(e, x, y);
     const auto& q = mesh().queue();
     const matrix_view<const T> rows = spread_(y.local());  // (A's rows, columns here)
-    const head_slice slice = schedule_->slice(e);
+    const local::head_slice slice = schedule_->slice(e);
     T* to = partial_.data();
     auto inverse = inverses_.begin();
     for (std::size_t t = 0; t < pattern_->count(); ++t) {
       const matrix_view<T> sums{to, pattern_->widths[t], rows.cols, rows.cols};
-      for (const csr_slice<T>& part : pattern_->parts(t))
+      for (const local::csr_slice<T>& part : pattern_->parts(t))
         edge_multiply_transposed(q, *inverse++, slice, part.values_in(e.values().data(), slice.heads),
                                  part.rows_of(rows), part.first_row > 0 ? T(1) : T(0), sums);
       to += counts_[t];
@@ -142,7 +142,7 @@ class transposed_edge_spmm_plan {
 
   /// What this rank receives in one run, in closed form.
   traffic predicted() const {
-    collective sums;
+    comm::collective sums;
     sums.kind = operation::reduce_scatter;
     sums.count = return_rows_.old_block().size();
     const int ranks = static_cast<int>(counts_.size());
@@ -154,11 +154,11 @@ class transposed_edge_spmm_plan {
   const partita::mesh<Device>& mesh() const { return schedule_->pattern().mesh(); }
 
   std::shared_ptr<detail::edge_schedule<T, Device>> schedule_;
-  std::shared_ptr<const csr_tiles<T, Device>> pattern_;
+  std::shared_ptr<const local::csr_tiles<T, Device>> pattern_;
   detail::spread_rows<T, Device> spread_;
   redistribution<T, Device> return_rows_;
   std::vector<global_index> counts_;
-  std::vector<csr_inverse<Device>> inverses_;  ///< of the parts of all tiles
+  std::vector<local::csr_inverse<Device>> inverses_;  ///< of the parts of all tiles
   buffer<T, Device> partial_, mine_;
 };
 

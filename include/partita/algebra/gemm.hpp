@@ -39,7 +39,7 @@ class gemm_plan {
     if (m.shape().size(l.cols) == 1) return;
     const layout wide = full_width(l);
     const global_index height = rows.block(l.rows, m.at()).size();
-    collective scatter;
+    comm::collective scatter;
     scatter.kind = operation::reduce_scatter;
     scatter.count = height * out_.block(l.cols, m.at()).size();
     const communicator& group = m.along(l.cols);

@@ -27,7 +27,7 @@ class in_edge_sddmm_plan {
   void operator()(const matrix& y, const matrix& x, std::span<T> e) {
     const matrix_view<T> table{table_.data(), rows_.widths[0], x.local().cols, x.local().cols};
     halo_.gather(x.local(), table);  // (own + needed, f)
-    for (const csr_slice<T>& part : rows_.parts(0))
+    for (const local::csr_slice<T>& part : rows_.parts(0))
       edge_dot(x.mesh().queue(), part.entries, slice_, part.rows_of(y.local()), table, T(0),
                part.values_in(e.data(), slice_.heads));
   }
@@ -38,9 +38,9 @@ class in_edge_sddmm_plan {
  private:
   global_index width() const { return global_index{slice_.heads} * slice_.head_width; }
 
-  head_slice slice_;
+  local::head_slice slice_;
   halo<T, Device> halo_;
-  csr_tiles<T, Device> rows_;  ///< a pattern: one tile without values
+  local::csr_tiles<T, Device> rows_;  ///< a pattern: one tile without values
   buffer<T, Device> table_;
 };
 

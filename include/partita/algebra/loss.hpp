@@ -8,7 +8,7 @@
 
 #include "partita/algebra/reductions.hpp"
 
-namespace partita {
+namespace partita::nn {
 
 /// The labels of this rank's rows of a vertex_rows matrix; -1 where the vertex does not count.
 template <class Device>
@@ -113,4 +113,4 @@ double accuracy(const dense<T, vertex_rows, Device>& logits, const vertex_labels
   return labels.counted() == 0 ? 0 : static_cast<double>(right[0]) / static_cast<double>(labels.counted());
 }
 
-}  // namespace partita
+}  // namespace partita::nn

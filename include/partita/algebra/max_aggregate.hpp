@@ -28,7 +28,7 @@ class max_aggregation {
     require(y);
     const auto& q = mesh_.queue();
     halo_.gather(h.local(), table());  // (own + needed, f)
-    for (const csr_slice<T>& part : rows_.parts(0))
+    for (const local::csr_slice<T>& part : rows_.parts(0))
       max_aggregate(q, part.entries, table(), part.rows_of(y.local()),
                     part.rows_of(winners()));  // rows of (n/P, f)
   }
@@ -73,7 +73,7 @@ class max_aggregation {
   blocking vertices_;
   local_index width_;
   halo<T, Device> halo_;
-  csr_tiles<T, Device> rows_;  ///< a pattern: one tile without values
+  local::csr_tiles<T, Device> rows_;  ///< a pattern: one tile without values
   buffer<T, Device> table_;    ///< of values, then of gradients
   buffer<local_index, Device> winners_;
 };

@@ -71,14 +71,14 @@ template <class T, class Device>
 class needed_exchange {
  public:
   /// lists[k].of_tile[r]: the rows I need of rank r's sub-block for group k.
-  needed_exchange(const mesh<Device>& m, const std::vector<row_group>& groups, std::vector<needed_rows> lists,
+  needed_exchange(const mesh<Device>& m, const std::vector<row_group>& groups, std::vector<local::needed_rows> lists,
                   local_index width)
       : row_(m.along(axis::row)), queue_(m.queue()), width_(width) {
     std::size_t most_given = 0, most_taken = 0;
     for (std::size_t k = 0; k < groups.size(); ++k) {
       plans_.push_back(ask(m.control(axis::row), groups[k], lists[k]));
       most_given = std::max(most_given, plans_.back().rows.size());
-      most_taken = std::max(most_taken, static_cast<std::size_t>(offset_of(groups[k].needed, row_.size())));
+      most_taken = std::max(most_taken, static_cast<std::size_t>(comm::offset_of(groups[k].needed, row_.size())));
     }
     for (auto& b : outgoing_) b = buffer<T, Device>(m.queue(), most_given * static_cast<std::size_t>(width));
     for (auto& b : incoming_) b = buffer<T, Device>(m.queue(), most_taken * static_cast<std::size_t>(width));
@@ -88,15 +88,15 @@ class needed_exchange {
     plan& p = plans_[k];
     gather_rows(queue_, x, std::span<const local_index>(p.rows.span()), outgoing_[k % 2].data());
     requests_[k % 2] = row_.start_all_to_all(
-        std::span<const T>(outgoing_[k % 2].data(), static_cast<std::size_t>(offset_of(p.send, row_.size()))),
+        std::span<const T>(outgoing_[k % 2].data(), static_cast<std::size_t>(comm::offset_of(p.send, row_.size()))),
         p.send,
-        std::span<T>(incoming_[k % 2].data(), static_cast<std::size_t>(offset_of(p.recv, row_.size()))),
+        std::span<T>(incoming_[k % 2].data(), static_cast<std::size_t>(comm::offset_of(p.recv, row_.size()))),
         p.recv);
   }
   /// The needed rows of all ranks for group k, rank after rank.
   matrix_view<const T> arrive(std::size_t k) {
     requests_[k % 2].wait();
-    const auto rows = static_cast<local_index>(offset_of(plans_[k].wanted, row_.size()));
+    const auto rows = static_cast<local_index>(comm::offset_of(plans_[k].wanted, row_.size()));
     return {incoming_[k % 2].data(), rows, width_, width_};
   }
   /// Those of rank r's sub-block.
@@ -104,7 +104,7 @@ class needed_exchange {
     requests_[k % 2].wait();
     const plan& p = plans_[k];
     const auto rows = static_cast<local_index>(p.wanted[static_cast<std::size_t>(r)]);
-    return {incoming_[k % 2].data() + offset_of(p.recv, r), rows, width_, width_};
+    return {incoming_[k % 2].data() + comm::offset_of(p.recv, r), rows, width_, width_};
   }
 
  private:
@@ -114,11 +114,11 @@ class needed_exchange {
     std::vector<global_index> send, recv;  ///< elements
   };
 
-  plan ask(const communicator& row, const row_group& group, const needed_rows& mine) {
+  plan ask(const communicator& row, const row_group& group, const local::needed_rows& mine) {
     const auto size = static_cast<std::size_t>(row_.size());
     std::vector<global_index> asked(size), ones(size, 1);
     row.all_to_all(group.needed, ones, asked, ones);
-    std::vector<local_index> wanted, rows(static_cast<std::size_t>(offset_of(asked, row_.size())));
+    std::vector<local_index> wanted, rows(static_cast<std::size_t>(comm::offset_of(asked, row_.size())));
     for (const auto& list : mine.of_tile) wanted.insert(wanted.end(), list.begin(), list.end());
     row.all_to_all(wanted, group.needed, rows, asked);
     for (local_index& r : rows) r += group.first_row;

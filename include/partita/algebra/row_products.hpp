@@ -65,8 +65,8 @@ template <class T, class Device>
 void gemm(const sparse_rows<T, Device>& x, const dense<T, replicated, Device>& w,
           dense<T, vertex_rows, Device>& y, const std::type_identity_t<epilogue<T, Device>>& e = {}) {
   detail::require_row_product("gemm", x, w.shape(), y);
-  const spmm_epilogue<T> fusion{.beta = e.beta, .bias = e.bias_data(), .relu = e.relu};
-  for (const csr_slice<T>& part : x.parts())
+  const local::spmm_epilogue<T> fusion{.beta = e.beta, .bias = e.bias_data(), .relu = e.relu};
+  for (const local::csr_slice<T>& part : x.parts())
     spmm_fused(y.mesh().queue(), part.entries, w.local(), fusion, part.rows_of(y.local()));
 }
 /// Y = G W^T + beta Y (n x a = n x b times b x a). Throws shape_error.
@@ -114,21 +114,21 @@ void weight_gradient_part(const sparse_rows<T, Device>& x, const dense<T, vertex
                           dense<T, replicated, Device>& dw, dense<T, replicated, Device>* dbias = nullptr) {
   detail::require_row_product("weight_gradient_part", x, dw.shape(), g);
   if (dbias != nullptr) column_sums_part(g, *dbias);
-  for (const csr_slice<T>& part : x.transposed_parts())
+  for (const local::csr_slice<T>& part : x.transposed_parts())
     spmm(g.mesh().queue(), part.entries, g.local(), T(0), part.rows_of(dw.local()));
 }
 
 /// Y = dropout(X); Y is made by x.like().
 template <class T, class Device>
 void dropout(const sparse_rows<T, Device>& x, sparse_rows<T, Device>& y, const dropout_mask& mask) {
-  const auto drop = [&](const csr_slice<T>& part, std::span<T> values, bool transposed) {
+  const auto drop = [&](const local::csr_slice<T>& part, std::span<T> values, bool transposed) {
     const global_index first_row = x.row_range().begin;
     edge_apply(x.mesh().queue(), part.entries, 1,
                detail::dropped_entry<T>{mask.function<T>(), first_row, part.first_row, transposed},
                part.entries.values, part.values_in(values.data(), 1));
   };
-  for (const csr_slice<T>& part : x.parts()) drop(part, y.row_values(), false);
-  for (const csr_slice<T>& part : x.transposed_parts()) drop(part, y.column_values(), true);
+  for (const local::csr_slice<T>& part : x.parts()) drop(part, y.row_values(), false);
+  for (const local::csr_slice<T>& part : x.transposed_parts()) drop(part, y.column_values(), true);
 }
 
 /// Y = X, zeros written out (n x f). Throws shape_error.
@@ -137,7 +137,7 @@ void copy(const sparse_rows<T, Device>& x, dense<T, vertex_rows, Device>& y) {
   if (!(x.row_blocking() == y.row_blocking()) || x.shape() != y.shape())
     throw shape_error("copy needs operands cut alike, not " + to_string(x.shape()) + " and " +
                       to_string(y.shape()));
-  for (const csr_slice<T>& part : x.parts())
+  for (const local::csr_slice<T>& part : x.parts())
     sparse_to_dense(x.mesh().queue(), part.entries, part.rows_of(y.local()));
 }
 

@@ -42,9 +42,9 @@ class sddmm_plan {
     schedule_->require(e, x, y);
     const matrix_view<const T> y_rows = spread_(y.local());  // (A's rows, columns here)
     T* const values = e.values().data();
-    const head_slice slice = schedule_->slice(e);
+    const local::head_slice slice = schedule_->slice(e);
     auto& stages = schedule_->stages();
-    stages.for_stages(x.local(), [&](std::size_t, const csr_slice<T>& part, matrix_view<const T> x_rows) {
+    stages.for_stages(x.local(), [&](std::size_t, const local::csr_slice<T>& part, matrix_view<const T> x_rows) {
       edge_dot(stages.queue(), part.entries, slice, part.rows_of(y_rows), x_rows, beta,
                part.values_in(values, slice.heads));
     });
@@ -54,12 +54,12 @@ class sddmm_plan {
 
   /// What this rank receives in one run, and in one run of parts, in closed form.
   traffic predicted() const {
-    collective sums;
+    comm::collective sums;
     sums.kind = operation::all_reduce;
     sums.count = static_cast<global_index>(schedule_->pattern().local()->nonzeros) * schedule_->heads();
     const auto& m = schedule_->pattern().mesh();
     return predicted_parts() +
-           received(sums, rank_in_group(m.shape(), summed_axes(), m.at()), m.shape().size(summed_axes()));
+           received(sums, partition::rank_in_group(m.shape(), summed_axes(), m.at()), m.shape().size(summed_axes()));
   }
   traffic predicted_parts() const { return schedule_->stages().predicted_stages() + spread_.predicted(); }
 

@@ -56,7 +56,7 @@ template <class T, class Device>
 class spmm_cost {
  public:
   /// `merges`: remote tiles of A become one where only needed rows travel.
-  spmm_cost(const spmm_blocks<Device>& blocks, const csr_tiles<T, Device>& a, bool merges)
+  spmm_cost(const spmm_blocks<Device>& blocks, const local::csr_tiles<T, Device>& a, bool merges)
       : blocks_(blocks), merges_(merges) {
     const auto& m = blocks_.m;
     const std::size_t size = blocks_.col_cut() ? static_cast<std::size_t>(m.shape().col) : 1;
@@ -76,16 +76,16 @@ class spmm_cost {
       return widths;
     });
     if (!merges_) return;
-    const tile_shape& merged = a.merged_shape(m.queue(), blocks_.own_tile(), m.tile_entries());
+    const local::tile_shape& merged = a.merged_shape(m.queue(), blocks_.own_tile(), m.tile_entries());
     merged_shapes_ = shapes_like(merged, [&](const row_group& group) {
       return std::vector{static_cast<local_index>(group.rows[blocks_.own_tile()]),
-                         static_cast<local_index>(offset_of(group.needed, blocks_.row_ranks()))};
+                         static_cast<local_index>(comm::offset_of(group.needed, blocks_.row_ranks()))};
     });
   }
 
   const std::vector<row_group>& groups() const { return groups_; }
   bool merges(spmm_options o) const { return merges_ && o.rows == row_exchange::sparsity_aware; }
-  const std::vector<tile_shape>& shapes(spmm_options o) const { return merges(o) ? merged_shapes_ : shapes_; }
+  const std::vector<local::tile_shape>& shapes(spmm_options o) const { return merges(o) ? merged_shapes_ : shapes_; }
 
   /// What this rank would receive in one run under `o`, which leaves nothing open.
   traffic received_under(spmm_options o) const {
@@ -98,7 +98,7 @@ class spmm_cost {
       const auto& rows = o.rows == row_exchange::sparsity_aware ? groups_[g].needed : groups_[g].rows;
       for (std::size_t r = 0; r < rows.size(); ++r)
         if (r != b.own_tile() && rows[r] * width > 0) v += {rows[r] * width, 1};
-      const tile_shape& block = shapes(o)[g];
+      const local::tile_shape& block = shapes(o)[g];
       if (!own)
         v += traffic{static_cast<global_index>(block.structure_size()), 1} +
              traffic{static_cast<global_index>(block.nonzeros), block.nonzeros > 0 ? 1 : 0};
@@ -131,10 +131,10 @@ class spmm_cost {
  private:
   /// The shapes of the blocks of the ranks of the col axis, of which this rank has `mine`.
   template <class Widths>
-  std::vector<tile_shape> shapes_like(const tile_shape& mine, Widths widths) const {
+  std::vector<local::tile_shape> shapes_like(const local::tile_shape& mine, Widths widths) const {
     const std::size_t groups = groups_.size();
     std::vector<global_index> restarts;
-    for (const offset_restart& r : mine.restarts)
+    for (const local::offset_restart& r : mine.restarts)
       restarts.insert(restarts.end(),
                       {static_cast<global_index>(r.tile), r.row, static_cast<global_index>(r.base)});
     const std::vector<global_index> sizes =
@@ -143,10 +143,10 @@ class spmm_cost {
     std::vector<global_index> lengths;
     for (std::size_t g = 0; g < groups; ++g) lengths.push_back(sizes[2 * g + 1]);
     const auto all_recounts = gather(restarts, lengths);
-    std::vector<tile_shape> shapes;
+    std::vector<local::tile_shape> shapes;
     std::size_t next = 0;
     for (std::size_t g = 0; g < groups; ++g) {
-      tile_shape shape{mine.rows, widths(groups_[g]), static_cast<std::size_t>(sizes[2 * g]), {}, {}};
+      local::tile_shape shape{mine.rows, widths(groups_[g]), static_cast<std::size_t>(sizes[2 * g]), {}, {}};
       if (groups == 1) shape.entries_of_parts = mine.entries_of_parts;
       for (const std::size_t end = next + static_cast<std::size_t>(lengths[g]); next < end; next += 3)
         shape.restarts.push_back({static_cast<std::size_t>(all_recounts[next]),
@@ -160,7 +160,7 @@ class spmm_cost {
   std::vector<global_index> gather(const std::vector<global_index>& mine,
                                    const std::vector<global_index>& lengths) const {
     if (lengths.size() == 1) return mine;
-    std::vector<global_index> all(static_cast<std::size_t>(offset_of(lengths, blocks_.m.shape().col)));
+    std::vector<global_index> all(static_cast<std::size_t>(comm::offset_of(lengths, blocks_.m.shape().col)));
     if (!all.empty()) blocks_.m.control(axis::col).all_gather(mine, lengths, all);
     return all;
   }
@@ -168,7 +168,7 @@ class spmm_cost {
   spmm_blocks<Device> blocks_;
   bool merges_;
   std::vector<row_group> groups_;
-  std::vector<tile_shape> shapes_, merged_shapes_;
+  std::vector<local::tile_shape> shapes_, merged_shapes_;
 };
 
 }  // namespace detail

@@ -36,7 +36,7 @@ enum class entry_values : std::uint8_t { own, given };
 template <class T, class Device>
 class spmm_schedule {
  public:
-  spmm_schedule(const mesh<Device>& m, std::shared_ptr<const csr_tiles<T, Device>> a, const blocking& rows,
+  spmm_schedule(const mesh<Device>& m, std::shared_ptr<const local::csr_tiles<T, Device>> a, const blocking& rows,
                 const blocking& cols, const blocking& features, layout sparse_layout, layout dense_layout,
                 spmm_options options, entry_values values = entry_values::own)
       : blocks_{m, rows, cols, features, sparse_layout, dense_layout}, a_(std::move(a)) {
@@ -53,7 +53,7 @@ class spmm_schedule {
   /// y = A x; both are this rank's blocks.
   void operator()(matrix_view<const T> x, matrix_view<T> y) {
     accumulator<T> sum = begin(y);
-    for_stages(x, [&](std::size_t, const csr_slice<T>& part, matrix_view<const T> rows) {
+    for_stages(x, [&](std::size_t, const local::csr_slice<T>& part, matrix_view<const T> rows) {
       const auto [beta, out] = sum.add(part);
       if (blocks_.col_cut() && !stays())
         spmm(queue(), part.entries, rows, beta, out);
@@ -78,7 +78,7 @@ class spmm_schedule {
     for (std::size_t k = 0; k < groups_.size(); ++k) {
       stream_->arrive(k);
       if (k + 1 < groups_.size()) stream_->start(k + 1);
-      for (const csr_slice<T>& part : stream_->parts(k, own)) kernel(own, part, own_rows(k, x));
+      for (const local::csr_slice<T>& part : stream_->parts(k, own)) kernel(own, part, own_rows(k, x));
       for (std::size_t t = 0; t < exchanged_tiles_; ++t) {
         const matrix_view<const T> rows = arrive(k, t);
         if (t + 1 < exchanged_tiles_)
@@ -86,7 +86,7 @@ class spmm_schedule {
         else if (k + 1 < groups_.size())
           start_rows(k + 1, 0, x);
         if (t == own) continue;
-        for (const csr_slice<T>& part : stream_->parts(k, t)) kernel(t, part, rows);
+        for (const local::csr_slice<T>& part : stream_->parts(k, t)) kernel(t, part, rows);
       }
     }
   }
@@ -130,7 +130,7 @@ class spmm_schedule {
     const std::size_t own = blocks_.own_tile();
     width_ = to_local(columns().size(), "the width of a dense block");
     groups_ = cost.groups();
-    std::vector<tile_shape> shapes = cost.shapes(options_);
+    std::vector<local::tile_shape> shapes = cost.shapes(options_);
     if (stays()) {
       const auto mine = static_cast<std::size_t>(m.at().col);
       groups_ = {groups_[mine]};
@@ -148,7 +148,7 @@ class spmm_schedule {
         if (r != own) shapes[g].widths[r] = static_cast<local_index>(groups_[g].needed[r]);
       nonzeros_.push_back(shapes[g].nonzeros);
     }
-    const csr_tiles<T, Device>& a = merges_ ? a_->merged(q, own, m.tile_entries()) : *a_;
+    const local::csr_tiles<T, Device>& a = merges_ ? a_->merged(q, own, m.tile_entries()) : *a_;
     stream_.emplace(m, std::move(shapes), needed && !merges_ ? a.compacted(q, own) : a.structure.span(),
                     a.values.span());
     sums_ =
@@ -162,11 +162,11 @@ class spmm_schedule {
   }
 
   /// The lists of needed rows of every block of this row of the grid.
-  std::vector<needed_rows> share_lists(const needed_rows& mine) {
+  std::vector<local::needed_rows> share_lists(const local::needed_rows& mine) {
     if (groups_.size() == 1) return {mine};
-    std::vector<needed_rows> lists;
+    std::vector<local::needed_rows> lists;
     for (std::size_t g = 0; g < groups_.size(); ++g) {
-      needed_rows list = static_cast<int>(g) == blocks_.m.at().col ? mine : needed_rows{};
+      local::needed_rows list = static_cast<int>(g) == blocks_.m.at().col ? mine : local::needed_rows{};
       list.of_tile.resize(groups_[g].needed.size());
       for (std::size_t r = 0; r < list.of_tile.size(); ++r) {
         list.of_tile[r].resize(static_cast<std::size_t>(groups_[g].needed[r]));
@@ -195,7 +195,7 @@ class spmm_schedule {
   }
 
   spmm_blocks<Device> blocks_;
-  std::shared_ptr<const csr_tiles<T, Device>> a_;
+  std::shared_ptr<const local::csr_tiles<T, Device>> a_;
   spmm_options options_;
   traffic predicted_, predicted_sums_;
   bool merges_ = false;            ///< remote tiles are one

@@ -60,7 +60,7 @@ template <class Device>
 std::vector<interval> pieces_along(const mesh<Device>& m, axis_set along, const blocking& b, axis_set by) {
   std::vector<interval> pieces;
   for (int q = 0; q < m.shape().size(along); ++q)
-    pieces.push_back(b.block(by, group_member(m.shape(), along, m.at(), q)));
+    pieces.push_back(b.block(by, partition::group_member(m.shape(), along, m.at(), q)));
   return pieces;
 }
 
@@ -76,7 +76,7 @@ class accumulator {
     matrix_view<T> result;
   };
   /// Where the kernel of this part writes, after those of all parts before it.
-  target add(const csr_slice<T>& part) {
+  target add(const local::csr_slice<T>& part) {
     const T beta = part.first_row < begun_ ? T(1) : T(0);
     begun_ = std::max(begun_, part.first_row + part.entries.rows);
     return {beta, part.rows_of(out_)};
@@ -134,7 +134,7 @@ class partial_sums {
                        width = features.block(dense.cols, me).size();
     traffic v;
     const auto add = [&](operation kind, axis along, global_index count) {
-      collective op;
+      comm::collective op;
       op.kind = kind;
       op.count = count;
       v += received(op, me[along], m.shape()[along]);

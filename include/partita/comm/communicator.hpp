@@ -51,7 +51,7 @@ class communicator {
 
   /// The same ranks for memory of a device (see transport::on_memory), with the same account and axis.
   /// Operations of both are operations of one group: all ranks start them in the same order.
-  communicator on_memory(std::shared_ptr<device_memory> memory) const {
+  communicator on_memory(std::shared_ptr<comm::device_memory> memory) const {
     return with_transport(transport_->on_memory(std::move(memory)));
   }
 
@@ -67,15 +67,15 @@ class communicator {
 
   /// data = the root's data. data (n), n and root the same on every rank. All ranks call.
   /// What travels: every rank but the root receives n elements. Throws communication_error, poisoned_error.
-  template <writable_range Data>
+  template <comm::writable_range Data>
   void broadcast(Data&& data, int root, source_location where = source_location::current()) const {
     start_broadcast(data, root, where).wait();
   }
-  template <writable_range Data>
+  template <comm::writable_range Data>
   [[nodiscard]] request start_broadcast(Data&& data, int root,
                                         source_location where = source_location::current()) const {
-    const std::span all = detail::output_of(data);
-    collective op = describe_operation<element_of<Data>>(operation::broadcast, where);
+    const std::span all = comm::detail::output_of(data);
+    comm::collective op = describe_operation<comm::element_of<Data>>(operation::broadcast, where);
     op.peer = root;
     op.count = ssize(all);
     op.output = all.data();
@@ -84,18 +84,18 @@ class communicator {
   /// to = the root's `from`, but at the root, which only reads. from (n) at the root, to (n) at the others.
   /// All ranks call. What travels: every rank but the root receives n elements. Throws communication_error,
   /// poisoned_error.
-  template <lasting_range From, writable_range_of<element_of<From>> To>
+  template <comm::lasting_range From, comm::writable_range_of<comm::element_of<From>> To>
   [[nodiscard]] request start_broadcast(From&& from, To&& to, int root,
                                         source_location where = source_location::current()) const {
-    using T = element_of<To>;
-    const std::span sent = detail::input_of(from);
+    using T = comm::element_of<To>;
+    const std::span sent = comm::detail::input_of(from);
     return rank() == root
                ? start_broadcast(std::span<T>(const_cast<T*>(sent.data()), sent.size()), root, where)
-               : start_broadcast(detail::output_of(to), root, where);
+               : start_broadcast(comm::detail::output_of(to), root, where);
   }
   /// The root's value. All ranks call. What travels: every rank but the root receives it. Throws
   /// communication_error, poisoned_error.
-  template <transferable T>
+  template <comm::transferable T>
   T broadcast(T value, int root, source_location where = source_location::current()) const {
     broadcast(std::span(&value, 1), root, where);
     return value;
@@ -104,18 +104,18 @@ class communicator {
   /// all = (mine of rank 0, ..., mine of rank p - 1). mine (counts[r]), all (sum of counts), counts (p), the
   /// same on every rank. All ranks call. What travels: a rank receives all but its own block. Throws
   /// communication_error, poisoned_error.
-  template <element_range Mine, count_range Counts, writable_range_of<element_of<Mine>> All>
+  template <comm::element_range Mine, comm::count_range Counts, comm::writable_range_of<comm::element_of<Mine>> All>
   void all_gather(const Mine& mine, const Counts& counts, All&& all,
                   source_location where = source_location::current()) const {
     start_all_gather(mine, counts, all, where).wait();
   }
-  template <lasting_range Mine, lasting_count_range Counts, writable_range_of<element_of<Mine>> All>
+  template <comm::lasting_range Mine, comm::lasting_count_range Counts, comm::writable_range_of<comm::element_of<Mine>> All>
   [[nodiscard]] request start_all_gather(Mine&& mine, Counts&& counts, All&& all,
                                          source_location where = source_location::current()) const {
-    const std::span block = detail::input_of(mine);
-    const std::span counted = detail::input_of(counts);
-    const std::span blocks = detail::output_of(all);
-    collective op = describe_operation<element_of<Mine>>(operation::all_gather, where);
+    const std::span block = comm::detail::input_of(mine);
+    const std::span counted = comm::detail::input_of(counts);
+    const std::span blocks = comm::detail::output_of(all);
+    comm::collective op = describe_operation<comm::element_of<Mine>>(operation::all_gather, where);
     require(op, counted, ssize(blocks), "gathered buffer");
     require_block(op, counted, ssize(block));
     op.count = ssize(block);
@@ -125,22 +125,22 @@ class communicator {
     return start(op);
   }
   /// The same; returns `all`.
-  template <element_range Mine, count_range Counts>
-  std::vector<element_of<Mine>> all_gather(const Mine& mine, const Counts& counts,
+  template <comm::element_range Mine, comm::count_range Counts>
+  std::vector<comm::element_of<Mine>> all_gather(const Mine& mine, const Counts& counts,
                                            source_location where = source_location::current()) const {
-    std::vector<element_of<Mine>> all(total(counts));
+    std::vector<comm::element_of<Mine>> all(total(counts));
     all_gather(mine, counts, all, where);
     return all;
   }
   /// The same for mine (n), n the same on every rank; returns p n elements.
-  template <element_range Mine>
-  std::vector<element_of<Mine>> all_gather(const Mine& mine,
+  template <comm::element_range Mine>
+  std::vector<comm::element_of<Mine>> all_gather(const Mine& mine,
                                            source_location where = source_location::current()) const {
-    return all_gather(mine, equal_counts(ssize(detail::input_of(mine))), where);
+    return all_gather(mine, equal_counts(ssize(comm::detail::input_of(mine))), where);
   }
   /// The values of all ranks, in rank order. All ranks call. What travels: a rank receives p - 1 values.
   /// Throws communication_error, poisoned_error.
-  template <transferable T>
+  template <comm::transferable T>
   std::vector<T> all_gather(T value, source_location where = source_location::current()) const {
     return all_gather(std::span<const T>(&value, 1), where);
   }
@@ -148,20 +148,20 @@ class communicator {
   /// mine = sum (or maximum) over ranks q, in rank order, of block r of rank q's blocks. blocks (sum of
   /// counts), mine (counts[r]), counts (p), the same on every rank. All ranks call. What travels: a rank
   /// receives p - 1 blocks of counts[r] elements. Throws communication_error, poisoned_error.
-  template <element_range Blocks, count_range Counts, writable_range_of<element_of<Blocks>> Mine>
+  template <comm::element_range Blocks, comm::count_range Counts, comm::writable_range_of<comm::element_of<Blocks>> Mine>
   void reduce_scatter(const Blocks& blocks, const Counts& counts, Mine&& mine,
                       reduction reduce = reduction::sum,
                       source_location where = source_location::current()) const {
     start_reduce_scatter(blocks, counts, mine, reduce, where).wait();
   }
-  template <lasting_range Blocks, lasting_count_range Counts, writable_range_of<element_of<Blocks>> Mine>
+  template <comm::lasting_range Blocks, comm::lasting_count_range Counts, comm::writable_range_of<comm::element_of<Blocks>> Mine>
   [[nodiscard]] request start_reduce_scatter(Blocks&& blocks, Counts&& counts, Mine&& mine,
                                              reduction reduce = reduction::sum,
                                              source_location where = source_location::current()) const {
-    const std::span all = detail::input_of(blocks);
-    const std::span counted = detail::input_of(counts);
-    const std::span block = detail::output_of(mine);
-    collective op = describe_operation<element_of<Blocks>>(operation::reduce_scatter, where);
+    const std::span all = comm::detail::input_of(blocks);
+    const std::span counted = comm::detail::input_of(counts);
+    const std::span block = comm::detail::output_of(mine);
+    comm::collective op = describe_operation<comm::element_of<Blocks>>(operation::reduce_scatter, where);
     require(op, counted, ssize(all), "buffer to be scattered");
     require_block(op, counted, ssize(block));
     op.reduce = reduce;
@@ -172,11 +172,11 @@ class communicator {
     return start(op);
   }
   /// The same for blocks (p n), of n elements for each rank; returns n elements.
-  template <element_range Blocks>
-  std::vector<element_of<Blocks>> reduce_scatter(const Blocks& blocks, reduction reduce = reduction::sum,
+  template <comm::element_range Blocks>
+  std::vector<comm::element_of<Blocks>> reduce_scatter(const Blocks& blocks, reduction reduce = reduction::sum,
                                                  source_location where = source_location::current()) const {
-    const global_index n = equal_part(detail::input_of(blocks), operation::reduce_scatter, where);
-    std::vector<element_of<Blocks>> mine(static_cast<std::size_t>(n));
+    const global_index n = equal_part(comm::detail::input_of(blocks), operation::reduce_scatter, where);
+    std::vector<comm::element_of<Blocks>> mine(static_cast<std::size_t>(n));
     reduce_scatter(blocks, equal_counts(n), mine, reduce, where);
     return mine;
   }
@@ -185,16 +185,16 @@ class communicator {
   /// every rank. All ranks call. What travels: a rank whose share of the n elements is s receives (p - 1) s
   /// to reduce and n - s reduced ones, 2 n (p - 1) / p in all where p divides n. Throws communication_error,
   /// poisoned_error.
-  template <writable_range Data>
+  template <comm::writable_range Data>
   void all_reduce(Data&& data, reduction reduce = reduction::sum,
                   source_location where = source_location::current()) const {
     start_all_reduce(data, reduce, where).wait();
   }
-  template <writable_range Data>
+  template <comm::writable_range Data>
   [[nodiscard]] request start_all_reduce(Data&& data, reduction reduce = reduction::sum,
                                          source_location where = source_location::current()) const {
-    const std::span all = detail::output_of(data);
-    collective op = describe_operation<element_of<Data>>(operation::all_reduce, where);
+    const std::span all = comm::detail::output_of(data);
+    comm::collective op = describe_operation<comm::element_of<Data>>(operation::all_reduce, where);
     op.reduce = reduce;
     op.count = ssize(all);
     op.output = all.data();
@@ -202,7 +202,7 @@ class communicator {
   }
   /// The sum (or maximum) over ranks, in rank order, of their values. All ranks call. What travels: rank 0
   /// receives p - 1 elements, every other rank one. Throws communication_error, poisoned_error.
-  template <transferable T>
+  template <comm::transferable T>
   T all_reduce(T value, reduction reduce = reduction::sum,
                source_location where = source_location::current()) const {
     all_reduce(std::span(&value, 1), reduce, where);
@@ -212,21 +212,21 @@ class communicator {
   /// Block q of from = block r of rank q's `to`. to (sum of to_counts), from (sum of from_counts), counts
   /// (p); from_counts[q] is rank q's to_counts[r]. All ranks call. What travels: a rank receives all of
   /// `from` but its own block. Throws communication_error, poisoned_error.
-  template <element_range To, count_range ToCounts, writable_range_of<element_of<To>> From,
-            count_range FromCounts>
+  template <comm::element_range To, comm::count_range ToCounts, comm::writable_range_of<comm::element_of<To>> From,
+            comm::count_range FromCounts>
   void all_to_all(const To& to, const ToCounts& to_counts, From&& from, const FromCounts& from_counts,
                   source_location where = source_location::current()) const {
     start_all_to_all(to, to_counts, from, from_counts, where).wait();
   }
-  template <lasting_range To, lasting_count_range ToCounts, writable_range_of<element_of<To>> From,
-            lasting_count_range FromCounts>
+  template <comm::lasting_range To, comm::lasting_count_range ToCounts, comm::writable_range_of<comm::element_of<To>> From,
+            comm::lasting_count_range FromCounts>
   [[nodiscard]] request start_all_to_all(To&& to, ToCounts&& to_counts, From&& from, FromCounts&& from_counts,
                                          source_location where = source_location::current()) const {
-    const std::span sent = detail::input_of(to);
-    const std::span send_counts = detail::input_of(to_counts);
-    const std::span received = detail::output_of(from);
-    const std::span recv_counts = detail::input_of(from_counts);
-    collective op = describe_operation<element_of<To>>(operation::all_to_all, where);
+    const std::span sent = comm::detail::input_of(to);
+    const std::span send_counts = comm::detail::input_of(to_counts);
+    const std::span received = comm::detail::output_of(from);
+    const std::span recv_counts = comm::detail::input_of(from_counts);
+    comm::collective op = describe_operation<comm::element_of<To>>(operation::all_to_all, where);
     require(op, send_counts, ssize(sent), "buffer to be sent");
     require(op, recv_counts, ssize(received), "buffer to be received");
     op.count = ssize(sent);
@@ -237,34 +237,34 @@ class communicator {
     return start(op);
   }
   /// The same; returns `from`.
-  template <element_range To, count_range ToCounts, count_range FromCounts>
-  std::vector<element_of<To>> all_to_all(const To& to, const ToCounts& to_counts,
+  template <comm::element_range To, comm::count_range ToCounts, comm::count_range FromCounts>
+  std::vector<comm::element_of<To>> all_to_all(const To& to, const ToCounts& to_counts,
                                          const FromCounts& from_counts,
                                          source_location where = source_location::current()) const {
-    std::vector<element_of<To>> from(total(from_counts));
+    std::vector<comm::element_of<To>> from(total(from_counts));
     all_to_all(to, to_counts, from, from_counts, where);
     return from;
   }
   /// The same for to (p n), of n elements for each rank, n the same on every rank; returns p n elements.
-  template <element_range To>
-  std::vector<element_of<To>> all_to_all(const To& to,
+  template <comm::element_range To>
+  std::vector<comm::element_of<To>> all_to_all(const To& to,
                                          source_location where = source_location::current()) const {
-    const auto counts = equal_counts(equal_part(detail::input_of(to), operation::all_to_all, where));
+    const auto counts = equal_counts(equal_part(comm::detail::input_of(to), operation::all_to_all, where));
     return all_to_all(to, counts, counts, where);
   }
 
   /// Rank `to` receives data; complete when it has. data (n). This rank calls, and `to` calls receive;
   /// messages of one pair and tag keep their order. What travels: rank `to` receives n elements. Throws
   /// communication_error, poisoned_error.
-  template <element_range Data>
+  template <comm::element_range Data>
   void send(const Data& data, int to, int tag = 0, source_location where = source_location::current()) const {
     start_send(data, to, tag, where).wait();
   }
-  template <lasting_range Data>
+  template <comm::lasting_range Data>
   [[nodiscard]] request start_send(Data&& data, int to, int tag = 0,
                                    source_location where = source_location::current()) const {
-    const std::span message = detail::input_of(data);
-    collective op = describe_operation<element_of<Data>>(operation::send, where);
+    const std::span message = comm::detail::input_of(data);
+    comm::collective op = describe_operation<comm::element_of<Data>>(operation::send, where);
     op.peer = to;
     op.tag = tag;
     op.count = ssize(message);
@@ -273,15 +273,15 @@ class communicator {
   }
   /// data = what rank `from` sends. data (n), as long as the message. This rank calls, and `from` calls send.
   /// What travels: this rank receives n elements. Throws communication_error, poisoned_error.
-  template <writable_range Data>
+  template <comm::writable_range Data>
   void receive(Data&& data, int from, int tag = 0, source_location where = source_location::current()) const {
     start_receive(data, from, tag, where).wait();
   }
-  template <writable_range Data>
+  template <comm::writable_range Data>
   [[nodiscard]] request start_receive(Data&& data, int from, int tag = 0,
                                       source_location where = source_location::current()) const {
-    const std::span message = detail::output_of(data);
-    collective op = describe_operation<element_of<Data>>(operation::receive, where);
+    const std::span message = comm::detail::output_of(data);
+    comm::collective op = describe_operation<comm::element_of<Data>>(operation::receive, where);
     op.peer = from;
     op.tag = tag;
     op.count = ssize(message);
@@ -295,22 +295,22 @@ class communicator {
     return static_cast<global_index>(s.size());
   }
   template <class T>
-  static collective describe_operation(operation kind, source_location where) {
-    collective op;
+  static comm::collective describe_operation(operation kind, source_location where) {
+    comm::collective op;
     op.kind = kind;
-    op.type = element_type_of<T>::value;
+    op.type = comm::element_type_of<T>::value;
     op.where = where;
     return op;
   }
-  request start(const collective& op) const { return request(transport_, ledger_, axis_, op); }
+  request start(const comm::collective& op) const { return request(transport_, ledger_, axis_, op); }
 
   std::vector<global_index> equal_counts(global_index each) const {
     return std::vector<global_index>(static_cast<std::size_t>(size()), each);
   }
   template <class Counts>
   static std::size_t total(const Counts& counts) {
-    const std::span all = detail::input_of(counts);
-    return static_cast<std::size_t>(offset_of(all, static_cast<int>(all.size())));
+    const std::span all = comm::detail::input_of(counts);
+    return static_cast<std::size_t>(comm::offset_of(all, static_cast<int>(all.size())));
   }
   /// Elements of one of p equal blocks.
   template <class T>
@@ -321,16 +321,16 @@ class communicator {
           " elements are not the same number for each of " + std::to_string(size()) + " ranks");
     return ssize(blocks) / size();
   }
-  void require(const collective& op, std::span<const global_index> counts, global_index elements,
+  void require(const comm::collective& op, std::span<const global_index> counts, global_index elements,
                const char* what) const {
     if (ssize(counts) != size())
       throw communication_error(describe(op) + ": " + std::to_string(counts.size()) + " counts for " +
                                 std::to_string(size()) + " ranks");
-    if (offset_of(counts, size()) != elements)
+    if (comm::offset_of(counts, size()) != elements)
       throw communication_error(describe(op) + ": the " + what + " has " + std::to_string(elements) +
-                                " elements, the counts say " + std::to_string(offset_of(counts, size())));
+                                " elements, the counts say " + std::to_string(comm::offset_of(counts, size())));
   }
-  void require_block(const collective& op, std::span<const global_index> counts,
+  void require_block(const comm::collective& op, std::span<const global_index> counts,
                      global_index elements) const {
     if (const global_index expected = counts[static_cast<std::size_t>(rank())]; expected != elements)
       throw communication_error(describe(op) + ": the block of rank " + std::to_string(rank()) + " has " +

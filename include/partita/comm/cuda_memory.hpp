@@ -6,7 +6,7 @@
 #include "partita/comm/device_memory.hpp"
 #include "partita/memory/cuda_launch.hpp"
 
-namespace partita {
+namespace partita::comm {
 
 namespace detail {
 
@@ -115,4 +115,4 @@ inline std::shared_ptr<device_memory> device_memory_of(const queue<cuda_device>&
   return std::make_shared<cuda_memory>(q);
 }
 
-}  // namespace partita
+}  // namespace partita::comm

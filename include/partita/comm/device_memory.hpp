@@ -9,7 +9,7 @@
 #include "partita/comm/operation.hpp"
 #include "partita/memory/host.hpp"
 
-namespace partita {
+namespace partita::comm {
 
 /// One rank's queue as a communicator sees it. Every call may throw device_error.
 class device_memory {
@@ -61,4 +61,4 @@ class device_memory {
 /// declares its own, found by argument-dependent lookup.
 inline std::shared_ptr<device_memory> device_memory_of(const queue<host>&) { return nullptr; }
 
-}  // namespace partita
+}  // namespace partita::comm

@@ -8,7 +8,7 @@
 
 #include "partita/comm/operation.hpp"
 
-namespace partita {
+namespace partita::comm {
 
 /// A type whose values travel as they lie in memory.
 template <class T>
@@ -65,4 +65,4 @@ std::span<element_of<R>> output_of(R& r) {
 
 }  // namespace detail
 
-}  // namespace partita
+}  // namespace partita::comm

@@ -23,11 +23,13 @@ struct traffic {
   friend constexpr bool operator==(traffic, traffic) = default;
 };
 
+namespace comm {
+
 /// What rank `rank` of `size` receives from the others. Broadcast: the block, at non-roots; all-gather and
 /// all-to-all: what comes from others; reduce-scatter: size - 1 blocks of its own size; all-reduce: a
 /// reduce-scatter and an all-gather of the shares, 2 (size - 1) / size of the buffer; receive: the message. A
 /// message is one other rank's contribution.
-inline traffic received(const collective& op, int rank, int size) {
+inline traffic received(const comm::collective& op, int rank, int size) {
   const auto from_others = [rank, size](std::span<const global_index> counts) {
     traffic v;
     for (int q = 0; q < size; ++q)
@@ -46,9 +48,9 @@ inline traffic received(const collective& op, int rank, int size) {
     case operation::reduce_scatter:
       return of_each(op.count);
     case operation::all_reduce: {
-      traffic v = of_each(share_of(op.count, rank, size).size());
+      traffic v = of_each(comm::share_of(op.count, rank, size).size());
       for (int q = 0; q < size; ++q)
-        if (const auto n = share_of(op.count, q, size).size(); q != rank && n > 0) v += {n, 1};
+        if (const auto n = comm::share_of(op.count, q, size).size(); q != rank && n > 0) v += {n, 1};
       return v;
     }
     case operation::send:
@@ -58,6 +60,8 @@ inline traffic received(const collective& op, int rank, int size) {
   }
   return {};
 }
+
+}  // namespace comm
 
 /// One line of a ledger.
 struct ledger_entry {
@@ -72,10 +76,10 @@ struct ledger_entry {
 /// The account of one rank, shared by all its communicators. Not for use from several threads at once.
 class ledger {
  public:
-  void enter(const collective& op, const std::string& axis, traffic v, double seconds) {
+  void enter(const comm::collective& op, const std::string& axis, traffic v, double seconds) {
     ledger_entry& e = entry(op.kind, axis);
     e.received += v;
-    e.bytes += v.words * static_cast<global_index>(size_of(op.type));
+    e.bytes += v.words * static_cast<global_index>(comm::size_of(op.type));
     e.seconds += seconds;
   }
 

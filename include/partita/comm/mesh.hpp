@@ -65,7 +65,7 @@ class mesh {
           at(),
           queue(std::move(q)),
           tile_entries(entries),
-          memory(device_memory_of(queue)) {
+          memory(comm::device_memory_of(queue)) {
       if (m.row < 1 || m.col < 1 || m.depth < 1 || m.size() != world.size())
         throw mesh_error("mesh " + to_string(m) + " does not fill " + std::to_string(world.size()) +
                          " ranks");
@@ -102,7 +102,7 @@ class mesh {
       if (!ranks && shape.size(s) == 1) ranks = std::make_shared<detail::self_transport>();
       if (!ranks && shape.size(s) == shape.size()) ranks = world.transport();
       if (!ranks) {
-        const int color = rank_in_group(shape, every_axis - s, at), key = rank_in_group(shape, s, at);
+        const int color = partition::rank_in_group(shape, every_axis - s, at), key = partition::rank_in_group(shape, s, at);
         ranks = world.split(color, key, "", where).transport();
       }
       return ranks;
@@ -114,7 +114,7 @@ class mesh {
       return *made;
     }
 
-    std::shared_ptr<device_memory> memory;
+    std::shared_ptr<comm::device_memory> memory;
     std::array<std::shared_ptr<transport>, 8> host_groups, place_groups;  ///< by the axes that part the ranks
     std::array<std::optional<communicator>, 8> on_host, on_place;
   };

@@ -32,7 +32,7 @@ inline void check(int code, const char* call) {
   if (code != MPI_SUCCESS) throw communication_error(std::string(call) + " failed: " + error_text(code));
 }
 /// Throws communication_error naming the operation when `code` is not success.
-inline void check(int code, const collective& op) {
+inline void check(int code, const comm::collective& op) {
   if (code != MPI_SUCCESS) throw communication_error(describe(op) + " failed: " + error_text(code));
 }
 
@@ -45,24 +45,24 @@ inline bool cuda_aware() {
 #endif
 }
 
-inline MPI_Datatype datatype(element_type type) {
+inline MPI_Datatype datatype(comm::element_type type) {
   switch (type) {
-    case element_type::u8:
+    case comm::element_type::u8:
       return MPI_UINT8_T;
-    case element_type::i32:
+    case comm::element_type::i32:
       return MPI_INT32_T;
-    case element_type::i64:
+    case comm::element_type::i64:
       return MPI_INT64_T;
-    case element_type::f32:
+    case comm::element_type::f32:
       return MPI_FLOAT;
-    case element_type::f64:
+    case comm::element_type::f64:
       return MPI_DOUBLE;
   }
   return MPI_DATATYPE_NULL;
 }
 
 /// A count or displacement as MPI takes it. Throws communication_error naming the operation beyond INT_MAX.
-inline int fit(global_index elements, const collective& op) {
+inline int fit(global_index elements, const comm::collective& op) {
   if (elements < 0 || elements > INT_MAX)
     throw communication_error(describe(op) + ": MPI counts no more than " + std::to_string(INT_MAX) +
                               " elements, not " + std::to_string(elements));

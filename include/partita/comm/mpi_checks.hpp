@@ -27,7 +27,7 @@ class checker {
   }
 
   /// Throws communication_error on a rank that expects other counts than are sent.
-  void agree_on_counts(const collective& op, int rank) {
+  void agree_on_counts(const comm::collective& op, int rank) {
     counts_.resize(all_.size());
     check(MPI_Alltoall(op.input_counts.data(), 1, MPI_INT64_T, counts_.data(), 1, MPI_INT64_T, comm_.get()),
           "MPI_Alltoall");
@@ -35,7 +35,7 @@ class checker {
   }
 
   /// Throws communication_error unless the message that arrived is the one that `op` receives.
-  void agree_on_message(const collective& op, int rank, const signature& sent) const {
+  void agree_on_message(const comm::collective& op, int rank, const signature& sent) const {
     if (sent.count != op.count || sent.type != static_cast<std::int32_t>(op.type))
       throw communication_error("ranks disagree: rank " + name(rank) + " calls " + describe(op) + " for " +
                                 std::to_string(op.count) + " elements, rank " + name(op.peer) + " calls " +

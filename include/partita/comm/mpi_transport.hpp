@@ -26,7 +26,7 @@ struct block_list {
   std::vector<int> counts, offsets;
 
   template <class Count>
-  void assign(const collective& op, int ranks, Count count) {
+  void assign(const comm::collective& op, int ranks, Count count) {
     counts.clear();
     offsets.clear();
     global_index offset = 0;
@@ -37,7 +37,7 @@ struct block_list {
       offset += n;
     }
   }
-  void assign(const collective& op, std::span<const global_index> all) {
+  void assign(const comm::collective& op, std::span<const global_index> all) {
     assign(op, static_cast<int>(all.size()), [&](int q) { return all[static_cast<std::size_t>(q)]; });
   }
 };
@@ -81,7 +81,7 @@ class mpi_transport final : public transport, public std::enable_shared_from_thi
   int rank() const override { return rank_; }
   int size() const override { return size_; }
 
-  std::uint64_t start(const collective& op) override {
+  std::uint64_t start(const comm::collective& op) override {
     require_alive();
     if (checker_ && op.kind != operation::send && op.kind != operation::receive) {
       checker_->agree(partita::detail::signature_of(op));
@@ -92,7 +92,7 @@ class mpi_transport final : public transport, public std::enable_shared_from_thi
     return token;
   }
 
-  void finish(const collective& op, std::uint64_t token) override {
+  void finish(const comm::collective& op, std::uint64_t token) override {
     require_alive();
     detail::pending_operation& pending = *pending_[token];
     if (op.kind == operation::receive)
@@ -102,7 +102,7 @@ class mpi_transport final : public transport, public std::enable_shared_from_thi
     if (op.kind == operation::send) detail::check(MPI_Wait(&pending.note_request, MPI_STATUS_IGNORE), op);
     if (op.kind == operation::reduce_scatter) add_up(op, pending, op.output, op.count);
     if (op.kind == operation::all_reduce) {
-      const interval mine = share_of(op.count, rank_, size_);
+      const interval mine = comm::share_of(op.count, rank_, size_);
       add_up(op, pending, static_cast<std::byte*>(op.output) + op.bytes(mine.begin), mine.size());
       gather_shares(op, pending);
     }
@@ -111,7 +111,7 @@ class mpi_transport final : public transport, public std::enable_shared_from_thi
 
   /// What is in flight cannot be completed alone, nor taken back: its memory stays with MPI, nothing is
   /// waited for, every later operation of this rank throws, and mpi::run ends the job.
-  void abandon(const collective& op, std::uint64_t) noexcept override {
+  void abandon(const comm::collective& op, std::uint64_t) noexcept override {
     if (job_->failure.empty())
       job_->failure = "a rank gave up its " + describe(op) + " before it was complete";
   }
@@ -129,9 +129,9 @@ class mpi_transport final : public transport, public std::enable_shared_from_thi
   }
 
   /// For memory of a device: staged, unless MPI may get pointers to it.
-  std::shared_ptr<transport> on_memory(std::shared_ptr<device_memory> memory) override {
+  std::shared_ptr<transport> on_memory(std::shared_ptr<comm::device_memory> memory) override {
     if (!memory) return shared_from_this();
-    return std::make_shared<staged_transport>(shared_from_this(), std::move(memory), job_->device_pointers);
+    return std::make_shared<comm::staged_transport>(shared_from_this(), std::move(memory), job_->device_pointers);
   }
 
   void check() const override { require_alive(); }
@@ -161,7 +161,7 @@ class mpi_transport final : public transport, public std::enable_shared_from_thi
     return token;
   }
 
-  void post(const collective& op, detail::pending_operation& pending) {
+  void post(const comm::collective& op, detail::pending_operation& pending) {
     const MPI_Datatype type = detail::datatype(op.type);
     const int count = detail::fit(op.count, op);
     switch (op.kind) {
@@ -181,8 +181,8 @@ class mpi_transport final : public transport, public std::enable_shared_from_thi
         pending.to.assign(op, op.input_counts);
         return exchange_into_scratch(op, pending, op.input, op.count);
       case operation::all_reduce:
-        pending.to.assign(op, size_, [&](int q) { return share_of(op.count, q, size_).size(); });
-        return exchange_into_scratch(op, pending, op.output, share_of(op.count, rank_, size_).size());
+        pending.to.assign(op, size_, [&](int q) { return comm::share_of(op.count, q, size_).size(); });
+        return exchange_into_scratch(op, pending, op.output, comm::share_of(op.count, rank_, size_).size());
       case operation::send:
         if (checker_) {
           pending.note = partita::detail::signature_of(op);
@@ -202,7 +202,7 @@ class mpi_transport final : public transport, public std::enable_shared_from_thi
     }
   }
 
-  void exchange(const collective& op, detail::pending_operation& pending, const void* input, void* output) {
+  void exchange(const comm::collective& op, detail::pending_operation& pending, const void* input, void* output) {
     const MPI_Datatype type = detail::datatype(op.type);
     detail::check(MPI_Ialltoallv(input, pending.to.counts.data(), pending.to.offsets.data(), type, output,
                                  pending.from.counts.data(), pending.from.offsets.data(), type, comm_.get(),
@@ -210,7 +210,7 @@ class mpi_transport final : public transport, public std::enable_shared_from_thi
                   op);
   }
   /// Brings my block, of `count` elements, of every rank's `input`.
-  void exchange_into_scratch(const collective& op, detail::pending_operation& pending, const void* input,
+  void exchange_into_scratch(const comm::collective& op, detail::pending_operation& pending, const void* input,
                              global_index count) {
     pending.from.assign(op, size_, [&](int) { return count; });
     const std::size_t bytes = static_cast<std::size_t>(size_) * op.bytes(count);
@@ -218,12 +218,12 @@ class mpi_transport final : public transport, public std::enable_shared_from_thi
     exchange(op, pending, input, pending.scratch.data());
   }
 
-  void add_up(const collective& op, detail::pending_operation& pending, void* sum, global_index count) const {
+  void add_up(const comm::collective& op, detail::pending_operation& pending, void* sum, global_index count) const {
     pending.pieces.clear();
     for (int q = 0; q < size_; ++q) pending.pieces.push_back(pending.scratch.data() + op.bytes(q * count));
-    reduce_in_order(op.type, op.reduce, pending.pieces, sum, count);
+    comm::reduce_in_order(op.type, op.reduce, pending.pieces, sum, count);
   }
-  void gather_shares(const collective& op, detail::pending_operation& pending) {
+  void gather_shares(const comm::collective& op, detail::pending_operation& pending) {
     const MPI_Datatype type = detail::datatype(op.type);
     detail::check(MPI_Iallgatherv(MPI_IN_PLACE, 0, type, op.output, pending.to.counts.data(),
                                   pending.to.offsets.data(), type, gather_comm_.get(), &pending.request),
@@ -231,7 +231,7 @@ class mpi_transport final : public transport, public std::enable_shared_from_thi
     detail::check(MPI_Wait(&pending.request, MPI_STATUS_IGNORE), op);
   }
 
-  void finish_receive(const collective& op, detail::pending_operation& pending) {
+  void finish_receive(const comm::collective& op, detail::pending_operation& pending) {
     if (checker_) {
       detail::check(MPI_Wait(&pending.note_request, MPI_STATUS_IGNORE), op);
       checker_->agree_on_message(op, rank_, pending.note);

@@ -28,9 +28,9 @@ inline communicator world(const communicator& parent, const queue<cuda_device>& 
   const std::shared_ptr<transport> host = parent.transport()->on_memory(nullptr);
   ncclUniqueId id{};
   if (host->rank() == 0) detail::check(ncclGetUniqueId(&id), "ncclGetUniqueId");
-  collective op;
+  comm::collective op;
   op.kind = operation::broadcast;
-  op.type = element_type::u8;
+  op.type = comm::element_type::u8;
   op.count = NCCL_UNIQUE_ID_BYTES;
   op.output = id.internal;
   op.where = where;

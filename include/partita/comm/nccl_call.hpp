@@ -15,17 +15,17 @@
 
 namespace partita::nccl::detail {
 
-inline ncclDataType_t datatype(element_type type) {
+inline ncclDataType_t datatype(comm::element_type type) {
   switch (type) {
-    case element_type::u8:
+    case comm::element_type::u8:
       return ncclUint8;
-    case element_type::i32:
+    case comm::element_type::i32:
       return ncclInt32;
-    case element_type::i64:
+    case comm::element_type::i64:
       return ncclInt64;
-    case element_type::f32:
+    case comm::element_type::f32:
       return ncclFloat32;
-    case element_type::f64:
+    case comm::element_type::f64:
       return ncclFloat64;
   }
   return ncclUint8;

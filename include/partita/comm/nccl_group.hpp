@@ -47,7 +47,7 @@ class group {
 
   /// Throws communication_error unless all ranks are about to start the same operation. What travels over the
   /// parent: what each rank calls; of an all_to_all also how much it gives to each.
-  void agree(const collective& op) const {
+  void agree(const comm::collective& op) const {
     const auto mine = partita::detail::signature_of(op);
     const auto* const bytes = reinterpret_cast<const std::uint8_t*>(&mine);
     const auto all = gather<std::uint8_t>(*host_, operation::all_gather, {bytes, sizeof(mine)}, op.where);
@@ -70,9 +70,9 @@ class group {
     const std::vector<global_index> counts(static_cast<std::size_t>(over.size()),
                                            whole ? static_cast<global_index>(mine.size()) : 1);
     std::vector<T> all(counts.size() * static_cast<std::size_t>(counts.front()));
-    collective op;
+    comm::collective op;
     op.kind = kind;
-    op.type = element_type_of<T>::value;
+    op.type = comm::element_type_of<T>::value;
     op.count = static_cast<global_index>(mine.size());
     op.input = mine.data();
     op.output = all.data();

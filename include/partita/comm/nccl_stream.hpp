@@ -28,7 +28,7 @@ namespace detail {
 struct pending_operation {
   explicit pending_operation(const partita::queue<cuda_device>& q) : ready(q), begun(q), done(q) {}
 
-  collective op;
+  comm::collective op;
   partita::detail::cuda_memory_event ready;  ///< in the rank's queue: what it sends is written
   partita::detail::cuda_memory_event begun;  ///< in the stream: all before it is done
   partita::detail::cuda_memory_event done;   ///< in the stream
@@ -48,7 +48,7 @@ class nccl_stream final : public queue_watcher, public std::enable_shared_from_t
   ~nccl_stream() override { meter_->remove(scratch_.size()); }
 
   cudaStream_t get() const { return queue_.stream(); }
-  const device_memory& memory() const { return memory_; }
+  const comm::device_memory& memory() const { return memory_; }
   const options& settings() const { return options_; }
 
   /// Memory for one operation, counted with the rank's own: the next one may overwrite it.
@@ -97,7 +97,7 @@ class nccl_stream final : public queue_watcher, public std::enable_shared_from_t
   }
 
   /// Makes the stream wait for what `memory` was given so far. Close it when the operation is enqueued.
-  pending_operation& open(const collective& op, const device_memory& memory) {
+  pending_operation& open(const comm::collective& op, const comm::device_memory& memory) {
     retire();
     if (spare_.empty()) spare_.push_back(std::make_unique<pending_operation>(queue_));
     pending_.push_back(std::move(spare_.back()));
@@ -178,7 +178,7 @@ class nccl_stream final : public queue_watcher, public std::enable_shared_from_t
   }
 
   partita::queue<cuda_device> queue_;
-  cuda_memory memory_;
+  comm::cuda_memory memory_;
   std::shared_ptr<memory_meter> meter_;
   std::shared_ptr<transport> parent_;
   options options_;

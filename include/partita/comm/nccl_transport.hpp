@@ -19,9 +19,9 @@ namespace partita::nccl::detail {
 class device_transport final : public transport {
  public:
   /// Throws communication_error when `memory` is not of the group's device.
-  device_transport(std::shared_ptr<const group> g, std::shared_ptr<device_memory> memory)
+  device_transport(std::shared_ptr<const group> g, std::shared_ptr<comm::device_memory> memory)
       : group_(std::move(g)), memory_(std::move(memory)), messages_(group_->shared_host(), memory_) {
-    if (const device_memory& mine = stream().memory(); mine.name() != memory_->name())
+    if (const comm::device_memory& mine = stream().memory(); mine.name() != memory_->name())
       throw communication_error("NCCL was set up for " + mine.name() + ", not for " + memory_->name());
   }
 
@@ -29,7 +29,7 @@ class device_transport final : public transport {
   int size() const override { return group_->size(); }
   void check() const override { stream().require_alive(); }
 
-  std::uint64_t start(const collective& op) override {
+  std::uint64_t start(const comm::collective& op) override {
     stream().require_alive();
     if (is_message(op)) return messages_.start(op);
     if (stream().settings().checked) group_->agree(op);
@@ -43,7 +43,7 @@ class device_transport final : public transport {
     stream().close(pending);
     return reinterpret_cast<std::uintptr_t>(&pending);
   }
-  void finish(const collective& op, std::uint64_t token) override {
+  void finish(const comm::collective& op, std::uint64_t token) override {
     if (!is_message(op)) {
       pending_operation& pending = *reinterpret_cast<pending_operation*>(token);
       memory_->wait_on(pending.done);
@@ -52,7 +52,7 @@ class device_transport final : public transport {
     stream().require_alive();
     if (is_message(op)) messages_.finish(op, token);
   }
-  void abandon(const collective& op, std::uint64_t token) noexcept override {
+  void abandon(const comm::collective& op, std::uint64_t token) noexcept override {
     stream().give_up("a rank gave up its " + describe(op) + " before it was complete");
     if (is_message(op)) return messages_.abandon(op, token);
     wait_on(*reinterpret_cast<pending_operation*>(token));
@@ -60,13 +60,13 @@ class device_transport final : public transport {
   std::shared_ptr<transport> split(int color, int key, std::source_location where) override {
     return on_group_memory(group_->split(color, key, where), memory_);
   }
-  std::shared_ptr<transport> on_memory(std::shared_ptr<device_memory> memory) override {
+  std::shared_ptr<transport> on_memory(std::shared_ptr<comm::device_memory> memory) override {
     return on_group_memory(group_, std::move(memory));
   }
 
   /// The end of a group for memory of the device, or of the host where `memory` is null.
   static std::shared_ptr<transport> on_group_memory(std::shared_ptr<const group> g,
-                                                    std::shared_ptr<device_memory> memory);
+                                                    std::shared_ptr<comm::device_memory> memory);
 
  private:
   struct piece {
@@ -74,10 +74,10 @@ class device_transport final : public transport {
     global_index count;
   };
 
-  static bool is_message(const collective& op) {
+  static bool is_message(const comm::collective& op) {
     return op.kind == operation::send || op.kind == operation::receive;
   }
-  static std::byte* at(const void* memory, const collective& op, global_index offset) {
+  static std::byte* at(const void* memory, const comm::collective& op, global_index offset) {
     return static_cast<std::byte*>(const_cast<void*>(memory)) + op.bytes(offset);
   }
   detail::nccl_stream& stream() const { return group_->stream(); }
@@ -91,11 +91,11 @@ class device_transport final : public transport {
     }
   }
 
-  void settle(const collective& op, ncclResult_t code, const char* call) const {
+  void settle(const comm::collective& op, ncclResult_t code, const char* call) const {
     stream().settle(group_->comm(), code, [&] { return describe(op) + ": " + call; });
   }
 
-  void enqueue(const collective& op) {
+  void enqueue(const comm::collective& op) {
     switch (op.kind) {
       case operation::broadcast:
         return settle(op,
@@ -117,7 +117,7 @@ class device_transport final : public transport {
         return reduce(
             op, op.input, [&](int q) { return block(op.input_counts, q); }, op.output);
       case operation::all_reduce: {
-        const auto share = [&](int q) { return share_of(op.count, q, size()); };
+        const auto share = [&](int q) { return comm::share_of(op.count, q, size()); };
         reduce(op, op.output, share, at(op.output, op, share(rank()).begin));
         shares_.clear();
         for (int q = 0; q < size(); ++q) shares_.push_back(share(q).size());
@@ -131,16 +131,16 @@ class device_transport final : public transport {
 
   static std::size_t elements(global_index count) { return static_cast<std::size_t>(count); }
   static interval block(std::span<const global_index> counts, int q) {
-    const global_index begin = offset_of(counts, q);
+    const global_index begin = comm::offset_of(counts, q);
     return {begin, begin + counts[static_cast<std::size_t>(q)]};
   }
-  static piece piece_of(const collective& op, const void* memory, interval which) {
+  static piece piece_of(const comm::collective& op, const void* memory, interval which) {
     return {at(memory, op, which.begin), which.size()};
   }
 
   /// Sends to(q) to every other rank q and receives from(q) from it, all at once; empty pieces do not travel.
   template <class To, class From>
-  void exchange(const collective& op, To to, From from) const {
+  void exchange(const comm::collective& op, To to, From from) const {
     const ncclComm_t comm = group_->comm().get();
     call_group calls;
     for (int q = 0; q < size() && calls.healthy(); ++q) {
@@ -155,7 +155,7 @@ class device_transport final : public transport {
   }
 
   /// op.output = the blocks of all ranks, of which `mine` is this one's.
-  void gather(const collective& op, const void* mine, std::span<const global_index> counts) const {
+  void gather(const comm::collective& op, const void* mine, std::span<const global_index> counts) const {
     if (std::ranges::all_of(counts, [&](global_index n) { return n == counts.front(); }))
       return settle(op,
                     ncclAllGather(mine, op.output, elements(counts.front()), datatype(op.type),
@@ -173,7 +173,7 @@ class device_transport final : public transport {
 
   /// sum = the reduction over ranks of their blocks(rank()) of `input`, in rank order.
   template <class Blocks>
-  void reduce(const collective& op, const void* input, Blocks blocks, void* sum) {
+  void reduce(const comm::collective& op, const void* input, Blocks blocks, void* sum) {
     const interval mine = blocks(rank());
     std::byte* const scratch = stream().scratch(elements(size()) * op.bytes(mine.size()));
     const auto taken = [&](int q) {
@@ -188,8 +188,8 @@ class device_transport final : public transport {
   }
 
   std::shared_ptr<const group> group_;
-  std::shared_ptr<device_memory> memory_;
-  staged_transport messages_;
+  std::shared_ptr<comm::device_memory> memory_;
+  comm::staged_transport messages_;
   std::vector<global_index> shares_;
   std::vector<const void*> sources_;
 };
@@ -203,15 +203,15 @@ class host_transport final : public transport {
   int size() const override { return group_->size(); }
   void check() const override { group_->host().check(); }
 
-  std::uint64_t start(const collective& op) override { return group_->host().start(op); }
-  void finish(const collective& op, std::uint64_t token) override { group_->host().finish(op, token); }
-  void abandon(const collective& op, std::uint64_t token) noexcept override {
+  std::uint64_t start(const comm::collective& op) override { return group_->host().start(op); }
+  void finish(const comm::collective& op, std::uint64_t token) override { group_->host().finish(op, token); }
+  void abandon(const comm::collective& op, std::uint64_t token) noexcept override {
     group_->host().abandon(op, token);
   }
   std::shared_ptr<transport> split(int color, int key, std::source_location where) override {
     return std::make_shared<host_transport>(group_->split(color, key, where));
   }
-  std::shared_ptr<transport> on_memory(std::shared_ptr<device_memory> memory) override {
+  std::shared_ptr<transport> on_memory(std::shared_ptr<comm::device_memory> memory) override {
     return device_transport::on_group_memory(group_, std::move(memory));
   }
 
@@ -220,7 +220,7 @@ class host_transport final : public transport {
 };
 
 inline std::shared_ptr<transport> device_transport::on_group_memory(std::shared_ptr<const group> g,
-                                                                    std::shared_ptr<device_memory> memory) {
+                                                                    std::shared_ptr<comm::device_memory> memory) {
   if (!memory) return std::make_shared<host_transport>(std::move(g));
   if (g->size() == 1) return std::make_shared<partita::detail::self_transport>(std::move(memory));
   return std::make_shared<device_transport>(std::move(g), std::move(memory));

@@ -13,7 +13,7 @@
 
 #include "partita/base/index.hpp"
 
-namespace partita {
+namespace partita::comm {
 
 enum class operation : std::uint8_t {
   broadcast,
@@ -145,5 +145,12 @@ inline void reduce_in_order(element_type type, reduction r, std::span<const void
                             global_index count) {
   detail::with_element(type, [&]<class T>(T) { detail::reduce_typed(r, from, static_cast<T*>(to), count); });
 }
+
+}  // namespace partita::comm
+
+namespace partita {
+
+using comm::operation;
+using comm::reduction;
 
 }  // namespace partita

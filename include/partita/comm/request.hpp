@@ -40,7 +40,7 @@ class request {
 
   /// Starts `op`, which is entered in `account` under `axis` when it has been waited for.
   request(const std::shared_ptr<transport>& ranks, std::shared_ptr<ledger> account,
-          std::shared_ptr<const std::string> axis, const collective& op);
+          std::shared_ptr<const std::string> axis, const comm::collective& op);
 
   void swap(request& other) noexcept {
     std::swap(transport_, other.transport_);
@@ -54,13 +54,13 @@ class request {
   std::shared_ptr<transport> transport_;
   std::shared_ptr<ledger> ledger_;
   std::shared_ptr<const std::string> axis_;
-  collective operation_;
+  comm::collective operation_;
   std::uint64_t token_ = 0;
   double seconds_ = 0;
 };
 
 inline request::request(const std::shared_ptr<transport>& ranks, std::shared_ptr<ledger> account,
-                        std::shared_ptr<const std::string> axis, const collective& op)
+                        std::shared_ptr<const std::string> axis, const comm::collective& op)
     : ledger_(std::move(account)), axis_(std::move(axis)), operation_(op) {
   const double begin = detail::seconds_now();
   if ((op.kind == operation::broadcast || op.kind == operation::send || op.kind == operation::receive) &&

@@ -9,12 +9,12 @@ namespace detail {
 
 class self_transport final : public transport {
  public:
-  explicit self_transport(std::shared_ptr<device_memory> memory = nullptr) : memory_(std::move(memory)) {}
+  explicit self_transport(std::shared_ptr<comm::device_memory> memory = nullptr) : memory_(std::move(memory)) {}
 
   int rank() const override { return 0; }
   int size() const override { return 1; }
 
-  std::uint64_t start(const collective& op) override {
+  std::uint64_t start(const comm::collective& op) override {
     if (op.kind == operation::send || op.kind == operation::receive)
       throw communication_error(describe(op) + ": a single rank has nobody to exchange messages with");
     if (op.kind == operation::all_to_all && op.input_counts[0] != op.output_counts[0])
@@ -27,15 +27,15 @@ class self_transport final : public transport {
       std::memcpy(op.output, op.input, op.bytes(op.count));
     return 0;
   }
-  void finish(const collective&, std::uint64_t) override {}
-  void abandon(const collective&, std::uint64_t) noexcept override {}
+  void finish(const comm::collective&, std::uint64_t) override {}
+  void abandon(const comm::collective&, std::uint64_t) noexcept override {}
   std::shared_ptr<transport> split(int, int, std::source_location) override { return on_memory(memory_); }
-  std::shared_ptr<transport> on_memory(std::shared_ptr<device_memory> memory) override {
+  std::shared_ptr<transport> on_memory(std::shared_ptr<comm::device_memory> memory) override {
     return std::make_shared<self_transport>(std::move(memory));
   }
 
  private:
-  std::shared_ptr<device_memory> memory_;
+  std::shared_ptr<comm::device_memory> memory_;
 };
 
 }  // namespace detail

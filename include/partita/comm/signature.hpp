@@ -28,7 +28,7 @@ struct signature {
     if (at == in_split) return std::string("split (") + file + ":" + std::to_string(line) + ")";
     if (at == at_end) return "nothing more";
     return std::string(name_of(static_cast<operation>(kind))) + " of " +
-           name_of(static_cast<element_type>(type)) + " (" + file + ":" + std::to_string(line) + ")";
+           name_of(static_cast<comm::element_type>(type)) + " (" + file + ":" + std::to_string(line) + ")";
   }
   std::string call() const {
     return at == in_operation ? text() + " with " + std::to_string(count) + " elements" : text();
@@ -55,7 +55,7 @@ inline signature signature_at(signature::step step, std::source_location where) 
   return s;
 }
 
-inline signature signature_of(const collective& op) {
+inline signature signature_of(const comm::collective& op) {
   signature s = signature_at(signature::in_operation, op.where);
   s.kind = static_cast<std::int32_t>(op.kind);
   s.type = static_cast<std::int32_t>(op.type);
@@ -88,7 +88,7 @@ inline void require_agreement(std::span<const signature> all, std::span<const in
 
 /// What is wrong where this rank, called names[rank], expects other counts than are `sent`; nothing where it
 /// does not.
-inline std::string mismatch_of_counts(const collective& op, std::span<const global_index> sent, int rank,
+inline std::string mismatch_of_counts(const comm::collective& op, std::span<const global_index> sent, int rank,
                                       std::span<const int> names) {
   const auto name = [&](std::size_t q) { return "rank " + std::to_string(names[q]); };
   for (std::size_t q = 0; q < sent.size(); ++q)
@@ -100,7 +100,7 @@ inline std::string mismatch_of_counts(const collective& op, std::span<const glob
 }
 
 /// Throws communication_error there.
-inline void require_counts(const collective& op, std::span<const global_index> sent, int rank,
+inline void require_counts(const comm::collective& op, std::span<const global_index> sent, int rank,
                            std::span<const int> names) {
   if (const std::string wrong = mismatch_of_counts(op, sent, rank, names); !wrong.empty())
     throw communication_error(wrong);

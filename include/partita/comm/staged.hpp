@@ -6,7 +6,7 @@
 
 #include "partita/comm/transport.hpp"
 
-namespace partita {
+namespace partita::comm {
 
 /// A transport for memory of a device over one of the host, `inner`, whose operations it uses.
 ///
@@ -147,4 +147,4 @@ class staged_transport final : public transport {
   std::vector<std::unique_ptr<pending_operation>> pending_;
 };
 
-}  // namespace partita
+}  // namespace partita::comm

@@ -25,19 +25,19 @@ class transport {
   virtual int size() const = 0;
 
   /// Starts `op` and returns a token for finish. Throws communication_error on a mismatch between ranks.
-  virtual std::uint64_t start(const collective& op) = 0;
+  virtual std::uint64_t start(const comm::collective& op) = 0;
   /// Waits until `op` is complete here: its output is written, its input may be reused.
-  virtual void finish(const collective& op, std::uint64_t token) = 0;
+  virtual void finish(const comm::collective& op, std::uint64_t token) = 0;
   /// Gives up an operation that was started and will not be finished: the group fails, and the memory may be
   /// freed.
-  virtual void abandon(const collective& op, std::uint64_t token) noexcept = 0;
+  virtual void abandon(const comm::collective& op, std::uint64_t token) noexcept = 0;
   /// Ranks with the same color form a group, ordered by key. Every rank of this group must call; errors say
   /// `where`.
   virtual std::shared_ptr<transport> split(int color, int key, std::source_location where) = 0;
   /// This group for memory of a device, or of the host where `memory` is null; what is split from it is for
   /// that memory too. There, finish returns when the output is written, and the input may be reused, by work
   /// given to the queue of `memory` from then on. Every rank of this group must call.
-  virtual std::shared_ptr<transport> on_memory(std::shared_ptr<device_memory> memory) = 0;
+  virtual std::shared_ptr<transport> on_memory(std::shared_ptr<comm::device_memory> memory) = 0;
   /// Throws what the group has failed with, if it has: for ranks that wait for something else.
   virtual void check() const {}
 };

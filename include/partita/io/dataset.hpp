@@ -17,9 +17,9 @@
 #include "partita/io/npy.hpp"
 #include "partita/io/npz.hpp"
 
-namespace partita {
+namespace partita::io {
 
-namespace io_detail {
+namespace detail {
 
 /// Reads and checks the files of one directory; the features come first, they fix the number of vertices.
 class dataset_reader {
@@ -64,7 +64,7 @@ class dataset_reader {
     if (sparse) {
       data_.vertex_features = feature_table(read_csr_npz(name));
     } else {
-      array<float> dense = read_npy<float>(name);
+      npy_array<float> dense = read_npy<float>(name);
       if (dense.shape.size() != 2)
         fail(name, "expected a row of features for each vertex, found the shape " + shape_text(dense.shape));
       const global_index rows = dense.rows();
@@ -110,7 +110,7 @@ class dataset_reader {
   }
 
   template <class T>
-  void read_label_matrix(const array<T>& matrix, const std::string& name) {
+  void read_label_matrix(const npy_array<T>& matrix, const std::string& name) {
     data_.classes = matrix.cols();
     if (data_.classes == 0) fail(name, "has no classes");
     const auto bad = std::ranges::find_if(matrix.values, [](T value) { return value != 0 && value != 1; });
@@ -123,7 +123,7 @@ class dataset_reader {
 
   void read_split() {
     const std::string name = file("split.npy").string();
-    array<std::uint8_t> split = read_npy<std::uint8_t>(name);
+    npy_array<std::uint8_t> split = read_npy<std::uint8_t>(name);
     if (split.shape.size() != 1)
       fail(name, "expected a number for each vertex, found the shape " + shape_text(split.shape));
     check_length(name, split.rows(), "entries");
@@ -150,7 +150,7 @@ class dataset_reader {
 
   void read_edges() {
     const std::string name = file("edges.npy").string();
-    const array<std::int64_t> table = read_npy<std::int64_t>(name);
+    const npy_array<std::int64_t> table = read_npy<std::int64_t>(name);
     if (table.shape.size() != 2 || table.cols() != 2)
       fail(name, "expected two vertices in each row, found the shape " + shape_text(table.shape));
     data_.edges.reserve(static_cast<std::size_t>(table.rows()));
@@ -187,7 +187,7 @@ class dataset_reader {
   dataset data_;
 };
 
-}  // namespace io_detail
+}  // namespace detail
 
 /// The graph in the directory `dir`: edges.npy (int64 [E, 2], source and target), features_csr.npz or else
 /// features.npy (float32 [n, f]), labels.npy (int64 [n], -1 for none where the split is 0; or [n, C] of 0 and
@@ -196,7 +196,7 @@ class dataset_reader {
 /// file, and the row where one is at fault, when a file is missing or malformed, when sizes of two files
 /// disagree, and for any value that no training could use.
 inline dataset load_dataset(const std::filesystem::path& dir) {
-  return io_detail::dataset_reader(dir).read();
+  return detail::dataset_reader(dir).read();
 }
 
-}  // namespace partita
+}  // namespace partita::io

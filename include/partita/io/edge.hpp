@@ -3,7 +3,7 @@
 
 #include "partita/base/index.hpp"
 
-namespace partita {
+namespace partita::io {
 
 /// The edge source -> target; aggregation at `target` runs over its in-edges. Vertices count from 0.
 struct edge {
@@ -13,4 +13,4 @@ struct edge {
   friend constexpr bool operator==(edge, edge) = default;
 };
 
-}  // namespace partita
+}  // namespace partita::io

@@ -11,7 +11,7 @@
 #include "partita/base/error.hpp"
 #include "partita/base/index.hpp"
 
-namespace partita {
+namespace partita::io {
 
 /// A sparse rows x cols matrix in compressed rows: row i has the entries offsets[i] to offsets[i + 1].
 /// Columns of a row come in any order; an entry that occurs twice counts as the sum.
@@ -91,4 +91,4 @@ struct feature_table {
   }
 };
 
-}  // namespace partita
+}  // namespace partita::io

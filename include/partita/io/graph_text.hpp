@@ -16,7 +16,7 @@
 #include "partita/io/edge.hpp"
 #include "partita/io/quote.hpp"
 
-namespace partita {
+namespace partita::io {
 
 /// Edges between vertices 0 to ids.size() - 1, and the id that each vertex has in the file.
 struct edge_list {
@@ -26,7 +26,7 @@ struct edge_list {
   global_index vertices() const { return static_cast<global_index>(ids.size()); }
 };
 
-namespace io_detail {
+namespace detail {
 
 /// Takes one id off the front of `line`; false when there is none.
 inline bool take_id(std::string_view& line, global_index& id) {
@@ -37,7 +37,7 @@ inline bool take_id(std::string_view& line, global_index& id) {
   return line.empty() || line.front() == ' ' || line.front() == '\t';
 }
 
-}  // namespace io_detail
+}  // namespace detail
 
 /// The edges in the text file `path`: two ids a line, apart by tabs or spaces; lines may end in CRLF, empty
 /// lines and those that begin with # are passed over. Ids may have gaps and become vertices in ascending
@@ -61,9 +61,9 @@ inline edge_list read_edge_list(const std::filesystem::path& path) {
     if (line.empty() || line.front() == '#') continue;
     std::string_view rest = line;
     edge next;
-    if (!io_detail::take_id(rest, next.source) || !io_detail::take_id(rest, next.target) || !rest.empty())
+    if (!detail::take_id(rest, next.source) || !detail::take_id(rest, next.target) || !rest.empty())
       throw input_error(name + ":" + std::to_string(number) + ": expected two vertex ids, found " +
-                        io_detail::quoted(line));
+                        detail::quoted(line));
     list.edges.push_back(next);
   }
   if (stream.bad()) throw input_error(name + ": cannot be read");
@@ -80,4 +80,4 @@ inline edge_list read_edge_list(const std::filesystem::path& path) {
   return list;
 }
 
-}  // namespace partita
+}  // namespace partita::io

@@ -9,7 +9,7 @@
 #include "partita/base/index.hpp"
 #include "partita/io/labelled_graph.hpp"
 
-namespace partita {
+namespace partita::io {
 
 /// Zachary's karate club (Journal of Anthropological Research 33, 1977): 34 vertices, 78 undirected edges in
 /// both directions, sorted by source and target. Features: the identity, [34, 34]. Labels: four communities
@@ -61,4 +61,4 @@ inline dataset karate_club() {
   return club;
 }
 
-}  // namespace partita
+}  // namespace partita::io

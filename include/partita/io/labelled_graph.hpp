@@ -9,7 +9,7 @@
 #include "partita/io/edge.hpp"
 #include "partita/io/features.hpp"
 
-namespace partita {
+namespace partita::io {
 
 /// What split[v] says about vertex v.
 enum class split_part : std::uint8_t { none = 0, train = 1, validation = 2, test = 3 };
@@ -29,4 +29,4 @@ struct dataset {
   bool multi_label = false;
 };
 
-}  // namespace partita
+}  // namespace partita::io

@@ -20,14 +20,14 @@
 #include "partita/base/index.hpp"
 #include "partita/io/npy_header.hpp"
 
-namespace partita {
+namespace partita::io {
 
 static_assert(std::endian::native == std::endian::little,
               "partita reads files on little-endian machines only");
 
-/// An array out of a file: values in C order (the last index runs fastest).
+/// An npy_array out of a file: values in C order (the last index runs fastest).
 template <class T>
-struct array {
+struct npy_array {
   std::vector<global_index> shape;  ///< empty for a single value
   std::vector<T> values;            ///< as many as the product of the shape
 
@@ -42,7 +42,7 @@ struct array {
   }
 };
 
-namespace io_detail {
+namespace detail {
 
 template <class T>
 constexpr std::string_view npy_descr = "";
@@ -57,13 +57,13 @@ inline constexpr std::string_view npy_descr<std::int32_t> = "<i4";
 template <>
 inline constexpr std::string_view npy_descr<std::uint8_t> = "|u1";
 
-}  // namespace io_detail
+}  // namespace detail
 
 /// The types of values that .npy files are read and written in.
 template <class T>
-concept npy_value = !io_detail::npy_descr<T>.empty();
+concept npy_value = !detail::npy_descr<T>.empty();
 
-namespace io_detail {
+namespace detail {
 
 template <npy_value T>
 void check_npy_type(const npy_header& header, std::string_view name) {
@@ -126,26 +126,26 @@ struct npy_file {
   std::uintmax_t data_size = 0;
 };
 
-}  // namespace io_detail
+}  // namespace detail
 
 /// The header of the .npy file `path`; no value is read.
 /// Throws input_error when the file is missing or its header is malformed.
 inline npy_header read_npy_header(const std::filesystem::path& path) {
-  return io_detail::npy_file(path).header;
+  return detail::npy_file(path).header;
 }
 
-/// The array in `bytes`, a whole .npy file in memory; `name` is what messages call it.
+/// The npy_array in `bytes`, a whole .npy file in memory; `name` is what messages call it.
 /// Throws input_error as read_npy does.
 template <npy_value T>
-array<T> parse_npy(std::span<const std::byte> bytes, std::string_view name) {
+npy_array<T> parse_npy(std::span<const std::byte> bytes, std::string_view name) {
   npy_header header = parse_npy_header(bytes, name);
-  io_detail::check_npy_type<T>(header, name);
+  detail::check_npy_type<T>(header, name);
   const auto data = bytes.subspan(header.data_offset);
-  io_detail::check_npy_size(header, data.size(), name);
-  array<T> result{std::move(header.shape), std::vector<T>(data.size() / sizeof(T))};
+  detail::check_npy_size(header, data.size(), name);
+  npy_array<T> result{std::move(header.shape), std::vector<T>(data.size() / sizeof(T))};
   if (!data.empty()) std::memcpy(result.values.data(), data.data(), data.size());
   if (header.fortran_order && result.shape.size() == 2)
-    result.values = io_detail::row_major(result.values, result.rows(), result.cols());
+    result.values = detail::row_major(result.values, result.rows(), result.cols());
   return result;
 }
 
@@ -153,15 +153,15 @@ array<T> parse_npy(std::span<const std::byte> bytes, std::string_view name) {
 /// Shape: that of the file with rows.size() in the first place; a file in Fortran order is converted.
 /// Throws input_error as read_npy does, and when the file does not have these rows.
 template <npy_value T>
-array<T> read_npy_rows(const std::filesystem::path& path, interval rows) {
-  io_detail::npy_file file(path);
+npy_array<T> read_npy_rows(const std::filesystem::path& path, interval rows) {
+  detail::npy_file file(path);
   const npy_header& header = file.header;
-  io_detail::check_npy_type<T>(header, file.name);
-  io_detail::check_npy_size(header, file.data_size, file.name);
-  array<T> result{header.shape, {}};
+  detail::check_npy_type<T>(header, file.name);
+  detail::check_npy_size(header, file.data_size, file.name);
+  npy_array<T> result{header.shape, {}};
   const global_index all = header.shape.empty() ? 0 : header.shape.front();
   if (rows.begin < 0 || rows.end < rows.begin || rows.end > all)
-    io_detail::fail(file.name, "rows " + std::to_string(rows.begin) + " to " + std::to_string(rows.end) +
+    detail::fail(file.name, "rows " + std::to_string(rows.begin) + " to " + std::to_string(rows.end) +
                                    " are asked for, it has " + std::to_string(all) + " rows");
   if (!result.shape.empty()) result.shape.front() = rows.size();
   const auto cols = static_cast<std::size_t>(result.cols());
@@ -177,23 +177,23 @@ array<T> read_npy_rows(const std::filesystem::path& path, interval rows) {
     file.seek(header.data_offset + position * sizeof(T));
     file.read(result.values.data() + k * length, length * sizeof(T));
   }
-  if (by_columns) result.values = io_detail::row_major(result.values, rows.size(), result.cols());
+  if (by_columns) result.values = detail::row_major(result.values, rows.size(), result.cols());
   return result;
 }
 
-/// The array in the .npy file `path`, whose values must be exactly T (uint8 also reads NumPy's bool).
+/// The npy_array in the .npy file `path`, whose values must be exactly T (uint8 also reads NumPy's bool).
 /// Shape: that of the file; two-dimensional arrays in Fortran order are converted to C order.
 /// Throws input_error when the file is missing, malformed, big-endian, of another type, or longer or shorter
 /// than its shape says; nothing is allocated before the sizes are checked.
 template <npy_value T>
-array<T> read_npy(const std::filesystem::path& path) {
-  io_detail::npy_file file(path);
-  io_detail::check_npy_type<T>(file.header, file.name);
-  io_detail::check_npy_size(file.header, file.data_size, file.name);
-  array<T> result{file.header.shape, std::vector<T>(static_cast<std::size_t>(file.header.count()))};
+npy_array<T> read_npy(const std::filesystem::path& path) {
+  detail::npy_file file(path);
+  detail::check_npy_type<T>(file.header, file.name);
+  detail::check_npy_size(file.header, file.data_size, file.name);
+  npy_array<T> result{file.header.shape, std::vector<T>(static_cast<std::size_t>(file.header.count()))};
   file.read(result.values.data(), result.values.size() * sizeof(T));
   if (file.header.fortran_order && result.shape.size() == 2)
-    result.values = io_detail::row_major(result.values, result.rows(), result.cols());
+    result.values = detail::row_major(result.values, result.rows(), result.cols());
   return result;
 }
 
@@ -206,7 +206,7 @@ void write_npy(const std::filesystem::path& path, const std::vector<global_index
   using value_type = std::ranges::range_value_t<Values>;
   const std::string name = path.string();
   std::string header =
-      "{'descr': '" + std::string(io_detail::npy_descr<value_type>) + "', 'fortran_order': False, 'shape': (";
+      "{'descr': '" + std::string(detail::npy_descr<value_type>) + "', 'fortran_order': False, 'shape': (";
   for (global_index extent : shape) header += std::to_string(extent) + ", ";
   header += "), }";
   header.append(63 - (10 + header.size()) % 64, ' ');
@@ -215,12 +215,12 @@ void write_npy(const std::filesystem::path& path, const std::vector<global_index
   header.insert(header.begin(), {'\x93', 'N', 'U', 'M', 'P', 'Y', 1, 0, static_cast<char>(length & 255),
                                  static_cast<char>(length >> 8)});
   const std::size_t bytes = std::ranges::size(values) * sizeof(value_type);
-  io_detail::check_npy_size(parse_npy_header(std::as_bytes(std::span(header)), name), bytes, name);
+  detail::check_npy_size(parse_npy_header(std::as_bytes(std::span(header)), name), bytes, name);
   std::ofstream stream(path, std::ios::binary | std::ios::trunc);
   stream.write(header.data(), static_cast<std::streamsize>(header.size()));
   stream.write(reinterpret_cast<const char*>(std::ranges::data(values)), static_cast<std::streamsize>(bytes));
   stream.close();
-  if (!stream) io_detail::fail(name, "cannot be written");
+  if (!stream) detail::fail(name, "cannot be written");
 }
 
-}  // namespace partita
+}  // namespace partita::io

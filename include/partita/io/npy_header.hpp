@@ -19,7 +19,7 @@
 #include "partita/base/index.hpp"
 #include "partita/io/quote.hpp"
 
-namespace partita {
+namespace partita::io {
 
 /// What the header of a .npy file says. The sizes of a parsed header are checked: no product of them
 /// overflows.
@@ -38,7 +38,7 @@ struct npy_header {
   }
 };
 
-namespace io_detail {
+namespace detail {
 
 constexpr std::size_t longest_npy_header = std::size_t{1} << 20;
 constexpr std::size_t most_npy_dimensions = 64;
@@ -57,7 +57,7 @@ inline std::string npy_type_name(std::string_view descr) {
     if (descr[1] == 'u') return "uint" + bits;
     if (descr[1] == 'b') return "bool";
   }
-  return quoted(descr);
+  return detail::quoted(descr);
 }
 
 inline std::string shape_text(const std::vector<global_index>& shape) {
@@ -186,7 +186,7 @@ inline std::size_t npy_item_size(std::string_view descr, std::string_view name) 
     const auto [end, status] = std::from_chars(descr.data() + 2, descr.data() + descr.size(), size);
     if (status != std::errc{} || end != descr.data() + descr.size()) size = 0;
   }
-  if (size == 0) fail(name, "holds values of the type " + quoted(descr) + ", which cannot be read");
+  if (size == 0) fail(name, "holds values of the type " + detail::quoted(descr) + ", which cannot be read");
   return descr[1] == 'U' ? 4 * size : size;
 }
 
@@ -210,31 +210,31 @@ inline std::size_t npy_data_offset(std::span<const std::byte> prefix, std::strin
   return begin + length;
 }
 
-}  // namespace io_detail
+}  // namespace detail
 
 /// The header in `bytes`, the beginning of a .npy file or all of it; `name` is what messages call the file.
 /// Throws input_error for a wrong magic number, a truncated or malformed header, and an absurd shape.
 inline npy_header parse_npy_header(std::span<const std::byte> bytes, std::string_view name) {
-  using io_detail::fail;
+  using detail::fail;
   npy_header header;
   header.data_offset =
-      io_detail::npy_data_offset(bytes.first(std::min(bytes.size(), io_detail::npy_prefix_size)), name);
+      detail::npy_data_offset(bytes.first(std::min(bytes.size(), detail::npy_prefix_size)), name);
   if (bytes.size() < header.data_offset)
     fail(name, "truncated header, expected " + std::to_string(header.data_offset) + " bytes, found " +
                    std::to_string(bytes.size()));
   const std::size_t begin = std::to_integer<int>(bytes[6]) == 1 ? 10 : 12;
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + begin,
                               header.data_offset - begin);
-  io_detail::npy_dictionary(text, name).read(header);
-  header.item_size = io_detail::npy_item_size(header.descr, name);
+  detail::npy_dictionary(text, name).read(header);
+  header.item_size = detail::npy_item_size(header.descr, name);
   global_index product = static_cast<global_index>(header.item_size);
   for (global_index extent : header.shape) {
     const global_index factor = std::max<global_index>(extent, 1);
     if (product > std::numeric_limits<global_index>::max() / factor)
-      fail(name, "its shape " + io_detail::shape_text(header.shape) + " is too large");
+      fail(name, "its shape " + detail::shape_text(header.shape) + " is too large");
     product *= factor;
   }
   return header;
 }
 
-}  // namespace partita
+}  // namespace partita::io

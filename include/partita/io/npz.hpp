@@ -18,9 +18,9 @@
 #include "partita/io/features.hpp"
 #include "partita/io/npy.hpp"
 
-namespace partita {
+namespace partita::io {
 
-namespace io_detail {
+namespace detail {
 
 /// A zip archive open for reading.
 class npz_archive {
@@ -47,7 +47,7 @@ class npz_archive {
     return zip_name_locate(archive_.get(), (entry + ".npy").c_str(), 0) >= 0;
   }
 
-  /// The unpacked bytes of one array; they grow as they come, whatever size the archive claims.
+  /// The unpacked bytes of one npy_array; they grow as they come, whatever size the archive claims.
   std::vector<std::byte> read(const std::string& entry) const {
     if (!contains(entry)) fail(name_, "has no entry " + entry);
     const std::unique_ptr<zip_file_t, close_file> file(
@@ -78,7 +78,7 @@ class npz_archive {
 };
 
 template <class To, class From>
-std::vector<To> converted(const array<From>& from) {
+std::vector<To> converted(const npy_array<From>& from) {
   std::vector<To> to(from.values.size());
   std::ranges::transform(from.values, to.begin(), [](From value) { return static_cast<To>(value); });
   return to;
@@ -146,27 +146,27 @@ inline void check_csr(const csr_array& matrix, const npz_archive& archive) {
                            std::to_string(matrix.cols));
 }
 
-}  // namespace io_detail
+}  // namespace detail
 
 /// The sparse matrix in the file `path`, as scipy.sparse.save_npz writes one in CSR format: entries shape,
 /// indptr, indices (int32 or int64), data (floating, integer or bool, converted to float) and, when present,
 /// format. Shape: as the file says. Throws input_error naming file and entry when the file is missing, not
 /// such an archive, not CSR, or when its arrays do not describe a matrix.
 inline csr_array read_csr_npz(const std::filesystem::path& path) {
-  const io_detail::npz_archive archive(path);
+  const detail::npz_archive archive(path);
   if (archive.contains("format")) {
-    const std::string format = io_detail::format_text(archive);
+    const std::string format = detail::format_text(archive);
     if (format != "csr")
-      io_detail::fail(archive.name(),
-                      "holds a matrix in the format " + io_detail::quoted(format) + ", expected csr");
+      detail::fail(archive.name(),
+                      "holds a matrix in the format " + detail::quoted(format) + ", expected csr");
   }
-  const std::vector<global_index> shape = io_detail::index_vector(archive, "shape");
+  const std::vector<global_index> shape = detail::index_vector(archive, "shape");
   if (shape.size() != 2)
-    io_detail::fail(archive.entry_name("shape"), "expected 2 sizes, found " + std::to_string(shape.size()));
-  csr_array matrix{shape[0], shape[1], io_detail::index_vector(archive, "indptr"),
-                   io_detail::index_vector(archive, "indices"), io_detail::value_vector(archive, "data")};
-  io_detail::check_csr(matrix, archive);
+    detail::fail(archive.entry_name("shape"), "expected 2 sizes, found " + std::to_string(shape.size()));
+  csr_array matrix{shape[0], shape[1], detail::index_vector(archive, "indptr"),
+                   detail::index_vector(archive, "indices"), detail::value_vector(archive, "data")};
+  detail::check_csr(matrix, archive);
   return matrix;
 }
 
-}  // namespace partita
+}  // namespace partita::io

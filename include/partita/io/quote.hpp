@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace partita::io_detail {
+namespace partita::io::detail {
 
 /// `text` in double quotes, at most 40 bytes of it, each byte that is not printable ASCII shown as '?'.
 inline std::string quoted(std::string_view text) {
@@ -17,4 +17,4 @@ inline std::string quoted(std::string_view text) {
   return '"' + shown + (text.size() > longest ? "...\"" : "\"");
 }
 
-}  // namespace partita::io_detail
+}  // namespace partita::io::detail

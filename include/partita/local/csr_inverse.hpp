@@ -4,7 +4,7 @@
 #include "partita/local/view.hpp"
 #include "partita/memory/device.hpp"
 
-namespace partita {
+namespace partita::local {
 
 /// The entries of a (rows, cols) pattern in the order of their columns, those of one column in their own: the
 /// t-th lies in row entry_rows[t] and is entry entry_numbers[t], e as in the offsets of the pattern. It is
@@ -25,4 +25,4 @@ struct csr_inverse {
   }
 };
 
-}  // namespace partita
+}  // namespace partita::local

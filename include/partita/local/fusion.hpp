@@ -1,7 +1,7 @@
 #pragma once
 /// What a sparse product may do on the way, so that it is not done in passes of its own.
 
-namespace partita {
+namespace partita::local {
 
 /// y(i, j) = cut(sum_e v(e) x(col(e), j) + beta y(i, j) + bias[j]) over the entries e of row i: v are the
 /// values of the matrix, bias counts where it is not null, and cut(z) = max(z, 0) where relu is set, z
@@ -20,4 +20,4 @@ struct spmm_epilogue {
   }
 };
 
-}  // namespace partita
+}  // namespace partita::local

@@ -3,7 +3,7 @@
 
 #include "partita/base/index.hpp"
 
-namespace partita {
+namespace partita::local {
 
 /// A dense block with f columns holds the global columns [first_col, first_col + f) of heads * head_width;
 /// global column j belongs to head j / head_width. The block may begin and end inside a head.
@@ -22,4 +22,4 @@ constexpr interval heads_of(interval columns, global_index width) {
   return {columns.begin / width, (columns.end - 1) / width + 1};
 }
 
-}  // namespace partita
+}  // namespace partita::local

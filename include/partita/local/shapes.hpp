@@ -8,7 +8,7 @@
 #include "partita/base/index.hpp"
 #include "partita/local/head_slice.hpp"
 
-namespace partita {
+namespace partita::local {
 
 /// Throws shape_error naming the operation, the two operands and their extents, unless they agree.
 inline void require_equal(const char* operation, const char* left_name, matrix_shape left,
@@ -40,4 +40,4 @@ inline void require_heads(const char* operation, const head_slice& s, local_inde
                     " of " + std::to_string(classes) + " columns");
 }
 
-}  // namespace partita
+}  // namespace partita::local

@@ -6,7 +6,7 @@
 
 #include "partita/base/index.hpp"
 
-namespace partita {
+namespace partita::local {
 
 /// A row-major dense block: element (i, j) is at data[i * stride + j].
 template <class T>
@@ -49,5 +49,11 @@ struct csr_view {
     return entries >= 0 ? entries : rows == 0 ? 0 : offsets[rows] - offsets[0];
   }
 };
+
+}  // namespace partita::local
+
+namespace partita {
+
+using local::matrix_view;
 
 }  // namespace partita

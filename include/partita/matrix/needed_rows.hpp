@@ -6,7 +6,7 @@
 
 #include "partita/matrix/tile_shape.hpp"
 
-namespace partita::detail {
+namespace partita::local {
 
 /// For each tile but `own`: the columns with an entry, ascending, as local columns of the tile.
 struct needed_rows {
@@ -103,4 +103,4 @@ inline merged_tiles merge(const tile_shape& block, entry_lists entries, std::siz
   return merged;
 }
 
-}  // namespace partita::detail
+}  // namespace partita::local

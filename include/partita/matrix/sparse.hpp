@@ -41,7 +41,7 @@ class sparse {
  public:
   using value_type = T;
   using device = Device;
-  using block = csr_tiles<T, Device>;
+  using block = local::csr_tiles<T, Device>;
 
   /// From this rank's blocks of A and of A^T (the same pointer when A is symmetric, null for none).
   /// `operand`: the layout in which dense matrices are multiplied that lie elsewhere. Throws shape_error.

@@ -44,8 +44,8 @@ class sparse_rows {
   interval row_range() const { return row_range_; }
 
   /// The parts of this rank's block (n/P, f), and of its transpose (f, n/P), in order of rows.
-  csr_slices<T> parts() const { return parts_of(*by_rows_, row_values_); }
-  csr_slices<T> transposed_parts() const { return parts_of(*by_columns_, column_values_); }
+  local::csr_slices<T> parts() const { return parts_of(*by_rows_, row_values_); }
+  local::csr_slices<T> transposed_parts() const { return parts_of(*by_columns_, column_values_); }
 
   /// The values of a matrix made by like(), in the order of the parts, and in that of the transposed ones;
   /// those of a part begin at part.values_in(values.data(), 1).
@@ -61,20 +61,20 @@ class sparse_rows {
         by_rows_(x.by_rows_),
         by_columns_(x.by_columns_) {}
 
-  std::shared_ptr<const csr_tiles<T, Device>> stored(interval rows, interval columns,
+  std::shared_ptr<const local::csr_tiles<T, Device>> stored(interval rows, interval columns,
                                                      std::vector<triplet<T>> entries) const {
-    return std::make_shared<const csr_tiles<T, Device>>(
-        make_csr_tiles<T, Device>(mesh_.queue(), rows, std::span<const interval>(&columns, 1),
+    return std::make_shared<const local::csr_tiles<T, Device>>(
+        local::make_csr_tiles<T, Device>(mesh_.queue(), rows, std::span<const interval>(&columns, 1),
                                   std::move(entries), mesh_.tile_entries()));
   }
-  static csr_slices<T> parts_of(const csr_tiles<T, Device>& x, const buffer<T, Device>& own) {
+  static local::csr_slices<T> parts_of(const local::csr_tiles<T, Device>& x, const buffer<T, Device>& own) {
     return x.tile_shape::parts(0, x.structure.data(), own.size() > 0 ? own.data() : x.values.data());
   }
 
   partita::mesh<Device> mesh_;
   blocking rows_;
   interval row_range_, columns_;
-  std::shared_ptr<const csr_tiles<T, Device>> by_rows_, by_columns_;
+  std::shared_ptr<const local::csr_tiles<T, Device>> by_rows_, by_columns_;
   buffer<T, Device> row_values_, column_values_;  ///< where they are not the tiles'
 };
 

@@ -9,7 +9,7 @@
 
 #include "partita/local/view.hpp"
 
-namespace partita {
+namespace partita::local {
 
 /// visitor(first, count) for runs of at most `most` of `size` entries, as many as local indices count.
 template <class Visitor>
@@ -61,7 +61,7 @@ struct tile_shape {
   std::size_t offsets_size() const {
     std::size_t more = 0;
     for (const offset_restart& r : restarts) more += r.row > 0 ? 1 : 0;
-    return partita::offsets_size(count(), rows, more);
+    return local::offsets_size(count(), rows, more);
   }
   std::size_t structure_size() const { return offsets_size() + nonzeros; }
 
@@ -190,4 +190,4 @@ class entry_lists {
   std::vector<std::size_t> begins_;
 };
 
-}  // namespace partita
+}  // namespace partita::local

@@ -14,7 +14,7 @@
 #include "partita/matrix/needed_rows.hpp"
 #include "partita/memory/device.hpp"
 
-namespace partita {
+namespace partita::local {
 
 /// Offsets and columns of all tiles lie in one buffer (`structure`), so that a block can travel as two
 /// messages. What products find out about the columns is kept beside them, for all products with this block.
@@ -37,20 +37,20 @@ struct csr_tiles : tile_shape {
   }
 
   /// The columns with entries, of every tile but `own`.
-  const detail::needed_rows& needed(const queue<Device>& q, std::size_t own) const {
+  const needed_rows& needed(const queue<Device>& q, std::size_t own) const {
     require_own(own);
     if (!needed_.of_tile.empty()) return needed_;
     if (count() == 1)
       needed_.of_tile.emplace_back();
     else
-      needed_ = detail::find_needed_rows(*this, entries(q), own);
+      needed_ = find_needed_rows(*this, entries(q), own);
     return needed_;
   }
   /// The structure with every column of a tile but `own` replaced by its position among the needed ones.
   std::span<const local_index> compacted(const queue<Device>& q, std::size_t own) const {
     if (count() == 1) return structure.span();
     if (compacted_.size() == 0) {
-      const entry_lists found = detail::compacted(*this, entries(q), own, needed(q, own));
+      const entry_lists found = local::compacted(*this, entries(q), own, needed(q, own));
       compacted_ = buffer<local_index, Device>(q, structure.size());
       copy(q, std::span<const local_index>(found.structure()), compacted_.span());
     }
@@ -60,7 +60,7 @@ struct csr_tiles : tile_shape {
   const tile_shape& merged_shape(const queue<Device>& q, std::size_t own, std::size_t most) const {
     if (count() == 1) return *this;
     if (!merged_shape_)
-      merged_shape_ = detail::merged_shape(*this, entries(q), own, needed(q, own), most).shape;
+      merged_shape_ = local::merged_shape(*this, entries(q), own, needed(q, own), most).shape;
     return *merged_shape_;
   }
   /// Two tiles: `own`, and one of all others whose columns count their needed rows, one tile's after
@@ -68,7 +68,7 @@ struct csr_tiles : tile_shape {
   const csr_tiles& merged(const queue<Device>& q, std::size_t own, std::size_t most) const {
     if (count() == 1) return *this;
     if (merged_ != nullptr) return *merged_;
-    const detail::merged_tiles found = detail::merge(*this, entries(q), own, needed(q, own), most);
+    const merged_tiles found = local::merge(*this, entries(q), own, needed(q, own), most);
     merged_ = std::make_shared<csr_tiles>();
     static_cast<tile_shape&>(*merged_) = found.shape;
     merged_->structure = buffer<local_index, Device>(q, found.structure.size());
@@ -93,7 +93,7 @@ struct csr_tiles : tile_shape {
   }
 
   mutable std::optional<std::size_t> own_;
-  mutable detail::needed_rows needed_;
+  mutable needed_rows needed_;
   mutable buffer<local_index, Device> compacted_;
   mutable std::optional<tile_shape> merged_shape_;
   mutable std::shared_ptr<csr_tiles> merged_;  ///< A once more, where a product with needed rows runs
@@ -212,4 +212,4 @@ csr_tiles<T, Device> make_pattern(const queue<Device>& q, interval rows,
   return pattern;
 }
 
-}  // namespace partita
+}  // namespace partita::local

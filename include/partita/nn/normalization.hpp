@@ -29,7 +29,7 @@ inline std::vector<double> row_sums(const communicator& world, global_index n,
 inline std::vector<triplet<double>> with_self_loops(const communicator& world, global_index n,
                                                     std::span<const triplet<double>> entries, double weight) {
   std::vector<triplet<double>> all(entries.begin(), entries.end());
-  const interval loops = share_of(n, world.rank(), world.size());
+  const interval loops = comm::share_of(n, world.rank(), world.size());
   for (global_index v = loops.begin; v < loops.end; ++v) all.push_back({v, v, weight});
   return all;
 }

@@ -79,7 +79,7 @@ class parameters {
   }
   /// What this rank receives in sum_gradients.
   traffic predicted() const {
-    collective op;
+    comm::collective op;
     op.kind = operation::all_reduce;
     op.count = static_cast<global_index>(values_.size());
     return received(op, mesh_.rank(), mesh_.size());

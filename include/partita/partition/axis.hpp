@@ -46,9 +46,13 @@ inline std::string name_of(axis_set s) {
 /// row.
 enum class nesting : std::uint8_t { rows, cols };
 
+namespace partition {
+
 constexpr std::array<axis, 3> order_of(nesting n) {
   return n == nesting::rows ? std::array{axis::row, axis::depth, axis::col}
                             : std::array{axis::col, axis::depth, axis::row};
 }
+
+}  // namespace partition
 
 }  // namespace partita

@@ -31,7 +31,7 @@ class blocking {
   /// outermost, or of all three; what is not given is cut evenly. Throws shape_error when the count fits none
   /// of these.
   static blocking given(std::vector<global_index> sizes, mesh_shape shape, nesting order) {
-    const auto axis_order = order_of(order);
+    const auto axis_order = partition::order_of(order);
     std::size_t blocks = 1;
     for (std::size_t level = 0; level <= 3; ++level) {
       if (level > 0) blocks *= static_cast<std::size_t>(shape[axis_order[level - 1]]);
@@ -71,7 +71,7 @@ class blocking {
   /// The indices of the rank at `at` when the axes of `by` cut this dimension.
   interval block(axis_set by, coordinates at) const {
     std::size_t blocks = 1, index = 0;
-    for (axis a : order_of(order_)) {
+    for (axis a : partition::order_of(order_)) {
       if (!by.contains(a)) continue;
       blocks *= static_cast<std::size_t>(shape_[a]);
       index = index * static_cast<std::size_t>(shape_[a]) + static_cast<std::size_t>(at[a]);
@@ -103,7 +103,7 @@ class blocking {
   static blocking subdivide(std::vector<global_index> sizes, std::size_t level, mesh_shape shape,
                             nesting order) {
     for (; level < 3; ++level) {
-      const auto parts = static_cast<global_index>(shape[order_of(order)[level]]);
+      const auto parts = static_cast<global_index>(shape[partition::order_of(order)[level]]);
       std::vector<global_index> finer;
       for (global_index s : sizes)
         for (global_index k = 0; k < parts; ++k) finer.push_back(s / parts + (k < s % parts ? 1 : 0));

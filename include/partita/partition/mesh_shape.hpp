@@ -39,17 +39,23 @@ struct mesh_shape {
   friend constexpr bool operator==(mesh_shape, mesh_shape) = default;
 };
 
+namespace partition {
+
 /// Position of `at` among the ranks that differ from it only in the axes of `s`, counted as ranks are.
 constexpr int rank_in_group(mesh_shape shape, axis_set s, coordinates at) {
   int p = 0;
-  for (axis a : order_of(nesting::rows))
+  for (axis a : partition::order_of(nesting::rows))
     if (s.contains(a)) p = p * shape[a] + at[a];
   return p;
 }
 
+}  // namespace partition
+
+namespace partition {
+
 /// The inverse of position: `base` with its coordinates along `s` replaced by those of member `p`.
 constexpr coordinates group_member(mesh_shape shape, axis_set s, coordinates base, int p) {
-  const auto order = order_of(nesting::rows);
+  const auto order = partition::order_of(nesting::rows);
   for (int i = 2; i >= 0; --i) {
     const axis a = order[static_cast<std::size_t>(i)];
     if (!s.contains(a)) continue;
@@ -58,6 +64,8 @@ constexpr coordinates group_member(mesh_shape shape, axis_set s, coordinates bas
   }
   return base;
 }
+
+}  // namespace partition
 
 inline std::string to_string(mesh_shape m) {
   return std::to_string(m.row) + "x" + std::to_string(m.col) + "x" + std::to_string(m.depth);

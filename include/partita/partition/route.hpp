@@ -4,7 +4,7 @@
 
 #include "partita/partition/layout.hpp"
 
-namespace partita {
+namespace partita::partition {
 
 enum class movement : std::uint8_t {
   slice,       ///< the new block lies in the old one: nothing travels
@@ -25,7 +25,7 @@ namespace detail {
 constexpr axis_set beyond_common(axis_set from, axis_set to, nesting order) {
   axis_set rest;
   bool common = true;
-  for (axis a : order_of(order)) {
+  for (axis a : partition::order_of(order)) {
     if (from.contains(a) != to.contains(a)) common = false;
     if (!common && from.contains(a)) rest = rest | a;
   }
@@ -45,4 +45,4 @@ constexpr route route_between(layout from, layout to) {
   return {movement::all_to_all, group};
 }
 
-}  // namespace partita
+}  // namespace partita::partition

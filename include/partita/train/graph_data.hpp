@@ -10,11 +10,11 @@
 #include "partita/train/options.hpp"
 #include "partita/transfer/distribute.hpp"
 
-namespace partita {
+namespace partita::nn {
 
 /// This rank's part of the adjacency matrix: every size-th edge; entry (v, u) is the weight of the edge from
 /// u to v.
-inline std::vector<triplet<double>> edge_share(const dataset& data, const communicator& world) {
+inline std::vector<triplet<double>> edge_share(const io::dataset& data, const communicator& world) {
   std::vector<triplet<double>> share;
   const auto step = static_cast<std::size_t>(world.size());
   for (std::size_t e = static_cast<std::size_t>(world.rank()); e < data.edges.size(); e += step)
@@ -37,7 +37,7 @@ std::vector<triplet<T>> entries_as(const std::vector<triplet<double>>& entries) 
 
 /// The cuts of the vertices that `options` ask for. Nothing travels.
 template <class Device>
-blocking vertex_blocking(const mesh<Device>& m, const dataset& data, const training_options& options) {
+blocking vertex_blocking(const mesh<Device>& m, const io::dataset& data, const training_options& options) {
   if (!options.block_sizes.empty()) return blocking::given(options.block_sizes, m.shape(), nesting::rows);
   if (options.blocks == vertex_blocks::even) return blocking::even(data.vertices, m.shape(), nesting::rows);
   std::vector<global_index> entries(static_cast<std::size_t>(data.vertices), 1);
@@ -52,7 +52,7 @@ class graph_operators {
  public:
   using matrix = sparse<T, dynamic_layout, Device>;
 
-  graph_operators(const partita::mesh<Device>& m, const dataset& data, const training_options& options,
+  graph_operators(const partita::mesh<Device>& m, const io::dataset& data, const training_options& options,
                   const policy& p)
       : mesh_(m),
         policy_(p),
@@ -89,14 +89,14 @@ class graph_operators {
 
 /// What the features of vertex v are multiplied with: one over their sum, unless `raw` or the sum is zero.
 template <class T>
-T feature_scale(const dataset& data, global_index v, bool raw) {
+T feature_scale(const io::dataset& data, global_index v, bool raw) {
   const T sum = static_cast<T>(data.vertex_features.row_sum(v));
   return raw || sum == T(0) ? T(1) : T(1) / sum;
 }
 
 /// The scaled features of this rank's vertices (n x f), rows cut by `rows`. Nothing travels.
 template <class T, class Device>
-dense<T, vertex_rows, Device> local_features(const mesh<Device>& m, const dataset& data, bool raw,
+dense<T, vertex_rows, Device> local_features(const mesh<Device>& m, const io::dataset& data, bool raw,
                                              const blocking& rows) {
   const blocking columns = blocking::even(data.features, m.shape(), nesting::cols);
   dense<T, vertex_rows, Device> x(m, rows, columns);  // (n, f)
@@ -113,16 +113,16 @@ dense<T, vertex_rows, Device> local_features(const mesh<Device>& m, const datase
   return x;
 }
 template <class T, class Device>
-dense<T, vertex_rows, Device> local_features(const mesh<Device>& m, const dataset& data, bool raw) {
+dense<T, vertex_rows, Device> local_features(const mesh<Device>& m, const io::dataset& data, bool raw) {
   return local_features<T>(m, data, raw, blocking::even(data.vertices, m.shape(), nesting::rows));
 }
 
 /// The same, of a dataset whose features are stored in compressed rows.
 template <class T, class Device>
-sparse_rows<T, Device> local_sparse_features(const mesh<Device>& m, const dataset& data, bool raw,
+sparse_rows<T, Device> local_sparse_features(const mesh<Device>& m, const io::dataset& data, bool raw,
                                              const blocking& rows) {
   const interval mine = rows.block(vertex_rows.rows, m.at());
-  const csr_array& table = data.vertex_features.sparse;
+  const io::csr_array& table = data.vertex_features.sparse;
   std::vector<triplet<T>> entries;
   for (global_index v = mine.begin; v < mine.end; ++v) {
     const T scale = feature_scale<T>(data, v, raw);
@@ -137,7 +137,7 @@ sparse_rows<T, Device> local_sparse_features(const mesh<Device>& m, const datase
 template <class T, class Device>
 class feature_matrix {
  public:
-  feature_matrix(const mesh<Device>& m, const dataset& data, bool raw, const blocking& rows) {
+  feature_matrix(const mesh<Device>& m, const io::dataset& data, bool raw, const blocking& rows) {
     if (data.vertex_features.is_sparse())
       sparse_.emplace(local_sparse_features<T>(m, data, raw, rows));
     else
@@ -154,4 +154,4 @@ class feature_matrix {
   std::optional<sparse_rows<T, Device>> sparse_;
 };
 
-}  // namespace partita
+}  // namespace partita::nn

@@ -11,11 +11,11 @@
 #include "partita/nn/models.hpp"
 #include "partita/train/trainer.hpp"
 
-namespace partita {
+namespace partita::nn {
 
 /// f, the hidden widths, classes: hidden[0] repeated when `layers` asks for more than `hidden` names.
 /// Throws shape_error when both are given and disagree.
-inline std::vector<global_index> layer_widths(const dataset& data, const training_options& options) {
+inline std::vector<global_index> layer_widths(const io::dataset& data, const training_options& options) {
   std::vector<global_index> hidden = options.hidden;
   if (options.layers > 0 && hidden.size() == 1)
     hidden.assign(static_cast<std::size_t>(options.layers) - 1, options.hidden[0]);
@@ -31,7 +31,7 @@ inline std::vector<global_index> layer_widths(const dataset& data, const trainin
 template <class T, class Device>
 struct model_request {
   graph_operators<T, Device> graph;
-  const dataset& data;
+  const io::dataset& data;
   const training_options& options;
 
   std::vector<global_index> widths() const { return layer_widths(data, options); }
@@ -43,8 +43,8 @@ struct model_request {
 template <class T, class Device>
 struct named_model {
   std::string_view name;
-  partita::coupling coupling;
-  partita::aggregation aggregation;
+  partita::nn::coupling coupling;
+  partita::nn::aggregation aggregation;
   nn::model<T, Device> (*make)(const model_request<T, Device>&);
 };
 
@@ -100,7 +100,7 @@ inline const std::vector<named_model<T, Device>> named_models{
 /// Every rank of the mesh must call, with the same data. What travels: see distribute. Throws error for a
 /// name that nobody knows, or a form that the model does not have.
 template <class T, class Device>
-nn::model<T, Device> make_model(const mesh<Device>& m, const dataset& data, const training_options& options,
+nn::model<T, Device> make_model(const mesh<Device>& m, const io::dataset& data, const training_options& options,
                                 const policy& p) {
   bool known = false;
   for (const named_model<T, Device>& entry : named_models<T, Device>) {
@@ -120,7 +120,7 @@ nn::model<T, Device> make_model(const mesh<Device>& m, const dataset& data, cons
 /// What one training step of train_model would receive under a policy, without training. Every rank of the
 /// mesh must call. What travels: the graph, as distribute says.
 template <class T, class Device>
-over_ranks predict_words(const mesh<Device>& m, const dataset& data, const training_options& options,
+over_ranks predict_words(const mesh<Device>& m, const io::dataset& data, const training_options& options,
                          const policy& p) {
   const auto net = make_model<T>(m, data, options, p);
   return summarize(m.world(), trainer<T, Device>::predicted_step(m, net).words);
@@ -129,10 +129,10 @@ over_ranks predict_words(const mesh<Device>& m, const dataset& data, const train
 /// Trains the model that `options` name, under a policy. Every rank of the mesh must call, with the same
 /// data. What travels and what it throws: see trainer; mesh_error when the mesh does not suit the policy.
 template <class T, class Device>
-training_result train_model(const mesh<Device>& m, const dataset& data, const training_options& options,
+training_result train_model(const mesh<Device>& m, const io::dataset& data, const training_options& options,
                             const policy& p, const epoch_observer& observe = {}) {
   require_mesh(p, m.shape(), m.size());
   return train_model(m, data, options, make_model<T>(m, data, options, p), observe);
 }
 
-}  // namespace partita
+}  // namespace partita::nn

@@ -7,7 +7,7 @@
 #include "partita/algebra/loss.hpp"
 #include "partita/io/labelled_graph.hpp"
 
-namespace partita {
+namespace partita::nn {
 
 namespace detail {
 
@@ -37,10 +37,10 @@ class objective {
   using matrix = dense<T, vertex_rows, Device>;
 
   /// Throws input_error when no vertex is in the training set.
-  objective(const mesh<Device>& m, const dataset& data, const blocking& rows)
+  objective(const mesh<Device>& m, const io::dataset& data, const blocking& rows)
       : multi_label_(data.multi_label),
         scratch_(m, rows, blocking::even(data.classes, m.shape(), nesting::cols)) {
-    for (split_part part : {split_part::train, split_part::validation, split_part::test}) {
+    for (io::split_part part : {io::split_part::train, io::split_part::validation, io::split_part::test}) {
       const auto in_part = [&](global_index v) {
         return data.split[static_cast<std::size_t>(v)] == static_cast<std::uint8_t>(part);
       };
@@ -54,18 +54,18 @@ class objective {
             return in_part(v) ? data.label_matrix[at] : -1;
           }));
     }
-    if (labels_[index(split_part::train)]->counted() == 0)
+    if (labels_[index(io::split_part::train)]->counted() == 0)
       throw input_error(data.name + ": the training set is empty");
   }
 
   /// The loss over the training set, and its gradient. What travels: an all-reduce of one element.
   double loss(const matrix& logits, matrix& gradient) const {
-    const auto& labels = *labels_[index(split_part::train)];
+    const auto& labels = *labels_[index(io::split_part::train)];
     if (!multi_label_) return cross_entropy(logits, labels, gradient);
-    return logistic_loss(logits, *targets_[index(split_part::train)], labels.counted(), gradient);
+    return logistic_loss(logits, *targets_[index(io::split_part::train)], labels.counted(), gradient);
   }
   /// Accuracy or micro-F1 over a part. What travels: one all-reduce of one element, or two.
-  double score(const matrix& logits, split_part part) {
+  double score(const matrix& logits, io::split_part part) {
     if (!multi_label_) return accuracy(logits, *labels_[index(part)]);
     const auto count = [&](auto of) {
       zip(logits, *targets_[index(part)], scratch_, of);
@@ -77,7 +77,7 @@ class objective {
   }
 
  private:
-  static constexpr std::size_t index(split_part part) { return static_cast<std::size_t>(part) - 1; }
+  static constexpr std::size_t index(io::split_part part) { return static_cast<std::size_t>(part) - 1; }
 
   bool multi_label_;
   matrix scratch_;
@@ -85,4 +85,4 @@ class objective {
   std::array<std::optional<matrix>, 3> targets_;
 };
 
-}  // namespace partita
+}  // namespace partita::nn

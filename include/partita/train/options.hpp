@@ -9,7 +9,7 @@
 #include "partita/comm/ledger.hpp"
 #include "partita/nn/parameters.hpp"
 
-namespace partita {
+namespace partita::nn {
 
 enum class coupling : std::uint8_t {
   coupled,   ///< a product with the graph in every layer
@@ -29,8 +29,8 @@ enum class vertex_blocks : std::uint8_t {
 /// The defaults are those of Kipf and Welling (ICLR 2017) for Cora.
 struct training_options {
   std::string model = "gcn";  ///< gcn, sage, gin, gat, sgc, appnp, gcnii
-  partita::coupling coupling = coupling::coupled;
-  partita::aggregation aggregation = partita::aggregation::mean;
+  partita::nn::coupling coupling = coupling::coupled;
+  partita::nn::aggregation aggregation = partita::nn::aggregation::mean;
   std::vector<global_index> hidden = {16};  ///< widths of the hidden layers; one width serves all of `layers`
   int layers = 0;       ///< layers with parameters (gcnii: convolutions); 0: as many as `hidden` says
   int heads = 8;        ///< gat, in all layers but the last; decoupled: of its one attention, averaged
@@ -89,4 +89,4 @@ struct training_result {
 /// Called on every rank after each epoch.
 using epoch_observer = std::function<void(const epoch_report&)>;
 
-}  // namespace partita
+}  // namespace partita::nn

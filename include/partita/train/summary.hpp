@@ -10,7 +10,7 @@
 #include "partita/comm/communicator.hpp"
 #include "partita/train/options.hpp"
 
-namespace partita {
+namespace partita::nn {
 
 /// The maximum and the sum of `mine` over the ranks. Every rank must call.
 inline over_ranks summarize(const communicator& world, global_index mine) {
@@ -70,4 +70,4 @@ inline double median(std::vector<double> values) {
   return *middle;
 }
 
-}  // namespace partita
+}  // namespace partita::nn

@@ -1,6 +1,7 @@
 #pragma once
 /// Full-graph training of any model under any policy.
 
+#include <chrono>
 #include <cmath>
 
 #include "partita/nn/gradient_check.hpp"
@@ -9,7 +10,7 @@
 #include "partita/train/objective.hpp"
 #include "partita/train/summary.hpp"
 
-namespace partita {
+namespace partita::nn {
 
 /// One model in training on a whole graph. Every rank of the mesh must construct it, with the same data, and
 /// call its members.
@@ -17,7 +18,7 @@ template <class T, class Device>
 class trainer {
  public:
   /// The vertices are cut as the rows of the model are. Throws input_error when the training set is empty.
-  trainer(const mesh<Device>& m, const dataset& data, const training_options& options,
+  trainer(const mesh<Device>& m, const io::dataset& data, const training_options& options,
           nn::model<T, Device> net)
       : mesh_(m),
         name_(data.name),
@@ -53,7 +54,7 @@ class trainer {
   traffic predicted() const { return predicted_step(mesh_, model_); }
 
   static traffic predicted_step(const mesh<Device>& m, const nn::model<T, Device>& net) {
-    collective loss;
+    comm::collective loss;
     loss.kind = operation::all_reduce;
     loss.count = 1;
     return net.predicted() + received(loss, m.rank(), m.size());
@@ -91,19 +92,19 @@ template <class T, class Device>
 epoch_report trainer<T, Device>::epoch(int number) {
   epoch_report report;
   report.epoch = number;
-  const double begin = detail::seconds_now();
+  const auto begin = std::chrono::steady_clock::now();
   report.loss = step(number);
   mesh_.queue().synchronize();
-  const double mine = detail::seconds_now() - begin;
+  const std::chrono::duration<double> mine = std::chrono::steady_clock::now() - begin;
 
   const phase_scope phase(mesh_.ledger(), "evaluation");
-  double slowest[] = {mine};
+  double slowest[] = {mine.count()};
   mesh_.world().all_reduce(slowest, reduction::max);
   report.seconds = slowest[0];
   const auto& logits = evaluate();
-  report.train_accuracy = objective_.score(logits, split_part::train);
-  report.validation_accuracy = objective_.score(logits, split_part::validation);
-  report.test_accuracy = objective_.score(logits, split_part::test);
+  report.train_accuracy = objective_.score(logits, io::split_part::train);
+  report.validation_accuracy = objective_.score(logits, io::split_part::validation);
+  report.test_accuracy = objective_.score(logits, io::split_part::test);
   return report;
 }
 
@@ -146,9 +147,9 @@ training_result trainer<T, Device>::run(const epoch_observer& observe) {
 /// Trains a model of one's own on the whole graph; `options` say how, all but what concerns the model. Every
 /// rank of the mesh must call, with the same data. What travels and what it throws: see trainer.
 template <class T, class Device>
-training_result train_model(const mesh<Device>& m, const dataset& data, const training_options& options,
+training_result train_model(const mesh<Device>& m, const io::dataset& data, const training_options& options,
                             nn::model<T, Device> net, const epoch_observer& observe = {}) {
   return trainer<T, Device>(m, data, options, std::move(net)).run(observe);
 }
 
-}  // namespace partita
+}  // namespace partita::nn

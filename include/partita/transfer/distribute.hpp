@@ -47,7 +47,7 @@ dense<T, L, Device> generate(const mesh<Device>& m, matrix_shape shape, Function
 namespace detail {
 
 template <class Range>
-concept triplets = std::same_as<element_of<Range>, triplet<decltype(element_of<Range>::value)>>;
+concept triplets = std::same_as<comm::element_of<Range>, triplet<decltype(comm::element_of<Range>::value)>>;
 
 }  // namespace detail
 
@@ -55,9 +55,9 @@ concept triplets = std::same_as<element_of<Range>, triplet<decltype(element_of<R
 /// others may pass an empty one. Every rank must call. What travels: each rank receives its block. Throws
 /// shape_error when the sizes disagree.
 template <class Device, class Values>
-requires std::is_floating_point_v<element_of<const Values>>
+requires std::is_floating_point_v<comm::element_of<const Values>>
 auto distribute(const mesh<Device>& m, layout l, matrix_shape shape, const Values& all, int root = 0) {
-  using T = element_of<const Values>;
+  using T = comm::element_of<const Values>;
   const std::span<const T> values(std::data(all), std::size(all));
   dense<T, dynamic_layout, Device> x(m, l, shape);
   const bool mine = m.rank() == root;
@@ -114,10 +114,10 @@ std::vector<triplet<T>> send_to_owners(const mesh<Device>& m, layout l, const bl
   std::vector<std::vector<triplet<T>>> outgoing(static_cast<std::size_t>(m.size()));
   for (const triplet<T>& e : entries) {
     coordinates at =
-        group_member(shape, column_cut(l), {}, static_cast<int>(cols.owner(column_cut(l), e.col)));
+        partition::group_member(shape, column_cut(l), {}, static_cast<int>(cols.owner(column_cut(l), e.col)));
     at.row = l.rows.contains(axis::row) ? static_cast<int>(rows.owner(l.rows, e.row)) : 0;
     for (int c = 0; c < shape.size(copies); ++c)
-      outgoing[static_cast<std::size_t>(shape.rank(group_member(shape, copies, at, c)))].push_back(e);
+      outgoing[static_cast<std::size_t>(shape.rank(partition::group_member(shape, copies, at, c)))].push_back(e);
   }
   std::vector<global_index> send;
   std::vector<global_index> indices;
@@ -141,7 +141,7 @@ std::vector<triplet<T>> send_to_owners(const mesh<Device>& m, layout l, const bl
 }
 
 template <class T, class Device>
-using shared_tiles = std::shared_ptr<const csr_tiles<T, Device>>;
+using shared_tiles = std::shared_ptr<const local::csr_tiles<T, Device>>;
 
 template <class T, class Device>
 shared_tiles<T, Device> make_local_tiles(const mesh<Device>& m, layout l, const blocking& rows,
@@ -150,8 +150,8 @@ shared_tiles<T, Device> make_local_tiles(const mesh<Device>& m, layout l, const 
   coordinates at = m.at();
   for (at.row = 0; at.row < (l.rows.contains(axis::row) ? m.shape().row : 1); ++at.row)
     columns.push_back(cols.block(column_cut(l), at));
-  return std::make_shared<const csr_tiles<T, Device>>(
-      make_csr_tiles<T, Device>(m.queue(), rows.block(l.rows, m.at()), columns,
+  return std::make_shared<const local::csr_tiles<T, Device>>(
+      local::make_csr_tiles<T, Device>(m.queue(), rows.block(l.rows, m.at()), columns,
                                 send_to_owners(m, l, rows, cols, entries), m.tile_entries()));
 }
 
@@ -190,7 +190,7 @@ template <class Device, detail::triplets Entries>
 auto distribute(const mesh<Device>& m, layout l, const blocking& rows, const blocking& cols,
                 const Entries& entries, symmetry kind = symmetry::general,
                 std::optional<layout> operand = {}) {
-  using T = decltype(element_of<const Entries>::value);
+  using T = decltype(comm::element_of<const Entries>::value);
   auto [forward, backward] = detail::distribute_tiles(
       m, l, rows, cols, std::span<const triplet<T>>(std::data(entries), std::size(entries)), kind);
   return sparse<T, dynamic_layout, Device>(m, l, operand, rows, cols, std::move(forward),
@@ -221,7 +221,7 @@ template <layout L, class Device, class All, class... How>
 auto distribute(const mesh<Device>& m, matrix_shape shape, const All& all, How... how) {
   auto a = distribute(m, L, shape, all, how...);
   using T = typename decltype(a)::value_type;
-  if constexpr (std::is_floating_point_v<element_of<const All>>)
+  if constexpr (std::is_floating_point_v<comm::element_of<const All>>)
     return dense<T, L, Device>(std::move(a));
   else
     return sparse<T, L, Device>(a);

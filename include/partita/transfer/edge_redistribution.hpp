@@ -23,7 +23,7 @@ class edge_redistribution {
     find_sources(a, rows, features, slices);
     list_runs(a);
     const auto size = [](const std::vector<global_index>& counts) {
-      return static_cast<std::size_t>(offset_of(counts, static_cast<int>(counts.size())));
+      return static_cast<std::size_t>(comm::offset_of(counts, static_cast<int>(counts.size())));
     };
     if (sources_.size() == 1) return;
     outgoing_ = buffer<T, Device>(mesh_.queue(), size(send_counts_));
@@ -36,23 +36,23 @@ class edge_redistribution {
     const T* values = on_tiles.data();
     T* const own = at_targets.data();
     if (sources_.size() > 1) {
-      const local_index heads = heads_of(me());
+      const local_index heads = heads_at(me());
       for (const sent_run& r : sent_)
         copy(q, edges(values, r.from, r.count, heads), edges(outgoing_.data(), r.to, r.count, heads));
       mesh_.along(group_).all_to_all(outgoing_.span(), send_counts_, incoming_.span(), recv_counts_);
       values = incoming_.data();
     }
-    for_runs(own_entries_, mesh_.tile_entries(),
+    local::for_runs(own_entries_, mesh_.tile_entries(),
              [&](std::size_t first, local_index count) { fill(q, T(0), edges(own, first, count, heads_)); });
     for (int s = 0; s < static_cast<int>(sources_.size()); ++s) {
       const source& from = sources_[static_cast<std::size_t>(s)];
       const std::span<const local_index> positions = from.edges->positions.span();
       for (const received_run& r : from.edges->runs)
         scatter_add_distinct_rows(
-            q, edges(values, r.from, r.count, heads_of(s)).data,
+            q, edges(values, r.from, r.count, heads_at(s)).data,
             positions.subspan(r.from, static_cast<std::size_t>(r.count)),
             edges(own, r.base, r.window, heads_)
-                .block(0, static_cast<local_index>(from.heads.begin), r.window, heads_of(s)));
+                .block(0, static_cast<local_index>(from.heads.begin), r.window, heads_at(s)));
       values += recv_counts_[static_cast<std::size_t>(s)];
     }
   }
@@ -88,9 +88,9 @@ class edge_redistribution {
     std::shared_ptr<const edge_list> edges;
   };
 
-  int me() const { return rank_in_group(mesh_.shape(), group_, mesh_.at()); }
-  coordinates at(int q) const { return group_member(mesh_.shape(), group_, mesh_.at(), q); }
-  local_index heads_of(int q) const {
+  int me() const { return partition::rank_in_group(mesh_.shape(), group_, mesh_.at()); }
+  coordinates at(int q) const { return partition::group_member(mesh_.shape(), group_, mesh_.at(), q); }
+  local_index heads_at(int q) const {
     return static_cast<local_index>(sources_[static_cast<std::size_t>(q)].heads.size());
   }
   /// `count` entries of an array that has `heads` values of each.
@@ -110,16 +110,16 @@ class edge_redistribution {
     std::vector<std::vector<std::size_t>> by_tile(ranks * tiles);
     for (std::size_t e = 0; e < own_entries_; ++e) {
       const auto owner = a.col_blocking().owner(column_cut(sparse), columns[e]);
-      const coordinates tile = group_member(shape, column_cut(sparse), {}, static_cast<int>(owner));
-      const auto rank = static_cast<std::size_t>(rank_in_group(shape, sparse.cols, tile));
+      const coordinates tile = partition::group_member(shape, column_cut(sparse), {}, static_cast<int>(owner));
+      const auto rank = static_cast<std::size_t>(partition::rank_in_group(shape, sparse.cols, tile));
       by_tile[rank * tiles + static_cast<std::size_t>(tile.row)].push_back(e);
     }
     std::vector<std::shared_ptr<const edge_list>> lists;
     for (std::size_t rank = 0; rank < ranks; ++rank)
       lists.push_back(make_list(std::span(by_tile).subspan(rank * tiles, tiles)));
     for (int q = 0; q < shape.size(group_); ++q) {
-      const interval heads = partita::heads_of(features.block(slices, at(q)), features.size() / heads_);
-      sources_.push_back({heads, lists[static_cast<std::size_t>(rank_in_group(shape, sparse.cols, at(q)))]});
+      const interval heads = partita::local::heads_of(features.block(slices, at(q)), features.size() / heads_);
+      sources_.push_back({heads, lists[static_cast<std::size_t>(partition::rank_in_group(shape, sparse.cols, at(q)))]});
       recv_counts_.push_back(static_cast<global_index>(sources_.back().edges->positions.size()) *
                              heads.size());
     }
@@ -147,7 +147,7 @@ class edge_redistribution {
   /// The entries of my tiles by the owners of their targets, one tile after another.
   void list_runs(const sparse<T, dynamic_layout, Device>& a) {
     const auto& block = *a.local();
-    const entry_lists entries = block.entries(mesh_.queue());
+    const local::entry_lists entries = block.entries(mesh_.queue());
     const auto row = [&](global_index v) { return static_cast<std::size_t>(v - a.row_range().begin); };
     std::size_t all = 0;
     for (int q = 0; q < mesh_.shape().size(group_); ++q) {
@@ -156,12 +156,12 @@ class edge_redistribution {
       for (std::size_t t = 0; t < block.count(); ++t) {
         const std::size_t begin = entries.begin(t, row(targets.begin)),
                           end = entries.begin(t, row(targets.end));
-        for_runs(end - begin, mesh_.tile_entries(), [&](std::size_t at, local_index count) {
+        local::for_runs(end - begin, mesh_.tile_entries(), [&](std::size_t at, local_index count) {
           sent_.push_back({begin + at, all + at, count});
         });
         all += end - begin;
       }
-      send_counts_.push_back(static_cast<global_index>(all - before) * heads_of(me()));
+      send_counts_.push_back(static_cast<global_index>(all - before) * heads_at(me()));
     }
   }
 

@@ -26,7 +26,7 @@ class halo {
     send_rows_.assign(size, 0);
     for (global_index v : needed) ++recv_rows_[rows.owner(vertex_rows.rows, v)];
     m.world().all_to_all(recv_rows_, ones, send_rows_, ones);
-    std::vector<global_index> asked(static_cast<std::size_t>(offset_of(send_rows_, m.size())));
+    std::vector<global_index> asked(static_cast<std::size_t>(comm::offset_of(send_rows_, m.size())));
     m.world().all_to_all(needed, recv_rows_, asked, send_rows_);
     std::vector<local_index> send;
     for (global_index v : asked) send.push_back(static_cast<local_index>(v - own_.begin));
@@ -69,7 +69,7 @@ class halo {
 
  private:
   static std::size_t total(const std::vector<global_index>& counts) {
-    return static_cast<std::size_t>(offset_of(counts, static_cast<int>(counts.size())));
+    return static_cast<std::size_t>(comm::offset_of(counts, static_cast<int>(counts.size())));
   }
   static traffic received(const std::vector<global_index>& rows, global_index f) {
     traffic v;

@@ -35,11 +35,11 @@ class in_edges {
 
   /// The rows that the policy gives this rank, and their pattern with global columns (rows x n).
   interval range() const { return range_; }
-  csr_tiles<T, Device> all_rows() const { return pattern(range_, columns_, global_cols_); }
+  local::csr_tiles<T, Device> all_rows() const { return pattern(range_, columns_, global_cols_); }
 
   /// This rank's own vertices, among those rows, and the pattern of their in-edges (n/P x n).
   interval own() const { return vertices_.block(vertex_rows.rows, mesh_.at()); }
-  csr_tiles<T, Device> own_rows() const { return pattern(own(), own_columns(), global_cols_); }
+  local::csr_tiles<T, Device> own_rows() const { return pattern(own(), own_columns(), global_cols_); }
   /// The source of every in-edge of an own vertex, one target after another.
   std::span<const local_index> own_columns() const {
     const std::size_t first = begin_of(own().begin);
@@ -57,7 +57,7 @@ class in_edges {
   /// The row_exchange of their rows.
   halo<T, Device> make_halo() const { return {mesh_, vertices_, needed()}; }
   /// The in-edges of own vertices with columns that count rows of a table of `h`.
-  csr_tiles<T, Device> own_rows(const halo<T, Device>& h) const {
+  local::csr_tiles<T, Device> own_rows(const halo<T, Device>& h) const {
     std::vector<local_index> positions;
     for (const local_index c : own_columns()) positions.push_back(h.row_of(c));
     return pattern(own(), positions, to_local(h.table_rows(), "the rows of a halo"));
@@ -67,17 +67,17 @@ class in_edges {
   std::size_t begin_of(global_index row) const {
     return begins_[static_cast<std::size_t>(row - range_.begin)];
   }
-  csr_tiles<T, Device> pattern(interval rows, std::span<const local_index> columns, local_index cols) const {
+  local::csr_tiles<T, Device> pattern(interval rows, std::span<const local_index> columns, local_index cols) const {
     std::vector<std::size_t> begins;
     for (global_index v = rows.begin; v <= rows.end; ++v)
       begins.push_back(begin_of(v) - begin_of(rows.begin));
-    return make_pattern<T>(mesh_.queue(), rows, begins, columns, cols, mesh_.tile_entries());
+    return local::make_pattern<T>(mesh_.queue(), rows, begins, columns, cols, mesh_.tile_entries());
   }
 
   /// This rank's entries, row by row, with ascending global columns, and how many there are in each row.
   void list_entries(const sparse<T, dynamic_layout, Device>& a, std::vector<global_index>& counts) {
     const auto& block = *a.local();
-    const entry_lists entries = block.entries(mesh_.queue());
+    const local::entry_lists entries = block.entries(mesh_.queue());
     for (std::size_t i = 0; i < static_cast<std::size_t>(block.rows); ++i) {
       const std::size_t before = columns_.size();
       for (std::size_t t = 0; t < block.count(); ++t) {
@@ -96,10 +96,10 @@ class in_edges {
     others.all_gather(counts, each, all_counts);
     for (std::size_t q = 0; q < ranks; ++q)
       for (std::size_t i = 0; i < rows; ++i) lengths[q] += all_counts[q * rows + i];
-    std::vector<local_index> all(static_cast<std::size_t>(offset_of(lengths, others.size())));
+    std::vector<local_index> all(static_cast<std::size_t>(comm::offset_of(lengths, others.size())));
     others.all_gather(columns_, lengths, all);
     std::vector<std::size_t> next;
-    for (int q = 0; q < others.size(); ++q) next.push_back(static_cast<std::size_t>(offset_of(lengths, q)));
+    for (int q = 0; q < others.size(); ++q) next.push_back(static_cast<std::size_t>(comm::offset_of(lengths, q)));
     columns_.clear();
     for (std::size_t i = 0; i < rows; ++i) {
       const auto before = static_cast<std::ptrdiff_t>(columns_.size());

@@ -41,20 +41,20 @@ template <class T, class Device>
 class redistribution {
  public:
   redistribution(mesh<Device> m, const blocking& rows, const blocking& cols, layout from, layout to)
-      : mesh_(std::move(m)), rows_(rows), cols_(cols), from_(from), to_(to), route_(route_between(from, to)) {
+      : mesh_(std::move(m)), rows_(rows), cols_(cols), from_(from), to_(to), route_(partition::route_between(from, to)) {
     const coordinates me = mesh_.at();
     old_ = block_of(rows, cols, from, me);
     new_ = block_of(rows, cols, to, me);
     const int members = mesh_.shape().size(route_.group);
     for (int q = 0; q < members; ++q) {
-      const coordinates other = group_member(mesh_.shape(), route_.group, me, q);
+      const coordinates other = partition::group_member(mesh_.shape(), route_.group, me, q);
       send_.push_back(intersection(old_, block_of(rows, cols, to, other)));
       recv_.push_back(intersection(block_of(rows, cols, from, other), new_));
       send_counts_.push_back(send_.back().size());
       recv_counts_.push_back(recv_.back().size());
     }
     if (travels()) {
-      const bool one_block = route_.kind == movement::all_gather;
+      const bool one_block = route_.kind == partition::movement::all_gather;
       outgoing_ = buffer<T, Device>(
           mesh_.queue(), total(one_block ? std::span(send_counts_).first(1) : std::span(send_counts_)));
       incoming_ = buffer<T, Device>(mesh_.queue(), total(recv_counts_));
@@ -74,7 +74,7 @@ class redistribution {
     const auto& q = mesh_.queue();
     if (!travels()) return copy(q, part(x, old_, recv_[0]), part(y, new_, recv_[0]));
     const communicator& group = mesh_.along(route_.group);
-    if (route_.kind == movement::all_gather) {
+    if (route_.kind == partition::movement::all_gather) {
       pack(q, part(x, old_, send_[0]), outgoing_.data());
       group.all_gather(outgoing_.span(), recv_counts_, incoming_.span());
     } else {
@@ -97,11 +97,11 @@ class redistribution {
   /// The same of a redistribution that nobody has planned.
   static traffic predicted(const mesh<Device>& m, const blocking& rows, const blocking& cols, layout from,
                            layout to) {
-    const axis_set group = route_between(from, to).group;
+    const axis_set group = partition::route_between(from, to).group;
     const rectangle mine = block_of(rows, cols, to, m.at());
     traffic v;
     for (int q = 0; q < m.shape().size(group); ++q) {
-      const coordinates other = group_member(m.shape(), group, m.at(), q);
+      const coordinates other = partition::group_member(m.shape(), group, m.at(), q);
       const global_index size = intersection(block_of(rows, cols, from, other), mine).size();
       if (other != m.at() && size > 0) v += {size, 1};
     }
@@ -122,7 +122,7 @@ class redistribution {
   }
   bool travels() const { return send_.size() > 1; }
   static std::size_t total(std::span<const global_index> counts) {
-    return static_cast<std::size_t>(offset_of(counts, static_cast<int>(counts.size())));
+    return static_cast<std::size_t>(comm::offset_of(counts, static_cast<int>(counts.size())));
   }
   template <class U>
   static matrix_view<U> part(matrix_view<U> whole, const rectangle& of, const rectangle& r) {
@@ -134,7 +134,7 @@ class redistribution {
   mesh<Device> mesh_;
   blocking rows_, cols_;
   layout from_, to_;
-  route route_;
+  partition::route route_;
   rectangle old_, new_;
   std::vector<rectangle> send_, recv_;
   std::vector<global_index> send_counts_, recv_counts_;

@@ -15,7 +15,7 @@
 #include "partita/memory/host.hpp"
 
 using partita::buffer;
-using partita::csr_view;
+using partita::local::csr_view;
 using partita::global_index;
 using partita::interval;
 using partita::local_index;
@@ -64,7 +64,7 @@ auto compress(interval rows, const std::vector<interval>& columns, const std::ve
 
 /// The compressed rows of a block of one tile.
 template <class T>
-csr_view<T> view(const bench::compressed<T, place>& a, local_index rows, local_index cols) {
+local::csr_view<T> view(const bench::compressed<T, place>& a, local_index rows, local_index cols) {
   return {rows, cols, a.structure.data(), a.structure.data() + offsets_size(1, rows), a.values.data()};
 }
 
@@ -97,7 +97,7 @@ TEST_CASE_TEMPLATE("compressed rows equal make_csr_tiles in every bit", T, float
     for (const interval rows : {interval{0, 1}, interval{5, 12}, interval{1000000000000, 1000000000100}})
       for (const std::size_t count : {0, 1, 7, 64, 1000}) {
         const auto entries = entries_in<T>(rows, columns, count);
-        const auto expected = partita::make_csr_tiles(q, rows, std::span<const interval>(columns), entries);
+        const auto expected = partita::local::make_csr_tiles(q, rows, std::span<const interval>(columns), entries);
         const auto found = compress(rows, columns, entries);
         CHECK(found.nonzeros == expected.nonzeros);
         CHECK(list(found.structure) == list(expected.structure));
@@ -128,7 +128,7 @@ TEST_CASE_TEMPLATE("the transpose of the transpose", T, float, double) {
     const auto a = compress({0, rows}, {{0, cols}}, entries_in<T>({0, rows}, {{0, cols}}, count));
     const auto nonzeros = static_cast<local_index>(a.nonzeros);
     const auto b = bench::transpose(thrust::host, q, view(a, rows, cols), nonzeros);
-    const csr_view<T> from = view(a, rows, cols), to = view(b, cols, rows);
+    const local::csr_view<T> from = view(a, rows, cols), to = view(b, cols, rows);
     std::map<std::pair<local_index, local_index>, T> places;
     for (local_index i = 0; i < rows; ++i)
       for (local_index e = from.offsets[i]; e < from.offsets[i + 1]; ++e)
@@ -150,7 +150,7 @@ TEST_CASE("the transpose of a tile whose offsets do not begin at 0") {
   const std::vector<triplet<double>> entries = {
       {0, 0, 1.0}, {1, 1, 2.0}, {0, 3, 3.0}, {1, 2, 4.0}, {1, 3, 5.0}};
   const auto a = compress({0, 2}, {{0, 2}, {2, 4}}, entries);
-  const csr_view<double> second{2, 2, a.structure.data() + 3, a.structure.data() + offsets_size(2, 2),
+  const local::csr_view<double> second{2, 2, a.structure.data() + 3, a.structure.data() + offsets_size(2, 2),
                                 a.values.data()};
   const auto b = bench::transpose(thrust::host, q, second, 3);
   CHECK(list(b.structure) == std::vector<local_index>{0, 1, 3, 0, 1, 0, 1});

@@ -10,7 +10,7 @@
 #include "partita/memory/host.hpp"
 #include "support/on_device.hpp"
 
-using partita::csr_view;
+using partita::local::csr_view;
 using partita::interval;
 using partita::local_index;
 using partita::triplet;
@@ -50,7 +50,7 @@ TEST_CASE_TEMPLATE("rows compressed on the device equal make_csr_tiles in every 
        std::vector<std::vector<interval>>{{{0, 4000}}, {{1000, 4000}, {10, 10}, {0, 1000}}})
     for (const std::int64_t count : {0, 1, 1000, 300000}) {
       const auto given = entries<T>(count);
-      const auto expected = partita::make_csr_tiles(partita::queue<partita::host>(), rows,
+      const auto expected = partita::local::make_csr_tiles(partita::queue<partita::host>(), rows,
                                                     std::span<const interval>(columns), given);
       const auto found = bench::compress<T>(q, rows, columns, given);
       CHECK(found.nonzeros == expected.nonzeros);
@@ -64,7 +64,7 @@ TEST_CASE_TEMPLATE("the transpose of the transpose, on the device", T, float, do
   const std::vector<interval> columns{{0, 4000}};
   const auto a = bench::compress<T>(q, {0, 3000}, columns, entries<T>(100000));
   const auto view = [](const bench::compressed<T, device>& c, local_index rows, local_index cols) {
-    return csr_view<T>{rows, cols, c.structure.data(), c.structure.data() + partita::offsets_size(1, rows),
+    return local::csr_view<T>{rows, cols, c.structure.data(), c.structure.data() + partita::offsets_size(1, rows),
                        c.values.data()};
   };
   const auto nonzeros = static_cast<local_index>(a.nonzeros);

@@ -19,7 +19,7 @@ struct operation_events {
     read      ///< it has read what the others send
   };
   struct event {
-    std::unique_ptr<device_memory::event> point;
+    std::unique_ptr<comm::device_memory::event> point;
     bool recorded = false;
   };
 
@@ -33,7 +33,7 @@ class thread_endpoint;
 
 /// What a rank brings to an operation; nothing while it has no endpoint.
 struct posted_operation {
-  collective op;
+  comm::collective op;
   std::shared_ptr<const thread_endpoint> endpoint;
 };
 
@@ -43,7 +43,7 @@ class thread_endpoint {
   static constexpr std::uint64_t in_flight = 8;
 
   /// `memory`: null where operations are on memory of the host.
-  explicit thread_endpoint(int rank, std::shared_ptr<device_memory> memory = nullptr)
+  explicit thread_endpoint(int rank, std::shared_ptr<comm::device_memory> memory = nullptr)
       : rank_(rank), memory_(std::move(memory)) {
     for (operation_events& e : events_) e = make_events();
   }
@@ -99,8 +99,8 @@ class thread_endpoint {
   /// The share of `rank` in an all-reduce, in place: nobody else reads it in the others' buffers, nor that
   /// rank's own before it is reduced.
   void reduce_share(std::span<const posted_operation> posts, int rank) {
-    const collective& op = posts[static_cast<std::size_t>(rank)].op;
-    const interval share = share_of(op.count, rank, static_cast<int>(posts.size()));
+    const comm::collective& op = posts[static_cast<std::size_t>(rank)].op;
+    const interval share = comm::share_of(op.count, rank, static_cast<int>(posts.size()));
     sources_.clear();
     for (const posted_operation& p : posts) sources_.push_back(at(p.op.output, op, share.begin));
     reduce(op, at(op.output, op, share.begin), share.size());
@@ -108,43 +108,43 @@ class thread_endpoint {
 
   /// What `rank` receives in an operation other than broadcast; in an all-reduce the others' shares.
   void collect(std::span<const posted_operation> posts, int rank) {
-    const collective& op = posts[static_cast<std::size_t>(rank)].op;
+    const comm::collective& op = posts[static_cast<std::size_t>(rank)].op;
     if (op.kind == operation::reduce_scatter) {
       sources_.clear();
       for (const posted_operation& p : posts)
-        sources_.push_back(at(p.op.input, op, offset_of(op.input_counts, rank)));
+        sources_.push_back(at(p.op.input, op, comm::offset_of(op.input_counts, rank)));
       return reduce(op, op.output, op.count);
     }
     const int size = static_cast<int>(posts.size());
     for (int q = 0; q < size; ++q) {
-      const collective& sent = posts[static_cast<std::size_t>(q)].op;
+      const comm::collective& sent = posts[static_cast<std::size_t>(q)].op;
       if (op.kind == operation::all_reduce) {
-        const interval share = share_of(op.count, q, size);
+        const interval share = comm::share_of(op.count, q, size);
         if (q != rank)
           copy(at(sent.output, op, share.begin), at(op.output, op, share.begin), op.bytes(share.size()));
         continue;
       }
-      const global_index begin = op.kind == operation::all_to_all ? offset_of(sent.input_counts, rank) : 0;
-      copy(at(sent.input, op, begin), at(op.output, op, offset_of(op.output_counts, q)),
+      const global_index begin = op.kind == operation::all_to_all ? comm::offset_of(sent.input_counts, rank) : 0;
+      copy(at(sent.input, op, begin), at(op.output, op, comm::offset_of(op.output_counts, q)),
            op.bytes(op.output_counts[static_cast<std::size_t>(q)]));
     }
   }
 
  private:
-  static char* at(void* base, const collective& op, global_index offset) {
+  static char* at(void* base, const comm::collective& op, global_index offset) {
     return static_cast<char*>(base) + op.bytes(offset);
   }
-  static const char* at(const void* base, const collective& op, global_index offset) {
+  static const char* at(const void* base, const comm::collective& op, global_index offset) {
     return static_cast<const char*>(base) + op.bytes(offset);
   }
 
   /// to = the reduction of the sources, in rank order.
-  void reduce(const collective& op, void* to, global_index count) const {
+  void reduce(const comm::collective& op, void* to, global_index count) const {
     if (count == 0) return;
     if (memory_)
       memory_->reduce(op.type, op.reduce, sources_, to, count);
     else
-      reduce_in_order(op.type, op.reduce, sources_, to, count);
+      comm::reduce_in_order(op.type, op.reduce, sources_, to, count);
   }
 
   operation_events make_events() const {
@@ -155,7 +155,7 @@ class thread_endpoint {
   }
 
   int rank_;
-  std::shared_ptr<device_memory> memory_;
+  std::shared_ptr<comm::device_memory> memory_;
   std::array<operation_events, in_flight> events_;
   std::vector<std::unique_ptr<operation_events>> spare_;
   std::vector<const void*> sources_;

@@ -24,7 +24,7 @@ class thread_group : public rendezvous {
     for (std::uint64_t s = 0; s < in_flight; ++s) slots_[s].reset(s, index(size()));
   }
 
-  std::uint64_t start(const std::shared_ptr<thread_endpoint>& me, const collective& op) {
+  std::uint64_t start(const std::shared_ptr<thread_endpoint>& me, const comm::collective& op) {
     lock held(mutex);
     if (op.kind == operation::receive) return messages_.receive(*me, op);
     if (op.kind == operation::send) return messages_.send(me, op);
@@ -49,7 +49,7 @@ class thread_group : public rendezvous {
     return sequence;
   }
 
-  void finish(thread_endpoint& me, const collective& op, std::uint64_t token) {
+  void finish(thread_endpoint& me, const comm::collective& op, std::uint64_t token) {
     lock held(mutex);
     if (op.kind == operation::send) return messages_.finish_send(held, me, op, token);
     if (op.kind == operation::receive) return messages_.finish_receive(held, me, op, token);
@@ -64,7 +64,7 @@ class thread_group : public rendezvous {
     if (waiting_for_slot_ > 0) changed.notify_all();
   }
 
-  void abandon(thread_endpoint& me, const collective& op, std::uint64_t token) noexcept {
+  void abandon(thread_endpoint& me, const comm::collective& op, std::uint64_t token) noexcept {
     world()->poison("a rank gave up its " + describe(op) + " before it was complete");
     lock held(mutex);
     try {
@@ -115,7 +115,7 @@ class thread_group : public rendezvous {
 
   /// Waits for ranks that have yet to post into slot s.
   template <class Ready>
-  void wait_for_posts(lock& held, slot& s, const collective& op, Ready ready) {
+  void wait_for_posts(lock& held, slot& s, const comm::collective& op, Ready ready) {
     const auto absent = [&] {
       for (int q = 0; q < size(); ++q)
         if (!s.posts[index(q)].endpoint && has_ended(q)) return q;
@@ -124,7 +124,7 @@ class thread_group : public rendezvous {
     wait(held, op, ready, absent);
   }
   /// Counts this rank, and waits until all ranks are counted.
-  void wait_for_all(lock& held, slot& s, const collective& op, int& counted) {
+  void wait_for_all(lock& held, slot& s, const comm::collective& op, int& counted) {
     if (++counted == size()) changed.notify_all();
     wait_for_posts(held, s, op, [&] { return counted == size(); });
   }
@@ -139,11 +139,11 @@ class thread_group : public rendezvous {
     constexpr std::size_t most = std::size_t{1} << 16;
     std::size_t bytes = 0;
     for (int q = 0; q < size(); ++q) {
-      const collective& op = s.posts[index(q)].op;
+      const comm::collective& op = s.posts[index(q)].op;
       if (op.kind == operation::broadcast || !s.posts[index(q)].endpoint->on_host()) return false;
       if (op.kind == operation::all_to_all && !counts_agree(s, q, op)) return false;
       bytes += op.kind == operation::all_gather || op.kind == operation::all_to_all
-                   ? op.bytes(offset_of(op.output_counts, size()))
+                   ? op.bytes(comm::offset_of(op.output_counts, size()))
                    : op.bytes(op.count) * index(op.kind == operation::reduce_scatter ? size() : 2);
     }
     return bytes <= most;
@@ -156,7 +156,7 @@ class thread_group : public rendezvous {
     s.done_for_all = true;
   }
 
-  void broadcast(lock& held, slot& s, thread_endpoint& me, const collective& op) {
+  void broadcast(lock& held, slot& s, thread_endpoint& me, const comm::collective& op) {
     const posted_operation& root = s.posts[index(op.peer)];
     wait_for_posts(held, s, op, [&] { return root.endpoint != nullptr; });
     if (root.endpoint.get() == &me) {
@@ -172,7 +172,7 @@ class thread_group : public rendezvous {
     if (++s.done == size()) changed.notify_all();
   }
 
-  void exchange(lock& held, slot& s, thread_endpoint& me, const collective& op) {
+  void exchange(lock& held, slot& s, thread_endpoint& me, const comm::collective& op) {
     operation_events& mine = me.events(s.sequence);
     wait_for_posts(held, s, op, [&] { return s.arrived == size(); });
     if (s.done_for_all) return;
@@ -198,7 +198,7 @@ class thread_group : public rendezvous {
   }
 
   void require_match(lock& held, const posted_operation& mine, const posted_operation& other) {
-    const collective &a = mine.op, &b = other.op;
+    const comm::collective &a = mine.op, &b = other.op;
     const bool counts_agree =
         a.kind == operation::broadcast || a.kind == operation::all_reduce ? a.count == b.count
         : a.kind == operation::all_gather     ? std::ranges::equal(a.output_counts, b.output_counts)
@@ -216,12 +216,12 @@ class thread_group : public rendezvous {
     return counts;
   }
   /// Whether `rank` expects that.
-  bool counts_agree(const slot& s, int rank, const collective& op) const {
+  bool counts_agree(const slot& s, int rank, const comm::collective& op) const {
     for (int q = 0; q < size(); ++q)
       if (s.posts[index(q)].op.input_counts[index(rank)] != op.output_counts[index(q)]) return false;
     return true;
   }
-  void require_counts(lock& held, const slot& s, int rank, const collective& op) {
+  void require_counts(lock& held, const slot& s, int rank, const comm::collective& op) {
     if (counts_agree(s, rank, op)) return;
     fail(held, mismatch_of_counts(op, sent_to(s, rank), rank, world_ranks()));
   }

@@ -19,7 +19,7 @@ class mailbox {
   explicit mailbox(rendezvous& at) : at_(at) {}
 
   /// Returns the token of a send.
-  std::uint64_t send(const std::shared_ptr<thread_endpoint>& me, const collective& op) {
+  std::uint64_t send(const std::shared_ptr<thread_endpoint>& me, const comm::collective& op) {
     std::unique_ptr<operation_events> events = me->borrow_events();
     me->begin(*events);
     const std::uint64_t number = ++channels_[{me->rank(), op.peer, op.tag}].sent;
@@ -28,11 +28,11 @@ class mailbox {
     return last_;
   }
   /// Returns the token of a receive: the number of its message.
-  std::uint64_t receive(const thread_endpoint& me, const collective& op) {
+  std::uint64_t receive(const thread_endpoint& me, const comm::collective& op) {
     return ++channels_[{op.peer, me.rank(), op.tag}].received;
   }
 
-  void finish_send(lock& held, thread_endpoint& me, const collective& op, std::uint64_t token) {
+  void finish_send(lock& held, thread_endpoint& me, const comm::collective& op, std::uint64_t token) {
     const auto m = find(token);
     const auto wait_on_reader = [&] { me.wait_on(*m->events, operation_events::read); };
     const auto received = [&] {
@@ -45,7 +45,7 @@ class mailbox {
     messages_.erase(m);
   }
 
-  void finish_receive(lock& held, thread_endpoint& me, const collective& op, std::uint64_t number) {
+  void finish_receive(lock& held, thread_endpoint& me, const comm::collective& op, std::uint64_t number) {
     auto m = messages_.end();
     const auto arrived = [&] {
       m = std::ranges::find_if(messages_, [&](const message& c) {

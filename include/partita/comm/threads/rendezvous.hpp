@@ -40,7 +40,7 @@ class rendezvous : public wakeable {
   /// Waits for `ready`. A failed world, or a rank (told by `missing`, -1 for none) that ended too early, is
   /// an error.
   template <class Ready, class Missing>
-  void wait(lock& held, const collective& op, Ready ready, Missing missing) {
+  void wait(lock& held, const comm::collective& op, Ready ready, Missing missing) {
     for (;;) {
       check();
       if (ready()) return;

@@ -10,19 +10,19 @@ namespace partita::detail {
 class thread_transport final : public transport {
  public:
   thread_transport(std::shared_ptr<thread_group> group, int rank,
-                   std::shared_ptr<device_memory> memory = nullptr)
+                   std::shared_ptr<comm::device_memory> memory = nullptr)
       : group_(std::move(group)),
         memory_(memory),
         endpoint_(std::make_shared<thread_endpoint>(rank, memory)) {}
 
   int rank() const override { return endpoint_->rank(); }
   int size() const override { return group_->size(); }
-  std::uint64_t start(const collective& op) override { return group_->start(endpoint_, op); }
-  void finish(const collective& op, std::uint64_t token) override { group_->finish(*endpoint_, op, token); }
-  void abandon(const collective& op, std::uint64_t token) noexcept override {
+  std::uint64_t start(const comm::collective& op) override { return group_->start(endpoint_, op); }
+  void finish(const comm::collective& op, std::uint64_t token) override { group_->finish(*endpoint_, op, token); }
+  void abandon(const comm::collective& op, std::uint64_t token) noexcept override {
     group_->abandon(*endpoint_, op, token);
   }
-  std::shared_ptr<transport> on_memory(std::shared_ptr<device_memory> memory) override {
+  std::shared_ptr<transport> on_memory(std::shared_ptr<comm::device_memory> memory) override {
     return std::make_shared<thread_transport>(group_, rank(), std::move(memory));
   }
   void check() const override { group_->check(); }
@@ -31,9 +31,9 @@ class thread_transport final : public transport {
     const std::vector<global_index> counts(static_cast<std::size_t>(size()), 2);
     const global_index mine[] = {color, key};
     std::vector<global_index> all(2 * counts.size());
-    collective op;
+    comm::collective op;
     op.kind = operation::all_gather;
-    op.type = element_type::i64;
+    op.type = comm::element_type::i64;
     op.count = 2;
     op.input = mine;
     op.output = all.data();
@@ -57,7 +57,7 @@ class thread_transport final : public transport {
 
  private:
   std::shared_ptr<thread_group> group_;
-  std::shared_ptr<device_memory> memory_;
+  std::shared_ptr<comm::device_memory> memory_;
   std::shared_ptr<thread_endpoint> endpoint_;
 };
 

@@ -163,12 +163,12 @@ void scatter(const queue<cuda_device>& q, const matrix_view<const local_index>& 
 /// attained it; 0 and -1 for a row without entries. x is (a.cols, f), y and arg are (a.rows, f). Throws
 /// shape_error when the shapes do not fit.
 template <class T>
-void max_aggregate(const queue<cuda_device>& q, std::type_identity_t<csr_view<T>> a,
+void max_aggregate(const queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
                    std::type_identity_t<matrix_view<const T>> x, matrix_view<T> y,
                    matrix_view<local_index> arg) {
-  require_equal("max_aggregate", "y", shape_of(y), "the aggregate", {a.rows, x.cols});
-  require_equal("max_aggregate", "x", shape_of(x), "the x that a needs", {a.cols, x.cols});
-  require_equal("max_aggregate", "arg", shape_of(arg), "y", shape_of(y));
+  local::require_equal("max_aggregate", "y", local::shape_of(y), "the aggregate", {a.rows, x.cols});
+  local::require_equal("max_aggregate", "x", local::shape_of(x), "the x that a needs", {a.cols, x.cols});
+  local::require_equal("max_aggregate", "arg", local::shape_of(arg), "y", local::shape_of(y));
   with_width<widest<T>>(
       y.cols,
       [&](auto width) {
@@ -186,8 +186,8 @@ void max_aggregate(const queue<cuda_device>& q, std::type_identity_t<csr_view<T>
 template <class T>
 void max_scatter(const queue<cuda_device>& q, matrix_view<const local_index> arg,
                  std::type_identity_t<matrix_view<const T>> dy, matrix_view<T> dx) {
-  require_equal("max_scatter", "arg", shape_of(arg), "dy", shape_of(dy));
-  require_equal("max_scatter", "dx", shape_of(dx), "a block with the columns of dy", {dx.rows, dy.cols});
+  local::require_equal("max_scatter", "arg", local::shape_of(arg), "dy", local::shape_of(dy));
+  local::require_equal("max_scatter", "dx", local::shape_of(dx), "a block with the columns of dy", {dx.rows, dy.cols});
   const std::int64_t keys = (std::int64_t{dx.rows} + 1) * dx.cols;
   if (keys >> 32 == 0)
     aggregate_detail::scatter<std::uint32_t>(q, arg, dy, dx, keys);

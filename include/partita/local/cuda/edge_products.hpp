@@ -17,7 +17,7 @@ namespace partita::on_cuda {
 template <int Width, class T>
 struct dot_of_entry {
   const local_index* columns;
-  head_slice s;
+  local::head_slice s;
   matrix_view<const T> y, x;
   T beta;
   T* values;
@@ -55,7 +55,7 @@ struct applied_product : column_lead {
   };
 
   F f;
-  head_slice s;
+  local::head_slice s;
   T* values;
   row_table<T> x;
   T beta;
@@ -94,14 +94,14 @@ struct applied_product : column_lead {
 namespace edge_product_detail {
 
 template <class Pattern>
-void require(const char* name, const Pattern& a, const head_slice& s, matrix_shape x, matrix_shape y) {
-  require_equal(name, "x", x, "the x that the pattern needs", {a.cols, y.cols});
-  require_equal(name, "y", y, "the y that the pattern needs", {a.rows, x.cols});
-  require_heads(name, s, static_cast<local_index>(x.cols));
+void require(const char* name, const Pattern& a, const local::head_slice& s, matrix_shape x, matrix_shape y) {
+  local::require_equal(name, "x", x, "the x that the pattern needs", {a.cols, y.cols});
+  local::require_equal(name, "y", y, "the y that the pattern needs", {a.rows, x.cols});
+  local::require_heads(name, s, static_cast<local_index>(x.cols));
 }
 
 template <class T>
-void fold(const queue<cuda_device>& q, const pattern_rows& a, const local_index* columns, const head_slice& s,
+void fold(const queue<cuda_device>& q, const pattern_rows& a, const local_index* columns, const local::head_slice& s,
           const T* values, const local_index* order, const matrix_view<const T>& x, T beta,
           const matrix_view<T>& y) {
   with_width<widest<T>>(
@@ -112,7 +112,7 @@ void fold(const queue<cuda_device>& q, const pattern_rows& a, const local_index*
         fold_rows(q, a, y.cols / pack_width, skew(columns, 4),
                   row_product<T, pack_width, weights>{
                       columns, weights{{}, values, order, s.heads, s.head_width, s.first_col, pack_width},
-                      table_of(x), spmm_epilogue<T>{.beta = beta}, y});
+                      table_of(x), local::spmm_epilogue<T>{.beta = beta}, y});
       },
       s, x, y);
 }
@@ -123,20 +123,20 @@ void fold(const queue<cuda_device>& q, const pattern_rows& a, const local_index*
 /// overwrites y. x is (a.cols, f), y is (a.rows, f), their columns are those of s; y is not x. Throws
 /// shape_error when the shapes do not fit.
 template <class T>
-void edge_multiply(const queue<cuda_device>& q, std::type_identity_t<csr_view<T>> a, head_slice s,
+void edge_multiply(const queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a, local::head_slice s,
                    const std::type_identity_t<T>* values, std::type_identity_t<matrix_view<const T>> x,
                    std::type_identity_t<T> beta, matrix_view<T> y) {
-  edge_product_detail::require("edge_multiply", a, s, shape_of(x), shape_of(y));
+  edge_product_detail::require("edge_multiply", a, s, local::shape_of(x), local::shape_of(y));
   edge_product_detail::fold(q, rows_of(a), a.columns, s, values, nullptr, x, beta, y);
 }
 
 /// values[e, h] = f(row(e), e, h) for the heads of y's columns, and y as edge_multiply has it with
 /// them, in one pass. Throws shape_error when the shapes do not fit.
 template <class F, class T>
-void edge_apply_multiply(const queue<cuda_device>& q, std::type_identity_t<csr_view<T>> a, head_slice s, F f,
+void edge_apply_multiply(const queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a, local::head_slice s, F f,
                          std::type_identity_t<T>* values, std::type_identity_t<matrix_view<const T>> x,
                          std::type_identity_t<T> beta, matrix_view<T> y) {
-  edge_product_detail::require("edge_apply_multiply", a, s, shape_of(x), shape_of(y));
+  edge_product_detail::require("edge_apply_multiply", a, s, local::shape_of(x), local::shape_of(y));
   with_width<widest<T>>(
       y.cols,
       [&](auto width) {
@@ -151,11 +151,11 @@ void edge_apply_multiply(const queue<cuda_device>& q, std::type_identity_t<csr_v
 /// overwrites x. `a` is the inverse of the pattern. y is (a.rows, f), x is (a.cols, f), their columns are
 /// those of s; x is not y. Throws shape_error when the shapes do not fit.
 template <class T>
-void edge_multiply_transposed(const queue<cuda_device>& q, const csr_inverse<cuda_device>& a, head_slice s,
+void edge_multiply_transposed(const queue<cuda_device>& q, const local::csr_inverse<cuda_device>& a, local::head_slice s,
                               const std::type_identity_t<T>* values,
                               std::type_identity_t<matrix_view<const T>> y, std::type_identity_t<T> beta,
                               matrix_view<T> x) {
-  edge_product_detail::require("edge_multiply_transposed", a, s, shape_of(x), shape_of(y));
+  edge_product_detail::require("edge_multiply_transposed", a, s, local::shape_of(x), local::shape_of(y));
   edge_product_detail::fold(q, rows_of(a.transposed<T>()), a.entry_rows.data(), s, values,
                             a.entry_numbers.data(), y, beta, x);
 }
@@ -164,10 +164,10 @@ void edge_multiply_transposed(const queue<cuda_device>& q, const csr_inverse<cud
 /// slice, none where there are none; beta = 0 overwrites values. y is (a.rows, f), x is (a.cols, f), their
 /// columns are those of s. Throws shape_error when the shapes do not fit.
 template <class T>
-void edge_dot(const queue<cuda_device>& q, std::type_identity_t<csr_view<T>> a, head_slice s,
+void edge_dot(const queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a, local::head_slice s,
               std::type_identity_t<matrix_view<const T>> y, std::type_identity_t<matrix_view<const T>> x,
               std::type_identity_t<T> beta, T* values) {
-  edge_product_detail::require("edge_dot", a, s, shape_of(x), shape_of(y));
+  edge_product_detail::require("edge_dot", a, s, local::shape_of(x), local::shape_of(y));
   with_width<widest<T>>(
       x.cols,
       [&](auto width) {

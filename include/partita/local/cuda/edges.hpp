@@ -45,10 +45,10 @@ struct store_softmax {
 namespace edge_detail {
 
 template <class T>
-attention<T> attend(const char* operation, const csr_view<T>& a, local_index heads, T slope,
+attention<T> attend(const char* operation, const local::csr_view<T>& a, local_index heads, T slope,
                     const matrix_view<const T>& source, const matrix_view<const T>& target) {
-  require_equal(operation, "source", shape_of(source), "columns and heads", {a.cols, heads});
-  require_equal(operation, "target", shape_of(target), "rows and heads", {a.rows, heads});
+  local::require_equal(operation, "source", local::shape_of(source), "columns and heads", {a.cols, heads});
+  local::require_equal(operation, "target", local::shape_of(target), "rows and heads", {a.rows, heads});
   return {a.columns, heads, slope, source, target};
 }
 
@@ -56,7 +56,7 @@ attention<T> attend(const char* operation, const csr_view<T>& a, local_index hea
 
 /// out[e, h] = f(row(e), col(e), h, in[e, h]). out may be in. Throws nothing.
 template <class F, class T>
-void edge_apply(const queue<cuda_device>& q, std::type_identity_t<csr_view<T>> a, local_index heads, F f,
+void edge_apply(const queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a, local_index heads, F f,
                 const std::type_identity_t<T>* in, T* out) {
   for_entries(q, rows_of(a), apply_to_entry<F, T>{f, a.columns, heads, in, out});
 }
@@ -66,23 +66,23 @@ void edge_apply(const queue<cuda_device>& q, std::type_identity_t<csr_view<T>> a
 /// otherwise. source is (a.cols, heads), target and log_sum are (a.rows, heads). Throws shape_error when
 /// the shapes do not fit.
 template <class T>
-void edge_log_sum(const queue<cuda_device>& q, std::type_identity_t<csr_view<T>> a, local_index heads,
+void edge_log_sum(const queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a, local_index heads,
                   std::type_identity_t<T> slope, std::type_identity_t<matrix_view<const T>> source,
                   std::type_identity_t<matrix_view<const T>> target, matrix_view<T> log_sum) {
   const attention<T> scores = edge_detail::attend("edge_log_sum", a, heads, slope, source, target);
-  require_equal("edge_log_sum", "log_sum", shape_of(log_sum), "rows and heads", {a.rows, heads});
+  local::require_equal("edge_log_sum", "log_sum", local::shape_of(log_sum), "rows and heads", {a.rows, heads});
   fold_rows(q, rows_of(a), heads, skew(a.columns, 4), log_sums_of_scores<T>{{a.columns}, scores, log_sum});
 }
 
 /// values[e, h] = exp(score(e, h) - log_sum(row(e), h)), scores as in edge_log_sum. log_sum is (a.rows,
 /// heads). Throws shape_error when the shapes do not fit.
 template <class T>
-void edge_softmax(const queue<cuda_device>& q, std::type_identity_t<csr_view<T>> a, local_index heads,
+void edge_softmax(const queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a, local_index heads,
                   std::type_identity_t<T> slope, std::type_identity_t<matrix_view<const T>> source,
                   std::type_identity_t<matrix_view<const T>> target,
                   std::type_identity_t<matrix_view<const T>> log_sum, T* values) {
   const attention<T> scores = edge_detail::attend("edge_softmax", a, heads, slope, source, target);
-  require_equal("edge_softmax", "log_sum", shape_of(log_sum), "rows and heads", {a.rows, heads});
+  local::require_equal("edge_softmax", "log_sum", local::shape_of(log_sum), "rows and heads", {a.rows, heads});
   for_entries(q, rows_of(a), store_softmax<T>{scores, log_sum, values});
 }
 
@@ -92,8 +92,8 @@ void edge_softmax(const queue<cuda_device>& q, std::type_identity_t<csr_view<T>>
 /// g(e, h) over those of column c; beta = 0 overwrites. source and dsource are (a.cols, heads), the others
 /// (a.rows, heads); `inverse` is that of a. Throws shape_error when the shapes do not fit.
 template <class T>
-void edge_softmax_gradient(const queue<cuda_device>& q, std::type_identity_t<csr_view<T>> a,
-                           const csr_inverse<cuda_device>& inverse, local_index heads,
+void edge_softmax_gradient(const queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
+                           const local::csr_inverse<cuda_device>& inverse, local_index heads,
                            std::type_identity_t<T> slope, std::type_identity_t<matrix_view<const T>> source,
                            std::type_identity_t<matrix_view<const T>> target,
                            std::type_identity_t<matrix_view<const T>> log_sum,
@@ -101,11 +101,11 @@ void edge_softmax_gradient(const queue<cuda_device>& q, std::type_identity_t<csr
                            std::type_identity_t<T>* edges, matrix_view<T> dsource, matrix_view<T> dtarget) {
   constexpr const char* name = "edge_softmax_gradient";
   const attention<T> scores = edge_detail::attend(name, a, heads, slope, source, target);
-  require_equal(name, "inverse", shape_of(inverse), "the pattern", shape_of(a));
-  require_equal(name, "log_sum", shape_of(log_sum), "rows and heads", {a.rows, heads});
-  require_equal(name, "row_dot", shape_of(row_dot), "rows and heads", {a.rows, heads});
-  require_equal(name, "dsource", shape_of(dsource), "source", shape_of(source));
-  require_equal(name, "dtarget", shape_of(dtarget), "target", shape_of(target));
+  local::require_equal(name, "inverse", local::shape_of(inverse), "the pattern", local::shape_of(a));
+  local::require_equal(name, "log_sum", local::shape_of(log_sum), "rows and heads", {a.rows, heads});
+  local::require_equal(name, "row_dot", local::shape_of(row_dot), "rows and heads", {a.rows, heads});
+  local::require_equal(name, "dsource", local::shape_of(dsource), "source", local::shape_of(source));
+  local::require_equal(name, "dtarget", local::shape_of(dtarget), "target", local::shape_of(target));
   fold_rows(q, rows_of(a), heads, skew(a.columns, 4),
             target_gradient<T>{{a.columns}, scores, log_sum, row_dot, beta, edges, dtarget});
   fold_rows(q, rows_of(inverse.template transposed<T>()), heads, 0,
@@ -115,9 +115,9 @@ void edge_softmax_gradient(const queue<cuda_device>& q, std::type_identity_t<csr
 /// out(i, h) = sum_e u[e, h] v[e, h] over the entries of row i, accumulated in double. out is (a.rows,
 /// heads). Throws shape_error when out has another shape.
 template <class T>
-void edge_row_dot(const queue<cuda_device>& q, std::type_identity_t<csr_view<T>> a, local_index heads,
+void edge_row_dot(const queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a, local_index heads,
                   const std::type_identity_t<T>* u, const std::type_identity_t<T>* v, matrix_view<T> out) {
-  require_equal("edge_row_dot", "out", shape_of(out), "rows and heads", {a.rows, heads});
+  local::require_equal("edge_row_dot", "out", local::shape_of(out), "rows and heads", {a.rows, heads});
   fold_rows(q, rows_of(a), heads, 0, dots_of_values<T, T>{{}, u, v, heads, out});
 }
 
@@ -125,9 +125,9 @@ void edge_row_dot(const queue<cuda_device>& q, std::type_identity_t<csr_view<T>>
 /// may join in parts: it is associative. out is (a.rows, heads). Throws shape_error when out has another
 /// shape.
 template <class F, class T>
-void edge_row_fold(const queue<cuda_device>& q, std::type_identity_t<csr_view<T>> a, local_index heads, F f,
+void edge_row_fold(const queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a, local_index heads, F f,
                    const std::type_identity_t<T>* values, matrix_view<T> out) {
-  require_equal("edge_row_fold", "out", shape_of(out), "rows and heads", {a.rows, heads});
+  local::require_equal("edge_row_fold", "out", local::shape_of(out), "rows and heads", {a.rows, heads});
   fold_rows(q, rows_of(a), heads, 0, fold_of_values<F, T>{{}, f, values, heads, out});
 }
 

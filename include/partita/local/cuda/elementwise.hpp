@@ -74,7 +74,7 @@ struct over_row_divisor {
 template <class F, class T>
 void transform(const queue<cuda_device>& q, F f, std::type_identity_t<matrix_view<const T>> x,
                matrix_view<T> y) {
-  require_equal("map", "x", shape_of(x), "y", shape_of(y));
+  local::require_equal("map", "x", local::shape_of(x), "y", local::shape_of(y));
   assign(q, y, mapped<F, T>{f, x}, x);
 }
 
@@ -82,7 +82,7 @@ void transform(const queue<cuda_device>& q, F f, std::type_identity_t<matrix_vie
 template <class F, class T>
 void transform_indexed(const queue<cuda_device>& q, F f, std::type_identity_t<matrix_view<const T>> x,
                        matrix_view<T> y) {
-  require_equal("transform_indexed", "x", shape_of(x), "y", shape_of(y));
+  local::require_equal("transform_indexed", "x", local::shape_of(x), "y", local::shape_of(y));
   assign(q, y, mapped_with_index<F, T>{f, x}, x);
 }
 
@@ -90,8 +90,8 @@ void transform_indexed(const queue<cuda_device>& q, F f, std::type_identity_t<ma
 template <class F, class T>
 void zip(const queue<cuda_device>& q, F f, std::type_identity_t<matrix_view<const T>> a,
          std::type_identity_t<matrix_view<const T>> b, matrix_view<T> y) {
-  require_equal("zip", "a", shape_of(a), "y", shape_of(y));
-  require_equal("zip", "b", shape_of(b), "y", shape_of(y));
+  local::require_equal("zip", "a", local::shape_of(a), "y", local::shape_of(y));
+  local::require_equal("zip", "b", local::shape_of(b), "y", local::shape_of(y));
   assign(q, y, zipped<F, T>{f, a, b}, a, b);
 }
 

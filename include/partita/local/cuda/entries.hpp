@@ -19,13 +19,13 @@ struct pattern_rows {
 };
 
 template <class T>
-pattern_rows rows_of(const csr_view<T>& a) {
+pattern_rows rows_of(const local::csr_view<T>& a) {
   return {a.rows, a.cols, a.offsets};
 }
 
 /// The number of entries. Where the view does not know it this waits for the queue and reads it.
 template <class T>
-local_index entry_count(const queue<cuda_device>& q, const csr_view<T>& a) {
+local_index entry_count(const queue<cuda_device>& q, const local::csr_view<T>& a) {
   if (a.entries >= 0 || a.rows == 0) return a.rows == 0 ? 0 : a.entries;
   const local_index end = read(q, a.offsets + a.rows);
   return end - read(q, a.offsets);

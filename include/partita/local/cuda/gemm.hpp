@@ -142,8 +142,8 @@ bool product(const char* name, const queue<cuda_device>& q, bool ta, bool tb, ma
              matrix_view<const T> b, const gemm_finish<T>& finish) {
   const matrix_view<T>& c = finish.c;
   const local_index m = ta ? a.cols : a.rows, k = ta ? a.rows : a.cols, n = tb ? b.rows : b.cols;
-  require_equal(name, "c", shape_of(c), "op(a) op(b)", {m, n});
-  require_equal(name, "op(a)", {m, k}, "the op(a) that op(b) needs", {m, tb ? b.cols : b.rows});
+  local::require_equal(name, "c", local::shape_of(c), "op(a) op(b)", {m, n});
+  local::require_equal(name, "op(a)", {m, k}, "the op(a) that op(b) needs", {m, tb ? b.cols : b.rows});
   const bool multiplies = m > 0 && n > 0 && k > 0 && finish.alpha != 0;
   const auto library = multiplies ? libraries_of(q).gemm<T>() : nullptr;
   if (library != nullptr) {
@@ -214,7 +214,7 @@ template <class T>
 void gemm_relu_backward(const queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> dc,
                         std::type_identity_t<matrix_view<const T>> b,
                         std::type_identity_t<matrix_view<const T>> a, matrix_view<T> dz) {
-  require_equal("gemm_relu_backward", "a", shape_of(a), "dz", shape_of(dz));
+  local::require_equal("gemm_relu_backward", "a", local::shape_of(a), "dz", local::shape_of(dz));
   gemm_detail::product<T>("gemm_relu_backward", q, false, true, dc, b, {T{1}, T{0}, {}, dz, a});
 }
 

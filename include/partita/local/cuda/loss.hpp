@@ -84,13 +84,13 @@ struct row_correct {
 template <class T>
 double cross_entropy(const queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> logits,
                      const local_index* labels, std::type_identity_t<T> scale, matrix_view<T> gradient) {
-  require_equal("cross_entropy", "logits", shape_of(logits), "gradient", shape_of(gradient));
+  local::require_equal("cross_entropy", "logits", local::shape_of(logits), "gradient", local::shape_of(gradient));
   if (logits.rows == 0) return 0;
   loss_sum* const losses = scratch<loss_sum>(q, room_to_add_up(logits.rows, 1));
   detail::launch(q, logits.rows, row_loss<T>{logits, labels, double{scale}, gradient, losses});
   const loss_sum total = read(q, add_up(q, losses, logits.rows, 1));
   if (total.wrong_row < logits.rows)
-    throw_label(static_cast<local_index>(total.wrong_row), read(q, labels + total.wrong_row), logits.cols);
+    local::throw_label(static_cast<local_index>(total.wrong_row), read(q, labels + total.wrong_row), logits.cols);
   return total.loss;
 }
 

@@ -67,7 +67,7 @@ struct add_to_row_of_list {
 /// to = from. Both (m, n), not overlapping. Throws shape_error when the shapes differ.
 template <class T>
 void copy(const queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> from, matrix_view<T> to) {
-  require_equal("copy", "from", shape_of(from), "to", shape_of(to));
+  local::require_equal("copy", "from", local::shape_of(from), "to", local::shape_of(to));
   assign(q, to, copied<T>{from}, from);
 }
 
@@ -92,8 +92,8 @@ void unpack(const queue<cuda_device>& q, const std::type_identity_t<T>* from, ma
 /// y(i, j) = the entry of a at (i, j), which is the only one there, or 0. Both (m, n). Throws shape_error
 /// when the shapes differ.
 template <class T>
-void sparse_to_dense(const queue<cuda_device>& q, std::type_identity_t<csr_view<T>> a, matrix_view<T> y) {
-  require_equal("sparse_to_dense", "a", shape_of(a), "y", shape_of(y));
+void sparse_to_dense(const queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a, matrix_view<T> y) {
+  local::require_equal("sparse_to_dense", "a", local::shape_of(a), "y", local::shape_of(y));
   fill(q, T(0), y);
   for_entries(q, rows_of(a), put_entry<T>{a.columns, a.values, y});
 }

@@ -66,7 +66,7 @@ struct row_product {
   const local_index* columns;
   Weights weights;
   row_table<T> x;
-  spmm_epilogue<T> fusion;
+  local::spmm_epilogue<T> fusion;
   matrix_view<T> y;
 
   constexpr sum zero() const { return {}; }

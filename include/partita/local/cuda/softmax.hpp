@@ -25,7 +25,7 @@ template <class T>
 void softmax_exp(const queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> x,
                  const std::type_identity_t<T>* row_maximum, matrix_view<T> y,
                  std::type_identity_t<T>* row_sum) {
-  require_equal("softmax_exp", "x", shape_of(x), "y", shape_of(y));
+  local::require_equal("softmax_exp", "x", local::shape_of(x), "y", local::shape_of(y));
   transform_indexed(q, exponential_below<T>{row_maximum}, x, y);
   row_sums<T>(q, y, row_sum);
 }

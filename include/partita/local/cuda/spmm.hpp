@@ -15,10 +15,10 @@ namespace partita::on_cuda {
 namespace spmm_detail {
 
 template <class T>
-void multiply(const char* name, const queue<cuda_device>& q, const csr_view<T>& a,
-              const matrix_view<const T>& x, const spmm_epilogue<T>& fusion, const matrix_view<T>& y) {
-  require_equal(name, "y", shape_of(y), "a x", {a.rows, x.cols});
-  require_equal(name, "x", shape_of(x), "the x that a needs", {a.cols, x.cols});
+void multiply(const char* name, const queue<cuda_device>& q, const local::csr_view<T>& a,
+              const matrix_view<const T>& x, const local::spmm_epilogue<T>& fusion, const matrix_view<T>& y) {
+  local::require_equal(name, "y", local::shape_of(y), "a x", {a.rows, x.cols});
+  local::require_equal(name, "x", local::shape_of(x), "the x that a needs", {a.cols, x.cols});
   using weights = stored_values<T>;
   const weights values{a.values, (skew(a.values, 4) - skew(a.columns, 4)) % widest<T> == 0};
   with_width<widest<T>>(
@@ -36,16 +36,16 @@ void multiply(const char* name, const queue<cuda_device>& q, const csr_view<T>& 
 /// y = a x + beta y; beta = 0 overwrites y. a is (m, k) with values, x is (k, f), y is (m, f) and not x.
 /// Throws shape_error when the shapes do not fit.
 template <class T>
-void spmm(const queue<cuda_device>& q, std::type_identity_t<csr_view<T>> a,
+void spmm(const queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
           std::type_identity_t<matrix_view<const T>> x, std::type_identity_t<T> beta, matrix_view<T> y) {
-  spmm_detail::multiply("spmm", q, a, x, spmm_epilogue<T>{.beta = beta}, y);
+  spmm_detail::multiply("spmm", q, a, x, local::spmm_epilogue<T>{.beta = beta}, y);
 }
 
 /// y = what spmm_epilogue says of a and x. a is (m, k) with values, x is (k, f), y is (m, f) and not x.
 /// Throws shape_error when the shapes do not fit.
 template <class T>
-void spmm_fused(const queue<cuda_device>& q, std::type_identity_t<csr_view<T>> a,
-                std::type_identity_t<matrix_view<const T>> x, std::type_identity_t<spmm_epilogue<T>> fusion,
+void spmm_fused(const queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
+                std::type_identity_t<matrix_view<const T>> x, std::type_identity_t<local::spmm_epilogue<T>> fusion,
                 matrix_view<T> y) {
   spmm_detail::multiply("spmm_fused", q, a, x, fusion, y);
 }

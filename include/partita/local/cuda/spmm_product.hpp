@@ -61,7 +61,7 @@ template <class T>
 class spmm_product<T, cuda_device> {
  public:
   /// As the kernel spmm.
-  void operator()(const queue<cuda_device>& q, csr_view<T> a, std::type_identity_t<matrix_view<const T>> x,
+  void operator()(const queue<cuda_device>& q, local::csr_view<T> a, std::type_identity_t<matrix_view<const T>> x,
                   std::type_identity_t<T> beta, matrix_view<T> y) {
     const cuda_spmm_function<T> library = libraries_of(q).spmm<T>();
     if (library == nullptr || a.values == nullptr || !fit(a, x, y)) return spmm(q, a, x, beta, y);
@@ -82,12 +82,12 @@ class spmm_product<T, cuda_device> {
   using key_type = std::tuple<const void*, const void*, const void*, local_index, local_index, local_index,
                               std::ptrdiff_t, std::ptrdiff_t>;
 
-  static key_type key(const csr_view<T>& a, const matrix_view<const T>& x, const matrix_view<T>& y) {
+  static key_type key(const local::csr_view<T>& a, const matrix_view<const T>& x, const matrix_view<T>& y) {
     return {a.offsets, a.columns, a.values, a.rows, a.cols, x.cols, x.stride, y.stride};
   }
 
   /// Whether the library may get these operands: shapes that fit, something to do, 16-byte alignment.
-  static bool fit(const csr_view<T>& a, const matrix_view<const T>& x, const matrix_view<T>& y) {
+  static bool fit(const local::csr_view<T>& a, const matrix_view<const T>& x, const matrix_view<T>& y) {
     constexpr int width = on_cuda::widest<T>;
     return a.rows > 0 && a.cols > 0 && x.cols > 0 && x.rows == a.cols && y.rows == a.rows &&
            y.cols == x.cols && on_cuda::skew(a.offsets, 4) == 0 && on_cuda::skew(a.columns, 4) == 0 &&
@@ -95,13 +95,13 @@ class spmm_product<T, cuda_device> {
            x.stride % width == 0 && on_cuda::skew(y.data, width) == 0 && y.stride % width == 0;
   }
 
-  static bool multiply(const queue<cuda_device>& q, cuda_spmm_function<T> library, const csr_view<T>& a,
+  static bool multiply(const queue<cuda_device>& q, cuda_spmm_function<T> library, const local::csr_view<T>& a,
                        const matrix_view<const T>& x, T beta, const matrix_view<T>& y, choice& chosen) {
     return library(q, chosen.plan, a.rows, a.cols, chosen.entries, a.offsets, a.columns, a.values, x.data,
                    x.stride, x.cols, beta, y.data, y.stride);
   }
 
-  static void choose(const queue<cuda_device>& q, cuda_spmm_function<T> library, const csr_view<T>& a,
+  static void choose(const queue<cuda_device>& q, cuda_spmm_function<T> library, const local::csr_view<T>& a,
                      const matrix_view<const T>& x, const matrix_view<T>& y, choice& chosen) {
     chosen.made = true;
     chosen.entries = entry_count(q, a);

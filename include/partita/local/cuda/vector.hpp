@@ -65,7 +65,7 @@ bool aligned(const matrix_view<T>& view, int width) {
 }
 
 /// Whether packs of `width` columns of a slice lie each within one head.
-inline bool aligned(const head_slice& s, int width) {
+inline bool aligned(const local::head_slice& s, int width) {
   return s.head_width % width == 0 && s.first_col % width == 0;
 }
 

@@ -55,7 +55,7 @@ bool is_aligned(matrix_view<T> x) {
 template <class T>
 class product {
  public:
-  product(const queue<cuda_device>& q, csr_view<T> a, int nonzeros, matrix_view<const T> x, matrix_view<T> y,
+  product(const queue<cuda_device>& q, local::csr_view<T> a, int nonzeros, matrix_view<const T> x, matrix_view<T> y,
           cusparseSpMMAlg_t algorithm)
       : handle_(q.resource<context>().handle()), algorithm_(algorithm), values_(a.values) {
     operands_ = ", for " + std::string(sizeof(T) == sizeof(float) ? "f32" : "f64") + ", a " +

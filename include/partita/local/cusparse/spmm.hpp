@@ -87,7 +87,7 @@ class plan {
     for (entry& e : entries_)
       if (e.f == x.cols && e.x_stride == x.stride && e.y_stride == y.stride) known = &e;
     if (known == nullptr) {
-      const csr_view<T> a{rows_, cols_, offsets_, given_columns_ + first_, values};
+      const local::csr_view<T> a{rows_, cols_, offsets_, given_columns_ + first_, values};
       entries_.push_back({x.cols, x.stride, y.stride, choose(q, a, x, beta, y, choice)});
       known = &entries_.back();
     }
@@ -103,7 +103,7 @@ class plan {
     std::unique_ptr<product<T>> best;  // null when cuSPARSE supports none
   };
 
-  std::unique_ptr<product<T>> choose(const queue<cuda_device>& q, csr_view<T> a, matrix_view<const T> x,
+  std::unique_ptr<product<T>> choose(const queue<cuda_device>& q, local::csr_view<T> a, matrix_view<const T> x,
                                      T beta, matrix_view<T> y, spmm_choice choice) const {
     const auto prepared = [&](cusparseSpMMAlg_t algorithm) {
       auto made = std::make_unique<product<T>>(q, a, nonzeros_, x, y, algorithm);

@@ -22,7 +22,7 @@ inline constexpr local_index strip = 32;
 
 /// Columns [j, j + width) of row i, kept in registers while the entries go by.
 template <class T, class Width>
-void row_strip(const csr_view<T>& a, local_index i, local_index j, Width width, matrix_view<const T> x,
+void row_strip(const local::csr_view<T>& a, local_index i, local_index j, Width width, matrix_view<const T> x,
                matrix_view<T> y, matrix_view<local_index> arg) {
   T largest[strip] = {};
   local_index where[strip];
@@ -51,12 +51,12 @@ void row_strip(const csr_view<T>& a, local_index i, local_index j, Width width, 
 /// attained it; 0 and -1 for a row without entries. x is (a.cols, f), y and arg are (a.rows, f). Throws
 /// shape_error when the shapes do not fit.
 template <class T>
-void max_aggregate(const queue<host>& q, std::type_identity_t<csr_view<T>> a,
+void max_aggregate(const queue<host>& q, std::type_identity_t<local::csr_view<T>> a,
                    std::type_identity_t<matrix_view<const T>> x, matrix_view<T> y,
                    matrix_view<local_index> arg) {
-  require_equal("max_aggregate", "y", shape_of(y), "the aggregate", {a.rows, x.cols});
-  require_equal("max_aggregate", "x", shape_of(x), "the x that a needs", {a.cols, x.cols});
-  require_equal("max_aggregate", "arg", shape_of(arg), "y", shape_of(y));
+  local::require_equal("max_aggregate", "y", local::shape_of(y), "the aggregate", {a.rows, x.cols});
+  local::require_equal("max_aggregate", "x", local::shape_of(x), "the x that a needs", {a.cols, x.cols});
+  local::require_equal("max_aggregate", "arg", local::shape_of(arg), "y", local::shape_of(y));
   using aggregate_detail::strip;
   run_entry_rows(q.threads(), a, x.cols, [=](local_index begin, local_index end) {
     for (local_index i = begin; i < end; ++i)
@@ -73,8 +73,8 @@ void max_aggregate(const queue<host>& q, std::type_identity_t<csr_view<T>> a,
 template <class T>
 void max_scatter(const queue<host>& q, matrix_view<const local_index> arg,
                  std::type_identity_t<matrix_view<const T>> dy, matrix_view<T> dx) {
-  require_equal("max_scatter", "arg", shape_of(arg), "dy", shape_of(dy));
-  require_equal("max_scatter", "dx", shape_of(dx), "a block with the columns of dy", {dx.rows, dy.cols});
+  local::require_equal("max_scatter", "arg", local::shape_of(arg), "dy", local::shape_of(dy));
+  local::require_equal("max_scatter", "dx", local::shape_of(dx), "a block with the columns of dy", {dx.rows, dy.cols});
   const std::int64_t work = std::int64_t{dy.rows} * dy.cols;
   run_targets<T>(q.threads(), dx.rows, dx.cols, work, [=](const owned_block& own) {
     for (local_index i = 0; i < dy.rows; ++i)

@@ -14,7 +14,7 @@ namespace partita::on_host {
 /// f(begin, end) over parts of the rows with about the same number of entries; `entry_work` is what one entry
 /// costs, in elements.
 template <class T, class F>
-void run_entry_rows(int threads, const csr_view<T>& a, std::int64_t entry_work, F&& f) {
+void run_entry_rows(int threads, const local::csr_view<T>& a, std::int64_t entry_work, F&& f) {
   constexpr std::int64_t grain = 8192;
   if (a.rows == 0) return;
   const auto weight = [&](local_index row) {
@@ -76,7 +76,7 @@ T* edge_values(T* values, local_index e, local_index heads) {
 
 /// f(begin, end, h) for each head that has some of the columns [from, to) of a slice: they are [begin, end).
 template <class F>
-void for_heads(const head_slice& s, local_index from, local_index to, F&& f) {
+void for_heads(const local::head_slice& s, local_index from, local_index to, F&& f) {
   if (from >= to) return;
   local_index h = (s.first_col + from) / s.head_width;
   local_index left = s.head_width - (s.first_col + from) % s.head_width;

@@ -25,8 +25,8 @@ inline constexpr local_index row_block = 16;
 /// `order`: whose values each entry has, null where it has its own.
 template <class T>
 struct product {
-  csr_view<T> a;
-  head_slice s;
+  local::csr_view<T> a;
+  local::head_slice s;
   const T* values;
   const local_index* order;
   matrix_view<const T> x;
@@ -42,10 +42,10 @@ template <class T>
 inline constexpr int widest = (vector_bytes == 64 ? 512 : 256) / static_cast<int>(sizeof(T));
 
 template <class Pattern>
-void require(const char* name, const Pattern& a, const head_slice& s, matrix_shape x, matrix_shape y) {
-  require_equal(name, "x", x, "the x that the pattern needs", {a.cols, y.cols});
-  require_equal(name, "y", y, "the y that the pattern needs", {a.rows, x.cols});
-  require_heads(name, s, static_cast<local_index>(x.cols));
+void require(const char* name, const Pattern& a, const local::head_slice& s, matrix_shape x, matrix_shape y) {
+  local::require_equal(name, "x", x, "the x that the pattern needs", {a.cols, y.cols});
+  local::require_equal(name, "y", y, "the y that the pattern needs", {a.rows, x.cols});
+  local::require_heads(name, s, static_cast<local_index>(x.cols));
 }
 
 /// Columns [first + skip, first + stop) of rows [begin, end); they begin in head `head`.
@@ -179,20 +179,20 @@ void multiply(const queue<host>& q, const product<T>& p) {
 /// overwrites y. x is (a.cols, f), y is (a.rows, f), their columns are those of s; y is not x. Throws
 /// shape_error when the shapes do not fit.
 template <class T>
-void edge_multiply(const queue<host>& q, std::type_identity_t<csr_view<T>> a, head_slice s,
+void edge_multiply(const queue<host>& q, std::type_identity_t<local::csr_view<T>> a, local::head_slice s,
                    const std::type_identity_t<T>* values, std::type_identity_t<matrix_view<const T>> x,
                    std::type_identity_t<T> beta, matrix_view<T> y) {
-  edge_product_detail::require("edge_multiply", a, s, shape_of(x), shape_of(y));
+  edge_product_detail::require("edge_multiply", a, s, local::shape_of(x), local::shape_of(y));
   edge_product_detail::multiply<T>(q, {a, s, values, nullptr, x, beta, y});
 }
 
 /// values[e, h] = f(row(e), e, h) for the heads of y's columns, and y as edge_multiply has it with
 /// them, in one pass. Throws shape_error when the shapes do not fit.
 template <class F, class T>
-void edge_apply_multiply(const queue<host>& q, std::type_identity_t<csr_view<T>> a, head_slice s, F f,
+void edge_apply_multiply(const queue<host>& q, std::type_identity_t<local::csr_view<T>> a, local::head_slice s, F f,
                          std::type_identity_t<T>* values, std::type_identity_t<matrix_view<const T>> x,
                          std::type_identity_t<T> beta, matrix_view<T> y) {
-  edge_product_detail::require("edge_apply_multiply", a, s, shape_of(x), shape_of(y));
+  edge_product_detail::require("edge_apply_multiply", a, s, local::shape_of(x), local::shape_of(y));
   const edge_product_detail::product<T> p{a, s, values, nullptr, x, beta, y};
   run_entry_rows(q.threads(), a, y.cols, [&](local_index begin, local_index end) {
     const F value = f;
@@ -212,11 +212,11 @@ void edge_apply_multiply(const queue<host>& q, std::type_identity_t<csr_view<T>>
 /// overwrites x. `a` is the inverse of the pattern. y is (a.rows, f), x is (a.cols, f), their columns are
 /// those of s; x is not y. Throws shape_error when the shapes do not fit.
 template <class T>
-void edge_multiply_transposed(const queue<host>& q, const csr_inverse<host>& a, head_slice s,
+void edge_multiply_transposed(const queue<host>& q, const local::csr_inverse<host>& a, local::head_slice s,
                               const std::type_identity_t<T>* values,
                               std::type_identity_t<matrix_view<const T>> y, std::type_identity_t<T> beta,
                               matrix_view<T> x) {
-  edge_product_detail::require("edge_multiply_transposed", a, s, shape_of(x), shape_of(y));
+  edge_product_detail::require("edge_multiply_transposed", a, s, local::shape_of(x), local::shape_of(y));
   edge_product_detail::multiply<T>(q, {a.transposed<T>(), s, values, a.entry_numbers.data(), y, beta, x});
 }
 
@@ -224,10 +224,10 @@ void edge_multiply_transposed(const queue<host>& q, const csr_inverse<host>& a, 
 /// slice, none where there are none; beta = 0 overwrites values. y is (a.rows, f), x is (a.cols, f), their
 /// columns are those of s. Throws shape_error when the shapes do not fit.
 template <class T>
-void edge_dot(const queue<host>& q, std::type_identity_t<csr_view<T>> a, head_slice s,
+void edge_dot(const queue<host>& q, std::type_identity_t<local::csr_view<T>> a, local::head_slice s,
               std::type_identity_t<matrix_view<const T>> y, std::type_identity_t<matrix_view<const T>> x,
               std::type_identity_t<T> beta, T* values) {
-  edge_product_detail::require("edge_dot", a, s, shape_of(x), shape_of(y));
+  edge_product_detail::require("edge_dot", a, s, local::shape_of(x), local::shape_of(y));
   const auto add = [=](T& value, T total) { value = beta == 0 ? total : total + beta * value; };
   const local_index last_entry = a.nonzeros() == 0 ? 0 : a.offsets[a.rows] - 1;
   const local_index first_head = x.cols == 0 ? s.heads : s.first_col / s.head_width;

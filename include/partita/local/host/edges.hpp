@@ -19,14 +19,14 @@ namespace edge_detail {
 
 template <class T>
 struct attention {
-  csr_view<T> a;
+  local::csr_view<T> a;
   local_index heads;
   T slope;
   matrix_view<const T> source, target;
 
   void require(const char* operation) const {
-    require_equal(operation, "source", shape_of(source), "columns and heads", {a.cols, heads});
-    require_equal(operation, "target", shape_of(target), "rows and heads", {a.rows, heads});
+    local::require_equal(operation, "source", local::shape_of(source), "columns and heads", {a.cols, heads});
+    local::require_equal(operation, "target", local::shape_of(target), "rows and heads", {a.rows, heads});
   }
   T leaky(T z) const { return z > 0 ? z : slope * z; }
   T sum(local_index i, local_index e, local_index h) const { return source(a.columns[e], h) + target(i, h); }
@@ -46,7 +46,7 @@ void for_scores(const queue<host>& q, const attention<T>& scores, const F& f) {
 
 /// f(i, begin, end, h) for all rows i, whose entries are [begin, end), and heads.
 template <class T, class F>
-void for_rows(const queue<host>& q, const csr_view<T>& a, local_index heads, std::int64_t work, const F& f) {
+void for_rows(const queue<host>& q, const local::csr_view<T>& a, local_index heads, std::int64_t work, const F& f) {
   run_entry_rows(q.threads(), a, work * heads, [=](local_index first, local_index last) {
     for (local_index i = first; i < last; ++i)
       for (local_index h = 0; h < heads; ++h) f(i, a.offsets[i], a.offsets[i + 1], h);
@@ -71,7 +71,7 @@ void scale_row(T beta, const matrix_view<T>& out, local_index i) {
 
 /// out[e, h] = f(row(e), col(e), h, in[e, h]). out may be in. Throws what f throws.
 template <class F, class T>
-void edge_apply(const queue<host>& q, std::type_identity_t<csr_view<T>> a, local_index heads, F f,
+void edge_apply(const queue<host>& q, std::type_identity_t<local::csr_view<T>> a, local_index heads, F f,
                 const std::type_identity_t<T>* in, T* out) {
   run_entry_rows(q.threads(), a, heads, [=, &f](local_index begin, local_index end) {
     const F element = f;
@@ -89,12 +89,12 @@ void edge_apply(const queue<host>& q, std::type_identity_t<csr_view<T>> a, local
 /// otherwise. source is (a.cols, heads), target and log_sum are (a.rows, heads). Throws shape_error when
 /// the shapes do not fit.
 template <class T>
-void edge_log_sum(const queue<host>& q, std::type_identity_t<csr_view<T>> a, local_index heads,
+void edge_log_sum(const queue<host>& q, std::type_identity_t<local::csr_view<T>> a, local_index heads,
                   std::type_identity_t<T> slope, std::type_identity_t<matrix_view<const T>> source,
                   std::type_identity_t<matrix_view<const T>> target, matrix_view<T> log_sum) {
   const edge_detail::attention<T> scores{a, heads, slope, source, target};
   scores.require("edge_log_sum");
-  require_equal("edge_log_sum", "log_sum", shape_of(log_sum), "rows and heads", {a.rows, heads});
+  local::require_equal("edge_log_sum", "log_sum", local::shape_of(log_sum), "rows and heads", {a.rows, heads});
   edge_detail::for_rows(q, a, heads, 16,
                         [=](local_index i, local_index begin, local_index end, local_index h) {
                           if (begin == end) {
@@ -114,13 +114,13 @@ void edge_log_sum(const queue<host>& q, std::type_identity_t<csr_view<T>> a, loc
 /// values[e, h] = exp(score(e, h) - log_sum(row(e), h)), scores as in edge_log_sum. log_sum is (a.rows,
 /// heads). Throws shape_error when the shapes do not fit.
 template <class T>
-void edge_softmax(const queue<host>& q, std::type_identity_t<csr_view<T>> a, local_index heads,
+void edge_softmax(const queue<host>& q, std::type_identity_t<local::csr_view<T>> a, local_index heads,
                   std::type_identity_t<T> slope, std::type_identity_t<matrix_view<const T>> source,
                   std::type_identity_t<matrix_view<const T>> target,
                   std::type_identity_t<matrix_view<const T>> log_sum, T* values) {
   const edge_detail::attention<T> scores{a, heads, slope, source, target};
   scores.require("edge_softmax");
-  require_equal("edge_softmax", "log_sum", shape_of(log_sum), "rows and heads", {a.rows, heads});
+  local::require_equal("edge_softmax", "log_sum", local::shape_of(log_sum), "rows and heads", {a.rows, heads});
   edge_detail::for_scores(q, scores, [=](local_index i, local_index e, local_index h, T score) {
     edge_values(values, e, heads)[h] = std::exp(score - log_sum(i, h));
   });
@@ -132,8 +132,8 @@ void edge_softmax(const queue<host>& q, std::type_identity_t<csr_view<T>> a, loc
 /// g(e, h) over those of column c; beta = 0 overwrites. source and dsource are (a.cols, heads), the others
 /// (a.rows, heads); `inverse` is that of a. Throws shape_error when the shapes do not fit.
 template <class T>
-void edge_softmax_gradient(const queue<host>& q, std::type_identity_t<csr_view<T>> a,
-                           const csr_inverse<host>& inverse, local_index heads, std::type_identity_t<T> slope,
+void edge_softmax_gradient(const queue<host>& q, std::type_identity_t<local::csr_view<T>> a,
+                           const local::csr_inverse<host>& inverse, local_index heads, std::type_identity_t<T> slope,
                            std::type_identity_t<matrix_view<const T>> source,
                            std::type_identity_t<matrix_view<const T>> target,
                            std::type_identity_t<matrix_view<const T>> log_sum,
@@ -142,11 +142,11 @@ void edge_softmax_gradient(const queue<host>& q, std::type_identity_t<csr_view<T
   constexpr const char* name = "edge_softmax_gradient";
   const edge_detail::attention<T> scores{a, heads, slope, source, target};
   scores.require(name);
-  require_equal(name, "inverse", shape_of(inverse), "the pattern", shape_of(a));
-  require_equal(name, "log_sum", shape_of(log_sum), "rows and heads", {a.rows, heads});
-  require_equal(name, "row_dot", shape_of(row_dot), "rows and heads", {a.rows, heads});
-  require_equal(name, "dsource", shape_of(dsource), "source", shape_of(source));
-  require_equal(name, "dtarget", shape_of(dtarget), "target", shape_of(target));
+  local::require_equal(name, "inverse", local::shape_of(inverse), "the pattern", local::shape_of(a));
+  local::require_equal(name, "log_sum", local::shape_of(log_sum), "rows and heads", {a.rows, heads});
+  local::require_equal(name, "row_dot", local::shape_of(row_dot), "rows and heads", {a.rows, heads});
+  local::require_equal(name, "dsource", local::shape_of(dsource), "source", local::shape_of(source));
+  local::require_equal(name, "dtarget", local::shape_of(dtarget), "target", local::shape_of(target));
   run_entry_rows(q.threads(), a, 16 * std::int64_t{heads}, [=](local_index begin, local_index end) {
     for (local_index i = begin; i < end; ++i) {
       edge_detail::scale_row(beta, dtarget, i);
@@ -161,7 +161,7 @@ void edge_softmax_gradient(const queue<host>& q, std::type_identity_t<csr_view<T
       }
     }
   });
-  const csr_view<T> columns = inverse.template transposed<T>();
+  const local::csr_view<T> columns = inverse.template transposed<T>();
   const local_index* const numbers = inverse.entry_numbers.data();
   run_entry_rows(q.threads(), columns, heads, [=](local_index begin, local_index end) {
     for (local_index c = begin; c < end; ++c) {
@@ -175,9 +175,9 @@ void edge_softmax_gradient(const queue<host>& q, std::type_identity_t<csr_view<T
 /// out(i, h) = sum_e u[e, h] v[e, h] over the entries of row i, accumulated in double. out is (a.rows,
 /// heads). Throws shape_error when out has another shape.
 template <class T>
-void edge_row_dot(const queue<host>& q, std::type_identity_t<csr_view<T>> a, local_index heads,
+void edge_row_dot(const queue<host>& q, std::type_identity_t<local::csr_view<T>> a, local_index heads,
                   const std::type_identity_t<T>* u, const std::type_identity_t<T>* v, matrix_view<T> out) {
-  require_equal("edge_row_dot", "out", shape_of(out), "rows and heads", {a.rows, heads});
+  local::require_equal("edge_row_dot", "out", local::shape_of(out), "rows and heads", {a.rows, heads});
   edge_detail::for_rows(q, a, heads, 1,
                         [=](local_index i, local_index begin, local_index end, local_index h) {
                           out(i, h) = static_cast<T>(edge_detail::dot(u, v, begin, end, heads, h));
@@ -187,9 +187,9 @@ void edge_row_dot(const queue<host>& q, std::type_identity_t<csr_view<T>> a, loc
 /// out(i, h) = f(... f(f(out(i, h), values[e, h]), values[e', h]) ...) over the entries of row i in order.
 /// out is (a.rows, heads). Throws shape_error when out has another shape.
 template <class F, class T>
-void edge_row_fold(const queue<host>& q, std::type_identity_t<csr_view<T>> a, local_index heads, F f,
+void edge_row_fold(const queue<host>& q, std::type_identity_t<local::csr_view<T>> a, local_index heads, F f,
                    const std::type_identity_t<T>* values, matrix_view<T> out) {
-  require_equal("edge_row_fold", "out", shape_of(out), "rows and heads", {a.rows, heads});
+  local::require_equal("edge_row_fold", "out", local::shape_of(out), "rows and heads", {a.rows, heads});
   edge_detail::for_rows(q, a, heads, 1,
                         [=](local_index i, local_index begin, local_index end, local_index h) {
                           for (local_index e = begin; e < end; ++e)

@@ -28,7 +28,7 @@ void assign(const queue<host>& q, matrix_view<T> y, const F& f) {
 /// throws.
 template <class F, class T>
 void transform(const queue<host>& q, F f, std::type_identity_t<matrix_view<const T>> x, matrix_view<T> y) {
-  require_equal("map", "x", shape_of(x), "y", shape_of(y));
+  local::require_equal("map", "x", local::shape_of(x), "y", local::shape_of(y));
   elementwise_detail::assign(q, y, [=](local_index i, local_index j) { return f(x(i, j)); });
 }
 
@@ -37,7 +37,7 @@ void transform(const queue<host>& q, F f, std::type_identity_t<matrix_view<const
 template <class F, class T>
 void transform_indexed(const queue<host>& q, F f, std::type_identity_t<matrix_view<const T>> x,
                        matrix_view<T> y) {
-  require_equal("transform_indexed", "x", shape_of(x), "y", shape_of(y));
+  local::require_equal("transform_indexed", "x", local::shape_of(x), "y", local::shape_of(y));
   elementwise_detail::assign(q, y, [=](local_index i, local_index j) { return f(i, j, x(i, j)); });
 }
 
@@ -46,8 +46,8 @@ void transform_indexed(const queue<host>& q, F f, std::type_identity_t<matrix_vi
 template <class F, class T>
 void zip(const queue<host>& q, F f, std::type_identity_t<matrix_view<const T>> a,
          std::type_identity_t<matrix_view<const T>> b, matrix_view<T> y) {
-  require_equal("zip", "a", shape_of(a), "y", shape_of(y));
-  require_equal("zip", "b", shape_of(b), "y", shape_of(y));
+  local::require_equal("zip", "a", local::shape_of(a), "y", local::shape_of(y));
+  local::require_equal("zip", "b", local::shape_of(b), "y", local::shape_of(y));
   elementwise_detail::assign(q, y, [=](local_index i, local_index j) { return f(a(i, j), b(i, j)); });
 }
 

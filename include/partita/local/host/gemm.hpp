@@ -122,8 +122,8 @@ void gemm(const queue<host>& q, bool ta, bool tb, std::type_identity_t<T> alpha,
           std::type_identity_t<matrix_view<const T>> a, std::type_identity_t<matrix_view<const T>> b,
           std::type_identity_t<T> beta, matrix_view<T> c) {
   const local_index m = ta ? a.cols : a.rows, k = ta ? a.rows : a.cols, n = tb ? b.rows : b.cols;
-  require_equal("gemm", "c", shape_of(c), "op(a) op(b)", {m, n});
-  require_equal("gemm", "op(a)", {m, k}, "the op(a) that op(b) needs", {m, tb ? b.cols : b.rows});
+  local::require_equal("gemm", "c", local::shape_of(c), "op(a) op(b)", {m, n});
+  local::require_equal("gemm", "op(a)", {m, k}, "the op(a) that op(b) needs", {m, tb ? b.cols : b.rows});
   if (m == 0 || n == 0) return;
   if (k == 0 || alpha == 0) {
     run_rows(q.threads(), m, n, [=](local_index begin, local_index end) {
@@ -177,7 +177,7 @@ template <class T>
 void gemm_relu_backward(const queue<host>& q, std::type_identity_t<matrix_view<const T>> dc,
                         std::type_identity_t<matrix_view<const T>> b,
                         std::type_identity_t<matrix_view<const T>> a, matrix_view<T> dz) {
-  require_equal("gemm_relu_backward", "a", shape_of(a), "dz", shape_of(dz));
+  local::require_equal("gemm_relu_backward", "a", local::shape_of(a), "dz", local::shape_of(dz));
   gemm(q, false, true, T{1}, dc, b, T{0}, dz);
   gemm_detail::for_rows(q, dz, [=](local_index i) {
     for (local_index p = 0; p < dz.cols; ++p) dz(i, p) = a(i, p) > 0 ? dz(i, p) : T{0};

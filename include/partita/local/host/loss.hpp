@@ -42,12 +42,12 @@ local_index first_largest(const T* x, local_index n) {
 template <class T>
 double cross_entropy(const queue<host>& q, std::type_identity_t<matrix_view<const T>> logits,
                      const local_index* labels, std::type_identity_t<T> scale, matrix_view<T> gradient) {
-  require_equal("cross_entropy", "logits", shape_of(logits), "gradient", shape_of(gradient));
+  local::require_equal("cross_entropy", "logits", local::shape_of(logits), "gradient", local::shape_of(gradient));
   return sum_chunks<double>(
       q.threads(), logits.rows, 8 * std::int64_t{logits.cols}, [=](local_index begin, local_index end) {
         double loss = 0;
         for (local_index i = begin; i < end; ++i) {
-          if (labels[i] >= logits.cols) throw_label(i, labels[i], logits.cols);
+          if (labels[i] >= logits.cols) local::throw_label(i, labels[i], logits.cols);
           if (labels[i] < 0)
             std::fill_n(gradient.row(i), gradient.cols, T{0});
           else

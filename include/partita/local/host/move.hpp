@@ -15,7 +15,7 @@ namespace partita::on_host {
 /// to = from. Both (m, n), not overlapping. Throws shape_error when the shapes differ.
 template <class T>
 void copy(const queue<host>& q, std::type_identity_t<matrix_view<const T>> from, matrix_view<T> to) {
-  require_equal("copy", "from", shape_of(from), "to", shape_of(to));
+  local::require_equal("copy", "from", local::shape_of(from), "to", local::shape_of(to));
   run_rows(q.threads(), to.rows, to.cols, [=](local_index begin, local_index end) {
     for (local_index i = begin; i < end; ++i) std::copy_n(from.row(i), from.cols, to.row(i));
   });
@@ -44,8 +44,8 @@ void unpack(const queue<host>& q, const std::type_identity_t<T>* from, matrix_vi
 /// y(i, j) = the entry of a at (i, j), which is the only one there, or 0. Both (m, n). Throws shape_error
 /// when the shapes differ.
 template <class T>
-void sparse_to_dense(const queue<host>& q, std::type_identity_t<csr_view<T>> a, matrix_view<T> y) {
-  require_equal("sparse_to_dense", "a", shape_of(a), "y", shape_of(y));
+void sparse_to_dense(const queue<host>& q, std::type_identity_t<local::csr_view<T>> a, matrix_view<T> y) {
+  local::require_equal("sparse_to_dense", "a", local::shape_of(a), "y", local::shape_of(y));
   run_rows(q.threads(), y.rows, y.cols, [=](local_index begin, local_index end) {
     for (local_index i = begin; i < end; ++i) {
       std::fill_n(y.row(i), y.cols, T(0));

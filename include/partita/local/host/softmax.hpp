@@ -18,7 +18,7 @@ template <class T>
 void softmax_exp(const queue<host>& q, std::type_identity_t<matrix_view<const T>> x,
                  const std::type_identity_t<T>* row_maximum, matrix_view<T> y,
                  std::type_identity_t<T>* row_sum) {
-  require_equal("softmax_exp", "x", shape_of(x), "y", shape_of(y));
+  local::require_equal("softmax_exp", "x", local::shape_of(x), "y", local::shape_of(y));
   run_rows(q.threads(), x.rows, 8 * std::int64_t{x.cols}, [=](local_index begin, local_index end) {
     for (local_index i = begin; i < end; ++i) {
       double total = 0;

@@ -12,7 +12,7 @@ namespace partita::reference {
 /// attained it; 0 and -1 for a row without entries. x is (a.cols, f), y and arg are (a.rows, f). Throws
 /// nothing.
 template <class T>
-void max_aggregate(std::type_identity_t<csr_view<T>> a, std::type_identity_t<matrix_view<const T>> x,
+void max_aggregate(std::type_identity_t<local::csr_view<T>> a, std::type_identity_t<matrix_view<const T>> x,
                    matrix_view<T> y, matrix_view<local_index> arg) {
   for (local_index i = 0; i < y.rows; ++i)
     for (local_index j = 0; j < y.cols; ++j) {

@@ -25,7 +25,7 @@ T leaky(T z, T slope) {
 
 /// f(i, e, h) for all rows i, their entries e and heads h.
 template <class T, class F>
-void for_edges(csr_view<T> a, local_index heads, F f) {
+void for_edges(local::csr_view<T> a, local_index heads, F f) {
   for (local_index i = 0; i < a.rows; ++i)
     for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e)
       for (local_index h = 0; h < heads; ++h) f(i, e, h);
@@ -33,7 +33,7 @@ void for_edges(csr_view<T> a, local_index heads, F f) {
 
 /// out[e, h] = f(row(e), col(e), h, in[e, h]). out may be in. Throws what f throws.
 template <class F, class T>
-void edge_apply(std::type_identity_t<csr_view<T>> a, local_index heads, F f,
+void edge_apply(std::type_identity_t<local::csr_view<T>> a, local_index heads, F f,
                 const std::type_identity_t<T>* in, T* out) {
   for_edges(a, heads, [&](local_index i, local_index e, local_index h) {
     out[edge_at(e, heads, h)] = f(i, a.columns[e], h, in[edge_at(e, heads, h)]);
@@ -44,7 +44,7 @@ void edge_apply(std::type_identity_t<csr_view<T>> a, local_index heads, F f,
 /// score(e, h) = leaky(source(col(e), h) + target(row(e), h)), leaky(z) = z for z > 0 and slope z otherwise.
 /// source is (a.cols, heads), target and log_sum are (a.rows, heads). Throws nothing.
 template <class T>
-void edge_log_sum(std::type_identity_t<csr_view<T>> a, local_index heads, std::type_identity_t<T> slope,
+void edge_log_sum(std::type_identity_t<local::csr_view<T>> a, local_index heads, std::type_identity_t<T> slope,
                   std::type_identity_t<matrix_view<const T>> source,
                   std::type_identity_t<matrix_view<const T>> target, matrix_view<T> log_sum) {
   for (local_index i = 0; i < a.rows; ++i)
@@ -65,7 +65,7 @@ void edge_log_sum(std::type_identity_t<csr_view<T>> a, local_index heads, std::t
 /// values[e, h] = exp(score(e, h) - log_sum(row(e), h)), scores as in edge_log_sum. log_sum is (a.rows,
 /// heads). Throws nothing.
 template <class T>
-void edge_softmax(std::type_identity_t<csr_view<T>> a, local_index heads, std::type_identity_t<T> slope,
+void edge_softmax(std::type_identity_t<local::csr_view<T>> a, local_index heads, std::type_identity_t<T> slope,
                   std::type_identity_t<matrix_view<const T>> source,
                   std::type_identity_t<matrix_view<const T>> target,
                   std::type_identity_t<matrix_view<const T>> log_sum, T* values) {
@@ -81,7 +81,7 @@ void edge_softmax(std::type_identity_t<csr_view<T>> a, local_index heads, std::t
 /// g(e, h) over those of column c; beta = 0 overwrites. source and dsource are (a.cols, heads), the others
 /// (a.rows, heads). Throws nothing.
 template <class T>
-void edge_softmax_gradient(std::type_identity_t<csr_view<T>> a, local_index heads,
+void edge_softmax_gradient(std::type_identity_t<local::csr_view<T>> a, local_index heads,
                            std::type_identity_t<T> slope, std::type_identity_t<matrix_view<const T>> source,
                            std::type_identity_t<matrix_view<const T>> target,
                            std::type_identity_t<matrix_view<const T>> log_sum,
@@ -103,7 +103,7 @@ void edge_softmax_gradient(std::type_identity_t<csr_view<T>> a, local_index head
 /// out(i, h) = sum_e u[e, h] v[e, h] over the entries of row i, accumulated in double. out is (a.rows,
 /// heads). Throws nothing.
 template <class T>
-void edge_row_dot(std::type_identity_t<csr_view<T>> a, local_index heads, const std::type_identity_t<T>* u,
+void edge_row_dot(std::type_identity_t<local::csr_view<T>> a, local_index heads, const std::type_identity_t<T>* u,
                   const std::type_identity_t<T>* v, matrix_view<T> out) {
   for (local_index i = 0; i < a.rows; ++i)
     for (local_index h = 0; h < heads; ++h) {
@@ -117,7 +117,7 @@ void edge_row_dot(std::type_identity_t<csr_view<T>> a, local_index heads, const 
 /// out(i, h) = f(out(i, h), values[e, h]) over the entries e of row i in order; devices join parts of a row,
 /// so f is to be associative. out is (a.rows, heads). Throws nothing.
 template <class F, class T>
-void edge_row_fold(std::type_identity_t<csr_view<T>> a, local_index heads, F f,
+void edge_row_fold(std::type_identity_t<local::csr_view<T>> a, local_index heads, F f,
                    const std::type_identity_t<T>* values, matrix_view<T> out) {
   for (local_index i = 0; i < a.rows; ++i)
     for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e)
@@ -127,7 +127,7 @@ void edge_row_fold(std::type_identity_t<csr_view<T>> a, local_index heads, F f,
 /// y(i, j) = beta y(i, j) + sum_e values[e, h(j)] x(col(e), j) over the entries of row i; beta = 0 overwrites
 /// y. x is (a.cols, f), y is (a.rows, f), their columns are those of s; y is not x. Throws nothing.
 template <class T>
-void edge_multiply(std::type_identity_t<csr_view<T>> a, head_slice s, const std::type_identity_t<T>* values,
+void edge_multiply(std::type_identity_t<local::csr_view<T>> a, local::head_slice s, const std::type_identity_t<T>* values,
                    std::type_identity_t<matrix_view<const T>> x, std::type_identity_t<T> beta,
                    matrix_view<T> y) {
   for (local_index i = 0; i < a.rows; ++i)
@@ -142,7 +142,7 @@ void edge_multiply(std::type_identity_t<csr_view<T>> a, head_slice s, const std:
 /// values[e, h] = f(row(e), e, h) for the heads of y's columns, and y as edge_multiply has it with them.
 /// Throws nothing.
 template <class F, class T>
-void edge_apply_multiply(std::type_identity_t<csr_view<T>> a, head_slice s, F f,
+void edge_apply_multiply(std::type_identity_t<local::csr_view<T>> a, local::head_slice s, F f,
                          std::type_identity_t<T>* values, std::type_identity_t<matrix_view<const T>> x,
                          std::type_identity_t<T> beta, matrix_view<T> y) {
   for (local_index i = 0; i < a.rows; ++i)
@@ -156,7 +156,7 @@ void edge_apply_multiply(std::type_identity_t<csr_view<T>> a, head_slice s, F f,
 /// overwrites x. y is (a.rows, f), x is (a.cols, f), their columns are those of s; x is not y. Throws
 /// nothing.
 template <class T>
-void edge_multiply_transposed(std::type_identity_t<csr_view<T>> a, head_slice s,
+void edge_multiply_transposed(std::type_identity_t<local::csr_view<T>> a, local::head_slice s,
                               const std::type_identity_t<T>* values,
                               std::type_identity_t<matrix_view<const T>> y, std::type_identity_t<T> beta,
                               matrix_view<T> x) {
@@ -171,7 +171,7 @@ void edge_multiply_transposed(std::type_identity_t<csr_view<T>> a, head_slice s,
 /// slice, none where there are none; beta = 0 overwrites values. y is (a.rows, f), x is (a.cols, f), their
 /// columns are those of s. Throws nothing.
 template <class T>
-void edge_dot(std::type_identity_t<csr_view<T>> a, head_slice s, std::type_identity_t<matrix_view<const T>> y,
+void edge_dot(std::type_identity_t<local::csr_view<T>> a, local::head_slice s, std::type_identity_t<matrix_view<const T>> y,
               std::type_identity_t<matrix_view<const T>> x, std::type_identity_t<T> beta, T* values) {
   for_edges(a, s.heads, [&](local_index i, local_index e, local_index h) {
     T total = 0;

@@ -39,7 +39,7 @@ void unpack(const std::type_identity_t<T>* from, matrix_view<T> to) {
 
 /// y(i, j) = the entry of a at (i, j), which is the only one there, or 0. Both (m, n). Throws nothing.
 template <class T>
-void sparse_to_dense(std::type_identity_t<csr_view<T>> a, matrix_view<T> y) {
+void sparse_to_dense(std::type_identity_t<local::csr_view<T>> a, matrix_view<T> y) {
   fill(T(0), y);
   for (local_index i = 0; i < a.rows; ++i)
     for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e) y(i, a.columns[e]) = a.values[e];

@@ -11,7 +11,7 @@ namespace partita::reference {
 /// y = a x + beta y; beta = 0 overwrites y. a is (m, k), x is (k, f), y is (m, f); shapes must fit. Throws
 /// nothing.
 template <class T>
-void spmm(std::type_identity_t<csr_view<T>> a, std::type_identity_t<matrix_view<const T>> x,
+void spmm(std::type_identity_t<local::csr_view<T>> a, std::type_identity_t<matrix_view<const T>> x,
           std::type_identity_t<T> beta, matrix_view<T> y) {
   for (local_index i = 0; i < y.rows; ++i)
     for (local_index j = 0; j < y.cols; ++j) {
@@ -24,8 +24,8 @@ void spmm(std::type_identity_t<csr_view<T>> a, std::type_identity_t<matrix_view<
 /// y = what spmm_epilogue says of a and x. a is (m, k), x is (k, f), y is (m, f); shapes must fit. Throws
 /// nothing.
 template <class T>
-void spmm_fused(std::type_identity_t<csr_view<T>> a, std::type_identity_t<matrix_view<const T>> x,
-                std::type_identity_t<spmm_epilogue<T>> fusion, matrix_view<T> y) {
+void spmm_fused(std::type_identity_t<local::csr_view<T>> a, std::type_identity_t<matrix_view<const T>> x,
+                std::type_identity_t<local::spmm_epilogue<T>> fusion, matrix_view<T> y) {
   for (local_index i = 0; i < y.rows; ++i)
     for (local_index j = 0; j < y.cols; ++j) {
       T total = 0;
