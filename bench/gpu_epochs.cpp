@@ -100,10 +100,10 @@ void meet(const communicator& world) {
 constexpr int warm_up = 2;
 
 /// What every rank does; the figures are the same on all.
-figures train(const communicator& world, const bench_case& c, const io::dataset& data, const std::string& comm,
-              bool rmat, int epochs) {
+figures train(const communicator& world, const bench_case& c, const io::dataset& data,
+              const std::string& comm, bool rmat, int epochs) {
   const policy& p = find_policy(c.policy);
-  const queue<cuda_device> queue = cuda_queue(world, comm);
+  const device_queue<cuda_device> queue = cuda_queue(world, comm);
   const mesh<cuda_device> m = cuda_mesh(cuda_world(world, queue, comm), default_mesh(p, world.size()), queue);
   figures f;
   const nn::training_options options = options_of(c);
@@ -138,8 +138,8 @@ figures train(const communicator& world, const bench_case& c, const io::dataset&
   f.allocations = nn::summarize(world, static_cast<global_index>(queue.meter()->allocations() - allocations));
   f.words = nn::summarize(world, received.words);
   f.predicted = nn::summarize(world, run.predicted().words);
-  f.own_dense = libraries_of(queue).gemm_f32 == nullptr;
-  f.own_sparse = libraries_of(queue).spmm_f32 == nullptr;
+  f.own_dense = on_cuda::libraries_of(queue).gemm_f32 == nullptr;
+  f.own_sparse = on_cuda::libraries_of(queue).spmm_f32 == nullptr;
   f.device_bytes = device_bytes_in_use();
   meet(world);
   return f;
@@ -181,7 +181,8 @@ bench::json_object in_json(const bench_case& c, const figures& f, int epochs) {
                                   .add("copies_on_device", an_epoch(f.calls.copies_on_device)));
 }
 
-figures measure(const bench_case& c, const io::dataset& data, const std::string& comm, bool rmat, int epochs) {
+figures measure(const bench_case& c, const io::dataset& data, const std::string& comm, bool rmat,
+                int epochs) {
   figures result;
   threads::run(c.ranks, [&](const communicator& world) {
     const figures f = train(world, c, data, comm, rmat, epochs);

@@ -22,7 +22,7 @@ using namespace partita;
 namespace {
 
 using partita::cuda_device;
-using device_queue = queue<cuda_device>;
+using device_queue = device_queue<cuda_device>;
 using floats = buffer<float, cuda_device>;
 using bench::device_operand;
 

@@ -25,9 +25,9 @@
 
 namespace {
 
-using partita::local::csr_view;
 using partita::local_index;
 using partita::matrix_view;
+using partita::local::csr_view;
 
 constexpr int scale = 17, edges_per_vertex = 16, repetitions = 11, iterations = 3;
 constexpr local_index widths[] = {16, 32, 64, 128, 256};
@@ -178,7 +178,7 @@ int main(int argc, char** argv) {
   const auto view = [&b](std::vector<float>& of) {
     return matrix_view<float>{of.data(), static_cast<local_index>(b.g.offsets.size() - 1), b.f, b.f};
   };
-  const partita::queue<partita::host> q(thread_count());
+  const partita::device_queue<partita::host> q(thread_count());
   for (const local_index f : widths) {
     add(b, "partita", f, iterations, [&] { spmm(q, b.g.view(), view(b.x), 0, view(b.y)); });
     add(b, "straightforward", f, iterations,

@@ -8,9 +8,9 @@ std::shared_ptr<void> bench::add_cpu_benchmarks(launcher& start, const command& 
                                                 const std::vector<graph>& graphs) {
   const auto make_queue = [](const communicator&) {
 #ifdef PARTITA_WITH_BLAS
-    return queue<host>(1, blas_gemm());
+    return device_queue<host>(1, blas_gemm());
 #else
-    return queue<host>();
+    return device_queue<host>();
 #endif
   };
   const auto all = std::make_shared<registry<host>>(start, asked, make_queue);

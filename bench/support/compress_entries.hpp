@@ -51,7 +51,7 @@ struct value_of_entry {
 
 /// A copy of `list` where the queue's memory is.
 template <class U, class Device>
-buffer<U, Device> copied_to(const queue<Device>& q, std::span<const U> list) {
+buffer<U, Device> copied_to(const device_queue<Device>& q, std::span<const U> list) {
   buffer<U, Device> there(q, list.size());
   copy(q, list, there.span());
   return there;
@@ -61,7 +61,7 @@ buffer<U, Device> copied_to(const queue<Device>& q, std::span<const U> list) {
 /// host. Duplicates add up in the order of `entries`. Throws shape_error when the block does not fit 32-bit
 /// local indices.
 template <class T, class Policy, class Device>
-compressed<T, Device> compress(const Policy& policy, const queue<Device>& q, interval rows,
+compressed<T, Device> compress(const Policy& policy, const device_queue<Device>& q, interval rows,
                                std::span<const interval> columns, std::span<const triplet<T>> entries) {
   std::vector<std::pair<interval, local_index>> tiles;
   global_index width = 1;
@@ -125,7 +125,7 @@ struct value_of_transposed {
 
 /// a^T, one tile, for an `a` of `nonzeros` entries, which may have duplicates: they add up.
 template <class T, class Policy, class Device>
-compressed<T, Device> transpose(const Policy& policy, const queue<Device>& q, local::csr_view<T> a,
+compressed<T, Device> transpose(const Policy& policy, const device_queue<Device>& q, local::csr_view<T> a,
                                 local_index nonzeros) {
   const key_space space(1, a.cols, std::max(a.rows, 1));
   buffer<std::uint64_t, Device> keys(q, static_cast<std::size_t>(nonzeros));

@@ -25,7 +25,6 @@
 namespace bench {
 
 using partita::buffer;
-using partita::local::csr_view;
 using partita::global_index;
 using partita::interval;
 using partita::local_index;
@@ -33,6 +32,7 @@ using partita::narrow;
 using partita::queue;
 using partita::shape_error;
 using partita::triplet;
+using partita::local::csr_view;
 
 /// A row of CSR tiles as matrix/tiles.hpp has it.
 template <class T, class Device>
@@ -82,7 +82,7 @@ struct key_of_offset {
 template <class Device>
 struct key_sorter {
   template <class Policy, class T>
-  static void sort(const Policy& policy, const queue<Device>&, buffer<std::uint64_t, Device>& keys,
+  static void sort(const Policy& policy, const device_queue<Device>&, buffer<std::uint64_t, Device>& keys,
                    buffer<T, Device>& values, int) {
     thrust::stable_sort_by_key(policy, keys.data(), keys.data() + keys.size(), values.data());
   }
@@ -121,7 +121,7 @@ struct sum_at_place {
 
 /// Tiles of the entries with these keys and values, which are lost.
 template <class Policy, class T, class Device>
-compressed<T, Device> compress_keys(const Policy& policy, const queue<Device>& q, key_space space,
+compressed<T, Device> compress_keys(const Policy& policy, const device_queue<Device>& q, key_space space,
                                     buffer<std::uint64_t, Device> keys, buffer<T, Device> values) {
   const local_index entries = static_cast<local_index>(keys.size());
   key_sorter<Device>::sort(policy, q, keys, values, space.bits());

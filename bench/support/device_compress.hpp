@@ -23,7 +23,7 @@ class pool_allocator {
  public:
   using value_type = char;
 
-  explicit pool_allocator(const queue<cuda_device>& q) : owner_(q.owner()) {}
+  explicit pool_allocator(const device_queue<cuda_device>& q) : owner_(q.owner()) {}
 
   char* allocate(std::ptrdiff_t bytes) {
     return static_cast<char*>(owner_->allocate(static_cast<std::size_t>(bytes)));
@@ -31,14 +31,14 @@ class pool_allocator {
   void deallocate(char* memory, std::size_t bytes) { owner_->release(memory, bytes); }
 
  private:
-  std::shared_ptr<const partita::cuda_stream> owner_;
+  std::shared_ptr<const partita::on_cuda::cuda_stream> owner_;
 };
 
 template <>
 struct key_sorter<cuda_device> {
   template <class Policy, class T>
-  static void sort(const Policy&, const queue<cuda_device>& q, buffer<std::uint64_t, cuda_device>& keys,
-                   buffer<T, cuda_device>& values, int bits) {
+  static void sort(const Policy&, const device_queue<cuda_device>& q,
+                   buffer<std::uint64_t, cuda_device>& keys, buffer<T, cuda_device>& values, int bits) {
     buffer<std::uint64_t, cuda_device> other_keys(q, keys.size());
     buffer<T, cuda_device> other_values(q, values.size());
     cub::DoubleBuffer<std::uint64_t> both_keys(keys.data(), other_keys.data());
@@ -60,7 +60,7 @@ struct key_sorter<cuda_device> {
 
 /// body(policy) with Thrust's policy for work on the queue, whose device is the thread's meanwhile.
 template <class Body>
-auto with_policy(const queue<cuda_device>& q, const Body& body) {
+auto with_policy(const device_queue<cuda_device>& q, const Body& body) {
   const partita::detail::device_guard guard(q.device());
   pool_allocator memory(q);
   return body(thrust::cuda::par_nosync(memory).on(q.stream()));
@@ -70,7 +70,7 @@ auto with_policy(const queue<cuda_device>& q, const Body& body) {
 /// the host. Duplicates add up in the order of `entries`. Throws shape_error when the block does not fit
 /// 32-bit local indices. Waits for the device.
 template <class T>
-compressed<T, cuda_device> compress(const queue<cuda_device>& q, interval rows,
+compressed<T, cuda_device> compress(const device_queue<cuda_device>& q, interval rows,
                                     std::span<const interval> columns, std::span<const triplet<T>> entries) {
   return with_policy(
       q, [&](const auto& policy) { return bench::compress<T>(policy, q, rows, columns, entries); });
@@ -78,13 +78,14 @@ compressed<T, cuda_device> compress(const queue<cuda_device>& q, interval rows,
 
 /// a^T as one tile; a is (m, k) and has `nonzeros` entries. Waits for the device.
 template <class T>
-compressed<T, cuda_device> transpose(const queue<cuda_device>& q, local::csr_view<T> a, local_index nonzeros) {
+compressed<T, cuda_device> transpose(const device_queue<cuda_device>& q, local::csr_view<T> a,
+                                     local_index nonzeros) {
   return with_policy(q, [&](const auto& policy) { return bench::transpose(policy, q, a, nonzeros); });
 }
 
 /// Cuts `rows` compressed rows into parts of about as many entries: part p is the rows from first_rows[p]
 /// to first_rows[p + 1], the last of which is `rows`. Offsets and first_rows are on the device.
-inline void partition_rows(const queue<cuda_device>& q, local_index rows, const local_index* offsets,
+inline void partition_rows(const device_queue<cuda_device>& q, local_index rows, const local_index* offsets,
                            std::span<local_index> first_rows) {
   with_policy(q, [&](const auto& policy) { bench::partition_rows(policy, rows, offsets, first_rows); });
 }

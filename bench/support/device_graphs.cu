@@ -68,7 +68,7 @@ struct is_kept {
 };
 
 /// The first `count` of `keys`, alone.
-key_list cut_to(const queue<cuda_device>& q, const key_list& keys, std::size_t count) {
+key_list cut_to(const device_queue<cuda_device>& q, const key_list& keys, std::size_t count) {
   key_list result(q, count);
   copy(q, keys.span().first(count), result.span());
   return result;
@@ -76,7 +76,7 @@ key_list cut_to(const queue<cuda_device>& q, const key_list& keys, std::size_t c
 
 /// As many entries as `counts` says, to a few thousand; fewer where ten rounds of drawing do not find so many
 /// different ones. Waits for the device.
-key_list make_graph(const queue<cuda_device>& q, const graph_counts& counts, bool rmat,
+key_list make_graph(const device_queue<cuda_device>& q, const graph_counts& counts, bool rmat,
                     std::uint64_t seed = 1) {
   const std::uint64_t word = partita::random_key{.seed = seed}.word();
   const int scale = rmat ? std::bit_width(static_cast<std::uint64_t>(counts.vertices - 1)) : 0;
@@ -114,7 +114,7 @@ struct key_of_loop {
 };
 
 /// The entries together with the whole diagonal. Waits for the device.
-key_list with_loops(const queue<cuda_device>& q, const key_list& keys, global_index vertices) {
+key_list with_loops(const device_queue<cuda_device>& q, const key_list& keys, global_index vertices) {
   return with_policy(q, [&](const auto& policy) {
     const auto n = static_cast<std::size_t>(vertices);
     key_list loops(q, n), all(q, keys.size() + n);
@@ -134,7 +134,7 @@ struct first_key_of_row {
 };
 
 /// Where the entries of each row begin in `keys`; one more than there are rows.
-buffer<local_index, cuda_device> row_offsets(const queue<cuda_device>& q, const key_list& keys,
+buffer<local_index, cuda_device> row_offsets(const device_queue<cuda_device>& q, const key_list& keys,
                                              global_index vertices) {
   partita::narrow(static_cast<global_index>(keys.size()), "the number of entries of a graph");
   const std::size_t size = static_cast<std::size_t>(vertices) + 1;
@@ -206,10 +206,9 @@ class device_graph {
 
   /// This rank's tiles under a layout that cuts no columns among ranks, in memory of the queue of `m`. Waits
   /// for the device.
-  std::shared_ptr<const partita::local::csr_tiles<float, cuda_device>> tiles_of(const partita::mesh<cuda_device>& m,
-                                                                         const partita::blocking& cuts,
-                                                                         partita::layout layout,
-                                                                         weighting how) const {
+  std::shared_ptr<const partita::local::csr_tiles<float, cuda_device>> tiles_of(
+      const partita::mesh<cuda_device>& m, const partita::blocking& cuts, partita::layout layout,
+      weighting how) const {
     const partita::interval rows = cuts.block(layout.rows, m.at());
     auto result = std::make_shared<partita::local::csr_tiles<float, cuda_device>>();
     result->rows = partita::narrow(rows.size(), "the number of rows of a sparse block");
@@ -223,8 +222,8 @@ class device_graph {
       widest = std::max(widest, c.size());
     }
 
-    const auto first = read(queue_, offsets_.data() + rows.begin);
-    const auto size = static_cast<std::size_t>(read(queue_, offsets_.data() + rows.end) - first);
+    const auto first = on_cuda::read(queue_, offsets_.data() + rows.begin);
+    const auto size = static_cast<std::size_t>(on_cuda::read(queue_, offsets_.data() + rows.end) - first);
     const auto n = static_cast<std::uint64_t>(vertices_);
     const std::uint64_t* const mine = keys_.data() + first;
     const key_space space(result->count(), result->rows, widest);
@@ -246,14 +245,16 @@ class device_graph {
  private:
   /// A copy in memory of another queue.
   template <class U>
-  buffer<U, cuda_device> moved(const queue<cuda_device>& to, const buffer<U, cuda_device>& from) const {
+  buffer<U, cuda_device> moved(const device_queue<cuda_device>& to,
+                               const buffer<U, cuda_device>& from) const {
     queue_.synchronize();
     buffer<U, cuda_device> there(to, from.size());
     copy(to, from.span(), there.span());
     return there;
   }
 
-  queue<cuda_device> queue_;  ///< of its own: what making takes is given back at the end, and not counted
+  device_queue<cuda_device>
+      queue_;  ///< of its own: what making takes is given back at the end, and not counted
   global_index vertices_;
   key_list keys_;
   buffer<partita::local_index, cuda_device> offsets_;
@@ -285,7 +286,7 @@ struct difference {
 };
 
 template <class T, class Function>
-buffer<T, cuda_device> tabulated(const queue<cuda_device>& q, std::size_t size, const Function& f) {
+buffer<T, cuda_device> tabulated(const device_queue<cuda_device>& q, std::size_t size, const Function& f) {
   buffer<T, cuda_device> result(q, size);
   with_policy(q,
               [&](const auto& policy) { thrust::tabulate(policy, result.data(), result.data() + size, f); });
@@ -295,7 +296,7 @@ buffer<T, cuda_device> tabulated(const queue<cuda_device>& q, std::size_t size, 
 
 }  // namespace
 
-bench::device_operand bench::operand_on_device(const queue<cuda_device>& q, const graph_counts& counts,
+bench::device_operand bench::operand_on_device(const device_queue<cuda_device>& q, const graph_counts& counts,
                                                bool rmat) {
   const key_list keys = make_graph(q, counts, rmat);
   const auto n = static_cast<std::uint64_t>(counts.vertices);
@@ -311,12 +312,12 @@ bench::device_operand bench::operand_on_device(const queue<cuda_device>& q, cons
   return a;
 }
 
-bench::buffer<float, bench::cuda_device> bench::features_on_device(const queue<cuda_device>& q,
+bench::buffer<float, bench::cuda_device> bench::features_on_device(const device_queue<cuda_device>& q,
                                                                    std::size_t size) {
   return tabulated<float>(q, size, feature{});
 }
 
-float bench::largest_difference(const queue<cuda_device>& q, const float* a, const float* b,
+float bench::largest_difference(const device_queue<cuda_device>& q, const float* a, const float* b,
                                 std::size_t size) {
   return with_policy(q, [&](const auto& policy) {
     return thrust::inner_product(policy, a, a + size, b, 0.0f, larger{}, difference{});

@@ -45,12 +45,13 @@ struct device_operand {
 };
 
 /// Waits for the device.
-device_operand operand_on_device(const queue<cuda_device>& q, const graph_counts& counts, bool rmat);
+device_operand operand_on_device(const device_queue<cuda_device>& q, const graph_counts& counts, bool rmat);
 
 /// Random numbers between 0 and 1. Waits for the device.
-buffer<float, cuda_device> features_on_device(const queue<cuda_device>& q, std::size_t size);
+buffer<float, cuda_device> features_on_device(const device_queue<cuda_device>& q, std::size_t size);
 
 /// The largest |a - b| / (1e-3 + |b|), 1 at most. Waits for the device.
-float largest_difference(const queue<cuda_device>& q, const float* a, const float* b, std::size_t size);
+float largest_difference(const device_queue<cuda_device>& q, const float* a, const float* b,
+                         std::size_t size);
 
 }  // namespace bench

@@ -102,7 +102,7 @@ inline std::vector<mesh_shape> meshes(const policy& p, int ranks) {
 template <class Device>
 class registry {
  public:
-  using queue_maker = std::function<queue<Device>(const communicator& world)>;
+  using queue_maker = std::function<device_queue<Device>(const communicator& world)>;
   using mesh_body = std::function<void(const mesh<Device>& m, benchmark::State* state)>;
 
   registry(launcher& start, const command& asked, queue_maker make_queue)

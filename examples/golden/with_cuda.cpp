@@ -4,7 +4,7 @@
 
 void compare_on_cuda(const partita::communicator& world, const golden_command& c,
                      const std::vector<golden_case>& cases, const case_observer& observe) {
-  const partita::queue<partita::cuda_device> queue = cuda_queue(world, c.comm);
+  const partita::device_queue<partita::cuda_device> queue = cuda_queue(world, c.comm);
   const partita::communicator ranks = cuda_world(world, queue, c.comm);
   compare_at(cuda_mesh(ranks, mesh_of(c, ranks.size()), queue), c, cases, observe);
 }

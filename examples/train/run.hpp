@@ -15,12 +15,14 @@ struct outcome {
 
 /// Trains under `asked`, or under the policy that moves least; every rank must call.
 outcome train_on_cpu(const partita::communicator& world, const std::optional<arrangement>& asked,
-                     const partita::io::dataset& data, const command& c, const partita::nn::epoch_observer& observe);
+                     const partita::io::dataset& data, const command& c,
+                     const partita::nn::epoch_observer& observe);
 
 /// The same on CUDA devices: the first one for all ranks that are threads, one a rank otherwise. Throws error
 /// when this program was built without CUDA.
 outcome train_on_cuda(const partita::communicator& world, const std::optional<arrangement>& asked,
-                      const partita::io::dataset& data, const command& c, const partita::nn::epoch_observer& observe);
+                      const partita::io::dataset& data, const command& c,
+                      const partita::nn::epoch_observer& observe);
 
 /// CBLAS where this program was built with it, otherwise the library's own products.
-partita::gemm_backend dense_products();
+partita::on_host::gemm_backend dense_products();

@@ -1,4 +1,4 @@
 #include "partita/local/blas/gemm.hpp"
 #include "run.hpp"
 
-partita::gemm_backend dense_products() { return partita::blas_gemm(); }
+partita::on_host::gemm_backend dense_products() { return partita::blas_gemm(); }

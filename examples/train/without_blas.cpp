@@ -1,3 +1,3 @@
 #include "run.hpp"
 
-partita::gemm_backend dense_products() { return {}; }
+partita::on_host::gemm_backend dense_products() { return {}; }

@@ -35,8 +35,8 @@ place place_on_machine(const partita::communicator& world) {
           static_cast<int>(std::ranges::count(all, mine[0]))};
 }
 
-partita::cuda_libraries vendor_libraries() {
-  partita::cuda_libraries libraries;
+partita::on_cuda::cuda_libraries vendor_libraries() {
+  partita::on_cuda::cuda_libraries libraries;
 #ifdef PARTITA_WITH_CUBLAS
   libraries = partita::cublas_gemm(libraries);
 #endif
@@ -48,7 +48,8 @@ partita::cuda_libraries vendor_libraries() {
 
 }  // namespace
 
-partita::queue<partita::cuda_device> cuda_queue(const partita::communicator& world, const std::string& comm) {
+partita::device_queue<partita::cuda_device> cuda_queue(const partita::communicator& world,
+                                                       const std::string& comm) {
   int devices = 0;
   partita::detail::check_cuda(cudaGetDeviceCount(&devices), "cudaGetDeviceCount");
   const place here = comm == "threads" ? place{0, 1} : place_on_machine(world);
@@ -57,11 +58,11 @@ partita::queue<partita::cuda_device> cuda_queue(const partita::communicator& wor
     throw partita::error(ranks + " ranks need " + ranks + " devices, there are " + std::to_string(devices) +
                          " on this machine");
   }
-  return partita::queue<partita::cuda_device>(here.rank % devices, vendor_libraries());
+  return partita::device_queue<partita::cuda_device>(here.rank % devices, vendor_libraries());
 }
 
 partita::communicator cuda_world(const partita::communicator& world,
-                                 [[maybe_unused]] const partita::queue<partita::cuda_device>& queue,
+                                 [[maybe_unused]] const partita::device_queue<partita::cuda_device>& queue,
                                  const std::string& comm) {
   if (comm != "nccl") return world;
 #ifdef PARTITA_WITH_NCCL
@@ -72,6 +73,6 @@ partita::communicator cuda_world(const partita::communicator& world,
 }
 
 partita::mesh<partita::cuda_device> cuda_mesh(const partita::communicator& world, partita::mesh_shape shape,
-                                              const partita::queue<partita::cuda_device>& queue) {
+                                              const partita::device_queue<partita::cuda_device>& queue) {
   return {world, shape, queue};
 }

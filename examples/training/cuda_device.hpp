@@ -7,13 +7,15 @@
 /// The queue of this rank, with the vendor's libraries that this program was built with: ranks that are
 /// threads share the first device, otherwise those of one machine take its devices in turn. Every rank must
 /// call. Throws device_error when there is none.
-partita::queue<partita::cuda_device> cuda_queue(const partita::communicator& world, const std::string& comm);
+partita::device_queue<partita::cuda_device> cuda_queue(const partita::communicator& world,
+                                                       const std::string& comm);
 
 /// The same ranks over NCCL when `comm` is nccl. Every rank must call. Throws error when this program was
 /// built without it.
 partita::communicator cuda_world(const partita::communicator& world,
-                                 const partita::queue<partita::cuda_device>& queue, const std::string& comm);
+                                 const partita::device_queue<partita::cuda_device>& queue,
+                                 const std::string& comm);
 
 /// The mesh of `world` on that queue. Every rank must call.
 partita::mesh<partita::cuda_device> cuda_mesh(const partita::communicator& world, partita::mesh_shape shape,
-                                              const partita::queue<partita::cuda_device>& queue);
+                                              const partita::device_queue<partita::cuda_device>& queue);

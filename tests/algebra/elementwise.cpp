@@ -99,7 +99,7 @@ TEST_CASE("add_row") {
 
 TEST_CASE("elementwise: blockings of one's own, floats, several threads a rank") {
   on_mesh({2, 2, 1}, [](const host_mesh& outer) {
-    const host_mesh m(outer.world(), outer.shape(), queue<host>(2));
+    const host_mesh m(outer.world(), outer.shape(), device_queue<host>(2));
     const blocking rows = blocking::given({1, 6}, m.shape(), nesting::rows);
     const blocking cols = blocking::given({5, 0}, m.shape(), nesting::cols);
     for_each_layout([&](layout l) {

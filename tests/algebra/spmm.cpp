@@ -47,7 +47,7 @@ void check_product(const mesh<host>& m, const policy& named, const problem& p, c
 void check_even(const policy& named, mesh_shape shape, const problem& p, spmm_options options,
                 std::size_t tile_entries = max_tile_entries) {
   on_threads(shape.size(), [&](const communicator& world) {
-    const mesh<host> m(world, shape, queue<host>(), tile_entries);
+    const mesh<host> m(world, shape, device_queue<host>(), tile_entries);
     const blocking rows = blocking::even(p.shape.rows, shape, nesting::rows);
     const blocking cols = blocking::even(p.shape.cols, shape, nesting::rows);
     for (bool transpose : {false, true}) check_product(m, named, p, rows, cols, transpose, options);

@@ -162,7 +162,7 @@ TEST_CASE("page-locked memory of an operation that was given up stays, since oth
   std::barrier both(2);
   expect_error<partita::poisoned_error>("a rank gave up its all_reduce", [&] {
     on_threads(2, [&](const communicator& c) {
-      const partita::queue<partita::cuda_device> q;
+      const partita::device_queue<partita::cuda_device> q;
       partita::buffer<double, partita::cuda_device> data(q, 4);
       const std::vector<double> ones(4, 1);
       copy(q, std::span<const double>(ones), data.span());
@@ -224,7 +224,7 @@ TEST_CASE("threads on two devices are told so") {
   emulator::set_device_count(2);
   expect_error<communication_error>("elements on cuda device 1", [] {
     on_threads(2, [](const communicator& c) {
-      const partita::queue<partita::cuda_device> q(c.rank());
+      const partita::device_queue<partita::cuda_device> q(c.rank());
       partita::buffer<double, partita::cuda_device> data(q, 4);
       c.on_memory(comm::device_memory_of(q)).all_reduce(data.span());
     });
@@ -250,9 +250,10 @@ TEST_CASE("the device adds up as the host does") {
             from.push_back(v.data());
             device_from.push_back(there.back().in().data());
           }
-          partita::comm::reduce_in_order(partita::comm::element_type_of<T>::value, how, from, here[in_place].data(), n);
-          memory->reduce(partita::comm::element_type_of<T>::value, how, device_from, there[in_place].out().data(),
-                         n);
+          partita::comm::reduce_in_order(partita::comm::element_type_of<T>::value, how, from,
+                                         here[in_place].data(), n);
+          memory->reduce(partita::comm::element_type_of<T>::value, how, device_from,
+                         there[in_place].out().data(), n);
           CHECK(laws::same_bits(there[in_place].get(), here[in_place]));
         }
   };
@@ -265,7 +266,7 @@ TEST_CASE("the device adds up as the host does") {
 
 TEST_CASE("a mesh of a device carries its memory along axes, and the host's beside it") {
   on_threads(6, [](const communicator& c) {
-    const partita::queue<partita::cuda_device> q;
+    const partita::device_queue<partita::cuda_device> q;
     const partita::mesh<partita::cuda_device> m(c, {3, 2, 1}, q);
     std::vector<double> here = {1};
     partita::buffer<double, partita::cuda_device> there(q, 1);

@@ -41,27 +41,28 @@ TEST_CASE("memory of the host") {
   for (const int ranks : {1, most_ranks()}) {
     CAPTURE(ranks);
     on_nccl_devices(ranks, {},
-                    [](const communicator& c, const queue<cuda_device>&) { laws::on_the_host(c); });
+                    [](const communicator& c, const device_queue<cuda_device>&) { laws::on_the_host(c); });
   }
 }
 
 TEST_CASE("memory of devices") {
   for (const int ranks : rank_counts()) {
     CAPTURE(ranks);
-    on_nccl_devices(ranks, unchecked, [](const communicator& c, const queue<cuda_device>& q) {
+    on_nccl_devices(ranks, unchecked, [](const communicator& c, const device_queue<cuda_device>& q) {
       laws::on_the_device(laws::on_a_device(c, q));
     });
   }
 }
 
 TEST_CASE("memory of devices, checked") {
-  on_nccl_devices(most_ranks(), {.checked = true}, [](const communicator& c, const queue<cuda_device>& q) {
-    laws::on_the_device(laws::on_a_device(c, q));
-  });
+  on_nccl_devices(most_ranks(), {.checked = true},
+                  [](const communicator& c, const device_queue<cuda_device>& q) {
+                    laws::on_the_device(laws::on_a_device(c, q));
+                  });
 }
 
 TEST_CASE("host and device in turn, and back from the device to the host") {
-  on_nccl_devices(most_ranks(), unchecked, [](const communicator& c, const queue<cuda_device>& q) {
+  on_nccl_devices(most_ranks(), unchecked, [](const communicator& c, const device_queue<cuda_device>& q) {
     const laws::device_fixture fixture = laws::on_a_device(c, q);
     laws::several_in_flight(fixture);
     laws::several_in_flight(laws::host_fixture{c});
@@ -71,18 +72,19 @@ TEST_CASE("host and device in turn, and back from the device to the host") {
 }
 
 TEST_CASE("a mesh has communicators for both places") {
-  on_nccl_devices(2 * (most_ranks() / 2), unchecked, [](const communicator& c, const queue<cuda_device>& q) {
-    const partita::mesh<cuda_device> m(c, {c.size() / 2, 2, 1}, q);
-    const laws::device_fixture fixture = laws::on_a_device(c, q);
-    for (const partita::axis_set s : {partita::axis_set(partita::axis::row), partita::every_axis}) {
-      laws::several_in_flight(fixture.with(m.along(s)));
-      laws::several_in_flight(laws::host_fixture{m.control(s)});
-    }
-  });
+  on_nccl_devices(
+      2 * (most_ranks() / 2), unchecked, [](const communicator& c, const device_queue<cuda_device>& q) {
+        const partita::mesh<cuda_device> m(c, {c.size() / 2, 2, 1}, q);
+        const laws::device_fixture fixture = laws::on_a_device(c, q);
+        for (const partita::axis_set s : {partita::axis_set(partita::axis::row), partita::every_axis}) {
+          laws::several_in_flight(fixture.with(m.along(s)));
+          laws::several_in_flight(laws::host_fixture{m.control(s)});
+        }
+      });
 }
 
 TEST_CASE("the rank's queue goes on while an operation waits for others") {
-  on_nccl_devices(2, unchecked, [](const communicator& c, const queue<cuda_device>& q) {
+  on_nccl_devices(2, unchecked, [](const communicator& c, const device_queue<cuda_device>& q) {
     const laws::device_fixture fixture = laws::on_a_device(c, q);
     auto mine = fixture.put(std::vector<int>{c.rank() + 5}), all = fixture.make<int>(2),
          other = fixture.make<int>(3);
@@ -102,13 +104,14 @@ TEST_CASE("the rank's queue goes on while an operation waits for others") {
 }
 
 TEST_CASE("what disagrees is found before it starts where checked") {
-  on_nccl_devices(most_ranks(), {.checked = true}, [](const communicator& c, const queue<cuda_device>& q) {
-    const laws::device_fixture fixture = laws::on_a_device(c, q);
-    auto data = fixture.make<int>(5);
-    expect_error<communication_error>("ranks disagree: rank 1 calls broadcast of i32 (nccl.cpp", [&] {
-      fixture.c.broadcast(data.out().first(c.rank() == 1 ? 4 : 5), 0);
-    });
-  });
+  on_nccl_devices(
+      most_ranks(), {.checked = true}, [](const communicator& c, const device_queue<cuda_device>& q) {
+        const laws::device_fixture fixture = laws::on_a_device(c, q);
+        auto data = fixture.make<int>(5);
+        expect_error<communication_error>("ranks disagree: rank 1 calls broadcast of i32 (nccl.cpp", [&] {
+          fixture.c.broadcast(data.out().first(c.rank() == 1 ? 4 : 5), 0);
+        });
+      });
 }
 
 }  // namespace test_nccl_laws

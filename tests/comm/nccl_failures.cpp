@@ -68,7 +68,7 @@ TEST_CASE("which calls of NCCL an operation is") {
   constexpr int p = 4;
   const auto counted = [&](auto act) {
     call_counts before, after;
-    on_devices(p, unchecked, [&](const communicator& c, const queue<cuda_device>& q) {
+    on_devices(p, unchecked, [&](const communicator& c, const device_queue<cuda_device>& q) {
       const laws::device_fixture fixture = laws::on_a_device(c, q);
       auto data = fixture.template make<double>(64), more = fixture.template make<double>(64);
       c.all_gather(std::span<const int>(), equal_counts(p, 0), std::span<int>());
@@ -119,7 +119,7 @@ TEST_CASE("which calls of NCCL an operation is") {
 
 TEST_CASE("a steady state allocates nothing and the host waits for nothing") {
   std::atomic<std::uint64_t> allocations{0}, waits{0};
-  on_devices(4, unchecked, [&](const communicator& c, const queue<cuda_device>& q) {
+  on_devices(4, unchecked, [&](const communicator& c, const device_queue<cuda_device>& q) {
     const laws::device_fixture fixture = laws::on_a_device(c, q);
     auto data = fixture.make<float>(1000), more = fixture.make<float>(250);
     const auto epoch = [&] {
@@ -148,7 +148,7 @@ TEST_CASE("a steady state allocates nothing and the host waits for nothing") {
 }
 
 TEST_CASE("what disagrees is an error of the wait where not") {
-  on_devices(3, unchecked, [](const communicator& c, const queue<cuda_device>& q) {
+  on_devices(3, unchecked, [](const communicator& c, const device_queue<cuda_device>& q) {
     const laws::device_fixture fixture = laws::on_a_device(c, q);
     auto data = fixture.make<int>(5);
     expect_error<communication_error>("broadcast of i32 (nccl_failures.cpp", [&] {
@@ -163,7 +163,7 @@ TEST_CASE("what disagrees is an error of the wait where not") {
 TEST_CASE("an operation that never ends is an error that names it") {
   for (const int hanging : {0, 2}) {
     emulator::make_nccl_hang(hanging, 1);
-    on_devices(3, impatient, [](const communicator& c, const queue<cuda_device>& q) {
+    on_devices(3, impatient, [](const communicator& c, const device_queue<cuda_device>& q) {
       const laws::device_fixture fixture = laws::on_a_device(c, q);
       auto data = fixture.make<double>(6), more = fixture.make<double>(6);
       fixture.c.broadcast(data.out(), 1);
@@ -180,7 +180,7 @@ TEST_CASE("an operation that never ends is an error that names it") {
 }
 
 TEST_CASE("a rank that does not come is an error that names the operation") {
-  on_devices(2, impatient, [](const communicator& c, const queue<cuda_device>& q) {
+  on_devices(2, impatient, [](const communicator& c, const device_queue<cuda_device>& q) {
     const laws::device_fixture fixture = laws::on_a_device(c, q);
     auto data = fixture.make<double>(6);
     if (c.rank() == 0)
@@ -195,7 +195,7 @@ TEST_CASE("a rank that does not come is an error that names the operation") {
 TEST_CASE("an asynchronous error names the operation and NCCL's reason, and the others leave") {
   emulator::make_nccl_fail(1, ncclRemoteError);
   expect_error<communication_error>("all_reduce of f64 (nccl_failures.cpp", [] {
-    on_devices(3, unchecked, [](const communicator& c, const queue<cuda_device>& q) {
+    on_devices(3, unchecked, [](const communicator& c, const device_queue<cuda_device>& q) {
       const laws::device_fixture fixture = laws::on_a_device(c, q);
       auto data = fixture.make<double>(6);
       const auto sum = [&] {
@@ -211,7 +211,7 @@ TEST_CASE("an asynchronous error names the operation and NCCL's reason, and the 
 
 TEST_CASE("a rank that fails elsewhere ends the others' waits") {
   expect_error<partita::input_error>("no such file", [] {
-    on_devices(3, unchecked, [](const communicator& c, const queue<cuda_device>& q) {
+    on_devices(3, unchecked, [](const communicator& c, const device_queue<cuda_device>& q) {
       const laws::device_fixture fixture = laws::on_a_device(c, q);
       auto data = fixture.make<double>(6);
       if (c.rank() == 1) throw partita::input_error("no such file");
@@ -222,7 +222,7 @@ TEST_CASE("a rank that fails elsewhere ends the others' waits") {
 }
 
 TEST_CASE("an operation that is given up fails the group, and its memory may go") {
-  on_devices(2, impatient, [](const communicator& c, const queue<cuda_device>& q) {
+  on_devices(2, impatient, [](const communicator& c, const device_queue<cuda_device>& q) {
     const laws::device_fixture fixture = laws::on_a_device(c, q);
     {
       auto data = fixture.make<double>(6);
@@ -237,19 +237,19 @@ TEST_CASE("an operation that is given up fails the group, and its memory may go"
 TEST_CASE("groups that cannot be made, and calls that fail") {
   expect_error<communication_error>("duplicate GPU detected", [] {
     on_threads(2, [](const communicator& c) {
-      const queue<cuda_device> q;
+      const device_queue<cuda_device> q;
       partita::nccl::world(c, q);
     });
   });
   emulator::make_fail("ncclCommInitRankConfig", cudaErrorUnknown);
   expect_error<communication_error>("ncclCommInitRankConfig failed: unhandled cuda error", [] {
-    on_devices(3, unchecked, [](const communicator&, const queue<cuda_device>&) {});
+    on_devices(3, unchecked, [](const communicator&, const device_queue<cuda_device>&) {});
   });
   for (const char* call : {"ncclSend", "ncclGroupEnd", "ncclAllGather"}) {
     CAPTURE(call);
     emulator::make_fail(call, cudaErrorUnknown, 2);
     expect_error<communication_error>("all_reduce of f64 (nccl_failures.cpp", [] {
-      on_devices(3, unchecked, [](const communicator& c, const queue<cuda_device>& q) {
+      on_devices(3, unchecked, [](const communicator& c, const device_queue<cuda_device>& q) {
         const laws::device_fixture fixture = laws::on_a_device(c, q);
         auto data = fixture.make<double>(6);
         fixture.c.all_reduce(data.out());
@@ -259,12 +259,12 @@ TEST_CASE("groups that cannot be made, and calls that fail") {
   }
   emulator::make_fail("ncclGetUniqueId", cudaErrorUnknown);
   expect_error<communication_error>("ncclGetUniqueId failed: unhandled cuda error", [] {
-    on_devices(3, unchecked, [](const communicator&, const queue<cuda_device>&) {});
+    on_devices(3, unchecked, [](const communicator&, const device_queue<cuda_device>&) {});
   });
   emulator::set_device_count(3);
   expect_error<communication_error>("NCCL was set up for cuda device 1, not for cuda device 2", [] {
     on_threads(2, [](const communicator& c) {
-      const queue<cuda_device> q(c.rank()), other(2);
+      const device_queue<cuda_device> q(c.rank()), other(2);
       partita::nccl::world(c, q, unchecked).on_memory(comm::device_memory_of(c.rank() == 1 ? other : q));
     });
   });
@@ -273,7 +273,7 @@ TEST_CASE("groups that cannot be made, and calls that fail") {
 }
 
 TEST_CASE("groups that an exception destroys leave the world as it was, or end it with an error") {
-  on_devices(4, unchecked, [](const communicator& c, const queue<cuda_device>& q) {
+  on_devices(4, unchecked, [](const communicator& c, const device_queue<cuda_device>& q) {
     const laws::device_fixture fixture = laws::on_a_device(c, q);
     try {
       const partita::mesh<cuda_device> m(c, {2, 2, 1}, q);
@@ -286,7 +286,7 @@ TEST_CASE("groups that an exception destroys leave the world as it was, or end i
   });
   // Where others are still waited for, nothing can be waited for.
   expect_error<communication_error>("ended while it waited for others", [] {
-    on_devices(2, unchecked, [](const communicator& c, const queue<cuda_device>& q) {
+    on_devices(2, unchecked, [](const communicator& c, const device_queue<cuda_device>& q) {
       const laws::device_fixture fixture = laws::on_a_device(c, q);
       auto data = fixture.make<double>(6);
       if (c.rank() == 0) {
@@ -307,7 +307,7 @@ TEST_CASE("groups that an exception destroys leave the world as it was, or end i
 }
 
 TEST_CASE("a group is split while operations are under way") {
-  on_devices(4, unchecked, [](const communicator& c, const queue<cuda_device>& q) {
+  on_devices(4, unchecked, [](const communicator& c, const device_queue<cuda_device>& q) {
     const laws::device_fixture fixture = laws::on_a_device(c, q);
     auto data = fixture.put(std::vector<double>(6, 1));
     request under_way = fixture.c.start_all_reduce(data.out());
@@ -322,7 +322,7 @@ TEST_CASE("a mesh makes no communicator that nobody asks for, nor for axes that 
   using partita::axis;
   const auto splits = [](partita::mesh_shape shape, std::vector<axis> axes = {axis::row}) {
     const std::uint64_t before = emulator::calls("ncclCommSplit");
-    on_devices(4, unchecked, [&](const communicator& c, const queue<cuda_device>& q) {
+    on_devices(4, unchecked, [&](const communicator& c, const device_queue<cuda_device>& q) {
       const partita::mesh<cuda_device> m(c, shape, q);
       for (const axis asked : axes) CHECK(m.along(asked).size() == shape[asked]);
       CHECK(m.along(axis::row).axis() == "row");

@@ -162,7 +162,7 @@ void large_scores_have_a_finite_softmax() {
 
 /// Shapes are refused before any memory is touched.
 template <class Device>
-void edges_refuse_shapes(const partita::queue<Device>& q) {
+void edges_refuse_shapes(const partita::device_queue<Device>& q) {
   using partita::shape_error;
   const local::csr_view<double> a{3, 3, nullptr, nullptr, nullptr};
   const matrix_view<double> x{nullptr, 3, 2, 2}, wrong{nullptr, 4, 2, 2};

@@ -305,7 +305,7 @@ void loss() {
 
 /// Shapes are refused before any memory is touched.
 template <class Device>
-void refuse_shapes(const partita::queue<Device>& q) {
+void refuse_shapes(const partita::device_queue<Device>& q) {
   const matrix_view<float> x{nullptr, 4, 3, 3}, y{nullptr, 3, 4, 4};
   const local::csr_view<float> a{4, 5, nullptr, nullptr, nullptr};
   CHECK_THROWS_AS(spmm(q, a, x, 0, x), partita::shape_error);
@@ -331,7 +331,7 @@ void refuse_shapes(const partita::queue<Device>& q) {
 }
 
 template <class Device>
-void refuse_labels(const partita::queue<Device>& q) {
+void refuse_labels(const partita::device_queue<Device>& q) {
   stage<Device> at(q);
   const block<float> logits(4, 3, 1, 0);
   staged_block<float, Device> gradient(q, logits);

@@ -27,7 +27,7 @@ std::vector<T> numbers(local_index rows, local_index stride, std::uint64_t seed)
 
 /// One product of n x n matrices on a queue with so many threads.
 void multiply(int threads, local_index n) {
-  const partita::queue<partita::host> q(threads, partita::blas_gemm());
+  const partita::device_queue<partita::host> q(threads, partita::blas_gemm());
   const auto a = numbers<double>(n, n, 1);
   auto c = numbers<double>(n, n, 2);
   const matrix_view<const double> av{a.data(), n, n, n};
@@ -37,8 +37,8 @@ void multiply(int threads, local_index n) {
 }  // namespace
 
 TEST_CASE_TEMPLATE("blas gemm agrees with the reference", T, float, double) {
-  const partita::queue<partita::host> q(2, partita::blas_gemm());
-  REQUIRE((partita::gemm_of<T>(q) != nullptr));
+  const partita::device_queue<partita::host> q(2, partita::blas_gemm());
+  REQUIRE((partita::on_host::gemm_of<T>(q) != nullptr));
   for (const auto& shape : std::vector<std::array<local_index, 3>>{
            {1, 1, 1}, {5, 7, 3}, {33, 17, 65}, {0, 3, 2}, {3, 0, 2}, {3, 2, 0}, {1, 40, 9}, {64, 1, 100}})
     for (const bool ta : {false, true})

@@ -21,7 +21,7 @@ struct multiply_entry {
   const T* a;
   const T* b;
   T* c;
-  partita::gemm_epilogue<T> epilogue;
+  partita::on_cuda::vendor_epilogue<T> epilogue;
 
   constexpr void operator()(std::int64_t thread) const {
     const std::int64_t i = thread / n, j = thread % n;
@@ -42,9 +42,9 @@ int gemm_calls = 0;
 bool knows_epilogues = true;
 
 template <class T>
-bool gemm_library(const partita::queue<cuda_device>& q, bool ta, bool tb, int m, int n, int k, T alpha,
+bool gemm_library(const partita::device_queue<cuda_device>& q, bool ta, bool tb, int m, int n, int k, T alpha,
                   const T* a, int lda, const T* b, int ldb, T beta, T* c, int ldc,
-                  partita::gemm_epilogue<T> epilogue) {
+                  partita::on_cuda::vendor_epilogue<T> epilogue) {
   ++gemm_calls;
   const bool plain = epilogue.column_sums == nullptr && epilogue.bias == nullptr && !epilogue.relu;
   if (!plain && !knows_epilogues) return false;
@@ -80,8 +80,8 @@ struct spmm_account {
 spmm_account account;
 
 template <class T>
-bool spmm_library(const partita::queue<cuda_device>& q, std::shared_ptr<void>& plan, int rows, int cols,
-                  int nonzeros, const int* offsets, const int* columns, const T* values, const T* x,
+bool spmm_library(const partita::device_queue<cuda_device>& q, std::shared_ptr<void>& plan, int rows,
+                  int cols, int nonzeros, const int* offsets, const int* columns, const T* values, const T* x,
                   std::ptrdiff_t x_stride, int f, T beta, T* y, std::ptrdiff_t y_stride) {
   ++account.calls;
   account.nonzeros = nonzeros;
@@ -97,9 +97,10 @@ bool spmm_library(const partita::queue<cuda_device>& q, std::shared_ptr<void>& p
   return true;
 }
 
-partita::queue<cuda_device> queue_with_libraries() {
-  return partita::queue<cuda_device>(0, partita::cuda_libraries{gemm_library<float>, gemm_library<double>,
-                                                                spmm_library<float>, spmm_library<double>});
+partita::device_queue<cuda_device> queue_with_libraries() {
+  return partita::device_queue<cuda_device>(
+      0, partita::on_cuda::cuda_libraries{gemm_library<float>, gemm_library<double>, spmm_library<float>,
+                                          spmm_library<double>});
 }
 
 /// Offsets from 0, all arrays at multiples of 16 bytes.
@@ -115,7 +116,8 @@ sparse<T> aligned_block() {
 /// The product of a and x added to y, by `product`, against the reference.
 template <class T>
 void check_product(partita::detail::spmm_product<T, cuda_device>& product, stage<cuda_device>& at,
-                   const local::csr_view<T>& staged, const sparse<T>& a, const block<T>& x, const block<T>& y) {
+                   const local::csr_view<T>& staged, const sparse<T>& a, const block<T>& x,
+                   const block<T>& y) {
   staged_block<T, cuda_device> r(at.queue, y);
   product(at.queue, staged, at(x), T(0.5), r.view());
   block<T> expected = y;
@@ -221,14 +223,14 @@ TEST_CASE_TEMPLATE("cuda spmm_product: the own kernel where the library cannot s
   partita::detail::spmm_product<T, cuda_device> another;
   for (int round = 0; round < 2; ++round) check_product(another, at, staged, a, x, y);
   CHECK(account.calls == 1);
-  partita::queue<cuda_device> without;
+  partita::device_queue<cuda_device> without;
   stage<cuda_device> there(without);
   check_product(product, there, there(a), a, x, y);
   CHECK(account.calls == 1);
 }
 
 TEST_CASE("the inverse of a pattern reads the number of entries only where the view does not know it") {
-  stage<cuda_device> at{partita::queue<cuda_device>()};
+  stage<cuda_device> at{partita::device_queue<cuda_device>()};
   const sparse<double> p(23, 19);
   local::csr_view<double> a = at.pattern(p);
   const auto entries = [&] {
@@ -248,7 +250,7 @@ TEST_CASE("the inverse of a pattern reads the number of entries only where the v
 }
 
 TEST_CASE("products with a pattern by its columns sort and allocate nothing once its inverse is made") {
-  stage<cuda_device> at{partita::queue<cuda_device>()};
+  stage<cuda_device> at{partita::device_queue<cuda_device>()};
   const sparse<double> p(23, 19);
   const block<double> rows(23, 4, 1, 0), cols(19, 4, 2, 0), edges(p.end(), 4, 3, 0);
   const local::csr_view<double> a = at.pattern(p);

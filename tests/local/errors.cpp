@@ -7,7 +7,7 @@
 namespace test_local_errors {
 
 using namespace test_support;
-using host_queue = partita::queue<host>;
+using host_queue = partita::device_queue<host>;
 
 TEST_CASE("cpu kernels refuse shapes that do not fit, and name them") { refuse_shapes(host_queue(3)); }
 TEST_CASE("cross_entropy refuses a label that is no column") { refuse_labels(host_queue(2)); }

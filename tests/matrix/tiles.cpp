@@ -21,7 +21,7 @@ const std::vector<interval> columns{{0, 4}, {4, 4}, {4, 9}, {9, 11}};
 const std::vector<triplet<double>> given{{13, 10, 1}, {10, 0, 2}, {10, 3, 3}, {11, 5, 4}, {10, 0, 5},
                                          {13, 8, 6},  {13, 5, 7}, {12, 2, 8}, {13, 2, 9}};
 
-local::csr_tiles<double, host> made(const queue<host>& q) {
+local::csr_tiles<double, host> made(const device_queue<host>& q) {
   return local::make_csr_tiles(q, rows, std::span<const interval>(columns), given);
 }
 
@@ -40,7 +40,7 @@ entries_of entries(const local::csr_tiles<double, host>& a, const std::vector<gl
 }  // namespace
 
 TEST_CASE("tiles hold the entries, duplicates added up") {
-  const queue<host> q;
+  const device_queue<host> q;
   entries_of expected;
   for (const auto& e : given) expected[{e.row - rows.begin, e.col}] += e.value;
   const auto a = made(q);
@@ -50,7 +50,7 @@ TEST_CASE("tiles hold the entries, duplicates added up") {
 }
 
 TEST_CASE("tiles know the columns that they name, but not of the own one") {
-  const queue<host> q;
+  const device_queue<host> q;
   const auto a = made(q);
   CHECK(a.needed(q, 0).of_tile == std::vector<std::vector<local_index>>{{}, {}, {1, 4}, {1}});
   CHECK(a.needed(q, 0).counts() == std::vector<global_index>{0, 0, 2, 1});
@@ -58,7 +58,7 @@ TEST_CASE("tiles know the columns that they name, but not of the own one") {
 }
 
 TEST_CASE("merged tiles are the own one and all others, whose columns count needed rows") {
-  const queue<host> q;
+  const device_queue<host> q;
   const auto a = made(q);
   const auto& merged = a.merged(q, 2, 100);
   CHECK(merged.widths == std::vector<local_index>{5, 4});  // columns 0, 2, 3 and 10

@@ -1,4 +1,6 @@
 // Memory, streams, events and waits of the place cuda, on the emulator's devices.
+#include "partita/memory/cuda.hpp"
+
 #include <csignal>
 #include <cstdint>
 #include <doctest/doctest.h>
@@ -9,7 +11,6 @@
 #include <vector>
 
 #include "emulator/control.hpp"
-#include "partita/memory/cuda.hpp"
 #include "partita/memory/cuda_launch.hpp"
 #include "partita/memory/cuda_sort.hpp"
 #include "support/ranks.hpp"
@@ -18,8 +19,8 @@ namespace test_cuda_memory {
 
 using partita::buffer;
 using partita::cuda_device;
-using partita::cuda_event;
 using partita::queue;
+using partita::on_cuda::cuda_event;
 using test_support::expect_error;
 
 namespace {
@@ -43,7 +44,7 @@ std::vector<int> filled(int count, int start) {
   return v;
 }
 
-std::vector<int> download(const queue<cuda_device>& q, const buffer<int, cuda_device>& b) {
+std::vector<int> download(const device_queue<cuda_device>& q, const buffer<int, cuda_device>& b) {
   std::vector<int> v(b.size());
   partita::copy(q, b.span(), std::span<int>(v));
   return v;
@@ -54,7 +55,7 @@ bool aligned(const void* p) { return reinterpret_cast<std::uintptr_t>(p) % 256 =
 }  // namespace
 
 TEST_CASE("buffers own aligned memory that the meter counts, and release it") {
-  const queue<cuda_device> q;
+  const device_queue<cuda_device> q;
   const std::size_t before = emulator::bytes_in_use();
   {
     buffer<double, cuda_device> a(q, 3), b(q, 1000);
@@ -77,14 +78,14 @@ TEST_CASE("buffers own aligned memory that the meter counts, and release it") {
 TEST_CASE("a buffer outlives its queue") {
   buffer<int, cuda_device> b;
   {
-    const queue<cuda_device> q;
+    const device_queue<cuda_device> q;
     b = buffer<int, cuda_device>(q, 5);
   }
   CHECK(b.size() == 5);
 }
 
 TEST_CASE("reset allocates nothing when the capacity suffices") {
-  const queue<cuda_device> q;
+  const device_queue<cuda_device> q;
   buffer<float, cuda_device> b(q, 100);
   const auto before = emulator::count();
   const float* const memory = b.data();
@@ -99,7 +100,7 @@ TEST_CASE("reset allocates nothing when the capacity suffices") {
 }
 
 TEST_CASE("copies both ways and within the device, kernels between them") {
-  const queue<cuda_device> q;
+  const device_queue<cuda_device> q;
   for (const int n : {0, 1, 36, 37, 38, 1000}) {
     CAPTURE(n);
     const auto size = static_cast<std::size_t>(n);
@@ -116,7 +117,7 @@ TEST_CASE("copies both ways and within the device, kernels between them") {
 }
 
 TEST_CASE("memory that was never written is not read") {
-  const queue<cuda_device> q;
+  const device_queue<cuda_device> q;
   const buffer<int, cuda_device> fresh(q, 9);
   expect_error<partita::device_error>("a copy of 36 bytes reads memory that was never written",
                                       [&] { download(q, fresh); });
@@ -124,7 +125,7 @@ TEST_CASE("memory that was never written is not read") {
 }
 
 TEST_CASE("scratch keeps its memory from call to call") {
-  const queue<cuda_device> q;
+  const device_queue<cuda_device> q;
   CHECK(aligned(partita::scratch<double>(q, 10)));
   const auto before = emulator::count();
   for (std::size_t n : {1U, 10U, 7U}) CHECK(partita::scratch<double>(q, n) != nullptr);
@@ -135,11 +136,11 @@ TEST_CASE("scratch keeps its memory from call to call") {
 TEST_CASE("an event holds another queue back, and without it memory is read too early") {
   for (const bool waits : {true, false}) {
     CAPTURE(waits);
-    const queue<cuda_device> first, second;
+    const device_queue<cuda_device> first, second;
     buffer<int, cuda_device> a(first, 100), b(second, 100);
     first.synchronize();
     partita::detail::launch(first, 100, fill{a.data(), 7});
-    cuda_event filled_now(*first.owner());
+    on_cuda::cuda_event filled_now(*first.owner());
     CHECK(filled_now.reached());
     filled_now.record(*first.owner());
     if (waits) filled_now.make_wait(second.stream());
@@ -157,10 +158,10 @@ TEST_CASE("an event holds another queue back, and without it memory is read too 
 }
 
 TEST_CASE("an event is reached when the work before it is done, and asking leaves no error behind") {
-  const queue<cuda_device> q;
+  const device_queue<cuda_device> q;
   buffer<int, cuda_device> a(q, 10);
   q.synchronize();
-  cuda_event mark(*q.owner());
+  on_cuda::cuda_event mark(*q.owner());
   partita::detail::launch(q, 10, fill{a.data(), 0});
   partita::detail::launch(q, 10, increment{a.data(), a.data()});
   mark.record(*q.owner());
@@ -172,7 +173,7 @@ TEST_CASE("an event is reached when the work before it is done, and asking leave
 }
 
 TEST_CASE("synchronising is counted, and never done for the whole device") {
-  const queue<cuda_device> q;
+  const device_queue<cuda_device> q;
   const auto before = emulator::count();
   buffer<int, cuda_device> a(q, 10);
   partita::detail::launch(q, 10, fill{a.data(), 0});
@@ -187,12 +188,13 @@ TEST_CASE("synchronising is counted, and never done for the whole device") {
 
 TEST_CASE("errors name the call") {
   using partita::device_error;
-  expect_error<device_error>("cudaSetDevice failed: cudaErrorInvalidDevice", [] { queue<cuda_device> q(1); });
-  expect_error<device_error>("cudaSetDevice failed", [] { queue<cuda_device> q(-1); });
+  expect_error<device_error>("cudaSetDevice failed: cudaErrorInvalidDevice",
+                             [] { device_queue<cuda_device> q(1); });
+  expect_error<device_error>("cudaSetDevice failed", [] { device_queue<cuda_device> q(-1); });
   emulator::set_device_count(0);
-  expect_error<device_error>("cudaErrorNoDevice", [] { queue<cuda_device> q; });
+  expect_error<device_error>("cudaErrorNoDevice", [] { device_queue<cuda_device> q; });
   emulator::set_device_count(1);
-  const queue<cuda_device> q;
+  const device_queue<cuda_device> q;
   buffer<int, cuda_device> a(q, 10);
   int value = 0;
   emulator::make_fail("cudaMemcpyAsync", cudaErrorInvalidValue);
@@ -218,7 +220,7 @@ TEST_CASE("errors name the call") {
 TEST_CASE("queues of several devices on one thread, and one on another thread, need no current device") {
   emulator::set_device_count(2);
   {
-    const queue<cuda_device> first(0), second(1);
+    const device_queue<cuda_device> first(0), second(1);
     int current = -1;
     CHECK(cudaGetDevice(&current) == cudaSuccess);
     CHECK(current == 0);
@@ -230,7 +232,7 @@ TEST_CASE("queues of several devices on one thread, and one on another thread, n
     CHECK(attributes.device == 1);
     partita::detail::launch(second, 4, fill{a.data(), 1});
     partita::detail::launch(first, 4, fill{b.data(), 2});
-    cuda_event mark(*second.owner());
+    on_cuda::cuda_event mark(*second.owner());
     mark.record(*second.owner());
     mark.make_wait(first.stream());
     expect_error<partita::device_error>("an event of device 1 cannot be recorded on device 0",
@@ -243,7 +245,7 @@ TEST_CASE("queues of several devices on one thread, and one on another thread, n
     partita::detail::launch(second, 4, fill{a.data(), 1});
     std::thread([&] {
       partita::detail::launch(second, 4, increment{a.data(), a.data()});
-      cuda_event there(*second.owner());
+      on_cuda::cuda_event there(*second.owner());
       there.record(*second.owner());
       CHECK(download(second, a) == filled(4, 2));
     }).join();
@@ -257,7 +259,7 @@ TEST_CASE("queues of several devices on one thread, and one on another thread, n
 TEST_CASE("what one queue has freed serves another") {
   emulator::set_device_memory(1100 * sizeof(double));  // variables of modules have some of it
   {
-    const queue<cuda_device> first, second;
+    const device_queue<cuda_device> first, second;
     { const buffer<double, cuda_device> most(first, 850); }
     const buffer<double, cuda_device> again(second, 850);
     expect_error<partita::device_error>("cudaMallocAsync failed: cudaErrorMemoryAllocation",
@@ -273,7 +275,7 @@ TEST_CASE("what a pool holds back is given up before an allocation fails") {
   CHECK(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &all) == cudaSuccess);
   emulator::set_device_memory(1100 * sizeof(double));  // variables of modules have some of it
   {
-    const queue<cuda_device> q;
+    const device_queue<cuda_device> q;
     { const buffer<double, cuda_device> most(q, 800); }
     q.synchronize();
     void* other = nullptr;  // as a library of the vendor would ask for it
@@ -287,7 +289,7 @@ TEST_CASE("what a pool holds back is given up before an allocation fails") {
 
 namespace {
 
-struct give_up : partita::queue_watcher {
+struct give_up : partita::on_cuda::queue_watcher {
   int checks = 0;
   void check() override {
     if (++checks == 3) throw partita::communication_error("waited too long for a broadcast");
@@ -297,7 +299,7 @@ struct give_up : partita::queue_watcher {
 }  // namespace
 
 TEST_CASE("a watcher ends a wait, and only while it lives") {
-  const queue<cuda_device> q;
+  const device_queue<cuda_device> q;
   buffer<int, cuda_device> a(q, 10);
   const auto watcher = std::make_shared<give_up>();
   q.watch(watcher);
@@ -310,11 +312,11 @@ TEST_CASE("a watcher ends a wait, and only while it lives") {
 }
 
 TEST_CASE("a watcher ends a wait for an event too") {
-  const queue<cuda_device> q;
+  const device_queue<cuda_device> q;
   buffer<int, cuda_device> a(q, 10);
   const auto watcher = std::make_shared<give_up>();
   q.watch(watcher);
-  cuda_event mark(*q.owner());
+  on_cuda::cuda_event mark(*q.owner());
   q.synchronize(mark);
   for (int k = 0; k < 10; ++k) partita::detail::launch(q, 10, fill{a.data(), k});
   mark.record(*q.owner());
@@ -324,7 +326,7 @@ TEST_CASE("a watcher ends a wait for an event too") {
 }
 
 TEST_CASE("a watcher that is gone is not asked") {
-  const queue<cuda_device> q;
+  const device_queue<cuda_device> q;
   q.watch(std::make_shared<give_up>());
   buffer<int, cuda_device> a(q, 10);
   for (int k = 0; k < 10; ++k) partita::detail::launch(q, 10, fill{a.data(), k});
@@ -350,7 +352,7 @@ int signal_of(Act act) {
 }  // namespace
 
 TEST_CASE("a host that touches device memory dies; a kernel that writes behind its own is an error") {
-  const queue<cuda_device> q;
+  const device_queue<cuda_device> q;
   buffer<int, cuda_device> a(q, 10);
   partita::detail::launch(q, 10, fill{a.data(), 0});
   q.synchronize();

@@ -12,7 +12,7 @@ namespace test_host_memory {
 
 using namespace partita;
 using test_support::expect_error;
-using host_queue = queue<host>;
+using host_queue = device_queue<host>;
 
 TEST_CASE_TEMPLATE("host: buffers are aligned, counted and released", T, std::int32_t, float, double) {
   const host_queue q;

@@ -100,7 +100,7 @@ TEST_CASE("attention is that of one rank on every policy, by rows and by edges, 
     const auto expected = run(one, serial, shape.heads, mask);
     const auto check = [&](auto policy, mesh_shape mesh_size, std::size_t tile_entries) {
       on_threads(mesh_size.size(), [&](const communicator& world) {
-        const mesh<host> m(world, mesh_size, queue<host>(), tile_entries);
+        const mesh<host> m(world, mesh_size, device_queue<host>(), tile_entries);
         for (coefficient_gradient form : {coefficient_gradient::rows, coefficient_gradient::edges}) {
           if (shape.hops > 1 && form == coefficient_gradient::rows) continue;
           for (row_exchange rows : {row_exchange::full, row_exchange::sparsity_aware}) {
@@ -184,7 +184,7 @@ TEST_CASE("gradients of a decoupled gat on a directed weighted graph agree with 
                                    {.seed = 11, .dropout = 0.3});
     const matrix frame(m, {n, 3});
     const nn::vertex_labels<host> labels(m, frame.row_blocking(),
-                                     [](global_index v) { return v % 4 == 0 ? -1 : v % 3; });
+                                         [](global_index v) { return v % 4 == 0 ? -1 : v % 3; });
     const auto input = generate<vertex_rows, double>(m, {n, 5}, field(0));
     matrix g(m, {n, 3});
     const nn::pass training{.training = true, .epoch = 3};

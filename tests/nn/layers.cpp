@@ -115,7 +115,7 @@ void check_sparse_input(const builder& b, nn::layer<double, host>&& layer, const
 TEST_CASE("sparse features are multiplied like the matrix that dropout leaves, in parts of few entries too") {
   for (const std::size_t most : {max_tile_entries, std::size_t{9}})
     on_threads(3, [&](const communicator& world) {
-      const mesh<host> m(world, {1, 1, 3}, queue<host>(), most);
+      const mesh<host> m(world, {1, 1, 3}, device_queue<host>(), most);
       const auto h = generate<vertex_rows, double>(m, {26, 11}, [](global_index i, global_index j) {
         return (i + 3 * j) % 4 == 1 ? element(i, j) : 0;
       });

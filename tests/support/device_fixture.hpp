@@ -11,21 +11,21 @@ namespace test_support::laws {
 /// One rank's queue, and page-locked memory that it lends: to free such memory waits for the whole device.
 class pinned_pool {
  public:
-  explicit pinned_pool(partita::queue<partita::cuda_device> q) : queue(std::move(q)) {}
+  explicit pinned_pool(partita::device_queue<partita::cuda_device> q) : queue(std::move(q)) {}
   pinned_pool(const pinned_pool&) = delete;
   ~pinned_pool() { cudaStreamSynchronize(queue.stream()); }
 
-  const partita::queue<partita::cuda_device> queue;
+  const partita::device_queue<partita::cuda_device> queue;
 
-  partita::pinned_memory lend(std::size_t bytes) {
+  partita::on_cuda::pinned_memory lend(std::size_t bytes) {
     if (auto found = spare_.lower_bound(bytes); found != spare_.end())
       return std::move(spare_.extract(found).mapped());
-    partita::pinned_memory memory;
+    partita::on_cuda::pinned_memory memory;
     memory.reserve(bytes);
     return memory;
   }
   /// Work given earlier may still use it.
-  void take_back(std::size_t bytes, partita::pinned_memory memory) {
+  void take_back(std::size_t bytes, partita::on_cuda::pinned_memory memory) {
     used_.emplace(bytes, std::move(memory));
   }
   /// Waits for this queue alone.
@@ -35,7 +35,7 @@ class pinned_pool {
   }
 
  private:
-  std::multimap<std::size_t, partita::pinned_memory> spare_, used_;
+  std::multimap<std::size_t, partita::on_cuda::pinned_memory> spare_, used_;
 };
 
 /// data[t] = 77.
@@ -69,7 +69,7 @@ class device_block {
   void transfer(cudaMemcpyKind kind, T* values) {
     const std::size_t bytes = data_.size() * sizeof(T);
     if (bytes == 0) return;
-    partita::pinned_memory lent = pool_->lend(bytes);
+    partita::on_cuda::pinned_memory lent = pool_->lend(bytes);
     void* const host = lent.reserve(0);
     const bool up = kind == cudaMemcpyHostToDevice;
     if (up) std::memcpy(host, values, bytes);
@@ -102,8 +102,9 @@ struct device_fixture {
 };
 
 /// The ranks of `c` for memory of a queue's device.
-inline device_fixture on_a_device(const communicator& c, const partita::queue<partita::cuda_device>& q =
-                                                             partita::queue<partita::cuda_device>()) {
+inline device_fixture on_a_device(
+    const communicator& c,
+    const partita::device_queue<partita::cuda_device>& q = partita::device_queue<partita::cuda_device>()) {
   const auto pool = std::make_shared<pinned_pool>(q);
   return {c.on_memory(comm::device_memory_of(pool->queue)), pool};
 }

@@ -57,7 +57,7 @@ void for_each_edge_case(Body body) {
   const auto run = [&](const partita::policy& p, mesh_shape shape, local_index heads, std::size_t most) {
     for (const auto rows : {partita::row_exchange::full, partita::row_exchange::sparsity_aware})
       on_threads(shape.size(), [&](const partita::communicator& world) {
-        body(host_mesh(world, shape, partita::queue<partita::host>(), most), p, heads, rows);
+        body(host_mesh(world, shape, partita::device_queue<partita::host>(), most), p, heads, rows);
       });
   };
   for_each_mesh(std::array{1, 2, 4, 6, 9, 12}, [&](const auto& p, mesh_shape shape) {

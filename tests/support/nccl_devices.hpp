@@ -16,7 +16,7 @@ inline const partita::nccl::options unchecked{.time_limit = std::chrono::minutes
 template <class Body>
 void on_nccl_devices(int ranks, const partita::nccl::options& o, Body body) {
   on_threads(ranks, [&](const partita::communicator& c) {
-    const partita::queue<partita::cuda_device> q(c.rank());
+    const partita::device_queue<partita::cuda_device> q(c.rank());
     body(partita::nccl::world(c, q, o), q);
   });
   cudaSetDevice(0);

@@ -14,7 +14,8 @@ namespace test_support {
 template <class T>
 class on_device {
  public:
-  on_device(const partita::queue<partita::cuda_device>& q, const std::vector<T>& values, std::size_t skip = 0)
+  on_device(const partita::device_queue<partita::cuda_device>& q, const std::vector<T>& values,
+            std::size_t skip = 0)
       : q_(q), memory_(q, values.size() + skip), values_(memory_.span().subspan(skip)) {
     partita::copy(q, std::span<const T>(values), values_);
   }
@@ -27,7 +28,7 @@ class on_device {
   }
 
  private:
-  partita::queue<partita::cuda_device> q_;
+  partita::device_queue<partita::cuda_device> q_;
   partita::buffer<T, partita::cuda_device> memory_;
   std::span<T> values_;
 };

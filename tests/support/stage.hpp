@@ -18,20 +18,20 @@ using partita::host;
 
 /// The queues on which a kernel must do the same, bit by bit.
 template <class Device>
-std::vector<partita::queue<Device>> queues();
+std::vector<partita::device_queue<Device>> queues();
 
 /// With several threads.
 template <>
-inline std::vector<partita::queue<host>> queues<host>() {
-  if (sanitized) return {partita::queue<host>(1), partita::queue<host>(3)};
-  return {partita::queue<host>(1), partita::queue<host>(2), partita::queue<host>(3)};
+inline std::vector<partita::device_queue<host>> queues<host>() {
+  if (sanitized) return {partita::device_queue<host>(1), partita::device_queue<host>(3)};
+  return {partita::device_queue<host>(1), partita::device_queue<host>(2), partita::device_queue<host>(3)};
 }
 
 /// What a kernel writes: a block that began as a copy of one on the host.
 template <class T, class Device>
 class staged_block {
  public:
-  staged_block(const partita::queue<Device>& q, const block<T>& from)
+  staged_block(const partita::device_queue<Device>& q, const block<T>& from)
       : queue_(q), shape_(from), memory_(q, from.values.size()) {
     copy(queue_, std::span<const T>(shape_.values), memory_.span());
   }
@@ -46,7 +46,7 @@ class staged_block {
   }
 
  private:
-  partita::queue<Device> queue_;
+  partita::device_queue<Device> queue_;
   block<T> shape_;
   partita::buffer<T, Device> memory_;
 };
@@ -55,7 +55,7 @@ class staged_block {
 template <class Device>
 class stage {
  public:
-  explicit stage(const partita::queue<Device>& q) : queue(q) {}
+  explicit stage(const partita::device_queue<Device>& q) : queue(q) {}
 
   template <class T>
   const T* operator()(const std::vector<T>& values) {
@@ -93,7 +93,7 @@ class stage {
     copy(queue, std::span<const T>(&value, 1), std::span<T>(to, 1));
   }
 
-  const partita::queue<Device> queue;
+  const partita::device_queue<Device> queue;
 
  private:
   std::deque<std::shared_ptr<void>> held_;

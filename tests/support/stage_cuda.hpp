@@ -11,8 +11,8 @@ using partita::cuda_device;
 
 /// One queue twice: its scratch memory is new the first time, and then used.
 template <>
-inline std::vector<partita::queue<cuda_device>> queues<cuda_device>() {
-  const partita::queue<cuda_device> q;
+inline std::vector<partita::device_queue<cuda_device>> queues<cuda_device>() {
+  const partita::device_queue<cuda_device> q;
   return {q, q};
 }
 

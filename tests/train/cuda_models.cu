@@ -36,7 +36,7 @@ TEST_CASE(
       on_threads(shape.size(), [&](const communicator& world) {
         const auto host_run = nn::train_model<double>(mesh<host>(world, shape), d, options_of(model), policy);
         for (const std::size_t most : {max_tile_entries, std::size_t{20}}) {
-          const mesh<cuda_device> m(world, shape, queue<cuda_device>(), most);
+          const mesh<cuda_device> m(world, shape, device_queue<cuda_device>(), most);
           const auto cuda_run = nn::train_model<double>(m, d, options_of(model), policy);
           for (std::size_t e = 0; e < host_run.epochs.size(); ++e)
             CHECK(std::abs(cuda_run.epochs[e].loss - host_run.epochs[e].loss) <

@@ -77,7 +77,7 @@ TEST_CASE("tiles in parts of few entries change no loss and no prediction, for a
     const nn::training_result expected = serial(d, o);
     for_each_mesh(std::array{1, 4}, [&](auto policy, mesh_shape shape) {
       on_threads(shape.size(), [&](const communicator& world) {
-        const mesh<host> in_parts(world, shape, queue<host>(), 20);
+        const mesh<host> in_parts(world, shape, device_queue<host>(), 20);
         const nn::training_result r = nn::train_model<double>(in_parts, d, o, policy);
         CHECK(r.words_received.total == r.predicted_words_received.total);
         for (std::size_t e = 0; e < r.epochs.size(); ++e)
@@ -123,7 +123,9 @@ TEST_CASE("a trainer that is given the parameters and the optimizer's state of a
   const nn::training_options o = short_run();
   on_threads(4, [&](const communicator& world) {
     const mesh<host> m(world, {2, 2, 1});
-    const auto fresh = [&] { return nn::trainer<double, host>(m, d, o, nn::make_model<double>(m, d, o, grid_2d)); };
+    const auto fresh = [&] {
+      return nn::trainer<double, host>(m, d, o, nn::make_model<double>(m, d, o, grid_2d));
+    };
     nn::trainer<double, host> first = fresh(), second = fresh();
     for (int e = 1; e <= 3; ++e) first.step(e);
     copy(first.model().parameters().values(), second.model().parameters().values());
@@ -209,7 +211,8 @@ TEST_CASE("a run repeats bit for bit") {
     std::vector<double> losses;
     for (int run = 0; run < 2; ++run)
       on_threads(shape.size(), [&](const communicator& world) {
-        const nn::training_result r = nn::train_model<double>(mesh<host>(world, shape), d, short_run(), policy);
+        const nn::training_result r =
+            nn::train_model<double>(mesh<host>(world, shape), d, short_run(), policy);
         if (world.rank() != 0) return;
         if (run == 0)
           for (const nn::epoch_report& e : r.epochs) losses.push_back(e.loss);

@@ -14,7 +14,8 @@ using namespace test_support;
 namespace {
 
 /// The columns of a pattern of one tile, one row after another.
-std::vector<local_index> columns_of(const queue<host>& q, const local::csr_tiles<double, host>& pattern) {
+std::vector<local_index> columns_of(const device_queue<host>& q,
+                                    const local::csr_tiles<double, host>& pattern) {
   CHECK(pattern.count() == 1);
   const local::entry_lists entries = pattern.entries(q);
   std::vector<local_index> columns;
@@ -38,7 +39,7 @@ TEST_CASE("in-edges are whole rows in the order of columns, and those of own ver
   for (const std::size_t most : {max_tile_entries, std::size_t{13}})
     for_each_mesh(std::array{1, 2, 4, 6, 9, 12}, [&](const policy& p, mesh_shape shape) {
       on_threads(shape.size(), [&](const communicator& world) {
-        const host_mesh m(world, shape, queue<host>(), most);
+        const host_mesh m(world, shape, device_queue<host>(), most);
         const auto a = distribute(m, p.sparse, {n, n}, share(entries, m.rank(), m.size()));
         const in_edges<double, host> found(a);
         CHECK(found.range() == a.row_range());

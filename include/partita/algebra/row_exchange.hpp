@@ -71,14 +71,15 @@ template <class T, class Device>
 class needed_exchange {
  public:
   /// lists[k].of_tile[r]: the rows I need of rank r's sub-block for group k.
-  needed_exchange(const mesh<Device>& m, const std::vector<row_group>& groups, std::vector<local::needed_rows> lists,
-                  local_index width)
+  needed_exchange(const mesh<Device>& m, const std::vector<row_group>& groups,
+                  std::vector<local::needed_rows> lists, local_index width)
       : row_(m.along(axis::row)), queue_(m.queue()), width_(width) {
     std::size_t most_given = 0, most_taken = 0;
     for (std::size_t k = 0; k < groups.size(); ++k) {
       plans_.push_back(ask(m.control(axis::row), groups[k], lists[k]));
       most_given = std::max(most_given, plans_.back().rows.size());
-      most_taken = std::max(most_taken, static_cast<std::size_t>(comm::offset_of(groups[k].needed, row_.size())));
+      most_taken =
+          std::max(most_taken, static_cast<std::size_t>(comm::offset_of(groups[k].needed, row_.size())));
     }
     for (auto& b : outgoing_) b = buffer<T, Device>(m.queue(), most_given * static_cast<std::size_t>(width));
     for (auto& b : incoming_) b = buffer<T, Device>(m.queue(), most_taken * static_cast<std::size_t>(width));
@@ -88,7 +89,8 @@ class needed_exchange {
     plan& p = plans_[k];
     gather_rows(queue_, x, std::span<const local_index>(p.rows.span()), outgoing_[k % 2].data());
     requests_[k % 2] = row_.start_all_to_all(
-        std::span<const T>(outgoing_[k % 2].data(), static_cast<std::size_t>(comm::offset_of(p.send, row_.size()))),
+        std::span<const T>(outgoing_[k % 2].data(),
+                           static_cast<std::size_t>(comm::offset_of(p.send, row_.size()))),
         p.send,
         std::span<T>(incoming_[k % 2].data(), static_cast<std::size_t>(comm::offset_of(p.recv, row_.size()))),
         p.recv);
@@ -134,7 +136,7 @@ class needed_exchange {
   }
 
   communicator row_;
-  queue<Device> queue_;
+  device_queue<Device> queue_;
   local_index width_;
   std::vector<plan> plans_;
   std::array<buffer<T, Device>, 2> outgoing_, incoming_;

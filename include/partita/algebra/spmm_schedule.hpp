@@ -36,9 +36,9 @@ enum class entry_values : std::uint8_t { own, given };
 template <class T, class Device>
 class spmm_schedule {
  public:
-  spmm_schedule(const mesh<Device>& m, std::shared_ptr<const local::csr_tiles<T, Device>> a, const blocking& rows,
-                const blocking& cols, const blocking& features, layout sparse_layout, layout dense_layout,
-                spmm_options options, entry_values values = entry_values::own)
+  spmm_schedule(const mesh<Device>& m, std::shared_ptr<const local::csr_tiles<T, Device>> a,
+                const blocking& rows, const blocking& cols, const blocking& features, layout sparse_layout,
+                layout dense_layout, spmm_options options, entry_values values = entry_values::own)
       : blocks_{m, rows, cols, features, sparse_layout, dense_layout}, a_(std::move(a)) {
     const bool merges =
         values == entry_values::own && blocks_.row_ranks() > 1 && options.rows != row_exchange::full;
@@ -107,7 +107,7 @@ class spmm_schedule {
   traffic predicted_stages() const {
     return {predicted_.words - predicted_sums_.words, predicted_.messages - predicted_sums_.messages};
   }
-  const partita::queue<Device>& queue() const { return blocks_.m.queue(); }
+  const partita::device_queue<Device>& queue() const { return blocks_.m.queue(); }
   spmm_options options() const { return options_; }
 
   void require(const blocking& x_rows, const blocking& x_cols, const blocking& y_rows,

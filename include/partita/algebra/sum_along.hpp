@@ -47,7 +47,7 @@ class scattered_sum {
 
  private:
   communicator group_;
-  queue<Device> queue_;
+  device_queue<Device> queue_;
   local_index rows_, cols_;
   std::vector<interval> pieces_;
   std::vector<global_index> counts_;

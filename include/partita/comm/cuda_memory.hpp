@@ -28,15 +28,15 @@ struct ordered_reduction {
 };
 
 struct cuda_memory_event final : device_memory::event {
-  explicit cuda_memory_event(const partita::queue<cuda_device>& q) : event(*q.owner()) {}
+  explicit cuda_memory_event(const partita::device_queue<cuda_device>& q) : event(*q.owner()) {}
 
-  cuda_event event;
+  on_cuda::cuda_event event;
 };
 
 struct cuda_host_block final : device_memory::host_block {
   std::byte* reserve(std::size_t bytes) override { return static_cast<std::byte*>(memory.reserve(bytes)); }
 
-  pinned_memory memory;
+  on_cuda::pinned_memory memory;
 };
 
 }  // namespace detail
@@ -44,11 +44,11 @@ struct cuda_host_block final : device_memory::host_block {
 /// Memory of the device of one queue.
 class cuda_memory final : public device_memory {
  public:
-  explicit cuda_memory(partita::queue<cuda_device> q)
+  explicit cuda_memory(partita::device_queue<cuda_device> q)
       : queue_(std::move(q)), name_("cuda device " + std::to_string(queue_.device())) {}
 
   /// The queue that everything is given to.
-  const partita::queue<cuda_device>& queue() const { return queue_; }
+  const partita::device_queue<cuda_device>& queue() const { return queue_; }
   const std::string& name() const override { return name_; }
 
   std::unique_ptr<event> make_event() const override {
@@ -80,7 +80,7 @@ class cuda_memory final : public device_memory {
   }
 
  private:
-  static const cuda_event& event_of(const event& e) {
+  static const on_cuda::cuda_event& event_of(const event& e) {
     return static_cast<const detail::cuda_memory_event&>(e).event;
   }
   void move(const void* from, void* to, std::size_t bytes, cudaMemcpyKind kind) const {
@@ -107,11 +107,11 @@ class cuda_memory final : public device_memory {
     }
   }
 
-  partita::queue<cuda_device> queue_;
+  partita::device_queue<cuda_device> queue_;
   std::string name_;
 };
 
-inline std::shared_ptr<device_memory> device_memory_of(const queue<cuda_device>& q) {
+inline std::shared_ptr<device_memory> device_memory_of(const device_queue<cuda_device>& q) {
   return std::make_shared<cuda_memory>(q);
 }
 

@@ -59,6 +59,6 @@ class device_memory {
 
 /// How communicators touch the memory of a queue's place: none where that is the host's own. Each place
 /// declares its own, found by argument-dependent lookup.
-inline std::shared_ptr<device_memory> device_memory_of(const queue<host>&) { return nullptr; }
+inline std::shared_ptr<device_memory> device_memory_of(const device_queue<host>&) { return nullptr; }
 
 }  // namespace partita::comm

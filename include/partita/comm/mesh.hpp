@@ -24,7 +24,8 @@ class mesh {
 
   /// `tile_entries`: see tile_entries(). Every rank of `world` must call, with the same shape. Throws
   /// mesh_error when the shape does not fill the ranks.
-  mesh(communicator world, mesh_shape shape, partita::queue<Device> queue = partita::queue<Device>(),
+  mesh(communicator world, mesh_shape shape,
+       partita::device_queue<Device> queue = partita::device_queue<Device>(),
        std::size_t tile_entries = max_tile_entries)
       : state_(std::make_shared<state>(std::move(world), shape, std::move(queue), tile_entries)) {}
 
@@ -34,7 +35,7 @@ class mesh {
   coordinates at() const { return state_->at; }
   /// All ranks, over memory of the host.
   const communicator& world() const { return state_->world; }
-  const partita::queue<Device>& queue() const { return state_->queue; }
+  const partita::device_queue<Device>& queue() const { return state_->queue; }
   /// A sparse tile with more entries than this is kept in parts of consecutive rows.
   std::size_t tile_entries() const { return state_->tile_entries; }
   partita::ledger& ledger() const { return state_->world.ledger(); }
@@ -59,7 +60,7 @@ class mesh {
 
  private:
   struct state {
-    state(communicator w, mesh_shape m, partita::queue<Device> q, std::size_t entries)
+    state(communicator w, mesh_shape m, partita::device_queue<Device> q, std::size_t entries)
         : world(std::move(w)),
           shape(m),
           at(),
@@ -87,7 +88,7 @@ class mesh {
     communicator world;
     mesh_shape shape;
     coordinates at;
-    partita::queue<Device> queue;
+    partita::device_queue<Device> queue;
     std::size_t tile_entries;
 
    private:
@@ -102,7 +103,8 @@ class mesh {
       if (!ranks && shape.size(s) == 1) ranks = std::make_shared<detail::self_transport>();
       if (!ranks && shape.size(s) == shape.size()) ranks = world.transport();
       if (!ranks) {
-        const int color = partition::rank_in_group(shape, every_axis - s, at), key = partition::rank_in_group(shape, s, at);
+        const int color = partition::rank_in_group(shape, every_axis - s, at),
+                  key = partition::rank_in_group(shape, s, at);
         ranks = world.split(color, key, "", where).transport();
       }
       return ranks;

@@ -23,7 +23,7 @@ namespace partita::nccl {
 ///
 /// What travels over the parent: NCCL's 128 bytes from rank 0. The ledger has none of it.
 /// Source: NVIDIA, NCCL user guide, "Creating a communicator with options" and "Fault tolerance".
-inline communicator world(const communicator& parent, const queue<cuda_device>& q, options o = {},
+inline communicator world(const communicator& parent, const device_queue<cuda_device>& q, options o = {},
                           std::source_location where = std::source_location::current()) {
   const std::shared_ptr<transport> host = parent.transport()->on_memory(nullptr);
   ncclUniqueId id{};

@@ -26,7 +26,7 @@ namespace detail {
 
 /// An operation under way.
 struct pending_operation {
-  explicit pending_operation(const partita::queue<cuda_device>& q) : ready(q), begun(q), done(q) {}
+  explicit pending_operation(const partita::device_queue<cuda_device>& q) : ready(q), begun(q), done(q) {}
 
   comm::collective op;
   partita::detail::cuda_memory_event ready;  ///< in the rank's queue: what it sends is written
@@ -37,10 +37,10 @@ struct pending_operation {
 };
 
 /// One rank's communication stream. Used by the rank's thread alone.
-class nccl_stream final : public queue_watcher, public std::enable_shared_from_this<nccl_stream> {
+class nccl_stream final : public on_cuda::queue_watcher, public std::enable_shared_from_this<nccl_stream> {
  public:
-  nccl_stream(const partita::queue<cuda_device>& q, std::shared_ptr<transport> parent, options o)
-      : queue_(q.device(), stream_priority::urgent),
+  nccl_stream(const partita::device_queue<cuda_device>& q, std::shared_ptr<transport> parent, options o)
+      : queue_(q.device(), on_cuda::stream_priority::urgent),
         memory_(queue_),
         meter_(q.meter()),
         parent_(std::move(parent)),
@@ -177,7 +177,7 @@ class nccl_stream final : public queue_watcher, public std::enable_shared_from_t
     }
   }
 
-  partita::queue<cuda_device> queue_;
+  partita::device_queue<cuda_device> queue_;
   comm::cuda_memory memory_;
   std::shared_ptr<memory_meter> meter_;
   std::shared_ptr<transport> parent_;

@@ -14,8 +14,9 @@ template <class T, class Device>
 class spmm_product {
  public:
   /// As the kernel spmm.
-  void operator()(const queue<Device>& q, local::csr_view<T> a, std::type_identity_t<matrix_view<const T>> x,
-                  std::type_identity_t<T> beta, matrix_view<T> y) {
+  void operator()(const device_queue<Device>& q, local::csr_view<T> a,
+                  std::type_identity_t<matrix_view<const T>> x, std::type_identity_t<T> beta,
+                  matrix_view<T> y) {
     spmm(q, a, x, beta, y);
   }
 

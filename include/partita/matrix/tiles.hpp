@@ -30,14 +30,14 @@ struct csr_tiles : tile_shape {
     return structure.data() + offsets_size() + part.base;
   }
   /// The structure in host memory. Waits for a device.
-  entry_lists entries(const queue<Device>& q) const {
+  entry_lists entries(const device_queue<Device>& q) const {
     std::vector<local_index> found(structure.size());
     copy(q, structure.span(), std::span<local_index>(found));
     return {*this, std::move(found)};
   }
 
   /// The columns with entries, of every tile but `own`.
-  const needed_rows& needed(const queue<Device>& q, std::size_t own) const {
+  const needed_rows& needed(const device_queue<Device>& q, std::size_t own) const {
     require_own(own);
     if (!needed_.of_tile.empty()) return needed_;
     if (count() == 1)
@@ -47,7 +47,7 @@ struct csr_tiles : tile_shape {
     return needed_;
   }
   /// The structure with every column of a tile but `own` replaced by its position among the needed ones.
-  std::span<const local_index> compacted(const queue<Device>& q, std::size_t own) const {
+  std::span<const local_index> compacted(const device_queue<Device>& q, std::size_t own) const {
     if (count() == 1) return structure.span();
     if (compacted_.size() == 0) {
       const entry_lists found = local::compacted(*this, entries(q), own, needed(q, own));
@@ -57,7 +57,7 @@ struct csr_tiles : tile_shape {
     return std::as_const(compacted_).span();
   }
   /// The shape of merged(), without making it.
-  const tile_shape& merged_shape(const queue<Device>& q, std::size_t own, std::size_t most) const {
+  const tile_shape& merged_shape(const device_queue<Device>& q, std::size_t own, std::size_t most) const {
     if (count() == 1) return *this;
     if (!merged_shape_)
       merged_shape_ = local::merged_shape(*this, entries(q), own, needed(q, own), most).shape;
@@ -65,7 +65,7 @@ struct csr_tiles : tile_shape {
   }
   /// Two tiles: `own`, and one of all others whose columns count their needed rows, one tile's after
   /// another's.
-  const csr_tiles& merged(const queue<Device>& q, std::size_t own, std::size_t most) const {
+  const csr_tiles& merged(const device_queue<Device>& q, std::size_t own, std::size_t most) const {
     if (count() == 1) return *this;
     if (merged_ != nullptr) return *merged_;
     const merged_tiles found = local::merge(*this, entries(q), own, needed(q, own), most);
@@ -162,8 +162,9 @@ class tile_finder {
 /// `most` entries. Duplicates add up. Throws shape_error when rows or columns do not fit 32-bit local
 /// indices, or a row has more than `most` entries in one tile.
 template <class T, class Device>
-csr_tiles<T, Device> make_csr_tiles(const queue<Device>& q, interval rows, std::span<const interval> columns,
-                                    std::vector<triplet<T>> entries, std::size_t most = max_tile_entries) {
+csr_tiles<T, Device> make_csr_tiles(const device_queue<Device>& q, interval rows,
+                                    std::span<const interval> columns, std::vector<triplet<T>> entries,
+                                    std::size_t most = max_tile_entries) {
   entries = detail::summed(rows, entries);
   csr_tiles<T, Device> result;
   result.rows = to_local(rows.size(), "the number of rows of a sparse block");
@@ -198,7 +199,7 @@ csr_tiles<T, Device> make_csr_tiles(const queue<Device>& q, interval rows, std::
 /// their columns, ascending in each row; in parts of at most `most` entries. Throws shape_error as
 /// make_csr_tiles.
 template <class T, class Device>
-csr_tiles<T, Device> make_pattern(const queue<Device>& q, interval rows,
+csr_tiles<T, Device> make_pattern(const device_queue<Device>& q, interval rows,
                                   const std::vector<std::size_t>& begins,
                                   std::span<const local_index> columns, local_index cols,
                                   std::size_t most = max_tile_entries) {

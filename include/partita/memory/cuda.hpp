@@ -18,33 +18,37 @@ namespace partita {
 
 using on_cuda::cuda_device;
 
+namespace on_cuda {
+
 /// Is asked again and again while the host waits for a queue; throws to give up waiting.
 class queue_watcher {
  public:
-  virtual ~queue_watcher() = default;
+  virtual ~on_cuda::queue_watcher() = default;
   virtual void check() = 0;
 };
+
+}  // namespace on_cuda
 
 /// A value handle: copies are the same queue. Used by one thread at a time, whatever that thread's current
 /// device is.
 template <>
-class queue<cuda_device> {
+class device_queue<cuda_device> {
  public:
   using allocator = cuda_stream;
 
   /// Throws device_error when there is no such device.
-  explicit queue(int device = 0, stream_priority priority = stream_priority::normal)
+  explicit device_queue(int device = 0, on_cuda::stream_priority priority = on_cuda::stream_priority::normal)
       : state_(std::make_shared<state>(device, priority)) {}
   /// `extensions` are found again by find(), such as cuda_libraries; of those that have a function
   /// prepare(queue) it is called.
   template <class... Extension>
-  explicit queue(int device, Extension... extensions) : queue(device) {
+  explicit device_queue(int device, Extension... extensions) : device_queue(device) {
     (extend(std::move(extensions)), ...);
   }
 
   int device() const { return state_->stream->device(); }
   cudaStream_t stream() const { return state_->stream->get(); }
-  const std::shared_ptr<const cuda_stream>& owner() const { return state_->stream; }
+  const std::shared_ptr<const on_cuda::cuda_stream>& owner() const { return state_->stream; }
   const std::shared_ptr<memory_meter>& meter() const { return state_->stream->shared_meter(); }
 
   /// What the queue was extended by, null where it was not.
@@ -62,7 +66,9 @@ class queue<cuda_device> {
   }
 
   /// Lets `watcher` end waits of this queue as long as it lives.
-  void watch(std::weak_ptr<queue_watcher> watcher) const { state_->watchers.push_back(std::move(watcher)); }
+  void watch(std::weak_ptr<on_cuda::queue_watcher> watcher) const {
+    state_->watchers.push_back(std::move(watcher));
+  }
 
   /// Returns when all work given so far is done. Throws device_error, and what a watcher throws.
   void synchronize() const {
@@ -70,7 +76,7 @@ class queue<cuda_device> {
     detail::check_cuda(cudaStreamSynchronize(stream()), "cudaStreamSynchronize");
   }
   /// The same for the work before `event`, in whatever stream it stands.
-  void synchronize(const cuda_event& event) const {
+  void synchronize(const on_cuda::cuda_event& event) const {
     watch_until([&] { return event.reached(); });
     detail::check_cuda(cudaEventSynchronize(event.get()), "cudaEventSynchronize");
   }
@@ -93,11 +99,11 @@ class queue<cuda_device> {
   }
 
   struct state {
-    state(int device, stream_priority priority)
-        : stream(std::make_shared<const cuda_stream>(device, priority)) {}
+    state(int device, on_cuda::stream_priority priority)
+        : stream(std::make_shared<const on_cuda::cuda_stream>(device, priority)) {}
 
-    std::shared_ptr<const cuda_stream> stream;
-    std::vector<std::weak_ptr<queue_watcher>> watchers;
+    std::shared_ptr<const on_cuda::cuda_stream> stream;
+    std::vector<std::weak_ptr<on_cuda::queue_watcher>> watchers;
     detail::typed_values resources;
   };
 
@@ -107,7 +113,7 @@ class queue<cuda_device> {
 /// Copies between host and device either way, or within the device, and waits for it. Waits before, too: the
 /// runtime's copy of ordinary host memory would wait where no watcher is asked.
 template <class T>
-void copy(const queue<cuda_device>& q, std::span<const T> from, std::span<T> to) {
+void copy(const device_queue<cuda_device>& q, std::span<const T> from, std::span<T> to) {
   q.synchronize();
   if (!from.empty())
     detail::check_cuda(
@@ -121,17 +127,19 @@ namespace detail {
 /// Memory of a queue for what lives no longer than one kernel: the next user may overwrite it, in stream
 /// order.
 struct cuda_scratch {
-  explicit cuda_scratch(const queue<cuda_device>&) {}
+  explicit cuda_scratch(const device_queue<cuda_device>&) {}
 
   buffer<std::byte, cuda_device> device;
-  pinned_memory host;
+  on_cuda::pinned_memory host;
 };
 
 }  // namespace detail
 
+namespace on_cuda {
+
 /// `count` uninitialised elements until the next call for this queue.
 template <class T>
-T* scratch(const queue<cuda_device>& q, std::size_t count) {
+T* scratch(const device_queue<cuda_device>& q, std::size_t count) {
   auto& memory = q.resource<detail::cuda_scratch>().device;
   memory.reset(q, count * sizeof(T));
   return reinterpret_cast<T*>(memory.data());
@@ -139,7 +147,7 @@ T* scratch(const queue<cuda_device>& q, std::size_t count) {
 
 /// One element of the device; waits for it.
 template <class T>
-T read(const queue<cuda_device>& q, const T* at) {
+T read(const device_queue<cuda_device>& q, const T* at) {
   // Room for any number at once: to grow means to free, for which a whole device may wait.
   T* const value =
       static_cast<T*>(q.resource<detail::cuda_scratch>().host.reserve(std::max<std::size_t>(sizeof(T), 64)));
@@ -148,5 +156,7 @@ T read(const queue<cuda_device>& q, const T* at) {
   q.synchronize();
   return *value;
 }
+
+}  // namespace on_cuda
 
 }  // namespace partita

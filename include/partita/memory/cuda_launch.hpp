@@ -36,7 +36,7 @@ __global__ void __launch_bounds__(launch_block, min_blocks_per_multiprocessor<Bo
 
 /// Enqueues body(0), ..., body(threads - 1) in no particular order.
 template <class Body>
-void launch(const queue<cuda_device>& q, std::int64_t threads, const Body& body) {
+void launch(const device_queue<cuda_device>& q, std::int64_t threads, const Body& body) {
   if (threads <= 0) return;
   constexpr std::int64_t most_blocks = 0x7fffffff;
   const std::int64_t blocks = std::min((threads + launch_block - 1) / launch_block, most_blocks);

@@ -30,7 +30,7 @@ struct sorted_pairs {
 
 /// What sorts of a queue need beside their pairs.
 struct sort_memory {
-  explicit sort_memory(const queue<cuda_device>&) {}
+  explicit sort_memory(const device_queue<cuda_device>&) {}
 
   buffer<std::byte, cuda_device> bytes;
 };
@@ -38,7 +38,8 @@ struct sort_memory {
 /// Sorts `count` pairs by the low `bits` bits of their keys, which are not negative; pairs with equal keys
 /// keep their order. `pairs` says afterwards where they are.
 template <class Key, class Value>
-void sort_pairs(const queue<cuda_device>& q, std::int64_t count, int bits, sorted_pairs<Key, Value>& pairs) {
+void sort_pairs(const device_queue<cuda_device>& q, std::int64_t count, int bits,
+                sorted_pairs<Key, Value>& pairs) {
   const device_guard guard(q.device());
   cub::DoubleBuffer<Key> keys(pairs.keys, pairs.other_keys);
   cub::DoubleBuffer<Value> values(pairs.values, pairs.other_values);

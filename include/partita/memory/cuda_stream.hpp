@@ -11,7 +11,7 @@
 #include "partita/memory/cuda_call.hpp"
 #include "partita/memory/device.hpp"
 
-namespace partita {
+namespace partita::on_cuda {
 
 namespace detail {
 
@@ -170,4 +170,4 @@ class pinned_memory {
   std::size_t bytes_ = 0;
 };
 
-}  // namespace partita
+}  // namespace partita::on_cuda

@@ -1,6 +1,6 @@
 #pragma once
-/// Where bytes live. A place is an empty tag; `queue<Device>` runs work there and `buffer<T, Device>` owns
-/// memory there.
+/// Where bytes live. A place is an empty tag; `device_queue<Device>` runs work there and `buffer<T, Device>`
+/// owns memory there.
 
 #include <algorithm>
 #include <atomic>
@@ -16,7 +16,7 @@ namespace partita {
 
 /// What runs work at a place (host: a thread count). Specialised by each place.
 template <class Device>
-class queue;
+class device_queue;
 
 /// Bytes of all live buffers of one rank, and their largest sum; shared by the buffers of a queue.
 class memory_meter {
@@ -46,7 +46,7 @@ template <class T, class Device>
 class buffer {
  public:
   buffer() = default;
-  buffer(const queue<Device>& q, std::size_t size) : size_(size), capacity_(size) {
+  buffer(const device_queue<Device>& q, std::size_t size) : size_(size), capacity_(size) {
     if (size == 0) return;
     owner_ = q.owner();
     data_ = static_cast<T*>(owner_->allocate(size * sizeof(T)));
@@ -67,7 +67,7 @@ class buffer {
   std::span<const T> span() const { return {data_, size_}; }
 
   /// Changes the size and loses the contents; allocates only when the capacity does not suffice.
-  void reset(const queue<Device>& q, std::size_t size) {
+  void reset(const device_queue<Device>& q, std::size_t size) {
     if (size > capacity_) *this = buffer(q, size);
     size_ = size;
   }
@@ -83,7 +83,7 @@ class buffer {
   T* data_ = nullptr;
   std::size_t size_ = 0;
   std::size_t capacity_ = 0;
-  std::shared_ptr<const typename queue<Device>::allocator> owner_;
+  std::shared_ptr<const typename device_queue<Device>::allocator> owner_;
 };
 
 namespace detail {

@@ -42,13 +42,13 @@ class host_memory {
 
 /// A value handle: copies share the memory meter.
 template <>
-class queue<host> {
+class device_queue<host> {
  public:
   using allocator = host_memory;
 
   /// `extensions` are found again by find(), such as a gemm_backend. Throws mesh_error without a thread.
   template <class... Extension>
-  explicit queue(int threads = 1, Extension... extensions) : threads_(threads) {
+  explicit device_queue(int threads = 1, Extension... extensions) : threads_(threads) {
     if (threads < 1)
       throw mesh_error("a host queue needs at least one thread, not " + std::to_string(threads));
     (extensions_->put(std::make_shared<Extension>(std::move(extensions))), ...);
@@ -73,7 +73,7 @@ class queue<host> {
 
 /// Copies between places; here a plain copy.
 template <class T>
-void copy(const queue<host>&, std::span<const T> from, std::span<T> to) {
+void copy(const device_queue<host>&, std::span<const T> from, std::span<T> to) {
   std::copy(from.begin(), from.end(), to.begin());
 }
 

@@ -39,7 +39,7 @@ int main() {
   right = right && blas_gemm().f64 != nullptr;
 #endif
 #ifdef USES_CUDA
-  right = right && cuda_libraries().gemm_f64 == nullptr;
+  right = right && on_cuda::cuda_libraries().gemm_f64 == nullptr;
 #endif
 #ifdef USES_CUBLAS
   right = right && cublas_gemm().gemm_f64 != nullptr;

@@ -15,8 +15,8 @@ struct cut_at_zero {
   }
 };
 
-void cut(const partita::queue<partita::cuda_device>& q, partita::matrix_view<float> x);
+void cut(const partita::device_queue<partita::cuda_device>& q, partita::matrix_view<float> x);
 
-void cut(const partita::queue<partita::cuda_device>& q, partita::matrix_view<float> x) {
+void cut(const partita::device_queue<partita::cuda_device>& q, partita::matrix_view<float> x) {
   partita::detail::launch(q, std::int64_t{x.rows} * x.cols, cut_at_zero{x});
 }

@@ -15,17 +15,17 @@
 #include "partita/memory/host.hpp"
 
 using partita::buffer;
-using partita::local::csr_view;
 using partita::global_index;
 using partita::interval;
 using partita::local_index;
 using partita::offsets_size;
 using partita::triplet;
+using partita::local::csr_view;
 using place = partita::host;
 
 namespace {
 
-const partita::queue<place> q;
+const partita::device_queue<place> q;
 
 template <class T>
 std::vector<T> list(const buffer<T, place>& memory) {
@@ -97,7 +97,8 @@ TEST_CASE_TEMPLATE("compressed rows equal make_csr_tiles in every bit", T, float
     for (const interval rows : {interval{0, 1}, interval{5, 12}, interval{1000000000000, 1000000000100}})
       for (const std::size_t count : {0, 1, 7, 64, 1000}) {
         const auto entries = entries_in<T>(rows, columns, count);
-        const auto expected = partita::local::make_csr_tiles(q, rows, std::span<const interval>(columns), entries);
+        const auto expected =
+            partita::local::make_csr_tiles(q, rows, std::span<const interval>(columns), entries);
         const auto found = compress(rows, columns, entries);
         CHECK(found.nonzeros == expected.nonzeros);
         CHECK(list(found.structure) == list(expected.structure));
@@ -151,7 +152,7 @@ TEST_CASE("the transpose of a tile whose offsets do not begin at 0") {
       {0, 0, 1.0}, {1, 1, 2.0}, {0, 3, 3.0}, {1, 2, 4.0}, {1, 3, 5.0}};
   const auto a = compress({0, 2}, {{0, 2}, {2, 4}}, entries);
   const local::csr_view<double> second{2, 2, a.structure.data() + 3, a.structure.data() + offsets_size(2, 2),
-                                a.values.data()};
+                                       a.values.data()};
   const auto b = bench::transpose(thrust::host, q, second, 3);
   CHECK(list(b.structure) == std::vector<local_index>{0, 1, 3, 0, 1, 0, 1});
   CHECK(list(b.values) == std::vector<double>{4, 3, 5});

@@ -10,16 +10,16 @@
 #include "partita/memory/host.hpp"
 #include "support/on_device.hpp"
 
-using partita::local::csr_view;
 using partita::interval;
 using partita::local_index;
 using partita::triplet;
+using partita::local::csr_view;
 using device = partita::cuda_device;
 
 namespace {
 
 template <class T>
-std::vector<T> list(const partita::queue<device>& q, const partita::buffer<T, device>& memory) {
+std::vector<T> list(const partita::device_queue<device>& q, const partita::buffer<T, device>& memory) {
   std::vector<T> values(memory.size());
   partita::copy(q, memory.span(), std::span(values));
   return values;
@@ -44,14 +44,14 @@ std::vector<triplet<T>> entries(std::int64_t count) {
 }  // namespace
 
 TEST_CASE_TEMPLATE("rows compressed on the device equal make_csr_tiles in every bit", T, float, double) {
-  const partita::queue<device> q;
+  const partita::device_queue<device> q;
   const interval rows{0, 3000};
   for (const auto& columns :
        std::vector<std::vector<interval>>{{{0, 4000}}, {{1000, 4000}, {10, 10}, {0, 1000}}})
     for (const std::int64_t count : {0, 1, 1000, 300000}) {
       const auto given = entries<T>(count);
-      const auto expected = partita::local::make_csr_tiles(partita::queue<partita::host>(), rows,
-                                                    std::span<const interval>(columns), given);
+      const auto expected = partita::local::make_csr_tiles(partita::device_queue<partita::host>(), rows,
+                                                           std::span<const interval>(columns), given);
       const auto found = bench::compress<T>(q, rows, columns, given);
       CHECK(found.nonzeros == expected.nonzeros);
       CHECK(list(q, found.structure) == list(expected.structure));
@@ -60,12 +60,12 @@ TEST_CASE_TEMPLATE("rows compressed on the device equal make_csr_tiles in every 
 }
 
 TEST_CASE_TEMPLATE("the transpose of the transpose, on the device", T, float, double) {
-  const partita::queue<device> q;
+  const partita::device_queue<device> q;
   const std::vector<interval> columns{{0, 4000}};
   const auto a = bench::compress<T>(q, {0, 3000}, columns, entries<T>(100000));
   const auto view = [](const bench::compressed<T, device>& c, local_index rows, local_index cols) {
-    return local::csr_view<T>{rows, cols, c.structure.data(), c.structure.data() + partita::offsets_size(1, rows),
-                       c.values.data()};
+    return local::csr_view<T>{rows, cols, c.structure.data(),
+                              c.structure.data() + partita::offsets_size(1, rows), c.values.data()};
   };
   const auto nonzeros = static_cast<local_index>(a.nonzeros);
   const auto b = bench::transpose(q, view(a, 3000, 4000), nonzeros);
@@ -77,7 +77,7 @@ TEST_CASE_TEMPLATE("the transpose of the transpose, on the device", T, float, do
 }
 
 TEST_CASE("rows in parts on the device") {
-  const partita::queue<device> q;
+  const partita::device_queue<device> q;
   const test_support::on_device<local_index> offsets(q, {3, 5, 7, 9, 11}), firsts(q, {-1, -1, -1});
   bench::partition_rows(q, 4, offsets.data(), std::span(firsts.data(), 3));
   CHECK(firsts.read() == std::vector<local_index>{0, 2, 4});

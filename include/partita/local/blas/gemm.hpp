@@ -1,5 +1,5 @@
 #pragma once
-/// Dense products by a CBLAS library; link it, and hand `queue<host>(threads, blas_gemm())` to whoever
+/// Dense products by a CBLAS library; link it, and hand `device_queue<host>(threads, blas_gemm())` to whoever
 /// multiplies.
 
 #include <cblas.h>
@@ -79,6 +79,6 @@ inline void multiply(int threads, bool transpose_a, bool transpose_b, int m, int
 }  // namespace blas
 
 /// The products of the linked CBLAS, on the threads of the queue where the library is OpenBLAS.
-inline gemm_backend blas_gemm() { return {blas::multiply, blas::multiply}; }
+inline on_host::gemm_backend blas_gemm() { return {blas::multiply, blas::multiply}; }
 
 }  // namespace partita

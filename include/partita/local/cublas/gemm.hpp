@@ -1,7 +1,7 @@
 #pragma once
-/// Dense products by cuBLASLt; link it, and hand `queue<cuda_device>(device, cublas_gemm())` to whoever
-/// multiplies. A queue owns its handle, a workspace, and for every shape that it has met the descriptors and
-/// the algorithm that cuBLASLt proposes.
+/// Dense products by cuBLASLt; link it, and hand `device_queue<cuda_device>(device, cublas_gemm())` to
+/// whoever multiplies. A queue owns its handle, a workspace, and for every shape that it has met the
+/// descriptors and the algorithm that cuBLASLt proposes.
 ///
 /// Operands are row-major and cuBLASLt's are column-major, so it is asked for C^T = op(B)^T op(A)^T: the same
 /// memory with the operands swapped. A bias of the columns of C is then one of the rows of C^T, as its
@@ -152,7 +152,7 @@ class gemm_plan {
 /// What a queue keeps for its products.
 class context {
  public:
-  explicit context(const queue<cuda_device>& q) : workspace_(q, workspace_bytes) {
+  explicit context(const device_queue<cuda_device>& q) : workspace_(q, workspace_bytes) {
     if (const cublasStatus_t made = cublasLtCreate(&handle_); made != CUBLAS_STATUS_SUCCESS)
       throw device_error(std::string("cublasLtCreate failed: ") + cublasLtGetStatusName(made) + ", " +
                          cublasLtGetStatusString(made));
@@ -163,8 +163,8 @@ class context {
   /// False when cuBLASLt knows no algorithm with the epilogue, or for sums of columns a bad one; throws
   /// device_error when it knows none without.
   template <class T>
-  bool multiply(const queue<cuda_device>& q, gemm_problem p, T alpha, const T* a, const T* b, T beta, T* c,
-                const gemm_epilogue<T>& epilogue) {
+  bool multiply(const device_queue<cuda_device>& q, gemm_problem p, T alpha, const T* a, const T* b, T beta,
+                T* c, const on_cuda::vendor_epilogue<T>& epilogue) {
     const T* const line = epilogue.column_sums != nullptr ? epilogue.column_sums : epilogue.bias;
     const std::size_t bytes = static_cast<std::size_t>(p.n) * sizeof(T);
     const T* const used = alignment_of(line) >= 16 ? line : aligned_line<T>(q, bytes);
@@ -196,11 +196,11 @@ class context {
   }
   /// Epilogues read and write their line in vectors, and parameters lie packed: room at an aligned address.
   template <class T>
-  const T* aligned_line(const queue<cuda_device>& q, std::size_t bytes) {
+  const T* aligned_line(const device_queue<cuda_device>& q, std::size_t bytes) {
     bias_.reset(q, bytes);
     return reinterpret_cast<const T*>(bias_.data());
   }
-  static void copy_line(const queue<cuda_device>& q, void* to, const void* from, std::size_t bytes) {
+  static void copy_line(const device_queue<cuda_device>& q, void* to, const void* from, std::size_t bytes) {
     detail::check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, q.stream()),
                        "cudaMemcpyAsync");
   }
@@ -212,16 +212,17 @@ class context {
 };
 
 template <class T>
-cublasLtEpilogue_t kind_of(const gemm_epilogue<T>& epilogue) {
+cublasLtEpilogue_t kind_of(const on_cuda::vendor_epilogue<T>& epilogue) {
   if (epilogue.column_sums != nullptr) return CUBLASLT_EPILOGUE_BGRADA;
   if (epilogue.bias != nullptr) return epilogue.relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS;
   return epilogue.relu ? CUBLASLT_EPILOGUE_RELU : CUBLASLT_EPILOGUE_DEFAULT;
 }
 
-/// A cuda_gemm_function: c = alpha op(a) op(b) + beta c, then the epilogue. None of m, n and k is 0.
+/// A gemm_function: c = alpha op(a) op(b) + beta c, then the epilogue. None of m, n and k is 0.
 template <class T>
-bool multiply(const queue<cuda_device>& q, bool transpose_a, bool transpose_b, int m, int n, int k, T alpha,
-              const T* a, int lda, const T* b, int ldb, T beta, T* c, int ldc, gemm_epilogue<T> epilogue) {
+bool multiply(const device_queue<cuda_device>& q, bool transpose_a, bool transpose_b, int m, int n, int k,
+              T alpha, const T* a, int lda, const T* b, int ldb, T beta, T* c, int ldc,
+              on_cuda::vendor_epilogue<T> epilogue) {
   const gemm_problem problem{sizeof(T) == sizeof(float),
                              transpose_a,
                              transpose_b,
@@ -242,12 +243,12 @@ bool multiply(const queue<cuda_device>& q, bool transpose_a, bool transpose_b, i
 
 }  // namespace cublas
 
-/// `libraries` with the products of cuBLASLt, for a queue<cuda_device>. Throws nothing; the products throw
-/// device_error naming the call and the shapes. Source: the cuBLAS library, "cublasLtMatmul".
-inline cuda_libraries cublas_gemm(cuda_libraries libraries = {}) {
+/// `libraries` with the products of cuBLASLt, for a device_queue<cuda_device>. Throws nothing; the products
+/// throw device_error naming the call and the shapes. Source: the cuBLAS library, "cublasLtMatmul".
+inline on_cuda::cuda_libraries cublas_gemm(on_cuda::cuda_libraries libraries = {}) {
   libraries.gemm_f32 = cublas::multiply<float>;
   libraries.gemm_f64 = cublas::multiply<double>;
-  libraries.prepare_gemm = [](const queue<cuda_device>& q) { q.resource<cublas::context>(); };
+  libraries.prepare_gemm = [](const device_queue<cuda_device>& q) { q.resource<cublas::context>(); };
   return libraries;
 }
 

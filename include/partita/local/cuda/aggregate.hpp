@@ -138,7 +138,7 @@ struct add_to_rows {
 namespace aggregate_detail {
 
 template <class Key>
-detail::sorted_pairs<Key, local_index> pairs(const queue<cuda_device>& q, std::int64_t count) {
+detail::sorted_pairs<Key, local_index> pairs(const device_queue<cuda_device>& q, std::int64_t count) {
   const auto size = static_cast<std::size_t>(count);
   Key* const keys =
       reinterpret_cast<Key*>(scratch<std::byte>(q, 2 * size * (sizeof(Key) + sizeof(local_index))));
@@ -147,7 +147,7 @@ detail::sorted_pairs<Key, local_index> pairs(const queue<cuda_device>& q, std::i
 }
 
 template <class Key, class T>
-void scatter(const queue<cuda_device>& q, const matrix_view<const local_index>& arg,
+void scatter(const device_queue<cuda_device>& q, const matrix_view<const local_index>& arg,
              const matrix_view<const T>& dy, const matrix_view<T>& dx, std::int64_t keys) {
   const std::int64_t count = std::int64_t{dy.rows} * dy.cols;
   if (count == 0) return;
@@ -163,7 +163,7 @@ void scatter(const queue<cuda_device>& q, const matrix_view<const local_index>& 
 /// attained it; 0 and -1 for a row without entries. x is (a.cols, f), y and arg are (a.rows, f). Throws
 /// shape_error when the shapes do not fit.
 template <class T>
-void max_aggregate(const queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
+void max_aggregate(const device_queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
                    std::type_identity_t<matrix_view<const T>> x, matrix_view<T> y,
                    matrix_view<local_index> arg) {
   local::require_equal("max_aggregate", "y", local::shape_of(y), "the aggregate", {a.rows, x.cols});
@@ -184,10 +184,11 @@ void max_aggregate(const queue<cuda_device>& q, std::type_identity_t<local::csr_
 /// with 4 bytes each, and twice their memory; an element of dx is added up by one thread. Throws shape_error
 /// when the shapes do not fit.
 template <class T>
-void max_scatter(const queue<cuda_device>& q, matrix_view<const local_index> arg,
+void max_scatter(const device_queue<cuda_device>& q, matrix_view<const local_index> arg,
                  std::type_identity_t<matrix_view<const T>> dy, matrix_view<T> dx) {
   local::require_equal("max_scatter", "arg", local::shape_of(arg), "dy", local::shape_of(dy));
-  local::require_equal("max_scatter", "dx", local::shape_of(dx), "a block with the columns of dy", {dx.rows, dy.cols});
+  local::require_equal("max_scatter", "dx", local::shape_of(dx), "a block with the columns of dy",
+                       {dx.rows, dy.cols});
   const std::int64_t keys = (std::int64_t{dx.rows} + 1) * dx.cols;
   if (keys >> 32 == 0)
     aggregate_detail::scatter<std::uint32_t>(q, arg, dy, dx, keys);
@@ -200,7 +201,7 @@ void max_scatter(const queue<cuda_device>& q, matrix_view<const local_index> arg
 /// element is added up by one thread. Throws shape_error when there are more rows than a local index
 /// counts.
 template <class T>
-void scatter_add_rows(const queue<cuda_device>& q, const std::type_identity_t<T>* from,
+void scatter_add_rows(const device_queue<cuda_device>& q, const std::type_identity_t<T>* from,
                       std::span<const local_index> rows, matrix_view<T> to) {
   const local_index count = to_local(static_cast<global_index>(rows.size()), "the number of scattered rows");
   if (count == 0 || to.cols == 0) return;

@@ -24,7 +24,8 @@ struct assign_packs {
 
 /// y(i, j) = term(i, j); `operands` are the blocks that the term reads in packs.
 template <class T, class Term, class... Views>
-void assign(const queue<cuda_device>& q, matrix_view<T> y, const Term& term, const Views&... operands) {
+void assign(const device_queue<cuda_device>& q, matrix_view<T> y, const Term& term,
+            const Views&... operands) {
   with_width<widest<T>>(
       y.cols,
       [&](auto width) {

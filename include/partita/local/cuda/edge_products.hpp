@@ -101,9 +101,9 @@ void require(const char* name, const Pattern& a, const local::head_slice& s, mat
 }
 
 template <class T>
-void fold(const queue<cuda_device>& q, const pattern_rows& a, const local_index* columns, const local::head_slice& s,
-          const T* values, const local_index* order, const matrix_view<const T>& x, T beta,
-          const matrix_view<T>& y) {
+void fold(const device_queue<cuda_device>& q, const pattern_rows& a, const local_index* columns,
+          const local::head_slice& s, const T* values, const local_index* order,
+          const matrix_view<const T>& x, T beta, const matrix_view<T>& y) {
   with_width<widest<T>>(
       y.cols,
       [&](auto width) {
@@ -123,9 +123,10 @@ void fold(const queue<cuda_device>& q, const pattern_rows& a, const local_index*
 /// overwrites y. x is (a.cols, f), y is (a.rows, f), their columns are those of s; y is not x. Throws
 /// shape_error when the shapes do not fit.
 template <class T>
-void edge_multiply(const queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a, local::head_slice s,
-                   const std::type_identity_t<T>* values, std::type_identity_t<matrix_view<const T>> x,
-                   std::type_identity_t<T> beta, matrix_view<T> y) {
+void edge_multiply(const device_queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
+                   local::head_slice s, const std::type_identity_t<T>* values,
+                   std::type_identity_t<matrix_view<const T>> x, std::type_identity_t<T> beta,
+                   matrix_view<T> y) {
   edge_product_detail::require("edge_multiply", a, s, local::shape_of(x), local::shape_of(y));
   edge_product_detail::fold(q, rows_of(a), a.columns, s, values, nullptr, x, beta, y);
 }
@@ -133,9 +134,10 @@ void edge_multiply(const queue<cuda_device>& q, std::type_identity_t<local::csr_
 /// values[e, h] = f(row(e), e, h) for the heads of y's columns, and y as edge_multiply has it with
 /// them, in one pass. Throws shape_error when the shapes do not fit.
 template <class F, class T>
-void edge_apply_multiply(const queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a, local::head_slice s, F f,
-                         std::type_identity_t<T>* values, std::type_identity_t<matrix_view<const T>> x,
-                         std::type_identity_t<T> beta, matrix_view<T> y) {
+void edge_apply_multiply(const device_queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
+                         local::head_slice s, F f, std::type_identity_t<T>* values,
+                         std::type_identity_t<matrix_view<const T>> x, std::type_identity_t<T> beta,
+                         matrix_view<T> y) {
   edge_product_detail::require("edge_apply_multiply", a, s, local::shape_of(x), local::shape_of(y));
   with_width<widest<T>>(
       y.cols,
@@ -151,8 +153,8 @@ void edge_apply_multiply(const queue<cuda_device>& q, std::type_identity_t<local
 /// overwrites x. `a` is the inverse of the pattern. y is (a.rows, f), x is (a.cols, f), their columns are
 /// those of s; x is not y. Throws shape_error when the shapes do not fit.
 template <class T>
-void edge_multiply_transposed(const queue<cuda_device>& q, const local::csr_inverse<cuda_device>& a, local::head_slice s,
-                              const std::type_identity_t<T>* values,
+void edge_multiply_transposed(const device_queue<cuda_device>& q, const local::csr_inverse<cuda_device>& a,
+                              local::head_slice s, const std::type_identity_t<T>* values,
                               std::type_identity_t<matrix_view<const T>> y, std::type_identity_t<T> beta,
                               matrix_view<T> x) {
   edge_product_detail::require("edge_multiply_transposed", a, s, local::shape_of(x), local::shape_of(y));
@@ -164,9 +166,9 @@ void edge_multiply_transposed(const queue<cuda_device>& q, const local::csr_inve
 /// slice, none where there are none; beta = 0 overwrites values. y is (a.rows, f), x is (a.cols, f), their
 /// columns are those of s. Throws shape_error when the shapes do not fit.
 template <class T>
-void edge_dot(const queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a, local::head_slice s,
-              std::type_identity_t<matrix_view<const T>> y, std::type_identity_t<matrix_view<const T>> x,
-              std::type_identity_t<T> beta, T* values) {
+void edge_dot(const device_queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
+              local::head_slice s, std::type_identity_t<matrix_view<const T>> y,
+              std::type_identity_t<matrix_view<const T>> x, std::type_identity_t<T> beta, T* values) {
   edge_product_detail::require("edge_dot", a, s, local::shape_of(x), local::shape_of(y));
   with_width<widest<T>>(
       x.cols,

@@ -56,8 +56,8 @@ attention<T> attend(const char* operation, const local::csr_view<T>& a, local_in
 
 /// out[e, h] = f(row(e), col(e), h, in[e, h]). out may be in. Throws nothing.
 template <class F, class T>
-void edge_apply(const queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a, local_index heads, F f,
-                const std::type_identity_t<T>* in, T* out) {
+void edge_apply(const device_queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
+                local_index heads, F f, const std::type_identity_t<T>* in, T* out) {
   for_entries(q, rows_of(a), apply_to_entry<F, T>{f, a.columns, heads, in, out});
 }
 
@@ -66,23 +66,27 @@ void edge_apply(const queue<cuda_device>& q, std::type_identity_t<local::csr_vie
 /// otherwise. source is (a.cols, heads), target and log_sum are (a.rows, heads). Throws shape_error when
 /// the shapes do not fit.
 template <class T>
-void edge_log_sum(const queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a, local_index heads,
-                  std::type_identity_t<T> slope, std::type_identity_t<matrix_view<const T>> source,
+void edge_log_sum(const device_queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
+                  local_index heads, std::type_identity_t<T> slope,
+                  std::type_identity_t<matrix_view<const T>> source,
                   std::type_identity_t<matrix_view<const T>> target, matrix_view<T> log_sum) {
   const attention<T> scores = edge_detail::attend("edge_log_sum", a, heads, slope, source, target);
-  local::require_equal("edge_log_sum", "log_sum", local::shape_of(log_sum), "rows and heads", {a.rows, heads});
+  local::require_equal("edge_log_sum", "log_sum", local::shape_of(log_sum), "rows and heads",
+                       {a.rows, heads});
   fold_rows(q, rows_of(a), heads, skew(a.columns, 4), log_sums_of_scores<T>{{a.columns}, scores, log_sum});
 }
 
 /// values[e, h] = exp(score(e, h) - log_sum(row(e), h)), scores as in edge_log_sum. log_sum is (a.rows,
 /// heads). Throws shape_error when the shapes do not fit.
 template <class T>
-void edge_softmax(const queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a, local_index heads,
-                  std::type_identity_t<T> slope, std::type_identity_t<matrix_view<const T>> source,
+void edge_softmax(const device_queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
+                  local_index heads, std::type_identity_t<T> slope,
+                  std::type_identity_t<matrix_view<const T>> source,
                   std::type_identity_t<matrix_view<const T>> target,
                   std::type_identity_t<matrix_view<const T>> log_sum, T* values) {
   const attention<T> scores = edge_detail::attend("edge_softmax", a, heads, slope, source, target);
-  local::require_equal("edge_softmax", "log_sum", local::shape_of(log_sum), "rows and heads", {a.rows, heads});
+  local::require_equal("edge_softmax", "log_sum", local::shape_of(log_sum), "rows and heads",
+                       {a.rows, heads});
   for_entries(q, rows_of(a), store_softmax<T>{scores, log_sum, values});
 }
 
@@ -92,7 +96,7 @@ void edge_softmax(const queue<cuda_device>& q, std::type_identity_t<local::csr_v
 /// g(e, h) over those of column c; beta = 0 overwrites. source and dsource are (a.cols, heads), the others
 /// (a.rows, heads); `inverse` is that of a. Throws shape_error when the shapes do not fit.
 template <class T>
-void edge_softmax_gradient(const queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
+void edge_softmax_gradient(const device_queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
                            const local::csr_inverse<cuda_device>& inverse, local_index heads,
                            std::type_identity_t<T> slope, std::type_identity_t<matrix_view<const T>> source,
                            std::type_identity_t<matrix_view<const T>> target,
@@ -115,8 +119,9 @@ void edge_softmax_gradient(const queue<cuda_device>& q, std::type_identity_t<loc
 /// out(i, h) = sum_e u[e, h] v[e, h] over the entries of row i, accumulated in double. out is (a.rows,
 /// heads). Throws shape_error when out has another shape.
 template <class T>
-void edge_row_dot(const queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a, local_index heads,
-                  const std::type_identity_t<T>* u, const std::type_identity_t<T>* v, matrix_view<T> out) {
+void edge_row_dot(const device_queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
+                  local_index heads, const std::type_identity_t<T>* u, const std::type_identity_t<T>* v,
+                  matrix_view<T> out) {
   local::require_equal("edge_row_dot", "out", local::shape_of(out), "rows and heads", {a.rows, heads});
   fold_rows(q, rows_of(a), heads, 0, dots_of_values<T, T>{{}, u, v, heads, out});
 }
@@ -125,8 +130,8 @@ void edge_row_dot(const queue<cuda_device>& q, std::type_identity_t<local::csr_v
 /// may join in parts: it is associative. out is (a.rows, heads). Throws shape_error when out has another
 /// shape.
 template <class F, class T>
-void edge_row_fold(const queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a, local_index heads, F f,
-                   const std::type_identity_t<T>* values, matrix_view<T> out) {
+void edge_row_fold(const device_queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
+                   local_index heads, F f, const std::type_identity_t<T>* values, matrix_view<T> out) {
   local::require_equal("edge_row_fold", "out", local::shape_of(out), "rows and heads", {a.rows, heads});
   fold_rows(q, rows_of(a), heads, 0, fold_of_values<F, T>{{}, f, values, heads, out});
 }

@@ -72,7 +72,7 @@ struct over_row_divisor {
 
 /// y(i, j) = f(x(i, j)). Both (m, n); y may be x. Throws shape_error when the shapes differ.
 template <class F, class T>
-void transform(const queue<cuda_device>& q, F f, std::type_identity_t<matrix_view<const T>> x,
+void transform(const device_queue<cuda_device>& q, F f, std::type_identity_t<matrix_view<const T>> x,
                matrix_view<T> y) {
   local::require_equal("map", "x", local::shape_of(x), "y", local::shape_of(y));
   assign(q, y, mapped<F, T>{f, x}, x);
@@ -80,7 +80,7 @@ void transform(const queue<cuda_device>& q, F f, std::type_identity_t<matrix_vie
 
 /// y(i, j) = f(i, j, x(i, j)). Both (m, n); y may be x. Throws shape_error when the shapes differ.
 template <class F, class T>
-void transform_indexed(const queue<cuda_device>& q, F f, std::type_identity_t<matrix_view<const T>> x,
+void transform_indexed(const device_queue<cuda_device>& q, F f, std::type_identity_t<matrix_view<const T>> x,
                        matrix_view<T> y) {
   local::require_equal("transform_indexed", "x", local::shape_of(x), "y", local::shape_of(y));
   assign(q, y, mapped_with_index<F, T>{f, x}, x);
@@ -88,7 +88,7 @@ void transform_indexed(const queue<cuda_device>& q, F f, std::type_identity_t<ma
 
 /// y(i, j) = f(a(i, j), b(i, j)). All (m, n); y may be a or b. Throws shape_error when the shapes differ.
 template <class F, class T>
-void zip(const queue<cuda_device>& q, F f, std::type_identity_t<matrix_view<const T>> a,
+void zip(const device_queue<cuda_device>& q, F f, std::type_identity_t<matrix_view<const T>> a,
          std::type_identity_t<matrix_view<const T>> b, matrix_view<T> y) {
   local::require_equal("zip", "a", local::shape_of(a), "y", local::shape_of(y));
   local::require_equal("zip", "b", local::shape_of(b), "y", local::shape_of(y));
@@ -97,19 +97,21 @@ void zip(const queue<cuda_device>& q, F f, std::type_identity_t<matrix_view<cons
 
 /// y(i, j) += bias[j]. y is (m, n), bias has n elements. Throws nothing.
 template <class T>
-void add_row(const queue<cuda_device>& q, const std::type_identity_t<T>* bias, matrix_view<T> y) {
+void add_row(const device_queue<cuda_device>& q, const std::type_identity_t<T>* bias, matrix_view<T> y) {
   transform_indexed(q, plus_row<T>{bias}, y, y);
 }
 
 /// y(i, j) *= factors[i]. y is (m, n), factors has m elements. Throws nothing.
 template <class T>
-void scale_rows(const queue<cuda_device>& q, const std::type_identity_t<T>* factors, matrix_view<T> y) {
+void scale_rows(const device_queue<cuda_device>& q, const std::type_identity_t<T>* factors,
+                matrix_view<T> y) {
   transform_indexed(q, times_row_factor<T>{factors}, y, y);
 }
 
 /// y(i, j) /= divisors[i]. y is (m, n), divisors has m elements. Throws nothing.
 template <class T>
-void divide_rows(const queue<cuda_device>& q, const std::type_identity_t<T>* divisors, matrix_view<T> y) {
+void divide_rows(const device_queue<cuda_device>& q, const std::type_identity_t<T>* divisors,
+                 matrix_view<T> y) {
   transform_indexed(q, over_row_divisor<T>{divisors}, y, y);
 }
 

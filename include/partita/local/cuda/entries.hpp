@@ -25,7 +25,7 @@ pattern_rows rows_of(const local::csr_view<T>& a) {
 
 /// The number of entries. Where the view does not know it this waits for the queue and reads it.
 template <class T>
-local_index entry_count(const queue<cuda_device>& q, const local::csr_view<T>& a) {
+local_index entry_count(const device_queue<cuda_device>& q, const local::csr_view<T>& a) {
   if (a.entries >= 0 || a.rows == 0) return a.rows == 0 ? 0 : a.entries;
   const local_index end = read(q, a.offsets + a.rows);
   return end - read(q, a.offsets);
@@ -83,7 +83,7 @@ struct visit_entries {
 
 /// f(row(e), e) for all entries e.
 template <class F>
-void for_entries(const queue<cuda_device>& q, const pattern_rows& a, const F& f) {
+void for_entries(const device_queue<cuda_device>& q, const pattern_rows& a, const F& f) {
   constexpr std::int64_t most_chunks = 1 << 16, cells_of_chunk = 1024;
   if (a.rows == 0) return;
   const std::int64_t chunks =

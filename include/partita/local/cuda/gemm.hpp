@@ -21,7 +21,7 @@ namespace partita::on_cuda {
 template <class T>
 struct gemm_finish {
   T alpha, beta;
-  gemm_epilogue<T> epilogue;
+  vendor_epilogue<T> epilogue;
   matrix_view<T> c;
   matrix_view<const T> factor = {};
 
@@ -120,7 +120,7 @@ int leading(const View& view) {
 }
 
 template <bool Ta, bool Tb, class T>
-void tiled(const queue<cuda_device>& q, const matrix_view<const T>& a, const matrix_view<const T>& b,
+void tiled(const device_queue<cuda_device>& q, const matrix_view<const T>& a, const matrix_view<const T>& b,
            local_index k, const gemm_finish<T>& finish) {
   using body = multiply_tiles<Ta, Tb, T>;
   constexpr std::int64_t enough_threads = 1 << 18, smallest_depth = 128;
@@ -138,7 +138,7 @@ void tiled(const queue<cuda_device>& q, const matrix_view<const T>& a, const mat
 
 /// False when column sums were asked for and are not made; then nothing is.
 template <class T>
-bool product(const char* name, const queue<cuda_device>& q, bool ta, bool tb, matrix_view<const T> a,
+bool product(const char* name, const device_queue<cuda_device>& q, bool ta, bool tb, matrix_view<const T> a,
              matrix_view<const T> b, const gemm_finish<T>& finish) {
   const matrix_view<T>& c = finish.c;
   const local_index m = ta ? a.cols : a.rows, k = ta ? a.rows : a.cols, n = tb ? b.rows : b.cols;
@@ -147,11 +147,11 @@ bool product(const char* name, const queue<cuda_device>& q, bool ta, bool tb, ma
   const bool multiplies = m > 0 && n > 0 && k > 0 && finish.alpha != 0;
   const auto library = multiplies ? libraries_of(q).gemm<T>() : nullptr;
   if (library != nullptr) {
-    const auto made = [&](const gemm_epilogue<T>& epilogue) {
+    const auto made = [&](const vendor_epilogue<T>& epilogue) {
       return library(q, ta, tb, m, n, k, finish.alpha, a.data, leading(a), b.data, leading(b), finish.beta,
                      c.data, leading(c), epilogue);
     };
-    gemm_epilogue<T> rest;
+    vendor_epilogue<T> rest;
     if (!made(finish.epilogue)) {
       if (finish.epilogue.column_sums != nullptr) return false;
       rest = finish.epilogue;
@@ -178,7 +178,7 @@ bool product(const char* name, const queue<cuda_device>& q, bool ta, bool tb, ma
 /// not read a and b. op(a) is (m, k), op(b) is (k, n), c is (m, n) and neither a nor b. Uses the queue's
 /// library if it has one. Throws shape_error when the shapes do not fit.
 template <class T>
-void gemm(const queue<cuda_device>& q, bool ta, bool tb, std::type_identity_t<T> alpha,
+void gemm(const device_queue<cuda_device>& q, bool ta, bool tb, std::type_identity_t<T> alpha,
           std::type_identity_t<matrix_view<const T>> a, std::type_identity_t<matrix_view<const T>> b,
           std::type_identity_t<T> beta, matrix_view<T> c) {
   gemm_detail::product<T>("gemm", q, ta, tb, a, b, {alpha, beta, {}, c});
@@ -188,7 +188,7 @@ void gemm(const queue<cuda_device>& q, bool ta, bool tb, std::type_identity_t<T>
 /// it is not null, beta = 0 overwrites c. a is (m, k), b is (k, n), c is (m, n) and neither a nor b, bias
 /// has n elements. Uses the queue's library if it has one. Throws shape_error when the shapes do not fit.
 template <class T>
-void gemm_bias_relu(const queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> a,
+void gemm_bias_relu(const device_queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> a,
                     std::type_identity_t<matrix_view<const T>> b, const std::type_identity_t<T>* bias,
                     bool relu, std::type_identity_t<T> beta, matrix_view<T> c) {
   gemm_detail::product<T>("gemm_bias_relu", q, false, false, a, b, {T{1}, beta, {bias, relu}, c});
@@ -198,7 +198,7 @@ void gemm_bias_relu(const queue<cuda_device>& q, std::type_identity_t<matrix_vie
 /// is (m, n), db is (k, n) and neither a nor dc, dbias has n elements. Uses the queue's library if it has
 /// one, for both at once if it can. Throws shape_error when the shapes do not fit.
 template <class T>
-void gemm_bias_gradient(const queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> a,
+void gemm_bias_gradient(const device_queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> a,
                         std::type_identity_t<matrix_view<const T>> dc, matrix_view<T> db,
                         std::type_identity_t<T>* dbias) {
   const gemm_finish<T> with_sums{T{1}, T{0}, {.column_sums = dbias}, db};
@@ -211,7 +211,7 @@ void gemm_bias_gradient(const queue<cuda_device>& q, std::type_identity_t<matrix
 /// elsewhere. dc is (m, n), b is (k, n), a and dz are (m, k); dz is neither dc nor b. Uses the queue's
 /// library if it has one. Throws shape_error when the shapes do not fit.
 template <class T>
-void gemm_relu_backward(const queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> dc,
+void gemm_relu_backward(const device_queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> dc,
                         std::type_identity_t<matrix_view<const T>> b,
                         std::type_identity_t<matrix_view<const T>> a, matrix_view<T> dz) {
   local::require_equal("gemm_relu_backward", "a", local::shape_of(a), "dz", local::shape_of(dz));

@@ -64,12 +64,12 @@ struct name_entries {
 /// The inverse of a's pattern. It costs a stable sort of the entries by columns and memory for three numbers
 /// an entry meanwhile; and where the view does not know its number of entries, a wait for the queue.
 template <class T>
-local::csr_inverse<cuda_device> inverse_of(const queue<cuda_device>& q, const local::csr_view<T>& a) {
+local::csr_inverse<cuda_device> inverse_of(const device_queue<cuda_device>& q, const local::csr_view<T>& a) {
   const local_index count = entry_count(q, a);
   const auto cols = static_cast<std::size_t>(a.cols), entries = static_cast<std::size_t>(count);
   using indices = buffer<local_index, cuda_device>;
   local::csr_inverse<cuda_device> made{a.rows, a.cols, indices(q, cols + 1), indices(q, entries),
-                                indices(q, entries)};
+                                       indices(q, entries)};
   indices keys(q, entries), other_keys(q, entries), rows_of_entries(q, entries);
   detail::sorted_pairs<local_index, local_index> by_column{keys.data(), made.entry_numbers.data(),
                                                            other_keys.data(), made.entry_rows.data()};

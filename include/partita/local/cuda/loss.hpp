@@ -82,22 +82,25 @@ struct row_correct {
 /// logits and gradient are (m, n), gradient may be logits; labels has m elements. Waits for the result.
 /// Throws shape_error when the shapes differ or a label is not below n.
 template <class T>
-double cross_entropy(const queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> logits,
+double cross_entropy(const device_queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> logits,
                      const local_index* labels, std::type_identity_t<T> scale, matrix_view<T> gradient) {
-  local::require_equal("cross_entropy", "logits", local::shape_of(logits), "gradient", local::shape_of(gradient));
+  local::require_equal("cross_entropy", "logits", local::shape_of(logits), "gradient",
+                       local::shape_of(gradient));
   if (logits.rows == 0) return 0;
   loss_sum* const losses = scratch<loss_sum>(q, room_to_add_up(logits.rows, 1));
   detail::launch(q, logits.rows, row_loss<T>{logits, labels, double{scale}, gradient, losses});
   const loss_sum total = read(q, add_up(q, losses, logits.rows, 1));
   if (total.wrong_row < logits.rows)
-    local::throw_label(static_cast<local_index>(total.wrong_row), read(q, labels + total.wrong_row), logits.cols);
+    local::throw_label(static_cast<local_index>(total.wrong_row), read(q, labels + total.wrong_row),
+                       logits.cols);
   return total.loss;
 }
 
 /// Returns the number of rows i with labels[i] >= 0 whose first largest logit is at labels[i]. logits is
 /// (m, n), labels has m elements. Waits for the result. Throws nothing.
 template <class T>
-global_index count_correct(const queue<cuda_device>& q, matrix_view<T> logits, const local_index* labels) {
+global_index count_correct(const device_queue<cuda_device>& q, matrix_view<T> logits,
+                           const local_index* labels) {
   using value = std::remove_const_t<T>;
   if (logits.rows == 0) return 0;
   std::int64_t* const correct = scratch<std::int64_t>(q, room_to_add_up(logits.rows, 1));

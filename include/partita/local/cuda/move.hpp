@@ -66,33 +66,35 @@ struct add_to_row_of_list {
 
 /// to = from. Both (m, n), not overlapping. Throws shape_error when the shapes differ.
 template <class T>
-void copy(const queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> from, matrix_view<T> to) {
+void copy(const device_queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> from,
+          matrix_view<T> to) {
   local::require_equal("copy", "from", local::shape_of(from), "to", local::shape_of(to));
   assign(q, to, copied<T>{from}, from);
 }
 
 /// y(i, j) = value. y is (m, n). Throws nothing.
 template <class T>
-void fill(const queue<cuda_device>& q, std::type_identity_t<T> value, matrix_view<T> y) {
+void fill(const device_queue<cuda_device>& q, std::type_identity_t<T> value, matrix_view<T> y) {
   assign(q, y, everywhere<T>{value});
 }
 
 /// to[i n + j] = from(i, j). from is (m, n), to has m n elements. Throws nothing.
 template <class T>
-void pack(const queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> from, T* to) {
+void pack(const device_queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> from, T* to) {
   copy(q, from, matrix_view<T>{to, from.rows, from.cols, from.cols});
 }
 
 /// to(i, j) = from[i n + j]. to is (m, n), from has m n elements. Throws nothing.
 template <class T>
-void unpack(const queue<cuda_device>& q, const std::type_identity_t<T>* from, matrix_view<T> to) {
+void unpack(const device_queue<cuda_device>& q, const std::type_identity_t<T>* from, matrix_view<T> to) {
   copy(q, matrix_view<const T>{from, to.rows, to.cols, to.cols}, to);
 }
 
 /// y(i, j) = the entry of a at (i, j), which is the only one there, or 0. Both (m, n). Throws shape_error
 /// when the shapes differ.
 template <class T>
-void sparse_to_dense(const queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a, matrix_view<T> y) {
+void sparse_to_dense(const device_queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
+                     matrix_view<T> y) {
   local::require_equal("sparse_to_dense", "a", local::shape_of(a), "y", local::shape_of(y));
   fill(q, T(0), y);
   for_entries(q, rows_of(a), put_entry<T>{a.columns, a.values, y});
@@ -101,7 +103,7 @@ void sparse_to_dense(const queue<cuda_device>& q, std::type_identity_t<local::cs
 /// to[i n + j] = from(rows[i], j). from is (m, n), to has rows.size() n elements, every rows[i] is below m;
 /// rows is in the device's memory. Throws shape_error when there are more rows than a local index counts.
 template <class T>
-void gather_rows(const queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> from,
+void gather_rows(const device_queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> from,
                  std::span<const local_index> rows, T* to) {
   const local_index count = to_local(static_cast<global_index>(rows.size()), "the number of gathered rows");
   assign(q, matrix_view<T>{to, count, from.cols, from.cols}, copied_from_rows<T>{from, rows.data()}, from);
@@ -111,7 +113,7 @@ void gather_rows(const queue<cuda_device>& q, std::type_identity_t<matrix_view<c
 /// elements, every rows[i] is below m; rows is in the device's memory. Throws shape_error when there are
 /// more rows than a local index counts.
 template <class T>
-void scatter_add_distinct_rows(const queue<cuda_device>& q, const std::type_identity_t<T>* from,
+void scatter_add_distinct_rows(const device_queue<cuda_device>& q, const std::type_identity_t<T>* from,
                                std::span<const local_index> rows, matrix_view<T> to) {
   const local_index count = to_local(static_cast<global_index>(rows.size()), "the number of scattered rows");
   detail::launch(q, std::int64_t{count} * to.cols, add_to_row_of_list<T>{from, rows.data(), to});

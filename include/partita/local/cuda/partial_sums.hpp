@@ -44,7 +44,7 @@ inline std::size_t room_to_add_up(std::int64_t count, std::int64_t width) {
 /// Where the sum over the `count` rows of `width` sums at `parts` stands then; room_to_add_up says how much
 /// memory there must be. count is at least 1.
 template <class Sum>
-const Sum* add_up(const queue<cuda_device>& q, Sum* parts, std::int64_t count, std::int64_t width) {
+const Sum* add_up(const device_queue<cuda_device>& q, Sum* parts, std::int64_t count, std::int64_t width) {
   while (count > 1) {
     const std::int64_t groups = quotient_up(count, summed_at_once);
     Sum* const sums = parts + count * width;

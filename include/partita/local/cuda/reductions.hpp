@@ -109,7 +109,7 @@ namespace reduction_detail {
 
 /// Several threads share a wide row.
 template <class Reduction, class T>
-void reduce_rows(const queue<cuda_device>& q, matrix_view<const T> x, T* results) {
+void reduce_rows(const device_queue<cuda_device>& q, matrix_view<const T> x, T* results) {
   constexpr local_index columns_of_lane = 32, most_lanes = 32;
   const local_index lanes = std::clamp<local_index>(x.cols / columns_of_lane, 1, most_lanes);
   const auto run = [&](auto width) {
@@ -128,7 +128,7 @@ void reduce_rows(const queue<cuda_device>& q, matrix_view<const T> x, T* results
 
 /// sums[j] = sum_i x(i, j), accumulated in double. x is (m, n), sums has n elements. Throws nothing.
 template <class T>
-void column_sums(const queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> x, T* sums) {
+void column_sums(const device_queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> x, T* sums) {
   constexpr std::int64_t threads = 1 << 18, fewest_rows = 16;
   const auto run = [&](auto width) {
     constexpr int pack_width = decltype(width)::value;
@@ -144,20 +144,20 @@ void column_sums(const queue<cuda_device>& q, std::type_identity_t<matrix_view<c
 
 /// sums[i] = sum_j x(i, j), accumulated in double. x is (m, n), sums has m elements. Throws nothing.
 template <class T>
-void row_sums(const queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> x, T* sums) {
+void row_sums(const device_queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> x, T* sums) {
   reduction_detail::reduce_rows<sum_in_double>(q, x, sums);
 }
 
 /// maxima[i] = max_j x(i, j), minus infinity when n = 0. x is (m, n), maxima has m elements. Throws
 /// nothing.
 template <class T>
-void row_max(const queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> x, T* maxima) {
+void row_max(const device_queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> x, T* maxima) {
   reduction_detail::reduce_rows<maximum<T>>(q, x, maxima);
 }
 
 /// sum_ij x(i, j), accumulated in double. x is (m, n). Waits for the result. Throws nothing.
 template <class T>
-std::remove_const_t<T> sum(const queue<cuda_device>& q, matrix_view<T> x) {
+std::remove_const_t<T> sum(const device_queue<cuda_device>& q, matrix_view<T> x) {
   using value = std::remove_const_t<T>;
   constexpr std::int64_t most = 1 << 16, fewest_cells = 64;
   const std::int64_t count = std::clamp<std::int64_t>(std::int64_t{x.rows} * x.cols / fewest_cells, 1, most);

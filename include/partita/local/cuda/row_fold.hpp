@@ -220,7 +220,7 @@ struct join_chunks {
 
 /// What folds of a queue keep between their launches.
 struct fold_memory {
-  explicit fold_memory(const queue<cuda_device>&) {}
+  explicit fold_memory(const device_queue<cuda_device>&) {}
 
   buffer<std::byte, cuda_device> bytes;
 };
@@ -236,7 +236,7 @@ inline std::int64_t chunk_count(const pattern_rows& a, local_index packs) {
 /// Folds every row of `a` for each of `packs` packs of columns. `skew` says where four neighbouring entries
 /// can be loaded as one.
 template <class Fold>
-void fold_rows(const queue<cuda_device>& q, const pattern_rows& a, local_index packs, int skew,
+void fold_rows(const device_queue<cuda_device>& q, const pattern_rows& a, local_index packs, int skew,
                const Fold& fold) {
   using sum = typename Fold::sum;
   if (a.rows == 0 || packs == 0) return;

@@ -15,7 +15,7 @@ namespace partita::on_cuda {
 namespace spmm_detail {
 
 template <class T>
-void multiply(const char* name, const queue<cuda_device>& q, const local::csr_view<T>& a,
+void multiply(const char* name, const device_queue<cuda_device>& q, const local::csr_view<T>& a,
               const matrix_view<const T>& x, const local::spmm_epilogue<T>& fusion, const matrix_view<T>& y) {
   local::require_equal(name, "y", local::shape_of(y), "a x", {a.rows, x.cols});
   local::require_equal(name, "x", local::shape_of(x), "the x that a needs", {a.cols, x.cols});
@@ -36,7 +36,7 @@ void multiply(const char* name, const queue<cuda_device>& q, const local::csr_vi
 /// y = a x + beta y; beta = 0 overwrites y. a is (m, k) with values, x is (k, f), y is (m, f) and not x.
 /// Throws shape_error when the shapes do not fit.
 template <class T>
-void spmm(const queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
+void spmm(const device_queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
           std::type_identity_t<matrix_view<const T>> x, std::type_identity_t<T> beta, matrix_view<T> y) {
   spmm_detail::multiply("spmm", q, a, x, local::spmm_epilogue<T>{.beta = beta}, y);
 }
@@ -44,9 +44,9 @@ void spmm(const queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> 
 /// y = what spmm_epilogue says of a and x. a is (m, k) with values, x is (k, f), y is (m, f) and not x.
 /// Throws shape_error when the shapes do not fit.
 template <class T>
-void spmm_fused(const queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
-                std::type_identity_t<matrix_view<const T>> x, std::type_identity_t<local::spmm_epilogue<T>> fusion,
-                matrix_view<T> y) {
+void spmm_fused(const device_queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
+                std::type_identity_t<matrix_view<const T>> x,
+                std::type_identity_t<local::spmm_epilogue<T>> fusion, matrix_view<T> y) {
   spmm_detail::multiply("spmm_fused", q, a, x, fusion, y);
 }
 

@@ -21,7 +21,7 @@ namespace partita::on_cuda {
 /// Measures work of a queue on its device.
 class stopwatch {
  public:
-  explicit stopwatch(const queue<cuda_device>& q) : queue_(q) {
+  explicit stopwatch(const device_queue<cuda_device>& q) : queue_(q) {
     for (cudaEvent_t& event : events_)
       detail::check_cuda(cudaEventCreateWithFlags(&event, cudaEventDefault), "cudaEventCreateWithFlags");
   }
@@ -45,7 +45,7 @@ class stopwatch {
   }
 
  private:
-  queue<cuda_device> queue_;
+  device_queue<cuda_device> queue_;
   cudaEvent_t events_[2] = {};
 };
 
@@ -61,9 +61,10 @@ template <class T>
 class spmm_product<T, cuda_device> {
  public:
   /// As the kernel spmm.
-  void operator()(const queue<cuda_device>& q, local::csr_view<T> a, std::type_identity_t<matrix_view<const T>> x,
-                  std::type_identity_t<T> beta, matrix_view<T> y) {
-    const cuda_spmm_function<T> library = libraries_of(q).spmm<T>();
+  void operator()(const device_queue<cuda_device>& q, local::csr_view<T> a,
+                  std::type_identity_t<matrix_view<const T>> x, std::type_identity_t<T> beta,
+                  matrix_view<T> y) {
+    const spmm_function<T> library = libraries_of(q).spmm<T>();
     if (library == nullptr || a.values == nullptr || !fit(a, x, y)) return spmm(q, a, x, beta, y);
     choice& chosen = choices_[key(a, x, y)];
     if (!chosen.made) choose(q, library, a, x, y, chosen);
@@ -95,14 +96,16 @@ class spmm_product<T, cuda_device> {
            x.stride % width == 0 && on_cuda::skew(y.data, width) == 0 && y.stride % width == 0;
   }
 
-  static bool multiply(const queue<cuda_device>& q, cuda_spmm_function<T> library, const local::csr_view<T>& a,
-                       const matrix_view<const T>& x, T beta, const matrix_view<T>& y, choice& chosen) {
+  static bool multiply(const device_queue<cuda_device>& q, spmm_function<T> library,
+                       const local::csr_view<T>& a, const matrix_view<const T>& x, T beta,
+                       const matrix_view<T>& y, choice& chosen) {
     return library(q, chosen.plan, a.rows, a.cols, chosen.entries, a.offsets, a.columns, a.values, x.data,
                    x.stride, x.cols, beta, y.data, y.stride);
   }
 
-  static void choose(const queue<cuda_device>& q, cuda_spmm_function<T> library, const local::csr_view<T>& a,
-                     const matrix_view<const T>& x, const matrix_view<T>& y, choice& chosen) {
+  static void choose(const device_queue<cuda_device>& q, spmm_function<T> library,
+                     const local::csr_view<T>& a, const matrix_view<const T>& x, const matrix_view<T>& y,
+                     choice& chosen) {
     chosen.made = true;
     chosen.entries = entry_count(q, a);
     if (read(q, a.offsets) != 0 || chosen.entries == 0) return;

@@ -7,13 +7,13 @@
 
 #include "partita/memory/cuda.hpp"
 
-namespace partita {
+namespace partita::on_cuda {
 
 /// What a dense product may do to its sums before it stores them: add bias[j] to column j, then cut at 0; or
 /// beside them: column_sums[j] = the sum of column j of op(B), the gradient of a bias where op(B) is that of
 /// what it was added to.
 template <class T>
-struct gemm_epilogue {
+struct vendor_epilogue {
   const T* bias = nullptr;
   bool relu = false;
   T* column_sums = nullptr;
@@ -22,45 +22,45 @@ struct gemm_epilogue {
 /// C = alpha op(A) op(B) + beta C on row-major blocks, then the epilogue. Returns false, and has done
 /// nothing, when it does not know the epilogue.
 template <class T>
-using cuda_gemm_function = bool (*)(const queue<cuda_device>& q, bool transpose_a, bool transpose_b, int m,
-                                    int n, int k, T alpha, const T* a, int lda, const T* b, int ldb, T beta,
-                                    T* c, int ldc, gemm_epilogue<T> epilogue);
+using gemm_function = bool (*)(const device_queue<cuda_device>& q, bool transpose_a, bool transpose_b, int m,
+                               int n, int k, T alpha, const T* a, int lda, const T* b, int ldb, T beta, T* c,
+                               int ldc, vendor_epilogue<T> epilogue);
 
 /// Y = A X + beta Y with A (rows, cols) in compressed rows, X (cols, f), Y (rows, f) row-major; `plan` keeps
 /// what was looked up for this A and is null at first. Returns false when it cannot serve these operands.
 template <class T>
-using cuda_spmm_function = bool (*)(const queue<cuda_device>& q, std::shared_ptr<void>& plan, int rows,
-                                    int cols, int nonzeros, const int* offsets, const int* columns,
-                                    const T* values, const T* x, std::ptrdiff_t x_stride, int f, T beta, T* y,
-                                    std::ptrdiff_t y_stride);
+using spmm_function = bool (*)(const device_queue<cuda_device>& q, std::shared_ptr<void>& plan, int rows,
+                               int cols, int nonzeros, const int* offsets, const int* columns,
+                               const T* values, const T* x, std::ptrdiff_t x_stride, int f, T beta, T* y,
+                               std::ptrdiff_t y_stride);
 
-/// The vendor's libraries, with which `queue<cuda_device>(device, cuda_libraries{...})` multiplies; null
-/// entries mean the own kernels.
+/// The vendor's libraries, with which `device_queue<cuda_device>(device, cuda_libraries{...})` multiplies;
+/// null entries mean the own kernels.
 struct cuda_libraries {
-  using preparation = void (*)(const queue<cuda_device>& q);
+  using preparation = void (*)(const device_queue<cuda_device>& q);
 
-  cuda_gemm_function<float> gemm_f32 = nullptr;
-  cuda_gemm_function<double> gemm_f64 = nullptr;
-  cuda_spmm_function<float> spmm_f32 = nullptr;
-  cuda_spmm_function<double> spmm_f64 = nullptr;
+  gemm_function<float> gemm_f32 = nullptr;
+  gemm_function<double> gemm_f64 = nullptr;
+  spmm_function<float> spmm_f32 = nullptr;
+  spmm_function<double> spmm_f64 = nullptr;
   preparation prepare_gemm = nullptr, prepare_spmm = nullptr;
 
   /// Makes the handles, when the queue is made: they allocate, for which a device may wait, and that must not
   /// fall into an row_exchange that waits for another thread of this process.
-  void prepare(const queue<cuda_device>& q) const {
+  void prepare(const device_queue<cuda_device>& q) const {
     for (const auto prepare : {prepare_gemm, prepare_spmm})
       if (prepare != nullptr) prepare(q);
   }
 
   template <class T>
-  cuda_gemm_function<T> gemm() const {
+  gemm_function<T> gemm() const {
     if constexpr (sizeof(T) == sizeof(float))
       return gemm_f32;
     else
       return gemm_f64;
   }
   template <class T>
-  cuda_spmm_function<T> spmm() const {
+  spmm_function<T> spmm() const {
     if constexpr (sizeof(T) == sizeof(float))
       return spmm_f32;
     else
@@ -69,9 +69,9 @@ struct cuda_libraries {
 };
 
 /// The libraries of a queue; empty where it has none.
-inline cuda_libraries libraries_of(const queue<cuda_device>& q) {
+inline cuda_libraries libraries_of(const device_queue<cuda_device>& q) {
   const cuda_libraries* const given = q.find<cuda_libraries>();
   return given == nullptr ? cuda_libraries() : *given;
 }
 
-}  // namespace partita
+}  // namespace partita::on_cuda

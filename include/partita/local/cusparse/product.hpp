@@ -22,7 +22,7 @@ inline void check(cusparseStatus_t status, const char* call, const std::string& 
 /// The library's handle for a queue.
 class context {
  public:
-  explicit context(const queue<cuda_device>& q) {
+  explicit context(const device_queue<cuda_device>& q) {
     check(cusparseCreate(&handle_), "cusparseCreate");
     check(cusparseSetStream(handle_, q.stream()), "cusparseSetStream");
   }
@@ -55,8 +55,8 @@ bool is_aligned(matrix_view<T> x) {
 template <class T>
 class product {
  public:
-  product(const queue<cuda_device>& q, local::csr_view<T> a, int nonzeros, matrix_view<const T> x, matrix_view<T> y,
-          cusparseSpMMAlg_t algorithm)
+  product(const device_queue<cuda_device>& q, local::csr_view<T> a, int nonzeros, matrix_view<const T> x,
+          matrix_view<T> y, cusparseSpMMAlg_t algorithm)
       : handle_(q.resource<context>().handle()), algorithm_(algorithm), values_(a.values) {
     operands_ = ", for " + std::string(sizeof(T) == sizeof(float) ? "f32" : "f64") + ", a " +
                 std::to_string(a.rows) + " x " + std::to_string(a.cols) + " with " +
@@ -74,7 +74,7 @@ class product {
   }
 
   /// Allocates and prepares; false when cuSPARSE does not support such operands.
-  bool prepare(const queue<cuda_device>& q) {
+  bool prepare(const device_queue<cuda_device>& q) {
     const T one = 1, zero = 0;
     std::size_t bytes = 0;
     if (!supported(cusparseSpMM_bufferSize(handle_, keep, keep, &one, a_.get(), x_.get(), &zero, y_.get(),

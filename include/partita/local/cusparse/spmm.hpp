@@ -1,7 +1,7 @@
 #pragma once
-/// Sparse times dense by cuSPARSE; link it, and hand `queue<cuda_device>(device, cusparse_spmm())` to whoever
-/// multiplies. The plan of a matrix owns its descriptors, its workspaces and what cuSPARSE has prepared for
-/// it.
+/// Sparse times dense by cuSPARSE; link it, and hand `device_queue<cuda_device>(device, cusparse_spmm())` to
+/// whoever multiplies. The plan of a matrix owns its descriptors, its workspaces and what cuSPARSE has
+/// prepared for it.
 ///
 /// Of cuSPARSE's algorithms for compressed rows only CSR_ALG3 gives the same bits on every run, so
 /// spmm_choice::repeatable takes that one. spmm_choice::fastest times all of them once for each shape of
@@ -29,7 +29,7 @@ namespace cusparse {
 
 /// Milliseconds of the fastest of three runs of `work`, after one that is not counted.
 template <class Work>
-float time_of(const queue<cuda_device>& q, const Work& work) {
+float time_of(const device_queue<cuda_device>& q, const Work& work) {
   struct timer {
     timer() { detail::check_cuda(cudaEventCreate(&event), "cudaEventCreate"); }
     ~timer() { cudaEventDestroy(event); }
@@ -55,7 +55,8 @@ template <class T>
 class plan {
  public:
   /// Waits for the device.
-  plan(const queue<cuda_device>& q, int rows, int cols, int nonzeros, const int* offsets, const int* columns)
+  plan(const device_queue<cuda_device>& q, int rows, int cols, int nonzeros, const int* offsets,
+       const int* columns)
       : rows_(rows),
         cols_(cols),
         nonzeros_(nonzeros),
@@ -78,8 +79,8 @@ class plan {
   }
 
   /// False when cuSPARSE cannot serve these operands.
-  bool run(const queue<cuda_device>& q, const T* values, matrix_view<const T> x, T beta, matrix_view<T> y,
-           spmm_choice choice) {
+  bool run(const device_queue<cuda_device>& q, const T* values, matrix_view<const T> x, T beta,
+           matrix_view<T> y, spmm_choice choice) {
     values += first_;
     if (!is_aligned(given_columns_ + first_) || !is_aligned(values) || !is_aligned(x) || !is_aligned(y))
       return false;
@@ -103,8 +104,9 @@ class plan {
     std::unique_ptr<product<T>> best;  // null when cuSPARSE supports none
   };
 
-  std::unique_ptr<product<T>> choose(const queue<cuda_device>& q, local::csr_view<T> a, matrix_view<const T> x,
-                                     T beta, matrix_view<T> y, spmm_choice choice) const {
+  std::unique_ptr<product<T>> choose(const device_queue<cuda_device>& q, local::csr_view<T> a,
+                                     matrix_view<const T> x, T beta, matrix_view<T> y,
+                                     spmm_choice choice) const {
     const auto prepared = [&](cusparseSpMMAlg_t algorithm) {
       auto made = std::make_unique<product<T>>(q, a, nonzeros_, x, y, algorithm);
       return made->prepare(q) ? std::move(made) : nullptr;
@@ -137,11 +139,11 @@ class plan {
   std::vector<entry> entries_;
 };
 
-/// A cuda_spmm_function. The structure of A is looked at once for each plan; its values may change.
+/// A spmm_function. The structure of A is looked at once for each plan; its values may change.
 template <class T, spmm_choice Choice>
-bool multiply(const queue<cuda_device>& q, std::shared_ptr<void>& kept, int rows, int cols, int nonzeros,
-              const int* offsets, const int* columns, const T* values, const T* x, std::ptrdiff_t x_stride,
-              int f, T beta, T* y, std::ptrdiff_t y_stride) {
+bool multiply(const device_queue<cuda_device>& q, std::shared_ptr<void>& kept, int rows, int cols,
+              int nonzeros, const int* offsets, const int* columns, const T* values, const T* x,
+              std::ptrdiff_t x_stride, int f, T beta, T* y, std::ptrdiff_t y_stride) {
   if (values == nullptr || rows == 0 || cols == 0 || nonzeros == 0 || f == 0) return false;
   const detail::device_guard guard(q.device());
   auto of_this = std::static_pointer_cast<plan<T>>(kept);
@@ -154,18 +156,18 @@ bool multiply(const queue<cuda_device>& q, std::shared_ptr<void>& kept, int rows
 
 }  // namespace cusparse
 
-/// `libraries` with the sparse products of cuSPARSE, for a queue<cuda_device>. Throws nothing; the products
-/// throw device_error naming the call and the shapes, and give way to the library's own for patterns without
-/// values and for addresses or strides that are no multiples of 16 bytes. Source: the cuSPARSE library,
-/// "cusparseSpMM".
-inline cuda_libraries cusparse_spmm(cuda_libraries libraries = {},
-                                    spmm_choice choice = spmm_choice::repeatable) {
+/// `libraries` with the sparse products of cuSPARSE, for a device_queue<cuda_device>. Throws nothing; the
+/// products throw device_error naming the call and the shapes, and give way to the library's own for patterns
+/// without values and for addresses or strides that are no multiples of 16 bytes. Source: the cuSPARSE
+/// library, "cusparseSpMM".
+inline on_cuda::cuda_libraries cusparse_spmm(on_cuda::cuda_libraries libraries = {},
+                                             spmm_choice choice = spmm_choice::repeatable) {
   const bool fastest = choice == spmm_choice::fastest;
   libraries.spmm_f32 = fastest ? cusparse::multiply<float, spmm_choice::fastest>
                                : cusparse::multiply<float, spmm_choice::repeatable>;
   libraries.spmm_f64 = fastest ? cusparse::multiply<double, spmm_choice::fastest>
                                : cusparse::multiply<double, spmm_choice::repeatable>;
-  libraries.prepare_spmm = [](const queue<cuda_device>& q) { q.resource<cusparse::context>(); };
+  libraries.prepare_spmm = [](const device_queue<cuda_device>& q) { q.resource<cusparse::context>(); };
   return libraries;
 }
 

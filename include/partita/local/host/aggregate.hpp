@@ -51,7 +51,7 @@ void row_strip(const local::csr_view<T>& a, local_index i, local_index j, Width 
 /// attained it; 0 and -1 for a row without entries. x is (a.cols, f), y and arg are (a.rows, f). Throws
 /// shape_error when the shapes do not fit.
 template <class T>
-void max_aggregate(const queue<host>& q, std::type_identity_t<local::csr_view<T>> a,
+void max_aggregate(const device_queue<host>& q, std::type_identity_t<local::csr_view<T>> a,
                    std::type_identity_t<matrix_view<const T>> x, matrix_view<T> y,
                    matrix_view<local_index> arg) {
   local::require_equal("max_aggregate", "y", local::shape_of(y), "the aggregate", {a.rows, x.cols});
@@ -71,10 +71,11 @@ void max_aggregate(const queue<host>& q, std::type_identity_t<local::csr_view<T>
 /// dx(arg(i, j), j) += dy(i, j) in the order of i, where arg(i, j) is not -1. arg and dy are (m, f), dx is
 /// (k, f), k above every arg(i, j). Throws shape_error when the shapes do not fit.
 template <class T>
-void max_scatter(const queue<host>& q, matrix_view<const local_index> arg,
+void max_scatter(const device_queue<host>& q, matrix_view<const local_index> arg,
                  std::type_identity_t<matrix_view<const T>> dy, matrix_view<T> dx) {
   local::require_equal("max_scatter", "arg", local::shape_of(arg), "dy", local::shape_of(dy));
-  local::require_equal("max_scatter", "dx", local::shape_of(dx), "a block with the columns of dy", {dx.rows, dy.cols});
+  local::require_equal("max_scatter", "dx", local::shape_of(dx), "a block with the columns of dy",
+                       {dx.rows, dy.cols});
   const std::int64_t work = std::int64_t{dy.rows} * dy.cols;
   run_targets<T>(q.threads(), dx.rows, dx.cols, work, [=](const owned_block& own) {
     for (local_index i = 0; i < dy.rows; ++i)
@@ -86,7 +87,7 @@ void max_scatter(const queue<host>& q, matrix_view<const local_index> arg,
 /// to(rows[i], j) += from[i n + j] in the order of i; rows may repeat. to is (m, n), from has rows.size() n
 /// elements, every rows[i] is below m. Throws nothing.
 template <class T>
-void scatter_add_rows(const queue<host>& q, const std::type_identity_t<T>* from,
+void scatter_add_rows(const device_queue<host>& q, const std::type_identity_t<T>* from,
                       std::span<const local_index> rows, matrix_view<T> to) {
   const std::int64_t work = static_cast<std::int64_t>(rows.size()) * to.cols;
   run_targets<T>(q.threads(), to.rows, to.cols, work, [=](const owned_block& own) {

@@ -167,7 +167,7 @@ T dot(const T* u, const T* v, local_index n) {
 }
 
 template <class T>
-void multiply(const queue<host>& q, const product<T>& p) {
+void multiply(const device_queue<host>& q, const product<T>& p) {
   run_entry_rows(q.threads(), p.a, p.y.cols, [&](local_index begin, local_index end) {
     for (local_index i = begin; i < end; i += row_block) rows(p, i, std::min(i + row_block, end));
   });
@@ -179,9 +179,10 @@ void multiply(const queue<host>& q, const product<T>& p) {
 /// overwrites y. x is (a.cols, f), y is (a.rows, f), their columns are those of s; y is not x. Throws
 /// shape_error when the shapes do not fit.
 template <class T>
-void edge_multiply(const queue<host>& q, std::type_identity_t<local::csr_view<T>> a, local::head_slice s,
-                   const std::type_identity_t<T>* values, std::type_identity_t<matrix_view<const T>> x,
-                   std::type_identity_t<T> beta, matrix_view<T> y) {
+void edge_multiply(const device_queue<host>& q, std::type_identity_t<local::csr_view<T>> a,
+                   local::head_slice s, const std::type_identity_t<T>* values,
+                   std::type_identity_t<matrix_view<const T>> x, std::type_identity_t<T> beta,
+                   matrix_view<T> y) {
   edge_product_detail::require("edge_multiply", a, s, local::shape_of(x), local::shape_of(y));
   edge_product_detail::multiply<T>(q, {a, s, values, nullptr, x, beta, y});
 }
@@ -189,9 +190,10 @@ void edge_multiply(const queue<host>& q, std::type_identity_t<local::csr_view<T>
 /// values[e, h] = f(row(e), e, h) for the heads of y's columns, and y as edge_multiply has it with
 /// them, in one pass. Throws shape_error when the shapes do not fit.
 template <class F, class T>
-void edge_apply_multiply(const queue<host>& q, std::type_identity_t<local::csr_view<T>> a, local::head_slice s, F f,
-                         std::type_identity_t<T>* values, std::type_identity_t<matrix_view<const T>> x,
-                         std::type_identity_t<T> beta, matrix_view<T> y) {
+void edge_apply_multiply(const device_queue<host>& q, std::type_identity_t<local::csr_view<T>> a,
+                         local::head_slice s, F f, std::type_identity_t<T>* values,
+                         std::type_identity_t<matrix_view<const T>> x, std::type_identity_t<T> beta,
+                         matrix_view<T> y) {
   edge_product_detail::require("edge_apply_multiply", a, s, local::shape_of(x), local::shape_of(y));
   const edge_product_detail::product<T> p{a, s, values, nullptr, x, beta, y};
   run_entry_rows(q.threads(), a, y.cols, [&](local_index begin, local_index end) {
@@ -212,8 +214,8 @@ void edge_apply_multiply(const queue<host>& q, std::type_identity_t<local::csr_v
 /// overwrites x. `a` is the inverse of the pattern. y is (a.rows, f), x is (a.cols, f), their columns are
 /// those of s; x is not y. Throws shape_error when the shapes do not fit.
 template <class T>
-void edge_multiply_transposed(const queue<host>& q, const local::csr_inverse<host>& a, local::head_slice s,
-                              const std::type_identity_t<T>* values,
+void edge_multiply_transposed(const device_queue<host>& q, const local::csr_inverse<host>& a,
+                              local::head_slice s, const std::type_identity_t<T>* values,
                               std::type_identity_t<matrix_view<const T>> y, std::type_identity_t<T> beta,
                               matrix_view<T> x) {
   edge_product_detail::require("edge_multiply_transposed", a, s, local::shape_of(x), local::shape_of(y));
@@ -224,7 +226,7 @@ void edge_multiply_transposed(const queue<host>& q, const local::csr_inverse<hos
 /// slice, none where there are none; beta = 0 overwrites values. y is (a.rows, f), x is (a.cols, f), their
 /// columns are those of s. Throws shape_error when the shapes do not fit.
 template <class T>
-void edge_dot(const queue<host>& q, std::type_identity_t<local::csr_view<T>> a, local::head_slice s,
+void edge_dot(const device_queue<host>& q, std::type_identity_t<local::csr_view<T>> a, local::head_slice s,
               std::type_identity_t<matrix_view<const T>> y, std::type_identity_t<matrix_view<const T>> x,
               std::type_identity_t<T> beta, T* values) {
   edge_product_detail::require("edge_dot", a, s, local::shape_of(x), local::shape_of(y));

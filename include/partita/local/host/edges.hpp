@@ -35,7 +35,7 @@ struct attention {
 
 /// f(i, e, h, score(e, h)) for all entries and heads.
 template <class T, class F>
-void for_scores(const queue<host>& q, const attention<T>& scores, const F& f) {
+void for_scores(const device_queue<host>& q, const attention<T>& scores, const F& f) {
   run_entry_rows(q.threads(), scores.a, 8 * std::int64_t{scores.heads},
                  [=](local_index begin, local_index end) {
                    for (local_index i = begin; i < end; ++i)
@@ -46,7 +46,8 @@ void for_scores(const queue<host>& q, const attention<T>& scores, const F& f) {
 
 /// f(i, begin, end, h) for all rows i, whose entries are [begin, end), and heads.
 template <class T, class F>
-void for_rows(const queue<host>& q, const local::csr_view<T>& a, local_index heads, std::int64_t work, const F& f) {
+void for_rows(const device_queue<host>& q, const local::csr_view<T>& a, local_index heads, std::int64_t work,
+              const F& f) {
   run_entry_rows(q.threads(), a, work * heads, [=](local_index first, local_index last) {
     for (local_index i = first; i < last; ++i)
       for (local_index h = 0; h < heads; ++h) f(i, a.offsets[i], a.offsets[i + 1], h);
@@ -71,8 +72,8 @@ void scale_row(T beta, const matrix_view<T>& out, local_index i) {
 
 /// out[e, h] = f(row(e), col(e), h, in[e, h]). out may be in. Throws what f throws.
 template <class F, class T>
-void edge_apply(const queue<host>& q, std::type_identity_t<local::csr_view<T>> a, local_index heads, F f,
-                const std::type_identity_t<T>* in, T* out) {
+void edge_apply(const device_queue<host>& q, std::type_identity_t<local::csr_view<T>> a, local_index heads,
+                F f, const std::type_identity_t<T>* in, T* out) {
   run_entry_rows(q.threads(), a, heads, [=, &f](local_index begin, local_index end) {
     const F element = f;
     for (local_index i = begin; i < end; ++i)
@@ -89,12 +90,13 @@ void edge_apply(const queue<host>& q, std::type_identity_t<local::csr_view<T>> a
 /// otherwise. source is (a.cols, heads), target and log_sum are (a.rows, heads). Throws shape_error when
 /// the shapes do not fit.
 template <class T>
-void edge_log_sum(const queue<host>& q, std::type_identity_t<local::csr_view<T>> a, local_index heads,
+void edge_log_sum(const device_queue<host>& q, std::type_identity_t<local::csr_view<T>> a, local_index heads,
                   std::type_identity_t<T> slope, std::type_identity_t<matrix_view<const T>> source,
                   std::type_identity_t<matrix_view<const T>> target, matrix_view<T> log_sum) {
   const edge_detail::attention<T> scores{a, heads, slope, source, target};
   scores.require("edge_log_sum");
-  local::require_equal("edge_log_sum", "log_sum", local::shape_of(log_sum), "rows and heads", {a.rows, heads});
+  local::require_equal("edge_log_sum", "log_sum", local::shape_of(log_sum), "rows and heads",
+                       {a.rows, heads});
   edge_detail::for_rows(q, a, heads, 16,
                         [=](local_index i, local_index begin, local_index end, local_index h) {
                           if (begin == end) {
@@ -114,13 +116,14 @@ void edge_log_sum(const queue<host>& q, std::type_identity_t<local::csr_view<T>>
 /// values[e, h] = exp(score(e, h) - log_sum(row(e), h)), scores as in edge_log_sum. log_sum is (a.rows,
 /// heads). Throws shape_error when the shapes do not fit.
 template <class T>
-void edge_softmax(const queue<host>& q, std::type_identity_t<local::csr_view<T>> a, local_index heads,
+void edge_softmax(const device_queue<host>& q, std::type_identity_t<local::csr_view<T>> a, local_index heads,
                   std::type_identity_t<T> slope, std::type_identity_t<matrix_view<const T>> source,
                   std::type_identity_t<matrix_view<const T>> target,
                   std::type_identity_t<matrix_view<const T>> log_sum, T* values) {
   const edge_detail::attention<T> scores{a, heads, slope, source, target};
   scores.require("edge_softmax");
-  local::require_equal("edge_softmax", "log_sum", local::shape_of(log_sum), "rows and heads", {a.rows, heads});
+  local::require_equal("edge_softmax", "log_sum", local::shape_of(log_sum), "rows and heads",
+                       {a.rows, heads});
   edge_detail::for_scores(q, scores, [=](local_index i, local_index e, local_index h, T score) {
     edge_values(values, e, heads)[h] = std::exp(score - log_sum(i, h));
   });
@@ -132,9 +135,9 @@ void edge_softmax(const queue<host>& q, std::type_identity_t<local::csr_view<T>>
 /// g(e, h) over those of column c; beta = 0 overwrites. source and dsource are (a.cols, heads), the others
 /// (a.rows, heads); `inverse` is that of a. Throws shape_error when the shapes do not fit.
 template <class T>
-void edge_softmax_gradient(const queue<host>& q, std::type_identity_t<local::csr_view<T>> a,
-                           const local::csr_inverse<host>& inverse, local_index heads, std::type_identity_t<T> slope,
-                           std::type_identity_t<matrix_view<const T>> source,
+void edge_softmax_gradient(const device_queue<host>& q, std::type_identity_t<local::csr_view<T>> a,
+                           const local::csr_inverse<host>& inverse, local_index heads,
+                           std::type_identity_t<T> slope, std::type_identity_t<matrix_view<const T>> source,
                            std::type_identity_t<matrix_view<const T>> target,
                            std::type_identity_t<matrix_view<const T>> log_sum,
                            std::type_identity_t<matrix_view<const T>> row_dot, std::type_identity_t<T> beta,
@@ -175,7 +178,7 @@ void edge_softmax_gradient(const queue<host>& q, std::type_identity_t<local::csr
 /// out(i, h) = sum_e u[e, h] v[e, h] over the entries of row i, accumulated in double. out is (a.rows,
 /// heads). Throws shape_error when out has another shape.
 template <class T>
-void edge_row_dot(const queue<host>& q, std::type_identity_t<local::csr_view<T>> a, local_index heads,
+void edge_row_dot(const device_queue<host>& q, std::type_identity_t<local::csr_view<T>> a, local_index heads,
                   const std::type_identity_t<T>* u, const std::type_identity_t<T>* v, matrix_view<T> out) {
   local::require_equal("edge_row_dot", "out", local::shape_of(out), "rows and heads", {a.rows, heads});
   edge_detail::for_rows(q, a, heads, 1,
@@ -187,8 +190,8 @@ void edge_row_dot(const queue<host>& q, std::type_identity_t<local::csr_view<T>>
 /// out(i, h) = f(... f(f(out(i, h), values[e, h]), values[e', h]) ...) over the entries of row i in order.
 /// out is (a.rows, heads). Throws shape_error when out has another shape.
 template <class F, class T>
-void edge_row_fold(const queue<host>& q, std::type_identity_t<local::csr_view<T>> a, local_index heads, F f,
-                   const std::type_identity_t<T>* values, matrix_view<T> out) {
+void edge_row_fold(const device_queue<host>& q, std::type_identity_t<local::csr_view<T>> a, local_index heads,
+                   F f, const std::type_identity_t<T>* values, matrix_view<T> out) {
   local::require_equal("edge_row_fold", "out", local::shape_of(out), "rows and heads", {a.rows, heads});
   edge_detail::for_rows(q, a, heads, 1,
                         [=](local_index i, local_index begin, local_index end, local_index h) {

@@ -14,7 +14,7 @@ namespace elementwise_detail {
 
 /// y(i, j) = f(i, j). Every part works with its own copy of f, which the compiler can keep in registers.
 template <class T, class F>
-void assign(const queue<host>& q, matrix_view<T> y, const F& f) {
+void assign(const device_queue<host>& q, matrix_view<T> y, const F& f) {
   run_rows(q.threads(), y.rows, y.cols, [&f, y](local_index begin, local_index end) {
     const F element = f;
     for (local_index i = begin; i < end; ++i)
@@ -27,7 +27,8 @@ void assign(const queue<host>& q, matrix_view<T> y, const F& f) {
 /// y(i, j) = f(x(i, j)). Both (m, n); y may be x. Throws shape_error when the shapes differ, and what f
 /// throws.
 template <class F, class T>
-void transform(const queue<host>& q, F f, std::type_identity_t<matrix_view<const T>> x, matrix_view<T> y) {
+void transform(const device_queue<host>& q, F f, std::type_identity_t<matrix_view<const T>> x,
+               matrix_view<T> y) {
   local::require_equal("map", "x", local::shape_of(x), "y", local::shape_of(y));
   elementwise_detail::assign(q, y, [=](local_index i, local_index j) { return f(x(i, j)); });
 }
@@ -35,7 +36,7 @@ void transform(const queue<host>& q, F f, std::type_identity_t<matrix_view<const
 /// y(i, j) = f(i, j, x(i, j)). Both (m, n); y may be x. Throws shape_error when the shapes differ, and what
 /// f throws.
 template <class F, class T>
-void transform_indexed(const queue<host>& q, F f, std::type_identity_t<matrix_view<const T>> x,
+void transform_indexed(const device_queue<host>& q, F f, std::type_identity_t<matrix_view<const T>> x,
                        matrix_view<T> y) {
   local::require_equal("transform_indexed", "x", local::shape_of(x), "y", local::shape_of(y));
   elementwise_detail::assign(q, y, [=](local_index i, local_index j) { return f(i, j, x(i, j)); });
@@ -44,7 +45,7 @@ void transform_indexed(const queue<host>& q, F f, std::type_identity_t<matrix_vi
 /// y(i, j) = f(a(i, j), b(i, j)). All (m, n); y may be a or b. Throws shape_error when the shapes differ,
 /// and what f throws.
 template <class F, class T>
-void zip(const queue<host>& q, F f, std::type_identity_t<matrix_view<const T>> a,
+void zip(const device_queue<host>& q, F f, std::type_identity_t<matrix_view<const T>> a,
          std::type_identity_t<matrix_view<const T>> b, matrix_view<T> y) {
   local::require_equal("zip", "a", local::shape_of(a), "y", local::shape_of(y));
   local::require_equal("zip", "b", local::shape_of(b), "y", local::shape_of(y));
@@ -53,19 +54,19 @@ void zip(const queue<host>& q, F f, std::type_identity_t<matrix_view<const T>> a
 
 /// y(i, j) += bias[j]. y is (m, n), bias has n elements. Throws nothing.
 template <class T>
-void add_row(const queue<host>& q, const std::type_identity_t<T>* bias, matrix_view<T> y) {
+void add_row(const device_queue<host>& q, const std::type_identity_t<T>* bias, matrix_view<T> y) {
   elementwise_detail::assign(q, y, [=](local_index i, local_index j) { return y(i, j) + bias[j]; });
 }
 
 /// y(i, j) *= factors[i]. y is (m, n), factors has m elements. Throws nothing.
 template <class T>
-void scale_rows(const queue<host>& q, const std::type_identity_t<T>* factors, matrix_view<T> y) {
+void scale_rows(const device_queue<host>& q, const std::type_identity_t<T>* factors, matrix_view<T> y) {
   elementwise_detail::assign(q, y, [=](local_index i, local_index j) { return y(i, j) * factors[i]; });
 }
 
 /// y(i, j) /= divisors[i]. y is (m, n), divisors has m elements. Throws nothing.
 template <class T>
-void divide_rows(const queue<host>& q, const std::type_identity_t<T>* divisors, matrix_view<T> y) {
+void divide_rows(const device_queue<host>& q, const std::type_identity_t<T>* divisors, matrix_view<T> y) {
   elementwise_detail::assign(q, y, [=](local_index i, local_index j) { return y(i, j) / divisors[i]; });
 }
 

@@ -23,7 +23,7 @@ namespace gemm_detail {
 
 /// f(i) for the rows of c.
 template <class T, class F>
-void for_rows(const queue<host>& q, const matrix_view<T>& c, const F& f) {
+void for_rows(const device_queue<host>& q, const matrix_view<T>& c, const F& f) {
   run_rows(q.threads(), c.rows, c.cols, [=](local_index begin, local_index end) {
     for (local_index i = begin; i < end; ++i) f(i);
   });
@@ -86,7 +86,7 @@ void add(T alpha, const T* sum, T beta, matrix_view<T> c) {
 
 /// Chunks of one block of c are multiplied at once by several threads and added to c in turn.
 template <bool Ta, bool Tb, class T>
-void blocked(const queue<host>& q, T alpha, matrix_view<const T> a, matrix_view<const T> b, T beta,
+void blocked(const device_queue<host>& q, T alpha, matrix_view<const T> a, matrix_view<const T> b, T beta,
              matrix_view<T> c, local_index k) {
   using block = gemm_block<T>;
   const grid<T> g(c.rows, c.cols, k);
@@ -118,7 +118,7 @@ void blocked(const queue<host>& q, T alpha, matrix_view<const T> a, matrix_view<
 /// not read a and b. op(a) is (m, k), op(b) is (k, n), c is (m, n) and neither a nor b. Uses the queue's
 /// backend if it has one. Throws shape_error when the shapes do not fit.
 template <class T>
-void gemm(const queue<host>& q, bool ta, bool tb, std::type_identity_t<T> alpha,
+void gemm(const device_queue<host>& q, bool ta, bool tb, std::type_identity_t<T> alpha,
           std::type_identity_t<matrix_view<const T>> a, std::type_identity_t<matrix_view<const T>> b,
           std::type_identity_t<T> beta, matrix_view<T> c) {
   const local_index m = ta ? a.cols : a.rows, k = ta ? a.rows : a.cols, n = tb ? b.rows : b.cols;
@@ -146,7 +146,7 @@ void gemm(const queue<host>& q, bool ta, bool tb, std::type_identity_t<T> alpha,
 /// it is not null, beta = 0 overwrites c. a is (m, k), b is (k, n), c is (m, n) and neither a nor b, bias
 /// has n elements. Uses the queue's backend if it has one. Throws shape_error when the shapes do not fit.
 template <class T>
-void gemm_bias_relu(const queue<host>& q, std::type_identity_t<matrix_view<const T>> a,
+void gemm_bias_relu(const device_queue<host>& q, std::type_identity_t<matrix_view<const T>> a,
                     std::type_identity_t<matrix_view<const T>> b, const std::type_identity_t<T>* bias,
                     bool relu, std::type_identity_t<T> beta, matrix_view<T> c) {
   gemm(q, false, false, T{1}, a, b, beta, c);
@@ -163,7 +163,7 @@ void gemm_bias_relu(const queue<host>& q, std::type_identity_t<matrix_view<const
 /// is (m, n), db is (k, n) and neither a nor dc, dbias has n elements. Uses the queue's backend if it has
 /// one. Throws shape_error when the shapes do not fit.
 template <class T>
-void gemm_bias_gradient(const queue<host>& q, std::type_identity_t<matrix_view<const T>> a,
+void gemm_bias_gradient(const device_queue<host>& q, std::type_identity_t<matrix_view<const T>> a,
                         std::type_identity_t<matrix_view<const T>> dc, matrix_view<T> db,
                         std::type_identity_t<T>* dbias) {
   gemm(q, true, false, T{1}, a, dc, T{0}, db);
@@ -174,7 +174,7 @@ void gemm_bias_gradient(const queue<host>& q, std::type_identity_t<matrix_view<c
 /// elsewhere. dc is (m, n), b is (k, n), a and dz are (m, k); dz is neither dc nor b. Uses the queue's
 /// backend if it has one. Throws shape_error when the shapes do not fit.
 template <class T>
-void gemm_relu_backward(const queue<host>& q, std::type_identity_t<matrix_view<const T>> dc,
+void gemm_relu_backward(const device_queue<host>& q, std::type_identity_t<matrix_view<const T>> dc,
                         std::type_identity_t<matrix_view<const T>> b,
                         std::type_identity_t<matrix_view<const T>> a, matrix_view<T> dz) {
   local::require_equal("gemm_relu_backward", "a", local::shape_of(a), "dz", local::shape_of(dz));

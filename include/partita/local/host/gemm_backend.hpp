@@ -4,14 +4,15 @@
 
 #include "partita/memory/host.hpp"
 
-namespace partita {
+namespace partita::on_host {
 
 /// C = alpha op(A) op(B) + beta C on row-major blocks, as CBLAS has it.
 template <class T>
 using gemm_function = void (*)(int threads, bool transpose_a, bool transpose_b, int m, int n, int k, T alpha,
                                const T* a, int lda, const T* b, int ldb, T beta, T* c, int ldc);
 
-/// What `queue<host>(threads, gemm_backend{...})` multiplies with; null entries mean the library's own.
+/// What `device_queue<host>(threads, gemm_backend{...})` multiplies with; null entries mean the library's
+/// own.
 struct gemm_backend {
   gemm_function<float> f32 = nullptr;
   gemm_function<double> f64 = nullptr;
@@ -27,9 +28,9 @@ struct gemm_backend {
 
 /// The product of the queue's backend; null where it has none.
 template <class T>
-gemm_function<T> gemm_of(const queue<host>& q) {
+gemm_function<T> gemm_of(const device_queue<host>& q) {
   const gemm_backend* const backend = q.find<gemm_backend>();
   return backend == nullptr ? nullptr : backend->get<T>();
 }
 
-}  // namespace partita
+}  // namespace partita::on_host

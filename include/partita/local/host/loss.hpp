@@ -40,9 +40,10 @@ local_index first_largest(const T* x, local_index n) {
 /// logits and gradient are (m, n), gradient may be logits; labels has m elements. Throws shape_error when
 /// the shapes differ or a label is not below n.
 template <class T>
-double cross_entropy(const queue<host>& q, std::type_identity_t<matrix_view<const T>> logits,
+double cross_entropy(const device_queue<host>& q, std::type_identity_t<matrix_view<const T>> logits,
                      const local_index* labels, std::type_identity_t<T> scale, matrix_view<T> gradient) {
-  local::require_equal("cross_entropy", "logits", local::shape_of(logits), "gradient", local::shape_of(gradient));
+  local::require_equal("cross_entropy", "logits", local::shape_of(logits), "gradient",
+                       local::shape_of(gradient));
   return sum_chunks<double>(
       q.threads(), logits.rows, 8 * std::int64_t{logits.cols}, [=](local_index begin, local_index end) {
         double loss = 0;
@@ -61,7 +62,7 @@ double cross_entropy(const queue<host>& q, std::type_identity_t<matrix_view<cons
 /// Returns the number of rows i with labels[i] >= 0 whose first largest logit is at labels[i]. logits is
 /// (m, n), labels has m elements. Throws nothing.
 template <class T>
-global_index count_correct(const queue<host>& q, matrix_view<T> logits, const local_index* labels) {
+global_index count_correct(const device_queue<host>& q, matrix_view<T> logits, const local_index* labels) {
   return sum_chunks<global_index>(
       q.threads(), logits.rows, logits.cols, [=](local_index begin, local_index end) {
         global_index correct = 0;

@@ -14,7 +14,7 @@ namespace partita::on_host {
 
 /// to = from. Both (m, n), not overlapping. Throws shape_error when the shapes differ.
 template <class T>
-void copy(const queue<host>& q, std::type_identity_t<matrix_view<const T>> from, matrix_view<T> to) {
+void copy(const device_queue<host>& q, std::type_identity_t<matrix_view<const T>> from, matrix_view<T> to) {
   local::require_equal("copy", "from", local::shape_of(from), "to", local::shape_of(to));
   run_rows(q.threads(), to.rows, to.cols, [=](local_index begin, local_index end) {
     for (local_index i = begin; i < end; ++i) std::copy_n(from.row(i), from.cols, to.row(i));
@@ -23,7 +23,7 @@ void copy(const queue<host>& q, std::type_identity_t<matrix_view<const T>> from,
 
 /// y(i, j) = value. y is (m, n). Throws nothing.
 template <class T>
-void fill(const queue<host>& q, std::type_identity_t<T> value, matrix_view<T> y) {
+void fill(const device_queue<host>& q, std::type_identity_t<T> value, matrix_view<T> y) {
   run_rows(q.threads(), y.rows, y.cols, [=](local_index begin, local_index end) {
     for (local_index i = begin; i < end; ++i) std::fill_n(y.row(i), y.cols, value);
   });
@@ -31,20 +31,21 @@ void fill(const queue<host>& q, std::type_identity_t<T> value, matrix_view<T> y)
 
 /// to[i n + j] = from(i, j). from is (m, n), to has m n elements. Throws nothing.
 template <class T>
-void pack(const queue<host>& q, std::type_identity_t<matrix_view<const T>> from, T* to) {
+void pack(const device_queue<host>& q, std::type_identity_t<matrix_view<const T>> from, T* to) {
   copy(q, from, matrix_view<T>{to, from.rows, from.cols, from.cols});
 }
 
 /// to(i, j) = from[i n + j]. to is (m, n), from has m n elements. Throws nothing.
 template <class T>
-void unpack(const queue<host>& q, const std::type_identity_t<T>* from, matrix_view<T> to) {
+void unpack(const device_queue<host>& q, const std::type_identity_t<T>* from, matrix_view<T> to) {
   copy(q, matrix_view<const T>{from, to.rows, to.cols, to.cols}, to);
 }
 
 /// y(i, j) = the entry of a at (i, j), which is the only one there, or 0. Both (m, n). Throws shape_error
 /// when the shapes differ.
 template <class T>
-void sparse_to_dense(const queue<host>& q, std::type_identity_t<local::csr_view<T>> a, matrix_view<T> y) {
+void sparse_to_dense(const device_queue<host>& q, std::type_identity_t<local::csr_view<T>> a,
+                     matrix_view<T> y) {
   local::require_equal("sparse_to_dense", "a", local::shape_of(a), "y", local::shape_of(y));
   run_rows(q.threads(), y.rows, y.cols, [=](local_index begin, local_index end) {
     for (local_index i = begin; i < end; ++i) {
@@ -57,7 +58,7 @@ void sparse_to_dense(const queue<host>& q, std::type_identity_t<local::csr_view<
 /// to[i n + j] = from(rows[i], j). from is (m, n), to has rows.size() n elements, every rows[i] is below m.
 /// Throws shape_error when there are more rows than a local index counts.
 template <class T>
-void gather_rows(const queue<host>& q, std::type_identity_t<matrix_view<const T>> from,
+void gather_rows(const device_queue<host>& q, std::type_identity_t<matrix_view<const T>> from,
                  std::span<const local_index> rows, T* to) {
   const local_index count = to_local(static_cast<global_index>(rows.size()), "the number of gathered rows");
   const matrix_view<T> out{to, count, from.cols, from.cols};
@@ -71,7 +72,7 @@ void gather_rows(const queue<host>& q, std::type_identity_t<matrix_view<const T>
 /// elements, every rows[i] is below m. Throws shape_error when there are more rows than a local index
 /// counts.
 template <class T>
-void scatter_add_distinct_rows(const queue<host>& q, const std::type_identity_t<T>* from,
+void scatter_add_distinct_rows(const device_queue<host>& q, const std::type_identity_t<T>* from,
                                std::span<const local_index> rows, matrix_view<T> to) {
   const local_index count = to_local(static_cast<global_index>(rows.size()), "the number of scattered rows");
   const matrix_view<const T> in{from, count, to.cols, to.cols};

@@ -15,7 +15,7 @@ namespace partita::on_host {
 /// y(i, j) = exp(x(i, j) - row_maximum[i]) and row_sum[i] = sum_j y(i, j). x and y are (m, n), y may be x;
 /// row_maximum and row_sum have m elements. Throws shape_error when the shapes differ.
 template <class T>
-void softmax_exp(const queue<host>& q, std::type_identity_t<matrix_view<const T>> x,
+void softmax_exp(const device_queue<host>& q, std::type_identity_t<matrix_view<const T>> x,
                  const std::type_identity_t<T>* row_maximum, matrix_view<T> y,
                  std::type_identity_t<T>* row_sum) {
   local::require_equal("softmax_exp", "x", local::shape_of(x), "y", local::shape_of(y));

@@ -20,7 +20,8 @@ namespace partita::on_host {
 namespace spmm_detail {
 
 template <class T>
-void finish(const local::spmm_epilogue<T>& rest, const matrix_view<T>& y, local_index begin, local_index end) {
+void finish(const local::spmm_epilogue<T>& rest, const matrix_view<T>& y, local_index begin,
+            local_index end) {
   for (local_index i = begin; i < end; ++i)
     for (local_index j = 0; j < y.cols; ++j) y(i, j) = rest.finished(y(i, j), j, T{0});
 }
@@ -100,8 +101,8 @@ void rows(const product<T>& p, local_index begin, local_index end) {
 }
 
 template <class T>
-void multiply(const char* name, const queue<host>& q, const local::csr_view<T>& a, const matrix_view<const T>& x,
-              const local::spmm_epilogue<T>& fusion, const matrix_view<T>& y) {
+void multiply(const char* name, const device_queue<host>& q, const local::csr_view<T>& a,
+              const matrix_view<const T>& x, const local::spmm_epilogue<T>& fusion, const matrix_view<T>& y) {
   local::require_equal(name, "y", local::shape_of(y), "a x", {a.rows, x.cols});
   local::require_equal(name, "x", local::shape_of(x), "the x that a needs", {a.cols, x.cols});
   const product<T> p{a, x, fusion.beta, y};
@@ -120,7 +121,7 @@ void multiply(const char* name, const queue<host>& q, const local::csr_view<T>& 
 /// y = a x + beta y; beta = 0 overwrites y. a is (m, k) with values, x is (k, f), y is (m, f) and not x.
 /// Throws shape_error when the shapes do not fit.
 template <class T>
-void spmm(const queue<host>& q, std::type_identity_t<local::csr_view<T>> a,
+void spmm(const device_queue<host>& q, std::type_identity_t<local::csr_view<T>> a,
           std::type_identity_t<matrix_view<const T>> x, std::type_identity_t<T> beta, matrix_view<T> y) {
   spmm_detail::multiply<T>("spmm", q, a, x, {.beta = beta}, y);
 }
@@ -128,9 +129,9 @@ void spmm(const queue<host>& q, std::type_identity_t<local::csr_view<T>> a,
 /// y = what spmm_epilogue says of a and x. a is (m, k) with values, x is (k, f), y is (m, f) and not x.
 /// Throws shape_error when the shapes do not fit.
 template <class T>
-void spmm_fused(const queue<host>& q, std::type_identity_t<local::csr_view<T>> a,
-                std::type_identity_t<matrix_view<const T>> x, std::type_identity_t<local::spmm_epilogue<T>> fusion,
-                matrix_view<T> y) {
+void spmm_fused(const device_queue<host>& q, std::type_identity_t<local::csr_view<T>> a,
+                std::type_identity_t<matrix_view<const T>> x,
+                std::type_identity_t<local::spmm_epilogue<T>> fusion, matrix_view<T> y) {
   spmm_detail::multiply<T>("spmm_fused", q, a, x, fusion, y);
 }
 
