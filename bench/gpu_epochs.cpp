@@ -86,7 +86,7 @@ struct figures {
 
 std::size_t device_bytes_in_use() {
   std::size_t available = 0, total = 0;
-  detail::check_cuda(cudaMemGetInfo(&available, &total), "cudaMemGetInfo");
+  on_cuda::check_cuda(cudaMemGetInfo(&available, &total), "cudaMemGetInfo");
   return total - available;
 }
 

@@ -44,8 +44,8 @@ double copy_bandwidth(const device_queue& q) {
   buffer<std::byte, cuda_device> to(q, bytes);
   partita::on_cuda::stopwatch watch(q);
   const double time = milliseconds(watch, 11, [&] {
-    detail::check_cuda(cudaMemcpyAsync(to.data(), from.data(), bytes, cudaMemcpyDeviceToDevice, q.stream()),
-                       "cudaMemcpyAsync");
+    on_cuda::check_cuda(cudaMemcpyAsync(to.data(), from.data(), bytes, cudaMemcpyDeviceToDevice, q.stream()),
+                        "cudaMemcpyAsync");
   });
   return 2e3 * static_cast<double>(bytes) / time;
 }
@@ -110,8 +110,8 @@ class point {
 
   template <class Work>
   void time_or_throw(const std::string& name, const Work& work) {
-    detail::check_cuda(cudaMemsetAsync(y_.data, 0xff, size_ * sizeof(float), queue_.stream()),
-                       "cudaMemsetAsync");
+    on_cuda::check_cuda(cudaMemsetAsync(y_.data, 0xff, size_ * sizeof(float), queue_.stream()),
+                        "cudaMemsetAsync");
     const double time = milliseconds(watch_, runs_, work);
     const float error = bench::largest_difference(queue_, y_.data, expected_.data(), size_);
     if (!(error < 1e-3f)) throw partita::error("the result is wrong by " + std::to_string(error));

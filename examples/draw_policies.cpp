@@ -71,7 +71,7 @@ void panel(const policy& p, int left, int top) {
       const auto [rank, copies] = owners(m, [&](coordinates at) {
         if (!rows.block(a.rows, at).contains(i)) return false;
         for (at.row = 0; at.row < (a.rows.contains(axis::row) ? m.row : 1); ++at.row)
-          if (rows.block(column_cut(a), at).contains(j)) return true;
+          if (rows.block(partition::column_cut(a), at).contains(j)) return true;
         return false;
       });
       in_a.add(rank);

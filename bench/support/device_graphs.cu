@@ -216,7 +216,7 @@ class device_graph {
     global_index widest = 1;
     partita::coordinates at = m.at();
     for (at.row = 0; at.row < (layout.rows.contains(partita::axis::row) ? m.shape().row : 1); ++at.row) {
-      const partita::interval c = cuts.block(partita::column_cut(layout), at);
+      const partita::interval c = cuts.block(partita::partition::column_cut(layout), at);
       begins.at(result->count()) = static_cast<std::uint64_t>(c.begin);
       result->widths.push_back(partita::narrow(c.size(), "the number of columns of a sparse tile"));
       widest = std::max(widest, c.size());

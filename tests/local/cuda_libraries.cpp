@@ -48,8 +48,8 @@ bool gemm_library(const partita::device_queue<cuda_device>& q, bool ta, bool tb,
   ++gemm_calls;
   const bool plain = epilogue.column_sums == nullptr && epilogue.bias == nullptr && !epilogue.relu;
   if (!plain && !knows_epilogues) return false;
-  partita::detail::launch(q, std::int64_t{m} * n,
-                          multiply_entry<T>{ta, tb, m, n, k, lda, ldb, ldc, alpha, beta, a, b, c, epilogue});
+  on_cuda::launch(q, std::int64_t{m} * n,
+                  multiply_entry<T>{ta, tb, m, n, k, lda, ldb, ldc, alpha, beta, a, b, c, epilogue});
   return true;
 }
 
@@ -91,7 +91,7 @@ bool spmm_library(const partita::device_queue<cuda_device>& q, std::shared_ptr<v
     plan = std::make_shared<int>(1);
     ++account.plans;
   }
-  partita::detail::launch(
+  on_cuda::launch(
       q, rows,
       multiply_row<T>{offsets, columns, values, {x, cols, f, x_stride}, beta, {y, rows, f, y_stride}});
   return true;

@@ -251,7 +251,7 @@ TEST_CASE_TEMPLATE("a tile whose offsets do not begin at 0", T, float, double) {
 }
 
 TEST_CASE_TEMPLATE("the fastest algorithm agrees with the reference", T, float, double) {
-  const device_queue q(0, partita::cusparse_spmm(partita::cublas_gemm(), spmm_choice::fastest));
+  const device_queue q(0, partita::cusparse_spmm(partita::cublas_gemm(), on_cuda::spmm_choice::fastest));
   check_spmm<T>(q, {101 * large, 60 * large, 0}, false);
 }
 

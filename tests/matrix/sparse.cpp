@@ -139,7 +139,8 @@ entries_of owed(const entries_of& all, const blocking& rows, const blocking& col
   return mine;
 }
 
-bool same_blocks(const local::csr_tiles<double, host>& a, const local::csr_tiles<double, host>& b) {
+bool partition::same_blocks(const local::csr_tiles<double, host>& a,
+                            const local::csr_tiles<double, host>& b) {
   const auto equal = [](const auto& x, const auto& y) {
     return x.size() == y.size() && std::equal(x.data(), x.data() + x.size(), y.data());
   };
@@ -190,7 +191,7 @@ TEST_CASE("distribute: every rank holds its entries and no others, however they 
       CHECK(a.shape() == shape);
       check_distributed(m, a, entries);
       for (const spread how : spreads)
-        CHECK(same_blocks(*make(m, l, shape, entries, how).local(), *a.local()));
+        CHECK(partition::same_blocks(*make(m, l, shape, entries, how).local(), *a.local()));
     });
   }
 }
@@ -262,8 +263,8 @@ TEST_CASE("transposed: the blocks of the transposed matrix") {
       CHECK(transposed(a).shape() == t.shape());
       CHECK(transposed(a).row_blocking() == t.row_blocking());
       CHECK(transposed(a).col_blocking() == t.col_blocking());
-      CHECK(same_blocks(*transposed(a).local(), *t.local()));
-      CHECK(same_blocks(*transposed(t).local(), *a.local()));
+      CHECK(partition::same_blocks(*transposed(a).local(), *t.local()));
+      CHECK(partition::same_blocks(*transposed(t).local(), *a.local()));
       CHECK(transposed(transposed(a)).local() == a.local());
     });
   }

@@ -22,16 +22,17 @@ static_assert(full_width(x_split) == vertex_rows && full_width(x_row) == x_row);
 static_assert(full_width(x_grid) == layout{row | col, none});
 static_assert(rows_of(x_split) == layout{row | depth, none});
 static_assert(full_width(dynamic_layout) == dynamic_layout && rows_of(dynamic_layout) == dynamic_layout);
-static_assert(is_layout(x_grid) && !is_layout({row, row}) && !is_layout(dynamic_layout));
+static_assert(partition::is_layout(x_grid) && !partition::is_layout({row, row}) &&
+              !partition::is_layout(dynamic_layout));
 
 }  // namespace
 
 TEST_CASE("layouts: no axis cuts both dimensions, and products with a weight see whole rows") {
   for (const layout l : every_layout()) {
-    CHECK(is_layout(l));
+    CHECK(partition::is_layout(l));
     CHECK(full_width(l) == layout{l.used(), none});
     CHECK(rows_of(l) == layout{l.rows, none});
-    CHECK(is_layout(full_width(l)));
+    CHECK(partition::is_layout(full_width(l)));
   }
 }
 

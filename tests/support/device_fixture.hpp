@@ -57,7 +57,7 @@ class device_block {
   std::span<const T> in() const { return data_.span(); }
   std::span<T> out() { return data_.span(); }
   void spoil() {
-    partita::detail::launch(pool_->queue, static_cast<std::int64_t>(data_.size()), spoiling<T>{data_.data()});
+    on_cuda::launch(pool_->queue, static_cast<std::int64_t>(data_.size()), spoiling<T>{data_.data()});
   }
   std::vector<T> get() {
     std::vector<T> values(data_.size());
@@ -73,9 +73,9 @@ class device_block {
     void* const host = lent.reserve(0);
     const bool up = kind == cudaMemcpyHostToDevice;
     if (up) std::memcpy(host, values, bytes);
-    partita::detail::check_cuda(up ? cudaMemcpyAsync(data_.data(), host, bytes, kind, pool_->queue.stream())
-                                   : cudaMemcpyAsync(host, data_.data(), bytes, kind, pool_->queue.stream()),
-                                "cudaMemcpyAsync");
+    on_cuda::check_cuda(up ? cudaMemcpyAsync(data_.data(), host, bytes, kind, pool_->queue.stream())
+                           : cudaMemcpyAsync(host, data_.data(), bytes, kind, pool_->queue.stream()),
+                        "cudaMemcpyAsync");
     if (!up) pool_->settle();
     if (!up) std::memcpy(values, host, bytes);
     pool_->take_back(bytes, std::move(lent));

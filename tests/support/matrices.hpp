@@ -27,9 +27,9 @@ using partita::layout;
 using partita::matrix_shape;
 using partita::mesh_shape;
 using partita::nesting;
-using partita::rectangle;
 using partita::traffic;
 using partita::triplet;
+using partita::partition::rectangle;
 
 using host_mesh = partita::mesh<partita::host>;
 template <class T = double, layout L = dynamic_layout>

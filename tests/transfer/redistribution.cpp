@@ -33,22 +33,22 @@ blockings uneven(mesh_shape m) {
 }
 
 /// This rank's block of test matrix 1 under a cut.
-std::vector<double> block_values(const rectangle& r) {
+std::vector<double> block_values(const partition::rectangle& r) {
   std::vector<double> values;
   for (global_index i = r.rows.begin; i < r.rows.end; ++i)
     for (global_index j = r.cols.begin; j < r.cols.end; ++j) values.push_back(test_support::element(i, j, 1));
   return values;
 }
 template <class T>
-matrix_view<T> view(T* values, const rectangle& r) {
+matrix_view<T> view(T* values, const partition::rectangle& r) {
   const auto cols = static_cast<local_index>(r.cols.size());
   return {values, static_cast<local_index>(r.rows.size()), cols, cols};
 }
 
 /// One pair of layouts: the values, the traffic and the allocations of two runs of one plan.
 bool redistributes(const mesh<host>& m, const blockings& b, layout from, layout to) {
-  const rectangle before = block_of(b.rows, b.cols, from, m.at()),
-                  after = block_of(b.rows, b.cols, to, m.at());
+  const partition::rectangle before = partition::block_of(b.rows, b.cols, from, m.at()),
+                             after = partition::block_of(b.rows, b.cols, to, m.at());
   const std::vector<double> x = block_values(before), expected = block_values(after);
   const traffic travels = test_support::redistributed(m.shape(), m.at(), b.rows, b.cols, from, to);
   redistribution<double, host> plan(m, b.rows, b.cols, from, to);
@@ -59,7 +59,8 @@ bool redistributes(const mesh<host>& m, const blockings& b, layout from, layout 
     m.ledger().clear();
     plan(view(x.data(), before), view(y.data(), after));
     right = right && y == expected && heard(m) == travels;
-    if (partition::route_between(from, to).kind == partition::movement::slice) right = right && m.ledger().entries().empty();
+    if (partition::route_between(from, to).kind == partition::movement::slice)
+      right = right && m.ledger().entries().empty();
   }
   return right && m.queue().meter()->allocations() == allocations;
 }

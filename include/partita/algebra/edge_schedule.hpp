@@ -59,8 +59,8 @@ class edge_schedule {
   }
   template <layout X>
   void require(const dense<T, X, Device>& x, const blocking& rows_of_x) const {
-    if (same_blocks(pattern_.mesh().shape(), x.layout(), layout_) && x.row_blocking() == rows_of_x &&
-        x.col_blocking() == features_)
+    if (partition::same_blocks(pattern_.mesh().shape(), x.layout(), layout_) &&
+        x.row_blocking() == rows_of_x && x.col_blocking() == features_)
       return;
     throw shape_error("edge products over a pattern of " + to_string(pattern_.shape()) + " and a width of " +
                       std::to_string(features_.size()) + " were given a matrix of " + to_string(x.shape()) +

@@ -44,11 +44,12 @@ class edge_spmm_plan {
     const local::head_slice slice = schedule_->slice(e);
     auto& stages = schedule_->stages();
     auto sum = stages.begin(y.local());
-    stages.for_stages(x.local(), [&](std::size_t, const local::csr_slice<T>& part, matrix_view<const T> rows) {
-      const auto [beta, out] = sum.add(part);
-      edge_multiply(stages.queue(), part.entries, slice, part.values_in(values, slice.heads), rows, beta,
-                    out);
-    });
+    stages.for_stages(x.local(),
+                      [&](std::size_t, const local::csr_slice<T>& part, matrix_view<const T> rows) {
+                        const auto [beta, out] = sum.add(part);
+                        edge_multiply(stages.queue(), part.entries, slice,
+                                      part.values_in(values, slice.heads), rows, beta, out);
+                      });
     stages.finish(y.local());
   }
 
@@ -62,11 +63,12 @@ class edge_spmm_plan {
     const local::head_slice slice = schedule_->slice(e);
     auto& stages = schedule_->stages();
     auto sum = stages.begin(y.local());
-    stages.for_stages(x.local(), [&](std::size_t t, const local::csr_slice<T>& part, matrix_view<const T> rows) {
-      const auto [beta, out] = sum.add(part);
-      edge_apply_multiply(stages.queue(), part.entries, slice, of(t, part),
-                          part.values_in(values, slice.heads), rows, beta, out);
-    });
+    stages.for_stages(x.local(),
+                      [&](std::size_t t, const local::csr_slice<T>& part, matrix_view<const T> rows) {
+                        const auto [beta, out] = sum.add(part);
+                        edge_apply_multiply(stages.queue(), part.entries, slice, of(t, part),
+                                            part.values_in(values, slice.heads), rows, beta, out);
+                      });
     stages.finish(y.local());
   }
 
@@ -100,7 +102,7 @@ class transposed_edge_spmm_plan {
         pattern_(schedule_->pattern().local()),
         spread_(*schedule_),
         return_rows_(mesh(), schedule_->pattern().col_blocking(), schedule_->features(),
-                     {column_cut(schedule_->pattern().layout()), schedule_->spread().cols},
+                     {partition::column_cut(schedule_->pattern().layout()), schedule_->spread().cols},
                      schedule_->operands()) {
     const global_index width = return_rows_.old_block().cols.size();
     global_index columns = 0;

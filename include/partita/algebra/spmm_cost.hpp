@@ -39,10 +39,10 @@ struct spmm_blocks {
     coordinates at = m.at();
     at.row = r;
     at.col = k;
-    return cols.block(column_cut(sparse), at);
+    return cols.block(partition::column_cut(sparse), at);
   }
   /// X's layout where A stays, after the all-to-all: exactly the sub-blocks, full width.
-  layout wide() const { return {column_cut(sparse), dense.cols - axis_set(axis::col)}; }
+  layout wide() const { return {partition::column_cut(sparse), dense.cols - axis_set(axis::col)}; }
   /// X's layout while it is multiplied.
   layout multiplied(spmm_options o) const { return stays(o) ? wide() : dense; }
   interval columns(spmm_options o) const { return features.block(multiplied(o).cols, m.at()); }
@@ -85,7 +85,9 @@ class spmm_cost {
 
   const std::vector<row_group>& groups() const { return groups_; }
   bool merges(spmm_options o) const { return merges_ && o.rows == row_exchange::sparsity_aware; }
-  const std::vector<local::tile_shape>& shapes(spmm_options o) const { return merges(o) ? merged_shapes_ : shapes_; }
+  const std::vector<local::tile_shape>& shapes(spmm_options o) const {
+    return merges(o) ? merged_shapes_ : shapes_;
+  }
 
   /// What this rank would receive in one run under `o`, which leaves nothing open.
   traffic received_under(spmm_options o) const {

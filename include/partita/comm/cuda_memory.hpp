@@ -85,7 +85,7 @@ class cuda_memory final : public device_memory {
   }
   void move(const void* from, void* to, std::size_t bytes, cudaMemcpyKind kind) const {
     if (bytes > 0 && from != to)
-      detail::check_cuda(cudaMemcpyAsync(to, from, bytes, kind, queue_.stream()), "cudaMemcpyAsync");
+      on_cuda::check_cuda(cudaMemcpyAsync(to, from, bytes, kind, queue_.stream()), "cudaMemcpyAsync");
   }
 
   /// More sources than a kernel takes are added to the sum of those before, which lies apart: `to` may be one
@@ -103,7 +103,7 @@ class cuda_memory final : public device_memory {
         sum.from[sum.sources++] = static_cast<const T*>(source);
       from = from.subspan(taken);
       if (!from.empty()) before = sum.to = sums.data();
-      detail::launch(queue_, count, sum);
+      on_cuda::launch(queue_, count, sum);
     }
   }
 

@@ -69,7 +69,7 @@ class nccl_stream final : public on_cuda::queue_watcher, public std::enable_shar
         all->give_up("a group of ranks over NCCL ended while it waited for others");
     });
     const auto what = [name] { return std::string(name); };
-    const partita::detail::device_guard guard(queue_.device());
+    const on_cuda::device_guard guard(queue_.device());
     ncclResult_t code = call(made->slot());
     // A split that goes on answers success all the same: the communicator that was asked knows.
     if (asked != nullptr && code == ncclSuccess) code = asked->progress();

@@ -22,6 +22,8 @@ namespace partita {
 /// What is known about A^T: `symmetric` saves storing it, and so does `one_way`, which has none.
 enum class symmetry : std::uint8_t { general, symmetric, one_way };
 
+namespace partition {
+
 /// The axes that cut A's columns when they follow the rows of the dense operand: A's own, inside A's row
 /// axes.
 constexpr axis_set column_cut(layout sparse_layout) { return sparse_layout.rows | sparse_layout.cols; }
@@ -31,11 +33,13 @@ constexpr bool is_sparse_layout(layout l) {
   return (l.rows - axis::row).empty() && !l.cols.contains(axis::row);
 }
 
+}  // namespace partition
+
 /// An immutable value handle: copies, and transposed(A), share the blocks. L: which axes cut rows and
 /// columns, or dynamic_layout; a static layout converts to a dynamic one, and back with a check.
 template <class T, layout L, class Device>
 class sparse {
-  static_assert(L == dynamic_layout || is_sparse_layout(L),
+  static_assert(L == dynamic_layout || partition::is_sparse_layout(L),
                 "a sparse matrix is cut by the row axis in its rows and by col and depth in its columns");
 
  public:
@@ -54,7 +58,7 @@ class sparse {
         cols_(std::move(cols)),
         forward_(std::move(forward)),
         backward_(std::move(backward)) {
-    if (!is_sparse_layout(l))
+    if (!partition::is_sparse_layout(l))
       throw shape_error(
           "a sparse matrix is cut by the row axis in its rows and by col and depth in its columns, not "
           "with " +
@@ -81,7 +85,7 @@ class sparse {
   interval tile_columns(std::size_t t) const {
     coordinates at = mesh_.at();
     at.row = static_cast<int>(t);
-    return cols_.block(column_cut(layout()), at);
+    return cols_.block(partition::column_cut(layout()), at);
   }
   /// This rank's tiles.
   const std::shared_ptr<const block>& local() const { return forward_; }

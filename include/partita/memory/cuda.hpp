@@ -23,7 +23,7 @@ namespace on_cuda {
 /// Is asked again and again while the host waits for a queue; throws to give up waiting.
 class queue_watcher {
  public:
-  virtual ~on_cuda::queue_watcher() = default;
+  virtual ~queue_watcher() = default;
   virtual void check() = 0;
 };
 
@@ -34,7 +34,7 @@ class queue_watcher {
 template <>
 class device_queue<cuda_device> {
  public:
-  using allocator = cuda_stream;
+  using allocator = on_cuda::cuda_stream;
 
   /// Throws device_error when there is no such device.
   explicit device_queue(int device = 0, on_cuda::stream_priority priority = on_cuda::stream_priority::normal)
@@ -61,7 +61,7 @@ class device_queue<cuda_device> {
   template <class R>
   R& resource() const {
     if (R* const made = state_->resources.find<R>()) return *made;
-    const detail::device_guard guard(device());
+    const on_cuda::device_guard guard(device());
     return state_->resources.put(std::make_shared<R>(*this));
   }
 
@@ -72,13 +72,13 @@ class device_queue<cuda_device> {
 
   /// Returns when all work given so far is done. Throws device_error, and what a watcher throws.
   void synchronize() const {
-    watch_until([this] { return detail::is_done(cudaStreamQuery(stream()), "cudaStreamQuery"); });
-    detail::check_cuda(cudaStreamSynchronize(stream()), "cudaStreamSynchronize");
+    watch_until([this] { return on_cuda::is_done(cudaStreamQuery(stream()), "cudaStreamQuery"); });
+    on_cuda::check_cuda(cudaStreamSynchronize(stream()), "cudaStreamSynchronize");
   }
   /// The same for the work before `event`, in whatever stream it stands.
   void synchronize(const on_cuda::cuda_event& event) const {
     watch_until([&] { return event.reached(); });
-    detail::check_cuda(cudaEventSynchronize(event.get()), "cudaEventSynchronize");
+    on_cuda::check_cuda(cudaEventSynchronize(event.get()), "cudaEventSynchronize");
   }
 
  private:
@@ -116,13 +116,13 @@ template <class T>
 void copy(const device_queue<cuda_device>& q, std::span<const T> from, std::span<T> to) {
   q.synchronize();
   if (!from.empty())
-    detail::check_cuda(
+    on_cuda::check_cuda(
         cudaMemcpyAsync(to.data(), from.data(), from.size_bytes(), cudaMemcpyDefault, q.stream()),
         "cudaMemcpyAsync");
   q.synchronize();
 }
 
-namespace detail {
+namespace on_cuda {
 
 /// Memory of a queue for what lives no longer than one kernel: the next user may overwrite it, in stream
 /// order.
@@ -133,14 +133,14 @@ struct cuda_scratch {
   on_cuda::pinned_memory host;
 };
 
-}  // namespace detail
+}  // namespace on_cuda
 
 namespace on_cuda {
 
 /// `count` uninitialised elements until the next call for this queue.
 template <class T>
 T* scratch(const device_queue<cuda_device>& q, std::size_t count) {
-  auto& memory = q.resource<detail::cuda_scratch>().device;
+  auto& memory = q.resource<on_cuda::cuda_scratch>().device;
   memory.reset(q, count * sizeof(T));
   return reinterpret_cast<T*>(memory.data());
 }
@@ -150,9 +150,9 @@ template <class T>
 T read(const device_queue<cuda_device>& q, const T* at) {
   // Room for any number at once: to grow means to free, for which a whole device may wait.
   T* const value =
-      static_cast<T*>(q.resource<detail::cuda_scratch>().host.reserve(std::max<std::size_t>(sizeof(T), 64)));
-  detail::check_cuda(cudaMemcpyAsync(value, at, sizeof(T), cudaMemcpyDeviceToHost, q.stream()),
-                     "cudaMemcpyAsync");
+      static_cast<T*>(q.resource<on_cuda::cuda_scratch>().host.reserve(std::max<std::size_t>(sizeof(T), 64)));
+  on_cuda::check_cuda(cudaMemcpyAsync(value, at, sizeof(T), cudaMemcpyDeviceToHost, q.stream()),
+                      "cudaMemcpyAsync");
   q.synchronize();
   return *value;
 }

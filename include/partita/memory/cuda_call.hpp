@@ -6,7 +6,7 @@
 
 #include "partita/base/error.hpp"
 
-namespace partita::detail {
+namespace partita::on_cuda {
 
 /// Throws device_error naming the call when `code` is not success. The runtime forgets the error: it would be
 /// taken for that of the next kernel's launch.
@@ -27,4 +27,4 @@ inline bool is_done(cudaError_t code, const char* call) {
   return false;
 }
 
-}  // namespace partita::detail
+}  // namespace partita::on_cuda

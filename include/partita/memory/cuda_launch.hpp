@@ -11,7 +11,7 @@
 
 #include "partita/memory/cuda.hpp"
 
-namespace partita::detail {
+namespace partita::on_cuda {
 
 inline constexpr int launch_block = 256;
 
@@ -45,4 +45,4 @@ void launch(const device_queue<cuda_device>& q, std::int64_t threads, const Body
   check_cuda(cudaGetLastError(), "a kernel's launch");
 }
 
-}  // namespace partita::detail
+}  // namespace partita::on_cuda

@@ -12,7 +12,7 @@
 
 #include "partita/memory/cuda.hpp"
 
-namespace partita::detail {
+namespace partita::on_cuda {
 
 /// Bits of the numbers below `count`, at least one.
 inline int bits_below(std::int64_t count) {
@@ -55,4 +55,4 @@ void sort_pairs(const device_queue<cuda_device>& q, std::int64_t count, int bits
   pairs = {keys.Current(), values.Current(), keys.Alternate(), values.Alternate()};
 }
 
-}  // namespace partita::detail
+}  // namespace partita::on_cuda

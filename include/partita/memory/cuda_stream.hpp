@@ -13,8 +13,6 @@
 
 namespace partita::on_cuda {
 
-namespace detail {
-
 /// Makes `device` the one of the calling thread while it lives: streams, events and launches belong to it.
 class device_guard {
  public:
@@ -34,8 +32,6 @@ class device_guard {
   bool changes_ = false;
 };
 
-}  // namespace detail
-
 /// What a device begins first: work of urgent streams before that of others.
 enum class stream_priority { normal, urgent };
 
@@ -45,13 +41,13 @@ class cuda_stream {
   /// Throws device_error when there is no such device.
   explicit cuda_stream(int device, stream_priority priority = stream_priority::normal)
       : device_(device), meter_(std::make_shared<memory_meter>()) {
-    const detail::device_guard guard(device);
+    const on_cuda::device_guard guard(device);
     int least = 0, greatest = 0;
-    detail::check_cuda(cudaDeviceGetStreamPriorityRange(&least, &greatest),
-                       "cudaDeviceGetStreamPriorityRange");
-    detail::check_cuda(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking,
-                                                    priority == stream_priority::urgent ? greatest : least),
-                       "cudaStreamCreateWithPriority");
+    on_cuda::check_cuda(cudaDeviceGetStreamPriorityRange(&least, &greatest),
+                        "cudaDeviceGetStreamPriorityRange");
+    on_cuda::check_cuda(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking,
+                                                     priority == stream_priority::urgent ? greatest : least),
+                        "cudaStreamCreateWithPriority");
   }
   cuda_stream(const cuda_stream&) = delete;
   cuda_stream& operator=(const cuda_stream&) = delete;
@@ -74,11 +70,11 @@ class cuda_stream {
     if (code == cudaErrorMemoryAllocation) {
       static_cast<void>(cudaGetLastError());
       cudaMemPool_t pool = nullptr;
-      detail::check_cuda(cudaDeviceGetMemPool(&pool, device_), "cudaDeviceGetMemPool");
-      detail::check_cuda(cudaMemPoolTrimTo(pool, 0), "cudaMemPoolTrimTo");
+      on_cuda::check_cuda(cudaDeviceGetMemPool(&pool, device_), "cudaDeviceGetMemPool");
+      on_cuda::check_cuda(cudaMemPoolTrimTo(pool, 0), "cudaMemPoolTrimTo");
       code = cudaMallocAsync(&memory, bytes, stream_);
     }
-    detail::check_cuda(code, "cudaMallocAsync");
+    on_cuda::check_cuda(code, "cudaMallocAsync");
     meter_->add(bytes);
     return memory;
   }
@@ -99,8 +95,9 @@ class cuda_event {
  public:
   /// For streams of the device of this one.
   explicit cuda_event(const cuda_stream& stream) : device_(stream.device()) {
-    const detail::device_guard guard(device_);
-    detail::check_cuda(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreateWithFlags");
+    const on_cuda::device_guard guard(device_);
+    on_cuda::check_cuda(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming),
+                        "cudaEventCreateWithFlags");
   }
   cuda_event(cuda_event&& other) noexcept
       : device_(other.device_), event_(std::exchange(other.event_, nullptr)) {}
@@ -120,18 +117,18 @@ class cuda_event {
     if (device_ != stream.device())
       throw device_error("an event of device " + std::to_string(device_) + " cannot be recorded on device " +
                          std::to_string(stream.device()));
-    const detail::device_guard guard(device_);
+    const on_cuda::device_guard guard(device_);
     if (const cudaError_t code = cudaEventRecord(event_, stream.get()); code != cudaSuccess) {
       cudaStreamSynchronize(stream.get());
-      detail::check_cuda(code, "cudaEventRecord");
+      on_cuda::check_cuda(code, "cudaEventRecord");
     }
   }
   /// Work given to `stream` from now on begins after the event.
   void make_wait(cudaStream_t stream) const {
-    detail::check_cuda(cudaStreamWaitEvent(stream, event_, 0), "cudaStreamWaitEvent");
+    on_cuda::check_cuda(cudaStreamWaitEvent(stream, event_, 0), "cudaStreamWaitEvent");
   }
   /// Whether all work before the event is done.
-  bool reached() const { return detail::is_done(cudaEventQuery(event_), "cudaEventQuery"); }
+  bool reached() const { return on_cuda::is_done(cudaEventQuery(event_), "cudaEventQuery"); }
 
  private:
   int device_;
@@ -159,7 +156,7 @@ class pinned_memory {
     if (bytes > bytes_) {
       if (data_ != nullptr) cudaFreeHost(std::exchange(data_, nullptr));
       bytes_ = 0;
-      detail::check_cuda(cudaMallocHost(&data_, bytes), "cudaMallocHost");
+      on_cuda::check_cuda(cudaMallocHost(&data_, bytes), "cudaMallocHost");
       bytes_ = bytes;
     }
     return data_;

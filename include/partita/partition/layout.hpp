@@ -35,8 +35,12 @@ inline std::string to_string(layout l) {
   return "rows cut by " + name_of(l.rows) + ", columns by " + name_of(l.cols);
 }
 
+namespace partition {
+
 /// Whether no axis cuts both dimensions.
 constexpr bool is_layout(layout l) { return (l.rows & l.cols).empty(); }
+
+}  // namespace partition
 
 /// l's rows cut also by the axes that cut its columns, full width: where a product with a replicated weight
 /// is local.
@@ -50,11 +54,11 @@ namespace detail {
 /// `given`, which must be a layout, and L where that is static. Throws shape_error.
 template <layout L>
 constexpr layout checked_layout(layout given) {
-  static_assert(L == dynamic_layout || is_layout(L),
+  static_assert(L == dynamic_layout || partition::is_layout(L),
                 "an axis cuts the rows of a layout or its columns, not both");
   if (L != dynamic_layout && given != L)
     throw shape_error("a matrix whose type has " + to_string(L) + " cannot have " + to_string(given));
-  if (!is_layout(given))
+  if (!partition::is_layout(given))
     throw shape_error("an axis cuts the rows of a layout or its columns, not both: " + to_string(given));
   return given;
 }

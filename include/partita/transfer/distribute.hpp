@@ -67,7 +67,8 @@ auto distribute(const mesh<Device>& m, layout l, matrix_shape shape, const Value
   std::vector<global_index> send(static_cast<std::size_t>(m.size()), 0), recv(send);
   std::vector<T> outgoing, incoming(x.values().size());
   for (int q = 0; mine && q < m.size(); ++q) {
-    const rectangle r = block_of(x.row_blocking(), x.col_blocking(), l, m.shape().at(q));
+    const partition::rectangle r =
+        partition::block_of(x.row_blocking(), x.col_blocking(), l, m.shape().at(q));
     send[static_cast<std::size_t>(q)] = r.size();
     for (global_index i = r.rows.begin; i < r.rows.end; ++i)
       outgoing.insert(outgoing.end(), values.begin() + i * shape.cols + r.cols.begin,
@@ -113,11 +114,12 @@ std::vector<triplet<T>> send_to_owners(const mesh<Device>& m, layout l, const bl
   const axis_set copies = every_axis - l.used();
   std::vector<std::vector<triplet<T>>> outgoing(static_cast<std::size_t>(m.size()));
   for (const triplet<T>& e : entries) {
-    coordinates at =
-        partition::group_member(shape, column_cut(l), {}, static_cast<int>(cols.owner(column_cut(l), e.col)));
+    coordinates at = partition::group_member(shape, partition::column_cut(l), {},
+                                             static_cast<int>(cols.owner(partition::column_cut(l), e.col)));
     at.row = l.rows.contains(axis::row) ? static_cast<int>(rows.owner(l.rows, e.row)) : 0;
     for (int c = 0; c < shape.size(copies); ++c)
-      outgoing[static_cast<std::size_t>(shape.rank(partition::group_member(shape, copies, at, c)))].push_back(e);
+      outgoing[static_cast<std::size_t>(shape.rank(partition::group_member(shape, copies, at, c)))].push_back(
+          e);
   }
   std::vector<global_index> send;
   std::vector<global_index> indices;
@@ -149,10 +151,10 @@ shared_tiles<T, Device> make_local_tiles(const mesh<Device>& m, layout l, const 
   std::vector<interval> columns;
   coordinates at = m.at();
   for (at.row = 0; at.row < (l.rows.contains(axis::row) ? m.shape().row : 1); ++at.row)
-    columns.push_back(cols.block(column_cut(l), at));
+    columns.push_back(cols.block(partition::column_cut(l), at));
   return std::make_shared<const local::csr_tiles<T, Device>>(
       local::make_csr_tiles<T, Device>(m.queue(), rows.block(l.rows, m.at()), columns,
-                                send_to_owners(m, l, rows, cols, entries), m.tile_entries()));
+                                       send_to_owners(m, l, rows, cols, entries), m.tile_entries()));
 }
 
 /// This rank's tiles of A and of A^T: see distribute.

@@ -42,8 +42,9 @@ class edge_redistribution {
       mesh_.along(group_).all_to_all(outgoing_.span(), send_counts_, incoming_.span(), recv_counts_);
       values = incoming_.data();
     }
-    local::for_runs(own_entries_, mesh_.tile_entries(),
-             [&](std::size_t first, local_index count) { fill(q, T(0), edges(own, first, count, heads_)); });
+    local::for_runs(own_entries_, mesh_.tile_entries(), [&](std::size_t first, local_index count) {
+      fill(q, T(0), edges(own, first, count, heads_));
+    });
     for (int s = 0; s < static_cast<int>(sources_.size()); ++s) {
       const source& from = sources_[static_cast<std::size_t>(s)];
       const std::span<const local_index> positions = from.edges->positions.span();
@@ -109,8 +110,9 @@ class edge_redistribution {
     const auto ranks = static_cast<std::size_t>(shape.size(sparse.cols)), tiles = a.local()->count();
     std::vector<std::vector<std::size_t>> by_tile(ranks * tiles);
     for (std::size_t e = 0; e < own_entries_; ++e) {
-      const auto owner = a.col_blocking().owner(column_cut(sparse), columns[e]);
-      const coordinates tile = partition::group_member(shape, column_cut(sparse), {}, static_cast<int>(owner));
+      const auto owner = a.col_blocking().owner(partition::column_cut(sparse), columns[e]);
+      const coordinates tile =
+          partition::group_member(shape, partition::column_cut(sparse), {}, static_cast<int>(owner));
       const auto rank = static_cast<std::size_t>(partition::rank_in_group(shape, sparse.cols, tile));
       by_tile[rank * tiles + static_cast<std::size_t>(tile.row)].push_back(e);
     }
@@ -118,8 +120,10 @@ class edge_redistribution {
     for (std::size_t rank = 0; rank < ranks; ++rank)
       lists.push_back(make_list(std::span(by_tile).subspan(rank * tiles, tiles)));
     for (int q = 0; q < shape.size(group_); ++q) {
-      const interval heads = partita::local::heads_of(features.block(slices, at(q)), features.size() / heads_);
-      sources_.push_back({heads, lists[static_cast<std::size_t>(partition::rank_in_group(shape, sparse.cols, at(q)))]});
+      const interval heads =
+          partita::local::heads_of(features.block(slices, at(q)), features.size() / heads_);
+      sources_.push_back(
+          {heads, lists[static_cast<std::size_t>(partition::rank_in_group(shape, sparse.cols, at(q)))]});
       recv_counts_.push_back(static_cast<global_index>(sources_.back().edges->positions.size()) *
                              heads.size());
     }

@@ -17,7 +17,7 @@ class layout_change {
   /// X' and Y' in `inner`.
   layout_change(const mesh<Device>& m, const blocking& in, const blocking& out, const blocking& features,
                 layout outer, layout inner) {
-    if (same_blocks(m.shape(), outer, inner)) return;
+    if (partition::same_blocks(m.shape(), outer, inner)) return;
     to_inner_.emplace(m, in, features, outer, inner);
     to_outer_.emplace(m, out, features, inner, outer);
   }

@@ -9,6 +9,8 @@
 
 namespace partita {
 
+namespace partition {
+
 /// A rectangle of a global matrix.
 struct rectangle {
   interval rows;
@@ -32,6 +34,8 @@ constexpr bool same_blocks(mesh_shape m, layout a, layout b) {
   return alike(a.rows, b.rows) && alike(a.cols, b.cols);
 }
 
+}  // namespace partition
+
 /// A planned redistribution: Y = X in another layout. It looks once and then runs without allocating.
 ///
 /// Every rank of the mesh must construct and run it. What travels: nothing when the new axes only slice; else
@@ -41,15 +45,20 @@ template <class T, class Device>
 class redistribution {
  public:
   redistribution(mesh<Device> m, const blocking& rows, const blocking& cols, layout from, layout to)
-      : mesh_(std::move(m)), rows_(rows), cols_(cols), from_(from), to_(to), route_(partition::route_between(from, to)) {
+      : mesh_(std::move(m)),
+        rows_(rows),
+        cols_(cols),
+        from_(from),
+        to_(to),
+        route_(partition::route_between(from, to)) {
     const coordinates me = mesh_.at();
-    old_ = block_of(rows, cols, from, me);
-    new_ = block_of(rows, cols, to, me);
+    old_ = partition::block_of(rows, cols, from, me);
+    new_ = partition::block_of(rows, cols, to, me);
     const int members = mesh_.shape().size(route_.group);
     for (int q = 0; q < members; ++q) {
       const coordinates other = partition::group_member(mesh_.shape(), route_.group, me, q);
-      send_.push_back(intersection(old_, block_of(rows, cols, to, other)));
-      recv_.push_back(intersection(block_of(rows, cols, from, other), new_));
+      send_.push_back(intersection(old_, partition::block_of(rows, cols, to, other)));
+      recv_.push_back(intersection(partition::block_of(rows, cols, from, other), new_));
       send_counts_.push_back(send_.back().size());
       recv_counts_.push_back(recv_.back().size());
     }
@@ -79,14 +88,14 @@ class redistribution {
       group.all_gather(outgoing_.span(), recv_counts_, incoming_.span());
     } else {
       T* to = outgoing_.data();
-      for (const rectangle& r : send_) {
+      for (const partition::rectangle& r : send_) {
         pack(q, part(x, old_, r), to);
         to += r.size();
       }
       group.all_to_all(outgoing_.span(), send_counts_, incoming_.span(), recv_counts_);
     }
     const T* from = incoming_.data();
-    for (const rectangle& r : recv_) {
+    for (const partition::rectangle& r : recv_) {
       unpack(q, from, part(y, new_, r));
       from += r.size();
     }
@@ -98,19 +107,19 @@ class redistribution {
   static traffic predicted(const mesh<Device>& m, const blocking& rows, const blocking& cols, layout from,
                            layout to) {
     const axis_set group = partition::route_between(from, to).group;
-    const rectangle mine = block_of(rows, cols, to, m.at());
+    const partition::rectangle mine = partition::block_of(rows, cols, to, m.at());
     traffic v;
     for (int q = 0; q < m.shape().size(group); ++q) {
       const coordinates other = partition::group_member(m.shape(), group, m.at(), q);
-      const global_index size = intersection(block_of(rows, cols, from, other), mine).size();
+      const global_index size = intersection(partition::block_of(rows, cols, from, other), mine).size();
       if (other != m.at() && size > 0) v += {size, 1};
     }
     return v;
   }
 
   /// This rank's block before and after.
-  rectangle old_block() const { return old_; }
-  rectangle new_block() const { return new_; }
+  partition::rectangle old_block() const { return old_; }
+  partition::rectangle new_block() const { return new_; }
 
  private:
   template <layout L>
@@ -125,7 +134,8 @@ class redistribution {
     return static_cast<std::size_t>(comm::offset_of(counts, static_cast<int>(counts.size())));
   }
   template <class U>
-  static matrix_view<U> part(matrix_view<U> whole, const rectangle& of, const rectangle& r) {
+  static matrix_view<U> part(matrix_view<U> whole, const partition::rectangle& of,
+                             const partition::rectangle& r) {
     return whole.block(static_cast<local_index>(r.rows.begin - of.rows.begin),
                        static_cast<local_index>(r.cols.begin - of.cols.begin),
                        static_cast<local_index>(r.rows.size()), static_cast<local_index>(r.cols.size()));
@@ -135,8 +145,8 @@ class redistribution {
   blocking rows_, cols_;
   layout from_, to_;
   partition::route route_;
-  rectangle old_, new_;
-  std::vector<rectangle> send_, recv_;
+  partition::rectangle old_, new_;
+  std::vector<partition::rectangle> send_, recv_;
   std::vector<global_index> send_counts_, recv_counts_;
   buffer<T, Device> outgoing_, incoming_;
 };

@@ -201,8 +201,8 @@ class context {
     return reinterpret_cast<const T*>(bias_.data());
   }
   static void copy_line(const device_queue<cuda_device>& q, void* to, const void* from, std::size_t bytes) {
-    detail::check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, q.stream()),
-                       "cudaMemcpyAsync");
+    on_cuda::check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, q.stream()),
+                        "cudaMemcpyAsync");
   }
 
   cublasLtHandle_t handle_ = nullptr;
@@ -237,7 +237,7 @@ bool multiply(const device_queue<cuda_device>& q, bool transpose_a, bool transpo
                              alignment_of(c),
                              0,
                              kind_of(epilogue)};
-  const detail::device_guard guard(q.device());
+  const on_cuda::device_guard guard(q.device());
   return q.resource<context>().multiply(q, problem, alpha, a, b, beta, c, epilogue);
 }
 

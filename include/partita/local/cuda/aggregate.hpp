@@ -138,7 +138,7 @@ struct add_to_rows {
 namespace aggregate_detail {
 
 template <class Key>
-detail::sorted_pairs<Key, local_index> pairs(const device_queue<cuda_device>& q, std::int64_t count) {
+on_cuda::sorted_pairs<Key, local_index> pairs(const device_queue<cuda_device>& q, std::int64_t count) {
   const auto size = static_cast<std::size_t>(count);
   Key* const keys =
       reinterpret_cast<Key*>(scratch<std::byte>(q, 2 * size * (sizeof(Key) + sizeof(local_index))));
@@ -152,9 +152,9 @@ void scatter(const device_queue<cuda_device>& q, const matrix_view<const local_i
   const std::int64_t count = std::int64_t{dy.rows} * dy.cols;
   if (count == 0) return;
   auto sorted = pairs<Key>(q, count);
-  detail::launch(q, count, find_targets<Key>{arg, dx.rows, sorted.keys, sorted.values});
-  detail::sort_pairs(q, count, detail::bits_below(keys), sorted);
-  detail::launch(q, count, add_to_targets<T, Key>{sorted.keys, sorted.values, count, dy, dx});
+  on_cuda::launch(q, count, find_targets<Key>{arg, dx.rows, sorted.keys, sorted.values});
+  on_cuda::sort_pairs(q, count, on_cuda::bits_below(keys), sorted);
+  on_cuda::launch(q, count, add_to_targets<T, Key>{sorted.keys, sorted.values, count, dy, dx});
 }
 
 }  // namespace aggregate_detail
@@ -166,8 +166,10 @@ template <class T>
 void max_aggregate(const device_queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
                    std::type_identity_t<matrix_view<const T>> x, matrix_view<T> y,
                    matrix_view<local_index> arg) {
-  local::require_equal("max_aggregate", "y", local::shape_of(y), "the aggregate", {a.rows, x.cols});
-  local::require_equal("max_aggregate", "x", local::shape_of(x), "the x that a needs", {a.cols, x.cols});
+  local::require_equal("max_aggregate", "y", local::shape_of(y), "the aggregate",
+                       matrix_shape{a.rows, x.cols});
+  local::require_equal("max_aggregate", "x", local::shape_of(x), "the x that a needs",
+                       matrix_shape{a.cols, x.cols});
   local::require_equal("max_aggregate", "arg", local::shape_of(arg), "y", local::shape_of(y));
   with_width<widest<T>>(
       y.cols,
@@ -188,7 +190,7 @@ void max_scatter(const device_queue<cuda_device>& q, matrix_view<const local_ind
                  std::type_identity_t<matrix_view<const T>> dy, matrix_view<T> dx) {
   local::require_equal("max_scatter", "arg", local::shape_of(arg), "dy", local::shape_of(dy));
   local::require_equal("max_scatter", "dx", local::shape_of(dx), "a block with the columns of dy",
-                       {dx.rows, dy.cols});
+                       matrix_shape{dx.rows, dy.cols});
   const std::int64_t keys = (std::int64_t{dx.rows} + 1) * dx.cols;
   if (keys >> 32 == 0)
     aggregate_detail::scatter<std::uint32_t>(q, arg, dy, dx, keys);
@@ -206,10 +208,10 @@ void scatter_add_rows(const device_queue<cuda_device>& q, const std::type_identi
   const local_index count = to_local(static_cast<global_index>(rows.size()), "the number of scattered rows");
   if (count == 0 || to.cols == 0) return;
   auto sorted = aggregate_detail::pairs<local_index>(q, count);
-  detail::launch(q, count, number_rows{rows.data(), sorted.keys, sorted.values});
-  detail::sort_pairs(q, count, detail::bits_below(to.rows), sorted);
-  detail::launch(q, std::int64_t{count} * to.cols,
-                 add_to_rows<T>{sorted.keys, sorted.values, count, from, to});
+  on_cuda::launch(q, count, number_rows{rows.data(), sorted.keys, sorted.values});
+  on_cuda::sort_pairs(q, count, on_cuda::bits_below(to.rows), sorted);
+  on_cuda::launch(q, std::int64_t{count} * to.cols,
+                  add_to_rows<T>{sorted.keys, sorted.values, count, from, to});
 }
 
 }  // namespace partita::on_cuda

@@ -30,8 +30,8 @@ void assign(const device_queue<cuda_device>& q, matrix_view<T> y, const Term& te
       y.cols,
       [&](auto width) {
         constexpr int pack_width = decltype(width)::value;
-        detail::launch(q, std::int64_t{y.rows} * (y.cols / pack_width),
-                       assign_packs<pack_width, T, Term>{term, y});
+        on_cuda::launch(q, std::int64_t{y.rows} * (y.cols / pack_width),
+                        assign_packs<pack_width, T, Term>{term, y});
       },
       y, operands...);
 }

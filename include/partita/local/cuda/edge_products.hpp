@@ -95,8 +95,8 @@ namespace edge_product_detail {
 
 template <class Pattern>
 void require(const char* name, const Pattern& a, const local::head_slice& s, matrix_shape x, matrix_shape y) {
-  local::require_equal(name, "x", x, "the x that the pattern needs", {a.cols, y.cols});
-  local::require_equal(name, "y", y, "the y that the pattern needs", {a.rows, x.cols});
+  local::require_equal(name, "x", x, "the x that the pattern needs", matrix_shape{a.cols, y.cols});
+  local::require_equal(name, "y", y, "the y that the pattern needs", matrix_shape{a.rows, x.cols});
   local::require_heads(name, s, static_cast<local_index>(x.cols));
 }
 

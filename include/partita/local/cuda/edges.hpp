@@ -47,8 +47,10 @@ namespace edge_detail {
 template <class T>
 attention<T> attend(const char* operation, const local::csr_view<T>& a, local_index heads, T slope,
                     const matrix_view<const T>& source, const matrix_view<const T>& target) {
-  local::require_equal(operation, "source", local::shape_of(source), "columns and heads", {a.cols, heads});
-  local::require_equal(operation, "target", local::shape_of(target), "rows and heads", {a.rows, heads});
+  local::require_equal(operation, "source", local::shape_of(source), "columns and heads",
+                       matrix_shape{a.cols, heads});
+  local::require_equal(operation, "target", local::shape_of(target), "rows and heads",
+                       matrix_shape{a.rows, heads});
   return {a.columns, heads, slope, source, target};
 }
 
@@ -72,7 +74,7 @@ void edge_log_sum(const device_queue<cuda_device>& q, std::type_identity_t<local
                   std::type_identity_t<matrix_view<const T>> target, matrix_view<T> log_sum) {
   const attention<T> scores = edge_detail::attend("edge_log_sum", a, heads, slope, source, target);
   local::require_equal("edge_log_sum", "log_sum", local::shape_of(log_sum), "rows and heads",
-                       {a.rows, heads});
+                       matrix_shape{a.rows, heads});
   fold_rows(q, rows_of(a), heads, skew(a.columns, 4), log_sums_of_scores<T>{{a.columns}, scores, log_sum});
 }
 
@@ -86,7 +88,7 @@ void edge_softmax(const device_queue<cuda_device>& q, std::type_identity_t<local
                   std::type_identity_t<matrix_view<const T>> log_sum, T* values) {
   const attention<T> scores = edge_detail::attend("edge_softmax", a, heads, slope, source, target);
   local::require_equal("edge_softmax", "log_sum", local::shape_of(log_sum), "rows and heads",
-                       {a.rows, heads});
+                       matrix_shape{a.rows, heads});
   for_entries(q, rows_of(a), store_softmax<T>{scores, log_sum, values});
 }
 
@@ -106,8 +108,10 @@ void edge_softmax_gradient(const device_queue<cuda_device>& q, std::type_identit
   constexpr const char* name = "edge_softmax_gradient";
   const attention<T> scores = edge_detail::attend(name, a, heads, slope, source, target);
   local::require_equal(name, "inverse", local::shape_of(inverse), "the pattern", local::shape_of(a));
-  local::require_equal(name, "log_sum", local::shape_of(log_sum), "rows and heads", {a.rows, heads});
-  local::require_equal(name, "row_dot", local::shape_of(row_dot), "rows and heads", {a.rows, heads});
+  local::require_equal(name, "log_sum", local::shape_of(log_sum), "rows and heads",
+                       matrix_shape{a.rows, heads});
+  local::require_equal(name, "row_dot", local::shape_of(row_dot), "rows and heads",
+                       matrix_shape{a.rows, heads});
   local::require_equal(name, "dsource", local::shape_of(dsource), "source", local::shape_of(source));
   local::require_equal(name, "dtarget", local::shape_of(dtarget), "target", local::shape_of(target));
   fold_rows(q, rows_of(a), heads, skew(a.columns, 4),
@@ -122,7 +126,8 @@ template <class T>
 void edge_row_dot(const device_queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
                   local_index heads, const std::type_identity_t<T>* u, const std::type_identity_t<T>* v,
                   matrix_view<T> out) {
-  local::require_equal("edge_row_dot", "out", local::shape_of(out), "rows and heads", {a.rows, heads});
+  local::require_equal("edge_row_dot", "out", local::shape_of(out), "rows and heads",
+                       matrix_shape{a.rows, heads});
   fold_rows(q, rows_of(a), heads, 0, dots_of_values<T, T>{{}, u, v, heads, out});
 }
 
@@ -132,7 +137,8 @@ void edge_row_dot(const device_queue<cuda_device>& q, std::type_identity_t<local
 template <class F, class T>
 void edge_row_fold(const device_queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
                    local_index heads, F f, const std::type_identity_t<T>* values, matrix_view<T> out) {
-  local::require_equal("edge_row_fold", "out", local::shape_of(out), "rows and heads", {a.rows, heads});
+  local::require_equal("edge_row_fold", "out", local::shape_of(out), "rows and heads",
+                       matrix_shape{a.rows, heads});
   fold_rows(q, rows_of(a), heads, 0, fold_of_values<F, T>{{}, f, values, heads, out});
 }
 

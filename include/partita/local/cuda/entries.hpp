@@ -88,7 +88,7 @@ void for_entries(const device_queue<cuda_device>& q, const pattern_rows& a, cons
   if (a.rows == 0) return;
   const std::int64_t chunks =
       std::clamp<std::int64_t>(std::int64_t{a.rows} * a.cols / cells_of_chunk, 1, most_chunks);
-  detail::launch(q, chunks * visit_entries<F>::lanes, visit_entries<F>{f, a, chunks});
+  on_cuda::launch(q, chunks * visit_entries<F>::lanes, visit_entries<F>{f, a, chunks});
 }
 
 }  // namespace partita::on_cuda

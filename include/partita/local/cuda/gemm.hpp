@@ -132,8 +132,8 @@ void tiled(const device_queue<cuda_device>& q, const matrix_view<const T>& a, co
   const auto depth = static_cast<local_index>(quotient_up(k, wanted));
   const std::int64_t count = quotient_up(k, depth), area = std::int64_t{c.rows} * c.cols;
   T* const parts = count == 1 ? nullptr : scratch<T>(q, static_cast<std::size_t>(count * area));
-  detail::launch(q, count * tiles, body{a, b, k, depth, across, tiles, parts, finish});
-  if (count > 1) detail::launch(q, area, add_gemm_parts<T>{parts, count, finish});
+  on_cuda::launch(q, count * tiles, body{a, b, k, depth, across, tiles, parts, finish});
+  if (count > 1) on_cuda::launch(q, area, add_gemm_parts<T>{parts, count, finish});
 }
 
 /// False when column sums were asked for and are not made; then nothing is.
@@ -142,8 +142,9 @@ bool product(const char* name, const device_queue<cuda_device>& q, bool ta, bool
              matrix_view<const T> b, const gemm_finish<T>& finish) {
   const matrix_view<T>& c = finish.c;
   const local_index m = ta ? a.cols : a.rows, k = ta ? a.rows : a.cols, n = tb ? b.rows : b.cols;
-  local::require_equal(name, "c", local::shape_of(c), "op(a) op(b)", {m, n});
-  local::require_equal(name, "op(a)", {m, k}, "the op(a) that op(b) needs", {m, tb ? b.cols : b.rows});
+  local::require_equal(name, "c", local::shape_of(c), "op(a) op(b)", matrix_shape{m, n});
+  local::require_equal(name, "op(a)", matrix_shape{m, k}, "the op(a) that op(b) needs",
+                       matrix_shape{m, tb ? b.cols : b.rows});
   const bool multiplies = m > 0 && n > 0 && k > 0 && finish.alpha != 0;
   const auto library = multiplies ? libraries_of(q).gemm<T>() : nullptr;
   if (library != nullptr) {
@@ -158,13 +159,13 @@ bool product(const char* name, const device_queue<cuda_device>& q, bool ta, bool
       made({});
     }
     if (rest.bias != nullptr || rest.relu || finish.factor.data != nullptr)
-      detail::launch(q, std::int64_t{m} * n, finish_alone<T>{{T{1}, T{0}, rest, c, finish.factor}, true});
+      on_cuda::launch(q, std::int64_t{m} * n, finish_alone<T>{{T{1}, T{0}, rest, c, finish.factor}, true});
     return true;
   }
   if (finish.epilogue.column_sums != nullptr) return false;
   if (m == 0 || n == 0) return true;
   if (!multiplies)
-    detail::launch(q, std::int64_t{m} * n, finish_alone<T>{finish, false});
+    on_cuda::launch(q, std::int64_t{m} * n, finish_alone<T>{finish, false});
   else if (ta)
     tb ? tiled<true, true>(q, a, b, k, finish) : tiled<true, false>(q, a, b, k, finish);
   else

@@ -71,14 +71,14 @@ local::csr_inverse<cuda_device> inverse_of(const device_queue<cuda_device>& q, c
   local::csr_inverse<cuda_device> made{a.rows, a.cols, indices(q, cols + 1), indices(q, entries),
                                        indices(q, entries)};
   indices keys(q, entries), other_keys(q, entries), rows_of_entries(q, entries);
-  detail::sorted_pairs<local_index, local_index> by_column{keys.data(), made.entry_numbers.data(),
-                                                           other_keys.data(), made.entry_rows.data()};
+  on_cuda::sorted_pairs<local_index, local_index> by_column{keys.data(), made.entry_numbers.data(),
+                                                            other_keys.data(), made.entry_rows.data()};
   for_entries(q, rows_of(a),
               list_entries{a.offsets, a.columns, by_column.values, by_column.keys, rows_of_entries.data()});
-  if (count > 0) detail::sort_pairs(q, count, detail::bits_below(a.cols), by_column);
+  if (count > 0) on_cuda::sort_pairs(q, count, on_cuda::bits_below(a.cols), by_column);
   if (by_column.values != made.entry_numbers.data()) std::swap(made.entry_numbers, made.entry_rows);
-  detail::launch(q, std::int64_t{a.cols} + 1, find_columns{by_column.keys, count, made.offsets.data()});
-  detail::launch(
+  on_cuda::launch(q, std::int64_t{a.cols} + 1, find_columns{by_column.keys, count, made.offsets.data()});
+  on_cuda::launch(
       q, count,
       name_entries{a.offsets, rows_of_entries.data(), made.entry_numbers.data(), made.entry_rows.data()});
   return made;

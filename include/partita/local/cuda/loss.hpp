@@ -88,7 +88,7 @@ double cross_entropy(const device_queue<cuda_device>& q, std::type_identity_t<ma
                        local::shape_of(gradient));
   if (logits.rows == 0) return 0;
   loss_sum* const losses = scratch<loss_sum>(q, room_to_add_up(logits.rows, 1));
-  detail::launch(q, logits.rows, row_loss<T>{logits, labels, double{scale}, gradient, losses});
+  on_cuda::launch(q, logits.rows, row_loss<T>{logits, labels, double{scale}, gradient, losses});
   const loss_sum total = read(q, add_up(q, losses, logits.rows, 1));
   if (total.wrong_row < logits.rows)
     local::throw_label(static_cast<local_index>(total.wrong_row), read(q, labels + total.wrong_row),
@@ -104,7 +104,7 @@ global_index count_correct(const device_queue<cuda_device>& q, matrix_view<T> lo
   using value = std::remove_const_t<T>;
   if (logits.rows == 0) return 0;
   std::int64_t* const correct = scratch<std::int64_t>(q, room_to_add_up(logits.rows, 1));
-  detail::launch(q, logits.rows, row_correct<value>{logits, labels, correct});
+  on_cuda::launch(q, logits.rows, row_correct<value>{logits, labels, correct});
   return read(q, add_up(q, correct, logits.rows, 1));
 }
 

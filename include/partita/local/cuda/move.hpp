@@ -116,7 +116,7 @@ template <class T>
 void scatter_add_distinct_rows(const device_queue<cuda_device>& q, const std::type_identity_t<T>* from,
                                std::span<const local_index> rows, matrix_view<T> to) {
   const local_index count = to_local(static_cast<global_index>(rows.size()), "the number of scattered rows");
-  detail::launch(q, std::int64_t{count} * to.cols, add_to_row_of_list<T>{from, rows.data(), to});
+  on_cuda::launch(q, std::int64_t{count} * to.cols, add_to_row_of_list<T>{from, rows.data(), to});
 }
 
 }  // namespace partita::on_cuda

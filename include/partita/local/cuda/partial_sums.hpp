@@ -48,7 +48,7 @@ const Sum* add_up(const device_queue<cuda_device>& q, Sum* parts, std::int64_t c
   while (count > 1) {
     const std::int64_t groups = quotient_up(count, summed_at_once);
     Sum* const sums = parts + count * width;
-    detail::launch(q, groups * width, add_groups<Sum>{parts, sums, count, width});
+    on_cuda::launch(q, groups * width, add_groups<Sum>{parts, sums, count, width});
     parts = sums;
     count = groups;
   }

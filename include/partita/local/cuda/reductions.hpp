@@ -115,11 +115,11 @@ void reduce_rows(const device_queue<cuda_device>& q, matrix_view<const T> x, T* 
   const auto run = [&](auto width) {
     constexpr int pack_width = decltype(width)::value;
     using state = typename Reduction::state;
-    if (lanes == 1) return detail::launch(q, x.rows, row_parts<pack_width, T, Reduction, T>{x, 1, results});
+    if (lanes == 1) return on_cuda::launch(q, x.rows, row_parts<pack_width, T, Reduction, T>{x, 1, results});
     const std::int64_t count = std::int64_t{x.rows} * lanes;
     state* const parts = scratch<state>(q, static_cast<std::size_t>(count));
-    detail::launch(q, count, row_parts<pack_width, T, Reduction, state>{x, lanes, parts});
-    detail::launch(q, x.rows, join_lanes<T, Reduction>{parts, lanes, results});
+    on_cuda::launch(q, count, row_parts<pack_width, T, Reduction, state>{x, lanes, parts});
+    on_cuda::launch(q, x.rows, join_lanes<T, Reduction>{parts, lanes, results});
   };
   with_width<widest<T>>(x.cols, run, x);
 }
@@ -136,8 +136,8 @@ void column_sums(const device_queue<cuda_device>& q, std::type_identity_t<matrix
     const std::int64_t count =
         std::clamp<std::int64_t>(x.rows / fewest_rows, 1, std::max<std::int64_t>(threads / packs, 1));
     double* const parts = scratch<double>(q, room_to_add_up(count, x.cols));
-    detail::launch(q, count * packs, column_parts<pack_width, T>{x, count, parts});
-    detail::launch(q, x.cols, round_all<T>{add_up(q, parts, count, x.cols), sums});
+    on_cuda::launch(q, count * packs, column_parts<pack_width, T>{x, count, parts});
+    on_cuda::launch(q, x.cols, round_all<T>{add_up(q, parts, count, x.cols), sums});
   };
   if (x.cols > 0) with_width<widest<T>>(x.cols, run, x);
 }
@@ -162,7 +162,7 @@ std::remove_const_t<T> sum(const device_queue<cuda_device>& q, matrix_view<T> x)
   constexpr std::int64_t most = 1 << 16, fewest_cells = 64;
   const std::int64_t count = std::clamp<std::int64_t>(std::int64_t{x.rows} * x.cols / fewest_cells, 1, most);
   double* const parts = scratch<double>(q, room_to_add_up(count, 1));
-  detail::launch(q, count, block_parts<value>{x, count, parts});
+  on_cuda::launch(q, count, block_parts<value>{x, count, parts});
   return static_cast<value>(read(q, add_up(q, parts, count, 1)));
 }
 

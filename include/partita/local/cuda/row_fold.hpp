@@ -247,9 +247,9 @@ void fold_rows(const device_queue<cuda_device>& q, const pattern_rows& a, local_
   sum* const heads = reinterpret_cast<sum*>(bytes.data());
   sum* const tails = heads + parts;
   row_cut* const cuts = reinterpret_cast<row_cut*>(tails + parts);
-  detail::launch(q, chunks + 1, find_cuts{a.offsets, a.rows, chunks, cuts});
-  detail::launch(q, chunks * packs, fold_chunks<Fold>{fold, a.offsets, cuts, packs, skew, heads, tails});
-  detail::launch(q, chunks * packs, join_chunks<Fold>{fold, cuts, packs, heads, tails});
+  on_cuda::launch(q, chunks + 1, find_cuts{a.offsets, a.rows, chunks, cuts});
+  on_cuda::launch(q, chunks * packs, fold_chunks<Fold>{fold, a.offsets, cuts, packs, skew, heads, tails});
+  on_cuda::launch(q, chunks * packs, join_chunks<Fold>{fold, cuts, packs, heads, tails});
 }
 
 }  // namespace partita::on_cuda

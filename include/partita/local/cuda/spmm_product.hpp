@@ -23,7 +23,7 @@ class stopwatch {
  public:
   explicit stopwatch(const device_queue<cuda_device>& q) : queue_(q) {
     for (cudaEvent_t& event : events_)
-      detail::check_cuda(cudaEventCreateWithFlags(&event, cudaEventDefault), "cudaEventCreateWithFlags");
+      on_cuda::check_cuda(cudaEventCreateWithFlags(&event, cudaEventDefault), "cudaEventCreateWithFlags");
   }
   stopwatch(const stopwatch&) = delete;
   stopwatch& operator=(const stopwatch&) = delete;
@@ -36,11 +36,11 @@ class stopwatch {
   template <class F>
   float milliseconds(const F& f) {
     float time = 0;
-    detail::check_cuda(cudaEventRecord(events_[0], queue_.stream()), "cudaEventRecord");
+    on_cuda::check_cuda(cudaEventRecord(events_[0], queue_.stream()), "cudaEventRecord");
     f();
-    detail::check_cuda(cudaEventRecord(events_[1], queue_.stream()), "cudaEventRecord");
+    on_cuda::check_cuda(cudaEventRecord(events_[1], queue_.stream()), "cudaEventRecord");
     queue_.synchronize();
-    detail::check_cuda(cudaEventElapsedTime(&time, events_[0], events_[1]), "cudaEventElapsedTime");
+    on_cuda::check_cuda(cudaEventElapsedTime(&time, events_[0], events_[1]), "cudaEventElapsedTime");
     return time;
   }
 
@@ -64,7 +64,7 @@ class spmm_product<T, cuda_device> {
   void operator()(const device_queue<cuda_device>& q, local::csr_view<T> a,
                   std::type_identity_t<matrix_view<const T>> x, std::type_identity_t<T> beta,
                   matrix_view<T> y) {
-    const spmm_function<T> library = libraries_of(q).spmm<T>();
+    const on_cuda::spmm_function<T> library = on_cuda::libraries_of(q).spmm<T>();
     if (library == nullptr || a.values == nullptr || !fit(a, x, y)) return spmm(q, a, x, beta, y);
     choice& chosen = choices_[key(a, x, y)];
     if (!chosen.made) choose(q, library, a, x, y, chosen);
@@ -96,14 +96,14 @@ class spmm_product<T, cuda_device> {
            x.stride % width == 0 && on_cuda::skew(y.data, width) == 0 && y.stride % width == 0;
   }
 
-  static bool multiply(const device_queue<cuda_device>& q, spmm_function<T> library,
+  static bool multiply(const device_queue<cuda_device>& q, on_cuda::spmm_function<T> library,
                        const local::csr_view<T>& a, const matrix_view<const T>& x, T beta,
                        const matrix_view<T>& y, choice& chosen) {
     return library(q, chosen.plan, a.rows, a.cols, chosen.entries, a.offsets, a.columns, a.values, x.data,
                    x.stride, x.cols, beta, y.data, y.stride);
   }
 
-  static void choose(const device_queue<cuda_device>& q, spmm_function<T> library,
+  static void choose(const device_queue<cuda_device>& q, on_cuda::spmm_function<T> library,
                      const local::csr_view<T>& a, const matrix_view<const T>& x, const matrix_view<T>& y,
                      choice& chosen) {
     chosen.made = true;

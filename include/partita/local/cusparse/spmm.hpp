@@ -31,7 +31,7 @@ namespace cusparse {
 template <class Work>
 float time_of(const device_queue<cuda_device>& q, const Work& work) {
   struct timer {
-    timer() { detail::check_cuda(cudaEventCreate(&event), "cudaEventCreate"); }
+    timer() { on_cuda::check_cuda(cudaEventCreate(&event), "cudaEventCreate"); }
     ~timer() { cudaEventDestroy(event); }
     cudaEvent_t event = nullptr;
   } begin, end;
@@ -39,11 +39,11 @@ float time_of(const device_queue<cuda_device>& q, const Work& work) {
   float best = std::numeric_limits<float>::infinity();
   for (int run = 0; run < 3; ++run) {
     float elapsed = 0;
-    detail::check_cuda(cudaEventRecord(begin.event, q.stream()), "cudaEventRecord");
+    on_cuda::check_cuda(cudaEventRecord(begin.event, q.stream()), "cudaEventRecord");
     work();
-    detail::check_cuda(cudaEventRecord(end.event, q.stream()), "cudaEventRecord");
-    detail::check_cuda(cudaEventSynchronize(end.event), "cudaEventSynchronize");
-    detail::check_cuda(cudaEventElapsedTime(&elapsed, begin.event, end.event), "cudaEventElapsedTime");
+    on_cuda::check_cuda(cudaEventRecord(end.event, q.stream()), "cudaEventRecord");
+    on_cuda::check_cuda(cudaEventSynchronize(end.event), "cudaEventSynchronize");
+    on_cuda::check_cuda(cudaEventElapsedTime(&elapsed, begin.event, end.event), "cudaEventElapsedTime");
     best = std::min(best, elapsed);
   }
   return best;
@@ -145,7 +145,7 @@ bool multiply(const device_queue<cuda_device>& q, std::shared_ptr<void>& kept, i
               int nonzeros, const int* offsets, const int* columns, const T* values, const T* x,
               std::ptrdiff_t x_stride, int f, T beta, T* y, std::ptrdiff_t y_stride) {
   if (values == nullptr || rows == 0 || cols == 0 || nonzeros == 0 || f == 0) return false;
-  const detail::device_guard guard(q.device());
+  const on_cuda::device_guard guard(q.device());
   auto of_this = std::static_pointer_cast<plan<T>>(kept);
   if (of_this == nullptr || !of_this->is_of(rows, cols, nonzeros, offsets, columns)) {
     of_this = std::make_shared<plan<T>>(q, rows, cols, nonzeros, offsets, columns);

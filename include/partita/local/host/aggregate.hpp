@@ -54,8 +54,10 @@ template <class T>
 void max_aggregate(const device_queue<host>& q, std::type_identity_t<local::csr_view<T>> a,
                    std::type_identity_t<matrix_view<const T>> x, matrix_view<T> y,
                    matrix_view<local_index> arg) {
-  local::require_equal("max_aggregate", "y", local::shape_of(y), "the aggregate", {a.rows, x.cols});
-  local::require_equal("max_aggregate", "x", local::shape_of(x), "the x that a needs", {a.cols, x.cols});
+  local::require_equal("max_aggregate", "y", local::shape_of(y), "the aggregate",
+                       matrix_shape{a.rows, x.cols});
+  local::require_equal("max_aggregate", "x", local::shape_of(x), "the x that a needs",
+                       matrix_shape{a.cols, x.cols});
   local::require_equal("max_aggregate", "arg", local::shape_of(arg), "y", local::shape_of(y));
   using aggregate_detail::strip;
   run_entry_rows(q.threads(), a, x.cols, [=](local_index begin, local_index end) {
@@ -75,7 +77,7 @@ void max_scatter(const device_queue<host>& q, matrix_view<const local_index> arg
                  std::type_identity_t<matrix_view<const T>> dy, matrix_view<T> dx) {
   local::require_equal("max_scatter", "arg", local::shape_of(arg), "dy", local::shape_of(dy));
   local::require_equal("max_scatter", "dx", local::shape_of(dx), "a block with the columns of dy",
-                       {dx.rows, dy.cols});
+                       matrix_shape{dx.rows, dy.cols});
   const std::int64_t work = std::int64_t{dy.rows} * dy.cols;
   run_targets<T>(q.threads(), dx.rows, dx.cols, work, [=](const owned_block& own) {
     for (local_index i = 0; i < dy.rows; ++i)

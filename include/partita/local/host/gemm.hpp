@@ -122,8 +122,9 @@ void gemm(const device_queue<host>& q, bool ta, bool tb, std::type_identity_t<T>
           std::type_identity_t<matrix_view<const T>> a, std::type_identity_t<matrix_view<const T>> b,
           std::type_identity_t<T> beta, matrix_view<T> c) {
   const local_index m = ta ? a.cols : a.rows, k = ta ? a.rows : a.cols, n = tb ? b.rows : b.cols;
-  local::require_equal("gemm", "c", local::shape_of(c), "op(a) op(b)", {m, n});
-  local::require_equal("gemm", "op(a)", {m, k}, "the op(a) that op(b) needs", {m, tb ? b.cols : b.rows});
+  local::require_equal("gemm", "c", local::shape_of(c), "op(a) op(b)", matrix_shape{m, n});
+  local::require_equal("gemm", "op(a)", matrix_shape{m, k}, "the op(a) that op(b) needs",
+                       matrix_shape{m, tb ? b.cols : b.rows});
   if (m == 0 || n == 0) return;
   if (k == 0 || alpha == 0) {
     run_rows(q.threads(), m, n, [=](local_index begin, local_index end) {

@@ -103,8 +103,8 @@ void rows(const product<T>& p, local_index begin, local_index end) {
 template <class T>
 void multiply(const char* name, const device_queue<host>& q, const local::csr_view<T>& a,
               const matrix_view<const T>& x, const local::spmm_epilogue<T>& fusion, const matrix_view<T>& y) {
-  local::require_equal(name, "y", local::shape_of(y), "a x", {a.rows, x.cols});
-  local::require_equal(name, "x", local::shape_of(x), "the x that a needs", {a.cols, x.cols});
+  local::require_equal(name, "y", local::shape_of(y), "a x", matrix_shape{a.rows, x.cols});
+  local::require_equal(name, "x", local::shape_of(x), "the x that a needs", matrix_shape{a.cols, x.cols});
   const product<T> p{a, x, fusion.beta, y};
   const local::spmm_epilogue<T> rest{.bias = fusion.bias, .relu = fusion.relu};
   run_entry_rows(q.threads(), a, y.cols, [&](local_index begin, local_index end) {
