@@ -28,12 +28,12 @@ int main() {
   threads::run(4, [&](const communicator& world) {
     const mesh<host> m(world, default_mesh(p, world.size()));
     const auto share = nn::gcn_normalized(world, club.vertices, nn::edge_share(club, world));
-    const auto a = distribute(m, p, {club.vertices, club.vertices}, share);        // (n, n)
+    const auto a = distribute(m, p, {club.vertices, club.vertices}, share);            // (n, n)
     const auto x = redistribute(nn::local_features<double>(m, club, false), p.dense);  // (n, f)
     const auto label = [&](auto v) { return club.split[v] == 1 ? club.labels[v] : -1; };
     const nn::vertex_labels<host> labels(m, a.row_blocking(), label);  // (n)
-    weight w0 = glorot_weight(m, club.features, 16);               // (f, h)
-    weight w1 = glorot_weight(m, 16, club.classes);                // (h, c)
+    weight w0 = glorot_weight(m, club.features, 16);                   // (f, h)
+    weight w1 = glorot_weight(m, 16, club.classes);                    // (h, c)
 
     for (int epoch = 1; epoch <= 50; ++epoch) {
       auto hidden = spmm(a, gemm(x, w0));  // (n, h)
@@ -44,7 +44,7 @@ int main() {
 
       const auto dq = spmm(transposed(a), redistribute(dz, p.dense));  // (n, c)
       const auto dw1 = weight_gradient(hidden, dq);                    // (h, c)
-      auto dhidden = gemm_transposed(dq, w1);                          // (n, h)
+      auto dhidden = gemm(dq, transposed(w1));                         // (n, h)
       zip(hidden, dhidden, dhidden, [](double out, double d) { return out > 0 ? d : 0; });
       const auto dw0 = weight_gradient(x, spmm(transposed(a), dhidden));  // (f, h)
 

@@ -18,7 +18,7 @@ from floors import blank, TOKEN, INCLUDE
 
 MOST = 130
 # Functions of std, whose overloads live beside ours.
-FUNCTIONS_OF_STD = {"copy", "fill", "transform", "to_string", "operator"}
+FUNCTIONS_OF_STD = {"copy", "fill", "generate", "transform", "to_string", "operator"}
 
 DECLARATION = re.compile(
     r"^(?:template\s*<.*?>\s*)?(?:requires\b[^{;]*?\)\s*)?"
@@ -36,7 +36,12 @@ def statements(text):
     stack, begin, i = [], 0, 0
     while i < len(code):
         c = code[i]
-        if c == "{":
+        if c == "{" and code[begin:i].rstrip().endswith(("=", "(", ",")):  # a value, not a body
+            depth = 1
+            while depth:
+                i += 1
+                depth += (code[i] == "{") - (code[i] == "}")
+        elif c == "{":
             head = code[begin:i].strip()
             opened = re.match(r"(?:inline\s+)?namespace\s*([\w:]*)$", head)
             if not opened and stack == ["partita"]:

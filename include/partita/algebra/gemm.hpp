@@ -16,6 +16,16 @@ enum class gemm_form : std::uint8_t {
                 ///< reduce-scattered
 };
 
+/// W^T, of a replicated W that must live as long.
+template <class T, class Device>
+struct transposed_weight {
+  const dense<T, replicated, Device>& matrix;
+};
+template <class T, class Device>
+transposed_weight<T, Device> transposed(const dense<T, replicated, Device>& w) {
+  return {w};
+}
+
 /// A planned Y = X op(W), op(W) = W or W^T (n x f_out = n x f_in times f_in x f_out); X and Y in one layout,
 /// W on every rank.
 ///
@@ -161,10 +171,10 @@ dense<T, L, Device> gemm(const dense<T, L, Device>& x, const dense<T, W, Device>
 }
 
 /// Y = X W^T, planned and run once. Every rank of the mesh must call.
-template <class T, layout L, class Device, layout W>
-dense<T, L, Device> gemm_transposed(const dense<T, L, Device>& x, const dense<T, W, Device>& w,
-                                    gemm_form form = gemm_form::automatic) {
-  return detail::multiply_once(x, w, true, form);
+template <class T, layout L, class Device>
+dense<T, L, Device> gemm(const dense<T, L, Device>& x, transposed_weight<T, Device> w,
+                         gemm_form form = gemm_form::automatic) {
+  return detail::multiply_once(x, w.matrix, true, form);
 }
 
 /// dW = X^T G (f_in x f_out = (n x f_in)^T times n x f_out), on every rank; X and G in one layout.

@@ -3,6 +3,7 @@
 /// what such products contribute to a gradient. Nothing travels.
 
 #include "partita/algebra/dropout.hpp"
+#include "partita/algebra/gemm.hpp"
 #include "partita/matrix/sparse_rows.hpp"
 
 namespace partita {
@@ -17,16 +18,6 @@ struct epilogue {
 
   const T* bias_data() const { return bias == nullptr ? nullptr : bias->local().data; }
 };
-
-/// W^T, of a replicated W that must live as long.
-template <class T, class Device>
-struct transposed_weight {
-  const dense<T, replicated, Device>& matrix;
-};
-template <class T, class Device>
-transposed_weight<T, Device> transposed(const dense<T, replicated, Device>& w) {
-  return {w};
-}
 
 namespace detail {
 

@@ -16,7 +16,7 @@ namespace partita::mpi {
 struct options {
   /// Whether every operation is compared between the ranks before it starts: a mismatch is an error that
   /// names ranks and lines, not a hang.
-  bool checked = checked_by_default;
+  bool checked = comm::checked_by_default;
   /// Whether MPI gets pointers to memory of devices, where it says that it takes them. What it says is not
   /// enough: CUDA-aware Open MPI takes them in non-blocking collectives over UCX alone, and between processes
   /// of one machine memory of pools needs a recent UCX. Elsewhere blocks go through page-locked memory.

@@ -19,7 +19,7 @@ struct options {
   /// have come.
   std::chrono::milliseconds time_limit = std::chrono::minutes(10);
   /// Whether the ranks compare every operation over the parent before it starts.
-  bool checked = checked_by_default;
+  bool checked = comm::checked_by_default;
 };
 
 namespace detail {

@@ -8,6 +8,8 @@
 
 namespace partita {
 
+namespace comm {
+
 /// Whether communicators that can compare every operation between the ranks do, unless they are asked: in
 /// debug builds.
 #ifdef NDEBUG
@@ -15,6 +17,8 @@ inline constexpr bool checked_by_default = false;
 #else
 inline constexpr bool checked_by_default = true;
 #endif
+
+}  // namespace comm
 
 /// One rank's end of a group of ranks. Operations of a group are started in the same order by all its ranks.
 class transport {

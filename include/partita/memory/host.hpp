@@ -13,12 +13,8 @@
 
 /// The host's tag, and the kernels that take its queue.
 namespace partita::on_host {
+
 struct host {};
-}  // namespace partita::on_host
-
-namespace partita {
-
-using on_host::host;
 
 /// Ordinary memory, 64 bytes aligned.
 class host_memory {
@@ -40,11 +36,17 @@ class host_memory {
   std::shared_ptr<memory_meter> meter_ = std::make_shared<memory_meter>();
 };
 
+}  // namespace partita::on_host
+
+namespace partita {
+
+using on_host::host;
+
 /// A value handle: copies share the memory meter.
 template <>
 class device_queue<host> {
  public:
-  using allocator = host_memory;
+  using allocator = on_host::host_memory;
 
   /// `extensions` are found again by find(), such as a gemm_backend. Throws mesh_error without a thread.
   template <class... Extension>
@@ -62,12 +64,12 @@ class device_queue<host> {
   }
   /// Returns when all work given so far is done: it always is.
   void synchronize() const {}
-  const std::shared_ptr<const host_memory>& owner() const { return memory_; }
+  const std::shared_ptr<const on_host::host_memory>& owner() const { return memory_; }
   const std::shared_ptr<memory_meter>& meter() const { return memory_->shared_meter(); }
 
  private:
   int threads_;
-  std::shared_ptr<const host_memory> memory_ = std::make_shared<const host_memory>();
+  std::shared_ptr<const on_host::host_memory> memory_ = std::make_shared<const on_host::host_memory>();
   std::shared_ptr<detail::typed_values> extensions_ = std::make_shared<detail::typed_values>();
 };
 

@@ -23,7 +23,11 @@
 namespace partita {
 
 /// What cusparse_spmm() prefers where it has several algorithms.
+namespace on_cuda {
+
 enum class spmm_choice { repeatable, fastest };
+
+}  // namespace on_cuda
 
 namespace cusparse {
 
@@ -80,7 +84,7 @@ class plan {
 
   /// False when cuSPARSE cannot serve these operands.
   bool run(const device_queue<cuda_device>& q, const T* values, matrix_view<const T> x, T beta,
-           matrix_view<T> y, spmm_choice choice) {
+           matrix_view<T> y, on_cuda::spmm_choice choice) {
     values += first_;
     if (!is_aligned(given_columns_ + first_) || !is_aligned(values) || !is_aligned(x) || !is_aligned(y))
       return false;
@@ -106,12 +110,12 @@ class plan {
 
   std::unique_ptr<product<T>> choose(const device_queue<cuda_device>& q, local::csr_view<T> a,
                                      matrix_view<const T> x, T beta, matrix_view<T> y,
-                                     spmm_choice choice) const {
+                                     on_cuda::spmm_choice choice) const {
     const auto prepared = [&](cusparseSpMMAlg_t algorithm) {
       auto made = std::make_unique<product<T>>(q, a, nonzeros_, x, y, algorithm);
       return made->prepare(q) ? std::move(made) : nullptr;
     };
-    if (choice == spmm_choice::repeatable) return prepared(CUSPARSE_SPMM_CSR_ALG3);
+    if (choice == on_cuda::spmm_choice::repeatable) return prepared(CUSPARSE_SPMM_CSR_ALG3);
 
     // Trials must not change a y that the product adds to.
     buffer<T, cuda_device> other(
@@ -140,7 +144,7 @@ class plan {
 };
 
 /// A spmm_function. The structure of A is looked at once for each plan; its values may change.
-template <class T, spmm_choice Choice>
+template <class T, on_cuda::spmm_choice Choice>
 bool multiply(const device_queue<cuda_device>& q, std::shared_ptr<void>& kept, int rows, int cols,
               int nonzeros, const int* offsets, const int* columns, const T* values, const T* x,
               std::ptrdiff_t x_stride, int f, T beta, T* y, std::ptrdiff_t y_stride) {
@@ -161,12 +165,12 @@ bool multiply(const device_queue<cuda_device>& q, std::shared_ptr<void>& kept, i
 /// without values and for addresses or strides that are no multiples of 16 bytes. Source: the cuSPARSE
 /// library, "cusparseSpMM".
 inline on_cuda::cuda_libraries cusparse_spmm(on_cuda::cuda_libraries libraries = {},
-                                             spmm_choice choice = spmm_choice::repeatable) {
-  const bool fastest = choice == spmm_choice::fastest;
-  libraries.spmm_f32 = fastest ? cusparse::multiply<float, spmm_choice::fastest>
-                               : cusparse::multiply<float, spmm_choice::repeatable>;
-  libraries.spmm_f64 = fastest ? cusparse::multiply<double, spmm_choice::fastest>
-                               : cusparse::multiply<double, spmm_choice::repeatable>;
+                                             on_cuda::spmm_choice choice = on_cuda::spmm_choice::repeatable) {
+  const bool fastest = choice == on_cuda::spmm_choice::fastest;
+  libraries.spmm_f32 = fastest ? cusparse::multiply<float, on_cuda::spmm_choice::fastest>
+                               : cusparse::multiply<float, on_cuda::spmm_choice::repeatable>;
+  libraries.spmm_f64 = fastest ? cusparse::multiply<double, on_cuda::spmm_choice::fastest>
+                               : cusparse::multiply<double, on_cuda::spmm_choice::repeatable>;
   libraries.prepare_spmm = [](const device_queue<cuda_device>& q) { q.resource<cusparse::context>(); };
   return libraries;
 }
