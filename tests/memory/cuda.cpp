@@ -1,4 +1,6 @@
 // Memory, streams, events and waits of the place cuda, on the emulator's devices.
+#include "partita/memory/cuda.hpp"
+
 #include <csignal>
 #include <cstdint>
 #include <doctest/doctest.h>
@@ -9,7 +11,6 @@
 #include <vector>
 
 #include "emulator/control.hpp"
-#include "partita/memory/cuda.hpp"
 #include "partita/memory/cuda_launch.hpp"
 #include "partita/memory/cuda_sort.hpp"
 #include "support/ranks.hpp"

@@ -1,5 +1,7 @@
 // Compressed rows built by Thrust, here on the host, against std::map and against what make_tiles() builds.
 #define THRUST_DEVICE_SYSTEM THRUST_DEVICE_SYSTEM_CPP
+#include "partita/local/cuda/build.hpp"
+
 #include <algorithm>
 #include <doctest/doctest.h>
 #include <map>
@@ -9,7 +11,6 @@
 #include <vector>
 
 #include "partita/base/random.hpp"
-#include "partita/local/cuda/build.hpp"
 #include "partita/matrix/tiles.hpp"
 #include "partita/memory/host.hpp"
 
