@@ -212,7 +212,7 @@ TEST_CASE("kernels print, and assert") {
   std::fclose(file);
   CHECK(std::string(text) == "block 0 of all: 1.50 1099511627776\nblock 1 of all: 1.50 1099511627776\n");
   check_contains(fault_of([] { print_and_assert<<<1, 64>>>(-1); }),
-                 {"fails the assertion 'n >= 0' of", "emulator_faults.cu:"});
+                 {"fails the assertion 'n >= 0' of", "emulator/faults.cu:"});
 }
 
 TEST_CASE("kernels share constants and variables with the host") {

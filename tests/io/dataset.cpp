@@ -1,3 +1,5 @@
+#include "partita/io/dataset.hpp"
+
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
@@ -15,7 +17,6 @@
 #include <zip.h>
 
 #include "partita/base/random.hpp"
-#include "partita/io/dataset.hpp"
 #include "support/scratch.hpp"
 
 using namespace partita;

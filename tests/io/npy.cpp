@@ -1,3 +1,5 @@
+#include "partita/io/npy.hpp"
+
 #include <algorithm>
 #include <cstdint>
 #include <doctest/doctest.h>
@@ -7,7 +9,6 @@
 #include <vector>
 
 #include "partita/base/random.hpp"
-#include "partita/io/npy.hpp"
 #include "support/scratch.hpp"
 
 namespace test_io_npy {

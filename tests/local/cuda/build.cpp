@@ -1,6 +1,8 @@
 // Compressed rows built by Thrust, here on the host, against std::map and against what make_csr_tiles()
 // builds.
 #define THRUST_DEVICE_SYSTEM THRUST_DEVICE_SYSTEM_CPP
+#include "partita/local/cuda/build.hpp"
+
 #include <algorithm>
 #include <doctest/doctest.h>
 #include <map>
