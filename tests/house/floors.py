@@ -26,17 +26,14 @@ FLOORS = {
 }
 ROOF = "partita.hpp"
 # The folders that a rule is held against; set(FLOORS) means all.
-ENFORCED = {
-    "detail": {"base", "partition", "memory", "io", "transfer", "algebra"},
-    "kernels": set(),
-}
+ENFORCED = {"detail": set(FLOORS), "kernels": set(FLOORS)}
 HIGHEST_VENDOR_FLOOR = 2
 LONG, TOO_LONG = 250, 400
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULTILINE)
 VENDOR = re.compile(r"^(mpi\.h|nccl|cuda|cublas|cusparse|cub/|thrust/)")
 PLACE = re.compile(r"\b(host|cuda_device)\b")
-PLACE_HEADER = re.compile(r"^partita/memory/(?!place\.hpp$)")
+PLACE_HEADER = re.compile(r"^partita/memory/(?!device\.hpp$)")
 KERNELS = re.compile(r"\bkernels\s*<")
 HIGHEST_KERNEL_FLOOR = FLOORS["algebra"]
 DETAIL = re.compile(r"\b((?:\w+_)?detail)\s*::\s*(\w+)")
