@@ -1,6 +1,6 @@
 #pragma once
 /// Ranks arranged on the axes row, col, depth, with a communicator along every set of axes and the queue of
-/// their place.
+/// their device.
 
 #include <array>
 #include <memory>
@@ -14,9 +14,9 @@
 namespace partita {
 
 /// A value handle: copies are the same mesh. Matrices hold one, so no operation takes a communicator or a
-/// queue. What travels along axes is memory of the place: blocks of matrices. Counts, lists of indices and
+/// queue. What travels along axes is memory of the device: blocks of matrices. Counts, lists of indices and
 /// what else the host computes with lie in its memory and travel by control() or world(). On the host's own
-/// place that is one and the same.
+/// device that is one and the same.
 template <class Device>
 class mesh {
  public:
@@ -40,7 +40,7 @@ class mesh {
   std::size_t tile_entries() const { return state_->tile_entries; }
   partita::ledger& ledger() const { return state_->world.ledger(); }
 
-  /// The ranks that differ from this one only in the axes of `s`, over memory of the place; rank p of it
+  /// The ranks that differ from this one only in the axes of `s`, over memory of the device; rank p of it
   /// stands at group_member(shape(), s, at(), p), which of every_axis is rank p of the mesh.
   ///
   /// Made when it is first asked for, which for a part of the mesh is a split of the world: all ranks of the

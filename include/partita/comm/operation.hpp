@@ -97,7 +97,7 @@ inline std::string describe(const collective& c) {
 
 namespace detail {
 
-/// The one reduction of every transport and place, so that order alone decides the result. Integers wrap
+/// The one reduction of every transport and device, so that order alone decides the result. Integers wrap
 /// around.
 template <class T>
 constexpr T combine(reduction r, T a, T b) {

@@ -1,5 +1,5 @@
 #pragma once
-/// The shapes of operands, checked at the door of every kernel of every place.
+/// The shapes of operands, checked at the door of every kernel of every device.
 
 #include <cstdint>
 #include <string>

@@ -1,5 +1,5 @@
 #pragma once
-/// CUDA devices as a place. Everything that a rank owns there hangs on its queue: a stream, memory in its
+/// CUDA devices. Everything that a rank owns there hangs on its queue: a stream, memory in its
 /// order, the libraries' handles. Work is enqueued; the host waits only where synchronize() is called.
 
 #include <span>

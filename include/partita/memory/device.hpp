@@ -1,5 +1,5 @@
 #pragma once
-/// Where bytes live. A place is an empty tag; `device_queue<Device>` runs work there and `buffer<T, Device>`
+/// Where bytes live. A device is an empty tag; `device_queue<Device>` runs work there and `buffer<T, Device>`
 /// owns memory there.
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace partita {
 
-/// What runs work at a place (host: a thread count). Specialised by each place.
+/// What runs work on a device (host: a thread count). Specialised by each device.
 template <class Device>
 class device_queue;
 

@@ -73,7 +73,7 @@ class device_queue<host> {
   std::shared_ptr<detail::typed_values> extensions_ = std::make_shared<detail::typed_values>();
 };
 
-/// Copies between places; here a plain copy.
+/// Copies between devices; here a plain copy.
 template <class T>
 void copy(const device_queue<host>&, std::span<const T> from, std::span<T> to) {
   std::copy(from.begin(), from.end(), to.begin());

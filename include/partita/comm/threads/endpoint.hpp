@@ -51,7 +51,7 @@ class thread_endpoint {
   int rank() const { return rank_; }
   bool on_host() const { return memory_ == nullptr; }
   /// " on cuda device 0", nothing for the host.
-  std::string place() const { return memory_ ? " on " + memory_->name() : ""; }
+  std::string device_name() const { return memory_ ? " on " + memory_->name() : ""; }
   bool shares_place_with(const thread_endpoint& other) const {
     return memory_ && other.memory_ ? memory_->name() == other.memory_->name() : memory_ == other.memory_;
   }
@@ -124,7 +124,8 @@ class thread_endpoint {
           copy(at(sent.output, op, share.begin), at(op.output, op, share.begin), op.bytes(share.size()));
         continue;
       }
-      const global_index begin = op.kind == operation::all_to_all ? comm::offset_of(sent.input_counts, rank) : 0;
+      const global_index begin =
+          op.kind == operation::all_to_all ? comm::offset_of(sent.input_counts, rank) : 0;
       copy(at(sent.input, op, begin), at(op.output, op, comm::offset_of(op.output_counts, q)),
            op.bytes(op.output_counts[static_cast<std::size_t>(q)]));
     }

@@ -58,7 +58,7 @@ class mailbox {
     const posted_operation& sent = m->post;
     if (sent.op.count != op.count || sent.op.type != op.type || !me.shares_place_with(*sent.endpoint))
       at_.fail(held, "ranks disagree: rank " + at_.name(me.rank()) + " calls " + describe(op) + " for " +
-                         std::to_string(op.count) + " elements" + me.place() + ", " + at_.call(sent));
+                         std::to_string(op.count) + " elements" + me.device_name() + ", " + at_.call(sent));
     {
       const rendezvous::reading unlocked(at_, held, m->readers);
       me.wait_on(*m->events, operation_events::posted);

@@ -24,7 +24,8 @@ class rendezvous : public wakeable {
   /// "rank 2 calls all_reduce of f64 (spmm.hpp:120) with 4 elements".
   std::string call(const posted_operation& p) const {
     const std::string elements = p.op.splits ? "" : " with " + std::to_string(p.op.count) + " elements";
-    return "rank " + name(p.endpoint->rank()) + " calls " + describe(p.op) + elements + p.endpoint->place();
+    return "rank " + name(p.endpoint->rank()) + " calls " + describe(p.op) + elements +
+           p.endpoint->device_name();
   }
 
   /// Throws poisoned_error when a rank has failed.
