@@ -114,11 +114,10 @@ class spmm_schedule {
                const blocking& y_cols) const {
     const auto& [m, rows, cols, features, sparse_layout, dense_layout] = blocks_;
     if (x_rows == cols && y_rows == rows && x_cols == features && y_cols == features) return;
-    throw shape_error("spmm planned for A of " + to_string(matrix_shape{rows.size(), cols.size()}) +
-                      " and X of " + to_string(matrix_shape{cols.size(), features.size()}) +
-                      " was given X of " + to_string(matrix_shape{x_rows.size(), x_cols.size()}) +
-                      " and Y of " + to_string(matrix_shape{y_rows.size(), y_cols.size()}) +
-                      ", or blocks cut elsewhere");
+    throw_error<shape_error>({"spmm planned for A of ", matrix_shape{rows.size(), cols.size()}, " and X of ",
+                              matrix_shape{cols.size(), features.size()}, " was given X of ",
+                              matrix_shape{x_rows.size(), x_cols.size()}, " and Y of ",
+                              matrix_shape{y_rows.size(), y_cols.size()}, ", or blocks cut elsewhere"});
   }
 
  private:

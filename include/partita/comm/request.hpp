@@ -65,8 +65,8 @@ inline request::request(const std::shared_ptr<transport>& ranks, std::shared_ptr
   const double begin = detail::seconds_now();
   if ((op.kind == operation::broadcast || op.kind == operation::send || op.kind == operation::receive) &&
       (op.peer < 0 || op.peer >= ranks->size()))
-    throw communication_error(describe(op) + ": there is no rank " + std::to_string(op.peer) + " among " +
-                              std::to_string(ranks->size()));
+    throw_error<communication_error>(
+        {describe(op), ": there is no rank ", op.peer, " among ", ranks->size()});
   token_ = ranks->start(op);
   transport_ = ranks;
   seconds_ = detail::seconds_now() - begin;

@@ -17,7 +17,7 @@ namespace threads {
 /// group: every other rank leaves its next or present operation with poisoned_error, and run throws the first
 /// rank's own exception.
 inline void run(int ranks, const std::function<void(const communicator&)>& body) {
-  if (ranks < 1) throw mesh_error("a run needs at least one rank, not " + std::to_string(ranks));
+  if (ranks < 1) throw_error<mesh_error>({"a run needs at least one rank, not ", ranks});
   const auto world = std::make_shared<detail::thread_world>(ranks);
   std::vector<int> everyone(static_cast<std::size_t>(ranks));
   std::iota(everyone.begin(), everyone.end(), 0);

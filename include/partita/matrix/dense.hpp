@@ -42,9 +42,8 @@ class dense {
                     std::span<T> block) {
     dense x(std::move(m), l, std::move(rows), std::move(cols), block);
     if (block.size() != x.block_size())
-      throw shape_error("a matrix of " + to_string(x.shape()) + " has a block of " +
-                        std::to_string(x.block_size()) + " elements here, not of " +
-                        std::to_string(block.size()));
+      throw_error<shape_error>({"a matrix of ", x.shape(), " has a block of ", x.block_size(),
+                                " elements here, not of ", block.size()});
     return x;
   }
 
@@ -86,8 +85,8 @@ class dense {
         values_(block) {
     for (const blocking* b : {&rows_, &cols_})
       if (!(b->shape() == mesh_.shape()))
-        throw shape_error("blockings of mesh " + to_string(b->shape()) + " given to a matrix on mesh " +
-                          to_string(mesh_.shape()));
+        throw_error<shape_error>(
+            {"blockings of mesh ", b->shape(), " given to a matrix on mesh ", mesh_.shape()});
   }
   std::size_t block_size() const {
     const local_index r = to_local(row_range().size(), "the number of rows of a local block");

@@ -87,8 +87,8 @@ struct csr_tiles : tile_shape {
   /// A rank's own tile is the same for every product with its block.
   void require_own(std::size_t own) const {
     if (own_.value_or(own) != own)
-      throw error("a sparse block was used as if tile " + std::to_string(own) +
-                  " were this rank's, after tile " + std::to_string(*own_));
+      throw_error<error>(
+          {"a sparse block was used as if tile ", own, " were this rank's, after tile ", *own_});
     own_ = own;
   }
 

@@ -62,8 +62,7 @@ auto distribute(const mesh<Device>& m, layout l, matrix_shape shape, const Value
   dense<T, dynamic_layout, Device> x(m, l, shape);
   const bool mine = m.rank() == root;
   if (mine && static_cast<global_index>(values.size()) != shape.rows * shape.cols)
-    throw shape_error("a matrix of " + to_string(shape) + " cannot be made from " +
-                      std::to_string(values.size()) + " values");
+    throw_error<shape_error>({"a matrix of ", shape, " cannot be made from ", values.size(), " values"});
   std::vector<global_index> send(static_cast<std::size_t>(m.size()), 0), recv(send);
   std::vector<T> outgoing, incoming(x.values().size());
   for (int q = 0; mine && q < m.size(); ++q) {
@@ -165,13 +164,12 @@ std::pair<shared_tiles<T, Device>, shared_tiles<T, Device>> distribute_tiles(
   const matrix_shape shape{rows.size(), cols.size()};
   for (const triplet<T>& e : entries)
     if (e.row < 0 || e.row >= shape.rows || e.col < 0 || e.col >= shape.cols)
-      throw shape_error("entry (" + std::to_string(e.row) + ", " + std::to_string(e.col) +
-                        ") is outside a matrix of " + to_string(shape));
+      throw_error<shape_error>({"entry (", e.row, ", ", e.col, ") is outside a matrix of ", shape});
   const auto forward = make_local_tiles(m, l, rows, cols, entries);
   if (kind == symmetry::one_way) return {forward, nullptr};
   if (kind == symmetry::symmetric) {
     if (!(rows == cols) || !is_symmetric(m.world(), entries))
-      throw shape_error("a matrix of " + to_string(shape) + " was declared symmetric but is not");
+      throw_error<shape_error>({"a matrix of ", shape, " was declared symmetric but is not"});
     return {forward, forward};
   }
   std::vector<triplet<T>> swapped;

@@ -57,8 +57,8 @@ class mailbox {
     at_.wait(held, op, arrived, [&] { return op.peer; });
     const posted_operation& sent = m->post;
     if (sent.op.count != op.count || sent.op.type != op.type || !me.shares_place_with(*sent.endpoint))
-      at_.fail(held, "ranks disagree: rank " + at_.name(me.rank()) + " calls " + describe(op) + " for " +
-                         std::to_string(op.count) + " elements" + me.place() + ", " + at_.call(sent));
+      at_.fail(held, sentence_of({"ranks disagree: rank ", at_.name(me.rank()), " calls ", describe(op),
+                                  " for ", op.count, " elements", me.place(), ", ", at_.call(sent)}));
     {
       const rendezvous::reading unlocked(at_, held, m->readers);
       me.wait_on(*m->events, operation_events::posted);
