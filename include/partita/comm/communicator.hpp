@@ -29,41 +29,40 @@ class communicator {
  public:
   communicator(std::shared_ptr<partita::transport> ranks, std::string axis,
                std::shared_ptr<partita::ledger> account = std::make_shared<partita::ledger>())
-      : transport_(std::move(ranks)),
-        ledger_(std::move(account)),
-        axis_(std::make_shared<const std::string>(std::move(axis))) {}
+      : group_(std::make_shared<const comm::detail::rank_group>(
+            comm::detail::rank_group{std::move(ranks), std::move(account), std::move(axis)})) {}
 
-  int rank() const { return transport_->rank(); }
-  int size() const { return transport_->size(); }
+  int rank() const { return group_->ranks->rank(); }
+  int size() const { return group_->ranks->size(); }
   /// The account of this rank, shared by all communicators split from one world.
-  partita::ledger& ledger() const { return *ledger_; }
-  const std::string& axis() const { return *axis_; }
+  partita::ledger& ledger() const { return *group_->account; }
+  const std::string& axis() const { return group_->axis; }
   /// What carries the operations; operations that are given to it directly are in no account.
-  const std::shared_ptr<partita::transport>& transport() const { return transport_; }
+  const std::shared_ptr<partita::transport>& transport() const { return group_->ranks; }
 
   /// The ranks of this one's color, ordered by key, entered in the ledger under `axis`. All ranks call.
   /// What travels: every rank's color and key, which no ledger has. Throws communication_error,
   /// poisoned_error.
   communicator split(int color, int key, std::string axis,
                      source_location where = source_location::current()) const {
-    return communicator(transport_->split(color, key, where), std::move(axis), ledger_);
+    return communicator(transport()->split(color, key, where), std::move(axis), group_->account);
   }
 
   /// The same ranks for memory of a device (see transport::on_memory), with the same account and axis.
   /// Operations of both are operations of one group: all ranks start them in the same order.
   communicator on_memory(std::shared_ptr<comm::device_memory> memory) const {
-    return with_transport(transport_->on_memory(std::move(memory)));
+    return with_transport(transport()->on_memory(std::move(memory)));
   }
 
   /// The same ranks, account and axis over another transport.
   communicator with_transport(std::shared_ptr<partita::transport> other) const {
-    communicator c = *this;
-    c.transport_ = std::move(other);
-    return c;
+    return {std::move(other), axis(), group_->account};
   }
 
   /// The same ranks and account, entered there under another name.
-  communicator entered_under(std::string axis) const { return {transport_, std::move(axis), ledger_}; }
+  communicator entered_under(std::string axis) const {
+    return {transport(), std::move(axis), group_->account};
+  }
 
   /// data = the root's data. data (n), n and root the same on every rank. All ranks call.
   /// What travels: every rank but the root receives n elements. Throws communication_error, poisoned_error.
@@ -307,7 +306,7 @@ class communicator {
     op.where = where;
     return op;
   }
-  request start(const comm::collective& op) const { return request(transport_, ledger_, axis_, op); }
+  request start(const comm::collective& op) const { return request(group_, op); }
 
   std::vector<global_index> equal_counts(global_index each) const {
     return std::vector<global_index>(static_cast<std::size_t>(size()), each);
@@ -340,9 +339,7 @@ class communicator {
                                         " elements, the counts say ", expected});
   }
 
-  std::shared_ptr<partita::transport> transport_;
-  std::shared_ptr<partita::ledger> ledger_;
-  std::shared_ptr<const std::string> axis_;
+  std::shared_ptr<const comm::detail::rank_group> group_;
 };
 
 }  // namespace partita

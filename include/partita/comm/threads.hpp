@@ -36,15 +36,15 @@ inline void run(int ranks, const std::function<void(const communicator&)>& body)
       world->poison("a rank threw what is not a std::exception", std::current_exception());
     }
   };
-  {
-    std::vector<std::jthread> others;
-    try {
-      for (int rank = 1; rank < ranks; ++rank) others.emplace_back(rank_body, rank);
-    } catch (const std::exception& e) {  // the system has no thread left: free those that wait for it
-      world->poison(e.what(), std::current_exception());
-    }
-    rank_body(0);
+  std::vector<std::thread> others;
+  try {
+    others.reserve(static_cast<std::size_t>(ranks) - 1);
+    for (int rank = 1; rank < ranks; ++rank) others.emplace_back(rank_body, rank);
+  } catch (const std::exception& e) {  // the system has no thread left: free those that wait for it
+    world->poison(e.what(), std::current_exception());
   }
+  rank_body(0);
+  for (std::thread& other : others) other.join();
   if (world->failure()) std::rethrow_exception(world->failure());
   if (world->poisoned()) throw poisoned_error(world->message());
 }

@@ -54,10 +54,11 @@ struct feature_table {
     if (static_cast<global_index>(out.size()) != cols)
       throw_error<shape_error>({"a row of ", cols, " features does not fit into a span of ", out.size()});
     if (!is_sparse()) {
-      std::ranges::copy(dense_row(row), out.begin());
+      const std::span<const float> values = dense_row(row);
+      std::copy(values.begin(), values.end(), out.begin());
       return;
     }
-    std::ranges::fill(out, 0.0f);
+    std::fill(out.begin(), out.end(), 0.0f);
     for (std::size_t k = begin(row); k < begin(row + 1); ++k)
       out[static_cast<std::size_t>(sparse.columns[k])] += sparse.values[k];
   }

@@ -39,8 +39,11 @@ class thread_group : public rendezvous {
     wait(
         held, op, [&] { return s.sequence == sequence; }, [] { return -1; });
     --waiting_for_slot_;
-    const auto first = std::ranges::find_if(s.posts, [](const auto& p) { return p.endpoint != nullptr; });
-    if (first != s.posts.end()) require_match(held, {op, me}, *first);
+    for (const posted_operation& first : s.posts) {
+      if (!first.endpoint) continue;
+      require_match(held, {op, me}, first);
+      break;
+    }
     me->begin(me->events(sequence));
     mine = {op, me};
     const bool complete = ++s.arrived == size();
@@ -59,7 +62,8 @@ class thread_group : public rendezvous {
         [&] { op.kind == operation::broadcast ? broadcast(held, s, me, op) : exchange(held, s, me, op); },
         [&] { wait_on_readers(s, me); });
     s.left[index(me.rank())] = 1;
-    if (std::ranges::count(s.left, 1) < size()) return;
+    for (const char left : s.left)
+      if (!left) return;
     s.reset(s.sequence + in_flight, index(size()));
     if (waiting_for_slot_ > 0) changed.notify_all();
   }
@@ -112,6 +116,9 @@ class thread_group : public rendezvous {
   };
 
   static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
+  static bool equal(std::span<const global_index> a, std::span<const global_index> b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end());
+  }
 
   /// Waits for ranks that have yet to post into slot s.
   template <class Ready>
@@ -199,11 +206,11 @@ class thread_group : public rendezvous {
 
   void require_match(lock& held, const posted_operation& mine, const posted_operation& other) {
     const comm::collective &a = mine.op, &b = other.op;
-    const bool counts_agree =
-        a.kind == operation::broadcast || a.kind == operation::all_reduce ? a.count == b.count
-        : a.kind == operation::all_gather     ? std::ranges::equal(a.output_counts, b.output_counts)
-        : a.kind == operation::reduce_scatter ? std::ranges::equal(a.input_counts, b.input_counts)
-                                              : true;
+    const bool counts_agree = a.kind == operation::broadcast || a.kind == operation::all_reduce
+                                  ? a.count == b.count
+                              : a.kind == operation::all_gather     ? equal(a.output_counts, b.output_counts)
+                              : a.kind == operation::reduce_scatter ? equal(a.input_counts, b.input_counts)
+                                                                    : true;
     if (a.kind == b.kind && a.splits == b.splits && a.type == b.type && a.peer == b.peer &&
         a.reduce == b.reduce && counts_agree && mine.endpoint->shares_place_with(*other.endpoint))
       return;

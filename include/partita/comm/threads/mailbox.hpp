@@ -2,7 +2,6 @@
 /// Messages between two ranks of a group of threads. The sender posts where its message lies; the receiver
 /// copies it from there, and the sender's operation is complete when it has.
 
-#include <algorithm>
 #include <list>
 #include <map>
 #include <tuple>
@@ -48,11 +47,11 @@ class mailbox {
   void finish_receive(lock& held, thread_endpoint& me, const comm::collective& op, std::uint64_t number) {
     auto m = messages_.end();
     const auto arrived = [&] {
-      m = std::ranges::find_if(messages_, [&](const message& c) {
-        return c.post.endpoint->rank() == op.peer && c.post.op.peer == me.rank() && c.post.op.tag == op.tag &&
-               c.number == number;
-      });
-      return m != messages_.end();
+      for (m = messages_.begin(); m != messages_.end(); ++m)
+        if (m->post.endpoint->rank() == op.peer && m->post.op.peer == me.rank() && m->post.op.tag == op.tag &&
+            m->number == number)
+          return true;
+      return false;
     };
     at_.wait(held, op, arrived, [&] { return op.peer; });
     const posted_operation& sent = m->post;
@@ -91,7 +90,9 @@ class mailbox {
   };
 
   std::list<message>::iterator find(std::uint64_t id) {
-    return std::ranges::find(messages_, id, &message::id);
+    auto m = messages_.begin();
+    while (m->id != id) ++m;
+    return m;
   }
 
   rendezvous& at_;
