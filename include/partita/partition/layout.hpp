@@ -49,20 +49,13 @@ constexpr layout full_width(layout l) { return l == dynamic_layout ? l : layout{
 /// l's rows, full width.
 constexpr layout rows_of(layout l) { return l == dynamic_layout ? l : layout{l.rows, {}}; }
 
-namespace detail {
-
-/// `given`, which must be a layout, and L where that is static. Throws shape_error.
-template <layout L>
-constexpr layout checked_layout(layout given) {
-  static_assert(L == dynamic_layout || partition::is_layout(L),
-                "an axis cuts the rows of a layout or its columns, not both");
-  if (L != dynamic_layout && given != L)
-    throw_error<shape_error>({"a matrix whose type has ", L, " cannot have ", given});
+/// `given`, which must be a layout, and that of a type where it has one. Throws shape_error.
+inline layout checked_layout(layout given, layout of_type) {
+  if (of_type != dynamic_layout && given != of_type)
+    throw_error<shape_error>({"a matrix whose type has ", of_type, " cannot have ", given});
   if (!partition::is_layout(given))
     throw_error<shape_error>({"an axis cuts the rows of a layout or its columns, not both: ", given});
   return given;
 }
-
-}  // namespace detail
 
 }  // namespace partita
