@@ -1,7 +1,7 @@
 #pragma once
 /// Products with a replicated weight, and the gradient of that weight.
 
-#include <optional>
+#include <memory>
 
 #include "partita/algebra/sum_along.hpp"
 #include "partita/transfer/redistribution.hpp"
@@ -66,12 +66,13 @@ class gemm_plan {
       wide_rows_ = to_local(rows.block(wide.rows, m.at()).size(), "the number of rows of a wide block");
       wide_x_ = buffer<T, Device>(m.queue(), wide_size(in_));
       wide_y_ = buffer<T, Device>(m.queue(), wide_size(out_));
-      widen_.emplace(m, rows, in_, l, wide);
-      narrow_.emplace(m, rows, out_, wide, l);
+      widen_ = std::make_unique<redistribution<T, Device>>(m, rows, in_, l, wide);
+      narrow_ = std::make_unique<redistribution<T, Device>>(m, rows, out_, wide, l);
     } else {
-      sum_.emplace(m, l.cols, to_local(height, "the number of rows of a dense block"),
-                   to_local(out_.size(), "the width of a matrix"),
-                   detail::pieces_along(m, l.cols, out_, l.cols), false);
+      sum_ = std::make_unique<detail::scattered_sum<T, Device>>(
+          m, l.cols, to_local(height, "the number of rows of a dense block"),
+          to_local(out_.size(), "the width of a matrix"), detail::pieces_along(m, l.cols, out_, l.cols),
+          false);
     }
   }
 
@@ -143,8 +144,8 @@ class gemm_plan {
   traffic predicted_;
   local_index wide_rows_ = 0;
   buffer<T, Device> wide_x_, wide_y_;
-  std::optional<redistribution<T, Device>> widen_, narrow_;
-  std::optional<detail::scattered_sum<T, Device>> sum_;
+  std::unique_ptr<redistribution<T, Device>> widen_, narrow_;
+  std::unique_ptr<detail::scattered_sum<T, Device>> sum_;
 };
 
 namespace detail {
