@@ -128,8 +128,9 @@ class spmm_cost {
     const std::size_t groups = groups_.size();
     std::vector<global_index> restarts;
     for (const local::offset_restart& r : mine.restarts)
-      restarts.insert(restarts.end(),
-                      {static_cast<global_index>(r.tile), r.row, static_cast<global_index>(r.base)});
+      for (const global_index n :
+           {static_cast<global_index>(r.tile), global_index{r.row}, static_cast<global_index>(r.base)})
+        restarts.push_back(n);
     const std::vector<global_index> sizes =
         gather({static_cast<global_index>(mine.nonzeros), static_cast<global_index>(restarts.size())},
                std::vector<global_index>(groups, 2));

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 
 #include "partita/comm/signature.hpp"
 #include "partita/comm/threads/mailbox.hpp"
@@ -84,16 +83,17 @@ class thread_group : public rendezvous {
   /// The group of `members` (ranks of this group) that operation `sequence` formed under `color`.
   std::shared_ptr<thread_group> subgroup(std::uint64_t sequence, int color, const std::vector<int>& members) {
     const lock held(mutex);
-    const auto key = std::pair(sequence, color);
-    auto& [group, joined] = forming_[key];
-    if (!group) {
+    auto at = forming_.begin();
+    while (at != forming_.end() && (at->sequence != sequence || at->color != color)) ++at;
+    if (at == forming_.end()) {
       std::vector<int> ranks;
       for (int m : members) ranks.push_back(world_ranks()[index(m)]);
-      group = std::make_shared<thread_group>(world(), std::move(ranks));
+      auto group = std::make_shared<thread_group>(world(), std::move(ranks));
       world()->enlist(group);
+      at = forming_.insert(at, {sequence, color, 0, std::move(group)});
     }
-    const std::shared_ptr<thread_group> result = group;
-    if (++joined == static_cast<int>(members.size())) forming_.erase(key);
+    const std::shared_ptr<thread_group> result = at->group;
+    if (++at->joined == static_cast<int>(members.size())) forming_.erase(at);
     return result;
   }
 
@@ -113,6 +113,14 @@ class thread_group : public rendezvous {
       posts.assign(ranks, {});
       left.assign(ranks, 0);
     }
+  };
+
+  /// A group that operation number `sequence` of this one forms.
+  struct subgroup_to_be {
+    std::uint64_t sequence;
+    int color;
+    int joined;
+    std::shared_ptr<thread_group> group;
   };
 
   static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
@@ -237,7 +245,7 @@ class thread_group : public rendezvous {
   std::array<slot, in_flight> slots_;
   mailbox messages_{*this};
   int waiting_for_slot_ = 0;
-  std::map<std::pair<std::uint64_t, int>, std::pair<std::shared_ptr<thread_group>, int>> forming_;
+  std::vector<subgroup_to_be> forming_;
 };
 
 }  // namespace partita::detail
