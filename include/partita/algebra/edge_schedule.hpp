@@ -52,19 +52,18 @@ class edge_schedule {
     const interval heads{e.first_head(), e.first_head() + e.heads()};
     const bool own = e.pattern().local() == pattern_.local();
     if (own && (heads == interval{0, heads_} || heads == heads_here())) return;
-    throw shape_error("edge products over a pattern of " + to_string(pattern_.shape()) + " and " +
-                      std::to_string(heads_) + " heads were given values of " + std::to_string(e.heads()) +
-                      " heads over a pattern of " + to_string(e.pattern().shape()) +
-                      (own ? "" : ", which is another one"));
+    throw_error<shape_error>({"edge products over a pattern of ", pattern_.shape(), " and ", heads_,
+                              " heads were given values of ", e.heads(), " heads over a pattern of ",
+                              e.pattern().shape(), (own ? "" : ", which is another one")});
   }
   template <layout X>
   void require(const dense<T, X, Device>& x, const blocking& rows_of_x) const {
     if (partition::same_blocks(pattern_.mesh().shape(), x.layout(), layout_) &&
         x.row_blocking() == rows_of_x && x.col_blocking() == features_)
       return;
-    throw shape_error("edge products over a pattern of " + to_string(pattern_.shape()) + " and a width of " +
-                      std::to_string(features_.size()) + " were given a matrix of " + to_string(x.shape()) +
-                      ", or blocks cut elsewhere");
+    throw_error<shape_error>({"edge products over a pattern of ", pattern_.shape(), " and a width of ",
+                              features_.size(), " were given a matrix of ", x.shape(),
+                              ", or blocks cut elsewhere"});
   }
   template <layout X, layout Y>
   void require(const edge_matrix<T, Device>& e, const dense<T, X, Device>& x,
@@ -81,8 +80,7 @@ class edge_schedule {
   }
   static local_index width_of(const blocking& features, local_index heads) {
     if (heads < 1 || features.size() % heads != 0)
-      throw shape_error(std::to_string(heads) + " heads do not divide a width of " +
-                        std::to_string(features.size()));
+      throw_error<shape_error>({heads, " heads do not divide a width of ", features.size()});
     return to_local(features.size() / heads, "the width of a head");
   }
 

@@ -13,8 +13,7 @@ template <class A, class B>
 void require_same_blocks(const char* what, const A& a, const B& b) {
   if (a.layout() != b.layout() ||
       !(a.row_blocking() == b.row_blocking() && a.col_blocking() == b.col_blocking()))
-    throw shape_error(std::string(what) + " needs operands cut alike, not " + to_string(a.shape()) + " and " +
-                      to_string(b.shape()));
+    throw_error<shape_error>({what, " needs operands cut alike, not ", a.shape(), " and ", b.shape()});
 }
 
 /// f of global indices, for a block whose first entry is (row, col).
@@ -92,7 +91,7 @@ void transform_rows(const dense<T, X, Device>& x, const dense<T, R, Device>& r, 
                     Function f) {
   detail::require_same_blocks("transform_rows", x, y);
   if (r.layout() != rows_of(x.layout()) || !(r.row_blocking() == x.row_blocking()) || r.shape().cols != 1)
-    throw shape_error("the rows of " + to_string(x.shape()) + " have no values in " + to_string(r.shape()));
+    throw_error<shape_error>({"the rows of ", x.shape(), " have no values in ", r.shape()});
   const detail::with_row_value<Function, T> of_row{f, r.local().data};
   transform_indexed(x.mesh().queue(), of_row, x.local(), y.local());
 }
@@ -103,8 +102,7 @@ void transform_columns(const dense<T, X, Device>& x, const dense<T, replicated, 
                        dense<T, Y, Device>& y, Function f) {
   detail::require_same_blocks("transform_columns", x, y);
   if (c.shape() != matrix_shape{1, x.shape().cols})
-    throw shape_error("the columns of " + to_string(x.shape()) + " have no values in " +
-                      to_string(c.shape()));
+    throw_error<shape_error>({"the columns of ", x.shape(), " have no values in ", c.shape()});
   const detail::with_column_value<Function, T> of_column{f, c.local().data + x.col_range().begin};
   transform_indexed(x.mesh().queue(), of_column, x.local(), y.local());
 }
@@ -113,8 +111,7 @@ void transform_columns(const dense<T, X, Device>& x, const dense<T, replicated, 
 template <class T, layout L, class Device>
 void add_row(const dense<T, replicated, Device>& bias, dense<T, L, Device>& y) {
   if (bias.shape() != matrix_shape{1, y.shape().cols})
-    throw shape_error("a row of " + to_string(bias.shape()) + " cannot be added to every row of " +
-                      to_string(y.shape()));
+    throw_error<shape_error>({"a row of ", bias.shape(), " cannot be added to every row of ", y.shape()});
   add_row(y.mesh().queue(), bias.local().data + y.col_range().begin, y.local());
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 /// Products with a replicated weight, and the gradient of that weight.
 
-#include <optional>
+#include <memory>
 
 #include "partita/algebra/sum_along.hpp"
 #include "partita/transfer/redistribution.hpp"
@@ -66,12 +66,13 @@ class gemm_plan {
       wide_rows_ = to_local(rows.block(wide.rows, m.at()).size(), "the number of rows of a wide block");
       wide_x_ = buffer<T, Device>(m.queue(), wide_size(in_));
       wide_y_ = buffer<T, Device>(m.queue(), wide_size(out_));
-      widen_.emplace(m, rows, in_, l, wide);
-      narrow_.emplace(m, rows, out_, wide, l);
+      widen_ = std::make_unique<redistribution<T, Device>>(m, rows, in_, l, wide);
+      narrow_ = std::make_unique<redistribution<T, Device>>(m, rows, out_, wide, l);
     } else {
-      sum_.emplace(m, l.cols, to_local(height, "the number of rows of a dense block"),
-                   to_local(out_.size(), "the width of a matrix"),
-                   detail::pieces_along(m, l.cols, out_, l.cols), false);
+      sum_ = std::make_unique<detail::scattered_sum<T, Device>>(
+          m, l.cols, to_local(height, "the number of rows of a dense block"),
+          to_local(out_.size(), "the width of a matrix"), detail::pieces_along(m, l.cols, out_, l.cols),
+          false);
     }
   }
 
@@ -91,14 +92,12 @@ class gemm_plan {
         transpose_ ? matrix_shape{out_.size(), in_.size()} : matrix_shape{in_.size(), out_.size()};
     if (!(x.row_blocking() == rows_ && y.row_blocking() == rows_ && x.col_blocking() == in_ &&
           y.col_blocking() == out_ && w.shape() == weight))
-      throw shape_error("gemm planned for X of " + to_string(matrix_shape{rows_.size(), in_.size()}) +
-                        " and a weight of " + to_string(weight) + " was given X of " + to_string(x.shape()) +
-                        ", W of " + to_string(w.shape()) + " and Y of " + to_string(y.shape()) +
-                        ", or blocks cut elsewhere");
+      throw_error<shape_error>({"gemm planned for X of ", matrix_shape{rows_.size(), in_.size()},
+                                " and a weight of ", weight, " was given X of ", x.shape(), ", W of ",
+                                w.shape(), " and Y of ", y.shape(), ", or blocks cut elsewhere"});
     if (x.layout() != layout_ || y.layout() != layout_ || w.layout() != replicated)
-      throw shape_error("gemm planned for X and Y with " + to_string(layout_) + " was given X with " +
-                        to_string(x.layout()) + ", Y with " + to_string(y.layout()) + " and a weight with " +
-                        to_string(w.layout()));
+      throw_error<shape_error>({"gemm planned for X and Y with ", layout_, " was given X with ", x.layout(),
+                                ", Y with ", y.layout(), " and a weight with ", w.layout()});
     multiply_blocks(x.local(), w.local(), y.local());
   }
 
@@ -145,8 +144,8 @@ class gemm_plan {
   traffic predicted_;
   local_index wide_rows_ = 0;
   buffer<T, Device> wide_x_, wide_y_;
-  std::optional<redistribution<T, Device>> widen_, narrow_;
-  std::optional<detail::scattered_sum<T, Device>> sum_;
+  std::unique_ptr<redistribution<T, Device>> widen_, narrow_;
+  std::unique_ptr<detail::scattered_sum<T, Device>> sum_;
 };
 
 namespace detail {
@@ -184,15 +183,15 @@ dense<T, L, Device> gemm(const dense<T, L, Device>& x, transposed_weight<T, Devi
 template <class T, layout X, layout G, class Device>
 dense<T, replicated, Device> weight_gradient(const dense<T, X, Device>& x, const dense<T, G, Device>& g) {
   if (!(x.row_blocking() == g.row_blocking()))
-    throw shape_error("a weight gradient needs X and G with the same rows, not X of " + to_string(x.shape()) +
-                      " and G of " + to_string(g.shape()));
+    throw_error<shape_error>({"a weight gradient needs X and G with the same rows, not X of ", x.shape(),
+                              " and G of ", g.shape()});
   dense<T, replicated, Device> dw(x.mesh(), matrix_shape{x.shape().cols, g.shape().cols});
   const auto multiply = [&](const auto& wide_x, const auto& wide_g) {
     gemm(x.mesh().queue(), true, false, T(1), wide_x.local(), wide_g.local(), T(0), dw.local());
   };
   if (x.layout() != g.layout())
-    throw shape_error("a weight gradient needs X and G in one layout, not X with " + to_string(x.layout()) +
-                      " and G with " + to_string(g.layout()));
+    throw_error<shape_error>({"a weight gradient needs X and G in one layout, not X with ", x.layout(),
+                              " and G with ", g.layout()});
   if (x.layout().cols.empty())
     multiply(x, g);
   else

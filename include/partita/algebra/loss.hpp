@@ -43,8 +43,7 @@ namespace detail {
 
 inline void require_counted(global_index counted, matrix_shape logits) {
   if (counted < 1)
-    throw error("a loss is a mean over counted vertices, and of logits of " + to_string(logits) +
-                " none counts");
+    throw_error<error>({"a loss is a mean over counted vertices, and of logits of ", logits, " none counts"});
 }
 
 }  // namespace detail

@@ -63,8 +63,8 @@ class max_aggregation {
 
   void require(const matrix& x) const {
     if (!(x.row_blocking() == vertices_) || x.shape().cols != width_)
-      throw shape_error("a maximum over neighbours of " + to_string(matrix_shape{vertices_.size(), width_}) +
-                        " was given a matrix of " + to_string(x.shape()) + " or one that is cut otherwise");
+      throw_error<shape_error>({"a maximum over neighbours of ", matrix_shape{vertices_.size(), width_},
+                                " was given a matrix of ", x.shape(), " or one that is cut otherwise"});
   }
   matrix_view<T> table() { return {table_.data(), rows_.widths[0], width_, width_}; }
   matrix_view<local_index> winners() { return {winners_.data(), rows_.rows, width_, width_}; }
@@ -74,7 +74,7 @@ class max_aggregation {
   local_index width_;
   halo<T, Device> halo_;
   local::csr_tiles<T, Device> rows_;  ///< a pattern: one tile without values
-  buffer<T, Device> table_;    ///< of values, then of gradients
+  buffer<T, Device> table_;           ///< of values, then of gradients
   buffer<local_index, Device> winners_;
 };
 

@@ -26,8 +26,8 @@ template <class X, class Y>
 void require_row_product(const char* what, const X& x, matrix_shape weight, const Y& y) {
   if (x.row_blocking() == y.row_blocking() && x.shape().cols == weight.rows && y.shape().cols == weight.cols)
     return;
-  throw shape_error(std::string(what) + ": X of " + to_string(x.shape()) + " times " + to_string(weight) +
-                    " does not fit Y of " + to_string(y.shape()) + ", or rows are cut elsewhere");
+  throw_error<shape_error>({what, ": X of ", x.shape(), " times ", weight, " does not fit Y of ", y.shape(),
+                            ", or rows are cut elsewhere"});
 }
 
 /// Dropout of an entry of a part of X, or of X^T.
@@ -82,8 +82,7 @@ void gemm_relu_backward(const dense<T, vertex_rows, Device>& g, const dense<T, r
 template <class T, class Device>
 void column_sums_part(const dense<T, vertex_rows, Device>& x, dense<T, replicated, Device>& sums) {
   if (sums.shape() != matrix_shape{1, x.shape().cols})
-    throw shape_error("column sums of " + to_string(x.shape()) + " do not fit into " +
-                      to_string(sums.shape()));
+    throw_error<shape_error>({"column sums of ", x.shape(), " do not fit into ", sums.shape()});
   column_sums(x.mesh().queue(), x.local(), sums.local().data);
 }
 
@@ -126,8 +125,7 @@ void dropout(const sparse_rows<T, Device>& x, sparse_rows<T, Device>& y, const d
 template <class T, class Device>
 void copy(const sparse_rows<T, Device>& x, dense<T, vertex_rows, Device>& y) {
   if (!(x.row_blocking() == y.row_blocking()) || x.shape() != y.shape())
-    throw shape_error("copy needs operands cut alike, not " + to_string(x.shape()) + " and " +
-                      to_string(y.shape()));
+    throw_error<shape_error>({"copy needs operands cut alike, not ", x.shape(), " and ", y.shape()});
   for (const local::csr_slice<T>& part : x.parts())
     sparse_to_dense(x.mesh().queue(), part.entries, part.rows_of(y.local()));
 }

@@ -23,8 +23,8 @@ inline constexpr bool may_be_multipliable = A == dynamic_layout || X == dynamic_
 
 template <class T, layout A, class Device>
 [[noreturn]] void throw_unfit(const sparse<T, A, Device>& a, layout x) {
-  throw shape_error("A of " + to_string(a.shape()) + " with " + to_string(a.layout()) + " and X with " +
-                    to_string(x) + " cannot be multiplied: the axes that cut A do not fit those that cut X");
+  throw_error<shape_error>({"A of ", a.shape(), " with ", a.layout(), " and X with ", x,
+                            " cannot be multiplied: the axes that cut A do not fit those that cut X"});
 }
 
 }  // namespace detail
@@ -74,8 +74,8 @@ class spmm_plan {
   void operator()(const dense<T, X, Device>& x, dense<T, Y, Device>& y) {
     schedule_.require(x.row_blocking(), x.col_blocking(), y.row_blocking(), y.col_blocking());
     if (x.layout() != layout_ || y.layout() != layout_)
-      throw shape_error("spmm planned for X and Y with " + to_string(layout_) + " was given X with " +
-                        to_string(x.layout()) + " and Y with " + to_string(y.layout()));
+      throw_error<shape_error>({"spmm planned for X and Y with ", layout_, " was given X with ", x.layout(),
+                                " and Y with ", y.layout()});
     if (!change_.travels()) return schedule_(x.local(), y.local());
     change_.to_inner(x, *x_);             // (k, f), in the layout that A names
     schedule_(x_->local(), y_->local());  // (m, f)

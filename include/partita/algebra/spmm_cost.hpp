@@ -70,17 +70,9 @@ class spmm_cost {
       group.needed.assign(of_group.begin(), of_group.end());
       groups_.push_back(std::move(group));
     }
-    shapes_ = shapes_like(a, [&](const row_group& group) {
-      std::vector<local_index> widths;
-      for (const global_index rows : group.rows) widths.push_back(static_cast<local_index>(rows));
-      return widths;
-    });
-    if (!merges_) return;
-    const local::tile_shape& merged = a.merged_shape(m.queue(), blocks_.own_tile(), m.tile_entries());
-    merged_shapes_ = shapes_like(merged, [&](const row_group& group) {
-      return std::vector{static_cast<local_index>(group.rows[blocks_.own_tile()]),
-                         static_cast<local_index>(comm::offset_of(group.needed, blocks_.row_ranks()))};
-    });
+    shapes_ = shapes_like(a, false);
+    if (merges_)
+      merged_shapes_ = shapes_like(a.merged_shape(m.queue(), blocks_.own_tile(), m.tile_entries()), true);
   }
 
   const std::vector<row_group>& groups() const { return groups_; }
@@ -132,13 +124,13 @@ class spmm_cost {
 
  private:
   /// The shapes of the blocks of the ranks of the col axis, of which this rank has `mine`.
-  template <class Widths>
-  std::vector<local::tile_shape> shapes_like(const local::tile_shape& mine, Widths widths) const {
+  std::vector<local::tile_shape> shapes_like(const local::tile_shape& mine, bool merged) const {
     const std::size_t groups = groups_.size();
     std::vector<global_index> restarts;
     for (const local::offset_restart& r : mine.restarts)
-      restarts.insert(restarts.end(),
-                      {static_cast<global_index>(r.tile), r.row, static_cast<global_index>(r.base)});
+      for (const global_index n :
+           {static_cast<global_index>(r.tile), global_index{r.row}, static_cast<global_index>(r.base)})
+        restarts.push_back(n);
     const std::vector<global_index> sizes =
         gather({static_cast<global_index>(mine.nonzeros), static_cast<global_index>(restarts.size())},
                std::vector<global_index>(groups, 2));
@@ -148,7 +140,8 @@ class spmm_cost {
     std::vector<local::tile_shape> shapes;
     std::size_t next = 0;
     for (std::size_t g = 0; g < groups; ++g) {
-      local::tile_shape shape{mine.rows, widths(groups_[g]), static_cast<std::size_t>(sizes[2 * g]), {}, {}};
+      local::tile_shape shape{
+          mine.rows, widths_of(groups_[g], merged), static_cast<std::size_t>(sizes[2 * g]), {}, {}};
       if (groups == 1) shape.entries_of_parts = mine.entries_of_parts;
       for (const std::size_t end = next + static_cast<std::size_t>(lengths[g]); next < end; next += 3)
         shape.restarts.push_back({static_cast<std::size_t>(all_recounts[next]),
@@ -157,6 +150,13 @@ class spmm_cost {
       shapes.push_back(std::move(shape));
     }
     return shapes;
+  }
+  /// The widths of the tiles of a block, all its own or `merged`.
+  std::vector<local_index> widths_of(const row_group& group, bool merged) const {
+    if (merged)
+      return {static_cast<local_index>(group.rows[blocks_.own_tile()]),
+              static_cast<local_index>(comm::offset_of(group.needed, blocks_.row_ranks()))};
+    return {group.rows.begin(), group.rows.end()};
   }
   /// The lists of the ranks of the col axis, which have these lengths, one after another.
   std::vector<global_index> gather(const std::vector<global_index>& mine,

@@ -21,7 +21,7 @@
 /// Sources: 1D, 1.5D, 2D and 3D: Tripathy, Yelick, Buluc (SC20), section IV; the needed rows only:
 /// Mukhopadhyay et al. (ICPP24). Here sub-blocks, not square blocks, so any mesh will do.
 
-#include <optional>
+#include <memory>
 
 #include "partita/algebra/block_stream.hpp"
 #include "partita/algebra/spmm_cost.hpp"
@@ -114,11 +114,10 @@ class spmm_schedule {
                const blocking& y_cols) const {
     const auto& [m, rows, cols, features, sparse_layout, dense_layout] = blocks_;
     if (x_rows == cols && y_rows == rows && x_cols == features && y_cols == features) return;
-    throw shape_error("spmm planned for A of " + to_string(matrix_shape{rows.size(), cols.size()}) +
-                      " and X of " + to_string(matrix_shape{cols.size(), features.size()}) +
-                      " was given X of " + to_string(matrix_shape{x_rows.size(), x_cols.size()}) +
-                      " and Y of " + to_string(matrix_shape{y_rows.size(), y_cols.size()}) +
-                      ", or blocks cut elsewhere");
+    throw_error<shape_error>({"spmm planned for A of ", matrix_shape{rows.size(), cols.size()}, " and X of ",
+                              matrix_shape{cols.size(), features.size()}, " was given X of ",
+                              matrix_shape{x_rows.size(), x_cols.size()}, " and Y of ",
+                              matrix_shape{y_rows.size(), y_cols.size()}, ", or blocks cut elsewhere"});
   }
 
  private:
@@ -135,7 +134,8 @@ class spmm_schedule {
       const auto mine = static_cast<std::size_t>(m.at().col);
       groups_ = {groups_[mine]};
       shapes = {shapes[mine]};
-      widen_.emplace(m, blocks_.cols, blocks_.features, blocks_.dense, blocks_.wide());
+      widen_ = std::make_unique<redistribution<T, Device>>(m, blocks_.cols, blocks_.features, blocks_.dense,
+                                                           blocks_.wide());
       wide_ = buffer<T, Device>(q, static_cast<std::size_t>(widen_->new_block().size()));
     }
     const bool needed = options_.rows == row_exchange::sparsity_aware;
@@ -149,16 +149,17 @@ class spmm_schedule {
       nonzeros_.push_back(shapes[g].nonzeros);
     }
     const local::csr_tiles<T, Device>& a = merges_ ? a_->merged(q, own, m.tile_entries()) : *a_;
-    stream_.emplace(m, std::move(shapes), needed && !merges_ ? a.compacted(q, own) : a.structure.span(),
-                    a.values.span());
+    stream_ = std::make_unique<block_stream<T, Device>>(
+        m, std::move(shapes), needed && !merges_ ? a.compacted(q, own) : a.structure.span(), a.values.span());
     sums_ =
         partial_sums<T, Device>(m, blocks_.rows, blocks_.features, blocks_.sparse, blocks_.dense, stays());
     if (blocks_.row_ranks() == 1) return;
     exchanged_tiles_ = merges_ ? 2 : static_cast<std::size_t>(blocks_.row_ranks());
     if (needed)
-      needed_.emplace(m, groups_, share_lists(a_->needed(q, own)), width_);
+      needed_ =
+          std::make_unique<needed_exchange<T, Device>>(m, groups_, share_lists(a_->needed(q, own)), width_);
     else
-      whole_.emplace(m, groups_, width_);
+      whole_ = std::make_unique<whole_exchange<T, Device>>(m, groups_, width_);
   }
 
   /// The lists of needed rows of every block of this row of the grid.
@@ -205,10 +206,10 @@ class spmm_schedule {
   spmm_product<T, Device> product_;
   local_index width_ = 0;
   buffer<T, Device> wide_;  ///< X, full width, when A stays
-  std::optional<redistribution<T, Device>> widen_;
-  std::optional<block_stream<T, Device>> stream_;
-  std::optional<whole_exchange<T, Device>> whole_;
-  std::optional<needed_exchange<T, Device>> needed_;
+  std::unique_ptr<redistribution<T, Device>> widen_;
+  std::unique_ptr<block_stream<T, Device>> stream_;
+  std::unique_ptr<whole_exchange<T, Device>> whole_;
+  std::unique_ptr<needed_exchange<T, Device>> needed_;
   partial_sums<T, Device> sums_;
 };
 

@@ -1,6 +1,7 @@
 #pragma once
 /// Putting partial products together: along col over columns (A stays), then along depth over rows.
 
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -104,10 +105,12 @@ class partial_sums {
     if (wide) {
       const local_index whole =
           to_local(features.block(dense.cols - axis_set(axis::col), me).size(), "the width of a matrix");
-      columns_.emplace(m, axis::col, height, whole, pieces_along(m, axis::col, features, dense.cols), false);
+      columns_ = std::make_unique<scattered_sum<T, Device>>(
+          m, axis::col, height, whole, pieces_along(m, axis::col, features, dense.cols), false);
     }
     if (scatters_)
-      rows_.emplace(m, axis::depth, height, width, pieces_along(m, axis::depth, rows, dense.rows), true);
+      rows_ = std::make_unique<scattered_sum<T, Device>>(
+          m, axis::depth, height, width, pieces_along(m, axis::depth, rows, dense.rows), true);
   }
 
   /// Nothing to put together, or all of it in place: the product may be written where the result belongs.
@@ -153,7 +156,7 @@ class partial_sums {
   std::optional<mesh<Device>> mesh_;
   bool over_depth_ = false;
   bool scatters_ = false;
-  std::optional<scattered_sum<T, Device>> columns_, rows_;
+  std::unique_ptr<scattered_sum<T, Device>> columns_, rows_;
 };
 
 }  // namespace partita::detail

@@ -19,8 +19,7 @@ inline constexpr std::size_t max_tile_entries = std::numeric_limits<local_index>
 /// A local index from a global one. Throws shape_error naming `what` when it does not fit into 32 bits.
 inline local_index to_local(global_index value, const char* what) {
   if (value < 0 || value > std::numeric_limits<local_index>::max())
-    throw shape_error(std::string(what) + " is " + std::to_string(value) +
-                      ", which is not a 32-bit local index");
+    throw_error<shape_error>({what, " is ", value, ", which is not a 32-bit local index"});
   return static_cast<local_index>(value);
 }
 
@@ -50,8 +49,6 @@ struct matrix_shape {
   friend constexpr bool operator==(matrix_shape, matrix_shape) = default;
 };
 
-inline std::string to_string(matrix_shape e) {
-  return std::to_string(e.rows) + " x " + std::to_string(e.cols);
-}
+inline std::string to_string(matrix_shape e) { return sentence_of({e.rows, " x ", e.cols}); }
 
 }  // namespace partita

@@ -29,41 +29,40 @@ class communicator {
  public:
   communicator(std::shared_ptr<partita::transport> ranks, std::string axis,
                std::shared_ptr<partita::ledger> account = std::make_shared<partita::ledger>())
-      : transport_(std::move(ranks)),
-        ledger_(std::move(account)),
-        axis_(std::make_shared<const std::string>(std::move(axis))) {}
+      : group_(std::make_shared<const comm::detail::rank_group>(
+            comm::detail::rank_group{std::move(ranks), std::move(account), std::move(axis)})) {}
 
-  int rank() const { return transport_->rank(); }
-  int size() const { return transport_->size(); }
+  int rank() const { return group_->ranks->rank(); }
+  int size() const { return group_->ranks->size(); }
   /// The account of this rank, shared by all communicators split from one world.
-  partita::ledger& ledger() const { return *ledger_; }
-  const std::string& axis() const { return *axis_; }
+  partita::ledger& ledger() const { return *group_->account; }
+  const std::string& axis() const { return group_->axis; }
   /// What carries the operations; operations that are given to it directly are in no account.
-  const std::shared_ptr<partita::transport>& transport() const { return transport_; }
+  const std::shared_ptr<partita::transport>& transport() const { return group_->ranks; }
 
   /// The ranks of this one's color, ordered by key, entered in the ledger under `axis`. All ranks call.
   /// What travels: every rank's color and key, which no ledger has. Throws communication_error,
   /// poisoned_error.
   communicator split(int color, int key, std::string axis,
                      source_location where = source_location::current()) const {
-    return communicator(transport_->split(color, key, where), std::move(axis), ledger_);
+    return communicator(transport()->split(color, key, where), std::move(axis), group_->account);
   }
 
   /// The same ranks for memory of a device (see transport::on_memory), with the same account and axis.
   /// Operations of both are operations of one group: all ranks start them in the same order.
   communicator on_memory(std::shared_ptr<comm::device_memory> memory) const {
-    return with_transport(transport_->on_memory(std::move(memory)));
+    return with_transport(transport()->on_memory(std::move(memory)));
   }
 
   /// The same ranks, account and axis over another transport.
   communicator with_transport(std::shared_ptr<partita::transport> other) const {
-    communicator c = *this;
-    c.transport_ = std::move(other);
-    return c;
+    return {std::move(other), axis(), group_->account};
   }
 
   /// The same ranks and account, entered there under another name.
-  communicator entered_under(std::string axis) const { return {transport_, std::move(axis), ledger_}; }
+  communicator entered_under(std::string axis) const {
+    return {transport(), std::move(axis), group_->account};
+  }
 
   /// data = the root's data. data (n), n and root the same on every rank. All ranks call.
   /// What travels: every rank but the root receives n elements. Throws communication_error, poisoned_error.
@@ -104,12 +103,14 @@ class communicator {
   /// all = (mine of rank 0, ..., mine of rank p - 1). mine (counts[r]), all (sum of counts), counts (p), the
   /// same on every rank. All ranks call. What travels: a rank receives all but its own block. Throws
   /// communication_error, poisoned_error.
-  template <comm::element_range Mine, comm::count_range Counts, comm::writable_range_of<comm::element_of<Mine>> All>
+  template <comm::element_range Mine, comm::count_range Counts,
+            comm::writable_range_of<comm::element_of<Mine>> All>
   void all_gather(const Mine& mine, const Counts& counts, All&& all,
                   source_location where = source_location::current()) const {
     start_all_gather(mine, counts, all, where).wait();
   }
-  template <comm::lasting_range Mine, comm::lasting_count_range Counts, comm::writable_range_of<comm::element_of<Mine>> All>
+  template <comm::lasting_range Mine, comm::lasting_count_range Counts,
+            comm::writable_range_of<comm::element_of<Mine>> All>
   [[nodiscard]] request start_all_gather(Mine&& mine, Counts&& counts, All&& all,
                                          source_location where = source_location::current()) const {
     const std::span block = comm::detail::input_of(mine);
@@ -127,7 +128,7 @@ class communicator {
   /// The same; returns `all`.
   template <comm::element_range Mine, comm::count_range Counts>
   std::vector<comm::element_of<Mine>> all_gather(const Mine& mine, const Counts& counts,
-                                           source_location where = source_location::current()) const {
+                                                 source_location where = source_location::current()) const {
     std::vector<comm::element_of<Mine>> all(total(counts));
     all_gather(mine, counts, all, where);
     return all;
@@ -135,7 +136,7 @@ class communicator {
   /// The same for mine (n), n the same on every rank; returns p n elements.
   template <comm::element_range Mine>
   std::vector<comm::element_of<Mine>> all_gather(const Mine& mine,
-                                           source_location where = source_location::current()) const {
+                                                 source_location where = source_location::current()) const {
     return all_gather(mine, equal_counts(ssize(comm::detail::input_of(mine))), where);
   }
   /// The values of all ranks, in rank order. All ranks call. What travels: a rank receives p - 1 values.
@@ -148,13 +149,15 @@ class communicator {
   /// mine = sum (or maximum) over ranks q, in rank order, of block r of rank q's blocks. blocks (sum of
   /// counts), mine (counts[r]), counts (p), the same on every rank. All ranks call. What travels: a rank
   /// receives p - 1 blocks of counts[r] elements. Throws communication_error, poisoned_error.
-  template <comm::element_range Blocks, comm::count_range Counts, comm::writable_range_of<comm::element_of<Blocks>> Mine>
+  template <comm::element_range Blocks, comm::count_range Counts,
+            comm::writable_range_of<comm::element_of<Blocks>> Mine>
   void reduce_scatter(const Blocks& blocks, const Counts& counts, Mine&& mine,
                       reduction reduce = reduction::sum,
                       source_location where = source_location::current()) const {
     start_reduce_scatter(blocks, counts, mine, reduce, where).wait();
   }
-  template <comm::lasting_range Blocks, comm::lasting_count_range Counts, comm::writable_range_of<comm::element_of<Blocks>> Mine>
+  template <comm::lasting_range Blocks, comm::lasting_count_range Counts,
+            comm::writable_range_of<comm::element_of<Blocks>> Mine>
   [[nodiscard]] request start_reduce_scatter(Blocks&& blocks, Counts&& counts, Mine&& mine,
                                              reduction reduce = reduction::sum,
                                              source_location where = source_location::current()) const {
@@ -173,8 +176,9 @@ class communicator {
   }
   /// The same for blocks (p n), of n elements for each rank; returns n elements.
   template <comm::element_range Blocks>
-  std::vector<comm::element_of<Blocks>> reduce_scatter(const Blocks& blocks, reduction reduce = reduction::sum,
-                                                 source_location where = source_location::current()) const {
+  std::vector<comm::element_of<Blocks>> reduce_scatter(
+      const Blocks& blocks, reduction reduce = reduction::sum,
+      source_location where = source_location::current()) const {
     const global_index n = equal_part(comm::detail::input_of(blocks), operation::reduce_scatter, where);
     std::vector<comm::element_of<Blocks>> mine(static_cast<std::size_t>(n));
     reduce_scatter(blocks, equal_counts(n), mine, reduce, where);
@@ -212,14 +216,14 @@ class communicator {
   /// Block q of from = block r of rank q's `to`. to (sum of to_counts), from (sum of from_counts), counts
   /// (p); from_counts[q] is rank q's to_counts[r]. All ranks call. What travels: a rank receives all of
   /// `from` but its own block. Throws communication_error, poisoned_error.
-  template <comm::element_range To, comm::count_range ToCounts, comm::writable_range_of<comm::element_of<To>> From,
-            comm::count_range FromCounts>
+  template <comm::element_range To, comm::count_range ToCounts,
+            comm::writable_range_of<comm::element_of<To>> From, comm::count_range FromCounts>
   void all_to_all(const To& to, const ToCounts& to_counts, From&& from, const FromCounts& from_counts,
                   source_location where = source_location::current()) const {
     start_all_to_all(to, to_counts, from, from_counts, where).wait();
   }
-  template <comm::lasting_range To, comm::lasting_count_range ToCounts, comm::writable_range_of<comm::element_of<To>> From,
-            comm::lasting_count_range FromCounts>
+  template <comm::lasting_range To, comm::lasting_count_range ToCounts,
+            comm::writable_range_of<comm::element_of<To>> From, comm::lasting_count_range FromCounts>
   [[nodiscard]] request start_all_to_all(To&& to, ToCounts&& to_counts, From&& from, FromCounts&& from_counts,
                                          source_location where = source_location::current()) const {
     const std::span sent = comm::detail::input_of(to);
@@ -239,8 +243,8 @@ class communicator {
   /// The same; returns `from`.
   template <comm::element_range To, comm::count_range ToCounts, comm::count_range FromCounts>
   std::vector<comm::element_of<To>> all_to_all(const To& to, const ToCounts& to_counts,
-                                         const FromCounts& from_counts,
-                                         source_location where = source_location::current()) const {
+                                               const FromCounts& from_counts,
+                                               source_location where = source_location::current()) const {
     std::vector<comm::element_of<To>> from(total(from_counts));
     all_to_all(to, to_counts, from, from_counts, where);
     return from;
@@ -248,7 +252,7 @@ class communicator {
   /// The same for to (p n), of n elements for each rank, n the same on every rank; returns p n elements.
   template <comm::element_range To>
   std::vector<comm::element_of<To>> all_to_all(const To& to,
-                                         source_location where = source_location::current()) const {
+                                               source_location where = source_location::current()) const {
     const auto counts = equal_counts(equal_part(comm::detail::input_of(to), operation::all_to_all, where));
     return all_to_all(to, counts, counts, where);
   }
@@ -302,7 +306,7 @@ class communicator {
     op.where = where;
     return op;
   }
-  request start(const comm::collective& op) const { return request(transport_, ledger_, axis_, op); }
+  request start(const comm::collective& op) const { return request(group_, op); }
 
   std::vector<global_index> equal_counts(global_index each) const {
     return std::vector<global_index>(static_cast<std::size_t>(size()), each);
@@ -316,31 +320,26 @@ class communicator {
   template <class T>
   global_index equal_part(std::span<const T> blocks, operation kind, source_location where) const {
     if (ssize(blocks) % size() != 0)
-      throw communication_error(
-          describe(describe_operation<T>(kind, where)) + ": " + std::to_string(blocks.size()) +
-          " elements are not the same number for each of " + std::to_string(size()) + " ranks");
+      throw_error<communication_error>({describe(describe_operation<T>(kind, where)), ": ", blocks.size(),
+                                        " elements are not the same number for each of ", size(), " ranks"});
     return ssize(blocks) / size();
   }
   void require(const comm::collective& op, std::span<const global_index> counts, global_index elements,
                const char* what) const {
     if (ssize(counts) != size())
-      throw communication_error(describe(op) + ": " + std::to_string(counts.size()) + " counts for " +
-                                std::to_string(size()) + " ranks");
+      throw_error<communication_error>({describe(op), ": ", counts.size(), " counts for ", size(), " ranks"});
     if (comm::offset_of(counts, size()) != elements)
-      throw communication_error(describe(op) + ": the " + what + " has " + std::to_string(elements) +
-                                " elements, the counts say " + std::to_string(comm::offset_of(counts, size())));
+      throw_error<communication_error>({describe(op), ": the ", what, " has ", elements,
+                                        " elements, the counts say ", comm::offset_of(counts, size())});
   }
   void require_block(const comm::collective& op, std::span<const global_index> counts,
                      global_index elements) const {
     if (const global_index expected = counts[static_cast<std::size_t>(rank())]; expected != elements)
-      throw communication_error(describe(op) + ": the block of rank " + std::to_string(rank()) + " has " +
-                                std::to_string(elements) + " elements, the counts say " +
-                                std::to_string(expected));
+      throw_error<communication_error>({describe(op), ": the block of rank ", rank(), " has ", elements,
+                                        " elements, the counts say ", expected});
   }
 
-  std::shared_ptr<partita::transport> transport_;
-  std::shared_ptr<partita::ledger> ledger_;
-  std::shared_ptr<const std::string> axis_;
+  std::shared_ptr<const comm::detail::rank_group> group_;
 };
 
 }  // namespace partita

@@ -68,8 +68,7 @@ class mesh {
           tile_entries(entries),
           memory(device_memory_of(queue)) {
       if (m.row < 1 || m.col < 1 || m.depth < 1 || m.size() != world.size())
-        throw mesh_error("mesh " + to_string(m) + " does not fill " + std::to_string(world.size()) +
-                         " ranks");
+        throw_error<mesh_error>({"mesh ", m, " does not fill ", world.size(), " ranks"});
       at = m.at(world.rank());
     }
 

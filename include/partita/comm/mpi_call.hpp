@@ -29,11 +29,11 @@ inline std::string error_text(int code) {
 
 /// Throws communication_error naming the call when `code` is not success.
 inline void check(int code, const char* call) {
-  if (code != MPI_SUCCESS) throw communication_error(std::string(call) + " failed: " + error_text(code));
+  if (code != MPI_SUCCESS) throw_error<communication_error>({call, " failed: ", error_text(code)});
 }
 /// Throws communication_error naming the operation when `code` is not success.
 inline void check(int code, const comm::collective& op) {
-  if (code != MPI_SUCCESS) throw communication_error(describe(op) + " failed: " + error_text(code));
+  if (code != MPI_SUCCESS) throw_error<communication_error>({describe(op), " failed: ", error_text(code)});
 }
 
 /// Whether operations take pointers to memory of a CUDA device; no where this MPI does not say.
@@ -64,8 +64,8 @@ inline MPI_Datatype datatype(comm::element_type type) {
 /// A count or displacement as MPI takes it. Throws communication_error naming the operation beyond INT_MAX.
 inline int fit(global_index elements, const comm::collective& op) {
   if (elements < 0 || elements > INT_MAX)
-    throw communication_error(describe(op) + ": MPI counts no more than " + std::to_string(INT_MAX) +
-                              " elements, not " + std::to_string(elements));
+    throw_error<communication_error>(
+        {describe(op), ": MPI counts no more than ", INT_MAX, " elements, not ", elements});
   return static_cast<int>(elements);
 }
 

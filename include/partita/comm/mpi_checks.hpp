@@ -37,9 +37,9 @@ class checker {
   /// Throws communication_error unless the message that arrived is the one that `op` receives.
   void agree_on_message(const comm::collective& op, int rank, const signature& sent) const {
     if (sent.count != op.count || sent.type != static_cast<std::int32_t>(op.type))
-      throw communication_error("ranks disagree: rank " + name(rank) + " calls " + describe(op) + " for " +
-                                std::to_string(op.count) + " elements, rank " + name(op.peer) + " calls " +
-                                sent.text() + " with " + std::to_string(sent.count));
+      throw_error<communication_error>({"ranks disagree: rank ", name(rank), " calls ", describe(op), " for ",
+                                        op.count, " elements, rank ", name(op.peer), " calls ", sent.text(),
+                                        " with ", sent.count});
   }
 
  private:

@@ -131,7 +131,8 @@ class mpi_transport final : public transport, public std::enable_shared_from_thi
   /// For memory of a device: staged, unless MPI may get pointers to it.
   std::shared_ptr<transport> on_memory(std::shared_ptr<comm::device_memory> memory) override {
     if (!memory) return shared_from_this();
-    return std::make_shared<comm::staged_transport>(shared_from_this(), std::move(memory), job_->device_pointers);
+    return std::make_shared<comm::staged_transport>(shared_from_this(), std::move(memory),
+                                                    job_->device_pointers);
   }
 
   void check() const override { require_alive(); }
@@ -202,7 +203,8 @@ class mpi_transport final : public transport, public std::enable_shared_from_thi
     }
   }
 
-  void exchange(const comm::collective& op, detail::pending_operation& pending, const void* input, void* output) {
+  void exchange(const comm::collective& op, detail::pending_operation& pending, const void* input,
+                void* output) {
     const MPI_Datatype type = detail::datatype(op.type);
     detail::check(MPI_Ialltoallv(input, pending.to.counts.data(), pending.to.offsets.data(), type, output,
                                  pending.from.counts.data(), pending.from.offsets.data(), type, comm_.get(),
@@ -210,15 +212,16 @@ class mpi_transport final : public transport, public std::enable_shared_from_thi
                   op);
   }
   /// Brings my block, of `count` elements, of every rank's `input`.
-  void exchange_into_scratch(const comm::collective& op, detail::pending_operation& pending, const void* input,
-                             global_index count) {
+  void exchange_into_scratch(const comm::collective& op, detail::pending_operation& pending,
+                             const void* input, global_index count) {
     pending.from.assign(op, size_, [&](int) { return count; });
     const std::size_t bytes = static_cast<std::size_t>(size_) * op.bytes(count);
     if (pending.scratch.size() < bytes) pending.scratch.resize(bytes);
     exchange(op, pending, input, pending.scratch.data());
   }
 
-  void add_up(const comm::collective& op, detail::pending_operation& pending, void* sum, global_index count) const {
+  void add_up(const comm::collective& op, detail::pending_operation& pending, void* sum,
+              global_index count) const {
     pending.pieces.clear();
     for (int q = 0; q < size_; ++q) pending.pieces.push_back(pending.scratch.data() + op.bytes(q * count));
     comm::reduce_in_order(op.type, op.reduce, pending.pieces, sum, count);
@@ -241,8 +244,8 @@ class mpi_transport final : public transport, public std::enable_shared_from_thi
     int arrived = 0;
     detail::check(MPI_Get_count(&status, detail::datatype(op.type), &arrived), op);
     if (arrived != op.count)
-      throw communication_error("ranks disagree: " + describe(op) + " is for " + std::to_string(op.count) +
-                                " elements, " + std::to_string(arrived) + " came");
+      throw_error<communication_error>(
+          {"ranks disagree: ", describe(op), " is for ", op.count, " elements, ", arrived, " came"});
   }
 
   detail::owned_comm comm_;

@@ -89,10 +89,11 @@ constexpr interval share_of(global_index count, int rank, int size) {
 
 /// "all_gather of f64 (spmm.hpp:120)".
 inline std::string describe(const collective& c) {
-  std::string file = c.where.file_name();
-  file = file.substr(file.find_last_of('/') + 1);
-  const std::string what = c.splits ? "split" : std::string(name_of(c.kind)) + " of " + name_of(c.type);
-  return what + " (" + file + ":" + std::to_string(c.where.line()) + ")";
+  const std::string_view path = c.where.file_name();
+  const std::string_view file = path.substr(path.find_last_of('/') + 1);
+  const std::uint_least32_t line = c.where.line();
+  if (c.splits) return sentence_of({"split (", file, ":", line, ")"});
+  return sentence_of({name_of(c.kind), " of ", name_of(c.type), " (", file, ":", line, ")"});
 }
 
 namespace detail {

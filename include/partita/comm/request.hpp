@@ -17,6 +17,17 @@ inline double seconds_now() {
 
 }  // namespace detail
 
+namespace comm::detail {
+
+/// What all copies of a communicator share.
+struct rank_group {
+  std::shared_ptr<partita::transport> ranks;
+  std::shared_ptr<partita::ledger> account;
+  std::string axis;  ///< under which operations are entered in the account
+};
+
+}  // namespace comm::detail
+
 /// An operation in flight. It must be waited for; destroying it earlier (while an exception passes) fails the
 /// group.
 class request {
@@ -28,58 +39,55 @@ class request {
     return *this;
   }
   ~request() {
-    if (transport_) transport_->abandon(operation_, token_);
+    if (group_) group_->ranks->abandon(operation_, token_);
   }
 
   /// Returns when the output is written and the input may be reused. Throws what the group failed with.
   void wait();
-  bool pending() const { return transport_ != nullptr; }
+  bool pending() const { return group_ != nullptr; }
 
  private:
   friend class communicator;
 
-  /// Starts `op`, which is entered in `account` under `axis` when it has been waited for.
-  request(const std::shared_ptr<transport>& ranks, std::shared_ptr<ledger> account,
-          std::shared_ptr<const std::string> axis, const comm::collective& op);
+  /// Starts `op`, which is entered in the account when it has been waited for.
+  request(const std::shared_ptr<const comm::detail::rank_group>& group, const comm::collective& op);
 
   void swap(request& other) noexcept {
-    std::swap(transport_, other.transport_);
-    std::swap(ledger_, other.ledger_);
-    std::swap(axis_, other.axis_);
+    group_.swap(other.group_);
     std::swap(operation_, other.operation_);
     std::swap(token_, other.token_);
     std::swap(seconds_, other.seconds_);
   }
 
-  std::shared_ptr<transport> transport_;
-  std::shared_ptr<ledger> ledger_;
-  std::shared_ptr<const std::string> axis_;
+  std::shared_ptr<const comm::detail::rank_group> group_;
   comm::collective operation_;
   std::uint64_t token_ = 0;
   double seconds_ = 0;
 };
 
-inline request::request(const std::shared_ptr<transport>& ranks, std::shared_ptr<ledger> account,
-                        std::shared_ptr<const std::string> axis, const comm::collective& op)
-    : ledger_(std::move(account)), axis_(std::move(axis)), operation_(op) {
+inline request::request(const std::shared_ptr<const comm::detail::rank_group>& group,
+                        const comm::collective& op)
+    : operation_(op) {
+  transport* const ranks = group->ranks.get();
   const double begin = detail::seconds_now();
   if ((op.kind == operation::broadcast || op.kind == operation::send || op.kind == operation::receive) &&
       (op.peer < 0 || op.peer >= ranks->size()))
-    throw communication_error(describe(op) + ": there is no rank " + std::to_string(op.peer) + " among " +
-                              std::to_string(ranks->size()));
+    throw_error<communication_error>(
+        {describe(op), ": there is no rank ", op.peer, " among ", ranks->size()});
   token_ = ranks->start(op);
-  transport_ = ranks;
+  group_ = group;
   seconds_ = detail::seconds_now() - begin;
 }
 
 inline void request::wait() {
-  if (!transport_) return;
+  if (!group_) return;
   const double begin = detail::seconds_now();
-  const std::shared_ptr<transport> t = std::exchange(transport_, nullptr);
-  t->finish(operation_, token_);
-  if (t->size() > 1)
-    ledger_->enter(operation_, *axis_, received(operation_, t->rank(), t->size()),
-                   seconds_ + detail::seconds_now() - begin);
+  const std::shared_ptr<const comm::detail::rank_group> group = std::move(group_);
+  transport& ranks = *group->ranks;
+  ranks.finish(operation_, token_);
+  if (ranks.size() > 1)
+    group->account->enter(operation_, group->axis, received(operation_, ranks.rank(), ranks.size()),
+                          seconds_ + detail::seconds_now() - begin);
 }
 
 }  // namespace partita

@@ -9,17 +9,19 @@ namespace detail {
 
 class self_transport final : public transport {
  public:
-  explicit self_transport(std::shared_ptr<comm::device_memory> memory = nullptr) : memory_(std::move(memory)) {}
+  explicit self_transport(std::shared_ptr<comm::device_memory> memory = nullptr)
+      : memory_(std::move(memory)) {}
 
   int rank() const override { return 0; }
   int size() const override { return 1; }
 
   std::uint64_t start(const comm::collective& op) override {
     if (op.kind == operation::send || op.kind == operation::receive)
-      throw communication_error(describe(op) + ": a single rank has nobody to exchange messages with");
+      throw_error<communication_error>(
+          {describe(op), ": a single rank has nobody to exchange messages with"});
     if (op.kind == operation::all_to_all && op.input_counts[0] != op.output_counts[0])
-      throw communication_error("rank 0 expects " + std::to_string(op.output_counts[0]) + " elements in " +
-                                describe(op) + ", but sends itself " + std::to_string(op.input_counts[0]));
+      throw_error<communication_error>({"rank 0 expects ", op.output_counts[0], " elements in ", describe(op),
+                                        ", but sends itself ", op.input_counts[0]});
     if (op.input == nullptr || op.count == 0) return 0;
     if (memory_)
       memory_->copy(op.input, op.output, op.bytes(op.count));

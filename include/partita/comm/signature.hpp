@@ -82,20 +82,19 @@ inline void require_agreement(std::span<const signature> all, std::span<const in
   };
   if (first.at == signature::at_end) throw left_out(first_name, *odd);
   if (odd->at == signature::at_end) throw left_out(odd_name, first);
-  throw communication_error("ranks disagree: " + odd_name + " calls " + odd->call() + ", " + first_name +
-                            " calls " + first.call());
+  throw_error<communication_error>(
+      {"ranks disagree: ", odd_name, " calls ", odd->call(), ", ", first_name, " calls ", first.call()});
 }
 
 /// What is wrong where this rank, called names[rank], expects other counts than are `sent`; nothing where it
 /// does not.
-inline std::string mismatch_of_counts(const comm::collective& op, std::span<const global_index> sent, int rank,
-                                      std::span<const int> names) {
-  const auto name = [&](std::size_t q) { return "rank " + std::to_string(names[q]); };
+inline std::string mismatch_of_counts(const comm::collective& op, std::span<const global_index> sent,
+                                      int rank, std::span<const int> names) {
   for (std::size_t q = 0; q < sent.size(); ++q)
     if (sent[q] != op.output_counts[q])
-      return "ranks disagree: " + name(static_cast<std::size_t>(rank)) + " expects " +
-             std::to_string(op.output_counts[q]) + " elements in " + describe(op) + ", " + name(q) +
-             " sends " + std::to_string(sent[q]);
+      return sentence_of({"ranks disagree: rank ", names[static_cast<std::size_t>(rank)], " expects ",
+                          op.output_counts[q], " elements in ", describe(op), ", rank ", names[q], " sends ",
+                          sent[q]});
   return {};
 }
 

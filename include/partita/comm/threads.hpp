@@ -17,7 +17,7 @@ namespace threads {
 /// group: every other rank leaves its next or present operation with poisoned_error, and run throws the first
 /// rank's own exception.
 inline void run(int ranks, const std::function<void(const communicator&)>& body) {
-  if (ranks < 1) throw mesh_error("a run needs at least one rank, not " + std::to_string(ranks));
+  if (ranks < 1) throw_error<mesh_error>({"a run needs at least one rank, not ", ranks});
   const auto world = std::make_shared<detail::thread_world>(ranks);
   std::vector<int> everyone(static_cast<std::size_t>(ranks));
   std::iota(everyone.begin(), everyone.end(), 0);
@@ -36,15 +36,15 @@ inline void run(int ranks, const std::function<void(const communicator&)>& body)
       world->poison("a rank threw what is not a std::exception", std::current_exception());
     }
   };
-  {
-    std::vector<std::jthread> others;
-    try {
-      for (int rank = 1; rank < ranks; ++rank) others.emplace_back(rank_body, rank);
-    } catch (const std::exception& e) {  // the system has no thread left: free those that wait for it
-      world->poison(e.what(), std::current_exception());
-    }
-    rank_body(0);
+  std::vector<std::thread> others;
+  try {
+    others.reserve(static_cast<std::size_t>(ranks) - 1);
+    for (int rank = 1; rank < ranks; ++rank) others.emplace_back(rank_body, rank);
+  } catch (const std::exception& e) {  // the system has no thread left: free those that wait for it
+    world->poison(e.what(), std::current_exception());
   }
+  rank_body(0);
+  for (std::thread& other : others) other.join();
   if (world->failure()) std::rethrow_exception(world->failure());
   if (world->poisoned()) throw poisoned_error(world->message());
 }

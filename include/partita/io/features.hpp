@@ -41,8 +41,8 @@ struct feature_table {
   feature_table(global_index row_count, global_index col_count, std::vector<float> features)
       : rows(row_count), cols(col_count), dense(std::move(features)) {
     if (static_cast<global_index>(dense.size()) != rows * cols)
-      throw shape_error("features of shape " + to_string(matrix_shape{rows, cols}) + " cannot be made of " +
-                        std::to_string(dense.size()) + " values");
+      throw_error<shape_error>(
+          {"features of shape ", matrix_shape{rows, cols}, " cannot be made of ", dense.size(), " values"});
   }
 
   bool is_sparse() const { return dense.empty(); }
@@ -52,13 +52,13 @@ struct feature_table {
   void fill_row(global_index row, std::span<float> out) const {
     check_row(row);
     if (static_cast<global_index>(out.size()) != cols)
-      throw shape_error("a row of " + std::to_string(cols) + " features does not fit into a span of " +
-                        std::to_string(out.size()));
+      throw_error<shape_error>({"a row of ", cols, " features does not fit into a span of ", out.size()});
     if (!is_sparse()) {
-      std::ranges::copy(dense_row(row), out.begin());
+      const std::span<const float> values = dense_row(row);
+      std::copy(values.begin(), values.end(), out.begin());
       return;
     }
-    std::ranges::fill(out, 0.0f);
+    std::fill(out.begin(), out.end(), 0.0f);
     for (std::size_t k = begin(row); k < begin(row + 1); ++k)
       out[static_cast<std::size_t>(sparse.columns[k])] += sparse.values[k];
   }
@@ -78,8 +78,7 @@ struct feature_table {
  private:
   void check_row(global_index row) const {
     if (row < 0 || row >= rows)
-      throw shape_error("features have " + std::to_string(rows) + " rows, there is no row " +
-                        std::to_string(row));
+      throw_error<shape_error>({"features have ", rows, " rows, there is no row ", row});
   }
 
   std::size_t begin(global_index row) const {

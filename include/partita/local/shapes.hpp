@@ -14,8 +14,7 @@ namespace partita::local {
 inline void require_equal(const char* operation, const char* left_name, matrix_shape left,
                           const char* right_name, matrix_shape right) {
   if (left == right) return;
-  throw shape_error(std::string(operation) + ": " + left_name + " is " + to_string(left) + " but " +
-                    right_name + " is " + to_string(right));
+  throw_error<shape_error>({operation, ": ", left_name, " is ", left, " but ", right_name, " is ", right});
 }
 
 /// Rows and columns of a view, dense or sparse.
@@ -29,15 +28,13 @@ inline void require_heads(const char* operation, const head_slice& s, local_inde
   const bool fit = s.heads >= 0 && s.head_width >= 0 && s.first_col >= 0 &&
                    std::int64_t{s.first_col} + cols <= std::int64_t{s.heads} * s.head_width;
   if (fit) return;
-  throw shape_error(std::string(operation) + ": columns [" + std::to_string(s.first_col) + ", " +
-                    std::to_string(std::int64_t{s.first_col} + cols) + ") are not among " +
-                    std::to_string(s.heads) + " heads of " + std::to_string(s.head_width));
+  throw_error<shape_error>({operation, ": columns [", s.first_col, ", ", std::int64_t{s.first_col} + cols,
+                            ") are not among ", s.heads, " heads of ", s.head_width});
 }
 
 /// Throws shape_error: the label of a row is not below the number of classes.
 [[noreturn]] inline void throw_label(local_index row, local_index label, local_index classes) {
-  throw shape_error("cross_entropy: row " + std::to_string(row) + " has label " + std::to_string(label) +
-                    " of " + std::to_string(classes) + " columns");
+  throw_error<shape_error>({"cross_entropy: row ", row, " has label ", label, " of ", classes, " columns"});
 }
 
 }  // namespace partita::local

@@ -11,62 +11,20 @@
 
 namespace partita {
 
-/// T: float or double. L: which axes cut rows and columns, or dynamic_layout. Device: where the block lives.
-/// Move-only; a static layout converts to a dynamic one, and back with a check.
-template <class T, layout L, class Device>
-class dense {
+namespace detail {
+
+/// A dense matrix whatever its type says of the layout, so that this is compiled once for all of them.
+template <class T, class Device>
+class dense_block {
  public:
-  using value_type = T;
-  using device = Device;
-
-  /// Uninitialised, with even blocks. No rank talks to another.
-  dense(partita::mesh<Device> m, matrix_shape shape) requires(L != dynamic_layout)
-      : dense(std::move(m), L, shape) {}
-  dense(partita::mesh<Device> m, partita::layout l, matrix_shape shape)
-      : dense(m, l, blocking::even(shape.rows, m.shape(), nesting::rows),
-              blocking::even(shape.cols, m.shape(), nesting::cols)) {}
-
-  /// Uninitialised, cut where the blockings say. Throws shape_error for blockings of another mesh, and for a
-  /// layout that is not L where that is static.
-  dense(partita::mesh<Device> m, blocking rows, blocking cols) requires(L != dynamic_layout)
-      : dense(std::move(m), L, std::move(rows), std::move(cols)) {}
-  dense(partita::mesh<Device> m, partita::layout l, blocking rows, blocking cols)
-      : dense(std::move(m), l, std::move(rows), std::move(cols), std::span<T>()) {
-    owned_ = buffer<T, Device>(mesh_.queue(), block_size());
-    values_ = owned_.span();
-  }
-
-  /// Over memory that somebody else owns and keeps alive: this rank's block, row-major and without gaps.
-  /// Throws shape_error also when `block` has another size.
-  static dense view(partita::mesh<Device> m, partita::layout l, blocking rows, blocking cols,
-                    std::span<T> block) {
-    dense x(std::move(m), l, std::move(rows), std::move(cols), block);
-    if (block.size() != x.block_size())
-      throw shape_error("a matrix of " + to_string(x.shape()) + " has a block of " +
-                        std::to_string(x.block_size()) + " elements here, not of " +
-                        std::to_string(block.size()));
-    return x;
-  }
-
-  /// Takes the block of a matrix of another type. Throws shape_error when its layout is not L.
-  template <partita::layout M>
-  requires(M != L) explicit(L != dynamic_layout) dense(dense<T, M, Device>&& other)
-      : mesh_(other.mesh_),
-        layout_(partition::checked_layout<L>(other.layout())),
-        rows_(other.rows_),
-        cols_(other.cols_),
-        values_(other.values_),
-        owned_(std::move(other.owned_)) {}
-
   const partita::mesh<Device>& mesh() const { return mesh_; }
-  partita::layout layout() const { return L == dynamic_layout ? layout_ : L; }
   matrix_shape shape() const { return {rows_.size(), cols_.size()}; }
   const blocking& row_blocking() const { return rows_; }
   const blocking& col_blocking() const { return cols_; }
 
   /// Global rows and columns of this rank's block.
-  interval row_range() const { return rows_.block(layout().rows, mesh_.at()); }
-  interval col_range() const { return cols_.block(layout().cols, mesh_.at()); }
+  interval row_range() const { return rows_.block(layout_.rows, mesh_.at()); }
+  interval col_range() const { return cols_.block(layout_.cols, mesh_.at()); }
 
   /// This rank's block, row-major and without gaps.
   matrix_view<T> local() { return view_of(values_.data()); }
@@ -74,21 +32,40 @@ class dense {
   std::span<T> values() { return values_; }
   std::span<const T> values() const { return values_; }
 
- private:
-  template <class, partita::layout, class>
-  friend class dense;
-
-  dense(partita::mesh<Device> m, partita::layout l, blocking rows, blocking cols, std::span<T> block)
-      : mesh_(std::move(m)),
-        layout_(partition::checked_layout<L>(l)),
-        rows_(std::move(rows)),
-        cols_(std::move(cols)),
-        values_(block) {
+ protected:
+  dense_block(const partita::mesh<Device>& m, partita::layout l, const blocking& rows, const blocking& cols)
+      : dense_block(m, l, rows, cols, std::span<T>()) {
+    owned_ = buffer<T, Device>(mesh_.queue(), block_size());
+    values_ = owned_.span();
+  }
+  dense_block(const partita::mesh<Device>& m, partita::layout l, const blocking& rows, const blocking& cols,
+              std::span<T> block)
+      : mesh_(m), layout_(l), rows_(rows), cols_(cols), values_(block) {
     for (const blocking* b : {&rows_, &cols_})
       if (!(b->shape() == mesh_.shape()))
-        throw shape_error("blockings of mesh " + to_string(b->shape()) + " given to a matrix on mesh " +
-                          to_string(mesh_.shape()));
+        throw_error<shape_error>(
+            {"blockings of mesh ", b->shape(), " given to a matrix on mesh ", mesh_.shape()});
   }
+  /// Takes the block alone: mesh and cuts stay known to the other, too.
+  dense_block(dense_block&& other, partita::layout l)
+      : mesh_(other.mesh_),
+        layout_(l),
+        rows_(other.rows_),
+        cols_(other.cols_),
+        values_(other.values_),
+        owned_(std::move(other.owned_)) {}
+  dense_block(dense_block&&) noexcept = default;
+  dense_block& operator=(dense_block&&) noexcept = default;
+  ~dense_block() = default;
+
+  void require_size(std::size_t elements) const {
+    if (elements != block_size())
+      throw_error<shape_error>(
+          {"a matrix of ", shape(), " has a block of ", block_size(), " elements here, not of ", elements});
+  }
+  partita::layout given_layout() const { return layout_; }
+
+ private:
   std::size_t block_size() const {
     const local_index r = to_local(row_range().size(), "the number of rows of a local block");
     const local_index c = to_local(col_range().size(), "the number of columns of a local block");
@@ -106,6 +83,57 @@ class dense {
   blocking cols_;
   std::span<T> values_;
   buffer<T, Device> owned_;  ///< empty in a view
+};
+
+}  // namespace detail
+
+/// T: float or double. L: which axes cut rows and columns, or dynamic_layout. Device: where the block lives.
+/// Move-only; a static layout converts to a dynamic one, and back with a check.
+template <class T, layout L, class Device>
+class dense : public detail::dense_block<T, Device> {
+  static_assert(L == dynamic_layout || partition::is_layout(L),
+                "an axis cuts the rows of a layout or its columns, not both");
+  using block = detail::dense_block<T, Device>;
+
+ public:
+  using value_type = T;
+  using device = Device;
+
+  /// Uninitialised, with even blocks. No rank talks to another.
+  dense(const partita::mesh<Device>& m, matrix_shape shape) requires(L != dynamic_layout)
+      : dense(m, L, shape) {}
+  dense(const partita::mesh<Device>& m, partita::layout l, matrix_shape shape)
+      : dense(m, l, blocking::even(shape.rows, m.shape(), nesting::rows),
+              blocking::even(shape.cols, m.shape(), nesting::cols)) {}
+
+  /// Uninitialised, cut where the blockings say. Throws shape_error for blockings of another mesh, and for a
+  /// layout that is not L where that is static.
+  dense(const partita::mesh<Device>& m, const blocking& rows,
+        const blocking& cols) requires(L != dynamic_layout)
+      : dense(m, L, rows, cols) {}
+  dense(const partita::mesh<Device>& m, partita::layout l, const blocking& rows, const blocking& cols)
+      : block(m, partition::checked_layout(l, L), rows, cols) {}
+
+  /// Over memory that somebody else owns and keeps alive: this rank's block, row-major and without gaps.
+  /// Throws shape_error also when `block` has another size.
+  static dense view(const partita::mesh<Device>& m, partita::layout l, const blocking& rows,
+                    const blocking& cols, std::span<T> block) {
+    dense x(m, l, rows, cols, block);
+    x.require_size(block.size());
+    return x;
+  }
+
+  /// Takes the block of a matrix of another type. Throws shape_error when its layout is not L.
+  template <partita::layout M>
+  requires(M != L) explicit(L != dynamic_layout) dense(dense<T, M, Device>&& other)
+      : block(std::move(other), partition::checked_layout(other.layout(), L)) {}
+
+  partita::layout layout() const { return L == dynamic_layout ? this->given_layout() : L; }
+
+ private:
+  dense(const partita::mesh<Device>& m, partita::layout l, const blocking& rows, const blocking& cols,
+        std::span<T> values)
+      : block(m, partition::checked_layout(l, L), rows, cols, values) {}
 };
 
 }  // namespace partita

@@ -52,17 +52,17 @@ class sparse {
   sparse(partita::mesh<Device> m, partita::layout l, std::optional<partita::layout> operand, blocking rows,
          blocking cols, std::shared_ptr<const block> forward, std::shared_ptr<const block> backward)
       : mesh_(std::move(m)),
-        layout_(partition::checked_layout<L>(l)),
+        layout_(partition::checked_layout(l, L)),
         operand_(operand),
         rows_(std::move(rows)),
         cols_(std::move(cols)),
         forward_(std::move(forward)),
         backward_(std::move(backward)) {
     if (!partition::is_sparse_layout(l))
-      throw shape_error(
-          "a sparse matrix is cut by the row axis in its rows and by col and depth in its columns, not "
-          "with " +
-          to_string(l));
+      throw_error<shape_error>(
+          {"a sparse matrix is cut by the row axis in its rows and by col and depth in its columns, not "
+           "with ",
+           l});
   }
 
   /// The same matrix as another type. Throws shape_error when its layout is not L.
@@ -93,7 +93,7 @@ class sparse {
   /// A^T: the blocks stored for it. No rank talks to another. Throws error when there are none.
   friend sparse transposed(const sparse& a) {
     if (a.backward_ == nullptr)
-      throw error("the transpose of a matrix of " + to_string(a.shape()) + " was not stored");
+      throw_error<error>({"the transpose of a matrix of ", a.shape(), " was not stored"});
     return sparse(a.mesh_, a.layout_, a.operand_, a.cols_, a.rows_, a.backward_, a.forward_);
   }
 

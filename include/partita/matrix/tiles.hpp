@@ -87,8 +87,8 @@ struct csr_tiles : tile_shape {
   /// A rank's own tile is the same for every product with its block.
   void require_own(std::size_t own) const {
     if (own_.value_or(own) != own)
-      throw error("a sparse block was used as if tile " + std::to_string(own) +
-                  " were this rank's, after tile " + std::to_string(*own_));
+      throw_error<error>(
+          {"a sparse block was used as if tile ", own, " were this rank's, after tile ", *own_});
     own_ = own;
   }
 
@@ -141,17 +141,17 @@ class tile_finder {
  public:
   explicit tile_finder(std::span<const interval> columns) : columns_(columns) {
     for (std::size_t t = 0; t < columns.size(); ++t)
-      if (!columns[t].empty()) by_begin_.push_back(t);
-    std::sort(by_begin_.begin(), by_begin_.end(),
-              [&](std::size_t a, std::size_t b) { return columns_[a].begin < columns_[b].begin; });
+      if (!columns[t].empty()) by_begin_.insert(behind(columns[t].begin), t);
   }
-  std::size_t operator()(global_index col) const {
-    const auto next = std::upper_bound(by_begin_.begin(), by_begin_.end(), col,
-                                       [&](global_index j, std::size_t t) { return j < columns_[t].begin; });
-    return *(next - 1);
-  }
+  std::size_t operator()(global_index col) const { return *(behind(col) - 1); }
 
  private:
+  /// The first tile that begins after a column.
+  std::vector<std::size_t>::const_iterator behind(global_index col) const {
+    return std::upper_bound(by_begin_.begin(), by_begin_.end(), col,
+                            [&](global_index j, std::size_t t) { return j < columns_[t].begin; });
+  }
+
   std::span<const interval> columns_;
   std::vector<std::size_t> by_begin_;
 };

@@ -6,11 +6,11 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <span>
-#include <typeindex>
+#include <typeinfo>
 #include <utility>
+#include <vector>
 
 namespace partita {
 
@@ -93,18 +93,36 @@ class typed_values {
  public:
   template <class T>
   T* find() const {
-    const auto found = values_.find(std::type_index(typeid(T)));
-    return found == values_.end() ? nullptr : static_cast<T*>(found->second.get());
+    return static_cast<T*>(find_value(typeid(T)));
   }
   /// In place of the one that was there.
   template <class T>
   T& put(std::shared_ptr<T> value) {
-    values_[std::type_index(typeid(T))] = value;
+    put_value(typeid(T), value);
     return *value;
   }
 
  private:
-  std::map<std::type_index, std::shared_ptr<void>> values_;
+  struct typed_value {
+    const std::type_info* type;
+    std::shared_ptr<void> value;
+  };
+
+  void* find_value(const std::type_info& type) const {
+    for (const typed_value& v : values_)
+      if (*v.type == type) return v.value.get();
+    return nullptr;
+  }
+  void put_value(const std::type_info& type, const std::shared_ptr<void>& value) {
+    for (typed_value& v : values_)
+      if (*v.type == type) {
+        v.value = value;
+        return;
+      }
+    values_.push_back({&type, value});
+  }
+
+  std::vector<typed_value> values_;
 };
 
 }  // namespace detail

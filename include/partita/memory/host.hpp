@@ -51,8 +51,7 @@ class device_queue<host> {
   /// `extensions` are found again by find(), such as a gemm_backend. Throws mesh_error without a thread.
   template <class... Extension>
   explicit device_queue(int threads = 1, Extension... extensions) : threads_(threads) {
-    if (threads < 1)
-      throw mesh_error("a host queue needs at least one thread, not " + std::to_string(threads));
+    if (threads < 1) throw_error<mesh_error>({"a host queue needs at least one thread, not ", threads});
     (extensions_->put(std::make_shared<Extension>(std::move(extensions))), ...);
   }
 

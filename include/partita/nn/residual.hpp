@@ -21,8 +21,8 @@ class residual final : public layer<typename Layer::matrix::value_type, typename
   /// Throws shape_error when the layer gives another width than it takes.
   void forward(const operand<T, Device>& h, matrix& z, const pass& p) override {
     if (h.shape().cols != width())
-      throw shape_error("a residual layer takes as many features as it gives, not " +
-                        std::to_string(h.shape().cols) + " to give " + std::to_string(width()));
+      throw_error<shape_error>({"a residual layer takes as many features as it gives, not ", h.shape().cols,
+                                " to give ", width()});
     layer_.forward(h, z, {p.training, p.epoch});
     zip(written_out_(h), z, z, std::plus<>{});  // (n, f)
   }

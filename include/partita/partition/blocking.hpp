@@ -23,7 +23,7 @@ class blocking {
   /// of the nesting order; a set that leaves out an outer axis groups the finest blocks and may be a little
   /// less even.
   static blocking even(global_index n, mesh_shape shape, nesting order) {
-    if (n < 0) throw shape_error("a dimension of " + std::to_string(n) + " cannot be cut into blocks");
+    if (n < 0) throw_error<shape_error>({"a dimension of ", n, " cannot be cut into blocks"});
     return subdivide({n}, 0, shape, order);
   }
 
@@ -40,8 +40,7 @@ class blocking {
         throw shape_error("a block has a negative size");
       return subdivide(std::move(sizes), level, shape, order);
     }
-    throw shape_error(std::to_string(sizes.size()) + " block sizes fit no set of axes of mesh " +
-                      to_string(shape));
+    throw_error<shape_error>({sizes.size(), " block sizes fit no set of axes of mesh ", shape});
   }
 
   /// Finest blocks of nearly equal weight (for a sparse matrix: the nonzeros of each row). Empty blocks may

@@ -32,7 +32,7 @@ inline constexpr layout dynamic_layout{axis_set(0xffu), axis_set(0xffu)};
 
 /// "rows cut by row+depth, columns by col".
 inline std::string to_string(layout l) {
-  return "rows cut by " + name_of(l.rows) + ", columns by " + name_of(l.cols);
+  return sentence_of({"rows cut by ", name_of(l.rows), ", columns by ", name_of(l.cols)});
 }
 
 namespace partition {
@@ -51,15 +51,12 @@ constexpr layout rows_of(layout l) { return l == dynamic_layout ? l : layout{l.r
 
 namespace partition {
 
-/// `given`, which must be a layout, and L where that is static. Throws shape_error.
-template <layout L>
-constexpr layout checked_layout(layout given) {
-  static_assert(L == dynamic_layout || partition::is_layout(L),
-                "an axis cuts the rows of a layout or its columns, not both");
-  if (L != dynamic_layout && given != L)
-    throw shape_error("a matrix whose type has " + to_string(L) + " cannot have " + to_string(given));
+/// `given`, which must be a layout, and that of a type where it has one. Throws shape_error.
+inline layout checked_layout(layout given, layout of_type) {
+  if (of_type != dynamic_layout && given != of_type)
+    throw_error<shape_error>({"a matrix whose type has ", of_type, " cannot have ", given});
   if (!partition::is_layout(given))
-    throw shape_error("an axis cuts the rows of a layout or its columns, not both: " + to_string(given));
+    throw_error<shape_error>({"an axis cuts the rows of a layout or its columns, not both: ", given});
   return given;
 }
 

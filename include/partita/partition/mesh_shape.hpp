@@ -67,8 +67,6 @@ constexpr coordinates group_member(mesh_shape shape, axis_set s, coordinates bas
 
 }  // namespace partition
 
-inline std::string to_string(mesh_shape m) {
-  return std::to_string(m.row) + "x" + std::to_string(m.col) + "x" + std::to_string(m.depth);
-}
+inline std::string to_string(mesh_shape m) { return sentence_of({m.row, "x", m.col, "x", m.depth}); }
 
 }  // namespace partita

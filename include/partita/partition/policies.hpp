@@ -45,31 +45,28 @@ inline const policy& find_policy(std::string_view name) {
     if (p.name == name) return p;
     known += (known.empty() ? "" : ", ") + std::string(p.name);
   }
-  throw mesh_error("there is no policy '" + std::string(name) + "'; the policies are " + known);
+  throw_error<mesh_error>({"there is no policy '", name, "'; the policies are ", known});
 }
 
 /// Throws mesh_error when `shape` does not fill `ranks` or has ranks on an axis that the policy does not use.
 inline void require_mesh(const policy& p, mesh_shape shape, int ranks) {
-  if (ranks < 1) throw mesh_error("a mesh needs at least one rank, not " + std::to_string(ranks));
+  if (ranks < 1) throw_error<mesh_error>({"a mesh needs at least one rank, not ", ranks});
   if (shape.row < 1 || shape.col < 1 || shape.depth < 1)
-    throw mesh_error("mesh " + to_string(shape) + " has an axis without ranks");
+    throw_error<mesh_error>({"mesh ", shape, " has an axis without ranks"});
   if (shape.size() != ranks)
-    throw mesh_error("mesh " + to_string(shape) + " has " + std::to_string(shape.size()) + " places for " +
-                     std::to_string(ranks) + " ranks");
+    throw_error<mesh_error>({"mesh ", shape, " has ", shape.size(), " places for ", ranks, " ranks"});
   for (axis a : all_axes)
     if (shape[a] > 1 && !p.used().contains(a))
-      throw mesh_error("policy " + std::string(p.name) + " does not use the " + name_of(a) +
-                       " axis of mesh " + to_string(shape));
+      throw_error<mesh_error>({"policy ", p.name, " does not use the ", name_of(a), " axis of mesh ", shape});
 }
 
 /// The mesh of `ranks` ranks over the axes of the policy that is nearest to a square or a cube, the longer
 /// axes first; with `replication` its depth is that. Throws mesh_error when the replication does not divide
 /// the ranks.
 inline mesh_shape default_mesh(const policy& p, int ranks, std::optional<int> replication = {}) {
-  if (ranks < 1) throw mesh_error("a mesh needs at least one rank, not " + std::to_string(ranks));
+  if (ranks < 1) throw_error<mesh_error>({"a mesh needs at least one rank, not ", ranks});
   if (replication && (*replication < 1 || ranks % *replication != 0))
-    throw mesh_error("replication " + std::to_string(*replication) + " does not divide " +
-                     std::to_string(ranks) + " ranks");
+    throw_error<mesh_error>({"replication ", *replication, " does not divide ", ranks, " ranks"});
   mesh_shape best{0, 0, 0};
   const auto longest = [&](axis a) { return p.used().contains(a) ? ranks : 1; };
   for (int depth = 1; depth <= longest(axis::depth); ++depth)
@@ -80,8 +77,8 @@ inline mesh_shape default_mesh(const policy& p, int ranks, std::optional<int> re
       if (best.row == 0 || m.row + m.col + m.depth < best.row + best.col + best.depth) best = m;
     }
   if (best.row == 0)
-    throw mesh_error("policy " + std::string(p.name) + " has no mesh of " + std::to_string(ranks) +
-                     " ranks with replication " + std::to_string(replication.value_or(1)));
+    throw_error<mesh_error>(
+        {"policy ", p.name, " has no mesh of ", ranks, " ranks with replication ", replication.value_or(1)});
   return best;
 }
 

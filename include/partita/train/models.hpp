@@ -20,8 +20,8 @@ inline std::vector<global_index> layer_widths(const io::dataset& data, const tra
   if (options.layers > 0 && hidden.size() == 1)
     hidden.assign(static_cast<std::size_t>(options.layers) - 1, options.hidden[0]);
   if (options.layers > 0 && static_cast<int>(hidden.size()) != options.layers - 1)
-    throw shape_error(std::to_string(options.layers) + " layers have " + std::to_string(options.layers - 1) +
-                      " hidden widths, not " + std::to_string(hidden.size()));
+    throw_error<shape_error>(
+        {options.layers, " layers have ", options.layers - 1, " hidden widths, not ", hidden.size()});
   hidden.insert(hidden.begin(), data.features);
   hidden.push_back(data.classes);
   return hidden;
@@ -100,8 +100,8 @@ inline const std::vector<named_model<T, Device>> named_models{
 /// Every rank of the mesh must call, with the same data. What travels: see distribute. Throws error for a
 /// name that nobody knows, or a form that the model does not have.
 template <class T, class Device>
-nn::model<T, Device> make_model(const mesh<Device>& m, const io::dataset& data, const training_options& options,
-                                const policy& p) {
+nn::model<T, Device> make_model(const mesh<Device>& m, const io::dataset& data,
+                                const training_options& options, const policy& p) {
   bool known = false;
   for (const named_model<T, Device>& entry : named_models<T, Device>) {
     if (entry.name != options.model) continue;
@@ -109,12 +109,12 @@ nn::model<T, Device> make_model(const mesh<Device>& m, const io::dataset& data, 
       return entry.make({graph_operators<T, Device>(m, data, options, p), data, options});
     known = true;
   }
-  if (!known) throw error("there is no model '" + options.model + "'");
+  if (!known) throw_error<error>({"there is no model '", options.model, "'"});
   const bool max = options.aggregation == aggregation::max;
-  throw error("model " + options.model + " has no " +
-              (options.coupling == coupling::coupled ? "max aggregation"
-               : max                                 ? "decoupled form with max aggregation"
-                                                     : "decoupled form"));
+  throw_error<error>({"model ", options.model, " has no ",
+                      (options.coupling == coupling::coupled ? "max aggregation"
+                       : max                                 ? "decoupled form with max aggregation"
+                                                             : "decoupled form")});
 }
 
 /// What one training step of train_model would receive under a policy, without training. Every rank of the

@@ -55,7 +55,7 @@ class objective {
           }));
     }
     if (labels_[index(io::split_part::train)]->counted() == 0)
-      throw input_error(data.name + ": the training set is empty");
+      throw_error<input_error>({data.name, ": the training set is empty"});
   }
 
   /// The loss over the training set, and its gradient. What travels: an all-reduce of one element.

@@ -124,8 +124,8 @@ training_result trainer<T, Device>::run(const epoch_observer& observe) {
       result.test_accuracy_at_best_validation = report.test_accuracy;
     }
     if (!std::isfinite(report.loss))
-      throw error(name_ + ": the loss is not finite in epoch " + std::to_string(e) +
-                  "; a lower learning rate may help");
+      throw_error<error>(
+          {name_, ": the loss is not finite in epoch ", e, "; a lower learning rate may help"});
     if (observe) observe(report);
   }
 

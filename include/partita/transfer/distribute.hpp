@@ -62,8 +62,7 @@ auto distribute(const mesh<Device>& m, layout l, matrix_shape shape, const Value
   dense<T, dynamic_layout, Device> x(m, l, shape);
   const bool mine = m.rank() == root;
   if (mine && static_cast<global_index>(values.size()) != shape.rows * shape.cols)
-    throw shape_error("a matrix of " + to_string(shape) + " cannot be made from " +
-                      std::to_string(values.size()) + " values");
+    throw_error<shape_error>({"a matrix of ", shape, " cannot be made from ", values.size(), " values"});
   std::vector<global_index> send(static_cast<std::size_t>(m.size()), 0), recv(send);
   std::vector<T> outgoing, incoming(x.values().size());
   for (int q = 0; mine && q < m.size(); ++q) {
@@ -112,33 +111,36 @@ std::vector<triplet<T>> send_to_owners(const mesh<Device>& m, layout l, const bl
                                        const blocking& cols, std::span<const triplet<T>> entries) {
   const mesh_shape shape = m.shape();
   const axis_set copies = every_axis - l.used();
-  std::vector<std::vector<triplet<T>>> outgoing(static_cast<std::size_t>(m.size()));
-  for (const triplet<T>& e : entries) {
+  const auto ranks = static_cast<std::size_t>(m.size());
+  const auto for_holders = [&](const triplet<T>& e, const auto& visit) {
     coordinates at = partition::group_member(shape, partition::column_cut(l), {},
                                              static_cast<int>(cols.owner(partition::column_cut(l), e.col)));
     at.row = l.rows.contains(axis::row) ? static_cast<int>(rows.owner(l.rows, e.row)) : 0;
     for (int c = 0; c < shape.size(copies); ++c)
-      outgoing[static_cast<std::size_t>(shape.rank(partition::group_member(shape, copies, at, c)))].push_back(
-          e);
-  }
-  std::vector<global_index> send;
-  std::vector<global_index> indices;
-  std::vector<T> values;
-  for (const auto& block : outgoing) {
-    send.push_back(static_cast<global_index>(block.size()));
-    for (const triplet<T>& e : block) {
-      indices.insert(indices.end(), {e.row, e.col});
-      values.push_back(e.value);
-    }
-  }
+      visit(static_cast<std::size_t>(shape.rank(partition::group_member(shape, copies, at, c))));
+  };
+  std::vector<global_index> send(ranks, 0);
+  for (const triplet<T>& e : entries) for_holders(e, [&](std::size_t rank) { ++send[rank]; });
+  std::vector<std::size_t> next(ranks, 0);  // of each rank's block
+  for (std::size_t rank = 1; rank < ranks; ++rank)
+    next[rank] = next[rank - 1] + static_cast<std::size_t>(send[rank - 1]);
+  std::vector<T> values(next.back() + static_cast<std::size_t>(send.back()));
+  std::vector<global_index> indices(2 * values.size());
+  for (const triplet<T>& e : entries)
+    for_holders(e, [&](std::size_t rank) {
+      const std::size_t i = next[rank]++;
+      indices[2 * i] = e.row;
+      indices[2 * i + 1] = e.col;
+      values[i] = e.value;
+    });
   std::vector<global_index> recv = m.world().all_to_all(send);
   const std::vector<T> values_here = m.world().all_to_all(values, send, recv);
   for (auto* c : {&send, &recv})
     for (global_index& n : *c) n *= 2;
   const std::vector<global_index> indices_here = m.world().all_to_all(indices, send, recv);
-  std::vector<triplet<T>> here;
-  for (std::size_t i = 0; i < values_here.size(); ++i)
-    here.push_back({indices_here[2 * i], indices_here[2 * i + 1], values_here[i]});
+  std::vector<triplet<T>> here(values_here.size());
+  for (std::size_t i = 0; i < here.size(); ++i)
+    here[i] = {indices_here[2 * i], indices_here[2 * i + 1], values_here[i]};
   return here;
 }
 
@@ -165,13 +167,12 @@ std::pair<shared_tiles<T, Device>, shared_tiles<T, Device>> distribute_tiles(
   const matrix_shape shape{rows.size(), cols.size()};
   for (const triplet<T>& e : entries)
     if (e.row < 0 || e.row >= shape.rows || e.col < 0 || e.col >= shape.cols)
-      throw shape_error("entry (" + std::to_string(e.row) + ", " + std::to_string(e.col) +
-                        ") is outside a matrix of " + to_string(shape));
+      throw_error<shape_error>({"entry (", e.row, ", ", e.col, ") is outside a matrix of ", shape});
   const auto forward = make_local_tiles(m, l, rows, cols, entries);
   if (kind == symmetry::one_way) return {forward, nullptr};
   if (kind == symmetry::symmetric) {
     if (!(rows == cols) || !is_symmetric(m.world(), entries))
-      throw shape_error("a matrix of " + to_string(shape) + " was declared symmetric but is not");
+      throw_error<shape_error>({"a matrix of ", shape, " was declared symmetric but is not"});
     return {forward, forward};
   }
   std::vector<triplet<T>> swapped;

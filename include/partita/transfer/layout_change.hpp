@@ -1,7 +1,7 @@
 #pragma once
 /// From the layout in which matrices lie to the one in which they are multiplied, and back.
 
-#include <optional>
+#include <memory>
 
 #include "partita/transfer/redistribution.hpp"
 
@@ -18,12 +18,12 @@ class layout_change {
   layout_change(const mesh<Device>& m, const blocking& in, const blocking& out, const blocking& features,
                 layout outer, layout inner) {
     if (partition::same_blocks(m.shape(), outer, inner)) return;
-    to_inner_.emplace(m, in, features, outer, inner);
-    to_outer_.emplace(m, out, features, inner, outer);
+    to_inner_ = std::make_unique<redistribution<T, Device>>(m, in, features, outer, inner);
+    to_outer_ = std::make_unique<redistribution<T, Device>>(m, out, features, inner, outer);
   }
 
   /// Whether the two layouts have different blocks; only then may the others be called.
-  bool travels() const { return to_inner_.has_value(); }
+  bool travels() const { return to_inner_ != nullptr; }
   template <layout Outer, layout Inner>
   void to_inner(const dense<T, Outer, Device>& x, dense<T, Inner, Device>& inner) {
     (*to_inner_)(x, inner);
@@ -39,7 +39,7 @@ class layout_change {
   }
 
  private:
-  std::optional<redistribution<T, Device>> to_inner_, to_outer_;
+  std::unique_ptr<redistribution<T, Device>> to_inner_, to_outer_;
 };
 
 }  // namespace partita

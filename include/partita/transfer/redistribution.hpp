@@ -125,9 +125,9 @@ class redistribution {
   template <layout L>
   void require(const dense<T, L, Device>& x, layout planned) const {
     if (x.layout() == planned && x.row_blocking() == rows_ && x.col_blocking() == cols_) return;
-    throw shape_error("a redistribution planned for " + to_string(matrix_shape{rows_.size(), cols_.size()}) +
-                      ", " + to_string(planned) + ", was given a matrix of " + to_string(x.shape()) + ", " +
-                      to_string(x.layout()) + ", or blocks cut elsewhere");
+    throw_error<shape_error>({"a redistribution planned for ", matrix_shape{rows_.size(), cols_.size()}, ", ",
+                              planned, ", was given a matrix of ", x.shape(), ", ", x.layout(),
+                              ", or blocks cut elsewhere"});
   }
   bool travels() const { return send_.size() > 1; }
   static std::size_t total(std::span<const global_index> counts) {

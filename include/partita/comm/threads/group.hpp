@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 
 #include "partita/comm/signature.hpp"
 #include "partita/comm/threads/mailbox.hpp"
@@ -33,14 +32,17 @@ class thread_group : public rendezvous {
     slot& s = slots_[sequence % in_flight];
     posted_operation& mine = s.posts[index(rank)];
     if (s.sequence != sequence && mine.endpoint && !s.left[index(rank)])
-      fail(held, "rank " + name(rank) + " has more than " + std::to_string(in_flight) +
-                     " operations in flight at " + describe(op));
+      fail(held, sentence_of({"rank ", name(rank), " has more than ", in_flight, " operations in flight at ",
+                              describe(op)}));
     ++waiting_for_slot_;
     wait(
         held, op, [&] { return s.sequence == sequence; }, [] { return -1; });
     --waiting_for_slot_;
-    const auto first = std::ranges::find_if(s.posts, [](const auto& p) { return p.endpoint != nullptr; });
-    if (first != s.posts.end()) require_match(held, {op, me}, *first);
+    for (const posted_operation& first : s.posts) {
+      if (!first.endpoint) continue;
+      require_match(held, {op, me}, first);
+      break;
+    }
     me->begin(me->events(sequence));
     mine = {op, me};
     const bool complete = ++s.arrived == size();
@@ -59,7 +61,8 @@ class thread_group : public rendezvous {
         [&] { op.kind == operation::broadcast ? broadcast(held, s, me, op) : exchange(held, s, me, op); },
         [&] { wait_on_readers(s, me); });
     s.left[index(me.rank())] = 1;
-    if (std::ranges::count(s.left, 1) < size()) return;
+    for (const char left : s.left)
+      if (!left) return;
     s.reset(s.sequence + in_flight, index(size()));
     if (waiting_for_slot_ > 0) changed.notify_all();
   }
@@ -80,16 +83,17 @@ class thread_group : public rendezvous {
   /// The group of `members` (ranks of this group) that operation `sequence` formed under `color`.
   std::shared_ptr<thread_group> subgroup(std::uint64_t sequence, int color, const std::vector<int>& members) {
     const lock held(mutex);
-    const auto key = std::pair(sequence, color);
-    auto& [group, joined] = forming_[key];
-    if (!group) {
+    auto at = forming_.begin();
+    while (at != forming_.end() && (at->sequence != sequence || at->color != color)) ++at;
+    if (at == forming_.end()) {
       std::vector<int> ranks;
       for (int m : members) ranks.push_back(world_ranks()[index(m)]);
-      group = std::make_shared<thread_group>(world(), std::move(ranks));
+      auto group = std::make_shared<thread_group>(world(), std::move(ranks));
       world()->enlist(group);
+      at = forming_.insert(at, {sequence, color, 0, std::move(group)});
     }
-    const std::shared_ptr<thread_group> result = group;
-    if (++joined == static_cast<int>(members.size())) forming_.erase(key);
+    const std::shared_ptr<thread_group> result = at->group;
+    if (++at->joined == static_cast<int>(members.size())) forming_.erase(at);
     return result;
   }
 
@@ -111,7 +115,18 @@ class thread_group : public rendezvous {
     }
   };
 
+  /// A group that operation number `sequence` of this one forms.
+  struct subgroup_to_be {
+    std::uint64_t sequence;
+    int color;
+    int joined;
+    std::shared_ptr<thread_group> group;
+  };
+
   static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
+  static bool equal(std::span<const global_index> a, std::span<const global_index> b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end());
+  }
 
   /// Waits for ranks that have yet to post into slot s.
   template <class Ready>
@@ -199,15 +214,15 @@ class thread_group : public rendezvous {
 
   void require_match(lock& held, const posted_operation& mine, const posted_operation& other) {
     const comm::collective &a = mine.op, &b = other.op;
-    const bool counts_agree =
-        a.kind == operation::broadcast || a.kind == operation::all_reduce ? a.count == b.count
-        : a.kind == operation::all_gather     ? std::ranges::equal(a.output_counts, b.output_counts)
-        : a.kind == operation::reduce_scatter ? std::ranges::equal(a.input_counts, b.input_counts)
-                                              : true;
+    const bool counts_agree = a.kind == operation::broadcast || a.kind == operation::all_reduce
+                                  ? a.count == b.count
+                              : a.kind == operation::all_gather     ? equal(a.output_counts, b.output_counts)
+                              : a.kind == operation::reduce_scatter ? equal(a.input_counts, b.input_counts)
+                                                                    : true;
     if (a.kind == b.kind && a.splits == b.splits && a.type == b.type && a.peer == b.peer &&
         a.reduce == b.reduce && counts_agree && mine.endpoint->shares_place_with(*other.endpoint))
       return;
-    fail(held, "ranks disagree: " + call(mine) + ", " + call(other));
+    fail(held, sentence_of({"ranks disagree: ", call(mine), ", ", call(other)}));
   }
   /// What the others send to `rank` in an all_to_all.
   std::vector<global_index> sent_to(const slot& s, int rank) const {
@@ -230,7 +245,7 @@ class thread_group : public rendezvous {
   std::array<slot, in_flight> slots_;
   mailbox messages_{*this};
   int waiting_for_slot_ = 0;
-  std::map<std::pair<std::uint64_t, int>, std::pair<std::shared_ptr<thread_group>, int>> forming_;
+  std::vector<subgroup_to_be> forming_;
 };
 
 }  // namespace partita::detail

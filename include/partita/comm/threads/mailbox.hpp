@@ -2,10 +2,8 @@
 /// Messages between two ranks of a group of threads. The sender posts where its message lies; the receiver
 /// copies it from there, and the sender's operation is complete when it has.
 
-#include <algorithm>
-#include <list>
-#include <map>
-#include <tuple>
+#include <memory>
+#include <vector>
 
 #include "partita/comm/threads/rendezvous.hpp"
 
@@ -22,18 +20,18 @@ class mailbox {
   std::uint64_t send(const std::shared_ptr<thread_endpoint>& me, const comm::collective& op) {
     std::unique_ptr<operation_events> events = me->borrow_events();
     me->begin(*events);
-    const std::uint64_t number = ++channels_[{me->rank(), op.peer, op.tag}].sent;
-    messages_.push_back({++last_, number, {op, me}, std::move(events)});
+    const std::uint64_t number = ++channel_of(me->rank(), op.peer, op.tag).sent;
+    messages_.push_back(std::make_unique<message>(message{++last_, number, {op, me}, std::move(events)}));
     at_.changed.notify_all();
     return last_;
   }
   /// Returns the token of a receive: the number of its message.
   std::uint64_t receive(const thread_endpoint& me, const comm::collective& op) {
-    return ++channels_[{op.peer, me.rank(), op.tag}].received;
+    return ++channel_of(op.peer, me.rank(), op.tag).received;
   }
 
   void finish_send(lock& held, thread_endpoint& me, const comm::collective& op, std::uint64_t token) {
-    const auto m = find(token);
+    message* const m = find(token);
     const auto wait_on_reader = [&] { me.wait_on(*m->events, operation_events::read); };
     const auto received = [&] {
       at_.wait(
@@ -42,23 +40,23 @@ class mailbox {
     };
     at_.guarded(held, m->readers, received, wait_on_reader);
     me.return_events(std::move(m->events));
-    messages_.erase(m);
+    std::erase_if(messages_, [m](const auto& sent) { return sent.get() == m; });
   }
 
   void finish_receive(lock& held, thread_endpoint& me, const comm::collective& op, std::uint64_t number) {
-    auto m = messages_.end();
+    message* m = nullptr;
     const auto arrived = [&] {
-      m = std::ranges::find_if(messages_, [&](const message& c) {
-        return c.post.endpoint->rank() == op.peer && c.post.op.peer == me.rank() && c.post.op.tag == op.tag &&
-               c.number == number;
-      });
-      return m != messages_.end();
+      for (const auto& c : messages_)
+        if (c->post.endpoint->rank() == op.peer && c->post.op.peer == me.rank() && c->post.op.tag == op.tag &&
+            c->number == number)
+          m = c.get();
+      return m != nullptr;
     };
     at_.wait(held, op, arrived, [&] { return op.peer; });
     const posted_operation& sent = m->post;
     if (sent.op.count != op.count || sent.op.type != op.type || !me.shares_place_with(*sent.endpoint))
-      at_.fail(held, "ranks disagree: rank " + at_.name(me.rank()) + " calls " + describe(op) + " for " +
-                         std::to_string(op.count) + " elements" + me.device_name() + ", " + at_.call(sent));
+      at_.fail(held, sentence_of({"ranks disagree: rank ", at_.name(me.rank()), " calls ", describe(op),
+                                  " for ", op.count, " elements", me.device_name(), ", ", at_.call(sent)}));
     {
       const rendezvous::reading unlocked(at_, held, m->readers);
       me.wait_on(*m->events, operation_events::posted);
@@ -71,7 +69,7 @@ class mailbox {
 
   /// Returns when nobody reads a message that was given up.
   void abandon_send(lock& held, thread_endpoint& me, std::uint64_t token) {
-    const auto m = find(token);
+    message* const m = find(token);
     at_.wait_for_readers(held, m->readers);
     me.wait_on(*m->events, operation_events::read);
   }
@@ -87,17 +85,25 @@ class mailbox {
   };
   /// Messages of one pair of ranks and one tag: number k that was sent is number k that is received.
   struct channel {
+    int from, to, tag;
     std::uint64_t sent = 0, received = 0;
   };
 
-  std::list<message>::iterator find(std::uint64_t id) {
-    return std::ranges::find(messages_, id, &message::id);
+  message* find(std::uint64_t id) const {
+    std::size_t m = 0;
+    while (messages_[m]->id != id) ++m;
+    return messages_[m].get();
+  }
+  channel& channel_of(int from, int to, int tag) {
+    for (channel& c : channels_)
+      if (c.from == from && c.to == to && c.tag == tag) return c;
+    return channels_.emplace_back(channel{from, to, tag});
   }
 
   rendezvous& at_;
-  std::list<message> messages_;
+  std::vector<std::unique_ptr<message>> messages_;
   std::uint64_t last_ = 0;
-  std::map<std::tuple<int, int, int>, channel> channels_;  ///< by sender, receiver, tag
+  std::vector<channel> channels_;
 };
 
 }  // namespace partita::detail

@@ -23,14 +23,14 @@ class rendezvous : public wakeable {
   bool has_ended(int rank) const { return world_->has_ended(world_rank(rank)); }
   /// "rank 2 calls all_reduce of f64 (spmm.hpp:120) with 4 elements".
   std::string call(const posted_operation& p) const {
-    const std::string elements = p.op.splits ? "" : " with " + std::to_string(p.op.count) + " elements";
-    return "rank " + name(p.endpoint->rank()) + " calls " + describe(p.op) + elements +
-           p.endpoint->device_name();
+    const std::string elements = p.op.splits ? "" : sentence_of({" with ", p.op.count, " elements"});
+    return sentence_of(
+        {"rank ", name(p.endpoint->rank()), " calls ", describe(p.op), elements, p.endpoint->device_name()});
   }
 
   /// Throws poisoned_error when a rank has failed.
   void check() const {
-    if (world_->poisoned()) throw poisoned_error("another rank failed: " + world_->message());
+    if (world_->poisoned()) throw_error<poisoned_error>({"another rank failed: ", world_->message()});
   }
   [[noreturn]] void fail(lock& held, const std::string& what) {
     const auto error = std::make_exception_ptr(communication_error(what));
@@ -45,8 +45,7 @@ class rendezvous : public wakeable {
     for (;;) {
       check();
       if (ready()) return;
-      if (const int rank = missing(); rank >= 0 && has_ended(rank))
-        fail(held, "rank " + name(rank) + " ended without taking part in " + describe(op));
+      if (const int rank = missing(); rank >= 0 && has_ended(rank)) fail_absent(held, rank, op);
       changed.wait(held);
     }
   }
@@ -91,6 +90,9 @@ class rendezvous : public wakeable {
   }
 
  private:
+  [[noreturn]] void fail_absent(lock& held, int rank, const comm::collective& op) {
+    fail(held, sentence_of({"rank ", name(rank), " ended without taking part in ", describe(op)}));
+  }
   int world_rank(int rank) const { return world_ranks_[static_cast<std::size_t>(rank)]; }
   void poison(lock& held, const std::string& what, std::exception_ptr error) {
     held.unlock();

@@ -18,7 +18,9 @@ class thread_transport final : public transport {
   int rank() const override { return endpoint_->rank(); }
   int size() const override { return group_->size(); }
   std::uint64_t start(const comm::collective& op) override { return group_->start(endpoint_, op); }
-  void finish(const comm::collective& op, std::uint64_t token) override { group_->finish(*endpoint_, op, token); }
+  void finish(const comm::collective& op, std::uint64_t token) override {
+    group_->finish(*endpoint_, op, token);
+  }
   void abandon(const comm::collective& op, std::uint64_t token) noexcept override {
     group_->abandon(*endpoint_, op, token);
   }
@@ -45,11 +47,13 @@ class thread_transport final : public transport {
     group_->finish(*endpoint, op, token);
 
     std::vector<int> members;
-    for (int q = 0; q < size(); ++q)
-      if (all[2 * static_cast<std::size_t>(q)] == color) members.push_back(q);
-    std::stable_sort(members.begin(), members.end(), [&](int a, int b) {
-      return all[2 * static_cast<std::size_t>(a) + 1] < all[2 * static_cast<std::size_t>(b) + 1];
-    });
+    const auto key_of = [&](int q) { return all[2 * static_cast<std::size_t>(q) + 1]; };
+    for (int q = 0; q < size(); ++q) {
+      if (all[2 * static_cast<std::size_t>(q)] != color) continue;
+      auto at = members.end();
+      while (at != members.begin() && key_of(q) < key_of(*(at - 1))) --at;
+      members.insert(at, q);
+    }
     const auto me = std::find(members.begin(), members.end(), rank()) - members.begin();
     return std::make_shared<thread_transport>(group_->subgroup(token, color, members), static_cast<int>(me),
                                               memory_);

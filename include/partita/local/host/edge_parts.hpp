@@ -13,22 +13,22 @@ namespace partita::on_host {
 
 /// f(begin, end) over parts of the rows with about the same number of entries; `entry_work` is what one entry
 /// costs, in elements.
-template <class T, class F>
-void run_entry_rows(int threads, const local::csr_view<T>& a, std::int64_t entry_work, F&& f) {
+inline void run_entry_rows(int threads, local_index rows, const local_index* offsets, std::int64_t entry_work,
+                           function_reference<local_index, local_index> f) {
   constexpr std::int64_t grain = 8192;
-  if (a.rows == 0) return;
+  if (rows == 0) return;
   const auto weight = [&](local_index row) {
-    return std::int64_t{a.offsets[row]} - a.offsets[0] + 2 * std::int64_t{row};
+    return std::int64_t{offsets[row]} - offsets[0] + 2 * std::int64_t{row};
   };
-  const std::int64_t all = weight(a.rows);
+  const std::int64_t all = weight(rows);
   const int tasks =
       threads == 1 ? 1
                    : static_cast<int>(std::clamp<std::int64_t>(
                          all * std::max<std::int64_t>(entry_work, 1) / grain, 1, 16 * std::int64_t{threads}));
   const auto row_at = [&](int task) {
-    if (task == tasks) return a.rows;
+    if (task == tasks) return rows;
     const std::int64_t target = all / tasks * task;
-    local_index low = 0, high = a.rows;
+    local_index low = 0, high = rows;
     while (low < high) {
       const local_index middle = low + (high - low) / 2;
       if (weight(middle) < target)
@@ -39,6 +39,11 @@ void run_entry_rows(int threads, const local::csr_view<T>& a, std::int64_t entry
     return low;
   };
   run_tasks(threads, tasks, [&](int task) { f(row_at(task), row_at(task + 1)); });
+}
+template <class T>
+void run_entry_rows(int threads, const local::csr_view<T>& a, std::int64_t entry_work,
+                    function_reference<local_index, local_index> f) {
+  run_entry_rows(threads, a.rows, a.offsets, entry_work, f);
 }
 
 /// Rows [row_begin, row_end) and columns [col_begin, col_end) of a block, which one thread writes to.
@@ -51,8 +56,9 @@ struct owned_block {
 /// f(owned_block) for blocks that cover a (rows, cols) block of T once: strips of columns, a cache line wide
 /// at least, and where these are too few, parts of the rows. A sum into the block that takes its summands in
 /// a fixed order is the same for any number of threads.
-template <class T, class F>
-void run_targets(int threads, local_index rows, local_index cols, std::int64_t work, F&& f) {
+template <class T>
+void run_targets(int threads, local_index rows, local_index cols, std::int64_t work,
+                 function_reference<owned_block> f) {
   constexpr std::int64_t grain = 16384;
   constexpr std::int64_t line = 64 / sizeof(T);
   const std::int64_t parts = std::clamp<std::int64_t>(work / grain, 1, threads);

@@ -7,17 +7,35 @@
 #include <cstdint>
 #include <exception>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 #include "partita/base/index.hpp"
 
 namespace partita::on_host {
 
+/// A function that lives elsewhere, called through a pointer: what runs it is compiled once, not once for
+/// each.
+template <class... Arguments>
+class function_reference {
+ public:
+  template <class F>
+  requires(!std::is_same_v<F, function_reference>) function_reference(const F& f)
+      : function_(&f), call_([](const void* function, Arguments... arguments) {
+          (*static_cast<const F*>(function))(arguments...);
+        }) {}
+
+  void operator()(Arguments... arguments) const { call_(function_, arguments...); }
+
+ private:
+  const void* function_;
+  void (*call_)(const void*, Arguments...);
+};
+
 /// Keeps the first exception of several threads for the one that started them.
 class first_exception {
  public:
-  template <class F>
-  void guard(F&& f) noexcept {
+  void guard(function_reference<> f) noexcept {
     try {
       f();
     } catch (...) {
@@ -35,8 +53,7 @@ class first_exception {
 
 /// f(0), ..., f(parts - 1), each on a thread of its own if there are that many. Throws what the first failing
 /// f threw.
-template <class F>
-void run_parts(int parts, F&& f) {
+inline void run_parts(int parts, function_reference<int> f) {
   if (parts <= 1) {
     if (parts == 1) f(0);
     return;
@@ -50,7 +67,7 @@ void run_parts(int parts, F&& f) {
   failure.guard([&] {
     workers.reserve(static_cast<std::size_t>(parts) - 1);
     for (int part = 1; part < parts; ++part)
-      workers.emplace_back([&failure, &f, part] { failure.guard([&] { f(part); }); });
+      workers.emplace_back([&failure, f, part] { failure.guard([&] { f(part); }); });
     f(0);
   });
   for (std::thread& worker : workers) worker.join();
@@ -59,32 +76,24 @@ void run_parts(int parts, F&& f) {
 }
 
 /// f(0), ..., f(tasks - 1) in no particular order: threads take the next task when they have finished one.
-template <class F>
-void run_tasks(int threads, int tasks, F&& f) {
-  const int parts = std::min(threads, tasks);
-  if (parts <= 1) {
-    for (int task = 0; task < tasks; ++task) f(task);
-    return;
-  }
+inline void run_tasks(int threads, int tasks, function_reference<int> f) {
   std::atomic<int> next{0};
-  run_parts(parts, [&](int) {
+  run_parts(std::min(threads, tasks), [&](int) {
     for (int task; (task = next.fetch_add(1, std::memory_order_relaxed)) < tasks;) f(task);
   });
 }
 
 /// f(begin, end) over parts of [0, rows) that are as many as `threads`, but each worth at least `grain`
 /// elements.
-template <class F>
-void run_rows(int threads, local_index rows, std::int64_t row_work, F&& f) {
+inline void run_rows(int threads, local_index rows, std::int64_t row_work,
+                     function_reference<local_index, local_index> f) {
   constexpr std::int64_t grain = 16384;
   const std::int64_t work = rows * std::max<std::int64_t>(row_work, 1);
   const int parts = static_cast<int>(std::clamp<std::int64_t>(work / grain, 1, threads));
-  run_parts(parts, [&](int part) {
-    const auto cut = [&](int p) {
-      return static_cast<local_index>(static_cast<std::int64_t>(rows) * p / parts);
-    };
-    f(cut(part), cut(part + 1));
-  });
+  const auto cut = [&](int p) {
+    return static_cast<local_index>(static_cast<std::int64_t>(rows) * p / parts);
+  };
+  run_parts(parts, [&](int part) { f(cut(part), cut(part + 1)); });
 }
 
 /// Rows in chunks whose number and borders depend on the number of rows alone, so that sums over them do not

@@ -64,8 +64,7 @@ class gat_conv final : public layer<T, Device> {
  private:
   static local_index width_of_head(global_index out, const attention_heads& heads) {
     if (!heads.averaged && out % heads.count != 0)
-      throw shape_error(std::to_string(heads.count) + " heads do not divide a width of " +
-                        std::to_string(out));
+      throw_error<shape_error>({heads.count, " heads do not divide a width of ", out});
     return to_local(heads.averaged ? out : out / heads.count, "the width of a head");
   }
 
