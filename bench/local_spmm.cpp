@@ -44,7 +44,7 @@ struct graph {
   std::vector<local_index> offsets, columns;
   std::vector<float> values;
 
-  local::csr_view<float> view() const {
+  partita::local::csr_view<float> view() const {
     const auto rows = static_cast<local_index>(offsets.size() - 1);
     return {rows, rows, offsets.data(), columns.data(), values.data()};
   }
@@ -77,7 +77,7 @@ graph rmat() {
   return g;
 }
 
-void straightforward(const local::csr_view<float>& a, local_index f, const float* __restrict x,
+void straightforward(const partita::local::csr_view<float>& a, local_index f, const float* __restrict x,
                      float* __restrict y) {
 #ifdef _OPENMP
 #pragma omp parallel for schedule(dynamic, 64)

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "partita/train/trainer.hpp"
+#include "partita/train/models.hpp"
 #include "partita/transfer/distribute.hpp"
 
 namespace bench {
@@ -34,7 +34,8 @@ struct balance {
 
 /// Every rank of the mesh must call.
 template <class Device>
-balance balance_of(const partita::mesh<Device>& m, const partita::policy& p, const partita::io::dataset& data) {
+balance balance_of(const partita::mesh<Device>& m, const partita::policy& p,
+                   const partita::io::dataset& data) {
   using namespace partita;
   nn::training_options options;
   options.coupling = nn::coupling::decoupled;

@@ -125,8 +125,8 @@ struct value_of_transposed {
 
 /// a^T, one tile, for an `a` of `nonzeros` entries, which may have duplicates: they add up.
 template <class T, class Policy, class Device>
-compressed<T, Device> transpose(const Policy& policy, const device_queue<Device>& q, local::csr_view<T> a,
-                                local_index nonzeros) {
+compressed<T, Device> transpose(const Policy& policy, const device_queue<Device>& q,
+                                partita::local::csr_view<T> a, local_index nonzeros) {
   const key_space space(1, a.cols, std::max(a.rows, 1));
   buffer<std::uint64_t, Device> keys(q, static_cast<std::size_t>(nonzeros));
   buffer<T, Device> values(q, static_cast<std::size_t>(nonzeros));

@@ -29,7 +29,7 @@ using partita::global_index;
 using partita::interval;
 using partita::local_index;
 using partita::narrow;
-using partita::queue;
+using partita::device_queue;
 using partita::shape_error;
 using partita::triplet;
 using partita::local::csr_view;

@@ -44,7 +44,7 @@ struct key_sorter<cuda_device> {
     cub::DoubleBuffer<std::uint64_t> both_keys(keys.data(), other_keys.data());
     cub::DoubleBuffer<T> both_values(values.data(), other_values.data());
     const auto run = [&](void* workspace, std::size_t& bytes) {
-      on_cuda::check_cuda(
+      partita::on_cuda::check_cuda(
           cub::DeviceRadixSort::SortPairs(workspace, bytes, both_keys, both_values,
                                           static_cast<std::int64_t>(keys.size()), 0, bits, q.stream()),
           "cub::DeviceRadixSort::SortPairs");
@@ -61,7 +61,7 @@ struct key_sorter<cuda_device> {
 /// body(policy) with Thrust's policy for work on the queue, whose device is the thread's meanwhile.
 template <class Body>
 auto with_policy(const device_queue<cuda_device>& q, const Body& body) {
-  const on_cuda::device_guard guard(q.device());
+  const partita::on_cuda::device_guard guard(q.device());
   pool_allocator memory(q);
   return body(thrust::cuda::par_nosync(memory).on(q.stream()));
 }
@@ -78,7 +78,7 @@ compressed<T, cuda_device> compress(const device_queue<cuda_device>& q, interval
 
 /// a^T as one tile; a is (m, k) and has `nonzeros` entries. Waits for the device.
 template <class T>
-compressed<T, cuda_device> transpose(const device_queue<cuda_device>& q, local::csr_view<T> a,
+compressed<T, cuda_device> transpose(const device_queue<cuda_device>& q, partita::local::csr_view<T> a,
                                      local_index nonzeros) {
   return with_policy(q, [&](const auto& policy) { return bench::transpose(policy, q, a, nonzeros); });
 }

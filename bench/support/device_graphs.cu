@@ -222,8 +222,9 @@ class device_graph {
       widest = std::max(widest, c.size());
     }
 
-    const auto first = on_cuda::read(queue_, offsets_.data() + rows.begin);
-    const auto size = static_cast<std::size_t>(on_cuda::read(queue_, offsets_.data() + rows.end) - first);
+    const auto first = partita::on_cuda::read(queue_, offsets_.data() + rows.begin);
+    const auto size =
+        static_cast<std::size_t>(partita::on_cuda::read(queue_, offsets_.data() + rows.end) - first);
     const auto n = static_cast<std::uint64_t>(vertices_);
     const std::uint64_t* const mine = keys_.data() + first;
     const key_space space(result->count(), result->rows, widest);

@@ -15,7 +15,7 @@ using partita::buffer;
 using partita::cuda_device;
 using partita::global_index;
 using partita::local_index;
-using partita::queue;
+using partita::device_queue;
 
 /// What a graph is to be like.
 struct graph_counts {

@@ -74,9 +74,10 @@ inline traffic count(const partita::communicator& world, partita::traffic predic
   account.clear();
   work();
   const partita::traffic received = account.total();
-  const traffic t{nn::summarize(world, received.words), nn::summarize(world, predicted.words),
-                  nn::summarize(world, received.messages)};
-  if (const auto wrong = nn::summarize(world, received != predicted).total; wrong != 0)
+  const traffic t{partita::nn::summarize(world, received.words),
+                  partita::nn::summarize(world, predicted.words),
+                  partita::nn::summarize(world, received.messages)};
+  if (const auto wrong = partita::nn::summarize(world, received != predicted).total; wrong != 0)
     throw traffic_error("on " + std::to_string(wrong) + " of " + std::to_string(world.size()) +
                         " ranks the traffic is not as predicted: " + std::to_string(t.words.total) +
                         " words in all, predicted " + std::to_string(t.predicted.total));

@@ -10,7 +10,7 @@ using partita::nn::training_result;
 partita::nn::epoch_observer progress_printer(int epochs) {
   using clock = std::chrono::steady_clock;
   const auto begin = clock::now();
-  return [epochs, begin, last = begin - std::chrono::hours(1)](const nn::epoch_report& r) mutable {
+  return [epochs, begin, last = begin - std::chrono::hours(1)](const partita::nn::epoch_report& r) mutable {
     const auto now = clock::now();
     if (r.epoch < epochs && now - last < std::chrono::milliseconds(300)) return;
     last = now;
@@ -24,11 +24,11 @@ partita::nn::epoch_observer progress_printer(int epochs) {
 }
 
 void write_json(const std::string& path, const command& c, const std::string& policy, int ranks,
-                const nn::training_result& result) {
+                const partita::nn::training_result& result) {
   const auto figures = [](partita::nn::over_ranks o) {
     return nlohmann::ordered_json{{"max_rank", o.max_rank}, {"total", o.total}};
   };
-  const nn::epoch_report last = result.epochs.back();
+  const partita::nn::epoch_report last = result.epochs.back();
   nlohmann::ordered_json j;
   j["model"] = c.training.model;
   j["policy"] = policy;
@@ -37,7 +37,7 @@ void write_json(const std::string& path, const command& c, const std::string& po
   j["device"] = c.device;
   j["comm"] = c.comm;
   j["epochs"] = result.epochs.size();
-  for (const nn::epoch_report& e : result.epochs) j["loss"].push_back(e.loss);
+  for (const partita::nn::epoch_report& e : result.epochs) j["loss"].push_back(e.loss);
   j["train_accuracy"] = last.train_accuracy;
   j["val_accuracy"] = last.validation_accuracy;
   j["test_accuracy"] = last.test_accuracy;
@@ -62,8 +62,8 @@ void write_json(const std::string& path, const command& c, const std::string& po
   if (!out.flush()) throw partita::error("cannot write " + path);
 }
 
-void print_summary(const std::string& policy, int ranks, const nn::training_result& result) {
-  const nn::epoch_report last = result.epochs.back();
+void print_summary(const std::string& policy, int ranks, const partita::nn::training_result& result) {
+  const partita::nn::epoch_report last = result.epochs.back();
   fmt::print(
       "{} on {} ranks ({}): loss {:.6f}, test accuracy {:.1f} %, {:.1f} % at the best validation epoch {}\n",
       policy, ranks, to_string(result.mesh), last.loss, 100 * last.test_accuracy,

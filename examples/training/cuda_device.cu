@@ -51,7 +51,7 @@ partita::on_cuda::cuda_libraries vendor_libraries() {
 partita::device_queue<partita::cuda_device> cuda_queue(const partita::communicator& world,
                                                        const std::string& comm) {
   int devices = 0;
-  on_cuda::check_cuda(cudaGetDeviceCount(&devices), "cudaGetDeviceCount");
+  partita::on_cuda::check_cuda(cudaGetDeviceCount(&devices), "cudaGetDeviceCount");
   const place here = comm == "threads" ? place{0, 1} : place_on_machine(world);
   if (comm == "nccl" && here.ranks > devices) {
     const std::string ranks = std::to_string(here.ranks);

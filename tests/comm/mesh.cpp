@@ -32,7 +32,9 @@ class counting_transport final : public transport {
   int rank() const override { return inner_->rank(); }
   int size() const override { return inner_->size(); }
   std::uint64_t start(const partita::comm::collective& op) override { return inner_->start(op); }
-  void finish(const partita::comm::collective& op, std::uint64_t token) override { inner_->finish(op, token); }
+  void finish(const partita::comm::collective& op, std::uint64_t token) override {
+    inner_->finish(op, token);
+  }
   void abandon(const partita::comm::collective& op, std::uint64_t token) noexcept override {
     inner_->abandon(op, token);
   }
@@ -61,7 +63,7 @@ TEST_CASE("mesh: communicators lie along the axes") {
         const axis_set s(bits);
         const communicator& group = m.along(s);
         CHECK(group.size() == shape.size(s));
-        CHECK(group.rank() == partition::rank_in_group(shape, s, m.at()));
+        CHECK(group.rank() == partita::partition::rank_in_group(shape, s, m.at()));
         CHECK(group.axis() == name_of(s));
         const std::vector<partita::global_index> ones(static_cast<std::size_t>(group.size()), 1);
         std::vector<partita::global_index> all(ones.size()), expected;
@@ -69,7 +71,7 @@ TEST_CASE("mesh: communicators lie along the axes") {
         group.all_gather(std::span<const partita::global_index>(me),
                          std::span<const partita::global_index>(ones), std::span<partita::global_index>(all));
         for (int p = 0; p < group.size(); ++p)
-          expected.push_back(shape.rank(partition::group_member(shape, s, m.at(), p)));
+          expected.push_back(shape.rank(partita::partition::group_member(shape, s, m.at(), p)));
         CHECK(all == expected);
       }
     });

@@ -15,7 +15,7 @@ using partita::communication_error;
 using partita::communicator;
 using partita::cuda_device;
 using partita::global_index;
-using partita::queue;
+using partita::device_queue;
 using partita::request;
 using test_support::equal_counts;
 using test_support::expect_error;

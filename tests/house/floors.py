@@ -34,7 +34,9 @@ INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULT
 VENDOR = re.compile(r"^(mpi\.h|nccl|cuda|cublas|cusparse|cub/|thrust/)")
 PLACE = re.compile(r"\b(host|cuda_device)\b")
 PLACE_HEADER = re.compile(r"^partita/memory/(?!device\.hpp$)")
-KERNELS = re.compile(r"\bkernels\s*<")
+# A kernel is an overload on a queue; copies of spans between host and device are another thing of the same name.
+KERNEL = re.compile(r"^(?!copy\b)(\w+)\(const device_queue<host>& q\b|^[\w:<>&*, ]+ (?!copy\b)(\w+)\(const device_queue<host>&", re.MULTILINE)
+QUEUE = r"\s*\(\s*(?:q|[\w.()>-]*queue\(\))\s*,"
 HIGHEST_KERNEL_FLOOR = FLOORS["algebra"]
 DETAIL = re.compile(r"\b((?:\w+_)?detail)\s*::\s*(\w+)")
 FORBIDDEN = [
@@ -178,7 +180,7 @@ def check_details(folder, code, declared):
             yield use.start(), f"{folder} uses {use[1]}::{use[2]} of {' and '.join(owners)}"
 
 
-def check_kernels(folder, code, with_includes):
+def check_kernels(folder, code, with_includes, kernels):
     """Kernels above the highest floor that may call them, as (position, sentence)."""
     if FLOORS[folder] <= HIGHEST_KERNEL_FLOOR:
         return
@@ -186,8 +188,10 @@ def check_kernels(folder, code, with_includes):
     for include in INCLUDE.finditer(with_includes):
         if include[2].startswith("partita/local/"):
             yield include.start(2), f"{above} and includes kernels: {include[2]}"
-    for use in KERNELS.finditer(code):
-        yield use.start(), f"{above} and calls kernels"
+    if not kernels:
+        return
+    for use in re.finditer(r"\b(" + "|".join(sorted(kernels)) + ")" + QUEUE, code):
+        yield use.start(), f"{above} and calls the kernel {use[1]}"
 
 
 def check_roof(text):
@@ -196,7 +200,7 @@ def check_roof(text):
             yield number, "the roof holds nothing but includes"
 
 
-def check_header(path, text, declared):
+def check_header(path, text, declared, kernels=frozenset()):
     """Violations of one header, `path` relative to partita/, as (rule, line, sentence); the rule is None where all folders
     keep it. `declared` are the names in detail of each folder."""
     code = without_comments(text)
@@ -223,7 +227,7 @@ def check_header(path, text, declared):
     with_includes, code = code, without_strings(code)
     for position, sentence in check_details(folder, code, declared):
         yield "detail", line_of(position), sentence
-    for position, sentence in check_kernels(folder, code, with_includes):
+    for position, sentence in check_kernels(folder, code, with_includes, kernels):
         yield "kernels", line_of(position), sentence
     if FLOORS[folder] > HIGHEST_VENDOR_FLOOR:
         for place in PLACE.finditer(code):
@@ -245,11 +249,18 @@ def details_of(root):
     return {folder: reader.names for folder, reader in declared.items()}
 
 
+def kernels_of(root):
+    """The names of the host's kernels."""
+    code = "".join(without_comments(f.read_text()) for f in sorted((root / "local/host").glob("*.hpp")))
+    return {a or b for a, b in KERNEL.findall(code)}
+
+
 def violations(include_dir, enforced=None, excused=None):
     """Lines of text. What a folder outside of `enforced` does against a rule goes to the list `excused`."""
     enforced = ENFORCED if enforced is None else enforced
     root = pathlib.Path(include_dir) / "partita"
     declared = details_of(root)
+    kernels = kernels_of(root)
     for file in sorted(root.rglob("*")):
         if file.is_dir():
             continue
@@ -257,7 +268,7 @@ def violations(include_dir, enforced=None, excused=None):
         if file.suffix not in (".hpp", ".cuh"):
             yield f"partita/{path.as_posix()}:1: only headers belong here"
             continue
-        for rule, line, sentence in check_header(path, file.read_text(), declared):
+        for rule, line, sentence in check_header(path, file.read_text(), declared, kernels):
             violation = f"partita/{path.as_posix()}:{line}: {sentence}"
             if rule is None or path.parts[0] in enforced[rule]:
                 yield violation

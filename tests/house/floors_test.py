@@ -10,7 +10,7 @@ HEADER = "#pragma once\n"
 
 # What is planted: a file, its text, and what is said about it.
 BAD = [
-    ("base/planted.hpp", HEADER + '#include "partita/memory/place.hpp"\n', "base (floor 0) includes memory (floor 1)"),
+    ("base/planted.hpp", HEADER + '#include "partita/memory/device.hpp"\n', "base (floor 0) includes memory (floor 1)"),
     ("base/planted.hpp", HEADER + "#include <zip.h>\n", "base includes only the standard library"),
     ("memory/planted.hpp", HEADER + '#include "partita/partition/axis.hpp"\n', "memory (floor 1) includes partition (floor 1)"),
     ("comm/planted.hpp", HEADER + '#include "partita/local/view.hpp"\n', "comm (floor 2) includes local (floor 2)"),
@@ -43,8 +43,8 @@ BAD = [
     ("nn/planted.hpp", HEADER + "inline void f(int x) { assert(x); }\n", "instead of asserting: assert"),
     ("nn/planted.hpp", HEADER + "using namespace std;\n", "opens no namespace"),
     ("partita.hpp", HEADER + "namespace partita {}\n", "nothing but includes"),
-    ("nn/planted.hpp", HEADER + "inline void f() { kernels<int>::fill(); }\n", "nn is above floor 5 and calls kernels"),
-    ("train/planted.hpp", HEADER + "using k = partita::kernels <int>;\n", "train is above floor 5 and calls kernels"),
+    ("nn/planted.hpp", HEADER + "inline void f() { fill(q, 1); }\n", "nn is above floor 5 and calls the kernel fill"),
+    ("train/planted.hpp", HEADER + "inline void f() { fill(x.mesh().queue(), 1); }\n", "train is above floor 5 and calls the kernel fill"),
     ("nn/planted.hpp", HEADER + '#include "partita/local/kernels.hpp"\n', "nn is above floor 5 and includes kernels"),
     ("train/planted.hpp", HEADER + '#include "partita/local/view.hpp"\n', "train is above floor 5 and includes kernels"),
 ]
@@ -79,24 +79,25 @@ GOOD = [
     ("transfer/planted.hpp", HEADER + "inline int f() { return 1'000'000; }  // it's a host\n"),
     ("transfer/planted.hpp", HEADER + "static_assert(true);\ninline int localhost, hosts, my_exit;\n"),
     ("transfer/planted.hpp", HEADER + '#include "partita/matrix/dense.hpp"\n#include "partita/transfer/distribute.hpp"\n'),
-    ("transfer/planted.hpp", HEADER + '#include "partita/memory/place.hpp"\n'),
+    ("transfer/planted.hpp", HEADER + '#include "partita/memory/device.hpp"\n'),
     ("comm/planted.hpp", HEADER + "#include <mpi.h>\n"),
     ("comm/mpi_planted.hpp", HEADER + 'inline void f() { std::fputs("x", stderr); MPI_Abort(w, 1); }\n'),
-    ("local/planted.hpp", HEADER + '#include "partita/memory/host.hpp"\nvoid fill(const queue<host>& q);\n'),
-    ("algebra/planted.hpp", HEADER + '#include "partita/local/kernels.hpp"\ninline void f() { kernels<int>::fill(); }\n'),
-    ("nn/planted.hpp", HEADER + "// kernels<int>\ninline void f() { my_kernels<int>(); }\n"),
+    ("local/planted.hpp", HEADER + '#include "partita/memory/host.hpp"\nvoid fill(const device_queue<host>& q);\n'),
+    ("algebra/planted.hpp", HEADER + '#include "partita/local/kernels.hpp"\ninline void f() { fill(q, 1); }\n'),
+    ("nn/planted.hpp", HEADER + "// fill(q, 1)\ninline void f() { fill(y, 1), refill(q, 1); }\n"),
     ("nn/planted.hpp", HEADER + "namespace partita::detail { void own(); }\ninline void f() { detail::own(); }\n"),
     ("partita.hpp", HEADER + '// The roof.\n#include "partita/base/index.hpp"\n'),
 ]
 
 
+KERNELS = ("local/host/kernels.hpp", HEADER + '#include "partita/memory/host.hpp"\nvoid fill(const device_queue<host>& q, int value);\n')
 ALL = {rule: set(floors.FLOORS) for rule in floors.ENFORCED}
 
 
 def violations_of(file, text, enforced=ALL, excused=None, **others):
     """What floors.py says of a tree that holds `file` with this text, others of their names, and nothing else."""
     with tempfile.TemporaryDirectory() as include_dir:
-        for name, content in {file: text, **others}.items():
+        for name, content in {KERNELS[0]: KERNELS[1], file: text, **others}.items():
             path = pathlib.Path(include_dir) / "partita" / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(content)

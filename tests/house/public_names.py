@@ -103,21 +103,26 @@ def in_std(names, compiler):
     return {n for i, n in enumerate(names) if i + 2 not in missing}
 
 
+def complaints(include, compiler, most=MOST):
+    names = public_names(include)
+    found = [
+        f"{names[name]}: {name} is ambiguous where a program opens std and partita"
+        for name in sorted(in_std(sorted(names), compiler) - FUNCTIONS_OF_STD)
+    ]
+    if len(names) > most:
+        found.append(f"{len(names)} names in namespace partita, which should have no more than {most}")
+    return found
+
+
 def main():
     include = pathlib.Path(sys.argv[1])
     names = public_names(include)
     if "--list" in sys.argv:
         for name in sorted(names):
             print(f"{name:32} {names[name]}")
-    failed = False
-    for name in sorted(in_std(sorted(names), sys.argv[2]) - FUNCTIONS_OF_STD):
-        print(f"{names[name]}: {name} is ambiguous where a program opens std and partita")
-        failed = True
-    if len(names) > MOST:
-        print(f"{len(names)} names in namespace partita, which should have no more than {MOST}")
-        failed = True
-    print(f"{len(names)} names in namespace partita")
-    sys.exit(failed)
+    found = complaints(include, sys.argv[2])
+    print("\n".join(found + [f"{len(names)} names in namespace partita"]))
+    sys.exit(bool(found))
 
 
 if __name__ == "__main__":

@@ -11,10 +11,9 @@ import sys
 # A test, and headers that it tests besides the one of its name, without partita/ and .hpp.
 TOGETHER = {
     # What only the named headers use.
-    "memory/host.cpp": "memory/place",
+    "memory/host.cpp": "memory/device",
     "memory/cuda.cpp": "memory/cuda_call memory/cuda_stream",
     "local/cuda.cpp": "memory/cuda_launch memory/cuda_sort",
-    "local/cuda/build.cpp": "local/cuda/build_keys",
     "comm/communicator.cpp": "comm/transport",
     "comm/device_laws.cpp": "comm/cuda_memory comm/device_memory comm/staged",
     "comm/mpi.cpp": "comm/mpi_call comm/mpi_checks comm/mpi_transport",
@@ -25,19 +24,22 @@ TOGETHER = {
     "io/karate.cpp": "io/labelled_graph",
     "local/reference.cpp": "local/view local/fusion",
     "local/errors.cpp": "local/shapes",
-    "local/reference_edges.cpp": "local/head_slice",
-    "local/host.cpp": "local/kernels",
+    "local/reference_edges.cpp": "local/head_slice local/csr_inverse",
+    "local/host.cpp": "local/kernels local/spmm_product",
     "local/vendor_link.cu": "local/cublas/gemm local/cusparse/product local/cusparse/spmm",
-    "algebra/spmm.cpp": "algebra/block_stream algebra/row_exchange algebra/spmm_schedule algebra/sum_along",
-    "algebra/sddmm.cpp": "algebra/edge_schedule algebra/edge_values",
-    # Layers and models, which are tested in groups.
-    "nn/nn.cpp": "nn/activation nn/gcn nn/graph_linear nn/initialization nn/input nn/loss nn/model nn/normalization "
-                 "nn/optimizer nn/parameters nn/stack nn/weight_product",
-    "nn/layers.cpp": "nn/dense_input nn/destination_rows nn/layer_norm nn/linear nn/max_aggregation nn/residual nn/sage_max "
-                     "nn/sparse_features train/graph_data transfer/halo transfer/layout_change",
-    "nn/attention.cpp": "nn/attention_coefficients nn/attention_vectors nn/decoupled_gat nn/edge_transfer train/summary",
-    "train/models.cpp": "nn/appnp nn/gat nn/gcnii nn/gin nn/hops nn/sage nn/sgc",
-    "train/trainer.cpp": "train/objective train/options",
+    "algebra/spmm.cpp": "algebra/block_stream algebra/row_exchange algebra/spmm_cost algebra/spmm_schedule algebra/sum_along",
+    "algebra/sddmm.cpp": "algebra/edge_schedule algebra/in_edge_sddmm transfer/edge_redistribution",
+    "algebra/edge_softmax.cpp": "algebra/edge_matrix",
+    "algebra/edge_scores.cpp": "algebra/edge_scores_gradient",
+    "algebra/row_products.cpp": "algebra/operand matrix/sparse_rows",
+    "algebra/max_aggregate.cpp": "transfer/halo",
+    "nn/attention.cpp": "algebra/coefficient_gradient train/summary transfer/layout_change",
+    "nn/parameters.cpp": "nn/layer",
+    "nn/model.cpp": "nn/gradient_check",
+    "nn/residual.cpp": "nn/linear",
+    "train/trainer.cpp": "train/graph_data train/objective train/options",
+    "train/models.cpp": "nn/models nn/propagation nn/conv/gat nn/conv/gcnii nn/conv/gin nn/conv/sage nn/conv/sgc "
+                        "nn/conv/gcn nn/conv/attention_vectors",
 }
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)

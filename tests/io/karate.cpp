@@ -19,11 +19,11 @@ TEST_CASE("karate club: 34 vertices, 78 ties in both directions, four classes") 
   CHECK(club.classes == 4);
   REQUIRE(club.edges.size() == 156);
   std::set<std::pair<global_index, global_index>> pairs;
-  for (const edge& e : club.edges) pairs.emplace(e.source, e.target);
+  for (const io::edge& e : club.edges) pairs.emplace(e.source, e.target);
   CHECK(pairs.size() == 156);
-  for (const edge& e : club.edges) CHECK(pairs.contains({e.target, e.source}));
+  for (const io::edge& e : club.edges) CHECK(pairs.contains({e.target, e.source}));
   int64s degrees(34), sizes(4);
-  for (const edge& e : club.edges) ++degrees[static_cast<std::size_t>(e.source)];
+  for (const io::edge& e : club.edges) ++degrees[static_cast<std::size_t>(e.source)];
   CHECK(degrees == int64s{16, 9, 10, 6, 3, 4, 4, 4, 5, 2, 3, 1, 2, 5, 2, 2,  2,
                           2,  2, 3,  2, 2, 2, 5, 3, 3, 2, 4, 3, 4, 4, 6, 12, 17});
   for (std::int64_t label : club.labels) ++sizes[static_cast<std::size_t>(label)];

@@ -33,8 +33,8 @@ void products_of_slices_cut_anywhere() {
     }
   for (const auto& [m, k] :
        std::vector<std::array<local_index, 2>>{{0, 0}, {0, 4}, {4, 0}, {1, 1}, {2, 1000}, {3001, 400}})
-    for (const local::head_slice s :
-         {local::head_slice{1, 41, 3}, {3, 5, 2}, {8, 8, 0}, {8, 8, 12}, {2, 130, 5}, {9, 1, 0}})
+    for (const partita::local::head_slice s :
+         {partita::local::head_slice{1, 41, 3}, {3, 5, 2}, {8, 8, 0}, {8, 8, 12}, {2, 130, 5}, {9, 1, 0}})
       check_products<T, Device>(m, k, s, s.heads * s.head_width - s.first_col);
 }
 
@@ -75,7 +75,7 @@ std::vector<T> result_of(const block<T>& y, Kernel kernel) {
 template <class Device>
 void products_are_adjoint() {
   const sparse<double> p(301, 40);
-  const local::head_slice s{8, 5, 3};
+  const partita::local::head_slice s{8, 5, 3};
   const block<double> x(40, 31, 1, 0), y(301, 31, 2, 0);
   block<double> values = edge_block(p, 8, 3);
   std::fill_n(values.values.begin(), 16, 0.0);
@@ -133,7 +133,7 @@ void gradients_of_softmax_are_differences() {
     edge_log_sum(at.queue, at.pattern(p), heads, 0.2, s, t, sums.view());
     edge_row_dot(at.queue, at.pattern(p), heads, at(alpha()), at(weights.values), dots.view());
     staged_block<double, Device> edges(at.queue, weights);
-    const local::csr_view<double> staged = at.pattern(p);
+    const partita::local::csr_view<double> staged = at.pattern(p);
     edge_softmax_gradient(at.queue, staged, inverse_of(at.queue, staged), heads, 0.2, s, t, sums.view(),
                           dots.view(), 0.0, edges.data(), r.view().block(0, 0, 6, heads),
                           r.view().block(6, 0, 8, heads));
@@ -164,7 +164,7 @@ void large_scores_have_a_finite_softmax() {
 template <class Device>
 void edges_refuse_shapes(const partita::device_queue<Device>& q) {
   using partita::shape_error;
-  const local::csr_view<double> a{3, 3, nullptr, nullptr, nullptr};
+  const partita::local::csr_view<double> a{3, 3, nullptr, nullptr, nullptr};
   const matrix_view<double> x{nullptr, 3, 2, 2}, wrong{nullptr, 4, 2, 2};
   const matrix_view<local_index> where{nullptr, 4, 2, 2};
   const partita::local::csr_inverse<Device> inverse{3, 3, {}, {}, {}}, other{3, 4, {}, {}, {}};

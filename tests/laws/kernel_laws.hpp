@@ -307,7 +307,7 @@ void loss() {
 template <class Device>
 void refuse_shapes(const partita::device_queue<Device>& q) {
   const matrix_view<float> x{nullptr, 4, 3, 3}, y{nullptr, 3, 4, 4};
-  const local::csr_view<float> a{4, 5, nullptr, nullptr, nullptr};
+  const partita::local::csr_view<float> a{4, 5, nullptr, nullptr, nullptr};
   CHECK_THROWS_AS(spmm(q, a, x, 0, x), partita::shape_error);
   CHECK_THROWS_AS(spmm(q, a, matrix_view<float>{nullptr, 5, 2, 2}, 0, x), partita::shape_error);
   CHECK_THROWS_AS(spmm_fused(q, a, x, {}, x), partita::shape_error);

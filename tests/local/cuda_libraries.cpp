@@ -48,8 +48,8 @@ bool gemm_library(const partita::device_queue<cuda_device>& q, bool ta, bool tb,
   ++gemm_calls;
   const bool plain = epilogue.column_sums == nullptr && epilogue.bias == nullptr && !epilogue.relu;
   if (!plain && !knows_epilogues) return false;
-  on_cuda::launch(q, std::int64_t{m} * n,
-                  multiply_entry<T>{ta, tb, m, n, k, lda, ldb, ldc, alpha, beta, a, b, c, epilogue});
+  partita::on_cuda::launch(q, std::int64_t{m} * n,
+                           multiply_entry<T>{ta, tb, m, n, k, lda, ldb, ldc, alpha, beta, a, b, c, epilogue});
   return true;
 }
 
@@ -91,7 +91,7 @@ bool spmm_library(const partita::device_queue<cuda_device>& q, std::shared_ptr<v
     plan = std::make_shared<int>(1);
     ++account.plans;
   }
-  on_cuda::launch(
+  partita::on_cuda::launch(
       q, rows,
       multiply_row<T>{offsets, columns, values, {x, cols, f, x_stride}, beta, {y, rows, f, y_stride}});
   return true;
@@ -116,7 +116,7 @@ sparse<T> aligned_block() {
 /// The product of a and x added to y, by `product`, against the reference.
 template <class T>
 void check_product(partita::detail::spmm_product<T, cuda_device>& product, stage<cuda_device>& at,
-                   const local::csr_view<T>& staged, const sparse<T>& a, const block<T>& x,
+                   const partita::local::csr_view<T>& staged, const sparse<T>& a, const block<T>& x,
                    const block<T>& y) {
   staged_block<T, cuda_device> r(at.queue, y);
   product(at.queue, staged, at(x), T(0.5), r.view());
@@ -184,7 +184,7 @@ TEST_CASE_TEMPLATE("cuda spmm_product: tries the library once, plans once, forge
   stage<cuda_device> at(queue_with_libraries());
   partita::detail::spmm_product<T, cuda_device> product;
   const sparse<T> a = aligned_block<T>();
-  const local::csr_view<T> staged = at(a);
+  const partita::local::csr_view<T> staged = at(a);
   const block<T> x(40, 8, 1, placing{4, 0}), y(5, 8, 2, placing{0, 0});
   const block<T> wide(40, 16, 1, placing{4, 0}), wide_y(5, 16, 2, placing{0, 0});
   check_product(product, at, staged, a, x, y);
@@ -207,7 +207,7 @@ TEST_CASE_TEMPLATE("cuda spmm_product: the own kernel where the library cannot s
   stage<cuda_device> at(queue_with_libraries());
   partita::detail::spmm_product<T, cuda_device> product;
   const sparse<T> a = aligned_block<T>();
-  const local::csr_view<T> staged = at(a);
+  const partita::local::csr_view<T> staged = at(a);
   const block<T> x(40, 8, 1, placing{4, 0}), y(5, 8, 2, placing{0, 0});
   check_product(product, at, staged, a, block<T>(40, 8, 1, placing{4, 1}), y);
   check_product(product, at, staged, a, x, block<T>(5, 8, 2, placing{4, 1}));
@@ -232,7 +232,7 @@ TEST_CASE_TEMPLATE("cuda spmm_product: the own kernel where the library cannot s
 TEST_CASE("the inverse of a pattern reads the number of entries only where the view does not know it") {
   stage<cuda_device> at{partita::device_queue<cuda_device>()};
   const sparse<double> p(23, 19);
-  local::csr_view<double> a = at.pattern(p);
+  partita::local::csr_view<double> a = at.pattern(p);
   const auto entries = [&] {
     const std::uint64_t before = emulator::calls("cudaStreamSynchronize");
     const auto inverse = inverse_of(at.queue, a);
@@ -253,7 +253,7 @@ TEST_CASE("products with a pattern by its columns sort and allocate nothing once
   stage<cuda_device> at{partita::device_queue<cuda_device>()};
   const sparse<double> p(23, 19);
   const block<double> rows(23, 4, 1, 0), cols(19, 4, 2, 0), edges(p.end(), 4, 3, 0);
-  const local::csr_view<double> a = at.pattern(p);
+  const partita::local::csr_view<double> a = at.pattern(p);
   const auto inverse = inverse_of(at.queue, a);
   const auto target = at(rows), source = at(cols);
   staged_block<double, cuda_device> x(at.queue, cols), dsource(at.queue, cols), dtarget(at.queue, rows),

@@ -9,9 +9,9 @@
 
 namespace test_local_reference {
 
-using partita::local::csr_view;
 using partita::local_index;
 using partita::matrix_view;
+using partita::local::csr_view;
 namespace reference = partita::reference;
 
 namespace {
@@ -34,7 +34,7 @@ TEST_CASE("reference spmm: hand-computed, with an empty row and beta") {
   const std::array<local_index, 4> offsets{0, 2, 2, 3};
   const std::array<local_index, 3> columns{0, 2, 1};
   const std::array<double, 3> values{1, 2, -3};
-  const local::csr_view<double> a{3, 3, offsets.data(), columns.data(), values.data()};
+  const partita::local::csr_view<double> a{3, 3, offsets.data(), columns.data(), values.data()};
   block<double> x{{1, 2, 3, 4, 5, 6}, 3, 2};
   block<double> y{{not_a_number, not_a_number, not_a_number, not_a_number, not_a_number, not_a_number}, 3, 2};
   reference::spmm(a, x.view(), 0, y.view());
@@ -48,8 +48,8 @@ TEST_CASE("reference spmm: offsets need not begin at 0") {
   const std::array<local_index, 3> columns{0, 1, 0};
   const std::array<float, 3> values{100, 2, 3};
   block<float> x{{1, 10}, 2, 1}, y{{0, 0}, 2, 1};
-  reference::spmm(local::csr_view<float>{2, 2, offsets.data(), columns.data(), values.data()}, x.view(), 0,
-                  y.view());
+  reference::spmm(partita::local::csr_view<float>{2, 2, offsets.data(), columns.data(), values.data()},
+                  x.view(), 0, y.view());
   CHECK(y.values == std::vector<float>{20, 3});
 }
 
@@ -59,7 +59,7 @@ TEST_CASE("reference spmm_fused: with beta, bias and cut, by hand") {
   const std::array<local_index, 3> columns{0, 2, 1};
   const std::array<double, 3> values{1, 2, -3};
   const std::array<double, 2> bias{-1000, 7};
-  const local::csr_view<double> a{3, 3, offsets.data(), columns.data(), values.data()};
+  const partita::local::csr_view<double> a{3, 3, offsets.data(), columns.data(), values.data()};
   block<double> x{{1, 2, 3, 4, 5, 6}, 3, 2}, y{{10, 20, 30, 40, 50, 60}, 3, 2};
   reference::spmm_fused(a, x.view(), {0.5, bias.data(), false}, y.view());
   CHECK(y.values == std::vector<double>{-984, 31, -985, 27, -984, 25});

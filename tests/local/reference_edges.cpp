@@ -34,7 +34,7 @@ TEST_CASE("reference edges: softmax over rows and gradients, by hand") {
 
 TEST_CASE("reference edges: products of a slice that begins and ends inside a head, by hand") {
   small_case c;
-  const local::head_slice s{2, 2, 1};
+  const partita::local::head_slice s{2, 2, 1};
   reference::edge_multiply(c.a, s, c.edges.data(), c.x.view(), 0.5, c.y.view());
   CHECK(c.y.values == numbers{77, 98, 50, 50, 83, 102});
   block<double> to{3, 2, numbers(6, 10)};

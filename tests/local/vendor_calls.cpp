@@ -23,9 +23,9 @@ TEST_CASE("an epilogue that cublas does not know is refused, and looked up once"
   const on_device<double> memory(q, random_numbers<double>(64, 1));
   const auto before = emulator::calls("cublasLtMatmulAlgoGetHeuristic");
   for (int run = 0; run < 2; ++run)
-    CHECK_FALSE(on_cuda::libraries_of(q).gemm<double>()(q, true, false, 4, 4, 2, 1, memory.data(), 4,
-                                                        memory.data() + 8, 4, 0, memory.data() + 16, 4,
-                                                        {.column_sums = memory.data() + 32}));
+    CHECK_FALSE(partita::on_cuda::libraries_of(q).gemm<double>()(q, true, false, 4, 4, 2, 1, memory.data(), 4,
+                                                                 memory.data() + 8, 4, 0, memory.data() + 16,
+                                                                 4, {.column_sums = memory.data() + 32}));
   CHECK(emulator::calls("cublasLtMatmulAlgoGetHeuristic") == before + 1);
 }
 
@@ -35,8 +35,9 @@ TEST_CASE("sums of columns are refused where their algorithm would leave the dev
     const on_device<float> a(q, random_numbers<float>(area(k, 4), 1)),
         b(q, random_numbers<float>(area(k, 4), 2)), c(q, random_numbers<float>(16, 3)),
         sums(q, random_numbers<float>(4, 4));
-    CHECK(on_cuda::libraries_of(q).gemm<float>()(q, true, false, 4, 4, k, 1, a.data(), 4, b.data(), 4, 0,
-                                                 c.data(), 4, {.column_sums = sums.data()}) == (k == 500));
+    CHECK(partita::on_cuda::libraries_of(q).gemm<float>()(q, true, false, 4, 4, k, 1, a.data(), 4, b.data(),
+                                                          4, 0, c.data(), 4,
+                                                          {.column_sums = sums.data()}) == (k == 500));
   }
 }
 
@@ -55,9 +56,9 @@ TEST_CASE("a plan of cusparse is prepared once for a shape of operands, and serv
       std::vector<double> expected(area(30, f));
       partita::reference::spmm<double>(same.view(), {x.data(), 20, f, f}, 0, {expected.data(), 30, f, f});
       const on_device<double> values(q, same.values), on_x(q, x), y(q, std::vector<double>(area(30, f)));
-      REQUIRE(on_cuda::libraries_of(q).spmm<double>()(q, plan, 30, 20, a.nonzeros(), offsets.data(),
-                                                      columns.data(), values.data(), on_x.data(), f, f, 0.0,
-                                                      y.data(), f));
+      REQUIRE(partita::on_cuda::libraries_of(q).spmm<double>()(q, plan, 30, 20, a.nonzeros(), offsets.data(),
+                                                               columns.data(), values.data(), on_x.data(), f,
+                                                               f, 0.0, y.data(), f));
       CHECK(distance(y.read(), expected) < 1e-14);
     }
   CHECK(preparations() == before + 2);
@@ -72,8 +73,8 @@ TEST_CASE("products allocate only when they meet a shape for the first time, and
       bias(q, random_numbers<float>(8, 4), 1);
   const auto step = [&] {
     REQUIRE(product.run(x, 8, 8, 0, y, 8));
-    on_cuda::libraries_of(q).gemm<float>()(q, false, false, 20, 8, 8, 1, x.data(), 8, weight.data(), 8, 1,
-                                           y.data(), 8, {bias.data(), true});
+    partita::on_cuda::libraries_of(q).gemm<float>()(q, false, false, 20, 8, 8, 1, x.data(), 8, weight.data(),
+                                                    8, 1, y.data(), 8, {bias.data(), true});
   };
   step();
   const emulator::counters before = emulator::count();

@@ -74,9 +74,9 @@ void check_gemm(const device_queue& q, const gemm_case& p, T beta) {
   std::vector<std::vector<T>> results;
   for (int run = 0; run < 2; ++run) {
     const on_device<T> on_c(q, c, p.skip);
-    if (!on_cuda::libraries_of(q).gemm<T>()(q, p.ta, p.tb, p.m, p.n, p.k, T(1.5), on_a.data(), lda,
-                                            on_b.data(), ldb, beta, on_c.data(), ldc,
-                                            {p.with_bias ? on_bias.data() : nullptr, p.relu})) {
+    if (!partita::on_cuda::libraries_of(q).gemm<T>()(q, p.ta, p.tb, p.m, p.n, p.k, T(1.5), on_a.data(), lda,
+                                                     on_b.data(), ldb, beta, on_c.data(), ldc,
+                                                     {p.with_bias ? on_bias.data() : nullptr, p.relu})) {
       CHECK((p.with_bias || p.relu));  // of products without an epilogue it must know all
       MESSAGE("cuBLASLt has no algorithm with this epilogue: bias ", p.with_bias, ", relu ", p.relu);
       return;
@@ -115,7 +115,9 @@ struct rows_case {
     values = random_numbers<T>(columns.size(), 5);
   }
   int nonzeros() const { return offsets.back() - offsets.front(); }
-  local::csr_view<T> view() const { return {rows, cols, offsets.data(), columns.data(), values.data()}; }
+  partita::local::csr_view<T> view() const {
+    return {rows, cols, offsets.data(), columns.data(), values.data()};
+  }
 };
 
 template <class T>
@@ -126,9 +128,9 @@ class spmm_on_device {
 
   bool run(const on_device<T>& x, int x_stride, int f, T beta, const on_device<T>& y, int y_stride,
            bool with_values = true) {
-    return on_cuda::libraries_of(q_).spmm<T>()(q_, plan_, a_.rows, a_.cols, a_.nonzeros(), offsets_.data(),
-                                               columns_.data(), with_values ? values_.data() : nullptr,
-                                               x.data(), x_stride, f, beta, y.data(), y_stride);
+    return partita::on_cuda::libraries_of(q_).spmm<T>()(
+        q_, plan_, a_.rows, a_.cols, a_.nonzeros(), offsets_.data(), columns_.data(),
+        with_values ? values_.data() : nullptr, x.data(), x_stride, f, beta, y.data(), y_stride);
   }
 
  private:
@@ -170,7 +172,7 @@ void check_spmm(const device_queue& q, const rows_case<T>& a, bool repeatable) {
 
 TEST_CASE_TEMPLATE("cublas gemm agrees with the reference and repeats its bits", T, float, double) {
   const device_queue q(0, partita::cublas_gemm());
-  REQUIRE((on_cuda::libraries_of(q).gemm<T>() != nullptr));
+  REQUIRE((partita::on_cuda::libraries_of(q).gemm<T>() != nullptr));
   for (const auto& shape : std::vector<std::array<int, 3>>{{1, 1, 1},
                                                            {5, 7, 3},
                                                            {33, 17, 65},
@@ -206,9 +208,9 @@ TEST_CASE_TEMPLATE("the gradient of a bias beside that of a weight, where cublas
       bool known = true;
       for (int run = 0; run < 2; ++run) {
         const on_device<T> on_c(q, c, skip), on_sums(q, sums, skip);
-        known = on_cuda::libraries_of(q).gemm<T>()(q, true, false, m, n, k, T{1}, on_a.data(), m + 2,
-                                                   on_b.data(), n + 1, T{0}, on_c.data(), n + 3,
-                                                   {.column_sums = on_sums.data()});
+        known = partita::on_cuda::libraries_of(q).gemm<T>()(q, true, false, m, n, k, T{1}, on_a.data(), m + 2,
+                                                            on_b.data(), n + 1, T{0}, on_c.data(), n + 3,
+                                                            {.column_sums = on_sums.data()});
         results.push_back(on_c.read());
         results.push_back(on_sums.read());
       }
@@ -232,15 +234,15 @@ TEST_CASE("errors of cublas name the call and the shapes") {
   const device_queue q(0, partita::cublas_gemm());
   const on_device<float> memory(q, random_numbers<float>(64, 1));
   const auto wrong = [&] {
-    on_cuda::libraries_of(q).gemm<float>()(q, false, false, 4, 4, 4, 1, memory.data(), 3, memory.data(), 4, 0,
-                                           memory.data(), 4, {});
+    partita::on_cuda::libraries_of(q).gemm<float>()(q, false, false, 4, 4, 4, 1, memory.data(), 3,
+                                                    memory.data(), 4, 0, memory.data(), 4, {});
   };
   CHECK_THROWS_WITH_AS(wrong(), doctest::Contains("a 4 x 4 with stride 3"), partita::device_error);
 }
 
 TEST_CASE_TEMPLATE("cusparse spmm agrees with the reference and repeats its bits", T, float, double) {
   const device_queue q(0, partita::cusparse_spmm());
-  REQUIRE((on_cuda::libraries_of(q).spmm<T>() != nullptr));
+  REQUIRE((partita::on_cuda::libraries_of(q).spmm<T>() != nullptr));
   check_spmm<T>(q, {101 * large, 60 * large, 0}, true);
   check_spmm<T>(q, {17, 200, 0}, true);
 }
@@ -251,7 +253,8 @@ TEST_CASE_TEMPLATE("a tile whose offsets do not begin at 0", T, float, double) {
 }
 
 TEST_CASE_TEMPLATE("the fastest algorithm agrees with the reference", T, float, double) {
-  const device_queue q(0, partita::cusparse_spmm(partita::cublas_gemm(), on_cuda::spmm_choice::fastest));
+  const device_queue q(
+      0, partita::cusparse_spmm(partita::cublas_gemm(), partita::on_cuda::spmm_choice::fastest));
   check_spmm<T>(q, {101 * large, 60 * large, 0}, false);
 }
 

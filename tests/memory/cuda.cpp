@@ -19,7 +19,7 @@ namespace test_cuda_memory {
 
 using partita::buffer;
 using partita::cuda_device;
-using partita::queue;
+using partita::device_queue;
 using partita::on_cuda::cuda_event;
 using test_support::expect_error;
 
@@ -108,7 +108,7 @@ TEST_CASE("copies both ways and within the device, kernels between them") {
     std::iota(source.begin(), source.end(), -5);
     buffer<int, cuda_device> a(q, size), b(q, size), c(q, size);
     partita::copy(q, std::span<const int>(source), a.span());
-    on_cuda::launch(q, n, increment{a.data(), b.data()});
+    partita::on_cuda::launch(q, n, increment{a.data(), b.data()});
     partita::copy(q, std::span<const int>(b.span()), c.span());
     for (int& v : source) ++v;
     CHECK(download(q, c) == source);
@@ -139,12 +139,12 @@ TEST_CASE("an event holds another queue back, and without it memory is read too 
     const device_queue<cuda_device> first, second;
     buffer<int, cuda_device> a(first, 100), b(second, 100);
     first.synchronize();
-    on_cuda::launch(first, 100, fill{a.data(), 7});
-    on_cuda::cuda_event filled_now(*first.owner());
+    partita::on_cuda::launch(first, 100, fill{a.data(), 7});
+    partita::on_cuda::cuda_event filled_now(*first.owner());
     CHECK(filled_now.reached());
     filled_now.record(*first.owner());
     if (waits) filled_now.make_wait(second.stream());
-    on_cuda::launch(second, 100, increment{a.data(), b.data()});
+    partita::on_cuda::launch(second, 100, increment{a.data(), b.data()});
     if (waits) {
       CHECK(download(second, b) == filled(100, 8));
     } else {
@@ -161,12 +161,12 @@ TEST_CASE("an event is reached when the work before it is done, and asking leave
   const device_queue<cuda_device> q;
   buffer<int, cuda_device> a(q, 10);
   q.synchronize();
-  on_cuda::cuda_event mark(*q.owner());
-  on_cuda::launch(q, 10, fill{a.data(), 0});
-  on_cuda::launch(q, 10, increment{a.data(), a.data()});
+  partita::on_cuda::cuda_event mark(*q.owner());
+  partita::on_cuda::launch(q, 10, fill{a.data(), 0});
+  partita::on_cuda::launch(q, 10, increment{a.data(), a.data()});
   mark.record(*q.owner());
   CHECK(!mark.reached());
-  on_cuda::launch(q, 10, increment{a.data(), a.data()});
+  partita::on_cuda::launch(q, 10, increment{a.data(), a.data()});
   while (!mark.reached()) {
   }
   CHECK(download(q, a) == filled(10, 2));
@@ -176,7 +176,7 @@ TEST_CASE("synchronising is counted, and never done for the whole device") {
   const device_queue<cuda_device> q;
   const auto before = emulator::count();
   buffer<int, cuda_device> a(q, 10);
-  on_cuda::launch(q, 10, fill{a.data(), 0});
+  partita::on_cuda::launch(q, 10, fill{a.data(), 0});
   CHECK((emulator::count() - before).stream_synchronisations == 0);
   q.synchronize();
   const auto spent = emulator::count() - before;
@@ -208,12 +208,12 @@ TEST_CASE("errors name the call") {
                              [&] { buffer<int, cuda_device> b(q, std::size_t{1} << 40); });
   emulator::make_fail("a kernel's launch", cudaErrorLaunchFailure);
   expect_error<device_error>("a kernel's launch failed: cudaErrorLaunchFailure", [&] {
-    on_cuda::launch(q, 10, fill{a.data(), 1});
+    partita::on_cuda::launch(q, 10, fill{a.data(), 1});
   });
   emulator::make_fail("cudaStreamSynchronize", cudaErrorLaunchFailure);
   expect_error<device_error>("cudaStreamSynchronize failed: cudaErrorLaunchFailure",
                              [&] { q.synchronize(); });
-  on_cuda::launch(q, 10, fill{a.data(), 1});
+  partita::on_cuda::launch(q, 10, fill{a.data(), 1});
   CHECK(download(q, a) == filled(10, 1));
 }
 
@@ -230,21 +230,22 @@ TEST_CASE("queues of several devices on one thread, and one on another thread, n
     CHECK(cudaPointerGetAttributes(&attributes, a.data()) == cudaSuccess);
     CHECK(attributes.type == cudaMemoryTypeDevice);
     CHECK(attributes.device == 1);
-    on_cuda::launch(second, 4, fill{a.data(), 1});
-    on_cuda::launch(first, 4, fill{b.data(), 2});
-    on_cuda::cuda_event mark(*second.owner());
+    partita::on_cuda::launch(second, 4, fill{a.data(), 1});
+    partita::on_cuda::launch(first, 4, fill{b.data(), 2});
+    partita::on_cuda::cuda_event mark(*second.owner());
     mark.record(*second.owner());
     mark.make_wait(first.stream());
     expect_error<partita::device_error>("an event of device 1 cannot be recorded on device 0",
                                         [&] { mark.record(*first.owner()); });
     buffer<int, cuda_device> values(second, 4), other_keys(second, 4), other_values(second, 4);
-    on_cuda::launch(second, 4, fill{values.data(), 3});
-    on_cuda::sorted_pairs<int, int> pairs{a.data(), values.data(), other_keys.data(), other_values.data()};
-    on_cuda::sort_pairs(second, 4, 8, pairs);
-    on_cuda::launch(second, 4, fill{a.data(), 1});
+    partita::on_cuda::launch(second, 4, fill{values.data(), 3});
+    partita::on_cuda::sorted_pairs<int, int> pairs{a.data(), values.data(), other_keys.data(),
+                                                   other_values.data()};
+    partita::on_cuda::sort_pairs(second, 4, 8, pairs);
+    partita::on_cuda::launch(second, 4, fill{a.data(), 1});
     std::thread([&] {
-      on_cuda::launch(second, 4, increment{a.data(), a.data()});
-      on_cuda::cuda_event there(*second.owner());
+      partita::on_cuda::launch(second, 4, increment{a.data(), a.data()});
+      partita::on_cuda::cuda_event there(*second.owner());
       there.record(*second.owner());
       CHECK(download(second, a) == filled(4, 2));
     }).join();
@@ -303,7 +304,7 @@ TEST_CASE("a watcher ends a wait, and only while it lives") {
   const auto watcher = std::make_shared<give_up>();
   q.watch(watcher);
   q.synchronize();
-  for (int k = 0; k < 10; ++k) on_cuda::launch(q, 10, fill{a.data(), k});
+  for (int k = 0; k < 10; ++k) partita::on_cuda::launch(q, 10, fill{a.data(), k});
   expect_error<partita::communication_error>("waited too long for a broadcast", [&] { q.synchronize(); });
   CHECK(watcher->checks == 3);
   CHECK(download(q, a) == filled(10, 9));
@@ -315,9 +316,9 @@ TEST_CASE("a watcher ends a wait for an event too") {
   buffer<int, cuda_device> a(q, 10);
   const auto watcher = std::make_shared<give_up>();
   q.watch(watcher);
-  on_cuda::cuda_event mark(*q.owner());
+  partita::on_cuda::cuda_event mark(*q.owner());
   q.synchronize(mark);
-  for (int k = 0; k < 10; ++k) on_cuda::launch(q, 10, fill{a.data(), k});
+  for (int k = 0; k < 10; ++k) partita::on_cuda::launch(q, 10, fill{a.data(), k});
   mark.record(*q.owner());
   expect_error<partita::communication_error>("waited too long for a broadcast", [&] { q.synchronize(mark); });
   q.synchronize(mark);
@@ -328,7 +329,7 @@ TEST_CASE("a watcher that is gone is not asked") {
   const device_queue<cuda_device> q;
   q.watch(std::make_shared<give_up>());
   buffer<int, cuda_device> a(q, 10);
-  for (int k = 0; k < 10; ++k) on_cuda::launch(q, 10, fill{a.data(), k});
+  for (int k = 0; k < 10; ++k) partita::on_cuda::launch(q, 10, fill{a.data(), k});
   CHECK(download(q, a) == filled(10, 9));
 }
 
@@ -353,7 +354,7 @@ int signal_of(Act act) {
 TEST_CASE("a host that touches device memory dies; a kernel that writes behind its own is an error") {
   const device_queue<cuda_device> q;
   buffer<int, cuda_device> a(q, 10);
-  on_cuda::launch(q, 10, fill{a.data(), 0});
+  partita::on_cuda::launch(q, 10, fill{a.data(), 0});
   q.synchronize();
   volatile int* const memory = a.data();
   CHECK(signal_of([] {}) == 0);
@@ -363,7 +364,7 @@ TEST_CASE("a host that touches device memory dies; a kernel that writes behind i
           const emulator::opened_arena looking;
           if (memory[9] != 27) std::abort();
         }) == 0);
-  on_cuda::launch(q, 11, fill{a.data(), 0});
+  partita::on_cuda::launch(q, 11, fill{a.data(), 0});
   expect_error<partita::device_error>("is out of bounds: 0 bytes behind a block of 40 bytes",
                                       [&] { q.synchronize(); });
   CHECK(!emulator::take_failure().empty());

@@ -24,7 +24,8 @@ global_index one_way(global_index n, global_index c, int ranks) {
   return n * c - stays;
 }
 
-nn::training_options options_of(const std::string& model, nn::coupling how, std::vector<global_index> hidden) {
+nn::training_options options_of(const std::string& model, nn::coupling how,
+                                std::vector<global_index> hidden) {
   nn::training_options o;
   o.model = model;
   o.coupling = how;
@@ -50,8 +51,9 @@ TEST_CASE(
     for (int ranks : {2, 3, 4, 6})
       for (int layers = 1; layers <= 8; ++layers) {
         const io::dataset d = directed_graph(n);
-        const nn::training_options o = options_of(
-            "gcn", nn::coupling::decoupled, std::vector<global_index>(static_cast<std::size_t>(layers - 1), 9));
+        const nn::training_options o =
+            options_of("gcn", nn::coupling::decoupled,
+                       std::vector<global_index>(static_cast<std::size_t>(layers - 1), 9));
         on_threads(ranks, [&](const communicator& world) {
           const auto r = nn::train_model<double>(mesh<host>(world, {1, ranks, 1}), d, o, feature_column);
           CHECK(redistributed(r).words == 4 * one_way(n, d.classes, ranks));
@@ -98,7 +100,7 @@ TEST_CASE(
   for (int ranks : {2, 3, 6})
     for (int layers : {2, 3, 6}) {  // one hop may gather rows instead
       nn::training_options o = options_of("gat", nn::coupling::decoupled,
-                                      std::vector<global_index>(static_cast<std::size_t>(layers - 1), 9));
+                                          std::vector<global_index>(static_cast<std::size_t>(layers - 1), 9));
       o.heads = 3;
       on_threads(ranks, [&](const communicator& world) {
         const auto r = nn::train_model<double>(mesh<host>(world, {1, ranks, 1}), d, o, feature_column);
@@ -114,7 +116,7 @@ TEST_CASE(
         for (int owner = 0, v = 0; owner < ranks; ++owner)
           for (global_index end = v + piece(d.vertices, ranks, owner); v < end; ++v) {
             const auto in_edges = 1 + std::count_if(d.edges.begin(), d.edges.end(),
-                                                    [v](const edge& e) { return e.target == v; });
+                                                    [v](const io::edge& e) { return e.target == v; });
             edges += in_edges * (with_columns - (owner < with_columns ? 1 : 0));
           }
         const global_index scalars = (ranks - 1) * d.vertices * o.heads;
@@ -146,8 +148,9 @@ TEST_CASE("on an R-MAT graph feature_column spreads words and multiplied nonzero
       const global_index column = columns.multiplications.least / (classes / ranks);  // of A
       CHECK(columns.multiplications.most - columns.multiplications.least <= column);
       CHECK(columns.words.most - columns.words.least <= 2 * d.vertices);  // a column, there and back
-      const auto r = nn::train_model<double>(mesh<host>(world, {1, ranks, 1}), d,
-                                         options_of("gcn", nn::coupling::decoupled, {16}), feature_column);
+      const auto r =
+          nn::train_model<double>(mesh<host>(world, {1, ranks, 1}), d,
+                                  options_of("gcn", nn::coupling::decoupled, {16}), feature_column);
       CHECK(r.words_received.total == r.predicted_words_received.total);
       CHECK(rows.multiplications.ratio() > 1.05);
       CHECK(rows.words.most > rows.words.least);

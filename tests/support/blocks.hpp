@@ -13,9 +13,9 @@
 
 namespace test_support {
 
-using partita::local::csr_view;
 using partita::local_index;
 using partita::matrix_view;
+using partita::local::csr_view;
 
 /// How a block lies in its allocation: elements before its first, and after each of its rows.
 struct placing {
@@ -85,10 +85,12 @@ struct sparse {
   }
 
   local_index end() const { return offsets.back(); }
-  local::csr_view<T> view() const {
+  partita::local::csr_view<T> view() const {
     return {rows, cols, offsets.data(), columns.data() + columns_lead, values.data() + values_lead};
   }
-  local::csr_view<T> pattern() const { return {rows, cols, offsets.data(), columns.data() + columns_lead, nullptr}; }
+  partita::local::csr_view<T> pattern() const {
+    return {rows, cols, offsets.data(), columns.data() + columns_lead, nullptr};
+  }
 
  private:
   void add_row(local_index i, local_index length) {

@@ -57,7 +57,8 @@ class device_block {
   std::span<const T> in() const { return data_.span(); }
   std::span<T> out() { return data_.span(); }
   void spoil() {
-    on_cuda::launch(pool_->queue, static_cast<std::int64_t>(data_.size()), spoiling<T>{data_.data()});
+    partita::on_cuda::launch(pool_->queue, static_cast<std::int64_t>(data_.size()),
+                             spoiling<T>{data_.data()});
   }
   std::vector<T> get() {
     std::vector<T> values(data_.size());
@@ -73,9 +74,9 @@ class device_block {
     void* const host = lent.reserve(0);
     const bool up = kind == cudaMemcpyHostToDevice;
     if (up) std::memcpy(host, values, bytes);
-    on_cuda::check_cuda(up ? cudaMemcpyAsync(data_.data(), host, bytes, kind, pool_->queue.stream())
-                           : cudaMemcpyAsync(host, data_.data(), bytes, kind, pool_->queue.stream()),
-                        "cudaMemcpyAsync");
+    partita::on_cuda::check_cuda(up ? cudaMemcpyAsync(data_.data(), host, bytes, kind, pool_->queue.stream())
+                                    : cudaMemcpyAsync(host, data_.data(), bytes, kind, pool_->queue.stream()),
+                                 "cudaMemcpyAsync");
     if (!up) pool_->settle();
     if (!up) std::memcpy(values, host, bytes);
     pool_->take_back(bytes, std::move(lent));
@@ -106,7 +107,7 @@ inline device_fixture on_a_device(
     const communicator& c,
     const partita::device_queue<partita::cuda_device>& q = partita::device_queue<partita::cuda_device>()) {
   const auto pool = std::make_shared<pinned_pool>(q);
-  return {c.on_memory(comm::device_memory_of(pool->queue)), pool};
+  return {c.on_memory(partita::comm::device_memory_of(pool->queue)), pool};
 }
 
 }  // namespace test_support::laws

@@ -31,7 +31,7 @@ block<T> edge_block(const sparse<T>& a, local_index heads, std::uint64_t seed) {
 template <class T, class Device>
 void check_scores(local_index m, local_index k, local_index heads) {
   const sparse<T> p(m, k);
-  const local::csr_view<T> a = p.pattern();
+  const partita::local::csr_view<T> a = p.pattern();
   const T slope = T(0.2);
   block<T> source(k, heads, 1), log_sum(m, heads, 6);
   for (T& v : source.values) v *= 20;
@@ -69,7 +69,7 @@ void check_scores(local_index m, local_index k, local_index heads) {
     check(
         both,
         [&](auto& at, auto& y) {
-          const local::csr_view<T> staged = at.pattern(p);
+          const partita::local::csr_view<T> staged = at.pattern(p);
           staged_block<T, Device> g(at.queue, u);
           edge_softmax_gradient(at.queue, staged, inverse_of(at.queue, staged), heads, slope, at(source),
                                 at(target), at(log_sum), at(row_dot), beta, g.data(), dsource(y), dtarget(y));
@@ -82,7 +82,7 @@ void check_scores(local_index m, local_index k, local_index heads) {
     check(
         u,
         [&](auto& at, auto& g) {
-          const local::csr_view<T> staged = at.pattern(p);
+          const partita::local::csr_view<T> staged = at.pattern(p);
           staged_block<T, Device> y(at.queue, both);
           edge_softmax_gradient(at.queue, staged, inverse_of(at.queue, staged), heads, slope, at(source),
                                 at(target), at(log_sum), at(row_dot), beta, g.data(), dsource(y), dtarget(y));
@@ -109,7 +109,7 @@ struct smaller_of {
 template <class T, class Device>
 void check_maps(local_index m, local_index k, local_index heads) {
   const sparse<T> p(m, k);
-  const local::csr_view<T> a = p.pattern();
+  const partita::local::csr_view<T> a = p.pattern();
   const block<T> edges = edge_block(p, heads, 3), u = edge_block(p, heads, 4), v = edge_block(p, heads, 5);
   const by_place f{};
   INFO("m ", m, " k ", k, " heads ", heads);
@@ -144,9 +144,10 @@ struct weight_of_entry {
 };
 
 template <class T, class Device>
-void check_products(local_index m, local_index k, local::head_slice s, local_index f, placing place = {}) {
+void check_products(local_index m, local_index k, partita::local::head_slice s, local_index f,
+                    placing place = {}) {
   const sparse<T> p(m, k);
-  const local::csr_view<T> a = p.pattern();
+  const partita::local::csr_view<T> a = p.pattern();
   const block<T> x(k, f, 1, place), y(m, f, 2, placing{place.gap == 3 ? 1 : place.gap, place.lead});
   const block<T> values = edge_block(p, s.heads, 3);
   INFO("m ", m, " k ", k, " heads ", s.heads, " of ", s.head_width, " from ", s.first_col);
@@ -229,7 +230,7 @@ class staged_indices {
 template <class T, class Device>
 void check_max(local_index m, local_index k, local_index f, placing place = {}) {
   const sparse<T> p(m, k);
-  const local::csr_view<T> a = p.pattern();
+  const partita::local::csr_view<T> a = p.pattern();
   block<T> x(k, f, 1, place);
   for (T& v : x.values) v = std::floor(v * 8);
   const block<T> dy(m, f, 3, 1), both(2 * m, f, 4, place), dx(k, f, 5, place);
@@ -275,7 +276,7 @@ double inner(const std::vector<T>& a, const std::vector<T>& b) {
 /// Two heads of two columns; entries 1 and 2 are those of row 0 and entry 3 is that of row 2.
 struct small_case {
   std::vector<local_index> offsets{1, 3, 3, 4}, columns{9, 0, 2, 1};
-  local::csr_view<double> a{3, 3, offsets.data(), columns.data(), nullptr};
+  partita::local::csr_view<double> a{3, 3, offsets.data(), columns.data(), nullptr};
   std::vector<double> edges{-1, -1, 2, 3, 5, 7, 11, 13}, out{-1, -1, 0, 0, 0, 0, 0, 0};
   block<double> x{3, 2, {1, 2, 3, 4, 5, 6}}, y{3, 2, std::vector<double>(6, 100)};
 };

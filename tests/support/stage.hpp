@@ -72,13 +72,13 @@ class stage {
     return {(*this)(b.values) + b.lead, b.rows, b.cols, b.stride};
   }
   template <class T>
-  local::csr_view<T> operator()(const sparse<T>& a) {
-    local::csr_view<T> view = pattern(a);
+  partita::local::csr_view<T> operator()(const sparse<T>& a) {
+    partita::local::csr_view<T> view = pattern(a);
     view.values = (*this)(a.values) + a.values_lead;
     return view;
   }
   template <class T>
-  local::csr_view<T> pattern(const sparse<T>& a) {
+  partita::local::csr_view<T> pattern(const sparse<T>& a) {
     return {a.rows, a.cols, (*this)(a.offsets), (*this)(a.columns) + a.columns_lead, nullptr};
   }
   /// `count` elements of anything.

@@ -52,7 +52,7 @@ class dense {
   template <partita::layout M>
   requires(M != L) explicit(L != dynamic_layout) dense(dense<T, M, Device>&& other)
       : mesh_(other.mesh_),
-        layout_(detail::checked_layout<L>(other.layout())),
+        layout_(partition::checked_layout<L>(other.layout())),
         rows_(other.rows_),
         cols_(other.cols_),
         values_(other.values_),
@@ -80,7 +80,7 @@ class dense {
 
   dense(partita::mesh<Device> m, partita::layout l, blocking rows, blocking cols, std::span<T> block)
       : mesh_(std::move(m)),
-        layout_(detail::checked_layout<L>(l)),
+        layout_(partition::checked_layout<L>(l)),
         rows_(std::move(rows)),
         cols_(std::move(cols)),
         values_(block) {

@@ -52,7 +52,7 @@ class sparse {
   sparse(partita::mesh<Device> m, partita::layout l, std::optional<partita::layout> operand, blocking rows,
          blocking cols, std::shared_ptr<const block> forward, std::shared_ptr<const block> backward)
       : mesh_(std::move(m)),
-        layout_(detail::checked_layout<L>(l)),
+        layout_(partition::checked_layout<L>(l)),
         operand_(operand),
         rows_(std::move(rows)),
         cols_(std::move(cols)),

@@ -49,7 +49,7 @@ constexpr layout full_width(layout l) { return l == dynamic_layout ? l : layout{
 /// l's rows, full width.
 constexpr layout rows_of(layout l) { return l == dynamic_layout ? l : layout{l.rows, {}}; }
 
-namespace detail {
+namespace partition {
 
 /// `given`, which must be a layout, and L where that is static. Throws shape_error.
 template <layout L>
@@ -63,6 +63,6 @@ constexpr layout checked_layout(layout given) {
   return given;
 }
 
-}  // namespace detail
+}  // namespace partition
 
 }  // namespace partita

@@ -18,5 +18,5 @@ struct cut_at_zero {
 void cut(const partita::device_queue<partita::cuda_device>& q, partita::matrix_view<float> x);
 
 void cut(const partita::device_queue<partita::cuda_device>& q, partita::matrix_view<float> x) {
-  on_cuda::launch(q, std::int64_t{x.rows} * x.cols, cut_at_zero{x});
+  partita::on_cuda::launch(q, std::int64_t{x.rows} * x.cols, cut_at_zero{x});
 }

@@ -66,7 +66,7 @@ auto compress(interval rows, const std::vector<interval>& columns, const std::ve
 
 /// The compressed rows of a block of one tile.
 template <class T>
-local::csr_view<T> view(const bench::compressed<T, place>& a, local_index rows, local_index cols) {
+partita::local::csr_view<T> view(const bench::compressed<T, place>& a, local_index rows, local_index cols) {
   return {rows, cols, a.structure.data(), a.structure.data() + offsets_size(1, rows), a.values.data()};
 }
 
@@ -131,7 +131,7 @@ TEST_CASE_TEMPLATE("the transpose of the transpose", T, float, double) {
     const auto a = compress({0, rows}, {{0, cols}}, entries_in<T>({0, rows}, {{0, cols}}, count));
     const auto nonzeros = static_cast<local_index>(a.nonzeros);
     const auto b = bench::transpose(thrust::host, q, view(a, rows, cols), nonzeros);
-    const local::csr_view<T> from = view(a, rows, cols), to = view(b, cols, rows);
+    const partita::local::csr_view<T> from = view(a, rows, cols), to = view(b, cols, rows);
     std::map<std::pair<local_index, local_index>, T> places;
     for (local_index i = 0; i < rows; ++i)
       for (local_index e = from.offsets[i]; e < from.offsets[i + 1]; ++e)
@@ -153,8 +153,8 @@ TEST_CASE("the transpose of a tile whose offsets do not begin at 0") {
   const std::vector<triplet<double>> entries = {
       {0, 0, 1.0}, {1, 1, 2.0}, {0, 3, 3.0}, {1, 2, 4.0}, {1, 3, 5.0}};
   const auto a = compress({0, 2}, {{0, 2}, {2, 4}}, entries);
-  const local::csr_view<double> second{2, 2, a.structure.data() + 3, a.structure.data() + offsets_size(2, 2),
-                                       a.values.data()};
+  const partita::local::csr_view<double> second{2, 2, a.structure.data() + 3,
+                                                a.structure.data() + offsets_size(2, 2), a.values.data()};
   const auto b = bench::transpose(thrust::host, q, second, 3);
   CHECK(list(b.structure) == std::vector<local_index>{0, 1, 3, 0, 1, 0, 1});
   CHECK(list(b.values) == std::vector<double>{4, 3, 5});

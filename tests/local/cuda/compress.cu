@@ -64,8 +64,8 @@ TEST_CASE_TEMPLATE("the transpose of the transpose, on the device", T, float, do
   const std::vector<interval> columns{{0, 4000}};
   const auto a = bench::compress<T>(q, {0, 3000}, columns, entries<T>(100000));
   const auto view = [](const bench::compressed<T, device>& c, local_index rows, local_index cols) {
-    return local::csr_view<T>{rows, cols, c.structure.data(),
-                              c.structure.data() + partita::offsets_size(1, rows), c.values.data()};
+    return partita::local::csr_view<T>{rows, cols, c.structure.data(),
+                                       c.structure.data() + partita::offsets_size(1, rows), c.values.data()};
   };
   const auto nonzeros = static_cast<local_index>(a.nonzeros);
   const auto b = bench::transpose(q, view(a, 3000, 4000), nonzeros);

@@ -1,0 +1,81 @@
+// Products with a replicated weight of matrices whose rows are whole, dense and sparse.
+#include <doctest/doctest.h>
+
+#include "partita/algebra/operand.hpp"
+#include "support/layers.hpp"
+
+namespace test_row_products {
+
+using namespace partita;
+using namespace test_support;
+
+using matrix = rows_matrix;
+
+TEST_CASE("sparse features are multiplied like the matrix that dropout leaves, in parts of few entries too") {
+  for (const std::size_t most : {max_tile_entries, std::size_t{9}})
+    on_threads(3, [&](const communicator& world) {
+      const mesh<host> m(world, {1, 1, 3}, device_queue<host>(), most);
+      const auto h = generate<vertex_rows, double>(m, {26, 11}, [](global_index i, global_index j) {
+        return (i + 3 * j) % 4 == 1 ? element(i, j) : 0;
+      });
+      const auto g = generate<vertex_rows, double>(m, {26, 5}, field(0));
+      const auto w = generate<replicated, double>(m, {11, 5}, field(0));
+      const auto whole = compressed(h);
+      auto dropped = whole.like();
+      matrix left(m, h.shape()), written(m, h.shape()), y(m, g.shape()), expected(m, g.shape());
+      dense<double, replicated, host> dw(m, w.shape()), expected_dw(m, w.shape());
+      for (const double probability : {0.0, 0.5, 0.0}) {
+        const dropout_mask mask{probability, {.seed = 4}};
+        dropout(whole, dropped, mask);
+        const auto& x = probability > 0 ? dropped : whole;
+        dropout(h, left, mask);
+        copy(x, written);
+        CHECK(values(written) == values(left));
+        gemm(x, w, y);
+        gemm(left, w, expected);
+        CHECK(largest_difference(values(y), values(expected)) < 1e-13);
+        weight_gradient_part(x, g, dw);
+        weight_gradient_part(left, g, expected_dw);
+        CHECK(largest_difference({dw.values().begin(), dw.values().end()},
+                                 {expected_dw.values().begin(), expected_dw.values().end()}) < 1e-13);
+      }
+      int parts = 0;
+      for ([[maybe_unused]] const auto& part : whole.parts()) ++parts;
+      for ([[maybe_unused]] const auto& part : whole.transposed_parts()) ++parts;
+      CHECK((most < max_tile_entries ? parts > 4 : parts == 2));
+    });
+}
+
+TEST_CASE("epilogues, transposed weights, sums and gradients of this rank, by hand") {
+  const auto m = alone();
+  const matrix x = from(m, {2, 2}, {1, 2, 3, 4}), g = from(m, {2, 1}, {10, -1});
+  const auto constant = [&](matrix_shape shape, std::vector<double> of) {
+    return generate<replicated, double>(
+        m, shape, [&](auto i, auto j) { return of[static_cast<std::size_t>(i * shape.cols + j)]; });
+  };
+  const auto w = constant({2, 1}, {1, -1}), bias = constant({1, 1}, {0.5});
+  matrix y(m, {2, 1}), dx(m, {2, 2});
+  gemm(x, w, y);
+  CHECK(values(y) == std::vector<double>{-1, -1});
+  gemm(x, w, y, {.beta = -2, .bias = &bias, .relu = true});
+  CHECK(values(y) == std::vector<double>{1.5, 1.5});
+  gemm(x, w, y, {.bias = &bias, .relu = true});
+  CHECK(values(y) == std::vector<double>{0, 0});
+  gemm(g, transposed(w), dx);
+  CHECK(values(dx) == std::vector<double>{10, -10, -1, 1});
+  gemm(g, transposed(w), dx, 1.0);
+  CHECK(values(dx) == std::vector<double>{20, -20, -2, 2});
+  gemm_relu_backward(g, w, from(m, {2, 2}, {1, 0, 0, 5}), dx);
+  CHECK(values(dx) == std::vector<double>{10, 0, 0, 1});
+  auto dw = constant({2, 1}, {0, 0}), sums = constant({1, 1}, {0});
+  weight_gradient_part(operand<double, host>(x), g, dw, &sums);
+  CHECK(collect(dw) == std::vector<double>{7, 16});
+  CHECK(collect(sums) == std::vector<double>{9});
+  column_sums_part(g, sums);
+  CHECK(collect(sums) == std::vector<double>{9});
+  expect_error<shape_error>("gemm: X of 2 x 2 times 1 x 1 does not fit Y of 2 x 1",
+                            [&] { gemm(x, bias, y); });
+  expect_error<shape_error>("column sums of 2 x 1 do not fit into 2 x 1", [&] { column_sums_part(g, dw); });
+}
+
+}  // namespace test_row_products
