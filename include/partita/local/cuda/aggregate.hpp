@@ -159,9 +159,7 @@ void scatter(const device_queue<cuda_device>& q, const matrix_view<const local_i
 
 }  // namespace aggregate_detail
 
-/// y(i, j) = max_e x(col(e), j) over the entries e of row i, and arg(i, j) = col(e) of the first entry that
-/// attained it; 0 and -1 for a row without entries. x is (a.cols, f), y and arg are (a.rows, f). Throws
-/// shape_error when the shapes do not fit.
+/// As the host's.
 template <class T>
 void max_aggregate(const device_queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
                    std::type_identity_t<matrix_view<const T>> x, matrix_view<T> y,
@@ -181,10 +179,8 @@ void max_aggregate(const device_queue<cuda_device>& q, std::type_identity_t<loca
       x, y, arg);
 }
 
-/// dx(arg(i, j), j) += dy(i, j) in the order of i, where arg(i, j) is not -1. arg and dy are (m, f), dx is
-/// (k, f), k above every arg(i, j). Costs a stable sort of m f keys of 4 bytes (8 if k f is 2^32 or more)
-/// with 4 bytes each, and twice their memory; an element of dx is added up by one thread. Throws shape_error
-/// when the shapes do not fit.
+/// As the host's. Costs a stable sort of m f keys of 4 bytes (8 if k f is 2^32 or more) with 4 bytes each,
+/// and twice their memory; an element of dx is added up by one thread.
 template <class T>
 void max_scatter(const device_queue<cuda_device>& q, matrix_view<const local_index> arg,
                  std::type_identity_t<matrix_view<const T>> dy, matrix_view<T> dx) {
@@ -198,10 +194,8 @@ void max_scatter(const device_queue<cuda_device>& q, matrix_view<const local_ind
     aggregate_detail::scatter<std::uint64_t>(q, arg, dy, dx, keys);
 }
 
-/// to(rows[i], j) += from[i n + j] in the order of i; rows may repeat and are in the device's memory. to is
-/// (m, n), from has rows.size() n elements, every rows[i] is below m. Costs a stable sort of the rows. An
-/// element is added up by one thread. Throws shape_error when there are more rows than a local index
-/// counts.
+/// As the host's; rows is in the device's memory. Costs a stable sort of the rows; an element is added up by
+/// one thread. Throws shape_error when there are more rows than a local index counts.
 template <class T>
 void scatter_add_rows(const device_queue<cuda_device>& q, const std::type_identity_t<T>* from,
                       std::span<const local_index> rows, matrix_view<T> to) {

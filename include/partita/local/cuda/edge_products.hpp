@@ -119,9 +119,7 @@ void fold(const device_queue<cuda_device>& q, const pattern_rows& a, const local
 
 }  // namespace edge_product_detail
 
-/// y(i, j) = beta y(i, j) + sum_e values[e, h(j)] x(col(e), j) over the entries of row i; beta = 0
-/// overwrites y. x is (a.cols, f), y is (a.rows, f), their columns are those of s; y is not x. Throws
-/// shape_error when the shapes do not fit.
+/// As the host's.
 template <class T>
 void edge_multiply(const device_queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
                    local::head_slice s, const std::type_identity_t<T>* values,
@@ -131,8 +129,7 @@ void edge_multiply(const device_queue<cuda_device>& q, std::type_identity_t<loca
   edge_product_detail::fold(q, rows_of(a), a.columns, s, values, nullptr, x, beta, y);
 }
 
-/// values[e, h] = f(row(e), e, h) for the heads of y's columns, and y as edge_multiply has it with
-/// them, in one pass. Throws shape_error when the shapes do not fit.
+/// As the host's.
 template <class F, class T>
 void edge_apply_multiply(const device_queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
                          local::head_slice s, F f, std::type_identity_t<T>* values,
@@ -149,9 +146,7 @@ void edge_apply_multiply(const device_queue<cuda_device>& q, std::type_identity_
       s, x, y);
 }
 
-/// x(c, j) = beta x(c, j) + sum_e values[e, h(j)] y(row(e), j) over the entries of column c; beta = 0
-/// overwrites x. `a` is the inverse of the pattern. y is (a.rows, f), x is (a.cols, f), their columns are
-/// those of s; x is not y. Throws shape_error when the shapes do not fit.
+/// As the host's.
 template <class T>
 void edge_multiply_transposed(const device_queue<cuda_device>& q, const local::csr_inverse<cuda_device>& a,
                               local::head_slice s, const std::type_identity_t<T>* values,
@@ -162,9 +157,7 @@ void edge_multiply_transposed(const device_queue<cuda_device>& q, const local::c
                             a.entry_numbers.data(), y, beta, x);
 }
 
-/// values[e, h] = beta values[e, h] + sum_j y(row(e), j) x(col(e), j) over the columns j of head h in the
-/// slice, none where there are none; beta = 0 overwrites values. y is (a.rows, f), x is (a.cols, f), their
-/// columns are those of s. Throws shape_error when the shapes do not fit.
+/// As the host's.
 template <class T>
 void edge_dot(const device_queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
               local::head_slice s, std::type_identity_t<matrix_view<const T>> y,

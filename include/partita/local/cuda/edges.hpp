@@ -56,17 +56,14 @@ attention<T> attend(const char* operation, const local::csr_view<T>& a, local_in
 
 }  // namespace edge_detail
 
-/// out[e, h] = f(row(e), col(e), h, in[e, h]). out may be in. Throws nothing.
+/// As the host's.
 template <class F, class T>
 void edge_apply(const device_queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
                 local_index heads, F f, const std::type_identity_t<T>* in, T* out) {
   for_entries(q, rows_of(a), apply_to_entry<F, T>{f, a.columns, heads, in, out});
 }
 
-/// log_sum(i, h) = log sum_e exp(score(e, h)) over the entries e of row i, 0 for a row without entries.
-/// score(e, h) = leaky(source(col(e), h) + target(row(e), h)), leaky(z) = z for z > 0 and slope z
-/// otherwise. source is (a.cols, heads), target and log_sum are (a.rows, heads). Throws shape_error when
-/// the shapes do not fit.
+/// As the host's.
 template <class T>
 void edge_log_sum(const device_queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
                   local_index heads, std::type_identity_t<T> slope,
@@ -78,8 +75,7 @@ void edge_log_sum(const device_queue<cuda_device>& q, std::type_identity_t<local
   fold_rows(q, rows_of(a), heads, skew(a.columns, 4), log_sums_of_scores<T>{{a.columns}, scores, log_sum});
 }
 
-/// values[e, h] = exp(score(e, h) - log_sum(row(e), h)), scores as in edge_log_sum. log_sum is (a.rows,
-/// heads). Throws shape_error when the shapes do not fit.
+/// As the host's.
 template <class T>
 void edge_softmax(const device_queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
                   local_index heads, std::type_identity_t<T> slope,
@@ -92,11 +88,7 @@ void edge_softmax(const device_queue<cuda_device>& q, std::type_identity_t<local
   for_entries(q, rows_of(a), store_softmax<T>{scores, log_sum, values});
 }
 
-/// The way back through the softmax: edges[e, h], the gradient of the values, becomes g(e, h) =
-/// exp(leaky(z) - log_sum) (edges[e, h] - row_dot) leaky'(z), that of z = source + target; dtarget(i, h) =
-/// beta dtarget(i, h) + sum_e g(e, h) over the entries of row i, dsource(c, h) = beta dsource(c, h) + sum_e
-/// g(e, h) over those of column c; beta = 0 overwrites. source and dsource are (a.cols, heads), the others
-/// (a.rows, heads); `inverse` is that of a. Throws shape_error when the shapes do not fit.
+/// As the host's.
 template <class T>
 void edge_softmax_gradient(const device_queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
                            const local::csr_inverse<cuda_device>& inverse, local_index heads,
@@ -120,8 +112,7 @@ void edge_softmax_gradient(const device_queue<cuda_device>& q, std::type_identit
             source_gradient<T>{{}, edges, inverse.entry_numbers.data(), heads, beta, dsource});
 }
 
-/// out(i, h) = sum_e u[e, h] v[e, h] over the entries of row i, accumulated in double. out is (a.rows,
-/// heads). Throws shape_error when out has another shape.
+/// As the host's.
 template <class T>
 void edge_row_dot(const device_queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
                   local_index heads, const std::type_identity_t<T>* u, const std::type_identity_t<T>* v,
@@ -131,9 +122,8 @@ void edge_row_dot(const device_queue<cuda_device>& q, std::type_identity_t<local
   fold_rows(q, rows_of(a), heads, 0, dots_of_values<T, T>{{}, u, v, heads, out});
 }
 
-/// out(i, h) = f(out(i, h), f(... f(values[e, h], values[e', h]) ...)) over the entries of row i, which f
-/// may join in parts: it is associative. out is (a.rows, heads). Throws shape_error when out has another
-/// shape.
+/// As the host's, but out(i, h) = f(out(i, h), f(... f(values[e, h], values[e', h]) ...)), which f may join
+/// in parts: it is associative.
 template <class F, class T>
 void edge_row_fold(const device_queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
                    local_index heads, F f, const std::type_identity_t<T>* values, matrix_view<T> out) {

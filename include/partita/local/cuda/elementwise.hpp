@@ -70,7 +70,7 @@ struct over_row_divisor {
   constexpr T operator()(local_index i, local_index, T value) const { return value / divisors[i]; }
 };
 
-/// y(i, j) = f(x(i, j)). Both (m, n); y may be x. Throws shape_error when the shapes differ.
+/// As the host's.
 template <class F, class T>
 void transform(const device_queue<cuda_device>& q, F f, std::type_identity_t<matrix_view<const T>> x,
                matrix_view<T> y) {
@@ -78,7 +78,7 @@ void transform(const device_queue<cuda_device>& q, F f, std::type_identity_t<mat
   assign(q, y, mapped<F, T>{f, x}, x);
 }
 
-/// y(i, j) = f(i, j, x(i, j)). Both (m, n); y may be x. Throws shape_error when the shapes differ.
+/// As the host's.
 template <class F, class T>
 void transform_indexed(const device_queue<cuda_device>& q, F f, std::type_identity_t<matrix_view<const T>> x,
                        matrix_view<T> y) {
@@ -86,7 +86,7 @@ void transform_indexed(const device_queue<cuda_device>& q, F f, std::type_identi
   assign(q, y, mapped_with_index<F, T>{f, x}, x);
 }
 
-/// y(i, j) = f(a(i, j), b(i, j)). All (m, n); y may be a or b. Throws shape_error when the shapes differ.
+/// As the host's.
 template <class F, class T>
 void zip(const device_queue<cuda_device>& q, F f, std::type_identity_t<matrix_view<const T>> a,
          std::type_identity_t<matrix_view<const T>> b, matrix_view<T> y) {
@@ -95,20 +95,20 @@ void zip(const device_queue<cuda_device>& q, F f, std::type_identity_t<matrix_vi
   assign(q, y, zipped<F, T>{f, a, b}, a, b);
 }
 
-/// y(i, j) += bias[j]. y is (m, n), bias has n elements. Throws nothing.
+/// As the host's.
 template <class T>
 void add_row(const device_queue<cuda_device>& q, const std::type_identity_t<T>* bias, matrix_view<T> y) {
   transform_indexed(q, plus_row<T>{bias}, y, y);
 }
 
-/// y(i, j) *= factors[i]. y is (m, n), factors has m elements. Throws nothing.
+/// As the host's.
 template <class T>
 void scale_rows(const device_queue<cuda_device>& q, const std::type_identity_t<T>* factors,
                 matrix_view<T> y) {
   transform_indexed(q, times_row_factor<T>{factors}, y, y);
 }
 
-/// y(i, j) /= divisors[i]. y is (m, n), divisors has m elements. Throws nothing.
+/// As the host's.
 template <class T>
 void divide_rows(const device_queue<cuda_device>& q, const std::type_identity_t<T>* divisors,
                  matrix_view<T> y) {

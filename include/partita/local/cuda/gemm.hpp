@@ -175,9 +175,7 @@ bool product(const char* name, const device_queue<cuda_device>& q, bool ta, bool
 
 }  // namespace gemm_detail
 
-/// c = alpha op(a) op(b) + beta c, op(z) = z^T where ta (tb) is set; beta = 0 overwrites c, alpha = 0 does
-/// not read a and b. op(a) is (m, k), op(b) is (k, n), c is (m, n) and neither a nor b. Uses the queue's
-/// library if it has one. Throws shape_error when the shapes do not fit.
+/// As the host's; uses the queue's library if it has one.
 template <class T>
 void gemm(const device_queue<cuda_device>& q, bool ta, bool tb, std::type_identity_t<T> alpha,
           std::type_identity_t<matrix_view<const T>> a, std::type_identity_t<matrix_view<const T>> b,
@@ -185,9 +183,7 @@ void gemm(const device_queue<cuda_device>& q, bool ta, bool tb, std::type_identi
   gemm_detail::product<T>("gemm", q, ta, tb, a, b, {alpha, beta, {}, c});
 }
 
-/// c(i, j) = sum_p a(i, p) b(p, j) + beta c(i, j) + bias[j], cut at 0 where relu is set; bias counts where
-/// it is not null, beta = 0 overwrites c. a is (m, k), b is (k, n), c is (m, n) and neither a nor b, bias
-/// has n elements. Uses the queue's library if it has one. Throws shape_error when the shapes do not fit.
+/// As the host's; uses the queue's library if it has one.
 template <class T>
 void gemm_bias_relu(const device_queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> a,
                     std::type_identity_t<matrix_view<const T>> b, const std::type_identity_t<T>* bias,
@@ -195,9 +191,7 @@ void gemm_bias_relu(const device_queue<cuda_device>& q, std::type_identity_t<mat
   gemm_detail::product<T>("gemm_bias_relu", q, false, false, a, b, {T{1}, beta, {bias, relu}, c});
 }
 
-/// The gradients of b and bias in c = a b + bias: db = a^T dc, dbias[j] = sum_i dc(i, j). a is (m, k), dc
-/// is (m, n), db is (k, n) and neither a nor dc, dbias has n elements. Uses the queue's library if it has
-/// one, for both at once if it can. Throws shape_error when the shapes do not fit.
+/// As the host's; uses the queue's library if it has one, for both at once if it can.
 template <class T>
 void gemm_bias_gradient(const device_queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> a,
                         std::type_identity_t<matrix_view<const T>> dc, matrix_view<T> db,
@@ -208,9 +202,7 @@ void gemm_bias_gradient(const device_queue<cuda_device>& q, std::type_identity_t
   column_sums(q, dc, dbias);
 }
 
-/// The gradient of z in c = a b, a = relu(z): dz(i, p) = sum_j dc(i, j) b(p, j) where a(i, p) > 0, 0
-/// elsewhere. dc is (m, n), b is (k, n), a and dz are (m, k); dz is neither dc nor b. Uses the queue's
-/// library if it has one. Throws shape_error when the shapes do not fit.
+/// As the host's; uses the queue's library if it has one.
 template <class T>
 void gemm_relu_backward(const device_queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> dc,
                         std::type_identity_t<matrix_view<const T>> b,

@@ -64,7 +64,7 @@ struct add_to_row_of_list {
   }
 };
 
-/// to = from. Both (m, n), not overlapping. Throws shape_error when the shapes differ.
+/// As the host's.
 template <class T>
 void copy(const device_queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> from,
           matrix_view<T> to) {
@@ -72,26 +72,25 @@ void copy(const device_queue<cuda_device>& q, std::type_identity_t<matrix_view<c
   assign(q, to, copied<T>{from}, from);
 }
 
-/// y(i, j) = value. y is (m, n). Throws nothing.
+/// As the host's.
 template <class T>
 void fill(const device_queue<cuda_device>& q, std::type_identity_t<T> value, matrix_view<T> y) {
   assign(q, y, everywhere<T>{value});
 }
 
-/// to[i n + j] = from(i, j). from is (m, n), to has m n elements. Throws nothing.
+/// As the host's.
 template <class T>
 void pack(const device_queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> from, T* to) {
   copy(q, from, matrix_view<T>{to, from.rows, from.cols, from.cols});
 }
 
-/// to(i, j) = from[i n + j]. to is (m, n), from has m n elements. Throws nothing.
+/// As the host's.
 template <class T>
 void unpack(const device_queue<cuda_device>& q, const std::type_identity_t<T>* from, matrix_view<T> to) {
   copy(q, matrix_view<const T>{from, to.rows, to.cols, to.cols}, to);
 }
 
-/// y(i, j) = the entry of a at (i, j), which is the only one there, or 0. Both (m, n). Throws shape_error
-/// when the shapes differ.
+/// As the host's.
 template <class T>
 void sparse_to_dense(const device_queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
                      matrix_view<T> y) {
@@ -100,8 +99,7 @@ void sparse_to_dense(const device_queue<cuda_device>& q, std::type_identity_t<lo
   for_entries(q, rows_of(a), put_entry<T>{a.columns, a.values, y});
 }
 
-/// to[i n + j] = from(rows[i], j). from is (m, n), to has rows.size() n elements, every rows[i] is below m;
-/// rows is in the device's memory. Throws shape_error when there are more rows than a local index counts.
+/// As the host's; rows is in the device's memory.
 template <class T>
 void gather_rows(const device_queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> from,
                  std::span<const local_index> rows, T* to) {
@@ -109,9 +107,7 @@ void gather_rows(const device_queue<cuda_device>& q, std::type_identity_t<matrix
   assign(q, matrix_view<T>{to, count, from.cols, from.cols}, copied_from_rows<T>{from, rows.data()}, from);
 }
 
-/// to(rows[i], j) += from[i n + j]; no two rows[i] are equal. to is (m, n), from has rows.size() n
-/// elements, every rows[i] is below m; rows is in the device's memory. Throws shape_error when there are
-/// more rows than a local index counts.
+/// As the host's; rows is in the device's memory.
 template <class T>
 void scatter_add_distinct_rows(const device_queue<cuda_device>& q, const std::type_identity_t<T>* from,
                                std::span<const local_index> rows, matrix_view<T> to) {

@@ -126,7 +126,7 @@ void reduce_rows(const device_queue<cuda_device>& q, matrix_view<const T> x, T* 
 
 }  // namespace reduction_detail
 
-/// sums[j] = sum_i x(i, j), accumulated in double. x is (m, n), sums has n elements. Throws nothing.
+/// As the host's.
 template <class T>
 void column_sums(const device_queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> x, T* sums) {
   constexpr std::int64_t threads = 1 << 18, fewest_rows = 16;
@@ -142,20 +142,19 @@ void column_sums(const device_queue<cuda_device>& q, std::type_identity_t<matrix
   if (x.cols > 0) with_width<widest<T>>(x.cols, run, x);
 }
 
-/// sums[i] = sum_j x(i, j), accumulated in double. x is (m, n), sums has m elements. Throws nothing.
+/// As the host's.
 template <class T>
 void row_sums(const device_queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> x, T* sums) {
   reduction_detail::reduce_rows<sum_in_double>(q, x, sums);
 }
 
-/// maxima[i] = max_j x(i, j), minus infinity when n = 0. x is (m, n), maxima has m elements. Throws
-/// nothing.
+/// As the host's.
 template <class T>
 void row_max(const device_queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> x, T* maxima) {
   reduction_detail::reduce_rows<maximum<T>>(q, x, maxima);
 }
 
-/// sum_ij x(i, j), accumulated in double. x is (m, n). Waits for the result. Throws nothing.
+/// As the host's. Waits for the result.
 template <class T>
 std::remove_const_t<T> sum(const device_queue<cuda_device>& q, matrix_view<T> x) {
   using value = std::remove_const_t<T>;

@@ -19,8 +19,7 @@ struct exponential_below {
   }
 };
 
-/// y(i, j) = exp(x(i, j) - row_maximum[i]) and row_sum[i] = sum_j y(i, j). x and y are (m, n), y may be x;
-/// row_maximum and row_sum have m elements. Throws shape_error when the shapes differ.
+/// As the host's.
 template <class T>
 void softmax_exp(const device_queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> x,
                  const std::type_identity_t<T>* row_maximum, matrix_view<T> y,

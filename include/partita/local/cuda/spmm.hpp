@@ -33,16 +33,14 @@ void multiply(const char* name, const device_queue<cuda_device>& q, const local:
 
 }  // namespace spmm_detail
 
-/// y = a x + beta y; beta = 0 overwrites y. a is (m, k) with values, x is (k, f), y is (m, f) and not x.
-/// Throws shape_error when the shapes do not fit.
+/// As the host's.
 template <class T>
 void spmm(const device_queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
           std::type_identity_t<matrix_view<const T>> x, std::type_identity_t<T> beta, matrix_view<T> y) {
   spmm_detail::multiply("spmm", q, a, x, local::spmm_epilogue<T>{.beta = beta}, y);
 }
 
-/// y = what spmm_epilogue says of a and x. a is (m, k) with values, x is (k, f), y is (m, f) and not x.
-/// Throws shape_error when the shapes do not fit.
+/// As the host's.
 template <class T>
 void spmm_fused(const device_queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
                 std::type_identity_t<matrix_view<const T>> x,

@@ -8,9 +8,8 @@
 
 namespace partita::reference {
 
-/// y(i, j) = max_e x(col(e), j) over the entries e of row i, and arg(i, j) = col(e) of the first entry that
-/// attained it; 0 and -1 for a row without entries. x is (a.cols, f), y and arg are (a.rows, f). Throws
-/// nothing.
+/// y(i, j) = max_e x(col(e), j) over the entries e of row i, arg(i, j) = col(e) of the first that attained
+/// it.
 template <class T>
 void max_aggregate(std::type_identity_t<local::csr_view<T>> a, std::type_identity_t<matrix_view<const T>> x,
                    matrix_view<T> y, matrix_view<local_index> arg) {
@@ -26,8 +25,7 @@ void max_aggregate(std::type_identity_t<local::csr_view<T>> a, std::type_identit
     }
 }
 
-/// dx(arg(i, j), j) += dy(i, j) in the order of i, where arg(i, j) is not -1. arg and dy are (m, f), dx is
-/// (k, f), k above every arg(i, j). Throws nothing.
+/// dx(arg(i, j), j) += dy(i, j) in the order of i, where arg(i, j) is not -1.
 template <class T>
 void max_scatter(matrix_view<const local_index> arg, std::type_identity_t<matrix_view<const T>> dy,
                  matrix_view<T> dx) {
@@ -36,8 +34,7 @@ void max_scatter(matrix_view<const local_index> arg, std::type_identity_t<matrix
       if (arg(i, j) >= 0) dx(arg(i, j), j) += dy(i, j);
 }
 
-/// to(rows[i], j) += from[i n + j] in the order of i; rows may repeat. to is (m, n), from has rows.size() n
-/// elements, every rows[i] is below m. Throws nothing.
+/// to(rows[i], j) += from[i n + j] in the order of i; rows may repeat.
 template <class T>
 void scatter_add_rows(const std::type_identity_t<T>* from, std::span<const local_index> rows,
                       matrix_view<T> to) {

@@ -31,7 +31,7 @@ void for_edges(local::csr_view<T> a, local_index heads, F f) {
       for (local_index h = 0; h < heads; ++h) f(i, e, h);
 }
 
-/// out[e, h] = f(row(e), col(e), h, in[e, h]). out may be in. Throws what f throws.
+/// out[e, h] = f(row(e), col(e), h, in[e, h]).
 template <class F, class T>
 void edge_apply(std::type_identity_t<local::csr_view<T>> a, local_index heads, F f,
                 const std::type_identity_t<T>* in, T* out) {
@@ -40,12 +40,10 @@ void edge_apply(std::type_identity_t<local::csr_view<T>> a, local_index heads, F
   });
 }
 
-/// log_sum(i, h) = log sum_e exp(score(e, h)) over the entries e of row i, 0 for a row without entries.
-/// score(e, h) = leaky(source(col(e), h) + target(row(e), h)), leaky(z) = z for z > 0 and slope z otherwise.
-/// source is (a.cols, heads), target and log_sum are (a.rows, heads). Throws nothing.
+/// log_sum(i, h) = log sum_e exp(leaky(source(col(e), h) + target(i, h))) over the entries e of row i.
 template <class T>
-void edge_log_sum(std::type_identity_t<local::csr_view<T>> a, local_index heads, std::type_identity_t<T> slope,
-                  std::type_identity_t<matrix_view<const T>> source,
+void edge_log_sum(std::type_identity_t<local::csr_view<T>> a, local_index heads,
+                  std::type_identity_t<T> slope, std::type_identity_t<matrix_view<const T>> source,
                   std::type_identity_t<matrix_view<const T>> target, matrix_view<T> log_sum) {
   for (local_index i = 0; i < a.rows; ++i)
     for (local_index h = 0; h < heads; ++h) {
@@ -62,11 +60,10 @@ void edge_log_sum(std::type_identity_t<local::csr_view<T>> a, local_index heads,
     }
 }
 
-/// values[e, h] = exp(score(e, h) - log_sum(row(e), h)), scores as in edge_log_sum. log_sum is (a.rows,
-/// heads). Throws nothing.
+/// values[e, h] = exp(leaky(source(col(e), h) + target(row(e), h)) - log_sum(row(e), h)).
 template <class T>
-void edge_softmax(std::type_identity_t<local::csr_view<T>> a, local_index heads, std::type_identity_t<T> slope,
-                  std::type_identity_t<matrix_view<const T>> source,
+void edge_softmax(std::type_identity_t<local::csr_view<T>> a, local_index heads,
+                  std::type_identity_t<T> slope, std::type_identity_t<matrix_view<const T>> source,
                   std::type_identity_t<matrix_view<const T>> target,
                   std::type_identity_t<matrix_view<const T>> log_sum, T* values) {
   for_edges(a, heads, [&](local_index i, local_index e, local_index h) {
@@ -75,11 +72,8 @@ void edge_softmax(std::type_identity_t<local::csr_view<T>> a, local_index heads,
   });
 }
 
-/// The way back through the softmax: edges[e, h], the gradient of the values, becomes g(e, h) =
-/// exp(leaky(z) - log_sum) (edges[e, h] - row_dot) leaky'(z), that of z = source + target; dtarget(i, h) =
-/// beta dtarget(i, h) + sum_e g(e, h) over the entries of row i, dsource(c, h) = beta dsource(c, h) + sum_e
-/// g(e, h) over those of column c; beta = 0 overwrites. source and dsource are (a.cols, heads), the others
-/// (a.rows, heads). Throws nothing.
+/// The way back through the softmax: edges[e, h], the gradient of the values, becomes that of the scores
+/// before leaky, which dtarget adds up by rows and dsource by columns.
 template <class T>
 void edge_softmax_gradient(std::type_identity_t<local::csr_view<T>> a, local_index heads,
                            std::type_identity_t<T> slope, std::type_identity_t<matrix_view<const T>> source,
@@ -100,11 +94,10 @@ void edge_softmax_gradient(std::type_identity_t<local::csr_view<T>> a, local_ind
   });
 }
 
-/// out(i, h) = sum_e u[e, h] v[e, h] over the entries of row i, accumulated in double. out is (a.rows,
-/// heads). Throws nothing.
+/// out(i, h) = sum_e u[e, h] v[e, h] over the entries of row i, accumulated in double.
 template <class T>
-void edge_row_dot(std::type_identity_t<local::csr_view<T>> a, local_index heads, const std::type_identity_t<T>* u,
-                  const std::type_identity_t<T>* v, matrix_view<T> out) {
+void edge_row_dot(std::type_identity_t<local::csr_view<T>> a, local_index heads,
+                  const std::type_identity_t<T>* u, const std::type_identity_t<T>* v, matrix_view<T> out) {
   for (local_index i = 0; i < a.rows; ++i)
     for (local_index h = 0; h < heads; ++h) {
       double total = 0;
@@ -114,8 +107,7 @@ void edge_row_dot(std::type_identity_t<local::csr_view<T>> a, local_index heads,
     }
 }
 
-/// out(i, h) = f(out(i, h), values[e, h]) over the entries e of row i in order; devices join parts of a row,
-/// so f is to be associative. out is (a.rows, heads). Throws nothing.
+/// out(i, h) = f(out(i, h), values[e, h]) over the entries e of row i in order.
 template <class F, class T>
 void edge_row_fold(std::type_identity_t<local::csr_view<T>> a, local_index heads, F f,
                    const std::type_identity_t<T>* values, matrix_view<T> out) {
@@ -124,12 +116,11 @@ void edge_row_fold(std::type_identity_t<local::csr_view<T>> a, local_index heads
       for (local_index h = 0; h < heads; ++h) out(i, h) = f(out(i, h), values[edge_at(e, heads, h)]);
 }
 
-/// y(i, j) = beta y(i, j) + sum_e values[e, h(j)] x(col(e), j) over the entries of row i; beta = 0 overwrites
-/// y. x is (a.cols, f), y is (a.rows, f), their columns are those of s; y is not x. Throws nothing.
+/// y(i, j) = beta y(i, j) + sum_e values[e, h(j)] x(col(e), j) over the entries of row i.
 template <class T>
-void edge_multiply(std::type_identity_t<local::csr_view<T>> a, local::head_slice s, const std::type_identity_t<T>* values,
-                   std::type_identity_t<matrix_view<const T>> x, std::type_identity_t<T> beta,
-                   matrix_view<T> y) {
+void edge_multiply(std::type_identity_t<local::csr_view<T>> a, local::head_slice s,
+                   const std::type_identity_t<T>* values, std::type_identity_t<matrix_view<const T>> x,
+                   std::type_identity_t<T> beta, matrix_view<T> y) {
   for (local_index i = 0; i < a.rows; ++i)
     for (local_index j = 0; j < y.cols; ++j) {
       T total = 0;
@@ -140,7 +131,6 @@ void edge_multiply(std::type_identity_t<local::csr_view<T>> a, local::head_slice
 }
 
 /// values[e, h] = f(row(e), e, h) for the heads of y's columns, and y as edge_multiply has it with them.
-/// Throws nothing.
 template <class F, class T>
 void edge_apply_multiply(std::type_identity_t<local::csr_view<T>> a, local::head_slice s, F f,
                          std::type_identity_t<T>* values, std::type_identity_t<matrix_view<const T>> x,
@@ -152,9 +142,7 @@ void edge_apply_multiply(std::type_identity_t<local::csr_view<T>> a, local::head
   edge_multiply(a, s, values, x, beta, y);
 }
 
-/// x(c, j) = beta x(c, j) + sum_e values[e, h(j)] y(row(e), j) over the entries of column c; beta = 0
-/// overwrites x. y is (a.rows, f), x is (a.cols, f), their columns are those of s; x is not y. Throws
-/// nothing.
+/// x(c, j) = beta x(c, j) + sum_e values[e, h(j)] y(row(e), j) over the entries of column c.
 template <class T>
 void edge_multiply_transposed(std::type_identity_t<local::csr_view<T>> a, local::head_slice s,
                               const std::type_identity_t<T>* values,
@@ -168,11 +156,11 @@ void edge_multiply_transposed(std::type_identity_t<local::csr_view<T>> a, local:
 }
 
 /// values[e, h] = beta values[e, h] + sum_j y(row(e), j) x(col(e), j) over the columns j of head h in the
-/// slice, none where there are none; beta = 0 overwrites values. y is (a.rows, f), x is (a.cols, f), their
-/// columns are those of s. Throws nothing.
+/// slice.
 template <class T>
-void edge_dot(std::type_identity_t<local::csr_view<T>> a, local::head_slice s, std::type_identity_t<matrix_view<const T>> y,
-              std::type_identity_t<matrix_view<const T>> x, std::type_identity_t<T> beta, T* values) {
+void edge_dot(std::type_identity_t<local::csr_view<T>> a, local::head_slice s,
+              std::type_identity_t<matrix_view<const T>> y, std::type_identity_t<matrix_view<const T>> x,
+              std::type_identity_t<T> beta, T* values) {
   for_edges(a, s.heads, [&](local_index i, local_index e, local_index h) {
     T total = 0;
     for (local_index j = 0; j < x.cols; ++j)

@@ -7,8 +7,7 @@
 
 namespace partita::reference {
 
-/// c = alpha op(a) op(b) + beta c, op(z) = z^T where ta (tb) is set; beta = 0 overwrites c, alpha = 0 does
-/// not read a and b. op(a) is (m, k), op(b) is (k, n), c is (m, n); shapes must fit. Throws nothing.
+/// c = alpha op(a) op(b) + beta c, op(z) = z^T where ta (tb) is set.
 template <class T>
 void gemm(bool ta, bool tb, std::type_identity_t<T> alpha, std::type_identity_t<matrix_view<const T>> a,
           std::type_identity_t<matrix_view<const T>> b, std::type_identity_t<T> beta, matrix_view<T> c) {
@@ -22,9 +21,7 @@ void gemm(bool ta, bool tb, std::type_identity_t<T> alpha, std::type_identity_t<
     }
 }
 
-/// c(i, j) = sum_p a(i, p) b(p, j) + beta c(i, j) + bias[j], cut at 0 where relu is set; bias counts where it
-/// is not null, beta = 0 overwrites c. a is (m, k), b is (k, n), c is (m, n), bias has n elements; shapes
-/// must fit. Throws nothing.
+/// c(i, j) = sum_p a(i, p) b(p, j) + beta c(i, j) + bias[j], cut at 0 where relu is set.
 template <class T>
 void gemm_bias_relu(std::type_identity_t<matrix_view<const T>> a,
                     std::type_identity_t<matrix_view<const T>> b, const std::type_identity_t<T>* bias,
@@ -37,8 +34,7 @@ void gemm_bias_relu(std::type_identity_t<matrix_view<const T>> a,
     }
 }
 
-/// The gradients of b and bias in c = a b + bias: db = a^T dc, dbias[j] = sum_i dc(i, j). a is (m, k), dc is
-/// (m, n), db is (k, n), dbias has n elements; shapes must fit. Throws nothing.
+/// db = a^T dc, dbias[j] = sum_i dc(i, j).
 template <class T>
 void gemm_bias_gradient(std::type_identity_t<matrix_view<const T>> a,
                         std::type_identity_t<matrix_view<const T>> dc, matrix_view<T> db,
@@ -51,8 +47,7 @@ void gemm_bias_gradient(std::type_identity_t<matrix_view<const T>> a,
   }
 }
 
-/// The gradient of z in c = a b, a = relu(z): dz(i, p) = sum_j dc(i, j) b(p, j) where a(i, p) > 0, 0
-/// elsewhere. dc is (m, n), b is (k, n), a and dz are (m, k); shapes must fit. Throws nothing.
+/// dz(i, p) = sum_j dc(i, j) b(p, j) where a(i, p) > 0, 0 elsewhere.
 template <class T>
 void gemm_relu_backward(std::type_identity_t<matrix_view<const T>> dc,
                         std::type_identity_t<matrix_view<const T>> b,

@@ -8,8 +8,7 @@
 
 namespace partita::reference {
 
-/// y(i, j) = exp(x(i, j) - row_maximum[i]) and row_sum[i] = sum_j y(i, j). x and y are (m, n), y may be x;
-/// row_maximum and row_sum have m elements. Throws nothing.
+/// y(i, j) = exp(x(i, j) - row_maximum[i]) and row_sum[i] = sum_j y(i, j).
 template <class T>
 void softmax_exp(std::type_identity_t<matrix_view<const T>> x, const std::type_identity_t<T>* row_maximum,
                  matrix_view<T> y, std::type_identity_t<T>* row_sum) {

@@ -8,8 +8,7 @@
 
 namespace partita::reference {
 
-/// y = a x + beta y; beta = 0 overwrites y. a is (m, k), x is (k, f), y is (m, f); shapes must fit. Throws
-/// nothing.
+/// y = a x + beta y.
 template <class T>
 void spmm(std::type_identity_t<local::csr_view<T>> a, std::type_identity_t<matrix_view<const T>> x,
           std::type_identity_t<T> beta, matrix_view<T> y) {
@@ -21,8 +20,7 @@ void spmm(std::type_identity_t<local::csr_view<T>> a, std::type_identity_t<matri
     }
 }
 
-/// y = what spmm_epilogue says of a and x. a is (m, k), x is (k, f), y is (m, f); shapes must fit. Throws
-/// nothing.
+/// y = what spmm_epilogue says of a and x.
 template <class T>
 void spmm_fused(std::type_identity_t<local::csr_view<T>> a, std::type_identity_t<matrix_view<const T>> x,
                 std::type_identity_t<local::spmm_epilogue<T>> fusion, matrix_view<T> y) {
