@@ -45,9 +45,10 @@ struct dot_of_entry {
 /// A product whose weights are computed where they are used. Packs of columns lie within one head; the first
 /// of a head also stores them.
 template <int Width, class F, class T>
-struct applied_product : column_lead {
+struct applied_product : summing<column_lead, pack_of<T, Width>> {
   static constexpr int min_blocks_per_multiprocessor = 2;
 
+  using typename column_lead::lead;
   using sum = pack_of<T, Width>;
   struct item {
     local_index entry;
@@ -61,8 +62,7 @@ struct applied_product : column_lead {
   T beta;
   matrix_view<T> y;
 
-  constexpr sum zero() const { return {}; }
-  constexpr item get(local_index e, local_index v) const { return of(e, columns[e], v); }
+  constexpr item get(local_index e, local_index v) const { return of(e, this->columns[e], v); }
   constexpr void get(const lead& four, local_index e, local_index v, item (&items)[4]) const {
     for (int k = 0; k < 4; ++k) items[k] = of(e + k, four.at[k], v);
   }
@@ -71,9 +71,6 @@ struct applied_product : column_lead {
     const T weight = f(row, next.entry, h);
     if (v == 0 || s.head_of((v - 1) * Width) != h) values[edge_at(next.entry, s.heads, h)] = weight;
     for (int c = 0; c < Width; ++c) total.at[c] += weight * next.x.at[c];
-  }
-  constexpr void join(sum& total, const sum& later) const {
-    for (int c = 0; c < Width; ++c) total.at[c] += later.at[c];
   }
   constexpr void store(const sum& total, local_index row, local_index v) const {
     T* const to = y.row(row) + v * Width;
@@ -92,13 +89,6 @@ struct applied_product : column_lead {
 };
 
 namespace edge_product_detail {
-
-template <class Pattern>
-void require(const char* name, const Pattern& a, const local::head_slice& s, matrix_shape x, matrix_shape y) {
-  local::require_equal(name, "x", x, "the x that the pattern needs", matrix_shape{a.cols, y.cols});
-  local::require_equal(name, "y", y, "the y that the pattern needs", matrix_shape{a.rows, x.cols});
-  local::require_heads(name, s, static_cast<local_index>(x.cols));
-}
 
 template <class T>
 void fold(const device_queue<cuda_device>& q, const pattern_rows& a, const local_index* columns,
@@ -125,7 +115,7 @@ void edge_multiply(const device_queue<cuda_device>& q, std::type_identity_t<loca
                    local::head_slice s, const std::type_identity_t<T>* values,
                    std::type_identity_t<matrix_view<const T>> x, std::type_identity_t<T> beta,
                    matrix_view<T> y) {
-  edge_product_detail::require("edge_multiply", a, s, local::shape_of(x), local::shape_of(y));
+  local::require_edges("edge_multiply", a, s, local::shape_of(x), local::shape_of(y));
   edge_product_detail::fold(q, rows_of(a), a.columns, s, values, nullptr, x, beta, y);
 }
 
@@ -135,7 +125,7 @@ void edge_apply_multiply(const device_queue<cuda_device>& q, std::type_identity_
                          local::head_slice s, F f, std::type_identity_t<T>* values,
                          std::type_identity_t<matrix_view<const T>> x, std::type_identity_t<T> beta,
                          matrix_view<T> y) {
-  edge_product_detail::require("edge_apply_multiply", a, s, local::shape_of(x), local::shape_of(y));
+  local::require_edges("edge_apply_multiply", a, s, local::shape_of(x), local::shape_of(y));
   with_width<widest<T>>(
       y.cols,
       [&](auto width) {
@@ -152,7 +142,7 @@ void edge_multiply_transposed(const device_queue<cuda_device>& q, const local::c
                               local::head_slice s, const std::type_identity_t<T>* values,
                               std::type_identity_t<matrix_view<const T>> y, std::type_identity_t<T> beta,
                               matrix_view<T> x) {
-  edge_product_detail::require("edge_multiply_transposed", a, s, local::shape_of(x), local::shape_of(y));
+  local::require_edges("edge_multiply_transposed", a, s, local::shape_of(x), local::shape_of(y));
   edge_product_detail::fold(q, rows_of(a.transposed<T>()), a.entry_rows.data(), s, values,
                             a.entry_numbers.data(), y, beta, x);
 }
@@ -162,7 +152,7 @@ template <class T>
 void edge_dot(const device_queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
               local::head_slice s, std::type_identity_t<matrix_view<const T>> y,
               std::type_identity_t<matrix_view<const T>> x, std::type_identity_t<T> beta, T* values) {
-  edge_product_detail::require("edge_dot", a, s, local::shape_of(x), local::shape_of(y));
+  local::require_edges("edge_dot", a, s, local::shape_of(x), local::shape_of(y));
   with_width<widest<T>>(
       x.cols,
       [&](auto width) {

@@ -47,10 +47,7 @@ namespace edge_detail {
 template <class T>
 attention<T> attend(const char* operation, const local::csr_view<T>& a, local_index heads, T slope,
                     const matrix_view<const T>& source, const matrix_view<const T>& target) {
-  local::require_equal(operation, "source", local::shape_of(source), "columns and heads",
-                       matrix_shape{a.cols, heads});
-  local::require_equal(operation, "target", local::shape_of(target), "rows and heads",
-                       matrix_shape{a.rows, heads});
+  local::require_scores(operation, a, heads, source, target);
   return {a.columns, heads, slope, source, target};
 }
 
@@ -70,8 +67,7 @@ void edge_log_sum(const device_queue<cuda_device>& q, std::type_identity_t<local
                   std::type_identity_t<matrix_view<const T>> source,
                   std::type_identity_t<matrix_view<const T>> target, matrix_view<T> log_sum) {
   const attention<T> scores = edge_detail::attend("edge_log_sum", a, heads, slope, source, target);
-  local::require_equal("edge_log_sum", "log_sum", local::shape_of(log_sum), "rows and heads",
-                       matrix_shape{a.rows, heads});
+  local::require_row_values("edge_log_sum", a, heads, "log_sum", log_sum);
   fold_rows(q, rows_of(a), heads, skew(a.columns, 4), log_sums_of_scores<T>{{a.columns}, scores, log_sum});
 }
 
@@ -83,8 +79,7 @@ void edge_softmax(const device_queue<cuda_device>& q, std::type_identity_t<local
                   std::type_identity_t<matrix_view<const T>> target,
                   std::type_identity_t<matrix_view<const T>> log_sum, T* values) {
   const attention<T> scores = edge_detail::attend("edge_softmax", a, heads, slope, source, target);
-  local::require_equal("edge_softmax", "log_sum", local::shape_of(log_sum), "rows and heads",
-                       matrix_shape{a.rows, heads});
+  local::require_row_values("edge_softmax", a, heads, "log_sum", log_sum);
   for_entries(q, rows_of(a), store_softmax<T>{scores, log_sum, values});
 }
 
@@ -100,10 +95,8 @@ void edge_softmax_gradient(const device_queue<cuda_device>& q, std::type_identit
   constexpr const char* name = "edge_softmax_gradient";
   const attention<T> scores = edge_detail::attend(name, a, heads, slope, source, target);
   local::require_equal(name, "inverse", local::shape_of(inverse), "the pattern", local::shape_of(a));
-  local::require_equal(name, "log_sum", local::shape_of(log_sum), "rows and heads",
-                       matrix_shape{a.rows, heads});
-  local::require_equal(name, "row_dot", local::shape_of(row_dot), "rows and heads",
-                       matrix_shape{a.rows, heads});
+  local::require_row_values(name, a, heads, "log_sum", log_sum);
+  local::require_row_values(name, a, heads, "row_dot", row_dot);
   local::require_equal(name, "dsource", local::shape_of(dsource), "source", local::shape_of(source));
   local::require_equal(name, "dtarget", local::shape_of(dtarget), "target", local::shape_of(target));
   fold_rows(q, rows_of(a), heads, skew(a.columns, 4),
@@ -117,8 +110,7 @@ template <class T>
 void edge_row_dot(const device_queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
                   local_index heads, const std::type_identity_t<T>* u, const std::type_identity_t<T>* v,
                   matrix_view<T> out) {
-  local::require_equal("edge_row_dot", "out", local::shape_of(out), "rows and heads",
-                       matrix_shape{a.rows, heads});
+  local::require_row_values("edge_row_dot", a, heads, "out", out);
   fold_rows(q, rows_of(a), heads, 0, dots_of_values<T, T>{{}, u, v, heads, out});
 }
 
@@ -127,8 +119,7 @@ void edge_row_dot(const device_queue<cuda_device>& q, std::type_identity_t<local
 template <class F, class T>
 void edge_row_fold(const device_queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
                    local_index heads, F f, const std::type_identity_t<T>* values, matrix_view<T> out) {
-  local::require_equal("edge_row_fold", "out", local::shape_of(out), "rows and heads",
-                       matrix_shape{a.rows, heads});
+  local::require_row_values("edge_row_fold", a, heads, "out", out);
   fold_rows(q, rows_of(a), heads, 0, fold_of_values<F, T>{{}, f, values, heads, out});
 }
 

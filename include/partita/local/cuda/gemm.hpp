@@ -113,12 +113,6 @@ struct finish_alone {
 
 namespace gemm_detail {
 
-template <class View>
-int leading(const View& view) {
-  return view.rows <= 1 ? std::max<int>(view.cols, 1)
-                        : to_local(view.stride, "the stride of an operand of gemm");
-}
-
 template <bool Ta, bool Tb, class T>
 void tiled(const device_queue<cuda_device>& q, const matrix_view<const T>& a, const matrix_view<const T>& b,
            local_index k, const gemm_finish<T>& finish) {
@@ -141,16 +135,13 @@ template <class T>
 bool product(const char* name, const device_queue<cuda_device>& q, bool ta, bool tb, matrix_view<const T> a,
              matrix_view<const T> b, const gemm_finish<T>& finish) {
   const matrix_view<T>& c = finish.c;
-  const local_index m = ta ? a.cols : a.rows, k = ta ? a.rows : a.cols, n = tb ? b.rows : b.cols;
-  local::require_equal(name, "c", local::shape_of(c), "op(a) op(b)", matrix_shape{m, n});
-  local::require_equal(name, "op(a)", matrix_shape{m, k}, "the op(a) that op(b) needs",
-                       matrix_shape{m, tb ? b.cols : b.rows});
+  const auto [m, n, k] = local::gemm_sizes(name, ta, tb, a, b, c);
   const bool multiplies = m > 0 && n > 0 && k > 0 && finish.alpha != 0;
   const auto library = multiplies ? libraries_of(q).gemm<T>() : nullptr;
   if (library != nullptr) {
     const auto made = [&](const vendor_epilogue<T>& epilogue) {
-      return library(q, ta, tb, m, n, k, finish.alpha, a.data, leading(a), b.data, leading(b), finish.beta,
-                     c.data, leading(c), epilogue);
+      return library(q, ta, tb, m, n, k, finish.alpha, a.data, local::leading_size(a), b.data,
+                     local::leading_size(b), finish.beta, c.data, local::leading_size(c), epilogue);
     };
     vendor_epilogue<T> rest;
     if (!made(finish.epilogue)) {

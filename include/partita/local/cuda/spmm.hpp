@@ -17,8 +17,7 @@ namespace spmm_detail {
 template <class T>
 void multiply(const char* name, const device_queue<cuda_device>& q, const local::csr_view<T>& a,
               const matrix_view<const T>& x, const local::spmm_epilogue<T>& fusion, const matrix_view<T>& y) {
-  local::require_equal(name, "y", local::shape_of(y), "a x", matrix_shape{a.rows, x.cols});
-  local::require_equal(name, "x", local::shape_of(x), "the x that a needs", matrix_shape{a.cols, x.cols});
+  local::require_product(name, a, x, y, "a x");
   using weights = stored_values<T>;
   const weights values{a.values, (skew(a.values, 4) - skew(a.columns, 4)) % widest<T> == 0};
   with_width<widest<T>>(

@@ -54,10 +54,7 @@ template <class T>
 void max_aggregate(const device_queue<host>& q, std::type_identity_t<local::csr_view<T>> a,
                    std::type_identity_t<matrix_view<const T>> x, matrix_view<T> y,
                    matrix_view<local_index> arg) {
-  local::require_equal("max_aggregate", "y", local::shape_of(y), "the aggregate",
-                       matrix_shape{a.rows, x.cols});
-  local::require_equal("max_aggregate", "x", local::shape_of(x), "the x that a needs",
-                       matrix_shape{a.cols, x.cols});
+  local::require_product("max_aggregate", a, x, y, "the aggregate");
   local::require_equal("max_aggregate", "arg", local::shape_of(arg), "y", local::shape_of(y));
   using aggregate_detail::strip;
   run_entry_rows(q.threads(), a, x.cols, [=](local_index begin, local_index end) {

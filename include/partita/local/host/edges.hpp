@@ -24,12 +24,6 @@ struct attention {
   T slope;
   matrix_view<const T> source, target;
 
-  void require(const char* operation) const {
-    local::require_equal(operation, "source", local::shape_of(source), "columns and heads",
-                         matrix_shape{a.cols, heads});
-    local::require_equal(operation, "target", local::shape_of(target), "rows and heads",
-                         matrix_shape{a.rows, heads});
-  }
   T leaky(T z) const { return z > 0 ? z : slope * z; }
   T sum(local_index i, local_index e, local_index h) const { return source(a.columns[e], h) + target(i, h); }
   T score(local_index i, local_index e, local_index h) const { return leaky(sum(i, e, h)); }
@@ -96,9 +90,8 @@ void edge_log_sum(const device_queue<host>& q, std::type_identity_t<local::csr_v
                   std::type_identity_t<T> slope, std::type_identity_t<matrix_view<const T>> source,
                   std::type_identity_t<matrix_view<const T>> target, matrix_view<T> log_sum) {
   const edge_detail::attention<T> scores{a, heads, slope, source, target};
-  scores.require("edge_log_sum");
-  local::require_equal("edge_log_sum", "log_sum", local::shape_of(log_sum), "rows and heads",
-                       matrix_shape{a.rows, heads});
+  local::require_scores("edge_log_sum", a, heads, source, target);
+  local::require_row_values("edge_log_sum", a, heads, "log_sum", log_sum);
   edge_detail::for_rows(q, a, heads, 16,
                         [=](local_index i, local_index begin, local_index end, local_index h) {
                           if (begin == end) {
@@ -123,9 +116,8 @@ void edge_softmax(const device_queue<host>& q, std::type_identity_t<local::csr_v
                   std::type_identity_t<matrix_view<const T>> target,
                   std::type_identity_t<matrix_view<const T>> log_sum, T* values) {
   const edge_detail::attention<T> scores{a, heads, slope, source, target};
-  scores.require("edge_softmax");
-  local::require_equal("edge_softmax", "log_sum", local::shape_of(log_sum), "rows and heads",
-                       matrix_shape{a.rows, heads});
+  local::require_scores("edge_softmax", a, heads, source, target);
+  local::require_row_values("edge_softmax", a, heads, "log_sum", log_sum);
   edge_detail::for_scores(q, scores, [=](local_index i, local_index e, local_index h, T score) {
     edge_values(values, e, heads)[h] = std::exp(score - log_sum(i, h));
   });
@@ -146,12 +138,10 @@ void edge_softmax_gradient(const device_queue<host>& q, std::type_identity_t<loc
                            std::type_identity_t<T>* edges, matrix_view<T> dsource, matrix_view<T> dtarget) {
   constexpr const char* name = "edge_softmax_gradient";
   const edge_detail::attention<T> scores{a, heads, slope, source, target};
-  scores.require(name);
+  local::require_scores(name, a, heads, source, target);
   local::require_equal(name, "inverse", local::shape_of(inverse), "the pattern", local::shape_of(a));
-  local::require_equal(name, "log_sum", local::shape_of(log_sum), "rows and heads",
-                       matrix_shape{a.rows, heads});
-  local::require_equal(name, "row_dot", local::shape_of(row_dot), "rows and heads",
-                       matrix_shape{a.rows, heads});
+  local::require_row_values(name, a, heads, "log_sum", log_sum);
+  local::require_row_values(name, a, heads, "row_dot", row_dot);
   local::require_equal(name, "dsource", local::shape_of(dsource), "source", local::shape_of(source));
   local::require_equal(name, "dtarget", local::shape_of(dtarget), "target", local::shape_of(target));
   run_entry_rows(q.threads(), a, 16 * std::int64_t{heads}, [=](local_index begin, local_index end) {
@@ -184,8 +174,7 @@ void edge_softmax_gradient(const device_queue<host>& q, std::type_identity_t<loc
 template <class T>
 void edge_row_dot(const device_queue<host>& q, std::type_identity_t<local::csr_view<T>> a, local_index heads,
                   const std::type_identity_t<T>* u, const std::type_identity_t<T>* v, matrix_view<T> out) {
-  local::require_equal("edge_row_dot", "out", local::shape_of(out), "rows and heads",
-                       matrix_shape{a.rows, heads});
+  local::require_row_values("edge_row_dot", a, heads, "out", out);
   edge_detail::for_rows(q, a, heads, 1,
                         [=](local_index i, local_index begin, local_index end, local_index h) {
                           out(i, h) = static_cast<T>(edge_detail::dot(u, v, begin, end, heads, h));
@@ -197,8 +186,7 @@ void edge_row_dot(const device_queue<host>& q, std::type_identity_t<local::csr_v
 template <class F, class T>
 void edge_row_fold(const device_queue<host>& q, std::type_identity_t<local::csr_view<T>> a, local_index heads,
                    F f, const std::type_identity_t<T>* values, matrix_view<T> out) {
-  local::require_equal("edge_row_fold", "out", local::shape_of(out), "rows and heads",
-                       matrix_shape{a.rows, heads});
+  local::require_row_values("edge_row_fold", a, heads, "out", out);
   edge_detail::for_rows(q, a, heads, 1,
                         [=](local_index i, local_index begin, local_index end, local_index h) {
                           for (local_index e = begin; e < end; ++e)

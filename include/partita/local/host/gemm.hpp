@@ -21,12 +21,6 @@ namespace partita::on_host {
 
 namespace gemm_detail {
 
-template <class View>
-int leading(const View& view) {
-  return view.rows <= 1 ? std::max<int>(view.cols, 1)
-                        : to_local(view.stride, "the stride of an operand of gemm");
-}
-
 /// Element (i, p) of op(z) is at data[i * down + p * right].
 template <class T>
 struct operand {
@@ -105,17 +99,14 @@ template <class T>
 void gemm(const device_queue<host>& q, bool ta, bool tb, std::type_identity_t<T> alpha,
           std::type_identity_t<matrix_view<const T>> a, std::type_identity_t<matrix_view<const T>> b,
           std::type_identity_t<T> beta, matrix_view<T> c) {
-  const local_index m = ta ? a.cols : a.rows, k = ta ? a.rows : a.cols, n = tb ? b.rows : b.cols;
-  local::require_equal("gemm", "c", local::shape_of(c), "op(a) op(b)", matrix_shape{m, n});
-  local::require_equal("gemm", "op(a)", matrix_shape{m, k}, "the op(a) that op(b) needs",
-                       matrix_shape{m, tb ? b.cols : b.rows});
+  const auto [m, n, k] = local::gemm_sizes("gemm", ta, tb, a, b, c);
   if (m == 0 || n == 0) return;
   if (k == 0 || alpha == 0) {
     elementwise_detail::assign(
         q, c, [=](local_index i, local_index j) { return beta == 0 ? T{0} : beta * c(i, j); });
   } else if (const auto multiply = gemm_of<T>(q)) {
-    multiply(q.threads(), ta, tb, m, n, k, alpha, a.data, gemm_detail::leading(a), b.data,
-             gemm_detail::leading(b), beta, c.data, gemm_detail::leading(c));
+    multiply(q.threads(), ta, tb, m, n, k, alpha, a.data, local::leading_size(a), b.data,
+             local::leading_size(b), beta, c.data, local::leading_size(c));
   } else {
     constexpr int lanes = vector_bytes / static_cast<int>(sizeof(T));
     const gemm_detail::operand<T> left(a, ta), right(b, tb);

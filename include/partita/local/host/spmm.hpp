@@ -26,8 +26,6 @@ void finish(const local::spmm_epilogue<T>& rest, const matrix_view<T>& y, local_
     for (local_index j = 0; j < y.cols; ++j) y(i, j) = rest.finished(y(i, j), j, T{0});
 }
 
-inline constexpr local_index row_block = 16;
-
 template <class T>
 struct product {
   local::csr_view<T> a;
@@ -36,29 +34,12 @@ struct product {
   matrix_view<T> y;
 };
 
-template <class T>
-inline constexpr int widest = (vector_bytes == 64 ? 512 : 256) / static_cast<int>(sizeof(T));
-
-/// The smallest power of two that covers the missing columns, or the largest one that there is room for.
-template <class T>
-local_index strip_width(local_index cols, local_index missing) {
-  local_index width = 1;
-  while (width < missing && 2 * width <= std::min<local_index>(cols, widest<T>)) width *= 2;
-  return width;
-}
-
 template <int Width, class T>
 void store(const T (&sum)[Width], int skip, T beta, T* y) {
   if (beta == 0)
     for (int j = skip; j < Width; ++j) y[j] = sum[j];
   else
     for (int j = skip; j < Width; ++j) y[j] = sum[j] + beta * y[j];
-}
-
-template <int Width, class T>
-void prefetch(const T* x) {
-  constexpr int line = 64 / sizeof(T);
-  for (int j = 0; j < Width; j += line) __builtin_prefetch(x + j);
 }
 
 template <int Width, class T>
@@ -70,7 +51,7 @@ void strip(const product<T>& p, local_index begin, local_index end, local_index 
     T sum[Width] = {};
     const local_index row_end = p.a.offsets[i + 1];
     for (local_index e = p.a.offsets[i]; e < row_end; ++e) {
-      prefetch<Width>(x + p.a.columns[e < last - ahead ? e + ahead : last] * p.x.stride);
+      prefetch(x + p.a.columns[e < last - ahead ? e + ahead : last] * p.x.stride, Width);
       const T value = p.a.values[e];
       const T* const from = x + p.a.columns[e] * p.x.stride;
       for (int j = 0; j < Width; ++j) sum[j] += value * from[j];
@@ -95,7 +76,7 @@ void rows(const product<T>& p, local_index begin, local_index end) {
   for (local_index done = 0; done < p.y.cols;) {
     const local_index width = strip_width<T>(p.y.cols, p.y.cols - done);
     const local_index first = std::min(done, p.y.cols - width);
-    strip_of<widest<T>>(width, p, begin, end, first, done);
+    strip_of<widest_strip<T>>(width, p, begin, end, first, done);
     done = first + width;
   }
 }
@@ -103,8 +84,7 @@ void rows(const product<T>& p, local_index begin, local_index end) {
 template <class T>
 void multiply(const char* name, const device_queue<host>& q, const local::csr_view<T>& a,
               const matrix_view<const T>& x, const local::spmm_epilogue<T>& fusion, const matrix_view<T>& y) {
-  local::require_equal(name, "y", local::shape_of(y), "a x", matrix_shape{a.rows, x.cols});
-  local::require_equal(name, "x", local::shape_of(x), "the x that a needs", matrix_shape{a.cols, x.cols});
+  local::require_product(name, a, x, y, "a x");
   const product<T> p{a, x, fusion.beta, y};
   const local::spmm_epilogue<T> rest{.bias = fusion.bias, .relu = fusion.relu};
   run_entry_rows(q.threads(), a, y.cols, [&](local_index begin, local_index end) {
