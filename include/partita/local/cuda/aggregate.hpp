@@ -161,15 +161,13 @@ void scatter(const device_queue<cuda_device>& q, const matrix_view<const local_i
 
 /// As the host's.
 template <class T>
-void max_aggregate(const device_queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
-                   std::type_identity_t<matrix_view<const T>> x, matrix_view<T> y,
-                   matrix_view<local_index> arg) {
+void max_aggregate(const device_queue<cuda_device>& q, local::input_csr<T> a, local::input_view<T> x,
+                   matrix_view<T> y, matrix_view<local_index> arg) {
   local::require_product("max_aggregate", a, x, y, "the aggregate");
   local::require_equal("max_aggregate", "arg", local::shape_of(arg), "y", local::shape_of(y));
   with_width<widest<T>>(
       y.cols,
-      [&](auto width) {
-        constexpr int pack_width = decltype(width)::value;
+      [&]<int pack_width>(std::integral_constant<int, pack_width>) {
         fold_rows(q, rows_of(a), y.cols / pack_width, skew(a.columns, 4),
                   largest_neighbours<T, pack_width>{a.columns, table_of(x), y, arg});
       },
@@ -180,7 +178,7 @@ void max_aggregate(const device_queue<cuda_device>& q, std::type_identity_t<loca
 /// and twice their memory; an element of dx is added up by one thread.
 template <class T>
 void max_scatter(const device_queue<cuda_device>& q, matrix_view<const local_index> arg,
-                 std::type_identity_t<matrix_view<const T>> dy, matrix_view<T> dx) {
+                 local::input_view<T> dy, matrix_view<T> dx) {
   local::require_equal("max_scatter", "arg", local::shape_of(arg), "dy", local::shape_of(dy));
   local::require_equal("max_scatter", "dx", local::shape_of(dx), "a block with the columns of dy",
                        matrix_shape{dx.rows, dy.cols});
@@ -194,7 +192,7 @@ void max_scatter(const device_queue<cuda_device>& q, matrix_view<const local_ind
 /// As the host's; rows is in the device's memory. Costs a stable sort of the rows; an element is added up by
 /// one thread. Throws shape_error when there are more rows than a local index counts.
 template <class T>
-void scatter_add_rows(const device_queue<cuda_device>& q, const std::type_identity_t<T>* from,
+void scatter_add_rows(const device_queue<cuda_device>& q, const local::scalar<T>* from,
                       std::span<const local_index> rows, matrix_view<T> to) {
   const local_index count = to_local(static_cast<global_index>(rows.size()), "the number of scattered rows");
   if (count == 0 || to.cols == 0) return;

@@ -96,8 +96,7 @@ void fold(const device_queue<cuda_device>& q, const pattern_rows& a, const local
           const matrix_view<const T>& x, T beta, const matrix_view<T>& y) {
   with_width<widest<T>>(
       y.cols,
-      [&](auto width) {
-        constexpr int pack_width = decltype(width)::value;
+      [&]<int pack_width>(std::integral_constant<int, pack_width>) {
         using weights = values_of_heads<T>;
         fold_rows(q, a, y.cols / pack_width, skew(columns, 4),
                   row_product<T, pack_width, weights>{
@@ -111,9 +110,8 @@ void fold(const device_queue<cuda_device>& q, const pattern_rows& a, const local
 
 /// As the host's.
 template <class T>
-void edge_multiply(const device_queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
-                   local::head_slice s, const std::type_identity_t<T>* values,
-                   std::type_identity_t<matrix_view<const T>> x, std::type_identity_t<T> beta,
+void edge_multiply(const device_queue<cuda_device>& q, local::input_csr<T> a, local::head_slice s,
+                   const local::scalar<T>* values, local::input_view<T> x, local::scalar<T> beta,
                    matrix_view<T> y) {
   local::require_edges("edge_multiply", a, s, local::shape_of(x), local::shape_of(y));
   edge_product_detail::fold(q, rows_of(a), a.columns, s, values, nullptr, x, beta, y);
@@ -121,15 +119,13 @@ void edge_multiply(const device_queue<cuda_device>& q, std::type_identity_t<loca
 
 /// As the host's.
 template <class F, class T>
-void edge_apply_multiply(const device_queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
-                         local::head_slice s, F f, std::type_identity_t<T>* values,
-                         std::type_identity_t<matrix_view<const T>> x, std::type_identity_t<T> beta,
+void edge_apply_multiply(const device_queue<cuda_device>& q, local::input_csr<T> a, local::head_slice s, F f,
+                         local::scalar<T>* values, local::input_view<T> x, local::scalar<T> beta,
                          matrix_view<T> y) {
   local::require_edges("edge_apply_multiply", a, s, local::shape_of(x), local::shape_of(y));
   with_width<widest<T>>(
       y.cols,
-      [&](auto width) {
-        constexpr int pack_width = decltype(width)::value;
+      [&]<int pack_width>(std::integral_constant<int, pack_width>) {
         fold_rows(q, rows_of(a), y.cols / pack_width, skew(a.columns, 4),
                   applied_product<pack_width, F, T>{{a.columns}, f, s, values, table_of(x), beta, y});
       },
@@ -139,9 +135,8 @@ void edge_apply_multiply(const device_queue<cuda_device>& q, std::type_identity_
 /// As the host's.
 template <class T>
 void edge_multiply_transposed(const device_queue<cuda_device>& q, const local::csr_inverse<cuda_device>& a,
-                              local::head_slice s, const std::type_identity_t<T>* values,
-                              std::type_identity_t<matrix_view<const T>> y, std::type_identity_t<T> beta,
-                              matrix_view<T> x) {
+                              local::head_slice s, const local::scalar<T>* values, local::input_view<T> y,
+                              local::scalar<T> beta, matrix_view<T> x) {
   local::require_edges("edge_multiply_transposed", a, s, local::shape_of(x), local::shape_of(y));
   edge_product_detail::fold(q, rows_of(a.transposed<T>()), a.entry_rows.data(), s, values,
                             a.entry_numbers.data(), y, beta, x);
@@ -149,9 +144,8 @@ void edge_multiply_transposed(const device_queue<cuda_device>& q, const local::c
 
 /// As the host's.
 template <class T>
-void edge_dot(const device_queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
-              local::head_slice s, std::type_identity_t<matrix_view<const T>> y,
-              std::type_identity_t<matrix_view<const T>> x, std::type_identity_t<T> beta, T* values) {
+void edge_dot(const device_queue<cuda_device>& q, local::input_csr<T> a, local::head_slice s,
+              local::input_view<T> y, local::input_view<T> x, local::scalar<T> beta, T* values) {
   local::require_edges("edge_dot", a, s, local::shape_of(x), local::shape_of(y));
   with_width<widest<T>>(
       x.cols,

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <type_traits>
 
 #include "partita/local/csr_inverse.hpp"
 #include "partita/local/cuda/edge_folds.hpp"
@@ -55,17 +54,16 @@ attention<T> attend(const char* operation, const local::csr_view<T>& a, local_in
 
 /// As the host's.
 template <class F, class T>
-void edge_apply(const device_queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
-                local_index heads, F f, const std::type_identity_t<T>* in, T* out) {
+void edge_apply(const device_queue<cuda_device>& q, local::input_csr<T> a, local_index heads, F f,
+                const local::scalar<T>* in, T* out) {
   for_entries(q, rows_of(a), apply_to_entry<F, T>{f, a.columns, heads, in, out});
 }
 
 /// As the host's.
 template <class T>
-void edge_log_sum(const device_queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
-                  local_index heads, std::type_identity_t<T> slope,
-                  std::type_identity_t<matrix_view<const T>> source,
-                  std::type_identity_t<matrix_view<const T>> target, matrix_view<T> log_sum) {
+void edge_log_sum(const device_queue<cuda_device>& q, local::input_csr<T> a, local_index heads,
+                  local::scalar<T> slope, local::input_view<T> source, local::input_view<T> target,
+                  matrix_view<T> log_sum) {
   const attention<T> scores = edge_detail::attend("edge_log_sum", a, heads, slope, source, target);
   local::require_row_values("edge_log_sum", a, heads, "log_sum", log_sum);
   fold_rows(q, rows_of(a), heads, skew(a.columns, 4), log_sums_of_scores<T>{{a.columns}, scores, log_sum});
@@ -73,11 +71,9 @@ void edge_log_sum(const device_queue<cuda_device>& q, std::type_identity_t<local
 
 /// As the host's.
 template <class T>
-void edge_softmax(const device_queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
-                  local_index heads, std::type_identity_t<T> slope,
-                  std::type_identity_t<matrix_view<const T>> source,
-                  std::type_identity_t<matrix_view<const T>> target,
-                  std::type_identity_t<matrix_view<const T>> log_sum, T* values) {
+void edge_softmax(const device_queue<cuda_device>& q, local::input_csr<T> a, local_index heads,
+                  local::scalar<T> slope, local::input_view<T> source, local::input_view<T> target,
+                  local::input_view<T> log_sum, T* values) {
   const attention<T> scores = edge_detail::attend("edge_softmax", a, heads, slope, source, target);
   local::require_row_values("edge_softmax", a, heads, "log_sum", log_sum);
   for_entries(q, rows_of(a), store_softmax<T>{scores, log_sum, values});
@@ -85,13 +81,11 @@ void edge_softmax(const device_queue<cuda_device>& q, std::type_identity_t<local
 
 /// As the host's.
 template <class T>
-void edge_softmax_gradient(const device_queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
+void edge_softmax_gradient(const device_queue<cuda_device>& q, local::input_csr<T> a,
                            const local::csr_inverse<cuda_device>& inverse, local_index heads,
-                           std::type_identity_t<T> slope, std::type_identity_t<matrix_view<const T>> source,
-                           std::type_identity_t<matrix_view<const T>> target,
-                           std::type_identity_t<matrix_view<const T>> log_sum,
-                           std::type_identity_t<matrix_view<const T>> row_dot, std::type_identity_t<T> beta,
-                           std::type_identity_t<T>* edges, matrix_view<T> dsource, matrix_view<T> dtarget) {
+                           local::scalar<T> slope, local::input_view<T> source, local::input_view<T> target,
+                           local::input_view<T> log_sum, local::input_view<T> row_dot, local::scalar<T> beta,
+                           local::scalar<T>* edges, matrix_view<T> dsource, matrix_view<T> dtarget) {
   constexpr const char* name = "edge_softmax_gradient";
   const attention<T> scores = edge_detail::attend(name, a, heads, slope, source, target);
   local::require_equal(name, "inverse", local::shape_of(inverse), "the pattern", local::shape_of(a));
@@ -107,9 +101,8 @@ void edge_softmax_gradient(const device_queue<cuda_device>& q, std::type_identit
 
 /// As the host's.
 template <class T>
-void edge_row_dot(const device_queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
-                  local_index heads, const std::type_identity_t<T>* u, const std::type_identity_t<T>* v,
-                  matrix_view<T> out) {
+void edge_row_dot(const device_queue<cuda_device>& q, local::input_csr<T> a, local_index heads,
+                  const local::scalar<T>* u, const local::scalar<T>* v, matrix_view<T> out) {
   local::require_row_values("edge_row_dot", a, heads, "out", out);
   fold_rows(q, rows_of(a), heads, 0, dots_of_values<T, T>{{}, u, v, heads, out});
 }
@@ -117,8 +110,8 @@ void edge_row_dot(const device_queue<cuda_device>& q, std::type_identity_t<local
 /// As the host's, but out(i, h) = f(out(i, h), f(... f(values[e, h], values[e', h]) ...)), which f may join
 /// in parts: it is associative.
 template <class F, class T>
-void edge_row_fold(const device_queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
-                   local_index heads, F f, const std::type_identity_t<T>* values, matrix_view<T> out) {
+void edge_row_fold(const device_queue<cuda_device>& q, local::input_csr<T> a, local_index heads, F f,
+                   const local::scalar<T>* values, matrix_view<T> out) {
   local::require_row_values("edge_row_fold", a, heads, "out", out);
   fold_rows(q, rows_of(a), heads, 0, fold_of_values<F, T>{{}, f, values, heads, out});
 }

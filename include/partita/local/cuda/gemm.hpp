@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <type_traits>
 
 #include "partita/local/cuda/elementwise.hpp"
 #include "partita/local/cuda/reductions.hpp"
@@ -168,25 +167,22 @@ bool product(const char* name, const device_queue<cuda_device>& q, bool ta, bool
 
 /// As the host's; uses the queue's library if it has one.
 template <class T>
-void gemm(const device_queue<cuda_device>& q, bool ta, bool tb, std::type_identity_t<T> alpha,
-          std::type_identity_t<matrix_view<const T>> a, std::type_identity_t<matrix_view<const T>> b,
-          std::type_identity_t<T> beta, matrix_view<T> c) {
+void gemm(const device_queue<cuda_device>& q, bool ta, bool tb, local::scalar<T> alpha,
+          local::input_view<T> a, local::input_view<T> b, local::scalar<T> beta, matrix_view<T> c) {
   gemm_detail::product<T>("gemm", q, ta, tb, a, b, {alpha, beta, {}, c});
 }
 
 /// As the host's; uses the queue's library if it has one.
 template <class T>
-void gemm_bias_relu(const device_queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> a,
-                    std::type_identity_t<matrix_view<const T>> b, const std::type_identity_t<T>* bias,
-                    bool relu, std::type_identity_t<T> beta, matrix_view<T> c) {
+void gemm_bias_relu(const device_queue<cuda_device>& q, local::input_view<T> a, local::input_view<T> b,
+                    const local::scalar<T>* bias, bool relu, local::scalar<T> beta, matrix_view<T> c) {
   gemm_detail::product<T>("gemm_bias_relu", q, false, false, a, b, {T{1}, beta, {bias, relu}, c});
 }
 
 /// As the host's; uses the queue's library if it has one, for both at once if it can.
 template <class T>
-void gemm_bias_gradient(const device_queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> a,
-                        std::type_identity_t<matrix_view<const T>> dc, matrix_view<T> db,
-                        std::type_identity_t<T>* dbias) {
+void gemm_bias_gradient(const device_queue<cuda_device>& q, local::input_view<T> a, local::input_view<T> dc,
+                        matrix_view<T> db, local::scalar<T>* dbias) {
   const gemm_finish<T> with_sums{T{1}, T{0}, {.column_sums = dbias}, db};
   if (gemm_detail::product<T>("gemm_bias_gradient", q, true, false, a, dc, with_sums)) return;
   gemm_detail::product<T>("gemm_bias_gradient", q, true, false, a, dc, {T{1}, T{0}, {}, db});
@@ -195,9 +191,8 @@ void gemm_bias_gradient(const device_queue<cuda_device>& q, std::type_identity_t
 
 /// As the host's; uses the queue's library if it has one.
 template <class T>
-void gemm_relu_backward(const device_queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> dc,
-                        std::type_identity_t<matrix_view<const T>> b,
-                        std::type_identity_t<matrix_view<const T>> a, matrix_view<T> dz) {
+void gemm_relu_backward(const device_queue<cuda_device>& q, local::input_view<T> dc, local::input_view<T> b,
+                        local::input_view<T> a, matrix_view<T> dz) {
   local::require_equal("gemm_relu_backward", "a", local::shape_of(a), "dz", local::shape_of(dz));
   gemm_detail::product<T>("gemm_relu_backward", q, false, true, dc, b, {T{1}, T{0}, {}, dz, a});
 }

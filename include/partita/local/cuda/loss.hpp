@@ -79,8 +79,8 @@ struct row_correct {
 
 /// As the host's. Waits for the result.
 template <class T>
-double cross_entropy(const device_queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> logits,
-                     const local_index* labels, std::type_identity_t<T> scale, matrix_view<T> gradient) {
+double cross_entropy(const device_queue<cuda_device>& q, local::input_view<T> logits,
+                     const local_index* labels, local::scalar<T> scale, matrix_view<T> gradient) {
   local::require_equal("cross_entropy", "logits", local::shape_of(logits), "gradient",
                        local::shape_of(gradient));
   if (logits.rows == 0) return 0;

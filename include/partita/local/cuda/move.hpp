@@ -2,7 +2,6 @@
 /// Copies of blocks: into blocks, into and out of contiguous memory, by lists of rows, from sparse to dense.
 
 #include <span>
-#include <type_traits>
 
 #include "partita/local/cuda/assign.hpp"
 #include "partita/local/cuda/entries.hpp"
@@ -66,34 +65,32 @@ struct add_to_row_of_list {
 
 /// As the host's.
 template <class T>
-void copy(const device_queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> from,
-          matrix_view<T> to) {
+void copy(const device_queue<cuda_device>& q, local::input_view<T> from, matrix_view<T> to) {
   local::require_equal("copy", "from", local::shape_of(from), "to", local::shape_of(to));
   assign(q, to, copied<T>{from}, from);
 }
 
 /// As the host's.
 template <class T>
-void fill(const device_queue<cuda_device>& q, std::type_identity_t<T> value, matrix_view<T> y) {
+void fill(const device_queue<cuda_device>& q, local::scalar<T> value, matrix_view<T> y) {
   assign(q, y, everywhere<T>{value});
 }
 
 /// As the host's.
 template <class T>
-void pack(const device_queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> from, T* to) {
+void pack(const device_queue<cuda_device>& q, local::input_view<T> from, T* to) {
   copy(q, from, matrix_view<T>{to, from.rows, from.cols, from.cols});
 }
 
 /// As the host's.
 template <class T>
-void unpack(const device_queue<cuda_device>& q, const std::type_identity_t<T>* from, matrix_view<T> to) {
+void unpack(const device_queue<cuda_device>& q, const local::scalar<T>* from, matrix_view<T> to) {
   copy(q, matrix_view<const T>{from, to.rows, to.cols, to.cols}, to);
 }
 
 /// As the host's.
 template <class T>
-void sparse_to_dense(const device_queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
-                     matrix_view<T> y) {
+void sparse_to_dense(const device_queue<cuda_device>& q, local::input_csr<T> a, matrix_view<T> y) {
   local::require_equal("sparse_to_dense", "a", local::shape_of(a), "y", local::shape_of(y));
   fill(q, T(0), y);
   for_entries(q, rows_of(a), put_entry<T>{a.columns, a.values, y});
@@ -101,7 +98,7 @@ void sparse_to_dense(const device_queue<cuda_device>& q, std::type_identity_t<lo
 
 /// As the host's; rows is in the device's memory.
 template <class T>
-void gather_rows(const device_queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> from,
+void gather_rows(const device_queue<cuda_device>& q, local::input_view<T> from,
                  std::span<const local_index> rows, T* to) {
   const local_index count = to_local(static_cast<global_index>(rows.size()), "the number of gathered rows");
   assign(q, matrix_view<T>{to, count, from.cols, from.cols}, copied_from_rows<T>{from, rows.data()}, from);
@@ -109,7 +106,7 @@ void gather_rows(const device_queue<cuda_device>& q, std::type_identity_t<matrix
 
 /// As the host's; rows is in the device's memory.
 template <class T>
-void scatter_add_distinct_rows(const device_queue<cuda_device>& q, const std::type_identity_t<T>* from,
+void scatter_add_distinct_rows(const device_queue<cuda_device>& q, const local::scalar<T>* from,
                                std::span<const local_index> rows, matrix_view<T> to) {
   const local_index count = to_local(static_cast<global_index>(rows.size()), "the number of scattered rows");
   on_cuda::launch(q, std::int64_t{count} * to.cols, add_to_row_of_list<T>{from, rows.data(), to});

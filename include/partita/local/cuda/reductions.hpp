@@ -112,8 +112,7 @@ template <class Reduction, class T>
 void reduce_rows(const device_queue<cuda_device>& q, matrix_view<const T> x, T* results) {
   constexpr local_index columns_of_lane = 32, most_lanes = 32;
   const local_index lanes = std::clamp<local_index>(x.cols / columns_of_lane, 1, most_lanes);
-  const auto run = [&](auto width) {
-    constexpr int pack_width = decltype(width)::value;
+  const auto run = [&]<int pack_width>(std::integral_constant<int, pack_width>) {
     using state = typename Reduction::state;
     if (lanes == 1) return on_cuda::launch(q, x.rows, row_parts<pack_width, T, Reduction, T>{x, 1, results});
     const std::int64_t count = std::int64_t{x.rows} * lanes;
@@ -128,10 +127,9 @@ void reduce_rows(const device_queue<cuda_device>& q, matrix_view<const T> x, T* 
 
 /// As the host's.
 template <class T>
-void column_sums(const device_queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> x, T* sums) {
+void column_sums(const device_queue<cuda_device>& q, local::input_view<T> x, T* sums) {
   constexpr std::int64_t threads = 1 << 18, fewest_rows = 16;
-  const auto run = [&](auto width) {
-    constexpr int pack_width = decltype(width)::value;
+  const auto run = [&]<int pack_width>(std::integral_constant<int, pack_width>) {
     const std::int64_t packs = x.cols / pack_width;
     const std::int64_t count =
         std::clamp<std::int64_t>(x.rows / fewest_rows, 1, std::max<std::int64_t>(threads / packs, 1));
@@ -144,13 +142,13 @@ void column_sums(const device_queue<cuda_device>& q, std::type_identity_t<matrix
 
 /// As the host's.
 template <class T>
-void row_sums(const device_queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> x, T* sums) {
+void row_sums(const device_queue<cuda_device>& q, local::input_view<T> x, T* sums) {
   reduction_detail::reduce_rows<sum_in_double>(q, x, sums);
 }
 
 /// As the host's.
 template <class T>
-void row_max(const device_queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> x, T* maxima) {
+void row_max(const device_queue<cuda_device>& q, local::input_view<T> x, T* maxima) {
   reduction_detail::reduce_rows<maximum<T>>(q, x, maxima);
 }
 

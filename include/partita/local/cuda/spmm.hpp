@@ -22,8 +22,7 @@ void multiply(const char* name, const device_queue<cuda_device>& q, const local:
   const weights values{a.values, (skew(a.values, 4) - skew(a.columns, 4)) % widest<T> == 0};
   with_width<widest<T>>(
       y.cols,
-      [&](auto width) {
-        constexpr int pack_width = decltype(width)::value;
+      [&]<int pack_width>(std::integral_constant<int, pack_width>) {
         fold_rows(q, rows_of(a), y.cols / pack_width, skew(a.columns, 4),
                   row_product<T, pack_width, weights>{a.columns, values, table_of(x), fusion, y});
       },
@@ -34,15 +33,14 @@ void multiply(const char* name, const device_queue<cuda_device>& q, const local:
 
 /// As the host's.
 template <class T>
-void spmm(const device_queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
-          std::type_identity_t<matrix_view<const T>> x, std::type_identity_t<T> beta, matrix_view<T> y) {
+void spmm(const device_queue<cuda_device>& q, local::input_csr<T> a, local::input_view<T> x,
+          local::scalar<T> beta, matrix_view<T> y) {
   spmm_detail::multiply("spmm", q, a, x, local::spmm_epilogue<T>{.beta = beta}, y);
 }
 
 /// As the host's.
 template <class T>
-void spmm_fused(const device_queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
-                std::type_identity_t<matrix_view<const T>> x,
+void spmm_fused(const device_queue<cuda_device>& q, local::input_csr<T> a, local::input_view<T> x,
                 std::type_identity_t<local::spmm_epilogue<T>> fusion, matrix_view<T> y) {
   spmm_detail::multiply("spmm_fused", q, a, x, fusion, y);
 }

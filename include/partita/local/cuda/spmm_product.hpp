@@ -6,7 +6,6 @@
 #include <map>
 #include <memory>
 #include <tuple>
-#include <type_traits>
 #include <utility>
 
 #include "partita/local/cuda/entries.hpp"
@@ -26,9 +25,8 @@ template <class T>
 class spmm_product<T, cuda_device> {
  public:
   /// As the kernel spmm.
-  void operator()(const device_queue<cuda_device>& q, local::csr_view<T> a,
-                  std::type_identity_t<matrix_view<const T>> x, std::type_identity_t<T> beta,
-                  matrix_view<T> y) {
+  void operator()(const device_queue<cuda_device>& q, local::csr_view<T> a, local::input_view<T> x,
+                  local::scalar<T> beta, matrix_view<T> y) {
     const on_cuda::spmm_function<T> library = on_cuda::libraries_of(q).spmm<T>();
     if (library == nullptr || a.values == nullptr || !fit(a, x, y)) return spmm(q, a, x, beta, y);
     choice& chosen = choices_[key(a, x, y)];

@@ -77,32 +77,24 @@ inline cuda_libraries libraries_of(const device_queue<cuda_device>& q) {
 /// Measures work of a queue on its device.
 class stopwatch {
  public:
-  explicit stopwatch(const device_queue<cuda_device>& q) : queue_(q) {
-    for (cudaEvent_t& event : events_)
-      on_cuda::check_cuda(cudaEventCreateWithFlags(&event, cudaEventDefault), "cudaEventCreateWithFlags");
-  }
-  stopwatch(const stopwatch&) = delete;
-  stopwatch& operator=(const stopwatch&) = delete;
-  ~stopwatch() {
-    for (const cudaEvent_t event : events_)
-      if (event != nullptr) cudaEventDestroy(event);
-  }
+  explicit stopwatch(const device_queue<cuda_device>& q)
+      : queue_(q), begin_(*q.owner(), cudaEventDefault), end_(*q.owner(), cudaEventDefault) {}
 
   /// Milliseconds of the work that f() enqueues. Waits for it.
   template <class F>
   float milliseconds(const F& f) {
     float time = 0;
-    on_cuda::check_cuda(cudaEventRecord(events_[0], queue_.stream()), "cudaEventRecord");
+    begin_.record(*queue_.owner());
     f();
-    on_cuda::check_cuda(cudaEventRecord(events_[1], queue_.stream()), "cudaEventRecord");
+    end_.record(*queue_.owner());
     queue_.synchronize();
-    on_cuda::check_cuda(cudaEventElapsedTime(&time, events_[0], events_[1]), "cudaEventElapsedTime");
+    on_cuda::check_cuda(cudaEventElapsedTime(&time, begin_.get(), end_.get()), "cudaEventElapsedTime");
     return time;
   }
 
  private:
   device_queue<cuda_device> queue_;
-  cudaEvent_t events_[2] = {};
+  cuda_event begin_, end_;
 };
 
 }  // namespace partita::on_cuda

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <type_traits>
 
 #include "partita/local/csr_inverse.hpp"
 #include "partita/local/head_slice.hpp"
@@ -154,9 +153,8 @@ void multiply(const device_queue<host>& q, const product<T>& p) {
 /// overwrites y. x is (a.cols, f), y is (a.rows, f), their columns are those of s; y is not x. Throws
 /// shape_error when the shapes do not fit.
 template <class T>
-void edge_multiply(const device_queue<host>& q, std::type_identity_t<local::csr_view<T>> a,
-                   local::head_slice s, const std::type_identity_t<T>* values,
-                   std::type_identity_t<matrix_view<const T>> x, std::type_identity_t<T> beta,
+void edge_multiply(const device_queue<host>& q, local::input_csr<T> a, local::head_slice s,
+                   const local::scalar<T>* values, local::input_view<T> x, local::scalar<T> beta,
                    matrix_view<T> y) {
   local::require_edges("edge_multiply", a, s, local::shape_of(x), local::shape_of(y));
   edge_product_detail::multiply<T>(q, {a, s, values, nullptr, x, beta, y});
@@ -165,9 +163,8 @@ void edge_multiply(const device_queue<host>& q, std::type_identity_t<local::csr_
 /// values[e, h] = f(row(e), e, h) for the heads of y's columns, and y as edge_multiply has it with
 /// them, in one pass. Throws shape_error when the shapes do not fit.
 template <class F, class T>
-void edge_apply_multiply(const device_queue<host>& q, std::type_identity_t<local::csr_view<T>> a,
-                         local::head_slice s, F f, std::type_identity_t<T>* values,
-                         std::type_identity_t<matrix_view<const T>> x, std::type_identity_t<T> beta,
+void edge_apply_multiply(const device_queue<host>& q, local::input_csr<T> a, local::head_slice s, F f,
+                         local::scalar<T>* values, local::input_view<T> x, local::scalar<T> beta,
                          matrix_view<T> y) {
   local::require_edges("edge_apply_multiply", a, s, local::shape_of(x), local::shape_of(y));
   const edge_product_detail::product<T> p{a, s, values, nullptr, x, beta, y};
@@ -190,9 +187,8 @@ void edge_apply_multiply(const device_queue<host>& q, std::type_identity_t<local
 /// those of s; x is not y. Throws shape_error when the shapes do not fit.
 template <class T>
 void edge_multiply_transposed(const device_queue<host>& q, const local::csr_inverse<host>& a,
-                              local::head_slice s, const std::type_identity_t<T>* values,
-                              std::type_identity_t<matrix_view<const T>> y, std::type_identity_t<T> beta,
-                              matrix_view<T> x) {
+                              local::head_slice s, const local::scalar<T>* values, local::input_view<T> y,
+                              local::scalar<T> beta, matrix_view<T> x) {
   local::require_edges("edge_multiply_transposed", a, s, local::shape_of(x), local::shape_of(y));
   edge_product_detail::multiply<T>(q, {a.transposed<T>(), s, values, a.entry_numbers.data(), y, beta, x});
 }
@@ -201,9 +197,8 @@ void edge_multiply_transposed(const device_queue<host>& q, const local::csr_inve
 /// slice, none where there are none; beta = 0 overwrites values. y is (a.rows, f), x is (a.cols, f), their
 /// columns are those of s. Throws shape_error when the shapes do not fit.
 template <class T>
-void edge_dot(const device_queue<host>& q, std::type_identity_t<local::csr_view<T>> a, local::head_slice s,
-              std::type_identity_t<matrix_view<const T>> y, std::type_identity_t<matrix_view<const T>> x,
-              std::type_identity_t<T> beta, T* values) {
+void edge_dot(const device_queue<host>& q, local::input_csr<T> a, local::head_slice s, local::input_view<T> y,
+              local::input_view<T> x, local::scalar<T> beta, T* values) {
   local::require_edges("edge_dot", a, s, local::shape_of(x), local::shape_of(y));
   const auto add = [=](T& value, T total) { value = beta == 0 ? total : total + beta * value; };
   const local_index last_entry = a.nonzeros() == 0 ? 0 : a.offsets[a.rows] - 1;

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <type_traits>
 
 #include "partita/local/csr_inverse.hpp"
 #include "partita/local/host/edge_parts.hpp"
@@ -68,8 +67,8 @@ void scale_row(T beta, const matrix_view<T>& out, local_index i) {
 
 /// out[e, h] = f(row(e), col(e), h, in[e, h]). out may be in. Throws what f throws.
 template <class F, class T>
-void edge_apply(const device_queue<host>& q, std::type_identity_t<local::csr_view<T>> a, local_index heads,
-                F f, const std::type_identity_t<T>* in, T* out) {
+void edge_apply(const device_queue<host>& q, local::input_csr<T> a, local_index heads, F f,
+                const local::scalar<T>* in, T* out) {
   run_entry_rows(q.threads(), a, heads, [=, &f](local_index begin, local_index end) {
     const F element = f;
     for (local_index i = begin; i < end; ++i)
@@ -86,9 +85,9 @@ void edge_apply(const device_queue<host>& q, std::type_identity_t<local::csr_vie
 /// otherwise. source is (a.cols, heads), target and log_sum are (a.rows, heads). Throws shape_error when
 /// the shapes do not fit.
 template <class T>
-void edge_log_sum(const device_queue<host>& q, std::type_identity_t<local::csr_view<T>> a, local_index heads,
-                  std::type_identity_t<T> slope, std::type_identity_t<matrix_view<const T>> source,
-                  std::type_identity_t<matrix_view<const T>> target, matrix_view<T> log_sum) {
+void edge_log_sum(const device_queue<host>& q, local::input_csr<T> a, local_index heads,
+                  local::scalar<T> slope, local::input_view<T> source, local::input_view<T> target,
+                  matrix_view<T> log_sum) {
   const edge_detail::attention<T> scores{a, heads, slope, source, target};
   local::require_scores("edge_log_sum", a, heads, source, target);
   local::require_row_values("edge_log_sum", a, heads, "log_sum", log_sum);
@@ -111,10 +110,9 @@ void edge_log_sum(const device_queue<host>& q, std::type_identity_t<local::csr_v
 /// values[e, h] = exp(score(e, h) - log_sum(row(e), h)), scores as in edge_log_sum. log_sum is (a.rows,
 /// heads). Throws shape_error when the shapes do not fit.
 template <class T>
-void edge_softmax(const device_queue<host>& q, std::type_identity_t<local::csr_view<T>> a, local_index heads,
-                  std::type_identity_t<T> slope, std::type_identity_t<matrix_view<const T>> source,
-                  std::type_identity_t<matrix_view<const T>> target,
-                  std::type_identity_t<matrix_view<const T>> log_sum, T* values) {
+void edge_softmax(const device_queue<host>& q, local::input_csr<T> a, local_index heads,
+                  local::scalar<T> slope, local::input_view<T> source, local::input_view<T> target,
+                  local::input_view<T> log_sum, T* values) {
   const edge_detail::attention<T> scores{a, heads, slope, source, target};
   local::require_scores("edge_softmax", a, heads, source, target);
   local::require_row_values("edge_softmax", a, heads, "log_sum", log_sum);
@@ -129,13 +127,11 @@ void edge_softmax(const device_queue<host>& q, std::type_identity_t<local::csr_v
 /// g(e, h) over those of column c; beta = 0 overwrites. source and dsource are (a.cols, heads), the others
 /// (a.rows, heads); `inverse` is that of a. Throws shape_error when the shapes do not fit.
 template <class T>
-void edge_softmax_gradient(const device_queue<host>& q, std::type_identity_t<local::csr_view<T>> a,
-                           const local::csr_inverse<host>& inverse, local_index heads,
-                           std::type_identity_t<T> slope, std::type_identity_t<matrix_view<const T>> source,
-                           std::type_identity_t<matrix_view<const T>> target,
-                           std::type_identity_t<matrix_view<const T>> log_sum,
-                           std::type_identity_t<matrix_view<const T>> row_dot, std::type_identity_t<T> beta,
-                           std::type_identity_t<T>* edges, matrix_view<T> dsource, matrix_view<T> dtarget) {
+void edge_softmax_gradient(const device_queue<host>& q, local::input_csr<T> a,
+                           const local::csr_inverse<host>& inverse, local_index heads, local::scalar<T> slope,
+                           local::input_view<T> source, local::input_view<T> target,
+                           local::input_view<T> log_sum, local::input_view<T> row_dot, local::scalar<T> beta,
+                           local::scalar<T>* edges, matrix_view<T> dsource, matrix_view<T> dtarget) {
   constexpr const char* name = "edge_softmax_gradient";
   const edge_detail::attention<T> scores{a, heads, slope, source, target};
   local::require_scores(name, a, heads, source, target);
@@ -172,8 +168,8 @@ void edge_softmax_gradient(const device_queue<host>& q, std::type_identity_t<loc
 /// out(i, h) = sum_e u[e, h] v[e, h] over the entries of row i, accumulated in double. out is (a.rows,
 /// heads). Throws shape_error when out has another shape.
 template <class T>
-void edge_row_dot(const device_queue<host>& q, std::type_identity_t<local::csr_view<T>> a, local_index heads,
-                  const std::type_identity_t<T>* u, const std::type_identity_t<T>* v, matrix_view<T> out) {
+void edge_row_dot(const device_queue<host>& q, local::input_csr<T> a, local_index heads,
+                  const local::scalar<T>* u, const local::scalar<T>* v, matrix_view<T> out) {
   local::require_row_values("edge_row_dot", a, heads, "out", out);
   edge_detail::for_rows(q, a, heads, 1,
                         [=](local_index i, local_index begin, local_index end, local_index h) {
@@ -184,8 +180,8 @@ void edge_row_dot(const device_queue<host>& q, std::type_identity_t<local::csr_v
 /// out(i, h) = f(... f(f(out(i, h), values[e, h]), values[e', h]) ...) over the entries of row i in order.
 /// out is (a.rows, heads). Throws shape_error when out has another shape.
 template <class F, class T>
-void edge_row_fold(const device_queue<host>& q, std::type_identity_t<local::csr_view<T>> a, local_index heads,
-                   F f, const std::type_identity_t<T>* values, matrix_view<T> out) {
+void edge_row_fold(const device_queue<host>& q, local::input_csr<T> a, local_index heads, F f,
+                   const local::scalar<T>* values, matrix_view<T> out) {
   local::require_row_values("edge_row_fold", a, heads, "out", out);
   edge_detail::for_rows(q, a, heads, 1,
                         [=](local_index i, local_index begin, local_index end, local_index h) {

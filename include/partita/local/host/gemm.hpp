@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <type_traits>
 #include <utility>
 
 #include "partita/local/host/elementwise.hpp"
@@ -96,9 +95,8 @@ void multiply(const device_queue<host>& q, T alpha, const operand<T>& a, const o
 /// not read a and b. op(a) is (m, k), op(b) is (k, n), c is (m, n) and neither a nor b. Uses the queue's
 /// backend if it has one. Throws shape_error when the shapes do not fit.
 template <class T>
-void gemm(const device_queue<host>& q, bool ta, bool tb, std::type_identity_t<T> alpha,
-          std::type_identity_t<matrix_view<const T>> a, std::type_identity_t<matrix_view<const T>> b,
-          std::type_identity_t<T> beta, matrix_view<T> c) {
+void gemm(const device_queue<host>& q, bool ta, bool tb, local::scalar<T> alpha, local::input_view<T> a,
+          local::input_view<T> b, local::scalar<T> beta, matrix_view<T> c) {
   const auto [m, n, k] = local::gemm_sizes("gemm", ta, tb, a, b, c);
   if (m == 0 || n == 0) return;
   if (k == 0 || alpha == 0) {
@@ -119,9 +117,8 @@ void gemm(const device_queue<host>& q, bool ta, bool tb, std::type_identity_t<T>
 /// it is not null, beta = 0 overwrites c. a is (m, k), b is (k, n), c is (m, n) and neither a nor b, bias
 /// has n elements. Uses the queue's backend if it has one. Throws shape_error when the shapes do not fit.
 template <class T>
-void gemm_bias_relu(const device_queue<host>& q, std::type_identity_t<matrix_view<const T>> a,
-                    std::type_identity_t<matrix_view<const T>> b, const std::type_identity_t<T>* bias,
-                    bool relu, std::type_identity_t<T> beta, matrix_view<T> c) {
+void gemm_bias_relu(const device_queue<host>& q, local::input_view<T> a, local::input_view<T> b,
+                    const local::scalar<T>* bias, bool relu, local::scalar<T> beta, matrix_view<T> c) {
   gemm(q, false, false, T{1}, a, b, beta, c);
   if (bias == nullptr && !relu) return;
   elementwise_detail::assign(q, c, [=](local_index i, local_index j) {
@@ -134,9 +131,8 @@ void gemm_bias_relu(const device_queue<host>& q, std::type_identity_t<matrix_vie
 /// is (m, n), db is (k, n) and neither a nor dc, dbias has n elements. Uses the queue's backend if it has
 /// one. Throws shape_error when the shapes do not fit.
 template <class T>
-void gemm_bias_gradient(const device_queue<host>& q, std::type_identity_t<matrix_view<const T>> a,
-                        std::type_identity_t<matrix_view<const T>> dc, matrix_view<T> db,
-                        std::type_identity_t<T>* dbias) {
+void gemm_bias_gradient(const device_queue<host>& q, local::input_view<T> a, local::input_view<T> dc,
+                        matrix_view<T> db, local::scalar<T>* dbias) {
   gemm(q, true, false, T{1}, a, dc, T{0}, db);
   column_sums(q, dc, dbias);
 }
@@ -145,9 +141,8 @@ void gemm_bias_gradient(const device_queue<host>& q, std::type_identity_t<matrix
 /// elsewhere. dc is (m, n), b is (k, n), a and dz are (m, k); dz is neither dc nor b. Uses the queue's
 /// backend if it has one. Throws shape_error when the shapes do not fit.
 template <class T>
-void gemm_relu_backward(const device_queue<host>& q, std::type_identity_t<matrix_view<const T>> dc,
-                        std::type_identity_t<matrix_view<const T>> b,
-                        std::type_identity_t<matrix_view<const T>> a, matrix_view<T> dz) {
+void gemm_relu_backward(const device_queue<host>& q, local::input_view<T> dc, local::input_view<T> b,
+                        local::input_view<T> a, matrix_view<T> dz) {
   local::require_equal("gemm_relu_backward", "a", local::shape_of(a), "dz", local::shape_of(dz));
   gemm(q, false, true, T{1}, dc, b, T{0}, dz);
   elementwise_detail::assign(q, dz,

@@ -101,16 +101,15 @@ void multiply(const char* name, const device_queue<host>& q, const local::csr_vi
 /// y = a x + beta y; beta = 0 overwrites y. a is (m, k) with values, x is (k, f), y is (m, f) and not x.
 /// Throws shape_error when the shapes do not fit.
 template <class T>
-void spmm(const device_queue<host>& q, std::type_identity_t<local::csr_view<T>> a,
-          std::type_identity_t<matrix_view<const T>> x, std::type_identity_t<T> beta, matrix_view<T> y) {
+void spmm(const device_queue<host>& q, local::input_csr<T> a, local::input_view<T> x, local::scalar<T> beta,
+          matrix_view<T> y) {
   spmm_detail::multiply<T>("spmm", q, a, x, {.beta = beta}, y);
 }
 
 /// y = what spmm_epilogue says of a and x. a is (m, k) with values, x is (k, f), y is (m, f) and not x.
 /// Throws shape_error when the shapes do not fit.
 template <class T>
-void spmm_fused(const device_queue<host>& q, std::type_identity_t<local::csr_view<T>> a,
-                std::type_identity_t<matrix_view<const T>> x,
+void spmm_fused(const device_queue<host>& q, local::input_csr<T> a, local::input_view<T> x,
                 std::type_identity_t<local::spmm_epilogue<T>> fusion, matrix_view<T> y) {
   spmm_detail::multiply<T>("spmm_fused", q, a, x, fusion, y);
 }

@@ -2,7 +2,6 @@
 /// Cross entropy of labelled rows with its gradient, and the number of rows predicted correctly.
 
 #include <cmath>
-#include <type_traits>
 
 #include "partita/local/view.hpp"
 
@@ -11,8 +10,8 @@ namespace partita::reference {
 /// The sum over rows i with labels[i] >= 0 of -log softmax(logits(i, :))[labels[i]], and the gradient times
 /// scale.
 template <class T>
-double cross_entropy(std::type_identity_t<matrix_view<const T>> logits, const local_index* labels,
-                     std::type_identity_t<T> scale, matrix_view<T> gradient) {
+double cross_entropy(local::input_view<T> logits, const local_index* labels, local::scalar<T> scale,
+                     matrix_view<T> gradient) {
   double loss = 0;
   for (local_index i = 0; i < logits.rows; ++i) {
     const bool counted = labels[i] >= 0;

@@ -10,7 +10,7 @@ namespace partita::reference {
 
 /// sums[j] = sum_i x(i, j), accumulated in double.
 template <class T>
-void column_sums(std::type_identity_t<matrix_view<const T>> x, T* sums) {
+void column_sums(local::input_view<T> x, T* sums) {
   for (local_index j = 0; j < x.cols; ++j) {
     double total = 0;
     for (local_index i = 0; i < x.rows; ++i) total += x(i, j);
@@ -20,7 +20,7 @@ void column_sums(std::type_identity_t<matrix_view<const T>> x, T* sums) {
 
 /// sums[i] = sum_j x(i, j), accumulated in double.
 template <class T>
-void row_sums(std::type_identity_t<matrix_view<const T>> x, T* sums) {
+void row_sums(local::input_view<T> x, T* sums) {
   for (local_index i = 0; i < x.rows; ++i) {
     double total = 0;
     for (local_index j = 0; j < x.cols; ++j) total += x(i, j);
@@ -30,7 +30,7 @@ void row_sums(std::type_identity_t<matrix_view<const T>> x, T* sums) {
 
 /// maxima[i] = max_j x(i, j), minus infinity when n = 0.
 template <class T>
-void row_max(std::type_identity_t<matrix_view<const T>> x, T* maxima) {
+void row_max(local::input_view<T> x, T* maxima) {
   for (local_index i = 0; i < x.rows; ++i) {
     maxima[i] = -std::numeric_limits<T>::infinity();
     for (local_index j = 0; j < x.cols; ++j)
