@@ -25,6 +25,8 @@ namespace partita {
 
 class communicator {
   using source_location = std::source_location;
+  template <class Range>
+  using vector_of = std::vector<comm::element_of<Range>>;
 
  public:
   communicator(std::shared_ptr<partita::transport> ranks, std::string axis,
@@ -74,7 +76,7 @@ class communicator {
   [[nodiscard]] request start_broadcast(Data&& data, int root,
                                         source_location where = source_location::current()) const {
     const std::span all = comm::detail::output_of(data);
-    comm::collective op = describe_operation<comm::element_of<Data>>(operation::broadcast, where);
+    comm::collective op = described<comm::element_of<Data>>(operation::broadcast, where);
     op.peer = root;
     op.count = ssize(all);
     op.output = all.data();
@@ -82,7 +84,7 @@ class communicator {
   }
   /// to = the root's `from`, but at the root, which only reads. from (n) at the root, to (n) at the others.
   /// What travels: every rank but the root receives n elements.
-  template <comm::lasting_range From, comm::writable_range_of<comm::element_of<From>> To>
+  template <comm::lasting_range From, comm::writable_like<From> To>
   [[nodiscard]] request start_broadcast(From&& from, To&& to, int root,
                                         source_location where = source_location::current()) const {
     using T = comm::element_of<To>;
@@ -100,20 +102,18 @@ class communicator {
 
   /// all = (mine of rank 0, ..., mine of rank p - 1). mine (counts[r]), all (sum of counts), counts (p), the
   /// same on every rank. What travels: a rank receives all but its own block.
-  template <comm::element_range Mine, comm::count_range Counts,
-            comm::writable_range_of<comm::element_of<Mine>> All>
+  template <comm::element_range Mine, comm::count_range Counts, comm::writable_like<Mine> All>
   void all_gather(const Mine& mine, const Counts& counts, All&& all,
                   source_location where = source_location::current()) const {
     start_all_gather(mine, counts, all, where).wait();
   }
-  template <comm::lasting_range Mine, comm::lasting_count_range Counts,
-            comm::writable_range_of<comm::element_of<Mine>> All>
+  template <comm::lasting_range Mine, comm::lasting_count_range Counts, comm::writable_like<Mine> All>
   [[nodiscard]] request start_all_gather(Mine&& mine, Counts&& counts, All&& all,
                                          source_location where = source_location::current()) const {
     const std::span block = comm::detail::input_of(mine);
     const std::span counted = comm::detail::input_of(counts);
     const std::span blocks = comm::detail::output_of(all);
-    comm::collective op = describe_operation<comm::element_of<Mine>>(operation::all_gather, where);
+    comm::collective op = described<comm::element_of<Mine>>(operation::all_gather, where);
     require(op, counted, ssize(blocks), "gathered buffer");
     require_block(op, counted, ssize(block));
     op.count = ssize(block);
@@ -124,16 +124,15 @@ class communicator {
   }
   /// The same; returns `all`.
   template <comm::element_range Mine, comm::count_range Counts>
-  std::vector<comm::element_of<Mine>> all_gather(const Mine& mine, const Counts& counts,
-                                                 source_location where = source_location::current()) const {
-    std::vector<comm::element_of<Mine>> all(comm::total_of(comm::detail::input_of(counts)));
+  vector_of<Mine> all_gather(const Mine& mine, const Counts& counts,
+                             source_location where = source_location::current()) const {
+    vector_of<Mine> all(comm::total_of(comm::detail::input_of(counts)));
     all_gather(mine, counts, all, where);
     return all;
   }
   /// The same for mine (n), n the same on every rank; returns p n elements.
   template <comm::element_range Mine>
-  std::vector<comm::element_of<Mine>> all_gather(const Mine& mine,
-                                                 source_location where = source_location::current()) const {
+  vector_of<Mine> all_gather(const Mine& mine, source_location where = source_location::current()) const {
     return all_gather(mine, equal_counts(ssize(comm::detail::input_of(mine))), where);
   }
   /// The values of all ranks, in rank order. What travels: a rank receives p - 1 values.
@@ -145,22 +144,20 @@ class communicator {
   /// mine = sum (or maximum) over ranks q, in rank order, of block r of rank q's blocks. blocks (sum of
   /// counts), mine (counts[r]), counts (p), the same on every rank. What travels: a rank receives p - 1
   /// blocks of counts[r] elements.
-  template <comm::element_range Blocks, comm::count_range Counts,
-            comm::writable_range_of<comm::element_of<Blocks>> Mine>
+  template <comm::element_range Blocks, comm::count_range Counts, comm::writable_like<Blocks> Mine>
   void reduce_scatter(const Blocks& blocks, const Counts& counts, Mine&& mine,
                       reduction reduce = reduction::sum,
                       source_location where = source_location::current()) const {
     start_reduce_scatter(blocks, counts, mine, reduce, where).wait();
   }
-  template <comm::lasting_range Blocks, comm::lasting_count_range Counts,
-            comm::writable_range_of<comm::element_of<Blocks>> Mine>
+  template <comm::lasting_range Blocks, comm::lasting_count_range Counts, comm::writable_like<Blocks> Mine>
   [[nodiscard]] request start_reduce_scatter(Blocks&& blocks, Counts&& counts, Mine&& mine,
                                              reduction reduce = reduction::sum,
                                              source_location where = source_location::current()) const {
     const std::span all = comm::detail::input_of(blocks);
     const std::span counted = comm::detail::input_of(counts);
     const std::span block = comm::detail::output_of(mine);
-    comm::collective op = describe_operation<comm::element_of<Blocks>>(operation::reduce_scatter, where);
+    comm::collective op = described<comm::element_of<Blocks>>(operation::reduce_scatter, where);
     require(op, counted, ssize(all), "buffer to be scattered");
     require_block(op, counted, ssize(block));
     op.reduce = reduce;
@@ -172,11 +169,10 @@ class communicator {
   }
   /// The same for blocks (p n), of n elements for each rank; returns n elements.
   template <comm::element_range Blocks>
-  std::vector<comm::element_of<Blocks>> reduce_scatter(
-      const Blocks& blocks, reduction reduce = reduction::sum,
-      source_location where = source_location::current()) const {
+  vector_of<Blocks> reduce_scatter(const Blocks& blocks, reduction reduce = reduction::sum,
+                                   source_location where = source_location::current()) const {
     const global_index n = equal_part(comm::detail::input_of(blocks), operation::reduce_scatter, where);
-    std::vector<comm::element_of<Blocks>> mine(static_cast<std::size_t>(n));
+    vector_of<Blocks> mine(static_cast<std::size_t>(n));
     reduce_scatter(blocks, equal_counts(n), mine, reduce, where);
     return mine;
   }
@@ -193,7 +189,7 @@ class communicator {
   [[nodiscard]] request start_all_reduce(Data&& data, reduction reduce = reduction::sum,
                                          source_location where = source_location::current()) const {
     const std::span all = comm::detail::output_of(data);
-    comm::collective op = describe_operation<comm::element_of<Data>>(operation::all_reduce, where);
+    comm::collective op = described<comm::element_of<Data>>(operation::all_reduce, where);
     op.reduce = reduce;
     op.count = ssize(all);
     op.output = all.data();
@@ -211,21 +207,21 @@ class communicator {
   /// Block q of from = block r of rank q's `to`. to (sum of to_counts), from (sum of from_counts), counts
   /// (p); from_counts[q] is rank q's to_counts[r]. What travels: a rank receives all of `from` but its own
   /// block.
-  template <comm::element_range To, comm::count_range ToCounts,
-            comm::writable_range_of<comm::element_of<To>> From, comm::count_range FromCounts>
+  template <comm::element_range To, comm::count_range ToCounts, comm::writable_like<To> From,
+            comm::count_range FromCounts>
   void all_to_all(const To& to, const ToCounts& to_counts, From&& from, const FromCounts& from_counts,
                   source_location where = source_location::current()) const {
     start_all_to_all(to, to_counts, from, from_counts, where).wait();
   }
-  template <comm::lasting_range To, comm::lasting_count_range ToCounts,
-            comm::writable_range_of<comm::element_of<To>> From, comm::lasting_count_range FromCounts>
+  template <comm::lasting_range To, comm::lasting_count_range ToCounts, comm::writable_like<To> From,
+            comm::lasting_count_range FromCounts>
   [[nodiscard]] request start_all_to_all(To&& to, ToCounts&& to_counts, From&& from, FromCounts&& from_counts,
                                          source_location where = source_location::current()) const {
     const std::span sent = comm::detail::input_of(to);
     const std::span send_counts = comm::detail::input_of(to_counts);
     const std::span received = comm::detail::output_of(from);
     const std::span recv_counts = comm::detail::input_of(from_counts);
-    comm::collective op = describe_operation<comm::element_of<To>>(operation::all_to_all, where);
+    comm::collective op = described<comm::element_of<To>>(operation::all_to_all, where);
     require(op, send_counts, ssize(sent), "buffer to be sent");
     require(op, recv_counts, ssize(received), "buffer to be received");
     op.count = ssize(sent);
@@ -237,17 +233,15 @@ class communicator {
   }
   /// The same; returns `from`.
   template <comm::element_range To, comm::count_range ToCounts, comm::count_range FromCounts>
-  std::vector<comm::element_of<To>> all_to_all(const To& to, const ToCounts& to_counts,
-                                               const FromCounts& from_counts,
-                                               source_location where = source_location::current()) const {
-    std::vector<comm::element_of<To>> from(comm::total_of(comm::detail::input_of(from_counts)));
+  vector_of<To> all_to_all(const To& to, const ToCounts& to_counts, const FromCounts& from_counts,
+                           source_location where = source_location::current()) const {
+    vector_of<To> from(comm::total_of(comm::detail::input_of(from_counts)));
     all_to_all(to, to_counts, from, from_counts, where);
     return from;
   }
   /// The same for to (p n), of n elements for each rank, n the same on every rank; returns p n elements.
   template <comm::element_range To>
-  std::vector<comm::element_of<To>> all_to_all(const To& to,
-                                               source_location where = source_location::current()) const {
+  vector_of<To> all_to_all(const To& to, source_location where = source_location::current()) const {
     const auto counts = equal_counts(equal_part(comm::detail::input_of(to), operation::all_to_all, where));
     return all_to_all(to, counts, counts, where);
   }
@@ -262,7 +256,7 @@ class communicator {
   [[nodiscard]] request start_send(Data&& data, int to, int tag = 0,
                                    source_location where = source_location::current()) const {
     const std::span message = comm::detail::input_of(data);
-    comm::collective op = describe_operation<comm::element_of<Data>>(operation::send, where);
+    comm::collective op = described<comm::element_of<Data>>(operation::send, where);
     op.peer = to;
     op.tag = tag;
     op.count = ssize(message);
@@ -279,7 +273,7 @@ class communicator {
   [[nodiscard]] request start_receive(Data&& data, int from, int tag = 0,
                                       source_location where = source_location::current()) const {
     const std::span message = comm::detail::output_of(data);
-    comm::collective op = describe_operation<comm::element_of<Data>>(operation::receive, where);
+    comm::collective op = described<comm::element_of<Data>>(operation::receive, where);
     op.peer = from;
     op.tag = tag;
     op.count = ssize(message);
@@ -293,7 +287,7 @@ class communicator {
     return static_cast<global_index>(s.size());
   }
   template <class T>
-  static comm::collective describe_operation(operation kind, source_location where) {
+  static comm::collective described(operation kind, source_location where) {
     comm::collective op;
     op.kind = kind;
     op.type = comm::element_type_of<T>::value;
@@ -309,9 +303,9 @@ class communicator {
   template <class T>
   global_index equal_part(std::span<const T> blocks, operation kind, source_location where) const {
     if (ssize(blocks) % size() != 0)
-      throw communication_error(
-          describe(describe_operation<T>(kind, where)) + ": " + std::to_string(blocks.size()) +
-          " elements are not the same number for each of " + std::to_string(size()) + " ranks");
+      throw communication_error(describe(described<T>(kind, where)) + ": " + std::to_string(blocks.size()) +
+                                " elements are not the same number for each of " + std::to_string(size()) +
+                                " ranks");
     return ssize(blocks) / size();
   }
   void require(const comm::collective& op, std::span<const global_index> counts, global_index elements,
