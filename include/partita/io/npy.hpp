@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <optional>
 #include <ranges>
 #include <span>
 #include <string>
@@ -236,8 +237,8 @@ inline void check_npy_size(const npy_header& header, std::uintmax_t found, std::
 /// All rows, or the `asked` ones, of a file of `size` bytes, out of which read(position, to, bytes) gets
 /// bytes.
 template <npy_value T, class Read>
-npy_array<T> read_rows(const npy_header& header, std::uintmax_t size, std::string_view name,
-                       const interval* asked, const Read& read) {
+npy_array<T> read_rows(std::optional<interval> asked, const npy_header& header, std::uintmax_t size,
+                       std::string_view name, const Read& read) {
   const bool bytes_as_bool = npy_descr<T> == "|u1" && header.descr == "|b1";
   if (header.descr[0] == '>' && header.item_size > 1)
     fail(name, "holds big-endian values (" + header.descr + "), only little-endian ones are read");
@@ -245,14 +246,14 @@ npy_array<T> read_rows(const npy_header& header, std::uintmax_t size, std::strin
     fail(name, "expected " + npy_type_name(npy_descr<T>) + " values, found " + npy_type_name(header.descr));
   check_npy_size(header, size - header.data_offset, name);
   const global_index all = header.shape.empty() ? 0 : header.shape.front();
-  const interval rows = asked == nullptr ? interval{0, all} : *asked;
+  const interval rows = asked.value_or(interval{0, all});
   if (rows.begin < 0 || rows.end < rows.begin || rows.end > all)
     fail(name, "rows " + std::to_string(rows.begin) + " to " + std::to_string(rows.end) +
                    " are asked for, it has " + std::to_string(all) + " rows");
   npy_array<T> result{header.shape, {}};
   if (!result.shape.empty()) result.shape.front() = rows.size();
-  const auto cols = static_cast<std::size_t>(result.cols()), count = static_cast<std::size_t>(result.rows()),
-             first = static_cast<std::size_t>(rows.begin);
+  const auto cols = static_cast<std::size_t>(result.cols()), count = static_cast<std::size_t>(result.rows());
+  const auto first = static_cast<std::size_t>(rows.begin);
   result.values.resize(count * cols);
   const auto get = [&](std::size_t position, std::vector<T>& to) {
     read(header.data_offset + position * sizeof(T), to.data(), to.size() * sizeof(T));
@@ -270,48 +271,37 @@ npy_array<T> read_rows(const npy_header& header, std::uintmax_t size, std::strin
   return result;
 }
 
-/// A .npy file whose header is read.
-struct npy_file {
-  explicit npy_file(const std::filesystem::path& path) : name(name_of_file(path)) {
-    std::error_code status;
-    size = std::filesystem::file_size(path, status);
-    stream.open(path, std::ios::binary);
-    if (status || !stream) fail(name, "cannot be opened");
-    std::vector<std::byte> bytes(
-        static_cast<std::size_t>(std::min<std::uintmax_t>(size, 12 + longest_npy_header)));
-    read(0, bytes.data(), bytes.size());
-    header = parse_npy_header(bytes, name);
-  }
-
-  void read(std::size_t position, void* to, std::size_t bytes) {
+/// use(header, size, name, read) for the .npy file `path`, as read_rows takes them.
+template <class Use>
+auto with_npy_file(const std::filesystem::path& path, Use use) {
+  const std::string name = name_of_file(path);
+  std::error_code status;
+  const std::uintmax_t size = std::filesystem::file_size(path, status);
+  std::ifstream stream(path, std::ios::binary);
+  if (status || !stream) fail(name, "cannot be opened");
+  const auto read = [&](std::size_t position, void* to, std::size_t bytes) {
     stream.seekg(static_cast<std::streamoff>(position));
     stream.read(static_cast<char*>(to), static_cast<std::streamsize>(bytes));
     if (!stream) fail(name, "cannot be read");
-  }
-
-  template <npy_value T>
-  npy_array<T> rows(const interval* asked) {
-    return read_rows<T>(header, size, name, asked,
-                        [this](std::size_t position, void* to, std::size_t n) { read(position, to, n); });
-  }
-
-  std::string name;
-  std::ifstream stream;
-  npy_header header;
-  std::uintmax_t size = 0;
-};
+  };
+  std::vector<std::byte> bytes(static_cast<std::size_t>(std::min(size, 12 + longest_npy_header)));
+  read(0, bytes.data(), bytes.size());
+  return use(parse_npy_header(bytes, name), size, name, read);
+}
 
 }  // namespace detail
 
 /// The header of the .npy file `path`; no value is read.
 /// Throws input_error when the file is missing or its header is malformed.
-inline npy_header read_npy_header(const std::filesystem::path& path) { return detail::npy_file(path).header; }
+inline npy_header read_npy_header(const std::filesystem::path& path) {
+  return detail::with_npy_file(path, [](const npy_header& header, const auto&...) { return header; });
+}
 
 /// The array in `bytes`, a whole .npy file in memory; `name` is what messages call it.
 /// Throws input_error as read_npy does.
 template <npy_value T>
 npy_array<T> parse_npy(std::span<const std::byte> bytes, std::string_view name) {
-  return detail::read_rows<T>(parse_npy_header(bytes, name), bytes.size(), name, nullptr,
+  return detail::read_rows<T>({}, parse_npy_header(bytes, name), bytes.size(), name,
                               [&](std::size_t position, void* to, std::size_t size) {
                                 std::memcpy(to, bytes.data() + position, size);
                               });
@@ -322,7 +312,8 @@ npy_array<T> parse_npy(std::span<const std::byte> bytes, std::string_view name) 
 /// Throws input_error as read_npy does, and when the file does not have these rows.
 template <npy_value T>
 npy_array<T> read_npy_rows(const std::filesystem::path& path, interval rows) {
-  return detail::npy_file(path).rows<T>(&rows);
+  return detail::with_npy_file(path,
+                               [&](const auto&... file) { return detail::read_rows<T>(rows, file...); });
 }
 
 /// The array in the .npy file `path`, whose values must be exactly T (uint8 also reads NumPy's bool).
@@ -331,7 +322,7 @@ npy_array<T> read_npy_rows(const std::filesystem::path& path, interval rows) {
 /// than its shape says; nothing is allocated before the sizes are checked.
 template <npy_value T>
 npy_array<T> read_npy(const std::filesystem::path& path) {
-  return detail::npy_file(path).rows<T>(nullptr);
+  return detail::with_npy_file(path, [](const auto&... file) { return detail::read_rows<T>({}, file...); });
 }
 
 /// Writes `values` (C order, a contiguous range) as the .npy file `path` of the given shape, format
