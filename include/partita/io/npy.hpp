@@ -87,7 +87,7 @@ inline std::string shape_text(const std::vector<global_index>& shape) {
   if (shape.empty()) return "()";
   if (shape.size() == 1) return '(' + std::to_string(shape.front()) + ",)";
   std::string text = std::to_string(shape.front());
-  for (global_index extent : shape | std::views::drop(1)) text += " x " + std::to_string(extent);
+  for (std::size_t d = 1; d < shape.size(); ++d) text += " x " + std::to_string(shape[d]);
   return text;
 }
 
@@ -102,7 +102,7 @@ struct npy_dictionary {
     list("{", "}", [&] {
       const std::string key = string();
       expect(":");
-      if (std::erase(missing, key) == 0) malformed(all_keys);
+      if (std::erase_if(missing, [&](const std::string& k) { return k == key; }) == 0) malformed(all_keys);
       if (key == "descr") header.descr = string();
       if (key == "fortran_order") header.fortran_order = boolean();
       if (key == "shape") list("(", ")", [&] { header.shape.push_back(size_after(header.shape.size())); });

@@ -10,7 +10,7 @@
 ///   sum                              what becomes of some entries of a row; sum zero() is that of none
 ///   item, item get(e, v)             what it needs of entry e, for the v-th of its packs of columns
 ///   lead, lead look(e)               what it needs of entries e, ..., e + 3 whichever the pack, and
-///   get(lead, e, v, item[4])         the items of these entries; e + skew is a multiple of 4. Not of no_lead
+///   get(lead, e, v, item[4])         the items of these entries; e + skew is a multiple of 4; optional
 ///   add(sum, item, row, v)           the next entry of the row
 ///   join(sum, sum later)             the parts of two neighbouring chunks
 ///   store(sum, row, v)               the result of a row
@@ -18,7 +18,6 @@
 ///   nothing
 
 #include <algorithm>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -167,10 +166,10 @@ struct fold_chunks {
   template <class Lead>
   constexpr void four(progress& now, const Lead& lead, local_index e) const {
     item items[4] = {};
-    if constexpr (std::derived_from<Fold, no_lead>)
-      for (int k = 0; k < 4; ++k) items[k] = fold.get(e + k, now.pack);
-    else
+    if constexpr (requires { fold.get(lead, e, now.pack, items); })
       fold.get(lead, e, now.pack, items);
+    else
+      for (int k = 0; k < 4; ++k) items[k] = fold.get(e + k, now.pack);
     if (now.end - e >= 4)
       add_some(now, items, 0, 4, std::make_integer_sequence<local_index, 4>());
     else
