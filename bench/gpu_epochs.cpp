@@ -56,7 +56,7 @@ io::dataset dataset_of(const bench_case& c) {
   d.features = c.features;
   d.classes = c.classes;
   std::vector<float> x(static_cast<std::size_t>(d.vertices * d.features));
-  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(mix(i) >> 40) * 0x1.0p-24f;
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(mixed_bits(i) >> 40) * 0x1.0p-24f;
   d.vertex_features = io::feature_table(d.vertices, d.features, std::move(x));
   for (global_index v = 0; v < d.vertices; ++v) {
     d.labels.push_back(
@@ -133,7 +133,7 @@ figures train(const communicator& world, const bench_case& c, const io::dataset&
   f.calls = bench::count_cuda_calls() - calls;
   meet(world);
   const traffic received = m.ledger().total([](const ledger_entry& e) { return e.phase != "meeting"; });
-  f.seconds = median(std::move(seconds));
+  f.seconds = partita::nn::median(std::move(seconds));
   f.peak = nn::summarize(world, static_cast<global_index>(queue.meter()->peak()));
   f.allocations = nn::summarize(world, static_cast<global_index>(queue.meter()->allocations() - allocations));
   f.words = nn::summarize(world, received.words);

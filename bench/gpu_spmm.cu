@@ -34,7 +34,7 @@ double milliseconds(partita::on_cuda::stopwatch& watch, int runs, const Work& wo
     const double time = static_cast<double>(watch.milliseconds(work));
     if (run >= 2) times.push_back(time);
   }
-  return median(std::move(times));
+  return partita::nn::median(std::move(times));
 }
 
 /// Bytes a second that a copy within the device reads and writes.

@@ -25,12 +25,12 @@
 namespace bench {
 
 using partita::buffer;
+using partita::device_queue;
 using partita::global_index;
 using partita::interval;
 using partita::local_index;
-using partita::narrow;
-using partita::device_queue;
 using partita::shape_error;
+using partita::to_local;
 using partita::triplet;
 using partita::local::csr_view;
 
@@ -39,7 +39,7 @@ template <class T, class Device>
 struct compressed {
   std::size_t nonzeros = 0;
   buffer<local_index, Device>
-      structure;  ///< (partita::offsets_size() for tiles * (rows + 1) offsets, then nonzeros columns)
+      structure;  ///< (partita::local::offsets_size() for tiles * (rows + 1) offsets, then nonzeros columns)
   buffer<T, Device> values;  ///< (nonzeros)
 };
 
@@ -64,7 +64,7 @@ struct key_space {
   constexpr std::size_t offsets() const { return static_cast<std::size_t>(tiles * (rows + 1)); }
   /// Where columns begin after them.
   constexpr std::size_t aligned_offsets() const {
-    return partita::offsets_size(static_cast<std::size_t>(tiles), static_cast<local_index>(rows));
+    return partita::local::offsets_size(static_cast<std::size_t>(tiles), static_cast<local_index>(rows));
   }
 };
 

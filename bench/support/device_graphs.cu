@@ -136,7 +136,7 @@ struct first_key_of_row {
 /// Where the entries of each row begin in `keys`; one more than there are rows.
 buffer<local_index, cuda_device> row_offsets(const device_queue<cuda_device>& q, const key_list& keys,
                                              global_index vertices) {
-  partita::narrow(static_cast<global_index>(keys.size()), "the number of entries of a graph");
+  partita::to_local(static_cast<global_index>(keys.size()), "the number of entries of a graph");
   const std::size_t size = static_cast<std::size_t>(vertices) + 1;
   buffer<local_index, cuda_device> offsets(q, size);
   with_policy(q, [&](const auto& policy) {
@@ -211,14 +211,14 @@ class device_graph {
       weighting how) const {
     const partita::interval rows = cuts.block(layout.rows, m.at());
     auto result = std::make_shared<partita::local::csr_tiles<float, cuda_device>>();
-    result->rows = partita::narrow(rows.size(), "the number of rows of a sparse block");
+    result->rows = partita::to_local(rows.size(), "the number of rows of a sparse block");
     std::array<std::uint64_t, key_of_tile::most> begins{};
     global_index widest = 1;
     partita::coordinates at = m.at();
     for (at.row = 0; at.row < (layout.rows.contains(partita::axis::row) ? m.shape().row : 1); ++at.row) {
       const partita::interval c = cuts.block(partita::partition::column_cut(layout), at);
       begins.at(result->count()) = static_cast<std::uint64_t>(c.begin);
-      result->widths.push_back(partita::narrow(c.size(), "the number of columns of a sparse tile"));
+      result->widths.push_back(partita::to_local(c.size(), "the number of columns of a sparse tile"));
       widest = std::max(widest, c.size());
     }
 

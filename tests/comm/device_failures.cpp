@@ -166,8 +166,7 @@ TEST_CASE("page-locked memory of an operation that was given up stays, since oth
       partita::buffer<double, partita::cuda_device> data(q, 4);
       const std::vector<double> ones(4, 1);
       copy(q, std::span<const double>(ones), data.span());
-      std::optional<communicator> staged(
-          test_support::staging(c).on_memory(partita::comm::device_memory_of(q)));
+      std::optional<communicator> staged(test_support::staging(c).on_memory(device_memory_of(q)));
       {
         const request r = staged->start_all_reduce(data.span());
         both.arrive_and_wait();
@@ -227,7 +226,7 @@ TEST_CASE("threads on two devices are told so") {
     on_threads(2, [](const communicator& c) {
       const partita::device_queue<partita::cuda_device> q(c.rank());
       partita::buffer<double, partita::cuda_device> data(q, 4);
-      c.on_memory(partita::comm::device_memory_of(q)).all_reduce(data.span());
+      c.on_memory(device_memory_of(q)).all_reduce(data.span());
     });
   });
   emulator::set_device_count(1);
@@ -235,7 +234,7 @@ TEST_CASE("threads on two devices are told so") {
 
 TEST_CASE("the device adds up as the host does") {
   const laws::device_fixture fixture = laws::on_a_device(partita::self::world());
-  const auto memory = partita::comm::device_memory_of(fixture.pool->queue);
+  const auto memory = device_memory_of(fixture.pool->queue);
   const auto check = [&]<class T>(T) {
     for (const reduction how : {reduction::sum, reduction::max})
       for (const int sources : {1, 2, 9, 128, 129, 300})

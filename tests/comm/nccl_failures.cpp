@@ -13,8 +13,8 @@ namespace laws = test_support::laws;
 using partita::communication_error;
 using partita::communicator;
 using partita::cuda_device;
-using partita::global_index;
 using partita::device_queue;
+using partita::global_index;
 using partita::request;
 using test_support::equal_counts;
 using test_support::on_threads;
@@ -265,8 +265,7 @@ TEST_CASE("groups that cannot be made, and calls that fail") {
   expect_error<communication_error>("NCCL was set up for cuda device 1, not for cuda device 2", [] {
     on_threads(2, [](const communicator& c) {
       const device_queue<cuda_device> q(c.rank()), other(2);
-      partita::nccl::world(c, q, unchecked)
-          .on_memory(partita::comm::device_memory_of(c.rank() == 1 ? other : q));
+      partita::nccl::world(c, q, unchecked).on_memory(device_memory_of(c.rank() == 1 ? other : q));
     });
   });
   emulator::set_device_count(1);

@@ -90,7 +90,7 @@ TEST_CASE("dataset: a directory with dense features") {
     CHECK(data.vertices == 4);
     CHECK(data.features == 3);
     CHECK(data.classes == 2);
-    CHECK(data.edges == std::vector<edge>{{0, 1}, {1, 0}, {3, 2}});
+    CHECK(data.edges == std::vector<io::edge>{{0, 1}, {1, 0}, {3, 2}});
     CHECK(data.edge_weights.empty());
     CHECK(data.labels == int64s{0, 1, -1, 1});
     CHECK(data.split == bytes{1, 2, 0, 3});
@@ -123,8 +123,8 @@ TEST_CASE("dataset: sparse features come before dense ones") {
   row.resize(8);
   CHECK_THROWS_WITH_AS(data.vertex_features.fill_row(0, row),
                        "a row of 9 features does not fit into a span of 8", shape_error);
-  CHECK_THROWS_WITH_AS(io::feature_table(2, 2, {1, 2, 3}), "features of shape 2 x 2 cannot be made of 3 values",
-                       shape_error);
+  CHECK_THROWS_WITH_AS(io::feature_table(2, 2, {1, 2, 3}),
+                       "features of shape 2 x 2 cannot be made of 3 values", shape_error);
 }
 
 TEST_CASE("dataset: weights and several labels") {

@@ -22,7 +22,7 @@ TEST_CASE("edge lists in text") {
       read("# Directed graph\r\n# From\tTo\r\n30\t1412\r\n 3 30\t\r\n\n1412 1412\r\n30\t1412\r\n7   3");
   CHECK(list.vertices() == 4);
   CHECK(list.ids == std::vector<global_index>{3, 7, 30, 1412});
-  CHECK(list.edges == std::vector<edge>{{2, 3}, {0, 2}, {3, 3}, {2, 3}, {1, 0}});
+  CHECK(list.edges == std::vector<io::edge>{{2, 3}, {0, 2}, {3, 3}, {2, 3}, {1, 0}});
   CHECK(read("").edges.empty());
   CHECK(read("# nothing\n").vertices() == 0);
   const auto refused = [&](const std::string& text) { return complaint(folder.dir, [&] { read(text); }); };
@@ -39,7 +39,8 @@ TEST_CASE("edge lists in text") {
   CHECK(refused("\x1f\x8b\x08 packed") == "g.txt: is packed with gzip, unpack it first");
   CHECK(complaint(folder.dir, [&] { io::read_edge_list(folder / "none.txt"); }) == "none.txt: no such file");
   fs::create_directory(folder / "d.txt");
-  CHECK(complaint(folder.dir, [&] { io::read_edge_list(folder / "d.txt"); }) == "d.txt: is not a regular file");
+  CHECK(complaint(folder.dir, [&] { io::read_edge_list(folder / "d.txt"); }) ==
+        "d.txt: is not a regular file");
 }
 
 }  // namespace test_graph_text

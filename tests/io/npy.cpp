@@ -96,7 +96,7 @@ TEST_CASE_TEMPLATE("npy: what is written is read", T, float, double, std::int64_
     if (count > 1) values[1] = std::numeric_limits<T>::max();
     if (count > 2) values[2] = std::numeric_limits<T>::lowest();
     io::write_npy(path, shape, values);
-    const array<T> back = io::read_npy<T>(path);
+    const io::npy_array<T> back = io::read_npy<T>(path);
     CHECK(back.shape == shape);
     CHECK(back.values == values);
     CHECK(back.rows() == (shape.empty() ? 1 : shape[0]));
@@ -117,7 +117,7 @@ TEST_CASE("npy: headers of every version and spelling") {
        {npy(dictionary("<i8", "(3, 2)"), data, 1), npy(dictionary("<i8", "(3, 2)"), data, 2),
         npy(dictionary("<i8", "(3, 2)"), data, 3), npy(dictionary("<i8", "(3L, 2L,)"), data),
         npy("{\"shape\":(3,2),\"fortran_order\":False,\"descr\":\"<i8\"}", data)}) {
-    const array<std::int64_t> a = io::parse_npy<std::int64_t>(std::as_bytes(std::span(text)), "x");
+    const io::npy_array<std::int64_t> a = io::parse_npy<std::int64_t>(std::as_bytes(std::span(text)), "x");
     CHECK(a.shape == std::vector<global_index>{3, 2});
     CHECK(a.values == values);
   }
@@ -134,7 +134,8 @@ TEST_CASE("npy: two dimensions in Fortran order are turned round, three are refu
   CHECK(io::parse_npy<std::int32_t>(std::as_bytes(std::span(text)), "x").values ==
         std::vector<std::int32_t>{1, 2, 3, 4, 5, 6});
   CHECK(io::read_npy<std::int32_t>(folder / "x.npy").values == std::vector<std::int32_t>{1, 2, 3, 4, 5, 6});
-  CHECK(io::read_npy_rows<std::int32_t>(folder / "x.npy", {1, 2}).values == std::vector<std::int32_t>{4, 5, 6});
+  CHECK(io::read_npy_rows<std::int32_t>(folder / "x.npy", {1, 2}).values ==
+        std::vector<std::int32_t>{4, 5, 6});
   CHECK(complaint<std::uint8_t>(npy(dictionary("|u1", "(1, 1, 2)", "True"), "ab")) ==
         "x.npy: is in Fortran order with 3 dimensions, which is read for two at most");
 }
@@ -148,11 +149,12 @@ TEST_CASE("npy: rows of a file") {
   io::write_npy(folder / "s.npy", {}, std::vector<double>{1});
   for (global_index begin = 0; begin <= 7; ++begin)
     for (global_index end = begin; end <= 7; ++end) {
-      const array<double> rows = io::read_npy_rows<double>(folder / "m.npy", {begin, end});
+      const io::npy_array<double> rows = io::read_npy_rows<double>(folder / "m.npy", {begin, end});
       CHECK(rows.shape == std::vector<global_index>{end - begin, 5});
       CHECK(rows.values == std::vector<double>(values.begin() + 5 * begin, values.begin() + 5 * end));
     }
-  CHECK(io::read_npy_rows<double>(folder / "v.npy", {33, 35}).values == std::vector<double>{33. / 7, 34. / 7});
+  CHECK(io::read_npy_rows<double>(folder / "v.npy", {33, 35}).values ==
+        std::vector<double>{33. / 7, 34. / 7});
   const auto rows = [&](const char* file, interval range) {
     return complaint_of(folder.dir, [&] { io::read_npy_rows<double>(folder / file, range); });
   };
@@ -303,7 +305,8 @@ TEST_CASE("npy: damaged bytes are read or refused, nothing else") {
       // An own buffer of exactly this size, so that a sanitizer sees any step beyond it.
       const std::vector<char> exact(text.begin(), text.end());
       try {
-        const array<std::int64_t> a = io::parse_npy<std::int64_t>(std::as_bytes(std::span(exact)), "x");
+        const io::npy_array<std::int64_t> a =
+            io::parse_npy<std::int64_t>(std::as_bytes(std::span(exact)), "x");
         REQUIRE(a.rows() * a.cols() == static_cast<global_index>(a.values.size()));
       } catch (const input_error&) {
         ++refused;

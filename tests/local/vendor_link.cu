@@ -19,8 +19,8 @@
 
 using partita::local_index;
 using partita::matrix_view;
-using partita::spmm_choice;
 using partita::local::csr_view;
+using partita::on_cuda::spmm_choice;
 using partita::on_cuda::vendor_epilogue;
 using test_support::distance;
 using test_support::on_device;

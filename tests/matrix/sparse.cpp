@@ -101,7 +101,7 @@ entries_of held(const host_sparse& a) {
     const interval columns = a.col_blocking().block(l.rows | l.cols, at);
     CHECK(block.widths[t] == columns.size());
     local_index next_row = 0;
-    block.for_parts(t, [&](const local::csr_slice<double>& part) {
+    for (const local::csr_slice<double>& part : block.parts(t)) {
       const local::csr_view<double>& tile = part.entries;
       CHECK(part.first_row == next_row);
       CHECK(part.base + static_cast<std::size_t>(tile.offsets[0]) == nonzeros);
@@ -115,7 +115,7 @@ entries_of held(const host_sparse& a) {
           inside = inside && 0 <= tile.columns[k] && tile.columns[k] < tile.cols;
           found[{rows.begin + part.first_row + i, columns.begin + tile.columns[k]}] = tile.values[k];
         }
-    });
+    }
     CHECK(next_row == block.rows);
   }
   CHECK(ascending);
@@ -139,8 +139,7 @@ entries_of owed(const entries_of& all, const blocking& rows, const blocking& col
   return mine;
 }
 
-bool partition::same_blocks(const local::csr_tiles<double, host>& a,
-                            const local::csr_tiles<double, host>& b) {
+bool same_tiles(const local::csr_tiles<double, host>& a, const local::csr_tiles<double, host>& b) {
   const auto equal = [](const auto& x, const auto& y) {
     return x.size() == y.size() && std::equal(x.data(), x.data() + x.size(), y.data());
   };
@@ -191,7 +190,7 @@ TEST_CASE("distribute: every rank holds its entries and no others, however they 
       CHECK(a.shape() == shape);
       check_distributed(m, a, entries);
       for (const spread how : spreads)
-        CHECK(partition::same_blocks(*make(m, l, shape, entries, how).local(), *a.local()));
+        CHECK(same_tiles(*make(m, l, shape, entries, how).local(), *a.local()));
     });
   }
 }
@@ -263,8 +262,8 @@ TEST_CASE("transposed: the blocks of the transposed matrix") {
       CHECK(transposed(a).shape() == t.shape());
       CHECK(transposed(a).row_blocking() == t.row_blocking());
       CHECK(transposed(a).col_blocking() == t.col_blocking());
-      CHECK(partition::same_blocks(*transposed(a).local(), *t.local()));
-      CHECK(partition::same_blocks(*transposed(t).local(), *a.local()));
+      CHECK(same_tiles(*transposed(a).local(), *t.local()));
+      CHECK(same_tiles(*transposed(t).local(), *a.local()));
       CHECK(transposed(transposed(a)).local() == a.local());
     });
   }

@@ -29,11 +29,10 @@ local::csr_tiles<double, host> made(const device_queue<host>& q) {
 entries_of entries(const local::csr_tiles<double, host>& a, const std::vector<global_index>& first) {
   entries_of found;
   for (std::size_t t = 0; t < a.count(); ++t)
-    a.for_parts(t, [&](const auto& part) {
+    for (const auto& part : a.parts(t))
       for (local_index i = 0; i < part.entries.rows; ++i)
         for (local_index e = part.entries.offsets[i]; e < part.entries.offsets[i + 1]; ++e)
           found[{part.first_row + i, first[t] + part.entries.columns[e]}] += part.entries.values[e];
-    });
   return found;
 }
 

@@ -112,7 +112,7 @@ TEST_CASE("copies both ways and within the device, kernels between them") {
     partita::copy(q, std::span<const int>(b.span()), c.span());
     for (int& v : source) ++v;
     CHECK(download(q, c) == source);
-    if (n > 0) CHECK(partita::read(q, c.data() + n - 1) == source.back());
+    if (n > 0) CHECK(partita::on_cuda::read(q, c.data() + n - 1) == source.back());
   }
 }
 
@@ -126,10 +126,10 @@ TEST_CASE("memory that was never written is not read") {
 
 TEST_CASE("scratch keeps its memory from call to call") {
   const device_queue<cuda_device> q;
-  CHECK(aligned(partita::scratch<double>(q, 10)));
+  CHECK(aligned(partita::on_cuda::scratch<double>(q, 10)));
   const auto before = emulator::count();
-  for (std::size_t n : {1U, 10U, 7U}) CHECK(partita::scratch<double>(q, n) != nullptr);
-  CHECK(partita::scratch<float>(q, 20) != nullptr);
+  for (std::size_t n : {1U, 10U, 7U}) CHECK(partita::on_cuda::scratch<double>(q, n) != nullptr);
+  CHECK(partita::on_cuda::scratch<float>(q, 20) != nullptr);
   CHECK((emulator::count() - before).allocations == 0);
 }
 
@@ -199,7 +199,7 @@ TEST_CASE("errors name the call") {
   int value = 0;
   emulator::make_fail("cudaMemcpyAsync", cudaErrorInvalidValue);
   expect_error<device_error>("cudaMemcpyAsync failed: cudaErrorInvalidValue",
-                             [&] { value = partita::read(q, a.data()); });
+                             [&] { value = partita::on_cuda::read(q, a.data()); });
   emulator::make_fail("cudaMallocAsync", cudaErrorUnknown, 1);
   const buffer<int, cuda_device> enough(q, 1);
   expect_error<device_error>("cudaMallocAsync failed: cudaErrorUnknown",

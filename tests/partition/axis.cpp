@@ -14,8 +14,8 @@ constexpr axis_set none{};
 constexpr axis_set row = axis::row, col = axis::col, depth = axis::depth;
 
 // Nesting: rows as row, depth, col; columns as col, depth, row.
-static_assert(order_of(nesting::rows) == std::array{axis::row, axis::depth, axis::col});
-static_assert(order_of(nesting::cols) == std::array{axis::col, axis::depth, axis::row});
+static_assert(partition::order_of(nesting::rows) == std::array{axis::row, axis::depth, axis::col});
+static_assert(partition::order_of(nesting::cols) == std::array{axis::col, axis::depth, axis::row});
 
 // Sets of axes.
 static_assert((row | depth).contains(axis::depth) && !(row | depth).contains(axis::col));

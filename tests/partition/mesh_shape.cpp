@@ -31,11 +31,11 @@ TEST_CASE("mesh: ranks, coordinates and members are bijections") {
         for (int q = 0; q < m.size(); ++q) {
           const axis_set s(bits);
           const coordinates at = m.at(q);
-          wrong += group_member(m, s, at, rank_in_group(m, s, at)) != at;
+          wrong += partition::group_member(m, s, at, partition::rank_in_group(m, s, at)) != at;
           int previous = -1;
           for (int p = 0; p < m.size(s); ++p) {
-            const coordinates other = group_member(m, s, at, p);
-            wrong += rank_in_group(m, s, other) != p;
+            const coordinates other = partition::group_member(m, s, at, p);
+            wrong += partition::rank_in_group(m, s, other) != p;
             for (axis a : all_axes) wrong += !s.contains(a) && other[a] != at[a];
             wrong += m.rank(other) <= previous;  // counted as ranks are
             previous = m.rank(other);

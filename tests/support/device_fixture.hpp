@@ -107,7 +107,7 @@ inline device_fixture on_a_device(
     const communicator& c,
     const partita::device_queue<partita::cuda_device>& q = partita::device_queue<partita::cuda_device>()) {
   const auto pool = std::make_shared<pinned_pool>(q);
-  return {c.on_memory(partita::comm::device_memory_of(pool->queue)), pool};
+  return {c.on_memory(device_memory_of(pool->queue)), pool};
 }
 
 }  // namespace test_support::laws

@@ -111,8 +111,12 @@ class cuda_memory final : public device_memory {
   std::string name_;
 };
 
-inline std::shared_ptr<device_memory> device_memory_of(const device_queue<cuda_device>& q) {
-  return std::make_shared<cuda_memory>(q);
+}  // namespace partita::comm
+
+namespace partita::on_cuda {
+
+inline std::shared_ptr<comm::device_memory> device_memory_of(const device_queue<cuda_device>& q) {
+  return std::make_shared<comm::cuda_memory>(q);
 }
 
-}  // namespace partita::comm
+}  // namespace partita::on_cuda

@@ -57,8 +57,12 @@ class device_memory {
   virtual std::unique_ptr<host_block> make_host_block() const = 0;
 };
 
-/// How communicators touch the memory of a queue's place: none where that is the host's own. Each place
-/// declares its own, found by argument-dependent lookup.
-inline std::shared_ptr<device_memory> device_memory_of(const device_queue<host>&) { return nullptr; }
-
 }  // namespace partita::comm
+
+namespace partita::on_host {
+
+/// How communicators touch the memory of a queue's device: none where that is the host's own. Each device
+/// declares its own, found by argument-dependent lookup.
+inline std::shared_ptr<comm::device_memory> device_memory_of(const device_queue<host>&) { return nullptr; }
+
+}  // namespace partita::on_host

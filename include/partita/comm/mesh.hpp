@@ -66,7 +66,7 @@ class mesh {
           at(),
           queue(std::move(q)),
           tile_entries(entries),
-          memory(comm::device_memory_of(queue)) {
+          memory(device_memory_of(queue)) {
       if (m.row < 1 || m.col < 1 || m.depth < 1 || m.size() != world.size())
         throw mesh_error("mesh " + to_string(m) + " does not fill " + std::to_string(world.size()) +
                          " ranks");

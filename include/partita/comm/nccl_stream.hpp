@@ -29,9 +29,9 @@ struct pending_operation {
   explicit pending_operation(const partita::device_queue<cuda_device>& q) : ready(q), begun(q), done(q) {}
 
   comm::collective op;
-  partita::detail::cuda_memory_event ready;  ///< in the rank's queue: what it sends is written
-  partita::detail::cuda_memory_event begun;  ///< in the stream: all before it is done
-  partita::detail::cuda_memory_event done;   ///< in the stream
+  partita::comm::detail::cuda_memory_event ready;  ///< in the rank's queue: what it sends is written
+  partita::comm::detail::cuda_memory_event begun;  ///< in the stream: all before it is done
+  partita::comm::detail::cuda_memory_event done;   ///< in the stream
   std::optional<std::chrono::steady_clock::time_point> since;  ///< when it was seen to have begun
   bool waited_for = false;
 };

@@ -6,6 +6,12 @@
 
 namespace partita::nn {
 
+/// Names of the parameters of a layer with one weight and one bias.
+struct weight_names {
+  std::string weight = "W";
+  std::string bias = "b";
+};
+
 /// One forward through a model: a step of training, with an epoch for its random choices, or an evaluation.
 struct pass {
   bool training = false;

@@ -5,12 +5,6 @@
 
 namespace partita::nn {
 
-/// Names of the parameters of a layer with one weight and one bias.
-struct weight_names {
-  std::string weight = "W";
-  std::string bias = "b";
-};
-
 /// Z = H W + b (n x out, n x in, in x out, 1 x out). Nothing travels.
 template <class T, class Device>
 class linear final : public layer<T, Device> {

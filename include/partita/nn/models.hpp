@@ -4,6 +4,7 @@
 #include "partita/nn/conv/gat.hpp"
 #include "partita/nn/conv/gcnii.hpp"
 #include "partita/nn/conv/sgc.hpp"
+#include "partita/nn/linear.hpp"
 #include "partita/nn/model.hpp"
 
 namespace partita::nn {

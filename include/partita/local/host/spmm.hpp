@@ -20,18 +20,15 @@ namespace partita::on_host {
 namespace spmm_detail {
 
 template <class T>
-void finish(const local::spmm_epilogue<T>& rest, const matrix_view<T>& y, local_index begin,
-            local_index end) {
-  for (local_index i = begin; i < end; ++i)
-    for (local_index j = 0; j < y.cols; ++j) y(i, j) = rest.finished(y(i, j), j, T{0});
-}
-
-template <class T>
 struct product {
   local::csr_view<T> a;
   matrix_view<const T> x;
   T beta;
   matrix_view<T> y;
+  local::spmm_epilogue<T> rest;  ///< bias and relu
+
+  /// Rows [begin, end) of y.
+  void operator()(local_index begin, local_index end) const;
 };
 
 template <int Width, class T>
@@ -42,8 +39,13 @@ void store(const T (&sum)[Width], int skip, T beta, T* y) {
     for (int j = skip; j < Width; ++j) y[j] = sum[j] + beta * y[j];
 }
 
+/// Columns [first, first + width) of rows [begin, end), of which the first `skip` are done already; width is
+/// a power of two, at most Width.
 template <int Width, class T>
-void strip(const product<T>& p, local_index begin, local_index end, local_index first, int skip) {
+void strip(local_index width, const product<T>& p, local_index begin, local_index end, local_index first,
+           local_index skip) {
+  if constexpr (Width > 1)
+    if (width < Width) return strip<Width / 2>(width, p, begin, end, first, skip);
   constexpr local_index ahead = Width * sizeof(T) <= 128 ? 32 : 16;
   const local_index last = p.a.offsets[p.a.rows] - 1;
   const T* const x = p.x.data + first;
@@ -56,28 +58,25 @@ void strip(const product<T>& p, local_index begin, local_index end, local_index 
       const T* const from = x + p.a.columns[e] * p.x.stride;
       for (int j = 0; j < Width; ++j) sum[j] += value * from[j];
     }
-    store<Width>(sum, skip, p.beta, p.y.row(i) + first);
+    store<Width>(sum, static_cast<int>(skip), p.beta, p.y.row(i) + first);
   }
-}
-
-template <int Width, class T>
-void strip_of(local_index width, const product<T>& p, local_index begin, local_index end, local_index first,
-              local_index done) {
-  if (width == Width)
-    strip<Width>(p, begin, end, first, static_cast<int>(done - first));
-  else if constexpr (Width > 1)
-    strip_of<Width / 2>(width, p, begin, end, first, done);
 }
 
 /// Covers the columns with strips. The last one may begin before its first missing column, and then only
 /// fills these.
 template <class T>
-void rows(const product<T>& p, local_index begin, local_index end) {
-  for (local_index done = 0; done < p.y.cols;) {
-    const local_index width = strip_width<T>(p.y.cols, p.y.cols - done);
-    const local_index first = std::min(done, p.y.cols - width);
-    strip_of<widest_strip<T>>(width, p, begin, end, first, done);
-    done = first + width;
+void product<T>::operator()(local_index begin, local_index end) const {
+  for (local_index i = begin; i < end; i += row_block) {
+    const local_index block_end = std::min(i + row_block, end);
+    for (local_index done = 0; done < y.cols;) {
+      const local_index width = strip_width<T>(y.cols, y.cols - done);
+      const local_index first = std::min(done, y.cols - width);
+      strip<widest_strip<T>>(width, *this, i, block_end, first, done - first);
+      done = first + width;
+    }
+    if (rest.bias == nullptr && !rest.relu) continue;
+    for (local_index row = i; row < block_end; ++row)
+      for (local_index j = 0; j < y.cols; ++j) y(row, j) = rest.finished(y(row, j), j, T{0});
   }
 }
 
@@ -85,15 +84,8 @@ template <class T>
 void multiply(const char* name, const device_queue<host>& q, const local::csr_view<T>& a,
               const matrix_view<const T>& x, const local::spmm_epilogue<T>& fusion, const matrix_view<T>& y) {
   local::require_product(name, a, x, y, "a x");
-  const product<T> p{a, x, fusion.beta, y};
-  const local::spmm_epilogue<T> rest{.bias = fusion.bias, .relu = fusion.relu};
-  run_entry_rows(q.threads(), a, y.cols, [&](local_index begin, local_index end) {
-    for (local_index i = begin; i < end; i += row_block) {
-      const local_index block_end = std::min(i + row_block, end);
-      rows(p, i, block_end);
-      if (rest.bias != nullptr || rest.relu) finish(rest, y, i, block_end);
-    }
-  });
+  const product<T> p{a, x, fusion.beta, y, {.bias = fusion.bias, .relu = fusion.relu}};
+  run_entry_rows(q.threads(), a, y.cols, p);
 }
 
 }  // namespace spmm_detail

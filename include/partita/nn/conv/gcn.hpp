@@ -2,7 +2,7 @@
 /// The graph convolution of Kipf and Welling (ICLR 2017), eq. 2.
 
 #include "partita/base/function.hpp"
-#include "partita/nn/linear.hpp"
+#include "partita/nn/layer.hpp"
 
 namespace partita::nn {
 

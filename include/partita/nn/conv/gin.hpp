@@ -2,6 +2,7 @@
 /// The graph isomorphism network: Xu, Hu, Leskovec, Jegelka (ICLR 2019), eq. 4.1, with a fixed epsilon.
 
 #include "partita/nn/conv/gcn.hpp"
+#include "partita/nn/linear.hpp"
 
 namespace partita::nn {
 

@@ -1,7 +1,7 @@
 // Compressed rows built by Thrust, here on the host, against std::map and against what make_csr_tiles()
 // builds.
 #define THRUST_DEVICE_SYSTEM THRUST_DEVICE_SYSTEM_CPP
-#include "partita/local/cuda/build.hpp"
+#include "bench/support/compress_entries.hpp"
 
 #include <algorithm>
 #include <doctest/doctest.h>
@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "../bench/support/compress_entries.hpp"
 #include "partita/base/random.hpp"
 #include "partita/matrix/tiles.hpp"
 #include "partita/memory/host.hpp"
@@ -20,9 +19,9 @@ using partita::buffer;
 using partita::global_index;
 using partita::interval;
 using partita::local_index;
-using partita::offsets_size;
 using partita::triplet;
 using partita::local::csr_view;
+using partita::local::offsets_size;
 using place = partita::host;
 
 namespace {

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "../../bench/support/device_compress.hpp"
+#include "bench/support/device_compress.hpp"
 #include "partita/matrix/tiles.hpp"
 #include "partita/memory/host.hpp"
 #include "support/on_device.hpp"
@@ -65,7 +65,8 @@ TEST_CASE_TEMPLATE("the transpose of the transpose, on the device", T, float, do
   const auto a = bench::compress<T>(q, {0, 3000}, columns, entries<T>(100000));
   const auto view = [](const bench::compressed<T, device>& c, local_index rows, local_index cols) {
     return partita::local::csr_view<T>{rows, cols, c.structure.data(),
-                                       c.structure.data() + partita::offsets_size(1, rows), c.values.data()};
+                                       c.structure.data() + partita::local::offsets_size(1, rows),
+                                       c.values.data()};
   };
   const auto nonzeros = static_cast<local_index>(a.nonzeros);
   const auto b = bench::transpose(q, view(a, 3000, 4000), nonzeros);
