@@ -28,17 +28,6 @@ struct attention {
   T score(local_index i, local_index e, local_index h) const { return leaky(sum(i, e, h)); }
 };
 
-/// f(i, e, h, score(e, h)) for all entries and heads.
-template <class T, class F>
-void for_scores(const device_queue<host>& q, const attention<T>& scores, const F& f) {
-  run_entry_rows(q.threads(), scores.a, 8 * std::int64_t{scores.heads},
-                 [=](local_index begin, local_index end) {
-                   for (local_index i = begin; i < end; ++i)
-                     for (local_index e = scores.a.offsets[i]; e < scores.a.offsets[i + 1]; ++e)
-                       for (local_index h = 0; h < scores.heads; ++h) f(i, e, h, scores.score(i, e, h));
-                 });
-}
-
 /// f(i, begin, end, h) for all rows i, whose entries are [begin, end), and heads.
 template <class T, class F>
 void for_rows(const device_queue<host>& q, const local::csr_view<T>& a, local_index heads, std::int64_t work,
@@ -47,14 +36,6 @@ void for_rows(const device_queue<host>& q, const local::csr_view<T>& a, local_in
     for (local_index i = first; i < last; ++i)
       for (local_index h = 0; h < heads; ++h) f(i, a.offsets[i], a.offsets[i + 1], h);
   });
-}
-
-template <class T>
-double dot(const T* u, const T* v, local_index begin, local_index end, local_index heads, local_index h) {
-  double total = 0;
-  for (local_index e = begin; e < end; ++e)
-    total += double{edge_values(u, e, heads)[h]} * edge_values(v, e, heads)[h];
-  return total;
 }
 
 /// Row i of out becomes beta times itself; beta = 0 overwrites it.
@@ -116,8 +97,11 @@ void edge_softmax(const device_queue<host>& q, local::input_csr<T> a, local_inde
   const edge_detail::attention<T> scores{a, heads, slope, source, target};
   local::require_scores("edge_softmax", a, heads, source, target);
   local::require_row_values("edge_softmax", a, heads, "log_sum", log_sum);
-  edge_detail::for_scores(q, scores, [=](local_index i, local_index e, local_index h, T score) {
-    edge_values(values, e, heads)[h] = std::exp(score - log_sum(i, h));
+  run_entry_rows(q.threads(), a, 8 * std::int64_t{heads}, [=](local_index begin, local_index end) {
+    for (local_index i = begin; i < end; ++i)
+      for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e)
+        for (local_index h = 0; h < heads; ++h)
+          edge_values(values, e, heads)[h] = std::exp(scores.score(i, e, h) - log_sum(i, h));
   });
 }
 
@@ -173,7 +157,10 @@ void edge_row_dot(const device_queue<host>& q, local::input_csr<T> a, local_inde
   local::require_row_values("edge_row_dot", a, heads, "out", out);
   edge_detail::for_rows(q, a, heads, 1,
                         [=](local_index i, local_index begin, local_index end, local_index h) {
-                          out(i, h) = static_cast<T>(edge_detail::dot(u, v, begin, end, heads, h));
+                          double total = 0;
+                          for (local_index e = begin; e < end; ++e)
+                            total += double{edge_values(u, e, heads)[h]} * edge_values(v, e, heads)[h];
+                          out(i, h) = static_cast<T>(total);
                         });
 }
 
