@@ -22,7 +22,6 @@ TOGETHER = {
     "io/dataset.cpp": "io/npz",
     "io/graph_text.cpp": "io/edge",
     "io/karate.cpp": "io/labelled_graph",
-    "io/npy.cpp": "io/npy_header",
     "local/reference.cpp": "local/view local/fusion",
     "local/errors.cpp": "local/shapes",
     "local/reference_edges.cpp": "local/head_slice local/csr_inverse",

@@ -25,6 +25,8 @@ namespace partita {
 
 class communicator {
   using source_location = std::source_location;
+  template <class Range>
+  using vector_of = std::vector<comm::element_of<Range>>;
 
  public:
   communicator(std::shared_ptr<partita::transport> ranks, std::string axis,
@@ -40,9 +42,8 @@ class communicator {
   /// What carries the operations; operations that are given to it directly are in no account.
   const std::shared_ptr<partita::transport>& transport() const { return group_->ranks; }
 
-  /// The ranks of this one's color, ordered by key, entered in the ledger under `axis`. All ranks call.
-  /// What travels: every rank's color and key, which no ledger has. Throws communication_error,
-  /// poisoned_error.
+  /// The ranks of this one's color, ordered by key, entered in the ledger under `axis`. What travels: every
+  /// rank's color and key, which no ledger has.
   communicator split(int color, int key, std::string axis,
                      source_location where = source_location::current()) const {
     return communicator(transport()->split(color, key, where), std::move(axis), group_->account);
@@ -64,8 +65,8 @@ class communicator {
     return {transport(), std::move(axis), group_->account};
   }
 
-  /// data = the root's data. data (n), n and root the same on every rank. All ranks call.
-  /// What travels: every rank but the root receives n elements. Throws communication_error, poisoned_error.
+  /// data = the root's data. data (n), n and root the same on every rank. What travels: every rank but the
+  /// root receives n elements.
   template <comm::writable_range Data>
   void broadcast(Data&& data, int root, source_location where = source_location::current()) const {
     start_broadcast(data, root, where).wait();
@@ -74,16 +75,15 @@ class communicator {
   [[nodiscard]] request start_broadcast(Data&& data, int root,
                                         source_location where = source_location::current()) const {
     const std::span all = comm::detail::output_of(data);
-    comm::collective op = describe_operation<comm::element_of<Data>>(operation::broadcast, where);
+    comm::collective op = described<comm::element_of<Data>>(operation::broadcast, where);
     op.peer = root;
     op.count = ssize(all);
     op.output = all.data();
     return start(op);
   }
   /// to = the root's `from`, but at the root, which only reads. from (n) at the root, to (n) at the others.
-  /// All ranks call. What travels: every rank but the root receives n elements. Throws communication_error,
-  /// poisoned_error.
-  template <comm::lasting_range From, comm::writable_range_of<comm::element_of<From>> To>
+  /// What travels: every rank but the root receives n elements.
+  template <comm::lasting_range From, comm::writable_like<From> To>
   [[nodiscard]] request start_broadcast(From&& from, To&& to, int root,
                                         source_location where = source_location::current()) const {
     using T = comm::element_of<To>;
@@ -92,8 +92,7 @@ class communicator {
                ? start_broadcast(std::span<T>(const_cast<T*>(sent.data()), sent.size()), root, where)
                : start_broadcast(comm::detail::output_of(to), root, where);
   }
-  /// The root's value. All ranks call. What travels: every rank but the root receives it. Throws
-  /// communication_error, poisoned_error.
+  /// The root's value. What travels: every rank but the root receives it.
   template <comm::transferable T>
   T broadcast(T value, int root, source_location where = source_location::current()) const {
     broadcast(std::span(&value, 1), root, where);
@@ -101,22 +100,19 @@ class communicator {
   }
 
   /// all = (mine of rank 0, ..., mine of rank p - 1). mine (counts[r]), all (sum of counts), counts (p), the
-  /// same on every rank. All ranks call. What travels: a rank receives all but its own block. Throws
-  /// communication_error, poisoned_error.
-  template <comm::element_range Mine, comm::count_range Counts,
-            comm::writable_range_of<comm::element_of<Mine>> All>
+  /// same on every rank. What travels: a rank receives all but its own block.
+  template <comm::element_range Mine, comm::count_range Counts, comm::writable_like<Mine> All>
   void all_gather(const Mine& mine, const Counts& counts, All&& all,
                   source_location where = source_location::current()) const {
     start_all_gather(mine, counts, all, where).wait();
   }
-  template <comm::lasting_range Mine, comm::lasting_count_range Counts,
-            comm::writable_range_of<comm::element_of<Mine>> All>
+  template <comm::lasting_range Mine, comm::lasting_count_range Counts, comm::writable_like<Mine> All>
   [[nodiscard]] request start_all_gather(Mine&& mine, Counts&& counts, All&& all,
                                          source_location where = source_location::current()) const {
     const std::span block = comm::detail::input_of(mine);
     const std::span counted = comm::detail::input_of(counts);
     const std::span blocks = comm::detail::output_of(all);
-    comm::collective op = describe_operation<comm::element_of<Mine>>(operation::all_gather, where);
+    comm::collective op = described<comm::element_of<Mine>>(operation::all_gather, where);
     require(op, counted, ssize(blocks), "gathered buffer");
     require_block(op, counted, ssize(block));
     op.count = ssize(block);
@@ -127,44 +123,40 @@ class communicator {
   }
   /// The same; returns `all`.
   template <comm::element_range Mine, comm::count_range Counts>
-  std::vector<comm::element_of<Mine>> all_gather(const Mine& mine, const Counts& counts,
-                                                 source_location where = source_location::current()) const {
-    std::vector<comm::element_of<Mine>> all(total(counts));
+  vector_of<Mine> all_gather(const Mine& mine, const Counts& counts,
+                             source_location where = source_location::current()) const {
+    vector_of<Mine> all(comm::total_of(comm::detail::input_of(counts)));
     all_gather(mine, counts, all, where);
     return all;
   }
   /// The same for mine (n), n the same on every rank; returns p n elements.
   template <comm::element_range Mine>
-  std::vector<comm::element_of<Mine>> all_gather(const Mine& mine,
-                                                 source_location where = source_location::current()) const {
+  vector_of<Mine> all_gather(const Mine& mine, source_location where = source_location::current()) const {
     return all_gather(mine, equal_counts(ssize(comm::detail::input_of(mine))), where);
   }
-  /// The values of all ranks, in rank order. All ranks call. What travels: a rank receives p - 1 values.
-  /// Throws communication_error, poisoned_error.
+  /// The values of all ranks, in rank order. What travels: a rank receives p - 1 values.
   template <comm::transferable T>
   std::vector<T> all_gather(T value, source_location where = source_location::current()) const {
     return all_gather(std::span<const T>(&value, 1), where);
   }
 
   /// mine = sum (or maximum) over ranks q, in rank order, of block r of rank q's blocks. blocks (sum of
-  /// counts), mine (counts[r]), counts (p), the same on every rank. All ranks call. What travels: a rank
-  /// receives p - 1 blocks of counts[r] elements. Throws communication_error, poisoned_error.
-  template <comm::element_range Blocks, comm::count_range Counts,
-            comm::writable_range_of<comm::element_of<Blocks>> Mine>
+  /// counts), mine (counts[r]), counts (p), the same on every rank. What travels: a rank receives p - 1
+  /// blocks of counts[r] elements.
+  template <comm::element_range Blocks, comm::count_range Counts, comm::writable_like<Blocks> Mine>
   void reduce_scatter(const Blocks& blocks, const Counts& counts, Mine&& mine,
                       reduction reduce = reduction::sum,
                       source_location where = source_location::current()) const {
     start_reduce_scatter(blocks, counts, mine, reduce, where).wait();
   }
-  template <comm::lasting_range Blocks, comm::lasting_count_range Counts,
-            comm::writable_range_of<comm::element_of<Blocks>> Mine>
+  template <comm::lasting_range Blocks, comm::lasting_count_range Counts, comm::writable_like<Blocks> Mine>
   [[nodiscard]] request start_reduce_scatter(Blocks&& blocks, Counts&& counts, Mine&& mine,
                                              reduction reduce = reduction::sum,
                                              source_location where = source_location::current()) const {
     const std::span all = comm::detail::input_of(blocks);
     const std::span counted = comm::detail::input_of(counts);
     const std::span block = comm::detail::output_of(mine);
-    comm::collective op = describe_operation<comm::element_of<Blocks>>(operation::reduce_scatter, where);
+    comm::collective op = described<comm::element_of<Blocks>>(operation::reduce_scatter, where);
     require(op, counted, ssize(all), "buffer to be scattered");
     require_block(op, counted, ssize(block));
     op.reduce = reduce;
@@ -176,19 +168,17 @@ class communicator {
   }
   /// The same for blocks (p n), of n elements for each rank; returns n elements.
   template <comm::element_range Blocks>
-  std::vector<comm::element_of<Blocks>> reduce_scatter(
-      const Blocks& blocks, reduction reduce = reduction::sum,
-      source_location where = source_location::current()) const {
+  vector_of<Blocks> reduce_scatter(const Blocks& blocks, reduction reduce = reduction::sum,
+                                   source_location where = source_location::current()) const {
     const global_index n = equal_part(comm::detail::input_of(blocks), operation::reduce_scatter, where);
-    std::vector<comm::element_of<Blocks>> mine(static_cast<std::size_t>(n));
+    vector_of<Blocks> mine(static_cast<std::size_t>(n));
     reduce_scatter(blocks, equal_counts(n), mine, reduce, where);
     return mine;
   }
 
-  /// data = sum (or maximum) over ranks q, in rank order, of rank q's data. data (n), n the same on
-  /// every rank. All ranks call. What travels: a rank whose share of the n elements is s receives (p - 1) s
-  /// to reduce and n - s reduced ones, 2 n (p - 1) / p in all where p divides n. Throws communication_error,
-  /// poisoned_error.
+  /// data = sum (or maximum) over ranks q, in rank order, of rank q's data. data (n), n the same on every
+  /// rank. What travels: a rank whose share of the n elements is s receives (p - 1) s to reduce and n - s
+  /// reduced ones, 2 n (p - 1) / p in all where p divides n.
   template <comm::writable_range Data>
   void all_reduce(Data&& data, reduction reduce = reduction::sum,
                   source_location where = source_location::current()) const {
@@ -198,14 +188,14 @@ class communicator {
   [[nodiscard]] request start_all_reduce(Data&& data, reduction reduce = reduction::sum,
                                          source_location where = source_location::current()) const {
     const std::span all = comm::detail::output_of(data);
-    comm::collective op = describe_operation<comm::element_of<Data>>(operation::all_reduce, where);
+    comm::collective op = described<comm::element_of<Data>>(operation::all_reduce, where);
     op.reduce = reduce;
     op.count = ssize(all);
     op.output = all.data();
     return start(op);
   }
-  /// The sum (or maximum) over ranks, in rank order, of their values. All ranks call. What travels: rank 0
-  /// receives p - 1 elements, every other rank one. Throws communication_error, poisoned_error.
+  /// The sum (or maximum) over ranks, in rank order, of their values. What travels: rank 0 receives p - 1
+  /// elements, every other rank one.
   template <comm::transferable T>
   T all_reduce(T value, reduction reduce = reduction::sum,
                source_location where = source_location::current()) const {
@@ -214,23 +204,23 @@ class communicator {
   }
 
   /// Block q of from = block r of rank q's `to`. to (sum of to_counts), from (sum of from_counts), counts
-  /// (p); from_counts[q] is rank q's to_counts[r]. All ranks call. What travels: a rank receives all of
-  /// `from` but its own block. Throws communication_error, poisoned_error.
-  template <comm::element_range To, comm::count_range ToCounts,
-            comm::writable_range_of<comm::element_of<To>> From, comm::count_range FromCounts>
+  /// (p); from_counts[q] is rank q's to_counts[r]. What travels: a rank receives all of `from` but its own
+  /// block.
+  template <comm::element_range To, comm::count_range ToCounts, comm::writable_like<To> From,
+            comm::count_range FromCounts>
   void all_to_all(const To& to, const ToCounts& to_counts, From&& from, const FromCounts& from_counts,
                   source_location where = source_location::current()) const {
     start_all_to_all(to, to_counts, from, from_counts, where).wait();
   }
-  template <comm::lasting_range To, comm::lasting_count_range ToCounts,
-            comm::writable_range_of<comm::element_of<To>> From, comm::lasting_count_range FromCounts>
+  template <comm::lasting_range To, comm::lasting_count_range ToCounts, comm::writable_like<To> From,
+            comm::lasting_count_range FromCounts>
   [[nodiscard]] request start_all_to_all(To&& to, ToCounts&& to_counts, From&& from, FromCounts&& from_counts,
                                          source_location where = source_location::current()) const {
     const std::span sent = comm::detail::input_of(to);
     const std::span send_counts = comm::detail::input_of(to_counts);
     const std::span received = comm::detail::output_of(from);
     const std::span recv_counts = comm::detail::input_of(from_counts);
-    comm::collective op = describe_operation<comm::element_of<To>>(operation::all_to_all, where);
+    comm::collective op = described<comm::element_of<To>>(operation::all_to_all, where);
     require(op, send_counts, ssize(sent), "buffer to be sent");
     require(op, recv_counts, ssize(received), "buffer to be received");
     op.count = ssize(sent);
@@ -242,24 +232,21 @@ class communicator {
   }
   /// The same; returns `from`.
   template <comm::element_range To, comm::count_range ToCounts, comm::count_range FromCounts>
-  std::vector<comm::element_of<To>> all_to_all(const To& to, const ToCounts& to_counts,
-                                               const FromCounts& from_counts,
-                                               source_location where = source_location::current()) const {
-    std::vector<comm::element_of<To>> from(total(from_counts));
+  vector_of<To> all_to_all(const To& to, const ToCounts& to_counts, const FromCounts& from_counts,
+                           source_location where = source_location::current()) const {
+    vector_of<To> from(comm::total_of(comm::detail::input_of(from_counts)));
     all_to_all(to, to_counts, from, from_counts, where);
     return from;
   }
   /// The same for to (p n), of n elements for each rank, n the same on every rank; returns p n elements.
   template <comm::element_range To>
-  std::vector<comm::element_of<To>> all_to_all(const To& to,
-                                               source_location where = source_location::current()) const {
+  vector_of<To> all_to_all(const To& to, source_location where = source_location::current()) const {
     const auto counts = equal_counts(equal_part(comm::detail::input_of(to), operation::all_to_all, where));
     return all_to_all(to, counts, counts, where);
   }
 
   /// Rank `to` receives data; complete when it has. data (n). This rank calls, and `to` calls receive;
-  /// messages of one pair and tag keep their order. What travels: rank `to` receives n elements. Throws
-  /// communication_error, poisoned_error.
+  /// messages of one pair and tag keep their order. What travels: rank `to` receives n elements.
   template <comm::element_range Data>
   void send(const Data& data, int to, int tag = 0, source_location where = source_location::current()) const {
     start_send(data, to, tag, where).wait();
@@ -268,7 +255,7 @@ class communicator {
   [[nodiscard]] request start_send(Data&& data, int to, int tag = 0,
                                    source_location where = source_location::current()) const {
     const std::span message = comm::detail::input_of(data);
-    comm::collective op = describe_operation<comm::element_of<Data>>(operation::send, where);
+    comm::collective op = described<comm::element_of<Data>>(operation::send, where);
     op.peer = to;
     op.tag = tag;
     op.count = ssize(message);
@@ -276,7 +263,7 @@ class communicator {
     return start(op);
   }
   /// data = what rank `from` sends. data (n), as long as the message. This rank calls, and `from` calls send.
-  /// What travels: this rank receives n elements. Throws communication_error, poisoned_error.
+  /// What travels: this rank receives n elements.
   template <comm::writable_range Data>
   void receive(Data&& data, int from, int tag = 0, source_location where = source_location::current()) const {
     start_receive(data, from, tag, where).wait();
@@ -285,7 +272,7 @@ class communicator {
   [[nodiscard]] request start_receive(Data&& data, int from, int tag = 0,
                                       source_location where = source_location::current()) const {
     const std::span message = comm::detail::output_of(data);
-    comm::collective op = describe_operation<comm::element_of<Data>>(operation::receive, where);
+    comm::collective op = described<comm::element_of<Data>>(operation::receive, where);
     op.peer = from;
     op.tag = tag;
     op.count = ssize(message);
@@ -299,7 +286,7 @@ class communicator {
     return static_cast<global_index>(s.size());
   }
   template <class T>
-  static comm::collective describe_operation(operation kind, source_location where) {
+  static comm::collective described(operation kind, source_location where) {
     comm::collective op;
     op.kind = kind;
     op.type = comm::element_type_of<T>::value;
@@ -311,16 +298,11 @@ class communicator {
   std::vector<global_index> equal_counts(global_index each) const {
     return std::vector<global_index>(static_cast<std::size_t>(size()), each);
   }
-  template <class Counts>
-  static std::size_t total(const Counts& counts) {
-    const std::span all = comm::detail::input_of(counts);
-    return static_cast<std::size_t>(comm::offset_of(all, static_cast<int>(all.size())));
-  }
   /// Elements of one of p equal blocks.
   template <class T>
   global_index equal_part(std::span<const T> blocks, operation kind, source_location where) const {
     if (ssize(blocks) % size() != 0)
-      throw_error<communication_error>({describe(describe_operation<T>(kind, where)), ": ", blocks.size(),
+      throw_error<communication_error>({describe(described<T>(kind, where)), ": ", blocks.size(),
                                         " elements are not the same number for each of ", size(), " ranks"});
     return ssize(blocks) / size();
   }

@@ -45,6 +45,9 @@ concept writable_range =
     lasting_range<R> && std::same_as<detail::data_of<R>, std::add_pointer_t<element_of<R>>>;
 template <class R, class T>
 concept writable_range_of = writable_range<R> && std::same_as<element_of<R>, T>;
+/// One of the elements that Other has.
+template <class R, class Other>
+concept writable_like = writable_range_of<R, element_of<Other>>;
 
 /// A number of elements for each rank, in rank order.
 template <class R>

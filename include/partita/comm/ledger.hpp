@@ -1,6 +1,7 @@
 #pragma once
 /// What a rank received, by phase, operation and axis.
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -77,10 +78,18 @@ struct ledger_entry {
 class ledger {
  public:
   void enter(const comm::collective& op, const std::string& axis, traffic v, double seconds) {
-    ledger_entry& e = entry(op.kind, axis);
-    e.received += v;
-    e.bytes += v.words * static_cast<global_index>(comm::size_of(op.type));
-    e.seconds += seconds;
+    add({phase_, op.kind, axis, v, v.words * static_cast<global_index>(comm::size_of(op.type)), seconds});
+  }
+
+  /// Adds `e` to the entry of its phase, operation and axis.
+  void add(const ledger_entry& e) {
+    const auto same = std::ranges::find_if(entries_, [&](const ledger_entry& m) {
+      return m.kind == e.kind && m.phase == e.phase && m.axis == e.axis;
+    });
+    if (same == entries_.end()) return entries_.push_back(e);
+    same->received += e.received;
+    same->bytes += e.bytes;
+    same->seconds += e.seconds;
   }
 
   /// Operations that follow are entered under this phase.
@@ -103,12 +112,6 @@ class ledger {
   }
 
  private:
-  ledger_entry& entry(operation kind, const std::string& axis) {
-    for (ledger_entry& e : entries_)
-      if (e.kind == kind && e.phase == phase_ && e.axis == axis) return e;
-    return entries_.emplace_back(ledger_entry{phase_, kind, axis, {}, 0, 0});
-  }
-
   std::vector<ledger_entry> entries_;
   std::string phase_ = "setup";
 };

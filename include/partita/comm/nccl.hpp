@@ -28,13 +28,8 @@ inline communicator world(const communicator& parent, const device_queue<cuda_de
   const std::shared_ptr<transport> host = parent.transport()->on_memory(nullptr);
   ncclUniqueId id{};
   if (host->rank() == 0) detail::check(ncclGetUniqueId(&id), "ncclGetUniqueId");
-  comm::collective op;
-  op.kind = operation::broadcast;
-  op.type = comm::element_type::u8;
-  op.count = NCCL_UNIQUE_ID_BYTES;
-  op.output = id.internal;
-  op.where = where;
-  host->finish(op, host->start(op));
+  detail::unaccounted(host).broadcast(
+      std::span(reinterpret_cast<std::uint8_t*>(id.internal), NCCL_UNIQUE_ID_BYTES), 0, where);
 
   int version = 0;
   detail::check(ncclGetVersion(&version), "ncclGetVersion");

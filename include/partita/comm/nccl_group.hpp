@@ -5,10 +5,14 @@
 #include <span>
 #include <vector>
 
+#include "partita/comm/communicator.hpp"
 #include "partita/comm/nccl_stream.hpp"
 #include "partita/comm/signature.hpp"
 
 namespace partita::nccl::detail {
+
+/// The ranks of a parent, for operations that no ledger has.
+inline communicator unaccounted(std::shared_ptr<transport> parent) { return {std::move(parent), ""}; }
 
 class group {
  public:
@@ -32,7 +36,8 @@ class group {
   std::shared_ptr<group> split(int color, int key, std::source_location where) const {
     stream_->require_alive();
     std::shared_ptr<transport> host = host_->split(color, key, where);
-    std::vector<int> members = gather<int>(*host, operation::all_gather, {&world_rank(), 1}, where);
+    std::vector<int> members =
+        unaccounted(host).all_gather(world_ranks_[static_cast<std::size_t>(rank())], where);
     std::shared_ptr<owned_comm> comm;
     if (comm_) {
       stream_->drain();
@@ -50,39 +55,16 @@ class group {
   void agree(const comm::collective& op) const {
     const auto mine = partita::detail::signature_of(op);
     const auto* const bytes = reinterpret_cast<const std::uint8_t*>(&mine);
-    const auto all = gather<std::uint8_t>(*host_, operation::all_gather, {bytes, sizeof(mine)}, op.where);
+    const auto all = unaccounted(host_).all_gather(std::span(bytes, sizeof(mine)), op.where);
     std::vector<partita::detail::signature> signatures(static_cast<std::size_t>(size()));
     std::memcpy(signatures.data(), all.data(), all.size());
     partita::detail::require_agreement(signatures, world_ranks_);
     if (op.kind != operation::all_to_all) return;
-    const auto sent = gather(*host_, operation::all_to_all, op.input_counts, op.where);
+    const auto sent = unaccounted(host_).all_to_all(op.input_counts, op.where);
     partita::detail::require_counts(op, sent, rank(), world_ranks_);
   }
 
  private:
-  const int& world_rank() const { return world_ranks_[static_cast<std::size_t>(rank())]; }
-
-  /// What the ranks give, in rank order: all of it, or of an all_to_all one element each.
-  template <class T>
-  static std::vector<T> gather(transport& over, operation kind, std::span<const T> mine,
-                               std::source_location where) {
-    const bool whole = kind == operation::all_gather;
-    const std::vector<global_index> counts(static_cast<std::size_t>(over.size()),
-                                           whole ? static_cast<global_index>(mine.size()) : 1);
-    std::vector<T> all(counts.size() * static_cast<std::size_t>(counts.front()));
-    comm::collective op;
-    op.kind = kind;
-    op.type = comm::element_type_of<T>::value;
-    op.count = static_cast<global_index>(mine.size());
-    op.input = mine.data();
-    op.output = all.data();
-    op.output_counts = counts;
-    if (!whole) op.input_counts = counts;
-    op.where = where;
-    over.finish(op, over.start(op));
-    return all;
-  }
-
   std::shared_ptr<detail::nccl_stream> stream_;
   std::shared_ptr<transport> host_;
   std::shared_ptr<owned_comm> comm_;

@@ -80,6 +80,11 @@ inline global_index offset_of(std::span<const global_index> counts, int rank) {
   return std::accumulate(counts.begin(), counts.begin() + rank, global_index{0});
 }
 
+/// Elements of all blocks.
+inline std::size_t total_of(std::span<const global_index> counts) {
+  return static_cast<std::size_t>(offset_of(counts, static_cast<int>(counts.size())));
+}
+
 /// The part of an all-reduced buffer of `count` elements that `rank` of `size` reduces.
 constexpr interval share_of(global_index count, int rank, int size) {
   const global_index each = count / size, longer = count % size;

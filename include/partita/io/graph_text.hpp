@@ -11,7 +11,6 @@
 #include <system_error>
 #include <vector>
 
-#include "partita/base/error.hpp"
 #include "partita/base/index.hpp"
 #include "partita/io/edge.hpp"
 #include "partita/io/quote.hpp"
@@ -44,30 +43,26 @@ inline bool take_id(std::string_view& line, global_index& id) {
 /// order; self-loops and repeated edges are kept. Throws input_error when the file is missing or packed, and
 /// for any other line, naming file and line number.
 inline edge_list read_edge_list(const std::filesystem::path& path) {
-  const std::string name = path.string();
-  std::error_code status;
-  if (!std::filesystem::exists(path, status)) throw_error<input_error>({name, ": no such file"});
-  if (!std::filesystem::is_regular_file(path, status))
-    throw_error<input_error>({name, ": is not a regular file"});
+  const std::string name = detail::name_of_file(path);
   std::ifstream stream(path, std::ios::binary);
-  if (!stream) throw_error<input_error>({name, ": cannot be opened"});
+  if (!stream) detail::fail(name, "cannot be opened");
 
   edge_list list;
   std::string buffer;
   for (std::size_t number = 1; std::getline(stream, buffer); ++number) {
     if (number == 1 && buffer.starts_with("\x1f\x8b"))
-      throw_error<input_error>({name, ": is packed with gzip, unpack it first"});
+      detail::fail(name, "is packed with gzip, unpack it first");
     std::string_view line = buffer;
     line.remove_suffix(line.size() - std::min(line.find_last_not_of(" \t\r") + 1, line.size()));
     if (line.empty() || line.front() == '#') continue;
     std::string_view rest = line;
     edge next;
     if (!detail::take_id(rest, next.source) || !detail::take_id(rest, next.target) || !rest.empty())
-      throw_error<input_error>(
-          {name, ":", number, ": expected two vertex ids, found ", detail::quoted(line)});
+      detail::fail(name + ":" + std::to_string(number),
+                   "expected two vertex ids, found " + detail::quoted(line));
     list.edges.push_back(next);
   }
-  if (stream.bad()) throw_error<input_error>({name, ": cannot be read"});
+  if (stream.bad()) detail::fail(name, "cannot be read");
 
   list.ids.reserve(2 * list.edges.size());
   for (const edge& e : list.edges) list.ids.insert(list.ids.end(), {e.source, e.target});

@@ -3,29 +3,48 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <limits>
+#include <optional>
 #include <ranges>
 #include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
-#include <utility>
 #include <vector>
 
-#include "partita/base/error.hpp"
 #include "partita/base/index.hpp"
-#include "partita/io/npy_header.hpp"
+#include "partita/io/quote.hpp"
 
 namespace partita::io {
 
 static_assert(std::endian::native == std::endian::little,
               "partita reads files on little-endian machines only");
 
-/// An npy_array out of a file: values in C order (the last index runs fastest).
+/// What the header of a .npy file says. The sizes of a parsed header are checked: no product of them
+/// overflows.
+struct npy_header {
+  std::string descr;                ///< NumPy's name of the type with its byte order, for example "<f4"
+  bool fortran_order = false;       ///< whether the first index runs fastest
+  std::vector<global_index> shape;  ///< empty for a single value
+  std::size_t data_offset = 0;      ///< bytes before the first value
+  std::size_t item_size = 0;        ///< bytes of one value
+
+  /// The number of values.
+  global_index count() const {
+    global_index product = 1;
+    for (global_index extent : shape) product *= extent;
+    return product;
+  }
+};
+
+/// An array out of a file: values in C order (the last index runs fastest).
 template <class T>
 struct npy_array {
   std::vector<global_index> shape;  ///< empty for a single value
@@ -45,17 +64,121 @@ struct npy_array {
 namespace detail {
 
 template <class T>
-constexpr std::string_view npy_descr = "";
-template <>
-inline constexpr std::string_view npy_descr<float> = "<f4";
-template <>
-inline constexpr std::string_view npy_descr<double> = "<f8";
-template <>
-inline constexpr std::string_view npy_descr<std::int64_t> = "<i8";
-template <>
-inline constexpr std::string_view npy_descr<std::int32_t> = "<i4";
-template <>
-inline constexpr std::string_view npy_descr<std::uint8_t> = "|u1";
+constexpr std::string_view npy_descr = std::same_as<T, float>          ? "<f4"
+                                       : std::same_as<T, double>       ? "<f8"
+                                       : std::same_as<T, std::int64_t> ? "<i8"
+                                       : std::same_as<T, std::int32_t> ? "<i4"
+                                       : std::same_as<T, std::uint8_t> ? "|u1"
+                                                                       : "";
+
+inline constexpr std::uintmax_t longest_npy_header = std::uintmax_t{1} << 20;
+
+/// "float32" for "<f4" and the like; the quoted descr for what has no such name.
+inline std::string npy_type_name(std::string_view descr) {
+  if (descr.size() == 3 && descr[2] >= '1' && descr[2] <= '8') {
+    if (descr[1] == 'b') return "bool";
+    for (const std::string name : {"float", "int", "uint"})
+      if (descr[1] == name[0]) return name + std::to_string(8 * (descr[2] - '0'));
+  }
+  return quoted(descr);
+}
+
+inline std::string shape_text(const std::vector<global_index>& shape) {
+  if (shape.empty()) return "()";
+  if (shape.size() == 1) return '(' + std::to_string(shape.front()) + ",)";
+  std::string text = std::to_string(shape.front());
+  for (std::size_t d = 1; d < shape.size(); ++d) text += " x " + std::to_string(shape[d]);
+  return text;
+}
+
+/// Reads the Python dictionary literal of a header, and nothing more general than NumPy writes.
+struct npy_dictionary {
+  std::string_view text, name;
+  std::size_t at = 0;
+
+  void read(npy_header& header) {
+    const char* const all_keys = "the keys descr, fortran_order and shape, once each";
+    std::vector<std::string> missing{"descr", "fortran_order", "shape"};
+    list("{", "}", [&] {
+      const std::string key = string();
+      expect(":");
+      if (std::erase_if(missing, [&](const std::string& k) { return k == key; }) == 0) malformed(all_keys);
+      if (key == "descr") header.descr = string();
+      if (key == "fortran_order") header.fortran_order = boolean();
+      if (key == "shape") list("(", ")", [&] { header.shape.push_back(size_after(header.shape.size())); });
+    });
+    accept("\n");
+    if (at != text.size()) malformed("nothing after the dictionary");
+    if (!missing.empty()) malformed(all_keys);
+  }
+
+  [[noreturn]] void malformed(const std::string& expected) const {
+    fail(name, "malformed header, expected " + expected);
+  }
+  [[noreturn]] void malformed_here(const std::string& expected) const {
+    malformed(expected + " at byte " + std::to_string(at) + " of its dictionary");
+  }
+
+  /// Whether `word` comes next, after spaces; passes over these and over the word.
+  bool accept(std::string_view word) {
+    at = std::min(text.find_first_not_of(" \n", at), text.size());
+    const bool found = text.substr(at).starts_with(word);
+    if (found) at += word.size();
+    return found;
+  }
+
+  void expect(const std::string& word) {
+    if (!accept(word)) malformed_here("'" + word + "'");
+  }
+
+  template <class F>
+  void list(const std::string& begin, const std::string& end, F item) {
+    expect(begin);
+    while (!accept(end)) {
+      item();
+      if (!accept(",")) return expect(end);
+    }
+  }
+
+  std::string string() {
+    const char quote = accept("'") ? '\'' : accept("\"") ? '"' : '\0';
+    const std::size_t end = quote == '\0' ? text.npos : text.find(quote, at);
+    if (end == text.npos) malformed_here("a quoted string");
+    const std::string value(text.substr(at, end - at));
+    at = end + 1;
+    return value;
+  }
+
+  bool boolean() {
+    const bool value = accept("True");
+    if (!value && !accept("False")) malformed("True or False for fortran_order");
+    return value;
+  }
+
+  /// The next size of a shape that has `dimensions` of them.
+  global_index size_after(std::size_t dimensions) {
+    accept("");
+    global_index value = 0;
+    const auto [end, status] = std::from_chars(text.data() + at, text.data() + text.size(), value);
+    if (status == std::errc::result_out_of_range) fail(name, "its shape does not fit into 64 bits");
+    if (status != std::errc{}) malformed("whole numbers in its shape");
+    if (value < 0) fail(name, "its shape has the negative size " + std::to_string(value));
+    if (dimensions == 64) fail(name, "its shape has too many dimensions");
+    at = static_cast<std::size_t>(end - text.data());
+    accept("L");
+    return value;
+  }
+};
+
+inline std::size_t npy_item_size(std::string_view descr, std::string_view name) {
+  std::size_t size = 0;
+  if (descr.size() >= 3 && descr.size() <= 8 && std::string_view("<>|=").find(descr[0]) < 4) {
+    const auto [end, status] = std::from_chars(descr.data() + 2, descr.data() + descr.size(), size);
+    if (status != std::errc{} || end != descr.data() + descr.size()) size = 0;
+  }
+  if (size == 0) fail(name, "holds values of the type " + quoted(descr) + ", which cannot be read");
+  return descr[1] == 'U' ? 4 * size : size;
+}
 
 }  // namespace detail
 
@@ -63,16 +186,43 @@ inline constexpr std::string_view npy_descr<std::uint8_t> = "|u1";
 template <class T>
 concept npy_value = !detail::npy_descr<T>.empty();
 
-namespace detail {
+/// The header in `bytes`, the beginning of a .npy file or all of it; `name` is what messages call the file.
+/// Throws input_error for a wrong magic number, a truncated or malformed header, and an absurd shape.
+inline npy_header parse_npy_header(std::span<const std::byte> bytes, std::string_view name) {
+  using detail::fail;
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const auto need = [&](std::size_t size, const char* or_more) {
+    if (text.size() < size)
+      fail(name, "truncated header, expected " + std::to_string(size) + " bytes" + or_more + ", found " +
+                     std::to_string(text.size()));
+  };
+  const auto byte = [&](std::size_t k) { return std::to_integer<std::size_t>(bytes[k]); };
+  need(10, " or more");
+  if (!text.starts_with("\x93NUMPY")) fail(name, "is not a .npy file, as its first bytes tell");
+  if (byte(6) < 1 || byte(6) > 3)
+    fail(name, "has the unknown .npy format version " + std::to_string(byte(6)));
+  const std::size_t begin = byte(6) == 1 ? 10 : 12;
+  need(begin, " or more");
+  const std::size_t length = byte(8) | byte(9) << 8 | (begin == 10 ? 0 : byte(10) << 16 | byte(11) << 24);
+  if (length > detail::longest_npy_header)
+    fail(name, "its header claims " + std::to_string(length) + " bytes, which is absurd");
+  need(begin + length, "");
 
-template <npy_value T>
-void check_npy_type(const npy_header& header, std::string_view name) {
-  const bool bytes_as_bool = npy_descr<T> == "|u1" && header.descr == "|b1";
-  if (header.descr == npy_descr<T> || bytes_as_bool) return;
-  if (header.descr[0] == '>' && header.item_size > 1)
-    fail(name, "holds big-endian values (" + header.descr + "), only little-endian ones are read");
-  fail(name, "expected " + npy_type_name(npy_descr<T>) + " values, found " + npy_type_name(header.descr));
+  npy_header header;
+  header.data_offset = begin + length;
+  detail::npy_dictionary{text.substr(begin, length), name}.read(header);
+  header.item_size = detail::npy_item_size(header.descr, name);
+  global_index product = static_cast<global_index>(header.item_size);
+  for (global_index extent : header.shape) {
+    const global_index factor = std::max<global_index>(extent, 1);
+    if (product > std::numeric_limits<global_index>::max() / factor)
+      fail(name, "its shape " + detail::shape_text(header.shape) + " is too large");
+    product *= factor;
+  }
+  return header;
 }
+
+namespace detail {
 
 inline void check_npy_size(const npy_header& header, std::uintmax_t found, std::string_view name) {
   const auto expected = static_cast<std::uintmax_t>(header.count()) * header.item_size;
@@ -84,69 +234,77 @@ inline void check_npy_size(const npy_header& header, std::uintmax_t found, std::
                    " dimensions, which is read for two at most");
 }
 
-/// Column-major rows x cols values in row-major order.
-template <class T>
-std::vector<T> row_major(const std::vector<T>& values, global_index rows, global_index cols) {
-  std::vector<T> result(values.size());
-  std::size_t k = 0;
-  for (global_index j = 0; j < cols; ++j)
-    for (global_index i = 0; i < rows; ++i) result[static_cast<std::size_t>(i * cols + j)] = values[k++];
+/// All rows, or the `asked` ones, of a file of `size` bytes, out of which read(position, to, bytes) gets
+/// bytes.
+template <npy_value T, class Read>
+npy_array<T> read_rows(std::optional<interval> asked, const npy_header& header, std::uintmax_t size,
+                       std::string_view name, const Read& read) {
+  const bool bytes_as_bool = npy_descr<T> == "|u1" && header.descr == "|b1";
+  if (header.descr[0] == '>' && header.item_size > 1)
+    fail(name, "holds big-endian values (" + header.descr + "), only little-endian ones are read");
+  if (header.descr != npy_descr<T> && !bytes_as_bool)
+    fail(name, "expected " + npy_type_name(npy_descr<T>) + " values, found " + npy_type_name(header.descr));
+  check_npy_size(header, size - header.data_offset, name);
+  const global_index all = header.shape.empty() ? 0 : header.shape.front();
+  const interval rows = asked.value_or(interval{0, all});
+  if (rows.begin < 0 || rows.end < rows.begin || rows.end > all)
+    fail(name, "rows " + std::to_string(rows.begin) + " to " + std::to_string(rows.end) +
+                   " are asked for, it has " + std::to_string(all) + " rows");
+  npy_array<T> result{header.shape, {}};
+  if (!result.shape.empty()) result.shape.front() = rows.size();
+  const auto cols = static_cast<std::size_t>(result.cols()), count = static_cast<std::size_t>(result.rows());
+  const auto first = static_cast<std::size_t>(rows.begin);
+  result.values.resize(count * cols);
+  const auto get = [&](std::size_t position, std::vector<T>& to) {
+    read(header.data_offset + position * sizeof(T), to.data(), to.size() * sizeof(T));
+  };
+  if (result.values.empty()) return result;
+  if (!header.fortran_order || header.shape.size() < 2) {
+    get(first * cols, result.values);
+    return result;
+  }
+  std::vector<T> column(count);
+  for (std::size_t j = 0; j < cols; ++j) {
+    get(j * static_cast<std::size_t>(all) + first, column);
+    for (std::size_t i = 0; i < count; ++i) result.values[i * cols + j] = column[i];
+  }
   return result;
 }
 
-/// A .npy file whose header is read.
-struct npy_file {
-  explicit npy_file(const std::filesystem::path& path) : name(path.string()) {
-    std::error_code status;
-    if (!std::filesystem::exists(path, status)) fail(name, "no such file");
-    if (!std::filesystem::is_regular_file(path, status)) fail(name, "is not a regular file");
-    const std::uintmax_t size = std::filesystem::file_size(path, status);
-    stream.open(path, std::ios::binary);
-    if (status || !stream) fail(name, "cannot be opened");
-    std::vector<std::byte> bytes(static_cast<std::size_t>(std::min<std::uintmax_t>(size, npy_prefix_size)));
-    read(bytes.data(), bytes.size());
-    const std::size_t offset = npy_data_offset(bytes, name);
-    bytes.resize(static_cast<std::size_t>(std::min<std::uintmax_t>(size, offset)));
-    seek(0);
-    read(bytes.data(), bytes.size());
-    header = parse_npy_header(bytes, name);
-    data_size = size - header.data_offset;
-  }
-
-  void seek(std::size_t offset) { stream.seekg(static_cast<std::streamoff>(offset)); }
-
-  void read(void* to, std::size_t bytes) {
+/// use(header, size, name, read) for the .npy file `path`, as read_rows takes them.
+template <class Use>
+auto with_npy_file(const std::filesystem::path& path, Use use) {
+  const std::string name = name_of_file(path);
+  std::error_code status;
+  const std::uintmax_t size = std::filesystem::file_size(path, status);
+  std::ifstream stream(path, std::ios::binary);
+  if (status || !stream) fail(name, "cannot be opened");
+  const auto read = [&](std::size_t position, void* to, std::size_t bytes) {
+    stream.seekg(static_cast<std::streamoff>(position));
     stream.read(static_cast<char*>(to), static_cast<std::streamsize>(bytes));
-    if (!stream || static_cast<std::size_t>(stream.gcount()) != bytes) fail(name, "cannot be read");
-  }
-
-  std::string name;
-  std::ifstream stream;
-  npy_header header;
-  std::uintmax_t data_size = 0;
-};
+    if (!stream) fail(name, "cannot be read");
+  };
+  std::vector<std::byte> bytes(static_cast<std::size_t>(std::min(size, 12 + longest_npy_header)));
+  read(0, bytes.data(), bytes.size());
+  return use(parse_npy_header(bytes, name), size, name, read);
+}
 
 }  // namespace detail
 
 /// The header of the .npy file `path`; no value is read.
 /// Throws input_error when the file is missing or its header is malformed.
 inline npy_header read_npy_header(const std::filesystem::path& path) {
-  return detail::npy_file(path).header;
+  return detail::with_npy_file(path, [](const npy_header& header, const auto&...) { return header; });
 }
 
-/// The npy_array in `bytes`, a whole .npy file in memory; `name` is what messages call it.
+/// The array in `bytes`, a whole .npy file in memory; `name` is what messages call it.
 /// Throws input_error as read_npy does.
 template <npy_value T>
 npy_array<T> parse_npy(std::span<const std::byte> bytes, std::string_view name) {
-  npy_header header = parse_npy_header(bytes, name);
-  detail::check_npy_type<T>(header, name);
-  const auto data = bytes.subspan(header.data_offset);
-  detail::check_npy_size(header, data.size(), name);
-  npy_array<T> result{std::move(header.shape), std::vector<T>(data.size() / sizeof(T))};
-  if (!data.empty()) std::memcpy(result.values.data(), data.data(), data.size());
-  if (header.fortran_order && result.shape.size() == 2)
-    result.values = detail::row_major(result.values, result.rows(), result.cols());
-  return result;
+  return detail::read_rows<T>({}, parse_npy_header(bytes, name), bytes.size(), name,
+                              [&](std::size_t position, void* to, std::size_t size) {
+                                std::memcpy(to, bytes.data() + position, size);
+                              });
 }
 
 /// The rows `rows` of the .npy file `path`, a vector or a matrix, without reading the others.
@@ -154,47 +312,17 @@ npy_array<T> parse_npy(std::span<const std::byte> bytes, std::string_view name) 
 /// Throws input_error as read_npy does, and when the file does not have these rows.
 template <npy_value T>
 npy_array<T> read_npy_rows(const std::filesystem::path& path, interval rows) {
-  detail::npy_file file(path);
-  const npy_header& header = file.header;
-  detail::check_npy_type<T>(header, file.name);
-  detail::check_npy_size(header, file.data_size, file.name);
-  npy_array<T> result{header.shape, {}};
-  const global_index all = header.shape.empty() ? 0 : header.shape.front();
-  if (rows.begin < 0 || rows.end < rows.begin || rows.end > all)
-    detail::fail(file.name, "rows " + std::to_string(rows.begin) + " to " + std::to_string(rows.end) +
-                                   " are asked for, it has " + std::to_string(all) + " rows");
-  if (!result.shape.empty()) result.shape.front() = rows.size();
-  const auto cols = static_cast<std::size_t>(result.cols());
-  const auto count = static_cast<std::size_t>(rows.size());
-  const auto first = static_cast<std::size_t>(rows.begin);
-  result.values.resize(count * cols);
-  if (result.values.empty()) return result;
-  const bool by_columns = header.fortran_order && header.shape.size() == 2;
-  const std::size_t pieces = by_columns ? cols : 1;
-  const std::size_t length = result.values.size() / pieces;
-  for (std::size_t k = 0; k < pieces; ++k) {
-    const std::size_t position = by_columns ? k * static_cast<std::size_t>(all) + first : first * cols;
-    file.seek(header.data_offset + position * sizeof(T));
-    file.read(result.values.data() + k * length, length * sizeof(T));
-  }
-  if (by_columns) result.values = detail::row_major(result.values, rows.size(), result.cols());
-  return result;
+  return detail::with_npy_file(path,
+                               [&](const auto&... file) { return detail::read_rows<T>(rows, file...); });
 }
 
-/// The npy_array in the .npy file `path`, whose values must be exactly T (uint8 also reads NumPy's bool).
+/// The array in the .npy file `path`, whose values must be exactly T (uint8 also reads NumPy's bool).
 /// Shape: that of the file; two-dimensional arrays in Fortran order are converted to C order.
 /// Throws input_error when the file is missing, malformed, big-endian, of another type, or longer or shorter
 /// than its shape says; nothing is allocated before the sizes are checked.
 template <npy_value T>
 npy_array<T> read_npy(const std::filesystem::path& path) {
-  detail::npy_file file(path);
-  detail::check_npy_type<T>(file.header, file.name);
-  detail::check_npy_size(file.header, file.data_size, file.name);
-  npy_array<T> result{file.header.shape, std::vector<T>(static_cast<std::size_t>(file.header.count()))};
-  file.read(result.values.data(), result.values.size() * sizeof(T));
-  if (file.header.fortran_order && result.shape.size() == 2)
-    result.values = detail::row_major(result.values, result.rows(), result.cols());
-  return result;
+  return detail::with_npy_file(path, [](const auto&... file) { return detail::read_rows<T>({}, file...); });
 }
 
 /// Writes `values` (C order, a contiguous range) as the .npy file `path` of the given shape, format

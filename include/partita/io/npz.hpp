@@ -8,8 +8,6 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 #include <zip.h>
@@ -25,10 +23,7 @@ namespace detail {
 /// A zip archive open for reading.
 class npz_archive {
  public:
-  explicit npz_archive(const std::filesystem::path& path) : name_(path.string()) {
-    std::error_code status;
-    if (!std::filesystem::exists(path, status)) fail(name_, "no such file");
-    if (!std::filesystem::is_regular_file(path, status)) fail(name_, "is not a regular file");
+  explicit npz_archive(const std::filesystem::path& path) : name_(name_of_file(path)) {
     int code = 0;
     archive_.reset(zip_open(name_.c_str(), ZIP_RDONLY, &code));
     if (archive_) return;
@@ -84,29 +79,27 @@ std::vector<To> converted(const npy_array<From>& from) {
   return to;
 }
 
-inline std::vector<global_index> index_vector(const npz_archive& archive, const std::string& entry) {
+/// The vector in an entry, converted to To; `expected` lists the types From that it may have.
+template <class To, npy_value... From>
+std::vector<To> vector_of(const npz_archive& archive, const std::string& entry, const char* expected) {
   const std::vector<std::byte> bytes = archive.read(entry);
   const std::string name = archive.entry_name(entry);
   const npy_header header = parse_npy_header(bytes, name);
   if (header.shape.size() != 1) fail(name, "expected a vector, found the shape " + shape_text(header.shape));
-  if (header.descr == "<i8") return parse_npy<std::int64_t>(bytes, name).values;
-  if (header.descr == "<i4") return converted<global_index>(parse_npy<std::int32_t>(bytes, name));
-  fail(name, "expected int32 or int64 values, found " + npy_type_name(header.descr));
+  const std::string descr = header.descr == "|b1" ? "|u1" : header.descr;
+  std::vector<To> values;
+  if (!((descr == npy_descr<From> && (values = converted<To>(parse_npy<From>(bytes, name)), true)) || ...))
+    fail(name, std::string("expected ") + expected + " values, found " + npy_type_name(header.descr));
+  return values;
+}
+
+inline std::vector<global_index> index_vector(const npz_archive& archive, const std::string& entry) {
+  return vector_of<global_index, std::int64_t, std::int32_t>(archive, entry, "int32 or int64");
 }
 
 inline std::vector<float> value_vector(const npz_archive& archive, const std::string& entry) {
-  const std::vector<std::byte> bytes = archive.read(entry);
-  const std::string name = archive.entry_name(entry);
-  const npy_header header = parse_npy_header(bytes, name);
-  if (header.shape.size() != 1) fail(name, "expected a vector, found the shape " + shape_text(header.shape));
-  if (header.descr == "<f4") return parse_npy<float>(bytes, name).values;
-  if (header.descr == "<f8") return converted<float>(parse_npy<double>(bytes, name));
-  if (header.descr == "<i8") return converted<float>(parse_npy<std::int64_t>(bytes, name));
-  if (header.descr == "<i4") return converted<float>(parse_npy<std::int32_t>(bytes, name));
-  if (header.descr == "|u1" || header.descr == "|b1")
-    return converted<float>(parse_npy<std::uint8_t>(bytes, name));
-  fail(name,
-       "expected float32, float64, int32, int64, uint8 or bool values, found " + npy_type_name(header.descr));
+  return vector_of<float, float, double, std::int64_t, std::int32_t, std::uint8_t>(
+      archive, entry, "float32, float64, int32, int64, uint8 or bool");
 }
 
 /// The text of the entry "format": SciPy writes three ASCII bytes, older versions four-byte characters.
@@ -158,7 +151,7 @@ inline csr_array read_csr_npz(const std::filesystem::path& path) {
     const std::string format = detail::format_text(archive);
     if (format != "csr")
       detail::fail(archive.name(),
-                      "holds a matrix in the format " + detail::quoted(format) + ", expected csr");
+                   "holds a matrix in the format " + detail::quoted(format) + ", expected csr");
   }
   const std::vector<global_index> shape = detail::index_vector(archive, "shape");
   if (shape.size() != 2)

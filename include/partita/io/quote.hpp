@@ -1,10 +1,14 @@
 #pragma once
-/// How text out of a file is shown inside an error message.
+/// What error messages say about a file, and how text out of it is shown in them.
 
 #include <algorithm>
 #include <cstddef>
+#include <filesystem>
 #include <string>
 #include <string_view>
+#include <system_error>
+
+#include "partita/base/error.hpp"
 
 namespace partita::io::detail {
 
@@ -15,6 +19,19 @@ inline std::string quoted(std::string_view text) {
   std::replace_if(
       shown.begin(), shown.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
   return '"' + shown + (text.size() > longest ? "...\"" : "\"");
+}
+
+/// Throws input_error: `what` about the file `name`.
+[[noreturn]] inline void fail(std::string_view name, const std::string& what) {
+  throw input_error(std::string(name) + ": " + what);
+}
+
+/// The name of the file `path`. Throws input_error when there is no such file.
+inline std::string name_of_file(const std::filesystem::path& path) {
+  std::error_code status;
+  if (!std::filesystem::exists(path, status)) fail(path.string(), "no such file");
+  if (!std::filesystem::is_regular_file(path, status)) fail(path.string(), "is not a regular file");
+  return path.string();
 }
 
 }  // namespace partita::io::detail

@@ -50,6 +50,15 @@ struct csr_view {
   }
 };
 
+/// Operands of kernels that T is not deduced from, so that what can be converted to them is taken: a dense
+/// block and a sparse one that are only read, and a number, or numbers in memory.
+template <class T>
+using input_view = std::type_identity_t<matrix_view<const T>>;
+template <class T>
+using input_csr = std::type_identity_t<csr_view<T>>;
+template <class T>
+using scalar = std::type_identity_t<T>;
+
 }  // namespace partita::local
 
 namespace partita {

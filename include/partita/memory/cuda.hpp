@@ -133,10 +133,6 @@ struct cuda_scratch {
   on_cuda::pinned_memory host;
 };
 
-}  // namespace on_cuda
-
-namespace on_cuda {
-
 /// `count` uninitialised elements until the next call for this queue.
 template <class T>
 T* scratch(const device_queue<cuda_device>& q, std::size_t count) {

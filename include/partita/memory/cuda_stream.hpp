@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <utility>
+#include <type_traits>
 
 #include "partita/memory/cuda_call.hpp"
 #include "partita/memory/device.hpp"
@@ -93,24 +93,16 @@ class cuda_stream {
 /// A point in the work of a stream, which other streams and the host can wait for. Move-only.
 class cuda_event {
  public:
-  /// For streams of the device of this one.
-  explicit cuda_event(const cuda_stream& stream) : device_(stream.device()) {
+  /// For streams of the device of this one; `flags` are those of the runtime.
+  explicit cuda_event(const cuda_stream& stream, unsigned flags = cudaEventDisableTiming)
+      : device_(stream.device()) {
     const on_cuda::device_guard guard(device_);
-    on_cuda::check_cuda(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming),
-                        "cudaEventCreateWithFlags");
-  }
-  cuda_event(cuda_event&& other) noexcept
-      : device_(other.device_), event_(std::exchange(other.event_, nullptr)) {}
-  cuda_event& operator=(cuda_event&& other) noexcept {
-    std::swap(device_, other.device_);
-    std::swap(event_, other.event_);
-    return *this;
-  }
-  ~cuda_event() {
-    if (event_ != nullptr) cudaEventDestroy(event_);
+    cudaEvent_t made = nullptr;
+    on_cuda::check_cuda(cudaEventCreateWithFlags(&made, flags), "cudaEventCreateWithFlags");
+    event_.reset(made);
   }
 
-  cudaEvent_t get() const { return event_; }
+  cudaEvent_t get() const { return event_.get(); }
   /// The event now stands after all work given to `stream` so far. Where that fails, the host waits for the
   /// work instead, since others will not. Throws device_error.
   void record(const cuda_stream& stream) {
@@ -118,52 +110,50 @@ class cuda_event {
       throw device_error("an event of device " + std::to_string(device_) + " cannot be recorded on device " +
                          std::to_string(stream.device()));
     const on_cuda::device_guard guard(device_);
-    if (const cudaError_t code = cudaEventRecord(event_, stream.get()); code != cudaSuccess) {
+    if (const cudaError_t code = cudaEventRecord(get(), stream.get()); code != cudaSuccess) {
       cudaStreamSynchronize(stream.get());
       on_cuda::check_cuda(code, "cudaEventRecord");
     }
   }
   /// Work given to `stream` from now on begins after the event.
   void make_wait(cudaStream_t stream) const {
-    on_cuda::check_cuda(cudaStreamWaitEvent(stream, event_, 0), "cudaStreamWaitEvent");
+    on_cuda::check_cuda(cudaStreamWaitEvent(stream, get(), 0), "cudaStreamWaitEvent");
   }
   /// Whether all work before the event is done.
-  bool reached() const { return on_cuda::is_done(cudaEventQuery(event_), "cudaEventQuery"); }
+  bool reached() const { return on_cuda::is_done(cudaEventQuery(get()), "cudaEventQuery"); }
 
  private:
+  struct destroy {
+    void operator()(cudaEvent_t event) const { cudaEventDestroy(event); }
+  };
+
   int device_;
-  cudaEvent_t event_ = nullptr;
+  std::unique_ptr<std::remove_pointer_t<cudaEvent_t>, destroy> event_;
 };
 
 /// Page-locked host memory: copies to and from a device run beside other work. Grows, loses its contents
 /// then.
 class pinned_memory {
  public:
-  pinned_memory() = default;
-  pinned_memory(pinned_memory&& other) noexcept
-      : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
-  pinned_memory& operator=(pinned_memory&& other) noexcept {
-    std::swap(data_, other.data_);
-    std::swap(bytes_, other.bytes_);
-    return *this;
-  }
-  ~pinned_memory() {
-    if (data_ != nullptr) cudaFreeHost(data_);
-  }
-
   /// At least `bytes` of memory. No copy may be under way when it grows.
   void* reserve(std::size_t bytes) {
-    if (bytes > bytes_) {
-      if (data_ != nullptr) cudaFreeHost(std::exchange(data_, nullptr));
+    if (bytes > (data_ == nullptr ? 0 : bytes_)) {
+      data_.reset();
       bytes_ = 0;
-      on_cuda::check_cuda(cudaMallocHost(&data_, bytes), "cudaMallocHost");
+      void* made = nullptr;
+      on_cuda::check_cuda(cudaMallocHost(&made, bytes), "cudaMallocHost");
+      data_.reset(made);
       bytes_ = bytes;
     }
-    return data_;
+    return data_.get();
   }
 
  private:
-  void* data_ = nullptr;
+  struct release {
+    void operator()(void* memory) const { cudaFreeHost(memory); }
+  };
+
+  std::unique_ptr<void, release> data_;
   std::size_t bytes_ = 0;
 };
 

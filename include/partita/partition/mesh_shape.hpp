@@ -49,10 +49,6 @@ constexpr int rank_in_group(mesh_shape shape, axis_set s, coordinates at) {
   return p;
 }
 
-}  // namespace partition
-
-namespace partition {
-
 /// The inverse of position: `base` with its coordinates along `s` replaced by those of member `p`.
 constexpr coordinates group_member(mesh_shape shape, axis_set s, coordinates base, int p) {
   const auto order = partition::order_of(nesting::rows);

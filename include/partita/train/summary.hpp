@@ -2,8 +2,8 @@
 /// Figures of all ranks put together.
 
 #include <algorithm>
-#include <numeric>
-#include <sstream>
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -14,52 +14,41 @@ namespace partita::nn {
 
 /// The maximum and the sum of `mine` over the ranks. Every rank must call.
 inline over_ranks summarize(const communicator& world, global_index mine) {
-  global_index most[] = {mine}, total[] = {mine};
-  world.all_reduce(most, reduction::max);
-  world.all_reduce(total);
-  return {most[0], total[0]};
+  return {world.all_reduce(mine, reduction::max), world.all_reduce(mine)};
 }
 
 /// The entries of all ranks' ledgers, added up by phase, operation and axis. Every rank must call.
 inline std::vector<ledger_entry> merge_ledgers(const communicator& world,
                                                const std::vector<ledger_entry>& mine) {
-  std::ostringstream out;
-  out.precision(17);
-  for (const ledger_entry& e : mine)
-    out << e.phase << '\t' << static_cast<int>(e.kind) << '\t' << e.axis << '\t' << e.received.words << '\t'
-        << e.received.messages << '\t' << e.bytes << '\t' << e.seconds << '\n';
-  const std::string text = out.str();
-  const std::vector<std::uint8_t> bytes(text.begin(), text.end());
-
-  const std::vector<global_index> ones(static_cast<std::size_t>(world.size()), 1);
-  std::vector<global_index> sizes(ones.size());
-  const global_index size[] = {static_cast<global_index>(bytes.size())};
-  world.all_gather(size, ones, sizes);
-  std::vector<std::uint8_t> all(
-      static_cast<std::size_t>(std::accumulate(sizes.begin(), sizes.end(), global_index{0})));
-  world.all_gather(bytes, sizes, all);
-
-  std::vector<ledger_entry> merged;
-  std::istringstream in(std::string(all.begin(), all.end()));
-  for (ledger_entry e; std::getline(in, e.phase, '\t');) {
-    int kind = 0;
-    in >> kind >> std::ws;
-    std::getline(in, e.axis, '\t');
-    in >> e.received.words >> e.received.messages >> e.bytes >> e.seconds;
-    in.ignore(1);
-    e.kind = static_cast<operation>(kind);
-    const auto same = std::find_if(merged.begin(), merged.end(), [&](const ledger_entry& m) {
-      return m.phase == e.phase && m.kind == e.kind && m.axis == e.axis;
-    });
-    if (same == merged.end()) {
-      merged.push_back(e);
-      continue;
+  constexpr std::size_t fields = 6;
+  std::vector<global_index> numbers;
+  std::vector<double> seconds;
+  std::vector<std::uint8_t> names;
+  for (const ledger_entry& e : mine) {
+    for (const std::string& name : {e.phase, e.axis}) {
+      numbers.push_back(static_cast<global_index>(name.size()));
+      names.insert(names.end(), name.begin(), name.end());
     }
-    same->received += e.received;
-    same->bytes += e.bytes;
-    same->seconds += e.seconds;
+    numbers.insert(numbers.end(),
+                   {static_cast<global_index>(e.kind), e.received.words, e.received.messages, e.bytes});
+    seconds.push_back(e.seconds);
   }
-  return merged;
+  const auto of_all_ranks = [&](auto& list) {
+    list = world.all_gather(list, world.all_gather(static_cast<global_index>(list.size())));
+  };
+  of_all_ranks(numbers);
+  of_all_ranks(seconds);
+  of_all_ranks(names);
+
+  ledger merged;
+  auto next = names.begin();
+  for (std::size_t k = 0; k < seconds.size(); ++k) {
+    const global_index* const n = &numbers[fields * k];
+    const auto phase = next, axis = phase + n[0];
+    next = axis + n[1];
+    merged.add({{phase, axis}, static_cast<operation>(n[2]), {axis, next}, {n[3], n[4]}, n[5], seconds[k]});
+  }
+  return merged.entries();
 }
 
 /// The middle value; 0 of none.

@@ -22,12 +22,9 @@ class edge_redistribution {
       : mesh_(a.mesh()), group_(a.layout().cols | slices), heads_(heads) {
     find_sources(a, rows, features, slices);
     list_runs(a);
-    const auto size = [](const std::vector<global_index>& counts) {
-      return static_cast<std::size_t>(comm::offset_of(counts, static_cast<int>(counts.size())));
-    };
     if (sources_.size() == 1) return;
-    outgoing_ = buffer<T, Device>(mesh_.queue(), size(send_counts_));
-    incoming_ = buffer<T, Device>(mesh_.queue(), size(recv_counts_));
+    outgoing_ = buffer<T, Device>(mesh_.queue(), comm::total_of(send_counts_));
+    incoming_ = buffer<T, Device>(mesh_.queue(), comm::total_of(recv_counts_));
   }
 
   /// own (in-edges x heads) from the values of this rank's tiles (entries x its heads).

@@ -20,16 +20,12 @@ class halo {
   /// needed: global rows of other ranks, ascending, each once.
   halo(const mesh<Device>& m, const blocking& rows, const std::vector<global_index>& needed)
       : mesh_(m), own_(rows.block(vertex_rows.rows, m.at())), needed_(needed) {
-    const auto size = static_cast<std::size_t>(m.size());
-    const std::vector<global_index> ones(size, 1);
-    recv_rows_.assign(size, 0);
-    send_rows_.assign(size, 0);
+    recv_rows_.assign(static_cast<std::size_t>(m.size()), 0);
     for (global_index v : needed) ++recv_rows_[rows.owner(vertex_rows.rows, v)];
-    m.world().all_to_all(recv_rows_, ones, send_rows_, ones);
-    std::vector<global_index> asked(static_cast<std::size_t>(comm::offset_of(send_rows_, m.size())));
-    m.world().all_to_all(needed, recv_rows_, asked, send_rows_);
+    send_rows_ = m.world().all_to_all(recv_rows_);
     std::vector<local_index> send;
-    for (global_index v : asked) send.push_back(static_cast<local_index>(v - own_.begin));
+    for (global_index v : m.world().all_to_all(needed, recv_rows_, send_rows_))
+      send.push_back(static_cast<local_index>(v - own_.begin));
     send_ = buffer<local_index, Device>(m.queue(), send.size());
     copy(m.queue(), std::span<const local_index>(send), send_.span());
   }
@@ -50,7 +46,8 @@ class halo {
     copy(mesh_.queue(), x, table.block(0, 0, mine, x.cols));
     gather_rows(mesh_.queue(), x, std::span<const local_index>(send_.span()), packed_.data());
     mesh_.along(every_axis)
-        .all_to_all(packed_.span(), send_counts_, std::span<T>(table.row(mine), total(recv_)), recv_);
+        .all_to_all(packed_.span(), send_counts_, std::span<T>(table.row(mine), comm::total_of(recv_)),
+                    recv_);
   }
 
   /// x = my rows of the table, plus what other ranks have in their tables for my rows, in rank order.
@@ -59,7 +56,8 @@ class halo {
     const auto mine = static_cast<local_index>(own_.size());
     copy(mesh_.queue(), table.block(0, 0, mine, x.cols), x);
     mesh_.along(every_axis)
-        .all_to_all(std::span<const T>(table.row(mine), total(recv_)), recv_, packed_.span(), send_counts_);
+        .all_to_all(std::span<const T>(table.row(mine), comm::total_of(recv_)), recv_, packed_.span(),
+                    send_counts_);
     scatter_add_rows(mesh_.queue(), packed_.data(), std::span<const local_index>(send_.span()), x);
   }
 
@@ -68,9 +66,6 @@ class halo {
   traffic predicted_scatter(global_index f) const { return received(send_rows_, f); }
 
  private:
-  static std::size_t total(const std::vector<global_index>& counts) {
-    return static_cast<std::size_t>(comm::offset_of(counts, static_cast<int>(counts.size())));
-  }
   static traffic received(const std::vector<global_index>& rows, global_index f) {
     traffic v;
     for (global_index n : rows)
@@ -84,7 +79,7 @@ class halo {
     send_counts_.clear();
     for (global_index n : recv_rows_) recv_.push_back(n * f);
     for (global_index n : send_rows_) send_counts_.push_back(n * f);
-    packed_.reset(mesh_.queue(), total(send_counts_));
+    packed_.reset(mesh_.queue(), comm::total_of(send_counts_));
   }
 
   mesh<Device> mesh_;

@@ -67,7 +67,8 @@ class in_edges {
   std::size_t begin_of(global_index row) const {
     return begins_[static_cast<std::size_t>(row - range_.begin)];
   }
-  local::csr_tiles<T, Device> pattern(interval rows, std::span<const local_index> columns, local_index cols) const {
+  local::csr_tiles<T, Device> pattern(interval rows, std::span<const local_index> columns,
+                                      local_index cols) const {
     std::vector<std::size_t> begins;
     for (global_index v = rows.begin; v <= rows.end; ++v)
       begins.push_back(begin_of(v) - begin_of(rows.begin));
@@ -91,15 +92,14 @@ class in_edges {
   /// The same of all ranks that share the rows.
   void gather(const communicator& others, std::vector<global_index>& counts) {
     const auto ranks = static_cast<std::size_t>(others.size()), rows = counts.size();
-    const std::vector<global_index> each(ranks, static_cast<global_index>(rows));
-    std::vector<global_index> all_counts(ranks * rows), lengths(ranks, 0);
-    others.all_gather(counts, each, all_counts);
+    const std::vector<global_index> all_counts = others.all_gather(counts);
+    std::vector<global_index> lengths(ranks, 0);
     for (std::size_t q = 0; q < ranks; ++q)
       for (std::size_t i = 0; i < rows; ++i) lengths[q] += all_counts[q * rows + i];
-    std::vector<local_index> all(static_cast<std::size_t>(comm::offset_of(lengths, others.size())));
-    others.all_gather(columns_, lengths, all);
+    const std::vector<local_index> all = others.all_gather(columns_, lengths);
     std::vector<std::size_t> next;
-    for (int q = 0; q < others.size(); ++q) next.push_back(static_cast<std::size_t>(comm::offset_of(lengths, q)));
+    for (int q = 0; q < others.size(); ++q)
+      next.push_back(static_cast<std::size_t>(comm::offset_of(lengths, q)));
     columns_.clear();
     for (std::size_t i = 0; i < rows; ++i) {
       const auto before = static_cast<std::ptrdiff_t>(columns_.size());

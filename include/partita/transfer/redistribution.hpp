@@ -64,9 +64,9 @@ class redistribution {
     }
     if (travels()) {
       const bool one_block = route_.kind == partition::movement::all_gather;
-      outgoing_ = buffer<T, Device>(
-          mesh_.queue(), total(one_block ? std::span(send_counts_).first(1) : std::span(send_counts_)));
-      incoming_ = buffer<T, Device>(mesh_.queue(), total(recv_counts_));
+      outgoing_ = buffer<T, Device>(mesh_.queue(), comm::total_of(one_block ? std::span(send_counts_).first(1)
+                                                                            : std::span(send_counts_)));
+      incoming_ = buffer<T, Device>(mesh_.queue(), comm::total_of(recv_counts_));
     }
   }
 
@@ -130,9 +130,6 @@ class redistribution {
                               ", or blocks cut elsewhere"});
   }
   bool travels() const { return send_.size() > 1; }
-  static std::size_t total(std::span<const global_index> counts) {
-    return static_cast<std::size_t>(comm::offset_of(counts, static_cast<int>(counts.size())));
-  }
   template <class U>
   static matrix_view<U> part(matrix_view<U> whole, const partition::rectangle& of,
                              const partition::rectangle& r) {

@@ -60,25 +60,21 @@ struct thread_limit {
 
 #endif
 
-inline CBLAS_TRANSPOSE flag(bool transpose) { return transpose ? CblasTrans : CblasNoTrans; }
-
-inline void multiply(int threads, bool transpose_a, bool transpose_b, int m, int n, int k, float alpha,
-                     const float* a, int lda, const float* b, int ldb, float beta, float* c, int ldc) {
+template <class T>
+void multiply(int threads, bool transpose_a, bool transpose_b, int m, int n, int k, T alpha, const T* a,
+              int lda, const T* b, int ldb, T beta, T* c, int ldc) {
   const thread_limit limit(threads);
-  cblas_sgemm(CblasRowMajor, flag(transpose_a), flag(transpose_b), m, n, k, alpha, a, lda, b, ldb, beta, c,
-              ldc);
-}
-
-inline void multiply(int threads, bool transpose_a, bool transpose_b, int m, int n, int k, double alpha,
-                     const double* a, int lda, const double* b, int ldb, double beta, double* c, int ldc) {
-  const thread_limit limit(threads);
-  cblas_dgemm(CblasRowMajor, flag(transpose_a), flag(transpose_b), m, n, k, alpha, a, lda, b, ldb, beta, c,
-              ldc);
+  const CBLAS_TRANSPOSE ta = transpose_a ? CblasTrans : CblasNoTrans,
+                        tb = transpose_b ? CblasTrans : CblasNoTrans;
+  if constexpr (sizeof(T) == sizeof(float))
+    cblas_sgemm(CblasRowMajor, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+  else
+    cblas_dgemm(CblasRowMajor, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
 
 }  // namespace blas
 
 /// The products of the linked CBLAS, on the threads of the queue where the library is OpenBLAS.
-inline on_host::gemm_backend blas_gemm() { return {blas::multiply, blas::multiply}; }
+inline on_host::gemm_backend blas_gemm() { return {blas::multiply<float>, blas::multiply<double>}; }
 
 }  // namespace partita

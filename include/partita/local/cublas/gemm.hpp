@@ -31,8 +31,8 @@ namespace cublas {
 struct gemm_problem {
   bool single_precision, transpose_a, transpose_b;
   int m, n, k, lda, ldb, ldc;
-  std::uint32_t alignment_a, alignment_b, alignment_c, alignment_line;
-  cublasLtEpilogue_t epilogue;
+  std::uint32_t alignment_a = 0, alignment_b = 0, alignment_c = 0, alignment_line = 0;
+  cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
 
   friend auto operator<=>(const gemm_problem&, const gemm_problem&) = default;
 };
@@ -223,20 +223,11 @@ template <class T>
 bool multiply(const device_queue<cuda_device>& q, bool transpose_a, bool transpose_b, int m, int n, int k,
               T alpha, const T* a, int lda, const T* b, int ldb, T beta, T* c, int ldc,
               on_cuda::vendor_epilogue<T> epilogue) {
-  const gemm_problem problem{sizeof(T) == sizeof(float),
-                             transpose_a,
-                             transpose_b,
-                             m,
-                             n,
-                             k,
-                             lda,
-                             ldb,
-                             ldc,
-                             alignment_of(a),
-                             alignment_of(b),
-                             alignment_of(c),
-                             0,
-                             kind_of(epilogue)};
+  gemm_problem problem{sizeof(T) == sizeof(float), transpose_a, transpose_b, m, n, k, lda, ldb, ldc};
+  problem.alignment_a = alignment_of(a);
+  problem.alignment_b = alignment_of(b);
+  problem.alignment_c = alignment_of(c);
+  problem.epilogue = kind_of(epilogue);
   const on_cuda::device_guard guard(q.device());
   return q.resource<context>().multiply(q, problem, alpha, a, b, beta, c, epilogue);
 }

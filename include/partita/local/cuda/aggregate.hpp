@@ -159,35 +159,26 @@ void scatter(const device_queue<cuda_device>& q, const matrix_view<const local_i
 
 }  // namespace aggregate_detail
 
-/// y(i, j) = max_e x(col(e), j) over the entries e of row i, and arg(i, j) = col(e) of the first entry that
-/// attained it; 0 and -1 for a row without entries. x is (a.cols, f), y and arg are (a.rows, f). Throws
-/// shape_error when the shapes do not fit.
+/// As the host's.
 template <class T>
-void max_aggregate(const device_queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
-                   std::type_identity_t<matrix_view<const T>> x, matrix_view<T> y,
-                   matrix_view<local_index> arg) {
-  local::require_equal("max_aggregate", "y", local::shape_of(y), "the aggregate",
-                       matrix_shape{a.rows, x.cols});
-  local::require_equal("max_aggregate", "x", local::shape_of(x), "the x that a needs",
-                       matrix_shape{a.cols, x.cols});
+void max_aggregate(const device_queue<cuda_device>& q, local::input_csr<T> a, local::input_view<T> x,
+                   matrix_view<T> y, matrix_view<local_index> arg) {
+  local::require_product("max_aggregate", a, x, y, "the aggregate");
   local::require_equal("max_aggregate", "arg", local::shape_of(arg), "y", local::shape_of(y));
   with_width<widest<T>>(
       y.cols,
-      [&](auto width) {
-        constexpr int pack_width = decltype(width)::value;
+      [&]<int pack_width>(std::integral_constant<int, pack_width>) {
         fold_rows(q, rows_of(a), y.cols / pack_width, skew(a.columns, 4),
                   largest_neighbours<T, pack_width>{a.columns, table_of(x), y, arg});
       },
       x, y, arg);
 }
 
-/// dx(arg(i, j), j) += dy(i, j) in the order of i, where arg(i, j) is not -1. arg and dy are (m, f), dx is
-/// (k, f), k above every arg(i, j). Costs a stable sort of m f keys of 4 bytes (8 if k f is 2^32 or more)
-/// with 4 bytes each, and twice their memory; an element of dx is added up by one thread. Throws shape_error
-/// when the shapes do not fit.
+/// As the host's. Costs a stable sort of m f keys of 4 bytes (8 if k f is 2^32 or more) with 4 bytes each,
+/// and twice their memory; an element of dx is added up by one thread.
 template <class T>
 void max_scatter(const device_queue<cuda_device>& q, matrix_view<const local_index> arg,
-                 std::type_identity_t<matrix_view<const T>> dy, matrix_view<T> dx) {
+                 local::input_view<T> dy, matrix_view<T> dx) {
   local::require_equal("max_scatter", "arg", local::shape_of(arg), "dy", local::shape_of(dy));
   local::require_equal("max_scatter", "dx", local::shape_of(dx), "a block with the columns of dy",
                        matrix_shape{dx.rows, dy.cols});
@@ -198,12 +189,10 @@ void max_scatter(const device_queue<cuda_device>& q, matrix_view<const local_ind
     aggregate_detail::scatter<std::uint64_t>(q, arg, dy, dx, keys);
 }
 
-/// to(rows[i], j) += from[i n + j] in the order of i; rows may repeat and are in the device's memory. to is
-/// (m, n), from has rows.size() n elements, every rows[i] is below m. Costs a stable sort of the rows. An
-/// element is added up by one thread. Throws shape_error when there are more rows than a local index
-/// counts.
+/// As the host's; rows is in the device's memory. Costs a stable sort of the rows; an element is added up by
+/// one thread. Throws shape_error when there are more rows than a local index counts.
 template <class T>
-void scatter_add_rows(const device_queue<cuda_device>& q, const std::type_identity_t<T>* from,
+void scatter_add_rows(const device_queue<cuda_device>& q, const local::scalar<T>* from,
                       std::span<const local_index> rows, matrix_view<T> to) {
   const local_index count = to_local(static_cast<global_index>(rows.size()), "the number of scattered rows");
   if (count == 0 || to.cols == 0) return;

@@ -2,6 +2,7 @@
 /// Blocks whose elements are computed each on its own.
 
 #include <cstdint>
+#include <type_traits>
 
 #include "partita/local/cuda/vector.hpp"
 #include "partita/local/view.hpp"
@@ -28,8 +29,7 @@ void assign(const device_queue<cuda_device>& q, matrix_view<T> y, const Term& te
             const Views&... operands) {
   with_width<widest<T>>(
       y.cols,
-      [&](auto width) {
-        constexpr int pack_width = decltype(width)::value;
+      [&]<int pack_width>(std::integral_constant<int, pack_width>) {
         on_cuda::launch(q, std::int64_t{y.rows} * (y.cols / pack_width),
                         assign_packs<pack_width, T, Term>{term, y});
       },

@@ -93,9 +93,6 @@ struct fold_of_values : no_lead {
 
   constexpr sum zero() const { return {}; }
   constexpr item get(local_index e, local_index h) const { return values[edge_at(e, heads, h)]; }
-  constexpr void get(const lead&, local_index e, local_index h, item (&items)[4]) const {
-    for (int k = 0; k < 4; ++k) items[k] = get(e + k, h);
-  }
   constexpr void add(sum& total, item next, local_index, local_index) const { join(total, {next, true}); }
   constexpr void join(sum& total, const sum& later) const {
     if (later.some) total = {total.some ? f(total.value, later.value) : later.value, true};
@@ -107,8 +104,7 @@ struct fold_of_values : no_lead {
 
 /// out(row, h) = sum_e u[e, h] v[e, h], in double.
 template <class T, class To>
-struct dots_of_values : no_lead {
-  using sum = double;
+struct dots_of_values : summing<no_lead, double> {
   using item = double;
 
   const T* u;
@@ -116,16 +112,11 @@ struct dots_of_values : no_lead {
   local_index heads;
   matrix_view<To> out;
 
-  constexpr sum zero() const { return 0; }
   constexpr item get(local_index e, local_index h) const {
     return double{u[edge_at(e, heads, h)]} * v[edge_at(e, heads, h)];
   }
-  constexpr void get(lead, local_index e, local_index h, item (&items)[4]) const {
-    for (int k = 0; k < 4; ++k) items[k] = get(e + k, h);
-  }
-  constexpr void add(sum& total, item product, local_index, local_index) const { total += product; }
-  constexpr void join(sum& total, sum later) const { total += later; }
-  constexpr void store(sum total, local_index row, local_index h) const {
+  constexpr void add(double& total, item product, local_index, local_index) const { total += product; }
+  constexpr void store(double total, local_index row, local_index h) const {
     out(row, h) = static_cast<To>(total);
   }
 };
@@ -133,10 +124,10 @@ struct dots_of_values : no_lead {
 /// dtarget(i, h) = beta dtarget(i, h) + sum_e g(e, h) over the entries of row i; edges[e, h], the gradient of
 /// a softmax over rows, becomes g(e, h), that of what the score of the entry is made from.
 template <class T>
-struct target_gradient : column_lead {
+struct target_gradient : summing<column_lead, T> {
   static constexpr int min_blocks_per_multiprocessor = sizeof(T) == sizeof(float) ? 4 : 2;
 
-  using sum = T;
+  using typename column_lead::lead;
   struct item {
     local_index entry;
     T source, dvalue;
@@ -148,20 +139,18 @@ struct target_gradient : column_lead {
   T* edges;
   matrix_view<T> dtarget;
 
-  constexpr sum zero() const { return 0; }
-  constexpr item get(local_index e, local_index h) const { return of(columns[e], e, h); }
+  constexpr item get(local_index e, local_index h) const { return of(this->columns[e], e, h); }
   constexpr void get(const lead& four, local_index e, local_index h, item (&items)[4]) const {
     for (int k = 0; k < 4; ++k) items[k] = of(four.at[k], e + k, h);
   }
-  constexpr void add(sum& total, const item& next, local_index row, local_index h) const {
+  constexpr void add(T& total, const item& next, local_index row, local_index h) const {
     const T z = next.source + scores.target(row, h);
     const T alpha = std::exp(scores.leaky(z) - log_sum(row, h));
     const T g = alpha * (next.dvalue - row_dot(row, h)) * (z > 0 ? T{1} : scores.slope);
     edges[edge_at(next.entry, scores.heads, h)] = g;
     total += g;
   }
-  constexpr void join(sum& total, sum later) const { total += later; }
-  constexpr void store(sum total, local_index row, local_index h) const {
+  constexpr void store(T total, local_index row, local_index h) const {
     dtarget(row, h) = beta == 0 ? total : total + beta * dtarget(row, h);
   }
 
@@ -174,8 +163,7 @@ struct target_gradient : column_lead {
 /// dsource(c, h) = beta dsource(c, h) + sum_e g[e, h] over the entries of column c: a fold over the columns,
 /// whose t-th entry in the order of columns is entry numbers[t].
 template <class T>
-struct source_gradient : no_lead {
-  using sum = T;
+struct source_gradient : summing<no_lead, T> {
   using item = T;
 
   const T* g;
@@ -184,14 +172,9 @@ struct source_gradient : no_lead {
   T beta;
   matrix_view<T> dsource;
 
-  constexpr sum zero() const { return 0; }
   constexpr item get(local_index t, local_index h) const { return g[edge_at(numbers[t], heads, h)]; }
-  constexpr void get(lead, local_index t, local_index h, item (&items)[4]) const {
-    for (int k = 0; k < 4; ++k) items[k] = get(t + k, h);
-  }
-  constexpr void add(sum& total, item next, local_index, local_index) const { total += next; }
-  constexpr void join(sum& total, sum later) const { total += later; }
-  constexpr void store(sum total, local_index column, local_index h) const {
+  constexpr void add(T& total, item next, local_index, local_index) const { total += next; }
+  constexpr void store(T total, local_index column, local_index h) const {
     dsource(column, h) = beta == 0 ? total : total + beta * dsource(column, h);
   }
 };

@@ -45,9 +45,10 @@ struct dot_of_entry {
 /// A product whose weights are computed where they are used. Packs of columns lie within one head; the first
 /// of a head also stores them.
 template <int Width, class F, class T>
-struct applied_product : column_lead {
+struct applied_product : summing<column_lead, pack_of<T, Width>> {
   static constexpr int min_blocks_per_multiprocessor = 2;
 
+  using typename column_lead::lead;
   using sum = pack_of<T, Width>;
   struct item {
     local_index entry;
@@ -61,8 +62,7 @@ struct applied_product : column_lead {
   T beta;
   matrix_view<T> y;
 
-  constexpr sum zero() const { return {}; }
-  constexpr item get(local_index e, local_index v) const { return of(e, columns[e], v); }
+  constexpr item get(local_index e, local_index v) const { return of(e, this->columns[e], v); }
   constexpr void get(const lead& four, local_index e, local_index v, item (&items)[4]) const {
     for (int k = 0; k < 4; ++k) items[k] = of(e + k, four.at[k], v);
   }
@@ -71,9 +71,6 @@ struct applied_product : column_lead {
     const T weight = f(row, next.entry, h);
     if (v == 0 || s.head_of((v - 1) * Width) != h) values[edge_at(next.entry, s.heads, h)] = weight;
     for (int c = 0; c < Width; ++c) total.at[c] += weight * next.x.at[c];
-  }
-  constexpr void join(sum& total, const sum& later) const {
-    for (int c = 0; c < Width; ++c) total.at[c] += later.at[c];
   }
   constexpr void store(const sum& total, local_index row, local_index v) const {
     T* const to = y.row(row) + v * Width;
@@ -93,21 +90,13 @@ struct applied_product : column_lead {
 
 namespace edge_product_detail {
 
-template <class Pattern>
-void require(const char* name, const Pattern& a, const local::head_slice& s, matrix_shape x, matrix_shape y) {
-  local::require_equal(name, "x", x, "the x that the pattern needs", matrix_shape{a.cols, y.cols});
-  local::require_equal(name, "y", y, "the y that the pattern needs", matrix_shape{a.rows, x.cols});
-  local::require_heads(name, s, static_cast<local_index>(x.cols));
-}
-
 template <class T>
 void fold(const device_queue<cuda_device>& q, const pattern_rows& a, const local_index* columns,
           const local::head_slice& s, const T* values, const local_index* order,
           const matrix_view<const T>& x, T beta, const matrix_view<T>& y) {
   with_width<widest<T>>(
       y.cols,
-      [&](auto width) {
-        constexpr int pack_width = decltype(width)::value;
+      [&]<int pack_width>(std::integral_constant<int, pack_width>) {
         using weights = values_of_heads<T>;
         fold_rows(q, a, y.cols / pack_width, skew(columns, 4),
                   row_product<T, pack_width, weights>{
@@ -119,57 +108,45 @@ void fold(const device_queue<cuda_device>& q, const pattern_rows& a, const local
 
 }  // namespace edge_product_detail
 
-/// y(i, j) = beta y(i, j) + sum_e values[e, h(j)] x(col(e), j) over the entries of row i; beta = 0
-/// overwrites y. x is (a.cols, f), y is (a.rows, f), their columns are those of s; y is not x. Throws
-/// shape_error when the shapes do not fit.
+/// As the host's.
 template <class T>
-void edge_multiply(const device_queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
-                   local::head_slice s, const std::type_identity_t<T>* values,
-                   std::type_identity_t<matrix_view<const T>> x, std::type_identity_t<T> beta,
+void edge_multiply(const device_queue<cuda_device>& q, local::input_csr<T> a, local::head_slice s,
+                   const local::scalar<T>* values, local::input_view<T> x, local::scalar<T> beta,
                    matrix_view<T> y) {
-  edge_product_detail::require("edge_multiply", a, s, local::shape_of(x), local::shape_of(y));
+  local::require_edges("edge_multiply", a, s, local::shape_of(x), local::shape_of(y));
   edge_product_detail::fold(q, rows_of(a), a.columns, s, values, nullptr, x, beta, y);
 }
 
-/// values[e, h] = f(row(e), e, h) for the heads of y's columns, and y as edge_multiply has it with
-/// them, in one pass. Throws shape_error when the shapes do not fit.
+/// As the host's.
 template <class F, class T>
-void edge_apply_multiply(const device_queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
-                         local::head_slice s, F f, std::type_identity_t<T>* values,
-                         std::type_identity_t<matrix_view<const T>> x, std::type_identity_t<T> beta,
+void edge_apply_multiply(const device_queue<cuda_device>& q, local::input_csr<T> a, local::head_slice s, F f,
+                         local::scalar<T>* values, local::input_view<T> x, local::scalar<T> beta,
                          matrix_view<T> y) {
-  edge_product_detail::require("edge_apply_multiply", a, s, local::shape_of(x), local::shape_of(y));
+  local::require_edges("edge_apply_multiply", a, s, local::shape_of(x), local::shape_of(y));
   with_width<widest<T>>(
       y.cols,
-      [&](auto width) {
-        constexpr int pack_width = decltype(width)::value;
+      [&]<int pack_width>(std::integral_constant<int, pack_width>) {
         fold_rows(q, rows_of(a), y.cols / pack_width, skew(a.columns, 4),
                   applied_product<pack_width, F, T>{{a.columns}, f, s, values, table_of(x), beta, y});
       },
       s, x, y);
 }
 
-/// x(c, j) = beta x(c, j) + sum_e values[e, h(j)] y(row(e), j) over the entries of column c; beta = 0
-/// overwrites x. `a` is the inverse of the pattern. y is (a.rows, f), x is (a.cols, f), their columns are
-/// those of s; x is not y. Throws shape_error when the shapes do not fit.
+/// As the host's.
 template <class T>
 void edge_multiply_transposed(const device_queue<cuda_device>& q, const local::csr_inverse<cuda_device>& a,
-                              local::head_slice s, const std::type_identity_t<T>* values,
-                              std::type_identity_t<matrix_view<const T>> y, std::type_identity_t<T> beta,
-                              matrix_view<T> x) {
-  edge_product_detail::require("edge_multiply_transposed", a, s, local::shape_of(x), local::shape_of(y));
+                              local::head_slice s, const local::scalar<T>* values, local::input_view<T> y,
+                              local::scalar<T> beta, matrix_view<T> x) {
+  local::require_edges("edge_multiply_transposed", a, s, local::shape_of(x), local::shape_of(y));
   edge_product_detail::fold(q, rows_of(a.transposed<T>()), a.entry_rows.data(), s, values,
                             a.entry_numbers.data(), y, beta, x);
 }
 
-/// values[e, h] = beta values[e, h] + sum_j y(row(e), j) x(col(e), j) over the columns j of head h in the
-/// slice, none where there are none; beta = 0 overwrites values. y is (a.rows, f), x is (a.cols, f), their
-/// columns are those of s. Throws shape_error when the shapes do not fit.
+/// As the host's.
 template <class T>
-void edge_dot(const device_queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
-              local::head_slice s, std::type_identity_t<matrix_view<const T>> y,
-              std::type_identity_t<matrix_view<const T>> x, std::type_identity_t<T> beta, T* values) {
-  edge_product_detail::require("edge_dot", a, s, local::shape_of(x), local::shape_of(y));
+void edge_dot(const device_queue<cuda_device>& q, local::input_csr<T> a, local::head_slice s,
+              local::input_view<T> y, local::input_view<T> x, local::scalar<T> beta, T* values) {
+  local::require_edges("edge_dot", a, s, local::shape_of(x), local::shape_of(y));
   with_width<widest<T>>(
       x.cols,
       [&](auto width) {

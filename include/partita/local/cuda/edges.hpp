@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <type_traits>
 
 #include "partita/local/csr_inverse.hpp"
 #include "partita/local/cuda/edge_folds.hpp"
@@ -47,71 +46,51 @@ namespace edge_detail {
 template <class T>
 attention<T> attend(const char* operation, const local::csr_view<T>& a, local_index heads, T slope,
                     const matrix_view<const T>& source, const matrix_view<const T>& target) {
-  local::require_equal(operation, "source", local::shape_of(source), "columns and heads",
-                       matrix_shape{a.cols, heads});
-  local::require_equal(operation, "target", local::shape_of(target), "rows and heads",
-                       matrix_shape{a.rows, heads});
+  local::require_scores(operation, a, heads, source, target);
   return {a.columns, heads, slope, source, target};
 }
 
 }  // namespace edge_detail
 
-/// out[e, h] = f(row(e), col(e), h, in[e, h]). out may be in. Throws nothing.
+/// As the host's.
 template <class F, class T>
-void edge_apply(const device_queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
-                local_index heads, F f, const std::type_identity_t<T>* in, T* out) {
+void edge_apply(const device_queue<cuda_device>& q, local::input_csr<T> a, local_index heads, F f,
+                const local::scalar<T>* in, T* out) {
   for_entries(q, rows_of(a), apply_to_entry<F, T>{f, a.columns, heads, in, out});
 }
 
-/// log_sum(i, h) = log sum_e exp(score(e, h)) over the entries e of row i, 0 for a row without entries.
-/// score(e, h) = leaky(source(col(e), h) + target(row(e), h)), leaky(z) = z for z > 0 and slope z
-/// otherwise. source is (a.cols, heads), target and log_sum are (a.rows, heads). Throws shape_error when
-/// the shapes do not fit.
+/// As the host's.
 template <class T>
-void edge_log_sum(const device_queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
-                  local_index heads, std::type_identity_t<T> slope,
-                  std::type_identity_t<matrix_view<const T>> source,
-                  std::type_identity_t<matrix_view<const T>> target, matrix_view<T> log_sum) {
+void edge_log_sum(const device_queue<cuda_device>& q, local::input_csr<T> a, local_index heads,
+                  local::scalar<T> slope, local::input_view<T> source, local::input_view<T> target,
+                  matrix_view<T> log_sum) {
   const attention<T> scores = edge_detail::attend("edge_log_sum", a, heads, slope, source, target);
-  local::require_equal("edge_log_sum", "log_sum", local::shape_of(log_sum), "rows and heads",
-                       matrix_shape{a.rows, heads});
+  local::require_row_values("edge_log_sum", a, heads, "log_sum", log_sum);
   fold_rows(q, rows_of(a), heads, skew(a.columns, 4), log_sums_of_scores<T>{{a.columns}, scores, log_sum});
 }
 
-/// values[e, h] = exp(score(e, h) - log_sum(row(e), h)), scores as in edge_log_sum. log_sum is (a.rows,
-/// heads). Throws shape_error when the shapes do not fit.
+/// As the host's.
 template <class T>
-void edge_softmax(const device_queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
-                  local_index heads, std::type_identity_t<T> slope,
-                  std::type_identity_t<matrix_view<const T>> source,
-                  std::type_identity_t<matrix_view<const T>> target,
-                  std::type_identity_t<matrix_view<const T>> log_sum, T* values) {
+void edge_softmax(const device_queue<cuda_device>& q, local::input_csr<T> a, local_index heads,
+                  local::scalar<T> slope, local::input_view<T> source, local::input_view<T> target,
+                  local::input_view<T> log_sum, T* values) {
   const attention<T> scores = edge_detail::attend("edge_softmax", a, heads, slope, source, target);
-  local::require_equal("edge_softmax", "log_sum", local::shape_of(log_sum), "rows and heads",
-                       matrix_shape{a.rows, heads});
+  local::require_row_values("edge_softmax", a, heads, "log_sum", log_sum);
   for_entries(q, rows_of(a), store_softmax<T>{scores, log_sum, values});
 }
 
-/// The way back through the softmax: edges[e, h], the gradient of the values, becomes g(e, h) =
-/// exp(leaky(z) - log_sum) (edges[e, h] - row_dot) leaky'(z), that of z = source + target; dtarget(i, h) =
-/// beta dtarget(i, h) + sum_e g(e, h) over the entries of row i, dsource(c, h) = beta dsource(c, h) + sum_e
-/// g(e, h) over those of column c; beta = 0 overwrites. source and dsource are (a.cols, heads), the others
-/// (a.rows, heads); `inverse` is that of a. Throws shape_error when the shapes do not fit.
+/// As the host's.
 template <class T>
-void edge_softmax_gradient(const device_queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
+void edge_softmax_gradient(const device_queue<cuda_device>& q, local::input_csr<T> a,
                            const local::csr_inverse<cuda_device>& inverse, local_index heads,
-                           std::type_identity_t<T> slope, std::type_identity_t<matrix_view<const T>> source,
-                           std::type_identity_t<matrix_view<const T>> target,
-                           std::type_identity_t<matrix_view<const T>> log_sum,
-                           std::type_identity_t<matrix_view<const T>> row_dot, std::type_identity_t<T> beta,
-                           std::type_identity_t<T>* edges, matrix_view<T> dsource, matrix_view<T> dtarget) {
+                           local::scalar<T> slope, local::input_view<T> source, local::input_view<T> target,
+                           local::input_view<T> log_sum, local::input_view<T> row_dot, local::scalar<T> beta,
+                           local::scalar<T>* edges, matrix_view<T> dsource, matrix_view<T> dtarget) {
   constexpr const char* name = "edge_softmax_gradient";
   const attention<T> scores = edge_detail::attend(name, a, heads, slope, source, target);
   local::require_equal(name, "inverse", local::shape_of(inverse), "the pattern", local::shape_of(a));
-  local::require_equal(name, "log_sum", local::shape_of(log_sum), "rows and heads",
-                       matrix_shape{a.rows, heads});
-  local::require_equal(name, "row_dot", local::shape_of(row_dot), "rows and heads",
-                       matrix_shape{a.rows, heads});
+  local::require_row_values(name, a, heads, "log_sum", log_sum);
+  local::require_row_values(name, a, heads, "row_dot", row_dot);
   local::require_equal(name, "dsource", local::shape_of(dsource), "source", local::shape_of(source));
   local::require_equal(name, "dtarget", local::shape_of(dtarget), "target", local::shape_of(target));
   fold_rows(q, rows_of(a), heads, skew(a.columns, 4),
@@ -120,25 +99,20 @@ void edge_softmax_gradient(const device_queue<cuda_device>& q, std::type_identit
             source_gradient<T>{{}, edges, inverse.entry_numbers.data(), heads, beta, dsource});
 }
 
-/// out(i, h) = sum_e u[e, h] v[e, h] over the entries of row i, accumulated in double. out is (a.rows,
-/// heads). Throws shape_error when out has another shape.
+/// As the host's.
 template <class T>
-void edge_row_dot(const device_queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
-                  local_index heads, const std::type_identity_t<T>* u, const std::type_identity_t<T>* v,
-                  matrix_view<T> out) {
-  local::require_equal("edge_row_dot", "out", local::shape_of(out), "rows and heads",
-                       matrix_shape{a.rows, heads});
+void edge_row_dot(const device_queue<cuda_device>& q, local::input_csr<T> a, local_index heads,
+                  const local::scalar<T>* u, const local::scalar<T>* v, matrix_view<T> out) {
+  local::require_row_values("edge_row_dot", a, heads, "out", out);
   fold_rows(q, rows_of(a), heads, 0, dots_of_values<T, T>{{}, u, v, heads, out});
 }
 
-/// out(i, h) = f(out(i, h), f(... f(values[e, h], values[e', h]) ...)) over the entries of row i, which f
-/// may join in parts: it is associative. out is (a.rows, heads). Throws shape_error when out has another
-/// shape.
+/// As the host's, but out(i, h) = f(out(i, h), f(... f(values[e, h], values[e', h]) ...)), which f may join
+/// in parts: it is associative.
 template <class F, class T>
-void edge_row_fold(const device_queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
-                   local_index heads, F f, const std::type_identity_t<T>* values, matrix_view<T> out) {
-  local::require_equal("edge_row_fold", "out", local::shape_of(out), "rows and heads",
-                       matrix_shape{a.rows, heads});
+void edge_row_fold(const device_queue<cuda_device>& q, local::input_csr<T> a, local_index heads, F f,
+                   const local::scalar<T>* values, matrix_view<T> out) {
+  local::require_row_values("edge_row_fold", a, heads, "out", out);
   fold_rows(q, rows_of(a), heads, 0, fold_of_values<F, T>{{}, f, values, heads, out});
 }
 

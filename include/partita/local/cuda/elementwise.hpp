@@ -2,8 +2,6 @@
 /// Functions of single elements, and of elements and a value of their row or column. What is given as a
 /// function is copied to the device: an object of a named type with a constexpr operator().
 
-#include <type_traits>
-
 #include "partita/local/cuda/assign.hpp"
 #include "partita/local/shapes.hpp"
 
@@ -70,48 +68,44 @@ struct over_row_divisor {
   constexpr T operator()(local_index i, local_index, T value) const { return value / divisors[i]; }
 };
 
-/// y(i, j) = f(x(i, j)). Both (m, n); y may be x. Throws shape_error when the shapes differ.
+/// As the host's.
 template <class F, class T>
-void transform(const device_queue<cuda_device>& q, F f, std::type_identity_t<matrix_view<const T>> x,
-               matrix_view<T> y) {
+void transform(const device_queue<cuda_device>& q, F f, local::input_view<T> x, matrix_view<T> y) {
   local::require_equal("map", "x", local::shape_of(x), "y", local::shape_of(y));
   assign(q, y, mapped<F, T>{f, x}, x);
 }
 
-/// y(i, j) = f(i, j, x(i, j)). Both (m, n); y may be x. Throws shape_error when the shapes differ.
+/// As the host's.
 template <class F, class T>
-void transform_indexed(const device_queue<cuda_device>& q, F f, std::type_identity_t<matrix_view<const T>> x,
-                       matrix_view<T> y) {
+void transform_indexed(const device_queue<cuda_device>& q, F f, local::input_view<T> x, matrix_view<T> y) {
   local::require_equal("transform_indexed", "x", local::shape_of(x), "y", local::shape_of(y));
   assign(q, y, mapped_with_index<F, T>{f, x}, x);
 }
 
-/// y(i, j) = f(a(i, j), b(i, j)). All (m, n); y may be a or b. Throws shape_error when the shapes differ.
+/// As the host's.
 template <class F, class T>
-void zip(const device_queue<cuda_device>& q, F f, std::type_identity_t<matrix_view<const T>> a,
-         std::type_identity_t<matrix_view<const T>> b, matrix_view<T> y) {
+void zip(const device_queue<cuda_device>& q, F f, local::input_view<T> a, local::input_view<T> b,
+         matrix_view<T> y) {
   local::require_equal("zip", "a", local::shape_of(a), "y", local::shape_of(y));
   local::require_equal("zip", "b", local::shape_of(b), "y", local::shape_of(y));
   assign(q, y, zipped<F, T>{f, a, b}, a, b);
 }
 
-/// y(i, j) += bias[j]. y is (m, n), bias has n elements. Throws nothing.
+/// As the host's.
 template <class T>
-void add_row(const device_queue<cuda_device>& q, const std::type_identity_t<T>* bias, matrix_view<T> y) {
+void add_row(const device_queue<cuda_device>& q, const local::scalar<T>* bias, matrix_view<T> y) {
   transform_indexed(q, plus_row<T>{bias}, y, y);
 }
 
-/// y(i, j) *= factors[i]. y is (m, n), factors has m elements. Throws nothing.
+/// As the host's.
 template <class T>
-void scale_rows(const device_queue<cuda_device>& q, const std::type_identity_t<T>* factors,
-                matrix_view<T> y) {
+void scale_rows(const device_queue<cuda_device>& q, const local::scalar<T>* factors, matrix_view<T> y) {
   transform_indexed(q, times_row_factor<T>{factors}, y, y);
 }
 
-/// y(i, j) /= divisors[i]. y is (m, n), divisors has m elements. Throws nothing.
+/// As the host's.
 template <class T>
-void divide_rows(const device_queue<cuda_device>& q, const std::type_identity_t<T>* divisors,
-                 matrix_view<T> y) {
+void divide_rows(const device_queue<cuda_device>& q, const local::scalar<T>* divisors, matrix_view<T> y) {
   transform_indexed(q, over_row_divisor<T>{divisors}, y, y);
 }
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <type_traits>
 
 #include "partita/local/cuda/elementwise.hpp"
 #include "partita/local/cuda/reductions.hpp"
@@ -113,12 +112,6 @@ struct finish_alone {
 
 namespace gemm_detail {
 
-template <class View>
-int leading(const View& view) {
-  return view.rows <= 1 ? std::max<int>(view.cols, 1)
-                        : to_local(view.stride, "the stride of an operand of gemm");
-}
-
 template <bool Ta, bool Tb, class T>
 void tiled(const device_queue<cuda_device>& q, const matrix_view<const T>& a, const matrix_view<const T>& b,
            local_index k, const gemm_finish<T>& finish) {
@@ -141,16 +134,13 @@ template <class T>
 bool product(const char* name, const device_queue<cuda_device>& q, bool ta, bool tb, matrix_view<const T> a,
              matrix_view<const T> b, const gemm_finish<T>& finish) {
   const matrix_view<T>& c = finish.c;
-  const local_index m = ta ? a.cols : a.rows, k = ta ? a.rows : a.cols, n = tb ? b.rows : b.cols;
-  local::require_equal(name, "c", local::shape_of(c), "op(a) op(b)", matrix_shape{m, n});
-  local::require_equal(name, "op(a)", matrix_shape{m, k}, "the op(a) that op(b) needs",
-                       matrix_shape{m, tb ? b.cols : b.rows});
+  const auto [m, n, k] = local::gemm_sizes(name, ta, tb, a, b, c);
   const bool multiplies = m > 0 && n > 0 && k > 0 && finish.alpha != 0;
   const auto library = multiplies ? libraries_of(q).gemm<T>() : nullptr;
   if (library != nullptr) {
     const auto made = [&](const vendor_epilogue<T>& epilogue) {
-      return library(q, ta, tb, m, n, k, finish.alpha, a.data, leading(a), b.data, leading(b), finish.beta,
-                     c.data, leading(c), epilogue);
+      return library(q, ta, tb, m, n, k, finish.alpha, a.data, local::leading_size(a), b.data,
+                     local::leading_size(b), finish.beta, c.data, local::leading_size(c), epilogue);
     };
     vendor_epilogue<T> rest;
     if (!made(finish.epilogue)) {
@@ -175,46 +165,34 @@ bool product(const char* name, const device_queue<cuda_device>& q, bool ta, bool
 
 }  // namespace gemm_detail
 
-/// c = alpha op(a) op(b) + beta c, op(z) = z^T where ta (tb) is set; beta = 0 overwrites c, alpha = 0 does
-/// not read a and b. op(a) is (m, k), op(b) is (k, n), c is (m, n) and neither a nor b. Uses the queue's
-/// library if it has one. Throws shape_error when the shapes do not fit.
+/// As the host's; uses the queue's library if it has one.
 template <class T>
-void gemm(const device_queue<cuda_device>& q, bool ta, bool tb, std::type_identity_t<T> alpha,
-          std::type_identity_t<matrix_view<const T>> a, std::type_identity_t<matrix_view<const T>> b,
-          std::type_identity_t<T> beta, matrix_view<T> c) {
+void gemm(const device_queue<cuda_device>& q, bool ta, bool tb, local::scalar<T> alpha,
+          local::input_view<T> a, local::input_view<T> b, local::scalar<T> beta, matrix_view<T> c) {
   gemm_detail::product<T>("gemm", q, ta, tb, a, b, {alpha, beta, {}, c});
 }
 
-/// c(i, j) = sum_p a(i, p) b(p, j) + beta c(i, j) + bias[j], cut at 0 where relu is set; bias counts where
-/// it is not null, beta = 0 overwrites c. a is (m, k), b is (k, n), c is (m, n) and neither a nor b, bias
-/// has n elements. Uses the queue's library if it has one. Throws shape_error when the shapes do not fit.
+/// As the host's; uses the queue's library if it has one.
 template <class T>
-void gemm_bias_relu(const device_queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> a,
-                    std::type_identity_t<matrix_view<const T>> b, const std::type_identity_t<T>* bias,
-                    bool relu, std::type_identity_t<T> beta, matrix_view<T> c) {
+void gemm_bias_relu(const device_queue<cuda_device>& q, local::input_view<T> a, local::input_view<T> b,
+                    const local::scalar<T>* bias, bool relu, local::scalar<T> beta, matrix_view<T> c) {
   gemm_detail::product<T>("gemm_bias_relu", q, false, false, a, b, {T{1}, beta, {bias, relu}, c});
 }
 
-/// The gradients of b and bias in c = a b + bias: db = a^T dc, dbias[j] = sum_i dc(i, j). a is (m, k), dc
-/// is (m, n), db is (k, n) and neither a nor dc, dbias has n elements. Uses the queue's library if it has
-/// one, for both at once if it can. Throws shape_error when the shapes do not fit.
+/// As the host's; uses the queue's library if it has one, for both at once if it can.
 template <class T>
-void gemm_bias_gradient(const device_queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> a,
-                        std::type_identity_t<matrix_view<const T>> dc, matrix_view<T> db,
-                        std::type_identity_t<T>* dbias) {
+void gemm_bias_gradient(const device_queue<cuda_device>& q, local::input_view<T> a, local::input_view<T> dc,
+                        matrix_view<T> db, local::scalar<T>* dbias) {
   const gemm_finish<T> with_sums{T{1}, T{0}, {.column_sums = dbias}, db};
   if (gemm_detail::product<T>("gemm_bias_gradient", q, true, false, a, dc, with_sums)) return;
   gemm_detail::product<T>("gemm_bias_gradient", q, true, false, a, dc, {T{1}, T{0}, {}, db});
   column_sums(q, dc, dbias);
 }
 
-/// The gradient of z in c = a b, a = relu(z): dz(i, p) = sum_j dc(i, j) b(p, j) where a(i, p) > 0, 0
-/// elsewhere. dc is (m, n), b is (k, n), a and dz are (m, k); dz is neither dc nor b. Uses the queue's
-/// library if it has one. Throws shape_error when the shapes do not fit.
+/// As the host's; uses the queue's library if it has one.
 template <class T>
-void gemm_relu_backward(const device_queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> dc,
-                        std::type_identity_t<matrix_view<const T>> b,
-                        std::type_identity_t<matrix_view<const T>> a, matrix_view<T> dz) {
+void gemm_relu_backward(const device_queue<cuda_device>& q, local::input_view<T> dc, local::input_view<T> b,
+                        local::input_view<T> a, matrix_view<T> dz) {
   local::require_equal("gemm_relu_backward", "a", local::shape_of(a), "dz", local::shape_of(dz));
   gemm_detail::product<T>("gemm_relu_backward", q, false, true, dc, b, {T{1}, T{0}, {}, dz, a});
 }

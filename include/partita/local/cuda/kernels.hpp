@@ -2,7 +2,8 @@
 /// The kernels of CUDA devices: every function takes its queue first and enqueues its work there; those that
 /// return a number wait for it. All memory is the device's. Bodies of kernels are constexpr objects that know
 /// nothing of a device; no result depends on how many threads there are or on which of them is first. Beside
-/// what a function says of itself, it throws device_error when a call of the runtime fails.
+/// what a function, or the host's of its name, says of itself, it throws device_error when a call of the
+/// runtime fails.
 
 #include "partita/local/cuda/aggregate.hpp"
 #include "partita/local/cuda/edge_products.hpp"

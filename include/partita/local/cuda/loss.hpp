@@ -77,13 +77,10 @@ struct row_correct {
   }
 };
 
-/// Returns the sum over rows i with labels[i] >= 0 of -log softmax(logits(i, :))[labels[i]], and writes
-/// gradient(i, :) = scale (softmax(logits(i, :)) - onehot(labels[i])) for these rows, 0 for the others.
-/// logits and gradient are (m, n), gradient may be logits; labels has m elements. Waits for the result.
-/// Throws shape_error when the shapes differ or a label is not below n.
+/// As the host's. Waits for the result.
 template <class T>
-double cross_entropy(const device_queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> logits,
-                     const local_index* labels, std::type_identity_t<T> scale, matrix_view<T> gradient) {
+double cross_entropy(const device_queue<cuda_device>& q, local::input_view<T> logits,
+                     const local_index* labels, local::scalar<T> scale, matrix_view<T> gradient) {
   local::require_equal("cross_entropy", "logits", local::shape_of(logits), "gradient",
                        local::shape_of(gradient));
   if (logits.rows == 0) return 0;
@@ -96,8 +93,7 @@ double cross_entropy(const device_queue<cuda_device>& q, std::type_identity_t<ma
   return total.loss;
 }
 
-/// Returns the number of rows i with labels[i] >= 0 whose first largest logit is at labels[i]. logits is
-/// (m, n), labels has m elements. Waits for the result. Throws nothing.
+/// As the host's. Waits for the result.
 template <class T>
 global_index count_correct(const device_queue<cuda_device>& q, matrix_view<T> logits,
                            const local_index* labels) {

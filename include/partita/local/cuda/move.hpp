@@ -2,7 +2,6 @@
 /// Copies of blocks: into blocks, into and out of contiguous memory, by lists of rows, from sparse to dense.
 
 #include <span>
-#include <type_traits>
 
 #include "partita/local/cuda/assign.hpp"
 #include "partita/local/cuda/entries.hpp"
@@ -64,56 +63,50 @@ struct add_to_row_of_list {
   }
 };
 
-/// to = from. Both (m, n), not overlapping. Throws shape_error when the shapes differ.
+/// As the host's.
 template <class T>
-void copy(const device_queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> from,
-          matrix_view<T> to) {
+void copy(const device_queue<cuda_device>& q, local::input_view<T> from, matrix_view<T> to) {
   local::require_equal("copy", "from", local::shape_of(from), "to", local::shape_of(to));
   assign(q, to, copied<T>{from}, from);
 }
 
-/// y(i, j) = value. y is (m, n). Throws nothing.
+/// As the host's.
 template <class T>
-void fill(const device_queue<cuda_device>& q, std::type_identity_t<T> value, matrix_view<T> y) {
+void fill(const device_queue<cuda_device>& q, local::scalar<T> value, matrix_view<T> y) {
   assign(q, y, everywhere<T>{value});
 }
 
-/// to[i n + j] = from(i, j). from is (m, n), to has m n elements. Throws nothing.
+/// As the host's.
 template <class T>
-void pack(const device_queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> from, T* to) {
+void pack(const device_queue<cuda_device>& q, local::input_view<T> from, T* to) {
   copy(q, from, matrix_view<T>{to, from.rows, from.cols, from.cols});
 }
 
-/// to(i, j) = from[i n + j]. to is (m, n), from has m n elements. Throws nothing.
+/// As the host's.
 template <class T>
-void unpack(const device_queue<cuda_device>& q, const std::type_identity_t<T>* from, matrix_view<T> to) {
+void unpack(const device_queue<cuda_device>& q, const local::scalar<T>* from, matrix_view<T> to) {
   copy(q, matrix_view<const T>{from, to.rows, to.cols, to.cols}, to);
 }
 
-/// y(i, j) = the entry of a at (i, j), which is the only one there, or 0. Both (m, n). Throws shape_error
-/// when the shapes differ.
+/// As the host's.
 template <class T>
-void sparse_to_dense(const device_queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
-                     matrix_view<T> y) {
+void sparse_to_dense(const device_queue<cuda_device>& q, local::input_csr<T> a, matrix_view<T> y) {
   local::require_equal("sparse_to_dense", "a", local::shape_of(a), "y", local::shape_of(y));
   fill(q, T(0), y);
   for_entries(q, rows_of(a), put_entry<T>{a.columns, a.values, y});
 }
 
-/// to[i n + j] = from(rows[i], j). from is (m, n), to has rows.size() n elements, every rows[i] is below m;
-/// rows is in the device's memory. Throws shape_error when there are more rows than a local index counts.
+/// As the host's; rows is in the device's memory.
 template <class T>
-void gather_rows(const device_queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> from,
+void gather_rows(const device_queue<cuda_device>& q, local::input_view<T> from,
                  std::span<const local_index> rows, T* to) {
   const local_index count = to_local(static_cast<global_index>(rows.size()), "the number of gathered rows");
   assign(q, matrix_view<T>{to, count, from.cols, from.cols}, copied_from_rows<T>{from, rows.data()}, from);
 }
 
-/// to(rows[i], j) += from[i n + j]; no two rows[i] are equal. to is (m, n), from has rows.size() n
-/// elements, every rows[i] is below m; rows is in the device's memory. Throws shape_error when there are
-/// more rows than a local index counts.
+/// As the host's; rows is in the device's memory.
 template <class T>
-void scatter_add_distinct_rows(const device_queue<cuda_device>& q, const std::type_identity_t<T>* from,
+void scatter_add_distinct_rows(const device_queue<cuda_device>& q, const local::scalar<T>* from,
                                std::span<const local_index> rows, matrix_view<T> to) {
   const local_index count = to_local(static_cast<global_index>(rows.size()), "the number of scattered rows");
   on_cuda::launch(q, std::int64_t{count} * to.cols, add_to_row_of_list<T>{from, rows.data(), to});

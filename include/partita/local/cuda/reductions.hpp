@@ -112,8 +112,7 @@ template <class Reduction, class T>
 void reduce_rows(const device_queue<cuda_device>& q, matrix_view<const T> x, T* results) {
   constexpr local_index columns_of_lane = 32, most_lanes = 32;
   const local_index lanes = std::clamp<local_index>(x.cols / columns_of_lane, 1, most_lanes);
-  const auto run = [&](auto width) {
-    constexpr int pack_width = decltype(width)::value;
+  const auto run = [&]<int pack_width>(std::integral_constant<int, pack_width>) {
     using state = typename Reduction::state;
     if (lanes == 1) return on_cuda::launch(q, x.rows, row_parts<pack_width, T, Reduction, T>{x, 1, results});
     const std::int64_t count = std::int64_t{x.rows} * lanes;
@@ -126,12 +125,11 @@ void reduce_rows(const device_queue<cuda_device>& q, matrix_view<const T> x, T* 
 
 }  // namespace reduction_detail
 
-/// sums[j] = sum_i x(i, j), accumulated in double. x is (m, n), sums has n elements. Throws nothing.
+/// As the host's.
 template <class T>
-void column_sums(const device_queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> x, T* sums) {
+void column_sums(const device_queue<cuda_device>& q, local::input_view<T> x, T* sums) {
   constexpr std::int64_t threads = 1 << 18, fewest_rows = 16;
-  const auto run = [&](auto width) {
-    constexpr int pack_width = decltype(width)::value;
+  const auto run = [&]<int pack_width>(std::integral_constant<int, pack_width>) {
     const std::int64_t packs = x.cols / pack_width;
     const std::int64_t count =
         std::clamp<std::int64_t>(x.rows / fewest_rows, 1, std::max<std::int64_t>(threads / packs, 1));
@@ -142,20 +140,19 @@ void column_sums(const device_queue<cuda_device>& q, std::type_identity_t<matrix
   if (x.cols > 0) with_width<widest<T>>(x.cols, run, x);
 }
 
-/// sums[i] = sum_j x(i, j), accumulated in double. x is (m, n), sums has m elements. Throws nothing.
+/// As the host's.
 template <class T>
-void row_sums(const device_queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> x, T* sums) {
+void row_sums(const device_queue<cuda_device>& q, local::input_view<T> x, T* sums) {
   reduction_detail::reduce_rows<sum_in_double>(q, x, sums);
 }
 
-/// maxima[i] = max_j x(i, j), minus infinity when n = 0. x is (m, n), maxima has m elements. Throws
-/// nothing.
+/// As the host's.
 template <class T>
-void row_max(const device_queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> x, T* maxima) {
+void row_max(const device_queue<cuda_device>& q, local::input_view<T> x, T* maxima) {
   reduction_detail::reduce_rows<maximum<T>>(q, x, maxima);
 }
 
-/// sum_ij x(i, j), accumulated in double. x is (m, n). Waits for the result. Throws nothing.
+/// As the host's. Waits for the result.
 template <class T>
 std::remove_const_t<T> sum(const device_queue<cuda_device>& q, matrix_view<T> x) {
   using value = std::remove_const_t<T>;

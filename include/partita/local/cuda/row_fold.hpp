@@ -10,7 +10,7 @@
 ///   sum                              what becomes of some entries of a row; sum zero() is that of none
 ///   item, item get(e, v)             what it needs of entry e, for the v-th of its packs of columns
 ///   lead, lead look(e)               what it needs of entries e, ..., e + 3 whichever the pack, and
-///   get(lead, e, v, item[4])         the items of these entries; e + skew is a multiple of 4
+///   get(lead, e, v, item[4])         the items of these entries; e + skew is a multiple of 4; optional
 ///   add(sum, item, row, v)           the next entry of the row
 ///   join(sum, sum later)             the parts of two neighbouring chunks
 ///   store(sum, row, v)               the result of a row
@@ -43,6 +43,15 @@ struct column_lead {
   const local_index* columns;
 
   constexpr lead look(local_index e) const { return load<4>(columns + e); }
+};
+
+/// The part of a fold that adds up, with what `Lead` looks at ahead.
+template <class Lead, class Sum>
+struct summing : Lead {
+  using sum = Sum;
+
+  constexpr sum zero() const { return {}; }
+  constexpr void join(sum& total, const sum& later) const { total += later; }
 };
 
 /// Where a chunk begins: `entry` entries lie before, `done` of them in `row`.
@@ -157,7 +166,10 @@ struct fold_chunks {
   template <class Lead>
   constexpr void four(progress& now, const Lead& lead, local_index e) const {
     item items[4] = {};
-    fold.get(lead, e, now.pack, items);
+    if constexpr (requires { fold.get(lead, e, now.pack, items); })
+      fold.get(lead, e, now.pack, items);
+    else
+      for (int k = 0; k < 4; ++k) items[k] = fold.get(e + k, now.pack);
     if (now.end - e >= 4)
       add_some(now, items, 0, 4, std::make_integer_sequence<local_index, 4>());
     else

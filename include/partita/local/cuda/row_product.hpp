@@ -82,9 +82,7 @@ struct row_product {
   constexpr void add(sum& total, const item& next, local_index, local_index) const {
     for (int c = 0; c < Width; ++c) total.at[c] += next.weight * next.x.at[c];
   }
-  constexpr void join(sum& total, const sum& later) const {
-    for (int c = 0; c < Width; ++c) total.at[c] += later.at[c];
-  }
+  constexpr void join(sum& total, const sum& later) const { total += later; }
   constexpr void store(const sum& total, local_index row, local_index v) const {
     const local_index j = v * Width;
     T* const to = y.row(row) + j;

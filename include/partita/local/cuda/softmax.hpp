@@ -2,7 +2,6 @@
 /// The local half of a softmax whose rows may be spread over ranks: maxima come in, sums go out.
 
 #include <cmath>
-#include <type_traits>
 
 #include "partita/local/cuda/elementwise.hpp"
 #include "partita/local/cuda/reductions.hpp"
@@ -19,12 +18,10 @@ struct exponential_below {
   }
 };
 
-/// y(i, j) = exp(x(i, j) - row_maximum[i]) and row_sum[i] = sum_j y(i, j). x and y are (m, n), y may be x;
-/// row_maximum and row_sum have m elements. Throws shape_error when the shapes differ.
+/// As the host's.
 template <class T>
-void softmax_exp(const device_queue<cuda_device>& q, std::type_identity_t<matrix_view<const T>> x,
-                 const std::type_identity_t<T>* row_maximum, matrix_view<T> y,
-                 std::type_identity_t<T>* row_sum) {
+void softmax_exp(const device_queue<cuda_device>& q, local::input_view<T> x,
+                 const local::scalar<T>* row_maximum, matrix_view<T> y, local::scalar<T>* row_sum) {
   local::require_equal("softmax_exp", "x", local::shape_of(x), "y", local::shape_of(y));
   transform_indexed(q, exponential_below<T>{row_maximum}, x, y);
   row_sums<T>(q, y, row_sum);

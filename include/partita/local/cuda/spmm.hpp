@@ -17,14 +17,12 @@ namespace spmm_detail {
 template <class T>
 void multiply(const char* name, const device_queue<cuda_device>& q, const local::csr_view<T>& a,
               const matrix_view<const T>& x, const local::spmm_epilogue<T>& fusion, const matrix_view<T>& y) {
-  local::require_equal(name, "y", local::shape_of(y), "a x", matrix_shape{a.rows, x.cols});
-  local::require_equal(name, "x", local::shape_of(x), "the x that a needs", matrix_shape{a.cols, x.cols});
+  local::require_product(name, a, x, y, "a x");
   using weights = stored_values<T>;
   const weights values{a.values, (skew(a.values, 4) - skew(a.columns, 4)) % widest<T> == 0};
   with_width<widest<T>>(
       y.cols,
-      [&](auto width) {
-        constexpr int pack_width = decltype(width)::value;
+      [&]<int pack_width>(std::integral_constant<int, pack_width>) {
         fold_rows(q, rows_of(a), y.cols / pack_width, skew(a.columns, 4),
                   row_product<T, pack_width, weights>{a.columns, values, table_of(x), fusion, y});
       },
@@ -33,19 +31,16 @@ void multiply(const char* name, const device_queue<cuda_device>& q, const local:
 
 }  // namespace spmm_detail
 
-/// y = a x + beta y; beta = 0 overwrites y. a is (m, k) with values, x is (k, f), y is (m, f) and not x.
-/// Throws shape_error when the shapes do not fit.
+/// As the host's.
 template <class T>
-void spmm(const device_queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
-          std::type_identity_t<matrix_view<const T>> x, std::type_identity_t<T> beta, matrix_view<T> y) {
+void spmm(const device_queue<cuda_device>& q, local::input_csr<T> a, local::input_view<T> x,
+          local::scalar<T> beta, matrix_view<T> y) {
   spmm_detail::multiply("spmm", q, a, x, local::spmm_epilogue<T>{.beta = beta}, y);
 }
 
-/// y = what spmm_epilogue says of a and x. a is (m, k) with values, x is (k, f), y is (m, f) and not x.
-/// Throws shape_error when the shapes do not fit.
+/// As the host's.
 template <class T>
-void spmm_fused(const device_queue<cuda_device>& q, std::type_identity_t<local::csr_view<T>> a,
-                std::type_identity_t<matrix_view<const T>> x,
+void spmm_fused(const device_queue<cuda_device>& q, local::input_csr<T> a, local::input_view<T> x,
                 std::type_identity_t<local::spmm_epilogue<T>> fusion, matrix_view<T> y) {
   spmm_detail::multiply("spmm_fused", q, a, x, fusion, y);
 }

@@ -6,7 +6,6 @@
 #include <map>
 #include <memory>
 #include <tuple>
-#include <type_traits>
 #include <utility>
 
 #include "partita/local/cuda/entries.hpp"
@@ -15,41 +14,6 @@
 #include "partita/local/spmm_product.hpp"
 #include "partita/local/view.hpp"
 #include "partita/memory/cuda.hpp"
-
-namespace partita::on_cuda {
-
-/// Measures work of a queue on its device.
-class stopwatch {
- public:
-  explicit stopwatch(const device_queue<cuda_device>& q) : queue_(q) {
-    for (cudaEvent_t& event : events_)
-      on_cuda::check_cuda(cudaEventCreateWithFlags(&event, cudaEventDefault), "cudaEventCreateWithFlags");
-  }
-  stopwatch(const stopwatch&) = delete;
-  stopwatch& operator=(const stopwatch&) = delete;
-  ~stopwatch() {
-    for (const cudaEvent_t event : events_)
-      if (event != nullptr) cudaEventDestroy(event);
-  }
-
-  /// Milliseconds of the work that f() enqueues. Waits for it.
-  template <class F>
-  float milliseconds(const F& f) {
-    float time = 0;
-    on_cuda::check_cuda(cudaEventRecord(events_[0], queue_.stream()), "cudaEventRecord");
-    f();
-    on_cuda::check_cuda(cudaEventRecord(events_[1], queue_.stream()), "cudaEventRecord");
-    queue_.synchronize();
-    on_cuda::check_cuda(cudaEventElapsedTime(&time, events_[0], events_[1]), "cudaEventElapsedTime");
-    return time;
-  }
-
- private:
-  device_queue<cuda_device> queue_;
-  cudaEvent_t events_[2] = {};
-};
-
-}  // namespace partita::on_cuda
 
 namespace partita::detail {
 
@@ -61,9 +25,8 @@ template <class T>
 class spmm_product<T, cuda_device> {
  public:
   /// As the kernel spmm.
-  void operator()(const device_queue<cuda_device>& q, local::csr_view<T> a,
-                  std::type_identity_t<matrix_view<const T>> x, std::type_identity_t<T> beta,
-                  matrix_view<T> y) {
+  void operator()(const device_queue<cuda_device>& q, local::csr_view<T> a, local::input_view<T> x,
+                  local::scalar<T> beta, matrix_view<T> y) {
     const on_cuda::spmm_function<T> library = on_cuda::libraries_of(q).spmm<T>();
     if (library == nullptr || a.values == nullptr || !fit(a, x, y)) return spmm(q, a, x, beta, y);
     choice& chosen = choices_[key(a, x, y)];

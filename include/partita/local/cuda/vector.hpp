@@ -15,6 +15,11 @@ namespace partita::on_cuda {
 template <class T, int Width>
 struct alignas(Width * sizeof(T)) pack_of {
   T at[Width];
+
+  constexpr pack_of& operator+=(const pack_of& other) {
+    for (int c = 0; c < Width; ++c) at[c] += other.at[c];
+    return *this;
+  }
 };
 
 /// Elements in 16 bytes, the most that one instruction loads.

@@ -74,4 +74,27 @@ inline cuda_libraries libraries_of(const device_queue<cuda_device>& q) {
   return given == nullptr ? cuda_libraries() : *given;
 }
 
+/// Measures work of a queue on its device.
+class stopwatch {
+ public:
+  explicit stopwatch(const device_queue<cuda_device>& q)
+      : queue_(q), begin_(*q.owner(), cudaEventDefault), end_(*q.owner(), cudaEventDefault) {}
+
+  /// Milliseconds of the work that f() enqueues. Waits for it.
+  template <class F>
+  float milliseconds(const F& f) {
+    float time = 0;
+    begin_.record(*queue_.owner());
+    f();
+    end_.record(*queue_.owner());
+    queue_.synchronize();
+    on_cuda::check_cuda(cudaEventElapsedTime(&time, begin_.get(), end_.get()), "cudaEventElapsedTime");
+    return time;
+  }
+
+ private:
+  device_queue<cuda_device> queue_;
+  cuda_event begin_, end_;
+};
+
 }  // namespace partita::on_cuda

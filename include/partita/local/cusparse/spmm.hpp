@@ -34,22 +34,10 @@ namespace cusparse {
 /// Milliseconds of the fastest of three runs of `work`, after one that is not counted.
 template <class Work>
 float time_of(const device_queue<cuda_device>& q, const Work& work) {
-  struct timer {
-    timer() { on_cuda::check_cuda(cudaEventCreate(&event), "cudaEventCreate"); }
-    ~timer() { cudaEventDestroy(event); }
-    cudaEvent_t event = nullptr;
-  } begin, end;
+  on_cuda::stopwatch watch(q);
   work();
   float best = std::numeric_limits<float>::infinity();
-  for (int run = 0; run < 3; ++run) {
-    float elapsed = 0;
-    on_cuda::check_cuda(cudaEventRecord(begin.event, q.stream()), "cudaEventRecord");
-    work();
-    on_cuda::check_cuda(cudaEventRecord(end.event, q.stream()), "cudaEventRecord");
-    on_cuda::check_cuda(cudaEventSynchronize(end.event), "cudaEventSynchronize");
-    on_cuda::check_cuda(cudaEventElapsedTime(&elapsed, begin.event, end.event), "cudaEventElapsedTime");
-    best = std::min(best, elapsed);
-  }
+  for (int run = 0; run < 3; ++run) best = std::min(best, watch.milliseconds(work));
   return best;
 }
 

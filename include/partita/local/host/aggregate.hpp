@@ -51,13 +51,9 @@ void row_strip(const local::csr_view<T>& a, local_index i, local_index j, Width 
 /// attained it; 0 and -1 for a row without entries. x is (a.cols, f), y and arg are (a.rows, f). Throws
 /// shape_error when the shapes do not fit.
 template <class T>
-void max_aggregate(const device_queue<host>& q, std::type_identity_t<local::csr_view<T>> a,
-                   std::type_identity_t<matrix_view<const T>> x, matrix_view<T> y,
-                   matrix_view<local_index> arg) {
-  local::require_equal("max_aggregate", "y", local::shape_of(y), "the aggregate",
-                       matrix_shape{a.rows, x.cols});
-  local::require_equal("max_aggregate", "x", local::shape_of(x), "the x that a needs",
-                       matrix_shape{a.cols, x.cols});
+void max_aggregate(const device_queue<host>& q, local::input_csr<T> a, local::input_view<T> x,
+                   matrix_view<T> y, matrix_view<local_index> arg) {
+  local::require_product("max_aggregate", a, x, y, "the aggregate");
   local::require_equal("max_aggregate", "arg", local::shape_of(arg), "y", local::shape_of(y));
   using aggregate_detail::strip;
   run_entry_rows(q.threads(), a, x.cols, [=](local_index begin, local_index end) {
@@ -73,8 +69,8 @@ void max_aggregate(const device_queue<host>& q, std::type_identity_t<local::csr_
 /// dx(arg(i, j), j) += dy(i, j) in the order of i, where arg(i, j) is not -1. arg and dy are (m, f), dx is
 /// (k, f), k above every arg(i, j). Throws shape_error when the shapes do not fit.
 template <class T>
-void max_scatter(const device_queue<host>& q, matrix_view<const local_index> arg,
-                 std::type_identity_t<matrix_view<const T>> dy, matrix_view<T> dx) {
+void max_scatter(const device_queue<host>& q, matrix_view<const local_index> arg, local::input_view<T> dy,
+                 matrix_view<T> dx) {
   local::require_equal("max_scatter", "arg", local::shape_of(arg), "dy", local::shape_of(dy));
   local::require_equal("max_scatter", "dx", local::shape_of(dx), "a block with the columns of dy",
                        matrix_shape{dx.rows, dy.cols});
@@ -89,7 +85,7 @@ void max_scatter(const device_queue<host>& q, matrix_view<const local_index> arg
 /// to(rows[i], j) += from[i n + j] in the order of i; rows may repeat. to is (m, n), from has rows.size() n
 /// elements, every rows[i] is below m. Throws nothing.
 template <class T>
-void scatter_add_rows(const device_queue<host>& q, const std::type_identity_t<T>* from,
+void scatter_add_rows(const device_queue<host>& q, const local::scalar<T>* from,
                       std::span<const local_index> rows, matrix_view<T> to) {
   const std::int64_t work = static_cast<std::int64_t>(rows.size()) * to.cols;
   run_targets<T>(q.threads(), to.rows, to.cols, work, [=](const owned_block& own) {

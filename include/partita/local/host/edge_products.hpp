@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <type_traits>
 
 #include "partita/local/csr_inverse.hpp"
 #include "partita/local/head_slice.hpp"
@@ -19,8 +18,6 @@
 namespace partita::on_host {
 
 namespace edge_product_detail {
-
-inline constexpr local_index row_block = 16;
 
 /// `order`: whose values each entry has, null where it has its own.
 template <class T>
@@ -38,33 +35,10 @@ struct product {
   }
 };
 
-template <class T>
-inline constexpr int widest = (vector_bytes == 64 ? 512 : 256) / static_cast<int>(sizeof(T));
-
-template <class Pattern>
-void require(const char* name, const Pattern& a, const local::head_slice& s, matrix_shape x, matrix_shape y) {
-  local::require_equal(name, "x", x, "the x that the pattern needs", matrix_shape{a.cols, y.cols});
-  local::require_equal(name, "y", y, "the y that the pattern needs", matrix_shape{a.rows, x.cols});
-  local::require_heads(name, s, static_cast<local_index>(x.cols));
-}
-
 /// Columns [first + skip, first + stop) of rows [begin, end); they begin in head `head`.
 struct part {
   local_index begin, end, first, skip, stop, head;
 };
-
-/// The smallest power of two that covers the missing columns, or the largest one that there is room for.
-template <class T>
-local_index strip_width(local_index cols, local_index missing) {
-  local_index width = 1;
-  while (width < missing && 2 * width <= std::min<local_index>(cols, widest<T>)) width *= 2;
-  return width;
-}
-
-template <class T>
-void prefetch(const T* x, local_index n) {
-  for (local_index j = 0; j < n; j += 64 / sizeof(T)) __builtin_prefetch(x + j);
-}
 
 /// Each `Group` columns of the strip have one value of an entry.
 template <int Width, int Group, class T>
@@ -132,7 +106,7 @@ void rows(const product<T>& p, local_index begin, local_index end) {
                 const local_index width = strip_width<T>(p.y.cols, to - done);
                 const local_index first = std::min(done, p.y.cols - width);
                 const part where{begin, end, first, done - first, std::min(to - first, width), h};
-                strip_of<widest<T>>(width, p, where);
+                strip_of<widest_strip<T>>(width, p, where);
                 done = first + where.stop;
               }
             });
@@ -179,27 +153,25 @@ void multiply(const device_queue<host>& q, const product<T>& p) {
 /// overwrites y. x is (a.cols, f), y is (a.rows, f), their columns are those of s; y is not x. Throws
 /// shape_error when the shapes do not fit.
 template <class T>
-void edge_multiply(const device_queue<host>& q, std::type_identity_t<local::csr_view<T>> a,
-                   local::head_slice s, const std::type_identity_t<T>* values,
-                   std::type_identity_t<matrix_view<const T>> x, std::type_identity_t<T> beta,
+void edge_multiply(const device_queue<host>& q, local::input_csr<T> a, local::head_slice s,
+                   const local::scalar<T>* values, local::input_view<T> x, local::scalar<T> beta,
                    matrix_view<T> y) {
-  edge_product_detail::require("edge_multiply", a, s, local::shape_of(x), local::shape_of(y));
+  local::require_edges("edge_multiply", a, s, local::shape_of(x), local::shape_of(y));
   edge_product_detail::multiply<T>(q, {a, s, values, nullptr, x, beta, y});
 }
 
 /// values[e, h] = f(row(e), e, h) for the heads of y's columns, and y as edge_multiply has it with
 /// them, in one pass. Throws shape_error when the shapes do not fit.
 template <class F, class T>
-void edge_apply_multiply(const device_queue<host>& q, std::type_identity_t<local::csr_view<T>> a,
-                         local::head_slice s, F f, std::type_identity_t<T>* values,
-                         std::type_identity_t<matrix_view<const T>> x, std::type_identity_t<T> beta,
+void edge_apply_multiply(const device_queue<host>& q, local::input_csr<T> a, local::head_slice s, F f,
+                         local::scalar<T>* values, local::input_view<T> x, local::scalar<T> beta,
                          matrix_view<T> y) {
-  edge_product_detail::require("edge_apply_multiply", a, s, local::shape_of(x), local::shape_of(y));
+  local::require_edges("edge_apply_multiply", a, s, local::shape_of(x), local::shape_of(y));
   const edge_product_detail::product<T> p{a, s, values, nullptr, x, beta, y};
   run_entry_rows(q.threads(), a, y.cols, [&](local_index begin, local_index end) {
     const F value = f;
-    for (local_index i = begin; i < end; i += edge_product_detail::row_block) {
-      const local_index last = std::min(i + edge_product_detail::row_block, end);
+    for (local_index i = begin; i < end; i += row_block) {
+      const local_index last = std::min(i + row_block, end);
       for (local_index row = i; row < last; ++row)
         for (local_index e = a.offsets[row]; e < a.offsets[row + 1]; ++e)
           for_heads(s, 0, y.cols, [&](local_index, local_index, local_index h) {
@@ -215,10 +187,9 @@ void edge_apply_multiply(const device_queue<host>& q, std::type_identity_t<local
 /// those of s; x is not y. Throws shape_error when the shapes do not fit.
 template <class T>
 void edge_multiply_transposed(const device_queue<host>& q, const local::csr_inverse<host>& a,
-                              local::head_slice s, const std::type_identity_t<T>* values,
-                              std::type_identity_t<matrix_view<const T>> y, std::type_identity_t<T> beta,
-                              matrix_view<T> x) {
-  edge_product_detail::require("edge_multiply_transposed", a, s, local::shape_of(x), local::shape_of(y));
+                              local::head_slice s, const local::scalar<T>* values, local::input_view<T> y,
+                              local::scalar<T> beta, matrix_view<T> x) {
+  local::require_edges("edge_multiply_transposed", a, s, local::shape_of(x), local::shape_of(y));
   edge_product_detail::multiply<T>(q, {a.transposed<T>(), s, values, a.entry_numbers.data(), y, beta, x});
 }
 
@@ -226,17 +197,16 @@ void edge_multiply_transposed(const device_queue<host>& q, const local::csr_inve
 /// slice, none where there are none; beta = 0 overwrites values. y is (a.rows, f), x is (a.cols, f), their
 /// columns are those of s. Throws shape_error when the shapes do not fit.
 template <class T>
-void edge_dot(const device_queue<host>& q, std::type_identity_t<local::csr_view<T>> a, local::head_slice s,
-              std::type_identity_t<matrix_view<const T>> y, std::type_identity_t<matrix_view<const T>> x,
-              std::type_identity_t<T> beta, T* values) {
-  edge_product_detail::require("edge_dot", a, s, local::shape_of(x), local::shape_of(y));
+void edge_dot(const device_queue<host>& q, local::input_csr<T> a, local::head_slice s, local::input_view<T> y,
+              local::input_view<T> x, local::scalar<T> beta, T* values) {
+  local::require_edges("edge_dot", a, s, local::shape_of(x), local::shape_of(y));
   const auto add = [=](T& value, T total) { value = beta == 0 ? total : total + beta * value; };
   const local_index last_entry = a.nonzeros() == 0 ? 0 : a.offsets[a.rows] - 1;
   const local_index first_head = x.cols == 0 ? s.heads : s.first_col / s.head_width;
   run_entry_rows(q.threads(), a, std::int64_t{x.cols} + s.heads, [=](local_index first, local_index last) {
     for (local_index i = first; i < last; ++i)
       for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e) {
-        edge_product_detail::prefetch(x.row(a.columns[e < last_entry - 16 ? e + 16 : last_entry]), x.cols);
+        prefetch(x.row(a.columns[e < last_entry - 16 ? e + 16 : last_entry]), x.cols);
         const T* const left = y.row(i);
         const T* const right = x.row(a.columns[e]);
         T* const value = edge_values(values, e, s.heads);

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <type_traits>
 
 #include "partita/local/csr_inverse.hpp"
 #include "partita/local/host/edge_parts.hpp"
@@ -24,27 +23,10 @@ struct attention {
   T slope;
   matrix_view<const T> source, target;
 
-  void require(const char* operation) const {
-    local::require_equal(operation, "source", local::shape_of(source), "columns and heads",
-                         matrix_shape{a.cols, heads});
-    local::require_equal(operation, "target", local::shape_of(target), "rows and heads",
-                         matrix_shape{a.rows, heads});
-  }
   T leaky(T z) const { return z > 0 ? z : slope * z; }
   T sum(local_index i, local_index e, local_index h) const { return source(a.columns[e], h) + target(i, h); }
   T score(local_index i, local_index e, local_index h) const { return leaky(sum(i, e, h)); }
 };
-
-/// f(i, e, h, score(e, h)) for all entries and heads.
-template <class T, class F>
-void for_scores(const device_queue<host>& q, const attention<T>& scores, const F& f) {
-  run_entry_rows(q.threads(), scores.a, 8 * std::int64_t{scores.heads},
-                 [=](local_index begin, local_index end) {
-                   for (local_index i = begin; i < end; ++i)
-                     for (local_index e = scores.a.offsets[i]; e < scores.a.offsets[i + 1]; ++e)
-                       for (local_index h = 0; h < scores.heads; ++h) f(i, e, h, scores.score(i, e, h));
-                 });
-}
 
 /// f(i, begin, end, h) for all rows i, whose entries are [begin, end), and heads.
 template <class T, class F>
@@ -54,14 +36,6 @@ void for_rows(const device_queue<host>& q, const local::csr_view<T>& a, local_in
     for (local_index i = first; i < last; ++i)
       for (local_index h = 0; h < heads; ++h) f(i, a.offsets[i], a.offsets[i + 1], h);
   });
-}
-
-template <class T>
-double dot(const T* u, const T* v, local_index begin, local_index end, local_index heads, local_index h) {
-  double total = 0;
-  for (local_index e = begin; e < end; ++e)
-    total += double{edge_values(u, e, heads)[h]} * edge_values(v, e, heads)[h];
-  return total;
 }
 
 /// Row i of out becomes beta times itself; beta = 0 overwrites it.
@@ -74,8 +48,8 @@ void scale_row(T beta, const matrix_view<T>& out, local_index i) {
 
 /// out[e, h] = f(row(e), col(e), h, in[e, h]). out may be in. Throws what f throws.
 template <class F, class T>
-void edge_apply(const device_queue<host>& q, std::type_identity_t<local::csr_view<T>> a, local_index heads,
-                F f, const std::type_identity_t<T>* in, T* out) {
+void edge_apply(const device_queue<host>& q, local::input_csr<T> a, local_index heads, F f,
+                const local::scalar<T>* in, T* out) {
   run_entry_rows(q.threads(), a, heads, [=, &f](local_index begin, local_index end) {
     const F element = f;
     for (local_index i = begin; i < end; ++i)
@@ -92,13 +66,12 @@ void edge_apply(const device_queue<host>& q, std::type_identity_t<local::csr_vie
 /// otherwise. source is (a.cols, heads), target and log_sum are (a.rows, heads). Throws shape_error when
 /// the shapes do not fit.
 template <class T>
-void edge_log_sum(const device_queue<host>& q, std::type_identity_t<local::csr_view<T>> a, local_index heads,
-                  std::type_identity_t<T> slope, std::type_identity_t<matrix_view<const T>> source,
-                  std::type_identity_t<matrix_view<const T>> target, matrix_view<T> log_sum) {
+void edge_log_sum(const device_queue<host>& q, local::input_csr<T> a, local_index heads,
+                  local::scalar<T> slope, local::input_view<T> source, local::input_view<T> target,
+                  matrix_view<T> log_sum) {
   const edge_detail::attention<T> scores{a, heads, slope, source, target};
-  scores.require("edge_log_sum");
-  local::require_equal("edge_log_sum", "log_sum", local::shape_of(log_sum), "rows and heads",
-                       matrix_shape{a.rows, heads});
+  local::require_scores("edge_log_sum", a, heads, source, target);
+  local::require_row_values("edge_log_sum", a, heads, "log_sum", log_sum);
   edge_detail::for_rows(q, a, heads, 16,
                         [=](local_index i, local_index begin, local_index end, local_index h) {
                           if (begin == end) {
@@ -118,16 +91,17 @@ void edge_log_sum(const device_queue<host>& q, std::type_identity_t<local::csr_v
 /// values[e, h] = exp(score(e, h) - log_sum(row(e), h)), scores as in edge_log_sum. log_sum is (a.rows,
 /// heads). Throws shape_error when the shapes do not fit.
 template <class T>
-void edge_softmax(const device_queue<host>& q, std::type_identity_t<local::csr_view<T>> a, local_index heads,
-                  std::type_identity_t<T> slope, std::type_identity_t<matrix_view<const T>> source,
-                  std::type_identity_t<matrix_view<const T>> target,
-                  std::type_identity_t<matrix_view<const T>> log_sum, T* values) {
+void edge_softmax(const device_queue<host>& q, local::input_csr<T> a, local_index heads,
+                  local::scalar<T> slope, local::input_view<T> source, local::input_view<T> target,
+                  local::input_view<T> log_sum, T* values) {
   const edge_detail::attention<T> scores{a, heads, slope, source, target};
-  scores.require("edge_softmax");
-  local::require_equal("edge_softmax", "log_sum", local::shape_of(log_sum), "rows and heads",
-                       matrix_shape{a.rows, heads});
-  edge_detail::for_scores(q, scores, [=](local_index i, local_index e, local_index h, T score) {
-    edge_values(values, e, heads)[h] = std::exp(score - log_sum(i, h));
+  local::require_scores("edge_softmax", a, heads, source, target);
+  local::require_row_values("edge_softmax", a, heads, "log_sum", log_sum);
+  run_entry_rows(q.threads(), a, 8 * std::int64_t{heads}, [=](local_index begin, local_index end) {
+    for (local_index i = begin; i < end; ++i)
+      for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e)
+        for (local_index h = 0; h < heads; ++h)
+          edge_values(values, e, heads)[h] = std::exp(scores.score(i, e, h) - log_sum(i, h));
   });
 }
 
@@ -137,21 +111,17 @@ void edge_softmax(const device_queue<host>& q, std::type_identity_t<local::csr_v
 /// g(e, h) over those of column c; beta = 0 overwrites. source and dsource are (a.cols, heads), the others
 /// (a.rows, heads); `inverse` is that of a. Throws shape_error when the shapes do not fit.
 template <class T>
-void edge_softmax_gradient(const device_queue<host>& q, std::type_identity_t<local::csr_view<T>> a,
-                           const local::csr_inverse<host>& inverse, local_index heads,
-                           std::type_identity_t<T> slope, std::type_identity_t<matrix_view<const T>> source,
-                           std::type_identity_t<matrix_view<const T>> target,
-                           std::type_identity_t<matrix_view<const T>> log_sum,
-                           std::type_identity_t<matrix_view<const T>> row_dot, std::type_identity_t<T> beta,
-                           std::type_identity_t<T>* edges, matrix_view<T> dsource, matrix_view<T> dtarget) {
+void edge_softmax_gradient(const device_queue<host>& q, local::input_csr<T> a,
+                           const local::csr_inverse<host>& inverse, local_index heads, local::scalar<T> slope,
+                           local::input_view<T> source, local::input_view<T> target,
+                           local::input_view<T> log_sum, local::input_view<T> row_dot, local::scalar<T> beta,
+                           local::scalar<T>* edges, matrix_view<T> dsource, matrix_view<T> dtarget) {
   constexpr const char* name = "edge_softmax_gradient";
   const edge_detail::attention<T> scores{a, heads, slope, source, target};
-  scores.require(name);
+  local::require_scores(name, a, heads, source, target);
   local::require_equal(name, "inverse", local::shape_of(inverse), "the pattern", local::shape_of(a));
-  local::require_equal(name, "log_sum", local::shape_of(log_sum), "rows and heads",
-                       matrix_shape{a.rows, heads});
-  local::require_equal(name, "row_dot", local::shape_of(row_dot), "rows and heads",
-                       matrix_shape{a.rows, heads});
+  local::require_row_values(name, a, heads, "log_sum", log_sum);
+  local::require_row_values(name, a, heads, "row_dot", row_dot);
   local::require_equal(name, "dsource", local::shape_of(dsource), "source", local::shape_of(source));
   local::require_equal(name, "dtarget", local::shape_of(dtarget), "target", local::shape_of(target));
   run_entry_rows(q.threads(), a, 16 * std::int64_t{heads}, [=](local_index begin, local_index end) {
@@ -182,23 +152,24 @@ void edge_softmax_gradient(const device_queue<host>& q, std::type_identity_t<loc
 /// out(i, h) = sum_e u[e, h] v[e, h] over the entries of row i, accumulated in double. out is (a.rows,
 /// heads). Throws shape_error when out has another shape.
 template <class T>
-void edge_row_dot(const device_queue<host>& q, std::type_identity_t<local::csr_view<T>> a, local_index heads,
-                  const std::type_identity_t<T>* u, const std::type_identity_t<T>* v, matrix_view<T> out) {
-  local::require_equal("edge_row_dot", "out", local::shape_of(out), "rows and heads",
-                       matrix_shape{a.rows, heads});
+void edge_row_dot(const device_queue<host>& q, local::input_csr<T> a, local_index heads,
+                  const local::scalar<T>* u, const local::scalar<T>* v, matrix_view<T> out) {
+  local::require_row_values("edge_row_dot", a, heads, "out", out);
   edge_detail::for_rows(q, a, heads, 1,
                         [=](local_index i, local_index begin, local_index end, local_index h) {
-                          out(i, h) = static_cast<T>(edge_detail::dot(u, v, begin, end, heads, h));
+                          double total = 0;
+                          for (local_index e = begin; e < end; ++e)
+                            total += double{edge_values(u, e, heads)[h]} * edge_values(v, e, heads)[h];
+                          out(i, h) = static_cast<T>(total);
                         });
 }
 
 /// out(i, h) = f(... f(f(out(i, h), values[e, h]), values[e', h]) ...) over the entries of row i in order.
 /// out is (a.rows, heads). Throws shape_error when out has another shape.
 template <class F, class T>
-void edge_row_fold(const device_queue<host>& q, std::type_identity_t<local::csr_view<T>> a, local_index heads,
-                   F f, const std::type_identity_t<T>* values, matrix_view<T> out) {
-  local::require_equal("edge_row_fold", "out", local::shape_of(out), "rows and heads",
-                       matrix_shape{a.rows, heads});
+void edge_row_fold(const device_queue<host>& q, local::input_csr<T> a, local_index heads, F f,
+                   const local::scalar<T>* values, matrix_view<T> out) {
+  local::require_row_values("edge_row_fold", a, heads, "out", out);
   edge_detail::for_rows(q, a, heads, 1,
                         [=](local_index i, local_index begin, local_index end, local_index h) {
                           for (local_index e = begin; e < end; ++e)

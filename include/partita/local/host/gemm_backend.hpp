@@ -1,5 +1,5 @@
 #pragma once
-/// Dense products that a queue of the host is given: the library's own blocked product serves where it has
+/// Dense products that a queue of the host is given: the library's own product serves where it has
 /// none.
 
 #include "partita/memory/host.hpp"

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <type_traits>
 
 #include "partita/local/host/parallel.hpp"
 #include "partita/local/host/reductions.hpp"
@@ -40,8 +39,8 @@ local_index first_largest(const T* x, local_index n) {
 /// logits and gradient are (m, n), gradient may be logits; labels has m elements. Throws shape_error when
 /// the shapes differ or a label is not below n.
 template <class T>
-double cross_entropy(const device_queue<host>& q, std::type_identity_t<matrix_view<const T>> logits,
-                     const local_index* labels, std::type_identity_t<T> scale, matrix_view<T> gradient) {
+double cross_entropy(const device_queue<host>& q, local::input_view<T> logits, const local_index* labels,
+                     local::scalar<T> scale, matrix_view<T> gradient) {
   local::require_equal("cross_entropy", "logits", local::shape_of(logits), "gradient",
                        local::shape_of(gradient));
   return sum_chunks<double>(

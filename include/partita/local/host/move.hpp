@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <span>
-#include <type_traits>
 
 #include "partita/local/host/parallel.hpp"
 #include "partita/local/shapes.hpp"
@@ -14,52 +13,46 @@ namespace partita::on_host {
 
 /// to = from. Both (m, n), not overlapping. Throws shape_error when the shapes differ.
 template <class T>
-void copy(const device_queue<host>& q, std::type_identity_t<matrix_view<const T>> from, matrix_view<T> to) {
+void copy(const device_queue<host>& q, local::input_view<T> from, matrix_view<T> to) {
   local::require_equal("copy", "from", local::shape_of(from), "to", local::shape_of(to));
-  run_rows(q.threads(), to.rows, to.cols, [=](local_index begin, local_index end) {
-    for (local_index i = begin; i < end; ++i) std::copy_n(from.row(i), from.cols, to.row(i));
-  });
+  for_rows(q.threads(), to.rows, to.cols,
+           [=](local_index i) { std::copy_n(from.row(i), from.cols, to.row(i)); });
 }
 
 /// y(i, j) = value. y is (m, n). Throws nothing.
 template <class T>
-void fill(const device_queue<host>& q, std::type_identity_t<T> value, matrix_view<T> y) {
-  run_rows(q.threads(), y.rows, y.cols, [=](local_index begin, local_index end) {
-    for (local_index i = begin; i < end; ++i) std::fill_n(y.row(i), y.cols, value);
-  });
+void fill(const device_queue<host>& q, local::scalar<T> value, matrix_view<T> y) {
+  for_rows(q.threads(), y.rows, y.cols, [=](local_index i) { std::fill_n(y.row(i), y.cols, value); });
 }
 
 /// to[i n + j] = from(i, j). from is (m, n), to has m n elements. Throws nothing.
 template <class T>
-void pack(const device_queue<host>& q, std::type_identity_t<matrix_view<const T>> from, T* to) {
+void pack(const device_queue<host>& q, local::input_view<T> from, T* to) {
   copy(q, from, matrix_view<T>{to, from.rows, from.cols, from.cols});
 }
 
 /// to(i, j) = from[i n + j]. to is (m, n), from has m n elements. Throws nothing.
 template <class T>
-void unpack(const device_queue<host>& q, const std::type_identity_t<T>* from, matrix_view<T> to) {
+void unpack(const device_queue<host>& q, const local::scalar<T>* from, matrix_view<T> to) {
   copy(q, matrix_view<const T>{from, to.rows, to.cols, to.cols}, to);
 }
 
 /// y(i, j) = the entry of a at (i, j), which is the only one there, or 0. Both (m, n). Throws shape_error
 /// when the shapes differ.
 template <class T>
-void sparse_to_dense(const device_queue<host>& q, std::type_identity_t<local::csr_view<T>> a,
-                     matrix_view<T> y) {
+void sparse_to_dense(const device_queue<host>& q, local::input_csr<T> a, matrix_view<T> y) {
   local::require_equal("sparse_to_dense", "a", local::shape_of(a), "y", local::shape_of(y));
-  run_rows(q.threads(), y.rows, y.cols, [=](local_index begin, local_index end) {
-    for (local_index i = begin; i < end; ++i) {
-      std::fill_n(y.row(i), y.cols, T(0));
-      for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e) y(i, a.columns[e]) = a.values[e];
-    }
+  for_rows(q.threads(), y.rows, y.cols, [=](local_index i) {
+    std::fill_n(y.row(i), y.cols, T(0));
+    for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e) y(i, a.columns[e]) = a.values[e];
   });
 }
 
 /// to[i n + j] = from(rows[i], j). from is (m, n), to has rows.size() n elements, every rows[i] is below m.
 /// Throws shape_error when there are more rows than a local index counts.
 template <class T>
-void gather_rows(const device_queue<host>& q, std::type_identity_t<matrix_view<const T>> from,
-                 std::span<const local_index> rows, T* to) {
+void gather_rows(const device_queue<host>& q, local::input_view<T> from, std::span<const local_index> rows,
+                 T* to) {
   const local_index count = to_local(static_cast<global_index>(rows.size()), "the number of gathered rows");
   const matrix_view<T> out{to, count, from.cols, from.cols};
   run_rows(q.threads(), count, from.cols, [=](local_index begin, local_index end) {
@@ -72,15 +65,13 @@ void gather_rows(const device_queue<host>& q, std::type_identity_t<matrix_view<c
 /// elements, every rows[i] is below m. Throws shape_error when there are more rows than a local index
 /// counts.
 template <class T>
-void scatter_add_distinct_rows(const device_queue<host>& q, const std::type_identity_t<T>* from,
+void scatter_add_distinct_rows(const device_queue<host>& q, const local::scalar<T>* from,
                                std::span<const local_index> rows, matrix_view<T> to) {
   const local_index count = to_local(static_cast<global_index>(rows.size()), "the number of scattered rows");
   const matrix_view<const T> in{from, count, to.cols, to.cols};
-  run_rows(q.threads(), count, to.cols, [=](local_index begin, local_index end) {
-    for (local_index i = begin; i < end; ++i) {
-      T* const sums = to.row(rows[static_cast<std::size_t>(i)]);
-      for (local_index j = 0; j < to.cols; ++j) sums[j] += in(i, j);
-    }
+  for_rows(q.threads(), count, to.cols, [=](local_index i) {
+    T* const sums = to.row(rows[static_cast<std::size_t>(i)]);
+    for (local_index j = 0; j < to.cols; ++j) sums[j] += in(i, j);
   });
 }
 

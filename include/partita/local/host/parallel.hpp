@@ -96,6 +96,15 @@ inline void run_rows(int threads, local_index rows, std::int64_t row_work,
   run_parts(parts, [&](int part) { f(cut(part), cut(part + 1)); });
 }
 
+/// f(i) for all rows. Every part works with its own copy of f, which the compiler can keep in registers.
+template <class F>
+void for_rows(int threads, local_index rows, std::int64_t row_work, const F& f) {
+  run_rows(threads, rows, row_work, [&f](local_index begin, local_index end) {
+    const F row = f;
+    for (local_index i = begin; i < end; ++i) row(i);
+  });
+}
+
 /// Rows in chunks whose number and borders depend on the number of rows alone, so that sums over them do not
 /// depend on the threads.
 struct row_chunks {

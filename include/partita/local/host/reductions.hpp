@@ -55,7 +55,7 @@ struct strip_sums {
 
 /// sums[j] = sum_i x(i, j), accumulated in double. x is (m, n), sums has n elements. Throws nothing.
 template <class T>
-void column_sums(const device_queue<host>& q, std::type_identity_t<matrix_view<const T>> x, T* sums) {
+void column_sums(const device_queue<host>& q, local::input_view<T> x, T* sums) {
   for (local_index j = 0; j < x.cols; j += reduction_detail::strip) {
     const local_index width = std::min(reduction_detail::strip, x.cols - j);
     const reduction_detail::strip_sums total = sum_chunks<reduction_detail::strip_sums>(
@@ -71,19 +71,16 @@ void column_sums(const device_queue<host>& q, std::type_identity_t<matrix_view<c
 
 /// sums[i] = sum_j x(i, j), accumulated in double. x is (m, n), sums has m elements. Throws nothing.
 template <class T>
-void row_sums(const device_queue<host>& q, std::type_identity_t<matrix_view<const T>> x, T* sums) {
-  run_rows(q.threads(), x.rows, x.cols, [=](local_index begin, local_index end) {
-    for (local_index i = begin; i < end; ++i) sums[i] = static_cast<T>(sum_of(x.row(i), x.cols));
-  });
+void row_sums(const device_queue<host>& q, local::input_view<T> x, T* sums) {
+  for_rows(q.threads(), x.rows, x.cols,
+           [=](local_index i) { sums[i] = static_cast<T>(sum_of(x.row(i), x.cols)); });
 }
 
 /// maxima[i] = max_j x(i, j), minus infinity when n = 0. x is (m, n), maxima has m elements. Throws
 /// nothing.
 template <class T>
-void row_max(const device_queue<host>& q, std::type_identity_t<matrix_view<const T>> x, T* maxima) {
-  run_rows(q.threads(), x.rows, x.cols, [=](local_index begin, local_index end) {
-    for (local_index i = begin; i < end; ++i) maxima[i] = maximum_of(x.row(i), x.cols);
-  });
+void row_max(const device_queue<host>& q, local::input_view<T> x, T* maxima) {
+  for_rows(q.threads(), x.rows, x.cols, [=](local_index i) { maxima[i] = maximum_of(x.row(i), x.cols); });
 }
 
 /// sum_ij x(i, j), accumulated in double. x is (m, n). Throws nothing.

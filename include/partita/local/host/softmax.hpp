@@ -3,7 +3,6 @@
 
 #include <cmath>
 #include <cstdint>
-#include <type_traits>
 
 #include "partita/local/host/parallel.hpp"
 #include "partita/local/shapes.hpp"
@@ -15,19 +14,16 @@ namespace partita::on_host {
 /// y(i, j) = exp(x(i, j) - row_maximum[i]) and row_sum[i] = sum_j y(i, j). x and y are (m, n), y may be x;
 /// row_maximum and row_sum have m elements. Throws shape_error when the shapes differ.
 template <class T>
-void softmax_exp(const device_queue<host>& q, std::type_identity_t<matrix_view<const T>> x,
-                 const std::type_identity_t<T>* row_maximum, matrix_view<T> y,
-                 std::type_identity_t<T>* row_sum) {
+void softmax_exp(const device_queue<host>& q, local::input_view<T> x, const local::scalar<T>* row_maximum,
+                 matrix_view<T> y, local::scalar<T>* row_sum) {
   local::require_equal("softmax_exp", "x", local::shape_of(x), "y", local::shape_of(y));
-  run_rows(q.threads(), x.rows, 8 * std::int64_t{x.cols}, [=](local_index begin, local_index end) {
-    for (local_index i = begin; i < end; ++i) {
-      double total = 0;
-      for (local_index j = 0; j < x.cols; ++j) {
-        y(i, j) = std::exp(x(i, j) - row_maximum[i]);
-        total += y(i, j);
-      }
-      row_sum[i] = static_cast<T>(total);
+  for_rows(q.threads(), x.rows, 8 * std::int64_t{x.cols}, [=](local_index i) {
+    double total = 0;
+    for (local_index j = 0; j < x.cols; ++j) {
+      y(i, j) = std::exp(x(i, j) - row_maximum[i]);
+      total += y(i, j);
     }
+    row_sum[i] = static_cast<T>(total);
   });
 }
 

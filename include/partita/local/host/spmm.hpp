@@ -19,8 +19,6 @@ namespace partita::on_host {
 
 namespace spmm_detail {
 
-inline constexpr local_index row_block = 16;
-
 template <class T>
 struct product {
   local::csr_view<T> a;
@@ -33,29 +31,12 @@ struct product {
   void operator()(local_index begin, local_index end) const;
 };
 
-template <class T>
-inline constexpr int widest = (vector_bytes == 64 ? 512 : 256) / static_cast<int>(sizeof(T));
-
-/// The smallest power of two that covers the missing columns, or the largest one that there is room for.
-template <class T>
-local_index strip_width(local_index cols, local_index missing) {
-  local_index width = 1;
-  while (width < missing && 2 * width <= std::min<local_index>(cols, widest<T>)) width *= 2;
-  return width;
-}
-
 template <int Width, class T>
 void store(const T (&sum)[Width], int skip, T beta, T* y) {
   if (beta == 0)
     for (int j = skip; j < Width; ++j) y[j] = sum[j];
   else
     for (int j = skip; j < Width; ++j) y[j] = sum[j] + beta * y[j];
-}
-
-template <int Width, class T>
-void prefetch(const T* x) {
-  constexpr int line = 64 / sizeof(T);
-  for (int j = 0; j < Width; j += line) __builtin_prefetch(x + j);
 }
 
 /// Columns [first, first + width) of rows [begin, end), of which the first `skip` are done already; width is
@@ -72,7 +53,7 @@ void strip(local_index width, const product<T>& p, local_index begin, local_inde
     T sum[Width] = {};
     const local_index row_end = p.a.offsets[i + 1];
     for (local_index e = p.a.offsets[i]; e < row_end; ++e) {
-      prefetch<Width>(x + p.a.columns[e < last - ahead ? e + ahead : last] * p.x.stride);
+      prefetch(x + p.a.columns[e < last - ahead ? e + ahead : last] * p.x.stride, Width);
       const T value = p.a.values[e];
       const T* const from = x + p.a.columns[e] * p.x.stride;
       for (int j = 0; j < Width; ++j) sum[j] += value * from[j];
@@ -90,7 +71,7 @@ void product<T>::operator()(local_index begin, local_index end) const {
     for (local_index done = 0; done < y.cols;) {
       const local_index width = strip_width<T>(y.cols, y.cols - done);
       const local_index first = std::min(done, y.cols - width);
-      strip<widest<T>>(width, *this, i, block_end, first, done - first);
+      strip<widest_strip<T>>(width, *this, i, block_end, first, done - first);
       done = first + width;
     }
     if (rest.bias == nullptr && !rest.relu) continue;
@@ -102,8 +83,7 @@ void product<T>::operator()(local_index begin, local_index end) const {
 template <class T>
 void multiply(const char* name, const device_queue<host>& q, const local::csr_view<T>& a,
               const matrix_view<const T>& x, const local::spmm_epilogue<T>& fusion, const matrix_view<T>& y) {
-  local::require_equal(name, "y", local::shape_of(y), "a x", matrix_shape{a.rows, x.cols});
-  local::require_equal(name, "x", local::shape_of(x), "the x that a needs", matrix_shape{a.cols, x.cols});
+  local::require_product(name, a, x, y, "a x");
   const product<T> p{a, x, fusion.beta, y, {.bias = fusion.bias, .relu = fusion.relu}};
   run_entry_rows(q.threads(), a, y.cols, p);
 }
@@ -113,16 +93,15 @@ void multiply(const char* name, const device_queue<host>& q, const local::csr_vi
 /// y = a x + beta y; beta = 0 overwrites y. a is (m, k) with values, x is (k, f), y is (m, f) and not x.
 /// Throws shape_error when the shapes do not fit.
 template <class T>
-void spmm(const device_queue<host>& q, std::type_identity_t<local::csr_view<T>> a,
-          std::type_identity_t<matrix_view<const T>> x, std::type_identity_t<T> beta, matrix_view<T> y) {
+void spmm(const device_queue<host>& q, local::input_csr<T> a, local::input_view<T> x, local::scalar<T> beta,
+          matrix_view<T> y) {
   spmm_detail::multiply<T>("spmm", q, a, x, {.beta = beta}, y);
 }
 
 /// y = what spmm_epilogue says of a and x. a is (m, k) with values, x is (k, f), y is (m, f) and not x.
 /// Throws shape_error when the shapes do not fit.
 template <class T>
-void spmm_fused(const device_queue<host>& q, std::type_identity_t<local::csr_view<T>> a,
-                std::type_identity_t<matrix_view<const T>> x,
+void spmm_fused(const device_queue<host>& q, local::input_csr<T> a, local::input_view<T> x,
                 std::type_identity_t<local::spmm_epilogue<T>> fusion, matrix_view<T> y) {
   spmm_detail::multiply<T>("spmm_fused", q, a, x, fusion, y);
 }

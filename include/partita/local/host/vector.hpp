@@ -1,6 +1,10 @@
 #pragma once
 /// How wide the registers are that the compiler vectorises for; tile and strip sizes follow from it.
 
+#include <algorithm>
+
+#include "partita/base/index.hpp"
+
 namespace partita::on_host {
 
 #if defined(__AVX512F__)
@@ -10,5 +14,26 @@ inline constexpr int vector_bytes = 32;
 #else
 inline constexpr int vector_bytes = 16;
 #endif
+
+/// Products with sparse patterns compute this many rows at a time.
+inline constexpr local_index row_block = 16;
+
+/// Columns of a row whose sums stay in registers, at most.
+template <class T>
+inline constexpr int widest_strip = (vector_bytes == 64 ? 512 : 256) / static_cast<int>(sizeof(T));
+
+/// The smallest power of two that covers the missing columns, or the largest one that there is room for.
+template <class T>
+local_index strip_width(local_index cols, local_index missing) {
+  local_index width = 1;
+  while (width < missing && 2 * width <= std::min<local_index>(cols, widest_strip<T>)) width *= 2;
+  return width;
+}
+
+/// Fetches n elements that are needed soon.
+template <class T>
+void prefetch(const T* x, local_index n) {
+  for (local_index j = 0; j < n; j += 64 / sizeof(T)) __builtin_prefetch(x + j);
+}
 
 }  // namespace partita::on_host

@@ -2,18 +2,16 @@
 /// Largest neighbours of rows, and sums into listed rows.
 
 #include <span>
-#include <type_traits>
 
 #include "partita/local/view.hpp"
 
 namespace partita::reference {
 
-/// y(i, j) = max_e x(col(e), j) over the entries e of row i, and arg(i, j) = col(e) of the first entry that
-/// attained it; 0 and -1 for a row without entries. x is (a.cols, f), y and arg are (a.rows, f). Throws
-/// nothing.
+/// y(i, j) = max_e x(col(e), j) over the entries e of row i, arg(i, j) = col(e) of the first that attained
+/// it.
 template <class T>
-void max_aggregate(std::type_identity_t<local::csr_view<T>> a, std::type_identity_t<matrix_view<const T>> x,
-                   matrix_view<T> y, matrix_view<local_index> arg) {
+void max_aggregate(local::input_csr<T> a, local::input_view<T> x, matrix_view<T> y,
+                   matrix_view<local_index> arg) {
   for (local_index i = 0; i < y.rows; ++i)
     for (local_index j = 0; j < y.cols; ++j) {
       y(i, j) = 0;
@@ -26,21 +24,17 @@ void max_aggregate(std::type_identity_t<local::csr_view<T>> a, std::type_identit
     }
 }
 
-/// dx(arg(i, j), j) += dy(i, j) in the order of i, where arg(i, j) is not -1. arg and dy are (m, f), dx is
-/// (k, f), k above every arg(i, j). Throws nothing.
+/// dx(arg(i, j), j) += dy(i, j) in the order of i, where arg(i, j) is not -1.
 template <class T>
-void max_scatter(matrix_view<const local_index> arg, std::type_identity_t<matrix_view<const T>> dy,
-                 matrix_view<T> dx) {
+void max_scatter(matrix_view<const local_index> arg, local::input_view<T> dy, matrix_view<T> dx) {
   for (local_index i = 0; i < dy.rows; ++i)
     for (local_index j = 0; j < dy.cols; ++j)
       if (arg(i, j) >= 0) dx(arg(i, j), j) += dy(i, j);
 }
 
-/// to(rows[i], j) += from[i n + j] in the order of i; rows may repeat. to is (m, n), from has rows.size() n
-/// elements, every rows[i] is below m. Throws nothing.
+/// to(rows[i], j) += from[i n + j] in the order of i; rows may repeat.
 template <class T>
-void scatter_add_rows(const std::type_identity_t<T>* from, std::span<const local_index> rows,
-                      matrix_view<T> to) {
+void scatter_add_rows(const local::scalar<T>* from, std::span<const local_index> rows, matrix_view<T> to) {
   for (const local_index row : rows)
     for (local_index j = 0; j < to.cols; ++j) to(row, j) += *from++;
 }

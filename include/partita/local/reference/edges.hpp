@@ -5,7 +5,6 @@
 
 #include <cmath>
 #include <cstddef>
-#include <type_traits>
 
 #include "partita/local/head_slice.hpp"
 #include "partita/local/view.hpp"
@@ -31,22 +30,18 @@ void for_edges(local::csr_view<T> a, local_index heads, F f) {
       for (local_index h = 0; h < heads; ++h) f(i, e, h);
 }
 
-/// out[e, h] = f(row(e), col(e), h, in[e, h]). out may be in. Throws what f throws.
+/// out[e, h] = f(row(e), col(e), h, in[e, h]).
 template <class F, class T>
-void edge_apply(std::type_identity_t<local::csr_view<T>> a, local_index heads, F f,
-                const std::type_identity_t<T>* in, T* out) {
+void edge_apply(local::input_csr<T> a, local_index heads, F f, const local::scalar<T>* in, T* out) {
   for_edges(a, heads, [&](local_index i, local_index e, local_index h) {
     out[edge_at(e, heads, h)] = f(i, a.columns[e], h, in[edge_at(e, heads, h)]);
   });
 }
 
-/// log_sum(i, h) = log sum_e exp(score(e, h)) over the entries e of row i, 0 for a row without entries.
-/// score(e, h) = leaky(source(col(e), h) + target(row(e), h)), leaky(z) = z for z > 0 and slope z otherwise.
-/// source is (a.cols, heads), target and log_sum are (a.rows, heads). Throws nothing.
+/// log_sum(i, h) = log sum_e exp(leaky(source(col(e), h) + target(i, h))) over the entries e of row i.
 template <class T>
-void edge_log_sum(std::type_identity_t<local::csr_view<T>> a, local_index heads, std::type_identity_t<T> slope,
-                  std::type_identity_t<matrix_view<const T>> source,
-                  std::type_identity_t<matrix_view<const T>> target, matrix_view<T> log_sum) {
+void edge_log_sum(local::input_csr<T> a, local_index heads, local::scalar<T> slope,
+                  local::input_view<T> source, local::input_view<T> target, matrix_view<T> log_sum) {
   for (local_index i = 0; i < a.rows; ++i)
     for (local_index h = 0; h < heads; ++h) {
       const auto score = [&](local_index e) { return leaky(source(a.columns[e], h) + target(i, h), slope); };
@@ -62,31 +57,24 @@ void edge_log_sum(std::type_identity_t<local::csr_view<T>> a, local_index heads,
     }
 }
 
-/// values[e, h] = exp(score(e, h) - log_sum(row(e), h)), scores as in edge_log_sum. log_sum is (a.rows,
-/// heads). Throws nothing.
+/// values[e, h] = exp(leaky(source(col(e), h) + target(row(e), h)) - log_sum(row(e), h)).
 template <class T>
-void edge_softmax(std::type_identity_t<local::csr_view<T>> a, local_index heads, std::type_identity_t<T> slope,
-                  std::type_identity_t<matrix_view<const T>> source,
-                  std::type_identity_t<matrix_view<const T>> target,
-                  std::type_identity_t<matrix_view<const T>> log_sum, T* values) {
+void edge_softmax(local::input_csr<T> a, local_index heads, local::scalar<T> slope,
+                  local::input_view<T> source, local::input_view<T> target, local::input_view<T> log_sum,
+                  T* values) {
   for_edges(a, heads, [&](local_index i, local_index e, local_index h) {
     values[edge_at(e, heads, h)] =
         std::exp(leaky(source(a.columns[e], h) + target(i, h), slope) - log_sum(i, h));
   });
 }
 
-/// The way back through the softmax: edges[e, h], the gradient of the values, becomes g(e, h) =
-/// exp(leaky(z) - log_sum) (edges[e, h] - row_dot) leaky'(z), that of z = source + target; dtarget(i, h) =
-/// beta dtarget(i, h) + sum_e g(e, h) over the entries of row i, dsource(c, h) = beta dsource(c, h) + sum_e
-/// g(e, h) over those of column c; beta = 0 overwrites. source and dsource are (a.cols, heads), the others
-/// (a.rows, heads). Throws nothing.
+/// The way back through the softmax: edges[e, h], the gradient of the values, becomes that of the scores
+/// before leaky, which dtarget adds up by rows and dsource by columns.
 template <class T>
-void edge_softmax_gradient(std::type_identity_t<local::csr_view<T>> a, local_index heads,
-                           std::type_identity_t<T> slope, std::type_identity_t<matrix_view<const T>> source,
-                           std::type_identity_t<matrix_view<const T>> target,
-                           std::type_identity_t<matrix_view<const T>> log_sum,
-                           std::type_identity_t<matrix_view<const T>> row_dot, std::type_identity_t<T> beta,
-                           std::type_identity_t<T>* edges, matrix_view<T> dsource, matrix_view<T> dtarget) {
+void edge_softmax_gradient(local::input_csr<T> a, local_index heads, local::scalar<T> slope,
+                           local::input_view<T> source, local::input_view<T> target,
+                           local::input_view<T> log_sum, local::input_view<T> row_dot, local::scalar<T> beta,
+                           local::scalar<T>* edges, matrix_view<T> dsource, matrix_view<T> dtarget) {
   for (const matrix_view<T>& out : {dsource, dtarget})
     for (local_index i = 0; i < out.rows; ++i)
       for (local_index h = 0; h < heads; ++h) out(i, h) = beta == 0 ? T{0} : beta * out(i, h);
@@ -100,11 +88,10 @@ void edge_softmax_gradient(std::type_identity_t<local::csr_view<T>> a, local_ind
   });
 }
 
-/// out(i, h) = sum_e u[e, h] v[e, h] over the entries of row i, accumulated in double. out is (a.rows,
-/// heads). Throws nothing.
+/// out(i, h) = sum_e u[e, h] v[e, h] over the entries of row i, accumulated in double.
 template <class T>
-void edge_row_dot(std::type_identity_t<local::csr_view<T>> a, local_index heads, const std::type_identity_t<T>* u,
-                  const std::type_identity_t<T>* v, matrix_view<T> out) {
+void edge_row_dot(local::input_csr<T> a, local_index heads, const local::scalar<T>* u,
+                  const local::scalar<T>* v, matrix_view<T> out) {
   for (local_index i = 0; i < a.rows; ++i)
     for (local_index h = 0; h < heads; ++h) {
       double total = 0;
@@ -114,22 +101,19 @@ void edge_row_dot(std::type_identity_t<local::csr_view<T>> a, local_index heads,
     }
 }
 
-/// out(i, h) = f(out(i, h), values[e, h]) over the entries e of row i in order; devices join parts of a row,
-/// so f is to be associative. out is (a.rows, heads). Throws nothing.
+/// out(i, h) = f(out(i, h), values[e, h]) over the entries e of row i in order.
 template <class F, class T>
-void edge_row_fold(std::type_identity_t<local::csr_view<T>> a, local_index heads, F f,
-                   const std::type_identity_t<T>* values, matrix_view<T> out) {
+void edge_row_fold(local::input_csr<T> a, local_index heads, F f, const local::scalar<T>* values,
+                   matrix_view<T> out) {
   for (local_index i = 0; i < a.rows; ++i)
     for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e)
       for (local_index h = 0; h < heads; ++h) out(i, h) = f(out(i, h), values[edge_at(e, heads, h)]);
 }
 
-/// y(i, j) = beta y(i, j) + sum_e values[e, h(j)] x(col(e), j) over the entries of row i; beta = 0 overwrites
-/// y. x is (a.cols, f), y is (a.rows, f), their columns are those of s; y is not x. Throws nothing.
+/// y(i, j) = beta y(i, j) + sum_e values[e, h(j)] x(col(e), j) over the entries of row i.
 template <class T>
-void edge_multiply(std::type_identity_t<local::csr_view<T>> a, local::head_slice s, const std::type_identity_t<T>* values,
-                   std::type_identity_t<matrix_view<const T>> x, std::type_identity_t<T> beta,
-                   matrix_view<T> y) {
+void edge_multiply(local::input_csr<T> a, local::head_slice s, const local::scalar<T>* values,
+                   local::input_view<T> x, local::scalar<T> beta, matrix_view<T> y) {
   for (local_index i = 0; i < a.rows; ++i)
     for (local_index j = 0; j < y.cols; ++j) {
       T total = 0;
@@ -140,11 +124,9 @@ void edge_multiply(std::type_identity_t<local::csr_view<T>> a, local::head_slice
 }
 
 /// values[e, h] = f(row(e), e, h) for the heads of y's columns, and y as edge_multiply has it with them.
-/// Throws nothing.
 template <class F, class T>
-void edge_apply_multiply(std::type_identity_t<local::csr_view<T>> a, local::head_slice s, F f,
-                         std::type_identity_t<T>* values, std::type_identity_t<matrix_view<const T>> x,
-                         std::type_identity_t<T> beta, matrix_view<T> y) {
+void edge_apply_multiply(local::input_csr<T> a, local::head_slice s, F f, local::scalar<T>* values,
+                         local::input_view<T> x, local::scalar<T> beta, matrix_view<T> y) {
   for (local_index i = 0; i < a.rows; ++i)
     for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e)
       for (local_index j = 0; j < y.cols; ++j)
@@ -152,14 +134,10 @@ void edge_apply_multiply(std::type_identity_t<local::csr_view<T>> a, local::head
   edge_multiply(a, s, values, x, beta, y);
 }
 
-/// x(c, j) = beta x(c, j) + sum_e values[e, h(j)] y(row(e), j) over the entries of column c; beta = 0
-/// overwrites x. y is (a.rows, f), x is (a.cols, f), their columns are those of s; x is not y. Throws
-/// nothing.
+/// x(c, j) = beta x(c, j) + sum_e values[e, h(j)] y(row(e), j) over the entries of column c.
 template <class T>
-void edge_multiply_transposed(std::type_identity_t<local::csr_view<T>> a, local::head_slice s,
-                              const std::type_identity_t<T>* values,
-                              std::type_identity_t<matrix_view<const T>> y, std::type_identity_t<T> beta,
-                              matrix_view<T> x) {
+void edge_multiply_transposed(local::input_csr<T> a, local::head_slice s, const local::scalar<T>* values,
+                              local::input_view<T> y, local::scalar<T> beta, matrix_view<T> x) {
   for (local_index c = 0; c < x.rows; ++c)
     for (local_index j = 0; j < x.cols; ++j) x(c, j) = beta == 0 ? T{0} : beta * x(c, j);
   for_edges(a, x.cols, [&](local_index i, local_index e, local_index j) {
@@ -168,11 +146,10 @@ void edge_multiply_transposed(std::type_identity_t<local::csr_view<T>> a, local:
 }
 
 /// values[e, h] = beta values[e, h] + sum_j y(row(e), j) x(col(e), j) over the columns j of head h in the
-/// slice, none where there are none; beta = 0 overwrites values. y is (a.rows, f), x is (a.cols, f), their
-/// columns are those of s. Throws nothing.
+/// slice.
 template <class T>
-void edge_dot(std::type_identity_t<local::csr_view<T>> a, local::head_slice s, std::type_identity_t<matrix_view<const T>> y,
-              std::type_identity_t<matrix_view<const T>> x, std::type_identity_t<T> beta, T* values) {
+void edge_dot(local::input_csr<T> a, local::head_slice s, local::input_view<T> y, local::input_view<T> x,
+              local::scalar<T> beta, T* values) {
   for_edges(a, s.heads, [&](local_index i, local_index e, local_index h) {
     T total = 0;
     for (local_index j = 0; j < x.cols; ++j)

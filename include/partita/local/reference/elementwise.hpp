@@ -1,51 +1,48 @@
 #pragma once
 /// Functions of single elements, and of elements and a value of their row or column.
 
-#include <type_traits>
-
 #include "partita/local/view.hpp"
 
 namespace partita::reference {
 
-/// y(i, j) = f(x(i, j)). Both (m, n); y may be x. Throws what f throws.
+/// y(i, j) = f(x(i, j)).
 template <class F, class T>
-void transform(F f, std::type_identity_t<matrix_view<const T>> x, matrix_view<T> y) {
+void transform(F f, local::input_view<T> x, matrix_view<T> y) {
   for (local_index i = 0; i < y.rows; ++i)
     for (local_index j = 0; j < y.cols; ++j) y(i, j) = f(x(i, j));
 }
 
-/// y(i, j) = f(i, j, x(i, j)). Both (m, n); y may be x. Throws what f throws.
+/// y(i, j) = f(i, j, x(i, j)).
 template <class F, class T>
-void transform_indexed(F f, std::type_identity_t<matrix_view<const T>> x, matrix_view<T> y) {
+void transform_indexed(F f, local::input_view<T> x, matrix_view<T> y) {
   for (local_index i = 0; i < y.rows; ++i)
     for (local_index j = 0; j < y.cols; ++j) y(i, j) = f(i, j, x(i, j));
 }
 
-/// y(i, j) = f(a(i, j), b(i, j)). All (m, n); y may be a or b. Throws what f throws.
+/// y(i, j) = f(a(i, j), b(i, j)).
 template <class F, class T>
-void zip(F f, std::type_identity_t<matrix_view<const T>> a, std::type_identity_t<matrix_view<const T>> b,
-         matrix_view<T> y) {
+void zip(F f, local::input_view<T> a, local::input_view<T> b, matrix_view<T> y) {
   for (local_index i = 0; i < y.rows; ++i)
     for (local_index j = 0; j < y.cols; ++j) y(i, j) = f(a(i, j), b(i, j));
 }
 
-/// y(i, j) += bias[j]. y is (m, n), bias has n elements. Throws nothing.
+/// y(i, j) += bias[j].
 template <class T>
-void add_row(const std::type_identity_t<T>* bias, matrix_view<T> y) {
+void add_row(const local::scalar<T>* bias, matrix_view<T> y) {
   for (local_index i = 0; i < y.rows; ++i)
     for (local_index j = 0; j < y.cols; ++j) y(i, j) += bias[j];
 }
 
-/// y(i, j) *= factors[i]. y is (m, n), factors has m elements. Throws nothing.
+/// y(i, j) *= factors[i].
 template <class T>
-void scale_rows(const std::type_identity_t<T>* factors, matrix_view<T> y) {
+void scale_rows(const local::scalar<T>* factors, matrix_view<T> y) {
   for (local_index i = 0; i < y.rows; ++i)
     for (local_index j = 0; j < y.cols; ++j) y(i, j) *= factors[i];
 }
 
-/// y(i, j) /= divisors[i]. y is (m, n), divisors has m elements. Throws nothing.
+/// y(i, j) /= divisors[i].
 template <class T>
-void divide_rows(const std::type_identity_t<T>* divisors, matrix_view<T> y) {
+void divide_rows(const local::scalar<T>* divisors, matrix_view<T> y) {
   for (local_index i = 0; i < y.rows; ++i)
     for (local_index j = 0; j < y.cols; ++j) y(i, j) /= divisors[i];
 }

@@ -1,17 +1,15 @@
 #pragma once
 /// Dense times dense, as the definition has it.
 
-#include <type_traits>
-
+#include "partita/local/reference/reductions.hpp"
 #include "partita/local/view.hpp"
 
 namespace partita::reference {
 
-/// c = alpha op(a) op(b) + beta c, op(z) = z^T where ta (tb) is set; beta = 0 overwrites c, alpha = 0 does
-/// not read a and b. op(a) is (m, k), op(b) is (k, n), c is (m, n); shapes must fit. Throws nothing.
+/// c = alpha op(a) op(b) + beta c, op(z) = z^T where ta (tb) is set.
 template <class T>
-void gemm(bool ta, bool tb, std::type_identity_t<T> alpha, std::type_identity_t<matrix_view<const T>> a,
-          std::type_identity_t<matrix_view<const T>> b, std::type_identity_t<T> beta, matrix_view<T> c) {
+void gemm(bool ta, bool tb, local::scalar<T> alpha, local::input_view<T> a, local::input_view<T> b,
+          local::scalar<T> beta, matrix_view<T> c) {
   const local_index k = ta ? a.rows : a.cols;
   for (local_index i = 0; i < c.rows; ++i)
     for (local_index j = 0; j < c.cols; ++j) {
@@ -22,13 +20,10 @@ void gemm(bool ta, bool tb, std::type_identity_t<T> alpha, std::type_identity_t<
     }
 }
 
-/// c(i, j) = sum_p a(i, p) b(p, j) + beta c(i, j) + bias[j], cut at 0 where relu is set; bias counts where it
-/// is not null, beta = 0 overwrites c. a is (m, k), b is (k, n), c is (m, n), bias has n elements; shapes
-/// must fit. Throws nothing.
+/// c(i, j) = sum_p a(i, p) b(p, j) + beta c(i, j) + bias[j], cut at 0 where relu is set.
 template <class T>
-void gemm_bias_relu(std::type_identity_t<matrix_view<const T>> a,
-                    std::type_identity_t<matrix_view<const T>> b, const std::type_identity_t<T>* bias,
-                    bool relu, std::type_identity_t<T> beta, matrix_view<T> c) {
+void gemm_bias_relu(local::input_view<T> a, local::input_view<T> b, const local::scalar<T>* bias, bool relu,
+                    local::scalar<T> beta, matrix_view<T> c) {
   gemm(false, false, T{1}, a, b, beta, c);
   for (local_index i = 0; i < c.rows; ++i)
     for (local_index j = 0; j < c.cols; ++j) {
@@ -37,26 +32,18 @@ void gemm_bias_relu(std::type_identity_t<matrix_view<const T>> a,
     }
 }
 
-/// The gradients of b and bias in c = a b + bias: db = a^T dc, dbias[j] = sum_i dc(i, j). a is (m, k), dc is
-/// (m, n), db is (k, n), dbias has n elements; shapes must fit. Throws nothing.
+/// db = a^T dc, dbias[j] = sum_i dc(i, j).
 template <class T>
-void gemm_bias_gradient(std::type_identity_t<matrix_view<const T>> a,
-                        std::type_identity_t<matrix_view<const T>> dc, matrix_view<T> db,
-                        std::type_identity_t<T>* dbias) {
+void gemm_bias_gradient(local::input_view<T> a, local::input_view<T> dc, matrix_view<T> db,
+                        local::scalar<T>* dbias) {
   gemm(true, false, T{1}, a, dc, T{0}, db);
-  for (local_index j = 0; j < dc.cols; ++j) {
-    double total = 0;
-    for (local_index i = 0; i < dc.rows; ++i) total += dc(i, j);
-    dbias[j] = static_cast<T>(total);
-  }
+  column_sums(dc, dbias);
 }
 
-/// The gradient of z in c = a b, a = relu(z): dz(i, p) = sum_j dc(i, j) b(p, j) where a(i, p) > 0, 0
-/// elsewhere. dc is (m, n), b is (k, n), a and dz are (m, k); shapes must fit. Throws nothing.
+/// dz(i, p) = sum_j dc(i, j) b(p, j) where a(i, p) > 0, 0 elsewhere.
 template <class T>
-void gemm_relu_backward(std::type_identity_t<matrix_view<const T>> dc,
-                        std::type_identity_t<matrix_view<const T>> b,
-                        std::type_identity_t<matrix_view<const T>> a, matrix_view<T> dz) {
+void gemm_relu_backward(local::input_view<T> dc, local::input_view<T> b, local::input_view<T> a,
+                        matrix_view<T> dz) {
   gemm(false, true, T{1}, dc, b, T{0}, dz);
   for (local_index i = 0; i < dz.rows; ++i)
     for (local_index p = 0; p < dz.cols; ++p)

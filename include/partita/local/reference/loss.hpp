@@ -2,18 +2,16 @@
 /// Cross entropy of labelled rows with its gradient, and the number of rows predicted correctly.
 
 #include <cmath>
-#include <type_traits>
 
 #include "partita/local/view.hpp"
 
 namespace partita::reference {
 
-/// Returns the sum over rows i with labels[i] >= 0 of -log softmax(logits(i, :))[labels[i]], and writes
-/// gradient(i, :) = scale (softmax(logits(i, :)) - onehot(labels[i])) for these rows, 0 for the others.
-/// logits and gradient are (m, n); labels has m elements, all below n. Throws nothing.
+/// The sum over rows i with labels[i] >= 0 of -log softmax(logits(i, :))[labels[i]], and the gradient times
+/// scale.
 template <class T>
-double cross_entropy(std::type_identity_t<matrix_view<const T>> logits, const local_index* labels,
-                     std::type_identity_t<T> scale, matrix_view<T> gradient) {
+double cross_entropy(local::input_view<T> logits, const local_index* labels, local::scalar<T> scale,
+                     matrix_view<T> gradient) {
   double loss = 0;
   for (local_index i = 0; i < logits.rows; ++i) {
     const bool counted = labels[i] >= 0;
@@ -31,8 +29,7 @@ double cross_entropy(std::type_identity_t<matrix_view<const T>> logits, const lo
   return loss;
 }
 
-/// Returns the number of rows i with labels[i] >= 0 whose first largest logit is at labels[i]. logits is (m,
-/// n), labels has m elements. Throws nothing.
+/// The number of rows i with labels[i] >= 0 whose first largest logit is at labels[i].
 template <class T>
 global_index count_correct(matrix_view<T> logits, const local_index* labels) {
   global_index correct = 0;

@@ -3,52 +3,50 @@
 
 #include <cstddef>
 #include <span>
-#include <type_traits>
 
 #include "partita/local/view.hpp"
 
 namespace partita::reference {
 
-/// to = from. Both (m, n). Throws nothing.
+/// to = from.
 template <class T>
-void copy(std::type_identity_t<matrix_view<const T>> from, matrix_view<T> to) {
+void copy(local::input_view<T> from, matrix_view<T> to) {
   for (local_index i = 0; i < to.rows; ++i)
     for (local_index j = 0; j < to.cols; ++j) to(i, j) = from(i, j);
 }
 
-/// y(i, j) = value. y is (m, n). Throws nothing.
+/// y(i, j) = value.
 template <class T>
-void fill(std::type_identity_t<T> value, matrix_view<T> y) {
+void fill(local::scalar<T> value, matrix_view<T> y) {
   for (local_index i = 0; i < y.rows; ++i)
     for (local_index j = 0; j < y.cols; ++j) y(i, j) = value;
 }
 
-/// to[i n + j] = from(i, j). from is (m, n), to has m n elements. Throws nothing.
+/// to[i n + j] = from(i, j).
 template <class T>
-void pack(std::type_identity_t<matrix_view<const T>> from, T* to) {
+void pack(local::input_view<T> from, T* to) {
   for (local_index i = 0; i < from.rows; ++i)
     for (local_index j = 0; j < from.cols; ++j) *to++ = from(i, j);
 }
 
-/// to(i, j) = from[i n + j]. to is (m, n), from has m n elements. Throws nothing.
+/// to(i, j) = from[i n + j].
 template <class T>
-void unpack(const std::type_identity_t<T>* from, matrix_view<T> to) {
+void unpack(const local::scalar<T>* from, matrix_view<T> to) {
   for (local_index i = 0; i < to.rows; ++i)
     for (local_index j = 0; j < to.cols; ++j) to(i, j) = *from++;
 }
 
-/// y(i, j) = the entry of a at (i, j), which is the only one there, or 0. Both (m, n). Throws nothing.
+/// y(i, j) = the entry of a at (i, j), or 0.
 template <class T>
-void sparse_to_dense(std::type_identity_t<local::csr_view<T>> a, matrix_view<T> y) {
+void sparse_to_dense(local::input_csr<T> a, matrix_view<T> y) {
   fill(T(0), y);
   for (local_index i = 0; i < a.rows; ++i)
     for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e) y(i, a.columns[e]) = a.values[e];
 }
 
-/// to[i n + j] = from(rows[i], j). from is (m, n), to has rows.size() n elements, every rows[i] is below m.
-/// Throws nothing.
+/// to[i n + j] = from(rows[i], j).
 template <class T>
-void gather_rows(std::type_identity_t<matrix_view<const T>> from, std::span<const local_index> rows, T* to) {
+void gather_rows(local::input_view<T> from, std::span<const local_index> rows, T* to) {
   for (const local_index row : rows)
     for (local_index j = 0; j < from.cols; ++j) *to++ = from(row, j);
 }

@@ -8,9 +8,9 @@
 
 namespace partita::reference {
 
-/// sums[j] = sum_i x(i, j), accumulated in double. x is (m, n), sums has n elements. Throws nothing.
+/// sums[j] = sum_i x(i, j), accumulated in double.
 template <class T>
-void column_sums(std::type_identity_t<matrix_view<const T>> x, T* sums) {
+void column_sums(local::input_view<T> x, T* sums) {
   for (local_index j = 0; j < x.cols; ++j) {
     double total = 0;
     for (local_index i = 0; i < x.rows; ++i) total += x(i, j);
@@ -18,9 +18,9 @@ void column_sums(std::type_identity_t<matrix_view<const T>> x, T* sums) {
   }
 }
 
-/// sums[i] = sum_j x(i, j), accumulated in double. x is (m, n), sums has m elements. Throws nothing.
+/// sums[i] = sum_j x(i, j), accumulated in double.
 template <class T>
-void row_sums(std::type_identity_t<matrix_view<const T>> x, T* sums) {
+void row_sums(local::input_view<T> x, T* sums) {
   for (local_index i = 0; i < x.rows; ++i) {
     double total = 0;
     for (local_index j = 0; j < x.cols; ++j) total += x(i, j);
@@ -28,9 +28,9 @@ void row_sums(std::type_identity_t<matrix_view<const T>> x, T* sums) {
   }
 }
 
-/// maxima[i] = max_j x(i, j), minus infinity when n = 0. x is (m, n), maxima has m elements. Throws nothing.
+/// maxima[i] = max_j x(i, j), minus infinity when n = 0.
 template <class T>
-void row_max(std::type_identity_t<matrix_view<const T>> x, T* maxima) {
+void row_max(local::input_view<T> x, T* maxima) {
   for (local_index i = 0; i < x.rows; ++i) {
     maxima[i] = -std::numeric_limits<T>::infinity();
     for (local_index j = 0; j < x.cols; ++j)
@@ -38,7 +38,7 @@ void row_max(std::type_identity_t<matrix_view<const T>> x, T* maxima) {
   }
 }
 
-/// sum_ij x(i, j), accumulated in double. x is (m, n). Throws nothing.
+/// sum_ij x(i, j), accumulated in double.
 template <class T>
 std::remove_const_t<T> sum(matrix_view<T> x) {
   double total = 0;

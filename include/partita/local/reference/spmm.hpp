@@ -8,23 +8,9 @@
 
 namespace partita::reference {
 
-/// y = a x + beta y; beta = 0 overwrites y. a is (m, k), x is (k, f), y is (m, f); shapes must fit. Throws
-/// nothing.
+/// y = what spmm_epilogue says of a and x.
 template <class T>
-void spmm(std::type_identity_t<local::csr_view<T>> a, std::type_identity_t<matrix_view<const T>> x,
-          std::type_identity_t<T> beta, matrix_view<T> y) {
-  for (local_index i = 0; i < y.rows; ++i)
-    for (local_index j = 0; j < y.cols; ++j) {
-      T total = 0;
-      for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e) total += a.values[e] * x(a.columns[e], j);
-      y(i, j) = beta == 0 ? total : total + beta * y(i, j);
-    }
-}
-
-/// y = what spmm_epilogue says of a and x. a is (m, k), x is (k, f), y is (m, f); shapes must fit. Throws
-/// nothing.
-template <class T>
-void spmm_fused(std::type_identity_t<local::csr_view<T>> a, std::type_identity_t<matrix_view<const T>> x,
+void spmm_fused(local::input_csr<T> a, local::input_view<T> x,
                 std::type_identity_t<local::spmm_epilogue<T>> fusion, matrix_view<T> y) {
   for (local_index i = 0; i < y.rows; ++i)
     for (local_index j = 0; j < y.cols; ++j) {
@@ -34,6 +20,12 @@ void spmm_fused(std::type_identity_t<local::csr_view<T>> a, std::type_identity_t
       if (fusion.bias != nullptr) total += fusion.bias[j];
       y(i, j) = fusion.relu && !(total > 0) ? T{0} : total;
     }
+}
+
+/// y = a x + beta y.
+template <class T>
+void spmm(local::input_csr<T> a, local::input_view<T> x, local::scalar<T> beta, matrix_view<T> y) {
+  spmm_fused(a, x, {.beta = beta}, y);
 }
 
 }  // namespace partita::reference
