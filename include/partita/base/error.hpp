@@ -46,6 +46,8 @@ struct input_error : error {
   using error::error;
 };
 
+namespace base {
+
 /// A piece of a sentence: a text, a number, or what to_string takes. It refers to what it was made from,
 /// which must live as long.
 class sentence_piece {
@@ -85,10 +87,12 @@ inline std::string sentence_of(std::initializer_list<sentence_piece> pieces) {
   return sentence;
 }
 
+}  // namespace base
+
 /// Throws an Error that says this. Where an error is thrown, it takes less code than a sum of strings.
 template <class Error>
-[[noreturn]] void throw_error(std::initializer_list<sentence_piece> pieces) {
-  throw Error(sentence_of(pieces));
+[[noreturn]] void throw_error(std::initializer_list<base::sentence_piece> pieces) {
+  throw Error(base::sentence_of(pieces));
 }
 
 }  // namespace partita

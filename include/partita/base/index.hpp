@@ -49,6 +49,6 @@ struct matrix_shape {
   friend constexpr bool operator==(matrix_shape, matrix_shape) = default;
 };
 
-inline std::string to_string(matrix_shape e) { return sentence_of({e.rows, " x ", e.cols}); }
+inline std::string to_string(matrix_shape e) { return base::sentence_of({e.rows, " x ", e.cols}); }
 
 }  // namespace partita

@@ -97,8 +97,8 @@ inline std::string describe(const collective& c) {
   const std::string_view path = c.where.file_name();
   const std::string_view file = path.substr(path.find_last_of('/') + 1);
   const std::uint_least32_t line = c.where.line();
-  if (c.splits) return sentence_of({"split (", file, ":", line, ")"});
-  return sentence_of({name_of(c.kind), " of ", name_of(c.type), " (", file, ":", line, ")"});
+  if (c.splits) return base::sentence_of({"split (", file, ":", line, ")"});
+  return base::sentence_of({name_of(c.kind), " of ", name_of(c.type), " (", file, ":", line, ")"});
 }
 
 namespace detail {

@@ -92,9 +92,9 @@ inline std::string mismatch_of_counts(const comm::collective& op, std::span<cons
                                       int rank, std::span<const int> names) {
   for (std::size_t q = 0; q < sent.size(); ++q)
     if (sent[q] != op.output_counts[q])
-      return sentence_of({"ranks disagree: rank ", names[static_cast<std::size_t>(rank)], " expects ",
-                          op.output_counts[q], " elements in ", describe(op), ", rank ", names[q], " sends ",
-                          sent[q]});
+      return base::sentence_of({"ranks disagree: rank ", names[static_cast<std::size_t>(rank)], " expects ",
+                                op.output_counts[q], " elements in ", describe(op), ", rank ", names[q],
+                                " sends ", sent[q]});
   return {};
 }
 

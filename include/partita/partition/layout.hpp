@@ -32,7 +32,7 @@ inline constexpr layout dynamic_layout{axis_set(0xffu), axis_set(0xffu)};
 
 /// "rows cut by row+depth, columns by col".
 inline std::string to_string(layout l) {
-  return sentence_of({"rows cut by ", name_of(l.rows), ", columns by ", name_of(l.cols)});
+  return base::sentence_of({"rows cut by ", name_of(l.rows), ", columns by ", name_of(l.cols)});
 }
 
 namespace partition {

@@ -63,6 +63,6 @@ constexpr coordinates group_member(mesh_shape shape, axis_set s, coordinates bas
 
 }  // namespace partition
 
-inline std::string to_string(mesh_shape m) { return sentence_of({m.row, "x", m.col, "x", m.depth}); }
+inline std::string to_string(mesh_shape m) { return base::sentence_of({m.row, "x", m.col, "x", m.depth}); }
 
 }  // namespace partita

@@ -32,8 +32,8 @@ class thread_group : public rendezvous {
     slot& s = slots_[sequence % in_flight];
     posted_operation& mine = s.posts[index(rank)];
     if (s.sequence != sequence && mine.endpoint && !s.left[index(rank)])
-      fail(held, sentence_of({"rank ", name(rank), " has more than ", in_flight, " operations in flight at ",
-                              describe(op)}));
+      fail(held, base::sentence_of({"rank ", name(rank), " has more than ", in_flight,
+                                    " operations in flight at ", describe(op)}));
     ++waiting_for_slot_;
     wait(
         held, op, [&] { return s.sequence == sequence; }, [] { return -1; });
@@ -222,7 +222,7 @@ class thread_group : public rendezvous {
     if (a.kind == b.kind && a.splits == b.splits && a.type == b.type && a.peer == b.peer &&
         a.reduce == b.reduce && counts_agree && mine.endpoint->shares_place_with(*other.endpoint))
       return;
-    fail(held, sentence_of({"ranks disagree: ", call(mine), ", ", call(other)}));
+    fail(held, base::sentence_of({"ranks disagree: ", call(mine), ", ", call(other)}));
   }
   /// What the others send to `rank` in an all_to_all.
   std::vector<global_index> sent_to(const slot& s, int rank) const {

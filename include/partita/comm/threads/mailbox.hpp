@@ -55,7 +55,8 @@ class mailbox {
     at_.wait(held, op, arrived, [&] { return op.peer; });
     const posted_operation& sent = m->post;
     if (sent.op.count != op.count || sent.op.type != op.type || !me.shares_place_with(*sent.endpoint))
-      at_.fail(held, sentence_of({"ranks disagree: rank ", at_.name(me.rank()), " calls ", describe(op),
+      at_.fail(held,
+               base::sentence_of({"ranks disagree: rank ", at_.name(me.rank()), " calls ", describe(op),
                                   " for ", op.count, " elements", me.device_name(), ", ", at_.call(sent)}));
     {
       const rendezvous::reading unlocked(at_, held, m->readers);

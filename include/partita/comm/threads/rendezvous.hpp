@@ -23,8 +23,8 @@ class rendezvous : public wakeable {
   bool has_ended(int rank) const { return world_->has_ended(world_rank(rank)); }
   /// "rank 2 calls all_reduce of f64 (spmm.hpp:120) with 4 elements".
   std::string call(const posted_operation& p) const {
-    const std::string elements = p.op.splits ? "" : sentence_of({" with ", p.op.count, " elements"});
-    return sentence_of(
+    const std::string elements = p.op.splits ? "" : base::sentence_of({" with ", p.op.count, " elements"});
+    return base::sentence_of(
         {"rank ", name(p.endpoint->rank()), " calls ", describe(p.op), elements, p.endpoint->device_name()});
   }
 
@@ -91,7 +91,7 @@ class rendezvous : public wakeable {
 
  private:
   [[noreturn]] void fail_absent(lock& held, int rank, const comm::collective& op) {
-    fail(held, sentence_of({"rank ", name(rank), " ended without taking part in ", describe(op)}));
+    fail(held, base::sentence_of({"rank ", name(rank), " ended without taking part in ", describe(op)}));
   }
   int world_rank(int rank) const { return world_ranks_[static_cast<std::size_t>(rank)]; }
   void poison(lock& held, const std::string& what, std::exception_ptr error) {
