@@ -2,6 +2,7 @@
 /// What a product Y = A X would receive under each way to run it, in closed form, and the choice among them.
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "partita/algebra/row_exchange.hpp"
@@ -109,14 +110,15 @@ class spmm_cost {
   /// The way under which the busiest rank receives least, among those that `asked` leaves open. Every rank of
   /// the mesh must call.
   spmm_options choose(spmm_options asked) const {
-    std::vector<spmm_options> candidates;
+    std::array<spmm_options, 4> candidates;
+    std::vector<global_index> elements;
     for (const stationary kept : {stationary::c, stationary::a})
       for (row_exchange rows : {row_exchange::full, row_exchange::sparsity_aware})
         if ((asked.stationary == stationary::automatic || asked.stationary == kept) &&
-            (asked.rows == row_exchange::automatic || asked.rows == rows))
-          candidates.push_back({kept, rows});
-    std::vector<global_index> elements;
-    for (const spmm_options& o : candidates) elements.push_back(received_under(o).words);
+            (asked.rows == row_exchange::automatic || asked.rows == rows)) {
+          candidates[elements.size()] = {kept, rows};
+          elements.push_back(received_under({kept, rows}).words);
+        }
     blocks_.m.world().all_reduce(elements, reduction::max);
     const auto least = std::min_element(elements.begin(), elements.end()) - elements.begin();
     return candidates[static_cast<std::size_t>(least)];

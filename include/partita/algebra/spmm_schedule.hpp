@@ -132,8 +132,10 @@ class spmm_schedule {
     std::vector<local::tile_shape> shapes = cost.shapes(options_);
     if (stays()) {
       const auto mine = static_cast<std::size_t>(m.at().col);
-      groups_ = {groups_[mine]};
-      shapes = {shapes[mine]};
+      std::swap(groups_.front(), groups_[mine]);
+      groups_.erase(groups_.begin() + 1, groups_.end());
+      std::swap(shapes.front(), shapes[mine]);
+      shapes.erase(shapes.begin() + 1, shapes.end());
       widen_ = std::make_unique<redistribution<T, Device>>(m, blocks_.cols, blocks_.features, blocks_.dense,
                                                            blocks_.wide());
       wide_ = buffer<T, Device>(q, static_cast<std::size_t>(widen_->new_block().size()));
@@ -164,16 +166,16 @@ class spmm_schedule {
 
   /// The lists of needed rows of every block of this row of the grid.
   std::vector<local::needed_rows> share_lists(const local::needed_rows& mine) {
-    if (groups_.size() == 1) return {mine};
-    std::vector<local::needed_rows> lists;
+    std::vector<local::needed_rows> lists(groups_.size());
     for (std::size_t g = 0; g < groups_.size(); ++g) {
-      local::needed_rows list = static_cast<int>(g) == blocks_.m.at().col ? mine : local::needed_rows{};
+      local::needed_rows& list = lists[g];
+      if (groups_.size() == 1 || static_cast<int>(g) == blocks_.m.at().col) list = mine;
+      if (groups_.size() == 1) break;
       list.of_tile.resize(groups_[g].needed.size());
       for (std::size_t r = 0; r < list.of_tile.size(); ++r) {
         list.of_tile[r].resize(static_cast<std::size_t>(groups_[g].needed[r]));
         blocks_.m.control(axis::col).broadcast(std::span<local_index>(list.of_tile[r]), static_cast<int>(g));
       }
-      lists.push_back(std::move(list));
     }
     return lists;
   }

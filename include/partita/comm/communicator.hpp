@@ -75,11 +75,7 @@ class communicator {
   [[nodiscard]] request start_broadcast(Data&& data, int root,
                                         source_location where = source_location::current()) const {
     const std::span all = comm::detail::output_of(data);
-    comm::collective op = described<comm::element_of<Data>>(operation::broadcast, where);
-    op.peer = root;
-    op.count = ssize(all);
-    op.output = all.data();
-    return start(op);
+    return start_broadcast(type_of<Data>, all.data(), ssize(all), root, where);
   }
   /// to = the root's `from`, but at the root, which only reads. from (n) at the root, to (n) at the others.
   /// What travels: every rank but the root receives n elements.
@@ -112,14 +108,8 @@ class communicator {
     const std::span block = comm::detail::input_of(mine);
     const std::span counted = comm::detail::input_of(counts);
     const std::span blocks = comm::detail::output_of(all);
-    comm::collective op = described<comm::element_of<Mine>>(operation::all_gather, where);
-    require(op, counted, ssize(blocks), "gathered buffer");
-    require_block(op, counted, ssize(block));
-    op.count = ssize(block);
-    op.input = block.data();
-    op.output = blocks.data();
-    op.output_counts = counted;
-    return start(op);
+    return start_all_gather(type_of<Mine>, block.data(), ssize(block), blocks.data(), ssize(blocks), counted,
+                            where);
   }
   /// The same; returns `all`.
   template <comm::element_range Mine, comm::count_range Counts>
@@ -156,15 +146,8 @@ class communicator {
     const std::span all = comm::detail::input_of(blocks);
     const std::span counted = comm::detail::input_of(counts);
     const std::span block = comm::detail::output_of(mine);
-    comm::collective op = described<comm::element_of<Blocks>>(operation::reduce_scatter, where);
-    require(op, counted, ssize(all), "buffer to be scattered");
-    require_block(op, counted, ssize(block));
-    op.reduce = reduce;
-    op.count = ssize(block);
-    op.input = all.data();
-    op.output = block.data();
-    op.input_counts = counted;
-    return start(op);
+    return start_reduce_scatter(type_of<Blocks>, all.data(), ssize(all), block.data(), ssize(block), counted,
+                                reduce, where);
   }
   /// The same for blocks (p n), of n elements for each rank; returns n elements.
   template <comm::element_range Blocks>
@@ -188,11 +171,7 @@ class communicator {
   [[nodiscard]] request start_all_reduce(Data&& data, reduction reduce = reduction::sum,
                                          source_location where = source_location::current()) const {
     const std::span all = comm::detail::output_of(data);
-    comm::collective op = described<comm::element_of<Data>>(operation::all_reduce, where);
-    op.reduce = reduce;
-    op.count = ssize(all);
-    op.output = all.data();
-    return start(op);
+    return start_all_reduce(type_of<Data>, all.data(), ssize(all), reduce, where);
   }
   /// The sum (or maximum) over ranks, in rank order, of their values. What travels: rank 0 receives p - 1
   /// elements, every other rank one.
@@ -220,15 +199,8 @@ class communicator {
     const std::span send_counts = comm::detail::input_of(to_counts);
     const std::span received = comm::detail::output_of(from);
     const std::span recv_counts = comm::detail::input_of(from_counts);
-    comm::collective op = described<comm::element_of<To>>(operation::all_to_all, where);
-    require(op, send_counts, ssize(sent), "buffer to be sent");
-    require(op, recv_counts, ssize(received), "buffer to be received");
-    op.count = ssize(sent);
-    op.input = sent.data();
-    op.output = received.data();
-    op.input_counts = send_counts;
-    op.output_counts = recv_counts;
-    return start(op);
+    return start_all_to_all(type_of<To>, sent.data(), ssize(sent), send_counts, received.data(),
+                            ssize(received), recv_counts, where);
   }
   /// The same; returns `from`.
   template <comm::element_range To, comm::count_range ToCounts, comm::count_range FromCounts>
@@ -255,7 +227,7 @@ class communicator {
   [[nodiscard]] request start_send(Data&& data, int to, int tag = 0,
                                    source_location where = source_location::current()) const {
     const std::span message = comm::detail::input_of(data);
-    comm::collective op = described<comm::element_of<Data>>(operation::send, where);
+    comm::collective op = describe_operation(operation::send, type_of<Data>, where);
     op.peer = to;
     op.tag = tag;
     op.count = ssize(message);
@@ -272,7 +244,7 @@ class communicator {
   [[nodiscard]] request start_receive(Data&& data, int from, int tag = 0,
                                       source_location where = source_location::current()) const {
     const std::span message = comm::detail::output_of(data);
-    comm::collective op = described<comm::element_of<Data>>(operation::receive, where);
+    comm::collective op = describe_operation(operation::receive, type_of<Data>, where);
     op.peer = from;
     op.tag = tag;
     op.count = ssize(message);
@@ -285,13 +257,71 @@ class communicator {
   static global_index ssize(std::span<T> s) {
     return static_cast<global_index>(s.size());
   }
-  template <class T>
-  static comm::collective described(operation kind, source_location where) {
+  template <class Range>
+  static constexpr comm::element_type type_of = comm::element_type_of<comm::element_of<Range>>::value;
+
+  static comm::collective describe_operation(operation kind, comm::element_type type, source_location where) {
     comm::collective op;
     op.kind = kind;
-    op.type = comm::element_type_of<T>::value;
+    op.type = type;
     op.where = where;
     return op;
+  }
+
+  /// The operations on what ranges come down to.
+  request start_broadcast(comm::element_type type, void* data, global_index count, int root,
+                          source_location where) const {
+    comm::collective op = describe_operation(operation::broadcast, type, where);
+    op.peer = root;
+    op.count = count;
+    op.output = data;
+    return start(op);
+  }
+  request start_all_gather(comm::element_type type, const void* mine, global_index count, void* all,
+                           global_index size, std::span<const global_index> counts,
+                           source_location where) const {
+    comm::collective op = describe_operation(operation::all_gather, type, where);
+    require(op, counts, size, "gathered buffer");
+    require_block(op, counts, count);
+    op.count = count;
+    op.input = mine;
+    op.output = all;
+    op.output_counts = counts;
+    return start(op);
+  }
+  request start_reduce_scatter(comm::element_type type, const void* blocks, global_index size, void* mine,
+                               global_index count, std::span<const global_index> counts, reduction reduce,
+                               source_location where) const {
+    comm::collective op = describe_operation(operation::reduce_scatter, type, where);
+    require(op, counts, size, "buffer to be scattered");
+    require_block(op, counts, count);
+    op.reduce = reduce;
+    op.count = count;
+    op.input = blocks;
+    op.output = mine;
+    op.input_counts = counts;
+    return start(op);
+  }
+  request start_all_reduce(comm::element_type type, void* data, global_index count, reduction reduce,
+                           source_location where) const {
+    comm::collective op = describe_operation(operation::all_reduce, type, where);
+    op.reduce = reduce;
+    op.count = count;
+    op.output = data;
+    return start(op);
+  }
+  request start_all_to_all(comm::element_type type, const void* to, global_index sent,
+                           std::span<const global_index> to_counts, void* from, global_index received,
+                           std::span<const global_index> from_counts, source_location where) const {
+    comm::collective op = describe_operation(operation::all_to_all, type, where);
+    require(op, to_counts, sent, "buffer to be sent");
+    require(op, from_counts, received, "buffer to be received");
+    op.count = sent;
+    op.input = to;
+    op.output = from;
+    op.input_counts = to_counts;
+    op.output_counts = from_counts;
+    return start(op);
   }
   request start(const comm::collective& op) const { return request(group_, op); }
 
@@ -302,8 +332,9 @@ class communicator {
   template <class T>
   global_index equal_part(std::span<const T> blocks, operation kind, source_location where) const {
     if (ssize(blocks) % size() != 0)
-      throw_error<communication_error>({describe(described<T>(kind, where)), ": ", blocks.size(),
-                                        " elements are not the same number for each of ", size(), " ranks"});
+      throw_error<communication_error>(
+          {describe(describe_operation(kind, comm::element_type_of<T>::value, where)), ": ", blocks.size(),
+           " elements are not the same number for each of ", size(), " ranks"});
     return ssize(blocks) / size();
   }
   void require(const comm::collective& op, std::span<const global_index> counts, global_index elements,

@@ -44,13 +44,8 @@ constexpr bool same_blocks(mesh_shape m, layout a, layout b) {
 template <class T, class Device>
 class redistribution {
  public:
-  redistribution(mesh<Device> m, const blocking& rows, const blocking& cols, layout from, layout to)
-      : mesh_(std::move(m)),
-        rows_(rows),
-        cols_(cols),
-        from_(from),
-        to_(to),
-        route_(partition::route_between(from, to)) {
+  redistribution(const mesh<Device>& m, const blocking& rows, const blocking& cols, layout from, layout to)
+      : mesh_(m), rows_(rows), cols_(cols), from_(from), to_(to), route_(partition::route_between(from, to)) {
     const coordinates me = mesh_.at();
     old_ = partition::block_of(rows, cols, from, me);
     new_ = partition::block_of(rows, cols, to, me);
