@@ -48,10 +48,11 @@ void add_multiple(T factor, const T* b, T (&sum)[Width]) {
 
 /// c = alpha op(a) b + beta c for a tile of c that has at most as many rows as there are Row and at most
 /// Width columns, b packed. Besides fetching b early, the prefetch keeps gcc from vectorising over p, which
-/// would take the sums out of their registers.
+/// would take the sums out of their registers, as inlining does where there are few.
 template <int Width, class T, int... Row>
-void multiply_tile(const operand<T>& a, const T* from, local_index depth, const T* b, T alpha, T beta,
-                   const matrix_view<T>& c, std::integer_sequence<int, Row...>) {
+[[gnu::noinline]] void multiply_tile(const operand<T>& a, const T* from, local_index depth, const T* b,
+                                     T alpha, T beta, const matrix_view<T>& c,
+                                     std::integer_sequence<int, Row...>) {
   const T* const rows[] = {from + std::min<local_index>(Row, c.rows - 1) * a.down...};
   T sum[sizeof...(Row)][Width] = {}, done[sizeof...(Row)][Width];
   for (local_index p = 0; p < depth; ++p, b += Width) {
