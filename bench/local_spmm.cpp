@@ -21,7 +21,7 @@
 
 #include "partita/base/random.hpp"
 #include "partita/local/kernels.hpp"
-#include "partita/local/reference/spmm.hpp"
+#include "reference/spmm.hpp"
 
 namespace {
 

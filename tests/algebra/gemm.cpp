@@ -1,4 +1,4 @@
-// Products with a replicated weight and the weight's gradient: values against local/reference, what travels
+// Products with a replicated weight and the weight's gradient: values against tests/reference, what travels
 // against the rules of the design, on every layout.
 #include "partita/algebra/gemm.hpp"
 
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "partita/local/reference/gemm.hpp"
+#include "reference/gemm.hpp"
 #include "support/matrices.hpp"
 
 namespace test_gemm {

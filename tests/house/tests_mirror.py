@@ -44,7 +44,7 @@ TOGETHER = {
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
 # Folders of tests/ that hold no tests of headers.
-OTHERS = {"emulator", "house", "laws", "programs", "support"}
+OTHERS = {"emulator", "house", "laws", "programs", "reference", "support"}
 
 
 def reach(file, roots, found):

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "partita/local/reference/kernels.hpp"
+#include "reference/kernels.hpp"
 #include "support/stage.hpp"
 
 namespace test_support {

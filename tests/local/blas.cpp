@@ -10,7 +10,7 @@
 #include "partita/base/random.hpp"
 #include "partita/local/blas/gemm.hpp"
 #include "partita/local/kernels.hpp"
-#include "partita/local/reference/gemm.hpp"
+#include "reference/gemm.hpp"
 
 using partita::local_index;
 using partita::matrix_view;

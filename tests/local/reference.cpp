@@ -5,7 +5,7 @@
 #include <limits>
 #include <vector>
 
-#include "partita/local/reference/kernels.hpp"
+#include "reference/kernels.hpp"
 
 namespace test_local_reference {
 

@@ -12,8 +12,8 @@
 
 #include "partita/local/cublas/gemm.hpp"
 #include "partita/local/cusparse/spmm.hpp"
-#include "partita/local/reference/gemm.hpp"
-#include "partita/local/reference/spmm.hpp"
+#include "reference/gemm.hpp"
+#include "reference/spmm.hpp"
 #include "support/blocks.hpp"
 #include "support/on_device.hpp"
 

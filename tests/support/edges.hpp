@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "partita/local/reference/kernels.hpp"
+#include "reference/kernels.hpp"
 #include "support/stage.hpp"
 
 namespace test_support {

@@ -1,7 +1,7 @@
 #pragma once
 /// The local computations of one rank: function templates whose first argument is the queue of the device
 /// that runs them, overloaded for each device in the namespace of its tag, where calls find them by that
-/// argument. `local/reference` has the same names and argument orders without the queue, as obvious serial
+/// argument. `tests/reference` has the same names and argument orders without the queue, as obvious serial
 /// loops.
 
 #include "partita/local/host/kernels.hpp"

@@ -1,7 +1,7 @@
 #pragma once
 /// Dense times dense, as the definition has it.
 
-#include "partita/local/reference/reductions.hpp"
+#include "reference/reductions.hpp"
 #include "partita/local/view.hpp"
 
 namespace partita::reference {
