@@ -9,13 +9,13 @@ import re
 import sys
 
 NAMES = {
-    "algorithm": "any_of clamp copy copy_n count_if fill_n find find_if find_if_not inclusive_scan lower_bound max max_element min min_element nth_element ranges "
+    "algorithm": "any_of clamp copy copy_n count_if equal fill fill_n find find_if find_if_not inclusive_scan lower_bound max max_element min min_element nth_element ranges "
                  "replace replace_if sort stable_sort swap transform unique upper_bound",
     "array": "array", "atomic": "atomic memory_order_relaxed", "bit": "bit_cast bit_width endian", "charconv": "from_chars", "chrono": "chrono",
-    "cmath": "abs ceil exp expm1 isfinite log log1p pow sqrt", "condition_variable": "condition_variable", "concepts": "convertible_to derived_from same_as", "cstddef": "byte ptrdiff_t size_t to_integer",
-    "cstdint": "int8_t int32_t int64_t uint8_t uint32_t uint64_t uintmax_t uintptr_t", "cstdio": "fflush fputs", "cstring": "memcmp memcpy strchr strncpy strrchr",
+    "cmath": "abs ceil exp expm1 isfinite log log1p pow sqrt", "condition_variable": "condition_variable", "concepts": "convertible_to derived_from integral same_as", "cstddef": "byte ptrdiff_t size_t to_integer",
+    "cstdint": "uint_least32_t int8_t int32_t int64_t uint8_t uint32_t uint64_t uintmax_t uintptr_t", "cstdio": "fflush fputs", "cstring": "memcmp memcpy strchr strncpy strrchr",
     "deque": "deque", "exception": "current_exception exception exception_ptr make_exception_ptr rethrow_exception terminate uncaught_exceptions",
-    "filesystem": "filesystem", "iterator": "default_sentinel_t", "fstream": "ifstream ios ofstream streamoff streamsize", "functional": "divides function minus multiplies plus", "limits": "numeric_limits",
+    "filesystem": "filesystem", "initializer_list": "initializer_list", "iterator": "default_sentinel_t", "fstream": "ifstream ios ofstream streamoff streamsize", "functional": "divides function minus multiplies plus", "limits": "numeric_limits",
     "list": "list", "map": "map", "memory": "enable_shared_from_this make_shared make_unique shared_ptr static_pointer_cast unique_ptr weak_ptr",
     "mutex": "lock_guard mutex unique_lock", "new": "align_val_t", "numeric": "accumulate iota", "optional": "optional", "source_location": "source_location",
     "span": "as_bytes data size span", "sstream": "istringstream ostringstream ws", "stdexcept": "runtime_error", "string": "getline string to_string", "string_view": "string_view",
