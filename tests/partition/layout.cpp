@@ -42,15 +42,15 @@ TEST_CASE("layouts: names") {
 }
 
 TEST_CASE("layouts: a type keeps to its own") {
-  CHECK(detail::checked_layout<layout{axis::row, axis::col}>(x_grid) == x_grid);
-  CHECK(detail::checked_layout<dynamic_layout>(x_grid) == x_grid);
+  CHECK(checked_layout(x_grid, layout{axis::row, axis::col}) == x_grid);
+  CHECK(checked_layout(x_grid, dynamic_layout) == x_grid);
   expect_error<shape_error>(
       "a matrix whose type has rows cut by row, columns by col cannot have rows cut by row, columns by none",
       [] {
-        detail::checked_layout<layout{axis::row, axis::col}>(x_row);
+        checked_layout(x_row, layout{axis::row, axis::col});
       });
   expect_error<shape_error>("not both: rows cut by row, columns by row+col", [] {
-    detail::checked_layout<dynamic_layout>({row, row | col});
+    checked_layout({row, row | col}, dynamic_layout);
   });
 }
 
