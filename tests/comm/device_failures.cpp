@@ -275,7 +275,7 @@ TEST_CASE("a mesh of a device carries its memory along axes, and the host's besi
     m.control(partita::axis::row).all_reduce(std::span(here));
     m.along(partita::every_axis).all_reduce(there.span());
     m.world().all_reduce(std::span(here));
-    CHECK(partita::read(q, there.data()) == 18);
+    CHECK(partita::on_cuda::read(q, there.data()) == 18);
     CHECK(here[0] == 18);
     CHECK(m.along(partita::every_axis).rank() == m.rank());
     CHECK(m.along(partita::axis::col).axis() == "col");

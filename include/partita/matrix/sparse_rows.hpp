@@ -8,6 +8,7 @@
 
 #include "partita/comm/mesh.hpp"
 #include "partita/matrix/tiles.hpp"
+#include "partita/partition/blocking.hpp"
 #include "partita/partition/layout.hpp"
 
 namespace partita {
@@ -62,10 +63,10 @@ class sparse_rows {
         by_columns_(x.by_columns_) {}
 
   std::shared_ptr<const local::csr_tiles<T, Device>> stored(interval rows, interval columns,
-                                                     std::vector<triplet<T>> entries) const {
+                                                            std::vector<triplet<T>> entries) const {
     return std::make_shared<const local::csr_tiles<T, Device>>(
         local::make_csr_tiles<T, Device>(mesh_.queue(), rows, std::span<const interval>(&columns, 1),
-                                  std::move(entries), mesh_.tile_entries()));
+                                         std::move(entries), mesh_.tile_entries()));
   }
   static local::csr_slices<T> parts_of(const local::csr_tiles<T, Device>& x, const buffer<T, Device>& own) {
     return x.tile_shape::parts(0, x.structure.data(), own.size() > 0 ? own.data() : x.values.data());
