@@ -40,8 +40,8 @@ int main() {
   std::array<account, shape.size()> accounts;  // one place for each rank
   threads::run(shape.size(), [&](const communicator& world) {
     const mesh<host> m(world, shape);
-    const auto mine = edges(comm::share_of(n, m.rank(), m.size()));    // no matter which rank gives which edge
-    const auto a = distribute<grid_2d.sparse>(m, {n, n}, mine);  // (n/pr, n/pc)
+    const auto mine = edges(comm::share_of(n, m.rank(), m.size()));  // no matter which rank gives which edge
+    const auto a = distribute<grid_2d.sparse>(m, {n, n}, mine);      // (n/pr, n/pc)
     const auto x = generate<grid_2d.dense, double>(m, {n, f}, feature);  // (n/pr, f/pc)
     dense<double, grid_2d.dense, host> y(m, matrix_shape{n, f});         // (n/pr, f/pc)
 

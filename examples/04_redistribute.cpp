@@ -17,8 +17,10 @@ constexpr layout cube{axis::row | axis::depth, axis::col};  // no copies
 constexpr layout columns{{}, every_axis};                   // no copies, whole columns
 
 static_assert(partition::route_between(rows, grid).kind == partition::movement::slice);
-static_assert(partition::route_between(grid, rows) == partition::route{partition::movement::all_gather, axis::col});
-static_assert(partition::route_between(cube, vertex_rows) == partition::route{partition::movement::all_to_all, axis::col});
+static_assert(partition::route_between(grid, rows) ==
+              partition::route{partition::movement::all_gather, axis::col});
+static_assert(partition::route_between(cube, vertex_rows) ==
+              partition::route{partition::movement::all_to_all, axis::col});
 
 constexpr mesh_shape shape{.row = 3, .col = 2, .depth = 2};
 constexpr matrix_shape size{.rows = 100, .cols = 30};

@@ -13,9 +13,9 @@ namespace bench {
 
 using partita::buffer;
 using partita::cuda_device;
+using partita::device_queue;
 using partita::global_index;
 using partita::local_index;
-using partita::device_queue;
 
 /// What a graph is to be like.
 struct graph_counts {

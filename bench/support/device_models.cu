@@ -4,12 +4,10 @@
 #include "partita/nn/conv/gcn.hpp"
 #include "partita/nn/conv/sage.hpp"
 
-partita::nn::model<float, bench::cuda_device> bench::model_on_device(const partita::mesh<cuda_device>& m,
-                                                                     const partita::policy& p,
-                                                                     const graph_counts& counts, bool rmat,
-                                                                     const std::vector<global_index>& widths,
-                                                                     const partita::nn::training_options& options,
-                                                                     std::int64_t& nonzeros) {
+partita::nn::model<float, bench::cuda_device> bench::model_on_device(
+    const partita::mesh<cuda_device>& m, const partita::policy& p, const graph_counts& counts, bool rmat,
+    const std::vector<global_index>& widths, const partita::nn::training_options& options,
+    std::int64_t& nonzeros) {
   const bool mean = options.model == "sage";
   const auto a = matrix_on_device(m, p, counts, rmat, mean, nonzeros);
   const partita::nn::model_options how = partita::nn::options_of_model(options);

@@ -18,8 +18,8 @@ struct golden_case {
   bool several_labels = false;  ///< the loss is binary cross-entropy over all labels
   double loss = 0;
   std::map<std::string, std::vector<double>> values, gradients;  ///< by the name of the parameter
-  partita::io::dataset graph;                                        ///< without features and labels
-  partita::nn::training_options options;                             ///< what makes the model
+  partita::io::dataset graph;                                    ///< without features and labels
+  partita::nn::training_options options;                         ///< what makes the model
 
   partita::global_index classes() const { return logits.shape[1]; }
   bool counts(partita::global_index v) const { return mask[static_cast<std::size_t>(v)] != 0; }

@@ -136,7 +136,8 @@ partita::io::dataset load(const std::string& name) {
 void train_on(const partita::communicator& world, const std::optional<arrangement>& asked,
               const partita::io::dataset& data, const command& c) {
   const bool first = world.rank() == 0;
-  const auto observe = first && !c.quiet ? progress_printer(c.training.epochs) : partita::nn::epoch_observer{};
+  const auto observe =
+      first && !c.quiet ? progress_printer(c.training.epochs) : partita::nn::epoch_observer{};
   const auto train = c.device == "cuda" ? train_on_cuda : train_on_cpu;
   const auto [how, result] = train(world, asked, data, c, observe);
   if (!first) return;

@@ -29,17 +29,19 @@ arrangement cheapest(int ranks, const mesh_maker<Device>& make_mesh, const parti
 
 template <class T, class Device>
 outcome train_in(int ranks, const mesh_maker<Device>& make_mesh, const std::optional<arrangement>& asked,
-                 const partita::io::dataset& data, const command& c, const partita::nn::epoch_observer& observe) {
+                 const partita::io::dataset& data, const command& c,
+                 const partita::nn::epoch_observer& observe) {
   outcome o{asked ? *asked : cheapest<T>(ranks, make_mesh, data, c), {}};
   o.result = partita::nn::train_model<T>(make_mesh(o.how.mesh), data, c.training,
-                                     partita::find_policy(o.how.policy), observe);
+                                         partita::find_policy(o.how.policy), observe);
   return o;
 }
 
 /// Every rank must call.
 template <class Device>
 outcome train_at(int ranks, const mesh_maker<Device>& make_mesh, const std::optional<arrangement>& asked,
-                 const partita::io::dataset& data, const command& c, const partita::nn::epoch_observer& observe) {
+                 const partita::io::dataset& data, const command& c,
+                 const partita::nn::epoch_observer& observe) {
   return c.precision == "f64" ? train_in<double>(ranks, make_mesh, asked, data, c, observe)
                               : train_in<float>(ranks, make_mesh, asked, data, c, observe);
 }

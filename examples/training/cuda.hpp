@@ -8,39 +8,46 @@
 namespace partita {
 
 extern template class nn::trainer<float, cuda_device>;
-extern template nn::model<float, cuda_device> nn::make_model<float>(const mesh<cuda_device>&, const io::dataset&,
-                                                                const nn::training_options&, const policy&);
-extern template nn::training_result nn::train_model(const mesh<cuda_device>&, const io::dataset&, const nn::training_options&,
-                                            nn::model<float, cuda_device>, const nn::epoch_observer&);
+extern template nn::model<float, cuda_device> nn::make_model<float>(const mesh<cuda_device>&,
+                                                                    const io::dataset&,
+                                                                    const nn::training_options&,
+                                                                    const policy&);
+extern template nn::training_result nn::train_model(const mesh<cuda_device>&, const io::dataset&,
+                                                    const nn::training_options&,
+                                                    nn::model<float, cuda_device>, const nn::epoch_observer&);
 extern template nn::training_result nn::train_model<float>(const mesh<cuda_device>&, const io::dataset&,
-                                                   const nn::training_options&, const policy&,
-                                                   const nn::epoch_observer&);
+                                                           const nn::training_options&, const policy&,
+                                                           const nn::epoch_observer&);
 extern template nn::over_ranks nn::predict_words<float>(const mesh<cuda_device>&, const io::dataset&,
-                                                const nn::training_options&, const policy&);
+                                                        const nn::training_options&, const policy&);
 extern template double nn::cross_entropy(const dense<float, vertex_rows, cuda_device>&,
-                                     const nn::vertex_labels<cuda_device>&,
-                                     dense<float, vertex_rows, cuda_device>&);
+                                         const nn::vertex_labels<cuda_device>&,
+                                         dense<float, vertex_rows, cuda_device>&);
 extern template double nn::logistic_loss(const dense<float, vertex_rows, cuda_device>&,
-                                     const dense<float, vertex_rows, cuda_device>&, global_index,
-                                     dense<float, vertex_rows, cuda_device>&);
+                                         const dense<float, vertex_rows, cuda_device>&, global_index,
+                                         dense<float, vertex_rows, cuda_device>&);
 extern template std::vector<float> collect(const dense<float, vertex_rows, cuda_device>&);
 
 extern template class nn::trainer<double, cuda_device>;
-extern template nn::model<double, cuda_device> nn::make_model<double>(const mesh<cuda_device>&, const io::dataset&,
-                                                                  const nn::training_options&, const policy&);
-extern template nn::training_result nn::train_model(const mesh<cuda_device>&, const io::dataset&, const nn::training_options&,
-                                            nn::model<double, cuda_device>, const nn::epoch_observer&);
-extern template nn::training_result nn::train_model<double>(const mesh<cuda_device>&, const io::dataset&,
-                                                    const nn::training_options&, const policy&,
+extern template nn::model<double, cuda_device> nn::make_model<double>(const mesh<cuda_device>&,
+                                                                      const io::dataset&,
+                                                                      const nn::training_options&,
+                                                                      const policy&);
+extern template nn::training_result nn::train_model(const mesh<cuda_device>&, const io::dataset&,
+                                                    const nn::training_options&,
+                                                    nn::model<double, cuda_device>,
                                                     const nn::epoch_observer&);
+extern template nn::training_result nn::train_model<double>(const mesh<cuda_device>&, const io::dataset&,
+                                                            const nn::training_options&, const policy&,
+                                                            const nn::epoch_observer&);
 extern template nn::over_ranks nn::predict_words<double>(const mesh<cuda_device>&, const io::dataset&,
-                                                 const nn::training_options&, const policy&);
+                                                         const nn::training_options&, const policy&);
 extern template double nn::cross_entropy(const dense<double, vertex_rows, cuda_device>&,
-                                     const nn::vertex_labels<cuda_device>&,
-                                     dense<double, vertex_rows, cuda_device>&);
+                                         const nn::vertex_labels<cuda_device>&,
+                                         dense<double, vertex_rows, cuda_device>&);
 extern template double nn::logistic_loss(const dense<double, vertex_rows, cuda_device>&,
-                                     const dense<double, vertex_rows, cuda_device>&, global_index,
-                                     dense<double, vertex_rows, cuda_device>&);
+                                         const dense<double, vertex_rows, cuda_device>&, global_index,
+                                         dense<double, vertex_rows, cuda_device>&);
 extern template std::vector<double> collect(const dense<double, vertex_rows, cuda_device>&);
 
 }  // namespace partita

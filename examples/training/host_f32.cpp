@@ -3,13 +3,15 @@
 namespace partita {
 
 template class nn::trainer<float, host>;
-template nn::model<float, host> nn::make_model<float>(const mesh<host>&, const io::dataset&, const nn::training_options&,
-                                                  const policy&);
-template nn::training_result nn::train_model(const mesh<host>&, const io::dataset&, const nn::training_options&,
-                                     nn::model<float, host>, const nn::epoch_observer&);
-template nn::training_result nn::train_model<float>(const mesh<host>&, const io::dataset&, const nn::training_options&,
-                                            const policy&, const nn::epoch_observer&);
-template nn::over_ranks nn::predict_words<float>(const mesh<host>&, const io::dataset&, const nn::training_options&,
-                                         const policy&);
+template nn::model<float, host> nn::make_model<float>(const mesh<host>&, const io::dataset&,
+                                                      const nn::training_options&, const policy&);
+template nn::training_result nn::train_model(const mesh<host>&, const io::dataset&,
+                                             const nn::training_options&, nn::model<float, host>,
+                                             const nn::epoch_observer&);
+template nn::training_result nn::train_model<float>(const mesh<host>&, const io::dataset&,
+                                                    const nn::training_options&, const policy&,
+                                                    const nn::epoch_observer&);
+template nn::over_ranks nn::predict_words<float>(const mesh<host>&, const io::dataset&,
+                                                 const nn::training_options&, const policy&);
 
 }  // namespace partita

@@ -29,8 +29,9 @@ TEST_CASE("the softmax over rows and its gradient") {
     fill_edges(e, edge_entry);
     fill_edges(d, gradient_entry);
     const axis_set group = p.sparse.cols;
-    const traffic fold = all_reduced(a.row_range().size() * heads, partition::rank_in_group(m.shape(), group, m.at()),
-                                     m.shape().size(group));
+    const traffic fold =
+        all_reduced(a.row_range().size() * heads, partition::rank_in_group(m.shape(), group, m.at()),
+                    m.shape().size(group));
     m.ledger().clear();
     edge_softmax(e);
     same(heard(m), fold + fold, "a softmax");

@@ -11,7 +11,8 @@ using namespace partita;
 
 namespace {
 
-comm::collective of(operation kind, global_index count, std::span<const global_index> outputs = {}, int peer = 0) {
+comm::collective of(operation kind, global_index count, std::span<const global_index> outputs = {},
+                    int peer = 0) {
   comm::collective op;
   op.kind = kind;
   op.type = comm::element_type::f32;

@@ -38,9 +38,12 @@ static_assert(between(x_column, x_vertex) == partition::route{partition::movemen
 static_assert(between(x_row, {none, row}) == partition::route{partition::movement::all_to_all, row});
 static_assert(between({none, row}, x_row) == partition::route{partition::movement::all_to_all, row});
 // The same axis under another nesting is another layout.
-static_assert(between({depth, none}, {row | depth, none}) == partition::route{partition::movement::all_to_all, depth});
-static_assert(between({row | depth, none}, {row, none}) == partition::route{partition::movement::all_gather, depth});
-static_assert(between({row | depth, none}, {depth, none}) == partition::route{partition::movement::all_to_all, row | depth});
+static_assert(between({depth, none}, {row | depth, none}) ==
+              partition::route{partition::movement::all_to_all, depth});
+static_assert(between({row | depth, none}, {row, none}) ==
+              partition::route{partition::movement::all_gather, depth});
+static_assert(between({row | depth, none}, {depth, none}) ==
+              partition::route{partition::movement::all_to_all, row | depth});
 
 }  // namespace
 
@@ -52,7 +55,8 @@ TEST_CASE("routes: from every layout to itself, and to and from replicas") {
     CHECK(partition::route_between({none, none}, from) == partition::route{partition::movement::slice, none});
     const partition::route gather = partition::route_between(from, {none, none});
     CHECK(gather.group == from.used());
-    CHECK(gather.kind == (from.used().empty() ? partition::movement::slice : partition::movement::all_gather));
+    CHECK(gather.kind ==
+          (from.used().empty() ? partition::movement::slice : partition::movement::all_gather));
   }
 }
 

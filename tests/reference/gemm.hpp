@@ -1,8 +1,8 @@
 #pragma once
 /// Dense times dense, as the definition has it.
 
-#include "reference/reductions.hpp"
 #include "partita/local/view.hpp"
+#include "reference/reductions.hpp"
 
 namespace partita::reference {
 

@@ -34,10 +34,11 @@ class staging_transport final : public partita::transport,
   std::shared_ptr<partita::transport> split(int color, int key, std::source_location where) override {
     return std::make_shared<staging_transport>(inner_->split(color, key, where));
   }
-  std::shared_ptr<partita::transport> on_memory(std::shared_ptr<partita::comm::device_memory> memory) override {
+  std::shared_ptr<partita::transport> on_memory(
+      std::shared_ptr<partita::comm::device_memory> memory) override {
     if (!memory) return this->shared_from_this();
     return std::make_shared<partita::comm::staged_transport>(this->shared_from_this(), std::move(memory),
-                                                       !std::is_same_v<Access, host_only>);
+                                                             !std::is_same_v<Access, host_only>);
   }
 
  private:

@@ -18,7 +18,8 @@ TEST_CASE("every policy and mesh trains with the serial losses and the bytes of 
   nn::training_options o;
   o.hidden = {7};
   o.epochs = 5;
-  const nn::training_result expected = nn::train_model<double>(mesh<host>(self::world(), {1, 1, 1}), d, o, row_1d);
+  const nn::training_result expected =
+      nn::train_model<double>(mesh<host>(self::world(), {1, 1, 1}), d, o, row_1d);
   for_each_mesh(std::array{world.size()}, [&](auto policy, mesh_shape shape) {
     const mesh<host> m(world, shape);
     nn::trainer<double, host> training(m, d, o, nn::make_model<double>(m, d, o, policy));

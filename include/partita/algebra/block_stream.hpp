@@ -15,8 +15,8 @@ template <class T, class Device>
 class block_stream {
  public:
   /// `structure` and `values` of this rank's block must live as long as the stream.
-  block_stream(const mesh<Device>& m, std::vector<local::tile_shape> shapes, std::span<const local_index> structure,
-               std::span<const T> values)
+  block_stream(const mesh<Device>& m, std::vector<local::tile_shape> shapes,
+               std::span<const local_index> structure, std::span<const T> values)
       : col_(m.along(axis::col)), shapes_(std::move(shapes)), structure_(structure), values_(values) {
     if (shapes_.size() < 2) return;
     std::size_t most = 0, longest = 0;

@@ -151,7 +151,7 @@ class edge_scores {
   }
 
   score_shape shape_;
-  interval range_;             ///< the policy's rows of A
+  interval range_;                    ///< the policy's rows of A
   local::csr_tiles<T, Device> rows_;  ///< their pattern: one tile without values
   redistribution<T, Device> gather_scores_, gather_log_sums_;
   dense<T, replicated, Device> scores_;

@@ -44,10 +44,11 @@ class sddmm_plan {
     T* const values = e.values().data();
     const local::head_slice slice = schedule_->slice(e);
     auto& stages = schedule_->stages();
-    stages.for_stages(x.local(), [&](std::size_t, const local::csr_slice<T>& part, matrix_view<const T> x_rows) {
-      edge_dot(stages.queue(), part.entries, slice, part.rows_of(y_rows), x_rows, beta,
-               part.values_in(values, slice.heads));
-    });
+    stages.for_stages(x.local(),
+                      [&](std::size_t, const local::csr_slice<T>& part, matrix_view<const T> x_rows) {
+                        edge_dot(stages.queue(), part.entries, slice, part.rows_of(y_rows), x_rows, beta,
+                                 part.values_in(values, slice.heads));
+                      });
   }
   /// Axes along which ranks have parts of one sum.
   axis_set summed_axes() const { return schedule_->spread().cols; }
@@ -58,8 +59,8 @@ class sddmm_plan {
     sums.kind = operation::all_reduce;
     sums.count = static_cast<global_index>(schedule_->pattern().local()->nonzeros) * schedule_->heads();
     const auto& m = schedule_->pattern().mesh();
-    return predicted_parts() +
-           received(sums, partition::rank_in_group(m.shape(), summed_axes(), m.at()), m.shape().size(summed_axes()));
+    return predicted_parts() + received(sums, partition::rank_in_group(m.shape(), summed_axes(), m.at()),
+                                        m.shape().size(summed_axes()));
   }
   traffic predicted_parts() const { return schedule_->stages().predicted_stages() + spread_.predicted(); }
 

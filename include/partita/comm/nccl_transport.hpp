@@ -219,8 +219,8 @@ class host_transport final : public transport {
   std::shared_ptr<const group> group_;
 };
 
-inline std::shared_ptr<transport> device_transport::on_group_memory(std::shared_ptr<const group> g,
-                                                                    std::shared_ptr<comm::device_memory> memory) {
+inline std::shared_ptr<transport> device_transport::on_group_memory(
+    std::shared_ptr<const group> g, std::shared_ptr<comm::device_memory> memory) {
   if (!memory) return std::make_shared<host_transport>(std::move(g));
   if (g->size() == 1) return std::make_shared<partita::detail::self_transport>(std::move(memory));
   return std::make_shared<device_transport>(std::move(g), std::move(memory));

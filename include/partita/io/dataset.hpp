@@ -195,8 +195,6 @@ class dataset_reader {
 /// float64 [E]). C is the largest label + 1, or the columns of labels.npy. Throws input_error naming the
 /// file, and the row where one is at fault, when a file is missing or malformed, when sizes of two files
 /// disagree, and for any value that no training could use.
-inline dataset load_dataset(const std::filesystem::path& dir) {
-  return detail::dataset_reader(dir).read();
-}
+inline dataset load_dataset(const std::filesystem::path& dir) { return detail::dataset_reader(dir).read(); }
 
 }  // namespace partita::io
