@@ -53,6 +53,8 @@ struct values_of_heads : no_lead {
 
 template <class T, int Width, class Weights>
 struct row_product {
+  static constexpr int min_blocks_per_multiprocessor = sizeof(T) * Width > 8 ? 3 : 4;
+
   using sum = pack_of<T, Width>;
   struct item {
     T weight;
