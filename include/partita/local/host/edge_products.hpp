@@ -42,7 +42,7 @@ struct part {
 
 /// Each `Group` columns of the strip have one value of an entry.
 template <int Width, int Group, class T>
-void strip(const product<T>& p, const part& where) {
+inline void strip(const product<T>& p, const part& where) {
   constexpr local_index ahead = Width * sizeof(T) <= 128 ? 32 : 16;
   const local_index last = p.a.offsets[p.a.rows] - 1;
   const T* const x = p.x.data + where.first;
@@ -62,7 +62,7 @@ void strip(const product<T>& p, const part& where) {
 }
 
 template <int Width, int Group, class T>
-bool groups_of(const product<T>& p, const part& where) {
+inline bool groups_of(const product<T>& p, const part& where) {
   if (p.s.head_width == Group)
     strip<Width, Group>(p, where);
   else if constexpr (Group > 1)
@@ -74,8 +74,8 @@ bool groups_of(const product<T>& p, const part& where) {
 
 /// Columns done by a strip of several whole heads that begins at column `first`, 0 if there is none.
 template <class T>
-local_index heads_strip(const product<T>& p, local_index begin, local_index end, local_index first,
-                        local_index h) {
+inline local_index heads_strip(const product<T>& p, local_index begin, local_index end, local_index first,
+                               local_index h) {
   constexpr int wide = 128 / sizeof(T), narrow = 32 / sizeof(T);
   if ((p.s.first_col + first) % p.s.head_width != 0) return 0;
   for (const int width : {wide, narrow})
@@ -88,7 +88,7 @@ local_index heads_strip(const product<T>& p, local_index begin, local_index end,
 }
 
 template <int Width, class T>
-void strip_of(local_index width, const product<T>& p, const part& where) {
+inline void strip_of(local_index width, const product<T>& p, const part& where) {
   if (width == Width)
     strip<Width, Width>(p, where);
   else if constexpr (Width > 1)
@@ -97,7 +97,7 @@ void strip_of(local_index width, const product<T>& p, const part& where) {
 
 /// Covers the columns with strips: of several heads where there is such a strip, else within a head.
 template <class T>
-void rows(const product<T>& p, local_index begin, local_index end) {
+inline void rows(const product<T>& p, local_index begin, local_index end) {
   for_heads(p.s, 0, p.y.cols,
             [&, covered = local_index{0}](local_index from, local_index to, local_index h) mutable {
               if (from < covered) return;
@@ -113,7 +113,7 @@ void rows(const product<T>& p, local_index begin, local_index end) {
 }
 
 template <local_index Lanes, class T>
-T fold(const T (&partial)[Lanes]) {
+inline T fold(const T (&partial)[Lanes]) {
   if constexpr (Lanes == 1) {
     return partial[0];
   } else {
@@ -124,7 +124,7 @@ T fold(const T (&partial)[Lanes]) {
 }
 
 template <local_index Lanes, class T>
-T dot_of(const T* u, const T* v, local_index n) {
+inline T dot_of(const T* u, const T* v, local_index n) {
   T partial[Lanes] = {};
   local_index j = 0;
   for (; j + Lanes <= n; j += Lanes)
@@ -136,12 +136,12 @@ T dot_of(const T* u, const T* v, local_index n) {
 
 /// In up to sixteen interleaved partial sums, whose number depends on n alone.
 template <class T>
-T dot(const T* u, const T* v, local_index n) {
+inline T dot(const T* u, const T* v, local_index n) {
   return n >= 16 ? dot_of<16>(u, v, n) : n >= 8 ? dot_of<8>(u, v, n) : dot_of<1>(u, v, n);
 }
 
 template <class T>
-void multiply(const device_queue<host>& q, const product<T>& p) {
+inline void multiply(const device_queue<host>& q, const product<T>& p) {
   run_entry_rows(q.threads(), p.a, p.y.cols, [&](local_index begin, local_index end) {
     for (local_index i = begin; i < end; i += row_block) rows(p, i, std::min(i + row_block, end));
   });
@@ -153,9 +153,9 @@ void multiply(const device_queue<host>& q, const product<T>& p) {
 /// overwrites y. x is (a.cols, f), y is (a.rows, f), their columns are those of s; y is not x. Throws
 /// shape_error when the shapes do not fit.
 template <class T>
-void edge_multiply(const device_queue<host>& q, local::input_csr<T> a, local::head_slice s,
-                   const local::scalar<T>* values, local::input_view<T> x, local::scalar<T> beta,
-                   matrix_view<T> y) {
+inline void edge_multiply(const device_queue<host>& q, local::input_csr<T> a, local::head_slice s,
+                          const local::scalar<T>* values, local::input_view<T> x, local::scalar<T> beta,
+                          matrix_view<T> y) {
   local::require_edges("edge_multiply", a, s, local::shape_of(x), local::shape_of(y));
   edge_product_detail::multiply<T>(q, {a, s, values, nullptr, x, beta, y});
 }
@@ -163,9 +163,9 @@ void edge_multiply(const device_queue<host>& q, local::input_csr<T> a, local::he
 /// values[e, h] = f(row(e), e, h) for the heads of y's columns, and y as edge_multiply has it with
 /// them, in one pass. Throws shape_error when the shapes do not fit.
 template <class F, class T>
-void edge_apply_multiply(const device_queue<host>& q, local::input_csr<T> a, local::head_slice s, F f,
-                         local::scalar<T>* values, local::input_view<T> x, local::scalar<T> beta,
-                         matrix_view<T> y) {
+inline void edge_apply_multiply(const device_queue<host>& q, local::input_csr<T> a, local::head_slice s, F f,
+                                local::scalar<T>* values, local::input_view<T> x, local::scalar<T> beta,
+                                matrix_view<T> y) {
   local::require_edges("edge_apply_multiply", a, s, local::shape_of(x), local::shape_of(y));
   const edge_product_detail::product<T> p{a, s, values, nullptr, x, beta, y};
   run_entry_rows(q.threads(), a, y.cols, [&](local_index begin, local_index end) {
@@ -186,9 +186,9 @@ void edge_apply_multiply(const device_queue<host>& q, local::input_csr<T> a, loc
 /// overwrites x. `a` is the inverse of the pattern. y is (a.rows, f), x is (a.cols, f), their columns are
 /// those of s; x is not y. Throws shape_error when the shapes do not fit.
 template <class T>
-void edge_multiply_transposed(const device_queue<host>& q, const local::csr_inverse<host>& a,
-                              local::head_slice s, const local::scalar<T>* values, local::input_view<T> y,
-                              local::scalar<T> beta, matrix_view<T> x) {
+inline void edge_multiply_transposed(const device_queue<host>& q, const local::csr_inverse<host>& a,
+                                     local::head_slice s, const local::scalar<T>* values,
+                                     local::input_view<T> y, local::scalar<T> beta, matrix_view<T> x) {
   local::require_edges("edge_multiply_transposed", a, s, local::shape_of(x), local::shape_of(y));
   edge_product_detail::multiply<T>(q, {a.transposed<T>(), s, values, a.entry_numbers.data(), y, beta, x});
 }
@@ -197,8 +197,8 @@ void edge_multiply_transposed(const device_queue<host>& q, const local::csr_inve
 /// slice, none where there are none; beta = 0 overwrites values. y is (a.rows, f), x is (a.cols, f), their
 /// columns are those of s. Throws shape_error when the shapes do not fit.
 template <class T>
-void edge_dot(const device_queue<host>& q, local::input_csr<T> a, local::head_slice s, local::input_view<T> y,
-              local::input_view<T> x, local::scalar<T> beta, T* values) {
+inline void edge_dot(const device_queue<host>& q, local::input_csr<T> a, local::head_slice s,
+                     local::input_view<T> y, local::input_view<T> x, local::scalar<T> beta, T* values) {
   local::require_edges("edge_dot", a, s, local::shape_of(x), local::shape_of(y));
   const auto add = [=](T& value, T total) { value = beta == 0 ? total : total + beta * value; };
   const local_index last_entry = a.nonzeros() == 0 ? 0 : a.offsets[a.rows] - 1;

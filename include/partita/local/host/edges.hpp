@@ -30,8 +30,8 @@ struct attention {
 
 /// f(i, begin, end, h) for all rows i, whose entries are [begin, end), and heads.
 template <class T, class F>
-void for_rows(const device_queue<host>& q, const local::csr_view<T>& a, local_index heads, std::int64_t work,
-              const F& f) {
+inline void for_rows(const device_queue<host>& q, const local::csr_view<T>& a, local_index heads,
+                     std::int64_t work, const F& f) {
   run_entry_rows(q.threads(), a, work * heads, [=](local_index first, local_index last) {
     for (local_index i = first; i < last; ++i)
       for (local_index h = 0; h < heads; ++h) f(i, a.offsets[i], a.offsets[i + 1], h);
@@ -40,7 +40,7 @@ void for_rows(const device_queue<host>& q, const local::csr_view<T>& a, local_in
 
 /// Row i of out becomes beta times itself; beta = 0 overwrites it.
 template <class T>
-void scale_row(T beta, const matrix_view<T>& out, local_index i) {
+inline void scale_row(T beta, const matrix_view<T>& out, local_index i) {
   for (local_index j = 0; j < out.cols; ++j) out(i, j) = beta == 0 ? T{0} : beta * out(i, j);
 }
 
@@ -48,8 +48,8 @@ void scale_row(T beta, const matrix_view<T>& out, local_index i) {
 
 /// out[e, h] = f(row(e), col(e), h, in[e, h]). out may be in. Throws what f throws.
 template <class F, class T>
-void edge_apply(const device_queue<host>& q, local::input_csr<T> a, local_index heads, F f,
-                const local::scalar<T>* in, T* out) {
+inline void edge_apply(const device_queue<host>& q, local::input_csr<T> a, local_index heads, F f,
+                       const local::scalar<T>* in, T* out) {
   run_entry_rows(q.threads(), a, heads, [=, &f](local_index begin, local_index end) {
     const F element = f;
     for (local_index i = begin; i < end; ++i)
@@ -66,9 +66,9 @@ void edge_apply(const device_queue<host>& q, local::input_csr<T> a, local_index 
 /// otherwise. source is (a.cols, heads), target and log_sum are (a.rows, heads). Throws shape_error when
 /// the shapes do not fit.
 template <class T>
-void edge_log_sum(const device_queue<host>& q, local::input_csr<T> a, local_index heads,
-                  local::scalar<T> slope, local::input_view<T> source, local::input_view<T> target,
-                  matrix_view<T> log_sum) {
+inline void edge_log_sum(const device_queue<host>& q, local::input_csr<T> a, local_index heads,
+                         local::scalar<T> slope, local::input_view<T> source, local::input_view<T> target,
+                         matrix_view<T> log_sum) {
   const edge_detail::attention<T> scores{a, heads, slope, source, target};
   local::require_scores("edge_log_sum", a, heads, source, target);
   local::require_row_values("edge_log_sum", a, heads, "log_sum", log_sum);
@@ -91,9 +91,9 @@ void edge_log_sum(const device_queue<host>& q, local::input_csr<T> a, local_inde
 /// values[e, h] = exp(score(e, h) - log_sum(row(e), h)), scores as in edge_log_sum. log_sum is (a.rows,
 /// heads). Throws shape_error when the shapes do not fit.
 template <class T>
-void edge_softmax(const device_queue<host>& q, local::input_csr<T> a, local_index heads,
-                  local::scalar<T> slope, local::input_view<T> source, local::input_view<T> target,
-                  local::input_view<T> log_sum, T* values) {
+inline void edge_softmax(const device_queue<host>& q, local::input_csr<T> a, local_index heads,
+                         local::scalar<T> slope, local::input_view<T> source, local::input_view<T> target,
+                         local::input_view<T> log_sum, T* values) {
   const edge_detail::attention<T> scores{a, heads, slope, source, target};
   local::require_scores("edge_softmax", a, heads, source, target);
   local::require_row_values("edge_softmax", a, heads, "log_sum", log_sum);
@@ -111,11 +111,12 @@ void edge_softmax(const device_queue<host>& q, local::input_csr<T> a, local_inde
 /// g(e, h) over those of column c; beta = 0 overwrites. source and dsource are (a.cols, heads), the others
 /// (a.rows, heads); `inverse` is that of a. Throws shape_error when the shapes do not fit.
 template <class T>
-void edge_softmax_gradient(const device_queue<host>& q, local::input_csr<T> a,
-                           const local::csr_inverse<host>& inverse, local_index heads, local::scalar<T> slope,
-                           local::input_view<T> source, local::input_view<T> target,
-                           local::input_view<T> log_sum, local::input_view<T> row_dot, local::scalar<T> beta,
-                           local::scalar<T>* edges, matrix_view<T> dsource, matrix_view<T> dtarget) {
+inline void edge_softmax_gradient(const device_queue<host>& q, local::input_csr<T> a,
+                                  const local::csr_inverse<host>& inverse, local_index heads,
+                                  local::scalar<T> slope, local::input_view<T> source,
+                                  local::input_view<T> target, local::input_view<T> log_sum,
+                                  local::input_view<T> row_dot, local::scalar<T> beta,
+                                  local::scalar<T>* edges, matrix_view<T> dsource, matrix_view<T> dtarget) {
   constexpr const char* name = "edge_softmax_gradient";
   const edge_detail::attention<T> scores{a, heads, slope, source, target};
   local::require_scores(name, a, heads, source, target);
@@ -152,8 +153,8 @@ void edge_softmax_gradient(const device_queue<host>& q, local::input_csr<T> a,
 /// out(i, h) = sum_e u[e, h] v[e, h] over the entries of row i, accumulated in double. out is (a.rows,
 /// heads). Throws shape_error when out has another shape.
 template <class T>
-void edge_row_dot(const device_queue<host>& q, local::input_csr<T> a, local_index heads,
-                  const local::scalar<T>* u, const local::scalar<T>* v, matrix_view<T> out) {
+inline void edge_row_dot(const device_queue<host>& q, local::input_csr<T> a, local_index heads,
+                         const local::scalar<T>* u, const local::scalar<T>* v, matrix_view<T> out) {
   local::require_row_values("edge_row_dot", a, heads, "out", out);
   edge_detail::for_rows(q, a, heads, 1,
                         [=](local_index i, local_index begin, local_index end, local_index h) {
@@ -167,8 +168,8 @@ void edge_row_dot(const device_queue<host>& q, local::input_csr<T> a, local_inde
 /// out(i, h) = f(... f(f(out(i, h), values[e, h]), values[e', h]) ...) over the entries of row i in order.
 /// out is (a.rows, heads). Throws shape_error when out has another shape.
 template <class F, class T>
-void edge_row_fold(const device_queue<host>& q, local::input_csr<T> a, local_index heads, F f,
-                   const local::scalar<T>* values, matrix_view<T> out) {
+inline void edge_row_fold(const device_queue<host>& q, local::input_csr<T> a, local_index heads, F f,
+                          const local::scalar<T>* values, matrix_view<T> out) {
   local::require_row_values("edge_row_fold", a, heads, "out", out);
   edge_detail::for_rows(q, a, heads, 1,
                         [=](local_index i, local_index begin, local_index end, local_index h) {

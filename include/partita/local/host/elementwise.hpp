@@ -12,7 +12,7 @@ namespace elementwise_detail {
 
 /// y(i, j) = f(i, j).
 template <class T, class F>
-void assign(const device_queue<host>& q, matrix_view<T> y, const F& f) {
+inline void assign(const device_queue<host>& q, matrix_view<T> y, const F& f) {
   for_rows(q.threads(), y.rows, y.cols, [f, y](local_index i) {
     for (local_index j = 0; j < y.cols; ++j) y(i, j) = f(i, j);
   });
@@ -23,7 +23,7 @@ void assign(const device_queue<host>& q, matrix_view<T> y, const F& f) {
 /// y(i, j) = f(x(i, j)). Both (m, n); y may be x. Throws shape_error when the shapes differ, and what f
 /// throws.
 template <class F, class T>
-void transform(const device_queue<host>& q, F f, local::input_view<T> x, matrix_view<T> y) {
+inline void transform(const device_queue<host>& q, F f, local::input_view<T> x, matrix_view<T> y) {
   local::require_equal("map", "x", local::shape_of(x), "y", local::shape_of(y));
   elementwise_detail::assign(q, y, [=](local_index i, local_index j) { return f(x(i, j)); });
 }
@@ -31,7 +31,7 @@ void transform(const device_queue<host>& q, F f, local::input_view<T> x, matrix_
 /// y(i, j) = f(i, j, x(i, j)). Both (m, n); y may be x. Throws shape_error when the shapes differ, and what
 /// f throws.
 template <class F, class T>
-void transform_indexed(const device_queue<host>& q, F f, local::input_view<T> x, matrix_view<T> y) {
+inline void transform_indexed(const device_queue<host>& q, F f, local::input_view<T> x, matrix_view<T> y) {
   local::require_equal("transform_indexed", "x", local::shape_of(x), "y", local::shape_of(y));
   elementwise_detail::assign(q, y, [=](local_index i, local_index j) { return f(i, j, x(i, j)); });
 }
@@ -39,7 +39,8 @@ void transform_indexed(const device_queue<host>& q, F f, local::input_view<T> x,
 /// y(i, j) = f(a(i, j), b(i, j)). All (m, n); y may be a or b. Throws shape_error when the shapes differ,
 /// and what f throws.
 template <class F, class T>
-void zip(const device_queue<host>& q, F f, local::input_view<T> a, local::input_view<T> b, matrix_view<T> y) {
+inline void zip(const device_queue<host>& q, F f, local::input_view<T> a, local::input_view<T> b,
+                matrix_view<T> y) {
   local::require_equal("zip", "a", local::shape_of(a), "y", local::shape_of(y));
   local::require_equal("zip", "b", local::shape_of(b), "y", local::shape_of(y));
   elementwise_detail::assign(q, y, [=](local_index i, local_index j) { return f(a(i, j), b(i, j)); });
@@ -47,19 +48,19 @@ void zip(const device_queue<host>& q, F f, local::input_view<T> a, local::input_
 
 /// y(i, j) += bias[j]. y is (m, n), bias has n elements. Throws nothing.
 template <class T>
-void add_row(const device_queue<host>& q, const local::scalar<T>* bias, matrix_view<T> y) {
+inline void add_row(const device_queue<host>& q, const local::scalar<T>* bias, matrix_view<T> y) {
   elementwise_detail::assign(q, y, [=](local_index i, local_index j) { return y(i, j) + bias[j]; });
 }
 
 /// y(i, j) *= factors[i]. y is (m, n), factors has m elements. Throws nothing.
 template <class T>
-void scale_rows(const device_queue<host>& q, const local::scalar<T>* factors, matrix_view<T> y) {
+inline void scale_rows(const device_queue<host>& q, const local::scalar<T>* factors, matrix_view<T> y) {
   elementwise_detail::assign(q, y, [=](local_index i, local_index j) { return y(i, j) * factors[i]; });
 }
 
 /// y(i, j) /= divisors[i]. y is (m, n), divisors has m elements. Throws nothing.
 template <class T>
-void divide_rows(const device_queue<host>& q, const local::scalar<T>* divisors, matrix_view<T> y) {
+inline void divide_rows(const device_queue<host>& q, const local::scalar<T>* divisors, matrix_view<T> y) {
   elementwise_detail::assign(q, y, [=](local_index i, local_index j) { return y(i, j) / divisors[i]; });
 }
 

@@ -34,7 +34,7 @@ struct operand {
 
 /// to[p * Width + j] = op(b)(p, j), 0 for j >= cols.
 template <int Width, class T>
-void pack(const operand<T>& b, const T* from, local_index depth, local_index cols, T* to) {
+inline void pack(const operand<T>& b, const T* from, local_index depth, local_index cols, T* to) {
   for (local_index p = 0; p < depth; ++p)
     for (local_index j = 0; j < Width; ++j)
       to[p * Width + j] = j < cols ? from[p * b.down + j * b.right] : T{0};
@@ -42,7 +42,7 @@ void pack(const operand<T>& b, const T* from, local_index depth, local_index col
 
 /// sum += factor b.
 template <int Width, class T>
-void add_multiple(T factor, const T* b, T (&sum)[Width]) {
+inline void add_multiple(T factor, const T* b, T (&sum)[Width]) {
   for (int j = 0; j < Width; ++j) sum[j] += factor * b[j];
 }
 
@@ -68,8 +68,8 @@ template <int Width, class T, int... Row>
 /// In tiles of Width columns. A tile has one thread, and its elements are summed up in an order that depends
 /// on the shape alone; `deepest` rows of `widest` columns of op(b) are packed at a time.
 template <int Width, class T>
-void multiply(const device_queue<host>& q, T alpha, const operand<T>& a, const operand<T>& b, T beta,
-              const matrix_view<T>& c, local_index k) {
+inline void multiply(const device_queue<host>& q, T alpha, const operand<T>& a, const operand<T>& b, T beta,
+                     const matrix_view<T>& c, local_index k) {
   constexpr int height = vector_bytes == 64 ? 8 : vector_bytes == 32 ? 6 : 4;
   constexpr local_index deepest = 256, widest = 512 / sizeof(T);
   const local_index tiles = (c.rows - 1) / height + 1;
@@ -96,8 +96,8 @@ void multiply(const device_queue<host>& q, T alpha, const operand<T>& a, const o
 /// not read a and b. op(a) is (m, k), op(b) is (k, n), c is (m, n) and neither a nor b. Uses the queue's
 /// backend if it has one. Throws shape_error when the shapes do not fit.
 template <class T>
-void gemm(const device_queue<host>& q, bool ta, bool tb, local::scalar<T> alpha, local::input_view<T> a,
-          local::input_view<T> b, local::scalar<T> beta, matrix_view<T> c) {
+inline void gemm(const device_queue<host>& q, bool ta, bool tb, local::scalar<T> alpha,
+                 local::input_view<T> a, local::input_view<T> b, local::scalar<T> beta, matrix_view<T> c) {
   const auto [m, n, k] = local::gemm_sizes("gemm", ta, tb, a, b, c);
   if (m == 0 || n == 0) return;
   if (k == 0 || alpha == 0) {
@@ -118,8 +118,8 @@ void gemm(const device_queue<host>& q, bool ta, bool tb, local::scalar<T> alpha,
 /// it is not null, beta = 0 overwrites c. a is (m, k), b is (k, n), c is (m, n) and neither a nor b, bias
 /// has n elements. Uses the queue's backend if it has one. Throws shape_error when the shapes do not fit.
 template <class T>
-void gemm_bias_relu(const device_queue<host>& q, local::input_view<T> a, local::input_view<T> b,
-                    const local::scalar<T>* bias, bool relu, local::scalar<T> beta, matrix_view<T> c) {
+inline void gemm_bias_relu(const device_queue<host>& q, local::input_view<T> a, local::input_view<T> b,
+                           const local::scalar<T>* bias, bool relu, local::scalar<T> beta, matrix_view<T> c) {
   gemm(q, false, false, T{1}, a, b, beta, c);
   if (bias == nullptr && !relu) return;
   elementwise_detail::assign(q, c, [=](local_index i, local_index j) {
@@ -132,8 +132,8 @@ void gemm_bias_relu(const device_queue<host>& q, local::input_view<T> a, local::
 /// is (m, n), db is (k, n) and neither a nor dc, dbias has n elements. Uses the queue's backend if it has
 /// one. Throws shape_error when the shapes do not fit.
 template <class T>
-void gemm_bias_gradient(const device_queue<host>& q, local::input_view<T> a, local::input_view<T> dc,
-                        matrix_view<T> db, local::scalar<T>* dbias) {
+inline void gemm_bias_gradient(const device_queue<host>& q, local::input_view<T> a, local::input_view<T> dc,
+                               matrix_view<T> db, local::scalar<T>* dbias) {
   gemm(q, true, false, T{1}, a, dc, T{0}, db);
   column_sums(q, dc, dbias);
 }
@@ -142,8 +142,8 @@ void gemm_bias_gradient(const device_queue<host>& q, local::input_view<T> a, loc
 /// elsewhere. dc is (m, n), b is (k, n), a and dz are (m, k); dz is neither dc nor b. Uses the queue's
 /// backend if it has one. Throws shape_error when the shapes do not fit.
 template <class T>
-void gemm_relu_backward(const device_queue<host>& q, local::input_view<T> dc, local::input_view<T> b,
-                        local::input_view<T> a, matrix_view<T> dz) {
+inline void gemm_relu_backward(const device_queue<host>& q, local::input_view<T> dc, local::input_view<T> b,
+                               local::input_view<T> a, matrix_view<T> dz) {
   local::require_equal("gemm_relu_backward", "a", local::shape_of(a), "dz", local::shape_of(dz));
   gemm(q, false, true, T{1}, dc, b, T{0}, dz);
   elementwise_detail::assign(q, dz,

@@ -28,7 +28,7 @@ struct gemm_backend {
 
 /// The product of the queue's backend; null where it has none.
 template <class T>
-gemm_function<T> gemm_of(const device_queue<host>& q) {
+inline gemm_function<T> gemm_of(const device_queue<host>& q) {
   const gemm_backend* const backend = q.find<gemm_backend>();
   return backend == nullptr ? nullptr : backend->get<T>();
 }

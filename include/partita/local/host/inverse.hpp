@@ -13,7 +13,7 @@ namespace partita::on_host {
 /// The inverse of a's pattern, by counting: one pass over the entries to count those of each column, one to
 /// put them there. Throws nothing of its own.
 template <class T>
-local::csr_inverse<host> inverse_of(const device_queue<host>& q, const local::csr_view<T>& a) {
+inline local::csr_inverse<host> inverse_of(const device_queue<host>& q, const local::csr_view<T>& a) {
   const auto cols = static_cast<std::size_t>(a.cols), entries = static_cast<std::size_t>(a.nonzeros());
   using indices = buffer<local_index, host>;
   local::csr_inverse<host> made{a.rows, a.cols, indices(q, cols + 1), indices(q, entries),

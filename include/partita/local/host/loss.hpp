@@ -16,7 +16,7 @@ namespace partita::on_host {
 namespace loss_detail {
 
 template <class T>
-double row_loss(const T* logits, local_index n, local_index label, double scale, T* gradient) {
+inline double row_loss(const T* logits, local_index n, local_index label, double scale, T* gradient) {
   const double largest = maximum_of(logits, n);
   double total = 0;
   for (local_index j = 0; j < n; ++j) total += std::exp(logits[j] - largest);
@@ -28,7 +28,7 @@ double row_loss(const T* logits, local_index n, local_index label, double scale,
 }
 
 template <class T>
-local_index first_largest(const T* x, local_index n) {
+inline local_index first_largest(const T* x, local_index n) {
   return static_cast<local_index>(std::max_element(x, x + n) - x);
 }
 
@@ -39,8 +39,8 @@ local_index first_largest(const T* x, local_index n) {
 /// logits and gradient are (m, n), gradient may be logits; labels has m elements. Throws shape_error when
 /// the shapes differ or a label is not below n.
 template <class T>
-double cross_entropy(const device_queue<host>& q, local::input_view<T> logits, const local_index* labels,
-                     local::scalar<T> scale, matrix_view<T> gradient) {
+inline double cross_entropy(const device_queue<host>& q, local::input_view<T> logits,
+                            const local_index* labels, local::scalar<T> scale, matrix_view<T> gradient) {
   local::require_equal("cross_entropy", "logits", local::shape_of(logits), "gradient",
                        local::shape_of(gradient));
   return sum_chunks<double>(
@@ -61,7 +61,8 @@ double cross_entropy(const device_queue<host>& q, local::input_view<T> logits, c
 /// Returns the number of rows i with labels[i] >= 0 whose first largest logit is at labels[i]. logits is
 /// (m, n), labels has m elements. Throws nothing.
 template <class T>
-global_index count_correct(const device_queue<host>& q, matrix_view<T> logits, const local_index* labels) {
+inline global_index count_correct(const device_queue<host>& q, matrix_view<T> logits,
+                                  const local_index* labels) {
   return sum_chunks<global_index>(
       q.threads(), logits.rows, logits.cols, [=](local_index begin, local_index end) {
         global_index correct = 0;

@@ -13,7 +13,7 @@ namespace partita::on_host {
 
 /// to = from. Both (m, n), not overlapping. Throws shape_error when the shapes differ.
 template <class T>
-void copy(const device_queue<host>& q, local::input_view<T> from, matrix_view<T> to) {
+inline void copy(const device_queue<host>& q, local::input_view<T> from, matrix_view<T> to) {
   local::require_equal("copy", "from", local::shape_of(from), "to", local::shape_of(to));
   for_rows(q.threads(), to.rows, to.cols,
            [=](local_index i) { std::copy_n(from.row(i), from.cols, to.row(i)); });
@@ -21,26 +21,26 @@ void copy(const device_queue<host>& q, local::input_view<T> from, matrix_view<T>
 
 /// y(i, j) = value. y is (m, n). Throws nothing.
 template <class T>
-void fill(const device_queue<host>& q, local::scalar<T> value, matrix_view<T> y) {
+inline void fill(const device_queue<host>& q, local::scalar<T> value, matrix_view<T> y) {
   for_rows(q.threads(), y.rows, y.cols, [=](local_index i) { std::fill_n(y.row(i), y.cols, value); });
 }
 
 /// to[i n + j] = from(i, j). from is (m, n), to has m n elements. Throws nothing.
 template <class T>
-void pack(const device_queue<host>& q, local::input_view<T> from, T* to) {
+inline void pack(const device_queue<host>& q, local::input_view<T> from, T* to) {
   copy(q, from, matrix_view<T>{to, from.rows, from.cols, from.cols});
 }
 
 /// to(i, j) = from[i n + j]. to is (m, n), from has m n elements. Throws nothing.
 template <class T>
-void unpack(const device_queue<host>& q, const local::scalar<T>* from, matrix_view<T> to) {
+inline void unpack(const device_queue<host>& q, const local::scalar<T>* from, matrix_view<T> to) {
   copy(q, matrix_view<const T>{from, to.rows, to.cols, to.cols}, to);
 }
 
 /// y(i, j) = the entry of a at (i, j), which is the only one there, or 0. Both (m, n). Throws shape_error
 /// when the shapes differ.
 template <class T>
-void sparse_to_dense(const device_queue<host>& q, local::input_csr<T> a, matrix_view<T> y) {
+inline void sparse_to_dense(const device_queue<host>& q, local::input_csr<T> a, matrix_view<T> y) {
   local::require_equal("sparse_to_dense", "a", local::shape_of(a), "y", local::shape_of(y));
   for_rows(q.threads(), y.rows, y.cols, [=](local_index i) {
     std::fill_n(y.row(i), y.cols, T(0));
@@ -51,8 +51,8 @@ void sparse_to_dense(const device_queue<host>& q, local::input_csr<T> a, matrix_
 /// to[i n + j] = from(rows[i], j). from is (m, n), to has rows.size() n elements, every rows[i] is below m.
 /// Throws shape_error when there are more rows than a local index counts.
 template <class T>
-void gather_rows(const device_queue<host>& q, local::input_view<T> from, std::span<const local_index> rows,
-                 T* to) {
+inline void gather_rows(const device_queue<host>& q, local::input_view<T> from,
+                        std::span<const local_index> rows, T* to) {
   const local_index count = to_local(static_cast<global_index>(rows.size()), "the number of gathered rows");
   const matrix_view<T> out{to, count, from.cols, from.cols};
   run_rows(q.threads(), count, from.cols, [=](local_index begin, local_index end) {
@@ -65,8 +65,8 @@ void gather_rows(const device_queue<host>& q, local::input_view<T> from, std::sp
 /// elements, every rows[i] is below m. Throws shape_error when there are more rows than a local index
 /// counts.
 template <class T>
-void scatter_add_distinct_rows(const device_queue<host>& q, const local::scalar<T>* from,
-                               std::span<const local_index> rows, matrix_view<T> to) {
+inline void scatter_add_distinct_rows(const device_queue<host>& q, const local::scalar<T>* from,
+                                      std::span<const local_index> rows, matrix_view<T> to) {
   const local_index count = to_local(static_cast<global_index>(rows.size()), "the number of scattered rows");
   const matrix_view<const T> in{from, count, to.cols, to.cols};
   for_rows(q.threads(), count, to.cols, [=](local_index i) {

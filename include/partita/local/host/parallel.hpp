@@ -98,7 +98,7 @@ inline void run_rows(int threads, local_index rows, std::int64_t row_work,
 
 /// f(i) for all rows. Every part works with its own copy of f, which the compiler can keep in registers.
 template <class F>
-void for_rows(int threads, local_index rows, std::int64_t row_work, const F& f) {
+inline void for_rows(int threads, local_index rows, std::int64_t row_work, const F& f) {
   run_rows(threads, rows, row_work, [&f](local_index begin, local_index end) {
     const F row = f;
     for (local_index i = begin; i < end; ++i) row(i);
@@ -126,7 +126,7 @@ struct row_chunks {
 
 /// The sum over all chunks, in their order, of the doubles (or integers) f(begin, end).
 template <class Sum, class F>
-Sum sum_chunks(int threads, local_index rows, std::int64_t row_work, F&& f) {
+inline Sum sum_chunks(int threads, local_index rows, std::int64_t row_work, F&& f) {
   const row_chunks chunks(rows);
   std::array<Sum, row_chunks::most> partial{};
   run_rows(threads, chunks.count, std::max<std::int64_t>(row_work, 1) * chunks.size,

@@ -14,7 +14,7 @@ namespace partita::on_host {
 
 /// The sum of n elements in double precision, in eight interleaved partial sums.
 template <class T>
-double sum_of(const T* x, local_index n) {
+inline double sum_of(const T* x, local_index n) {
   constexpr local_index lanes = 8;
   std::array<double, lanes> partial{};
   local_index j = 0;
@@ -28,7 +28,7 @@ double sum_of(const T* x, local_index n) {
 
 /// The largest of n elements; minus infinity for none.
 template <class T>
-T maximum_of(const T* x, local_index n) {
+inline T maximum_of(const T* x, local_index n) {
   T largest = -std::numeric_limits<T>::infinity();
   for (local_index j = 0; j < n; ++j) largest = std::max(largest, x[j]);
   return largest;
@@ -55,7 +55,7 @@ struct strip_sums {
 
 /// sums[j] = sum_i x(i, j), accumulated in double. x is (m, n), sums has n elements. Throws nothing.
 template <class T>
-void column_sums(const device_queue<host>& q, local::input_view<T> x, T* sums) {
+inline void column_sums(const device_queue<host>& q, local::input_view<T> x, T* sums) {
   for (local_index j = 0; j < x.cols; j += reduction_detail::strip) {
     const local_index width = std::min(reduction_detail::strip, x.cols - j);
     const reduction_detail::strip_sums total = sum_chunks<reduction_detail::strip_sums>(
@@ -71,7 +71,7 @@ void column_sums(const device_queue<host>& q, local::input_view<T> x, T* sums) {
 
 /// sums[i] = sum_j x(i, j), accumulated in double. x is (m, n), sums has m elements. Throws nothing.
 template <class T>
-void row_sums(const device_queue<host>& q, local::input_view<T> x, T* sums) {
+inline void row_sums(const device_queue<host>& q, local::input_view<T> x, T* sums) {
   for_rows(q.threads(), x.rows, x.cols,
            [=](local_index i) { sums[i] = static_cast<T>(sum_of(x.row(i), x.cols)); });
 }
@@ -79,13 +79,13 @@ void row_sums(const device_queue<host>& q, local::input_view<T> x, T* sums) {
 /// maxima[i] = max_j x(i, j), minus infinity when n = 0. x is (m, n), maxima has m elements. Throws
 /// nothing.
 template <class T>
-void row_max(const device_queue<host>& q, local::input_view<T> x, T* maxima) {
+inline void row_max(const device_queue<host>& q, local::input_view<T> x, T* maxima) {
   for_rows(q.threads(), x.rows, x.cols, [=](local_index i) { maxima[i] = maximum_of(x.row(i), x.cols); });
 }
 
 /// sum_ij x(i, j), accumulated in double. x is (m, n). Throws nothing.
 template <class T>
-std::remove_const_t<T> sum(const device_queue<host>& q, matrix_view<T> x) {
+inline std::remove_const_t<T> sum(const device_queue<host>& q, matrix_view<T> x) {
   return static_cast<std::remove_const_t<T>>(
       sum_chunks<double>(q.threads(), x.rows, x.cols, [=](local_index begin, local_index end) {
         double part = 0;

@@ -14,8 +14,8 @@ namespace partita::on_host {
 /// y(i, j) = exp(x(i, j) - row_maximum[i]) and row_sum[i] = sum_j y(i, j). x and y are (m, n), y may be x;
 /// row_maximum and row_sum have m elements. Throws shape_error when the shapes differ.
 template <class T>
-void softmax_exp(const device_queue<host>& q, local::input_view<T> x, const local::scalar<T>* row_maximum,
-                 matrix_view<T> y, local::scalar<T>* row_sum) {
+inline void softmax_exp(const device_queue<host>& q, local::input_view<T> x,
+                        const local::scalar<T>* row_maximum, matrix_view<T> y, local::scalar<T>* row_sum) {
   local::require_equal("softmax_exp", "x", local::shape_of(x), "y", local::shape_of(y));
   for_rows(q.threads(), x.rows, 8 * std::int64_t{x.cols}, [=](local_index i) {
     double total = 0;

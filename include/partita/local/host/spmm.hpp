@@ -32,7 +32,7 @@ struct product {
 };
 
 template <int Width, class T>
-void store(const T (&sum)[Width], int skip, T beta, T* y) {
+inline void store(const T (&sum)[Width], int skip, T beta, T* y) {
   if (beta == 0)
     for (int j = skip; j < Width; ++j) y[j] = sum[j];
   else
@@ -42,8 +42,8 @@ void store(const T (&sum)[Width], int skip, T beta, T* y) {
 /// Columns [first, first + width) of rows [begin, end), of which the first `skip` are done already; width is
 /// a power of two, at most Width.
 template <int Width, class T>
-void strip(local_index width, const product<T>& p, local_index begin, local_index end, local_index first,
-           local_index skip) {
+inline void strip(local_index width, const product<T>& p, local_index begin, local_index end,
+                  local_index first, local_index skip) {
   if constexpr (Width > 1)
     if (width < Width) return strip<Width / 2>(width, p, begin, end, first, skip);
   constexpr local_index ahead = Width * sizeof(T) <= 128 ? 32 : 16;
@@ -81,8 +81,9 @@ void product<T>::operator()(local_index begin, local_index end) const {
 }
 
 template <class T>
-void multiply(const char* name, const device_queue<host>& q, const local::csr_view<T>& a,
-              const matrix_view<const T>& x, const local::spmm_epilogue<T>& fusion, const matrix_view<T>& y) {
+inline void multiply(const char* name, const device_queue<host>& q, const local::csr_view<T>& a,
+                     const matrix_view<const T>& x, const local::spmm_epilogue<T>& fusion,
+                     const matrix_view<T>& y) {
   local::require_product(name, a, x, y, "a x");
   const product<T> p{a, x, fusion.beta, y, {.bias = fusion.bias, .relu = fusion.relu}};
   run_entry_rows(q.threads(), a, y.cols, p);
@@ -93,16 +94,16 @@ void multiply(const char* name, const device_queue<host>& q, const local::csr_vi
 /// y = a x + beta y; beta = 0 overwrites y. a is (m, k) with values, x is (k, f), y is (m, f) and not x.
 /// Throws shape_error when the shapes do not fit.
 template <class T>
-void spmm(const device_queue<host>& q, local::input_csr<T> a, local::input_view<T> x, local::scalar<T> beta,
-          matrix_view<T> y) {
+inline void spmm(const device_queue<host>& q, local::input_csr<T> a, local::input_view<T> x,
+                 local::scalar<T> beta, matrix_view<T> y) {
   spmm_detail::multiply<T>("spmm", q, a, x, {.beta = beta}, y);
 }
 
 /// y = what spmm_epilogue says of a and x. a is (m, k) with values, x is (k, f), y is (m, f) and not x.
 /// Throws shape_error when the shapes do not fit.
 template <class T>
-void spmm_fused(const device_queue<host>& q, local::input_csr<T> a, local::input_view<T> x,
-                std::type_identity_t<local::spmm_epilogue<T>> fusion, matrix_view<T> y) {
+inline void spmm_fused(const device_queue<host>& q, local::input_csr<T> a, local::input_view<T> x,
+                       std::type_identity_t<local::spmm_epilogue<T>> fusion, matrix_view<T> y) {
   spmm_detail::multiply<T>("spmm_fused", q, a, x, fusion, y);
 }
 

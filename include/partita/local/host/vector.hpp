@@ -24,7 +24,7 @@ inline constexpr int widest_strip = (vector_bytes == 64 ? 512 : 256) / static_ca
 
 /// The smallest power of two that covers the missing columns, or the largest one that there is room for.
 template <class T>
-local_index strip_width(local_index cols, local_index missing) {
+inline local_index strip_width(local_index cols, local_index missing) {
   local_index width = 1;
   while (width < missing && 2 * width <= std::min<local_index>(cols, widest_strip<T>)) width *= 2;
   return width;
@@ -32,7 +32,7 @@ local_index strip_width(local_index cols, local_index missing) {
 
 /// Fetches n elements that are needed soon.
 template <class T>
-void prefetch(const T* x, local_index n) {
+inline void prefetch(const T* x, local_index n) {
   for (local_index j = 0; j < n; j += 64 / sizeof(T)) __builtin_prefetch(x + j);
 }
 
