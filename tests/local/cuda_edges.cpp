@@ -23,8 +23,8 @@ TEST_CASE_TEMPLATE("cuda edges: products of slices cut anywhere", T, float, doub
   products_of_slices_cut_anywhere<T, cuda_device>();
 }
 TEST_CASE_TEMPLATE("cuda edges: scores and maps", T, float, double) { scores_and_maps<T, cuda_device>(); }
-TEST_CASE_TEMPLATE("cuda aggregate: largest neighbours and sums into rows", T, float, double) {
-  largest_neighbours_and_sums_into_rows<T, cuda_device>();
+TEST_CASE_TEMPLATE("cuda aggregate: largest neighbours and the way back", T, float, double) {
+  largest_neighbours<T, cuda_device>();
 }
 
 }  // namespace test_local_edges_cuda

@@ -1,14 +1,11 @@
 #pragma once
-/// Largest neighbours of rows, and sums into listed rows.
-
-#include <span>
+/// The largest neighbours of rows, and the way back to them.
 
 #include "partita/local/view.hpp"
 
 namespace partita::reference {
 
-/// y(i, j) = max_e x(col(e), j) over the entries e of row i, arg(i, j) = col(e) of the first that attained
-/// it.
+/// y(i, j) = max_e x(col(e), j) over the entries e of row i, arg(i, j) is the first that attained it.
 template <class T>
 void max_aggregate(local::input_csr<T> a, local::input_view<T> x, matrix_view<T> y,
                    matrix_view<local_index> arg) {
@@ -19,24 +16,18 @@ void max_aggregate(local::input_csr<T> a, local::input_view<T> x, matrix_view<T>
       for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e)
         if (arg(i, j) < 0 || x(a.columns[e], j) > y(i, j)) {
           y(i, j) = x(a.columns[e], j);
-          arg(i, j) = a.columns[e];
+          arg(i, j) = e;
         }
     }
 }
 
-/// dx(arg(i, j), j) += dy(i, j) in the order of i, where arg(i, j) is not -1.
+/// dx(col(e), j) += dy(i, j) in the order of i, for e = arg(i, j) where it is not -1.
 template <class T>
-void max_scatter(matrix_view<const local_index> arg, local::input_view<T> dy, matrix_view<T> dx) {
+void max_scatter(local::input_csr<T> a, matrix_view<const local_index> arg, local::input_view<T> dy,
+                 matrix_view<T> dx) {
   for (local_index i = 0; i < dy.rows; ++i)
     for (local_index j = 0; j < dy.cols; ++j)
-      if (arg(i, j) >= 0) dx(arg(i, j), j) += dy(i, j);
-}
-
-/// to(rows[i], j) += from[i n + j] in the order of i; rows may repeat.
-template <class T>
-void scatter_add_rows(const local::scalar<T>* from, std::span<const local_index> rows, matrix_view<T> to) {
-  for (const local_index row : rows)
-    for (local_index j = 0; j < to.cols; ++j) to(row, j) += *from++;
+      if (arg(i, j) >= 0) dx(a.columns[arg(i, j)], j) += dy(i, j);
 }
 
 }  // namespace partita::reference

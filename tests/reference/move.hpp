@@ -51,4 +51,11 @@ void gather_rows(local::input_view<T> from, std::span<const local_index> rows, T
     for (local_index j = 0; j < from.cols; ++j) *to++ = from(row, j);
 }
 
+/// to(rows[i], j) += from[i n + j] in the order of i; rows may repeat.
+template <class T>
+void scatter_add_rows(const local::scalar<T>* from, std::span<const local_index> rows, matrix_view<T> to) {
+  for (const local_index row : rows)
+    for (local_index j = 0; j < to.cols; ++j) to(row, j) += *from++;
+}
+
 }  // namespace partita::reference

@@ -255,15 +255,9 @@ void check_max(local_index m, local_index k, local_index f, placing place = {}) 
   check(
       dx,
       [&](auto& at, auto& r) {
-        max_scatter(at.queue, {at(indices), m, f, f}, at(dy), r.view());
+        max_scatter(at.queue, inverse_of(at.queue, at.pattern(p)), {at(indices), m, f, f}, at(dy), r.view());
       },
-      [&](auto& r) { reference::max_scatter<T>(arg, dy.view(), r.view()); });
-  std::vector<local_index> rows;
-  for (local_index i = 0; i < m && k > 0; ++i) rows.push_back((i * 7) % k);
-  const block<T> from(m, f, 6, 0);
-  check(
-      dx, [&](auto& at, auto& r) { scatter_add_rows(at.queue, at(from.values), at.span(rows), r.view()); },
-      [&](auto& r) { reference::scatter_add_rows(from.values.data(), rows, r.view()); });
+      [&](auto& r) { reference::max_scatter<T>(a, arg, dy.view(), r.view()); });
 }
 
 template <class T>

@@ -1,6 +1,9 @@
 #pragma once
 /// The largest of every feature over the in-neighbours, under any policy.
 
+#include <vector>
+
+#include "partita/local/csr_inverse.hpp"
 #include "partita/transfer/in_edges.hpp"
 
 namespace partita {
@@ -39,8 +42,11 @@ class max_aggregation {
     require(dh);
     const auto& q = mesh_.queue();
     fill(q, T(0), table());
-    max_scatter(q, winners(), dy.local(), table());  // (own + needed, f)
-    halo_.scatter_add(table(), dh.local());          // (n/P, f)
+    auto inverse = inverses_.begin();
+    for (const local::csr_slice<T>& part : rows_.parts(0))
+      max_scatter(q, *inverse++, part.rows_of(winners()), part.rows_of(dy.local()),
+                  table());                  // (own + needed, f)
+    halo_.scatter_add(table(), dh.local());  // (n/P, f)
   }
 
   /// What this rank receives in one forward, in one backward and in both, in closed form.
@@ -59,7 +65,10 @@ class max_aggregation {
         halo_(rows.make_halo()),
         rows_(rows.own_rows(halo_)),
         table_(mesh_.queue(), static_cast<std::size_t>(rows_.widths[0]) * static_cast<std::size_t>(width_)),
-        winners_(mesh_.queue(), static_cast<std::size_t>(rows_.rows) * static_cast<std::size_t>(width_)) {}
+        winners_(mesh_.queue(), static_cast<std::size_t>(rows_.rows) * static_cast<std::size_t>(width_)) {
+    for (const local::csr_slice<T>& part : rows_.parts(0))
+      inverses_.push_back(inverse_of(mesh_.queue(), part.entries));
+  }
 
   void require(const matrix& x) const {
     if (!(x.row_blocking() == vertices_) || x.shape().cols != width_)
@@ -73,8 +82,9 @@ class max_aggregation {
   blocking vertices_;
   local_index width_;
   halo<T, Device> halo_;
-  local::csr_tiles<T, Device> rows_;  ///< a pattern: one tile without values
-  buffer<T, Device> table_;           ///< of values, then of gradients
+  local::csr_tiles<T, Device> rows_;                  ///< a pattern: one tile without values
+  std::vector<local::csr_inverse<Device>> inverses_;  ///< of its parts
+  buffer<T, Device> table_;                           ///< of values, then of gradients
   buffer<local_index, Device> winners_;
 };
 

@@ -2,8 +2,11 @@
 /// Rows of a vertex_rows matrix that other ranks own, gathered when they are needed, and added back.
 
 #include <algorithm>
+#include <numeric>
+#include <span>
 #include <vector>
 
+#include "partita/local/csr_inverse.hpp"
 #include "partita/local/kernels.hpp"
 #include "partita/matrix/dense.hpp"
 
@@ -28,6 +31,10 @@ class halo {
       send.push_back(static_cast<local_index>(v - own_.begin));
     send_ = buffer<local_index, Device>(m.queue(), send.size());
     copy(m.queue(), std::span<const local_index>(send), send_.span());
+    senders_ = senders_of_rows();
+    ones_ = buffer<T, Device>(m.queue(), send.size());
+    const auto count = static_cast<local_index>(send.size());
+    fill(m.queue(), T(1), matrix_view<T>{ones_.data(), 1, count, count});
   }
 
   /// Rows of a table.
@@ -58,7 +65,10 @@ class halo {
     mesh_.along(every_axis)
         .all_to_all(std::span<const T>(table.row(mine), comm::total_of(recv_)), recv_, packed_.span(),
                     send_counts_);
-    scatter_add_rows(mesh_.queue(), packed_.data(), std::span<const local_index>(send_.span()), x);
+    local::csr_view<T> senders = senders_.template transposed<T>();
+    senders.values = ones_.data();
+    spmm(mesh_.queue(), senders, {packed_.data(), static_cast<local_index>(send_.size()), x.cols, x.cols},
+         T(1), x);
   }
 
   /// What this rank receives in one gather of f columns, and in one scatter_add.
@@ -66,6 +76,17 @@ class halo {
   traffic predicted_scatter(global_index f) const { return received(send_rows_, f); }
 
  private:
+  /// The matrix that selects the rows to send, one entry a row, read by its columns: the sum of what comes
+  /// back for a row is a product with it.
+  local::csr_inverse<Device> senders_of_rows() const {
+    std::vector<local_index> one_a_row(send_.size() + 1);
+    std::iota(one_a_row.begin(), one_a_row.end(), local_index{0});
+    buffer<local_index, Device> offsets(mesh_.queue(), one_a_row.size());
+    copy(mesh_.queue(), std::span<const local_index>(one_a_row), offsets.span());
+    const auto count = static_cast<local_index>(send_.size());
+    return inverse_of(mesh_.queue(), local::csr_view<T>{count, static_cast<local_index>(own_.size()),
+                                                        offsets.data(), send_.data(), nullptr, count});
+  }
   static traffic received(const std::vector<global_index>& rows, global_index f) {
     traffic v;
     for (global_index n : rows)
@@ -86,6 +107,8 @@ class halo {
   interval own_;
   std::vector<global_index> needed_, recv_rows_, send_rows_, recv_, send_counts_;
   buffer<local_index, Device> send_;
+  local::csr_inverse<Device> senders_;
+  buffer<T, Device> ones_;  ///< their values
   buffer<T, Device> packed_;
   local_index width_ = -1;
 };

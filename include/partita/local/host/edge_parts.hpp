@@ -1,5 +1,5 @@
 #pragma once
-/// How threads share the entries of a sparse pattern: by its rows, or by what they write to.
+/// How threads share the entries of a sparse pattern.
 
 #include <algorithm>
 #include <cstddef>
@@ -41,48 +41,20 @@ inline void run_entry_rows(int threads, local_index rows, const local_index* off
   run_tasks(threads, tasks, [&](int task) { f(row_at(task), row_at(task + 1)); });
 }
 template <class T>
-void run_entry_rows(int threads, const local::csr_view<T>& a, std::int64_t entry_work,
-                    function_reference<local_index, local_index> f) {
+inline void run_entry_rows(int threads, const local::csr_view<T>& a, std::int64_t entry_work,
+                           function_reference<local_index, local_index> f) {
   run_entry_rows(threads, a.rows, a.offsets, entry_work, f);
-}
-
-/// Rows [row_begin, row_end) and columns [col_begin, col_end) of a block, which one thread writes to.
-struct owned_block {
-  local_index row_begin, row_end, col_begin, col_end;
-
-  bool has_row(local_index row) const { return row_begin <= row && row < row_end; }
-};
-
-/// f(owned_block) for blocks that cover a (rows, cols) block of T once: strips of columns, a cache line wide
-/// at least, and where these are too few, parts of the rows. A sum into the block that takes its summands in
-/// a fixed order is the same for any number of threads.
-template <class T>
-void run_targets(int threads, local_index rows, local_index cols, std::int64_t work,
-                 function_reference<owned_block> f) {
-  constexpr std::int64_t grain = 16384;
-  constexpr std::int64_t line = 64 / sizeof(T);
-  const std::int64_t parts = std::clamp<std::int64_t>(work / grain, 1, threads);
-  const std::int64_t strips = std::clamp<std::int64_t>(cols / line, 1, parts);
-  const std::int64_t ranges = (parts + strips - 1) / strips;
-  const auto column = [&](std::int64_t strip) {
-    return strip == strips ? cols : static_cast<local_index>(cols / line * strip / strips * line);
-  };
-  const auto row = [&](std::int64_t range) { return static_cast<local_index>(rows * range / ranges); };
-  run_tasks(threads, static_cast<int>(strips * ranges), [&](int task) {
-    const std::int64_t strip = task % strips, range = task / strips;
-    f(owned_block{row(range), row(range + 1), column(strip), column(strip + 1)});
-  });
 }
 
 /// The values of entry e, one a head.
 template <class T>
-T* edge_values(T* values, local_index e, local_index heads) {
+inline T* edge_values(T* values, local_index e, local_index heads) {
   return values + std::ptrdiff_t{e} * heads;
 }
 
 /// f(begin, end, h) for each head that has some of the columns [from, to) of a slice: they are [begin, end).
 template <class F>
-void for_heads(const local::head_slice& s, local_index from, local_index to, F&& f) {
+inline void for_heads(const local::head_slice& s, local_index from, local_index to, F&& f) {
   if (from >= to) return;
   local_index h = (s.first_col + from) / s.head_width;
   local_index left = s.head_width - (s.first_col + from) % s.head_width;
