@@ -169,6 +169,7 @@ void edges_refuse_shapes(const partita::device_queue<Device>& q) {
   const matrix_view<local_index> where{nullptr, 4, 2, 2};
   const partita::local::csr_inverse<Device> inverse{3, 3, {}, {}, {}}, other{3, 4, {}, {}, {}};
   double* const out = nullptr;
+  const partita::buffer<local_index, Device> nothing(q, 1);
   CHECK_THROWS_AS(edge_log_sum(q, a, 2, 0.5, wrong, x, x), shape_error);
   CHECK_THROWS_AS(edge_log_sum(q, a, 3, 0.5, x, x, x), shape_error);
   CHECK_THROWS_AS(edge_log_sum(q, a, 2, 0.5, x, x, wrong), shape_error);
@@ -181,8 +182,10 @@ void edges_refuse_shapes(const partita::device_queue<Device>& q) {
   CHECK_THROWS_AS(edge_multiply_transposed(q, inverse, {1, 2, 0}, out, wrong, 0.0, x), shape_error);
   CHECK_THROWS_AS(edge_dot(q, a, {1, 2, 1}, x, x, 0.0, out), shape_error);
   CHECK_THROWS_AS(max_aggregate(q, a, x, x, where), shape_error);
-  CHECK_THROWS_AS(max_scatter(q, inverse, where, x, x), shape_error);
-  CHECK_THROWS_AS(max_scatter(q, other, where.block(0, 0, 3, 2), x, x), shape_error);
+  const auto way = way_back(q, partita::local::csr_view<double>{0, 3, nothing.data(), nullptr, nullptr, 0});
+  const matrix_view<double> none{nullptr, 0, 2, 2};
+  CHECK_THROWS_AS(max_scatter(q, way, where, none, x), shape_error);
+  CHECK_THROWS_AS(max_scatter(q, way, where.block(0, 0, 0, 2), none, none), shape_error);
   try {
     edge_multiply(q, a, {2, 2, 3}, out, x, 0.0, x);
     FAIL("edge_multiply accepted columns of no head");

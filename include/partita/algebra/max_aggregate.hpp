@@ -1,9 +1,9 @@
 #pragma once
 /// The largest of every feature over the in-neighbours, under any policy.
 
+#include <utility>
 #include <vector>
 
-#include "partita/local/csr_inverse.hpp"
 #include "partita/transfer/in_edges.hpp"
 
 namespace partita {
@@ -42,9 +42,9 @@ class max_aggregation {
     require(dh);
     const auto& q = mesh_.queue();
     fill(q, T(0), table());
-    auto inverse = inverses_.begin();
+    auto way = ways_back_.begin();
     for (const local::csr_slice<T>& part : rows_.parts(0))
-      max_scatter(q, *inverse++, part.rows_of(winners()), part.rows_of(dy.local()),
+      max_scatter(q, *way++, part.rows_of(winners()), part.rows_of(dy.local()),
                   table());                  // (own + needed, f)
     halo_.scatter_add(table(), dh.local());  // (n/P, f)
   }
@@ -67,7 +67,7 @@ class max_aggregation {
         table_(mesh_.queue(), static_cast<std::size_t>(rows_.widths[0]) * static_cast<std::size_t>(width_)),
         winners_(mesh_.queue(), static_cast<std::size_t>(rows_.rows) * static_cast<std::size_t>(width_)) {
     for (const local::csr_slice<T>& part : rows_.parts(0))
-      inverses_.push_back(inverse_of(mesh_.queue(), part.entries));
+      ways_back_.push_back(way_back(mesh_.queue(), part.entries));
   }
 
   void require(const matrix& x) const {
@@ -82,10 +82,12 @@ class max_aggregation {
   blocking vertices_;
   local_index width_;
   halo<T, Device> halo_;
-  local::csr_tiles<T, Device> rows_;                  ///< a pattern: one tile without values
-  std::vector<local::csr_inverse<Device>> inverses_;  ///< of its parts
-  buffer<T, Device> table_;                           ///< of values, then of gradients
+  local::csr_tiles<T, Device> rows_;  ///< a pattern: one tile without values
+  buffer<T, Device> table_;           ///< of values, then of gradients
   buffer<local_index, Device> winners_;
+  using way_of_pattern =
+      decltype(way_back(std::declval<const device_queue<Device>&>(), local::csr_view<T>{}));
+  std::vector<way_of_pattern> ways_back_;  ///< of the parts of rows_
 };
 
 }  // namespace partita

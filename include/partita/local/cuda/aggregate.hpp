@@ -3,7 +3,7 @@
 
 #include <type_traits>
 
-#include "partita/local/csr_inverse.hpp"
+#include "partita/local/cuda/inverse.hpp"
 #include "partita/local/cuda/row_fold.hpp"
 #include "partita/local/shapes.hpp"
 #include "partita/local/view.hpp"
@@ -117,11 +117,17 @@ void max_aggregate(const device_queue<cuda_device>& q, local::input_csr<T> a, lo
 
 /// As the host's.
 template <class T>
+local::csr_inverse<cuda_device> way_back(const device_queue<cuda_device>& q, const local::csr_view<T>& a) {
+  return inverse_of(q, a);
+}
+
+/// As the host's.
+template <class T>
 void max_scatter(const device_queue<cuda_device>& q, const local::csr_inverse<cuda_device>& a,
                  matrix_view<const local_index> arg, local::input_view<T> dy, matrix_view<T> dx) {
-  const local::csr_view<T> columns = a.transposed<T>();
-  local::require_product("max_scatter", columns, dy, dx, "the gradient");
+  local::require_product("max_scatter", matrix_shape{a.cols, a.rows}, dy, dx, "the gradient");
   local::require_equal("max_scatter", "arg", local::shape_of(arg), "dy", local::shape_of(dy));
+  const local::csr_view<T> columns = a.transposed<T>();
   with_width<widest<T>>(
       dx.cols,
       [&]<int pack_width>(std::integral_constant<int, pack_width>) {
