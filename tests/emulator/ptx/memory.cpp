@@ -8,11 +8,45 @@ namespace emulator::ptx {
 
 namespace {
 
-/// `elements` of T in memory at the address in `a`; registers may be wider.
+/// `elements` of T at `from` to all lanes; registers may be wider.
+template <class T>
+void broadcast(warp& w, const operation& o, lane_mask active, const std::byte* from) {
+  for (unsigned n = 0; n < o.count; ++n) {
+    T value;
+    std::memcpy(&value, from + n * sizeof(T), sizeof(T));
+    const auto store = [&]<class R>(R wide) {
+      for_lanes(active, w.lanes<R>(o.elements[n]), [=](unsigned) { return wide; });
+    };
+    if (o.b == 8)
+      store(static_cast<std::uint64_t>(value));
+    else if (o.b == 4)
+      store(static_cast<std::uint32_t>(value));
+    else
+      store(static_cast<std::uint16_t>(value));
+  }
+}
+
+/// Whether the lanes have one value, the first one's.
+template <class T>
+bool same_in_lanes(const T* values, lane_mask active) {
+  const T first = values[std::countr_zero(active)];
+  lane_mask differ = 0;
+  for (unsigned l = 0; l < warp_size; ++l) differ |= static_cast<lane_mask>(values[l] != first) << l;
+  return (differ & active) == 0;
+}
+
+/// `elements` of T in memory at the address in `a`. An address that all lanes share is looked up once, unless
+/// a detector of races wants to know of each of them.
 template <space S, class T>
 void load(warp& w, const operation& o, lane_mask active) {
   const auto* const base = w.lanes<std::uint64_t>(o.a);
   const access how = access_of(o);
+  if (S != space::local && w.what().races == nullptr && same_in_lanes(base, active)) {
+    const auto lane = static_cast<unsigned>(std::countr_zero(active));
+    return broadcast<T>(
+        w, o, active,
+        reach<S>(w, lane, base[lane] + static_cast<std::uint64_t>(o.offset), sizeof(T) * o.count, how));
+  }
   std::array<const std::byte*, warp_size> from{};
   const auto find = [&](std::size_t bytes) {
     for_each_lane(active, [&](unsigned l) {
@@ -40,23 +74,10 @@ void load(warp& w, const operation& o, lane_mask active) {
       store(std::uint16_t{});
   }
 }
-/// The same number in every lane: a parameter at a place that the text names.
+/// A parameter at a place that the text names.
 template <class T>
 void load_parameter(warp& w, const operation& o, lane_mask active) {
-  const std::byte* const from = w.what().parameters.data() + o.offset;
-  for (unsigned n = 0; n < o.count; ++n) {
-    T value;
-    std::memcpy(&value, from + n * sizeof(T), sizeof(T));
-    const auto store = [&]<class R>(R wide) {
-      for_lanes(active, w.lanes<R>(o.elements[n]), [=](unsigned) { return wide; });
-    };
-    if (o.b == 8)
-      store(static_cast<std::uint64_t>(value));
-    else if (o.b == 4)
-      store(static_cast<std::uint32_t>(value));
-    else
-      store(static_cast<std::uint16_t>(value));
-  }
+  broadcast<T>(w, o, active, w.what().parameters.data() + o.offset);
 }
 template <space S, class T>
 void store(warp& w, const operation& o, lane_mask active) {

@@ -64,96 +64,102 @@ void warp::begin(block_state& b, unsigned number) {
 void warp::fill_specials() {
   const launch& l = what();
   const std::size_t shared = l.kernel->shared_bytes + l.dynamic_shared;
+  const unsigned first = number_ * warp_size;
+  const bool in_line = l.block.y == 1 && l.block.z == 1;
   for (const auto& [where, which] : l.kernel->specials) {
-    const bool wide = which == special::clock64 || which == special::globaltimer || which == special::gridid;
-    for (unsigned lane = 0; lane < warp_size; ++lane) {
-      const unsigned n = number_ * warp_size + lane;
-      std::uint64_t v = 0;
-      switch (which) {
-        case special::tid_x:
-          v = n % l.block.x;
-          break;
-        case special::tid_y:
-          v = n / l.block.x % l.block.y;
-          break;
-        case special::tid_z:
-          v = n / l.block.x / l.block.y;
-          break;
-        case special::ntid_x:
-          v = l.block.x;
-          break;
-        case special::ntid_y:
-          v = l.block.y;
-          break;
-        case special::ntid_z:
-          v = l.block.z;
-          break;
-        case special::ctaid_x:
-          v = block_->at.x;
-          break;
-        case special::ctaid_y:
-          v = block_->at.y;
-          break;
-        case special::ctaid_z:
-          v = block_->at.z;
-          break;
-        case special::nctaid_x:
-          v = l.grid.x;
-          break;
-        case special::nctaid_y:
-          v = l.grid.y;
-          break;
-        case special::nctaid_z:
-          v = l.grid.z;
-          break;
-        case special::laneid:
-          v = lane;
-          break;
-        case special::warpid:
-          v = number_;
-          break;
-        case special::nwarpid:
-          v = (block_->threads() + warp_size - 1) / warp_size;
-          break;
-        case special::smid:
-          v = block_->number % 4;
-          break;
-        case special::nsmid:
-          v = 4;
-          break;
-        case special::gridid:
-          break;
-        case special::clock:
-        case special::clock64:
-        case special::globaltimer:
-          v = now();
-          break;
-        case special::lanemask_eq:
-          v = 1ull << lane;
-          break;
-        case special::lanemask_lt:
-          v = (1ull << lane) - 1;
-          break;
-        case special::lanemask_le:
-          v = (2ull << lane) - 1;
-          break;
-        case special::lanemask_gt:
-          v = ~((2ull << lane) - 1);
-          break;
-        case special::lanemask_ge:
-          v = ~((1ull << lane) - 1);
-          break;
-        case special::dynamic_smem_size:
-          v = l.dynamic_shared;
-          break;
-        case special::total_smem_size:
-          v = shared;
-          break;
-      }
-      if (wide)
-        lanes<std::uint64_t>(where)[lane] = v;
-      else
-        lanes<std::uint32_t>(where)[lane] = static_cast<std::uint32_t>(v);
+    const auto fill = [&, to = lanes<std::uint32_t>(where)](auto value_of) {
+      for (unsigned lane = 0; lane < warp_size; ++lane) to[lane] = static_cast<std::uint32_t>(value_of(lane));
+    };
+    const auto same = [&](std::uint64_t value) { fill([=](unsigned) { return value; }); };
+    const auto same_wide = [&, to = lanes<std::uint64_t>(where)](std::uint64_t value) {
+      std::fill_n(to, warp_size, value);
+    };
+    switch (which) {
+      case special::tid_x:
+        if (in_line)
+          fill([=](unsigned lane) { return first + lane; });
+        else
+          fill([&](unsigned lane) { return (first + lane) % l.block.x; });
+        break;
+      case special::tid_y:
+        fill([&](unsigned lane) { return in_line ? 0 : (first + lane) / l.block.x % l.block.y; });
+        break;
+      case special::tid_z:
+        fill([&](unsigned lane) { return in_line ? 0 : (first + lane) / l.block.x / l.block.y; });
+        break;
+      case special::ntid_x:
+        same(l.block.x);
+        break;
+      case special::ntid_y:
+        same(l.block.y);
+        break;
+      case special::ntid_z:
+        same(l.block.z);
+        break;
+      case special::ctaid_x:
+        same(block_->at.x);
+        break;
+      case special::ctaid_y:
+        same(block_->at.y);
+        break;
+      case special::ctaid_z:
+        same(block_->at.z);
+        break;
+      case special::nctaid_x:
+        same(l.grid.x);
+        break;
+      case special::nctaid_y:
+        same(l.grid.y);
+        break;
+      case special::nctaid_z:
+        same(l.grid.z);
+        break;
+      case special::laneid:
+        fill([](unsigned lane) { return lane; });
+        break;
+      case special::warpid:
+        same(number_);
+        break;
+      case special::nwarpid:
+        same((block_->threads() + warp_size - 1) / warp_size);
+        break;
+      case special::smid:
+        same(block_->number % 4);
+        break;
+      case special::nsmid:
+        same(4);
+        break;
+      case special::gridid:
+        same_wide(0);
+        break;
+      case special::clock:
+        same(now());
+        break;
+      case special::clock64:
+      case special::globaltimer:
+        same_wide(now());
+        break;
+      case special::lanemask_eq:
+        fill([](unsigned lane) { return 1ull << lane; });
+        break;
+      case special::lanemask_lt:
+        fill([](unsigned lane) { return (1ull << lane) - 1; });
+        break;
+      case special::lanemask_le:
+        fill([](unsigned lane) { return (2ull << lane) - 1; });
+        break;
+      case special::lanemask_gt:
+        fill([](unsigned lane) { return ~((2ull << lane) - 1); });
+        break;
+      case special::lanemask_ge:
+        fill([](unsigned lane) { return ~((1ull << lane) - 1); });
+        break;
+      case special::dynamic_smem_size:
+        same(l.dynamic_shared);
+        break;
+      case special::total_smem_size:
+        same(shared);
+        break;
     }
   }
 }
