@@ -47,6 +47,7 @@ class thread_group : public rendezvous {
     mine = {op, me};
     const bool complete = ++s.arrived == size();
     if (complete && is_small(s)) do_for_all(s, *me);
+    held.unlock();  // or those who wake would wait for the lock
     if (op.kind == operation::broadcast ? op.peer == rank : complete) changed.notify_all();
     return sequence;
   }
@@ -64,7 +65,9 @@ class thread_group : public rendezvous {
     for (const char left : s.left)
       if (!left) return;
     s.reset(s.sequence + in_flight, index(size()));
-    if (waiting_for_slot_ > 0) changed.notify_all();
+    const bool awaited = waiting_for_slot_ > 0;
+    held.unlock();
+    if (awaited) changed.notify_all();
   }
 
   void abandon(thread_endpoint& me, const comm::collective& op, std::uint64_t token) noexcept {
