@@ -45,7 +45,7 @@ class tagcn_conv final : public nn::layer<T, Device> {
     nn::parameter<T, Device>& weight;
     matrix power, d;  // A^k H, and d loss / d power
   };
-  nn::layer_input input_;
+  nn::layer_input input_;  // asked for before the first parameter is made
   spmm_plan<T, Device> a_, at_;
   std::vector<term> terms_;
 };

@@ -1,3 +1,4 @@
+#include "../../examples/training/cuda.hpp"
 #include "device_models.hpp"
 #include "partita/comm/cuda_memory.hpp"
 #include "partita/local/cuda/kernels.hpp"

@@ -28,6 +28,13 @@ extern template double nn::logistic_loss(const dense<float, vertex_rows, cuda_de
                                          dense<float, vertex_rows, cuda_device>&);
 extern template std::vector<float> collect(const dense<float, vertex_rows, cuda_device>&);
 
+extern template nn::model<float, cuda_device> nn::convolutions<nn::gcn_conv>(
+    const sparse<float, dynamic_layout, cuda_device>&, const std::vector<global_index>&,
+    const nn::model_options&);
+extern template nn::model<float, cuda_device> nn::convolutions<nn::sage_conv>(
+    const sparse<float, dynamic_layout, cuda_device>&, const std::vector<global_index>&,
+    const nn::model_options&);
+
 extern template class nn::trainer<double, cuda_device>;
 extern template nn::model<double, cuda_device> nn::make_model<double>(const mesh<cuda_device>&,
                                                                       const io::dataset&,

@@ -23,4 +23,11 @@ template double nn::logistic_loss(const dense<float, vertex_rows, cuda_device>&,
                                   dense<float, vertex_rows, cuda_device>&);
 template std::vector<float> collect(const dense<float, vertex_rows, cuda_device>&);
 
+template nn::model<float, cuda_device> nn::convolutions<nn::gcn_conv>(
+    const sparse<float, dynamic_layout, cuda_device>&, const std::vector<global_index>&,
+    const nn::model_options&);
+template nn::model<float, cuda_device> nn::convolutions<nn::sage_conv>(
+    const sparse<float, dynamic_layout, cuda_device>&, const std::vector<global_index>&,
+    const nn::model_options&);
+
 }  // namespace partita

@@ -39,4 +39,52 @@ TEST_CASE("gradients of a gcn on a directed weighted graph agree with finite dif
   });
 }
 
+namespace {
+
+/// Z = H W, whose gradient of W is added to what is there, or forgotten.
+class adding_layer final : public nn::layer<double, host> {
+ public:
+  adding_layer(global_index in, global_index out, bool forgets, const nn::builder<double, host>& b)
+      : weight_(b.glorot("W", {in, out})), part_(b.mesh(), {in, out}), forgets_(forgets) {}
+
+  void forward(const operand<double, host>& h, matrix& z, const nn::pass&) override {
+    gemm(h, weight_.value(), z);  // (n, out)
+  }
+  void backward(const operand<double, host>& h, const matrix& dz, matrix* dh) override {
+    weight_gradient_part(h, dz, part_);  // (in, out)
+    if (!forgets_) zip(weight_.gradient(), part_, weight_.gradient(), linear_combination<double>{1, 1});
+    if (dh != nullptr) gemm(dz, transposed(weight_.value()), *dh);  // (n, in)
+  }
+  global_index width() const override { return weight_.shape().cols; }
+
+ private:
+  nn::parameter<double, host>& weight_;
+  dense<double, replicated, host> part_;
+  bool forgets_;
+};
+
+}  // namespace
+
+TEST_CASE("gradients are zero before a backward: a layer may add to them, and a forgotten one is found") {
+  on_threads(3, [&](const communicator& world) {
+    const mesh<host> m(world, {3, 1, 1});
+    const blocking rows = blocking::even(19, m.shape(), nesting::rows);
+    const nn::vertex_labels<host> labels(m, rows, [](global_index v) { return v % 3; });
+    const auto x = generate<vertex_rows, double>(m, {19, 5}, field(0));
+    const auto loss = [&](const auto& z, auto& dz) { return nn::cross_entropy(z, labels, dz); };
+    for (const bool forgets : {false, true}) {
+      const nn::builder<double, host> b(m, rows, {.seed = 3});
+      nn::sequential<double, host> net(b);
+      net.add(adding_layer(5, 4, forgets, b)).add(nn::elu{}).add(adding_layer(4, 3, false, b));
+      nn::model<double, host> model(b, std::move(net));
+      fill(model.parameters().gradients(), 7);  // of an earlier step
+      const double off = nn::gradient_error(model, operand<double, host>(x), loss, 1e-6);
+      if (forgets)
+        CHECK(off > 0.1);
+      else
+        CHECK(off < 1e-6);
+    }
+  });
+}
+
 }  // namespace test_model

@@ -19,4 +19,10 @@ TEST_CASE("normalisation of two vertices and one weighted edge") {
   CHECK(a[2] == triplet<double>{1, 1, 0.25});
 }
 
+TEST_CASE("an edge outside the graph is named") {
+  const std::vector<triplet<double>> edge{{1, 7, 3.0}};
+  expect_error<shape_error>("entry (1, 7) lies outside a graph of 2 vertices",
+                            [&] { nn::mean_normalized(self::world(), 2, edge); });
+}
+
 }  // namespace test_normalization

@@ -11,9 +11,12 @@ namespace detail {
 
 template <class A, class B>
 void require_same_blocks(const char* what, const A& a, const B& b) {
-  if (a.layout() != b.layout() ||
-      !(a.row_blocking() == b.row_blocking() && a.col_blocking() == b.col_blocking()))
-    throw_error<shape_error>({what, " needs operands cut alike, not ", a.shape(), " and ", b.shape()});
+  if (a.layout() != b.layout())
+    throw_error<shape_error>(
+        {what, " needs operands of one layout, not ", to_string(a.layout()), " and ", to_string(b.layout())});
+  if (!(a.row_blocking() == b.row_blocking() && a.col_blocking() == b.col_blocking()))
+    throw_error<shape_error>({what, " needs operands cut alike, not ", a.shape(), " and ", b.shape(),
+                              a.shape() == b.shape() ? " in other blocks" : ""});
 }
 
 /// f of global indices, for a block whose first entry is (row, col).
@@ -64,7 +67,7 @@ void copy(const dense<T, X, Device>& x, dense<T, Y, Device>& y) {
 /// y(i, j) = f(x(i, j)); y may be x. Throws shape_error when they are not cut alike.
 template <class T, layout X, layout Y, class Device, class Function>
 void transform(const dense<T, X, Device>& x, dense<T, Y, Device>& y, Function f) {
-  detail::require_same_blocks("map", x, y);
+  detail::require_same_blocks("transform", x, y);
   transform(x.mesh().queue(), f, x.local(), y.local());
 }
 

@@ -85,19 +85,22 @@ struct identity {
 };
 
 /// h(i, j) / (1 - p), or 0 with probability p: of training alone. In front of all layers it leaves sparse
-/// features sparse; behind an activation it is done in the same pass.
+/// features sparse; behind an activation it is done in the same pass. Throws error unless 0 <= p < 1.
 class dropout {
  public:
   template <class T, class Device>
-  dropout(double probability, const builder<T, Device>& b)
-      : probability_(probability), seed_(b.options().seed), number_(b.next_dropout()) {
+  dropout(double probability, const builder<T, Device>& b) : dropout(probability, b, b.next_dropout()) {
     if (probability_ > 0) b.vary_input();
   }
 
   /// Of something inside a layer: `number` tells its choices from those of others.
   template <class T, class Device>
   dropout(double probability, const builder<T, Device>& b, std::uint64_t number)
-      : probability_(probability), seed_(b.options().seed), number_(number) {}
+      : probability_(probability), seed_(b.options().seed), number_(number) {
+    if (!(probability >= 0 && probability < 1))
+      throw_error<error>(
+          {"a probability of dropout is at least 0 and below 1, not ", std::to_string(probability)});
+  }
 
   dropout_mask mask(const pass& p) const {
     return {p.training ? probability_ : 0, {seed_, p.epoch, number_}};

@@ -24,14 +24,18 @@ class model {
     net_->forward(x, logits_, p);
     return logits_;
   }
-  /// The gradient of every parameter, summed over the ranks, from that of the logits.
+  /// The gradient of every parameter, summed over the ranks, from that of the logits. Gradients are zero when
+  /// the layers are called.
   void backward(const matrix& logits_gradient) {
+    fill(parameters_->gradients(), 0);
     net_->backward(*x_, logits_gradient, nullptr);
     parameters_->sum_gradients();
   }
 
   nn::parameters<T, Device>& parameters() { return *parameters_; }
   const blocking& row_blocking() const { return logits_.row_blocking(); }
+  /// Columns of the logits.
+  global_index width() const { return net_->width(); }
   /// What this rank receives in one forward and backward of a steady epoch, in closed form.
   traffic predicted() const { return net_->predicted() + parameters_->predicted(); }
 

@@ -14,11 +14,17 @@ namespace partita::nn {
 
 namespace detail {
 
-/// The row sums of all ranks' entries, on every rank. What travels: an all-reduce of n elements.
+/// The row sums of all ranks' entries, on every rank. What travels: an all-reduce of n elements. Throws
+/// shape_error for an entry outside the matrix.
 inline std::vector<double> row_sums(const communicator& world, global_index n,
                                     std::span<const triplet<double>> entries) {
   std::vector<double> sums(static_cast<std::size_t>(n), 0);
-  for (const auto& e : entries) sums[static_cast<std::size_t>(e.row)] += e.value;
+  const interval inside{0, n};
+  for (const auto& e : entries) {
+    if (!inside.contains(e.row) || !inside.contains(e.col))
+      throw_error<shape_error>({"entry (", e.row, ", ", e.col, ") lies outside a graph of ", n, " vertices"});
+    sums[static_cast<std::size_t>(e.row)] += e.value;
+  }
   world.all_reduce(sums);
   return sums;
 }

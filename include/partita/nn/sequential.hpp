@@ -44,8 +44,9 @@ class sequential final : public layer<T, Device> {
 
   explicit sequential(const builder<T, Device>& b) : builder_(b) {}
 
-  /// A layer, a dropout, or an activation (relu, elu, or a type with their two functions). Throws error for
-  /// an activation without a layer before it.
+  /// A layer, a dropout, or an activation: relu, elu, or a type with static forward(h, mask), which changes h
+  /// in place, and backward(h, dh, mask), which has the h that forward left. Throws error for an activation
+  /// without a layer before it.
   template <class Layer>
   sequential& add(Layer l) {
     if constexpr (std::derived_from<Layer, layer<T, Device>>)

@@ -35,10 +35,17 @@ std::vector<triplet<T>> entries_as(const std::vector<triplet<double>>& entries) 
 
 }  // namespace detail
 
-/// The cuts of the vertices that `options` ask for. Nothing travels.
+/// The cuts of the vertices that `options` ask for. Nothing travels. Throws shape_error for block sizes that
+/// are not those of the graph's vertices.
 template <class Device>
 blocking vertex_blocking(const mesh<Device>& m, const io::dataset& data, const training_options& options) {
-  if (!options.block_sizes.empty()) return blocking::given(options.block_sizes, m.shape(), nesting::rows);
+  if (!options.block_sizes.empty()) {
+    const blocking given = blocking::given(options.block_sizes, m.shape(), nesting::rows);
+    if (given.size() != data.vertices)
+      throw_error<shape_error>({data.name, ": the block sizes sum to ", given.size(), ", the graph has ",
+                                data.vertices, " vertices"});
+    return given;
+  }
   if (options.blocks == vertex_blocks::even) return blocking::even(data.vertices, m.shape(), nesting::rows);
   std::vector<global_index> entries(static_cast<std::size_t>(data.vertices), 1);
   for (const auto& e : data.edges) ++entries[static_cast<std::size_t>(e.target)];

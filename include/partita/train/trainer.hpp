@@ -17,7 +17,10 @@ namespace partita::nn {
 template <class T, class Device>
 class trainer {
  public:
-  /// The vertices are cut as the rows of the model are. Throws input_error when the training set is empty.
+  /// The vertices are cut as the rows of the model are. Of the options those of the run count: epochs,
+  /// learning rate, features as they are; what concerns the model and its blocks is the model's. Throws
+  /// input_error when the training set is empty, shape_error when the logits have another width than the data
+  /// has classes.
   trainer(const mesh<Device>& m, const io::dataset& data, const training_options& options,
           nn::model<T, Device> net)
       : mesh_(m),
@@ -27,7 +30,11 @@ class trainer {
         features_(m, data, options.raw_features, net.row_blocking()),
         model_(std::move(net)),
         optimizer_(options.learning_rate),
-        gradient_(m, model_.row_blocking(), blocking::even(data.classes, m.shape(), nesting::cols)) {}
+        gradient_(m, model_.row_blocking(), blocking::even(data.classes, m.shape(), nesting::cols)) {
+    if (model_.width() != data.classes)
+      throw_error<shape_error>({data.name, " has ", data.classes, " classes, the logits of the model have ",
+                                model_.width(), " columns"});
+  }
 
   /// A training step, and the loss before it. What travels: forward and backward of the model, one all-reduce
   /// of all gradients, one of the loss. The device may still be at work when it returns.
@@ -144,8 +151,8 @@ training_result trainer<T, Device>::run(const epoch_observer& observe) {
   return result;
 }
 
-/// Trains a model of one's own on the whole graph; `options` say how, all but what concerns the model. Every
-/// rank of the mesh must call, with the same data. What travels and what it throws: see trainer.
+/// Trains a model of one's own on the whole graph, as trainer does with these options. Every rank of the mesh
+/// must call, with the same data. What travels and what it throws: see trainer.
 template <class T, class Device>
 training_result train_model(const mesh<Device>& m, const io::dataset& data, const training_options& options,
                             nn::model<T, Device> net, const epoch_observer& observe = {}) {

@@ -71,7 +71,7 @@ struct over_row_divisor {
 /// As the host's.
 template <class F, class T>
 void transform(const device_queue<cuda_device>& q, F f, local::input_view<T> x, matrix_view<T> y) {
-  local::require_equal("map", "x", local::shape_of(x), "y", local::shape_of(y));
+  local::require_equal("transform", "x", local::shape_of(x), "y", local::shape_of(y));
   assign(q, y, mapped<F, T>{f, x}, x);
 }
 

@@ -24,7 +24,7 @@ inline void assign(const device_queue<host>& q, matrix_view<T> y, const F& f) {
 /// throws.
 template <class F, class T>
 inline void transform(const device_queue<host>& q, F f, local::input_view<T> x, matrix_view<T> y) {
-  local::require_equal("map", "x", local::shape_of(x), "y", local::shape_of(y));
+  local::require_equal("transform", "x", local::shape_of(x), "y", local::shape_of(y));
   elementwise_detail::assign(q, y, [=](local_index i, local_index j) { return f(x(i, j)); });
 }
 
