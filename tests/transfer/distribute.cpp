@@ -60,6 +60,14 @@ TEST_CASE("generate: with blockings of one's own") {
     });
 }
 
+TEST_CASE("a policy on a mesh with ranks that it does not use is refused") {
+  expect_error<mesh_error>("policy feature_column does not use the row axis of mesh 4x1x1", [] {
+    on_mesh({4, 1, 1}, [](const host_mesh& m) {
+      distribute(m, feature_column, {5, 5}, std::vector<triplet<double>>{});
+    });
+  });
+}
+
 TEST_CASE("distribute: the wrong number of values") {
   expect_error<shape_error>("a matrix of 4 x 3 cannot be made from 11 values", [] {
     on_mesh({2, 2, 1}, [](const mesh<host>& m) {

@@ -206,10 +206,12 @@ auto distribute(const mesh<Device>& m, layout l, matrix_shape shape, const Entri
   return distribute(m, l, blocking::even(shape.rows, m.shape(), nesting::rows),
                     blocking::even(shape.cols, m.shape(), nesting::rows), entries, kind);
 }
-/// As a policy multiplies it: dense matrices of any layout go to the policy's and back.
+/// As a policy multiplies it: dense matrices of any layout go to the policy's and back. Throws mesh_error for
+/// a mesh with ranks along an axis that the policy does not use.
 template <class Device, detail::triplets Entries>
 auto distribute(const mesh<Device>& m, const policy& p, matrix_shape shape, const Entries& entries,
                 symmetry kind = symmetry::general) {
+  require_mesh(p, m.shape(), m.size());
   return distribute(m, p.sparse, blocking::even(shape.rows, m.shape(), nesting::rows),
                     blocking::even(shape.cols, m.shape(), nesting::rows), entries, kind, p.dense);
 }
