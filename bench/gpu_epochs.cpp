@@ -56,7 +56,8 @@ io::dataset dataset_of(const bench_case& c) {
   d.features = c.features;
   d.classes = c.classes;
   std::vector<float> x(static_cast<std::size_t>(d.vertices * d.features));
-  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(mixed_bits(i) >> 40) * 0x1.0p-24f;
+  for (std::size_t i = 0; i < x.size(); ++i)
+    x[i] = static_cast<float>(base::mixed_bits(i) >> 40) * 0x1.0p-24f;
   d.vertex_features = io::feature_table(d.vertices, d.features, std::move(x));
   for (global_index v = 0; v < d.vertices; ++v) {
     d.labels.push_back(

@@ -56,7 +56,7 @@ graph rmat() {
   std::vector<std::uint64_t> name(vertices), edges;
   std::iota(name.begin(), name.end(), 0);
   std::sort(name.begin(), name.end(),
-            [](auto a, auto b) { return partita::mixed_bits(a) < partita::mixed_bits(b); });
+            [](auto a, auto b) { return partita::base::mixed_bits(a) < partita::base::mixed_bits(b); });
   for (std::size_t e = 0; e < vertices * edges_per_vertex; ++e) {
     std::size_t row = 0, col = 0;
     for (int level = 0; level < scale; ++level) {

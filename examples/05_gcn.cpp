@@ -43,10 +43,10 @@ int main() {
       const double mean = nn::cross_entropy(z, labels, dz);
 
       const auto dq = spmm(transposed(a), redistribute(dz, p.dense));  // (n, c)
-      const auto dw1 = weight_gradient(hidden, dq);                    // (h, c)
+      const auto dw1 = inner(hidden, dq);                              // (h, c)
       auto dhidden = gemm(dq, transposed(w1));                         // (n, h)
       zip(hidden, dhidden, dhidden, [](double out, double d) { return out > 0 ? d : 0; });
-      const auto dw0 = weight_gradient(x, spmm(transposed(a), dhidden));  // (f, h)
+      const auto dw0 = inner(x, spmm(transposed(a), dhidden));  // (f, h)
 
       zip(w0, dw0, w0, [](double w, double dw) { return w - 5 * dw; });
       zip(w1, dw1, w1, [](double w, double dw) { return w - 5 * dw; });

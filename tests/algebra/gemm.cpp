@@ -39,7 +39,7 @@ std::vector<double> product(bool ta, bool tb, matrix_shape a, matrix_shape b) {
 /// This rank's share of what travels in each form.
 traffic words(const host_mesh& m, layout narrow, const blocking& rows, const blocking& in,
               const blocking& out, gemm_form form) {
-  const layout wide = full_width(narrow);
+  const layout wide = partition::full_width(narrow);
   const int p = m.shape().size(narrow.cols);
   if (p == 1) return {};
   if (form == gemm_form::partial_sums) {
@@ -164,12 +164,12 @@ TEST_CASE("gemm: words in numbers") {
     const auto x = generate<grid_2d.dense, double>(m, {12, 8}, field(1)),
                g = generate<grid_2d.dense, double>(m, {12, 4}, field(2));
     m.ledger().clear();
-    weight_gradient(x, g);
+    inner(x, g);
     CHECK(heard(m).words == 12 + 6 + 2 * 3 * 32 / 4);
   });
 }
 
-TEST_CASE("weight_gradient: on every layout") {
+TEST_CASE("inner: on every layout") {
   for (const mesh_shape shape : some_meshes)
     on_mesh(shape, [](const host_mesh& m) {
       for (const auto& [n, f_in, f_out] : many_sizes)
@@ -177,9 +177,9 @@ TEST_CASE("weight_gradient: on every layout") {
           const auto x = generate<double>(m, l, {n, in}, field(1));
           const auto g = generate<double>(m, l, {n, out}, field(2));
           m.ledger().clear();
-          const auto dw = weight_gradient(x, g);
-          check_equals(dw, product(true, false, {n, in}, {n, out}), 1e-13, "weight_gradient");
-          const layout narrow = l, wide = full_width(l);
+          const auto dw = inner(x, g);
+          check_equals(dw, product(true, false, {n, in}, {n, out}), 1e-13, "inner");
+          const layout narrow = l, wide = partition::full_width(l);
           const axis_set group = narrow.used();
           const auto widened = [&](const blocking& cols) {
             return test_support::redistributed(m.shape(), m.at(), x.row_blocking(), cols, narrow, wide);
@@ -188,7 +188,7 @@ TEST_CASE("weight_gradient: on every layout") {
                widened(x.col_blocking()) + widened(g.col_blocking()) +
                    test_support::all_reduced(in * out, partition::rank_in_group(m.shape(), group, m.at()),
                                              m.shape().size(group)),
-               "weight_gradient");
+               "inner");
         });
     });
 }
@@ -231,10 +231,10 @@ TEST_CASE("gemm: shapes that do not fit are named") {
            generate<replicated, double>(m, {4, 3}, field(2)));
     });
   });
-  expect_error<shape_error>("X and G with the same rows, not X of 7 x 5 and G of 8 x 3", [] {
+  expect_error<shape_error>("X and Y with the same rows, not X of 7 x 5 and Y of 8 x 3", [] {
     on_mesh({2, 2, 1}, [](const host_mesh& m) {
-      weight_gradient(generate<grid_2d.dense, double>(m, {7, 5}, field(1)),
-                      generate<grid_2d.dense, double>(m, {8, 3}, field(2)));
+      inner(generate<grid_2d.dense, double>(m, {7, 5}, field(1)),
+            generate<grid_2d.dense, double>(m, {8, 3}, field(2)));
     });
   });
 }

@@ -12,7 +12,7 @@ using namespace test_support;
 using matrix = rows_matrix;
 
 TEST_CASE("sparse features are multiplied like the matrix that dropout leaves, in parts of few entries too") {
-  for (const std::size_t most : {max_tile_entries, std::size_t{9}})
+  for (const std::size_t most : {base::max_tile_entries, std::size_t{9}})
     on_threads(3, [&](const communicator& world) {
       const mesh<host> m(world, {1, 1, 3}, device_queue<host>(), most);
       const auto h = generate<vertex_rows, double>(m, {26, 11}, [](global_index i, global_index j) {
@@ -42,7 +42,7 @@ TEST_CASE("sparse features are multiplied like the matrix that dropout leaves, i
       int parts = 0;
       for ([[maybe_unused]] const auto& part : whole.parts()) ++parts;
       for ([[maybe_unused]] const auto& part : whole.transposed_parts()) ++parts;
-      CHECK((most < max_tile_entries ? parts > 4 : parts == 2));
+      CHECK((most < base::max_tile_entries ? parts > 4 : parts == 2));
     });
 }
 

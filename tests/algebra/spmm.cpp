@@ -45,7 +45,7 @@ void check_product(const mesh<host>& m, const policy& named, const problem& p, c
 }
 
 void check_even(const policy& named, mesh_shape shape, const problem& p, spmm_options options,
-                std::size_t tile_entries = max_tile_entries) {
+                std::size_t tile_entries = base::max_tile_entries) {
   on_threads(shape.size(), [&](const communicator& world) {
     const mesh<host> m(world, shape, device_queue<host>(), tile_entries);
     const blocking rows = blocking::even(p.shape.rows, shape, nesting::rows);

@@ -9,8 +9,8 @@ namespace test_random {
 using namespace partita;
 
 // The first numbers of SplitMix64 from seed 0, whose state grows by the golden ratio.
-static_assert(mixed_bits(0) == 0xe220a8397b1dcdafu);
-static_assert(mixed_bits(0x9e3779b97f4a7c15u) == 0x6e789e6aa1b965f4u);
+static_assert(base::mixed_bits(0) == 0xe220a8397b1dcdafu);
+static_assert(base::mixed_bits(0x9e3779b97f4a7c15u) == 0x6e789e6aa1b965f4u);
 
 TEST_CASE("random: seed, step, stream and position give fields of their own") {
   std::set<std::uint64_t> words;

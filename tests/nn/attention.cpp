@@ -115,7 +115,7 @@ TEST_CASE("attention is that of one rank on every policy, by rows and by edges, 
       });
     };
     for_each_usual_mesh(std::array{1, 4, 6}, [&](auto policy, mesh_shape mesh_size) {
-      for (const std::size_t most : {max_tile_entries, std::size_t{11}})
+      for (const std::size_t most : {base::max_tile_entries, std::size_t{11}})
         if (!sanitized || most == 11) check(policy, mesh_size, most);
     });
   }

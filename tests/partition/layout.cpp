@@ -18,10 +18,11 @@ constexpr axis_set row = axis::row, col = axis::col, depth = axis::depth;
 constexpr layout x_row{row, none}, x_grid{row, col}, x_split{row | depth, col};
 static_assert(vertex_rows == layout{row | depth | col, none});
 static_assert(replicated == layout{none, none});
-static_assert(full_width(x_split) == vertex_rows && full_width(x_row) == x_row);
-static_assert(full_width(x_grid) == layout{row | col, none});
+static_assert(partition::full_width(x_split) == vertex_rows && partition::full_width(x_row) == x_row);
+static_assert(partition::full_width(x_grid) == layout{row | col, none});
 static_assert(rows_of(x_split) == layout{row | depth, none});
-static_assert(full_width(dynamic_layout) == dynamic_layout && rows_of(dynamic_layout) == dynamic_layout);
+static_assert(partition::full_width(dynamic_layout) == dynamic_layout &&
+              rows_of(dynamic_layout) == dynamic_layout);
 static_assert(partition::is_layout(x_grid) && !partition::is_layout({row, row}) &&
               !partition::is_layout(dynamic_layout));
 
@@ -30,9 +31,9 @@ static_assert(partition::is_layout(x_grid) && !partition::is_layout({row, row}) 
 TEST_CASE("layouts: no axis cuts both dimensions, and products with a weight see whole rows") {
   for (const layout l : every_layout()) {
     CHECK(partition::is_layout(l));
-    CHECK(full_width(l) == layout{l.used(), none});
+    CHECK(partition::full_width(l) == layout{l.used(), none});
     CHECK(rows_of(l) == layout{l.rows, none});
-    CHECK(partition::is_layout(full_width(l)));
+    CHECK(partition::is_layout(partition::full_width(l)));
   }
 }
 

@@ -61,7 +61,7 @@ void for_each_edge_case(Body body) {
       });
   };
   for_each_mesh(std::array{1, 2, 4, 6, 9, 12}, [&](const auto& p, mesh_shape shape) {
-    for (const local_index heads : {1, 3}) run(p, shape, heads, partita::max_tile_entries);
+    for (const local_index heads : {1, 3}) run(p, shape, heads, partita::base::max_tile_entries);
   });
   for_each_mesh(std::array{1, 4, 6},
                 [&](const auto& p, mesh_shape shape) { run(p, shape, 3, shape.size() == 4 ? 13 : 50); });

@@ -35,14 +35,14 @@ TEST_CASE(
     for_each_mesh(std::array{1, 4}, [&](auto policy, mesh_shape shape) {
       on_threads(shape.size(), [&](const communicator& world) {
         const auto host_run = nn::train_model<double>(mesh<host>(world, shape), d, options_of(model), policy);
-        for (const std::size_t most : {max_tile_entries, std::size_t{20}}) {
+        for (const std::size_t most : {base::max_tile_entries, std::size_t{20}}) {
           const mesh<cuda_device> m(world, shape, device_queue<cuda_device>(), most);
           const auto cuda_run = nn::train_model<double>(m, d, options_of(model), policy);
           for (std::size_t e = 0; e < host_run.epochs.size(); ++e)
             CHECK(std::abs(cuda_run.epochs[e].loss - host_run.epochs[e].loss) <
                   1e-9 * host_run.epochs[e].loss);
           CHECK(cuda_run.words_received.total == cuda_run.predicted_words_received.total);
-          if (most < max_tile_entries) continue;  // the offsets of parts travel with A
+          if (most < base::max_tile_entries) continue;  // the offsets of parts travel with A
           CHECK(cuda_run.words_received.total == host_run.words_received.total);
           CHECK(cuda_run.messages.total == host_run.messages.total);
         }

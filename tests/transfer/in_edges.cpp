@@ -36,7 +36,7 @@ TEST_CASE("in-edges are whole rows in the order of columns, and those of own ver
       if (targets.contains(e.row)) columns.push_back(static_cast<local_index>(e.col));
     return columns;
   };
-  for (const std::size_t most : {max_tile_entries, std::size_t{13}})
+  for (const std::size_t most : {base::max_tile_entries, std::size_t{13}})
     for_each_mesh(std::array{1, 2, 4, 6, 9, 12}, [&](const policy& p, mesh_shape shape) {
       on_threads(shape.size(), [&](const communicator& world) {
         const host_mesh m(world, shape, device_queue<host>(), most);

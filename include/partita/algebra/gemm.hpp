@@ -47,7 +47,7 @@ class gemm_plan {
         transpose_(transpose_weight),
         form_(form) {
     if (m.shape().size(l.cols) == 1) return;
-    const layout wide = full_width(l);
+    const layout wide = partition::full_width(l);
     const global_index height = rows.block(l.rows, m.at()).size();
     comm::collective scatter;
     scatter.kind = operation::reduce_scatter;
@@ -176,28 +176,32 @@ dense<T, L, Device> gemm(const dense<T, L, Device>& x, transposed_weight<T, Devi
   return detail::multiply_once(x, w.matrix, true, form);
 }
 
-/// dW = X^T G (f_in x f_out = (n x f_in)^T times n x f_out), on every rank; X and G in one layout.
+/// X^T Y (f x g = (n x f)^T times n x g), on every rank; X and Y in one layout. The gradient of a weight is
+/// such a product.
 ///
-/// Every rank of the mesh must call. What travels: X and G go to full-width rows when their columns are cut;
-/// then one all-reduce of dW over the ranks that hold different rows. Throws shape_error naming the shapes.
-template <class T, layout X, layout G, class Device>
-dense<T, replicated, Device> weight_gradient(const dense<T, X, Device>& x, const dense<T, G, Device>& g) {
-  if (!(x.row_blocking() == g.row_blocking()))
-    throw_error<shape_error>({"a weight gradient needs X and G with the same rows, not X of ", x.shape(),
-                              " and G of ", g.shape()});
-  dense<T, replicated, Device> dw(x.mesh(), matrix_shape{x.shape().cols, g.shape().cols});
-  const auto multiply = [&](const auto& wide_x, const auto& wide_g) {
-    gemm(x.mesh().queue(), true, false, T(1), wide_x.local(), wide_g.local(), T(0), dw.local());
+/// Every rank of the mesh must call. What travels: X and Y go to full-width rows when their columns are cut;
+/// then one all-reduce of the result over the ranks that hold different rows. Throws shape_error naming the
+/// shapes.
+template <class T, layout X, layout Y, class Device>
+dense<T, replicated, Device> inner(const dense<T, X, Device>& x, const dense<T, Y, Device>& y) {
+  if (!(x.row_blocking() == y.row_blocking()))
+    throw_error<shape_error>(
+        {"inner needs X and Y with the same rows, not X of ", x.shape(), " and Y of ", y.shape()});
+  if (x.layout() != y.layout())
+    throw_error<shape_error>(
+        {"inner needs X and Y in one layout, not X with ", x.layout(), " and Y with ", y.layout()});
+  dense<T, replicated, Device> result(x.mesh(), matrix_shape{x.shape().cols, y.shape().cols});  // (f, g)
+  const auto multiply = [&](const auto& wide_x, const auto& wide_y) {
+    gemm(x.mesh().queue(), true, false, T(1), wide_x.local(), wide_y.local(), T(0), result.local());
   };
-  if (x.layout() != g.layout())
-    throw_error<shape_error>({"a weight gradient needs X and G in one layout, not X with ", x.layout(),
-                              " and G with ", g.layout()});
   if (x.layout().cols.empty())
-    multiply(x, g);
+    multiply(x, y);
   else
-    multiply(redistribute(x, full_width(x.layout())), redistribute(g, full_width(g.layout())));
-  if (const auto& group = x.mesh().along(x.layout().used()); group.size() > 1) group.all_reduce(dw.values());
-  return dw;
+    multiply(redistribute(x, partition::full_width(x.layout())),
+             redistribute(y, partition::full_width(y.layout())));
+  if (const auto& group = x.mesh().along(x.layout().used()); group.size() > 1)
+    group.all_reduce(result.values());
+  return result;
 }
 
 }  // namespace partita

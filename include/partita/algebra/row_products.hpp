@@ -86,7 +86,7 @@ void column_sums_part(const dense<T, vertex_rows, Device>& x, dense<T, replicate
   column_sums(x.mesh().queue(), x.local(), sums.local().data);
 }
 
-/// dW = X^T G over this rank's rows (a x b = a x n/P times n/P x b): its summand of weight_gradient; and
+/// dW = X^T G over this rank's rows (a x b = a x n/P times n/P x b): its summand of inner; and
 /// dbias = the column sums of the same rows of G unless it is null. Throws shape_error.
 template <class T, class Device>
 void weight_gradient_part(const dense<T, vertex_rows, Device>& x, const dense<T, vertex_rows, Device>& g,

@@ -14,7 +14,9 @@ using local_index = std::int32_t;
 
 /// The most entries that one sparse tile has, unless less is asked for: all its offsets, and those that a
 /// kernel reaches by looking some entries ahead, are local indices.
+namespace base {
 inline constexpr std::size_t max_tile_entries = std::numeric_limits<local_index>::max() - 1024;
+}  // namespace base
 
 /// A local index from a global one. Throws shape_error naming `what` when it does not fit into 32 bits.
 inline local_index to_local(global_index value, const char* what) {
@@ -32,14 +34,13 @@ struct interval {
   constexpr bool empty() const { return end <= begin; }
   constexpr bool contains(global_index i) const { return begin <= i && i < end; }
   friend constexpr bool operator==(interval, interval) = default;
+  /// The common part of two intervals; empty (begin == end) when they do not meet.
+  friend constexpr interval intersection(interval a, interval b) {
+    const global_index begin = a.begin > b.begin ? a.begin : b.begin;
+    const global_index end = a.end < b.end ? a.end : b.end;
+    return end < begin ? interval{begin, begin} : interval{begin, end};
+  }
 };
-
-/// The common part of two intervals; empty (begin == end) when they do not meet.
-constexpr interval intersection(interval a, interval b) {
-  const global_index begin = a.begin > b.begin ? a.begin : b.begin;
-  const global_index end = a.end < b.end ? a.end : b.end;
-  return end < begin ? interval{begin, begin} : interval{begin, end};
-}
 
 /// Rows and columns of a global matrix.
 struct matrix_shape {

@@ -6,6 +6,8 @@
 
 namespace partita {
 
+namespace base {
+
 /// One round of the SplitMix64 finalizer (Steele, Lea, Flood, OOPSLA 2014): a bijection of 64-bit words.
 constexpr std::uint64_t mixed_bits(std::uint64_t z) {
   z += 0x9e3779b97f4a7c15u;
@@ -14,6 +16,8 @@ constexpr std::uint64_t mixed_bits(std::uint64_t z) {
   return z ^ (z >> 31);
 }
 
+}  // namespace base
+
 /// What a random field depends on besides the position: the user's seed, the step (epoch) and a stream
 /// (layer).
 struct random_key {
@@ -21,12 +25,15 @@ struct random_key {
   std::uint64_t step = 0;
   std::uint64_t stream = 0;
 
-  constexpr std::uint64_t word() const { return mixed_bits(mixed_bits(mixed_bits(seed) ^ step) ^ stream); }
+  constexpr std::uint64_t word() const {
+    return base::mixed_bits(base::mixed_bits(base::mixed_bits(seed) ^ step) ^ stream);
+  }
 };
 
 /// 64 random bits at position (row, col) of the field `word`; `word` comes from random_key::word().
 constexpr std::uint64_t random_bits(std::uint64_t word, std::int64_t row, std::int64_t col) {
-  return mixed_bits(mixed_bits(word ^ static_cast<std::uint64_t>(row)) ^ static_cast<std::uint64_t>(col));
+  return base::mixed_bits(base::mixed_bits(word ^ static_cast<std::uint64_t>(row)) ^
+                          static_cast<std::uint64_t>(col));
 }
 
 /// A uniform number in [0, 1) at position (row, col), with 53 random bits.

@@ -26,7 +26,7 @@ class mesh {
   /// mesh_error when the shape does not fill the ranks.
   mesh(communicator world, mesh_shape shape,
        partita::device_queue<Device> queue = partita::device_queue<Device>(),
-       std::size_t tile_entries = max_tile_entries)
+       std::size_t tile_entries = base::max_tile_entries)
       : state_(std::make_shared<state>(std::move(world), shape, std::move(queue), tile_entries)) {}
 
   mesh_shape shape() const { return state_->shape; }

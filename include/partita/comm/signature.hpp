@@ -41,8 +41,8 @@ struct signature {
 static_assert(std::is_trivially_copyable_v<signature>);
 
 inline std::uint64_t hash_of(std::span<const global_index> counts) {
-  std::uint64_t h = mixed_bits(counts.size());
-  for (global_index n : counts) h = mixed_bits(h ^ static_cast<std::uint64_t>(n));
+  std::uint64_t h = base::mixed_bits(counts.size());
+  for (global_index n : counts) h = base::mixed_bits(h ^ static_cast<std::uint64_t>(n));
   return h;
 }
 
@@ -63,7 +63,7 @@ inline signature signature_of(const comm::collective& op) {
   s.peer = op.peer;
   s.count = op.count;
   if (op.kind == operation::broadcast || op.kind == operation::all_reduce)
-    s.shape = mixed_bits(static_cast<std::uint64_t>(op.count));
+    s.shape = base::mixed_bits(static_cast<std::uint64_t>(op.count));
   if (op.kind == operation::all_gather) s.shape = hash_of(op.output_counts);
   if (op.kind == operation::reduce_scatter) s.shape = hash_of(op.input_counts);
   return s;

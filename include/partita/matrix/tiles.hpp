@@ -164,7 +164,7 @@ class tile_finder {
 template <class T, class Device>
 csr_tiles<T, Device> make_csr_tiles(const device_queue<Device>& q, interval rows,
                                     std::span<const interval> columns, std::vector<triplet<T>> entries,
-                                    std::size_t most = max_tile_entries) {
+                                    std::size_t most = base::max_tile_entries) {
   entries = detail::summed(rows, entries);
   csr_tiles<T, Device> result;
   result.rows = to_local(rows.size(), "the number of rows of a sparse block");
@@ -202,7 +202,7 @@ template <class T, class Device>
 csr_tiles<T, Device> make_pattern(const device_queue<Device>& q, interval rows,
                                   const std::vector<std::size_t>& begins,
                                   std::span<const local_index> columns, local_index cols,
-                                  std::size_t most = max_tile_entries) {
+                                  std::size_t most = base::max_tile_entries) {
   csr_tiles<T, Device> pattern;
   pattern.rows = to_local(rows.size(), "the number of rows of a pattern");
   pattern.widths = {cols};

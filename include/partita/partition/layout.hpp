@@ -40,11 +40,11 @@ namespace partition {
 /// Whether no axis cuts both dimensions.
 constexpr bool is_layout(layout l) { return (l.rows & l.cols).empty(); }
 
-}  // namespace partition
-
 /// l's rows cut also by the axes that cut its columns, full width: where a product with a replicated weight
 /// is local.
 constexpr layout full_width(layout l) { return l == dynamic_layout ? l : layout{l.used(), {}}; }
+
+}  // namespace partition
 
 /// l's rows, full width.
 constexpr layout rows_of(layout l) { return l == dynamic_layout ? l : layout{l.rows, {}}; }
