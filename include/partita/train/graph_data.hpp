@@ -70,7 +70,7 @@ class graph_operators {
   /// The adjacency matrix with rows cut as the policy cuts them and columns whole; it has no transpose.
   matrix whole_rows() const {
     return distribute(mesh_, partita::rows_of(policy_.sparse), rows_, rows_,
-                      detail::entries_as<T>(adjacency_), symmetry::one_way);
+                      detail::entries_as<T>(adjacency_), symmetry::one_way, {}, transfer::sharing::added_up);
   }
 
  private:
@@ -78,7 +78,8 @@ class graph_operators {
     const std::vector<triplet<T>> mine = detail::entries_as<T>(entries);
     const bool symmetric = is_symmetric(mesh_.world(), std::span<const triplet<T>>(mine));
     return distribute(mesh_, policy_.sparse, rows_, rows_, mine,
-                      symmetric ? symmetry::symmetric : symmetry::general, policy_.dense);
+                      symmetric ? symmetry::symmetric : symmetry::general, policy_.dense,
+                      transfer::sharing::added_up);
   }
 
   mesh<Device> mesh_;
