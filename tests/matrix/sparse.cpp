@@ -354,6 +354,33 @@ TEST_CASE("sparse: static layouts become dynamic, and back with a check") {
   });
 }
 
+TEST_CASE("sparse: nothing can be asked of a matrix that was moved from") {
+  on_mesh({1, 1, 1}, [](const host_mesh& m) {
+    host_sparse a = make(m, row_1d.sparse, {4, 6}, {{0, 5, 1}});
+    const host_sparse b = std::move(a);
+    const auto gone = [](auto act) {
+      expect_error<error>("a matrix was used after it had been moved from", act);
+    };
+    gone([&] { a.mesh(); });
+    gone([&] { a.shape(); });
+    gone([&] { a.row_range(); });
+    gone([&] { a.tile_columns(0); });
+    gone([&] { a.local(); });
+    gone([&] { (void)transposed(a); });
+    a = b;
+    CHECK(a.shape() == matrix_shape{4, 6});
+  });
+}
+
+TEST_CASE("distribute: a matrix that is too large is named") {
+  if (test_support::sanitized) return;  // sanitizers end a program that asks for so much
+  expect_error<error>("a sparse matrix of 1000000000000000 x 3 does not fit into memory", [] {
+    on_mesh({1, 1, 1}, [](const host_mesh& m) {
+      make(m, row_1d.sparse, {1000000000000000, 3}, {{0, 2, 1}});
+    });
+  });
+}
+
 TEST_CASE("distribute: an entry outside the matrix is named") {
   const auto refused = [](const entry& bad, const std::string& name) {
     expect_error<shape_error>("entry " + name + " is outside a matrix of 4 x 6", [&] {

@@ -155,7 +155,11 @@ std::pair<shared_tiles<T, Device>, shared_tiles<T, Device>> distribute_tiles(
       throw_error<shape_error>({"entry (", e.row, ", ", e.col, ") is outside a matrix of ", shape});
   transfer::require_finite(entries);
   if (shares == transfer::sharing::apart) transfer::require_shares(m.world(), entries);
-  const auto forward = make_local_tiles(m, l, rows, cols, entries);
+  const auto tiles_of = [&](const blocking& r, const blocking& c, std::span<const triplet<T>> given) {
+    return base::with_memory_for("a sparse matrix", {r.size(), c.size()},
+                                 [&] { return make_local_tiles(m, l, r, c, given); });
+  };
+  const auto forward = tiles_of(rows, cols, entries);
   if (kind == symmetry::one_way) return {forward, nullptr};
   if (kind == symmetry::symmetric) {
     if (!(rows == cols) || !is_symmetric(m.world(), entries))
@@ -164,7 +168,7 @@ std::pair<shared_tiles<T, Device>, shared_tiles<T, Device>> distribute_tiles(
   }
   std::vector<triplet<T>> swapped;
   for (const triplet<T>& e : entries) swapped.push_back({e.col, e.row, e.value});
-  return {forward, make_local_tiles(m, l, cols, rows, std::span<const triplet<T>>(swapped))};
+  return {forward, tiles_of(cols, rows, swapped)};
 }
 
 }  // namespace detail
