@@ -147,6 +147,16 @@ TEST_CASE("reductions: blockings of one's own, floats") {
     });
 }
 
+TEST_CASE("reductions: the sum of a matrix that was moved from is refused") {
+  expect_error<error>("a matrix was used after it had been moved from", [] {
+    on_mesh({2, 1, 1}, [](const host_mesh& m) {
+      auto x = generate<row_1d.dense, double>(m, {5, 4}, field(1));
+      const auto y = std::move(x);
+      sum(x);
+    });
+  });
+}
+
 TEST_CASE("reductions: results that do not fit are named") {
   const auto refused = [](const std::string& message, auto act) {
     expect_error<shape_error>(message, [&] {

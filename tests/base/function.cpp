@@ -2,7 +2,9 @@
 #include "partita/base/function.hpp"
 
 #include <cmath>
+#include <cstdint>
 #include <doctest/doctest.h>
+#include <initializer_list>
 #include <limits>
 #include <type_traits>
 
@@ -25,6 +27,15 @@ TEST_CASE_TEMPLATE("functions: the larger of two", T, float, double) {
   CHECK(larger_of{}(T(2), T(3)) == 3);
   CHECK(larger_of{}(T(3), T(2)) == 3);
   CHECK(larger_of{}(T(-1), -std::numeric_limits<T>::infinity()) == -1);
+  CHECK(larger_of{}(std::uint8_t{7}, std::uint8_t{200}) == 200);
+}
+
+TEST_CASE_TEMPLATE("functions: neither order hides that one of two is NaN", T, float, double) {
+  const T nan = std::numeric_limits<T>::quiet_NaN();
+  for (const T other : {T(1), std::numeric_limits<T>::infinity(), nan}) {
+    CHECK(std::isnan(larger_of{}(nan, other)));
+    CHECK(std::isnan(larger_of{}(other, nan)));
+  }
 }
 
 }  // namespace test_function

@@ -2,6 +2,8 @@
 #include "partita/base/index.hpp"
 
 #include <doctest/doctest.h>
+#include <new>
+#include <vector>
 
 #include "support/ranks.hpp"
 
@@ -33,6 +35,15 @@ TEST_CASE("indices: intervals meet in what both contain") {
 TEST_CASE("indices: extents") {
   CHECK(to_string(matrix_shape{3, 4}) == "3 x 4");
   CHECK_FALSE(matrix_shape{3, 4} == matrix_shape{4, 3});
+}
+
+TEST_CASE("indices: an operand whose memory cannot be had is named") {
+  const auto with = [](auto act) { return [=] { base::with_memory_for("a thing", {3, 4}, act); }; };
+  CHECK(base::with_memory_for("a thing", {3, 4}, [] { return 7; }) == 7);
+  expect_error<error>("a thing of 3 x 4 does not fit into memory", with([] { throw std::bad_alloc(); }));
+  expect_error<error>("a thing of 3 x 4 does not fit into memory",
+                      with([] { std::vector<double>().reserve(~std::size_t{0}); }));
+  expect_error<device_error>("a thing of 3 x 4: no card", with([] { throw device_error("no card"); }));
 }
 
 }  // namespace test_index

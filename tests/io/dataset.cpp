@@ -240,6 +240,8 @@ TEST_CASE("dataset: splits, edges and weights that cannot be used") {
   CHECK(weights({2, 1}, {1, 1}) == expected + "2 x 1");
   CHECK(weights({2}, {1, -0.5}) ==
         "edge_weight.npy: the weight of row 1 is -0.500000, expected a finite number that is not negative");
+  CHECK(weights({2}, {1, std::nan("")}) ==
+        "edge_weight.npy: the weight of row 1 is nan, expected a finite number that is not negative");
   CHECK(weights({2}, {infinity, 1}) ==
         "edge_weight.npy: the weight of row 0 is inf, expected a finite number that is not negative");
 }
@@ -251,9 +253,9 @@ TEST_CASE("npz: matrices in every type, and archives that are none") {
     entries csr = small_csr();
     if (!entry.empty()) csr[entry] = text;
     write_npz(path, csr);
-    std::vector<float> values;
+    std::vector<double> values;
     const std::string text_of_error = complaint(folder.dir, [&] { values = io::read_csr_npz(path).values; });
-    if (text_of_error.empty()) CHECK(values == std::vector<float>{1, 2, 3, 3});
+    if (text_of_error.empty()) CHECK(values == std::vector<double>{1, 2, 3, 3});
     return text_of_error;
   };
   CHECK(read_with("", "") == "");
@@ -312,6 +314,33 @@ TEST_CASE("npz: matrices in every type, and archives that are none") {
   CHECK(reading("d.npz") == "d.npz: is not a regular file");
 }
 
+TEST_CASE("npz: float64 stays float64, and rounding it is asked for") {
+  const scratch folder;
+  const std::vector<double> thirds{1.0 / 3, 2.0 / 3, 1e300, 3};
+  entries csr = small_csr();
+  csr["data"] = npy_text(thirds);
+  write_npz(folder / "m.npz", csr);
+  CHECK(io::read_csr_npz(folder / "m.npz").values == thirds);
+  CHECK(io::read_csr_npz<float>(folder / "m.npz").values.front() == 1.0f / 3);
+}
+
+TEST_CASE("dataset: features in float64 stay so, dense and sparse") {
+  const small_dataset folder;
+  const std::vector<double> thirds{1.0 / 3, 0, 2.0 / 3, 0, 1.0 / 3, 0, 1, 0};
+  io::write_npy(folder / "features.npy", {4, 2}, thirds);
+  std::vector<double> row(2);
+  io::load_dataset(folder.dir).vertex_features.fill_row(1, row);
+  CHECK(row == std::vector<double>{2.0 / 3, 0});
+  io::write_npy(folder / "features.npy", {4, 2}, std::vector<double>{1, 0, 0, 0, 0, std::nan(""), 1, 0});
+  CHECK(folder.complaint() == "features.npy: feature 1 of vertex 2 is nan, which is not a finite number");
+  entries csr = small_csr();
+  csr["shape"] = npy_text(int64s{4, 9});
+  csr["indptr"] = npy_text(int64s{0, 1, 2, 3, 4});
+  csr["data"] = npy_text(std::vector<double>{1.0 / 3, 2, 3, 4});
+  write_npz(folder / "features_csr.npz", csr);
+  CHECK(io::load_dataset(folder.dir).vertex_features.row_sum(0) == 1.0 / 3);
+}
+
 TEST_CASE("npz: damaged archives are read or refused, nothing else") {
   const scratch folder;
   const fs::path path = folder / "m.npz";
@@ -326,7 +355,7 @@ TEST_CASE("npz: damaged archives are read or refused, nothing else") {
     if (trial % 4 == 0) text.resize(random_bits(word, 0, 2) % text.size());
     write_text(path, text);
     try {
-      const io::csr_array matrix = io::read_csr_npz(path);
+      const io::csr_array<double> matrix = io::read_csr_npz(path);
       REQUIRE(matrix.columns.size() == matrix.values.size());
     } catch (const input_error&) {
       ++refused;

@@ -22,7 +22,7 @@ std::vector<float> row(const io::feature_table& x, global_index i) {
 }  // namespace
 
 TEST_CASE("features: the same rows, dense and sparse") {
-  io::csr_array compressed;
+  io::csr_array<float> compressed;
   compressed.rows = 3;
   compressed.cols = 4;
   compressed.offsets = {0, 3, 3, 4};
@@ -36,6 +36,21 @@ TEST_CASE("features: the same rows, dense and sparse") {
     CHECK(sparse.row_sum(i) == dense.row_sum(i));
   }
   CHECK(dense.row_sum(0) == 7);
+}
+
+TEST_CASE("features: double stays double, dense and sparse, and float is what the caller asks for") {
+  const double third = 1.0 / 3, more = 2.0 / 3;
+  io::csr_array compressed;
+  compressed.rows = 1, compressed.cols = 2, compressed.offsets = {0, 2}, compressed.columns = {1, 0};
+  compressed.values = {more, third};
+  for (const io::feature_table& x :
+       {io::feature_table(compressed), io::feature_table(1, 2, std::vector<double>{third, more})}) {
+    std::vector<double> values(2);
+    x.fill_row(0, values);
+    CHECK(values == std::vector<double>{third, more});
+    CHECK(row(x, 0) == std::vector<float>{static_cast<float>(third), static_cast<float>(more)});
+    CHECK(x.row_sum(0) == third + more);
+  }
 }
 
 TEST_CASE("features: what does not fit is refused") {

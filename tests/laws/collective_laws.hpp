@@ -1,6 +1,9 @@
 #pragma once
 // One law for each operation of a communicator: its result and its account, as functions of rank and size.
+#include <cmath>
 #include <doctest/doctest.h>
+#include <limits>
+#include <type_traits>
 #include <vector>
 
 #include "laws/law_values.hpp"
@@ -177,6 +180,24 @@ void ring(const Fixture& fixture, int pattern) {
   CHECK(c.ledger().total() == traffic{n, 1});
 }
 
+/// A maximum is NaN where one rank has NaN, whichever rank that is, and nowhere else.
+template <class T, class Fixture>
+void maxima_show_nan(const Fixture& fixture) {
+  const communicator& c = fixture.c;
+  const auto p = static_cast<std::size_t>(c.size());
+  std::vector<T> ones(p + 1, T(1));
+  ones[static_cast<std::size_t>(c.rank())] = std::numeric_limits<T>::quiet_NaN();
+  auto all = fixture.put(ones);
+  c.all_reduce(all.out(), reduction::max);
+  auto blocks = fixture.put(std::vector<T>(ones.begin(), ones.end() - 1));
+  auto mine = fixture.template make<T>(1);
+  c.reduce_scatter(blocks.in(), in(std::vector<global_index>(p, 1)), mine.out(), reduction::max);
+  const std::vector<T> maxima = all.get();
+  CHECK(std::all_of(maxima.begin(), maxima.end() - 1, [](T x) { return std::isnan(x); }));
+  CHECK(maxima.back() == 1);
+  CHECK(std::isnan(mine.get().front()));
+}
+
 /// Every operation on elements of type T.
 template <class T, class Fixture>
 void operations(const Fixture& fixture) {
@@ -193,6 +214,7 @@ void operations(const Fixture& fixture) {
     broadcast_of_input<T>(fixture, pattern);
     ring<T>(fixture, pattern);
   }
+  if constexpr (std::is_floating_point_v<T>) maxima_show_nan<T>(fixture);
 }
 
 }  // namespace test_support::laws

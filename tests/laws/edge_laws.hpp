@@ -1,5 +1,8 @@
 #pragma once
 // Laws of kernels of edges that need no reference, and the sizes at which they are held against it.
+#include <cmath>
+#include <numeric>
+
 #include "support/edges.hpp"
 
 namespace test_support {
@@ -60,6 +63,26 @@ void an_infinite_neighbour_counts() {
     const auto first = static_cast<T>(2), last = static_cast<T>(4);
     CHECK(indices.fetch() == std::vector<T>{first, first, -1, -1, last, last});
     CHECK(y.fetch() == std::vector<T>{-infinity, -infinity, 0, 0, -infinity, -infinity});
+  }
+}
+
+template <class T, class Device>
+void a_neighbour_that_is_nan_counts() {
+  sparse<T> a(std::vector<local_index>{3}, 3);
+  std::iota(a.columns.end() - 3, a.columns.end(), 0);
+  const T nan = std::numeric_limits<T>::quiet_NaN();
+  for (const local_index at_entry : {0, 1, 2}) {
+    block<T> x(3, 1, std::vector<T>{1, 1, 1});
+    x.values[static_cast<std::size_t>(at_entry)] = nan;
+    for (const auto& q : queues<Device>()) {
+      stage<Device> at(q);
+      staged_block<T, Device> y(q, block<T>(1, 1, 1, 0)), indices(q, block<T>(1, 1, 1, 0));
+      const staged_indices<T, Device> where(at, 1, 1);
+      max_aggregate(q, at.pattern(a), at(x), y.view(), where.view);
+      where.put(at, indices.view());
+      CHECK(std::isnan(y.fetch().front()));
+      CHECK(indices.fetch().front() == static_cast<T>(a.offsets.front() + at_entry));
+    }
   }
 }
 

@@ -272,6 +272,24 @@ void reductions_and_softmax() {
                          [](auto x, auto y, T* line) { reference::softmax_exp(x, line, y, line); });
 }
 
+template <class T, class Device>
+void maxima_show_nan() {
+  for (const local_index cols : {4, 33, 300})
+    for (const local_index nan_at : {0, 1, cols - 1}) {
+      block<T> x(3, cols, std::vector<T>(3 * static_cast<std::size_t>(cols), T(1)));
+      x.view()(1, nan_at) = std::numeric_limits<T>::quiet_NaN();
+      for (const auto& q : queues<Device>()) {
+        stage<Device> at(q);
+        staged_block<T, Device> line(q, block<T>(1, 3, 1, 0));
+        row_max(q, at(x), line.data());
+        const std::vector<T> maxima = line.fetch();
+        CHECK(maxima[0] == 1);
+        CHECK(std::isnan(maxima[1]));
+        CHECK(maxima[2] == 1);
+      }
+    }
+}
+
 inline std::vector<local_index> some_labels(local_index rows, local_index cols) {
   std::vector<local_index> labels;
   for (local_index i = 0; i < rows; ++i) labels.push_back(i % 4 == 2 || cols == 0 ? -1 : (i * 5) % cols);

@@ -23,6 +23,7 @@ TEST_CASE_TEMPLATE("cuda elementwise", T, float, double) { elementwise<T, cuda_d
 TEST_CASE_TEMPLATE("cuda reductions and softmax", T, float, double) {
   reductions_and_softmax<T, cuda_device>();
 }
+TEST_CASE_TEMPLATE("cuda maxima show NaN", T, float, double) { maxima_show_nan<T, cuda_device>(); }
 TEST_CASE_TEMPLATE("cuda loss", T, float, double) { loss<T, cuda_device>(); }
 TEST_CASE("cuda kernels refuse shapes that do not fit, and labels that are no column") {
   refuse_shapes(partita::device_queue<cuda_device>());

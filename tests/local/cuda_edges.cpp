@@ -19,6 +19,9 @@ TEST_CASE_TEMPLATE("cuda aggregate: an infinite neighbour counts, and nothing be
                    double) {
   an_infinite_neighbour_counts<T, cuda_device>();
 }
+TEST_CASE_TEMPLATE("cuda aggregate: a neighbour that is NaN counts", T, float, double) {
+  a_neighbour_that_is_nan_counts<T, cuda_device>();
+}
 TEST_CASE_TEMPLATE("cuda edges: products of slices cut anywhere", T, float, double) {
   products_of_slices_cut_anywhere<T, cuda_device>();
 }

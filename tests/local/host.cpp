@@ -21,4 +21,5 @@ TEST_CASE_TEMPLATE("cpu gradients of gemm_bias_relu", T, float, double) {
 TEST_CASE_TEMPLATE("cpu moves", T, float, double) { moves<T, host>(); }
 TEST_CASE_TEMPLATE("cpu elementwise", T, float, double) { elementwise<T, host>(); }
 TEST_CASE_TEMPLATE("cpu reductions and softmax", T, float, double) { reductions_and_softmax<T, host>(); }
+TEST_CASE_TEMPLATE("cpu maxima show NaN", T, float, double) { maxima_show_nan<T, host>(); }
 TEST_CASE_TEMPLATE("cpu loss", T, float, double) { loss<T, host>(); }

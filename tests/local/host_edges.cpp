@@ -14,6 +14,9 @@ TEST_CASE_TEMPLATE("cpu aggregate: an infinite neighbour counts, and nothing bel
                    double) {
   an_infinite_neighbour_counts<T, host>();
 }
+TEST_CASE_TEMPLATE("cpu aggregate: a neighbour that is NaN counts", T, float, double) {
+  a_neighbour_that_is_nan_counts<T, host>();
+}
 TEST_CASE_TEMPLATE("cpu edges: products of slices cut anywhere", T, float, double) {
   products_of_slices_cut_anywhere<T, host>();
 }

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 #include <type_traits>
+#include <utility>
 
 #include "support/matrices.hpp"
 
@@ -44,6 +45,43 @@ TEST_CASE("dense: a static layout becomes a dynamic one, and back with a check")
                               [&] { host_dense<double, replicated>(std::move(x)); });
     const host_dense<double, rows> back(std::move(x));
     CHECK(back.values().data() == place);
+  });
+}
+
+TEST_CASE("dense: a matrix that is too large is named, also where its bytes have more than 64 bits") {
+  const auto refused = [](matrix_shape size) {
+    expect_error<error>("a dense matrix of " + to_string(size) + " does not fit into memory", [&] {
+      on_mesh({1, 1, 1}, [&](const host_mesh& m) { host_dense<>(m, replicated, size); });
+    });
+  };
+  refused({2000000000, 2000000000});
+  if (!sanitized) refused({1000000000, 1000000000});  // sanitizers end a program that asks for so much
+}
+
+TEST_CASE("dense: nothing can be asked of a matrix that was moved from") {
+  on_mesh({1, 1, 1}, [](const host_mesh& m) {
+    host_dense<> x(m, replicated, {3, 2}), y(m, replicated, {3, 2});
+    const auto gone = [](auto act) {
+      expect_error<error>("a matrix was used after it had been moved from", act);
+    };
+    const auto all_refused = [&](host_dense<>& z) {
+      gone([&] { z.mesh(); });
+      gone([&] { z.shape(); });
+      gone([&] { z.row_blocking(); });
+      gone([&] { z.col_range(); });
+      gone([&] { z.local(); });
+      gone([&] { z.values(); });
+      gone([&] { std::as_const(z).values(); });
+    };
+    host_dense<> taken = std::move(x);
+    all_refused(x);
+    y = std::move(taken);
+    all_refused(taken);
+    const host_dense<double, replicated> typed(std::move(y));
+    all_refused(y);
+    gone([&] { host_dense<double, replicated> again(std::move(y)); });
+    x = host_dense<>(m, replicated, {5, 5});
+    CHECK(x.shape() == matrix_shape{5, 5});
   });
 }
 

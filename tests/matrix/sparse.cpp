@@ -291,7 +291,7 @@ TEST_CASE("symmetric: is_symmetric sees values and pattern") {
         const std::vector<entry> mine = share(all, how, m.rank(), m.size());
         m.ledger().clear();
         const bool answer = is_symmetric(m.world(), in(mine));
-        test_support::same(test_support::heard(m), test_support::all_reduced(1, m.rank(), m.size()),
+        test_support::same(test_support::heard(m), test_support::all_reduced(2, m.rank(), m.size()),
                            "is_symmetric");
         return answer;
       };
@@ -344,13 +344,40 @@ TEST_CASE("distribute: a matrix that goes one way has no transpose") {
 
 TEST_CASE("sparse: static layouts become dynamic, and back with a check") {
   on_mesh({2, 2, 1}, [](const host_mesh& m) {
-    const auto a = distribute<grid_2d.sparse>(m, {5, 5}, std::vector<entry>{{1, 2, 0.5}});
+    const auto a = distribute<grid_2d.sparse>(m, {5, 5}, std::vector<entry>{{1, 2, 0.5 + m.rank()}});
     const host_sparse b = a;
     CHECK(b.layout() == grid_2d.sparse);
     CHECK(sparse<double, grid_2d.sparse, host>(b).local() == a.local());
     CHECK_THROWS_AS((sparse<double, row_1d.sparse, host>(b)), shape_error);
     CHECK_THROWS_AS(make(m, {axis::col, {}}, {5, 5}, {}), shape_error);
     CHECK_THROWS_AS(make(m, {axis::row, axis::row}, {5, 5}, {}), shape_error);
+  });
+}
+
+TEST_CASE("sparse: nothing can be asked of a matrix that was moved from") {
+  on_mesh({1, 1, 1}, [](const host_mesh& m) {
+    host_sparse a = make(m, row_1d.sparse, {4, 6}, {{0, 5, 1}});
+    const host_sparse b = std::move(a);
+    const auto gone = [](auto act) {
+      expect_error<error>("a matrix was used after it had been moved from", act);
+    };
+    gone([&] { a.mesh(); });
+    gone([&] { a.shape(); });
+    gone([&] { a.row_range(); });
+    gone([&] { a.tile_columns(0); });
+    gone([&] { a.local(); });
+    gone([&] { (void)transposed(a); });
+    a = b;
+    CHECK(a.shape() == matrix_shape{4, 6});
+  });
+}
+
+TEST_CASE("distribute: a matrix that is too large is named") {
+  if (test_support::sanitized) return;  // sanitizers end a program that asks for so much
+  expect_error<error>("a sparse matrix of 1000000000000000 x 3 does not fit into memory", [] {
+    on_mesh({1, 1, 1}, [](const host_mesh& m) {
+      make(m, row_1d.sparse, {1000000000000000, 3}, {{0, 2, 1}});
+    });
   });
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 /// The largest neighbours of rows, and the way back to them.
 
+#include <cmath>
+
 #include "partita/local/view.hpp"
 
 namespace partita::reference {
@@ -14,7 +16,8 @@ void max_aggregate(local::input_csr<T> a, local::input_view<T> x, matrix_view<T>
       y(i, j) = 0;
       arg(i, j) = -1;
       for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e)
-        if (arg(i, j) < 0 || x(a.columns[e], j) > y(i, j)) {
+        if (arg(i, j) < 0 || x(a.columns[e], j) > y(i, j) ||
+            (std::isnan(x(a.columns[e], j)) && !std::isnan(y(i, j)))) {
           y(i, j) = x(a.columns[e], j);
           arg(i, j) = e;
         }

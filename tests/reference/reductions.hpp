@@ -1,6 +1,7 @@
 #pragma once
 /// Sums and maxima over rows, columns and whole blocks.
 
+#include <cmath>
 #include <limits>
 #include <type_traits>
 
@@ -34,7 +35,7 @@ void row_max(local::input_view<T> x, T* maxima) {
   for (local_index i = 0; i < x.rows; ++i) {
     maxima[i] = -std::numeric_limits<T>::infinity();
     for (local_index j = 0; j < x.cols; ++j)
-      if (x(i, j) > maxima[i]) maxima[i] = x(i, j);
+      if (x(i, j) > maxima[i] || std::isnan(x(i, j))) maxima[i] = x(i, j);
   }
 }
 

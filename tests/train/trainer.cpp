@@ -197,7 +197,7 @@ TEST_CASE("several labels a vertex: logistic loss, micro-F1, alike on every poli
 
 TEST_CASE("features in compressed rows train as the same features written out") {
   io::dataset d = directed_graph();
-  io::csr_array table;
+  io::csr_array<float> table;
   table.rows = d.vertices;
   table.cols = d.features;
   for (std::size_t i = 0; i < d.vertex_features.dense.size(); ++i) {

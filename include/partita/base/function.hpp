@@ -5,6 +5,8 @@
 /// A function that a kernel gets is an object of a named type at namespace scope, trivially copyable, with a
 /// constexpr operator(): such an object runs wherever the entries live, a lambda on the host alone.
 
+#include <type_traits>
+
 namespace partita {
 
 /// a x.
@@ -29,11 +31,14 @@ struct positive_part {
   }
 };
 
-/// max(x, y).
+/// max(x, y), NaN where one of them is. Maxima over ranks, rows and edges are made of it: none hides a NaN.
 struct larger_of {
   template <class T>
   constexpr T operator()(T x, T y) const {
-    return y > x ? y : x;
+    if constexpr (std::is_floating_point_v<T>)
+      return bool((y > x) | (y != y)) ? y : x;  // one condition, which vectorises
+    else
+      return y > x ? y : x;
   }
 };
 

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <limits>
+#include <new>
+#include <stdexcept>
 #include <string>
 
 #include "partita/base/error.hpp"
@@ -51,5 +53,25 @@ struct matrix_shape {
 };
 
 inline std::string to_string(matrix_shape e) { return base::sentence_of({e.rows, " x ", e.cols}); }
+
+namespace base {
+
+/// make(), which asks for the memory of an operand of this shape. Throws error, or
+/// device_error, naming both where there is none.
+template <class Make>
+auto with_memory_for(const char* operand, matrix_shape shape, Make make) {
+  constexpr const char* too_large = " does not fit into memory";
+  try {
+    return make();
+  } catch (const std::bad_alloc&) {
+    throw_error<error>({operand, " of ", shape, too_large});
+  } catch (const std::length_error&) {  // what a std::vector says of sizes beyond any memory
+    throw_error<error>({operand, " of ", shape, too_large});
+  } catch (const device_error& e) {
+    throw_error<device_error>({operand, " of ", shape, ": ", e.what()});
+  }
+}
+
+}  // namespace base
 
 }  // namespace partita

@@ -11,6 +11,7 @@
 #include <string>
 #include <type_traits>
 
+#include "partita/base/function.hpp"
 #include "partita/base/index.hpp"
 
 namespace partita::comm {
@@ -25,6 +26,8 @@ enum class operation : std::uint8_t {
   receive
 };
 enum class element_type : std::uint8_t { u8, i32, i64, f32, f64 };
+/// max: NaN where one rank has NaN, on every transport; none leaves a reduction to MPI or NCCL, whose maxima
+/// promise nothing of NaN.
 enum class reduction : std::uint8_t { sum, max };
 
 constexpr const char* name_of(operation o) {
@@ -107,7 +110,7 @@ namespace detail {
 /// around.
 template <class T>
 constexpr T combine(reduction r, T a, T b) {
-  if (r == reduction::max) return b > a ? b : a;
+  if (r == reduction::max) return larger_of{}(a, b);
   if constexpr (std::is_integral_v<T>)
     return static_cast<T>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
   else

@@ -62,14 +62,11 @@ class dataset_reader {
     features_name_ = sparse ? "features_csr.npz" : "features.npy";
     const std::string name = file(features_name_).string();
     if (sparse) {
-      data_.vertex_features = feature_table(read_csr_npz(name));
+      data_.vertex_features = read_csr_features(name);
+    } else if (read_npy_header(name).descr == "<f8") {
+      take_features(read_npy<double>(name), name);
     } else {
-      npy_array<float> dense = read_npy<float>(name);
-      if (dense.shape.size() != 2)
-        fail(name, "expected a row of features for each vertex, found the shape " + shape_text(dense.shape));
-      const global_index rows = dense.rows();
-      const global_index cols = dense.cols();
-      if (rows > 0 && cols > 0) data_.vertex_features = feature_table(rows, cols, std::move(dense.values));
+      take_features(read_npy<float>(name), name);
     }
     data_.vertices = data_.vertex_features.rows;
     data_.features = data_.vertex_features.cols;
@@ -77,19 +74,22 @@ class dataset_reader {
     check_finite(name);
   }
 
+  template <class T>
+  void take_features(npy_array<T> dense, const std::string& name) {
+    if (dense.shape.size() != 2)
+      fail(name, "expected a row of features for each vertex, found the shape " + shape_text(dense.shape));
+    const global_index rows = dense.rows();
+    const global_index cols = dense.cols();
+    if (rows > 0 && cols > 0) data_.vertex_features = feature_table(rows, cols, std::move(dense.values));
+  }
+
   void check_finite(const std::string& name) const {
-    const feature_table& table = data_.vertex_features;
-    const std::vector<float>& values = table.is_sparse() ? table.sparse.values : table.dense;
-    const auto bad = std::ranges::find_if_not(values, [](float value) { return std::isfinite(value); });
-    if (bad == values.end()) return;
-    const global_index k = bad - values.begin();
-    const auto& offsets = table.sparse.offsets;
-    const global_index vertex =
-        table.is_sparse() ? std::ranges::upper_bound(offsets, k) - offsets.begin() - 1 : k / table.cols;
-    const global_index feature =
-        table.is_sparse() ? table.sparse.columns[static_cast<std::size_t>(k)] : k % table.cols;
-    fail(name, "feature " + number(feature) + " of vertex " + number(vertex) + " is " + std::to_string(*bad) +
-                   ", which is not a finite number");
+    for (global_index vertex = 0; vertex < data_.vertices; ++vertex)
+      data_.vertex_features.for_row(vertex, [&](global_index feature, auto value) {
+        if (!std::isfinite(value))
+          fail(name, "feature " + number(feature) + " of vertex " + number(vertex) + " is " +
+                         std::to_string(value) + ", which is not a finite number");
+      });
   }
 
   void read_labels() {
@@ -190,11 +190,11 @@ class dataset_reader {
 }  // namespace detail
 
 /// The graph in the directory `dir`: edges.npy (int64 [E, 2], source and target), features_csr.npz or else
-/// features.npy (float32 [n, f]), labels.npy (int64 [n], -1 for none where the split is 0; or [n, C] of 0 and
-/// 1, int64 or uint8), split.npy (uint8 [n], see split_part) and, if it is there, edge_weight.npy (float32 or
-/// float64 [E]). C is the largest label + 1, or the columns of labels.npy. Throws input_error naming the
-/// file, and the row where one is at fault, when a file is missing or malformed, when sizes of two files
-/// disagree, and for any value that no training could use.
+/// features.npy (float32 or float64 [n, f], kept as it is), labels.npy (int64 [n], -1 for none where the
+/// split is 0; or [n, C] of 0 and 1, int64 or uint8), split.npy (uint8 [n], see split_part) and, if it is
+/// there, edge_weight.npy (float32 or float64 [E]). C is the largest label + 1, or the columns of labels.npy.
+/// Throws input_error naming the file, and the row where one is at fault, when a file is missing or
+/// malformed, when sizes of two files disagree, and for any value that no training could use.
 inline dataset load_dataset(const std::filesystem::path& dir) { return detail::dataset_reader(dir).read(); }
 
 }  // namespace partita::io

@@ -1,11 +1,12 @@
 #pragma once
-/// Vertex features in host memory, dense or in compressed rows, read the same way.
+/// Vertex features in host memory, dense or in compressed rows, of float or of double, read the same way.
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <span>
-#include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "partita/base/error.hpp"
@@ -15,79 +16,104 @@ namespace partita::io {
 
 /// A sparse rows x cols matrix in compressed rows: row i has the entries offsets[i] to offsets[i + 1].
 /// Columns of a row come in any order; an entry that occurs twice counts as the sum.
+template <class T = double>
 struct csr_array {
   global_index rows = 0;
   global_index cols = 0;
   std::vector<global_index> offsets = {0};  ///< [rows + 1], ascending from 0 to the number of entries
   std::vector<global_index> columns;        ///< [entries], each in [0, cols)
-  std::vector<float> values;                ///< [entries]
+  std::vector<T> values;                    ///< [entries]
 };
 
-/// Features of `rows` vertices, `cols` each: dense when `dense` holds rows * cols values, otherwise in
-/// `sparse`.
-struct feature_table {
+/// Features of `rows` vertices, `cols` each, dense or in compressed rows, in the precision that they came in.
+class feature_table {
+ public:
   global_index rows = 0;
   global_index cols = 0;
-  std::vector<float> dense;  ///< [rows, cols], row-major; empty when the features are sparse
-  csr_array sparse;          ///< [rows, cols]; without entries when the features are dense
 
   feature_table() = default;
 
   /// Features in compressed rows.
-  explicit feature_table(csr_array features)
-      : rows(features.rows), cols(features.cols), sparse(std::move(features)) {}
+  template <std::floating_point T>
+  explicit feature_table(csr_array<T> features)
+      : rows(features.rows), cols(features.cols), values_(std::move(features)) {}
 
   /// Row-major features, row_count * col_count values. Throws shape_error when there are more or fewer.
   feature_table(global_index row_count, global_index col_count, std::vector<float> features)
-      : rows(row_count), cols(col_count), dense(std::move(features)) {
-    if (static_cast<global_index>(dense.size()) != rows * cols)
-      throw_error<shape_error>(
-          {"features of shape ", matrix_shape{rows, cols}, " cannot be made of ", dense.size(), " values"});
+      : feature_table(row_count, col_count, std::move(features), features.size()) {}
+  template <std::same_as<double> T>
+  feature_table(global_index row_count, global_index col_count, std::vector<T> features)
+      : feature_table(row_count, col_count, std::move(features), features.size()) {}
+
+  bool is_sparse() const {
+    return std::visit(
+        [](const auto& values) {
+          return requires { values.offsets; };
+        },
+        values_);
   }
 
-  bool is_sparse() const { return dense.empty(); }
-
-  /// out = the features of vertex `row`; shape: [cols].
-  /// Throws shape_error when there is no such row or `out` has another length.
-  void fill_row(global_index row, std::span<float> out) const {
-    check_row(row);
-    if (static_cast<global_index>(out.size()) != cols)
-      throw_error<shape_error>({"a row of ", cols, " features does not fit into a span of ", out.size()});
-    if (!is_sparse()) {
-      const std::span<const float> values = dense_row(row);
-      std::copy(values.begin(), values.end(), out.begin());
-      return;
-    }
-    std::fill(out.begin(), out.end(), 0.0f);
-    for (std::size_t k = begin(row); k < begin(row + 1); ++k)
-      out[static_cast<std::size_t>(sparse.columns[k])] += sparse.values[k];
-  }
-
-  /// The sum of the features of vertex `row`, added up in double precision.
+  /// visit(column, value) for each stored feature of vertex `row`, in the order in which they are stored.
   /// Throws shape_error when there is no such row.
-  float row_sum(global_index row) const {
-    check_row(row);
-    const std::span<const float> values =
-        is_sparse() ? std::span(sparse.values).subspan(begin(row), begin(row + 1) - begin(row))
-                    : dense_row(row);
-    double sum = 0;
-    for (float value : values) sum += static_cast<double>(value);
-    return static_cast<float>(sum);
+  template <class Visit>
+  void for_row(global_index row, Visit visit) const {
+    require_row(row);
+    std::visit(
+        [&](const auto& values) {
+          if constexpr (requires { values.offsets; }) {
+            const auto i = static_cast<std::size_t>(row);
+            const auto end = static_cast<std::size_t>(values.offsets[i + 1]);
+            for (auto e = static_cast<std::size_t>(values.offsets[i]); e < end; ++e)
+              visit(values.columns[e], values.values[e]);
+          } else {
+            for (global_index j = 0; j < cols; ++j)
+              visit(j, values[static_cast<std::size_t>(row * cols + j)]);
+          }
+        },
+        values_);
+  }
+
+  /// out = the features of vertex `row`, in the precision of `out`; shape: [cols].
+  /// Throws shape_error when there is no such row or `out` has another length.
+  void fill_row(global_index row, std::span<float> out) const { fill(row, out); }
+  void fill_row(global_index row, std::span<double> out) const { fill(row, out); }
+
+  /// The sum of the features of vertex `row`, added up in double precision and rounded to their own.
+  /// Throws shape_error when there is no such row.
+  double row_sum(global_index row) const {
+    double sum = 0, rounded = 0;
+    for_row(row, [&]<class T>(global_index, T value) {
+      sum += static_cast<double>(value);
+      rounded = static_cast<double>(static_cast<T>(sum));
+    });
+    return rounded;
   }
 
  private:
-  void check_row(global_index row) const {
+  template <class Values>
+  feature_table(global_index row_count, global_index col_count, Values&& features, std::size_t count)
+      : rows(row_count), cols(col_count), values_(std::move(features)) {
+    if (static_cast<global_index>(count) != rows * cols)
+      throw_error<shape_error>(
+          {"features of shape ", matrix_shape{rows, cols}, " cannot be made of ", count, " values"});
+  }
+
+  void require_row(global_index row) const {
     if (row < 0 || row >= rows)
       throw_error<shape_error>({"features have ", rows, " rows, there is no row ", row});
   }
 
-  std::size_t begin(global_index row) const {
-    return static_cast<std::size_t>(sparse.offsets[static_cast<std::size_t>(row)]);
+  template <class T>
+  void fill(global_index row, std::span<T> out) const {
+    require_row(row);
+    if (static_cast<global_index>(out.size()) != cols)
+      throw_error<shape_error>({"a row of ", cols, " features does not fit into a span of ", out.size()});
+    std::fill(out.begin(), out.end(), T(0));
+    for_row(row,
+            [&](global_index j, auto value) { out[static_cast<std::size_t>(j)] += static_cast<T>(value); });
   }
 
-  std::span<const float> dense_row(global_index row) const {
-    return std::span(dense).subspan(static_cast<std::size_t>(row * cols), static_cast<std::size_t>(cols));
-  }
+  std::variant<csr_array<float>, csr_array<double>, std::vector<float>, std::vector<double>> values_;
 };
 
 }  // namespace partita::io

@@ -2,6 +2,7 @@
 /// Reads sparse matrices that scipy.sparse.save_npz wrote. Needs libzip.
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -97,8 +98,9 @@ inline std::vector<global_index> index_vector(const npz_archive& archive, const 
   return vector_of<global_index, std::int64_t, std::int32_t>(archive, entry, "int32 or int64");
 }
 
-inline std::vector<float> value_vector(const npz_archive& archive, const std::string& entry) {
-  return vector_of<float, float, double, std::int64_t, std::int32_t, std::uint8_t>(
+template <class T>
+std::vector<T> value_vector(const npz_archive& archive, const std::string& entry) {
+  return vector_of<T, float, double, std::int64_t, std::int32_t, std::uint8_t>(
       archive, entry, "float32, float64, int32, int64, uint8 or bool");
 }
 
@@ -112,7 +114,8 @@ inline std::string format_text(const npz_archive& archive) {
   return text;
 }
 
-inline void check_csr(const csr_array& matrix, const npz_archive& archive) {
+template <class T>
+void check_csr(const csr_array<T>& matrix, const npz_archive& archive) {
   const auto entries = static_cast<global_index>(matrix.columns.size());
   const auto offset_count = static_cast<global_index>(matrix.offsets.size());
   if (matrix.rows < 0 || matrix.cols < 0)
@@ -142,10 +145,12 @@ inline void check_csr(const csr_array& matrix, const npz_archive& archive) {
 }  // namespace detail
 
 /// The sparse matrix in the file `path`, as scipy.sparse.save_npz writes one in CSR format: entries shape,
-/// indptr, indices (int32 or int64), data (floating, integer or bool, converted to float) and, when present,
-/// format. Shape: as the file says. Throws input_error naming file and entry when the file is missing, not
+/// indptr, indices (int32 or int64), data (floating, integer or bool) and, when present, format. Values are
+/// double, which has all that a file has but integers beyond 2^53; read_csr_npz<float> rounds them. Shape: as
+/// the file says. Throws input_error naming file and entry when the file is missing, not
 /// such an archive, not CSR, or when its arrays do not describe a matrix.
-inline csr_array read_csr_npz(const std::filesystem::path& path) {
+template <std::floating_point T = double>
+csr_array<T> read_csr_npz(const std::filesystem::path& path) {
   const detail::npz_archive archive(path);
   if (archive.contains("format")) {
     const std::string format = detail::format_text(archive);
@@ -156,10 +161,22 @@ inline csr_array read_csr_npz(const std::filesystem::path& path) {
   const std::vector<global_index> shape = detail::index_vector(archive, "shape");
   if (shape.size() != 2)
     detail::fail(archive.entry_name("shape"), "expected 2 sizes, found " + std::to_string(shape.size()));
-  csr_array matrix{shape[0], shape[1], detail::index_vector(archive, "indptr"),
-                   detail::index_vector(archive, "indices"), detail::value_vector(archive, "data")};
+  csr_array<T> matrix{shape[0], shape[1], detail::index_vector(archive, "indptr"),
+                      detail::index_vector(archive, "indices"), detail::value_vector<T>(archive, "data")};
   detail::check_csr(matrix, archive);
   return matrix;
+}
+
+/// The same matrix as features of vertices, a row each: of float where float has every value of the type in
+/// the file (float32, uint8 and bool), of double otherwise. Throws as read_csr_npz does.
+inline feature_table read_csr_features(const std::filesystem::path& path) {
+  std::string descr;
+  {
+    const detail::npz_archive archive(path);
+    descr = parse_npy_header(archive.read("data"), archive.entry_name("data")).descr;
+  }
+  if (descr == "<f4" || descr == "|u1" || descr == "|b1") return feature_table(read_csr_npz<float>(path));
+  return feature_table(read_csr_npz(path));
 }
 
 }  // namespace partita::io

@@ -2,6 +2,7 @@
 /// A dense matrix cut over a mesh. Each rank holds one row-major block, whose place follows from the layout
 /// alone.
 
+#include <concepts>
 #include <utility>
 
 #include "partita/comm/mesh.hpp"
@@ -13,29 +14,52 @@ namespace partita {
 
 namespace detail {
 
-/// A dense matrix whatever its type says of the layout, so that this is compiled once for all of them.
+/// Whether a matrix was moved from, which is all that can then be asked of it.
+class moved_from {
+ public:
+  moved_from() = default;
+  moved_from(moved_from&& other) noexcept : gone_(std::exchange(other.gone_, true)) {}
+  moved_from& operator=(moved_from&& other) noexcept {
+    gone_ = std::exchange(other.gone_, true);
+    return *this;
+  }
+  /// Throws error where it was.
+  void refuse() const {
+    if (gone_) throw error("a matrix was used after it had been moved from");
+  }
+
+ private:
+  bool gone_ = false;
+};
+
+/// A dense matrix whatever its type says of the layout, so that this is compiled once for all of them. Every
+/// member throws error where the matrix was moved from.
 template <class T, class Device>
 class dense_block {
  public:
-  const partita::mesh<Device>& mesh() const { return mesh_; }
-  matrix_shape shape() const { return {rows_.size(), cols_.size()}; }
-  const blocking& row_blocking() const { return rows_; }
-  const blocking& col_blocking() const { return cols_; }
+  const partita::mesh<Device>& mesh() const { return here().mesh_; }
+  matrix_shape shape() const { return {row_blocking().size(), col_blocking().size()}; }
+  const blocking& row_blocking() const { return here().rows_; }
+  const blocking& col_blocking() const { return here().cols_; }
 
   /// Global rows and columns of this rank's block.
-  interval row_range() const { return rows_.block(layout_.rows, mesh_.at()); }
-  interval col_range() const { return cols_.block(layout_.cols, mesh_.at()); }
+  interval row_range() const { return row_blocking().block(layout_.rows, mesh_.at()); }
+  interval col_range() const { return col_blocking().block(layout_.cols, mesh_.at()); }
 
   /// This rank's block, row-major and without gaps.
   matrix_view<T> local() { return view_of(values_.data()); }
   matrix_view<const T> local() const { return view_of<const T>(values_.data()); }
-  std::span<T> values() { return values_; }
-  std::span<const T> values() const { return values_; }
+  std::span<T> values() {
+    moved_.refuse();
+    return values_;
+  }
+  std::span<const T> values() const { return here().values_; }
 
  protected:
   dense_block(const partita::mesh<Device>& m, partita::layout l, const blocking& rows, const blocking& cols)
       : dense_block(m, l, rows, cols, std::span<T>()) {
-    owned_ = buffer<T, Device>(mesh_.queue(), block_size());
+    owned_ = base::with_memory_for("a dense matrix", {rows_.size(), cols_.size()},
+                                   [&] { return buffer<T, Device>(mesh_.queue(), block_size()); });
     values_ = owned_.span();
   }
   dense_block(const partita::mesh<Device>& m, partita::layout l, const blocking& rows, const blocking& cols,
@@ -46,14 +70,14 @@ class dense_block {
         throw_error<shape_error>(
             {"blockings of mesh ", b->shape(), " given to a matrix on mesh ", mesh_.shape()});
   }
-  /// Takes the block alone: mesh and cuts stay known to the other, too.
   dense_block(dense_block&& other, partita::layout l)
-      : mesh_(other.mesh_),
+      : mesh_(other.mesh()),
         layout_(l),
         rows_(other.rows_),
         cols_(other.cols_),
         values_(other.values_),
-        owned_(std::move(other.owned_)) {}
+        owned_(std::move(other.owned_)),
+        moved_(std::move(other.moved_)) {}
   dense_block(dense_block&&) noexcept = default;
   dense_block& operator=(dense_block&&) noexcept = default;
   ~dense_block() = default;
@@ -66,6 +90,11 @@ class dense_block {
   partita::layout given_layout() const { return layout_; }
 
  private:
+  /// This matrix, unless it was moved from.
+  const dense_block& here() const {
+    moved_.refuse();
+    return *this;
+  }
   std::size_t block_size() const {
     const local_index r = to_local(row_range().size(), "the number of rows of a local block");
     const local_index c = to_local(col_range().size(), "the number of columns of a local block");
@@ -83,14 +112,18 @@ class dense_block {
   blocking cols_;
   std::span<T> values_;
   buffer<T, Device> owned_;  ///< empty in a view
+  moved_from moved_;
 };
 
 }  // namespace detail
 
 /// T: float or double. L: which axes cut rows and columns, or dynamic_layout. Device: where the block lives.
-/// Move-only; a static layout converts to a dynamic one, and back with a check.
+/// Move-only; a static layout converts to a dynamic one, and back with a check. Throws error naming its shape
+/// where a block does not fit into memory, and where a matrix is used that was moved from.
 template <class T, layout L, class Device>
 class dense : public detail::dense_block<T, Device> {
+  static_assert(std::same_as<T, float> || std::same_as<T, double>,
+                "the values of a matrix are float or double");
   static_assert(L == dynamic_layout || partition::is_layout(L),
                 "an axis cuts the rows of a layout or its columns, not both");
   using block = detail::dense_block<T, Device>;

@@ -9,6 +9,7 @@
 ///   rows 0..3      (0,0) (0,1) (0,0) (0,1)
 ///   rows 4..7      (1,0) (1,1) (1,0) (1,1)
 
+#include <concepts>
 #include <memory>
 #include <optional>
 
@@ -35,10 +36,13 @@ constexpr bool is_sparse_layout(layout l) {
 
 }  // namespace partition
 
-/// An immutable value handle: copies, and transposed(A), share the blocks. L: which axes cut rows and
-/// columns, or dynamic_layout; a static layout converts to a dynamic one, and back with a check.
+/// T: float or double. An immutable value handle: copies, and transposed(A), share the blocks. Every member
+/// but layout() throws error where the matrix was moved from. L: which axes cut rows and columns, or
+/// dynamic_layout; a static layout converts to a dynamic one, and back with a check.
 template <class T, layout L, class Device>
 class sparse {
+  static_assert(std::same_as<T, float> || std::same_as<T, double>,
+                "the values of a matrix are float or double");
   static_assert(L == dynamic_layout || partition::is_sparse_layout(L),
                 "a sparse matrix is cut by the row axis in its rows and by col and depth in its columns");
 
@@ -71,33 +75,39 @@ class sparse {
       : sparse(other.mesh(), other.layout(), other.operand_, other.rows_, other.cols_, other.forward_,
                other.backward_) {}
 
-  const partita::mesh<Device>& mesh() const { return mesh_; }
+  const partita::mesh<Device>& mesh() const { return here().mesh_; }
   partita::layout layout() const { return L == dynamic_layout ? layout_ : L; }
   /// Where a product takes dense matrices that A cannot multiply where they lie: the policy's layout, or
   /// none.
   std::optional<partita::layout> operand_layout() const { return operand_; }
-  matrix_shape shape() const { return {rows_.size(), cols_.size()}; }
+  matrix_shape shape() const { return {row_blocking().size(), col_blocking().size()}; }
   /// Cuts of the rows, and of the columns (nested as rows, since they follow the rows of a dense operand).
-  const blocking& row_blocking() const { return rows_; }
-  const blocking& col_blocking() const { return cols_; }
+  const blocking& row_blocking() const { return here().rows_; }
+  const blocking& col_blocking() const { return here().cols_; }
   /// Global rows of this rank's block, and global columns of its tile t.
-  interval row_range() const { return rows_.block(layout().rows, mesh_.at()); }
+  interval row_range() const { return row_blocking().block(layout().rows, mesh_.at()); }
   interval tile_columns(std::size_t t) const {
-    coordinates at = mesh_.at();
+    coordinates at = mesh().at();
     at.row = static_cast<int>(t);
     return cols_.block(partition::column_cut(layout()), at);
   }
   /// This rank's tiles.
-  const std::shared_ptr<const block>& local() const { return forward_; }
+  const std::shared_ptr<const block>& local() const { return here().forward_; }
 
   /// A^T: the blocks stored for it. No rank talks to another. Throws error when there are none.
   friend sparse transposed(const sparse& a) {
-    if (a.backward_ == nullptr)
+    if (a.here().backward_ == nullptr)
       throw_error<error>({"the transpose of a matrix of ", a.shape(), " was not stored"});
     return sparse(a.mesh_, a.layout_, a.operand_, a.cols_, a.rows_, a.backward_, a.forward_);
   }
 
  private:
+  /// This matrix, unless it was moved from.
+  const sparse& here() const {
+    if (forward_ == nullptr) throw error("a matrix was used after it had been moved from");
+    return *this;
+  }
+
   template <class, partita::layout, class>
   friend class sparse;
 

@@ -6,7 +6,9 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
+#include <new>
 #include <span>
 #include <typeinfo>
 #include <utility>
@@ -41,13 +43,15 @@ class memory_meter {
   std::atomic<std::uint64_t> allocations_{0};
 };
 
-/// Move-only owner of `size` uninitialised elements, aligned as the allocator of the queue has it.
+/// Move-only owner of `size` uninitialised elements, aligned as the allocator of the queue has it. Throws
+/// std::bad_alloc, or device_error, where there is no such memory.
 template <class T, class Device>
 class buffer {
  public:
   buffer() = default;
   buffer(const device_queue<Device>& q, std::size_t size) : size_(size), capacity_(size) {
     if (size == 0) return;
+    if (size > std::numeric_limits<std::size_t>::max() / sizeof(T)) throw std::bad_array_new_length();
     owner_ = q.owner();
     data_ = static_cast<T*>(owner_->allocate(size * sizeof(T)));
   }

@@ -77,7 +77,7 @@ class graph_operators {
   /// The adjacency matrix with rows cut as the policy cuts them and columns whole; it has no transpose.
   matrix whole_rows() const {
     return distribute(mesh_, partita::rows_of(policy_.sparse), rows_, rows_,
-                      detail::entries_as<T>(adjacency_), symmetry::one_way);
+                      detail::entries_as<T>(adjacency_), symmetry::one_way, {}, transfer::sharing::added_up);
   }
 
  private:
@@ -85,7 +85,8 @@ class graph_operators {
     const std::vector<triplet<T>> mine = detail::entries_as<T>(entries);
     const bool symmetric = is_symmetric(mesh_.world(), std::span<const triplet<T>>(mine));
     return distribute(mesh_, policy_.sparse, rows_, rows_, mine,
-                      symmetric ? symmetry::symmetric : symmetry::general, policy_.dense);
+                      symmetric ? symmetry::symmetric : symmetry::general, policy_.dense,
+                      transfer::sharing::added_up);
   }
 
   mesh<Device> mesh_;
@@ -108,13 +109,13 @@ dense<T, vertex_rows, Device> local_features(const mesh<Device>& m, const io::da
   const blocking columns = blocking::even(data.features, m.shape(), nesting::cols);
   dense<T, vertex_rows, Device> x(m, rows, columns);  // (n, f)
   const interval mine = x.row_range();
-  std::vector<float> row(static_cast<std::size_t>(data.features));
+  std::vector<T> row(static_cast<std::size_t>(data.features));
   std::vector<T> values;
   values.reserve(x.values().size());
   for (global_index v = mine.begin; v < mine.end; ++v) {
     data.vertex_features.fill_row(v, row);
     const T scale = feature_scale<T>(data, v, raw);
-    for (float value : row) values.push_back(static_cast<T>(value) * scale);
+    for (const T value : row) values.push_back(value * scale);
   }
   copy(m.queue(), std::span<const T>(values), x.values());
   return x;
@@ -129,13 +130,12 @@ template <class T, class Device>
 sparse_rows<T, Device> local_sparse_features(const mesh<Device>& m, const io::dataset& data, bool raw,
                                              const blocking& rows) {
   const interval mine = rows.block(vertex_rows.rows, m.at());
-  const io::csr_array& table = data.vertex_features.sparse;
   std::vector<triplet<T>> entries;
   for (global_index v = mine.begin; v < mine.end; ++v) {
     const T scale = feature_scale<T>(data, v, raw);
-    for (auto e = static_cast<std::size_t>(table.offsets[static_cast<std::size_t>(v)]);
-         e < static_cast<std::size_t>(table.offsets[static_cast<std::size_t>(v) + 1]); ++e)
-      entries.push_back({v, table.columns[e], static_cast<T>(table.values[e]) * scale});
+    data.vertex_features.for_row(v, [&](global_index feature, auto value) {
+      entries.push_back({v, feature, static_cast<T>(value) * scale});
+    });
   }
   return {m, rows, data.features, std::move(entries)};
 }

@@ -1,16 +1,15 @@
 #pragma once
 /// From files and functions to distributed matrices, and back.
 
-#include <bit>
 #include <concepts>
 #include <optional>
 #include <span>
 #include <type_traits>
 #include <vector>
 
-#include "partita/base/random.hpp"
 #include "partita/matrix/sparse.hpp"
 #include "partita/partition/policies.hpp"
+#include "partita/transfer/entry_checks.hpp"
 #include "partita/transfer/redistribution.hpp"
 
 namespace partita {
@@ -89,20 +88,6 @@ std::vector<T> collect(const dense<T, L, Device>& x) {
   return values;
 }
 
-/// Whether the entries of all ranks make a symmetric matrix; wrongly yes with probability 2^-64. Every rank
-/// must call. What travels: an all-reduce of one element.
-template <class T>
-bool is_symmetric(const communicator& world, std::span<const triplet<T>> entries) {
-  std::uint64_t sum = 0;
-  for (const triplet<T>& e : entries) {
-    const auto word = [&](global_index i, global_index j) {
-      return random_bits(std::bit_cast<std::uint64_t>(static_cast<double>(e.value)), i, j);
-    };
-    sum += word(e.row, e.col) - word(e.col, e.row);
-  }
-  return world.all_reduce(static_cast<global_index>(sum)) == 0;
-}
-
 namespace detail {
 
 /// Sends every entry to all ranks that hold it in layout `l`.
@@ -163,12 +148,18 @@ shared_tiles<T, Device> make_local_tiles(const mesh<Device>& m, layout l, const 
 template <class T, class Device>
 std::pair<shared_tiles<T, Device>, shared_tiles<T, Device>> distribute_tiles(
     const mesh<Device>& m, layout l, const blocking& rows, const blocking& cols,
-    std::span<const triplet<T>> entries, symmetry kind) {
+    std::span<const triplet<T>> entries, symmetry kind, transfer::sharing shares) {
   const matrix_shape shape{rows.size(), cols.size()};
   for (const triplet<T>& e : entries)
     if (e.row < 0 || e.row >= shape.rows || e.col < 0 || e.col >= shape.cols)
       throw_error<shape_error>({"entry (", e.row, ", ", e.col, ") is outside a matrix of ", shape});
-  const auto forward = make_local_tiles(m, l, rows, cols, entries);
+  transfer::require_finite(entries);
+  if (shares == transfer::sharing::apart) transfer::require_shares(m.world(), entries);
+  const auto tiles_of = [&](const blocking& r, const blocking& c, std::span<const triplet<T>> given) {
+    return base::with_memory_for("a sparse matrix", {r.size(), c.size()},
+                                 [&] { return make_local_tiles(m, l, r, c, given); });
+  };
+  const auto forward = tiles_of(rows, cols, entries);
   if (kind == symmetry::one_way) return {forward, nullptr};
   if (kind == symmetry::symmetric) {
     if (!(rows == cols) || !is_symmetric(m.world(), entries))
@@ -177,7 +168,7 @@ std::pair<shared_tiles<T, Device>, shared_tiles<T, Device>> distribute_tiles(
   }
   std::vector<triplet<T>> swapped;
   for (const triplet<T>& e : entries) swapped.push_back({e.col, e.row, e.value});
-  return {forward, make_local_tiles(m, l, cols, rows, std::span<const triplet<T>>(swapped))};
+  return {forward, tiles_of(cols, rows, swapped)};
 }
 
 }  // namespace detail
@@ -187,39 +178,41 @@ std::pair<shared_tiles<T, Device>, shared_tiles<T, Device>> distribute_tiles(
 /// product takes dense matrices that A cannot multiply where they lie.
 ///
 /// Every rank must call. What travels: each entry to the ranks that hold it, and again for A^T unless A is
-/// symmetric or goes one way. Throws shape_error naming an entry outside the matrix, or when A is declared
-/// symmetric but is not.
+/// symmetric or goes one way; an all-gather of one element, which finds out whether every rank gives all
+/// entries. Throws shape_error naming an entry outside the matrix, or when A is declared symmetric but is not
+/// (see is_symmetric); error naming an entry that is not a finite number, and where all of several ranks give
+/// the same entries, unless `shares` says that those are to be added up.
 template <class Device, detail::triplets Entries>
 auto distribute(const mesh<Device>& m, layout l, const blocking& rows, const blocking& cols,
-                const Entries& entries, symmetry kind = symmetry::general,
-                std::optional<layout> operand = {}) {
+                const Entries& entries, symmetry kind = symmetry::general, std::optional<layout> operand = {},
+                transfer::sharing shares = transfer::sharing::apart) {
   using T = decltype(comm::element_of<const Entries>::value);
   auto [forward, backward] = detail::distribute_tiles(
-      m, l, rows, cols, std::span<const triplet<T>>(std::data(entries), std::size(entries)), kind);
+      m, l, rows, cols, std::span<const triplet<T>>(std::data(entries), std::size(entries)), kind, shares);
   return sparse<T, dynamic_layout, Device>(m, l, operand, rows, cols, std::move(forward),
                                            std::move(backward));
 }
 /// With even blocks.
 template <class Device, detail::triplets Entries>
 auto distribute(const mesh<Device>& m, layout l, matrix_shape shape, const Entries& entries,
-                symmetry kind = symmetry::general) {
+                symmetry kind = symmetry::general, transfer::sharing shares = transfer::sharing::apart) {
   return distribute(m, l, blocking::even(shape.rows, m.shape(), nesting::rows),
-                    blocking::even(shape.cols, m.shape(), nesting::rows), entries, kind);
+                    blocking::even(shape.cols, m.shape(), nesting::rows), entries, kind, {}, shares);
 }
 /// As a policy multiplies it: dense matrices of any layout go to the policy's and back. Throws mesh_error for
 /// a mesh with ranks along an axis that the policy does not use.
 template <class Device, detail::triplets Entries>
 auto distribute(const mesh<Device>& m, const policy& p, matrix_shape shape, const Entries& entries,
-                symmetry kind = symmetry::general) {
+                symmetry kind = symmetry::general, transfer::sharing shares = transfer::sharing::apart) {
   require_mesh(p, m.shape(), m.size());
   return distribute(m, p.sparse, blocking::even(shape.rows, m.shape(), nesting::rows),
-                    blocking::even(shape.cols, m.shape(), nesting::rows), entries, kind, p.dense);
+                    blocking::even(shape.cols, m.shape(), nesting::rows), entries, kind, p.dense, shares);
 }
 /// In a layout that is part of the type.
 template <layout L, class Device, class Entries>
 auto distribute(const mesh<Device>& m, const blocking& rows, const blocking& cols, const Entries& entries,
-                symmetry kind = symmetry::general) {
-  const auto a = distribute(m, L, rows, cols, entries, kind);
+                symmetry kind = symmetry::general, transfer::sharing shares = transfer::sharing::apart) {
+  const auto a = distribute(m, L, rows, cols, entries, kind, {}, shares);
   return sparse<typename decltype(a)::value_type, L, Device>(a);
 }
 template <layout L, class Device, class All, class... How>

@@ -55,7 +55,8 @@ struct largest_neighbours {
     return {load<Width>(x.at(column, v * Width)), e};
   }
   static constexpr void take(sum& best, int c, T value, local_index entry) {
-    if (best.where.at[c] >= 0 && !(value > best.largest.at[c])) return;
+    const T so_far = best.largest.at[c];
+    if (best.where.at[c] >= 0 && (value <= so_far || so_far != so_far)) return;  // the first NaN wins
     best.largest.at[c] = value;
     best.where.at[c] = entry;
   }

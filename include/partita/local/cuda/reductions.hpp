@@ -8,6 +8,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "partita/base/function.hpp"
 #include "partita/local/cuda/partial_sums.hpp"
 #include "partita/local/cuda/vector.hpp"
 #include "partita/local/view.hpp"
@@ -27,7 +28,7 @@ struct maximum {
   using state = T;
 
   static constexpr T none() { return -std::numeric_limits<T>::infinity(); }
-  static constexpr T joined(T a, T b) { return b > a ? b : a; }
+  static constexpr T joined(T a, T b) { return larger_of{}(a, b); }
 };
 
 /// parts(p, j) = x(p, j) + x(p + parts, j) + ...

@@ -31,7 +31,7 @@ inline void row_strip(const local::csr_view<T>& a, local_index i, local_index j,
   for (local_index e = begin + 1; e < end; ++e) {
     const T* const from = x.row(a.columns[e]) + j;
     for (local_index c = 0; c < width; ++c) {
-      const bool better = from[c] > largest[c];
+      const bool better = !(from[c] <= largest[c]) & (largest[c] == largest[c]);  // the first NaN wins
       largest[c] = better ? from[c] : largest[c];
       where[c] = better ? e : where[c];
     }
@@ -43,8 +43,8 @@ inline void row_strip(const local::csr_view<T>& a, local_index i, local_index j,
 }  // namespace aggregate_detail
 
 /// y(i, j) = max_e x(col(e), j) over the entries e of row i, and arg(i, j) is the first entry that attained
-/// it; 0 and -1 for a row without entries. x is (a.cols, f), y and arg are (a.rows, f). Throws shape_error
-/// when the shapes do not fit.
+/// it, NaN and the first such entry where one is; 0 and -1 for a row without entries. x is (a.cols, f), y and
+/// arg are (a.rows, f). Throws shape_error when the shapes do not fit.
 template <class T>
 inline void max_aggregate(const device_queue<host>& q, local::input_csr<T> a, local::input_view<T> x,
                           matrix_view<T> y, matrix_view<local_index> arg) {

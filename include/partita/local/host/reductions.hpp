@@ -6,6 +6,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "partita/base/function.hpp"
 #include "partita/local/host/parallel.hpp"
 #include "partita/local/view.hpp"
 #include "partita/memory/host.hpp"
@@ -26,11 +27,11 @@ inline double sum_of(const T* x, local_index n) {
   return total;
 }
 
-/// The largest of n elements; minus infinity for none.
+/// The largest of n elements, NaN where one is; minus infinity for none.
 template <class T>
 inline T maximum_of(const T* x, local_index n) {
   T largest = -std::numeric_limits<T>::infinity();
-  for (local_index j = 0; j < n; ++j) largest = std::max(largest, x[j]);
+  for (local_index j = 0; j < n; ++j) largest = larger_of{}(largest, x[j]);
   return largest;
 }
 
@@ -76,8 +77,8 @@ inline void row_sums(const device_queue<host>& q, local::input_view<T> x, T* sum
            [=](local_index i) { sums[i] = static_cast<T>(sum_of(x.row(i), x.cols)); });
 }
 
-/// maxima[i] = max_j x(i, j), minus infinity when n = 0. x is (m, n), maxima has m elements. Throws
-/// nothing.
+/// maxima[i] = max_j x(i, j), NaN where one is, minus infinity when n = 0. x is (m, n), maxima has m
+/// elements. Throws nothing.
 template <class T>
 inline void row_max(const device_queue<host>& q, local::input_view<T> x, T* maxima) {
   for_rows(q.threads(), x.rows, x.cols, [=](local_index i) { maxima[i] = maximum_of(x.row(i), x.cols); });

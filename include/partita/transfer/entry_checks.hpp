@@ -1,0 +1,114 @@
+#pragma once
+/// What is found out about the entries of a sparse matrix before they travel: whether they are numbers,
+/// whether ranks bring the same ones, and whether they make a symmetric matrix.
+
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "partita/base/random.hpp"
+#include "partita/base/triplet.hpp"
+#include "partita/comm/communicator.hpp"
+
+namespace partita::transfer {
+
+/// How ranks share the entries of a matrix. `apart`: each entry is on one rank, and what cannot be meant is
+/// refused. `added_up`: any rank may bring any entry, and all are added up.
+enum class sharing : std::uint8_t { apart, added_up };
+
+/// Throws error naming the first entry that is not a finite number.
+template <class T>
+void require_finite(std::span<const triplet<T>> entries) {
+  for (const triplet<T>& e : entries)
+    if (!std::isfinite(e.value))
+      throw_error<error>({"entry (", e.row, ", ", e.col, ") of a sparse matrix is ",
+                          std::isnan(e.value) ? "NaN"
+                          : e.value > 0       ? "infinite"
+                                              : "minus infinite",
+                          ", which is not a finite number"});
+}
+
+/// Throws error where several ranks bring the same entries, all of them and in any order: each would count
+/// once a rank. Every rank must call. What travels: an all-gather of one element a rank.
+template <class T>
+void require_shares(const communicator& world, std::span<const triplet<T>> entries) {
+  if (world.size() == 1) return;
+  std::uint64_t sum = 0;
+  for (const triplet<T>& e : entries)
+    sum += random_bits(std::bit_cast<std::uint64_t>(static_cast<double>(e.value)), e.row, e.col);
+  const auto mine = entries.empty() ? 0 : static_cast<global_index>(mixed_bits(sum ^ entries.size()));
+  const std::vector<global_index> all = world.all_gather(mine);
+  if (mine == 0 || all != std::vector<global_index>(all.size(), mine)) return;
+  throw_error<error>({"each of ", world.size(), " ranks gave the same ", entries.size(),
+                      " entries to distribute, which would count ", world.size(),
+                      " times: give each entry on one rank, or say transfer::sharing::added_up"});
+}
+
+namespace detail {
+
+/// A sum of numbers without any rounding, modulo two primes p for which (p - 1) / 2 is a prime too, so that
+/// no two powers of 2 that a double has are the same.
+class exact_sum {
+ public:
+  /// Adds value * factor.
+  void add(double value, std::uint64_t factor) {
+    int exponent = 0;
+    const auto digits = static_cast<std::int64_t>(std::ldexp(std::frexp(value, &exponent), 53));
+    for (std::size_t k = 0; k < primes.size(); ++k) {
+      const std::uint64_t p = primes[k];
+      const std::uint64_t magnitude = static_cast<std::uint64_t>(digits < 0 ? -digits : digits) % p;
+      const std::uint64_t term =
+          magnitude * powers[k][static_cast<std::size_t>(exponent + lowest)] % p * (factor % p) % p;
+      of_[k] = (of_[k] + (digits < 0 ? p - term : term)) % p;
+    }
+  }
+  /// Whether the sums of all ranks are 0 together. What travels: an all-reduce of two elements.
+  bool is_zero(const communicator& world) const {
+    std::array<global_index, 2> sums{static_cast<global_index>(of_[0]), static_cast<global_index>(of_[1])};
+    world.all_reduce(sums);
+    return sums[0] % global_index{primes[0]} == 0 && sums[1] % global_index{primes[1]} == 0;
+  }
+
+ private:
+  static constexpr std::array<std::uint32_t, 2> primes{4294967087u, 4294965887u};
+  static constexpr int lowest = 1074;  ///< minus the least exponent of a double
+  /// powers[k][e] = 2^e mod primes[k].
+  static constexpr auto powers = [] {
+    std::array<std::array<std::uint32_t, 2100>, 2> table{};
+    for (std::size_t k = 0; k < primes.size(); ++k) {
+      std::uint64_t power = 1;
+      for (std::uint32_t& entry : table[k]) {
+        entry = static_cast<std::uint32_t>(power);
+        power = 2 * power % primes[k];
+      }
+    }
+    return table;
+  }();
+
+  std::array<std::uint64_t, 2> of_{};
+};
+
+}  // namespace detail
+}  // namespace partita::transfer
+
+namespace partita {
+
+/// Whether the entries of all ranks make a symmetric matrix, A(i, j) = A(j, i): entries of one place are
+/// added up, here without rounding, and zeros of either sign are as if they were not there. Wrongly yes with
+/// probability 2^-63. Every rank must call. What travels: an all-reduce of two elements. Throws error naming
+/// an entry that is not a finite number.
+template <class T>
+bool is_symmetric(const communicator& world, std::span<const triplet<T>> entries) {
+  transfer::require_finite(entries);
+  transfer::detail::exact_sum difference;
+  for (const triplet<T>& e : entries) {
+    difference.add(static_cast<double>(e.value), random_bits(0, e.row, e.col) >> 1);
+    difference.add(-static_cast<double>(e.value), random_bits(0, e.col, e.row) >> 1);
+  }
+  return difference.is_zero(world);
+}
+
+}  // namespace partita
