@@ -17,3 +17,4 @@
 #include "partita/partition/policies.hpp"
 #include "partita/train/models.hpp"
 #include "partita/transfer/distribute.hpp"
+#include "partita/version.hpp"
