@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The optional targets of partita. Read by its build and, installed beside partitaConfig.cmake, by its users,
 # so that what an installed partita can do depends on what its user has and not on what its packager had.
 

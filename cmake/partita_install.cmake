@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # cmake --install puts there: the headers, a CMake package that find_package(partita COMPONENTS mpi blas ...) reads, a
 # file for pkg-config, and the licence; cpack -G DEB makes a Debian package of the same.
 include(CMakePackageConfigHelpers)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Makes CUDA a language of this build where nvcc is found; CMAKE_CUDA_COMPILER_LOADED says whether it is one.
 # The library itself needs no compiler but its user's.
 include(CheckLanguage)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The options of this project; docs/install.md lists them.
 include(CMakeDependentOption)
 

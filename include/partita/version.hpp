@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// The version of the library. Within one minor version, a newer patch compiles what an older one did.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks the floors of the house: who may include whom, and what may not occur where.
 
 usage: floors.py INCLUDE_DIR

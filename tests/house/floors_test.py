@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plants violations, one at a time, and checks that floors.py finds each."""
 
 import pathlib

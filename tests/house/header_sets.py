@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The file set HEADERS is of those headers that need nothing but the standard library: header_sets.py INCLUDE HEADER...
 
 What stands in a folder cuda is for nvcc, whatever it includes. So CMAKE_VERIFY_INTERFACE_HEADER_SETS serves a project that adds

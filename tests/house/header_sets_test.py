@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Plants headers in the wrong file set and checks what header_sets.py says of them."""
 import sys
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # must_not_compile.sh CASE.cpp COMPILER [FLAG...]: CASE.cpp compiles, but with -DFAILS it does not, and what the
 # compiler says matches the expression in its first line after the licence, "// expect: EXPRESSION".
 set -euo pipefail

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Wherever the project says its version, it is that of project(VERSION): versions.py PROJECT
 
 The newest entry of CHANGELOG.md may be "Unreleased" instead. Also, the recipe of Spack compiles, and that of conda and

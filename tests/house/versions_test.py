@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Plants another version, and what cannot be read, in each file that versions.py reads: versions_test.py PROJECT"""
 import pathlib
 import re

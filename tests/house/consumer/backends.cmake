@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # An option of a backend does what it says: cmake -DPARTITA=FOLDER -DBUILD=FOLDER -DNPZ_IS_HERE=BOOL
 #                                                 -DCXX=COMPILER -DGENERATOR=NAME -DMAKE=PROGRAM -P backends.cmake
 # expect(WORDS OPTION...): configuring with these options says so.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # partita_note_globals() before partita is added or found, partita_refuse_leaks() after it: a project must find nothing
 # changed but what is named partita and what the modules that find a dependency remember of it.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What is installed is all that a user needs, and nothing else: cmake -DPARTITA=FOLDER -DPREFIX=FOLDER -P package.cmake
 # The same of a Debian package, made in the folder DEB: cmake ... -DPREFIX=DEB/usr -DDEB=FOLDER -DBUILD=FOLDER -P package.cmake
 if(DEB)

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # pkg-config knows an installed partita, and a program compiles with what it says: pkg_config.sh PREFIX VERSION COMPILER OUT
 set -euo pipefail
 
