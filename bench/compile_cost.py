@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What a user's program costs to compile: processor seconds and peak memory of each compiler that is here.
 
 usage: compile_cost.py [SOURCE...] [--flags "-O2 ..."] [--repeat N] [--goal SECONDS MEGABYTES]

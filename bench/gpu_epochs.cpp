@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Epochs of training in f32 on a CUDA device, on graphs made there with the counts of real ones.
 ///
 ///   gpu_epochs [--cases reddit_gcn_32,...] [--comm threads|nccl] [--ranks N] [--graph uniform|rmat]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Sparse times dense in f32 on a CUDA device: every algorithm of cuSPARSE, with all that it can prepare
 /// prepared, against the own kernel.
 ///

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Joins what scripts/gpu-check left into one JSON and a short table.
 
 usage: gpu_summary.py PARTS NAME OUT_JSON OUT_MD

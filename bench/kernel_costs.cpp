@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// What kernels cost in PTX instructions, by the emulator's account: a figure that needs no card and is the
 /// same on every machine. It says how much a kernel computes, not how long a card takes for it.
 ///

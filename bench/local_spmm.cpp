@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sparse times dense on one R-MAT graph: the library's kernel, the straightforward OpenMP loop over the rows,
 // and the reference. Prints the ratios of the medians at the end.
 #include <benchmark/benchmark.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The training step of every model under every policy on an R-MAT graph (Graph500 parameters): seconds and
 /// words; or how evenly the policies spread words and work.
 ///

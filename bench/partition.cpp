@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// SpMM, GEMM and redistribution over ranks, for every policy, mesh, graph and width f:
 ///
 ///   spmm/POLICY/MESH/GRAPH/f   gemm/POLICY/MESH/n/f   enter/POLICY/MESH/n/f   leave/POLICY/MESH/n/f

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "partita/memory/host.hpp"
 #include "support/partition_cases.hpp"
 #ifdef PARTITA_WITH_BLAS

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Prints what Google Benchmark wrote as a table.
 
 usage: table.py RESULT.json..."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Finds a CBLAS library and its header: CBLAS::CBLAS.
 find_path(CBLAS_INCLUDE_DIR cblas.h PATH_SUFFIXES openblas)
 find_library(CBLAS_LIBRARY NAMES openblas cblas)

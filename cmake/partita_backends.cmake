@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The optional targets of partita. Read by its build and, installed beside partitaConfig.cmake, by its users,
 # so that what an installed partita can do depends on what its user has and not on what its packager had.
 
@@ -25,24 +26,25 @@ set(partita_nccl_target NCCL::NCCL)
 set(partita_nccl_base cuda)
 
 # partita_add_backend(NAME [GLOBAL]): makes partita::NAME, and what it rests on, if its dependency is found.
-macro(partita_add_backend name)
-  foreach(partita_base IN LISTS partita_${name}_base)
-    partita_add_backend(${partita_base} ${ARGN})
-  endforeach()
+function(partita_add_backend name)
+  set(base ${partita_${name}_base})
+  if(base)
+    partita_add_backend(${base} ${ARGN})
+  endif()
   if(NOT TARGET partita::${name})
     find_package(${partita_${name}_package} QUIET)
     if(TARGET ${partita_${name}_target})
       add_library(partita::${name} INTERFACE IMPORTED ${ARGN})
       target_link_libraries(partita::${name} INTERFACE partita::partita ${partita_${name}_target})
-      foreach(partita_base IN LISTS partita_${name}_base)
-        target_link_libraries(partita::${name} INTERFACE partita::${partita_base})
-      endforeach()
-      if("${name}" STREQUAL "cuda")
+      if(base)
+        target_link_libraries(partita::${name} INTERFACE partita::${base})
+      endif()
+      if(name STREQUAL "cuda")
         partita_describe_cuda()
       endif()
     endif()
   endif()
-endmacro()
+endfunction()
 
 # Kernels are constexpr functions, which nvcc compiles for the device when it is told to; Thrust and CUB lie in a
 # folder of their own since CUDA 13, which nvcc finds by itself and other compilers do not.

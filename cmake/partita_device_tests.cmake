@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # How tests that need a CUDA device are built and registered; the options are those of cmake/partita_tests.cmake.
 #
 #   partita_add_device_test(NAME [TESTS FILE...] [SOURCES FILE...] [BACKENDS cublas ...] [LIBRARIES TARGET...]

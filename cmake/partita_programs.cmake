@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What tests, examples and benchmarks have in common.
 
 # What cannot be built or tested here, one sentence a line; ./check reads it.

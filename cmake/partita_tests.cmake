@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # How tests are registered. The tests themselves are listed in tests/CMakeLists.txt.
 #
 # NAME is the path of a source in tests/ without its ending, such as algebra/spmm; the test and its program are then

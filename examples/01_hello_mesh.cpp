@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The ranks stand on a mesh with three named axes: row, col and depth. Along each axis a rank has a
 /// communicator with the ranks that differ from it only there.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A matrix is a function of its global indices; its layout says which rank evaluates it where. Nobody names
 /// a rank, and nothing travels until somebody asks for the whole matrix.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Y = A X: the layouts say what must travel, the plan predicts it, the ledger counts it.
 
 #include <array>

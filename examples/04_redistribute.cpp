@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Redistribution is a relation of two layouts: axes newly used slice, axes no longer used gather, axes that
 /// change sides exchange. Layouts are values: which it is can be asked when a program is compiled, or when it
 /// runs.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A graph convolutional network, forward and backward, written out from the verbs of the library:
 ///
 ///   Z = A relu(A X W0) W1,   loss = mean over the training vertices of -log softmax(Z)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A partition policy of your own is a name, a layout of the sparse operand and one of the dense operands.
 /// What must travel follows from the layouts: the product needs no further word.
 

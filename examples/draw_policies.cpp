@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Draws who owns what under each policy, from the library's own arithmetic, as SVG on standard output.
 /// docs/policies.svg is its output: draw_policies > docs/policies.svg
 

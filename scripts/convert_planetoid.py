@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Converts the Planetoid files of one graph (Yang, Cohen, Salakhutdinov, ICML 2016) into a data directory.
 
 usage: convert_planetoid.py RAW NAME OUT

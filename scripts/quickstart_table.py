@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Prints what train reported as a table, one policy a line, and checks that all losses are the same.
 
 usage: quickstart_table.py RESULT.json...

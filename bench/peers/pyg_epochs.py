@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Epochs of PyTorch Geometric, full batch, f32, on graphs with the counts of gpu_epochs, on the same card.
 
 usage: pyg_epochs.py [--cases products_gcn,products_sage,reddit_gcn_32] [--graph uniform|rmat] [--epochs 10] [--scale-down 1] [--json FILE]

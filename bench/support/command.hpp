@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// What a benchmark over ranks is asked for, beside the flags of Google Benchmark.
 

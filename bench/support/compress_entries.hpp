@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Compressed rows built where the policy of Thrust says, on a device or on the host: from entries, from the
 /// transpose, and cut into parts.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Compressed rows from keys: an entry's key is its place in the result, (tile, row, column) as one number,
 /// so that one stable sort brings all entries where they belong. All runs where the policy says, by Thrust

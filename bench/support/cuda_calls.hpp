@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Counts calls of the CUDA runtime that a steady state must not make, or make rarely: cuda_calls.cpp defines
 /// them before the runtime's shared library does and passes them on. What libraries linked with a runtime of

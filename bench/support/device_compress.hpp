@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Builds compressed rows on a device: Thrust on the queue's stream with temporary memory from its pool, and
 /// CUB's radix sort, which is told how many bits the keys have. Thrust would sort all 64; the keys of a graph

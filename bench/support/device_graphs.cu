@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A graph is the sorted list of the keys row * vertices + column of its entries, both directions of every
 /// edge, none twice.
 

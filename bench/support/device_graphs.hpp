@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Undirected graphs made on a CUDA device, as pure functions of a seed: uniform ones, and R-MAT with the
 /// parameters of Graph500. The library's own way begins with entries in host memory; that of a hundred

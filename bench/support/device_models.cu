@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "../../examples/training/cuda.hpp"
 #include "device_models.hpp"
 #include "partita/comm/cuda_memory.hpp"

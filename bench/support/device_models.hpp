@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Models over graphs that are made on the device (device_graphs.hpp).
 

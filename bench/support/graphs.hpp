@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Graphs to measure with, as pure functions of a seed: every rank makes its own share of the entries, and
 /// the union over the ranks does not depend on their number.

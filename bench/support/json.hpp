@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// The little JSON that benchmarks without third-party libraries write.
 

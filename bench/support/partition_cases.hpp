@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// SpMM, GEMM and redistribution over ranks at one place, for every policy, mesh, graph and width.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// An R-MAT graph with features, labels and a split, to train on.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Golden cases: small graphs with a model's logits, loss and every gradient from automatic differentiation
 /// in float64.

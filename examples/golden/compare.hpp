@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Runs a golden case under a policy and says how far logits, loss and gradients are off.
 

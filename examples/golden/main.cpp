@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Runs every golden case under a folder and says how far each figure is off: golden DIR --policy grid_2d
 /// --ranks 6. Exit code 0 when all agree; 1 when one does not, or cannot be read; 2 when the command line is
 /// wrong.

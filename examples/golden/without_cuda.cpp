@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "run.hpp"
 
 void compare_on_cuda(const partita::communicator&, const golden_command&, const std::vector<golden_case>&,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Policies, meshes and jobs as command lines name them; shared by the programs.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Trains a graph neural network on a whole graph, over any number of ranks, under any partition policy.
 /// Exit code 0; 1 when the work fails, with one line on stderr; 2 when the command line is wrong.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "../training/cuda.hpp"
 #include "../training/cuda_device.hpp"
 #include "place.hpp"

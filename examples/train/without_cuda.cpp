@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "run.hpp"
 
 outcome train_on_cuda(const partita::communicator&, const std::optional<arrangement>&,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Which CUDA device a rank of a program uses, and how its ranks talk.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cuda.hpp"
 #include "partita/comm/cuda_memory.hpp"
 #include "partita/local/cuda/kernels.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Training on the host: compiled once, one precision a translation unit, for all programs and tests that
 /// train.

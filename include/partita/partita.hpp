@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Everything that needs only the standard library. Backends are headers of their own: comm/mpi.hpp,
 /// local/blas/gemm.hpp, io/npz.hpp and io/dataset.hpp.
@@ -17,3 +18,4 @@
 #include "partita/partition/policies.hpp"
 #include "partita/train/models.hpp"
 #include "partita/transfer/distribute.hpp"
+#include "partita/version.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Dropout, whose choices are a function of global indices.
 #include "partita/algebra/dropout.hpp"
 

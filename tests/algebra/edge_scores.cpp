@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Coefficients of edges from two scalars a vertex, and the gradient of the scalars, by the definition, on
 // every policy and mesh.
 #include "partita/algebra/edge_scores.hpp"

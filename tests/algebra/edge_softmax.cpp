@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The softmax over the rows of an edge matrix, and its adjoint, on every policy and mesh.
 #include "partita/algebra/edge_softmax.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Products with an edge matrix, with its transpose, and with values that are computed where they are used, on
 // every policy and mesh.
 #include "partita/algebra/edge_spmm.hpp"

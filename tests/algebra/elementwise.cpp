@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Functions of single entries, on every layout, against the same function of the global indices.
 #include "partita/algebra/elementwise.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Products with a replicated weight and the weight's gradient: values against tests/reference, what travels
 // against the rules of the design, on every layout.
 #include "partita/algebra/gemm.hpp"

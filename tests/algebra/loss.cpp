@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Losses and scores by hand.
 #include "partita/algebra/loss.hpp"
 

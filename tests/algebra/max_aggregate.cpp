@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The maximum over in-neighbours and its gradient: by hand, and on every policy and mesh.
 #include "partita/algebra/max_aggregate.hpp"
 

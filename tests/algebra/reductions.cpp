@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sums over rows, columns and everything, and the row-wise softmax, on every layout: against sums of the
 // whole matrix, with what travels.
 #include "partita/algebra/reductions.hpp"

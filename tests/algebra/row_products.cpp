@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Products with a replicated weight of matrices whose rows are whole, dense and sparse.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sampled products on every policy and mesh, on tiles and on the in-edges of own vertices.
 #include "partita/algebra/sddmm.hpp"
 

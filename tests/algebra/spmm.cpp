@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Y = A X and Y = A^T X: right, and moving exactly what the closed forms say, for every policy on every mesh.
 #include "partita/algebra/spmm.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What each policy moves, against closed forms written here from n, f, nnz and the mesh alone.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Errors: one base for all, and each kind caught as itself.
 #include "partita/base/error.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Functions of single entries.
 #include "partita/base/function.hpp"
 

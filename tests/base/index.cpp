@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Indices, their ranges, and the narrowing between global and local ones.
 #include "partita/base/index.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Random numbers as functions of a key and a position.
 #include "partita/base/random.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Entries of sparse matrices.
 #include "partita/base/triplet.hpp"
 

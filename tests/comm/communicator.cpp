@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a communicator asks of its arguments before any rank is told. Its operations are in laws/.
 #include "partita/comm/communicator.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What goes wrong over memory of a device: ranks that fail free the others and leave memory alone that is
 // still read; ranks that disagree about the place of their memory are named.
 #include <atomic>

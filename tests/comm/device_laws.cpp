@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The laws of a communicator over memory of a device: one rank alone, threads that share the device, and
 // threads behind staging as MPI is.
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What communicators ask of the device's runtime, counted by the emulator: a steady state makes nothing, and
 // nobody waits who need not. And staging over a transport that reaches the device itself.
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What communicators send and receive, decided by type.
 #include "partita/comm/element_range.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A rank that fails must not leave the others waiting, and a mismatch between ranks is an error that names
 // them.
 #include <atomic>

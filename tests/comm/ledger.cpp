@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Accounts of what a rank received: the convention, by hand, and how entries are grouped.
 #include "partita/comm/ledger.hpp"
 

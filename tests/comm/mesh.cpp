@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The communicators of a mesh: they lie along its axes, made when they are asked for, one for each way to
 // part the ranks.
 #include "partita/comm/mesh.hpp"

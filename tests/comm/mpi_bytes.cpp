@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The bytes of the ledger are the bytes that MPI was asked to bring from other ranks.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The laws of a communicator over MPI and memory of a device, which is staged.
 #include <doctest/doctest.h>
 

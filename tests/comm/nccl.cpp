@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The laws of a communicator over NCCL, between ranks that are threads with a device each: as many as there
 // are devices.
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // NCCL on the emulator: the calls that are made, what they cost, and how failures end.
 #include <atomic>
 #include <doctest/doctest.h>

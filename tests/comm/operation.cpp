@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Operations as values: names, shares, and the one order in which numbers are added up.
 #include "partita/comm/operation.hpp"
 

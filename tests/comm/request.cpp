@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Operations in flight.
 #include "partita/comm/request.hpp"
 

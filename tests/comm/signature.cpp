@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What ranks compare before an operation.
 #include "partita/comm/signature.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What tests ask of the emulator beside what CUDA's own interfaces offer. A program that includes this runs
 // on the emulator alone.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Faults planted in kernels, each of which the emulator must name, and what kernels may use beside plain
 // code.
 #undef NDEBUG

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Faults of the host, each of which the emulator names on stderr: planted_faults NAME
 #include <cstdio>
 #include <cuda_runtime.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What tests of the emulator's faults have in common.
 #include <cuda_runtime.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Accesses that nothing orders, which the emulator must name, and those that are in order.
 #include <cuda_runtime.h>
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks the floors of the house: who may include whom, and what may not occur where.
 
 usage: floors.py INCLUDE_DIR
@@ -25,6 +26,8 @@ FLOORS = {
     "train": 7,
 }
 ROOF = "partita.hpp"
+# Stands beside the house, under the roof alone.
+VERSION = "version.hpp"
 # The folders that a rule is held against; set(FLOORS) means all.
 ENFORCED = {"detail": set(FLOORS), "kernels": set(FLOORS)}
 HIGHEST_VENDOR_FLOOR = 2
@@ -211,6 +214,9 @@ def check_header(path, text, declared, kernels=frozenset()):
         yield None, lines, f"{lines} lines are too many, at most {TOO_LONG}"
     if str(path) == ROOF:
         yield from ((None, *v) for v in check_roof(text))
+        return
+    if str(path) == VERSION:
+        yield from ((None, code.count("\n", 0, i.start(2)) + 1, "the version includes nothing") for i in INCLUDE.finditer(code))
         return
     folder = path.parts[0]
     if len(path.parts) < 2 or folder not in FLOORS:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plants violations, one at a time, and checks that floors.py finds each."""
 
 import pathlib
@@ -43,6 +44,8 @@ BAD = [
     ("nn/planted.hpp", HEADER + "inline void f(int x) { assert(x); }\n", "instead of asserting: assert"),
     ("nn/planted.hpp", HEADER + "using namespace std;\n", "opens no namespace"),
     ("partita.hpp", HEADER + "namespace partita {}\n", "nothing but includes"),
+    ("version.hpp", HEADER + "#include <string>\n", "the version includes nothing"),
+    ("base/planted.hpp", HEADER + '#include "partita/version.hpp"\n', "is on no floor"),
     ("nn/planted.hpp", HEADER + "inline void f() { fill(q, 1); }\n", "nn is above floor 5 and calls the kernel fill"),
     ("train/planted.hpp", HEADER + "inline void f() { fill(x.mesh().queue(), 1); }\n", "train is above floor 5 and calls the kernel fill"),
     ("nn/planted.hpp", HEADER + '#include "partita/local/kernels.hpp"\n', "nn is above floor 5 and includes kernels"),
@@ -86,7 +89,8 @@ GOOD = [
     ("algebra/planted.hpp", HEADER + '#include "partita/local/kernels.hpp"\ninline void f() { fill(q, 1); }\n'),
     ("nn/planted.hpp", HEADER + "// fill(q, 1)\ninline void f() { fill(y, 1), refill(q, 1); }\n"),
     ("nn/planted.hpp", HEADER + "namespace partita::detail { void own(); }\ninline void f() { detail::own(); }\n"),
-    ("partita.hpp", HEADER + '// The roof.\n#include "partita/base/index.hpp"\n'),
+    ("partita.hpp", HEADER + '// The roof.\n#include "partita/base/index.hpp"\n#include "partita/version.hpp"\n'),
+    ("version.hpp", HEADER + "namespace partita::version {}\n"),
 ]
 
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Few translation units that show every header to compile alone: header_chains.py INCLUDE HEADER...
 
 Prints one unit a line, the headers that it includes in this order. Each header of a line includes, directly or not, all that

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Every header is in one chain of header_chains.py, after such headers alone as it includes."""
 import sys
 

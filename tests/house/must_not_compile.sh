@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # must_not_compile.sh CASE.cpp COMPILER [FLAG...]: CASE.cpp compiles, but with -DFAILS it does not, and what the
-# compiler says matches the expression in its first line, "// expect: EXPRESSION".
+# compiler says matches the expression in its first line after the licence, "// expect: EXPRESSION".
 set -euo pipefail
 
 source=$1
 shift
 
-expected=$(sed -n '1s,^// expect: ,,p' "$source")
+expected=$(sed -n '/SPDX-License-Identifier/d; s,^// expect: ,,p; q' "$source")
 if [[ -z $expected ]]; then
   echo "$source: the first line must say what to expect" >&2
   exit 1

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # must_not_compile.sh must refuse a case that compiles, one that fails for another reason, and one that always fails.
 set -euo pipefail
 

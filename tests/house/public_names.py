@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks the names that the library puts into namespace partita: how many there are, and that none of them is ambiguous
 beside the standard library's.
 

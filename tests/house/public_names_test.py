@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Shows that public_names.py can fail: names that std has, too many names, and what is no name of the library's."""
 
 import pathlib

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The program of the README compiles without a warning and runs: readme_program.py README COMPILER [FLAG...]"""
 import pathlib
 import re

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Every header reaches the standard headers that it uses: standard_headers.py INCLUDE
 
 The test that compiles every header alone has the standard library's headers precompiled, so it does not see when

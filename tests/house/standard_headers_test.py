@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Plants headers and checks what standard_headers.py says of them."""
 import pathlib
 import sys

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Every header has a test of its name, and every test is run: tests_mirror.py INCLUDE TESTS
 
 The test of partita/algebra/spmm.hpp is algebra/spmm.cpp or algebra/spmm.cu. A test of a folder's name serves the headers in

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Plants headers and tests and checks what tests_mirror.py says of them."""
 import pathlib
 import sys

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Features of vertices, dense and in compressed rows.
 #include "partita/io/features.hpp"
 

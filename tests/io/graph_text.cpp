@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Edge lists in text.
 #include "partita/io/graph_text.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The karate club.
 #include "partita/io/karate.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Text out of files inside error messages.
 #include "partita/io/quote.hpp"
 

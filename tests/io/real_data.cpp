@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Real graphs, as their README counts them.
 #include <algorithm>
 #include <cstdlib>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // One law for each operation of a communicator: its result and its account, as functions of rank and size.
 #include <cmath>

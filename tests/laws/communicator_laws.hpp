@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The laws of a communicator, for every model: each is a function of a communicator that every rank of it
 // calls. What to expect is computed from nothing but rank and size.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What kernels of dense and sparse blocks must do, at any place: agree with the reference at odd sizes,
 // strides and alignments, and give the same bits again.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What the laws of a communicator expect: elements and reductions as functions of rank, size and position.
 #include <algorithm>

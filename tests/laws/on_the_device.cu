@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "laws/communicator_laws.hpp"
 #include "laws/on_the_device.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // All laws of a communicator over memory of a device, compiled once for all that test one.
 #include "support/device_fixture.hpp"

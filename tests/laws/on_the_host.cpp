@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "laws/on_the_host.hpp"
 
 #include "laws/communicator_laws.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // All laws of a communicator over memory of the host, compiled once for all that test one.
 #include "partita/comm/communicator.hpp"

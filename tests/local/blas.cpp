@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The CBLAS backend against the reference, through the queue that carries it.
 #include <array>
 #include <atomic>

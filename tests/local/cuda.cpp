@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kernels of CUDA devices against the reference, compiled by nvcc, on a device or the emulator.
 #include "laws/kernel_laws.hpp"
 #include "support/stage_cuda.hpp"

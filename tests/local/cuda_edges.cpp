@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kernels of CUDA devices of the entries of a sparse pattern, compiled by nvcc, against the reference,
 // adjoints against each other, and gradients against differences.
 #include "laws/edge_laws.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernels of CUDA devices that use a library where the queue has one: libraries that count their calls.
 #include <cstdint>
 #include <memory>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the host kernels throw, and that it reaches the caller from any thread.
 #include <stdexcept>
 #include <vector>

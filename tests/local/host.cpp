@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The host kernels against the reference: odd sizes, strides, empty blocks, several threads, and the same
 // bits for all.
 #include "laws/kernel_laws.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The host's kernels of the entries of a sparse pattern against the reference, adjoints against each other,
 // and gradients against differences.
 #include "laws/edge_laws.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every reference function against numbers computed by hand.
 #include <array>
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The reference kernels of the entries of a sparse pattern, against numbers computed by hand.
 #include "support/edges.hpp"
 

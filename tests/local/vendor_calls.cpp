@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The products of cuda/vendor_link.cu on the emulator, and what is looked up once.
 #include "emulator/control.hpp"
 #include "local/vendor_link.cu"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Products of cuBLASLt and cuSPARSE through the queue that carries them, against the reference on the host.
 #include <algorithm>
 #include <array>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Blocks of dense matrices: where they lie, and how layouts become types and back.
 #include "partita/matrix/dense.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sparse matrices from entries that the ranks hold between them: who holds what, on every sparse layout.
 #include <doctest/doctest.h>
 #include <map>

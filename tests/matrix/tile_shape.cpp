@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Offsets of 32 bits that count any number of entries, in parts of a few here.
 #include "partita/matrix/tile_shape.hpp"
 

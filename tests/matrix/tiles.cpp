@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rows of CSR tiles: what they hold, which columns they name, and the two tiles that these make.
 #include "partita/matrix/tiles.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory, streams, events and waits of the place cuda, on the emulator's devices.
 #include "partita/memory/cuda.hpp"
 

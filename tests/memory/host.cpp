@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Buffers and queues of the host.
 #include "partita/memory/host.hpp"
 

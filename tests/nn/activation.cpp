@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Activations and dropout, forward and backward.
 #include "partita/nn/activation.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention under every policy: both ways to the gradient of its coefficients, several hops with the same
 // coefficients, and the decoupled network, against plain loops, finite differences and one rank.
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Max convolutions and chains of layers: by hand, by finite differences, at any number of ranks.
 #include <doctest/doctest.h>
 

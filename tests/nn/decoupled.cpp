@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What decoupled training moves, how evenly work and words are spread, and what attention shares.
 #include <doctest/doctest.h>
 

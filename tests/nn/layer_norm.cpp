@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Layer normalisation by hand; its gradients are in nn/sequential.cpp too.
 #include "partita/nn/layer_norm.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A model of graph convolutions, and whether its gradients are those of its loss.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The matrices that models propagate with, by hand.
 #include "partita/nn/normalization.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Steps of optimisers by hand.
 #include "partita/nn/optimizer.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parameter sets and the builder that makes them.
 #include "partita/nn/parameters.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Residual layers by hand.
 #include "partita/nn/residual.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Layers one after another: what is fused, and what may follow what.
 #include "partita/nn/sequential.hpp"
 

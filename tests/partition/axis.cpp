@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Axes, sets of them, and how they nest.
 #include "partita/partition/axis.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Who owns what: blockings, against their definition.
 #include "partita/partition/blocking.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Layouts: what they are, their names, and what their types refuse.
 #include "partita/partition/layout.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ranks and their places on the axes of a mesh.
 #include "partita/partition/mesh_shape.hpp"
 

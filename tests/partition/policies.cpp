@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Policies, against the tables of the design.
 #include "partita/partition/policies.hpp"
 

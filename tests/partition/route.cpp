@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Routes, against the tables of the design.
 #include "partita/partition/route.hpp"
 

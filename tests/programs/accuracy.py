@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Mean test accuracy over ten seeds on a real graph: accuracy.py TRAIN DIR PERCENT [option of train ...]"""
 import json
 import os

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compressed rows built on the device, against what make_csr_tiles() builds of the same entries on the host.
 #include <cstddef>
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compressed rows built by Thrust, here on the host, against std::map and against what make_csr_tiles()
 // builds.
 #define THRUST_DEVICE_SYSTEM THRUST_DEVICE_SYSTEM_CPP

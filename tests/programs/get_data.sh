@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Converts the public files in DATA/planetoid_raw anew and compares the result with the folders in DATA.
 set -euo pipefail
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Compares the data directories cora and citeseer in two folders: edges as a set, features, labels and split.
 
 usage: get_data_test.py MADE EXPECTED

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Golden cases on a CUDA device under one policy, on 1 to 9 ranks that share the card.
 # usage: gpu_golden.sh GOLDEN CASES POLICY PRECISION [RANKS...]
 set -euo pipefail

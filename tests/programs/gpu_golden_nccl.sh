@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Golden cases over NCCL, on as many ranks as there are cards: as threads, and under mpirun where there is one.
 # usage: gpu_golden_nccl.sh GOLDEN CASES PRECISION
 set -euo pipefail

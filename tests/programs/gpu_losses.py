@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Losses on a CUDA device and on the CPU agree in every epoch: gpu_losses.py TRAIN DATA [options]
 
 On the emulator both round alike, but for the order of sums. A card has other exponentials, and Adam divides small gradients

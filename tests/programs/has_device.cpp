@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ends with 0 where a CUDA device can be used, with 1 elsewhere; says which, or why not.
 #include <cstdio>
 #include <cuda_runtime_api.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One failure under MPI, named on the command line; mpi_failures.sh runs them and looks at how the job ends.
 #include <functional>
 #include <map>

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # mpi_failures.sh PROGRAM: every failure of mpi_failure_program must end a job of 4 ranks with an exit code other than
 # 0 and with the reason on stderr.
 set -u

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Runs a program on N ranks of one machine, on more ranks than cores if need be: mpi_launch.sh MPIRUN N PROGRAM ...
 set -euo pipefail
 

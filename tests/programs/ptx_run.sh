@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # scripts/ptx-run runs programs, passes on how they end, and says what is wrong with a command line.
 # usage: ptx_run.sh SOURCES NVCC
 set -euo pipefail

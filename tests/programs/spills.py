@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """No kernel spills registers or keeps variables in local memory, on cards of two generations.
 
 usage: spills.py NVCC SOURCE [FLAG...]

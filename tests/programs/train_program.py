@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The main program as its users meet it: exit codes, one-sentence errors, the JSON, equal losses.
 
 usage: train_program.py TRAIN [MPI_LAUNCH MPIRUN]"""

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Functions of single elements, and of elements and a value of their row or column.
 

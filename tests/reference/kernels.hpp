@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// All local computations as slow and obvious serial loops: hand-computed numbers test them, and they test
 /// the rest. Operands are those of the host's kernels of the same names; shapes must fit and are not checked,

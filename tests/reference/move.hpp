@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Copies of blocks: into blocks, into and out of contiguous memory, by lists of rows, from sparse to dense.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Blocks of numbers for kernels, and how far apart two of them are.
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A small directed weighted graph with features and labels, as functions of the vertex.
 #include "partita/base/random.hpp"

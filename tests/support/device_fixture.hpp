@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Blocks of the laws in memory of a CUDA device. All that happens to them is enqueued; nobody waits before a
 // block is looked at, so that what an operation fails to wait for shows on the emulator.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Edge matrices as functions of their targets, sources and heads, and every policy, mesh and cut of tiles
 // that they are tried on.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What kernels of edges must do, at any place: agree with the reference, be adjoint to each other, and give
 // the same bits again.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What every main of the tests adds to doctest: a run that skips a test case, or runs none, has failed.
 // Include in one translation unit per program, after doctest's implementation.

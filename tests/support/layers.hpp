@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Layers by themselves: matrices by hand, gradients by finite differences, dense and sparse inputs.
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The main of tests that need no launcher.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <cstdio>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The main of tests under mpirun: PROGRAM --ranks N. Another number of ranks than N is a failure; rank 0
 // prints, others only what failed; a failure on any rank is a failure of all; a test case that a rank leaves
 // early ends the job.

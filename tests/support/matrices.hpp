@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Matrices, dense and sparse, as functions of their global indices, what to hold results against, the meshes
 // and layouts they are tried on, and what the rules of the design say that a rank receives, counted element

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Every mesh that a policy may have on a number of ranks, and running a body on each.
 #include <vector>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Counts what this process receives from other ranks at MPI's profiling interface, to compare with the
 // ledger. Include in one translation unit of a program: it replaces the calls of MPI by which operations

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The communicator that tests under mpirun get from their main.
 #include "partita/comm/communicator.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Ranks over NCCL that are threads with a device each.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Lists of numbers in the memory of a device, for tests that need one.
 #include <cstddef>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Running a body on several ranks inside a test case, and expecting errors. What hangs is ended by ctest.
 //

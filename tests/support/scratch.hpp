@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A folder for the files of a test, and what reading them complains of.
 #include <doctest/doctest.h>

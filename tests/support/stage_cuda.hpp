@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The place cuda as a stage for kernels.
 #include <vector>

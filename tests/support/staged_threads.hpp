@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Threads as MPI would be: transports that know memory of the host only, or take pointers to a device's
 // without its queue, with staging in front of them.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Models on a CUDA device: training as on the host, and what it costs.
 #include <cstdlib>
 #include <doctest/doctest.h>

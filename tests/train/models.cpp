@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every model under every policy gives the logits, the loss and every gradient of its golden cases.
 #include <cstdlib>
 #include <doctest/doctest.h>

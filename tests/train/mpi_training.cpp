@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Over MPI: the serial losses, words as predicted, and bytes as MPI's profiling interface sees them.
 #include <doctest/doctest.h>
 

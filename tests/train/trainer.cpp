@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Training does not depend on the policy, the mesh or the number of ranks.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Dense matrices made from a function or from one rank's values, and collected again.
 #include "partita/transfer/distribute.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The in-edges of own vertices, under every policy.
 #include "partita/transfer/in_edges.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Moving dense matrices: every pair of layouts on every small mesh, its traffic against a count of elements.
 #include <doctest/doctest.h>
 #include <limits>

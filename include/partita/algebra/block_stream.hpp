@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// The sparse blocks of a row of the grid, one after another, as they come along the col axis.
 

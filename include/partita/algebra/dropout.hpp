@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Dropout: which entries of a matrix become 0, and the verb. On any layout; nothing travels.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// What products with edge matrices share: the stages of spmm with A in place, and checks of operands.
 

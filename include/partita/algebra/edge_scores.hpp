@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// The softmax of scores on edges from two scalars a vertex, computed where products multiply with it.
 

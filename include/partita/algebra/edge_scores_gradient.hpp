@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// The adjoint of edge scores: from the gradient of coefficients to that of the scalars.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Folds over the rows of an edge matrix: sums, maxima, the softmax and its gradient.
 

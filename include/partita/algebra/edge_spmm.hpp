@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Products with an edge matrix in place of A's own values, under every policy.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Functions of single entries, on any layout. Nothing travels. On the host f may be a lambda; what a
 /// function needs to run on a device too is in base/function.hpp.

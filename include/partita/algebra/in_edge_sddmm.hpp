@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Sampled dense-dense products on in-edges, of whole rows.
 

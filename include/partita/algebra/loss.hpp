@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Losses over the vertices that count, and how many of them are classified right.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// The largest of every feature over the in-neighbours, under any policy.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// What a layer takes: a matrix with whole rows on a rank, dense or sparse.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Sums over the rows, the columns or all of a matrix, and the row-wise softmax, on any layout.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// How the rows of X that a rank needs and does not own come along the row axis.
 

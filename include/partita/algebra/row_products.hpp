@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Products of matrices whose rows are whole on a rank with a replicated weight, and this rank's summand of
 /// what such products contribute to a gradient. Nothing travels.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Y = A X for every partition policy, from one schedule whose parts vanish when an axis has one rank.
 

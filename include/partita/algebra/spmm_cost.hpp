@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// What a product Y = A X would receive under each way to run it, in closed form, and the choice among them.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// The schedule behind spmm: stages of row_exchange along row, A or X moved along col, sums over depth.
 ///

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Putting partial products together: along col over columns (A stays), then along depth over rows.
 

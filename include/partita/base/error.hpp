@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Every error of the library is one of these types; its message names the operands and their shapes, or the
 /// file.

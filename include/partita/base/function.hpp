@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Functions of single entries that kernels are given again and again; std::plus<>, std::minus<>,
 /// std::multiplies<> and std::divides<> are others.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Indices: global ones are 64-bit, local ones 32-bit, and the narrowing between them is checked once, here.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Random numbers as pure functions of a key and a position: no state, so no result depends on the number of
 /// ranks.

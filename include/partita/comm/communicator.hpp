@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// A communicator: a value handle over any transport, with the ledger of its rank. Copies are the
 /// same group.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// How communicators touch memory of a CUDA device: events, copies and sums on one rank's stream.
 

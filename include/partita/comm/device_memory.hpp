@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// How a communicator touches memory of a device. Everything is enqueued: a call returns at once, and the
 /// work is done in the order in which one rank's queue was given it. Ranks order their work among each other

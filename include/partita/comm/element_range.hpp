@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// What communicators send and receive: contiguous ranges of elements, owned by whoever calls.
 

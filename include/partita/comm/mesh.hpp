@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Ranks arranged on the axes row, col, depth, with a communicator along every set of axes and the queue of
 /// their device.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Calls of MPI as C++ sees them: failures are exceptions, communicators are freed, counts fit.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// One rank's end of a group of MPI processes. Every operation is non-blocking, every reduction is added up
 /// here in rank order, so that a run repeats bit for bit.

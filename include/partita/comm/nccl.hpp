@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Ranks with one GPU each, over NCCL. Set up from any communicator of the same ranks over memory of the
 /// host: MPI on several nodes, MPI or threads on one.

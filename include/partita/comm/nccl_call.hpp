@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Calls of NCCL as C++ sees them: failures are exceptions that name the operation, and nothing waits longer
 /// than it may. Communicators are made non-blocking: a call may be in progress when it returns, and is asked

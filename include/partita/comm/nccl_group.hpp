@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// What one rank has of a group over NCCL, whatever memory its operations are on: its end of the parent, and
 /// of NCCL's communicator.

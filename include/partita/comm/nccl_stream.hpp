@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// What all NCCL groups of one rank share: a stream of its own for their operations, and a watch over those
 /// that are under way.

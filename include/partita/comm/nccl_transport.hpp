@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// One rank's end of a group over NCCL: memory of the host goes to the parent that the group was made from,
 /// memory of the device to NCCL.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// What the ranks of a group tell each other before an operation when it is checked, and how they compare it.
 

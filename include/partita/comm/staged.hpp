@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Memory of a device over a transport that was made for memory of the host: what travels goes through
 /// page-locked memory.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// N ranks as threads of one process. Buffers are read where they lie: a rank posts pointers, its peers copy
 /// from them. Over memory of a device all ranks share that device, each with its own queue.

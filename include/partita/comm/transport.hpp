@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// What carries the operations of a communicator: start one, finish it, split. One virtual call costs
 /// nothing beside a message, and it keeps matrices free of a template parameter for their communicator.

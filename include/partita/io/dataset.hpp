@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Reads a data directory: edges, features, labels and split of one graph. Needs libzip.
 

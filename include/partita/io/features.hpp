@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Vertex features in host memory, dense or in compressed rows, of float or of double, read the same way.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Reads edge lists in text, as the SNAP collection publishes them.
 

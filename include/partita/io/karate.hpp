@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Zachary's karate club, a graph small enough to be written here.
 

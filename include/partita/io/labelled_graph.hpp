@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// A graph with features, labels and a split: what a network is trained on, whole and in host memory.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Reads and writes NumPy .npy files: little-endian values of five types, format versions 1, 2 and 3.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Reads sparse matrices that scipy.sparse.save_npz wrote. Needs libzip.
 

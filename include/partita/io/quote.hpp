@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// What error messages say about a file, and how text out of it is shown in them.
 

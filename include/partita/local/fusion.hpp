@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// What a sparse product may do on the way, so that it is not done in passes of its own.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// The shapes of operands, checked at the door of every kernel of every device.
 

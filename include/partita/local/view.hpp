@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// What kernels take: trivially copyable views of one rank's blocks. They own nothing.
 

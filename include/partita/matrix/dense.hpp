@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// A dense matrix cut over a mesh. Each rank holds one row-major block, whose place follows from the layout
 /// alone.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Which rows of the dense operand the nonzero columns of a sparse block name.
 

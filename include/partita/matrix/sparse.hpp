@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// A sparse matrix cut over a mesh: rows by the row axes of its layout, columns as the rows of the dense
 /// operand it multiplies are cut. The columns at (depth, col) are the union over the row axis of the

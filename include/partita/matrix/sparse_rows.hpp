@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// A sparse matrix whose rows are cut over all ranks as those of a vertex_rows matrix, columns whole:
 /// features with few nonzeros.

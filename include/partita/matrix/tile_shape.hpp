@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// What a row of CSR tiles is like without its entries, and how offsets of 32 bits count any number of them.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// One rank's part of a sparse matrix: a row of CSR tiles, one for each row block of the dense operand it
 /// multiplies.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// CUDA devices. Everything that a rank owns there hangs on its queue: a stream, memory in its
 /// order, the libraries' handles. Work is enqueued; the host waits only where synchronize() is called.

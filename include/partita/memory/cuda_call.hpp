@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Calls of the CUDA runtime as C++ sees them: failures are exceptions that name the call.
 

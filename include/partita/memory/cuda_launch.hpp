@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Starts kernels. A kernel is an object whose constexpr operator()(std::int64_t thread) does the work of one
 /// thread: compiled by nvcc with --expt-relaxed-constexpr it runs on the device, and in tests anywhere.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// A stream of a CUDA device with memory that is allocated in its order, events in the work of streams, and
 /// page-locked host memory.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Where bytes live. A device is an empty tag; `device_queue<Device>` runs work there and `buffer<T, Device>`
 /// owns memory there.

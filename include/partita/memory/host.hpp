@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// The host: ordinary memory, and a number of threads that one rank may use.
 

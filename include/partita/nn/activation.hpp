@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Layers of single entries: relu, elu and dropout. They work in place, and on any layout. Nothing travels.
 

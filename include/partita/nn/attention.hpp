@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Attention over the in-edges of every vertex, under any policy. No array of edges and features exists
 /// anywhere.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Normalisation of every vertex's features: Ba, Kiros, Hinton (2016), arXiv:1607.06450, eq. 4.
 

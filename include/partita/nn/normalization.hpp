@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// The matrices that models propagate with, from the adjacency matrix A: entry (v, u) is the weight of the
 /// edge from u to v. Each function takes this rank's entries of A and gives its entries of the result. Every

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Steps that change every parameter by its summed gradient. Every rank does the same; nothing travels.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// The parameters of a model: replicated matrices in one buffer, their gradients in another, so that one
 /// all-reduce sums all gradients; and the builder that layers make theirs with.

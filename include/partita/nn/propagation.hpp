@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// K products in a row in the policy's own layout: one way in, one way out, whatever K is.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// A layer with its input added: He, Zhang, Ren, Sun (CVPR 2016), eq. 1.
 

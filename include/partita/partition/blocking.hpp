@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Where the cuts of one dimension are. A blocking holds the finest cut, by all three axes in nesting order;
 /// the block of any set of axes is a run of consecutive finest blocks, so blocks of different layouts nest.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// A layout says which mesh axes cut the rows of a matrix and which cut its columns; an axis in neither set
 /// replicates. It is a value: of a matrix either part of its type or known at run time only.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// The sizes of the mesh axes and the place of a rank in them.
 

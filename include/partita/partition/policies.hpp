@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// A partition policy: a layout of the sparse operand A (n x n) and one of the dense operands X, Y (n x f).
 /// Everything that `spmm` does follows from the two.

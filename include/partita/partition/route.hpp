@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Redistribution as a relation of two cuts. A rank at `at` needs its new block; the ranks that differ from
 /// it only in the axes of `group` own all of it between them, each a different part.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// A labelled graph in host memory made into the distributed matrices that training needs.
 

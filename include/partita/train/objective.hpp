@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// What a model is trained for: the loss and the score of a dataset's labels.
 

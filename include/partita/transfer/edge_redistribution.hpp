@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Values of edges, from the tiles of the policy to the ranks that own their targets.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Rows of a vertex_rows matrix that other ranks own, gathered when they are needed, and added back.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// The in-edges of this rank's own vertices, whole rows, whatever the policy cuts.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// From the layout in which matrices lie to the one in which they are multiplied, and back.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Moving a dense matrix from one layout to another: the route follows from the two layouts, nothing else.
 

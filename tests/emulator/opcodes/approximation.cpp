@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Functions that a card approximates: their special values, and numbers as near as the manual promises.
 #include <bit>
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Atomic operations on global and shared memory.
 #include <algorithm>
 #include <numeric>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Runs PTX on a card, by the driver's interface.
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Conversions between integers and floating-point numbers, moves, and addresses of spaces.
 #include <limits>
 

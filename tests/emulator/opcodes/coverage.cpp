@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // That no instruction which the emulator knows is without a test.
 #include <filesystem>
 #include <fstream>

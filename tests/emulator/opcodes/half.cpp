@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Conversions of halves: IEEE's f16, and bf16.
 #include <limits>
 

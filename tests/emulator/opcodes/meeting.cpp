@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where lanes of a warp meet: shuffles, votes, matches, reductions.
 #include <set>
 

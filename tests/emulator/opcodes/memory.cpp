@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Loads and stores in every space, and their faults.
 #include "opcode_case.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Modules: control flow, functions, scopes, special registers, and what is refused.
 #include "opcode_case.hpp"
 

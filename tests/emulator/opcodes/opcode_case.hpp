@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What one instruction makes of its operands, as the PTX manual has it: run by the emulator, or by a card to
 // be compared.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Arithmetic of floating-point numbers where the result is exact or rounded.
 #include <limits>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What the emulator asks of the memory that kernels reach by address.
 #include <cstddef>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Blocks of a grid: warps that take turns, and the barriers at which they meet.
 #include <atomic>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Functions that the runtime gives to kernels: printf and assert.
 #include <cstdio>
 #include <cstring>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Conversions, moves, and addresses from one space to another.
 #include <cfenv>
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // From instructions to operations: names become places in the registers of a warp.
 #include <map>

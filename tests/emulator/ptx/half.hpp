@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Floating-point numbers of 16 bits: IEEE's, and the upper half of a float.
 #include <bit>

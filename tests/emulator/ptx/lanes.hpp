@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Handlers that do the same in every lane.
 #include "warp.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where lanes of a warp, and threads of a block, meet: shuffles, votes, matches, reductions, barriers.
 #include "encoder.hpp"
 #include "lanes.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The text of a PTX module as functions, variables and statements; nothing is looked up yet.
 #include <map>

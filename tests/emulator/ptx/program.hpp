@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A kernel decoded: operations whose operands are places in a warp's registers, and whose handlers work on
 // all lanes of a warp at once.

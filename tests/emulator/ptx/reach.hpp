@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // From addresses in registers to memory that may be touched: in a living block, aligned, written before it is
 // read.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Arithmetic of floating-point numbers. What a device approximates is more exact here.
 #include <cfenv>
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A warp at work: registers of 32 lanes that run in lockstep until they diverge, and meet again where their
 // ways do.

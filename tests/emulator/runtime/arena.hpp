@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Memory of the emulated devices: a stretch of addresses that nobody may touch, so that a host which reads or
 // writes device memory dies by SIGSEGV. The emulator reaches the same memory by other addresses. Beside every

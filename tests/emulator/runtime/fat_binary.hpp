@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What nvcc puts into a program: device code for several architectures, of which the PTX is wanted here.
 #include <string>

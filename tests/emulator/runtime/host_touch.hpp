@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A host that touches device memory dies by SIGSEGV; one line says before why.
 #include <mutex>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The device code of the program: fat binaries that its start registers, modules on each device, and
 // launches.

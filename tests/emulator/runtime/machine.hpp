@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The emulated devices: streams whose work is put off until somebody waits for it, so that a wait that is
 // missing gives stale or poisoned data, the same every time.

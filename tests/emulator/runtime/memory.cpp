@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory of the emulated runtime: allocation, pools, page-locked memory, copies.
 #include <cstring>
 #include <new>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What happens before what: clocks of streams, and the accesses that no order separates.
 #include <array>

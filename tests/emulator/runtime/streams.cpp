@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Streams and events of the emulated runtime.
 #include "machine.hpp"
 

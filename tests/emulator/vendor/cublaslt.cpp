@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuBLASLt's products on the emulated runtime: the calls that partita makes. Products are column-major and
 // run when their stream gets there; what was promised when an algorithm was chosen (alignment, workspace,
 // leading dimensions) is checked when it is used.

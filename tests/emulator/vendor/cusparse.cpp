@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuSPARSE's sparse-dense product on the emulated runtime: the calls that partita makes. Products run when
 // their stream gets there. Addresses and leading dimensions that are no multiples of 16 bytes, and products
 // that were not prepared, are errors; CSR_ALG1 and CSR_ALG2 add in another order on every run, as the real

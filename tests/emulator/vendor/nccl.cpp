@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // NCCL on the emulated runtime: ranks are threads of one process, each with a device of its own, and every
 // operation is a step of the deferred streams. What the ranks call must agree, else the communicator has an
 // asynchronous error and its streams stand still until it is aborted. A communicator that is not blocking is

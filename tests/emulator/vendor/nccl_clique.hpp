@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Communicators of the emulated NCCL: who is in one, how calls find those that they meet, and what goes
 // wrong.

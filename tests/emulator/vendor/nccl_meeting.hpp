@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What ranks of the emulated NCCL meet in: a collective of all, or a message between two.
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a user might write first: a product, and something of every component that is asked for.
 #include <cstdio>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A kernel as a user writes it: a constexpr body, compiled for the device by what partita::cuda says.
 #include <algorithm>
 #include <cstdint>

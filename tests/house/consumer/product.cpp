@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Y = A X on four threads, where A is a ring of 7 vertices and X(i, j) = 10 i + j.
 #include <vector>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // expect: an axis cuts the rows of a layout or its columns, not both
 #include "partita/matrix/dense.hpp"
 #include "partita/memory/host.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // expect: no matching (member )?function for call to .*all_reduce
 #include <vector>
 

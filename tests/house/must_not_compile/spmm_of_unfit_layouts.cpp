@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // expect: these layouts of A and X cannot be multiplied
 #include "partita/algebra/spmm.hpp"
 #include "partita/memory/host.hpp"

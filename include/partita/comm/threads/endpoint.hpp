@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// A rank's end of a thread_group: how it works on what its peers posted, in memory of the host or of a
 /// device that the ranks share. On a device the host waits for nothing: one rank's stream waits for events in

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// A group of ranks that are threads of one process. A rank posts what it brings to an operation; its peers
 /// read that memory where it lies, so a rank leaves an operation only when nobody reads its memory any more:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Messages between two ranks of a group of threads. The sender posts where its message lies; the receiver
 /// copies it from there, and the sender's operation is complete when it has.

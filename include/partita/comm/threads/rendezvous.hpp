@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// How ranks that are threads wait for each other, read each other's memory, and fail together.
 

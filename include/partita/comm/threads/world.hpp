@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// What all groups of one run of thread ranks share: whether a rank has failed, and which ranks have ended.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Dense products by a CBLAS library; link it, and hand `device_queue<host>(threads, blas_gemm())` to whoever
 /// multiplies.

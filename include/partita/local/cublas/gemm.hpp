@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Dense products by cuBLASLt; link it, and hand `device_queue<cuda_device>(device, cublas_gemm())` to
 /// whoever multiplies. A queue owns its handle, a workspace, and for every shape that it has met the

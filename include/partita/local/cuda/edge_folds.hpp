@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// What becomes of the entries of a row in kernels of edges: folds for fold_rows, whose packs of columns are
 /// the heads.

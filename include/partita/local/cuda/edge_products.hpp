@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Products of dense blocks with the entries of a sparse pattern that have a value for every head.
 

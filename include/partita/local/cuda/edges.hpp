@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Functions of the entries of a sparse pattern. An array of edges has `heads` values an entry: values[e *
 /// heads + h], e as in the offsets of the pattern. Values of the pattern itself are not read and may be null.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Dense times dense: the queue's library, or tiles of c whose sums a thread keeps in registers, over parts
 /// of the inner dimension where c is small.

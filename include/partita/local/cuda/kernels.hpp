@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// The kernels of CUDA devices: every function takes its queue first and enqueues its work there; those that
 /// return a number wait for it. All memory is the device's. Bodies of kernels are constexpr objects that know

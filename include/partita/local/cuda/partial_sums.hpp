@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Sums of many parts, always in the same order: groups of parts are added up one part after another, then
 /// groups of these sums, until one is left.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Folds over the rows of a sparse pattern, shared by threads in chunks of equal work: about as many entries
 /// and rows each, so that neither long rows nor many short ones keep one thread busy for long. A row that

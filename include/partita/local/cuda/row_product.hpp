@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Folds that multiply the rows of a dense block by weights of entries and add them up.
 

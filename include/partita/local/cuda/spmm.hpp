@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Sparse times dense. A thread keeps the sums of 16 bytes of columns in registers while the entries of a
 /// chunk of rows go by; neighbouring threads have neighbouring columns of the same chunk, so that rows of x

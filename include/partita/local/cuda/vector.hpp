@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Neighbouring elements that a thread of a device loads and stores as one, and the cells of a block that
 /// threads count through.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Products of the vendor's libraries that a queue of a CUDA device is given: the own kernels serve where it
 /// has none.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// One product of cuSPARSE with what it needs: descriptors, a workspace and what was prepared in it.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Sparse times dense by cuSPARSE; link it, and hand `device_queue<cuda_device>(device, cusparse_spmm())` to
 /// whoever multiplies. The plan of a matrix owns its descriptors, its workspaces and what cuSPARSE has

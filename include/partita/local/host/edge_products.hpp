@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Products of dense blocks with the entries of a sparse pattern that have a value for every head. As in
 /// spmm, strips of columns stay in registers while the entries of a row go by; a strip lies within one head,

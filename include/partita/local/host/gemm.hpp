@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Dense times dense: the queue's backend, or tiles of c whose sums stay in registers while packed columns of
 /// op(b) go by.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Dense products that a queue of the host is given: the library's own product serves where it has
 /// none.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// The kernels of the host: every function takes its queue first and uses at most `q.threads()` threads; no
 /// result depends on their number.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Cross entropy of labelled rows with its gradient, and the number of rows predicted correctly.
 

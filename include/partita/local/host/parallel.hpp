@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// The threads of one rank: OpenMP's where the compiler has it, std::thread otherwise, none for one thread.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// The local half of a softmax whose rows may be spread over ranks: maxima come in, sums go out.
 

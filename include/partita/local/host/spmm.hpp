@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Sparse times dense. A row of y is computed in strips of columns whose sums stay in registers while the
 /// row's entries go by, and rows of x are prefetched some entries ahead: what bounds this product is the way

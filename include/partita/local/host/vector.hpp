@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// How wide the registers are that the compiler vectorises for; tile and strip sizes follow from it.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Graph attention: Velickovic et al. (ICLR 2018), section 2.1; and the decoupled form of NeutronTP (VLDB
 /// 2025), section 4.1.

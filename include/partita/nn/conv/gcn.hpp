@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// The graph convolution of Kipf and Welling (ICLR 2017), eq. 2.
 

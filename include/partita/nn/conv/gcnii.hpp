@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Deep graph convolutions with initial residual and identity mapping: Chen et al. (ICML 2020), eq. 5.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// The graph isomorphism network: Xu, Hu, Leskovec, Jegelka (ICLR 2019), eq. 4.1, with a fixed epsilon.
 

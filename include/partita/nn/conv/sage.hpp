@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// GraphSAGE with mean aggregation: Hamilton, Ying, Leskovec (NeurIPS 2017), algorithm 1.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// GraphSAGE with max aggregation: Hamilton, Ying, Leskovec (NeurIPS 2017), algorithm 1 with the aggregator
 /// of eq. 3 without its dense layer.

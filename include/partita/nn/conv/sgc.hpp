@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Simple graph convolution: Wu et al. (ICML 2019), eq. 8.
 
