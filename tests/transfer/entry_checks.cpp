@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What is refused of the entries of a sparse matrix, and which matrices are symmetric.
 #include "partita/transfer/entry_checks.hpp"
 

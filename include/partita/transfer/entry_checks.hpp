@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// What is found out about the entries of a sparse matrix before they travel: whether they are numbers,
 /// whether ranks bring the same ones, and whether they make a symmetric matrix.
@@ -39,7 +40,7 @@ void require_shares(const communicator& world, std::span<const triplet<T>> entri
   std::uint64_t sum = 0;
   for (const triplet<T>& e : entries)
     sum += random_bits(std::bit_cast<std::uint64_t>(static_cast<double>(e.value)), e.row, e.col);
-  const auto mine = entries.empty() ? 0 : static_cast<global_index>(mixed_bits(sum ^ entries.size()));
+  const auto mine = entries.empty() ? 0 : static_cast<global_index>(base::mixed_bits(sum ^ entries.size()));
   const std::vector<global_index> all = world.all_gather(mine);
   if (mine == 0 || all != std::vector<global_index>(all.size(), mine)) return;
   throw_error<error>({"each of ", world.size(), " ranks gave the same ", entries.size(),

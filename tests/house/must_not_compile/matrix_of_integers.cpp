@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // expect: the values of a matrix are float or double
 #include "partita/matrix/dense.hpp"
 #include "partita/memory/host.hpp"
