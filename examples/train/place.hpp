@@ -2,6 +2,7 @@
 #pragma once
 /// Training at one place, in either precision, under every policy.
 
+#include <algorithm>
 #include <functional>
 
 #include "partita/partition/policies.hpp"
@@ -33,8 +34,13 @@ outcome train_in(int ranks, const mesh_maker<Device>& make_mesh, const std::opti
                  const partita::io::dataset& data, const command& c,
                  const partita::nn::epoch_observer& observe) {
   outcome o{asked ? *asked : cheapest<T>(ranks, make_mesh, data, c), {}};
-  o.result = partita::nn::train_model<T>(make_mesh(o.how.mesh), data, c.training,
-                                         partita::find_policy(o.how.policy), observe);
+  const partita::mesh<Device> m = make_mesh(o.how.mesh);
+  partita::memory_meter& meter = *m.queue().meter();
+  const auto trials =
+      partita::nn::summarize(m.world(), static_cast<partita::global_index>(meter.peak())).max_rank;
+  meter.restart_peak();  // what candidates needed is no part of the run
+  o.result = partita::nn::train_model<T>(m, data, c.training, partita::find_policy(o.how.policy), observe);
+  o.setup_peak_bytes = std::max(trials, o.result.setup_peak_bytes.max_rank);
   return o;
 }
 

@@ -24,19 +24,21 @@ partita::nn::epoch_observer progress_printer(int epochs) {
   };
 }
 
-void write_json(const std::string& path, const command& c, const std::string& policy, int ranks,
-                const partita::nn::training_result& result) {
+void write_json(const std::string& path, const command& c, int ranks, const outcome& run,
+                partita::global_index duplicate_edges) {
+  const partita::nn::training_result& result = run.result;
   const auto figures = [](partita::nn::over_ranks o) {
     return nlohmann::ordered_json{{"max_rank", o.max_rank}, {"total", o.total}};
   };
   const partita::nn::epoch_report last = result.epochs.back();
   nlohmann::ordered_json j;
   j["model"] = c.training.model;
-  j["policy"] = policy;
+  j["policy"] = run.how.policy;
   j["ranks"] = ranks;
   j["mesh"] = {result.mesh.row, result.mesh.col, result.mesh.depth};
   j["device"] = c.device;
   j["comm"] = c.comm;
+  j["duplicate_edges"] = duplicate_edges;
   j["epochs"] = result.epochs.size();
   for (const partita::nn::epoch_report& e : result.epochs) j["loss"].push_back(e.loss);
   j["train_accuracy"] = last.train_accuracy;
@@ -49,6 +51,7 @@ void write_json(const std::string& path, const command& c, const std::string& po
   j["predicted_words_received"] = figures(result.predicted_words_received);
   j["messages"] = figures(result.messages);
   j["peak_bytes"] = {{"max_rank", result.peak_bytes.max_rank}};
+  j["setup_peak_bytes"] = {{"max_rank", run.setup_peak_bytes}};
   j["ledger"] = nlohmann::ordered_json::array();
   for (const partita::ledger_entry& e : result.ledger)
     j["ledger"].push_back({{"phase", e.phase},

@@ -8,8 +8,8 @@
 partita::nn::epoch_observer progress_printer(int epochs);
 
 /// The run as JSON (docs/train.md names every key). Throws partita::error when the file cannot be written.
-void write_json(const std::string& path, const command& c, const std::string& policy, int ranks,
-                const partita::nn::training_result& result);
+void write_json(const std::string& path, const command& c, int ranks, const outcome& run,
+                partita::global_index duplicate_edges);
 
 /// Three lines for a person.
 void print_summary(const std::string& policy, int ranks, const partita::nn::training_result& result);

@@ -12,6 +12,7 @@
 struct outcome {
   arrangement how;
   partita::nn::training_result result;
+  partita::global_index setup_peak_bytes = 0;  ///< of the busiest rank, the trials of `auto` included
 };
 
 /// Trains under `asked`, or under the policy that moves least; every rank must call.

@@ -44,4 +44,11 @@ TEST_CASE("edge lists in text") {
         "d.txt: is not a regular file");
 }
 
+TEST_CASE(
+    "edges: those that repeat an earlier one are counted, wherever they stand and whichever way they go") {
+  CHECK(io::duplicate_edges({}) == 0);
+  CHECK(io::duplicate_edges({{0, 1}, {1, 0}, {1, 1}}) == 0);
+  CHECK(io::duplicate_edges({{0, 1}, {1, 0}, {0, 1}, {2, 2}, {0, 1}, {2, 2}}) == 3);
+}
+
 }  // namespace test_graph_text

@@ -34,6 +34,17 @@ TEST_CASE_TEMPLATE("host: buffers are aligned, counted and released", T, std::in
   CHECK(meter.peak() == 8 * sizeof(T));
 }
 
+TEST_CASE("host: a peak begins anew from what lives now") {
+  const host_queue q;
+  const buffer<double, host> kept(q, 2);
+  buffer<double, host>(q, 100);
+  CHECK(q.meter()->peak() == 102 * sizeof(double));
+  q.meter()->restart_peak();
+  CHECK(q.meter()->peak() == 2 * sizeof(double));
+  buffer<double, host>(q, 3);
+  CHECK(q.meter()->peak() == 5 * sizeof(double));
+}
+
 TEST_CASE("host: reset allocates only where the capacity does not suffice") {
   const host_queue q;
   buffer<double, host> a(q, 8);

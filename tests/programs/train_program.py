@@ -14,9 +14,9 @@ import unittest
 TRAIN = sys.argv[1]
 LAUNCH = sys.argv[2:4]
 POLICIES = ["row_1d", "replicated_1_5d", "grid_2d", "split_3d", "feature_column", "feature_row"]
-KEYS = ["model", "policy", "ranks", "mesh", "device", "comm", "epochs", "loss", "train_accuracy", "val_accuracy", "test_accuracy",
+KEYS = ["model", "policy", "ranks", "mesh", "device", "comm", "duplicate_edges", "epochs", "loss", "train_accuracy", "val_accuracy", "test_accuracy",
         "best_val_epoch", "test_accuracy_at_best_val", "seconds_per_epoch", "words_received", "predicted_words_received",
-        "messages", "peak_bytes", "ledger"]
+        "messages", "peak_bytes", "setup_peak_bytes", "ledger"]
 
 
 def npy(descr, shape, data):
@@ -119,6 +119,23 @@ class TrainProgram(unittest.TestCase):
         chosen = self.train("--policy", "auto", "--ranks", "8")
         words = [self.train("--policy", p, "--ranks", "8")["words_received"]["max_rank"] for p in POLICIES]
         self.assertEqual(chosen["words_received"]["max_rank"], min(words))
+
+    def test_peak_bytes_are_of_the_chosen_run(self):
+        options = ["--hidden", "4", "--ranks", "8"]
+        chosen = self.train("--policy", "auto", *options)
+        mesh = "x".join(map(str, chosen["mesh"]))
+        asked = self.train("--policy", chosen["policy"], "--mesh", mesh, *options)
+        self.assertEqual(chosen["peak_bytes"], asked["peak_bytes"])
+        self.assertLessEqual(asked["setup_peak_bytes"]["max_rank"], asked["peak_bytes"]["max_rank"])
+        self.assertGreater(chosen["setup_peak_bytes"]["max_rank"], chosen["peak_bytes"]["max_rank"])  # of a candidate
+
+    def test_duplicate_edges_are_said(self):
+        edges = [v for u in range(6) for v in (u, (u + 1) % 6)]
+        data = self.data(edges_npy=ints(edges + [2, 3, 0, 1, 2, 3], (9, 2)))
+        self.assertEqual(self.train(data=data)["duplicate_edges"], 3)
+        done = run("--data", data, "--model", "gcn", "--epochs", "1", "--ranks", "3")
+        self.assertEqual(done.stderr, f"train: {data}: 3 of 9 edges repeat an earlier one, and the weights of equal edges add up\n")
+        self.assertEqual(self.train(data=self.data())["duplicate_edges"], 0)
 
     def test_progress_and_summary(self):
         done = run("--data", "karate", "--model", "gcn", "--epochs", "5", "--ranks", "2")

@@ -32,6 +32,8 @@ class memory_meter {
     allocations_.fetch_add(1);
   }
   void remove(std::size_t bytes) { current_.fetch_sub(bytes); }
+  /// Begins the peak anew, from the bytes of buffers that live now.
+  void restart_peak() { peak_.store(current_.load()); }
 
   std::size_t current() const { return current_.load(); }
   std::size_t peak() const { return peak_.load(); }

@@ -83,7 +83,9 @@ struct training_result {
   int best_validation_epoch = 0;
   double test_accuracy_at_best_validation = 0;
   double seconds_per_epoch = 0;  ///< median
-  over_ranks words_received, predicted_words_received, messages, peak_bytes;
+  over_ranks words_received, predicted_words_received, messages;
+  over_ranks peak_bytes;             ///< the most in live buffers at once, since the meter of the queue began
+  over_ranks setup_peak_bytes;       ///< the same, before the first epoch
   std::vector<ledger_entry> ledger;  ///< of the last epoch, evaluation included, summed over the ranks
 };
 

@@ -121,6 +121,7 @@ training_result trainer<T, Device>::run(const epoch_observer& observe) {
   const mesh<Device>& m = mesh_;
   training_result result;
   result.mesh = m.shape();
+  const auto setup_peak = static_cast<global_index>(m.queue().meter()->peak());
   double best = -1;
   for (int e = 1; e <= options_.epochs; ++e) {
     m.ledger().clear();
@@ -146,6 +147,7 @@ training_result trainer<T, Device>::run(const epoch_observer& observe) {
   result.messages = summarize(m.world(), step.messages);
   result.predicted_words_received = summarize(m.world(), predicted().words);
   result.peak_bytes = summarize(m.world(), static_cast<global_index>(m.queue().meter()->peak()));
+  result.setup_peak_bytes = summarize(m.world(), setup_peak);
   std::vector<double> seconds;
   for (const epoch_report& e : result.epochs) seconds.push_back(e.seconds);
   result.seconds_per_epoch = median(std::move(seconds));
