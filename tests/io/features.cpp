@@ -41,7 +41,7 @@ TEST_CASE("features: the same rows, dense and sparse") {
 
 TEST_CASE("features: double stays double, dense and sparse, and float is what the caller asks for") {
   const double third = 1.0 / 3, more = 2.0 / 3;
-  io::csr_array compressed;
+  io::csr_array<> compressed;
   compressed.rows = 1, compressed.cols = 2, compressed.offsets = {0, 2}, compressed.columns = {1, 0};
   compressed.values = {more, third};
   for (const io::feature_table& x :

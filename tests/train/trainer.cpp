@@ -201,16 +201,18 @@ TEST_CASE("features in compressed rows train as the same features written out") 
   io::csr_array<float> table;
   table.rows = d.vertices;
   table.cols = d.features;
-  for (std::size_t i = 0; i < d.vertex_features.dense.size(); ++i) {
-    float& x = d.vertex_features.dense[i];
-    if (random_bits(8, static_cast<global_index>(i), 0) % 3 != 0) x = 0;
-    if (x != 0) {
-      table.columns.push_back(static_cast<global_index>(i) % d.features);
-      table.values.push_back(x);
-    }
-    if (static_cast<global_index>(i + 1) % d.features == 0)
-      table.offsets.push_back(static_cast<global_index>(table.columns.size()));
+  std::vector<float> written_out;
+  for (global_index v = 0; v < d.vertices; ++v) {
+    d.vertex_features.for_row(v, [&](global_index j, auto x) {
+      const bool kept = random_bits(8, v * d.features + j, 0) % 3 == 0 && x != 0;
+      written_out.push_back(kept ? static_cast<float>(x) : 0);
+      if (!kept) return;
+      table.columns.push_back(j);
+      table.values.push_back(written_out.back());
+    });
+    table.offsets.push_back(static_cast<global_index>(table.columns.size()));
   }
+  d.vertex_features = io::feature_table(d.vertices, d.features, std::move(written_out));
   io::dataset compressed = d;
   compressed.vertex_features = io::feature_table(table);
   REQUIRE(compressed.vertex_features.is_sparse());

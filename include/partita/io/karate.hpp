@@ -42,7 +42,7 @@ inline dataset karate_club() {
         if ((low == source && high == target) || (low == target && high == source))
           club.edges.push_back({source, target});
 
-  csr_array identity{n, n, {0}, {}, {}};
+  csr_array<float> identity{n, n, {0}, {}, {}};
   for (global_index v = 0; v < n; ++v) {
     identity.offsets.push_back(v + 1);
     identity.columns.push_back(v);
