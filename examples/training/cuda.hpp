@@ -8,6 +8,7 @@
 
 namespace partita {
 
+extern template void nn::model<float, cuda_device>::backward(const matrix&);
 extern template class nn::trainer<float, cuda_device>;
 extern template nn::model<float, cuda_device> nn::make_model<float>(const mesh<cuda_device>&,
                                                                     const io::dataset&,
@@ -36,6 +37,7 @@ extern template nn::model<float, cuda_device> nn::convolutions<nn::sage_conv>(
     const sparse<float, dynamic_layout, cuda_device>&, const std::vector<global_index>&,
     const nn::model_options&);
 
+extern template void nn::model<double, cuda_device>::backward(const matrix&);
 extern template class nn::trainer<double, cuda_device>;
 extern template nn::model<double, cuda_device> nn::make_model<double>(const mesh<cuda_device>&,
                                                                       const io::dataset&,

@@ -5,6 +5,7 @@
 
 namespace partita {
 
+template void nn::model<float, cuda_device>::backward(const matrix&);
 template class nn::trainer<float, cuda_device>;
 template nn::model<float, cuda_device> nn::make_model<float>(const mesh<cuda_device>&, const io::dataset&,
                                                              const nn::training_options&, const policy&);

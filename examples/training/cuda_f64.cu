@@ -5,6 +5,7 @@
 
 namespace partita {
 
+template void nn::model<double, cuda_device>::backward(const matrix&);
 template class nn::trainer<double, cuda_device>;
 template nn::model<double, cuda_device> nn::make_model<double>(const mesh<cuda_device>&, const io::dataset&,
                                                                const nn::training_options&, const policy&);

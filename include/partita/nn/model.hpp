@@ -27,11 +27,7 @@ class model {
   }
   /// The gradient of every parameter, summed over the ranks, from that of the logits. Gradients are zero when
   /// the layers are called.
-  void backward(const matrix& logits_gradient) {
-    fill(parameters_->gradients(), 0);
-    net_->backward(*x_, logits_gradient, nullptr);
-    parameters_->sum_gradients();
-  }
+  void backward(const matrix& logits_gradient);
 
   nn::parameters<T, Device>& parameters() { return *parameters_; }
   const blocking& row_blocking() const { return logits_.row_blocking(); }
@@ -46,6 +42,13 @@ class model {
   matrix logits_;
   std::optional<operand<T, Device>> x_;
 };
+
+template <class T, class Device>
+void model<T, Device>::backward(const matrix& logits_gradient) {
+  fill(parameters_->gradients(), 0);
+  net_->backward(*x_, logits_gradient, nullptr);
+  parameters_->sum_gradients();
+}
 
 /// Dropout of the input, then layers of width widths[1], widths[2], ... with `Activation` and dropout
 /// between; make(l, in, out, builder) constructs layer l. The parameters of the first layer decay.
