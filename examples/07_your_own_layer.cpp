@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// A layer of your own in the library's trainer: TAGCN (Du et al., arXiv:1710.10370), eq. 3,
-///
+/// A layer of your own in the library's trainer: TAGCN (Du et al., arXiv:1710.10370), eq. 3:
 ///   Z = sum over k = 0..K of A^k H W_k      A (n, n)  H (n, in)  W_k (in, out)
 #include <cstdio>
 

@@ -206,7 +206,8 @@ void edges_refuse_shapes(const partita::device_queue<Device>& q) {
   CHECK_THROWS_AS(edge_multiply_transposed(q, inverse, {1, 2, 0}, out, wrong, 0.0, x), shape_error);
   CHECK_THROWS_AS(edge_dot(q, a, {1, 2, 1}, x, x, 0.0, out), shape_error);
   CHECK_THROWS_AS(max_aggregate(q, a, x, x, where), shape_error);
-  const auto way = way_back(q, partita::local::csr_view<double>{0, 3, nothing.data(), nullptr, nullptr, 0});
+  const auto way =
+      max_scatter_pattern(q, partita::local::csr_view<double>{0, 3, nothing.data(), nullptr, nullptr, 0});
   const matrix_view<double> none{nullptr, 0, 2, 2};
   CHECK_THROWS_AS(max_scatter(q, way, where, none, x), shape_error);
   CHECK_THROWS_AS(max_scatter(q, way, where.block(0, 0, 0, 2), none, none), shape_error);

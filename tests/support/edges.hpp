@@ -256,7 +256,8 @@ void check_max(local_index m, local_index k, local_index f, placing place = {}) 
   check(
       dx,
       [&](auto& at, auto& r) {
-        max_scatter(at.queue, way_back(at.queue, at.pattern(p)), {at(indices), m, f, f}, at(dy), r.view());
+        max_scatter(at.queue, max_scatter_pattern(at.queue, at.pattern(p)), {at(indices), m, f, f}, at(dy),
+                    r.view());
       },
       [&](auto& r) { reference::max_scatter<T>(a, arg, dy.view(), r.view()); });
 }

@@ -84,7 +84,7 @@ TEST_CASE("entry checks: an entry that is no finite number is named") {
 TEST_CASE("entry checks: entries that every rank gives are refused, in whatever order") {
   expect_error<error>(
       "each of 4 ranks gave the same 2 entries to distribute, which would count 4 times: give each entry on "
-      "one rank, or say transfer::sharing::added_up",
+      "one rank, or say transfer::sharing::overlapping",
       [] {
         on_mesh({2, 2, 1}, [](const mesh<host>& m) {
           const entries one{{0, 1, 1}, {2, 1, 3}}, other{{2, 1, 3}, {0, 1, 1}};
@@ -101,9 +101,9 @@ TEST_CASE("entry checks: shares that are equally long, empty, or on one rank alo
     distribute(m, grid_2d, {9, 9}, entries{});
     distribute(m, grid_2d, {9, 9}, m.rank() == 1 ? all : entries{});
     m.ledger().clear();
-    const auto a = distribute(m, grid_2d, {9, 9}, all, symmetry::general, transfer::sharing::added_up);
+    const auto a = distribute(m, grid_2d, {9, 9}, all, symmetry::general, transfer::sharing::overlapping);
     const auto fixed =
-        distribute<grid_2d.sparse>(m, {9, 9}, all, symmetry::one_way, transfer::sharing::added_up);
+        distribute<grid_2d.sparse>(m, {9, 9}, all, symmetry::one_way, transfer::sharing::overlapping);
     CHECK(m.ledger().total([](const ledger_entry& e) { return e.kind == operation::all_gather; }) ==
           traffic{});
     const auto ones = generate<double>(m, grid_2d.dense, {9, 1}, [](auto, auto) { return 1.0; });

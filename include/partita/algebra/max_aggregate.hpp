@@ -43,9 +43,9 @@ class max_aggregation {
     require(dh);
     const auto& q = mesh_.queue();
     fill(q, T(0), table());
-    auto way = ways_back_.begin();
+    auto pattern = scatter_patterns_.begin();
     for (const local::csr_slice<T>& part : rows_.parts(0))
-      max_scatter(q, *way++, part.rows_of(winners()), part.rows_of(dy.local()),
+      max_scatter(q, *pattern++, part.rows_of(winners()), part.rows_of(dy.local()),
                   table());                  // (own + needed, f)
     halo_.scatter_add(table(), dh.local());  // (n/P, f)
   }
@@ -68,7 +68,7 @@ class max_aggregation {
         table_(mesh_.queue(), static_cast<std::size_t>(rows_.widths[0]) * static_cast<std::size_t>(width_)),
         winners_(mesh_.queue(), static_cast<std::size_t>(rows_.rows) * static_cast<std::size_t>(width_)) {
     for (const local::csr_slice<T>& part : rows_.parts(0))
-      ways_back_.push_back(way_back(mesh_.queue(), part.entries));
+      scatter_patterns_.push_back(max_scatter_pattern(mesh_.queue(), part.entries));
   }
 
   void require(const matrix& x) const {
@@ -86,9 +86,9 @@ class max_aggregation {
   local::csr_tiles<T, Device> rows_;  ///< a pattern: one tile without values
   buffer<T, Device> table_;           ///< of values, then of gradients
   buffer<local_index, Device> winners_;
-  using way_of_pattern =
-      decltype(way_back(std::declval<const device_queue<Device>&>(), local::csr_view<T>{}));
-  std::vector<way_of_pattern> ways_back_;  ///< of the parts of rows_
+  using scatter_pattern =
+      decltype(max_scatter_pattern(std::declval<const device_queue<Device>&>(), local::csr_view<T>{}));
+  std::vector<scatter_pattern> scatter_patterns_;  ///< of the parts of rows_
 };
 
 }  // namespace partita

@@ -15,10 +15,12 @@ namespace partita {
 using global_index = std::int64_t;
 using local_index = std::int32_t;
 
+namespace base {
+
 /// The most entries that one sparse tile has, unless less is asked for: all its offsets, and those that a
 /// kernel reaches by looking some entries ahead, are local indices.
-namespace base {
 inline constexpr std::size_t max_tile_entries = std::numeric_limits<local_index>::max() - 1024;
+
 }  // namespace base
 
 /// A local index from a global one. Throws shape_error naming `what` when it does not fit into 32 bits.

@@ -11,9 +11,9 @@
 namespace partita::nn {
 
 /// The largest |g - (loss(w + step) - loss(w - step)) / (2 step)| over all parameters w, g the gradient that
-/// backward gives, divided by the largest |g| or difference; the parameters stay as they are. Where a
-/// parameter lies at a kink of the loss, as a relu of exactly 0 is one, a right gradient is told apart from
-/// neither side. On one rank a gradient that was summed over ranks too early looks right: use more than one.
+/// backward gives, divided by the largest |g| or difference; the parameters stay as they are. At a
+/// kink of the loss, such as a relu of exactly 0, differences do not match a correct gradient. Check on more
+/// than one rank: on one, a gradient that is summed over the ranks too early looks correct.
 ///
 /// loss(logits, gradient): the loss of logits (n x classes), and d loss / d logits. Every rank of the mesh
 /// must call. What travels: 2 w + 1 forwards and one backward for w parameters, so this is for small models,

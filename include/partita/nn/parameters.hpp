@@ -202,8 +202,8 @@ class builder {
   blocking columns(global_index width) const { return blocking::even(width, mesh().shape(), nesting::cols); }
   matrix rows(global_index width) const { return {mesh(), row_blocking(), columns(width)}; }
 
-  /// What the next layer will be given. A layer asks before it makes its first parameter, behind which every
-  /// input varies.
+  /// What the next layer will be given. A layer must ask before it makes its first parameter: after a
+  /// parameter every input needs a gradient.
   layer_input input() const { return state_->input; }
   /// A layer changes its input from epoch to epoch without parameters.
   void vary_input() const {

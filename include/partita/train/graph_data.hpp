@@ -78,7 +78,8 @@ class graph_operators {
   /// The adjacency matrix with rows cut as the policy cuts them and columns whole; it has no transpose.
   matrix whole_rows() const {
     return distribute(mesh_, partita::rows_of(policy_.sparse), rows_, rows_,
-                      detail::entries_as<T>(adjacency_), symmetry::one_way, {}, transfer::sharing::added_up);
+                      detail::entries_as<T>(adjacency_), symmetry::one_way, {},
+                      transfer::sharing::overlapping);
   }
 
  private:
@@ -87,7 +88,7 @@ class graph_operators {
     const bool symmetric = is_symmetric(mesh_.world(), std::span<const triplet<T>>(mine));
     return distribute(mesh_, policy_.sparse, rows_, rows_, mine,
                       symmetric ? symmetry::symmetric : symmetry::general, policy_.dense,
-                      transfer::sharing::added_up);
+                      transfer::sharing::overlapping);
   }
 
   mesh<Device> mesh_;

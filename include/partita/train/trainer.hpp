@@ -18,8 +18,8 @@ namespace partita::nn {
 template <class T, class Device>
 class trainer {
  public:
-  /// The vertices are cut as the rows of the model are. Of the options those of the run count: epochs,
-  /// learning rate, features as they are; what concerns the model and its blocks is the model's. Throws
+  /// The vertices are cut as the rows of the model are. Uses epochs, learning_rate and raw_features
+  /// of the options; dropout, weight decay and blocks are those the model was made with. Throws
   /// input_error when the training set is empty, shape_error when the logits have another width than the data
   /// has classes.
   trainer(const mesh<Device>& m, const io::dataset& data, const training_options& options,

@@ -155,7 +155,7 @@ std::pair<shared_tiles<T, Device>, shared_tiles<T, Device>> distribute_tiles(
     if (e.row < 0 || e.row >= shape.rows || e.col < 0 || e.col >= shape.cols)
       throw_error<shape_error>({"entry (", e.row, ", ", e.col, ") is outside a matrix of ", shape});
   transfer::require_finite(entries);
-  if (shares == transfer::sharing::apart) transfer::require_shares(m.world(), entries);
+  if (shares == transfer::sharing::disjoint) transfer::require_shares(m.world(), entries);
   const auto tiles_of = [&](const blocking& r, const blocking& c, std::span<const triplet<T>> given) {
     return base::with_memory_for("a sparse matrix", {r.size(), c.size()},
                                  [&] { return make_local_tiles(m, l, r, c, given); });
@@ -186,7 +186,7 @@ std::pair<shared_tiles<T, Device>, shared_tiles<T, Device>> distribute_tiles(
 template <class Device, detail::triplets Entries>
 auto distribute(const mesh<Device>& m, layout l, const blocking& rows, const blocking& cols,
                 const Entries& entries, symmetry kind = symmetry::general, std::optional<layout> operand = {},
-                transfer::sharing shares = transfer::sharing::apart) {
+                transfer::sharing shares = transfer::sharing::disjoint) {
   using T = decltype(comm::element_of<const Entries>::value);
   auto [forward, backward] = detail::distribute_tiles(
       m, l, rows, cols, std::span<const triplet<T>>(std::data(entries), std::size(entries)), kind, shares);
@@ -196,7 +196,7 @@ auto distribute(const mesh<Device>& m, layout l, const blocking& rows, const blo
 /// With even blocks.
 template <class Device, detail::triplets Entries>
 auto distribute(const mesh<Device>& m, layout l, matrix_shape shape, const Entries& entries,
-                symmetry kind = symmetry::general, transfer::sharing shares = transfer::sharing::apart) {
+                symmetry kind = symmetry::general, transfer::sharing shares = transfer::sharing::disjoint) {
   return distribute(m, l, blocking::even(shape.rows, m.shape(), nesting::rows),
                     blocking::even(shape.cols, m.shape(), nesting::rows), entries, kind, {}, shares);
 }
@@ -204,7 +204,7 @@ auto distribute(const mesh<Device>& m, layout l, matrix_shape shape, const Entri
 /// a mesh with ranks along an axis that the policy does not use.
 template <class Device, detail::triplets Entries>
 auto distribute(const mesh<Device>& m, const policy& p, matrix_shape shape, const Entries& entries,
-                symmetry kind = symmetry::general, transfer::sharing shares = transfer::sharing::apart) {
+                symmetry kind = symmetry::general, transfer::sharing shares = transfer::sharing::disjoint) {
   require_mesh(p, m.shape(), m.size());
   return distribute(m, p.sparse, blocking::even(shape.rows, m.shape(), nesting::rows),
                     blocking::even(shape.cols, m.shape(), nesting::rows), entries, kind, p.dense, shares);
@@ -212,7 +212,7 @@ auto distribute(const mesh<Device>& m, const policy& p, matrix_shape shape, cons
 /// In a layout that is part of the type.
 template <layout L, class Device, class Entries>
 auto distribute(const mesh<Device>& m, const blocking& rows, const blocking& cols, const Entries& entries,
-                symmetry kind = symmetry::general, transfer::sharing shares = transfer::sharing::apart) {
+                symmetry kind = symmetry::general, transfer::sharing shares = transfer::sharing::disjoint) {
   const auto a = distribute(m, L, rows, cols, entries, kind, {}, shares);
   return sparse<typename decltype(a)::value_type, L, Device>(a);
 }

@@ -16,9 +16,9 @@
 
 namespace partita::transfer {
 
-/// How ranks share the entries of a matrix. `apart`: each entry is on one rank, and what cannot be meant is
-/// refused. `added_up`: any rank may bring any entry, and all are added up.
-enum class sharing : std::uint8_t { apart, added_up };
+/// How the entries of a matrix are spread over the ranks. `disjoint`: each entry is on one rank, so the same
+/// entries on all ranks are an error. `overlapping`: any rank may give any entry, and duplicates are summed.
+enum class sharing : std::uint8_t { disjoint, overlapping };
 
 /// Throws error naming the first entry that is not a finite number.
 template <class T>
@@ -32,8 +32,8 @@ void require_finite(std::span<const triplet<T>> entries) {
                           ", which is not a finite number"});
 }
 
-/// Throws error where several ranks bring the same entries, all of them and in any order: each would count
-/// once a rank. Every rank must call. What travels: an all-gather of one element a rank.
+/// Throws error if every rank gives the same entries, in any order: each would count once per rank. Every
+/// rank must call. What travels: an all-gather of one element a rank.
 template <class T>
 void require_shares(const communicator& world, std::span<const triplet<T>> entries) {
   if (world.size() == 1) return;
@@ -45,7 +45,7 @@ void require_shares(const communicator& world, std::span<const triplet<T>> entri
   if (mine == 0 || all != std::vector<global_index>(all.size(), mine)) return;
   throw_error<error>({"each of ", world.size(), " ranks gave the same ", entries.size(),
                       " entries to distribute, which would count ", world.size(),
-                      " times: give each entry on one rank, or say transfer::sharing::added_up"});
+                      " times: give each entry on one rank, or say transfer::sharing::overlapping"});
 }
 
 namespace detail {

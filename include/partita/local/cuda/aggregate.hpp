@@ -119,7 +119,8 @@ void max_aggregate(const device_queue<cuda_device>& q, local::input_csr<T> a, lo
 
 /// As the host's.
 template <class T>
-local::csr_inverse<cuda_device> way_back(const device_queue<cuda_device>& q, const local::csr_view<T>& a) {
+local::csr_inverse<cuda_device> max_scatter_pattern(const device_queue<cuda_device>& q,
+                                                    const local::csr_view<T>& a) {
   return inverse_of(q, a);
 }
 

@@ -64,13 +64,13 @@ inline void max_aggregate(const device_queue<host>& q, local::input_csr<T> a, lo
 
 /// What max_scatter reads of a pattern, made once for it: here the pattern itself, on a card its inverse.
 template <class T>
-inline local::csr_view<T> way_back(const device_queue<host>&, const local::csr_view<T>& a) {
+inline local::csr_view<T> max_scatter_pattern(const device_queue<host>&, const local::csr_view<T>& a) {
   return a;
 }
 
 /// dx(col(e), j) += dy(row(e), j) over the entries e with arg(row(e), j) = e, those of one column in their
-/// order. `a` is the way_back of the pattern that max_aggregate had. arg and dy are (a.rows, f), dx is
-/// (a.cols, f). Threads share the columns. Throws shape_error when the shapes do not fit.
+/// order. `a` is the max_scatter_pattern of the pattern that max_aggregate had. arg and dy are (a.rows, f),
+/// dx is (a.cols, f). Threads share the columns. Throws shape_error when the shapes do not fit.
 template <class T>
 inline void max_scatter(const device_queue<host>& q, local::input_csr<T> a,
                         matrix_view<const local_index> arg, local::input_view<T> dy, matrix_view<T> dx) {
