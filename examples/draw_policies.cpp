@@ -1,25 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Draws who owns what under each policy, from the library's own arithmetic, as SVG on standard output.
-/// docs/policies.svg is its output: draw_policies > docs/policies.svg
+/// Draws policies from the library's own arithmetic, as SVG on standard output: who owns what under each of
+/// them, or with the name of a policy that one, and what a rank does in Y = A X.
+///
+///   draw_policies > docs/policies.svg;  draw_policies grid_2d > docs/policies/grid_2d.svg
 
-#include <array>
 #include <cstdio>
 #include <string>
 
+#include "draw/policy.hpp"
+#include "draw/svg.hpp"
 #include "partita/matrix/sparse.hpp"
-#include "partita/partition/policies.hpp"
 
 using namespace partita;
 
 namespace {
 
 constexpr int ranks = 8, n = 16, f = 8, cell = 9;
-
-const char* color(int rank) {
-  static constexpr std::array colors{"#4477aa", "#66ccee", "#228833", "#ccbb44",
-                                     "#ee6677", "#aa3377", "#bbbbbb", "#ee9955"};
-  return colors[static_cast<std::size_t>(rank) % colors.size()];
-}
 
 /// A run of entries of one row that one rank owns, and lines between the entries.
 struct row_of_cells {
@@ -33,7 +29,7 @@ struct row_of_cells {
   void flush() {
     if (at > begin)
       std::printf("<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" fill=\"%s\"/>\n", x + begin * cell, y,
-                  (at - begin) * cell, cell, color(rank));
+                  (at - begin) * cell, cell, draw::color(rank));
     begin = at;
   }
 };
@@ -98,9 +94,7 @@ void panel(const policy& p, int left, int top) {
   text(left + (n + 2) * cell, top - 5, 10, label("X, Y", copies_x));
 }
 
-}  // namespace
-
-int main() {
+void overview() {
   constexpr int width = 3 * 260 + 10, height = 2 * 195 + 30;
   std::printf(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\" "
@@ -116,4 +110,13 @@ int main() {
       10, height - 6, 11,
       "A colour is a rank (of 8; with copies, the first that owns the entry). Meshes are row x col x depth.");
   std::printf("</svg>\n");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc == 1)
+    overview();
+  else
+    std::fputs(draw::picture_of(find_policy(argv[1])).c_str(), stdout);
 }

@@ -159,4 +159,39 @@ TEST_CASE("a block-diagonal A moves nothing when only needed rows travel, and au
   });
 }
 
+TEST_CASE("docs/policies: the words of the busiest rank where all blocks are of equal size") {
+  constexpr global_index even = 48, width = 24, nonzeros = even * even;
+  std::vector<triplet<double>> entries;
+  for (global_index i = 0; i < even * even; ++i) entries.push_back({i / even, i % even, 1.0});
+  const auto busiest = [&](const policy& p, mesh_shape shape, stationary keep) {
+    global_index words[] = {0};
+    on_threads(shape.size(), [&](const communicator& world) {
+      const mesh<host> m(world, shape);
+      const auto a = distribute(m, p, {even, even}, share(entries, m.rank(), m.size()));
+      const blocking features = blocking::even(width, shape, nesting::cols);
+      global_index mine[] = {spmm_plan(a, p.dense, features, {keep, row_exchange::full}).predicted().words};
+      world.all_reduce(mine, reduction::max);
+      if (world.rank() == 0) words[0] = mine[0];
+    });
+    return words[0];
+  };
+  for (const auto& p : {grid_2d, split_3d})
+    for (mesh_shape m :
+         {mesh_shape{3, 2, 1}, mesh_shape{2, 4, 1}, mesh_shape{2, 2, 2}, mesh_shape{2, 3, 4}}) {
+      if (p.name == grid_2d.name && m.depth > 1) continue;
+      const global_index rows = even / m.row, cols = width / m.col, mine = even / m.size();
+      const global_index along_row = (m.row - 1) * (rows / m.depth) * cols,
+                         along_depth = (m.depth - 1) * mine * width;
+      const global_index block = nonzeros / m.size(), offsets = (even + m.row + 3) / 4 * 4;
+      CHECK(busiest(p, m, stationary::c) == (m.col - 1) * (2 * block + offsets) + along_row + along_depth);
+      CHECK(busiest(p, m, stationary::a) ==
+            mine * (width - cols) + along_row + (m.col - 1) * rows * cols + along_depth);
+    }
+  for (const int c : {2, 4}) {
+    const mesh_shape m{12 / c, 1, c};
+    CHECK(busiest(replicated_1_5d, m, stationary::automatic) ==
+          even * width / c - even * width / 12 + 2 * (c - 1) * even * width / 12);
+  }
+}
+
 }  // namespace test_ledger
