@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Draws policies from the library's own arithmetic, as SVG on standard output: who owns what under each of
-/// them, or with the name of a policy that one, and what a rank does in Y = A X.
+/// them; with the name of a policy, that one and what a rank does in Y = A X; with vertex_rows, how X goes
+/// between that layout and the policies'.
 ///
 ///   draw_policies > docs/policies.svg;  draw_policies grid_2d > docs/policies/grid_2d.svg
 
 #include <cstdio>
 #include <string>
+#include <string_view>
 
 #include "draw/policy.hpp"
 #include "draw/svg.hpp"
@@ -115,8 +117,11 @@ void overview() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc == 1)
+  const std::string_view name = argc > 1 ? argv[1] : "";
+  if (name.empty())
     overview();
+  else if (name == "vertex_rows")
+    std::fputs(draw::picture_of_vertex_rows().c_str(), stdout);
   else
-    std::fputs(draw::picture_of(find_policy(argv[1])).c_str(), stdout);
+    std::fputs(draw::picture_of(find_policy(name)).c_str(), stdout);
 }

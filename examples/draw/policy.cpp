@@ -3,6 +3,7 @@
 
 #include "draw/stages.hpp"
 #include "draw/svg.hpp"
+#include "partita/transfer/redistribution.hpp"
 
 namespace draw {
 
@@ -33,6 +34,14 @@ coordinates drawn_rank(mesh_shape m) { return {m.row > 1 ? 1 : 0, m.col > 2 ? 1 
 box place(const piece& b, int x, int y, int unit) {
   const auto px = [unit](global_index i) { return static_cast<int>(i) * unit; };
   return {x + px(b.cols.begin), y + px(b.rows.begin), px(b.cols.size()), px(b.rows.size())};
+}
+
+/// The axes of several ranks.
+axis_set axes_of(mesh_shape m) {
+  axis_set several;
+  for (const axis a : all_axes)
+    if (m[a] > 1) several = several | a;
+  return several;
 }
 
 /// The ranks at `at` in every copy along `axes`, the copy with the smallest numbers first.
@@ -82,12 +91,7 @@ void draw_mesh(picture& out, mesh_shape m, int x, int y) {
 
 /// Who owns what, and the ranks on their mesh. Returns the height.
 int draw_ownership(picture& out, const scene& s, int top) {
-  const axis_set ranks = [&] {
-    axis_set several;
-    for (const axis a : all_axes)
-      if (s.shape[a] > 1) several = several | a;
-    return several;
-  }();
+  const axis_set ranks = axes_of(s.shape);
   const axis_set along_a = ranks - s.p.sparse.used(), along_x = ranks - s.p.dense.used();
   const int most = std::max(s.shape.size(along_a), s.shape.size(along_x));
   const auto label = [&](const char* name, axis_set along) {
@@ -151,6 +155,40 @@ int draw_stages(picture& out, const scene& s, bool a_stays, int top) {
   return 26 + (at + columns - 1) / columns * (stage_height + 14);
 }
 
+/// How a matrix goes from one layout to another.
+std::string movement_between(mesh_shape m, layout from, layout to) {
+  if (partition::same_blocks(m, from, to)) return "nothing";
+  const partition::route way = partition::route_between(from, to);
+  const std::string along = " along " + name_of(way.group & axes_of(m));
+  return way.kind == partition::movement::slice        ? "a slice"
+         : way.kind == partition::movement::all_gather ? "all-gather" + along
+                                                       : "all-to-all" + along;
+}
+
+/// X in vertex_rows and as the policy multiplies it, and what moves there and back.
+void draw_change(picture& out, const scene& s, int left, int top) {
+  const scene whole_rows{{"", {}, vertex_rows}, s.shape, s.n, s.f};
+  const axis_set copies = axes_of(s.shape) - s.p.dense.used();
+  const int y = top + 34, middle = left + f * large + 70, right = middle + 70;
+  const auto blocks_of = [](const scene& of) {
+    return [&of](coordinates at) { return std::vector{of.block_of_x(at)}; };
+  };
+  out.text(left, top + 14, 14, std::string(s.p.name) + " on " + to_string(s.shape), dark,
+           "font-weight=\"bold\"");
+  draw_owners(out, s.shape, {}, left, y, blocks_of(whole_rows));
+  draw_owners(out, s.shape, copies, right, y - (s.shape.size(copies) - 1) * card, blocks_of(s));
+  const auto arrow = [&](int at, int tail, int tip, const std::string& words) {
+    const std::string line = base::sentence_of({"M", tail, " ", at, "H", tip, "m", tip > tail ? -7 : 7,
+                                                " -5L", tip, " ", at, "l", tip > tail ? -7 : 7, " 5"});
+    out.path(line, "stroke=\"#222222\" stroke-width=\"1.5\"");
+    const std::size_t cut = words.find(" along ");
+    out.centered(middle, at - 10 - (cut == words.npos ? 0 : 14), 11, words.substr(0, cut), grey);
+    if (cut != words.npos) out.centered(middle, at - 10, 11, words.substr(cut + 1), grey);
+  };
+  arrow(y + 70, middle - 55, middle + 55, movement_between(s.shape, vertex_rows, s.p.dense));
+  arrow(y + 140, middle + 55, middle - 55, movement_between(s.shape, s.p.dense, vertex_rows));
+}
+
 }  // namespace
 
 std::string picture_of(const policy& p) {
@@ -163,6 +201,18 @@ std::string picture_of(const policy& p) {
   top += draw_stages(out, s, false, top);
   if (s.cut_by_col()) top += draw_stages(out, s, true, top);
   return out.document(margin + columns * pitch, top + 4);
+}
+
+std::string picture_of_vertex_rows() {
+  picture out;
+  out.text(margin, 24, 16, "X between vertex_rows (left) and the layouts of the policies (right)", dark,
+           "font-weight=\"bold\"");
+  int at = 0;
+  for (const policy& p : named_policies) {
+    draw_change(out, scene_of(p), margin + at % 3 * 310, 40 + at / 3 * 260);
+    ++at;
+  }
+  return out.document(margin + 3 * 310, 40 + (at + 2) / 3 * 260);
 }
 
 }  // namespace draw

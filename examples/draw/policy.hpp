@@ -10,4 +10,7 @@ namespace draw {
 /// An SVG of who owns what under a policy, and of the stages of Y = A X on one rank.
 std::string picture_of(const partita::policy& p);
 
+/// An SVG of X in vertex_rows and under each policy, and of what moves between.
+std::string picture_of_vertex_rows();
+
 }  // namespace draw
