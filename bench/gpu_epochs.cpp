@@ -13,8 +13,8 @@
 #include <cstdlib>
 #include <optional>
 
-#include "../examples/training/cuda.hpp"
-#include "../examples/training/cuda_device.hpp"
+#include "partita/compiled/cuda.hpp"
+#include "../examples/cuda_ranks/cuda_device.hpp"
 #include "partita/comm/threads.hpp"
 #include "partita/local/cuda/vendor_products.hpp"
 #include "partita/partition/policies.hpp"

@@ -11,8 +11,8 @@
 #include <cstdio>
 #include <set>
 
-#include "../examples/training/cuda.hpp"
-#include "../examples/training/cuda_device.hpp"
+#include "partita/compiled/cuda.hpp"
+#include "../examples/cuda_ranks/cuda_device.hpp"
 #include "../tests/emulator/control.hpp"
 #include "partita/comm/self.hpp"
 #include "partita/partition/policies.hpp"

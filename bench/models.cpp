@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "../examples/training/host.hpp"
+#include "partita/compiled/host.hpp"
 #include "partita/comm/threads.hpp"
 #include "partita/partition/policies.hpp"
 #include "support/balance.hpp"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # find_package(partita [COMPONENTS mpi openmp blas npz cuda cublas cusparse nccl]) makes partita::partita, which
-# needs nothing but threads, and a target for each component that is asked for.
+# needs nothing but threads, and a target for each component that is asked for; also partita::compiled and, where CUDA is a
+# language of the project and a component, partita::compiled_cuda.
 include(CMakeFindDependencyMacro)
 find_dependency(Threads)
 include(${CMAKE_CURRENT_LIST_DIR}/partitaTargets.cmake)
@@ -28,4 +29,6 @@ block()
       endif()
     endif()
   endforeach()
+  include(${CMAKE_CURRENT_LIST_DIR}/partita_compiled.cmake)
+  partita_add_compiled(${CMAKE_CURRENT_LIST_DIR}/compiled)
 endblock()

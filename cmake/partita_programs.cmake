@@ -22,17 +22,6 @@ function(partita_use target)
   endforeach()
 endfunction()
 
-# partita_add_training(NAME OPTIMIZATION -O3 PRECISIONS f32 ... [BACKENDS ...]): training on the host, compiled once for the
-# programs that link NAME; in Release with this level.
-function(partita_add_training name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "OPTIMIZATION" "PRECISIONS;BACKENDS")
-  list(TRANSFORM arg_PRECISIONS PREPEND ${PROJECT_SOURCE_DIR}/examples/training/host_ OUTPUT_VARIABLE sources)
-  list(TRANSFORM sources APPEND .cpp)
-  add_library(${name} OBJECT ${sources})
-  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:${arg_OPTIMIZATION}>)
-  partita_use(${name} ${arg_BACKENDS})
-endfunction()
-
 # partita_add_golden_cases(): the library golden_cases reads golden cases; no target without nlohmann_json.
 function(partita_add_golden_cases)
   if(nlohmann_json_FOUND AND NOT TARGET golden_cases)
@@ -42,17 +31,16 @@ function(partita_add_golden_cases)
   endif()
 endfunction()
 
-# partita_add_cuda_training(NAME): the same on CUDA devices, with every library for them that is here; no target without
-# nvcc.
+# partita_add_cuda_training(NAME): training on CUDA devices, and which device a rank uses, with every library for them that is
+# here; no target without nvcc.
 function(partita_add_cuda_training name)
-  if(CMAKE_CUDA_COMPILER_LOADED AND TARGET partita::cuda)
-    set(folder ${PROJECT_SOURCE_DIR}/examples/training)
-    add_library(${name} OBJECT ${folder}/cuda_f32.cu ${folder}/cuda_f64.cu ${folder}/cuda_device.cu)
+  if(TARGET partita::compiled_cuda)
+    add_library(${name} OBJECT ${PROJECT_SOURCE_DIR}/examples/cuda_ranks/cuda_device.cu)
     partita_use(${name} cuda cublas cusparse nccl)
     # What links it needs the same libraries, and the flags with which kernels are compiled.
-    foreach(backend cuda cublas cusparse nccl)
-      if(TARGET partita::${backend})
-        target_link_libraries(${name} INTERFACE partita::${backend})
+    foreach(library compiled_cuda cuda cublas cusparse nccl)
+      if(TARGET partita::${library})
+        target_link_libraries(${name} INTERFACE partita::${library})
       endif()
     endforeach()
   endif()

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The library's trainer: a model that it knows by name, and one put together from layers, both on Zachary's
-/// karate club. The policy decides what travels, not what is learned.
+/// karate club. The policy decides what travels, not what is learned. Training is compiled in the library
+/// partita::compiled; without its header all of it would be compiled here.
 
 #include <algorithm>
 #include <cstdio>
 #include <string>
 #include <vector>
 
+#include <partita/compiled/host.hpp>
 #include <partita/partita.hpp>
 
 using namespace partita;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "../../examples/training/cuda.hpp"
+#include "partita/compiled/cuda.hpp"
 #include "device_models.hpp"
 #include "partita/comm/cuda_memory.hpp"
 #include "partita/local/cuda/kernels.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <thread>
 
-#include "../training/host.hpp"
+#include "partita/compiled/host.hpp"
 #include "place.hpp"
 
 outcome train_on_cpu(const partita::communicator& world, const std::optional<arrangement>& asked,

@@ -55,6 +55,30 @@ void check_even(const policy& named, mesh_shape shape, const problem& p, spmm_op
   });
 }
 
+/// y = -0.75 A x over NaN, and then y = 2 A x + 0.5 y twice.
+template <layout A>
+void check_update(const sparse<double, A, host>& a, layout l, const problem& p,
+                  const std::vector<double>& once, spmm_options options) {
+  const auto& m = a.mesh();
+  const auto x = generate<double>(m, l, {p.shape.cols, p.width}, field(0));
+  auto y = generate<double>(m, l, {p.shape.rows, p.width}, [](auto, auto) { return NAN; });
+  spmm_plan plan(a, x, options);
+  plan(-0.75, x, 0, y);
+  std::vector<double> expected(once.size());
+  for (std::size_t i = 0; i < once.size(); ++i) expected[i] = -0.75 * once[i];
+  CHECK(largest_difference(collect(y), expected) < 1e-12);
+  for (int run = 0; run < 2; ++run) {
+    m.ledger().clear();
+    plan(2, x, 0.5, y);
+    CHECK(m.ledger().total() == plan.predicted());
+    for (std::size_t i = 0; i < once.size(); ++i) expected[i] = 2 * once[i] + 0.5 * expected[i];
+    CHECK(largest_difference(collect(y), expected) < 1e-12);
+  }
+  spmm(1, a, x, 1, y, options);
+  for (std::size_t i = 0; i < once.size(); ++i) expected[i] += once[i];
+  CHECK(largest_difference(collect(y), expected) < 1e-12);
+}
+
 constexpr spmm_options every_option[] = {{stationary::c, row_exchange::full},
                                          {stationary::c, row_exchange::sparsity_aware},
                                          {stationary::a, row_exchange::full},
@@ -72,6 +96,18 @@ TEST_CASE("every schedule and row_exchange gives the same product") {
   const problem p{{29, 29}, 7};
   for_each_mesh(std::array{4, 6, 12}, [&](auto policy, mesh_shape shape) {
     for (const spmm_options& o : every_option) check_even(policy, shape, p, o);
+  });
+}
+
+TEST_CASE("alpha A X + beta Y, where the operands lie and where they travel") {
+  const problem p{{29, 29}, 7};
+  const std::vector<double> once = product(p.entries, p.shape, p.width, false);
+  for_each_mesh(std::array{1, 4, 6, 12}, [&](auto policy, mesh_shape shape) {
+    on_mesh(shape, [&](const host_mesh& m) {
+      const auto a = distribute(m, policy, p.shape, share(p.entries, m.rank(), m.size()));
+      for (const spmm_options& o : every_option)
+        for (const layout l : {policy.dense, vertex_rows}) check_update(a, l, p, once, o);
+    });
   });
 }
 

@@ -19,7 +19,7 @@ from floors import blank, TOKEN, INCLUDE
 
 MOST = 130
 # Functions of std, whose overloads live beside ours.
-FUNCTIONS_OF_STD = {"copy", "fill", "generate", "transform", "to_string", "operator"}
+FUNCTIONS_OF_STD = {"copy", "fill", "generate", "norm", "transform", "to_string", "operator"}
 
 DECLARATION = re.compile(
     r"^(?:template\s*<.*?>\s*)?(?:requires\b[^{;]*?\)\s*)?"

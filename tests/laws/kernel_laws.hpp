@@ -76,12 +76,13 @@ void spmm_with_everything_fused() {
   for (const local_index f : {1, 16, 33, 100}) {
     const block<T> x(90, f, 1, placing{}), y(301, f, 2, placing{});
     const std::vector<T> bias = block<T>(1, f, 5, 0).values;
-    for (const T beta : {T{0}, T(0.5)})
+    for (const auto& [alpha, beta] :
+         {std::pair(T{1}, T{0}), std::pair(T{1}, T(0.5)), std::pair(T(-0.75), T{2})})
       for (const bool biased : {false, true})
         for (const bool relu : {false, true}) {
-          INFO("beta ", beta, " biased ", biased, " relu ", relu);
+          INFO("alpha ", alpha, " beta ", beta, " biased ", biased, " relu ", relu);
           const auto fusion = [&](const T* line) {
-            return partita::local::spmm_epilogue<T>{beta, biased ? line : nullptr, relu};
+            return partita::local::spmm_epilogue<T>{alpha, beta, biased ? line : nullptr, relu};
           };
           agree_with<Device>(
               y, law_tolerance<T>,
@@ -269,6 +270,10 @@ void reductions_and_softmax() {
                          [](auto x, auto, T* line) { reference::row_max(x, line); });
   check_block<T, Device>([](auto& at, auto x, auto, T* line) { at.put(sum(at.queue, x), line); },
                          [](auto x, auto, T* line) { *line = reference::sum(x); });
+  check_block<T, Device>([](auto& at, auto x, auto y, T* line) { column_dots(at.queue, x, y, line); },
+                         [](auto x, auto y, T* line) { reference::column_dots(x, y, line); });
+  check_block<T, Device>([](auto& at, auto x, auto y, T* line) { at.put(dot(at.queue, x, y), line); },
+                         [](auto x, auto y, T* line) { *line = reference::dot<T>(x, y); });
   check_block<T, Device>([](auto& at, auto x, auto y, T* line) { softmax_exp(at.queue, x, line, y, line); },
                          [](auto x, auto y, T* line) { reference::softmax_exp(x, line, y, line); });
 }

@@ -62,9 +62,9 @@ TEST_CASE("reference spmm_fused: with beta, bias and cut, by hand") {
   const std::array<double, 2> bias{-1000, 7};
   const partita::local::csr_view<double> a{3, 3, offsets.data(), columns.data(), values.data()};
   block<double> x{{1, 2, 3, 4, 5, 6}, 3, 2}, y{{10, 20, 30, 40, 50, 60}, 3, 2};
-  reference::spmm_fused(a, x.view(), {0.5, bias.data(), false}, y.view());
+  reference::spmm_fused(a, x.view(), {1, 0.5, bias.data(), false}, y.view());
   CHECK(y.values == std::vector<double>{-984, 31, -985, 27, -984, 25});
-  reference::spmm_fused(a, x.view(), {0, bias.data(), true}, y.view());
+  reference::spmm_fused(a, x.view(), {1, 0, bias.data(), true}, y.view());
   CHECK(y.values == std::vector<double>{0, 21, 0, 7, 0, 0});
 }
 

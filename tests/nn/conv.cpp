@@ -2,7 +2,7 @@
 // Max convolutions and chains of layers: by hand, by finite differences, at any number of ranks.
 #include <doctest/doctest.h>
 
-#include "examples/training/host.hpp"
+#include "partita/compiled/host.hpp"
 #include "partita/nn/conv/sage_max.hpp"
 #include "partita/nn/layer_norm.hpp"
 #include "partita/nn/residual.hpp"

@@ -4,7 +4,7 @@
 
 #include "bench/support/balance.hpp"
 #include "bench/support/rmat_dataset.hpp"
-#include "examples/training/host.hpp"
+#include "partita/compiled/host.hpp"
 #include "partita/comm/self.hpp"
 #include "support/datasets.hpp"
 #include "support/meshes.hpp"

@@ -49,4 +49,23 @@ std::remove_const_t<T> sum(matrix_view<T> x) {
   return static_cast<std::remove_const_t<T>>(total);
 }
 
+/// products[j] = sum_i x(i, j) y(i, j), accumulated in double.
+template <class T>
+void column_dots(local::input_view<T> x, local::input_view<T> y, T* products) {
+  for (local_index j = 0; j < x.cols; ++j) {
+    double total = 0;
+    for (local_index i = 0; i < x.rows; ++i) total += double{x(i, j)} * y(i, j);
+    products[j] = static_cast<T>(total);
+  }
+}
+
+/// sum_ij x(i, j) y(i, j), accumulated in double.
+template <class T>
+T dot(local::input_view<T> x, local::input_view<T> y) {
+  double total = 0;
+  for (local_index i = 0; i < x.rows; ++i)
+    for (local_index j = 0; j < x.cols; ++j) total += double{x(i, j)} * y(i, j);
+  return static_cast<T>(total);
+}
+
 }  // namespace partita::reference

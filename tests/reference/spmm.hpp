@@ -17,6 +17,7 @@ void spmm_fused(local::input_csr<T> a, local::input_view<T> x,
     for (local_index j = 0; j < y.cols; ++j) {
       T total = 0;
       for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e) total += a.values[e] * x(a.columns[e], j);
+      total *= fusion.alpha;
       if (fusion.beta != 0) total += fusion.beta * y(i, j);
       if (fusion.bias != nullptr) total += fusion.bias[j];
       y(i, j) = fusion.relu && !(total > 0) ? T{0} : total;

@@ -4,8 +4,8 @@
 #include <doctest/doctest.h>
 
 #include "emulator/control.hpp"
-#include "examples/training/cuda.hpp"
-#include "examples/training/host.hpp"
+#include "partita/compiled/cuda.hpp"
+#include "partita/compiled/host.hpp"
 #include "partita/algebra/sddmm.hpp"
 #include "partita/comm/cuda_memory.hpp"
 #include "partita/local/cuda/kernels.hpp"

@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "examples/golden/compare.hpp"
-#include "examples/training/host.hpp"
+#include "partita/compiled/host.hpp"
 #include "support/meshes.hpp"
 
 using namespace partita;

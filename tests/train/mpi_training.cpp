@@ -2,7 +2,7 @@
 // Over MPI: the serial losses, words as predicted, and bytes as MPI's profiling interface sees them.
 #include <doctest/doctest.h>
 
-#include "examples/training/host.hpp"
+#include "partita/compiled/host.hpp"
 #include "partita/comm/mpi.hpp"
 #include "partita/comm/self.hpp"
 #include "support/datasets.hpp"

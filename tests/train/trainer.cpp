@@ -2,7 +2,7 @@
 // Training does not depend on the policy, the mesh or the number of ranks.
 #include <doctest/doctest.h>
 
-#include "examples/training/host.hpp"
+#include "partita/compiled/host.hpp"
 #include "partita/comm/self.hpp"
 #include "support/datasets.hpp"
 #include "support/meshes.hpp"

@@ -76,7 +76,7 @@ class edge_schedule {
 
  private:
   static layout fitting(const sparse<T, dynamic_layout, Device>& pattern, layout x) {
-    if (!multipliable(pattern.layout(), x)) throw_unfit(pattern, x);
+    if (!partition::multipliable(pattern.layout(), x)) throw_unfit(pattern, x);
     return x;
   }
   static local_index width_of(const blocking& features, local_index heads) {

@@ -7,20 +7,12 @@
 
 namespace partita {
 
-/// Whether A and X can be multiplied where they lie: X's rows are cut by row when A's are; an axis that cuts
-/// A's columns splits the sum, so the result has to be put together along it, over X's rows or (col only) X's
-/// columns.
-constexpr bool multipliable(layout a, layout x) {
-  return a.rows == (x.rows & axis::row) && !x.rows.contains(axis::col) && !x.cols.contains(axis::row) &&
-         !x.cols.contains(axis::depth) && (!x.rows.contains(axis::depth) || a.cols.contains(axis::depth)) &&
-         (!a.cols.contains(axis::col) || x.cols.contains(axis::col));
-}
-
 namespace detail {
 
 /// Of two types: layouts known at run time only may be multipliable.
 template <layout A, layout X>
-inline constexpr bool may_be_multipliable = A == dynamic_layout || X == dynamic_layout || multipliable(A, X);
+inline constexpr bool may_be_multipliable = A == dynamic_layout || X == dynamic_layout ||
+                                            partition::multipliable(A, X);
 
 template <class T, layout A, class Device>
 [[noreturn]] void throw_unfit(const sparse<T, A, Device>& a, layout x) {
@@ -34,9 +26,9 @@ template <class T, layout A, class Device>
 /// shape_error.
 template <class T, layout A, class Device>
 layout multiplied_layout(const sparse<T, A, Device>& a, layout x) {
-  if (multipliable(a.layout(), x)) return x;
+  if (partition::multipliable(a.layout(), x)) return x;
   const layout named = a.operand_layout().value_or(x);
-  if (multipliable(a.layout(), named)) return named;
+  if (partition::multipliable(a.layout(), named)) return named;
   detail::throw_unfit(a, x);
 }
 
@@ -73,14 +65,25 @@ class spmm_plan {
   /// y = A x.
   template <layout X, layout Y>
   void operator()(const dense<T, X, Device>& x, dense<T, Y, Device>& y) {
+    (*this)(1, x, 0, y);
+  }
+  /// y = alpha A x + beta y; beta = 0 overwrites y. The same travels. y is added to in the pass that
+  /// multiplies where no partial products are summed across ranks, and in a pass of its own elsewhere, which
+  /// needs memory for one more block of y.
+  template <layout X, layout Y>
+  void operator()(std::type_identity_t<T> alpha, const dense<T, X, Device>& x, std::type_identity_t<T> beta,
+                  dense<T, Y, Device>& y) {
     schedule_.require(x.row_blocking(), x.col_blocking(), y.row_blocking(), y.col_blocking());
     if (x.layout() != layout_ || y.layout() != layout_)
       throw_error<shape_error>({"spmm planned for X and Y with ", layout_, " was given X with ", x.layout(),
                                 " and Y with ", y.layout()});
-    if (!change_.travels()) return schedule_(x.local(), y.local());
-    change_.to_inner(x, *x_);             // (k, f), in the layout that A names
-    schedule_(x_->local(), y_->local());  // (m, f)
-    change_.to_outer(*y_, y);
+    if (!change_.travels()) return schedule_(x.local(), y.local(), alpha, beta);
+    change_.to_inner(x, *x_);                    // (k, f), in the layout that A names
+    schedule_(x_->local(), y_->local(), alpha);  // (m, f)
+    if (beta == 0) return change_.to_outer(*y_, y);
+    if (!product_) product_.emplace(y.mesh(), y.layout(), y.row_blocking(), y.col_blocking());
+    change_.to_outer(*y_, *product_);  // (m, f), in Y's layout
+    zip(y.mesh().queue(), linear_combination<T>{1, beta}, product_->local(), y.local(), y.local());
   }
 
   /// What this rank receives in one run, in closed form.
@@ -94,7 +97,7 @@ class spmm_plan {
   layout layout_, inner_;
   detail::spmm_schedule<T, Device> schedule_;
   layout_change<T, Device> change_;
-  std::optional<dense<T, dynamic_layout, Device>> x_, y_;
+  std::optional<dense<T, dynamic_layout, Device>> x_, y_, product_;  // the last where y is added to
 };
 
 /// Y = A X (m x f), planned and run once. Every rank of the mesh must call. What travels and what it throws:
@@ -105,6 +108,13 @@ dense<T, X, Device> spmm(const sparse<T, A, Device>& a, const dense<T, X, Device
   dense<T, X, Device> y(a.mesh(), x.layout(), a.row_blocking(), x.col_blocking());
   spmm_plan(a, x, options)(x, y);
   return y;
+}
+/// Y = alpha A X + beta Y (m x f), planned and run once; beta = 0 overwrites Y. Every rank of the mesh must
+/// call. What travels and what it throws: see spmm_plan.
+template <class T, layout A, layout X, layout Y, class Device>
+void spmm(std::type_identity_t<T> alpha, const sparse<T, A, Device>& a, const dense<T, X, Device>& x,
+          std::type_identity_t<T> beta, dense<T, Y, Device>& y, spmm_options options = {}) {
+  spmm_plan(a, x, options)(alpha, x, beta, y);
 }
 
 }  // namespace partita

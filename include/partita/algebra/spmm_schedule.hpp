@@ -51,17 +51,14 @@ class spmm_schedule {
     build(cost);
   }
 
-  /// y = A x; both are this rank's blocks.
-  void operator()(matrix_view<const T> x, matrix_view<T> y) {
-    accumulator<T> sum = begin(y);
-    for_stages(x, [&](std::size_t, const local::csr_slice<T>& part, matrix_view<const T> rows) {
-      const auto [beta, out] = sum.add(part);
-      if (blocks_.col_cut() && !stays())
-        spmm(queue(), part.entries, rows, beta, out);
-      else
-        product_(queue(), part.entries, rows, beta, out);  // these blocks come again
-    });
-    finish(y);
+  /// y = alpha A x + beta y; both are this rank's blocks.
+  void operator()(matrix_view<const T> x, matrix_view<T> y, T alpha = 1, T beta = 0) {
+    if (beta == 0 || sums_.in_place()) return multiply(x, y, alpha, beta);
+    const auto size = static_cast<std::size_t>(y.rows) * static_cast<std::size_t>(y.cols);
+    if (summed_.size() == 0) summed_ = buffer<T, Device>(queue(), size);
+    const matrix_view<T> product{summed_.data(), y.rows, y.cols, y.cols};
+    multiply(x, product, alpha, 0);
+    zip(queue(), linear_combination<T>{1, beta}, product, y, y);
   }
 
   /// kernel(t, part of tile t of A, the rows of X that its columns count), for all parts of every tile that
@@ -122,6 +119,20 @@ class spmm_schedule {
   }
 
  private:
+  void multiply(matrix_view<const T> x, matrix_view<T> y, T alpha, T beta) {
+    accumulator<T> sum(sums_.empty() ? y : sums_.input(), beta);
+    for_stages(x, [&](std::size_t, const local::csr_slice<T>& part, matrix_view<const T> rows) {
+      const auto [of_old, out] = sum.add(part);
+      if (alpha != 1)
+        spmm_fused(queue(), part.entries, rows, {.alpha = alpha, .beta = of_old}, out);
+      else if (blocks_.col_cut() && !stays())
+        spmm(queue(), part.entries, rows, of_old, out);
+      else
+        product_(queue(), part.entries, rows, of_old, out);  // these blocks come again
+    });
+    finish(y);
+  }
+
   bool stays() const { return blocks_.stays(options_); }
 
   void build(const spmm_cost<T, Device>& cost) {
@@ -208,7 +219,8 @@ class spmm_schedule {
   std::size_t exchanged_tiles_ = 0;
   spmm_product<T, Device> product_;
   local_index width_ = 0;
-  buffer<T, Device> wide_;  ///< X, full width, when A stays
+  buffer<T, Device> wide_;    ///< X, full width, when A stays
+  buffer<T, Device> summed_;  ///< A X, where it is put together before it is added to Y
   std::unique_ptr<redistribution<T, Device>> widen_;
   std::unique_ptr<block_stream<T, Device>> stream_;
   std::unique_ptr<whole_exchange<T, Device>> whole_;

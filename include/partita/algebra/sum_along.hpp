@@ -66,11 +66,11 @@ std::vector<interval> pieces_along(const mesh<Device>& m, axis_set along, const 
   return pieces;
 }
 
-/// A block to which the kernels of a product add: rows that have nothing yet are overwritten.
+/// A block to which the kernels of a product add: what a row has before the first of them counts beta times.
 template <class T>
 class accumulator {
  public:
-  accumulator(matrix_view<T> out) : out_(out) {}
+  accumulator(matrix_view<T> out, T beta = 0) : out_(out), beta_(beta) {}
 
   /// result = ... + beta result.
   struct target {
@@ -79,13 +79,14 @@ class accumulator {
   };
   /// Where the kernel of this part writes, after those of all parts before it.
   target add(const local::csr_slice<T>& part) {
-    const T beta = part.first_row < begun_ ? T(1) : T(0);
+    const T beta = part.first_row < begun_ ? T(1) : beta_;
     begun_ = std::max(begun_, part.first_row + part.entries.rows);
     return {beta, part.rows_of(out_)};
   }
 
  private:
   matrix_view<T> out_;
+  T beta_;
   local_index begun_ = 0;  ///< rows before this one have something
 };
 
@@ -116,6 +117,8 @@ class partial_sums {
 
   /// Nothing to put together, or all of it in place: the product may be written where the result belongs.
   bool empty() const { return !columns_ && !rows_; }
+  /// Nothing to put together at all: the product may be added to what is there.
+  bool in_place() const { return empty() && !over_depth_; }
   matrix_view<T> input() { return columns_ ? columns_->input() : rows_->input(); }
 
   /// y: this rank's block of the result, row-major without gaps.

@@ -55,7 +55,7 @@ class sparse {
   /// From this rank's blocks of A and of A^T (the same pointer when A is symmetric, null for none).
   /// `operand`: the layout in which dense matrices are multiplied that lie elsewhere. Throws shape_error.
   sparse(partita::mesh<Device> m, partita::layout l, std::optional<partita::layout> operand, blocking rows,
-         blocking cols, std::shared_ptr<const block> forward, std::shared_ptr<const block> backward)
+         blocking cols, std::shared_ptr<block> forward, std::shared_ptr<block> backward)
       : mesh_(std::move(m)),
         layout_(partition::checked_layout(l, L)),
         operand_(operand),
@@ -93,7 +93,26 @@ class sparse {
     return cols_.block(partition::column_cut(layout()), at);
   }
   /// This rank's tiles.
-  const std::shared_ptr<const block>& local() const { return here().forward_; }
+  std::shared_ptr<const block> local() const { return here().forward_; }
+  /// What is stored of A^T.
+  symmetry kind() const {
+    if (here().backward_ == nullptr) return symmetry::one_way;
+    return backward_ == forward_ ? symmetry::symmetric : symmetry::general;
+  }
+
+  /// Other values for the entries of this rank's blocks of A and of A^T, each in the order in which they lie;
+  /// those of A^T are ignored where it is not stored. Copies of this matrix, transposed(A) and plans see
+  /// them. Throws shape_error when there are more or fewer. To assign by entries, see assign_values.
+  void assign_local_values(std::span<const T> forward, std::span<const T> backward) {
+    const auto assign = [&](block& to, std::span<const T> values) {
+      if (values.size() != to.values.size())
+        throw_error<shape_error>({"a matrix of ", shape(), " has ", to.values.size(),
+                                  " entries on this rank, not ", values.size()});
+      to.assign_values(mesh_.queue(), values);
+    };
+    assign(*here().forward_, forward);
+    if (kind() == symmetry::general) assign(*backward_, backward);
+  }
 
   /// A^T: the blocks stored for it. No rank talks to another. Throws error when there are none.
   friend sparse transposed(const sparse& a) {
@@ -117,8 +136,8 @@ class sparse {
   std::optional<partita::layout> operand_;
   blocking rows_;
   blocking cols_;
-  std::shared_ptr<const block> forward_;
-  std::shared_ptr<const block> backward_;
+  std::shared_ptr<block> forward_;
+  std::shared_ptr<block> backward_;
 };
 
 }  // namespace partita

@@ -74,17 +74,31 @@ struct csr_tiles : tile_shape {
     static_cast<tile_shape&>(*merged_) = found.shape;
     merged_->structure = buffer<local_index, Device>(q, found.structure.size());
     copy(q, std::span<const local_index>(found.structure), merged_->structure.span());
-    std::vector<T> old(values.size()), reordered;
-    copy(q, values.span(), std::span<T>(old));
-    reordered.reserve(old.size());
-    if (!old.empty())
-      for (const std::size_t e : found.order) reordered.push_back(old[e]);
-    merged_->values = buffer<T, Device>(q, reordered.size());
-    copy(q, std::span<const T>(reordered), merged_->values.span());
+    std::vector<T> here(values.size());
+    copy(q, values.span(), std::span<T>(here));
+    here = reordered(here, found.order);
+    merged_->values = buffer<T, Device>(q, here.size());
+    copy(q, std::span<const T>(here), merged_->values.span());
     return *merged_;
   }
 
+  /// Other values for the same entries, in the order in which they lie: all products with this block see
+  /// them.
+  void assign_values(const device_queue<Device>& q, std::span<const T> given) {
+    copy(q, given, values.span());
+    if (merged_ == nullptr) return;
+    const merged_tiles found = local::merge(*this, entries(q), *own_, needed_, base::max_tile_entries);
+    merged_->assign_values(q, reordered(given, found.order));
+  }
+
  private:
+  static std::vector<T> reordered(std::span<const T> given, const std::vector<std::size_t>& order) {
+    std::vector<T> values;
+    values.reserve(given.size());
+    if (!given.empty())
+      for (const std::size_t e : order) values.push_back(given[e]);
+    return values;
+  }
   /// A rank's own tile is the same for every product with its block.
   void require_own(std::size_t own) const {
     if (own_.value_or(own) != own)
@@ -100,12 +114,10 @@ struct csr_tiles : tile_shape {
   mutable std::shared_ptr<csr_tiles> merged_;  ///< A once more, where a product with needed rows runs
 };
 
-namespace detail {
-
 /// The entries row by row, in a row by columns; entries of one place keep their order. Rows are counted, not
 /// compared: a hundred million entries take seconds.
 template <class T>
-std::vector<triplet<T>> in_order(interval rows, const std::vector<triplet<T>>& entries) {
+std::vector<triplet<T>> sorted_by_rows(interval rows, const std::vector<triplet<T>>& entries) {
   std::vector<std::size_t> end(static_cast<std::size_t>(rows.size()) + 1, 0);
   const auto row_of = [&](const triplet<T>& e) { return static_cast<std::size_t>(e.row - rows.begin); };
   for (const triplet<T>& e : entries) ++end[row_of(e) + 1];
@@ -124,7 +136,7 @@ std::vector<triplet<T>> in_order(interval rows, const std::vector<triplet<T>>& e
 /// The entries in that order, those of one place added up.
 template <class T>
 std::vector<triplet<T>> summed(interval rows, const std::vector<triplet<T>>& entries) {
-  std::vector<triplet<T>> sums = in_order(rows, entries);
+  std::vector<triplet<T>> sums = sorted_by_rows(rows, entries);
   const auto place = [](const triplet<T>& e) { return std::pair(e.row, e.col); };
   std::size_t kept = 0;
   for (std::size_t i = 0; i < sums.size(); ++i) {
@@ -136,6 +148,8 @@ std::vector<triplet<T>> summed(interval rows, const std::vector<triplet<T>>& ent
   sums.resize(kept);
   return sums;
 }
+
+namespace detail {
 
 /// Finds the tile that a column is in.
 class tile_finder {
@@ -166,7 +180,7 @@ template <class T, class Device>
 csr_tiles<T, Device> make_csr_tiles(const device_queue<Device>& q, interval rows,
                                     std::span<const interval> columns, std::vector<triplet<T>> entries,
                                     std::size_t most = base::max_tile_entries) {
-  entries = detail::summed(rows, entries);
+  entries = summed(rows, entries);
   csr_tiles<T, Device> result;
   result.rows = to_local(rows.size(), "the number of rows of a sparse block");
   for (interval c : columns)

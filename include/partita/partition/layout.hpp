@@ -45,6 +45,15 @@ constexpr bool is_layout(layout l) { return (l.rows & l.cols).empty(); }
 /// is local.
 constexpr layout full_width(layout l) { return l == dynamic_layout ? l : layout{l.used(), {}}; }
 
+/// Whether A and X can be multiplied where they lie: X's rows are cut by row when A's are; an axis that cuts
+/// A's columns splits the sum, so the result has to be put together along it, over X's rows or (col only) X's
+/// columns.
+constexpr bool multipliable(layout a, layout x) {
+  return a.rows == (x.rows & axis::row) && !x.rows.contains(axis::col) && !x.cols.contains(axis::row) &&
+         !x.cols.contains(axis::depth) && (!x.rows.contains(axis::depth) || a.cols.contains(axis::depth)) &&
+         (!a.cols.contains(axis::col) || x.cols.contains(axis::col));
+}
+
 }  // namespace partition
 
 /// l's rows, full width.

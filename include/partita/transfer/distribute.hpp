@@ -131,7 +131,7 @@ std::vector<triplet<T>> send_to_owners(const mesh<Device>& m, layout l, const bl
 }
 
 template <class T, class Device>
-using shared_tiles = std::shared_ptr<const local::csr_tiles<T, Device>>;
+using shared_tiles = std::shared_ptr<local::csr_tiles<T, Device>>;
 
 template <class T, class Device>
 shared_tiles<T, Device> make_local_tiles(const mesh<Device>& m, layout l, const blocking& rows,
@@ -140,9 +140,28 @@ shared_tiles<T, Device> make_local_tiles(const mesh<Device>& m, layout l, const 
   coordinates at = m.at();
   for (at.row = 0; at.row < (l.rows.contains(axis::row) ? m.shape().row : 1); ++at.row)
     columns.push_back(cols.block(partition::column_cut(l), at));
-  return std::make_shared<const local::csr_tiles<T, Device>>(
+  return std::make_shared<local::csr_tiles<T, Device>>(
       local::make_csr_tiles<T, Device>(m.queue(), rows.block(l.rows, m.at()), columns,
                                        send_to_owners(m, l, rows, cols, entries), m.tile_entries()));
+}
+
+/// Throws what distribute says of entries. What travels: see require_shares.
+template <class T, class Device>
+void require_entries(const mesh<Device>& m, matrix_shape shape, std::span<const triplet<T>> entries,
+                     transfer::sharing shares) {
+  for (const triplet<T>& e : entries)
+    if (e.row < 0 || e.row >= shape.rows || e.col < 0 || e.col >= shape.cols)
+      throw_error<shape_error>({"entry (", e.row, ", ", e.col, ") is outside a matrix of ", shape});
+  transfer::require_finite(entries);
+  if (shares == transfer::sharing::disjoint) transfer::require_shares(m.world(), entries);
+}
+
+template <class T>
+std::vector<triplet<T>> swapped(std::span<const triplet<T>> entries) {
+  std::vector<triplet<T>> of_transpose;
+  of_transpose.reserve(entries.size());
+  for (const triplet<T>& e : entries) of_transpose.push_back({e.col, e.row, e.value});
+  return of_transpose;
 }
 
 /// This rank's tiles of A and of A^T: see distribute.
@@ -151,11 +170,7 @@ std::pair<shared_tiles<T, Device>, shared_tiles<T, Device>> distribute_tiles(
     const mesh<Device>& m, layout l, const blocking& rows, const blocking& cols,
     std::span<const triplet<T>> entries, symmetry kind, transfer::sharing shares) {
   const matrix_shape shape{rows.size(), cols.size()};
-  for (const triplet<T>& e : entries)
-    if (e.row < 0 || e.row >= shape.rows || e.col < 0 || e.col >= shape.cols)
-      throw_error<shape_error>({"entry (", e.row, ", ", e.col, ") is outside a matrix of ", shape});
-  transfer::require_finite(entries);
-  if (shares == transfer::sharing::disjoint) transfer::require_shares(m.world(), entries);
+  require_entries(m, shape, entries, shares);
   const auto tiles_of = [&](const blocking& r, const blocking& c, std::span<const triplet<T>> given) {
     return base::with_memory_for("a sparse matrix", {r.size(), c.size()},
                                  [&] { return make_local_tiles(m, l, r, c, given); });
@@ -167,9 +182,7 @@ std::pair<shared_tiles<T, Device>, shared_tiles<T, Device>> distribute_tiles(
       throw_error<shape_error>({"a matrix of ", shape, " was declared symmetric but is not"});
     return {forward, forward};
   }
-  std::vector<triplet<T>> swapped;
-  for (const triplet<T>& e : entries) swapped.push_back({e.col, e.row, e.value});
-  return {forward, tiles_of(cols, rows, swapped)};
+  return {forward, tiles_of(cols, rows, swapped(entries))};
 }
 
 }  // namespace detail

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Sums and maxima over rows, columns and whole blocks, in an order that depends on the shape and alignment
-/// alone.
+/// Sums, inner products and maxima over rows, columns and whole blocks, in an order that depends on the shape
+/// and alignment alone.
 
 #include <algorithm>
 #include <cstddef>
@@ -12,6 +12,7 @@
 #include "partita/base/function.hpp"
 #include "partita/local/cuda/partial_sums.hpp"
 #include "partita/local/cuda/vector.hpp"
+#include "partita/local/shapes.hpp"
 #include "partita/local/view.hpp"
 #include "partita/memory/cuda_launch.hpp"
 
@@ -32,21 +33,46 @@ struct maximum {
   static constexpr T joined(T a, T b) { return larger_of{}(a, b); }
 };
 
-/// parts(p, j) = x(p, j) + x(p + parts, j) + ...
-template <int Width, class T>
-struct column_parts {
+/// The terms x(i, j).
+template <class T>
+struct entry_terms {
   matrix_view<const T> x;
+
+  constexpr double operator()(local_index i, local_index j) const { return x(i, j); }
+  template <int Width>
+  constexpr void add(local_index i, local_index j, double (&total)[Width]) const {
+    const pack_of<T, Width> of_x = load<Width>(x.row(i) + j);
+    for (int c = 0; c < Width; ++c) total[c] += of_x.at[c];
+  }
+};
+
+/// The terms x(i, j) y(i, j).
+template <class T>
+struct product_terms {
+  matrix_view<const T> x, y;
+
+  constexpr double operator()(local_index i, local_index j) const { return double{x(i, j)} * y(i, j); }
+  template <int Width>
+  constexpr void add(local_index i, local_index j, double (&total)[Width]) const {
+    const pack_of<T, Width> of_x = load<Width>(x.row(i) + j), of_y = load<Width>(y.row(i) + j);
+    for (int c = 0; c < Width; ++c) total[c] += double{of_x.at[c]} * of_y.at[c];
+  }
+};
+
+/// parts(p, j) = terms(p, j) + terms(p + count, j) + ... of (rows, cols) terms
+template <int Width, class Terms>
+struct column_parts {
+  Terms terms;
+  local_index rows, cols;
   std::int64_t count;
   double* parts;
 
   constexpr void operator()(std::int64_t thread) const {
-    const cell at = cell_of(thread, x.cols / Width);
+    const cell at = cell_of(thread, cols / Width);
     double total[Width] = {};
-    for (std::int64_t i = at.row; i < x.rows; i += count) {
-      const pack_of<T, Width> from = load<Width>(x.row(static_cast<local_index>(i)) + at.col * Width);
-      for (int c = 0; c < Width; ++c) total[c] += from.at[c];
-    }
-    double* const to = parts + std::int64_t{at.row} * x.cols + at.col * Width;
+    for (std::int64_t i = at.row; i < rows; i += count)
+      terms.template add<Width>(static_cast<local_index>(i), at.col * Width, total);
+    double* const to = parts + std::int64_t{at.row} * cols + at.col * Width;
     for (int c = 0; c < Width; ++c) to[c] = total[c];
   }
 };
@@ -90,18 +116,19 @@ struct join_lanes {
   }
 };
 
-/// parts[p] = the sum of the cells p, p + count, ...
-template <class T>
+/// parts[p] = the sum of the terms p, p + count, ... of (rows, cols) terms
+template <class Terms>
 struct block_parts {
-  matrix_view<const T> x;
+  Terms terms;
+  local_index rows, cols;
   std::int64_t count;
   double* parts;
 
   constexpr void operator()(std::int64_t part) const {
     double total = 0;
-    for (std::int64_t k = part; k < std::int64_t{x.rows} * x.cols; k += count) {
-      const cell at = cell_of(k, x.cols);
-      total += x(at.row, at.col);
+    for (std::int64_t k = part; k < std::int64_t{rows} * cols; k += count) {
+      const cell at = cell_of(k, cols);
+      total += terms(at.row, at.col);
     }
     parts[part] = total;
   }
@@ -125,21 +152,46 @@ void reduce_rows(const device_queue<cuda_device>& q, matrix_view<const T> x, T* 
   with_width<widest<T>>(x.cols, run, x);
 }
 
-}  // namespace reduction_detail
-
-/// As the host's.
-template <class T>
-void column_sums(const device_queue<cuda_device>& q, local::input_view<T> x, T* sums) {
+/// sums[j] = sum_i terms(i, j) for terms of blocks shaped and aligned as x... are.
+template <class T, class Terms, class... Views>
+void sum_columns(const device_queue<cuda_device>& q, Terms terms, T* sums, matrix_view<const T> x,
+                 Views... others) {
   constexpr std::int64_t threads = 1 << 18, fewest_rows = 16;
   const auto run = [&]<int pack_width>(std::integral_constant<int, pack_width>) {
     const std::int64_t packs = x.cols / pack_width;
     const std::int64_t count =
         std::clamp<std::int64_t>(x.rows / fewest_rows, 1, std::max<std::int64_t>(threads / packs, 1));
     double* const parts = scratch<double>(q, room_to_add_up(count, x.cols));
-    on_cuda::launch(q, count * packs, column_parts<pack_width, T>{x, count, parts});
+    on_cuda::launch(q, count * packs, column_parts<pack_width, Terms>{terms, x.rows, x.cols, count, parts});
     on_cuda::launch(q, x.cols, round_all<T>{add_up(q, parts, count, x.cols), sums});
   };
-  if (x.cols > 0) with_width<widest<T>>(x.cols, run, x);
+  if (x.cols > 0) with_width<widest<T>>(x.cols, run, x, others...);
+}
+
+/// The sum of (rows, cols) terms. Waits for the result.
+template <class Terms>
+double sum_block(const device_queue<cuda_device>& q, Terms terms, local_index rows, local_index cols) {
+  constexpr std::int64_t most = 1 << 16, fewest_cells = 64;
+  const std::int64_t count = std::clamp<std::int64_t>(std::int64_t{rows} * cols / fewest_cells, 1, most);
+  double* const parts = scratch<double>(q, room_to_add_up(count, 1));
+  on_cuda::launch(q, count, block_parts<Terms>{terms, rows, cols, count, parts});
+  return read(q, add_up(q, parts, count, 1));
+}
+
+}  // namespace reduction_detail
+
+/// As the host's.
+template <class T>
+void column_sums(const device_queue<cuda_device>& q, local::input_view<T> x, T* sums) {
+  reduction_detail::sum_columns<T>(q, entry_terms<T>{x}, sums, x);
+}
+
+/// As the host's.
+template <class T>
+void column_dots(const device_queue<cuda_device>& q, local::input_view<T> x, local::input_view<T> y,
+                 T* products) {
+  local::require_equal("column_dots", "x", local::shape_of(x), "y", local::shape_of(y));
+  reduction_detail::sum_columns<T>(q, product_terms<T>{x, y}, products, x, y);
 }
 
 /// As the host's.
@@ -158,11 +210,16 @@ void row_max(const device_queue<cuda_device>& q, local::input_view<T> x, T* maxi
 template <class T>
 std::remove_const_t<T> sum(const device_queue<cuda_device>& q, matrix_view<T> x) {
   using value = std::remove_const_t<T>;
-  constexpr std::int64_t most = 1 << 16, fewest_cells = 64;
-  const std::int64_t count = std::clamp<std::int64_t>(std::int64_t{x.rows} * x.cols / fewest_cells, 1, most);
-  double* const parts = scratch<double>(q, room_to_add_up(count, 1));
-  on_cuda::launch(q, count, block_parts<value>{x, count, parts});
-  return static_cast<value>(read(q, add_up(q, parts, count, 1)));
+  return static_cast<value>(reduction_detail::sum_block(q, entry_terms<value>{x}, x.rows, x.cols));
+}
+
+/// As the host's. Waits for the result.
+template <class T>
+std::remove_const_t<T> dot(const device_queue<cuda_device>& q, matrix_view<T> x,
+                           std::type_identity_t<matrix_view<T>> y) {
+  local::require_equal("dot", "x", local::shape_of(x), "y", local::shape_of(y));
+  using value = std::remove_const_t<T>;
+  return static_cast<value>(reduction_detail::sum_block(q, product_terms<value>{x, y}, x.rows, x.cols));
 }
 
 }  // namespace partita::on_cuda

@@ -1,31 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Sums and maxima over rows, columns and whole blocks, in an order that depends on the shape alone.
+/// Sums, inner products and maxima over rows, columns and whole blocks, in an order that depends on the shape
+/// alone.
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <limits>
 #include <type_traits>
 
 #include "partita/base/function.hpp"
 #include "partita/local/host/parallel.hpp"
+#include "partita/local/shapes.hpp"
 #include "partita/local/view.hpp"
 #include "partita/memory/host.hpp"
 
 namespace partita::on_host {
 
-/// The sum of n elements in double precision, in eight interleaved partial sums.
-template <class T>
-inline double sum_of(const T* x, local_index n) {
-  constexpr local_index lanes = 8;
+/// The sum of term(0), ..., term(n - 1) in double precision, in eight interleaved partial sums.
+template <class Term>
+inline double sum_of_terms(std::ptrdiff_t n, Term term) {
+  constexpr std::ptrdiff_t lanes = 8;
   std::array<double, lanes> partial{};
-  local_index j = 0;
+  std::ptrdiff_t j = 0;
   for (; j + lanes <= n; j += lanes)
-    for (local_index lane = 0; lane < lanes; ++lane) partial[static_cast<std::size_t>(lane)] += x[j + lane];
+    for (std::ptrdiff_t lane = 0; lane < lanes; ++lane)
+      partial[static_cast<std::size_t>(lane)] += term(j + lane);
   double total = 0;
-  for (; j < n; ++j) total += x[j];
+  for (; j < n; ++j) total += term(j);
   for (const double part : partial) total += part;
   return total;
+}
+template <class T>
+inline double sum_of(const T* x, std::ptrdiff_t n) {
+  return sum_of_terms(n, [=](std::ptrdiff_t j) { return static_cast<double>(x[j]); });
+}
+template <class T>
+inline double dot_of(const T* x, const T* y, std::ptrdiff_t n) {
+  return sum_of_terms(n, [=](std::ptrdiff_t j) { return static_cast<double>(x[j]) * y[j]; });
 }
 
 /// The largest of n elements, NaN where one is; minus infinity for none.
@@ -43,32 +55,51 @@ inline constexpr local_index strip = 64;
 struct strip_sums {
   std::array<double, strip> column{};
 
-  template <class T>
-  void add(const T* x, local_index width) {
-    for (local_index c = 0; c < width; ++c) column[static_cast<std::size_t>(c)] += x[c];
+  template <class Term>
+  void add(local_index width, Term term) {
+    for (local_index c = 0; c < width; ++c) column[static_cast<std::size_t>(c)] += term(c);
   }
   strip_sums& operator+=(const strip_sums& other) {
-    add(other.column.data(), strip);
+    add(strip, [&](local_index c) { return other.column[static_cast<std::size_t>(c)]; });
     return *this;
   }
 };
+
+/// sums[j] = sum_i term(i, j) for (rows, cols) terms.
+template <class T, class Term>
+inline void sum_columns(const device_queue<host>& q, local_index rows, local_index cols, Term term, T* sums) {
+  for (local_index j = 0; j < cols; j += strip) {
+    const local_index width = std::min(strip, cols - j);
+    const strip_sums total =
+        sum_chunks<strip_sums>(q.threads(), rows, width, [=](local_index begin, local_index end) {
+          strip_sums part;
+          for (local_index i = begin; i < end; ++i)
+            part.add(width, [=](local_index c) { return term(i, j + c); });
+          return part;
+        });
+    for (local_index c = 0; c < width; ++c)
+      sums[j + c] = static_cast<T>(total.column[static_cast<std::size_t>(c)]);
+  }
+}
 
 }  // namespace reduction_detail
 
 /// sums[j] = sum_i x(i, j), accumulated in double. x is (m, n), sums has n elements. Throws nothing.
 template <class T>
 inline void column_sums(const device_queue<host>& q, local::input_view<T> x, T* sums) {
-  for (local_index j = 0; j < x.cols; j += reduction_detail::strip) {
-    const local_index width = std::min(reduction_detail::strip, x.cols - j);
-    const reduction_detail::strip_sums total = sum_chunks<reduction_detail::strip_sums>(
-        q.threads(), x.rows, width, [=](local_index begin, local_index end) {
-          reduction_detail::strip_sums part;
-          for (local_index i = begin; i < end; ++i) part.add(x.row(i) + j, width);
-          return part;
-        });
-    for (local_index c = 0; c < width; ++c)
-      sums[j + c] = static_cast<T>(total.column[static_cast<std::size_t>(c)]);
-  }
+  reduction_detail::sum_columns(
+      q, x.rows, x.cols, [=](local_index i, local_index j) { return static_cast<double>(x(i, j)); }, sums);
+}
+
+/// products[j] = sum_i x(i, j) y(i, j), accumulated in double. x and y are (m, n), products has n elements.
+/// Throws shape_error when the shapes differ.
+template <class T>
+inline void column_dots(const device_queue<host>& q, local::input_view<T> x, local::input_view<T> y,
+                        T* products) {
+  local::require_equal("column_dots", "x", local::shape_of(x), "y", local::shape_of(y));
+  reduction_detail::sum_columns(
+      q, x.rows, x.cols, [=](local_index i, local_index j) { return static_cast<double>(x(i, j)) * y(i, j); },
+      products);
 }
 
 /// sums[i] = sum_j x(i, j), accumulated in double. x is (m, n), sums has m elements. Throws nothing.
@@ -92,6 +123,22 @@ inline std::remove_const_t<T> sum(const device_queue<host>& q, matrix_view<T> x)
       sum_chunks<double>(q.threads(), x.rows, x.cols, [=](local_index begin, local_index end) {
         double part = 0;
         for (local_index i = begin; i < end; ++i) part += sum_of(x.row(i), x.cols);
+        return part;
+      }));
+}
+
+/// sum_ij x(i, j) y(i, j), accumulated in double. x and y are (m, n). Throws shape_error when the shapes
+/// differ.
+template <class T>
+inline std::remove_const_t<T> dot(const device_queue<host>& q, matrix_view<T> x,
+                                  std::type_identity_t<matrix_view<T>> y) {
+  local::require_equal("dot", "x", local::shape_of(x), "y", local::shape_of(y));
+  const bool gaps = x.stride != x.cols || y.stride != y.cols;
+  return static_cast<std::remove_const_t<T>>(
+      sum_chunks<double>(q.threads(), x.rows, x.cols, [=](local_index begin, local_index end) {
+        if (!gaps) return dot_of(x.row(begin), y.row(begin), std::ptrdiff_t{end - begin} * x.cols);
+        double part = 0;
+        for (local_index i = begin; i < end; ++i) part += dot_of(x.row(i), y.row(i), x.cols);
         return part;
       }));
 }

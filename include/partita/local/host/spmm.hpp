@@ -24,7 +24,7 @@ template <class T>
 struct product {
   local::csr_view<T> a;
   matrix_view<const T> x;
-  T beta;
+  T alpha, beta;
   matrix_view<T> y;
   local::spmm_epilogue<T> rest;  ///< bias and relu
 
@@ -33,11 +33,11 @@ struct product {
 };
 
 template <int Width, class T>
-inline void store(const T (&sum)[Width], int skip, T beta, T* y) {
+inline void store(const T (&sum)[Width], int skip, T alpha, T beta, T* y) {
   if (beta == 0)
-    for (int j = skip; j < Width; ++j) y[j] = sum[j];
+    for (int j = skip; j < Width; ++j) y[j] = alpha * sum[j];
   else
-    for (int j = skip; j < Width; ++j) y[j] = sum[j] + beta * y[j];
+    for (int j = skip; j < Width; ++j) y[j] = alpha * sum[j] + beta * y[j];
 }
 
 /// Columns [first, first + width) of rows [begin, end), of which the first `skip` are done already; width is
@@ -59,7 +59,7 @@ inline void strip(local_index width, const product<T>& p, local_index begin, loc
       const T* const from = x + p.a.columns[e] * p.x.stride;
       for (int j = 0; j < Width; ++j) sum[j] += value * from[j];
     }
-    store<Width>(sum, static_cast<int>(skip), p.beta, p.y.row(i) + first);
+    store<Width>(sum, static_cast<int>(skip), p.alpha, p.beta, p.y.row(i) + first);
   }
 }
 
@@ -86,7 +86,7 @@ inline void multiply(const char* name, const device_queue<host>& q, const local:
                      const matrix_view<const T>& x, const local::spmm_epilogue<T>& fusion,
                      const matrix_view<T>& y) {
   local::require_product(name, a, x, y, "a x");
-  const product<T> p{a, x, fusion.beta, y, {.bias = fusion.bias, .relu = fusion.relu}};
+  const product<T> p{a, x, fusion.alpha, fusion.beta, y, {.bias = fusion.bias, .relu = fusion.relu}};
   run_entry_rows(q.threads(), a, y.cols, p);
 }
 

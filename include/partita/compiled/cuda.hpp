@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Training on CUDA devices: compiled once, one precision a translation unit, for all programs and tests that
-/// train.
+/// What partita::compiled has where nvcc is: training in float and double on CUDA devices. A source that
+/// includes this and links that target needs no nvcc.
 
 #include "partita/memory/cuda.hpp"
 #include "partita/train/models.hpp"

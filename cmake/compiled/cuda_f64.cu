@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cuda.hpp"
 #include "partita/comm/cuda_memory.hpp"
+#include "partita/compiled/cuda.hpp"
 #include "partita/local/cuda/kernels.hpp"
 
 namespace partita {

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// The operations of iterative methods, on any layout: inner products, norms and updates of a matrix, either
+/// as one vector or column by column, as a method with several right-hand sides needs them.
+
+#include <cmath>
+#include <functional>
+#include <type_traits>
+
+#include "partita/algebra/elementwise.hpp"
+
+namespace partita {
+
+namespace detail {
+
+/// y(i, j) + alpha[j] x(i, j), for a block of x.
+template <class T>
+struct plus_scaled_column {
+  const T* alpha;
+  matrix_view<const T> x;
+
+  constexpr T operator()(local_index i, local_index j, T y) const { return y + alpha[j] * x(i, j); }
+};
+
+struct square_root {
+  template <class T>
+  constexpr T operator()(T x) const {
+    return std::sqrt(x);
+  }
+};
+
+template <class X, class Y>
+void require_one_number_per_column(const char* what, const X& x, const Y& numbers) {
+  if (numbers.shape() != matrix_shape{1, x.shape().cols})
+    throw_error<shape_error>({what, " of ", x.shape(), " needs one number per column in a matrix of ",
+                              matrix_shape{1, x.shape().cols}, ", not of ", numbers.shape()});
+}
+
+}  // namespace detail
+
+/// The sum over i and j of x(i, j) y(i, j), the same on every rank; summed in double precision on each rank.
+///
+/// X and Y are n x f, cut alike. Every rank of the mesh must call. What travels: an all-reduce of one element
+/// over the ranks that hold different blocks. Throws shape_error when x and y are not cut alike.
+template <class T, layout X, layout Y, class Device>
+T dot(const dense<T, X, Device>& x, const dense<T, Y, Device>& y) {
+  detail::require_same_blocks("dot", x, y);
+  T total[] = {dot(x.mesh().queue(), x.local(), y.local())};
+  if (const auto& group = x.mesh().control(x.layout().used()); group.size() > 1) group.all_reduce(total);
+  return total[0];
+}
+
+/// products(0, j) = sum over i of x(i, j) y(i, j): the inner products of the columns.
+///
+/// X and Y are n x f, cut alike; `products` is 1 x f, on every rank. Every rank of the mesh must call. What
+/// travels: an all-reduce of f elements over the ranks that hold different blocks. Throws shape_error.
+template <class T, layout X, layout Y, class Device>
+void dot(const dense<T, X, Device>& x, const dense<T, Y, Device>& y, dense<T, replicated, Device>& products) {
+  detail::require_same_blocks("dot", x, y);
+  detail::require_one_number_per_column("dot", x, products);
+  const auto& q = x.mesh().queue();
+  fill(q, T(0), products.local());
+  column_dots(q, x.local(), y.local(), products.local().data + x.col_range().begin);
+  if (const auto& group = x.mesh().along(x.layout().used()); group.size() > 1)
+    group.all_reduce(products.values());
+}
+
+/// The Frobenius norm, sqrt(sum over i and j of x(i, j)^2), of n x 1 the Euclidean norm; as dot(x, x). Not
+/// scaled: it overflows where the sum of squares does.
+template <class T, layout X, class Device>
+T norm(const dense<T, X, Device>& x) {
+  return std::sqrt(dot(x, x));
+}
+
+/// norms(0, j) = sqrt(sum over i of x(i, j)^2): the Euclidean norms of the columns; as dot(x, x, norms).
+template <class T, layout X, class Device>
+void norm(const dense<T, X, Device>& x, dense<T, replicated, Device>& norms) {
+  dot(x, x, norms);
+  transform(norms, norms, detail::square_root{});
+}
+
+/// y(i, j) += alpha x(i, j). X and Y are n x f. Nothing travels. Throws shape_error when x and y are not cut
+/// alike.
+template <class T, layout X, layout Y, class Device>
+void axpy(std::type_identity_t<T> alpha, const dense<T, X, Device>& x, dense<T, Y, Device>& y) {
+  detail::require_same_blocks("axpy", x, y);
+  zip(x.mesh().queue(), linear_combination<T>{alpha, 1}, x.local(), y.local(), y.local());
+}
+
+/// y(i, j) += alpha(0, j) x(i, j): every column by its own factor. X and Y are n x f, alpha is 1 x f, on
+/// every rank. Nothing travels. Throws shape_error.
+template <class T, layout X, layout Y, class Device>
+void axpy(const dense<T, replicated, Device>& alpha, const dense<T, X, Device>& x, dense<T, Y, Device>& y) {
+  detail::require_same_blocks("axpy", x, y);
+  detail::require_one_number_per_column("axpy", x, alpha);
+  const detail::plus_scaled_column<T> update{alpha.local().data + x.col_range().begin, x.local()};
+  transform_indexed(y.mesh().queue(), update, y.local(), y.local());
+}
+
+/// y(i, j) *= factors(0, j): every column by its own factor. Y is n x f, `factors` is 1 x f, on every rank.
+/// Nothing travels. Throws shape_error.
+template <class T, layout Y, class Device>
+void scale_columns(const dense<T, replicated, Device>& factors, dense<T, Y, Device>& y) {
+  transform_columns(y, factors, y, std::multiplies<>());
+}
+
+}  // namespace partita

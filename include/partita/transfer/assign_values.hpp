@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// New values on a fixed pattern: what was planned for a matrix stays valid.
+
+#include <algorithm>
+#include <cmath>
+#include <concepts>
+#include <vector>
+
+#include "partita/transfer/distribute.hpp"
+
+namespace partita {
+
+namespace detail {
+
+/// f(i, j, present value) of every entry of this rank's block of A, in the order in which they lie.
+template <class T, layout L, class Device, class Function>
+std::vector<T> values_by(const sparse<T, L, Device>& a, Function f) {
+  const auto& q = a.mesh().queue();
+  const auto block = a.local();
+  const local::entry_lists entries = block->entries(q);
+  std::vector<T> values(block->values.size());
+  copy(q, std::as_const(block->values).span(), std::span<T>(values));
+  for (std::size_t t = 0; t < block->count(); ++t) {
+    const global_index first_col = a.tile_columns(t).begin;
+    for (global_index i = 0; i < a.row_range().size(); ++i)
+      for (std::size_t e = entries.begin(t, static_cast<std::size_t>(i));
+           e < entries.end(t, static_cast<std::size_t>(i)); ++e)
+        values[e] = f(a.row_range().begin + i, first_col + entries.column(e), values[e]);
+  }
+  return values;
+}
+
+/// The entries that came to this rank, to be looked up by the entries of its block.
+template <class T>
+class entry_table {
+ public:
+  entry_table(interval rows, const std::vector<triplet<T>>& entries)
+      : rows_(rows), entries_(local::summed(rows, entries)), found_(entries_.size(), 0) {
+    begins_.reserve(static_cast<std::size_t>(rows.size()) + 1);
+    std::size_t e = 0;
+    for (global_index i = rows.begin; i < rows.end; ++i) {
+      begins_.push_back(e);
+      while (e < entries_.size() && entries_[e].row == i) ++e;
+    }
+    begins_.push_back(e);
+  }
+
+  /// 0 where none was given.
+  T operator()(global_index row, global_index col, T) {
+    const auto begin = entries_.begin();
+    const auto i = static_cast<std::size_t>(row - rows_.begin);
+    const auto of_row = [&](std::size_t k) { return begin + static_cast<std::ptrdiff_t>(begins_[k]); };
+    const auto at = std::lower_bound(of_row(i), of_row(i + 1), col,
+                                     [](const triplet<T>& e, global_index j) { return e.col < j; });
+    if (at == of_row(i + 1) || at->col != col) return 0;
+    found_[static_cast<std::size_t>(at - begin)] = 1;
+    return at->value;
+  }
+  /// Throws error naming an entry that was never looked up.
+  void require_all_found(const char* matrix) const {
+    const auto missing = std::find(found_.begin(), found_.end(), 0);
+    if (missing == found_.end()) return;
+    const triplet<T>& e = entries_[static_cast<std::size_t>(missing - found_.begin())];
+    throw_error<error>({"assign_values: ", matrix, " has no entry at (", e.row, ", ", e.col,
+                        "), and a pattern is not changed"});
+  }
+
+ private:
+  interval rows_;
+  std::vector<triplet<T>> entries_;
+  std::vector<std::size_t> begins_;
+  std::vector<char> found_;
+};
+
+template <class T, layout L, class Device>
+std::vector<T> values_given(const sparse<T, L, Device>& a, std::span<const triplet<T>> entries,
+                            const char* matrix) {
+  entry_table<T> table(a.row_range(),
+                       send_to_owners(a.mesh(), a.layout(), a.row_blocking(), a.col_blocking(), entries));
+  std::vector<T> values = values_by(a, [&](auto i, auto j, T old) { return table(i, j, old); });
+  table.require_all_found(matrix);
+  return values;
+}
+
+}  // namespace detail
+
+/// A(i, j) = the sum of the given entries at (i, j), on the pattern that A has; 0 at entries of the pattern
+/// that no rank gives. Copies of A, transposed(A) and plans made with A see the new values.
+///
+/// `entries`: as for distribute. Every rank of the mesh must call. What travels: each entry to the ranks that
+/// hold it, and again for A^T where that is stored. Throws what distribute throws, and error naming an entry
+/// that the pattern does not have; A is then unchanged on the rank that throws.
+template <class T, layout L, class Device, detail::triplets Entries>
+void assign_values(sparse<T, L, Device>& a, const Entries& entries,
+                   transfer::sharing shares = transfer::sharing::disjoint) {
+  const std::span<const triplet<T>> given(std::data(entries), std::size(entries));
+  detail::require_entries(a.mesh(), a.shape(), given, shares);
+  if (a.kind() == symmetry::symmetric && !is_symmetric(a.mesh().world(), given))
+    throw_error<shape_error>(
+        {"a matrix of ", a.shape(), " is stored as symmetric, but the values assigned to it are not"});
+  const std::vector<T> forward = detail::values_given(a, given, "A");
+  std::vector<T> backward;
+  if (a.kind() == symmetry::general)
+    backward =
+        detail::values_given(transposed(a), std::span<const triplet<T>>(detail::swapped(given)), "A^T");
+  a.assign_local_values(forward, backward);
+}
+
+/// A(i, j) = f(i, j, A(i, j)) for every entry of A's pattern, with global indices. Copies of A, transposed(A)
+/// and plans made with A see the new values. f runs on the host; each rank calls it for its own entries:
+/// nothing travels. Throws error naming an entry whose new value is not a finite number, or that makes a
+/// matrix stored as symmetric unsymmetric; A is then unchanged on the rank that throws.
+template <class T, layout L, class Device, class Function>
+requires std::invocable<Function&, global_index, global_index, T>
+void assign_values(sparse<T, L, Device>& a, Function f) {
+  const bool symmetric = a.kind() == symmetry::symmetric;
+  const auto value = [&](global_index i, global_index j, T old) {
+    const T now = static_cast<T>(f(i, j, old));
+    if (!std::isfinite(now))
+      throw_error<error>({"assign_values: the new value at (", i, ", ", j, ") is not a finite number"});
+    if (symmetric && now != static_cast<T>(f(j, i, old)))
+      throw_error<error>({"assign_values: the new values at (", i, ", ", j, ") and (", j, ", ", i,
+                          ") differ, but the matrix is stored as symmetric"});
+    return now;
+  };
+  const std::vector<T> forward = detail::values_by(a, value);
+  std::vector<T> backward;
+  if (a.kind() == symmetry::general)
+    backward = detail::values_by(transposed(a), [&](auto i, auto j, T old) { return value(j, i, old); });
+  a.assign_local_values(forward, backward);
+}
+
+}  // namespace partita
