@@ -43,7 +43,7 @@ struct column_parts {
     const cell at = cell_of(thread, x.cols / Width);
     double total[Width] = {};
     for (std::int64_t i = at.row; i < x.rows; i += count) {
-      const pack_of<T, Width> from = load<Width>(x.row(static_cast<local_index>(i)) + at.col * Width);
+      const pack_of<T, Width> from = load<Width>(x.row_data(static_cast<local_index>(i)) + at.col * Width);
       for (int c = 0; c < Width; ++c) total[c] += from.at[c];
     }
     double* const to = parts + std::int64_t{at.row} * x.cols + at.col * Width;
@@ -70,7 +70,7 @@ struct row_parts {
     const cell at = cell_of(thread, lanes);
     auto total = Reduction::none();
     for (local_index v = at.col; v < x.cols / Width; v += lanes) {
-      const pack_of<T, Width> from = load<Width>(x.row(at.row) + v * Width);
+      const pack_of<T, Width> from = load<Width>(x.row_data(at.row) + v * Width);
       for (const T& element : from.at) total = Reduction::joined(total, element);
     }
     parts[thread] = static_cast<To>(total);

@@ -63,7 +63,7 @@ inline void column_sums(const device_queue<host>& q, local::input_view<T> x, T* 
     const reduction_detail::strip_sums total = sum_chunks<reduction_detail::strip_sums>(
         q.threads(), x.rows, width, [=](local_index begin, local_index end) {
           reduction_detail::strip_sums part;
-          for (local_index i = begin; i < end; ++i) part.add(x.row(i) + j, width);
+          for (local_index i = begin; i < end; ++i) part.add(x.row_data(i) + j, width);
           return part;
         });
     for (local_index c = 0; c < width; ++c)
@@ -75,14 +75,15 @@ inline void column_sums(const device_queue<host>& q, local::input_view<T> x, T* 
 template <class T>
 inline void row_sums(const device_queue<host>& q, local::input_view<T> x, T* sums) {
   for_rows(q.threads(), x.rows, x.cols,
-           [=](local_index i) { sums[i] = static_cast<T>(sum_of(x.row(i), x.cols)); });
+           [=](local_index i) { sums[i] = static_cast<T>(sum_of(x.row_data(i), x.cols)); });
 }
 
 /// maxima[i] = max_j x(i, j), NaN where one is, minus infinity when n = 0. x is (m, n), maxima has m
 /// elements. Throws nothing.
 template <class T>
 inline void row_max(const device_queue<host>& q, local::input_view<T> x, T* maxima) {
-  for_rows(q.threads(), x.rows, x.cols, [=](local_index i) { maxima[i] = maximum_of(x.row(i), x.cols); });
+  for_rows(q.threads(), x.rows, x.cols,
+           [=](local_index i) { maxima[i] = maximum_of(x.row_data(i), x.cols); });
 }
 
 /// sum_ij x(i, j), accumulated in double. x is (m, n). Throws nothing.
@@ -91,7 +92,7 @@ inline std::remove_const_t<T> sum(const device_queue<host>& q, matrix_view<T> x)
   return static_cast<std::remove_const_t<T>>(
       sum_chunks<double>(q.threads(), x.rows, x.cols, [=](local_index begin, local_index end) {
         double part = 0;
-        for (local_index i = begin; i < end; ++i) part += sum_of(x.row(i), x.cols);
+        for (local_index i = begin; i < end; ++i) part += sum_of(x.row_data(i), x.cols);
         return part;
       }));
 }
