@@ -161,10 +161,7 @@ using shared_tiles = std::shared_ptr<const local::csr_tiles<T, Device>>;
 template <class T, class Device, class Entries>
 shared_tiles<T, Device> make_local_tiles(const mesh<Device>& m, layout l, const blocking& rows,
                                          const blocking& cols, const Entries& entries, side of) {
-  std::vector<interval> columns;
-  coordinates at = m.at();
-  for (at.row = 0; at.row < (l.rows.contains(axis::row) ? m.shape().row : 1); ++at.row)
-    columns.push_back(cols.block(partition::column_cut(l), at));
+  const std::vector<interval> columns = partition::tile_columns(l, cols, m.at());
   return std::make_shared<const local::csr_tiles<T, Device>>(
       local::make_csr_tiles<T, Device>(m.queue(), rows.block(l.rows, m.at()), columns,
                                        send_to_owners<T>(m, l, rows, cols, entries, of), m.tile_entries()));
