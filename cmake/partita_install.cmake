@@ -19,7 +19,7 @@ install(EXPORT partitaTargets NAMESPACE partita:: DESTINATION ${package_dir})
 install(FILES ${PROJECT_SOURCE_DIR}/cmake/partitaConfig.cmake ${PROJECT_BINARY_DIR}/partitaConfigVersion.cmake
               ${PROJECT_SOURCE_DIR}/cmake/partita_backends.cmake
               ${PROJECT_SOURCE_DIR}/cmake/FindCBLAS.cmake ${PROJECT_SOURCE_DIR}/cmake/FindLibZip.cmake
-              ${PROJECT_SOURCE_DIR}/cmake/FindNCCL.cmake
+              ${PROJECT_SOURCE_DIR}/cmake/FindDLPack.cmake ${PROJECT_SOURCE_DIR}/cmake/FindNCCL.cmake
         DESTINATION ${package_dir})
 install(FILES ${PROJECT_BINARY_DIR}/partita.pc DESTINATION ${pkgconfig_dir})
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
