@@ -116,7 +116,7 @@ TEST_CASE("dense: a view in the layout of its type, over blocks of other sizes")
     for (global_index i = rows.block(grid.rows, m.at()).begin; i < rows.block(grid.rows, m.at()).end; ++i)
       for (global_index j = cols.block(grid.cols, m.at()).begin; j < cols.block(grid.cols, m.at()).end; ++j)
         mine.push_back(element(i, j));
-    check_equals(host_dense<double, grid>::view(m, grid, rows, cols, mine), field(0), 0, "uneven blocks");
+    check_equals(host_dense<double, grid>::view(m, rows, cols, mine), field(0), 0, "uneven blocks");
     std::vector<float> half(static_cast<std::size_t>(host_dense<float, grid>(m, {6, 4}).local().rows) *
                             static_cast<std::size_t>(host_dense<float, grid>(m, {6, 4}).local().cols));
     CHECK(host_dense<float, grid>::view(m, {6, 4}, half).shape() == matrix_shape{6, 4});

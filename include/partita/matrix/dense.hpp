@@ -197,6 +197,11 @@ class dense : public detail::dense_block<T, Device> {
     return view(m, l, blocking::even(shape.rows, m.shape(), nesting::rows),
                 blocking::even(shape.cols, m.shape(), nesting::cols), block, std::move(owner));
   }
+  static dense view(const partita::mesh<Device>& m, const blocking& rows, const blocking& cols,
+                    detail::given_block<T> block,
+                    std::shared_ptr<const void> owner = nullptr) requires(L != dynamic_layout) {
+    return view(m, L, rows, cols, block, std::move(owner));
+  }
   static dense view(const partita::mesh<Device>& m, matrix_shape shape, detail::given_block<T> block,
                     std::shared_ptr<const void> owner = nullptr) requires(L != dynamic_layout) {
     return view(m, L, shape, block, std::move(owner));
