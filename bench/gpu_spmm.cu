@@ -67,7 +67,7 @@ class point {
         runs_(runs) {}
 
   void measure() {
-    const matrix_view<float> expected{expected_.data(), y_.rows, y_.cols, y_.stride};
+    const matrix_view<float> expected{expected_.data(), y_.rows, y_.cols, y_.row_stride};
     spmm(queue_, a_.view(), x_, 0, expected);
     time_library("cusparse_default", CUSPARSE_SPMM_ALG_DEFAULT);
     time_library("cusparse_alg1", CUSPARSE_SPMM_CSR_ALG1);

@@ -2,7 +2,7 @@
 # The optional targets of partita. Read by its build and, installed beside partitaConfig.cmake, by its users,
 # so that what an installed partita can do depends on what its user has and not on what its packager had.
 
-set(partita_backends mpi openmp blas npz cuda cublas cusparse nccl)
+set(partita_backends mpi openmp blas npz dlpack cuda cublas cusparse nccl)
 
 # How each dependency is found, what is linked, and which other target comes first.
 set(partita_mpi_package MPI COMPONENTS CXX)
@@ -13,6 +13,8 @@ set(partita_blas_package CBLAS)
 set(partita_blas_target CBLAS::CBLAS)
 set(partita_npz_package LibZip)
 set(partita_npz_target LibZip::LibZip)
+set(partita_dlpack_package DLPack)
+set(partita_dlpack_target DLPack::DLPack)
 set(partita_cuda_package CUDAToolkit)
 set(partita_cuda_target CUDA::cudart)
 set(partita_cublas_package CUDAToolkit)

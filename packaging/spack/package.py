@@ -14,6 +14,7 @@ class Partita(CMakePackage):
     variant("mpi", default=True, description="Ranks as processes")
     variant("blas", default=True, description="Dense products by a CBLAS library")
     variant("npz", default=True, description="Features in .npz files")
+    variant("dlpack", default=True, description="Blocks of matrices to and from other libraries by DLPack")
     variant("cuda", default=False, description="CUDA devices, with cuBLASLt and cuSPARSE")
     variant("nccl", default=False, when="+cuda", description="NCCL, one GPU a rank")
 
@@ -22,6 +23,7 @@ class Partita(CMakePackage):
     depends_on("mpi", when="+mpi")
     depends_on("openblas", when="+blas")
     depends_on("libzip", when="+npz")
+    depends_on("dlpack", when="+dlpack")
     depends_on("cuda@13:", when="+cuda")
     depends_on("nccl", when="+nccl")
 
@@ -29,7 +31,7 @@ class Partita(CMakePackage):
     conflicts("%clang@:15")
 
     def cmake_args(self):
-        backends = ("mpi", "blas", "npz", "cuda", "nccl")
+        backends = ("mpi", "blas", "npz", "dlpack", "cuda", "nccl")
         return [self.define_from_variant(f"PARTITA_{name.upper()}", name) for name in backends] + [
             self.define_from_variant("PARTITA_CUBLAS", "cuda"),
             self.define_from_variant("PARTITA_CUSPARSE", "cuda"),

@@ -1,27 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shows that page_programs.py can fail: programs that do not compile, that warn, that fail, and none at all."""
+"""Shows that page_programs.py can fail: programs that do not compile, that warn, that fail or print something else, and
+none at all."""
 import sys
 
 from page_programs import complaints
 
-GOOD = "#include <cstdio>\nint value() { return 1; }\nint main() {\n  std::printf(\"%d\\n\", value());\n}\n"
-# The programs of a page, and what must be said of them.
+
+def program(body, prints="1\n"):
+    return f"```cpp\n#include <cstdio>\nint value() {{ return 1; }}\nint main() {{\n{body}\n}}\n```\n\n```text\n{prints}```\n"
+
+
+GOOD = program('std::printf("%d\\n", value());')
+# The blocks of a page, and what must be said of them.
 CASES = [
-    ([GOOD, GOOD], None),
-    ([GOOD, "int main() {\n  undeclared();\n}\n"], "undeclared"),
-    ([GOOD, "int main() {\n  int unused;\n}\n"], "unused"),
-    ([GOOD, "int main() {\n  if (true) return 2;\n}\n"], "returned 1"),
-    ([], "no program"),
+    (GOOD + "```python\nno()\n```\n" + GOOD, None),
+    (GOOD + program("undeclared();"), "undeclared"),
+    (GOOD + program("int unused;"), "unused"),
+    (GOOD + program("if (value()) return 2;"), "returned 1"),
+    (GOOD + program('std::printf("2\\n");'), "in line 14 prints\n2\ninstead of\n1"),
+    (GOOD + "```cpp\nint main() {\n}\n```\n", "2 programs, of which 1"),
+    ("no program", "0 programs"),
 ]
 
 
 def main():
     failures = []
-    for programs, expected in CASES:
-        page = "# Page\n" + "".join(f"```cpp\n{text}```\n```python\nno()\n```\n" for text in programs)
-        said = complaints(page, sys.argv[1:])
+    for blocks, expected in CASES:
+        said = complaints("# Page\n" + blocks, sys.argv[1:])
         if bool(said) != bool(expected) or (expected and expected not in said[0]):
-            failures.append(f"{programs} gave {said}")
+            failures.append(f"{blocks} gave {said}")
     print("\n".join(failures) or f"{len(CASES)} pages were judged rightly")
     sys.exit(bool(failures))
 

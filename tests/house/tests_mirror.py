@@ -23,7 +23,7 @@ TOGETHER = {
     "io/dataset.cpp": "io/npz",
     "io/graph_text.cpp": "io/edge",
     "io/karate.cpp": "io/labelled_graph",
-    "local/reference.cpp": "local/view local/fusion",
+    "local/reference.cpp": "local/fusion",
     "local/errors.cpp": "local/shapes",
     "local/reference_edges.cpp": "local/head_slice local/csr_inverse",
     "local/host.cpp": "local/kernels local/spmm_product",

@@ -29,7 +29,8 @@ std::vector<local_index> entries_of(const local::tile_shape& shape, std::vector<
   std::vector<local_index> found;
   for (std::size_t t = 0; t < shape.count(); ++t) {
     local_index rows = 0;
-    for (const local::csr_slice<double>& p : shape.parts<double>(t, structure.data(), nullptr)) {
+    for (const local::csr_slice<double>& p :
+         shape.parts<double>(t, shape.structure_at(structure.data()), nullptr)) {
       CHECK(p.first_row == rows);
       rows += p.entries.rows;
       CHECK(p.entries.cols == shape.widths[t]);

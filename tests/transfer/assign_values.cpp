@@ -142,4 +142,14 @@ TEST_CASE("what does not fit is refused, and A keeps its values") {
   });
 }
 
+TEST_CASE("a view of a caller's arrays gets no new values") {
+  on_mesh({1, 1, 1}, [](const host_mesh& m) {
+    const std::vector<local_index> offsets{0, 1, 2}, columns{1, 0};
+    const std::vector<double> values{2, 3};
+    auto a = sparse<double, dynamic_layout, host>::view(m, row_1d, {2, 2}, {offsets, columns, values});
+    CHECK_THROWS_WITH_AS(assign_values(a, std::vector<triplet<double>>{{0, 1, 5.0}}),
+                         "a matrix of 2 x 2 views arrays of its caller, which get no new values", error);
+  });
+}
+
 }  // namespace test_assign_values

@@ -15,10 +15,11 @@ namespace partita::detail {
 template <class T, class Device>
 class block_stream {
  public:
-  /// `structure` and `values` of this rank's block must live as long as the stream.
-  block_stream(const mesh<Device>& m, std::vector<local::tile_shape> shapes,
-               std::span<const local_index> structure, std::span<const T> values)
-      : col_(m.along(axis::col)), shapes_(std::move(shapes)), structure_(structure), values_(values) {
+  /// `own`, `values` and, where there are several blocks, `sent`, which has the same in one piece, are this
+  /// rank's block and must live as long as the stream.
+  block_stream(const mesh<Device>& m, std::vector<local::tile_shape> shapes, local::tile_structure own,
+               std::span<const local_index> sent, std::span<const T> values)
+      : col_(m.along(axis::col)), shapes_(std::move(shapes)), own_(own), sent_(sent), values_(values) {
     if (shapes_.size() < 2) return;
     std::size_t most = 0, longest = 0;
     for (std::size_t k = 0; k < shapes_.size(); ++k) {
@@ -33,7 +34,7 @@ class block_stream {
     if (shapes_.size() < 2) return;
     const int root = static_cast<int>(k);
     structure_requests_[k % 2] =
-        col_.start_broadcast(structure_, structures_[k % 2].span().first(shapes_[k].structure_size()), root);
+        col_.start_broadcast(sent_, structures_[k % 2].span().first(shapes_[k].structure_size()), root);
     value_requests_[k % 2] =
         col_.start_broadcast(values_, arrived_[k % 2].span().first(shapes_[k].nonzeros), root);
   }
@@ -48,14 +49,15 @@ class block_stream {
 
  private:
   bool own(std::size_t k) const { return shapes_.size() < 2 || static_cast<int>(k) == col_.rank(); }
-  const local_index* structure(std::size_t k) const {
-    return own(k) ? structure_.data() : structures_[k % 2].data();
+  local::tile_structure structure(std::size_t k) const {
+    return own(k) ? own_ : shapes_[k].structure_at(structures_[k % 2].data());
   }
   const T* values(std::size_t k) const { return own(k) ? values_.data() : arrived_[k % 2].data(); }
 
   communicator col_;
   std::vector<local::tile_shape> shapes_;
-  std::span<const local_index> structure_;
+  local::tile_structure own_;
+  std::span<const local_index> sent_;
   std::span<const T> values_;
   std::array<buffer<local_index, Device>, 2> structures_;
   std::array<buffer<T, Device>, 2> arrived_;

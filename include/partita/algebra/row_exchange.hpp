@@ -40,7 +40,7 @@ class whole_exchange {
 
   /// Starts the row_exchange that brings the sub-block of rank r for group k.
   void start(std::size_t k, int r, matrix_view<const T> x) {
-    const std::span<const T> mine(x.row(groups_[k].first_row), size(k, row_.rank()));
+    const std::span<const T> mine(x.row_data(groups_[k].first_row), size(k, row_.rank()));
     requests_[stage(k, r) % 2] =
         row_.start_broadcast(mine, std::span<T>(buffers_[stage(k, r) % 2].data(), size(k, r)), r);
   }

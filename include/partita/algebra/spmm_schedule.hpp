@@ -163,8 +163,12 @@ class spmm_schedule {
       nonzeros_.push_back(shapes[g].nonzeros);
     }
     const local::csr_tiles<T, Device>& a = merges_ ? a_->merged(q, own, m.tile_entries()) : *a_;
+    const bool compact = needed && !merges_ && a.count() > 1;
+    std::span<const local_index> sent;
+    if (compact) sent = a.compacted(q, own);
+    if (!compact && shapes.size() > 1) sent = a.contiguous(q);
     stream_ = std::make_unique<block_stream<T, Device>>(
-        m, std::move(shapes), needed && !merges_ ? a.compacted(q, own) : a.structure.span(), a.values.span());
+        m, std::move(shapes), compact ? a.structure_at(sent.data()) : a.located(), sent, a.all_values());
     sums_ =
         partial_sums<T, Device>(m, blocks_.rows, blocks_.features, blocks_.sparse, blocks_.dense, stays());
     if (blocks_.row_ranks() == 1) return;

@@ -14,7 +14,7 @@ extern template class dense<float, dynamic_layout, host>;
 extern template class sparse<float, dynamic_layout, host>;
 extern template std::pair<detail::shared_tiles<float, host>, detail::shared_tiles<float, host>>
 detail::distribute_tiles(const mesh<host>&, layout, const blocking&, const blocking&,
-                         std::span<const triplet<float>>, symmetry, transfer::sharing);
+                         const std::vector<triplet<float>>&, symmetry, transfer::sharing);
 extern template class detail::spmm_schedule<float, host>;
 extern template class spmm_plan<float, host>;
 extern template class redistribution<float, host>;
@@ -48,7 +48,7 @@ extern template class dense<double, dynamic_layout, host>;
 extern template class sparse<double, dynamic_layout, host>;
 extern template std::pair<detail::shared_tiles<double, host>, detail::shared_tiles<double, host>>
 detail::distribute_tiles(const mesh<host>&, layout, const blocking&, const blocking&,
-                         std::span<const triplet<double>>, symmetry, transfer::sharing);
+                         const std::vector<triplet<double>>&, symmetry, transfer::sharing);
 extern template class detail::spmm_schedule<double, host>;
 extern template class spmm_plan<double, host>;
 extern template class redistribution<double, host>;

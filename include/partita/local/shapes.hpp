@@ -83,7 +83,7 @@ struct gemm_sizes {
 template <class View>
 int leading_size(const View& view) {
   return view.rows <= 1 ? std::max<int>(view.cols, 1)
-                        : to_local(view.stride, "the stride of an operand of gemm");
+                        : to_local(view.row_stride, "the stride of an operand of gemm");
 }
 
 /// Throws shape_error: the label of a row is not below the number of classes.

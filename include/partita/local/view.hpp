@@ -3,30 +3,56 @@
 /// What kernels take: trivially copyable views of one rank's blocks. They own nothing.
 
 #include <cstddef>
+#include <span>
 #include <type_traits>
+#include <utility>
 
 #include "partita/base/index.hpp"
 
 namespace partita::local {
 
-/// A row-major dense block: element (i, j) is at data[i * stride + j].
+/// A row-major dense block: element (i, j) is at data[i * row_stride + j]. Its members are named as those of
+/// std::mdspan, to which it converts.
 template <class T>
 struct matrix_view {
+  using element_type = T;
+  using index_type = local_index;
+
   T* data = nullptr;
   local_index rows = 0;
   local_index cols = 0;
-  std::ptrdiff_t stride = 0;
+  std::ptrdiff_t row_stride = 0;
 
-  constexpr T* row(local_index i) const { return data + i * stride; }
-  constexpr T& operator()(local_index i, local_index j) const { return data[i * stride + j]; }
+  static constexpr std::size_t rank() { return 2; }
+  /// Rows (r = 0) or columns (r = 1), and elements from one row, or column, to the next.
+  constexpr local_index extent(std::size_t r) const { return r == 0 ? rows : cols; }
+  constexpr std::ptrdiff_t stride(std::size_t r) const { return r == 0 ? row_stride : 1; }
+  constexpr T* data_handle() const { return data; }
+  constexpr T& operator()(local_index i, local_index j) const { return data[i * row_stride + j]; }
+
+  /// Row i, and where it begins.
+  constexpr std::span<T> row(local_index i) const { return {row_data(i), static_cast<std::size_t>(cols)}; }
+  constexpr T* row_data(local_index i) const { return data + i * row_stride; }
   constexpr matrix_view block(local_index row, local_index col, local_index block_rows,
                               local_index block_cols) const {
-    return {data + row * stride + col, block_rows, block_cols, stride};
+    return {data + row * row_stride + col, block_rows, block_cols, row_stride};
   }
+
   /// A view that may write is one that may read.
   template <class U>
   requires(std::is_same_v<U, const T> && !std::is_const_v<T>) constexpr operator matrix_view<U>() const {
-    return {data, rows, cols, stride};
+    return {data, rows, cols, row_stride};
+  }
+  /// An mdspan (std's, or another of its interface) of these elements, with the layout layout_stride.
+  template <class Mdspan>
+  requires(std::is_convertible_v<T*, typename Mdspan::data_handle_type>&& Mdspan::rank() == 2) constexpr
+  operator Mdspan() const {
+    using mapping = typename Mdspan::mapping_type;
+    using index = typename Mdspan::index_type;
+    using strides = decltype(std::declval<const mapping&>().strides());
+    return Mdspan(data,
+                  mapping(typename Mdspan::extents_type(static_cast<index>(rows), static_cast<index>(cols)),
+                          strides{static_cast<index>(row_stride), 1}));
   }
 };
 

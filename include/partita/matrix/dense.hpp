@@ -4,6 +4,9 @@
 /// alone.
 
 #include <concepts>
+#include <memory>
+#include <optional>
+#include <span>
 #include <utility>
 
 #include "partita/comm/mesh.hpp"
@@ -31,6 +34,20 @@ class moved_from {
 
  private:
   bool gone_ = false;
+};
+
+/// The memory of a block: contiguous elements, or a view that says how they lie.
+template <class T>
+struct given_block {
+  given_block(std::span<T> elements) : values(elements) {}
+  given_block(matrix_view<T> block)
+      : values(block.data, static_cast<std::size_t>(block.rows) * static_cast<std::size_t>(block.cols)),
+        layout(block) {}
+  template <class Range>
+  requires(std::is_convertible_v<Range&, std::span<T>>) given_block(Range& elements) : values(elements) {}
+
+  std::span<T> values;
+  std::optional<matrix_view<T>> layout;
 };
 
 /// A dense matrix whatever its type says of the layout, so that this is compiled once for all of them. Every
@@ -64,8 +81,8 @@ class dense_block {
     values_ = owned_.span();
   }
   dense_block(const partita::mesh<Device>& m, partita::layout l, const blocking& rows, const blocking& cols,
-              std::span<T> block)
-      : mesh_(m), layout_(l), rows_(rows), cols_(cols), values_(block) {
+              std::span<T> block, std::shared_ptr<const void> owner = nullptr)
+      : mesh_(m), layout_(l), rows_(rows), cols_(cols), values_(block), owner_(std::move(owner)) {
     for (const blocking* b : {&rows_, &cols_})
       if (!(b->shape() == mesh_.shape()))
         throw_error<shape_error>(
@@ -78,15 +95,28 @@ class dense_block {
         cols_(other.cols_),
         values_(other.values_),
         owned_(std::move(other.owned_)),
+        owner_(std::move(other.owner_)),
         moved_(std::move(other.moved_)) {}
   dense_block(dense_block&&) noexcept = default;
   dense_block& operator=(dense_block&&) noexcept = default;
   ~dense_block() = default;
 
-  void require_size(std::size_t elements) const {
-    if (elements != block_size())
+  /// Throws shape_error unless this rank's block can lie there.
+  void require_fit(const given_block<T>& given) const {
+    const auto rows = row_range().size(), cols = col_range().size();
+    const matrix_shape here{rows, cols};
+    if (given.layout && (given.layout->rows != rows || given.layout->cols != cols))
+      throw_error<shape_error>({"a matrix of ", shape(), " has a block of ", here, " here, not of ",
+                                matrix_shape{given.layout->rows, given.layout->cols}});
+    if (given.values.size() != block_size())
+      throw_error<shape_error>({"a matrix of ", shape(), " has a block of ", here, ", ", block_size(),
+                                " elements, here, not of ", given.values.size()});
+    if (given.layout && rows > 1 && cols > 0 && given.layout->row_stride != cols)
+      throw_error<shape_error>({"a matrix of ", shape(), " cannot view a block of ", here, " whose rows are ",
+                                given.layout->row_stride, " elements apart: its rows have no gaps"});
+    if (block_size() > 0 && given.values.data() == nullptr)
       throw_error<shape_error>(
-          {"a matrix of ", shape(), " has a block of ", block_size(), " elements here, not of ", elements});
+          {"a matrix of ", shape(), " was given a null pointer for its block of ", here});
   }
   partita::layout given_layout() const { return layout_; }
 
@@ -112,7 +142,8 @@ class dense_block {
   blocking rows_;
   blocking cols_;
   std::span<T> values_;
-  buffer<T, Device> owned_;  ///< empty in a view
+  buffer<T, Device> owned_;            ///< empty in a view
+  std::shared_ptr<const void> owner_;  ///< of the memory of a view, or null where the caller keeps it
   moved_from moved_;
 };
 
@@ -148,13 +179,32 @@ class dense : public detail::dense_block<T, Device> {
   dense(const partita::mesh<Device>& m, partita::layout l, const blocking& rows, const blocking& cols)
       : block(m, partition::checked_layout(l, L), rows, cols) {}
 
-  /// Over memory that somebody else owns and keeps alive: this rank's block, row-major and without gaps.
-  /// Throws shape_error also when `block` has another size.
+  /// Over memory that somebody else owns, on Device, without copying it: this rank's block, row-major and
+  /// without gaps, as a contiguous range of T or as a matrix_view. It must live as long as the matrix, or
+  /// `owner`, which the matrix holds, keeps it. Moving the matrix moves the view, not the elements, and
+  /// assigning to it lets go of the view and writes nothing there. No rank talks to another. Throws also
+  /// shape_error, naming both shapes, for a block of another size, one with gaps, and a null pointer.
   static dense view(const partita::mesh<Device>& m, partita::layout l, const blocking& rows,
-                    const blocking& cols, std::span<T> block) {
-    dense x(m, l, rows, cols, block);
-    x.require_size(block.size());
+                    const blocking& cols, detail::given_block<T> block,
+                    std::shared_ptr<const void> owner = nullptr) {
+    dense x(m, l, rows, cols, block.values, std::move(owner));
+    x.require_fit(block);
     return x;
+  }
+  /// With even blocks, and in the layout of the type.
+  static dense view(const partita::mesh<Device>& m, partita::layout l, matrix_shape shape,
+                    detail::given_block<T> block, std::shared_ptr<const void> owner = nullptr) {
+    return view(m, l, blocking::even(shape.rows, m.shape(), nesting::rows),
+                blocking::even(shape.cols, m.shape(), nesting::cols), block, std::move(owner));
+  }
+  static dense view(const partita::mesh<Device>& m, const blocking& rows, const blocking& cols,
+                    detail::given_block<T> block,
+                    std::shared_ptr<const void> owner = nullptr) requires(L != dynamic_layout) {
+    return view(m, L, rows, cols, block, std::move(owner));
+  }
+  static dense view(const partita::mesh<Device>& m, matrix_shape shape, detail::given_block<T> block,
+                    std::shared_ptr<const void> owner = nullptr) requires(L != dynamic_layout) {
+    return view(m, L, shape, block, std::move(owner));
   }
 
   /// Takes the block of a matrix of another type. Throws shape_error when its layout is not L.
@@ -166,8 +216,8 @@ class dense : public detail::dense_block<T, Device> {
 
  private:
   dense(const partita::mesh<Device>& m, partita::layout l, const blocking& rows, const blocking& cols,
-        std::span<T> values)
-      : block(m, partition::checked_layout(l, L), rows, cols, values) {}
+        std::span<T> values, std::shared_ptr<const void> owner)
+      : block(m, partition::checked_layout(l, L), rows, cols, values, std::move(owner)) {}
 };
 
 }  // namespace partita

@@ -11,13 +11,16 @@
 ///   rows 4..7      (1,0) (1,1) (1,0) (1,1)
 
 #include <concepts>
+#include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "partita/comm/mesh.hpp"
 #include "partita/matrix/tiles.hpp"
 #include "partita/partition/blocking.hpp"
 #include "partita/partition/layout.hpp"
+#include "partita/partition/policies.hpp"
 
 namespace partita {
 
@@ -33,6 +36,18 @@ constexpr axis_set column_cut(layout sparse_layout) { return sparse_layout.rows 
 /// Whether a sparse matrix may lie so: the row axis may cut its rows, col and depth its columns.
 constexpr bool is_sparse_layout(layout l) {
   return (l.rows - axis::row).empty() && !l.cols.contains(axis::row);
+}
+
+/// The global columns of tile t of the rank at `at`, and of all its tiles.
+inline interval tile_columns(layout sparse_layout, const blocking& cols, coordinates at, std::size_t t) {
+  at.row = static_cast<int>(t);
+  return cols.block(column_cut(sparse_layout), at);
+}
+inline std::vector<interval> tile_columns(layout sparse_layout, const blocking& cols, coordinates at) {
+  std::vector<interval> columns(
+      sparse_layout.rows.contains(axis::row) ? static_cast<std::size_t>(cols.shape().row) : 1);
+  for (std::size_t t = 0; t < columns.size(); ++t) columns[t] = tile_columns(sparse_layout, cols, at, t);
+  return columns;
 }
 
 }  // namespace partition
@@ -70,6 +85,36 @@ class sparse {
            l});
   }
 
+  /// Over arrays that the caller owns, on Device, without copying them: this rank's tiles of A, and those of
+  /// A^T (the same arrays of a symmetric matrix, none for one whose transpose is not needed). Tile t has the
+  /// rows row_range() and the columns tile_columns(t); there is one where no axis with several ranks cuts the
+  /// rows. The arrays stay as they are as long as the matrix, its copies and plans live. Memory of its own
+  /// have only products: what arrives, and copies of A where its blocks move along col or only needed rows of
+  /// X travel.
+  ///
+  /// No rank talks to another, and that A^T is the transpose of A is not checked. Throws shape_error naming
+  /// sizes that disagree, a row that ends before it begins, a column that is not in its tile or not behind
+  /// the one before it, more entries than mesh::tile_entries(), columns on a device that are not 16 bytes
+  /// aligned, and what the constructor refuses.
+  static sparse view(const partita::mesh<Device>& m, partita::layout l,
+                     std::optional<partita::layout> operand, const blocking& rows, const blocking& cols,
+                     local::csr_arrays<T> a, local::csr_arrays<T> transpose = {}) {
+    const bool same = a.offsets.data() == transpose.offsets.data() &&
+                      a.columns.data() == transpose.columns.data() &&
+                      a.values.data() == transpose.values.data() && rows == cols;
+    std::shared_ptr<block> forward, backward;
+    if (same || !transpose.offsets.empty()) backward = viewed(m, l, cols, rows, std::move(transpose));
+    forward = same ? backward : viewed(m, l, rows, cols, std::move(a));
+    return sparse(m, l, operand, rows, cols, std::move(forward), std::move(backward));
+  }
+  /// The same as a policy multiplies it, with even blocks. Throws mesh_error as distribute does.
+  static sparse view(const partita::mesh<Device>& m, const policy& p, matrix_shape shape,
+                     local::csr_arrays<T> a, local::csr_arrays<T> transpose = {}) {
+    require_mesh(p, m.shape(), m.size());
+    return view(m, p.sparse, p.dense, blocking::even(shape.rows, m.shape(), nesting::rows),
+                blocking::even(shape.cols, m.shape(), nesting::rows), std::move(a), std::move(transpose));
+  }
+
   /// The same matrix as another type. Throws shape_error when its layout is not L.
   template <partita::layout M>
   requires(M != L) explicit(L != dynamic_layout) sparse(const sparse<T, M, Device>& other)
@@ -88,9 +133,7 @@ class sparse {
   /// Global rows of this rank's block, and global columns of its tile t.
   interval row_range() const { return row_blocking().block(layout().rows, mesh_.at()); }
   interval tile_columns(std::size_t t) const {
-    coordinates at = mesh().at();
-    at.row = static_cast<int>(t);
-    return cols_.block(partition::column_cut(layout()), at);
+    return partition::tile_columns(layout(), cols_, mesh().at(), t);
   }
   /// This rank's tiles.
   std::shared_ptr<const block> local() const { return here().forward_; }
@@ -102,9 +145,12 @@ class sparse {
 
   /// Other values for the entries of this rank's blocks of A and of A^T, each in the order in which they lie;
   /// those of A^T are ignored where it is not stored. Copies of this matrix, transposed(A) and plans see
-  /// them. Throws shape_error when there are more or fewer. To assign by entries, see assign_values.
+  /// them. Throws shape_error when there are more or fewer, and error for a view, whose arrays stay as they
+  /// are. To assign by entries, see assign_values.
   void assign_local_values(std::span<const T> forward, std::span<const T> backward) {
     const auto assign = [&](block& to, std::span<const T> values) {
+      if (!to.viewed.offsets.empty())
+        throw_error<error>({"a matrix of ", shape(), " views arrays of its caller, which get no new values"});
       if (values.size() != to.values.size())
         throw_error<shape_error>({"a matrix of ", shape(), " has ", to.values.size(),
                                   " entries on this rank, not ", values.size()});
@@ -122,6 +168,18 @@ class sparse {
   }
 
  private:
+  static std::shared_ptr<block> viewed(const partita::mesh<Device>& m, partita::layout l,
+                                       const blocking& rows, const blocking& cols,
+                                       local::csr_arrays<T> arrays) {
+    if (device_memory_of(m.queue()) && reinterpret_cast<std::uintptr_t>(arrays.columns.data()) % 16 != 0)
+      throw shape_error("the columns of a sparse block on a device are not 16 bytes aligned");
+    std::vector<local_index> widths;
+    for (const interval c : partition::tile_columns(l, cols, m.at()))
+      widths.push_back(to_local(c.size(), "the number of columns of a sparse tile"));
+    return std::make_shared<block>(local::view_csr_tiles<T, Device>(
+        m.queue(), to_local(rows.block(l.rows, m.at()).size(), "the number of rows of a sparse block"),
+        std::move(widths), std::move(arrays), m.tile_entries()));
+  }
   /// This matrix, unless it was moved from.
   const sparse& here() const {
     if (forward_ == nullptr) throw error("a matrix was used after it had been moved from");

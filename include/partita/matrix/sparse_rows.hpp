@@ -70,7 +70,7 @@ class sparse_rows {
                                          std::move(entries), mesh_.tile_entries()));
   }
   static local::csr_slices<T> parts_of(const local::csr_tiles<T, Device>& x, const buffer<T, Device>& own) {
-    return x.tile_shape::parts(0, x.structure.data(), own.size() > 0 ? own.data() : x.values.data());
+    return x.tile_shape::parts(0, x.located(), own.size() > 0 ? own.data() : x.values.data());
   }
 
   partita::mesh<Device> mesh_;

@@ -49,6 +49,13 @@ struct offset_restart {
 template <class T>
 struct csr_slices;
 
+/// Where the structure of tiles is: the offsets of tile t begin at offsets + t * stride.
+struct tile_structure {
+  const local_index* offsets;
+  std::size_t stride;
+  const local_index* columns;
+};
+
 /// The structure of the tiles is one array: for every tile (rows + 1) offsets, and one more for every
 /// offset_restart that is not at its first row; then the columns of all entries.
 struct tile_shape {
@@ -66,18 +73,23 @@ struct tile_shape {
   }
   std::size_t structure_size() const { return offsets_size() + nonzeros; }
 
+  /// The structure that begins at an address.
+  tile_structure structure_at(const local_index* begin) const {
+    return {begin, static_cast<std::size_t>(rows) + 1, begin + offsets_size()};
+  }
+
   /// The parts of tile t, which lies in `structure` and `values`, in order of rows: one, unless offsets count
   /// anew within the tile. `values` may be null.
   template <class T>
-  csr_slices<T> parts(std::size_t t, const local_index* structure, const T* values) const {
+  csr_slices<T> parts(std::size_t t, tile_structure structure, const T* values) const {
     const auto within = [t](const offset_restart& r) { return r.tile == t && r.row > 0; };
     const auto more = std::count_if(restarts.begin(), restarts.end(), within);
     return {this, t, structure, values, static_cast<std::size_t>(more) + 1};
   }
   /// Part i of them.
   template <class T>
-  csr_slice<T> part(std::size_t t, std::size_t i, const local_index* structure, const T* values) const {
-    const local_index* offsets = structure + t * (static_cast<std::size_t>(rows) + 1);
+  csr_slice<T> part(std::size_t t, std::size_t i, tile_structure structure, const T* values) const {
+    const local_index* offsets = structure.offsets + t * structure.stride;
     std::size_t base = 0, number = t + i;  // of the part among those of all tiles
     local_index first = 0, end = rows;
     for (const offset_restart& r : restarts) {
@@ -92,7 +104,7 @@ struct tile_shape {
       if (within) first = r.row;
       base = r.base;
     }
-    const local_index* const columns = structure + offsets_size() + base;
+    const local_index* const columns = structure.columns + base;
     const local_index known = entries_of_parts.empty() ? -1 : entries_of_parts[number];
     return {{end - first, widths[t], offsets, columns, values == nullptr ? nullptr : values + base, known},
             first,
@@ -105,7 +117,7 @@ template <class T>
 struct csr_slices {
   const tile_shape* shape;
   std::size_t tile;
-  const local_index* structure;
+  tile_structure structure;
   const T* values;
   std::size_t count, next = 0;
 
@@ -168,7 +180,7 @@ class entry_lists {
         offsets_size_(shape.offsets_size()),
         structure_(std::move(structure)) {
     for (std::size_t t = 0; t < shape.count(); ++t)
-      for (const auto& part : shape.parts<char>(t, structure_.data(), nullptr))
+      for (const auto& part : shape.parts<char>(t, shape.structure_at(structure_.data()), nullptr))
         for (local_index i = part.first_row == 0 ? 0 : 1; i <= part.entries.rows; ++i)
           begins_.push_back(part.base + static_cast<std::size_t>(part.entries.offsets[i]));
   }

@@ -12,29 +12,54 @@
 #include <vector>
 
 #include "partita/base/triplet.hpp"
+#include "partita/matrix/csr_arrays.hpp"
 #include "partita/matrix/needed_rows.hpp"
 #include "partita/memory/device.hpp"
 
 namespace partita::local {
 
 /// Offsets and columns of all tiles lie in one buffer (`structure`), so that a block can travel as two
-/// messages. What products find out about the columns is kept beside them, for all products with this block.
+/// messages, or where a caller has them. What products find out about the columns is kept beside them, for
+/// all products with this block.
 template <class T, class Device>
 struct csr_tiles : tile_shape {
   buffer<local_index, Device> structure;  ///< (structure_size())
   buffer<T, Device> values;               ///< (nonzeros), or none of a pattern
+  csr_arrays<T> viewed;                   ///< in place of both, where it has offsets
+
+  tile_structure located() const {
+    if (viewed.offsets.empty()) return structure_at(structure.data());
+    return {viewed.offsets.data(), static_cast<std::size_t>(rows), viewed.columns.data()};
+  }
+  std::span<const T> all_values() const { return viewed.offsets.empty() ? values.span() : viewed.values; }
 
   /// The parts of tile t (csr_slice<T>), in order of rows.
-  csr_slices<T> parts(std::size_t t) const { return tile_shape::parts(t, structure.data(), values.data()); }
+  csr_slices<T> parts(std::size_t t) const { return tile_shape::parts(t, located(), all_values().data()); }
   /// The columns of the entries of a part, within their tile, where the part itself may count needed rows.
-  const local_index* columns_of(const csr_slice<T>& part) const {
-    return structure.data() + offsets_size() + part.base;
-  }
+  const local_index* columns_of(const csr_slice<T>& part) const { return located().columns + part.base; }
   /// The structure in host memory. Waits for a device.
   entry_lists entries(const device_queue<Device>& q) const {
-    std::vector<local_index> found(structure.size());
-    copy(q, structure.span(), std::span<local_index>(found));
+    std::vector<local_index> found(structure_size(), 0);
+    const std::span<local_index> all(found);
+    if (viewed.offsets.empty()) {
+      copy(q, structure.span(), all);
+    } else {
+      const auto n = static_cast<std::size_t>(rows);
+      for (std::size_t t = 0; t < count(); ++t)
+        copy(q, viewed.offsets.subspan(t * n, n + 1), all.subspan(t * (n + 1), n + 1));
+      copy(q, viewed.columns, all.subspan(offsets_size()));
+    }
     return {*this, std::move(found)};
+  }
+  /// The structure in one piece of memory of the device; of a view a copy, made once.
+  std::span<const local_index> contiguous(const device_queue<Device>& q) const {
+    if (viewed.offsets.empty()) return structure.span();
+    if (contiguous_.size() == 0) {
+      const entry_lists found = entries(q);
+      contiguous_ = buffer<local_index, Device>(q, found.structure().size());
+      copy(q, std::span<const local_index>(found.structure()), contiguous_.span());
+    }
+    return std::as_const(contiguous_).span();
   }
 
   /// The columns with entries, of every tile but `own`.
@@ -49,10 +74,10 @@ struct csr_tiles : tile_shape {
   }
   /// The structure with every column of a tile but `own` replaced by its position among the needed ones.
   std::span<const local_index> compacted(const device_queue<Device>& q, std::size_t own) const {
-    if (count() == 1) return structure.span();
+    if (count() == 1) return contiguous(q);
     if (compacted_.size() == 0) {
       const entry_lists found = local::compacted(*this, entries(q), own, needed(q, own));
-      compacted_ = buffer<local_index, Device>(q, structure.size());
+      compacted_ = buffer<local_index, Device>(q, found.structure().size());
       copy(q, std::span<const local_index>(found.structure()), compacted_.span());
     }
     return std::as_const(compacted_).span();
@@ -74,8 +99,8 @@ struct csr_tiles : tile_shape {
     static_cast<tile_shape&>(*merged_) = found.shape;
     merged_->structure = buffer<local_index, Device>(q, found.structure.size());
     copy(q, std::span<const local_index>(found.structure), merged_->structure.span());
-    std::vector<T> here(values.size());
-    copy(q, values.span(), std::span<T>(here));
+    std::vector<T> here(all_values().size());
+    copy(q, all_values(), std::span<T>(here));
     here = reordered(here, found.order);
     merged_->values = buffer<T, Device>(q, here.size());
     copy(q, std::span<const T>(here), merged_->values.span());
@@ -109,7 +134,7 @@ struct csr_tiles : tile_shape {
 
   mutable std::optional<std::size_t> own_;
   mutable needed_rows needed_;
-  mutable buffer<local_index, Device> compacted_;
+  mutable buffer<local_index, Device> contiguous_, compacted_;
   mutable std::optional<tile_shape> merged_shape_;
   mutable std::shared_ptr<csr_tiles> merged_;  ///< A once more, where a product with needed rows runs
 };
@@ -207,6 +232,17 @@ csr_tiles<T, Device> make_csr_tiles(const device_queue<Device>& q, interval rows
   result.values = buffer<T, Device>(q, values.size());
   copy(q, std::span<const local_index>(structure), result.structure.span());
   copy(q, std::span<const T>(values), result.values.span());
+  return result;
+}
+
+/// Tiles of `rows` rows and these widths over arrays of a caller: see shape_of.
+template <class T, class Device>
+csr_tiles<T, Device> view_csr_tiles(const device_queue<Device>& q, local_index rows,
+                                    std::vector<local_index> widths, csr_arrays<T> arrays,
+                                    std::size_t most = base::max_tile_entries) {
+  csr_tiles<T, Device> result;
+  static_cast<tile_shape&>(result) = shape_of(q, arrays, rows, std::move(widths), most);
+  result.viewed = std::move(arrays);
   return result;
 }
 

@@ -20,6 +20,8 @@ struct dropped_relu {
     return x > T(0) ? drop(i, j, x) : T(0);
   }
 };
+template <class Drop>
+dropped_relu(Drop) -> dropped_relu<Drop>;
 
 template <class T>
 struct relu_gradient {
@@ -35,6 +37,8 @@ struct dropped_elu {
     return drop(i, j, x > T(0) ? x : std::expm1(x));
   }
 };
+template <class Drop>
+dropped_elu(Drop) -> dropped_elu<Drop>;
 
 /// d exp(x), x <= 0, from out = (exp(x) - 1) / keep.
 template <class T>

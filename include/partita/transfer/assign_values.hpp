@@ -19,8 +19,8 @@ std::vector<T> values_by(const sparse<T, L, Device>& a, Function f) {
   const auto& q = a.mesh().queue();
   const auto block = a.local();
   const local::entry_lists entries = block->entries(q);
-  std::vector<T> values(block->values.size());
-  copy(q, std::as_const(block->values).span(), std::span<T>(values));
+  std::vector<T> values(block->all_values().size());
+  copy(q, block->all_values(), std::span<T>(values));
   for (std::size_t t = 0; t < block->count(); ++t) {
     const global_index first_col = a.tile_columns(t).begin;
     for (global_index i = 0; i < a.row_range().size(); ++i)
@@ -73,13 +73,12 @@ class entry_table {
   std::vector<char> found_;
 };
 
-template <class T, layout L, class Device>
-std::vector<T> values_given(const sparse<T, L, Device>& a, std::span<const triplet<T>> entries,
-                            const char* matrix) {
-  entry_table<T> table(a.row_range(),
-                       send_to_owners(a.mesh(), a.layout(), a.row_blocking(), a.col_blocking(), entries));
+template <class T, layout L, class Device, class Entries>
+std::vector<T> values_given(const sparse<T, L, Device>& a, const Entries& entries, side of) {
+  entry_table<T> table(a.row_range(), send_to_owners<T>(a.mesh(), a.layout(), a.row_blocking(),
+                                                        a.col_blocking(), entries, of));
   std::vector<T> values = values_by(a, [&](auto i, auto j, T old) { return table(i, j, old); });
-  table.require_all_found(matrix);
+  table.require_all_found(of == side::straight ? "A" : "A^T");
   return values;
 }
 
@@ -94,16 +93,14 @@ std::vector<T> values_given(const sparse<T, L, Device>& a, std::span<const tripl
 template <class T, layout L, class Device, detail::triplets Entries>
 void assign_values(sparse<T, L, Device>& a, const Entries& entries,
                    transfer::sharing shares = transfer::sharing::disjoint) {
-  const std::span<const triplet<T>> given(std::data(entries), std::size(entries));
-  detail::require_entries(a.mesh(), a.shape(), given, shares);
-  if (a.kind() == symmetry::symmetric && !is_symmetric(a.mesh().world(), given))
+  detail::require_entries(a.mesh(), a.shape(), entries, shares);
+  if (a.kind() == symmetry::symmetric && !is_symmetric(a.mesh().world(), entries))
     throw_error<shape_error>(
         {"a matrix of ", a.shape(), " is stored as symmetric, but the values assigned to it are not"});
-  const std::vector<T> forward = detail::values_given(a, given, "A");
+  const std::vector<T> forward = detail::values_given(a, entries, detail::side::straight);
   std::vector<T> backward;
   if (a.kind() == symmetry::general)
-    backward =
-        detail::values_given(transposed(a), std::span<const triplet<T>>(detail::swapped(given)), "A^T");
+    backward = detail::values_given(transposed(a), entries, detail::side::transposed);
   a.assign_local_values(forward, backward);
 }
 

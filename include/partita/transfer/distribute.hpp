@@ -3,13 +3,17 @@
 /// From files and functions to distributed matrices, and back.
 
 #include <concepts>
+#include <cstdint>
+#include <iterator>
 #include <optional>
 #include <span>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "partita/matrix/sparse.hpp"
 #include "partita/partition/policies.hpp"
+#include "partita/transfer/csr_rows.hpp"
 #include "partita/transfer/entry_checks.hpp"
 #include "partita/transfer/redistribution.hpp"
 
@@ -47,7 +51,21 @@ dense<T, L, Device> generate(const mesh<Device>& m, matrix_shape shape, Function
 namespace detail {
 
 template <class Range>
-concept triplets = std::same_as<comm::element_of<Range>, triplet<decltype(comm::element_of<Range>::value)>>;
+using entry_of = std::remove_cvref_t<decltype(*std::begin(std::declval<const Range&>()))>;
+/// A range of triplet<T>.
+template <class Range>
+concept triplets = std::same_as<entry_of<Range>, triplet<decltype(entry_of<Range>::value)>>;
+
+/// The range; all that lie in one piece of memory as one type.
+template <triplets Range>
+const Range& entries_of(const Range& entries) {
+  return entries;
+}
+template <triplets Range>
+requires requires(const Range& r) { std::data(r); }
+std::span<const entry_of<Range>> entries_of(const Range& entries) {
+  return {std::data(entries), std::size(entries)};
+}
 
 }  // namespace detail
 
@@ -91,10 +109,13 @@ std::vector<T> collect(const dense<T, L, Device>& x) {
 
 namespace detail {
 
+/// Which matrix the entries are of: A, or the transpose of A, that is with rows and columns exchanged.
+enum class side : std::uint8_t { straight, transposed };
+
 /// Sends every entry to all ranks that hold it in layout `l`.
-template <class T, class Device>
+template <class T, class Device, class Entries>
 std::vector<triplet<T>> send_to_owners(const mesh<Device>& m, layout l, const blocking& rows,
-                                       const blocking& cols, std::span<const triplet<T>> entries) {
+                                       const blocking& cols, const Entries& entries, side of) {
   const mesh_shape shape = m.shape();
   const axis_set copies = every_axis - l.used();
   const auto ranks = static_cast<std::size_t>(m.size());
@@ -105,20 +126,24 @@ std::vector<triplet<T>> send_to_owners(const mesh<Device>& m, layout l, const bl
     for (int c = 0; c < shape.size(copies); ++c)
       visit(static_cast<std::size_t>(shape.rank(partition::group_member(shape, copies, at, c))));
   };
+  const auto for_entries = [&](const auto& visit) {
+    for (const triplet<T>& e : entries) visit(of == side::transposed ? triplet<T>{e.col, e.row, e.value} : e);
+  };
   std::vector<global_index> send(ranks, 0);
-  for (const triplet<T>& e : entries) for_holders(e, [&](std::size_t rank) { ++send[rank]; });
+  for_entries([&](const triplet<T>& e) { for_holders(e, [&](std::size_t rank) { ++send[rank]; }); });
   std::vector<std::size_t> next(ranks, 0);  // of each rank's block
   for (std::size_t rank = 1; rank < ranks; ++rank)
     next[rank] = next[rank - 1] + static_cast<std::size_t>(send[rank - 1]);
   std::vector<T> values(next.back() + static_cast<std::size_t>(send.back()));
   std::vector<global_index> indices(2 * values.size());
-  for (const triplet<T>& e : entries)
+  for_entries([&](const triplet<T>& e) {
     for_holders(e, [&](std::size_t rank) {
       const std::size_t i = next[rank]++;
       indices[2 * i] = e.row;
       indices[2 * i + 1] = e.col;
       values[i] = e.value;
     });
+  });
   std::vector<global_index> recv = m.world().all_to_all(send);
   const std::vector<T> values_here = m.world().all_to_all(values, send, recv);
   for (auto* c : {&send, &recv})
@@ -133,63 +158,53 @@ std::vector<triplet<T>> send_to_owners(const mesh<Device>& m, layout l, const bl
 template <class T, class Device>
 using shared_tiles = std::shared_ptr<local::csr_tiles<T, Device>>;
 
-template <class T, class Device>
+template <class T, class Device, class Entries>
 shared_tiles<T, Device> make_local_tiles(const mesh<Device>& m, layout l, const blocking& rows,
-                                         const blocking& cols, std::span<const triplet<T>> entries) {
-  std::vector<interval> columns;
-  coordinates at = m.at();
-  for (at.row = 0; at.row < (l.rows.contains(axis::row) ? m.shape().row : 1); ++at.row)
-    columns.push_back(cols.block(partition::column_cut(l), at));
+                                         const blocking& cols, const Entries& entries, side of) {
+  const std::vector<interval> columns = partition::tile_columns(l, cols, m.at());
   return std::make_shared<local::csr_tiles<T, Device>>(
       local::make_csr_tiles<T, Device>(m.queue(), rows.block(l.rows, m.at()), columns,
-                                       send_to_owners(m, l, rows, cols, entries), m.tile_entries()));
+                                       send_to_owners<T>(m, l, rows, cols, entries, of), m.tile_entries()));
 }
 
 /// Throws what distribute says of entries. What travels: see require_shares.
-template <class T, class Device>
-void require_entries(const mesh<Device>& m, matrix_shape shape, std::span<const triplet<T>> entries,
+template <class Device, class Entries>
+void require_entries(const mesh<Device>& m, matrix_shape shape, const Entries& entries,
                      transfer::sharing shares) {
-  for (const triplet<T>& e : entries)
+  for (const auto& e : entries)
     if (e.row < 0 || e.row >= shape.rows || e.col < 0 || e.col >= shape.cols)
       throw_error<shape_error>({"entry (", e.row, ", ", e.col, ") is outside a matrix of ", shape});
   transfer::require_finite(entries);
   if (shares == transfer::sharing::disjoint) transfer::require_shares(m.world(), entries);
 }
 
-template <class T>
-std::vector<triplet<T>> swapped(std::span<const triplet<T>> entries) {
-  std::vector<triplet<T>> of_transpose;
-  of_transpose.reserve(entries.size());
-  for (const triplet<T>& e : entries) of_transpose.push_back({e.col, e.row, e.value});
-  return of_transpose;
-}
-
 /// This rank's tiles of A and of A^T: see distribute.
-template <class T, class Device>
+template <class T, class Device, class Entries>
 std::pair<shared_tiles<T, Device>, shared_tiles<T, Device>> distribute_tiles(
-    const mesh<Device>& m, layout l, const blocking& rows, const blocking& cols,
-    std::span<const triplet<T>> entries, symmetry kind, transfer::sharing shares) {
+    const mesh<Device>& m, layout l, const blocking& rows, const blocking& cols, const Entries& entries,
+    symmetry kind, transfer::sharing shares) {
   const matrix_shape shape{rows.size(), cols.size()};
   require_entries(m, shape, entries, shares);
-  const auto tiles_of = [&](const blocking& r, const blocking& c, std::span<const triplet<T>> given) {
+  const auto tiles_of = [&](const blocking& r, const blocking& c, side of) {
     return base::with_memory_for("a sparse matrix", {r.size(), c.size()},
-                                 [&] { return make_local_tiles(m, l, r, c, given); });
+                                 [&] { return make_local_tiles<T>(m, l, r, c, entries, of); });
   };
-  const auto forward = tiles_of(rows, cols, entries);
+  const auto forward = tiles_of(rows, cols, side::straight);
   if (kind == symmetry::one_way) return {forward, nullptr};
   if (kind == symmetry::symmetric) {
     if (!(rows == cols) || !is_symmetric(m.world(), entries))
       throw_error<shape_error>({"a matrix of ", shape, " was declared symmetric but is not"});
     return {forward, forward};
   }
-  return {forward, tiles_of(cols, rows, swapped(entries))};
+  return {forward, tiles_of(cols, rows, side::transposed)};
 }
 
 }  // namespace detail
 
 /// A (rows.size() x cols.size()) in layout `l` from entries that the ranks hold between them, each entry on
-/// one rank; duplicates add up. `entries`: a contiguous range of triplets. `operand`: the layout to which a
-/// product takes dense matrices that A cannot multiply where they lie.
+/// one rank; duplicates add up. `entries`: any forward range of triplets, such as a vector of them, or
+/// transfer::csr_rows over a caller's own CSR arrays. `operand`: the layout to which a product takes dense
+/// matrices that A cannot multiply where they lie.
 ///
 /// Every rank must call. What travels: each entry to the ranks that hold it, and again for A^T unless A is
 /// symmetric or goes one way; an all-gather of one element, which finds out whether every rank gives all
@@ -200,9 +215,9 @@ template <class Device, detail::triplets Entries>
 auto distribute(const mesh<Device>& m, layout l, const blocking& rows, const blocking& cols,
                 const Entries& entries, symmetry kind = symmetry::general, std::optional<layout> operand = {},
                 transfer::sharing shares = transfer::sharing::disjoint) {
-  using T = decltype(comm::element_of<const Entries>::value);
-  auto [forward, backward] = detail::distribute_tiles(
-      m, l, rows, cols, std::span<const triplet<T>>(std::data(entries), std::size(entries)), kind, shares);
+  using T = decltype(detail::entry_of<Entries>::value);
+  auto [forward, backward] =
+      detail::distribute_tiles<T>(m, l, rows, cols, detail::entries_of(entries), kind, shares);
   return sparse<T, dynamic_layout, Device>(m, l, operand, rows, cols, std::move(forward),
                                            std::move(backward));
 }
@@ -233,10 +248,10 @@ template <layout L, class Device, class All, class... How>
 auto distribute(const mesh<Device>& m, matrix_shape shape, const All& all, How... how) {
   auto a = distribute(m, L, shape, all, how...);
   using T = typename decltype(a)::value_type;
-  if constexpr (std::is_floating_point_v<comm::element_of<const All>>)
-    return dense<T, L, Device>(std::move(a));
-  else
+  if constexpr (detail::triplets<All>)
     return sparse<T, L, Device>(a);
+  else
+    return dense<T, L, Device>(std::move(a));
 }
 
 }  // namespace partita

@@ -20,10 +20,11 @@ namespace partita::transfer {
 /// entries on all ranks are an error. `overlapping`: any rank may give any entry, and duplicates are summed.
 enum class sharing : std::uint8_t { disjoint, overlapping };
 
-/// Throws error naming the first entry that is not a finite number.
-template <class T>
-void require_finite(std::span<const triplet<T>> entries) {
-  for (const triplet<T>& e : entries)
+/// Throws error naming the first entry that is not a finite number. `entries`, here and below: any forward
+/// range of triplets.
+template <class Entries>
+void require_finite(const Entries& entries) {
+  for (const auto& e : entries)
     if (!std::isfinite(e.value))
       throw_error<error>({"entry (", e.row, ", ", e.col, ") of a sparse matrix is ",
                           std::isnan(e.value) ? "NaN"
@@ -34,16 +35,18 @@ void require_finite(std::span<const triplet<T>> entries) {
 
 /// Throws error if every rank gives the same entries, in any order: each would count once per rank. Every
 /// rank must call. What travels: an all-gather of one element a rank.
-template <class T>
-void require_shares(const communicator& world, std::span<const triplet<T>> entries) {
+template <class Entries>
+void require_shares(const communicator& world, const Entries& entries) {
   if (world.size() == 1) return;
-  std::uint64_t sum = 0;
-  for (const triplet<T>& e : entries)
+  std::uint64_t sum = 0, count = 0;
+  for (const auto& e : entries) {
     sum += random_bits(std::bit_cast<std::uint64_t>(static_cast<double>(e.value)), e.row, e.col);
-  const auto mine = entries.empty() ? 0 : static_cast<global_index>(base::mixed_bits(sum ^ entries.size()));
+    ++count;
+  }
+  const auto mine = count == 0 ? 0 : static_cast<global_index>(base::mixed_bits(sum ^ count));
   const std::vector<global_index> all = world.all_gather(mine);
   if (mine == 0 || all != std::vector<global_index>(all.size(), mine)) return;
-  throw_error<error>({"each of ", world.size(), " ranks gave the same ", entries.size(),
+  throw_error<error>({"each of ", world.size(), " ranks gave the same ", count,
                       " entries to distribute, which would count ", world.size(),
                       " times: give each entry on one rank, or say transfer::sharing::overlapping"});
 }
@@ -101,11 +104,11 @@ namespace partita {
 /// added up, here without rounding, and zeros of either sign are as if they were not there. Wrongly yes with
 /// probability 2^-63. Every rank must call. What travels: an all-reduce of two elements. Throws error naming
 /// an entry that is not a finite number.
-template <class T>
-bool is_symmetric(const communicator& world, std::span<const triplet<T>> entries) {
+template <class Entries>
+bool is_symmetric(const communicator& world, const Entries& entries) {
   transfer::require_finite(entries);
   transfer::detail::exact_sum difference;
-  for (const triplet<T>& e : entries) {
+  for (const auto& e : entries) {
     difference.add(static_cast<double>(e.value), random_bits(0, e.row, e.col) >> 1);
     difference.add(-static_cast<double>(e.value), random_bits(0, e.col, e.row) >> 1);
   }

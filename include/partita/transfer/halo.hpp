@@ -54,7 +54,7 @@ class halo {
     copy(mesh_.queue(), x, table.block(0, 0, mine, x.cols));
     gather_rows(mesh_.queue(), x, std::span<const local_index>(send_.span()), packed_.data());
     mesh_.along(every_axis)
-        .all_to_all(packed_.span(), send_counts_, std::span<T>(table.row(mine), comm::total_of(recv_)),
+        .all_to_all(packed_.span(), send_counts_, std::span<T>(table.row_data(mine), comm::total_of(recv_)),
                     recv_);
   }
 
@@ -64,7 +64,7 @@ class halo {
     const auto mine = static_cast<local_index>(own_.size());
     copy(mesh_.queue(), table.block(0, 0, mine, x.cols), x);
     mesh_.along(every_axis)
-        .all_to_all(std::span<const T>(table.row(mine), comm::total_of(recv_)), recv_, packed_.span(),
+        .all_to_all(std::span<const T>(table.row_data(mine), comm::total_of(recv_)), recv_, packed_.span(),
                     send_counts_);
     local::csr_view<T> senders = senders_.template transposed<T>();
     senders.values = ones_.data();

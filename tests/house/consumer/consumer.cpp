@@ -12,6 +12,9 @@
 #ifdef USES_NPZ
 #include "partita/io/npz.hpp"
 #endif
+#ifdef USES_DLPACK
+#include "partita/io/dlpack.hpp"
+#endif
 #ifdef USES_CUDA
 #include "partita/local/cuda/vendor_products.hpp"
 #endif
@@ -33,6 +36,11 @@ int main() {
   bool right = default_mesh(grid_2d, 4) == mesh_shape{2, 2, 1};
 #ifdef USES_BLAS
   right = right && blas_gemm().f64 != nullptr;
+#endif
+#ifdef USES_DLPACK
+  double number = 3;
+  right =
+      right && io::from_dlpack<double>(io::to_dlpack(matrix_view<double>{&number, 1, 1, 1})).block(0, 0) == 3;
 #endif
 #ifdef USES_CUDA
   right = right && on_cuda::cuda_libraries().gemm_f64 == nullptr;

@@ -47,8 +47,8 @@ struct largest_neighbours {
       if (later.where.at[c] >= 0) take(best, c, later.largest.at[c], later.where.at[c]);
   }
   constexpr void store(const sum& found, local_index row, local_index v) const {
-    on_cuda::store(found.largest, y.row(row) + v * Width);
-    on_cuda::store(found.where, arg.row(row) + v * Width);
+    on_cuda::store(found.largest, y.row_data(row) + v * Width);
+    on_cuda::store(found.where, arg.row_data(row) + v * Width);
   }
 
  private:
@@ -90,7 +90,7 @@ struct won_gradients : summing<column_lead, pack_of<T, Width>> {
       if (next.winners.at[c] == next.entry) total.at[c] += next.dy.at[c];
   }
   constexpr void store(const sum& total, local_index row, local_index v) const {
-    T* const to = dx.row(row) + v * Width;
+    T* const to = dx.row_data(row) + v * Width;
     pack_of<T, Width> result = load<Width>(static_cast<const T*>(to));
     result += total;
     on_cuda::store(result, to);
@@ -98,7 +98,7 @@ struct won_gradients : summing<column_lead, pack_of<T, Width>> {
 
  private:
   constexpr item of(local_index t, local_index row, local_index v) const {
-    return {entries[t], load<Width>(arg.row(row) + v * Width), load<Width>(dy.at(row, v * Width))};
+    return {entries[t], load<Width>(arg.row_data(row) + v * Width), load<Width>(dy.at(row, v * Width))};
   }
 };
 

@@ -20,7 +20,7 @@ struct assign_packs {
   constexpr void operator()(std::int64_t thread) const {
     const cell at = cell_of(thread, y.cols / Width);
     const local_index j = at.col * Width;
-    store(term.template at<Width>(at.row, j), y.row(at.row) + j);
+    store(term.template at<Width>(at.row, j), y.row_data(at.row) + j);
   }
 };
 

@@ -24,8 +24,8 @@ struct dot_of_entry {
   T* values;
 
   constexpr void operator()(local_index row, local_index e) const {
-    const T* const left = y.row(row);
-    const T* const right = x.row(columns[e]);
+    const T* const left = y.row_data(row);
+    const T* const right = x.row_data(columns[e]);
     local_index j = 0;
     for (local_index h = 0; h < s.heads; ++h) {
       const std::int64_t head_end = (std::int64_t{h} + 1) * s.head_width - s.first_col;
@@ -74,7 +74,7 @@ struct applied_product : summing<column_lead, pack_of<T, Width>> {
     for (int c = 0; c < Width; ++c) total.at[c] += weight * next.x.at[c];
   }
   constexpr void store(const sum& total, local_index row, local_index v) const {
-    T* const to = y.row(row) + v * Width;
+    T* const to = y.row_data(row) + v * Width;
     pack_of<T, Width> result = total;
     if (beta != 0) {
       const pack_of<T, Width> old = load<Width>(to);

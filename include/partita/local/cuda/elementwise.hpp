@@ -15,7 +15,7 @@ struct mapped {
 
   template <int Width>
   constexpr pack_of<T, Width> at(local_index i, local_index j) const {
-    pack_of<T, Width> value = load<Width>(x.row(i) + j);
+    pack_of<T, Width> value = load<Width>(x.row_data(i) + j);
     for (T& element : value.at) element = f(element);
     return value;
   }
@@ -28,7 +28,7 @@ struct mapped_with_index {
 
   template <int Width>
   constexpr pack_of<T, Width> at(local_index i, local_index j) const {
-    pack_of<T, Width> value = load<Width>(x.row(i) + j);
+    pack_of<T, Width> value = load<Width>(x.row_data(i) + j);
     for (int c = 0; c < Width; ++c) value.at[c] = f(i, j + c, value.at[c]);
     return value;
   }
@@ -41,8 +41,8 @@ struct zipped {
 
   template <int Width>
   constexpr pack_of<T, Width> at(local_index i, local_index j) const {
-    pack_of<T, Width> left = load<Width>(a.row(i) + j);
-    const pack_of<T, Width> right = load<Width>(b.row(i) + j);
+    pack_of<T, Width> left = load<Width>(a.row_data(i) + j);
+    const pack_of<T, Width> right = load<Width>(b.row_data(i) + j);
     for (int c = 0; c < Width; ++c) left.at[c] = f(left.at[c], right.at[c]);
     return left;
   }

@@ -41,7 +41,7 @@ struct row_loss {
     const local_index label = labels[i];
     losses[i] = {};
     if (label >= 0 && label < logits.cols) {
-      losses[i].loss = labelled(logits.row(i), label, gradient.row(i));
+      losses[i].loss = labelled(logits.row_data(i), label, gradient.row_data(i));
       return;
     }
     for (local_index j = 0; j < gradient.cols; ++j) gradient(i, j) = 0;

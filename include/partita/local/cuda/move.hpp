@@ -16,7 +16,7 @@ struct copied {
 
   template <int Width>
   constexpr pack_of<T, Width> at(local_index i, local_index j) const {
-    return load<Width>(from.row(i) + j);
+    return load<Width>(from.row_data(i) + j);
   }
 };
 
@@ -27,7 +27,7 @@ struct copied_from_rows {
 
   template <int Width>
   constexpr pack_of<T, Width> at(local_index i, local_index j) const {
-    return load<Width>(from.row(rows[i]) + j);
+    return load<Width>(from.row_data(rows[i]) + j);
   }
 };
 

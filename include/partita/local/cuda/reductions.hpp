@@ -41,7 +41,7 @@ struct entry_terms {
   constexpr double operator()(local_index i, local_index j) const { return x(i, j); }
   template <int Width>
   constexpr void add(local_index i, local_index j, double (&total)[Width]) const {
-    const pack_of<T, Width> of_x = load<Width>(x.row(i) + j);
+    const pack_of<T, Width> of_x = load<Width>(x.row_data(i) + j);
     for (int c = 0; c < Width; ++c) total[c] += of_x.at[c];
   }
 };
@@ -54,7 +54,7 @@ struct product_terms {
   constexpr double operator()(local_index i, local_index j) const { return double{x(i, j)} * y(i, j); }
   template <int Width>
   constexpr void add(local_index i, local_index j, double (&total)[Width]) const {
-    const pack_of<T, Width> of_x = load<Width>(x.row(i) + j), of_y = load<Width>(y.row(i) + j);
+    const pack_of<T, Width> of_x = load<Width>(x.row_data(i) + j), of_y = load<Width>(y.row_data(i) + j);
     for (int c = 0; c < Width; ++c) total[c] += double{of_x.at[c]} * of_y.at[c];
   }
 };
@@ -96,7 +96,7 @@ struct row_parts {
     const cell at = cell_of(thread, lanes);
     auto total = Reduction::none();
     for (local_index v = at.col; v < x.cols / Width; v += lanes) {
-      const pack_of<T, Width> from = load<Width>(x.row(at.row) + v * Width);
+      const pack_of<T, Width> from = load<Width>(x.row_data(at.row) + v * Width);
       for (const T& element : from.at) total = Reduction::joined(total, element);
     }
     parts[thread] = static_cast<To>(total);

@@ -88,7 +88,7 @@ struct row_product {
   constexpr void join(sum& total, const sum& later) const { total += later; }
   constexpr void store(const sum& total, local_index row, local_index v) const {
     const local_index j = v * Width;
-    T* const to = y.row(row) + j;
+    T* const to = y.row_data(row) + j;
     pack_of<T, Width> result = fusion.beta == 0 ? pack_of<T, Width>{} : load<Width>(to);
     for (int c = 0; c < Width; ++c) result.at[c] = fusion.finished(total.at[c], j + c, result.at[c]);
     on_cuda::store(result, to);

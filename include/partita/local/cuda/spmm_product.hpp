@@ -48,7 +48,7 @@ class spmm_product<T, cuda_device> {
                               std::ptrdiff_t, std::ptrdiff_t>;
 
   static key_type key(const local::csr_view<T>& a, const matrix_view<const T>& x, const matrix_view<T>& y) {
-    return {a.offsets, a.columns, a.values, a.rows, a.cols, x.cols, x.stride, y.stride};
+    return {a.offsets, a.columns, a.values, a.rows, a.cols, x.cols, x.row_stride, y.row_stride};
   }
 
   /// Whether the library may get these operands: shapes that fit, something to do, 16-byte alignment.
@@ -57,14 +57,14 @@ class spmm_product<T, cuda_device> {
     return a.rows > 0 && a.cols > 0 && x.cols > 0 && x.rows == a.cols && y.rows == a.rows &&
            y.cols == x.cols && on_cuda::skew(a.offsets, 4) == 0 && on_cuda::skew(a.columns, 4) == 0 &&
            on_cuda::skew(a.values, width) == 0 && on_cuda::skew(x.data, width) == 0 &&
-           x.stride % width == 0 && on_cuda::skew(y.data, width) == 0 && y.stride % width == 0;
+           x.row_stride % width == 0 && on_cuda::skew(y.data, width) == 0 && y.row_stride % width == 0;
   }
 
   static bool multiply(const device_queue<cuda_device>& q, on_cuda::spmm_function<T> library,
                        const local::csr_view<T>& a, const matrix_view<const T>& x, T beta,
                        const matrix_view<T>& y, choice& chosen) {
     return library(q, chosen.plan, a.rows, a.cols, chosen.entries, a.offsets, a.columns, a.values, x.data,
-                   x.stride, x.cols, beta, y.data, y.stride);
+                   x.row_stride, x.cols, beta, y.data, y.row_stride);
   }
 
   static void choose(const device_queue<cuda_device>& q, on_cuda::spmm_function<T> library,
@@ -76,8 +76,8 @@ class spmm_product<T, cuda_device> {
     buffer<T, cuda_device> memory;
     matrix_view<T> trial = y;
     try {
-      memory =
-          buffer<T, cuda_device>(q, static_cast<std::size_t>(y.rows) * static_cast<std::size_t>(y.stride));
+      memory = buffer<T, cuda_device>(
+          q, static_cast<std::size_t>(y.rows) * static_cast<std::size_t>(y.row_stride));
       trial.data = memory.data();
       if (!multiply(q, library, a, x, T{0}, trial, chosen)) return;
     } catch (const device_error&) {  // no memory to try it, or it cannot: the own kernel can

@@ -53,7 +53,7 @@ struct row_table {
 /// Throws shape_error when the stride is not one of 32 bits in bytes.
 template <class T>
 row_table<T> table_of(const matrix_view<const T>& x) {
-  const std::ptrdiff_t stride = x.rows <= 1 ? 0 : x.stride * static_cast<std::ptrdiff_t>(sizeof(T));
+  const std::ptrdiff_t stride = x.rows <= 1 ? 0 : x.row_stride * static_cast<std::ptrdiff_t>(sizeof(T));
   return {x.data, to_local(stride, "the stride in bytes of a block whose rows are gathered")};
 }
 
@@ -67,7 +67,7 @@ int skew(const T* p, int width) {
 /// Whether every row begins at a multiple of `width` elements in memory.
 template <class T>
 bool aligned(const matrix_view<T>& view, int width) {
-  return skew(view.data, width) == 0 && (view.rows <= 1 || view.stride % width == 0);
+  return skew(view.data, width) == 0 && (view.rows <= 1 || view.row_stride % width == 0);
 }
 
 /// Whether packs of `width` columns of a slice lie each within one head.

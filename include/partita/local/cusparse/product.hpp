@@ -49,7 +49,7 @@ inline constexpr cudaDataType type_of = sizeof(T) == sizeof(float) ? CUDA_R_32F 
 inline bool is_aligned(const void* address) { return reinterpret_cast<std::uintptr_t>(address) % 16 == 0; }
 template <class T>
 bool is_aligned(matrix_view<T> x) {
-  return is_aligned(x.data) && x.stride * std::ptrdiff_t{sizeof(T)} % 16 == 0 && x.stride >= x.cols;
+  return is_aligned(x.data) && x.row_stride * std::ptrdiff_t{sizeof(T)} % 16 == 0 && x.row_stride >= x.cols;
 }
 
 /// y = a x + beta y by one algorithm for operands of one shape, as cuSPARSE prepares it.
@@ -62,8 +62,8 @@ class product {
     operands_ = ", for " + std::string(sizeof(T) == sizeof(float) ? "f32" : "f64") + ", a " +
                 std::to_string(a.rows) + " x " + std::to_string(a.cols) + " with " +
                 std::to_string(nonzeros) + " nonzeros, x " + std::to_string(x.rows) + " x " +
-                std::to_string(x.cols) + " with stride " + std::to_string(x.stride) + ", stride of y " +
-                std::to_string(y.stride);
+                std::to_string(x.cols) + " with stride " + std::to_string(x.row_stride) + ", stride of y " +
+                std::to_string(y.row_stride);
     cusparseSpMatDescr_t sparse = nullptr;
     check(cusparseCreateCsr(&sparse, a.rows, a.cols, nonzeros, mutable_(a.offsets), mutable_(a.columns),
                             mutable_(a.values), CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I,
@@ -113,7 +113,7 @@ class product {
   template <class U>
   dense_descriptor describe(matrix_view<U> view) const {
     cusparseDnMatDescr_t dense = nullptr;
-    check(cusparseCreateDnMat(&dense, view.rows, view.cols, view.stride, mutable_(view.data), type_of<T>,
+    check(cusparseCreateDnMat(&dense, view.rows, view.cols, view.row_stride, mutable_(view.data), type_of<T>,
                               CUSPARSE_ORDER_ROW),
           "cusparseCreateDnMat", operands_);
     return dense_descriptor(dense);

@@ -79,10 +79,10 @@ class plan {
       return false;
     entry* known = nullptr;
     for (entry& e : entries_)
-      if (e.f == x.cols && e.x_stride == x.stride && e.y_stride == y.stride) known = &e;
+      if (e.f == x.cols && e.x_stride == x.row_stride && e.y_stride == y.row_stride) known = &e;
     if (known == nullptr) {
       const local::csr_view<T> a{rows_, cols_, offsets_, given_columns_ + first_, values};
-      entries_.push_back({x.cols, x.stride, y.stride, choose(q, a, x, beta, y, choice)});
+      entries_.push_back({x.cols, x.row_stride, y.row_stride, choose(q, a, x, beta, y, choice)});
       known = &entries_.back();
     }
     if (known->best == nullptr) return false;
@@ -108,7 +108,7 @@ class plan {
 
     // Trials must not change a y that the product adds to.
     buffer<T, cuda_device> other(
-        q, beta == 0 ? 0 : static_cast<std::size_t>(y.rows) * static_cast<std::size_t>(y.stride));
+        q, beta == 0 ? 0 : static_cast<std::size_t>(y.rows) * static_cast<std::size_t>(y.row_stride));
     T* const to = beta == 0 ? y.data : other.data();
     std::unique_ptr<product<T>> best;
     float least = std::numeric_limits<float>::infinity();

@@ -30,15 +30,15 @@ inline void row_strip(const local::csr_view<T>& a, local_index i, local_index j,
     where[c] = begin < end ? begin : -1;
   }
   for (local_index e = begin + 1; e < end; ++e) {
-    const T* const from = x.row(a.columns[e]) + j;
+    const T* const from = x.row_data(a.columns[e]) + j;
     for (local_index c = 0; c < width; ++c) {
       const bool better = !(from[c] <= largest[c]) & (largest[c] == largest[c]);  // the first NaN wins
       largest[c] = better ? from[c] : largest[c];
       where[c] = better ? e : where[c];
     }
   }
-  std::copy_n(largest, static_cast<local_index>(width), y.row(i) + j);
-  std::copy_n(where, static_cast<local_index>(width), arg.row(i) + j);
+  std::copy_n(largest, static_cast<local_index>(width), y.row_data(i) + j);
+  std::copy_n(where, static_cast<local_index>(width), arg.row_data(i) + j);
 }
 
 }  // namespace aggregate_detail

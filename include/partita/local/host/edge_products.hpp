@@ -51,13 +51,13 @@ inline void strip(const product<T>& p, const part& where) {
     T sum[Width] = {};
     const local_index row_end = p.a.offsets[i + 1];
     for (local_index e = p.a.offsets[i]; e < row_end; ++e) {
-      prefetch(x + p.a.columns[e < last - ahead ? e + ahead : last] * p.x.stride, Width);
+      prefetch(x + p.a.columns[e < last - ahead ? e + ahead : last] * p.x.row_stride, Width);
       const T* const value = p.values_of(e) + where.head;
-      const T* const from = x + p.a.columns[e] * p.x.stride;
+      const T* const from = x + p.a.columns[e] * p.x.row_stride;
       for (int g = 0; g < Width; g += Group)
         for (int j = g; j < g + Group; ++j) sum[j] += value[g / Group] * from[j];
     }
-    T* const y = p.y.row(i) + where.first;
+    T* const y = p.y.row_data(i) + where.first;
     for (int j = where.skip; j < where.stop; ++j) y[j] = p.beta == 0 ? sum[j] : sum[j] + p.beta * y[j];
   }
 }
@@ -207,9 +207,9 @@ inline void edge_dot(const device_queue<host>& q, local::input_csr<T> a, local::
   run_entry_rows(q.threads(), a, std::int64_t{x.cols} + s.heads, [=](local_index first, local_index last) {
     for (local_index i = first; i < last; ++i)
       for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e) {
-        prefetch(x.row(a.columns[e < last_entry - 16 ? e + 16 : last_entry]), x.cols);
-        const T* const left = y.row(i);
-        const T* const right = x.row(a.columns[e]);
+        prefetch(x.row_data(a.columns[e < last_entry - 16 ? e + 16 : last_entry]), x.cols);
+        const T* const left = y.row_data(i);
+        const T* const right = x.row_data(a.columns[e]);
         T* const value = edge_values(values, e, s.heads);
         for (local_index h = 0; h < first_head; ++h) add(value[h], T{0});
         local_index done = first_head;

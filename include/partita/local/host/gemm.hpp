@@ -25,7 +25,7 @@ namespace gemm_detail {
 template <class T>
 struct operand {
   operand(const matrix_view<const T>& z, bool transposed)
-      : data(z.data), down(transposed ? 1 : z.stride), right(transposed ? z.stride : 1) {}
+      : data(z.data), down(transposed ? 1 : z.row_stride), right(transposed ? z.row_stride : 1) {}
 
   const T* at(local_index i, local_index p) const { return data + i * down + p * right; }
 

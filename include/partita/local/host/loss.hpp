@@ -44,19 +44,19 @@ inline double cross_entropy(const device_queue<host>& q, local::input_view<T> lo
                             const local_index* labels, local::scalar<T> scale, matrix_view<T> gradient) {
   local::require_equal("cross_entropy", "logits", local::shape_of(logits), "gradient",
                        local::shape_of(gradient));
-  return sum_chunks<double>(
-      q.threads(), logits.rows, 8 * std::int64_t{logits.cols}, [=](local_index begin, local_index end) {
-        double loss = 0;
-        for (local_index i = begin; i < end; ++i) {
-          if (labels[i] >= logits.cols) local::throw_label(i, labels[i], logits.cols);
-          if (labels[i] < 0)
-            std::fill_n(gradient.row(i), gradient.cols, T{0});
-          else
-            loss +=
-                loss_detail::row_loss(logits.row(i), logits.cols, labels[i], double{scale}, gradient.row(i));
-        }
-        return loss;
-      });
+  return sum_chunks<double>(q.threads(), logits.rows, 8 * std::int64_t{logits.cols},
+                            [=](local_index begin, local_index end) {
+                              double loss = 0;
+                              for (local_index i = begin; i < end; ++i) {
+                                if (labels[i] >= logits.cols) local::throw_label(i, labels[i], logits.cols);
+                                if (labels[i] < 0)
+                                  std::fill_n(gradient.row_data(i), gradient.cols, T{0});
+                                else
+                                  loss += loss_detail::row_loss(logits.row_data(i), logits.cols, labels[i],
+                                                                double{scale}, gradient.row_data(i));
+                              }
+                              return loss;
+                            });
 }
 
 /// Returns the number of rows i with labels[i] >= 0 whose first largest logit is at labels[i]. logits is
@@ -69,7 +69,7 @@ inline global_index count_correct(const device_queue<host>& q, matrix_view<T> lo
         global_index correct = 0;
         for (local_index i = begin; i < end; ++i)
           correct += labels[i] >= 0 && logits.cols > 0 &&
-                     loss_detail::first_largest(logits.row(i), logits.cols) == labels[i];
+                     loss_detail::first_largest(logits.row_data(i), logits.cols) == labels[i];
         return correct;
       });
 }

@@ -17,13 +17,13 @@ template <class T>
 inline void copy(const device_queue<host>& q, local::input_view<T> from, matrix_view<T> to) {
   local::require_equal("copy", "from", local::shape_of(from), "to", local::shape_of(to));
   for_rows(q.threads(), to.rows, to.cols,
-           [=](local_index i) { std::copy_n(from.row(i), from.cols, to.row(i)); });
+           [=](local_index i) { std::copy_n(from.row_data(i), from.cols, to.row_data(i)); });
 }
 
 /// y(i, j) = value. y is (m, n). Throws nothing.
 template <class T>
 inline void fill(const device_queue<host>& q, local::scalar<T> value, matrix_view<T> y) {
-  for_rows(q.threads(), y.rows, y.cols, [=](local_index i) { std::fill_n(y.row(i), y.cols, value); });
+  for_rows(q.threads(), y.rows, y.cols, [=](local_index i) { std::fill_n(y.row_data(i), y.cols, value); });
 }
 
 /// to[i n + j] = from(i, j). from is (m, n), to has m n elements. Throws nothing.
@@ -44,7 +44,7 @@ template <class T>
 inline void sparse_to_dense(const device_queue<host>& q, local::input_csr<T> a, matrix_view<T> y) {
   local::require_equal("sparse_to_dense", "a", local::shape_of(a), "y", local::shape_of(y));
   for_rows(q.threads(), y.rows, y.cols, [=](local_index i) {
-    std::fill_n(y.row(i), y.cols, T(0));
+    std::fill_n(y.row_data(i), y.cols, T(0));
     for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e) y(i, a.columns[e]) = a.values[e];
   });
 }
@@ -58,7 +58,7 @@ inline void gather_rows(const device_queue<host>& q, local::input_view<T> from,
   const matrix_view<T> out{to, count, from.cols, from.cols};
   run_rows(q.threads(), count, from.cols, [=](local_index begin, local_index end) {
     for (local_index i = begin; i < end; ++i)
-      std::copy_n(from.row(rows[static_cast<std::size_t>(i)]), from.cols, out.row(i));
+      std::copy_n(from.row_data(rows[static_cast<std::size_t>(i)]), from.cols, out.row_data(i));
   });
 }
 
@@ -71,7 +71,7 @@ inline void scatter_add_distinct_rows(const device_queue<host>& q, const local::
   const local_index count = to_local(static_cast<global_index>(rows.size()), "the number of scattered rows");
   const matrix_view<const T> in{from, count, to.cols, to.cols};
   for_rows(q.threads(), count, to.cols, [=](local_index i) {
-    T* const sums = to.row(rows[static_cast<std::size_t>(i)]);
+    T* const sums = to.row_data(rows[static_cast<std::size_t>(i)]);
     for (local_index j = 0; j < to.cols; ++j) sums[j] += in(i, j);
   });
 }

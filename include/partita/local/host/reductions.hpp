@@ -106,14 +106,15 @@ inline void column_dots(const device_queue<host>& q, local::input_view<T> x, loc
 template <class T>
 inline void row_sums(const device_queue<host>& q, local::input_view<T> x, T* sums) {
   for_rows(q.threads(), x.rows, x.cols,
-           [=](local_index i) { sums[i] = static_cast<T>(sum_of(x.row(i), x.cols)); });
+           [=](local_index i) { sums[i] = static_cast<T>(sum_of(x.row_data(i), x.cols)); });
 }
 
 /// maxima[i] = max_j x(i, j), NaN where one is, minus infinity when n = 0. x is (m, n), maxima has m
 /// elements. Throws nothing.
 template <class T>
 inline void row_max(const device_queue<host>& q, local::input_view<T> x, T* maxima) {
-  for_rows(q.threads(), x.rows, x.cols, [=](local_index i) { maxima[i] = maximum_of(x.row(i), x.cols); });
+  for_rows(q.threads(), x.rows, x.cols,
+           [=](local_index i) { maxima[i] = maximum_of(x.row_data(i), x.cols); });
 }
 
 /// sum_ij x(i, j), accumulated in double. x is (m, n). Throws nothing.
@@ -122,7 +123,7 @@ inline std::remove_const_t<T> sum(const device_queue<host>& q, matrix_view<T> x)
   return static_cast<std::remove_const_t<T>>(
       sum_chunks<double>(q.threads(), x.rows, x.cols, [=](local_index begin, local_index end) {
         double part = 0;
-        for (local_index i = begin; i < end; ++i) part += sum_of(x.row(i), x.cols);
+        for (local_index i = begin; i < end; ++i) part += sum_of(x.row_data(i), x.cols);
         return part;
       }));
 }
@@ -133,12 +134,12 @@ template <class T>
 inline std::remove_const_t<T> dot(const device_queue<host>& q, matrix_view<T> x,
                                   std::type_identity_t<matrix_view<T>> y) {
   local::require_equal("dot", "x", local::shape_of(x), "y", local::shape_of(y));
-  const bool gaps = x.stride != x.cols || y.stride != y.cols;
+  const bool gaps = x.row_stride != x.cols || y.row_stride != y.cols;
   return static_cast<std::remove_const_t<T>>(
       sum_chunks<double>(q.threads(), x.rows, x.cols, [=](local_index begin, local_index end) {
-        if (!gaps) return dot_of(x.row(begin), y.row(begin), std::ptrdiff_t{end - begin} * x.cols);
+        if (!gaps) return dot_of(x.row_data(begin), y.row_data(begin), std::ptrdiff_t{end - begin} * x.cols);
         double part = 0;
-        for (local_index i = begin; i < end; ++i) part += dot_of(x.row(i), y.row(i), x.cols);
+        for (local_index i = begin; i < end; ++i) part += dot_of(x.row_data(i), y.row_data(i), x.cols);
         return part;
       }));
 }

@@ -54,12 +54,12 @@ inline void strip(local_index width, const product<T>& p, local_index begin, loc
     T sum[Width] = {};
     const local_index row_end = p.a.offsets[i + 1];
     for (local_index e = p.a.offsets[i]; e < row_end; ++e) {
-      prefetch(x + p.a.columns[e < last - ahead ? e + ahead : last] * p.x.stride, Width);
+      prefetch(x + p.a.columns[e < last - ahead ? e + ahead : last] * p.x.row_stride, Width);
       const T value = p.a.values[e];
-      const T* const from = x + p.a.columns[e] * p.x.stride;
+      const T* const from = x + p.a.columns[e] * p.x.row_stride;
       for (int j = 0; j < Width; ++j) sum[j] += value * from[j];
     }
-    store<Width>(sum, static_cast<int>(skip), p.alpha, p.beta, p.y.row(i) + first);
+    store<Width>(sum, static_cast<int>(skip), p.alpha, p.beta, p.y.row_data(i) + first);
   }
 }
 
