@@ -17,16 +17,18 @@ CASES = [
     (GOOD + program("undeclared();"), "undeclared"),
     (GOOD + program("int unused;"), "unused"),
     (GOOD + program("if (value()) return 2;"), "returned 1"),
-    (GOOD + program('std::printf("2\\n");'), "in line 14 prints\n2\ninstead of\n1"),
-    (GOOD + "```cpp\nint main() {\n}\n```\n", "2 programs, of which 1"),
-    ("no program", "0 programs"),
+    (GOOD + program('std::printf("2\\n");'), "page:14: the program prints\n2\ninstead of\n1"),
+    (GOOD + "```cpp\nint main() {\n}\n```\n", "page:14: no block says"),
+    (GOOD + "```cpp\nconst mesh<host> m(world, {1, 1, world.size()});\n```\n", None),
+    (GOOD + "```cpp\nconst mesh<host> m(worlds, {1, 1, world.size()});\n```\n", "worlds"),
+    ("no program", "page has no block"),
 ]
 
 
 def main():
     failures = []
     for blocks, expected in CASES:
-        said = complaints("# Page\n" + blocks, sys.argv[1:])
+        said = complaints([("page", "# Page\n" + blocks)], sys.argv[1:])
         if bool(said) != bool(expected) or (expected and expected not in said[0]):
             failures.append(f"{blocks} gave {said}")
     print("\n".join(failures) or f"{len(CASES)} pages were judged rightly")
