@@ -13,6 +13,7 @@ struct command {
   std::optional<int> ranks;
   std::optional<std::string> mesh;  ///< "RxCxD"
   std::optional<int> replication;
+  std::optional<int> threads;  ///< of each rank; known when ranks train
   std::string comm = "threads";
   std::string device = "cpu";
   std::string precision = "f32";

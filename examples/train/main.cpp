@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "cores.hpp"
 #include "partita/comm/threads.hpp"
 #include "partita/io/dataset.hpp"
 #include "partita/io/karate.hpp"
@@ -66,6 +67,8 @@ command parse(int argc, char** argv) {
   app.add_option("--ranks", c.ranks, "ranks (threads: 1 unless given; mpi: those of the job)")->check(count);
   app.add_option("--mesh", c.mesh, "ROWxCOLxDEPTH; otherwise the mesh nearest to a square or a cube");
   app.add_option("--replication", c.replication, "copies of the dense operand: the depth of the mesh")
+      ->check(count);
+  app.add_option("--threads", c.threads, "threads of each rank; otherwise its share of the machine's cores")
       ->check(count);
   app.add_option("--comm", c.comm, "threads, mpi, or nccl (--device cuda; started by mpirun or not)")
       ->check(CLI::IsMember({"threads", "mpi", "nccl"}))
@@ -135,7 +138,8 @@ partita::io::dataset load(const std::string& name) {
 
 /// What every rank does.
 void train_on(const partita::communicator& world, const std::optional<arrangement>& asked,
-              const partita::io::dataset& data, const command& c) {
+              const partita::io::dataset& data, command c) {
+  c.threads = threads_per_rank(world, c.threads);
   const bool first = world.rank() == 0;
   const auto observe =
       first && !c.quiet ? progress_printer(c.training.epochs) : partita::nn::epoch_observer{};

@@ -38,6 +38,7 @@ void write_json(const std::string& path, const command& c, int ranks, const outc
   j["mesh"] = {result.mesh.row, result.mesh.col, result.mesh.depth};
   j["device"] = c.device;
   j["comm"] = c.comm;
+  j["threads"] = c.threads.value();
   j["duplicate_edges"] = duplicate_edges;
   j["epochs"] = result.epochs.size();
   for (const partita::nn::epoch_report& e : result.epochs) j["loss"].push_back(e.loss);

@@ -14,7 +14,7 @@ import unittest
 TRAIN = sys.argv[1]
 LAUNCH = sys.argv[2:4]
 POLICIES = ["row_1d", "replicated_1_5d", "grid_2d", "split_3d", "feature_column", "feature_row"]
-KEYS = ["model", "policy", "ranks", "mesh", "device", "comm", "duplicate_edges", "epochs", "loss", "train_accuracy", "val_accuracy", "test_accuracy",
+KEYS = ["model", "policy", "ranks", "mesh", "device", "comm", "threads", "duplicate_edges", "epochs", "loss", "train_accuracy", "val_accuracy", "test_accuracy",
         "best_val_epoch", "test_accuracy_at_best_val", "seconds_per_epoch", "words_received", "predicted_words_received",
         "messages", "peak_bytes", "setup_peak_bytes", "ledger"]
 
@@ -44,7 +44,7 @@ def run(*arguments, command=None):
     # What MPI's modules leave behind is not this program's; the tests of the library over MPI look at leaks.
     leaks = {"ASAN_OPTIONS": "detect_leaks=0"} if command else {}
     return subprocess.run([*(command or []), TRAIN, *arguments], capture_output=True, text=True, timeout=60,
-                          env={**os.environ, **leaks, "OPENBLAS_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"})
+                          env={**os.environ, **leaks})
 
 
 class TrainProgram(unittest.TestCase):
@@ -128,6 +128,15 @@ class TrainProgram(unittest.TestCase):
         self.assertEqual(chosen["peak_bytes"], asked["peak_bytes"])
         self.assertLessEqual(asked["setup_peak_bytes"]["max_rank"], asked["peak_bytes"]["max_rank"])
         self.assertGreater(chosen["setup_peak_bytes"]["max_rank"], chosen["peak_bytes"]["max_rank"])  # of a candidate
+
+    def test_threads_are_a_share_of_the_cores(self):
+        cores = len(os.sched_getaffinity(0))
+        self.assertEqual(self.train()["threads"], cores)
+        self.assertEqual(self.train("--ranks", str(cores + 1))["threads"], 1)
+        self.assertEqual(self.train(command=["taskset", "-c", str(max(os.sched_getaffinity(0)))])["threads"], 1)
+        self.assertEqual(self.train("--threads", "1", "--ranks", "2")["threads"], 1)
+        self.refused(2, f"--threads {cores + 1} is more than the {cores} core", "--data", "karate", "--model", "gcn", "--threads", str(cores + 1), "--ranks", "1")
+        self.refused(2, f"is more than the 1 core that each of {cores} ranks", "--data", "karate", "--model", "gcn", "--threads", "2", "--ranks", str(cores))
 
     def test_duplicate_edges_are_said(self):
         edges = [v for u in range(6) for v in (u, (u + 1) % 6)]
