@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
 
 #include "partita/partition/policies.hpp"
 
@@ -16,6 +17,13 @@ partita::mesh_shape parse_mesh(const std::string& text) {
     throw usage_error("a mesh is written as ROWxCOLxDEPTH, like 2x2x1, not '" + text + "'");
   return m;
 }
+
+/// How launchers tell a process the size of its job and its rank; srun sets SLURM_STEP_NUM_TASKS, a batch
+/// script alone does not.
+constexpr std::pair<const char*, const char*> launchers[] = {{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
+                                                             {"PMI_SIZE", "PMI_RANK"},
+                                                             {"MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK"},
+                                                             {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID"}};
 
 }  // namespace
 
@@ -41,4 +49,14 @@ bool in_mpi_job() {
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"})
     if (std::getenv(name) != nullptr) return true;
   return false;
+}
+
+void refuse_separate_runs() {
+  for (const auto& [size_name, rank_name] : launchers) {
+    const char *size = std::getenv(size_name), *rank = std::getenv(rank_name);
+    if (size == nullptr || rank == nullptr || std::atoi(size) < 2) continue;
+    if (std::atoi(rank) > 0) std::exit(0);
+    throw usage_error("the " + std::string(size) +
+                      " processes of this job would each run alone; --comm mpi makes them ranks of one run");
+  }
 }

@@ -32,3 +32,8 @@ int run_mpi(int argc, char** argv, const std::function<int(partita::communicator
 
 /// Whether mpirun, or a batch system in its place, has started this process.
 bool in_mpi_job();
+
+/// For programs that run as threads: throws usage_error when this process is the first of several that
+/// mpirun, or a batch system in its place, has started; ends one of the others quietly, with exit code 0, so
+/// that the first is heard.
+void refuse_separate_runs();

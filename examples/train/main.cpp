@@ -161,9 +161,11 @@ int report(const usage_error& e) {
 }
 
 int run(const command& c, int argc, char** argv) {
+  const bool over_mpi = c.comm == "mpi" || (c.comm == "nccl" && in_mpi_job());
+  if (!over_mpi) refuse_separate_runs();
   if (!c.json.empty() && !std::ofstream(c.json, std::ios::app))
     throw partita::error("cannot write " + c.json);
-  if (c.comm == "mpi" || (c.comm == "nccl" && in_mpi_job()))
+  if (over_mpi)
     return run_mpi(argc, argv, [&](const partita::communicator& world) {
       try {
         if (c.ranks && *c.ranks != world.size())

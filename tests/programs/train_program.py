@@ -201,6 +201,17 @@ class TrainProgram(unittest.TestCase):
         self.refused(1, "cannot write", *karate, "--json", "/no/such/folder/x.json")
         self.refused(1, "the loss is not finite", *karate, "--lr", "1e30")
 
+    def test_processes_of_a_job_are_no_separate_runs(self):
+        karate = ["--data", "karate", "--model", "gcn", "--epochs", "1"]
+        for job in ("OMPI_COMM_WORLD", "PMI", "MV2_COMM_WORLD"):
+            self.refused(2, "the 2 processes of this job would each run alone; --comm mpi", *karate, command=["env", f"{job}_SIZE=2", f"{job}_RANK=0"])
+            self.assertEqual(run(*karate, command=["env", f"{job}_SIZE=2", f"{job}_RANK=1"]).stdout, "")
+            self.assertIn("epoch", run(*karate, command=["env", f"{job}_SIZE=1", f"{job}_RANK=0"]).stdout)
+        self.refused(2, "the 3 processes of this job", *karate, command=["env", "SLURM_STEP_NUM_TASKS=3", "SLURM_PROCID=0"])
+        self.train(command=["env", "SLURM_NTASKS=3", "SLURM_PROCID=0"])  # a batch script, not srun
+        if LAUNCH:
+            self.refused(2, "the 2 processes of this job", *karate, command=[*LAUNCH, "2"])
+
     @unittest.skipIf(not LAUNCH, "this build has no MPI; the configure step says so")
     def test_over_mpi(self):
         expected = self.train("--policy", "row_1d")["loss"]
