@@ -3,11 +3,10 @@
 #include "place.hpp"
 
 outcome train_on_cpu(const partita::communicator& world, const std::optional<arrangement>& asked,
-                     const partita::io::dataset& data, const command& c,
-                     const partita::nn::epoch_observer& observe) {
+                     const partita::io::dataset& data, const command& c, const observers& tell) {
   const partita::device_queue<partita::host> queue(*c.threads, dense_products());
   const mesh_maker<partita::host> make_mesh = [&](partita::mesh_shape shape) {
     return partita::mesh<partita::host>(world, shape, queue);
   };
-  return train_at(world.size(), make_mesh, asked, data, c, observe);
+  return train_at(world.size(), make_mesh, asked, data, c, tell);
 }

@@ -141,15 +141,15 @@ void train_on(const partita::communicator& world, const std::optional<arrangemen
               const partita::io::dataset& data, command c) {
   c.threads = threads_per_rank(world, c.threads);
   const bool first = world.rank() == 0;
-  const auto observe =
-      first && !c.quiet ? progress_printer(c.training.epochs) : partita::nn::epoch_observer{};
+  const observers tell =
+      first && !c.quiet ? observers{print_start, progress_printer(c.training.epochs)} : observers{};
   const auto train = c.device == "cuda" ? train_on_cuda : train_on_cpu;
   const partita::global_index repeated = first ? partita::io::duplicate_edges(data.edges) : 0;
   if (repeated > 0 && !c.quiet)
     std::fprintf(
         stderr, "train: %s: %lld of %zu edges repeat an earlier one, and the weights of equal edges add up\n",
         c.data.c_str(), static_cast<long long>(repeated), data.edges.size());
-  const outcome run = train(world, asked, data, c, observe);
+  const outcome run = train(world, asked, data, c, tell);
   if (!first) return;
   if (!c.quiet) print_summary(run.how.policy, world.size(), run.result);
   if (!c.json.empty()) write_json(c.json, c, world.size(), run, repeated);

@@ -24,18 +24,36 @@ partita::nn::epoch_observer progress_printer(int epochs) {
   };
 }
 
+namespace {
+
+using nlohmann::ordered_json;
+
+ordered_json in_json(partita::mesh_shape m) { return {m.row, m.col, m.depth}; }
+
+ordered_json in_json(partita::nn::over_ranks o) { return {{"max_rank", o.max_rank}, {"total", o.total}}; }
+
+ordered_json in_json(const candidate& k) {
+  ordered_json j{{"policy", k.how.policy}, {"mesh", in_json(k.how.mesh)}, {"chosen", k.chosen}};
+  if (!k.same_as.empty()) {
+    j["same_as"] = k.same_as;
+    return j;
+  }
+  j["predicted_words_received"] = in_json(k.cost.words);
+  j["predicted_bytes"] = {{"max_rank", k.cost.bytes()}};
+  return j;
+}
+
+}  // namespace
+
 void write_json(const std::string& path, const command& c, int ranks, const outcome& run,
                 partita::global_index duplicate_edges) {
   const partita::nn::training_result& result = run.result;
-  const auto figures = [](partita::nn::over_ranks o) {
-    return nlohmann::ordered_json{{"max_rank", o.max_rank}, {"total", o.total}};
-  };
   const partita::nn::epoch_report last = result.epochs.back();
-  nlohmann::ordered_json j;
+  ordered_json j;
   j["model"] = c.training.model;
   j["policy"] = run.how.policy;
   j["ranks"] = ranks;
-  j["mesh"] = {result.mesh.row, result.mesh.col, result.mesh.depth};
+  j["mesh"] = in_json(result.mesh);
   j["device"] = c.device;
   j["comm"] = c.comm;
   j["threads"] = c.threads.value();
@@ -48,12 +66,18 @@ void write_json(const std::string& path, const command& c, int ranks, const outc
   j["best_val_epoch"] = result.best_validation_epoch;
   j["test_accuracy_at_best_val"] = result.test_accuracy_at_best_validation;
   j["seconds_per_epoch"] = result.seconds_per_epoch;
-  j["words_received"] = figures(result.words_received);
-  j["predicted_words_received"] = figures(result.predicted_words_received);
-  j["messages"] = figures(result.messages);
+  j["words_received"] = in_json(result.words_received);
+  j["predicted_words_received"] = in_json(result.predicted_words_received);
+  j["messages"] = in_json(result.messages);
   j["peak_bytes"] = {{"max_rank", result.peak_bytes.max_rank}};
   j["setup_peak_bytes"] = {{"max_rank", run.setup_peak_bytes}};
-  j["ledger"] = nlohmann::ordered_json::array();
+  if (const std::string note = degenerate_mesh(run.how); note.empty())
+    j["degenerate_mesh"] = nullptr;
+  else
+    j["degenerate_mesh"] = note;
+  j["candidates"] = ordered_json::array();
+  for (const candidate& k : run.candidates) j["candidates"].push_back(in_json(k));
+  j["ledger"] = ordered_json::array();
   for (const partita::ledger_entry& e : result.ledger)
     j["ledger"].push_back({{"phase", e.phase},
                            {"operation", name_of(e.kind)},
@@ -65,6 +89,22 @@ void write_json(const std::string& path, const command& c, int ranks, const outc
   std::ofstream out(path);
   out << j.dump(1) << '\n';
   if (!out.flush()) throw partita::error("cannot write " + path);
+}
+
+void print_start(const outcome& run) {
+  if (!run.candidates.empty())
+    fmt::print("{:16} {:9} {:>21} {:>21}\n", "--policy auto", "mesh", "words, busiest rank",
+               "MB, busiest rank");
+  for (const candidate& k : run.candidates)
+    if (k.same_as.empty())
+      fmt::print("{:16} {:9} {:21} {:21.1f}{}\n", k.how.policy, to_string(k.how.mesh), k.cost.words.max_rank,
+                 1e-6 * static_cast<double>(k.cost.bytes()),
+                 k.chosen ? "  chosen: the least product of the two" : "");
+    else
+      fmt::print("{:16} {:9} the same as {}\n", k.how.policy, to_string(k.how.mesh), k.same_as);
+  std::fflush(stdout);
+  if (const std::string note = degenerate_mesh(run.how); !note.empty())
+    fmt::print(stderr, "train: {}\n", note);
 }
 
 void print_summary(const std::string& policy, int ranks, const partita::nn::training_result& result) {

@@ -19,6 +19,8 @@ extern template nn::training_result nn::train_model<float>(const mesh<host>&, co
                                                            const nn::epoch_observer&);
 extern template nn::over_ranks nn::predict_words<float>(const mesh<host>&, const io::dataset&,
                                                         const nn::training_options&, const policy&);
+extern template nn::policy_cost nn::predict_cost<float>(const mesh<host>&, const io::dataset&,
+                                                        const nn::training_options&, const policy&);
 
 extern template class nn::trainer<double, host>;
 extern template nn::model<double, host> nn::make_model<double>(const mesh<host>&, const io::dataset&,
@@ -30,6 +32,8 @@ extern template nn::training_result nn::train_model<double>(const mesh<host>&, c
                                                             const nn::training_options&, const policy&,
                                                             const nn::epoch_observer&);
 extern template nn::over_ranks nn::predict_words<double>(const mesh<host>&, const io::dataset&,
+                                                         const nn::training_options&, const policy&);
+extern template nn::policy_cost nn::predict_cost<double>(const mesh<host>&, const io::dataset&,
                                                          const nn::training_options&, const policy&);
 
 }  // namespace partita

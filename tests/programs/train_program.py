@@ -16,7 +16,7 @@ LAUNCH = sys.argv[2:4]
 POLICIES = ["row_1d", "replicated_1_5d", "grid_2d", "split_3d", "feature_column", "feature_row"]
 KEYS = ["model", "policy", "ranks", "mesh", "device", "comm", "threads", "duplicate_edges", "epochs", "loss", "train_accuracy", "val_accuracy", "test_accuracy",
         "best_val_epoch", "test_accuracy_at_best_val", "seconds_per_epoch", "words_received", "predicted_words_received",
-        "messages", "peak_bytes", "setup_peak_bytes", "ledger"]
+        "messages", "peak_bytes", "setup_peak_bytes", "degenerate_mesh", "candidates", "ledger"]
 
 
 def npy(descr, shape, data):
@@ -115,10 +115,49 @@ class TrainProgram(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.refused(2, "there is no preset 'best'", "--data", "karate", "--preset", "best")
 
-    def test_auto_takes_what_moves_least(self):
-        chosen = self.train("--policy", "auto", "--ranks", "8")
-        words = [self.train("--policy", p, "--ranks", "8")["words_received"]["max_rank"] for p in POLICIES]
-        self.assertEqual(chosen["words_received"]["max_rank"], min(words))
+    def test_auto_says_what_it_chose_from(self):
+        run_of = self.train("--policy", "auto", "--ranks", "8", "--model", "sage")
+        candidates = run_of["candidates"]
+        self.assertEqual([c["policy"] for c in candidates], POLICIES)
+        cost = lambda c: (c["predicted_words_received"]["max_rank"] + 1) * c["predicted_bytes"]["max_rank"]
+        chosen = [c for c in candidates if c["chosen"]]
+        self.assertEqual([(c["policy"], c["mesh"]) for c in chosen], [(run_of["policy"], run_of["mesh"])])
+        self.assertEqual(cost(chosen[0]), min(map(cost, candidates)))
+        for c in candidates:
+            alone = self.train("--policy", c["policy"], "--ranks", "8", "--model", "sage")
+            self.assertEqual(alone["candidates"], [])
+            self.assertEqual((alone["mesh"], alone["words_received"]), (c["mesh"], c["predicted_words_received"]))
+            self.assertLess(alone["setup_peak_bytes"]["max_rank"], c["predicted_bytes"]["max_rank"])
+        shown = run("--data", "karate", "--model", "sage", "--policy", "auto", "--ranks", "8", "--epochs", "1").stdout
+        for c in candidates:
+            self.assertRegex(shown, f"{c['policy']} +{'x'.join(map(str, c['mesh']))} +{c['predicted_words_received']['max_rank']} ")
+        self.assertEqual(shown.count("chosen"), 1)
+
+    def test_auto_tries_nothing_twice(self):
+        for ranks, others in (("1", POLICIES[:1]), ("7", ["row_1d", "feature_column"]), ("6", [p for p in POLICIES if p != "split_3d"])):
+            candidates = self.train("--policy", "auto", "--ranks", ranks)["candidates"]
+            self.assertEqual([c["policy"] for c in candidates if "same_as" not in c], others)
+        self.assertEqual([c["same_as"] for c in candidates if "same_as" in c], ["grid_2d"])
+
+    def test_auto_weighs_memory(self):
+        """A is dense and whole on every rank of feature_column, which moves less than row_1d."""
+        n = 200
+        edges = [v for u in range(n) for w in range(n) if u != w for v in (u, w)]
+        data = self.data(edges_npy=ints(edges, (n * (n - 1), 2)), features_npy=floats([0.5, 1.0] * n, (n, 2)),
+                         labels_npy=ints([u % 2 for u in range(n)], (n,)), split_npy=npy("|u1", (n,), bytes([1, 2, 3, 0] * (n // 4))))
+        run_of = self.train("--ranks", "4", data=data)
+        words = {c["policy"]: c["predicted_words_received"]["max_rank"] for c in run_of["candidates"] if "same_as" not in c}
+        self.assertLess(words["feature_column"], words[run_of["policy"]])
+
+    def test_degenerate_meshes_are_said(self):
+        for arguments, note in ((["grid_2d", "--ranks", "7"], "grid_2d on 7 ranks is a 7x1x1 mesh: the same as row_1d"),
+                                (["split_3d", "--ranks", "6"], "split_3d on 6 ranks is a 3x2x1 mesh: the same as grid_2d"),
+                                (["feature_row", "--ranks", "3", "--mesh", "1x3x1"], "feature_row on 3 ranks is a 1x3x1 mesh: the same as feature_column"),
+                                (["split_3d", "--ranks", "4", "--mesh", "2x1x2"], "split_3d on 4 ranks is a 2x1x2 mesh: it cuts nothing along col"),
+                                (["grid_2d", "--ranks", "4"], None), (["grid_2d", "--ranks", "1"], None), (["row_1d", "--ranks", "7"], None)):
+            done = run("--data", "karate", "--model", "gcn", "--epochs", "1", "--policy", *arguments)
+            self.assertEqual(done.stderr, f"train: {note}\n" if note else "")
+            self.assertEqual(self.train("--policy", *arguments)["degenerate_mesh"], note)
 
     def test_peak_bytes_are_of_the_chosen_run(self):
         options = ["--hidden", "4", "--ranks", "8"]
