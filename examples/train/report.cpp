@@ -5,6 +5,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "record.hpp"
+
 using partita::nn::epoch_report;
 using partita::nn::training_result;
 
@@ -46,7 +48,7 @@ ordered_json in_json(const candidate& k) {
 }  // namespace
 
 void write_json(const std::string& path, const command& c, int ranks, const outcome& run,
-                partita::global_index duplicate_edges) {
+                const partita::io::dataset& data, partita::global_index duplicate_edges) {
   const partita::nn::training_result& result = run.result;
   const partita::nn::epoch_report last = result.epochs.back();
   ordered_json j;
@@ -86,16 +88,18 @@ void write_json(const std::string& path, const command& c, int ranks, const outc
                            {"bytes", e.bytes},
                            {"messages", e.received.messages},
                            {"seconds", e.seconds}});
+  j["run"] = record_of(c, ranks, run, data);
   std::ofstream out(path);
   out << j.dump(1) << '\n';
   if (!out.flush()) throw partita::error("cannot write " + path);
 }
 
-void print_start(const outcome& run) {
-  if (!run.candidates.empty())
-    fmt::print("{:16} {:9} {:>21} {:>21}\n", "--policy auto", "mesh", "words, busiest rank",
-               "MB, busiest rank");
-  for (const candidate& k : run.candidates)
+namespace {
+
+void print_candidates(const std::vector<candidate>& candidates) {
+  fmt::print("{:16} {:9} {:>21} {:>21}\n", "--policy auto", "mesh", "words, busiest rank",
+             "MB, busiest rank");
+  for (const candidate& k : candidates)
     if (k.same_as.empty())
       fmt::print("{:16} {:9} {:21} {:21.1f}{}\n", k.how.policy, to_string(k.how.mesh), k.cost.words.max_rank,
                  1e-6 * static_cast<double>(k.cost.bytes()),
@@ -103,6 +107,12 @@ void print_start(const outcome& run) {
     else
       fmt::print("{:16} {:9} the same as {}\n", k.how.policy, to_string(k.how.mesh), k.same_as);
   std::fflush(stdout);
+}
+
+}  // namespace
+
+void print_start(const outcome& run) {
+  if (run.how.mesh.size() > 1 && !run.candidates.empty()) print_candidates(run.candidates);
   if (const std::string note = degenerate_mesh(run.how); !note.empty())
     fmt::print(stderr, "train: {}\n", note);
 }
@@ -110,9 +120,9 @@ void print_start(const outcome& run) {
 void print_summary(const std::string& policy, int ranks, const partita::nn::training_result& result) {
   const partita::nn::epoch_report last = result.epochs.back();
   fmt::print(
-      "{} on {} ranks ({}): loss {:.6f}, test accuracy {:.1f} %, {:.1f} % at the best validation epoch {}\n",
-      policy, ranks, to_string(result.mesh), last.loss, 100 * last.test_accuracy,
-      100 * result.test_accuracy_at_best_validation, result.best_validation_epoch);
+      "{} on {} {} ({}): loss {:.6f}, test accuracy {:.1f} %, {:.1f} % at the best validation epoch {}\n",
+      policy, ranks, ranks == 1 ? "rank" : "ranks", to_string(result.mesh), last.loss,
+      100 * last.test_accuracy, 100 * result.test_accuracy_at_best_validation, result.best_validation_epoch);
   fmt::print("a training epoch: {:.2f} ms, {} words received by the busiest rank (predicted {}), {} in all\n",
              1000 * result.seconds_per_epoch, result.words_received.max_rank,
              result.predicted_words_received.max_rank, result.words_received.total);

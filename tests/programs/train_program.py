@@ -16,7 +16,7 @@ LAUNCH = sys.argv[2:4]
 POLICIES = ["row_1d", "replicated_1_5d", "grid_2d", "split_3d", "feature_column", "feature_row"]
 KEYS = ["model", "policy", "ranks", "mesh", "device", "comm", "threads", "duplicate_edges", "epochs", "loss", "train_accuracy", "val_accuracy", "test_accuracy",
         "best_val_epoch", "test_accuracy_at_best_val", "seconds_per_epoch", "words_received", "predicted_words_received",
-        "messages", "peak_bytes", "setup_peak_bytes", "degenerate_mesh", "candidates", "ledger"]
+        "messages", "peak_bytes", "setup_peak_bytes", "degenerate_mesh", "candidates", "ledger", "run"]
 
 
 def npy(descr, shape, data):
@@ -63,7 +63,7 @@ class TrainProgram(unittest.TestCase):
 
     def train(self, *arguments, data="karate", command=None):
         out = os.path.join(self.folder, "run.json")
-        model = [] if "--model" in arguments else ["--model", "gcn"]
+        model = [] if "--model" in arguments or "--preset" in arguments else ["--model", "gcn"]
         done = run("--data", data, *model, "--epochs", "12", "--precision", "f64", "--quiet", "--json", out, *arguments, command=command)
         self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
         with open(out) as f:
@@ -193,9 +193,45 @@ class TrainProgram(unittest.TestCase):
 
     def test_help_lists_all_options(self):
         done = run("--help")
-        self.assertEqual(done.returncode, 0)
-        for option in ("--data", "--coupling TEXT:{coupled,decoupled}=coupled", "--json", "--quiet"):
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        for option in ("--data DIR", "--coupling coupled|decoupled", "--json FILE", "--quiet", "(default coupled)", "(default 0.0005)", "Training:"):
             self.assertIn(option, done.stdout)
+        self.assertLess(max(map(len, done.stdout.splitlines())), 125)
+        self.assertIn("widths of the hidden layers (default 64)", run("--preset", "appnp", "--help").stdout)
+        self.assertRegex(run("--version").stdout, r"^train \d+\.\d+\.\d+\n$")
+
+    def test_the_json_repeats_the_run(self):
+        for arguments in (["--policy", "auto", "--ranks", "6", "--seed", "7"], ["--preset", "gat", "--policy", "grid_2d", "--ranks", "4", "--mesh", "1x4x1"],
+                          ["--preset", "gcnii", "--layers", "3"], ["--hidden", "5,3", "--lr", "0.0123", "--raw-features", "--dropout", "0.25"],
+                          ["--model", "sage", "--aggregation", "max", "--weight-decay", "1e-7"], ["--model", "gin", "--epsilon", "0.3"],
+                          ["--coupling", "decoupled", "--model", "gat", "--heads", "2"]):
+            for data in ("karate", self.data()):
+                first = self.train(*arguments, data=data)
+                record = first["run"]
+                self.assertEqual(record["auto"], "auto" in arguments or "--policy" not in arguments)
+                self.assertEqual(record["command"][-len(arguments):], arguments)
+                options = [f"--{name}={json.dumps(value) if not isinstance(value, str) else value}" for name, value in record["options"].items()]
+                out = os.path.join(self.folder, "again.json")
+                done = run(*options, "--quiet", "--json", out)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                with open(out) as f:
+                    again = json.load(f)
+                for same in ("model", "policy", "mesh", "loss", "test_accuracy", "words_received", "threads"):
+                    self.assertEqual(again[same], first[same], (arguments, same))
+                for same in ("options", "data", "version", "compiler", "flags", "host"):
+                    self.assertEqual(again["run"][same], record[same], (arguments, same))
+
+    def test_the_json_knows_its_data(self):
+        def fnv1a(content):
+            value = 0xcbf29ce484222325
+            for byte in content:
+                value = (value ^ byte) * 0x100000001b3 % 2**64
+            return f"{value:016x}"
+
+        self.assertEqual(fnv1a(b"foobar"), "85944171f73967e8")
+        record = self.train(data=self.data())["run"]["data"]
+        self.assertEqual(record["fnv1a_64"], {name: fnv1a(good_data()[name]) for name in ("edges.npy", "features.npy", "labels.npy", "split.npy")})
+        self.assertEqual([record[key] for key in ("vertices", "edges", "features", "classes")], [6, 6, 2, 2])
 
     def test_a_data_directory_trains(self):
         self.train(data=self.data())
@@ -210,7 +246,12 @@ class TrainProgram(unittest.TestCase):
         self.refused(2, "ROWxCOLxDEPTH", *karate, "--policy", "grid_2d", "--ranks", "4", "--mesh", "2by2")
         self.refused(2, "replication 3 does not divide 4 ranks", *karate, "--policy", "replicated_1_5d", "--ranks", "4", "--replication", "3")
         self.refused(2, "--ranks: 0 is not a positive whole number", *karate, "--ranks", "0")
-        self.refused(2, "--model", "--data", "karate", "--model", "transformer")
+        self.refused(2, "--model: transformer is not one of gcn, sage", "--data", "karate", "--model", "transformer")
+        self.refused(2, "--coupling: loose is not one of coupled, decoupled", *karate, "--coupling", "loose")
+        self.refused(2, "there is no option --nonsense", *karate, "--nonsense", "3")
+        self.refused(2, "--lr needs a value", *karate, command=["sh", "-c", '"$@" --lr', "sh"])
+        self.refused(2, "--epochs is given more than once", *karate, "--epochs", "2", "--epochs", "3")
+        self.refused(2, "--seed: -1 is not zero or a positive whole number", *karate, "--seed", "-1")
         self.refused(2, "--lr: -1 is not a positive number", *karate, "--lr", "-1")
 
     def test_bad_input(self):
