@@ -8,7 +8,9 @@
 /// that is nearest to a square. Options: --ranks N, --scale S (graphs of 2^S vertices), --comm
 /// threads|mpi, --device cpu|cuda; with PARTITA_DATA in the environment Cora too.
 
+#include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 
 #include "support/dataset_graph.hpp"
 #include "support/options.hpp"

@@ -30,6 +30,8 @@ namespace {
 
 using nlohmann::ordered_json;
 
+constexpr const char* chosen_because = "the least product of words and bytes";
+
 ordered_json in_json(partita::mesh_shape m) { return {m.row, m.col, m.depth}; }
 
 ordered_json in_json(partita::nn::over_ranks o) { return {{"max_rank", o.max_rank}, {"total", o.total}}; }
@@ -42,6 +44,7 @@ ordered_json in_json(const candidate& k) {
   }
   j["predicted_words_received"] = in_json(k.cost.words);
   j["predicted_bytes"] = {{"max_rank", k.cost.bytes()}};
+  if (k.chosen) j["why"] = chosen_because;
   return j;
 }
 
@@ -103,7 +106,7 @@ void print_candidates(const std::vector<candidate>& candidates) {
     if (k.same_as.empty())
       fmt::print("{:16} {:9} {:21} {:21.1f}{}\n", k.how.policy, to_string(k.how.mesh), k.cost.words.max_rank,
                  1e-6 * static_cast<double>(k.cost.bytes()),
-                 k.chosen ? "  chosen: the least product of the two" : "");
+                 k.chosen ? fmt::format("  chosen: {}", chosen_because) : "");
     else
       fmt::print("{:16} {:9} the same as {}\n", k.how.policy, to_string(k.how.mesh), k.same_as);
   std::fflush(stdout);

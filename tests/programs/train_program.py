@@ -123,6 +123,7 @@ class TrainProgram(unittest.TestCase):
         chosen = [c for c in candidates if c["chosen"]]
         self.assertEqual([(c["policy"], c["mesh"]) for c in chosen], [(run_of["policy"], run_of["mesh"])])
         self.assertEqual(cost(chosen[0]), min(map(cost, candidates)))
+        self.assertEqual([c.get("why") for c in candidates].count("the least product of words and bytes"), 1)
         for c in candidates:
             alone = self.train("--policy", c["policy"], "--ranks", "8", "--model", "sage")
             self.assertEqual(alone["candidates"], [])
