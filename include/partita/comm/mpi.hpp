@@ -36,7 +36,6 @@ inline std::shared_ptr<mpi_transport> world_transport(MPI_Comm comm, options o) 
   auto shared = std::make_shared<job>();
   shared->checked = o.checked;
   shared->device_pointers = o.device_pointers && cuda_aware();
-  shared->yields = outnumber_cores(comm);
   return std::make_shared<mpi_transport>(std::move(copy), std::move(shared), std::move(ranks));
 }
 

@@ -9,7 +9,6 @@
 #include <optional>
 
 #include "partita/comm/mpi_checks.hpp"
-#include "partita/comm/mpi_wait.hpp"
 #include "partita/comm/staged.hpp"
 
 namespace partita::mpi {
@@ -20,7 +19,6 @@ namespace detail {
 struct job {
   bool checked = false;
   bool device_pointers = false;
-  bool yields = false;  ///< whether ranks that wait give up their cores
   std::string failure;  ///< why no further operation can succeed, or empty
 };
 
@@ -101,8 +99,8 @@ class mpi_transport final : public transport, public std::enable_shared_from_thi
     if (op.kind == operation::receive)
       finish_receive(op, pending);
     else
-      detail::check(wait(&pending.request, MPI_STATUS_IGNORE), op);
-    if (op.kind == operation::send) detail::check(wait(&pending.note_request, MPI_STATUS_IGNORE), op);
+      detail::check(MPI_Wait(&pending.request, MPI_STATUS_IGNORE), op);
+    if (op.kind == operation::send) detail::check(MPI_Wait(&pending.note_request, MPI_STATUS_IGNORE), op);
     if (op.kind == operation::reduce_scatter) add_up(op, pending, op.output, op.count);
     if (op.kind == operation::all_reduce) {
       const interval mine = comm::share_of(op.count, rank_, size_);
@@ -150,9 +148,6 @@ class mpi_transport final : public transport, public std::enable_shared_from_thi
  private:
   void require_alive() const {
     if (!job_->failure.empty()) throw communication_error(job_->failure);
-  }
-  int wait(MPI_Request* request, MPI_Status* status) const {
-    return detail::wait(request, status, job_->yields);
   }
   void agree_on(detail::signature::step step, std::source_location where) {
     if (checker_) checker_->agree(partita::detail::signature_at(step, where));
@@ -237,16 +232,16 @@ class mpi_transport final : public transport, public std::enable_shared_from_thi
     detail::check(MPI_Iallgatherv(MPI_IN_PLACE, 0, type, op.output, pending.to.counts.data(),
                                   pending.to.offsets.data(), type, gather_comm_.get(), &pending.request),
                   op);
-    detail::check(wait(&pending.request, MPI_STATUS_IGNORE), op);
+    detail::check(MPI_Wait(&pending.request, MPI_STATUS_IGNORE), op);
   }
 
   void finish_receive(const comm::collective& op, detail::pending_operation& pending) {
     if (checker_) {
-      detail::check(wait(&pending.note_request, MPI_STATUS_IGNORE), op);
+      detail::check(MPI_Wait(&pending.note_request, MPI_STATUS_IGNORE), op);
       checker_->agree_on_message(op, rank_, pending.note);
     }
     MPI_Status status;
-    detail::check(wait(&pending.request, &status), op);
+    detail::check(MPI_Wait(&pending.request, &status), op);
     int arrived = 0;
     detail::check(MPI_Get_count(&status, detail::datatype(op.type), &arrived), op);
     if (arrived != op.count)
