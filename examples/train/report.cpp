@@ -104,7 +104,7 @@ void print_candidates(const std::vector<candidate>& candidates) {
              "MB, busiest rank");
   for (const candidate& k : candidates)
     if (k.same_as.empty())
-      fmt::print("{:16} {:9} {:21} {:21.1f}{}\n", k.how.policy, to_string(k.how.mesh), k.cost.words.max_rank,
+      fmt::print("{:16} {:9} {:21} {:21.3f}{}\n", k.how.policy, to_string(k.how.mesh), k.cost.words.max_rank,
                  1e-6 * static_cast<double>(k.cost.bytes()),
                  k.chosen ? fmt::format("  chosen: {}", chosen_because) : "");
     else
