@@ -14,14 +14,14 @@
 #include <optional>
 
 #include "partita/compiled/cuda.hpp"
-#include "../examples/cuda_ranks/cuda_device.hpp"
+#include "../examples/ranks/cuda_device.hpp"
 #include "partita/comm/threads.hpp"
 #include "partita/local/cuda/vendor_products.hpp"
 #include "partita/partition/policies.hpp"
 #include "support/cuda_calls.hpp"
 #include "support/device_models.hpp"
-#include "support/gpu_command.hpp"
 #include "support/json.hpp"
+#include "support/options.hpp"
 
 using namespace partita;
 
@@ -147,40 +147,38 @@ figures train(const communicator& world, const bench_case& c, const io::dataset&
   return f;
 }
 
-bench::json_object in_json(const bench_case& c, const figures& f, int epochs) {
+bench::json in_json(const bench_case& c, const figures& f, int epochs) {
   const auto an_epoch = [&](std::int64_t count) { return static_cast<double>(count) / epochs; };
   const auto of_ranks = [](nn::over_ranks o) {
-    return bench::json_object().add("max_rank", o.max_rank).add("total", o.total);
+    return bench::json{{"max_rank", o.max_rank}, {"total", o.total}};
   };
-  return bench::json_object()
-      .add("case", c.name)
-      .add("model", c.model)
-      .add("layers", std::int64_t{c.layers})
-      .add("hidden", c.hidden)
-      .add("features", c.features)
-      .add("classes", c.classes)
-      .add("vertices", c.counts.vertices)
-      .add("nonzeros", f.nonzeros)
-      .add("policy", c.policy)
-      .add("ranks", std::int64_t{c.ranks})
-      .add("dense_products", std::string(f.own_dense ? "own kernels" : "cuBLASLt"))
-      .add("sparse_products",
-           std::string(f.own_sparse ? "own kernels" : "the faster of cuSPARSE and own kernels"))
-      .add("epochs", std::int64_t{epochs})
-      .add("seconds_per_epoch", f.seconds)
-      .add("first_loss", f.first_loss)
-      .add("last_loss", f.last_loss)
-      .add("peak_bytes", of_ranks(f.peak))
-      .add("device_bytes", static_cast<std::int64_t>(f.device_bytes))
-      .add("buffers_allocated_per_epoch", an_epoch(f.allocations.total))
-      .add("words_received", of_ranks(f.words))
-      .add("predicted_words_received", of_ranks(f.predicted))
-      .add("calls_per_epoch", bench::json_object()
-                                  .add("allocations", an_epoch(f.calls.allocations))
-                                  .add("device_waits", an_epoch(f.calls.device_waits))
-                                  .add("stream_waits", an_epoch(f.calls.stream_waits))
-                                  .add("copies_to_host", an_epoch(f.calls.copies_to_host))
-                                  .add("copies_on_device", an_epoch(f.calls.copies_on_device)));
+  return {{"case", c.name},
+          {"model", c.model},
+          {"layers", c.layers},
+          {"hidden", c.hidden},
+          {"features", c.features},
+          {"classes", c.classes},
+          {"vertices", c.counts.vertices},
+          {"nonzeros", f.nonzeros},
+          {"policy", c.policy},
+          {"ranks", c.ranks},
+          {"dense_products", f.own_dense ? "own kernels" : "cuBLASLt"},
+          {"sparse_products", f.own_sparse ? "own kernels" : "the faster of cuSPARSE and own kernels"},
+          {"epochs", epochs},
+          {"seconds_per_epoch", f.seconds},
+          {"first_loss", f.first_loss},
+          {"last_loss", f.last_loss},
+          {"peak_bytes", of_ranks(f.peak)},
+          {"device_bytes", f.device_bytes},
+          {"buffers_allocated_per_epoch", an_epoch(f.allocations.total)},
+          {"words_received", of_ranks(f.words)},
+          {"predicted_words_received", of_ranks(f.predicted)},
+          {"calls_per_epoch",
+           {{"allocations", an_epoch(f.calls.allocations)},
+            {"device_waits", an_epoch(f.calls.device_waits)},
+            {"stream_waits", an_epoch(f.calls.stream_waits)},
+            {"copies_to_host", an_epoch(f.calls.copies_to_host)},
+            {"copies_on_device", an_epoch(f.calls.copies_on_device)}}}};
 }
 
 figures measure(const bench_case& c, const io::dataset& data, const std::string& comm, bool rmat,
@@ -193,50 +191,68 @@ figures measure(const bench_case& c, const io::dataset& data, const std::string&
   return result;
 }
 
-void run(const bench::gpu_command& command) {
-  const std::vector<bench_case> cases = every_case(command.number("ranks", 2, 1024));
-  std::vector<std::string> names;
-  for (const bench_case& c : cases) names.push_back(c.name);
-  const auto chosen = command.text("cases") == "all" ? names : command.choice("cases", names);
-  const std::string comm = command.choice("comm", {"threads", "nccl"}).front();
-  const bool rmat = command.choice("graph", {"uniform", "rmat"}).front() == "rmat";
-  const int epochs = command.number("epochs", 1, 10000), smaller = command.number("scale-down", 1, 1 << 20);
-  std::vector<bench::json_object> results;
+struct command {
+  std::vector<std::string> cases = {"all"};
+  std::string comm = "threads", graph = "uniform", json;
+  int ranks = 4, epochs = 10, smaller = 1;
+};
+
+/// The cases that are asked for. Throws error for a name that there is not.
+std::vector<bench_case> chosen_cases(const command& asked) {
+  std::vector<bench_case> cases = every_case(asked.ranks);
+  if (asked.cases == std::vector<std::string>{"all"}) return cases;
+  std::string names;
+  for (const bench_case& c : cases) names += " " + c.name;
+  for (const std::string& name : asked.cases)
+    if (std::ranges::find(cases, name, &bench_case::name) == cases.end())
+      throw error("there is no case " + name + "; there are" + names);
+  std::erase_if(cases, [&](const bench_case& c) {
+    return std::ranges::find(asked.cases, c.name) == asked.cases.end();
+  });
+  return cases;
+}
+
+void run(const command& asked) {
+  bench::json results = bench::json::array();
   std::optional<io::dataset> data;
   std::printf("%-18s %5s %10s %10s %10s %12s %12s %10s\n", "case", "ranks", "ms/epoch", "peak GB",
               "device GB", "allocations", "host copies", "loss");
-  for (bench_case c : cases) {
-    if (std::find(chosen.begin(), chosen.end(), c.name) == chosen.end()) continue;
-    c.counts = c.counts.divided_by(smaller);
+  for (bench_case c : chosen_cases(asked)) {
+    c.counts = c.counts.divided_by(asked.smaller);
     std::fprintf(stderr, "making %s ...\n", c.name.c_str());
     if (!data || data->vertices != c.counts.vertices || data->features != c.features) data = dataset_of(c);
-    const figures f = measure(c, *data, comm, rmat, epochs);
-    results.push_back(in_json(c, f, epochs));
+    const figures f = measure(c, *data, asked.comm, asked.graph == "rmat", asked.epochs);
+    results.push_back(in_json(c, f, asked.epochs));
     std::printf("%-18s %5d %10.3f %10.3f %10.3f %12.1f %12.1f %10.5f\n", c.name.c_str(), c.ranks,
                 1e3 * f.seconds, 1e-9 * static_cast<double>(f.peak.total),
-                1e-9 * static_cast<double>(f.device_bytes), static_cast<double>(f.calls.allocations) / epochs,
-                static_cast<double>(f.calls.copies_to_host) / epochs, f.last_loss);
+                1e-9 * static_cast<double>(f.device_bytes),
+                static_cast<double>(f.calls.allocations) / asked.epochs,
+                static_cast<double>(f.calls.copies_to_host) / asked.epochs, f.last_loss);
     std::fflush(stdout);
-    bench::write_json(
-        command.text("json"),
-        bench::json_object().add("graph", command.text("graph")).add("comm", comm).add("cases", results));
+    bench::write_json(asked.json, {{"graph", asked.graph}, {"comm", asked.comm}, {"cases", results}});
   }
 }
 
 }  // namespace
 
 int main(int argc, char** argv) try {
-  const bench::gpu_command command(argc, argv,
-                                   {{"cases", "all"},
-                                    {"comm", "threads"},
-                                    {"ranks", "4"},
-                                    {"graph", "uniform"},
-                                    {"epochs", "10"},
-                                    {"scale-down", "1"},
-                                    {"json", ""}});
+  command asked;
+  CLI::App app("Training steps in f32 on CUDA devices, on graphs made there with the counts of real ones.",
+               "gpu_epochs");
+  app.add_option("--cases", asked.cases, "cases, or all")
+      ->delimiter(',')
+      ->option_text("NAME[,NAME...]")
+      ->default_str("all");
+  bench::add_choice(app, "--comm", asked.comm, {"threads", "nccl"}, "one card for all ranks, or one each");
+  bench::add_number(app, "--ranks", asked.ranks, 2, 1024, "ranks of the cases that have several");
+  bench::add_choice(app, "--graph", asked.graph, {"uniform", "rmat"}, "how edges are drawn");
+  bench::add_number(app, "--epochs", asked.epochs, 1, 10000, "steps that are measured");
+  bench::add_number(app, "--scale-down", asked.smaller, 1, 1 << 20, "vertices and edges are divided by N");
+  app.add_option("--json", asked.json, "write the figures")->option_text("FILE");
+  bench::parse(app, argc, argv);
   // Loading a kernel late may wait for a card that waits for another rank of this process.
-  if (command.text("comm") == "nccl") ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
-  run(command);
+  if (asked.comm == "nccl") ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+  run(asked);
 } catch (const std::exception& e) {
   std::fprintf(stderr, "gpu_epochs: %s\n", e.what());
   return 1;

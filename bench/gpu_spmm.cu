@@ -15,8 +15,8 @@
 #include "partita/local/cusparse/product.hpp"
 #include "partita/train/summary.hpp"
 #include "support/device_graphs.hpp"
-#include "support/gpu_command.hpp"
 #include "support/json.hpp"
+#include "support/options.hpp"
 
 using namespace partita;
 
@@ -144,17 +144,16 @@ class report {
     const double library = p.best("cusparse"), own = p.best("own");
     const double entries = a.entries, rows = a.rows, width = 4.0 * f;
     const double touched = entries * (width + 8) + rows * (width + 4);
-    bench::json_object times, measured;
-    for (const auto& [name, time] : p.times()) times.add(name, time);
-    measured.add("graph", graph)
-        .add("vertices", std::int64_t{a.rows})
-        .add("nonzeros", std::int64_t{a.entries})
-        .add("width", std::int64_t{f})
-        .add("milliseconds", times)
-        .add("own_speedup", library / own)
-        .add("own_bytes_per_second", 1e3 * touched / own)
-        .add("least_bytes", entries * 8 + rows * (2 * width + 4));
-    points_.push_back(measured);
+    bench::json times = bench::json::object();
+    for (const auto& [name, time] : p.times()) times[name] = time;
+    points_.push_back({{"graph", graph},
+                       {"vertices", a.rows},
+                       {"nonzeros", a.entries},
+                       {"width", f},
+                       {"milliseconds", times},
+                       {"own_speedup", library / own},
+                       {"own_bytes_per_second", 1e3 * touched / own},
+                       {"least_bytes", entries * 8 + rows * (2 * width + 4)}});
     failed_ += p.failed();
     if (std::isfinite(library) && std::isfinite(own)) {
       logarithms_ += std::log(library / own);
@@ -177,12 +176,11 @@ class report {
   double mean() const { return std::exp(logarithms_ / compared_); }
 
   void write() const {
-    bench::write_json(file_, bench::json_object()
-                                 .add("copy_bytes_per_second", bandwidth_)
-                                 .add("runs", std::int64_t{runs_})
-                                 .add("least_speedup", least_)
-                                 .add("geometric_mean_speedup", mean())
-                                 .add("points", points_));
+    bench::write_json(file_, {{"copy_bytes_per_second", bandwidth_},
+                              {"runs", runs_},
+                              {"least_speedup", least_},
+                              {"geometric_mean_speedup", mean()},
+                              {"points", points_}});
   }
 
   std::string file_;
@@ -190,27 +188,26 @@ class report {
   int runs_;
   int compared_ = 0, failed_ = 0;
   double logarithms_ = 0, least_ = INFINITY;
-  std::vector<bench::json_object> points_;
+  bench::json points_ = bench::json::array();
 };
 
-bool run(const bench::gpu_command& c) {
-  const std::vector<std::string> graphs = {"uniform_reddit", "rmat_reddit", "uniform_products",
-                                           "rmat_products"};
-  const int smaller = c.number("scale-down", 1, 1 << 20), runs = c.number("runs", 1, 1000);
-  const auto chosen = c.choice("graphs", graphs);
-  std::vector<local_index> widths;
-  for (const std::string& width : bench::words_of(c.text("widths")))
-    widths.push_back(bench::parse_number("widths", width, 1, 4096));
+struct command {
+  std::vector<std::string> graphs = {"uniform_reddit", "rmat_reddit", "uniform_products", "rmat_products"};
+  std::vector<int> widths = {16, 32, 64, 128, 256};
+  int runs = 11, smaller = 1;
+  std::string json;
+};
 
+bool run(const command& asked) {
   const device_queue q;
-  report figures(c.text("json"), copy_bandwidth(q), runs);
-  for (const std::string& name : chosen) {
+  report figures(asked.json, copy_bandwidth(q), asked.runs);
+  for (const std::string& name : asked.graphs) {
     const auto counts = name.ends_with("reddit") ? bench::reddit_counts() : bench::products_counts();
     std::fprintf(stderr, "making %s ...\n", name.c_str());
     const device_operand a =
-        bench::operand_on_device(q, counts.divided_by(smaller), name.starts_with("rmat"));
-    for (const local_index f : widths) {
-      point p(q, a, f, runs);
+        bench::operand_on_device(q, counts.divided_by(asked.smaller), name.starts_with("rmat"));
+    for (const local_index f : asked.widths) {
+      point p(q, a, f, asked.runs);
       p.measure();
       figures.add(name, a, f, p);
     }
@@ -221,13 +218,19 @@ bool run(const bench::gpu_command& c) {
 }  // namespace
 
 int main(int argc, char** argv) try {
-  const bench::gpu_command command(argc, argv,
-                                   {{"scale-down", "1"},
-                                    {"graphs", "uniform_reddit,rmat_reddit,uniform_products,rmat_products"},
-                                    {"widths", "16,32,64,128,256"},
-                                    {"runs", "11"},
-                                    {"json", ""}});
-  return run(command) ? 0 : 1;
+  command asked;
+  CLI::App app("Sparse times dense in f32 on a CUDA device: cuSPARSE against the own kernel.", "gpu_spmm");
+  bench::add_choice(app, "--graphs", asked.graphs, asked.graphs, "a list with commas");
+  app.add_option("--widths", asked.widths, "columns of the dense matrix")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 4096))
+      ->option_text("F[,F...]")
+      ->default_str(CLI::detail::join(asked.widths, ","));
+  bench::add_number(app, "--runs", asked.runs, 1, 1000, "products of which the median counts");
+  bench::add_number(app, "--scale-down", asked.smaller, 1, 1 << 20, "vertices and edges are divided by N");
+  app.add_option("--json", asked.json, "write the figures")->option_text("FILE");
+  bench::parse(app, argc, argv);
+  return run(asked) ? 0 : 1;
 } catch (const std::exception& e) {
   std::fprintf(stderr, "gpu_spmm: %s\n", e.what());
   return 1;

@@ -2,14 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Joins what scripts/gpu-check left into one JSON and a short table.
 
-usage: gpu_summary.py PARTS NAME OUT_JSON OUT_MD
-
 PARTS is a folder with steps.tsv (step, state, seconds, note), about.tsv (key, value) and, as far as they were made, spmm.json,
 epochs.json, epochs_nccl.json and peers.json."""
+import argparse
 import json
 import math
 import pathlib
-import sys
 
 
 def lines(file):
@@ -89,6 +87,9 @@ def main(folder, name, out_json, out_md):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 5:
-        sys.exit(__doc__)
-    main(pathlib.Path(sys.argv[1]), *sys.argv[2:])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", metavar="PARTS", type=pathlib.Path)
+    for name in ("NAME", "OUT_JSON", "OUT_MD"):
+        parser.add_argument(name.lower(), metavar=name)
+    asked = parser.parse_args()
+    main(asked.parts, asked.name, asked.out_json, asked.out_md)

@@ -12,11 +12,11 @@
 #include <set>
 
 #include "partita/compiled/cuda.hpp"
-#include "../examples/cuda_ranks/cuda_device.hpp"
+#include "../examples/ranks/cuda_device.hpp"
 #include "../tests/emulator/control.hpp"
 #include "partita/comm/self.hpp"
 #include "partita/partition/policies.hpp"
-#include "support/gpu_command.hpp"
+#include "support/options.hpp"
 #include "support/rmat_dataset.hpp"
 
 using namespace partita;
@@ -87,9 +87,12 @@ void measure(const std::string& model, const io::dataset& d, global_index width)
 }  // namespace
 
 int main(int argc, char** argv) try {
-  const bench::gpu_command command(argc, argv, {{"width", "64"}, {"scale", "12"}});
-  const int width = command.number("width", 8, 4096);
-  const io::dataset d = bench::rmat_dataset(command.number("scale", 1, 20), width, width);
+  int width = 64, scale = 12;
+  CLI::App app("What the kernels of a training step cost in PTX instructions.", "kernel_costs");
+  bench::add_number(app, "--width", width, 8, 4096, "features, and width of the hidden layer");
+  bench::add_number(app, "--scale", scale, 1, 20, "the graph has 2^N vertices");
+  bench::parse(app, argc, argv);
+  const io::dataset d = bench::rmat_dataset(scale, width, width);
   for (const char* model : {"gcn", "gat"}) measure(model, d, width);
 } catch (const std::exception& e) {
   std::fprintf(stderr, "kernel_costs: %s\n", e.what());

@@ -6,12 +6,12 @@
 ///   hidden width 32; ranks: 4
 
 #include <cstdio>
-#include <cstdlib>
 
 #include "partita/compiled/host.hpp"
 #include "partita/comm/threads.hpp"
 #include "partita/partition/policies.hpp"
 #include "support/balance.hpp"
+#include "support/options.hpp"
 #include "support/rmat_dataset.hpp"
 
 using namespace partita;
@@ -47,22 +47,8 @@ void print_balance(const io::dataset& d, int ranks) {
     });
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  const bool balance = argc > 1 && std::string(argv[1]) == "balance";
-  const int first = balance ? 2 : 1;
-  const int scale = argc > first ? std::atoi(argv[first]) : 15,
-            ranks = argc > first + 1 ? std::atoi(argv[first + 1]) : 4;
-  if (scale < 4 || scale > 24 || ranks < 1) {
-    std::fputs("models: [balance], a scale from 4 to 24 and a number of ranks\n", stderr);
-    return 2;
-  }
-  const io::dataset d = bench::rmat_dataset(scale);
-  if (balance) {
-    print_balance(d, ranks);
-    return 0;
-  }
+/// Whether every model received what was predicted.
+bool print_times(const io::dataset& d, int ranks) {
   std::printf("%d ranks as threads, %lld vertices, %zu edges, f32; median of 5 epochs\n\n", ranks,
               static_cast<long long>(d.vertices), d.edges.size());
   std::printf(
@@ -87,5 +73,27 @@ int main(int argc, char** argv) {
   for (const char* model : {"gcn", "sage", "gin", "gat", "sgc", "appnp", "gcnii"})
     run(model, nn::coupling::coupled);
   for (const char* model : {"gcn", "sage", "gat"}) run(model, nn::coupling::decoupled);
-  return right ? 0 : 1;
+  return right;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  int scale = 15, ranks = 4;
+  CLI::App app("The training step of every model under every policy on an R-MAT graph: seconds and words.",
+               "models");
+  CLI::App* const balance =
+      app.add_subcommand("balance", "how evenly policies spread words and work, instead");
+  for (CLI::App* const command : {&app, balance}) {
+    bench::add_number(*command, "SCALE", scale, 4, 24, "the graph has 2^SCALE vertices");
+    bench::add_number(*command, "RANKS", ranks, 1, 4096, "ranks that are threads");
+  }
+  bench::parse(app, argc, argv);
+  const io::dataset d = bench::rmat_dataset(scale);
+  if (!balance->parsed()) return print_times(d, ranks) ? 0 : 1;
+  print_balance(d, ranks);
+  return 0;
+} catch (const std::exception& e) {
+  std::fprintf(stderr, "models: %s\n", e.what());
+  return 2;
 }

@@ -8,9 +8,12 @@
 /// that is nearest to a square. Options: --ranks N, --scale S (graphs of 2^S vertices), --comm
 /// threads|mpi, --device cpu|cuda; with PARTITA_DATA in the environment Cora too.
 
+#include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 
 #include "support/dataset_graph.hpp"
+#include "support/options.hpp"
 #include "support/partition_cases.hpp"
 #ifdef PARTITA_WITH_MPI
 #include "partita/comm/mpi.hpp"
@@ -19,6 +22,26 @@
 namespace {
 
 using namespace partita;
+
+bench::command command_of(int argc, char** argv) {
+  bench::command c;
+  CLI::App app("Products and redistributions over ranks, for every policy, mesh, graph and width.",
+               "partition");
+  bench::add_choice(app, "--device", c.device, {"cpu", "cuda"}, "where the ranks compute");
+  bench::add_choice(app, "--comm", c.comm, {"threads", "mpi"}, "what the ranks are");
+  bench::add_number(app, "--ranks", c.ranks, 1, 64, "ranks that are threads");
+  bench::add_number(app, "--scale", c.scale, 4, 24, "the made graphs have 2^N vertices");
+  app.footer(
+      "And the flags of Google Benchmark, such as --benchmark_filter=REGEX and --benchmark_list_tests.");
+  app.allow_extras();
+  bench::parse(app, argc, argv);
+  c.rest = app.remaining();
+  c.everything = std::getenv("BENCHMARK_FILTER") != nullptr ||
+                 std::ranges::any_of(
+                     c.rest, [](const std::string& flag) { return flag.starts_with("--benchmark_filter"); });
+  c.rest.insert(c.rest.begin(), {argv[0], "--benchmark_min_time=0.05"});  // a later flag prevails
+  return c;
+}
 
 /// For the ranks of a job other than the first.
 struct silent_reporter : benchmark::BenchmarkReporter {
@@ -65,7 +88,7 @@ int run_mpi([[maybe_unused]] int argc, [[maybe_unused]] char** argv,
 }  // namespace
 
 int main(int argc, char** argv) try {
-  const bench::command command = bench::parse(argc, argv);
+  const bench::command command = command_of(argc, argv);
   return command.comm == "mpi" ? run_mpi(argc, argv, command) : run(command, bench::launcher(), true);
 } catch (const std::exception& e) {
   std::fprintf(stderr, "partition: %s\n", e.what());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "../examples/cuda_ranks/cuda_device.hpp"
+#include "../examples/ranks/cuda_device.hpp"
 #include "partita/comm/cuda_memory.hpp"
 #include "partita/local/cuda/kernels.hpp"
 #include "support/partition_cases.hpp"

@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Prints what Google Benchmark wrote as a table.
-
-usage: table.py RESULT.json..."""
+"""Prints what Google Benchmark wrote as a table."""
+import argparse
 import json
 import pathlib
 import re
@@ -52,6 +51,6 @@ def main(files):
 
 if __name__ == "__main__":
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    if len(sys.argv) < 2:
-        sys.exit(__doc__)
-    sys.exit(main(sys.argv[1:]))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("results", nargs="+", metavar="RESULT.json")
+    sys.exit(main(parser.parse_args().results))

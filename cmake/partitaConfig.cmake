@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# find_package(partita [COMPONENTS mpi openmp blas npz dlpack cuda cublas cusparse nccl]) makes partita::partita, which
+# find_package(partita [COMPONENTS mpi blas npz dlpack cuda cublas cusparse nccl]) makes partita::partita, which
 # needs nothing but threads, and a target for each component that is asked for; also partita::compiled and, where CUDA is a
 # language of the project and a component, partita::compiled_cuda.
 include(CMakeFindDependencyMacro)

@@ -2,13 +2,11 @@
 # The optional targets of partita. Read by its build and, installed beside partitaConfig.cmake, by its users,
 # so that what an installed partita can do depends on what its user has and not on what its packager had.
 
-set(partita_backends mpi openmp blas npz dlpack cuda cublas cusparse nccl)
+set(partita_backends mpi blas npz dlpack cuda cublas cusparse nccl)
 
 # How each dependency is found, what is linked, and which other target comes first.
 set(partita_mpi_package MPI COMPONENTS CXX)
 set(partita_mpi_target MPI::MPI_CXX)
-set(partita_openmp_package OpenMP COMPONENTS CXX)
-set(partita_openmp_target OpenMP::OpenMP_CXX)
 set(partita_blas_package CBLAS)
 set(partita_blas_target CBLAS::CBLAS)
 set(partita_npz_package LibZip)

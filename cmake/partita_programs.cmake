@@ -35,7 +35,7 @@ endfunction()
 # here; no target without nvcc.
 function(partita_add_cuda_training name)
   if(TARGET partita::compiled_cuda)
-    add_library(${name} OBJECT ${PROJECT_SOURCE_DIR}/examples/cuda_ranks/cuda_device.cu)
+    add_library(${name} OBJECT ${PROJECT_SOURCE_DIR}/examples/ranks/cuda_device.cu)
     partita_use(${name} cuda cublas cusparse nccl)
     # What links it needs the same libraries, and the flags with which kernels are compiled.
     foreach(library compiled_cuda cuda cublas cusparse nccl)

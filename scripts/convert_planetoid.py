@@ -1,17 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Converts the Planetoid files of one graph (Yang, Cohen, Salakhutdinov, ICML 2016) into a data directory.
 
-usage: convert_planetoid.py RAW NAME OUT
-
 RAW holds ind.NAME.{x,y,tx,ty,allx,ally,graph,test.index}; OUT/NAME receives edges.npy, features_csr.npz, labels.npy and
 split.npy: both directions of every edge, no self-loops, no duplicates; the public split; test vertices that the files
 leave out (CiteSeer has 15) get no features and the label -1, as in Kipf and Welling's code.
 """
 
+import argparse
 import collections
 import pathlib
 import pickle
 import sys
+
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument("raw", metavar="RAW", type=pathlib.Path)
+parser.add_argument("name", metavar="NAME")
+parser.add_argument("out", metavar="OUT", type=pathlib.Path)
+asked = parser.parse_args()
 
 try:
     import numpy as np
@@ -115,6 +120,4 @@ def convert(raw, name, out):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 4:
-        sys.exit(__doc__)
-    convert(pathlib.Path(sys.argv[1]), sys.argv[2], pathlib.Path(sys.argv[3]) / sys.argv[2])
+    convert(asked.raw, asked.name, asked.out / asked.name)

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prints what train reported as a table, one policy a line, and checks that all losses are the same.
+"""Prints what train reported as a table, one policy a line, and checks that all losses are the same."""
 
-usage: quickstart_table.py RESULT.json...
-"""
-
+import argparse
 import json
 import pathlib
 import sys
@@ -50,6 +48,6 @@ def main(files):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 2:
-        sys.exit(__doc__)
-    sys.exit(main(sys.argv[1:]))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("results", nargs="+", metavar="RESULT.json")
+    sys.exit(main(parser.parse_args().results))

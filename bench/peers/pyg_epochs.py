@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Epochs of PyTorch Geometric, full batch, f32, on graphs with the counts of gpu_epochs, on the same card.
 
-usage: pyg_epochs.py [--cases products_gcn,products_sage,reddit_gcn_32] [--graph uniform|rmat] [--epochs 10] [--scale-down 1] [--json FILE]
-
 The graph is a CSR tensor made once and, for GCN, normalised once (the fast way of PyG); a step is forward, loss, backward and
 Adam, as gpu_epochs counts it. Exit code 0; 1 where PyG or a device is missing, with the reason."""
 import argparse
@@ -126,7 +124,7 @@ def measure(name, options):
 
 
 def main():
-    parser = argparse.ArgumentParser(usage=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", default=",".join(CASES))
     parser.add_argument("--graph", choices=["uniform", "rmat"], default="uniform")
     parser.add_argument("--epochs", type=int, default=10)

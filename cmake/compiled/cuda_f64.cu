@@ -17,6 +17,8 @@ template nn::training_result nn::train_model<double>(const mesh<cuda_device>&, c
                                                      const nn::epoch_observer&);
 template nn::over_ranks nn::predict_words<double>(const mesh<cuda_device>&, const io::dataset&,
                                                   const nn::training_options&, const policy&);
+template nn::policy_cost nn::predict_cost<double>(const mesh<cuda_device>&, const io::dataset&,
+                                                  const nn::training_options&, const policy&);
 template double nn::cross_entropy(const dense<double, vertex_rows, cuda_device>&,
                                   const nn::vertex_labels<cuda_device>&,
                                   dense<double, vertex_rows, cuda_device>&);

@@ -36,5 +36,7 @@ template nn::training_result nn::train_model<double>(const mesh<host>&, const io
                                                      const nn::epoch_observer&);
 template nn::over_ranks nn::predict_words<double>(const mesh<host>&, const io::dataset&,
                                                   const nn::training_options&, const policy&);
+template nn::policy_cost nn::predict_cost<double>(const mesh<host>&, const io::dataset&,
+                                                  const nn::training_options&, const policy&);
 
 }  // namespace partita

@@ -61,8 +61,10 @@ int main(int argc, char** argv) try {
   } catch (const CLI::ParseError& e) {
     throw usage_error(e.what());
   }
+  const bool over_mpi = c.comm == "mpi" || (c.comm == "nccl" && in_mpi_job());
+  if (!over_mpi) refuse_separate_runs();
   const std::vector<golden_case> cases = read_golden_cases(c.folder);
-  if (c.comm == "mpi" || (c.comm == "nccl" && in_mpi_job()))
+  if (over_mpi)
     return run_mpi(argc, argv, [&](const partita::communicator& world) {
       return run_cases(world, c, cases) > 0 ? 1 : 0;
     });

@@ -3,8 +3,7 @@
 
 #include <cstdio>
 #include <cstdlib>
-
-#include "partita/partition/policies.hpp"
+#include <utility>
 
 namespace {
 
@@ -16,6 +15,21 @@ partita::mesh_shape parse_mesh(const std::string& text) {
     throw usage_error("a mesh is written as ROWxCOLxDEPTH, like 2x2x1, not '" + text + "'");
   return m;
 }
+
+/// The axes that cut anything.
+partita::axis_set axes_with_ranks(partita::mesh_shape mesh) {
+  partita::axis_set axes;
+  for (const partita::axis a : partita::all_axes)
+    if (mesh[a] > 1) axes = axes | a;
+  return axes;
+}
+
+/// How launchers tell a process the size of its job and its rank; srun sets SLURM_STEP_NUM_TASKS, a batch
+/// script alone does not.
+constexpr std::pair<const char*, const char*> launchers[] = {{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
+                                                             {"PMI_SIZE", "PMI_RANK"},
+                                                             {"MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK"},
+                                                             {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID"}};
 
 }  // namespace
 
@@ -37,8 +51,42 @@ std::optional<arrangement> arrangement_of(const std::string& policy_name,
   throw usage_error(e.what());
 }
 
+std::string_view same_policy(const partita::policy& p, partita::mesh_shape mesh) {
+  const partita::axis_set long_axes = axes_with_ranks(mesh);
+  const auto effective = [&](partita::layout l) {
+    return partita::layout{l.rows & long_axes, l.cols & long_axes};
+  };
+  for (const partita::policy& other : partita::named_policies) {
+    if (other.name == p.name) break;
+    if (effective(other.sparse) == effective(p.sparse) && effective(other.dense) == effective(p.dense))
+      return other.name;
+  }
+  return {};
+}
+
+std::string degenerate_mesh(const arrangement& how) {
+  const partita::policy& p = partita::find_policy(how.policy);
+  const partita::axis_set idle = p.used() - axes_with_ranks(how.mesh);
+  if (how.mesh.size() == 1 || idle.empty()) return {};
+  const std::string_view same = same_policy(p, how.mesh);
+  const std::string what =
+      same.empty() ? "it cuts nothing along " + name_of(idle) : "the same as " + std::string(same);
+  return how.policy + " on " + std::to_string(how.mesh.size()) + " ranks is a " + to_string(how.mesh) +
+         " mesh: " + what;
+}
+
 bool in_mpi_job() {
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"})
     if (std::getenv(name) != nullptr) return true;
   return false;
+}
+
+void refuse_separate_runs() {
+  for (const auto& [size_name, rank_name] : launchers) {
+    const char *size = std::getenv(size_name), *rank = std::getenv(rank_name);
+    if (size == nullptr || rank == nullptr || std::atoi(size) < 2) continue;
+    if (std::atoi(rank) > 0) std::exit(0);
+    throw usage_error("the " + std::string(size) +
+                      " processes of this job would each run alone; --comm mpi makes them ranks of one run");
+  }
 }

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "partita/comm/communicator.hpp"
-#include "partita/partition/mesh_shape.hpp"
+#include "partita/partition/policies.hpp"
 
 /// The words given are wrong: exit code 2.
 struct usage_error : std::runtime_error {
@@ -26,9 +26,21 @@ struct arrangement {
 std::optional<arrangement> arrangement_of(const std::string& policy, const std::optional<std::string>& mesh,
                                           std::optional<int> replication, int ranks);
 
+/// The first named policy before `p` that cuts matrices on this mesh as `p` does, because axes have one rank
+/// there; nothing where there is none.
+std::string_view same_policy(const partita::policy& p, partita::mesh_shape mesh);
+
+/// A sentence when several ranks leave an axis of the policy with one; nothing otherwise.
+std::string degenerate_mesh(const arrangement& how);
+
 /// `body` on every rank of an MPI job, its exit code; a sentence and 1 when this program was built without
 /// MPI.
 int run_mpi(int argc, char** argv, const std::function<int(partita::communicator)>& body);
 
 /// Whether mpirun, or a batch system in its place, has started this process.
 bool in_mpi_job();
+
+/// For programs that run as threads: throws usage_error when this process is the first of several that
+/// mpirun, or a batch system in its place, has started; ends one of the others quietly, with exit code 0, so
+/// that the first is heard.
+void refuse_separate_runs();

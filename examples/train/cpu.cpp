@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <thread>
-
 #include "partita/compiled/host.hpp"
 #include "place.hpp"
 
 outcome train_on_cpu(const partita::communicator& world, const std::optional<arrangement>& asked,
-                     const partita::io::dataset& data, const command& c,
-                     const partita::nn::epoch_observer& observe) {
-  const int here = c.comm == "threads" ? world.size() : 1;
-  const int threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / here);
-  const partita::device_queue<partita::host> queue(threads, dense_products());
+                     const partita::io::dataset& data, const command& c, const observers& tell) {
+  const partita::device_queue<partita::host> queue(*c.threads, dense_products());
   const mesh_maker<partita::host> make_mesh = [&](partita::mesh_shape shape) {
     return partita::mesh<partita::host>(world, shape, queue);
   };
-  return train_at(world.size(), make_mesh, asked, data, c, observe);
+  return train_at(world.size(), make_mesh, asked, data, c, tell);
 }

@@ -13,42 +13,51 @@
 template <class Device>
 using mesh_maker = std::function<partita::mesh<Device>(partita::mesh_shape)>;
 
-/// The policy, on its nearest mesh, whose busiest rank would receive the fewest words. Every rank must call.
+/// Every policy on its nearest mesh, with its cost. The one chosen has the least product of words and bytes
+/// of its busiest rank, the first of equals. Every rank must call.
 template <class T, class Device>
-arrangement cheapest(int ranks, const mesh_maker<Device>& make_mesh, const partita::io::dataset& data,
-                     const command& c) {
-  arrangement best;
-  partita::global_index fewest = -1;
+std::vector<candidate> candidates_for(int ranks, const mesh_maker<Device>& make_mesh,
+                                      const partita::io::dataset& data, const command& c) {
+  std::vector<candidate> all;
+  std::size_t best = 0;
+  const auto product = [](const candidate& k) {
+    return static_cast<double>(k.cost.words.max_rank + 1) * static_cast<double>(k.cost.bytes());
+  };
   for (const partita::policy& p : partita::named_policies) {
-    const partita::mesh<Device> m = make_mesh(partita::default_mesh(p, ranks));
-    const auto words = partita::nn::predict_words<T>(m, data, c.training, p).max_rank;
-    if (fewest >= 0 && words >= fewest) continue;
-    fewest = words;
-    best = {std::string(p.name), m.shape()};
+    const partita::mesh_shape shape = partita::default_mesh(p, ranks);
+    all.push_back({{std::string(p.name), shape}, std::string(same_policy(p, shape)), {}});
+    if (!all.back().same_as.empty()) continue;
+    all.back().cost = partita::nn::predict_cost<T>(make_mesh(shape), data, c.training, p);
+    if (product(all.back()) < product(all[best])) best = all.size() - 1;
   }
-  return best;
+  all[best].chosen = true;
+  return all;
 }
 
 template <class T, class Device>
 outcome train_in(int ranks, const mesh_maker<Device>& make_mesh, const std::optional<arrangement>& asked,
-                 const partita::io::dataset& data, const command& c,
-                 const partita::nn::epoch_observer& observe) {
-  outcome o{asked ? *asked : cheapest<T>(ranks, make_mesh, data, c), {}};
+                 const partita::io::dataset& data, const command& c, const observers& tell) {
+  outcome o;
+  if (asked)
+    o.how = *asked;
+  else
+    o.candidates = candidates_for<T>(ranks, make_mesh, data, c);
+  for (const candidate& k : o.candidates) {
+    o.setup_peak_bytes = std::max(o.setup_peak_bytes, k.cost.buffer_bytes.max_rank);
+    if (k.chosen) o.how = k.how;
+  }
+  if (tell.begin) tell.begin(o);
   const partita::mesh<Device> m = make_mesh(o.how.mesh);
-  partita::memory_meter& meter = *m.queue().meter();
-  const auto trials =
-      partita::nn::summarize(m.world(), static_cast<partita::global_index>(meter.peak())).max_rank;
-  meter.restart_peak();  // what candidates needed is no part of the run
-  o.result = partita::nn::train_model<T>(m, data, c.training, partita::find_policy(o.how.policy), observe);
-  o.setup_peak_bytes = std::max(trials, o.result.setup_peak_bytes.max_rank);
+  m.queue().meter()->restart_peak();  // what candidates needed is no part of the run
+  o.result = partita::nn::train_model<T>(m, data, c.training, partita::find_policy(o.how.policy), tell.epoch);
+  o.setup_peak_bytes = std::max(o.setup_peak_bytes, o.result.setup_peak_bytes.max_rank);
   return o;
 }
 
 /// Every rank must call.
 template <class Device>
 outcome train_at(int ranks, const mesh_maker<Device>& make_mesh, const std::optional<arrangement>& asked,
-                 const partita::io::dataset& data, const command& c,
-                 const partita::nn::epoch_observer& observe) {
-  return c.precision == "f64" ? train_in<double>(ranks, make_mesh, asked, data, c, observe)
-                              : train_in<float>(ranks, make_mesh, asked, data, c, observe);
+                 const partita::io::dataset& data, const command& c, const observers& tell) {
+  return c.precision == "f64" ? train_in<double>(ranks, make_mesh, asked, data, c, tell)
+                              : train_in<float>(ranks, make_mesh, asked, data, c, tell);
 }

@@ -51,9 +51,9 @@ inline const std::map<std::string, partita::nn::training_options>& presets() {
   return all;
 }
 
-inline std::string preset_names() {
+inline std::string preset_names(const std::string& between) {
   std::string names;
-  for (const auto& [name, options] : presets()) names += (names.empty() ? "" : ", ") + name;
+  for (const auto& [name, options] : presets()) names += (names.empty() ? "" : between) + name;
   return names;
 }
 
@@ -61,6 +61,6 @@ inline std::string preset_names() {
 inline partita::nn::training_options preset_named(const std::string& name) {
   const auto found = presets().find(name);
   if (found == presets().end())
-    throw usage_error("there is no preset '" + name + "'; the presets are " + preset_names());
+    throw usage_error("there is no preset '" + name + "'; the presets are " + preset_names(", "));
   return found->second;
 }

@@ -5,6 +5,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "record.hpp"
+
 using partita::nn::epoch_report;
 using partita::nn::training_result;
 
@@ -24,20 +26,42 @@ partita::nn::epoch_observer progress_printer(int epochs) {
   };
 }
 
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr const char* chosen_because = "the least product of words and bytes";
+
+ordered_json in_json(partita::mesh_shape m) { return {m.row, m.col, m.depth}; }
+
+ordered_json in_json(partita::nn::over_ranks o) { return {{"max_rank", o.max_rank}, {"total", o.total}}; }
+
+ordered_json in_json(const candidate& k) {
+  ordered_json j{{"policy", k.how.policy}, {"mesh", in_json(k.how.mesh)}, {"chosen", k.chosen}};
+  if (!k.same_as.empty()) {
+    j["same_as"] = k.same_as;
+    return j;
+  }
+  j["predicted_words_received"] = in_json(k.cost.words);
+  j["predicted_bytes"] = {{"max_rank", k.cost.bytes()}};
+  if (k.chosen) j["why"] = chosen_because;
+  return j;
+}
+
+}  // namespace
+
 void write_json(const std::string& path, const command& c, int ranks, const outcome& run,
-                partita::global_index duplicate_edges) {
+                const partita::io::dataset& data, partita::global_index duplicate_edges) {
   const partita::nn::training_result& result = run.result;
-  const auto figures = [](partita::nn::over_ranks o) {
-    return nlohmann::ordered_json{{"max_rank", o.max_rank}, {"total", o.total}};
-  };
   const partita::nn::epoch_report last = result.epochs.back();
-  nlohmann::ordered_json j;
+  ordered_json j;
   j["model"] = c.training.model;
   j["policy"] = run.how.policy;
   j["ranks"] = ranks;
-  j["mesh"] = {result.mesh.row, result.mesh.col, result.mesh.depth};
+  j["mesh"] = in_json(result.mesh);
   j["device"] = c.device;
   j["comm"] = c.comm;
+  j["threads"] = c.threads.value();
   j["duplicate_edges"] = duplicate_edges;
   j["epochs"] = result.epochs.size();
   for (const partita::nn::epoch_report& e : result.epochs) j["loss"].push_back(e.loss);
@@ -47,12 +71,18 @@ void write_json(const std::string& path, const command& c, int ranks, const outc
   j["best_val_epoch"] = result.best_validation_epoch;
   j["test_accuracy_at_best_val"] = result.test_accuracy_at_best_validation;
   j["seconds_per_epoch"] = result.seconds_per_epoch;
-  j["words_received"] = figures(result.words_received);
-  j["predicted_words_received"] = figures(result.predicted_words_received);
-  j["messages"] = figures(result.messages);
+  j["words_received"] = in_json(result.words_received);
+  j["predicted_words_received"] = in_json(result.predicted_words_received);
+  j["messages"] = in_json(result.messages);
   j["peak_bytes"] = {{"max_rank", result.peak_bytes.max_rank}};
   j["setup_peak_bytes"] = {{"max_rank", run.setup_peak_bytes}};
-  j["ledger"] = nlohmann::ordered_json::array();
+  if (const std::string note = degenerate_mesh(run.how); note.empty())
+    j["degenerate_mesh"] = nullptr;
+  else
+    j["degenerate_mesh"] = note;
+  j["candidates"] = ordered_json::array();
+  for (const candidate& k : run.candidates) j["candidates"].push_back(in_json(k));
+  j["ledger"] = ordered_json::array();
   for (const partita::ledger_entry& e : result.ledger)
     j["ledger"].push_back({{"phase", e.phase},
                            {"operation", name_of(e.kind)},
@@ -61,17 +91,41 @@ void write_json(const std::string& path, const command& c, int ranks, const outc
                            {"bytes", e.bytes},
                            {"messages", e.received.messages},
                            {"seconds", e.seconds}});
+  j["run"] = record_of(c, ranks, run, data);
   std::ofstream out(path);
   out << j.dump(1) << '\n';
   if (!out.flush()) throw partita::error("cannot write " + path);
 }
 
+namespace {
+
+void print_candidates(const std::vector<candidate>& candidates) {
+  fmt::print("{:16} {:9} {:>21} {:>21}\n", "--policy auto", "mesh", "words, busiest rank",
+             "MB, busiest rank");
+  for (const candidate& k : candidates)
+    if (k.same_as.empty())
+      fmt::print("{:16} {:9} {:21} {:21.3f}{}\n", k.how.policy, to_string(k.how.mesh), k.cost.words.max_rank,
+                 1e-6 * static_cast<double>(k.cost.bytes()),
+                 k.chosen ? fmt::format("  chosen: {}", chosen_because) : "");
+    else
+      fmt::print("{:16} {:9} the same as {}\n", k.how.policy, to_string(k.how.mesh), k.same_as);
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+void print_start(const outcome& run) {
+  if (run.how.mesh.size() > 1 && !run.candidates.empty()) print_candidates(run.candidates);
+  if (const std::string note = degenerate_mesh(run.how); !note.empty())
+    fmt::print(stderr, "train: {}\n", note);
+}
+
 void print_summary(const std::string& policy, int ranks, const partita::nn::training_result& result) {
   const partita::nn::epoch_report last = result.epochs.back();
   fmt::print(
-      "{} on {} ranks ({}): loss {:.6f}, test accuracy {:.1f} %, {:.1f} % at the best validation epoch {}\n",
-      policy, ranks, to_string(result.mesh), last.loss, 100 * last.test_accuracy,
-      100 * result.test_accuracy_at_best_validation, result.best_validation_epoch);
+      "{} on {} {} ({}): loss {:.6f}, test accuracy {:.1f} %, {:.1f} % at the best validation epoch {}\n",
+      policy, ranks, ranks == 1 ? "rank" : "ranks", to_string(result.mesh), last.loss,
+      100 * last.test_accuracy, 100 * result.test_accuracy_at_best_validation, result.best_validation_epoch);
   fmt::print("a training epoch: {:.2f} ms, {} words received by the busiest rank (predicted {}), {} in all\n",
              1000 * result.seconds_per_epoch, result.words_received.max_rank,
              result.predicted_words_received.max_rank, result.words_received.total);

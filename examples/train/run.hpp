@@ -8,23 +8,37 @@
 #include "partita/io/labelled_graph.hpp"
 #include "partita/local/host/gemm_backend.hpp"
 
+/// What `auto` chose from.
+struct candidate {
+  arrangement how;
+  std::string same_as;  ///< the policy that does the same on this mesh and was tried instead, or nothing
+  partita::nn::policy_cost cost;
+  bool chosen = false;
+};
+
 /// What was trained, and how it went.
 struct outcome {
   arrangement how;
+  std::vector<candidate> candidates;  ///< of `auto`
   partita::nn::training_result result;
   partita::global_index setup_peak_bytes = 0;  ///< of the busiest rank, the trials of `auto` included
 };
 
-/// Trains under `asked`, or under the policy that moves least; every rank must call.
+/// Who is told of a run, on the ranks where they are given.
+struct observers {
+  std::function<void(const outcome&)> begin;  ///< of what will be trained: no result yet
+  partita::nn::epoch_observer epoch;
+};
+
+/// Trains under `asked`, or under the candidate with the least product of words and bytes; every rank must
+/// call.
 outcome train_on_cpu(const partita::communicator& world, const std::optional<arrangement>& asked,
-                     const partita::io::dataset& data, const command& c,
-                     const partita::nn::epoch_observer& observe);
+                     const partita::io::dataset& data, const command& c, const observers& tell);
 
 /// The same on CUDA devices: the first one for all ranks that are threads, one a rank otherwise. Throws error
 /// when this program was built without CUDA.
 outcome train_on_cuda(const partita::communicator& world, const std::optional<arrangement>& asked,
-                      const partita::io::dataset& data, const command& c,
-                      const partita::nn::epoch_observer& observe);
+                      const partita::io::dataset& data, const command& c, const observers& tell);
 
 /// CBLAS where this program was built with it, otherwise the library's own products.
 partita::on_host::gemm_backend dense_products();

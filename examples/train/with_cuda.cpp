@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "partita/compiled/cuda.hpp"
-#include "../cuda_ranks/cuda_device.hpp"
+#include "../ranks/cuda_device.hpp"
 #include "place.hpp"
 
 outcome train_on_cuda(const partita::communicator& world, const std::optional<arrangement>& asked,
-                      const partita::io::dataset& data, const command& c,
-                      const partita::nn::epoch_observer& observe) {
+                      const partita::io::dataset& data, const command& c, const observers& tell) {
   const partita::device_queue<partita::cuda_device> queue = cuda_queue(world, c.comm);
   const partita::communicator ranks = cuda_world(world, queue, c.comm);
   const mesh_maker<partita::cuda_device> make_mesh = [&](partita::mesh_shape shape) {
     return cuda_mesh(ranks, shape, queue);
   };
-  return train_at(world.size(), make_mesh, asked, data, c, observe);
+  return train_at(world.size(), make_mesh, asked, data, c, tell);
 }

@@ -14,9 +14,9 @@ import unittest
 TRAIN = sys.argv[1]
 LAUNCH = sys.argv[2:4]
 POLICIES = ["row_1d", "replicated_1_5d", "grid_2d", "split_3d", "feature_column", "feature_row"]
-KEYS = ["model", "policy", "ranks", "mesh", "device", "comm", "duplicate_edges", "epochs", "loss", "train_accuracy", "val_accuracy", "test_accuracy",
+KEYS = ["model", "policy", "ranks", "mesh", "device", "comm", "threads", "duplicate_edges", "epochs", "loss", "train_accuracy", "val_accuracy", "test_accuracy",
         "best_val_epoch", "test_accuracy_at_best_val", "seconds_per_epoch", "words_received", "predicted_words_received",
-        "messages", "peak_bytes", "setup_peak_bytes", "ledger"]
+        "messages", "peak_bytes", "setup_peak_bytes", "degenerate_mesh", "candidates", "ledger", "run"]
 
 
 def npy(descr, shape, data):
@@ -44,7 +44,7 @@ def run(*arguments, command=None):
     # What MPI's modules leave behind is not this program's; the tests of the library over MPI look at leaks.
     leaks = {"ASAN_OPTIONS": "detect_leaks=0"} if command else {}
     return subprocess.run([*(command or []), TRAIN, *arguments], capture_output=True, text=True, timeout=60,
-                          env={**os.environ, **leaks, "OPENBLAS_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"})
+                          env={**os.environ, **leaks})
 
 
 class TrainProgram(unittest.TestCase):
@@ -63,7 +63,7 @@ class TrainProgram(unittest.TestCase):
 
     def train(self, *arguments, data="karate", command=None):
         out = os.path.join(self.folder, "run.json")
-        model = [] if "--model" in arguments else ["--model", "gcn"]
+        model = [] if "--model" in arguments or "--preset" in arguments else ["--model", "gcn"]
         done = run("--data", data, *model, "--epochs", "12", "--precision", "f64", "--quiet", "--json", out, *arguments, command=command)
         self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
         with open(out) as f:
@@ -115,10 +115,50 @@ class TrainProgram(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.refused(2, "there is no preset 'best'", "--data", "karate", "--preset", "best")
 
-    def test_auto_takes_what_moves_least(self):
-        chosen = self.train("--policy", "auto", "--ranks", "8")
-        words = [self.train("--policy", p, "--ranks", "8")["words_received"]["max_rank"] for p in POLICIES]
-        self.assertEqual(chosen["words_received"]["max_rank"], min(words))
+    def test_auto_says_what_it_chose_from(self):
+        run_of = self.train("--policy", "auto", "--ranks", "8", "--model", "sage")
+        candidates = run_of["candidates"]
+        self.assertEqual([c["policy"] for c in candidates], POLICIES)
+        cost = lambda c: (c["predicted_words_received"]["max_rank"] + 1) * c["predicted_bytes"]["max_rank"]
+        chosen = [c for c in candidates if c["chosen"]]
+        self.assertEqual([(c["policy"], c["mesh"]) for c in chosen], [(run_of["policy"], run_of["mesh"])])
+        self.assertEqual(cost(chosen[0]), min(map(cost, candidates)))
+        self.assertEqual([c.get("why") for c in candidates].count("the least product of words and bytes"), 1)
+        for c in candidates:
+            alone = self.train("--policy", c["policy"], "--ranks", "8", "--model", "sage")
+            self.assertEqual(alone["candidates"], [])
+            self.assertEqual((alone["mesh"], alone["words_received"]), (c["mesh"], c["predicted_words_received"]))
+            self.assertLess(alone["setup_peak_bytes"]["max_rank"], c["predicted_bytes"]["max_rank"])
+        shown = run("--data", "karate", "--model", "sage", "--policy", "auto", "--ranks", "8", "--epochs", "1").stdout
+        for c in candidates:
+            self.assertRegex(shown, f"{c['policy']} +{'x'.join(map(str, c['mesh']))} +{c['predicted_words_received']['max_rank']} ")
+        self.assertEqual(shown.count("chosen"), 1)
+
+    def test_auto_tries_nothing_twice(self):
+        for ranks, others in (("1", POLICIES[:1]), ("7", ["row_1d", "feature_column"]), ("6", [p for p in POLICIES if p != "split_3d"])):
+            candidates = self.train("--policy", "auto", "--ranks", ranks)["candidates"]
+            self.assertEqual([c["policy"] for c in candidates if "same_as" not in c], others)
+        self.assertEqual([c["same_as"] for c in candidates if "same_as" in c], ["grid_2d"])
+
+    def test_auto_weighs_memory(self):
+        """A is dense and whole on every rank of feature_column, which moves less than row_1d."""
+        n = 200
+        edges = [v for u in range(n) for w in range(n) if u != w for v in (u, w)]
+        data = self.data(edges_npy=ints(edges, (n * (n - 1), 2)), features_npy=floats([0.5, 1.0] * n, (n, 2)),
+                         labels_npy=ints([u % 2 for u in range(n)], (n,)), split_npy=npy("|u1", (n,), bytes([1, 2, 3, 0] * (n // 4))))
+        run_of = self.train("--ranks", "4", data=data)
+        words = {c["policy"]: c["predicted_words_received"]["max_rank"] for c in run_of["candidates"] if "same_as" not in c}
+        self.assertLess(words["feature_column"], words[run_of["policy"]])
+
+    def test_degenerate_meshes_are_said(self):
+        for arguments, note in ((["grid_2d", "--ranks", "7"], "grid_2d on 7 ranks is a 7x1x1 mesh: the same as row_1d"),
+                                (["split_3d", "--ranks", "6"], "split_3d on 6 ranks is a 3x2x1 mesh: the same as grid_2d"),
+                                (["feature_row", "--ranks", "3", "--mesh", "1x3x1"], "feature_row on 3 ranks is a 1x3x1 mesh: the same as feature_column"),
+                                (["split_3d", "--ranks", "4", "--mesh", "2x1x2"], "split_3d on 4 ranks is a 2x1x2 mesh: it cuts nothing along col"),
+                                (["grid_2d", "--ranks", "4"], None), (["grid_2d", "--ranks", "1"], None), (["row_1d", "--ranks", "7"], None)):
+            done = run("--data", "karate", "--model", "gcn", "--epochs", "1", "--policy", *arguments)
+            self.assertEqual(done.stderr, f"train: {note}\n" if note else "")
+            self.assertEqual(self.train("--policy", *arguments)["degenerate_mesh"], note)
 
     def test_peak_bytes_are_of_the_chosen_run(self):
         options = ["--hidden", "4", "--ranks", "8"]
@@ -128,6 +168,15 @@ class TrainProgram(unittest.TestCase):
         self.assertEqual(chosen["peak_bytes"], asked["peak_bytes"])
         self.assertLessEqual(asked["setup_peak_bytes"]["max_rank"], asked["peak_bytes"]["max_rank"])
         self.assertGreater(chosen["setup_peak_bytes"]["max_rank"], chosen["peak_bytes"]["max_rank"])  # of a candidate
+
+    def test_threads_are_a_share_of_the_cores(self):
+        cores = len(os.sched_getaffinity(0))
+        self.assertEqual(self.train()["threads"], cores)
+        self.assertEqual(self.train("--ranks", str(cores + 1))["threads"], 1)
+        self.assertEqual(self.train(command=["taskset", "-c", str(max(os.sched_getaffinity(0)))])["threads"], 1)
+        self.assertEqual(self.train("--threads", "1", "--ranks", "2")["threads"], 1)
+        self.refused(2, f"--threads {cores + 1} is more than the {cores} core", "--data", "karate", "--model", "gcn", "--threads", str(cores + 1), "--ranks", "1")
+        self.refused(2, f"is more than the 1 core that each of {cores} ranks", "--data", "karate", "--model", "gcn", "--threads", "2", "--ranks", str(cores))
 
     def test_duplicate_edges_are_said(self):
         edges = [v for u in range(6) for v in (u, (u + 1) % 6)]
@@ -145,9 +194,45 @@ class TrainProgram(unittest.TestCase):
 
     def test_help_lists_all_options(self):
         done = run("--help")
-        self.assertEqual(done.returncode, 0)
-        for option in ("--data", "--coupling TEXT:{coupled,decoupled}=coupled", "--json", "--quiet"):
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        for option in ("--data DIR", "--coupling coupled|decoupled", "--json FILE", "--quiet", "(default coupled)", "(default 0.0005)", "Training:"):
             self.assertIn(option, done.stdout)
+        self.assertLess(max(map(len, done.stdout.splitlines())), 125)
+        self.assertIn("widths of the hidden layers (default 64)", run("--preset", "appnp", "--help").stdout)
+        self.assertRegex(run("--version").stdout, r"^train \d+\.\d+\.\d+\n$")
+
+    def test_the_json_repeats_the_run(self):
+        for arguments in (["--policy", "auto", "--ranks", "6", "--seed", "7"], ["--preset", "gat", "--policy", "grid_2d", "--ranks", "4", "--mesh", "1x4x1"],
+                          ["--preset", "gcnii", "--layers", "3"], ["--hidden", "5,3", "--lr", "0.0123", "--raw-features", "--dropout", "0.25"],
+                          ["--model", "sage", "--aggregation", "max", "--weight-decay", "1e-7"], ["--model", "gin", "--epsilon", "0.3"],
+                          ["--coupling", "decoupled", "--model", "gat", "--heads", "2"]):
+            for data in ("karate", self.data()):
+                first = self.train(*arguments, data=data)
+                record = first["run"]
+                self.assertEqual(record["auto"], "auto" in arguments or "--policy" not in arguments)
+                self.assertEqual(record["command"][-len(arguments):], arguments)
+                options = [f"--{name}={json.dumps(value) if not isinstance(value, str) else value}" for name, value in record["options"].items()]
+                out = os.path.join(self.folder, "again.json")
+                done = run(*options, "--quiet", "--json", out)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                with open(out) as f:
+                    again = json.load(f)
+                for same in ("model", "policy", "mesh", "loss", "test_accuracy", "words_received", "threads"):
+                    self.assertEqual(again[same], first[same], (arguments, same))
+                for same in ("options", "data", "version", "compiler", "flags", "host"):
+                    self.assertEqual(again["run"][same], record[same], (arguments, same))
+
+    def test_the_json_knows_its_data(self):
+        def fnv1a(content):
+            value = 0xcbf29ce484222325
+            for byte in content:
+                value = (value ^ byte) * 0x100000001b3 % 2**64
+            return f"{value:016x}"
+
+        self.assertEqual(fnv1a(b"foobar"), "85944171f73967e8")
+        record = self.train(data=self.data())["run"]["data"]
+        self.assertEqual(record["fnv1a_64"], {name: fnv1a(good_data()[name]) for name in ("edges.npy", "features.npy", "labels.npy", "split.npy")})
+        self.assertEqual([record[key] for key in ("vertices", "edges", "features", "classes")], [6, 6, 2, 2])
 
     def test_a_data_directory_trains(self):
         self.train(data=self.data())
@@ -162,7 +247,12 @@ class TrainProgram(unittest.TestCase):
         self.refused(2, "ROWxCOLxDEPTH", *karate, "--policy", "grid_2d", "--ranks", "4", "--mesh", "2by2")
         self.refused(2, "replication 3 does not divide 4 ranks", *karate, "--policy", "replicated_1_5d", "--ranks", "4", "--replication", "3")
         self.refused(2, "--ranks: 0 is not a positive whole number", *karate, "--ranks", "0")
-        self.refused(2, "--model", "--data", "karate", "--model", "transformer")
+        self.refused(2, "--model: transformer is not one of gcn, sage", "--data", "karate", "--model", "transformer")
+        self.refused(2, "--coupling: loose is not one of coupled, decoupled", *karate, "--coupling", "loose")
+        self.refused(2, "there is no option --nonsense", *karate, "--nonsense", "3")
+        self.refused(2, "--lr needs a value", *karate, command=["sh", "-c", '"$@" --lr', "sh"])
+        self.refused(2, "--epochs is given more than once", *karate, "--epochs", "2", "--epochs", "3")
+        self.refused(2, "--seed: -1 is not zero or a positive whole number", *karate, "--seed", "-1")
         self.refused(2, "--lr: -1 is not a positive number", *karate, "--lr", "-1")
 
     def test_bad_input(self):
@@ -191,6 +281,17 @@ class TrainProgram(unittest.TestCase):
             self.refused(1, "CUDA", *karate, "--device", "cuda")  # not built for it, or no card here
         self.refused(1, "cannot write", *karate, "--json", "/no/such/folder/x.json")
         self.refused(1, "the loss is not finite", *karate, "--lr", "1e30")
+
+    def test_processes_of_a_job_are_no_separate_runs(self):
+        karate = ["--data", "karate", "--model", "gcn", "--epochs", "1"]
+        for job in ("OMPI_COMM_WORLD", "PMI", "MV2_COMM_WORLD"):
+            self.refused(2, "the 2 processes of this job would each run alone; --comm mpi", *karate, command=["env", f"{job}_SIZE=2", f"{job}_RANK=0"])
+            self.assertEqual(run(*karate, command=["env", f"{job}_SIZE=2", f"{job}_RANK=1"]).stdout, "")
+            self.assertIn("epoch", run(*karate, command=["env", f"{job}_SIZE=1", f"{job}_RANK=0"]).stdout)
+        self.refused(2, "the 3 processes of this job", *karate, command=["env", "SLURM_STEP_NUM_TASKS=3", "SLURM_PROCID=0"])
+        self.train(command=["env", "SLURM_NTASKS=3", "SLURM_PROCID=0"])  # a batch script, not srun
+        if LAUNCH:
+            self.refused(2, "the 2 processes of this job", *karate, command=[*LAUNCH, "2"])
 
     @unittest.skipIf(not LAUNCH, "this build has no MPI; the configure step says so")
     def test_over_mpi(self):

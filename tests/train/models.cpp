@@ -5,6 +5,7 @@
 
 #include "examples/golden/compare.hpp"
 #include "partita/compiled/host.hpp"
+#include "support/datasets.hpp"
 #include "support/meshes.hpp"
 
 using namespace partita;
@@ -52,3 +53,22 @@ TEST_CASE("gat, the gradient of its coefficients by rows and by edges") {
 TEST_CASE("sgc") { check_model("sgc", 1e-10); }
 TEST_CASE("appnp") { check_model("appnp", 1e-10); }
 TEST_CASE("gcnii") { check_model("gcnii", 1e-10); }
+
+TEST_CASE("a policy costs what it was predicted to") {
+  const io::dataset d = directed_graph();
+  nn::training_options o;
+  o.epochs = 1;
+  for (const policy& p : named_policies)
+    on_threads(6, [&](const communicator& world) {
+      const mesh_shape shape = default_mesh(p, world.size());
+      const nn::policy_cost cost = nn::predict_cost<double>(mesh<host>(world, shape), d, o, p);
+      const nn::training_result run = nn::train_model<double>(mesh<host>(world, shape), d, o, p);
+      CHECK(cost.words.max_rank == run.words_received.max_rank);
+      CHECK(cost.words.total == run.words_received.total);
+      CHECK(cost.buffer_bytes.max_rank == run.setup_peak_bytes.max_rank);
+      CHECK(cost.buffer_bytes.total == run.setup_peak_bytes.total);
+      const global_index different = shape.size(p.sparse.used());
+      CHECK(cost.list_bytes == (std::ssize(d.edges) + d.vertices) / different * 72);
+      CHECK(cost.bytes() == cost.buffer_bytes.max_rank + cost.list_bytes);
+    });
+}

@@ -22,6 +22,8 @@ extern template nn::training_result nn::train_model<float>(const mesh<cuda_devic
                                                            const nn::epoch_observer&);
 extern template nn::over_ranks nn::predict_words<float>(const mesh<cuda_device>&, const io::dataset&,
                                                         const nn::training_options&, const policy&);
+extern template nn::policy_cost nn::predict_cost<float>(const mesh<cuda_device>&, const io::dataset&,
+                                                        const nn::training_options&, const policy&);
 extern template double nn::cross_entropy(const dense<float, vertex_rows, cuda_device>&,
                                          const nn::vertex_labels<cuda_device>&,
                                          dense<float, vertex_rows, cuda_device>&);
@@ -51,6 +53,8 @@ extern template nn::training_result nn::train_model<double>(const mesh<cuda_devi
                                                             const nn::training_options&, const policy&,
                                                             const nn::epoch_observer&);
 extern template nn::over_ranks nn::predict_words<double>(const mesh<cuda_device>&, const io::dataset&,
+                                                         const nn::training_options&, const policy&);
+extern template nn::policy_cost nn::predict_cost<double>(const mesh<cuda_device>&, const io::dataset&,
                                                          const nn::training_options&, const policy&);
 extern template double nn::cross_entropy(const dense<double, vertex_rows, cuda_device>&,
                                          const nn::vertex_labels<cuda_device>&,

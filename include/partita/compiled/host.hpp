@@ -41,6 +41,8 @@ extern template nn::training_result nn::train_model<float>(const mesh<host>&, co
                                                            const nn::epoch_observer&);
 extern template nn::over_ranks nn::predict_words<float>(const mesh<host>&, const io::dataset&,
                                                         const nn::training_options&, const policy&);
+extern template nn::policy_cost nn::predict_cost<float>(const mesh<host>&, const io::dataset&,
+                                                        const nn::training_options&, const policy&);
 
 extern template class dense<double, vertex_rows, host>;
 extern template class dense<double, replicated, host>;
@@ -74,6 +76,8 @@ extern template nn::training_result nn::train_model<double>(const mesh<host>&, c
                                                             const nn::training_options&, const policy&,
                                                             const nn::epoch_observer&);
 extern template nn::over_ranks nn::predict_words<double>(const mesh<host>&, const io::dataset&,
+                                                         const nn::training_options&, const policy&);
+extern template nn::policy_cost nn::predict_cost<double>(const mesh<host>&, const io::dataset&,
                                                          const nn::training_options&, const policy&);
 
 }  // namespace partita

@@ -127,6 +127,24 @@ over_ranks predict_words(const mesh<Device>& m, const io::dataset& data, const t
   return summarize(m.world(), trainer<T, Device>::predicted_step(m, net).words);
 }
 
+/// What training under a policy would cost, found by setting it up. The lists: entries that are sent and that
+/// arrive, as values, index pairs and triplets, if A's entries are spread evenly over the ranks that hold
+/// different parts of it. Begins the peak of the queue's memory meter anew. Every rank of the mesh must call.
+/// What travels: the graph, as distribute says.
+template <class T, class Device>
+policy_cost predict_cost(const mesh<Device>& m, const io::dataset& data, const training_options& options,
+                         const policy& p) {
+  constexpr std::size_t list = 2 * (sizeof(T) + 2 * sizeof(global_index)) + sizeof(triplet<T>);
+  memory_meter& meter = *m.queue().meter();
+  meter.restart_peak();
+  const auto before = static_cast<global_index>(meter.current());
+  const trainer<T, Device> set_up(m, data, options, make_model<T>(m, data, options, p));
+  const global_index entries = static_cast<global_index>(data.edges.size()) + data.vertices;
+  return {.words = summarize(m.world(), set_up.predicted().words),
+          .buffer_bytes = summarize(m.world(), static_cast<global_index>(meter.peak()) - before),
+          .list_bytes = entries / m.shape().size(p.sparse.used()) * static_cast<global_index>(list)};
+}
+
 /// Trains the model that `options` name, under a policy. Every rank of the mesh must call, with the same
 /// data. What travels and what it throws: see trainer; mesh_error when the mesh does not suit the policy.
 template <class T, class Device>

@@ -76,6 +76,16 @@ struct over_ranks {
   global_index total = 0;
 };
 
+/// What training under a policy costs, known before the first step.
+struct policy_cost {
+  over_ranks words;             ///< received in a training step
+  over_ranks buffer_bytes;      ///< the most in live buffers at once, during set-up
+  global_index list_bytes = 0;  ///< lists in ordinary memory, on each rank, while A's entries are distributed
+
+  /// Of the busiest rank.
+  global_index bytes() const { return buffer_bytes.max_rank + list_bytes; }
+};
+
 /// The same on every rank. Traffic is that of the training step of the last epoch; evaluation is apart.
 struct training_result {
   mesh_shape mesh;

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// The threads of one rank: OpenMP's where the compiler has it, std::thread otherwise, none for one thread.
+/// The threads of one rank: a team that the rank keeps, none for one thread.
 
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <exception>
+#include <memory>
+#include <span>
 #include <thread>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "partita/base/index.hpp"
@@ -52,6 +56,82 @@ class first_exception {
   std::exception_ptr caught_;
 };
 
+/// Threads that stay with the one that first needed them. One that waits looks for some microseconds and then
+/// sleeps, so that on a busy machine it keeps no core from those that have work.
+class worker_team {
+ public:
+  worker_team() = default;
+  worker_team(const worker_team&) = delete;
+  worker_team& operator=(const worker_team&) = delete;
+  ~worker_team() {
+    work_ = nullptr;
+    for (const auto& w : workers_) w->begin();
+    for (const auto& w : workers_) w->thread.join();
+  }
+
+  /// f(0) here, f(1), ..., f(parts - 1) on the workers; all of them here when f itself calls run. Throws what
+  /// the first failing f threw, std::system_error when the system has no thread left.
+  void run(int parts, function_reference<int> f) {
+    if (std::exchange(running_, true)) {
+      for (int part = 0; part < parts; ++part) f(part);
+      return;
+    }
+    first_exception failure;
+    failure.guard([&] { grow(static_cast<std::size_t>(parts) - 1); });
+    const auto guarded = [&](int part) { failure.guard([&] { f(part); }); };
+    const function_reference<int> work = guarded;
+    work_ = &work;
+    const std::span awake(workers_.data(), std::min(static_cast<std::size_t>(parts) - 1, workers_.size()));
+    for (const auto& w : awake) w->begin();
+    guarded(0);
+    for (const auto& w : awake) w->wait();
+    running_ = false;
+    failure.rethrow();
+  }
+
+ private:
+  /// How often a worker was asked to begin, and how often it was done.
+  struct alignas(64) worker {
+    std::atomic<std::uint32_t> begun{0}, done{0};
+    std::thread thread;
+
+    void begin() { count(begun); }
+    void wait() const {
+      for (std::uint32_t seen = done; seen != begun;) seen = next(done, seen);
+    }
+    static void count(std::atomic<std::uint32_t>& counter) {
+      counter.fetch_add(1, std::memory_order_release);
+      counter.notify_one();
+    }
+    /// What the counter is when it is no longer `seen`.
+    static std::uint32_t next(const std::atomic<std::uint32_t>& counter, std::uint32_t seen) {
+      using clock = std::chrono::steady_clock;
+      for (const auto end = clock::now() + std::chrono::microseconds(20); clock::now() < end;)
+        if (const std::uint32_t now = counter.load(std::memory_order_acquire); now != seen) return now;
+      counter.wait(seen, std::memory_order_acquire);
+      return counter.load(std::memory_order_acquire);
+    }
+  };
+
+  void grow(std::size_t workers) {
+    while (workers_.size() < workers) {
+      auto w = std::make_unique<worker>();
+      w->thread = std::thread([this, &me = *w, part = static_cast<int>(workers_.size()) + 1] {
+        for (std::uint32_t seen = worker::next(me.begun, 0); work_ != nullptr;
+             seen = worker::next(me.begun, seen)) {
+          (*work_)(part);
+          worker::count(me.done);
+        }
+      });
+      workers_.push_back(std::move(w));
+    }
+  }
+
+  std::vector<std::unique_ptr<worker>> workers_;
+  const function_reference<int>* work_ = nullptr;
+  bool running_ = false;
+};
+
 /// f(0), ..., f(parts - 1), each on a thread of its own if there are that many. Throws what the first failing
 /// f threw.
 inline void run_parts(int parts, function_reference<int> f) {
@@ -59,21 +139,8 @@ inline void run_parts(int parts, function_reference<int> f) {
     if (parts == 1) f(0);
     return;
   }
-  first_exception failure;
-#ifdef _OPENMP
-#pragma omp parallel for num_threads(parts) schedule(static, 1)
-  for (int part = 0; part < parts; ++part) failure.guard([&] { f(part); });
-#else
-  std::vector<std::thread> workers;
-  failure.guard([&] {
-    workers.reserve(static_cast<std::size_t>(parts) - 1);
-    for (int part = 1; part < parts; ++part)
-      workers.emplace_back([&failure, f, part] { failure.guard([&] { f(part); }); });
-    f(0);
-  });
-  for (std::thread& worker : workers) worker.join();
-#endif
-  failure.rethrow();
+  static thread_local worker_team team;
+  team.run(parts, f);
 }
 
 /// f(0), ..., f(tasks - 1) in no particular order: threads take the next task when they have finished one.

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "command.hpp"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "build.hpp"
+#include "presets.hpp"
+
+namespace {
+
+using partita::nn::aggregation;
+using partita::nn::coupling;
+
+/// A check whose message is a sentence.
+template <class Accept>
+CLI::Validator number_that(const std::string& is, Accept accept) {
+  return CLI::Validator(
+      [=](const std::string& text) {
+        char* end = nullptr;
+        const double value = std::strtod(text.c_str(), &end);
+        return *end == 0 && !text.empty() && accept(value) ? std::string() : text + " is not " + is;
+      },
+      "");
+}
+
+const CLI::Validator count =
+    number_that("a positive whole number", [](double v) { return v >= 1 && v == std::floor(v) && v < 1e9; });
+const CLI::Validator whole = number_that("zero or a positive whole number",
+                                         [](double v) { return v >= 0 && v == std::floor(v) && v < 0x1p63; });
+const CLI::Validator finite = number_that("a number", [](double v) { return std::isfinite(v); });
+const CLI::Validator positive = number_that("a positive number", [](double v) { return v > 0; });
+const CLI::Validator not_negative = number_that("zero or a positive number", [](double v) { return v >= 0; });
+const CLI::Validator fraction = number_that("between 0 and 1", [](double v) { return v >= 0 && v <= 1; });
+const CLI::Validator probability =
+    number_that("a probability below 1", [](double v) { return v >= 0 && v < 1; });
+
+/// An option that takes one of these words.
+CLI::Option* words(CLI::Option* option, const std::vector<std::string>& allowed) {
+  const auto refuse = [allowed](const std::string& text) {
+    if (std::ranges::find(allowed, text) != allowed.end()) return std::string();
+    return text + " is not one of " + CLI::detail::join(allowed, ", ");
+  };
+  return option->check(CLI::Validator(refuse, ""))->option_text(CLI::detail::join(allowed, "|"));
+}
+
+/// An option whose values have names.
+template <class T>
+CLI::Option* choice(CLI::App& app, const std::string& name, T& value,
+                    const std::vector<std::pair<std::string, std::type_identity_t<T>>>& names,
+                    const std::string& what) {
+  std::vector<std::string> allowed;
+  for (const auto& [word, meaning] : names) allowed.push_back(word);
+  const auto take = [&value, names](const std::string& chosen) {
+    for (const auto& [word, meaning] : names)
+      if (word == chosen) value = meaning;
+  };
+  CLI::Option* const option = words(app.add_option_function<std::string>(name, take, what), allowed);
+  for (const auto& [word, meaning] : names)
+    if (meaning == value) option->default_str(word);
+  return option;
+}
+
+void add_model(CLI::App& app, partita::nn::training_options& t, std::string& preset) {
+  const std::string group = "Model";
+  words(app.add_option("--model", t.model, "the network")->group(group)->required(preset.empty()),
+        {"gcn", "sage", "gin", "gat", "sgc", "appnp", "gcnii"});
+  app.add_option("--preset", preset, "instead of --model: one with the hyperparameters of its paper")
+      ->group(group)
+      ->option_text(preset_names("|"));
+  app.add_option("--hidden", t.hidden, "widths of the hidden layers")
+      ->group(group)
+      ->delimiter(',')
+      ->check(count)
+      ->option_text("H[,H...]")
+      ->default_str(CLI::detail::join(t.hidden, ","));
+  app.add_option("--layers", t.layers,
+                 "layers with parameters, the hidden ones of one width; gcnii: convolutions")
+      ->group(group)
+      ->check(count)
+      ->option_text("L");
+  choice(app, "--coupling", t.coupling, {{"coupled", coupling::coupled}, {"decoupled", coupling::decoupled}},
+         "gcn, sage, gat decoupled: dense layers first, then as many hops")
+      ->group(group);
+  choice(app, "--aggregation", t.aggregation, {{"mean", aggregation::mean}, {"max", aggregation::max}},
+         "how sage gathers neighbours")
+      ->group(group);
+  const auto number = [&](const char* name, auto& value, const CLI::Validator& is, const char* form,
+                          const char* what) {
+    app.add_option(name, value, what)->group(group)->check(is)->option_text(form)->capture_default_str();
+  };
+  number("--heads", t.heads, count, "K", "attention heads of gat, in all layers but the last");
+  number("--hops", t.hops, count, "K", "hops of sgc and appnp");
+  number("--alpha", t.alpha, fraction, "A", "teleport probability of appnp, initial residual of gcnii");
+  number("--lambda", t.lambda, positive, "L", "identity mapping of gcnii");
+  number("--epsilon", t.epsilon, finite, "E", "gin counts a vertex itself 1 + E times");
+}
+
+void add_training(CLI::App& app, command& c) {
+  partita::nn::training_options& t = c.training;
+  const std::string group = "Training";
+  const auto number = [&](const char* name, auto& value, const CLI::Validator& is, const char* form,
+                          const char* what) {
+    app.add_option(name, value, what)->group(group)->check(is)->option_text(form)->capture_default_str();
+  };
+  number("--epochs", t.epochs, count, "N", "epochs");
+  number("--lr", t.learning_rate, positive, "R", "learning rate of Adam");
+  number("--weight-decay", t.weight_decay, not_negative, "D",
+         "of the first layer; gcnii: of its dense layers");
+  number("--convolution-decay", t.convolution_decay, not_negative, "D",
+         "weight decay of gcnii's convolutions");
+  number("--dropout", t.dropout, probability, "P", "probability of dropout");
+  number("--seed", t.seed, whole, "S", "of initial weights and dropout");
+  words(app.add_option("--precision", c.precision, "floating-point type")->group(group), {"f32", "f64"})
+      ->capture_default_str();
+  app.add_flag("--raw-features", t.raw_features, "do not divide features by their row sums")->group(group);
+}
+
+void add_partition(CLI::App& app, command& c) {
+  const std::string group = "Ranks";
+  std::vector<std::string> policies;
+  for (const partita::policy& p : partita::named_policies) policies.emplace_back(p.name);
+  app.add_option(
+         "--policy", c.policy,
+         CLI::detail::join(policies, ", ") + "\nor auto: the least product of words that travel and memory")
+      ->group(group)
+      ->option_text("NAME")
+      ->capture_default_str();
+  app.add_option("--ranks", c.ranks, "ranks (default 1; under mpirun: those of the job)")
+      ->group(group)
+      ->check(count)
+      ->option_text("N");
+  app.add_option("--mesh", c.mesh, "ranks along row, col and depth (default: nearest to a square or a cube)")
+      ->group(group)
+      ->option_text("RxCxD");
+  app.add_option("--replication", c.replication, "depth of the mesh: copies of the dense operand")
+      ->group(group)
+      ->check(count)
+      ->option_text("C");
+  words(app.add_option("--comm", c.comm, "what the ranks are; nccl needs --device cuda, mpi needs mpirun")
+            ->group(group),
+        {"threads", "mpi", "nccl"})
+      ->capture_default_str();
+  words(app.add_option("--device", c.device, "where they compute")->group(group), {"cpu", "cuda"})
+      ->capture_default_str();
+  app.add_option("--threads", c.threads, "threads of each rank (default: its share of the cores)")
+      ->group(group)
+      ->check(count)
+      ->option_text("N");
+}
+
+void add_data(CLI::App& app, command& c) {
+  const std::string group = "Data and results";
+  app.add_option("--data", c.data, "data directory, or karate for the karate club, which is built in")
+      ->group(group)
+      ->required()
+      ->option_text("DIR");
+  app.add_option("--json", c.json, "write the results, and what reproduces them")
+      ->group(group)
+      ->option_text("FILE");
+  app.add_flag("--quiet", c.quiet, "print nothing")->group(group);
+  app.get_help_ptr()->group(group)->description("print this and exit");
+  app.set_version_flag("--version", "train " + build::version, "print the version and exit")->group(group);
+}
+
+/// Defaults stand at the end of what an option means.
+void show_defaults(CLI::App& app) {
+  for (CLI::Option* const option : app.get_options())
+    if (!option->get_default_str().empty())
+      option->description(option->get_description() + " (default " + option->get_default_str() + ")");
+  app.get_formatter()->column_width(38);
+}
+
+/// The value of --preset, which is wanted before the other options are read over it.
+std::string preset_in(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word == "--preset" && i + 1 < argc) return argv[i + 1];
+    if (word.starts_with("--preset=")) return word.substr(9);
+  }
+  return {};
+}
+
+}  // namespace
+
+bool is_built_in(const std::string& data) { return data == "karate" && !std::filesystem::exists(data); }
+
+command parse_command(int argc, char** argv) {
+  command c;
+  c.words.assign(argv, argv + argc);
+  std::string preset = preset_in(argc, argv);
+  if (!preset.empty()) c.training = preset_named(preset);
+  CLI::App app(
+      "Trains a graph neural network on a whole graph, over any number of ranks, under any partition policy.",
+      "train");
+  add_data(app, c);
+  add_model(app, c.training, preset);
+  add_training(app, c);
+  add_partition(app, c);
+  show_defaults(app);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    std::fputs(app.help().c_str(), stdout);
+    std::exit(0);
+  } catch (const CLI::CallForVersion& version) {
+    std::puts(version.what());
+    std::exit(0);
+  } catch (const CLI::ArgumentMismatch& e) {
+    const std::string text = e.what();
+    const bool missing = text.ends_with("missing");
+    throw usage_error(text.substr(0, text.find(':')) +
+                      (missing ? " needs a value" : " is given more than once"));
+  } catch (const CLI::ExtrasError&) {
+    throw usage_error("there is no option " + app.remaining().front());
+  } catch (const CLI::ParseError& e) {
+    throw usage_error(e.what());
+  }
+  if (c.comm == "nccl" && c.device != "cuda") throw usage_error("--comm nccl needs --device cuda");
+  return c;
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "record.hpp"
+
+#include <array>
+#include <ctime>
+#include <filesystem>
+#include <fmt/format.h>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "../ranks/machine.hpp"
+#include "build.hpp"
+
+namespace {
+
+using nlohmann::ordered_json;
+
+/// FNV-1a of 64 bits over the bytes of a file, in 16 hexadecimal digits. Source: Fowler, Noll, Vo;
+/// draft-eastlake-fnv.
+std::string checksum(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  std::uint64_t hash = 0xcbf29ce484222325;
+  std::array<char, 1 << 16> block;
+  do {
+    in.read(block.data(), block.size());
+    for (std::streamsize i = 0; i < in.gcount(); ++i)
+      hash = (hash ^ static_cast<unsigned char>(block[static_cast<std::size_t>(i)])) * 0x100000001b3;
+  } while (in);
+  if (!in.eof()) throw partita::error("cannot read " + file.string());
+  return fmt::format("{:016x}", hash);
+}
+
+ordered_json data_of(const command& c, const partita::io::dataset& data) {
+  ordered_json j{{"name", data.name},          {"vertices", data.vertices},
+                 {"edges", data.edges.size()}, {"features", data.features},
+                 {"classes", data.classes},    {"fnv1a_64", ordered_json::object()}};
+  if (is_built_in(c.data)) return j;
+  const std::filesystem::path folder = c.data;
+  const bool sparse = exists(folder / "features_csr.npz");
+  for (const char* name : {"edges.npy", "edge_weight.npy", sparse ? "features_csr.npz" : "features.npy",
+                           "labels.npy", "split.npy"})
+    if (exists(folder / name)) j["fnv1a_64"][name] = checksum(folder / name);
+  return j;
+}
+
+/// Every option that bears on the losses or the figures: `--NAME=VALUE` of each repeats the run.
+ordered_json options_of(const command& c, int ranks, const outcome& run) {
+  const partita::nn::training_options& t = c.training;
+  ordered_json j;
+  j["data"] =
+      is_built_in(c.data) ? c.data : absolute(std::filesystem::path(c.data)).lexically_normal().string();
+  j["model"] = t.model;
+  j["hidden"] = fmt::format("{}", fmt::join(t.hidden, ","));
+  if (t.layers > 0) j["layers"] = t.layers;
+  j["coupling"] = t.coupling == partita::nn::coupling::coupled ? "coupled" : "decoupled";
+  j["aggregation"] = t.aggregation == partita::nn::aggregation::mean ? "mean" : "max";
+  j["heads"] = t.heads;
+  j["hops"] = t.hops;
+  j["alpha"] = t.alpha;
+  j["lambda"] = t.lambda;
+  j["epsilon"] = t.epsilon;
+  j["epochs"] = t.epochs;
+  j["lr"] = t.learning_rate;
+  j["weight-decay"] = t.weight_decay;
+  j["convolution-decay"] = t.convolution_decay;
+  j["dropout"] = t.dropout;
+  j["seed"] = t.seed;
+  j["precision"] = c.precision;
+  j["raw-features"] = t.raw_features;
+  j["policy"] = run.how.policy;
+  j["ranks"] = ranks;
+  j["mesh"] = to_string(run.how.mesh);
+  j["comm"] = c.comm;
+  j["device"] = c.device;
+  j["threads"] = c.threads.value();
+  return j;
+}
+
+std::string date_and_time() {
+  const std::time_t now = std::time(nullptr);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", std::gmtime(&now));
+  return text.data();
+}
+
+}  // namespace
+
+ordered_json record_of(const command& c, int ranks, const outcome& run, const partita::io::dataset& data) {
+  return {{"command", c.words},
+          {"auto", !run.candidates.empty()},
+          {"options", options_of(c, ranks, run)},
+          {"blocks", c.training.blocks == partita::nn::vertex_blocks::even ? "even" : "balanced"},
+          {"data", data_of(c, data)},
+          {"version", build::version},
+          {"compiler", build::compiler},
+          {"build_type", build::type},
+          {"flags", build::flags},
+          {"date", date_and_time()},
+          {"host", host_name()}};
+}
