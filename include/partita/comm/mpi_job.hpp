@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// What all groups of one world over MPI share: how a rank waits for others, and what it tells them.
+///
+/// Every wait of this library is wait(): a loop over MPI_Test that never blocks in MPI. While a rank waits,
+/// it hears over a communicator of its own which ranks have left and what other ranks wait for, and it ends
+/// with an error when what it waits for can never come.
+
+#include <algorithm>
+#include <chrono>
+#include <list>
+#include <map>
+#include <memory>
+#include <sched.h>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "partita/comm/mpi_call.hpp"
+#include "partita/comm/signature.hpp"
+
+namespace partita::mpi {
+
+struct options {
+  /// Whether every operation is compared between the ranks before it starts. A mismatch is an error either
+  /// way; without the comparison only where a rank waits for what never comes, and a second later.
+  bool checked = comm::checked_by_default;
+  /// Whether MPI gets pointers to memory of devices, where it says that it takes them. Between processes of
+  /// one machine memory of pools needs a recent UCX. Elsewhere blocks go through page-locked memory.
+  bool device_pointers = false;
+  /// How long a rank waits for others in one operation. Ranks that compute for longer between two operations
+  /// need a larger one.
+  std::chrono::milliseconds time_limit = std::chrono::minutes(10);
+};
+
+namespace detail {
+
+using partita::detail::signature;
+
+/// The operations of a group, or the messages of one tag between two of its ranks, which this rank has
+/// started. Every rank numbers them in the same order.
+struct series {
+  static constexpr std::size_t remembered = 32;
+
+  std::uint64_t id = 0;
+  std::uint64_t started = 0;
+  std::vector<signature> last;  ///< a ring of those of a group; none of messages
+
+  void add(const signature& s) {
+    if (last.size() < remembered) last.resize(remembered);
+    last[started++ % remembered] = s;
+  }
+  /// What this rank brought to the operation `number`, counted from 1; null where that is not known.
+  const signature* at(std::uint64_t number) const {
+    const bool known = number >= 1 && number <= started && number + remembered > started && !last.empty();
+    return known ? &last[(number - 1) % remembered] : nullptr;
+  }
+};
+
+/// What a rank waits for.
+struct awaited {
+  std::uint64_t series = 0;  ///< in which those others number it
+  std::uint64_t number = 0;  ///< there, from 1
+  signature what;
+  std::span<const int> ranks;  ///< of the world, that must take part
+  std::source_location where;
+};
+
+/// Messages that advance only while this rank calls MPI.
+class in_flight {
+ public:
+  virtual ~in_flight() = default;
+  /// Does what can be done now; whether that was the rest.
+  virtual bool advance() = 0;
+  /// The rank of the world whose message is missing, or -1.
+  virtual int next() const = 0;
+};
+
+/// The operation that this process began last, for the last words of a process.
+struct last_call {
+  const char* kind = nullptr;
+  std::source_location where;
+};
+inline last_call& last_call_of_process() {
+  static last_call call;
+  return call;
+}
+
+class job {
+  using clock = std::chrono::steady_clock;
+
+ public:
+  /// Every rank of `comm` must call.
+  job(MPI_Comm comm, options o)
+      : control_(duplicate(comm, check_comm_name)),
+        rank_(control_.rank()),
+        size_(control_.size()),
+        options_(o) {
+    options_.device_pointers = o.device_pointers && cuda_aware();
+    int* limit = nullptr;
+    int found = 0;
+    detail::check(MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &limit, &found), "MPI_Comm_get_attr");
+    while (found != 0 && tag_bits_ < 30 && (2 << tag_bits_) - 1 <= *limit) ++tag_bits_;
+    if (shares_cores(comm)) tests_before_yield_ = 16;
+  }
+  job(const job&) = delete;
+  job& operator=(const job&) = delete;
+
+  bool checked() const { return options_.checked; }
+  bool device_pointers() const { return options_.device_pointers; }
+  bool failed() const { return !failure_.empty(); }
+  void require_alive() const {
+    if (failed()) throw communication_error(failure_);
+  }
+  /// From now on every operation of this rank throws this; the first reason stays.
+  void fail(const std::string& why) {
+    if (!failed()) failure_ = why;
+  }
+
+  /// References stay.
+  detail::series& series_of(std::uint64_t id) {
+    detail::series& s = series_[id];
+    s.id = id;
+    return s;
+  }
+
+  /// The tag of messages of the operation `number` of a group. Operations that mismatch have other tags, so
+  /// their messages never meet; the lowest bit is free for the two halves of one.
+  int tag_of(std::uint64_t number, std::uint64_t hash) const {
+    const int number_bits = std::min(12, (tag_bits_ - 1) / 2), hash_bits = tag_bits_ - 1 - number_bits;
+    const std::uint64_t low = number & ((1u << number_bits) - 1), high = hash & ((1u << hash_bits) - 1);
+    return static_cast<int>((high << number_bits | low) << 1);
+  }
+
+  void enlist(in_flight* operation) { in_flight_.push_back(operation); }
+  void dismiss(in_flight* operation) { std::erase(in_flight_, operation); }
+
+  /// Returns when `operation` is complete. Throws communication_error when that cannot be any more, or takes
+  /// longer than the time limit; then this rank has failed.
+  void wait(const awaited& a, in_flight& operation) {
+    require_alive();
+    try {
+      for (int test = 0; test < tests_before_yield_; ++test)
+        if (operation.advance()) return;
+      wait_long(a, operation);
+    } catch (const std::exception& e) {
+      fail(e.what());
+      throw;
+    }
+  }
+
+  /// Says that this rank calls no more operations, once poll_leaving has been called until all have said so.
+  void begin_leaving() {
+    require_alive();
+    detail::check(MPI_Ibarrier(control_.get(), &leaving_), "MPI_Ibarrier");
+    left_ = clock::now();
+  }
+  /// Whether all ranks are leaving. Throws when this one took part in what others did not.
+  bool poll_leaving() {
+    int all = 0;
+    detail::check(MPI_Test(&leaving_, &all, MPI_STATUS_IGNORE), "MPI_Test");
+    if (all != 0) return true;
+    if (!told_leaving_ && clock::now() - left_ > grace) {
+      told_leaving_ = true;
+      for (int q = 0; q < size_; ++q)
+        if (q != rank_) tell(q, notice{1, -1, 0, 0, 0, {}});
+    }
+    hear();
+    require_same_operations();
+    return false;
+  }
+
+ private:
+  static constexpr auto patience = std::chrono::seconds(1);      ///< before others are asked
+  static constexpr auto grace = std::chrono::milliseconds(100);  ///< in which ranks may leave one by one
+  static constexpr auto rhythm = std::chrono::milliseconds(1);   ///< of looking at what others say
+
+  /// What one rank tells others, before its list of series.
+  struct notice {
+    std::int32_t left = 0, next = -1;
+    std::uint64_t series = 0, number = 0, listed = 0;
+    signature what;
+  };
+  struct listed_series {
+    std::uint64_t id = 0, started = 0;
+  };
+  /// What another rank said last.
+  struct heard {
+    notice said;
+    std::unordered_map<std::uint64_t, std::uint64_t> started;
+
+    bool has_started(std::uint64_t series, std::uint64_t number) const {
+      const auto found = started.find(series);
+      return found != started.end() && found->second >= number;
+    }
+  };
+  struct letter {
+    std::vector<std::byte> bytes;
+    MPI_Request request = MPI_REQUEST_NULL;
+  };
+
+  /// Whether there are more ranks on this machine than cores that they may run on.
+  static bool shares_cores(MPI_Comm comm) {
+    MPI_Comm shared = MPI_COMM_NULL;
+    detail::check(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &shared),
+                  "MPI_Comm_split_type");
+    const owned_comm machine(shared, check_comm_name);
+    cpu_set_t cores;
+    CPU_ZERO(&cores);
+    sched_getaffinity(0, sizeof(cores), &cores);
+    detail::check(MPI_Allreduce(MPI_IN_PLACE, &cores, sizeof(cores), MPI_BYTE, MPI_BOR, machine.get()),
+                  "MPI_Allreduce");
+    return machine.size() > CPU_COUNT(&cores);
+  }
+
+  void wait_long(const awaited& a, in_flight& operation) {
+    const clock::time_point begin = clock::now();
+    clock::time_point looked = begin, told = begin;
+    int told_next = -2;
+    for (int test = 1; !operation.advance(); ++test) {
+      std::this_thread::yield();
+      if (test % 16 != 0) continue;
+      for (std::size_t i = 0; i < in_flight_.size(); ++i) in_flight_[i]->advance();
+      const clock::time_point now = clock::now();
+      if (now - looked < rhythm) continue;
+      looked = now;
+      hear();
+      if (const int next = operation.next(); now - told > patience && told_next != next) {
+        told = now;
+        told_next = next;
+        tell_waiting(a, next);
+      }
+      require_possible(a, operation.next());
+      if (now - begin > options_.time_limit) fail_late(a, operation.next());
+    }
+  }
+
+  void tell_waiting(const awaited& a, int next) {
+    for (const int q : a.ranks)
+      if (q != rank_) tell(q, notice{0, next, a.series, a.number, 0, a.what});
+  }
+  void tell(int rank, notice said) {
+    std::erase_if(letters_, [](letter& l) {
+      int sent = 0;
+      detail::check(MPI_Test(&l.request, &sent, MPI_STATUS_IGNORE), "MPI_Test");
+      return sent != 0;
+    });
+    said.listed = series_.size();
+    letter& l = letters_.emplace_back();
+    l.bytes.resize(sizeof(notice) + series_.size() * sizeof(listed_series));
+    std::memcpy(l.bytes.data(), &said, sizeof(notice));
+    std::byte* at = l.bytes.data() + sizeof(notice);
+    for (const auto& [id, s] : series_) {
+      const listed_series entry{id, s.started};
+      std::memcpy(at, &entry, sizeof(entry));
+      at += sizeof(entry);
+    }
+    detail::check(MPI_Isend(l.bytes.data(), static_cast<int>(l.bytes.size()), MPI_BYTE, rank, 0,
+                            control_.get(), &l.request),
+                  "MPI_Isend");
+  }
+  /// Reads what others have said.
+  void hear() {
+    for (;;) {
+      int any = 0;
+      MPI_Message message;
+      MPI_Status status;
+      detail::check(MPI_Improbe(MPI_ANY_SOURCE, 0, control_.get(), &any, &message, &status), "MPI_Improbe");
+      if (any == 0) return;
+      int bytes = 0;
+      detail::check(MPI_Get_count(&status, MPI_BYTE, &bytes), "MPI_Get_count");
+      std::vector<std::byte> read(static_cast<std::size_t>(bytes));
+      detail::check(MPI_Mrecv(read.data(), bytes, MPI_BYTE, &message, MPI_STATUS_IGNORE), "MPI_Mrecv");
+      heard& from = heard_[status.MPI_SOURCE];
+      std::memcpy(&from.said, read.data(), sizeof(notice));
+      const std::byte* at = read.data() + sizeof(notice);
+      for (std::uint64_t i = 0; i < from.said.listed; ++i, at += sizeof(listed_series)) {
+        listed_series entry;
+        std::memcpy(&entry, at, sizeof(entry));
+        from.started[entry.id] = entry.started;
+      }
+    }
+  }
+
+  bool has_started(std::uint64_t series, std::uint64_t number) const {
+    const auto found = series_.find(series);
+    return found != series_.end() && found->second.started >= number;
+  }
+  /// Throws when what is awaited cannot come.
+  void require_possible(const awaited& a, int next) const {
+    require_same_operations();
+    for (const int q : a.ranks) {
+      const auto found = heard_.find(q);
+      if (found == heard_.end() || found->second.has_started(a.series, a.number)) continue;
+      const notice& said = found->second.said;
+      if (said.left != 0)
+        throw_error<communication_error>({"rank ", q, " ended without taking part in ", a.what.text()});
+      if (next == q && said.next == rank_ && !has_started(said.series, said.number))
+        throw communication_error(partita::detail::disagreement(q, said.what, rank_, a.what));
+    }
+  }
+  /// Throws when another rank waits in an operation to which this one brought something else.
+  void require_same_operations() const {
+    for (const auto& [q, other] : heard_) {
+      const auto found = other.said.left != 0 ? series_.end() : series_.find(other.said.series);
+      const signature* mine = found == series_.end() ? nullptr : found->second.at(other.said.number);
+      if (mine != nullptr && !mine->agrees_with(other.said.what))
+        throw communication_error(partita::detail::disagreement(q, other.said.what, rank_, *mine));
+    }
+  }
+  [[noreturn]] void fail_late(const awaited& a, int next) const {
+    const auto ms = options_.time_limit.count();
+    const std::string limit = ms % 1000 == 0 ? std::to_string(ms / 1000) + " s" : std::to_string(ms) + " ms";
+    throw_error<communication_error>({a.what.text(), " waits for rank ", next, " for more than ", limit});
+  }
+
+  owned_comm control_;
+  int rank_, size_;
+  options options_;
+  int tag_bits_ = 1;
+  int tests_before_yield_ = 4096;
+  std::string failure_;  ///< why no further operation can succeed, or empty
+  std::unordered_map<std::uint64_t, detail::series> series_;
+  std::vector<in_flight*> in_flight_;
+  std::map<int, heard> heard_;
+  std::list<letter> letters_;
+  MPI_Request leaving_ = MPI_REQUEST_NULL;
+  clock::time_point left_;
+  bool told_leaving_ = false;
+};
+
+}  // namespace detail
+
+}  // namespace partita::mpi
