@@ -35,12 +35,12 @@ class checker {
     run(all, a, told, all.tag_of(a.number, 0) + 1);
     partita::detail::require_counts(op, counts_, at_.rank, at_.names);
   }
-  /// Throws communication_error unless the message that arrives is the one that `op` receives.
-  void agree_on_message(const comm::collective& op, const signature& sent) const {
-    if (sent.count != op.count || sent.type != static_cast<std::int32_t>(op.type))
-      throw_error<communication_error>({"ranks disagree: rank ", at_.name(at_.rank), " calls ", describe(op),
-                                        " for ", op.count, " elements, rank ", at_.name(op.peer), " calls ",
-                                        sent.text(), " with ", sent.count});
+  /// What is wrong where the message that arrives is not the one that `op` receives, or nothing.
+  std::string mismatch_of(const comm::collective& op, const signature& sent) const {
+    if (sent.count == op.count && sent.type == static_cast<std::int32_t>(op.type)) return {};
+    return base::sentence_of({"ranks disagree: rank ", at_.name(at_.rank), " calls ", describe(op), " for ",
+                              op.count, " elements, rank ", at_.name(op.peer), " calls ", sent.text(),
+                              " with ", sent.count});
   }
   /// The values that all ranks bring to a split; ranks that call something else have other tags.
   std::vector<std::array<std::int32_t, 2>> agree_on_split(job& all, awaited a,

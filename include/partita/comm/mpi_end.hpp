@@ -2,9 +2,9 @@
 #pragma once
 /// How a process of an MPI job ends: together with the others, or with one line on stderr that ends them too.
 
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <signal.h>
 #include <string_view>
 #include <unistd.h>
 
@@ -12,9 +12,16 @@
 
 namespace partita::mpi::detail {
 
+/// Whether this process has said its last words.
+inline bool& ending() {
+  static bool yes = false;
+  return yes;
+}
+
 /// Says on stderr why this rank failed and ends the job. Errors that every rank has are said by the lowest
 /// one: the others are a little late and are ended before.
 [[noreturn]] inline void end_job(std::string why) {
+  ending() = true;
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   std::this_thread::sleep_for(std::chrono::milliseconds(std::min(100, 25 * rank)));
@@ -51,21 +58,46 @@ inline int leave_all(MPI_Comm, int, void*, void*) {
   return MPI_SUCCESS;
 }
 
-/// "after all_reduce (spmm.hpp:120)", as far as that is known.
-inline std::string after_last_call() {
-  const last_call& last = last_call_of_process();
-  if (last.kind == nullptr) return "before its first operation";
-  const std::string_view path = last.where.file_name();
-  return base::sentence_of({"after ", last.kind, " (", path.substr(path.find_last_of('/') + 1), ":",
-                            static_cast<std::uint_least32_t>(last.where.line()), ")"});
-}
+/// A line made without what a signal handler may not call.
+class last_line {
+ public:
+  last_line& operator<<(std::string_view text) {
+    for (const char c : text)
+      if (size_ < sizeof(text_)) text_[size_++] = c;
+    return *this;
+  }
+  last_line& operator<<(unsigned long number) {
+    char digits[20];
+    std::size_t n = 0;
+    do digits[n++] = static_cast<char>('0' + number % 10);
+    while ((number /= 10) > 0);
+    while (n > 0) *this << std::string_view(&digits[--n], 1);
+    return *this;
+  }
+  /// "after all_reduce (spmm.hpp:120)".
+  last_line& operator<<(const last_call& last) {
+    if (last.kind == nullptr) return *this << "before its first operation";
+    const std::string_view path = last.where.file_name();
+    return *this << "after " << last.kind << " (" << path.substr(path.find_last_of('/') + 1) << ":"
+                 << static_cast<unsigned long>(last.where.line()) << ")";
+  }
+  std::string_view text() const { return {text_, size_}; }
+  void write() const {
+    if (::write(STDERR_FILENO, text_, size_) < 0) return;
+  }
+
+ private:
+  char text_[400];
+  std::size_t size_ = 0;
+};
 
 /// Where std::exit was called instead of MPI_Finalize.
 inline void end_at_exit() {
   int finalized = 0;
   MPI_Finalized(&finalized);
-  if (finalized == 0 && !jobs().empty())
-    end_job("the program called exit instead of returning, " + after_last_call());
+  if (finalized == 0 && !jobs().empty() && !ending())
+    end_job(std::string(
+        (last_line() << "the program called exit instead of returning, " << last_call_of_process()).text()));
 }
 
 /// Sees to it that this process does not end while other ranks of `j` wait for it.
@@ -88,9 +120,9 @@ class crash_reporter {
  public:
   crash_reporter() {
     for (handled& h : handled_) {
-      const auto before = std::signal(h.number, SIG_DFL);
-      h.ours = before == SIG_DFL;
-      if (!h.ours) std::signal(h.number, before);
+      struct sigaction before = {};
+      sigaction(h.number, nullptr, &before);
+      h.ours = (before.sa_flags & SA_SIGINFO) == 0 && before.sa_handler == SIG_DFL;
     }
   }
   crash_reporter(const crash_reporter&) = delete;
@@ -111,52 +143,19 @@ class crash_reporter {
 
   void arm(handler h) {
     for (const handled& s : handled_)
-      if (s.ours) std::signal(s.number, h);
+      if (s.ours) signal(s.number, h);
   }
   static int& rank() {
     static int rank = 0;
     return rank;
   }
 
-  /// A line made without what a signal handler may not call.
-  class line {
-   public:
-    line& operator<<(std::string_view text) {
-      for (const char c : text)
-        if (size_ < sizeof(text_)) text_[size_++] = c;
-      return *this;
-    }
-    line& operator<<(unsigned long number) {
-      char digits[20];
-      std::size_t n = 0;
-      do digits[n++] = static_cast<char>('0' + number % 10);
-      while ((number /= 10) > 0);
-      while (n > 0) *this << std::string_view(&digits[--n], 1);
-      return *this;
-    }
-    void write() const {
-      if (::write(STDERR_FILENO, text_, size_) < 0) return;
-    }
-
-   private:
-    char text_[400];
-    std::size_t size_ = 0;
-  };
-
   static void report(int number) {
-    std::signal(number, SIG_DFL);
-    line l;
-    l << "partita: rank " << static_cast<unsigned long>(rank()) << ": ended by signal "
-      << static_cast<unsigned long>(number);
-    if (const last_call& last = last_call_of_process(); last.kind != nullptr) {
-      const std::string_view path = last.where.file_name();
-      l << " after " << last.kind << " (" << path.substr(path.find_last_of('/') + 1) << ":"
-        << static_cast<unsigned long>(last.where.line()) << ")";
-    } else {
-      l << " before its first operation";
-    }
-    (l << "\n").write();
-    std::raise(number);
+    signal(number, SIG_DFL);
+    (last_line() << "partita: rank " << static_cast<unsigned long>(rank()) << ": ended by signal "
+                 << static_cast<unsigned long>(number) << " " << last_call_of_process() << "\n")
+        .write();
+    raise(number);
   }
 
   handled handled_[5] = {{SIGSEGV}, {SIGBUS}, {SIGFPE}, {SIGILL}, {SIGABRT}};

@@ -40,7 +40,7 @@ using partita::detail::signature;
 /// The operations of a group, or the messages of one tag between two of its ranks, which this rank has
 /// started. Every rank numbers them in the same order.
 struct series {
-  static constexpr std::size_t remembered = 32;
+  static constexpr std::size_t remembered = 8;
 
   std::uint64_t id = 0;
   std::uint64_t started = 0;
@@ -112,7 +112,8 @@ class job {
   void require_alive() const {
     if (failed()) throw communication_error(failure_);
   }
-  /// From now on every operation of this rank throws this; the first reason stays.
+  /// From now on every operation of this rank, which cannot take back what is in flight, throws this; the
+  /// first reason stays.
   void fail(const std::string& why) {
     if (!failed()) failure_ = why;
   }
@@ -149,24 +150,27 @@ class job {
     }
   }
 
-  /// Says that this rank calls no more operations, once poll_leaving has been called until all have said so.
+  /// Says that this rank calls no more operations.
   void begin_leaving() {
     require_alive();
-    detail::check(MPI_Ibarrier(control_.get(), &leaving_), "MPI_Ibarrier");
     left_ = clock::now();
+    detail::check(MPI_Ibarrier(control_.get(), &leaving_), "MPI_Ibarrier");
   }
-  /// Whether all ranks are leaving. Throws when this one took part in what others did not.
+  /// Whether all ranks of the world are leaving and have read what was told to them. Throws where one waits
+  /// for an operation to which this one brought something else.
   bool poll_leaving() {
+    hear();
     int all = 0;
     detail::check(MPI_Test(&leaving_, &all, MPI_STATUS_IGNORE), "MPI_Test");
-    if (all != 0) return true;
-    if (!told_leaving_ && clock::now() - left_ > grace) {
-      told_leaving_ = true;
-      for (int q = 0; q < size_; ++q)
-        if (q != rank_) tell(q, notice{1, -1, 0, 0, 0, {}});
+    if (all == 0) {
+      if (!told_leaving_ && clock::now() - left_ > grace) tell_leaving();
+      require_same_operations();
+    } else if (all_leave_) {
+      return true;
+    } else if (all_sent()) {
+      all_leave_ = true;
+      detail::check(MPI_Ibarrier(control_.get(), &leaving_), "MPI_Ibarrier");
     }
-    hear();
-    require_same_operations();
     return false;
   }
 
@@ -239,12 +243,22 @@ class job {
     for (const int q : a.ranks)
       if (q != rank_) tell(q, notice{0, next, a.series, a.number, 0, a.what});
   }
-  void tell(int rank, notice said) {
+  void tell_leaving() {
+    told_leaving_ = true;
+    for (int q = 0; q < size_; ++q)
+      if (q != rank_) tell(q, notice{1, -1, 0, 0, 0, {}});
+  }
+  /// Whether all that was told has been read; forgets what has.
+  bool all_sent() {
     std::erase_if(letters_, [](letter& l) {
       int sent = 0;
       detail::check(MPI_Test(&l.request, &sent, MPI_STATUS_IGNORE), "MPI_Test");
       return sent != 0;
     });
+    return letters_.empty();
+  }
+  void tell(int rank, notice said) {
+    all_sent();
     said.listed = series_.size();
     letter& l = letters_.emplace_back();
     l.bytes.resize(sizeof(notice) + series_.size() * sizeof(listed_series));
@@ -296,7 +310,8 @@ class job {
       if (said.left != 0)
         throw_error<communication_error>({"rank ", q, " ended without taking part in ", a.what.text()});
       if (next == q && said.next == rank_ && !has_started(said.series, said.number))
-        throw communication_error(partita::detail::disagreement(q, said.what, rank_, a.what));
+        throw_error<communication_error>({"ranks wait for each other: rank ", q, " in ", said.what.text(),
+                                          ", rank ", rank_, " in ", a.what.text()});
     }
   }
   /// Throws when another rank waits in an operation to which this one brought something else.
@@ -326,7 +341,7 @@ class job {
   std::list<letter> letters_;
   MPI_Request leaving_ = MPI_REQUEST_NULL;
   clock::time_point left_;
-  bool told_leaving_ = false;
+  bool told_leaving_ = false, all_leave_ = false;
 };
 
 }  // namespace detail

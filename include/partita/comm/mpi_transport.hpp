@@ -57,10 +57,15 @@ class mpi_transport final : public transport, public std::enable_shared_from_thi
     const std::uint64_t token = free_operation();
     pending_operation& pending = *pending_[token];
     pending.awaits = a;
-    if (message)
-      post_message(op, pending);
-    else
-      pending.data.start(at_, op, job_->tag_of(a.number, a.what.hash()));
+    try {
+      if (message)
+        post_message(op, pending);
+      else
+        pending.data.start(at_, op, job_->tag_of(a.number, a.what.hash()));
+    } catch (const std::exception& e) {
+      job_->fail(e.what());
+      throw;
+    }
     job_->enlist(&pending.data);
     return token;
   }
@@ -69,7 +74,10 @@ class mpi_transport final : public transport, public std::enable_shared_from_thi
     pending_operation& pending = *pending_[token];
     if (notes_ && op.kind == operation::receive) {
       job_->wait(pending.awaits, pending.note);
-      checker_->agree_on_message(op, pending.told);
+      if (const std::string wrong = checker_->mismatch_of(op, pending.told); !wrong.empty()) {
+        job_->fail(wrong);
+        throw communication_error(wrong);
+      }
     }
     job_->wait(pending.awaits, pending.data);
     if (notes_ && op.kind == operation::send) job_->wait(pending.awaits, pending.note);
@@ -121,6 +129,8 @@ class mpi_transport final : public transport, public std::enable_shared_from_thi
     detail::signature told;  ///< by the note
   };
 
+  static constexpr int most_accounts = 64;  ///< of messages between two ranks; tags share them
+
   static std::uint64_t mixed(std::initializer_list<std::uint64_t> values) {
     std::uint64_t h = 0;
     for (const std::uint64_t v : values) h = base::mixed_bits(h ^ v);
@@ -131,10 +141,10 @@ class mpi_transport final : public transport, public std::enable_shared_from_thi
     operations_->add(what);
     return {operations_->id, operations_->started, what, world_ranks_, where};
   }
-  /// Of messages every partner has an account: the receiver waits for what the sender started.
+  /// Both partners count their messages: the receiver waits for what the sender has started.
   detail::awaited begin_message(const comm::collective& op) {
     const auto me = static_cast<std::uint64_t>(at_.rank), peer = static_cast<std::uint64_t>(op.peer);
-    const auto tag = static_cast<std::uint64_t>(op.tag);
+    const auto tag = static_cast<std::uint64_t>(op.tag % most_accounts);
     const bool sends = op.kind == operation::send;
     const std::uint64_t from = sends ? me : peer, to = sends ? peer : me;
     const std::uint64_t sent = mixed({operations_->id, from, to, tag, 1}),
