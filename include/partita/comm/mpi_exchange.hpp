@@ -71,6 +71,7 @@ class exchange final : public in_flight {
  private:
   static constexpr std::size_t segment_bytes = 64 << 10;
   static constexpr global_index most_segments = 256;
+  static constexpr int most_in_tree = 4;  ///< ranks, whatever the size
 
   struct message {
     MPI_Request request = MPI_REQUEST_NULL;
@@ -209,12 +210,13 @@ class exchange final : public in_flight {
     --half_;
   }
 
-  /// Small data go down a binomial tree, large ones along a chain, piece by piece. Source: Pjesivac-Grbovic
+  /// Small data, and all data in small groups, go down a binomial tree, large ones along a chain, piece by
+  /// piece. Source: Pjesivac-Grbovic
   /// et al., "Performance analysis of MPI collective operations", Cluster Computing 10 (2007).
   void start_broadcast() {
     const int place = (at_.rank - op_.peer + at_.size) % at_.size;
     const auto rank_at = [&](int p) { return (p + op_.peer) % at_.size; };
-    const bool chain = at_.size > 2 && op_.bytes(op_.count) >= 2 * segment_bytes;
+    const bool chain = at_.size > most_in_tree && op_.bytes(op_.count) >= 2 * segment_bytes;
     int parent = place - 1;
     segments_ = 1;
     if (chain) {

@@ -333,7 +333,7 @@ class job {
   int rank_, size_;
   options options_;
   int tag_bits_ = 1;
-  int tests_before_yield_ = 4096;
+  int tests_before_yield_ = 256;
   std::string failure_;  ///< why no further operation can succeed, or empty
   std::unordered_map<std::uint64_t, detail::series> series_;
   std::vector<in_flight*> in_flight_;
