@@ -8,6 +8,7 @@ limit=60 # seconds after which a job hangs
 failures=0
 launch=(mpirun --oversubscribe --allow-run-as-root)
 if mpirun --version 2>/dev/null | grep -q 'Open MPI'; then launch+=(--quiet); fi # without what mpirun itself explains
+export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}handle_segv=0 # the address sanitizer's own report has no rank
 
 # What goes wrong in a scenario, or nothing.
 problem_of() { # problem_of BUILD MESSAGE SCENARIO...

@@ -45,8 +45,10 @@ inline std::vector<std::shared_ptr<job>>& jobs() {
 inline int leave_all(MPI_Comm, int, void*, void*) {
   try {
     for (const auto& j : jobs()) j->begin_leaving();
+    const auto leaves = [](const std::shared_ptr<job>& j) { return j->poll_leaving(); };
     for (int polls = 0;
-         !std::all_of(jobs().begin(), jobs().end(), [](const auto& j) { return j->poll_leaving(); }); ++polls)
+         std::count_if(jobs().begin(), jobs().end(), leaves) < static_cast<std::ptrdiff_t>(jobs().size());
+         ++polls)
       if (polls < 1000)
         std::this_thread::yield();
       else

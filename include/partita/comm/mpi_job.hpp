@@ -8,16 +8,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <list>
-#include <map>
 #include <memory>
 #include <sched.h>
 #include <thread>
-#include <unordered_map>
 #include <vector>
 
-#include "partita/comm/mpi_call.hpp"
-#include "partita/comm/signature.hpp"
+#include "partita/comm/mpi_notices.hpp"
 
 namespace partita::mpi {
 
@@ -34,37 +30,6 @@ struct options {
 };
 
 namespace detail {
-
-using partita::detail::signature;
-
-/// The operations of a group, or the messages of one tag between two of its ranks, which this rank has
-/// started. Every rank numbers them in the same order.
-struct series {
-  static constexpr std::size_t remembered = 8;
-
-  std::uint64_t id = 0;
-  std::uint64_t started = 0;
-  std::vector<signature> last;  ///< a ring of those of a group; none of messages
-
-  void add(const signature& s) {
-    if (last.size() < remembered) last.resize(remembered);
-    last[started++ % remembered] = s;
-  }
-  /// What this rank brought to the operation `number`, counted from 1; null where that is not known.
-  const signature* at(std::uint64_t number) const {
-    const bool known = number >= 1 && number <= started && number + remembered > started && !last.empty();
-    return known ? &last[(number - 1) % remembered] : nullptr;
-  }
-};
-
-/// What a rank waits for.
-struct awaited {
-  std::uint64_t series = 0;  ///< in which those others number it
-  std::uint64_t number = 0;  ///< there, from 1
-  signature what;
-  std::span<const int> ranks;  ///< of the world, that must take part
-  std::source_location where;
-};
 
 /// Messages that advance only while this rank calls MPI.
 class in_flight {
@@ -91,11 +56,7 @@ class job {
 
  public:
   /// Every rank of `comm` must call.
-  job(MPI_Comm comm, options o)
-      : control_(duplicate(comm, check_comm_name)),
-        rank_(control_.rank()),
-        size_(control_.size()),
-        options_(o) {
+  job(MPI_Comm comm, options o) : told_(comm), options_(o) {
     options_.device_pointers = o.device_pointers && cuda_aware();
     int* limit = nullptr;
     int found = 0;
@@ -118,12 +79,7 @@ class job {
     if (!failed()) failure_ = why;
   }
 
-  /// References stay.
-  detail::series& series_of(std::uint64_t id) {
-    detail::series& s = series_[id];
-    s.id = id;
-    return s;
-  }
+  detail::series& series_of(std::uint64_t id) { return told_.series_of(id); }
 
   /// The tag of messages of the operation `number` of a group. Operations that mismatch have other tags, so
   /// their messages never meet; the lowest bit is free for the two halves of one.
@@ -134,7 +90,9 @@ class job {
   }
 
   void enlist(in_flight* operation) { in_flight_.push_back(operation); }
-  void dismiss(in_flight* operation) { std::erase(in_flight_, operation); }
+  void dismiss(in_flight* operation) {
+    std::erase_if(in_flight_, [=](const in_flight* other) { return other == operation; });
+  }
 
   /// Returns when `operation` is complete. Throws communication_error when that cannot be any more, or takes
   /// longer than the time limit; then this rank has failed.
@@ -154,22 +112,25 @@ class job {
   void begin_leaving() {
     require_alive();
     left_ = clock::now();
-    detail::check(MPI_Ibarrier(control_.get(), &leaving_), "MPI_Ibarrier");
+    detail::check(MPI_Ibarrier(told_.comm(), &leaving_), "MPI_Ibarrier");
   }
   /// Whether all ranks of the world are leaving and have read what was told to them. Throws where one waits
   /// for an operation to which this one brought something else.
   bool poll_leaving() {
-    hear();
+    told_.hear();
     int all = 0;
     detail::check(MPI_Test(&leaving_, &all, MPI_STATUS_IGNORE), "MPI_Test");
     if (all == 0) {
-      if (!told_leaving_ && clock::now() - left_ > grace) tell_leaving();
-      require_same_operations();
+      if (!told_leaving_ && clock::now() - left_ > grace) {
+        told_leaving_ = true;
+        told_.tell_leaving();
+      }
+      told_.require_same_operations();
     } else if (all_leave_) {
       return true;
-    } else if (all_sent()) {
+    } else if (told_.all_sent()) {
       all_leave_ = true;
-      detail::check(MPI_Ibarrier(control_.get(), &leaving_), "MPI_Ibarrier");
+      detail::check(MPI_Ibarrier(told_.comm(), &leaving_), "MPI_Ibarrier");
     }
     return false;
   }
@@ -178,30 +139,6 @@ class job {
   static constexpr auto patience = std::chrono::seconds(1);      ///< before others are asked
   static constexpr auto grace = std::chrono::milliseconds(100);  ///< in which ranks may leave one by one
   static constexpr auto rhythm = std::chrono::milliseconds(1);   ///< of looking at what others say
-
-  /// What one rank tells others, before its list of series.
-  struct notice {
-    std::int32_t left = 0, next = -1;
-    std::uint64_t series = 0, number = 0, listed = 0;
-    signature what;
-  };
-  struct listed_series {
-    std::uint64_t id = 0, started = 0;
-  };
-  /// What another rank said last.
-  struct heard {
-    notice said;
-    std::unordered_map<std::uint64_t, std::uint64_t> started;
-
-    bool has_started(std::uint64_t series, std::uint64_t number) const {
-      const auto found = started.find(series);
-      return found != started.end() && found->second >= number;
-    }
-  };
-  struct letter {
-    std::vector<std::byte> bytes;
-    MPI_Request request = MPI_REQUEST_NULL;
-  };
 
   /// Whether there are more ranks on this machine than cores that they may run on.
   static bool shares_cores(MPI_Comm comm) {
@@ -228,117 +165,29 @@ class job {
       const clock::time_point now = clock::now();
       if (now - looked < rhythm) continue;
       looked = now;
-      hear();
+      told_.hear();
       if (const int next = operation.next(); now - told > patience && told_next != next) {
         told = now;
         told_next = next;
-        tell_waiting(a, next);
+        told_.tell_waiting(a, next);
       }
-      require_possible(a, operation.next());
+      told_.require_possible(a, operation.next());
       if (now - begin > options_.time_limit) fail_late(a, operation.next());
     }
   }
 
-  void tell_waiting(const awaited& a, int next) {
-    for (const int q : a.ranks)
-      if (q != rank_) tell(q, notice{0, next, a.series, a.number, 0, a.what});
-  }
-  void tell_leaving() {
-    told_leaving_ = true;
-    for (int q = 0; q < size_; ++q)
-      if (q != rank_) tell(q, notice{1, -1, 0, 0, 0, {}});
-  }
-  /// Whether all that was told has been read; forgets what has.
-  bool all_sent() {
-    std::erase_if(letters_, [](letter& l) {
-      int sent = 0;
-      detail::check(MPI_Test(&l.request, &sent, MPI_STATUS_IGNORE), "MPI_Test");
-      return sent != 0;
-    });
-    return letters_.empty();
-  }
-  void tell(int rank, notice said) {
-    all_sent();
-    said.listed = series_.size();
-    letter& l = letters_.emplace_back();
-    l.bytes.resize(sizeof(notice) + series_.size() * sizeof(listed_series));
-    std::memcpy(l.bytes.data(), &said, sizeof(notice));
-    std::byte* at = l.bytes.data() + sizeof(notice);
-    for (const auto& [id, s] : series_) {
-      const listed_series entry{id, s.started};
-      std::memcpy(at, &entry, sizeof(entry));
-      at += sizeof(entry);
-    }
-    detail::check(MPI_Isend(l.bytes.data(), static_cast<int>(l.bytes.size()), MPI_BYTE, rank, 0,
-                            control_.get(), &l.request),
-                  "MPI_Isend");
-  }
-  /// Reads what others have said.
-  void hear() {
-    for (;;) {
-      int any = 0;
-      MPI_Message message;
-      MPI_Status status;
-      detail::check(MPI_Improbe(MPI_ANY_SOURCE, 0, control_.get(), &any, &message, &status), "MPI_Improbe");
-      if (any == 0) return;
-      int bytes = 0;
-      detail::check(MPI_Get_count(&status, MPI_BYTE, &bytes), "MPI_Get_count");
-      std::vector<std::byte> read(static_cast<std::size_t>(bytes));
-      detail::check(MPI_Mrecv(read.data(), bytes, MPI_BYTE, &message, MPI_STATUS_IGNORE), "MPI_Mrecv");
-      heard& from = heard_[status.MPI_SOURCE];
-      std::memcpy(&from.said, read.data(), sizeof(notice));
-      const std::byte* at = read.data() + sizeof(notice);
-      for (std::uint64_t i = 0; i < from.said.listed; ++i, at += sizeof(listed_series)) {
-        listed_series entry;
-        std::memcpy(&entry, at, sizeof(entry));
-        from.started[entry.id] = entry.started;
-      }
-    }
-  }
-
-  bool has_started(std::uint64_t series, std::uint64_t number) const {
-    const auto found = series_.find(series);
-    return found != series_.end() && found->second.started >= number;
-  }
-  /// Throws when what is awaited cannot come.
-  void require_possible(const awaited& a, int next) const {
-    require_same_operations();
-    for (const int q : a.ranks) {
-      const auto found = heard_.find(q);
-      if (found == heard_.end() || found->second.has_started(a.series, a.number)) continue;
-      const notice& said = found->second.said;
-      if (said.left != 0)
-        throw_error<communication_error>({"rank ", q, " ended without taking part in ", a.what.text()});
-      if (next == q && said.next == rank_ && !has_started(said.series, said.number))
-        throw_error<communication_error>({"ranks wait for each other: rank ", q, " in ", said.what.text(),
-                                          ", rank ", rank_, " in ", a.what.text()});
-    }
-  }
-  /// Throws when another rank waits in an operation to which this one brought something else.
-  void require_same_operations() const {
-    for (const auto& [q, other] : heard_) {
-      const auto found = other.said.left != 0 ? series_.end() : series_.find(other.said.series);
-      const signature* mine = found == series_.end() ? nullptr : found->second.at(other.said.number);
-      if (mine != nullptr && !mine->agrees_with(other.said.what))
-        throw communication_error(partita::detail::disagreement(q, other.said.what, rank_, *mine));
-    }
-  }
   [[noreturn]] void fail_late(const awaited& a, int next) const {
     const auto ms = options_.time_limit.count();
     const std::string limit = ms % 1000 == 0 ? std::to_string(ms / 1000) + " s" : std::to_string(ms) + " ms";
     throw_error<communication_error>({a.what.text(), " waits for rank ", next, " for more than ", limit});
   }
 
-  owned_comm control_;
-  int rank_, size_;
+  notices told_;
   options options_;
   int tag_bits_ = 1;
   int tests_before_yield_ = 256;
   std::string failure_;  ///< why no further operation can succeed, or empty
-  std::unordered_map<std::uint64_t, detail::series> series_;
   std::vector<in_flight*> in_flight_;
-  std::map<int, heard> heard_;
-  std::list<letter> letters_;
   MPI_Request leaving_ = MPI_REQUEST_NULL;
   clock::time_point left_;
   bool told_leaving_ = false, all_leave_ = false;
