@@ -71,7 +71,7 @@ class exchange final : public in_flight {
  private:
   static constexpr std::size_t segment_bytes = 64 << 10;
   static constexpr global_index most_segments = 256;
-  static constexpr int most_in_tree = 4;  ///< ranks, whatever the size
+  static constexpr int small_group = 4;  ///< ranks
 
   struct message {
     MPI_Request request = MPI_REQUEST_NULL;
@@ -210,24 +210,26 @@ class exchange final : public in_flight {
     --half_;
   }
 
-  /// Small data, and all data in small groups, go down a binomial tree, large ones along a chain, piece by
-  /// piece. Source: Pjesivac-Grbovic
-  /// et al., "Performance analysis of MPI collective operations", Cluster Computing 10 (2007).
+  /// In small groups the root sends to all. In others small data go down a binomial tree, large ones along a
+  /// chain, piece by piece. Source: Pjesivac-Grbovic et al., "Performance analysis of MPI collective
+  /// operations", Cluster Computing 10 (2007).
   void start_broadcast() {
     const int place = (at_.rank - op_.peer + at_.size) % at_.size;
     const auto rank_at = [&](int p) { return (p + op_.peer) % at_.size; };
-    const bool chain = at_.size > most_in_tree && op_.bytes(op_.count) >= 2 * segment_bytes;
-    int parent = place - 1;
+    int parent = 0;
     segments_ = 1;
-    if (chain) {
-      segments_ = std::min(most_segments, static_cast<global_index>(op_.bytes(op_.count) / segment_bytes));
-      if (place + 1 < at_.size) children_.push_back(rank_at(place + 1));
-    } else {
+    if (at_.size <= small_group) {
+      for (int p = 1; place == 0 && p < at_.size; ++p) children_.push_back(rank_at(p));
+    } else if (op_.bytes(op_.count) < 2 * segment_bytes) {
       parent = place & (place - 1);
       int reach = 1;
       while (reach < at_.size && (place & reach) == 0) reach *= 2;
       for (reach /= 2; reach > 0; reach /= 2)
         if (place + reach < at_.size) children_.push_back(rank_at(place + reach));
+    } else {
+      parent = place - 1;
+      segments_ = std::min(most_segments, static_cast<global_index>(op_.bytes(op_.count) / segment_bytes));
+      if (place + 1 < at_.size) children_.push_back(rank_at(place + 1));
     }
     for (global_index s = 0; s < segments_; ++s) {
       const interval piece = segment(s);
