@@ -5,6 +5,7 @@
 #include "laws/communicator_laws.hpp"
 #include "partita/comm/mpi.hpp"
 #include "support/mpi_byte_counter.hpp"
+#include "support/mpi_world.hpp"
 
 namespace laws = test_support::laws;
 using partita::communicator;
@@ -67,6 +68,12 @@ TEST_CASE("the wrappers see what travels") {
   std::vector<double> data(12);
   world.broadcast(std::span(data), 0);
   CHECK(test_support::mpi_bytes_received() - before == (world.rank() == 0 ? 0 : 96));
+}
+
+TEST_CASE("broadcasts in pieces") {
+  const communicator& world = test_support::mpi_world();
+  std::vector<double> data(100'000);
+  for (int root = 0; root < world.size(); ++root) check_bytes(world, [&] { world.broadcast(data, root); });
 }
 
 TEST_CASE("unchecked communicators") { check_world(partita::mpi::world(MPI_COMM_WORLD, {.checked = false})); }

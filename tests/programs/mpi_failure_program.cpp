@@ -1,13 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// One failure under MPI, named on the command line; mpi_failures.sh runs them and looks at how the job ends.
+// One failure under MPI: mpi_failure_program SCENARIO [own], where `own` initializes MPI itself.
+// mpi_failures.sh runs them and looks at how the job ends.
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
 #include <functional>
 #include <map>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "partita/comm/mesh.hpp"
 #include "partita/comm/mpi.hpp"
 
+using partita::axis;
+using partita::axis_set;
 using partita::communicator;
 using partita::global_index;
 using partita::request;
@@ -46,6 +54,10 @@ scenario differing(scenario common, scenario other) {
 using std::span;
 
 void all_reduce(const communicator& c, test_buffers& d) { c.all_reduce(span(d.a)); }
+void split(const communicator& c, test_buffers&) { c.split(0, 0, "part"); }
+void max(const communicator& c, test_buffers& d) { c.all_reduce(span(d.a), partita::reduction::max); }
+void reduce_three(const communicator& c, test_buffers& d) { c.all_reduce(span(d.a).first(3)); }
+void broadcast_of_first(const communicator& c, test_buffers& d) { c.broadcast(span(d.a), 0); }
 void broadcast(const communicator& c, test_buffers& d) { c.broadcast(span(d.a), odd); }
 void all_gather(const communicator& c, test_buffers& d) {
   c.all_gather(d.in().first(1), d.counts(), span(d.b));
@@ -78,6 +90,53 @@ void long_message(const communicator& c, test_buffers& d) {
   if (c.rank() == 0) c.send(d.in(), 1);
   if (c.rank() == 1) c.receive(span(d.one), 0);
 }
+/// All ranks but the odd one go on in their groups along `s` of a 2 x 2 mesh.
+scenario leaving(axis_set s) {
+  return [s](const communicator& c, test_buffers& d) {
+    const partita::mesh<partita::host> m(c, {2, 2, 1});
+    const communicator& group = m.along(s);
+    group.all_reduce(span(d.a));
+    if (c.rank() != odd) group.all_reduce(span(d.a));
+  };
+}
+/// What one rank alone does at the end.
+scenario alone(int rank, scenario last) {
+  return [=](const communicator& c, test_buffers& d) {
+    const communicator pair = c.split(c.rank() / 2, 0, "pair");
+    pair.all_reduce(span(d.a));
+    c.all_reduce(span(d.a));
+    if (c.rank() == rank) last(pair, d);
+  };
+}
+void several_steps(const communicator& c, test_buffers& d) {
+  const communicator pair = c.split(c.rank() / 2, 0, "pair");
+  for (int step = 0; step < 100; ++step) {
+    all_gather(c, d);
+    if (step == 60 && c.rank() == odd) return;
+    pair.broadcast(span(d.a), step % 2);
+    reduce_scatter(c, d);
+  }
+}
+void crash(const communicator&, test_buffers&) { std::raise(SIGSEGV); }
+void stop(const communicator&, test_buffers&) { std::abort(); }
+void leave_by_exit(const communicator&, test_buffers&) { std::exit(0); }
+void send_large(const communicator& c, test_buffers&) { c.send(std::vector<double>(1 << 20), odd, 7); }
+void catch_failure(const communicator& c, test_buffers& d) {
+  try {
+    all_reduce(c, d);
+  } catch (const partita::communication_error&) {
+  }
+}
+/// Rank 2 is in the world while its partner waits in their pair.
+void different_groups(const communicator& c, test_buffers& d) {
+  const communicator pair = c.split(c.rank() / 2, 0, "pair");
+  test_buffers two(2);
+  if (c.rank() != odd) all_gather(pair, two);
+  all_reduce(c, d);
+}
+[[noreturn]] void compute_for_ever(const communicator&, test_buffers&) {
+  for (;;) std::this_thread::sleep_for(std::chrono::seconds(1));
+}
 void too_many(const communicator& c, test_buffers& d) {
   c.broadcast(span(d.a.data(), std::size_t{1} << 31), 0);  // refused before a byte is touched
 }
@@ -90,7 +149,7 @@ const std::map<std::string, scenario>& scenarios() {
       {"throw-reduce_scatter", throwing(reduce_scatter)},
       {"throw-all_to_all", throwing(all_to_all)},
       {"throw-receive", throwing(receive)},
-      {"throw-split", throwing([](const communicator& c, test_buffers&) { c.split(0, 0, "part"); })},
+      {"throw-split", throwing(split)},
       {"throw-in-flight",
        [](const communicator& c, test_buffers& d) {
          request r = c.start_all_reduce(span(d.a));
@@ -99,14 +158,11 @@ const std::map<std::string, scenario>& scenarios() {
        }},
       {"kind", differing(all_reduce, all_gather)},
       {"type", differing(all_reduce, reduce_floats)},
-      {"count", differing(all_reduce,
-                          [](const communicator& c, test_buffers& d) { c.all_reduce(span(d.a).first(3)); })},
-      {"reduction",
-       differing(all_reduce, [](const communicator& c,
-                                test_buffers& d) { c.all_reduce(span(d.a), partita::reduction::max); })},
-      {"root",
-       differing(broadcast, [](const communicator& c, test_buffers& d) { c.broadcast(span(d.a), 0); })},
-      {"split", differing(all_reduce, [](const communicator& c, test_buffers&) { c.split(0, 0, "part"); })},
+      {"count", differing(all_reduce, reduce_three)},
+      {"reduction", differing(all_reduce, max)},
+      {"root", differing(broadcast, broadcast_of_first)},
+      {"split", differing(all_reduce, split)},
+      {"different-groups", different_groups},
       {"group",
        [](const communicator& c,
           test_buffers& d) {  // ranks 3, 2, 1: the odd one there is rank 2 of the world
@@ -118,6 +174,23 @@ const std::map<std::string, scenario>& scenarios() {
       {"all_to_all-counts", differing(all_to_all, send_too_much)},
       {"early-end", differing(all_reduce, nothing)},
       {"late-end", differing(nothing, all_reduce)},
+      {"leave-row", leaving(axis::row)},
+      {"leave-col", leaving(axis::col)},
+      {"leave-row-col", leaving(axis::row | axis::col)},
+      {"leave-receive", differing(receive, nothing)},
+      {"leave-send", differing(send_large, nothing)},
+      {"leave-steps", several_steps},
+      {"leave-caught", differing(catch_failure, nothing)},
+      {"alone-all_reduce", alone(0, all_reduce)},
+      {"alone-all_gather",
+       alone(odd, [](const communicator& c, test_buffers& d) { all_gather(c, d = test_buffers(2)); })},
+      {"alone-split", alone(0, split)},
+      {"exit", differing(all_reduce, leave_by_exit)},
+      {"exit-later", alone(odd, leave_by_exit)},
+      {"crash", differing(all_reduce, crash)},
+      {"crash-later", alone(odd, crash)},
+      {"abort", differing(all_reduce, stop)},
+      {"compute", differing(all_reduce, compute_for_ever)},
       {"request", differing(all_reduce, give_up)},
       {"request-goes-on", differing(all_reduce, give_up_and_go_on)},
       {"message", long_message},
@@ -127,15 +200,31 @@ const std::map<std::string, scenario>& scenarios() {
   return all;
 }
 
+/// The same in a program that initializes MPI itself.
+int run_own(int argc, char** argv, const scenario& body, const partita::mpi::options& o) {
+  MPI_Init(&argc, &argv);
+  {
+    const communicator world = partita::mpi::world(MPI_COMM_WORLD, o);
+    test_buffers d(world.size());
+    body(world, d);
+  }
+  MPI_Finalize();
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::string name = argc > 1 ? argv[1] : "";
-  const bool checked = argc < 3 || std::string(argv[2]) != "unchecked";
-  return partita::mpi::run(argc, argv,
-                           [&](const communicator& world) {
-                             test_buffers d(world.size());
-                             scenarios().at(name)(world, d);
-                           },
-                           {.checked = checked});
+  partita::mpi::options o;
+  o.time_limit = std::chrono::seconds(name == "compute" ? 2 : 40);
+  const scenario& body = scenarios().at(name);
+  if (argc > 2) return run_own(argc, argv, body, o);
+  return partita::mpi::run(
+      argc, argv,
+      [&](const communicator& world) {
+        test_buffers d(world.size());
+        body(world, d);
+      },
+      o);
 }

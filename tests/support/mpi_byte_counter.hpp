@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Counts what this process receives from other ranks at MPI's profiling interface, to compare with the
-// ledger. Include in one translation unit of a program: it replaces the calls of MPI by which operations
+// ledger. Include in one translation unit of a program: it replaces the call of MPI by which operations
 // receive. The communicators of checks are not counted.
 #include <cstdint>
 #include <cstring>
@@ -39,36 +39,11 @@ inline void count_message(int source, int count, MPI_Datatype type, MPI_Comm com
   mpi_bytes_received() += static_cast<std::int64_t>(count) * size;
 }
 
-inline void count_blocks(const int* counts, MPI_Datatype type, MPI_Comm comm) {
-  int ranks = 0;
-  PMPI_Comm_size(comm, &ranks);
-  for (int q = 0; q < ranks; ++q) count_message(q, counts[q], type, comm);
-}
-
 }  // namespace detail
 
 }  // namespace test_support
 
 extern "C" {
-
-int MPI_Ibcast(void* data, int count, MPI_Datatype type, int root, MPI_Comm comm, MPI_Request* request) {
-  test_support::detail::count_message(root, count, type, comm);
-  return PMPI_Ibcast(data, count, type, root, comm, request);
-}
-
-int MPI_Iallgatherv(const void* mine, int count, MPI_Datatype type, void* all, const int* counts,
-                    const int* offsets, MPI_Datatype all_type, MPI_Comm comm, MPI_Request* request) {
-  test_support::detail::count_blocks(counts, all_type, comm);
-  return PMPI_Iallgatherv(mine, count, type, all, counts, offsets, all_type, comm, request);
-}
-
-int MPI_Ialltoallv(const void* to, const int* to_counts, const int* to_offsets, MPI_Datatype to_type,
-                   void* from, const int* from_counts, const int* from_offsets, MPI_Datatype from_type,
-                   MPI_Comm comm, MPI_Request* request) {
-  test_support::detail::count_blocks(from_counts, from_type, comm);
-  return PMPI_Ialltoallv(to, to_counts, to_offsets, to_type, from, from_counts, from_offsets, from_type, comm,
-                         request);
-}
 
 int MPI_Irecv(void* data, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
               MPI_Request* request) {

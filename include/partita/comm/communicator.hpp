@@ -14,7 +14,7 @@
 /// is enqueued after its wait sees it.
 ///
 /// Every operation throws communication_error, which names ranks and the lines of their calls, where buffers
-/// do not fit their counts and where ranks disagree (over MPI and NCCL: where checked) or the transport
+/// do not fit their counts and where ranks disagree (over NCCL: where checked), leave, or the transport
 /// failed; poisoned_error where another rank failed; device_error where a device did.
 
 #include <vector>

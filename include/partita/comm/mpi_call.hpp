@@ -21,20 +21,22 @@
 
 namespace partita::mpi::detail {
 
-inline std::string error_text(int code) {
-  char text[MPI_MAX_ERROR_STRING];
-  int length = 0;
-  if (MPI_Error_string(code, text, &length) != MPI_SUCCESS) return "MPI error " + std::to_string(code);
-  return std::string(text, static_cast<std::size_t>(length));
+inline int error_class(int code) {
+  int number = MPI_ERR_UNKNOWN;
+  MPI_Error_class(code, &number);
+  return number;
 }
+inline bool is_truncation(int code) { return code != MPI_SUCCESS && error_class(code) == MPI_ERR_TRUNCATE; }
 
 /// Throws communication_error naming the call when `code` is not success.
 inline void check(int code, const char* call) {
-  if (code != MPI_SUCCESS) throw_error<communication_error>({call, " failed: ", error_text(code)});
+  if (code != MPI_SUCCESS)
+    throw_error<communication_error>({call, " failed: MPI answers error class ", error_class(code)});
 }
 /// Throws communication_error naming the operation when `code` is not success.
 inline void check(int code, const comm::collective& op) {
-  if (code != MPI_SUCCESS) throw_error<communication_error>({describe(op), " failed: ", error_text(code)});
+  if (code != MPI_SUCCESS)
+    throw_error<communication_error>({describe(op), " failed: MPI answers error class ", error_class(code)});
 }
 
 /// Whether operations take pointers to memory of a CUDA device; no where this MPI does not say.

@@ -1,57 +1,79 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// How the ranks of an MPI group compare their operations.
+/// What the ranks of an MPI group tell each other besides their operations: which one they call next.
 
+#include <array>
 #include <vector>
 
-#include "partita/comm/mpi_call.hpp"
-#include "partita/comm/signature.hpp"
+#include "partita/comm/mpi_exchange.hpp"
 
 namespace partita::mpi::detail {
 
-using partita::detail::signature;
-
-/// Compares operations over a communicator of its own, with blocking calls.
+/// Compares operations over a communicator of its own, whose traffic is no part of any operation.
 class checker {
  public:
-  checker(MPI_Comm comm, std::vector<int> world_ranks)
+  checker(MPI_Comm comm, std::span<const int> world_ranks)
       : comm_(duplicate(comm, check_comm_name)),
-        all_(world_ranks.size()),
-        world_ranks_(std::move(world_ranks)) {}
-
-  MPI_Comm comm() const { return comm_.get(); }
+        at_{comm_.get(), comm_.rank(), comm_.size(), world_ranks},
+        all_(world_ranks.size()) {}
 
   /// Throws communication_error, the same on every rank, unless all ranks bring the same signature.
-  void agree(const signature& mine) {
-    check(MPI_Allgather(&mine, bytes, MPI_BYTE, all_.data(), bytes, MPI_BYTE, comm_.get()), "MPI_Allgather");
-    partita::detail::require_agreement(all_, world_ranks_);
+  void agree(job& all, awaited a) {
+    gather(all, a, a.what, all_, all.tag_of(a.number, 0));
+    partita::detail::require_agreement(all_, at_.names);
   }
-
   /// Throws communication_error on a rank that expects other counts than are sent.
-  void agree_on_counts(const comm::collective& op, int rank) {
+  void agree_on_counts(job& all, awaited a, const comm::collective& op) {
     counts_.resize(all_.size());
-    check(MPI_Alltoall(op.input_counts.data(), 1, MPI_INT64_T, counts_.data(), 1, MPI_INT64_T, comm_.get()),
-          "MPI_Alltoall");
-    partita::detail::require_counts(op, counts_, rank, world_ranks_);
+    comm::collective told;
+    told.kind = operation::all_to_all;
+    told.type = comm::element_type::i64;
+    told.input = op.input_counts.data();
+    told.output = counts_.data();
+    const std::vector<global_index> one(all_.size(), 1);
+    told.input_counts = told.output_counts = one;
+    run(all, a, told, all.tag_of(a.number, 0) + 1);
+    partita::detail::require_counts(op, counts_, at_.rank, at_.names);
   }
-
-  /// Throws communication_error unless the message that arrived is the one that `op` receives.
-  void agree_on_message(const comm::collective& op, int rank, const signature& sent) const {
-    if (sent.count != op.count || sent.type != static_cast<std::int32_t>(op.type))
-      throw_error<communication_error>({"ranks disagree: rank ", name(rank), " calls ", describe(op), " for ",
-                                        op.count, " elements, rank ", name(op.peer), " calls ", sent.text(),
-                                        " with ", sent.count});
+  /// What is wrong where the message that arrives is not the one that `op` receives, or nothing.
+  std::string mismatch_of(const comm::collective& op, const signature& sent) const {
+    if (sent.count == op.count && sent.type == static_cast<std::int32_t>(op.type)) return {};
+    return base::sentence_of({"ranks disagree: rank ", at_.name(at_.rank), " calls ", describe(op), " for ",
+                              op.count, " elements, rank ", at_.name(op.peer), " calls ", sent.text(),
+                              " with ", sent.count});
+  }
+  /// The values that all ranks bring to a split; ranks that call something else have other tags.
+  std::vector<std::array<std::int32_t, 2>> agree_on_split(job& all, awaited a,
+                                                          std::array<std::int32_t, 2> mine) {
+    std::vector<std::array<std::int32_t, 2>> brought(all_.size());
+    gather(all, a, mine, brought, all.tag_of(a.number, a.what.hash()) + 1);
+    return brought;
   }
 
  private:
-  static constexpr int bytes = sizeof(signature);
-
-  std::string name(int rank) const { return std::to_string(world_ranks_[static_cast<std::size_t>(rank)]); }
+  template <class T>
+  void gather(job& all, awaited& a, const T& mine, std::vector<T>& values, int tag) {
+    comm::collective told;
+    told.kind = operation::all_gather;
+    told.type = comm::element_type::u8;
+    told.where = a.where;
+    told.count = sizeof(T);
+    told.input = &mine;
+    told.output = values.data();
+    const std::vector<global_index> sizes(values.size(), sizeof(T));
+    told.output_counts = sizes;
+    run(all, a, told, tag);
+  }
+  void run(job& all, awaited& a, const comm::collective& told, int tag) {
+    exchange_.start(at_, told, tag);
+    all.wait(a, exchange_);
+  }
 
   owned_comm comm_;
+  endpoints at_;
+  exchange exchange_;
   std::vector<signature> all_;
   std::vector<global_index> counts_;
-  std::vector<int> world_ranks_;
 };
 
 }  // namespace partita::mpi::detail

@@ -3,9 +3,8 @@
 /// One rank's end of a group of MPI processes. Every operation is non-blocking, every reduction is added up
 /// here in rank order, so that a run repeats bit for bit.
 
-#include <array>
-#include <cstddef>
 #include <memory>
+#include <numeric>
 #include <optional>
 
 #include "partita/comm/mpi_checks.hpp"
@@ -13,149 +12,165 @@
 
 namespace partita::mpi {
 
-namespace detail {
-
-/// What all groups of one world share.
-struct job {
-  bool checked = false;
-  bool device_pointers = false;
-  std::string failure;  ///< why no further operation can succeed, or empty
-};
-
-/// Counts of every rank and where their blocks begin, as MPI takes them.
-struct block_list {
-  std::vector<int> counts, offsets;
-
-  template <class Count>
-  void assign(const comm::collective& op, int ranks, Count count) {
-    counts.clear();
-    offsets.clear();
-    global_index offset = 0;
-    for (int q = 0; q < ranks; ++q) {
-      const global_index n = count(q);
-      counts.push_back(fit(n, op));
-      offsets.push_back(fit(offset, op));
-      offset += n;
-    }
-  }
-  void assign(const comm::collective& op, std::span<const global_index> all) {
-    assign(op, static_cast<int>(all.size()), [&](int q) { return all[static_cast<std::size_t>(q)]; });
-  }
-};
-
-/// What MPI holds on to while an operation is in flight.
-struct pending_operation {
-  MPI_Request request = MPI_REQUEST_NULL;
-  MPI_Request note_request = MPI_REQUEST_NULL;
-  signature note;
-  block_list to, from;
-  std::vector<std::byte> scratch;
-  std::vector<const void*> pieces;  ///< of the scratch, one from each rank
-};
-
-}  // namespace detail
-
-/// Collectives of the concept over MPI. Ranks must wait for their all-reduces in the same order, as the
-/// second half of one starts when it is waited for.
+/// Collectives of the concept over MPI.
 class mpi_transport final : public transport, public std::enable_shared_from_this<mpi_transport> {
  public:
-  /// A group over the ranks of `comm`, which is owned from now on. `world_ranks` are their names in errors.
-  mpi_transport(detail::owned_comm comm, std::shared_ptr<detail::job> job, std::vector<int> world_ranks)
-      : comm_(std::move(comm)),
-        gather_comm_(detail::duplicate(comm_.get(), "partita gathers")),
-        rank_(comm_.rank()),
-        size_(comm_.size()),
+  /// A group over the ranks of `comm`, which is owned from now on. `world_ranks` are their names in errors,
+  /// `id` the same number on every rank of this group and on no other group of the job.
+  mpi_transport(detail::owned_comm comm, std::shared_ptr<detail::job> job, std::vector<int> world_ranks,
+                std::uint64_t id)
+      : world_ranks_(std::move(world_ranks)),
         job_(std::move(job)),
-        world_ranks_(std::move(world_ranks)) {
-    if (job_->checked) checker_.emplace(comm_.get(), world_ranks_);
+        collectives_(std::move(comm)),
+        messages_(detail::duplicate(collectives_.get(), "partita messages")),
+        checker_(std::make_unique<detail::checker>(collectives_.get(), world_ranks_)),
+        at_{collectives_.get(), collectives_.rank(), collectives_.size(), world_ranks_,
+            job_->device_pointers()},
+        operations_(&job_->series_of(id)) {
+    if (job_->checked()) notes_.emplace(detail::duplicate(collectives_.get(), detail::check_comm_name));
   }
   mpi_transport(const mpi_transport&) = delete;
   mpi_transport& operator=(const mpi_transport&) = delete;
   /// MPI may still write into the scratch of what was given up: that memory is never freed.
   ~mpi_transport() override {
-    if (free_.size() == pending_.size()) return;
-    comm_.leak();
-    gather_comm_.leak();
+    if (free_.size() == pending_.size() && !job_->failed()) return;
+    collectives_.leak();
+    messages_.leak();
+    if (notes_) notes_->leak();
+    static_cast<void>(checker_.release());
     for (auto& pending : pending_) static_cast<void>(pending.release());
   }
 
-  int rank() const override { return rank_; }
-  int size() const override { return size_; }
+  int rank() const override { return at_.rank; }
+  int size() const override { return at_.size; }
 
   std::uint64_t start(const comm::collective& op) override {
-    require_alive();
-    if (checker_ && op.kind != operation::send && op.kind != operation::receive) {
-      checker_->agree(partita::detail::signature_of(op));
-      if (op.kind == operation::all_to_all) checker_->agree_on_counts(op, rank_);
+    job_->require_alive();
+    const bool message = op.kind == operation::send || op.kind == operation::receive;
+    const detail::awaited a =
+        message ? begin_message(op) : begin(partita::detail::signature_of(op), op.where);
+    detail::last_call_of_process() = {name_of(op.kind), op.where};
+    if (job_->checked() && !message) {
+      checker_->agree(*job_, a);
+      if (op.kind == operation::all_to_all) checker_->agree_on_counts(*job_, a, op);
     }
     const std::uint64_t token = free_operation();
-    post(op, *pending_[token]);
+    pending_operation& pending = *pending_[token];
+    pending.awaits = a;
+    try {
+      if (message)
+        post_message(op, pending);
+      else
+        pending.data.start(at_, op, job_->tag_of(a.number, a.what.hash()));
+    } catch (const std::exception& e) {
+      job_->fail(e.what());
+      throw;
+    }
+    job_->enlist(&pending.data);
     return token;
   }
 
   void finish(const comm::collective& op, std::uint64_t token) override {
-    require_alive();
-    detail::pending_operation& pending = *pending_[token];
-    if (op.kind == operation::receive)
-      finish_receive(op, pending);
-    else
-      detail::check(MPI_Wait(&pending.request, MPI_STATUS_IGNORE), op);
-    if (op.kind == operation::send) detail::check(MPI_Wait(&pending.note_request, MPI_STATUS_IGNORE), op);
-    if (op.kind == operation::reduce_scatter) add_up(op, pending, op.output, op.count);
-    if (op.kind == operation::all_reduce) {
-      const interval mine = comm::share_of(op.count, rank_, size_);
-      add_up(op, pending, static_cast<std::byte*>(op.output) + op.bytes(mine.begin), mine.size());
-      gather_shares(op, pending);
+    pending_operation& pending = *pending_[token];
+    if (notes_ && op.kind == operation::receive) {
+      job_->wait(pending.awaits, pending.note);
+      if (const std::string wrong = checker_->mismatch_of(op, pending.told); !wrong.empty()) {
+        job_->fail(wrong);
+        throw communication_error(wrong);
+      }
     }
+    job_->wait(pending.awaits, pending.data);
+    if (notes_ && op.kind == operation::send) job_->wait(pending.awaits, pending.note);
+    job_->dismiss(&pending.data);
     free_.push_back(token);
   }
 
   /// What is in flight cannot be completed alone, nor taken back: its memory stays with MPI, nothing is
-  /// waited for, every later operation of this rank throws, and mpi::run ends the job.
+  /// waited for, every later operation of this rank throws, and MPI_Finalize ends the job.
   void abandon(const comm::collective& op, std::uint64_t) noexcept override {
-    if (job_->failure.empty())
-      job_->failure = "a rank gave up its " + describe(op) + " before it was complete";
+    job_->fail("a rank gave up its " + describe(op) + " before it was complete");
   }
 
   std::shared_ptr<transport> split(int color, int key, std::source_location where) override {
-    require_alive();
-    agree_on(detail::signature::in_split, where);
-    MPI_Comm part = MPI_COMM_NULL;
-    detail::check(MPI_Comm_split(comm_.get(), color, key, &part), "MPI_Comm_split");
-    detail::owned_comm owned(part, "partita");
-    std::vector<int> members(static_cast<std::size_t>(owned.size()));
-    const int me = world_ranks_[static_cast<std::size_t>(rank_)];
-    detail::check(MPI_Allgather(&me, 1, MPI_INT, members.data(), 1, MPI_INT, part), "MPI_Allgather");
-    return std::make_shared<mpi_transport>(std::move(owned), job_, std::move(members));
+    job_->require_alive();
+    const detail::awaited a = begin(partita::detail::signature_at(detail::signature::in_split, where), where);
+    detail::last_call_of_process() = {"split", where};
+    if (job_->checked()) checker_->agree(*job_, a);
+    const auto brought = checker_->agree_on_split(*job_, a, {color, key});
+    MPI_Comm part = MPI_COMM_NULL;  // all ranks are here, so MPI may block
+    detail::check(MPI_Comm_split(collectives_.get(), color, key, &part), "MPI_Comm_split");
+
+    std::vector<int> members;
+    for (int q = 0; q < at_.size; ++q)
+      if (brought[static_cast<std::size_t>(q)][0] == color) members.push_back(q);
+    std::stable_sort(members.begin(), members.end(), [&](int q, int r) {
+      return brought[static_cast<std::size_t>(q)][1] < brought[static_cast<std::size_t>(r)][1];
+    });
+    for (int& q : members) q = at_.name(q);
+    return std::make_shared<mpi_transport>(
+        detail::owned_comm(part, "partita"), job_, std::move(members),
+        mixed({operations_->id, a.number, static_cast<std::uint64_t>(static_cast<std::uint32_t>(color))}));
   }
 
   /// For memory of a device: staged, unless MPI may get pointers to it.
   std::shared_ptr<transport> on_memory(std::shared_ptr<comm::device_memory> memory) override {
     if (!memory) return shared_from_this();
     return std::make_shared<comm::staged_transport>(shared_from_this(), std::move(memory),
-                                                    job_->device_pointers);
+                                                    job_->device_pointers());
   }
 
-  void check() const override { require_alive(); }
-
-  /// Says that this rank calls no more operations of this group. Throws when something was given up, or,
-  /// where checked, when another rank goes on.
-  void end() {
-    require_alive();
-    agree_on(detail::signature::at_end, std::source_location::current());
-  }
+  void check() const override { job_->require_alive(); }
 
  private:
-  void require_alive() const {
-    if (!job_->failure.empty()) throw communication_error(job_->failure);
+  /// What MPI holds on to while an operation is in flight.
+  struct pending_operation {
+    detail::awaited awaits;
+    detail::exchange data, note;
+    detail::signature told;  ///< by the note
+  };
+
+  static constexpr int most_accounts = 64;  ///< of messages between two ranks; tags share them
+
+  static std::uint64_t mixed(std::initializer_list<std::uint64_t> values) {
+    std::uint64_t h = 0;
+    for (const std::uint64_t v : values) h = base::mixed_bits(h ^ v);
+    return h;
   }
-  void agree_on(detail::signature::step step, std::source_location where) {
-    if (checker_) checker_->agree(partita::detail::signature_at(step, where));
+  /// The operation that this rank begins now.
+  detail::awaited begin(const detail::signature& what, std::source_location where) {
+    operations_->add(what);
+    return {operations_->id, operations_->started, what, world_ranks_, where};
+  }
+  /// Both partners count their messages: the receiver waits for what the sender has started.
+  detail::awaited begin_message(const comm::collective& op) {
+    const auto me = static_cast<std::uint64_t>(at_.rank), peer = static_cast<std::uint64_t>(op.peer);
+    const auto tag = static_cast<std::uint64_t>(op.tag % most_accounts);
+    const bool sends = op.kind == operation::send;
+    const std::uint64_t from = sends ? me : peer, to = sends ? peer : me;
+    const std::uint64_t sent = mixed({operations_->id, from, to, tag, 1}),
+                        received = mixed({operations_->id, from, to, tag, 2});
+    const std::uint64_t number = ++job_->series_of(sends ? sent : received).started;
+    return {sends ? received : sent, number, partita::detail::signature_of(op),
+            std::span(world_ranks_).subspan(peer, 1), op.where};
+  }
+  void post_message(const comm::collective& op, pending_operation& pending) {
+    detail::endpoints at = at_;
+    if (notes_) {
+      pending.told = pending.awaits.what;
+      comm::collective note = op;
+      note.type = comm::element_type::u8;
+      note.count = sizeof(pending.told);
+      note.input = note.output = &pending.told;
+      at.comm = notes_->get();
+      pending.note.start(at, note, op.tag);
+    }
+    at.comm = messages_.get();
+    pending.data.start(at, op, op.tag);
   }
 
   std::uint64_t free_operation() {
     if (free_.empty()) {
-      pending_.push_back(std::make_unique<detail::pending_operation>());
+      pending_.push_back(std::make_unique<pending_operation>());
       return pending_.size() - 1;
     }
     const std::uint64_t token = free_.back();
@@ -163,99 +178,14 @@ class mpi_transport final : public transport, public std::enable_shared_from_thi
     return token;
   }
 
-  void post(const comm::collective& op, detail::pending_operation& pending) {
-    const MPI_Datatype type = detail::datatype(op.type);
-    const int count = detail::fit(op.count, op);
-    switch (op.kind) {
-      case operation::broadcast:
-        return detail::check(MPI_Ibcast(op.output, count, type, op.peer, comm_.get(), &pending.request), op);
-      case operation::all_gather:
-        pending.from.assign(op, op.output_counts);
-        return detail::check(
-            MPI_Iallgatherv(op.input, count, type, op.output, pending.from.counts.data(),
-                            pending.from.offsets.data(), type, comm_.get(), &pending.request),
-            op);
-      case operation::all_to_all:
-        pending.to.assign(op, op.input_counts);
-        pending.from.assign(op, op.output_counts);
-        return exchange(op, pending, op.input, op.output);
-      case operation::reduce_scatter:
-        pending.to.assign(op, op.input_counts);
-        return exchange_into_scratch(op, pending, op.input, op.count);
-      case operation::all_reduce:
-        pending.to.assign(op, size_, [&](int q) { return comm::share_of(op.count, q, size_).size(); });
-        return exchange_into_scratch(op, pending, op.output, comm::share_of(op.count, rank_, size_).size());
-      case operation::send:
-        if (checker_) {
-          pending.note = partita::detail::signature_of(op);
-          detail::check(MPI_Isend(&pending.note, sizeof(pending.note), MPI_BYTE, op.peer, op.tag,
-                                  checker_->comm(), &pending.note_request),
-                        op);
-        }
-        return detail::check(MPI_Isend(op.input, count, type, op.peer, op.tag, comm_.get(), &pending.request),
-                             op);
-      case operation::receive:
-        if (checker_)
-          detail::check(MPI_Irecv(&pending.note, sizeof(pending.note), MPI_BYTE, op.peer, op.tag,
-                                  checker_->comm(), &pending.note_request),
-                        op);
-        return detail::check(
-            MPI_Irecv(op.output, count, type, op.peer, op.tag, comm_.get(), &pending.request), op);
-    }
-  }
-
-  void exchange(const comm::collective& op, detail::pending_operation& pending, const void* input,
-                void* output) {
-    const MPI_Datatype type = detail::datatype(op.type);
-    detail::check(MPI_Ialltoallv(input, pending.to.counts.data(), pending.to.offsets.data(), type, output,
-                                 pending.from.counts.data(), pending.from.offsets.data(), type, comm_.get(),
-                                 &pending.request),
-                  op);
-  }
-  /// Brings my block, of `count` elements, of every rank's `input`.
-  void exchange_into_scratch(const comm::collective& op, detail::pending_operation& pending,
-                             const void* input, global_index count) {
-    pending.from.assign(op, size_, [&](int) { return count; });
-    const std::size_t bytes = static_cast<std::size_t>(size_) * op.bytes(count);
-    if (pending.scratch.size() < bytes) pending.scratch.resize(bytes);
-    exchange(op, pending, input, pending.scratch.data());
-  }
-
-  void add_up(const comm::collective& op, detail::pending_operation& pending, void* sum,
-              global_index count) const {
-    pending.pieces.clear();
-    for (int q = 0; q < size_; ++q) pending.pieces.push_back(pending.scratch.data() + op.bytes(q * count));
-    comm::reduce_in_order(op.type, op.reduce, pending.pieces, sum, count);
-  }
-  void gather_shares(const comm::collective& op, detail::pending_operation& pending) {
-    const MPI_Datatype type = detail::datatype(op.type);
-    detail::check(MPI_Iallgatherv(MPI_IN_PLACE, 0, type, op.output, pending.to.counts.data(),
-                                  pending.to.offsets.data(), type, gather_comm_.get(), &pending.request),
-                  op);
-    detail::check(MPI_Wait(&pending.request, MPI_STATUS_IGNORE), op);
-  }
-
-  void finish_receive(const comm::collective& op, detail::pending_operation& pending) {
-    if (checker_) {
-      detail::check(MPI_Wait(&pending.note_request, MPI_STATUS_IGNORE), op);
-      checker_->agree_on_message(op, rank_, pending.note);
-    }
-    MPI_Status status;
-    detail::check(MPI_Wait(&pending.request, &status), op);
-    int arrived = 0;
-    detail::check(MPI_Get_count(&status, detail::datatype(op.type), &arrived), op);
-    if (arrived != op.count)
-      throw_error<communication_error>(
-          {"ranks disagree: ", describe(op), " is for ", op.count, " elements, ", arrived, " came"});
-  }
-
-  detail::owned_comm comm_;
-  detail::owned_comm gather_comm_;
-  int rank_, size_;
-  std::shared_ptr<detail::job> job_;
   std::vector<int> world_ranks_;
-  std::optional<detail::checker> checker_;
-  std::vector<std::unique_ptr<detail::pending_operation>> pending_;
+  std::shared_ptr<detail::job> job_;
+  detail::owned_comm collectives_, messages_;
+  std::unique_ptr<detail::checker> checker_;
+  std::optional<detail::owned_comm> notes_;
+  detail::endpoints at_;
+  detail::series* operations_;
+  std::vector<std::unique_ptr<pending_operation>> pending_;
   std::vector<std::uint64_t> free_;
 };
 

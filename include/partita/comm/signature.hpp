@@ -16,7 +16,7 @@ namespace partita::detail {
 /// An operation as it travels: fixed size, no pointers.
 struct signature {
   /// Steps of a program that are no operation but must agree as well.
-  enum step : std::int32_t { in_operation, in_split, at_end };
+  enum step : std::int32_t { in_operation, in_split };
 
   std::int32_t at = in_operation;
   std::int32_t kind = 0, type = 0, reduce = 0, peer = 0;
@@ -27,7 +27,6 @@ struct signature {
 
   std::string text() const {
     if (at == in_split) return std::string("split (") + file + ":" + std::to_string(line) + ")";
-    if (at == at_end) return "nothing more";
     return std::string(name_of(static_cast<operation>(kind))) + " of " +
            name_of(static_cast<comm::element_type>(type)) + " (" + file + ":" + std::to_string(line) + ")";
   }
@@ -37,6 +36,14 @@ struct signature {
   bool agrees_with(const signature& other) const {
     return at == other.at && kind == other.kind && type == other.type && reduce == other.reduce &&
            peer == other.peer && shape == other.shape;
+  }
+  /// The same where signatures agree.
+  std::uint64_t hash() const {
+    const auto bits = [](std::int32_t v) {
+      return static_cast<std::uint64_t>(static_cast<std::uint32_t>(v));
+    };
+    return base::mixed_bits(shape ^ base::mixed_bits(bits(peer) << 32 | bits(at) << 24 | bits(kind) << 16 |
+                                                     bits(type) << 8 | bits(reduce)));
   }
 };
 static_assert(std::is_trivially_copyable_v<signature>);
@@ -70,21 +77,20 @@ inline signature signature_of(const comm::collective& op) {
   return s;
 }
 
+/// What two ranks say that bring different things to one operation.
+inline std::string disagreement(int one, const signature& call, int other, const signature& other_call) {
+  return base::sentence_of(
+      {"ranks disagree: rank ", one, " calls ", call.call(), ", rank ", other, " calls ", other_call.call()});
+}
+
 /// Throws communication_error, the same on every rank, unless `all` ranks, called `names`, bring the same.
 inline void require_agreement(std::span<const signature> all, std::span<const int> names) {
   const signature& first = all.front();
   const auto odd =
       std::find_if_not(all.begin(), all.end(), [&](const signature& s) { return s.agrees_with(first); });
-  if (odd == all.end()) return;
-  const std::string first_name = "rank " + std::to_string(names.front()),
-                    odd_name = "rank " + std::to_string(names[static_cast<std::size_t>(odd - all.begin())]);
-  const auto left_out = [](const std::string& name, const signature& op) {
-    return communication_error(name + " ended without taking part in " + op.text());
-  };
-  if (first.at == signature::at_end) throw left_out(first_name, *odd);
-  if (odd->at == signature::at_end) throw left_out(odd_name, first);
-  throw_error<communication_error>(
-      {"ranks disagree: ", odd_name, " calls ", odd->call(), ", ", first_name, " calls ", first.call()});
+  if (odd != all.end())
+    throw communication_error(
+        disagreement(names[static_cast<std::size_t>(odd - all.begin())], *odd, names.front(), first));
 }
 
 /// What is wrong where this rank, called names[rank], expects other counts than are `sent`; nothing where it

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// What all groups of one world over MPI share: how a rank waits for others, and what it tells them.
+///
+/// Every wait of this library is wait(): a loop over MPI_Test that never blocks in MPI. While a rank waits,
+/// it hears over a communicator of its own which ranks have left and what other ranks wait for, and it ends
+/// with an error when what it waits for can never come.
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <sched.h>
+#include <thread>
+#include <vector>
+
+#include "partita/comm/mpi_notices.hpp"
+
+namespace partita::mpi {
+
+struct options {
+  /// Whether every operation is compared between the ranks before it starts. A mismatch is an error either
+  /// way; without the comparison only where a rank waits for what never comes, and a second later.
+  bool checked = comm::checked_by_default;
+  /// Whether MPI gets pointers to memory of devices, where it says that it takes them. Between processes of
+  /// one machine memory of pools needs a recent UCX. Elsewhere blocks go through page-locked memory.
+  bool device_pointers = false;
+  /// How long a rank waits for others in one operation. Ranks that compute for longer between two operations
+  /// need a larger one.
+  std::chrono::milliseconds time_limit = std::chrono::minutes(10);
+};
+
+namespace detail {
+
+/// Messages that advance only while this rank calls MPI.
+class in_flight {
+ public:
+  virtual ~in_flight() = default;
+  /// Does what can be done now; whether that was the rest.
+  virtual bool advance() = 0;
+  /// The rank of the world whose message is missing, or -1.
+  virtual int next() const = 0;
+};
+
+/// The operation that this process began last, for the last words of a process.
+struct last_call {
+  const char* kind = nullptr;
+  std::source_location where;
+};
+inline last_call& last_call_of_process() {
+  static last_call call;
+  return call;
+}
+
+class job {
+  using clock = std::chrono::steady_clock;
+
+ public:
+  /// Every rank of `comm` must call.
+  job(MPI_Comm comm, options o) : told_(comm), options_(o) {
+    options_.device_pointers = o.device_pointers && cuda_aware();
+    int* limit = nullptr;
+    int found = 0;
+    detail::check(MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &limit, &found), "MPI_Comm_get_attr");
+    while (found != 0 && tag_bits_ < 30 && (2 << tag_bits_) - 1 <= *limit) ++tag_bits_;
+    if (shares_cores(comm)) tests_before_yield_ = 16;
+  }
+  job(const job&) = delete;
+  job& operator=(const job&) = delete;
+
+  bool checked() const { return options_.checked; }
+  bool device_pointers() const { return options_.device_pointers; }
+  bool failed() const { return !failure_.empty(); }
+  void require_alive() const {
+    if (failed()) throw communication_error(failure_);
+  }
+  /// From now on every operation of this rank, which cannot take back what is in flight, throws this; the
+  /// first reason stays.
+  void fail(const std::string& why) {
+    if (!failed()) failure_ = why;
+  }
+
+  detail::series& series_of(std::uint64_t id) { return told_.series_of(id); }
+
+  /// The tag of messages of the operation `number` of a group. Operations that mismatch have other tags, so
+  /// their messages never meet; the lowest bit is free for the two halves of one.
+  int tag_of(std::uint64_t number, std::uint64_t hash) const {
+    const int number_bits = std::min(12, (tag_bits_ - 1) / 2), hash_bits = tag_bits_ - 1 - number_bits;
+    const std::uint64_t low = number & ((1u << number_bits) - 1), high = hash & ((1u << hash_bits) - 1);
+    return static_cast<int>((high << number_bits | low) << 1);
+  }
+
+  void enlist(in_flight* operation) { in_flight_.push_back(operation); }
+  void dismiss(in_flight* operation) {
+    std::erase_if(in_flight_, [=](const in_flight* other) { return other == operation; });
+  }
+
+  /// Returns when `operation` is complete. Throws communication_error when that cannot be any more, or takes
+  /// longer than the time limit; then this rank has failed.
+  void wait(const awaited& a, in_flight& operation) {
+    require_alive();
+    try {
+      for (int test = 0; test < tests_before_yield_; ++test)
+        if (operation.advance()) return;
+      wait_long(a, operation);
+    } catch (const std::exception& e) {
+      fail(e.what());
+      throw;
+    }
+  }
+
+  /// Says that this rank calls no more operations.
+  void begin_leaving() {
+    require_alive();
+    left_ = clock::now();
+    detail::check(MPI_Ibarrier(told_.comm(), &leaving_), "MPI_Ibarrier");
+  }
+  /// Whether all ranks of the world are leaving and have read what was told to them. Throws where one waits
+  /// for an operation to which this one brought something else.
+  bool poll_leaving() {
+    told_.hear();
+    int all = 0;
+    detail::check(MPI_Test(&leaving_, &all, MPI_STATUS_IGNORE), "MPI_Test");
+    if (all == 0) {
+      if (!told_leaving_ && clock::now() - left_ > grace) {
+        told_leaving_ = true;
+        told_.tell_leaving();
+      }
+      told_.require_same_operations();
+    } else if (all_leave_) {
+      return true;
+    } else if (told_.all_sent()) {
+      all_leave_ = true;
+      detail::check(MPI_Ibarrier(told_.comm(), &leaving_), "MPI_Ibarrier");
+    }
+    return false;
+  }
+
+ private:
+  static constexpr auto patience = std::chrono::seconds(1);      ///< before others are asked
+  static constexpr auto grace = std::chrono::milliseconds(100);  ///< in which ranks may leave one by one
+  static constexpr auto rhythm = std::chrono::milliseconds(1);   ///< of looking at what others say
+
+  /// Whether there are more ranks on this machine than cores that they may run on.
+  static bool shares_cores(MPI_Comm comm) {
+    MPI_Comm shared = MPI_COMM_NULL;
+    detail::check(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &shared),
+                  "MPI_Comm_split_type");
+    const owned_comm machine(shared, check_comm_name);
+    cpu_set_t cores;
+    CPU_ZERO(&cores);
+    sched_getaffinity(0, sizeof(cores), &cores);
+    detail::check(MPI_Allreduce(MPI_IN_PLACE, &cores, sizeof(cores), MPI_BYTE, MPI_BOR, machine.get()),
+                  "MPI_Allreduce");
+    return machine.size() > CPU_COUNT(&cores);
+  }
+
+  void wait_long(const awaited& a, in_flight& operation) {
+    const clock::time_point begin = clock::now();
+    clock::time_point looked = begin, told = begin;
+    int told_next = -2;
+    for (int test = 1; !operation.advance(); ++test) {
+      std::this_thread::yield();
+      if (test % 16 != 0) continue;
+      for (std::size_t i = 0; i < in_flight_.size(); ++i) in_flight_[i]->advance();
+      const clock::time_point now = clock::now();
+      if (now - looked < rhythm) continue;
+      looked = now;
+      told_.hear();
+      if (const int next = operation.next(); now - told > patience && told_next != next) {
+        told = now;
+        told_next = next;
+        told_.tell_waiting(a, next);
+      }
+      told_.require_possible(a, operation.next());
+      if (now - begin > options_.time_limit) fail_late(a, operation.next());
+    }
+  }
+
+  [[noreturn]] void fail_late(const awaited& a, int next) const {
+    const auto ms = options_.time_limit.count();
+    const std::string limit = ms % 1000 == 0 ? std::to_string(ms / 1000) + " s" : std::to_string(ms) + " ms";
+    throw_error<communication_error>({a.what.text(), " waits for rank ", next, " for more than ", limit});
+  }
+
+  notices told_;
+  options options_;
+  int tag_bits_ = 1;
+  int tests_before_yield_ = 256;
+  std::string failure_;  ///< why no further operation can succeed, or empty
+  std::vector<in_flight*> in_flight_;
+  MPI_Request leaving_ = MPI_REQUEST_NULL;
+  clock::time_point left_;
+  bool told_leaving_ = false, all_leave_ = false;
+};
+
+}  // namespace detail
+
+}  // namespace partita::mpi

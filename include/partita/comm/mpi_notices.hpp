@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// What ranks over MPI tell each other while they wait or leave, and what follows from it.
+
+#include <list>
+#include <map>
+#include <vector>
+
+#include "partita/comm/mpi_call.hpp"
+#include "partita/comm/signature.hpp"
+
+namespace partita::mpi::detail {
+
+using partita::detail::signature;
+
+/// The operations of a group, or the messages of one tag between two of its ranks, which this rank has
+/// started. Every rank numbers them in the same order.
+struct series {
+  static constexpr std::size_t remembered = 8;
+
+  std::uint64_t id = 0;
+  std::uint64_t started = 0;
+  std::vector<signature> last;  ///< a ring of those of a group; none of messages
+
+  void add(const signature& s) {
+    if (last.size() < remembered) last.resize(remembered);
+    last[started++ % remembered] = s;
+  }
+  /// What this rank brought to the operation `number`, counted from 1; null where that is not known.
+  const signature* at(std::uint64_t number) const {
+    const bool known = number >= 1 && number <= started && number + remembered > started && !last.empty();
+    return known ? &last[(number - 1) % remembered] : nullptr;
+  }
+};
+
+/// What a rank waits for.
+struct awaited {
+  std::uint64_t series = 0;  ///< in which those others number it
+  std::uint64_t number = 0;  ///< there, from 1
+  signature what;
+  std::span<const int> ranks;  ///< of the world, that must take part
+  std::source_location where;
+};
+
+/// One rank's account of what was started, and what it has heard of the accounts of others.
+class notices {
+ public:
+  /// Every rank of `comm` must call.
+  explicit notices(MPI_Comm comm)
+      : control_(duplicate(comm, check_comm_name)), rank_(control_.rank()), size_(control_.size()) {}
+
+  MPI_Comm comm() const { return control_.get(); }
+
+  /// References stay.
+  series& series_of(std::uint64_t id) {
+    series& s = series_[id];
+    s.id = id;
+    return s;
+  }
+
+  /// Says to those who must take part what this rank waits for, and that the message of `next` is missing.
+  void tell_waiting(const awaited& a, int next) {
+    for (const int q : a.ranks)
+      if (q != rank_) tell(q, notice{0, next, a.series, a.number, 0, a.what});
+  }
+  /// Says that this rank is leaving.
+  void tell_leaving() {
+    for (int q = 0; q < size_; ++q)
+      if (q != rank_) tell(q, notice{1, -1, 0, 0, 0, {}});
+  }
+  /// Whether all that was told has been read; forgets what has.
+  bool all_sent() {
+    std::erase_if(letters_, complete);
+    return letters_.empty();
+  }
+  /// Reads what others have said.
+  void hear() {
+    for (int any = 1; any != 0;) {
+      MPI_Message message;
+      MPI_Status status;
+      check(MPI_Improbe(MPI_ANY_SOURCE, 0, control_.get(), &any, &message, &status), "MPI_Improbe");
+      if (any == 0) continue;
+      int bytes = 0;
+      check(MPI_Get_count(&status, MPI_BYTE, &bytes), "MPI_Get_count");
+      letter& l = arriving_.emplace_back();
+      l.rank = status.MPI_SOURCE;
+      l.bytes.resize(static_cast<std::size_t>(bytes));
+      check(MPI_Imrecv(l.bytes.data(), bytes, MPI_BYTE, &message, &l.request), "MPI_Imrecv");
+    }
+    for (; !arriving_.empty() && complete(arriving_.front()); arriving_.pop_front()) read(arriving_.front());
+  }
+
+  /// Throws when what is awaited, of which the message of `next` is missing, cannot come.
+  void require_possible(const awaited& a, int next) const {
+    require_same_operations();
+    for (const int q : a.ranks) {
+      const auto found = heard_.find(q);
+      if (found == heard_.end() || found->second.has_started(a.series, a.number)) continue;
+      const notice& said = found->second.said;
+      if (said.left != 0)
+        throw_error<communication_error>({"rank ", q, " ended without taking part in ", a.what.text()});
+      if (next == q && said.next == rank_ && !has_started(said.series, said.number))
+        throw_error<communication_error>({"ranks wait for each other: rank ", q, " in ", said.what.text(),
+                                          ", rank ", rank_, " in ", a.what.text()});
+    }
+  }
+  /// Throws when another rank waits in an operation to which this one brought something else.
+  void require_same_operations() const {
+    for (const auto& [q, other] : heard_) {
+      const auto found = other.said.left != 0 ? series_.end() : series_.find(other.said.series);
+      const signature* mine = found == series_.end() ? nullptr : found->second.at(other.said.number);
+      if (mine != nullptr && !mine->agrees_with(other.said.what))
+        throw communication_error(partita::detail::disagreement(q, other.said.what, rank_, *mine));
+    }
+  }
+
+ private:
+  /// What one rank tells others, before its list of series.
+  struct notice {
+    std::int32_t left = 0, next = -1;
+    std::uint64_t series = 0, number = 0, listed = 0;
+    signature what;
+  };
+  struct listed_series {
+    std::uint64_t id = 0, started = 0;
+  };
+  /// What another rank said last.
+  struct heard {
+    notice said;
+    std::map<std::uint64_t, std::uint64_t> started;
+
+    bool has_started(std::uint64_t series, std::uint64_t number) const {
+      const auto found = started.find(series);
+      return found != started.end() && found->second >= number;
+    }
+  };
+  struct letter {
+    int rank = 0;  ///< who sent it, or gets it
+    std::vector<std::byte> bytes;
+    MPI_Request request = MPI_REQUEST_NULL;
+  };
+
+  static bool complete(letter& l) {
+    int yes = 0;
+    check(MPI_Test(&l.request, &yes, MPI_STATUS_IGNORE), "MPI_Test");
+    return yes != 0;
+  }
+  void read(const letter& l) {
+    heard& from = heard_[l.rank];
+    std::memcpy(&from.said, l.bytes.data(), sizeof(notice));
+    const std::byte* at = l.bytes.data() + sizeof(notice);
+    for (std::uint64_t i = 0; i < from.said.listed; ++i, at += sizeof(listed_series)) {
+      listed_series entry;
+      std::memcpy(&entry, at, sizeof(entry));
+      from.started[entry.id] = entry.started;
+    }
+  }
+  void tell(int rank, notice said) {
+    all_sent();
+    said.listed = series_.size();
+    letter& l = letters_.emplace_back();
+    l.rank = rank;
+    l.bytes.resize(sizeof(notice) + series_.size() * sizeof(listed_series));
+    std::memcpy(l.bytes.data(), &said, sizeof(notice));
+    std::byte* at = l.bytes.data() + sizeof(notice);
+    for (const auto& [id, s] : series_) {
+      const listed_series entry{id, s.started};
+      std::memcpy(at, &entry, sizeof(entry));
+      at += sizeof(entry);
+    }
+    check(MPI_Isend(l.bytes.data(), static_cast<int>(l.bytes.size()), MPI_BYTE, rank, 0, control_.get(),
+                    &l.request),
+          "MPI_Isend");
+  }
+
+  bool has_started(std::uint64_t series, std::uint64_t number) const {
+    const auto found = series_.find(series);
+    return found != series_.end() && found->second.started >= number;
+  }
+
+  owned_comm control_;
+  int rank_, size_;
+  std::map<std::uint64_t, series> series_;
+  std::map<int, heard> heard_;
+  std::list<letter> letters_, arriving_;
+};
+
+}  // namespace partita::mpi::detail
