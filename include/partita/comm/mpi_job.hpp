@@ -9,10 +9,10 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
-#include <sched.h>
 #include <thread>
 #include <vector>
 
+#include "partita/comm/cores.hpp"
 #include "partita/comm/mpi_notices.hpp"
 
 namespace partita::mpi {
@@ -146,12 +146,11 @@ class job {
     detail::check(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &shared),
                   "MPI_Comm_split_type");
     const owned_comm machine(shared, check_comm_name);
-    cpu_set_t cores;
-    CPU_ZERO(&cores);
-    sched_getaffinity(0, sizeof(cores), &cores);
-    detail::check(MPI_Allreduce(MPI_IN_PLACE, &cores, sizeof(cores), MPI_BYTE, MPI_BOR, machine.get()),
+    comm::core_set cores = comm::usable_cores();
+    detail::check(MPI_Allreduce(MPI_IN_PLACE, cores.data(), static_cast<int>(cores.size()), MPI_BYTE,
+                                MPI_BOR, machine.get()),
                   "MPI_Allreduce");
-    return machine.size() > CPU_COUNT(&cores);
+    return machine.size() > comm::count(cores);
   }
 
   void wait_long(const awaited& a, in_flight& operation) {
