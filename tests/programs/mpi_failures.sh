@@ -52,7 +52,7 @@ expect late-end checked "rank 0 ended without taking part in all_reduce of f64 $
 for mode in checked unchecked; do
   expect request $mode "a rank gave up its all_reduce of f64 $here before it was complete$"
   expect request-goes-on $mode "a rank gave up its all_reduce of f64 $here before it was complete$"
-  expect no-rank $mode 'there is no rank 4 among 4$'
+  expect no-rank $mode 'rank 4 is out of range for a group of 4$'
   expect too-many $mode "broadcast of f64 $here: MPI counts no more than 2147483647 elements, not 2147483648$"
 done
 
