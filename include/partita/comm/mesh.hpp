@@ -17,7 +17,7 @@ namespace partita {
 /// hold one, so operations take neither a communicator nor a queue.
 ///
 /// Matrix blocks are in device memory and are communicated through along(). Counts, index lists and other
-/// host data are in host memory and use control() or world(). For mesh<host> the two coincide.
+/// host data are in host memory and use control() or world(). For `mesh<host>` the two coincide.
 template <class Device>
 class mesh {
  public:

@@ -27,7 +27,7 @@ class blocking {
   /// leading axes of the nesting order; a set that omits an outer axis groups finest blocks and may be
   /// slightly less even. Throws shape_error if n < 0.
   static blocking even(global_index n, mesh_shape shape, nesting order) {
-    if (n < 0) throw_error<shape_error>({"a dimension of size ", n, " cannot be partitioned into blocks"});
+    if (n < 0) throw_error<shape_error>({"a dimension of ", n, " cannot be partitioned into blocks"});
     return subdivide({n}, 0, shape, order);
   }
 
