@@ -12,7 +12,9 @@
 
 namespace partita {
 
+/// Index into a global matrix.
 using global_index = std::int64_t;
+/// Index into the block of one rank.
 using local_index = std::int32_t;
 
 namespace base {

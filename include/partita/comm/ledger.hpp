@@ -29,11 +29,11 @@ namespace comm {
 
 /// Traffic received by rank `rank` of `size`, with one message per contributing rank:
 ///
-///   broadcast               count, except on the root
-///   all_gather, all_to_all  the blocks of the other ranks
-///   reduce_scatter          size - 1 blocks of its own size
-///   all_reduce              a reduce-scatter and an all-gather of the shares
-///   receive                 the message
+///     broadcast               count, except on the root
+///     all_gather, all_to_all  the blocks of the other ranks
+///     reduce_scatter          size - 1 blocks of its own size
+///     all_reduce              a reduce-scatter and an all-gather of the shares
+///     receive                 the message
 inline traffic received(const comm::collective& op, int rank, int size) {
   const auto from_others = [rank, size](std::span<const global_index> counts) {
     traffic v;

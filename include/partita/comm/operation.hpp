@@ -17,6 +17,7 @@
 
 namespace partita::comm {
 
+/// Communication operations.
 enum class operation : std::uint8_t {
   broadcast,
   all_gather,
@@ -26,6 +27,7 @@ enum class operation : std::uint8_t {
   send,
   receive
 };
+/// Element types of communication buffers.
 enum class element_type : std::uint8_t { u8, i32, i64, f32, f64 };
 /// max propagates NaN on every transport: reductions are never left to MPI or NCCL, whose max leaves NaN
 /// unspecified.

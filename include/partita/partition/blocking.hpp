@@ -5,9 +5,10 @@
 /// A blocking stores the finest cut, by all three axes in nesting order. The block for any subset of axes is
 /// a contiguous run of finest blocks, so blocks of different layouts nest.
 ///
-/// Example: 7 rows on a 2 x 1 x 2 mesh
-///   finest (row, depth): [0,2) [2,4) | [4,6) [6,7)
-///   by row:              [0,4)       | [4,7)
+/// 7 rows on a 2 x 1 x 2 mesh:
+///
+///     finest (row, depth): [0,2) [2,4) | [4,6) [6,7)
+///     by row:              [0,4)       | [4,7)
 
 #include <algorithm>
 #include <memory>

@@ -13,10 +13,10 @@ namespace partita {
 ///
 /// `layout{axis::row, axis::col}` on a 3 x 2 x 1 mesh, owners as (row, col):
 ///
-///            columns 0..3   columns 4..6
-///   rows 0..2   (0,0)          (0,1)
-///   rows 3..4   (1,0)          (1,1)
-///   rows 5..6   (2,0)          (2,1)
+///              columns 0..3   columns 4..6
+///     rows 0..2   (0,0)          (0,1)
+///     rows 3..4   (1,0)          (1,1)
+///     rows 5..6   (2,0)          (2,1)
 struct layout {
   axis_set rows;
   axis_set cols;

@@ -37,6 +37,7 @@ inline constexpr policy feature_column{"feature_column", {}, {{}, axis::col}};
 /// Feature columns cut within a node (col), rows across nodes (row).
 inline constexpr policy feature_row{"feature_row", {axis::row, {}}, {axis::row, axis::col}};
 
+/// All named policies, as searched by find_policy().
 inline constexpr std::array named_policies{row_1d,   replicated_1_5d, grid_2d,
                                            split_3d, feature_column,  feature_row};
 

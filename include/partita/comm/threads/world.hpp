@@ -23,6 +23,7 @@ struct wakeable {
   }
 };
 
+/// Failure state of one run, shared by its ranks.
 class thread_world {
  public:
   explicit thread_world(int ranks) : ended_(static_cast<std::size_t>(ranks)) {}

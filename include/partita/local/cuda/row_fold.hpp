@@ -8,14 +8,14 @@
 ///
 /// A Fold is a trivially copyable object with
 ///
-///   sum, sum zero()                 accumulator of a row, and its initial value
-///   item, item get(e, v)            data loaded for entry e and pack v of its columns
-///   lead, lead look(e)              pack-independent data of entries e, ..., e + 3
-///   get(lead, e, v, item[4])        the items of these entries; e + skew is a multiple of 4; optional
-///   add(sum, item, row, v)          accumulates the next entry of the row
-///   join(sum, sum later)            joins the parts of two consecutive chunks
-///   store(sum, row, v)              stores the result of a row
-///   min_blocks_per_multiprocessor   optional, default 4; see on_cuda::min_blocks_per_multiprocessor
+///     sum, sum zero()                 accumulator of a row, and its initial value
+///     item, item get(e, v)            data loaded for entry e and pack v of its columns
+///     lead, lead look(e)              pack-independent data of entries e, ..., e + 3
+///     get(lead, e, v, item[4])        the items of these entries; e + skew is a multiple of 4; optional
+///     add(sum, item, row, v)          accumulates the next entry of the row
+///     join(sum, sum later)            joins the parts of two consecutive chunks
+///     store(sum, row, v)              stores the result of a row
+///     min_blocks_per_multiprocessor   optional, default 4; see on_cuda::min_blocks_per_multiprocessor
 
 #include <algorithm>
 #include <cstddef>

@@ -23,9 +23,9 @@
 
 namespace partita {
 
-/// Algorithm selection of cusparse_spmm().
 namespace on_cuda {
 
+/// Algorithm selection of cusparse_spmm().
 enum class spmm_choice { repeatable, fastest };
 
 }  // namespace on_cuda
