@@ -117,8 +117,7 @@ class mesh {
     }
 
     std::shared_ptr<comm::device_memory> memory;
-    std::array<std::shared_ptr<transport>, 8> host_groups,
-        place_groups;  ///< indexed by the axes with several ranks
+    std::array<std::shared_ptr<transport>, 8> host_groups, place_groups;  ///< by the axes with several ranks
     std::array<std::optional<communicator>, 8> on_host, on_place;
   };
 
