@@ -207,7 +207,7 @@ class device_graph {
 
   /// This rank's tiles under a layout that cuts no columns among ranks, in memory of the queue of `m`. Waits
   /// for the device.
-  std::shared_ptr<const partita::local::csr_tiles<float, cuda_device>> tiles_of(
+  std::shared_ptr<partita::local::csr_tiles<float, cuda_device>> tiles_of(
       const partita::mesh<cuda_device>& m, const partita::blocking& cuts, partita::layout layout,
       weighting how) const {
     const partita::interval rows = cuts.block(layout.rows, m.at());

@@ -16,7 +16,7 @@ using test_support::expect_error;
 TEST_CASE("indices: local ones are checked") {
   CHECK(to_local(0, "n") == 0);
   CHECK(to_local(2147483647, "n") == 2147483647);
-  expect_error<shape_error>("the width is 2147483648, which is not a 32-bit local index",
+  expect_error<shape_error>("the width is 2147483648, which does not fit in a 32-bit local index",
                             [] { to_local(2147483648, "the width"); });
   expect_error<shape_error>("the width is -1", [] { to_local(-1, "the width"); });
 }

@@ -278,11 +278,11 @@ TEST_CASE("a rank that throws with operations in flight fails with its own error
 TEST_CASE("runs without ranks, partners that do not exist") {
   expect_error<partita::mesh_error>("a run needs at least one rank, not 0",
                                     [] { on_threads(0, [](const communicator&) {}); });
-  expect_error<communication_error>("there is no rank 4 among 4", [] {
+  expect_error<communication_error>("rank 4 is out of range for a group of 4", [] {
     on_four([](const communicator& c, test_buffers& d) { c.receive(std::span(d.a), 2); },
             [](const communicator& c, test_buffers& d) { c.send(d.in(), 4); });
   });
-  expect_error<communication_error>("there is no rank -1 among 2", [] {
+  expect_error<communication_error>("rank -1 is out of range for a group of 2", [] {
     on_threads(2, [](const communicator& c) {
       test_buffers d(2);
       c.broadcast(std::span(d.a), -1);

@@ -76,7 +76,7 @@ TEST_CASE("mesh: communicators lie along the axes") {
         CHECK(all == expected);
       }
     });
-  test_support::expect_error<partita::mesh_error>("mesh 2x1x2 does not fill 3 ranks", [] {
+  test_support::expect_error<partita::mesh_error>("mesh 2x1x2 does not match 3 ranks", [] {
     on_threads(3, [](const communicator& c) { host_mesh(c, {2, 1, 2}); });
   });
   test_support::expect_error<partita::mesh_error>("mesh 0x1x1", [] {

@@ -286,7 +286,7 @@ TEST_CASE("groups that an exception destroys leave the world as it was, or end i
     CHECK(data.get() == std::vector<double>(6, 6));
   });
   // Where others are still waited for, nothing can be waited for.
-  expect_error<communication_error>("ended while it waited for others", [] {
+  expect_error<communication_error>("destroyed while waiting for other ranks", [] {
     on_devices(2, unchecked, [](const communicator& c, const device_queue<cuda_device>& q) {
       const laws::device_fixture fixture = laws::on_a_device(c, q);
       auto data = fixture.make<double>(6);

@@ -134,9 +134,9 @@ TEST_CASE("blocking: given sizes") {
   for (std::size_t blocks : {1, 3, 6, 12}) given_by(nesting::cols, blocks);
 
   for (std::size_t blocks : {0, 3, 5, 6, 13})
-    expect_error<shape_error>(std::to_string(blocks) + " block sizes fit no set of axes of mesh 2x3x2", [&] {
-      blocking::given(std::vector<global_index>(blocks, 1), shape, nesting::rows);
-    });
+    expect_error<shape_error>(
+        std::to_string(blocks) + " block sizes match no set of axes of mesh 2x3x2",
+        [&] { blocking::given(std::vector<global_index>(blocks, 1), shape, nesting::rows); });
   expect_error<shape_error>("a block has a negative size", [&] {
     blocking::given({3, -1}, shape, nesting::rows);
   });

@@ -91,7 +91,7 @@ TEST_CASE("policies: a mesh fills its ranks and uses no other axis") {
     require_mesh(grid_2d, {1, 1, 2}, 2);
   });
   expect_error<mesh_error>("at least one rank, not 0", [] { require_mesh(grid_2d, {1, 1, 1}, 0); });
-  expect_error<mesh_error>("mesh -1x-1x1 has an axis without ranks", [] {
+  expect_error<mesh_error>("mesh -1x-1x1 has an axis of size less than 1", [] {
     require_mesh(grid_2d, {-1, -1, 1}, 1);
   });
 }
@@ -105,7 +105,7 @@ TEST_CASE("policies: by name") {
   CHECK(names == std::vector<std::string>{"row_1d", "replicated_1_5d", "grid_2d", "split_3d",
                                           "feature_column", "feature_row"});
   expect_error<mesh_error>(
-      "there is no policy 'grid'; the policies are row_1d, replicated_1_5d, grid_2d, "
+      "unknown policy 'grid'; known policies: row_1d, replicated_1_5d, grid_2d, "
       "split_3d, feature_column, feature_row",
       [] { find_policy("grid"); });
 }

@@ -90,7 +90,7 @@ differ "ranks disagree: rank 1 calls receive of f64 $here for 1 elements, rank 0
 
 expect "a rank gave up its all_reduce of f64 $here before it was complete" request
 expect "a rank gave up its all_reduce of f64 $here before it was complete" request-goes-on
-expect "send of f64 $here: there is no rank 4 among 4" no-rank
+expect "send of f64 $here: rank 4 is out of range for a group of 4" no-rank
 expect "broadcast of f64 $here: MPI counts no more than 2147483647 elements, not 2147483648" too-many
 
 if [ "$failures" -gt 0 ]; then exit 1; fi

@@ -241,7 +241,7 @@ class TrainProgram(unittest.TestCase):
     def test_wrong_command_lines(self):
         karate = ["--data", "karate", "--model", "gcn"]
         self.refused(2, "--data is required", "--model", "gcn")
-        self.refused(2, "there is no policy 'ring'", *karate, "--policy", "ring")
+        self.refused(2, "unknown policy 'ring'", *karate, "--policy", "ring")
         self.refused(2, "mesh 3x2x1 has 6 places for 4 ranks", *karate, "--policy", "grid_2d", "--ranks", "4", "--mesh", "3x2x1")
         self.refused(2, "does not use the col axis", *karate, "--policy", "row_1d", "--ranks", "4", "--mesh", "2x2x1")
         self.refused(2, "ROWxCOLxDEPTH", *karate, "--policy", "grid_2d", "--ranks", "4", "--mesh", "2by2")

@@ -2,8 +2,8 @@
 // Training does not depend on the policy, the mesh or the number of ranks.
 #include <doctest/doctest.h>
 
-#include "partita/compiled/host.hpp"
 #include "partita/comm/self.hpp"
+#include "partita/compiled/host.hpp"
 #include "support/datasets.hpp"
 #include "support/meshes.hpp"
 
@@ -293,7 +293,7 @@ TEST_CASE("what cannot be trained is an error of one sentence on every rank") {
     wild.learning_rate = 1e200;
     expect_error<error>("the loss is not finite in epoch", [&] { train(directed_graph(), wild); });
   }
-  expect_error<mesh_error>("mesh 2x1x1 does not fill 3 ranks", [] {
+  expect_error<mesh_error>("mesh 2x1x1 does not match 3 ranks", [] {
     on_threads(3, [](const communicator& world) { (void)mesh<host>(world, {2, 1, 1}); });
   });
   expect_error<mesh_error>("policy row_1d does not use the col axis of mesh 2x2x1", [] {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Every error of the library is one of these types; its message names the operands and their shapes, or the
-/// file.
+/// Exception types. Messages name the operands and their shapes, or the file and line.
 
 #include <concepts>
 #include <initializer_list>
@@ -16,12 +15,12 @@ struct error : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Shapes, blockings or meshes of operands that do not fit together.
+/// Incompatible shapes, blockings or meshes.
 struct shape_error : error {
   using error::error;
 };
 
-/// A mesh that does not fill its ranks, a replication that does not divide them, a policy nobody knows.
+/// An invalid mesh, replication factor or policy name.
 struct mesh_error : error {
   using error::error;
 };
@@ -31,26 +30,25 @@ struct communication_error : error {
   using error::error;
 };
 
-/// A rank left because another rank failed; the message is that of the rank that failed first.
+/// Thrown on the other ranks when one rank fails; carries the message of the rank that failed first.
 struct poisoned_error : communication_error {
   using communication_error::communication_error;
 };
 
-/// A call of a device's runtime failed, or a device that was asked for is not there; the message names the
-/// call.
+/// A device runtime call failed, or the requested device does not exist; the message names the call.
 struct device_error : error {
   using error::error;
 };
 
-/// A file or a value in it that cannot be used; the message names the file.
+/// An unusable file or a bad value in one; the message names the file.
 struct input_error : error {
   using error::error;
 };
 
 namespace base {
 
-/// A piece of a sentence: a text, a number, or what to_string takes. It refers to what it was made from,
-/// which must live as long.
+/// One piece of an error message: text, a number, or anything with to_string. Non-owning: the source must
+/// outlive it.
 class sentence_piece {
  public:
   sentence_piece(const char* text) : sentence_piece(std::string_view(text)) {}
@@ -77,11 +75,11 @@ class sentence_piece {
   }
 
   const void* value_ = nullptr;
-  long long number_ = 0;  ///< itself, or the size of a text
+  long long number_ = 0;  ///< the number, or the length of the text
   void (*append_)(const sentence_piece&, std::string&);
 };
 
-/// The pieces, one after another.
+/// Concatenates the pieces.
 inline std::string sentence_of(std::initializer_list<sentence_piece> pieces) {
   std::string sentence;
   for (const sentence_piece& piece : pieces) piece.append_to(sentence);
@@ -90,7 +88,8 @@ inline std::string sentence_of(std::initializer_list<sentence_piece> pieces) {
 
 }  // namespace base
 
-/// Throws an Error that says this. Where an error is thrown, it takes less code than a sum of strings.
+/// Throws Error with the concatenated pieces as its message. Smaller at the call site than concatenating
+/// strings.
 template <class Error>
 [[noreturn]] void throw_error(std::initializer_list<base::sentence_piece> pieces) {
   throw Error(base::sentence_of(pieces));

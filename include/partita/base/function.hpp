@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Functions of single entries that kernels are given again and again; std::plus<>, std::minus<>,
-/// std::multiplies<> and std::divides<> are others.
+/// Element-wise function objects passed to kernels, in addition to std::plus<>, std::minus<>,
+/// std::multiplies<> and std::divides<>.
 ///
-/// A function that a kernel gets is an object of a named type at namespace scope, trivially copyable, with a
-/// constexpr operator(): such an object runs wherever the entries live, a lambda on the host alone.
+/// A kernel function object must have a named type at namespace scope, be trivially copyable and have a
+/// constexpr operator(), so that it runs on any device. Lambdas work on the host only.
 
 #include <type_traits>
 
@@ -32,12 +32,12 @@ struct positive_part {
   }
 };
 
-/// max(x, y), NaN where one of them is. Maxima over ranks, rows and edges are made of it: none hides a NaN.
+/// max(x, y), or NaN if either is NaN. Every maximum over ranks, rows or edges uses it, so NaNs propagate.
 struct larger_of {
   template <class T>
   constexpr T operator()(T x, T y) const {
     if constexpr (std::is_floating_point_v<T>)
-      return bool((y > x) | (y != y)) ? y : x;  // one condition, which vectorises
+      return bool((y > x) | (y != y)) ? y : x;  // a single condition, so that the loop vectorises
     else
       return y > x ? y : x;
   }

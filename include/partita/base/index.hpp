@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Indices: global ones are 64-bit, local ones 32-bit, and the narrowing between them is checked once, here.
+/// Index types: global indices are 64-bit, local ones 32-bit; to_local() is the checked conversion.
 
 #include <cstdint>
 #include <limits>
@@ -12,21 +12,23 @@
 
 namespace partita {
 
+/// Index into a global matrix.
 using global_index = std::int64_t;
+/// Index into the block of one rank.
 using local_index = std::int32_t;
 
 namespace base {
 
-/// The most entries that one sparse tile has, unless less is asked for: all its offsets, and those that a
-/// kernel reaches by looking some entries ahead, are local indices.
+/// Default upper bound on the nonzeros of one sparse tile. Offsets are local indices; the margin covers
+/// kernels that prefetch a few entries ahead.
 inline constexpr std::size_t max_tile_entries = std::numeric_limits<local_index>::max() - 1024;
 
 }  // namespace base
 
-/// A local index from a global one. Throws shape_error naming `what` when it does not fit into 32 bits.
+/// Narrows a global index. Throws shape_error naming `what` if it does not fit in 32 bits.
 inline local_index to_local(global_index value, const char* what) {
   if (value < 0 || value > std::numeric_limits<local_index>::max())
-    throw_error<shape_error>({what, " is ", value, ", which is not a 32-bit local index"});
+    throw_error<shape_error>({what, " is ", value, ", which does not fit in a 32-bit local index"});
   return static_cast<local_index>(value);
 }
 
@@ -39,7 +41,7 @@ struct interval {
   constexpr bool empty() const { return end <= begin; }
   constexpr bool contains(global_index i) const { return begin <= i && i < end; }
   friend constexpr bool operator==(interval, interval) = default;
-  /// The common part of two intervals; empty (begin == end) when they do not meet.
+  /// Intersection; empty (begin == end) if the intervals are disjoint.
   friend constexpr interval intersection(interval a, interval b) {
     const global_index begin = a.begin > b.begin ? a.begin : b.begin;
     const global_index end = a.end < b.end ? a.end : b.end;
@@ -59,8 +61,8 @@ inline std::string to_string(matrix_shape e) { return base::sentence_of({e.rows,
 
 namespace base {
 
-/// make(), which asks for the memory of an operand of this shape. Throws error, or
-/// device_error, naming both where there is none.
+/// Calls make(), which allocates an operand of this shape. Rethrows an allocation failure as error, or as
+/// device_error, naming operand and shape.
 template <class Make>
 auto with_memory_for(const char* operand, matrix_shape shape, Make make) {
   constexpr const char* too_large = " does not fit into memory";
@@ -68,7 +70,7 @@ auto with_memory_for(const char* operand, matrix_shape shape, Make make) {
     return make();
   } catch (const std::bad_alloc&) {
     throw_error<error>({operand, " of ", shape, too_large});
-  } catch (const std::length_error&) {  // what a std::vector says of sizes beyond any memory
+  } catch (const std::length_error&) {  // std::vector, for sizes beyond max_size()
     throw_error<error>({operand, " of ", shape, too_large});
   } catch (const device_error& e) {
     throw_error<device_error>({operand, " of ", shape, ": ", e.what()});

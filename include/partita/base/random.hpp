@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Random numbers as pure functions of a key and a position: no state, so no result depends on the number of
-/// ranks.
+/// Counter-based random numbers: pure functions of a key and a position, so results do not depend on the
+/// number of ranks.
 
 #include <cstdint>
 
@@ -9,7 +9,7 @@ namespace partita {
 
 namespace base {
 
-/// One round of the SplitMix64 finalizer (Steele, Lea, Flood, OOPSLA 2014): a bijection of 64-bit words.
+/// The SplitMix64 step, a bijection on 64-bit words. Source: Steele, Lea, Flood, OOPSLA 2014.
 constexpr std::uint64_t mixed_bits(std::uint64_t z) {
   z += 0x9e3779b97f4a7c15u;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -19,8 +19,7 @@ constexpr std::uint64_t mixed_bits(std::uint64_t z) {
 
 }  // namespace base
 
-/// What a random field depends on besides the position: the user's seed, the step (epoch) and a stream
-/// (layer).
+/// Key of a random field: the user's seed, the step (epoch) and the stream (layer).
 struct random_key {
   std::uint64_t seed = 0;
   std::uint64_t step = 0;
@@ -31,13 +30,13 @@ struct random_key {
   }
 };
 
-/// 64 random bits at position (row, col) of the field `word`; `word` comes from random_key::word().
+/// 64 random bits at position (row, col) of the field with key `word`, from random_key::word().
 constexpr std::uint64_t random_bits(std::uint64_t word, std::int64_t row, std::int64_t col) {
   return base::mixed_bits(base::mixed_bits(word ^ static_cast<std::uint64_t>(row)) ^
                           static_cast<std::uint64_t>(col));
 }
 
-/// A uniform number in [0, 1) at position (row, col), with 53 random bits.
+/// Uniform in [0, 1) at position (row, col), with 53 random bits.
 constexpr double random_uniform(std::uint64_t word, std::int64_t row, std::int64_t col) {
   return static_cast<double>(random_bits(word, row, col) >> 11) * 0x1.0p-53;
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// One entry of a sparse matrix, by global indices.
+/// Coordinate-format (COO) entries.
 
 #include "partita/base/index.hpp"
 
 namespace partita {
 
+/// One entry of a sparse matrix, with global indices.
 template <class T>
 struct triplet {
   global_index row = 0;

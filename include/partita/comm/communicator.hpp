@@ -1,21 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// A communicator: a value handle over any transport, with the ledger of its rank. Copies are the
-/// same group.
-///
-/// p is size(), r is rank(). A collective is called by all ranks of the group in the same order; send and
-/// receive by the two ranks that they name. What is sent and received is any contiguous range of elements
-/// (element_range), counts are ranges of global_index, and blocks of several ranks lie in rank order. What is
-/// returned lies in memory of the host.
-///
-/// Each operation has a form start_... that begins now and is waited for later, in the same order by all
-/// ranks; memory and counts given to it must live, and stay untouched, until then. Over memory of a device,
-/// an operation takes its place in the work of the rank's queue: it sees what was enqueued before, and what
-/// is enqueued after its wait sees it.
-///
-/// Every operation throws communication_error, which names ranks and the lines of their calls, where buffers
-/// do not fit their counts and where ranks disagree (over NCCL: where checked), leave, or the transport
-/// failed; poisoned_error where another rank failed; device_error where a device did.
+/// Communicators: collectives and point-to-point messages over any transport, recorded in the rank's ledger.
 
 #include <vector>
 
@@ -24,6 +9,20 @@
 
 namespace partita {
 
+/// A group of ranks. Value handle: copies refer to the same group. Below, p = size() and r = rank().
+///
+/// Collectives must be called by all ranks of the group in the same order; send and receive by the two ranks
+/// they name. Arguments are contiguous ranges of elements (element_range) and ranges of global_index counts;
+/// blocks of several ranks are stored in rank order. Returned vectors are in host memory.
+///
+/// Each operation has a nonblocking form start_..., whose request must be waited for, in the same order on
+/// all ranks. Buffers and counts passed to it must outlive the wait and must not be modified before it. On
+/// device memory an operation is ordered with the rank's queue: it sees work enqueued before it starts, and
+/// work enqueued after the wait sees its result.
+///
+/// Operations throw communication_error, naming ranks and call sites, if buffers do not match their counts,
+/// if ranks disagree (over NCCL: if checked), if a rank leaves or if the transport fails; poisoned_error if
+/// another rank failed; device_error if a device failed.
 class communicator {
   using source_location = std::source_location;
   template <class Range>
@@ -37,37 +36,37 @@ class communicator {
 
   int rank() const { return group_->ranks->rank(); }
   int size() const { return group_->ranks->size(); }
-  /// The account of this rank, shared by all communicators split from one world.
+  /// This rank's ledger, shared by all communicators split from one world.
   partita::ledger& ledger() const { return *group_->account; }
   const std::string& axis() const { return group_->axis; }
-  /// What carries the operations; operations that are given to it directly are in no account.
+  /// The underlying transport; operations issued on it directly are not recorded.
   const std::shared_ptr<partita::transport>& transport() const { return group_->ranks; }
 
-  /// The ranks of this one's color, ordered by key, entered in the ledger under `axis`. What travels: every
-  /// rank's color and key, which no ledger has.
+  /// The ranks with the same color, ordered by key, recorded in the ledger under `axis`. Collective over this
+  /// group. Communication: an all-gather of colors and keys, not recorded.
   communicator split(int color, int key, std::string axis,
                      source_location where = source_location::current()) const {
     return communicator(transport()->split(color, key, where), std::move(axis), group_->account);
   }
 
-  /// The same ranks for memory of a device (see transport::on_memory), with the same account and axis.
-  /// Operations of both are operations of one group: all ranks start them in the same order.
+  /// The same group over device memory (see transport::on_memory), with the same ledger and axis. Operations
+  /// on both count as operations of one group: all ranks must start them in the same order.
   communicator on_memory(std::shared_ptr<comm::device_memory> memory) const {
     return with_transport(transport()->on_memory(std::move(memory)));
   }
 
-  /// The same ranks, account and axis over another transport.
+  /// The same group, ledger and axis over another transport.
   communicator with_transport(std::shared_ptr<partita::transport> other) const {
     return {std::move(other), axis(), group_->account};
   }
 
-  /// The same ranks and account, entered there under another name.
+  /// The same group and ledger, recorded under another axis name.
   communicator entered_under(std::string axis) const {
     return {transport(), std::move(axis), group_->account};
   }
 
-  /// data = the root's data. data (n), n and root the same on every rank. What travels: every rank but the
-  /// root receives n elements.
+  /// data = data of the root. data (n); n and root must agree on all ranks. Communication: every rank except
+  /// the root receives n elements.
   template <comm::writable_range Data>
   void broadcast(Data&& data, int root, source_location where = source_location::current()) const {
     start_broadcast(data, root, where).wait();
@@ -78,8 +77,8 @@ class communicator {
     const std::span all = comm::detail::output_of(data);
     return start_broadcast(type_of<Data>, all.data(), ssize(all), root, where);
   }
-  /// to = the root's `from`, but at the root, which only reads. from (n) at the root, to (n) at the others.
-  /// What travels: every rank but the root receives n elements.
+  /// Out-of-place form: to = `from` of the root; `to` is not written on the root. from (n) on the root, to
+  /// (n) on the others. Communication: every rank except the root receives n elements.
   template <comm::lasting_range From, comm::writable_like<From> To>
   [[nodiscard]] request start_broadcast(From&& from, To&& to, int root,
                                         source_location where = source_location::current()) const {
@@ -89,15 +88,15 @@ class communicator {
                ? start_broadcast(std::span<T>(const_cast<T*>(sent.data()), sent.size()), root, where)
                : start_broadcast(comm::detail::output_of(to), root, where);
   }
-  /// The root's value. What travels: every rank but the root receives it.
+  /// Returns the root's value. Communication: every rank except the root receives one element.
   template <comm::transferable T>
   T broadcast(T value, int root, source_location where = source_location::current()) const {
     broadcast(std::span(&value, 1), root, where);
     return value;
   }
 
-  /// all = (mine of rank 0, ..., mine of rank p - 1). mine (counts[r]), all (sum of counts), counts (p), the
-  /// same on every rank. What travels: a rank receives all but its own block.
+  /// all = (mine of rank 0, ..., mine of rank p - 1). mine (counts[r]), all (sum of counts); counts (p) must
+  /// agree on all ranks. Communication: each rank receives every block except its own.
   template <comm::element_range Mine, comm::count_range Counts, comm::writable_like<Mine> All>
   void all_gather(const Mine& mine, const Counts& counts, All&& all,
                   source_location where = source_location::current()) const {
@@ -112,7 +111,7 @@ class communicator {
     return start_all_gather(type_of<Mine>, block.data(), ssize(block), blocks.data(), ssize(blocks), counted,
                             where);
   }
-  /// The same; returns `all`.
+  /// As above; returns `all`.
   template <comm::element_range Mine, comm::count_range Counts>
   vector_of<Mine> all_gather(const Mine& mine, const Counts& counts,
                              source_location where = source_location::current()) const {
@@ -120,19 +119,19 @@ class communicator {
     all_gather(mine, counts, all, where);
     return all;
   }
-  /// The same for mine (n), n the same on every rank; returns p n elements.
+  /// As above with mine (n), n equal on all ranks; returns p n elements.
   template <comm::element_range Mine>
   vector_of<Mine> all_gather(const Mine& mine, source_location where = source_location::current()) const {
     return all_gather(mine, equal_counts(ssize(comm::detail::input_of(mine))), where);
   }
-  /// The values of all ranks, in rank order. What travels: a rank receives p - 1 values.
+  /// Returns the values of all ranks, in rank order. Communication: each rank receives p - 1 elements.
   template <comm::transferable T>
   std::vector<T> all_gather(T value, source_location where = source_location::current()) const {
     return all_gather(std::span<const T>(&value, 1), where);
   }
 
-  /// mine = sum (or maximum) over ranks q, in rank order, of block r of rank q's blocks. blocks (sum of
-  /// counts), mine (counts[r]), counts (p), the same on every rank. What travels: a rank receives p - 1
+  /// mine = sum (or maximum) over ranks q, in rank order, of block r of rank q's `blocks`. blocks (sum of
+  /// counts), mine (counts[r]); counts (p) must agree on all ranks. Communication: each rank receives p - 1
   /// blocks of counts[r] elements.
   template <comm::element_range Blocks, comm::count_range Counts, comm::writable_like<Blocks> Mine>
   void reduce_scatter(const Blocks& blocks, const Counts& counts, Mine&& mine,
@@ -150,7 +149,7 @@ class communicator {
     return start_reduce_scatter(type_of<Blocks>, all.data(), ssize(all), block.data(), ssize(block), counted,
                                 reduce, where);
   }
-  /// The same for blocks (p n), of n elements for each rank; returns n elements.
+  /// As above with n elements per rank, blocks (p n); returns n elements.
   template <comm::element_range Blocks>
   vector_of<Blocks> reduce_scatter(const Blocks& blocks, reduction reduce = reduction::sum,
                                    source_location where = source_location::current()) const {
@@ -160,9 +159,9 @@ class communicator {
     return mine;
   }
 
-  /// data = sum (or maximum) over ranks q, in rank order, of rank q's data. data (n), n the same on every
-  /// rank. What travels: a rank whose share of the n elements is s receives (p - 1) s to reduce and n - s
-  /// reduced ones, 2 n (p - 1) / p in all where p divides n.
+  /// In place: data = sum (or maximum) over ranks, in rank order, of their data. data (n), n equal on all
+  /// ranks. Communication: a rank that reduces a share of s elements receives (p - 1) s elements to reduce
+  /// and n - s reduced ones; 2 n (p - 1) / p in total if p divides n.
   template <comm::writable_range Data>
   void all_reduce(Data&& data, reduction reduce = reduction::sum,
                   source_location where = source_location::current()) const {
@@ -174,7 +173,7 @@ class communicator {
     const std::span all = comm::detail::output_of(data);
     return start_all_reduce(type_of<Data>, all.data(), ssize(all), reduce, where);
   }
-  /// The sum (or maximum) over ranks, in rank order, of their values. What travels: rank 0 receives p - 1
+  /// Returns the sum (or maximum) of the ranks' values, in rank order. Communication: rank 0 receives p - 1
   /// elements, every other rank one.
   template <comm::transferable T>
   T all_reduce(T value, reduction reduce = reduction::sum,
@@ -183,9 +182,9 @@ class communicator {
     return value;
   }
 
-  /// Block q of from = block r of rank q's `to`. to (sum of to_counts), from (sum of from_counts), counts
-  /// (p); from_counts[q] is rank q's to_counts[r]. What travels: a rank receives all of `from` but its own
-  /// block.
+  /// Block q of `from` = block r of rank q's `to`. to (sum of to_counts), from (sum of from_counts), counts
+  /// (p); from_counts[q] must equal to_counts[r] on rank q. Communication: each rank receives all of `from`
+  /// except its own block.
   template <comm::element_range To, comm::count_range ToCounts, comm::writable_like<To> From,
             comm::count_range FromCounts>
   void all_to_all(const To& to, const ToCounts& to_counts, From&& from, const FromCounts& from_counts,
@@ -203,7 +202,7 @@ class communicator {
     return start_all_to_all(type_of<To>, sent.data(), ssize(sent), send_counts, received.data(),
                             ssize(received), recv_counts, where);
   }
-  /// The same; returns `from`.
+  /// As above; returns `from`.
   template <comm::element_range To, comm::count_range ToCounts, comm::count_range FromCounts>
   vector_of<To> all_to_all(const To& to, const ToCounts& to_counts, const FromCounts& from_counts,
                            source_location where = source_location::current()) const {
@@ -211,15 +210,16 @@ class communicator {
     all_to_all(to, to_counts, from, from_counts, where);
     return from;
   }
-  /// The same for to (p n), of n elements for each rank, n the same on every rank; returns p n elements.
+  /// As above with n elements per rank, to (p n), n equal on all ranks; returns p n elements.
   template <comm::element_range To>
   vector_of<To> all_to_all(const To& to, source_location where = source_location::current()) const {
     const auto counts = equal_counts(equal_part(comm::detail::input_of(to), operation::all_to_all, where));
     return all_to_all(to, counts, counts, where);
   }
 
-  /// Rank `to` receives data; complete when it has. data (n). This rank calls, and `to` calls receive;
-  /// messages of one pair and tag keep their order. What travels: rank `to` receives n elements.
+  /// Sends data (n) to rank `to`, which must call receive; completes when it has been received. Messages
+  /// between the same pair with the same tag do not overtake each other. Communication: rank `to` receives n
+  /// elements.
   template <comm::element_range Data>
   void send(const Data& data, int to, int tag = 0, source_location where = source_location::current()) const {
     start_send(data, to, tag, where).wait();
@@ -235,8 +235,8 @@ class communicator {
     op.input = message.data();
     return start(op);
   }
-  /// data = what rank `from` sends. data (n), as long as the message. This rank calls, and `from` calls send.
-  /// What travels: this rank receives n elements.
+  /// Receives data (n) from rank `from`, which must call send with the same n. Communication: this rank
+  /// receives n elements.
   template <comm::writable_range Data>
   void receive(Data&& data, int from, int tag = 0, source_location where = source_location::current()) const {
     start_receive(data, from, tag, where).wait();
@@ -269,7 +269,7 @@ class communicator {
     return op;
   }
 
-  /// The operations on what ranges come down to.
+  /// The operations on raw pointers.
   request start_broadcast(comm::element_type type, void* data, global_index count, int root,
                           source_location where) const {
     comm::collective op = describe_operation(operation::broadcast, type, where);
@@ -294,7 +294,7 @@ class communicator {
                                global_index count, std::span<const global_index> counts, reduction reduce,
                                source_location where) const {
     comm::collective op = describe_operation(operation::reduce_scatter, type, where);
-    require(op, counts, size, "buffer to be scattered");
+    require(op, counts, size, "reduce-scatter input");
     require_block(op, counts, count);
     op.reduce = reduce;
     op.count = count;
@@ -315,8 +315,8 @@ class communicator {
                            std::span<const global_index> to_counts, void* from, global_index received,
                            std::span<const global_index> from_counts, source_location where) const {
     comm::collective op = describe_operation(operation::all_to_all, type, where);
-    require(op, to_counts, sent, "buffer to be sent");
-    require(op, from_counts, received, "buffer to be received");
+    require(op, to_counts, sent, "send buffer");
+    require(op, from_counts, received, "receive buffer");
     op.count = sent;
     op.input = to;
     op.output = from;
@@ -329,13 +329,13 @@ class communicator {
   std::vector<global_index> equal_counts(global_index each) const {
     return std::vector<global_index>(static_cast<std::size_t>(size()), each);
   }
-  /// Elements of one of p equal blocks.
+  /// Size of one of p equal blocks.
   template <class T>
   global_index equal_part(std::span<const T> blocks, operation kind, source_location where) const {
     if (ssize(blocks) % size() != 0)
       throw_error<communication_error>(
           {describe(describe_operation(kind, comm::element_type_of<T>::value, where)), ": ", blocks.size(),
-           " elements are not the same number for each of ", size(), " ranks"});
+           " elements cannot be divided evenly among ", size(), " ranks"});
     return ssize(blocks) / size();
   }
   void require(const comm::collective& op, std::span<const global_index> counts, global_index elements,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// The cores that a process may run on.
+/// CPU affinity of a process.
 
 #include <array>
 #include <bit>
@@ -11,7 +11,7 @@
 
 namespace partita::comm {
 
-/// Cores of a machine by their numbers, one bit each, up to 1024; ranks can exchange it.
+/// Bit mask of up to 1024 core ids; trivially copyable, so that ranks can exchange it.
 using core_set = std::array<std::uint8_t, 128>;
 
 constexpr bool contains(const core_set& cores, std::size_t core) {
@@ -24,8 +24,7 @@ constexpr int count(const core_set& cores) {
   return n;
 }
 
-/// Those that the calling thread may use, as its launcher or its user has bound it; where the system does not
-/// say which, as many as std::thread::hardware_concurrency.
+/// The calling thread's affinity mask; if unavailable, the first std::thread::hardware_concurrency() cores.
 inline core_set usable_cores() {
   cpu_set_t mask;
   CPU_ZERO(&mask);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// How communicators touch memory of a CUDA device: events, copies and sums on one rank's stream.
+/// comm::device_memory for CUDA: events, copies and reductions on one rank's stream.
 
 #include <array>
 
@@ -11,10 +11,10 @@ namespace partita::comm {
 
 namespace detail {
 
-/// to[i] = from[0][i] op from[1][i] op ..., for thread i.
+/// to[i] = from[0][i] op from[1][i] op ..., one element per thread.
 template <class T>
 struct ordered_reduction {
-  static constexpr std::size_t most = 128;  ///< what a kernel takes as arguments is limited
+  static constexpr std::size_t most = 128;  ///< bounded by the kernel parameter limit
 
   std::array<const T*, most> from;
   std::size_t sources;
@@ -42,13 +42,13 @@ struct cuda_host_block final : device_memory::host_block {
 
 }  // namespace detail
 
-/// Memory of the device of one queue.
+/// Device memory of one CUDA queue.
 class cuda_memory final : public device_memory {
  public:
   explicit cuda_memory(partita::device_queue<cuda_device> q)
       : queue_(std::move(q)), name_("cuda device " + std::to_string(queue_.device())) {}
 
-  /// The queue that everything is given to.
+  /// The queue on which all work is enqueued.
   const partita::device_queue<cuda_device>& queue() const { return queue_; }
   const std::string& name() const override { return name_; }
 
@@ -89,8 +89,8 @@ class cuda_memory final : public device_memory {
       on_cuda::check_cuda(cudaMemcpyAsync(to, from, bytes, kind, queue_.stream()), "cudaMemcpyAsync");
   }
 
-  /// More sources than a kernel takes are added to the sum of those before, which lies apart: `to` may be one
-  /// of them.
+  /// With more sources than fit in the kernel parameters, later launches continue from a partial result in a
+  /// separate buffer, since `to` may alias a source.
   template <class T>
   void reduce_typed(reduction r, std::span<const void* const> from, T* to, global_index count) const {
     constexpr std::size_t most = detail::ordered_reduction<T>::most;

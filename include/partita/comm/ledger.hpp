@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// What a rank received, by phase, operation and axis.
+/// Record of what a rank received, by phase, operation and axis.
 
 #include <algorithm>
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace partita {
 
-/// Elements and messages; `a + b` adds both.
+/// Number of elements and messages.
 struct traffic {
   global_index words = 0;
   global_index messages = 0;
@@ -27,10 +27,13 @@ struct traffic {
 
 namespace comm {
 
-/// What rank `rank` of `size` receives from the others. Broadcast: the block, at non-roots; all-gather and
-/// all-to-all: what comes from others; reduce-scatter: size - 1 blocks of its own size; all-reduce: a
-/// reduce-scatter and an all-gather of the shares, 2 (size - 1) / size of the buffer; receive: the message. A
-/// message is one other rank's contribution.
+/// Traffic received by rank `rank` of `size`, with one message per contributing rank:
+///
+///     broadcast               count, except on the root
+///     all_gather, all_to_all  the blocks of the other ranks
+///     reduce_scatter          size - 1 blocks of its own size
+///     all_reduce              a reduce-scatter and an all-gather of the shares
+///     receive                 the message
 inline traffic received(const comm::collective& op, int rank, int size) {
   const auto from_others = [rank, size](std::span<const global_index> counts) {
     traffic v;
@@ -65,7 +68,7 @@ inline traffic received(const comm::collective& op, int rank, int size) {
 
 }  // namespace comm
 
-/// One line of a ledger.
+/// Total for one phase, operation and axis.
 struct ledger_entry {
   std::string phase;
   operation kind{};
@@ -75,14 +78,14 @@ struct ledger_entry {
   double seconds = 0;
 };
 
-/// The account of one rank, shared by all its communicators. Not for use from several threads at once.
+/// Communication record of one rank, shared by all its communicators. Not thread-safe.
 class ledger {
  public:
   void enter(const comm::collective& op, const std::string& axis, traffic v, double seconds) {
     add({phase_, op.kind, axis, v, v.words * static_cast<global_index>(comm::size_of(op.type)), seconds});
   }
 
-  /// Adds `e` to the entry of its phase, operation and axis.
+  /// Adds `e` to the entry with the same phase, operation and axis.
   void add(const ledger_entry& e) {
     const auto same = std::ranges::find_if(entries_, [&](const ledger_entry& m) {
       return m.kind == e.kind && m.phase == e.phase && m.axis == e.axis;
@@ -93,14 +96,14 @@ class ledger {
     same->seconds += e.seconds;
   }
 
-  /// Operations that follow are entered under this phase.
+  /// Sets the phase under which subsequent operations are recorded.
   void set_phase(std::string_view phase) { phase_ = phase; }
   const std::string& phase() const { return phase_; }
 
   const std::vector<ledger_entry>& entries() const { return entries_; }
   void clear() { entries_.clear(); }
 
-  /// Sum over the entries for which `keep(entry)` holds.
+  /// Sum over the entries for which keep(entry) is true.
   template <class Keep>
   traffic total(Keep keep) const {
     traffic v;
@@ -117,7 +120,7 @@ class ledger {
   std::string phase_ = "setup";
 };
 
-/// Names the phase for the life of the object, then restores the one before.
+/// Sets the phase for the scope of this object, then restores the previous one.
 class phase_scope {
  public:
   phase_scope(ledger& l, std::string_view phase) : ledger_(l), before_(l.phase()) { l.set_phase(phase); }

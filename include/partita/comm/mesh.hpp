@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Ranks arranged on the axes row, col, depth, with a communicator along every set of axes and the queue of
-/// their device.
+/// A mesh of ranks over the axes row, col and depth, with a communicator for every set of axes.
 
 #include <array>
 #include <memory>
@@ -14,17 +13,18 @@
 
 namespace partita {
 
-/// A value handle: copies are the same mesh. Matrices hold one, so no operation takes a communicator or a
-/// queue. What travels along axes is memory of the device: blocks of matrices. Counts, lists of indices and
-/// what else the host computes with lie in its memory and travel by control() or world(). On the host's own
-/// device that is one and the same.
+/// A mesh of ranks and the device queue of this rank. Value handle: copies refer to the same mesh. Matrices
+/// hold one, so operations take neither a communicator nor a queue.
+///
+/// Matrix blocks are in device memory and are communicated through along(). Counts, index lists and other
+/// host data are in host memory and use control() or world(). For `mesh<host>` the two coincide.
 template <class Device>
 class mesh {
  public:
   using device = Device;
 
-  /// `tile_entries`: see tile_entries(). Every rank of `world` must call, with the same shape. Throws
-  /// mesh_error when the shape does not fill the ranks.
+  /// Collective over `world`, with the same shape on all ranks; `tile_entries` as in tile_entries(). Throws
+  /// mesh_error if the shape does not match the number of ranks.
   mesh(communicator world, mesh_shape shape,
        partita::device_queue<Device> queue = partita::device_queue<Device>(),
        std::size_t tile_entries = base::max_tile_entries)
@@ -34,24 +34,24 @@ class mesh {
   int size() const { return state_->world.size(); }
   int rank() const { return state_->world.rank(); }
   coordinates at() const { return state_->at; }
-  /// All ranks, over memory of the host.
+  /// All ranks, over host memory.
   const communicator& world() const { return state_->world; }
   const partita::device_queue<Device>& queue() const { return state_->queue; }
-  /// A sparse tile with more entries than this is kept in parts of consecutive rows.
+  /// Maximum nonzeros per sparse tile; larger tiles are split into parts of consecutive rows.
   std::size_t tile_entries() const { return state_->tile_entries; }
   partita::ledger& ledger() const { return state_->world.ledger(); }
 
-  /// The ranks that differ from this one only in the axes of `s`, over memory of the device; rank p of it
-  /// stands at group_member(shape(), s, at(), p), which of every_axis is rank p of the mesh.
+  /// The ranks that differ from this one only in the axes of `s`, over device memory. Its rank p is at
+  /// group_member(shape(), s, at(), p); along(every_axis) numbers ranks as the mesh does.
   ///
-  /// Made when it is first asked for, which for a part of the mesh is a split of the world: all ranks of the
-  /// mesh must ask for the same sets in the same order, as they do where they call plans and verbs in the
-  /// same order. Sets that part the ranks alike share one split, and what parts none is the world. The
-  /// reference lives as long as the mesh. Throws what communicator::split throws, naming `where`.
+  /// Created on first use, by a split of the world unless the group is a single rank or all ranks: all ranks
+  /// of the mesh must request the same sets in the same order, which holds if they call plans and operations
+  /// in the same order. Sets that define the same groups share one split. The reference is valid for the
+  /// lifetime of the mesh. Throws as communicator::split, naming `where`.
   const communicator& along(axis_set s, std::source_location where = std::source_location::current()) const {
     return state_->along(s, where);
   }
-  /// The same ranks over memory of the host, made as along() makes them.
+  /// The same ranks over host memory, created as in along().
   const communicator& control(axis_set s,
                               std::source_location where = std::source_location::current()) const {
     return state_->control(s, where);
@@ -69,7 +69,7 @@ class mesh {
           tile_entries(entries),
           memory(device_memory_of(queue)) {
       if (m.row < 1 || m.col < 1 || m.depth < 1 || m.size() != world.size())
-        throw_error<mesh_error>({"mesh ", m, " does not fill ", world.size(), " ranks"});
+        throw_error<mesh_error>({"mesh ", m, " does not match ", world.size(), " ranks"});
       at = m.at(world.rank());
     }
 
@@ -92,7 +92,7 @@ class mesh {
     std::size_t tile_entries;
 
    private:
-    /// Those axes of a set that have several ranks.
+    /// The axes of a set that have more than one rank.
     axis_set parting(axis_set s) const {
       for (const axis a : all_axes)
         if (shape[a] == 1) s = s - a;
@@ -109,7 +109,7 @@ class mesh {
       }
       return ranks;
     }
-    /// `made`, or the ranks that make() returns, entered in the ledger under the name of `s`.
+    /// Returns `made`, first creating it from make() if needed, recorded in the ledger under the name of `s`.
     template <class Make>
     const communicator& entered(std::optional<communicator>& made, axis_set s, Make make) {
       if (!made) made = world.with_transport(make()).entered_under(name_of(s));
@@ -117,7 +117,7 @@ class mesh {
     }
 
     std::shared_ptr<comm::device_memory> memory;
-    std::array<std::shared_ptr<transport>, 8> host_groups, place_groups;  ///< by the axes that part the ranks
+    std::array<std::shared_ptr<transport>, 8> host_groups, place_groups;  ///< by the axes with several ranks
     std::array<std::optional<communicator>, 8> on_host, on_place;
   };
 

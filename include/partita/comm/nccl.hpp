@@ -1,29 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Ranks with one GPU each, over NCCL. Set up from any communicator of the same ranks over memory of the
-/// host: MPI on several nodes, MPI or threads on one.
+/// One GPU per rank, over NCCL. Bootstrapped from any communicator of the same ranks over host memory: MPI
+/// across nodes, MPI or threads within one.
 
 #include "partita/comm/communicator.hpp"
 #include "partita/comm/nccl_transport.hpp"
 
 namespace partita::nccl {
 
-/// The ranks of `parent`: operations on memory of the host are its, and on_memory(device_memory) those on the
-/// device of `q`, which no other rank may use. Every rank of the parent must call, on the thread that uses
-/// `q`.
+/// Adds NCCL to `parent`: operations on host memory use the parent, those through on_memory(device_memory)
+/// use NCCL on the device of `q`, which no other rank may use. Collective over `parent`, on the thread that
+/// uses `q`.
 ///
-/// Operations on the device are enqueued on a stream of their own that waits for the rank's queue where they
-/// start, and for which the queue waits where they are waited for. The host does not wait until an operation
-/// is done, but until NCCL has launched it: the communicator is one that does not block, for which NCCL
-/// starts a thread an operation (15 to 50 us of the host, and connections to peers when they are first used).
-/// A blocking one would launch sooner, and never return where a peer has failed. What fails there, and what
-/// is not complete after the time limit, ends waits of `q`, and every later operation, with a
-/// communication_error that names the operation, as does the failure of the parent. A checked communicator
-/// also compares every operation between the ranks before it starts, at the price of a host's collective.
-/// Throws communication_error when a call of NCCL fails, as where two ranks have the same device.
+/// Device operations are enqueued on a separate stream, ordered with the rank's queue by events at start and
+/// wait. The host does not wait for completion, only for NCCL's launch: the communicator is nonblocking, for
+/// which NCCL starts a thread per operation (15 to 50 us on the host, plus connection setup on first use). A
+/// blocking communicator would launch faster but would hang if a peer failed. A failed operation, one that
+/// exceeds the time limit, or a failure of the parent aborts waits of `q` and all later operations; the
+/// communication_error names the operation. A checked communicator also compares every operation across ranks
+/// before it starts, at the cost of a host collective. Throws communication_error if an NCCL call fails, e.g.
+/// if two ranks use the same device.
 ///
-/// What travels over the parent: NCCL's 128 bytes from rank 0. The ledger has none of it.
-/// Source: NVIDIA, NCCL user guide, "Creating a communicator with options" and "Fault tolerance".
+/// Communication: broadcast of NCCL's 128-byte id over the parent, not recorded in the ledger. Source:
+/// NVIDIA, NCCL user guide, "Creating a communicator with options" and "Fault tolerance".
 inline communicator world(const communicator& parent, const device_queue<cuda_device>& q, options o = {},
                           std::source_location where = std::source_location::current()) {
   const std::shared_ptr<transport> host = parent.transport()->on_memory(nullptr);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Calls of NCCL as C++ sees them: failures are exceptions that name the operation, and nothing waits longer
-/// than it may. Communicators are made non-blocking: a call may be in progress when it returns, and is asked
-/// about until it is not.
+/// NCCL error handling. Communicators are nonblocking: a call may return ncclInProgress and is then polled
+/// until it completes or times out; failures are exceptions that name the operation.
 
 #include <algorithm>
 #include <chrono>
@@ -43,20 +42,20 @@ inline std::string text_of(std::chrono::milliseconds time) {
   return ms % 1000 == 0 ? std::to_string(ms / 1000) + " s" : std::to_string(ms) + " ms";
 }
 
-/// Calls that fail without a communicator. Throws communication_error naming the call.
+/// For calls without a communicator. Throws communication_error naming the call.
 inline void check(ncclResult_t code, const char* call) {
   if (code != ncclSuccess)
     throw communication_error(std::string(call) + " failed: " + error_text(code, nullptr));
 }
 
-/// Communicators are split, by threads of one process too, in which older ones crash.
+/// Older versions crash when communicators are split by several threads of one process.
 inline constexpr int least_version = NCCL_VERSION(2, 22, 3);
 inline std::string version_text(int version) {
   return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." +
          std::to_string(version % 100);
 }
 
-/// Not blocking; what is split from one shares its resources, since one stream carries the operations of all.
+/// Nonblocking. Split communicators share resources, since all their operations use one stream.
 inline ncclConfig_t configuration() {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
@@ -64,16 +63,15 @@ inline ncclConfig_t configuration() {
   return config;
 }
 
-/// Owns one rank's end of an NCCL communicator. Those of a rank share their resources: to abort one is to end
-/// all, and NCCL says of the others that they work. So none is aborted alone: give_up_all() aborts the
-/// others.
+/// Owns one rank's NCCL communicator. A rank's communicators share resources, so aborting one breaks the
+/// others, although NCCL still reports them as healthy: give_up_all() aborts them together.
 class owned_comm {
  public:
   owned_comm(std::chrono::milliseconds limit, std::function<void()> give_up_all)
       : limit_(std::min(limit, most_)), give_up_all_(std::move(give_up_all)) {}
   owned_comm(const owned_comm&) = delete;
   owned_comm& operator=(const owned_comm&) = delete;
-  /// Waits for what was enqueued, but not for long: what does not end by then needs ranks that do not come.
+  /// Finalizes, waiting up to a limit for enqueued operations; then aborts, since a peer is missing.
   ~owned_comm() {
     if (comm_ == nullptr) return;
     const auto last = std::chrono::steady_clock::now() + limit_;
@@ -91,10 +89,10 @@ class owned_comm {
   }
 
   ncclComm_t get() const { return comm_; }
-  /// Where calls that make a communicator put it.
+  /// Output argument for calls that create a communicator.
   ncclComm_t* slot() { return &comm_; }
 
-  /// What has become of the last call, and of the operations before: in progress, success, or an error.
+  /// Status of the last call and of earlier operations: in progress, success, or an error.
   ncclResult_t progress() const {
     ncclResult_t code = ncclSuccess;
     const ncclResult_t asked = ncclCommGetAsyncError(comm_, &code);
@@ -102,7 +100,7 @@ class owned_comm {
   }
   std::string why(ncclResult_t code) const { return error_text(code, comm_); }
 
-  /// Ends the kernels of this rank that wait for others; nothing more can be done with it.
+  /// Aborts this rank's pending kernels; the communicator is unusable afterwards.
   void give_up() noexcept {
     if (comm_ != nullptr) ncclCommAbort(std::exchange(comm_, nullptr));
   }
@@ -115,8 +113,8 @@ class owned_comm {
   ncclComm_t comm_ = nullptr;
 };
 
-/// Calls that are one operation. A group that was opened is closed whatever happens, and before a
-/// communicator that it names is given up.
+/// A group of NCCL calls that form one operation. Always closed, and before any communicator in it is
+/// aborted.
 class call_group {
  public:
   call_group() { check(ncclGroupStart(), "ncclGroupStart"); }
@@ -127,13 +125,13 @@ class call_group {
   }
 
   bool healthy() const { return code_ == ncclSuccess; }
-  /// Notes what a call of the group answered.
+  /// Records the result of a call in the group.
   void add(ncclResult_t code, const char* call) {
     if (!healthy() || code == ncclInProgress) return;
     code_ = code;
     if (!healthy()) last_ = call;
   }
-  /// What the first call that failed answered, else what the group did; last() is its name.
+  /// Result of the first failed call, else of ncclGroupEnd; last() is its name.
   ncclResult_t close() {
     open_ = false;
     const ncclResult_t closed = ncclGroupEnd();

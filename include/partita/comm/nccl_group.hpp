@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// What one rank has of a group over NCCL, whatever memory its operations are on: its end of the parent, and
-/// of NCCL's communicator.
+/// One rank's view of an NCCL group, for host and device memory: the parent transport and the NCCL
+/// communicator.
 
 #include <span>
 #include <vector>
@@ -12,12 +12,12 @@
 
 namespace partita::nccl::detail {
 
-/// The ranks of a parent, for operations that no ledger has.
+/// A communicator over the parent for operations that are not recorded in the ledger.
 inline communicator unaccounted(std::shared_ptr<transport> parent) { return {std::move(parent), ""}; }
 
 class group {
  public:
-  /// `comm` is null where the rank is alone. `world_ranks` are the ranks' names in errors.
+  /// `comm` is null for a group of one rank. `world_ranks` name the ranks in errors.
   group(std::shared_ptr<detail::nccl_stream> shared, std::shared_ptr<transport> host,
         std::shared_ptr<owned_comm> comm, std::vector<int> world_ranks)
       : stream_(std::move(shared)),
@@ -32,8 +32,9 @@ class group {
   const std::shared_ptr<transport>& shared_host() const { return host_; }
   const owned_comm& comm() const { return *comm_; }
 
-  /// The parent and NCCL are split alike. Waits for this rank's operations: NCCL may dead-lock when it splits
-  /// beside them. What travels over the parent: one world rank from each member.
+  /// Splits the parent and the NCCL communicator alike. Collective over the group. Drains this rank's
+  /// operations first: ncclCommSplit can deadlock next to pending ones. Communication over the parent: an
+  /// all-gather of one world rank per member.
   std::shared_ptr<group> split(int color, int key, std::source_location where) const {
     stream_->require_alive();
     std::shared_ptr<transport> host = host_->split(color, key, where);
@@ -51,8 +52,8 @@ class group {
     return std::make_shared<group>(stream_, std::move(host), std::move(comm), std::move(members));
   }
 
-  /// Throws communication_error unless all ranks are about to start the same operation. What travels over the
-  /// parent: what each rank calls; of an all_to_all also how much it gives to each.
+  /// Throws communication_error unless all ranks are about to start the same operation. Communication over
+  /// the parent: an all-gather of signatures; for all_to_all also an all-to-all of the counts.
   void agree(const comm::collective& op) const {
     const auto mine = partita::detail::signature_of(op);
     const auto* const bytes = reinterpret_cast<const std::uint8_t*>(&mine);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// What all NCCL groups of one rank share: a stream of its own for their operations, and a watch over those
-/// that are under way.
+/// State shared by all NCCL groups of one rank: the communication stream and the watchdog for operations in
+/// flight.
 
 #include <algorithm>
 #include <exception>
@@ -15,29 +15,30 @@
 
 namespace partita::nccl {
 
+/// Options of nccl::world().
 struct options {
-  /// How long an operation may take from when it could begin, and a call that makes a group until all ranks
-  /// have come.
+  /// Time limit of an operation, from when it could begin, and for creating a group, until all ranks have
+  /// joined.
   std::chrono::milliseconds time_limit = std::chrono::minutes(10);
-  /// Whether the ranks compare every operation over the parent before it starts.
+  /// Whether ranks compare every operation over the parent before it starts.
   bool checked = comm::checked_by_default;
 };
 
 namespace detail {
 
-/// An operation under way.
+/// An operation in flight.
 struct pending_operation {
   explicit pending_operation(const partita::device_queue<cuda_device>& q) : ready(q), begun(q), done(q) {}
 
   comm::collective op;
-  partita::comm::detail::cuda_memory_event ready;  ///< in the rank's queue: what it sends is written
-  partita::comm::detail::cuda_memory_event begun;  ///< in the stream: all before it is done
+  partita::comm::detail::cuda_memory_event ready;  ///< in the rank's queue: the send buffer is ready
+  partita::comm::detail::cuda_memory_event begun;  ///< in the stream: earlier operations have completed
   partita::comm::detail::cuda_memory_event done;   ///< in the stream
-  std::optional<std::chrono::steady_clock::time_point> since;  ///< when it was seen to have begun
+  std::optional<std::chrono::steady_clock::time_point> since;  ///< when it was first observed to have begun
   bool waited_for = false;
 };
 
-/// One rank's communication stream. Used by the rank's thread alone.
+/// One rank's communication stream. Used only by that rank's thread.
 class nccl_stream final : public on_cuda::queue_watcher, public std::enable_shared_from_this<nccl_stream> {
  public:
   nccl_stream(const partita::device_queue<cuda_device>& q, std::shared_ptr<transport> parent, options o)
@@ -52,7 +53,7 @@ class nccl_stream final : public on_cuda::queue_watcher, public std::enable_shar
   const comm::device_memory& memory() const { return memory_; }
   const options& settings() const { return options_; }
 
-  /// Memory for one operation, counted with the rank's own: the next one may overwrite it.
+  /// Scratch memory for one operation, counted in the rank's meter; overwritten by the next operation.
   std::byte* scratch(std::size_t bytes) {
     if (bytes > scratch_.size()) {
       meter_->remove(scratch_.size());
@@ -62,17 +63,18 @@ class nccl_stream final : public on_cuda::queue_watcher, public std::enable_shar
     return scratch_.data();
   }
 
-  /// A communicator that call(slot) makes, asking `asked` how far that is, or the new one where it is null.
+  /// Creates a communicator by call(slot), polling the parent communicator `asked`, or the new one if it is
+  /// null.
   template <class Call>
   std::shared_ptr<owned_comm> make(const char* name, const owned_comm* asked, Call call) {
     const auto made = std::make_shared<owned_comm>(options_.time_limit, [weak = weak_from_this()] {
       if (const auto all = weak.lock())
-        all->give_up("a group of ranks over NCCL ended while it waited for others");
+        all->give_up("an NCCL communicator was destroyed while waiting for other ranks");
     });
     const auto what = [name] { return std::string(name); };
     const on_cuda::device_guard guard(queue_.device());
     ncclResult_t code = call(made->slot());
-    // A split that goes on answers success all the same: the communicator that was asked knows.
+    // ncclCommSplit may return success while in progress; query the communicator being split.
     if (asked != nullptr && code == ncclSuccess) code = asked->progress();
     settle(asked != nullptr ? *asked : *made, code, what);
     if (made->get() == nullptr) return nullptr;
@@ -82,22 +84,23 @@ class nccl_stream final : public on_cuda::queue_watcher, public std::enable_shar
     return made;
   }
 
-  /// Returns when a call that answered `code` is no longer in progress. Fails all groups of this rank, naming
-  /// what() when it failed or takes longer than it may.
+  /// Polls until a call that returned `code` is no longer in progress. On error or timeout, fails all groups
+  /// of this rank with what() in the message.
   template <class What>
   void settle(const owned_comm& comm, ncclResult_t code, What what) {
     const auto last = std::chrono::steady_clock::now() + options_.time_limit;
     while (code == ncclInProgress) {
       check_parent();
       if (std::chrono::steady_clock::now() > last)
-        fail(what() + " waits for other ranks for more than " + text_of(options_.time_limit));
+        fail(what() + " has waited for other ranks for more than " + text_of(options_.time_limit));
       std::this_thread::yield();
       code = comm.progress();
     }
     if (code != ncclSuccess) fail(what() + " failed: " + comm.why(code));
   }
 
-  /// Makes the stream wait for what `memory` was given so far. Close it when the operation is enqueued.
+  /// Makes the stream wait for the work enqueued on `memory` so far. Call close() once the operation is
+  /// enqueued.
   pending_operation& open(const comm::collective& op, const comm::device_memory& memory) {
     retire();
     if (spare_.empty()) spare_.push_back(std::make_unique<pending_operation>(queue_));
@@ -114,7 +117,7 @@ class nccl_stream final : public on_cuda::queue_watcher, public std::enable_shar
   }
   void close(pending_operation& pending) { memory_.record(pending.done); }
 
-  /// Returns when all operations of this rank are complete. Throws as check does.
+  /// Waits for all operations of this rank. Throws as check().
   void drain() {
     for (check(); !pending_.empty() && !pending_.back()->done.event.reached(); check())
       std::this_thread::yield();
@@ -123,7 +126,7 @@ class nccl_stream final : public on_cuda::queue_watcher, public std::enable_shar
   void require_alive() const {
     if (!failure_.empty()) throw communication_error(failure_);
   }
-  /// Ends all operations of this rank; from now on every one throws this.
+  /// Aborts all operations of this rank; later ones throw the same error.
   [[noreturn]] void fail(const std::string& why) {
     give_up(why);
     throw communication_error(failure_);
@@ -135,7 +138,7 @@ class nccl_stream final : public on_cuda::queue_watcher, public std::enable_shar
     comms_.clear();
   }
 
-  /// Throws when an operation failed, takes too long, or the parent failed.
+  /// Throws if an operation failed or timed out, or the parent failed.
   void check() override {
     require_alive();
     check_parent();
@@ -166,7 +169,7 @@ class nccl_stream final : public on_cuda::queue_watcher, public std::enable_shar
     if (now - *pending.since > options_.time_limit)
       fail(describe(pending.op) + " over NCCL is not complete after " + text_of(options_.time_limit));
   }
-  /// Takes back what is complete: a stream completes its operations in order.
+  /// Recycles completed operations; a stream completes them in order.
   void retire() {
     for (auto pending = pending_.begin(); pending != pending_.end() && (*pending)->done.event.reached();) {
       if ((*pending)->waited_for) {

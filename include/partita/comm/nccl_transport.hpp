@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// One rank's end of a group over NCCL: memory of the host goes to the parent that the group was made from,
-/// memory of the device to NCCL.
+/// Transports over NCCL: host memory through the parent transport, device memory through NCCL.
 
 #include <span>
 #include <vector>
@@ -12,14 +11,14 @@
 
 namespace partita::nccl::detail {
 
-/// Operations on memory of the device. Each is enqueued on the stream as a whole when it starts, so that all
-/// ranks give NCCL the same calls in the same order, and the rank's queue waits for it when it is finished;
-/// the host waits for the launch alone. Sums are added up in rank order, with the bits of the other models.
+/// Operations on device memory. Each is enqueued as a whole when it starts, so that all ranks issue the same
+/// NCCL calls in the same order; finish makes the rank's queue wait for it, and the host waits only for the
+/// launch. Reductions add in rank order, bitwise equal to the other transports.
 ///
-/// Messages between two ranks go through page-locked memory and the parent, since NCCL knows no tags.
+/// Point-to-point messages are staged through page-locked memory and the parent, since NCCL has no tags.
 class device_transport final : public transport {
  public:
-  /// Throws communication_error when `memory` is not of the group's device.
+  /// Throws communication_error if `memory` is not on the group's device.
   device_transport(std::shared_ptr<const group> g, std::shared_ptr<comm::device_memory> memory)
       : group_(std::move(g)), memory_(std::move(memory)), messages_(group_->shared_host(), memory_) {
     if (const comm::device_memory& mine = stream().memory(); mine.name() != memory_->name())
@@ -37,7 +36,7 @@ class device_transport final : public transport {
     pending_operation& pending = stream().open(op, *memory_);
     try {
       enqueue(op);
-    } catch (...) {  // what was enqueued of it may still use the caller's memory
+    } catch (...) {  // enqueued parts may still use the caller's memory
       wait_on(pending);
       throw;
     }
@@ -65,7 +64,7 @@ class device_transport final : public transport {
     return on_group_memory(group_, std::move(memory));
   }
 
-  /// The end of a group for memory of the device, or of the host where `memory` is null.
+  /// The group's transport for device memory, or for host memory if `memory` is null.
   static std::shared_ptr<transport> on_group_memory(std::shared_ptr<const group> g,
                                                     std::shared_ptr<comm::device_memory> memory);
 
@@ -83,12 +82,12 @@ class device_transport final : public transport {
   }
   detail::nccl_stream& stream() const { return group_->stream(); }
 
-  /// The rank's queue waits for all that was enqueued on the stream.
+  /// Makes the rank's queue wait for everything enqueued on the stream.
   void wait_on(pending_operation& pending) noexcept {
     try {
       stream().close(pending);
       memory_->wait_on(pending.done);
-    } catch (const device_error&) {  // the device does nothing any more
+    } catch (const device_error&) {  // the device has failed
     }
   }
 
@@ -139,7 +138,8 @@ class device_transport final : public transport {
     return {at(memory, op, which.begin), which.size()};
   }
 
-  /// Sends to(q) to every other rank q and receives from(q) from it, all at once; empty pieces do not travel.
+  /// Sends to(q) to and receives from(q) from every other rank q, in one group call; empty pieces are
+  /// skipped.
   template <class To, class From>
   void exchange(const comm::collective& op, To to, From from) const {
     const ncclComm_t comm = group_->comm().get();
@@ -155,7 +155,7 @@ class device_transport final : public transport {
     settle(op, code, calls.last());
   }
 
-  /// op.output = the blocks of all ranks, of which `mine` is this one's.
+  /// op.output = the blocks of all ranks; `mine` is this rank's.
   void gather(const comm::collective& op, const void* mine, std::span<const global_index> counts) const {
     if (std::ranges::all_of(counts, [&](global_index n) { return n == counts.front(); }))
       return settle(op,
@@ -172,7 +172,7 @@ class device_transport final : public transport {
         [&](int q) { return piece_of(op, op.output, block(counts, q)); });
   }
 
-  /// sum = the reduction over ranks of their blocks(rank()) of `input`, in rank order.
+  /// sum = reduction over ranks, in rank order, of their block rank() of `input`.
   template <class Blocks>
   void reduce(const comm::collective& op, const void* input, Blocks blocks, void* sum) {
     const interval mine = blocks(rank());
@@ -195,7 +195,7 @@ class device_transport final : public transport {
   std::vector<const void*> sources_;
 };
 
-/// Operations on memory of the host: the parent's.
+/// Operations on host memory, forwarded to the parent.
 class host_transport final : public transport {
  public:
   explicit host_transport(std::shared_ptr<const group> g) : group_(std::move(g)) {}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// A collective operation as a value: what every transport is asked to do.
+/// Descriptors of communication operations, as passed to transports, and the reductions they use.
 
 #include <algorithm>
 #include <array>
@@ -17,6 +17,7 @@
 
 namespace partita::comm {
 
+/// Communication operations.
 enum class operation : std::uint8_t {
   broadcast,
   all_gather,
@@ -26,9 +27,10 @@ enum class operation : std::uint8_t {
   send,
   receive
 };
+/// Element types of communication buffers.
 enum class element_type : std::uint8_t { u8, i32, i64, f32, f64 };
-/// max: NaN where one rank has NaN, on every transport; none leaves a reduction to MPI or NCCL, whose maxima
-/// promise nothing of NaN.
+/// max propagates NaN on every transport: reductions are never left to MPI or NCCL, whose max leaves NaN
+/// unspecified.
 enum class reduction : std::uint8_t { sum, max };
 
 constexpr const char* name_of(operation o) {
@@ -58,38 +60,38 @@ struct element_type_of<float> : std::integral_constant<element_type, element_typ
 template <>
 struct element_type_of<double> : std::integral_constant<element_type, element_type::f64> {};
 
-/// What one rank brings to an operation. Blocks of several ranks lie one after another in rank order. The
-/// memory and the counts must live until the operation has been waited for.
+/// One rank's arguments to an operation. Blocks of several ranks are stored in rank order. Buffers and counts
+/// must outlive the wait.
 struct collective {
   operation kind{};
   element_type type{};
   reduction reduce = reduction::sum;
-  int peer = 0;                                 ///< root of a broadcast, partner of send and receive
-  int tag = 0;                                  ///< of send and receive
-  global_index count = 0;                       ///< elements of the one buffer, or of my block
-  const void* input = nullptr;                  ///< what I send; all_reduce and broadcast work in `output`
-  void* output = nullptr;                       ///< what I receive
-  std::span<const global_index> input_counts;   ///< reduce_scatter, all_to_all: elements for each rank
+  int peer = 0;                 ///< root of a broadcast, peer of send and receive
+  int tag = 0;                  ///< of send and receive
+  global_index count = 0;       ///< elements of the buffer, or of this rank's block
+  const void* input = nullptr;  ///< send buffer; all_reduce and broadcast are in place in `output`
+  void* output = nullptr;       ///< receive buffer
+  std::span<const global_index> input_counts;   ///< reduce_scatter, all_to_all: elements to each rank
   std::span<const global_index> output_counts;  ///< all_gather, all_to_all: elements from each rank
-  bool splits = false;                          ///< an all-gather that asks who is in which group of a split
-  std::source_location where;                   ///< the call
+  bool splits = false;                          ///< the all-gather of colors and keys of a split
+  std::source_location where;                   ///< call site
 
   std::size_t bytes(global_index elements) const {
     return static_cast<std::size_t>(elements) * size_of(type);
   }
 };
 
-/// Elements of the first `rank` blocks.
+/// Offset of block `rank`: total size of the blocks before it.
 inline global_index offset_of(std::span<const global_index> counts, int rank) {
   return std::accumulate(counts.begin(), counts.begin() + rank, global_index{0});
 }
 
-/// Elements of all blocks.
+/// Total size of all blocks.
 inline std::size_t total_of(std::span<const global_index> counts) {
   return static_cast<std::size_t>(offset_of(counts, static_cast<int>(counts.size())));
 }
 
-/// The part of an all-reduced buffer of `count` elements that `rank` of `size` reduces.
+/// The share of an all-reduced buffer of `count` elements that `rank` of `size` reduces.
 constexpr interval share_of(global_index count, int rank, int size) {
   const global_index each = count / size, longer = count % size;
   const global_index begin = rank * each + (rank < longer ? rank : longer);
@@ -107,8 +109,8 @@ inline std::string describe(const collective& c) {
 
 namespace detail {
 
-/// The one reduction of every transport and device, so that order alone decides the result. Integers wrap
-/// around.
+/// The reduction used by every transport and device, so that results depend on the order alone. Integers
+/// wrap.
 template <class T>
 constexpr T combine(reduction r, T a, T b) {
   if (r == reduction::max) return larger_of{}(a, b);
@@ -118,7 +120,7 @@ constexpr T combine(reduction r, T a, T b) {
     return a + b;
 }
 
-/// act(T{}) for the T that `type` names.
+/// Calls act(T{}) for the T that `type` denotes.
 template <class Act>
 void with_element(element_type type, Act act) {
   switch (type) {
@@ -150,7 +152,7 @@ void reduce_typed(reduction r, std::span<const void* const> from, T* to, global_
 
 }  // namespace detail
 
-/// to[i] = from[0][i] op from[1][i] op ...; `to` may be one of `from`, which may not be empty.
+/// to[i] = from[0][i] op from[1][i] op ...; `from` must not be empty, and `to` may alias one of its buffers.
 inline void reduce_in_order(element_type type, reduction r, std::span<const void* const> from, void* to,
                             global_index count) {
   detail::with_element(type, [&]<class T>(T) { detail::reduce_typed(r, from, static_cast<T*>(to), count); });

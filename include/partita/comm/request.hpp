@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Operations that were started and are to be waited for.
+/// Handles of nonblocking operations.
 
 #include <chrono>
 #include <utility>
@@ -20,17 +20,17 @@ inline double seconds_now() {
 
 namespace comm::detail {
 
-/// What all copies of a communicator share.
+/// State shared by copies of a communicator.
 struct rank_group {
   std::shared_ptr<partita::transport> ranks;
   std::shared_ptr<partita::ledger> account;
-  std::string axis;  ///< under which operations are entered in the account
+  std::string axis;  ///< under which operations are recorded
 };
 
 }  // namespace comm::detail
 
-/// An operation in flight. It must be waited for; destroying it earlier (while an exception passes) fails the
-/// group.
+/// A nonblocking operation in flight. Must be waited for; destroying it earlier (e.g. during stack unwinding)
+/// fails the group.
 class request {
  public:
   request() = default;
@@ -43,14 +43,15 @@ class request {
     if (group_) group_->ranks->abandon(operation_, token_);
   }
 
-  /// Returns when the output is written and the input may be reused. Throws what the group failed with.
+  /// Waits until the output is written and the input may be reused. Throws the error with which the group
+  /// failed.
   void wait();
   bool pending() const { return group_ != nullptr; }
 
  private:
   friend class communicator;
 
-  /// Starts `op`, which is entered in the account when it has been waited for.
+  /// Starts `op`; it is recorded in the ledger when it has been waited for.
   request(const std::shared_ptr<const comm::detail::rank_group>& group, const comm::collective& op);
 
   void swap(request& other) noexcept {
@@ -74,7 +75,7 @@ inline request::request(const std::shared_ptr<const comm::detail::rank_group>& g
   if ((op.kind == operation::broadcast || op.kind == operation::send || op.kind == operation::receive) &&
       (op.peer < 0 || op.peer >= ranks->size()))
     throw_error<communication_error>(
-        {describe(op), ": there is no rank ", op.peer, " among ", ranks->size()});
+        {describe(op), ": rank ", op.peer, " is out of range for a group of ", ranks->size()});
   token_ = ranks->start(op);
   group_ = group;
   seconds_ = detail::seconds_now() - begin;

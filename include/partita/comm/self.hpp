@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// The communicator of one rank alone.
+/// Communicator of a single rank.
 
 #include "partita/comm/communicator.hpp"
 
@@ -18,8 +18,7 @@ class self_transport final : public transport {
 
   std::uint64_t start(const comm::collective& op) override {
     if (op.kind == operation::send || op.kind == operation::receive)
-      throw_error<communication_error>(
-          {describe(op), ": a single rank has nobody to exchange messages with"});
+      throw_error<communication_error>({describe(op), ": point-to-point messages need at least two ranks"});
     if (op.kind == operation::all_to_all && op.input_counts[0] != op.output_counts[0])
       throw_error<communication_error>({"rank 0 expects ", op.output_counts[0], " elements in ", describe(op),
                                         ", but sends itself ", op.input_counts[0]});
@@ -45,7 +44,7 @@ class self_transport final : public transport {
 
 namespace self {
 
-/// A communicator of this rank alone.
+/// A communicator of this rank alone (as MPI_COMM_SELF).
 inline communicator world() { return communicator(std::make_shared<detail::self_transport>(), "world"); }
 
 }  // namespace self

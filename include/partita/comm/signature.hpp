@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// What the ranks of a group tell each other before an operation when it is checked, and how they compare it.
+/// Cross-rank consistency check: the signatures that ranks exchange before an operation, and their
+/// comparison.
 
 #include <algorithm>
 #include <cstring>
@@ -13,17 +14,17 @@
 
 namespace partita::detail {
 
-/// An operation as it travels: fixed size, no pointers.
+/// Fixed-size description of an operation, for exchange between ranks.
 struct signature {
-  /// Steps of a program that are no operation but must agree as well.
+  /// Other program steps on which ranks must agree.
   enum step : std::int32_t { in_operation, in_split };
 
   std::int32_t at = in_operation;
   std::int32_t kind = 0, type = 0, reduce = 0, peer = 0;
   std::uint32_t line = 0;
-  global_index count = 0;   ///< what an error message says
-  std::uint64_t shape = 0;  ///< hash of the counts that all ranks must share
-  char file[40] = {};       ///< the tail of the file's name
+  global_index count = 0;   ///< for error messages only
+  std::uint64_t shape = 0;  ///< hash of the counts that must agree on all ranks
+  char file[40] = {};       ///< file name, truncated
 
   std::string text() const {
     if (at == in_split) return std::string("split (") + file + ":" + std::to_string(line) + ")";
@@ -77,13 +78,14 @@ inline signature signature_of(const comm::collective& op) {
   return s;
 }
 
-/// What two ranks say that bring different things to one operation.
+/// Error text for two ranks that bring different operations.
 inline std::string disagreement(int one, const signature& call, int other, const signature& other_call) {
   return base::sentence_of(
       {"ranks disagree: rank ", one, " calls ", call.call(), ", rank ", other, " calls ", other_call.call()});
 }
 
-/// Throws communication_error, the same on every rank, unless `all` ranks, called `names`, bring the same.
+/// Throws communication_error, the same on every rank, unless all signatures agree. `names` are the ranks'
+/// names in the message.
 inline void require_agreement(std::span<const signature> all, std::span<const int> names) {
   const signature& first = all.front();
   const auto odd =
@@ -93,8 +95,7 @@ inline void require_agreement(std::span<const signature> all, std::span<const in
         disagreement(names[static_cast<std::size_t>(odd - all.begin())], *odd, names.front(), first));
 }
 
-/// What is wrong where this rank, called names[rank], expects other counts than are `sent`; nothing where it
-/// does not.
+/// Error text if the counts `sent` to this rank (named names[rank]) differ from those it expects; else empty.
 inline std::string mismatch_of_counts(const comm::collective& op, std::span<const global_index> sent,
                                       int rank, std::span<const int> names) {
   for (std::size_t q = 0; q < sent.size(); ++q)
@@ -105,7 +106,7 @@ inline std::string mismatch_of_counts(const comm::collective& op, std::span<cons
   return {};
 }
 
-/// Throws communication_error there.
+/// Throws communication_error if the counts differ.
 inline void require_counts(const comm::collective& op, std::span<const global_index> sent, int rank,
                            std::span<const int> names) {
   if (const std::string wrong = mismatch_of_counts(op, sent, rank, names); !wrong.empty())

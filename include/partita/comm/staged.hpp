@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Memory of a device over a transport that was made for memory of the host: what travels goes through
-/// page-locked memory.
+/// Device memory over a host transport: data is staged through page-locked memory.
 
 #include <vector>
 
@@ -9,13 +8,12 @@
 
 namespace partita::comm {
 
-/// A transport for memory of a device over one of the host, `inner`, whose operations it uses.
+/// Transport for device memory on top of a host transport, `inner`.
 ///
-/// start waits for the rank's queue where the rank sends something: that must lie on the host before it can
-/// travel. Nothing else is waited for, so what is enqueued between start and finish runs while it travels;
-/// what arrives is uploaded in the order of the queue. Where `inner` takes pointers to the device itself
-/// (`direct`), operations that only move elements go there without a detour, after all work of the queue;
-/// reductions take the detour all the same, since `inner` adds up on the host.
+/// start downloads what the rank sends and waits for that copy; work enqueued between start and finish
+/// overlaps with the communication, and received data is uploaded in queue order. If `inner` accepts device
+/// pointers (`direct`, e.g. GPU-aware MPI), operations without a reduction are passed through once the queue
+/// has been synchronised; reductions are always staged, since `inner` computes them on the host.
 class staged_transport final : public transport {
  public:
   staged_transport(std::shared_ptr<transport> inner, std::shared_ptr<device_memory> memory,
@@ -23,8 +21,8 @@ class staged_transport final : public transport {
       : inner_(std::move(inner)), memory_(std::move(memory)), direct_(direct) {}
   staged_transport(const staged_transport&) = delete;
   staged_transport& operator=(const staged_transport&) = delete;
-  /// Waits for uploads that are under way. What was given up may be written by others as long as the program
-  /// runs.
+  /// Waits for pending uploads. Blocks of abandoned operations are leaked, since peers may still write to
+  /// them.
   ~staged_transport() override {
     for (auto& pending : pending_) {
       if (!pending->free) {
@@ -33,7 +31,7 @@ class staged_transport final : public transport {
       }
       try {
         memory_->synchronize(*pending->moved);
-      } catch (const error&) {  // the device does nothing any more, or waits for ranks that failed
+      } catch (const error&) {  // the device failed, or waits for ranks that failed
       }
     }
   }
@@ -77,20 +75,20 @@ class staged_transport final : public transport {
   void check() const override { inner_->check(); }
 
  private:
-  /// An operation under way.
+  /// An operation in flight.
   struct pending_operation {
     explicit pending_operation(const device_memory& memory)
         : input(memory.make_host_block()), output(memory.make_host_block()), moved(memory.make_event()) {}
 
     std::unique_ptr<device_memory::host_block> input, output;
-    std::unique_ptr<device_memory::event> moved;  ///< behind the last copy from or to these blocks
+    std::unique_ptr<device_memory::event> moved;  ///< recorded after the last copy from or to these blocks
     collective inner;
     std::uint64_t token = 0;
     bool direct = false;
     bool free = true;
   };
 
-  /// Elements that this rank sends, and that it receives.
+  /// Number of elements that this rank sends, and receives.
   global_index sent_elements(const collective& op) const {
     switch (op.kind) {
       case operation::broadcast:
@@ -118,8 +116,8 @@ class staged_transport final : public transport {
     }
   }
 
-  /// The free one of the lowest number, so that a program that repeats itself finds blocks of the right
-  /// sizes; its last upload is done.
+  /// The lowest-numbered free slot, so that a repeated sequence of operations reuses blocks of the right
+  /// size. Waits for its last upload.
   std::uint64_t free_operation() {
     std::size_t token = 0;
     while (token < pending_.size() && !pending_[token]->free) ++token;
@@ -129,7 +127,7 @@ class staged_transport final : public transport {
     return token;
   }
 
-  /// Makes the inner operation one on blocks of the host, and enqueues the download of what this rank sends.
+  /// Redirects the inner operation to host blocks and enqueues the download of what this rank sends.
   void stage(const collective& op, pending_operation& pending) const {
     const bool in_place = op.kind == operation::broadcast || op.kind == operation::all_reduce;
     pending.inner.output = pending.output->reserve(op.bytes(in_place ? op.count : received_elements(op)));

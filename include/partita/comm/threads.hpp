@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// N ranks as threads of one process. Buffers are read where they lie: a rank posts pointers, its peers copy
-/// from them. Over memory of a device all ranks share that device, each with its own queue.
+/// Ranks as threads of one process. Buffers are read in place: a rank posts pointers and its peers copy from
+/// them. On device memory all ranks share one device, each with its own queue.
 
 #include <exception>
 #include <functional>
@@ -14,9 +14,9 @@ namespace partita {
 
 namespace threads {
 
-/// Runs `body(communicator)` on `ranks` threads and returns when all have ended. A rank that throws fails the
-/// group: every other rank leaves its next or present operation with poisoned_error, and run throws the first
-/// rank's own exception.
+/// Runs body(communicator) on `ranks` threads and returns when all have finished. If a rank throws, the group
+/// fails: the other ranks leave their current or next operation with poisoned_error, and run rethrows the
+/// first rank's exception.
 inline void run(int ranks, const std::function<void(const communicator&)>& body) {
   if (ranks < 1) throw_error<mesh_error>({"a run needs at least one rank, not ", ranks});
   const auto world = std::make_shared<detail::thread_world>(ranks);
@@ -34,14 +34,14 @@ inline void run(int ranks, const std::function<void(const communicator&)>& body)
     } catch (const std::exception& e) {
       world->poison(e.what(), std::current_exception());
     } catch (...) {
-      world->poison("a rank threw what is not a std::exception", std::current_exception());
+      world->poison("a rank threw an object that is not a std::exception", std::current_exception());
     }
   };
   std::vector<std::thread> others;
   try {
     others.reserve(static_cast<std::size_t>(ranks) - 1);
     for (int rank = 1; rank < ranks; ++rank) others.emplace_back(rank_body, rank);
-  } catch (const std::exception& e) {  // the system has no thread left: free those that wait for it
+  } catch (const std::exception& e) {  // thread creation failed: release the ranks that started
     world->poison(e.what(), std::current_exception());
   }
   rank_body(0);

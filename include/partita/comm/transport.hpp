@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// What carries the operations of a communicator: start one, finish it, split. One virtual call costs
-/// nothing beside a message, and it keeps matrices free of a template parameter for their communicator.
+/// Interface of communication backends. Virtual, so that matrices need no template parameter for their
+/// communicator; the cost of the call is negligible next to a message.
 
 #include <memory>
 
@@ -11,8 +11,7 @@ namespace partita {
 
 namespace comm {
 
-/// Whether communicators that can compare every operation between the ranks do, unless they are asked: in
-/// debug builds.
+/// Default of the cross-rank check of every operation: on in debug builds.
 #ifdef NDEBUG
 inline constexpr bool checked_by_default = false;
 #else
@@ -21,7 +20,7 @@ inline constexpr bool checked_by_default = true;
 
 }  // namespace comm
 
-/// One rank's end of a group of ranks. Operations of a group are started in the same order by all its ranks.
+/// One rank's endpoint in a group. All ranks must start the group's operations in the same order.
 class transport {
  public:
   virtual ~transport() = default;
@@ -29,21 +28,19 @@ class transport {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  /// Starts `op` and returns a token for finish. Throws communication_error on a mismatch between ranks.
+  /// Starts `op` and returns a token for finish. Throws communication_error if ranks disagree.
   virtual std::uint64_t start(const comm::collective& op) = 0;
-  /// Waits until `op` is complete here: its output is written, its input may be reused.
+  /// Waits until `op` is complete on this rank: the output is written and the input may be reused.
   virtual void finish(const comm::collective& op, std::uint64_t token) = 0;
-  /// Gives up an operation that was started and will not be finished: the group fails, and the memory may be
-  /// freed.
+  /// Abandons a started operation: the group fails, and the operation's memory may be freed afterwards.
   virtual void abandon(const comm::collective& op, std::uint64_t token) noexcept = 0;
-  /// Ranks with the same color form a group, ordered by key. Every rank of this group must call; errors say
-  /// `where`.
+  /// Forms one group per color, ordered by key. Collective over this group; errors name `where`.
   virtual std::shared_ptr<transport> split(int color, int key, std::source_location where) = 0;
-  /// This group for memory of a device, or of the host where `memory` is null; what is split from it is for
-  /// that memory too. There, finish returns when the output is written, and the input may be reused, by work
-  /// given to the queue of `memory` from then on. Every rank of this group must call.
+  /// This group over device memory, or over host memory if `memory` is null; groups split from it use that
+  /// memory too. On device memory, finish returns when work enqueued on the queue of `memory` from then on
+  /// may read the output and overwrite the input. Collective over this group.
   virtual std::shared_ptr<transport> on_memory(std::shared_ptr<comm::device_memory> memory) = 0;
-  /// Throws what the group has failed with, if it has: for ranks that wait for something else.
+  /// Throws the group's error if it has failed; for ranks that wait for something else.
   virtual void check() const {}
 };
 

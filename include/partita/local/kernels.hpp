@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// The local computations of one rank: function templates whose first argument is the queue of the device
-/// that runs them, overloaded for each device in the namespace of its tag, where calls find them by that
-/// argument. `tests/reference` has the same names and argument orders without the queue, as obvious serial
-/// loops.
+/// Rank-local kernels: function templates that take a device queue as first argument, with one overload per
+/// device in the namespace of its tag, found by argument-dependent lookup. `tests/reference` has serial
+/// reference implementations with the same names and arguments, without the queue.
 
 #include "partita/local/host/kernels.hpp"
 #include "partita/local/spmm_product.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// The shapes of operands, checked at the door of every kernel of every device.
+/// Shape checks shared by the kernels of all devices.
 
 #include <algorithm>
 #include <cstdint>
@@ -12,20 +12,20 @@
 
 namespace partita::local {
 
-/// Throws shape_error naming the operation, the two operands and their extents, unless they agree.
+/// Throws shape_error, naming the operation, both operands and their shapes, unless the shapes are equal.
 inline void require_equal(const char* operation, const char* left_name, matrix_shape left,
                           const char* right_name, matrix_shape right) {
   if (left == right) return;
   throw_error<shape_error>({operation, ": ", left_name, " is ", left, " but ", right_name, " is ", right});
 }
 
-/// Rows and columns of a view, dense or sparse.
+/// Shape of a dense or sparse view.
 template <class View>
 matrix_shape shape_of(const View& view) {
   return {view.rows, view.cols};
 }
 
-/// Throws shape_error unless the heads have the columns of the slice.
+/// Throws shape_error unless the slice is within the columns of its heads.
 inline void require_heads(const char* operation, const head_slice& s, local_index cols) {
   const bool fit = s.heads >= 0 && s.head_width >= 0 && s.first_col >= 0 &&
                    std::int64_t{s.first_col} + cols <= std::int64_t{s.heads} * s.head_width;
@@ -34,8 +34,8 @@ inline void require_heads(const char* operation, const head_slice& s, local_inde
                             ") are not among ", s.heads, " heads of ", s.head_width});
 }
 
-/// Throws shape_error unless dense blocks fit a pattern whose rows are those of y and whose columns are the
-/// rows of x, and their columns the heads.
+/// Throws shape_error unless x (a.cols, f) and y (a.rows, f) match the pattern and their columns match the
+/// slice.
 template <class Pattern>
 void require_edges(const char* operation, const Pattern& a, const head_slice& s, matrix_shape x,
                    matrix_shape y) {
@@ -44,14 +44,14 @@ void require_edges(const char* operation, const Pattern& a, const head_slice& s,
   require_heads(operation, s, static_cast<local_index>(x.cols));
 }
 
-/// Throws shape_error unless a block called `name` has an element for each row and head of the pattern.
+/// Throws shape_error unless the block `name` is (a.rows, heads).
 template <class Pattern, class View>
 void require_row_values(const char* operation, const Pattern& a, local_index heads, const char* name,
                         const View& of_rows) {
   require_equal(operation, name, shape_of(of_rows), "rows and heads", matrix_shape{a.rows, heads});
 }
 
-/// Throws shape_error unless scores of the pattern's entries can be made of `source` and `target`.
+/// Throws shape_error unless source is (a.cols, heads) and target (a.rows, heads).
 template <class Pattern, class View>
 void require_scores(const char* operation, const Pattern& a, local_index heads, const View& source,
                     const View& target) {
@@ -59,14 +59,14 @@ void require_scores(const char* operation, const Pattern& a, local_index heads, 
   require_row_values(operation, a, heads, "target", target);
 }
 
-/// Throws shape_error unless y has the shape of a x, which is called `result`.
+/// Throws shape_error unless a x is defined and y has its shape; `result` names a x in the message.
 template <class Pattern, class X, class Y>
 void require_product(const char* operation, const Pattern& a, const X& x, const Y& y, const char* result) {
   require_equal(operation, "y", shape_of(y), result, matrix_shape{a.rows, x.cols});
   require_equal(operation, "x", shape_of(x), "the x that a needs", matrix_shape{a.cols, x.cols});
 }
 
-/// m, n and k of c = op(a) op(b). Throws shape_error when the shapes do not fit.
+/// m, n and k of c = op(a) op(b). Throws shape_error if the shapes do not match.
 struct gemm_sizes {
   template <class Operand, class Result>
   gemm_sizes(const char* operation, bool ta, bool tb, const Operand& a, const Operand& b, const Result& c)
@@ -79,14 +79,14 @@ struct gemm_sizes {
   local_index m, n, k;
 };
 
-/// The stride of an operand as libraries of dense products take it. Throws shape_error beyond 32 bits.
+/// Leading dimension as a BLAS int. Throws shape_error if it does not fit in 32 bits.
 template <class View>
 int leading_size(const View& view) {
   return view.rows <= 1 ? std::max<int>(view.cols, 1)
                         : to_local(view.row_stride, "the stride of an operand of gemm");
 }
 
-/// Throws shape_error: the label of a row is not below the number of classes.
+/// Throws shape_error for a label that is not a valid class.
 [[noreturn]] inline void throw_label(local_index row, local_index label, local_index classes) {
   throw_error<shape_error>({"cross_entropy: row ", row, " has label ", label, " of ", classes, " columns"});
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Products with the same sparse blocks again and again.
+/// Repeated products with the same sparse blocks.
 
 #include <type_traits>
 
@@ -9,19 +9,19 @@
 
 namespace partita::detail {
 
-/// y = a x + beta y for blocks that come again. A device that keeps plans for them specialises it; here there
-/// is nothing to keep.
+/// y = a x + beta y for blocks that are multiplied repeatedly. Specialised for devices that cache a plan per
+/// block; the general case has nothing to cache.
 template <class T, class Device>
 class spmm_product {
  public:
-  /// As the kernel spmm.
+  /// See the kernel spmm.
   void operator()(const device_queue<Device>& q, local::csr_view<T> a,
                   std::type_identity_t<matrix_view<const T>> x, std::type_identity_t<T> beta,
                   matrix_view<T> y) {
     spmm(q, a, x, beta, y);
   }
 
-  /// What lies at some address has changed.
+  /// Discards cached plans; required when memory of an operand is reused.
   void clear_plans() {}
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// What kernels take: trivially copyable views of one rank's blocks. They own nothing.
+/// Non-owning, trivially copyable views of local blocks, the arguments of kernels.
 
 #include <cstddef>
 #include <span>
@@ -11,8 +11,8 @@
 
 namespace partita::local {
 
-/// A row-major dense block: element (i, j) is at data[i * row_stride + j]. Its members are named as those of
-/// std::mdspan, to which it converts.
+/// A row-major dense block: element (i, j) is at data[i * row_stride + j]. Follows the interface of
+/// std::mdspan and converts to it.
 template <class T>
 struct matrix_view {
   using element_type = T;
@@ -24,13 +24,13 @@ struct matrix_view {
   std::ptrdiff_t row_stride = 0;
 
   static constexpr std::size_t rank() { return 2; }
-  /// Rows (r = 0) or columns (r = 1), and elements from one row, or column, to the next.
+  /// Number of rows (r = 0) or columns (r = 1), and the stride along that dimension.
   constexpr local_index extent(std::size_t r) const { return r == 0 ? rows : cols; }
   constexpr std::ptrdiff_t stride(std::size_t r) const { return r == 0 ? row_stride : 1; }
   constexpr T* data_handle() const { return data; }
   constexpr T& operator()(local_index i, local_index j) const { return data[i * row_stride + j]; }
 
-  /// Row i, and where it begins.
+  /// Row i, as a span and as a pointer.
   constexpr std::span<T> row(local_index i) const { return {row_data(i), static_cast<std::size_t>(cols)}; }
   constexpr T* row_data(local_index i) const { return data + i * row_stride; }
   constexpr matrix_view block(local_index row, local_index col, local_index block_rows,
@@ -38,12 +38,12 @@ struct matrix_view {
     return {data + row * row_stride + col, block_rows, block_cols, row_stride};
   }
 
-  /// A view that may write is one that may read.
+  /// Conversion to a read-only view.
   template <class U>
   requires(std::is_same_v<U, const T> && !std::is_const_v<T>) constexpr operator matrix_view<U>() const {
     return {data, rows, cols, row_stride};
   }
-  /// An mdspan (std's, or another of its interface) of these elements, with the layout layout_stride.
+  /// Conversion to std::mdspan, or an implementation with the same interface, with layout_stride.
   template <class Mdspan>
   requires(std::is_convertible_v<T*, typename Mdspan::data_handle_type>&& Mdspan::rank() == 2) constexpr
   operator Mdspan() const {
@@ -56,13 +56,13 @@ struct matrix_view {
   }
 };
 
-/// Elements that the offsets of `count` tiles of `rows` rows and `more` offsets take: the columns after them
-/// begin 16 bytes aligned, which vector loads and the vendors' libraries want.
+/// Size of a buffer with the offsets of `count` tiles of `rows` rows and `more` further offsets, padded so
+/// that the column indices that follow are 16-byte aligned, for vector loads and vendor libraries.
 constexpr std::size_t offsets_size(std::size_t count, local_index rows, std::size_t more = 0) {
   return (count * (static_cast<std::size_t>(rows) + 1) + more + 3) / 4 * 4;
 }
 
-/// A compressed-sparse-row block: the entries of row i are [offsets[i], offsets[i + 1]).
+/// A CSR block: the entries of row i are [offsets[i], offsets[i + 1]).
 template <class T>
 struct csr_view {
   local_index rows = 0;
@@ -70,15 +70,15 @@ struct csr_view {
   const local_index* offsets = nullptr;  // (rows + 1), offsets[0] need not be 0
   const local_index* columns = nullptr;
   const T* values = nullptr;
-  local_index entries = -1;  // their number where it is known without reading offsets, -1 otherwise
+  local_index entries = -1;  // number of entries if known without reading offsets, else -1
 
   constexpr local_index nonzeros() const {
     return entries >= 0 ? entries : rows == 0 ? 0 : offsets[rows] - offsets[0];
   }
 };
 
-/// Operands of kernels that T is not deduced from, so that what can be converted to them is taken: a dense
-/// block and a sparse one that are only read, and a number, or numbers in memory.
+/// Non-deduced kernel parameters, so that arguments convert implicitly: a read-only dense view, a read-only
+/// CSR view, and a scalar (also as the element type of a pointer).
 template <class T>
 using input_view = std::type_identity_t<matrix_view<const T>>;
 template <class T>

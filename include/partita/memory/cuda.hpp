@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// CUDA devices. Everything that a rank owns there hangs on its queue: a stream, memory in its
-/// order, the libraries' handles. Work is enqueued; the host waits only where synchronize() is called.
+/// CUDA devices. A rank's queue owns its stream, the stream-ordered memory and the library handles. Work is
+/// enqueued asynchronously; the host blocks only in synchronize().
 
 #include <span>
 #include <thread>
@@ -10,7 +10,7 @@
 
 #include "partita/memory/cuda_stream.hpp"
 
-/// The tag of CUDA devices, and the kernels that take their queues.
+/// Device tag, and the kernels found by ADL on its queues.
 namespace partita::on_cuda {
 struct cuda_device {};
 }  // namespace partita::on_cuda
@@ -21,7 +21,7 @@ using on_cuda::cuda_device;
 
 namespace on_cuda {
 
-/// Is asked again and again while the host waits for a queue; throws to give up waiting.
+/// Polled while the host waits for a queue; check() throws to abort the wait.
 class queue_watcher {
  public:
   virtual ~queue_watcher() = default;
@@ -30,18 +30,18 @@ class queue_watcher {
 
 }  // namespace on_cuda
 
-/// A value handle: copies are the same queue. Used by one thread at a time, whatever that thread's current
-/// device is.
+/// A CUDA stream with its memory and library handles. Value handle: copies refer to the same queue. Not
+/// thread-safe; independent of the calling thread's current device.
 template <>
 class device_queue<cuda_device> {
  public:
   using allocator = on_cuda::cuda_stream;
 
-  /// Throws device_error when there is no such device.
+  /// Throws device_error if the device does not exist.
   explicit device_queue(int device = 0, on_cuda::stream_priority priority = on_cuda::stream_priority::normal)
       : state_(std::make_shared<state>(device, priority)) {}
-  /// `extensions` are found again by find(), such as cuda_libraries; of those that have a function
-  /// prepare(queue) it is called.
+  /// Extensions, such as cuda_libraries, are retrieved with find(). Calls prepare(queue) on those that have
+  /// it.
   template <class... Extension>
   explicit device_queue(int device, Extension... extensions) : device_queue(device) {
     (extend(std::move(extensions)), ...);
@@ -52,13 +52,13 @@ class device_queue<cuda_device> {
   const std::shared_ptr<const on_cuda::cuda_stream>& owner() const { return state_->stream; }
   const std::shared_ptr<memory_meter>& meter() const { return state_->stream->shared_meter(); }
 
-  /// What the queue was extended by, null where it was not.
+  /// The extension of this type, or null.
   template <class Extension>
   const Extension* find() const {
     return state_->resources.find<Extension>();
   }
-  /// The one R of this queue, made by R(*this) when first asked for: a library's handle, a workspace. R must
-  /// not keep the queue.
+  /// The queue's instance of R (a library handle, a workspace), constructed as R(*this) on first use. R must
+  /// not keep a reference to the queue.
   template <class R>
   R& resource() const {
     if (R* const made = state_->resources.find<R>()) return *made;
@@ -66,17 +66,17 @@ class device_queue<cuda_device> {
     return state_->resources.put(std::make_shared<R>(*this));
   }
 
-  /// Lets `watcher` end waits of this queue as long as it lives.
+  /// Polls `watcher` during waits of this queue, until it is destroyed.
   void watch(std::weak_ptr<on_cuda::queue_watcher> watcher) const {
     state_->watchers.push_back(std::move(watcher));
   }
 
-  /// Returns when all work given so far is done. Throws device_error, and what a watcher throws.
+  /// Waits for all work enqueued so far. Throws device_error, and whatever a watcher throws.
   void synchronize() const {
     watch_until([this] { return on_cuda::is_done(cudaStreamQuery(stream()), "cudaStreamQuery"); });
     on_cuda::check_cuda(cudaStreamSynchronize(stream()), "cudaStreamSynchronize");
   }
-  /// The same for the work before `event`, in whatever stream it stands.
+  /// Waits for the work preceding `event`, on whichever stream it was recorded.
   void synchronize(const on_cuda::cuda_event& event) const {
     watch_until([&] { return event.reached(); });
     on_cuda::check_cuda(cudaEventSynchronize(event.get()), "cudaEventSynchronize");
@@ -88,7 +88,7 @@ class device_queue<cuda_device> {
     if constexpr (requires { extension.prepare(*this); }) extension.prepare(*this);
     state_->resources.put(std::make_shared<Extension>(std::move(extension)));
   }
-  /// Asks the watchers until done() holds, where there are any.
+  /// Polls the watchers, if any, until done() returns true.
   template <class Done>
   void watch_until(Done done) const {
     while (!state_->watchers.empty() && !done()) {
@@ -111,8 +111,8 @@ class device_queue<cuda_device> {
   std::shared_ptr<state> state_;
 };
 
-/// Copies between host and device either way, or within the device, and waits for it. Waits before, too: the
-/// runtime's copy of ordinary host memory would wait where no watcher is asked.
+/// Copies between host and device, or within the device, and waits for completion. Synchronises first: a
+/// pageable cudaMemcpyAsync may block inside the driver, where the watchers cannot run.
 template <class T>
 void copy(const device_queue<cuda_device>& q, std::span<const T> from, std::span<T> to) {
   q.synchronize();
@@ -125,8 +125,7 @@ void copy(const device_queue<cuda_device>& q, std::span<const T> from, std::span
 
 namespace on_cuda {
 
-/// Memory of a queue for what lives no longer than one kernel: the next user may overwrite it, in stream
-/// order.
+/// Per-queue scratch memory for a single kernel; later users overwrite it in stream order.
 struct cuda_scratch {
   explicit cuda_scratch(const device_queue<cuda_device>&) {}
 
@@ -134,7 +133,7 @@ struct cuda_scratch {
   on_cuda::pinned_memory host;
 };
 
-/// `count` uninitialised elements until the next call for this queue.
+/// `count` uninitialised elements, valid until the next call for this queue.
 template <class T>
 T* scratch(const device_queue<cuda_device>& q, std::size_t count) {
   auto& memory = q.resource<on_cuda::cuda_scratch>().device;
@@ -142,10 +141,10 @@ T* scratch(const device_queue<cuda_device>& q, std::size_t count) {
   return reinterpret_cast<T*>(memory.data());
 }
 
-/// One element of the device; waits for it.
+/// Reads one element from the device; blocks.
 template <class T>
 T read(const device_queue<cuda_device>& q, const T* at) {
-  // Room for any number at once: to grow means to free, for which a whole device may wait.
+  // Reserve enough for any scalar at once: growing frees, which may synchronise the whole device.
   T* const value =
       static_cast<T*>(q.resource<on_cuda::cuda_scratch>().host.reserve(std::max<std::size_t>(sizeof(T), 64)));
   on_cuda::check_cuda(cudaMemcpyAsync(value, at, sizeof(T), cudaMemcpyDeviceToHost, q.stream()),

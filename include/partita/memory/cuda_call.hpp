@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Calls of the CUDA runtime as C++ sees them: failures are exceptions that name the call.
+/// Error checking for CUDA runtime calls.
 
 #include <cuda_runtime_api.h>
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace partita::on_cuda {
 
-/// Throws device_error naming the call when `code` is not success. The runtime forgets the error: it would be
-/// taken for that of the next kernel's launch.
+/// Throws device_error naming the call on failure. Clears the runtime's last error, which would otherwise be
+/// reported by the next kernel launch.
 inline void check_cuda(cudaError_t code, const char* call) {
   if (code == cudaSuccess) return;
   static_cast<void>(cudaGetLastError());
@@ -18,7 +18,7 @@ inline void check_cuda(cudaError_t code, const char* call) {
                      cudaGetErrorString(code));
 }
 
-/// Whether a call that asks how far work is says that it is done; check_cuda for all other answers.
+/// Result of a query: true if complete, false if not ready; other codes throw as in check_cuda.
 inline bool is_done(cudaError_t code, const char* call) {
   if (code != cudaErrorNotReady) {
     check_cuda(code, call);

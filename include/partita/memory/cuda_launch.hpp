@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Starts kernels. A kernel is an object whose constexpr operator()(std::int64_t thread) does the work of one
-/// thread: compiled by nvcc with --expt-relaxed-constexpr it runs on the device, and in tests anywhere.
+/// Kernel launch. A kernel is an object whose constexpr operator()(std::int64_t thread) does the work of one
+/// thread. It runs on the device when compiled by nvcc with --expt-relaxed-constexpr, and on the host in
+/// tests.
 
 #ifndef __CUDACC__
 #error "partita's kernels for CUDA are compiled by nvcc: name the source .cu, or set its LANGUAGE to CUDA"
@@ -16,9 +17,8 @@ namespace partita::on_cuda {
 
 inline constexpr int launch_block = 256;
 
-/// So many blocks of a kernel are to find room on a multiprocessor: what its body asks for as
-/// min_blocks_per_multiprocessor, or 0, which leaves it to the compiler. That may spill registers to make
-/// room for more.
+/// Minimum resident blocks per multiprocessor for `__launch_bounds__`: Body::min_blocks_per_multiprocessor if
+/// declared; 0 lets the compiler decide. A larger value may cause register spills.
 template <class Body>
 constexpr int min_blocks_per_multiprocessor() {
   if constexpr (requires { Body::min_blocks_per_multiprocessor; })
@@ -35,7 +35,7 @@ __global__ void __launch_bounds__(launch_block, min_blocks_per_multiprocessor<Bo
     body(t);
 }
 
-/// Enqueues body(0), ..., body(threads - 1) in no particular order.
+/// Enqueues body(0), ..., body(threads - 1), in no particular order.
 template <class Body>
 void launch(const device_queue<cuda_device>& q, std::int64_t threads, const Body& body) {
   if (threads <= 0) return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Stable sorts on a queue, by CUB.
+/// Stable radix sort on a queue, using CUB.
 
 #ifndef __CUDACC__
 #error "sorting on a device is compiled by nvcc: name the source .cu, or set its LANGUAGE to CUDA"
@@ -15,12 +15,12 @@
 
 namespace partita::on_cuda {
 
-/// Bits of the numbers below `count`, at least one.
+/// Number of bits needed for values in [0, count), at least one.
 inline int bits_below(std::int64_t count) {
   return count < 3 ? 1 : static_cast<int>(std::bit_width(static_cast<std::uint64_t>(count - 1)));
 }
 
-/// Keys with their values, and memory of the same sizes.
+/// Keys and values, with alternate buffers of the same sizes.
 template <class Key, class Value>
 struct sorted_pairs {
   Key* keys;
@@ -29,15 +29,15 @@ struct sorted_pairs {
   Value* other_values;
 };
 
-/// What sorts of a queue need beside their pairs.
+/// Temporary storage for sorts on a queue.
 struct sort_memory {
   explicit sort_memory(const device_queue<cuda_device>&) {}
 
   buffer<std::byte, cuda_device> bytes;
 };
 
-/// Sorts `count` pairs by the low `bits` bits of their keys, which are not negative; pairs with equal keys
-/// keep their order. `pairs` says afterwards where they are.
+/// Stable sort of `count` pairs by the low `bits` bits of their non-negative keys. On return `pairs` points
+/// to the sorted data.
 template <class Key, class Value>
 void sort_pairs(const device_queue<cuda_device>& q, std::int64_t count, int bits,
                 sorted_pairs<Key, Value>& pairs) {

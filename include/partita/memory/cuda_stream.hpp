@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// A stream of a CUDA device with memory that is allocated in its order, events in the work of streams, and
-/// page-locked host memory.
+/// CUDA streams with stream-ordered allocation, events, and page-locked host memory.
 
 #include <algorithm>
 #include <cstdint>
@@ -14,7 +13,7 @@
 
 namespace partita::on_cuda {
 
-/// Makes `device` the one of the calling thread while it lives: streams, events and launches belong to it.
+/// Sets the calling thread's current device for the scope of this object.
 class device_guard {
  public:
   explicit device_guard(int device) {
@@ -33,13 +32,13 @@ class device_guard {
   bool changes_ = false;
 };
 
-/// What a device begins first: work of urgent streams before that of others.
+/// Scheduling priority of a stream: urgent work starts before other pending work.
 enum class stream_priority { normal, urgent };
 
-/// Owns a stream. Every buffer allocated on it keeps it alive.
+/// Owns a CUDA stream; buffers allocated on it keep it alive.
 class cuda_stream {
  public:
-  /// Throws device_error when there is no such device.
+  /// Throws device_error if the device does not exist.
   explicit cuda_stream(int device, stream_priority priority = stream_priority::normal)
       : device_(device), meter_(std::make_shared<memory_meter>()) {
     const on_cuda::device_guard guard(device);
@@ -62,9 +61,8 @@ class cuda_stream {
   memory_meter& meter() const { return *meter_; }
   const std::shared_ptr<memory_meter>& shared_meter() const { return meter_; }
 
-  /// Uninitialised memory for work given to this stream from now on; a multiple of 256 bytes in address. It
-  /// comes from the device's memory pool, which all streams share; where that has none left, what it holds
-  /// back for later is given up first.
+  /// Stream-ordered uninitialised memory, aligned to 256 bytes, from the device's default memory pool, which
+  /// all streams share. If the pool is exhausted, trims its cached memory and retries.
   void* allocate(std::size_t bytes) const {
     void* memory = nullptr;
     cudaError_t code = cudaMallocAsync(&memory, bytes, stream_);
@@ -79,7 +77,7 @@ class cuda_stream {
     meter_->add(bytes);
     return memory;
   }
-  /// Work given to this stream earlier may still use it.
+  /// Stream-ordered: work enqueued earlier may still use the memory.
   void release(void* memory, std::size_t bytes) const noexcept {
     cudaFreeAsync(memory, stream_);
     meter_->remove(bytes);
@@ -91,10 +89,10 @@ class cuda_stream {
   std::shared_ptr<memory_meter> meter_;
 };
 
-/// A point in the work of a stream, which other streams and the host can wait for. Move-only.
+/// A CUDA event, which other streams and the host can wait for. Move-only.
 class cuda_event {
  public:
-  /// For streams of the device of this one; `flags` are those of the runtime.
+  /// For streams on the device of `stream`; `flags` as for cudaEventCreateWithFlags.
   explicit cuda_event(const cuda_stream& stream, unsigned flags = cudaEventDisableTiming)
       : device_(stream.device()) {
     const on_cuda::device_guard guard(device_);
@@ -104,8 +102,8 @@ class cuda_event {
   }
 
   cudaEvent_t get() const { return event_.get(); }
-  /// The event now stands after all work given to `stream` so far. Where that fails, the host waits for the
-  /// work instead, since others will not. Throws device_error.
+  /// Records the event after all work enqueued on `stream` so far. If recording fails, synchronises the
+  /// stream, since waiters would not, and throws device_error.
   void record(const cuda_stream& stream) {
     if (device_ != stream.device())
       throw device_error("an event of device " + std::to_string(device_) + " cannot be recorded on device " +
@@ -116,11 +114,11 @@ class cuda_event {
       on_cuda::check_cuda(code, "cudaEventRecord");
     }
   }
-  /// Work given to `stream` from now on begins after the event.
+  /// Makes later work on `stream` wait for the event.
   void make_wait(cudaStream_t stream) const {
     on_cuda::check_cuda(cudaStreamWaitEvent(stream, get(), 0), "cudaStreamWaitEvent");
   }
-  /// Whether all work before the event is done.
+  /// Whether all work preceding the event has completed.
   bool reached() const { return on_cuda::is_done(cudaEventQuery(get()), "cudaEventQuery"); }
 
  private:
@@ -132,11 +130,10 @@ class cuda_event {
   std::unique_ptr<std::remove_pointer_t<cudaEvent_t>, destroy> event_;
 };
 
-/// Page-locked host memory: copies to and from a device run beside other work. Grows, loses its contents
-/// then.
+/// Page-locked (pinned) host memory, for asynchronous copies. Growing it discards the contents.
 class pinned_memory {
  public:
-  /// At least `bytes` of memory. No copy may be under way when it grows.
+  /// At least `bytes` of memory. No copy may be in flight when it grows.
   void* reserve(std::size_t bytes) {
     if (bytes > (data_ == nullptr ? 0 : bytes_)) {
       data_.reset();

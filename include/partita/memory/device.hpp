@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Where bytes live. A device is an empty tag; `device_queue<Device>` runs work there and `buffer<T, Device>`
-/// owns memory there.
+/// Devices: a device is an empty tag; `device_queue<Device>` executes work on it and `buffer<T, Device>` owns
+/// its memory.
 
 #include <algorithm>
 #include <atomic>
@@ -17,11 +17,11 @@
 
 namespace partita {
 
-/// What runs work on a device (host: a thread count). Specialised by each device.
+/// Executes work on a device (host: on a number of threads). Specialised for each device.
 template <class Device>
 class device_queue;
 
-/// Bytes of all live buffers of one rank, and their largest sum; shared by the buffers of a queue.
+/// Bytes currently allocated by one rank, and their peak; shared by all buffers of a queue.
 class memory_meter {
  public:
   void add(std::size_t bytes) {
@@ -32,12 +32,12 @@ class memory_meter {
     allocations_.fetch_add(1);
   }
   void remove(std::size_t bytes) { current_.fetch_sub(bytes); }
-  /// Begins the peak anew, from the bytes of buffers that live now.
+  /// Resets the peak to the current number of bytes.
   void restart_peak() { peak_.store(current_.load()); }
 
   std::size_t current() const { return current_.load(); }
   std::size_t peak() const { return peak_.load(); }
-  /// Allocations since the beginning; a plan that runs twice must not change it.
+  /// Total number of allocations. Executing a plan again must not change it.
   std::uint64_t allocations() const { return allocations_.load(); }
 
  private:
@@ -46,8 +46,8 @@ class memory_meter {
   std::atomic<std::uint64_t> allocations_{0};
 };
 
-/// Move-only owner of `size` uninitialised elements, aligned as the allocator of the queue has it. Throws
-/// std::bad_alloc, or device_error, where there is no such memory.
+/// Move-only array of `size` uninitialised elements, aligned as the queue's allocator guarantees. Throws
+/// std::bad_alloc or device_error if the memory cannot be allocated.
 template <class T, class Device>
 class buffer {
  public:
@@ -73,7 +73,7 @@ class buffer {
   std::span<T> span() { return {data_, size_}; }
   std::span<const T> span() const { return {data_, size_}; }
 
-  /// Changes the size and loses the contents; allocates only when the capacity does not suffice.
+  /// Resizes and discards the contents; reallocates only if the capacity is exceeded.
   void reset(const device_queue<Device>& q, std::size_t size) {
     if (size > capacity_) *this = buffer(q, size);
     size_ = size;
@@ -95,14 +95,14 @@ class buffer {
 
 namespace detail {
 
-/// At most one value of each type.
+/// Type-indexed values, at most one per type.
 class typed_values {
  public:
   template <class T>
   T* find() const {
     return static_cast<T*>(find_value(typeid(T)));
   }
-  /// In place of the one that was there.
+  /// Replaces the existing value, if any.
   template <class T>
   T& put(std::shared_ptr<T> value) {
     put_value(typeid(T), value);

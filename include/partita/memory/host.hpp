@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// The host: ordinary memory, and a number of threads that one rank may use.
+/// The host device: ordinary memory and a fixed number of threads per rank.
 
 #include <algorithm>
 #include <memory>
@@ -12,12 +12,12 @@
 #include "partita/base/error.hpp"
 #include "partita/memory/device.hpp"
 
-/// The host's tag, and the kernels that take its queue.
+/// Device tag, and the kernels found by ADL on its queue.
 namespace partita::on_host {
 
 struct host {};
 
-/// Ordinary memory, 64 bytes aligned.
+/// Allocates host memory with 64-byte alignment.
 class host_memory {
  public:
   void* allocate(std::size_t bytes) const {
@@ -43,13 +43,13 @@ namespace partita {
 
 using on_host::host;
 
-/// A value handle: copies share the memory meter.
+/// The threads and memory of one rank on the host. Value handle: copies share the memory meter.
 template <>
 class device_queue<host> {
  public:
   using allocator = on_host::host_memory;
 
-  /// `extensions` are found again by find(), such as a gemm_backend. Throws mesh_error without a thread.
+  /// Extensions, such as a gemm_backend, are retrieved with find(). Throws mesh_error if threads < 1.
   template <class... Extension>
   explicit device_queue(int threads = 1, Extension... extensions) : threads_(threads) {
     if (threads < 1) throw_error<mesh_error>({"a host queue needs at least one thread, not ", threads});
@@ -57,12 +57,12 @@ class device_queue<host> {
   }
 
   int threads() const { return threads_; }
-  /// What the queue was extended by, null where it was not.
+  /// The extension of this type, or null.
   template <class Extension>
   const Extension* find() const {
     return extensions_->find<Extension>();
   }
-  /// Returns when all work given so far is done: it always is.
+  /// No-op: host work completes before the call that runs it returns.
   void synchronize() const {}
   const std::shared_ptr<const on_host::host_memory>& owner() const { return memory_; }
   const std::shared_ptr<memory_meter>& meter() const { return memory_->shared_meter(); }
@@ -73,7 +73,7 @@ class device_queue<host> {
   std::shared_ptr<detail::typed_values> extensions_ = std::make_shared<detail::typed_values>();
 };
 
-/// Copies between devices; here a plain copy.
+/// Copies elements; operands must not overlap.
 template <class T>
 void copy(const device_queue<host>&, std::span<const T> from, std::span<T> to) {
   std::copy(from.begin(), from.end(), to.begin());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// The three named axes of a mesh, and sets of them.
+/// The three mesh axes, and sets of them.
 
 #include <array>
 #include <cstdint>
@@ -8,19 +8,20 @@
 
 namespace partita {
 
+/// A mesh axis.
 enum class axis : std::uint8_t { row, col, depth };
 
 inline constexpr std::array<axis, 3> all_axes{axis::row, axis::col, axis::depth};
 
 constexpr const char* name_of(axis a) { return a == axis::row ? "row" : a == axis::col ? "col" : "depth"; }
 
-/// A set of axes. A structural type, so that it can be a template argument.
+/// A set of axes. Structural type, usable as a template argument.
 struct axis_set {
   std::uint8_t bits = 0;
 
   constexpr axis_set() = default;
   constexpr axis_set(axis a) : bits(static_cast<std::uint8_t>(1u << static_cast<unsigned>(a))) {}
-  /// Not explicit, since nvcc writes a template argument as {bits}.
+  /// Implicit because nvcc spells a template argument of this type as {bits}.
   constexpr axis_set(unsigned b) : bits(static_cast<std::uint8_t>(b)) {}
 
   constexpr bool contains(axis a) const { return (bits & axis_set(a).bits) != 0; }
@@ -43,8 +44,8 @@ inline std::string name_of(axis_set s) {
   return name.empty() ? "none" : name;
 }
 
-/// How the axes that cut one dimension nest, outermost first: rows as row, depth, col; columns as col, depth,
-/// row.
+/// Nesting order of the axes that cut a dimension, outermost first: rows by row, depth, col; columns by col,
+/// depth, row.
 enum class nesting : std::uint8_t { rows, cols };
 
 namespace partition {

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Where the cuts of one dimension are. A blocking holds the finest cut, by all three axes in nesting order;
-/// the block of any set of axes is a run of consecutive finest blocks, so blocks of different layouts nest.
+/// Block boundaries along one dimension.
 ///
-/// 7 indices on a mesh of 2 x 1 x 2, rows:   finest (row, depth): [0,2) [2,4) | [4,6) [6,7)      by row:
-/// [0,4) [4,7)
+/// A blocking stores the finest cut, by all three axes in nesting order. The block for any subset of axes is
+/// a contiguous run of finest blocks, so blocks of different layouts nest.
+///
+/// 7 rows on a 2 x 1 x 2 mesh:
+///
+///     finest (row, depth): [0,2) [2,4) | [4,6) [6,7)
+///     by row:              [0,4)       | [4,7)
 
 #include <algorithm>
 #include <memory>
@@ -17,20 +21,20 @@
 
 namespace partita {
 
-/// An immutable value; copies share the table of cuts.
+/// Partition of [0, size()) into blocks along one dimension. Immutable value; copies share the offsets.
 class blocking {
  public:
-  /// Nested even blocks: of p blocks of n indices the first n mod p are one longer. So it is for leading axes
-  /// of the nesting order; a set that leaves out an outer axis groups the finest blocks and may be a little
-  /// less even.
+  /// Evenly sized nested blocks: of p blocks of n indices, the first n mod p are one longer. Exact for
+  /// leading axes of the nesting order; a set that omits an outer axis groups finest blocks and may be
+  /// slightly less even. Throws shape_error if n < 0.
   static blocking even(global_index n, mesh_shape shape, nesting order) {
-    if (n < 0) throw_error<shape_error>({"a dimension of ", n, " cannot be cut into blocks"});
+    if (n < 0) throw_error<shape_error>({"a dimension of ", n, " cannot be partitioned into blocks"});
     return subdivide({n}, 0, shape, order);
   }
 
-  /// Blocks of the given sizes, as a partitioner gives them: one a block of the outermost axis, of the two
-  /// outermost, or of all three; what is not given is cut evenly. Throws shape_error when the count fits none
-  /// of these.
+  /// Blocks of the given sizes, e.g. from a graph partitioner: one per block of the outermost axis, of the
+  /// two outermost, or of all three; the remaining levels are split evenly. Throws shape_error if the count
+  /// matches none of these or a size is negative.
   static blocking given(std::vector<global_index> sizes, mesh_shape shape, nesting order) {
     const auto axis_order = partition::order_of(order);
     std::size_t blocks = 1;
@@ -41,11 +45,10 @@ class blocking {
         throw shape_error("a block has a negative size");
       return subdivide(std::move(sizes), level, shape, order);
     }
-    throw_error<shape_error>({sizes.size(), " block sizes fit no set of axes of mesh ", shape});
+    throw_error<shape_error>({sizes.size(), " block sizes match no set of axes of mesh ", shape});
   }
 
-  /// Finest blocks of nearly equal weight (for a sparse matrix: the nonzeros of each row). Empty blocks may
-  /// occur.
+  /// Finest blocks of nearly equal total weight (for a sparse matrix: nonzeros per row). Blocks may be empty.
   static blocking balanced(std::span<const global_index> weights, mesh_shape shape, nesting order) {
     const auto ranks = static_cast<global_index>(shape.size());
     const global_index total = std::accumulate(weights.begin(), weights.end(), global_index{0});
@@ -68,7 +71,7 @@ class blocking {
   global_index size() const { return offsets_->back(); }
   mesh_shape shape() const { return shape_; }
 
-  /// The indices of the rank at `at` when the axes of `by` cut this dimension.
+  /// Index range owned by the rank at `at` when the axes of `by` cut this dimension.
   interval block(axis_set by, coordinates at) const {
     std::size_t blocks = 1, index = 0;
     for (axis a : partition::order_of(order_)) {
@@ -80,15 +83,14 @@ class blocking {
     return {(*offsets_)[index * run], (*offsets_)[(index + 1) * run]};
   }
 
-  /// Position along the axes of `by` (in nesting order) of the block that holds index i.
+  /// Index, in nesting order of the axes of `by`, of the block that contains i.
   std::size_t owner(axis_set by, global_index i) const {
     const std::size_t run = (offsets_->size() - 1) / static_cast<std::size_t>(shape_.size(by));
     const auto next = std::upper_bound(offsets_->begin(), offsets_->end(), i);
     return static_cast<std::size_t>(next - offsets_->begin() - 1) / run;
   }
 
-  /// The same cuts used for the other dimension's nesting are different cuts; equal means equal finest blocks
-  /// and order.
+  /// Equal if the nesting order and the finest blocks are equal; the same sizes under another nesting differ.
   friend bool operator==(const blocking& a, const blocking& b) {
     return a.order_ == b.order_ && a.shape_ == b.shape_ &&
            (a.offsets_ == b.offsets_ || *a.offsets_ == *b.offsets_);

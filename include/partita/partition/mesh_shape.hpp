@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// The sizes of the mesh axes and the place of a rank in them.
+/// Mesh extents and rank coordinates.
 
 #include <array>
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace partita {
 
-/// Where a rank stands on each axis.
+/// Coordinates of a rank on the mesh.
 struct coordinates {
   int row = 0;
   int col = 0;
@@ -21,7 +21,8 @@ struct coordinates {
   friend constexpr bool operator==(coordinates, coordinates) = default;
 };
 
-/// row x col x depth ranks. Ranks are numbered with col fastest, then depth, then row, as vertex_rows nests.
+/// A mesh of row x col x depth ranks. Ranks are numbered with col fastest, then depth, then row, the nesting
+/// order of vertex_rows.
 struct mesh_shape {
   int row = 1;
   int col = 1;
@@ -42,7 +43,7 @@ struct mesh_shape {
 
 namespace partition {
 
-/// Position of `at` among the ranks that differ from it only in the axes of `s`, counted as ranks are.
+/// Rank of `at` within the group of ranks that differ from it only in the axes of `s`, ordered by mesh rank.
 constexpr int rank_in_group(mesh_shape shape, axis_set s, coordinates at) {
   int p = 0;
   for (axis a : partition::order_of(nesting::rows))
@@ -50,7 +51,7 @@ constexpr int rank_in_group(mesh_shape shape, axis_set s, coordinates at) {
   return p;
 }
 
-/// The inverse of position: `base` with its coordinates along `s` replaced by those of member `p`.
+/// Inverse of rank_in_group: `base` with its coordinates along `s` replaced by those of group member `p`.
 constexpr coordinates group_member(mesh_shape shape, axis_set s, coordinates base, int p) {
   const auto order = partition::order_of(nesting::rows);
   for (int i = 2; i >= 0; --i) {

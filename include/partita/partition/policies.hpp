@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// A partition policy: a layout of the sparse operand A (n x n) and one of the dense operands X, Y (n x f).
-/// Everything that `spmm` does follows from the two.
+/// Partition policies for the sparse-dense product, and the meshes they accept.
 
 #include <algorithm>
 #include <array>
@@ -13,47 +12,51 @@
 
 namespace partita {
 
+/// A partition policy: a layout for the sparse operand A (n x n) and one for the dense operands X, Y (n x f).
+/// `spmm` derives its communication from the two.
 struct policy {
   std::string_view name;
   layout sparse;
   layout dense;
 
-  /// The axes of a mesh that may have more than one rank.
+  /// Mesh axes that may have more than one rank.
   constexpr axis_set used() const { return sparse.used() | dense.used(); }
 };
 
 /// 1D block rows.
 inline constexpr policy row_1d{"row_1d", {axis::row, {}}, {axis::row, {}}};
-/// 1.5D: c = depth copies of X, each multiplied by 1/c of A's columns.
+/// 1.5D: X is replicated c = depth times; each replica multiplies 1/c of A's columns.
 inline constexpr policy replicated_1_5d{"replicated_1_5d", {axis::row, axis::depth}, {axis::row, {}}};
-/// 2D grid, as SUMMA has it.
+/// 2D grid, as in SUMMA.
 inline constexpr policy grid_2d{"grid_2d", {axis::row, axis::col}, {axis::row, axis::col}};
-/// 3D split: a grid for each depth, partial sums reduced over depth.
+/// 3D: one 2D grid per depth index, partial sums reduced along depth.
 inline constexpr policy split_3d{
     "split_3d", {axis::row, axis::col | axis::depth}, {axis::row | axis::depth, axis::col}};
-/// Feature columns, A everywhere: tensor parallelism; the sparse product moves nothing.
+/// Feature columns cut, A replicated (tensor parallelism); the sparse product needs no communication.
 inline constexpr policy feature_column{"feature_column", {}, {{}, axis::col}};
-/// Features inside the node (col), rows across nodes (row).
+/// Feature columns cut within a node (col), rows across nodes (row).
 inline constexpr policy feature_row{"feature_row", {axis::row, {}}, {axis::row, axis::col}};
 
+/// All named policies, as searched by find_policy().
 inline constexpr std::array named_policies{row_1d,   replicated_1_5d, grid_2d,
                                            split_3d, feature_column,  feature_row};
 
-/// The named policy called `name`. Throws mesh_error when there is none.
+/// Finds a policy by name. Throws mesh_error if there is none.
 inline const policy& find_policy(std::string_view name) {
   std::string known;
   for (const policy& p : named_policies) {
     if (p.name == name) return p;
     known += (known.empty() ? "" : ", ") + std::string(p.name);
   }
-  throw_error<mesh_error>({"there is no policy '", name, "'; the policies are ", known});
+  throw_error<mesh_error>({"unknown policy '", name, "'; known policies: ", known});
 }
 
-/// Throws mesh_error when `shape` does not fill `ranks` or has ranks on an axis that the policy does not use.
+/// Throws mesh_error if `shape` does not have `ranks` ranks, or extends along an axis that the policy does
+/// not use.
 inline void require_mesh(const policy& p, mesh_shape shape, int ranks) {
   if (ranks < 1) throw_error<mesh_error>({"a mesh needs at least one rank, not ", ranks});
   if (shape.row < 1 || shape.col < 1 || shape.depth < 1)
-    throw_error<mesh_error>({"mesh ", shape, " has an axis without ranks"});
+    throw_error<mesh_error>({"mesh ", shape, " has an axis of size less than 1"});
   if (shape.size() != ranks)
     throw_error<mesh_error>({"mesh ", shape, " has ", shape.size(), " places for ", ranks, " ranks"});
   for (axis a : all_axes)
@@ -61,9 +64,9 @@ inline void require_mesh(const policy& p, mesh_shape shape, int ranks) {
       throw_error<mesh_error>({"policy ", p.name, " does not use the ", name_of(a), " axis of mesh ", shape});
 }
 
-/// The mesh of `ranks` ranks over the axes of the policy that is nearest to a square or a cube, the longer
-/// axes first; with `replication` its depth is that. Throws mesh_error when the replication does not divide
-/// the ranks.
+/// The mesh of `ranks` ranks over the policy's axes that is closest to a square or cube, longer axes first.
+/// `replication` fixes the depth. Throws mesh_error if the replication does not divide the ranks or no mesh
+/// fits.
 inline mesh_shape default_mesh(const policy& p, int ranks, std::optional<int> replication = {}) {
   if (ranks < 1) throw_error<mesh_error>({"a mesh needs at least one rank, not ", ranks});
   if (replication && (*replication < 1 || ranks % *replication != 0))

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Redistribution as a relation of two cuts. A rank at `at` needs its new block; the ranks that differ from
-/// it only in the axes of `group` own all of it between them, each a different part.
+/// Communication needed to redistribute a matrix from one layout to another. The ranks that differ only in
+/// the axes of `group` together own every member's new block, each a different part of it.
 
 #include "partita/partition/layout.hpp"
 
 namespace partita::partition {
 
+/// Kind of communication.
 enum class movement : std::uint8_t {
-  slice,       ///< the new block lies in the old one: nothing travels
+  slice,       ///< the new block is part of the old one: no communication
   all_gather,  ///< every member of the group needs the same block
   all_to_all   ///< members need different parts of one another's blocks
 };
 
+/// A redistribution: its kind, and the axes of the group that takes part.
 struct route {
   movement kind = movement::slice;
   axis_set group;
@@ -22,7 +24,7 @@ struct route {
 
 namespace detail {
 
-/// Axes of `from` that come after the longest common beginning of both lists.
+/// Axes of `from` after the longest common prefix of both sets in nesting order.
 constexpr axis_set beyond_common(axis_set from, axis_set to, nesting order) {
   axis_set rest;
   bool common = true;
@@ -35,9 +37,9 @@ constexpr axis_set beyond_common(axis_set from, axis_set to, nesting order) {
 
 }  // namespace detail
 
-/// Axes newly used slice; axes that move between rows and columns, or under another nesting, all-to-all; axes
-/// no longer used all-gather. Source: the algebra of distributions of Elemental (Poulson et al., ACM TOMS
-/// 2013), reduced to axes.
+/// The route from one layout to another. Newly used axes: slice locally. Axes that move between rows and
+/// columns, or nest differently: all-to-all. Axes no longer used: all-gather. Source: the redistribution
+/// algebra of Elemental (Poulson et al., ACM TOMS 2013), reduced to axis sets.
 constexpr route route_between(layout from, layout to) {
   const axis_set group = detail::beyond_common(from.rows, to.rows, nesting::rows) |
                          detail::beyond_common(from.cols, to.cols, nesting::cols);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// A rank's end of a thread_group: how it works on what its peers posted, in memory of the host or of a
-/// device that the ranks share. On a device the host waits for nothing: one rank's stream waits for events in
-/// the streams of others.
+/// A rank's endpoint in a thread_group: copies and reductions on posted buffers, in host memory or on a
+/// shared device. On a device the host never blocks; a rank's stream waits for events on its peers' streams.
 
 #include <array>
 #include <vector>
@@ -11,13 +10,12 @@
 
 namespace partita::detail {
 
-/// How far a rank has come in an operation, as events. On the host, work is done when a call returns, and
-/// there is nothing to wait for.
+/// A rank's progress in an operation, as events. Unused on the host, where calls are synchronous.
 struct operation_events {
   enum stage : std::size_t {
-    posted,   ///< what it sends is written
-    reduced,  ///< its share of an all-reduce is
-    read      ///< it has read what the others send
+    posted,   ///< its send buffer is ready
+    reduced,  ///< its share of an all-reduce is reduced
+    read      ///< it has read its peers' buffers
   };
   struct event {
     std::unique_ptr<comm::device_memory::event> point;
@@ -32,18 +30,19 @@ struct operation_events {
 
 class thread_endpoint;
 
-/// What a rank brings to an operation; nothing while it has no endpoint.
+/// A rank's posted operation; empty while `endpoint` is null.
 struct posted_operation {
   comm::collective op;
   std::shared_ptr<const thread_endpoint> endpoint;
 };
 
+/// One rank of a thread_group, with its queue and events.
 class thread_endpoint {
  public:
-  /// How many operations of a group may be in flight.
+  /// Maximum number of operations of a group in flight.
   static constexpr std::uint64_t in_flight = 8;
 
-  /// `memory`: null where operations are on memory of the host.
+  /// `memory` is null for host memory.
   explicit thread_endpoint(int rank, std::shared_ptr<comm::device_memory> memory = nullptr)
       : rank_(rank), memory_(std::move(memory)) {
     for (operation_events& e : events_) e = make_events();
@@ -51,16 +50,16 @@ class thread_endpoint {
 
   int rank() const { return rank_; }
   bool on_host() const { return memory_ == nullptr; }
-  /// " on cuda device 0", nothing for the host.
+  /// " on cuda device 0"; empty on the host.
   std::string device_name() const { return memory_ ? " on " + memory_->name() : ""; }
   bool shares_place_with(const thread_endpoint& other) const {
     return memory_ && other.memory_ ? memory_->name() == other.memory_->name() : memory_ == other.memory_;
   }
 
-  /// Events of operation number `sequence`.
+  /// Events of operation `sequence`.
   operation_events& events(std::uint64_t sequence) { return events_[sequence % in_flight]; }
   const operation_events& events(std::uint64_t sequence) const { return events_[sequence % in_flight]; }
-  /// Events for a message, used again when they were returned.
+  /// Events for a message, recycled from return_events().
   std::unique_ptr<operation_events> borrow_events() {
     if (spare_.empty()) return std::make_unique<operation_events>(make_events());
     std::unique_ptr<operation_events> events = std::move(spare_.back());
@@ -69,7 +68,7 @@ class thread_endpoint {
   }
   void return_events(std::unique_ptr<operation_events> events) { spare_.push_back(std::move(events)); }
 
-  /// What I send is written by work that my queue has; nothing else has happened yet.
+  /// Records that the work producing the send buffer is enqueued, and resets the later stages.
   void begin(operation_events& mine) const {
     mine[operation_events::reduced].recorded = mine[operation_events::read].recorded = false;
     record(mine, operation_events::posted);
@@ -78,11 +77,11 @@ class thread_endpoint {
     if (memory_) memory_->record(*mine[s].point);
     mine[s].recorded = true;
   }
-  /// Work given to my queue from now on begins after that stage, if it was recorded.
+  /// Makes this rank's queue wait for that stage, if it was recorded.
   void wait_on(const operation_events& events, operation_events::stage s) const {
     if (memory_ && events[s].recorded) memory_->wait_on(*events[s].point);
   }
-  /// The same for every other rank in operation number `sequence`.
+  /// As above, for every other rank in operation `sequence`.
   void wait_on(std::span<const posted_operation> posts, std::uint64_t sequence,
                operation_events::stage s) const {
     for (const posted_operation& p : posts)
@@ -97,8 +96,8 @@ class thread_endpoint {
       std::memcpy(to, from, bytes);
   }
 
-  /// The share of `rank` in an all-reduce, in place: nobody else reads it in the others' buffers, nor that
-  /// rank's own before it is reduced.
+  /// Reduces the share of `rank` in an all-reduce in place: no other rank reads that part of any buffer
+  /// before it is reduced.
   void reduce_share(std::span<const posted_operation> posts, int rank) {
     const comm::collective& op = posts[static_cast<std::size_t>(rank)].op;
     const interval share = comm::share_of(op.count, rank, static_cast<int>(posts.size()));
@@ -107,7 +106,8 @@ class thread_endpoint {
     reduce(op, at(op.output, op, share.begin), share.size());
   }
 
-  /// What `rank` receives in an operation other than broadcast; in an all-reduce the others' shares.
+  /// Copies or reduces what `rank` receives in an operation other than broadcast; for all_reduce, the others'
+  /// shares.
   void collect(std::span<const posted_operation> posts, int rank) {
     const comm::collective& op = posts[static_cast<std::size_t>(rank)].op;
     if (op.kind == operation::reduce_scatter) {
@@ -140,7 +140,7 @@ class thread_endpoint {
     return static_cast<const char*>(base) + op.bytes(offset);
   }
 
-  /// to = the reduction of the sources, in rank order.
+  /// to = reduction of the sources, in rank order.
   void reduce(const comm::collective& op, void* to, global_index count) const {
     if (count == 0) return;
     if (memory_)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// A group of ranks that are threads of one process. A rank posts what it brings to an operation; its peers
-/// read that memory where it lies, so a rank leaves an operation only when nobody reads its memory any more:
-/// on the host when they are done, on a device when its queue has been told to wait for them. For small
-/// operations on the host the last rank to arrive does the work of all: the others wake only once.
+/// A group of thread ranks. Ranks post their buffers and peers read them in place, so a rank leaves an
+/// operation only when no peer is reading its memory: on the host when they have finished, on a device when
+/// its queue has been made to wait for them. For small host operations the last rank to arrive performs the
+/// whole operation, so that the others wake only once.
 
 #include <algorithm>
 #include <array>
@@ -13,10 +13,10 @@
 
 namespace partita::detail {
 
+/// A group of ranks that are threads of one process.
 class thread_group : public rendezvous {
  public:
-  /// Operation number s of the group uses slot s mod in_flight, which is free again when every rank has left
-  /// it.
+  /// Operation s of the group uses slot s mod in_flight, which is recycled when every rank has left it.
   static constexpr std::uint64_t in_flight = thread_endpoint::in_flight;
 
   thread_group(std::shared_ptr<thread_world> world, std::vector<int> world_ranks)
@@ -48,7 +48,7 @@ class thread_group : public rendezvous {
     mine = {op, me};
     const bool complete = ++s.arrived == size();
     if (complete && is_small(s)) do_for_all(s, *me);
-    held.unlock();  // or those who wake would wait for the lock
+    held.unlock();  // so that woken ranks do not contend for the lock
     if (op.kind == operation::broadcast ? op.peer == rank : complete) changed.notify_all();
     return sequence;
   }
@@ -80,11 +80,11 @@ class thread_group : public rendezvous {
       slot& s = slots_[token % in_flight];
       wait_for_readers(held, s.readers);
       wait_on_readers(s, me);
-    } catch (const device_error&) {  // the device does nothing any more: nobody reads there
+    } catch (const device_error&) {  // the device has failed: no peer reads from it
     }
   }
 
-  /// The group of `members` (ranks of this group) that operation `sequence` formed under `color`.
+  /// The group of `members` (ranks of this group) formed by split `sequence` under `color`.
   std::shared_ptr<thread_group> subgroup(std::uint64_t sequence, int color, const std::vector<int>& members) {
     const lock held(mutex);
     auto at = forming_.begin();
@@ -105,7 +105,7 @@ class thread_group : public rendezvous {
   struct slot {
     std::uint64_t sequence = 0;
     int arrived = 0, reduced = 0, done = 0;
-    int readers = 0;  ///< ranks that read posted memory now, or enqueue that they will, without the lock
+    int readers = 0;  ///< ranks reading posted memory, or enqueuing reads, without the lock
     bool done_for_all = false;
     std::vector<posted_operation> posts;
     std::vector<char> left;
@@ -119,7 +119,7 @@ class thread_group : public rendezvous {
     }
   };
 
-  /// A group that operation number `sequence` of this one forms.
+  /// A group being formed by split `sequence`.
   struct subgroup_to_be {
     std::uint64_t sequence;
     int color;
@@ -132,7 +132,7 @@ class thread_group : public rendezvous {
     return std::equal(a.begin(), a.end(), b.begin(), b.end());
   }
 
-  /// Waits for ranks that have yet to post into slot s.
+  /// Waits for `ready`; fails if a rank ended without posting into slot s.
   template <class Ready>
   void wait_for_posts(lock& held, slot& s, const comm::collective& op, Ready ready) {
     const auto absent = [&] {
@@ -142,18 +142,18 @@ class thread_group : public rendezvous {
     };
     wait(held, op, ready, absent);
   }
-  /// Counts this rank, and waits until all ranks are counted.
+  /// Barrier: counts this rank and waits until all ranks are counted.
   void wait_for_all(lock& held, slot& s, const comm::collective& op, int& counted) {
     if (++counted == size()) changed.notify_all();
     wait_for_posts(held, s, op, [&] { return counted == size(); });
   }
-  /// What I send may be overwritten, or freed, by work given to my queue from now on.
+  /// Makes this rank's queue wait for its readers; later work on it may overwrite or free the send buffer.
   void wait_on_readers(const slot& s, const thread_endpoint& me) const {
     me.wait_on(s.posts, s.sequence, operation_events::reduced);
     me.wait_on(s.posts, s.sequence, operation_events::read);
   }
 
-  /// Whether one rank does the work of all sooner than it wakes them, twice each.
+  /// Whether one rank doing all the work is faster than waking every rank twice.
   bool is_small(const slot& s) const {
     constexpr std::size_t most = std::size_t{1} << 16;
     std::size_t bytes = 0;
@@ -167,7 +167,7 @@ class thread_group : public rendezvous {
     }
     return bytes <= most;
   }
-  /// The last rank to come does what every rank would do. It has the lock, so none can leave meanwhile.
+  /// The last rank to arrive does the work of all ranks. It holds the lock, so no rank can leave meanwhile.
   void do_for_all(slot& s, thread_endpoint& me) const {
     const bool reduces = s.posts.front().op.kind == operation::all_reduce;
     for (int q = 0; q < size() && reduces; ++q) me.reduce_share(s.posts, q);
@@ -228,13 +228,13 @@ class thread_group : public rendezvous {
       return;
     fail(held, base::sentence_of({"ranks disagree: ", call(mine), ", ", call(other)}));
   }
-  /// What the others send to `rank` in an all_to_all.
+  /// Counts that the ranks send to `rank` in an all_to_all.
   std::vector<global_index> sent_to(const slot& s, int rank) const {
     std::vector<global_index> counts;
     for (const posted_operation& p : s.posts) counts.push_back(p.op.input_counts[index(rank)]);
     return counts;
   }
-  /// Whether `rank` expects that.
+  /// Whether they match what `rank` expects.
   bool counts_agree(const slot& s, int rank, const comm::collective& op) const {
     for (int q = 0; q < size(); ++q)
       if (s.posts[index(q)].op.input_counts[index(rank)] != op.output_counts[index(q)]) return false;

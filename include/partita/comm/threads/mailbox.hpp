@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Messages between two ranks of a group of threads. The sender posts where its message lies; the receiver
-/// copies it from there, and the sender's operation is complete when it has.
+/// Point-to-point messages between thread ranks. The sender posts its buffer; the receiver copies from it,
+/// which completes the send.
 
 #include <memory>
 #include <vector>
@@ -10,7 +10,7 @@
 
 namespace partita::detail {
 
-/// Every call is made with the lock of the rendezvous.
+/// All calls require the rendezvous lock.
 class mailbox {
  public:
   using lock = rendezvous::lock;
@@ -26,7 +26,7 @@ class mailbox {
     at_.changed.notify_all();
     return last_;
   }
-  /// Returns the token of a receive: the number of its message.
+  /// Returns the token of a receive: the number of its message in the channel.
   std::uint64_t receive(const thread_endpoint& me, const comm::collective& op) {
     return ++channel_of(op.peer, me.rank(), op.tag).received;
   }
@@ -69,7 +69,7 @@ class mailbox {
     at_.changed.notify_all();
   }
 
-  /// Returns when nobody reads a message that was given up.
+  /// Waits until the abandoned message has no reader.
   void abandon_send(lock& held, thread_endpoint& me, std::uint64_t token) {
     message* const m = find(token);
     at_.wait_for_readers(held, m->readers);
@@ -85,7 +85,7 @@ class mailbox {
     int readers = 0;
     bool received = false;
   };
-  /// Messages of one pair of ranks and one tag: number k that was sent is number k that is received.
+  /// Messages of one (from, to, tag): the k-th send matches the k-th receive.
   struct channel {
     int from, to, tag;
     std::uint64_t sent = 0, received = 0;

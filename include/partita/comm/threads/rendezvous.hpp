@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// How ranks that are threads wait for each other, read each other's memory, and fail together.
+/// Synchronisation, reads of peers' memory, and failure propagation among thread ranks.
 
 #include "partita/base/error.hpp"
 #include "partita/comm/threads/endpoint.hpp"
@@ -10,7 +10,7 @@ namespace partita::detail {
 
 class rendezvous : public wakeable {
  public:
-  /// This rendezvous is this rank's alone while one lives, but for where it waits or reads.
+  /// Exclusive access to the rendezvous; released while waiting or reading.
   using lock = std::unique_lock<std::mutex>;
 
   rendezvous(std::shared_ptr<thread_world> world, std::vector<int> world_ranks)
@@ -18,7 +18,7 @@ class rendezvous : public wakeable {
 
   int size() const { return static_cast<int>(world_ranks_.size()); }
   const std::shared_ptr<thread_world>& world() const { return world_; }
-  /// What errors call the ranks.
+  /// The ranks' names in error messages.
   const std::vector<int>& world_ranks() const { return world_ranks_; }
   std::string name(int rank) const { return std::to_string(world_rank(rank)); }
   bool has_ended(int rank) const { return world_->has_ended(world_rank(rank)); }
@@ -29,7 +29,7 @@ class rendezvous : public wakeable {
         {"rank ", name(p.endpoint->rank()), " calls ", describe(p.op), elements, p.endpoint->device_name()});
   }
 
-  /// Throws poisoned_error when a rank has failed.
+  /// Throws poisoned_error if a rank has failed.
   void check() const {
     if (world_->poisoned()) throw_error<poisoned_error>({"another rank failed: ", world_->message()});
   }
@@ -39,8 +39,8 @@ class rendezvous : public wakeable {
     std::rethrow_exception(error);
   }
 
-  /// Waits for `ready`. A failed world, or a rank (told by `missing`, -1 for none) that ended too early, is
-  /// an error.
+  /// Waits for `ready`. Throws if the world failed, or if the rank that missing() returns (-1: none) has
+  /// ended.
   template <class Ready, class Missing>
   void wait(lock& held, const comm::collective& op, Ready ready, Missing missing) {
     for (;;) {
@@ -51,12 +51,12 @@ class rendezvous : public wakeable {
     }
   }
 
-  /// Waits until nobody reads, whatever has failed.
+  /// Waits until there are no readers, even after a failure.
   void wait_for_readers(lock& held, const int& readers) {
     changed.wait(held, [&] { return readers == 0; });
   }
 
-  /// Counts a reader while it lives, and gives up the lock meanwhile.
+  /// Scope in which this rank reads posted memory: counted as a reader, with the lock released.
   class reading {
    public:
     reading(rendezvous& at, lock& held, int& readers) : at_(at), held_(held), readers_(readers) {
@@ -76,8 +76,8 @@ class rendezvous : public wakeable {
     int& readers_;
   };
 
-  /// act(), which reads and is read. When it fails, so does the world, and this rank stays until nobody reads
-  /// its memory any more, then does leave().
+  /// Calls act(). If it throws, poisons the world, waits until no peer is reading this rank's memory, calls
+  /// leave() and rethrows.
   template <class Act, class Leave>
   void guarded(lock& held, const int& readers, Act act, Leave leave) {
     try {

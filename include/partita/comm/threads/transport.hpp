@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// One rank's end of a group of threads as a transport.
+/// Transport over a group of threads.
 
 #include "partita/comm/threads/group.hpp"
 #include "partita/comm/transport.hpp"
 
 namespace partita::detail {
 
-/// For memory of the host, or of a device that the ranks share.
+/// For host memory, or for a device shared by the ranks.
 class thread_transport final : public transport {
  public:
   thread_transport(std::shared_ptr<thread_group> group, int rank,

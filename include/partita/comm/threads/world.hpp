@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// What all groups of one run of thread ranks share: whether a rank has failed, and which ranks have ended.
+/// State shared by all groups of one run of thread ranks: failures, and which ranks have ended.
 
 #include <atomic>
 #include <condition_variable>
@@ -12,7 +12,7 @@
 
 namespace partita::detail {
 
-/// A mutex and its condition, which a failing rank can wake.
+/// A mutex and condition variable that a failing rank can signal.
 struct wakeable {
   std::mutex mutex;
   std::condition_variable changed;
@@ -23,6 +23,7 @@ struct wakeable {
   }
 };
 
+/// Failure state of one run, shared by its ranks.
 class thread_world {
  public:
   explicit thread_world(int ranks) : ended_(static_cast<std::size_t>(ranks)) {}
@@ -32,7 +33,7 @@ class thread_world {
     groups_.push_back(group);
   }
 
-  /// Fails the run with a message, and with an exception where there is one; the first exception stays.
+  /// Marks the run as failed. The first exception and its message are kept.
   void poison(const std::string& message, std::exception_ptr failure = nullptr) {
     {
       const std::lock_guard lock(mutex_);

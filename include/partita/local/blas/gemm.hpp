@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Dense products by a CBLAS library; link it, and hand `device_queue<host>(threads, blas_gemm())` to whoever
-/// multiplies.
+/// GEMM through CBLAS. Link a CBLAS library and construct the queue as `device_queue<host>(threads,
+/// blas_gemm())`.
 
 #include <cblas.h>
 #include <condition_variable>
@@ -15,11 +15,10 @@ namespace blas {
 
 #ifdef OPENBLAS_VERSION
 
-/// Lets OpenBLAS use this many threads while it lives. OpenBLAS has one number for the whole process
-/// (openblas_set_num_threads_local too: what is local there is its effect inside OpenMP regions), so ranks
-/// that are threads and ask for the same number multiply together, those that ask for another wait, and the
-/// last one restores what the process had.
-/// Source: OpenBLAS, issues 2809 and 3917 (scope), pull request 4425 (_local).
+/// Sets the number of OpenBLAS threads for the scope of this object. The setting is process-wide (even
+/// openblas_set_num_threads_local, which is local only inside OpenMP regions): thread ranks that request the
+/// same number run concurrently, others wait, and the last one restores the previous value. Source: OpenBLAS,
+/// issues 2809 and 3917 (scope), pull request 4425 (_local).
 class thread_limit {
  public:
   explicit thread_limit(int threads) {
@@ -28,7 +27,7 @@ class thread_limit {
     s.changed.wait(lock, [&] { return s.users == 0 || s.threads == threads; });
     if (s.users++ == 0) s.before = openblas_get_num_threads();
     s.threads = threads;
-    openblas_set_num_threads(threads);  // by every rank: where OpenBLAS uses OpenMP, threads count apart
+    openblas_set_num_threads(threads);  // on every rank: an OpenMP build keeps it per thread
   }
   thread_limit(const thread_limit&) = delete;
   thread_limit& operator=(const thread_limit&) = delete;
@@ -54,7 +53,7 @@ class thread_limit {
 
 #else
 
-/// Other libraries use the threads that their own environment variables name.
+/// Other libraries are configured through their own environment variables.
 struct thread_limit {
   explicit thread_limit(int) {}
 };
@@ -75,7 +74,7 @@ void multiply(int threads, bool transpose_a, bool transpose_b, int m, int n, int
 
 }  // namespace blas
 
-/// The products of the linked CBLAS, on the threads of the queue where the library is OpenBLAS.
+/// GEMM of the linked CBLAS; with OpenBLAS, on the queue's number of threads.
 inline on_host::gemm_backend blas_gemm() { return {blas::multiply<float>, blas::multiply<double>}; }
 
 }  // namespace partita

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Dense products by cuBLASLt; link it, and hand `device_queue<cuda_device>(device, cublas_gemm())` to
-/// whoever multiplies. A queue owns its handle, a workspace, and for every shape that it has met the
-/// descriptors and the algorithm that cuBLASLt proposes.
+/// GEMM through cuBLASLt. Link it and construct the queue as `device_queue<cuda_device>(device,
+/// cublas_gemm())`. The queue owns the handle, a workspace, and the descriptors and algorithm chosen for each
+/// problem shape.
 ///
-/// Operands are row-major and cuBLASLt's are column-major, so it is asked for C^T = op(B)^T op(A)^T: the same
-/// memory with the operands swapped. A bias of the columns of C is then one of the rows of C^T, as its
-/// epilogues have it, and the sums of the columns of op(B) are those of the rows of its first operand over
-/// the inner dimension (BGRADA).
+/// Operands are row-major and cuBLASLt is column-major, so it computes C^T = op(B)^T op(A)^T on the same
+/// memory with the operands swapped. A bias along the columns of C is then one along the rows of C^T, as its
+/// epilogues require, and column sums of op(B) are row sums of its first operand over the inner dimension
+/// (BGRADA).
 ///
-/// Results repeat bit for bit on devices of one kind: the inner dimension is split only where the parts' sums
-/// are kept in the workspace and added in a step of their own. Single precision is never rounded to TF32.
+/// Results are bitwise reproducible on the same device model: split-K is allowed only with partial sums
+/// stored in the workspace and added in a separate step. Single precision never uses TF32.
 
 #include <algorithm>
 #include <array>
@@ -27,8 +27,7 @@ namespace partita {
 
 namespace cublas {
 
-/// What an algorithm is chosen for. Of an address counts the largest power of two, up to 256, that divides
-/// it.
+/// Key for algorithm selection. Alignments are the largest power of two, up to 256, dividing the address.
 struct gemm_problem {
   bool single_precision, transpose_a, transpose_b;
   int m, n, k, lda, ldb, ldc;
@@ -49,7 +48,7 @@ inline std::string to_string(const gemm_problem& p) {
          operand(p.m, p.n, false, p.ldc) + ", epilogue " + std::to_string(p.epilogue);
 }
 
-/// Throws device_error naming the call and the product when `status` is not success.
+/// Throws device_error naming the call and the problem if `status` is an error.
 inline void check(cublasStatus_t status, const char* call, const gemm_problem& problem) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
   throw device_error(std::string(call) + " failed: " + cublasLtGetStatusName(status) + ", " +
@@ -63,10 +62,10 @@ inline std::uint32_t alignment_of(const void* address) {
 
 inline constexpr std::size_t workspace_bytes = std::size_t{32} << 20;
 
-/// A product as cuBLASLt describes it, and the algorithm that computes it.
+/// Descriptors of a matmul and the algorithm selected for it.
 class gemm_plan {
  public:
-  /// `bias`: what the epilogue reads or writes, null where it does neither.
+  /// `bias`: the vector that the epilogue reads or writes; null if none.
   gemm_plan(cublasLtHandle_t handle, const gemm_problem& p, const void* bias) {
     const cudaDataType_t type = p.single_precision ? CUDA_R_32F : CUDA_R_64F;
     check(
@@ -89,9 +88,9 @@ class gemm_plan {
     choose(handle, p);
   }
 
-  /// Whether cuBLASLt knows an algorithm for it.
+  /// Whether cuBLASLt has an algorithm for the problem.
   bool is_known() const { return known_; }
-  /// How often its blocks fill the device.
+  /// Wave count of the selected algorithm.
   float waves() const { return waves_; }
 
   template <class T>
@@ -110,7 +109,7 @@ class gemm_plan {
           "cublasLtMatmulDescSetAttribute", p);
   }
 
-  /// Takes the first that cuBLASLt proposes for operands so aligned and a fixed order of additions.
+  /// Selects the first heuristic result for these alignments with a fixed summation order.
   void choose(cublasLtHandle_t handle, const gemm_problem& p) {
     cublasLtMatmulPreferenceOpaque_t preference;
     check(cublasLtMatmulPreferenceInit(&preference), "cublasLtMatmulPreferenceInit", p);
@@ -131,7 +130,7 @@ class gemm_plan {
     const cublasStatus_t asked =
         cublasLtMatmulAlgoGetHeuristic(handle, &product_, &b_, &a_, &c_, &c_, &preference,
                                        static_cast<int>(proposals.size()), proposals.data(), &count);
-    // Which of the two answers an epilogue that a type does not have is not documented.
+    // The status for an epilogue that a type does not support is undocumented: it may be either.
     if (asked == CUBLAS_STATUS_NOT_SUPPORTED ||
         (asked == CUBLAS_STATUS_INVALID_VALUE && p.epilogue != CUBLASLT_EPILOGUE_DEFAULT))
       return;
@@ -150,7 +149,7 @@ class gemm_plan {
   bool known_ = false;
 };
 
-/// What a queue keeps for its products.
+/// Per-queue cuBLASLt state.
 class context {
  public:
   explicit context(const device_queue<cuda_device>& q) : workspace_(q, workspace_bytes) {
@@ -161,8 +160,8 @@ class context {
   context(const context&) = delete;
   ~context() { cublasLtDestroy(handle_); }
 
-  /// False when cuBLASLt knows no algorithm with the epilogue, or for sums of columns a bad one; throws
-  /// device_error when it knows none without.
+  /// Returns false if cuBLASLt has no algorithm with this epilogue, or only an inefficient one for column
+  /// sums. Throws device_error if it has none without an epilogue.
   template <class T>
   bool multiply(const device_queue<cuda_device>& q, gemm_problem p, T alpha, const T* a, const T* b, T beta,
                 T* c, const on_cuda::vendor_epilogue<T>& epilogue) {
@@ -174,7 +173,7 @@ class context {
     gemm_plan& plan = plan_of(p, used);
     if (!plan.is_known() && p.epilogue != CUBLASLT_EPILOGUE_DEFAULT) return false;
     if (!plan.is_known())
-      throw device_error("cublasLtMatmulAlgoGetHeuristic knows no algorithm for " + to_string(p));
+      throw device_error("cublasLtMatmulAlgoGetHeuristic found no algorithm for " + to_string(p));
     if (epilogue.column_sums != nullptr && wastes_the_device(p, plan)) return false;
     plan.run(handle_, p, alpha, a, b, beta, c, used, workspace_.data(), q.stream());
     if (used != epilogue.column_sums && epilogue.column_sums != nullptr)
@@ -188,14 +187,15 @@ class context {
     if (plan == plans_.end()) plan = plans_.emplace(p, gemm_plan(handle_, p, line)).first;
     return plan->second;
   }
-  /// Sums of columns are over the inner dimension. An algorithm that therefore cannot split it leaves most of
-  /// the device idle where C is small, and takes many times as long as a product and sums apart.
+  /// Column sums run over the inner dimension. If they prevent split-K, most of the device is idle for small
+  /// C, and the fused product is many times slower than separate kernels.
   bool wastes_the_device(gemm_problem p, const gemm_plan& with_sums) {
     p.epilogue = CUBLASLT_EPILOGUE_DEFAULT;
     p.alignment_line = 0;
     return 2 * with_sums.waves() < plan_of(p, nullptr).waves();
   }
-  /// Epilogues read and write their line in vectors, and parameters lie packed: room at an aligned address.
+  /// Epilogues access their vector with vector loads, but parameters are packed: returns an aligned copy
+  /// buffer.
   template <class T>
   const T* aligned_line(const device_queue<cuda_device>& q, std::size_t bytes) {
     bias_.reset(q, bytes);
@@ -219,7 +219,7 @@ cublasLtEpilogue_t kind_of(const on_cuda::vendor_epilogue<T>& epilogue) {
   return epilogue.relu ? CUBLASLT_EPILOGUE_RELU : CUBLASLT_EPILOGUE_DEFAULT;
 }
 
-/// A gemm_function: c = alpha op(a) op(b) + beta c, then the epilogue. None of m, n and k is 0.
+/// A gemm_function: c = alpha op(a) op(b) + beta c, followed by the epilogue. m, n and k must be positive.
 template <class T>
 bool multiply(const device_queue<cuda_device>& q, bool transpose_a, bool transpose_b, int m, int n, int k,
               T alpha, const T* a, int lda, const T* b, int ldb, T beta, T* c, int ldc,
@@ -235,8 +235,8 @@ bool multiply(const device_queue<cuda_device>& q, bool transpose_a, bool transpo
 
 }  // namespace cublas
 
-/// `libraries` with the products of cuBLASLt, for a device_queue<cuda_device>. Throws nothing; the products
-/// throw device_error naming the call and the shapes. Source: the cuBLAS library, "cublasLtMatmul".
+/// Adds the cuBLASLt products to `libraries`, for a device_queue<cuda_device>. The products throw
+/// device_error naming the call and the shapes. Source: the cuBLAS library, "cublasLtMatmul".
 inline on_cuda::cuda_libraries cublas_gemm(on_cuda::cuda_libraries libraries = {}) {
   libraries.gemm_f32 = cublas::multiply<float>;
   libraries.gemm_f64 = cublas::multiply<double>;

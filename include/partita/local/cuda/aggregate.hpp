@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// The largest neighbours of rows, and the way back to them.
+/// Max aggregation over neighbours, and its gradient.
 
 #include <type_traits>
 
@@ -11,7 +11,8 @@
 
 namespace partita::on_cuda {
 
-/// The largest neighbours of a row in a pack of columns, and their entries; 0 and -1 while there are none.
+/// Maxima over the neighbours of a row in a pack of columns, with the winning entries; 0 and -1 if there are
+/// none.
 template <class T, int Width>
 struct largest_neighbours {
   struct sum {
@@ -63,7 +64,7 @@ struct largest_neighbours {
   }
 };
 
-/// The gradients that a row of the transposed pattern, a column of the other, won in a pack of columns.
+/// Gradient of a column: the sum of dy over the entries of that column that attained the maximum.
 template <class T, int Width>
 struct won_gradients : summing<column_lead, pack_of<T, Width>> {
   static constexpr int min_blocks_per_multiprocessor = 2;
@@ -102,7 +103,7 @@ struct won_gradients : summing<column_lead, pack_of<T, Width>> {
   }
 };
 
-/// As the host's.
+/// As on_host::max_aggregate.
 template <class T>
 void max_aggregate(const device_queue<cuda_device>& q, local::input_csr<T> a, local::input_view<T> x,
                    matrix_view<T> y, matrix_view<local_index> arg) {
@@ -117,14 +118,14 @@ void max_aggregate(const device_queue<cuda_device>& q, local::input_csr<T> a, lo
       x, y, arg);
 }
 
-/// As the host's.
+/// As on_host::max_scatter_pattern.
 template <class T>
 local::csr_inverse<cuda_device> max_scatter_pattern(const device_queue<cuda_device>& q,
                                                     const local::csr_view<T>& a) {
   return inverse_of(q, a);
 }
 
-/// As the host's.
+/// As on_host::max_scatter.
 template <class T>
 void max_scatter(const device_queue<cuda_device>& q, const local::csr_inverse<cuda_device>& a,
                  matrix_view<const local_index> arg, local::input_view<T> dy, matrix_view<T> dx) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Blocks whose elements are computed each on its own.
+/// Elementwise assignment of blocks.
 
 #include <cstdint>
 #include <type_traits>
@@ -11,7 +11,7 @@
 
 namespace partita::on_cuda {
 
-/// Term has, for every Width, a pack of y's row i from column j on: term.at<Width>(i, j).
+/// Term provides term.at<Width>(i, j): the pack of y(i, j), ..., y(i, j + Width - 1).
 template <int Width, class T, class Term>
 struct assign_packs {
   Term term;
@@ -24,7 +24,7 @@ struct assign_packs {
   }
 };
 
-/// y(i, j) = term(i, j); `operands` are the blocks that the term reads in packs.
+/// y(i, j) = term(i, j); `operands` are the blocks that the term reads as packs.
 template <class T, class Term, class... Views>
 void assign(const device_queue<cuda_device>& q, matrix_view<T> y, const Term& term,
             const Views&... operands) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// What becomes of the entries of a row in kernels of edges: folds for fold_rows, whose packs of columns are
-/// the heads.
+/// Folds over the entries of a row for edge kernels, for use with fold_rows; each pack of columns is one
+/// head.
 
 #include <cmath>
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace partita::on_cuda {
 
-/// The scores of edges: leaky(source(col(e), h) + target(row(e), h)).
+/// Attention scores: leaky(source(col(e), h) + target(row(e), h)).
 template <class T>
 struct attention {
   const local_index* columns;
@@ -27,7 +27,7 @@ struct attention {
   }
 };
 
-/// largest + log(total), the total of exp(score - largest) over scores that come one after another.
+/// Online log-sum-exp: largest + log(total), where total is the sum of exp(score - largest).
 template <class T>
 struct log_total {
   T largest = -std::numeric_limits<T>::infinity();
@@ -53,7 +53,7 @@ struct log_total {
   }
 };
 
-/// log_sum(i, h) = log sum_e exp(score(e, h)), in one pass over the scores.
+/// log_sum(i, h) = log sum_e exp(score(e, h)), in a single pass over the scores.
 template <class T>
 struct log_sums_of_scores : column_lead {
   static constexpr int min_blocks_per_multiprocessor = sizeof(T) == sizeof(float) ? 4 : 3;
@@ -78,7 +78,7 @@ struct log_sums_of_scores : column_lead {
   }
 };
 
-/// f of the values of a row and head, and of what out has.
+/// out(i, h) = f(out(i, h), f(... f(values[e, h], values[e', h]) ...)) over the entries of row i.
 template <class F, class T>
 struct fold_of_values : no_lead {
   struct sum {
@@ -103,7 +103,7 @@ struct fold_of_values : no_lead {
   }
 };
 
-/// out(row, h) = sum_e u[e, h] v[e, h], in double.
+/// out(row, h) = sum_e u[e, h] v[e, h], accumulated in double.
 template <class T, class To>
 struct dots_of_values : summing<no_lead, double> {
   using item = double;
@@ -122,8 +122,8 @@ struct dots_of_values : summing<no_lead, double> {
   }
 };
 
-/// dtarget(i, h) = beta dtarget(i, h) + sum_e g(e, h) over the entries of row i; edges[e, h], the gradient of
-/// a softmax over rows, becomes g(e, h), that of what the score of the entry is made from.
+/// dtarget(i, h) = beta dtarget(i, h) + sum_e g(e, h) over the entries of row i. In place: edges[e, h] holds
+/// the gradient of the softmax values on entry and g(e, h), that of the score arguments, on return.
 template <class T>
 struct target_gradient : summing<column_lead, T> {
   static constexpr int min_blocks_per_multiprocessor = sizeof(T) == sizeof(float) ? 4 : 2;
@@ -161,8 +161,8 @@ struct target_gradient : summing<column_lead, T> {
   }
 };
 
-/// dsource(c, h) = beta dsource(c, h) + sum_e g[e, h] over the entries of column c: a fold over the columns,
-/// whose t-th entry in the order of columns is entry numbers[t].
+/// dsource(c, h) = beta dsource(c, h) + sum_e g[e, h] over the entries of column c; a fold over the
+/// transposed pattern, whose t-th entry is entry numbers[t].
 template <class T>
 struct source_gradient : summing<no_lead, T> {
   using item = T;

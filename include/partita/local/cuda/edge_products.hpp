@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Products of dense blocks with the entries of a sparse pattern that have a value for every head.
+/// Products of dense blocks with a sparse pattern that has one value per entry and head.
 
 #include <algorithm>
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace partita::on_cuda {
 
-/// values[e, h] = beta values[e, h] + y(row(e), :) x(col(e), :)^T over the columns of head h.
+/// values[e, h] = beta values[e, h] + sum_j y(row(e), j) x(col(e), j) over the columns j of head h.
 template <int Width, class T>
 struct dot_of_entry {
   const local_index* columns;
@@ -43,8 +43,8 @@ struct dot_of_entry {
   }
 };
 
-/// A product whose weights are computed where they are used. Packs of columns lie within one head; the first
-/// of a head also stores them.
+/// Product with weights computed on the fly. Each pack of columns is within one head; the first pack of a
+/// head also stores the weights.
 template <int Width, class F, class T>
 struct applied_product : summing<column_lead, pack_of<T, Width>> {
   static constexpr int min_blocks_per_multiprocessor = 2;
@@ -109,7 +109,7 @@ void fold(const device_queue<cuda_device>& q, const pattern_rows& a, const local
 
 }  // namespace edge_product_detail
 
-/// As the host's.
+/// As on_host::edge_multiply.
 template <class T>
 void edge_multiply(const device_queue<cuda_device>& q, local::input_csr<T> a, local::head_slice s,
                    const local::scalar<T>* values, local::input_view<T> x, local::scalar<T> beta,
@@ -118,7 +118,7 @@ void edge_multiply(const device_queue<cuda_device>& q, local::input_csr<T> a, lo
   edge_product_detail::fold(q, rows_of(a), a.columns, s, values, nullptr, x, beta, y);
 }
 
-/// As the host's.
+/// As on_host::edge_apply_multiply.
 template <class F, class T>
 void edge_apply_multiply(const device_queue<cuda_device>& q, local::input_csr<T> a, local::head_slice s, F f,
                          local::scalar<T>* values, local::input_view<T> x, local::scalar<T> beta,
@@ -133,7 +133,7 @@ void edge_apply_multiply(const device_queue<cuda_device>& q, local::input_csr<T>
       s, x, y);
 }
 
-/// As the host's.
+/// As on_host::edge_multiply_transposed.
 template <class T>
 void edge_multiply_transposed(const device_queue<cuda_device>& q, const local::csr_inverse<cuda_device>& a,
                               local::head_slice s, const local::scalar<T>* values, local::input_view<T> y,
@@ -143,7 +143,7 @@ void edge_multiply_transposed(const device_queue<cuda_device>& q, const local::c
                             a.entry_numbers.data(), y, beta, x);
 }
 
-/// As the host's.
+/// As on_host::edge_dot.
 template <class T>
 void edge_dot(const device_queue<cuda_device>& q, local::input_csr<T> a, local::head_slice s,
               local::input_view<T> y, local::input_view<T> x, local::scalar<T> beta, T* values) {

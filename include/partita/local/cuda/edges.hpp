@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Functions of the entries of a sparse pattern. An array of edges has `heads` values an entry: values[e *
-/// heads + h], e as in the offsets of the pattern. Values of the pattern itself are not read and may be null.
+/// Kernels on the entries of a sparse pattern. An edge array has `heads` values per entry, values[e * heads +
+/// h], with e as in the pattern's offsets. Values of the pattern itself are not read and may be null.
 
 #include <cmath>
 #include <cstddef>
@@ -53,14 +53,14 @@ attention<T> attend(const char* operation, const local::csr_view<T>& a, local_in
 
 }  // namespace edge_detail
 
-/// As the host's.
+/// As on_host::edge_apply.
 template <class F, class T>
 void edge_apply(const device_queue<cuda_device>& q, local::input_csr<T> a, local_index heads, F f,
                 const local::scalar<T>* in, T* out) {
   for_entries(q, rows_of(a), apply_to_entry<F, T>{f, a.columns, heads, in, out});
 }
 
-/// As the host's.
+/// As on_host::edge_log_sum.
 template <class T>
 void edge_log_sum(const device_queue<cuda_device>& q, local::input_csr<T> a, local_index heads,
                   local::scalar<T> slope, local::input_view<T> source, local::input_view<T> target,
@@ -70,7 +70,7 @@ void edge_log_sum(const device_queue<cuda_device>& q, local::input_csr<T> a, loc
   fold_rows(q, rows_of(a), heads, skew(a.columns, 4), log_sums_of_scores<T>{{a.columns}, scores, log_sum});
 }
 
-/// As the host's.
+/// As on_host::edge_softmax.
 template <class T>
 void edge_softmax(const device_queue<cuda_device>& q, local::input_csr<T> a, local_index heads,
                   local::scalar<T> slope, local::input_view<T> source, local::input_view<T> target,
@@ -80,7 +80,7 @@ void edge_softmax(const device_queue<cuda_device>& q, local::input_csr<T> a, loc
   for_entries(q, rows_of(a), store_softmax<T>{scores, log_sum, values});
 }
 
-/// As the host's.
+/// As on_host::edge_softmax_gradient.
 template <class T>
 void edge_softmax_gradient(const device_queue<cuda_device>& q, local::input_csr<T> a,
                            const local::csr_inverse<cuda_device>& inverse, local_index heads,
@@ -100,7 +100,7 @@ void edge_softmax_gradient(const device_queue<cuda_device>& q, local::input_csr<
             source_gradient<T>{{}, edges, inverse.entry_numbers.data(), heads, beta, dsource});
 }
 
-/// As the host's.
+/// As on_host::edge_row_dot.
 template <class T>
 void edge_row_dot(const device_queue<cuda_device>& q, local::input_csr<T> a, local_index heads,
                   const local::scalar<T>* u, const local::scalar<T>* v, matrix_view<T> out) {
@@ -108,8 +108,8 @@ void edge_row_dot(const device_queue<cuda_device>& q, local::input_csr<T> a, loc
   fold_rows(q, rows_of(a), heads, 0, dots_of_values<T, T>{{}, u, v, heads, out});
 }
 
-/// As the host's, but out(i, h) = f(out(i, h), f(... f(values[e, h], values[e', h]) ...)), which f may join
-/// in parts: it is associative.
+/// As on_host::edge_row_fold, but out(i, h) = f(out(i, h), f(... f(values[e, h], values[e', h]) ...)); f must
+/// be associative.
 template <class F, class T>
 void edge_row_fold(const device_queue<cuda_device>& q, local::input_csr<T> a, local_index heads, F f,
                    const local::scalar<T>* values, matrix_view<T> out) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Functions of single elements, and of elements and a value of their row or column. What is given as a
-/// function is copied to the device: an object of a named type with a constexpr operator().
+/// Elementwise operations, also with a row or column vector. Function objects are copied to the device; they
+/// must be of a named type with a constexpr operator().
 
 #include "partita/local/cuda/assign.hpp"
 #include "partita/local/shapes.hpp"
@@ -69,21 +69,21 @@ struct over_row_divisor {
   constexpr T operator()(local_index i, local_index, T value) const { return value / divisors[i]; }
 };
 
-/// As the host's.
+/// As on_host::transform.
 template <class F, class T>
 void transform(const device_queue<cuda_device>& q, F f, local::input_view<T> x, matrix_view<T> y) {
   local::require_equal("transform", "x", local::shape_of(x), "y", local::shape_of(y));
   assign(q, y, mapped<F, T>{f, x}, x);
 }
 
-/// As the host's.
+/// As on_host::transform_indexed.
 template <class F, class T>
 void transform_indexed(const device_queue<cuda_device>& q, F f, local::input_view<T> x, matrix_view<T> y) {
   local::require_equal("transform_indexed", "x", local::shape_of(x), "y", local::shape_of(y));
   assign(q, y, mapped_with_index<F, T>{f, x}, x);
 }
 
-/// As the host's.
+/// As on_host::zip.
 template <class F, class T>
 void zip(const device_queue<cuda_device>& q, F f, local::input_view<T> a, local::input_view<T> b,
          matrix_view<T> y) {
@@ -92,19 +92,19 @@ void zip(const device_queue<cuda_device>& q, F f, local::input_view<T> a, local:
   assign(q, y, zipped<F, T>{f, a, b}, a, b);
 }
 
-/// As the host's.
+/// As on_host::add_row.
 template <class T>
 void add_row(const device_queue<cuda_device>& q, const local::scalar<T>* bias, matrix_view<T> y) {
   transform_indexed(q, plus_row<T>{bias}, y, y);
 }
 
-/// As the host's.
+/// As on_host::scale_rows.
 template <class T>
 void scale_rows(const device_queue<cuda_device>& q, const local::scalar<T>* factors, matrix_view<T> y) {
   transform_indexed(q, times_row_factor<T>{factors}, y, y);
 }
 
-/// As the host's.
+/// As on_host::divide_rows.
 template <class T>
 void divide_rows(const device_queue<cuda_device>& q, const local::scalar<T>* divisors, matrix_view<T> y) {
   transform_indexed(q, over_row_divisor<T>{divisors}, y, y);

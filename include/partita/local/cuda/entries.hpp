@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// The entries of a sparse pattern, each on its own.
+/// Parallel loop over the entries of a sparse pattern.
 
 #include <algorithm>
 #include <cstddef>
@@ -12,8 +12,8 @@
 
 namespace partita::on_cuda {
 
-/// The rows of a pattern: those of row i are entries [offsets[i], offsets[i + 1]). There may be any number of
-/// entries; `rows` and `cols` say how many threads are worth while.
+/// Rows of a pattern: the entries of row i are [offsets[i], offsets[i + 1]). `rows` and `cols` determine the
+/// number of threads, independently of the number of entries.
 struct pattern_rows {
   local_index rows, cols;
   const local_index* offsets;
@@ -24,7 +24,7 @@ pattern_rows rows_of(const local::csr_view<T>& a) {
   return {a.rows, a.cols, a.offsets};
 }
 
-/// The number of entries. Where the view does not know it this waits for the queue and reads it.
+/// Number of entries. If the view does not store it, synchronises the queue and reads it.
 template <class T>
 local_index entry_count(const device_queue<cuda_device>& q, const local::csr_view<T>& a) {
   if (a.entries >= 0 || a.rows == 0) return a.rows == 0 ? 0 : a.entries;
@@ -32,12 +32,12 @@ local_index entry_count(const device_queue<cuda_device>& q, const local::csr_vie
   return end - read(q, a.offsets);
 }
 
-/// The place of entry e's value of head h.
+/// Position of the value of entry e and head h.
 constexpr std::ptrdiff_t edge_at(local_index e, local_index heads, local_index h) {
   return std::ptrdiff_t{e} * heads + h;
 }
 
-/// The row of an entry, at `low` or later.
+/// Row of entry e, by binary search from row `low`.
 constexpr local_index row_of_entry(const pattern_rows& a, local_index low, local_index e) {
   local_index high = a.rows;
   while (high - low > 1) {
@@ -50,7 +50,7 @@ constexpr local_index row_of_entry(const pattern_rows& a, local_index low, local
   return low;
 }
 
-/// Groups of 32 threads take chunks of entries; the threads of a group take neighbouring entries.
+/// Each group of 32 threads processes a chunk of entries; neighbouring threads take neighbouring entries.
 template <class F>
 struct visit_entries {
   static constexpr int lanes = 32;
@@ -74,7 +74,7 @@ struct visit_entries {
   }
 
  private:
-  /// The row is often among the next ones.
+  /// Tries the next few rows before a binary search.
   constexpr local_index next_row(local_index row, local_index e) const {
     for (int step = 0; step < 4; ++step)
       if (a.offsets[++row + 1] > e) return row;
@@ -82,7 +82,7 @@ struct visit_entries {
   }
 };
 
-/// f(row(e), e) for all entries e.
+/// Calls f(row(e), e) for every entry e.
 template <class F>
 void for_entries(const device_queue<cuda_device>& q, const pattern_rows& a, const F& f) {
   constexpr std::int64_t most_chunks = 1 << 16, cells_of_chunk = 1024;

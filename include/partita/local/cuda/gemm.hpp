@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Dense times dense: the queue's library, or tiles of c whose sums a thread keeps in registers, over parts
-/// of the inner dimension where c is small.
+/// Dense matrix product: the queue's library, or a register-tiled kernel, split along the inner dimension if
+/// c is small.
 
 #include <algorithm>
 #include <cstddef>
@@ -17,7 +17,8 @@
 
 namespace partita::on_cuda {
 
-/// c(i, j) from the sum of products: with its epilogue, and 0 where `factor` is there and not positive.
+/// Stores c(i, j) from the sum of products: scaling and epilogue, and 0 where `factor`, if given, is not
+/// positive.
 template <class T>
 struct gemm_finish {
   T alpha, beta;
@@ -34,9 +35,9 @@ struct gemm_finish {
   }
 };
 
-/// Thread (part, tile) sums products of a tile of c over a part of the inner dimension. The columns of a tile
-/// lie apart, so that neighbouring threads read and write neighbouring columns. Sums go to c, or to `parts`
-/// (part, m, n) when there are several.
+/// Thread (part, tile) computes a tile of c over one part of the inner dimension. The columns of a tile are
+/// strided, so that accesses of neighbouring threads coalesce. Results go to c, or to `parts` (part, m, n) if
+/// there are several.
 template <bool Ta, bool Tb, class T>
 struct multiply_tiles {
   static constexpr int height = 4, width = 4;
@@ -71,7 +72,7 @@ struct multiply_tiles {
   }
 
  private:
-  /// What lies beyond the block is read from its edge, and not stored.
+  /// Out-of-range indices are clamped to the edge; their results are not stored.
   static constexpr local_index clipped(local_index i, local_index count) { return i < count ? i : count - 1; }
 
   constexpr void add_products(local_index p, const local_index (&rows)[height],
@@ -99,7 +100,7 @@ struct add_gemm_parts {
   }
 };
 
-/// c from sums that are all zero, or that c holds.
+/// Applies the epilogue to zero sums, or to sums already in c.
 template <class T>
 struct finish_alone {
   gemm_finish<T> finish;
@@ -130,7 +131,7 @@ void tiled(const device_queue<cuda_device>& q, const matrix_view<const T>& a, co
   if (count > 1) on_cuda::launch(q, area, add_gemm_parts<T>{parts, count, finish});
 }
 
-/// False when column sums were asked for and are not made; then nothing is.
+/// Returns false, without computing anything, if column sums were requested but cannot be fused.
 template <class T>
 bool product(const char* name, const device_queue<cuda_device>& q, bool ta, bool tb, matrix_view<const T> a,
              matrix_view<const T> b, const gemm_finish<T>& finish) {
@@ -166,21 +167,21 @@ bool product(const char* name, const device_queue<cuda_device>& q, bool ta, bool
 
 }  // namespace gemm_detail
 
-/// As the host's; uses the queue's library if it has one.
+/// As on_host::gemm; uses the queue's library if it has one.
 template <class T>
 void gemm(const device_queue<cuda_device>& q, bool ta, bool tb, local::scalar<T> alpha,
           local::input_view<T> a, local::input_view<T> b, local::scalar<T> beta, matrix_view<T> c) {
   gemm_detail::product<T>("gemm", q, ta, tb, a, b, {alpha, beta, {}, c});
 }
 
-/// As the host's; uses the queue's library if it has one.
+/// As on_host::gemm_bias_relu; uses the queue's library if it has one.
 template <class T>
 void gemm_bias_relu(const device_queue<cuda_device>& q, local::input_view<T> a, local::input_view<T> b,
                     const local::scalar<T>* bias, bool relu, local::scalar<T> beta, matrix_view<T> c) {
   gemm_detail::product<T>("gemm_bias_relu", q, false, false, a, b, {T{1}, beta, {bias, relu}, c});
 }
 
-/// As the host's; uses the queue's library if it has one, for both at once if it can.
+/// As on_host::gemm_bias_gradient; uses the queue's library if it has one, for both at once if it can.
 template <class T>
 void gemm_bias_gradient(const device_queue<cuda_device>& q, local::input_view<T> a, local::input_view<T> dc,
                         matrix_view<T> db, local::scalar<T>* dbias) {
@@ -190,7 +191,7 @@ void gemm_bias_gradient(const device_queue<cuda_device>& q, local::input_view<T>
   column_sums(q, dc, dbias);
 }
 
-/// As the host's; uses the queue's library if it has one.
+/// As on_host::gemm_relu_backward; uses the queue's library if it has one.
 template <class T>
 void gemm_relu_backward(const device_queue<cuda_device>& q, local::input_view<T> dc, local::input_view<T> b,
                         local::input_view<T> a, matrix_view<T> dz) {

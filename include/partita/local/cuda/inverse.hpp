@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Reads a sparse pattern by its columns.
+/// Transpose of a sparse pattern.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace partita::on_cuda {
 
-/// The t-th entry: t, its column and its row.
+/// Lists number, column and row of every entry.
 struct list_entries {
   const local_index* offsets;
   const local_index* columns;
@@ -30,7 +30,7 @@ struct list_entries {
   }
 };
 
-/// offsets_of_columns[c] = the number of sorted columns below c.
+/// offsets_of_columns[c] = number of sorted column indices less than c.
 struct find_columns {
   const local_index* sorted;
   local_index count;
@@ -49,7 +49,8 @@ struct find_columns {
   }
 };
 
-/// order[t], the number of an entry, becomes the entry, and rows[t] its row.
+/// Replaces order[t], an entry number relative to the first entry, by the entry index, and sets rows[t] to
+/// its row.
 struct name_entries {
   const local_index* offsets;
   const local_index* rows_of_entries;
@@ -62,8 +63,8 @@ struct name_entries {
   }
 };
 
-/// The inverse of a's pattern. It costs a stable sort of the entries by columns and memory for three numbers
-/// an entry meanwhile; and where the view does not know its number of entries, a wait for the queue.
+/// The inverse of a's pattern, by a stable sort of the entries by column; needs temporary memory of three
+/// indices per entry. Synchronises the queue if the view does not store its number of entries.
 template <class T>
 local::csr_inverse<cuda_device> inverse_of(const device_queue<cuda_device>& q, const local::csr_view<T>& a) {
   const local_index count = entry_count(q, a);

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// The kernels of CUDA devices: every function takes its queue first and enqueues its work there; those that
-/// return a number wait for it. All memory is the device's. Bodies of kernels are constexpr objects that know
-/// nothing of a device; no result depends on how many threads there are or on which of them is first. Beside
-/// what a function, or the host's of its name, says of itself, it throws device_error when a call of the
-/// runtime fails.
+/// Kernels for CUDA devices. Every function takes a queue first and enqueues its work there; functions that
+/// return a number synchronise. All memory is device memory. Kernel bodies are device-independent constexpr
+/// objects, and results do not depend on the number or order of threads. Semantics are those of the on_host
+/// functions of the same name; in addition, any function may throw device_error.
 
 #include "partita/local/cuda/aggregate.hpp"
 #include "partita/local/cuda/edge_products.hpp"

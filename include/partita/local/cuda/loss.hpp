@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Cross entropy of labelled rows with its gradient, and the number of rows predicted correctly.
+/// Cross entropy with gradient, and prediction counts.
 
 #include <cmath>
 #include <cstdint>
@@ -14,11 +14,10 @@
 
 namespace partita::on_cuda {
 
-/// A sum of losses, and the first row with a label that is no column.
+/// Sum of losses, and the first row with an out-of-range label.
 struct loss_sum {
   double loss = 0;
-  std::int64_t wrong_row =
-      std::numeric_limits<std::int64_t>::max();  ///< as wide, so that nothing lies between sums
+  std::int64_t wrong_row = std::numeric_limits<std::int64_t>::max();  ///< 64-bit, to avoid padding
 
   constexpr loss_sum& operator+=(const loss_sum& other) {
     loss += other.loss;
@@ -27,7 +26,7 @@ struct loss_sum {
   }
 };
 
-/// The loss of a row, and its gradient.
+/// Loss and gradient of one row.
 template <class T>
 struct row_loss {
   matrix_view<const T> logits;
@@ -62,7 +61,7 @@ struct row_loss {
   }
 };
 
-/// 1 for a row whose first largest logit is at its label, else 0.
+/// 1 if the first largest logit of the row is at its label, else 0.
 template <class T>
 struct row_correct {
   matrix_view<const T> logits;
@@ -78,7 +77,7 @@ struct row_correct {
   }
 };
 
-/// As the host's. Waits for the result.
+/// As on_host::cross_entropy. Synchronises.
 template <class T>
 double cross_entropy(const device_queue<cuda_device>& q, local::input_view<T> logits,
                      const local_index* labels, local::scalar<T> scale, matrix_view<T> gradient) {
@@ -94,7 +93,7 @@ double cross_entropy(const device_queue<cuda_device>& q, local::input_view<T> lo
   return total.loss;
 }
 
-/// As the host's. Waits for the result.
+/// As on_host::count_correct. Synchronises.
 template <class T>
 global_index count_correct(const device_queue<cuda_device>& q, matrix_view<T> logits,
                            const local_index* labels) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Copies of blocks: into blocks, into and out of contiguous memory, by lists of rows, from sparse to dense.
+/// Copy, pack and unpack, row gather and scatter, and sparse-to-dense conversion.
 
 #include <span>
 
@@ -64,32 +64,32 @@ struct add_to_row_of_list {
   }
 };
 
-/// As the host's.
+/// As on_host::copy.
 template <class T>
 void copy(const device_queue<cuda_device>& q, local::input_view<T> from, matrix_view<T> to) {
   local::require_equal("copy", "from", local::shape_of(from), "to", local::shape_of(to));
   assign(q, to, copied<T>{from}, from);
 }
 
-/// As the host's.
+/// As on_host::fill.
 template <class T>
 void fill(const device_queue<cuda_device>& q, local::scalar<T> value, matrix_view<T> y) {
   assign(q, y, everywhere<T>{value});
 }
 
-/// As the host's.
+/// As on_host::pack.
 template <class T>
 void pack(const device_queue<cuda_device>& q, local::input_view<T> from, T* to) {
   copy(q, from, matrix_view<T>{to, from.rows, from.cols, from.cols});
 }
 
-/// As the host's.
+/// As on_host::unpack.
 template <class T>
 void unpack(const device_queue<cuda_device>& q, const local::scalar<T>* from, matrix_view<T> to) {
   copy(q, matrix_view<const T>{from, to.rows, to.cols, to.cols}, to);
 }
 
-/// As the host's.
+/// As on_host::sparse_to_dense.
 template <class T>
 void sparse_to_dense(const device_queue<cuda_device>& q, local::input_csr<T> a, matrix_view<T> y) {
   local::require_equal("sparse_to_dense", "a", local::shape_of(a), "y", local::shape_of(y));
@@ -97,7 +97,7 @@ void sparse_to_dense(const device_queue<cuda_device>& q, local::input_csr<T> a, 
   for_entries(q, rows_of(a), put_entry<T>{a.columns, a.values, y});
 }
 
-/// As the host's; rows is in the device's memory.
+/// As on_host::gather_rows; `rows` is in device memory.
 template <class T>
 void gather_rows(const device_queue<cuda_device>& q, local::input_view<T> from,
                  std::span<const local_index> rows, T* to) {
@@ -105,7 +105,7 @@ void gather_rows(const device_queue<cuda_device>& q, local::input_view<T> from,
   assign(q, matrix_view<T>{to, count, from.cols, from.cols}, copied_from_rows<T>{from, rows.data()}, from);
 }
 
-/// As the host's; rows is in the device's memory.
+/// As on_host::scatter_add_distinct_rows; `rows` is in device memory.
 template <class T>
 void scatter_add_distinct_rows(const device_queue<cuda_device>& q, const local::scalar<T>* from,
                                std::span<const local_index> rows, matrix_view<T> to) {

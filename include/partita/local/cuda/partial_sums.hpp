@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Sums of many parts, always in the same order: groups of parts are added up one part after another, then
-/// groups of these sums, until one is left.
+/// Sums of partial results in a fixed order: groups are summed sequentially, then groups of these sums, until
+/// one remains.
 
 #include <algorithm>
 #include <cstddef>
@@ -32,7 +32,8 @@ struct add_groups {
   }
 };
 
-/// Elements of scratch memory that add_up needs for `count` rows of `width` sums, themselves included.
+/// Elements of scratch memory that add_up needs for `count` rows of `width` partial sums, including the
+/// input.
 inline std::size_t room_to_add_up(std::int64_t count, std::int64_t width) {
   std::int64_t rows = count;
   while (count > 1) {
@@ -42,8 +43,8 @@ inline std::size_t room_to_add_up(std::int64_t count, std::int64_t width) {
   return static_cast<std::size_t>(rows * width);
 }
 
-/// Where the sum over the `count` rows of `width` sums at `parts` stands then; room_to_add_up says how much
-/// memory there must be. count is at least 1.
+/// Sums `count` >= 1 rows of `width` partial sums at `parts`, which must have room for room_to_add_up
+/// elements. Returns where the result is.
 template <class Sum>
 const Sum* add_up(const device_queue<cuda_device>& q, Sum* parts, std::int64_t count, std::int64_t width) {
   while (count > 1) {

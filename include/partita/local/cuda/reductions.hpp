@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Sums, inner products and maxima over rows, columns and whole blocks, in an order that depends on the shape
-/// and alignment alone.
+/// Sums, inner products and maxima over rows, columns and whole blocks. The summation order depends only on
+/// shape and alignment.
 
 #include <algorithm>
 #include <cstddef>
@@ -59,7 +59,7 @@ struct product_terms {
   }
 };
 
-/// parts(p, j) = terms(p, j) + terms(p + count, j) + ... of (rows, cols) terms
+/// parts(p, j) = terms(p, j) + terms(p + count, j) + ..., for terms of shape (rows, cols).
 template <int Width, class Terms>
 struct column_parts {
   Terms terms;
@@ -85,7 +85,7 @@ struct round_all {
   constexpr void operator()(std::int64_t i) const { to[i] = static_cast<T>(from[i]); }
 };
 
-/// parts(i, l) = what every `lanes`-th pack of row i from the l-th on comes to.
+/// parts(i, l) = reduction of packs l, l + lanes, ... of row i.
 template <int Width, class T, class Reduction, class To>
 struct row_parts {
   matrix_view<const T> x;
@@ -116,7 +116,7 @@ struct join_lanes {
   }
 };
 
-/// parts[p] = the sum of the terms p, p + count, ... of (rows, cols) terms
+/// parts[p] = sum of terms p, p + count, ..., for terms of shape (rows, cols).
 template <class Terms>
 struct block_parts {
   Terms terms;
@@ -136,7 +136,7 @@ struct block_parts {
 
 namespace reduction_detail {
 
-/// Several threads share a wide row.
+/// Wide rows are shared by several threads.
 template <class Reduction, class T>
 void reduce_rows(const device_queue<cuda_device>& q, matrix_view<const T> x, T* results) {
   constexpr local_index columns_of_lane = 32, most_lanes = 32;
@@ -152,7 +152,7 @@ void reduce_rows(const device_queue<cuda_device>& q, matrix_view<const T> x, T* 
   with_width<widest<T>>(x.cols, run, x);
 }
 
-/// sums[j] = sum_i terms(i, j) for terms of blocks shaped and aligned as x... are.
+/// sums[j] = sum_i terms(i, j), for terms of blocks with the shape and alignment of x and `others`.
 template <class T, class Terms, class... Views>
 void sum_columns(const device_queue<cuda_device>& q, Terms terms, T* sums, matrix_view<const T> x,
                  Views... others) {
@@ -168,7 +168,7 @@ void sum_columns(const device_queue<cuda_device>& q, Terms terms, T* sums, matri
   if (x.cols > 0) with_width<widest<T>>(x.cols, run, x, others...);
 }
 
-/// The sum of (rows, cols) terms. Waits for the result.
+/// Sum of (rows, cols) terms. Synchronises.
 template <class Terms>
 double sum_block(const device_queue<cuda_device>& q, Terms terms, local_index rows, local_index cols) {
   constexpr std::int64_t most = 1 << 16, fewest_cells = 64;
@@ -180,13 +180,13 @@ double sum_block(const device_queue<cuda_device>& q, Terms terms, local_index ro
 
 }  // namespace reduction_detail
 
-/// As the host's.
+/// As on_host::column_sums.
 template <class T>
 void column_sums(const device_queue<cuda_device>& q, local::input_view<T> x, T* sums) {
   reduction_detail::sum_columns<T>(q, entry_terms<T>{x}, sums, x);
 }
 
-/// As the host's.
+/// As on_host::column_dots.
 template <class T>
 void column_dots(const device_queue<cuda_device>& q, local::input_view<T> x, local::input_view<T> y,
                  T* products) {
@@ -194,26 +194,26 @@ void column_dots(const device_queue<cuda_device>& q, local::input_view<T> x, loc
   reduction_detail::sum_columns<T>(q, product_terms<T>{x, y}, products, x, y);
 }
 
-/// As the host's.
+/// As on_host::row_sums.
 template <class T>
 void row_sums(const device_queue<cuda_device>& q, local::input_view<T> x, T* sums) {
   reduction_detail::reduce_rows<sum_in_double>(q, x, sums);
 }
 
-/// As the host's.
+/// As on_host::row_max.
 template <class T>
 void row_max(const device_queue<cuda_device>& q, local::input_view<T> x, T* maxima) {
   reduction_detail::reduce_rows<maximum<T>>(q, x, maxima);
 }
 
-/// As the host's. Waits for the result.
+/// As on_host::sum. Synchronises.
 template <class T>
 std::remove_const_t<T> sum(const device_queue<cuda_device>& q, matrix_view<T> x) {
   using value = std::remove_const_t<T>;
   return static_cast<value>(reduction_detail::sum_block(q, entry_terms<value>{x}, x.rows, x.cols));
 }
 
-/// As the host's. Waits for the result.
+/// As on_host::dot. Synchronises.
 template <class T>
 std::remove_const_t<T> dot(const device_queue<cuda_device>& q, matrix_view<T> x,
                            std::type_identity_t<matrix_view<T>> y) {

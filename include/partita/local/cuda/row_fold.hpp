@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Folds over the rows of a sparse pattern, shared by threads in chunks of equal work: about as many entries
-/// and rows each, so that neither long rows nor many short ones keep one thread busy for long. A row that
-/// lies in several chunks gets its result from their parts, in their order. Chunks depend on the pattern's
-/// shape, its number of entries and the number of packs that a row of columns is, and so does the order in
-/// which anything is added up: every run gives the same bits, but a slice of the columns may give others.
+/// Folds over the rows of a sparse pattern with load balancing: the work is split into chunks of about
+/// equally many entries and rows, so that neither long rows nor many short ones overload a thread. Rows that
+/// span several chunks are joined from their parts in order. Chunk boundaries, and thus the summation order,
+/// depend only on the pattern's shape, its number of entries and the number of packs per row: results are
+/// bitwise reproducible, but a slice of the columns may differ in the last bits.
 ///
-/// What is folded is a Fold, a trivially copyable object with
+/// A Fold is a trivially copyable object with
 ///
-///   sum                              what becomes of some entries of a row; sum zero() is that of none
-///   item, item get(e, v)             what it needs of entry e, for the v-th of its packs of columns
-///   lead, lead look(e)               what it needs of entries e, ..., e + 3 whichever the pack, and
-///   get(lead, e, v, item[4])         the items of these entries; e + skew is a multiple of 4; optional
-///   add(sum, item, row, v)           the next entry of the row
-///   join(sum, sum later)             the parts of two neighbouring chunks
-///   store(sum, row, v)               the result of a row
-///   min_blocks_per_multiprocessor                  optional: see detail::min_blocks_per_multiprocessor; 4 if
-///   nothing
+///     sum, sum zero()                 accumulator of a row, and its initial value
+///     item, item get(e, v)            data loaded for entry e and pack v of its columns
+///     lead, lead look(e)              pack-independent data of entries e, ..., e + 3
+///     get(lead, e, v, item[4])        the items of these entries; e + skew is a multiple of 4; optional
+///     add(sum, item, row, v)          accumulates the next entry of the row
+///     join(sum, sum later)            joins the parts of two consecutive chunks
+///     store(sum, row, v)              stores the result of a row
+///     min_blocks_per_multiprocessor   optional, default 4; see on_cuda::min_blocks_per_multiprocessor
 
 #include <algorithm>
 #include <cstddef>
@@ -30,14 +29,14 @@
 
 namespace partita::on_cuda {
 
-/// The part of a fold that looks at nothing ahead.
+/// Base of folds without lead data.
 struct no_lead {
   struct lead {};
 
   constexpr lead look(local_index) const { return {}; }
 };
 
-/// The part of a fold that looks at the columns of four entries.
+/// Base of folds that load the columns of four entries ahead.
 struct column_lead {
   using lead = pack_of<local_index, 4>;
 
@@ -46,7 +45,7 @@ struct column_lead {
   constexpr lead look(local_index e) const { return load<4>(columns + e); }
 };
 
-/// The part of a fold that adds up, with what `Lead` looks at ahead.
+/// Base of folds that accumulate with +=.
 template <class Lead, class Sum>
 struct summing : Lead {
   using sum = Sum;
@@ -55,12 +54,12 @@ struct summing : Lead {
   constexpr void join(sum& total, const sum& later) const { total += later; }
 };
 
-/// Where a chunk begins: `entry` entries lie before, `done` of them in `row`.
+/// Start of a chunk: `entry` entries precede it, `done` of them in `row`.
 struct row_cut {
   local_index row, entry, done;
 };
 
-/// Counts the entries of a pattern and, after those of each row, its end: cuts this line into equal parts.
+/// Merge-path partition: cuts the sequence of all entries and row ends into equal parts.
 struct find_cuts {
   static constexpr std::int64_t smallest_chunk = 64;
 
@@ -88,14 +87,14 @@ struct find_cuts {
   }
 
  private:
-  /// The place of a row's end on the line.
+  /// Position of the end of a row in that sequence.
   constexpr std::int64_t end_of(local_index row) const {
     return std::int64_t{offsets[row + 1]} - offsets[0] + row;
   }
 };
 
-/// Thread (chunk, v) folds the entries of a chunk for the v-th pack of columns. A row that began in an
-/// earlier chunk and ends in this one leaves its part in `heads`, a row that goes on leaves it in `tails`.
+/// Thread (chunk, v) folds the entries of a chunk for pack v. The part of a row continued from an earlier
+/// chunk goes to `heads`, that of a row continued in a later one to `tails`.
 template <class Fold>
 struct fold_chunks {
   using sum = typename Fold::sum;
@@ -148,7 +147,7 @@ struct fold_chunks {
     row_cut from;
   };
 
-  /// Where the entries of a row end; out of reach for the row that the chunk leaves open.
+  /// End of a row's entries; unreachable for the last row of the chunk, which stays open.
   constexpr local_index row_end(local_index row, local_index last_row) const {
     return row < last_row ? offsets[row + 1] : std::numeric_limits<local_index>::max();
   }
@@ -163,7 +162,7 @@ struct fold_chunks {
     now.end = row_end(now.row, now.last_row);
   }
 
-  /// The entries e, ..., e + 3: all are on their way before the first is needed.
+  /// Entries e, ..., e + 3; all loads are issued before the first use.
   template <class Lead>
   constexpr void four(progress& now, const Lead& lead, local_index e) const {
     item items[4] = {};
@@ -177,7 +176,7 @@ struct fold_chunks {
       add(now, items, e, 4);
   }
 
-  /// At most three entries.
+  /// Up to three entries.
   constexpr void some(progress& now, local_index e, local_index count) const {
     item items[3] = {};
     for (int k = 0; k < 3; ++k)
@@ -185,7 +184,7 @@ struct fold_chunks {
     add(now, items, e, count);
   }
 
-  /// The first `count` of the entries from e on, row after row.
+  /// Adds the first `count` entries from e on, row by row.
   template <local_index Most>
   constexpr void add(progress& now, const item (&items)[Most], local_index e, local_index count) const {
     for (local_index done = 0; done < count;) {
@@ -195,7 +194,8 @@ struct fold_chunks {
       done = stop;
     }
   }
-  /// Items [begin, end) of a row. Without a loop: what is indexed by a variable has no place in registers.
+  /// Adds items [begin, end) of a row. Unrolled by hand: dynamically indexed arrays cannot be kept in
+  /// registers.
   template <std::size_t Most, local_index... K>
   constexpr void add_some(progress& now, const item (&items)[Most], local_index begin, local_index end,
                           std::integer_sequence<local_index, K...>) const {
@@ -203,7 +203,7 @@ struct fold_chunks {
   }
 };
 
-/// Thread (chunk, v) joins the parts of the row that begins in a chunk and ends in a later one.
+/// Thread (chunk, v) joins the parts of the row that begins in its chunk and ends in a later one.
 template <class Fold>
 struct join_chunks {
   using sum = typename Fold::sum;
@@ -231,14 +231,14 @@ struct join_chunks {
   }
 };
 
-/// What folds of a queue keep between their launches.
+/// Per-queue workspace of folds.
 struct fold_memory {
   explicit fold_memory(const device_queue<cuda_device>&) {}
 
   buffer<std::byte, cuda_device> bytes;
 };
 
-/// Chunks of rows whose entries are folded for `packs` packs of columns each.
+/// Number of chunks for `packs` packs of columns.
 inline std::int64_t chunk_count(const pattern_rows& a, local_index packs) {
   constexpr std::int64_t most_threads = 1 << 21, enough = 4096, cells_of_chunk = 32;
   const std::int64_t most =
@@ -246,8 +246,8 @@ inline std::int64_t chunk_count(const pattern_rows& a, local_index packs) {
   return std::clamp<std::int64_t>(std::int64_t{a.rows} * a.cols / cells_of_chunk, 1, most);
 }
 
-/// Folds every row of `a` for each of `packs` packs of columns. `skew` says where four neighbouring entries
-/// can be loaded as one.
+/// Folds every row of `a` for each of `packs` packs of columns. `skew` is the offset of the column array from
+/// 16-byte alignment, in elements.
 template <class Fold>
 void fold_rows(const device_queue<cuda_device>& q, const pattern_rows& a, local_index packs, int skew,
                const Fold& fold) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Folds that multiply the rows of a dense block by weights of entries and add them up.
+/// Folds that sum rows of a dense block weighted by entry values.
 
 #include <cstddef>
 
@@ -11,7 +11,7 @@
 
 namespace partita::on_cuda {
 
-/// The values of the entries themselves; `together` if four of them can be loaded with their columns.
+/// Weights stored with the entries; `together` if four of them can be loaded along with their columns.
 template <class T>
 struct stored_values {
   struct lead {
@@ -37,8 +37,8 @@ struct stored_values {
   }
 };
 
-/// Weights by heads: those of entry e begin at values + heads * e, or heads * order[e] where there is an
-/// order. Columns are those of a slice, in packs that lie within one head.
+/// Per-head weights: those of entry e start at values + heads * e, or heads * order[e] if `order` is not
+/// null. Each pack of columns of the slice is within one head.
 template <class T>
 struct values_of_heads : no_lead {
   const T* values;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// The local half of a softmax whose rows may be spread over ranks: maxima come in, sums go out.
+/// Local part of a row softmax distributed over ranks: takes the row maxima, returns the row sums.
 
 #include <cmath>
 
@@ -19,7 +19,7 @@ struct exponential_below {
   }
 };
 
-/// As the host's.
+/// As on_host::softmax_exp.
 template <class T>
 void softmax_exp(const device_queue<cuda_device>& q, local::input_view<T> x,
                  const local::scalar<T>* row_maximum, matrix_view<T> y, local::scalar<T>* row_sum) {

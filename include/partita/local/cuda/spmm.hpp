@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Sparse times dense. A thread keeps the sums of 16 bytes of columns in registers while the entries of a
-/// chunk of rows go by; neighbouring threads have neighbouring columns of the same chunk, so that rows of x
-/// are loaded whole, 16 bytes a thread.
+/// Sparse-dense product. Each thread accumulates 16 bytes of columns in registers over a chunk of entries;
+/// neighbouring threads handle neighbouring columns of the same chunk, so that loads of rows of x are
+/// coalesced.
 
 #include <type_traits>
 
@@ -32,14 +32,14 @@ void multiply(const char* name, const device_queue<cuda_device>& q, const local:
 
 }  // namespace spmm_detail
 
-/// As the host's.
+/// As on_host::spmm.
 template <class T>
 void spmm(const device_queue<cuda_device>& q, local::input_csr<T> a, local::input_view<T> x,
           local::scalar<T> beta, matrix_view<T> y) {
   spmm_detail::multiply("spmm", q, a, x, local::spmm_epilogue<T>{.beta = beta}, y);
 }
 
-/// As the host's.
+/// As on_host::spmm_fused.
 template <class T>
 void spmm_fused(const device_queue<cuda_device>& q, local::input_csr<T> a, local::input_view<T> x,
                 std::type_identity_t<local::spmm_epilogue<T>> fusion, matrix_view<T> y) {

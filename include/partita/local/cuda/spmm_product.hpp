@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Products with the same sparse blocks again and again: by the queue's library where that was faster.
+/// Repeated products with the same sparse blocks, with autotuning between the built-in kernel and the vendor
+/// library.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,14 +19,14 @@
 
 namespace partita::detail {
 
-/// y = a x + beta y for blocks that come again. Where the queue has a library for it, the first product of
-/// every a, shape and stride tries the own kernel and the library's, each into memory of its own, and keeps
-/// the faster with its plan; that product waits for the queue. Products then come from one kernel, always the
-/// same; which one, and with it the order of additions, may differ between two runs of a program.
+/// y = a x + beta y for blocks that are multiplied repeatedly. If the queue has a library for it, the first
+/// product for each a, shape and stride times the built-in kernel and the library on scratch output and
+/// caches the faster one with its plan; that product synchronises. Later products always use the same kernel,
+/// but the choice, and with it the summation order, may differ between runs of a program.
 template <class T>
 class spmm_product<T, cuda_device> {
  public:
-  /// As the kernel spmm.
+  /// See the kernel spmm.
   void operator()(const device_queue<cuda_device>& q, local::csr_view<T> a, local::input_view<T> x,
                   local::scalar<T> beta, matrix_view<T> y) {
     const on_cuda::spmm_function<T> library = on_cuda::libraries_of(q).spmm<T>();
@@ -35,7 +36,7 @@ class spmm_product<T, cuda_device> {
     if (!chosen.by_library || !multiply(q, library, a, x, beta, y, chosen)) spmm(q, a, x, beta, y);
   }
 
-  /// Forgets all choices and plans: what lies at some address has changed.
+  /// Discards all choices and plans; required when memory of an operand is reused.
   void clear_plans() { choices_.clear(); }
 
  private:
@@ -51,7 +52,7 @@ class spmm_product<T, cuda_device> {
     return {a.offsets, a.columns, a.values, a.rows, a.cols, x.cols, x.row_stride, y.row_stride};
   }
 
-  /// Whether the library may get these operands: shapes that fit, something to do, 16-byte alignment.
+  /// Whether the operands are eligible for the library: matching nonempty shapes and 16-byte alignment.
   static bool fit(const local::csr_view<T>& a, const matrix_view<const T>& x, const matrix_view<T>& y) {
     constexpr int width = on_cuda::widest<T>;
     return a.rows > 0 && a.cols > 0 && x.cols > 0 && x.rows == a.cols && y.rows == a.rows &&
@@ -80,7 +81,7 @@ class spmm_product<T, cuda_device> {
           q, static_cast<std::size_t>(y.rows) * static_cast<std::size_t>(y.row_stride));
       trial.data = memory.data();
       if (!multiply(q, library, a, x, T{0}, trial, chosen)) return;
-    } catch (const device_error&) {  // no memory to try it, or it cannot: the own kernel can
+    } catch (const device_error&) {  // out of memory or unsupported: use the built-in kernel
       chosen.plan = nullptr;
       return;
     }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Neighbouring elements that a thread of a device loads and stores as one, and the cells of a block that
-/// threads count through.
+/// Vectorised loads and stores, and index arithmetic for kernels.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +11,7 @@
 
 namespace partita::on_cuda {
 
-/// `Width` elements at an address that is a multiple of their size: one load, one store.
+/// `Width` elements, aligned to their total size: one load or store.
 template <class T, int Width>
 struct alignas(Width * sizeof(T)) pack_of {
   T at[Width];
@@ -23,7 +22,7 @@ struct alignas(Width * sizeof(T)) pack_of {
   }
 };
 
-/// Elements in 16 bytes, the most that one instruction loads.
+/// Number of elements in 16 bytes, the widest single load.
 template <class T>
 inline constexpr int widest = 16 / static_cast<int>(sizeof(T));
 
@@ -37,8 +36,7 @@ constexpr void store(const pack_of<T, Width>& value, T* to) {
   *reinterpret_cast<pack_of<T, Width>*>(to) = value;
 }
 
-/// A block whose rows threads jump between: with a stride of 32 bits in bytes, the address of an element
-/// takes one instruction.
+/// A block whose rows are gathered. The 32-bit byte stride makes address computation a single instruction.
 template <class T>
 struct row_table {
   const T* data = nullptr;
@@ -50,32 +48,32 @@ struct row_table {
   }
 };
 
-/// Throws shape_error when the stride is not one of 32 bits in bytes.
+/// Throws shape_error if the stride in bytes does not fit in 32 bits.
 template <class T>
 row_table<T> table_of(const matrix_view<const T>& x) {
   const std::ptrdiff_t stride = x.rows <= 1 ? 0 : x.row_stride * static_cast<std::ptrdiff_t>(sizeof(T));
   return {x.data, to_local(stride, "the stride in bytes of a block whose rows are gathered")};
 }
 
-/// Elements by which `p` lies beyond a multiple of `width` elements in memory.
+/// Offset of `p`, in elements, from an address aligned to `width` elements.
 template <class T>
 int skew(const T* p, int width) {
   return static_cast<int>(reinterpret_cast<std::uintptr_t>(p) / sizeof(T) %
                           static_cast<std::uintptr_t>(width));
 }
 
-/// Whether every row begins at a multiple of `width` elements in memory.
+/// Whether every row starts at an address aligned to `width` elements.
 template <class T>
 bool aligned(const matrix_view<T>& view, int width) {
   return skew(view.data, width) == 0 && (view.rows <= 1 || view.row_stride % width == 0);
 }
 
-/// Whether packs of `width` columns of a slice lie each within one head.
+/// Whether every pack of `width` columns of the slice is within one head.
 inline bool aligned(const local::head_slice& s, int width) {
   return s.head_width % width == 0 && s.first_col % width == 0;
 }
 
-/// f(W), W the compile-time number of elements that a thread moves at once: the largest of at most `Widest`
+/// Calls f(W) with the vector width W as a compile-time constant: the largest power of two up to `Widest`
 /// that divides `cols` and to which all operands are aligned.
 template <int Widest, class F, class... Views>
 void with_width(local_index cols, const F& f, const Views&... operands) {
@@ -85,23 +83,23 @@ void with_width(local_index cols, const F& f, const Views&... operands) {
   f(std::integral_constant<int, Widest>{});
 }
 
-/// A place in a block whose cells are counted row after row.
+/// Row and column of an element in row-major order.
 struct cell {
   local_index row, col;
 };
 
-/// Cell number `count` of a block with `cols` columns.
+/// Element number `count` of a block with `cols` columns.
 constexpr cell cell_of(std::uint32_t count, local_index cols) {
   const auto width = static_cast<std::uint32_t>(cols);
   return {static_cast<local_index>(count / width), static_cast<local_index>(count % width)};
 }
 constexpr cell cell_of(std::int64_t thread, local_index cols) {
-  // Divisions of 32 bits take a third of the time.
+  // 32-bit division takes a third of the time.
   if (thread >> 32 == 0) return cell_of(static_cast<std::uint32_t>(thread), cols);
   return {static_cast<local_index>(thread / cols), static_cast<local_index>(thread % cols)};
 }
 
-/// `a / b`, rounded up.
+/// a / b, rounded up.
 constexpr std::int64_t quotient_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 }  // namespace partita::on_cuda

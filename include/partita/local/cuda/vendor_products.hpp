@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Products of the vendor's libraries that a queue of a CUDA device is given: the own kernels serve where it
-/// has none.
+/// Vendor library products attached to a CUDA queue; the built-in kernels are used where there are none.
 
 #include <cstddef>
 #include <memory>
@@ -10,9 +9,9 @@
 
 namespace partita::on_cuda {
 
-/// What a dense product may do to its sums before it stores them: add bias[j] to column j, then cut at 0; or
-/// beside them: column_sums[j] = the sum of column j of op(B), the gradient of a bias where op(B) is that of
-/// what it was added to.
+/// GEMM epilogue: c = act(c + bias), with bias[j] added to column j and act a ReLU if `relu` is set.
+/// column_sums[j] is set to the sum of column j of op(B): the bias gradient if op(B) is the gradient of the
+/// biased output.
 template <class T>
 struct vendor_epilogue {
   const T* bias = nullptr;
@@ -20,23 +19,23 @@ struct vendor_epilogue {
   T* column_sums = nullptr;
 };
 
-/// C = alpha op(A) op(B) + beta C on row-major blocks, then the epilogue. Returns false, and has done
-/// nothing, when it does not know the epilogue.
+/// C = alpha op(A) op(B) + beta C on row-major blocks, followed by the epilogue. Returns false, without side
+/// effects, if the epilogue is not supported.
 template <class T>
 using gemm_function = bool (*)(const device_queue<cuda_device>& q, bool transpose_a, bool transpose_b, int m,
                                int n, int k, T alpha, const T* a, int lda, const T* b, int ldb, T beta, T* c,
                                int ldc, vendor_epilogue<T> epilogue);
 
-/// Y = A X + beta Y with A (rows, cols) in compressed rows, X (cols, f), Y (rows, f) row-major; `plan` keeps
-/// what was looked up for this A and is null at first. Returns false when it cannot serve these operands.
+/// Y = A X + beta Y with A (rows, cols) in CSR, X (cols, f) and Y (rows, f) row-major. `plan` caches data for
+/// this A and is initially null. Returns false if the operands are not supported.
 template <class T>
 using spmm_function = bool (*)(const device_queue<cuda_device>& q, std::shared_ptr<void>& plan, int rows,
                                int cols, int nonzeros, const int* offsets, const int* columns,
                                const T* values, const T* x, std::ptrdiff_t x_stride, int f, T beta, T* y,
                                std::ptrdiff_t y_stride);
 
-/// The vendor's libraries, with which `device_queue<cuda_device>(device, cuda_libraries{...})` multiplies;
-/// null entries mean the own kernels.
+/// Vendor library functions for `device_queue<cuda_device>(device, cuda_libraries{...})`; null entries select
+/// the built-in kernels.
 struct cuda_libraries {
   using preparation = void (*)(const device_queue<cuda_device>& q);
 
@@ -46,8 +45,8 @@ struct cuda_libraries {
   spmm_function<double> spmm_f64 = nullptr;
   preparation prepare_gemm = nullptr, prepare_spmm = nullptr;
 
-  /// Makes the handles, when the queue is made: they allocate, for which a device may wait, and that must not
-  /// fall into an row_exchange that waits for another thread of this process.
+  /// Creates the handles when the queue is constructed: this allocates, which may synchronise the device and
+  /// would deadlock during an exchange that waits for another thread of this process.
   void prepare(const device_queue<cuda_device>& q) const {
     for (const auto prepare : {prepare_gemm, prepare_spmm})
       if (prepare != nullptr) prepare(q);
@@ -69,19 +68,19 @@ struct cuda_libraries {
   }
 };
 
-/// The libraries of a queue; empty where it has none.
+/// The libraries of a queue; empty if it has none.
 inline cuda_libraries libraries_of(const device_queue<cuda_device>& q) {
   const cuda_libraries* const given = q.find<cuda_libraries>();
   return given == nullptr ? cuda_libraries() : *given;
 }
 
-/// Measures work of a queue on its device.
+/// Times work on a queue with CUDA events.
 class stopwatch {
  public:
   explicit stopwatch(const device_queue<cuda_device>& q)
       : queue_(q), begin_(*q.owner(), cudaEventDefault), end_(*q.owner(), cudaEventDefault) {}
 
-  /// Milliseconds of the work that f() enqueues. Waits for it.
+  /// Time in milliseconds of the work enqueued by f(). Synchronises.
   template <class F>
   float milliseconds(const F& f) {
     float time = 0;

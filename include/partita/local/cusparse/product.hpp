@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// One product of cuSPARSE with what it needs: descriptors, a workspace and what was prepared in it.
+/// A prepared cuSPARSE SpMM: descriptors, workspace and preprocessing.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,14 +13,14 @@
 
 namespace partita::cusparse {
 
-/// Throws device_error naming the call when `status` is not success.
+/// Throws device_error naming the call if `status` is an error.
 inline void check(cusparseStatus_t status, const char* call, const std::string& operands = "") {
   if (status == CUSPARSE_STATUS_SUCCESS) return;
   throw device_error(std::string(call) + " failed: " + cusparseGetErrorName(status) + ", " +
                      cusparseGetErrorString(status) + operands);
 }
 
-/// The library's handle for a queue.
+/// Per-queue cuSPARSE handle.
 class context {
  public:
   explicit context(const device_queue<cuda_device>& q) {
@@ -52,7 +52,7 @@ bool is_aligned(matrix_view<T> x) {
   return is_aligned(x.data) && x.row_stride * std::ptrdiff_t{sizeof(T)} % 16 == 0 && x.row_stride >= x.cols;
 }
 
-/// y = a x + beta y by one algorithm for operands of one shape, as cuSPARSE prepares it.
+/// y = a x + beta y with one algorithm for fixed operand shapes, preprocessed by cuSPARSE.
 template <class T>
 class product {
  public:
@@ -74,7 +74,7 @@ class product {
     y_ = describe(y);
   }
 
-  /// Allocates and prepares; false when cuSPARSE does not support such operands.
+  /// Allocates the workspace and preprocesses; false if cuSPARSE does not support the operands.
   bool prepare(const device_queue<cuda_device>& q) {
     const T one = 1, zero = 0;
     std::size_t bytes = 0;
@@ -104,7 +104,7 @@ class product {
  private:
   static constexpr cusparseOperation_t keep = CUSPARSE_OPERATION_NON_TRANSPOSE;
 
-  /// What is only read, for descriptors whose pointers can be changed.
+  /// Casts away const for descriptors, whose pointers are mutable; the data is only read.
   template <class U>
   static void* mutable_(const U* data) {
     return const_cast<U*>(data);

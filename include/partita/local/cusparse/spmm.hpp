@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Sparse times dense by cuSPARSE; link it, and hand `device_queue<cuda_device>(device, cusparse_spmm())` to
-/// whoever multiplies. The plan of a matrix owns its descriptors, its workspaces and what cuSPARSE has
-/// prepared for it.
+/// Sparse-dense product through cuSPARSE. Link it and construct the queue as
+/// `device_queue<cuda_device>(device, cusparse_spmm())`. The plan of a matrix owns its descriptors,
+/// workspaces and preprocessing data.
 ///
-/// Of cuSPARSE's algorithms for compressed rows only CSR_ALG3 gives the same bits on every run, so
-/// spmm_choice::repeatable takes that one. spmm_choice::fastest times all of them once for each shape of
-/// operands; its results may differ in the last bits from run to run.
+/// Of cuSPARSE's CSR algorithms only CSR_ALG3 is bitwise reproducible, so spmm_choice::repeatable uses it.
+/// spmm_choice::fastest times all of them once for each operand shape; its results may differ in the last
+/// bits between runs.
 ///
-/// cuSPARSE gives wrong results at addresses that are no multiples of 16 bytes, so it is not asked there.
+/// cuSPARSE returns wrong results for addresses that are not 16-byte aligned, so it is not used for those.
 
 #include <algorithm>
 #include <cstddef>
@@ -23,16 +23,16 @@
 
 namespace partita {
 
-/// What cusparse_spmm() prefers where it has several algorithms.
 namespace on_cuda {
 
+/// Algorithm selection of cusparse_spmm().
 enum class spmm_choice { repeatable, fastest };
 
 }  // namespace on_cuda
 
 namespace cusparse {
 
-/// Milliseconds of the fastest of three runs of `work`, after one that is not counted.
+/// Minimum time in milliseconds of three runs of `work`, after a warm-up run.
 template <class Work>
 float time_of(const device_queue<cuda_device>& q, const Work& work) {
   on_cuda::stopwatch watch(q);
@@ -42,12 +42,11 @@ float time_of(const device_queue<cuda_device>& q, const Work& work) {
   return best;
 }
 
-/// What is kept for one matrix: its offsets from 0 on where they begin elsewhere, and a product for each
-/// shape of operands that it has met.
+/// Cached data of one matrix: offsets rebased to 0 if needed, and a prepared product for each operand shape.
 template <class T>
 class plan {
  public:
-  /// Waits for the device.
+  /// Synchronises with the device.
   plan(const device_queue<cuda_device>& q, int rows, int cols, int nonzeros, const int* offsets,
        const int* columns)
       : rows_(rows),
@@ -71,7 +70,7 @@ class plan {
            columns == given_columns_;
   }
 
-  /// False when cuSPARSE cannot serve these operands.
+  /// Returns false if cuSPARSE cannot handle these operands.
   bool run(const device_queue<cuda_device>& q, const T* values, matrix_view<const T> x, T beta,
            matrix_view<T> y, on_cuda::spmm_choice choice) {
     values += first_;
@@ -94,7 +93,7 @@ class plan {
   struct entry {
     int f;
     std::ptrdiff_t x_stride, y_stride;
-    std::unique_ptr<product<T>> best;  // null when cuSPARSE supports none
+    std::unique_ptr<product<T>> best;  // null if cuSPARSE supports none
   };
 
   std::unique_ptr<product<T>> choose(const device_queue<cuda_device>& q, local::csr_view<T> a,
@@ -106,7 +105,7 @@ class plan {
     };
     if (choice == on_cuda::spmm_choice::repeatable) return prepared(CUSPARSE_SPMM_CSR_ALG3);
 
-    // Trials must not change a y that the product adds to.
+    // Trial runs must not modify y if the product accumulates into it.
     buffer<T, cuda_device> other(
         q, beta == 0 ? 0 : static_cast<std::size_t>(y.rows) * static_cast<std::size_t>(y.row_stride));
     T* const to = beta == 0 ? y.data : other.data();
@@ -132,7 +131,7 @@ class plan {
   std::vector<entry> entries_;
 };
 
-/// A spmm_function. The structure of A is looked at once for each plan; its values may change.
+/// An spmm_function. The structure of A is inspected once per plan; its values may change.
 template <class T, on_cuda::spmm_choice Choice>
 bool multiply(const device_queue<cuda_device>& q, std::shared_ptr<void>& kept, int rows, int cols,
               int nonzeros, const int* offsets, const int* columns, const T* values, const T* x,
@@ -149,10 +148,9 @@ bool multiply(const device_queue<cuda_device>& q, std::shared_ptr<void>& kept, i
 
 }  // namespace cusparse
 
-/// `libraries` with the sparse products of cuSPARSE, for a device_queue<cuda_device>. Throws nothing; the
-/// products throw device_error naming the call and the shapes, and give way to the library's own for patterns
-/// without values and for addresses or strides that are no multiples of 16 bytes. Source: the cuSPARSE
-/// library, "cusparseSpMM".
+/// Adds the sparse products of cuSPARSE to `libraries`, for a device_queue<cuda_device>. They throw
+/// device_error naming the call and the shapes; the built-in kernels are used for patterns without values and
+/// for addresses or strides that are not multiples of 16 bytes. Source: the cuSPARSE library, "cusparseSpMM".
 inline on_cuda::cuda_libraries cusparse_spmm(on_cuda::cuda_libraries libraries = {},
                                              on_cuda::spmm_choice choice = on_cuda::spmm_choice::repeatable) {
   const bool fastest = choice == on_cuda::spmm_choice::fastest;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// The largest neighbours of rows, and the way back to them.
+/// Max aggregation over neighbours, and its gradient.
 
 #include <algorithm>
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace aggregate_detail {
 
 inline constexpr local_index strip = 32;
 
-/// Columns [j, j + width) of row i, kept in registers while the entries go by.
+/// Columns [j, j + width) of row i, accumulated in registers.
 template <class T, class Width>
 inline void row_strip(const local::csr_view<T>& a, local_index i, local_index j, Width width,
                       matrix_view<const T> x, matrix_view<T> y, matrix_view<local_index> arg) {
@@ -43,9 +43,9 @@ inline void row_strip(const local::csr_view<T>& a, local_index i, local_index j,
 
 }  // namespace aggregate_detail
 
-/// y(i, j) = max_e x(col(e), j) over the entries e of row i, and arg(i, j) is the first entry that attained
-/// it, NaN and the first such entry where one is; 0 and -1 for a row without entries. x is (a.cols, f), y and
-/// arg are (a.rows, f). Throws shape_error when the shapes do not fit.
+/// y(i, j) = max_e x(col(e), j) over the entries e of row i, and arg(i, j) is the first entry that attains
+/// it; a NaN wins over all numbers. 0 and -1 for an empty row. x is (a.cols, f), y and arg are (a.rows, f).
+/// Throws shape_error if the shapes do not match.
 template <class T>
 inline void max_aggregate(const device_queue<host>& q, local::input_csr<T> a, local::input_view<T> x,
                           matrix_view<T> y, matrix_view<local_index> arg) {
@@ -62,15 +62,16 @@ inline void max_aggregate(const device_queue<host>& q, local::input_csr<T> a, lo
   });
 }
 
-/// What max_scatter reads of a pattern, made once for it: here the pattern itself, on a card its inverse.
+/// The form of a pattern that max_scatter takes, built once per pattern: the pattern itself on the host, its
+/// inverse on CUDA devices.
 template <class T>
 inline local::csr_view<T> max_scatter_pattern(const device_queue<host>&, const local::csr_view<T>& a) {
   return a;
 }
 
-/// dx(col(e), j) += dy(row(e), j) over the entries e with arg(row(e), j) = e, those of one column in their
-/// order. `a` is the max_scatter_pattern of the pattern that max_aggregate had. arg and dy are (a.rows, f),
-/// dx is (a.cols, f). Threads share the columns. Throws shape_error when the shapes do not fit.
+/// dx(col(e), j) += dy(row(e), j) over the entries e with arg(row(e), j) = e, those of one column in order.
+/// `a` is the max_scatter_pattern of the pattern given to max_aggregate. arg and dy are (a.rows, f), dx is
+/// (a.cols, f). Parallel over columns. Throws shape_error if the shapes do not match.
 template <class T>
 inline void max_scatter(const device_queue<host>& q, local::input_csr<T> a,
                         matrix_view<const local_index> arg, local::input_view<T> dy, matrix_view<T> dx) {

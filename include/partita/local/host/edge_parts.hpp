@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// How threads share the entries of a sparse pattern.
+/// Work distribution over the entries of a sparse pattern.
 
 #include <algorithm>
 #include <cstddef>
@@ -12,8 +12,8 @@
 
 namespace partita::on_host {
 
-/// f(begin, end) over parts of the rows with about the same number of entries; `entry_work` is what one entry
-/// costs, in elements.
+/// Calls f(begin, end) on row ranges with about equally many entries. `entry_work` is the cost per entry, in
+/// elements.
 inline void run_entry_rows(int threads, local_index rows, const local_index* offsets, std::int64_t entry_work,
                            function_reference<local_index, local_index> f) {
   constexpr std::int64_t grain = 8192;
@@ -47,13 +47,14 @@ inline void run_entry_rows(int threads, const local::csr_view<T>& a, std::int64_
   run_entry_rows(threads, a.rows, a.offsets, entry_work, f);
 }
 
-/// The values of entry e, one a head.
+/// The values of entry e, one per head.
 template <class T>
 inline T* edge_values(T* values, local_index e, local_index heads) {
   return values + std::ptrdiff_t{e} * heads;
 }
 
-/// f(begin, end, h) for each head that has some of the columns [from, to) of a slice: they are [begin, end).
+/// Calls f(begin, end, h) for each head h that overlaps the columns [from, to) of a slice, with its columns
+/// [begin, end).
 template <class F>
 inline void for_heads(const local::head_slice& s, local_index from, local_index to, F&& f) {
   if (from >= to) return;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Products of dense blocks with the entries of a sparse pattern that have a value for every head. As in
-/// spmm, strips of columns stay in registers while the entries of a row go by; a strip lies within one head,
-/// or covers several heads whose width is known when it is compiled.
+/// Products of dense blocks with a sparse pattern that has one value per entry and head. As in spmm, strips
+/// of columns are accumulated in registers over the entries of a row; a strip is within one head, or covers
+/// several heads of compile-time width.
 
 #include <algorithm>
 #include <cstddef>
@@ -20,7 +20,7 @@ namespace partita::on_host {
 
 namespace edge_product_detail {
 
-/// `order`: whose values each entry has, null where it has its own.
+/// `order` maps entries to value indices; null for the identity.
 template <class T>
 struct product {
   local::csr_view<T> a;
@@ -36,12 +36,12 @@ struct product {
   }
 };
 
-/// Columns [first + skip, first + stop) of rows [begin, end); they begin in head `head`.
+/// Columns [first + skip, first + stop) of rows [begin, end), starting in head `head`.
 struct part {
   local_index begin, end, first, skip, stop, head;
 };
 
-/// Each `Group` columns of the strip have one value of an entry.
+/// Each group of `Group` columns of the strip has one value per entry.
 template <int Width, int Group, class T>
 inline void strip(const product<T>& p, const part& where) {
   constexpr local_index ahead = Width * sizeof(T) <= 128 ? 32 : 16;
@@ -73,7 +73,8 @@ inline bool groups_of(const product<T>& p, const part& where) {
   return true;
 }
 
-/// Columns done by a strip of several whole heads that begins at column `first`, 0 if there is none.
+/// Number of columns covered by a strip of several whole heads starting at column `first`; 0 if there is
+/// none.
 template <class T>
 inline local_index heads_strip(const product<T>& p, local_index begin, local_index end, local_index first,
                                local_index h) {
@@ -96,7 +97,7 @@ inline void strip_of(local_index width, const product<T>& p, const part& where) 
     strip_of<Width / 2>(width, p, where);
 }
 
-/// Covers the columns with strips: of several heads where there is such a strip, else within a head.
+/// Covers the columns with strips of several heads where possible, else within a head.
 template <class T>
 inline void rows(const product<T>& p, local_index begin, local_index end) {
   for_heads(p.s, 0, p.y.cols,
@@ -135,7 +136,7 @@ inline T dot_of(const T* u, const T* v, local_index n) {
   return total;
 }
 
-/// In up to sixteen interleaved partial sums, whose number depends on n alone.
+/// Dot product in up to sixteen interleaved partial sums; the number depends on n only.
 template <class T>
 inline T dot(const T* u, const T* v, local_index n) {
   return n >= 16 ? dot_of<16>(u, v, n) : n >= 8 ? dot_of<8>(u, v, n) : dot_of<1>(u, v, n);
@@ -150,9 +151,9 @@ inline void multiply(const device_queue<host>& q, const product<T>& p) {
 
 }  // namespace edge_product_detail
 
-/// y(i, j) = beta y(i, j) + sum_e values[e, h(j)] x(col(e), j) over the entries of row i; beta = 0
-/// overwrites y. x is (a.cols, f), y is (a.rows, f), their columns are those of s; y is not x. Throws
-/// shape_error when the shapes do not fit.
+/// y(i, j) = beta y(i, j) + sum_e values[e, h(j)] x(col(e), j) over the entries of row i; beta = 0 overwrites
+/// y. x is (a.cols, f), y is (a.rows, f), with columns as in s; y must not alias x. Throws shape_error if the
+/// shapes do not match.
 template <class T>
 inline void edge_multiply(const device_queue<host>& q, local::input_csr<T> a, local::head_slice s,
                           const local::scalar<T>* values, local::input_view<T> x, local::scalar<T> beta,
@@ -161,8 +162,8 @@ inline void edge_multiply(const device_queue<host>& q, local::input_csr<T> a, lo
   edge_product_detail::multiply<T>(q, {a, s, values, nullptr, x, beta, y});
 }
 
-/// values[e, h] = f(row(e), e, h) for the heads of y's columns, and y as edge_multiply has it with
-/// them, in one pass. Throws shape_error when the shapes do not fit.
+/// values[e, h] = f(row(e), e, h) for the heads of y's columns, followed by edge_multiply with these values,
+/// in a single pass. Throws shape_error if the shapes do not match.
 template <class F, class T>
 inline void edge_apply_multiply(const device_queue<host>& q, local::input_csr<T> a, local::head_slice s, F f,
                                 local::scalar<T>* values, local::input_view<T> x, local::scalar<T> beta,
@@ -184,8 +185,8 @@ inline void edge_apply_multiply(const device_queue<host>& q, local::input_csr<T>
 }
 
 /// x(c, j) = beta x(c, j) + sum_e values[e, h(j)] y(row(e), j) over the entries of column c; beta = 0
-/// overwrites x. `a` is the inverse of the pattern. y is (a.rows, f), x is (a.cols, f), their columns are
-/// those of s; x is not y. Throws shape_error when the shapes do not fit.
+/// overwrites x. `a` is the inverse of the pattern. y is (a.rows, f), x is (a.cols, f), with columns as in s;
+/// x must not alias y. Throws shape_error if the shapes do not match.
 template <class T>
 inline void edge_multiply_transposed(const device_queue<host>& q, const local::csr_inverse<host>& a,
                                      local::head_slice s, const local::scalar<T>* values,
@@ -195,8 +196,8 @@ inline void edge_multiply_transposed(const device_queue<host>& q, const local::c
 }
 
 /// values[e, h] = beta values[e, h] + sum_j y(row(e), j) x(col(e), j) over the columns j of head h in the
-/// slice, none where there are none; beta = 0 overwrites values. y is (a.rows, f), x is (a.cols, f), their
-/// columns are those of s. Throws shape_error when the shapes do not fit.
+/// slice; the sum is 0 for heads outside it. beta = 0 overwrites values. y is (a.rows, f), x is (a.cols, f),
+/// with columns as in s. Throws shape_error if the shapes do not match.
 template <class T>
 inline void edge_dot(const device_queue<host>& q, local::input_csr<T> a, local::head_slice s,
                      local::input_view<T> y, local::input_view<T> x, local::scalar<T> beta, T* values) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Functions of the entries of a sparse pattern. An array of edges has `heads` values an entry: values[e *
-/// heads + h], e as in the offsets of the pattern. Values of the pattern itself are not read and may be null.
+/// Kernels on the entries of a sparse pattern. An edge array has `heads` values per entry, values[e * heads +
+/// h], with e as in the pattern's offsets. Values of the pattern itself are not read and may be null.
 
 #include <algorithm>
 #include <cmath>
@@ -29,7 +29,7 @@ struct attention {
   T score(local_index i, local_index e, local_index h) const { return leaky(sum(i, e, h)); }
 };
 
-/// f(i, begin, end, h) for all rows i, whose entries are [begin, end), and heads.
+/// Calls f(i, begin, end, h) for every row i, with entries [begin, end), and every head h.
 template <class T, class F>
 inline void for_rows(const device_queue<host>& q, const local::csr_view<T>& a, local_index heads,
                      std::int64_t work, const F& f) {
@@ -39,7 +39,7 @@ inline void for_rows(const device_queue<host>& q, const local::csr_view<T>& a, l
   });
 }
 
-/// Row i of out becomes beta times itself; beta = 0 overwrites it.
+/// Scales row i of out by beta; beta = 0 sets it to zero.
 template <class T>
 inline void scale_row(T beta, const matrix_view<T>& out, local_index i) {
   for (local_index j = 0; j < out.cols; ++j) out(i, j) = beta == 0 ? T{0} : beta * out(i, j);
@@ -47,7 +47,7 @@ inline void scale_row(T beta, const matrix_view<T>& out, local_index i) {
 
 }  // namespace edge_detail
 
-/// out[e, h] = f(row(e), col(e), h, in[e, h]). out may be in. Throws what f throws.
+/// out[e, h] = f(row(e), col(e), h, in[e, h]). out may alias in. Throws what f throws.
 template <class F, class T>
 inline void edge_apply(const device_queue<host>& q, local::input_csr<T> a, local_index heads, F f,
                        const local::scalar<T>* in, T* out) {
@@ -62,10 +62,9 @@ inline void edge_apply(const device_queue<host>& q, local::input_csr<T> a, local
   });
 }
 
-/// log_sum(i, h) = log sum_e exp(score(e, h)) over the entries e of row i, 0 for a row without entries.
-/// score(e, h) = leaky(source(col(e), h) + target(row(e), h)), leaky(z) = z for z > 0 and slope z
-/// otherwise. source is (a.cols, heads), target and log_sum are (a.rows, heads). Throws shape_error when
-/// the shapes do not fit.
+/// log_sum(i, h) = log sum_e exp(score(e, h)) over the entries e of row i; 0 for an empty row. score(e, h) =
+/// leaky(source(col(e), h) + target(row(e), h)), where leaky(z) = z for z > 0 and slope z otherwise. source
+/// is (a.cols, heads), target and log_sum are (a.rows, heads). Throws shape_error if the shapes do not match.
 template <class T>
 inline void edge_log_sum(const device_queue<host>& q, local::input_csr<T> a, local_index heads,
                          local::scalar<T> slope, local::input_view<T> source, local::input_view<T> target,
@@ -89,8 +88,8 @@ inline void edge_log_sum(const device_queue<host>& q, local::input_csr<T> a, loc
                         });
 }
 
-/// values[e, h] = exp(score(e, h) - log_sum(row(e), h)), scores as in edge_log_sum. log_sum is (a.rows,
-/// heads). Throws shape_error when the shapes do not fit.
+/// values[e, h] = exp(score(e, h) - log_sum(row(e), h)), with scores as in edge_log_sum. log_sum is (a.rows,
+/// heads). Throws shape_error if the shapes do not match.
 template <class T>
 inline void edge_softmax(const device_queue<host>& q, local::input_csr<T> a, local_index heads,
                          local::scalar<T> slope, local::input_view<T> source, local::input_view<T> target,
@@ -106,11 +105,12 @@ inline void edge_softmax(const device_queue<host>& q, local::input_csr<T> a, loc
   });
 }
 
-/// The way back through the softmax: edges[e, h], the gradient of the values, becomes g(e, h) =
-/// exp(leaky(z) - log_sum) (edges[e, h] - row_dot) leaky'(z), that of z = source + target; dtarget(i, h) =
-/// beta dtarget(i, h) + sum_e g(e, h) over the entries of row i, dsource(c, h) = beta dsource(c, h) + sum_e
-/// g(e, h) over those of column c; beta = 0 overwrites. source and dsource are (a.cols, heads), the others
-/// (a.rows, heads); `inverse` is that of a. Throws shape_error when the shapes do not fit.
+/// Gradient of edge_softmax with respect to its score arguments z = source + target. In place: edges[e, h]
+/// holds the gradient of the values on entry and g(e, h) = exp(leaky(z) - log_sum) (edges[e, h] - row_dot)
+/// leaky'(z) on return. dtarget(i, h) = beta dtarget(i, h) + sum_e g(e, h) over the entries of row i,
+/// dsource(c, h) = beta dsource(c, h) + sum_e g(e, h) over those of column c; beta = 0 overwrites. source and
+/// dsource are (a.cols, heads), the others (a.rows, heads); `inverse` is that of a. Throws shape_error if the
+/// shapes do not match.
 template <class T>
 inline void edge_softmax_gradient(const device_queue<host>& q, local::input_csr<T> a,
                                   const local::csr_inverse<host>& inverse, local_index heads,
@@ -152,7 +152,7 @@ inline void edge_softmax_gradient(const device_queue<host>& q, local::input_csr<
 }
 
 /// out(i, h) = sum_e u[e, h] v[e, h] over the entries of row i, accumulated in double. out is (a.rows,
-/// heads). Throws shape_error when out has another shape.
+/// heads). Throws shape_error if it is not.
 template <class T>
 inline void edge_row_dot(const device_queue<host>& q, local::input_csr<T> a, local_index heads,
                          const local::scalar<T>* u, const local::scalar<T>* v, matrix_view<T> out) {
@@ -167,7 +167,7 @@ inline void edge_row_dot(const device_queue<host>& q, local::input_csr<T> a, loc
 }
 
 /// out(i, h) = f(... f(f(out(i, h), values[e, h]), values[e', h]) ...) over the entries of row i in order.
-/// out is (a.rows, heads). Throws shape_error when out has another shape.
+/// out is (a.rows, heads). Throws shape_error if it is not.
 template <class F, class T>
 inline void edge_row_fold(const device_queue<host>& q, local::input_csr<T> a, local_index heads, F f,
                           const local::scalar<T>* values, matrix_view<T> out) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Functions of single elements, and of elements and a value of their row or column.
+/// Elementwise operations, also with a row or column vector.
 
 #include "partita/local/host/parallel.hpp"
 #include "partita/local/shapes.hpp"
@@ -21,7 +21,7 @@ inline void assign(const device_queue<host>& q, matrix_view<T> y, const F& f) {
 
 }  // namespace elementwise_detail
 
-/// y(i, j) = f(x(i, j)). Both (m, n); y may be x. Throws shape_error when the shapes differ, and what f
+/// y(i, j) = f(x(i, j)). Both (m, n); y may alias x. Throws shape_error if the shapes differ, and what f
 /// throws.
 template <class F, class T>
 inline void transform(const device_queue<host>& q, F f, local::input_view<T> x, matrix_view<T> y) {
@@ -29,7 +29,7 @@ inline void transform(const device_queue<host>& q, F f, local::input_view<T> x, 
   elementwise_detail::assign(q, y, [=](local_index i, local_index j) { return f(x(i, j)); });
 }
 
-/// y(i, j) = f(i, j, x(i, j)). Both (m, n); y may be x. Throws shape_error when the shapes differ, and what
+/// y(i, j) = f(i, j, x(i, j)). Both (m, n); y may alias x. Throws shape_error if the shapes differ, and what
 /// f throws.
 template <class F, class T>
 inline void transform_indexed(const device_queue<host>& q, F f, local::input_view<T> x, matrix_view<T> y) {
@@ -37,7 +37,7 @@ inline void transform_indexed(const device_queue<host>& q, F f, local::input_vie
   elementwise_detail::assign(q, y, [=](local_index i, local_index j) { return f(i, j, x(i, j)); });
 }
 
-/// y(i, j) = f(a(i, j), b(i, j)). All (m, n); y may be a or b. Throws shape_error when the shapes differ,
+/// y(i, j) = f(a(i, j), b(i, j)). All (m, n); y may alias a or b. Throws shape_error if the shapes differ,
 /// and what f throws.
 template <class F, class T>
 inline void zip(const device_queue<host>& q, F f, local::input_view<T> a, local::input_view<T> b,
@@ -47,19 +47,19 @@ inline void zip(const device_queue<host>& q, F f, local::input_view<T> a, local:
   elementwise_detail::assign(q, y, [=](local_index i, local_index j) { return f(a(i, j), b(i, j)); });
 }
 
-/// y(i, j) += bias[j]. y is (m, n), bias has n elements. Throws nothing.
+/// y(i, j) += bias[j]. y is (m, n), bias has n elements.
 template <class T>
 inline void add_row(const device_queue<host>& q, const local::scalar<T>* bias, matrix_view<T> y) {
   elementwise_detail::assign(q, y, [=](local_index i, local_index j) { return y(i, j) + bias[j]; });
 }
 
-/// y(i, j) *= factors[i]. y is (m, n), factors has m elements. Throws nothing.
+/// y(i, j) *= factors[i]. y is (m, n), factors has m elements.
 template <class T>
 inline void scale_rows(const device_queue<host>& q, const local::scalar<T>* factors, matrix_view<T> y) {
   elementwise_detail::assign(q, y, [=](local_index i, local_index j) { return y(i, j) * factors[i]; });
 }
 
-/// y(i, j) /= divisors[i]. y is (m, n), divisors has m elements. Throws nothing.
+/// y(i, j) /= divisors[i]. y is (m, n), divisors has m elements.
 template <class T>
 inline void divide_rows(const device_queue<host>& q, const local::scalar<T>* divisors, matrix_view<T> y) {
   elementwise_detail::assign(q, y, [=](local_index i, local_index j) { return y(i, j) / divisors[i]; });

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Dense times dense: the queue's backend, or tiles of c whose sums stay in registers while packed columns of
-/// op(b) go by.
+/// Dense matrix product: the queue's backend, or a register-tiled kernel on packed panels of op(b).
 
 #include <algorithm>
 #include <cstddef>
@@ -21,7 +20,7 @@ namespace partita::on_host {
 
 namespace gemm_detail {
 
-/// Element (i, p) of op(z) is at data[i * down + p * right].
+/// A possibly transposed operand: element (i, p) of op(z) is at data[i * down + p * right].
 template <class T>
 struct operand {
   operand(const matrix_view<const T>& z, bool transposed)
@@ -47,9 +46,9 @@ inline void add_multiple(T factor, const T* b, T (&sum)[Width]) {
   for (int j = 0; j < Width; ++j) sum[j] += factor * b[j];
 }
 
-/// c = alpha op(a) b + beta c for a tile of c that has at most as many rows as there are Row and at most
-/// Width columns, b packed. Besides fetching b early, the prefetch keeps gcc from vectorising over p, which
-/// would take the sums out of their registers, as inlining does where there are few.
+/// c = alpha op(a) b + beta c for a tile of at most sizeof...(Row) rows and Width columns, with b packed. The
+/// prefetch also keeps gcc from vectorising over p, and noinline from spilling: either would move the sums
+/// out of registers.
 template <int Width, class T, int... Row>
 [[gnu::noinline]] void multiply_tile(const operand<T>& a, const T* from, local_index depth, const T* b,
                                      T alpha, T beta, const matrix_view<T>& c,
@@ -66,8 +65,8 @@ template <int Width, class T, int... Row>
     for (local_index j = 0; j < c.cols; ++j) c(i, j) = done[i][j] + (beta == 0 ? T{0} : beta * c(i, j));
 }
 
-/// In tiles of Width columns. A tile has one thread, and its elements are summed up in an order that depends
-/// on the shape alone; `deepest` rows of `widest` columns of op(b) are packed at a time.
+/// Tiled in Width columns. Each tile is computed by one thread, in a summation order that depends on the
+/// shape only; `deepest` rows by `widest` columns of op(b) are packed at a time.
 template <int Width, class T>
 inline void multiply(const device_queue<host>& q, T alpha, const operand<T>& a, const operand<T>& b, T beta,
                      const matrix_view<T>& c, local_index k) {
@@ -93,9 +92,9 @@ inline void multiply(const device_queue<host>& q, T alpha, const operand<T>& a, 
 
 }  // namespace gemm_detail
 
-/// c = alpha op(a) op(b) + beta c, op(z) = z^T where ta (tb) is set; beta = 0 overwrites c, alpha = 0 does
-/// not read a and b. op(a) is (m, k), op(b) is (k, n), c is (m, n) and neither a nor b. Uses the queue's
-/// backend if it has one. Throws shape_error when the shapes do not fit.
+/// c = alpha op(a) op(b) + beta c, where op transposes a (b) if ta (tb) is set; beta = 0 overwrites c, alpha
+/// = 0 does not read a and b. op(a) is (m, k), op(b) is (k, n), c is (m, n) and must not alias a or b. Uses
+/// the queue's backend, if any. Throws shape_error if the shapes do not match.
 template <class T>
 inline void gemm(const device_queue<host>& q, bool ta, bool tb, local::scalar<T> alpha,
                  local::input_view<T> a, local::input_view<T> b, local::scalar<T> beta, matrix_view<T> c) {
@@ -115,9 +114,9 @@ inline void gemm(const device_queue<host>& q, bool ta, bool tb, local::scalar<T>
   }
 }
 
-/// c(i, j) = sum_p a(i, p) b(p, j) + beta c(i, j) + bias[j], cut at 0 where relu is set; bias counts where
-/// it is not null, beta = 0 overwrites c. a is (m, k), b is (k, n), c is (m, n) and neither a nor b, bias
-/// has n elements. Uses the queue's backend if it has one. Throws shape_error when the shapes do not fit.
+/// c(i, j) = act(sum_p a(i, p) b(p, j) + beta c(i, j) + bias[j]), with act a ReLU if `relu` is set. bias has
+/// n elements or is null; beta = 0 overwrites c. a is (m, k), b is (k, n), c is (m, n) and must not alias a
+/// or b. Uses the queue's backend, if any. Throws shape_error if the shapes do not match.
 template <class T>
 inline void gemm_bias_relu(const device_queue<host>& q, local::input_view<T> a, local::input_view<T> b,
                            const local::scalar<T>* bias, bool relu, local::scalar<T> beta, matrix_view<T> c) {
@@ -129,9 +128,9 @@ inline void gemm_bias_relu(const device_queue<host>& q, local::input_view<T> a, 
   });
 }
 
-/// The gradients of b and bias in c = a b + bias: db = a^T dc, dbias[j] = sum_i dc(i, j). a is (m, k), dc
-/// is (m, n), db is (k, n) and neither a nor dc, dbias has n elements. Uses the queue's backend if it has
-/// one. Throws shape_error when the shapes do not fit.
+/// Gradients of b and bias in c = a b + bias: db = a^T dc, dbias[j] = sum_i dc(i, j). a is (m, k), dc is (m,
+/// n), db is (k, n) and must not alias a or dc, dbias has n elements. Uses the queue's backend, if any.
+/// Throws shape_error if the shapes do not match.
 template <class T>
 inline void gemm_bias_gradient(const device_queue<host>& q, local::input_view<T> a, local::input_view<T> dc,
                                matrix_view<T> db, local::scalar<T>* dbias) {
@@ -139,9 +138,9 @@ inline void gemm_bias_gradient(const device_queue<host>& q, local::input_view<T>
   column_sums(q, dc, dbias);
 }
 
-/// The gradient of z in c = a b, a = relu(z): dz(i, p) = sum_j dc(i, j) b(p, j) where a(i, p) > 0, 0
-/// elsewhere. dc is (m, n), b is (k, n), a and dz are (m, k); dz is neither dc nor b. Uses the queue's
-/// backend if it has one. Throws shape_error when the shapes do not fit.
+/// Gradient of z in c = a b, a = relu(z): dz(i, p) = sum_j dc(i, j) b(p, j) where a(i, p) > 0, else 0. dc is
+/// (m, n), b is (k, n), a and dz are (m, k); dz must not alias dc or b. Uses the queue's backend, if any.
+/// Throws shape_error if the shapes do not match.
 template <class T>
 inline void gemm_relu_backward(const device_queue<host>& q, local::input_view<T> dc, local::input_view<T> b,
                                local::input_view<T> a, matrix_view<T> dz) {

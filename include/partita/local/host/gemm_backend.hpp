@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Dense products that a queue of the host is given: the library's own product serves where it has
-/// none.
+/// GEMM backends attached to a host queue; the built-in kernel is used where there is none.
 
 #include "partita/memory/host.hpp"
 
 namespace partita::on_host {
 
-/// C = alpha op(A) op(B) + beta C on row-major blocks, as CBLAS has it.
+/// C = alpha op(A) op(B) + beta C on row-major blocks, with the conventions of CBLAS.
 template <class T>
 using gemm_function = void (*)(int threads, bool transpose_a, bool transpose_b, int m, int n, int k, T alpha,
                                const T* a, int lda, const T* b, int ldb, T beta, T* c, int ldc);
 
-/// What `device_queue<host>(threads, gemm_backend{...})` multiplies with; null entries mean the library's
-/// own.
+/// GEMM functions for `device_queue<host>(threads, gemm_backend{...})`; null entries select the built-in
+/// kernel.
 struct gemm_backend {
   gemm_function<float> f32 = nullptr;
   gemm_function<double> f64 = nullptr;
@@ -27,7 +26,7 @@ struct gemm_backend {
   }
 };
 
-/// The product of the queue's backend; null where it has none.
+/// The queue's GEMM function; null if it has none.
 template <class T>
 inline gemm_function<T> gemm_of(const device_queue<host>& q) {
   const gemm_backend* const backend = q.find<gemm_backend>();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Reads a sparse pattern by its columns.
+/// Transpose of a sparse pattern.
 
 #include <algorithm>
 #include <cstddef>
@@ -11,8 +11,7 @@
 
 namespace partita::on_host {
 
-/// The inverse of a's pattern, by counting: one pass over the entries to count those of each column, one to
-/// put them there. Throws nothing of its own.
+/// The inverse of a's pattern, by a counting sort: two passes over the entries.
 template <class T>
 inline local::csr_inverse<host> inverse_of(const device_queue<host>& q, const local::csr_view<T>& a) {
   const auto cols = static_cast<std::size_t>(a.cols), entries = static_cast<std::size_t>(a.nonzeros());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// The kernels of the host: every function takes its queue first and uses at most `q.threads()` threads; no
-/// result depends on their number.
+/// Host kernels: every function takes a queue first and uses at most q.threads() threads; results do not
+/// depend on the number of threads.
 
 #include "partita/local/host/aggregate.hpp"
 #include "partita/local/host/edge_products.hpp"

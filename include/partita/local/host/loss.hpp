@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Cross entropy of labelled rows with its gradient, and the number of rows predicted correctly.
+/// Cross entropy with gradient, and prediction counts.
 
 #include <algorithm>
 #include <cmath>
@@ -35,10 +35,10 @@ inline local_index first_largest(const T* x, local_index n) {
 
 }  // namespace loss_detail
 
-/// Returns the sum over rows i with labels[i] >= 0 of -log softmax(logits(i, :))[labels[i]], and writes
+/// Returns the sum over rows i with labels[i] >= 0 of -log softmax(logits(i, :))[labels[i]], and sets
 /// gradient(i, :) = scale (softmax(logits(i, :)) - onehot(labels[i])) for these rows, 0 for the others.
-/// logits and gradient are (m, n), gradient may be logits; labels has m elements. Throws shape_error when
-/// the shapes differ or a label is not below n.
+/// logits and gradient are (m, n) and may alias; labels has m elements. Throws shape_error if the shapes
+/// differ or a label is not less than n.
 template <class T>
 inline double cross_entropy(const device_queue<host>& q, local::input_view<T> logits,
                             const local_index* labels, local::scalar<T> scale, matrix_view<T> gradient) {
@@ -59,8 +59,8 @@ inline double cross_entropy(const device_queue<host>& q, local::input_view<T> lo
                             });
 }
 
-/// Returns the number of rows i with labels[i] >= 0 whose first largest logit is at labels[i]. logits is
-/// (m, n), labels has m elements. Throws nothing.
+/// Returns the number of rows i with labels[i] >= 0 whose first largest logit is at labels[i]. logits is (m,
+/// n), labels has m elements.
 template <class T>
 inline global_index count_correct(const device_queue<host>& q, matrix_view<T> logits,
                                   const local_index* labels) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Copies of blocks: into blocks, into and out of contiguous memory, by lists of rows, from sparse to dense.
+/// Copy, pack and unpack, row gather and scatter, and sparse-to-dense conversion.
 
 #include <algorithm>
 #include <span>
@@ -12,7 +12,7 @@
 
 namespace partita::on_host {
 
-/// to = from. Both (m, n), not overlapping. Throws shape_error when the shapes differ.
+/// to = from. Both (m, n), must not overlap. Throws shape_error if the shapes differ.
 template <class T>
 inline void copy(const device_queue<host>& q, local::input_view<T> from, matrix_view<T> to) {
   local::require_equal("copy", "from", local::shape_of(from), "to", local::shape_of(to));
@@ -20,26 +20,26 @@ inline void copy(const device_queue<host>& q, local::input_view<T> from, matrix_
            [=](local_index i) { std::copy_n(from.row_data(i), from.cols, to.row_data(i)); });
 }
 
-/// y(i, j) = value. y is (m, n). Throws nothing.
+/// y(i, j) = value. y is (m, n).
 template <class T>
 inline void fill(const device_queue<host>& q, local::scalar<T> value, matrix_view<T> y) {
   for_rows(q.threads(), y.rows, y.cols, [=](local_index i) { std::fill_n(y.row_data(i), y.cols, value); });
 }
 
-/// to[i n + j] = from(i, j). from is (m, n), to has m n elements. Throws nothing.
+/// to[i n + j] = from(i, j). from is (m, n), to has m n elements.
 template <class T>
 inline void pack(const device_queue<host>& q, local::input_view<T> from, T* to) {
   copy(q, from, matrix_view<T>{to, from.rows, from.cols, from.cols});
 }
 
-/// to(i, j) = from[i n + j]. to is (m, n), from has m n elements. Throws nothing.
+/// to(i, j) = from[i n + j]. to is (m, n), from has m n elements.
 template <class T>
 inline void unpack(const device_queue<host>& q, const local::scalar<T>* from, matrix_view<T> to) {
   copy(q, matrix_view<const T>{from, to.rows, to.cols, to.cols}, to);
 }
 
-/// y(i, j) = the entry of a at (i, j), which is the only one there, or 0. Both (m, n). Throws shape_error
-/// when the shapes differ.
+/// y(i, j) = a(i, j), 0 where a has no entry. Both (m, n); a must have no duplicates. Throws shape_error if
+/// the shapes differ.
 template <class T>
 inline void sparse_to_dense(const device_queue<host>& q, local::input_csr<T> a, matrix_view<T> y) {
   local::require_equal("sparse_to_dense", "a", local::shape_of(a), "y", local::shape_of(y));
@@ -49,8 +49,8 @@ inline void sparse_to_dense(const device_queue<host>& q, local::input_csr<T> a, 
   });
 }
 
-/// to[i n + j] = from(rows[i], j). from is (m, n), to has rows.size() n elements, every rows[i] is below m.
-/// Throws shape_error when there are more rows than a local index counts.
+/// to[i n + j] = from(rows[i], j). from is (m, n), to has rows.size() n elements, every rows[i] is less than
+/// m. Throws shape_error if the number of rows does not fit in a local index.
 template <class T>
 inline void gather_rows(const device_queue<host>& q, local::input_view<T> from,
                         std::span<const local_index> rows, T* to) {
@@ -62,9 +62,9 @@ inline void gather_rows(const device_queue<host>& q, local::input_view<T> from,
   });
 }
 
-/// to(rows[i], j) += from[i n + j]; no two rows[i] are equal. to is (m, n), from has rows.size() n
-/// elements, every rows[i] is below m. Throws shape_error when there are more rows than a local index
-/// counts.
+/// to(rows[i], j) += from[i n + j]; the rows[i] must be distinct. to is (m, n), from has rows.size() n
+/// elements, every rows[i] is less than m. Throws shape_error if the number of rows does not fit in a local
+/// index.
 template <class T>
 inline void scatter_add_distinct_rows(const device_queue<host>& q, const local::scalar<T>* from,
                                       std::span<const local_index> rows, matrix_view<T> to) {

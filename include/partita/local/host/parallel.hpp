@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// The threads of one rank: a team that the rank keeps, none for one thread.
+/// Host threading: a persistent thread team per rank, not created if one thread suffices.
 
 #include <algorithm>
 #include <array>
@@ -19,8 +19,7 @@
 
 namespace partita::on_host {
 
-/// A function that lives elsewhere, called through a pointer: what runs it is compiled once, not once for
-/// each.
+/// Non-owning reference to a callable, so that the code that runs it is compiled once, not per callable type.
 template <class... Arguments>
 class function_reference {
  public:
@@ -37,7 +36,7 @@ class function_reference {
   void (*call_)(const void*, Arguments...);
 };
 
-/// Keeps the first exception of several threads for the one that started them.
+/// Captures the first exception thrown by several threads, for rethrowing on the calling thread.
 class first_exception {
  public:
   void guard(function_reference<> f) noexcept {
@@ -56,8 +55,8 @@ class first_exception {
   std::exception_ptr caught_;
 };
 
-/// Threads that stay with the one that first needed them. One that waits looks for some microseconds and then
-/// sleeps, so that on a busy machine it keeps no core from those that have work.
+/// A team of persistent worker threads, owned by the thread that created it. Idle workers spin for some
+/// microseconds and then sleep, so that they do not hold cores on a busy machine.
 class worker_team {
  public:
   worker_team() = default;
@@ -69,8 +68,8 @@ class worker_team {
     for (const auto& w : workers_) w->thread.join();
   }
 
-  /// f(0) here, f(1), ..., f(parts - 1) on the workers; all of them here when f itself calls run. Throws what
-  /// the first failing f threw, std::system_error when the system has no thread left.
+  /// Runs f(0) on the calling thread and f(1), ..., f(parts - 1) on the workers; nested calls run serially.
+  /// Rethrows the first exception of f; throws std::system_error if a thread cannot be created.
   void run(int parts, function_reference<int> f) {
     if (std::exchange(running_, true)) {
       for (int part = 0; part < parts; ++part) f(part);
@@ -90,7 +89,7 @@ class worker_team {
   }
 
  private:
-  /// How often a worker was asked to begin, and how often it was done.
+  /// Counts of the runs requested and completed.
   struct alignas(64) worker {
     std::atomic<std::uint32_t> begun{0}, done{0};
     std::thread thread;
@@ -103,7 +102,7 @@ class worker_team {
       counter.fetch_add(1, std::memory_order_release);
       counter.notify_one();
     }
-    /// What the counter is when it is no longer `seen`.
+    /// Waits until the counter differs from `seen`; returns its value.
     static std::uint32_t next(const std::atomic<std::uint32_t>& counter, std::uint32_t seen) {
       using clock = std::chrono::steady_clock;
       for (const auto end = clock::now() + std::chrono::microseconds(20); clock::now() < end;)
@@ -132,8 +131,7 @@ class worker_team {
   bool running_ = false;
 };
 
-/// f(0), ..., f(parts - 1), each on a thread of its own if there are that many. Throws what the first failing
-/// f threw.
+/// Runs f(0), ..., f(parts - 1), each on its own thread. Rethrows the first exception.
 inline void run_parts(int parts, function_reference<int> f) {
   if (parts <= 1) {
     if (parts == 1) f(0);
@@ -143,7 +141,7 @@ inline void run_parts(int parts, function_reference<int> f) {
   team.run(parts, f);
 }
 
-/// f(0), ..., f(tasks - 1) in no particular order: threads take the next task when they have finished one.
+/// Runs f(0), ..., f(tasks - 1) with dynamic scheduling, in no particular order.
 inline void run_tasks(int threads, int tasks, function_reference<int> f) {
   std::atomic<int> next{0};
   run_parts(std::min(threads, tasks), [&](int) {
@@ -151,8 +149,7 @@ inline void run_tasks(int threads, int tasks, function_reference<int> f) {
   });
 }
 
-/// f(begin, end) over parts of [0, rows) that are as many as `threads`, but each worth at least `grain`
-/// elements.
+/// Runs f(begin, end) on up to `threads` equal ranges of [0, rows), each worth at least `grain` elements.
 inline void run_rows(int threads, local_index rows, std::int64_t row_work,
                      function_reference<local_index, local_index> f) {
   constexpr std::int64_t grain = 16384;
@@ -164,7 +161,7 @@ inline void run_rows(int threads, local_index rows, std::int64_t row_work,
   run_parts(parts, [&](int part) { f(cut(part), cut(part + 1)); });
 }
 
-/// f(i) for all rows. Every part works with its own copy of f, which the compiler can keep in registers.
+/// Runs f(i) for all rows. Each part uses its own copy of f, which the compiler can keep in registers.
 template <class F>
 inline void for_rows(int threads, local_index rows, std::int64_t row_work, const F& f) {
   run_rows(threads, rows, row_work, [&f](local_index begin, local_index end) {
@@ -173,8 +170,8 @@ inline void for_rows(int threads, local_index rows, std::int64_t row_work, const
   });
 }
 
-/// Rows in chunks whose number and borders depend on the number of rows alone, so that sums over them do not
-/// depend on the threads.
+/// Chunks of rows whose number and boundaries depend on the number of rows only, so that sums over them do
+/// not depend on the number of threads.
 struct row_chunks {
   static constexpr local_index most = 64;
   static constexpr local_index smallest = 256;
@@ -192,7 +189,7 @@ struct row_chunks {
   local_index count;
 };
 
-/// The sum over all chunks, in their order, of the doubles (or integers) f(begin, end).
+/// Sum over all chunks, in order, of f(begin, end).
 template <class Sum, class F>
 inline Sum sum_chunks(int threads, local_index rows, std::int64_t row_work, F&& f) {
   const row_chunks chunks(rows);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Sums, inner products and maxima over rows, columns and whole blocks, in an order that depends on the shape
-/// alone.
+/// Sums, inner products and maxima over rows, columns and whole blocks. The summation order depends only on
+/// the shape.
 
 #include <algorithm>
 #include <array>
@@ -17,7 +17,7 @@
 
 namespace partita::on_host {
 
-/// The sum of term(0), ..., term(n - 1) in double precision, in eight interleaved partial sums.
+/// Sum of term(0), ..., term(n - 1) in double precision, in eight interleaved partial sums.
 template <class Term>
 inline double sum_of_terms(std::ptrdiff_t n, Term term) {
   constexpr std::ptrdiff_t lanes = 8;
@@ -40,7 +40,7 @@ inline double dot_of(const T* x, const T* y, std::ptrdiff_t n) {
   return sum_of_terms(n, [=](std::ptrdiff_t j) { return static_cast<double>(x[j]) * y[j]; });
 }
 
-/// The largest of n elements, NaN where one is; minus infinity for none.
+/// Maximum of n elements, NaN if any is NaN; minus infinity for n = 0.
 template <class T>
 inline T maximum_of(const T* x, local_index n) {
   T largest = -std::numeric_limits<T>::infinity();
@@ -65,7 +65,7 @@ struct strip_sums {
   }
 };
 
-/// sums[j] = sum_i term(i, j) for (rows, cols) terms.
+/// sums[j] = sum_i term(i, j) for terms of shape (rows, cols).
 template <class T, class Term>
 inline void sum_columns(const device_queue<host>& q, local_index rows, local_index cols, Term term, T* sums) {
   for (local_index j = 0; j < cols; j += strip) {
@@ -84,7 +84,7 @@ inline void sum_columns(const device_queue<host>& q, local_index rows, local_ind
 
 }  // namespace reduction_detail
 
-/// sums[j] = sum_i x(i, j), accumulated in double. x is (m, n), sums has n elements. Throws nothing.
+/// sums[j] = sum_i x(i, j), accumulated in double. x is (m, n), sums has n elements.
 template <class T>
 inline void column_sums(const device_queue<host>& q, local::input_view<T> x, T* sums) {
   reduction_detail::sum_columns(
@@ -92,7 +92,7 @@ inline void column_sums(const device_queue<host>& q, local::input_view<T> x, T* 
 }
 
 /// products[j] = sum_i x(i, j) y(i, j), accumulated in double. x and y are (m, n), products has n elements.
-/// Throws shape_error when the shapes differ.
+/// Throws shape_error if the shapes differ.
 template <class T>
 inline void column_dots(const device_queue<host>& q, local::input_view<T> x, local::input_view<T> y,
                         T* products) {
@@ -102,22 +102,22 @@ inline void column_dots(const device_queue<host>& q, local::input_view<T> x, loc
       products);
 }
 
-/// sums[i] = sum_j x(i, j), accumulated in double. x is (m, n), sums has m elements. Throws nothing.
+/// sums[i] = sum_j x(i, j), accumulated in double. x is (m, n), sums has m elements.
 template <class T>
 inline void row_sums(const device_queue<host>& q, local::input_view<T> x, T* sums) {
   for_rows(q.threads(), x.rows, x.cols,
            [=](local_index i) { sums[i] = static_cast<T>(sum_of(x.row_data(i), x.cols)); });
 }
 
-/// maxima[i] = max_j x(i, j), NaN where one is, minus infinity when n = 0. x is (m, n), maxima has m
-/// elements. Throws nothing.
+/// maxima[i] = max_j x(i, j), NaN if any element is NaN, minus infinity if n = 0. x is (m, n), maxima has m
+/// elements.
 template <class T>
 inline void row_max(const device_queue<host>& q, local::input_view<T> x, T* maxima) {
   for_rows(q.threads(), x.rows, x.cols,
            [=](local_index i) { maxima[i] = maximum_of(x.row_data(i), x.cols); });
 }
 
-/// sum_ij x(i, j), accumulated in double. x is (m, n). Throws nothing.
+/// Returns sum_ij x(i, j), accumulated in double. x is (m, n).
 template <class T>
 inline std::remove_const_t<T> sum(const device_queue<host>& q, matrix_view<T> x) {
   return static_cast<std::remove_const_t<T>>(
@@ -128,8 +128,8 @@ inline std::remove_const_t<T> sum(const device_queue<host>& q, matrix_view<T> x)
       }));
 }
 
-/// sum_ij x(i, j) y(i, j), accumulated in double. x and y are (m, n). Throws shape_error when the shapes
-/// differ.
+/// Returns sum_ij x(i, j) y(i, j), accumulated in double. x and y are (m, n). Throws shape_error if the
+/// shapes differ.
 template <class T>
 inline std::remove_const_t<T> dot(const device_queue<host>& q, matrix_view<T> x,
                                   std::type_identity_t<matrix_view<T>> y) {

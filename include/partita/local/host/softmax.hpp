@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// The local half of a softmax whose rows may be spread over ranks: maxima come in, sums go out.
+/// Local part of a row softmax distributed over ranks: takes the row maxima, returns the row sums.
 
 #include <cmath>
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace partita::on_host {
 
-/// y(i, j) = exp(x(i, j) - row_maximum[i]) and row_sum[i] = sum_j y(i, j). x and y are (m, n), y may be x;
-/// row_maximum and row_sum have m elements. Throws shape_error when the shapes differ.
+/// y(i, j) = exp(x(i, j) - row_maximum[i]) and row_sum[i] = sum_j y(i, j). x and y are (m, n), y may alias x;
+/// row_maximum and row_sum have m elements. Throws shape_error if the shapes differ.
 template <class T>
 inline void softmax_exp(const device_queue<host>& q, local::input_view<T> x,
                         const local::scalar<T>* row_maximum, matrix_view<T> y, local::scalar<T>* row_sum) {

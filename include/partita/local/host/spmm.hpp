@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Sparse times dense. A row of y is computed in strips of columns whose sums stay in registers while the
-/// row's entries go by, and rows of x are prefetched some entries ahead: what bounds this product is the way
-/// to x.
+/// Sparse-dense product. Each row of y is computed in strips of columns accumulated in registers over the
+/// row's entries; rows of x are prefetched some entries ahead, since the product is bound by memory access to
+/// x.
 
 #include <algorithm>
 #include <cstddef>
@@ -40,8 +40,8 @@ inline void store(const T (&sum)[Width], int skip, T alpha, T beta, T* y) {
     for (int j = skip; j < Width; ++j) y[j] = alpha * sum[j] + beta * y[j];
 }
 
-/// Columns [first, first + width) of rows [begin, end), of which the first `skip` are done already; width is
-/// a power of two, at most Width.
+/// Columns [first, first + width) of rows [begin, end), of which the first `skip` are already computed; width
+/// is a power of two, at most Width.
 template <int Width, class T>
 inline void strip(local_index width, const product<T>& p, local_index begin, local_index end,
                   local_index first, local_index skip) {
@@ -63,8 +63,8 @@ inline void strip(local_index width, const product<T>& p, local_index begin, loc
   }
 }
 
-/// Covers the columns with strips. The last one may begin before its first missing column, and then only
-/// fills these.
+/// Covers the columns with strips. The last strip may overlap columns already computed, which it does not
+/// store.
 template <class T>
 void product<T>::operator()(local_index begin, local_index end) const {
   for (local_index i = begin; i < end; i += row_block) {
@@ -92,16 +92,16 @@ inline void multiply(const char* name, const device_queue<host>& q, const local:
 
 }  // namespace spmm_detail
 
-/// y = a x + beta y; beta = 0 overwrites y. a is (m, k) with values, x is (k, f), y is (m, f) and not x.
-/// Throws shape_error when the shapes do not fit.
+/// y = a x + beta y; beta = 0 overwrites y. a is (m, k) with values, x is (k, f), y is (m, f) and must not
+/// alias x. Throws shape_error if the shapes do not match.
 template <class T>
 inline void spmm(const device_queue<host>& q, local::input_csr<T> a, local::input_view<T> x,
                  local::scalar<T> beta, matrix_view<T> y) {
   spmm_detail::multiply<T>("spmm", q, a, x, {.beta = beta}, y);
 }
 
-/// y = what spmm_epilogue says of a and x. a is (m, k) with values, x is (k, f), y is (m, f) and not x.
-/// Throws shape_error when the shapes do not fit.
+/// Product with fused epilogue, as defined by spmm_epilogue. a is (m, k) with values, x is (k, f), y is (m,
+/// f) and must not alias x. Throws shape_error if the shapes do not match.
 template <class T>
 inline void spmm_fused(const device_queue<host>& q, local::input_csr<T> a, local::input_view<T> x,
                        std::type_identity_t<local::spmm_epilogue<T>> fusion, matrix_view<T> y) {

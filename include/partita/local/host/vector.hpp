@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// How wide the registers are that the compiler vectorises for; tile and strip sizes follow from it.
+/// SIMD register width of the target, and the tile and strip sizes derived from it.
 
 #include <algorithm>
 
@@ -16,14 +16,14 @@ inline constexpr int vector_bytes = 32;
 inline constexpr int vector_bytes = 16;
 #endif
 
-/// Products with sparse patterns compute this many rows at a time.
+/// Row block size of sparse products.
 inline constexpr local_index row_block = 16;
 
-/// Columns of a row whose sums stay in registers, at most.
+/// Maximum number of columns accumulated in registers.
 template <class T>
 inline constexpr int widest_strip = (vector_bytes == 64 ? 512 : 256) / static_cast<int>(sizeof(T));
 
-/// The smallest power of two that covers the missing columns, or the largest one that there is room for.
+/// Smallest power of two that covers the missing columns, or else the largest that fits.
 template <class T>
 inline local_index strip_width(local_index cols, local_index missing) {
   local_index width = 1;
@@ -31,7 +31,7 @@ inline local_index strip_width(local_index cols, local_index missing) {
   return width;
 }
 
-/// Fetches n elements that are needed soon.
+/// Prefetches n elements.
 template <class T>
 inline void prefetch(const T* x, local_index n) {
   for (local_index j = 0; j < n; j += 64 / sizeof(T)) __builtin_prefetch(x + j);
