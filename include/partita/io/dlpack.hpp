@@ -46,7 +46,7 @@ void require_block(const DLTensor& t) {
   const DLDataType type = dlpack_type<T>;
   if (t.dtype.code != type.code || t.dtype.bits != type.bits || t.dtype.lanes != type.lanes)
     throw_error<error>({"a DLPack tensor of ", to_string(t.dtype), " is not one of ", to_string(type)});
-  if (t.ndim != 2) throw_error<shape_error>({"a DLPack tensor of ", t.ndim, " dimensions is no matrix"});
+  if (t.ndim != 2) throw_error<shape_error>({"a DLPack tensor of ", t.ndim, " dimensions is not a matrix"});
   const matrix_shape shape{t.shape[0], t.shape[1]};
   if (t.strides == nullptr || shape.rows == 0 || shape.cols == 0) return;
   if ((shape.cols > 1 && t.strides[1] != 1) || (shape.rows > 1 && t.strides[0] < shape.cols))
@@ -107,7 +107,7 @@ requires(!std::is_reference_v<Matrix> && requires(Matrix & x) {
 /// one that is not two-dimensional, row-major and aligned; the caller then keeps ownership.
 template <class T>
 dlpack_block<T> from_dlpack(DLManagedTensor* tensor) {
-  if (tensor == nullptr) throw error("a null pointer is no DLPack tensor");
+  if (tensor == nullptr) throw error("a null pointer is not a DLPack tensor");
   const DLTensor& t = tensor->dl_tensor;
   detail::require_block<T>(t);
   char* const first = static_cast<char*>(t.data) + (t.data == nullptr ? 0 : t.byte_offset);

@@ -52,7 +52,7 @@ inline edge_list read_edge_list(const std::filesystem::path& path) {
   std::string buffer;
   for (std::size_t number = 1; std::getline(stream, buffer); ++number) {
     if (number == 1 && buffer.starts_with("\x1f\x8b"))
-      detail::fail(name, "is packed with gzip, unpack it first");
+      detail::fail(name, "is gzip-compressed; decompress it first");
     std::string_view line = buffer;
     line.remove_suffix(line.size() - std::min(line.find_last_not_of(" \t\r") + 1, line.size()));
     if (line.empty() || line.front() == '#') continue;

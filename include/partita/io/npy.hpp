@@ -198,14 +198,14 @@ inline npy_header parse_npy_header(std::span<const std::byte> bytes, std::string
   };
   const auto byte = [&](std::size_t k) { return std::to_integer<std::size_t>(bytes[k]); };
   need(10, " or more");
-  if (!text.starts_with("\x93NUMPY")) fail(name, "is not a .npy file, as its first bytes tell");
+  if (!text.starts_with("\x93NUMPY")) fail(name, "is not a .npy file (wrong magic number)");
   if (byte(6) < 1 || byte(6) > 3)
     fail(name, "has the unknown .npy format version " + std::to_string(byte(6)));
   const std::size_t begin = byte(6) == 1 ? 10 : 12;
   need(begin, " or more");
   const std::size_t length = byte(8) | byte(9) << 8 | (begin == 10 ? 0 : byte(10) << 16 | byte(11) << 24);
   if (length > detail::longest_npy_header)
-    fail(name, "its header claims " + std::to_string(length) + " bytes, which is absurd");
+    fail(name, "its header claims " + std::to_string(length) + " bytes, more than the limit of 1 MiB");
   need(begin + length, "");
 
   npy_header header;
@@ -249,7 +249,7 @@ npy_array<T> read_rows(std::optional<interval> asked, const npy_header& header, 
   const interval rows = asked.value_or(interval{0, all});
   if (rows.begin < 0 || rows.end < rows.begin || rows.end > all)
     fail(name, "rows " + std::to_string(rows.begin) + " to " + std::to_string(rows.end) +
-                   " are asked for, it has " + std::to_string(all) + " rows");
+                   " were requested, but it has " + std::to_string(all) + " rows");
   npy_array<T> result{header.shape, {}};
   if (!result.shape.empty()) result.shape.front() = rows.size();
   const auto cols = static_cast<std::size_t>(result.cols()), count = static_cast<std::size_t>(result.rows());

@@ -65,7 +65,7 @@ class array_checks {
         for (; static_cast<std::size_t>(offsets_[row + 1]) <= first + k; ++row) before = -1;
         if (run[k] < 0 || run[k] >= widths_[row / rows_])
           fail(row, {" has column ", run[k], " in a tile of ", widths_[row / rows_], " columns"});
-        if (run[k] <= before) fail(row, {" has column ", run[k], " behind column ", before});
+        if (run[k] <= before) fail(row, {" has column ", run[k], " after column ", before});
         before = run[k];
       }
     });

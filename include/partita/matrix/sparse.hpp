@@ -151,7 +151,8 @@ class sparse {
   void assign_local_values(std::span<const T> forward, std::span<const T> backward) {
     const auto assign = [&](block& to, std::span<const T> values) {
       if (!to.viewed.offsets.empty())
-        throw_error<error>({"a matrix of ", shape(), " views arrays of its caller, which get no new values"});
+        throw_error<error>(
+            {"a matrix of ", shape(), " is a view of its caller's arrays, whose values cannot be replaced"});
       if (values.size() != to.values.size())
         throw_error<shape_error>({"a matrix of ", shape(), " has ", to.values.size(),
                                   " entries on this rank, not ", values.size()});

@@ -104,7 +104,7 @@ class dropout {
       : probability_(probability), seed_(b.options().seed), number_(number) {
     if (!(probability >= 0 && probability < 1))
       throw_error<error>(
-          {"a probability of dropout is at least 0 and below 1, not ", std::to_string(probability)});
+          {"a dropout probability must be in [0, 1), not ", std::to_string(probability)});
   }
 
   dropout_mask mask(const pass& p) const {

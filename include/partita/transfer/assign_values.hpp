@@ -62,8 +62,8 @@ class entry_table {
     const auto missing = std::find(found_.begin(), found_.end(), 0);
     if (missing == found_.end()) return;
     const triplet<T>& e = entries_[static_cast<std::size_t>(missing - found_.begin())];
-    throw_error<error>({"assign_values: ", matrix, " has no entry at (", e.row, ", ", e.col,
-                        "), and a pattern is not changed"});
+    throw_error<error>(
+        {"assign_values: ", matrix, " has no entry at (", e.row, ", ", e.col, "), and the pattern is fixed"});
   }
 
  private:
