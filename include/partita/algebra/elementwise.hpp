@@ -13,12 +13,11 @@ namespace detail {
 template <class A, class B>
 void require_same_blocks(const char* what, const A& a, const B& b) {
   if (a.layout() != b.layout())
-    throw_error<shape_error>({what, "  needs operands in the same layout, not ", to_string(a.layout()),
+    throw_error<shape_error>({what, " needs operands in the same layout, not ", to_string(a.layout()),
                               " and ", to_string(b.layout())});
   if (!(a.row_blocking() == b.row_blocking() && a.col_blocking() == b.col_blocking()))
-    throw_error<shape_error>({what, "  needs operands of the same shape and blockings, not ", a.shape(),
-                              " and ", b.shape(),
-                              a.shape() == b.shape() ? "  with different blockings" : ""});
+    throw_error<shape_error>({what, " needs operands of the same shape and blockings, not ", a.shape(),
+                              " and ", b.shape(), a.shape() == b.shape() ? " with different blockings" : ""});
 }
 
 /// f applied with global indices, for a block whose first entry is at (row, col).
@@ -97,7 +96,7 @@ void transform_rows(const dense<T, X, Device>& x, const dense<T, R, Device>& r, 
                     Function f) {
   detail::require_same_blocks("transform_rows", x, y);
   if (r.layout() != rows_of(x.layout()) || !(r.row_blocking() == x.row_blocking()) || r.shape().cols != 1)
-    throw_error<shape_error>({"the rows of ", x.shape(), "  do not match the values of ", r.shape()});
+    throw_error<shape_error>({"the rows of ", x.shape(), " do not match the values of ", r.shape()});
   const detail::with_row_value<Function, T> of_row{f, r.local().data};
   transform_indexed(x.mesh().queue(), of_row, x.local(), y.local());
 }
@@ -108,7 +107,7 @@ void transform_columns(const dense<T, X, Device>& x, const dense<T, replicated, 
                        dense<T, Y, Device>& y, Function f) {
   detail::require_same_blocks("transform_columns", x, y);
   if (c.shape() != matrix_shape{1, x.shape().cols})
-    throw_error<shape_error>({"the columns of ", x.shape(), "  do not match the values of ", c.shape()});
+    throw_error<shape_error>({"the columns of ", x.shape(), " do not match the values of ", c.shape()});
   const detail::with_column_value<Function, T> of_column{f, c.local().data + x.col_range().begin};
   transform_indexed(x.mesh().queue(), of_column, x.local(), y.local());
 }

@@ -44,7 +44,7 @@ namespace detail {
 
 inline void require_counted(global_index counted, matrix_shape logits) {
   if (counted < 1)
-    throw_error<error>({"a loss averages over counted vertices, but logits of ", logits, "  have none"});
+    throw_error<error>({"a loss averages over counted vertices, but logits of ", logits, " have none"});
 }
 
 }  // namespace detail

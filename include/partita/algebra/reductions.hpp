@@ -20,7 +20,7 @@ T sum(const dense<T, L, Device>& x) {
 template <class T, layout L, class Device>
 void column_sums(const dense<T, L, Device>& x, dense<T, replicated, Device>& sums) {
   if (sums.shape() != matrix_shape{1, x.shape().cols})
-    throw_error<shape_error>({"column sums of ", x.shape(), "  cannot be stored in ", sums.shape()});
+    throw_error<shape_error>({"column sums of ", x.shape(), " cannot be stored in ", sums.shape()});
   fill(x.mesh().queue(), T(0), sums.local());
   column_sums(x.mesh().queue(), x.local(), sums.local().data + x.col_range().begin);
   if (const auto& group = x.mesh().along(x.layout().used()); group.size() > 1)
@@ -33,7 +33,7 @@ template <class T, layout L, class Device>
 void row_sums(const dense<T, L, Device>& x, dense<T, rows_of(L), Device>& sums) {
   if (sums.layout() != rows_of(x.layout()) || !(sums.row_blocking() == x.row_blocking()) ||
       sums.shape().cols != 1)
-    throw_error<shape_error>({"row sums of ", x.shape(), "  cannot be stored in ", sums.shape()});
+    throw_error<shape_error>({"row sums of ", x.shape(), " cannot be stored in ", sums.shape()});
   row_sums(x.mesh().queue(), x.local(), sums.local().data);
   if (const auto& group = x.mesh().along(x.layout().cols); group.size() > 1) group.all_reduce(sums.values());
 }

@@ -83,7 +83,7 @@ void gemm_relu_backward(const dense<T, vertex_rows, Device>& g, const dense<T, r
 template <class T, class Device>
 void column_sums_part(const dense<T, vertex_rows, Device>& x, dense<T, replicated, Device>& sums) {
   if (sums.shape() != matrix_shape{1, x.shape().cols})
-    throw_error<shape_error>({"column sums of ", x.shape(), "  cannot be stored in ", sums.shape()});
+    throw_error<shape_error>({"column sums of ", x.shape(), " cannot be stored in ", sums.shape()});
   column_sums(x.mesh().queue(), x.local(), sums.local().data);
 }
 

@@ -23,7 +23,7 @@ class residual final : public layer<typename Layer::matrix::value_type, typename
   void forward(const operand<T, Device>& h, matrix& z, const pass& p) override {
     if (h.shape().cols != width())
       throw_error<shape_error>(
-          {"a residual layer needs equal input and output widths, not ", h.shape().cols, "  and ", width()});
+          {"a residual layer needs equal input and output widths, not ", h.shape().cols, " and ", width()});
     layer_.forward(h, z, {p.training, p.epoch});
     zip(written_out_(h), z, z, std::plus<>{});  // (n, f)
   }
