@@ -159,7 +159,7 @@ class dense : public detail::dense_block<T, Device> {
   static_assert(std::same_as<T, float> || std::same_as<T, double>,
                 "the values of a matrix are float or double");
   static_assert(L == dynamic_layout || partition::is_layout(L),
-                "an axis cuts the rows of a layout or its columns, not both");
+                "an axis may partition the rows or the columns of a layout, not both");
   using block = detail::dense_block<T, Device>;
 
  public:

@@ -59,8 +59,9 @@ template <class T, layout L, class Device>
 class sparse {
   static_assert(std::same_as<T, float> || std::same_as<T, double>,
                 "the values of a matrix are float or double");
-  static_assert(L == dynamic_layout || partition::is_sparse_layout(L),
-                "a sparse matrix is cut by the row axis in its rows and by col and depth in its columns");
+  static_assert(
+      L == dynamic_layout || partition::is_sparse_layout(L),
+      "the row axis may partition only the rows of a sparse matrix, col and depth only its columns");
 
  public:
   using value_type = T;
@@ -81,8 +82,8 @@ class sparse {
         backward_(std::move(backward)) {
     if (!partition::is_sparse_layout(l))
       throw_error<shape_error>(
-          {"a sparse matrix is cut by the row axis in its rows and by col and depth in its columns, not "
-           "with ",
+          {"the row axis may partition only the rows of a sparse matrix, col and depth only its columns; the "
+           "layout is ",
            l});
   }
 
