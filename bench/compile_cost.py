@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a user's program costs to compile: processor seconds and peak memory of each compiler that is here.
+"""Compile cost of user programs: CPU seconds and peak memory, for each available compiler.
 
 usage: compile_cost.py [SOURCE...] [--flags "-O2 ..."] [--compilers NAME...] [--repeat N] [--goal SECONDS MEGABYTES]
 
-Without a source: programs of examples/ and of examples/downstream/. A program that uses partita::compiled is compiled a second
-time without its header, which is what it costs when everything is instantiated there. The least of N runs counts. With a goal,
-it ends with 1 where a compiler needs more."""
+By default, programs of examples/ and examples/downstream/. A program that uses partita::compiled is also compiled without its
+header, so that everything is instantiated in the program. Reports the minimum of N runs. With a goal, the exit code is 1 if a
+compiler exceeds it."""
 import argparse
 import os
 import pathlib
@@ -23,15 +23,15 @@ OF_COMPILED = re.compile(r"^#include [<\"]partita/compiled/.*\n", re.MULTILINE)
 
 
 def cost(command, errors):
-    """Processor seconds, and the megabytes of its largest process; None where it fails, its words in the file `errors`."""
+    """CPU seconds, and the peak megabytes of the largest process; None on failure, with stderr in the file `errors`."""
     with open(errors, "w") as said:
         process = subprocess.Popen(command, stderr=said)
-        _, status, usage = os.wait4(process.pid, 0)  # a compiler's driver waits for its children, whom this counts
+        _, status, usage = os.wait4(process.pid, 0)  # includes the children of the compiler driver
     return None if status != 0 else (usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
 
 
 def variants(source):
-    """The program as it is, and without partita::compiled where it uses that, each with what the table calls it."""
+    """The program as is and, if it uses partita::compiled, without it, each with its name in the table."""
     text = source.read_text()
     if OF_COMPILED.search(text):
         yield "with", text

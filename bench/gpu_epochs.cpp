@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Epochs of training in f32 on a CUDA device, on graphs made there with the counts of real ones.
+/// Training epochs in f32 on a CUDA device, on graphs generated there with the vertex and edge counts of real
+/// ones.
 ///
 ///   gpu_epochs [--cases reddit_gcn_32,...] [--comm threads|nccl] [--ranks N] [--graph uniform|rmat]
 ///              [--epochs N] [--scale-down N] [--json FILE]
 ///
-/// A training step is forward, loss, backward and Adam, measured from when all ranks begin until the devices
-/// have done the work of all. Ranks are threads: they share the first card, or have one each over NCCL. Cases
-/// with several ranks have N of them (default: 4).
+/// A training step is forward, loss, backward and Adam, measured from when all ranks start until all devices
+/// have finished. Ranks are threads, sharing the first GPU, or with one GPU each over NCCL. Multi-rank cases
+/// have N ranks (default: 4).
 
 #include <chrono>
 #include <cstdio>
@@ -49,7 +50,7 @@ std::vector<bench_case> every_case(int most_ranks) {
   return cases;
 }
 
-/// Everything that training needs but the edges.
+/// All training data except the edges.
 io::dataset dataset_of(const bench_case& c) {
   io::dataset d;
   d.name = c.name;
@@ -81,9 +82,9 @@ struct figures {
   std::int64_t nonzeros = 0;
   double seconds = 0, first_loss = 0, last_loss = 0;
   nn::over_ranks peak, allocations, words, predicted;
-  bench::cuda_calls calls;                   ///< of all ranks in the steady epochs
-  bool own_dense = true, own_sparse = true;  ///< products without the vendor's libraries
-  std::size_t device_bytes = 0;  ///< that the process holds after training, what its pools keep included
+  bench::cuda_calls calls;                   ///< by all ranks, in the steady epochs
+  bool own_dense = true, own_sparse = true;  ///< built-in kernels instead of the vendor's libraries
+  std::size_t device_bytes = 0;              ///< held by the process after training, pools included
 };
 
 std::size_t device_bytes_in_use() {
@@ -92,7 +93,7 @@ std::size_t device_bytes_in_use() {
   return total - available;
 }
 
-/// Returns when every rank has come here.
+/// A barrier over all ranks.
 void meet(const communicator& world) {
   const phase_scope phase(world.ledger(), "meeting");
   global_index nothing[] = {0};
@@ -101,7 +102,7 @@ void meet(const communicator& world) {
 
 constexpr int warm_up = 2;
 
-/// What every rank does; the figures are the same on all.
+/// The body of every rank; the figures are the same on all.
 figures train(const communicator& world, const bench_case& c, const io::dataset& data,
               const std::string& comm, bool rmat, int epochs) {
   const policy& p = find_policy(c.policy);
@@ -197,7 +198,7 @@ struct command {
   int ranks = 4, epochs = 10, smaller = 1;
 };
 
-/// The cases that are asked for. Throws error for a name that there is not.
+/// The requested cases. Throws error for an unknown name.
 std::vector<bench_case> chosen_cases(const command& asked) {
   std::vector<bench_case> cases = every_case(asked.ranks);
   if (asked.cases == std::vector<std::string>{"all"}) return cases;
@@ -205,7 +206,7 @@ std::vector<bench_case> chosen_cases(const command& asked) {
   for (const bench_case& c : cases) names += " " + c.name;
   for (const std::string& name : asked.cases)
     if (std::ranges::find(cases, name, &bench_case::name) == cases.end())
-      throw error("there is no case " + name + "; there are" + names);
+      throw error("unknown case " + name + "; there are" + names);
   std::erase_if(cases, [&](const bench_case& c) {
     return std::ranges::find(asked.cases, c.name) == asked.cases.end();
   });
@@ -250,7 +251,7 @@ int main(int argc, char** argv) try {
   bench::add_number(app, "--scale-down", asked.smaller, 1, 1 << 20, "vertices and edges are divided by N");
   app.add_option("--json", asked.json, "write the figures")->option_text("FILE");
   bench::parse(app, argc, argv);
-  // Loading a kernel late may wait for a card that waits for another rank of this process.
+  // Lazy kernel loading may block on a GPU that waits for another rank of this process.
   if (asked.comm == "nccl") ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
   run(asked);
 } catch (const std::exception& e) {

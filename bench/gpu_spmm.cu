@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Sparse times dense in f32 on a CUDA device: every algorithm of cuSPARSE, with all that it can prepare
-/// prepared, against the own kernel.
+/// SpMM in f32 on a CUDA device: every cuSPARSE algorithm, with all its preprocessing, against the library's
+/// own kernel.
 ///
 ///   gpu_spmm [--scale-down N] [--graphs uniform_reddit,...] [--widths 16,...] [--runs N] [--json FILE]
 ///
-/// Times are medians of single products between two events. GB/s counts every row of x that an entry names,
-/// as if nothing were cached, beside what a copy of 1 GiB within the device moves.
+/// Times are medians of single products, between two events. GB/s counts one row of x per nonzero, as if
+/// nothing were cached, next to the bandwidth of a 1 GiB copy within the device.
 
 #include <array>
 #include <cmath>
@@ -27,7 +27,7 @@ using device_queue = device_queue<cuda_device>;
 using floats = buffer<float, cuda_device>;
 using bench::device_operand;
 
-/// The median of `runs` products, after two that are not counted.
+/// The median of `runs` products, after two warm-up runs.
 template <class Work>
 double milliseconds(partita::on_cuda::stopwatch& watch, int runs, const Work& work) {
   std::vector<double> times;
@@ -38,7 +38,7 @@ double milliseconds(partita::on_cuda::stopwatch& watch, int runs, const Work& wo
   return partita::nn::median(std::move(times));
 }
 
-/// Bytes a second that a copy within the device reads and writes.
+/// Bytes per second read and written by a copy within the device.
 double copy_bandwidth(const device_queue& q) {
   const std::size_t bytes = std::size_t{1} << 30;
   const buffer<std::byte, cuda_device> from(q, bytes);
@@ -51,7 +51,7 @@ double copy_bandwidth(const device_queue& q) {
   return 2e3 * static_cast<double>(bytes) / time;
 }
 
-/// One graph and one width: times by contestant, in order of trial.
+/// One graph and one width: times by contestant, in the order measured.
 class point {
  public:
   point(const device_queue& q, const device_operand& a, local_index f, int runs)
@@ -77,9 +77,9 @@ class point {
   }
 
   const std::vector<std::pair<std::string, double>>& times() const { return times_; }
-  /// Contestants that failed, or were wrong.
+  /// Contestants that failed or gave a wrong result.
   int failed() const { return failed_; }
-  /// The least time of those whose name begins so; infinite where there is none.
+  /// The smallest time of the contestants whose name starts with this prefix; infinite if there are none.
   double best(const std::string& prefix) const {
     double least = INFINITY;
     for (const auto& [name, time] : times_)
@@ -88,7 +88,7 @@ class point {
   }
 
  private:
-  /// One that fails leaves the others their turn.
+  /// A failing contestant does not prevent the others from running.
   template <class Act>
   void attempt(const std::string& name, const Act& act) try {
     act();
@@ -131,7 +131,7 @@ class point {
   std::vector<std::pair<std::string, double>> times_;
 };
 
-/// The measurements of a run, as far as it has come.
+/// The measurements of a run so far.
 class report {
  public:
   report(std::string file, double bandwidth, int runs)
@@ -166,7 +166,7 @@ class report {
     write();
   }
 
-  /// Whether every contestant ran and was right.
+  /// Whether every contestant ran and gave the right result.
   bool end() const {
     std::printf("\nspeed over the best of cuSPARSE: at least %.2f, geometric mean %.2f\n", least_, mean());
     return failed_ == 0;

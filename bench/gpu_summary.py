@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Joins what scripts/gpu-check left into one JSON and a short table.
+"""Merges the output of scripts/gpu-check into one JSON file and a short table.
 
-PARTS is a folder with steps.tsv (step, state, seconds, note), about.tsv (key, value) and, as far as they were made, spmm.json,
+PARTS is a folder with steps.tsv (step, state, seconds, note), about.tsv (key, value) and, if present, spmm.json,
 epochs.json, epochs_nccl.json and peers.json."""
 import argparse
 import json

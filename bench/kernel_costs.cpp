@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What kernels cost in PTX instructions, by the emulator's account: a figure that needs no card and is the
-/// same on every machine. It says how much a kernel computes, not how long a card takes for it.
+/// Kernel costs in PTX instructions, counted by the emulator: needs no GPU and is machine-independent. It
+/// measures the work of a kernel, not its run time on a GPU.
 ///
 ///   kernel_costs [--width F] [--scale S]
 ///
 /// One training step in f32 of a two-layer GCN and GAT (eight heads) on an R-MAT graph of 2^S vertices x 16,
-/// features and hidden width F. Instructions are those of all threads; an entry is one of A, loops included.
+/// features and hidden width F. Instructions are summed over all threads; "per entry" means per nonzero of A,
+/// self-loops included.
 
 #include <algorithm>
 #include <cstdio>
@@ -23,7 +24,7 @@ using namespace partita;
 
 namespace {
 
-/// Without the launcher around it, namespaces and parameters.
+/// The kernel's name, without its launcher, namespaces and parameters.
 std::string short_name(std::string name) {
   const std::string launcher = "run_threads<";
   if (const auto at = name.find(launcher); at != std::string::npos) name = name.substr(at + launcher.size());
@@ -37,7 +38,7 @@ std::string short_name(std::string name) {
   return name;
 }
 
-/// Of A with every loop.
+/// Entries of A, including all self-loops.
 std::size_t entries_of(const io::dataset& d) {
   std::set<std::pair<global_index, global_index>> all;
   for (const auto& e : d.edges) all.emplace(e.source, e.target);

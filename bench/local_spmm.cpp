@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sparse times dense on one R-MAT graph: the library's kernel, the straightforward OpenMP loop over the rows,
-// and the reference. Prints the ratios of the medians at the end.
+// SpMM on one R-MAT graph: the library's kernel, the straightforward OpenMP loop over the rows, and the
+// reference kernel. Prints ratios of medians at the end.
 #include <benchmark/benchmark.h>
 
 #ifdef _OPENMP
@@ -51,7 +51,8 @@ struct graph {
   }
 };
 
-/// Graph500's R-MAT: quadrants .57, .19, .19, .05, vertices renamed at random, parallel edges merged.
+/// R-MAT with the Graph500 parameters: quadrants .57, .19, .19, .05, vertices permuted at random, parallel
+/// edges merged.
 graph rmat() {
   const std::size_t vertices = std::size_t{1} << scale;
   std::vector<std::uint64_t> name(vertices), edges;
@@ -95,7 +96,7 @@ void straightforward(const partita::local::csr_view<float>& a, local_index f, co
   }
 }
 
-/// What the benchmarks share: the graph, x and the results of one width, and every time measured.
+/// Shared by the benchmarks: the graph, x, the results for one width, and all measured times.
 struct bench {
   graph g = rmat();
   std::vector<float> x, y, expected;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The training step of every model under every policy on an R-MAT graph (Graph500 parameters): seconds and
-/// words; or how evenly the policies spread words and work.
+/// words; or the balance of words and work under the policies.
 ///
 ///   models [balance] [SCALE [RANKS]]     vertices: 2^SCALE (15), 16 edges each; 64 features, 16 classes,
 ///   hidden width 32; ranks: 4

@@ -3,10 +3,10 @@
 ///
 ///   spmm/POLICY/MESH/GRAPH/f   gemm/POLICY/MESH/n/f   enter/POLICY/MESH/n/f   leave/POLICY/MESH/n/f
 ///
-/// gemm multiplies n x f by f x 16; enter takes n x f from vertex_rows to the policy's dense layout, leave
-/// takes it back. Without --benchmark_filter a default set of half a minute runs, on the mesh of each policy
-/// that is nearest to a square. Options: --ranks N, --scale S (graphs of 2^S vertices), --comm
-/// threads|mpi, --device cpu|cuda; with PARTITA_DATA in the environment Cora too.
+/// gemm multiplies n x f by f x 16; enter redistributes n x f from vertex_rows to the policy's dense layout,
+/// leave does the reverse. Without --benchmark_filter a default set runs for half a minute, on the mesh
+/// closest to square for each policy. Options: --ranks N, --scale S (graphs of 2^S vertices), --comm
+/// threads|mpi, --device cpu|cuda; with PARTITA_DATA in the environment also Cora.
 
 #include <algorithm>
 #include <cstdio>
@@ -43,7 +43,7 @@ bench::command command_of(int argc, char** argv) {
   return c;
 }
 
-/// For the ranks of a job other than the first.
+/// For the ranks of an MPI job other than the first.
 struct silent_reporter : benchmark::BenchmarkReporter {
   bool ReportContext(const Context&) override { return true; }
   void ReportRuns(const std::vector<Run>&) override {}

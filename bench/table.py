@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Prints what Google Benchmark wrote as a table."""
+"""Prints Google Benchmark output as a table."""
 import argparse
 import json
 import pathlib
@@ -9,7 +9,7 @@ import signal
 import sys
 
 IN_SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
-# Figure of a run: heading, how it is written.
+# Field of a run: heading, format.
 FIGURES = {
     "words_max": ("words, busiest rank", lambda x: f"{x:,.0f}"),
     "words_total": ("words, all ranks", lambda x: f"{x:,.0f}"),
@@ -21,7 +21,7 @@ FIGURES = {
 
 
 def runs_of(file):
-    """The medians where there were repetitions, otherwise the runs; as they are listed, not as they were run."""
+    """The medians if there were repetitions, otherwise the runs, in order of definition rather than execution."""
     runs = json.loads(pathlib.Path(file).read_text())["benchmarks"]
     medians = [run for run in runs if run.get("aggregate_name") == "median"]
     single = [run for run in runs if run["run_type"] != "aggregate" and run.get("repetitions", 1) == 1]

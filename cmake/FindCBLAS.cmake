@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Finds a CBLAS library and its header: CBLAS::CBLAS.
+# Finds a CBLAS library and its header; defines CBLAS::CBLAS.
 find_path(CBLAS_INCLUDE_DIR cblas.h PATH_SUFFIXES openblas)
 find_library(CBLAS_LIBRARY NAMES openblas cblas)
 mark_as_advanced(CBLAS_INCLUDE_DIR CBLAS_LIBRARY)

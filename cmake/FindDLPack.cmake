@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Finds the header of DLPack: DLPack::DLPack.
+# Finds DLPack's header; defines DLPack::DLPack.
 find_path(DLPack_INCLUDE_DIR dlpack/dlpack.h)
 mark_as_advanced(DLPack_INCLUDE_DIR)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Finds libzip: LibZip::LibZip. (The CMake package that Debian ships with libzip also asks for its command-line
+# Finds libzip; defines LibZip::LibZip. (Debian's CMake package for libzip also requires its command-line
 # tools, which are in three other packages.)
 find_path(LibZip_INCLUDE_DIR zip.h)
 find_library(LibZip_LIBRARY zip)

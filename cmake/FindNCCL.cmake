@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Finds NCCL, beside the CUDA toolkit or anywhere else: NCCL::NCCL.
+# Finds NCCL, in the CUDA toolkit or elsewhere; defines NCCL::NCCL.
 find_package(CUDAToolkit QUIET)
 find_path(NCCL_INCLUDE_DIR nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
 find_library(NCCL_LIBRARY nccl HINTS ${CUDAToolkit_LIBRARY_DIR})

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# find_package(partita [COMPONENTS mpi blas npz dlpack cuda cublas cusparse nccl]) makes partita::partita, which
-# needs nothing but threads, and a target for each component that is asked for; also partita::compiled and, where CUDA is a
-# language of the project and a component, partita::compiled_cuda.
+# find_package(partita [COMPONENTS mpi blas npz dlpack cuda cublas cusparse nccl]) defines partita::partita,
+# which requires only threads, and one target per requested component; also partita::compiled and, if CUDA is
+# enabled in the project and requested as a component, partita::compiled_cuda.
 include(CMakeFindDependencyMacro)
 find_dependency(Threads)
 include(${CMAKE_CURRENT_LIST_DIR}/partitaTargets.cmake)
 
-# Its users see none of the variables that are set here, but those that find_package reads.
+# Scopes the variables set here; only those that find_package reads are visible to the caller.
 block()
   include(${CMAKE_CURRENT_LIST_DIR}/partita_backends.cmake)
   list(PREPEND CMAKE_MODULE_PATH ${CMAKE_CURRENT_LIST_DIR})

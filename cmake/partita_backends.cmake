@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# The optional targets of partita. Read by its build and, installed beside partitaConfig.cmake, by its users,
-# so that what an installed partita can do depends on what its user has and not on what its packager had.
+# The optional targets of partita. Used by its own build and, installed next to partitaConfig.cmake, by
+# dependent projects, so that the available backends depend on the user's system rather than the packager's.
 
 set(partita_backends mpi blas npz dlpack cuda cublas cusparse nccl)
 
-# How each dependency is found, what is linked, and which other target comes first.
+# How each dependency is found, what is linked, and which other backend it requires.
 set(partita_mpi_package MPI COMPONENTS CXX)
 set(partita_mpi_target MPI::MPI_CXX)
 set(partita_blas_package CBLAS)
@@ -25,7 +25,8 @@ set(partita_nccl_package NCCL)
 set(partita_nccl_target NCCL::NCCL)
 set(partita_nccl_base cuda)
 
-# partita_add_backend(NAME [GLOBAL]): makes partita::NAME, and what it rests on, if its dependency is found.
+# partita_add_backend(NAME [GLOBAL]): defines partita::NAME, and the backends it requires, if its dependency
+# is found.
 function(partita_add_backend name)
   set(base ${partita_${name}_base})
   if(base)
@@ -46,14 +47,14 @@ function(partita_add_backend name)
   endif()
 endfunction()
 
-# Kernels are constexpr functions, which nvcc compiles for the device when it is told to; Thrust and CUB lie in a
-# folder of their own since CUDA 13, which nvcc finds by itself and other compilers do not.
+# Kernels call constexpr functions, which nvcc compiles for the device only with this flag. Since CUDA 13,
+# Thrust and CUB are in a directory of their own, which only nvcc searches by default.
 function(partita_describe_cuda)
   target_compile_options(partita::cuda INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr>)
   if("cuda_std_20" IN_LIST CMAKE_CUDA_COMPILE_FEATURES)
     target_compile_features(partita::cuda INTERFACE cuda_std_20)
   elseif(CMAKE_CUDA_COMPILER_LOADED)
-    # CMake 3.25 does not know yet that nvcc has it.
+    # CMake 3.25 does not know that nvcc supports it.
     target_compile_options(partita::cuda INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20>)
   endif()
   find_path(PARTITA_THRUST_INCLUDE_DIR thrust/version.h PATHS ${CUDAToolkit_INCLUDE_DIRS} PATH_SUFFIXES cccl

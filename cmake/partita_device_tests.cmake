@@ -1,22 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-# How tests that need a CUDA device are built and registered; the options are those of cmake/partita_tests.cmake.
+# Registration of tests that need a CUDA device; the common options are those of cmake/partita_tests.cmake.
 #
 #   partita_add_device_test(NAME [TESTS FILE...] [SOURCES FILE...] [BACKENDS cublas ...] [LIBRARIES TARGET...]
 #                           [CONTROLS_EMULATOR] [NEEDS_CARD REASON] [DEVICES N] [MPI_RANKS N...] [LABELS ...]
 #                           [TIMEOUT SECONDS] [NEEDS_DATA] [NEEDS_GOLDEN])
-#     A doctest program; its source is NAME.cu unless SOURCES says otherwise. TESTS are sources FILE.cpp that nvcc
-#     compiles together, each a test of its own. With MPI_RANKS it runs under mpirun.
+#     A doctest program from NAME.cu, or from SOURCES. TESTS lists sources FILE.cpp that nvcc compiles as one unit;
+#     each is registered as a test of its own. With MPI_RANKS the program runs under mpirun.
 #
 #   partita_add_device_script_test(NAME COMMAND ARG... [ON_CARD ARG...] [NEEDS_CARD REASON] [DEVICES N] [LABELS ...]
 #                                  [TIMEOUT SECONDS] [NEEDS_DATA] [NEEDS_GOLDEN])
-#     Any command; ON_CARD is another one for cards.
+#     Any command; ON_CARD replaces it on a physical GPU.
 #
-# DEVICES says how many devices a test needs, 1 if nothing.
+# DEVICES is the number of devices a test needs (default: 1).
 #
-# Every such test is one of the emulator (label ptx): its program finds the emulator's libraries in place of CUDA's.
-# Where ctest finds a device when it starts, it is also the test gpu_NAME (label gpu) there, unless it includes
-# emulator/control.hpp (CONTROLS_EMULATOR), with PARTITA_ON_CARD in its environment. NEEDS_CARD says what only a card can show; where there is none these tests
-# go to needs_card.txt in the build's folder, which ./check prints.
+# Each is registered as an emulator test (label ptx), whose program loads the emulator's libraries in place of
+# CUDA's. If ctest detects a device at start-up, it is also registered as gpu_NAME (label gpu) with
+# PARTITA_ON_CARD in its environment, unless it includes emulator/control.hpp (CONTROLS_EMULATOR). NEEDS_CARD
+# gives the reason why a test requires a physical GPU; without one, such tests are listed in needs_card.txt in
+# the build directory, which ./check prints.
 
 set_property(GLOBAL PROPERTY partita_gpu_test_script "")
 set(PARTITA_NEEDS_CARD ${PROJECT_BINARY_DIR}/needs_card.txt)
@@ -38,7 +39,7 @@ set(device_options ${test_options} CONTROLS_EMULATOR)
 set(device_values ${test_values} NEEDS_CARD DEVICES)
 set(device_lists ${test_lists} TESTS MPI_RANKS COMMAND ON_CARD)
 
-# Lets ctest register gpu_NAME, which runs COMMAND, where there is a device.
+# Lets ctest register gpu_NAME, which runs COMMAND, if there is a device.
 function(partita_register_gpu_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "${device_options}" "${device_values}" "${device_lists}")
   if(NOT arg_TIMEOUT)
@@ -145,7 +146,7 @@ function(partita_add_device_script_test name)
   partita_register_gpu_test(${name} ${about} NEEDS_CARD ${arg_NEEDS_CARD} COMMAND ${arg_ON_CARD})
 endfunction()
 
-# What ctest reads when it starts.
+# The file that ctest reads at start-up.
 function(partita_write_gpu_tests)
   get_property(script GLOBAL PROPERTY partita_gpu_test_script)
   file(GENERATE OUTPUT gpu_tests.cmake CONTENT

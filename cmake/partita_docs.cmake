@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The target `docs`: the API reference, build/.../docs/html/index.html. A warning of Doxygen is an error.
+# The target `docs`: the API reference, build/.../docs/html/index.html. Doxygen warnings are errors.
 find_package(Doxygen 1.9.4 QUIET)
 
 set(PARTITA_DOCS_OUTPUT ${PROJECT_BINARY_DIR}/docs)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# cmake --install puts there: the headers, a CMake package that find_package(partita COMPONENTS mpi blas ...) reads, a
-# file for pkg-config, and the licence; cpack -G DEB makes a Debian package of the same.
+# cmake --install installs the headers, a CMake package for find_package(partita COMPONENTS mpi blas ...), a
+# pkg-config file and the licence; cpack -G DEB builds a Debian package with the same content.
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 
-# Nothing here is of one architecture.
+# All files are architecture-independent.
 set(package_dir ${CMAKE_INSTALL_DATADIR}/cmake/partita)
 set(pkgconfig_dir ${CMAKE_INSTALL_DATADIR}/pkgconfig)
 

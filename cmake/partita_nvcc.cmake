@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Makes CUDA a language of this build where nvcc is found; CMAKE_CUDA_COMPILER_LOADED says whether it is one.
-# The library itself needs no compiler but its user's.
+# Enables CUDA in this build if nvcc is found; CMAKE_CUDA_COMPILER_LOADED is set if so. The library itself
+# needs only the user's compiler.
 include(CheckLanguage)
 
 check_language(CUDA)
@@ -11,12 +11,12 @@ if(CMAKE_CUDA_COMPILER)
   if(NOT CMAKE_CUDA_HOST_COMPILER AND NOT DEFINED ENV{CUDAHOSTCXX})
     set(CMAKE_CUDA_HOST_COMPILER ${CMAKE_CXX_COMPILER})
   endif()
-  # One runtime for all: the one that partita::cuda links.
+  # Use the CUDA runtime that partita::cuda links.
   if(NOT DEFINED CMAKE_CUDA_RUNTIME_LIBRARY)
     set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)
   endif()
   enable_language(CUDA)
 else()
-  # A preset's flags for nvcc are no mistake where there is none.
+  # Do not warn about a preset's CUDA flags when nvcc is missing.
   set(unused ${CMAKE_CUDA_FLAGS})
 endif()

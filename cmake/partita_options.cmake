@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The options of this project; docs/install.md lists them.
+# Options of this project; see docs/install.md.
 include(CMakeDependentOption)
 
 option(PARTITA_INSTALL "Install the headers and the CMake package" ${PROJECT_IS_TOP_LEVEL})

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# What tests, examples and benchmarks have in common.
+# Functions shared by tests, examples and benchmarks.
 
-# What cannot be built or tested here, one sentence a line; ./check reads it.
+# What cannot be built or tested on this machine, one sentence per line; read by ./check.
 set(PARTITA_NOT_TESTED ${PROJECT_BINARY_DIR}/not_tested.txt)
 file(WRITE ${PARTITA_NOT_TESTED} "")
 
@@ -10,7 +10,8 @@ function(partita_not_tested sentence)
   file(APPEND ${PARTITA_NOT_TESTED} "${sentence}\n")
 endfunction()
 
-# partita_use(TARGET mpi blas ...): links each backend that is here and defines PARTITA_WITH_MPI, ... for it.
+# partita_use(TARGET mpi blas ...): links each available backend and defines PARTITA_WITH_MPI, ...
+# accordingly.
 function(partita_use target)
   target_link_libraries(${target} PRIVATE partita::partita)
   foreach(backend IN LISTS ARGN)
@@ -22,7 +23,8 @@ function(partita_use target)
   endforeach()
 endfunction()
 
-# partita_add_golden_cases(): the library golden_cases reads golden cases; no target without nlohmann_json.
+# partita_add_golden_cases(): the library golden_cases, which reads golden cases; no target without
+# nlohmann_json.
 function(partita_add_golden_cases)
   if(nlohmann_json_FOUND AND NOT TARGET golden_cases)
     add_library(golden_cases OBJECT ${PROJECT_SOURCE_DIR}/examples/golden/case.cpp)
@@ -31,13 +33,13 @@ function(partita_add_golden_cases)
   endif()
 endfunction()
 
-# partita_add_cuda_training(NAME): training on CUDA devices, and which device a rank uses, with every library for them that is
-# here; no target without nvcc.
+# partita_add_cuda_training(NAME): training on CUDA devices and the assignment of devices to ranks, with every
+# available vendor library; no target without nvcc.
 function(partita_add_cuda_training name)
   if(TARGET partita::compiled_cuda)
     add_library(${name} OBJECT ${PROJECT_SOURCE_DIR}/examples/ranks/cuda_device.cu)
     partita_use(${name} cuda cublas cusparse nccl)
-    # What links it needs the same libraries, and the flags with which kernels are compiled.
+    # Dependents need the same libraries, and the kernel compile flags.
     foreach(library compiled_cuda cuda cublas cusparse nccl)
       if(TARGET partita::${library})
         target_link_libraries(${name} INTERFACE partita::${library})

@@ -1,27 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-# How tests are registered. The tests themselves are listed in tests/CMakeLists.txt.
+# Registration of tests. The tests themselves are listed in tests/CMakeLists.txt.
 #
-# NAME is the path of a source in tests/ without its ending, such as algebra/spmm; the test and its program are then
-# called algebra_spmm.
+# NAME is the path of a source in tests/ without its extension, such as algebra/spmm; the test and its program
+# are named algebra_spmm.
 #
 #   partita_add_test(NAME [SOURCES FILE...] [BACKENDS mpi blas ...] [LIBRARIES TARGET...] [LABELS ...]
 #                    [TIMEOUT SECONDS] [OPTIMIZED] [NEEDS_DATA] [NEEDS_GOLDEN])
-#     A doctest program; its source is NAME.cpp unless SOURCES says otherwise. It is registered only where all of
-#     its BACKENDS and LIBRARIES are. The label `threads` puts it among the tests that run under the thread
-#     sanitizer. OPTIMIZED compiles it with -O1 in Release, others are not optimised.
+#     A doctest program from NAME.cpp, or from SOURCES. It is registered only if all of its BACKENDS and LIBRARIES
+#     are available. The label `threads` adds it to the tests run under the thread sanitizer. OPTIMIZED compiles it with -O1
+#     in Release; other tests are not optimised.
 #
 #   partita_add_tests(PROGRAM TESTS NAME... [the same])
-#     One program of several files NAME.cpp, compiled together because together takes half the time; each is a test of
-#     its own.
+#     One program from several files NAME.cpp, compiled as one unit, which halves the time; each is registered as a test
+#     of its own.
 #
 #   partita_add_mpi_test(NAME RANKS N... [the same])
-#     The same under mpirun, once for each number of ranks: tests NAME_1, NAME_2, ..., labels mpi and ranks_N.
+#     As above under mpirun, once per number of ranks: tests NAME_1, NAME_2, ..., labels mpi and ranks_N.
 #
 #   partita_add_script_test(NAME COMMAND ARG... [LABELS ...] [TIMEOUT SECONDS] [RANKS N] [NEEDS_DATA] [NEEDS_GOLDEN])
 #     Any command.
 #
-# NEEDS_DATA and NEEDS_GOLDEN register a test only where the folder of that name is; every test finds the folders
-# that exist in its environment, as PARTITA_DATA and PARTITA_GOLDEN.
+# NEEDS_DATA and NEEDS_GOLDEN register a test only if the corresponding folder exists. Every test receives the
+# existing folders in its environment, as PARTITA_DATA and PARTITA_GOLDEN.
 
 function(partita_test_folder name default meaning)
   if(DEFINED ENV{${name}})
@@ -39,10 +39,10 @@ partita_test_folder(PARTITA_GOLDEN ../shared/golden "golden cases")
 
 add_custom_target(threads_tests COMMENT "Tests that run under the thread sanitizer")
 
-# Sources name what they include from tests/ or from the project's folder on.
+# Include paths are relative to tests/ or to the project's root.
 set(partita_test_includes ${PROJECT_SOURCE_DIR}/tests ${PROJECT_SOURCE_DIR})
 
-# partita_add_common(NAME SOURCE... [BACKENDS mpi ...]): what several tests have in common, compiled once.
+# partita_add_common(NAME SOURCE... [BACKENDS mpi ...]): code shared by several tests, compiled once.
 function(partita_add_common name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "BACKENDS")
   add_library(${name} OBJECT ${arg_UNPARSED_ARGUMENTS})
@@ -55,7 +55,8 @@ set(test_options OPTIMIZED NEEDS_DATA NEEDS_GOLDEN)
 set(test_values TIMEOUT)
 set(test_lists SOURCES BACKENDS LIBRARIES LABELS)
 
-# Sets `usable` in the caller: whether everything is here that the test needs. What is not is said elsewhere.
+# Sets `usable` in the caller: whether everything the test needs is available. What is missing is reported
+# elsewhere.
 macro(partita_find_needs)
   set(usable TRUE)
   foreach(backend IN LISTS arg_BACKENDS)
@@ -115,7 +116,7 @@ function(partita_describe_test name)
   set_tests_properties(${name} PROPERTIES ENVIRONMENT "${environment}" LABELS "${arg_LABELS}"
                                           TIMEOUT ${arg_TIMEOUT})
   if(arg_RANKS)
-    # Whole call stacks, so that leaks_of_others.txt recognises what MPI's modules leave behind.
+    # Full call stacks, so that leaks_of_others.txt matches the leaks of MPI's modules.
     list(APPEND environment ASAN_OPTIONS=fast_unwind_on_malloc=0)
     set_tests_properties(${name} PROPERTIES PROCESSORS ${arg_RANKS} ENVIRONMENT "${environment}")
   endif()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The ranks stand on a mesh with three named axes: row, col and depth. Along each axis a rank has a
-/// communicator with the ranks that differ from it only there.
+/// Ranks are arranged in a mesh with three named axes: row, col and depth. Along each axis, a rank has a
+/// communicator with the ranks that differ from it only in that coordinate.
 
 #include <array>
 #include <cstdio>
@@ -10,12 +10,12 @@
 
 using namespace partita;
 
-/// The world's numbers of the ranks along one axis, as they tell one another. All of them must call.
+/// The world ranks along one axis, by an all-gather. Collective over the axis.
 std::vector<global_index> ranks_along(const mesh<host>& m, axis a) {
   return m.along(a).all_gather(global_index{m.rank()});
 }
 
-/// The same from the shape alone: where every rank stands is arithmetic.
+/// The same from the mesh shape alone, without communication.
 std::vector<global_index> expected_along(mesh_shape shape, axis a, coordinates at) {
   std::vector<global_index> all;
   for (at[a] = 0; at[a] < shape[a]; ++at[a]) all.push_back(shape.rank(at));
@@ -39,7 +39,7 @@ int main() {
   constexpr mesh_shape shape{.row = 2, .col = 3, .depth = 2};
   print_mesh(shape);
 
-  // heard[rank][axis]; ranks are threads here, so each may fill its own place of one array.
+  // heard[rank][axis]; ranks are threads here, and each writes only its own element.
   std::array<std::array<std::vector<global_index>, 3>, shape.size()> heard;
   threads::run(shape.size(), [&](const communicator& world) {
     const mesh<host> m(world, shape);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// A matrix is a function of its global indices; its layout says which rank evaluates it where. Nobody names
-/// a rank, and nothing travels until somebody asks for the whole matrix.
+/// A matrix is given by a function of its global indices; its layout determines which entries each rank
+/// evaluates. No explicit ranks, and no communication until the whole matrix is collected.
 
 #include <algorithm>
 #include <array>
@@ -17,7 +17,7 @@ constexpr global_index n = 7, f = 10;
 /// Entry (i, j) of the matrix.
 double entry(global_index i, global_index j) { return static_cast<double>(100 * i + j); }
 
-/// Which rank holds an entry: every rank fills its block with its own number.
+/// The owner of each entry: every rank fills its block with its own number.
 std::vector<double> holders(const mesh<host>& m, layout l) {
   const auto mine = [&](global_index, global_index) { return m.rank(); };
   return collect(generate<double>(m, l, {n, f}, mine));  // (n, f) on every rank
@@ -32,7 +32,7 @@ void print(const char* title, const std::vector<double>& values) {
 int main() {
   std::printf("Who holds the entries of a %d x %d matrix on a mesh of %s?\n", int(n), int(f),
               to_string(shape).c_str());
-  // Ranks are threads here, so each may fill its own place of one array.
+  // Ranks are threads here, and each writes only its own element.
   std::array<std::vector<double>, shape.size()> made, sent;
   threads::run(shape.size(), [&](const communicator& world) {
     const mesh<host> m(world, shape);
@@ -49,7 +49,7 @@ int main() {
     const auto x = generate<grid_2d.dense, double>(m, {n, f}, entry);  // (n/pr, f/pc)
     made[me] = collect(x);                                             // (n, f) on every rank
 
-    // The other way: a whole matrix that one rank has, from a file say, is cut and sent.
+    // The reverse: distribute a matrix held by one rank, read from a file for example.
     const auto file = me == 0 ? std::span<const double>(made[0]) : std::span<const double>();
     const auto y = distribute<vertex_rows>(m, {n, f}, file);  // (n/P, f)
     sent[me] = collect(y);                                    // (n, f) on every rank

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Y = A X: the layouts say what must travel, the plan predicts it, the ledger counts it.
+/// Y = A X: the layouts determine the communication, the plan predicts its volume, the ledger measures it.
 
 #include <array>
 #include <cmath>
@@ -13,7 +13,7 @@ using namespace partita;
 constexpr mesh_shape shape{.row = 3, .col = 2};
 constexpr global_index n = 1000, f = 10;
 
-/// The edges of a directed graph that leave `vertices`: to the next three, and to somebody far away.
+/// The edges of a directed graph out of `vertices`: to the next three vertices, and a distant one.
 std::vector<triplet<double>> edges(interval vertices) {
   std::vector<triplet<double>> list;
   for (global_index i = vertices.begin; i < vertices.end; ++i)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Redistribution is a relation of two layouts: axes newly used slice, axes no longer used gather, axes that
-/// change sides exchange. Layouts are values: which it is can be asked when a program is compiled, or when it
-/// runs.
+/// A redistribution follows from two layouts: axes that become used slice, axes that become unused
+/// all-gather, and axes that change sides exchange. Layouts are values, so this can be queried at compile
+/// time or at run time.
 
 #include <algorithm>
 #include <array>
@@ -28,7 +28,7 @@ constexpr matrix_shape size{.rows = 100, .cols = 30};
 
 double entry(global_index i, global_index j) { return static_cast<double>(100 * i + j); }
 
-/// Moves a matrix, prints what travelled, and says whether it arrived as predicted.
+/// Redistributes a matrix, prints the traffic, and returns whether result and traffic are as predicted.
 bool arrives(const char* names, layout from, layout to) {
   struct account {
     global_index received = 0;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/// A graph convolutional network, forward and backward, written out from the verbs of the library:
+/// A graph convolutional network, forward and backward, written with the library's operations:
 ///
 ///   Z = A relu(A X W0) W1,   loss = mean over the training vertices of -log softmax(Z)
 ///
 /// n vertices, f features, h hidden units, c classes. Change the policy in the first line of main: the losses
-/// stay the same, and only what travels between the ranks changes.
+/// stay the same, only the communication changes.
 
 #include <cmath>
 #include <cstdio>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// A partition policy of your own is a name, a layout of the sparse operand and one of the dense operands.
-/// What must travel follows from the layouts: the product needs no further word.
+/// A user-defined partition policy: a name, a layout for the sparse operand and one for the dense operands.
+/// The communication of a product follows from the layouts.
 
 #include <cstdio>
 #include <vector>
@@ -9,8 +9,8 @@
 
 using namespace partita;
 
-/// 1.5D without copies of X: its rows are cut by row and again by depth, and A's columns at depth d are the
-/// d-th pieces of all row blocks. The ranks (row, depth) of a mesh of 2x1x2 hold
+/// 1.5D without replicating X: its rows are partitioned by row, then by depth; A's columns at depth d are the
+/// d-th pieces of all row blocks. On a 2x1x2 mesh, the ranks (row, depth) own
 ///
 ///   X, Y   (0,0)     A   (0,0) (0,1) (0,0) (0,1)
 ///          (0,1)         (0,0) (0,1) (0,0) (0,1)
@@ -21,7 +21,7 @@ constexpr policy scattered_1_5d{"scattered_1_5d", {axis::row, axis::depth}, {axi
 constexpr int ranks = 6;
 constexpr global_index n = 600, f = 32;
 
-/// The edges that leave `vertices`, near and far.
+/// The edges out of `vertices`, near and far.
 std::vector<triplet<double>> edges(interval vertices) {
   std::vector<triplet<double>> list;
   for (global_index i = vertices.begin; i < vertices.end; ++i)
@@ -29,10 +29,10 @@ std::vector<triplet<double>> edges(interval vertices) {
   return list;
 }
 
-/// Small whole numbers, so that sums are exact in any order.
+/// Small integers, so that sums are exact in any order.
 double feature(global_index i, global_index j) { return static_cast<double>(i * j % 11); }
 
-/// Y = A X under a policy, (n, f); prints what it took.
+/// Y = A X under a policy, (n, f); prints its communication.
 std::vector<double> product(const policy& p) {
   std::vector<double> result;  // (n, f)
   threads::run(ranks, [&](const communicator& world) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// A layer of your own in the library's trainer: TAGCN (Du et al., arXiv:1710.10370), eq. 3:
+/// A user-defined layer in the library's trainer: TAGCN (Du et al., arXiv:1710.10370), eq. 3:
 ///   Z = sum over k = 0..K of A^k H W_k      A (n, n)  H (n, in)  W_k (in, out)
 #include <cstdio>
 
@@ -45,7 +45,7 @@ class tagcn_conv final : public nn::layer<T, Device> {
     nn::parameter<T, Device>& weight;
     matrix power, d;  // A^k H, and d loss / d power
   };
-  nn::layer_input input_;  // asked for before the first parameter is made
+  nn::layer_input input_;  // queried before the first parameter is created
   spmm_plan<T, Device> a_, at_;
   std::vector<term> terms_;
 };
@@ -60,7 +60,7 @@ int main() {
     nn::sequential net(b);
     net.add(tagcn_conv(a, club.features, 8, 2, b)).add(nn::relu{}).add(tagcn_conv(a, 8, club.classes, 2, b));
     nn::trainer training(m, club, {.epochs = 100}, nn::model(b, std::move(net)));
-    const double off = training.gradient_error(1e-6);  // from finite differences
+    const double off = training.gradient_error(1e-6);  // compared with finite differences
     const nn::training_result r = training.run();
     if (world.rank() == 0)
       std::printf("gradient off by %.1e; loss %.3f -> %.3f, test accuracy %.2f\n", off, r.epochs.front().loss,

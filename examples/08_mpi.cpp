@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Ranks as processes of an MPI job: mpirun -n 4 08_mpi. What a rank does is a function of its communicator,
-/// so that the same function runs on threads, and gives the same digits.
+/// Ranks as processes of an MPI job: mpirun -n 4 08_mpi. The code of a rank depends only on its communicator,
+/// so the same function runs on threads with the same results.
 
 #include <cstdio>
 #include <vector>
@@ -19,12 +19,11 @@ struct outcome {
   friend bool operator==(const outcome&, const outcome&) = default;
 };
 
-/// The sum of all entries of A^T A X, and the words that the ranks received in the two products. Every rank
-/// must call.
+/// The sum of all entries of A^T A X, and the words received in the two products, over all ranks. Collective.
 outcome product(const communicator& world) {
   const policy p = grid_2d;
   const mesh<host> m(world, default_mesh(p, world.size()));
-  std::vector<triplet<double>> mine;  // a directed graph: the edges that leave this rank's vertices
+  std::vector<triplet<double>> mine;  // a directed graph: the edges out of this rank's vertices
   const interval vertices = comm::share_of(n, world.rank(), world.size());
   for (global_index i = vertices.begin; i < vertices.end; ++i)
     for (const global_index j : {i + 1, i + 30, 7 * i + 3}) mine.push_back({i, j % n, 0.1});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// From files to a product and back to a file: an edge list in text, as the SNAP collection has them, and
-/// features in .npy, of which each rank reads only its own rows.
+/// From files to a product and back to a file: a SNAP edge list in text form, and features in .npy format, of
+/// which each rank reads only its own rows.
 
 #include <algorithm>
 #include <cmath>
@@ -19,7 +19,7 @@ constexpr global_index n = 500, f = 12;
 
 double feature(global_index v, global_index j) { return std::cos(static_cast<double>(v + 3 * j)); }
 
-/// What a user would bring: edges.txt with ids that have gaps, and features.npy (n x f).
+/// Sample input: edges.txt, whose ids have gaps, and features.npy (n x f).
 void write_input(const std::filesystem::path& folder) {
   std::ofstream edges(folder / "edges.txt");
   edges << "# source target\n";
@@ -31,10 +31,10 @@ void write_input(const std::filesystem::path& folder) {
   io::write_npy(folder / "features.npy", {n, f}, values);
 }
 
-/// The sum of the features of a vertex's in-neighbours, for every vertex: sums.npy (n x f).
+/// The sum of the features of each vertex's in-neighbours: sums.npy (n x f).
 void aggregate(const communicator& world, const std::filesystem::path& folder) {
   const mesh<host> m(world, default_mesh(grid_2d, world.size()));
-  io::edge_list list;  // rank 0 reads it; which rank brings an entry does not matter
+  io::edge_list list;  // read by rank 0; any rank may give any entry
   if (world.rank() == 0) list = io::read_edge_list(folder / "edges.txt");
   const global_index vertices = world.broadcast(list.vertices(), 0);
   std::vector<triplet<double>> mine;
@@ -45,7 +45,7 @@ void aggregate(const communicator& world, const std::filesystem::path& folder) {
   const auto rows = io::read_npy_rows<double>(folder / "features.npy", x.row_range());
   std::ranges::copy(rows.values, x.values().begin());
 
-  const std::vector<double> y = collect(spmm(a, x));  // (n, f); spmm takes x to the grid and y back
+  const std::vector<double> y = collect(spmm(a, x));  // (n, f); spmm redistributes x to the grid and y back
   if (world.rank() == 0) io::write_npy(folder / "sums.npy", {vertices, f}, y);
 }
 

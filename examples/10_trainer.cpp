@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The library's trainer: a model that it knows by name, and one put together from layers, both on Zachary's
-/// karate club. The policy decides what travels, not what is learned. Training is compiled in the library
-/// partita::compiled; without its header all of it would be compiled here.
+/// The library's trainer on Zachary's karate club: a model by name, and one composed of layers. The policy
+/// changes the communication, not the result. Training comes precompiled in the library partita::compiled;
+/// without its header it would be instantiated here.
 
 #include <algorithm>
 #include <cstdio>
@@ -13,7 +13,7 @@
 
 using namespace partita;
 
-/// Graph convolutions over the normalised A (n x n), the middle one residual.
+/// Graph convolutions over the normalised A (n x n), with a residual in the middle.
 nn::model<double, host> my_model(const sparse<double, dynamic_layout, host>& a, const io::dataset& data) {
   const nn::builder<double, host> b(a, {.seed = 1});
   nn::sequential net(b);
@@ -23,7 +23,8 @@ nn::model<double, host> my_model(const sparse<double, dynamic_layout, host>& a, 
   return nn::model(b, std::move(net));
 }
 
-/// One line about a run; every rank has the same result. Whether it learned, and received what was predicted.
+/// Prints one line about a run, which is the same on every rank. Returns whether it learned and its traffic
+/// was as predicted.
 bool report(const communicator& world, const policy& p, const char* model, const nn::training_result& r) {
   const nn::epoch_report &first = r.epochs.front(), &last = r.epochs.back();
   if (world.rank() == 0)
@@ -48,7 +49,7 @@ int main() {
       nn::trainer training(m, club, options, my_model(a, club));
       const bool own = report(world, p, "my own", training.run());
 
-      // What the trained model says of every vertex.
+      // The trained model's logits for every vertex.
       const std::vector<double> logits = collect(training.evaluate());  // (n, classes)
       if (world.rank() != 0) continue;
       right = right && named && own;

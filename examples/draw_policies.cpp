@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Draws policies from the library's own arithmetic, as SVG on standard output: who owns what under each of
-/// them; with the name of a policy, that one and what a rank does in Y = A X; with vertex_rows, how X goes
-/// between that layout and the policies'.
+/// Draws the policies as SVG on standard output, using the library's own index arithmetic: without an
+/// argument, the ownership under each policy; with the name of a policy, its ownership and one rank's part of
+/// Y = A X; with vertex_rows, the redistribution of X between that layout and those of the policies.
 ///
 ///   draw_policies > docs/policies.svg;  draw_policies grid_2d > docs/policies/grid_2d.svg
 
@@ -19,7 +19,7 @@ namespace {
 
 constexpr int ranks = 8, n = 16, f = 8, cell = 9;
 
-/// A run of entries of one row that one rank owns, and lines between the entries.
+/// A run of entries in one row owned by one rank, with lines between the entries.
 struct row_of_cells {
   int x, y, begin = 0, at = 0, rank = -1;
 
@@ -47,7 +47,7 @@ void text(int x, int y, int size, const std::string& words) {
   std::printf("<text x=\"%d\" y=\"%d\" font-size=\"%d\">%s</text>\n", x, y, size, words.c_str());
 }
 
-/// The first rank for which `owns(coordinates)` holds, and how many there are.
+/// The first rank for which `owns(coordinates)` holds, and the number of such ranks.
 template <class Owns>
 std::pair<int, int> owners(mesh_shape m, Owns owns) {
   int first = -1, copies = 0;

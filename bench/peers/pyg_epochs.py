@@ -38,7 +38,7 @@ except ImportError as e:
 
 
 def ends(count, vertices, rmat):
-    """Two tensors of `count` vertices: the ends of random edges."""
+    """Two tensors of `count` vertices: the endpoints of random edges."""
     if not rmat:
         return [torch.randint(vertices, (count,), device="cuda") for _ in range(2)]
     scale = math.ceil(math.log2(vertices))
@@ -53,7 +53,7 @@ def ends(count, vertices, rmat):
 
 
 def make_keys(vertices, nonzeros, rmat):
-    """Sorted row * vertices + column of an undirected graph, none twice; as in support/device_graphs.cu."""
+    """Sorted row * vertices + column of an undirected graph, without duplicates; as in support/device_graphs.cu."""
     keys = torch.empty(0, dtype=torch.int64, device="cuda")
     for _ in range(10):
         missing = nonzeros - keys.numel()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// How evenly a policy spreads words and work over the ranks.
+/// The balance of words and work over the ranks under a policy.
 
 #include <span>
 #include <vector>
@@ -12,7 +12,7 @@ namespace bench {
 
 using partita::global_index;
 
-/// The largest and the smallest of a figure over the ranks.
+/// The largest and the smallest value of a quantity over the ranks.
 struct range {
   global_index most = 0;
   global_index least = 0;
@@ -20,20 +20,20 @@ struct range {
   double ratio() const { return static_cast<double>(most) / static_cast<double>(least); }
 };
 
-/// Every rank must call.
+/// Collective.
 inline range range_over(const partita::communicator& world, global_index mine) {
   global_index ends[] = {mine, -mine};
   world.all_reduce(std::span<global_index>(ends), partita::reduction::max);
   return {ends[0], -ends[1]};
 }
 
-/// Of a decoupled gcn under a policy, two layers of width `data.classes` and 16.
+/// For a decoupled gcn under a policy, with two layers of width `data.classes` and 16.
 struct balance {
-  range words;            ///< that a rank receives in an epoch, without the sums of loss and gradients
-  range multiplications;  ///< multiplied nonzeros times width in one product
+  range words;            ///< received by a rank per epoch, without the sums of loss and gradients
+  range multiplications;  ///< nonzeros times width in one product
 };
 
-/// Every rank of the mesh must call.
+/// Collective over the mesh.
 template <class Device>
 balance balance_of(const partita::mesh<Device>& m, const partita::policy& p,
                    const partita::io::dataset& data) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// What a benchmark over ranks is asked for, beside the flags of Google Benchmark.
+/// Options of a multi-rank benchmark, in addition to Google Benchmark's flags.
 
 #include <string>
 #include <vector>
@@ -10,10 +10,10 @@ namespace bench {
 struct command {
   std::string comm = "threads";   ///< or mpi
   std::string device = "cpu";     ///< or cuda
-  int ranks = 8;                  ///< of threads; those of the job over MPI
-  int scale = 12;                 ///< the made graphs have 2^scale vertices
+  int ranks = 8;                  ///< threads; over MPI the size of the job
+  int scale = 12;                 ///< generated graphs have 2^scale vertices
   bool everything = false;        ///< a filter was given; otherwise the default set runs
-  std::vector<std::string> rest;  ///< the program's name and the flags of Google Benchmark
+  std::vector<std::string> rest;  ///< program name and Google Benchmark's flags
 };
 
 }  // namespace bench

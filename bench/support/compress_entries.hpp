@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Compressed rows built where the policy of Thrust says, on a device or on the host: from entries, from the
-/// transpose, and cut into parts.
+/// CSR construction where the Thrust execution policy directs, on a device or on the host: from entries, as a
+/// transpose, and split into parts.
 
 #include <algorithm>
 #include <cstddef>
@@ -17,14 +17,14 @@
 
 namespace bench {
 
-/// The key of an entry: the tile of its column is the last one that begins at or before it.
+/// The key of an entry; its tile is the last one that begins at or before its column.
 template <class T>
 struct key_of_entry {
   key_space space;
   const triplet<T>* entries;
-  std::int64_t searched;       // tiles that are not empty
-  const global_index* begins;  // of these, ascending
-  const local_index* tiles;    // their numbers
+  std::int64_t searched;       // number of nonempty tiles
+  const global_index* begins;  // their first columns, ascending
+  const local_index* tiles;    // their indices
   global_index first_row;
 
   constexpr std::uint64_t operator()(std::int64_t e) const {
@@ -50,7 +50,7 @@ struct value_of_entry {
   constexpr T operator()(std::int64_t e) const { return entries[e].value; }
 };
 
-/// A copy of `list` where the queue's memory is.
+/// A copy of `list` in the queue's memory.
 template <class U, class Device>
 buffer<U, Device> copied_to(const device_queue<Device>& q, std::span<const U> list) {
   buffer<U, Device> there(q, list.size());
@@ -58,9 +58,9 @@ buffer<U, Device> copied_to(const device_queue<Device>& q, std::span<const U> li
   return there;
 }
 
-/// Tiles of the entries with rows in `rows` and columns in one of `columns` (disjoint); `entries` are on the
-/// host. Duplicates add up in the order of `entries`. Throws shape_error when the block does not fit 32-bit
-/// local indices.
+/// Tiles of the entries with rows in `rows` and columns in one of the disjoint intervals `columns`; `entries`
+/// are on the host. Duplicates are summed in the order of `entries`. Throws shape_error when the block
+/// exceeds the 32-bit local index range.
 template <class T, class Policy, class Device>
 compressed<T, Device> compress(const Policy& policy, const device_queue<Device>& q, interval rows,
                                std::span<const interval> columns, std::span<const triplet<T>> entries) {
@@ -96,7 +96,7 @@ compressed<T, Device> compress(const Policy& policy, const device_queue<Device>&
   return compress_keys(policy, q, space, std::move(keys), std::move(values));
 }
 
-/// The key of entry `e` of compressed rows in their transpose.
+/// The key in the transpose of entry `e` of a CSR matrix.
 struct key_of_transposed {
   key_space space;
   const local_index* offsets;
@@ -125,7 +125,7 @@ struct value_of_transposed {
   constexpr T operator()(std::int64_t e) const { return values[offsets[0] + e]; }
 };
 
-/// a^T, one tile, for an `a` of `nonzeros` entries, which may have duplicates: they add up.
+/// a^T, one tile, for an `a` of `nonzeros` entries; duplicates are summed.
 template <class T, class Policy, class Device>
 compressed<T, Device> transpose(const Policy& policy, const device_queue<Device>& q,
                                 partita::local::csr_view<T> a, local_index nonzeros) {
@@ -139,7 +139,7 @@ compressed<T, Device> transpose(const Policy& policy, const device_queue<Device>
   return compress_keys(policy, q, space, std::move(keys), std::move(values));
 }
 
-/// The first row of a part, where parts have about the same number of entries; a row counts as two of them.
+/// The first row of a part, for parts of about equal size, where each row counts as two entries.
 struct first_row_of_part {
   const local_index* offsets;
   local_index rows;
@@ -164,7 +164,7 @@ struct first_row_of_part {
   }
 };
 
-/// Cuts `rows` compressed rows into parts of about as many entries: part p is the rows from first_rows[p] to
+/// Splits `rows` CSR rows into parts with about equally many entries: part p has the rows first_rows[p] to
 /// first_rows[p + 1], the last of which is `rows`.
 template <class Policy>
 void partition_rows(const Policy& policy, local_index rows, const local_index* offsets,

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Compressed rows from keys: an entry's key is its place in the result, (tile, row, column) as one number,
-/// so that one stable sort brings all entries where they belong. All runs where the policy says, by Thrust
-/// but for the sums of duplicates: its reductions by key may add in another order on every run.
+/// CSR construction from keys: an entry's key is its position in the result, (tile, row, column) packed into
+/// one integer, so that a single stable sort orders all entries. Runs where the Thrust execution policy
+/// directs. Duplicates are not summed with Thrust's reduce_by_key, whose summation order may vary between
+/// runs.
 
 #include <bit>
 #include <cstddef>
@@ -35,7 +36,7 @@ using partita::to_local;
 using partita::triplet;
 using partita::local::csr_view;
 
-/// A row of CSR tiles as matrix/tiles.hpp has it.
+/// A row of CSR tiles, as in matrix/tiles.hpp.
 template <class T, class Device>
 struct compressed {
   std::size_t nonzeros = 0;
@@ -44,9 +45,9 @@ struct compressed {
   buffer<T, Device> values;  ///< (nonzeros)
 };
 
-/// Keys of entries in a row of `tiles` tiles of `rows` rows, none wider than `width` columns.
+/// Keys of entries in a row of `tiles` tiles of `rows` rows, at most `width` columns each.
 struct key_space {
-  /// Throws shape_error when there are too many places for 64 bits.
+  /// Throws shape_error when the positions exceed 64 bits.
   key_space(std::size_t count, local_index height, global_index widest)
       : tiles(count), rows(static_cast<std::uint64_t>(height)), width(static_cast<std::uint64_t>(widest)) {
     if (std::bit_width(tiles) + std::bit_width(rows) + std::bit_width(width) > 64)
@@ -60,16 +61,16 @@ struct key_space {
     return (tile * rows + row) * width + col;
   }
   constexpr local_index column(std::uint64_t key) const { return static_cast<local_index>(key % width); }
-  /// Bits that keys have at most.
+  /// The maximum number of bits in a key.
   constexpr int bits() const { return std::bit_width(tiles * rows * width); }
   constexpr std::size_t offsets() const { return static_cast<std::size_t>(tiles * (rows + 1)); }
-  /// Where columns begin after them.
+  /// The start of the columns in the structure, after the offsets.
   constexpr std::size_t aligned_offsets() const {
     return partita::local::offsets_size(static_cast<std::size_t>(tiles), static_cast<local_index>(rows));
   }
 };
 
-/// The key at which the row of an offset begins; a tile has one offset more than rows.
+/// The smallest key of the row that an offset belongs to; a tile has one more offset than rows.
 struct key_of_offset {
   key_space space;
 
@@ -78,8 +79,8 @@ struct key_of_offset {
   }
 };
 
-/// Sorts `keys`, of `bits` bits at most, with their values and keeps the order of equals. Specialised where a
-/// place has something better than Thrust.
+/// Stable sort of `keys`, of at most `bits` bits, with their values. Specialised where a better sort than
+/// Thrust's is available.
 template <class Device>
 struct key_sorter {
   template <class Policy, class T>
@@ -89,7 +90,7 @@ struct key_sorter {
   }
 };
 
-/// Whether an entry is the first one at its place.
+/// Whether an entry is the first one at its position.
 struct is_first {
   const std::uint64_t* keys;
 
@@ -104,7 +105,7 @@ struct column_of_place {
   constexpr local_index operator()(std::int64_t p) const { return space.column(keys[firsts[p]]); }
 };
 
-/// The sum of the values at a place, in their order.
+/// The sum of the values at one position, in order.
 template <class T>
 struct sum_at_place {
   const T* values;
@@ -120,7 +121,7 @@ struct sum_at_place {
   }
 };
 
-/// Tiles of the entries with these keys and values, which are lost.
+/// Tiles of the entries with these keys and values, which are consumed.
 template <class Policy, class T, class Device>
 compressed<T, Device> compress_keys(const Policy& policy, const device_queue<Device>& q, key_space space,
                                     buffer<std::uint64_t, Device> keys, buffer<T, Device> values) {

@@ -9,7 +9,7 @@ namespace {
 
 std::atomic<std::int64_t> allocations, device_waits, stream_waits, copies_to_host, copies_on_device;
 
-/// What the runtime's library has under this name.
+/// The symbol of this name in the runtime library.
 template <class Function>
 Function* real(const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Counts calls of the CUDA runtime that a steady state must not make, or make rarely: cuda_calls.cpp defines
-/// them before the runtime's shared library does and passes them on. What libraries linked with a runtime of
-/// their own do is not seen.
+/// Counts CUDA runtime calls that a steady state must not make, or only rarely: cuda_calls.cpp interposes
+/// them on the runtime's shared library and forwards them. Calls from libraries that link the runtime
+/// statically are not counted.
 
 #include <cstdint>
 
@@ -22,7 +22,7 @@ struct cuda_calls {
   }
 };
 
-/// Calls of all threads since the program began.
+/// Calls of all threads since program start.
 cuda_calls count_cuda_calls();
 
 }  // namespace bench

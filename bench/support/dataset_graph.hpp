@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// The graph of a data directory.
+/// The graph of a dataset directory.
 
 #include <filesystem>
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace bench {
 
-/// The edges in the data directory `dir`: entry (target, source) is 1. Throws input_error.
+/// The edges in the dataset directory `dir`: entry (target, source) is 1. Throws input_error.
 inline graph dataset_graph(const std::filesystem::path& dir) {
   const auto edges = std::make_shared<const partita::io::npy_array<std::int64_t>>(
       partita::io::read_npy<std::int64_t>(dir / "edges.npy"));  // [E, 2]

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Builds compressed rows on a device: Thrust on the queue's stream with temporary memory from its pool, and
-/// CUB's radix sort, which is told how many bits the keys have. Thrust would sort all 64; the keys of a graph
-/// of 233 thousand vertices have 36, five passes over them instead of eight.
+/// CSR construction on a device: Thrust on the queue's stream, with temporary memory from its pool, and CUB's
+/// radix sort limited to the significant bits of the keys. Thrust would sort all 64; a graph of 233 thousand
+/// vertices has 36-bit keys, five passes instead of eight.
 
 #include <cstddef>
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace bench {
 
 using partita::cuda_device;
 
-/// Where Thrust takes temporary memory from.
+/// Thrust's allocator for temporary memory.
 class pool_allocator {
  public:
   using value_type = char;
@@ -59,7 +59,7 @@ struct key_sorter<cuda_device> {
   }
 };
 
-/// body(policy) with Thrust's policy for work on the queue, whose device is the thread's meanwhile.
+/// body(policy) with the Thrust execution policy for the queue; its device is current during the call.
 template <class Body>
 auto with_policy(const device_queue<cuda_device>& q, const Body& body) {
   const partita::on_cuda::device_guard guard(q.device());
@@ -67,9 +67,9 @@ auto with_policy(const device_queue<cuda_device>& q, const Body& body) {
   return body(thrust::cuda::par_nosync(memory).on(q.stream()));
 }
 
-/// Tiles of the entries with rows in `rows` and columns in one of `columns` (disjoint); `entries` are on
-/// the host. Duplicates add up in the order of `entries`. Throws shape_error when the block does not fit
-/// 32-bit local indices. Waits for the device.
+/// Tiles of the entries with rows in `rows` and columns in one of the disjoint intervals `columns`; `entries`
+/// are on the host. Duplicates are summed in the order of `entries`. Throws shape_error when the block
+/// exceeds the 32-bit local index range. Synchronises with the device.
 template <class T>
 compressed<T, cuda_device> compress(const device_queue<cuda_device>& q, interval rows,
                                     std::span<const interval> columns, std::span<const triplet<T>> entries) {
@@ -77,15 +77,15 @@ compressed<T, cuda_device> compress(const device_queue<cuda_device>& q, interval
       q, [&](const auto& policy) { return bench::compress<T>(policy, q, rows, columns, entries); });
 }
 
-/// a^T as one tile; a is (m, k) and has `nonzeros` entries. Waits for the device.
+/// a^T as one tile; a is (m, k) with `nonzeros` entries. Synchronises with the device.
 template <class T>
 compressed<T, cuda_device> transpose(const device_queue<cuda_device>& q, partita::local::csr_view<T> a,
                                      local_index nonzeros) {
   return with_policy(q, [&](const auto& policy) { return bench::transpose(policy, q, a, nonzeros); });
 }
 
-/// Cuts `rows` compressed rows into parts of about as many entries: part p is the rows from first_rows[p]
-/// to first_rows[p + 1], the last of which is `rows`. Offsets and first_rows are on the device.
+/// Splits `rows` CSR rows into parts with about equally many entries: part p has the rows first_rows[p] to
+/// first_rows[p + 1], the last of which is `rows`. Offsets and first_rows are on the device.
 inline void partition_rows(const device_queue<cuda_device>& q, local_index rows, const local_index* offsets,
                            std::span<local_index> first_rows) {
   with_policy(q, [&](const auto& policy) { bench::partition_rows(policy, rows, offsets, first_rows); });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// A graph is the sorted list of the keys row * vertices + column of its entries, both directions of every
-/// edge, none twice.
+/// A graph is the sorted list of the keys row * vertices + column of its entries, with both directions of
+/// every edge and no duplicates.
 
 #include <array>
 #include <bit>
@@ -21,11 +21,11 @@ using namespace bench;
 using bench::cuda_device;
 using key_list = buffer<std::uint64_t, cuda_device>;
 
-/// Entry number 2 e is an edge, number 2 e + 1 the same in the other direction.
+/// Entry 2 e is an edge, entry 2 e + 1 the same in the opposite direction.
 struct random_entry {
   std::uint64_t word;
   global_index vertices;
-  int scale;  ///< R-MAT's levels; 0 for a uniform graph
+  int scale;  ///< number of R-MAT levels; 0 for a uniform graph
 
   constexpr std::uint64_t operator()(std::int64_t number) const {
     const std::int64_t e = number / 2;
@@ -41,8 +41,8 @@ struct random_entry {
   }
 
  private:
-  /// Quadrants .57, .19, .19 and .05, 16 random bits a level. The 2^scale names are spread over the vertices,
-  /// so that some vertices have two.
+  /// Quadrants .57, .19, .19 and .05, with 16 random bits per level. The 2^scale labels are scaled down to
+  /// the vertices, so that some vertices have two.
   constexpr void fall(std::int64_t e, global_index (&ends)[2]) const {
     std::uint64_t bits = 0;
     for (int level = 0; level < scale; ++level) {
@@ -55,7 +55,7 @@ struct random_entry {
   }
 };
 
-/// Keeps a share of the edges, in both directions.
+/// Selects a share of the edges, in both directions.
 struct is_kept {
   std::uint64_t word;
   std::uint64_t vertices;
@@ -68,15 +68,15 @@ struct is_kept {
   }
 };
 
-/// The first `count` of `keys`, alone.
+/// Only the first `count` of `keys`.
 key_list cut_to(const device_queue<cuda_device>& q, const key_list& keys, std::size_t count) {
   key_list result(q, count);
   copy(q, keys.span().first(count), result.span());
   return result;
 }
 
-/// As many entries as `counts` says, to a few thousand; fewer where ten rounds of drawing do not find so many
-/// different ones. Waits for the device.
+/// As many entries as `counts` requests, to within a few thousand; fewer if ten rounds of sampling do not
+/// yield enough distinct ones. Synchronises with the device.
 key_list make_graph(const device_queue<cuda_device>& q, const graph_counts& counts, bool rmat,
                     std::uint64_t seed = 1) {
   const std::uint64_t word = partita::random_key{.seed = seed}.word();
@@ -105,7 +105,7 @@ key_list make_graph(const device_queue<cuda_device>& q, const graph_counts& coun
   });
 }
 
-/// The key of the diagonal's v-th entry.
+/// The key of diagonal entry v.
 struct key_of_loop {
   std::uint64_t vertices;
 
@@ -114,7 +114,7 @@ struct key_of_loop {
   }
 };
 
-/// The entries together with the whole diagonal. Waits for the device.
+/// The entries plus the whole diagonal. Synchronises with the device.
 key_list with_loops(const device_queue<cuda_device>& q, const key_list& keys, global_index vertices) {
   return with_policy(q, [&](const auto& policy) {
     const auto n = static_cast<std::size_t>(vertices);
@@ -134,7 +134,7 @@ struct first_key_of_row {
   }
 };
 
-/// Where the entries of each row begin in `keys`; one more than there are rows.
+/// The offset of each row in `keys`; one more than there are rows.
 buffer<local_index, cuda_device> row_offsets(const device_queue<cuda_device>& q, const key_list& keys,
                                              global_index vertices) {
   partita::to_local(static_cast<global_index>(keys.size()), "the number of entries of a graph");
@@ -151,15 +151,15 @@ buffer<local_index, cuda_device> row_offsets(const device_queue<cuda_device>& q,
   return offsets;
 }
 
-/// How the entries of a graph are weighted from the numbers of entries in rows.
+/// The weights of a graph's entries, from the row counts.
 enum class weighting : std::uint8_t {
-  both,    ///< 1 / sqrt(of the row * of the column), as GCN has it
-  row,     ///< 1 / of the row: a mean
-  column,  ///< 1 / of the column: the transpose of a mean
+  both,    ///< 1 / sqrt(row count * column count), as in GCN
+  row,     ///< 1 / row count: a mean
+  column,  ///< 1 / column count: the transpose of a mean
   one
 };
 
-/// The value of an entry by its key.
+/// The value of an entry, given its key.
 struct weight_of_entry {
   const std::uint64_t* keys;
   const local_index* offsets;
@@ -178,7 +178,7 @@ struct weight_of_entry {
 
 /// The key of an entry in this rank's row of tiles.
 struct key_of_tile {
-  static constexpr std::size_t most = 64;  ///< what a kernel takes as arguments is limited
+  static constexpr std::size_t most = 64;  ///< kernel arguments are limited in size
 
   key_space space;
   const std::uint64_t* keys;
@@ -193,10 +193,10 @@ struct key_of_tile {
   }
 };
 
-/// A graph and the numbers of entries in its rows, on the device of one rank.
+/// A graph and the entry counts of its rows, on the device of one rank.
 class device_graph {
  public:
-  /// `loops` adds the diagonal. Waits for the device.
+  /// `loops` adds the diagonal. Synchronises with the device.
   device_graph(const bench::graph_counts& counts, bool rmat, bool loops)
       : vertices_(counts.vertices), keys_(make_graph(queue_, counts, rmat)) {
     if (loops) keys_ = with_loops(queue_, keys_, vertices_);
@@ -205,8 +205,8 @@ class device_graph {
 
   std::size_t nonzeros() const { return keys_.size(); }
 
-  /// This rank's tiles under a layout that cuts no columns among ranks, in memory of the queue of `m`. Waits
-  /// for the device.
+  /// This rank's tiles under a layout that does not partition columns, in memory of the queue of `m`.
+  /// Synchronises with the device.
   std::shared_ptr<partita::local::csr_tiles<float, cuda_device>> tiles_of(
       const partita::mesh<cuda_device>& m, const partita::blocking& cuts, partita::layout layout,
       weighting how) const {
@@ -245,7 +245,7 @@ class device_graph {
   }
 
  private:
-  /// A copy in memory of another queue.
+  /// A copy in the memory of another queue.
   template <class U>
   buffer<U, cuda_device> moved(const device_queue<cuda_device>& to,
                                const buffer<U, cuda_device>& from) const {
@@ -255,8 +255,7 @@ class device_graph {
     return there;
   }
 
-  device_queue<cuda_device>
-      queue_;  ///< of its own: what making takes is given back at the end, and not counted
+  device_queue<cuda_device> queue_;  ///< a separate queue, whose memory is freed afterwards and not metered
   global_index vertices_;
   key_list keys_;
   buffer<partita::local_index, cuda_device> offsets_;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Undirected graphs made on a CUDA device, as pure functions of a seed: uniform ones, and R-MAT with the
-/// parameters of Graph500. The library's own way begins with entries in host memory; that of a hundred
-/// million of them takes longer than a benchmark.
+/// Undirected graphs generated on a CUDA device as pure functions of a seed: uniform ones, and R-MAT with the
+/// Graph500 parameters. The library's own path starts from entries in host memory, which takes longer than
+/// the benchmark for a hundred million entries.
 
 #include <algorithm>
 #include <string>
@@ -18,11 +18,11 @@ using partita::device_queue;
 using partita::global_index;
 using partita::local_index;
 
-/// What a graph is to be like.
+/// The parameters of a graph.
 struct graph_counts {
   std::string name;
   global_index vertices = 0;
-  global_index nonzeros = 0;  ///< entries of the adjacency matrix
+  global_index nonzeros = 0;  ///< of the adjacency matrix
 
   /// The same degrees on fewer vertices.
   graph_counts divided_by(int factor) const {
@@ -34,7 +34,7 @@ struct graph_counts {
 inline graph_counts reddit_counts() { return {"reddit", 232965, 114'800'000}; }
 inline graph_counts products_counts() { return {"products", 2449029, 123'700'000}; }
 
-/// D^-1/2 A D^-1/2 in compressed rows. Every list begins at an aligned address.
+/// D^-1/2 A D^-1/2 in CSR format, with aligned arrays.
 struct device_operand {
   local_index rows = 0, entries = 0;
   buffer<local_index, cuda_device> offsets, columns;
@@ -45,13 +45,13 @@ struct device_operand {
   }
 };
 
-/// Waits for the device.
+/// Synchronises with the device.
 device_operand operand_on_device(const device_queue<cuda_device>& q, const graph_counts& counts, bool rmat);
 
-/// Random numbers between 0 and 1. Waits for the device.
+/// Random numbers in [0, 1]. Synchronises with the device.
 buffer<float, cuda_device> features_on_device(const device_queue<cuda_device>& q, std::size_t size);
 
-/// The largest |a - b| / (1e-3 + |b|), 1 at most. Waits for the device.
+/// The largest |a - b| / (1e-3 + |b|), capped at 1. Synchronises with the device.
 float largest_difference(const device_queue<cuda_device>& q, const float* a, const float* b,
                          std::size_t size);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Models over graphs that are made on the device (device_graphs.hpp).
+/// Models over graphs generated on the device (device_graphs.hpp).
 
 #include "device_graphs.hpp"
 #include "partita/nn/model.hpp"
@@ -9,13 +9,14 @@
 
 namespace bench {
 
-/// The adjacency matrix of a graph made on the device, normalised as GCN has it or SAGE's mean. `nonzeros`
-/// becomes its number of entries. Throws error for a policy that cuts columns of A.
+/// The adjacency matrix of a graph generated on the device, normalised as in GCN or as SAGE's mean. Sets
+/// `nonzeros` to its number of entries. Throws error for a policy that partitions A's columns.
 partita::sparse<float, partita::dynamic_layout, cuda_device> matrix_on_device(
     const partita::mesh<cuda_device>& m, const partita::policy& p, const graph_counts& counts, bool rmat,
     bool mean, std::int64_t& nonzeros);
 
-/// The GCN, or the SAGE with mean, that `options` name, over such a graph; widths as layer_widths gives them.
+/// The GCN, or SAGE with mean aggregation, named by `options`, over such a graph; widths as from
+/// layer_widths.
 partita::nn::model<float, cuda_device> model_on_device(const partita::mesh<cuda_device>& m,
                                                        const partita::policy& p, const graph_counts& counts,
                                                        bool rmat, const std::vector<global_index>& widths,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Graphs to measure with, as pure functions of a seed: every rank makes its own share of the entries, and
-/// the union over the ranks does not depend on their number.
+/// Benchmark graphs as pure functions of a seed: every rank generates its own share of the entries, and the
+/// union does not depend on the number of ranks.
 
 #include <algorithm>
 #include <functional>
@@ -17,7 +17,7 @@ namespace bench {
 using partita::global_index;
 using entries = std::vector<partita::triplet<float>>;
 
-/// An n x n sparse matrix; share(rank, ranks) are the entries that this rank gives.
+/// An n x n sparse matrix; share(rank, ranks) gives the entries of one rank.
 struct graph {
   std::string name;
   global_index vertices = 0;
@@ -29,7 +29,8 @@ inline float weight(global_index row, global_index col) {
   return static_cast<float>(partita::random_uniform(partita::random_key{.seed = 2}.word(), row, col));
 }
 
-/// A permutation of 0 ... 2^scale - 1: multiplications by odd numbers and shifts to the right are bijections.
+/// A permutation of 0 ... 2^scale - 1, composed of bijections: multiplications by odd numbers and right
+/// xorshifts.
 constexpr global_index renamed(global_index vertex, int scale) {
   const std::uint64_t mask = (std::uint64_t{1} << scale) - 1;
   auto v = static_cast<std::uint64_t>(vertex);
@@ -40,8 +41,8 @@ constexpr global_index renamed(global_index vertex, int scale) {
   return static_cast<global_index>(v);
 }
 
-/// 2^scale vertices and 2^scale * edges_per_vertex directed edges; parallel ones add up. Each edge falls,
-/// level after level, into a quadrant with probabilities .57, .19, .19 and .05; vertices are renamed. Source:
+/// 2^scale vertices and 2^scale * edges_per_vertex directed edges; duplicates are summed. At each level an
+/// edge falls into a quadrant with probabilities .57, .19, .19 and .05; vertices are permuted. Source:
 /// Graph500 specification; R-MAT: Chakrabarti, Zhan, Faloutsos (SDM 2004).
 inline graph rmat(int scale, int edges_per_vertex = 16, std::uint64_t seed = 1) {
   const global_index n = global_index{1} << scale;
@@ -66,8 +67,8 @@ inline graph rmat(int scale, int edges_per_vertex = 16, std::uint64_t seed = 1) 
   return {"rmat_" + std::to_string(scale), n, share};
 }
 
-/// 2^scale vertices, each with an edge to the `half_width` next ones on either side and to itself: what a
-/// mesh generator or a partitioner leaves.
+/// 2^scale vertices, each with edges to its `half_width` neighbours on either side and to itself: the banded
+/// structure that mesh generators and partitioners produce.
 inline graph banded(int scale, global_index half_width = 8) {
   const global_index n = global_index{1} << scale;
   const auto share = [=](int rank, int ranks) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// The JSON that benchmarks write.
+/// JSON output of benchmarks.
 
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -12,8 +12,8 @@ namespace bench {
 
 using json = nlohmann::ordered_json;
 
-/// Writes the file anew; nothing without a name. Numbers that are not finite become null. Throws error when
-/// it cannot be written.
+/// Overwrites the file; does nothing without a file name. Non-finite numbers become null. Throws error when
+/// the file cannot be written.
 inline void write_json(const std::string& file, const json& value) {
   if (file.empty()) return;
   std::ofstream out(file);

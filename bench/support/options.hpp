@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Command lines of benchmarks, by CLI11.
+/// Command lines of benchmarks, with CLI11.
 
 #include <CLI/CLI.hpp>
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace bench {
 
-/// A whole number from `low` to `high`.
+/// An integer from `low` to `high`.
 inline CLI::Option* add_number(CLI::App& app, const std::string& name, int& value, int low, int high,
                                const std::string& what) {
   return app.add_option(name, value, what)
@@ -19,7 +19,7 @@ inline CLI::Option* add_number(CLI::App& app, const std::string& name, int& valu
       ->capture_default_str();
 }
 
-/// One word of `allowed`, or a list with commas where `Value` is a vector.
+/// One word of `allowed`, or a comma-separated list if `Value` is a vector.
 template <class Value>
 CLI::Option* add_choice(CLI::App& app, const std::string& name, Value& value,
                         const std::vector<std::string>& allowed, const std::string& what) {
@@ -30,7 +30,7 @@ CLI::Option* add_choice(CLI::App& app, const std::string& name, Value& value,
       ->capture_default_str();
 }
 
-/// Prints the help and exits where that is asked for. Throws error.
+/// Prints the help and exits if requested. Throws error.
 inline void parse(CLI::App& app, int argc, char** argv) {
   for (CLI::Option* const option : app.get_options())
     if (!option->get_default_str().empty())

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// SpMM, GEMM and redistribution over ranks at one place, for every policy, mesh, graph and width.
+/// SpMM, GEMM and redistribution over the ranks of one device type, for every policy, mesh, graph and width.
 
 #include <functional>
 #include <set>
@@ -86,7 +86,7 @@ void redistribute(const mesh<Device>& m, benchmark::State* state, layout from, l
   report(state, t, 0, 8 * static_cast<double>(made));
 }
 
-/// Every mesh that the policy can use.
+/// Every mesh shape that the policy can use.
 inline std::vector<mesh_shape> meshes(const policy& p, int ranks) {
   std::vector<mesh_shape> all;
   for (int row = 1; row <= ranks; ++row)
@@ -99,7 +99,7 @@ inline std::vector<mesh_shape> meshes(const policy& p, int ranks) {
   return all;
 }
 
-/// The benchmarks at one place. make_queue(world): the queue of a rank; every rank calls it.
+/// The benchmarks on one device type. make_queue(world): the queue of a rank; called by every rank.
 template <class Device>
 class registry {
  public:
@@ -157,8 +157,8 @@ void add_policies(registry<Device>& all, const std::vector<graph>& graphs) {
   for (const policy& p : named_policies) all.add_policy(p, graphs);
 }
 
-/// Where the benchmarks run: on the host, or on CUDA devices (error where this program was built without
-/// them). Both stay registered as long as what is returned lives.
+/// Benchmarks on the host, or on CUDA devices (error if this program was built without CUDA). They stay
+/// registered as long as the returned object is alive.
 std::shared_ptr<void> add_cpu_benchmarks(launcher& start, const command& asked,
                                          const std::vector<graph>& graphs);
 std::shared_ptr<void> add_cuda_benchmarks(launcher& start, const command& asked,

@@ -2,10 +2,9 @@
 #pragma once
 /// Google Benchmark over several ranks.
 ///
-/// A loop that each rank ends when its own clock says so leaves collectives without a partner. Here all ranks
-/// agree before each batch of iterations whether there is one, and all know the same time of it: from when
-/// the last rank has begun until the last one has ended. A batch lasts long enough that agreeing does not
-/// count.
+/// If each rank ended its loop by its own clock, collectives would be left without a partner. Here all ranks
+/// agree before each batch of iterations whether to run it, and all report the same time: from the last
+/// rank's start to the last rank's end. Batches are long enough to make the cost of agreeing negligible.
 
 #include <algorithm>
 #include <benchmark/benchmark.h>
@@ -18,23 +17,23 @@
 
 namespace bench {
 
-/// The ledger of some rank is not what was predicted. Thrown by all ranks or by none.
+/// A rank's ledger differs from the prediction. Thrown by all ranks or by none.
 struct traffic_error : partita::error {
   using error::error;
 };
 
-/// What every rank of a benchmark does. Over threads only rank 0 has a state; over MPI every process has its
-/// own.
+/// The body of a benchmark on every rank. With threads only rank 0 has a state; with MPI every process has
+/// its own.
 using rank_body = std::function<void(const partita::communicator& world, benchmark::State* state)>;
 
-/// Runs benchmarks on threads, or on the ranks of a job.
+/// Runs benchmarks on threads, or on the ranks of an MPI job.
 class launcher {
  public:
   launcher() = default;
   explicit launcher(partita::communicator job) : job_(std::move(job)) {}
 
-  /// An error skips the benchmark. A rank of a job that fails alone cannot tell the others: its error goes
-  /// on.
+  /// An error skips the benchmark. In an MPI job a rank that fails alone cannot notify the others, so its
+  /// error propagates.
   void run(int ranks, benchmark::State& state, const rank_body& body) {
     try {
       if (job_)
@@ -62,12 +61,12 @@ class launcher {
   int skipped_ = 0;
 };
 
-/// What the ranks receive.
+/// The traffic of all ranks.
 struct traffic {
-  partita::nn::over_ranks words, predicted, messages;  ///< words received, words that were predicted
+  partita::nn::over_ranks words, predicted, messages;  ///< words received, words predicted
 };
 
-/// What the ranks receive in one run of `work`. Every rank must call, with its own prediction. Throws
+/// The traffic of all ranks in one run of `work`. Collective; each rank passes its own prediction. Throws
 /// traffic_error.
 inline traffic count(const partita::communicator& world, partita::traffic predicted,
                      const std::function<void()>& work) {
@@ -85,8 +84,8 @@ inline traffic count(const partita::communicator& world, partita::traffic predic
   return t;
 }
 
-/// Seconds from when the last rank begins until the last one has done `work` as often as `runs` says, the
-/// same on all ranks. Every rank must call.
+/// Seconds from the last rank's start to the last rank's completion of `runs` runs of `work`, the same on all
+/// ranks. Collective.
 inline double time_of(const partita::communicator& world, int runs, const std::function<void()>& work) {
   partita::global_index nothing[] = {0};
   world.all_reduce(std::span<partita::global_index>(nothing));
@@ -98,7 +97,7 @@ inline double time_of(const partita::communicator& world, int runs, const std::f
   return seconds[0];
 }
 
-/// Does `work` on every rank for as long as the state asks, in batches of about 5 ms. Every rank must call.
+/// Runs `work` on every rank for as long as the state requests, in batches of about 5 ms. Collective.
 inline void measure(const partita::communicator& world, benchmark::State* state,
                     const std::function<void()>& work) {
   const int batch = static_cast<int>(std::clamp(5e-3 / time_of(world, 1, work), 1.0, 1e4));
@@ -114,8 +113,8 @@ inline void measure(const partita::communicator& world, benchmark::State* state,
   }
 }
 
-/// Enters the figures of a measured operation: what the ranks receive in one run, and the rates at which all
-/// of them together compute and touch memory.
+/// Records the counters of a measured operation: the traffic of one run, and the aggregate rates of flops and
+/// memory accesses over all ranks.
 inline void report(benchmark::State* state, const traffic& t, double flops, double bytes) {
   if (state == nullptr) return;
   const auto rate = [](double amount) {

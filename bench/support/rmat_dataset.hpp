@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// An R-MAT graph with features, labels and a split, to train on.
+/// An R-MAT graph with features, labels and a split, for training.
 
 #include "graphs.hpp"
 #include "partita/io/labelled_graph.hpp"
 
 namespace bench {
 
-/// 2^scale vertices, 16 edges each with weight 1; a third of the vertices each to train, validate and test.
+/// 2^scale vertices, 16 edges each, of weight 1; a third of the vertices each for training, validation and
+/// testing.
 inline partita::io::dataset rmat_dataset(int scale, global_index features = 64, global_index classes = 16) {
   partita::io::dataset d;
   d.name = "rmat_" + std::to_string(scale);

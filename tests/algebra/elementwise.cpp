@@ -129,29 +129,31 @@ TEST_CASE("elementwise: operands that are not cut alike are named") {
       });
     });
   };
-  refused("transform needs operands cut alike, not 5 x 4 and 5 x 3",
+  refused("transform needs operands of the same shape and blockings, not 5 x 4 and 5 x 3",
           [](auto& a, auto& b, auto&) { transform(a, b, twice_less_one); });
-  refused("transform needs operands cut alike, not 5 x 4 and 6 x 4",
+  refused("transform needs operands of the same shape and blockings, not 5 x 4 and 6 x 4",
           [](auto& a, auto&, auto& tall) { transform(a, tall, twice_less_one); });
-  refused("zip needs operands cut alike, not 5 x 4 and 5 x 3",
+  refused("zip needs operands of the same shape and blockings, not 5 x 4 and 5 x 3",
           [](auto& a, auto& b, auto&) { zip(a, b, a, mixed); });
-  refused("zip needs operands cut alike, not 5 x 4 and 6 x 4",
+  refused("zip needs operands of the same shape and blockings, not 5 x 4 and 6 x 4",
           [](auto& a, auto&, auto& tall) { zip(a, a, tall, mixed); });
-  refused("transform_indexed needs operands cut alike, not 6 x 4 and 5 x 4",
+  refused("transform_indexed needs operands of the same shape and blockings, not 6 x 4 and 5 x 4",
           [](auto& a, auto&, auto& tall) { transform_indexed(tall, a, placed); });
-  refused("transform needs operands of one layout, not rows cut by row, columns by col and rows cut by",
+  refused("transform needs operands in the same layout, not rows cut by row, columns by col and rows cut by",
           [](auto& a, auto&, auto&) {
             host_dense<> y(a.mesh(), vertex_rows, a.shape());
             transform(a, y, twice_less_one);
           });
   // Equal shapes, other cuts.
-  refused("transform needs operands cut alike, not 5 x 4 and 5 x 4 in other blocks",
-          [](auto& a, auto&, auto&) {
-            const auto& m = a.mesh();
-            host_dense<double, grid_2d.dense> other(m, blocking::given({1, 4}, m.shape(), nesting::rows),
-                                                    a.col_blocking());
-            transform(a, other, twice_less_one);
-          });
+  refused(
+      "transform needs operands of the same shape and blockings, not 5 x 4 and 5 x 4 with different "
+      "blockings",
+      [](auto& a, auto&, auto&) {
+        const auto& m = a.mesh();
+        host_dense<double, grid_2d.dense> other(m, blocking::given({1, 4}, m.shape(), nesting::rows),
+                                                a.col_blocking());
+        transform(a, other, twice_less_one);
+      });
   for (const matrix_shape bias : {matrix_shape{1, 3}, matrix_shape{2, 4}, matrix_shape{4, 1}})
     refused(
         "a row of " + to_string(bias) + " cannot be added to every row of 5 x 4",

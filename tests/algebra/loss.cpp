@@ -40,7 +40,7 @@ TEST_CASE("logistic loss of one counted vertex of two") {
 }
 
 TEST_CASE("a loss without counted vertices is refused") {
-  expect_error<error>("of logits of 5 x 3 none counts", [] {
+  expect_error<error>("logits of 5 x 3 have none", [] {
     on_threads(2, [](const communicator& world) {
       const mesh<host> m(world, {2, 1, 1});
       const auto z = generate<vertex_rows, double>(m, {5, 3}, field(0));

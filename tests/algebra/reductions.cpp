@@ -168,18 +168,19 @@ TEST_CASE("reductions: results that do not fit are named") {
     });
   };
   for (const matrix_shape wrong : {matrix_shape{1, 5}, matrix_shape{2, 4}, matrix_shape{4, 1}})
-    refused("column sums of 5 x 4 do not fit into " + to_string(wrong),
+    refused("column sums of 5 x 4 cannot be stored in " + to_string(wrong),
             [&](const host_mesh& m, const auto& x) {
               host_dense<double, replicated> sums(m, wrong);
               column_sums(x, sums);
             });
   for (const matrix_shape wrong : {matrix_shape{4, 1}, matrix_shape{5, 2}, matrix_shape{1, 5}})
-    refused("row sums of 5 x 4 do not fit into " + to_string(wrong), [&](const host_mesh& m, const auto& x) {
-      host_dense<double, row_1d.dense> sums(m, wrong);
-      row_sums(x, sums);
-    });
+    refused("row sums of 5 x 4 cannot be stored in " + to_string(wrong),
+            [&](const host_mesh& m, const auto& x) {
+              host_dense<double, row_1d.dense> sums(m, wrong);
+              row_sums(x, sums);
+            });
   for (const matrix_shape wrong : {matrix_shape{5, 3}, matrix_shape{6, 4}})
-    refused("row_softmax needs operands cut alike, not 5 x 4 and " + to_string(wrong),
+    refused("row_softmax needs operands of the same shape and blockings, not 5 x 4 and " + to_string(wrong),
             [&](const host_mesh& m, const auto& x) {
               host_dense<double, grid_2d.dense> y(m, wrong);
               row_softmax(x, y);

@@ -76,7 +76,8 @@ TEST_CASE("epilogues, transposed weights, sums and gradients of this rank, by ha
   CHECK(collect(sums) == std::vector<double>{9});
   expect_error<shape_error>("gemm: X of 2 x 2 times 1 x 1 does not fit Y of 2 x 1",
                             [&] { gemm(x, bias, y); });
-  expect_error<shape_error>("column sums of 2 x 1 do not fit into 2 x 1", [&] { column_sums_part(g, dw); });
+  expect_error<shape_error>("column sums of 2 x 1 cannot be stored in 2 x 1",
+                            [&] { column_sums_part(g, dw); });
 }
 
 }  // namespace test_row_products

@@ -104,10 +104,11 @@ TEST_CASE("values of other edges are refused") {
     host_edges e(a, 1);
     sample(x, x, e);
   });
-  refused("over a pattern of 6 x 6, which is another one", [](auto& sample, const auto& a, const auto& x) {
-    host_edges e(distribute(a.mesh(), row_1d.sparse, {6, 6}, std::vector<triplet<double>>{}), 2);
-    sample(x, x, e);
-  });
+  refused("over a pattern of 6 x 6, which is a different pattern",
+          [](auto& sample, const auto& a, const auto& x) {
+            host_edges e(distribute(a.mesh(), row_1d.sparse, {6, 6}, std::vector<triplet<double>>{}), 2);
+            sample(x, x, e);
+          });
 }
 
 }  // namespace test_sddmm

@@ -129,7 +129,8 @@ TEST_CASE("operands that do not fit are named") {
                z = generate<double>(m, vertex_rows, {7, 4}, field(1));
     auto y = generate<double>(m, replicated, {7, 3}, field(1));
     dense<double, replicated, host> four(m, {1, 4});
-    CHECK_THROWS_WITH_AS(dot(x, z), "dot needs operands cut alike, not 7 x 3 and 7 x 4", shape_error);
+    CHECK_THROWS_WITH_AS(dot(x, z), "dot needs operands of the same shape and blockings, not 7 x 3 and 7 x 4",
+                         shape_error);
     CHECK_THROWS_AS(dot(x, y), shape_error);
     CHECK_THROWS_AS(axpy(1, x, y), shape_error);
     CHECK_THROWS_WITH_AS(dot(x, x, four),

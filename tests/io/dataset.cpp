@@ -290,7 +290,7 @@ TEST_CASE("npz: matrices in every type, and archives that are none") {
   CHECK(read_with("data", npy_text(std::vector<float>{1})) == "m.npz: indices has 4 entries and data has 1");
   CHECK(read_with("data", format_npy("csr")) == "m.npz, entry data: expected a vector, found the shape ()");
   CHECK(read_with("data", "nonsense, not an npy_array") ==
-        "m.npz, entry data: is not a .npy file, as its first bytes tell");
+        "m.npz, entry data: is not a .npy file (wrong magic number)");
 
   CHECK(read_with("data", npy_text(std::vector<float>{1, 2, 3, 3}).replace(22, 1, "c")) ==
         "m.npz, entry data: expected float32, float64, int32, int64, uint8 or bool values, found \"<c4\"");

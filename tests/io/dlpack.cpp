@@ -128,7 +128,7 @@ TEST_CASE("dlpack: what is no block of the matrix is refused and stays the calle
   refused("a DLPack tensor of int32 is not one of float32", with([](dl& t) { t.dtype.code = kDLInt; }));
   refused("a DLPack tensor of float32 x 2 is not", with([](dl& t) { t.dtype.lanes = 2; }));
   refused("a DLPack tensor of code 4 of bits 16 is not", with([](dl& t) { t.dtype = {kDLBfloat, 16, 1}; }));
-  refused("a DLPack tensor of 1 dimensions is no matrix", with([](dl& t) { t.ndim = 1; }));
+  refused("a DLPack tensor of 1 dimensions is not a matrix", with([](dl& t) { t.ndim = 1; }));
   refused("a DLPack tensor of 3 x 4 with strides 1 and 3 is not row-major", [](foreign& t) {
     t.strides[0] = 1;
     t.strides[1] = 3;
@@ -137,7 +137,7 @@ TEST_CASE("dlpack: what is no block of the matrix is refused and stays the calle
           [](foreign& t) { t.strides[0] = 0; });
   refused("with byte offset 2 is not aligned", with([](dl& t) { t.byte_offset = 2; }));
   refused("the number of rows of a DLPack tensor is 3000000000", [](foreign& t) { t.shape[0] = 3000000000; });
-  expect_error<error>("a null pointer is no DLPack tensor", [] { io::from_dlpack<float>(nullptr); });
+  expect_error<error>("a null pointer is not a DLPack tensor", [] { io::from_dlpack<float>(nullptr); });
   on_mesh({1, 1, 1}, [](const host_mesh& m) {
     foreign t(3, 4);
     {

@@ -37,7 +37,7 @@ TEST_CASE("edge lists in text") {
         "g.txt:1: expected two vertex ids, found \"99999999999999999999 1\"");
   CHECK(refused(std::string("\1\xff", 2) + std::string(50, 'y')) ==
         "g.txt:1: expected two vertex ids, found \"??" + std::string(38, 'y') + "...\"");
-  CHECK(refused("\x1f\x8b\x08 packed") == "g.txt: is packed with gzip, unpack it first");
+  CHECK(refused("\x1f\x8b\x08 packed") == "g.txt: is gzip-compressed; decompress it first");
   CHECK(complaint(folder.dir, [&] { io::read_edge_list(folder / "none.txt"); }) == "none.txt: no such file");
   fs::create_directory(folder / "d.txt");
   CHECK(complaint(folder.dir, [&] { io::read_edge_list(folder / "d.txt"); }) ==

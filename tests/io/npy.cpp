@@ -159,10 +159,10 @@ TEST_CASE("npy: rows of a file") {
   const auto rows = [&](const char* file, interval range) {
     return complaint_of(folder.dir, [&] { io::read_npy_rows<double>(folder / file, range); });
   };
-  CHECK(rows("m.npy", {3, 8}) == "m.npy: rows 3 to 8 are asked for, it has 7 rows");
-  CHECK(rows("m.npy", {-1, 2}) == "m.npy: rows -1 to 2 are asked for, it has 7 rows");
-  CHECK(rows("m.npy", {4, 3}) == "m.npy: rows 4 to 3 are asked for, it has 7 rows");
-  CHECK(rows("s.npy", {0, 1}) == "s.npy: rows 0 to 1 are asked for, it has 0 rows");
+  CHECK(rows("m.npy", {3, 8}) == "m.npy: rows 3 to 8 were requested, but it has 7 rows");
+  CHECK(rows("m.npy", {-1, 2}) == "m.npy: rows -1 to 2 were requested, but it has 7 rows");
+  CHECK(rows("m.npy", {4, 3}) == "m.npy: rows 4 to 3 were requested, but it has 7 rows");
+  CHECK(rows("s.npy", {0, 1}) == "s.npy: rows 0 to 1 were requested, but it has 0 rows");
 }
 
 TEST_CASE("npy: a file of another type") {
@@ -211,11 +211,10 @@ TEST_CASE("npy: truncated files") {
 }
 
 TEST_CASE("npy: malformed headers") {
-  CHECK(complaint<float>("PK\3\4 not at all a npy file") ==
-        "x.npy: is not a .npy file, as its first bytes tell");
+  CHECK(complaint<float>("PK\3\4 not at all a npy file") == "x.npy: is not a .npy file (wrong magic number)");
   CHECK(complaint<float>(npy("{}", "", 4)) == "x.npy: has the unknown .npy format version 4");
   CHECK(complaint<float>(std::string("\x93NUMPY\2\0\xff\xff\xff\xff{}", 14)) ==
-        "x.npy: its header claims 4294967295 bytes, which is absurd");
+        "x.npy: its header claims 4294967295 bytes, more than the limit of 1 MiB");
 
   const std::string keys =
       "x.npy: malformed header, expected the keys descr, fortran_order and shape, once each";

@@ -172,8 +172,8 @@ TEST_CASE("a view of tiles: arrays that are none are refused") {
   refused("a view with offsets up to 2 has 1 columns and 2 values", {0, 2, 2, 2, 2}, {0}, 2);
   refused("row 0 of tile 1 of a view has column 1 in a tile of 1 columns", {0, 1, 1, 2, 2}, {1, 1}, 2);
   refused("row 1 of tile 0 of a view has column -1 in a tile of 2 columns", {0, 0, 1, 1, 1}, {-1}, 1);
-  refused("row 0 of tile 0 of a view has column 0 behind column 1", {0, 2, 2, 2, 2}, {1, 0}, 2);
-  refused("row 0 of tile 0 of a view has column 1 behind column 1", {0, 2, 2, 2, 2}, {1, 1}, 2);
+  refused("row 0 of tile 0 of a view has column 0 after column 1", {0, 2, 2, 2, 2}, {1, 0}, 2);
+  refused("row 0 of tile 0 of a view has column 1 after column 1", {0, 2, 2, 2, 2}, {1, 1}, 2);
   refused("a view of a sparse block has no more than 2 entries, not 3", {0, 2, 2, 3, 3}, {0, 1, 0}, 3, 2);
 }
 

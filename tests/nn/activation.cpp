@@ -39,8 +39,7 @@ TEST_CASE("a probability that is none is refused") {
   const auto m = alone();
   const nn::builder<double, host> b(m, blocking::even(3, m.shape(), nesting::rows));
   for (const double p : {-0.5, 1.0, 1.5, std::nan("")})
-    expect_error<error>("a probability of dropout is at least 0 and below 1, not",
-                        [&] { nn::dropout(p, b); });
+    expect_error<error>("a dropout probability must be in [0, 1), not", [&] { nn::dropout(p, b); });
   nn::dropout(0.99, b);
 }
 

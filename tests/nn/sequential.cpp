@@ -50,7 +50,7 @@ TEST_CASE("gradients of chains agree with finite differences, activations in a r
 
 TEST_CASE("an activation in front of all layers is refused") {
   const host_builder b(alone(), blocking::even(4, {1, 1, 1}, nesting::rows));
-  expect_error<error>("an activation needs a layer before it", [&] { nn::sequential(b).add(nn::relu{}); });
+  expect_error<error>("an activation needs a preceding layer", [&] { nn::sequential(b).add(nn::relu{}); });
 }
 
 }  // namespace test_sequential

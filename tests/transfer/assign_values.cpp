@@ -125,7 +125,7 @@ TEST_CASE("what does not fit is refused, and A keeps its values") {
       CHECK(matrix.local()->values.span()[0] == 2);
     };
     refused(a, {{0, 1, 5.0}, {2, 2, 1.0}},
-            "assign_values: A has no entry at (2, 2), and a pattern is not changed");
+            "assign_values: A has no entry at (2, 2), and the pattern is fixed");
     refused(a, {{0, 4, 5.0}}, "entry (0, 4) is outside a matrix of 4 x 4");
     refused(a, {{0, 1, std::numeric_limits<double>::quiet_NaN()}},
             "entry (0, 1) of a sparse matrix is NaN, which is not a finite number");
@@ -147,8 +147,9 @@ TEST_CASE("a view of a caller's arrays gets no new values") {
     const std::vector<local_index> offsets{0, 1, 2}, columns{1, 0};
     const std::vector<double> values{2, 3};
     auto a = sparse<double, dynamic_layout, host>::view(m, row_1d, {2, 2}, {offsets, columns, values});
-    CHECK_THROWS_WITH_AS(assign_values(a, std::vector<triplet<double>>{{0, 1, 5.0}}),
-                         "a matrix of 2 x 2 views arrays of its caller, which get no new values", error);
+    CHECK_THROWS_WITH_AS(
+        assign_values(a, std::vector<triplet<double>>{{0, 1, 5.0}}),
+        "a matrix of 2 x 2 is a view of its caller's arrays, whose values cannot be replaced", error);
   });
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// The sparse blocks of a row of the grid, one after another, as they come along the col axis.
+/// The sparse blocks of one mesh row, received in sequence along the col axis.
 
 #include <array>
 #include <vector>
@@ -10,13 +10,13 @@
 
 namespace partita::detail {
 
-/// Block k comes from rank k of the col axis (or is always this rank's own); the next one is in flight
-/// meanwhile.
+/// Block k is received from rank k of the col axis, with the next one in flight; without communication along
+/// col, every block is this rank's own.
 template <class T, class Device>
 class block_stream {
  public:
-  /// `own`, `values` and, where there are several blocks, `sent`, which has the same in one piece, are this
-  /// rank's block and must live as long as the stream.
+  /// `own`, `values` and, with several blocks, `sent` (the same structure, contiguous) are this rank's block
+  /// and must outlive the stream.
   block_stream(const mesh<Device>& m, std::vector<local::tile_shape> shapes, local::tile_structure own,
                std::span<const local_index> sent, std::span<const T> values)
       : col_(m.along(axis::col)), shapes_(std::move(shapes)), own_(own), sent_(sent), values_(values) {

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// How the gradient of a value of an edge is brought together.
+/// How the gradients of edge coefficients are communicated.
 
 #include <cstdint>
 
 namespace partita {
 
-/// How d loss / d alpha_uv = dY_v . X_u of an edge comes to the rank that owns v; `automatic` takes what
-/// makes the busiest rank receive less.
+/// How d loss / d alpha_uv = dY_v . X_u of an edge reaches the owner of v; `automatic` minimises what the
+/// busiest rank receives.
 enum class coefficient_gradient : std::uint8_t {
   automatic,
-  rows,  ///< the rows of X that in-edges of own vertices name, each once, all columns
-  edges  ///< sampled products where X and dY lie under the policy, and parts of the values of edges
+  rows,  ///< gather whole rows of X referenced by in-edges of own vertices, each once
+  edges  ///< sampled products in the policy's layout, then redistribution of partial edge values
 };
 
 }  // namespace partita

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Dropout: which entries of a matrix become 0, and the verb. On any layout; nothing travels.
+/// Dropout: the mask, and its application to a matrix in any layout. Local; no communication.
 
 #include <cmath>
 
@@ -9,7 +9,7 @@
 
 namespace partita {
 
-/// x scale, or 0 where the field `word` has less than `threshold` at (i, j), in its upper 53 bits.
+/// x scale, or 0 if the upper 53 bits of the random field `word` at (i, j) are below `threshold`.
 template <class T>
 struct dropped {
   std::uint64_t word;
@@ -21,8 +21,8 @@ struct dropped {
   }
 };
 
-/// Which entries are dropped: a pure function of seed, epoch, layer and the global row and column, so that no
-/// result depends on the number of ranks.
+/// Which entries are dropped: a pure function of seed, epoch, layer and the global row and column, so that
+/// results do not depend on the number of ranks.
 struct dropout_mask {
   double probability = 0;
   random_key key;
@@ -34,7 +34,7 @@ struct dropout_mask {
   }
 };
 
-/// y(i, j) = x(i, j) / (1 - p), or 0 with probability p; y may be x.
+/// y(i, j) = x(i, j) / (1 - p), or 0 with probability p; y may alias x. Local; no communication.
 template <class T, layout L, class Device>
 void dropout(const dense<T, L, Device>& x, dense<T, L, Device>& y, const dropout_mask& mask) {
   transform_indexed(x, y, mask.function<T>());

@@ -8,15 +8,15 @@
 
 namespace partita {
 
-/// Values for the entries of a pattern's tiles on this rank, one for every head: all heads, or those that
-/// products have a use for here. Edge matrices over one pattern share it. Move-only.
+/// Values on the entries of this rank's tiles of a pattern, one per head: for all heads, or only for those
+/// that products use on this rank. Edge matrices over one pattern share it. Move-only.
 template <class T, class Device>
 class edge_matrix {
  public:
-  /// Uninitialised. Nothing travels.
+  /// Uninitialised. Local; no communication.
   edge_matrix(sparse<T, dynamic_layout, Device> pattern, local_index heads)
       : edge_matrix(std::move(pattern), interval{0, heads}) {}
-  /// The same with values of the heads `heads` only; `capacity`: room for as many values at least.
+  /// The same for the heads `heads` only; `capacity`: minimum number of values to allocate.
   edge_matrix(sparse<T, dynamic_layout, Device> pattern, interval heads, std::size_t capacity = 0)
       : pattern_(std::move(pattern)),
         heads_(heads),
@@ -25,17 +25,17 @@ class edge_matrix {
 
   const sparse<T, dynamic_layout, Device>& pattern() const { return pattern_; }
   const partita::mesh<Device>& mesh() const { return pattern_.mesh(); }
-  /// The heads that there are values of here, their number, and the first of them.
+  /// The number of heads stored on this rank, and the first of them.
   local_index heads() const { return static_cast<local_index>(heads_.size()); }
   local_index first_head() const { return static_cast<local_index>(heads_.begin); }
-  /// Entry e of this rank's tiles has [e * heads, (e + 1) * heads).
+  /// The values of entry e of this rank's tiles are [e * heads, (e + 1) * heads).
   std::span<T> values() { return storage_.span().first(size_); }
   std::span<const T> values() const { return storage_.span().first(size_); }
-  /// All of its memory, for other uses while its values are not needed.
+  /// The whole allocation, for reuse as scratch memory while the values are not needed.
   std::span<T> storage() { return storage_.span(); }
 
-  /// visitor(t, csr_slice) for the parts of every tile t of this rank; the values of its entry e are [e *
-  /// heads, (e + 1) * heads) of part.values_in(values, heads).
+  /// visitor(t, csr_slice) for the parts of every tile t of this rank; the values of entry e of a part are [e
+  /// * heads, (e + 1) * heads) of part.values_in(values, heads).
   template <class Visitor>
   void for_parts(Visitor visitor) const {
     const auto& block = *pattern_.local();

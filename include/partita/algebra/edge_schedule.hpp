@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// What products with edge matrices share: the stages of spmm with A in place, and checks of operands.
+/// Shared by all products with edge matrices: the stages of spmm with A stationary, and checks of operands.
 
 #include <memory>
 
@@ -9,9 +9,9 @@
 
 namespace partita::detail {
 
-/// The row_exchange of X for a pattern, a layout and a width, several heads side by side.
+/// The row exchange of X for a pattern, a layout and a width, with several heads side by side.
 ///
-/// Every rank of the mesh must construct it. Throws shape_error when the layouts cannot be multiplied or the
+/// Collective over the mesh: the constructor. Throws shape_error when the layouts cannot be multiplied or the
 /// heads do not divide the width.
 template <class T, class Device>
 class edge_schedule {
@@ -33,29 +33,31 @@ class edge_schedule {
   spmm_schedule<T, Device>& stages() { return stages_; }
   const spmm_schedule<T, Device>& stages() const { return stages_; }
 
-  /// Y's layout as a rank needs it beside X: all of A's rows, the columns of the X that it multiplies.
+  /// The layout in which Y's rows are needed next to X: all of A's rows, and the columns of X multiplied
+  /// here.
   layout spread() const {
     return {pattern_.layout().rows, layout_.cols - (pattern_.layout().cols & axis::col)};
   }
-  /// The heads that this rank has columns of while it multiplies.
+  /// The heads whose columns this rank multiplies.
   interval heads_here() const {
     return local::heads_of(features_.block(spread().cols, pattern_.mesh().at()), head_width_);
   }
-  /// The columns of the rows that are visited among those of the heads of e.
+  /// The position of the visited columns within the heads of e.
   local::head_slice slice(const edge_matrix<T, Device>& e) const {
     if (e.heads() == 0) return {0, head_width_, 0};
     const auto first = static_cast<local_index>(stages_.columns().begin);
     return {e.heads(), head_width_, first - e.first_head() * head_width_};
   }
 
-  /// Throws shape_error when e has other entries or other heads, or x another shape or other blocks.
+  /// Throws shape_error unless e has the planned pattern and heads, and x the planned shape, layout and
+  /// blockings.
   void require(const edge_matrix<T, Device>& e) const {
     const interval heads{e.first_head(), e.first_head() + e.heads()};
     const bool own = e.pattern().local() == pattern_.local();
     if (own && (heads == interval{0, heads_} || heads == heads_here())) return;
     throw_error<shape_error>({"edge products over a pattern of ", pattern_.shape(), " and ", heads_,
                               " heads were given values of ", e.heads(), " heads over a pattern of ",
-                              e.pattern().shape(), (own ? "" : ", which is another one")});
+                              e.pattern().shape(), (own ? "" : ", which is a different pattern")});
   }
   template <layout X>
   void require(const dense<T, X, Device>& x, const blocking& rows_of_x) const {
@@ -64,7 +66,7 @@ class edge_schedule {
       return;
     throw_error<shape_error>({"edge products over a pattern of ", pattern_.shape(), " and a width of ",
                               features_.size(), " were given a matrix of ", x.shape(),
-                              ", or blocks cut elsewhere"});
+                              "; shape, layout and blockings must match the plan"});
   }
   template <layout X, layout Y>
   void require(const edge_matrix<T, Device>& e, const dense<T, X, Device>& x,
@@ -92,7 +94,7 @@ class edge_schedule {
   spmm_schedule<T, Device> stages_;
 };
 
-/// Y's rows as a rank needs them beside X, where they do not lie so.
+/// Redistributes Y to the layout spread(), unless it is already in it.
 template <class T, class Device>
 class spread_rows {
  public:
@@ -104,7 +106,7 @@ class spread_rows {
     rows_.emplace(m, to, of.pattern().row_blocking(), of.features());
   }
 
-  /// Valid until the next call.
+  /// The result is valid until the next call.
   matrix_view<const T> operator()(matrix_view<const T> y) {
     if (!change_) return y;
     (*change_)(y, rows_->local());

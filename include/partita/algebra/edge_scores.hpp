@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// The softmax of scores on edges from two scalars a vertex, computed where products multiply with it.
+/// The softmax of edge scores given by two scalars per vertex, evaluated on the fly inside products.
 
 #include <cmath>
 
@@ -13,9 +13,9 @@ namespace partita {
 
 namespace detail {
 
-/// The coefficient of the edge from source u to target v as dropout leaves it: exp(leaky(source(u, h) +
-/// target(v, h)) - log_sum(v, h)), or its mean over the heads; heads of tiles are counted from first_head.
-/// Entry e stands at (i, columns[e]). Rows of tiles are targets, in transposed tiles sources.
+/// The coefficient of the edge from source u to target v after dropout: exp(leaky(source(u, h) + target(v,
+/// h)) - log_sum(v, h)), or its mean over the heads; heads of tiles are relative to first_head. Entry e is at
+/// (i, columns[e]). Rows of tiles are targets; rows of transposed tiles are sources.
 template <class T>
 struct edge_coefficient {
   matrix_view<const T> source, target, log_sum;
@@ -43,28 +43,27 @@ struct edge_coefficient {
 
 }  // namespace detail
 
-/// What edge scores are like.
+/// Parameters of edge scores.
 struct score_shape {
   local_index heads = 1;
-  bool averaged = false;  ///< the mean of the heads' coefficients counts
-  double slope = 0.2;     ///< of leaky
+  bool averaged = false;  ///< whether coefficients are averaged over the heads
+  double slope = 0.2;     ///< slope of the leaky ReLU
 };
 
-/// alpha_uv = softmax over u->v of leaky(s_u + t_v) for each head, as dropout leaves it, or the mean over the
-/// heads; leaky(z) = z for z > 0, slope z otherwise; s and t are two scalars a vertex and head (n x 2 heads:
-/// source, target). Not stored: edge_spmm_plan::compute takes it as a function.
+/// alpha_uv = softmax over u->v of leaky(s_u + t_v) for each head, after dropout, or its mean over the heads;
+/// leaky(z) = z for z > 0, slope z otherwise; s and t are two scalars per vertex and head (n x 2 heads:
+/// source, target). Never stored: edge_spmm_plan::compute takes it as a function.
 ///
-/// Every rank of the mesh must construct it and call its functions. What travels: the scalars, at most 2 n
-/// heads to a rank; for transposed coefficients at most n heads more. No coefficient. Throws shape_error for
-/// scalars of another shape. Sources: Velickovic et al. (ICLR 2018), eq. 3; sharing scalars instead of
-/// coefficients: s_u + t_v is all an edge needs.
+/// Collective over the mesh: constructor and members. What travels: an all-gather of the scalars, at most 2 n
+/// heads to a rank; for transposed coefficients at most n heads more. Coefficients are never communicated.
+/// Throws shape_error for scalars of the wrong shape. Source: Velickovic et al. (ICLR 2018), eq. 3.
 template <class T, class Device>
 class edge_scores {
  public:
   using matrix = dense<T, vertex_rows, Device>;
   using edges = edge_matrix<T, Device>;
 
-  /// `a`: the pattern as the policy cuts it; `rows`: its in-edges.
+  /// `a`: the pattern in the policy's layout; `rows`: its in-edges.
   edge_scores(const sparse<T, dynamic_layout, Device>& a, const in_edges<T, Device>& rows,
               const score_shape& shape)
       : shape_(shape),
@@ -76,8 +75,8 @@ class edge_scores {
         log_sums_(a.mesh(), rows_of(a.layout()), a.row_blocking(), columns(a, 1)),
         all_log_sums_(a.mesh(), a.row_blocking(), columns(a, 1)) {}
 
-  /// Takes the scalars (n/P x 2 heads), for coefficients of the pattern; the softmax's sums are found in one
-  /// pass over the scores.
+  /// Sets the scalars (n/P x 2 heads) and the mask, and computes the softmax normalisers in one pass over the
+  /// scores.
   void forward(const matrix& scores, const dropout_mask& mask) {
     mask_ = mask;
     gather_scores_(scores, scores_);  // (n, 2 heads) on every rank
@@ -86,18 +85,18 @@ class edge_scores {
                    part.rows_of(targets(range_)),
                    part.rows_of(log_sums_.local()));  // rows of (A's rows, heads)
   }
-  /// Makes coefficients of the transposed pattern possible, for the same scalars.
+  /// Enables coefficients of the transposed pattern, for the same scalars.
   void transpose() { gather_log_sums_(log_sums_, all_log_sums_); }  // (n, heads) on every rank
 
-  /// The coefficients of e's entries and heads, as edge_spmm_plan::compute takes them; e is over the pattern,
-  /// rows are targets, and must live as long as what is returned.
+  /// The coefficients of e's entries and heads, as taken by edge_spmm_plan::compute, for e over the pattern
+  /// (rows are targets). e must outlive the result.
   auto by_targets(const edges& e) const {
     return [this, &e](std::size_t t, const local::csr_slice<T>& part) {
       const interval to = rows_of_part(e, part);
       return coefficient(e, part, e.pattern().tile_columns(t), to, log_sums(to), false);
     };
   }
-  /// The same of a matrix over the transposed pattern, rows are sources.
+  /// As above, for e over the transposed pattern (rows are sources).
   auto by_sources(const edges& e) const {
     return [this, &e](std::size_t t, const local::csr_slice<T>& part) {
       const interval to = e.pattern().tile_columns(t);
@@ -115,7 +114,7 @@ class edge_scores {
   matrix_view<const T> sources(interval vertices) const { return scalars(vertices, 0); }
   matrix_view<const T> targets(interval vertices) const { return scalars(vertices, shape_.heads); }
   interval everyone() const { return {0, scores_.shape().rows}; }
-  /// The logarithms of the softmax's sums (vertices x heads), for vertices among the policy's rows of A.
+  /// The logarithms of the softmax normalisers (vertices x heads), for vertices among the policy's rows of A.
   matrix_view<const T> log_sums(interval vertices) const {
     return rows(log_sums_.local(), {vertices.begin - range_.begin, vertices.end - range_.begin});
   }
@@ -153,7 +152,7 @@ class edge_scores {
 
   score_shape shape_;
   interval range_;                    ///< the policy's rows of A
-  local::csr_tiles<T, Device> rows_;  ///< their pattern: one tile without values
+  local::csr_tiles<T, Device> rows_;  ///< the pattern of these rows: one tile without values
   redistribution<T, Device> gather_scores_, gather_log_sums_;
   dense<T, replicated, Device> scores_;
   dense<T, dynamic_layout, Device> log_sums_;

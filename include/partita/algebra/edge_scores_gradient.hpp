@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// The adjoint of edge scores: from the gradient of coefficients to that of the scalars.
+/// The backward pass of edge scores: from the gradients of the coefficients to those of the scalars.
 
 #include "partita/algebra/edge_scores.hpp"
 
@@ -8,7 +8,7 @@ namespace partita {
 
 namespace detail {
 
-/// The gradient of a head's coefficient from that of the mean over `heads` heads.
+/// The gradient of one head's coefficient from that of the mean over `heads` heads.
 template <class T>
 struct gradient_of_head {
   const T* of_mean;
@@ -16,7 +16,7 @@ struct gradient_of_head {
   constexpr T operator()(local_index e, local_index, T) const { return of_mean[e] / heads; }
 };
 
-/// The gradient of a coefficient from that of what dropout left of it; columns are global.
+/// The gradient of a coefficient before dropout from that after dropout; columns are global.
 template <class T>
 struct gradient_before_dropout {
   dropped<T> keep;
@@ -31,7 +31,7 @@ struct gradient_before_dropout {
 /// ds_u = sum over u->v of g_uv, dt_v = sum over u->v of g_uv, where g_uv = alpha_uv (d_uv - sum over u'->v
 /// of alpha_u'v d_u'v) leaky'(s_u + t_v), for each head, from the gradients d of the coefficients.
 ///
-/// Every rank of the mesh must construct it and run it. What travels: n heads sums of parts of ds.
+/// Collective over the mesh: constructor and call. What travels: partial sums of ds, n x heads.
 template <class T, class Device>
 class edge_scores_gradient {
  public:
@@ -54,12 +54,12 @@ class edge_scores_gradient {
                                shape.heads);
   }
 
-  /// How many values `alpha` has.
+  /// The number of values of `alpha` and, unless heads are averaged, of `d`.
   std::size_t values_here() const { return rows_.nonzeros * static_cast<std::size_t>(shape_.heads); }
 
-  /// dscores (n/P x 2 heads) for the scalars and the mask of the last forward, from d of the in-edges of own
-  /// vertices (in-edges x heads, or x 1 where heads are averaged). alpha (in-edges x heads) gets the softmax;
-  /// d is overwritten.
+  /// dscores (n/P x 2 heads), for the scalars and the mask of the last forward, from the gradients d on the
+  /// in-edges of own vertices (in-edges x heads, or x 1 if heads are averaged). alpha (in-edges x heads)
+  /// receives the softmax; d is overwritten.
   void operator()(const edge_scores<T, Device>& scores, std::span<T> d, std::span<T> alpha, matrix& dscores) {
     const auto& q = mesh_.queue();
     T* const gradients = shape_.averaged ? of_heads_.data() : d.data();
@@ -77,7 +77,7 @@ class edge_scores_gradient {
     copy(q, dtarget, dscores.local().block(0, shape_.heads, dtarget.rows, shape_.heads));
   }
 
-  /// What this rank receives in one run, in closed form.
+  /// What this rank receives in one call, in closed form.
   traffic predicted() const {
     comm::collective sums;
     sums.kind = operation::reduce_scatter;
@@ -94,7 +94,7 @@ class edge_scores_gradient {
       transform_indexed(mesh_.queue(), each, edges, edges);
     });
   }
-  /// A part of the own rows: sources add up over the parts, targets have one part each.
+  /// One part of the own rows: source gradients accumulate over the parts, targets belong to one part each.
   void backward(const edge_scores<T, Device>& scores, const local::csr_slice<T>& part,
                 const local::csr_inverse<Device>& inverse, T* gradients, T* alphas, matrix_view<T> dsource,
                 matrix_view<T> dtarget) {
@@ -127,7 +127,7 @@ class edge_scores_gradient {
   interval own_;
   local::csr_tiles<T, Device> rows_;                  ///< a pattern: one tile without values
   std::vector<local::csr_inverse<Device>> inverses_;  ///< of its parts
-  buffer<T, Device> of_heads_;  ///< gradients of in-edges and heads, where that of the mean is given
+  buffer<T, Device> of_heads_;  ///< gradients per in-edge and head, when only that of the mean is given
   buffer<T, Device> row_dots_, target_gradient_, source_gradient_, source_parts_;
   std::vector<global_index> source_counts_;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Folds over the rows of an edge matrix: sums, maxima, the softmax and its gradient.
+/// Row reductions of an edge matrix: sums, maxima, the softmax and its gradient.
 
 #include <algorithm>
 #include <cmath>
@@ -34,7 +34,7 @@ struct exponential_of_difference {
   }
 };
 
-/// out = f(left, right) for all values of e, as many at a time as local indices count.
+/// out = f(left, right) for all values of e, in runs that fit local indices.
 template <class Function, class T, class Device>
 void zip_values(const edge_matrix<T, Device>& e, Function f, const T* left, const T* right, T* out) {
   const std::size_t most = e.mesh().tile_entries();
@@ -45,7 +45,8 @@ void zip_values(const edge_matrix<T, Device>& e, Function f, const T* left, cons
   }
 }
 
-/// out = f(in, row's value of `rows`) for every entry of e's pattern and each head. Nothing travels.
+/// out = f(in, value of the entry's row in `rows`) for every entry of e's pattern and each head. Local; no
+/// communication.
 template <class Function, class T, class Device>
 void apply_rows(const edge_matrix<T, Device>& e, Function f, matrix_view<T> rows, const T* in, T* out) {
   e.for_parts([&](std::size_t, const local::csr_slice<T>& part) {
@@ -57,9 +58,9 @@ void apply_rows(const edge_matrix<T, Device>& e, Function f, matrix_view<T> rows
 
 }  // namespace detail
 
-/// rows(v, h) = f(rows(v, h), e(v, u, h)) over the entries of row v on all ranks; f is what `how` says, and
-/// rows begins as its neutral element (rows of this rank x heads). Every rank of the mesh must call. What
-/// travels: an all-reduce over the ranks that share a row; nothing where A's columns are whole.
+/// rows(v, h) = f over e(v, u, h) for the entries of row v on all ranks; `how` selects f, and rows
+/// (rows of this rank x heads) must be initialised to its neutral element. Collective over the mesh. What
+/// travels: an all-reduce over the ranks that share a row; nothing when A's columns are not partitioned.
 template <class T, class Device>
 void fold_rows(const edge_matrix<T, Device>& e, matrix_view<T> rows, reduction how) {
   const auto fold = [&](auto f) {
@@ -78,10 +79,10 @@ void fold_rows(const edge_matrix<T, Device>& e, matrix_view<T> rows, reduction h
 }
 
 /// e(v, u) = exp(e(v, u)) / sum over u' of exp(e(v, u')), for each head, over the entries of row v on all
-/// ranks.
+/// ranks; in place.
 ///
-/// Every rank of the mesh must call. What travels: all-reduces of one maximum and one sum a row and head over
-/// the ranks that share the row; nothing where A's columns are whole.
+/// Collective over the mesh. What travels: all-reduces of one maximum and one sum per row and head over the
+/// ranks that share the row; nothing when A's columns are not partitioned.
 template <class T, class Device>
 void edge_softmax(edge_matrix<T, Device>& e) {
   const auto& q = e.mesh().queue();
@@ -98,11 +99,11 @@ void edge_softmax(edge_matrix<T, Device>& e) {
   detail::apply_rows(e, std::divides<>{}, sum, values, values);
 }
 
-/// The adjoint: d(v, u) = alpha(v, u) (d(v, u) - sum over u' of alpha(v, u') d(v, u')), alpha the softmax; in
-/// place.
+/// The backward pass: d(v, u) = alpha(v, u) (d(v, u) - sum over u' of alpha(v, u') d(v, u')), alpha the
+/// softmax; in place.
 ///
-/// Every rank of the mesh must call. What travels: an all-reduce of one sum a row and head over the ranks
-/// that share the row.
+/// Collective over the mesh. What travels: an all-reduce of one sum per row and head over the ranks that
+/// share the row.
 template <class T, class Device>
 void edge_softmax_gradient(const edge_matrix<T, Device>& alpha, edge_matrix<T, Device>& d) {
   const auto& q = d.mesh().queue();

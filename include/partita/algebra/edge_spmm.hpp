@@ -1,40 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Products with an edge matrix in place of A's own values, under every policy.
+/// SpMM with an edge matrix in place of A's own values, under every policy.
 
 #include "partita/algebra/edge_schedule.hpp"
 
 namespace partita {
 
-/// A planned Y = E X: y(v, j) = sum over u of e(v, u, head of j) x(u, j). E has the pattern of A (m x k), X
-/// (k x f) and Y (m x f) lie where A multiplies them, heads side by side. For E over A^T pass transposed(A).
+/// A planned Y = E X: y(v, j) = sum over u of e(v, u, head of j) x(u, j). E has the pattern of A (m x k); X
+/// (k x f) and Y (m x f) are in a layout that A can multiply, with the heads side by side. For E over A^T
+/// pass transposed(A).
 ///
-/// Every rank of the mesh must construct it and run it. What travels: X as in spmm with A in place, and sums
-/// of partial products along the axes that cut A's columns; no value of an edge. Throws shape_error for
-/// layouts that cannot be multiplied, heads that do not divide the width, and operands that are not those
-/// planned for.
+/// Collective over the mesh: constructor and call. What travels: X as in spmm with A stationary, and sums of
+/// partial products along the axes that partition A's columns; edge values never. Throws shape_error for
+/// layouts that cannot be multiplied, heads that do not divide the width, and operands that do not match the
+/// plan.
 template <class T, class Device>
 class edge_spmm_plan {
  public:
   using edges = edge_matrix<T, Device>;
 
-  /// For X and Y in layout `l`, columns cut by `features`.
+  /// For X and Y in layout `l`, with columns partitioned by `features`.
   template <layout A>
   edge_spmm_plan(const sparse<T, A, Device>& pattern, layout l, const blocking& features,
                  local_index heads = 1, row_exchange rows = row_exchange::automatic)
       : schedule_(std::make_shared<detail::edge_schedule<T, Device>>(pattern, l, features, heads, rows)) {}
-  /// For matrices like x.
+  /// For X and Y like x.
   template <layout A, layout X>
   edge_spmm_plan(const sparse<T, A, Device>& pattern, const dense<T, X, Device>& x, local_index heads = 1,
                  row_exchange rows = row_exchange::automatic)
       : edge_spmm_plan(pattern, x.layout(), x.col_blocking(), heads, rows) {
     static_assert(
         detail::may_be_multipliable<A, X>,
-        "these layouts of the pattern and of X cannot be multiplied: the axes that cut A do not fit "
-        "those that cut X");
+        "these layouts of the pattern and of X cannot be multiplied: the axes that partition A do not match "
+        "those that partition X");
   }
 
-  /// The heads that this rank has columns of: an edge matrix needs values of no others here.
+  /// The heads whose columns this rank multiplies; edge matrices need no other values here.
   interval heads_here() const { return schedule_->heads_here(); }
 
   /// y = e x.
@@ -54,9 +55,8 @@ class edge_spmm_plan {
     stages.finish(y.local());
   }
 
-  /// The same with e(v, u, h) = of(t, part)(v, entry, h) for the entries of every part of tile t, rows and
-  /// entries counted in the part, h from e's first head; e is computed and stored in the pass that
-  /// multiplies.
+  /// As above with e(v, u, h) = of(t, part)(v, entry, h) for the entries of every part of tile t; rows and
+  /// entries are relative to the part, h to e's first head. e is computed and stored in the multiplying pass.
   template <class Function, layout X, layout Y>
   void compute(edges& e, Function of, const dense<T, X, Device>& x, dense<T, Y, Device>& y) {
     schedule_->require(e, x, y);
@@ -73,7 +73,7 @@ class edge_spmm_plan {
     stages.finish(y.local());
   }
 
-  /// What this rank receives in one run, in closed form.
+  /// What this rank receives in one call, in closed form.
   traffic predicted() const { return schedule_->stages().predicted(); }
 
  private:
@@ -85,19 +85,19 @@ class edge_spmm_plan {
   std::shared_ptr<detail::edge_schedule<T, Device>> schedule_;
 };
 
-/// A planned X = E^T Y from the blocks of E, read the other way: x(u, j) = sum over v of e(v, u, head of j)
-/// y(v, j). X (k x f), E (m x k), Y (m x f). With values over transposed(A) at hand, E^T X is an
-/// edge_spmm_plan.
+/// A planned X = E^T Y from the tiles of E, without a stored transpose: x(u, j) = sum over v of e(v, u, head
+/// of j) y(v, j). X (k x f), E (m x k), Y (m x f). If values over transposed(A) are available, use
+/// edge_spmm_plan instead.
 ///
-/// Every rank of the mesh must construct and run it. What travels: Y's rows in full to the ranks that share
-/// them, sums of partial products along row, and X to its layout. Throws shape_error for operands that are
-/// not those planned for.
+/// Collective over the mesh: constructor and call. What travels: all of Y's rows, to the ranks that share
+/// them, sums of partial products along row, and the redistribution of X to its layout. Throws shape_error
+/// for operands that do not match the plan.
 template <class T, class Device>
 class transposed_edge_spmm_plan {
  public:
   using edges = edge_matrix<T, Device>;
 
-  /// For the pattern, the width and the heads of another plan.
+  /// For the pattern, width and heads of another plan.
   explicit transposed_edge_spmm_plan(const edge_spmm_plan<T, Device>& like)
       : schedule_(like.schedule_),
         pattern_(schedule_->pattern().local()),
@@ -143,7 +143,7 @@ class transposed_edge_spmm_plan {
     return_rows_(mine, x.local());
   }
 
-  /// What this rank receives in one run, in closed form.
+  /// What this rank receives in one call, in closed form.
   traffic predicted() const {
     comm::collective sums;
     sums.kind = operation::reduce_scatter;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Functions of single entries, on any layout. Nothing travels. On the host f may be a lambda; what a
-/// function needs to run on a device too is in base/function.hpp.
+/// Element-wise functions, in any layout. Local; no communication. On the host f may be a lambda; the
+/// requirements for device functions are in base/function.hpp.
 
 #include "partita/local/kernels.hpp"
 #include "partita/matrix/dense.hpp"
@@ -13,14 +13,14 @@ namespace detail {
 template <class A, class B>
 void require_same_blocks(const char* what, const A& a, const B& b) {
   if (a.layout() != b.layout())
-    throw_error<shape_error>(
-        {what, " needs operands of one layout, not ", to_string(a.layout()), " and ", to_string(b.layout())});
+    throw_error<shape_error>({what, " needs operands in the same layout, not ", to_string(a.layout()),
+                              " and ", to_string(b.layout())});
   if (!(a.row_blocking() == b.row_blocking() && a.col_blocking() == b.col_blocking()))
-    throw_error<shape_error>({what, " needs operands cut alike, not ", a.shape(), " and ", b.shape(),
-                              a.shape() == b.shape() ? " in other blocks" : ""});
+    throw_error<shape_error>({what, " needs operands of the same shape and blockings, not ", a.shape(),
+                              " and ", b.shape(), a.shape() == b.shape() ? " with different blockings" : ""});
 }
 
-/// f of global indices, for a block whose first entry is (row, col).
+/// f applied with global indices, for a block whose first entry is at (row, col).
 template <class Function>
 struct with_global_indices {
   Function f;
@@ -32,7 +32,7 @@ struct with_global_indices {
   }
 };
 
-/// f(x, the value of row i).
+/// f(x, value of row i).
 template <class Function, class T>
 struct with_row_value {
   Function f;
@@ -41,7 +41,7 @@ struct with_row_value {
   constexpr T operator()(local_index i, local_index, T x) const { return f(x, rows[i]); }
 };
 
-/// f(x, the value of column j).
+/// f(x, value of column j).
 template <class Function, class T>
 struct with_column_value {
   Function f;
@@ -52,27 +52,28 @@ struct with_column_value {
 
 }  // namespace detail
 
-/// y(i, j) = value. Nothing travels.
+/// y(i, j) = value. Local; no communication.
 template <class T, layout L, class Device>
 void fill(dense<T, L, Device>& y, std::type_identity_t<T> value) {
   fill(y.mesh().queue(), value, y.local());
 }
 
-/// y = x. Throws shape_error when they are not cut alike.
+/// y = x. Throws shape_error unless x and y have the same layout and blockings.
 template <class T, layout X, layout Y, class Device>
 void copy(const dense<T, X, Device>& x, dense<T, Y, Device>& y) {
   detail::require_same_blocks("copy", x, y);
   copy(x.mesh().queue(), x.local(), y.local());
 }
 
-/// y(i, j) = f(x(i, j)); y may be x. Throws shape_error when they are not cut alike.
+/// y(i, j) = f(x(i, j)); y may alias x. Throws shape_error unless x and y have the same layout and blockings.
 template <class T, layout X, layout Y, class Device, class Function>
 void transform(const dense<T, X, Device>& x, dense<T, Y, Device>& y, Function f) {
   detail::require_same_blocks("transform", x, y);
   transform(x.mesh().queue(), f, x.local(), y.local());
 }
 
-/// y(i, j) = f(a(i, j), b(i, j)); y may be a or b. Throws shape_error when they are not cut alike.
+/// y(i, j) = f(a(i, j), b(i, j)); y may alias a or b. Throws shape_error unless all have the same layout and
+/// blockings.
 template <class T, layout A, layout B, layout Y, class Device, class Function>
 void zip(const dense<T, A, Device>& a, const dense<T, B, Device>& b, dense<T, Y, Device>& y, Function f) {
   detail::require_same_blocks("zip", a, b);
@@ -80,8 +81,8 @@ void zip(const dense<T, A, Device>& a, const dense<T, B, Device>& b, dense<T, Y,
   zip(a.mesh().queue(), f, a.local(), b.local(), y.local());
 }
 
-/// y(i, j) = f(i, j, x(i, j)) with global indices; y may be x. Throws shape_error when they are not cut
-/// alike.
+/// y(i, j) = f(i, j, x(i, j)) with global indices; y may alias x. Throws shape_error unless x and y have the
+/// same layout and blockings.
 template <class T, layout X, layout Y, class Device, class Function>
 void transform_indexed(const dense<T, X, Device>& x, dense<T, Y, Device>& y, Function f) {
   detail::require_same_blocks("transform_indexed", x, y);
@@ -89,24 +90,24 @@ void transform_indexed(const dense<T, X, Device>& x, dense<T, Y, Device>& y, Fun
   transform_indexed(x.mesh().queue(), of_block, x.local(), y.local());
 }
 
-/// y(i, j) = f(x(i, j), r(i, 0)); r is n x 1, its rows cut as x's; y may be x. Throws shape_error.
+/// y(i, j) = f(x(i, j), r(i, 0)); r is n x 1 with the row blocking of x; y may alias x. Throws shape_error.
 template <class T, layout X, layout R, layout Y, class Device, class Function>
 void transform_rows(const dense<T, X, Device>& x, const dense<T, R, Device>& r, dense<T, Y, Device>& y,
                     Function f) {
   detail::require_same_blocks("transform_rows", x, y);
   if (r.layout() != rows_of(x.layout()) || !(r.row_blocking() == x.row_blocking()) || r.shape().cols != 1)
-    throw_error<shape_error>({"the rows of ", x.shape(), " have no values in ", r.shape()});
+    throw_error<shape_error>({"the rows of ", x.shape(), " do not match the values of ", r.shape()});
   const detail::with_row_value<Function, T> of_row{f, r.local().data};
   transform_indexed(x.mesh().queue(), of_row, x.local(), y.local());
 }
 
-/// y(i, j) = f(x(i, j), c(0, j)); c is 1 x f on every rank; y may be x. Throws shape_error.
+/// y(i, j) = f(x(i, j), c(0, j)); c is 1 x f on every rank; y may alias x. Throws shape_error.
 template <class T, layout X, layout Y, class Device, class Function>
 void transform_columns(const dense<T, X, Device>& x, const dense<T, replicated, Device>& c,
                        dense<T, Y, Device>& y, Function f) {
   detail::require_same_blocks("transform_columns", x, y);
   if (c.shape() != matrix_shape{1, x.shape().cols})
-    throw_error<shape_error>({"the columns of ", x.shape(), " have no values in ", c.shape()});
+    throw_error<shape_error>({"the columns of ", x.shape(), " do not match the values of ", c.shape()});
   const detail::with_column_value<Function, T> of_column{f, c.local().data + x.col_range().begin};
   transform_indexed(x.mesh().queue(), of_column, x.local(), y.local());
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Products with a replicated weight, and the gradient of that weight.
+/// Dense products with a replicated weight, and the gradient of that weight.
 
 #include <memory>
 
@@ -9,15 +9,14 @@
 
 namespace partita {
 
-/// How X W is formed when X's columns are cut.
+/// How X W is computed when X's columns are partitioned.
 enum class gemm_form : std::uint8_t {
-  automatic,    ///< whichever makes the busiest rank receive less
-  full_width,   ///< X goes to full-width rows, is multiplied, and the result comes back
-  partial_sums  ///< each rank multiplies its columns with its rows of W; the partial products are
-                ///< reduce-scattered
+  automatic,    ///< whichever minimises what the busiest rank receives
+  full_width,   ///< redistribute X to full-width rows, multiply, and redistribute the result
+  partial_sums  ///< multiply own columns with the matching rows of W, then reduce-scatter
 };
 
-/// W^T, of a replicated W that must live as long.
+/// W^T of a replicated W, which must outlive it.
 template <class T, class Device>
 struct transposed_weight {
   const dense<T, replicated, Device>& matrix;
@@ -27,12 +26,12 @@ transposed_weight<T, Device> transposed(const dense<T, replicated, Device>& w) {
   return {w};
 }
 
-/// A planned Y = X op(W), op(W) = W or W^T (n x f_out = n x f_in times f_in x f_out); X and Y in one layout,
-/// W on every rank.
+/// A planned Y = X op(W), op(W) = W or W^T (n x f_out = n x f_in times f_in x f_out); X and Y in the same
+/// layout, W on every rank.
 ///
-/// Every rank of the mesh must construct and run it. What travels: nothing when X's columns are whole; under
-/// full_width (p-1)/p of X's and of Y's elements, under partial_sums p-1 blocks of Y, where p ranks share a
-/// row of X.
+/// Collective over the mesh: constructor and call. What travels: nothing when X's columns are not
+/// partitioned; otherwise, with p ranks sharing a row of X, (p-1)/p of the elements of X and of Y
+/// (full_width) or p-1 blocks of Y (partial_sums).
 template <class T, class Device>
 class gemm_plan {
  public:
@@ -77,7 +76,7 @@ class gemm_plan {
     }
   }
 
-  /// For matrices like x, and W of this shape.
+  /// For X like x, and W of this shape.
   template <layout L>
   gemm_plan(const dense<T, L, Device>& x, matrix_shape weight, bool transpose_weight = false,
             gemm_form form = gemm_form::automatic)
@@ -86,7 +85,7 @@ class gemm_plan {
             blocking::even(transpose_weight ? weight.rows : weight.cols, x.mesh().shape(), nesting::cols),
             transpose_weight, form) {}
 
-  /// y = x op(w). Throws shape_error naming the shapes when the operands are not those planned for.
+  /// y = x op(w). Throws shape_error naming the shapes when the operands do not match the plan.
   template <layout X, layout W, layout Y>
   void operator()(const dense<T, X, Device>& x, const dense<T, W, Device>& w, dense<T, Y, Device>& y) {
     const matrix_shape weight =
@@ -95,19 +94,20 @@ class gemm_plan {
           y.col_blocking() == out_ && w.shape() == weight))
       throw_error<shape_error>({"gemm planned for X of ", matrix_shape{rows_.size(), in_.size()},
                                 " and a weight of ", weight, " was given X of ", x.shape(), ", W of ",
-                                w.shape(), " and Y of ", y.shape(), ", or blocks cut elsewhere"});
+                                w.shape(), " and Y of ", y.shape(),
+                                "; shapes and blockings must match the plan"});
     if (x.layout() != layout_ || y.layout() != layout_ || w.layout() != replicated)
       throw_error<shape_error>({"gemm planned for X and Y with ", layout_, " was given X with ", x.layout(),
                                 ", Y with ", y.layout(), " and a weight with ", w.layout()});
     multiply_blocks(x.local(), w.local(), y.local());
   }
 
-  /// What this rank receives in one run, in closed form.
+  /// What this rank receives in one call, in closed form.
   traffic predicted() const { return predicted_; }
   gemm_form form() const { return form_; }
 
  private:
-  /// That of y has no gaps.
+  /// The block of y is contiguous.
   void multiply_blocks(matrix_view<const T> x, matrix_view<const T> w, matrix_view<T> y) {
     if (widen_) {
       const matrix_view<T> wide_x = wide(wide_x_, in_), wide_y = wide(wide_y_, out_);
@@ -163,26 +163,26 @@ dense<T, L, Device> multiply_once(const dense<T, L, Device>& x, const dense<T, W
 
 }  // namespace detail
 
-/// Y = X W, planned and run once. Every rank of the mesh must call.
+/// Y = X W, planned and run once. Collective over the mesh.
 template <class T, layout L, class Device, layout W>
 dense<T, L, Device> gemm(const dense<T, L, Device>& x, const dense<T, W, Device>& w,
                          gemm_form form = gemm_form::automatic) {
   return detail::multiply_once(x, w, false, form);
 }
 
-/// Y = X W^T, planned and run once. Every rank of the mesh must call.
+/// Y = X W^T, planned and run once. Collective over the mesh.
 template <class T, layout L, class Device>
 dense<T, L, Device> gemm(const dense<T, L, Device>& x, transposed_weight<T, Device> w,
                          gemm_form form = gemm_form::automatic) {
   return detail::multiply_once(x, w.matrix, true, form);
 }
 
-/// X^T Y (f x g = (n x f)^T times n x g), on every rank; X and Y in one layout. The gradient of a weight is
-/// such a product.
+/// X^T Y (f x g = (n x f)^T times n x g), on every rank; X and Y in the same layout. Computes weight
+/// gradients, for example.
 ///
-/// Every rank of the mesh must call. What travels: X and Y go to full-width rows when their columns are cut;
-/// then one all-reduce of the result over the ranks that hold different rows. Throws shape_error naming the
-/// shapes.
+/// Collective over the mesh. What travels: X and Y are redistributed to full-width rows when their columns
+/// are partitioned; then one all-reduce of the result over the ranks that own different rows. Throws
+/// shape_error naming the shapes.
 template <class T, layout X, layout Y, class Device>
 dense<T, replicated, Device> inner(const dense<T, X, Device>& x, const dense<T, Y, Device>& y) {
   if (!(x.row_blocking() == y.row_blocking()))

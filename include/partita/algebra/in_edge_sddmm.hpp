@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Sampled dense-dense products on in-edges, of whole rows.
+/// Sampled dense-dense products on in-edges, from whole rows.
 
 #include "partita/local/head_slice.hpp"
 #include "partita/local/kernels.hpp"
@@ -11,8 +11,8 @@ namespace partita {
 /// e(v, u, h) = sum over the columns j of head h of y(v, j) x(u, j) for the in-edges of own vertices, in the
 /// order of in_edges::own_rows (in-edges x heads); Y and X (n x f) in vertex_rows, heads side by side.
 ///
-/// Every rank of the mesh must construct it and run it. What travels: the rows of X that in-edges of own
-/// vertices name and other ranks own, f wide, each once.
+/// Collective over the mesh: constructor and call. What travels: the rows of X owned by other ranks and
+/// referenced by in-edges of own vertices, f wide, each once.
 template <class T, class Device>
 class in_edge_sddmm_plan {
  public:
@@ -33,7 +33,7 @@ class in_edge_sddmm_plan {
                part.values_in(e.data(), slice_.heads));
   }
 
-  /// What this rank receives in one run, in closed form.
+  /// What this rank receives in one call, in closed form.
   traffic predicted() const { return halo_.predicted_gather(width()); }
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Losses over the vertices that count, and how many of them are classified right.
+/// Losses and accuracy over the counted vertices.
 
 #include <algorithm>
 #include <cmath>
@@ -11,12 +11,12 @@
 
 namespace partita::nn {
 
-/// The labels of this rank's rows of a vertex_rows matrix; -1 where the vertex does not count.
+/// The labels of this rank's rows of a vertex_rows matrix; -1 for vertices that are not counted.
 template <class Device>
 class vertex_labels {
  public:
-  /// label(v) for every global row v of this rank; `counted` is their number over all ranks. Every rank must
-  /// call. What travels: an all-reduce of one element.
+  /// label(v) for every global row v of this rank; `counted` is the number of counted vertices over all
+  /// ranks. Collective over the mesh. What travels: an all-reduce of one element.
   template <class Function>
   vertex_labels(const mesh<Device>& m, const blocking& rows, Function label) {
     const interval mine = rows.block(vertex_rows.rows, m.at());
@@ -44,15 +44,15 @@ namespace detail {
 
 inline void require_counted(global_index counted, matrix_shape logits) {
   if (counted < 1)
-    throw_error<error>({"a loss is a mean over counted vertices, and of logits of ", logits, " none counts"});
+    throw_error<error>({"a loss averages over counted vertices, but logits of ", logits, " have none"});
 }
 
 }  // namespace detail
 
 /// loss = mean over counted vertices of -log softmax(z)_label; gradient = d loss / d z (n x classes).
 ///
-/// Every rank of the mesh must call. What travels: an all-reduce of one element. Throws error when no vertex
-/// counts.
+/// Collective over the mesh. What travels: an all-reduce of one element. Throws error when no vertex is
+/// counted.
 template <class T, class Device>
 double cross_entropy(const dense<T, vertex_rows, Device>& logits, const vertex_labels<Device>& labels,
                      dense<T, vertex_rows, Device>& gradient) {
@@ -66,7 +66,7 @@ double cross_entropy(const dense<T, vertex_rows, Device>& logits, const vertex_l
 
 namespace detail {
 
-/// max(z, 0) - z t + log(1 + exp(-|z|)), or 0 where nothing counts.
+/// max(z, 0) - z t + log(1 + exp(-|z|)), or 0 for vertices that are not counted.
 struct logistic_term {
   template <class T>
   constexpr T operator()(T z, T t) const {
@@ -74,7 +74,7 @@ struct logistic_term {
   }
 };
 
-/// scale (1 / (1 + exp(-z)) - t), or 0 where nothing counts.
+/// scale (1 / (1 + exp(-z)) - t), or 0 for vertices that are not counted.
 template <class T>
 struct logistic_gradient {
   T scale;
@@ -86,11 +86,11 @@ struct logistic_gradient {
 }  // namespace detail
 
 /// loss = mean over counted vertices and all classes of the logistic loss of z against 0/1 targets, max(z, 0)
-/// - z t + log(1 + exp(-|z|)); gradient = d loss / d z (n x classes). A vertex that does not count has
+/// - z t + log(1 + exp(-|z|)); gradient = d loss / d z (n x classes). Vertices that are not counted have
 /// targets of -1.
 ///
-/// Every rank of the mesh must call. What travels: an all-reduce of one element. Throws shape_error, and
-/// error when no vertex counts.
+/// Collective over the mesh. What travels: an all-reduce of one element. Throws shape_error, and error when
+/// no vertex is counted.
 template <class T, class Device>
 double logistic_loss(const dense<T, vertex_rows, Device>& logits,
                      const dense<T, vertex_rows, Device>& targets, global_index counted,
@@ -103,9 +103,9 @@ double logistic_loss(const dense<T, vertex_rows, Device>& logits,
   return loss;
 }
 
-/// The part of the counted vertices whose largest logit is that of their label; 0 when none counts.
+/// The fraction of counted vertices whose largest logit is that of their label; 0 when none is counted.
 ///
-/// Every rank of the mesh must call. What travels: an all-reduce of one element.
+/// Collective over the mesh. What travels: an all-reduce of one element.
 template <class T, class Device>
 double accuracy(const dense<T, vertex_rows, Device>& logits, const vertex_labels<Device>& labels) {
   global_index right[] = {count_correct(logits.mesh().queue(), logits.local(), labels.data())};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// The largest of every feature over the in-neighbours, under any policy.
+/// Max aggregation over in-neighbours, under any policy.
 
 #include <utility>
 #include <vector>
@@ -9,16 +9,16 @@
 
 namespace partita {
 
-/// Y(v, j) = max over u->v of H(u, j), 0 where nothing leads to v (n x f, n x f), H and Y in vertex_rows; the
-/// values of edges do not matter. Among equals the neighbour with the smallest global index counts, at any
-/// number of ranks, and it alone gets the gradient: dH(u, j) = sum of dY(v, j) over all v whose maximum u is.
+/// Y(v, j) = max over u->v of H(u, j), or 0 if v has no in-edges (n x f, n x f); H and Y in vertex_rows. Edge
+/// values are ignored. Ties go to the neighbour with the smallest global index, at any number of ranks, and
+/// it alone receives the gradient: dH(u, j) = sum of dY(v, j) over all v whose maximum is at u.
 ///
-/// Every rank of the mesh must construct it and call its members. What travels, once, when it is constructed:
-/// lists of rows. Forward: the rows of H that in-edges of own vertices name and other ranks own, f wide, each
-/// once. Backward: the gradients of the same rows, the other way. Unlike a sum a maximum needs whole rows of
-/// the graph, so the policy decides nothing but who has which vertices. Throws shape_error for matrices of
-/// another shape. Source: the max aggregator of Hamilton, Ying, Leskovec (NeurIPS 2017), section 3.3, without
-/// its dense layer.
+/// Collective over the mesh: constructor and members. What travels: index lists, once, in the constructor.
+/// Forward: the rows of H owned by other ranks and referenced by in-edges of own vertices, f wide, each once.
+/// Backward: the gradients of the same rows, in the opposite direction. A maximum needs whole rows of the
+/// graph, so the policy only determines which rank owns which vertices. Throws shape_error for matrices of
+/// the wrong shape. Source: the max aggregator of Hamilton, Ying, Leskovec (NeurIPS 2017), section 3.3,
+/// without its dense layer.
 template <class T, class Device>
 class max_aggregation {
  public:
@@ -37,7 +37,7 @@ class max_aggregation {
                     part.rows_of(winners()));  // rows of (n/P, f)
   }
 
-  /// dh from dy, by the maxima of the last forward.
+  /// dh from dy, using the maxima of the last forward.
   void backward(const matrix& dy, matrix& dh) {
     require(dy);
     require(dh);
@@ -56,8 +56,8 @@ class max_aggregation {
   traffic predicted() const { return predicted_forward() + predicted_backward(); }
 
  private:
-  /// Rows keep the order of global columns when they are made to count rows of a table, so that the kernel,
-  /// which takes the first of equals, takes the one with the smallest global index.
+  /// Renumbering columns to table rows keeps the order of global columns within a row, so that the kernel,
+  /// which takes the first of equals, picks the smallest global index.
   max_aggregation(const sparse<T, dynamic_layout, Device>& edges, const in_edges<T, Device>& rows,
                   global_index width)
       : mesh_(edges.mesh()),
@@ -74,7 +74,8 @@ class max_aggregation {
   void require(const matrix& x) const {
     if (!(x.row_blocking() == vertices_) || x.shape().cols != width_)
       throw_error<shape_error>({"a maximum over neighbours of ", matrix_shape{vertices_.size(), width_},
-                                " was given a matrix of ", x.shape(), " or one that is cut otherwise"});
+                                " was given a matrix of ", x.shape(),
+                                "; shape and row blocking must match"});
   }
   matrix_view<T> table() { return {table_.data(), rows_.widths[0], width_, width_}; }
   matrix_view<local_index> winners() { return {winners_.data(), rows_.rows, width_, width_}; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// What a layer takes: a matrix with whole rows on a rank, dense or sparse.
+/// The input of a layer: a matrix with whole rows on each rank, dense or sparse.
 
 #include <variant>
 
@@ -8,8 +8,8 @@
 
 namespace partita {
 
-/// A handle of X (n x f), which must live as long. `constant`: X is the same matrix, with the same entries,
-/// whenever a layer is given it, so that what follows from it alone is computed once.
+/// A reference to X (n x f), which must outlive it. `constant`: X has the same entries in every pass, so that
+/// results depending on X alone are computed once.
 template <class T, class Device>
 class operand {
  public:
@@ -40,7 +40,7 @@ class operand {
   bool constant_;
 };
 
-/// The verbs of row_products.hpp for either kind of X.
+/// The operations of row_products.hpp for either kind of X.
 template <class T, class Device>
 void gemm(const operand<T, Device>& x, const dense<T, replicated, Device>& w,
           dense<T, vertex_rows, Device>& y, const std::type_identity_t<epilogue<T, Device>>& e = {}) {
@@ -56,7 +56,7 @@ void copy(const operand<T, Device>& x, dense<T, vertex_rows, Device>& y) {
   x.visit([&](const auto& h) { copy(h, y); });
 }
 
-/// X as a matrix, for what needs every entry of it: a sparse X is written out into a matrix that stays.
+/// X as a dense matrix; a sparse X is expanded into a matrix that is kept.
 template <class T, class Device>
 class dense_operand {
  public:
@@ -65,7 +65,7 @@ class dense_operand {
   const matrix& operator()(const operand<T, Device>& x) {
     return x.visit([&](const auto& h) -> const matrix& { return whole(h); });
   }
-  /// Gives the memory back.
+  /// Frees the expanded matrix.
   void release() { written_out_.reset(); }
 
  private:

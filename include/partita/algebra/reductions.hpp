@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Sums over the rows, the columns or all of a matrix, and the row-wise softmax, on any layout.
+/// Sums over the rows, the columns or all of a matrix, and the row-wise softmax, in any layout.
 
 #include "partita/algebra/elementwise.hpp"
 
 namespace partita {
 
-/// The sum of all entries, the same on every rank. Every rank of the mesh must call.
-/// What travels: an all-reduce of one element over the ranks that hold different blocks.
+/// The sum of all entries, on every rank. Collective over the mesh. What travels: an all-reduce of one
+/// element over the ranks that own different blocks.
 template <class T, layout L, class Device>
 T sum(const dense<T, L, Device>& x) {
   T total[] = {static_cast<T>(sum(x.mesh().queue(), x.local()))};
@@ -15,34 +15,34 @@ T sum(const dense<T, L, Device>& x) {
   return total[0];
 }
 
-/// sums(0, j) = sum over i of x(i, j), 1 x f on every rank. Every rank of the mesh must call.
-/// What travels: an all-reduce of f elements over the ranks that hold different blocks. Throws shape_error.
+/// sums(0, j) = sum over i of x(i, j), 1 x f on every rank. Collective over the mesh. What travels: an
+/// all-reduce of f elements over the ranks that own different blocks. Throws shape_error.
 template <class T, layout L, class Device>
 void column_sums(const dense<T, L, Device>& x, dense<T, replicated, Device>& sums) {
   if (sums.shape() != matrix_shape{1, x.shape().cols})
-    throw_error<shape_error>({"column sums of ", x.shape(), " do not fit into ", sums.shape()});
+    throw_error<shape_error>({"column sums of ", x.shape(), " cannot be stored in ", sums.shape()});
   fill(x.mesh().queue(), T(0), sums.local());
   column_sums(x.mesh().queue(), x.local(), sums.local().data + x.col_range().begin);
   if (const auto& group = x.mesh().along(x.layout().used()); group.size() > 1)
     group.all_reduce(sums.values());
 }
 
-/// sums(i, 0) = sum over j of x(i, j), n x 1 with rows cut as x's. Every rank of the mesh must call.
-/// What travels: an all-reduce of one element a row over the ranks that share the row. Throws shape_error.
+/// sums(i, 0) = sum over j of x(i, j), n x 1 with the row blocking of x. Collective over the mesh. What
+/// travels: an all-reduce of one element per row over the ranks that share the row. Throws shape_error.
 template <class T, layout L, class Device>
 void row_sums(const dense<T, L, Device>& x, dense<T, rows_of(L), Device>& sums) {
   if (sums.layout() != rows_of(x.layout()) || !(sums.row_blocking() == x.row_blocking()) ||
       sums.shape().cols != 1)
-    throw_error<shape_error>({"row sums of ", x.shape(), " do not fit into ", sums.shape()});
+    throw_error<shape_error>({"row sums of ", x.shape(), " cannot be stored in ", sums.shape()});
   row_sums(x.mesh().queue(), x.local(), sums.local().data);
   if (const auto& group = x.mesh().along(x.layout().cols); group.size() > 1) group.all_reduce(sums.values());
 }
 
-/// y(i, j) = exp(x(i, j)) / sum over k of exp(x(i, k)), computed from the row maximum; y may be x.
+/// y(i, j) = exp(x(i, j)) / sum over k of exp(x(i, k)), shifted by the row maximum; y may alias x.
 ///
-/// Every rank of the mesh must call. What travels: all-reduces of one maximum and one sum a row over the
-/// ranks that share the row; nothing when columns are whole. Throws shape_error when x and y are not cut
-/// alike.
+/// Collective over the mesh. What travels: all-reduces of one maximum and one sum per row over the ranks that
+/// share the row; nothing when columns are not partitioned. Throws shape_error unless x and y have the same
+/// layout and blockings.
 template <class T, layout L, class Device>
 void row_softmax(const dense<T, L, Device>& x, dense<T, L, Device>& y) {
   detail::require_same_blocks("row_softmax", x, y);

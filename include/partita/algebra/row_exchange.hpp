@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// How the rows of X that a rank needs and does not own come along the row axis.
+/// The exchange of rows of X along the row axis.
 
 #include <array>
 #include <vector>
@@ -11,22 +11,21 @@
 
 namespace partita {
 
-/// The whole block of every other rank, or only the rows that A's nonzero columns name; `automatic` takes
-/// what makes the busiest rank receive less.
+/// Whether each rank receives whole row blocks (`full`) or only the rows referenced by A's nonzero columns;
+/// `automatic` minimises what the busiest rank receives.
 enum class row_exchange : std::uint8_t { automatic, full, sparsity_aware };
 
 namespace detail {
 
-/// The row blocks of X for group k of tiles: rows of X's local block that other ranks may ask of this one,
-/// and how many rows each rank of the row axis contributes.
+/// The row blocks of X for group k of tiles: this rank's sub-block, from which other ranks may need rows, and
+/// the rows per rank of the row axis.
 struct row_group {
-  local_index first_row = 0;         ///< of my sub-block, in my block of X
-  std::vector<global_index> rows;    ///< of the sub-block of each rank of the row axis
-  std::vector<global_index> needed;  ///< of those, how many I need from each rank; none from myself
+  local_index first_row = 0;         ///< of this rank's sub-block, within its block of X
+  std::vector<global_index> rows;    ///< of each rank's sub-block, along the row axis
+  std::vector<global_index> needed;  ///< of those, how many this rank receives from each; none from itself
 };
 
-/// Sub-blocks arrive by broadcast, stage by stage; two buffers, so one is in flight while the other
-/// multiplies.
+/// Sub-blocks are broadcast stage by stage, double-buffered: one is in flight while the other multiplies.
 template <class T, class Device>
 class whole_exchange {
  public:
@@ -38,7 +37,7 @@ class whole_exchange {
     for (auto& b : buffers_) b = buffer<T, Device>(m.queue(), static_cast<std::size_t>(largest * width));
   }
 
-  /// Starts the row_exchange that brings the sub-block of rank r for group k.
+  /// Starts the broadcast of rank r's sub-block for group k.
   void start(std::size_t k, int r, matrix_view<const T> x) {
     const std::span<const T> mine(x.row_data(groups_[k].first_row), size(k, row_.rank()));
     requests_[stage(k, r) % 2] =
@@ -66,12 +65,12 @@ class whole_exchange {
   std::array<request, 2> requests_;
 };
 
-/// The needed rows arrive packed, one all-to-all a group; lists of rows are exchanged once, when it is
-/// constructed.
+/// The needed rows, packed, in one all-to-all per group; the index lists are exchanged once, by the
+/// constructor.
 template <class T, class Device>
 class needed_exchange {
  public:
-  /// lists[k].of_tile[r]: the rows I need of rank r's sub-block for group k.
+  /// lists[k].of_tile[r]: the rows of rank r's sub-block that this rank needs for group k.
   needed_exchange(const mesh<Device>& m, const std::vector<row_group>& groups,
                   std::vector<local::needed_rows> lists, local_index width)
       : row_(m.along(axis::row)), queue_(m.queue()), width_(width) {
@@ -96,13 +95,13 @@ class needed_exchange {
         std::span<T>(incoming_[k % 2].data(), static_cast<std::size_t>(comm::offset_of(p.recv, row_.size()))),
         p.recv);
   }
-  /// The needed rows of all ranks for group k, rank after rank.
+  /// The needed rows of all ranks for group k, in rank order.
   matrix_view<const T> arrive(std::size_t k) {
     requests_[k % 2].wait();
     const auto rows = static_cast<local_index>(comm::offset_of(plans_[k].wanted, row_.size()));
     return {incoming_[k % 2].data(), rows, width_, width_};
   }
-  /// Those of rank r's sub-block.
+  /// The needed rows of rank r's sub-block.
   matrix_view<const T> arrive(std::size_t k, int r) {
     requests_[k % 2].wait();
     const plan& p = plans_[k];
@@ -112,8 +111,8 @@ class needed_exchange {
 
  private:
   struct plan {
-    buffer<local_index, Device> rows;      ///< of my block of X, for rank 0, then rank 1, ...
-    std::vector<global_index> wanted;      ///< rows from each rank
+    buffer<local_index, Device> rows;  ///< rows of the local block of X to send, to rank 0, then rank 1, ...
+    std::vector<global_index> wanted;  ///< number of rows received from each rank
     std::vector<global_index> send, recv;  ///< elements
   };
 

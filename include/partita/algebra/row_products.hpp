@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Products of matrices whose rows are whole on a rank with a replicated weight, and this rank's summand of
-/// what such products contribute to a gradient. Nothing travels.
+/// Local products of matrices with whole rows on each rank and a replicated weight, and each rank's
+/// contribution to the corresponding gradients. Local; no communication.
 
 #include "partita/algebra/dropout.hpp"
 #include "partita/algebra/gemm.hpp"
@@ -9,8 +9,8 @@
 
 namespace partita {
 
-/// What follows a product in the same pass: y = clamp(product + beta y + bias), clamp(z) = max(z, 0) where
-/// relu is set; bias (1 x f_out) is left out where it is null.
+/// The epilogue of a product: y = clamp(product + beta y + bias), clamp(z) = max(z, 0) if relu is set, else
+/// z; no bias if null (1 x f_out).
 template <class T, class Device>
 struct epilogue {
   T beta = 0;
@@ -22,13 +22,13 @@ struct epilogue {
 
 namespace detail {
 
-/// Throws shape_error unless y (n x b) is x (n x a) times a x b, rows cut alike.
+/// Throws shape_error unless y (n x b) is x (n x a) times a x b, with the same row blocking.
 template <class X, class Y>
 void require_row_product(const char* what, const X& x, matrix_shape weight, const Y& y) {
   if (x.row_blocking() == y.row_blocking() && x.shape().cols == weight.rows && y.shape().cols == weight.cols)
     return;
   throw_error<shape_error>({what, ": X of ", x.shape(), " times ", weight, " does not fit Y of ", y.shape(),
-                            ", or rows are cut elsewhere"});
+                            "; shapes and row blockings must match"});
 }
 
 /// Dropout of an entry of a part of X, or of X^T.
@@ -52,7 +52,7 @@ void gemm(const dense<T, vertex_rows, Device>& x, const dense<T, replicated, Dev
   detail::require_row_product("gemm", x, w.shape(), y);
   gemm_bias_relu(y.mesh().queue(), x.local(), w.local(), e.bias_data(), e.relu, e.beta, y.local());
 }
-/// The same for sparse X.
+/// As above, for sparse X.
 template <class T, class Device>
 void gemm(const sparse_rows<T, Device>& x, const dense<T, replicated, Device>& w,
           dense<T, vertex_rows, Device>& y, const std::type_identity_t<epilogue<T, Device>>& e = {}) {
@@ -69,7 +69,7 @@ void gemm(const dense<T, vertex_rows, Device>& g, transposed_weight<T, Device> w
   detail::require_row_product("gemm", g, shape, y);
   gemm(y.mesh().queue(), false, true, T(1), g.local(), w.matrix.local(), beta, y.local());
 }
-/// Y = G W^T where H > 0, and 0 elsewhere: the gradient behind H = max(Z, 0) (n x a = n x b times b x a; H n
+/// Y = G W^T where H > 0, and 0 elsewhere: the gradient through H = max(Z, 0) (n x a = n x b times b x a; H n
 /// x a). Throws shape_error.
 template <class T, class Device>
 void gemm_relu_backward(const dense<T, vertex_rows, Device>& g, const dense<T, replicated, Device>& w,
@@ -79,16 +79,16 @@ void gemm_relu_backward(const dense<T, vertex_rows, Device>& g, const dense<T, r
   gemm_relu_backward(y.mesh().queue(), g.local(), w.local(), h.local(), y.local());
 }
 
-/// sums = the column sums of this rank's rows (1 x f): its summand of column_sums. Throws shape_error.
+/// sums = the column sums of this rank's rows (1 x f), its contribution to column_sums. Throws shape_error.
 template <class T, class Device>
 void column_sums_part(const dense<T, vertex_rows, Device>& x, dense<T, replicated, Device>& sums) {
   if (sums.shape() != matrix_shape{1, x.shape().cols})
-    throw_error<shape_error>({"column sums of ", x.shape(), " do not fit into ", sums.shape()});
+    throw_error<shape_error>({"column sums of ", x.shape(), " cannot be stored in ", sums.shape()});
   column_sums(x.mesh().queue(), x.local(), sums.local().data);
 }
 
-/// dW = X^T G over this rank's rows (a x b = a x n/P times n/P x b): its summand of inner; and
-/// dbias = the column sums of the same rows of G unless it is null. Throws shape_error.
+/// dW = X^T G over this rank's rows (a x b = a x n/P times n/P x b), its contribution to inner; dbias = the
+/// column sums of the same rows of G, unless null. Throws shape_error.
 template <class T, class Device>
 void weight_gradient_part(const dense<T, vertex_rows, Device>& x, const dense<T, vertex_rows, Device>& g,
                           dense<T, replicated, Device>& dw, dense<T, replicated, Device>* dbias = nullptr) {
@@ -99,7 +99,7 @@ void weight_gradient_part(const dense<T, vertex_rows, Device>& x, const dense<T,
   else
     gemm(q, true, false, T(1), x.local(), g.local(), T(0), dw.local());
 }
-/// The same for sparse X.
+/// As above, for sparse X.
 template <class T, class Device>
 void weight_gradient_part(const sparse_rows<T, Device>& x, const dense<T, vertex_rows, Device>& g,
                           dense<T, replicated, Device>& dw, dense<T, replicated, Device>* dbias = nullptr) {
@@ -109,7 +109,7 @@ void weight_gradient_part(const sparse_rows<T, Device>& x, const dense<T, vertex
     spmm(g.mesh().queue(), part.entries, g.local(), T(0), part.rows_of(dw.local()));
 }
 
-/// Y = dropout(X); Y is made by x.like().
+/// Y = dropout(X); Y was made by x.like().
 template <class T, class Device>
 void dropout(const sparse_rows<T, Device>& x, sparse_rows<T, Device>& y, const dropout_mask& mask) {
   const auto drop = [&](const local::csr_slice<T>& part, std::span<T> values, bool transposed) {
@@ -122,11 +122,12 @@ void dropout(const sparse_rows<T, Device>& x, sparse_rows<T, Device>& y, const d
   for (const local::csr_slice<T>& part : x.transposed_parts()) drop(part, y.column_values(), true);
 }
 
-/// Y = X, zeros written out (n x f). Throws shape_error.
+/// Y = X as a dense matrix (n x f). Throws shape_error.
 template <class T, class Device>
 void copy(const sparse_rows<T, Device>& x, dense<T, vertex_rows, Device>& y) {
   if (!(x.row_blocking() == y.row_blocking()) || x.shape() != y.shape())
-    throw_error<shape_error>({"copy needs operands cut alike, not ", x.shape(), " and ", y.shape()});
+    throw_error<shape_error>(
+        {"copy needs operands of the same shape and blockings, not ", x.shape(), " and ", y.shape()});
   for (const local::csr_slice<T>& part : x.parts())
     sparse_to_dense(x.mesh().queue(), part.entries, part.rows_of(y.local()));
 }

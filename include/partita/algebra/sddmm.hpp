@@ -7,27 +7,28 @@
 namespace partita {
 
 /// A planned E = A's pattern o (Y X^T): e(v, u, h) = sum over the columns j of head h of y(v, j) x(u, j). E
-/// has the pattern of A (m x k), Y (m x f) and X (k x f) lie where A multiplies them, heads side by side.
+/// has the pattern of A (m x k); Y (m x f) and X (k x f) are in a layout that A can multiply, with the heads
+/// side by side.
 ///
-/// Every rank of the mesh must construct it and run it. What travels: X as in spmm with A in place, Y's rows
-/// in full to the ranks that share them, and an all-reduce of E's values along the axes that cut the columns
-/// of a sum. Throws shape_error for layouts that cannot be multiplied, heads that do not divide the width,
-/// and operands that are not those planned for.
+/// Collective over the mesh: constructor and call. What travels: X as in spmm with A stationary, all of Y's
+/// rows, to the ranks that share them, and an all-reduce of E's values along the axes that partition the
+/// columns of a dot product. Throws shape_error for layouts that cannot be multiplied, heads that do not
+/// divide the width, and operands that do not match the plan.
 template <class T, class Device>
 class sddmm_plan {
  public:
   using edges = edge_matrix<T, Device>;
 
-  /// For the pattern, the width and the heads of another plan, with which it shares the row_exchange of X.
+  /// For the pattern, width and heads of another plan, sharing its row exchange of X.
   explicit sddmm_plan(const edge_spmm_plan<T, Device>& like)
       : schedule_(like.schedule_), spread_(*schedule_) {}
-  /// For matrices like x.
+  /// For Y and X like x.
   template <layout A, layout X>
   sddmm_plan(const sparse<T, A, Device>& pattern, const dense<T, X, Device>& x, local_index heads = 1,
              row_exchange rows = row_exchange::automatic)
       : sddmm_plan(edge_spmm_plan<T, Device>(pattern, x, heads, rows)) {}
 
-  /// e = beta e + pattern o (y x^T); e has values of all heads.
+  /// e = beta e + pattern o (y x^T); e holds the values of all heads.
   template <layout Y, layout X>
   void operator()(const dense<T, Y, Device>& y, const dense<T, X, Device>& x, edges& e, T beta = T(0)) {
     const communicator& slices = along_slices();
@@ -37,7 +38,7 @@ class sddmm_plan {
     if (slices.size() > 1) slices.all_reduce(e.values());
   }
 
-  /// The same without the last sum: each rank gets the part of its own columns.
+  /// As above without the final all-reduce: each rank computes the contribution of its own columns.
   template <layout Y, layout X>
   void parts(const dense<T, Y, Device>& y, const dense<T, X, Device>& x, edges& e, T beta = T(0)) {
     schedule_->require(e, x, y);
@@ -51,10 +52,10 @@ class sddmm_plan {
                                  part.values_in(values, slice.heads));
                       });
   }
-  /// Axes along which ranks have parts of one sum.
+  /// Axes along which the ranks hold contributions to the same value.
   axis_set summed_axes() const { return schedule_->spread().cols; }
 
-  /// What this rank receives in one run, and in one run of parts, in closed form.
+  /// What this rank receives in one call, and in one call without the final all-reduce, in closed form.
   traffic predicted() const {
     comm::collective sums;
     sums.kind = operation::all_reduce;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Y = A X for every partition policy, from one schedule whose parts vanish when an axis has one rank.
+/// Y = A X for every partition policy, by a single schedule whose communication steps vanish on axes of size
+/// 1.
 
 #include "partita/algebra/spmm_schedule.hpp"
 #include "partita/transfer/layout_change.hpp"
@@ -9,20 +10,21 @@ namespace partita {
 
 namespace detail {
 
-/// Of two types: layouts known at run time only may be multipliable.
+/// For the types only; layouts known at run time are assumed to be multipliable.
 template <layout A, layout X>
 inline constexpr bool may_be_multipliable = A == dynamic_layout || X == dynamic_layout ||
                                             partition::multipliable(A, X);
 
 template <class T, layout A, class Device>
 [[noreturn]] void throw_unfit(const sparse<T, A, Device>& a, layout x) {
-  throw_error<shape_error>({"A of ", a.shape(), " with ", a.layout(), " and X with ", x,
-                            " cannot be multiplied: the axes that cut A do not fit those that cut X"});
+  throw_error<shape_error>(
+      {"A of ", a.shape(), " with ", a.layout(), " and X with ", x,
+       " cannot be multiplied: the axes that partition A do not match those that partition X"});
 }
 
 }  // namespace detail
 
-/// The layout in which A multiplies X: X's own where that fits, else the one that A names. Throws
+/// The layout in which A multiplies X: X's own if A can multiply it in place, else A's operand layout. Throws
 /// shape_error.
 template <class T, layout A, class Device>
 layout multiplied_layout(const sparse<T, A, Device>& a, layout x) {
@@ -32,24 +34,24 @@ layout multiplied_layout(const sparse<T, A, Device>& a, layout x) {
   detail::throw_unfit(a, x);
 }
 
-/// A planned Y = A X (m x f = m x k times k x f), X and Y in one layout. For A^T pass transposed(A).
+/// A planned Y = A X (m x f = m x k times k x f), X and Y in the same layout. For A^T pass transposed(A).
 ///
-/// Every rank of the mesh must construct it, and run it each time. What travels in a run: see spmm_schedule;
-/// where A cannot multiply X as it lies, X goes to the layout that A's policy names, and Y comes back
-/// (nothing where the blocks are the same on this mesh). Where only needed rows travel, A's block is kept
-/// once more, its remote tiles as one. Throws shape_error naming shapes and layouts when A and X do not fit.
+/// Collective over the mesh: constructor and call. What travels: see spmm_schedule; if A cannot multiply X in
+/// place, X is redistributed to the layout of A's policy, and Y back (free when the blocks are the same on
+/// this mesh). When only needed rows are exchanged, a second copy of A's block is kept, with its remote tiles
+/// merged. Throws shape_error naming shapes and layouts when A and X do not match.
 template <class T, class Device>
 class spmm_plan {
  public:
-  /// For matrices like x.
+  /// For X and Y like x.
   template <layout A, layout X>
   spmm_plan(const sparse<T, A, Device>& a, const dense<T, X, Device>& x, spmm_options options = {})
       : spmm_plan(a, x.layout(), x.col_blocking(), options) {
-    static_assert(
-        detail::may_be_multipliable<A, X>,
-        "these layouts of A and X cannot be multiplied: the axes that cut A do not fit those that cut X");
+    static_assert(detail::may_be_multipliable<A, X>,
+                  "these layouts of A and X cannot be multiplied: the axes that partition A do not match "
+                  "those that partition X");
   }
-  /// For X and Y in layout `l`, columns cut by `features`.
+  /// For X and Y in layout `l`, with columns partitioned by `features`.
   template <layout A>
   spmm_plan(const sparse<T, A, Device>& a, layout l, const blocking& features, spmm_options options = {})
       : layout_(l),
@@ -67,9 +69,9 @@ class spmm_plan {
   void operator()(const dense<T, X, Device>& x, dense<T, Y, Device>& y) {
     (*this)(1, x, 0, y);
   }
-  /// y = alpha A x + beta y; beta = 0 overwrites y. The same travels. y is added to in the pass that
-  /// multiplies where no partial products are summed across ranks, and in a pass of its own elsewhere, which
-  /// needs memory for one more block of y.
+  /// y = alpha A x + beta y; beta = 0 overwrites y. Same communication. Accumulates in the multiplying pass
+  /// if no partial products are summed across ranks; otherwise in a separate pass, with one more block of y
+  /// as scratch memory.
   template <layout X, layout Y>
   void operator()(std::type_identity_t<T> alpha, const dense<T, X, Device>& x, std::type_identity_t<T> beta,
                   dense<T, Y, Device>& y) {
@@ -86,22 +88,22 @@ class spmm_plan {
     zip(y.mesh().queue(), linear_combination<T>{1, beta}, product_->local(), y.local(), y.local());
   }
 
-  /// What this rank receives in one run, in closed form.
+  /// What this rank receives in one call, in closed form.
   traffic predicted() const { return schedule_.predicted() + change_.predicted(); }
-  /// How many nonzeros this rank multiplies in one run, times the columns of X that it multiplies them with.
+  /// Nonzeros multiplied by this rank in one call, times the columns of X they are multiplied with.
   global_index multiplications() const { return schedule_.multiplications(); }
-  /// What was chosen for `automatic` options.
+  /// The options in effect, with `automatic` resolved.
   spmm_options options() const { return schedule_.options(); }
 
  private:
   layout layout_, inner_;
   detail::spmm_schedule<T, Device> schedule_;
   layout_change<T, Device> change_;
-  std::optional<dense<T, dynamic_layout, Device>> x_, y_, product_;  // the last where y is added to
+  std::optional<dense<T, dynamic_layout, Device>> x_, y_, product_;  // the last for accumulation into y
 };
 
-/// Y = A X (m x f), planned and run once. Every rank of the mesh must call. What travels and what it throws:
-/// see spmm_plan.
+/// Y = A X (m x f), planned and run once. Collective over the mesh. Communication and exceptions: see
+/// spmm_plan.
 template <class T, layout A, layout X, class Device>
 dense<T, X, Device> spmm(const sparse<T, A, Device>& a, const dense<T, X, Device>& x,
                          spmm_options options = {}) {
@@ -109,8 +111,8 @@ dense<T, X, Device> spmm(const sparse<T, A, Device>& a, const dense<T, X, Device
   spmm_plan(a, x, options)(x, y);
   return y;
 }
-/// Y = alpha A X + beta Y (m x f), planned and run once; beta = 0 overwrites Y. Every rank of the mesh must
-/// call. What travels and what it throws: see spmm_plan.
+/// Y = alpha A X + beta Y (m x f), planned and run once; beta = 0 overwrites Y. Collective over the mesh.
+/// Communication and exceptions: see spmm_plan.
 template <class T, layout A, layout X, layout Y, class Device>
 void spmm(std::type_identity_t<T> alpha, const sparse<T, A, Device>& a, const dense<T, X, Device>& x,
           std::type_identity_t<T> beta, dense<T, Y, Device>& y, spmm_options options = {}) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// What a product Y = A X would receive under each way to run it, in closed form, and the choice among them.
+/// Closed-form communication volume of Y = A X for each set of options, and the choice among them.
 
 #include <algorithm>
 #include <array>
@@ -13,7 +13,8 @@
 
 namespace partita {
 
-/// What moves along col; `automatic` takes what makes the busiest rank receive less.
+/// Which operand is stationary along col: `c` moves A, `a` moves X and Y; `automatic` minimises what the
+/// busiest rank receives.
 enum class stationary : std::uint8_t { automatic, c, a };
 
 struct spmm_options {
@@ -23,7 +24,7 @@ struct spmm_options {
 
 namespace detail {
 
-/// Y = A X without entries: where the blocks of A, X and Y lie.
+/// The partition of Y = A X: the blocks of A, X and Y, without their entries.
 template <class Device>
 struct spmm_blocks {
   mesh<Device> m;
@@ -36,28 +37,28 @@ struct spmm_blocks {
   std::size_t own_tile() const { return row_cut() ? static_cast<std::size_t>(m.at().row) : 0; }
   bool stays(spmm_options o) const { return col_cut() && o.stationary == stationary::a; }
 
-  /// B(r, d, k) of this rank's depth.
+  /// B(r, d, k) at this rank's depth d.
   interval sub_block(int r, int k) const {
     coordinates at = m.at();
     at.row = r;
     at.col = k;
     return cols.block(partition::column_cut(sparse), at);
   }
-  /// X's layout where A stays, after the all-to-all: exactly the sub-blocks, full width.
+  /// X's layout when A is stationary, after the all-to-all: exactly the sub-blocks, full width.
   layout wide() const { return {partition::column_cut(sparse), dense.cols - axis_set(axis::col)}; }
   /// X's layout while it is multiplied.
   layout multiplied(spmm_options o) const { return stays(o) ? wide() : dense; }
   interval columns(spmm_options o) const { return features.block(multiplied(o).cols, m.at()); }
 };
 
-/// The blocks that come along the col axis, one for each rank of it, or this rank's own alone where A is not
-/// cut there: which rows each needs of whom, and what its tiles look like.
+/// The blocks received along the col axis, one per rank, or only this rank's own if A is not partitioned by
+/// col: the rows that each needs from every rank, and the shapes of its tiles.
 ///
-/// Every rank of the mesh must construct it. What travels: shapes of blocks along col, once.
+/// Collective over the mesh: the constructor. What travels: block shapes along col, once.
 template <class T, class Device>
 class spmm_cost {
  public:
-  /// `merges`: remote tiles of A become one where only needed rows travel.
+  /// `merges`: whether remote tiles of A are merged when only needed rows are exchanged.
   spmm_cost(const spmm_blocks<Device>& blocks, const local::csr_tiles<T, Device>& a, bool merges)
       : blocks_(blocks), merges_(merges) {
     const auto& m = blocks_.m;
@@ -83,7 +84,7 @@ class spmm_cost {
     return merges(o) ? merged_shapes_ : shapes_;
   }
 
-  /// What this rank would receive in one run under `o`, which leaves nothing open.
+  /// What this rank would receive in one call under `o`, with no option `automatic`.
   traffic received_under(spmm_options o) const {
     const auto& b = blocks_;
     const global_index width = b.columns(o).size();
@@ -102,14 +103,14 @@ class spmm_cost {
     if (b.stays(o)) v += redistribution<T, Device>::predicted(b.m, b.cols, b.features, b.dense, b.wide());
     return v + received_in_sums(o);
   }
-  /// Of that, what is for the sums of partial products.
+  /// The part of it due to sums of partial products.
   traffic received_in_sums(spmm_options o) const {
     const auto& b = blocks_;
     return partial_sums<T, Device>::predicted(b.m, b.rows, b.features, b.sparse, b.dense, b.stays(o));
   }
 
-  /// The way under which the busiest rank receives least, among those that `asked` leaves open. Every rank of
-  /// the mesh must call.
+  /// The options that minimise what the busiest rank receives, among those `asked` leaves automatic.
+  /// Collective over the mesh.
   spmm_options choose(spmm_options asked) const {
     std::array<spmm_options, 4> candidates;
     std::vector<global_index> elements;
@@ -126,7 +127,7 @@ class spmm_cost {
   }
 
  private:
-  /// The shapes of the blocks of the ranks of the col axis, of which this rank has `mine`.
+  /// The tile shapes of the blocks of all ranks of the col axis, given this rank's as `mine`.
   std::vector<local::tile_shape> shapes_like(const local::tile_shape& mine, bool merged) const {
     const std::size_t groups = groups_.size();
     std::vector<global_index> restarts;
@@ -154,14 +155,14 @@ class spmm_cost {
     }
     return shapes;
   }
-  /// The widths of the tiles of a block, all its own or `merged`.
+  /// The tile widths of a block, unmerged or `merged`.
   std::vector<local_index> widths_of(const row_group& group, bool merged) const {
     if (merged)
       return {static_cast<local_index>(group.rows[blocks_.own_tile()]),
               static_cast<local_index>(comm::offset_of(group.needed, blocks_.row_ranks()))};
     return {group.rows.begin(), group.rows.end()};
   }
-  /// The lists of the ranks of the col axis, which have these lengths, one after another.
+  /// All-gather along the col axis of lists with these lengths, concatenated.
   std::vector<global_index> gather(const std::vector<global_index>& mine,
                                    const std::vector<global_index>& lengths) const {
     if (lengths.size() == 1) return mine;

@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// The schedule behind spmm: stages of row_exchange along row, A or X moved along col, sums over depth.
+/// The schedule of spmm: stages of row exchange along row, A or X moved along col, sums over depth.
 ///
 /// Let B(r, d, c) be the sub-block (depth d, col c) of row block r of X; A's columns at (d, c) are the union
-/// of B(r, d, c) over r. A rank at (r, c, d) computes, with f/pc columns on the left and f columns on the
+/// of B(r, d, c) over r. The rank (r, c, d) computes, with f/pc columns on the left and f columns on the
 /// right,
 ///
-///   sparse moves (C stationary)                       sparse stays (A stationary)
-///   for each col k: A(r; d, k) comes along col        X goes to rows (.., col), full width: all-to-all along
-///   col
-///     for each row r': B(r', d, k) comes along row      for each row r': B(r', d, c) comes along row
-///       Y += A(r, r'; d, k) B(r', d, k)                   Y += A(r, r'; d, c) B(r', d, c)
-///                                                     Y is reduce-scattered along col over its columns
-///   Y is reduce-scattered (X cut by depth) or all-reduced (X copied along depth) along depth
+///   C stationary: A moves along col                 A stationary: X and Y move along col
+///   for each col k: broadcast A(r; d, k) along col    all-to-all along col: X to full-width rows (.., col)
+///     for each row r': receive B(r', d, k)            for each row r': receive B(r', d, c)
+///       Y += A(r, r'; d, k) B(r', d, k)                 Y += A(r, r'; d, c) B(r', d, c)
+///                                                     reduce-scatter Y along col over its columns
+///   reduce-scatter (X partitioned by depth) or all-reduce (X replicated along depth) Y along depth
 ///
-/// When A is not cut by col there is one k and nothing moves along col. What comes along row is the whole
-/// sub-block, broadcast stage by stage with the next one in flight while the present one multiplies, or only
-/// the rows that A's nonzero columns name, packed in one all-to-all that is in flight while the rank's own
-/// tile multiplies.
+/// If A is not partitioned by col, there is one k and nothing moves along col. Along row, either whole
+/// sub-blocks are broadcast stage by stage, each overlapped with the previous stage's multiply, or only the
+/// rows referenced by A's nonzero columns are exchanged, packed in one all-to-all that overlaps the multiply
+/// of the rank's own tile.
 ///
-/// Sources: 1D, 1.5D, 2D and 3D: Tripathy, Yelick, Buluc (SC20), section IV; the needed rows only:
-/// Mukhopadhyay et al. (ICPP24). Here sub-blocks, not square blocks, so any mesh will do.
+/// Sources: 1D, 1.5D, 2D and 3D: Tripathy, Yelick, Buluc (SC20), section IV; needed rows only: Mukhopadhyay
+/// et al. (ICPP24). Sub-blocks instead of square blocks allow any mesh shape.
 
 #include <memory>
 
@@ -30,10 +29,10 @@
 
 namespace partita::detail {
 
-/// What a product multiplies with: A's own values, or values that an array has for the entries of its tiles.
+/// The values a product multiplies with: A's own, or an array of values for the entries of its tiles.
 enum class entry_values : std::uint8_t { own, given };
 
-/// Everything about a product but the types of its matrices.
+/// A product plan independent of the layouts in the matrix types.
 template <class T, class Device>
 class spmm_schedule {
  public:
@@ -51,7 +50,7 @@ class spmm_schedule {
     build(cost);
   }
 
-  /// y = alpha A x + beta y; both are this rank's blocks.
+  /// y = alpha A x + beta y, for this rank's blocks.
   void operator()(matrix_view<const T> x, matrix_view<T> y, T alpha = 1, T beta = 0) {
     if (beta == 0 || sums_.in_place()) return multiply(x, y, alpha, beta);
     const auto size = static_cast<std::size_t>(y.rows) * static_cast<std::size_t>(y.cols);
@@ -61,9 +60,9 @@ class spmm_schedule {
     zip(queue(), linear_combination<T>{1, beta}, product, y, y);
   }
 
-  /// kernel(t, part of tile t of A, the rows of X that its columns count), for all parts of every tile that
-  /// this rank multiplies, its own first. Where only needed rows travel and A has its own values, there are
-  /// two tiles: this rank's, and one of all others, so that Y is passed over twice on any number of ranks.
+  /// kernel(t, part of tile t of A, the rows of X that its columns index), for all parts of every tile that
+  /// this rank multiplies, its own first. With needed rows only and A's own values there are two tiles, the
+  /// rank's own and the merged remote ones, so that Y is traversed twice at any number of ranks.
   template <class Kernel>
   void for_stages(matrix_view<const T> x, Kernel kernel) {
     if (widen_) {
@@ -88,19 +87,19 @@ class spmm_schedule {
       }
     }
   }
-  /// Where the kernels of a run add up what is to become y, and what makes it y.
+  /// The accumulator for the kernels of a call; finish turns it into y.
   accumulator<T> begin(matrix_view<T> y) { return {sums_.empty() ? y : sums_.input()}; }
   void finish(matrix_view<T> y) { sums_(y); }
 
-  /// The columns of the rows that for_stages visits.
+  /// The columns of X visited by for_stages.
   interval columns() const { return blocks_.columns(options_); }
-  /// How many nonzeros this rank multiplies in one run, times the columns of X that it multiplies them with.
+  /// Nonzeros multiplied by this rank in one call, times the columns of X they are multiplied with.
   global_index multiplications() const {
     std::size_t nonzeros = 0;
     for (const std::size_t n : nonzeros_) nonzeros += n;
     return static_cast<global_index>(nonzeros) * width_;
   }
-  /// What this rank receives in one run, and in its stages alone.
+  /// What this rank receives in one call, and in its stages alone.
   traffic predicted() const { return predicted_; }
   traffic predicted_stages() const {
     return {predicted_.words - predicted_sums_.words, predicted_.messages - predicted_sums_.messages};
@@ -115,7 +114,8 @@ class spmm_schedule {
     throw_error<shape_error>({"spmm planned for A of ", matrix_shape{rows.size(), cols.size()}, " and X of ",
                               matrix_shape{cols.size(), features.size()}, " was given X of ",
                               matrix_shape{x_rows.size(), x_cols.size()}, " and Y of ",
-                              matrix_shape{y_rows.size(), y_cols.size()}, ", or blocks cut elsewhere"});
+                              matrix_shape{y_rows.size(), y_cols.size()},
+                              "; shapes and blockings must match the plan"});
   }
 
  private:
@@ -128,7 +128,7 @@ class spmm_schedule {
       else if (blocks_.col_cut() && !stays())
         spmm(queue(), part.entries, rows, of_old, out);
       else
-        product_(queue(), part.entries, rows, of_old, out);  // these blocks come again
+        product_(queue(), part.entries, rows, of_old, out);  // the same blocks in every call
     });
     finish(y);
   }
@@ -180,7 +180,7 @@ class spmm_schedule {
       whole_ = std::make_unique<whole_exchange<T, Device>>(m, groups_, width_);
   }
 
-  /// The lists of needed rows of every block of this row of the grid.
+  /// The lists of needed rows of every block of this mesh row.
   std::vector<local::needed_rows> share_lists(const local::needed_rows& mine) {
     std::vector<local::needed_rows> lists(groups_.size());
     for (std::size_t g = 0; g < groups_.size(); ++g) {
@@ -217,14 +217,14 @@ class spmm_schedule {
   std::shared_ptr<const local::csr_tiles<T, Device>> a_;
   spmm_options options_;
   traffic predicted_, predicted_sums_;
-  bool merges_ = false;            ///< remote tiles are one
+  bool merges_ = false;            ///< whether remote tiles are merged
   std::vector<row_group> groups_;  ///< one for each block that this rank multiplies
   std::vector<std::size_t> nonzeros_;
   std::size_t exchanged_tiles_ = 0;
   spmm_product<T, Device> product_;
   local_index width_ = 0;
-  buffer<T, Device> wide_;    ///< X, full width, when A stays
-  buffer<T, Device> summed_;  ///< A X, where it is put together before it is added to Y
+  buffer<T, Device> wide_;    ///< X at full width, when A is stationary
+  buffer<T, Device> summed_;  ///< A X, when it is summed before being added to Y
   std::unique_ptr<redistribution<T, Device>> widen_;
   std::unique_ptr<block_stream<T, Device>> stream_;
   std::unique_ptr<whole_exchange<T, Device>> whole_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Putting partial products together: along col over columns (A stays), then along depth over rows.
+/// Sums of partial products across ranks: along col over columns (A stationary), then along depth over rows.
 
 #include <memory>
 #include <optional>
@@ -12,13 +12,12 @@
 
 namespace partita::detail {
 
-/// The sum of the partial blocks of the ranks along one axis, scattered: rank q keeps rows or columns piece
-/// q.
+/// Reduce-scatter of partial blocks along one axis: rank q keeps piece q of the rows or columns.
 template <class T, class Device>
 class scattered_sum {
  public:
-  /// A partial block of rows x sum(columns); rank q keeps its columns piece, or (by_rows) rows piece q of all
-  /// columns.
+  /// For a partial block of rows x sum(columns); rank q keeps its piece of the columns, or (by_rows) of the
+  /// rows.
   scattered_sum(const mesh<Device>& m, axis_set along, local_index rows, local_index cols,
                 std::vector<interval> pieces, bool by_rows)
       : group_(m.along(along)),
@@ -57,7 +56,7 @@ class scattered_sum {
   buffer<T, Device> partial_, packed_;
 };
 
-/// The blocks of the ranks that differ from this one along `along`, in the order of their communicator.
+/// The blocks of the ranks along `along`, in the order of their communicator.
 template <class Device>
 std::vector<interval> pieces_along(const mesh<Device>& m, axis_set along, const blocking& b, axis_set by) {
   std::vector<interval> pieces;
@@ -66,18 +65,18 @@ std::vector<interval> pieces_along(const mesh<Device>& m, axis_set along, const 
   return pieces;
 }
 
-/// A block to which the kernels of a product add: what a row has before the first of them counts beta times.
+/// The target of a product's kernels: the first one to write a row scales its old value by beta.
 template <class T>
 class accumulator {
  public:
   accumulator(matrix_view<T> out, T beta = 0) : out_(out), beta_(beta) {}
 
-  /// result = ... + beta result.
+  /// Where a kernel writes: result = ... + beta result.
   struct target {
     T beta;
     matrix_view<T> result;
   };
-  /// Where the kernel of this part writes, after those of all parts before it.
+  /// The target of the kernel for this part, after those of all preceding parts.
   target add(const local::csr_slice<T>& part) {
     const T beta = part.first_row < begun_ ? T(1) : beta_;
     begun_ = std::max(begun_, part.first_row + part.entries.rows);
@@ -87,15 +86,15 @@ class accumulator {
  private:
   matrix_view<T> out_;
   T beta_;
-  local_index begun_ = 0;  ///< rows before this one have something
+  local_index begun_ = 0;  ///< rows before this one have been written
 };
 
-/// All the sums that follow a local product.
+/// All sums across ranks that follow a local product.
 template <class T, class Device>
 class partial_sums {
  public:
   partial_sums() = default;
-  /// `wide`: A stays, so the partial block has the columns of all ranks along col.
+  /// `wide`: A is stationary, so the partial block has the columns of all ranks along col.
   partial_sums(const mesh<Device>& m, const blocking& rows, const blocking& features, layout sparse,
                layout dense, bool wide)
       : mesh_(m), over_depth_(sparse.cols.contains(axis::depth) && m.shape().depth > 1) {
@@ -115,13 +114,13 @@ class partial_sums {
           m, axis::depth, height, width, pieces_along(m, axis::depth, rows, dense.rows), true);
   }
 
-  /// Nothing to put together, or all of it in place: the product may be written where the result belongs.
+  /// No sums needed, or all in place: the product can be written directly to the result.
   bool empty() const { return !columns_ && !rows_; }
-  /// Nothing to put together at all: the product may be added to what is there.
+  /// No sums needed at all: the product can accumulate into existing values.
   bool in_place() const { return empty() && !over_depth_; }
   matrix_view<T> input() { return columns_ ? columns_->input() : rows_->input(); }
 
-  /// y: this rank's block of the result, row-major without gaps.
+  /// y: this rank's block of the result, row-major and contiguous.
   void operator()(matrix_view<T> y) {
     const std::span<T> result(y.data, static_cast<std::size_t>(y.rows) * static_cast<std::size_t>(y.cols));
     if (columns_) {

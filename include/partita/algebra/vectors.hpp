@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// The operations of iterative methods, on any layout: inner products, norms and updates of a matrix, either
-/// as one vector or column by column, as a method with several right-hand sides needs them.
+/// Vector operations for iterative methods, in any layout: inner products, norms and updates of a matrix,
+/// either as one vector or column by column, for several right-hand sides.
 
 #include <cmath>
 #include <functional>
@@ -38,10 +38,10 @@ void require_one_number_per_column(const char* what, const X& x, const Y& number
 
 }  // namespace detail
 
-/// The sum over i and j of x(i, j) y(i, j), the same on every rank; summed in double precision on each rank.
+/// The sum over i and j of x(i, j) y(i, j), on every rank; accumulated in double precision on each rank.
 ///
-/// X and Y are n x f, cut alike. Every rank of the mesh must call. What travels: an all-reduce of one element
-/// over the ranks that hold different blocks. Throws shape_error when x and y are not cut alike.
+/// X and Y are n x f. Collective over the mesh. What travels: an all-reduce of one element over the ranks
+/// that own different blocks. Throws shape_error unless x and y have the same layout and blockings.
 template <class T, layout X, layout Y, class Device>
 T dot(const dense<T, X, Device>& x, const dense<T, Y, Device>& y) {
   detail::require_same_blocks("dot", x, y);
@@ -52,8 +52,8 @@ T dot(const dense<T, X, Device>& x, const dense<T, Y, Device>& y) {
 
 /// products(0, j) = sum over i of x(i, j) y(i, j): the inner products of the columns.
 ///
-/// X and Y are n x f, cut alike; `products` is 1 x f, on every rank. Every rank of the mesh must call. What
-/// travels: an all-reduce of f elements over the ranks that hold different blocks. Throws shape_error.
+/// X and Y are n x f with the same blockings; `products` is 1 x f, on every rank. Collective over the mesh.
+/// What travels: an all-reduce of f elements over the ranks that own different blocks. Throws shape_error.
 template <class T, layout X, layout Y, class Device>
 void dot(const dense<T, X, Device>& x, const dense<T, Y, Device>& y, dense<T, replicated, Device>& products) {
   detail::require_same_blocks("dot", x, y);
@@ -65,30 +65,30 @@ void dot(const dense<T, X, Device>& x, const dense<T, Y, Device>& y, dense<T, re
     group.all_reduce(products.values());
 }
 
-/// The Frobenius norm, sqrt(sum over i and j of x(i, j)^2), of n x 1 the Euclidean norm; as dot(x, x). Not
-/// scaled: it overflows where the sum of squares does.
+/// The Frobenius norm, sqrt(sum over i and j of x(i, j)^2); for n x 1 the Euclidean norm. As dot(x, x).
+/// Unscaled: it overflows when the sum of squares does.
 template <class T, layout X, class Device>
 T norm(const dense<T, X, Device>& x) {
   return std::sqrt(dot(x, x));
 }
 
-/// norms(0, j) = sqrt(sum over i of x(i, j)^2): the Euclidean norms of the columns; as dot(x, x, norms).
+/// norms(0, j) = sqrt(sum over i of x(i, j)^2): the Euclidean norms of the columns. As dot(x, x, norms).
 template <class T, layout X, class Device>
 void norm(const dense<T, X, Device>& x, dense<T, replicated, Device>& norms) {
   dot(x, x, norms);
   transform(norms, norms, detail::square_root{});
 }
 
-/// y(i, j) += alpha x(i, j). X and Y are n x f. Nothing travels. Throws shape_error when x and y are not cut
-/// alike.
+/// y(i, j) += alpha x(i, j). X and Y are n x f. Local; no communication. Throws shape_error unless x and y
+/// have the same layout and blockings.
 template <class T, layout X, layout Y, class Device>
 void axpy(std::type_identity_t<T> alpha, const dense<T, X, Device>& x, dense<T, Y, Device>& y) {
   detail::require_same_blocks("axpy", x, y);
   zip(x.mesh().queue(), linear_combination<T>{alpha, 1}, x.local(), y.local(), y.local());
 }
 
-/// y(i, j) += alpha(0, j) x(i, j): every column by its own factor. X and Y are n x f, alpha is 1 x f, on
-/// every rank. Nothing travels. Throws shape_error.
+/// y(i, j) += alpha(0, j) x(i, j), with one factor per column. X and Y are n x f, alpha is 1 x f, on every
+/// rank. Local; no communication. Throws shape_error.
 template <class T, layout X, layout Y, class Device>
 void axpy(const dense<T, replicated, Device>& alpha, const dense<T, X, Device>& x, dense<T, Y, Device>& y) {
   detail::require_same_blocks("axpy", x, y);
@@ -97,8 +97,8 @@ void axpy(const dense<T, replicated, Device>& alpha, const dense<T, X, Device>& 
   transform_indexed(y.mesh().queue(), update, y.local(), y.local());
 }
 
-/// y(i, j) *= factors(0, j): every column by its own factor. Y is n x f, `factors` is 1 x f, on every rank.
-/// Nothing travels. Throws shape_error.
+/// y(i, j) *= factors(0, j), with one factor per column. Y is n x f, `factors` is 1 x f, on every rank.
+/// Local; no communication. Throws shape_error.
 template <class T, layout Y, class Device>
 void scale_columns(const dense<T, replicated, Device>& factors, dense<T, Y, Device>& y) {
   transform_columns(y, factors, y, std::multiplies<>());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// What partita::compiled has where nvcc is: training in float and double on CUDA devices. A source that
-/// includes this and links that target needs no nvcc.
+/// Explicit instantiation declarations for partita::compiled_cuda: training in float and double on CUDA
+/// devices. Sources that include this header and link that target do not need nvcc.
 
 #include "partita/memory/cuda.hpp"
 #include "partita/train/models.hpp"

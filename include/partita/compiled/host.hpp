@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// What partita::compiled has: products, redistributions, layers and training in float and double on the
-/// host. A program that includes this and links that target does not compile them again.
+/// Explicit instantiation declarations for partita::compiled: products, redistributions, layers and training
+/// in float and double on the host. Programs that include this header and link that target do not instantiate
+/// them again.
 
 #include "partita/memory/host.hpp"
 #include "partita/train/models.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Reads a data directory: edges, features, labels and split of one graph. Needs libzip.
+/// Reads a dataset directory: the edges, features, labels and split of one graph. Needs libzip.
 
 #include <algorithm>
 #include <cmath>
@@ -22,7 +22,7 @@ namespace partita::io {
 
 namespace detail {
 
-/// Reads and checks the files of one directory; the features come first, they fix the number of vertices.
+/// Reads and validates the files of one directory. Features are read first; they fix the number of vertices.
 class dataset_reader {
  public:
   explicit dataset_reader(const std::filesystem::path& dir) : dir_(dir) {}
@@ -191,11 +191,11 @@ class dataset_reader {
 }  // namespace detail
 
 /// The graph in the directory `dir`: edges.npy (int64 [E, 2], source and target), features_csr.npz or else
-/// features.npy (float32 or float64 [n, f], kept as it is), labels.npy (int64 [n], -1 for none where the
-/// split is 0; or [n, C] of 0 and 1, int64 or uint8), split.npy (uint8 [n], see split_part) and, if it is
-/// there, edge_weight.npy (float32 or float64 [E]). C is the largest label + 1, or the columns of labels.npy.
-/// Throws input_error naming the file, and the row where one is at fault, when a file is missing or
-/// malformed, when sizes of two files disagree, and for any value that no training could use.
+/// features.npy (float32 or float64 [n, f], precision preserved), labels.npy (int64 [n], -1 for unlabelled
+/// vertices with split 0; or a 0/1 matrix [n, C], int64 or uint8), split.npy (uint8 [n], see split_part) and,
+/// optionally, edge_weight.npy (float32 or float64 [E]). C is the largest label + 1, or the number of columns
+/// of labels.npy. Throws input_error naming the file, and the offending row if any, when a file is missing or
+/// malformed, when the sizes of two files disagree, and for values that cannot be trained on.
 inline dataset load_dataset(const std::filesystem::path& dir) { return detail::dataset_reader(dir).read(); }
 
 }  // namespace partita::io

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Blocks of matrices in host memory, to and from other libraries by DLPack, without copying. Needs DLPack's
-/// header.
+/// Zero-copy exchange of host matrix blocks with other libraries through DLPack. Needs DLPack's header.
 
 #include <concepts>
 #include <cstddef>
@@ -17,7 +16,7 @@
 
 namespace partita::io {
 
-/// A block, and what keeps its memory: the last copy of `owner` to go releases it.
+/// A block and the owner of its memory, which is released with the last copy of `owner`.
 template <class T>
 struct dlpack_block {
   matrix_view<T> block;
@@ -38,7 +37,7 @@ inline std::string to_string(DLDataType t) {
          (t.lanes == 1 ? "" : " x " + std::to_string(t.lanes));
 }
 
-/// Throws error naming what of a tensor cannot be a block of T in host memory.
+/// Throws error unless the tensor is a row-major matrix of T in host memory.
 template <class T>
 void require_block(const DLTensor& t) {
   if (t.device.device_type != kDLCPU)
@@ -47,7 +46,7 @@ void require_block(const DLTensor& t) {
   const DLDataType type = dlpack_type<T>;
   if (t.dtype.code != type.code || t.dtype.bits != type.bits || t.dtype.lanes != type.lanes)
     throw_error<error>({"a DLPack tensor of ", to_string(t.dtype), " is not one of ", to_string(type)});
-  if (t.ndim != 2) throw_error<shape_error>({"a DLPack tensor of ", t.ndim, " dimensions is no matrix"});
+  if (t.ndim != 2) throw_error<shape_error>({"a DLPack tensor of ", t.ndim, " dimensions is not a matrix"});
   const matrix_shape shape{t.shape[0], t.shape[1]};
   if (t.strides == nullptr || shape.rows == 0 || shape.cols == 0) return;
   if ((shape.cols > 1 && t.strides[1] != 1) || (shape.rows > 1 && t.strides[0] < shape.cols))
@@ -55,7 +54,7 @@ void require_block(const DLTensor& t) {
                               t.strides[1], " is not row-major"});
 }
 
-/// A tensor, what it points to, and what it keeps.
+/// An exported tensor, the arrays it points to, and its owner.
 struct exported_block {
   DLManagedTensor tensor{};
   std::int64_t shape[2], strides[2];
@@ -64,9 +63,9 @@ struct exported_block {
 
 }  // namespace detail
 
-/// This rank's block as a tensor of two dimensions that shares its memory, which is on the host and lives
-/// until the tensor's deleter has been called: by itself, or because `owner` keeps it. The caller calls the
-/// deleter, or passes the tensor to a library that does. No rank talks to another.
+/// This rank's block as a two-dimensional tensor sharing its host memory, which must stay valid until the
+/// tensor's deleter is called; `owner` can keep it alive. The caller calls the deleter, or passes the tensor
+/// to a library that does. Local; no communication.
 template <class T>
 requires(std::floating_point<T> &&
          !std::is_const_v<T>) DLManagedTensor* to_dlpack(matrix_view<T> block,
@@ -88,8 +87,8 @@ requires(std::floating_point<T> &&
   };
   return &made.release()->tensor;
 }
-/// The block of a matrix, which moves into the tensor: to_dlpack(std::move(x)). Throws error for a matrix on
-/// another device than the host.
+/// The block of a matrix, which is moved into the tensor: to_dlpack(std::move(x)). Throws error for a matrix
+/// that is not on the host.
 template <class Matrix>
 requires(!std::is_reference_v<Matrix> && requires(Matrix & x) {
   x.local();
@@ -102,13 +101,13 @@ requires(!std::is_reference_v<Matrix> && requires(Matrix & x) {
   return to_dlpack(block, std::move(owner));
 }
 
-/// The memory of a tensor of two dimensions as a block, for dense::view(mesh, ..., block, owner), which holds
-/// the tensor as long as the matrix lives and then calls its deleter. T: float or double, as the tensor's. No
-/// rank talks to another. Throws error or shape_error for a tensor of another type, on another device than
-/// the host, without two dimensions, not row-major or not aligned; it stays the caller's then.
+/// The memory of a two-dimensional tensor as a block for dense::view(mesh, ..., block, owner); the matrix
+/// then holds the tensor and calls its deleter on destruction. T: float or double, the tensor's element type.
+/// Local; no communication. Throws error or shape_error for a tensor of another type or off the host, and for
+/// one that is not two-dimensional, row-major and aligned; the caller then keeps ownership.
 template <class T>
 dlpack_block<T> from_dlpack(DLManagedTensor* tensor) {
-  if (tensor == nullptr) throw error("a null pointer is no DLPack tensor");
+  if (tensor == nullptr) throw error("a null pointer is not a DLPack tensor");
   const DLTensor& t = tensor->dl_tensor;
   detail::require_block<T>(t);
   char* const first = static_cast<char*>(t.data) + (t.data == nullptr ? 0 : t.byte_offset);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// One directed edge of a graph.
+/// Directed edges of a graph.
 
 #include <algorithm>
 #include <ranges>
@@ -11,7 +11,7 @@
 
 namespace partita::io {
 
-/// The edge source -> target; aggregation at `target` runs over its in-edges. Vertices count from 0.
+/// The edge source -> target; aggregation at `target` sums over its in-edges. Vertices are numbered from 0.
 struct edge {
   global_index source = 0;
   global_index target = 0;
@@ -19,7 +19,7 @@ struct edge {
   friend constexpr bool operator==(edge, edge) = default;
 };
 
-/// How many edges repeat an earlier one, of the same source and target.
+/// The number of edges that repeat an earlier one with the same source and target.
 inline global_index duplicate_edges(std::vector<edge> edges) {
   const auto ends = [](const edge& e) { return std::pair(e.source, e.target); };
   std::ranges::sort(edges, {}, ends);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Vertex features in host memory, dense or in compressed rows, of float or of double, read the same way.
+/// Vertex features in host memory: dense or CSR, in single or double precision, behind one interface.
 
 #include <algorithm>
 #include <concepts>
@@ -15,18 +15,18 @@
 
 namespace partita::io {
 
-/// A sparse rows x cols matrix in compressed rows: row i has the entries offsets[i] to offsets[i + 1].
-/// Columns of a row come in any order; an entry that occurs twice counts as the sum.
+/// A sparse rows x cols matrix in CSR format: row i has the entries [offsets[i], offsets[i + 1]). Columns may
+/// be unsorted; duplicates are summed.
 template <class T = double>
 struct csr_array {
   global_index rows = 0;
   global_index cols = 0;
-  std::vector<global_index> offsets = {0};  ///< [rows + 1], ascending from 0 to the number of entries
+  std::vector<global_index> offsets = {0};  ///< [rows + 1], nondecreasing from 0 to the number of entries
   std::vector<global_index> columns;        ///< [entries], each in [0, cols)
   std::vector<T> values;                    ///< [entries]
 };
 
-/// Features of `rows` vertices, `cols` each, dense or in compressed rows, in the precision that they came in.
+/// Features of `rows` vertices, `cols` each, dense or CSR, in their original precision.
 class feature_table {
  public:
   global_index rows = 0;
@@ -34,12 +34,12 @@ class feature_table {
 
   feature_table() = default;
 
-  /// Features in compressed rows.
+  /// From features in CSR format.
   template <std::floating_point T>
   explicit feature_table(csr_array<T> features)
       : rows(features.rows), cols(features.cols), values_(std::move(features)) {}
 
-  /// Row-major features, row_count * col_count values. Throws shape_error when there are more or fewer.
+  /// From row-major features (row_count x col_count). Throws shape_error when the number of values differs.
   feature_table(global_index row_count, global_index col_count, std::vector<float> features)
       : feature_table(row_count, col_count, std::move(features), features.size()) {}
   template <std::same_as<double> T>
@@ -54,8 +54,8 @@ class feature_table {
         values_);
   }
 
-  /// visit(column, value) for each stored feature of vertex `row`, in the order in which they are stored.
-  /// Throws shape_error when there is no such row.
+  /// visit(column, value) for each stored feature of vertex `row`, in storage order. Throws shape_error when
+  /// `row` is out of range.
   template <class Visit>
   void for_row(global_index row, Visit visit) const {
     require_row(row);
@@ -74,13 +74,13 @@ class feature_table {
         values_);
   }
 
-  /// out = the features of vertex `row`, in the precision of `out`; shape: [cols].
-  /// Throws shape_error when there is no such row or `out` has another length.
+  /// out = the features of vertex `row`, converted to the precision of `out`; shape: [cols]. Throws
+  /// shape_error when `row` is out of range or `out` has another length.
   void fill_row(global_index row, std::span<float> out) const { fill(row, out); }
   void fill_row(global_index row, std::span<double> out) const { fill(row, out); }
 
-  /// The sum of the features of vertex `row`, added up in double precision and rounded to their own.
-  /// Throws shape_error when there is no such row.
+  /// The sum of the features of vertex `row`, accumulated in double precision and rounded to the features'
+  /// precision. Throws shape_error when `row` is out of range.
   double row_sum(global_index row) const {
     double sum = 0, rounded = 0;
     for_row(row, [&]<class T>(global_index, T value) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Reads edge lists in text, as the SNAP collection publishes them.
+/// Reads edge lists in text form, as published by the SNAP collection.
 
 #include <algorithm>
 #include <charconv>
@@ -18,9 +18,9 @@
 
 namespace partita::io {
 
-/// Edges between vertices 0 to ids.size() - 1, and the id that each vertex has in the file.
+/// Edges between the vertices 0 to ids.size() - 1, and each vertex's id in the file.
 struct edge_list {
-  std::vector<edge> edges;        ///< in the order of the file
+  std::vector<edge> edges;        ///< in file order
   std::vector<global_index> ids;  ///< [vertices], ascending
 
   global_index vertices() const { return static_cast<global_index>(ids.size()); }
@@ -28,7 +28,7 @@ struct edge_list {
 
 namespace detail {
 
-/// Takes one id off the front of `line`; false when there is none.
+/// Parses one id at the front of `line` and removes it; false if there is none.
 inline bool take_id(std::string_view& line, global_index& id) {
   line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
   const auto [end, status] = std::from_chars(line.data(), line.data() + line.size(), id);
@@ -39,10 +39,10 @@ inline bool take_id(std::string_view& line, global_index& id) {
 
 }  // namespace detail
 
-/// The edges in the text file `path`: two ids a line, apart by tabs or spaces; lines may end in CRLF, empty
-/// lines and those that begin with # are passed over. Ids may have gaps and become vertices in ascending
-/// order; self-loops and repeated edges are kept. Throws input_error when the file is missing or packed, and
-/// for any other line, naming file and line number.
+/// The edges in the text file `path`: two ids per line, separated by tabs or spaces. CRLF is accepted; empty
+/// lines and lines starting with # are skipped. Ids may have gaps and are mapped to vertices in ascending
+/// order; self-loops and repeated edges are kept. Throws input_error when the file is missing or
+/// gzip-compressed, and, with file and line number, for any other malformed line.
 inline edge_list read_edge_list(const std::filesystem::path& path) {
   const std::string name = detail::name_of_file(path);
   std::ifstream stream(path, std::ios::binary);
@@ -52,7 +52,7 @@ inline edge_list read_edge_list(const std::filesystem::path& path) {
   std::string buffer;
   for (std::size_t number = 1; std::getline(stream, buffer); ++number) {
     if (number == 1 && buffer.starts_with("\x1f\x8b"))
-      detail::fail(name, "is packed with gzip, unpack it first");
+      detail::fail(name, "is gzip-compressed; decompress it first");
     std::string_view line = buffer;
     line.remove_suffix(line.size() - std::min(line.find_last_not_of(" \t\r") + 1, line.size()));
     if (line.empty() || line.front() == '#') continue;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Zachary's karate club, a graph small enough to be written here.
+/// Zachary's karate club, a graph small enough to be embedded here.
 
 #include <array>
 #include <cstddef>
@@ -12,10 +12,10 @@
 
 namespace partita::io {
 
-/// Zachary's karate club (Journal of Anthropological Research 33, 1977): 34 vertices, 78 undirected edges in
-/// both directions, sorted by source and target. Features: the identity, [34, 34]. Labels: four communities
-/// found by maximising modularity (Q = 0.4188). Split: the first vertex of each class trains (0, 4, 8, 23),
-/// of the others every third validates and the rest test.
+/// Zachary's karate club (Journal of Anthropological Research 33, 1977): 34 vertices, 78 undirected edges
+/// stored in both directions, sorted by source and target. Features: the identity, [34, 34]. Labels: the four
+/// communities of maximum modularity (Q = 0.4188). Split: the first vertex of each class (0, 4, 8, 23) is for
+/// training; of the others, every third is for validation and the rest for testing.
 inline dataset karate_club() {
   constexpr global_index n = 34;
   constexpr std::array<std::pair<std::int8_t, std::int8_t>, 78> ties{

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Reads and writes NumPy .npy files: little-endian values of five types, format versions 1, 2 and 3.
+/// Reads and writes NumPy .npy files: five little-endian types, format versions 1, 2 and 3.
 
 #include <algorithm>
 #include <bit>
@@ -28,12 +28,11 @@ namespace partita::io {
 static_assert(std::endian::native == std::endian::little,
               "partita reads files on little-endian machines only");
 
-/// What the header of a .npy file says. The sizes of a parsed header are checked: no product of them
-/// overflows.
+/// The header of a .npy file. The sizes of a parsed header are validated: their products do not overflow.
 struct npy_header {
-  std::string descr;                ///< NumPy's name of the type with its byte order, for example "<f4"
-  bool fortran_order = false;       ///< whether the first index runs fastest
-  std::vector<global_index> shape;  ///< empty for a single value
+  std::string descr;                ///< NumPy type string with byte order, for example "<f4"
+  bool fortran_order = false;       ///< whether the first index varies fastest
+  std::vector<global_index> shape;  ///< empty for a scalar
   std::size_t data_offset = 0;      ///< bytes before the first value
   std::size_t item_size = 0;        ///< bytes of one value
 
@@ -45,16 +44,16 @@ struct npy_header {
   }
 };
 
-/// An array out of a file: values in C order (the last index runs fastest).
+/// An array read from a file, in C order (last index varies fastest).
 template <class T>
 struct npy_array {
-  std::vector<global_index> shape;  ///< empty for a single value
-  std::vector<T> values;            ///< as many as the product of the shape
+  std::vector<global_index> shape;  ///< empty for a scalar
+  std::vector<T> values;            ///< product of the shape
 
-  /// The first size of the shape; 1 for a single value.
+  /// The first extent; 1 for a scalar.
   global_index rows() const { return shape.empty() ? 1 : shape.front(); }
 
-  /// Values in one row: the product of the other sizes, so 1 for a vector.
+  /// Values per row: the product of the other extents, 1 for a vector.
   global_index cols() const {
     global_index product = 1;
     for (std::size_t d = 1; d < shape.size(); ++d) product *= shape[d];
@@ -74,7 +73,7 @@ constexpr std::string_view npy_descr = std::same_as<T, float>          ? "<f4"
 
 inline constexpr std::uintmax_t longest_npy_header = std::uintmax_t{1} << 20;
 
-/// "float32" for "<f4" and the like; the quoted descr for what has no such name.
+/// "float32" for "<f4" and the like; the quoted descr for any other type.
 inline std::string npy_type_name(std::string_view descr) {
   if (descr.size() == 3 && descr[2] >= '1' && descr[2] <= '8') {
     if (descr[1] == 'b') return "bool";
@@ -92,7 +91,7 @@ inline std::string shape_text(const std::vector<global_index>& shape) {
   return text;
 }
 
-/// Reads the Python dictionary literal of a header, and nothing more general than NumPy writes.
+/// Parses the Python dictionary literal of a header, limited to what NumPy writes.
 struct npy_dictionary {
   std::string_view text, name;
   std::size_t at = 0;
@@ -120,7 +119,7 @@ struct npy_dictionary {
     malformed(expected + " at byte " + std::to_string(at) + " of its dictionary");
   }
 
-  /// Whether `word` comes next, after spaces; passes over these and over the word.
+  /// Skips white space, then `word` if it comes next; returns whether it did.
   bool accept(std::string_view word) {
     at = std::min(text.find_first_not_of(" \n", at), text.size());
     const bool found = text.substr(at).starts_with(word);
@@ -156,7 +155,7 @@ struct npy_dictionary {
     return value;
   }
 
-  /// The next size of a shape that has `dimensions` of them.
+  /// The next extent of a shape that already has `dimensions` of them.
   global_index size_after(std::size_t dimensions) {
     accept("");
     global_index value = 0;
@@ -183,12 +182,12 @@ inline std::size_t npy_item_size(std::string_view descr, std::string_view name) 
 
 }  // namespace detail
 
-/// The types of values that .npy files are read and written in.
+/// Types that .npy files can be read and written in.
 template <class T>
 concept npy_value = !detail::npy_descr<T>.empty();
 
-/// The header in `bytes`, the beginning of a .npy file or all of it; `name` is what messages call the file.
-/// Throws input_error for a wrong magic number, a truncated or malformed header, and an absurd shape.
+/// The header at the start of `bytes`, a .npy file or its beginning; `name` denotes the file in messages.
+/// Throws input_error for a wrong magic number, a truncated or malformed header, and an invalid shape.
 inline npy_header parse_npy_header(std::span<const std::byte> bytes, std::string_view name) {
   using detail::fail;
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
@@ -199,14 +198,14 @@ inline npy_header parse_npy_header(std::span<const std::byte> bytes, std::string
   };
   const auto byte = [&](std::size_t k) { return std::to_integer<std::size_t>(bytes[k]); };
   need(10, " or more");
-  if (!text.starts_with("\x93NUMPY")) fail(name, "is not a .npy file, as its first bytes tell");
+  if (!text.starts_with("\x93NUMPY")) fail(name, "is not a .npy file (wrong magic number)");
   if (byte(6) < 1 || byte(6) > 3)
     fail(name, "has the unknown .npy format version " + std::to_string(byte(6)));
   const std::size_t begin = byte(6) == 1 ? 10 : 12;
   need(begin, " or more");
   const std::size_t length = byte(8) | byte(9) << 8 | (begin == 10 ? 0 : byte(10) << 16 | byte(11) << 24);
   if (length > detail::longest_npy_header)
-    fail(name, "its header claims " + std::to_string(length) + " bytes, which is absurd");
+    fail(name, "its header claims " + std::to_string(length) + " bytes, more than the limit of 1 MiB");
   need(begin + length, "");
 
   npy_header header;
@@ -235,8 +234,8 @@ inline void check_npy_size(const npy_header& header, std::uintmax_t found, std::
                    " dimensions, which is read for two at most");
 }
 
-/// All rows, or the `asked` ones, of a file of `size` bytes, out of which read(position, to, bytes) gets
-/// bytes.
+/// All rows, or only those `asked` for, of a file of `size` bytes; read(position, to, bytes) copies bytes
+/// from it.
 template <npy_value T, class Read>
 npy_array<T> read_rows(std::optional<interval> asked, const npy_header& header, std::uintmax_t size,
                        std::string_view name, const Read& read) {
@@ -250,7 +249,7 @@ npy_array<T> read_rows(std::optional<interval> asked, const npy_header& header, 
   const interval rows = asked.value_or(interval{0, all});
   if (rows.begin < 0 || rows.end < rows.begin || rows.end > all)
     fail(name, "rows " + std::to_string(rows.begin) + " to " + std::to_string(rows.end) +
-                   " are asked for, it has " + std::to_string(all) + " rows");
+                   " were requested, but it has " + std::to_string(all) + " rows");
   npy_array<T> result{header.shape, {}};
   if (!result.shape.empty()) result.shape.front() = rows.size();
   const auto cols = static_cast<std::size_t>(result.cols()), count = static_cast<std::size_t>(result.rows());
@@ -272,7 +271,7 @@ npy_array<T> read_rows(std::optional<interval> asked, const npy_header& header, 
   return result;
 }
 
-/// use(header, size, name, read) for the .npy file `path`, as read_rows takes them.
+/// Calls use(header, size, name, read), the arguments of read_rows, for the .npy file `path`.
 template <class Use>
 auto with_npy_file(const std::filesystem::path& path, Use use) {
   const std::string name = name_of_file(path);
@@ -292,14 +291,14 @@ auto with_npy_file(const std::filesystem::path& path, Use use) {
 
 }  // namespace detail
 
-/// The header of the .npy file `path`; no value is read.
-/// Throws input_error when the file is missing or its header is malformed.
+/// The header of the .npy file `path`; no values are read. Throws input_error when the file is missing or its
+/// header is malformed.
 inline npy_header read_npy_header(const std::filesystem::path& path) {
   return detail::with_npy_file(path, [](const npy_header& header, const auto&...) { return header; });
 }
 
-/// The array in `bytes`, a whole .npy file in memory; `name` is what messages call it.
-/// Throws input_error as read_npy does.
+/// The array in `bytes`, a whole .npy file in memory; `name` denotes it in messages. Throws input_error as
+/// read_npy does.
 template <npy_value T>
 npy_array<T> parse_npy(std::span<const std::byte> bytes, std::string_view name) {
   return detail::read_rows<T>({}, parse_npy_header(bytes, name), bytes.size(), name,
@@ -308,26 +307,26 @@ npy_array<T> parse_npy(std::span<const std::byte> bytes, std::string_view name) 
                               });
 }
 
-/// The rows `rows` of the .npy file `path`, a vector or a matrix, without reading the others.
-/// Shape: that of the file with rows.size() in the first place; a file in Fortran order is converted.
-/// Throws input_error as read_npy does, and when the file does not have these rows.
+/// The given rows of the .npy file `path`, a vector or a matrix, without reading the others. Shape: that of
+/// the file, with first extent rows.size(); Fortran order is converted to C order. Throws input_error as
+/// read_npy does, and when the rows are out of range.
 template <npy_value T>
 npy_array<T> read_npy_rows(const std::filesystem::path& path, interval rows) {
   return detail::with_npy_file(path,
                                [&](const auto&... file) { return detail::read_rows<T>(rows, file...); });
 }
 
-/// The array in the .npy file `path`, whose values must be exactly T (uint8 also reads NumPy's bool).
-/// Shape: that of the file; two-dimensional arrays in Fortran order are converted to C order.
-/// Throws input_error when the file is missing, malformed, big-endian, of another type, or longer or shorter
-/// than its shape says; nothing is allocated before the sizes are checked.
+/// The array in the .npy file `path`, whose element type must be exactly T (uint8 also reads NumPy's bool).
+/// Shape: that of the file; two-dimensional arrays in Fortran order are converted to C order. Throws
+/// input_error when the file is missing, malformed, big-endian, of another type, or inconsistent with its
+/// shape; sizes are checked before anything is allocated.
 template <npy_value T>
 npy_array<T> read_npy(const std::filesystem::path& path) {
   return detail::with_npy_file(path, [](const auto&... file) { return detail::read_rows<T>({}, file...); });
 }
 
-/// Writes `values` (C order, a contiguous range) as the .npy file `path` of the given shape, format
-/// version 1. Throws input_error when shape and values disagree and when the file cannot be written.
+/// Writes `values` (C order, a contiguous range) to the .npy file `path` with the given shape, in format
+/// version 1. Throws input_error when shape and values disagree or the file cannot be written.
 template <std::ranges::contiguous_range Values>
 requires npy_value<std::ranges::range_value_t<Values>>
 void write_npy(const std::filesystem::path& path, const std::vector<global_index>& shape,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Reads sparse matrices that scipy.sparse.save_npz wrote. Needs libzip.
+/// Reads sparse matrices written by scipy.sparse.save_npz. Needs libzip.
 
 #include <algorithm>
 #include <concepts>
@@ -22,7 +22,7 @@ namespace partita::io {
 
 namespace detail {
 
-/// A zip archive open for reading.
+/// A zip archive opened for reading.
 class npz_archive {
  public:
   explicit npz_archive(const std::filesystem::path& path) : name_(name_of_file(path)) {
@@ -44,7 +44,7 @@ class npz_archive {
     return zip_name_locate(archive_.get(), (entry + ".npy").c_str(), 0) >= 0;
   }
 
-  /// The unpacked bytes of one npy_array; they grow as they come, whatever size the archive claims.
+  /// The decompressed bytes of one array, read in chunks rather than trusting the size in the archive.
   std::vector<std::byte> read(const std::string& entry) const {
     if (!contains(entry)) fail(name_, "has no entry " + entry);
     const std::unique_ptr<zip_file_t, close_file> file(
@@ -81,7 +81,7 @@ std::vector<To> converted(const npy_array<From>& from) {
   return to;
 }
 
-/// The vector in an entry, converted to To; `expected` lists the types From that it may have.
+/// The vector in an entry, converted to To; `expected` names the accepted element types From.
 template <class To, npy_value... From>
 std::vector<To> vector_of(const npz_archive& archive, const std::string& entry, const char* expected) {
   const std::vector<std::byte> bytes = archive.read(entry);
@@ -105,7 +105,7 @@ std::vector<T> value_vector(const npz_archive& archive, const std::string& entry
       archive, entry, "float32, float64, int32, int64, uint8 or bool");
 }
 
-/// The text of the entry "format": SciPy writes three ASCII bytes, older versions four-byte characters.
+/// The text of the entry "format": SciPy writes three ASCII bytes, older versions UTF-32 characters.
 inline std::string format_text(const npz_archive& archive) {
   const std::vector<std::byte> bytes = archive.read("format");
   const npy_header header = parse_npy_header(bytes, archive.entry_name("format"));
@@ -145,11 +145,10 @@ void check_csr(const csr_array<T>& matrix, const npz_archive& archive) {
 
 }  // namespace detail
 
-/// The sparse matrix in the file `path`, as scipy.sparse.save_npz writes one in CSR format: entries shape,
-/// indptr, indices (int32 or int64), data (floating, integer or bool) and, when present, format. Values are
-/// double, which has all that a file has but integers beyond 2^53; read_csr_npz<float> rounds them. Shape: as
-/// the file says. Throws input_error naming file and entry when the file is missing, not
-/// such an archive, not CSR, or when its arrays do not describe a matrix.
+/// The CSR matrix in the file `path`, as written by scipy.sparse.save_npz: entries shape, indptr, indices
+/// (int32 or int64), data (floating point, integer or bool) and, optionally, format. Values are converted to
+/// T; double is exact except for integers beyond 2^53. Shape: as in the file. Throws input_error naming file
+/// and entry when the file is missing, not such an archive or not CSR, or when its arrays are inconsistent.
 template <std::floating_point T = double>
 csr_array<T> read_csr_npz(const std::filesystem::path& path) {
   const detail::npz_archive archive(path);
@@ -168,8 +167,8 @@ csr_array<T> read_csr_npz(const std::filesystem::path& path) {
   return matrix;
 }
 
-/// The same matrix as features of vertices, a row each: of float where float has every value of the type in
-/// the file (float32, uint8 and bool), of double otherwise. Throws as read_csr_npz does.
+/// The same matrix as vertex features, one row per vertex: in single precision if that is exact for the
+/// file's element type (float32, uint8 and bool), in double otherwise. Throws as read_csr_npz does.
 inline feature_table read_csr_features(const std::filesystem::path& path) {
   std::string descr;
   {

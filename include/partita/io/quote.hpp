@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// What error messages say about a file, and how text out of it is shown in them.
+/// Formatting of error messages about files, including quoted file content.
 
 #include <algorithm>
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace partita::io::detail {
 
-/// `text` in double quotes, at most 40 bytes of it, each byte that is not printable ASCII shown as '?'.
+/// `text` in double quotes, truncated to 40 bytes, with nonprintable bytes shown as '?'.
 inline std::string quoted(std::string_view text) {
   constexpr std::size_t longest = 40;
   std::string shown(text.substr(0, longest));
@@ -27,7 +27,7 @@ inline std::string quoted(std::string_view text) {
   throw input_error(std::string(name) + ": " + what);
 }
 
-/// The name of the file `path`. Throws input_error when there is no such file.
+/// The path as text. Throws input_error when it is not an existing regular file.
 inline std::string name_of_file(const std::filesystem::path& path) {
   std::error_code status;
   if (!std::filesystem::exists(path, status)) fail(path.string(), "no such file");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// A rank's tiles where a caller has them.
+/// One rank's sparse tiles in caller-owned CSR arrays.
 
 #include <algorithm>
 #include <initializer_list>
@@ -14,12 +14,12 @@
 
 namespace partita::local {
 
-/// The tiles of one rank in memory of somebody else, one tile below another: a CSR block of (tiles * rows)
-/// rows whose columns count from the first of their tile; of one tile, any CSR block. The memory lives as
-/// long as what views it, or `owner` keeps it.
+/// Borrowed arrays with the tiles of one rank, concatenated by rows: a CSR block of (tiles * rows) rows whose
+/// column indices are relative to the first column of their tile. With a single tile, any CSR block. The
+/// memory must outlive every view of it, unless `owner` keeps it alive.
 template <class T>
 struct csr_arrays {
-  std::span<const local_index> offsets;  ///< (tiles * rows + 1), from 0 on
+  std::span<const local_index> offsets;  ///< (tiles * rows + 1), starting at 0
   std::span<const local_index> columns;  ///< (nonzeros), ascending in each row
   std::span<const T> values;             ///< (nonzeros)
   std::shared_ptr<const void> owner = nullptr;
@@ -27,7 +27,7 @@ struct csr_arrays {
 
 namespace detail {
 
-/// Reads the arrays of a view of tiles with `rows` rows and these widths.
+/// Validates the arrays of a view whose tiles have `rows` rows and these widths.
 template <class T, class Device>
 class array_checks {
  public:
@@ -53,7 +53,7 @@ class array_checks {
       throw_error<shape_error>({"a view with offsets up to ", entries, " has ", arrays_.columns.size(),
                                 " columns and ", arrays_.values.size(), " values"});
   }
-  /// Copies a few at a time from a device.
+  /// Copies from the device in bounded chunks.
   void require_columns() const {
     std::vector<local_index> columns(std::min(arrays_.columns.size(), std::size_t{1} << 16));
     std::size_t row = 0;
@@ -65,7 +65,7 @@ class array_checks {
         for (; static_cast<std::size_t>(offsets_[row + 1]) <= first + k; ++row) before = -1;
         if (run[k] < 0 || run[k] >= widths_[row / rows_])
           fail(row, {" has column ", run[k], " in a tile of ", widths_[row / rows_], " columns"});
-        if (run[k] <= before) fail(row, {" has column ", run[k], " behind column ", before});
+        if (run[k] <= before) fail(row, {" has column ", run[k], " after column ", before});
         before = run[k];
       }
     });
@@ -92,9 +92,9 @@ class array_checks {
 
 }  // namespace detail
 
-/// The shape of tiles of `rows` rows and these widths that lie in these arrays, which are read once. Throws
-/// shape_error naming sizes that disagree, a row that ends before it begins, a column that is not in its tile
-/// or not behind the one before it, and more than `most` entries.
+/// The shape of the tiles in these arrays, `rows` rows high and with these widths. Reads the arrays once.
+/// Throws shape_error naming inconsistent sizes, decreasing offsets, a column outside its tile or not greater
+/// than its predecessor, and more than `most` entries.
 template <class T, class Device>
 tile_shape shape_of(const device_queue<Device>& q, const csr_arrays<T>& arrays, local_index rows,
                     std::vector<local_index> widths, std::size_t most) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// A dense matrix cut over a mesh. Each rank holds one row-major block, whose place follows from the layout
-/// alone.
+/// Dense matrices distributed over a mesh.
 
 #include <concepts>
 #include <memory>
@@ -18,7 +17,7 @@ namespace partita {
 
 namespace detail {
 
-/// Whether a matrix was moved from, which is all that can then be asked of it.
+/// Whether a matrix has been moved from. Its other members then throw.
 class moved_from {
  public:
   moved_from() = default;
@@ -27,7 +26,7 @@ class moved_from {
     gone_ = std::exchange(other.gone_, true);
     return *this;
   }
-  /// Throws error where it was.
+  /// Throws error if so.
   void refuse() const {
     if (gone_) throw error("a matrix was used after it had been moved from");
   }
@@ -36,7 +35,7 @@ class moved_from {
   bool gone_ = false;
 };
 
-/// The memory of a block: contiguous elements, or a view that says how they lie.
+/// The memory of a block: a contiguous range, or a view that carries its shape and row stride.
 template <class T>
 struct given_block {
   given_block(std::span<T> elements) : values(elements) {}
@@ -50,8 +49,8 @@ struct given_block {
   std::optional<matrix_view<T>> layout;
 };
 
-/// A dense matrix whatever its type says of the layout, so that this is compiled once for all of them. Every
-/// member throws error where the matrix was moved from.
+/// The layout-independent part of dense, instantiated once for all layouts. Every member throws error on a
+/// moved-from matrix.
 template <class T, class Device>
 class dense_block {
  public:
@@ -64,7 +63,7 @@ class dense_block {
   interval row_range() const { return row_blocking().block(layout_.rows, mesh_.at()); }
   interval col_range() const { return col_blocking().block(layout_.cols, mesh_.at()); }
 
-  /// This rank's block, row-major and without gaps.
+  /// This rank's block, row-major and contiguous.
   matrix_view<T> local() { return view_of(values_.data()); }
   matrix_view<const T> local() const { return view_of<const T>(values_.data()); }
   std::span<T> values() {
@@ -101,7 +100,7 @@ class dense_block {
   dense_block& operator=(dense_block&&) noexcept = default;
   ~dense_block() = default;
 
-  /// Throws shape_error unless this rank's block can lie there.
+  /// Throws shape_error unless the memory matches this rank's block.
   void require_fit(const given_block<T>& given) const {
     const auto rows = row_range().size(), cols = col_range().size();
     const matrix_shape here{rows, cols};
@@ -121,7 +120,7 @@ class dense_block {
   partita::layout given_layout() const { return layout_; }
 
  private:
-  /// This matrix, unless it was moved from.
+  /// This matrix; throws if it was moved from.
   const dense_block& here() const {
     moved_.refuse();
     return *this;
@@ -143,47 +142,50 @@ class dense_block {
   blocking cols_;
   std::span<T> values_;
   buffer<T, Device> owned_;            ///< empty in a view
-  std::shared_ptr<const void> owner_;  ///< of the memory of a view, or null where the caller keeps it
+  std::shared_ptr<const void> owner_;  ///< keeps a view's memory alive; null if the caller does
   moved_from moved_;
 };
 
 }  // namespace detail
 
-/// T: float or double. L: which axes cut rows and columns, or dynamic_layout. Device: where the block lives.
-/// Move-only; a static layout converts to a dynamic one, and back with a check. Throws error naming its shape
-/// where a block does not fit into memory, and where a matrix is used that was moved from.
+/// A dense matrix distributed over a mesh. Each rank holds one row-major block, determined by the layout and
+/// the blockings.
+///
+/// T: float or double. L: the axes that partition the rows and columns, or dynamic_layout. Device: where the
+/// block resides. Move-only. A static layout converts to a dynamic one, and back with a check. Throws error
+/// naming the shape when a block cannot be allocated, and on any use after a move.
 template <class T, layout L, class Device>
 class dense : public detail::dense_block<T, Device> {
   static_assert(std::same_as<T, float> || std::same_as<T, double>,
                 "the values of a matrix are float or double");
   static_assert(L == dynamic_layout || partition::is_layout(L),
-                "an axis cuts the rows of a layout or its columns, not both");
+                "an axis may partition the rows or the columns of a layout, not both");
   using block = detail::dense_block<T, Device>;
 
  public:
   using value_type = T;
   using device = Device;
 
-  /// Uninitialised, with even blocks. No rank talks to another.
+  /// Uninitialised, with even blocks. Local; no communication.
   dense(const partita::mesh<Device>& m, matrix_shape shape) requires(L != dynamic_layout)
       : dense(m, L, shape) {}
   dense(const partita::mesh<Device>& m, partita::layout l, matrix_shape shape)
       : dense(m, l, blocking::even(shape.rows, m.shape(), nesting::rows),
               blocking::even(shape.cols, m.shape(), nesting::cols)) {}
 
-  /// Uninitialised, cut where the blockings say. Throws shape_error for blockings of another mesh, and for a
-  /// layout that is not L where that is static.
+  /// Uninitialised, with the given blockings. Throws shape_error for blockings of another mesh, and when L is
+  /// static and differs from the given layout.
   dense(const partita::mesh<Device>& m, const blocking& rows,
         const blocking& cols) requires(L != dynamic_layout)
       : dense(m, L, rows, cols) {}
   dense(const partita::mesh<Device>& m, partita::layout l, const blocking& rows, const blocking& cols)
       : block(m, partition::checked_layout(l, L), rows, cols) {}
 
-  /// Over memory that somebody else owns, on Device, without copying it: this rank's block, row-major and
-  /// without gaps, as a contiguous range of T or as a matrix_view. It must live as long as the matrix, or
-  /// `owner`, which the matrix holds, keeps it. Moving the matrix moves the view, not the elements, and
-  /// assigning to it lets go of the view and writes nothing there. No rank talks to another. Throws also
-  /// shape_error, naming both shapes, for a block of another size, one with gaps, and a null pointer.
+  /// A matrix over borrowed memory on Device, without a copy: this rank's block, row-major and contiguous, as
+  /// a contiguous range of T or a matrix_view. The memory must outlive the matrix, unless `owner`, which the
+  /// matrix holds, keeps it alive. Moving the matrix moves the view, not the elements; assigning to the
+  /// matrix releases the view and does not write through it. Local; no communication. Also throws
+  /// shape_error, naming both shapes, for a block of the wrong size, a padded row stride, and a null pointer.
   static dense view(const partita::mesh<Device>& m, partita::layout l, const blocking& rows,
                     const blocking& cols, detail::given_block<T> block,
                     std::shared_ptr<const void> owner = nullptr) {
@@ -191,7 +193,7 @@ class dense : public detail::dense_block<T, Device> {
     x.require_fit(block);
     return x;
   }
-  /// With even blocks, and in the layout of the type.
+  /// With even blocks, and with the layout of the type.
   static dense view(const partita::mesh<Device>& m, partita::layout l, matrix_shape shape,
                     detail::given_block<T> block, std::shared_ptr<const void> owner = nullptr) {
     return view(m, l, blocking::even(shape.rows, m.shape(), nesting::rows),
@@ -207,7 +209,7 @@ class dense : public detail::dense_block<T, Device> {
     return view(m, L, shape, block, std::move(owner));
   }
 
-  /// Takes the block of a matrix of another type. Throws shape_error when its layout is not L.
+  /// Takes over the block of a matrix of another type. Throws shape_error when its layout is not L.
   template <partita::layout M>
   requires(M != L) explicit(L != dynamic_layout) dense(dense<T, M, Device>&& other)
       : block(std::move(other), partition::checked_layout(other.layout(), L)) {}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Which rows of the dense operand the nonzero columns of a sparse block name.
+/// Rows of the dense operand referenced by the nonzero columns of a sparse block.
 
 #include <utility>
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace partita::local {
 
-/// For each tile but `own`: the columns with an entry, ascending, as local columns of the tile.
+/// For each tile except `own`: the nonempty columns, ascending, local to the tile.
 struct needed_rows {
   std::vector<std::vector<local_index>> of_tile;
 
@@ -20,7 +20,7 @@ struct needed_rows {
   }
 };
 
-/// Looks at the block once.
+/// Scans the block once.
 inline needed_rows find_needed_rows(const tile_shape& block, const entry_lists& entries, std::size_t own) {
   needed_rows needed;
   for (std::size_t t = 0; t < block.count(); ++t) {
@@ -35,7 +35,8 @@ inline needed_rows find_needed_rows(const tile_shape& block, const entry_lists& 
   return needed;
 }
 
-/// The same entries with every column of a tile (but `own`) replaced by its position among the needed rows.
+/// The same entries with each column of a tile (except `own`) renumbered to its position among the needed
+/// rows.
 inline entry_lists compacted(const tile_shape& block, entry_lists entries, std::size_t own,
                              const needed_rows& needed) {
   for (std::size_t t = 0; t < block.count(); ++t) {
@@ -49,16 +50,16 @@ inline entry_lists compacted(const tile_shape& block, entry_lists entries, std::
   return entries;
 }
 
-/// Two tiles in place of a row of them: `own`, and one of all others whose columns count their needed rows,
-/// one tile's after another's. Entry e of the two is entry order[e] of the block.
+/// A row of tiles merged into two: `own`, and one tile for all others, whose columns index their needed rows,
+/// concatenated tile by tile. Entry e of the merged tiles is entry order[e] of the block.
 struct merged_tiles {
   tile_shape shape;
   std::vector<local_index> structure;
   std::vector<std::size_t> order;
 };
 
-/// Their shape, and the offsets that begin their structure. No part of a tile gets more than `most` entries;
-/// throws shape_error naming a row that has more.
+/// Their shape, and the offsets at the start of their structure. No part of a tile exceeds `most` entries;
+/// throws shape_error naming a row that does.
 inline merged_tiles merged_shape(const tile_shape& block, const entry_lists& entries, std::size_t own,
                                  const needed_rows& needed, std::size_t most) {
   const auto rows = static_cast<std::size_t>(block.rows);
@@ -82,13 +83,13 @@ inline merged_tiles merged_shape(const tile_shape& block, const entry_lists& ent
   return merged;
 }
 
-/// The two tiles.
+/// Both merged tiles, with columns and entry order.
 inline merged_tiles merge(const tile_shape& block, entry_lists entries, std::size_t own,
                           const needed_rows& needed, std::size_t most) {
   merged_tiles merged = merged_shape(block, entries, own, needed, most);
   const auto rows = static_cast<std::size_t>(block.rows);
   const entry_lists compact = compacted(block, std::move(entries), own, needed);
-  std::vector<local_index> before{0};  // needed rows of the tiles before each
+  std::vector<local_index> before{0};  // needed rows of all preceding tiles
   for (const auto& list : needed.of_tile)
     before.push_back(before.back() + static_cast<local_index>(list.size()));
   const auto take = [&](std::size_t t, std::size_t i) {

@@ -1,14 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// A sparse matrix cut over a mesh: rows by the row axes of its layout, columns as the rows of the dense
-/// operand it multiplies are cut. The columns at (depth, col) are the union over the row axis of the
-/// sub-blocks (depth, col).
-///
-/// 8 x 8 on a mesh of 2 x 2 x 1, grid_2d: rank (row, col) holds
-///
-///               columns 0 1 | 2 3 | 4 5 | 6 7
-///   rows 0..3      (0,0) (0,1) (0,0) (0,1)
-///   rows 4..7      (1,0) (1,1) (1,0) (1,1)
+/// Sparse matrices distributed over a mesh.
 
 #include <concepts>
 #include <cstdint>
@@ -24,21 +16,21 @@
 
 namespace partita {
 
-/// What is known about A^T: `symmetric` saves storing it, and so does `one_way`, which has none.
+/// How A^T is stored: separately (`general`), as A itself (`symmetric`), or not at all (`one_way`).
 enum class symmetry : std::uint8_t { general, symmetric, one_way };
 
 namespace partition {
 
-/// The axes that cut A's columns when they follow the rows of the dense operand: A's own, inside A's row
-/// axes.
+/// The axes that partition A's columns, matching the rows of the dense operand: A's column axes, nested
+/// inside its row axes.
 constexpr axis_set column_cut(layout sparse_layout) { return sparse_layout.rows | sparse_layout.cols; }
 
-/// Whether a sparse matrix may lie so: the row axis may cut its rows, col and depth its columns.
+/// Whether this is a valid sparse layout: rows partitioned by row only, columns by col and depth only.
 constexpr bool is_sparse_layout(layout l) {
   return (l.rows - axis::row).empty() && !l.cols.contains(axis::row);
 }
 
-/// The global columns of tile t of the rank at `at`, and of all its tiles.
+/// The global columns of tile t of the rank at `at`, and those of all its tiles.
 inline interval tile_columns(layout sparse_layout, const blocking& cols, coordinates at, std::size_t t) {
   at.row = static_cast<int>(t);
   return cols.block(column_cut(sparse_layout), at);
@@ -52,23 +44,33 @@ inline std::vector<interval> tile_columns(layout sparse_layout, const blocking& 
 
 }  // namespace partition
 
-/// T: float or double. An immutable value handle: copies, and transposed(A), share the blocks. Every member
-/// but layout() throws error where the matrix was moved from. L: which axes cut rows and columns, or
-/// dynamic_layout; a static layout converts to a dynamic one, and back with a check.
+/// A sparse matrix distributed over a mesh: rows by the row axes of its layout, columns like the rows of the
+/// dense operand. The columns at (depth, col) are the union of sub-blocks (depth, col) over the row axis.
+/// Example, 8 x 8 on a 2 x 2 x 1 mesh with grid_2d; each pair is the (row, col) rank that owns the tile:
+///
+///     columns       0 1   2 3   4 5   6 7
+///     rows 0..3   (0,0) (0,1) (0,0) (0,1)
+///     rows 4..7   (1,0) (1,1) (1,0) (1,1)
+///
+/// T: float or double. L: the axes that partition the rows and columns, or dynamic_layout; a static layout
+/// converts to a dynamic one, and back with a check. Has shared-handle semantics: copies and transposed(A)
+/// share the blocks. Every member except layout() throws error on a moved-from matrix.
 template <class T, layout L, class Device>
 class sparse {
   static_assert(std::same_as<T, float> || std::same_as<T, double>,
                 "the values of a matrix are float or double");
-  static_assert(L == dynamic_layout || partition::is_sparse_layout(L),
-                "a sparse matrix is cut by the row axis in its rows and by col and depth in its columns");
+  static_assert(
+      L == dynamic_layout || partition::is_sparse_layout(L),
+      "the row axis may partition only the rows of a sparse matrix, col and depth only its columns");
 
  public:
   using value_type = T;
   using device = Device;
   using block = local::csr_tiles<T, Device>;
 
-  /// From this rank's blocks of A and of A^T (the same pointer when A is symmetric, null for none).
-  /// `operand`: the layout in which dense matrices are multiplied that lie elsewhere. Throws shape_error.
+  /// From this rank's blocks of A and of A^T (the same pointer when A is symmetric, null when A^T is not
+  /// stored). `operand`: the layout to which products redistribute dense matrices that A cannot multiply in
+  /// place. Throws shape_error.
   sparse(partita::mesh<Device> m, partita::layout l, std::optional<partita::layout> operand, blocking rows,
          blocking cols, std::shared_ptr<block> forward, std::shared_ptr<block> backward)
       : mesh_(std::move(m)),
@@ -80,22 +82,21 @@ class sparse {
         backward_(std::move(backward)) {
     if (!partition::is_sparse_layout(l))
       throw_error<shape_error>(
-          {"a sparse matrix is cut by the row axis in its rows and by col and depth in its columns, not "
-           "with ",
+          {"the row axis may partition only the rows of a sparse matrix, col and depth only its columns; the "
+           "layout is ",
            l});
   }
 
-  /// Over arrays that the caller owns, on Device, without copying them: this rank's tiles of A, and those of
-  /// A^T (the same arrays of a symmetric matrix, none for one whose transpose is not needed). Tile t has the
-  /// rows row_range() and the columns tile_columns(t); there is one where no axis with several ranks cuts the
-  /// rows. The arrays stay as they are as long as the matrix, its copies and plans live. Memory of its own
-  /// have only products: what arrives, and copies of A where its blocks move along col or only needed rows of
-  /// X travel.
+  /// A matrix over borrowed arrays on Device, without a copy: this rank's tiles of A and of A^T (the same
+  /// arrays when A is symmetric, none when the transpose is not needed). Tile t covers the rows row_range()
+  /// and the columns tile_columns(t); there is a single tile when the row axes have size 1. The arrays must
+  /// not change while the matrix, its copies or plans exist. Only products allocate: receive buffers, and
+  /// copies of A when its blocks move along col or only the needed rows of X are exchanged.
   ///
-  /// No rank talks to another, and that A^T is the transpose of A is not checked. Throws shape_error naming
-  /// sizes that disagree, a row that ends before it begins, a column that is not in its tile or not behind
-  /// the one before it, more entries than mesh::tile_entries(), columns on a device that are not 16 bytes
-  /// aligned, and what the constructor refuses.
+  /// Local; no communication. Whether A^T is the transpose of A is not checked. Throws shape_error naming
+  /// inconsistent sizes, decreasing offsets, a column outside its tile or not greater than its predecessor,
+  /// more entries than mesh::tile_entries(), device columns that are not 16-byte aligned, and whatever the
+  /// constructor rejects.
   static sparse view(const partita::mesh<Device>& m, partita::layout l,
                      std::optional<partita::layout> operand, const blocking& rows, const blocking& cols,
                      local::csr_arrays<T> a, local::csr_arrays<T> transpose = {}) {
@@ -107,7 +108,7 @@ class sparse {
     forward = same ? backward : viewed(m, l, rows, cols, std::move(a));
     return sparse(m, l, operand, rows, cols, std::move(forward), std::move(backward));
   }
-  /// The same as a policy multiplies it, with even blocks. Throws mesh_error as distribute does.
+  /// In the layout of a policy, with even blocks. Throws mesh_error as distribute does.
   static sparse view(const partita::mesh<Device>& m, const policy& p, matrix_shape shape,
                      local::csr_arrays<T> a, local::csr_arrays<T> transpose = {}) {
     require_mesh(p, m.shape(), m.size());
@@ -123,11 +124,12 @@ class sparse {
 
   const partita::mesh<Device>& mesh() const { return here().mesh_; }
   partita::layout layout() const { return L == dynamic_layout ? layout_ : L; }
-  /// Where a product takes dense matrices that A cannot multiply where they lie: the policy's layout, or
-  /// none.
+  /// The layout to which products redistribute dense matrices that A cannot multiply in place: the policy's,
+  /// or none.
   std::optional<partita::layout> operand_layout() const { return operand_; }
   matrix_shape shape() const { return {row_blocking().size(), col_blocking().size()}; }
-  /// Cuts of the rows, and of the columns (nested as rows, since they follow the rows of a dense operand).
+  /// Blockings of the rows and of the columns (the latter with row nesting, like the rows of the dense
+  /// operand).
   const blocking& row_blocking() const { return here().rows_; }
   const blocking& col_blocking() const { return here().cols_; }
   /// Global rows of this rank's block, and global columns of its tile t.
@@ -137,20 +139,21 @@ class sparse {
   }
   /// This rank's tiles.
   std::shared_ptr<const block> local() const { return here().forward_; }
-  /// What is stored of A^T.
+  /// How A^T is stored.
   symmetry kind() const {
     if (here().backward_ == nullptr) return symmetry::one_way;
     return backward_ == forward_ ? symmetry::symmetric : symmetry::general;
   }
 
-  /// Other values for the entries of this rank's blocks of A and of A^T, each in the order in which they lie;
-  /// those of A^T are ignored where it is not stored. Copies of this matrix, transposed(A) and plans see
-  /// them. Throws shape_error when there are more or fewer, and error for a view, whose arrays stay as they
-  /// are. To assign by entries, see assign_values.
+  /// Replaces the values of this rank's blocks of A and of A^T, each in storage order; the latter are ignored
+  /// unless A^T is stored separately. Copies of this matrix, transposed(A) and plans see the new values.
+  /// Throws shape_error for the wrong number of values, and error for a view. To assign by (row, column), see
+  /// assign_values.
   void assign_local_values(std::span<const T> forward, std::span<const T> backward) {
     const auto assign = [&](block& to, std::span<const T> values) {
       if (!to.viewed.offsets.empty())
-        throw_error<error>({"a matrix of ", shape(), " views arrays of its caller, which get no new values"});
+        throw_error<error>(
+            {"a matrix of ", shape(), " is a view of its caller's arrays, whose values cannot be replaced"});
       if (values.size() != to.values.size())
         throw_error<shape_error>({"a matrix of ", shape(), " has ", to.values.size(),
                                   " entries on this rank, not ", values.size()});
@@ -160,7 +163,7 @@ class sparse {
     if (kind() == symmetry::general) assign(*backward_, backward);
   }
 
-  /// A^T: the blocks stored for it. No rank talks to another. Throws error when there are none.
+  /// A^T, from the stored transpose. Local; no communication. Throws error when A^T is not stored.
   friend sparse transposed(const sparse& a) {
     if (a.here().backward_ == nullptr)
       throw_error<error>({"the transpose of a matrix of ", a.shape(), " was not stored"});
@@ -180,7 +183,7 @@ class sparse {
         m.queue(), to_local(rows.block(l.rows, m.at()).size(), "the number of rows of a sparse block"),
         std::move(widths), std::move(arrays), m.tile_entries()));
   }
-  /// This matrix, unless it was moved from.
+  /// This matrix; throws if it was moved from.
   const sparse& here() const {
     if (forward_ == nullptr) throw error("a matrix was used after it had been moved from");
     return *this;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// A sparse matrix whose rows are cut over all ranks as those of a vertex_rows matrix, columns whole:
-/// features with few nonzeros.
+/// Sparse feature matrices with whole rows on each rank.
 
 #include <memory>
 #include <utility>
@@ -14,15 +13,16 @@
 
 namespace partita {
 
-/// X (n x f), stored in compressed rows and in compressed columns, so that X W and X^T G are both sparse
-/// products of local blocks. Matrices made by like() share the pattern. Move-only; nothing travels.
+/// X (n x f), with rows partitioned over all ranks as in vertex_rows and whole columns: features with few
+/// nonzeros. Stored in both CSR and CSC, so that X W and X^T G are local sparse products. Matrices made by
+/// like() share the pattern. Move-only. Local; no communication.
 template <class T, class Device>
 class sparse_rows {
  public:
   using value_type = T;
 
-  /// `entries`: the nonzeros of this rank's rows, by global indices; those of one place add up. Throws
-  /// shape_error when there are more rows or columns than local indices can count.
+  /// `entries`: the nonzeros of this rank's rows, with global indices; duplicates are summed. Throws
+  /// shape_error when the rows or columns exceed the local index range.
   sparse_rows(const partita::mesh<Device>& m, const blocking& rows, global_index columns,
               std::vector<triplet<T>> entries)
       : mesh_(m), rows_(rows), row_range_(rows.block(vertex_rows.rows, m.at())), columns_{0, columns} {
@@ -31,7 +31,7 @@ class sparse_rows {
     by_columns_ = stored(columns_, row_range_, std::move(entries));
   }
 
-  /// The same pattern with values of its own, not yet set.
+  /// The same pattern with uninitialised values of its own.
   sparse_rows like() const {
     sparse_rows x(*this, 0);
     x.row_values_ = buffer<T, Device>(mesh_.queue(), by_rows_->nonzeros);
@@ -45,12 +45,12 @@ class sparse_rows {
   /// Global rows of this rank's block.
   interval row_range() const { return row_range_; }
 
-  /// The parts of this rank's block (n/P, f), and of its transpose (f, n/P), in order of rows.
+  /// The parts of this rank's block (n/P, f) and of its transpose (f, n/P), by ascending rows.
   local::csr_slices<T> parts() const { return parts_of(*by_rows_, row_values_); }
   local::csr_slices<T> transposed_parts() const { return parts_of(*by_columns_, column_values_); }
 
-  /// The values of a matrix made by like(), in the order of the parts, and in that of the transposed ones;
-  /// those of a part begin at part.values_in(values.data(), 1).
+  /// The values of a matrix made by like(), in the order of parts() and of transposed_parts(); those of a
+  /// part start at part.values_in(values.data(), 1).
   std::span<T> row_values() { return row_values_.span(); }
   std::span<T> column_values() { return column_values_.span(); }
 
@@ -77,7 +77,7 @@ class sparse_rows {
   blocking rows_;
   interval row_range_, columns_;
   std::shared_ptr<const local::csr_tiles<T, Device>> by_rows_, by_columns_;
-  buffer<T, Device> row_values_, column_values_;  ///< where they are not the tiles'
+  buffer<T, Device> row_values_, column_values_;  ///< if not shared with the tiles
 };
 
 }  // namespace partita

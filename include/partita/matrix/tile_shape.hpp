@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// What a row of CSR tiles is like without its entries, and how offsets of 32 bits count any number of them.
+/// Shapes of CSR tiles, with 32-bit offsets that restart so that they can index any number of entries.
 
 #include <algorithm>
 #include <iterator>
@@ -12,34 +12,34 @@
 
 namespace partita::local {
 
-/// visitor(first, count) for runs of at most `most` of `size` entries, as many as local indices count.
+/// Calls visitor(first, count) for consecutive runs of at most `most` out of `size` entries; a run fits
+/// local_index.
 template <class Visitor>
 void for_runs(std::size_t size, std::size_t most, Visitor visitor) {
   for (std::size_t first = 0; first < size; first += most)
     visitor(first, static_cast<local_index>(std::min(size - first, most)));
 }
 
-/// Consecutive rows of a tile as kernels take them.
+/// Consecutive rows of a tile, as passed to kernels.
 template <class T>
 struct csr_slice {
   csr_view<T> entries;
-  local_index first_row = 0;  ///< of the tile
-  std::size_t base = 0;       ///< entry e of `entries` is entry base + e of the row of tiles
+  local_index first_row = 0;  ///< within the tile
+  std::size_t base = 0;       ///< entry e of `entries` is entry base + e of the whole row of tiles
 
-  /// The rows of a block that has as many as the tile.
+  /// The corresponding rows of a block with as many rows as the tile.
   template <class U>
   matrix_view<U> rows_of(matrix_view<U> block) const {
     return block.block(first_row, 0, entries.rows, block.cols);
   }
-  /// The values that an array has for entry 0 of `entries`, where it has `heads` for every entry of all
-  /// tiles.
+  /// The first value of this slice in an array that stores `heads` values per entry, over all tiles.
   template <class U>
   U* values_in(U* array, local_index heads) const {
     return array + base * static_cast<std::size_t>(heads);
   }
 };
 
-/// Where offsets begin to count anew: from this row of a tile on they count from entry `base`.
+/// Where offsets restart: from this row of a tile on they count from entry `base`.
 struct offset_restart {
   std::size_t tile = 0;
   local_index row = 0;
@@ -49,21 +49,21 @@ struct offset_restart {
 template <class T>
 struct csr_slices;
 
-/// Where the structure of tiles is: the offsets of tile t begin at offsets + t * stride.
+/// Location of the tiles' structure: the offsets of tile t start at offsets + t * stride.
 struct tile_structure {
   const local_index* offsets;
   std::size_t stride;
   const local_index* columns;
 };
 
-/// The structure of the tiles is one array: for every tile (rows + 1) offsets, and one more for every
-/// offset_restart that is not at its first row; then the columns of all entries.
+/// The structure of the tiles is one array: per tile (rows + 1) offsets, plus one for each offset_restart
+/// within a tile; then the columns of all entries.
 struct tile_shape {
   local_index rows = 0;
   std::vector<local_index> widths;  ///< columns of each tile
   std::size_t nonzeros = 0;
-  std::vector<offset_restart> restarts;       ///< ascending; none where offsets can count all entries
-  std::vector<local_index> entries_of_parts;  ///< of all tiles, in order; none where they are not known
+  std::vector<offset_restart> restarts;       ///< ascending; empty if 32-bit offsets cover all entries
+  std::vector<local_index> entries_of_parts;  ///< of all tiles, in order; empty if unknown
 
   std::size_t count() const { return widths.size(); }
   std::size_t offsets_size() const {
@@ -73,24 +73,24 @@ struct tile_shape {
   }
   std::size_t structure_size() const { return offsets_size() + nonzeros; }
 
-  /// The structure that begins at an address.
+  /// The structure stored at an address.
   tile_structure structure_at(const local_index* begin) const {
     return {begin, static_cast<std::size_t>(rows) + 1, begin + offsets_size()};
   }
 
-  /// The parts of tile t, which lies in `structure` and `values`, in order of rows: one, unless offsets count
-  /// anew within the tile. `values` may be null.
+  /// The parts of tile t, stored in `structure` and `values`, by ascending rows: one, unless the offsets
+  /// restart within the tile. `values` may be null.
   template <class T>
   csr_slices<T> parts(std::size_t t, tile_structure structure, const T* values) const {
     const auto within = [t](const offset_restart& r) { return r.tile == t && r.row > 0; };
     const auto more = std::count_if(restarts.begin(), restarts.end(), within);
     return {this, t, structure, values, static_cast<std::size_t>(more) + 1};
   }
-  /// Part i of them.
+  /// Part i of tile t.
   template <class T>
   csr_slice<T> part(std::size_t t, std::size_t i, tile_structure structure, const T* values) const {
     const local_index* offsets = structure.offsets + t * structure.stride;
-    std::size_t base = 0, number = t + i;  // of the part among those of all tiles
+    std::size_t base = 0, number = t + i;  // of the part, over all tiles
     local_index first = 0, end = rows;
     for (const offset_restart& r : restarts) {
       const bool within = r.tile == t && r.row > 0;
@@ -112,7 +112,7 @@ struct tile_shape {
   }
 };
 
-/// The parts of a tile as a range, which is its own iterator. The shape must live as long.
+/// The parts of a tile as a range that is its own iterator. The shape must outlive it.
 template <class T>
 struct csr_slices {
   const tile_shape* shape;
@@ -131,14 +131,14 @@ struct csr_slices {
   bool operator==(std::default_sentinel_t) const { return next == count; }
 };
 
-/// The offsets of a shape, from where the entries of its rows begin: row i of tile t at begins[t * (rows + 1)
-/// + i], its last row ends at begins[t * (rows + 1) + rows]. Sets nonzeros, restarts and entries_of_parts so
-/// that no part of a tile has more than `most` entries; the bases of restarts are multiples of 4, which keeps
-/// the alignment of columns. Throws shape_error naming a row with more entries, counted from `first_row`.
+/// The offsets of a shape. Row i of tile t spans the entries from begins[t * (rows + 1) + i] up to the next
+/// element of `begins`. Sets nonzeros, restarts and entries_of_parts so that no part exceeds `most` entries;
+/// restart bases are multiples of 4 to preserve column alignment. Throws shape_error naming a row with more
+/// entries, numbered from `first_row`.
 inline std::vector<local_index> count_offsets(tile_shape& shape, const std::vector<std::size_t>& begins,
                                               std::size_t most, global_index first_row) {
   std::vector<local_index> offsets;
-  std::size_t first = 0, base = 0;  // of the entries that are being counted
+  std::size_t first = 0, base = 0;  // of the current offset range
   const auto restart = [&](std::size_t t, local_index row, std::size_t begin) {
     first = begin;
     base = begin / 4 * 4;
@@ -172,7 +172,7 @@ inline std::vector<local_index> count_offsets(tile_shape& shape, const std::vect
   return offsets;
 }
 
-/// The structure of tiles in host memory, row by row. Entries are numbered through all tiles.
+/// The structure of tiles in host memory, accessed by row. Entries are numbered across all tiles.
 class entry_lists {
  public:
   entry_lists(const tile_shape& shape, std::vector<local_index> structure)
@@ -185,10 +185,10 @@ class entry_lists {
           begins_.push_back(part.base + static_cast<std::size_t>(part.entries.offsets[i]));
   }
 
-  /// The first entry of row i of tile t, and the one behind its last.
+  /// The entries [begin, end) of row i of tile t.
   std::size_t begin(std::size_t t, std::size_t i) const { return begins_[t * (rows_ + 1) + i]; }
   std::size_t end(std::size_t t, std::size_t i) const { return begin(t, i + 1); }
-  /// Of all rows of tile t.
+  /// The entries [begin, end) of tile t.
   std::size_t begin(std::size_t t) const { return begin(t, 0); }
   std::size_t end(std::size_t t) const { return begin(t, rows_); }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// One rank's part of a sparse matrix: a row of CSR tiles, one for each row block of the dense operand it
-/// multiplies.
+/// One rank's part of a sparse matrix: a row of CSR tiles, one for each row block of the dense operand.
 
 #include <algorithm>
 #include <memory>
@@ -18,14 +17,14 @@
 
 namespace partita::local {
 
-/// Offsets and columns of all tiles lie in one buffer (`structure`), so that a block can travel as two
-/// messages, or where a caller has them. What products find out about the columns is kept beside them, for
-/// all products with this block.
+/// The offsets and columns of all tiles share one buffer (`structure`), so that a block is sent as two
+/// messages; a view borrows the caller's arrays instead. Column analyses are cached here and shared by all
+/// products with this block.
 template <class T, class Device>
 struct csr_tiles : tile_shape {
   buffer<local_index, Device> structure;  ///< (structure_size())
-  buffer<T, Device> values;               ///< (nonzeros), or none of a pattern
-  csr_arrays<T> viewed;                   ///< in place of both, where it has offsets
+  buffer<T, Device> values;               ///< (nonzeros); empty for a pattern
+  csr_arrays<T> viewed;                   ///< used instead of both when its offsets are set
 
   tile_structure located() const {
     if (viewed.offsets.empty()) return structure_at(structure.data());
@@ -33,11 +32,11 @@ struct csr_tiles : tile_shape {
   }
   std::span<const T> all_values() const { return viewed.offsets.empty() ? values.span() : viewed.values; }
 
-  /// The parts of tile t (csr_slice<T>), in order of rows.
+  /// The parts of tile t (csr_slice<T>), by ascending rows.
   csr_slices<T> parts(std::size_t t) const { return tile_shape::parts(t, located(), all_values().data()); }
-  /// The columns of the entries of a part, within their tile, where the part itself may count needed rows.
+  /// The tile-local columns of a part whose own columns may be renumbered to needed rows.
   const local_index* columns_of(const csr_slice<T>& part) const { return located().columns + part.base; }
-  /// The structure in host memory. Waits for a device.
+  /// The structure in host memory. Synchronises with the device.
   entry_lists entries(const device_queue<Device>& q) const {
     std::vector<local_index> found(structure_size(), 0);
     const std::span<local_index> all(found);
@@ -51,7 +50,7 @@ struct csr_tiles : tile_shape {
     }
     return {*this, std::move(found)};
   }
-  /// The structure in one piece of memory of the device; of a view a copy, made once.
+  /// The structure as one contiguous device array; for a view, a copy made once.
   std::span<const local_index> contiguous(const device_queue<Device>& q) const {
     if (viewed.offsets.empty()) return structure.span();
     if (contiguous_.size() == 0) {
@@ -62,7 +61,7 @@ struct csr_tiles : tile_shape {
     return std::as_const(contiguous_).span();
   }
 
-  /// The columns with entries, of every tile but `own`.
+  /// The nonempty columns of every tile except `own`.
   const needed_rows& needed(const device_queue<Device>& q, std::size_t own) const {
     require_own(own);
     if (!needed_.of_tile.empty()) return needed_;
@@ -72,7 +71,7 @@ struct csr_tiles : tile_shape {
       needed_ = find_needed_rows(*this, entries(q), own);
     return needed_;
   }
-  /// The structure with every column of a tile but `own` replaced by its position among the needed ones.
+  /// The structure with the columns of every tile except `own` renumbered to positions among the needed rows.
   std::span<const local_index> compacted(const device_queue<Device>& q, std::size_t own) const {
     if (count() == 1) return contiguous(q);
     if (compacted_.size() == 0) {
@@ -82,15 +81,15 @@ struct csr_tiles : tile_shape {
     }
     return std::as_const(compacted_).span();
   }
-  /// The shape of merged(), without making it.
+  /// The shape of merged(), without building it.
   const tile_shape& merged_shape(const device_queue<Device>& q, std::size_t own, std::size_t most) const {
     if (count() == 1) return *this;
     if (!merged_shape_)
       merged_shape_ = local::merged_shape(*this, entries(q), own, needed(q, own), most).shape;
     return *merged_shape_;
   }
-  /// Two tiles: `own`, and one of all others whose columns count their needed rows, one tile's after
-  /// another's.
+  /// Two tiles: `own`, and one for all others, whose columns index their needed rows, concatenated tile by
+  /// tile.
   const csr_tiles& merged(const device_queue<Device>& q, std::size_t own, std::size_t most) const {
     if (count() == 1) return *this;
     if (merged_ != nullptr) return *merged_;
@@ -107,8 +106,7 @@ struct csr_tiles : tile_shape {
     return *merged_;
   }
 
-  /// Other values for the same entries, in the order in which they lie: all products with this block see
-  /// them.
+  /// Replaces the values, in storage order; every product with this block sees them.
   void assign_values(const device_queue<Device>& q, std::span<const T> given) {
     copy(q, given, values.span());
     if (merged_ == nullptr) return;
@@ -124,7 +122,7 @@ struct csr_tiles : tile_shape {
       for (const std::size_t e : order) values.push_back(given[e]);
     return values;
   }
-  /// A rank's own tile is the same for every product with its block.
+  /// All products with a block must agree on the rank's own tile.
   void require_own(std::size_t own) const {
     if (own_.value_or(own) != own)
       throw_error<error>(
@@ -136,11 +134,11 @@ struct csr_tiles : tile_shape {
   mutable needed_rows needed_;
   mutable buffer<local_index, Device> contiguous_, compacted_;
   mutable std::optional<tile_shape> merged_shape_;
-  mutable std::shared_ptr<csr_tiles> merged_;  ///< A once more, where a product with needed rows runs
+  mutable std::shared_ptr<csr_tiles> merged_;  ///< a second copy of A, for products with needed rows only
 };
 
-/// The entries row by row, in a row by columns; entries of one place keep their order. Rows are counted, not
-/// compared: a hundred million entries take seconds.
+/// The entries sorted by row, then by column; duplicates keep their order. A counting sort by row, then a
+/// stable sort within each row.
 template <class T>
 std::vector<triplet<T>> sorted_by_rows(interval rows, const std::vector<triplet<T>>& entries) {
   std::vector<std::size_t> end(static_cast<std::size_t>(rows.size()) + 1, 0);
@@ -158,7 +156,7 @@ std::vector<triplet<T>> sorted_by_rows(interval rows, const std::vector<triplet<
   return sorted;
 }
 
-/// The entries in that order, those of one place added up.
+/// The entries in that order, with duplicates summed.
 template <class T>
 std::vector<triplet<T>> summed(interval rows, const std::vector<triplet<T>>& entries) {
   std::vector<triplet<T>> sums = sorted_by_rows(rows, entries);
@@ -176,7 +174,7 @@ std::vector<triplet<T>> summed(interval rows, const std::vector<triplet<T>>& ent
 
 namespace detail {
 
-/// Finds the tile that a column is in.
+/// Maps a column to its tile.
 class tile_finder {
  public:
   explicit tile_finder(std::span<const interval> columns) : columns_(columns) {
@@ -198,9 +196,9 @@ class tile_finder {
 
 }  // namespace detail
 
-/// Tiles of the entries with rows in `rows` and columns in one of `columns` (disjoint), in parts of at most
-/// `most` entries. Duplicates add up. Throws shape_error when rows or columns do not fit 32-bit local
-/// indices, or a row has more than `most` entries in one tile.
+/// Tiles from the entries with rows in `rows` and columns in one of the disjoint intervals `columns`, in
+/// parts of at most `most` entries. Duplicates are summed. Throws shape_error when rows or columns exceed the
+/// 32-bit local index range, or a row has more than `most` entries in one tile.
 template <class T, class Device>
 csr_tiles<T, Device> make_csr_tiles(const device_queue<Device>& q, interval rows,
                                     std::span<const interval> columns, std::vector<triplet<T>> entries,
@@ -235,7 +233,7 @@ csr_tiles<T, Device> make_csr_tiles(const device_queue<Device>& q, interval rows
   return result;
 }
 
-/// Tiles of `rows` rows and these widths over arrays of a caller: see shape_of.
+/// Tiles of `rows` rows and these widths over borrowed arrays; see shape_of.
 template <class T, class Device>
 csr_tiles<T, Device> view_csr_tiles(const device_queue<Device>& q, local_index rows,
                                     std::vector<local_index> widths, csr_arrays<T> arrays,
@@ -246,9 +244,8 @@ csr_tiles<T, Device> view_csr_tiles(const device_queue<Device>& q, local_index r
   return result;
 }
 
-/// A pattern of one tile, `cols` wide, without values, from where the entries of its rows begin and from
-/// their columns, ascending in each row; in parts of at most `most` entries. Throws shape_error as
-/// make_csr_tiles.
+/// A pattern (no values) of one tile of width `cols`, from row offsets and columns, ascending in each row; in
+/// parts of at most `most` entries. Throws shape_error as make_csr_tiles does.
 template <class T, class Device>
 csr_tiles<T, Device> make_pattern(const device_queue<Device>& q, interval rows,
                                   const std::vector<std::size_t>& begins,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Layers of single entries: relu, elu and dropout. They work in place, and on any layout. Nothing travels.
+/// Element-wise layers: relu, elu and dropout. In place, in any layout. Local; no communication.
 
 #include <cmath>
 #include <memory>
@@ -49,7 +49,7 @@ struct elu_gradient {
 
 }  // namespace detail
 
-/// h = dropout(max(h, 0)), and the gradient of its input from its output: what is not positive was clamped or
+/// h = dropout(max(h, 0)). The input gradient follows from the output: a nonpositive output was clamped or
 /// dropped.
 struct relu {
   template <class T, layout L, class Device>
@@ -57,7 +57,7 @@ struct relu {
     if (mask.probability == 0) return transform(h, h, positive_part{});
     transform_indexed(h, h, detail::dropped_relu{mask.function<T>()});
   }
-  /// dh: d loss / d output in, d loss / d input out.
+  /// dh: d loss / d output on entry, d loss / d input on exit.
   template <class T, layout L, class Device>
   static void backward(const dense<T, L, Device>& h, dense<T, L, Device>& dh, const dropout_mask& mask) {
     zip(h, dh, dh, detail::relu_gradient<T>{mask.function<T>().scale});
@@ -89,8 +89,8 @@ struct identity {
   }
 };
 
-/// h(i, j) / (1 - p), or 0 with probability p: of training alone. In front of all layers it leaves sparse
-/// features sparse; behind an activation it is done in the same pass. Throws error unless 0 <= p < 1.
+/// h(i, j) / (1 - p), or 0 with probability p, in training only. As the first layer it keeps sparse features
+/// sparse; after an activation it is fused into the same pass. Throws error unless 0 <= p < 1.
 class dropout {
  public:
   template <class T, class Device>
@@ -98,13 +98,12 @@ class dropout {
     if (probability_ > 0) b.vary_input();
   }
 
-  /// Of something inside a layer: `number` tells its choices from those of others.
+  /// Dropout inside a layer; `number` distinguishes its mask from others.
   template <class T, class Device>
   dropout(double probability, const builder<T, Device>& b, std::uint64_t number)
       : probability_(probability), seed_(b.options().seed), number_(number) {
     if (!(probability >= 0 && probability < 1))
-      throw_error<error>(
-          {"a probability of dropout is at least 0 and below 1, not ", std::to_string(probability)});
+      throw_error<error>({"a dropout probability must be in [0, 1), not ", std::to_string(probability)});
   }
 
   dropout_mask mask(const pass& p) const {
@@ -116,7 +115,7 @@ class dropout {
   std::uint64_t seed_, number_;
 };
 
-/// A layer whose output may take the place of its input, since its gradient follows from the output.
+/// A layer that may work in place, since its gradient follows from its output.
 template <class T, class Device>
 class in_place_layer {
  public:
@@ -129,15 +128,15 @@ class in_place_layer {
   virtual void forward(matrix& h, const pass& p) = 0;
   /// dh from d loss / d output to d loss / d input; h is the output of the last forward.
   virtual void backward(const matrix& h, matrix& dh) = 0;
-  /// Whether it is max(h, 0) and nothing else in this pass, which the layer before may have done already.
+  /// Whether the pass is exactly max(h, 0), so that it can be fused into the preceding layer.
   virtual bool is_relu(const pass& p) const = 0;
-  /// The pass is remembered for backward, the work was done elsewhere.
+  /// Records the pass for backward; forward was fused into the preceding layer.
   virtual void skip(const pass& p) = 0;
-  /// Does the work of a dropout behind it too; false: it cannot.
+  /// Fuses the dropout that follows; false if it cannot.
   virtual bool absorb(const dropout& behind) = 0;
 };
 
-/// An activation such as relu, with the dropout behind it where there is one.
+/// An activation such as relu, with the dropout that follows it, if any.
 template <class Activation, class T, class Device>
 class activation_layer final : public in_place_layer<T, Device> {
  public:

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Attention over the in-edges of every vertex, under any policy. No array of edges and features exists
-/// anywhere.
+/// Attention over the in-edges of every vertex, under any policy, without materialising edges x features.
 
 #include <deque>
 
@@ -13,36 +12,35 @@
 
 namespace partita::nn {
 
-/// What an attention is like.
+/// Parameters of an attention.
 struct attention_shape {
   local_index heads = 1;
-  local_index width = 1;  ///< of X under one head
-  bool averaged = false;  ///< all heads have the same columns, and the mean of their coefficients counts
-  int hops = 1;           ///< with the same coefficients
-  double slope = 0.2;     ///< of leaky
+  local_index width = 1;  ///< columns of X per head
+  bool averaged = false;  ///< heads share the same columns, and their coefficients are averaged
+  int hops = 1;           ///< number of hops with the same coefficients
+  double slope = 0.2;     ///< slope of the leaky ReLU
 
   score_shape scores() const { return {heads, averaged, slope}; }
   global_index columns() const { return averaged ? width : global_index{heads} * width; }
   local_index values_of_edge() const { return averaged ? 1 : heads; }
 };
 
-/// Y = Z_K, Z_k(v, j) = sum over u->v of alpha_uv Z_(k-1)(u, j), Z_0 = X (n x w all); alpha as in
-/// edge_scores: of the head of column j where heads lie side by side (w = heads*width), or the
-/// mean over the heads (w = width). d alpha_uv = sum over k and the head's columns of dZ_k(v, j) Z_(k-1)(u,
-/// j).
+/// Y = Z_K, Z_k(v, j) = sum over u->v of alpha_uv Z_(k-1)(u, j), Z_0 = X (all n x w); alpha as in
+/// edge_scores: that of column j's head if heads are side by side (w = heads*width), or the mean over the
+/// heads (w = width). Gradient: d alpha_uv = sum over k and the head's columns of dZ_k(v, j) Z_(k-1)(u, j).
 ///
-/// Every rank of the mesh must construct it and call its functions. What travels forward: X to the policy's
-/// layout and Y back, K products with A in place, and the scalars; coefficients are computed where they are
-/// used, in the pass of the first product. Backward: dY and dX likewise, K transposed products, scalars, and
-/// for d alpha what coefficient_gradient says, by whichever way the busiest rank receives less. Sources:
-/// Velickovic et al. (ICLR 2018), eq. 3 and 4; several hops with the same coefficients: NeutronTP (VLDB
-/// 2025), section 4.1, here with their exact gradient.
+/// Collective over the mesh: constructor and members. What travels, forward: X to the policy's layout and Y
+/// back, K products with A stationary, and the scalars; coefficients are recomputed where they are used, in
+/// the pass of the first product. Backward: dY and dX likewise, K transposed products, scalars, and for d
+/// alpha what coefficient_gradient selects. Sources: Velickovic et al. (ICLR 2018), eq. 3 and 4; several hops
+/// with the same coefficients: NeutronTP (VLDB 2025), section 4.1, here with their exact gradient.
 template <class T, class Device>
 class attention {
  public:
   using matrix = dense<T, vertex_rows, Device>;
 
-  /// `a`: the pattern as the policy cuts it. Throws error when rows are to be gathered for more than one hop.
+  /// `a`: the pattern in the policy's layout. Throws error for coefficient_gradient::rows with more than one
+  /// hop.
   attention(const sparse<T, dynamic_layout, Device>& a, const attention_shape& shape,
             spmm_options options = {}, coefficient_gradient form = coefficient_gradient::automatic)
       : attention(a, in_edges<T, Device>(a), shape, options, form) {}
@@ -56,7 +54,7 @@ class attention {
     change_.to_outer(*inner_y_, y);  // (n/P, w)
   }
 
-  /// dx, and the gradient of the scalars, from dy and the x of the last forward.
+  /// dx and the gradient of the scalars, from dy and the x of the last forward.
   void backward(const matrix& x, const matrix& dy, matrix& dx, matrix& dscores) {
     scores_.transpose();
     if (change_.travels()) {
@@ -74,7 +72,7 @@ class attention {
   }
 
   const blocking& features() const { return features_; }
-  /// What was chosen for the gradient of the coefficients.
+  /// The form in effect for the gradient of the coefficients, with `automatic` resolved.
   coefficient_gradient form() const {
     return by_edges_ ? coefficient_gradient::edges : coefficient_gradient::rows;
   }
@@ -87,7 +85,8 @@ class attention {
  private:
   using block = dense<T, dynamic_layout, Device>;  ///< in the policy's layout
 
-  /// The gradient of coefficients: sampled products on tiles, then their parts to the owners of targets.
+  /// The gradient of the coefficients: sampled products on tiles, then redistribution to the owners of the
+  /// targets.
   struct edge_gradient {
     sddmm_plan<T, Device> sample;
     edge_redistribution<T, Device> to_targets;
@@ -141,7 +140,7 @@ class attention {
     m.world().all_reduce(elements, reduction::max);
     return elements[0] <= elements[1];
   }
-  /// All but what is for the gradient of the coefficients.
+  /// Everything except the gradient of the coefficients.
   traffic predicted_products() const {
     return scores_.predicted() + scores_gradient_.predicted() + 2 * change_.predicted() +
            static_cast<global_index>(hops()) * (product_.predicted() + transposed_product_.predicted());
@@ -159,7 +158,7 @@ class attention {
     product_(alpha_, between_.back(), y);
   }
 
-  /// dZ_0 from dZ_K, and the parts of the gradient of the coefficients on tiles in place of them.
+  /// dZ_0 from dZ_K; replaces the coefficients on tiles by this rank's contributions to their gradient.
   template <class X, class Gradient, class ToGradient>
   void multiply_backward(const X& x, const Gradient& dy, ToGradient& dx) {
     const std::size_t last = between_.size();
@@ -181,13 +180,13 @@ class attention {
   edge_scores<T, Device> scores_;
   edge_scores_gradient<T, Device> scores_gradient_;
   edge_spmm_plan<T, Device> product_, transposed_product_;
-  edge_matrix<T, Device> alpha_;             ///< then the gradient of the coefficients, in parts
-  edge_matrix<T, Device> transposed_alpha_;  ///< then the coefficients of in-edges of own vertices
-  buffer<T, Device> own_gradient_;           ///< of the coefficients of those
+  edge_matrix<T, Device> alpha_;             ///< later the contributions to its gradient
+  edge_matrix<T, Device> transposed_alpha_;  ///< later the coefficients of the in-edges of own vertices
+  buffer<T, Device> own_gradient_;           ///< of the coefficients of these in-edges
   layout_change<T, Device> change_;
   std::deque<block> between_;  ///< Z_1 ... Z_(K-1)
   std::deque<block> gradients_;
-  std::optional<block> inner_x_, inner_y_;  ///< Z_0 and Z_K, where they have to go there
+  std::optional<block> inner_x_, inner_y_;  ///< Z_0 and Z_K, if redistributed
   std::optional<edge_gradient> by_edges_;
   std::optional<in_edge_sddmm_plan<T, Device>> by_rows_;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Whether the gradients of a model are those of its loss.
+/// Finite-difference check of a model's gradients.
 
 #include <algorithm>
 #include <cmath>
@@ -10,14 +10,14 @@
 
 namespace partita::nn {
 
-/// The largest |g - (loss(w + step) - loss(w - step)) / (2 step)| over all parameters w, g the gradient that
-/// backward gives, divided by the largest |g| or difference; the parameters stay as they are. At a
-/// kink of the loss, such as a relu of exactly 0, differences do not match a correct gradient. Check on more
-/// than one rank: on one, a gradient that is summed over the ranks too early looks correct.
+/// The largest |g - (loss(w + step) - loss(w - step)) / (2 step)| over all parameters w, where g is the
+/// gradient computed by backward, divided by the largest |g| or difference; the parameters are restored. At a
+/// kink of the loss, such as the relu of exactly 0, differences do not match a correct gradient. Check on
+/// more than one rank: on one rank, a gradient that is summed over the ranks too early looks correct.
 ///
-/// loss(logits, gradient): the loss of logits (n x classes), and d loss / d logits. Every rank of the mesh
-/// must call. What travels: 2 w + 1 forwards and one backward for w parameters, so this is for small models,
-/// in double precision.
+/// loss(logits, gradient): the loss of logits (n x classes), and d loss / d logits. Collective over the mesh.
+/// What travels: 2 w + 1 forward and one backward passes for w parameters, so use small models, in double
+/// precision.
 template <class T, class Device, class Loss>
 double gradient_error(model<T, Device>& net, const operand<T, Device>& x, Loss loss, double step,
                       const pass& p = {}) {

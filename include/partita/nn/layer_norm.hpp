@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Normalisation of every vertex's features: Ba, Kiros, Hinton (2016), arXiv:1607.06450, eq. 4.
+/// Layer normalisation: Ba, Kiros, Hinton (2016), arXiv:1607.06450, eq. 4.
 
 #include <cmath>
 #include <functional>
@@ -12,7 +12,7 @@ namespace partita::nn {
 
 namespace detail {
 
-/// x - part times the sum of the row.
+/// x - part * (sum of the row).
 template <class T>
 struct less_part {
   T part;
@@ -28,9 +28,9 @@ struct inverse_deviation {
 
 }  // namespace detail
 
-/// Z = gamma * N + beta, N = (H - mean) / sqrt(var + 1e-5), mean and var over each row (n x f all, gamma and
-/// beta 1 x f); var divides by f. With g = gamma * dZ: dH = (g - mean(g) - N mean(g N)) / sqrt(var + 1e-5).
-/// Nothing travels.
+/// Z = gamma * N + beta, N = (H - mean) / sqrt(var + 1e-5), with mean and biased variance of each row (all n
+/// x f; gamma and beta 1 x f). With g = gamma * dZ: dH = (g - mean(g) - N mean(g N)) / sqrt(var + 1e-5).
+/// Local; no communication.
 template <class T, class Device>
 class layer_norm final : public layer<T, Device> {
  public:

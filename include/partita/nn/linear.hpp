@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Z = H W + b, the dense layer.
+/// The dense layer, Z = H W + b.
 
 #include "partita/nn/layer.hpp"
 
 namespace partita::nn {
 
-/// Z = H W + b (n x out, n x in, in x out, 1 x out). Nothing travels.
+/// Z = H W + b (n x out, n x in, in x out, 1 x out). Local; no communication.
 template <class T, class Device>
 class linear final : public layer<T, Device> {
  public:
@@ -22,7 +22,7 @@ class linear final : public layer<T, Device> {
     weight_gradient_part(h, dz, weight_.gradient(), &bias_.gradient());  // (in, out), (1, out)
     if (dh != nullptr) gemm(dz, transposed(weight_.value()), *dh);       // (n, in)
   }
-  /// backward for H = max(Y, 0), down to Y.
+  /// backward for H = max(Y, 0), giving the gradient of Y.
   void backward_through_relu(const matrix& h, const matrix& dz, matrix& dy) {
     weight_gradient_part(h, dz, weight_.gradient(), &bias_.gradient());
     gemm_relu_backward(dz, weight_.value(), h, dy);  // (n, in)

@@ -1,39 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// A network over one graph, as training takes it.
+/// A model as used in training: layers and their parameters.
 
 #include "partita/nn/sequential.hpp"
 
 namespace partita::nn {
 
-/// Layers and the parameters that they were made with. Every rank of the mesh must call its members.
+/// A layer stack and the parameters it was constructed with. Collective over the mesh: all members.
 template <class T, class Device>
 class model {
  public:
   using matrix = dense<T, vertex_rows, Device>;
 
-  /// `net`: a layer, as a sequential is; `b`: what its layers were constructed with.
+  /// `net`: a layer, such as a sequential; `b`: the builder its layers were constructed with.
   template <class Layer>
   model(const builder<T, Device>& b, Layer net)
       : parameters_(b.parameters()),
         net_(std::make_unique<Layer>(std::move(net))),
         logits_(b.rows(net_->width())) {}
 
-  /// The logits (n x classes). x must live, unchanged, until backward.
+  /// The logits (n x classes). x must stay alive and unchanged until backward.
   const matrix& forward(const operand<T, Device>& x, const pass& p) {
     x_ = x;
     net_->forward(x, logits_, p);
     return logits_;
   }
-  /// The gradient of every parameter, summed over the ranks, from that of the logits. Gradients are zero when
-  /// the layers are called.
+  /// The gradient of every parameter, summed over the ranks, from that of the logits. Zeroes the gradients
+  /// first.
   void backward(const matrix& logits_gradient);
 
   nn::parameters<T, Device>& parameters() { return *parameters_; }
   const blocking& row_blocking() const { return logits_.row_blocking(); }
   /// Columns of the logits.
   global_index width() const { return net_->width(); }
-  /// What this rank receives in one forward and backward of a steady epoch, in closed form.
+  /// What this rank receives in one forward and backward pass of a steady epoch, in closed form.
   traffic predicted() const { return net_->predicted() + parameters_->predicted(); }
 
  private:
@@ -50,8 +50,9 @@ void model<T, Device>::backward(const matrix& logits_gradient) {
   parameters_->sum_gradients();
 }
 
-/// Dropout of the input, then layers of width widths[1], widths[2], ... with `Activation` and dropout
-/// between; make(l, in, out, builder) constructs layer l. The parameters of the first layer decay.
+/// Dropout of the input, then layers of width widths[1], widths[2], ... with `Activation` and dropout in
+/// between; make(l, in, out, builder) constructs layer l. Weight decay applies to the first layer's
+/// parameters.
 template <class Activation, class T, class Device, class Make>
 sequential<T, Device> chain(const builder<T, Device>& b, const std::vector<global_index>& widths, Make make) {
   const model_options& options = b.options();
@@ -64,7 +65,7 @@ sequential<T, Device> chain(const builder<T, Device>& b, const std::vector<globa
   return net;
 }
 
-/// Graph convolutions over `a` with relu between; widths: f, hidden widths, classes.
+/// Graph convolutions over `a` with relu in between; widths: f, hidden widths, classes.
 template <template <class, class> class Convolution, class T, class Device>
 model<T, Device> convolutions(const sparse<T, dynamic_layout, Device>& a,
                               const std::vector<global_index>& widths, const model_options& options) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// The networks that are more than convolutions with an activation between.
+/// Models that are more than a stack of convolutions and activations.
 
 #include "partita/nn/conv/gat.hpp"
 #include "partita/nn/conv/gcnii.hpp"
@@ -10,10 +10,10 @@
 
 namespace partita::nn {
 
-/// Dense layers with relu between, then K hops: APPNP (Klicpera et al., ICLR 2019), and for alpha = 0 the
+/// Dense layers with relu in between, then K hops: APPNP (Klicpera et al., ICLR 2019), and for alpha = 0 the
 /// decoupled form of gcn and sage (NeutronTP, VLDB 2025, section 4.1). widths: f, hidden widths, classes.
 ///
-/// What travels in an epoch: four redistributions of n x classes, whatever K and the input width are, the
+/// What travels per epoch: four redistributions of n x classes, independent of K and the input width, the
 /// traffic of 2 K products (none under feature_column), and one all-reduce of the gradients.
 template <class T, class Device>
 model<T, Device> appnp(const sparse<T, dynamic_layout, Device>& a, const std::vector<global_index>& widths,
@@ -35,7 +35,7 @@ model<T, Device> sgc(const sparse<T, dynamic_layout, Device>& a, global_index in
 }
 
 /// Chen et al. (ICML 2020): a dense layer, `layers` convolutions with initial residual and identity mapping,
-/// a dense layer; relu behind all but the last, dropout before every one.
+/// a dense layer; relu after all but the last, dropout before each.
 template <class T, class Device>
 model<T, Device> gcnii(const sparse<T, dynamic_layout, Device>& a, global_index in, global_index hidden,
                        global_index classes, int layers, double alpha, double lambda,
@@ -50,8 +50,8 @@ model<T, Device> gcnii(const sparse<T, dynamic_layout, Device>& a, global_index 
   return {b, std::move(net)};
 }
 
-/// Attention layers with elu between; widths: f, hidden widths a head, classes. Heads side by side, in the
-/// last layer averaged.
+/// Attention layers with elu in between; widths: f, hidden widths per head, classes. Heads are side by side,
+/// averaged in the last layer.
 template <class T, class Device>
 model<T, Device> gat(const sparse<T, dynamic_layout, Device>& a, const std::vector<global_index>& widths,
                      int heads, int last_heads, const model_options& options) {
@@ -66,13 +66,13 @@ model<T, Device> gat(const sparse<T, dynamic_layout, Device>& a, const std::vect
   return {b, chain<elu>(b, of_layers, make)};
 }
 
-/// Dense layers with elu between, then K hops of attention that share their coefficients: the decoupled form
-/// of gat (NeutronTP, VLDB 2025, section 4.1). widths: f, hidden widths, classes.
+/// Dense layers with elu in between, then K hops of attention with shared coefficients: the decoupled form of
+/// gat (NeutronTP, VLDB 2025, section 4.1). widths: f, hidden widths, classes.
 ///
-/// What travels in an epoch: four redistributions of n x classes, whatever K, the heads and the input width
-/// are; scalars a vertex and head; the traffic of 2 K products and of K sampled ones (none under
-/// feature_column); parts of one value an edge, which is the gradient of its coefficient; and one all-reduce
-/// of the gradients.
+/// What travels per epoch: four redistributions of n x classes, independent of K, the heads and the input
+/// width; scalars per vertex and head; the traffic of 2 K products and K sampled products (none under
+/// feature_column); contributions to one gradient value per edge; and one all-reduce of the parameter
+/// gradients.
 template <class T, class Device>
 model<T, Device> decoupled_gat(const sparse<T, dynamic_layout, Device>& a,
                                const std::vector<global_index>& widths, int heads, int hops,

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// The matrices that models propagate with, from the adjacency matrix A: entry (v, u) is the weight of the
-/// edge from u to v. Each function takes this rank's entries of A and gives its entries of the result. Every
-/// rank must call.
+/// Propagation matrices from the adjacency matrix A: entry (v, u) is the weight of the edge from u to v. Each
+/// function maps this rank's entries of A to its entries of the result. Collective.
 
 #include <cmath>
 #include <span>
@@ -15,7 +14,7 @@ namespace partita::nn {
 
 namespace detail {
 
-/// The row sums of all ranks' entries, on every rank. What travels: an all-reduce of n elements. Throws
+/// The row sums over all ranks' entries, on every rank. What travels: an all-reduce of n elements. Throws
 /// shape_error for an entry outside the matrix.
 inline std::vector<double> row_sums(const communicator& world, global_index n,
                                     std::span<const triplet<double>> entries) {
@@ -32,7 +31,7 @@ inline std::vector<double> row_sums(const communicator& world, global_index n,
 
 }  // namespace detail
 
-/// A + weight * I (n x n). Nothing travels.
+/// A + weight * I (n x n). Local; no communication.
 inline std::vector<triplet<double>> with_self_loops(const communicator& world, global_index n,
                                                     std::span<const triplet<double>> entries, double weight) {
   std::vector<triplet<double>> all(entries.begin(), entries.end());
@@ -41,9 +40,9 @@ inline std::vector<triplet<double>> with_self_loops(const communicator& world, g
   return all;
 }
 
-/// D^-1/2 (A + I) D^-1/2, D the row sums of A + I; a row whose sum is not positive becomes zero (n x n).
-/// What travels: an all-reduce of n elements. Source: Kipf, Welling (ICLR 2017), section 2; in-degrees for
-/// directed graphs.
+/// D^-1/2 (A + I) D^-1/2, D the row sums of A + I; rows with a nonpositive sum become zero (n x n). What
+/// travels: an all-reduce of n elements. Source: Kipf, Welling (ICLR 2017), section 2; directed graphs use
+/// in-degrees.
 inline std::vector<triplet<double>> gcn_normalized(const communicator& world, global_index n,
                                                    std::span<const triplet<double>> entries) {
   auto all = with_self_loops(world, n, entries, 1);
@@ -56,8 +55,8 @@ inline std::vector<triplet<double>> gcn_normalized(const communicator& world, gl
   return all;
 }
 
-/// The mean over in-neighbours, whatever the weights: 1 / in-degree(v) for every edge to v; a row of nothing
-/// is zero (n x n). What travels: an all-reduce of n elements.
+/// The unweighted mean over in-neighbours: 1 / in-degree(v) for every edge to v; empty rows stay zero (n x
+/// n). What travels: an all-reduce of n elements.
 inline std::vector<triplet<double>> mean_normalized(const communicator& world, global_index n,
                                                     std::span<const triplet<double>> entries) {
   std::vector<triplet<double>> all(entries.begin(), entries.end());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Steps that change every parameter by its summed gradient. Every rank does the same; nothing travels.
+/// Optimisers: steps from summed gradients, replicated on every rank. Local; no communication.
 
 #include <cmath>
 #include <functional>
@@ -28,7 +28,7 @@ struct adam_direction {
   }
 };
 
-/// gradient += decay * value, for the parameters that decay.
+/// gradient += decay * value, for the parameters with weight decay.
 template <class T, class Device>
 void decay_weights(parameters<T, Device>& set) {
   for (auto& p : set.list())
@@ -38,7 +38,7 @@ void decay_weights(parameters<T, Device>& set) {
 
 }  // namespace detail
 
-/// w -= rate * (g + decay * w), decay as each parameter has it.
+/// Gradient descent: w -= rate * (g + decay * w), with the weight decay of each parameter.
 template <class T, class Device>
 class sgd {
  public:
@@ -54,15 +54,14 @@ class sgd {
 };
 
 /// m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2; w -= rate * (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) +
-/// epsilon), with g + decay * w in place of g for parameters that decay. Source: Kingma, Ba (ICLR 2015),
-/// algorithm 1.
+/// epsilon), with g + decay * w in place of g for parameters with weight decay. Source: Kingma, Ba (ICLR
+/// 2015), algorithm 1.
 template <class T, class Device>
 class adam {
  public:
   using matrix = dense<T, replicated, Device>;
 
-  /// What a step depends on beside the parameters, to be kept and given back: m and v (1 x as many as there
-  /// are parameters) and t.
+  /// Optimiser state, for checkpointing: m and v (1 x number of parameter elements) and t.
   struct state {
     matrix first_moment, second_moment;
     int steps = 0;
@@ -70,7 +69,7 @@ class adam {
 
   explicit adam(double rate = 0.01) : rate_(rate) {}
 
-  /// The state for steps of this set: zeros before the first one.
+  /// The state for this parameter set; zeros before the first step.
   state& state_of(const parameters<T, Device>& set) {
     const matrix_shape shape = set.values().shape();
     if (!state_ || state_->first_moment.shape() != shape) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// The parameters of a model: replicated matrices in one buffer, their gradients in another, so that one
-/// all-reduce sums all gradients; and the builder that layers make theirs with.
+/// The parameters of a model: replicated matrices in one buffer and their gradients in another, so that a
+/// single all-reduce sums all gradients; and the builder with which layers create them.
 
 #include <cmath>
 #include <deque>
@@ -17,7 +17,7 @@
 
 namespace partita::nn {
 
-/// One replicated matrix of a set and its gradient, which is this rank's summand until
+/// One replicated matrix of a set and its gradient, which is this rank's contribution until
 /// parameters::sum_gradients.
 template <class T, class Device>
 class parameter {
@@ -43,10 +43,11 @@ class parameter {
   matrix_shape shape_;
   double decay_;
   std::size_t offset_;
-  std::optional<matrix> value_, gradient_;  ///< views of the buffers of the set
+  std::optional<matrix> value_, gradient_;  ///< views into the set's buffers
 };
 
-/// Every rank holds the same values. Layers keep references to members of the set, so it is not copied.
+/// The parameters of a model, with the same values on every rank. Not copyable, since layers hold references
+/// to members.
 template <class T, class Device>
 class parameters {
  public:
@@ -56,7 +57,7 @@ class parameters {
   parameters(const parameters&) = delete;
   parameters& operator=(const parameters&) = delete;
 
-  /// A new matrix of zeros. Earlier values stay.
+  /// Adds a zero-initialised matrix; existing values are preserved.
   parameter<T, Device>& add(std::string name, matrix_shape shape, double decay = 0) {
     list_.emplace_back(std::move(name), shape, decay, values_.size());
     const auto size = static_cast<std::size_t>(shape.rows * shape.cols);
@@ -68,13 +69,13 @@ class parameters {
 
   const partita::mesh<Device>& mesh() const { return mesh_; }
   std::deque<parameter<T, Device>>& list() { return list_; }
-  /// All values, and all gradients, as one row (1 x their number), in the order of the list.
+  /// All values, and all gradients, as one row (1 x number of elements), in list order.
   matrix& values() { return *all_values_; }
   const matrix& values() const { return *all_values_; }
   matrix& gradients() { return *all_gradients_; }
 
-  /// gradient = the sum of the ranks' summands, all matrices at once. Every rank must call.
-  /// What travels: one all-reduce of as many elements as there are parameters.
+  /// gradient = the sum over the ranks, for all matrices at once. Collective over the mesh. What travels: one
+  /// all-reduce of all parameter elements.
   void sum_gradients() {
     if (mesh_.size() > 1) mesh_.along(every_axis).all_reduce(gradients_.span());
   }
@@ -115,26 +116,26 @@ class parameters {
   std::optional<matrix> all_values_, all_gradients_;
 };
 
-/// What is known about the input of a layer.
+/// Properties of a layer's input.
 enum class layer_input : std::uint8_t {
   varying,      ///< needs a gradient
-  no_gradient,  ///< changes from epoch to epoch (dropout), but nobody needs its gradient
-  constant      ///< never changes: a product of it with the graph is computed once
+  no_gradient,  ///< changes between epochs (dropout), but its gradient is not needed
+  constant      ///< never changes: its product with the graph is computed once
 };
 
-/// What models are made with.
+/// Options of model construction.
 struct model_options {
   std::uint64_t seed = 0;
-  double weight_decay = 0;       ///< of the first layer's parameters
-  double convolution_decay = 0;  ///< of the convolutions of gcnii
-  double dropout = 0;            ///< of the input and behind every hidden layer; of gat's coefficients too
+  double weight_decay = 0;       ///< for the first layer's parameters
+  double convolution_decay = 0;  ///< for the convolutions of gcnii
+  double dropout = 0;  ///< of the input and after every hidden layer; in gat also of the coefficients
   spmm_options products = {};
-  coefficient_gradient coefficients = coefficient_gradient::automatic;  ///< of attention
+  coefficient_gradient coefficients = coefficient_gradient::automatic;  ///< in attention
 };
 
 namespace detail {
 
-/// Uniform in [-bound, bound), as the field `word` has it at (i, j).
+/// Uniform in [-bound, bound), from the random field `word` at (i, j).
 template <class T>
 struct uniform_entry {
   std::uint64_t word;
@@ -146,15 +147,15 @@ struct uniform_entry {
 
 }  // namespace detail
 
-/// What layers are constructed with: it makes their parameters and matrices and knows what came before them.
-/// A handle: copies share the parameters. The layers of a model are made in their order; until the first
-/// parameter is made, the input needs no gradient.
+/// Passed to layer constructors: creates their parameters and matrices, and tracks the properties of each
+/// layer's input. A handle: copies share the parameters. Construct the layers of a model in order; until the
+/// first parameter is created, no input needs a gradient.
 template <class T, class Device>
 class builder {
  public:
   using matrix = dense<T, vertex_rows, Device>;
 
-  /// For matrices whose rows are cut by `rows`, those of a sparse matrix that layers multiply with.
+  /// For matrices with row blocking `rows`, that of the sparse matrix the layers multiply with.
   builder(const partita::mesh<Device>& m, const blocking& rows, const model_options& options = {})
       : state_(std::make_shared<state>(m, rows, options)) {}
   explicit builder(const sparse<T, dynamic_layout, Device>& a, const model_options& options = {})
@@ -166,8 +167,8 @@ class builder {
   /// The set that all copies of the builder add to.
   std::shared_ptr<nn::parameters<T, Device>> parameters() const { return {state_, &state_->set}; }
 
-  /// The same builder, whose parameters are called name + suffix, or decay. Without a suffix parameters of
-  /// one name are numbered from 0.
+  /// The same builder, with parameter names extended by a suffix, or with weight decay. Without a suffix,
+  /// parameters of the same name are numbered from 0.
   builder named(std::string suffix) const {
     builder b = *this;
     b.suffix_ = std::move(suffix);
@@ -179,7 +180,7 @@ class builder {
     return b;
   }
 
-  /// A new parameter of zeros, or of `value`s.
+  /// A new parameter, filled with `value`.
   parameter<T, Device>& filled(const std::string& name, matrix_shape shape, T value = 0) const {
     state_->input = layer_input::varying;
     const std::string suffix = suffix_ ? *suffix_ : std::to_string(state_->made[name]++);
@@ -187,7 +188,7 @@ class builder {
     if (value != 0) fill(p.value(), value);
     return p;
   }
-  /// A new parameter uniform in [-a, a), a = sqrt(6 / (rows + cols)), the same at any number of ranks.
+  /// A new parameter uniform in [-a, a), a = sqrt(6 / (rows + cols)), independent of the number of ranks.
   /// Source: Glorot, Bengio (AISTATS 2010), eq. 16.
   parameter<T, Device>& glorot(const std::string& name, matrix_shape shape) const {
     const std::size_t index = state_->set.list().size();
@@ -198,18 +199,18 @@ class builder {
     return p;
   }
 
-  /// The cuts of `width` columns, and an uninitialised matrix (n x width).
+  /// The column blocking for `width` columns, and an uninitialised matrix (n x width).
   blocking columns(global_index width) const { return blocking::even(width, mesh().shape(), nesting::cols); }
   matrix rows(global_index width) const { return {mesh(), row_blocking(), columns(width)}; }
 
-  /// What the next layer will be given. A layer must ask before it makes its first parameter: after a
-  /// parameter every input needs a gradient.
+  /// Properties of the next layer's input. Query before creating the layer's first parameter: after that
+  /// every input needs a gradient.
   layer_input input() const { return state_->input; }
-  /// A layer changes its input from epoch to epoch without parameters.
+  /// Declares that a layer without parameters changes its input from epoch to epoch.
   void vary_input() const {
     if (state_->input == layer_input::constant) state_->input = layer_input::no_gradient;
   }
-  /// A number for random choices: of dropouts 0, 1, ..., in the order of their making.
+  /// A unique number for the random choices of a dropout: 0, 1, ..., in order of construction.
   std::uint64_t next_dropout() const { return state_->dropouts++; }
   /// The same for attentions.
   std::uint64_t next_attention() const { return (1u << 20) + state_->attentions++; }

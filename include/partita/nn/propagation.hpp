@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// K products in a row in the policy's own layout: one way in, one way out, whatever K is.
+/// K consecutive products in the policy's layout, with one redistribution in and one out, independent of K.
 
 #include <deque>
 #include <functional>
@@ -11,12 +11,12 @@
 
 namespace partita::nn {
 
-/// Z_k = (1 - alpha) A Z_(k-1) + alpha Z_0, k = 1..K, Z_0 = H; Z = Z_K (n x f all). Personalised PageRank for
+/// Z_k = (1 - alpha) A Z_(k-1) + alpha Z_0, k = 1..K, Z_0 = H; Z = Z_K (all n x f). Personalised PageRank for
 /// alpha > 0, A^K H for alpha = 0.
 ///
-/// What travels in each direction: Z_0 goes to the policy's layout, the traffic of K products (none under
-/// feature_column), and the result comes back. Sources: Klicpera et al. (ICLR 2019), eq. 4; decoupled
-/// training: NeutronTP (VLDB 2025), section 4.1.
+/// What travels in each direction: redistribution of Z_0 to the policy's layout and of the result back, and
+/// the traffic of K products (none under feature_column). Sources: Klicpera et al. (ICLR 2019), eq. 4;
+/// decoupled training: NeutronTP (VLDB 2025), section 4.1.
 template <class T, class Device>
 class propagation final : public layer<T, Device> {
  public:
@@ -80,7 +80,7 @@ class propagation final : public layer<T, Device> {
   redistribution<T, Device> to_policy_, from_policy_;
   int hops_;
   T keep_, teleport_;
-  std::deque<dense<T, dynamic_layout, Device>> states_;  ///< three, (n, f) under the policy
+  std::deque<dense<T, dynamic_layout, Device>> states_;  ///< three, each (n, f), in the policy's layout
   dense_operand<T, Device> written_out_;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// A layer with its input added: He, Zhang, Ren, Sun (CVPR 2016), eq. 1.
+/// A layer with a residual connection: He, Zhang, Ren, Sun (CVPR 2016), eq. 1.
 
 #include <functional>
 
@@ -8,7 +8,7 @@
 
 namespace partita::nn {
 
-/// Z = H + layer(H), dH = dZ + what the layer gives (n x f all). What travels: what the layer sends.
+/// Z = H + layer(H), dH = dZ + the layer's dH (all n x f). What travels: that of the layer.
 template <class Layer>
 class residual final : public layer<typename Layer::matrix::value_type, typename Layer::matrix::device> {
   using T = typename Layer::matrix::value_type;
@@ -19,11 +19,11 @@ class residual final : public layer<typename Layer::matrix::value_type, typename
 
   explicit residual(Layer l) : layer_(std::move(l)) {}
 
-  /// Throws shape_error when the layer gives another width than it takes.
+  /// Throws shape_error when the layer's output width differs from its input width.
   void forward(const operand<T, Device>& h, matrix& z, const pass& p) override {
     if (h.shape().cols != width())
-      throw_error<shape_error>({"a residual layer takes as many features as it gives, not ", h.shape().cols,
-                                " to give ", width()});
+      throw_error<shape_error>(
+          {"a residual layer needs equal input and output widths, not ", h.shape().cols, " and ", width()});
     layer_.forward(h, z, {p.training, p.epoch});
     zip(written_out_(h), z, z, std::plus<>{});  // (n, f)
   }

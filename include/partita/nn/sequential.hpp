@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Layers one after another.
+/// A sequence of layers.
 
 #include <concepts>
 #include <vector>
@@ -11,7 +11,7 @@ namespace partita::nn {
 
 namespace detail {
 
-/// Z = H, between two layers that work in place.
+/// Z = H, between two in-place layers.
 template <class T, class Device>
 class copy_layer final : public layer<T, Device> {
  public:
@@ -30,14 +30,14 @@ class copy_layer final : public layer<T, Device> {
 
 }  // namespace detail
 
-/// Z = l_n(... l_1(H)). Activations and dropout are done in place, an activation and the dropout behind it in
-/// one pass, relu in the pass of the layer before it where that can; dropout in front leaves a sparse H
-/// sparse.
+/// Z = l_n(... l_1(H)). Activations and dropout work in place; an activation and the dropout after it share
+/// one pass, and relu is fused into the preceding layer if that supports it. Dropout as the first layer keeps
+/// a sparse H sparse.
 ///
-///   sequential net(b);
-///   net.add(dropout(.5, b)).add(gcn_conv(a, f, 16, b)).add(relu{}).add(gcn_conv(a, 16, classes, b));
+///     sequential net(b);
+///     net.add(dropout(.5, b)).add(gcn_conv(a, f, 16, b)).add(relu{}).add(gcn_conv(a, 16, classes, b));
 ///
-/// What travels: what the layers send.
+/// What travels: that of the layers.
 template <class T, class Device>
 class sequential final : public layer<T, Device> {
  public:
@@ -45,9 +45,9 @@ class sequential final : public layer<T, Device> {
 
   explicit sequential(const builder<T, Device>& b) : builder_(b) {}
 
-  /// A layer, a dropout, or an activation: relu, elu, or a type with static forward(h, mask), which changes h
-  /// in place, and backward(h, dh, mask), which has the h that forward left. Throws error for an activation
-  /// without a layer before it.
+  /// Appends a layer, a dropout, or an activation: relu, elu, or a type with static forward(h, mask), which
+  /// updates h in place, and backward(h, dh, mask), where h is the output of forward. Throws error for an
+  /// activation without a preceding layer.
   template <class Layer>
   sequential& add(Layer l) {
     if constexpr (std::derived_from<Layer, layer<T, Device>>)
@@ -109,11 +109,11 @@ class sequential final : public layer<T, Device> {
   struct step {
     std::unique_ptr<layer<T, Device>> work;
     std::unique_ptr<in_place_layer<T, Device>> after;
-    std::optional<matrix> out, gradient;  ///< Z of the step and d loss / d Z, made when they are needed
+    std::optional<matrix> out, gradient;  ///< Z of the step and d loss / d Z, allocated on demand
   };
 
   void add_in_place(std::unique_ptr<in_place_layer<T, Device>> l) {
-    if (steps_.empty()) throw error("an activation needs a layer before it");
+    if (steps_.empty()) throw error("an activation needs a preceding layer");
     if (steps_.back().after != nullptr)
       steps_.push_back({std::make_unique<detail::copy_layer<T, Device>>(width()), nullptr, {}, {}});
     steps_.back().after = std::move(l);

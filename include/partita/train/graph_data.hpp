@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// A labelled graph in host memory made into the distributed matrices that training needs.
+/// The distributed matrices for training, from a labelled graph in host memory.
 
 #include <vector>
 
@@ -13,8 +13,8 @@
 
 namespace partita::nn {
 
-/// This rank's part of the adjacency matrix: every size-th edge; entry (v, u) is the weight of the edge from
-/// u to v.
+/// This rank's entries of the adjacency matrix: every size-th edge; entry (v, u) is the weight of the edge
+/// from u to v.
 inline std::vector<triplet<double>> edge_share(const io::dataset& data, const communicator& world) {
   std::vector<triplet<double>> share;
   const auto step = static_cast<std::size_t>(world.size());
@@ -36,8 +36,8 @@ std::vector<triplet<T>> entries_as(const std::vector<triplet<double>>& entries) 
 
 }  // namespace detail
 
-/// The cuts of the vertices that `options` ask for. Nothing travels. Throws shape_error for block sizes that
-/// are not those of the graph's vertices.
+/// The vertex blocking selected by `options`. Local; no communication. Throws shape_error when the given
+/// block sizes do not sum to the number of vertices.
 template <class Device>
 blocking vertex_blocking(const mesh<Device>& m, const io::dataset& data, const training_options& options) {
   if (!options.block_sizes.empty()) {
@@ -53,8 +53,8 @@ blocking vertex_blocking(const mesh<Device>& m, const io::dataset& data, const t
   return blocking::balanced(entries, m.shape(), nesting::rows);
 }
 
-/// The matrices that models multiply with, of one dataset under one policy. Every rank of the mesh must call.
-/// What travels: see distribute.
+/// The matrices that models multiply with, for one dataset under one policy. Collective over the mesh. What
+/// travels: see distribute.
 template <class T, class Device>
 class graph_operators {
  public:
@@ -75,7 +75,7 @@ class graph_operators {
   matrix with_self_loops(double weight = 1) const {
     return made(nn::with_self_loops(mesh_.world(), rows_.size(), adjacency_, weight));
   }
-  /// The adjacency matrix with rows cut as the policy cuts them and columns whole; it has no transpose.
+  /// The adjacency matrix with the policy's row blocking and unpartitioned columns, without a transpose.
   matrix whole_rows() const {
     return distribute(mesh_, partita::rows_of(policy_.sparse), rows_, rows_,
                       detail::entries_as<T>(adjacency_), symmetry::one_way, {},
@@ -97,14 +97,14 @@ class graph_operators {
   std::vector<triplet<double>> adjacency_;
 };
 
-/// What the features of vertex v are multiplied with: one over their sum, unless `raw` or the sum is zero.
+/// The scale factor of vertex v's features: 1 / their sum, or 1 if `raw` or the sum is zero.
 template <class T>
 T feature_scale(const io::dataset& data, global_index v, bool raw) {
   const T sum = static_cast<T>(data.vertex_features.row_sum(v));
   return raw || sum == T(0) ? T(1) : T(1) / sum;
 }
 
-/// The scaled features of this rank's vertices (n x f), rows cut by `rows`. Nothing travels.
+/// The scaled features of this rank's vertices (n x f), with row blocking `rows`. Local; no communication.
 template <class T, class Device>
 dense<T, vertex_rows, Device> local_features(const mesh<Device>& m, const io::dataset& data, bool raw,
                                              const blocking& rows) {
@@ -127,7 +127,7 @@ dense<T, vertex_rows, Device> local_features(const mesh<Device>& m, const io::da
   return local_features<T>(m, data, raw, blocking::even(data.vertices, m.shape(), nesting::rows));
 }
 
-/// The same, of a dataset whose features are stored in compressed rows.
+/// As above, for a dataset with CSR features.
 template <class T, class Device>
 sparse_rows<T, Device> local_sparse_features(const mesh<Device>& m, const io::dataset& data, bool raw,
                                              const blocking& rows) {
@@ -142,7 +142,7 @@ sparse_rows<T, Device> local_sparse_features(const mesh<Device>& m, const io::da
   return {m, rows, data.features, std::move(entries)};
 }
 
-/// The features of a dataset, dense or sparse as they are stored.
+/// The features of a dataset, dense or sparse as stored.
 template <class T, class Device>
 class feature_matrix {
  public:
@@ -153,7 +153,7 @@ class feature_matrix {
       dense_.emplace(local_features<T>(m, data, raw, rows));
   }
 
-  /// The input of a model, constant from epoch to epoch.
+  /// The model input, constant between epochs.
   operand<T, Device> input() const {
     return sparse_ ? operand<T, Device>(*sparse_, true) : operand<T, Device>(*dense_, true);
   }

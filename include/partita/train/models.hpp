@@ -14,8 +14,8 @@
 
 namespace partita::nn {
 
-/// f, the hidden widths, classes: hidden[0] repeated when `layers` asks for more than `hidden` names.
-/// Throws shape_error when both are given and disagree.
+/// f, the hidden widths, classes; a single hidden width is repeated as often as `layers` requires. Throws
+/// shape_error when `layers` and several hidden widths disagree.
 inline std::vector<global_index> layer_widths(const io::dataset& data, const training_options& options) {
   std::vector<global_index> hidden = options.hidden;
   if (options.layers > 0 && hidden.size() == 1)
@@ -28,7 +28,7 @@ inline std::vector<global_index> layer_widths(const io::dataset& data, const tra
   return hidden;
 }
 
-/// What a named model is made from.
+/// The inputs from which a named model is constructed.
 template <class T, class Device>
 struct model_request {
   graph_operators<T, Device> graph;
@@ -40,7 +40,7 @@ struct model_request {
   nn::model_options how() const { return options_of_model(options); }
 };
 
-/// A form of a model, and how it is made.
+/// A variant of a model, and its factory.
 template <class T, class Device>
 struct named_model {
   std::string_view name;
@@ -49,7 +49,7 @@ struct named_model {
   nn::model<T, Device> (*make)(const model_request<T, Device>&);
 };
 
-/// The models that training knows by name; a new one is one more line.
+/// The models known to train_model; add a line for a new one.
 template <class T, class Device>
 inline const std::vector<named_model<T, Device>> named_models{
     {"gcn", coupling::coupled, aggregation::mean,
@@ -97,9 +97,9 @@ inline const std::vector<named_model<T, Device>> named_models{
      }},
 };
 
-/// The model that `options` name over the graph of `data`, multiplied as the policy says.
-/// Every rank of the mesh must call, with the same data. What travels: see distribute. Throws error for a
-/// name that nobody knows, or a form that the model does not have.
+/// The model named by `options` over the graph of `data`, under the policy. Collective over the mesh, with
+/// the same data on every rank. What travels: see distribute. Throws error for an unknown model, or a variant
+/// that it does not have.
 template <class T, class Device>
 nn::model<T, Device> make_model(const mesh<Device>& m, const io::dataset& data,
                                 const training_options& options, const policy& p) {
@@ -110,7 +110,7 @@ nn::model<T, Device> make_model(const mesh<Device>& m, const io::dataset& data,
       return entry.make({graph_operators<T, Device>(m, data, options, p), data, options});
     known = true;
   }
-  if (!known) throw_error<error>({"there is no model '", options.model, "'"});
+  if (!known) throw_error<error>({"unknown model '", options.model, "'"});
   const bool max = options.aggregation == aggregation::max;
   throw_error<error>({"model ", options.model, " has no ",
                       (options.coupling == coupling::coupled ? "max aggregation"
@@ -118,8 +118,8 @@ nn::model<T, Device> make_model(const mesh<Device>& m, const io::dataset& data,
                                                              : "decoupled form")});
 }
 
-/// What one training step of train_model would receive under a policy, without training. Every rank of the
-/// mesh must call. What travels: the graph, as distribute says.
+/// What one training step of train_model would receive under a policy, without training. Collective over the
+/// mesh. What travels: the graph; see distribute.
 template <class T, class Device>
 over_ranks predict_words(const mesh<Device>& m, const io::dataset& data, const training_options& options,
                          const policy& p) {
@@ -127,10 +127,10 @@ over_ranks predict_words(const mesh<Device>& m, const io::dataset& data, const t
   return summarize(m.world(), trainer<T, Device>::predicted_step(m, net).words);
 }
 
-/// What training under a policy would cost, found by setting it up. The lists: entries that are sent and that
-/// arrive, as values, index pairs and triplets, if A's entries are spread evenly over the ranks that hold
-/// different parts of it. Begins the peak of the queue's memory meter anew. Every rank of the mesh must call.
-/// What travels: the graph, as distribute says.
+/// The cost of training under a policy, measured by setting it up. List bytes cover the entries sent and
+/// received, as values, index pairs and triplets, assuming that A's entries are spread evenly over the ranks
+/// that own different parts of it. Resets the peak of the queue's memory meter. Collective over the mesh.
+/// What travels: the graph; see distribute.
 template <class T, class Device>
 policy_cost predict_cost(const mesh<Device>& m, const io::dataset& data, const training_options& options,
                          const policy& p) {
@@ -145,8 +145,8 @@ policy_cost predict_cost(const mesh<Device>& m, const io::dataset& data, const t
           .list_bytes = entries / m.shape().size(p.sparse.used()) * static_cast<global_index>(list)};
 }
 
-/// Trains the model that `options` name, under a policy. Every rank of the mesh must call, with the same
-/// data. What travels and what it throws: see trainer; mesh_error when the mesh does not suit the policy.
+/// Trains the model named by `options` under a policy. Collective over the mesh, with the same data on every
+/// rank. What travels and exceptions: see trainer; also mesh_error when the mesh does not suit the policy.
 template <class T, class Device>
 training_result train_model(const mesh<Device>& m, const io::dataset& data, const training_options& options,
                             const policy& p, const epoch_observer& observe = {}) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// What a model is trained for: the loss and the score of a dataset's labels.
+/// The training objective: loss and score for a dataset's labels.
 
 #include <array>
 #include <optional>
@@ -12,7 +12,7 @@ namespace partita::nn {
 
 namespace detail {
 
-/// 1 where a label is rightly given: z > 0 and the target is 1.
+/// 1 for a true positive: z > 0 and the target is 1.
 struct rightly_given {
   template <class T>
   constexpr T operator()(T z, T target) const {
@@ -20,7 +20,7 @@ struct rightly_given {
   }
 };
 
-/// 1 where a label that counts is given and should not be, or the other way round.
+/// 1 for a false positive or a false negative.
 struct mistaken {
   template <class T>
   constexpr T operator()(T z, T target) const {
@@ -30,8 +30,8 @@ struct mistaken {
 
 }  // namespace detail
 
-/// One label a vertex: softmax cross-entropy and accuracy. Several: logistic loss and micro-F1 of the signs
-/// of the logits. Every rank of the mesh must call all members.
+/// Single-label: softmax cross-entropy and accuracy. Multi-label: logistic loss and the micro-F1 of the
+/// logits' signs. Collective over the mesh: all members.
 template <class T, class Device>
 class objective {
  public:
@@ -65,7 +65,7 @@ class objective {
     if (!multi_label_) return cross_entropy(logits, labels, gradient);
     return logistic_loss(logits, *targets_[index(io::split_part::train)], labels.counted(), gradient);
   }
-  /// Accuracy or micro-F1 over a part. What travels: one all-reduce of one element, or two.
+  /// Accuracy or micro-F1 over one part of the split. What travels: one or two all-reduces of one element.
   double score(const matrix& logits, io::split_part part) {
     if (!multi_label_) return accuracy(logits, *labels_[index(part)]);
     const auto count = [&](auto of) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Figures of all ranks put together.
+/// Statistics over all ranks.
 
 #include <algorithm>
 #include <cstddef>
@@ -13,12 +13,12 @@
 
 namespace partita::nn {
 
-/// The maximum and the sum of `mine` over the ranks. Every rank must call.
+/// The maximum and the sum of `mine` over the ranks. Collective.
 inline over_ranks summarize(const communicator& world, global_index mine) {
   return {world.all_reduce(mine, reduction::max), world.all_reduce(mine)};
 }
 
-/// The entries of all ranks' ledgers, added up by phase, operation and axis. Every rank must call.
+/// The ledger entries of all ranks, summed by phase, operation and axis. Collective.
 inline std::vector<ledger_entry> merge_ledgers(const communicator& world,
                                                const std::vector<ledger_entry>& mine) {
   constexpr std::size_t fields = 6;
@@ -52,7 +52,7 @@ inline std::vector<ledger_entry> merge_ledgers(const communicator& world,
   return merged.entries();
 }
 
-/// The middle value; 0 of none.
+/// The median; 0 for an empty list.
 inline double median(std::vector<double> values) {
   if (values.empty()) return 0;
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);

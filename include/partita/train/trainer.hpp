@@ -13,15 +13,14 @@
 
 namespace partita::nn {
 
-/// One model in training on a whole graph. Every rank of the mesh must construct it, with the same data, and
-/// call its members.
+/// Trains one model on a whole graph. Collective over the mesh, with the same data on every rank: constructor
+/// and members.
 template <class T, class Device>
 class trainer {
  public:
-  /// The vertices are cut as the rows of the model are. Uses epochs, learning_rate and raw_features
-  /// of the options; dropout, weight decay and blocks are those the model was made with. Throws
-  /// input_error when the training set is empty, shape_error when the logits have another width than the data
-  /// has classes.
+  /// The vertices have the model's row blocking. Uses epochs, learning_rate and raw_features of the options;
+  /// dropout, weight decay and blocks are fixed by the model. Throws input_error when the training set is
+  /// empty, and shape_error when the width of the logits differs from the number of classes.
   trainer(const mesh<Device>& m, const io::dataset& data, const training_options& options,
           nn::model<T, Device> net)
       : mesh_(m),
@@ -37,22 +36,22 @@ class trainer {
                                 model_.width(), " columns"});
   }
 
-  /// A training step, and the loss before it. What travels: forward and backward of the model, one all-reduce
-  /// of all gradients, one of the loss. The device may still be at work when it returns.
+  /// One training step; returns the loss before the update. What travels: the model's forward and backward
+  /// pass, one all-reduce of all gradients, one of the loss. May return before the device has finished.
   double step(int number);
-  /// A training step and the evaluation after it.
+  /// A training step, then an evaluation.
   epoch_report epoch(int number);
-  /// All epochs that the options ask for. The mesh's ledger is begun anew in each; the evaluation after a
-  /// step is entered in it apart. Throws error when the loss is not finite.
+  /// All epochs requested in the options. The mesh's ledger is reset in each; the evaluation has a phase of
+  /// its own. Throws error when the loss is not finite.
   training_result run(const epoch_observer& observe = {});
 
   nn::model<T, Device>& model() { return model_; }
-  /// Its state may be read and written between steps: see nn::adam::state_of.
+  /// The optimiser; its state may be read and written between steps, see nn::adam::state_of.
   nn::adam<T, Device>& optimizer() { return optimizer_; }
-  /// The logits (n x classes) of the model as it is now, without dropout. Valid until the next forward.
+  /// The logits (n x classes) of the current model, without dropout. Valid until the next forward.
   const dense<T, vertex_rows, Device>& evaluate() { return model_.forward(features_.input(), {}); }
 
-  /// How far the gradients of a training step are from finite differences: see nn::gradient_error.
+  /// The deviation of a training step's gradients from finite differences; see nn::gradient_error.
   double gradient_error(double step) {
     const auto loss = [&](const auto& logits, auto& gradient) { return objective_.loss(logits, gradient); };
     return nn::gradient_error(model_, features_.input(), loss, step, {.training = true, .epoch = 1});
@@ -154,8 +153,8 @@ training_result trainer<T, Device>::run(const epoch_observer& observe) {
   return result;
 }
 
-/// Trains a model of one's own on the whole graph, as trainer does with these options. Every rank of the mesh
-/// must call, with the same data. What travels and what it throws: see trainer.
+/// Trains a user-defined model on the whole graph, as trainer does with these options. Collective over the
+/// mesh, with the same data on every rank. What travels and exceptions: see trainer.
 template <class T, class Device>
 training_result train_model(const mesh<Device>& m, const io::dataset& data, const training_options& options,
                             nn::model<T, Device> net, const epoch_observer& observe = {}) {

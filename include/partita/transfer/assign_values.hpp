@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// New values on a fixed pattern: what was planned for a matrix stays valid.
+/// New values on a fixed sparsity pattern; plans made for the matrix stay valid.
 
 #include <algorithm>
 #include <cmath>
@@ -13,7 +13,7 @@ namespace partita {
 
 namespace detail {
 
-/// f(i, j, present value) of every entry of this rank's block of A, in the order in which they lie.
+/// f(i, j, current value) for every entry of this rank's block of A, in storage order.
 template <class T, layout L, class Device, class Function>
 std::vector<T> values_by(const sparse<T, L, Device>& a, Function f) {
   const auto& q = a.mesh().queue();
@@ -31,7 +31,7 @@ std::vector<T> values_by(const sparse<T, L, Device>& a, Function f) {
   return values;
 }
 
-/// The entries that came to this rank, to be looked up by the entries of its block.
+/// The entries received by this rank, looked up by the entries of its block.
 template <class T>
 class entry_table {
  public:
@@ -46,7 +46,7 @@ class entry_table {
     begins_.push_back(e);
   }
 
-  /// 0 where none was given.
+  /// 0 for an entry that was not given.
   T operator()(global_index row, global_index col, T) {
     const auto begin = entries_.begin();
     const auto i = static_cast<std::size_t>(row - rows_.begin);
@@ -62,8 +62,8 @@ class entry_table {
     const auto missing = std::find(found_.begin(), found_.end(), 0);
     if (missing == found_.end()) return;
     const triplet<T>& e = entries_[static_cast<std::size_t>(missing - found_.begin())];
-    throw_error<error>({"assign_values: ", matrix, " has no entry at (", e.row, ", ", e.col,
-                        "), and a pattern is not changed"});
+    throw_error<error>(
+        {"assign_values: ", matrix, " has no entry at (", e.row, ", ", e.col, "), and the pattern is fixed"});
   }
 
  private:
@@ -84,12 +84,12 @@ std::vector<T> values_given(const sparse<T, L, Device>& a, const Entries& entrie
 
 }  // namespace detail
 
-/// A(i, j) = the sum of the given entries at (i, j), on the pattern that A has; 0 at entries of the pattern
-/// that no rank gives. Copies of A, transposed(A) and plans made with A see the new values.
+/// A(i, j) = the sum of the given entries at (i, j), on A's sparsity pattern; entries that no rank gives
+/// become 0. Copies of A, transposed(A) and plans made with A see the new values.
 ///
-/// `entries`: as for distribute. Every rank of the mesh must call. What travels: each entry to the ranks that
-/// hold it, and again for A^T where that is stored. Throws what distribute throws, and error naming an entry
-/// that the pattern does not have; A is then unchanged on the rank that throws.
+/// `entries`: as for distribute. Collective over the mesh. What travels: each entry, to the ranks that hold
+/// it, and again for A^T if that is stored. Throws what distribute throws, and error naming an entry outside
+/// the pattern; A is then unchanged on the rank that throws.
 template <class T, layout L, class Device, detail::triplets Entries>
 void assign_values(sparse<T, L, Device>& a, const Entries& entries,
                    transfer::sharing shares = transfer::sharing::disjoint) {
@@ -105,9 +105,9 @@ void assign_values(sparse<T, L, Device>& a, const Entries& entries,
 }
 
 /// A(i, j) = f(i, j, A(i, j)) for every entry of A's pattern, with global indices. Copies of A, transposed(A)
-/// and plans made with A see the new values. f runs on the host; each rank calls it for its own entries:
-/// nothing travels. Throws error naming an entry whose new value is not a finite number, or that makes a
-/// matrix stored as symmetric unsymmetric; A is then unchanged on the rank that throws.
+/// and plans made with A see the new values. f runs on the host, for the entries of this rank. Local; no
+/// communication. Throws error naming an entry whose new value is not finite, or which makes a matrix stored
+/// as symmetric unsymmetric; A is then unchanged on the rank that throws.
 template <class T, layout L, class Device, class Function>
 requires std::invocable<Function&, global_index, global_index, T>
 void assign_values(sparse<T, L, Device>& a, Function f) {

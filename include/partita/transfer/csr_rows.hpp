@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Consecutive rows of a sparse matrix in a caller's own compressed-sparse-row arrays, read as entries.
+/// Consecutive rows of a sparse matrix, read as entries from borrowed CSR arrays.
 
 #include <concepts>
 #include <cstddef>
@@ -12,16 +12,16 @@
 
 namespace partita::transfer {
 
-/// Rows first_row, first_row + 1, ... by global columns: row first_row + i has the entries [offsets[i],
-/// offsets[i + 1]). A range of triplets for distribute; it refers to the arrays, which must live as long, and
-/// copies nothing. Offset, Column: any integers, of 32 or 64 bits. Columns may come in any order; those of
-/// one place add up. So a rank of PETSc has its rows (MatCreateMPIAIJWithArrays).
+/// Rows first_row, first_row + 1, ... with global columns: row first_row + i has the entries [offsets[i],
+/// offsets[i + 1]). A range of triplets for distribute that borrows the arrays without a copy; they must
+/// outlive it. Offset, Column: any integer types, 32 or 64 bits. Columns may be unsorted; duplicates are
+/// summed. Matches the rows of a PETSc rank (MatCreateMPIAIJWithArrays).
 template <class T, std::integral Offset, std::integral Column>
 class csr_rows {
  public:
-  /// offsets (rows + 1) from 0 on, columns and values (offsets[rows]): contiguous ranges, such as std::span
-  /// of a pointer. No rank talks to another. Throws shape_error naming sizes that disagree, or a row that
-  /// ends before it begins. Columns are checked by distribute.
+  /// offsets (rows + 1), starting at 0; columns and values (offsets[rows]): contiguous ranges, such as
+  /// std::span. Local; no communication. Throws shape_error naming inconsistent sizes or a row with
+  /// decreasing offsets. Columns are checked by distribute.
   template <class Offsets, class Columns, class Values>
   csr_rows(global_index first_row, const Offsets& offsets, const Columns& columns, const Values& values)
       : first_row_(first_row), offsets_(offsets), columns_(columns), values_(values) {

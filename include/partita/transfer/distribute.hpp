@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// From files and functions to distributed matrices, and back.
+/// Distributing matrices from entries, values and functions, and collecting them.
 
 #include <concepts>
 #include <cstdint>
@@ -19,8 +19,8 @@
 
 namespace partita {
 
-/// X(i, j) = f(i, j) (rows.size() x cols.size()) in layout `l`. Every rank makes its own block: nothing
-/// travels.
+/// X(i, j) = f(i, j) (rows.size() x cols.size()) in layout `l`. Each rank evaluates f on its own block.
+/// Local; no communication.
 template <class T, class Device, class Function>
 dense<T, dynamic_layout, Device> generate(const mesh<Device>& m, layout l, const blocking& rows,
                                           const blocking& cols, Function f) {
@@ -38,7 +38,7 @@ dense<T, dynamic_layout, Device> generate(const mesh<Device>& m, layout l, matri
   return generate<T>(m, l, blocking::even(shape.rows, m.shape(), nesting::rows),
                      blocking::even(shape.cols, m.shape(), nesting::cols), f);
 }
-/// The same in a layout that is part of the type.
+/// As above, with a static layout.
 template <layout L, class T, class Device, class Function>
 dense<T, L, Device> generate(const mesh<Device>& m, const blocking& rows, const blocking& cols, Function f) {
   return dense<T, L, Device>(generate<T>(m, L, rows, cols, f));
@@ -56,7 +56,7 @@ using entry_of = std::remove_cvref_t<decltype(*std::begin(std::declval<const Ran
 template <class Range>
 concept triplets = std::same_as<entry_of<Range>, triplet<decltype(entry_of<Range>::value)>>;
 
-/// The range; all that lie in one piece of memory as one type.
+/// The range itself; any contiguous range as a std::span, to limit instantiations.
 template <triplets Range>
 const Range& entries_of(const Range& entries) {
   return entries;
@@ -69,9 +69,9 @@ std::span<const entry_of<Range>> entries_of(const Range& entries) {
 
 }  // namespace detail
 
-/// X in layout `l` from the row-major `values` (shape.rows x shape.cols), a contiguous range, of rank `root`;
-/// others may pass an empty one. Every rank must call. What travels: each rank receives its block. Throws
-/// shape_error when the sizes disagree.
+/// X in layout `l` from the row-major values (shape.rows x shape.cols) of rank `root`, a contiguous range;
+/// the range of every other rank is ignored and may be empty. Collective over the mesh. What travels: each
+/// rank's block, from `root`. Throws shape_error when the sizes disagree.
 template <class Device, class Values>
 requires std::is_floating_point_v<comm::element_of<const Values>>
 auto distribute(const mesh<Device>& m, layout l, matrix_shape shape, const Values& all, int root = 0) {
@@ -97,8 +97,8 @@ auto distribute(const mesh<Device>& m, layout l, matrix_shape shape, const Value
   return x;
 }
 
-/// The whole of X, row-major (rows x cols), on every rank. Every rank must call. What travels: all other
-/// blocks.
+/// The whole of X, row-major (rows x cols), on every rank. Collective over the mesh. What travels: an
+/// all-gather of the blocks.
 template <class T, layout L, class Device>
 std::vector<T> collect(const dense<T, L, Device>& x) {
   const dense<T, dynamic_layout, Device> whole = redistribute(x, replicated);
@@ -109,7 +109,7 @@ std::vector<T> collect(const dense<T, L, Device>& x) {
 
 namespace detail {
 
-/// Which matrix the entries are of: A, or the transpose of A, that is with rows and columns exchanged.
+/// Whether entries describe A (`straight`) or A^T, with rows and columns swapped (`transposed`).
 enum class side : std::uint8_t { straight, transposed };
 
 /// Sends every entry to all ranks that hold it in layout `l`.
@@ -131,7 +131,7 @@ std::vector<triplet<T>> send_to_owners(const mesh<Device>& m, layout l, const bl
   };
   std::vector<global_index> send(ranks, 0);
   for_entries([&](const triplet<T>& e) { for_holders(e, [&](std::size_t rank) { ++send[rank]; }); });
-  std::vector<std::size_t> next(ranks, 0);  // of each rank's block
+  std::vector<std::size_t> next(ranks, 0);  // write position in each rank's block
   for (std::size_t rank = 1; rank < ranks; ++rank)
     next[rank] = next[rank - 1] + static_cast<std::size_t>(send[rank - 1]);
   std::vector<T> values(next.back() + static_cast<std::size_t>(send.back()));
@@ -167,7 +167,7 @@ shared_tiles<T, Device> make_local_tiles(const mesh<Device>& m, layout l, const 
                                        send_to_owners<T>(m, l, rows, cols, entries, of), m.tile_entries()));
 }
 
-/// Throws what distribute says of entries. What travels: see require_shares.
+/// Throws as distribute does for invalid entries. What travels: see require_shares.
 template <class Device, class Entries>
 void require_entries(const mesh<Device>& m, matrix_shape shape, const Entries& entries,
                      transfer::sharing shares) {
@@ -178,7 +178,7 @@ void require_entries(const mesh<Device>& m, matrix_shape shape, const Entries& e
   if (shares == transfer::sharing::disjoint) transfer::require_shares(m.world(), entries);
 }
 
-/// This rank's tiles of A and of A^T: see distribute.
+/// This rank's tiles of A and of A^T; see distribute.
 template <class T, class Device, class Entries>
 std::pair<shared_tiles<T, Device>, shared_tiles<T, Device>> distribute_tiles(
     const mesh<Device>& m, layout l, const blocking& rows, const blocking& cols, const Entries& entries,
@@ -201,16 +201,16 @@ std::pair<shared_tiles<T, Device>, shared_tiles<T, Device>> distribute_tiles(
 
 }  // namespace detail
 
-/// A (rows.size() x cols.size()) in layout `l` from entries that the ranks hold between them, each entry on
-/// one rank; duplicates add up. `entries`: any forward range of triplets, such as a vector of them, or
-/// transfer::csr_rows over a caller's own CSR arrays. `operand`: the layout to which a product takes dense
-/// matrices that A cannot multiply where they lie.
+/// A (rows.size() x cols.size()) in layout `l` from entries given collectively, each on one rank; duplicates
+/// are summed. `entries`: any forward range of triplets, such as a vector, or transfer::csr_rows over
+/// borrowed CSR arrays. `operand`: the layout to which products redistribute dense matrices that A cannot
+/// multiply in place.
 ///
-/// Every rank must call. What travels: each entry to the ranks that hold it, and again for A^T unless A is
-/// symmetric or goes one way; an all-gather of one element, which finds out whether every rank gives all
-/// entries. Throws shape_error naming an entry outside the matrix, or when A is declared symmetric but is not
-/// (see is_symmetric); error naming an entry that is not a finite number, and where all of several ranks give
-/// the same entries, unless `shares` says that those are to be added up.
+/// Collective over the mesh. What travels: each entry, to the ranks that hold it, and again for A^T unless A
+/// is symmetric or one_way; an all-gather of one element, which detects ranks that all give the same entries.
+/// Throws shape_error naming an entry outside the matrix, or when A is declared symmetric but is not (see
+/// is_symmetric); error naming an entry that is not finite, and when all of several ranks give the same
+/// entries, unless `shares` declares that they overlap and are to be summed.
 template <class Device, detail::triplets Entries>
 auto distribute(const mesh<Device>& m, layout l, const blocking& rows, const blocking& cols,
                 const Entries& entries, symmetry kind = symmetry::general, std::optional<layout> operand = {},
@@ -221,15 +221,15 @@ auto distribute(const mesh<Device>& m, layout l, const blocking& rows, const blo
   return sparse<T, dynamic_layout, Device>(m, l, operand, rows, cols, std::move(forward),
                                            std::move(backward));
 }
-/// With even blocks.
+/// As above, with even blocks.
 template <class Device, detail::triplets Entries>
 auto distribute(const mesh<Device>& m, layout l, matrix_shape shape, const Entries& entries,
                 symmetry kind = symmetry::general, transfer::sharing shares = transfer::sharing::disjoint) {
   return distribute(m, l, blocking::even(shape.rows, m.shape(), nesting::rows),
                     blocking::even(shape.cols, m.shape(), nesting::rows), entries, kind, {}, shares);
 }
-/// As a policy multiplies it: dense matrices of any layout go to the policy's and back. Throws mesh_error for
-/// a mesh with ranks along an axis that the policy does not use.
+/// In the layout of a policy; products redistribute dense matrices of any layout to the policy's and back.
+/// Throws mesh_error for a mesh with several ranks along an axis that the policy does not use.
 template <class Device, detail::triplets Entries>
 auto distribute(const mesh<Device>& m, const policy& p, matrix_shape shape, const Entries& entries,
                 symmetry kind = symmetry::general, transfer::sharing shares = transfer::sharing::disjoint) {
@@ -237,7 +237,7 @@ auto distribute(const mesh<Device>& m, const policy& p, matrix_shape shape, cons
   return distribute(m, p.sparse, blocking::even(shape.rows, m.shape(), nesting::rows),
                     blocking::even(shape.cols, m.shape(), nesting::rows), entries, kind, p.dense, shares);
 }
-/// In a layout that is part of the type.
+/// As above, with a static layout.
 template <layout L, class Device, class Entries>
 auto distribute(const mesh<Device>& m, const blocking& rows, const blocking& cols, const Entries& entries,
                 symmetry kind = symmetry::general, transfer::sharing shares = transfer::sharing::disjoint) {

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Values of edges, from the tiles of the policy to the ranks that own their targets.
+/// Redistribution of edge values from the policy's tiles to the owners of the edges' targets.
 
 #include "partita/local/head_slice.hpp"
 #include "partita/transfer/in_edges.hpp"
 
 namespace partita {
 
-/// own(e, h) = the sum of the ranks' parts of value h of edge e, for the in-edges of own vertices in the
-/// order of in_edges::own_rows (entries x heads), from the values on tiles, of the heads that the rank has
-/// columns of (entries x those).
+/// own(e, h) = sum over ranks of their contributions to value h of edge e, for the in-edges of owned vertices
+/// in the order of in_edges::own_rows (entries x heads), from values on tiles (entries x the heads whose
+/// columns the rank owns).
 ///
-/// The tiles of the ranks that share a row of A have different edges of it; where the columns of dot products
-/// are cut too, several ranks have parts of one value. Every rank of the mesh must construct and run it. What
-/// travels: each part once, to the owner of the target, and of heads without columns on a rank nothing.
+/// Ranks that share a row of A hold disjoint edges of it; when the columns of the dot products are
+/// partitioned too, several ranks contribute to one value. Collective over the mesh: constructor and call.
+/// What travels: each contribution once, to the owner of the target; nothing for heads of which a rank owns
+/// no columns.
 template <class T, class Device>
 class edge_redistribution {
  public:
-  /// `features` are the columns of the dot products, cut by `slices`, heads side by side.
+  /// `features`: the columns of the dot products, partitioned by `slices`, with the heads side by side.
   edge_redistribution(const sparse<T, dynamic_layout, Device>& a, const in_edges<T, Device>& rows,
                       const blocking& features, local_index heads, axis_set slices)
       : mesh_(a.mesh()), group_(a.layout().cols | slices), heads_(heads) {
@@ -28,7 +29,7 @@ class edge_redistribution {
     incoming_ = buffer<T, Device>(mesh_.queue(), comm::total_of(recv_counts_));
   }
 
-  /// own (in-edges x heads) from the values of this rank's tiles (entries x its heads).
+  /// own (in-edges x heads) from the values on this rank's tiles (entries x its heads).
   void operator()(std::span<const T> on_tiles, std::span<T> at_targets) {
     const auto& q = mesh_.queue();
     const T* values = on_tiles.data();
@@ -56,7 +57,7 @@ class edge_redistribution {
     }
   }
 
-  /// What this rank receives in one run, in closed form.
+  /// What this rank receives in one call, in closed form.
   traffic predicted() const {
     traffic v;
     for (std::size_t s = 0; s < sources_.size(); ++s)
@@ -65,23 +66,23 @@ class edge_redistribution {
   }
 
  private:
-  /// Entries of my tiles from `from` on are what I send from entry `to` on.
+  /// `count` entries of this rank's tiles, from entry `from`, packed at entry `to` of the send buffer.
   struct sent_run {
     std::size_t from, to;
     local_index count;
   };
-  /// Entries of a message from `from` on go to places among the `window` own entries from `base` on.
+  /// `count` entries of a message, from entry `from`, scattered into the `window` own entries starting at
+  /// `base`.
   struct received_run {
     std::size_t from, base;
     local_index count, window;
   };
-  /// My in-edges in the tiles of some rank, in the order of these: one tile after another, in each one target
-  /// after another.
+  /// The in-edges of owned vertices within one rank's tiles, tile by tile and by target within each tile.
   struct edge_list {
     std::vector<received_run> runs;
-    buffer<local_index, Device> positions;  ///< of each, behind the base of its run
+    buffer<local_index, Device> positions;  ///< of each edge, relative to the base of its run
   };
-  /// A rank of the group: the heads that it has columns of, and which of my edges.
+  /// A rank of the group: the heads whose columns it owns, and the edges it contributes to.
   struct source {
     interval heads;
     std::shared_ptr<const edge_list> edges;
@@ -92,13 +93,13 @@ class edge_redistribution {
   local_index heads_at(int q) const {
     return static_cast<local_index>(sources_[static_cast<std::size_t>(q)].heads.size());
   }
-  /// `count` entries of an array that has `heads` values of each.
+  /// Entries [first, first + count) of an array with `heads` values per entry.
   template <class U>
   static matrix_view<U> edges(U* values, std::size_t first, local_index count, local_index heads) {
     return {values + first * static_cast<std::size_t>(heads), count, heads, heads};
   }
 
-  /// The in-edges of own vertices by the tiles they lie in.
+  /// Groups the in-edges of owned vertices by the tiles that hold them.
   void find_sources(const sparse<T, dynamic_layout, Device>& a, const in_edges<T, Device>& rows,
                     const blocking& features, axis_set slices) {
     const mesh_shape shape = mesh_.shape();
@@ -146,7 +147,7 @@ class edge_redistribution {
     return list;
   }
 
-  /// The entries of my tiles by the owners of their targets, one tile after another.
+  /// Groups the entries of this rank's tiles by the owners of their targets, tile by tile.
   void list_runs(const sparse<T, dynamic_layout, Device>& a) {
     const auto& block = *a.local();
     const local::entry_lists entries = block.entries(mesh_.queue());

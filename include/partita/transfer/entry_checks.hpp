@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// What is found out about the entries of a sparse matrix before they travel: whether they are numbers,
-/// whether ranks bring the same ones, and whether they make a symmetric matrix.
+/// Checks of the entries of a sparse matrix before they are distributed: finite, not replicated by mistake,
+/// symmetric if declared so.
 
 #include <array>
 #include <bit>
@@ -16,12 +16,12 @@
 
 namespace partita::transfer {
 
-/// How the entries of a matrix are spread over the ranks. `disjoint`: each entry is on one rank, so the same
+/// How the entries of a matrix are given by the ranks. `disjoint`: each entry on one rank, so identical
 /// entries on all ranks are an error. `overlapping`: any rank may give any entry, and duplicates are summed.
 enum class sharing : std::uint8_t { disjoint, overlapping };
 
-/// Throws error naming the first entry that is not a finite number. `entries`, here and below: any forward
-/// range of triplets.
+/// Throws error naming the first entry that is not finite. `entries`, here and below: any forward range of
+/// triplets.
 template <class Entries>
 void require_finite(const Entries& entries) {
   for (const auto& e : entries)
@@ -33,8 +33,8 @@ void require_finite(const Entries& entries) {
                           ", which is not a finite number"});
 }
 
-/// Throws error if every rank gives the same entries, in any order: each would count once per rank. Every
-/// rank must call. What travels: an all-gather of one element a rank.
+/// Throws error if every rank gives the same entries, in any order, since each would then be summed once per
+/// rank. Collective. What travels: an all-gather of one element per rank.
 template <class Entries>
 void require_shares(const communicator& world, const Entries& entries) {
   if (world.size() == 1) return;
@@ -53,8 +53,8 @@ void require_shares(const communicator& world, const Entries& entries) {
 
 namespace detail {
 
-/// A sum of numbers without any rounding, modulo two primes p for which (p - 1) / 2 is a prime too, so that
-/// no two powers of 2 that a double has are the same.
+/// An exact sum of doubles, modulo two primes p with (p - 1) / 2 also prime, so that all powers of 2 in the
+/// range of double have distinct residues.
 class exact_sum {
  public:
   /// Adds value * factor.
@@ -69,7 +69,7 @@ class exact_sum {
       of_[k] = (of_[k] + (digits < 0 ? p - term : term)) % p;
     }
   }
-  /// Whether the sums of all ranks are 0 together. What travels: an all-reduce of two elements.
+  /// Whether the sums of all ranks add up to 0. What travels: an all-reduce of two elements.
   bool is_zero(const communicator& world) const {
     std::array<global_index, 2> sums{static_cast<global_index>(of_[0]), static_cast<global_index>(of_[1])};
     world.all_reduce(sums);
@@ -78,7 +78,7 @@ class exact_sum {
 
  private:
   static constexpr std::array<std::uint32_t, 2> primes{4294967087u, 4294965887u};
-  static constexpr int lowest = 1074;  ///< minus the least exponent of a double
+  static constexpr int lowest = 1074;  ///< minus the smallest exponent of a double
   /// powers[k][e] = 2^e mod primes[k].
   static constexpr auto powers = [] {
     std::array<std::array<std::uint32_t, 2100>, 2> table{};
@@ -100,10 +100,10 @@ class exact_sum {
 
 namespace partita {
 
-/// Whether the entries of all ranks make a symmetric matrix, A(i, j) = A(j, i): entries of one place are
-/// added up, here without rounding, and zeros of either sign are as if they were not there. Wrongly yes with
-/// probability 2^-63. Every rank must call. What travels: an all-reduce of two elements. Throws error naming
-/// an entry that is not a finite number.
+/// Whether the entries of all ranks form a symmetric matrix, A(i, j) = A(j, i). Duplicates are summed
+/// exactly, and zeros of either sign count as absent. A probabilistic test: false positives have probability
+/// 2^-63. Collective. What travels: an all-reduce of two elements. Throws error naming an entry that is not
+/// finite.
 template <class Entries>
 bool is_symmetric(const communicator& world, const Entries& entries) {
   transfer::require_finite(entries);

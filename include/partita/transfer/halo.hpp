@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Rows of a vertex_rows matrix that other ranks own, gathered when they are needed, and added back.
+/// Gathering rows of a vertex_rows matrix from their owners, and scatter-adding them back.
 
 #include <algorithm>
 #include <numeric>
@@ -13,15 +13,15 @@
 
 namespace partita {
 
-/// The plan of an row_exchange over all ranks: which rows I need, which rows others need of me. Lists travel
-/// once.
+/// The communication plan of a row exchange over all ranks: which rows to receive, and which to send. The
+/// index lists are exchanged once, by the constructor.
 ///
-/// A table has my own rows first, then the needed ones in the order they were named. Every rank must
-/// construct it and call its members. What travels in gather and in scatter_add: each needed row, once.
+/// A table holds the owned rows, followed by the needed rows in ascending order. Collective over the mesh:
+/// constructor and members. What travels in gather and in scatter_add: each needed row, once.
 template <class T, class Device>
 class halo {
  public:
-  /// needed: global rows of other ranks, ascending, each once.
+  /// needed: global rows owned by other ranks, ascending, without duplicates.
   halo(const mesh<Device>& m, const blocking& rows, const std::vector<global_index>& needed)
       : mesh_(m), own_(rows.block(vertex_rows.rows, m.at())), needed_(needed) {
     recv_rows_.assign(static_cast<std::size_t>(m.size()), 0);
@@ -40,14 +40,14 @@ class halo {
 
   /// Rows of a table.
   global_index table_rows() const { return own_.size() + static_cast<global_index>(needed_.size()); }
-  /// Where global row v stands in a table: mine or needed.
+  /// The position of global row v, owned or needed, in a table.
   local_index row_of(global_index v) const {
     if (own_.contains(v)) return static_cast<local_index>(v - own_.begin);
     return static_cast<local_index>(own_.size() +
                                     (std::lower_bound(needed_.begin(), needed_.end(), v) - needed_.begin()));
   }
 
-  /// table = my rows of x (own x f), then the needed rows (needed x f).
+  /// table = the owned rows of x (own x f), then the needed rows (needed x f).
   void gather(matrix_view<const T> x, matrix_view<T> table) {
     set_width(x.cols);
     const auto mine = static_cast<local_index>(own_.size());
@@ -58,7 +58,7 @@ class halo {
                     recv_);
   }
 
-  /// x = my rows of the table, plus what other ranks have in their tables for my rows, in rank order.
+  /// x = the owned rows of the table, plus the other ranks' table rows for the same vertices, in rank order.
   void scatter_add(matrix_view<const T> table, matrix_view<T> x) {
     set_width(x.cols);
     const auto mine = static_cast<local_index>(own_.size());
@@ -77,8 +77,8 @@ class halo {
   traffic predicted_scatter(global_index f) const { return received(send_rows_, f); }
 
  private:
-  /// The matrix that selects the rows to send, one entry a row, read by its columns: the sum of what comes
-  /// back for a row is a product with it.
+  /// Transpose of the 0/1 matrix that selects the rows to send; multiplying it with the received rows sums
+  /// them per owned row.
   local::csr_inverse<Device> senders_of_rows() const {
     std::vector<local_index> one_a_row(send_.size() + 1);
     std::iota(one_a_row.begin(), one_a_row.end(), local_index{0});
@@ -109,7 +109,7 @@ class halo {
   std::vector<global_index> needed_, recv_rows_, send_rows_, recv_, send_counts_;
   buffer<local_index, Device> send_;
   local::csr_inverse<Device> senders_;
-  buffer<T, Device> ones_;  ///< their values
+  buffer<T, Device> ones_;  ///< values of senders_
   buffer<T, Device> packed_;
   local_index width_ = -1;
 };

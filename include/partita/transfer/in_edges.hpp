@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// The in-edges of this rank's own vertices, whole rows, whatever the policy cuts.
+/// The in-edges of a rank's own vertices, as whole rows, under any policy.
 
 #include <algorithm>
 #include <vector>
@@ -10,11 +10,11 @@
 
 namespace partita {
 
-/// The rows of A's pattern that the policy gives this rank, columns whole, in host memory: global columns,
-/// ascending in each row.
+/// The rows of A's pattern that the policy assigns to this rank, with whole columns, in host memory: global
+/// columns, ascending in each row.
 ///
-/// Every rank of the mesh must construct it. What travels: where A's columns are cut, the entries of the
-/// other ranks that share these rows, once.
+/// Collective over the mesh: the constructor. What travels: when A's columns are partitioned, an all-gather
+/// of the entries of the ranks that share these rows, once.
 template <class T, class Device>
 class in_edges {
  public:
@@ -34,19 +34,19 @@ class in_edges {
   const partita::mesh<Device>& mesh() const { return mesh_; }
   const blocking& vertices() const { return vertices_; }
 
-  /// The rows that the policy gives this rank, and their pattern with global columns (rows x n).
+  /// The rows that the policy assigns to this rank, and their pattern with global columns (rows x n).
   interval range() const { return range_; }
   local::csr_tiles<T, Device> all_rows() const { return pattern(range_, columns_, global_cols_); }
 
-  /// This rank's own vertices, among those rows, and the pattern of their in-edges (n/P x n).
+  /// This rank's own vertices, a subset of those rows, and the pattern of their in-edges (n/P x n).
   interval own() const { return vertices_.block(vertex_rows.rows, mesh_.at()); }
   local::csr_tiles<T, Device> own_rows() const { return pattern(own(), own_columns(), global_cols_); }
-  /// The source of every in-edge of an own vertex, one target after another.
+  /// The sources of the in-edges of own vertices, target by target.
   std::span<const local_index> own_columns() const {
     const std::size_t first = begin_of(own().begin);
     return std::span(columns_).subspan(first, begin_of(own().end) - first);
   }
-  /// The vertices of other ranks that have an edge to one of mine, ascending.
+  /// The vertices owned by other ranks with an edge to an own vertex, ascending.
   std::vector<global_index> needed() const {
     std::vector<global_index> others;
     for (const local_index c : own_columns())
@@ -55,9 +55,9 @@ class in_edges {
     others.erase(std::unique(others.begin(), others.end()), others.end());
     return others;
   }
-  /// The row_exchange of their rows.
+  /// The halo of the rows in needed().
   halo<T, Device> make_halo() const { return {mesh_, vertices_, needed()}; }
-  /// The in-edges of own vertices with columns that count rows of a table of `h`.
+  /// The in-edges of own vertices, with columns renumbered to rows of a table of `h`.
   local::csr_tiles<T, Device> own_rows(const halo<T, Device>& h) const {
     std::vector<local_index> positions;
     for (const local_index c : own_columns()) positions.push_back(h.row_of(c));
@@ -76,7 +76,7 @@ class in_edges {
     return local::make_pattern<T>(mesh_.queue(), rows, begins, columns, cols, mesh_.tile_entries());
   }
 
-  /// This rank's entries, row by row, with ascending global columns, and how many there are in each row.
+  /// This rank's entries, row by row with ascending global columns, and their number per row.
   void list_entries(const sparse<T, dynamic_layout, Device>& a, std::vector<global_index>& counts) {
     const auto& block = *a.local();
     const local::entry_lists entries = block.entries(mesh_.queue());
@@ -90,7 +90,7 @@ class in_edges {
       counts.push_back(static_cast<global_index>(columns_.size() - before));
     }
   }
-  /// The same of all ranks that share the rows.
+  /// Merges in the entries of all ranks that share the rows.
   void gather(const communicator& others, std::vector<global_index>& counts) {
     const auto ranks = static_cast<std::size_t>(others.size()), rows = counts.size();
     const std::vector<global_index> all_counts = others.all_gather(counts);
@@ -115,7 +115,7 @@ class in_edges {
   blocking vertices_;
   interval range_;
   local_index global_cols_;
-  std::vector<std::size_t> begins_;  ///< of the entries of each row, and behind the last
+  std::vector<std::size_t> begins_;  ///< row offsets, including the end
   std::vector<local_index> columns_;
 };
 

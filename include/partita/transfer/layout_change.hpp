@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// From the layout in which matrices lie to the one in which they are multiplied, and back.
+/// Redistribution between the layout of the operands and the one a product multiplies in.
 
 #include <memory>
 
@@ -8,14 +8,15 @@
 
 namespace partita {
 
-/// A planned X -> X' and Y' -> Y between two layouts, or nothing where the blocks are the same on this mesh.
+/// Planned redistributions X -> X' and Y' -> Y between two layouts; empty when both give the same blocks on
+/// this mesh.
 ///
-/// Every rank of the mesh must construct it and call its functions. What travels: see redistribution.
+/// Collective over the mesh: constructor and members. What travels: see redistribution.
 template <class T, class Device>
 class layout_change {
  public:
-  /// X has rows cut by `in`, Y by `out`; the columns of both are cut by `features`. They lie in `outer`,
-  /// X' and Y' in `inner`.
+  /// The rows of X are partitioned by `in`, those of Y by `out`, and the columns of both by `features`. X and
+  /// Y are in layout `outer`, X' and Y' in `inner`.
   layout_change(const mesh<Device>& m, const blocking& in, const blocking& out, const blocking& features,
                 layout outer, layout inner) {
     if (partition::same_blocks(m.shape(), outer, inner)) return;
@@ -23,7 +24,7 @@ class layout_change {
     to_outer_ = std::make_unique<redistribution<T, Device>>(m, out, features, inner, outer);
   }
 
-  /// Whether the two layouts have different blocks; only then may the others be called.
+  /// Whether the two layouts have different blocks; to_inner and to_outer may only be called if so.
   bool travels() const { return to_inner_ != nullptr; }
   template <layout Outer, layout Inner>
   void to_inner(const dense<T, Outer, Device>& x, dense<T, Inner, Device>& inner) {
@@ -34,7 +35,7 @@ class layout_change {
     (*to_outer_)(inner, y);
   }
 
-  /// What this rank receives in one way and back.
+  /// What this rank receives in one to_inner and one to_outer.
   traffic predicted() const {
     return to_inner_ ? to_inner_->predicted() + to_outer_->predicted() : traffic{};
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Moving a dense matrix from one layout to another: the route follows from the two layouts, nothing else.
+/// Redistribution of a dense matrix from one layout to another; the route follows from the two layouts alone.
 
 #include <vector>
 
@@ -24,12 +24,12 @@ constexpr rectangle intersection(rectangle a, rectangle b) {
   return {intersection(a.rows, b.rows), intersection(a.cols, b.cols)};
 }
 
-/// The block of a matrix that the rank at `at` holds in layout `l`.
+/// The block of a matrix owned by the rank at `at` in layout `l`.
 inline rectangle block_of(const blocking& rows, const blocking& cols, layout l, coordinates at) {
   return {rows.block(l.rows, at), cols.block(l.cols, at)};
 }
 
-/// Whether every rank has the same block in both layouts: they differ in axes of one rank.
+/// Whether every rank has the same block in both layouts, that is, they differ only in axes of size 1.
 constexpr bool same_blocks(mesh_shape m, layout a, layout b) {
   const auto alike = [m](axis_set s, axis_set t) { return m.size(s - t) == 1 && m.size(t - s) == 1; };
   return alike(a.rows, b.rows) && alike(a.cols, b.cols);
@@ -37,11 +37,11 @@ constexpr bool same_blocks(mesh_shape m, layout a, layout b) {
 
 }  // namespace partition
 
-/// A planned redistribution: Y = X in another layout. It looks once and then runs without allocating.
+/// A planned redistribution: Y = X in another layout. Planned once, it then runs allocation-free.
 ///
-/// Every rank of the mesh must construct and run it. What travels: nothing when the new axes only slice; else
-/// every rank receives the part of its new block that it does not hold, from ranks that differ in the axes of
-/// the route's group.
+/// Collective over the mesh: constructor and call. What travels: nothing when the target only slices;
+/// otherwise each rank receives the part of its new block that it does not hold, from ranks that differ in
+/// the axes of the route's group.
 template <class T, class Device>
 class redistribution {
  public:
@@ -66,15 +66,15 @@ class redistribution {
     }
   }
 
-  /// Y = X. Throws shape_error when X does not lie in the old layout or Y in the new one, with the blockings
-  /// planned for.
+  /// Y = X. Throws shape_error unless X is in the source layout and Y in the target layout, with the planned
+  /// blockings.
   template <layout From, layout To>
   void operator()(const dense<T, From, Device>& x, dense<T, To, Device>& y) {
     require(x, from_);
     require(y, to_);
     (*this)(x.local(), y.local());
   }
-  /// Y's block from X's blocks; X in the old layout, Y in the new one.
+  /// The same on local blocks: x in the source layout, y in the target layout.
   void operator()(matrix_view<const T> x, matrix_view<T> y) {
     const auto& q = mesh_.queue();
     if (!travels()) return copy(q, part(x, old_, recv_[0]), part(y, new_, recv_[0]));
@@ -97,9 +97,9 @@ class redistribution {
     }
   }
 
-  /// What this rank receives in one run.
+  /// What this rank receives in one call.
   traffic predicted() const { return predicted(mesh_, rows_, cols_, from_, to_); }
-  /// The same of a redistribution that nobody has planned.
+  /// The same without a plan.
   static traffic predicted(const mesh<Device>& m, const blocking& rows, const blocking& cols, layout from,
                            layout to) {
     const axis_set group = partition::route_between(from, to).group;
@@ -113,7 +113,7 @@ class redistribution {
     return v;
   }
 
-  /// This rank's block before and after.
+  /// This rank's block in the source and in the target layout.
   partition::rectangle old_block() const { return old_; }
   partition::rectangle new_block() const { return new_; }
 
@@ -123,7 +123,7 @@ class redistribution {
     if (x.layout() == planned && x.row_blocking() == rows_ && x.col_blocking() == cols_) return;
     throw_error<shape_error>({"a redistribution planned for ", matrix_shape{rows_.size(), cols_.size()}, ", ",
                               planned, ", was given a matrix of ", x.shape(), ", ", x.layout(),
-                              ", or blocks cut elsewhere"});
+                              "; shape, layout and blockings must match the plan"});
   }
   bool travels() const { return send_.size() > 1; }
   template <class U>
@@ -144,8 +144,8 @@ class redistribution {
   buffer<T, Device> outgoing_, incoming_;
 };
 
-/// Y = X in layout `to`, on the same mesh with the same blockings. Every rank of the mesh must call.
-/// What travels: see redistribution.
+/// Y = X in layout `to`, on the same mesh with the same blockings. Collective over the mesh. What travels:
+/// see redistribution.
 template <layout From, class T, class Device>
 dense<T, dynamic_layout, Device> redistribute(const dense<T, From, Device>& x, layout to) {
   dense<T, dynamic_layout, Device> y(x.mesh(), to, x.row_blocking(), x.col_blocking());
@@ -153,7 +153,7 @@ dense<T, dynamic_layout, Device> redistribute(const dense<T, From, Device>& x, l
                                                                                           y.local());
   return y;
 }
-/// The same to a layout that is part of the type.
+/// As above, with a static layout.
 template <layout To, class T, layout From, class Device>
 dense<T, To, Device> redistribute(const dense<T, From, Device>& x) {
   return dense<T, To, Device>(redistribute(x, To));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// expect: an axis cuts the rows of a layout or its columns, not both
+// expect: an axis may partition the rows or the columns of a layout, not both
 #include "partita/matrix/dense.hpp"
 #include "partita/memory/host.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// The scalars that attention is computed from, by learned vectors.
+/// Attention scalars computed with learned vectors.
 
 #include "partita/nn/activation.hpp"
 #include "partita/nn/attention.hpp"
@@ -9,8 +9,8 @@ namespace partita::nn {
 
 namespace detail {
 
-/// Whether column h of V has vector h mod heads in row j: in every row where heads share the columns of X,
-/// else in the rows of its head.
+/// Whether column h of V contains element j of vector h mod heads: in all rows if heads share the columns of
+/// X, else in the rows of its head.
 struct vector_place {
   local_index heads, width;
   bool averaged;
@@ -31,7 +31,7 @@ struct spread_vector {
   }
 };
 
-/// Element o of vector h from V (w x 2 heads), whose first column counted here is that of vector 0.
+/// Element o of vector h from V (w x 2 heads), whose first column here belongs to vector 0.
 template <class T>
 struct collected_vector {
   vector_place place;
@@ -46,7 +46,7 @@ struct collected_vector {
 }  // namespace detail
 
 /// (S | T) = X V (n x 2 heads = n x w times w x 2 heads): s_u(h) = a_src(h) . X_u, t_v(h) = a_dst(h) . X_v
-/// over the columns of head h; a_src, a_dst (heads x width). Nothing travels.
+/// over the columns of head h; a_src, a_dst (heads x width). Local; no communication.
 template <class T, class Device>
 class attention_vectors {
  public:
@@ -69,10 +69,10 @@ class attention_vectors {
     gemm(x, vectors_, scores_);                    // (n, 2 heads)
     return scores_;
   }
-  /// Where the gradient of the scalars belongs before backward.
+  /// The gradient of the scalars, to be set before backward.
   matrix& gradient() { return gradient_; }
 
-  /// dx += what comes by way of the scalars, and the gradients of the vectors.
+  /// dx += the gradient through the scalars; also computes the gradients of the vectors.
   void backward(const matrix& x, matrix& dx) {
     weight_gradient_part(x, gradient_, vector_gradient_);  // dV (w, 2 heads)
     const T* const from = vector_gradient_.local().data;

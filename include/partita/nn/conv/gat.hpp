@@ -8,15 +8,15 @@
 
 namespace partita::nn {
 
-/// How many heads there are, and whether they lie side by side or their mean counts.
+/// The number of heads, and whether they are concatenated or averaged.
 struct attention_heads {
   int count = 1;
   bool averaged = false;
 };
 
-/// Z = heads side by side, or their mean, of attention over X = H W, + b: Z_v = sum over u->v of alpha_uv
-/// X_u, alpha the softmax over u of leaky(0.2)(a_src . X_u + a_dst . X_v). H (n x in), W (in x heads width),
-/// a_src and a_dst (heads x width), Z (n x out), out = heads width, or width for the mean.
+/// Z_v = sum over u->v of alpha_uv X_u + b, X = H W, per head, with the heads concatenated or averaged; alpha
+/// is the softmax over u of leaky(0.2)(a_src . X_u + a_dst . X_v). H (n x in), W (in x heads width), a_src
+/// and a_dst (heads x width), Z (n x out), out = heads width, or width if averaged.
 ///
 /// What travels: see attention. Throws shape_error when the heads do not divide `out`.
 template <class T, class Device>
@@ -40,7 +40,7 @@ class gat_conv final : public layer<T, Device> {
     average_.emplace(
         generate<replicated, T>(b.mesh(), {shape_.columns(), out}, [&](global_index j, global_index o) {
           return j % out == o ? part : T(0);
-        }));  // the mean of blocks side by side (heads width, width)
+        }));  // averages blocks that are side by side (heads width, width)
   }
 
   void forward(const operand<T, Device>& h, matrix& z, const pass& p) override {
@@ -70,7 +70,7 @@ class gat_conv final : public layer<T, Device> {
   }
 
   attention_shape shape_;
-  dropout dropout_;  ///< of coefficients
+  dropout dropout_;  ///< of the coefficients
   parameter<T, Device>& weight_;
   attention_vectors<T, Device> vectors_;
   parameter<T, Device>& bias_;
@@ -80,7 +80,7 @@ class gat_conv final : public layer<T, Device> {
 };
 
 /// Z_k = alpha Z_(k-1), k = 1..K, Z_0 = H, alpha_uv the mean over the heads of the softmax over u of
-/// leaky(0.2)(a_src . H_u + a_dst . H_v); Z = Z_K (n x width all; a_src, a_dst heads x width).
+/// leaky(0.2)(a_src . H_u + a_dst . H_v); Z = Z_K (all n x width; a_src, a_dst heads x width).
 ///
 /// What travels: see attention.
 template <class T, class Device>

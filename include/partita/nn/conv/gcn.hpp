@@ -9,16 +9,16 @@ namespace partita::nn {
 
 /// Z = A H W + b (n x out, n x in, in x out, 1 x out).
 ///
-/// A (H W) and (A H) W are the same; what is computed is what moves less in an epoch, then what multiplies
-/// less: A (H W) propagates `out` columns forward and backward; (A H) W propagates `in` columns forward
-/// (once, for a constant H) and, when H needs a gradient, the smaller of `in` and `out` backward. What
-/// travels: those propagations, see spmm_plan.
+/// Evaluated as A (H W) or (A H) W, whichever communicates less per epoch, then whichever multiplies less. A
+/// (H W) propagates `out` columns forward and backward; (A H) W propagates `in` columns forward (once, for a
+/// constant H) and, when H needs a gradient, the smaller of `in` and `out` backward. What travels: these
+/// propagations; see spmm_plan.
 template <class T, class Device>
 class gcn_conv final : public layer<T, Device> {
  public:
   using typename layer<T, Device>::matrix;
 
-  /// Without a name for the bias there is none.
+  /// An empty bias name means no bias.
   gcn_conv(const sparse<T, dynamic_layout, Device>& a, global_index in, global_index out,
            const builder<T, Device>& b, const weight_names& names = {})
       : input_(b.input()),
@@ -54,7 +54,7 @@ class gcn_conv final : public layer<T, Device> {
     else if (bias_ != nullptr)
       column_sums_part(dz, bias_->gradient());  // (1, out)
     if (aggregate_first_ && dh == nullptr) return;
-    if (!transposed_product_) throw error("gcn_conv was made for an input that needs no gradient");
+    if (!transposed_product_) throw error("gcn_conv was constructed for an input that needs no gradient");
     if (narrow_in_) {
       gemm(dz, transposed(weight_.value()), *backward_);  // dZ W^T (n, in)
       return (*transposed_product_)(*backward_, *dh);     // A^T (dZ W^T) (n, in)
@@ -81,14 +81,14 @@ class gcn_conv final : public layer<T, Device> {
     const global_index first =
         (input == layer_input::constant ? 0 : in) + (input == layer_input::varying ? std::min(in, out) : 0);
     if (a.mesh().size() > 1) return first < 2 * out;
-    return input == layer_input::varying && first < 2 * out;  // a dense A H would lose the zeros of H
+    return input == layer_input::varying && first < 2 * out;  // a dense A H would lose the sparsity of H
   }
   const weight* bias() const { return bias_ == nullptr ? nullptr : &bias_->value(); }
   weight* bias_gradient() const { return bias_ == nullptr ? nullptr : &bias_->gradient(); }
 
   layer_input input_;
   bool aggregate_first_;
-  bool narrow_in_;  ///< what comes back through the graph is dZ W^T, not dZ
+  bool narrow_in_;  ///< backward propagates dZ W^T instead of dZ
   parameter<T, Device>& weight_;
   parameter<T, Device>* bias_;
   spmm_plan<T, Device> product_;

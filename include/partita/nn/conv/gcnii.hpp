@@ -11,9 +11,9 @@
 namespace partita::nn {
 
 /// T_l = (1 - alpha) A H_(l-1) + alpha H_0; H_l = relu((1 - beta_l) T_l + beta_l T_l W_l), beta_l =
-/// log(lambda / l + 1), l = 1..L, H_0 = H; Z = H_L (n x f all, W_l f x f). Dropout behind every relu.
+/// log(lambda / l + 1), l = 1..L, H_0 = H; Z = H_L (all n x f; W_l f x f). Dropout after every relu.
 ///
-/// What travels: 2 L products of A, f wide.
+/// What travels: 2 L products with A or A^T, of width f.
 template <class T, class Device>
 class gcnii_convs final : public layer<T, Device> {
  public:

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// The graph isomorphism network: Xu, Hu, Leskovec, Jegelka (ICLR 2019), eq. 4.1, with a fixed epsilon.
+/// The graph isomorphism network: Xu, Hu, Leskovec, Jegelka (ICLR 2019), eq. 4.1, with fixed epsilon.
 
 #include "partita/nn/conv/gcn.hpp"
 #include "partita/nn/linear.hpp"
 
 namespace partita::nn {
 
-/// Z = relu(S H W_a + b_a) W_b + b_b, S = A + (1 + epsilon) I (n x out; the inner width is `out` too).
+/// Z = relu(S H W_a + b_a) W_b + b_b, S = A + (1 + epsilon) I (n x out; the inner width is also `out`).
 ///
-/// Because the first dense layer follows the sum, S H W_a is one graph convolution. What travels: see
-/// gcn_conv.
+/// S H W_a + b_a is a single graph convolution. What travels: see gcn_conv.
 template <class T, class Device>
 class gin_conv final : public layer<T, Device> {
  public:

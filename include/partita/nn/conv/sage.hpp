@@ -6,8 +6,8 @@
 
 namespace partita::nn {
 
-/// Z = M H W_l + b + H W_r, M the mean over in-neighbours (n x out, n x in, in x out twice, 1 x out). What
-/// travels: see gcn_conv, for M H W_l.
+/// Z = M H W_l + b + H W_r, M the mean over in-neighbours (n x out, n x in, two weights in x out, 1 x out).
+/// What travels: see gcn_conv, for M H W_l.
 template <class T, class Device>
 class sage_conv final : public layer<T, Device> {
  public:

@@ -8,15 +8,15 @@
 
 namespace partita::nn {
 
-/// Z = Y W_l + b + H W_r, Y the largest of every feature over in-neighbours (n x out, n x in, in x out twice,
-/// 1 x out). What travels: see max_aggregation, `in` wide: forward unless H is constant, backward when H
-/// needs a gradient.
+/// Z = Y W_l + b + H W_r, Y the feature-wise maximum over in-neighbours (n x out, n x in, two weights in x
+/// out, 1 x out). What travels: see max_aggregation, of width `in`: forward unless H is constant, backward
+/// when H needs a gradient.
 template <class T, class Device>
 class sage_max_conv final : public layer<T, Device> {
  public:
   using typename layer<T, Device>::matrix;
 
-  /// `edges`: any matrix with the pattern; its values do not matter.
+  /// `edges`: any matrix with the pattern; its values are ignored.
   sage_max_conv(const sparse<T, dynamic_layout, Device>& edges, global_index in, global_index out,
                 const builder<T, Device>& b)
       : input_(b.input()),
@@ -39,7 +39,7 @@ class sage_max_conv final : public layer<T, Device> {
     weight_gradient_part(largest_, dz, neighbours_.gradient(), &bias_.gradient());  // (in, out), (1, out)
     weight_gradient_part(h, dz, own_.gradient());                                   // (in, out)
     if (dh == nullptr) return;
-    if (!gradient_) throw error("sage_max_conv was made for an input that needs no gradient");
+    if (!gradient_) throw error("sage_max_conv was constructed for an input that needs no gradient");
     gemm(dz, transposed(neighbours_.value()), *gradient_);  // (n, in)
     maximum_.backward(*gradient_, *dh);                     // (n, in)
     gemm(dz, transposed(own_.value()), *dh, T(1));          // + dZ Wr^T

@@ -7,8 +7,8 @@
 
 namespace partita::nn {
 
-/// Z = A^K H W + b (n x out). A^K H of a constant H is computed once. What travels: K products of H's width,
-/// once for a constant H.
+/// Z = A^K H W + b (n x out). For a constant H, A^K H is computed once. What travels: K products of the width
+/// of H, once for a constant H.
 template <class T, class Device>
 class sgc_conv final : public layer<T, Device> {
  public:
@@ -26,7 +26,8 @@ class sgc_conv final : public layer<T, Device> {
     linear_.forward(smoothed_, z, p);  // (n, out)
   }
   void backward(const operand<T, Device>& h, const matrix& dz, matrix* dh) override {
-    if (dh != nullptr && !gradient_) throw error("sgc_conv was made for an input that needs no gradient");
+    if (dh != nullptr && !gradient_)
+      throw error("sgc_conv was constructed for an input that needs no gradient");
     linear_.backward(smoothed_, dz, dh == nullptr ? nullptr : &*gradient_);  // (n, in)
     if (dh != nullptr) smoothing_.backward(h, *gradient_, dh);               // (A^T)^K (dZ W^T) (n, in)
   }
