@@ -14,9 +14,9 @@
 #include <cstdlib>
 #include <optional>
 
-#include "partita/compiled/cuda.hpp"
 #include "../examples/ranks/cuda_device.hpp"
 #include "partita/comm/threads.hpp"
+#include "partita/compiled/cuda.hpp"
 #include "partita/local/cuda/vendor_products.hpp"
 #include "partita/partition/policies.hpp"
 #include "support/cuda_calls.hpp"

@@ -12,10 +12,10 @@
 #include <cstdio>
 #include <set>
 
-#include "partita/compiled/cuda.hpp"
 #include "../examples/ranks/cuda_device.hpp"
 #include "../tests/emulator/control.hpp"
 #include "partita/comm/self.hpp"
+#include "partita/compiled/cuda.hpp"
 #include "partita/partition/policies.hpp"
 #include "support/options.hpp"
 #include "support/rmat_dataset.hpp"

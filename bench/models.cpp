@@ -7,8 +7,8 @@
 
 #include <cstdio>
 
-#include "partita/compiled/host.hpp"
 #include "partita/comm/threads.hpp"
+#include "partita/compiled/host.hpp"
 #include "partita/partition/policies.hpp"
 #include "support/balance.hpp"
 #include "support/options.hpp"

@@ -207,9 +207,10 @@ class device_graph {
 
   /// This rank's tiles under a layout that does not partition columns, in memory of the queue of `m`.
   /// Synchronises with the device.
-  std::shared_ptr<partita::local::csr_tiles<float, cuda_device>> tiles_of(
-      const partita::mesh<cuda_device>& m, const partita::blocking& cuts, partita::layout layout,
-      weighting how) const {
+  std::shared_ptr<partita::local::csr_tiles<float, cuda_device>> tiles_of(const partita::mesh<cuda_device>& m,
+                                                                          const partita::blocking& cuts,
+                                                                          partita::layout layout,
+                                                                          weighting how) const {
     const partita::interval rows = cuts.block(layout.rows, m.at());
     auto result = std::make_shared<partita::local::csr_tiles<float, cuda_device>>();
     result->rows = partita::to_local(rows.size(), "the number of rows of a sparse block");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partita/compiled/cuda.hpp"
 #include "../ranks/cuda_device.hpp"
+#include "partita/compiled/cuda.hpp"
 #include "place.hpp"
 
 void compare_on_cuda(const partita::communicator& world, const golden_command& c,

@@ -4,8 +4,8 @@
 
 #include "bench/support/balance.hpp"
 #include "bench/support/rmat_dataset.hpp"
-#include "partita/compiled/host.hpp"
 #include "partita/comm/self.hpp"
+#include "partita/compiled/host.hpp"
 #include "support/datasets.hpp"
 #include "support/meshes.hpp"
 

@@ -4,10 +4,10 @@
 #include <doctest/doctest.h>
 
 #include "emulator/control.hpp"
-#include "partita/compiled/cuda.hpp"
-#include "partita/compiled/host.hpp"
 #include "partita/algebra/sddmm.hpp"
 #include "partita/comm/cuda_memory.hpp"
+#include "partita/compiled/cuda.hpp"
+#include "partita/compiled/host.hpp"
 #include "partita/local/cuda/kernels.hpp"
 #include "support/datasets.hpp"
 #include "support/meshes.hpp"

@@ -2,9 +2,9 @@
 // Over MPI: the serial losses, words as predicted, and bytes as MPI's profiling interface sees them.
 #include <doctest/doctest.h>
 
-#include "partita/compiled/host.hpp"
 #include "partita/comm/mpi.hpp"
 #include "partita/comm/self.hpp"
+#include "partita/compiled/host.hpp"
 #include "support/datasets.hpp"
 #include "support/meshes.hpp"
 #include "support/mpi_byte_counter.hpp"

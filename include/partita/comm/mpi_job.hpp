@@ -147,8 +147,8 @@ class job {
                   "MPI_Comm_split_type");
     const owned_comm machine(shared, check_comm_name);
     comm::core_set cores = comm::usable_cores();
-    detail::check(MPI_Allreduce(MPI_IN_PLACE, cores.data(), static_cast<int>(cores.size()), MPI_BYTE,
-                                MPI_BOR, machine.get()),
+    detail::check(MPI_Allreduce(MPI_IN_PLACE, cores.data(), static_cast<int>(cores.size()), MPI_BYTE, MPI_BOR,
+                                machine.get()),
                   "MPI_Allreduce");
     return machine.size() > comm::count(cores);
   }
