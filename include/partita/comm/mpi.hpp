@@ -11,16 +11,16 @@
 
 namespace partita::mpi {
 
-/// All ranks of `comm`, which must all call, over duplicates of it, one of which lives until MPI_Finalize.
-/// MPI must be initialized; run() does that.
+/// A communicator over all ranks of `comm`. Collective over `comm`. Works on duplicates of it, one of which
+/// is freed in MPI_Finalize. MPI must be initialized; run() does that.
 ///
-/// No rank waits for ever. An operation throws communication_error, which names ranks, the operation and the
-/// line of its call, where ranks call different operations, where a rank that must take part has called
-/// MPI_Finalize, and after options::time_limit. A rank that calls std::exit instead of MPI_Finalize says so
-/// on stderr and ends the job by MPI_Abort, and so does one that calls MPI_Finalize after an operation
-/// failed. An exception that leaves main, or a signal, ends a rank as the MPI implementation has it: most
-/// launchers then end the job, else the others do so at their time limit. Not bounded are this call itself,
-/// which MPI blocks until every rank of `comm` calls, and MPI_Finalize, until every rank calls or fails.
+/// Waits are bounded: an operation throws communication_error, naming the ranks, the operation and its call
+/// site, if ranks call different operations, if a participating rank has called MPI_Finalize, and after
+/// options::time_limit. A rank that calls std::exit instead of MPI_Finalize, or MPI_Finalize after a failed
+/// operation, reports it on stderr and calls MPI_Abort. What happens after an exception escapes main, or
+/// after a signal, is up to the MPI implementation: most launchers kill the job; otherwise the other ranks
+/// fail at their time limit. Not bounded: this call, until every rank of `comm` has called it, and
+/// MPI_Finalize, until every rank has called it or failed.
 inline communicator world(MPI_Comm comm = MPI_COMM_WORLD, options o = {}) {
   int initialized = 0;
   detail::check(MPI_Initialized(&initialized), "MPI_Initialized");
@@ -36,11 +36,11 @@ inline communicator world(MPI_Comm comm = MPI_COMM_WORLD, options o = {}) {
 
 /// Initializes MPI, calls `body(communicator)` with world(), finalizes, and returns what body returned, or 0.
 ///
-/// However a rank ends while others wait for it, the job ends with an exit code other than 0 and one line a
-/// rank on stderr that names the rank, and the operation and the line of its call where one is concerned: a
-/// body that throws, returns early, calls std::exit, or crashes by a signal for which the program has no
-/// handler of its own. This is the one place where this library writes and exits (by MPI_Abort with code 1,
-/// or by the signal), since the other ranks could not be freed otherwise; what mpirun then adds is its own.
+/// If a rank ends while others wait for it (its body throws, returns early, calls std::exit, or crashes by a
+/// signal that the program does not handle), the job ends with a nonzero exit code and one line per rank on
+/// stderr, naming the rank and, if one is involved, the operation and its call site. This is the only place
+/// where the library writes to stderr and exits (MPI_Abort with code 1, or the signal): there is no other
+/// way to release the remaining ranks. mpirun adds messages of its own.
 template <class Body>
 int run(int& argc, char**& argv, Body body, options o = {}) {
   detail::crash_reporter crashes;

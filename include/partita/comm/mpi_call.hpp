@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Calls of MPI as C++ sees them: failures are exceptions, communicators are freed, counts fit.
+/// MPI calls from C++: error codes become exceptions, communicators are owned, counts are range-checked.
 
 #include <climits>
 #include <exception>
 #ifndef OMPI_SKIP_MPICXX
-#define OMPI_SKIP_MPICXX 1  // the C++ interface that MPI gave up in 2008 does not compile without warnings
+#define OMPI_SKIP_MPICXX 1  // the C++ bindings, deprecated in 2009, do not compile without warnings
 #endif
 #ifndef MPICH_SKIP_MPICXX
 #define MPICH_SKIP_MPICXX 1
@@ -39,7 +39,7 @@ inline void check(int code, const comm::collective& op) {
     throw_error<communication_error>({describe(op), " failed: MPI answers error class ", error_class(code)});
 }
 
-/// Whether operations take pointers to memory of a CUDA device; no where this MPI does not say.
+/// Whether this MPI accepts device pointers; false if it does not tell.
 inline bool cuda_aware() {
 #ifdef MPIX_CUDA_AWARE_SUPPORT
   return MPIX_Query_cuda_support() == 1;
@@ -64,7 +64,7 @@ inline MPI_Datatype datatype(comm::element_type type) {
   return MPI_DATATYPE_NULL;
 }
 
-/// A count or displacement as MPI takes it. Throws communication_error naming the operation beyond INT_MAX.
+/// Converts a count or displacement to int. Throws communication_error naming the operation beyond INT_MAX.
 inline int fit(global_index elements, const comm::collective& op) {
   if (elements < 0 || elements > INT_MAX)
     throw_error<communication_error>(
@@ -72,7 +72,7 @@ inline int fit(global_index elements, const comm::collective& op) {
   return static_cast<int>(elements);
 }
 
-/// Owns a communicator. Its name tells tools, and byte counters, what it is for.
+/// Owns an MPI communicator. Its name tells tools, and the byte counters of the tests, its purpose.
 class owned_comm {
  public:
   explicit owned_comm(MPI_Comm comm, const char* name) : comm_(comm) {
@@ -81,7 +81,7 @@ class owned_comm {
   }
   owned_comm(owned_comm&& other) noexcept : comm_(std::exchange(other.comm_, MPI_COMM_NULL)) {}
   owned_comm& operator=(owned_comm&&) = delete;
-  /// Freeing is collective: not while an exception passes through this rank alone, nor after MPI_Finalize.
+  /// Freeing is collective, so it is skipped during stack unwinding and after MPI_Finalize.
   ~owned_comm() {
     int finalized = 0;
     MPI_Finalized(&finalized);
@@ -111,7 +111,7 @@ inline owned_comm duplicate(MPI_Comm comm, const char* name) {
   return owned_comm(copy, name);
 }
 
-/// The name of the communicators whose traffic is no part of any operation.
+/// Name of communicators for control traffic, which does not belong to any operation.
 inline constexpr const char* check_comm_name = "partita checks";
 
 }  // namespace partita::mpi::detail

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// What the ranks of an MPI group tell each other besides their operations: which one they call next.
+/// Agreement checks among the ranks of an MPI group before each operation.
 
 #include <array>
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace partita::mpi::detail {
 
-/// Compares operations over a communicator of its own, whose traffic is no part of any operation.
+/// Compares operations over a control communicator.
 class checker {
  public:
   checker(MPI_Comm comm, std::span<const int> world_ranks)
@@ -17,12 +17,12 @@ class checker {
         at_{comm_.get(), comm_.rank(), comm_.size(), world_ranks},
         all_(world_ranks.size()) {}
 
-  /// Throws communication_error, the same on every rank, unless all ranks bring the same signature.
+  /// Throws communication_error, the same on every rank, unless all signatures agree.
   void agree(job& all, awaited a) {
     gather(all, a, a.what, all_, all.tag_of(a.number, 0));
     partita::detail::require_agreement(all_, at_.names);
   }
-  /// Throws communication_error on a rank that expects other counts than are sent.
+  /// Throws communication_error on a rank whose expected counts differ from those sent.
   void agree_on_counts(job& all, awaited a, const comm::collective& op) {
     counts_.resize(all_.size());
     comm::collective told;
@@ -35,14 +35,14 @@ class checker {
     run(all, a, told, all.tag_of(a.number, 0) + 1);
     partita::detail::require_counts(op, counts_, at_.rank, at_.names);
   }
-  /// What is wrong where the message that arrives is not the one that `op` receives, or nothing.
+  /// Error text if the incoming message does not match `op`; else empty.
   std::string mismatch_of(const comm::collective& op, const signature& sent) const {
     if (sent.count == op.count && sent.type == static_cast<std::int32_t>(op.type)) return {};
     return base::sentence_of({"ranks disagree: rank ", at_.name(at_.rank), " calls ", describe(op), " for ",
                               op.count, " elements, rank ", at_.name(op.peer), " calls ", sent.text(),
                               " with ", sent.count});
   }
-  /// The values that all ranks bring to a split; ranks that call something else have other tags.
+  /// All-gather of the arguments of a split; a rank in another operation uses another tag.
   std::vector<std::array<std::int32_t, 2>> agree_on_split(job& all, awaited a,
                                                           std::array<std::int32_t, 2> mine) {
     std::vector<std::array<std::int32_t, 2>> brought(all_.size());

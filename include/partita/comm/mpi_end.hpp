@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// How a process of an MPI job ends: together with the others, or with one line on stderr that ends them too.
+/// Termination of a process in an MPI job: with all others, or by one line on stderr and MPI_Abort.
 
 #include <cstdio>
 #include <cstdlib>
@@ -12,14 +12,14 @@
 
 namespace partita::mpi::detail {
 
-/// Whether this process has said its last words.
+/// Set once this process has reported its failure.
 inline bool& ending() {
   static bool yes = false;
   return yes;
 }
 
-/// Says on stderr why this rank failed and ends the job. Errors that every rank has are said by the lowest
-/// one: the others are a little late and are ended before.
+/// Reports on stderr why this rank failed and aborts the job. An error common to all ranks is reported by the
+/// lowest one: the others delay and are killed first.
 [[noreturn]] inline void end_job(std::string why) {
   ending() = true;
   int rank = 0;
@@ -34,14 +34,14 @@ inline bool& ending() {
   std::terminate();
 }
 
-/// All worlds of this process, until MPI_Finalize.
+/// All worlds of this process that MPI_Finalize has to end.
 inline std::vector<std::shared_ptr<job>>& jobs() {
   static std::vector<std::shared_ptr<job>> all;
   return all;
 }
 
-/// MPI calls this at the beginning of MPI_Finalize, where it frees MPI_COMM_SELF: all ranks of all worlds end
-/// together.
+/// Attribute-delete callback of MPI_COMM_SELF, called first thing in MPI_Finalize: waits for all ranks of all
+/// worlds.
 inline int leave_all(MPI_Comm, int, void*, void*) {
   try {
     for (const auto& j : jobs()) j->begin_leaving();
@@ -60,7 +60,7 @@ inline int leave_all(MPI_Comm, int, void*, void*) {
   return MPI_SUCCESS;
 }
 
-/// A line made without what a signal handler may not call.
+/// A line of text composed with async-signal-safe means only.
 class last_line {
  public:
   last_line& operator<<(std::string_view text) {
@@ -93,7 +93,7 @@ class last_line {
   std::size_t size_ = 0;
 };
 
-/// Where std::exit was called instead of MPI_Finalize.
+/// atexit handler: std::exit was called instead of MPI_Finalize.
 inline void end_at_exit() {
   int finalized = 0;
   MPI_Finalized(&finalized);
@@ -102,7 +102,7 @@ inline void end_at_exit() {
         (last_line() << "the program called exit instead of returning, " << last_call_of_process()).text()));
 }
 
-/// Sees to it that this process does not end while other ranks of `j` wait for it.
+/// Registers the handlers that keep this process from ending silently while ranks of `j` wait for it.
 inline void register_job(std::shared_ptr<job> j) {
   static const bool registered = [] {
     jobs();
@@ -116,8 +116,7 @@ inline void register_job(std::shared_ptr<job> j) {
   jobs().push_back(std::move(j));
 }
 
-/// While one lives, signals of crashes for which the program has no handler write one line. It is made before
-/// MPI_Init and armed after it.
+/// RAII: reports fatal signals that the program does not handle. Constructed before MPI_Init, armed after it.
 class crash_reporter {
  public:
   crash_reporter() {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// An operation in flight as messages between pairs of ranks.
+/// Operations as point-to-point messages.
 ///
-/// Of MPI's own collectives none is used: one that mismatches writes beyond this library's reach to stderr,
-/// adds up in an order of its own, or never returns. Messages are matched by tags that differ between
-/// operations that mismatch, so that what arrives always belongs there.
+/// MPI's collectives are not used: on a mismatch they print to stderr or never return, and their reductions
+/// have no fixed order. Mismatched operations use different tags, so their messages never match.
 
 #include <cstddef>
 #include <vector>
@@ -13,20 +12,20 @@
 
 namespace partita::mpi::detail {
 
-/// A communicator and what is to be known of it. `names` are the ranks in the world.
+/// A communicator and its properties. `names` are its ranks' numbers in the world.
 struct endpoints {
   MPI_Comm comm = MPI_COMM_NULL;
   int rank = 0, size = 1;
   std::span<const int> names;
-  bool device_pointers = false;  ///< whether only MPI can read blocks
+  bool device_pointers = false;  ///< blocks may be in device memory, read by MPI alone
 
   int name(int q) const { return names[static_cast<std::size_t>(q)]; }
 };
 
 class exchange final : public in_flight {
  public:
-  /// Sends what can be sent now. The memory of `op` must live until advance() has returned true. Throws
-  /// communication_error where MPI refuses.
+  /// Starts the first messages. The buffers of `op` must outlive the operation, until advance() returns true.
+  /// Throws communication_error if an MPI call fails.
   void start(const endpoints& at, const comm::collective& op, int tag) {
     at_ = at;
     op_ = op;
@@ -80,7 +79,7 @@ class exchange final : public in_flight {
     bool incoming = false;
   };
 
-  /// What is left to do when all messages have arrived.
+  /// Completes the operation after the last message.
   static int halves(operation kind) {
     return kind == operation::all_reduce ? 2 : kind == operation::reduce_scatter ? 1 : 0;
   }
@@ -126,7 +125,7 @@ class exchange final : public in_flight {
                                       sent});
   }
 
-  /// The block of this rank itself.
+  /// This rank's own block.
   void copy_own(const void* from, void* base, std::span<const global_index> counts, global_index offset) {
     const global_index count = counts[static_cast<std::size_t>(at_.rank)];
     if (at_.device_pointers) {
@@ -139,7 +138,7 @@ class exchange final : public in_flight {
   int rank_before(int steps) const { return (at_.rank - steps + at_.size) % at_.size; }
   int rank_after(int steps) const { return (at_.rank + steps) % at_.size; }
 
-  /// Brings all blocks to op.output but this rank's own, `mine`.
+  /// Receives all blocks of op.output except this rank's own, `mine`.
   void gather(const void* mine, std::span<const global_index> counts) {
     place_blocks(counts);
     for (int d = 1; d < at_.size; ++d) {
@@ -180,7 +179,7 @@ class exchange final : public in_flight {
     send_blocks(op_.input, op_.input_counts);
   }
 
-  /// Brings this rank's block of every other rank's `input` to the scratch.
+  /// Receives this rank's block of every other rank's `input` into the scratch buffer.
   void start_reduction(const void* input, std::span<const global_index> counts) {
     const global_index mine = counts[static_cast<std::size_t>(at_.rank)];
     const std::size_t bytes = op_.bytes(mine);
@@ -210,9 +209,9 @@ class exchange final : public in_flight {
     --half_;
   }
 
-  /// In small groups the root sends to all. In others small data go down a binomial tree, large ones along a
-  /// chain, piece by piece. Source: Pjesivac-Grbovic et al., "Performance analysis of MPI collective
-  /// operations", Cluster Computing 10 (2007).
+  /// Linear in small groups; otherwise a binomial tree for small data, a segmented chain for large. Source:
+  /// Pjesivac-Grbovic et al., "Performance analysis of MPI collective operations", Cluster Computing 10
+  /// (2007).
   void start_broadcast() {
     const int place = (at_.rank - op_.peer + at_.size) % at_.size;
     const auto rank_at = [&](int p) { return (p + op_.peer) % at_.size; };
@@ -257,7 +256,7 @@ class exchange final : public in_flight {
   global_index segments_ = 1;
   std::vector<global_index> shares_, offsets_;
   std::vector<std::byte> scratch_;
-  std::vector<const void*> pieces_;  ///< this rank's block of every rank, in rank order
+  std::vector<const void*> pieces_;  ///< of every rank, this rank's block, in rank order
 };
 
 }  // namespace partita::mpi::detail

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// What all groups of one world over MPI share: how a rank waits for others, and what it tells them.
+/// State shared by all groups split from one MPI world, and the one wait loop.
 ///
-/// Every wait of this library is wait(): a loop over MPI_Test that never blocks in MPI. While a rank waits,
-/// it hears over a communicator of its own which ranks have left and what other ranks wait for, and it ends
-/// with an error when what it waits for can never come.
+/// Every wait of the library is wait(): a loop over MPI_Test that never blocks in MPI. While waiting, a rank
+/// receives notices over a control communicator (which ranks have left, what others wait for) and throws if
+/// its operation can no longer complete.
 
 #include <algorithm>
 #include <chrono>
@@ -18,30 +18,29 @@
 namespace partita::mpi {
 
 struct options {
-  /// Whether every operation is compared between the ranks before it starts. A mismatch is an error either
-  /// way; without the comparison only where a rank waits for what never comes, and a second later.
+  /// Compare every operation across ranks before it starts. Without this, a mismatch is still an error, but
+  /// is detected only if a rank is left waiting, one second later.
   bool checked = comm::checked_by_default;
-  /// Whether MPI gets pointers to memory of devices, where it says that it takes them. Between processes of
-  /// one machine memory of pools needs a recent UCX. Elsewhere blocks go through page-locked memory.
+  /// Pass device pointers to MPI if it is CUDA-aware; between processes of one node, memory from CUDA pools
+  /// needs a recent UCX. Otherwise blocks are staged through page-locked memory.
   bool device_pointers = false;
-  /// How long a rank waits for others in one operation. Ranks that compute for longer between two operations
-  /// need a larger one.
+  /// Limit of one wait. Must exceed the longest computation between two operations of any rank.
   std::chrono::milliseconds time_limit = std::chrono::minutes(10);
 };
 
 namespace detail {
 
-/// Messages that advance only while this rank calls MPI.
+/// An operation that makes progress only inside MPI calls.
 class in_flight {
  public:
   virtual ~in_flight() = default;
-  /// Does what can be done now; whether that was the rest.
+  /// Makes progress without blocking; true when complete.
   virtual bool advance() = 0;
-  /// The rank of the world whose message is missing, or -1.
+  /// World rank whose message is missing, or -1.
   virtual int next() const = 0;
 };
 
-/// The operation that this process began last, for the last words of a process.
+/// The operation this process started last, for reports of abnormal termination.
 struct last_call {
   const char* kind = nullptr;
   std::source_location where;
@@ -55,7 +54,7 @@ class job {
   using clock = std::chrono::steady_clock;
 
  public:
-  /// Every rank of `comm` must call.
+  /// Collective over `comm`.
   job(MPI_Comm comm, options o) : told_(comm), options_(o) {
     options_.device_pointers = o.device_pointers && cuda_aware();
     int* limit = nullptr;
@@ -73,16 +72,16 @@ class job {
   void require_alive() const {
     if (failed()) throw communication_error(failure_);
   }
-  /// From now on every operation of this rank, which cannot take back what is in flight, throws this; the
-  /// first reason stays.
+  /// Makes every later operation of this rank throw `reason`, since operations in flight cannot be
+  /// cancelled; the first reason is kept.
   void fail(const std::string& why) {
     if (!failed()) failure_ = why;
   }
 
   detail::series& series_of(std::uint64_t id) { return told_.series_of(id); }
 
-  /// The tag of messages of the operation `number` of a group. Operations that mismatch have other tags, so
-  /// their messages never meet; the lowest bit is free for the two halves of one.
+  /// Tag of the messages of operation `number` of a group. Mismatched operations get different tags; the
+  /// lowest bit distinguishes the two halves of an operation.
   int tag_of(std::uint64_t number, std::uint64_t hash) const {
     const int number_bits = std::min(12, (tag_bits_ - 1) / 2), hash_bits = tag_bits_ - 1 - number_bits;
     const std::uint64_t low = number & ((1u << number_bits) - 1), high = hash & ((1u << hash_bits) - 1);
@@ -94,8 +93,8 @@ class job {
     std::erase_if(in_flight_, [=](const in_flight* other) { return other == operation; });
   }
 
-  /// Returns when `operation` is complete. Throws communication_error when that cannot be any more, or takes
-  /// longer than the time limit; then this rank has failed.
+  /// Waits until `operation` is complete. Throws communication_error if it can no longer complete or exceeds
+  /// the time limit; this rank has then failed.
   void wait(const awaited& a, in_flight& operation) {
     require_alive();
     try {
@@ -108,14 +107,14 @@ class job {
     }
   }
 
-  /// Says that this rank calls no more operations.
+  /// Announces that this rank starts no more operations.
   void begin_leaving() {
     require_alive();
     left_ = clock::now();
     detail::check(MPI_Ibarrier(told_.comm(), &leaving_), "MPI_Ibarrier");
   }
-  /// Whether all ranks of the world are leaving and have read what was told to them. Throws where one waits
-  /// for an operation to which this one brought something else.
+  /// Whether all ranks of the world are leaving and have read all notices. Throws if a rank waits in an
+  /// operation that does not match this rank's.
   bool poll_leaving() {
     told_.hear();
     int all = 0;
@@ -136,11 +135,11 @@ class job {
   }
 
  private:
-  static constexpr auto patience = std::chrono::seconds(1);      ///< before others are asked
-  static constexpr auto grace = std::chrono::milliseconds(100);  ///< in which ranks may leave one by one
-  static constexpr auto rhythm = std::chrono::milliseconds(1);   ///< of looking at what others say
+  static constexpr auto patience = std::chrono::seconds(1);      ///< before waiting ranks are notified
+  static constexpr auto grace = std::chrono::milliseconds(100);  ///< for ranks to leave at different times
+  static constexpr auto rhythm = std::chrono::milliseconds(1);   ///< of polling for notices
 
-  /// Whether there are more ranks on this machine than cores that they may run on.
+  /// Whether this node has more ranks than cores available to them.
   static bool shares_cores(MPI_Comm comm) {
     MPI_Comm shared = MPI_COMM_NULL;
     detail::check(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &shared),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// What ranks over MPI tell each other while they wait or leave, and what follows from it.
+/// Notices that MPI ranks exchange while they wait or leave, and the errors concluded from them.
 
 #include <list>
 #include <map>
@@ -13,67 +13,67 @@ namespace partita::mpi::detail {
 
 using partita::detail::signature;
 
-/// The operations of a group, or the messages of one tag between two of its ranks, which this rank has
-/// started. Every rank numbers them in the same order.
+/// Count of the operations that this rank has started on a group, or of messages with one tag between two of
+/// its ranks. All ranks number them in the same order.
 struct series {
   static constexpr std::size_t remembered = 8;
 
   std::uint64_t id = 0;
   std::uint64_t started = 0;
-  std::vector<signature> last;  ///< a ring of those of a group; none of messages
+  std::vector<signature> last;  ///< ring buffer, for groups only
 
   void add(const signature& s) {
     if (last.size() < remembered) last.resize(remembered);
     last[started++ % remembered] = s;
   }
-  /// What this rank brought to the operation `number`, counted from 1; null where that is not known.
+  /// This rank's signature of operation `number`, from 1; null if no longer known.
   const signature* at(std::uint64_t number) const {
     const bool known = number >= 1 && number <= started && number + remembered > started && !last.empty();
     return known ? &last[(number - 1) % remembered] : nullptr;
   }
 };
 
-/// What a rank waits for.
+/// An operation that a rank waits for.
 struct awaited {
-  std::uint64_t series = 0;  ///< in which those others number it
-  std::uint64_t number = 0;  ///< there, from 1
+  std::uint64_t series = 0;  ///< id of the sequence that counts it
+  std::uint64_t number = 0;  ///< its number in that sequence, from 1
   signature what;
-  std::span<const int> ranks;  ///< of the world, that must take part
+  std::span<const int> ranks;  ///< world ranks that must participate
   std::source_location where;
 };
 
-/// One rank's account of what was started, and what it has heard of the accounts of others.
+/// Operations started by this rank, and the latest notices of the others.
 class notices {
  public:
-  /// Every rank of `comm` must call.
+  /// Collective over `comm`.
   explicit notices(MPI_Comm comm)
       : control_(duplicate(comm, check_comm_name)), rank_(control_.rank()), size_(control_.size()) {}
 
   MPI_Comm comm() const { return control_.get(); }
 
-  /// References stay.
+  /// References stay valid.
   series& series_of(std::uint64_t id) {
     series& s = series_[id];
     s.id = id;
     return s;
   }
 
-  /// Says to those who must take part what this rank waits for, and that the message of `next` is missing.
+  /// Notifies the participants of what this rank waits for, and that the message of `next` is missing.
   void tell_waiting(const awaited& a, int next) {
     for (const int q : a.ranks)
       if (q != rank_) tell(q, notice{0, next, a.series, a.number, 0, a.what});
   }
-  /// Says that this rank is leaving.
+  /// Announces that this rank is leaving.
   void tell_leaving() {
     for (int q = 0; q < size_; ++q)
       if (q != rank_) tell(q, notice{1, -1, 0, 0, 0, {}});
   }
-  /// Whether all that was told has been read; forgets what has.
+  /// Whether all notices sent have been read; releases those that have.
   bool all_sent() {
     std::erase_if(letters_, complete);
     return letters_.empty();
   }
-  /// Reads what others have said.
+  /// Receives pending notices.
   void hear() {
     for (int any = 1; any != 0;) {
       MPI_Message message;
@@ -90,7 +90,7 @@ class notices {
     for (; !arriving_.empty() && complete(arriving_.front()); arriving_.pop_front()) read(arriving_.front());
   }
 
-  /// Throws when what is awaited, of which the message of `next` is missing, cannot come.
+  /// Throws if the awaited operation, missing the message of `next`, can no longer complete.
   void require_possible(const awaited& a, int next) const {
     require_same_operations();
     for (const int q : a.ranks) {
@@ -104,7 +104,7 @@ class notices {
                                           ", rank ", rank_, " in ", a.what.text()});
     }
   }
-  /// Throws when another rank waits in an operation to which this one brought something else.
+  /// Throws if another rank waits in an operation that does not match this rank's.
   void require_same_operations() const {
     for (const auto& [q, other] : heard_) {
       const auto found = other.said.left != 0 ? series_.end() : series_.find(other.said.series);
@@ -115,7 +115,7 @@ class notices {
   }
 
  private:
-  /// What one rank tells others, before its list of series.
+  /// Header of a notice, followed by the list of sequences.
   struct notice {
     std::int32_t left = 0, next = -1;
     std::uint64_t series = 0, number = 0, listed = 0;
@@ -124,7 +124,7 @@ class notices {
   struct listed_series {
     std::uint64_t id = 0, started = 0;
   };
-  /// What another rank said last.
+  /// Latest notice of another rank.
   struct heard {
     notice said;
     std::map<std::uint64_t, std::uint64_t> started;
@@ -135,7 +135,7 @@ class notices {
     }
   };
   struct letter {
-    int rank = 0;  ///< who sent it, or gets it
+    int rank = 0;  ///< sender or receiver
     std::vector<std::byte> bytes;
     MPI_Request request = MPI_REQUEST_NULL;
   };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// One rank's end of a group of MPI processes. Every operation is non-blocking, every reduction is added up
-/// here in rank order, so that a run repeats bit for bit.
+/// A group of MPI processes, as seen by one rank. Operations are nonblocking; reductions are summed here in
+/// rank order, so results are reproducible bit for bit.
 
 #include <memory>
 #include <numeric>
@@ -12,11 +12,11 @@
 
 namespace partita::mpi {
 
-/// Collectives of the concept over MPI.
+/// The transport over MPI.
 class mpi_transport final : public transport, public std::enable_shared_from_this<mpi_transport> {
  public:
-  /// A group over the ranks of `comm`, which is owned from now on. `world_ranks` are their names in errors,
-  /// `id` the same number on every rank of this group and on no other group of the job.
+  /// The group of `comm`, of which it takes ownership. `world_ranks` name its ranks in errors; `id` is equal
+  /// on all ranks of this group and unique in the job.
   mpi_transport(detail::owned_comm comm, std::shared_ptr<detail::job> job, std::vector<int> world_ranks,
                 std::uint64_t id)
       : world_ranks_(std::move(world_ranks)),
@@ -31,7 +31,7 @@ class mpi_transport final : public transport, public std::enable_shared_from_thi
   }
   mpi_transport(const mpi_transport&) = delete;
   mpi_transport& operator=(const mpi_transport&) = delete;
-  /// MPI may still write into the scratch of what was given up: that memory is never freed.
+  /// Scratch buffers of abandoned operations are never freed: MPI may still write to them.
   ~mpi_transport() override {
     if (free_.size() == pending_.size() && !job_->failed()) return;
     collectives_.leak();
@@ -85,8 +85,8 @@ class mpi_transport final : public transport, public std::enable_shared_from_thi
     free_.push_back(token);
   }
 
-  /// What is in flight cannot be completed alone, nor taken back: its memory stays with MPI, nothing is
-  /// waited for, every later operation of this rank throws, and MPI_Finalize ends the job.
+  /// An operation in flight can be neither completed by one rank nor cancelled: its memory is leaked to MPI,
+  /// every later operation of this rank throws, and MPI_Finalize aborts the job.
   void abandon(const comm::collective& op, std::uint64_t) noexcept override {
     job_->fail("a rank gave up its " + describe(op) + " before it was complete");
   }
@@ -97,7 +97,7 @@ class mpi_transport final : public transport, public std::enable_shared_from_thi
     detail::last_call_of_process() = {"split", where};
     if (job_->checked()) checker_->agree(*job_, a);
     const auto brought = checker_->agree_on_split(*job_, a, {color, key});
-    MPI_Comm part = MPI_COMM_NULL;  // all ranks are here, so MPI may block
+    MPI_Comm part = MPI_COMM_NULL;  // all ranks have arrived, so MPI may block
     detail::check(MPI_Comm_split(collectives_.get(), color, key, &part), "MPI_Comm_split");
 
     std::vector<int> members;
@@ -112,7 +112,7 @@ class mpi_transport final : public transport, public std::enable_shared_from_thi
         mixed({operations_->id, a.number, static_cast<std::uint64_t>(static_cast<std::uint32_t>(color))}));
   }
 
-  /// For memory of a device: staged, unless MPI may get pointers to it.
+  /// On device memory: staged through the host, unless device pointers are enabled.
   std::shared_ptr<transport> on_memory(std::shared_ptr<comm::device_memory> memory) override {
     if (!memory) return shared_from_this();
     return std::make_shared<comm::staged_transport>(shared_from_this(), std::move(memory),
@@ -122,26 +122,26 @@ class mpi_transport final : public transport, public std::enable_shared_from_thi
   void check() const override { job_->require_alive(); }
 
  private:
-  /// What MPI holds on to while an operation is in flight.
+  /// State that must outlive an operation in flight.
   struct pending_operation {
     detail::awaited awaits;
     detail::exchange data, note;
-    detail::signature told;  ///< by the note
+    detail::signature told;  ///< in the message's note
   };
 
-  static constexpr int most_accounts = 64;  ///< of messages between two ranks; tags share them
+  static constexpr int most_accounts = 64;  ///< message counters per pair of ranks; tags share them
 
   static std::uint64_t mixed(std::initializer_list<std::uint64_t> values) {
     std::uint64_t h = 0;
     for (const std::uint64_t v : values) h = base::mixed_bits(h ^ v);
     return h;
   }
-  /// The operation that this rank begins now.
+  /// Numbers the operation that this rank starts now.
   detail::awaited begin(const detail::signature& what, std::source_location where) {
     operations_->add(what);
     return {operations_->id, operations_->started, what, world_ranks_, where};
   }
-  /// Both partners count their messages: the receiver waits for what the sender has started.
+  /// Both partners count their messages; the receiver waits for the sender's count.
   detail::awaited begin_message(const comm::collective& op) {
     const auto me = static_cast<std::uint64_t>(at_.rank), peer = static_cast<std::uint64_t>(op.peer);
     const auto tag = static_cast<std::uint64_t>(op.tag % most_accounts);
