@@ -74,8 +74,7 @@ class max_aggregation {
   void require(const matrix& x) const {
     if (!(x.row_blocking() == vertices_) || x.shape().cols != width_)
       throw_error<shape_error>({"a maximum over neighbours of ", matrix_shape{vertices_.size(), width_},
-                                " was given a matrix of ", x.shape(),
-                                "; shape and row blocking must match"});
+                                " was given a matrix of ", x.shape(), "; shape and row blocking must match"});
   }
   matrix_view<T> table() { return {table_.data(), rows_.widths[0], width_, width_}; }
   matrix_view<local_index> winners() { return {winners_.data(), rows_.rows, width_, width_}; }
