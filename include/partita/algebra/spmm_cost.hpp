@@ -17,6 +17,7 @@ namespace partita {
 /// busiest rank receives.
 enum class stationary : std::uint8_t { automatic, c, a };
 
+/// How a product Y = A X communicates; `automatic` options are resolved when it is planned.
 struct spmm_options {
   partita::stationary stationary = partita::stationary::automatic;
   row_exchange rows = row_exchange::automatic;

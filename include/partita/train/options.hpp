@@ -12,8 +12,9 @@
 
 namespace partita::nn {
 
+/// Whether a model multiplies with the graph in every layer or after all dense layers.
 enum class coupling : std::uint8_t {
-  coupled,   ///< a product with the graph in every layer
+  coupled,   ///< one product with the graph per layer
   decoupled  ///< dense layers first, then hops: a different model; four redistributions per epoch
 };
 
