@@ -204,7 +204,26 @@ TEST_CASE("layouts that do not fit are named") {
 }
 
 TEST_CASE("operands that do not fit are named with their shapes") {
-  expect_error<shape_error>("planned for A of 9 x 9 and X of 9 x 3 was given X of 8 x 3", [] {
+  for (const policy& p : {row_1d, grid_2d, feature_column})
+    expect_error<shape_error>("spmm: Y of 9 x 4 must not be the memory of X", [&] {
+      on_threads(1, [&](const communicator& world) {
+        const mesh<host> m(world, {1, 1, 1});
+        const auto a = distribute(m, p, {9, 9}, sparse_entries({9, 9}));
+        auto x = generate<double>(m, p.dense, {9, 4}, field(0));
+        spmm_plan(a, x)(x, x);
+      });
+    });
+  expect_error<shape_error>(
+      "spmm: the rows of X of 9 x 3 are not in the blocks of the columns of A of 9 x 9", [] {
+        on_threads(2, [](const communicator& world) {
+          const mesh<host> m(world, {2, 1, 1});
+          const auto a = distribute(m, row_1d, {9, 9}, share(sparse_entries({9, 9}), m.rank(), m.size()));
+          const auto x = generate<double>(m, row_1d.dense, blocking::given({8, 1}, m.shape(), nesting::rows),
+                                          blocking::even(3, m.shape(), nesting::cols), field(0));
+          (void)spmm(a, x);
+        });
+      });
+  expect_error<shape_error>("spmm: A of 9 x 9 cannot multiply X of 8 x 3", [] {
     on_threads(2, [](const communicator& world) {
       const mesh<host> m(world, {2, 1, 1});
       const problem p{{9, 9}, 3};

@@ -173,7 +173,7 @@ TEST_CASE("csr_rows: entries that distribute refuses of triplets") {
       distribute(m, row_1d, {4, 4}, csr_rows(0, offsets, columns, values));
     });
   });
-  expect_error<error>("each of 2 ranks gave the same 1 entries to distribute", [] {
+  expect_error<error>("each of 2 ranks gave the same 1 entry, which", [] {
     on_mesh({2, 1, 1}, [](const host_mesh& m) {
       const std::vector<int> offsets = {0, 1}, columns = {0};
       distribute(m, row_1d, {4, 4}, csr_rows(0, offsets, columns, std::vector<double>{1}));

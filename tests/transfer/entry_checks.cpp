@@ -83,7 +83,7 @@ TEST_CASE("entry checks: an entry that is no finite number is named") {
 
 TEST_CASE("entry checks: entries that every rank gives are refused, in whatever order") {
   expect_error<error>(
-      "each of 4 ranks gave the same 2 entries to distribute, which would count 4 times: give each entry on "
+      "each of 4 ranks gave the same 2 entries, which would be summed 4 times: give each entry on "
       "one rank, or say transfer::sharing::overlapping",
       [] {
         on_mesh({2, 2, 1}, [](const mesh<host>& m) {

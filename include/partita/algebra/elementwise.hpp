@@ -13,8 +13,8 @@ namespace detail {
 template <class A, class B>
 void require_same_blocks(const char* what, const A& a, const B& b) {
   if (a.layout() != b.layout())
-    throw_error<shape_error>({what, " needs operands in the same layout, not ", to_string(a.layout()),
-                              " and ", to_string(b.layout())});
+    throw_error<shape_error>({what, " needs operands in the same layout, not (", to_string(a.layout()),
+                              ") and (", to_string(b.layout()), "); redistribute one of them"});
   if (!(a.row_blocking() == b.row_blocking() && a.col_blocking() == b.col_blocking()))
     throw_error<shape_error>({what, " needs operands of the same shape and blockings, not ", a.shape(),
                               " and ", b.shape(), a.shape() == b.shape() ? " with different blockings" : ""});

@@ -99,6 +99,7 @@ class gemm_plan {
     if (x.layout() != layout_ || y.layout() != layout_ || w.layout() != replicated)
       throw_error<shape_error>({"gemm planned for X and Y with ", layout_, " was given X with ", x.layout(),
                                 ", Y with ", y.layout(), " and a weight with ", w.layout()});
+    detail::require_distinct("gemm", x, y);
     multiply_blocks(x.local(), w.local(), y.local());
   }
 
@@ -155,6 +156,9 @@ template <class T, layout L, class Device, layout W>
 dense<T, L, Device> multiply_once(const dense<T, L, Device>& x, const dense<T, W, Device>& w, bool transpose,
                                   gemm_form form) {
   const global_index width = transpose ? w.shape().rows : w.shape().cols;
+  if ((transpose ? w.shape().cols : w.shape().rows) != x.shape().cols)
+    throw_error<shape_error>({"gemm: X of ", x.shape(), " cannot be multiplied by ",
+                              transpose ? "the transpose of " : "", "W of ", w.shape()});
   const blocking out = blocking::even(width, x.mesh().shape(), nesting::cols);
   dense<T, L, Device> y(x.mesh(), x.layout(), x.row_blocking(), out);
   gemm_plan(x, w.shape(), transpose, form)(x, w, y);
@@ -166,14 +170,18 @@ dense<T, L, Device> multiply_once(const dense<T, L, Device>& x, const dense<T, W
 /// Y = X W, planned and run once. Collective over the mesh.
 template <class T, layout L, class Device, layout W>
 dense<T, L, Device> gemm(const dense<T, L, Device>& x, const dense<T, W, Device>& w,
-                         gemm_form form = gemm_form::automatic) {
+                         gemm_form form = gemm_form::automatic,
+                         std::source_location where = std::source_location::current()) {
+  const comm::call_site scope(where);
   return detail::multiply_once(x, w, false, form);
 }
 
 /// Y = X W^T, planned and run once. Collective over the mesh.
 template <class T, layout L, class Device>
 dense<T, L, Device> gemm(const dense<T, L, Device>& x, transposed_weight<T, Device> w,
-                         gemm_form form = gemm_form::automatic) {
+                         gemm_form form = gemm_form::automatic,
+                         std::source_location where = std::source_location::current()) {
+  const comm::call_site scope(where);
   return detail::multiply_once(x, w.matrix, true, form);
 }
 
@@ -184,7 +192,9 @@ dense<T, L, Device> gemm(const dense<T, L, Device>& x, transposed_weight<T, Devi
 /// are partitioned; then one all-reduce of the result over the ranks that own different rows. Throws
 /// shape_error naming the shapes.
 template <class T, layout X, layout Y, class Device>
-dense<T, replicated, Device> inner(const dense<T, X, Device>& x, const dense<T, Y, Device>& y) {
+dense<T, replicated, Device> inner(const dense<T, X, Device>& x, const dense<T, Y, Device>& y,
+                                   std::source_location where = std::source_location::current()) {
+  const comm::call_site scope(where);
   if (!(x.row_blocking() == y.row_blocking()))
     throw_error<shape_error>(
         {"inner needs X and Y with the same rows, not X of ", x.shape(), " and Y of ", y.shape()});

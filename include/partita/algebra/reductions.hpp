@@ -9,7 +9,8 @@ namespace partita {
 /// The sum of all entries, on every rank. Collective over the mesh. What travels: an all-reduce of one
 /// element over the ranks that own different blocks.
 template <class T, layout L, class Device>
-T sum(const dense<T, L, Device>& x) {
+T sum(const dense<T, L, Device>& x, std::source_location where = std::source_location::current()) {
+  const comm::call_site scope(where);
   T total[] = {static_cast<T>(sum(x.mesh().queue(), x.local()))};
   if (const auto& group = x.mesh().control(x.layout().used()); group.size() > 1) group.all_reduce(total);
   return total[0];
@@ -18,7 +19,9 @@ T sum(const dense<T, L, Device>& x) {
 /// sums(0, j) = sum over i of x(i, j), 1 x f on every rank. Collective over the mesh. What travels: an
 /// all-reduce of f elements over the ranks that own different blocks. Throws shape_error.
 template <class T, layout L, class Device>
-void column_sums(const dense<T, L, Device>& x, dense<T, replicated, Device>& sums) {
+void column_sums(const dense<T, L, Device>& x, dense<T, replicated, Device>& sums,
+                 std::source_location where = std::source_location::current()) {
+  const comm::call_site scope(where);
   if (sums.shape() != matrix_shape{1, x.shape().cols})
     throw_error<shape_error>({"column sums of ", x.shape(), " cannot be stored in ", sums.shape()});
   fill(x.mesh().queue(), T(0), sums.local());
@@ -30,7 +33,9 @@ void column_sums(const dense<T, L, Device>& x, dense<T, replicated, Device>& sum
 /// sums(i, 0) = sum over j of x(i, j), n x 1 with the row blocking of x. Collective over the mesh. What
 /// travels: an all-reduce of one element per row over the ranks that share the row. Throws shape_error.
 template <class T, layout L, class Device>
-void row_sums(const dense<T, L, Device>& x, dense<T, rows_of(L), Device>& sums) {
+void row_sums(const dense<T, L, Device>& x, dense<T, rows_of(L), Device>& sums,
+              std::source_location where = std::source_location::current()) {
+  const comm::call_site scope(where);
   if (sums.layout() != rows_of(x.layout()) || !(sums.row_blocking() == x.row_blocking()) ||
       sums.shape().cols != 1)
     throw_error<shape_error>({"row sums of ", x.shape(), " cannot be stored in ", sums.shape()});
@@ -44,7 +49,9 @@ void row_sums(const dense<T, L, Device>& x, dense<T, rows_of(L), Device>& sums) 
 /// share the row; nothing when columns are not partitioned. Throws shape_error unless x and y have the same
 /// layout and blockings.
 template <class T, layout L, class Device>
-void row_softmax(const dense<T, L, Device>& x, dense<T, L, Device>& y) {
+void row_softmax(const dense<T, L, Device>& x, dense<T, L, Device>& y,
+                 std::source_location where = std::source_location::current()) {
+  const comm::call_site scope(where);
   detail::require_same_blocks("row_softmax", x, y);
   const auto& q = x.mesh().queue();
   const auto& group = x.mesh().along(x.layout().cols);

@@ -45,40 +45,37 @@ class spmm_plan {
  public:
   /// For X and Y like x.
   template <layout A, layout X>
-  spmm_plan(const sparse<T, A, Device>& a, const dense<T, X, Device>& x, spmm_options options = {})
-      : spmm_plan(a, x.layout(), x.col_blocking(), options) {
+  spmm_plan(const sparse<T, A, Device>& a, const dense<T, X, Device>& x, spmm_options options = {},
+            std::source_location where = std::source_location::current())
+      : spmm_plan(a, x.layout(), columns_of(a, x), options, where) {
     static_assert(detail::may_be_multipliable<A, X>,
                   "these layouts of A and X cannot be multiplied: the axes that partition A do not match "
                   "those that partition X");
   }
   /// For X and Y in layout `l`, with columns partitioned by `features`.
   template <layout A>
-  spmm_plan(const sparse<T, A, Device>& a, layout l, const blocking& features, spmm_options options = {})
-      : layout_(l),
-        inner_(multiplied_layout(a, l)),
-        schedule_(a.mesh(), a.local(), a.row_blocking(), a.col_blocking(), features, a.layout(), inner_,
-                  options),
-        change_(a.mesh(), a.col_blocking(), a.row_blocking(), features, l, inner_) {
-    if (!change_.travels()) return;
-    x_.emplace(a.mesh(), inner_, a.col_blocking(), features);
-    y_.emplace(a.mesh(), inner_, a.row_blocking(), features);
-  }
+  spmm_plan(const sparse<T, A, Device>& a, layout l, const blocking& features, spmm_options options = {},
+            std::source_location where = std::source_location::current())
+      : spmm_plan(comm::call_site(where), a, l, features, options) {}
 
   /// y = A x.
   template <layout X, layout Y>
-  void operator()(const dense<T, X, Device>& x, dense<T, Y, Device>& y) {
-    (*this)(1, x, 0, y);
+  void operator()(const dense<T, X, Device>& x, dense<T, Y, Device>& y,
+                  std::source_location where = std::source_location::current()) {
+    (*this)(1, x, 0, y, where);
   }
   /// y = alpha A x + beta y; beta = 0 overwrites y. Same communication. Accumulates in the multiplying pass
   /// if no partial products are summed across ranks; otherwise in a separate pass, with one more block of y
   /// as scratch memory.
   template <layout X, layout Y>
   void operator()(std::type_identity_t<T> alpha, const dense<T, X, Device>& x, std::type_identity_t<T> beta,
-                  dense<T, Y, Device>& y) {
+                  dense<T, Y, Device>& y, std::source_location where = std::source_location::current()) {
+    const comm::call_site scope(where);
     schedule_.require(x.row_blocking(), x.col_blocking(), y.row_blocking(), y.col_blocking());
     if (x.layout() != layout_ || y.layout() != layout_)
       throw_error<shape_error>({"spmm planned for X and Y with ", layout_, " was given X with ", x.layout(),
                                 " and Y with ", y.layout()});
+    detail::require_distinct("spmm", x, y);
     if (!change_.travels()) return schedule_(x.local(), y.local(), alpha, beta);
     change_.to_inner(x, *x_);                    // (k, f), in the layout that A names
     schedule_(x_->local(), y_->local(), alpha);  // (m, f)
@@ -96,6 +93,30 @@ class spmm_plan {
   spmm_options options() const { return schedule_.options(); }
 
  private:
+  /// The columns of X, if A can multiply it.
+  template <layout A, layout X>
+  static const blocking& columns_of(const sparse<T, A, Device>& a, const dense<T, X, Device>& x) {
+    if (x.shape().rows != a.shape().cols)
+      throw_error<shape_error>({"spmm: A of ", a.shape(), " cannot multiply X of ", x.shape()});
+    if (!(x.row_blocking() == a.col_blocking()))
+      throw_error<shape_error>({"spmm: the rows of X of ", x.shape(),
+                                " are not in the blocks of the columns of A of ", a.shape(),
+                                "; give both the same blocking"});
+    return x.col_blocking();
+  }
+  template <layout A>
+  spmm_plan(const comm::call_site&, const sparse<T, A, Device>& a, layout l, const blocking& features,
+            spmm_options options)
+      : layout_(l),
+        inner_(multiplied_layout(a, l)),
+        schedule_(a.mesh(), a.local(), a.row_blocking(), a.col_blocking(), features, a.layout(), inner_,
+                  options),
+        change_(a.mesh(), a.col_blocking(), a.row_blocking(), features, l, inner_) {
+    if (!change_.travels()) return;
+    x_.emplace(a.mesh(), inner_, a.col_blocking(), features);
+    y_.emplace(a.mesh(), inner_, a.row_blocking(), features);
+  }
+
   layout layout_, inner_;
   detail::spmm_schedule<T, Device> schedule_;
   layout_change<T, Device> change_;
@@ -106,17 +127,20 @@ class spmm_plan {
 /// spmm_plan.
 template <class T, layout A, layout X, class Device>
 dense<T, X, Device> spmm(const sparse<T, A, Device>& a, const dense<T, X, Device>& x,
-                         spmm_options options = {}) {
+                         spmm_options options = {},
+                         std::source_location where = std::source_location::current()) {
+  spmm_plan multiply(a, x, options, where);
   dense<T, X, Device> y(a.mesh(), x.layout(), a.row_blocking(), x.col_blocking());
-  spmm_plan(a, x, options)(x, y);
+  multiply(x, y, where);
   return y;
 }
 /// Y = alpha A X + beta Y (m x f), planned and run once; beta = 0 overwrites Y. Collective over the mesh.
 /// Communication and exceptions: see spmm_plan.
 template <class T, layout A, layout X, layout Y, class Device>
 void spmm(std::type_identity_t<T> alpha, const sparse<T, A, Device>& a, const dense<T, X, Device>& x,
-          std::type_identity_t<T> beta, dense<T, Y, Device>& y, spmm_options options = {}) {
-  spmm_plan(a, x, options)(alpha, x, beta, y);
+          std::type_identity_t<T> beta, dense<T, Y, Device>& y, spmm_options options = {},
+          std::source_location where = std::source_location::current()) {
+  spmm_plan(a, x, options, where)(alpha, x, beta, y, where);
 }
 
 }  // namespace partita

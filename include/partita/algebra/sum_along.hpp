@@ -12,6 +12,13 @@
 
 namespace partita::detail {
 
+/// Throws shape_error if a product would overwrite its operand while reading it.
+template <class X, class Y>
+void require_distinct(const char* what, const X& x, const Y& y) {
+  if (x.local().data == y.local().data && !x.values().empty())
+    throw_error<shape_error>({what, ": Y of ", y.shape(), " must not be the memory of X"});
+}
+
 /// Reduce-scatter of partial blocks along one axis: rank q keeps piece q of the rows or columns.
 template <class T, class Device>
 class scattered_sum {

@@ -43,7 +43,9 @@ void require_one_number_per_column(const char* what, const X& x, const Y& number
 /// X and Y are n x f. Collective over the mesh. What travels: an all-reduce of one element over the ranks
 /// that own different blocks. Throws shape_error unless x and y have the same layout and blockings.
 template <class T, layout X, layout Y, class Device>
-T dot(const dense<T, X, Device>& x, const dense<T, Y, Device>& y) {
+T dot(const dense<T, X, Device>& x, const dense<T, Y, Device>& y,
+      std::source_location where = std::source_location::current()) {
+  const comm::call_site scope(where);
   detail::require_same_blocks("dot", x, y);
   T total[] = {dot(x.mesh().queue(), x.local(), y.local())};
   if (const auto& group = x.mesh().control(x.layout().used()); group.size() > 1) group.all_reduce(total);
@@ -55,7 +57,9 @@ T dot(const dense<T, X, Device>& x, const dense<T, Y, Device>& y) {
 /// X and Y are n x f with the same blockings; `products` is 1 x f, on every rank. Collective over the mesh.
 /// What travels: an all-reduce of f elements over the ranks that own different blocks. Throws shape_error.
 template <class T, layout X, layout Y, class Device>
-void dot(const dense<T, X, Device>& x, const dense<T, Y, Device>& y, dense<T, replicated, Device>& products) {
+void dot(const dense<T, X, Device>& x, const dense<T, Y, Device>& y, dense<T, replicated, Device>& products,
+         std::source_location where = std::source_location::current()) {
+  const comm::call_site scope(where);
   detail::require_same_blocks("dot", x, y);
   detail::require_one_number_per_column("dot", x, products);
   const auto& q = x.mesh().queue();
@@ -68,14 +72,15 @@ void dot(const dense<T, X, Device>& x, const dense<T, Y, Device>& y, dense<T, re
 /// The Frobenius norm, sqrt(sum over i and j of x(i, j)^2); for n x 1 the Euclidean norm. As dot(x, x).
 /// Unscaled: it overflows when the sum of squares does.
 template <class T, layout X, class Device>
-T norm(const dense<T, X, Device>& x) {
-  return std::sqrt(dot(x, x));
+T norm(const dense<T, X, Device>& x, std::source_location where = std::source_location::current()) {
+  return std::sqrt(dot(x, x, where));
 }
 
 /// norms(0, j) = sqrt(sum over i of x(i, j)^2): the Euclidean norms of the columns. As dot(x, x, norms).
 template <class T, layout X, class Device>
-void norm(const dense<T, X, Device>& x, dense<T, replicated, Device>& norms) {
-  dot(x, x, norms);
+void norm(const dense<T, X, Device>& x, dense<T, replicated, Device>& norms,
+          std::source_location where = std::source_location::current()) {
+  dot(x, x, norms, where);
   transform(norms, norms, detail::square_root{});
 }
 

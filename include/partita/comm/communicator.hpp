@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "partita/comm/call_site.hpp"
 #include "partita/comm/element_range.hpp"
 #include "partita/comm/request.hpp"
 
@@ -46,7 +47,8 @@ class communicator {
   /// group. Communication: an all-gather of colors and keys, not recorded.
   communicator split(int color, int key, std::string axis,
                      source_location where = source_location::current()) const {
-    return communicator(transport()->split(color, key, where), std::move(axis), group_->account);
+    return communicator(transport()->split(color, key, comm::call_site::of(where)), std::move(axis),
+                        group_->account);
   }
 
   /// The same group over device memory (see transport::on_memory), with the same ledger and axis. Operations
@@ -265,7 +267,7 @@ class communicator {
     comm::collective op;
     op.kind = kind;
     op.type = type;
-    op.where = where;
+    op.where = comm::call_site::of(where);
     return op;
   }
 

@@ -14,6 +14,7 @@
 
 #include "partita/comm/cores.hpp"
 #include "partita/comm/mpi_notices.hpp"
+#include "partita/comm/transport.hpp"
 
 namespace partita::mpi {
 

@@ -166,7 +166,8 @@ class sparse {
   /// A^T, from the stored transpose. Local; no communication. Throws error when A^T is not stored.
   friend sparse transposed(const sparse& a) {
     if (a.here().backward_ == nullptr)
-      throw_error<error>({"the transpose of a matrix of ", a.shape(), " was not stored"});
+      throw_error<error>({"the transpose of a matrix of ", a.shape(),
+                          " was not stored: it was distributed as symmetry::one_way"});
     return sparse(a.mesh_, a.layout_, a.operand_, a.cols_, a.rows_, a.backward_, a.forward_);
   }
 

@@ -40,8 +40,9 @@ inline constexpr axis_set every_axis{7u};
 inline std::string name_of(axis_set s) {
   std::string name;
   for (axis a : all_axes)
-    if (s.contains(a)) name += (name.empty() ? "" : "+") + std::string(name_of(a));
-  return name.empty() ? "none" : name;
+    if (s.contains(a)) name.append(name.empty() ? "" : "+").append(name_of(a));
+  if (name.empty()) name = "none";
+  return name;
 }
 
 /// Nesting order of the axes that cut a dimension, outermost first: rows by row, depth, col; columns by col,

@@ -92,7 +92,9 @@ std::vector<T> values_given(const sparse<T, L, Device>& a, const Entries& entrie
 /// the pattern; A is then unchanged on the rank that throws.
 template <class T, layout L, class Device, detail::triplets Entries>
 void assign_values(sparse<T, L, Device>& a, const Entries& entries,
-                   transfer::sharing shares = transfer::sharing::disjoint) {
+                   transfer::sharing shares = transfer::sharing::disjoint,
+                   std::source_location where = std::source_location::current()) {
+  const comm::call_site scope(where);
   detail::require_entries(a.mesh(), a.shape(), entries, shares);
   if (a.kind() == symmetry::symmetric && !is_symmetric(a.mesh().world(), entries))
     throw_error<shape_error>(

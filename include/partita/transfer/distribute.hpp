@@ -100,7 +100,9 @@ auto distribute(const mesh<Device>& m, layout l, matrix_shape shape, const Value
 /// The whole of X, row-major (rows x cols), on every rank. Collective over the mesh. What travels: an
 /// all-gather of the blocks.
 template <class T, layout L, class Device>
-std::vector<T> collect(const dense<T, L, Device>& x) {
+std::vector<T> collect(const dense<T, L, Device>& x,
+                       std::source_location where = std::source_location::current()) {
+  const comm::call_site scope(where);
   const dense<T, dynamic_layout, Device> whole = redistribute(x, replicated);
   std::vector<T> values(whole.values().size());
   copy(x.mesh().queue(), whole.values(), std::span<T>(values));
@@ -214,7 +216,9 @@ std::pair<shared_tiles<T, Device>, shared_tiles<T, Device>> distribute_tiles(
 template <class Device, detail::triplets Entries>
 auto distribute(const mesh<Device>& m, layout l, const blocking& rows, const blocking& cols,
                 const Entries& entries, symmetry kind = symmetry::general, std::optional<layout> operand = {},
-                transfer::sharing shares = transfer::sharing::disjoint) {
+                transfer::sharing shares = transfer::sharing::disjoint,
+                std::source_location where = std::source_location::current()) {
+  const comm::call_site scope(where);
   using T = decltype(detail::entry_of<Entries>::value);
   auto [forward, backward] =
       detail::distribute_tiles<T>(m, l, rows, cols, detail::entries_of(entries), kind, shares);
@@ -224,24 +228,36 @@ auto distribute(const mesh<Device>& m, layout l, const blocking& rows, const blo
 /// As above, with even blocks.
 template <class Device, detail::triplets Entries>
 auto distribute(const mesh<Device>& m, layout l, matrix_shape shape, const Entries& entries,
-                symmetry kind = symmetry::general, transfer::sharing shares = transfer::sharing::disjoint) {
+                symmetry kind = symmetry::general, transfer::sharing shares = transfer::sharing::disjoint,
+                std::source_location where = std::source_location::current()) {
   return distribute(m, l, blocking::even(shape.rows, m.shape(), nesting::rows),
-                    blocking::even(shape.cols, m.shape(), nesting::rows), entries, kind, {}, shares);
+                    blocking::even(shape.cols, m.shape(), nesting::rows), entries, kind, {}, shares, where);
 }
 /// In the layout of a policy; products redistribute dense matrices of any layout to the policy's and back.
-/// Throws mesh_error for a mesh with several ranks along an axis that the policy does not use.
+/// The columns of A are cut as the rows of X are: `cols` is a blocking with nesting::rows, too. Throws
+/// mesh_error for a mesh with several ranks along an axis that the policy does not use.
+template <class Device, detail::triplets Entries>
+auto distribute(const mesh<Device>& m, const policy& p, const blocking& rows, const blocking& cols,
+                const Entries& entries, symmetry kind = symmetry::general,
+                transfer::sharing shares = transfer::sharing::disjoint,
+                std::source_location where = std::source_location::current()) {
+  require_mesh(p, m.shape(), m.size());
+  return distribute(m, p.sparse, rows, cols, entries, kind, p.dense, shares, where);
+}
+/// As above, with even blocks.
 template <class Device, detail::triplets Entries>
 auto distribute(const mesh<Device>& m, const policy& p, matrix_shape shape, const Entries& entries,
-                symmetry kind = symmetry::general, transfer::sharing shares = transfer::sharing::disjoint) {
-  require_mesh(p, m.shape(), m.size());
-  return distribute(m, p.sparse, blocking::even(shape.rows, m.shape(), nesting::rows),
-                    blocking::even(shape.cols, m.shape(), nesting::rows), entries, kind, p.dense, shares);
+                symmetry kind = symmetry::general, transfer::sharing shares = transfer::sharing::disjoint,
+                std::source_location where = std::source_location::current()) {
+  return distribute(m, p, blocking::even(shape.rows, m.shape(), nesting::rows),
+                    blocking::even(shape.cols, m.shape(), nesting::rows), entries, kind, shares, where);
 }
 /// As above, with a static layout.
 template <layout L, class Device, class Entries>
 auto distribute(const mesh<Device>& m, const blocking& rows, const blocking& cols, const Entries& entries,
-                symmetry kind = symmetry::general, transfer::sharing shares = transfer::sharing::disjoint) {
-  const auto a = distribute(m, L, rows, cols, entries, kind, {}, shares);
+                symmetry kind = symmetry::general, transfer::sharing shares = transfer::sharing::disjoint,
+                std::source_location where = std::source_location::current()) {
+  const auto a = distribute(m, L, rows, cols, entries, kind, {}, shares, where);
   return sparse<typename decltype(a)::value_type, L, Device>(a);
 }
 template <layout L, class Device, class All, class... How>

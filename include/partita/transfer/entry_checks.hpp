@@ -47,7 +47,7 @@ void require_shares(const communicator& world, const Entries& entries) {
   const std::vector<global_index> all = world.all_gather(mine);
   if (mine == 0 || all != std::vector<global_index>(all.size(), mine)) return;
   throw_error<error>({"each of ", world.size(), " ranks gave the same ", count,
-                      " entries to distribute, which would count ", world.size(),
+                      count == 1 ? " entry" : " entries", ", which would be summed ", world.size(),
                       " times: give each entry on one rank, or say transfer::sharing::overlapping"});
 }
 

@@ -69,7 +69,9 @@ class redistribution {
   /// Y = X. Throws shape_error unless X is in the source layout and Y in the target layout, with the planned
   /// blockings.
   template <layout From, layout To>
-  void operator()(const dense<T, From, Device>& x, dense<T, To, Device>& y) {
+  void operator()(const dense<T, From, Device>& x, dense<T, To, Device>& y,
+                  std::source_location where = std::source_location::current()) {
+    const comm::call_site scope(where);
     require(x, from_);
     require(y, to_);
     (*this)(x.local(), y.local());
@@ -147,7 +149,9 @@ class redistribution {
 /// Y = X in layout `to`, on the same mesh with the same blockings. Collective over the mesh. What travels:
 /// see redistribution.
 template <layout From, class T, class Device>
-dense<T, dynamic_layout, Device> redistribute(const dense<T, From, Device>& x, layout to) {
+dense<T, dynamic_layout, Device> redistribute(const dense<T, From, Device>& x, layout to,
+                                              std::source_location where = std::source_location::current()) {
+  const comm::call_site scope(where);
   dense<T, dynamic_layout, Device> y(x.mesh(), to, x.row_blocking(), x.col_blocking());
   redistribution<T, Device>(x.mesh(), x.row_blocking(), x.col_blocking(), x.layout(), to)(x.local(),
                                                                                           y.local());
@@ -155,8 +159,9 @@ dense<T, dynamic_layout, Device> redistribute(const dense<T, From, Device>& x, l
 }
 /// As above, with a static layout.
 template <layout To, class T, layout From, class Device>
-dense<T, To, Device> redistribute(const dense<T, From, Device>& x) {
-  return dense<T, To, Device>(redistribute(x, To));
+dense<T, To, Device> redistribute(const dense<T, From, Device>& x,
+                                  std::source_location where = std::source_location::current()) {
+  return dense<T, To, Device>(redistribute(x, To, where));
 }
 
 }  // namespace partita
