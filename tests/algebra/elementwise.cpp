@@ -139,11 +139,12 @@ TEST_CASE("elementwise: operands that are not cut alike are named") {
           [](auto& a, auto&, auto& tall) { zip(a, a, tall, mixed); });
   refused("transform_indexed needs operands of the same shape and blockings, not 6 x 4 and 5 x 4",
           [](auto& a, auto&, auto& tall) { transform_indexed(tall, a, placed); });
-  refused("transform needs operands in the same layout, not (rows cut by row, columns by col) and (rows cut by",
-          [](auto& a, auto&, auto&) {
-            host_dense<> y(a.mesh(), vertex_rows, a.shape());
-            transform(a, y, twice_less_one);
-          });
+  refused(
+      "transform needs operands in the same layout, not (rows cut by row, columns by col) and (rows cut by",
+      [](auto& a, auto&, auto&) {
+        host_dense<> y(a.mesh(), vertex_rows, a.shape());
+        transform(a, y, twice_less_one);
+      });
   // Equal shapes, other cuts.
   refused(
       "transform needs operands of the same shape and blockings, not 5 x 4 and 5 x 4 with different "
