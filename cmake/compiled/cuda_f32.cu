@@ -25,7 +25,7 @@ template double nn::cross_entropy(const dense<float, vertex_rows, cuda_device>&,
 template double nn::logistic_loss(const dense<float, vertex_rows, cuda_device>&,
                                   const dense<float, vertex_rows, cuda_device>&, global_index,
                                   dense<float, vertex_rows, cuda_device>&);
-template std::vector<float> collect(const dense<float, vertex_rows, cuda_device>&);
+template std::vector<float> collect(const dense<float, vertex_rows, cuda_device>&, std::source_location);
 
 template nn::model<float, cuda_device> nn::convolutions<nn::gcn_conv>(
     const sparse<float, dynamic_layout, cuda_device>&, const std::vector<global_index>&,

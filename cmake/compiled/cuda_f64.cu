@@ -25,6 +25,6 @@ template double nn::cross_entropy(const dense<double, vertex_rows, cuda_device>&
 template double nn::logistic_loss(const dense<double, vertex_rows, cuda_device>&,
                                   const dense<double, vertex_rows, cuda_device>&, global_index,
                                   dense<double, vertex_rows, cuda_device>&);
-template std::vector<double> collect(const dense<double, vertex_rows, cuda_device>&);
+template std::vector<double> collect(const dense<double, vertex_rows, cuda_device>&, std::source_location);
 
 }  // namespace partita

@@ -9,7 +9,7 @@ template class dense<float, dynamic_layout, host>;
 template class sparse<float, dynamic_layout, host>;
 template std::pair<detail::shared_tiles<float, host>, detail::shared_tiles<float, host>>
 detail::distribute_tiles(const mesh<host>&, layout, const blocking&, const blocking&,
-                         const std::vector<triplet<float>>&, symmetry, transfer::sharing);
+                         const std::span<const triplet<float>>&, symmetry, transfer::sharing);
 template class detail::spmm_schedule<float, host>;
 template class spmm_plan<float, host>;
 template class redistribution<float, host>;

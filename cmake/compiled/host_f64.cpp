@@ -3,13 +3,15 @@
 
 namespace partita {
 
+template void threads::detail::run_ranks<void>(int, const std::function<void(const communicator&)>&);
+
 template class dense<double, vertex_rows, host>;
 template class dense<double, replicated, host>;
 template class dense<double, dynamic_layout, host>;
 template class sparse<double, dynamic_layout, host>;
 template std::pair<detail::shared_tiles<double, host>, detail::shared_tiles<double, host>>
 detail::distribute_tiles(const mesh<host>&, layout, const blocking&, const blocking&,
-                         const std::vector<triplet<double>>&, symmetry, transfer::sharing);
+                         const std::span<const triplet<double>>&, symmetry, transfer::sharing);
 template class detail::spmm_schedule<double, host>;
 template class spmm_plan<double, host>;
 template class redistribution<double, host>;

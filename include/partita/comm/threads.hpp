@@ -14,20 +14,33 @@ namespace partita {
 
 namespace threads {
 
+namespace detail {
+
+/// See run. A template, so that partita::compiled can have it.
+template <class = void>
+void run_ranks(int ranks, const std::function<void(const communicator&)>& body);
+
+}  // namespace detail
+
 /// Runs body(communicator) on `ranks` threads and returns when all have finished. If a rank throws, the group
 /// fails: the other ranks leave their current or next operation with poisoned_error, and run rethrows the
 /// first rank's exception.
 inline void run(int ranks, const std::function<void(const communicator&)>& body) {
+  detail::run_ranks<>(ranks, body);
+}
+
+template <class>
+void detail::run_ranks(int ranks, const std::function<void(const communicator&)>& body) {
   if (ranks < 1) throw_error<mesh_error>({"a run needs at least one rank, not ", ranks});
-  const auto world = std::make_shared<detail::thread_world>(ranks);
+  const auto world = std::make_shared<partita::detail::thread_world>(ranks);
   std::vector<int> everyone(static_cast<std::size_t>(ranks));
   std::iota(everyone.begin(), everyone.end(), 0);
-  const auto group = std::make_shared<detail::thread_group>(world, everyone);
+  const auto group = std::make_shared<partita::detail::thread_group>(world, everyone);
   world->enlist(group);
 
   const auto rank_body = [&](int rank) {
     try {
-      body(communicator(std::make_shared<detail::thread_transport>(group, rank), "world"));
+      body(communicator(std::make_shared<partita::detail::thread_transport>(group, rank), "world"));
       world->end(rank);
     } catch (const poisoned_error&) {
       world->end(rank);

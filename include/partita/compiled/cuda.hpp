@@ -30,7 +30,8 @@ extern template double nn::cross_entropy(const dense<float, vertex_rows, cuda_de
 extern template double nn::logistic_loss(const dense<float, vertex_rows, cuda_device>&,
                                          const dense<float, vertex_rows, cuda_device>&, global_index,
                                          dense<float, vertex_rows, cuda_device>&);
-extern template std::vector<float> collect(const dense<float, vertex_rows, cuda_device>&);
+extern template std::vector<float> collect(const dense<float, vertex_rows, cuda_device>&,
+                                           std::source_location);
 
 extern template nn::model<float, cuda_device> nn::convolutions<nn::gcn_conv>(
     const sparse<float, dynamic_layout, cuda_device>&, const std::vector<global_index>&,
@@ -62,6 +63,7 @@ extern template double nn::cross_entropy(const dense<double, vertex_rows, cuda_d
 extern template double nn::logistic_loss(const dense<double, vertex_rows, cuda_device>&,
                                          const dense<double, vertex_rows, cuda_device>&, global_index,
                                          dense<double, vertex_rows, cuda_device>&);
-extern template std::vector<double> collect(const dense<double, vertex_rows, cuda_device>&);
+extern template std::vector<double> collect(const dense<double, vertex_rows, cuda_device>&,
+                                            std::source_location);
 
 }  // namespace partita

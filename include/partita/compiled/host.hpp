@@ -4,10 +4,13 @@
 /// in float and double on the host. Programs that include this header and link that target do not instantiate
 /// them again.
 
+#include "partita/comm/threads.hpp"
 #include "partita/memory/host.hpp"
 #include "partita/train/models.hpp"
 
 namespace partita {
+
+extern template void threads::detail::run_ranks<void>(int, const std::function<void(const communicator&)>&);
 
 extern template class dense<float, vertex_rows, host>;
 extern template class dense<float, replicated, host>;
@@ -15,7 +18,7 @@ extern template class dense<float, dynamic_layout, host>;
 extern template class sparse<float, dynamic_layout, host>;
 extern template std::pair<detail::shared_tiles<float, host>, detail::shared_tiles<float, host>>
 detail::distribute_tiles(const mesh<host>&, layout, const blocking&, const blocking&,
-                         const std::vector<triplet<float>>&, symmetry, transfer::sharing);
+                         const std::span<const triplet<float>>&, symmetry, transfer::sharing);
 extern template class detail::spmm_schedule<float, host>;
 extern template class spmm_plan<float, host>;
 extern template class redistribution<float, host>;
@@ -51,7 +54,7 @@ extern template class dense<double, dynamic_layout, host>;
 extern template class sparse<double, dynamic_layout, host>;
 extern template std::pair<detail::shared_tiles<double, host>, detail::shared_tiles<double, host>>
 detail::distribute_tiles(const mesh<host>&, layout, const blocking&, const blocking&,
-                         const std::vector<triplet<double>>&, symmetry, transfer::sharing);
+                         const std::span<const triplet<double>>&, symmetry, transfer::sharing);
 extern template class detail::spmm_schedule<double, host>;
 extern template class spmm_plan<double, host>;
 extern template class redistribution<double, host>;
