@@ -33,7 +33,7 @@ TEST_CASE("a residual layer that changes the width is refused") {
   matrix three(alone(), {4, 3}), two(alone(), {4, 2});
   const host_builder b(alone(), three.row_blocking());
   nn::residual layer(nn::linear(3, 2, b));
-  expect_error<shape_error>("as many features as it gives, not 3 to give 2",
+  expect_error<shape_error>("a residual layer needs equal input and output widths, not 3 and 2",
                             [&] { layer.forward(three, two, {}); });
 }
 
