@@ -164,7 +164,7 @@ TEST_CASE("csr_rows: entries that distribute refuses of triplets") {
       });
     });
   };
-  refused("entry (1, 4) is outside a matrix of 4 x 4", {0, 4}, {1, 1});
+  refused(", 4) is outside a matrix of 4 x 4", {0, 4}, {1, 1});  // from either rank
   refused(", -1) is outside a matrix of 4 x 4", {-1, 0}, {1, 1});
   expect_error<error>("which is not a finite number", [] {
     on_mesh({1, 1, 1}, [](const host_mesh& m) {
