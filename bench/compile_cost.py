@@ -17,7 +17,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-SOURCES = ["examples/05_gcn.cpp", "examples/07_your_own_layer.cpp", *(f"examples/downstream/{name}.cpp" for name in (
+SOURCES = ["examples/05_gcn.cpp", "examples/07_your_own_layer.cpp", "examples/10_trainer.cpp", *(f"examples/downstream/{name}.cpp" for name in (
     "pagerank", "conjugate_gradient", "label_propagation", "save_and_predict"))]
 OF_COMPILED = re.compile(r"^#include [<\"]partita/compiled/.*\n", re.MULTILINE)
 
