@@ -43,7 +43,9 @@ def blocks_of(page, text):
 
 def unit_of(blocks):
     """One program that runs all of them."""
-    includes, bodies, calls = ["#include <cstdio>\n", "#include <vector>\n", "#include <partita/partita.hpp>\n"], [], []
+    includes, bodies, calls = ["#include <cstdio>\n"], [], []
+    if not all(b.is_program for b in blocks):
+        includes += ["#include <vector>\n", "#include <partita/partita.hpp>\n"]
     for number, b in enumerate(blocks):
         includes += re.findall(r"^#include .*\n", b.text, re.M)
         bodies.append(f"namespace block_{number} {{\n{b.body()}}}\n")
