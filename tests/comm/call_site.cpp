@@ -54,7 +54,10 @@ TEST_CASE("verbs name the line of their caller") {
                                   error_of([](const auto&a, const auto&x) { spmm(a, x); }),
                                   error_of([](const auto&, const auto&x) { collect(x); }),
                                   error_of([](const auto&, const auto&x) { inner(x, x); }),
-                                  error_of([](const auto&, const auto&x) { redistribute(x, replicated); })}) {
+                                  error_of([](const auto&, const auto&x) { redistribute(x, replicated); }),
+                                  error_of([](const auto&, const auto&x) {
+                                    distribute<vertex_rows>(x.mesh(), {9, 3}, std::vector<double>(27));
+                                  })}) {
     INFO(said);
     CHECK(said.find("(call_site.cpp:") != std::string::npos);
     CHECK(said.find(".hpp:") == std::string::npos);

@@ -39,7 +39,7 @@ TOGETHER = {
     "nn/model.cpp": "nn/gradient_check",
     "nn/residual.cpp": "nn/linear",
     "train/cuda_models.cu": "compiled/cuda",
-    "train/trainer.cpp": "compiled/host train/graph_data train/objective train/options",
+    "train/trainer.cpp": "compiled/host compiled/instances train/graph_data train/objective train/options",
     "train/models.cpp": "nn/models nn/propagation nn/conv/gat nn/conv/gcnii nn/conv/gin nn/conv/sage nn/conv/sgc "
                         "nn/conv/gcn nn/conv/attention_vectors",
 }

@@ -37,7 +37,8 @@ class gemm_plan {
  public:
   gemm_plan(const mesh<Device>& m, layout l, const blocking& rows, const blocking& features_in,
             const blocking& features_out, bool transpose_weight = false,
-            gemm_form form = gemm_form::automatic)
+            gemm_form form = gemm_form::automatic,
+            std::source_location where = std::source_location::current())
       : mesh_(m),
         layout_(l),
         rows_(rows),
@@ -47,6 +48,7 @@ class gemm_plan {
         transpose_(transpose_weight),
         form_(form) {
     if (m.shape().size(l.cols) == 1) return;
+    const comm::call_site scope(where);
     const layout wide = partition::full_width(l);
     const global_index height = rows.block(l.rows, m.at()).size();
     comm::collective scatter;
@@ -79,15 +81,18 @@ class gemm_plan {
   /// For X like x, and W of this shape.
   template <layout L>
   gemm_plan(const dense<T, L, Device>& x, matrix_shape weight, bool transpose_weight = false,
-            gemm_form form = gemm_form::automatic)
+            gemm_form form = gemm_form::automatic,
+            std::source_location where = std::source_location::current())
       : gemm_plan(
             x.mesh(), x.layout(), x.row_blocking(), x.col_blocking(),
             blocking::even(transpose_weight ? weight.rows : weight.cols, x.mesh().shape(), nesting::cols),
-            transpose_weight, form) {}
+            transpose_weight, form, where) {}
 
   /// y = x op(w). Throws shape_error naming the shapes when the operands do not match the plan.
   template <layout X, layout W, layout Y>
-  void operator()(const dense<T, X, Device>& x, const dense<T, W, Device>& w, dense<T, Y, Device>& y) {
+  void operator()(const dense<T, X, Device>& x, const dense<T, W, Device>& w, dense<T, Y, Device>& y,
+                  std::source_location where = std::source_location::current()) {
+    const comm::call_site scope(where);
     const matrix_shape weight =
         transpose_ ? matrix_shape{out_.size(), in_.size()} : matrix_shape{in_.size(), out_.size()};
     if (!(x.row_blocking() == rows_ && y.row_blocking() == rows_ && x.col_blocking() == in_ &&

@@ -66,7 +66,8 @@ class spmm_plan {
   }
   /// y = alpha A x + beta y; beta = 0 overwrites y. Same communication. Accumulates in the multiplying pass
   /// if no partial products are summed across ranks; otherwise in a separate pass, with one more block of y
-  /// as scratch memory.
+  /// as scratch memory, allocated in the first such call. On devices alpha != 1 multiplies by the built-in
+  /// kernel, not by cuSPARSE.
   template <layout X, layout Y>
   void operator()(std::type_identity_t<T> alpha, const dense<T, X, Device>& x, std::type_identity_t<T> beta,
                   dense<T, Y, Device>& y, std::source_location where = std::source_location::current()) {
@@ -76,12 +77,9 @@ class spmm_plan {
       throw_error<shape_error>({"spmm planned for X and Y with ", layout_, " was given X with ", x.layout(),
                                 " and Y with ", y.layout()});
     detail::require_distinct("spmm", x, y);
-    if (!change_.travels()) return schedule_(x.local(), y.local(), alpha, beta);
-    change_.to_inner(x, *x_);                    // (k, f), in the layout that A names
-    schedule_(x_->local(), y_->local(), alpha);  // (m, f)
-    if (beta == 0) return change_.to_outer(*y_, y);
+    if (beta == 0 || (!change_.travels() && schedule_.accumulates())) return multiply(alpha, x, beta, y);
     if (!product_) product_.emplace(y.mesh(), y.layout(), y.row_blocking(), y.col_blocking());
-    change_.to_outer(*y_, *product_);  // (m, f), in Y's layout
+    multiply(alpha, x, 0, *product_);  // (m, f)
     zip(y.mesh().queue(), linear_combination<T>{1, beta}, product_->local(), y.local(), y.local());
   }
 
@@ -93,6 +91,14 @@ class spmm_plan {
   spmm_options options() const { return schedule_.options(); }
 
  private:
+  /// y = alpha A x + beta y; beta is 0 where the product cannot be added to y in place.
+  template <layout X, layout Y>
+  void multiply(T alpha, const dense<T, X, Device>& x, T beta, dense<T, Y, Device>& y) {
+    if (!change_.travels()) return schedule_(x.local(), y.local(), alpha, beta);
+    change_.to_inner(x, *x_);                    // (k, f), in the operand layout of A
+    schedule_(x_->local(), y_->local(), alpha);  // (m, f)
+    change_.to_outer(*y_, y);
+  }
   /// The columns of X, if A can multiply it.
   template <layout A, layout X>
   static const blocking& columns_of(const sparse<T, A, Device>& a, const dense<T, X, Device>& x) {

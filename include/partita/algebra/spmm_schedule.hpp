@@ -50,15 +50,23 @@ class spmm_schedule {
     build(cost);
   }
 
-  /// y = alpha A x + beta y, for this rank's blocks.
+  /// y = alpha A x + beta y, for this rank's blocks; beta is 0 unless accumulates().
   void operator()(matrix_view<const T> x, matrix_view<T> y, T alpha = 1, T beta = 0) {
-    if (beta == 0 || sums_.in_place()) return multiply(x, y, alpha, beta);
-    const auto size = static_cast<std::size_t>(y.rows) * static_cast<std::size_t>(y.cols);
-    if (summed_.size() == 0) summed_ = buffer<T, Device>(queue(), size);
-    const matrix_view<T> product{summed_.data(), y.rows, y.cols, y.cols};
-    multiply(x, product, alpha, 0);
-    zip(queue(), linear_combination<T>{1, beta}, product, y, y);
+    accumulator<T> sum(sums_.empty() ? y : sums_.input(), beta);
+    for_stages(x, [&](std::size_t, const local::csr_slice<T>& part, matrix_view<const T> rows) {
+      const auto [of_old, out] = sum.add(part);
+      if (alpha != 1)
+        spmm_fused(queue(), part.entries, rows, {.alpha = alpha, .beta = of_old}, out);
+      else if (blocks_.col_cut() && !stays())
+        spmm(queue(), part.entries, rows, of_old, out);
+      else
+        product_(queue(), part.entries, rows, of_old, out);  // the same blocks in every call
+    });
+    finish(y);
   }
+
+  /// Whether products can be added to y in the pass that multiplies.
+  bool accumulates() const { return sums_.in_place(); }
 
   /// kernel(t, part of tile t of A, the rows of X that its columns index), for all parts of every tile that
   /// this rank multiplies, its own first. With needed rows only and A's own values there are two tiles, the
@@ -119,20 +127,6 @@ class spmm_schedule {
   }
 
  private:
-  void multiply(matrix_view<const T> x, matrix_view<T> y, T alpha, T beta) {
-    accumulator<T> sum(sums_.empty() ? y : sums_.input(), beta);
-    for_stages(x, [&](std::size_t, const local::csr_slice<T>& part, matrix_view<const T> rows) {
-      const auto [of_old, out] = sum.add(part);
-      if (alpha != 1)
-        spmm_fused(queue(), part.entries, rows, {.alpha = alpha, .beta = of_old}, out);
-      else if (blocks_.col_cut() && !stays())
-        spmm(queue(), part.entries, rows, of_old, out);
-      else
-        product_(queue(), part.entries, rows, of_old, out);  // the same blocks in every call
-    });
-    finish(y);
-  }
-
   bool stays() const { return blocks_.stays(options_); }
 
   void build(const spmm_cost<T, Device>& cost) {
@@ -223,8 +217,7 @@ class spmm_schedule {
   std::size_t exchanged_tiles_ = 0;
   spmm_product<T, Device> product_;
   local_index width_ = 0;
-  buffer<T, Device> wide_;    ///< X at full width, when A is stationary
-  buffer<T, Device> summed_;  ///< A X, when it is summed before being added to Y
+  buffer<T, Device> wide_;  ///< X at full width, when A is stationary
   std::unique_ptr<redistribution<T, Device>> widen_;
   std::unique_ptr<block_stream<T, Device>> stream_;
   std::unique_ptr<whole_exchange<T, Device>> whole_;

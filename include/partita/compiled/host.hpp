@@ -5,83 +5,39 @@
 /// them again.
 
 #include "partita/comm/threads.hpp"
+#include "partita/compiled/instances.hpp"
 #include "partita/memory/host.hpp"
-#include "partita/train/models.hpp"
+
+/// What partita::compiled has in precision T, within namespace partita. PREFIX: extern for declarations,
+/// empty for definitions.
+#define PARTITA_HOST_INSTANCES(PREFIX, T)                                                    \
+  PREFIX template class dense<T, vertex_rows, host>;                                         \
+  PREFIX template class dense<T, replicated, host>;                                          \
+  PREFIX template class dense<T, dynamic_layout, host>;                                      \
+  PREFIX template class sparse<T, dynamic_layout, host>;                                     \
+  PREFIX template std::pair<detail::shared_tiles<T, host>, detail::shared_tiles<T, host>>    \
+  detail::distribute_tiles(const mesh<host>&, layout, const blocking&, const blocking&,      \
+                           const std::span<const triplet<T>>&, symmetry, transfer::sharing); \
+  PREFIX template class detail::spmm_schedule<T, host>;                                      \
+  PREFIX template class spmm_plan<T, host>;                                                  \
+  PREFIX template class redistribution<T, host>;                                             \
+  PREFIX template class gemm_plan<T, host>;                                                  \
+  PREFIX template class nn::parameters<T, host>;                                             \
+  PREFIX template class nn::builder<T, host>;                                                \
+  PREFIX template class nn::adam<T, host>;                                                   \
+  PREFIX template class nn::model<T, host>;                                                  \
+  PREFIX template class nn::sequential<T, host>;                                             \
+  PREFIX template class nn::activation_layer<nn::relu, T, host>;                             \
+  PREFIX template class nn::linear<T, host>;                                                 \
+  PREFIX template class nn::gcn_conv<T, host>;                                               \
+  PREFIX template class nn::sage_conv<T, host>;                                              \
+  PREFIX template class nn::graph_operators<T, host>;                                        \
+  PARTITA_TRAINING_INSTANCES(PREFIX, T, host)
 
 namespace partita {
 
 extern template void threads::detail::run_ranks<void>(int, const std::function<void(const communicator&)>&);
-
-extern template class dense<float, vertex_rows, host>;
-extern template class dense<float, replicated, host>;
-extern template class dense<float, dynamic_layout, host>;
-extern template class sparse<float, dynamic_layout, host>;
-extern template std::pair<detail::shared_tiles<float, host>, detail::shared_tiles<float, host>>
-detail::distribute_tiles(const mesh<host>&, layout, const blocking&, const blocking&,
-                         const std::span<const triplet<float>>&, symmetry, transfer::sharing);
-extern template class detail::spmm_schedule<float, host>;
-extern template class spmm_plan<float, host>;
-extern template class redistribution<float, host>;
-extern template class gemm_plan<float, host>;
-
-extern template class nn::parameters<float, host>;
-extern template class nn::builder<float, host>;
-extern template class nn::adam<float, host>;
-extern template class nn::model<float, host>;
-extern template class nn::sequential<float, host>;
-extern template class nn::activation_layer<nn::relu, float, host>;
-extern template class nn::linear<float, host>;
-extern template class nn::gcn_conv<float, host>;
-extern template class nn::sage_conv<float, host>;
-extern template class nn::graph_operators<float, host>;
-extern template class nn::trainer<float, host>;
-extern template nn::model<float, host> nn::make_model<float>(const mesh<host>&, const io::dataset&,
-                                                             const nn::training_options&, const policy&);
-extern template nn::training_result nn::train_model(const mesh<host>&, const io::dataset&,
-                                                    const nn::training_options&, nn::model<float, host>,
-                                                    const nn::epoch_observer&);
-extern template nn::training_result nn::train_model<float>(const mesh<host>&, const io::dataset&,
-                                                           const nn::training_options&, const policy&,
-                                                           const nn::epoch_observer&);
-extern template nn::over_ranks nn::predict_words<float>(const mesh<host>&, const io::dataset&,
-                                                        const nn::training_options&, const policy&);
-extern template nn::policy_cost nn::predict_cost<float>(const mesh<host>&, const io::dataset&,
-                                                        const nn::training_options&, const policy&);
-
-extern template class dense<double, vertex_rows, host>;
-extern template class dense<double, replicated, host>;
-extern template class dense<double, dynamic_layout, host>;
-extern template class sparse<double, dynamic_layout, host>;
-extern template std::pair<detail::shared_tiles<double, host>, detail::shared_tiles<double, host>>
-detail::distribute_tiles(const mesh<host>&, layout, const blocking&, const blocking&,
-                         const std::span<const triplet<double>>&, symmetry, transfer::sharing);
-extern template class detail::spmm_schedule<double, host>;
-extern template class spmm_plan<double, host>;
-extern template class redistribution<double, host>;
-extern template class gemm_plan<double, host>;
-
-extern template class nn::parameters<double, host>;
-extern template class nn::builder<double, host>;
-extern template class nn::adam<double, host>;
-extern template class nn::model<double, host>;
-extern template class nn::sequential<double, host>;
-extern template class nn::activation_layer<nn::relu, double, host>;
-extern template class nn::linear<double, host>;
-extern template class nn::gcn_conv<double, host>;
-extern template class nn::sage_conv<double, host>;
-extern template class nn::graph_operators<double, host>;
-extern template class nn::trainer<double, host>;
-extern template nn::model<double, host> nn::make_model<double>(const mesh<host>&, const io::dataset&,
-                                                               const nn::training_options&, const policy&);
-extern template nn::training_result nn::train_model(const mesh<host>&, const io::dataset&,
-                                                    const nn::training_options&, nn::model<double, host>,
-                                                    const nn::epoch_observer&);
-extern template nn::training_result nn::train_model<double>(const mesh<host>&, const io::dataset&,
-                                                            const nn::training_options&, const policy&,
-                                                            const nn::epoch_observer&);
-extern template nn::over_ranks nn::predict_words<double>(const mesh<host>&, const io::dataset&,
-                                                         const nn::training_options&, const policy&);
-extern template nn::policy_cost nn::predict_cost<double>(const mesh<host>&, const io::dataset&,
-                                                         const nn::training_options&, const policy&);
+PARTITA_HOST_INSTANCES(extern, float)
+PARTITA_HOST_INSTANCES(extern, double)
 
 }  // namespace partita

@@ -74,7 +74,9 @@ std::span<const entry_of<Range>> entries_of(const Range& entries) {
 /// rank's block, from `root`. Throws shape_error when the sizes disagree.
 template <class Device, class Values>
 requires std::is_floating_point_v<comm::element_of<const Values>>
-auto distribute(const mesh<Device>& m, layout l, matrix_shape shape, const Values& all, int root = 0) {
+auto distribute(const mesh<Device>& m, layout l, matrix_shape shape, const Values& all, int root = 0,
+                std::source_location where = std::source_location::current()) {
+  const comm::call_site scope(where);
   using T = comm::element_of<const Values>;
   const std::span<const T> values(std::data(all), std::size(all));
   dense<T, dynamic_layout, Device> x(m, l, shape);
@@ -260,14 +262,19 @@ auto distribute(const mesh<Device>& m, const blocking& rows, const blocking& col
   const auto a = distribute(m, L, rows, cols, entries, kind, {}, shares, where);
   return sparse<typename decltype(a)::value_type, L, Device>(a);
 }
-template <layout L, class Device, class All, class... How>
-auto distribute(const mesh<Device>& m, matrix_shape shape, const All& all, How... how) {
-  auto a = distribute(m, L, shape, all, how...);
-  using T = typename decltype(a)::value_type;
-  if constexpr (detail::triplets<All>)
-    return sparse<T, L, Device>(a);
-  else
-    return dense<T, L, Device>(std::move(a));
+template <layout L, class Device, detail::triplets Entries>
+auto distribute(const mesh<Device>& m, matrix_shape shape, const Entries& entries,
+                symmetry kind = symmetry::general, transfer::sharing shares = transfer::sharing::disjoint,
+                std::source_location where = std::source_location::current()) {
+  const auto a = distribute(m, L, shape, entries, kind, shares, where);
+  return sparse<typename decltype(a)::value_type, L, Device>(a);
+}
+template <layout L, class Device, class Values>
+requires std::is_floating_point_v<comm::element_of<const Values>>
+auto distribute(const mesh<Device>& m, matrix_shape shape, const Values& all, int root = 0,
+                std::source_location where = std::source_location::current()) {
+  auto x = distribute(m, L, shape, all, root, where);
+  return dense<typename decltype(x)::value_type, L, Device>(std::move(x));
 }
 
 }  // namespace partita

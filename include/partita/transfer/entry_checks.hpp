@@ -105,7 +105,9 @@ namespace partita {
 /// 2^-63. Collective. What travels: an all-reduce of two elements. Throws error naming an entry that is not
 /// finite.
 template <class Entries>
-bool is_symmetric(const communicator& world, const Entries& entries) {
+bool is_symmetric(const communicator& world, const Entries& entries,
+                  std::source_location where = std::source_location::current()) {
+  const comm::call_site scope(where);
   transfer::require_finite(entries);
   transfer::detail::exact_sum difference;
   for (const auto& e : entries) {

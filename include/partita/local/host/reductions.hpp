@@ -82,6 +82,19 @@ inline void sum_columns(const device_queue<host>& q, local_index rows, local_ind
   }
 }
 
+/// The sum over a block (rows, cols) of what of_run(i, n) sums: n consecutive elements from the beginning of
+/// row i on, which are one row, or several where rows are contiguous.
+template <class Run>
+inline double sum_runs(const device_queue<host>& q, local_index rows, local_index cols, bool contiguous,
+                       Run of_run) {
+  return sum_chunks<double>(q.threads(), rows, cols, [=](local_index begin, local_index end) {
+    if (contiguous) return of_run(begin, std::ptrdiff_t{end - begin} * cols);
+    double part = 0;
+    for (local_index i = begin; i < end; ++i) part += of_run(i, cols);
+    return part;
+  });
+}
+
 }  // namespace reduction_detail
 
 /// sums[j] = sum_i x(i, j), accumulated in double. x is (m, n), sums has n elements.
@@ -117,31 +130,23 @@ inline void row_max(const device_queue<host>& q, local::input_view<T> x, T* maxi
            [=](local_index i) { maxima[i] = maximum_of(x.row_data(i), x.cols); });
 }
 
-/// Returns sum_ij x(i, j), accumulated in double. x is (m, n).
+/// sum_ij x(i, j), accumulated in double. x is (m, n).
 template <class T>
 inline std::remove_const_t<T> sum(const device_queue<host>& q, matrix_view<T> x) {
   return static_cast<std::remove_const_t<T>>(
-      sum_chunks<double>(q.threads(), x.rows, x.cols, [=](local_index begin, local_index end) {
-        double part = 0;
-        for (local_index i = begin; i < end; ++i) part += sum_of(x.row_data(i), x.cols);
-        return part;
-      }));
+      reduction_detail::sum_runs(q, x.rows, x.cols, x.row_stride == x.cols,
+                                 [=](local_index i, std::ptrdiff_t n) { return sum_of(x.row_data(i), n); }));
 }
 
-/// Returns sum_ij x(i, j) y(i, j), accumulated in double. x and y are (m, n). Throws shape_error if the
-/// shapes differ.
+/// sum_ij x(i, j) y(i, j), accumulated in double. x and y are (m, n). Throws shape_error when the shapes
+/// differ.
 template <class T>
 inline std::remove_const_t<T> dot(const device_queue<host>& q, matrix_view<T> x,
                                   std::type_identity_t<matrix_view<T>> y) {
   local::require_equal("dot", "x", local::shape_of(x), "y", local::shape_of(y));
-  const bool gaps = x.row_stride != x.cols || y.row_stride != y.cols;
-  return static_cast<std::remove_const_t<T>>(
-      sum_chunks<double>(q.threads(), x.rows, x.cols, [=](local_index begin, local_index end) {
-        if (!gaps) return dot_of(x.row_data(begin), y.row_data(begin), std::ptrdiff_t{end - begin} * x.cols);
-        double part = 0;
-        for (local_index i = begin; i < end; ++i) part += dot_of(x.row_data(i), y.row_data(i), x.cols);
-        return part;
-      }));
+  return static_cast<std::remove_const_t<T>>(reduction_detail::sum_runs(
+      q, x.rows, x.cols, x.row_stride == x.cols && y.row_stride == y.cols,
+      [=](local_index i, std::ptrdiff_t n) { return dot_of(x.row_data(i), y.row_data(i), n); }));
 }
 
 }  // namespace partita::on_host

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// The explicit instantiations that hosts and CUDA devices have in common, listed once for declarations and
+/// definitions. A list is a macro, since no template can declare an instantiation.
+
+#include "partita/train/models.hpp"
+
+/// Training in precision T on DEVICE, within namespace partita. PREFIX: extern for declarations, empty for
+/// definitions.
+#define PARTITA_TRAINING_INSTANCES(PREFIX, T, DEVICE)                                                    \
+  PREFIX template class nn::trainer<T, DEVICE>;                                                          \
+  PREFIX template nn::model<T, DEVICE> nn::make_model<T>(const mesh<DEVICE>&, const io::dataset&,        \
+                                                         const nn::training_options&, const policy&);    \
+  PREFIX template nn::training_result nn::train_model(const mesh<DEVICE>&, const io::dataset&,           \
+                                                      const nn::training_options&, nn::model<T, DEVICE>, \
+                                                      const nn::epoch_observer&);                        \
+  PREFIX template nn::training_result nn::train_model<T>(const mesh<DEVICE>&, const io::dataset&,        \
+                                                         const nn::training_options&, const policy&,     \
+                                                         const nn::epoch_observer&);                     \
+  PREFIX template nn::over_ranks nn::predict_words<T>(const mesh<DEVICE>&, const io::dataset&,           \
+                                                      const nn::training_options&, const policy&);       \
+  PREFIX template nn::policy_cost nn::predict_cost<T>(const mesh<DEVICE>&, const io::dataset&,           \
+                                                      const nn::training_options&, const policy&);
