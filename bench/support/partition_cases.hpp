@@ -55,7 +55,7 @@ void gemm(const mesh<Device>& m, benchmark::State* state, const policy& p, globa
   const auto x = generate<float>(m, p.dense, {n, f}, feature);           // (n, f)
   const auto w = generate<replicated, float>(m, {f, outputs}, feature);  // (f, g)
   dense<float, dynamic_layout, Device> y(m, p.dense, {n, outputs});      // (n, g)
-  gemm_plan multiply(x, w.shape());
+  gemm_plan multiply(x, w, y);
   const auto work = [&] {
     multiply(x, w, y);
     m.queue().synchronize();
@@ -65,8 +65,7 @@ void gemm(const mesh<Device>& m, benchmark::State* state, const policy& p, globa
   measure(m.world(), state, work);
   const auto rows = static_cast<double>(n), in = static_cast<double>(f), out = static_cast<double>(outputs);
   report(state, t, 2 * rows * in * out, 4 * (rows * in + in * out + rows * out));
-  if (state != nullptr && multiply.form() != gemm_form::automatic)
-    state->SetLabel(multiply.form() == gemm_form::partial_sums ? "partial sums" : "full width");
+  if (state != nullptr) state->SetLabel(to_string(multiply.schedule()));
 }
 
 template <class Device>

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products with a replicated weight and the weight's gradient: values against tests/reference, what travels
-// against the rules of the design, on every layout.
+// Products of distributed dense matrices: values against tests/reference and words against predictions, on
+// every layout of A, B and C, with every schedule.
 #include "partita/algebra/gemm.hpp"
 
-#include <atomic>
 #include <doctest/doctest.h>
 #include <limits>
 #include <string>
 #include <vector>
 
+#include "partita/algebra/reductions.hpp"
 #include "reference/gemm.hpp"
 #include "support/matrices.hpp"
 
@@ -19,224 +19,375 @@ using namespace test_support;
 
 namespace {
 
-/// n x f_in times f_in x f_out.
+/// m x k times k x n.
 struct sizes {
-  global_index n, in, out;
+  global_index m, n, k;
 };
-constexpr auto many_sizes = {sizes{23, 11, 7}, sizes{13, 5, 2}, sizes{2, 1, 1}, sizes{10, 40, 3},
-                             sizes{10, 3, 40}};
 
-/// op(a) op(b) of test matrices 1 and 2.
-std::vector<double> product(bool ta, bool tb, matrix_shape a, matrix_shape b) {
-  const matrix_shape c{ta ? a.cols : a.rows, tb ? b.rows : b.cols};
-  const std::vector<double> left = whole(a, field(1)), right = whole(b, field(2));
-  std::vector<double> result(static_cast<std::size_t>(c.rows * c.cols));
-  reference::gemm(ta, tb, 1.0, view_of(left, a), view_of(right, b), 0.0,
-                  matrix_view<double>{result.data(), static_cast<local_index>(c.rows),
-                                      static_cast<local_index>(c.cols), c.cols});
-  return result;
-}
+/// One product: op(A) and op(B), and what C is before.
+struct product {
+  sizes of;
+  bool ta = false, tb = false;
+  double alpha = 1, beta = 0;
 
-/// This rank's share of what travels in each form.
-traffic words(const host_mesh& m, layout narrow, const blocking& rows, const blocking& in,
-              const blocking& out, gemm_form form) {
-  const layout wide = partition::full_width(narrow);
-  const int p = m.shape().size(narrow.cols);
-  if (p == 1) return {};
-  if (form == gemm_form::partial_sums) {
-    const global_index mine = rows.block(narrow.rows, m.at()).size() * out.block(narrow.cols, m.at()).size();
-    return mine == 0 ? traffic{} : traffic{(p - 1) * mine, p - 1};
+  matrix_shape a() const { return ta ? matrix_shape{of.k, of.m} : matrix_shape{of.m, of.k}; }
+  matrix_shape b() const { return tb ? matrix_shape{of.n, of.k} : matrix_shape{of.k, of.n}; }
+  matrix_shape c() const { return {of.m, of.n}; }
+  /// alpha op(A) op(B) + beta C of test matrices 1, 2 and 3.
+  std::vector<double> expected() const {
+    const std::vector<double> left = whole(a(), field(1)), right = whole(b(), field(2));
+    std::vector<double> result = whole(c(), field(3));
+    reference::gemm(ta, tb, alpha, view_of(left, a()), view_of(right, b()), beta,
+                    matrix_view<double>{result.data(), static_cast<local_index>(of.m),
+                                        static_cast<local_index>(of.n), of.n});
+    return result;
   }
-  return test_support::redistributed(m.shape(), m.at(), rows, in, narrow, wide) +
-         test_support::redistributed(m.shape(), m.at(), rows, out, wide, narrow);
+};
+
+/// Whether this rank's block of y is that of `expected`, to rounding.
+bool holds(const host_dense<>& y, const std::vector<double>& expected) {
+  const interval rows = y.row_range(), cols = y.col_range();
+  std::size_t next = 0;
+  for (global_index i = rows.begin; i < rows.end; ++i)
+    for (global_index j = cols.begin; j < cols.end; ++j)
+      if (!(std::abs(y.values()[next++] - expected[static_cast<std::size_t>(i * y.shape().cols + j)]) <
+            1e-13))
+        return false;
+  return true;
 }
 
-global_index largest(const host_mesh& m, global_index mine) {
-  global_index all[] = {mine};
-  m.world().all_reduce(std::span<global_index>(all), reduction::max);
-  return all[0];
+/// Gives `use` op(a) and op(b).
+template <class Use>
+void with_operands(const product& p, const host_dense<>& a, const host_dense<>& b, Use use) {
+  if (p.ta && p.tb) return use(transposed(a), transposed(b));
+  if (p.ta) return use(transposed(a), b);
+  if (p.tb) return use(a, transposed(b));
+  use(a, b);
 }
 
-template <class T, layout L>
-void spoil(host_dense<T, L>& y) {
-  for (T& v : y.values()) v = std::numeric_limits<T>::quiet_NaN();
+/// One plan, run once or more: values, what travels against the prediction, allocations.
+bool multiplies(const product& p, const host_dense<>& a, const host_dense<>& b, host_dense<>& c,
+                const std::vector<double>& before, const std::vector<double>& expected,
+                const gemm_options& options, int runs) {
+  const host_mesh& m = a.mesh();
+  bool right = true;
+  with_operands(p, a, b, [&](const auto& left, const auto& other) {
+    gemm_plan multiply(left, other, c, options);
+    std::uint64_t allocations = 0;
+    for (int run = 0; run < runs; ++run) {
+      std::copy(before.begin(), before.end(), c.values().begin());
+      m.ledger().clear();
+      multiply(p.alpha, left, other, p.beta, c);
+      right = right && holds(c, expected) && heard(m) == multiply.predicted();
+      if (run == 0) allocations = m.queue().meter()->allocations();
+    }
+    right = right && m.queue().meter()->allocations() == allocations;
+    right = right && (!options.schedule || multiply.schedule() == *options.schedule);
+  });
+  return right;
 }
 
-/// One plan, run twice: values, traffic, allocations.
-gemm_form check_plan(const host_mesh& m, layout l, const blocking& rows, const blocking& in,
-                     const blocking& out, bool transpose, gemm_form form) {
-  const matrix_shape weight =
-      transpose ? matrix_shape{out.size(), in.size()} : matrix_shape{in.size(), out.size()};
-  const auto x = generate<double>(m, l, rows, in, field(1));
-  const auto w = generate<replicated, double>(m, weight, field(2));
-  const std::vector<double> expected = product(false, transpose, x.shape(), weight);
-  host_dense<> y(m, l, rows, out);
-  gemm_plan<double, host> plan(m, l, rows, in, out, transpose, form);
-  const auto allocations = m.queue().meter()->allocations();
-  for (int run = 0; run < 2; ++run) {
-    spoil(y);
-    m.ledger().clear();
-    plan(x, w, y);
-    check_equals(y, expected, 1e-13, "gemm_plan");
-    const traffic expected_words = words(m, l, rows, in, out, plan.form());
-    same(heard(m), expected_words, "gemm_plan");
-    same(plan.predicted(), expected_words, "gemm_plan::predicted");
-  }
-  CHECK(m.queue().meter()->allocations() == allocations);
-  check_equals(x, field(1), 0, "X of gemm_plan");
-  return plan.form();
+/// The block of C before the product; NaN where it must not be read.
+std::vector<double> old_values(const host_dense<>& c, const product& p) {
+  std::vector<double> values(c.values().begin(), c.values().end());
+  if (p.beta == 0) std::fill(values.begin(), values.end(), std::numeric_limits<double>::quiet_NaN());
+  return values;
 }
 
-/// Both forms and the automatic one; how often that took partial sums and how often full width.
-void check_forms(const host_mesh& m, layout l, const blocking& rows, const blocking& in, const blocking& out,
-                 std::array<std::atomic<int>, 2>& chosen) {
-  for (const bool transpose : {false, true}) {
-    CHECK(check_plan(m, l, rows, in, out, transpose, gemm_form::full_width) == gemm_form::full_width);
-    CHECK(check_plan(m, l, rows, in, out, transpose, gemm_form::partial_sums) == gemm_form::partial_sums);
-    const gemm_form form = check_plan(m, l, rows, in, out, transpose, gemm_form::automatic);
-    if (m.shape().size(l.cols) == 1) continue;
-    const global_index full = largest(m, words(m, l, rows, in, out, gemm_form::full_width).words);
-    const global_index partial = largest(m, words(m, l, rows, in, out, gemm_form::partial_sums).words);
-    CHECK(form != gemm_form::automatic);
-    CHECK((form == gemm_form::full_width ? full : partial) == std::min(full, partial));
-    if (full != partial) ++chosen[form == gemm_form::full_width];
-  }
+/// Products of different shapes, transposes and factors; matrices with fewer rows or columns than ranks too.
+const std::array<product, 6> products = {{{{13, 7, 11}},
+                                          {{5, 9, 14}, true, false},
+                                          {{2, 3, 1}, false, true, 2, 0},
+                                          {{8, 5, 10}, true, true, 1, -3},
+                                          {{1, 2, 17}, false, false, -2, 1},
+                                          {{4, 1, 2}, false, false, 0.5, 0.25}}};
+
+/// Every assignment of the three axes to i, j, k or none.
+std::vector<partition::gemm_schedule> every_schedule() {
+  std::vector<partition::gemm_schedule> schedules;
+  for (unsigned i = 0; i < 8; ++i)
+    for (unsigned j = 0; j < 8; ++j)
+      for (unsigned k = 0; k < 8; ++k)
+        if ((i & j) == 0 && (j & k) == 0 && (k & i) == 0)
+          schedules.push_back({axis_set(i), axis_set(j), axis_set(k)});
+  return schedules;
+}
+
+/// Every pair of layouts for A and B, with C in those for which `takes(a, b, c)` holds; the schedules, the
+/// products and the number of stages in turn.
+template <class Takes>
+void every_pair(mesh_shape shape, Takes takes) {
+  on_mesh(shape, [&](const host_mesh& m) {
+    const std::vector<layout> layouts = every_layout();
+    struct matrices {
+      std::vector<host_dense<>> a, b, c;
+      std::vector<std::vector<double>> before;
+      std::vector<double> expected;
+    };
+    std::vector<matrices> cases(products.size());
+    for (std::size_t i = 0; i < products.size(); ++i) {
+      cases[i].expected = products[i].expected();
+      for (const layout l : layouts) {
+        cases[i].a.push_back(generate<double>(m, l, products[i].a(), field(1)));
+        cases[i].b.push_back(generate<double>(m, l, products[i].b(), field(2)));
+        cases[i].c.push_back(generate<double>(m, l, products[i].c(), field(3)));
+        cases[i].before.push_back(old_values(cases[i].c.back(), products[i]));
+      }
+    }
+    const std::vector<partition::gemm_schedule> schedules = every_schedule();
+    std::size_t next = 0;
+    for (std::size_t a = 0; a < layouts.size(); ++a)
+      for (std::size_t b = 0; b < layouts.size(); ++b)
+        for (std::size_t c = 0; c < layouts.size(); ++c) {
+          if (!takes(a, b, c)) continue;
+          const std::size_t i = next % products.size();
+          const gemm_options options{schedules[next++ % schedules.size()]};
+          CHECK_MESSAGE(multiplies(products[i], cases[i].a[a], cases[i].b[b], cases[i].c[c],
+                                   cases[i].before[c], cases[i].expected, options, next % 16 == 0 ? 2 : 1),
+                        "product ", i, " on mesh ", to_string(shape), " with ", to_string(*options.schedule),
+                        ": A ", to_string(layouts[a]), ", B ", to_string(layouts[b]), ", C ",
+                        to_string(layouts[c]), ", rank ", m.rank());
+        }
+  });
 }
 
 }  // namespace
 
-TEST_CASE("gemm: both forms, transposed or not, on every layout") {
-  std::array<std::atomic<int>, 2> chosen{};
-  for (const mesh_shape shape : some_meshes)
-    on_mesh(shape, [&](const host_mesh& m) {
-      for (const auto& [n, f_in, f_out] : many_sizes)
-        for_each_layout([&, n = n, in = f_in, out = f_out](layout l) {
-          check_forms(m, l, blocking::even(n, m.shape(), nesting::rows),
-                      blocking::even(in, m.shape(), nesting::cols),
-                      blocking::even(out, m.shape(), nesting::cols), chosen);
+TEST_CASE("gemm: every layout of A, B and C") {
+  every_pair({2, 2, 2}, [](std::size_t a, std::size_t b, std::size_t c) {
+    return !sanitized || (a + 2 * b + 3 * c) % 19 == 0;
+  });
+}
+
+TEST_CASE("gemm: every pair of layouts of A and B on every mesh, and each layout of C") {
+  for (const mesh_shape shape : every_small_mesh())
+    if (!(shape == mesh_shape{2, 2, 2}))
+      every_pair(shape, [](std::size_t a, std::size_t b, std::size_t c) {
+        return (a + 3 * b) % 27 == c && (!sanitized || (a + b) % 5 == 0);
+      });
+}
+
+TEST_CASE("gemm: the chosen schedule is the one whose busiest rank receives least") {
+  for (const mesh_shape shape : {mesh_shape{2, 1, 1}, mesh_shape{2, 3, 1}, mesh_shape{2, 2, 2}})
+    on_mesh(shape, [](const host_mesh& m) {
+      const std::vector<layout> layouts = every_layout();
+      for (std::size_t i = 0; i < products.size(); ++i) {
+        const product& p = products[i];
+        const auto a = generate<double>(m, layouts[7 * i % 27], p.a(), field(1)),
+                   b = generate<double>(m, layouts[(11 * i + 3) % 27], p.b(), field(2));
+        auto c = generate<double>(m, layouts[(5 * i + 1) % 27], p.c(), field(3));
+        with_operands(p, a, b, [&](const auto& left, const auto& right) {
+          const auto busiest = [&](const gemm_options& options) {
+            gemm_plan multiply(left, right, c, options);
+            m.ledger().clear();
+            multiply(left, right, c);
+            return m.world().all_reduce(heard(m).words, reduction::max);
+          };
+          global_index least = std::numeric_limits<global_index>::max();
+          for (const partition::gemm_schedule& s : every_schedule()) least = std::min(least, busiest({s}));
+          CHECK(busiest({}) == least);
         });
+      }
     });
-  CHECK(chosen[0] > 0);
-  CHECK(chosen[1] > 0);
 }
 
 TEST_CASE("gemm: blockings of one's own") {
-  std::array<std::atomic<int>, 2> chosen{};
   for (const mesh_shape shape : {mesh_shape{2, 2, 1}, mesh_shape{3, 2, 2}})
     on_mesh(shape, [&](const host_mesh& m) {
       const std::vector<global_index> weights = {1, 1, 20, 1, 1, 0, 0, 1, 1, 1, 4, 1, 1};
-      const blocking rows = blocking::balanced(weights, m.shape(), nesting::rows);
-      const blocking in = blocking::given({9, 2}, m.shape(), nesting::cols);
-      const blocking out = blocking::given({0, 6}, m.shape(), nesting::cols);
-      for_each_layout([&](layout l) { check_forms(m, l, rows, in, out, chosen); });
+      const blocking heavy = blocking::balanced(weights, m.shape(), nesting::rows),
+                     even = blocking::even(13, m.shape(), nesting::rows),
+                     inner_cols = blocking::given({9, 2}, m.shape(), nesting::cols),
+                     inner_rows =
+                         blocking::balanced(std::vector<global_index>(11, 1), m.shape(), nesting::rows),
+                     out = blocking::given({0, 6}, m.shape(), nesting::cols);
+      const product p{{13, 6, 11}, false, false, 1, 2};
+      const std::vector<double> expected = p.expected();
+      for_each_layout([&](layout l) {
+        const auto a = generate<double>(m, l, heavy, inner_cols, field(1)),
+                   b = generate<double>(m, {axis::row, axis::col}, inner_rows, out, field(2));
+        auto c = generate<double>(m, {axis::row | axis::depth, axis::col}, even, out, field(3));
+        CHECK(multiplies(p, a, b, c, old_values(c, p), expected, {}, 2));
+      });
     });
 }
 
-TEST_CASE("gemm: planned and run once") {
+TEST_CASE("gemm: known algorithms, words in numbers") {
+  constexpr global_index m = 24, n = 12, k = 36;
+  struct algorithm {
+    const char* name;
+    mesh_shape mesh;
+    layout a, b, c;
+    partition::gemm_schedule schedule;
+    global_index words;  ///< that every rank receives
+  };
+  using enum axis;
+  for (const algorithm& g :
+       {algorithm{"1D, B gathered", {6, 1, 1}, {row, {}}, {row, {}}, {row, {}}, {row, {}, {}}, k * n * 5 / 6},
+        algorithm{"1D, C summed", {6, 1, 1}, {{}, row}, {row, {}}, {row, {}}, {{}, {}, row}, 5 * m / 6 * n},
+        algorithm{
+            "X^T Y: C summed on all", {4, 1, 1}, {{}, row}, {row, {}}, {}, {{}, {}, row}, 2 * 3 * m * n / 4},
+        algorithm{"SUMMA",
+                  {2, 3, 1},
+                  {row, col},
+                  {row, col},
+                  {row, col},
+                  {row, col, {}},
+                  m * k / 2 * 2 / 3 + k * n / 3 / 2},
+        algorithm{"2D, A stationary",
+                  {2, 3, 1},
+                  {row, col},
+                  {col, row},
+                  {row, col},
+                  {row, {}, col},
+                  k / 3 * n / 2 + 2 * (m / 2 * n / 3)},
+        algorithm{"2.5D, C replicated",
+                  {2, 3, 2},
+                  {row | col, depth},
+                  {depth, col | row},
+                  {row, col},
+                  {row, col, depth},
+                  m * k / 4 * 2 / 3 + k * n / 6 / 2 + m * n / 6},
+        algorithm{"3D",
+                  {2, 3, 2},
+                  {row | col, depth},
+                  {depth, col | row},
+                  {row | depth, col},
+                  {row, col, depth},
+                  m * k / 4 * 2 / 3 + k * n / 6 / 2 + m * n / 6 / 2}}) {
+    on_mesh(g.mesh, [&](const host_mesh& world) {
+      const auto a = generate<double>(world, g.a, {m, k}, field(1)),
+                 b = generate<double>(world, g.b, {k, n}, field(2));
+      auto c = generate<double>(world, g.c, {m, n}, field(3));
+      const product p{{m, n, k}};
+      CHECK_MESSAGE(multiplies(p, a, b, c, old_values(c, p), p.expected(), {g.schedule}, 1), g.name);
+      CHECK_MESSAGE(heard(world).words == g.words, g.name, ": ", heard(world).words, " words, not ", g.words);
+    });
+  }
+}
+
+TEST_CASE("gemm: stages along k keep the buffers within the memory given") {
+  on_mesh({2, 3, 1}, [](const host_mesh& m) {
+    const layout grid{axis::row, axis::col};
+    const product p{{60, 48, 90}, false, false, 1, 1};
+    const auto a = generate<double>(m, grid, p.a(), field(1)), b = generate<double>(m, grid, p.b(), field(2));
+    auto c = generate<double>(m, grid, p.c(), field(3));
+    const std::vector<double> before = old_values(c, p), expected = p.expected();
+    const partition::gemm_schedule summa{axis::row, axis::col, {}};
+    traffic whole;
+    global_index stages = 0;
+    for (const std::size_t bytes :
+         {std::size_t{1} << 20, std::size_t{16000}, std::size_t{4000}, std::size_t{1300}}) {
+      const std::size_t held = m.queue().meter()->current();
+      m.queue().meter()->restart_peak();
+      gemm_plan multiply(a, b, c, {summa, bytes});
+      CHECK(multiply.buffer_bytes() <= bytes);
+      CHECK(multiplies(p, a, b, c, before, expected, {summa, bytes}, 2));
+      CHECK(m.queue().meter()->peak() - held <= 2 * bytes);  // of two plans
+      CHECK(multiply.stages() > stages);
+      stages = multiply.stages();
+      if (stages == 1) whole = multiply.predicted();
+      CHECK(multiply.predicted().words == whole.words);
+    }
+    CHECK(stages > 8);
+  });
+  expect_error<error>("gemm: C of 60 x 48 needs at least", [] {
+    on_mesh({2, 3, 1}, [](const host_mesh& m) {
+      const auto a = generate<grid_2d.dense, double>(m, {60, 90}, field(1)),
+                 b = generate<grid_2d.dense, double>(m, {90, 48}, field(2));
+      gemm(a, b, {.memory = 100});
+    });
+  });
+}
+
+TEST_CASE("gemm: planned and run once, in the layout of the operands") {
   for (const mesh_shape shape : some_meshes)
     on_mesh(shape, [](const host_mesh& m) {
-      const std::vector<double> expected = product(false, false, {14, 9}, {9, 5});
+      const std::vector<double> expected = product{{14, 5, 9}}.expected();
       const auto w = generate<replicated, double>(m, {9, 5}, field(2));
       for_each_layout([&](layout l) {
         const auto x = generate<double>(m, l, {14, 9}, field(1));
-        check_equals(gemm(x, w), expected, 1e-13, "gemm");
-        check_equals(gemm(x, w, gemm_form::partial_sums), expected, 1e-13, "gemm");
+        const auto y = gemm(x, w);
+        check_equals(y, expected, 1e-13, "X W");
+        CHECK(y.layout() == l);
+        const auto g = generate<double>(m, {axis::depth, axis::col}, {14, 5}, field(2));
+        const product gradient{{9, 5, 14}, true};
+        check_equals(gemm(transposed(x), g), gradient.expected(), 1e-13, "X^T G");
+        check_equals(inner(x, g), gradient.expected(), 1e-13, "inner");
       });
-      const auto single = gemm(generate<grid_2d.dense, float>(m, {14, 9}, field(1)),
-                               generate<replicated, float>(m, {9, 5}, field(2)));
-      check_equals(single, std::vector<float>(expected.begin(), expected.end()), 1e-6, "gemm of floats");
+      const auto a = generate<grid_2d.dense, float>(m, {14, 9}, field(1));
+      const dense<float, grid_2d.dense, host> c =
+          gemm(a, generate<grid_2d.dense, float>(m, {9, 5}, field(2)));
+      check_equals(c, std::vector<float>(expected.begin(), expected.end()), 1e-6, "floats");
+      auto sum = generate<grid_2d.dense, float>(m, {14, 5}, [](auto, auto) { return 1; });
+      gemm(-1, c, generate<replicated, float>(m, {5, 5}, [](auto i, auto j) { return i == j; }), 1, sum);
+      check_equals(
+          sum,
+          [&](global_index i, global_index j) {
+            return 1 - static_cast<float>(expected[static_cast<std::size_t>(i * 5 + j)]);
+          },
+          1e-6, "1 - C I");
     });
 }
 
-TEST_CASE("gemm: words in numbers") {
-  // 12 x 8 times 8 x 4 on 2 x 2: a rank holds 6 x 4 of X and 6 x 2 of Y. Full width takes 3 x 4 of X and
-  // gives back 3 x 2 of Y; partial sums take one block of Y.
-  on_mesh({2, 2, 1}, [](const host_mesh& m) {
-    const blocking rows = blocking::even(12, m.shape(), nesting::rows);
-    const blocking in = blocking::even(8, m.shape(), nesting::cols),
-                   out = blocking::even(4, m.shape(), nesting::cols);
-    const auto planned = [&](gemm_form form) {
-      return gemm_plan<double, host>(m, grid_2d.dense, rows, in, out, false, form);
-    };
-    CHECK(planned(gemm_form::full_width).predicted() == traffic{18, 2});
-    CHECK(planned(gemm_form::partial_sums).predicted() == traffic{12, 1});
-    CHECK(planned(gemm_form::automatic).form() == gemm_form::partial_sums);
-    // Of X^T G 8 x 4: 12 + 6 words to full width, and an all-reduce of 32 among four.
-    const auto x = generate<grid_2d.dense, double>(m, {12, 8}, field(1)),
-               g = generate<grid_2d.dense, double>(m, {12, 4}, field(2));
-    m.ledger().clear();
-    inner(x, g);
-    CHECK(heard(m).words == 12 + 6 + 2 * 3 * 32 / 4);
+TEST_CASE("gemm: explained in a sentence") {
+  on_mesh({2, 2, 2}, [](const host_mesh& m) {
+    const auto a = generate<double>(m, {axis::row | axis::col, axis::depth}, {8, 8}, field(1)),
+               b = generate<double>(m, {axis::depth, axis::col | axis::row}, {8, 8}, field(2));
+    const auto c = generate<double>(m, {axis::row | axis::depth, axis::col}, {8, 8}, field(3));
+    CHECK(gemm_plan(a, b, c, {partition::gemm_schedule{axis::row, axis::col, axis::depth}}).explain() ==
+          "C of 8 x 8 with i by row, j by col, k by depth: A is gathered along col, B is gathered along row, "
+          "partial "
+          "sums are reduce-scattered along depth; the busiest rank receives 24 elements and holds 64 in "
+          "buffers");
   });
 }
 
-TEST_CASE("inner: on every layout") {
-  for (const mesh_shape shape : some_meshes)
-    on_mesh(shape, [](const host_mesh& m) {
-      for (const auto& [n, f_in, f_out] : many_sizes)
-        for_each_layout([&, n = n, in = f_in, out = f_out](layout l) {
-          const auto x = generate<double>(m, l, {n, in}, field(1));
-          const auto g = generate<double>(m, l, {n, out}, field(2));
-          m.ledger().clear();
-          const auto dw = inner(x, g);
-          check_equals(dw, product(true, false, {n, in}, {n, out}), 1e-13, "inner");
-          const layout narrow = l, wide = partition::full_width(l);
-          const axis_set group = narrow.used();
-          const auto widened = [&](const blocking& cols) {
-            return test_support::redistributed(m.shape(), m.at(), x.row_blocking(), cols, narrow, wide);
-          };
-          same(heard(m),
-               widened(x.col_blocking()) + widened(g.col_blocking()) +
-                   test_support::all_reduced(in * out, partition::rank_in_group(m.shape(), group, m.at()),
-                                             m.shape().size(group)),
-               "inner");
-        });
-    });
-}
-
-TEST_CASE("gemm: shapes that do not fit are named") {
-  const auto given = [](matrix_shape x, matrix_shape w, matrix_shape y, bool transpose = false) {
+TEST_CASE("gemm: operands that do not fit are named") {
+  const auto given = [](matrix_shape a, matrix_shape b, matrix_shape c) {
     on_mesh({2, 2, 1}, [&](const host_mesh& m) {
-      const auto even = [&](global_index n, nesting order) { return blocking::even(n, m.shape(), order); };
-      gemm_plan<double, host> plan(m, grid_2d.dense, even(7, nesting::rows), even(5, nesting::cols),
-                                   even(3, nesting::cols), transpose);
-      host_dense<double, grid_2d.dense> result(m, y);
-      plan(generate<grid_2d.dense, double>(m, x, field(1)), generate<replicated, double>(m, w, field(2)),
-           result);
+      const auto planned_a = generate<grid_2d.dense, double>(m, {7, 5}, field(1)),
+                 planned_b = generate<grid_2d.dense, double>(m, {5, 3}, field(2)),
+                 other_a = generate<grid_2d.dense, double>(m, a, field(1)),
+                 other_b = generate<grid_2d.dense, double>(m, b, field(2));
+      auto planned_c = generate<grid_2d.dense, double>(m, {7, 3}, field(3)),
+           other_c = generate<grid_2d.dense, double>(m, c, field(3));
+      gemm_plan(planned_a, planned_b, planned_c)(other_a, other_b, other_c);
     });
   };
   CHECK_NOTHROW(given({7, 5}, {5, 3}, {7, 3}));
-  CHECK_NOTHROW(given({7, 5}, {3, 5}, {7, 3}, true));
-  const std::string planned = "gemm planned for X of 7 x 5 and a weight of 5 x 3 was given X of ";
-  expect_error<shape_error>(planned + "8 x 5, W of 5 x 3 and Y of 7 x 3", [&] {
-    given({8, 5}, {5, 3}, {7, 3});
-  });
-  expect_error<shape_error>(planned + "7 x 6, W of 5 x 3 and Y of 7 x 3", [&] {
-    given({7, 6}, {5, 3}, {7, 3});
-  });
-  expect_error<shape_error>(planned + "7 x 5, W of 3 x 5 and Y of 7 x 3", [&] {
+  const std::string planned =
+      "gemm planned for A of 7 x 5, rows cut by row, columns by col, B of 5 x 3, rows cut by row, columns by "
+      "col and "
+      "C of 7 x 3, rows cut by row, columns by col was given A of ";
+  expect_error<shape_error>(planned + "8 x 5", [&] { given({8, 5}, {5, 3}, {7, 3}); });
+  expect_error<shape_error>("was given A of 7 x 5, rows cut by row, columns by col, B of 3 x 5", [&] {
     given({7, 5}, {3, 5}, {7, 3});
   });
-  expect_error<shape_error>(planned + "7 x 5, W of 5 x 3 and Y of 6 x 3", [&] {
-    given({7, 5}, {5, 3}, {6, 3});
-  });
-  expect_error<shape_error>(planned + "7 x 5, W of 5 x 3 and Y of 7 x 4", [&] {
-    given({7, 5}, {5, 3}, {7, 4});
-  });
-  expect_error<shape_error>("a weight of 3 x 5 was given X of 7 x 5, W of 5 x 3", [&] {
-    given({7, 5}, {5, 3}, {7, 3}, true);
-  });
-  expect_error<shape_error>("gemm: X of 7 x 5 cannot be multiplied by W of 4 x 3", [] {
-    on_mesh({1, 2, 1}, [](const host_mesh& m) {
-      gemm(generate<grid_2d.dense, double>(m, {7, 5}, field(1)),
-           generate<replicated, double>(m, {4, 3}, field(2)));
+  expect_error<shape_error>("and C of 7 x 4, rows", [&] { given({7, 5}, {5, 3}, {7, 4}); });
+  const auto refused = [](std::string_view part, auto act) {
+    expect_error<shape_error>(part, [&] {
+      on_mesh({1, 2, 1}, [&](const host_mesh& m) {
+        auto a = generate<grid_2d.dense, double>(m, {7, 5}, field(1)),
+             b = generate<grid_2d.dense, double>(m, {4, 3}, field(2));
+        act(m, a, b);
+      });
     });
+  };
+  refused("gemm: A of 7 x 5 cannot be multiplied by B of 4 x 3", [](auto&, auto& a, auto& b) { gemm(a, b); });
+  refused("gemm: the transpose of A of 7 x 5 cannot be multiplied by the transpose of B of 4 x 3",
+          [](auto&, auto& a, auto& b) { gemm(transposed(a), transposed(b)); });
+  refused("gemm: A of 7 x 5 times the transpose of B of 7 x 5 is 7 x 7, not C of 4 x 3",
+          [](auto&, auto& a, auto& b) { gemm(1, a, transposed(a), 0, b); });
+  refused("gemm: C of 7 x 5 must not be the memory of A or B", [](auto& m, auto& a, auto&) {
+    gemm(1, a, generate<replicated, double>(m, {5, 5}, field(2)), 0, a);
   });
-  expect_error<shape_error>("X and Y with the same rows, not X of 7 x 5 and Y of 8 x 3", [] {
-    on_mesh({2, 2, 1}, [](const host_mesh& m) {
-      inner(generate<grid_2d.dense, double>(m, {7, 5}, field(1)),
-            generate<grid_2d.dense, double>(m, {8, 3}, field(2)));
-    });
+  refused("an axis partitions one of the three indices, not two as in i by row, j by row, k by none",
+          [](auto&, auto& a, auto&) {
+            gemm(a, transposed(a), {partition::gemm_schedule{axis::row, axis::row, {}}});
+          });
+  refused("are not on one mesh", [](auto& m, auto& a, auto&) {
+    gemm(a, generate<replicated, double>(host_mesh(m.world(), {1, 2, 1}), {5, 3}, field(2)));
   });
 }
 

@@ -63,7 +63,7 @@ void gemm(const sparse_rows<T, Device>& x, const dense<T, replicated, Device>& w
 }
 /// Y = G W^T + beta Y (n x a = n x b times b x a). Throws shape_error.
 template <class T, class Device>
-void gemm(const dense<T, vertex_rows, Device>& g, transposed_weight<T, Device> w,
+void gemm(const dense<T, vertex_rows, Device>& g, algebra::transposed_dense<T, replicated, Device> w,
           dense<T, vertex_rows, Device>& y, std::type_identity_t<T> beta = 0) {
   const matrix_shape shape{w.matrix.shape().cols, w.matrix.shape().rows};
   detail::require_row_product("gemm", g, shape, y);

@@ -125,7 +125,7 @@ class spmm_plan {
 
   layout layout_, inner_;
   detail::spmm_schedule<T, Device> schedule_;
-  layout_change<T, Device> change_;
+  transfer::layout_change<T, Device> change_;
   std::optional<dense<T, dynamic_layout, Device>> x_, y_, product_;  // the last for accumulation into y
 };
 

@@ -183,7 +183,7 @@ class attention {
   edge_matrix<T, Device> alpha_;             ///< later the contributions to its gradient
   edge_matrix<T, Device> transposed_alpha_;  ///< later the coefficients of the in-edges of own vertices
   buffer<T, Device> own_gradient_;           ///< of the coefficients of these in-edges
-  layout_change<T, Device> change_;
+  transfer::layout_change<T, Device> change_;
   std::deque<block> between_;  ///< Z_1 ... Z_(K-1)
   std::deque<block> gradients_;
   std::optional<block> inner_x_, inner_y_;  ///< Z_0 and Z_K, if redistributed

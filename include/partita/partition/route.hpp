@@ -4,6 +4,7 @@
 /// the axes of `group` together own every member's new block, each a different part of it.
 
 #include "partita/partition/layout.hpp"
+#include "partita/partition/mesh_shape.hpp"
 
 namespace partita::partition {
 
@@ -46,6 +47,14 @@ constexpr route route_between(layout from, layout to) {
   if (group.empty()) return {movement::slice, group};
   if ((to.used() & group).empty()) return {movement::all_gather, group};
   return {movement::all_to_all, group};
+}
+
+/// The route on a mesh, on which axes of size 1 play no part.
+constexpr route on_mesh(route r, layout to, mesh_shape m) {
+  for (const axis a : all_axes)
+    if (m[a] == 1) r.group = r.group - a;
+  if (r.group.empty()) return {movement::slice, {}};
+  return {(to.used() & r.group).empty() ? movement::all_gather : movement::all_to_all, r.group};
 }
 
 }  // namespace partita::partition

@@ -6,7 +6,7 @@
 
 #include "partita/transfer/redistribution.hpp"
 
-namespace partita {
+namespace partita::transfer {
 
 /// Planned redistributions X -> X' and Y' -> Y between two layouts; empty when both give the same blocks on
 /// this mesh.
@@ -44,4 +44,4 @@ class layout_change {
   std::unique_ptr<redistribution<T, Device>> to_inner_, to_outer_;
 };
 
-}  // namespace partita
+}  // namespace partita::transfer

@@ -2,42 +2,12 @@
 #pragma once
 /// Redistribution of a dense matrix from one layout to another; the route follows from the two layouts alone.
 
-#include <vector>
-
-#include "partita/local/kernels.hpp"
-#include "partita/matrix/dense.hpp"
-#include "partita/partition/route.hpp"
+#include "partita/transfer/block_exchange.hpp"
 
 namespace partita {
 
-namespace partition {
-
-/// A rectangle of a global matrix.
-struct rectangle {
-  interval rows;
-  interval cols;
-
-  constexpr global_index size() const { return rows.size() * cols.size(); }
-};
-
-constexpr rectangle intersection(rectangle a, rectangle b) {
-  return {intersection(a.rows, b.rows), intersection(a.cols, b.cols)};
-}
-
-/// The block of a matrix owned by the rank at `at` in layout `l`.
-inline rectangle block_of(const blocking& rows, const blocking& cols, layout l, coordinates at) {
-  return {rows.block(l.rows, at), cols.block(l.cols, at)};
-}
-
-/// Whether every rank has the same block in both layouts, that is, they differ only in axes of size 1.
-constexpr bool same_blocks(mesh_shape m, layout a, layout b) {
-  const auto alike = [m](axis_set s, axis_set t) { return m.size(s - t) == 1 && m.size(t - s) == 1; };
-  return alike(a.rows, b.rows) && alike(a.cols, b.cols);
-}
-
-}  // namespace partition
-
-/// A planned redistribution: Y = X in another layout. Planned once, it then runs allocation-free.
+/// A planned redistribution: Y = X in another layout, and with other blockings if these are given. Planned
+/// once, it then runs allocation-free.
 ///
 /// Collective over the mesh: constructor and call. What travels: nothing when the target only slices;
 /// otherwise each rank receives the part of its new block that it does not hold, from ranks that differ in
@@ -46,28 +16,11 @@ template <class T, class Device>
 class redistribution {
  public:
   redistribution(const mesh<Device>& m, const blocking& rows, const blocking& cols, layout from, layout to)
-      : mesh_(m), rows_(rows), cols_(cols), from_(from), to_(to), route_(partition::route_between(from, to)) {
-    const coordinates me = mesh_.at();
-    old_ = partition::block_of(rows, cols, from, me);
-    new_ = partition::block_of(rows, cols, to, me);
-    const int members = mesh_.shape().size(route_.group);
-    for (int q = 0; q < members; ++q) {
-      const coordinates other = partition::group_member(mesh_.shape(), route_.group, me, q);
-      send_.push_back(intersection(old_, partition::block_of(rows, cols, to, other)));
-      recv_.push_back(intersection(partition::block_of(rows, cols, from, other), new_));
-      send_counts_.push_back(send_.back().size());
-      recv_counts_.push_back(recv_.back().size());
-    }
-    if (travels()) {
-      const bool one_block = route_.kind == partition::movement::all_gather;
-      outgoing_ = buffer<T, Device>(mesh_.queue(), comm::total_of(one_block ? std::span(send_counts_).first(1)
-                                                                            : std::span(send_counts_)));
-      incoming_ = buffer<T, Device>(mesh_.queue(), comm::total_of(recv_counts_));
-    }
-  }
+      : redistribution(m, {rows, cols, from}, {rows, cols, to}) {}
+  redistribution(const mesh<Device>& m, const partition::placement& from, const partition::placement& to)
+      : from_(from), to_(to), blocks_(m, plan_of(m.shape(), m.at(), from, to)) {}
 
-  /// Y = X. Throws shape_error unless X is in the source layout and Y in the target layout, with the planned
-  /// blockings.
+  /// Y = X. Throws shape_error unless X and Y are as planned.
   template <layout From, layout To>
   void operator()(const dense<T, From, Device>& x, dense<T, To, Device>& y,
                   std::source_location where = std::source_location::current()) {
@@ -76,31 +29,14 @@ class redistribution {
     require(y, to_);
     (*this)(x.local(), y.local());
   }
-  /// The same on local blocks: x in the source layout, y in the target layout.
+  /// The same on local blocks, both contiguous: x in the source layout, y in the target layout.
   void operator()(matrix_view<const T> x, matrix_view<T> y) {
-    const auto& q = mesh_.queue();
-    if (!travels()) return copy(q, part(x, old_, recv_[0]), part(y, new_, recv_[0]));
-    const communicator& group = mesh_.along(route_.group);
-    if (route_.kind == partition::movement::all_gather) {
-      pack(q, part(x, old_, send_[0]), outgoing_.data());
-      group.all_gather(outgoing_.span(), recv_counts_, incoming_.span());
-    } else {
-      T* to = outgoing_.data();
-      for (const partition::rectangle& r : send_) {
-        pack(q, part(x, old_, r), to);
-        to += r.size();
-      }
-      group.all_to_all(outgoing_.span(), send_counts_, incoming_.span(), recv_counts_);
-    }
-    const T* from = incoming_.data();
-    for (const partition::rectangle& r : recv_) {
-      unpack(q, from, part(y, new_, r));
-      from += r.size();
-    }
+    blocks_.start(0, x);
+    blocks_.finish(0, x, y);
   }
 
   /// What this rank receives in one call.
-  traffic predicted() const { return predicted(mesh_, rows_, cols_, from_, to_); }
+  traffic predicted() const { return blocks_.predicted(); }
   /// The same without a plan.
   static traffic predicted(const mesh<Device>& m, const blocking& rows, const blocking& cols, layout from,
                            layout to) {
@@ -116,34 +52,34 @@ class redistribution {
   }
 
   /// This rank's block in the source and in the target layout.
-  partition::rectangle old_block() const { return old_; }
-  partition::rectangle new_block() const { return new_; }
+  partition::rectangle old_block() const { return blocks_.plan().owned; }
+  partition::rectangle new_block() const { return blocks_.plan().stages[0].block; }
 
  private:
+  static partition::exchange plan_of(mesh_shape m, coordinates at, const partition::placement& from,
+                                     const partition::placement& to) {
+    if (!(from.shape() == to.shape()))
+      throw_error<shape_error>(
+          {"a matrix of ", from.shape(), " cannot be redistributed to one of ", to.shape()});
+    const auto old_block = [from](coordinates q) { return from.block(q); };
+    const auto new_block = [to](coordinates q) { return to.block(q); };
+    const bool same_blockings = from.rows == to.rows && from.cols == to.cols;
+    const partition::route r =
+        same_blockings ? partition::on_mesh(partition::route_between(from.axes, to.axes), to.axes, m)
+                       : partition::route_between(m, from.axes.used(), old_block, new_block);
+    return partition::exchange(
+        m, r, at, old_block, [&](coordinates q, global_index) { return new_block(q); }, 1);
+  }
   template <layout L>
-  void require(const dense<T, L, Device>& x, layout planned) const {
-    if (x.layout() == planned && x.row_blocking() == rows_ && x.col_blocking() == cols_) return;
-    throw_error<shape_error>({"a redistribution planned for ", matrix_shape{rows_.size(), cols_.size()}, ", ",
-                              planned, ", was given a matrix of ", x.shape(), ", ", x.layout(),
+  static void require(const dense<T, L, Device>& x, const partition::placement& planned) {
+    if (partition::placement{x.row_blocking(), x.col_blocking(), x.layout()} == planned) return;
+    throw_error<shape_error>({"a redistribution planned for ", planned.shape(), ", ", planned.axes,
+                              ", was given a matrix of ", x.shape(), ", ", x.layout(),
                               "; shape, layout and blockings must match the plan"});
   }
-  bool travels() const { return send_.size() > 1; }
-  template <class U>
-  static matrix_view<U> part(matrix_view<U> whole, const partition::rectangle& of,
-                             const partition::rectangle& r) {
-    return whole.block(static_cast<local_index>(r.rows.begin - of.rows.begin),
-                       static_cast<local_index>(r.cols.begin - of.cols.begin),
-                       static_cast<local_index>(r.rows.size()), static_cast<local_index>(r.cols.size()));
-  }
 
-  mesh<Device> mesh_;
-  blocking rows_, cols_;
-  layout from_, to_;
-  partition::route route_;
-  partition::rectangle old_, new_;
-  std::vector<partition::rectangle> send_, recv_;
-  std::vector<global_index> send_counts_, recv_counts_;
-  buffer<T, Device> outgoing_, incoming_;
+  partition::placement from_, to_;
+  transfer::block_exchange<T, Device> blocks_;
 };
 
 /// Y = X in layout `to`, on the same mesh with the same blockings. Collective over the mesh. What travels:

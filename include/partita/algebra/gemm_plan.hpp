@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// C = alpha op(A) op(B) + beta C of distributed dense matrices, planned once: one rule for every layout.
+
+#include <memory>
+#include <optional>
+
+#include "partita/algebra/gemm_operand.hpp"
+#include "partita/partition/gemm_choice.hpp"
+#include "partita/transfer/block_exchange.hpp"
+
+namespace partita {
+
+/// How a product is computed.
+struct gemm_options {
+  /// The axes that partition the three indices; by default those whose busiest rank receives least.
+  std::optional<partition::gemm_schedule> schedule = {};
+  /// Bytes that the buffers of a rank may take. By default what C, A and B take together there, at least
+  /// 1 MiB, and more only if no schedule manages with so little.
+  std::optional<std::size_t> memory = {};
+};
+
+/// A planned C = alpha op(A) op(B) + beta C (m x n = m x k times k x n), op(X) = X or X^T; any layouts and
+/// blockings on one mesh.
+///
+/// C(i, j) = sum over k of A(i, k) B(k, j) has three indices; a schedule assigns each mesh axis to i, to j,
+/// to k or to none. A is redistributed to (I, K) and B to (K, J), blocks are multiplied, and partial sums
+/// over the axes of K are reduce-scattered into the layout of C, or all-reduced where C is replicated. Where
+/// the redistributed blocks would exceed the memory, they come in stages along k, the next one in flight
+/// while one is multiplied. 1D, SUMMA, 2.5D and 3D algorithms are choices among the schedules.
+///
+/// Collective over the mesh: constructor and call. What travels: predicted(). The first call with beta != 0
+/// may allocate; further calls never do. Throws shape_error naming operands and shapes, and error if the
+/// memory given is too small.
+///
+/// Sources: SUMMA: van de Geijn, Watts (1997); the assignment of indices to axes: Schatz, van de Geijn,
+/// Poulson (SISC 2016); the optimal grid: Kwasniewski et al. (SC19).
+template <class T, class Device>
+class gemm_plan {
+  using operand = detail::gemm_operand<T, Device>;
+
+ public:
+  /// For matrices like these; a and b may be transposed().
+  template <detail::multiplicand A, detail::multiplicand B, layout L>
+  gemm_plan(const A& a, const B& b, const dense<T, L, Device>& c, gemm_options options = {},
+            std::source_location where = std::source_location::current())
+      : gemm_plan(comm::call_site(where), operand(a), operand(b), operand(c), options) {}
+
+  /// c = op(a) op(b).
+  template <detail::multiplicand A, detail::multiplicand B, layout L>
+  void operator()(const A& a, const B& b, dense<T, L, Device>& c,
+                  std::source_location where = std::source_location::current()) {
+    (*this)(1, a, b, 0, c, where);
+  }
+  /// c = alpha op(a) op(b) + beta c; beta = 0 overwrites c.
+  template <detail::multiplicand A, detail::multiplicand B, layout L>
+  void operator()(std::type_identity_t<T> alpha, const A& a, const B& b, std::type_identity_t<T> beta,
+                  dense<T, L, Device>& c, std::source_location where = std::source_location::current()) {
+    const comm::call_site scope(where);
+    const operand left(a), right(b);
+    require_planned(left, right, operand(c));
+    multiply(alpha, left.local, right.local, beta, c.local());
+  }
+
+  /// What this rank receives in one call, in closed form.
+  traffic predicted() const { return predicted_; }
+  /// Bytes in the buffers of the busiest rank.
+  std::size_t buffer_bytes() const { return static_cast<std::size_t>(choice_.buffered) * sizeof(T); }
+  partition::gemm_schedule schedule() const { return choice_.blocks.axes; }
+  /// Number of stages along k.
+  global_index stages() const { return choice_.stages; }
+  /// The schedule, what it moves and what it costs, in a sentence.
+  std::string explain() const;
+
+ private:
+  gemm_plan(const comm::call_site&, const operand& a, const operand& b, const operand& c,
+            const gemm_options& options);
+
+  static partition::gemm_problem problem_of(const operand& a, const operand& b, const operand& c);
+  static partition::gemm_choice chosen(const partition::gemm_problem& p, const gemm_options& options);
+  void require_planned(const operand& a, const operand& b, const operand& c) const;
+  void plan_sums();
+  void multiply(T alpha, matrix_view<const T> a, matrix_view<const T> b, T beta, matrix_view<T> c);
+  void multiply_stage(T alpha, matrix_view<const T> a, matrix_view<const T> b, T beta, matrix_view<T> c);
+  void sum_and_move(T beta, matrix_view<T> c);
+
+  bool direct() const { return choice_.sums.scatter.empty() && !choice_.sums.redistributes; }
+  /// Whether this rank adds beta C to a sum over ranks.
+  bool adds_old() const {
+    return partition::rank_in_group(problem_.mesh, choice_.sums.reduce, mesh_.at()) == 0;
+  }
+  static matrix_view<T> view_of(T* data, const partition::rectangle& r) {
+    const auto cols = static_cast<local_index>(r.cols.size());
+    return {data, static_cast<local_index>(r.rows.size()), cols, cols};
+  }
+
+  /// Consecutive elements of the product buffer that are one block.
+  struct piece {
+    partition::rectangle block;
+    std::size_t begin;
+  };
+
+  mesh<Device> mesh_;
+  partition::gemm_problem problem_;
+  partition::gemm_choice choice_;
+  std::unique_ptr<transfer::block_exchange<T, Device>> a_, b_, c_;
+  buffer<T, Device> product_, summed_;
+  std::vector<piece> pieces_;         ///< of the product, one for each product of blocks
+  std::vector<global_index> counts_;  ///< elements that each rank of the scatter keeps
+  std::size_t own_piece_ = 0;         ///< where those of this rank begin
+  traffic predicted_;
+};
+
+template <detail::multiplicand A, detail::multiplicand B, class C, class... Options>
+gemm_plan(const A&, const B&, const C&, Options...)
+    -> gemm_plan<detail::element_of_operand<A>, detail::device_of_operand<A>>;
+
+template <class T, class Device>
+partition::gemm_problem gemm_plan<T, Device>::problem_of(const operand& a, const operand& b,
+                                                         const operand& c) {
+  if (!(*a.mesh == *b.mesh && *a.mesh == *c.mesh))
+    throw_error<shape_error>({"gemm: A of ", a.blocks.shape(), ", B of ", b.blocks.shape(), " and C of ",
+                              c.blocks.shape(), " are not on one mesh"});
+  if (a.shape().cols != b.shape().rows)
+    throw_error<shape_error>({"gemm: ", a.described("A"), " cannot be multiplied by ", b.described("B")});
+  if (!(c.shape() == matrix_shape{a.shape().rows, b.shape().cols}))
+    throw_error<shape_error>({"gemm: ", a.described("A"), " times ", b.described("B"), " is ",
+                              matrix_shape{a.shape().rows, b.shape().cols}, ", not C of ", c.shape()});
+  return {a.mesh->shape(), a.blocks, b.blocks, c.blocks, a.transposed, b.transposed};
+}
+
+template <class T, class Device>
+partition::gemm_choice gemm_plan<T, Device>::chosen(const partition::gemm_problem& p,
+                                                    const gemm_options& options) {
+  if (options.schedule && !partition::is_schedule(*options.schedule))
+    throw_error<shape_error>(
+        {"gemm: an axis partitions one of the three indices, not two as in ", *options.schedule});
+  constexpr global_index least = (global_index{1} << 20) / sizeof(T);
+  const global_index given = static_cast<global_index>(options.memory.value_or(0) / sizeof(T));
+  const auto choice = partition::choose(
+      p, options.memory ? given : std::max(partition::elements_of(p), least), options.schedule);
+  if (options.memory && choice.buffered > given)
+    throw_error<error>({"gemm: C of ", p.c.shape(), " needs at least ",
+                        static_cast<std::size_t>(choice.buffered) * sizeof(T), " bytes for buffers, not ",
+                        *options.memory});
+  return choice;
+}
+
+template <class T, class Device>
+gemm_plan<T, Device>::gemm_plan(const comm::call_site&, const operand& a, const operand& b, const operand& c,
+                                const gemm_options& options)
+    : mesh_(*a.mesh), problem_(problem_of(a, b, c)), choice_(chosen(problem_, options)) {
+  using partition::exchange;
+  const mesh_shape m = mesh_.shape();
+  const coordinates at = mesh_.at();
+  const partition::gemm_blocks& blocks = choice_.blocks;
+  const partition::gemm_routes routes(problem_, blocks, choice_.sums);
+  const global_index stages = choice_.stages;
+  const auto plan = [&](const partition::route& r, const auto& from, const auto& to, global_index count) {
+    auto planned =
+        std::make_unique<transfer::block_exchange<T, Device>>(mesh_, exchange(m, r, at, from, to, count));
+    predicted_ += planned->predicted();
+    return planned;
+  };
+  a_ = plan(
+      routes.a, [&](coordinates q) { return problem_.a.block(q); },
+      [&](coordinates q, global_index s) { return blocks.of_a(q, s, stages); }, stages);
+  b_ = plan(
+      routes.b, [&](coordinates q) { return problem_.b.block(q); },
+      [&](coordinates q, global_index s) { return blocks.of_b(q, s, stages); }, stages);
+  a_->reserve();
+  b_->reserve();
+  plan_sums();
+  if (choice_.sums.redistributes)
+    c_ = plan(
+        routes.c, [&](coordinates q) { return choice_.sums.owned(problem_, blocks, q); },
+        [&](coordinates q, global_index) { return problem_.c.block(q); }, 1);
+}
+
+template <class T, class Device>
+void gemm_plan<T, Device>::plan_sums() {
+  const auto& [scatter, reduce, redistributes] = choice_.sums;
+  const coordinates at = mesh_.at();
+  const partition::rectangle whole = choice_.blocks.of_c(at),
+                             owned = choice_.sums.owned(problem_, choice_.blocks, at);
+  const auto add = [&](operation kind, axis_set along) {
+    comm::collective op;
+    op.kind = kind;
+    op.count = owned.size();
+    predicted_ += received(op, partition::rank_in_group(mesh_.shape(), along, at), mesh_.shape().size(along));
+  };
+  if (!reduce.empty()) add(operation::all_reduce, reduce);
+  if (direct()) {
+    pieces_.push_back({whole, 0});
+    return;
+  }
+  product_ = buffer<T, Device>(mesh_.queue(), static_cast<std::size_t>(whole.size()));
+  if (scatter.empty()) {
+    pieces_.push_back({whole, 0});
+    return;
+  }
+  add(operation::reduce_scatter, scatter);
+  std::size_t begin = 0;
+  bool rows_in_order = true;
+  global_index row = whole.rows.begin;
+  for (int q = 0; q < mesh_.shape().size(scatter); ++q) {
+    const coordinates other = partition::group_member(mesh_.shape(), scatter, at, q);
+    const partition::rectangle block = choice_.sums.owned(problem_, choice_.blocks, other);
+    if (other == at) own_piece_ = begin;
+    pieces_.push_back({block, begin});
+    counts_.push_back(block.size());
+    begin += static_cast<std::size_t>(block.size());
+    rows_in_order =
+        rows_in_order && (block.size() == 0 || (block.cols == whole.cols && block.rows.begin == row));
+    if (block.size() > 0) row = block.rows.end;
+  }
+  if (rows_in_order) pieces_ = {{whole, 0}};
+  if (redistributes) summed_ = buffer<T, Device>(mesh_.queue(), static_cast<std::size_t>(owned.size()));
+}
+
+template <class T, class Device>
+void gemm_plan<T, Device>::require_planned(const operand& a, const operand& b, const operand& c) const {
+  const auto& p = problem_;
+  if (a.blocks == p.a && b.blocks == p.b && c.blocks == p.c && a.transposed == p.transposed_a &&
+      b.transposed == p.transposed_b) {
+    for (const operand* x : {&a, &b})
+      if (x->local.data == c.local.data && x->local.rows > 0 && x->local.cols > 0 && c.local.rows > 0 &&
+          c.local.cols > 0)
+        throw_error<shape_error>({"gemm: C of ", c.blocks.shape(), " must not be the memory of A or B"});
+    return;
+  }
+  const auto shown = [](const partition::placement& x, bool transposed) {
+    return base::sentence_of({x.shape(), transposed ? ", transposed, " : ", ", x.axes});
+  };
+  throw_error<shape_error>({"gemm planned for A of ", shown(p.a, p.transposed_a), ", B of ",
+                            shown(p.b, p.transposed_b), " and C of ", shown(p.c, false), " was given A of ",
+                            shown(a.blocks, a.transposed), ", B of ", shown(b.blocks, b.transposed),
+                            " and C of ", shown(c.blocks, false),
+                            "; shapes, layouts and blockings must match the plan"});
+}
+
+template <class T, class Device>
+void gemm_plan<T, Device>::multiply(T alpha, matrix_view<const T> a, matrix_view<const T> b, T beta,
+                                    matrix_view<T> c) {
+  const auto stages = static_cast<std::size_t>(choice_.stages);
+  const bool into_c = direct();
+  a_->start(0, a);
+  b_->start(0, b);
+  for (std::size_t s = 0; s < stages; ++s) {
+    const matrix_view<const T> left = a_->finish(s, a), right = b_->finish(s, b);
+    if (s + 1 < stages) {
+      a_->start(s + 1, a);
+      b_->start(s + 1, b);
+    }
+    multiply_stage(alpha, left, right,
+                   s > 0                  ? T(1)
+                   : into_c && adds_old() ? beta
+                                          : T(0),
+                   into_c ? c : view_of(product_.data(), choice_.blocks.of_c(mesh_.at())));
+  }
+  sum_and_move(beta, c);
+}
+
+template <class T, class Device>
+void gemm_plan<T, Device>::multiply_stage(T alpha, matrix_view<const T> a, matrix_view<const T> b, T beta,
+                                          matrix_view<T> c) {
+  const partition::rectangle whole = choice_.blocks.of_c(mesh_.at());
+  const auto part = [](matrix_view<const T> x, bool of_rows, interval all, interval some) {
+    const auto begin = static_cast<local_index>(some.begin - all.begin),
+               size = static_cast<local_index>(some.size());
+    return of_rows ? x.block(begin, 0, size, x.cols) : x.block(0, begin, x.rows, size);
+  };
+  for (const piece& p : pieces_) {
+    if (p.block.size() == 0) continue;
+    gemm(mesh_.queue(), problem_.transposed_a, problem_.transposed_b, alpha,
+         part(a, !problem_.transposed_a, whole.rows, p.block.rows),
+         part(b, problem_.transposed_b, whole.cols, p.block.cols), beta, view_of(c.data + p.begin, p.block));
+  }
+}
+
+template <class T, class Device>
+void gemm_plan<T, Device>::sum_and_move(T beta, matrix_view<T> c) {
+  const auto& [scatter, reduce, redistributes] = choice_.sums;
+  const auto& q = mesh_.queue();
+  const std::span<T> values(c.data, static_cast<std::size_t>(c.rows) * static_cast<std::size_t>(c.cols));
+  if (!scatter.empty()) {
+    if (beta != 0 && !redistributes && adds_old()) {
+      const matrix_view<T> mine{product_.data() + own_piece_, c.rows, c.cols, c.cols};
+      zip(q, linear_combination<T>{1, beta}, matrix_view<const T>(mine), matrix_view<const T>(c), mine);
+    }
+    mesh_.along(scatter).reduce_scatter(std::as_const(product_).span(), counts_,
+                                        redistributes ? summed_.span() : values);
+  }
+  if (!reduce.empty()) mesh_.along(reduce).all_reduce(values);
+  if (!redistributes) return;
+  const partition::rectangle owned = choice_.sums.owned(problem_, choice_.blocks, mesh_.at());
+  const matrix_view<const T> summed = view_of(scatter.empty() ? product_.data() : summed_.data(), owned);
+  c_->start(0, summed);
+  if (beta == 0) return c_->finish(0, summed, c);
+  zip(q, linear_combination<T>{1, beta}, c_->finish(0, summed), matrix_view<const T>(c), c);
+}
+
+template <class T, class Device>
+std::string gemm_plan<T, Device>::explain() const {
+  const partition::gemm_routes routes(problem_, choice_.blocks, choice_.sums);
+  const auto moved = [](const char* name, const partition::route& r) {
+    if (r.group.empty()) return base::sentence_of({name, " stays"});
+    return base::sentence_of(
+        {name, r.kind == partition::movement::all_gather ? " is gathered along " : " is redistributed along ",
+         name_of(r.group)});
+  };
+  const auto& [scatter, reduce, redistributes] = choice_.sums;
+  std::string sums;
+  if (!scatter.empty()) sums += ", partial sums are reduce-scattered along " + name_of(scatter);
+  if (!reduce.empty()) sums += ", sums are all-reduced along " + name_of(reduce);
+  if (redistributes) sums += ", C is redistributed";
+  return base::sentence_of({"C of ", problem_.c.shape(), " with ", choice_.blocks.axes, ": ",
+                            moved("A", routes.a), ", ", moved("B", routes.b),
+                            choice_.stages > 1 ? " in " : "",
+                            choice_.stages > 1 ? std::to_string(choice_.stages) + " stages along k" : "",
+                            sums, "; the busiest rank receives ", choice_.words, " elements and holds ",
+                            choice_.buffered, " in buffers"});
+}
+
+}  // namespace partita

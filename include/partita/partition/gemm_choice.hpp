@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// The choice of a schedule: the one whose busiest rank receives least within a limit on memory.
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "partita/partition/gemm_schedule.hpp"
+
+namespace partita::partition {
+
+/// The routes of a product's exchanges.
+struct gemm_routes {
+  gemm_routes(const gemm_problem& p, const gemm_blocks& blocks, const gemm_sums& sums)
+      : a(route_between(
+            p.mesh, p.a.axes.used(), [&](coordinates q) { return p.a.block(q); },
+            [&](coordinates q) { return blocks.of_a(q); })),
+        b(route_between(
+            p.mesh, p.b.axes.used(), [&](coordinates q) { return p.b.block(q); },
+            [&](coordinates q) { return blocks.of_b(q); })) {
+    if (sums.redistributes)
+      c = route_between(
+          p.mesh, blocks.axes.i | blocks.axes.j | sums.scatter,
+          [&](coordinates q) { return sums.owned(p, blocks, q); },
+          [&](coordinates q) { return p.c.block(q); });
+  }
+
+  route a, b, c;  ///< c: from the summed blocks
+};
+
+/// A schedule, and its cost on the busiest rank.
+struct gemm_choice {
+  gemm_blocks blocks;
+  gemm_sums sums;
+  global_index words = 0;     ///< received
+  global_index buffered = 0;  ///< elements in buffers
+  global_index stages = 1;    ///< parts of k
+  double multiplications = 0;
+};
+
+namespace detail {
+
+/// Whether the two blockings have the same blocks when the axes of `by` partition them.
+inline bool same_cut(mesh_shape m, const blocking& a, const blocking& b, axis_set by) {
+  if (a == b) return true;
+  for (int q = 0; q < m.size(by); ++q)
+    if (const coordinates at = group_member(m, by, {}, q); a.block(by, at) != b.block(by, at)) return false;
+  return true;
+}
+
+/// The schedules that differ on a mesh: each axis with several ranks partitions i, j, k or nothing.
+inline std::vector<gemm_schedule> schedules_on(mesh_shape m) {
+  std::vector<gemm_schedule> all{{}};
+  for (const axis a : all_axes) {
+    if (m[a] == 1) continue;
+    std::vector<gemm_schedule> longer;
+    for (const gemm_schedule& s : all) {
+      longer.push_back(s);
+      longer.push_back({s.i | a, s.j, s.k});
+      longer.push_back({s.i, s.j | a, s.k});
+      longer.push_back({s.i, s.j, s.k | a});
+    }
+    all = std::move(longer);
+  }
+  return all;
+}
+
+/// A schedule with the blocks of either matrix that has the index, where these differ.
+inline std::vector<gemm_choice> choices_under(const gemm_problem& p, gemm_schedule s) {
+  const auto either = [&](const blocking& one, const blocking& other, axis_set by) {
+    std::vector<const blocking*> distinct{&one};
+    if (!same_cut(p.mesh, one, other, by)) distinct.push_back(&other);
+    return distinct;
+  };
+  std::vector<gemm_choice> choices;
+  for (const blocking* i : either(p.i_of_a(), p.c.rows, s.i))
+    for (const blocking* j : either(p.j_of_b(), p.c.cols, s.j))
+      for (const blocking* k : either(p.k_of_a(), p.k_of_b(), s.k)) {
+        gemm_choice c{{s, *i, *j, *k, p.transposed_a, p.transposed_b}, {}};
+        c.sums = sums_of(p, c.blocks);
+        for (int rank = 0; rank < p.mesh.size(); ++rank) {
+          const coordinates at = p.mesh.at(rank);
+          c.words = std::max(c.words, words_of(p, c.blocks, c.sums, at).sum());
+          c.multiplications =
+              std::max(c.multiplications, static_cast<double>(c.blocks.of_c(at).size()) *
+                                              static_cast<double>(c.blocks.part_of_k(at, 0, 1).size()));
+        }
+        choices.push_back(std::move(c));
+      }
+  return choices;
+}
+
+/// Elements in buffers on the busiest rank: in the exchanges of A and B, and for the product.
+inline global_index exchange_buffers(const gemm_problem& p, const gemm_choice& c, const gemm_routes& routes,
+                                     global_index stages) {
+  const auto of_stages = [&](coordinates at, const route& r, const auto& from, const auto& to) {
+    exchange_sizes largest;
+    for (global_index s = 0; s < stages && !r.group.empty(); ++s)
+      largest =
+          max(largest, exchange_sizes::of(p.mesh, r, at, from, [&](coordinates q) { return to(q, s); }));
+    return buffered(largest, stages);
+  };
+  global_index most = 0;
+  for (int rank = 0; rank < p.mesh.size(); ++rank) {
+    const coordinates at = p.mesh.at(rank);
+    most =
+        std::max(most, of_stages(
+                           at, routes.a, [&](coordinates q) { return p.a.block(q); },
+                           [&](coordinates q, global_index s) { return c.blocks.of_a(q, s, stages); }) +
+                           of_stages(
+                               at, routes.b, [&](coordinates q) { return p.b.block(q); },
+                               [&](coordinates q, global_index s) { return c.blocks.of_b(q, s, stages); }));
+  }
+  return most;
+}
+inline global_index product_buffers(const gemm_problem& p, const gemm_choice& c, const gemm_routes& routes) {
+  if (c.sums.scatter.empty() && !c.sums.redistributes) return 0;
+  const auto owned = [&](coordinates q) { return c.sums.owned(p, c.blocks, q); };
+  global_index most = 0;
+  for (int rank = 0; rank < p.mesh.size(); ++rank) {
+    const coordinates at = p.mesh.at(rank);
+    global_index n = c.blocks.of_c(at).size();
+    if (c.sums.redistributes) {
+      if (!c.sums.scatter.empty()) n += owned(at).size();
+      n += buffered(
+          exchange_sizes::of(p.mesh, routes.c, at, owned, [&](coordinates q) { return p.c.block(q); }), 1);
+    }
+    most = std::max(most, n);
+  }
+  return most;
+}
+
+/// The fewest stages, a power of two, with at most `limit` elements in buffers. Returns whether there is such
+/// a number; if not, in as many stages as are useful.
+inline bool set_stages(const gemm_problem& p, gemm_choice& c, global_index limit) {
+  const gemm_routes routes(p, c.blocks, c.sums);
+  const global_index fixed = product_buffers(p, c, routes), whole = exchange_buffers(p, c, routes, 1);
+  c.buffered = fixed + whole;
+  if (c.buffered <= limit || fixed > limit || whole == 0) return c.buffered <= limit;
+  global_index longest = 1, stages = 2;
+  for (int rank = 0; rank < p.mesh.size(); ++rank)
+    longest = std::max(longest, c.blocks.part_of_k(p.mesh.at(rank), 0, 1).size());
+  while (stages < longest && whole / stages > limit - fixed) stages *= 2;
+  for (;; stages *= 2) {
+    c.stages = std::min(stages, longest);
+    c.buffered = fixed + exchange_buffers(p, c, routes, c.stages);
+    if (c.buffered <= limit || c.stages == longest) return c.buffered <= limit;
+  }
+}
+
+}  // namespace detail
+
+/// The elements that C, A and B take together on the busiest rank.
+inline global_index elements_of(const gemm_problem& p) {
+  global_index most = 0;
+  for (int rank = 0; rank < p.mesh.size(); ++rank) {
+    const coordinates at = p.mesh.at(rank);
+    most = std::max(most, p.a.block(at).size() + p.b.block(at).size() + p.c.block(at).size());
+  }
+  return most;
+}
+
+/// The schedule whose busiest rank receives least with at most `limit` elements in buffers, in as few stages
+/// as this allows; among equals, the one that multiplies least. If none is within the limit, the one with the
+/// smallest buffers. `given`: only this schedule. Arithmetic on shapes; local, and the same on all ranks.
+/// Time: about 64 P steps on P ranks. Source: the search over processor grids of Kwasniewski et al. (SC19),
+/// over axes of a given mesh.
+inline gemm_choice choose(const gemm_problem& p, global_index limit,
+                          std::optional<gemm_schedule> given = {}) {
+  std::vector<gemm_choice> choices;
+  for (const gemm_schedule& s : given ? std::vector{*given} : detail::schedules_on(p.mesh))
+    for (gemm_choice& c : detail::choices_under(p, s)) choices.push_back(std::move(c));
+  std::ranges::stable_sort(choices, {},
+                           [](const gemm_choice& c) { return std::pair(c.words, c.multiplications); });
+  for (gemm_choice& c : choices)
+    if (detail::set_stages(p, c, limit)) return c;
+  return *std::ranges::min_element(choices, {}, &gemm_choice::buffered);
+}
+
+}  // namespace partita::partition
