@@ -113,6 +113,33 @@ TEST_CASE("redistribute: matrices") {
     });
 }
 
+TEST_CASE("redistribution: to other blockings") {
+  on_mesh({2, 3, 2}, [](const mesh<host>& m) {
+    const blockings before = even({9, 5}, m.shape()), after = uneven(m.shape());
+    REQUIRE(before.rows.size() == after.rows.size());
+    for_each_layout([&](layout from) {
+      for_each_layout([&](layout to) {
+        const blocking cols = blocking::even(after.cols.size(), m.shape(), nesting::cols);
+        const auto x = generate<double>(m, from, before.rows, cols, field(2));
+        host_dense<> y(m, to, after.rows, after.cols);
+        redistribution<double, host> move(m, {before.rows, cols, from}, {after.rows, after.cols, to});
+        m.ledger().clear();
+        move(x, y);
+        check_equals(y, field(2), 0, "redistribution");
+        CHECK(heard(m) == move.predicted());
+        const auto wanted = move.new_block(), owned = move.old_block();
+        CHECK(heard(m).words == wanted.size() - intersection(wanted, owned).size());
+      });
+    });
+  });
+  expect_error<shape_error>("a matrix of 3 x 2 cannot be redistributed to one of 2 x 3", [] {
+    on_mesh({2, 1, 1}, [](const mesh<host>& m) {
+      redistribution<double, host>(m, partition::evenly({3, 2}, m.shape(), {}),
+                                   partition::evenly({2, 3}, m.shape(), {}));
+    });
+  });
+}
+
 TEST_CASE("redistribute: elements of four bytes, entered under the group that talks") {
   on_mesh({2, 3, 1}, [](const mesh<host>& m) {
     const auto x = generate<grid_2d.dense, float>(m, {13, 8}, field(3));
