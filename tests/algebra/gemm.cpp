@@ -9,161 +9,28 @@
 #include <vector>
 
 #include "partita/algebra/reductions.hpp"
-#include "reference/gemm.hpp"
-#include "support/matrices.hpp"
+#include "support/products.hpp"
 
 namespace test_gemm {
 
 using namespace partita;
 using namespace test_support;
 
-namespace {
-
-/// m x k times k x n.
-struct sizes {
-  global_index m, n, k;
-};
-
-/// One product: op(A) and op(B), and what C is before.
-struct product {
-  sizes of;
-  bool ta = false, tb = false;
-  double alpha = 1, beta = 0;
-
-  matrix_shape a() const { return ta ? matrix_shape{of.k, of.m} : matrix_shape{of.m, of.k}; }
-  matrix_shape b() const { return tb ? matrix_shape{of.n, of.k} : matrix_shape{of.k, of.n}; }
-  matrix_shape c() const { return {of.m, of.n}; }
-  /// alpha op(A) op(B) + beta C of test matrices 1, 2 and 3.
-  std::vector<double> expected() const {
-    const std::vector<double> left = whole(a(), field(1)), right = whole(b(), field(2));
-    std::vector<double> result = whole(c(), field(3));
-    reference::gemm(ta, tb, alpha, view_of(left, a()), view_of(right, b()), beta,
-                    matrix_view<double>{result.data(), static_cast<local_index>(of.m),
-                                        static_cast<local_index>(of.n), of.n});
-    return result;
-  }
-};
-
-/// Whether this rank's block of y is that of `expected`, to rounding.
-bool holds(const host_dense<>& y, const std::vector<double>& expected) {
-  const interval rows = y.row_range(), cols = y.col_range();
-  std::size_t next = 0;
-  for (global_index i = rows.begin; i < rows.end; ++i)
-    for (global_index j = cols.begin; j < cols.end; ++j)
-      if (!(std::abs(y.values()[next++] - expected[static_cast<std::size_t>(i * y.shape().cols + j)]) <
-            1e-13))
-        return false;
-  return true;
-}
-
-/// Gives `use` op(a) and op(b).
-template <class Use>
-void with_operands(const product& p, const host_dense<>& a, const host_dense<>& b, Use use) {
-  if (p.ta && p.tb) return use(transposed(a), transposed(b));
-  if (p.ta) return use(transposed(a), b);
-  if (p.tb) return use(a, transposed(b));
-  use(a, b);
-}
-
-/// One plan, run once or more: values, what travels against the prediction, allocations.
-bool multiplies(const product& p, const host_dense<>& a, const host_dense<>& b, host_dense<>& c,
-                const std::vector<double>& before, const std::vector<double>& expected,
-                const gemm_options& options, int runs) {
-  const host_mesh& m = a.mesh();
-  bool right = true;
-  with_operands(p, a, b, [&](const auto& left, const auto& other) {
-    gemm_plan multiply(left, other, c, options);
-    std::uint64_t allocations = 0;
-    for (int run = 0; run < runs; ++run) {
-      std::copy(before.begin(), before.end(), c.values().begin());
-      m.ledger().clear();
-      multiply(p.alpha, left, other, p.beta, c);
-      right = right && holds(c, expected) && heard(m) == multiply.predicted();
-      if (run == 0) allocations = m.queue().meter()->allocations();
-    }
-    right = right && m.queue().meter()->allocations() == allocations;
-    right = right && (!options.schedule || multiply.schedule() == *options.schedule);
-  });
-  return right;
-}
-
-/// The block of C before the product; NaN where it must not be read.
-std::vector<double> old_values(const host_dense<>& c, const product& p) {
-  std::vector<double> values(c.values().begin(), c.values().end());
-  if (p.beta == 0) std::fill(values.begin(), values.end(), std::numeric_limits<double>::quiet_NaN());
-  return values;
-}
-
-/// Products of different shapes, transposes and factors; matrices with fewer rows or columns than ranks too.
-const std::array<product, 6> products = {{{{13, 7, 11}},
-                                          {{5, 9, 14}, true, false},
-                                          {{2, 3, 1}, false, true, 2, 0},
-                                          {{8, 5, 10}, true, true, 1, -3},
-                                          {{1, 2, 17}, false, false, -2, 1},
-                                          {{4, 1, 2}, false, false, 0.5, 0.25}}};
-
-/// Every assignment of the three axes to i, j, k or none.
-std::vector<partition::gemm_schedule> every_schedule() {
-  std::vector<partition::gemm_schedule> schedules;
-  for (unsigned i = 0; i < 8; ++i)
-    for (unsigned j = 0; j < 8; ++j)
-      for (unsigned k = 0; k < 8; ++k)
-        if ((i & j) == 0 && (j & k) == 0 && (k & i) == 0)
-          schedules.push_back({axis_set(i), axis_set(j), axis_set(k)});
-  return schedules;
-}
-
-/// Every pair of layouts for A and B, with C in those for which `takes(a, b, c)` holds; the schedules, the
-/// products and the number of stages in turn.
-template <class Takes>
-void every_pair(mesh_shape shape, Takes takes) {
-  on_mesh(shape, [&](const host_mesh& m) {
-    const std::vector<layout> layouts = every_layout();
-    struct matrices {
-      std::vector<host_dense<>> a, b, c;
-      std::vector<std::vector<double>> before;
-      std::vector<double> expected;
-    };
-    std::vector<matrices> cases(products.size());
-    for (std::size_t i = 0; i < products.size(); ++i) {
-      cases[i].expected = products[i].expected();
-      for (const layout l : layouts) {
-        cases[i].a.push_back(generate<double>(m, l, products[i].a(), field(1)));
-        cases[i].b.push_back(generate<double>(m, l, products[i].b(), field(2)));
-        cases[i].c.push_back(generate<double>(m, l, products[i].c(), field(3)));
-        cases[i].before.push_back(old_values(cases[i].c.back(), products[i]));
-      }
-    }
-    const std::vector<partition::gemm_schedule> schedules = every_schedule();
-    std::size_t next = 0;
-    for (std::size_t a = 0; a < layouts.size(); ++a)
-      for (std::size_t b = 0; b < layouts.size(); ++b)
-        for (std::size_t c = 0; c < layouts.size(); ++c) {
-          if (!takes(a, b, c)) continue;
-          const std::size_t i = next % products.size();
-          const gemm_options options{schedules[next++ % schedules.size()]};
-          CHECK_MESSAGE(multiplies(products[i], cases[i].a[a], cases[i].b[b], cases[i].c[c],
-                                   cases[i].before[c], cases[i].expected, options, next % 16 == 0 ? 2 : 1),
-                        "product ", i, " on mesh ", to_string(shape), " with ", to_string(*options.schedule),
-                        ": A ", to_string(layouts[a]), ", B ", to_string(layouts[b]), ", C ",
-                        to_string(layouts[c]), ", rank ", m.rank());
-        }
-  });
-}
-
-}  // namespace
-
 TEST_CASE("gemm: every layout of A, B and C") {
-  every_pair({2, 2, 2}, [](std::size_t a, std::size_t b, std::size_t c) {
-    return !sanitized || (a + 2 * b + 3 * c) % 19 == 0;
+  on_mesh({2, 2, 2}, [](const host_mesh& m) {
+    every_pair(m, [](std::size_t a, std::size_t b, std::size_t c) {
+      return !sanitized || (a + 2 * b + 3 * c) % 19 == 0;
+    });
   });
 }
 
 TEST_CASE("gemm: every pair of layouts of A and B on every mesh, and each layout of C") {
   for (const mesh_shape shape : every_small_mesh())
     if (!(shape == mesh_shape{2, 2, 2}))
-      every_pair(shape, [](std::size_t a, std::size_t b, std::size_t c) {
-        return (a + 3 * b) % 27 == c && (!sanitized || (a + b) % 5 == 0);
+      on_mesh(shape, [](const host_mesh& m) {
+        every_pair(m, [](std::size_t a, std::size_t b, std::size_t c) {
+          return (a + 3 * b) % 27 == c && (!sanitized || (a + b) % 5 == 0);
+        });
       });
 }
 
@@ -172,7 +39,7 @@ TEST_CASE("gemm: the chosen schedule is the one whose busiest rank receives leas
     on_mesh(shape, [](const host_mesh& m) {
       const std::vector<layout> layouts = every_layout();
       for (std::size_t i = 0; i < products.size(); ++i) {
-        const product& p = products[i];
+        const dense_product& p = products[i];
         const auto a = generate<double>(m, layouts[7 * i % 27], p.a(), field(1)),
                    b = generate<double>(m, layouts[(11 * i + 3) % 27], p.b(), field(2));
         auto c = generate<double>(m, layouts[(5 * i + 1) % 27], p.c(), field(3));
@@ -201,7 +68,7 @@ TEST_CASE("gemm: blockings of one's own") {
                      inner_rows =
                          blocking::balanced(std::vector<global_index>(11, 1), m.shape(), nesting::rows),
                      out = blocking::given({0, 6}, m.shape(), nesting::cols);
-      const product p{{13, 6, 11}, false, false, 1, 2};
+      const dense_product p{{13, 6, 11}, false, false, 1, 2};
       const std::vector<double> expected = p.expected();
       for_each_layout([&](layout l) {
         const auto a = generate<double>(m, l, heavy, inner_cols, field(1)),
@@ -259,7 +126,7 @@ TEST_CASE("gemm: known algorithms, words in numbers") {
       const auto a = generate<double>(world, g.a, {m, k}, field(1)),
                  b = generate<double>(world, g.b, {k, n}, field(2));
       auto c = generate<double>(world, g.c, {m, n}, field(3));
-      const product p{{m, n, k}};
+      const dense_product p{{m, n, k}};
       CHECK_MESSAGE(multiplies(p, a, b, c, old_values(c, p), p.expected(), {g.schedule}, 1), g.name);
       CHECK_MESSAGE(heard(world).words == g.words, g.name, ": ", heard(world).words, " words, not ", g.words);
     });
@@ -269,7 +136,7 @@ TEST_CASE("gemm: known algorithms, words in numbers") {
 TEST_CASE("gemm: stages along k keep the buffers within the memory given") {
   on_mesh({2, 3, 1}, [](const host_mesh& m) {
     const layout grid{axis::row, axis::col};
-    const product p{{60, 48, 90}, false, false, 1, 1};
+    const dense_product p{{60, 48, 90}, false, false, 1, 1};
     const auto a = generate<double>(m, grid, p.a(), field(1)), b = generate<double>(m, grid, p.b(), field(2));
     auto c = generate<double>(m, grid, p.c(), field(3));
     const std::vector<double> before = old_values(c, p), expected = p.expected();
@@ -303,7 +170,7 @@ TEST_CASE("gemm: stages along k keep the buffers within the memory given") {
 TEST_CASE("gemm: planned and run once, in the layout of the operands") {
   for (const mesh_shape shape : some_meshes)
     on_mesh(shape, [](const host_mesh& m) {
-      const std::vector<double> expected = product{{14, 5, 9}}.expected();
+      const std::vector<double> expected = dense_product{{14, 5, 9}}.expected();
       const auto w = generate<replicated, double>(m, {9, 5}, field(2));
       for_each_layout([&](layout l) {
         const auto x = generate<double>(m, l, {14, 9}, field(1));
@@ -311,7 +178,7 @@ TEST_CASE("gemm: planned and run once, in the layout of the operands") {
         check_equals(y, expected, 1e-13, "X W");
         CHECK(y.layout() == l);
         const auto g = generate<double>(m, {axis::depth, axis::col}, {14, 5}, field(2));
-        const product gradient{{9, 5, 14}, true};
+        const dense_product gradient{{9, 5, 14}, true};
         check_equals(gemm(transposed(x), g), gradient.expected(), 1e-13, "X^T G");
         check_equals(inner(x, g), gradient.expected(), 1e-13, "inner");
       });
@@ -386,8 +253,9 @@ TEST_CASE("gemm: operands that do not fit are named") {
           [](auto&, auto& a, auto&) {
             gemm(a, transposed(a), {partition::gemm_schedule{axis::row, axis::row, {}}});
           });
-  refused("are not on one mesh", [](auto& m, auto& a, auto&) {
-    gemm(a, generate<replicated, double>(host_mesh(m.world(), {1, 2, 1}), {5, 3}, field(2)));
+  refused("gemm: A of 7 x 5, B of 5 x 3 and C of 7 x 3 are not on one mesh", [](auto& m, auto& a, auto&) {
+    const host_mesh other(m.world(), m.shape());
+    gemm(a, generate<replicated, double>(other, {5, 3}, field(2)));
   });
 }
 
