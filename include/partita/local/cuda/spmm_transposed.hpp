@@ -52,7 +52,9 @@ namespace scatter_detail {
 
 /// Most entries that are sorted at once, for a block of this many columns: the offsets of the columns are
 /// found anew for each run.
-inline std::int64_t longest_run(local_index cols) { return std::max<std::int64_t>(std::int64_t{1} << 18, cols); }
+inline std::int64_t longest_run(local_index cols) {
+  return std::max<std::int64_t>(std::int64_t{1} << 18, cols);
+}
 
 /// y = alpha a^T x + beta y over the entries [first, first + count); `memory` has room for four indices per
 /// entry and one per offset.
@@ -99,9 +101,9 @@ void add_runs(const device_queue<cuda_device>& q, const local::csr_view<T>& a, s
 
 }  // namespace scatter_detail
 
-/// As on_host::spmm_transposed; columns may be in any order. Needs four indices per entry of a run, of at most
-/// 2^18 or a.cols entries, as workspace of the queue. Synchronises the queue if the view does not store its
-/// number of entries.
+/// As on_host::spmm_transposed; columns may be in any order. Needs four indices per entry of a run, of at
+/// most 2^18 or a.cols entries, as workspace of the queue. Synchronises the queue if the view does not store
+/// its number of entries.
 template <class T>
 void spmm_transposed(const device_queue<cuda_device>& q, local::input_csr<T> a, local::input_view<T> x,
                      local::scalar<T> alpha, local::scalar<T> beta, matrix_view<T> y) {

@@ -35,8 +35,8 @@ struct product {
   void operator()(const part& where) const;
 };
 
-/// Adds `count` <= Width columns from `first` on of rows [begin, end) of x, scaled by the entries, to the rows
-/// [where.row_begin, where.row_end) of y.
+/// Adds `count` <= Width columns from `first` on of rows [begin, end) of x, scaled by the entries, to the
+/// rows [where.row_begin, where.row_end) of y.
 template <int Width, class T>
 inline void strip(local_index count, const product<T>& p, const part& where, local_index begin,
                   local_index end, local_index first) {
