@@ -92,7 +92,8 @@ struct sparse {
     const auto column = [&](local_index e) {
       return sorted.columns.begin() + static_cast<std::ptrdiff_t>(columns_lead) + e;
     };
-    for (std::size_t i = 0; i + 1 < offsets.size(); ++i) std::sort(column(offsets[i]), column(offsets[i + 1]));
+    for (std::size_t i = 0; i + 1 < offsets.size(); ++i)
+      std::sort(column(offsets[i]), column(offsets[i + 1]));
     return sorted;
   }
 

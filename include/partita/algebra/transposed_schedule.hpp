@@ -18,10 +18,10 @@
 /// that A's nonzero columns reference are computed, packed, sent to their owners in one all-to-all that
 /// overlaps the multiply of the rank's own tile, and added there in rank order.
 ///
-/// What each rank receives: with whole sub-blocks and even blocks, as much as it would with a stored A^T, as
-/// every step is the adjoint of one of that schedule: what that broadcasts or gathers is summed here, and the
-/// reverse. With needed rows only, the nonempty columns of the tiles A(r', r), r' != r, where a stored A^T
-/// exchanges their nonempty rows; as many for a symmetric pattern.
+/// What each rank receives: with whole sub-blocks and even blocks, as much as with a stored A^T, since every
+/// step is the adjoint of one of that schedule, except that a replicated Y is gathered along depth, which is
+/// half of its all-reduce. With needed rows only, the nonempty columns of the tiles A(r', r), r' != r, where a
+/// stored A^T exchanges their nonempty rows: as many if the pattern is symmetric.
 
 #include <memory>
 #include <utility>
