@@ -55,7 +55,8 @@ inline std::vector<interval> tile_columns(layout sparse_layout, const blocking& 
 ///
 /// T: float or double. L: the axes that partition the rows and columns, or dynamic_layout; a static layout
 /// converts to a dynamic one, and back with a check. Has shared-handle semantics: copies and transposed(A)
-/// share the blocks; transposed(A) of a one_way matrix has the blocks of A alone. Every member except layout() throws error on a moved-from matrix.
+/// share the blocks; transposed(A) of a one_way matrix has the blocks of A alone. Every member except
+/// layout() throws error on a moved-from matrix.
 template <class T, layout L, class Device>
 class sparse {
   static_assert(std::same_as<T, float> || std::same_as<T, double>,
@@ -69,9 +70,9 @@ class sparse {
   using device = Device;
   using block = local::csr_tiles<T, Device>;
 
-  /// From this rank's blocks of A and of A^T (the same pointer when A is symmetric; one of them null when that
-  /// matrix is not stored). `operand`: the layout to which products redistribute dense matrices that A cannot multiply in
-  /// place. Throws shape_error.
+  /// From this rank's blocks of A and of A^T (the same pointer when A is symmetric; one of them null when
+  /// that matrix is not stored). `operand`: the layout to which products redistribute dense matrices that A
+  /// cannot multiply in place. Throws shape_error.
   sparse(partita::mesh<Device> m, partita::layout l, std::optional<partita::layout> operand, blocking rows,
          blocking cols, std::shared_ptr<block> forward, std::shared_ptr<block> backward)
       : mesh_(std::move(m)),
@@ -89,7 +90,7 @@ class sparse {
   }
 
   /// A matrix over borrowed arrays on Device, without a copy: this rank's tiles of A and of A^T (the same
-  /// arrays when A is symmetric, none when the transpose is not needed). Tile t covers the rows row_range()
+  /// arrays when A is symmetric, none for a one_way matrix). Tile t covers the rows row_range()
   /// and the columns tile_columns(t); there is a single tile when the row axes have size 1. The arrays must
   /// not change while the matrix, its copies or plans exist. Only products allocate: receive buffers, and
   /// copies of A when its blocks move along col or only the needed rows of X are exchanged.
@@ -159,9 +160,9 @@ class sparse {
   }
 
   /// Replaces the values of this rank's blocks of A and of A^T, each in storage order; those of a block that
-  /// is not stored, or is the other one, are ignored. Copies of this matrix, transposed(A) and plans see the new values.
-  /// Throws shape_error for the wrong number of values, and error for a view. To assign by (row, column), see
-  /// assign_values.
+  /// is not stored, or is the other one, are ignored. Copies of this matrix, transposed(A) and plans see the
+  /// new values. Throws shape_error for the wrong number of values, and error for a view. To assign by (row,
+  /// column), see assign_values.
   void assign_local_values(std::span<const T> forward, std::span<const T> backward) {
     const auto assign = [&](block& to, std::span<const T> values) {
       if (!to.viewed.offsets.empty())
