@@ -67,12 +67,6 @@ auto one_way(const host_mesh& m, const policy& named, const problem& p) {
   return distribute(m, named, p.shape, share(p.entries, m.rank(), m.size()), symmetry::one_way);
 }
 
-/// A on one axis, or on none, of layouts that no policy has.
-constexpr policy custom_policies[] = {
-    {"col", {{}, axis::col}, {{}, axis::col}},
-    {"row, depth unused", {axis::row, axis::depth}, {axis::row | axis::depth, axis::col}},
-    {"rows whole, columns of all", {axis::row, axis::col | axis::depth}, {axis::row, axis::col}}};
-
 }  // namespace
 
 TEST_CASE("A X and A^T X for wide, tall and few, in blocks of their own, on every policy and mesh") {
@@ -107,16 +101,22 @@ TEST_CASE("every option gives A^T X, and tiles in parts of few entries too") {
   });
 }
 
-TEST_CASE("layouts that no policy has") {
+TEST_CASE("every pair of layouts that multiply") {
   const problem p{{29, 37}, 7};
-  for (const policy& named : custom_policies)
-    for (const mesh_shape shape : every_small_mesh())
-      if (shape.size() <= 12)
-        on_mesh(shape, [&](const host_mesh& m) {
-          const auto a =
-              distribute(m, named.sparse, p.shape, share(p.entries, m.rank(), m.size()), symmetry::one_way);
-          for (const spmm_options& o : every_option) check_product(transposed(a), named.dense, p, true, o);
-        });
+  for (const mesh_shape shape : {mesh_shape{2, 2, 2}, {3, 2, 1}, {1, 3, 2}, {3, 1, 2}})
+    on_mesh(shape, [&](const host_mesh& m) {
+      int pairs = 0;
+      for (const layout l : every_layout()) {
+        if (!partition::is_sparse_layout(l)) continue;
+        const auto a = distribute(m, l, p.shape, share(p.entries, m.rank(), m.size()), symmetry::one_way);
+        for (const layout x : every_layout()) {
+          if (!partition::multipliable(l, x)) continue;
+          ++pairs;
+          for (const spmm_options& o : every_option) check_product(transposed(a), x, p, true, o);
+        }
+      }
+      CHECK(pairs == 18);
+    });
 }
 
 TEST_CASE("alpha A^T X + beta Y, where the operands lie and where they travel") {
