@@ -14,15 +14,17 @@
 ///   all-gather Y along depth                        all-to-all along col, all-gather Y along depth
 ///
 /// X is gathered along depth only if depth partitions it; else Y is, if depth partitions A's columns. Along
-/// row, either whole sub-blocks are summed stage by stage, so that one P exists at a time, or only the rows
-/// that A's nonzero columns reference are computed, packed, sent to their owners in one all-to-all that
-/// overlaps the multiply of the rank's own tile, and added there in rank order.
+/// row, either whole sub-blocks are summed stage by stage, each overlapped with the next stage's multiply, or
+/// only the rows that A's nonzero columns reference are computed, packed, sent to their owners in one
+/// all-to-all that overlaps the multiply of the rank's own tile, and added there in rank order.
 ///
-/// What each rank receives: with whole sub-blocks and even blocks, as much as with a stored A^T, since every
-/// step is the adjoint of one of that schedule, except that a replicated Y is gathered along depth, which is
-/// half of its all-reduce. With needed rows only, the nonempty columns of the tiles A(r', r), r' != r, where a
-/// stored A^T exchanges their nonempty rows: as many if the pattern is symmetric.
+/// What each rank receives: with whole sub-blocks, even blocks and evenly many nonzeros, as much as with a
+/// stored A^T, since every step is the adjoint of one of that schedule, except that a replicated Y is
+/// gathered along depth, which is half of its all-reduce. With needed rows only, the nonempty columns of the
+/// tiles A(r', r), r' != r, where a stored A^T exchanges their nonempty rows: as many if the pattern is
+/// symmetric.
 
+#include <array>
 #include <memory>
 #include <utility>
 
@@ -141,6 +143,13 @@ class transposed_schedule {
   }
 
  private:
+  /// The sum of a whole sub-block: this rank's part of it, and how much each rank receives.
+  struct stage {
+    buffer<T, Device> partial;
+    std::vector<global_index> counts;
+    request sent;
+  };
+
   void build(const transposed_cost<T, Device>& cost) {
     const auto& m = blocks_.m;
     const auto& q = m.queue();
@@ -173,8 +182,7 @@ class transposed_schedule {
       global_index largest = 0;
       for (const row_group& g : groups_)
         for (const global_index n : g.rows) largest = std::max(largest, n);
-      partial_ = buffer<T, Device>(q, static_cast<std::size_t>(largest * width_));
-      counts_.assign(static_cast<std::size_t>(blocks_.row_ranks()), 0);
+      for (stage& s : stages_) s.partial = buffer<T, Device>(q, static_cast<std::size_t>(largest * width_));
     }
   }
 
@@ -184,17 +192,22 @@ class transposed_schedule {
       spmm_transposed(blocks_.m.queue(), part.entries, part.rows_of(x), alpha,
                       part.first_row > 0 ? T(1) : beta, to);
   }
-  /// own = the sum over row of alpha A(r, own)^T x for block k.
+  /// own = the sum over row of alpha A(r, own)^T x for block k; one partial sum is in flight while the next
+  /// one is computed.
   void sum_whole(std::size_t k, matrix_view<const T> x, T alpha, matrix_view<T> own) {
-    for (std::size_t t = 0; t < counts_.size(); ++t) {
-      const auto height = static_cast<local_index>(groups_[k].rows[t]);
-      multiply(k, t, x, alpha, 0, {partial_.data(), height, width_, width_});
-      counts_[t] = groups_[k].rows[t] * width_;
-      const auto size = static_cast<std::size_t>(counts_[t]);
-      blocks_.m.along(axis::row).reduce_scatter(std::span<const T>(partial_.data(), size), counts_,
-                                                std::span<T>(own.data, t == blocks_.own_tile() ? size : 0));
-      counts_[t] = 0;
+    const std::vector<global_index>& rows = groups_[k].rows;
+    for (std::size_t t = 0; t < rows.size(); ++t) {
+      stage& s = stages_[t % 2];
+      s.sent.wait();
+      multiply(k, t, x, alpha, 0, {s.partial.data(), static_cast<local_index>(rows[t]), width_, width_});
+      s.counts.assign(rows.size(), 0);
+      s.counts[t] = rows[t] * width_;
+      const auto size = static_cast<std::size_t>(s.counts[t]);
+      s.sent = blocks_.m.along(axis::row).start_reduce_scatter(
+          std::span<const T>(s.partial.data(), size), s.counts,
+          std::span<T>(own.data, t == blocks_.own_tile() ? size : 0));
     }
+    for (stage& s : stages_) s.sent.wait();
   }
   static matrix_view<T> view_of(buffer<T, Device>& memory, const partition::rectangle& block) {
     const auto cols = static_cast<local_index>(block.cols.size());
@@ -209,8 +222,7 @@ class transposed_schedule {
   std::size_t nonzeros_ = 0;
   local_index width_ = 0;
   buffer<T, Device> x_, sums_;  ///< all rows of X that the tiles need; Y before it is gathered
-  buffer<T, Device> partial_;   ///< of one sub-block, if whole ones are summed
-  std::vector<global_index> counts_;
+  std::array<stage, 2> stages_;
   std::unique_ptr<redistribution<T, Device>> spread_, gather_;
   std::unique_ptr<block_stream<T, Device>> stream_;
   std::unique_ptr<needed_exchange<T, Device>> needed_;
