@@ -94,8 +94,8 @@ bool stores_transpose(const sparse<T, L, Device>& a) {
 /// become 0. Copies of A, transposed(A) and plans made with A see the new values.
 ///
 /// `entries`: as for distribute. Collective over the mesh. What travels: each entry, to the ranks that hold
-/// it, and again for A^T if that is stored separately. Throws what distribute throws, and error naming an entry outside
-/// the pattern; A is then unchanged on the rank that throws.
+/// it, and again for A^T if that is stored separately. Throws what distribute throws, and error naming an
+/// entry outside the pattern; A is then unchanged on the rank that throws.
 template <class T, layout L, class Device, detail::triplets Entries>
 void assign_values(sparse<T, L, Device>& a, const Entries& entries,
                    transfer::sharing shares = transfer::sharing::disjoint,
