@@ -71,6 +71,36 @@ void spmm_of_long_rows() {
 }
 
 template <class T, class Device>
+void check_spmm_transposed(const sparse<T>& unsorted, local_index f, placing p) {
+  const sparse<T> a = unsorted.ascending();
+  for (const auto& [alpha, beta] :
+       {std::pair(T{1}, T{0}), std::pair(T(-0.75), T{1}), std::pair(T{1}, T(0.5))}) {
+    block<T> x(a.rows, f, 1, p), y(a.cols, f, 2, placing{p.gap == 3 ? 1 : p.gap, p.lead});
+    if (beta == 0) y.poison();
+    INFO("m ", a.rows, " alpha ", alpha, " beta ", beta);
+    agree_with<Device>(
+        y, law_tolerance<T> * (1 + std::sqrt(double(a.end())) / 100),
+        [&](auto& at, auto& r) { spmm_transposed(at.queue, at(a), at(x), alpha, beta, r.view()); },
+        [&](auto& r) { reference::spmm_transposed(a.view(), x.view(), alpha, beta, r.view()); });
+  }
+}
+
+template <class T, class Device>
+void spmm_of_transposed_blocks() {
+  for (const local_index f : {0, 1, 2, 3, 7, 16, 20, 33, 64, 65, 130, 300})
+    check_spmm_transposed<T, Device>(sparse<T>(23, 19), f, {});
+  for (const auto& [m, k] :
+       std::vector<std::array<local_index, 2>>{{0, 5}, {5, 0}, {0, 0}, {1, 1}, {3, 500}, {3001, 400}})
+    for (const local_index f : {1, 18}) check_spmm_transposed<T, Device>(sparse<T>(m, k), f, {});
+  for (const placing p : some_placings)
+    for (const std::size_t lead : {0, 1, 2, 3})
+      check_spmm_transposed<T, Device>(sparse<T>(60, 40, lead, lead), 16, p);
+  std::vector<local_index> one_long(1000, 1);
+  one_long[500] = 20000;
+  check_spmm_transposed<T, Device>(sparse<T>(one_long, 900), 18, placing{0, 0});
+}
+
+template <class T, class Device>
 void spmm_with_everything_fused() {
   const sparse<T> a(301, 90);
   for (const local_index f : {1, 16, 33, 100}) {
@@ -336,6 +366,8 @@ void refuse_shapes(const partita::device_queue<Device>& q) {
   CHECK_THROWS_AS(spmm(q, a, x, 0, x), partita::shape_error);
   CHECK_THROWS_AS(spmm(q, a, matrix_view<float>{nullptr, 5, 2, 2}, 0, x), partita::shape_error);
   CHECK_THROWS_AS(spmm_fused(q, a, x, {}, x), partita::shape_error);
+  CHECK_THROWS_AS(spmm_transposed(q, a, x, 1, 0, x), partita::shape_error);
+  CHECK_THROWS_AS(spmm_transposed(q, a, y, 1, 0, x), partita::shape_error);
   CHECK_THROWS_AS(sparse_to_dense(q, a, x), partita::shape_error);
   CHECK_THROWS_AS(gemm(q, false, false, 1, x, x, 0, y), partita::shape_error);
   CHECK_THROWS_AS(gemm(q, false, false, 1, x, y, 0, y), partita::shape_error);

@@ -12,6 +12,17 @@ TEST_CASE_TEMPLATE("cuda spmm: any alignment", T, float, double) { spmm_at_any_a
 TEST_CASE_TEMPLATE("cuda spmm: everything fused", T, float, double) {
   spmm_with_everything_fused<T, cuda_device>();
 }
+TEST_CASE_TEMPLATE("cuda spmm_transposed", T, float, double) {
+  spmm_of_transposed_blocks<T, cuda_device>();
+  const sparse<T> a(301, 90);
+  const block<T> x(301, 18, 1, placing{}), y(90, 18, 2, placing{});
+  agree_with<cuda_device>(
+      y, law_tolerance<T>,
+      [&](auto& at, auto& r) {
+        partita::on_cuda::scatter_detail::add_runs<T>(at.queue, at(a), 100, at(x), T(-2), T(0.5), r.view());
+      },
+      [&](auto& r) { reference::spmm_transposed(a.view(), x.view(), T(-2), T(0.5), r.view()); });
+}
 TEST_CASE_TEMPLATE("cuda gemm: odd shapes and all transpositions", T, float, double) {
   gemm_of_odd_shapes<T, cuda_device>();
 }

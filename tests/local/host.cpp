@@ -50,6 +50,7 @@ TEST_CASE_TEMPLATE("cpu spmm: many rows, and blocks without rows, columns or wid
 }
 TEST_CASE_TEMPLATE("cpu spmm: any alignment", T, float, double) { spmm_at_any_alignment<T, host>(); }
 TEST_CASE_TEMPLATE("cpu spmm: long rows", T, float, double) { spmm_of_long_rows<T, host>(); }
+TEST_CASE_TEMPLATE("cpu spmm_transposed", T, float, double) { spmm_of_transposed_blocks<T, host>(); }
 TEST_CASE_TEMPLATE("cpu spmm: everything fused", T, float, double) { spmm_with_everything_fused<T, host>(); }
 TEST_CASE_TEMPLATE("cpu gemm: odd shapes and all transpositions", T, float, double) {
   gemm_of_odd_shapes<T, host>();

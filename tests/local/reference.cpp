@@ -44,6 +44,19 @@ TEST_CASE("reference spmm: hand-computed, with an empty row and beta") {
   CHECK(y.values == std::vector<double>{16.5, 21, 0, 0, -13.5, -18});
 }
 
+TEST_CASE("reference spmm_transposed: hand-computed, with an empty column, alpha and beta") {
+  // a = [1 0 2 0; 0 0 -3 0]
+  const std::array<local_index, 3> offsets{0, 2, 3};
+  const std::array<local_index, 3> columns{0, 2, 2};
+  const std::array<double, 3> values{1, 2, -3};
+  const partita::local::csr_view<double> a{2, 4, offsets.data(), columns.data(), values.data()};
+  block<double> x{{1, 2, 3, 4}, 2, 2}, y{std::vector<double>(8, not_a_number), 4, 2};
+  reference::spmm_transposed(a, x.view(), 1, 0, y.view());
+  CHECK(y.values == std::vector<double>{1, 2, 0, 0, -7, -8, 0, 0});
+  reference::spmm_transposed(a, x.view(), 2, 0.5, y.view());
+  CHECK(y.values == std::vector<double>{2.5, 5, 0, 0, -17.5, -20, 0, 0});
+}
+
 TEST_CASE("reference spmm: offsets need not begin at 0") {
   const std::array<local_index, 3> offsets{1, 2, 3};
   const std::array<local_index, 3> columns{0, 1, 0};

@@ -57,7 +57,9 @@ TEST_CASE("views on a device: products with a caller's arrays") {
       CHECK(x.values().data() == memory.data());
       for (const row_exchange rows : {row_exchange::full, row_exchange::sparsity_aware})
         for (const stationary kept : {stationary::a, stationary::c})
-          CHECK(largest_difference(collect(spmm(a, x, {kept, rows})), product(all, shape, 5, false)) < 1e-13);
+          for (const bool transpose : {false, true})
+            CHECK(largest_difference(collect(spmm(transpose ? transposed(a) : a, x, {kept, rows})),
+                                     product(all, shape, 5, transpose)) < 1e-13);
     }
   });
 }

@@ -335,10 +335,21 @@ TEST_CASE("symmetric: the tag shares the blocks, and is refused where it is a li
   refused({13, 14}, {});
 }
 
-TEST_CASE("distribute: a matrix that goes one way has no transpose") {
-  expect_error<error>("the transpose of a matrix of 4 x 6 was not stored", [] {
+TEST_CASE("distribute: the transpose of a matrix that goes one way has no entries of its own") {
+  everywhere([&](const host_mesh& m, layout l) {
+    const auto a = make(m, l, {4, 6}, {{0, 5, 1}}, spread::dealt, symmetry::one_way);
+    const auto t = transposed(a);
+    for (const auto& one : {a, t}) CHECK(one.kind() == symmetry::one_way);
+    CHECK(t.shape() == matrix_shape{6, 4});
+    CHECK(t.row_blocking() == a.col_blocking());
+    CHECK(t.row_range() == a.col_blocking().block(l.rows, m.at()));
+    CHECK(a.is_stored());
+    CHECK(!t.is_stored());
+    CHECK(transposed(t).local() == a.local());
+  });
+  expect_error<error>("local: a matrix of 6 x 4 has no entries of its own: it is the transpose of one", [] {
     on_mesh({2, 1, 1}, [](const host_mesh& m) {
-      (void)transposed(make(m, row_1d.sparse, {4, 6}, {{0, 5, 1}}, spread::dealt, symmetry::one_way));
+      (void)transposed(make(m, row_1d.sparse, {4, 6}, {{0, 5, 1}}, spread::dealt, symmetry::one_way)).local();
     });
   });
 }

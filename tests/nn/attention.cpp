@@ -122,6 +122,17 @@ TEST_CASE("attention is that of one rank on every policy, by rows and by edges, 
   }
 }
 
+TEST_CASE("attention on a graph without its transpose is refused") {
+  expect_error<error>("attention: a matrix of 23 x 23 has no entries of its own", [] {
+    on_mesh({2, 1, 1}, [](const host_mesh& m) {
+      const auto a =
+          distribute(m, row_1d, {n, n}, share(sparse_entries({n, n}), m.rank(), m.size()), symmetry::one_way);
+      attention<double, host>(a, attention_shape{.heads = 1, .width = 3}, {},
+                              coefficient_gradient::automatic);
+    });
+  });
+}
+
 TEST_CASE("the gradient of coefficients comes by whichever way the busiest rank receives less") {
   const attention_shape shape{.heads = 1, .width = 8};
   int by_rows = 0, by_edges = 0;

@@ -30,4 +30,15 @@ void spmm(local::input_csr<T> a, local::input_view<T> x, local::scalar<T> beta, 
   spmm_fused(a, x, {.beta = beta}, y);
 }
 
+/// y = alpha a^T x + beta y.
+template <class T>
+void spmm_transposed(local::input_csr<T> a, local::input_view<T> x, local::scalar<T> alpha,
+                     local::scalar<T> beta, matrix_view<T> y) {
+  for (local_index i = 0; i < y.rows; ++i)
+    for (local_index j = 0; j < y.cols; ++j) y(i, j) = beta == 0 ? T{0} : beta * y(i, j);
+  for (local_index i = 0; i < a.rows; ++i)
+    for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e)
+      for (local_index j = 0; j < y.cols; ++j) y(a.columns[e], j) += alpha * a.values[e] * x(i, j);
+}
+
 }  // namespace partita::reference

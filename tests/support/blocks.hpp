@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Blocks of numbers for kernels, and how far apart two of them are.
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -83,6 +84,17 @@ struct sparse {
         columns(2),
         values(2) {
     for (local_index i = 0; i < rows; ++i) add_row(i, lengths[static_cast<std::size_t>(i)]);
+  }
+
+  /// With ascending columns in each row.
+  sparse ascending() const {
+    sparse sorted = *this;
+    const auto column = [&](local_index e) {
+      return sorted.columns.begin() + static_cast<std::ptrdiff_t>(columns_lead) + e;
+    };
+    for (std::size_t i = 0; i + 1 < offsets.size(); ++i)
+      std::sort(column(offsets[i]), column(offsets[i + 1]));
+    return sorted;
   }
 
   local_index end() const { return offsets.back(); }

@@ -20,7 +20,7 @@ class edge_matrix {
   edge_matrix(sparse<T, dynamic_layout, Device> pattern, interval heads, std::size_t capacity = 0)
       : pattern_(std::move(pattern)),
         heads_(heads),
-        size_(pattern_.local()->nonzeros * static_cast<std::size_t>(heads.size())),
+        size_(pattern_.stored_for("edge_matrix").local()->nonzeros * static_cast<std::size_t>(heads.size())),
         storage_(pattern_.mesh().queue(), std::max(size_, capacity)) {}
 
   const sparse<T, dynamic_layout, Device>& pattern() const { return pattern_; }

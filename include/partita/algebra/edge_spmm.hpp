@@ -23,7 +23,8 @@ class edge_spmm_plan {
   template <layout A>
   edge_spmm_plan(const sparse<T, A, Device>& pattern, layout l, const blocking& features,
                  local_index heads = 1, row_exchange rows = row_exchange::automatic)
-      : schedule_(std::make_shared<detail::edge_schedule<T, Device>>(pattern, l, features, heads, rows)) {}
+      : schedule_(std::make_shared<detail::edge_schedule<T, Device>>(pattern.stored_for("edge_spmm_plan"), l,
+                                                                     features, heads, rows)) {}
   /// For X and Y like x.
   template <layout A, layout X>
   edge_spmm_plan(const sparse<T, A, Device>& pattern, const dense<T, X, Device>& x, local_index heads = 1,

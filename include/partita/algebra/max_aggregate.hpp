@@ -25,7 +25,7 @@ class max_aggregation {
   using matrix = dense<T, vertex_rows, Device>;
 
   max_aggregation(const sparse<T, dynamic_layout, Device>& edges, global_index width)
-      : max_aggregation(edges, in_edges<T, Device>(edges), width) {}
+      : max_aggregation(edges, in_edges<T, Device>(edges.stored_for("max_aggregation")), width) {}
 
   void forward(const matrix& h, matrix& y) {
     require(h);

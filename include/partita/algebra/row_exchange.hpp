@@ -65,8 +65,8 @@ class whole_exchange {
   std::array<request, 2> requests_;
 };
 
-/// The needed rows, packed, in one all-to-all per group; the index lists are exchanged once, by the
-/// constructor.
+/// The needed rows, packed, in one all-to-all per group; or, the other way, sums for the needed rows, which
+/// their owners add. The index lists are exchanged once, by the constructor.
 template <class T, class Device>
 class needed_exchange {
  public:
@@ -109,9 +109,36 @@ class needed_exchange {
     return {incoming_[k % 2].data() + comm::offset_of(p.recv, r), rows, width_, width_};
   }
 
+  /// Where this rank puts its sums for the needed rows of all ranks for group k, in rank order.
+  matrix_view<T> sums(std::size_t k) {
+    const auto rows = static_cast<local_index>(comm::offset_of(plans_[k].wanted, row_.size()));
+    return {incoming_[k % 2].data(), rows, width_, width_};
+  }
+  void start_sums(std::size_t k) {
+    plan& p = plans_[k];
+    const auto sent = static_cast<std::size_t>(comm::offset_of(p.recv, row_.size())),
+               here = static_cast<std::size_t>(comm::offset_of(p.send, row_.size()));
+    requests_[k % 2] = row_.start_all_to_all(std::span<const T>(incoming_[k % 2].data(), sent), p.recv,
+                                             std::span<T>(outgoing_[k % 2].data(), here), p.send);
+  }
+  /// Adds the sums of the other ranks to their rows of this rank's block y, in rank order.
+  void add_sums(std::size_t k, matrix_view<T> y) {
+    requests_[k % 2].wait();
+    const plan& p = plans_[k];
+    const T* from = outgoing_[k % 2].data();
+    std::size_t first = 0;
+    for (std::size_t r = 0; r < p.asked.size(); ++r) {
+      const auto count = static_cast<std::size_t>(p.asked[r]);
+      scatter_add_distinct_rows(queue_, from, p.rows.span().subspan(first, count), y);
+      from += p.send[r];
+      first += count;
+    }
+  }
+
  private:
   struct plan {
     buffer<local_index, Device> rows;  ///< rows of the local block of X to send, to rank 0, then rank 1, ...
+    std::vector<global_index> asked;   ///< number of rows sent to each rank
     std::vector<global_index> wanted;  ///< number of rows received from each rank
     std::vector<global_index> send, recv;  ///< elements
   };
@@ -125,6 +152,7 @@ class needed_exchange {
     row.all_to_all(wanted, group.needed, rows, asked);
     for (local_index& r : rows) r += group.first_row;
     plan p;
+    p.asked = asked;
     p.wanted = group.needed;
     p.rows = buffer<local_index, Device>(queue_, rows.size());
     copy(queue_, std::span<const local_index>(rows), p.rows.span());

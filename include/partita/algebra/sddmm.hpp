@@ -26,7 +26,7 @@ class sddmm_plan {
   template <layout A, layout X>
   sddmm_plan(const sparse<T, A, Device>& pattern, const dense<T, X, Device>& x, local_index heads = 1,
              row_exchange rows = row_exchange::automatic)
-      : sddmm_plan(edge_spmm_plan<T, Device>(pattern, x, heads, rows)) {}
+      : sddmm_plan(edge_spmm_plan<T, Device>(pattern.stored_for("sddmm_plan"), x, heads, rows)) {}
 
   /// e = beta e + pattern o (y x^T); e holds the values of all heads.
   template <layout Y, layout X>

@@ -3,7 +3,10 @@
 /// Y = A X for every partition policy, by a single schedule whose communication steps vanish on axes of size
 /// 1.
 
+#include <variant>
+
 #include "partita/algebra/spmm_schedule.hpp"
+#include "partita/algebra/transposed_schedule.hpp"
 #include "partita/transfer/layout_change.hpp"
 
 namespace partita {
@@ -34,9 +37,11 @@ layout multiplied_layout(const sparse<T, A, Device>& a, layout x) {
   detail::throw_unfit(a, x);
 }
 
-/// A planned Y = A X (m x f = m x k times k x f), X and Y in the same layout. For A^T pass transposed(A).
+/// A planned Y = A X (m x f = m x k times k x f), X and Y in the same layout. For A^T pass transposed(A): its
+/// own blocks multiply if it is stored, else those of A, read the other way.
 ///
-/// Collective over the mesh: constructor and call. What travels: see spmm_schedule; if A cannot multiply X in
+/// Collective over the mesh: constructor and call. What travels: see spmm_schedule, and transposed_schedule
+/// for an A^T that is not stored; if A cannot multiply X in
 /// place, X is redistributed to the layout of A's policy, and Y back (free when the blocks are the same on
 /// this mesh). When only needed rows are exchanged, a second copy of A's block is kept, with its remote tiles
 /// merged. Throws shape_error naming shapes and layouts when A and X do not match.
@@ -72,31 +77,58 @@ class spmm_plan {
   void operator()(std::type_identity_t<T> alpha, const dense<T, X, Device>& x, std::type_identity_t<T> beta,
                   dense<T, Y, Device>& y, std::source_location where = std::source_location::current()) {
     const comm::call_site scope(where);
-    schedule_.require(x.row_blocking(), x.col_blocking(), y.row_blocking(), y.col_blocking());
+    std::visit(
+        [&](const auto& s) {
+          s.require(x.row_blocking(), x.col_blocking(), y.row_blocking(), y.col_blocking());
+        },
+        schedule_);
     if (x.layout() != layout_ || y.layout() != layout_)
       throw_error<shape_error>({"spmm planned for X and Y with ", layout_, " was given X with ", x.layout(),
                                 " and Y with ", y.layout()});
     detail::require_distinct("spmm", x, y);
-    if (beta == 0 || (!change_.travels() && schedule_.accumulates())) return multiply(alpha, x, beta, y);
+    if (beta == 0 || (!change_.travels() && accumulates())) return multiply(alpha, x, beta, y);
     if (!product_) product_.emplace(y.mesh(), y.layout(), y.row_blocking(), y.col_blocking());
     multiply(alpha, x, 0, *product_);  // (m, f)
     zip(y.mesh().queue(), linear_combination<T>{1, beta}, product_->local(), y.local(), y.local());
   }
 
   /// What this rank receives in one call, in closed form.
-  traffic predicted() const { return schedule_.predicted() + change_.predicted(); }
+  traffic predicted() const {
+    return std::visit([](const auto& s) { return s.predicted(); }, schedule_) + change_.predicted();
+  }
   /// Nonzeros multiplied by this rank in one call, times the columns of X they are multiplied with.
-  global_index multiplications() const { return schedule_.multiplications(); }
+  global_index multiplications() const {
+    return std::visit([](const auto& s) { return s.multiplications(); }, schedule_);
+  }
   /// The options in effect, with `automatic` resolved.
-  spmm_options options() const { return schedule_.options(); }
+  spmm_options options() const {
+    return std::visit([](const auto& s) { return s.options(); }, schedule_);
+  }
 
  private:
+  using schedule = std::variant<detail::spmm_schedule<T, Device>, detail::transposed_schedule<T, Device>>;
+
+  bool accumulates() const {
+    return std::visit([](const auto& s) { return s.accumulates(); }, schedule_);
+  }
+  void run(matrix_view<const T> x, matrix_view<T> y, T alpha, T beta = 0) {
+    std::visit([&](auto& s) { s(x, y, alpha, beta); }, schedule_);
+  }
+  template <layout A>
+  static schedule schedule_of(const sparse<T, A, Device>& a, const blocking& features, layout inner,
+                              spmm_options options) {
+    if (a.is_stored())
+      return detail::spmm_schedule<T, Device>(a.mesh(), a.local(), a.row_blocking(), a.col_blocking(),
+                                              features, a.layout(), inner, options);
+    return detail::transposed_schedule<T, Device>(a.mesh(), transposed(a).local(), a.col_blocking(),
+                                                  a.row_blocking(), features, a.layout(), inner, options);
+  }
   /// y = alpha A x + beta y; beta is 0 where the product cannot be added to y in place.
   template <layout X, layout Y>
   void multiply(T alpha, const dense<T, X, Device>& x, T beta, dense<T, Y, Device>& y) {
-    if (!change_.travels()) return schedule_(x.local(), y.local(), alpha, beta);
-    change_.to_inner(x, *x_);                    // (k, f), in the operand layout of A
-    schedule_(x_->local(), y_->local(), alpha);  // (m, f)
+    if (!change_.travels()) return run(x.local(), y.local(), alpha, beta);
+    change_.to_inner(x, *x_);              // (k, f), in the operand layout of A
+    run(x_->local(), y_->local(), alpha);  // (m, f)
     change_.to_outer(*y_, y);
   }
   /// The columns of X, if A can multiply it.
@@ -115,8 +147,7 @@ class spmm_plan {
             spmm_options options)
       : layout_(l),
         inner_(multiplied_layout(a, l)),
-        schedule_(a.mesh(), a.local(), a.row_blocking(), a.col_blocking(), features, a.layout(), inner_,
-                  options),
+        schedule_(schedule_of(a, features, inner_, options)),
         change_(a.mesh(), a.col_blocking(), a.row_blocking(), features, l, inner_) {
     if (!change_.travels()) return;
     x_.emplace(a.mesh(), inner_, a.col_blocking(), features);
@@ -124,7 +155,7 @@ class spmm_plan {
   }
 
   layout layout_, inner_;
-  detail::spmm_schedule<T, Device> schedule_;
+  schedule schedule_;
   transfer::layout_change<T, Device> change_;
   std::optional<dense<T, dynamic_layout, Device>> x_, y_, product_;  // the last for accumulation into y
 };

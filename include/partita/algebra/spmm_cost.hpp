@@ -52,6 +52,62 @@ struct spmm_blocks {
   interval columns(spmm_options o) const { return features.block(multiplied(o).cols, m.at()); }
 };
 
+/// Throws shape_error unless X and Y have the blockings planned for A of `rows` x `cols` and X with columns
+/// `features`.
+inline void require_operands(const blocking& rows, const blocking& cols, const blocking& features,
+                             const blocking& x_rows, const blocking& x_cols, const blocking& y_rows,
+                             const blocking& y_cols) {
+  if (x_rows == cols && y_rows == rows && x_cols == features && y_cols == features) return;
+  throw_error<shape_error>({"spmm planned for A of ", matrix_shape{rows.size(), cols.size()}, " and X of ",
+                            matrix_shape{cols.size(), features.size()}, " was given X of ",
+                            matrix_shape{x_rows.size(), x_cols.size()}, " and Y of ",
+                            matrix_shape{y_rows.size(), y_cols.size()},
+                            "; shapes and blockings must match the plan"});
+}
+
+/// The blocks of A that a rank multiplies, in order.
+struct multiplied_blocks {
+  std::vector<row_group> groups;
+  std::vector<local::tile_shape> shapes;
+};
+
+/// The lists of needed rows of all blocks of this mesh row that this rank multiplies, of which the own one is
+/// `mine`. Collective along col if there are several.
+template <class Device>
+std::vector<local::needed_rows> share_lists(const mesh<Device>& m, const std::vector<row_group>& groups,
+                                            const local::needed_rows& mine) {
+  if (groups.size() == 1) return {mine};
+  std::vector<local::needed_rows> lists(groups.size());
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    local::needed_rows& list = lists[g];
+    if (static_cast<int>(g) == m.at().col) list = mine;
+    list.of_tile.resize(groups[g].needed.size());
+    for (std::size_t r = 0; r < list.of_tile.size(); ++r) {
+      list.of_tile[r].resize(static_cast<std::size_t>(groups[g].needed[r]));
+      m.control(axis::col).broadcast(std::span<local_index>(list.of_tile[r]), static_cast<int>(g));
+    }
+  }
+  return lists;
+}
+
+/// The options that minimise what the busiest rank receives, received_under(options), among those that
+/// `asked` leaves automatic. Collective over the mesh.
+template <class Device, class Received>
+spmm_options least_received(const mesh<Device>& m, spmm_options asked, Received received_under) {
+  std::array<spmm_options, 4> candidates;
+  std::vector<global_index> elements;
+  for (const stationary kept : {stationary::c, stationary::a})
+    for (row_exchange rows : {row_exchange::full, row_exchange::sparsity_aware})
+      if ((asked.stationary == stationary::automatic || asked.stationary == kept) &&
+          (asked.rows == row_exchange::automatic || asked.rows == rows)) {
+        candidates[elements.size()] = {kept, rows};
+        elements.push_back(received_under(spmm_options{kept, rows}).words);
+      }
+  m.world().all_reduce(elements, reduction::max);
+  const auto least = std::min_element(elements.begin(), elements.end()) - elements.begin();
+  return candidates[static_cast<std::size_t>(least)];
+}
+
 /// The blocks received along the col axis, one per rank, or only this rank's own if A is not partitioned by
 /// col: the rows that each needs from every rank, and the shapes of its tiles.
 ///
@@ -85,24 +141,42 @@ class spmm_cost {
     return merges(o) ? merged_shapes_ : shapes_;
   }
 
+  /// The blocks that this rank multiplies under `o`, its rows of X (of Y, for products with A^T) beginning
+  /// with row `first`.
+  multiplied_blocks multiplied(spmm_options o, global_index first) const {
+    multiplied_blocks all{groups_, shapes(o)};
+    for (std::size_t g = 0; g < groups_.size(); ++g)
+      all.groups[g].first_row =
+          static_cast<local_index>(blocks_.sub_block(blocks_.m.at().row, col_of(g)).begin - first);
+    if (!blocks_.stays(o)) return all;
+    const auto own = static_cast<std::size_t>(blocks_.m.at().col);
+    return {{all.groups[own]}, {all.shapes[own]}};
+  }
+
   /// What this rank would receive in one call under `o`, with no option `automatic`.
   traffic received_under(spmm_options o) const {
     const auto& b = blocks_;
     const global_index width = b.columns(o).size();
-    traffic v;
+    traffic v = received_of_a(o);
     for (std::size_t g = 0; g < groups_.size(); ++g) {
-      const bool own = groups_.size() == 1 || static_cast<int>(g) == b.m.at().col;
-      if (b.stays(o) && !own) continue;
+      if (b.stays(o) && col_of(g) != b.m.at().col) continue;
       const auto& rows = o.rows == row_exchange::sparsity_aware ? groups_[g].needed : groups_[g].rows;
       for (std::size_t r = 0; r < rows.size(); ++r)
         if (r != b.own_tile() && rows[r] * width > 0) v += {rows[r] * width, 1};
-      const local::tile_shape& block = shapes(o)[g];
-      if (!own)
-        v += traffic{static_cast<global_index>(block.structure_size()), 1} +
-             traffic{static_cast<global_index>(block.nonzeros), block.nonzeros > 0 ? 1 : 0};
     }
     if (b.stays(o)) v += redistribution<T, Device>::predicted(b.m, b.cols, b.features, b.dense, b.wide());
     return v + received_in_sums(o);
+  }
+  /// The part of it due to blocks of A.
+  traffic received_of_a(spmm_options o) const {
+    traffic v;
+    for (std::size_t g = 0; g < groups_.size() && !blocks_.stays(o); ++g) {
+      const local::tile_shape& block = shapes(o)[g];
+      if (col_of(g) != blocks_.m.at().col)
+        v += traffic{static_cast<global_index>(block.structure_size()), 1} +
+             traffic{static_cast<global_index>(block.nonzeros), block.nonzeros > 0 ? 1 : 0};
+    }
+    return v;
   }
   /// The part of it due to sums of partial products.
   traffic received_in_sums(spmm_options o) const {
@@ -110,24 +184,13 @@ class spmm_cost {
     return partial_sums<T, Device>::predicted(b.m, b.rows, b.features, b.sparse, b.dense, b.stays(o));
   }
 
-  /// The options that minimise what the busiest rank receives, among those `asked` leaves automatic.
-  /// Collective over the mesh.
   spmm_options choose(spmm_options asked) const {
-    std::array<spmm_options, 4> candidates;
-    std::vector<global_index> elements;
-    for (const stationary kept : {stationary::c, stationary::a})
-      for (row_exchange rows : {row_exchange::full, row_exchange::sparsity_aware})
-        if ((asked.stationary == stationary::automatic || asked.stationary == kept) &&
-            (asked.rows == row_exchange::automatic || asked.rows == rows)) {
-          candidates[elements.size()] = {kept, rows};
-          elements.push_back(received_under({kept, rows}).words);
-        }
-    blocks_.m.world().all_reduce(elements, reduction::max);
-    const auto least = std::min_element(elements.begin(), elements.end()) - elements.begin();
-    return candidates[static_cast<std::size_t>(least)];
+    return least_received(blocks_.m, asked, [&](spmm_options o) { return received_under(o); });
   }
 
  private:
+  /// The rank along col that owns a group's block.
+  int col_of(std::size_t g) const { return groups_.size() > 1 ? static_cast<int>(g) : blocks_.m.at().col; }
   /// The tile shapes of the blocks of all ranks of the col axis, given this rank's as `mine`.
   std::vector<local::tile_shape> shapes_like(const local::tile_shape& mine, bool merged) const {
     const std::size_t groups = groups_.size();

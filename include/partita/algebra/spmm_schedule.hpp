@@ -117,13 +117,7 @@ class spmm_schedule {
 
   void require(const blocking& x_rows, const blocking& x_cols, const blocking& y_rows,
                const blocking& y_cols) const {
-    const auto& [m, rows, cols, features, sparse_layout, dense_layout] = blocks_;
-    if (x_rows == cols && y_rows == rows && x_cols == features && y_cols == features) return;
-    throw_error<shape_error>({"spmm planned for A of ", matrix_shape{rows.size(), cols.size()}, " and X of ",
-                              matrix_shape{cols.size(), features.size()}, " was given X of ",
-                              matrix_shape{x_rows.size(), x_cols.size()}, " and Y of ",
-                              matrix_shape{y_rows.size(), y_cols.size()},
-                              "; shapes and blockings must match the plan"});
+    require_operands(blocks_.rows, blocks_.cols, blocks_.features, x_rows, x_cols, y_rows, y_cols);
   }
 
  private:
@@ -134,24 +128,16 @@ class spmm_schedule {
     const auto& q = m.queue();
     const std::size_t own = blocks_.own_tile();
     width_ = to_local(columns().size(), "the width of a dense block");
-    groups_ = cost.groups();
-    std::vector<local::tile_shape> shapes = cost.shapes(options_);
     if (stays()) {
-      const auto mine = static_cast<std::size_t>(m.at().col);
-      std::swap(groups_.front(), groups_[mine]);
-      groups_.erase(groups_.begin() + 1, groups_.end());
-      std::swap(shapes.front(), shapes[mine]);
-      shapes.erase(shapes.begin() + 1, shapes.end());
       widen_ = std::make_unique<redistribution<T, Device>>(m, blocks_.cols, blocks_.features, blocks_.dense,
                                                            blocks_.wide());
       wide_ = buffer<T, Device>(q, static_cast<std::size_t>(widen_->new_block().size()));
     }
     const bool needed = options_.rows == row_exchange::sparsity_aware;
-    const interval x_rows = blocks_.cols.block(blocks_.multiplied(options_).rows, m.at());
+    auto [groups, shapes] =
+        cost.multiplied(options_, blocks_.cols.block(blocks_.multiplied(options_).rows, m.at()).begin);
+    groups_ = std::move(groups);
     for (std::size_t g = 0; g < groups_.size(); ++g) {
-      const interval mine =
-          blocks_.sub_block(m.at().row, groups_.size() > 1 ? static_cast<int>(g) : m.at().col);
-      groups_[g].first_row = static_cast<local_index>(mine.begin - x_rows.begin);
       for (std::size_t r = 0; needed && !merges_ && r < groups_[g].rows.size(); ++r)
         if (r != own) shapes[g].widths[r] = static_cast<local_index>(groups_[g].needed[r]);
       nonzeros_.push_back(shapes[g].nonzeros);
@@ -168,26 +154,10 @@ class spmm_schedule {
     if (blocks_.row_ranks() == 1) return;
     exchanged_tiles_ = merges_ ? 2 : static_cast<std::size_t>(blocks_.row_ranks());
     if (needed)
-      needed_ =
-          std::make_unique<needed_exchange<T, Device>>(m, groups_, share_lists(a_->needed(q, own)), width_);
+      needed_ = std::make_unique<needed_exchange<T, Device>>(
+          m, groups_, share_lists(m, groups_, a_->needed(q, own)), width_);
     else
       whole_ = std::make_unique<whole_exchange<T, Device>>(m, groups_, width_);
-  }
-
-  /// The lists of needed rows of every block of this mesh row.
-  std::vector<local::needed_rows> share_lists(const local::needed_rows& mine) {
-    std::vector<local::needed_rows> lists(groups_.size());
-    for (std::size_t g = 0; g < groups_.size(); ++g) {
-      local::needed_rows& list = lists[g];
-      if (groups_.size() == 1 || static_cast<int>(g) == blocks_.m.at().col) list = mine;
-      if (groups_.size() == 1) break;
-      list.of_tile.resize(groups_[g].needed.size());
-      for (std::size_t r = 0; r < list.of_tile.size(); ++r) {
-        list.of_tile[r].resize(static_cast<std::size_t>(groups_[g].needed[r]));
-        blocks_.m.control(axis::col).broadcast(std::span<local_index>(list.of_tile[r]), static_cast<int>(g));
-      }
-    }
-    return lists;
   }
 
   void start_rows(std::size_t k, std::size_t t, matrix_view<const T> x) {

@@ -16,7 +16,8 @@
 
 namespace partita {
 
-/// How A^T is stored: separately (`general`), as A itself (`symmetric`), or not at all (`one_way`).
+/// How A^T is stored: separately (`general`), as A itself (`symmetric`), or not at all (`one_way`): products
+/// with A^T then read A's blocks the other way, in half the memory; operations on the entries of A^T throw.
 enum class symmetry : std::uint8_t { general, symmetric, one_way };
 
 namespace partition {
@@ -54,7 +55,8 @@ inline std::vector<interval> tile_columns(layout sparse_layout, const blocking& 
 ///
 /// T: float or double. L: the axes that partition the rows and columns, or dynamic_layout; a static layout
 /// converts to a dynamic one, and back with a check. Has shared-handle semantics: copies and transposed(A)
-/// share the blocks. Every member except layout() throws error on a moved-from matrix.
+/// share the blocks; transposed(A) of a one_way matrix has the blocks of A alone. Every member except
+/// layout() throws error on a moved-from matrix.
 template <class T, layout L, class Device>
 class sparse {
   static_assert(std::same_as<T, float> || std::same_as<T, double>,
@@ -68,9 +70,9 @@ class sparse {
   using device = Device;
   using block = local::csr_tiles<T, Device>;
 
-  /// From this rank's blocks of A and of A^T (the same pointer when A is symmetric, null when A^T is not
-  /// stored). `operand`: the layout to which products redistribute dense matrices that A cannot multiply in
-  /// place. Throws shape_error.
+  /// From this rank's blocks of A and of A^T (the same pointer when A is symmetric; one of them null when
+  /// that matrix is not stored). `operand`: the layout to which products redistribute dense matrices that A
+  /// cannot multiply in place. Throws shape_error.
   sparse(partita::mesh<Device> m, partita::layout l, std::optional<partita::layout> operand, blocking rows,
          blocking cols, std::shared_ptr<block> forward, std::shared_ptr<block> backward)
       : mesh_(std::move(m)),
@@ -88,7 +90,7 @@ class sparse {
   }
 
   /// A matrix over borrowed arrays on Device, without a copy: this rank's tiles of A and of A^T (the same
-  /// arrays when A is symmetric, none when the transpose is not needed). Tile t covers the rows row_range()
+  /// arrays when A is symmetric, none for a one_way matrix). Tile t covers the rows row_range()
   /// and the columns tile_columns(t); there is a single tile when the row axes have size 1. The arrays must
   /// not change while the matrix, its copies or plans exist. Only products allocate: receive buffers, and
   /// copies of A when its blocks move along col or only the needed rows of X are exchanged.
@@ -137,18 +139,30 @@ class sparse {
   interval tile_columns(std::size_t t) const {
     return partition::tile_columns(layout(), cols_, mesh().at(), t);
   }
-  /// This rank's tiles.
-  std::shared_ptr<const block> local() const { return here().forward_; }
-  /// How A^T is stored.
+  /// Whether this rank's tiles are stored; not so in transposed(A) of a one_way matrix A, whose products read
+  /// the tiles of A.
+  bool is_stored() const { return here().forward_ != nullptr; }
+  /// This matrix. Throws error naming the operation and the shape unless is_stored().
+  const sparse& stored_for(const char* operation) const {
+    if (!is_stored())
+      throw_error<error>({operation, ": a matrix of ", shape(),
+                          " has no entries of its own: it is the transpose of one that was distributed as "
+                          "symmetry::one_way, which only products can read the other way; distribute that as "
+                          "symmetry::general"});
+    return *this;
+  }
+  /// This rank's tiles. Throws error unless is_stored().
+  std::shared_ptr<const block> local() const { return stored_for("local").forward_; }
+  /// How the transpose is stored.
   symmetry kind() const {
-    if (here().backward_ == nullptr) return symmetry::one_way;
+    if (!is_stored() || backward_ == nullptr) return symmetry::one_way;
     return backward_ == forward_ ? symmetry::symmetric : symmetry::general;
   }
 
-  /// Replaces the values of this rank's blocks of A and of A^T, each in storage order; the latter are ignored
-  /// unless A^T is stored separately. Copies of this matrix, transposed(A) and plans see the new values.
-  /// Throws shape_error for the wrong number of values, and error for a view. To assign by (row, column), see
-  /// assign_values.
+  /// Replaces the values of this rank's blocks of A and of A^T, each in storage order; those of a block that
+  /// is not stored, or is the other one, are ignored. Copies of this matrix, transposed(A) and plans see the
+  /// new values. Throws shape_error for the wrong number of values, and error for a view. To assign by (row,
+  /// column), see assign_values.
   void assign_local_values(std::span<const T> forward, std::span<const T> backward) {
     const auto assign = [&](block& to, std::span<const T> values) {
       if (!to.viewed.offsets.empty())
@@ -159,16 +173,14 @@ class sparse {
                                   " entries on this rank, not ", values.size()});
       to.assign_values(mesh_.queue(), values);
     };
-    assign(*here().forward_, forward);
-    if (kind() == symmetry::general) assign(*backward_, backward);
+    if (is_stored()) assign(*forward_, forward);
+    if (backward_ != nullptr && backward_ != forward_) assign(*backward_, backward);
   }
 
-  /// A^T, from the stored transpose. Local; no communication. Throws error when A^T is not stored.
+  /// A^T, with the stored transpose, or none of its own if A is one_way; see spmm_plan. Its transpose is A.
+  /// Local; no communication.
   friend sparse transposed(const sparse& a) {
-    if (a.here().backward_ == nullptr)
-      throw_error<error>({"the transpose of a matrix of ", a.shape(),
-                          " was not stored: it was distributed as symmetry::one_way"});
-    return sparse(a.mesh_, a.layout_, a.operand_, a.cols_, a.rows_, a.backward_, a.forward_);
+    return sparse(a.here().mesh_, a.layout_, a.operand_, a.cols_, a.rows_, a.backward_, a.forward_);
   }
 
  private:
@@ -186,7 +198,8 @@ class sparse {
   }
   /// This matrix; throws if it was moved from.
   const sparse& here() const {
-    if (forward_ == nullptr) throw error("a matrix was used after it had been moved from");
+    if (forward_ == nullptr && backward_ == nullptr)
+      throw error("a matrix was used after it had been moved from");
     return *this;
   }
 

@@ -82,14 +82,20 @@ std::vector<T> values_given(const sparse<T, L, Device>& a, const Entries& entrie
   return values;
 }
 
+/// Whether A^T has blocks of its own.
+template <class T, layout L, class Device>
+bool stores_transpose(const sparse<T, L, Device>& a) {
+  return a.kind() == symmetry::general || !a.is_stored();
+}
+
 }  // namespace detail
 
 /// A(i, j) = the sum of the given entries at (i, j), on A's sparsity pattern; entries that no rank gives
 /// become 0. Copies of A, transposed(A) and plans made with A see the new values.
 ///
 /// `entries`: as for distribute. Collective over the mesh. What travels: each entry, to the ranks that hold
-/// it, and again for A^T if that is stored. Throws what distribute throws, and error naming an entry outside
-/// the pattern; A is then unchanged on the rank that throws.
+/// it, and again for A^T if that is stored separately. Throws what distribute throws, and error naming an
+/// entry outside the pattern; A is then unchanged on the rank that throws.
 template <class T, layout L, class Device, detail::triplets Entries>
 void assign_values(sparse<T, L, Device>& a, const Entries& entries,
                    transfer::sharing shares = transfer::sharing::disjoint,
@@ -99,9 +105,9 @@ void assign_values(sparse<T, L, Device>& a, const Entries& entries,
   if (a.kind() == symmetry::symmetric && !is_symmetric(a.mesh().world(), entries))
     throw_error<shape_error>(
         {"a matrix of ", a.shape(), " is stored as symmetric, but the values assigned to it are not"});
-  const std::vector<T> forward = detail::values_given(a, entries, detail::side::straight);
-  std::vector<T> backward;
-  if (a.kind() == symmetry::general)
+  std::vector<T> forward, backward;
+  if (a.is_stored()) forward = detail::values_given(a, entries, detail::side::straight);
+  if (detail::stores_transpose(a))
     backward = detail::values_given(transposed(a), entries, detail::side::transposed);
   a.assign_local_values(forward, backward);
 }
@@ -123,9 +129,9 @@ void assign_values(sparse<T, L, Device>& a, Function f) {
                           ") differ, but the matrix is stored as symmetric"});
     return now;
   };
-  const std::vector<T> forward = detail::values_by(a, value);
-  std::vector<T> backward;
-  if (a.kind() == symmetry::general)
+  std::vector<T> forward, backward;
+  if (a.is_stored()) forward = detail::values_by(a, value);
+  if (detail::stores_transpose(a))
     backward = detail::values_by(transposed(a), [&](auto i, auto j, T old) { return value(j, i, old); });
   a.assign_local_values(forward, backward);
 }

@@ -19,7 +19,7 @@ template <class T, class Device>
 class in_edges {
  public:
   explicit in_edges(const sparse<T, dynamic_layout, Device>& a)
-      : mesh_(a.mesh()),
+      : mesh_(square(a).mesh()),
         vertices_(a.row_blocking()),
         range_(a.row_range()),
         global_cols_(to_local(a.col_blocking().size(), "the number of vertices")) {
@@ -65,6 +65,13 @@ class in_edges {
   }
 
  private:
+  /// a, whose rows and columns are the same vertices, owned by the same ranks.
+  static const sparse<T, dynamic_layout, Device>& square(const sparse<T, dynamic_layout, Device>& a) {
+    if (!(a.stored_for("in_edges").row_blocking() == a.col_blocking()))
+      throw_error<shape_error>({"in_edges: the rows and columns of A of ", a.shape(),
+                                " are the same vertices; give both the same blocking"});
+    return a;
+  }
   std::size_t begin_of(global_index row) const {
     return begins_[static_cast<std::size_t>(row - range_.begin)];
   }

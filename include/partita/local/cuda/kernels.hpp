@@ -17,3 +17,4 @@
 #include "partita/local/cuda/softmax.hpp"
 #include "partita/local/cuda/spmm.hpp"
 #include "partita/local/cuda/spmm_product.hpp"
+#include "partita/local/cuda/spmm_transposed.hpp"

@@ -14,3 +14,4 @@
 #include "partita/local/host/reductions.hpp"
 #include "partita/local/host/softmax.hpp"
 #include "partita/local/host/spmm.hpp"
+#include "partita/local/host/spmm_transposed.hpp"

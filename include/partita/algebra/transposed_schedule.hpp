@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// The schedule of spmm with A^T where only A is stored: the adjoint of spmm_schedule.
+///
+/// With the sub-blocks B(r, d, c) of Y, whose rows are A's columns, the rank (r, c, d) computes from the rows
+/// r of X, with f/pc columns on the left and f columns on the right,
+///
+///   C stationary: A moves along col                 A stationary: X and Y move along col
+///   all-gather X along depth                        all-gather X along depth and col
+///   for each col k: broadcast A(r; d, k) along col
+///     for each row r':                                for each row r':
+///       P(r') = A(r, r'; d, k)^T X(r)                   P(r') = A(r, r'; d, c)^T X(r)
+///     reduce-scatter P along row to B(r, d, k)        reduce-scatter P along row to B(r, d, c)
+///   all-gather Y along depth                        all-to-all along col, all-gather Y along depth
+///
+/// X is gathered along depth only if depth partitions it; else Y is, if depth partitions A's columns. Along
+/// row, either whole sub-blocks are summed stage by stage, each overlapped with the next stage's multiply, or
+/// only the rows that A's nonzero columns reference are computed, packed, sent to their owners in one
+/// all-to-all that overlaps the multiply of the rank's own tile, and added there in rank order.
+///
+/// What each rank receives: with whole sub-blocks, even blocks and evenly many nonzeros, as much as with a
+/// stored A^T, since every step is the adjoint of one of that schedule, except that a replicated Y is
+/// gathered along depth, which is half of its all-reduce. With needed rows only, the nonempty columns of the
+/// tiles A(r', r), r' != r, where a stored A^T exchanges their nonempty rows: as many if the pattern is
+/// symmetric.
+
+#include <array>
+#include <memory>
+#include <utility>
+
+#include "partita/algebra/block_stream.hpp"
+#include "partita/algebra/spmm_cost.hpp"
+
+namespace partita::detail {
+
+/// Closed-form communication volume of Y = A^T X for each set of options.
+///
+/// Collective over the mesh: the constructor. What travels: block shapes along col and numbers of needed rows
+/// along row, once.
+template <class T, class Device>
+class transposed_cost {
+ public:
+  /// `blocks` and `merges`: of the product with A.
+  transposed_cost(const spmm_blocks<Device>& blocks, const local::csr_tiles<T, Device>& a, bool merges)
+      : blocks_(blocks), of_a_(blocks, a, merges) {
+    for (const row_group& group : of_a_.groups()) {
+      asked_.emplace_back(group.needed.size(), 0);
+      const std::vector<global_index> ones(group.needed.size(), 1);
+      if (blocks_.row_ranks() > 1)
+        blocks_.m.control(axis::row).all_to_all(group.needed, ones, asked_.back(), ones);
+    }
+  }
+
+  const spmm_cost<T, Device>& of_a() const { return of_a_; }
+  /// The layout of X while it is multiplied, and that of the sums over row.
+  layout spread(spmm_options o) const { return {blocks_.sparse.rows, blocks_.multiplied(o).cols}; }
+  layout summed(spmm_options o) const {
+    if (blocks_.stays(o)) return blocks_.wide();
+    return {partition::column_cut(blocks_.sparse) - axis_set(axis::col), blocks_.dense.cols};
+  }
+
+  /// What this rank would receive in one call under `o`, with no option `automatic`.
+  traffic received_under(spmm_options o) const {
+    const auto& b = blocks_;
+    const global_index width = b.columns(o).size();
+    traffic v = of_a_.received_of_a(o);
+    for (std::size_t g = 0; g < asked_.size(); ++g) {
+      const bool own = asked_.size() == 1 || static_cast<int>(g) == b.m.at().col;
+      if (b.stays(o) && !own) continue;
+      const global_index height = of_a_.groups()[g].rows[b.own_tile()];
+      for (std::size_t r = 0; r < asked_[g].size(); ++r) {
+        const global_index rows = o.rows == row_exchange::sparsity_aware ? asked_[g][r] : height;
+        if (r != b.own_tile() && rows * width > 0) v += {rows * width, 1};
+      }
+    }
+    return v + redistribution<T, Device>::predicted(b.m, b.rows, b.features, b.dense, spread(o)) +
+           redistribution<T, Device>::predicted(b.m, b.cols, b.features, summed(o), b.dense);
+  }
+  /// As spmm_cost::choose.
+  spmm_options choose(spmm_options asked) const {
+    return least_received(blocks_.m, asked, [&](spmm_options o) { return received_under(o); });
+  }
+
+ private:
+  spmm_blocks<Device> blocks_;
+  spmm_cost<T, Device> of_a_;
+  std::vector<std::vector<global_index>> asked_;  ///< of each group: the rows that other ranks sum for this
+};
+
+/// A product plan for A^T from the blocks of A, independent of the layouts in the matrix types.
+template <class T, class Device>
+class transposed_schedule {
+ public:
+  /// `rows` and `cols`: of A.
+  transposed_schedule(const mesh<Device>& m, std::shared_ptr<const local::csr_tiles<T, Device>> a,
+                      const blocking& rows, const blocking& cols, const blocking& features,
+                      layout sparse_layout, layout dense_layout, spmm_options options)
+      : blocks_{m, rows, cols, features, sparse_layout, dense_layout}, a_(std::move(a)) {
+    const bool merges = blocks_.row_ranks() > 1 && options.rows != row_exchange::full;
+    const transposed_cost<T, Device> cost(blocks_, *a_, merges);
+    options_ = cost.choose(options);
+    predicted_ = cost.received_under(options_);
+    build(cost);
+  }
+
+  /// y = alpha A^T x + beta y, for this rank's blocks; beta is 0 unless accumulates().
+  void operator()(matrix_view<const T> x, matrix_view<T> y, T alpha = 1, T beta = 0) {
+    if (spread_) {
+      (*spread_)(x, view_of(x_, spread_->new_block()));
+      x = view_of(x_, spread_->new_block());
+    }
+    const matrix_view<T> sums = gather_ ? view_of(sums_, gather_->old_block()) : y;
+    stream_->start(0);
+    for (std::size_t k = 0; k < groups_.size(); ++k) {
+      stream_->arrive(k);
+      if (k + 1 < groups_.size()) stream_->start(k + 1);
+      const row_group& group = groups_[k];
+      const auto height = static_cast<local_index>(group.rows[blocks_.own_tile()]);
+      const matrix_view<T> own = sums.block(group.first_row, 0, height, width_);
+      if (needed_) {
+        multiply(k, 1, x, alpha, 0, needed_->sums(k));
+        needed_->start_sums(k);
+        multiply(k, 0, x, alpha, beta, own);
+        needed_->add_sums(k, sums);
+      } else if (blocks_.row_ranks() > 1) {
+        sum_whole(k, x, alpha, own);
+      } else {
+        multiply(k, 0, x, alpha, beta, own);
+      }
+    }
+    if (gather_) (*gather_)(sums, y);
+  }
+
+  /// Whether products can be added to y in the pass that multiplies.
+  bool accumulates() const { return !gather_ && (needed_ || blocks_.row_ranks() == 1); }
+  /// As those of spmm_schedule.
+  global_index multiplications() const { return static_cast<global_index>(nonzeros_) * width_; }
+  traffic predicted() const { return predicted_; }
+  spmm_options options() const { return options_; }
+  void require(const blocking& x_rows, const blocking& x_cols, const blocking& y_rows,
+               const blocking& y_cols) const {
+    require_operands(blocks_.cols, blocks_.rows, blocks_.features, x_rows, x_cols, y_rows, y_cols);
+  }
+
+ private:
+  /// The sum of a whole sub-block: this rank's part of it, and how much each rank receives.
+  struct stage {
+    buffer<T, Device> partial;
+    std::vector<global_index> counts;
+    request sent;
+  };
+
+  void build(const transposed_cost<T, Device>& cost) {
+    const auto& m = blocks_.m;
+    const auto& q = m.queue();
+    const std::size_t own = blocks_.own_tile();
+    const bool merges = cost.of_a().merges(options_);
+    width_ = to_local(blocks_.columns(options_).size(), "the width of a dense block");
+    const layout spread = cost.spread(options_), summed = cost.summed(options_);
+    if (!partition::same_blocks(m.shape(), blocks_.dense, spread)) {
+      spread_ = std::make_unique<redistribution<T, Device>>(m, blocks_.rows, blocks_.features, blocks_.dense,
+                                                            spread);
+      x_ = buffer<T, Device>(q, static_cast<std::size_t>(spread_->new_block().size()));
+    }
+    if (!partition::same_blocks(m.shape(), summed, blocks_.dense)) {
+      gather_ = std::make_unique<redistribution<T, Device>>(m, blocks_.cols, blocks_.features, summed,
+                                                            blocks_.dense);
+      sums_ = buffer<T, Device>(q, static_cast<std::size_t>(gather_->old_block().size()));
+    }
+    auto [groups, shapes] = cost.of_a().multiplied(options_, blocks_.cols.block(summed.rows, m.at()).begin);
+    groups_ = std::move(groups);
+    for (const local::tile_shape& shape : shapes) nonzeros_ += shape.nonzeros;
+    const local::csr_tiles<T, Device>& a = merges ? a_->merged(q, own, m.tile_entries()) : *a_;
+    std::span<const local_index> sent;
+    if (shapes.size() > 1) sent = a.contiguous(q);
+    stream_ =
+        std::make_unique<block_stream<T, Device>>(m, std::move(shapes), a.located(), sent, a.all_values());
+    if (merges) {
+      needed_ = std::make_unique<needed_exchange<T, Device>>(
+          m, groups_, share_lists(m, groups_, a_->needed(q, own)), width_);
+    } else if (blocks_.row_ranks() > 1) {
+      global_index largest = 0;
+      for (const row_group& g : groups_)
+        for (const global_index n : g.rows) largest = std::max(largest, n);
+      for (stage& s : stages_) s.partial = buffer<T, Device>(q, static_cast<std::size_t>(largest * width_));
+    }
+  }
+
+  /// to = alpha A(r, t)^T x + beta to for tile t of block k.
+  void multiply(std::size_t k, std::size_t t, matrix_view<const T> x, T alpha, T beta, matrix_view<T> to) {
+    for (const local::csr_slice<T>& part : stream_->parts(k, t))
+      spmm_transposed(blocks_.m.queue(), part.entries, part.rows_of(x), alpha,
+                      part.first_row > 0 ? T(1) : beta, to);
+  }
+  /// own = the sum over row of alpha A(r, own)^T x for block k; one partial sum is in flight while the next
+  /// one is computed.
+  void sum_whole(std::size_t k, matrix_view<const T> x, T alpha, matrix_view<T> own) {
+    const std::vector<global_index>& rows = groups_[k].rows;
+    for (std::size_t t = 0; t < rows.size(); ++t) {
+      stage& s = stages_[t % 2];
+      s.sent.wait();
+      multiply(k, t, x, alpha, 0, {s.partial.data(), static_cast<local_index>(rows[t]), width_, width_});
+      s.counts.assign(rows.size(), 0);
+      s.counts[t] = rows[t] * width_;
+      const auto size = static_cast<std::size_t>(s.counts[t]);
+      s.sent = blocks_.m.along(axis::row).start_reduce_scatter(
+          std::span<const T>(s.partial.data(), size), s.counts,
+          std::span<T>(own.data, t == blocks_.own_tile() ? size : 0));
+    }
+    for (stage& s : stages_) s.sent.wait();
+  }
+  static matrix_view<T> view_of(buffer<T, Device>& memory, const partition::rectangle& block) {
+    const auto cols = static_cast<local_index>(block.cols.size());
+    return {memory.data(), static_cast<local_index>(block.rows.size()), cols, cols};
+  }
+
+  spmm_blocks<Device> blocks_;
+  std::shared_ptr<const local::csr_tiles<T, Device>> a_;
+  spmm_options options_;
+  traffic predicted_;
+  std::vector<row_group> groups_;  ///< one for each block that this rank multiplies
+  std::size_t nonzeros_ = 0;
+  local_index width_ = 0;
+  buffer<T, Device> x_, sums_;  ///< all rows of X that the tiles need; Y before it is gathered
+  std::array<stage, 2> stages_;
+  std::unique_ptr<redistribution<T, Device>> spread_, gather_;
+  std::unique_ptr<block_stream<T, Device>> stream_;
+  std::unique_ptr<needed_exchange<T, Device>> needed_;
+};
+
+}  // namespace partita::detail
