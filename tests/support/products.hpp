@@ -66,10 +66,11 @@ void with_operands(const dense_product& p, const host_dense<>& a, const host_den
   use(a, b);
 }
 
-/// One plan, run once or more: values, what travels against the prediction, allocations.
+/// One plan, run once or more: values, what travels against the prediction, allocations. Adds what this rank
+/// received to `received`.
 inline bool multiplies(const dense_product& p, const host_dense<>& a, const host_dense<>& b, host_dense<>& c,
                        const std::vector<double>& before, const std::vector<double>& expected,
-                       const gemm_options& options, int runs) {
+                       const gemm_options& options, int runs, global_index* received = nullptr) {
   const host_mesh& m = a.mesh();
   bool right = true;
   with_operands(p, a, b, [&](const auto& left, const auto& other) {
@@ -80,6 +81,7 @@ inline bool multiplies(const dense_product& p, const host_dense<>& a, const host
       m.ledger().clear();
       multiply(p.alpha, left, other, p.beta, c);
       right = right && holds(c, expected) && heard(m) == multiply.predicted();
+      if (received != nullptr) *received += heard(m).words;
       if (run == 0) allocations = m.queue().meter()->allocations();
     }
     right = right && m.queue().meter()->allocations() == allocations;
@@ -115,9 +117,9 @@ inline std::vector<partita::partition::gemm_schedule> every_schedule() {
 }
 
 /// Every pair of layouts for A and B, with C in those for which `takes(a, b, c)` holds; the schedules, the
-/// products and the number of stages in turn.
+/// products in turn. Returns the number of elements that this rank received.
 template <class Takes>
-void every_pair(const host_mesh& m, Takes takes) {
+global_index every_pair(const host_mesh& m, Takes takes) {
   const std::vector<layout> layouts = every_layout();
   struct matrices {
     std::vector<host_dense<>> a, b, c;
@@ -136,6 +138,7 @@ void every_pair(const host_mesh& m, Takes takes) {
   }
   const std::vector<partita::partition::gemm_schedule> schedules = every_schedule();
   std::size_t next = 0;
+  global_index received = 0;
   for (std::size_t a = 0; a < layouts.size(); ++a)
     for (std::size_t b = 0; b < layouts.size(); ++b)
       for (std::size_t c = 0; c < layouts.size(); ++c) {
@@ -143,11 +146,12 @@ void every_pair(const host_mesh& m, Takes takes) {
         const std::size_t i = next % products.size();
         const gemm_options options{schedules[next++ % schedules.size()]};
         CHECK_MESSAGE(multiplies(products[i], cases[i].a[a], cases[i].b[b], cases[i].c[c], cases[i].before[c],
-                                 cases[i].expected, options, next % 16 == 0 ? 2 : 1),
+                                 cases[i].expected, options, next % 16 == 0 ? 2 : 1, &received),
                       "product ", i, " on mesh ", to_string(m.shape()), " with ",
                       to_string(*options.schedule), ": A ", to_string(layouts[a]), ", B ",
                       to_string(layouts[b]), ", C ", to_string(layouts[c]), ", rank ", m.rank());
       }
+  return received;
 }
 
 }  // namespace test_support
