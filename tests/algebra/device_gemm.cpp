@@ -38,7 +38,7 @@ TEST_CASE("gemm on a device: every schedule on a grid, in stages, with sums") {
         const partition::gemm_schedule s{row_index | along(0), along(1), along(2)};
         CHECK(largest_difference(result(m, {s}, of_col == 2), result(on_host, {s}, of_col == 2)) < 1e-14);
       }
-    const gemm_options few_bytes{partition::gemm_schedule{axis::row, axis::col, {}}, 800};
+    const gemm_options few_bytes{partition::gemm_schedule{axis::row, axis::col, {}}, 1300};
     CHECK(largest_difference(result(m, few_bytes, true), result(on_host, few_bytes, true)) < 1e-14);
   });
 }
