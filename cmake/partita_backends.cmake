@@ -2,13 +2,16 @@
 # The optional targets of partita. Used by its own build and, installed next to partitaConfig.cmake, by
 # dependent projects, so that the available backends depend on the user's system rather than the packager's.
 
-set(partita_backends mpi blas npz dlpack cuda cublas cusparse nccl)
+set(partita_backends mpi blas lapack npz dlpack cuda cublas cusparse nccl)
 
 # How each dependency is found, what is linked, and which other backend it requires.
 set(partita_mpi_package MPI COMPONENTS CXX)
 set(partita_mpi_target MPI::MPI_CXX)
 set(partita_blas_package CBLAS)
 set(partita_blas_target CBLAS::CBLAS)
+set(partita_lapack_package LAPACKE)
+set(partita_lapack_target LAPACKE::LAPACKE)
+set(partita_lapack_base blas)
 set(partita_npz_package LibZip)
 set(partita_npz_target LibZip::LibZip)
 set(partita_dlpack_package DLPack)

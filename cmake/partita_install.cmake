@@ -19,8 +19,9 @@ install(EXPORT partitaTargets NAMESPACE partita:: DESTINATION ${package_dir})
 install(FILES ${PROJECT_SOURCE_DIR}/cmake/partitaConfig.cmake ${PROJECT_BINARY_DIR}/partitaConfigVersion.cmake
               ${PROJECT_SOURCE_DIR}/cmake/partita_backends.cmake
               ${PROJECT_SOURCE_DIR}/cmake/partita_compiled.cmake
-              ${PROJECT_SOURCE_DIR}/cmake/FindCBLAS.cmake ${PROJECT_SOURCE_DIR}/cmake/FindLibZip.cmake
-              ${PROJECT_SOURCE_DIR}/cmake/FindDLPack.cmake ${PROJECT_SOURCE_DIR}/cmake/FindNCCL.cmake
+              ${PROJECT_SOURCE_DIR}/cmake/FindCBLAS.cmake ${PROJECT_SOURCE_DIR}/cmake/FindLAPACKE.cmake
+              ${PROJECT_SOURCE_DIR}/cmake/FindLibZip.cmake ${PROJECT_SOURCE_DIR}/cmake/FindDLPack.cmake
+              ${PROJECT_SOURCE_DIR}/cmake/FindNCCL.cmake
         DESTINATION ${package_dir})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/cmake/compiled DESTINATION ${package_dir})
 install(FILES ${PROJECT_BINARY_DIR}/partita.pc DESTINATION ${pkgconfig_dir})

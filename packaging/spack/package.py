@@ -13,6 +13,7 @@ class Partita(CMakePackage):
 
     variant("mpi", default=True, description="Ranks as processes")
     variant("blas", default=True, description="Dense products by a CBLAS library")
+    variant("lapack", default=True, when="+blas", description="Small dense problems by LAPACKE")
     variant("npz", default=True, description="Features in .npz files")
     variant("dlpack", default=True, description="Blocks of matrices to and from other libraries by DLPack")
     variant("cuda", default=False, description="CUDA devices, with cuBLASLt and cuSPARSE")
@@ -31,7 +32,7 @@ class Partita(CMakePackage):
     conflicts("%clang@:15")
 
     def cmake_args(self):
-        backends = ("mpi", "blas", "npz", "dlpack", "cuda", "nccl")
+        backends = ("mpi", "blas", "lapack", "npz", "dlpack", "cuda", "nccl")
         return [self.define_from_variant(f"PARTITA_{name.upper()}", name) for name in backends] + [
             self.define_from_variant("PARTITA_CUBLAS", "cuda"),
             self.define_from_variant("PARTITA_CUSPARSE", "cuda"),

@@ -9,6 +9,9 @@
 #ifdef USES_BLAS
 #include "partita/local/blas/gemm.hpp"
 #endif
+#ifdef USES_LAPACK
+#include "partita/local/lapack/small.hpp"
+#endif
 #ifdef USES_NPZ
 #include "partita/io/npz.hpp"
 #endif
@@ -36,6 +39,10 @@ int main() {
   bool right = default_mesh(grid_2d, 4) == mesh_shape{2, 2, 1};
 #ifdef USES_BLAS
   right = right && blas_gemm().f64 != nullptr;
+#endif
+#ifdef USES_LAPACK
+  double four = 4;
+  right = right && lapack::cholesky(matrix_view<double>{&four, 1, 1, 1}) && four == 2;
 #endif
 #ifdef USES_DLPACK
   double number = 3;
