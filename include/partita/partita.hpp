@@ -5,6 +5,7 @@
 
 #include "partita/algebra/edge_softmax.hpp"
 #include "partita/algebra/gemm.hpp"
+#include "partita/algebra/gram.hpp"
 #include "partita/algebra/reductions.hpp"
 #include "partita/algebra/sddmm.hpp"
 #include "partita/algebra/spmm.hpp"
