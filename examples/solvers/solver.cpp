@@ -99,8 +99,8 @@ void tell(const description& d, const command& c, const matrix_file& file, const
               to_string(file.shape).c_str(), file.entries.size(), o.how.policy.c_str(),
               to_string(o.how.mesh).c_str());
   for (const auto& [name, value] : o.found.results)
-    std::printf("%-12s %s\n", name.c_str(), in_words(value).c_str());
-  std::printf("%-12s %.3f\n", "seconds", o.seconds);
+    std::printf("%-16s %s\n", name.c_str(), in_words(value).c_str());
+  std::printf("%-16s %.3f\n", "seconds", o.seconds);
   if (!c.out.empty()) partita::io::write_npy(c.out, o.found.shape, o.found.values);
   if (c.json.empty()) return;
   ordered_json j{{"program", d.name},
@@ -139,6 +139,13 @@ std::span<const partita::triplet<double>> problem::share() const {
   const partita::interval mine = partita::comm::share_of(std::ssize(file.entries), mesh.rank(), mesh.size());
   return std::span(file.entries)
       .subspan(static_cast<std::size_t>(mine.begin), static_cast<std::size_t>(mine.size()));
+}
+
+std::vector<double> first_columns(const std::vector<double>& values, global_index width, global_index k) {
+  std::vector<double> columns;
+  for (auto row = values.begin(); row != values.end(); row += width)
+    columns.insert(columns.end(), row, row + k);
+  return columns;
 }
 
 void together(const partita::communicator& world, const std::function<void()>& f) {

@@ -56,7 +56,8 @@ struct no_solution : partita::error {
   using error::error;
 };
 
-/// Calls f on every rank. If it throws on any, every rank throws no_solution with what the first of them says.
+/// Calls f on every rank. If it throws on any, every rank throws no_solution with what the first of them
+/// says.
 void together(const partita::communicator& world, const std::function<void()>& f);
 
 /// Throws no_solution: an iteration has reached its limit.
@@ -70,6 +71,10 @@ struct solution {
   std::vector<partita::global_index> shape;            ///< of `values`
   std::vector<double> values;                          ///< row-major, for --out
 };
+
+/// The first k columns of row-major values (n x width).
+std::vector<double> first_columns(const std::vector<double>& values, partita::global_index width,
+                                  partita::global_index k);
 
 /// The main function of a solver: reads the command line and the file, solves on every rank, prints the
 /// results and writes the files asked for. Returns 0; 1 when the work fails, with one line on stderr; 2 when
