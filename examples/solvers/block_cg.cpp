@@ -92,10 +92,10 @@ int main(int argc, char** argv) {
   const description d{
       .name = "block_cg",
       .what =
-          "Block conjugate gradients for A X = B, B(i, j) = cos(i (j + 1)) with i and j from 0. An edge list "
-          "is "
-          "taken as an undirected graph, without loops, repeated edges once, and A = L + I, L its Laplacian; "
-          "another matrix is A itself and must be symmetric positive definite.",
+          "Block conjugate gradients for A X = B, B(i, j) = cos(i (j + 1)) with i and j from 0.\n"
+          "An edge list is taken as an undirected graph, without loops, repeated edges once,\n"
+          "and A = L + I, L its Laplacian; another matrix is A itself and must be symmetric\n"
+          "positive definite.",
       .k = "columns of B",
       .tolerance = "bound of each column's residual norm, relative to that of B",
       .out = "X (n x k)",

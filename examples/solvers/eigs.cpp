@@ -97,10 +97,10 @@ int main(int argc, char** argv) {
   const description d{
       .name = "eigs",
       .what =
-          "The smallest eigenvalues of the normalised Laplacian I - D^-1/2 A D^-1/2 of an undirected graph, "
-          "and "
-          "their vectors. An edge list is taken as undirected, without loops, repeated edges once; another "
-          "matrix must be symmetric: its absolute values off the diagonal are the weights.",
+          "The smallest eigenvalues of the normalised Laplacian I - D^-1/2 A D^-1/2 of an undirected\n"
+          "graph, and their vectors. An edge list is taken as undirected, without loops, repeated\n"
+          "edges once; another matrix must be symmetric: its absolute values off the diagonal are\n"
+          "the weights.",
       .k = "eigenvalues",
       .tolerance = "bound of the norms of L x - lambda x, for x of norm 1",
       .out = "the eigenvectors (n x k), as columns",

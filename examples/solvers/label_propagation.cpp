@@ -93,13 +93,13 @@ int main(int argc, char** argv) {
   const description d{
       .name = "label_propagation",
       .what =
-          "Label propagation from seeds on an undirected graph. An edge list is taken as undirected, "
-          "without loops, repeated edges once; another matrix must be symmetric: its absolute values off "
-          "the diagonal are the weights.",
-      .k = "classes, where there are no --labels: the seed of class c is vertex floor(c n / K), from 0, in "
-           "ascending order of the file's ids",
+          "Label propagation from seeds on an undirected graph. An edge list is taken as undirected,\n"
+          "without loops, repeated edges once; another matrix must be symmetric: its absolute values\n"
+          "off the diagonal are the weights.",
+      .k = "classes, without --labels: the seed of class c is vertex\n"
+           "floor(c n / K), from 0, in ascending order of the file's ids",
       .tolerance = "bound of the Frobenius norm of a step's change",
-      .labels = "classes of the seeds (n, int64), -1 elsewhere, in ascending order of the file's ids",
+      .labels = "classes of the seeds (n, int64), -1 elsewhere,\nin ascending order of the file's ids",
       .out = "the scores (n x classes); each row's largest is its vertex's class",
       .defaults = {.k = 2, .tolerance = 1e-12, .iterations = 1000000}};
   return run_solver(argc, argv, d, read_graph, propagate);

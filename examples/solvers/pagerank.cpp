@@ -77,9 +77,9 @@ int main(int argc, char** argv) {
   const description d{
       .name = "pagerank",
       .what =
-          "PageRank of a directed graph: damping 0.85, uniform personalisation; what vertices without "
-          "out-edges have is spread over all. An entry (u, v) is the weight of u -> v; repeated edges add "
-          "up.",
+          "PageRank of a directed graph: damping 0.85, uniform personalisation; what vertices without\n"
+          "out-edges have is spread over all. An entry (u, v) is the weight of u -> v; repeated\n"
+          "edges add up.",
       .tolerance = "bound of the 1-norm of a step's change",
       .out = "the ranks (n), in ascending order of the file's ids",
       .defaults = {.tolerance = 1e-12, .iterations = 1000}};

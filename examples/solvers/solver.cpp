@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "solver.hpp"
 
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <fstream>
@@ -17,16 +18,27 @@ namespace {
 using nlohmann::ordered_json;
 using partita::global_index;
 
+/// With so many digits.
+std::string text_of(double number, int digits) {
+  std::array<char, 40> text{};
+  std::snprintf(text.data(), text.size(), "%.*g", digits, number);
+  return text.data();
+}
+
 command parse_command(int argc, char** argv, const description& d) {
   command c = d.defaults;
   CLI::App app(d.what, d.name);
   app.get_help_ptr()->description("print this and exit");
   app.add_option("--matrix", c.matrix,
-                 "an edge list (.txt, .txt.gz: source target), a Matrix Market file (.mtx, .mtx.gz) or a "
+                 "an edge list (.txt, .txt.gz: source, target),\na Matrix Market file (.mtx, .mtx.gz) or a "
                  "SciPy matrix (.npz)")
       ->required()
       ->option_text("FILE");
-  words(app.add_option("--policy", c.policy, "how matrices are cut"), policy_names())->capture_default_str();
+  words(app.add_option("--policy", c.policy,
+                       "how matrices are cut:\n" + CLI::detail::join(policy_names(), ", ")),
+        policy_names())
+      ->option_text("P")
+      ->capture_default_str();
   app.add_option("--ranks", c.ranks, "ranks (default 1; under mpirun: those of the job)")
       ->check(count)
       ->option_text("N");
@@ -77,7 +89,12 @@ outcome solve_on(const partita::communicator& world, const arrangement& how, con
 
 std::string in_words(const solution::value& value) {
   constexpr std::size_t shown = 10;
-  const auto text = [](const auto& number) { return ordered_json(number).dump(); };
+  const auto text = [](auto number) {
+    if constexpr (std::is_same_v<decltype(number), double>)
+      return text_of(number, 10);
+    else
+      return std::to_string(number);
+  };
   const auto list = [&](const auto& numbers) {
     std::string all;
     for (std::size_t i = 0; i < std::min(shown, numbers.size()); ++i)
@@ -115,7 +132,6 @@ void tell(const description& d, const command& c, const matrix_file& file, const
                  {"tolerance", c.tolerance},
                  {"seconds", o.seconds},
                  {"words_received", {{"max_rank", o.words}}}};
-  if (!d.k.empty()) j["k"] = c.k;
   for (const auto& [name, value] : o.found.results)
     std::visit([&, &key = name](const auto& v) { j[key] = v; }, value);
   std::ofstream stream(c.json);
@@ -167,9 +183,9 @@ void together(const partita::communicator& world, const std::function<void()>& f
 }
 
 void fail_to_converge(const command& asked, double residual) {
-  throw no_solution("no convergence to " + ordered_json(asked.tolerance).dump() + " in " +
+  throw no_solution("no convergence to " + text_of(asked.tolerance, 3) + " in " +
                     std::to_string(asked.iterations) + " iterations: the residual is " +
-                    ordered_json(residual).dump());
+                    text_of(residual, 3));
 }
 
 int run_solver(int argc, char** argv, const description& d,

@@ -70,8 +70,8 @@ int main(int argc, char** argv) {
   const description d{
       .name = "svds",
       .what =
-          "The largest singular values of a sparse matrix, square or not, and their vectors. An edge list is "
-          "the matrix with a 1 at (u, v) for u -> v; repeated edges add up.",
+          "The largest singular values of a sparse matrix, square or not, and their vectors.\n"
+          "An edge list is the matrix with a 1 at (u, v) for u -> v; repeated edges add up.",
       .k = "singular values",
       .tolerance = "bound of a step's change of the singular values, relative to the largest",
       .out = "U above V (rows + columns x k)",
