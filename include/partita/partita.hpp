@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Everything that needs only the standard library. Backends are headers of their own: comm/mpi.hpp,
-/// local/blas/gemm.hpp, io/npz.hpp and io/dataset.hpp.
+/// local/blas/gemm.hpp, local/lapack/small.hpp, algebra/tall_skinny.hpp, io/npz.hpp and io/dataset.hpp.
 
 #include "partita/algebra/edge_softmax.hpp"
 #include "partita/algebra/gemm.hpp"

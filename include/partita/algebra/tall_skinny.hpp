@@ -90,7 +90,7 @@ struct cholesky_factor {
 ///
 /// The Gram matrix G of the first Q tells: where ||G - I||_F <= 5/64 the second Q is orthonormal to working
 /// precision. G is the same on every rank, and so is the answer; a rank whose first factorisation failed
-/// makes G NaN. Source: Yamamoto et al., ETNA 44 (2015), theorem 3.1.
+/// makes G NaN. Source: Yamamoto et al., ETNA 44 (2015).
 template <class T, layout L, class Device>
 bool cholesky_qr(const dense<T, L, Device>& x, dense<T, L, Device>& q, dense<T, replicated, Device>& r) {
   const auto multiply = [&](T alpha, const auto& a, const auto& b, T beta, auto& c) {
