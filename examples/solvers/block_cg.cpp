@@ -22,7 +22,10 @@ using small_matrix = dense<double, replicated, host>;
 /// L + I of a graph; any other matrix as it is.
 matrix_file read_system(const std::string& path) {
   matrix_file a = read_square(path);
-  if (!a.is_edge_list) return a;
+  if (!a.is_edge_list) {
+    require_symmetric(a);
+    return a;
+  }
   a = read_graph(path);
   const std::vector<triplet<double>> edges = std::move(a.entries);
   a.entries.clear();

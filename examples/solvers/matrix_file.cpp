@@ -113,15 +113,8 @@ matrix_file read_square(const std::string& path) {
   return a;
 }
 
-matrix_file read_graph(const std::string& path) {
-  matrix_file a = read_square(path);
-  if (a.is_edge_list) {
-    const std::vector<triplet<double>> reversed = transpose(a.entries);
-    a.entries.insert(a.entries.end(), reversed.begin(), reversed.end());
-  }
-  std::erase_if(a.entries, [](const auto& e) { return e.row == e.col; });
+void require_symmetric(matrix_file& a) {
   a.entries = summed(std::move(a.entries));
-  for (triplet<double>& e : a.entries) e.value = a.is_edge_list ? 1 : std::abs(e.value);
   std::erase_if(a.entries, [](const auto& e) { return e.value == 0; });
   const std::vector<triplet<double>> mirrored = summed(transpose(a.entries));
   const auto [here, there] = std::ranges::mismatch(a.entries, mirrored);
@@ -132,5 +125,17 @@ matrix_file read_graph(const std::string& path) {
     const std::string i = std::to_string(a.first + row), j = std::to_string(a.first + col);
     a.fail("the matrix is not symmetric: (" + i + ", " + j + ") and (" + j + ", " + i + ") differ");
   }
+}
+
+matrix_file read_graph(const std::string& path) {
+  matrix_file a = read_square(path);
+  if (a.is_edge_list) {
+    const std::vector<triplet<double>> reversed = transpose(a.entries);
+    a.entries.insert(a.entries.end(), reversed.begin(), reversed.end());
+  }
+  std::erase_if(a.entries, [](const auto& e) { return e.row == e.col; });
+  a.entries = summed(std::move(a.entries));
+  for (triplet<double>& e : a.entries) e.value = a.is_edge_list ? 1 : std::abs(e.value);
+  require_symmetric(a);
   return a;
 }

@@ -32,6 +32,9 @@ matrix_file read_matrix(const std::string& path);
 /// The same. Throws input_error unless it is square.
 matrix_file read_square(const std::string& path);
 
+/// Adds up the entries at one place and drops zeros. Throws input_error unless A = A^T.
+void require_symmetric(matrix_file& a);
+
 /// The weights of an undirected graph, each edge at (u, v) and (v, u), without loops. Of an edge list: 1 for
 /// u -> v, v -> u or both, given once or often. Of another matrix: the absolute values off its diagonal.
 /// Throws input_error when that is not symmetric.

@@ -403,7 +403,7 @@ class Solvers(unittest.TestCase):
             negative = self.file("n.mtx", market({p: -value for p, value in self.grid.items()}, 63))
             self.refused(1, "the matrix is not positive definite", "block_cg", "--matrix", negative)
             lopsided = self.file("l.mtx", "%%MatrixMarket matrix coordinate pattern general\n2 2 1\n1 2\n")
-            self.refused(1, "was declared symmetric but is not", "block_cg", "--matrix", lopsided)
+            self.refused(1, "l.mtx: the matrix is not symmetric: (1, 2) and (2, 1) differ", "block_cg", "--matrix", lopsided)
             self.refused(1, "no convergence to 1e-09 in 1 iterations", "eigs", "--matrix", self.market, "--iterations", "1", "--k", "5")
             self.refused(1, "--k 24 is more than the 23 singular values", "svds", "--matrix", self.npz(self.rectangle(), 40, 23), "--k", "24")
             if LAUNCH:
