@@ -4,10 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <sstream>
-#include <tuple>
+#include <utility>
 #include <zlib.h>
 
 #include "partita/io/graph_text.hpp"

@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <initializer_list>
 #include <sstream>
+#include <string_view>
 
 #include "matrix_file.hpp"
 #include "partita/base/error.hpp"

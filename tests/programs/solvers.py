@@ -347,6 +347,12 @@ class Solvers(unittest.TestCase):
                 self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
             self.assertEqual(sum(part in line for line in done.stderr.splitlines()), 1, done.stderr)
 
+    def test_the_programs_are_short(self):
+        sources = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples", "solvers")
+        for name in ("pagerank", "block_cg", "eigs", "label_propagation", "svds"):
+            with open(os.path.join(sources, name + ".cpp")) as f:
+                self.assertLessEqual(len(f.readlines()), 120, name)
+
     def test_wrong_command_lines(self):
         good = ["pagerank", "--matrix", self.edges]
         self.refused(2, "--matrix is required", "pagerank")
