@@ -166,6 +166,18 @@ TEST_CASE("qr: blockings of one's own, with empty ranks") {
     });
 }
 
+TEST_CASE("qr and gram with the products of CBLAS") {
+  on_threads(4, [](const communicator& world) {
+    const host_mesh m(world, {2, 2, 1}, device_queue<host>(2, blas_gemm()));
+    const auto x = generate<vertex_rows, double>(m, {301, 37}, field(1));
+    check_qr(x, way::cholesky);
+    check_qr(generate<vertex_rows, double>(m, {60, 18}, vandermonde(60)), way::householder);
+    const auto g = gram(x);
+    for (local_index i = 0; i < 37; ++i)
+      for (local_index j = 0; j < i; ++j) CHECK(g.local()(i, j) == g.local()(j, i));
+  });
+}
+
 TEST_CASE("qr: what is known of R") {
   // R^T R = X^T X has one solution with a positive diagonal.
   on_mesh({2, 1, 2}, [](const host_mesh& m) {
