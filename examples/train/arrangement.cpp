@@ -51,6 +51,13 @@ std::optional<arrangement> arrangement_of(const std::string& policy_name,
   throw usage_error(e.what());
 }
 
+void require_ranks(std::optional<int> asked, int of_job) {
+  if (asked && *asked != of_job)
+    throw usage_error("--ranks " + std::to_string(*asked) + ", but the MPI job has " +
+                      std::to_string(of_job) + (of_job == 1 ? " process" : " processes") +
+                      ": start it with mpirun -n " + std::to_string(*asked));
+}
+
 std::string_view same_policy(const partita::policy& p, partita::mesh_shape mesh) {
   const partita::axis_set long_axes = axes_with_ranks(mesh);
   const auto effective = [&](partita::layout l) {

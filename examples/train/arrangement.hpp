@@ -26,6 +26,9 @@ struct arrangement {
 std::optional<arrangement> arrangement_of(const std::string& policy, const std::optional<std::string>& mesh,
                                           std::optional<int> replication, int ranks);
 
+/// Throws usage_error when --ranks asks for another number than an MPI job has.
+void require_ranks(std::optional<int> asked, int of_job);
+
 /// The first named policy before `p` that cuts matrices on this mesh as `p` does, because axes have one rank
 /// there; nothing where there is none.
 std::string_view same_policy(const partita::policy& p, partita::mesh_shape mesh);

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "command.hpp"
 
-#include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cmath>
 #include <filesystem>
 
+#include "../ranks/command_line.hpp"
 #include "build.hpp"
 #include "presets.hpp"
 
@@ -14,37 +13,13 @@ namespace {
 using partita::nn::aggregation;
 using partita::nn::coupling;
 
-/// A check whose message is a sentence.
-template <class Accept>
-CLI::Validator number_that(const std::string& is, Accept accept) {
-  return CLI::Validator(
-      [=](const std::string& text) {
-        char* end = nullptr;
-        const double value = std::strtod(text.c_str(), &end);
-        return *end == 0 && !text.empty() && accept(value) ? std::string() : text + " is not " + is;
-      },
-      "");
-}
-
-const CLI::Validator count =
-    number_that("a positive whole number", [](double v) { return v >= 1 && v == std::floor(v) && v < 1e9; });
 const CLI::Validator whole = number_that("zero or a positive whole number",
                                          [](double v) { return v >= 0 && v == std::floor(v) && v < 0x1p63; });
 const CLI::Validator finite = number_that("a number", [](double v) { return std::isfinite(v); });
-const CLI::Validator positive = number_that("a positive number", [](double v) { return v > 0; });
 const CLI::Validator not_negative = number_that("zero or a positive number", [](double v) { return v >= 0; });
 const CLI::Validator fraction = number_that("between 0 and 1", [](double v) { return v >= 0 && v <= 1; });
 const CLI::Validator probability =
     number_that("a probability below 1", [](double v) { return v >= 0 && v < 1; });
-
-/// An option that takes one of these words.
-CLI::Option* words(CLI::Option* option, const std::vector<std::string>& allowed) {
-  const auto refuse = [allowed](const std::string& text) {
-    if (std::ranges::find(allowed, text) != allowed.end()) return std::string();
-    return text + " is not one of " + CLI::detail::join(allowed, ", ");
-  };
-  return option->check(CLI::Validator(refuse, ""))->option_text(CLI::detail::join(allowed, "|"));
-}
 
 /// An option whose values have names.
 template <class T>
@@ -120,11 +95,9 @@ void add_training(CLI::App& app, command& c) {
 
 void add_partition(CLI::App& app, command& c) {
   const std::string group = "Ranks";
-  std::vector<std::string> policies;
-  for (const partita::policy& p : partita::named_policies) policies.emplace_back(p.name);
-  app.add_option(
-         "--policy", c.policy,
-         CLI::detail::join(policies, ", ") + "\nor auto: the least product of words that travel and memory")
+  app.add_option("--policy", c.policy,
+                 CLI::detail::join(policy_names(), ", ") +
+                     "\nor auto: the least product of words that travel and memory")
       ->group(group)
       ->option_text("NAME")
       ->capture_default_str();
@@ -165,14 +138,6 @@ void add_data(CLI::App& app, command& c) {
   app.set_version_flag("--version", "train " + build::version, "print the version and exit")->group(group);
 }
 
-/// Defaults stand at the end of what an option means.
-void show_defaults(CLI::App& app) {
-  for (CLI::Option* const option : app.get_options())
-    if (!option->get_default_str().empty())
-      option->description(option->get_description() + " (default " + option->get_default_str() + ")");
-  app.get_formatter()->column_width(38);
-}
-
 /// The value of --preset, which is wanted before the other options are read over it.
 std::string preset_in(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
@@ -200,24 +165,7 @@ command parse_command(int argc, char** argv) {
   add_training(app, c);
   add_partition(app, c);
   show_defaults(app);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    std::fputs(app.help().c_str(), stdout);
-    std::exit(0);
-  } catch (const CLI::CallForVersion& version) {
-    std::puts(version.what());
-    std::exit(0);
-  } catch (const CLI::ArgumentMismatch& e) {
-    const std::string text = e.what();
-    const bool missing = text.ends_with("missing");
-    throw usage_error(text.substr(0, text.find(':')) +
-                      (missing ? " needs a value" : " is given more than once"));
-  } catch (const CLI::ExtrasError&) {
-    throw usage_error("there is no option " + app.remaining().front());
-  } catch (const CLI::ParseError& e) {
-    throw usage_error(e.what());
-  }
+  parse(app, argc, argv);
   if (c.comm == "nccl" && c.device != "cuda") throw usage_error("--comm nccl needs --device cuda");
   return c;
 }

@@ -50,10 +50,7 @@ int run(const command& c, int argc, char** argv) {
   if (over_mpi)
     return run_mpi(argc, argv, [&](const partita::communicator& world) {
       try {
-        if (c.ranks && *c.ranks != world.size())
-          throw usage_error("--ranks " + std::to_string(*c.ranks) + ", but the MPI job has " +
-                            std::to_string(world.size()) + (world.size() == 1 ? " process" : " processes") +
-                            ": start it with mpirun -n " + std::to_string(*c.ranks));
+        require_ranks(c.ranks, world.size());
         train_on(world, arrangement_of(c.policy, c.mesh, c.replication, world.size()), load(c.data), c);
         return 0;
       } catch (const usage_error& e) {

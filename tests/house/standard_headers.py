@@ -16,7 +16,7 @@ NAMES = {
     "cmath": "abs ceil exp expm1 frexp isfinite isnan ldexp log log1p pow sqrt", "condition_variable": "condition_variable", "concepts": "convertible_to derived_from floating_point integral invocable same_as", "cstddef": "byte ptrdiff_t size_t to_integer",
     "cstdint": "uint_least32_t int8_t int32_t int64_t uint8_t uint32_t uint64_t uintmax_t uintptr_t", "cstdio": "fflush fputs", "cstdlib": "atexit", "cstring": "memcmp memcpy memmove strchr strncpy strrchr",
     "deque": "deque", "exception": "current_exception exception exception_ptr make_exception_ptr rethrow_exception terminate uncaught_exceptions",
-    "filesystem": "filesystem", "initializer_list": "initializer_list", "iterator": "begin default_sentinel_t forward_iterator_tag input_iterator_tag", "fstream": "ifstream ios ofstream streamoff streamsize", "functional": "divides function minus multiplies plus", "limits": "numeric_limits",
+    "filesystem": "filesystem", "initializer_list": "initializer_list", "iterator": "begin default_sentinel_t forward_iterator_tag input_iterator_tag", "fstream": "ifstream ios ofstream streamoff streamsize", "istream": "istream", "functional": "divides function minus multiplies plus", "limits": "numeric_limits",
     "list": "list", "map": "map", "memory": "enable_shared_from_this make_shared make_unique shared_ptr static_pointer_cast unique_ptr weak_ptr",
     "mutex": "lock_guard mutex unique_lock", "new": "align_val_t bad_alloc bad_array_new_length", "numeric": "accumulate iota", "optional": "optional", "source_location": "source_location",
     "span": "as_bytes data size span", "sstream": "istringstream ostringstream ws", "stdexcept": "length_error runtime_error", "string": "getline string to_string", "string_view": "string_view",

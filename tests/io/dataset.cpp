@@ -247,6 +247,45 @@ TEST_CASE("dataset: splits, edges and weights that cannot be used") {
         "edge_weight.npy: the weight of row 0 is inf, expected a finite number that is not negative");
 }
 
+TEST_CASE("npz: entries of matrices in rows, in columns and in coordinates") {
+  const scratch folder;
+  const fs::path path = folder / "m.npz";
+  const std::vector<triplet<double>> expected{{0, 1, 1}, {0, 3, 2}, {2, 0, 3}, {2, 0, 3}};
+  const auto read = [&](entries files) {
+    write_npz(path, files);
+    auto a = io::read_sparse_npz(path);
+    CHECK(a.shape == matrix_shape{3, 4});
+    std::ranges::sort(a.entries, {}, [](const auto& e) { return std::pair(e.row, e.col); });
+    CHECK(a.entries == expected);
+  };
+  const auto refused = [&](entries files, const std::string& entry, const std::string& text) {
+    files[entry] = text;
+    write_npz(path, files);
+    return complaint(folder.dir, [&] { io::read_sparse_npz(path); });
+  };
+  read(small_csr());
+  const entries csc{{"format", format_npy("csc")},
+                    {"shape", npy_text(int64s{3, 4})},
+                    {"indptr", npy_text(int64s{0, 2, 3, 3, 4})},
+                    {"indices", npy_text(std::vector<std::int32_t>{2, 2, 0, 0})},
+                    {"data", npy_text(std::vector<float>{3, 3, 1, 2})}};
+  read(csc);
+  CHECK(refused(csc, "indices", npy_text(int64s{2, 3, 0, 0})) ==
+        "m.npz: column 0 has an entry in row 3 of 3");
+  CHECK(refused(csc, "shape", npy_text(int64s{3, 3})) ==
+        "m.npz: expected one more entry of indptr than the 3 columns, found 5");
+  const entries coo{{"format", format_npy("coo")},
+                    {"shape", npy_text(int64s{3, 4})},
+                    {"row", npy_text(int64s{2, 0, 2, 0})},
+                    {"col", npy_text(std::vector<std::int32_t>{0, 3, 0, 1})},
+                    {"data", npy_text(int64s{3, 2, 3, 1})}};
+  read(coo);
+  CHECK(refused(coo, "row", npy_text(int64s{2, 0, 3, 0})) == "m.npz: entry 2 is at (3, 0) of 3 x 4");
+  CHECK(refused(coo, "row", npy_text(int64s{2})) == "m.npz: row has 1 entries, col has 4 and data has 4");
+  CHECK(refused(coo, "format", format_npy("bsr")) ==
+        "m.npz: holds a matrix in the format \"bsr\", expected csr, csc or coo");
+}
+
 TEST_CASE("npz: matrices in every type, and archives that are none") {
   const scratch folder;
   const fs::path path = folder / "m.npz";

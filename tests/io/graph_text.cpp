@@ -3,6 +3,7 @@
 #include "partita/io/graph_text.hpp"
 
 #include <doctest/doctest.h>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,9 @@ TEST_CASE("edge lists in text") {
         "g.txt:1: expected two vertex ids, found \"99999999999999999999 1\"");
   CHECK(refused(std::string("\1\xff", 2) + std::string(50, 'y')) ==
         "g.txt:1: expected two vertex ids, found \"??" + std::string(38, 'y') + "...\"");
+  std::istringstream text("5 7\n7 5\nx\n");
+  CHECK(complaint(folder.dir, [&] { io::read_edge_list(text, folder / "unpacked"); }) ==
+        "unpacked:3: expected two vertex ids, found \"x\"");
   CHECK(refused("\x1f\x8b\x08 packed") == "g.txt: is gzip-compressed; decompress it first");
   CHECK(complaint(folder.dir, [&] { io::read_edge_list(folder / "none.txt"); }) == "none.txt: no such file");
   fs::create_directory(folder / "d.txt");

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
+#include <istream>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -39,15 +40,11 @@ inline bool take_id(std::string_view& line, global_index& id) {
 
 }  // namespace detail
 
-/// The edges in the text file `path`: two ids per line, separated by tabs or spaces. CRLF is accepted; empty
-/// lines and lines starting with # are skipped. Ids may have gaps and are mapped to vertices in ascending
-/// order; self-loops and repeated edges are kept. Throws input_error when the file is missing or
-/// gzip-compressed, and, with file and line number, for any other malformed line.
-inline edge_list read_edge_list(const std::filesystem::path& path) {
-  const std::string name = detail::name_of_file(path);
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) detail::fail(name, "cannot be opened");
-
+/// The edges in text, which `name` denotes in messages: two ids per line, separated by tabs or spaces. CRLF
+/// is accepted; empty lines and lines starting with # are skipped. Ids may have gaps and are mapped to
+/// vertices in ascending order; self-loops and repeated edges are kept. Throws input_error when the text is
+/// gzip-compressed, and, with name and line number, for any other malformed line.
+inline edge_list read_edge_list(std::istream& stream, const std::string& name) {
   edge_list list;
   std::string buffer;
   for (std::size_t number = 1; std::getline(stream, buffer); ++number) {
@@ -75,6 +72,14 @@ inline edge_list read_edge_list(const std::filesystem::path& path) {
   };
   for (edge& e : list.edges) e = {vertex(e.source), vertex(e.target)};
   return list;
+}
+
+/// The edges in the text file `path`. Throws input_error when the file is missing, and as above.
+inline edge_list read_edge_list(const std::filesystem::path& path) {
+  const std::string name = detail::name_of_file(path);
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream) detail::fail(name, "cannot be opened");
+  return read_edge_list(stream, name);
 }
 
 }  // namespace partita::io

@@ -15,6 +15,7 @@
 #include <zip.h>
 
 #include "partita/base/index.hpp"
+#include "partita/base/triplet.hpp"
 #include "partita/io/features.hpp"
 #include "partita/io/npy.hpp"
 
@@ -115,15 +116,26 @@ inline std::string format_text(const npz_archive& archive) {
   return text;
 }
 
+/// The sizes of the matrix, neither negative.
+inline matrix_shape shape_of(const npz_archive& archive) {
+  const std::vector<global_index> sizes = index_vector(archive, "shape");
+  if (sizes.size() != 2)
+    fail(archive.entry_name("shape"), "expected 2 sizes, found " + std::to_string(sizes.size()));
+  const matrix_shape shape{sizes[0], sizes[1]};
+  if (shape.rows < 0 || shape.cols < 0)
+    fail(archive.name(), "its shape " + to_string(shape) + " is negative");
+  return shape;
+}
+
+/// `line` and `place`: what the compressed dimension and the other one are called, row and column in CSR.
 template <class T>
-void check_csr(const csr_array<T>& matrix, const npz_archive& archive) {
+void check_csr(const csr_array<T>& matrix, const npz_archive& archive, const std::string& line,
+               const std::string& place) {
   const auto entries = static_cast<global_index>(matrix.columns.size());
   const auto offset_count = static_cast<global_index>(matrix.offsets.size());
-  if (matrix.rows < 0 || matrix.cols < 0)
-    fail(archive.name(), "its shape " + to_string(matrix_shape{matrix.rows, matrix.cols}) + " is negative");
   if (offset_count - 1 != matrix.rows)
-    fail(archive.name(), "expected one more entry of indptr than the " + std::to_string(matrix.rows) +
-                             " rows, found " + std::to_string(offset_count));
+    fail(archive.name(), "expected one more entry of indptr than the " + std::to_string(matrix.rows) + " " +
+                             line + "s, found " + std::to_string(offset_count));
   if (matrix.values.size() != matrix.columns.size())
     fail(archive.name(), "indices has " + std::to_string(entries) + " entries and data has " +
                              std::to_string(matrix.values.size()));
@@ -133,14 +145,54 @@ void check_csr(const csr_array<T>& matrix, const npz_archive& archive) {
                              std::to_string(entries));
   const auto drop = std::ranges::is_sorted_until(matrix.offsets);
   if (drop != matrix.offsets.end())
-    fail(archive.name(), "indptr decreases at row " + std::to_string(drop - matrix.offsets.begin() - 1));
+    fail(archive.name(),
+         "indptr decreases at " + line + " " + std::to_string(drop - matrix.offsets.begin() - 1));
   const auto outside =
       std::ranges::find_if(matrix.columns, [&](global_index c) { return c < 0 || c >= matrix.cols; });
   if (outside == matrix.columns.end()) return;
   const auto after = std::ranges::upper_bound(matrix.offsets, outside - matrix.columns.begin());
-  fail(archive.name(), "row " + std::to_string(after - matrix.offsets.begin() - 1) +
-                           " has an entry in column " + std::to_string(*outside) + " of " +
-                           std::to_string(matrix.cols));
+  fail(archive.name(), line + " " + std::to_string(after - matrix.offsets.begin() - 1) + " has an entry in " +
+                           place + " " + std::to_string(*outside) + " of " + std::to_string(matrix.cols));
+}
+
+/// The compressed rows of a matrix in CSR, or the compressed columns of one in CSC as rows of its transpose.
+template <class T>
+csr_array<T> compressed(const npz_archive& archive, bool by_columns) {
+  const matrix_shape shape = shape_of(archive);
+  csr_array<T> matrix{by_columns ? shape.cols : shape.rows, by_columns ? shape.rows : shape.cols,
+                      index_vector(archive, "indptr"), index_vector(archive, "indices"),
+                      value_vector<T>(archive, "data")};
+  check_csr(matrix, archive, by_columns ? "column" : "row", by_columns ? "row" : "column");
+  return matrix;
+}
+
+/// "csr" where the archive says nothing.
+inline std::string format_of(const npz_archive& archive) {
+  return archive.contains("format") ? format_text(archive) : "csr";
+}
+
+[[noreturn]] inline void refuse_format(const npz_archive& archive, const char* expected) {
+  fail(archive.name(),
+       "holds a matrix in the format " + detail::quoted(format_of(archive)) + ", expected " + expected);
+}
+
+template <class T>
+std::vector<triplet<T>> coordinate_entries(const npz_archive& archive) {
+  const matrix_shape shape = shape_of(archive);
+  const std::vector<global_index> rows = index_vector(archive, "row"), cols = index_vector(archive, "col");
+  const std::vector<T> values = value_vector<T>(archive, "data");
+  if (rows.size() != values.size() || cols.size() != values.size())
+    fail(archive.name(), "row has " + std::to_string(rows.size()) + " entries, col has " +
+                             std::to_string(cols.size()) + " and data has " + std::to_string(values.size()));
+  std::vector<triplet<T>> entries;
+  entries.reserve(values.size());
+  for (std::size_t e = 0; e < values.size(); ++e) {
+    if (rows[e] < 0 || rows[e] >= shape.rows || cols[e] < 0 || cols[e] >= shape.cols)
+      fail(archive.name(), "entry " + std::to_string(e) + " is at (" + std::to_string(rows[e]) + ", " +
+                               std::to_string(cols[e]) + ") of " + to_string(shape));
+    entries.push_back({rows[e], cols[e], values[e]});
+  }
+  return entries;
 }
 
 }  // namespace detail
@@ -152,19 +204,36 @@ void check_csr(const csr_array<T>& matrix, const npz_archive& archive) {
 template <std::floating_point T = double>
 csr_array<T> read_csr_npz(const std::filesystem::path& path) {
   const detail::npz_archive archive(path);
-  if (archive.contains("format")) {
-    const std::string format = detail::format_text(archive);
-    if (format != "csr")
-      detail::fail(archive.name(),
-                   "holds a matrix in the format " + detail::quoted(format) + ", expected csr");
-  }
-  const std::vector<global_index> shape = detail::index_vector(archive, "shape");
-  if (shape.size() != 2)
-    detail::fail(archive.entry_name("shape"), "expected 2 sizes, found " + std::to_string(shape.size()));
-  csr_array<T> matrix{shape[0], shape[1], detail::index_vector(archive, "indptr"),
-                      detail::index_vector(archive, "indices"), detail::value_vector<T>(archive, "data")};
-  detail::check_csr(matrix, archive);
-  return matrix;
+  if (detail::format_of(archive) != "csr") detail::refuse_format(archive, "csr");
+  return detail::compressed<T>(archive, false);
+}
+
+/// A sparse matrix as a list of entries, in any order; those at one place add up.
+template <class T = double>
+struct entry_array {
+  matrix_shape shape;
+  std::vector<triplet<T>> entries;
+};
+
+/// The matrix in the file `path`, as written by scipy.sparse.save_npz in one of the formats csr, csc and coo
+/// (entries shape, row, col and data). Shape: as in the file. Throws as read_csr_npz does.
+template <std::floating_point T = double>
+entry_array<T> read_sparse_npz(const std::filesystem::path& path) {
+  const detail::npz_archive archive(path);
+  const std::string format = detail::format_of(archive);
+  if (format == "coo") return {detail::shape_of(archive), detail::coordinate_entries<T>(archive)};
+  if (format != "csr" && format != "csc") detail::refuse_format(archive, "csr, csc or coo");
+  const bool by_columns = format == "csc";
+  const csr_array<T> matrix = detail::compressed<T>(archive, by_columns);
+  entry_array<T> result{detail::shape_of(archive), {}};
+  result.entries.reserve(matrix.values.size());
+  for (std::size_t i = 0; i + 1 < matrix.offsets.size(); ++i)
+    for (auto e = static_cast<std::size_t>(matrix.offsets[i]);
+         e < static_cast<std::size_t>(matrix.offsets[i + 1]); ++e) {
+      const auto line = static_cast<global_index>(i), place = matrix.columns[e];
+      result.entries.push_back({by_columns ? place : line, by_columns ? line : place, matrix.values[e]});
+    }
+  return result;
 }
 
 /// The same matrix as vertex features, one row per vertex: in single precision if that is exact for the

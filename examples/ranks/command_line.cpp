@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "command_line.hpp"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "../train/arrangement.hpp"
+
+CLI::Option* words(CLI::Option* option, const std::vector<std::string>& allowed) {
+  const auto refuse = [allowed](const std::string& text) {
+    if (std::ranges::find(allowed, text) != allowed.end()) return std::string();
+    return text + " is not one of " + CLI::detail::join(allowed, ", ");
+  };
+  return option->check(CLI::Validator(refuse, ""))->option_text(CLI::detail::join(allowed, "|"));
+}
+
+std::vector<std::string> policy_names() {
+  std::vector<std::string> names;
+  for (const partita::policy& p : partita::named_policies) names.emplace_back(p.name);
+  return names;
+}
+
+void show_defaults(CLI::App& app) {
+  for (CLI::Option* const option : app.get_options())
+    if (!option->get_default_str().empty())
+      option->description(option->get_description() + " (default " + option->get_default_str() + ")");
+  app.get_formatter()->column_width(38);
+}
+
+void parse(CLI::App& app, int argc, char** argv) {
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    std::fputs(app.help().c_str(), stdout);
+    std::exit(0);
+  } catch (const CLI::CallForVersion& version) {
+    std::puts(version.what());
+    std::exit(0);
+  } catch (const CLI::ArgumentMismatch& e) {
+    const std::string text = e.what();
+    const bool missing = text.ends_with("missing");
+    throw usage_error(text.substr(0, text.find(':')) +
+                      (missing ? " needs a value" : " is given more than once"));
+  } catch (const CLI::ExtrasError&) {
+    throw usage_error("there is no option " + app.remaining().front());
+  } catch (const CLI::ParseError& e) {
+    throw usage_error(e.what());
+  }
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// Command lines of the programs: what options may be, how they are shown, and where policies, meshes and
+/// ranks are named.
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+/// A check whose message is a sentence.
+template <class Accept>
+CLI::Validator number_that(const std::string& is, Accept accept) {
+  return CLI::Validator(
+      [=](const std::string& text) {
+        char* end = nullptr;
+        const double value = std::strtod(text.c_str(), &end);
+        return *end == 0 && !text.empty() && accept(value) ? std::string() : text + " is not " + is;
+      },
+      "");
+}
+
+inline const CLI::Validator count =
+    number_that("a positive whole number", [](double v) { return v >= 1 && v == std::floor(v) && v < 1e9; });
+inline const CLI::Validator positive = number_that("a positive number", [](double v) { return v > 0; });
+
+/// An option that takes one of these words.
+CLI::Option* words(CLI::Option* option, const std::vector<std::string>& allowed);
+
+/// The names of all policies.
+std::vector<std::string> policy_names();
+
+/// Defaults stand at the end of what an option means.
+void show_defaults(CLI::App& app);
+
+/// Reads the words; prints the help or the version and exits where that is asked for. Throws usage_error.
+void parse(CLI::App& app, int argc, char** argv);

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "matrix_file.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <utility>
+#include <zlib.h>
+
+#include "partita/io/graph_text.hpp"
+#include "partita/io/npz.hpp"
+
+namespace {
+
+using partita::global_index;
+using partita::triplet;
+
+/// The bytes of a gzip file, unpacked; those of another file as they are.
+std::string unpacked(const std::string& path) {
+  struct close {
+    void operator()(gzFile_s* file) const { gzclose(file); }
+  };
+  const std::unique_ptr<gzFile_s, close> file(gzopen(path.c_str(), "rb"));
+  if (!file) throw partita::input_error(path + ": cannot be opened");
+  std::string text;
+  std::array<char, 1 << 16> block;
+  int got = 0;
+  while ((got = gzread(file.get(), block.data(), block.size())) > 0)
+    text.append(block.data(), static_cast<std::size_t>(got));
+  int status = Z_OK;
+  gzerror(file.get(), &status);  // a file that ends too early is read without a negative count
+  if (got < 0 || status != Z_OK) throw partita::input_error(path + ": cannot be unpacked");
+  return text;
+}
+
+matrix_file from_edges(partita::io::edge_list list) {
+  matrix_file a;
+  a.is_edge_list = true;
+  a.shape = {list.vertices(), list.vertices()};
+  a.ids = std::move(list.ids);
+  a.entries.reserve(list.edges.size());
+  for (const partita::io::edge& e : list.edges) a.entries.push_back({e.source, e.target, 1});
+  return a;
+}
+
+/// Reads text from the file, or from what it unpacks to.
+matrix_file read_text(const std::string& path, bool is_market) {
+  const auto read = [&](std::istream& stream) {
+    return is_market ? read_matrix_market(stream, path)
+                     : from_edges(partita::io::read_edge_list(stream, path));
+  };
+  if (path.ends_with(".gz")) {
+    std::istringstream stream(unpacked(path));
+    return read(stream);
+  }
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream) throw partita::input_error(path + ": cannot be opened");
+  return read(stream);
+}
+
+/// Sorted by row and column, with the sums of those at one place.
+std::vector<triplet<double>> summed(std::vector<triplet<double>> entries) {
+  std::ranges::stable_sort(entries, {}, [](const auto& e) { return std::pair(e.row, e.col); });
+  std::vector<triplet<double>> sums;
+  for (const triplet<double>& e : entries)
+    if (!sums.empty() && sums.back().row == e.row && sums.back().col == e.col)
+      sums.back().value += e.value;
+    else
+      sums.push_back(e);
+  return sums;
+}
+
+std::vector<triplet<double>> transpose(std::vector<triplet<double>> entries) {
+  for (triplet<double>& e : entries) std::swap(e.row, e.col);
+  return entries;
+}
+
+}  // namespace
+
+global_index matrix_file::id(global_index i) const {
+  return ids.empty() ? first + i : ids[static_cast<std::size_t>(i)];
+}
+
+void matrix_file::fail(const std::string& what) const { throw partita::input_error(path + ": " + what); }
+
+matrix_file read_matrix(const std::string& path) {
+  if (!std::filesystem::exists(path)) throw partita::input_error(path + ": no such file");
+  if (!std::filesystem::is_regular_file(path)) throw partita::input_error(path + ": is not a regular file");
+  matrix_file a;
+  if (path.ends_with(".npz")) {
+    auto from = partita::io::read_sparse_npz(path);
+    a.shape = from.shape;
+    a.entries = std::move(from.entries);
+  } else {
+    a = read_text(path, path.ends_with(".mtx") || path.ends_with(".mtx.gz"));
+  }
+  a.path = path;
+  if (a.shape.rows == 0 || a.shape.cols == 0)
+    a.fail(a.is_edge_list ? "has no edges" : "has no entries: it is " + to_string(a.shape));
+  for (const triplet<double>& e : a.entries)
+    if (!std::isfinite(e.value))
+      a.fail("the value at (" + std::to_string(a.first + e.row) + ", " + std::to_string(a.first + e.col) +
+             ") is not a finite number");
+  return a;
+}
+
+matrix_file read_square(const std::string& path) {
+  matrix_file a = read_matrix(path);
+  if (a.shape.rows != a.shape.cols) a.fail("the matrix is " + to_string(a.shape) + ", not square");
+  return a;
+}
+
+void require_symmetric(matrix_file& a) {
+  a.entries = summed(std::move(a.entries));
+  std::erase_if(a.entries, [](const auto& e) { return e.value == 0; });
+  const std::vector<triplet<double>> mirrored = summed(transpose(a.entries));
+  const auto [here, there] = std::ranges::mismatch(a.entries, mirrored);
+  if (here != a.entries.end()) {
+    const auto& [row, col, value] = std::min(*here, *there, [](const auto& e, const auto& f) {
+      return std::pair(e.row, e.col) < std::pair(f.row, f.col);
+    });
+    const std::string i = std::to_string(a.first + row), j = std::to_string(a.first + col);
+    a.fail("the matrix is not symmetric: (" + i + ", " + j + ") and (" + j + ", " + i + ") differ");
+  }
+}
+
+matrix_file read_graph(const std::string& path) {
+  matrix_file a = read_square(path);
+  if (a.is_edge_list) {
+    const std::vector<triplet<double>> reversed = transpose(a.entries);
+    a.entries.insert(a.entries.end(), reversed.begin(), reversed.end());
+  }
+  std::erase_if(a.entries, [](const auto& e) { return e.row == e.col; });
+  a.entries = summed(std::move(a.entries));
+  for (triplet<double>& e : a.entries) e.value = a.is_edge_list ? 1 : std::abs(e.value);
+  require_symmetric(a);
+  return a;
+}

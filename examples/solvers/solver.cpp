@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "solver.hpp"
+
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "../ranks/command_line.hpp"
+#include "../train/arrangement.hpp"
+#include "../train/cores.hpp"
+#include "partita/comm/threads.hpp"
+#include "partita/io/npy.hpp"
+
+namespace {
+
+using nlohmann::ordered_json;
+using partita::global_index;
+
+/// With so many digits.
+std::string text_of(double number, int digits) {
+  std::array<char, 40> text{};
+  std::snprintf(text.data(), text.size(), "%.*g", digits, number);
+  return text.data();
+}
+
+command parse_command(int argc, char** argv, const description& d) {
+  command c = d.defaults;
+  CLI::App app(d.what, d.name);
+  app.get_help_ptr()->description("print this and exit");
+  app.add_option("--matrix", c.matrix,
+                 "an edge list (.txt, .txt.gz: source, target),\na Matrix Market file (.mtx, .mtx.gz) or a "
+                 "SciPy matrix (.npz)")
+      ->required()
+      ->option_text("FILE");
+  words(app.add_option("--policy", c.policy,
+                       "how matrices are cut:\n" + CLI::detail::join(policy_names(), ", ")),
+        policy_names())
+      ->option_text("P")
+      ->capture_default_str();
+  app.add_option("--ranks", c.ranks, "ranks (default 1; under mpirun: those of the job)")
+      ->check(count)
+      ->option_text("N");
+  app.add_option("--mesh", c.mesh, "ranks along row, col and depth (default: nearest to a square or a cube)")
+      ->option_text("RxCxD");
+  words(app.add_option("--comm", c.comm, "what the ranks are; mpi needs mpirun"), {"threads", "mpi"})
+      ->capture_default_str();
+  app.add_option("--out", c.out, "write " + d.out)->option_text("FILE.npy");
+  app.add_option("--json", c.json, "write the results")->option_text("FILE");
+  if (!d.k.empty()) app.add_option("--k", c.k, d.k)->check(count)->option_text("K")->capture_default_str();
+  if (!d.labels.empty()) app.add_option("--labels", c.labels, d.labels)->option_text("FILE.npy");
+  app.add_option("--tolerance", c.tolerance, d.tolerance)
+      ->check(positive)
+      ->option_text("T")
+      ->capture_default_str();
+  app.add_option("--iterations", c.iterations, "fail after so many")
+      ->check(count)
+      ->option_text("N")
+      ->capture_default_str();
+  show_defaults(app);
+  parse(app, argc, argv);
+  return c;
+}
+
+/// What one run did, on rank 0.
+struct outcome {
+  solution found;
+  arrangement how;
+  int ranks = 0;
+  int threads = 0;
+  double seconds = 0;
+  global_index words = 0;
+};
+
+outcome solve_on(const partita::communicator& world, const arrangement& how, const matrix_file& file,
+                 const command& c, const std::function<solution(const problem&)>& solve) {
+  outcome o{{}, how, world.size(), threads_per_rank(world, {})};
+  const problem p{
+      c, file, partita::find_policy(how.policy),
+      partita::mesh<partita::host>(world, how.mesh, partita::device_queue<partita::host>(o.threads))};
+  const global_index before = p.mesh.ledger().total().words;
+  const auto begin = std::chrono::steady_clock::now();
+  o.found = solve(p);
+  o.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  o.words = world.all_reduce(p.mesh.ledger().total().words - before, partita::reduction::max);
+  return o;
+}
+
+std::string in_words(const solution::value& value) {
+  constexpr std::size_t shown = 10;
+  const auto text = [](auto number) {
+    if constexpr (std::is_same_v<decltype(number), double>)
+      return text_of(number, 10);
+    else
+      return std::to_string(number);
+  };
+  const auto list = [&](const auto& numbers) {
+    std::string all;
+    for (std::size_t i = 0; i < std::min(shown, numbers.size()); ++i)
+      all += (i ? " " : "") + text(numbers[i]);
+    return all + (numbers.size() > shown ? " ..." : "");
+  };
+  return std::visit(
+      [&](const auto& v) {
+        if constexpr (requires { v.size(); })
+          return list(v);
+        else
+          return text(v);
+      },
+      value);
+}
+
+void tell(const description& d, const command& c, const matrix_file& file, const outcome& o) {
+  std::printf("%s: %s, %s with %zu entries; %s on %s\n", d.name.c_str(), file.path.c_str(),
+              to_string(file.shape).c_str(), file.entries.size(), o.how.policy.c_str(),
+              to_string(o.how.mesh).c_str());
+  for (const auto& [name, value] : o.found.results)
+    std::printf("%-16s %s\n", name.c_str(), in_words(value).c_str());
+  std::printf("%-16s %.3f\n", "seconds", o.seconds);
+  if (!c.out.empty()) partita::io::write_npy(c.out, o.found.shape, o.found.values);
+  if (c.json.empty()) return;
+  ordered_json j{{"program", d.name},
+                 {"matrix", file.path},
+                 {"shape", {file.shape.rows, file.shape.cols}},
+                 {"entries", file.entries.size()},
+                 {"policy", o.how.policy},
+                 {"mesh", {o.how.mesh.row, o.how.mesh.col, o.how.mesh.depth}},
+                 {"ranks", o.ranks},
+                 {"threads", o.threads},
+                 {"comm", c.comm},
+                 {"tolerance", c.tolerance},
+                 {"seconds", o.seconds},
+                 {"words_received", {{"max_rank", o.words}}}};
+  for (const auto& [name, value] : o.found.results)
+    std::visit([&, &key = name](const auto& v) { j[key] = v; }, value);
+  std::ofstream stream(c.json);
+  stream << j.dump(2) << '\n';
+  if (!stream.flush()) throw partita::error("cannot write " + c.json);
+}
+
+int report(const description& d, const usage_error& e) {
+  std::fprintf(stderr, "%s: %s; %s --help lists every option\n", d.name.c_str(), e.what(), d.name.c_str());
+  return 2;
+}
+
+int report(const description& d, const std::exception& e) {
+  std::fprintf(stderr, "%s: %s\n", d.name.c_str(), e.what());
+  return 1;
+}
+
+}  // namespace
+
+std::span<const partita::triplet<double>> problem::share() const {
+  const partita::interval mine = partita::comm::share_of(std::ssize(file.entries), mesh.rank(), mesh.size());
+  return std::span(file.entries)
+      .subspan(static_cast<std::size_t>(mine.begin), static_cast<std::size_t>(mine.size()));
+}
+
+std::vector<double> first_columns(const std::vector<double>& values, global_index width, global_index k) {
+  std::vector<double> columns;
+  for (auto row = values.begin(); row != values.end(); row += width)
+    columns.insert(columns.end(), row, row + k);
+  return columns;
+}
+
+void together(const partita::communicator& world, const std::function<void()>& f) {
+  std::string complaint;
+  try {
+    f();
+  } catch (const std::exception& e) {
+    complaint = e.what();
+  }
+  const global_index here = complaint.empty() ? world.size() : world.rank();
+  const auto first = static_cast<int>(-world.all_reduce(-here, partita::reduction::max));
+  if (first == world.size()) return;
+  std::vector<std::uint8_t> text(complaint.begin(), complaint.end());
+  std::vector<global_index> length{std::ssize(text)};
+  world.broadcast(length, first);
+  text.resize(static_cast<std::size_t>(length.front()));
+  world.broadcast(text, first);
+  throw no_solution(std::string(text.begin(), text.end()));
+}
+
+void fail_to_converge(const command& asked, double residual) {
+  throw no_solution("no convergence to " + text_of(asked.tolerance, 3) + " in " +
+                    std::to_string(asked.iterations) + " iterations: the residual is " +
+                    text_of(residual, 3));
+}
+
+int run_solver(int argc, char** argv, const description& d,
+               const std::function<matrix_file(const std::string&)>& read,
+               const std::function<solution(const problem&)>& solve) try {
+  const command c = parse_command(argc, argv, d);
+  if (c.comm != "mpi") refuse_separate_runs();
+  for (const std::string& path : {c.out, c.json})
+    if (!path.empty() && !std::ofstream(path, std::ios::app)) throw partita::error("cannot write " + path);
+  if (c.comm == "mpi")
+    return run_mpi(argc, argv, [&](const partita::communicator& world) {
+      const bool first = world.rank() == 0;
+      try {
+        require_ranks(c.ranks, world.size());
+        const arrangement how = *arrangement_of(c.policy, c.mesh, {}, world.size());
+        matrix_file file;
+        together(world, [&] { file = read(c.matrix); });
+        const outcome o = solve_on(world, how, file, c, solve);
+        if (first) tell(d, c, file, o);
+        return 0;
+      } catch (const usage_error& e) {
+        return first ? report(d, e) : 2;
+      } catch (const no_solution& e) {
+        return first ? report(d, e) : 1;
+      }
+    });
+  const int ranks = c.ranks.value_or(1);
+  const arrangement how = *arrangement_of(c.policy, c.mesh, {}, ranks);
+  const matrix_file file = read(c.matrix);
+  partita::threads::run(ranks, [&](const partita::communicator& world) {
+    const outcome o = solve_on(world, how, file, c, solve);
+    if (world.rank() == 0) tell(d, c, file, o);
+  });
+  return 0;
+} catch (const usage_error& e) {
+  return report(d, e);
+} catch (const std::exception& e) {
+  return report(d, e);
+}
