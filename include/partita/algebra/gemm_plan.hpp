@@ -26,8 +26,9 @@ struct gemm_options {
 /// C(i, j) = sum over k of A(i, k) B(k, j) has three indices; a schedule assigns each mesh axis to i, to j,
 /// to k or to none. A is redistributed to (I, K) and B to (K, J), blocks are multiplied, and partial sums
 /// over the axes of K are reduce-scattered into the layout of C, or all-reduced where C is replicated. Where
-/// the redistributed blocks would exceed the memory, they come in stages along k, the next one in flight
-/// while one is multiplied. 1D, SUMMA, 2.5D and 3D algorithms are choices among the schedules.
+/// the buffers would exceed the memory, blocks come in stages along k, the next one in flight while one is
+/// multiplied, or along j or i where partial sums are what takes most of it. 1D, SUMMA, 2.5D and 3D
+/// algorithms are choices among the schedules.
 ///
 /// Collective over the mesh: constructor and call. What travels: predicted(). The first call with beta != 0
 /// may allocate; further calls never do. Throws shape_error naming operands and shapes, and error if the
@@ -67,8 +68,7 @@ class gemm_plan {
   /// Bytes in the buffers of the busiest rank.
   std::size_t buffer_bytes() const { return static_cast<std::size_t>(choice_.buffered) * sizeof(T); }
   partition::gemm_schedule schedule() const { return choice_.blocks.axes; }
-  /// Number of stages along k.
-  global_index stages() const { return choice_.stages; }
+  partition::gemm_stages stages() const { return choice_.blocks.stages; }
   /// The schedule, what it moves and what it costs, in a sentence.
   std::string explain() const;
 
@@ -81,8 +81,9 @@ class gemm_plan {
   void require_planned(const operand& a, const operand& b, const operand& c) const;
   void plan_sums();
   void multiply(T alpha, matrix_view<const T> a, matrix_view<const T> b, T beta, matrix_view<T> c);
-  void multiply_stage(T alpha, matrix_view<const T> a, matrix_view<const T> b, T beta, matrix_view<T> c);
-  void sum_and_move(T beta, matrix_view<T> c);
+  void multiply_pieces(T alpha, matrix_view<const T> a, matrix_view<const T> b, T beta, std::size_t product);
+  void scatter_sums(std::size_t product, T beta, matrix_view<T> c);
+  void move_sums(T beta, matrix_view<T> c);
 
   bool direct() const { return choice_.sums.scatter.empty() && !choice_.sums.redistributes; }
   /// Whether this rank adds beta C to a sum over ranks.
@@ -93,21 +94,35 @@ class gemm_plan {
     const auto cols = static_cast<local_index>(r.cols.size());
     return {data, static_cast<local_index>(r.rows.size()), cols, cols};
   }
+  /// The part of this rank's block of C that is `r`.
+  matrix_view<T> part_of_c(matrix_view<T> c, const partition::rectangle& r) const {
+    const partition::rectangle block = problem_.c.block(mesh_.at());
+    return c.block(static_cast<local_index>(r.rows.begin - block.rows.begin),
+                   static_cast<local_index>(r.cols.begin - block.cols.begin),
+                   static_cast<local_index>(r.rows.size()), static_cast<local_index>(r.cols.size()));
+  }
 
   /// Consecutive elements of the product buffer that are one block.
   struct piece {
     partition::rectangle block;
     std::size_t begin;
   };
+  /// The partial products of one stage, or of all stages along k.
+  struct partial_product {
+    partition::rectangle whole, owned;  ///< before and after the sums
+    std::vector<piece> pieces;          ///< each computed by one local product
+    std::vector<global_index> counts;   ///< elements that each rank of the scatter keeps
+    std::size_t own_piece = 0;          ///< where those of this rank begin
+    bool in_place = false;              ///< whether they are contiguous in C
+  };
+  partial_product sums_of_stage(global_index stage) const;
 
   mesh<Device> mesh_;
   partition::gemm_problem problem_;
   partition::gemm_choice choice_;
   std::unique_ptr<transfer::block_exchange<T, Device>> a_, b_, c_;
   buffer<T, Device> product_, summed_;
-  std::vector<piece> pieces_;         ///< of the product, one for each product of blocks
-  std::vector<global_index> counts_;  ///< elements that each rank of the scatter keeps
-  std::size_t own_piece_ = 0;         ///< where those of this rank begin
+  std::vector<partial_product> products_;
   traffic predicted_;
 };
 
@@ -155,7 +170,7 @@ gemm_plan<T, Device>::gemm_plan(const comm::call_site&, const operand& a, const 
   const coordinates at = mesh_.at();
   const partition::gemm_blocks& blocks = choice_.blocks;
   const partition::gemm_routes routes(problem_, blocks, choice_.sums);
-  const global_index stages = choice_.stages;
+  const partition::gemm_stages& stages = blocks.stages;
   const auto plan = [&](const partition::route& r, const auto& from, const auto& to, global_index count) {
     auto planned =
         std::make_unique<transfer::block_exchange<T, Device>>(mesh_, exchange(m, r, at, from, to, count));
@@ -164,10 +179,12 @@ gemm_plan<T, Device>::gemm_plan(const comm::call_site&, const operand& a, const 
   };
   a_ = plan(
       routes.a, [&](coordinates q) { return problem_.a.block(q); },
-      [&](coordinates q, global_index s) { return blocks.of_a(q, s, stages); }, stages);
+      [&](coordinates q, global_index s) { return blocks.of_a(q, s); },
+      stages.without(partition::gemm_index::j));
   b_ = plan(
       routes.b, [&](coordinates q) { return problem_.b.block(q); },
-      [&](coordinates q, global_index s) { return blocks.of_b(q, s, stages); }, stages);
+      [&](coordinates q, global_index s) { return blocks.of_b(q, s); },
+      stages.without(partition::gemm_index::i));
   a_->reserve();
   b_->reserve();
   plan_sums();
@@ -178,44 +195,52 @@ gemm_plan<T, Device>::gemm_plan(const comm::call_site&, const operand& a, const 
 }
 
 template <class T, class Device>
+auto gemm_plan<T, Device>::sums_of_stage(global_index stage) const -> partial_product {
+  const axis_set scatter = choice_.sums.scatter;
+  const coordinates at = mesh_.at();
+  partial_product p;
+  p.whole = choice_.blocks.of_c(at, stage);
+  p.owned = choice_.sums.owned(problem_, choice_.blocks, at, stage);
+  p.in_place = !choice_.sums.redistributes && p.owned.cols == problem_.c.block(at).cols;
+  std::size_t begin = 0;
+  bool rows_in_order = true;
+  global_index row = p.whole.rows.begin;
+  for (int q = 0; !scatter.empty() && q < mesh_.shape().size(scatter); ++q) {
+    const coordinates other = partition::group_member(mesh_.shape(), scatter, at, q);
+    const partition::rectangle block = choice_.sums.owned(problem_, choice_.blocks, other, stage);
+    if (other == at) p.own_piece = begin;
+    p.pieces.push_back({block, begin});
+    p.counts.push_back(block.size());
+    begin += static_cast<std::size_t>(block.size());
+    if (block.size() == 0) continue;
+    rows_in_order = rows_in_order && block.cols == p.whole.cols && block.rows.begin == row;
+    row = block.rows.end;
+  }
+  if (rows_in_order) p.pieces = {{p.whole, 0}};
+  return p;
+}
+
+template <class T, class Device>
 void gemm_plan<T, Device>::plan_sums() {
   const auto& [scatter, reduce, redistributes] = choice_.sums;
   const coordinates at = mesh_.at();
-  const partition::rectangle whole = choice_.blocks.of_c(at),
-                             owned = choice_.sums.owned(problem_, choice_.blocks, at);
-  const auto add = [&](operation kind, axis_set along) {
+  const auto add = [&](operation kind, axis_set along, global_index count) {
     comm::collective op;
     op.kind = kind;
-    op.count = owned.size();
+    op.count = count;
     predicted_ += received(op, partition::rank_in_group(mesh_.shape(), along, at), mesh_.shape().size(along));
   };
-  if (!reduce.empty()) add(operation::all_reduce, reduce);
-  if (direct()) {
-    pieces_.push_back({whole, 0});
-    return;
+  if (!reduce.empty()) add(operation::all_reduce, reduce, problem_.c.block(at).size());
+  global_index product = 0, summed = 0;
+  for (global_index s = 0; s < choice_.blocks.stages.without(partition::gemm_index::k); ++s) {
+    products_.push_back(sums_of_stage(s));
+    const partial_product& p = products_.back();
+    if (!scatter.empty()) add(operation::reduce_scatter, scatter, p.owned.size());
+    if (!direct()) product = std::max(product, p.whole.size());
+    if (!scatter.empty() && !p.in_place) summed = std::max(summed, p.owned.size());
   }
-  product_ = buffer<T, Device>(mesh_.queue(), static_cast<std::size_t>(whole.size()));
-  if (scatter.empty()) {
-    pieces_.push_back({whole, 0});
-    return;
-  }
-  add(operation::reduce_scatter, scatter);
-  std::size_t begin = 0;
-  bool rows_in_order = true;
-  global_index row = whole.rows.begin;
-  for (int q = 0; q < mesh_.shape().size(scatter); ++q) {
-    const coordinates other = partition::group_member(mesh_.shape(), scatter, at, q);
-    const partition::rectangle block = choice_.sums.owned(problem_, choice_.blocks, other);
-    if (other == at) own_piece_ = begin;
-    pieces_.push_back({block, begin});
-    counts_.push_back(block.size());
-    begin += static_cast<std::size_t>(block.size());
-    rows_in_order =
-        rows_in_order && (block.size() == 0 || (block.cols == whole.cols && block.rows.begin == row));
-    if (block.size() > 0) row = block.rows.end;
-  }
-  if (rows_in_order) pieces_ = {{whole, 0}};
-  if (redistributes) summed_ = buffer<T, Device>(mesh_.queue(), static_cast<std::size_t>(owned.size()));
+  product_ = buffer<T, Device>(mesh_.queue(), static_cast<std::size_t>(product));
+  summed_ = buffer<T, Device>(mesh_.queue(), static_cast<std::size_t>(summed));
 }
 
 template <class T, class Device>
@@ -242,62 +267,84 @@ void gemm_plan<T, Device>::require_planned(const operand& a, const operand& b, c
 template <class T, class Device>
 void gemm_plan<T, Device>::multiply(T alpha, matrix_view<const T> a, matrix_view<const T> b, T beta,
                                     matrix_view<T> c) {
-  const auto stages = static_cast<std::size_t>(choice_.stages);
-  const bool into_c = direct();
+  const auto [along, count] = choice_.blocks.stages;
+  const bool of_k = along == partition::gemm_index::k;
+  matrix_view<const T> left, right;
   a_->start(0, a);
   b_->start(0, b);
-  for (std::size_t s = 0; s < stages; ++s) {
-    const matrix_view<const T> left = a_->finish(s, a), right = b_->finish(s, b);
-    if (s + 1 < stages) {
-      a_->start(s + 1, a);
-      b_->start(s + 1, b);
-    }
-    multiply_stage(alpha, left, right,
-                   s > 0                  ? T(1)
-                   : into_c && adds_old() ? beta
-                                          : T(0),
-                   into_c ? c : view_of(product_.data(), choice_.blocks.of_c(mesh_.at())));
+  for (std::size_t s = 0; s < static_cast<std::size_t>(count); ++s) {
+    if (s < a_->stages()) left = a_->finish(s, a);
+    if (s < b_->stages()) right = b_->finish(s, b);
+    if (s + 1 < a_->stages()) a_->start(s + 1, a);
+    if (s + 1 < b_->stages()) b_->start(s + 1, b);
+    const std::size_t product = of_k ? 0 : s;
+    const bool first = !of_k || s == 0, last = !of_k || s + 1 == static_cast<std::size_t>(count);
+    if (direct())
+      gemm(mesh_.queue(), problem_.transposed_a, problem_.transposed_b, alpha, left, right,
+           !first       ? T(1)
+           : adds_old() ? beta
+                        : T(0),
+           part_of_c(c, products_[product].whole));
+    else
+      multiply_pieces(alpha, left, right, first ? T(0) : T(1), product);
+    if (last && !choice_.sums.scatter.empty()) scatter_sums(product, beta, c);
   }
-  sum_and_move(beta, c);
+  if (choice_.sums.redistributes) return move_sums(beta, c);
+  if (!choice_.sums.reduce.empty())
+    mesh_.along(choice_.sums.reduce)
+        .all_reduce(
+            std::span<T>(c.data, static_cast<std::size_t>(c.rows) * static_cast<std::size_t>(c.cols)));
 }
 
 template <class T, class Device>
-void gemm_plan<T, Device>::multiply_stage(T alpha, matrix_view<const T> a, matrix_view<const T> b, T beta,
-                                          matrix_view<T> c) {
-  const partition::rectangle whole = choice_.blocks.of_c(mesh_.at());
+void gemm_plan<T, Device>::multiply_pieces(T alpha, matrix_view<const T> a, matrix_view<const T> b, T beta,
+                                           std::size_t product) {
   const auto part = [](matrix_view<const T> x, bool of_rows, interval all, interval some) {
     const auto begin = static_cast<local_index>(some.begin - all.begin),
                size = static_cast<local_index>(some.size());
     return of_rows ? x.block(begin, 0, size, x.cols) : x.block(0, begin, x.rows, size);
   };
-  for (const piece& p : pieces_) {
-    if (p.block.size() == 0) continue;
-    gemm(mesh_.queue(), problem_.transposed_a, problem_.transposed_b, alpha,
-         part(a, !problem_.transposed_a, whole.rows, p.block.rows),
-         part(b, problem_.transposed_b, whole.cols, p.block.cols), beta, view_of(c.data + p.begin, p.block));
+  const partial_product& p = products_[product];
+  for (const piece& of : p.pieces)
+    if (of.block.size() > 0)
+      gemm(mesh_.queue(), problem_.transposed_a, problem_.transposed_b, alpha,
+           part(a, !problem_.transposed_a, p.whole.rows, of.block.rows),
+           part(b, problem_.transposed_b, p.whole.cols, of.block.cols), beta,
+           view_of(product_.data() + of.begin, of.block));
+}
+
+/// Reduce-scatters partial products, into C unless C is redistributed.
+template <class T, class Device>
+void gemm_plan<T, Device>::scatter_sums(std::size_t product, T beta, matrix_view<T> c) {
+  const partial_product& p = products_[product];
+  const auto& q = mesh_.queue();
+  const communicator& ranks = mesh_.along(choice_.sums.scatter);
+  const auto size = static_cast<std::size_t>(p.owned.size());
+  const auto products = std::as_const(product_).span().first(comm::total_of(std::span(p.counts)));
+  if (choice_.sums.redistributes) return ranks.reduce_scatter(products, p.counts, summed_.span());
+  const matrix_view<T> target = part_of_c(c, p.owned);
+  const bool adds = beta != 0 && adds_old();
+  if (p.in_place) {
+    const matrix_view<T> mine = view_of(product_.data() + p.own_piece, p.owned);
+    if (adds)
+      zip(q, linear_combination<T>{1, beta}, matrix_view<const T>(mine), matrix_view<const T>(target), mine);
+    return ranks.reduce_scatter(products, p.counts, std::span<T>(target.data, size));
   }
+  ranks.reduce_scatter(products, p.counts, summed_.span().first(size));
+  const matrix_view<const T> sums = view_of(summed_.data(), p.owned);
+  if (adds)
+    zip(q, linear_combination<T>{1, beta}, sums, matrix_view<const T>(target), target);
+  else
+    copy(q, sums, target);
 }
 
 template <class T, class Device>
-void gemm_plan<T, Device>::sum_and_move(T beta, matrix_view<T> c) {
-  const auto& [scatter, reduce, redistributes] = choice_.sums;
-  const auto& q = mesh_.queue();
-  const std::span<T> values(c.data, static_cast<std::size_t>(c.rows) * static_cast<std::size_t>(c.cols));
-  if (!scatter.empty()) {
-    if (beta != 0 && !redistributes && adds_old()) {
-      const matrix_view<T> mine{product_.data() + own_piece_, c.rows, c.cols, c.cols};
-      zip(q, linear_combination<T>{1, beta}, matrix_view<const T>(mine), matrix_view<const T>(c), mine);
-    }
-    mesh_.along(scatter).reduce_scatter(std::as_const(product_).span(), counts_,
-                                        redistributes ? summed_.span() : values);
-  }
-  if (!reduce.empty()) mesh_.along(reduce).all_reduce(values);
-  if (!redistributes) return;
-  const partition::rectangle owned = choice_.sums.owned(problem_, choice_.blocks, mesh_.at());
-  const matrix_view<const T> summed = view_of(scatter.empty() ? product_.data() : summed_.data(), owned);
-  c_->start(0, summed);
-  if (beta == 0) return c_->finish(0, summed, c);
-  zip(q, linear_combination<T>{1, beta}, c_->finish(0, summed), matrix_view<const T>(c), c);
+void gemm_plan<T, Device>::move_sums(T beta, matrix_view<T> c) {
+  const bool scattered = !choice_.sums.scatter.empty();
+  const matrix_view<const T> sums = view_of(scattered ? summed_.data() : product_.data(), products_[0].owned);
+  c_->start(0, sums);
+  if (beta == 0) return c_->finish(0, sums, c);
+  zip(mesh_.queue(), linear_combination<T>{1, beta}, c_->finish(0, sums), matrix_view<const T>(c), c);
 }
 
 template <class T, class Device>
@@ -310,15 +357,15 @@ std::string gemm_plan<T, Device>::explain() const {
          name_of(r.group)});
   };
   const auto& [scatter, reduce, redistributes] = choice_.sums;
-  std::string sums;
+  const auto [along, count] = choice_.blocks.stages;
+  std::string in_stages, sums;
+  if (count > 1) in_stages = base::sentence_of({" in ", count, " stages along ", name_of(along)});
   if (!scatter.empty()) sums += ", partial sums are reduce-scattered along " + name_of(scatter);
   if (!reduce.empty()) sums += ", sums are all-reduced along " + name_of(reduce);
   if (redistributes) sums += ", C is redistributed";
   return base::sentence_of({"C of ", problem_.c.shape(), " with ", choice_.blocks.axes, ": ",
-                            moved("A", routes.a), ", ", moved("B", routes.b),
-                            choice_.stages > 1 ? " in " : "",
-                            choice_.stages > 1 ? std::to_string(choice_.stages) + " stages along k" : "",
-                            sums, "; the busiest rank receives ", choice_.words, " elements and holds ",
+                            moved("A", routes.a), ", ", moved("B", routes.b), in_stages, sums,
+                            "; the busiest rank receives ", choice_.words, " elements and holds ",
                             choice_.buffered, " in buffers"});
 }
 

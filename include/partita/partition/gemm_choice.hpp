@@ -36,7 +36,6 @@ struct gemm_choice {
   gemm_sums sums;
   global_index words = 0;     ///< received
   global_index buffered = 0;  ///< elements in buffers
-  global_index stages = 1;    ///< parts of k
   double multiplications = 0;
 };
 
@@ -85,69 +84,101 @@ inline std::vector<gemm_choice> choices_under(const gemm_problem& p, gemm_schedu
           c.words = std::max(c.words, words_of(p, c.blocks, c.sums, at).sum());
           c.multiplications =
               std::max(c.multiplications, static_cast<double>(c.blocks.of_c(at).size()) *
-                                              static_cast<double>(c.blocks.part_of_k(at, 0, 1).size()));
+                                              static_cast<double>(c.blocks.range(gemm_index::k, at).size()));
         }
         choices.push_back(std::move(c));
       }
   return choices;
 }
 
-/// Elements in buffers on the busiest rank: in the exchanges of A and B, and for the product.
-inline global_index exchange_buffers(const gemm_problem& p, const gemm_choice& c, const gemm_routes& routes,
-                                     global_index stages) {
-  const auto of_stages = [&](coordinates at, const route& r, const auto& from, const auto& to) {
-    exchange_sizes largest;
-    for (global_index s = 0; s < stages && !r.group.empty(); ++s)
-      largest =
-          max(largest, exchange_sizes::of(p.mesh, r, at, from, [&](coordinates q) { return to(q, s); }));
-    return buffered(largest, stages);
-  };
-  global_index most = 0;
-  for (int rank = 0; rank < p.mesh.size(); ++rank) {
-    const coordinates at = p.mesh.at(rank);
-    most =
-        std::max(most, of_stages(
-                           at, routes.a, [&](coordinates q) { return p.a.block(q); },
-                           [&](coordinates q, global_index s) { return c.blocks.of_a(q, s, stages); }) +
-                           of_stages(
-                               at, routes.b, [&](coordinates q) { return p.b.block(q); },
-                               [&](coordinates q, global_index s) { return c.blocks.of_b(q, s, stages); }));
-  }
-  return most;
+/// Elements in buffers on the busiest rank: of what does not depend on the number of stages, and of the rest.
+struct gemm_buffers {
+  global_index fixed = 0, staged = 0;
+};
+
+/// Those of the exchange that brings the blocks to(at, stage).
+template <class To>
+global_index exchange_buffers(const gemm_problem& p, const route& r, coordinates at, const placement& from,
+                              const To& to, global_index stages) {
+  exchange_sizes largest;
+  for (global_index s = 0; s < stages && !r.group.empty(); ++s)
+    largest = max(largest, exchange_sizes::of(
+                               p.mesh, r, at, [&](coordinates q) { return from.block(q); },
+                               [&](coordinates q) { return to(q, s); }));
+  return buffered(largest, stages);
 }
-inline global_index product_buffers(const gemm_problem& p, const gemm_choice& c, const gemm_routes& routes) {
-  if (c.sums.scatter.empty() && !c.sums.redistributes) return 0;
-  const auto owned = [&](coordinates q) { return c.sums.owned(p, c.blocks, q); };
-  global_index most = 0;
+
+/// Those of partial products and their sums.
+inline global_index product_buffers(const gemm_problem& p, const gemm_choice& c, const gemm_routes& routes,
+                                    coordinates at) {
+  const auto& [scatter, reduce, redistributes] = c.sums;
+  if (scatter.empty() && !redistributes) return 0;
+  const global_index stages = c.blocks.stages.without(gemm_index::k);
+  global_index product = 0, summed = 0;
+  for (global_index s = 0; s < stages; ++s) {
+    product = std::max(product, c.blocks.of_c(at, s).size());
+    const rectangle owned = c.sums.owned(p, c.blocks, at, s);
+    if (redistributes ? !scatter.empty() : owned.cols != p.c.block(at).cols)
+      summed = std::max(summed, owned.size());
+  }
+  if (!redistributes) return product + summed;
+  return product + summed +
+         buffered(exchange_sizes::of(
+                      p.mesh, routes.c, at, [&](coordinates q) { return c.sums.owned(p, c.blocks, q); },
+                      [&](coordinates q) { return p.c.block(q); }),
+                  1);
+}
+
+inline gemm_buffers buffers_of(const gemm_problem& p, const gemm_choice& c, const gemm_routes& routes) {
+  gemm_buffers most;
+  const gemm_stages& stages = c.blocks.stages;
   for (int rank = 0; rank < p.mesh.size(); ++rank) {
     const coordinates at = p.mesh.at(rank);
-    global_index n = c.blocks.of_c(at).size();
-    if (c.sums.redistributes) {
-      if (!c.sums.scatter.empty()) n += owned(at).size();
-      n += buffered(
-          exchange_sizes::of(p.mesh, routes.c, at, owned, [&](coordinates q) { return p.c.block(q); }), 1);
-    }
-    most = std::max(most, n);
+    gemm_buffers here;
+    const auto add = [&](gemm_index lacking, global_index n) {
+      (stages.along == lacking ? here.fixed : here.staged) += n;
+    };
+    add(gemm_index::j,
+        exchange_buffers(
+            p, routes.a, at, p.a, [&](coordinates q, global_index s) { return c.blocks.of_a(q, s); },
+            stages.without(gemm_index::j)));
+    add(gemm_index::i,
+        exchange_buffers(
+            p, routes.b, at, p.b, [&](coordinates q, global_index s) { return c.blocks.of_b(q, s); },
+            stages.without(gemm_index::i)));
+    add(gemm_index::k, product_buffers(p, c, routes, at));
+    most = {std::max(most.fixed, here.fixed), std::max(most.staged, here.staged)};
   }
   return most;
 }
 
-/// The fewest stages, a power of two, with at most `limit` elements in buffers. Returns whether there is such
-/// a number; if not, in as many stages as are useful.
+/// Traverses the index in the fewest stages, a power of two, with at most `limit` elements in buffers.
+/// Returns whether there is such a number.
+inline bool set_stages(const gemm_problem& p, gemm_choice& c, const gemm_routes& routes, gemm_index along,
+                       global_index limit) {
+  global_index longest = 1;
+  for (int rank = 0; rank < p.mesh.size(); ++rank)
+    longest = std::max(longest, c.blocks.range(along, p.mesh.at(rank)).size());
+  c.blocks.stages = {along, 1};
+  for (global_index next = 1, factor = 2;; next *= factor, factor = 2) {
+    c.blocks.stages.count = std::min(next, longest);
+    const gemm_buffers n = buffers_of(p, c, routes);
+    c.buffered = n.fixed + n.staged;
+    if (c.buffered <= limit) return true;
+    if (n.fixed >= limit || n.staged == 0 || next >= longest) return false;
+    while (2 * factor <= n.staged / (limit - n.fixed)) factor *= 2;
+  }
+}
+
+/// Stages along k or, if these do not suffice, along j or i, where blocks of C are traversed.
 inline bool set_stages(const gemm_problem& p, gemm_choice& c, global_index limit) {
   const gemm_routes routes(p, c.blocks, c.sums);
-  const global_index fixed = product_buffers(p, c, routes), whole = exchange_buffers(p, c, routes, 1);
-  c.buffered = fixed + whole;
-  if (c.buffered <= limit || fixed > limit || whole == 0) return c.buffered <= limit;
-  global_index longest = 1, stages = 2;
-  for (int rank = 0; rank < p.mesh.size(); ++rank)
-    longest = std::max(longest, c.blocks.part_of_k(p.mesh.at(rank), 0, 1).size());
-  while (stages < longest && whole / stages > limit - fixed) stages *= 2;
-  for (;; stages *= 2) {
-    c.stages = std::min(stages, longest);
-    c.buffered = fixed + exchange_buffers(p, c, routes, c.stages);
-    if (c.buffered <= limit || c.stages == longest) return c.buffered <= limit;
-  }
+  if (set_stages(p, c, routes, gemm_index::k, limit)) return true;
+  const gemm_choice along_k = c;
+  for (const gemm_index x : {gemm_index::j, gemm_index::i})
+    if (!c.sums.redistributes && set_stages(p, c, routes, x, limit)) return true;
+  c = along_k;
+  return false;
 }
 
 }  // namespace detail
@@ -163,10 +194,10 @@ inline global_index elements_of(const gemm_problem& p) {
 }
 
 /// The schedule whose busiest rank receives least with at most `limit` elements in buffers, in as few stages
-/// as this allows; among equals, the one that multiplies least. If none is within the limit, the one with the
-/// smallest buffers. `given`: only this schedule. Arithmetic on shapes; local, and the same on all ranks.
-/// Time: about 64 P steps on P ranks. Source: the search over processor grids of Kwasniewski et al. (SC19),
-/// over axes of a given mesh.
+/// as this allows; among equals, the one that multiplies least. Stages move no more elements. If none is
+/// within the limit, the one with the smallest buffers. `given`: only this schedule. Arithmetic on shapes;
+/// local, and the same on all ranks. Time: about 64 P steps on P ranks. Source: the search over processor
+/// grids of Kwasniewski et al. (SC19), over axes of a given mesh.
 inline gemm_choice choose(const gemm_problem& p, global_index limit,
                           std::optional<gemm_schedule> given = {}) {
   std::vector<gemm_choice> choices;

@@ -3,6 +3,7 @@
 /// The schedules of C = op(A) op(B): which mesh axes partition which of the three indices of
 /// C(i, j) = sum over k of A(i, k) B(k, j), and what ranks then receive.
 
+#include <cstdint>
 #include <string>
 
 #include "partita/partition/exchange.hpp"
@@ -37,23 +38,47 @@ struct gemm_problem {
   const blocking& j_of_b() const { return transposed_b ? b.rows : b.cols; }
 };
 
+/// An index of the product.
+enum class gemm_index : std::uint8_t { i, j, k };
+
+constexpr const char* name_of(gemm_index x) {
+  return x == gemm_index::i ? "i" : x == gemm_index::j ? "j" : "k";
+}
+
+/// The parts of one index that ranks traverse one after the other.
+struct gemm_stages {
+  gemm_index along = gemm_index::k;
+  global_index count = 1;
+
+  /// The number of different blocks of a matrix that lacks `index`.
+  constexpr global_index without(gemm_index index) const { return along == index ? 1 : count; }
+};
+
 /// The blocks that ranks multiply under a schedule.
 struct gemm_blocks {
   gemm_schedule axes;
   blocking i, j, k;
   bool transposed_a, transposed_b;
+  gemm_stages stages = {};
 
-  /// Part `stage` of `stages` of this rank's range of k.
-  interval part_of_k(coordinates at, global_index stage, global_index stages) const {
-    return part_of(k.block(axes.k, at), stage, stages);
+  static constexpr global_index every = -1;  ///< all stages together
+
+  /// This rank's range of an index in one stage.
+  interval range(gemm_index x, coordinates at, global_index stage = every) const {
+    const interval whole = x == gemm_index::i   ? i.block(axes.i, at)
+                           : x == gemm_index::j ? j.block(axes.j, at)
+                                                : k.block(axes.k, at);
+    return stage == every || x != stages.along ? whole : part_of(whole, stage, stages.count);
   }
-  rectangle of_a(coordinates at, global_index stage = 0, global_index stages = 1) const {
-    return oriented({i.block(axes.i, at), part_of_k(at, stage, stages)}, transposed_a);
+  rectangle of_a(coordinates at, global_index stage = every) const {
+    return oriented({range(gemm_index::i, at, stage), range(gemm_index::k, at, stage)}, transposed_a);
   }
-  rectangle of_b(coordinates at, global_index stage = 0, global_index stages = 1) const {
-    return oriented({part_of_k(at, stage, stages), j.block(axes.j, at)}, transposed_b);
+  rectangle of_b(coordinates at, global_index stage = every) const {
+    return oriented({range(gemm_index::k, at, stage), range(gemm_index::j, at, stage)}, transposed_b);
   }
-  rectangle of_c(coordinates at) const { return {i.block(axes.i, at), j.block(axes.j, at)}; }
+  rectangle of_c(coordinates at, global_index stage = every) const {
+    return {range(gemm_index::i, at, stage), range(gemm_index::j, at, stage)};
+  }
 
  private:
   static rectangle oriented(rectangle r, bool transposed) {
@@ -68,9 +93,10 @@ struct gemm_sums {
   axis_set scatter, reduce;
   bool redistributes = false;
 
-  /// The part of the product that the rank owns after the sums.
-  rectangle owned(const gemm_problem& p, const gemm_blocks& blocks, coordinates at) const {
-    if (!redistributes) return p.c.block(at);
+  /// The part of a stage's product that the rank owns after the sums.
+  rectangle owned(const gemm_problem& p, const gemm_blocks& blocks, coordinates at,
+                  global_index stage = gemm_blocks::every) const {
+    if (!redistributes) return intersection(p.c.block(at), blocks.of_c(at, stage));
     const rectangle whole = blocks.of_c(at);
     return {part_of(whole.rows, rank_in_group(p.mesh, scatter, at), p.mesh.size(scatter)), whole.cols};
   }
