@@ -68,19 +68,19 @@ solution block_cg(const problem& p) {
       z(p.mesh, p.policy.dense, {n, k}), product(p.mesh, p.policy.dense, {n, k});  // (n/pr, k/pc)
   small_matrix sizes(p.mesh, {1, k}), rest(p.mesh, {1, k});                        // (1, k)
   spmm_plan multiply(a, s);
-  gemm_plan combine(s, {k, k}), combine_transposed(s, {k, k}, true);
   auto [q, c] = qr(b);  // (n/pr, k/pc), (k, k)
+  gemm_plan combine(s, c, x), combine_transposed(s, transposed(c), product);
   fill(x, 0), copy(q, s), norm(b, sizes), copy(sizes, rest);
   global_index iterations = 0;
   for (; largest_quotient(rest, sizes) > p.asked.tolerance; ++iterations) {
     if (iterations == p.asked.iterations) fail_to_converge(p.asked, largest_quotient(rest, sizes));
     multiply(s, z);
     small_matrix step = inverse(inner(s, z));  // (k, k)
-    combine(s, gemm(step, c), product), axpy(1, product, x);
-    combine(z, step, product), axpy(-1, product, q);
+    combine(1, s, gemm(step, c), 1, x);        // X += S step C
+    combine(-1, z, step, 1, q);
     auto next = qr(q);  // (n/pr, k/pc), (k, k)
     std::swap(q, next.q);
-    combine_transposed(s, next.r, product), copy(product, s), axpy(1, q, s);
+    copy(q, product), combine_transposed(1, s, transposed(next.r), 1, product), std::swap(s, product);
     c = gemm(next.r, c), norm(c, rest);
   }
   copy(b, z), multiply(-1, x, 1, z), norm(z, rest);  // B - A X

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "partita/algebra/gemm_operand.hpp"
-#include "partita/partition/gemm_choice.hpp"
+#include "partita/algebra/partial_products.hpp"
 #include "partita/transfer/block_exchange.hpp"
 
 namespace partita {
@@ -79,50 +79,20 @@ class gemm_plan {
   static partition::gemm_problem problem_of(const operand& a, const operand& b, const operand& c);
   static partition::gemm_choice chosen(const partition::gemm_problem& p, const gemm_options& options);
   void require_planned(const operand& a, const operand& b, const operand& c) const;
-  void plan_sums();
   void multiply(T alpha, matrix_view<const T> a, matrix_view<const T> b, T beta, matrix_view<T> c);
-  void multiply_pieces(T alpha, matrix_view<const T> a, matrix_view<const T> b, T beta, std::size_t product);
-  void scatter_sums(std::size_t product, T beta, matrix_view<T> c);
   void move_sums(T beta, matrix_view<T> c);
+  matrix_view<T> part_of_c(matrix_view<T> c, std::size_t stage) const;
 
-  bool direct() const { return choice_.sums.scatter.empty() && !choice_.sums.redistributes; }
   /// Whether this rank adds beta C to a sum over ranks.
   bool adds_old() const {
     return partition::rank_in_group(problem_.mesh, choice_.sums.reduce, mesh_.at()) == 0;
   }
-  static matrix_view<T> view_of(T* data, const partition::rectangle& r) {
-    const auto cols = static_cast<local_index>(r.cols.size());
-    return {data, static_cast<local_index>(r.rows.size()), cols, cols};
-  }
-  /// The part of this rank's block of C that is `r`.
-  matrix_view<T> part_of_c(matrix_view<T> c, const partition::rectangle& r) const {
-    const partition::rectangle block = problem_.c.block(mesh_.at());
-    return c.block(static_cast<local_index>(r.rows.begin - block.rows.begin),
-                   static_cast<local_index>(r.cols.begin - block.cols.begin),
-                   static_cast<local_index>(r.rows.size()), static_cast<local_index>(r.cols.size()));
-  }
-
-  /// Consecutive elements of the product buffer that are one block.
-  struct piece {
-    partition::rectangle block;
-    std::size_t begin;
-  };
-  /// The partial products of one stage, or of all stages along k.
-  struct partial_product {
-    partition::rectangle whole, owned;  ///< before and after the sums
-    std::vector<piece> pieces;          ///< each computed by one local product
-    std::vector<global_index> counts;   ///< elements that each rank of the scatter keeps
-    std::size_t own_piece = 0;          ///< where those of this rank begin
-    bool in_place = false;              ///< whether they are contiguous in C
-  };
-  partial_product sums_of_stage(global_index stage) const;
 
   mesh<Device> mesh_;
   partition::gemm_problem problem_;
   partition::gemm_choice choice_;
   std::unique_ptr<transfer::block_exchange<T, Device>> a_, b_, c_;
-  buffer<T, Device> product_, summed_;
-  std::vector<partial_product> products_;
+  std::unique_ptr<detail::partial_products<T, Device>> sums_;  ///< null if products are computed in C
   traffic predicted_;
 };
 
@@ -187,60 +157,19 @@ gemm_plan<T, Device>::gemm_plan(const comm::call_site&, const operand& a, const 
       stages.without(partition::gemm_index::i));
   a_->reserve();
   b_->reserve();
-  plan_sums();
+  if (const axis_set reduce = choice_.sums.reduce; !reduce.empty()) {
+    comm::collective op;
+    op.kind = operation::all_reduce;
+    op.count = problem_.c.block(at).size();
+    predicted_ += received(op, partition::rank_in_group(m, reduce, at), m.size(reduce));
+  }
+  if (choice_.sums.scatter.empty() && !choice_.sums.redistributes) return;
+  sums_ = std::make_unique<detail::partial_products<T, Device>>(mesh_, problem_, blocks, choice_.sums);
+  predicted_ += sums_->predicted();
   if (choice_.sums.redistributes)
     c_ = plan(
         routes.c, [&](coordinates q) { return choice_.sums.owned(problem_, blocks, q); },
         [&](coordinates q, global_index) { return problem_.c.block(q); }, 1);
-}
-
-template <class T, class Device>
-auto gemm_plan<T, Device>::sums_of_stage(global_index stage) const -> partial_product {
-  const axis_set scatter = choice_.sums.scatter;
-  const coordinates at = mesh_.at();
-  partial_product p;
-  p.whole = choice_.blocks.of_c(at, stage);
-  p.owned = choice_.sums.owned(problem_, choice_.blocks, at, stage);
-  p.in_place = !choice_.sums.redistributes && p.owned.cols == problem_.c.block(at).cols;
-  std::size_t begin = 0;
-  bool rows_in_order = true;
-  global_index row = p.whole.rows.begin;
-  for (int q = 0; !scatter.empty() && q < mesh_.shape().size(scatter); ++q) {
-    const coordinates other = partition::group_member(mesh_.shape(), scatter, at, q);
-    const partition::rectangle block = choice_.sums.owned(problem_, choice_.blocks, other, stage);
-    if (other == at) p.own_piece = begin;
-    p.pieces.push_back({block, begin});
-    p.counts.push_back(block.size());
-    begin += static_cast<std::size_t>(block.size());
-    if (block.size() == 0) continue;
-    rows_in_order = rows_in_order && block.cols == p.whole.cols && block.rows.begin == row;
-    row = block.rows.end;
-  }
-  if (rows_in_order) p.pieces = {{p.whole, 0}};
-  return p;
-}
-
-template <class T, class Device>
-void gemm_plan<T, Device>::plan_sums() {
-  const auto& [scatter, reduce, redistributes] = choice_.sums;
-  const coordinates at = mesh_.at();
-  const auto add = [&](operation kind, axis_set along, global_index count) {
-    comm::collective op;
-    op.kind = kind;
-    op.count = count;
-    predicted_ += received(op, partition::rank_in_group(mesh_.shape(), along, at), mesh_.shape().size(along));
-  };
-  if (!reduce.empty()) add(operation::all_reduce, reduce, problem_.c.block(at).size());
-  global_index product = 0, summed = 0;
-  for (global_index s = 0; s < choice_.blocks.stages.without(partition::gemm_index::k); ++s) {
-    products_.push_back(sums_of_stage(s));
-    const partial_product& p = products_.back();
-    if (!scatter.empty()) add(operation::reduce_scatter, scatter, p.owned.size());
-    if (!direct()) product = std::max(product, p.whole.size());
-    if (!scatter.empty() && !p.in_place) summed = std::max(summed, p.owned.size());
-  }
-  product_ = buffer<T, Device>(mesh_.queue(), static_cast<std::size_t>(product));
-  summed_ = buffer<T, Device>(mesh_.queue(), static_cast<std::size_t>(summed));
 }
 
 template <class T, class Device>
@@ -268,80 +197,46 @@ template <class T, class Device>
 void gemm_plan<T, Device>::multiply(T alpha, matrix_view<const T> a, matrix_view<const T> b, T beta,
                                     matrix_view<T> c) {
   const auto [along, count] = choice_.blocks.stages;
+  const auto stages = static_cast<std::size_t>(count);
   const bool of_k = along == partition::gemm_index::k;
+  const T old = adds_old() ? beta : T(0);
   matrix_view<const T> left, right;
   a_->start(0, a);
   b_->start(0, b);
-  for (std::size_t s = 0; s < static_cast<std::size_t>(count); ++s) {
+  for (std::size_t s = 0; s < stages; ++s) {
     if (s < a_->stages()) left = a_->finish(s, a);
     if (s < b_->stages()) right = b_->finish(s, b);
     if (s + 1 < a_->stages()) a_->start(s + 1, a);
     if (s + 1 < b_->stages()) b_->start(s + 1, b);
-    const std::size_t product = of_k ? 0 : s;
-    const bool first = !of_k || s == 0, last = !of_k || s + 1 == static_cast<std::size_t>(count);
-    if (direct())
+    const bool continues = of_k && s > 0;
+    if (sums_ == nullptr) {
       gemm(mesh_.queue(), problem_.transposed_a, problem_.transposed_b, alpha, left, right,
-           !first       ? T(1)
-           : adds_old() ? beta
-                        : T(0),
-           part_of_c(c, products_[product].whole));
-    else
-      multiply_pieces(alpha, left, right, first ? T(0) : T(1), product);
-    if (last && !choice_.sums.scatter.empty()) scatter_sums(product, beta, c);
+           continues ? T(1) : old, part_of_c(c, s));
+      continue;
+    }
+    const std::size_t product = of_k ? 0 : s;
+    sums_->multiply(product, alpha, left, right, continues ? T(1) : T(0));
+    if (!choice_.sums.redistributes && (!of_k || s + 1 == stages)) sums_->scatter_into(product, old, c);
   }
   if (choice_.sums.redistributes) return move_sums(beta, c);
-  if (!choice_.sums.reduce.empty())
-    mesh_.along(choice_.sums.reduce)
-        .all_reduce(
-            std::span<T>(c.data, static_cast<std::size_t>(c.rows) * static_cast<std::size_t>(c.cols)));
+  if (choice_.sums.reduce.empty()) return;
+  const auto size = static_cast<std::size_t>(c.rows) * static_cast<std::size_t>(c.cols);
+  mesh_.along(choice_.sums.reduce).all_reduce(std::span<T>(c.data, size));
 }
 
+/// The part of C that stage s computes.
 template <class T, class Device>
-void gemm_plan<T, Device>::multiply_pieces(T alpha, matrix_view<const T> a, matrix_view<const T> b, T beta,
-                                           std::size_t product) {
-  const auto part = [](matrix_view<const T> x, bool of_rows, interval all, interval some) {
-    const auto begin = static_cast<local_index>(some.begin - all.begin),
-               size = static_cast<local_index>(some.size());
-    return of_rows ? x.block(begin, 0, size, x.cols) : x.block(0, begin, x.rows, size);
-  };
-  const partial_product& p = products_[product];
-  for (const piece& of : p.pieces)
-    if (of.block.size() > 0)
-      gemm(mesh_.queue(), problem_.transposed_a, problem_.transposed_b, alpha,
-           part(a, !problem_.transposed_a, p.whole.rows, of.block.rows),
-           part(b, problem_.transposed_b, p.whole.cols, of.block.cols), beta,
-           view_of(product_.data() + of.begin, of.block));
-}
-
-/// Reduce-scatters partial products, into C unless C is redistributed.
-template <class T, class Device>
-void gemm_plan<T, Device>::scatter_sums(std::size_t product, T beta, matrix_view<T> c) {
-  const partial_product& p = products_[product];
-  const auto& q = mesh_.queue();
-  const communicator& ranks = mesh_.along(choice_.sums.scatter);
-  const auto size = static_cast<std::size_t>(p.owned.size());
-  const auto products = std::as_const(product_).span().first(comm::total_of(std::span(p.counts)));
-  if (choice_.sums.redistributes) return ranks.reduce_scatter(products, p.counts, summed_.span());
-  const matrix_view<T> target = part_of_c(c, p.owned);
-  const bool adds = beta != 0 && adds_old();
-  if (p.in_place) {
-    const matrix_view<T> mine = view_of(product_.data() + p.own_piece, p.owned);
-    if (adds)
-      zip(q, linear_combination<T>{1, beta}, matrix_view<const T>(mine), matrix_view<const T>(target), mine);
-    return ranks.reduce_scatter(products, p.counts, std::span<T>(target.data, size));
-  }
-  ranks.reduce_scatter(products, p.counts, summed_.span().first(size));
-  const matrix_view<const T> sums = view_of(summed_.data(), p.owned);
-  if (adds)
-    zip(q, linear_combination<T>{1, beta}, sums, matrix_view<const T>(target), target);
-  else
-    copy(q, sums, target);
+matrix_view<T> gemm_plan<T, Device>::part_of_c(matrix_view<T> c, std::size_t s) const {
+  const partition::rectangle whole = choice_.blocks.of_c(mesh_.at()),
+                             part = choice_.blocks.of_c(mesh_.at(), static_cast<global_index>(s));
+  return c.block(static_cast<local_index>(part.rows.begin - whole.rows.begin),
+                 static_cast<local_index>(part.cols.begin - whole.cols.begin),
+                 static_cast<local_index>(part.rows.size()), static_cast<local_index>(part.cols.size()));
 }
 
 template <class T, class Device>
 void gemm_plan<T, Device>::move_sums(T beta, matrix_view<T> c) {
-  const bool scattered = !choice_.sums.scatter.empty();
-  const matrix_view<const T> sums = view_of(scattered ? summed_.data() : product_.data(), products_[0].owned);
+  const matrix_view<const T> sums = sums_->sums();
   c_->start(0, sums);
   if (beta == 0) return c_->finish(0, sums, c);
   zip(mesh_.queue(), linear_combination<T>{1, beta}, c_->finish(0, sums), matrix_view<const T>(c), c);

@@ -12,6 +12,7 @@
 
 #include "partita/algebra/elementwise.hpp"
 #include "partita/algebra/gram.hpp"
+#include "partita/algebra/sum_along.hpp"
 #include "partita/local/lapack/small.hpp"
 
 namespace partita {
