@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Draws the policies as SVG on standard output, using the library's own index arithmetic: without an
 /// argument, the ownership under each policy; with the name of a policy, its ownership and one rank's part of
-/// Y = A X; with vertex_rows, the redistribution of X between that layout and those of the policies.
+/// Y = A X; with vertex_rows, the redistribution of X between that layout and those of the policies; with
+/// gemm, the blocks of C = A B on a grid of three axes.
 ///
 ///   draw_policies > docs/policies.svg;  draw_policies grid_2d > docs/policies/grid_2d.svg
 
@@ -9,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "draw/gemm.hpp"
 #include "draw/policy.hpp"
 #include "draw/svg.hpp"
 #include "partita/matrix/sparse.hpp"
@@ -120,6 +122,8 @@ int main(int argc, char** argv) {
   const std::string_view name = argc > 1 ? argv[1] : "";
   if (name.empty())
     overview();
+  else if (name == "gemm")
+    std::fputs(draw::picture_of_gemm().c_str(), stdout);
   else if (name == "vertex_rows")
     std::fputs(draw::picture_of_vertex_rows().c_str(), stdout);
   else

@@ -47,6 +47,9 @@ class picture {
   void path(const std::string& d, const std::string& stroke) {
     add({"<path d=\"", d, "\" fill=\"none\" ", stroke, "/>\n"});
   }
+  void area(const std::string& d, const std::string& fill, const std::string& more) {
+    add({"<path d=\"", d, "\" fill=\"", fill, "\" ", more, "/>\n"});
+  }
   std::string document(int width, int height) const {
     return partita::base::sentence_of(
         {"<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 ", width, " ", height, "\" width=\"", width,

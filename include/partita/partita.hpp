@@ -17,6 +17,7 @@
 #include "partita/memory/host.hpp"
 #include "partita/nn/layer_norm.hpp"
 #include "partita/nn/residual.hpp"
+#include "partita/partition/gemm_grid.hpp"
 #include "partita/partition/policies.hpp"
 #include "partita/train/models.hpp"
 #include "partita/transfer/assign_values.hpp"

@@ -79,60 +79,6 @@ TEST_CASE("gemm: blockings of one's own") {
     });
 }
 
-TEST_CASE("gemm: known algorithms, words in numbers") {
-  constexpr global_index m = 24, n = 12, k = 36;
-  struct algorithm {
-    const char* name;
-    mesh_shape mesh;
-    layout a, b, c;
-    partition::gemm_schedule schedule;
-    global_index words;  ///< that every rank receives
-  };
-  using enum axis;
-  for (const algorithm& g :
-       {algorithm{"1D, B gathered", {6, 1, 1}, {row, {}}, {row, {}}, {row, {}}, {row, {}, {}}, k * n * 5 / 6},
-        algorithm{"1D, C summed", {6, 1, 1}, {{}, row}, {row, {}}, {row, {}}, {{}, {}, row}, 5 * m / 6 * n},
-        algorithm{
-            "X^T Y: C summed on all", {4, 1, 1}, {{}, row}, {row, {}}, {}, {{}, {}, row}, 2 * 3 * m * n / 4},
-        algorithm{"SUMMA",
-                  {2, 3, 1},
-                  {row, col},
-                  {row, col},
-                  {row, col},
-                  {row, col, {}},
-                  m * k / 2 * 2 / 3 + k * n / 3 / 2},
-        algorithm{"2D, A stationary",
-                  {2, 3, 1},
-                  {row, col},
-                  {col, row},
-                  {row, col},
-                  {row, {}, col},
-                  k / 3 * n / 2 + 2 * (m / 2 * n / 3)},
-        algorithm{"2.5D, C replicated",
-                  {2, 3, 2},
-                  {row | col, depth},
-                  {depth, col | row},
-                  {row, col},
-                  {row, col, depth},
-                  m * k / 4 * 2 / 3 + k * n / 6 / 2 + m * n / 6},
-        algorithm{"3D",
-                  {2, 3, 2},
-                  {row | col, depth},
-                  {depth, col | row},
-                  {row | depth, col},
-                  {row, col, depth},
-                  m * k / 4 * 2 / 3 + k * n / 6 / 2 + m * n / 6 / 2}}) {
-    on_mesh(g.mesh, [&](const host_mesh& world) {
-      const auto a = generate<double>(world, g.a, {m, k}, field(1)),
-                 b = generate<double>(world, g.b, {k, n}, field(2));
-      auto c = generate<double>(world, g.c, {m, n}, field(3));
-      const dense_product p{{m, n, k}};
-      CHECK_MESSAGE(multiplies(p, a, b, c, old_values(c, p), p.expected(), {g.schedule}, 1), g.name);
-      CHECK_MESSAGE(heard(world).words == g.words, g.name, ": ", heard(world).words, " words, not ", g.words);
-    });
-  }
-}
-
 TEST_CASE("gemm: stages along k keep the buffers within the memory given") {
   on_mesh({2, 3, 1}, [](const host_mesh& m) {
     const layout grid{axis::row, axis::col};

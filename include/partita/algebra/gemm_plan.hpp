@@ -254,7 +254,7 @@ std::string gemm_plan<T, Device>::explain() const {
   const auto& [scatter, reduce, redistributes] = choice_.sums;
   const auto [along, count] = choice_.blocks.stages;
   std::string in_stages, sums;
-  if (count > 1) in_stages = base::sentence_of({" in ", count, " stages along ", name_of(along)});
+  if (count > 1) in_stages = base::sentence_of({", in ", count, " stages along ", name_of(along)});
   if (!scatter.empty()) sums += ", partial sums are reduce-scattered along " + name_of(scatter);
   if (!reduce.empty()) sums += ", sums are all-reduced along " + name_of(reduce);
   if (redistributes) sums += ", C is redistributed";
