@@ -196,8 +196,8 @@ inline global_index elements_of(const gemm_problem& p) {
 /// The schedule whose busiest rank receives least with at most `limit` elements in buffers, in as few stages
 /// as this allows; among equals, the one that multiplies least. Stages move no more elements. If none is
 /// within the limit, the one with the smallest buffers. `given`: only this schedule. Arithmetic on shapes;
-/// local, and the same on all ranks. Time: about 64 P steps on P ranks. Source: the search over processor
-/// grids of Kwasniewski et al. (SC19), over axes of a given mesh.
+/// local, and the same on all ranks. Source: the search over processor grids of Kwasniewski et al. (SC19),
+/// over axes of a given mesh.
 inline gemm_choice choose(const gemm_problem& p, global_index limit,
                           std::optional<gemm_schedule> given = {}) {
   std::vector<gemm_choice> choices;

@@ -2,7 +2,10 @@
 #pragma once
 /// The mesh, the layouts and the schedule of a product, chosen from its shape alone.
 
+#include <algorithm>
+#include <limits>
 #include <optional>
+#include <vector>
 
 #include "partita/partition/gemm_choice.hpp"
 
@@ -24,7 +27,8 @@ inline gemm_problem problem_on_grid(global_index m, global_index n, global_index
 }
 
 /// The grid whose busiest rank receives least, of all with pm pn pk = `ranks`, with at most `limit` elements
-/// in buffers: without a limit, as many as the blocks need. A rank receives about
+/// in buffers: without a limit, as many as the blocks need; among equals, one with stages along k. A rank
+/// receives about
 ///
 ///     mk/(pm pk) (1 - 1/pn) + kn/(pk pn) (1 - 1/pm) + mn/(pm pn) (1 - 1/pk)
 ///
@@ -32,15 +36,23 @@ inline gemm_problem problem_on_grid(global_index m, global_index n, global_index
 inline gemm_grid choose_grid(global_index m, global_index n, global_index k, int ranks,
                              std::optional<global_index> limit = {}) {
   constexpr gemm_schedule by_axis{axis::row, axis::col, axis::depth};
-  std::optional<gemm_grid> best;
+  std::vector<gemm_grid> grids;
   for (int pm = 1; pm <= ranks; ++pm)
     for (int pn = 1; pn <= ranks / pm; ++pn) {
       if (ranks % (pm * pn) != 0) continue;
       const gemm_problem p = problem_on_grid(m, n, k, {pm, pn, ranks / (pm * pn)});
-      const gemm_choice c = choose(p, limit.value_or(std::numeric_limits<global_index>::max()), by_axis);
-      const bool fits = !limit || c.buffered <= *limit;
-      if (fits && (!best || c.words < best->choice.words)) best = gemm_grid{p, c};
+      grids.push_back({p, detail::choices_under(p, by_axis).front()});
     }
+  std::ranges::stable_sort(grids, {}, [](const gemm_grid& g) { return g.choice.words; });
+  std::optional<gemm_grid> best;
+  for (gemm_grid& g : grids) {
+    if (best && g.choice.words > best->choice.words) break;
+    if (!detail::set_stages(g.problem, g.choice, limit.value_or(std::numeric_limits<global_index>::max())))
+      continue;
+    const auto& stages = g.choice.blocks.stages;
+    if (!best || (stages.along == gemm_index::k && best->choice.blocks.stages.along != gemm_index::k))
+      best = g;
+  }
   if (!best)
     throw_error<error>({"no grid of ", ranks, " ranks multiplies ", matrix_shape{m, k}, " by ",
                         matrix_shape{k, n}, " with ", limit.value_or(0), " elements in buffers"});
