@@ -95,15 +95,16 @@ inline int panel_rows(int rows, int one, int other, int multiplications, int mos
   return std::max(8, static_cast<int>(multiplications / both));
 }
 
-/// Fetches rows into the second-level cache, if they are too long for the processor to have done so. Inline,
-/// because gcc removes calls of functions that only prefetch.
-template <class T>
+/// Fetches rows that are too long for the processor to have fetched them: into the second-level cache, or to
+/// be written into the first. Inline, because gcc removes calls of functions that only prefetch.
+template <bool ToBeWritten = false, class T>
 [[gnu::always_inline]] inline void prefetch_long_rows(const T* block, int rows, int cols, int leading) {
   constexpr int line = 64 / sizeof(T);
   if (cols < 8 * line) return;
   for (int i = 0; i < rows; ++i)
     for (int j = 0; j < cols; j += line)
-      __builtin_prefetch(block + static_cast<std::ptrdiff_t>(i) * leading + j, 0, 2);
+      __builtin_prefetch(block + static_cast<std::ptrdiff_t>(i) * leading + j, ToBeWritten ? 1 : 0,
+                         ToBeWritten ? 3 : 2);
 }
 
 /// C = alpha A B + beta C (m x n = m x k times k x n) in panels of rows of A and C.
@@ -112,10 +113,11 @@ void multiply_panels(int panel, int m, int n, int k, T alpha, const T* a, int ld
                      T beta, T* c, int ldc) {
   for (int i = 0; i < m; i += panel) {
     const int rows = std::min(panel, m - i);
-    const T* const part = a + static_cast<std::ptrdiff_t>(i) * lda;
-    prefetch_long_rows(part, rows, k, lda);
-    call(false, false, rows, n, k, alpha, part, lda, b, ldb, beta, c + static_cast<std::ptrdiff_t>(i) * ldc,
-         ldc);
+    const T* const from = a + static_cast<std::ptrdiff_t>(i) * lda;
+    T* const to = c + static_cast<std::ptrdiff_t>(i) * ldc;
+    prefetch_long_rows(from, rows, k, lda);
+    prefetch_long_rows<true>(to, rows, n, ldc);
+    call(false, false, rows, n, k, alpha, from, lda, b, ldb, beta, to, ldc);
   }
 }
 
