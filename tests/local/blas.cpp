@@ -38,14 +38,23 @@ void multiply(int threads, local_index n) {
 }  // namespace
 
 TEST_CASE_TEMPLATE("blas gemm agrees with the reference", T, float, double) {
-  const partita::device_queue<partita::host> q(2, partita::blas_gemm());
-  REQUIRE((partita::on_host::gemm_of<T>(q) != nullptr));
-  for (const auto& shape : std::vector<std::array<local_index, 3>>{
-           {1, 1, 1}, {5, 7, 3}, {33, 17, 65}, {0, 3, 2}, {3, 0, 2}, {3, 2, 0}, {1, 40, 9}, {64, 1, 100}})
+  for (const auto& shape : std::vector<std::array<local_index, 3>>{{1, 1, 1},
+                                                                   {5, 7, 3},
+                                                                   {33, 17, 65},
+                                                                   {0, 3, 2},
+                                                                   {3, 0, 2},
+                                                                   {3, 2, 0},
+                                                                   {1, 40, 9},
+                                                                   {64, 1, 100},
+                                                                   {1000, 16, 8},
+                                                                   {16, 16, 130}})
     for (const bool ta : {false, true})
       for (const bool tb : {false, true})
         for (const T beta : {T{0}, T(0.5)}) {
           const local_index m = shape[0], n = shape[1], k = shape[2];
+          // Tall products on one thread are computed in panels.
+          const partita::device_queue<partita::host> q(m + k > 140 ? 1 : 2, partita::blas_gemm());
+          REQUIRE((partita::on_host::gemm_of<T>(q) != nullptr));
           const local_index ar = ta ? k : m, ac = ta ? m : k, br = tb ? n : k, bc = tb ? k : n;
           auto a = numbers<T>(ar, ac + 2, 1), b = numbers<T>(br, bc + 1, 2), c = numbers<T>(m, n + 3, 3),
                d = c;
@@ -61,6 +70,31 @@ TEST_CASE_TEMPLATE("blas gemm agrees with the reference", T, float, double) {
           CAPTURE(k);
           CHECK(worst < (sizeof(T) == 4 ? 1e-5 : 1e-13));
         }
+}
+
+TEST_CASE_TEMPLATE("products in panels agree with the reference", T, float, double) {
+  constexpr local_index rows = 20, f = 130, g = 3;  // rows of f elements are long enough to be fetched ahead
+  const auto x = numbers<T>(rows, f + 2, 1), y = numbers<T>(rows, g + 1, 2), w = numbers<T>(f, g, 3);
+  const matrix_view<const T> xv{x.data(), rows, f, f + 2}, yv{y.data(), rows, g, g + 1},
+      wv{w.data(), f, g, g};
+  const auto close = [](const std::vector<T>& one, const std::vector<T>& other) {
+    for (std::size_t i = 0; i < one.size(); ++i)
+      if (!(std::abs(one[i] - other[i]) < (sizeof(T) == 4 ? 1e-5 : 1e-13))) return false;
+    return true;
+  };
+  for (const int panel : {1, 7, 20, 50})
+    for (const T beta : {T{0}, T(0.5)}) {
+      auto c = y, d = y;  // (rows, g)
+      partita::blas::multiply_panels(panel, rows, g, f, T(1.5), x.data(), f + 2, w.data(), g, beta, c.data(),
+                                     g + 1);
+      partita::reference::gemm(false, false, T(1.5), xv, wv, beta, matrix_view<T>{d.data(), rows, g, g + 1});
+      CHECK(close(c, d));
+      auto s = w, t = w;  // (f, g)
+      partita::blas::multiply_transposed_panels(panel, f, g, rows, T(1.5), x.data(), f + 2, y.data(), g + 1,
+                                                beta, s.data(), g);
+      partita::reference::gemm(true, false, T(1.5), xv, yv, beta, matrix_view<T>{t.data(), f, g, g});
+      CHECK(close(s, t));
+    }
 }
 
 #ifdef OPENBLAS_VERSION
