@@ -27,8 +27,9 @@ dense<T, replicated, Device> gram(const dense<T, L, Device>& x,
                                   std::source_location where = std::source_location::current()) {
   const comm::call_site scope(where);
   if (!x.layout().cols.empty()) return gram(redistribute(x, partition::full_width(x.layout())), where);
-  const dense<T, replicated, Device> sum = inner(x, x);        // (f, f)
-  dense<T, replicated, Device> result(x.mesh(), sum.shape());  // (f, f)
+  const matrix_shape square{x.shape().cols, x.shape().cols};
+  dense<T, replicated, Device> sum(x.mesh(), square), result(x.mesh(), square);  // (f, f)
+  gemm(T(1), transposed(x), x, T(0), sum, {partition::gemm_schedule{{}, {}, x.layout().used()}});
   transform_indexed(x.mesh().queue(), detail::mirrored_upper<T>{sum.local()}, sum.local(), result.local());
   return result;
 }
