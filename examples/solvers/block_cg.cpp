@@ -47,12 +47,13 @@ double largest_quotient(const small_matrix& r, const small_matrix& b) {
   return largest;
 }
 
-/// G^-1 of a symmetric G (k x k). Throws no_solution when G is not positive definite.
-small_matrix inverse(small_matrix g) {
+/// G^-1 of a symmetric G (k x k). Throws no_solution that names the matrix's file when G is not positive
+/// definite.
+small_matrix inverse(small_matrix g, const std::string& path) {
   small_matrix result(g.mesh(), g.shape());
   fill(result, 0);
   for (local_index i = 0; i < result.local().rows; ++i) result.local()(i, i) = 1;
-  if (!lapack::cholesky(g.local())) throw no_solution("the matrix is not positive definite");
+  if (!lapack::cholesky(g.local())) throw no_solution(path + ": the matrix is not positive definite");
   lapack::solve_upper<double>(g.local(), result.local(), true);
   lapack::solve_upper<double>(g.local(), result.local());
   return result;
@@ -75,8 +76,8 @@ solution block_cg(const problem& p) {
   for (; largest_quotient(rest, sizes) > p.asked.tolerance; ++iterations) {
     if (iterations == p.asked.iterations) fail_to_converge(p.asked, largest_quotient(rest, sizes));
     multiply(s, z);
-    small_matrix step = inverse(inner(s, z));  // (k, k)
-    combine(1, s, gemm(step, c), 1, x);        // X += S step C
+    small_matrix step = inverse(inner(s, z), p.file.path);  // (k, k)
+    combine(1, s, gemm(step, c), 1, x);                     // X += S step C
     combine(-1, z, step, 1, q);
     auto next = qr(q);  // (n/pr, k/pc), (k, k)
     std::swap(q, next.q);

@@ -4,6 +4,7 @@
 #include <array>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -61,6 +62,17 @@ command parse_command(int argc, char** argv, const description& d) {
   show_defaults(app);
   parse(app, argc, argv);
   return c;
+}
+
+/// Throws error unless the files asked for can be written, before the work; creates none.
+void require_writable(const command& c) {
+  for (const std::string& path : {c.out, c.json}) {
+    if (path.empty()) continue;
+    std::error_code none;
+    const bool is_new = !std::filesystem::exists(std::filesystem::symlink_status(path, none));
+    if (!std::ofstream(path, std::ios::app)) throw partita::error("cannot write " + path);
+    if (is_new) std::filesystem::remove(path, none);
+  }
 }
 
 /// What one run did, on rank 0.
@@ -192,15 +204,15 @@ int run_solver(int argc, char** argv, const description& d,
                const std::function<matrix_file(const std::string&)>& read,
                const std::function<solution(const problem&)>& solve) try {
   const command c = parse_command(argc, argv, d);
-  if (c.comm != "mpi") refuse_separate_runs();
-  for (const std::string& path : {c.out, c.json})
-    if (!path.empty() && !std::ofstream(path, std::ios::app)) throw partita::error("cannot write " + path);
   if (c.comm == "mpi")
     return run_mpi(argc, argv, [&](const partita::communicator& world) {
       const bool first = world.rank() == 0;
       try {
         require_ranks(c.ranks, world.size());
         const arrangement how = *arrangement_of(c.policy, c.mesh, {}, world.size());
+        together(world, [&] {
+          if (first) require_writable(c);
+        });
         matrix_file file;
         together(world, [&] { file = read(c.matrix); });
         const outcome o = solve_on(world, how, file, c, solve);
@@ -212,6 +224,8 @@ int run_solver(int argc, char** argv, const description& d,
         return first ? report(d, e) : 1;
       }
     });
+  refuse_separate_runs();
+  require_writable(c);
   const int ranks = c.ranks.value_or(1);
   const arrangement how = *arrangement_of(c.policy, c.mesh, {}, ranks);
   const matrix_file file = read(c.matrix);
@@ -221,7 +235,7 @@ int run_solver(int argc, char** argv, const description& d,
   });
   return 0;
 } catch (const usage_error& e) {
-  return report(d, e);
+  return first_of_job() ? report(d, e) : 2;
 } catch (const std::exception& e) {
   return report(d, e);
 }

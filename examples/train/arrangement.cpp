@@ -31,6 +31,19 @@ constexpr std::pair<const char*, const char*> launchers[] = {{"OMPI_COMM_WORLD_S
                                                              {"MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK"},
                                                              {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID"}};
 
+struct place {
+  int size = 1, rank = 0;
+};
+
+/// Where this process is in the job that a launcher has started; alone, if none has started several.
+place place_in_job() {
+  for (const auto& [size_name, rank_name] : launchers) {
+    const char *size = std::getenv(size_name), *rank = std::getenv(rank_name);
+    if (size != nullptr && rank != nullptr && std::atoi(size) > 1) return {std::atoi(size), std::atoi(rank)};
+  }
+  return {};
+}
+
 }  // namespace
 
 std::optional<arrangement> arrangement_of(const std::string& policy_name,
@@ -88,12 +101,12 @@ bool in_mpi_job() {
   return false;
 }
 
+bool first_of_job() { return place_in_job().rank == 0; }
+
 void refuse_separate_runs() {
-  for (const auto& [size_name, rank_name] : launchers) {
-    const char *size = std::getenv(size_name), *rank = std::getenv(rank_name);
-    if (size == nullptr || rank == nullptr || std::atoi(size) < 2) continue;
-    if (std::atoi(rank) > 0) std::exit(0);
-    throw usage_error("the " + std::string(size) +
-                      " processes of this job would each run alone; --comm mpi makes them ranks of one run");
-  }
+  const auto [size, rank] = place_in_job();
+  if (size == 1) return;
+  if (rank > 0) std::exit(0);
+  throw usage_error("the " + std::to_string(size) +
+                    " processes of this job would each run alone; --comm mpi makes them ranks of one run");
 }

@@ -43,6 +43,9 @@ int run_mpi(int argc, char** argv, const std::function<int(partita::communicator
 /// Whether mpirun, or a batch system in its place, has started this process.
 bool in_mpi_job();
 
+/// False in the processes of a job that need not repeat what the first one says.
+bool first_of_job();
+
 /// For programs that run as threads: throws usage_error when this process is the first of several that
 /// mpirun, or a batch system in its place, has started; ends one of the others quietly, with exit code 0, so
 /// that the first is heard.

@@ -237,6 +237,10 @@ TEST_CASE("gemm: operands that do not fit are named") {
     const host_mesh other(m.world(), m.shape());
     gemm(a, generate<replicated, double>(other, {5, 3}, field(2)));
   });
+  refused("gemm: A of 7 x 5 is on mesh 1x2x1, B of 5 x 3 on mesh 2x1x1", [](auto& m, auto& a, auto&) {
+    const host_mesh other(m.world(), {2, 1, 1});
+    gemm(a, generate<replicated, double>(other, {5, 3}, field(2)));
+  });
 }
 
 }  // namespace test_gemm

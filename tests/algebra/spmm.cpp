@@ -213,6 +213,13 @@ TEST_CASE("operands that do not fit are named with their shapes") {
         spmm_plan(a, x)(x, x);
       });
     });
+  expect_error<shape_error>("spmm: A of 9 x 9 is on mesh 2x1x1, X of 9 x 3 on mesh 1x2x1", [] {
+    on_threads(2, [](const communicator& world) {
+      const mesh<host> m(world, {2, 1, 1}), other(world, {1, 2, 1});
+      const auto a = distribute(m, row_1d, {9, 9}, share(sparse_entries({9, 9}), m.rank(), m.size()));
+      spmm(a, generate<double>(other, row_1d.dense, {9, 3}, field(0)));
+    });
+  });
   expect_error<shape_error>(
       "spmm: the rows of X of 9 x 3 are not in the blocks of the columns of A of 9 x 9", [] {
         on_threads(2, [](const communicator& world) {

@@ -136,7 +136,9 @@ TEST_CASE("operands that do not fit are named") {
     CHECK_THROWS_WITH_AS(dot(x, x, four),
                          "dot of 7 x 3 needs one number per column in a matrix of 1 x 3, not of 1 x 4",
                          shape_error);
-    CHECK_THROWS_AS(norm(x, four), shape_error);
+    CHECK_THROWS_WITH_AS(norm(x, four),
+                         "norm of 7 x 3 needs one number per column in a matrix of 1 x 3, not of 1 x 4",
+                         shape_error);
     CHECK_THROWS_AS(axpy(four, y, y), shape_error);
     CHECK_THROWS_AS(scale_columns(four, y), shape_error);
   });

@@ -262,6 +262,9 @@ TEST_CASE("shapes that do not fit are named, and NaN") {
   });
   expect_error<shape_error>("svd: v_transposed is 2 x 3 but the v_transposed of a is 3 x 3",
                             [&] { lapack::svd(a.view(), block<double>(4, 3).view(), values, r.view()); });
+  expect_error<shape_error>("a block of 3 x 3 has 2 elements from one row to the next", [&] {
+    static_cast<void>(lapack::cholesky(matrix_view<double>{square.view().data, 3, 3, 2}));
+  });
   square.view()(0, 1) = std::nan("");
   expect_error<error>("LAPACK's geqrf of 3 x 3 failed with info -4: an argument contains NaN",
                       [&] { lapack::qr(square.view(), block<double>(3, 3).view()); });

@@ -44,6 +44,14 @@ TEST_CASE("matrix_view: extents, strides and elements as those of an mdspan") {
   CHECK(values[11] == -1);
 }
 
+TEST_CASE("matrix_view: without a stride, rows lie one behind the other") {
+  std::vector<double> values = elements();
+  const matrix_view<double> x{values.data(), 3, 5};
+  CHECK(x.stride(0) == 5);
+  CHECK(x(2, 4) == 14);
+  CHECK(matrix_view<double>{}.stride(0) == 0);
+}
+
 TEST_CASE("matrix_view: a row is a range") {
   std::vector<double> values = elements();
   const matrix_view<double> x{values.data(), 3, 2, 5};

@@ -287,6 +287,10 @@ class Solvers(unittest.TestCase):
         self.refused(2, "there is no option --k; pagerank --help lists every option", *good, "--k", "3")
         self.refused(2, "--k: 0 is not a positive whole number", "label_propagation", "--matrix", self.edges, "--k", "0")
         self.refused(1, "cannot write", *good, "--json", "/no/such/folder/x.json")
+        if LAUNCH:
+            mpi = {"command": [*LAUNCH, "2"]}
+            self.refused(2, "there is no option --k", *good, "--comm", "mpi", "--k", "3", **mpi)
+            self.refused(1, "cannot write", *good, "--comm", "mpi", "--out", "/no/such/folder/x.npy", **mpi)
         done = run("label_propagation", "--help")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         for option in ("--matrix FILE", "--policy P", "--mesh RxCxD", "--out FILE.npy", "--labels FILE.npy", "taken as undirected", "(default 1e-12)"):
@@ -327,10 +331,13 @@ class Solvers(unittest.TestCase):
         self.refused(1, "--k 61 is more than the 60 vertices", "label_propagation", "--matrix", self.edges, "--k", "61")
 
     def test_work_that_cannot_be_done(self):
+        left = os.path.join(self.folder, "left.npy")
+        self.refused(1, "no convergence", "pagerank", "--matrix", self.edges, "--iterations", "3", "--out", left)
+        self.assertFalse(os.path.exists(left))
         self.refused(1, "no convergence to 1e-12 in 3 iterations: the residual is ", "pagerank", "--matrix", self.edges, "--iterations", "3")
         if HAS_LAPACK:
             negative = self.file("n.mtx", market({p: -value for p, value in self.grid.items()}, 63))
-            self.refused(1, "the matrix is not positive definite", "block_cg", "--matrix", negative)
+            self.refused(1, "n.mtx: the matrix is not positive definite", "block_cg", "--matrix", negative)
             lopsided = self.file("l.mtx", "%%MatrixMarket matrix coordinate pattern general\n2 2 1\n1 2\n")
             self.refused(1, "l.mtx: the matrix is not symmetric: (1, 2) and (2, 1) differ", "block_cg", "--matrix", lopsided)
             self.refused(1, "no convergence to 1e-09 in 1 iterations", "eigs", "--matrix", self.market, "--iterations", "1", "--k", "5")

@@ -12,6 +12,8 @@ template <detail::multiplicand A, detail::multiplicand B, class T, layout L, cla
 void gemm(std::type_identity_t<T> alpha, const A& a, const B& b, std::type_identity_t<T> beta,
           dense<T, L, Device>& c, const gemm_options& options = {},
           std::source_location where = std::source_location::current()) {
+  static_assert(detail::alike<A, B, dense<T, L, Device>>,
+                "A, B and C of gemm have elements of one type, on one kind of device");
   gemm_plan<T, Device>(a, b, c, options, where)(alpha, a, b, beta, c, where);
 }
 
@@ -22,10 +24,14 @@ void gemm(std::type_identity_t<T> alpha, const A& a, const B& b, std::type_ident
 template <detail::multiplicand A, detail::multiplicand B>
 auto gemm(const A& a, const B& b, const gemm_options& options = {},
           std::source_location where = std::source_location::current()) {
+  static_assert(detail::alike<A, B>, "A and B of gemm have elements of one type, on one kind of device");
   using T = detail::element_of_operand<A>;
   using Device = detail::device_of_operand<A>;
   const detail::gemm_operand<T, Device> left(a), right(b);
   const mesh<Device>& m = *left.mesh;
+  if (!(m.shape() == right.mesh->shape()))
+    throw_error<shape_error>({"gemm: A of ", left.blocks.shape(), " is on mesh ", m.shape(), ", B of ",
+                              right.blocks.shape(), " on mesh ", right.mesh->shape()});
   dense<T, detail::product_layout_of<A, B>, Device> c(
       m, detail::product_layout(left.axes(), right.axes()),
       left.transposed ? blocking::even(left.shape().rows, m.shape(), nesting::rows) : left.blocks.rows,

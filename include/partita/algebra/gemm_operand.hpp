@@ -2,6 +2,8 @@
 #pragma once
 /// Operands of gemm: dense matrices and their transposes.
 
+#include <concepts>
+
 #include "partita/matrix/dense.hpp"
 #include "partita/partition/placement.hpp"
 
@@ -74,6 +76,11 @@ template <multiplicand X>
 using element_of_operand = typename decltype(detail::operand_of(std::declval<const X&>()))::value_type;
 template <multiplicand X>
 using device_of_operand = typename decltype(detail::operand_of(std::declval<const X&>()))::device;
+
+/// Whether elements and devices are those of A.
+template <multiplicand A, multiplicand... Others>
+inline constexpr bool alike = ((std::same_as<element_of_operand<A>, element_of_operand<Others>> &&
+                                std::same_as<device_of_operand<A>, device_of_operand<Others>>)&&...);
 
 /// The layout of op(A) as far as its type has it.
 template <class T, layout L, class Device>

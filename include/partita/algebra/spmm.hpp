@@ -136,6 +136,9 @@ class spmm_plan {
   static const blocking& columns_of(const sparse<T, A, Device>& a, const dense<T, X, Device>& x) {
     if (x.shape().rows != a.shape().cols)
       throw_error<shape_error>({"spmm: A of ", a.shape(), " cannot multiply X of ", x.shape()});
+    if (!(x.mesh().shape() == a.mesh().shape()))
+      throw_error<shape_error>({"spmm: A of ", a.shape(), " is on mesh ", a.mesh().shape(), ", X of ",
+                                x.shape(), " on mesh ", x.mesh().shape()});
     if (!(x.row_blocking() == a.col_blocking()))
       throw_error<shape_error>({"spmm: the rows of X of ", x.shape(),
                                 " are not in the blocks of the columns of A of ", a.shape(),

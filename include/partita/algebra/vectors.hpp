@@ -80,6 +80,7 @@ T norm(const dense<T, X, Device>& x, std::source_location where = std::source_lo
 template <class T, layout X, class Device>
 void norm(const dense<T, X, Device>& x, dense<T, replicated, Device>& norms,
           std::source_location where = std::source_location::current()) {
+  detail::require_one_number_per_column("norm", x, norms);
   dot(x, x, norms, where);
   transform(norms, norms, detail::square_root{});
 }

@@ -11,7 +11,8 @@
 
 namespace partita::local {
 
-/// A row-major dense block: element (i, j) is at data[i * row_stride + j]. Follows the interface of
+/// A row-major dense block: element (i, j) is at data[i * row_stride + j], without gaps between rows unless a
+/// stride is given. Follows the interface of
 /// std::mdspan and converts to it.
 template <class T>
 struct matrix_view {
@@ -21,7 +22,7 @@ struct matrix_view {
   T* data = nullptr;
   local_index rows = 0;
   local_index cols = 0;
-  std::ptrdiff_t row_stride = 0;
+  std::ptrdiff_t row_stride = cols;
 
   static constexpr std::size_t rank() { return 2; }
   /// Number of rows (r = 0) or columns (r = 1), and the stride along that dimension.

@@ -51,8 +51,12 @@ bool is_empty(const View& a) {
   return a.rows == 0 || a.cols == 0;
 }
 
+/// Throws shape_error if rows overlap.
 template <class View>
 lapack_int leading(const View& a) {
+  if (a.rows > 1 && a.row_stride < a.cols)
+    throw_error<shape_error>({"a block of ", local::shape_of(a), " has ",
+                              static_cast<long long>(a.row_stride), " elements from one row to the next"});
   return static_cast<lapack_int>(local::leading_size(a));
 }
 
