@@ -235,7 +235,7 @@ int run_solver(int argc, char** argv, const description& d,
   });
   return 0;
 } catch (const usage_error& e) {
-  return first_of_job() ? report(d, e) : 2;
+  return first_of_job() ? report(d, e) : 0;
 } catch (const std::exception& e) {
   return report(d, e);
 }

@@ -43,7 +43,8 @@ int run_mpi(int argc, char** argv, const std::function<int(partita::communicator
 /// Whether mpirun, or a batch system in its place, has started this process.
 bool in_mpi_job();
 
-/// False in the processes of a job that need not repeat what the first one says.
+/// True in the first process of a job, and in one that no launcher has started. Where the command line is
+/// wrong, the first process says so; the others end quietly, with exit code 0, so that it is heard.
 bool first_of_job();
 
 /// For programs that run as threads: throws usage_error when this process is the first of several that

@@ -71,7 +71,7 @@ int run(const command& c, int argc, char** argv) {
 int main(int argc, char** argv) try {
   return run(parse_command(argc, argv), argc, argv);
 } catch (const usage_error& e) {
-  return first_of_job() ? report(e) : 2;
+  return first_of_job() ? report(e) : 0;
 } catch (const std::exception& e) {
   std::fprintf(stderr, "train: %s\n", e.what());
   return 1;
