@@ -103,9 +103,12 @@ gemm_plan(const A&, const B&, const C&, Options...)
 template <class T, class Device>
 partition::gemm_problem gemm_plan<T, Device>::problem_of(const operand& a, const operand& b,
                                                          const operand& c) {
-  if (!(*a.mesh == *b.mesh && *a.mesh == *c.mesh))
-    throw_error<shape_error>({"gemm: A of ", a.blocks.shape(), ", B of ", b.blocks.shape(), " and C of ",
-                              c.blocks.shape(), " are not on one mesh"});
+  if (!(*a.mesh == *b.mesh))
+    throw_error<shape_error>(
+        {"gemm: A of ", a.blocks.shape(), " and B of ", b.blocks.shape(), " are not on one mesh"});
+  if (!(*a.mesh == *c.mesh))
+    throw_error<shape_error>(
+        {"gemm: A of ", a.blocks.shape(), " and C of ", c.blocks.shape(), " are not on one mesh"});
   if (a.shape().cols != b.shape().rows)
     throw_error<shape_error>({"gemm: ", a.described("A"), " cannot be multiplied by ", b.described("B")});
   if (!(c.shape() == matrix_shape{a.shape().rows, b.shape().cols}))
@@ -174,23 +177,24 @@ gemm_plan<T, Device>::gemm_plan(const comm::call_site&, const operand& a, const 
 
 template <class T, class Device>
 void gemm_plan<T, Device>::require_planned(const operand& a, const operand& b, const operand& c) const {
-  const auto& p = problem_;
-  if (a.blocks == p.a && b.blocks == p.b && c.blocks == p.c && a.transposed == p.transposed_a &&
-      b.transposed == p.transposed_b) {
-    for (const operand* x : {&a, &b})
-      if (x->local.data == c.local.data && x->local.rows > 0 && x->local.cols > 0 && c.local.rows > 0 &&
-          c.local.cols > 0)
-        throw_error<shape_error>({"gemm: C of ", c.blocks.shape(), " must not be the memory of A or B"});
-    return;
-  }
-  const auto shown = [](const partition::placement& x, bool transposed) {
-    return base::sentence_of({x.shape(), transposed ? ", transposed, " : ", ", x.axes});
+  const auto require = [](const char* name, const operand& given, const partition::placement& planned,
+                          bool transposed) {
+    if (given.blocks == planned && given.transposed == transposed) return;
+    const auto shown = [name](const partition::placement& x, bool of_transpose) {
+      return base::sentence_of(
+          {of_transpose ? "the transpose of " : "", name, " of ", x.shape(), ", ", x.axes});
+    };
+    throw_error<shape_error>({"gemm planned for ", shown(planned, transposed), ", was given ",
+                              shown(given.blocks, given.transposed),
+                              "; shapes, layouts and blockings must match the plan"});
   };
-  throw_error<shape_error>({"gemm planned for A of ", shown(p.a, p.transposed_a), ", B of ",
-                            shown(p.b, p.transposed_b), " and C of ", shown(p.c, false), " was given A of ",
-                            shown(a.blocks, a.transposed), ", B of ", shown(b.blocks, b.transposed),
-                            " and C of ", shown(c.blocks, false),
-                            "; shapes, layouts and blockings must match the plan"});
+  require("A", a, problem_.a, problem_.transposed_a);
+  require("B", b, problem_.b, problem_.transposed_b);
+  require("C", c, problem_.c, false);
+  const auto empty = [](const auto& x) { return x.local.rows == 0 || x.local.cols == 0; };
+  for (const operand* x : {&a, &b})
+    if (x->local.data == c.local.data && !empty(*x) && !empty(c))
+      throw_error<shape_error>({"gemm: C of ", c.blocks.shape(), " must not be the memory of A or B"});
 }
 
 template <class T, class Device>
