@@ -109,7 +109,7 @@ class planned_product final : public contender {
     planning = mesh_.world().all_reduce(seconds_since(begin), reduction::max);
     words = mesh_.world().all_reduce(plan_->predicted().words, reduction::max);
     schedule = to_string(plan_->schedule());
-    stages = plan_->stages();
+    stages = plan_->stages().count;
     buffer_bytes = plan_->buffer_bytes();
   }
   void fill() override {
