@@ -170,7 +170,7 @@ TEST_CASE("under feature_column a head that lies on one rank sends the value of 
     (void)run(m, layer, heads, {});
     const blocking vertices = blocking::even(n, m.shape(), nesting::rows);
     const transfer::layout_change<double, host> change(m, vertices, vertices, layer.features(), vertex_rows,
-                                             feature_column.dense);
+                                                       feature_column.dense);
     const auto total = [&](global_index mine) { return nn::summarize(m.world(), mine).total; };
     const global_index scalars = (ranks - 1) * n * (2 * heads + heads);
     CHECK(total(layer.predicted().words - 2 * change.predicted().words) ==
