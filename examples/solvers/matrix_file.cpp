@@ -133,10 +133,11 @@ matrix_file read_graph(const std::string& path) {
   if (a.is_edge_list) {
     const std::vector<triplet<double>> reversed = transpose(a.entries);
     a.entries.insert(a.entries.end(), reversed.begin(), reversed.end());
+    a.entries = summed(std::move(a.entries));
+  } else {
+    require_symmetric(a);
   }
   std::erase_if(a.entries, [](const auto& e) { return e.row == e.col; });
-  a.entries = summed(std::move(a.entries));
   for (triplet<double>& e : a.entries) e.value = a.is_edge_list ? 1 : std::abs(e.value);
-  require_symmetric(a);
   return a;
 }

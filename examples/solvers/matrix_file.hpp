@@ -37,7 +37,7 @@ void require_symmetric(matrix_file& a);
 
 /// The weights of an undirected graph, each edge at (u, v) and (v, u), without loops. Of an edge list: 1 for
 /// u -> v, v -> u or both, given once or often. Of another matrix: the absolute values off its diagonal.
-/// Throws input_error when that is not symmetric.
+/// Throws input_error when that matrix is not symmetric.
 matrix_file read_graph(const std::string& path);
 
 /// A matrix in Matrix Market's coordinate format: real, integer or pattern; general, symmetric or

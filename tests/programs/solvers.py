@@ -320,6 +320,8 @@ class Solvers(unittest.TestCase):
         bad("the matrix is 2 x 3, not square", "b.mtx", head + "2 3 1\n1 2 1\n")
         bad("the weight of 1 -> 2 is negative", "b.mtx", head + "2 2 1\n1 2 -1\n")
         bad("not symmetric: (1, 2) and (2, 1) differ", "b.mtx", head + "2 2 1\n1 2 1\n", "label_propagation")
+        skew = head.replace("general", "skew-symmetric") + "2 2 1\n2 1 1\n"
+        bad("not symmetric: (1, 2) and (2, 1) differ", "b.mtx", skew, "label_propagation")
         self.refused(1, "nowhere.mtx: no such file", "pagerank", "--matrix", "nowhere.mtx")
         if LAUNCH:
             self.refused(1, "nowhere.mtx: no such file", "pagerank", "--matrix", "nowhere.mtx", "--comm", "mpi", command=[*LAUNCH, "2"])

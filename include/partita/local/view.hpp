@@ -34,9 +34,11 @@ struct matrix_view {
   /// Row i, as a span and as a pointer.
   constexpr std::span<T> row(local_index i) const { return {row_data(i), static_cast<std::size_t>(cols)}; }
   constexpr T* row_data(local_index i) const { return data + i * row_stride; }
+  /// Where it has no elements, it may begin anywhere.
   constexpr matrix_view block(local_index row, local_index col, local_index block_rows,
                               local_index block_cols) const {
-    return {data + row * row_stride + col, block_rows, block_cols, row_stride};
+    const bool empty = block_rows == 0 || block_cols == 0;
+    return {empty ? data : data + row * row_stride + col, block_rows, block_cols, row_stride};
   }
 
   /// Conversion to a read-only view.
