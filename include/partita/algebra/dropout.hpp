@@ -9,28 +9,32 @@
 
 namespace partita {
 
-/// x scale, or 0 if the upper 53 bits of the random field `word` at (i, j) are below `threshold`.
+/// x scale, or 0 if the upper 53 bits of the random field `word` at (vertex(i), j) are below `threshold`.
 template <class T>
 struct dropped {
   std::uint64_t word;
   std::uint64_t threshold;
   T scale;
+  const global_index* vertices = nullptr;  ///< see dropout_mask
 
+  constexpr global_index vertex(global_index i) const { return vertices == nullptr ? i : vertices[i]; }
   constexpr T operator()(global_index i, global_index j, T x) const {
-    return (random_bits(word, i, j) >> 11) < threshold ? T(0) : x * scale;
+    return (random_bits(word, vertex(i), j) >> 11) < threshold ? T(0) : x * scale;
   }
 };
 
 /// Which entries are dropped: a pure function of seed, epoch, layer and the global row and column, so that
-/// results do not depend on the number of ranks.
+/// results do not depend on the number of ranks. Where the rows of matrices are a selection of vertices,
+/// `vertices` (in the memory of the device) has the vertex of each row, and takes its place.
 struct dropout_mask {
   double probability = 0;
   random_key key;
+  const global_index* vertices = nullptr;
 
   template <class T>
   dropped<T> function() const {
     const auto threshold = static_cast<std::uint64_t>(std::ceil(probability * 0x1.0p53));
-    return {key.word(), threshold, static_cast<T>(1 / (1 - probability))};
+    return {key.word(), threshold, static_cast<T>(1 / (1 - probability)), vertices};
   }
 };
 

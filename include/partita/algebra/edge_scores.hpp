@@ -29,7 +29,7 @@ struct edge_coefficient {
   constexpr T of_head(local_index v, local_index u, local_index h) const {
     const T score = source(u, h) + target(v, h);
     const T alpha = std::exp((score > T(0) ? score : slope * score) - log_sum(v, h));
-    return drops ? keep(first_target + v, (first_source + u) * source.cols + h, alpha) : alpha;
+    return drops ? keep(first_target + v, keep.vertex(first_source + u) * source.cols + h, alpha) : alpha;
   }
   constexpr T operator()(local_index i, local_index e, local_index h) const {
     const local_index j = columns[e];
@@ -52,7 +52,7 @@ struct score_shape {
 
 /// alpha_uv = softmax over u->v of leaky(s_u + t_v) for each head, after dropout, or its mean over the heads;
 /// leaky(z) = z for z > 0, slope z otherwise; s and t are two scalars per vertex and head (n x 2 heads:
-/// source, target). Never stored: edge_spmm_plan::compute takes it as a function.
+/// source, target; n the columns of A, of which its rows are the first, see in_edges). Never stored: edge_spmm_plan::compute takes it as a function.
 ///
 /// Collective over the mesh: constructor and members. What travels: an all-gather of the scalars, at most 2 n
 /// heads to a rank; for transposed coefficients at most n heads more. Coefficients are never communicated.
@@ -69,9 +69,9 @@ class edge_scores {
       : shape_(shape),
         range_(rows.range()),
         rows_(rows.all_rows()),
-        gather_scores_(a.mesh(), a.row_blocking(), columns(a, 2), vertex_rows, replicated),
+        gather_scores_(a.mesh(), a.col_blocking(), columns(a, 2), vertex_rows, replicated),
         gather_log_sums_(a.mesh(), a.row_blocking(), columns(a, 1), rows_of(a.layout()), replicated),
-        scores_(a.mesh(), a.row_blocking(), columns(a, 2)),
+        scores_(a.mesh(), a.col_blocking(), columns(a, 2)),
         log_sums_(a.mesh(), rows_of(a.layout()), a.row_blocking(), columns(a, 1)),
         all_log_sums_(a.mesh(), a.row_blocking(), columns(a, 1)) {}
 

@@ -22,7 +22,7 @@ struct gradient_before_dropout {
   dropped<T> keep;
   global_index first_target, heads;
   constexpr T operator()(local_index v, local_index u, local_index h, T gradient) const {
-    return keep(first_target + v, u * heads + h, gradient);
+    return keep(first_target + v, keep.vertex(u) * heads + h, gradient);
   }
 };
 
@@ -38,7 +38,11 @@ class edge_scores_gradient {
   using matrix = dense<T, vertex_rows, Device>;
 
   edge_scores_gradient(const in_edges<T, Device>& rows, const score_shape& shape)
-      : mesh_(rows.mesh()), shape_(shape), own_(rows.own()), rows_(rows.own_rows()) {
+      : mesh_(rows.mesh()),
+        shape_(shape),
+        own_(rows.own()),
+        own_sources_(rows.own_sources()),
+        rows_(rows.own_rows()) {
     const auto of_heads = [&](global_index n) {
       return buffer<T, Device>(mesh_.queue(), static_cast<std::size_t>(n * shape.heads));
     };
@@ -47,10 +51,10 @@ class edge_scores_gradient {
       inverses_.push_back(inverse_of(mesh_.queue(), part.entries));
     row_dots_ = of_heads(own_.size());
     target_gradient_ = of_heads(own_.size());
-    source_gradient_ = of_heads(own_.size());
+    source_gradient_ = of_heads(own_sources_.size());
     source_parts_ = of_heads(rows_.widths[0]);
     for (int rank = 0; rank < mesh_.size(); ++rank)
-      source_counts_.push_back(rows.vertices().block(vertex_rows.rows, mesh_.shape().at(rank)).size() *
+      source_counts_.push_back(rows.sources().block(vertex_rows.rows, mesh_.shape().at(rank)).size() *
                                shape.heads);
   }
 
@@ -64,7 +68,9 @@ class edge_scores_gradient {
     const auto& q = mesh_.queue();
     T* const gradients = shape_.averaged ? of_heads_.data() : d.data();
     if (shape_.averaged) share_among_heads(d.data());
-    const matrix_view<T> dtarget = of_own(target_gradient_), dsource = of_own(source_gradient_),
+    const auto own_sources = static_cast<local_index>(own_sources_.size());
+    const matrix_view<T> dtarget = of_own(target_gradient_),
+                         dsource{source_gradient_.data(), own_sources, shape_.heads, shape_.heads},
                          parts{source_parts_.data(), rows_.widths[0], shape_.heads, shape_.heads};
     auto inverse = inverses_.begin();
     for (const local::csr_slice<T>& part : rows_.parts(0))
@@ -75,6 +81,8 @@ class edge_scores_gradient {
       copy(q, parts, dsource);
     copy(q, dsource, dscores.local().block(0, 0, dsource.rows, shape_.heads));
     copy(q, dtarget, dscores.local().block(0, shape_.heads, dtarget.rows, shape_.heads));
+    if (const local_index others = own_sources - dtarget.rows; others > 0)
+      fill(q, T(0), dscores.local().block(dtarget.rows, shape_.heads, others, shape_.heads));
   }
 
   /// What this rank receives in one call, in closed form.
@@ -124,7 +132,7 @@ class edge_scores_gradient {
 
   mesh<Device> mesh_;
   score_shape shape_;
-  interval own_;
+  interval own_, own_sources_;
   local::csr_tiles<T, Device> rows_;                  ///< a pattern: one tile without values
   std::vector<local::csr_inverse<Device>> inverses_;  ///< of its parts
   buffer<T, Device> of_heads_;  ///< gradients per in-edge and head, when only that of the mean is given

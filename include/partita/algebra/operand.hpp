@@ -56,6 +56,30 @@ void copy(const operand<T, Device>& x, dense<T, vertex_rows, Device>& y) {
   x.visit([&](const auto& h) { copy(h, y); });
 }
 
+/// The first rows of X, as many as a given blocking has: X itself where that is all of them, else a view.
+template <class T, class Device>
+class first_rows_operand {
+ public:
+  /// Valid until the next call. Throws shape_error as first_rows does, and for some rows of a sparse X.
+  const operand<T, Device>& operator()(const operand<T, Device>& x, const blocking& rows) {
+    rows_ = rows == x.row_blocking() ? x : x.visit([&](const auto& h) { return part(h, rows); });
+    return *rows_;
+  }
+
+ private:
+  operand<T, Device> part(const dense<T, vertex_rows, Device>& x, const blocking& rows) {
+    view_.emplace(first_rows(const_cast<dense<T, vertex_rows, Device>&>(x), rows));  // only to be read
+    return *view_;
+  }
+  operand<T, Device> part(const sparse_rows<T, Device>& x, const blocking& rows) {
+    throw_error<shape_error>({"the first ", rows.size(), " rows of a sparse X of ", x.shape(),
+                              " cannot be viewed; make X dense"});
+  }
+
+  std::optional<dense<T, vertex_rows, Device>> view_;
+  std::optional<operand<T, Device>> rows_;
+};
+
 /// X as a dense matrix; a sparse X is expanded into a matrix that is kept.
 template <class T, class Device>
 class dense_operand {

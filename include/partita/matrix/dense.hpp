@@ -216,7 +216,19 @@ class dense : public detail::dense_block<T, Device> {
 
   partita::layout layout() const { return L == dynamic_layout ? this->given_layout() : L; }
 
+  /// The first rows of X, as a view of its memory: as many as `rows` has. Each rank's block of `rows` must
+  /// begin where that of X does. Local; no communication. Throws shape_error otherwise.
+  friend dense first_rows(dense& x, const blocking& rows) { return x.first(rows); }
+
  private:
+  dense first(const blocking& rows) {
+    const interval mine = rows.block(layout().rows, this->mesh().at()), all = this->row_range();
+    if (mine.size() > all.size() || (!mine.empty() && mine.begin != all.begin))
+      throw_error<shape_error>({"rows ", mine.begin, " to ", mine.end, " are not the first of the rows ",
+                                all.begin, " to ", all.end, " of a matrix of ", this->shape(), " here"});
+    const auto size = static_cast<std::size_t>(mine.size() * this->col_range().size());
+    return view(this->mesh(), layout(), rows, this->col_blocking(), this->values().first(size));
+  }
   dense(const partita::mesh<Device>& m, partita::layout l, const blocking& rows, const blocking& cols,
         std::span<T> values, std::shared_ptr<const void> owner)
       : block(m, partition::checked_layout(l, L), rows, cols, values, std::move(owner)) {}

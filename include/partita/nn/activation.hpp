@@ -107,7 +107,7 @@ class dropout {
   }
 
   dropout_mask mask(const pass& p) const {
-    return {p.training ? probability_ : 0, {seed_, p.epoch, number_}};
+    return {p.training ? probability_ : 0, {seed_, p.epoch, number_}, p.vertices};
   }
 
  private:

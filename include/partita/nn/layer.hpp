@@ -18,10 +18,17 @@ struct pass {
   bool training = false;
   std::uint64_t epoch = 0;
   bool relu = false;  ///< fuse the next layer's Z = max(Z, 0); only for layers with fuses_relu()
+  /// Where the rows of matrices are a selection of vertices: the vertex of each row, in the device's memory.
+  const global_index* vertices = nullptr;
+
+  /// The same pass, with or without a fused relu.
+  pass fusing(bool relu_behind) const { return {training, epoch, relu_behind, vertices}; }
 };
 
 /// Z = f(H) with parameters W, and its gradients. Collective over the mesh: constructor and members. H has
-/// whole rows on each rank, dense or sparse; Z and the gradients are dense, with the row blocking of H. A
+/// whole rows on each rank, dense or sparse; Z and the gradients are dense. Z has the rows of H, or those of
+/// output_rows: the rows of H are then the sources of the edges of a sampled block, and the first of them its
+/// targets, the rows of Z. A
 /// layer keeps what backward needs from the last forward. It is moved into a sequential or a model, so it
 /// must not hold pointers into itself.
 template <class T, class Device>
@@ -40,6 +47,8 @@ class layer {
   /// may write or accumulate. The previous contents of dh are undefined. For sums over rows use the local
   /// weight_gradient_part and column_sums_part.
   virtual void backward(const operand<T, Device>& h, const matrix& dz, matrix* dh) = 0;
+  /// The rows of Z, for an H with these.
+  virtual blocking output_rows(const blocking& h) const { return h; }
   /// Columns of Z.
   virtual global_index width() const = 0;
   /// What this rank receives in one forward and backward pass of a steady epoch, in closed form.

@@ -17,7 +17,7 @@ class model {
   model(const builder<T, Device>& b, Layer net)
       : parameters_(b.parameters()),
         net_(std::make_unique<Layer>(std::move(net))),
-        logits_(b.rows(net_->width())) {}
+        logits_(b.rows(net_->output_rows(b.row_blocking()), net_->width())) {}
 
   /// The logits (n x classes). x must stay alive and unchanged until backward.
   const matrix& forward(const operand<T, Device>& x, const pass& p) {
@@ -65,14 +65,47 @@ sequential<T, Device> chain(const builder<T, Device>& b, const std::vector<globa
   return net;
 }
 
-/// Graph convolutions over `a` with relu in between; widths: f, hidden widths, classes.
+/// The sparse matrix that each layer multiplies with: one for all layers on a whole graph, or the block of
+/// each layer, whose rows are the columns of the next, on sampled neighbours.
+template <class T, class Device>
+class graph_of_layers {
+ public:
+  using matrix = sparse<T, dynamic_layout, Device>;
+
+  graph_of_layers(matrix of_all) : matrices_{std::move(of_all)} {}
+  /// Throws shape_error for no blocks.
+  explicit graph_of_layers(std::vector<matrix> blocks) : matrices_(std::move(blocks)) {
+    if (matrices_.empty()) throw shape_error("a model needs a sparse matrix to multiply with");
+  }
+
+  /// That of layer l, from 0. Throws shape_error where there are fewer blocks.
+  const matrix& operator[](std::size_t l) const {
+    if (matrices_.size() > 1 && l >= matrices_.size())
+      throw_error<shape_error>({"layer ", l, " has no block: there are ", matrices_.size()});
+    return matrices_.size() == 1 ? matrices_[0] : matrices_[l];
+  }
+  /// The rows of the first layer's input.
+  const blocking& input_rows() const { return matrices_[0].col_blocking(); }
+
+ private:
+  std::vector<matrix> matrices_;
+};
+
+/// Graph convolutions with relu in between; widths: f, hidden widths, classes. `b`: for the rows of the
+/// first layer's input.
+template <template <class, class> class Convolution, class T, class Device>
+model<T, Device> convolutions(const graph_of_layers<T, Device>& graph,
+                              const std::vector<global_index>& widths, const builder<T, Device>& b) {
+  return model<T, Device>(b, chain<relu>(b, widths, [&](std::size_t l, auto in, auto out, const auto& with) {
+                            return Convolution<T, Device>(graph[l], in, out, with);
+                          }));
+}
+/// As above, over one graph, with parameters of its own.
 template <template <class, class> class Convolution, class T, class Device>
 model<T, Device> convolutions(const sparse<T, dynamic_layout, Device>& a,
                               const std::vector<global_index>& widths, const model_options& options) {
-  const builder<T, Device> b(a, options);
-  return model<T, Device>(b, chain<relu>(b, widths, [&](std::size_t, auto in, auto out, const auto& with) {
-                            return Convolution<T, Device>(a, in, out, with);
-                          }));
+  return convolutions<Convolution, T, Device>(graph_of_layers<T, Device>(a), widths,
+                                              builder<T, Device>(a, options));
 }
 
 }  // namespace partita::nn

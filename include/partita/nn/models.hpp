@@ -53,15 +53,14 @@ model<T, Device> gcnii(const sparse<T, dynamic_layout, Device>& a, global_index 
 /// Attention layers with elu in between; widths: f, hidden widths per head, classes. Heads are side by side,
 /// averaged in the last layer.
 template <class T, class Device>
-model<T, Device> gat(const sparse<T, dynamic_layout, Device>& a, const std::vector<global_index>& widths,
-                     int heads, int last_heads, const model_options& options) {
-  const builder<T, Device> b(a, options);
+model<T, Device> gat(const graph_of_layers<T, Device>& graph, const std::vector<global_index>& widths,
+                     int heads, int last_heads, const builder<T, Device>& b) {
   std::vector<global_index> of_layers = widths;
   for (std::size_t l = 1; l + 1 < widths.size(); ++l) of_layers[l] *= heads;
   const auto make = [&](std::size_t l, auto in, auto out, const auto& with) {
     const bool last = l + 2 == widths.size();
     const attention_heads how{.count = last ? last_heads : heads, .averaged = last};
-    return gat_conv<T, Device>(a, in, out, with.decaying(options.weight_decay), how);
+    return gat_conv<T, Device>(graph[l], in, out, with.decaying(b.options().weight_decay), how);
   };
   return {b, chain<elu>(b, of_layers, make)};
 }

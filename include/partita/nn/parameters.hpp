@@ -129,6 +129,7 @@ struct model_options {
   double weight_decay = 0;       ///< for the first layer's parameters
   double convolution_decay = 0;  ///< for the convolutions of gcnii
   double dropout = 0;  ///< of the input and after every hidden layer; in gat also of the coefficients
+  bool sampled = false;  ///< on blocks of sampled neighbours; then no input is constant
   spmm_options products = {};
   coefficient_gradient coefficients = coefficient_gradient::automatic;  ///< in attention
 };
@@ -149,23 +150,25 @@ struct uniform_entry {
 
 /// Passed to layer constructors: creates their parameters and matrices, and tracks the properties of each
 /// layer's input. A handle: copies share the parameters. Construct the layers of a model in order; until the
-/// first parameter is created, no input needs a gradient.
+/// first parameter is created, no input needs a gradient. A builder with the parameters of an earlier model
+/// hands these out again, one after the other, so that the layers of both share them.
 template <class T, class Device>
 class builder {
  public:
   using matrix = dense<T, vertex_rows, Device>;
 
   /// For matrices with row blocking `rows`, that of the sparse matrix the layers multiply with.
-  builder(const partita::mesh<Device>& m, const blocking& rows, const model_options& options = {})
-      : state_(std::make_shared<state>(m, rows, options)) {}
+  builder(const partita::mesh<Device>& m, const blocking& rows, const model_options& options = {},
+          std::shared_ptr<nn::parameters<T, Device>> parameters = nullptr)
+      : state_(std::make_shared<state>(m, rows, options, std::move(parameters))) {}
   explicit builder(const sparse<T, dynamic_layout, Device>& a, const model_options& options = {})
       : builder(a.mesh(), a.row_blocking(), options) {}
 
-  const partita::mesh<Device>& mesh() const { return state_->set.mesh(); }
+  const partita::mesh<Device>& mesh() const { return state_->mesh; }
   const blocking& row_blocking() const { return state_->rows; }
   const model_options& options() const { return state_->options; }
   /// The set that all copies of the builder add to.
-  std::shared_ptr<nn::parameters<T, Device>> parameters() const { return {state_, &state_->set}; }
+  std::shared_ptr<nn::parameters<T, Device>> parameters() const { return state_->set; }
 
   /// The same builder, with parameter names extended by a suffix, or with weight decay. Without a suffix,
   /// parameters of the same name are numbered from 0.
@@ -180,19 +183,18 @@ class builder {
     return b;
   }
 
-  /// A new parameter, filled with `value`.
+  /// A new parameter, filled with `value`. Throws shape_error if an earlier model had another one here.
   parameter<T, Device>& filled(const std::string& name, matrix_shape shape, T value = 0) const {
-    state_->input = layer_input::varying;
-    const std::string suffix = suffix_ ? *suffix_ : std::to_string(state_->made[name]++);
-    auto& p = state_->set.add(name + suffix, shape, decay_);
-    if (value != 0) fill(p.value(), value);
+    auto [p, is_new] = next(name, shape);
+    if (is_new && value != 0) fill(p.value(), value);
     return p;
   }
   /// A new parameter uniform in [-a, a), a = sqrt(6 / (rows + cols)), independent of the number of ranks.
   /// Source: Glorot, Bengio (AISTATS 2010), eq. 16.
   parameter<T, Device>& glorot(const std::string& name, matrix_shape shape) const {
-    const std::size_t index = state_->set.list().size();
-    auto& p = filled(name, shape);
+    const std::size_t index = state_->used;
+    auto [p, is_new] = next(name, shape);
+    if (!is_new) return p;
     const double a = std::sqrt(6.0 / static_cast<double>(shape.rows + shape.cols));
     const std::uint64_t word = random_key{options().seed, 0, 0x67000000u + index}.word();
     transform_indexed(p.value(), p.value(), detail::uniform_entry<T>{word, a});
@@ -201,7 +203,9 @@ class builder {
 
   /// The column blocking for `width` columns, and an uninitialised matrix (n x width).
   blocking columns(global_index width) const { return blocking::even(width, mesh().shape(), nesting::cols); }
-  matrix rows(global_index width) const { return {mesh(), row_blocking(), columns(width)}; }
+  matrix rows(global_index width) const { return rows(row_blocking(), width); }
+  /// The same, with other rows.
+  matrix rows(const blocking& of, global_index width) const { return {mesh(), of, columns(width)}; }
 
   /// Properties of the next layer's input. Query before creating the layer's first parameter: after that
   /// every input needs a gradient.
@@ -217,16 +221,41 @@ class builder {
 
  private:
   struct state {
-    state(const partita::mesh<Device>& m, const blocking& cuts, const model_options& o)
-        : set(m), rows(cuts), options(o) {}
+    state(const partita::mesh<Device>& m, const blocking& cuts, const model_options& o,
+          std::shared_ptr<nn::parameters<T, Device>> parameters)
+        : mesh(m),
+          set(parameters ? std::move(parameters) : std::make_shared<nn::parameters<T, Device>>(m)),
+          rows(cuts),
+          options(o),
+          input(o.sampled ? layer_input::no_gradient : layer_input::constant) {}
 
-    nn::parameters<T, Device> set;
+    partita::mesh<Device> mesh;
+    std::shared_ptr<nn::parameters<T, Device>> set;
     blocking rows;
     model_options options;
-    layer_input input = layer_input::constant;
+    layer_input input;
+    std::size_t used = 0;  ///< parameters handed out
     std::map<std::string, int> made;
     std::uint64_t dropouts = 0, attentions = 0;
   };
+
+  struct handed_out {
+    parameter<T, Device>& value;
+    bool is_new;
+  };
+  handed_out next(const std::string& name, matrix_shape shape) const {
+    state_->input = layer_input::varying;
+    const std::string full_name = name + (suffix_ ? *suffix_ : std::to_string(state_->made[name]++));
+    auto& list = state_->set->list();
+    const std::size_t index = state_->used++;
+    if (index == list.size()) return {state_->set->add(full_name, shape, decay_), true};
+    parameter<T, Device>& p = list[index];
+    if (p.name() != full_name || p.shape() != shape)
+      throw_error<shape_error>({"a model needs parameter ", full_name, " of ", shape,
+                                " where the model whose parameters it shares has ", p.name(), " of ",
+                                p.shape()});
+    return {p, false};
+  }
 
   std::shared_ptr<state> state_;
   std::optional<std::string> suffix_;

@@ -70,9 +70,10 @@ class sequential final : public layer<T, Device> {
     operand<T, Device> now = *input_;
     for (std::size_t l = 0; l < steps_.size(); ++l) {
       step& s = steps_[l];
-      matrix& out = l + 1 == steps_.size() ? z : made(s.out, s);
+      if (l + 1 < steps_.size() && !s.out) s.out.emplace(made(s, s.work->output_rows(now.row_blocking())));
+      matrix& out = l + 1 == steps_.size() ? z : *s.out;
       const bool fused = s.after != nullptr && s.after->is_relu(p) && s.work->fuses_relu();
-      s.work->forward(now, out, {p.training, p.epoch, fused});
+      s.work->forward(now, out, p.fusing(fused));
       if (fused)
         s.after->skip(p);
       else if (s.after != nullptr)
@@ -87,17 +88,22 @@ class sequential final : public layer<T, Device> {
       step& s = steps_[l];
       const bool last = l + 1 == steps_.size();
       if (s.after != nullptr) {
-        if (last) copy(dz, made(s.gradient, s));
+        if (last) copy(dz, gradient_of(s, *output_));
         s.after->backward(last ? *output_ : *s.out, *s.gradient);
         d = &*s.gradient;
       }
-      matrix* const below = l == 0 ? dh : &made(steps_[l - 1].gradient, steps_[l - 1]);
+      matrix* const below = l == 0 ? dh : &gradient_of(steps_[l - 1], *steps_[l - 1].out);
       s.work->backward(l == 0 ? *input_ : operand<T, Device>(*steps_[l - 1].out), *d, below);
       d = below;
     }
     if (dh != nullptr && input_dropout_) identity::backward(*dh, *dh, input_mask_);
   }
 
+  blocking output_rows(const blocking& h) const override {
+    blocking rows = h;
+    for (const step& s : steps_) rows = s.work->output_rows(rows);
+    return rows;
+  }
   global_index width() const override { return steps_.empty() ? 0 : steps_.back().work->width(); }
   traffic predicted() const override {
     traffic v;
@@ -118,9 +124,10 @@ class sequential final : public layer<T, Device> {
       steps_.push_back({std::make_unique<detail::copy_layer<T, Device>>(width()), nullptr, {}, {}});
     steps_.back().after = std::move(l);
   }
-  matrix& made(std::optional<matrix>& m, const step& s) const {
-    if (!m) m.emplace(builder_.rows(s.work->width()));
-    return *m;
+  matrix made(const step& s, const blocking& rows) const { return builder_.rows(rows, s.work->width()); }
+  matrix& gradient_of(step& s, const matrix& out) const {
+    if (!s.gradient) s.gradient.emplace(made(s, out.row_blocking()));
+    return *s.gradient;
   }
   operand<T, Device> dropped(const operand<T, Device>& h, const dropout_mask& mask) {
     input_mask_ = mask;

@@ -53,6 +53,15 @@ blocking vertex_blocking(const mesh<Device>& m, const io::dataset& data, const t
   return blocking::balanced(entries, m.shape(), nesting::rows);
 }
 
+/// The matrices that models multiply with.
+enum class propagation_matrix : std::uint8_t {
+  gcn_normalized,   ///< D^-1/2 (A + I) D^-1/2
+  mean_normalized,  ///< the mean over in-neighbours
+  weighted_self,    ///< A + (1 + epsilon) I
+  self_loops,       ///< A + I
+  whole_rows        ///< A, its columns not cut
+};
+
 /// The matrices that models multiply with, for one dataset under one policy. Collective over the mesh. What
 /// travels: see distribute.
 template <class T, class Device>
@@ -65,7 +74,19 @@ class graph_operators {
       : mesh_(m),
         policy_(p),
         rows_(vertex_blocking(m, data, options)),
+        epsilon_(options.epsilon),
         adjacency_(edge_share(data, m.world())) {}
+
+  matrix matrix_for(propagation_matrix of) const {
+    switch (of) {
+      case propagation_matrix::gcn_normalized: return gcn_normalized();
+      case propagation_matrix::mean_normalized: return mean_normalized();
+      case propagation_matrix::weighted_self: return with_self_loops(1 + epsilon_);
+      case propagation_matrix::self_loops: return with_self_loops();
+      case propagation_matrix::whole_rows: break;
+    }
+    return whole_rows();
+  }
 
   /// See nn/normalization.hpp. A transpose is stored unless the matrix is symmetric.
   matrix gcn_normalized() const { return made(nn::gcn_normalized(mesh_.world(), rows_.size(), adjacency_)); }
@@ -94,6 +115,7 @@ class graph_operators {
   mesh<Device> mesh_;
   policy policy_;
   blocking rows_;
+  double epsilon_;  ///< of gin
   std::vector<triplet<double>> adjacency_;
 };
 

@@ -28,86 +28,86 @@ inline std::vector<global_index> layer_widths(const io::dataset& data, const tra
   return hidden;
 }
 
-/// The inputs from which a named model is constructed.
+/// The inputs from which a named model is constructed: the matrix, or blocks, that it multiplies with, and
+/// the builder of its layers.
 template <class T, class Device>
 struct model_request {
-  graph_operators<T, Device> graph;
+  graph_of_layers<T, Device> graph;
   const io::dataset& data;
   const training_options& options;
+  builder<T, Device> with;
 
   std::vector<global_index> widths() const { return layer_widths(data, options); }
   int layers() const { return static_cast<int>(widths().size()) - 1; }
-  nn::model_options how() const { return options_of_model(options); }
+  const sparse<T, dynamic_layout, Device>& whole_graph() const { return graph[0]; }
 };
 
-/// A variant of a model, and its factory.
+/// A variant of a model, the matrix that it multiplies with, and its factory.
 template <class T, class Device>
 struct named_model {
+  using matrix = sparse<T, dynamic_layout, Device>;
+
   std::string_view name;
   partita::nn::coupling coupling;
   partita::nn::aggregation aggregation;
+  propagation_matrix multiplies_with;
+  bool on_blocks;  ///< whether it can be trained on sampled neighbours
   nn::model<T, Device> (*make)(const model_request<T, Device>&);
 };
 
 /// The models known to train_model; add a line for a new one.
 template <class T, class Device>
 inline const std::vector<named_model<T, Device>> named_models{
-    {"gcn", coupling::coupled, aggregation::mean,
+    {"gcn", coupling::coupled, aggregation::mean, propagation_matrix::gcn_normalized, true,
+     [](const auto& r) { return nn::convolutions<nn::gcn_conv>(r.graph, r.widths(), r.with); }},
+    {"sage", coupling::coupled, aggregation::mean, propagation_matrix::mean_normalized, true,
+     [](const auto& r) { return nn::convolutions<nn::sage_conv>(r.graph, r.widths(), r.with); }},
+    {"sage", coupling::coupled, aggregation::max, propagation_matrix::whole_rows, false,
+     [](const auto& r) { return nn::convolutions<nn::sage_max_conv>(r.graph, r.widths(), r.with); }},
+    {"gin", coupling::coupled, aggregation::mean, propagation_matrix::weighted_self, true,
+     [](const auto& r) { return nn::convolutions<nn::gin_conv>(r.graph, r.widths(), r.with); }},
+    {"gat", coupling::coupled, aggregation::mean, propagation_matrix::self_loops, true,
      [](const auto& r) {
-       return nn::convolutions<nn::gcn_conv>(r.graph.gcn_normalized(), r.widths(), r.how());
+       return nn::gat(r.graph, r.widths(), r.options.heads, r.options.last_heads, r.with);
      }},
-    {"sage", coupling::coupled, aggregation::mean,
+    {"sgc", coupling::coupled, aggregation::mean, propagation_matrix::gcn_normalized, false,
      [](const auto& r) {
-       return nn::convolutions<nn::sage_conv>(r.graph.mean_normalized(), r.widths(), r.how());
+       return nn::sgc(r.whole_graph(), r.data.features, r.data.classes, r.options.hops,
+                      options_of_model(r.options));
      }},
-    {"sage", coupling::coupled, aggregation::max,
+    {"appnp", coupling::coupled, aggregation::mean, propagation_matrix::gcn_normalized, false,
      [](const auto& r) {
-       return nn::convolutions<nn::sage_max_conv>(r.graph.whole_rows(), r.widths(), r.how());
+       return nn::appnp(r.whole_graph(), r.widths(), r.options.hops, r.options.alpha,
+                        options_of_model(r.options));
      }},
-    {"gin", coupling::coupled, aggregation::mean,
+    {"gcnii", coupling::coupled, aggregation::mean, propagation_matrix::gcn_normalized, false,
      [](const auto& r) {
-       return nn::convolutions<nn::gin_conv>(r.graph.with_self_loops(1 + r.options.epsilon), r.widths(),
-                                             r.how());
-     }},
-    {"gat", coupling::coupled, aggregation::mean,
-     [](const auto& r) {
-       return nn::gat(r.graph.with_self_loops(), r.widths(), r.options.heads, r.options.last_heads, r.how());
-     }},
-    {"sgc", coupling::coupled, aggregation::mean,
-     [](const auto& r) {
-       return nn::sgc(r.graph.gcn_normalized(), r.data.features, r.data.classes, r.options.hops, r.how());
-     }},
-    {"appnp", coupling::coupled, aggregation::mean,
-     [](const auto& r) {
-       return nn::appnp(r.graph.gcn_normalized(), r.widths(), r.options.hops, r.options.alpha, r.how());
-     }},
-    {"gcnii", coupling::coupled, aggregation::mean,
-     [](const auto& r) {
-       return nn::gcnii(r.graph.gcn_normalized(), r.data.features, r.options.hidden[0], r.data.classes,
+       return nn::gcnii(r.whole_graph(), r.data.features, r.options.hidden[0], r.data.classes,
                         r.options.layers > 0 ? r.options.layers : 8, r.options.alpha, r.options.lambda,
-                        r.how());
+                        options_of_model(r.options));
      }},
-    {"gcn", coupling::decoupled, aggregation::mean,
-     [](const auto& r) { return nn::appnp(r.graph.gcn_normalized(), r.widths(), r.layers(), 0, r.how()); }},
-    {"sage", coupling::decoupled, aggregation::mean,
-     [](const auto& r) { return nn::appnp(r.graph.mean_normalized(), r.widths(), r.layers(), 0, r.how()); }},
-    {"gat", coupling::decoupled, aggregation::mean,
+    {"gcn", coupling::decoupled, aggregation::mean, propagation_matrix::gcn_normalized, false,
      [](const auto& r) {
-       return nn::decoupled_gat(r.graph.with_self_loops(), r.widths(), r.options.heads, r.layers(), r.how());
+       return nn::appnp(r.whole_graph(), r.widths(), r.layers(), 0, options_of_model(r.options));
+     }},
+    {"sage", coupling::decoupled, aggregation::mean, propagation_matrix::mean_normalized, false,
+     [](const auto& r) {
+       return nn::appnp(r.whole_graph(), r.widths(), r.layers(), 0, options_of_model(r.options));
+     }},
+    {"gat", coupling::decoupled, aggregation::mean, propagation_matrix::self_loops, false,
+     [](const auto& r) {
+       return nn::decoupled_gat(r.whole_graph(), r.widths(), r.options.heads, r.layers(),
+                                options_of_model(r.options));
      }},
 };
 
-/// The model named by `options` over the graph of `data`, under the policy. Collective over the mesh, with
-/// the same data on every rank. What travels: see distribute. Throws error for an unknown model, or a variant
-/// that it does not have.
+/// The model named by `options`. Throws error for an unknown model, or a variant that it does not have.
 template <class T, class Device>
-nn::model<T, Device> make_model(const mesh<Device>& m, const io::dataset& data,
-                                const training_options& options, const policy& p) {
+const named_model<T, Device>& find_model(const training_options& options) {
   bool known = false;
   for (const named_model<T, Device>& entry : named_models<T, Device>) {
     if (entry.name != options.model) continue;
-    if (entry.coupling == options.coupling && entry.aggregation == options.aggregation)
-      return entry.make({graph_operators<T, Device>(m, data, options, p), data, options});
+    if (entry.coupling == options.coupling && entry.aggregation == options.aggregation) return entry;
     known = true;
   }
   if (!known) throw_error<error>({"unknown model '", options.model, "'"});
@@ -116,6 +116,17 @@ nn::model<T, Device> make_model(const mesh<Device>& m, const io::dataset& data,
                       (options.coupling == coupling::coupled ? "max aggregation"
                        : max                                 ? "decoupled form with max aggregation"
                                                              : "decoupled form")});
+}
+
+/// The model named by `options` over the graph of `data`, under the policy. Collective over the mesh, with
+/// the same data on every rank. What travels: see distribute. Throws error for an unknown model, or a variant
+/// that it does not have.
+template <class T, class Device>
+nn::model<T, Device> make_model(const mesh<Device>& m, const io::dataset& data,
+                                const training_options& options, const policy& p) {
+  const named_model<T, Device>& named = find_model<T, Device>(options);
+  const auto a = graph_operators<T, Device>(m, data, options, p).matrix_for(named.multiplies_with);
+  return named.make({a, data, options, builder<T, Device>(a, options_of_model(options))});
 }
 
 /// What one training step of train_model would receive under a policy, without training. Collective over the

@@ -11,7 +11,8 @@
 namespace partita {
 
 /// The rows of A's pattern that the policy assigns to this rank, with whole columns, in host memory: global
-/// columns, ascending in each row.
+/// columns, ascending in each row. Rows and columns are the same vertices; on a mesh of one rank the rows may
+/// be only the first of them, as in blocks of sampled neighbours.
 ///
 /// Collective over the mesh: the constructor. What travels: when A's columns are partitioned, an all-gather
 /// of the entries of the ranks that share these rows, once.
@@ -21,6 +22,7 @@ class in_edges {
   explicit in_edges(const sparse<T, dynamic_layout, Device>& a)
       : mesh_(square(a).mesh()),
         vertices_(a.row_blocking()),
+        sources_(a.col_blocking()),
         range_(a.row_range()),
         global_cols_(to_local(a.col_blocking().size(), "the number of vertices")) {
     std::vector<global_index> counts;
@@ -32,7 +34,9 @@ class in_edges {
   }
 
   const partita::mesh<Device>& mesh() const { return mesh_; }
+  /// The targets and the sources of the edges.
   const blocking& vertices() const { return vertices_; }
+  const blocking& sources() const { return sources_; }
 
   /// The rows that the policy assigns to this rank, and their pattern with global columns (rows x n).
   interval range() const { return range_; }
@@ -40,6 +44,7 @@ class in_edges {
 
   /// This rank's own vertices, a subset of those rows, and the pattern of their in-edges (n/P x n).
   interval own() const { return vertices_.block(vertex_rows.rows, mesh_.at()); }
+  interval own_sources() const { return sources_.block(vertex_rows.rows, mesh_.at()); }
   local::csr_tiles<T, Device> own_rows() const { return pattern(own(), own_columns(), global_cols_); }
   /// The sources of the in-edges of own vertices, target by target.
   std::span<const local_index> own_columns() const {
@@ -50,13 +55,13 @@ class in_edges {
   std::vector<global_index> needed() const {
     std::vector<global_index> others;
     for (const local_index c : own_columns())
-      if (!own().contains(c)) others.push_back(c);
+      if (!own_sources().contains(c)) others.push_back(c);
     std::sort(others.begin(), others.end());
     others.erase(std::unique(others.begin(), others.end()), others.end());
     return others;
   }
   /// The halo of the rows in needed().
-  halo<T, Device> make_halo() const { return {mesh_, vertices_, needed()}; }
+  halo<T, Device> make_halo() const { return {mesh_, sources_, needed()}; }
   /// The in-edges of own vertices, with columns renumbered to rows of a table of `h`.
   local::csr_tiles<T, Device> own_rows(const halo<T, Device>& h) const {
     std::vector<local_index> positions;
@@ -65,9 +70,11 @@ class in_edges {
   }
 
  private:
-  /// a, whose rows and columns are the same vertices, owned by the same ranks.
+  /// a, whose rows and columns are the same vertices, owned by the same ranks; or its rows the first ones.
   static const sparse<T, dynamic_layout, Device>& square(const sparse<T, dynamic_layout, Device>& a) {
-    if (!(a.stored_for("in_edges").row_blocking() == a.col_blocking()))
+    a.stored_for("in_edges");
+    const bool first_rows = a.mesh().size() == 1 && a.shape().rows <= a.shape().cols;
+    if (!first_rows && !(a.row_blocking() == a.col_blocking()))
       throw_error<shape_error>({"in_edges: the rows and columns of A of ", a.shape(),
                                 " are the same vertices; give both the same blocking"});
     return a;
@@ -119,7 +126,7 @@ class in_edges {
   }
 
   partita::mesh<Device> mesh_;
-  blocking vertices_;
+  blocking vertices_, sources_;
   interval range_;
   local_index global_cols_;
   std::vector<std::size_t> begins_;  ///< row offsets, including the end

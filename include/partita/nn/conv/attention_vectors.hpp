@@ -52,15 +52,15 @@ class attention_vectors {
  public:
   using matrix = dense<T, vertex_rows, Device>;
 
-  /// Parameters "asrc" and "adst".
-  attention_vectors(const attention_shape& shape, const builder<T, Device>& b)
+  /// Parameters "asrc" and "adst"; `rows`: those of X.
+  attention_vectors(const attention_shape& shape, const blocking& rows, const builder<T, Device>& b)
       : place_{shape.heads, shape.width, shape.averaged},
         source_(b.glorot("asrc", {shape.heads, shape.width})),
         target_(b.glorot("adst", {shape.heads, shape.width})),
         vectors_(b.mesh(), matrix_shape{shape.columns(), 2 * shape.heads}),
         vector_gradient_(b.mesh(), vectors_.shape()),
-        scores_(b.rows(2 * shape.heads)),
-        gradient_(b.rows(2 * shape.heads)) {}
+        scores_(b.rows(rows, 2 * shape.heads)),
+        gradient_(b.rows(rows, 2 * shape.heads)) {}
 
   /// The scalars of X (n x 2 heads); valid until the next call.
   const matrix& forward(const matrix& x) {

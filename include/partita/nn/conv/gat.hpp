@@ -29,12 +29,12 @@ class gat_conv final : public layer<T, Device> {
       : shape_{.heads = heads.count, .width = width_of_head(out, heads)},
         dropout_(b.options().dropout, b, b.next_attention()),
         weight_(b.glorot("W", {in, shape_.columns()})),
-        vectors_(shape_, b),
+        vectors_(shape_, a.col_blocking(), b),
         bias_(b.filled("b", {1, out})),
         attention_(a, shape_, b.options().products, b.options().coefficients),
-        x_(b.rows(shape_.columns())),
-        y_(b.rows(shape_.columns())),
-        dx_(b.rows(shape_.columns())) {
+        x_(b.rows(a.col_blocking(), shape_.columns())),
+        y_(b.rows(a.row_blocking(), shape_.columns())),
+        dx_(b.rows(a.col_blocking(), shape_.columns())) {
     if (!heads.averaged) return;
     const T part = T(1) / static_cast<T>(heads.count);
     average_.emplace(
@@ -59,6 +59,7 @@ class gat_conv final : public layer<T, Device> {
     if (dh != nullptr) gemm(dx_, transposed(weight_.value()), *dh);         // (n, in)
   }
 
+  blocking output_rows(const blocking&) const override { return y_.row_blocking(); }
   global_index width() const override { return bias_.shape().cols; }
   traffic predicted() const override { return attention_.predicted(); }
 
@@ -95,7 +96,7 @@ class gat_propagation final : public layer<T, Device> {
                .averaged = true,
                .hops = hops},
         dropout_(b.options().dropout, b, b.next_attention()),
-        vectors_(shape_, b),
+        vectors_(shape_, a.col_blocking(), b),
         attention_(a, shape_, b.options().products, b.options().coefficients),
         scratch_(b.rows(width)) {}
 

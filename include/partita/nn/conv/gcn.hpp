@@ -11,8 +11,9 @@ namespace partita::nn {
 ///
 /// Evaluated as A (H W) or (A H) W, whichever communicates less per epoch, then whichever multiplies less. A
 /// (H W) propagates `out` columns forward and backward; (A H) W propagates `in` columns forward (once, for a
-/// constant H) and, when H needs a gradient, the smaller of `in` and `out` backward. What travels: these
-/// propagations; see spmm_plan.
+/// constant H) and, when H needs a gradient, the smaller of `in` and `out` backward. Under
+/// model_options::sampled the first layer is evaluated as (A H) W. What travels: these propagations; see
+/// spmm_plan.
 template <class T, class Device>
 class gcn_conv final : public layer<T, Device> {
  public:
@@ -22,8 +23,9 @@ class gcn_conv final : public layer<T, Device> {
   gcn_conv(const sparse<T, dynamic_layout, Device>& a, global_index in, global_index out,
            const builder<T, Device>& b, const weight_names& names = {})
       : input_(b.input()),
-        aggregate_first_(prefers_aggregation(a, in, out, input_)),
-        narrow_in_(aggregate_first_ && in < out),
+        rows_(a.row_blocking()),
+        aggregate_first_(prefers_aggregation(a, in, out, input_, b.options().sampled)),
+        narrow_in_(aggregate_first_ && (in < out || (b.options().sampled && input_ == layer_input::varying))),
         weight_(b.glorot(names.weight, {in, out})),
         bias_(names.bias.empty() ? nullptr : &b.filled(names.bias, {1, out})),
         product_(a, vertex_rows, b.columns(aggregate_first_ ? in : out), b.options().products),
@@ -64,6 +66,7 @@ class gcn_conv final : public layer<T, Device> {
     if (dh != nullptr) gemm(*backward_, transposed(weight_.value()), *dh);           // (n, in)
   }
 
+  blocking output_rows(const blocking&) const override { return rows_; }
   global_index width() const override { return weight_.shape().cols; }
   bool fuses_relu() const override { return true; }
   traffic predicted() const override {
@@ -77,16 +80,24 @@ class gcn_conv final : public layer<T, Device> {
   using weight = dense<T, replicated, Device>;
 
   static bool prefers_aggregation(const sparse<T, dynamic_layout, Device>& a, global_index in,
-                                  global_index out, layer_input input) {
+                                  global_index out, layer_input input, bool sampled) {
+    if (sampled) return input != layer_input::varying || multiplies_less(a, in, out);
     const global_index first =
         (input == layer_input::constant ? 0 : in) + (input == layer_input::varying ? std::min(in, out) : 0);
     if (a.mesh().size() > 1) return first < 2 * out;
     return input == layer_input::varying && first < 2 * out;  // a dense A H would lose the sparsity of H
   }
+  /// Whether (A H) W multiplies less than A (H W), forward and backward.
+  static bool multiplies_less(const sparse<T, dynamic_layout, Device>& a, global_index in, global_index out) {
+    const auto entries = static_cast<global_index>(a.local()->nonzeros);
+    const auto [rows, cols] = a.shape();
+    return 3 * rows * in * out + 2 * entries * in < 3 * cols * in * out + 2 * entries * out;
+  }
   const weight* bias() const { return bias_ == nullptr ? nullptr : &bias_->value(); }
   weight* bias_gradient() const { return bias_ == nullptr ? nullptr : &bias_->gradient(); }
 
   layer_input input_;
+  blocking rows_;
   bool aggregate_first_;
   bool narrow_in_;  ///< backward propagates dZ W^T instead of dZ
   parameter<T, Device>& weight_;

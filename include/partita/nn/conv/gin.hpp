@@ -19,11 +19,11 @@ class gin_conv final : public layer<T, Device> {
            const builder<T, Device>& b)
       : first_(sum, in, out, b, {"Wa", "ba"}),
         second_(out, out, b, {"Wb", "bb"}),
-        inner_(b.rows(out)),
-        inner_gradient_(b.rows(out)) {}
+        inner_(b.rows(sum.row_blocking(), out)),
+        inner_gradient_(b.rows(sum.row_blocking(), out)) {}
 
   void forward(const operand<T, Device>& h, matrix& z, const pass& p) override {
-    first_.forward(h, inner_, {p.training, p.epoch, true});  // relu(S H Wa + ba) (n, out)
+    first_.forward(h, inner_, p.fusing(true));  // relu(S H Wa + ba) (n, out)
     second_.forward(inner_, z, p);                           // (n, out)
   }
   void backward(const operand<T, Device>& h, const matrix& dz, matrix* dh) override {
@@ -31,6 +31,7 @@ class gin_conv final : public layer<T, Device> {
     first_.backward(h, inner_gradient_, dh);                     // (n, in)
   }
 
+  blocking output_rows(const blocking& h) const override { return first_.output_rows(h); }
   global_index width() const override { return second_.width(); }
   bool fuses_relu() const override { return true; }
   traffic predicted() const override { return first_.predicted(); }

@@ -20,15 +20,20 @@ class sage_conv final : public layer<T, Device> {
         own_(b.glorot("Wr", {in, out})) {}
 
   void forward(const operand<T, Device>& h, matrix& z, const pass& p) override {
-    neighbours_.forward(h, z, {p.training, p.epoch});                               // M H Wl (n, out)
-    gemm(h, own_.value(), z, {.beta = 1, .bias = &bias_.value(), .relu = p.relu});  // + H Wr + b
+    const operand<T, Device>& targets = targets_(h, z.row_blocking());
+    neighbours_.forward(h, z, p.fusing(false));                                           // M H Wl (n, out)
+    gemm(targets, own_.value(), z, {.beta = 1, .bias = &bias_.value(), .relu = p.relu});  // + H Wr + b
   }
   void backward(const operand<T, Device>& h, const matrix& dz, matrix* dh) override {
-    neighbours_.backward(h, dz, dh);                                   // (n, in)
-    weight_gradient_part(h, dz, own_.gradient(), &bias_.gradient());   // (in, out), (1, out)
-    if (dh != nullptr) gemm(dz, transposed(own_.value()), *dh, T(1));  // + dZ Wr^T
+    neighbours_.backward(h, dz, dh);  // (n, in)
+    weight_gradient_part(targets_(h, dz.row_blocking()), dz, own_.gradient(),
+                         &bias_.gradient());  // (in, out), (1, out)
+    if (dh == nullptr) return;
+    matrix of_targets = first_rows(*dh, dz.row_blocking());
+    gemm(dz, transposed(own_.value()), of_targets, T(1));  // + dZ Wr^T
   }
 
+  blocking output_rows(const blocking& h) const override { return neighbours_.output_rows(h); }
   global_index width() const override { return own_.shape().cols; }
   bool fuses_relu() const override { return true; }
   traffic predicted() const override { return neighbours_.predicted(); }
@@ -36,6 +41,7 @@ class sage_conv final : public layer<T, Device> {
  private:
   gcn_conv<T, Device> neighbours_;
   parameter<T, Device>&bias_, &own_;
+  first_rows_operand<T, Device> targets_;
 };
 
 }  // namespace partita::nn
