@@ -34,6 +34,30 @@ TEST_CASE_TEMPLATE("host: buffers are aligned, counted and released", T, std::in
   CHECK(meter.peak() == 8 * sizeof(T));
 }
 
+TEST_CASE("host: recycled memory serves again, grows, and is counted until the queue ends") {
+  const host_queue q;
+  const buffer<double, host> before(q, 7);
+  q.recycle_memory();
+  const auto& meter = *q.meter();
+  double* const place = buffer<double, host>(q, 100).data();
+  CHECK(buffer<double, host>(q, 90).data() == place);  // smaller, at least half
+  CHECK(meter.allocations() == 2);
+  CHECK(meter.current() == 107 * sizeof(double));
+  CHECK(buffer<double, host>(q, 40).data() != place);  // less than half
+  CHECK(meter.allocations() == 3);
+  {
+    const buffer<double, host> first(q, 95), second(q, 95);  // one of them grows from 40
+    CHECK(first.data() == place);
+    CHECK(meter.allocations() == 4);
+    CHECK(meter.current() == (7 + 100 + 95) * sizeof(double));
+  }
+  for (int step = 0; step < 5; ++step) {
+    const buffer<double, host> first(q, 90 + static_cast<std::size_t>(step)), second(q, 95);
+    CHECK(meter.allocations() == 4);
+  }
+  CHECK(meter.peak() == (7 + 100 + 95) * sizeof(double));
+}
+
 TEST_CASE("host: a peak begins anew from what lives now") {
   const host_queue q;
   const buffer<double, host> kept(q, 2);

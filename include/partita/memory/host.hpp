@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "partita/base/error.hpp"
 #include "partita/memory/device.hpp"
@@ -20,21 +21,70 @@ struct host {};
 /// Allocates host memory with 64-byte alignment.
 class host_memory {
  public:
+  host_memory() = default;
+  host_memory(const host_memory&) = delete;
+  host_memory& operator=(const host_memory&) = delete;
+  ~host_memory() {
+    for (const kept_block& b : kept_) give_back(b.memory, b.bytes);
+  }
+
   void* allocate(std::size_t bytes) const {
+    if (recycles_)
+      if (void* const memory = reused(bytes)) return memory;
     void* const memory = ::operator new(bytes, alignment);
     meter_->add(bytes);
+    if (recycles_) kept_.push_back({memory, bytes, false});
     return memory;
   }
   void release(void* memory, std::size_t bytes) const noexcept {
-    ::operator delete(memory, alignment);
-    meter_->remove(bytes);
+    for (kept_block& b : kept_)
+      if (b.memory == memory) {
+        b.is_free = true;
+        return;
+      }
+    give_back(memory, bytes);
   }
+  /// From now on keeps what is allocated, when it is released, for allocations that need at least half of it.
+  /// Only the thread that owns the queue may then allocate and release.
+  void recycle() const { recycles_ = true; }
   const std::shared_ptr<memory_meter>& shared_meter() const { return meter_; }
 
  private:
+  struct kept_block {
+    void* memory;
+    std::size_t bytes;
+    bool is_free;
+  };
   static constexpr std::align_val_t alignment{64};
 
+  /// The smallest free block that serves, or null; then the largest that does not is given back, so that
+  /// blocks grow instead of accumulating.
+  void* reused(std::size_t bytes) const {
+    kept_block *best = nullptr, *below = nullptr;
+    for (kept_block& b : kept_) {
+      if (!b.is_free || b.bytes / 2 > bytes) continue;
+      if (b.bytes >= bytes && (best == nullptr || b.bytes < best->bytes)) best = &b;
+      if (b.bytes < bytes && (below == nullptr || b.bytes > below->bytes)) below = &b;
+    }
+    if (best != nullptr) {
+      best->is_free = false;
+      return best->memory;
+    }
+    if (below != nullptr) {
+      give_back(below->memory, below->bytes);
+      *below = kept_.back();
+      kept_.pop_back();
+    }
+    return nullptr;
+  }
+  void give_back(void* memory, std::size_t bytes) const noexcept {
+    ::operator delete(memory, alignment);
+    meter_->remove(bytes);
+  }
+
   std::shared_ptr<memory_meter> meter_ = std::make_shared<memory_meter>();
+  mutable bool recycles_ = false;
+  mutable std::vector<kept_block> kept_;
 };
 
 }  // namespace partita::on_host
@@ -66,6 +116,9 @@ class device_queue<host> {
   void synchronize() const {}
   const std::shared_ptr<const on_host::host_memory>& owner() const { return memory_; }
   const std::shared_ptr<memory_meter>& meter() const { return memory_->shared_meter(); }
+  /// From now on keeps memory that buffers release, for buffers to come: work whose sizes vary a little from
+  /// step to step then ceases to allocate. The meter counts what is kept. The queue belongs to one thread.
+  void recycle_memory() const { memory_->recycle(); }
 
  private:
   int threads_;
