@@ -91,8 +91,8 @@ TEST_CASE("on whole neighbourhoods, with dropout, losses and gradients are those
     auto whole = named.make({a, d, o, nn::builder<double, host>(a, how)});
     const auto x = nn::local_features<double>(m, d, false);
     const step_result expected = run(
-        whole, x,
-        [&](global_index v) { return std::ranges::count(roots, v) > 0 ? label_of(v) : -1; }, nullptr);
+        whole, x, [&](global_index v) { return std::ranges::count(roots, v) > 0 ? label_of(v) : -1; },
+        nullptr);
 
     const neighbourhood sampled = whole_neighbourhood(a, roots, 2);
     how.sampled = true;
@@ -108,8 +108,7 @@ TEST_CASE("on whole neighbourhoods, with dropout, losses and gradients are those
       auto model = named.make({nn::graph_of_layers<double, host>(sampled.blocks), d, o, b});
       CHECK(model.row_blocking().size() == 6);
       const step_result found = run(
-          model, rows,
-          [&](global_index i) { return label_of(roots[static_cast<std::size_t>(i)]); },
+          model, rows, [&](global_index i) { return label_of(roots[static_cast<std::size_t>(i)]); },
           sampled.vertices.data());
       CHECK(found.loss == doctest::Approx(expected.loss).epsilon(1e-13));
       CHECK(largest_difference(found.gradients, expected.gradients) < 1e-13);
@@ -126,10 +125,11 @@ TEST_CASE("a model refuses parameters of another, and a missing block") {
   const nn::builder<double, host> first(m, rows);
   first.glorot("W", {3, 4});
   const nn::builder<double, host> second(m, rows, {}, first.parameters());
-  CHECK_THROWS_WITH_AS(second.glorot("W", {3, 5}),
-                       "a model needs parameter W0 of 3 x 5 where the model whose parameters it shares has W0 "
-                       "of 3 x 4",
-                       shape_error);
+  CHECK_THROWS_WITH_AS(
+      second.glorot("W", {3, 5}),
+      "a model needs parameter W0 of 3 x 5 where the model whose parameters it shares has W0 "
+      "of 3 x 4",
+      shape_error);
   CHECK_THROWS_AS((nn::graph_of_layers<double, host>(std::vector<operator_matrix>{})), shape_error);
 }
 

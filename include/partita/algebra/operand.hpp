@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// The input of a layer: a matrix with whole rows on each rank, dense or sparse.
+/// The input of a layer: a matrix with whole rows on each rank, dense or sparse, or slices of its columns.
 
 #include <variant>
 
-#include "partita/algebra/row_products.hpp"
+#include "partita/algebra/column_slices.hpp"
 
 namespace partita {
 
@@ -17,6 +17,7 @@ class operand {
 
   operand(const matrix& x, bool constant = false) : x_(&x), constant_(constant) {}
   operand(const sparse_rows<T, Device>& x, bool constant = false) : x_(&x), constant_(constant) {}
+  operand(const algebra::column_slices<T, Device>& x) : x_(&x), constant_(false) {}
 
   bool constant() const { return constant_; }
   matrix_shape shape() const {
@@ -29,18 +30,19 @@ class operand {
     return visit([](const auto& x) -> const blocking& { return x.row_blocking(); });
   }
 
-  /// visitor(x), x a dense<T, vertex_rows, Device> or a sparse_rows<T, Device>.
+  /// visitor(x), x a dense<T, vertex_rows, Device>, a sparse_rows<T, Device> or an
+  /// algebra::column_slices<T, Device>.
   template <class Visitor>
   decltype(auto) visit(Visitor visitor) const {
     return std::visit([&](const auto* x) -> decltype(auto) { return visitor(*x); }, x_);
   }
 
  private:
-  std::variant<const matrix*, const sparse_rows<T, Device>*> x_;
+  std::variant<const matrix*, const sparse_rows<T, Device>*, const algebra::column_slices<T, Device>*> x_;
   bool constant_;
 };
 
-/// The operations of row_products.hpp for either kind of X.
+/// The operations of row_products.hpp for any kind of X; for slices, collective over their ranks.
 template <class T, class Device>
 void gemm(const operand<T, Device>& x, const dense<T, replicated, Device>& w,
           dense<T, vertex_rows, Device>& y, const std::type_identity_t<epilogue<T, Device>>& e = {}) {
@@ -55,25 +57,37 @@ template <class T, class Device>
 void copy(const operand<T, Device>& x, dense<T, vertex_rows, Device>& y) {
   x.visit([&](const auto& h) { copy(h, y); });
 }
+namespace algebra {
 
-/// The first rows of X, as many as a given blocking has: X itself where that is all of them, else a view.
+template <class T, class Device>
+[[noreturn]] void copy(const column_slices<T, Device>& x, const dense<T, vertex_rows, Device>&) {
+  throw_error<error>({"a matrix of ", x.shape(), " whose columns are cut cannot be written out"});
+}
+
+}  // namespace algebra
+
+/// The first rows of X, as many as a given blocking has: X itself where that is all of them, else a view; of
+/// slices, those of their targets.
 template <class T, class Device>
 class first_rows_operand {
  public:
   /// Valid until the next call. Throws shape_error as first_rows does, and for some rows of a sparse X.
   const operand<T, Device>& operator()(const operand<T, Device>& x, const blocking& rows) {
-    rows_ = rows == x.row_blocking() ? x : x.visit([&](const auto& h) { return part(h, rows); });
+    rows_ = x.visit([&](const auto& h) { return part(h, rows); });
     return *rows_;
   }
 
  private:
   operand<T, Device> part(const dense<T, vertex_rows, Device>& x, const blocking& rows) {
+    if (rows == x.row_blocking()) return x;
     view_.emplace(first_rows(const_cast<dense<T, vertex_rows, Device>&>(x), rows));  // only to be read
     return *view_;
   }
+  operand<T, Device> part(const algebra::column_slices<T, Device>& x, const blocking&) { return x.targets(); }
   operand<T, Device> part(const sparse_rows<T, Device>& x, const blocking& rows) {
-    throw_error<shape_error>({"the first ", rows.size(), " rows of a sparse X of ", x.shape(),
-                              " cannot be viewed; make X dense"});
+    if (rows == x.row_blocking()) return x;
+    throw_error<shape_error>(
+        {"the first ", rows.size(), " rows of a sparse X of ", x.shape(), " cannot be viewed; make X dense"});
   }
 
   std::optional<dense<T, vertex_rows, Device>> view_;
@@ -94,7 +108,8 @@ class dense_operand {
 
  private:
   const matrix& whole(const matrix& x) { return x; }
-  const matrix& whole(const sparse_rows<T, Device>& x) {
+  template <class X>
+  const matrix& whole(const X& x) {
     if (!written_out_)
       written_out_.emplace(x.mesh(), x.row_blocking(),
                            blocking::even(x.shape().cols, x.mesh().shape(), nesting::cols));

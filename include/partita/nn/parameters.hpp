@@ -128,7 +128,7 @@ struct model_options {
   std::uint64_t seed = 0;
   double weight_decay = 0;       ///< for the first layer's parameters
   double convolution_decay = 0;  ///< for the convolutions of gcnii
-  double dropout = 0;  ///< of the input and after every hidden layer; in gat also of the coefficients
+  double dropout = 0;    ///< of the input and after every hidden layer; in gat also of the coefficients
   bool sampled = false;  ///< on blocks of sampled neighbours; then no input is constant
   spmm_options products = {};
   coefficient_gradient coefficients = coefficient_gradient::automatic;  ///< in attention

@@ -145,12 +145,18 @@ class sequential final : public layer<T, Device> {
     return *sparse_dropped_;
   }
 
+  operand<T, Device> dropped_of(const algebra::column_slices<T, Device>& x, const dropout_mask& mask) {
+    dropped_slices_.emplace(x.after_dropout(mask));
+    return *dropped_slices_;
+  }
+
   builder<T, Device> builder_;
   std::vector<step> steps_;
   std::optional<dropout> input_dropout_;
   dropout_mask input_mask_;
   std::optional<matrix> dropped_;
   std::optional<sparse_rows<T, Device>> sparse_dropped_;
+  std::optional<algebra::column_slices<T, Device>> dropped_slices_;
   std::optional<operand<T, Device>> input_;
   matrix* output_ = nullptr;
 };

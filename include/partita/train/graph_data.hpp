@@ -79,11 +79,16 @@ class graph_operators {
 
   matrix matrix_for(propagation_matrix of) const {
     switch (of) {
-      case propagation_matrix::gcn_normalized: return gcn_normalized();
-      case propagation_matrix::mean_normalized: return mean_normalized();
-      case propagation_matrix::weighted_self: return with_self_loops(1 + epsilon_);
-      case propagation_matrix::self_loops: return with_self_loops();
-      case propagation_matrix::whole_rows: break;
+      case propagation_matrix::gcn_normalized:
+        return gcn_normalized();
+      case propagation_matrix::mean_normalized:
+        return mean_normalized();
+      case propagation_matrix::weighted_self:
+        return with_self_loops(1 + epsilon_);
+      case propagation_matrix::self_loops:
+        return with_self_loops();
+      case propagation_matrix::whole_rows:
+        break;
     }
     return whole_rows();
   }

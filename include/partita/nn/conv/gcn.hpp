@@ -39,10 +39,8 @@ class gcn_conv final : public layer<T, Device> {
 
   void forward(const operand<T, Device>& h, matrix& z, const pass& p) override {
     if (aggregate_first_) {
-      if (!(h.constant() && aggregated_constant_)) product_(written_out_(h), forward_);  // A H (n, in)
-      if (h.constant()) written_out_.release();
-      aggregated_constant_ = h.constant();
-      return gemm(forward_, weight_.value(), z, {.bias = bias(), .relu = p.relu});  // (n, out)
+      aggregated_ = h.visit([&](const auto& x) { return aggregated(x, h); });           // A H (n, in)
+      return gemm(*aggregated_, weight_.value(), z, {.bias = bias(), .relu = p.relu});  // (n, out)
     }
     gemm(h, weight_.value(), forward_);  // H W (n, out)
     product_(forward_, z);               // (n, out)
@@ -52,7 +50,7 @@ class gcn_conv final : public layer<T, Device> {
 
   void backward(const operand<T, Device>& h, const matrix& dz, matrix* dh) override {
     if (aggregate_first_)
-      weight_gradient_part(forward_, dz, weight_.gradient(), bias_gradient());  // (A H)^T dZ (in, out)
+      weight_gradient_part(*aggregated_, dz, weight_.gradient(), bias_gradient());  // (A H)^T dZ (in, out)
     else if (bias_ != nullptr)
       column_sums_part(dz, bias_->gradient());  // (1, out)
     if (aggregate_first_ && dh == nullptr) return;
@@ -93,6 +91,16 @@ class gcn_conv final : public layer<T, Device> {
     const auto [rows, cols] = a.shape();
     return 3 * rows * in * out + 2 * entries * in < 3 * cols * in * out + 2 * entries * out;
   }
+  template <class X>
+  operand<T, Device> aggregated(const X&, const operand<T, Device>& h) {
+    if (!(h.constant() && aggregated_constant_)) product_(written_out_(h), forward_);
+    if (h.constant()) written_out_.release();
+    aggregated_constant_ = h.constant();
+    return forward_;
+  }
+  operand<T, Device> aggregated(const algebra::column_slices<T, Device>& x, const operand<T, Device>&) {
+    return x.aggregated();
+  }
   const weight* bias() const { return bias_ == nullptr ? nullptr : &bias_->value(); }
   weight* bias_gradient() const { return bias_ == nullptr ? nullptr : &bias_->gradient(); }
 
@@ -107,6 +115,7 @@ class gcn_conv final : public layer<T, Device> {
   matrix forward_;                  ///< A H or H W
   std::optional<matrix> backward_;  ///< A^T dZ or dZ W^T
   dense_operand<T, Device> written_out_;
+  std::optional<operand<T, Device>> aggregated_;
   bool aggregated_constant_ = false;
 };
 

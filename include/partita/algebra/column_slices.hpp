@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// Rows of a matrix whose columns are cut over the ranks, as the input of a layer.
+
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <vector>
+
+#include "partita/algebra/dropout.hpp"
+#include "partita/algebra/row_products.hpp"
+#include "partita/algebra/spmm.hpp"
+
+namespace partita::algebra {
+
+/// H (n x f): rows that this rank wants of a matrix whose columns are cut over P ranks. Rank r has columns
+/// c_r of the rows of all ranks, stacked in the order of ranks: S_r (sum of n_q x |c_r|), on a mesh of one
+/// rank. Products with a replicated weight are sums over the ranks, H W = sum over r of S_r W(c_r, :), of
+/// which each rank gets its own rows; so H itself never travels.
+///
+/// Collective over the ranks: gemm, weight_gradient_part and the constructor. Source: P3 (Gandhi, Iyer, OSDI
+/// 2021), section 3.2.
+template <class T, class Device>
+class column_slices {
+ public:
+  using matrix = dense<T, vertex_rows, Device>;
+  using sparse_matrix = sparse<T, dynamic_layout, Device>;
+
+  /// `counts`: the rows of each rank; `columns`: those of this rank, out of `width`; `vertices`: the vertex
+  /// of each row of `slices`, in the device's memory, for masks of dropout. `ranks` and `vertices` must
+  /// outlive it. Throws shape_error unless the slices have the rows of all ranks and these columns.
+  column_slices(const partita::mesh<Device>& ranks, std::vector<global_index> counts, interval columns,
+                global_index width, std::shared_ptr<const matrix> slices,
+                const global_index* vertices = nullptr)
+      : ranks_(ranks),
+        counts_(std::move(counts)),
+        columns_(columns),
+        width_(width),
+        slices_(std::move(slices)),
+        vertices_(vertices),
+        rows_(blocking::even(counts_[static_cast<std::size_t>(ranks.rank())], slices_->mesh().shape(),
+                             nesting::rows)) {
+    const matrix_shape wanted{std::accumulate(counts_.begin(), counts_.end(), global_index{0}),
+                              columns_.size()};
+    if (slices_->shape() != wanted)
+      throw_error<shape_error>({"slices of ", wanted, " cannot be stored in ", slices_->shape()});
+  }
+
+  /// The blocks of all ranks as one block diagonal matrix, by which `aggregated` multiplies; `targets`: the
+  /// rows of each rank's block, whose columns begin with them.
+  void multiply_by(sparse_matrix blocks, std::vector<global_index> targets) {
+    blocks_.emplace(std::move(blocks));
+    target_counts_ = std::move(targets);
+  }
+
+  const partita::mesh<Device>& mesh() const { return slices_->mesh(); }
+  matrix_shape shape() const { return {rows_.size(), width_}; }
+  const blocking& row_blocking() const { return rows_; }
+
+  /// A H for the blocks given to multiply_by. Local; no communication.
+  const column_slices& aggregated() const {
+    if (!aggregated_) {
+      auto product = std::make_shared<matrix>(mesh(), blocks_->row_blocking(), slices_->col_blocking());
+      spmm_plan<T, Device>(*blocks_, *slices_)(*slices_, *product);  // (sum of targets, columns here)
+      aggregated_ = std::make_shared<const column_slices>(like(std::move(product)));
+    }
+    return *aggregated_;
+  }
+  /// The first rows of each rank, as many as its block has. Local; no communication.
+  const column_slices& targets() const {
+    if (!targets_) {
+      auto first = std::make_shared<matrix>(mesh(), blocks_->row_blocking(), slices_->col_blocking());
+      local_index from = 0, to = 0;
+      for (std::size_t q = 0; q < counts_.size(); ++q) {
+        const auto count = static_cast<local_index>(target_counts_[q]);
+        copy(mesh().queue(), rows(*slices_, from, count), rows(*first, to, count));
+        from += static_cast<local_index>(counts_[q]);
+        to += count;
+      }
+      targets_ = std::make_shared<const column_slices>(like(std::move(first)));
+    }
+    return *targets_;
+  }
+  /// The same rows after dropout, keyed by vertices and columns of H. Local; no communication.
+  column_slices after_dropout(dropout_mask mask) const {
+    mask.vertices = vertices_;
+    auto kept = std::make_shared<matrix>(mesh(), slices_->row_blocking(), slices_->col_blocking());
+    transform_indexed(*slices_, *kept, from_column{mask.template function<T>(), columns_.begin});
+    column_slices result(ranks_, counts_, columns_, width_, std::move(kept), vertices_);
+    result.blocks_ = blocks_;
+    result.target_counts_ = target_counts_;
+    return result;
+  }
+
+  /// Y = clamp(H W + beta Y + bias) (n x b). What travels: a reduce-scatter of (sum of n_q) b elements.
+  friend void gemm(const column_slices& h, const dense<T, replicated, Device>& w, matrix& y,
+                   const std::type_identity_t<epilogue<T, Device>>& e = {}) {
+    h.multiply(w, y, e);
+  }
+  /// dW(c_r, :) = S_r^T G, G the gradients of all ranks, and 0 in other rows; dbias = the column sums of this
+  /// rank's G, unless null: this rank's contributions. What travels: an all-gather of G.
+  friend void weight_gradient_part(const column_slices& h, const matrix& g, dense<T, replicated, Device>& dw,
+                                   dense<T, replicated, Device>* dbias = nullptr) {
+    h.gradient(g, dw);
+    if (dbias != nullptr) column_sums_part(g, *dbias);
+  }
+
+ private:
+  /// f at column j + first.
+  struct from_column {
+    dropped<T> drop;
+    global_index first;
+    constexpr T operator()(global_index i, global_index j, T x) const { return drop(i, j + first, x); }
+  };
+
+  template <class Matrix>
+  static auto rows(Matrix& x, local_index first, local_index count) {
+    const auto all = x.local();
+    return all.block(first, 0, count, all.cols);
+  }
+  template <class Matrix>
+  auto own_rows(Matrix& w) const {
+    return rows(w, static_cast<local_index>(columns_.begin), static_cast<local_index>(columns_.size()));
+  }
+  column_slices like(std::shared_ptr<const matrix> slices) const {
+    return column_slices(ranks_, target_counts_, columns_, width_, std::move(slices));
+  }
+  std::vector<global_index> elements(global_index width) const {
+    std::vector<global_index> sizes;
+    for (const global_index n : counts_) sizes.push_back(n * width);
+    return sizes;
+  }
+
+  void multiply(const dense<T, replicated, Device>& w, matrix& y, const epilogue<T, Device>& e) const {
+    const auto& q = mesh().queue();
+    matrix parts(mesh(), {slices_->shape().rows, y.shape().cols}),
+        sum(mesh(), y.row_blocking(), y.col_blocking());
+    gemm(q, false, false, T(1), slices_->local(), own_rows(w), T(0), parts.local());  // (sum of n_q, b)
+    ranks_.along(every_axis)
+        .reduce_scatter(parts.values(), elements(y.shape().cols), sum.values());  // (n, b)
+    if (e.beta == T(0))
+      copy(sum, y);
+    else
+      zip(sum, y, y, linear_combination<T>{1, e.beta});
+    if (e.bias != nullptr) add_row(*e.bias, y);
+    if (e.relu) transform(y, y, positive_part{});
+  }
+  void gradient(const matrix& g, dense<T, replicated, Device>& dw) const {
+    matrix all(mesh(), {slices_->shape().rows, g.shape().cols});  // (sum of n_q, b)
+    ranks_.along(every_axis).all_gather(g.values(), elements(g.shape().cols), all.values());
+    fill(dw, T(0));
+    gemm(mesh().queue(), true, false, T(1), slices_->local(), std::as_const(all).local(), T(0),
+         own_rows(dw));  // (columns here, b)
+  }
+
+  partita::mesh<Device> ranks_;
+  std::vector<global_index> counts_, target_counts_;
+  interval columns_;
+  global_index width_;
+  std::shared_ptr<const matrix> slices_;
+  const global_index* vertices_;
+  blocking rows_;
+  std::optional<sparse_matrix> blocks_;
+  mutable std::shared_ptr<const column_slices> aggregated_, targets_;  ///< made on first use
+};
+
+}  // namespace partita::algebra
