@@ -4,6 +4,7 @@
 
 #include <array>
 #include <optional>
+#include <span>
 
 #include "partita/algebra/loss.hpp"
 #include "partita/io/labelled_graph.hpp"
@@ -30,6 +31,18 @@ struct mistaken {
 
 }  // namespace detail
 
+/// What a score is computed from: correct and wrong predictions of vertices, or, for several labels, of
+/// labels: true positives, and false positives and negatives. Sums over parts of a set of vertices.
+struct score_counts {
+  double right = 0, wrong = 0;
+
+  /// Accuracy, or micro-F1; 0 for no vertices.
+  double score(bool multi_label) const {
+    const double all = multi_label ? 2 * right + wrong : right + wrong;
+    return right == 0 ? 0 : (multi_label ? 2 * right : right) / all;
+  }
+};
+
 /// Single-label: softmax cross-entropy and accuracy. Multi-label: logistic loss and the micro-F1 of the
 /// logits' signs. Collective over the mesh: all members.
 template <class T, class Device>
@@ -37,47 +50,69 @@ class objective {
  public:
   using matrix = dense<T, vertex_rows, Device>;
 
-  /// Throws input_error when no vertex is in the training set.
+  /// For all vertices. Throws input_error when none is in the training set.
   objective(const mesh<Device>& m, const io::dataset& data, const blocking& rows)
+      : objective(m, data, rows, [](global_index v) { return v; }) {
+    if (counted(io::split_part::train) == 0)
+      throw_error<input_error>({data.name, ": the training set is empty"});
+  }
+  /// For rows that are these vertices, on a mesh of one rank.
+  objective(const mesh<Device>& m, const io::dataset& data, const blocking& rows,
+            std::span<const global_index> vertices)
+      : objective(m, data, rows, [=](global_index i) { return vertices[static_cast<std::size_t>(i)]; }) {}
+
+  /// The loss over the training set, and its gradient; 0 if no vertex is in it. What travels: an all-reduce
+  /// of one element.
+  double loss(const matrix& logits, matrix& gradient) const {
+    const auto& labels = *labels_[index(io::split_part::train)];
+    if (labels.counted() == 0) return fill(gradient, T(0)), 0;
+    if (!multi_label_) return cross_entropy(logits, labels, gradient);
+    return logistic_loss(logits, *targets_[index(io::split_part::train)], labels.counted(), gradient);
+  }
+  /// Vertices in one part of the split.
+  global_index counted(io::split_part part) const { return labels_[index(part)]->counted(); }
+  /// Predictions of one part of the split. What travels: one or two all-reduces of one element.
+  score_counts counts(const matrix& logits, io::split_part part) {
+    if (!multi_label_) {
+      const auto& labels = *labels_[index(part)];
+      const auto all = static_cast<double>(labels.counted()), right = accuracy(logits, labels) * all;
+      return {right, all - right};
+    }
+    const auto count = [&](auto of) {
+      zip(logits, *targets_[index(part)], scratch_, of);
+      return static_cast<double>(sum(scratch_));
+    };
+    return {count(detail::rightly_given{}), count(detail::mistaken{})};
+  }
+  /// Accuracy or micro-F1 over one part of the split. What travels: see counts.
+  double score(const matrix& logits, io::split_part part) {
+    return multi_label_ ? counts(logits, part).score(true) : accuracy(logits, *labels_[index(part)]);
+  }
+
+ private:
+  template <class VertexOfRow>
+  requires std::is_invocable_v<VertexOfRow, global_index> objective(const mesh<Device>& m,
+                                                                    const io::dataset& data,
+                                                                    const blocking& rows,
+                                                                    VertexOfRow vertex_of)
       : multi_label_(data.multi_label),
         scratch_(m, rows, blocking::even(data.classes, m.shape(), nesting::cols)) {
     for (io::split_part part : {io::split_part::train, io::split_part::validation, io::split_part::test}) {
       const auto in_part = [&](global_index v) {
         return data.split[static_cast<std::size_t>(v)] == static_cast<std::uint8_t>(part);
       };
-      labels_[index(part)].emplace(m, scratch_.row_blocking(), [&](global_index v) {
+      labels_[index(part)].emplace(m, scratch_.row_blocking(), [&](global_index i) {
+        const global_index v = vertex_of(i);
         return !in_part(v) ? -1 : multi_label_ ? 0 : data.labels[static_cast<std::size_t>(v)];
       });
       if (!multi_label_) continue;
       targets_[index(part)].emplace(generate<vertex_rows, T>(
-          m, scratch_.row_blocking(), scratch_.col_blocking(), [&](global_index v, global_index c) {
-            const auto at = static_cast<std::size_t>(v * data.classes + c);
-            return in_part(v) ? data.label_matrix[at] : -1;
+          m, scratch_.row_blocking(), scratch_.col_blocking(), [&](global_index i, global_index c) {
+            const global_index v = vertex_of(i);
+            return in_part(v) ? data.label_matrix[static_cast<std::size_t>(v * data.classes + c)] : -1;
           }));
     }
-    if (labels_[index(io::split_part::train)]->counted() == 0)
-      throw_error<input_error>({data.name, ": the training set is empty"});
   }
-
-  /// The loss over the training set, and its gradient. What travels: an all-reduce of one element.
-  double loss(const matrix& logits, matrix& gradient) const {
-    const auto& labels = *labels_[index(io::split_part::train)];
-    if (!multi_label_) return cross_entropy(logits, labels, gradient);
-    return logistic_loss(logits, *targets_[index(io::split_part::train)], labels.counted(), gradient);
-  }
-  /// Accuracy or micro-F1 over one part of the split. What travels: one or two all-reduces of one element.
-  double score(const matrix& logits, io::split_part part) {
-    if (!multi_label_) return accuracy(logits, *labels_[index(part)]);
-    const auto count = [&](auto of) {
-      zip(logits, *targets_[index(part)], scratch_, of);
-      return static_cast<double>(sum(scratch_));
-    };
-    const double right = count(detail::rightly_given{});
-    const double wrong = count(detail::mistaken{});
-    return right == 0 ? 0 : 2 * right / (2 * right + wrong);
-  }
-
- private:
   static constexpr std::size_t index(io::split_part part) { return static_cast<std::size_t>(part) - 1; }
 
   bool multi_label_;

@@ -3,13 +3,12 @@
 /// Full-graph training of any model under any policy.
 
 #include <chrono>
-#include <cmath>
 
 #include "partita/nn/gradient_check.hpp"
 #include "partita/nn/optimizer.hpp"
+#include "partita/train/epochs.hpp"
 #include "partita/train/graph_data.hpp"
 #include "partita/train/objective.hpp"
-#include "partita/train/summary.hpp"
 
 namespace partita::nn {
 
@@ -50,6 +49,14 @@ class trainer {
   nn::adam<T, Device>& optimizer() { return optimizer_; }
   /// The logits (n x classes) of the current model, without dropout. Valid until the next forward.
   const dense<T, vertex_rows, Device>& evaluate() { return model_.forward(features_.input(), {}); }
+
+  /// Writes the scores of the current model on the three parts of the split.
+  void score(epoch_report& report) {
+    const auto& logits = evaluate();
+    report.train_accuracy = objective_.score(logits, io::split_part::train);
+    report.validation_accuracy = objective_.score(logits, io::split_part::validation);
+    report.test_accuracy = objective_.score(logits, io::split_part::test);
+  }
 
   /// The deviation of a training step's gradients from finite differences; see nn::gradient_error.
   double gradient_error(double step) {
@@ -108,48 +115,16 @@ epoch_report trainer<T, Device>::epoch(int number) {
   double slowest[] = {mine.count()};
   mesh_.world().all_reduce(slowest, reduction::max);
   report.seconds = slowest[0];
-  const auto& logits = evaluate();
-  report.train_accuracy = objective_.score(logits, io::split_part::train);
-  report.validation_accuracy = objective_.score(logits, io::split_part::validation);
-  report.test_accuracy = objective_.score(logits, io::split_part::test);
+  score(report);
   return report;
 }
 
 template <class T, class Device>
 training_result trainer<T, Device>::run(const epoch_observer& observe) {
-  const mesh<Device>& m = mesh_;
-  training_result result;
-  result.mesh = m.shape();
-  const auto setup_peak = static_cast<global_index>(m.queue().meter()->peak());
-  double best = -1;
-  for (int e = 1; e <= options_.epochs; ++e) {
-    m.ledger().clear();
-    const epoch_report report = epoch(e);
-    result.epochs.push_back(report);
-    if (report.validation_accuracy > best) {
-      best = report.validation_accuracy;
-      result.best_validation_epoch = e;
-      result.test_accuracy_at_best_validation = report.test_accuracy;
-    }
-    if (!std::isfinite(report.loss))
-      throw_error<error>(
-          {name_, ": the loss is not finite in epoch ", e, "; a lower learning rate may help"});
-    if (observe) observe(report);
-  }
-
-  const std::vector<ledger_entry> last = m.ledger().entries();
-  const traffic step =
-      m.ledger().total([](const ledger_entry& e) { return e.phase == "forward" || e.phase == "backward"; });
-  const phase_scope phase(m.ledger(), "summary");
-  result.ledger = merge_ledgers(m.world(), last);
-  result.words_received = summarize(m.world(), step.words);
-  result.messages = summarize(m.world(), step.messages);
-  result.predicted_words_received = summarize(m.world(), predicted().words);
-  result.peak_bytes = summarize(m.world(), static_cast<global_index>(m.queue().meter()->peak()));
-  result.setup_peak_bytes = summarize(m.world(), setup_peak);
-  std::vector<double> seconds;
-  for (const epoch_report& e : result.epochs) seconds.push_back(e.seconds);
-  result.seconds_per_epoch = median(std::move(seconds));
+  training_result result = run_epochs(
+      mesh_, name_, options_.epochs, [&](int e) { return epoch(e); }, observe);
+  const phase_scope phase(mesh_.ledger(), "summary");
+  result.predicted_words_received = summarize(mesh_.world(), predicted().words);
   return result;
 }
 
