@@ -22,6 +22,7 @@ FLOORS = {
     "io": 3,
     "transfer": 4,
     "algebra": 5,
+    "sampling": 5,
     "nn": 6,
     "train": 7,
     "compiled": 8,

@@ -39,6 +39,7 @@ TOGETHER = {
     "algebra/edge_scores.cpp": "algebra/edge_scores_gradient",
     "algebra/row_products.cpp": "algebra/operand matrix/sparse_rows",
     "algebra/max_aggregate.cpp": "transfer/halo",
+    "sampling/neighbour_sampler.cpp": "sampling/block sampling/hop sampling/requests sampling/sampler local/parallel",
     "nn/attention.cpp": "algebra/coefficient_gradient train/summary transfer/layout_change",
     "nn/parameters.cpp": "nn/layer",
     "nn/model.cpp": "nn/gradient_check",

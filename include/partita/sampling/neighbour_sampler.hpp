@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// Sampling of a bounded number of neighbours per vertex and hop.
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "partita/sampling/sampler.hpp"
+
+namespace partita::sampling {
+
+/// What neighbour_sampler draws.
+struct neighbour_options {
+  /// Neighbours per target, one number per layer, that of the first layer first (DGL's order; in PyTorch
+  /// Geometric's the roots' come first); -1: all of them.
+  std::vector<local_index> fanouts;
+  std::uint64_t seed = 0;
+  bool replace = false;        ///< draw with replacement; repeats are summed
+  bool weighted = false;       ///< in proportion to the graph's weights, else uniformly
+  bool keep_diagonal = false;  ///< (v, v) is kept as it is, and is none of the neighbours
+  int threads = 1;
+};
+
+/// Chooses up to k of the entries of a row; unbiased: the expectation of the row chosen is the row.
+///
+/// Without replacement: all d entries, unchanged, if d <= k; else k uniformly drawn ones times d / k (Floyd's
+/// algorithm: Bentley, Floyd, CACM 30(9), 1987), or by weight: those with the k largest w / u, u uniform in
+/// (0, 1], times max(1, t / w), t being the next largest (priority sampling: Duffield, Lund, Thorup, J. ACM
+/// 54(6), 2007). With replacement: an entry drawn m times, times m d / k, or by weight m (sum of w) / (k w).
+template <class T>
+class neighbour_draw {
+ public:
+  /// `cumulative`: of the weights of neighbours in each row, if they are drawn with replacement.
+  neighbour_draw(const graph<T>& g, const neighbour_options& o, const std::vector<double>& cumulative,
+                 local_index fanout, std::uint64_t key)
+      : weights_(g.weights().data()),
+        columns_(g.columns().data()),
+        cumulative_(cumulative.data()),
+        replace_(o.replace),
+        weighted_(o.weighted),
+        keep_diagonal_(o.keep_diagonal),
+        fanout_(fanout),
+        key_(key) {}
+
+  void operator()(const graph_row& row, global_index v, choice& chosen) const {
+    const neighbours all(row, keep_diagonal_);
+    if (all.count < row.count) chosen.take(all.begin + static_cast<std::size_t>(all.skipped), 1);
+    if (all.count == 0) return;
+    if (fanout_ < 0 || (!replace_ && all.count <= fanout_)) {
+      for (local_index i = 0; i < all.count; ++i) chosen.take(all.entry(i), 1);
+    } else if (replace_) {
+      draw_with_replacement(row, all, v, chosen);
+    } else if (weighted_) {
+      draw_by_priority(all, v, chosen);
+    } else {
+      draw_subset(all, v, chosen);
+    }
+  }
+
+ private:
+  void draw_subset(const neighbours& all, global_index v, choice& chosen) const {
+    constexpr local_index few = 32;
+    const double factor = static_cast<double>(all.count) / fanout_;
+    const auto for_subset = [&](const auto& add) {
+      for (local_index i = 0; i < fanout_; ++i) {
+        const local_index last = all.count - fanout_ + i;
+        const local_index place = below(last + 1, random_bits(key_, v, i));
+        chosen.take(all.entry(add(place) ? place : (add(last), last)), factor);
+      }
+    };
+    if (fanout_ <= few) {
+      local_index taken[few], count = 0;
+      for_subset([&](local_index place) {
+        for (local_index k = 0; k < count; ++k)
+          if (taken[k] == place) return false;
+        taken[count++] = place;
+        return true;
+      });
+    } else {
+      chosen.seen.clear();
+      for_subset([&](local_index place) { return chosen.seen(place).second; });
+    }
+  }
+
+  void draw_by_priority(const neighbours& all, global_index v, choice& chosen) const {
+    auto& ranked = chosen.ranked;
+    ranked.clear();
+    for (local_index i = 0; i < all.count; ++i) {
+      const std::size_t e = all.entry(i);
+      ranked.emplace_back(static_cast<double>(weights_[e]) / (1 - random_uniform(key_, v, columns_[e])), i);
+    }
+    const auto next = ranked.begin() + fanout_;
+    std::nth_element(ranked.begin(), next, ranked.end(), [](const auto& a, const auto& b) { return a > b; });
+    for (auto r = ranked.begin(); r != next; ++r) {
+      const std::size_t e = all.entry(r->second);
+      chosen.take(e, std::max(1.0, next->first / static_cast<double>(weights_[e])));
+    }
+  }
+
+  void draw_with_replacement(const graph_row& row, const neighbours& all, global_index v,
+                             choice& chosen) const {
+    auto& places = chosen.places;
+    places.clear();
+    const double* const sums = cumulative_ + row.begin;
+    for (local_index i = 0; i < fanout_; ++i)
+      if (weighted_)
+        places.push_back(static_cast<local_index>(
+            std::upper_bound(sums, sums + row.count, random_uniform(key_, v, i) * sums[row.count - 1]) -
+            sums));
+      else
+        places.push_back(below(all.count, random_bits(key_, v, i)));
+    std::sort(places.begin(), places.end());
+    for (std::size_t i = 0, end; i < places.size(); i = end) {
+      for (end = i + 1; end < places.size() && places[end] == places[i];) ++end;
+      const double share = static_cast<double>(end - i) / fanout_;
+      if (weighted_) {
+        const std::size_t e = row.begin + static_cast<std::size_t>(places[i]);
+        chosen.take(e, share * sums[row.count - 1] / static_cast<double>(weights_[e]));
+      } else {
+        chosen.take(all.entry(places[i]), share * all.count);
+      }
+    }
+  }
+
+  const T* weights_;
+  const local_index* columns_;
+  const double* cumulative_;
+  bool replace_, weighted_, keep_diagonal_;
+  local_index fanout_;
+  std::uint64_t key_;
+};
+
+/// GraphSAGE's neighbourhoods: each target of layer l keeps fanouts[l] of its in-neighbours, see
+/// neighbour_draw. A vertex draws the same neighbours in a hop whatever the roots, so the sample of several
+/// roots is the union of theirs. Source: Hamilton, Ying, Leskovec, NIPS 2017.
+template <class T>
+class neighbour_sampler final : public sampler<T> {
+ public:
+  /// Local; no communication. Throws shape_error naming a fan-out that is 0 or less than -1, or if there is
+  /// none; error if `weighted` and the graph has no weights.
+  neighbour_sampler(partita::sampling::graph<T> g, neighbour_options options)
+      : hop_(std::move(g), options.threads), options_(std::move(options)) {
+    if (options_.fanouts.empty())
+      throw shape_error("a neighbour sampler needs a fan-out for each layer, and was given 0 of them");
+    for (const local_index k : options_.fanouts)
+      if (k == 0 || k < -1)
+        throw_error<shape_error>({"a fan-out is at least 1, or -1 for all neighbours, not ", k});
+    if (!options_.weighted) return;
+    if (!graph().is_weighted())
+      throw error("neighbours cannot be drawn by weight from a graph without weights");
+    if (options_.replace) sum_weights();
+  }
+
+  void operator()(std::span<const global_index> roots, std::uint64_t epoch, sample<T>& out) override {
+    const auto draw_of = [&](std::size_t h) {
+      return neighbour_draw<T>(graph(), options_, cumulative_, options_.fanouts[layers() - 1 - h],
+                               draw_key(options_.seed, epoch, h));
+    };
+    sample_hops(hop_, layers(), roots, draw_of, out);
+  }
+  std::size_t layers() const override { return options_.fanouts.size(); }
+  const partita::sampling::graph<T>& graph() const override { return hop_.graph(); }
+
+ private:
+  void sum_weights() {
+    const interval rows = graph().row_range();
+    cumulative_.reserve(graph().columns().size());
+    for (global_index v = rows.begin; v < rows.end; ++v) {
+      const graph_row row = graph().row(v);
+      double sum = 0;
+      for (local_index i = 0; i < row.count; ++i) {
+        const std::size_t e = row.begin + static_cast<std::size_t>(i);
+        if (!options_.keep_diagonal || i != row.diagonal) sum += static_cast<double>(graph().weights()[e]);
+        cumulative_.push_back(sum);
+      }
+    }
+  }
+
+  hop<T> hop_;
+  neighbour_options options_;
+  std::vector<double> cumulative_;
+};
+
+}  // namespace partita::sampling

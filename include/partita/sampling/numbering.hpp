@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// Consecutive numbers for vertices, in the order in which they occur.
+
+#include <bit>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "partita/base/index.hpp"
+
+namespace partita::sampling {
+
+/// A hash table from vertices to 0, 1, 2, ... with open addressing and linear probing, at most half full. It
+/// keeps its memory, and begins with the size that it had grown to when it was last used.
+class numbering {
+ public:
+  /// Forgets all vertices.
+  void clear() {
+    resize(std::bit_ceil(std::size_t{2} * count_ + smallest));
+    count_ = 0;
+  }
+  /// How many vertices have numbers.
+  local_index size() const { return static_cast<local_index>(count_); }
+
+  /// The number of v, and whether it is new: then it is the previous size().
+  std::pair<local_index, bool> operator()(local_index v) {
+    slot* at = first_of(v);
+    for (; at->vertex != v; at = next(at))
+      if (at->vertex < 0) {
+        *at = {v, size()};
+        if (++count_ * 2 > slots_.size()) grow();
+        return {size() - 1, true};
+      }
+    return {at->number, false};
+  }
+  /// Announces a question about v.
+  void prefetch(local_index v) const { __builtin_prefetch(slots_.data() + place_of(v)); }
+
+ private:
+  struct slot {
+    local_index vertex, number;
+  };
+  static constexpr std::size_t smallest = 64;
+
+  /// Fibonacci hashing. Source: Knuth, The Art of Computer Programming, volume 3, section 6.4.
+  std::size_t place_of(local_index v) const {
+    return static_cast<std::size_t>(static_cast<std::uint64_t>(v) * 0x9e3779b97f4a7c15u >> shift_);
+  }
+  slot* first_of(local_index v) { return slots_.data() + place_of(v); }
+  slot* next(slot* at) { return at + 1 == slots_.data() + slots_.size() ? slots_.data() : at + 1; }
+
+  /// An empty table of `size`, a power of two.
+  void resize(std::size_t size) {
+    shift_ = 64 - (std::bit_width(size) - 1);
+    slots_.assign(size, slot{-1, 0});
+  }
+  void grow() {
+    old_.swap(slots_);
+    resize(2 * old_.size());
+    for (const slot& moved : old_) {
+      if (moved.vertex < 0) continue;
+      slot* at = first_of(moved.vertex);
+      while (at->vertex >= 0) at = next(at);
+      *at = moved;
+    }
+  }
+
+  std::vector<slot> slots_ = std::vector<slot>(smallest, slot{-1, 0}), old_;
+  int shift_ = 64 - (std::bit_width(smallest) - 1);
+  std::size_t count_ = 0;
+};
+
+}  // namespace partita::sampling

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sampled neighbours: what is kept, how it is scaled, and that it depends on nothing else.
+#include "partita/sampling/neighbour_sampler.hpp"
+
+#include <doctest/doctest.h>
+#include <numeric>
+#include <thread>
+
+#include "support/samples.hpp"
+
+namespace test_neighbour_sampler {
+
+using namespace partita;
+using namespace test_support;
+using sampling::neighbour_options;
+using sampling::neighbour_sampler;
+
+namespace {
+
+constexpr global_index n = 67;
+
+/// Ways to draw: with and without replacement, by weight or not, diagonals kept or not.
+std::vector<neighbour_options> every_way(std::vector<local_index> fanouts, int threads = 1) {
+  std::vector<neighbour_options> ways;
+  for (const bool replace : {false, true})
+    for (const bool weighted : {false, true})
+      for (const bool keep_diagonal : {false, true})
+        ways.push_back({fanouts, 42, replace, weighted, keep_diagonal, threads});
+  return ways;
+}
+
+std::vector<global_index> all_vertices() {
+  std::vector<global_index> all(n);
+  std::iota(all.begin(), all.end(), global_index{0});
+  return all;
+}
+
+sample sampled(const graph<double>& g, const neighbour_options& o, const std::vector<global_index>& roots,
+               std::uint64_t epoch = 3) {
+  neighbour_sampler<double> sampler(g, o);
+  sample s;
+  sampler(roots, epoch, s);
+  return s;
+}
+
+}  // namespace
+
+TEST_CASE("fan-out -1, or one that no row exceeds, gives the rows of A") {
+  const auto a = by_rows(graph_entries(n));
+  const auto roots = roots_of(0, n);
+  for (const bool keep_diagonal : {false, true})
+    for (const std::vector<local_index>& fanouts : {std::vector<local_index>{-1, -1}, {100, -1, 100}}) {
+      const sample s = sampled(test_graph(n), {fanouts, 1, false, false, keep_diagonal}, roots);
+      check_sample(s, roots);
+      std::size_t edges = 0;
+      for (std::size_t l = 0; l < fanouts.size(); ++l) {
+        for (const auto& [v, row] : by_rows(s, l)) {
+          const auto expected = a.find(v);
+          CHECK(row == (expected == a.end() ? std::map<global_index, double>{} : expected->second));
+        }
+        edges += s.blocks[l].values.size();
+      }
+      CHECK(s.sampled_edges == edges);
+    }
+}
+
+TEST_CASE("a row keeps as many entries as were drawn, with the factors of their number") {
+  const auto a = by_rows(graph_entries(n));
+  const graph<double> g = test_graph(n, true);
+  for (const local_index k : {1, 2, 5, 40})
+    for (const neighbour_options& o : every_way({3, k})) {
+      const sample s = sampled(g, o, all_vertices());
+      check_sample(s, all_vertices());
+      for (const auto& [v, row] : by_rows(s, 1)) {
+        const auto of_a = a.find(v) == a.end() ? std::map<global_index, double>{} : a.at(v);
+        const bool kept = o.keep_diagonal && of_a.contains(v);
+        const std::size_t degree = of_a.size() - kept, drawn = row.size() - kept;
+        if (kept) CHECK(row.at(v) == of_a.at(v));
+        if (!o.replace) CHECK(drawn == std::min(degree, static_cast<std::size_t>(k)));
+        CHECK((degree == 0 ? drawn == 0 : 1 <= drawn && drawn <= static_cast<std::size_t>(k)));
+        const double d = static_cast<double>(degree);
+        double times = 0;
+        for (const auto& [u, value] : row) {
+          REQUIRE(of_a.contains(u));
+          const double factor = value / of_a.at(u);
+          if (kept && u == v) continue;
+          if (!o.replace && degree <= static_cast<std::size_t>(k)) CHECK(value == of_a.at(u));
+          if (!o.replace) CHECK(factor >= 1 - 1e-15);
+          times += factor;
+          if (!o.weighted && !o.replace && degree > static_cast<std::size_t>(k))
+            CHECK(factor == doctest::Approx(d / k));
+        }
+        if (!o.weighted) CHECK(times == doctest::Approx(d));
+      }
+    }
+}
+
+TEST_CASE("the expectation of a sampled row is the row") {
+  constexpr int epochs = 600;
+  const auto a = by_rows(graph_entries(n)), w = by_rows(graph_weights(n));
+  const graph<double> g = test_graph(n, true);
+  constexpr local_index k = 3;
+  for (const neighbour_options& o : every_way({k})) {
+    neighbour_sampler<double> sampler(g, o);
+    global_rows mean;
+    sample s;
+    for (std::uint64_t epoch = 0; epoch < epochs; ++epoch) {
+      sampler(all_vertices(), epoch, s);
+      for (const auto& [v, row] : by_rows(s, 0))
+        for (const auto& [u, value] : row) mean[v][u] += value / epochs;
+    }
+    std::size_t outside = 0;
+    for (const auto& [v, row] : a) {
+      double degree = 0, weight = 0;
+      for (const auto& [u, value] : row)
+        if (!o.keep_diagonal || u != v) degree += 1, weight += w.at(v).at(u);
+      for (const auto& [u, value] : row) {
+        // The variance of one epoch's value over that of A, squared. Without replacement d / k - 1. With it,
+        // of m ~ B(k, p) over k p: less than 1 / (k p). Priority sampling: E max(0, t - w) / w, t being the
+        // k-th priority of the others; P(t > x) <= (W / x)^k / k!, so E t <= W + W / (k! (k - 1)) <= 1.1 W
+        // for k = 3.
+        const double p = o.weighted ? w.at(v).at(u) / weight : 1 / degree;
+        double variance = 1 / (k * p);
+        if (!o.replace) variance = o.weighted ? 1.1 / p : std::max(0.0, degree / k - 1);
+        if ((o.keep_diagonal && u == v) || (!o.replace && degree <= k)) variance = 0;
+        const double sigma = std::abs(value) * std::sqrt(variance / epochs);
+        outside += !(std::abs(mean[v][u] - value) <= 5 * sigma + 1e-12);
+      }
+    }
+    CHECK(outside == 0);
+  }
+}
+
+TEST_CASE("the sample of several roots is the union of the samples of each") {
+  const graph<double> g = test_graph(n, true);
+  const auto roots = roots_of(1, n);
+  for (const neighbour_options& o : every_way({2, 3, 2})) {
+    const sample together = sampled(g, o, roots);
+    check_sample(together, roots);
+    std::vector<global_rows> joint(3);
+    for (const global_index root : roots) {
+      const sample alone = sampled(g, o, {root});
+      for (std::size_t l = 0; l < 3; ++l) joint[l].merge(by_rows(alone, l));
+    }
+    for (std::size_t l = 0; l < 3; ++l) CHECK(by_rows(together, l) == joint[l]);
+    CHECK(sampled(g, o, roots, 4) != together);
+    neighbour_options other = o;
+    other.seed = 43;
+    CHECK(sampled(g, other, roots) != together);
+  }
+}
+
+TEST_CASE("a cut graph gives the samples of a replicated one, and words by a closed form") {
+  const graph<double> whole = test_graph(n, true);
+  for (const int ranks : {1, 2, 3, 4, 8}) {
+    if (!sees(ranks)) continue;
+    for (const neighbour_options& o : every_way({3, -1, 2}, 2)) {
+      std::vector<sample> expected;
+      for (int r = 0; r < ranks; ++r) expected.push_back(sampled(whole, o, roots_of(r, n)));
+      on_threads(ranks, [&](const communicator& world) {
+        const host_mesh rows(world, {ranks, 1, 1}), columns(world, {1, ranks, 1});
+        const graph<double> cut = test_graph(rows, row_1d, n, true);
+        const graph<double> replicated = test_graph(columns, feature_column, n, true);
+        const auto me = static_cast<std::size_t>(world.rank());
+        rows.ledger().clear();
+        CHECK((sampled(replicated, o, roots_of(world.rank(), n)) == expected[me]));
+        CHECK(heard(rows) == traffic{});
+        CHECK((sampled(cut, o, roots_of(world.rank(), n)) == expected[me]));
+
+        global_index words = 0;
+        for (std::size_t hop = 0; hop < 3 && ranks > 1; ++hop) {
+          words += ranks - 1;
+          for (std::size_t q = 0; q < expected.size(); ++q) {
+            const auto& b = expected[q].blocks[2 - hop];
+            for (std::size_t i = 0; i < static_cast<std::size_t>(b.rows); ++i) {
+              const std::size_t owner = cut.owner(expected[q].vertices[i]);
+              if (q != me && owner == me) words += 1;
+              if (q == me && owner != me) words += 1 + 2 * (b.offsets[i + 1] - b.offsets[i]);
+            }
+          }
+        }
+        CHECK(heard(rows).words == words);
+      });
+    }
+  }
+}
+
+TEST_CASE("a sample does not depend on the number of threads, and keeps its memory") {
+  constexpr global_index many = 700;
+  const graph<double> g = test_graph(many, true);
+  std::vector<global_index> roots(many);
+  std::iota(roots.begin(), roots.end(), global_index{0});
+  for (const bool replace : {false, true}) {
+    const neighbour_options one{{4, 40}, 5, replace};
+    const sample expected = sampled(g, one, roots);
+    for (const int threads : {2, 3}) {
+      neighbour_options o = one;
+      o.threads = threads;
+      neighbour_sampler<double> sampler(g, o);
+      sample s;
+      std::thread([&] { sampler(roots, 3, s); }).join();
+      CHECK((s == expected));
+      const auto memory = [&] {
+        return std::vector<const void*>{s.blocks[0].columns.data(), s.blocks[1].values.data(),
+                                        s.vertices.data(), s.blocks[0].offsets.data()};
+      };
+      const auto before = memory();
+      for (int again = 0; again < 3; ++again) sampler(roots, 3, s);
+      CHECK(memory() == before);
+      CHECK((s == expected));
+    }
+  }
+}
+
+TEST_CASE("single precision rounds the values of double") {
+  const host_mesh m(self::world(), {1, 1, 1});
+  std::vector<triplet<float>> entries;
+  for (const auto& e : graph_entries(n)) entries.push_back({e.row, e.col, static_cast<float>(e.value)});
+  neighbour_sampler<float> sampler(graph<float>(distribute(m, row_1d, {n, n}, entries)), {{3, 3}, 42});
+  sampling::sample<float> s;
+  sampler(roots_of(0, n), 3, s);
+  const sample expected = sampled(test_graph(n), {{3, 3}, 42}, roots_of(0, n));
+  CHECK(s.vertices == expected.vertices);
+  for (std::size_t l = 0; l < 2; ++l) {
+    CHECK(s.blocks[l].columns == expected.blocks[l].columns);
+    for (std::size_t e = 0; e < s.blocks[l].values.size(); ++e)
+      CHECK(s.blocks[l].values[e] == doctest::Approx(expected.blocks[l].values[e]).epsilon(1e-6));
+  }
+}
+
+TEST_CASE("errors name what they refuse") {
+  const graph<double> g = test_graph(n);
+  const auto with = [&](std::vector<local_index> fanouts) { return neighbour_options{std::move(fanouts)}; };
+  expect_error<shape_error>("-1 for all neighbours, not 0", [&] {
+    neighbour_sampler<double>(g, with({2, 0}));
+  });
+  expect_error<shape_error>("not -2", [&] { neighbour_sampler<double>(g, with({-2})); });
+  expect_error<shape_error>("was given 0 of them", [&] { neighbour_sampler<double>(g, with({})); });
+  expect_error<shape_error>("a sampler for 2 layers cannot serve a model of 3", [&] {
+    neighbour_sampler<double>(g, with({2, 2})).require_layers(3);
+  });
+  expect_error<mesh_error>("at least one thread, not 0", [&] {
+    neighbour_sampler<double>(g, {{2}, 0, false, false, false, 0});
+  });
+  expect_error<error>("without weights", [&] { neighbour_sampler<double>(g, {{2}, 0, false, true}); });
+  expect_error<shape_error>("root 67 is not a vertex of a graph of 67", [&] {
+    sampled(g, with({2}), {0, 67});
+  });
+  expect_error<shape_error>("root -1 is not", [&] { sampled(g, with({2}), {-1}); });
+  expect_error<shape_error>("root 9 is given twice", [&] { sampled(g, with({2}), {9, 2, 9}); });
+  neighbour_sampler<double> sampler(g, with({2, 2}));
+  sampler.require_layers(2);
+  sample s;
+  expect_error<shape_error>("twice", [&] { sampler(std::vector<global_index>{1, 1}, 0, s); });
+  sampler(std::vector<global_index>{1, 8}, 0, s);
+  check_sample(s, {1, 8});
+  sampler(std::vector<global_index>{}, 0, s);
+  check_sample(s, {});
+}
+
+}  // namespace test_neighbour_sampler
