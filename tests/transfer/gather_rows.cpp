@@ -176,7 +176,6 @@ std::vector<double> scattered(const problem& p) {
   for (int r = 0; r < p.mesh.size(); ++r) {
     const auto lists = lists_of(r, p.lists, p.round, p.x.rows.size());
     const coordinates at = p.mesh.at(r);
-    // Ranks that differ only along axes that do not communicate and cut columns have columns of their own.
     for (std::size_t c = 0; c < p.lists; ++c)
       for (std::size_t i = 0; i < lists[c].size(); ++i)
         for (global_index j = p.wanted(at).begin; j < p.wanted(at).end; ++j)

@@ -132,12 +132,13 @@ class row_sums {
       const auto first = static_cast<local_index>(ids.begin(c));
       const std::span<local_index> offsets(offsets_here_.data() + c * (rows + 1), rows + 1);
       const auto numbers = ids.numbers().subspan(ids.begin(c), static_cast<std::size_t>(ids.size(c)));
-      for (const local_index u : numbers) ++offsets[static_cast<std::size_t>(u)];
-      std::exclusive_scan(offsets.begin(), offsets.end(), offsets.begin(), first);
+      for (const local_index u : numbers) ++offsets[static_cast<std::size_t>(u) + 1];
+      offsets[0] = first;
+      std::inclusive_scan(offsets.begin(), offsets.end(), offsets.begin());
       for (std::size_t i = 0; i < numbers.size(); ++i)
         positions_here_[static_cast<std::size_t>(offsets[static_cast<std::size_t>(numbers[i])]++)] =
             static_cast<local_index>(i);
-      std::copy_backward(offsets.begin(), offsets.end() - 1, offsets.end());
+      for (std::size_t u = rows; u > 0; --u) offsets[u] = offsets[u - 1];
       offsets[0] = first;
     }
     upload(mesh_.queue(), offsets_here_, offsets_);
