@@ -22,4 +22,5 @@
 #include "partita/train/models.hpp"
 #include "partita/transfer/assign_values.hpp"
 #include "partita/transfer/distribute.hpp"
+#include "partita/transfer/gather_rows.hpp"
 #include "partita/version.hpp"

@@ -16,6 +16,7 @@ TOGETHER = {
     "partition/exchange.cpp": "partition/placement",
     "partition/gemm_choice.cpp": "partition/gemm_grid partition/gemm_schedule",
     "transfer/redistribution.cpp": "transfer/block_exchange",
+    "transfer/gather_rows.cpp": "transfer/row_requests transfer/row_sums",
     "algebra/gemm.cpp": "algebra/gemm_operand algebra/partial_products",
     "memory/cuda.cpp": "memory/cuda_call memory/cuda_stream",
     "local/cuda.cpp": "memory/cuda_launch memory/cuda_sort",

@@ -239,6 +239,18 @@ void moves() {
       block<T>(3000, 21, 2, 0), 1e-300,
       [&](auto& at, auto& r) { gather_rows(at.queue, at(x), at.span(rows), r.data()); },
       [&](auto& r) { reference::gather_rows(x.view(), rows, r.data()); });
+  const block<T> elsewhere(40, 33, 3, 0);
+  std::vector<partita::global_index> starts;
+  for (partita::global_index i = 0; i < 3000; ++i)
+    starts.push_back(i % 3 == 1 ? -1 - (i * 7) % 50 * x.stride : (i * 11) % 1200);
+  agree_with<Device>(
+      block<T>(3000, 21, 2, placing{}), 1e-300,
+      [&](auto& at, auto& r) {
+        gather_rows_of_two(at.queue, at(x.values), at(elsewhere.values), at.span(starts), r.view());
+      },
+      [&](auto& r) {
+        reference::gather_rows_of_two(x.values.data(), elsewhere.values.data(), starts, r.view());
+      });
   std::vector<local_index> distinct;
   for (local_index i = 0; i < 900; ++i) distinct.push_back((i * 7) % 1000);
   const block<T> summands(900, 21, 1, 0);
@@ -369,6 +381,8 @@ void refuse_shapes(const partita::device_queue<Device>& q) {
   CHECK_THROWS_AS(spmm_transposed(q, a, x, 1, 0, x), partita::shape_error);
   CHECK_THROWS_AS(spmm_transposed(q, a, y, 1, 0, x), partita::shape_error);
   CHECK_THROWS_AS(sparse_to_dense(q, a, x), partita::shape_error);
+  CHECK_THROWS_AS(gather_rows_of_two(q, nullptr, nullptr, std::vector<partita::global_index>(3), x),
+                  partita::shape_error);
   CHECK_THROWS_AS(gemm(q, false, false, 1, x, x, 0, y), partita::shape_error);
   CHECK_THROWS_AS(gemm(q, false, false, 1, x, y, 0, y), partita::shape_error);
   CHECK_THROWS_AS(gemm_bias_relu(q, x, x, nullptr, true, 0, y), partita::shape_error);

@@ -52,6 +52,17 @@ void gather_rows(local::input_view<T> from, std::span<const local_index> rows, T
     for (local_index j = 0; j < from.cols; ++j) *to++ = from(row, j);
 }
 
+/// to(i, j) = received[starts[i] + j], or own[-1 - starts[i] + j] where starts[i] < 0.
+template <class T>
+void gather_rows_of_two(const local::scalar<T>* own, const local::scalar<T>* received,
+                        std::span<const global_index> starts, matrix_view<T> to) {
+  for (local_index i = 0; i < to.rows; ++i) {
+    const global_index start = starts[static_cast<std::size_t>(i)];
+    for (local_index j = 0; j < to.cols; ++j)
+      to(i, j) = start < 0 ? own[-1 - start + j] : received[start + j];
+  }
+}
+
 /// to(rows[i], j) += from[i n + j] in the order of i; rows may repeat.
 template <class T>
 void scatter_add_rows(const local::scalar<T>* from, std::span<const local_index> rows, matrix_view<T> to) {

@@ -19,6 +19,12 @@ inline void require_equal(const char* operation, const char* left_name, matrix_s
   throw_error<shape_error>({operation, ": ", left_name, " is ", left, " but ", right_name, " is ", right});
 }
 
+/// Throws shape_error unless there is a start for every row.
+inline void require_starts(const char* operation, std::size_t starts, matrix_shape to) {
+  if (static_cast<global_index>(starts) == to.rows) return;
+  throw_error<shape_error>({operation, ": ", starts, " starts for a matrix of ", to});
+}
+
 /// Shape of a dense or sparse view.
 template <class View>
 matrix_shape shape_of(const View& view) {

@@ -78,6 +78,15 @@ class buffer {
     if (size > capacity_) *this = buffer(q, size);
     size_ = size;
   }
+  /// As reset, but a reallocation at least doubles the capacity: for sizes that vary from use to use.
+  void grow(const device_queue<Device>& q, std::size_t size) {
+    if (size > capacity_) {
+      const std::size_t twice = 2 * capacity_;
+      *this = buffer();
+      *this = buffer(q, std::max(size, twice));
+    }
+    size_ = size;
+  }
 
  private:
   void swap(buffer& other) noexcept {

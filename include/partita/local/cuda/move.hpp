@@ -53,6 +53,19 @@ struct put_entry {
 };
 
 template <class T>
+struct copy_from_starts {
+  const T *own, *received;
+  const global_index* starts;
+  matrix_view<T> to;
+
+  constexpr void operator()(std::int64_t thread) const {
+    const cell at = cell_of(thread, to.cols);
+    const global_index start = starts[at.row];
+    to(at.row, at.col) = start < 0 ? own[-1 - start + at.col] : received[start + at.col];
+  }
+};
+
+template <class T>
 struct add_to_row_of_list {
   const T* from;
   const local_index* rows;
@@ -103,6 +116,15 @@ void gather_rows(const device_queue<cuda_device>& q, local::input_view<T> from,
                  std::span<const local_index> rows, T* to) {
   const local_index count = to_local(static_cast<global_index>(rows.size()), "the number of gathered rows");
   assign(q, matrix_view<T>{to, count, from.cols, from.cols}, copied_from_rows<T>{from, rows.data()}, from);
+}
+
+/// As on_host::gather_rows_of_two; `starts` is in device memory.
+template <class T>
+void gather_rows_of_two(const device_queue<cuda_device>& q, const local::scalar<T>* own,
+                        const local::scalar<T>* received, std::span<const global_index> starts,
+                        matrix_view<T> to) {
+  local::require_starts("gather_rows_of_two", starts.size(), local::shape_of(to));
+  on_cuda::launch(q, std::int64_t{to.rows} * to.cols, copy_from_starts<T>{own, received, starts.data(), to});
 }
 
 /// As on_host::scatter_add_distinct_rows; `rows` is in device memory.

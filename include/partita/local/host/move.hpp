@@ -62,6 +62,19 @@ inline void gather_rows(const device_queue<host>& q, local::input_view<T> from,
   });
 }
 
+/// to(i, j) = received[starts[i] + j], or own[-1 - starts[i] + j] where starts[i] < 0. to is (m, n), starts
+/// has m elements. Throws shape_error if it has not.
+template <class T>
+inline void gather_rows_of_two(const device_queue<host>& q, const local::scalar<T>* own,
+                               const local::scalar<T>* received, std::span<const global_index> starts,
+                               matrix_view<T> to) {
+  local::require_starts("gather_rows_of_two", starts.size(), local::shape_of(to));
+  for_rows(q.threads(), to.rows, to.cols, [=](local_index i) {
+    const global_index start = starts[static_cast<std::size_t>(i)];
+    std::copy_n(start < 0 ? own + (-1 - start) : received + start, to.cols, to.row_data(i));
+  });
+}
+
 /// to(rows[i], j) += from[i n + j]; the rows[i] must be distinct. to is (m, n), from has rows.size() n
 /// elements, every rows[i] is less than m. Throws shape_error if the number of rows does not fit in a local
 /// index.
