@@ -20,8 +20,8 @@ inline std::vector<global_index> vertices_in(const io::dataset& data, io::split_
   return found;
 }
 
-/// Batches of an epoch: a random permutation of the vertices, cut into pieces of `size`, of which the last may
-/// be smaller. The same on every rank: a function of seed and epoch.
+/// Batches of an epoch: a random permutation of the vertices, cut into pieces of `size`, of which the last
+/// may be smaller. The same on every rank: a function of seed and epoch.
 class batch_order {
  public:
   /// Throws error for no vertices, and a size less than 1.
@@ -39,6 +39,7 @@ class batch_order {
     for (std::size_t i = order_.size(); i > 1; --i)
       std::swap(order_[i - 1], order_[random_bits(word, static_cast<std::int64_t>(i), 0) % i]);
   }
+  std::size_t size() const { return vertices_.size(); }
   std::size_t iterations() const { return (vertices_.size() + size_ - 1) / size_; }
   /// Batch i of the epoch that has begun.
   std::span<const global_index> batch(std::size_t i) const {

@@ -77,30 +77,24 @@ class graph_operators {
         epsilon_(options.epsilon),
         adjacency_(edge_share(data, m.world())) {}
 
-  matrix matrix_for(propagation_matrix of) const {
+  /// A transpose is stored unless the matrix is symmetric, or `one_way`, or made of whole rows.
+  matrix matrix_for(propagation_matrix of, bool one_way = false) const {
+    const communicator& world = mesh_.world();
     switch (of) {
       case propagation_matrix::gcn_normalized:
-        return gcn_normalized();
+        return made(nn::gcn_normalized(world, rows_.size(), adjacency_), one_way);
       case propagation_matrix::mean_normalized:
-        return mean_normalized();
+        return made(nn::mean_normalized(world, rows_.size(), adjacency_), one_way);
       case propagation_matrix::weighted_self:
-        return with_self_loops(1 + epsilon_);
+        return made(nn::with_self_loops(world, rows_.size(), adjacency_, 1 + epsilon_), one_way);
       case propagation_matrix::self_loops:
-        return with_self_loops();
+        return made(nn::with_self_loops(world, rows_.size(), adjacency_, 1), one_way);
       case propagation_matrix::whole_rows:
         break;
     }
     return whole_rows();
   }
-
-  /// See nn/normalization.hpp. A transpose is stored unless the matrix is symmetric.
-  matrix gcn_normalized() const { return made(nn::gcn_normalized(mesh_.world(), rows_.size(), adjacency_)); }
-  matrix mean_normalized() const {
-    return made(nn::mean_normalized(mesh_.world(), rows_.size(), adjacency_));
-  }
-  matrix with_self_loops(double weight = 1) const {
-    return made(nn::with_self_loops(mesh_.world(), rows_.size(), adjacency_, weight));
-  }
+  matrix gcn_normalized() const { return matrix_for(propagation_matrix::gcn_normalized); }
   /// The adjacency matrix with the policy's row blocking and unpartitioned columns, without a transpose.
   matrix whole_rows() const {
     return distribute(mesh_, partita::rows_of(policy_.sparse), rows_, rows_,
@@ -109,12 +103,14 @@ class graph_operators {
   }
 
  private:
-  matrix made(const std::vector<triplet<double>>& entries) const {
+  matrix made(const std::vector<triplet<double>>& entries, bool one_way) const {
     const std::vector<triplet<T>> mine = detail::entries_as<T>(entries);
-    const bool symmetric = is_symmetric(mesh_.world(), std::span<const triplet<T>>(mine));
+    const bool symmetric = !one_way && is_symmetric(mesh_.world(), std::span<const triplet<T>>(mine));
     return distribute(mesh_, policy_.sparse, rows_, rows_, mine,
-                      symmetric ? symmetry::symmetric : symmetry::general, policy_.dense,
-                      transfer::sharing::overlapping);
+                      one_way     ? symmetry::one_way
+                      : symmetric ? symmetry::symmetric
+                                  : symmetry::general,
+                      policy_.dense, transfer::sharing::overlapping);
   }
 
   mesh<Device> mesh_;
@@ -152,6 +148,26 @@ dense<T, vertex_rows, Device> local_features(const mesh<Device>& m, const io::da
 template <class T, class Device>
 dense<T, vertex_rows, Device> local_features(const mesh<Device>& m, const io::dataset& data, bool raw) {
   return local_features<T>(m, data, raw, blocking::even(data.vertices, m.shape(), nesting::rows));
+}
+
+/// This rank's columns of the scaled features of all vertices (n x f), cut over all ranks. Local; no
+/// communication.
+template <class T, class Device>
+dense<T, dynamic_layout, Device> local_feature_columns(const mesh<Device>& m, const io::dataset& data,
+                                                       bool raw) {
+  dense<T, dynamic_layout, Device> x(m, layout{{}, every_axis}, {data.vertices, data.features});  // (n, f)
+  const interval mine = x.col_range();
+  std::vector<T> row(static_cast<std::size_t>(data.features));
+  std::vector<T> values;
+  values.reserve(x.values().size());
+  for (global_index v = 0; v < data.vertices; ++v) {
+    data.vertex_features.fill_row(v, row);
+    const T scale = feature_scale<T>(data, v, raw);
+    for (global_index j = mine.begin; j < mine.end; ++j)
+      values.push_back(row[static_cast<std::size_t>(j)] * scale);
+  }
+  copy(m.queue(), std::span<const T>(values), x.values());
+  return x;
 }
 
 /// As above, for a dataset with CSR features.

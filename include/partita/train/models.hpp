@@ -42,6 +42,13 @@ struct model_request {
   const sparse<T, dynamic_layout, Device>& whole_graph() const { return graph[0]; }
 };
 
+/// How the first layer of a model on sampled blocks uses its input: with how many weights it is multiplied (0
+/// for a model that cannot be trained on blocks), and whether after the block.
+struct first_layer {
+  int products = 0;
+  bool aggregates = false;
+};
+
 /// A variant of a model, the matrix that it multiplies with, and its factory.
 template <class T, class Device>
 struct named_model {
@@ -51,50 +58,94 @@ struct named_model {
   partita::nn::coupling coupling;
   partita::nn::aggregation aggregation;
   propagation_matrix multiplies_with;
-  bool on_blocks;  ///< whether it can be trained on sampled neighbours
+  first_layer on_blocks;
   nn::model<T, Device> (*make)(const model_request<T, Device>&);
 };
 
 /// The models known to train_model; add a line for a new one.
 template <class T, class Device>
 inline const std::vector<named_model<T, Device>> named_models{
-    {"gcn", coupling::coupled, aggregation::mean, propagation_matrix::gcn_normalized, true,
+    {"gcn",
+     coupling::coupled,
+     aggregation::mean,
+     propagation_matrix::gcn_normalized,
+     {1, true},
      [](const auto& r) { return nn::convolutions<nn::gcn_conv>(r.graph, r.widths(), r.with); }},
-    {"sage", coupling::coupled, aggregation::mean, propagation_matrix::mean_normalized, true,
+    {"sage",
+     coupling::coupled,
+     aggregation::mean,
+     propagation_matrix::mean_normalized,
+     {2, true},
      [](const auto& r) { return nn::convolutions<nn::sage_conv>(r.graph, r.widths(), r.with); }},
-    {"sage", coupling::coupled, aggregation::max, propagation_matrix::whole_rows, false,
+    {"sage",
+     coupling::coupled,
+     aggregation::max,
+     propagation_matrix::whole_rows,
+     {},
      [](const auto& r) { return nn::convolutions<nn::sage_max_conv>(r.graph, r.widths(), r.with); }},
-    {"gin", coupling::coupled, aggregation::mean, propagation_matrix::weighted_self, true,
+    {"gin",
+     coupling::coupled,
+     aggregation::mean,
+     propagation_matrix::weighted_self,
+     {1, true},
      [](const auto& r) { return nn::convolutions<nn::gin_conv>(r.graph, r.widths(), r.with); }},
-    {"gat", coupling::coupled, aggregation::mean, propagation_matrix::self_loops, true,
+    {"gat",
+     coupling::coupled,
+     aggregation::mean,
+     propagation_matrix::self_loops,
+     {1, false},
      [](const auto& r) {
        return nn::gat(r.graph, r.widths(), r.options.heads, r.options.last_heads, r.with);
      }},
-    {"sgc", coupling::coupled, aggregation::mean, propagation_matrix::gcn_normalized, false,
+    {"sgc",
+     coupling::coupled,
+     aggregation::mean,
+     propagation_matrix::gcn_normalized,
+     {},
      [](const auto& r) {
        return nn::sgc(r.whole_graph(), r.data.features, r.data.classes, r.options.hops,
                       options_of_model(r.options));
      }},
-    {"appnp", coupling::coupled, aggregation::mean, propagation_matrix::gcn_normalized, false,
+    {"appnp",
+     coupling::coupled,
+     aggregation::mean,
+     propagation_matrix::gcn_normalized,
+     {},
      [](const auto& r) {
        return nn::appnp(r.whole_graph(), r.widths(), r.options.hops, r.options.alpha,
                         options_of_model(r.options));
      }},
-    {"gcnii", coupling::coupled, aggregation::mean, propagation_matrix::gcn_normalized, false,
+    {"gcnii",
+     coupling::coupled,
+     aggregation::mean,
+     propagation_matrix::gcn_normalized,
+     {},
      [](const auto& r) {
        return nn::gcnii(r.whole_graph(), r.data.features, r.options.hidden[0], r.data.classes,
                         r.options.layers > 0 ? r.options.layers : 8, r.options.alpha, r.options.lambda,
                         options_of_model(r.options));
      }},
-    {"gcn", coupling::decoupled, aggregation::mean, propagation_matrix::gcn_normalized, false,
+    {"gcn",
+     coupling::decoupled,
+     aggregation::mean,
+     propagation_matrix::gcn_normalized,
+     {},
      [](const auto& r) {
        return nn::appnp(r.whole_graph(), r.widths(), r.layers(), 0, options_of_model(r.options));
      }},
-    {"sage", coupling::decoupled, aggregation::mean, propagation_matrix::mean_normalized, false,
+    {"sage",
+     coupling::decoupled,
+     aggregation::mean,
+     propagation_matrix::mean_normalized,
+     {},
      [](const auto& r) {
        return nn::appnp(r.whole_graph(), r.widths(), r.layers(), 0, options_of_model(r.options));
      }},
-    {"gat", coupling::decoupled, aggregation::mean, propagation_matrix::self_loops, false,
+    {"gat",
+     coupling::decoupled,
+     aggregation::mean,
+     propagation_matrix::self_loops,
+     {},
      [](const auto& r) {
        return nn::decoupled_gat(r.whole_graph(), r.widths(), r.options.heads, r.layers(),
                                 options_of_model(r.options));

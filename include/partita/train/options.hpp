@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "partita/comm/ledger.hpp"
 #include "partita/nn/parameters.hpp"
+#include "partita/sampling/placement.hpp"
 
 namespace partita::nn {
 
@@ -25,6 +27,18 @@ enum class aggregation : std::uint8_t { mean, max };
 enum class vertex_blocks : std::uint8_t {
   even,
   balanced  ///< nearly equal numbers of in-edges
+};
+
+/// Training on sampled neighbourhoods of batches of vertices instead of the whole graph.
+struct mini_batch_options {
+  global_index batch = 0;  ///< roots of an iteration, on all ranks together; 0: whole-graph training
+  std::vector<local_index> fanouts;  ///< of each layer, the first layer's first; -1: all neighbours
+  sampling::placement placement = sampling::placement::automatic;
+  int micro_batches = 1;        ///< a rank's share of a batch is computed in so many parts
+  bool replace = false;         ///< neighbours are drawn with replacement
+  bool cut_graph = false;       ///< a rank has only the edges into its own vertices, and asks others
+  bool sampled_scores = false;  ///< evaluate on sampled neighbourhoods, too, instead of the whole graph
+  int sampling_threads = 1;     ///< of each rank
 };
 
 /// Defaults are those of Kipf and Welling (ICLR 2017) for Cora.
@@ -50,6 +64,7 @@ struct training_options {
   vertex_blocks blocks = vertex_blocks::even;
   std::vector<global_index> block_sizes = {};  ///< from a partitioner, as for blocking::given
   std::uint64_t seed = 0;
+  mini_batch_options mini_batch = {};
 };
 
 /// The model options contained in the training options.
@@ -86,6 +101,18 @@ struct policy_cost {
   global_index bytes() const { return buffer_bytes.max_rank + list_bytes; }
 };
 
+/// What sampling cost in the last epoch of training, the same on every rank.
+struct mini_batch_result {
+  sampling::placement placement = sampling::placement::any;  ///< the one in effect
+  int iterations = 0;
+  over_ranks remote_rows;           ///< rows of X of which other ranks have a part, received
+  global_index requested_rows = 0;  ///< rows of X that all micro-batches need, on all ranks
+  global_index sampled_edges = 0;
+  global_index most_roots = 0;  ///< of one rank in one iteration
+  /// Words that the busiest rank would receive in an iteration, of those placements that were compared.
+  std::vector<std::pair<sampling::placement, global_index>> candidates;
+};
+
 /// The result of training, the same on every rank. Traffic is that of the last epoch's training step, without
 /// evaluation.
 struct training_result {
@@ -98,6 +125,7 @@ struct training_result {
   over_ranks peak_bytes;             ///< peak of live buffers since the queue's meter was reset
   over_ranks setup_peak_bytes;       ///< the same, before the first epoch
   std::vector<ledger_entry> ledger;  ///< of the last epoch, evaluation included, summed over the ranks
+  std::optional<mini_batch_result> mini_batch;
 };
 
 /// Called on every rank after each epoch.

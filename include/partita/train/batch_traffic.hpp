@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// What the placements of a batch receive, in closed form, from what was sampled.
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "partita/sampling/block.hpp"
+#include "partita/sampling/placement.hpp"
+#include "partita/train/models.hpp"
+
+namespace partita::nn {
+
+/// Words that the busiest rank receives for the inputs of one iteration under each placement, gradients of
+/// parameters apart. With U_r the distinct rows that rank r needs, n_r and e_r the rows and entries of its
+/// first block, and R_r those of U_r that other ranks have:
+///
+///     any, home       R_r (f + 1)                      rows, and as many ids that are asked for
+///     column_gather   U_r (f - f_r) + sum_(q != r) U_q  pieces of rows, and ids
+///     column          m ((P - 1) n_r + sum_(q != r) n_q) d + sum_(q != r) (2 e_q + n_q + U_q)
+///
+/// d and m: columns and number of the weights that the input is multiplied with; for a model whose first
+/// layer multiplies by them before its block, U in place of n in the first term, and no e and n in the
+/// second. Sources: P3 (Gandhi, Iyer, OSDI 2021), section 3; DistDGL; HopGNN.
+class batch_traffic {
+ public:
+  batch_traffic(int rank, int ranks, global_index features, global_index width, first_layer layer)
+      : rank_(rank), ranks_(ranks), features_(features), width_(width), layer_(layer) {}
+
+  /// Adds the micro-batches of an iteration whose roots were placed like that: any or home.
+  template <class T>
+  void add(sampling::placement how, const std::vector<sampling::sample<T>>& parts,
+           const sampling::row_homes& home) {
+    std::vector<global_index> rows;
+    for (const auto& part : parts) rows.insert(rows.end(), part.vertices.begin(), part.vertices.end());
+    std::sort(rows.begin(), rows.end());
+    rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
+    const auto remote = std::count_if(
+        rows.begin(), rows.end(), [&](global_index v) { return home(v) != static_cast<std::size_t>(rank_); });
+    if (how == sampling::placement::home) {
+      remote_of_home_ += remote;
+      return;
+    }
+    remote_of_any_ += remote;
+    rows_ += std::ssize(rows);
+    for (const auto& part : parts) {
+      inputs_ += std::ssize(part.vertices);
+      targets_ += part.blocks[0].rows;
+      entries_ += std::ssize(part.blocks[0].columns);
+    }
+  }
+
+  /// The mean over so many iterations. What travels: all-reduces of a few numbers; collective.
+  std::vector<std::pair<sampling::placement, global_index>> busiest_rank(const communicator& world,
+                                                                         global_index iterations) const {
+    global_index sums[] = {rows_, inputs_, targets_, entries_};
+    world.all_reduce(sums);
+    const interval columns = comm::share_of(features_, rank_, ranks_);
+    const global_index used = layer_.aggregates ? targets_ : inputs_,
+                       all_used = layer_.aggregates ? sums[2] : sums[1];
+    const global_index products = layer_.products * width_ * ((ranks_ - 1) * used + all_used - used);
+    const global_index topology =
+        sums[1] - inputs_ + (layer_.aggregates ? 2 * (sums[3] - entries_) + sums[2] - targets_ : 0);
+    global_index words[] = {remote_of_home_ * (features_ + 1), remote_of_any_ * (features_ + 1),
+                            rows_ * (features_ - columns.size()) + sums[0] - rows_, products + topology};
+    world.all_reduce(words, reduction::max);
+    using sampling::placement;
+    return {{placement::home, words[0] / iterations},
+            {placement::any, words[1] / iterations},
+            {placement::column_gather, words[2] / iterations},
+            {placement::column, words[3] / iterations}};
+  }
+
+ private:
+  int rank_, ranks_;
+  global_index features_, width_;
+  first_layer layer_;
+  global_index remote_of_any_ = 0, remote_of_home_ = 0, rows_ = 0, inputs_ = 0, targets_ = 0, entries_ = 0;
+};
+
+}  // namespace partita::nn

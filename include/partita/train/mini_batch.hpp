@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// Training on sampled neighbourhoods of batches of vertices.
+
+#include <array>
+#include <chrono>
+#include <future>
+#include <numeric>
+
+#include "partita/sampling/neighbour_sampler.hpp"
+#include "partita/train/batch_input.hpp"
+#include "partita/train/batch_order.hpp"
+#include "partita/train/models.hpp"
+
+namespace partita::nn {
+
+/// The graph that neighbours are sampled from: the matrix that the model multiplies with, whole on every rank
+/// or cut by rows. Collective over the mesh. What travels: see distribute.
+template <class T, class Device>
+sampling::graph<T> sampled_graph(const mesh<Device>& m, const io::dataset& data,
+                                 const training_options& options, propagation_matrix of) {
+  const bool cut = options.mini_batch.cut_graph;
+  const mesh<Device> of_graph(m.world(), cut ? mesh_shape{m.size(), 1, 1} : mesh_shape{1, m.size(), 1},
+                              m.queue());
+  const graph_operators<T, Device> graph(of_graph, data, options, cut ? row_1d : feature_column);
+  return sampling::graph<T>(graph.matrix_for(of, true));
+}
+
+/// Steps of a model on micro-batches of sampled blocks: all of a rank's work in an iteration, without its
+/// communication. The parameters are on a mesh of one rank and begin as those of a whole-graph model.
+template <class T, class Device>
+class block_steps {
+ public:
+  block_steps(const mesh<Device>& alone, const io::dataset& data, const training_options& options)
+      : alone_(alone), data_(data), options_(options), named_(find_model<T, Device>(options)) {
+    if (named_.on_blocks.products == 0)
+      throw_error<error>({"model ", options.model,
+                          " cannot be trained on sampled neighbours in this variant; gcn, sage with mean "
+                          "aggregation, gin and gat can"});
+    const sampling::block<T> none{0, 0, {0}, {}, {}};
+    const std::vector<sampling::block<T>> blocks(layer_widths(data, options).size() - 1, none);
+    parameters_ = builder_of(blocks, blocking::even(0, alone.shape(), nesting::rows)).parameters();
+    total_.emplace(alone_, parameters_->values().shape());
+  }
+
+  /// Before the micro-batches of an iteration.
+  void begin() { fill(*total_, T(0)); }
+  /// Adds the gradients of the mean loss over `batch` roots, of which these are some; returns their share of
+  /// the loss. `step` seeds dropout.
+  double run(const operand<T, Device>& input, const sampling::sample<T>& sample, global_index batch,
+             std::uint64_t step) {
+    model<T, Device> net = model_of(sample);
+    const auto& logits = net.forward(input, pass_of(sample, step, true));
+    objective<T, Device> labels(alone_, data_, net.row_blocking(), sample.vertices);
+    dense<T, vertex_rows, Device> dlogits(alone_, logits.row_blocking(), logits.col_blocking());
+    const double share =
+        static_cast<double>(labels.counted(io::split_part::train)) / static_cast<double>(batch);
+    const double loss = share * labels.loss(logits, dlogits);
+    transform(dlogits, dlogits, scaled<T>{static_cast<T>(share)});
+    net.backward(dlogits);
+    zip(*total_, parameters_->gradients(), *total_, std::plus<>{});
+    return loss;
+  }
+  /// The gradients of all micro-batches become those of the parameters: this rank's contribution.
+  std::span<T> gradients() {
+    copy(*total_, parameters_->gradients());
+    return parameters_->gradients().values();
+  }
+  /// Predictions for the roots of a sample, by part of the split.
+  std::array<score_counts, 3> scores(const operand<T, Device>& input, const sampling::sample<T>& sample) {
+    model<T, Device> net = model_of(sample);
+    const auto& logits = net.forward(input, pass_of(sample, 0, false));
+    objective<T, Device> labels(alone_, data_, net.row_blocking(), sample.vertices);
+    return {labels.counts(logits, io::split_part::train), labels.counts(logits, io::split_part::validation),
+            labels.counts(logits, io::split_part::test)};
+  }
+
+  const named_model<T, Device>& named() const { return named_; }
+  nn::parameters<T, Device>& parameters() { return *parameters_; }
+  /// Columns of the first weight.
+  global_index first_width() const { return parameters_->list().front().shape().cols; }
+
+ private:
+  model<T, Device> make(const std::vector<sampling::block<T>>& blocks, const builder<T, Device>& b) const {
+    const bool transposes = !named_.on_blocks.aggregates;  // attention works on the entries of A^T
+    return named_.make({block_operators(alone_, blocks, transposes), data_, options_, b});
+  }
+  builder<T, Device> builder_of(const std::vector<sampling::block<T>>& blocks, const blocking& inputs) {
+    model_options how = options_of_model(options_);
+    how.sampled = true;
+    const builder<T, Device> b(alone_, inputs, how, parameters_);
+    if (!parameters_) make(blocks, b);
+    return b;
+  }
+  model<T, Device> model_of(const sampling::sample<T>& sample) {
+    const auto inputs = static_cast<global_index>(sample.vertices.size());
+    return make(sample.blocks,
+                builder_of(sample.blocks, blocking::even(inputs, alone_.shape(), nesting::rows)));
+  }
+  pass pass_of(const sampling::sample<T>& sample, std::uint64_t step, bool training) {
+    if (training && options_.dropout > 0) {
+      vertices_ = buffer<global_index, Device>(alone_.queue(), sample.vertices.size());
+      copy(alone_.queue(), std::span<const global_index>(sample.vertices), vertices_.span());
+    }
+    return {.training = training, .epoch = step, .vertices = vertices_.data()};
+  }
+
+  mesh<Device> alone_;
+  const io::dataset& data_;
+  training_options options_;
+  const named_model<T, Device>& named_;
+  std::shared_ptr<nn::parameters<T, Device>> parameters_;
+  std::optional<dense<T, replicated, Device>> total_;
+  buffer<global_index, Device> vertices_;
+};
+
+}  // namespace partita::nn

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// Mini-batch training of a model over the ranks of a mesh.
+
+#include <array>
+#include <chrono>
+#include <future>
+#include <memory>
+
+#include "partita/train/batch_traffic.hpp"
+#include "partita/train/mini_batch.hpp"
+
+namespace partita::nn {
+
+/// Trains one model on sampled neighbourhoods. In an iteration, each rank samples the neighbourhoods of its
+/// share of the batch, gets the rows of X that they need, and computes the gradients of its share of the mean
+/// loss, which one all-reduce sums. Samples of the iteration after the next are drawn, and rows for the next
+/// are on their way, while the present one computes. What is computed does not depend on the placement, the
+/// ranks or the micro-batches.
+///
+/// Collective over the mesh, with the same data on every rank: constructor and members. Sources: LeapGNN (Chen
+/// et al., FAST 2025), without its motion of models; P3 (Gandhi, Iyer, OSDI 2021); DistDGL
+/// (Zheng et al., IA3 2020).
+template <class T, class Device>
+class mini_batch_trainer {
+ public:
+  /// `p`: the policy under which the whole graph is evaluated. `data` must outlive the trainer. From now on
+  /// the mesh's queue recycles memory. Throws input_error when the training set is empty, error for a model
+  /// that cannot be trained on blocks, and shape_error unless there is a fan-out for each layer.
+  mini_batch_trainer(const mesh<Device>& m, const io::dataset& data, const training_options& options,
+                     const policy& p)
+      : mesh_(m),
+        alone_(self::world(), mesh_shape{}, m.queue()),
+        data_(data),
+        options_(options),
+        home_{vertex_blocking(m, data, options), vertex_rows.rows, m.size()},
+        order_(training_vertices(data), options.mini_batch.batch, options.seed),
+        steps_(alone_, data, options),
+        optimizer_(options.learning_rate) {
+    m.queue().recycle_memory();
+    const mini_batch_options& how = options.mini_batch;
+    const auto graph = sampled_graph<T>(m, data, options, steps_.named().multiplies_with);
+    sampler_ = std::make_unique<sampling::neighbour_sampler<T>>(
+        graph, sampling::neighbour_options{
+                   .fanouts = how.fanouts,
+                   .seed = options.seed,
+                   .replace = how.replace,
+                   .keep_diagonal = steps_.named().multiplies_with != propagation_matrix::mean_normalized,
+                   .threads = how.sampling_threads});
+    sampler_->require_layers(layer_widths(data, options).size() - 1);
+    if (how.micro_batches < 1) throw_error<error>({"micro-batches are at least 1, not ", how.micro_batches});
+    if (!how.sampled_scores) whole_.emplace(m, data, options, make_model<T>(m, data, options, p));
+    result_.placement = how.placement;
+    if (how.placement == sampling::placement::automatic) choose_placement();
+    make_inputs();
+  }
+
+  /// All epochs requested in the options; see run_epochs.
+  training_result run(const epoch_observer& observe = {}) {
+    training_result result = run_epochs(
+        mesh_, data_.name, options_.epochs, [&](int e) { return epoch(e); }, observe);
+    const phase_scope phase(mesh_.ledger(), "summary");
+    const communicator& world = mesh_.world();
+    result.predicted_words_received = summarize(world, predicted_.words);
+    result_.iterations = static_cast<int>(order_.iterations());
+    result_.remote_rows = summarize(world, remote_rows_);
+    result_.requested_rows = world.all_reduce(requested_rows_);
+    result_.sampled_edges = world.all_reduce(sampled_edges_);
+    result.mini_batch = result_;
+    return result;
+  }
+
+  /// The iterations of an epoch, then an evaluation.
+  epoch_report epoch(int number) {
+    epoch_report report;
+    report.epoch = number;
+    const auto begin = std::chrono::steady_clock::now();
+    report.loss = train_epoch(static_cast<std::uint64_t>(number));
+    mesh_.queue().synchronize();
+    const std::chrono::duration<double> mine = std::chrono::steady_clock::now() - begin;
+    const phase_scope phase(mesh_.ledger(), "evaluation");
+    report.seconds = mesh_.world().all_reduce(mine.count(), reduction::max);
+    score(report);
+    return report;
+  }
+  /// The loss of one batch and, in parameters(), its gradients, without a step.
+  double gradients(std::uint64_t epoch, std::size_t batch) {
+    order_.begin(epoch);
+    prepare(order_.batch(batch), epoch, slots_[0]);
+    inputs_[0]->assign(slots_[0].samples);
+    inputs_[0]->start();
+    inputs_[0]->finish();
+    return mesh_.world().all_reduce(backward(slots_[0], *inputs_[0], step_number(epoch, batch)));
+  }
+
+  nn::parameters<T, Device>& parameters() { return steps_.parameters(); }
+  sampling::placement placement() const { return result_.placement; }
+  std::size_t iterations() const { return order_.iterations(); }
+
+ private:
+  /// A rank's share of a batch.
+  struct iteration {
+    global_index batch = 0;
+    std::vector<std::vector<global_index>> roots;  ///< of each micro-batch
+    std::vector<sampling::sample<T>> samples;
+    std::uint64_t epoch = 0;
+  };
+
+  static std::vector<global_index> training_vertices(const io::dataset& data) {
+    std::vector<global_index> found = vertices_in(data, io::split_part::train);
+    if (found.empty()) throw_error<input_error>({data.name, ": the training set is empty"});
+    return found;
+  }
+  bool by_columns() const {
+    return result_.placement == sampling::placement::column ||
+           result_.placement == sampling::placement::column_gather;
+  }
+
+  void choose_placement();
+  void make_inputs();
+  void divide(std::span<const global_index> batch, std::uint64_t epoch, sampling::placement how,
+              iteration& to);
+  void sample(iteration& of) {
+    for (std::size_t k = 0; k < of.roots.size(); ++k) (*sampler_)(of.roots[k], of.epoch, of.samples[k]);
+  }
+  void prepare(std::span<const global_index> batch, std::uint64_t epoch, iteration& to) {
+    divide(batch, epoch, result_.placement, to);
+    sample(to);
+  }
+  std::uint64_t step_number(std::uint64_t epoch, std::size_t batch) const {
+    return (epoch - 1) * order_.iterations() + batch + 1;
+  }
+  double train_epoch(std::uint64_t epoch);
+  void begin_sampling(std::size_t batch, std::uint64_t epoch);
+  void begin_input(std::size_t batch);
+  double backward(iteration& of, batch_input<T, Device>& input, std::uint64_t step);
+  void score(epoch_report& report);
+  double sampled_score(io::split_part part, std::uint64_t epoch);
+
+  mesh<Device> mesh_, alone_;
+  const io::dataset& data_;
+  training_options options_;
+  sampling::row_homes home_;
+  batch_order order_;
+  block_steps<T, Device> steps_;
+  nn::adam<T, Device> optimizer_;
+  std::unique_ptr<sampling::sampler<T>> sampler_;
+  std::optional<trainer<T, Device>> whole_;  ///< for exact scores
+  std::optional<dense<T, dynamic_layout, Device>> x_;
+  std::array<std::unique_ptr<batch_input<T, Device>>, 2> inputs_;
+  std::array<iteration, 3> slots_;
+  std::future<void> sampling_;
+  mini_batch_result result_;
+  traffic predicted_;  ///< of the last epoch, as the counts below
+  global_index remote_rows_ = 0, requested_rows_ = 0, sampled_edges_ = 0;
+};
+
+template <class T, class Device>
+void mini_batch_trainer<T, Device>::divide(std::span<const global_index> batch, std::uint64_t epoch,
+                                           sampling::placement how, iteration& to) {
+  const auto lists = how == sampling::placement::home ? sampling::home_shares(sampler_->graph(), batch, home_)
+                                                      : sampling::equal_shares(batch, mesh_.size());
+  for (const auto& list : lists) result_.most_roots = std::max(result_.most_roots, std::ssize(list));
+  to.batch = static_cast<global_index>(batch.size());
+  to.epoch = epoch;
+  to.roots = sampling::equal_shares(lists[static_cast<std::size_t>(mesh_.rank())],
+                                    options_.mini_batch.micro_batches);
+  to.samples.resize(to.roots.size());
+}
+
+template <class T, class Device>
+void mini_batch_trainer<T, Device>::choose_placement() {
+  const std::size_t batches = std::min<std::size_t>(3, order_.iterations());
+  batch_traffic cost(mesh_.rank(), mesh_.size(), data_.features, steps_.first_width(),
+                     steps_.named().on_blocks);
+  order_.begin(1);
+  for (std::size_t i = 0; i < batches; ++i)
+    for (const auto how : {sampling::placement::any, sampling::placement::home}) {
+      divide(order_.batch(i), 1, how, slots_[0]);
+      sample(slots_[0]);
+      cost.add(how, slots_[0].samples, home_);
+    }
+  result_.candidates = cost.busiest_rank(mesh_.world(), static_cast<global_index>(batches));
+  const auto least = std::min_element(result_.candidates.begin(), result_.candidates.end(),
+                                      [](const auto& a, const auto& b) { return a.second < b.second; });
+  result_.placement = least->first;
+  result_.most_roots = 0;
+}
+
+template <class T, class Device>
+void mini_batch_trainer<T, Device>::make_inputs() {
+  const auto x_rows = [&] {
+    return dense<T, dynamic_layout, Device>(
+        local_features<T>(mesh_, data_, options_.raw_features, home_.rows));  // (n/p, f)
+  };
+  x_.emplace(by_columns() ? local_feature_columns<T>(mesh_, data_, options_.raw_features) : x_rows());
+  const first_layer layer = steps_.named().on_blocks;
+  for (auto& input : inputs_)
+    if (result_.placement == sampling::placement::column)
+      input = std::make_unique<sliced_input<T, Device>>(*x_, alone_, layer.aggregates, layer.products);
+    else
+      input = std::make_unique<gathered_input<T, Device>>(*x_, alone_);
+}
+
+/// Draws samples in the background, unless that takes messages.
+template <class T, class Device>
+void mini_batch_trainer<T, Device>::begin_sampling(std::size_t batch, std::uint64_t epoch) {
+  const phase_scope phase(mesh_.ledger(), "sampling");
+  iteration& to = slots_[batch % slots_.size()];
+  divide(order_.batch(batch), epoch, result_.placement, to);
+  if (sampler_->graph().is_replicated())
+    sampling_ = std::async(std::launch::async, [this, &to] { sample(to); });
+  else
+    sample(to);
+}
+
+template <class T, class Device>
+void mini_batch_trainer<T, Device>::begin_input(std::size_t batch) {
+  if (sampling_.valid()) sampling_.get();
+  const phase_scope phase(mesh_.ledger(), "features");
+  batch_input<T, Device>& input = *inputs_[batch % 2];
+  const iteration& of = slots_[batch % slots_.size()];
+  input.assign(of.samples);
+  input.start();
+  predicted_ += input.predicted() + input.predicted_products(steps_.first_width());
+  remote_rows_ += input.remote_rows();
+  requested_rows_ += input.requested_rows();
+  for (const auto& s : of.samples) sampled_edges_ += static_cast<global_index>(s.sampled_edges);
+}
+
+/// This rank's share of the loss.
+template <class T, class Device>
+double mini_batch_trainer<T, Device>::backward(iteration& of, batch_input<T, Device>& input,
+                                               std::uint64_t step) {
+  double loss = 0;
+  steps_.begin();
+  const bool alone = result_.placement != sampling::placement::column;
+  for (std::size_t k = 0; k < of.samples.size(); ++k)
+    if (!alone || !of.roots[k].empty()) loss += steps_.run(input.input(k), of.samples[k], of.batch, step);
+  mesh_.along(every_axis).all_reduce(steps_.gradients());
+  return loss;
+}
+
+template <class T, class Device>
+double mini_batch_trainer<T, Device>::train_epoch(std::uint64_t epoch) {
+  predicted_ = {};
+  remote_rows_ = requested_rows_ = sampled_edges_ = result_.most_roots = 0;
+  order_.begin(epoch);
+  const std::size_t batches = order_.iterations();
+  double loss = 0;
+  begin_sampling(0, epoch);
+  begin_input(0);
+  if (batches > 1) begin_sampling(1, epoch);
+  for (std::size_t i = 0; i < batches; ++i) {
+    inputs_[i % 2]->finish();
+    if (i + 1 < batches) begin_input(i + 1);
+    if (i + 2 < batches) begin_sampling(i + 2, epoch);
+    const phase_scope phase(mesh_.ledger(), "training");
+    iteration& now = slots_[i % slots_.size()];
+    loss += backward(now, *inputs_[i % 2], step_number(epoch, i)) * static_cast<double>(now.batch);
+    optimizer_.step(steps_.parameters());
+  }
+  const phase_scope phase(mesh_.ledger(), "training");
+  const auto reduced = [&](global_index elements) {
+    comm::collective op;
+    op.kind = operation::all_reduce;
+    op.count = elements;
+    return received(op, mesh_.rank(), mesh_.size());
+  };
+  predicted_ += static_cast<global_index>(batches) * reduced(steps_.parameters().values().shape().cols);
+  predicted_ += reduced(1);
+  return mesh_.world().all_reduce(loss) / static_cast<double>(order_.size());
+}
+
+template <class T, class Device>
+void mini_batch_trainer<T, Device>::score(epoch_report& report) {
+  if (whole_) {
+    const auto& trained = steps_.parameters().values();
+    copy(mesh_.queue(), trained.values(), whole_->model().parameters().values().values());
+    return whole_->score(report);
+  }
+  const auto epoch = static_cast<std::uint64_t>(report.epoch);
+  report.train_accuracy = sampled_score(io::split_part::train, epoch);
+  report.validation_accuracy = sampled_score(io::split_part::validation, epoch);
+  report.test_accuracy = sampled_score(io::split_part::test, epoch);
+}
+
+template <class T, class Device>
+double mini_batch_trainer<T, Device>::sampled_score(io::split_part part, std::uint64_t epoch) {
+  const std::vector<global_index> vertices = vertices_in(data_, part);
+  const auto most = static_cast<std::size_t>(options_.mini_batch.batch);
+  const global_index roots_before = result_.most_roots;
+  double counts[] = {0, 0};
+  for (std::size_t first = 0; first < vertices.size(); first += most) {
+    iteration& now = slots_[0];
+    prepare(std::span(vertices).subspan(first, std::min(most, vertices.size() - first)), epoch, now);
+    batch_input<T, Device>& input = *inputs_[0];
+    input.assign(now.samples);
+    input.start();
+    input.finish();
+    for (std::size_t k = 0; k < now.samples.size(); ++k) {
+      const score_counts of_part =
+          steps_.scores(input.input(k), now.samples[k])[static_cast<std::size_t>(part) - 1];
+      counts[0] += of_part.right;
+      counts[1] += of_part.wrong;
+    }
+  }
+  result_.most_roots = roots_before;
+  mesh_.world().all_reduce(counts);
+  return score_counts{counts[0], counts[1]}.score(data_.multi_label);
+}
+
+}  // namespace partita::nn
