@@ -84,6 +84,21 @@ TEST_CASE("host: reset allocates only where the capacity does not suffice") {
   CHECK(q.meter()->current() == 9 * sizeof(double));
 }
 
+TEST_CASE("host: growing at least doubles the capacity") {
+  const host_queue q;
+  buffer<double, host> a(q, 8);
+  a.grow(q, 9);
+  CHECK(a.size() == 9);
+  CHECK(q.meter()->allocations() == 2);
+  CHECK(q.meter()->current() == 16 * sizeof(double));
+  a.grow(q, 16);
+  a.grow(q, 1);
+  CHECK(a.size() == 1);
+  CHECK(q.meter()->allocations() == 2);
+  a.grow(q, 100);
+  CHECK(q.meter()->current() == 100 * sizeof(double));
+}
+
 TEST_CASE("host: copies, and queues that share a meter") {
   const host_queue q(2), same = q;
   CHECK(same.threads() == 2);
