@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# find_package(partita [COMPONENTS mpi blas lapack npz dlpack cuda cublas cusparse nccl]) defines partita::partita,
+# find_package(partita [COMPONENTS mpi blas lapack npz dlpack metis cuda cublas cusparse nccl]) defines partita::partita,
 # which requires only threads, and one target per requested component; also partita::compiled and, if CUDA is
 # enabled in the project and requested as a component, partita::compiled_cuda.
 include(CMakeFindDependencyMacro)

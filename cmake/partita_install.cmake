@@ -21,7 +21,7 @@ install(FILES ${PROJECT_SOURCE_DIR}/cmake/partitaConfig.cmake ${PROJECT_BINARY_D
               ${PROJECT_SOURCE_DIR}/cmake/partita_compiled.cmake
               ${PROJECT_SOURCE_DIR}/cmake/FindCBLAS.cmake ${PROJECT_SOURCE_DIR}/cmake/FindLAPACKE.cmake
               ${PROJECT_SOURCE_DIR}/cmake/FindLibZip.cmake ${PROJECT_SOURCE_DIR}/cmake/FindDLPack.cmake
-              ${PROJECT_SOURCE_DIR}/cmake/FindNCCL.cmake
+              ${PROJECT_SOURCE_DIR}/cmake/FindMETIS.cmake ${PROJECT_SOURCE_DIR}/cmake/FindNCCL.cmake
         DESTINATION ${package_dir})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/cmake/compiled DESTINATION ${package_dir})
 install(FILES ${PROJECT_BINARY_DIR}/partita.pc DESTINATION ${pkgconfig_dir})

@@ -87,7 +87,7 @@ void add_training(CLI::App& app, command& c) {
   number("--convolution-decay", t.convolution_decay, not_negative, "D",
          "weight decay of gcnii's convolutions");
   number("--dropout", t.dropout, probability, "P", "probability of dropout");
-  number("--seed", t.seed, whole, "S", "of initial weights and dropout");
+  number("--seed", t.seed, whole, "S", "of initial weights, dropout and --partition");
   words(app.add_option("--precision", c.precision, "floating-point type")->group(group), {"f32", "f64"})
       ->capture_default_str();
   app.add_flag("--raw-features", t.raw_features, "do not divide features by their row sums")->group(group);
@@ -112,6 +112,15 @@ void add_partition(CLI::App& app, command& c) {
       ->group(group)
       ->check(count)
       ->option_text("C");
+  const auto take = [&c](const std::vector<std::string>& given) { c.partition = parse_ordering(given); };
+  app.add_option_function<std::vector<std::string>>(
+         "--partition", take,
+         "which vertices a rank has: in their order, by chance, so that few edges cross,\n"
+         "or as a file says, with the number of a rank for each vertex")
+      ->group(group)
+      ->expected(1, 2)
+      ->option_text("none|random|metis|given FILE")
+      ->default_str("none");
   words(app.add_option("--comm", c.comm, "what the ranks are; nccl needs --device cuda, mpi needs mpirun")
             ->group(group),
         {"threads", "mpi", "nccl"})

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "ordering.hpp"
 #include "partita/train/options.hpp"
 
 struct command {
@@ -16,6 +17,7 @@ struct command {
   std::optional<std::string> mesh;  ///< "RxCxD"
   std::optional<int> replication;
   std::optional<int> threads;  ///< of each rank; known when ranks train
+  ordering partition;
   std::string comm = "threads";
   std::string device = "cpu";
   std::string precision = "f32";

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "cores.hpp"
+#include "partita/comm/self.hpp"
 #include "partita/comm/threads.hpp"
 #include "partita/io/dataset.hpp"
 #include "partita/io/karate.hpp"
@@ -25,6 +26,7 @@ void train_on(const partita::communicator& world, const std::optional<arrangemen
   const bool first = world.rank() == 0;
   const observers tell =
       first && !c.quiet ? observers{print_start, progress_printer(c.training.epochs)} : observers{};
+  if (first && !c.quiet && world.size() > 1) print_ordering(c.partition);
   const auto train = c.device == "cuda" ? train_on_cuda : train_on_cpu;
   const partita::global_index repeated = first ? partita::io::duplicate_edges(data.edges) : 0;
   if (repeated > 0 && !c.quiet)
@@ -42,7 +44,7 @@ int report(const usage_error& e) {
   return 2;
 }
 
-int run(const command& c, int argc, char** argv) {
+int run(command c, int argc, char** argv) {
   const bool over_mpi = c.comm == "mpi" || (c.comm == "nccl" && in_mpi_job());
   if (!over_mpi) refuse_separate_runs();
   if (!c.json.empty() && !std::ofstream(c.json, std::ios::app))
@@ -51,7 +53,9 @@ int run(const command& c, int argc, char** argv) {
     return run_mpi(argc, argv, [&](const partita::communicator& world) {
       try {
         require_ranks(c.ranks, world.size());
-        train_on(world, arrangement_of(c.policy, c.mesh, c.replication, world.size()), load(c.data), c);
+        const auto asked = arrangement_of(c.policy, c.mesh, c.replication, world.size());
+        const partita::io::dataset data = order_vertices(load(c.data), c, world.size(), world);
+        train_on(world, asked, data, c);
         return 0;
       } catch (const usage_error& e) {
         return world.rank() == 0 ? report(e) : 2;
@@ -59,7 +63,7 @@ int run(const command& c, int argc, char** argv) {
     });
   const int ranks = c.ranks.value_or(1);
   const auto asked = arrangement_of(c.policy, c.mesh, c.replication, ranks);
-  const partita::io::dataset data = load(c.data);
+  const partita::io::dataset data = order_vertices(load(c.data), c, ranks, partita::self::world());
   // Loading a kernel late may wait for a card that waits for another rank of this process.
   if (c.comm == "nccl") ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
   partita::threads::run(ranks, [&](const partita::communicator& world) { train_on(world, asked, data, c); });

@@ -34,6 +34,7 @@ ordered_json data_of(const command& c, const partita::io::dataset& data) {
   ordered_json j{{"name", data.name},          {"vertices", data.vertices},
                  {"edges", data.edges.size()}, {"features", data.features},
                  {"classes", data.classes},    {"fnv1a_64", ordered_json::object()}};
+  if (!c.partition.file.empty()) j["fnv1a_64"][c.partition.file] = checksum(c.partition.file);
   if (is_built_in(c.data)) return j;
   const std::filesystem::path folder = c.data;
   const bool sparse = exists(folder / "features_csr.npz");
@@ -70,6 +71,7 @@ ordered_json options_of(const command& c, int ranks, const outcome& run) {
   j["policy"] = run.how.policy;
   j["ranks"] = ranks;
   j["mesh"] = to_string(run.how.mesh);
+  j["partition"] = in_one_word(c.partition);
   j["comm"] = c.comm;
   j["device"] = c.device;
   j["threads"] = c.threads.value();
@@ -89,7 +91,9 @@ ordered_json record_of(const command& c, int ranks, const outcome& run, const pa
   return {{"command", c.words},
           {"auto", !run.candidates.empty()},
           {"options", options_of(c, ranks, run)},
-          {"blocks", c.training.blocks == partita::nn::vertex_blocks::even ? "even" : "balanced"},
+          {"blocks", !c.training.block_sizes.empty()                         ? "given"
+                     : c.training.blocks == partita::nn::vertex_blocks::even ? "even"
+                                                                             : "balanced"},
           {"data", data_of(c, data)},
           {"version", build::version},
           {"compiler", build::compiler},

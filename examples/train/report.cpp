@@ -63,6 +63,10 @@ void write_json(const std::string& path, const command& c, int ranks, const outc
   j["comm"] = c.comm;
   j["threads"] = c.threads.value();
   j["duplicate_edges"] = duplicate_edges;
+  j["partition"] = {{"name", c.partition.name},
+                    {"parts", c.partition.parts},
+                    {"edge_cut", c.partition.edge_cut},
+                    {"locality", c.partition.locality}};
   j["epochs"] = result.epochs.size();
   for (const partita::nn::epoch_report& e : result.epochs) j["loss"].push_back(e.loss);
   j["train_accuracy"] = last.train_accuracy;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Everything that needs only the standard library. Backends are headers of their own: comm/mpi.hpp,
-/// local/blas/gemm.hpp, local/lapack/small.hpp, algebra/tall_skinny.hpp, io/npz.hpp and io/dataset.hpp.
+/// local/blas/gemm.hpp, local/lapack/small.hpp, algebra/tall_skinny.hpp, partition/metis.hpp, io/npz.hpp and
+/// io/dataset.hpp.
 
 #include "partita/algebra/edge_softmax.hpp"
 #include "partita/algebra/gemm.hpp"
@@ -14,6 +15,8 @@
 #include "partita/comm/threads.hpp"
 #include "partita/io/karate.hpp"
 #include "partita/io/npy.hpp"
+#include "partita/io/parts.hpp"
+#include "partita/io/reordered.hpp"
 #include "partita/memory/host.hpp"
 #include "partita/nn/layer_norm.hpp"
 #include "partita/nn/residual.hpp"

@@ -16,6 +16,7 @@ class Partita(CMakePackage):
     variant("lapack", default=True, when="+blas", description="Small dense problems by LAPACKE")
     variant("npz", default=True, description="Features in .npz files")
     variant("dlpack", default=True, description="Blocks of matrices to and from other libraries by DLPack")
+    variant("metis", default=True, description="Parts of graphs by METIS")
     variant("cuda", default=False, description="CUDA devices, with cuBLASLt and cuSPARSE")
     variant("nccl", default=False, when="+cuda", description="NCCL, one GPU a rank")
 
@@ -25,6 +26,7 @@ class Partita(CMakePackage):
     depends_on("openblas", when="+blas")
     depends_on("libzip", when="+npz")
     depends_on("dlpack", when="+dlpack")
+    depends_on("metis@5:", when="+metis")
     depends_on("cuda@13:", when="+cuda")
     depends_on("nccl", when="+nccl")
 
@@ -32,7 +34,7 @@ class Partita(CMakePackage):
     conflicts("%clang@:15")
 
     def cmake_args(self):
-        backends = ("mpi", "blas", "lapack", "npz", "dlpack", "cuda", "nccl")
+        backends = ("mpi", "blas", "lapack", "npz", "dlpack", "metis", "cuda", "nccl")
         return [self.define_from_variant(f"PARTITA_{name.upper()}", name) for name in backends] + [
             self.define_from_variant("PARTITA_CUBLAS", "cuda"),
             self.define_from_variant("PARTITA_CUSPARSE", "cuda"),

@@ -38,7 +38,7 @@ HIGHEST_VENDOR_FLOOR = 2
 LONG, TOO_LONG = 250, 400
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULTILINE)
-VENDOR = re.compile(r"^(mpi\.h|cblas|lapacke|nccl|cuda|cublas|cusparse|cub/|thrust/)")
+VENDOR = re.compile(r"^(mpi\.h|cblas|lapacke|metis|nccl|cuda|cublas|cusparse|cub/|thrust/)")
 PLACE = re.compile(r"\b(host|cuda_device)\b")
 PLACE_HEADER = re.compile(r"^partita/memory/(?!device\.hpp$)")
 # A kernel is an overload on a queue; copies of spans between host and device are another thing of the same name.

@@ -54,6 +54,27 @@ TEST_CASE("features: double stays double, dense and sparse, and float is what th
   }
 }
 
+TEST_CASE("features: rows in any order, in the precision they have") {
+  io::csr_array<> compressed{3, 4, {0, 3, 3, 4}, {3, 1, 3, 0}, {1, 2, 4, 1.0 / 3}};
+  const std::vector<global_index> which{2, 0, 1, 2};
+  for (const io::feature_table& x :
+       {io::feature_table(compressed),
+        io::feature_table(3, 4, std::vector<double>{0, 2, 0, 5, 0, 0, 0, 0, 1.0 / 3, 0, 0, 0})}) {
+    const io::feature_table picked = x.rows_at(which);
+    CHECK(picked.is_sparse() == x.is_sparse());
+    CHECK((picked.rows == 4 && picked.cols == 4));
+    for (global_index i = 0; i < 4; ++i) {
+      const global_index from = which[static_cast<std::size_t>(i)];
+      CHECK(row(picked, i) == row(x, from));
+      CHECK(picked.row_sum(i) == x.row_sum(from));
+    }
+    CHECK(x.rows_at({}).rows == 0);
+  }
+  expect_error<shape_error>("features have 2 rows, there is no row 2", [&] {
+    (void)io::feature_table(2, 1, std::vector<float>{1, 2}).rows_at(which);
+  });
+}
+
 TEST_CASE("features: what does not fit is refused") {
   expect_error<shape_error>("features of shape 2 x 3 cannot be made of 5 values",
                             [] { io::feature_table(2, 3, std::vector<float>(5)); });

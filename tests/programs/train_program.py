@@ -12,9 +12,10 @@ import tempfile
 import unittest
 
 TRAIN = sys.argv[1]
+CORA = os.path.join(os.environ.get("PARTITA_DATA", ""), "cora")
 LAUNCH = sys.argv[2:4]
 POLICIES = ["row_1d", "replicated_1_5d", "grid_2d", "split_3d", "feature_column", "feature_row"]
-KEYS = ["model", "policy", "ranks", "mesh", "device", "comm", "threads", "duplicate_edges", "epochs", "loss", "train_accuracy", "val_accuracy", "test_accuracy",
+KEYS = ["model", "policy", "ranks", "mesh", "device", "comm", "threads", "duplicate_edges", "partition", "epochs", "loss", "train_accuracy", "val_accuracy", "test_accuracy",
         "best_val_epoch", "test_accuracy_at_best_val", "seconds_per_epoch", "words_received", "predicted_words_received",
         "messages", "peak_bytes", "setup_peak_bytes", "degenerate_mesh", "candidates", "ledger", "run"]
 
@@ -109,6 +110,81 @@ class TrainProgram(unittest.TestCase):
                         ["--model", "gat", "--coupling", "decoupled", "--heads", "2"]):
             self.train(*options, "--policy", "feature_column", "--ranks", "3")
         self.refused(1, "decoupled", "--data", "karate", "--model", "gin", "--coupling", "decoupled")
+
+    def with_partition(self, *words):
+        """The options for it, or None where this build is without METIS, which it must say."""
+        if words == ("metis",) and "without METIS" in run("--data", "karate", "--model", "gcn", "--epochs", "1", "--partition", "metis", "--quiet").stderr:
+            self.refused(1, "this program was built without METIS; install libmetis-dev", "--data", "karate", "--model", "gcn", "--partition", "metis")
+            return None
+        return ["--partition", *words, "--dropout", "0"]
+
+    def given(self, parts, name="graph.part.4"):
+        path = os.path.join(self.folder, name)
+        with open(path, "wb") as f:
+            f.write(ints(parts, (len(parts),)) if name.endswith(".npy") else "".join(f"{part}\n" for part in parts).encode())
+        return path
+
+    def test_every_partition_trains_alike(self):
+        expected = self.train("--policy", "row_1d", "--dropout", "0")
+        third_is_empty = self.given([3 * (v % 2) + (v % 7 == 0) * (1 - 2 * (v % 2)) for v in range(34)])
+        for words in (("random",), ("metis",), ("given", third_is_empty), ("given:" + third_is_empty,)):
+            partition = self.with_partition(*words)
+            for policy in POLICIES + ["auto"] if partition else []:
+                result = self.train("--policy", policy, "--ranks", "4", *partition)
+                self.assertEqual(result["words_received"], result["predicted_words_received"], (words, policy))
+                self.assertEqual((result["partition"]["name"], result["partition"]["parts"]), (words[0].split(":")[0], 4))
+                for a, b in zip(result["loss"], expected["loss"]):
+                    self.assertLess(abs(a - b), 1e-9 * b, (words, policy))
+                for same in ("train_accuracy", "val_accuracy", "test_accuracy"):
+                    self.assertEqual(result[same], expected[same], (words, policy))
+
+    def test_partitions_are_said(self):
+        six = self.data()
+        cut = {"edge_cut": 2 / 6, "locality": 4 / 6}
+        for parts, expected in (([0, 0, 0, 1, 1, 1], cut), ([1, 1, 1, 0, 0, 0], cut), ([0, 1, 0, 1, 0, 1], {"edge_cut": 1, "locality": 0}), ([1] * 6, {"edge_cut": 0, "locality": 1})):
+            for name in ("parts", "parts.npy"):
+                path = self.given(parts, name)
+                result = self.train("--ranks", "2", "--partition", "given", path, data=six)
+                self.assertEqual(result["partition"], {"name": "given", "parts": 2, **expected})
+                record = result["run"]
+                self.assertEqual((record["options"]["partition"], record["blocks"]), ("given:" + path, "given"))
+                self.assertEqual(len(record["data"]["fnv1a_64"][path]), 16)
+        self.assertEqual(self.train("--ranks", "2", data=six)["partition"], {"name": "none", "parts": 2, **cut})
+        self.assertEqual(self.train(data=six)["partition"], {"name": "none", "parts": 1, "edge_cut": 0, "locality": 1})
+        done = run("--data", six, "--model", "gcn", "--epochs", "1", "--ranks", "2")
+        self.assertIn("--partition none: 2 parts, 33.3 % of the edges are cut, 66.7 % of a vertex's in-neighbours are in its part", done.stdout)
+        self.assertNotIn("--partition", run("--data", six, "--model", "gcn", "--epochs", "1").stdout)
+        if self.with_partition("metis"):
+            for seed in ("0", "1", "2"):
+                found = self.train("--ranks", "2", "--partition", "metis", "--seed", seed)["partition"]
+                self.assertLess(found["edge_cut"], 0.2)  # 10 of the club's 78 ties are between its halves
+                self.assertGreater(found["locality"], 0.7)
+
+    @unittest.skipIf(not os.path.isdir(CORA), "there is no Cora here")
+    def test_parts_save_words_on_cora(self):
+        words = {}
+        for name in ("none", "random", "metis"):
+            partition = self.with_partition(name)
+            if partition:
+                result = self.train("--policy", "row_1d", "--ranks", "4", *partition, data=CORA)
+                words[name] = sum(e["elements"] for e in result["ledger"] if e["phase"] in ("forward", "backward") and e["axis"] == "row")
+                self.assertAlmostEqual(result["partition"]["edge_cut"], {"none": 0.7, "random": 0.75, "metis": 0.06}[name], delta=0.03)
+        if "metis" in words:
+            self.assertLess(4 * words["metis"], words["none"])
+        self.assertLess(words["none"], words["random"])
+
+    def test_wrong_partitions(self):
+        karate = ["--data", "karate", "--model", "gcn", "--ranks", "2"]
+        self.refused(2, "--partition needs a value", *karate, command=["sh", "-c", '"$@" --partition', "sh"])
+        self.refused(2, "--partition: best is not one of none, random, metis, given FILE", *karate, "--partition", "best")
+        self.refused(2, "--partition random takes no file, and there is 'x'", *karate, "--partition", "random", "x")
+        for words in (["given"], ["given:"], ["given:x", "y"]):
+            self.refused(2, "--partition given needs a file", *karate, "--partition", *words)
+        self.refused(1, "nowhere: no such file", *karate, "--partition", "given", "nowhere")
+        path = self.given([0] * 33)
+        self.refused(1, f"{path}: expected a part for each of 34 vertices, found 33", *karate, "--partition", "given", path)
+        path = self.given([0] * 20 + [2] + [1] * 13)
+        self.refused(1, f"{path}:21: part 2 is none of the 2 parts", *karate, "--partition", "given", path)
 
     def test_presets(self):
         done = run("--data", "karate", "--preset", "appnp", "--epochs", "3", "--ranks", "2")
@@ -205,7 +281,7 @@ class TrainProgram(unittest.TestCase):
         for arguments in (["--policy", "auto", "--ranks", "6", "--seed", "7"], ["--preset", "gat", "--policy", "grid_2d", "--ranks", "4", "--mesh", "1x4x1"],
                           ["--preset", "gcnii", "--layers", "3"], ["--hidden", "5,3", "--lr", "0.0123", "--raw-features", "--dropout", "0.25"],
                           ["--model", "sage", "--aggregation", "max", "--weight-decay", "1e-7"], ["--model", "gin", "--epsilon", "0.3"],
-                          ["--coupling", "decoupled", "--model", "gat", "--heads", "2"]):
+                          ["--coupling", "decoupled", "--model", "gat", "--heads", "2"], ["--partition", "random", "--ranks", "3", "--seed", "5"]):
             for data in ("karate", self.data()):
                 first = self.train(*arguments, data=data)
                 record = first["run"]
@@ -304,6 +380,14 @@ class TrainProgram(unittest.TestCase):
                 for a, b in zip(result["loss"], expected):
                     self.assertLess(abs(a - b), 1e-9 * b, policy)
         four = [LAUNCH[0], LAUNCH[1], "4"]
+        for words in (("random",), ("metis",)):
+            partition = self.with_partition(*words)
+            if partition:
+                by_threads = self.train("--policy", "grid_2d", "--ranks", "4", *partition)
+                by_processes = self.train("--policy", "grid_2d", "--comm", "mpi", *partition, command=four)
+                for same in ("loss", "words_received", "partition"):
+                    self.assertEqual(by_processes[same], by_threads[same], (words, same))
+        self.refused(1, "nowhere: no such file", "--model", "gcn", "--comm", "mpi", "--data", "karate", "--partition", "given", "nowhere", command=four)
         mpi = ["--model", "gcn", "--comm", "mpi"]
         self.refused(1, "edges.npy", *mpi, "--data", self.data(edges_npy=ints([0, 6], (1, 2))), command=four)
         self.refused(1, "nowhere", *mpi, "--data", "nowhere", command=four)

@@ -79,6 +79,13 @@ class feature_table {
   void fill_row(global_index row, std::span<float> out) const { fill(row, out); }
   void fill_row(global_index row, std::span<double> out) const { fill(row, out); }
 
+  /// Some rows in any order: row i of the result is row which[i] of this table, stored as it is here. Shape:
+  /// [which.size(), cols]. Throws shape_error when one is out of range.
+  feature_table rows_at(std::span<const global_index> which) const {
+    for (const global_index row : which) require_row(row);
+    return std::visit([&](const auto& values) { return copied(which, values); }, values_);
+  }
+
   /// The sum of the features of vertex `row`, accumulated in double precision and rounded to the features'
   /// precision. Throws shape_error when `row` is out of range.
   double row_sum(global_index row) const {
@@ -97,6 +104,30 @@ class feature_table {
     if (static_cast<global_index>(count) != rows * cols)
       throw_error<shape_error>(
           {"features of shape ", matrix_shape{rows, cols}, " cannot be made of ", count, " values"});
+  }
+
+  template <class Values>
+  feature_table copied(std::span<const global_index> which, const Values& values) const {
+    const auto count = static_cast<global_index>(which.size());
+    const auto append = [](auto& to, const auto& from, global_index begin, global_index end) {
+      to.insert(to.end(), from.begin() + begin, from.begin() + end);
+    };
+    Values result{};
+    if constexpr (requires { values.offsets; }) {
+      result.rows = count, result.cols = cols;
+      for (const global_index row : which) {
+        const global_index begin = values.offsets[static_cast<std::size_t>(row)];
+        const global_index end = values.offsets[static_cast<std::size_t>(row) + 1];
+        append(result.columns, values.columns, begin, end);
+        append(result.values, values.values, begin, end);
+        result.offsets.push_back(static_cast<global_index>(result.columns.size()));
+      }
+      return feature_table(std::move(result));
+    } else {
+      result.reserve(which.size() * static_cast<std::size_t>(cols));
+      for (const global_index row : which) append(result, values, row * cols, (row + 1) * cols);
+      return feature_table(count, cols, std::move(result));
+    }
   }
 
   void require_row(global_index row) const {

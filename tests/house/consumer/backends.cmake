@@ -6,7 +6,7 @@ function(expect words)
   execute_process(COMMAND ${CMAKE_COMMAND} -S ${PARTITA} -B ${BUILD} -G ${GENERATOR}
                           -DCMAKE_MAKE_PROGRAM=${MAKE} -DCMAKE_CXX_COMPILER=${CXX} -DPARTITA_BUILD_TESTS=OFF
                           -DPARTITA_BUILD_EXAMPLES=OFF -DPARTITA_BUILD_BENCH=OFF -DPARTITA_MPI=OFF -DPARTITA_BLAS=OFF
-                          -DPARTITA_DLPACK=OFF -DPARTITA_CUDA=OFF -DCMAKE_DISABLE_FIND_PACKAGE_LibZip=OFF ${ARGN}
+                          -DPARTITA_DLPACK=OFF -DPARTITA_METIS=OFF -DPARTITA_CUDA=OFF -DCMAKE_DISABLE_FIND_PACKAGE_LibZip=OFF ${ARGN}
                   OUTPUT_VARIABLE said ERROR_VARIABLE said)
   string(REGEX REPLACE "[ \n]+" " " said "${said}")
   string(FIND "${said}" "${words}" at)

@@ -18,6 +18,9 @@
 #ifdef USES_DLPACK
 #include "partita/io/dlpack.hpp"
 #endif
+#ifdef USES_METIS
+#include "partita/partition/metis.hpp"
+#endif
 #ifdef USES_CUDA
 #include "partita/local/cuda/vendor_products.hpp"
 #endif
@@ -48,6 +51,10 @@ int main() {
   double number = 3;
   right =
       right && io::from_dlpack<double>(io::to_dlpack(matrix_view<double>{&number, 1, 1, 1})).block(0, 0) == 3;
+#endif
+#ifdef USES_METIS
+  const std::vector<global_index> offsets{0, 1, 2}, columns{1, 0};
+  right = right && partition::metis_parts(offsets, columns, 2) == std::vector<int>{0, 1};
 #endif
 #ifdef USES_CUDA
   right = right && on_cuda::cuda_libraries().gemm_f64 == nullptr;

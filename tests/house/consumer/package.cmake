@@ -17,7 +17,7 @@ endif()
 
 file(GLOB_RECURSE installed RELATIVE ${PREFIX} ${PREFIX}/*)
 file(GLOB_RECURSE expected RELATIVE ${PARTITA} ${PARTITA}/include/*)
-foreach(file partitaConfig partitaConfigVersion partitaTargets partita_backends partita_compiled FindCBLAS FindLAPACKE FindLibZip FindDLPack FindNCCL)
+foreach(file partitaConfig partitaConfigVersion partitaTargets partita_backends partita_compiled FindCBLAS FindLAPACKE FindLibZip FindDLPack FindMETIS FindNCCL)
   list(APPEND expected share/cmake/partita/${file}.cmake)
 endforeach()
 file(GLOB sources RELATIVE ${PARTITA}/cmake ${PARTITA}/cmake/compiled/*)

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// The order of the vertices: --partition makes each rank's block of rows a part of the graph.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "partita/comm/communicator.hpp"
+#include "partita/io/labelled_graph.hpp"
+
+/// What --partition asks for, and how good the parts are when the data has been read.
+struct ordering {
+  std::string name = "none";  ///< none, random, metis or given
+  std::string file;           ///< of `given`
+  int parts = 1;              ///< as many as ranks
+  double edge_cut = 0;        ///< the fraction of edges between parts
+  double locality = 1;        ///< the mean fraction of a vertex's in-neighbours that are in its part
+  double seconds = 0;         ///< to find the parts and to sort the vertices
+};
+
+struct command;
+
+/// The words after --partition. Throws usage_error.
+ordering parse_ordering(const std::vector<std::string>& words);
+
+/// The words that ask for it again, in one.
+std::string in_one_word(const ordering& o);
+
+/// The dataset in the order that c.partition asks for, with as many parts as ranks; their sizes become the
+/// block sizes of c.training, and c.partition says how good they are. Every rank of `world` must call: the
+/// first finds the parts and sends them, as those of METIS may differ between machines. Where ranks are
+/// threads, `world` is of one, and `ranks` share what it returns. Throws partita::input_error for a file
+/// that is none of these parts, error when this program was built without METIS.
+partita::io::dataset order_vertices(partita::io::dataset data, command& c, int ranks,
+                                    const partita::communicator& world);
+
+/// A line for a person.
+void print_ordering(const ordering& o);
+
+/// The parts that METIS finds. Throws partita::error when this program was built without it.
+std::vector<int> metis_parts_of(const partita::io::dataset& data, int parts, std::uint64_t seed);

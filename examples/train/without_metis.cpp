@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ordering.hpp"
+
+std::vector<int> metis_parts_of(const partita::io::dataset&, int, std::uint64_t) {
+  throw partita::error("this program was built without METIS; install libmetis-dev and build again");
+}
