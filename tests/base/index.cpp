@@ -33,6 +33,13 @@ TEST_CASE("indices: intervals meet in what both contain") {
         }
 }
 
+TEST_CASE("indices: parts of an interval are nearly equal, longer ones first") {
+  CHECK(base::part_of({10, 17}, 0, 3) == interval{10, 13});
+  CHECK(base::part_of({10, 17}, 1, 3) == interval{13, 15});
+  CHECK(base::part_of({10, 17}, 2, 3) == interval{15, 17});
+  CHECK(base::part_of({4, 4}, 1, 2).empty());
+}
+
 TEST_CASE("indices: extents") {
   CHECK(to_string(matrix_shape{3, 4}) == "3 x 4");
   CHECK_FALSE(matrix_shape{3, 4} == matrix_shape{4, 3});

@@ -25,7 +25,6 @@ TOGETHER = {
     "comm/mpi.cpp": "comm/mpi_call comm/mpi_checks comm/mpi_end comm/mpi_exchange comm/mpi_job comm/mpi_notices comm/mpi_transport",
     "comm/nccl.cpp": "comm/nccl_call comm/nccl_group comm/nccl_stream comm/nccl_transport",
     "matrix/tiles.cpp": "matrix/needed_rows",
-    "io/dataset.cpp": "io/npz",
     "io/graph_text.cpp": "io/edge",
     "io/karate.cpp": "io/labelled_graph",
     "local/reference.cpp": "local/fusion",

@@ -384,27 +384,4 @@ TEST_CASE("sparse: nothing can be asked of a matrix that was moved from") {
   });
 }
 
-TEST_CASE("distribute: a matrix that is too large is named") {
-  if (test_support::sanitized) return;  // sanitizers end a program that asks for so much
-  expect_error<error>("a sparse matrix of 1000000000000000 x 3 does not fit into memory", [] {
-    on_mesh({1, 1, 1}, [](const host_mesh& m) {
-      make(m, row_1d.sparse, {1000000000000000, 3}, {{0, 2, 1}});
-    });
-  });
-}
-
-TEST_CASE("distribute: an entry outside the matrix is named") {
-  const auto refused = [](const entry& bad, const std::string& name) {
-    expect_error<shape_error>("entry " + name + " is outside a matrix of 4 x 6", [&] {
-      on_mesh({2, 1, 2}, [&](const host_mesh& m) {
-        make(m, replicated_1_5d.sparse, {4, 6}, {{0, 0, 1}, {3, 5, 1}, bad});
-      });
-    });
-  };
-  refused({4, 0, 1}, "(4, 0)");
-  refused({0, 6, 1}, "(0, 6)");
-  refused({-1, 2, 1}, "(-1, 2)");
-  refused({2, -1, 1}, "(2, -1)");
-}
-
 }  // namespace test_sparse

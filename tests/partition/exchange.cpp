@@ -29,13 +29,6 @@ TEST_CASE("placements have blocks") {
   CHECK_FALSE(same_blocks(grid, {axis::row, {}}, {axis::row | axis::col, {}}));
 }
 
-TEST_CASE("parts of an interval are nearly equal, longer ones first") {
-  CHECK(part_of({10, 17}, 0, 3) == interval{10, 13});
-  CHECK(part_of({10, 17}, 1, 3) == interval{13, 15});
-  CHECK(part_of({10, 17}, 2, 3) == interval{15, 17});
-  CHECK(part_of({4, 4}, 1, 2).empty());
-}
-
 TEST_CASE("routes between blocks have the fewest axes") {
   const matrix_shape shape{12, 12};
   const auto on = [&](layout l) { return evenly(shape, grid, l); };
@@ -57,7 +50,7 @@ TEST_CASE("stages bring parts, and whole rows need no packing") {
   const placement from = evenly({12, 6}, grid, {axis::row, axis::col});
   const auto old_block = [&](coordinates q) { return from.block(q); };
   const auto rows = [](coordinates q, global_index s) {
-    return rectangle{part_of({6 * q.row, 6 * q.row + 6}, s, 2), {0, 6}};
+    return rectangle{base::part_of({6 * q.row, 6 * q.row + 6}, s, 2), {0, 6}};
   };
   const route along_col{movement::all_gather, axis::col};
   const exchange by_rows(grid, along_col, {1, 2, 0}, old_block, rows, 2);
@@ -71,7 +64,7 @@ TEST_CASE("stages bring parts, and whole rows need no packing") {
   CHECK(buffered(by_rows.largest, 2) == 2 * 18 + 18);
 
   const auto cols = [](coordinates q, global_index s) {
-    return rectangle{{0, 12}, part_of({2 * q.col, 2 * q.col + 2}, s, 2)};
+    return rectangle{{0, 12}, base::part_of({2 * q.col, 2 * q.col + 2}, s, 2)};
   };
   const exchange by_cols(grid, {movement::all_gather, axis::row}, {0, 1, 0}, old_block, cols, 2);
   CHECK(by_cols.largest.packed == 6);     // one of two columns

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dense matrices made from a function or from one rank's values, and collected again.
+// Dense matrices made from a function or from one rank's values, and collected again; what sparse ones
+// refuse.
 #include "partita/transfer/distribute.hpp"
 
 #include <doctest/doctest.h>
+#include <string>
 #include <vector>
 
 #include "support/matrices.hpp"
@@ -79,6 +81,31 @@ TEST_CASE("distribute: the wrong number of values") {
   expect_error<shape_error>("a dimension of -3", [] {
     on_mesh({2, 1, 1}, [](const mesh<host>& m) { generate<row_1d.dense, double>(m, {4, -3}, field(1)); });
   });
+}
+
+TEST_CASE("distribute: a matrix that is too large is named") {
+  if (sanitized) return;  // sanitizers end a program that asks for so much
+  expect_error<error>("a sparse matrix of 1000000000000000 x 3 does not fit into memory", [] {
+    on_mesh({1, 1, 1}, [](const host_mesh& m) {
+      const std::vector<triplet<double>> entries{{0, 2, 1}};
+      distribute(m, row_1d.sparse, matrix_shape{1000000000000000, 3}, entries);
+    });
+  });
+}
+
+TEST_CASE("distribute: an entry outside the matrix is named") {
+  const auto refused = [](const triplet<double>& bad, const std::string& name) {
+    expect_error<shape_error>("entry " + name + " is outside a matrix of 4 x 6", [&] {
+      on_mesh({2, 1, 2}, [&](const host_mesh& m) {
+        const std::vector<triplet<double>> entries{{0, 0, 1}, {3, 5, 1}, bad};
+        distribute(m, replicated_1_5d.sparse, {4, 6}, share(entries, m.rank(), m.size()));
+      });
+    });
+  };
+  refused({4, 0, 1}, "(4, 0)");
+  refused({0, 6, 1}, "(0, 6)");
+  refused({-1, 2, 1}, "(-1, 2)");
+  refused({2, -1, 1}, "(2, -1)");
 }
 
 }  // namespace test_distribute

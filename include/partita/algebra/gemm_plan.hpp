@@ -81,7 +81,6 @@ class gemm_plan {
   void require_planned(const operand& a, const operand& b, const operand& c) const;
   void multiply(T alpha, matrix_view<const T> a, matrix_view<const T> b, T beta, matrix_view<T> c);
   void move_sums(T beta, matrix_view<T> c);
-  matrix_view<T> part_of_c(matrix_view<T> c, std::size_t stage) const;
 
   /// Whether this rank adds beta C to a sum over ranks.
   bool adds_old() const {
@@ -214,8 +213,9 @@ void gemm_plan<T, Device>::multiply(T alpha, matrix_view<const T> a, matrix_view
     if (s + 1 < b_->stages()) b_->start(s + 1, b);
     const bool continues = of_k && s > 0;
     if (sums_ == nullptr) {
+      const partition::rectangle computed = choice_.blocks.of_c(mesh_.at(), static_cast<global_index>(s));
       gemm(mesh_.queue(), problem_.transposed_a, problem_.transposed_b, alpha, left, right,
-           continues ? T(1) : old, part_of_c(c, s));
+           continues ? T(1) : old, transfer::part_of(c, choice_.blocks.of_c(mesh_.at()), computed));
       continue;
     }
     const std::size_t product = of_k ? 0 : s;
@@ -226,16 +226,6 @@ void gemm_plan<T, Device>::multiply(T alpha, matrix_view<const T> a, matrix_view
   if (choice_.sums.reduce.empty()) return;
   const auto size = static_cast<std::size_t>(c.rows) * static_cast<std::size_t>(c.cols);
   mesh_.along(choice_.sums.reduce).all_reduce(std::span<T>(c.data, size));
-}
-
-/// The part of C that stage s computes.
-template <class T, class Device>
-matrix_view<T> gemm_plan<T, Device>::part_of_c(matrix_view<T> c, std::size_t s) const {
-  const partition::rectangle whole = choice_.blocks.of_c(mesh_.at()),
-                             part = choice_.blocks.of_c(mesh_.at(), static_cast<global_index>(s));
-  return c.block(static_cast<local_index>(part.rows.begin - whole.rows.begin),
-                 static_cast<local_index>(part.cols.begin - whole.cols.begin),
-                 static_cast<local_index>(part.rows.size()), static_cast<local_index>(part.cols.size()));
 }
 
 template <class T, class Device>

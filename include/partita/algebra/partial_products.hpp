@@ -8,6 +8,7 @@
 #include "partita/local/kernels.hpp"
 #include "partita/matrix/dense.hpp"
 #include "partita/partition/gemm_choice.hpp"
+#include "partita/transfer/block_exchange.hpp"
 
 namespace partita::detail {
 
@@ -43,36 +44,32 @@ class partial_products {
         gemm(mesh_.queue(), problem_.transposed_a, problem_.transposed_b, alpha,
              part(a, !problem_.transposed_a, s.whole.rows, p.block.rows),
              part(b, problem_.transposed_b, s.whole.cols, p.block.cols), beta,
-             view_of(product_.data() + p.begin, p.block));
+             transfer::view_of(product_.data() + p.begin, p.block));
   }
 
   /// Reduce-scatters the product of a stage: c = sum + beta c, in the part of c that the stage computes.
   void scatter_into(std::size_t stage, T beta, matrix_view<T> c) {
     const stage_sums& s = stages_[stage];
     const auto& q = mesh_.queue();
-    const partition::rectangle block = problem_.c.block(mesh_.at());
-    const matrix_view<T> target =
-        c.block(static_cast<local_index>(s.owned.rows.begin - block.rows.begin),
-                static_cast<local_index>(s.owned.cols.begin - block.cols.begin),
-                static_cast<local_index>(s.owned.rows.size()), static_cast<local_index>(s.owned.cols.size()));
+    const matrix_view<T> target = transfer::part_of(c, problem_.c.block(mesh_.at()), s.owned);
     const linear_combination<T> add{1, beta};
     const auto size = static_cast<std::size_t>(s.owned.size());
     if (s.in_place) {
-      const matrix_view<T> mine = view_of(product_.data() + s.own_piece, s.owned);
+      const matrix_view<T> mine = transfer::view_of(product_.data() + s.own_piece, s.owned);
       if (beta != 0) zip(q, add, matrix_view<const T>(mine), matrix_view<const T>(target), mine);
       return scatter(s, std::span<T>(target.data, size));
     }
     scatter(s, summed_.span().first(size));
-    const matrix_view<const T> sums = view_of(summed_.data(), s.owned);
+    const matrix_view<const T> sums = transfer::view_of(summed_.data(), s.owned);
     if (beta == 0) return copy(q, sums, target);
     zip(q, add, sums, matrix_view<const T>(target), target);
   }
   /// The sums of a schedule that redistributes them.
   matrix_view<const T> sums() {
     const stage_sums& s = stages_[0];
-    if (sums_.scatter.empty()) return view_of(product_.data(), s.whole);
+    if (sums_.scatter.empty()) return transfer::view_of(product_.data(), s.whole);
     scatter(s, summed_.span());
-    return view_of(summed_.data(), s.owned);
+    return transfer::view_of(summed_.data(), s.owned);
   }
 
   /// What this rank receives in the reduce-scatters.
@@ -129,10 +126,6 @@ class partial_products {
     mesh_.along(sums_.scatter)
         .reduce_scatter(std::as_const(product_).span().first(comm::total_of(std::span(s.counts))), s.counts,
                         mine);
-  }
-  static matrix_view<T> view_of(T* data, const partition::rectangle& r) {
-    const auto cols = static_cast<local_index>(r.cols.size());
-    return {data, static_cast<local_index>(r.rows.size()), cols, cols};
   }
 
   mesh<Device> mesh_;

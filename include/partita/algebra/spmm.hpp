@@ -41,10 +41,10 @@ layout multiplied_layout(const sparse<T, A, Device>& a, layout x) {
 /// own blocks multiply if it is stored, else those of A, read the other way.
 ///
 /// Collective over the mesh: constructor and call. What travels: see spmm_schedule, and transposed_schedule
-/// for an A^T that is not stored; if A cannot multiply X in
-/// place, X is redistributed to the layout of A's policy, and Y back (free when the blocks are the same on
-/// this mesh). When only needed rows are exchanged, a second copy of A's block is kept, with its remote tiles
-/// merged. Throws shape_error naming shapes and layouts when A and X do not match.
+/// for an A^T that is not stored; if A cannot multiply X in place, X is redistributed to the layout of A's
+/// policy, and Y back (free when the blocks are the same on this mesh). When only needed rows are exchanged,
+/// a second copy of A's block is kept, with its remote tiles merged. Throws shape_error naming shapes and
+/// layouts when A and X do not match.
 template <class T, class Device>
 class spmm_plan {
  public:

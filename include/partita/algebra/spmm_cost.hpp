@@ -184,6 +184,8 @@ class spmm_cost {
     return partial_sums<T, Device>::predicted(b.m, b.rows, b.features, b.sparse, b.dense, b.stays(o));
   }
 
+  /// The options under which the busiest rank receives least, among those that `asked` leaves automatic.
+  /// Collective over the mesh. What travels: one all-reduce of at most four integers.
   spmm_options choose(spmm_options asked) const {
     return least_received(blocks_.m, asked, [&](spmm_options o) { return received_under(o); });
   }

@@ -106,10 +106,10 @@ class transposed_schedule {
   /// y = alpha A^T x + beta y, for this rank's blocks; beta is 0 unless accumulates().
   void operator()(matrix_view<const T> x, matrix_view<T> y, T alpha = 1, T beta = 0) {
     if (spread_) {
-      (*spread_)(x, view_of(x_, spread_->new_block()));
-      x = view_of(x_, spread_->new_block());
+      (*spread_)(x, transfer::view_of(x_.data(), spread_->new_block()));
+      x = transfer::view_of(x_.data(), spread_->new_block());
     }
-    const matrix_view<T> sums = gather_ ? view_of(sums_, gather_->old_block()) : y;
+    const matrix_view<T> sums = gather_ ? transfer::view_of(sums_.data(), gather_->old_block()) : y;
     stream_->start(0);
     for (std::size_t k = 0; k < groups_.size(); ++k) {
       stream_->arrive(k);
@@ -208,10 +208,6 @@ class transposed_schedule {
           std::span<T>(own.data, t == blocks_.own_tile() ? size : 0));
     }
     for (stage& s : stages_) s.sent.wait();
-  }
-  static matrix_view<T> view_of(buffer<T, Device>& memory, const partition::rectangle& block) {
-    const auto cols = static_cast<local_index>(block.cols.size());
-    return {memory.data(), static_cast<local_index>(block.rows.size()), cols, cols};
   }
 
   spmm_blocks<Device> blocks_;

@@ -61,6 +61,13 @@ inline std::string to_string(matrix_shape e) { return base::sentence_of({e.rows,
 
 namespace base {
 
+/// Part `index` of `parts` nearly equal ones, the longer ones first.
+constexpr interval part_of(interval whole, global_index index, global_index parts) {
+  const global_index size = whole.size() / parts, longer = whole.size() % parts;
+  const auto begin = [&](global_index p) { return whole.begin + p * size + (p < longer ? p : longer); };
+  return {begin(index), begin(index + 1)};
+}
+
 /// Calls make(), which allocates an operand of this shape. Rethrows an allocation failure as error, or as
 /// device_error, naming operand and shape.
 template <class Make>

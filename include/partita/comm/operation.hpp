@@ -93,9 +93,7 @@ inline std::size_t total_of(std::span<const global_index> counts) {
 
 /// The share of an all-reduced buffer of `count` elements that `rank` of `size` reduces.
 constexpr interval share_of(global_index count, int rank, int size) {
-  const global_index each = count / size, longer = count % size;
-  const global_index begin = rank * each + (rank < longer ? rank : longer);
-  return {begin, begin + each + (rank < longer ? 1 : 0)};
+  return base::part_of(interval{0, count}, rank, size);
 }
 
 /// "all_gather of f64 (spmm.hpp:120)".

@@ -10,13 +10,6 @@
 
 namespace partita::partition {
 
-/// Part `index` of `parts` nearly equal ones, the longer ones first.
-constexpr interval part_of(interval whole, global_index index, global_index parts) {
-  const global_index size = whole.size() / parts, longer = whole.size() % parts;
-  const auto begin = [&](global_index p) { return whole.begin + p * size + (p < longer ? p : longer); };
-  return {begin(index), begin(index + 1)};
-}
-
 namespace detail {
 
 /// `at` with coordinate 0 along the axes of s.

@@ -68,7 +68,7 @@ struct gemm_blocks {
     const interval whole = x == gemm_index::i   ? i.block(axes.i, at)
                            : x == gemm_index::j ? j.block(axes.j, at)
                                                 : k.block(axes.k, at);
-    return stage == every || x != stages.along ? whole : part_of(whole, stage, stages.count);
+    return stage == every || x != stages.along ? whole : base::part_of(whole, stage, stages.count);
   }
   rectangle of_a(coordinates at, global_index stage = every) const {
     return oriented({range(gemm_index::i, at, stage), range(gemm_index::k, at, stage)}, transposed_a);
@@ -98,7 +98,7 @@ struct gemm_sums {
                   global_index stage = gemm_blocks::every) const {
     if (!redistributes) return intersection(p.c.block(at), blocks.of_c(at, stage));
     const rectangle whole = blocks.of_c(at);
-    return {part_of(whole.rows, rank_in_group(p.mesh, scatter, at), p.mesh.size(scatter)), whole.cols};
+    return {base::part_of(whole.rows, rank_in_group(p.mesh, scatter, at), p.mesh.size(scatter)), whole.cols};
   }
 };
 
@@ -140,7 +140,7 @@ inline gemm_words words_of(const gemm_problem& p, const gemm_blocks& blocks, con
                (p.mesh.size(sums.scatter) - 1) * kept.size()};
   if (others > 0) {
     const global_index share =
-        part_of({0, kept.size()}, rank_in_group(p.mesh, sums.reduce, at), others + 1).size();
+        base::part_of(interval{0, kept.size()}, rank_in_group(p.mesh, sums.reduce, at), others + 1).size();
     w.c += others * share + kept.size() - share;
   }
   if (sums.redistributes) w.c += missing(p.c.block(at), kept);

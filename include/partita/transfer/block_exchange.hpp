@@ -12,6 +12,20 @@
 
 namespace partita::transfer {
 
+/// The block r of a matrix in contiguous memory that begins at `data`.
+template <class T>
+matrix_view<T> view_of(T* data, const partition::rectangle& r) {
+  return {data, static_cast<local_index>(r.rows.size()), static_cast<local_index>(r.cols.size())};
+}
+/// The part r of the block `whole` of a matrix.
+template <class T>
+matrix_view<T> part_of(matrix_view<T> block, const partition::rectangle& whole,
+                       const partition::rectangle& r) {
+  return block.block(static_cast<local_index>(r.rows.begin - whole.rows.begin),
+                     static_cast<local_index>(r.cols.begin - whole.cols.begin),
+                     static_cast<local_index>(r.rows.size()), static_cast<local_index>(r.cols.size()));
+}
+
 /// A planned exchange of blocks. Stages must be started and finished in order, at most two at a time.
 ///
 /// Collective over the mesh: constructor and members. What travels: the part of each stage's block that a
@@ -42,7 +56,7 @@ class block_exchange {
     } else {
       T* to = outgoing_[s % 2].data();
       for (const partition::rectangle& r : stage.send) {
-        pack(mesh_.queue(), part(x, plan_.owned, r), to);
+        pack(mesh_.queue(), part_of(x, plan_.owned, r), to);
         to += r.size();
       }
       requests_[s % 2] = group.start_all_to_all(std::span<const T>(outgoing_[s % 2].span().first(
@@ -54,11 +68,11 @@ class block_exchange {
   /// y = the block of stage s; x is the owned block.
   void finish(std::size_t s, matrix_view<const T> x, matrix_view<T> y) {
     const auto& stage = plan_.stages[s];
-    if (!plan_.travels()) return copy(mesh_.queue(), part(x, plan_.owned, stage.block), y);
+    if (!plan_.travels()) return copy(mesh_.queue(), part_of(x, plan_.owned, stage.block), y);
     requests_[s % 2].wait();
     const T* from = incoming_[s % 2].data();
     for (const partition::rectangle& r : stage.recv) {
-      unpack(mesh_.queue(), from, part(y, stage.block, r));
+      unpack(mesh_.queue(), from, part_of(y, stage.block, r));
       from += r.size();
     }
   }
@@ -66,13 +80,13 @@ class block_exchange {
   /// receive buffer where that is the block, else a buffer allocated by the first call or by reserve().
   matrix_view<const T> finish(std::size_t s, matrix_view<const T> x) {
     const auto& stage = plan_.stages[s];
-    if (!plan_.travels()) return part(x, plan_.owned, stage.block);
+    if (!plan_.travels()) return part_of(x, plan_.owned, stage.block);
     if (stage.sizes.unpacked == 0) {
       requests_[s % 2].wait();
-      return whole(std::as_const(incoming_[s % 2]).data(), stage.block);
+      return view_of(std::as_const(incoming_[s % 2]).data(), stage.block);
     }
     reserve();
-    const matrix_view<T> block = whole(unpacked_.data(), stage.block);
+    const matrix_view<T> block = view_of(unpacked_.data(), stage.block);
     finish(s, x, block);
     return block;
   }
@@ -104,23 +118,11 @@ class block_exchange {
   /// This rank's contribution to an all-gather.
   std::span<const T> gathered(std::size_t s, matrix_view<const T> x) {
     const partition::rectangle mine = plan_.stages[s].send[0];
-    const matrix_view<const T> from = part(x, plan_.owned, mine);
+    const matrix_view<const T> from = part_of(x, plan_.owned, mine);
     const auto size = static_cast<std::size_t>(mine.size());
     if (plan_.stages[s].sizes.packed == 0) return {from.data, size};
     pack(mesh_.queue(), from, outgoing_[s % 2].data());
     return std::as_const(outgoing_[s % 2]).span().first(size);
-  }
-  template <class U>
-  static matrix_view<U> part(matrix_view<U> block, const partition::rectangle& of,
-                             const partition::rectangle& r) {
-    return block.block(static_cast<local_index>(r.rows.begin - of.rows.begin),
-                       static_cast<local_index>(r.cols.begin - of.cols.begin),
-                       static_cast<local_index>(r.rows.size()), static_cast<local_index>(r.cols.size()));
-  }
-  template <class U>
-  static matrix_view<U> whole(U* data, const partition::rectangle& r) {
-    const auto cols = static_cast<local_index>(r.cols.size());
-    return {data, static_cast<local_index>(r.rows.size()), cols, cols};
   }
 
   mesh<Device> mesh_;
