@@ -167,19 +167,7 @@ TEST_CASE("a cut graph gives the samples of a replicated one, and words by a clo
         CHECK(heard(rows) == traffic{});
         CHECK((sampled(cut, o, roots_of(world.rank(), n)) == expected[me]));
 
-        global_index words = 0;
-        for (std::size_t hop = 0; hop < 3 && ranks > 1; ++hop) {
-          words += ranks - 1;
-          for (std::size_t q = 0; q < expected.size(); ++q) {
-            const auto& b = expected[q].blocks[2 - hop];
-            for (std::size_t i = 0; i < static_cast<std::size_t>(b.rows); ++i) {
-              const std::size_t owner = cut.owner(expected[q].vertices[i]);
-              if (q != me && owner == me) words += 1;
-              if (q == me && owner != me) words += 1 + 2 * (b.offsets[i + 1] - b.offsets[i]);
-            }
-          }
-        }
-        CHECK(heard(rows).words == words);
+        CHECK(heard(rows).words == hop_words(cut, expected, me));
       });
     }
   }

@@ -103,4 +103,23 @@ inline std::vector<global_index> roots_of(int r, global_index n) {
   return roots;
 }
 
+/// What rank `me` receives while all ranks make these samples of hops from a cut graph: in each hop a count
+/// from every other rank and the vertices asked about, and for each of its own targets that others have the
+/// number of entries, their columns and values.
+inline global_index hop_words(const graph<double>& cut, const std::vector<sample>& samples, std::size_t me) {
+  global_index words = 0;
+  for (std::size_t l = 0; l < samples[me].blocks.size() && samples.size() > 1; ++l) {
+    words += static_cast<global_index>(samples.size()) - 1;
+    for (std::size_t q = 0; q < samples.size(); ++q) {
+      const auto& b = samples[q].blocks[l];
+      for (std::size_t i = 0; i < static_cast<std::size_t>(b.rows); ++i) {
+        const std::size_t owner = cut.owner(samples[q].vertices[i]);
+        if (q != me && owner == me) words += 1;
+        if (q == me && owner != me) words += 1 + 2 * (b.offsets[i + 1] - b.offsets[i]);
+      }
+    }
+  }
+  return words;
+}
+
 }  // namespace test_support

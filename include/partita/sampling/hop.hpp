@@ -65,12 +65,39 @@ class hop {
     if (graph_.is_replicated()) return choose_here(targets, draw);
     requests_.ask(targets);
     choose_here(requests_.questions(), draw);
-    for (std::size_t p = 1; p < used_; ++p) append(parts_[p].rows, parts_[0].rows);
-    requests_.answer(parts_[0].rows, answers_);
-    std::swap(parts_[0].rows, answers_);
+    requests_.answer(chosen(), answers_);
+    std::swap(chosen(), answers_);
+  }
+  /// Chooses from rows that this rank has. Local; no communication.
+  template <class Draw>
+  void choose_here(std::span<const global_index> targets, const Draw& draw) {
+    used_ = for_ranges(targets.size(), [&](std::size_t p, std::size_t begin, std::size_t end) {
+      choose_part(targets.subspan(begin, end - begin), draw, parts_[p]);
+    });
+  }
+  /// What was chosen, to be read or replaced.
+  entry_rows<T>& chosen() {
+    for (std::size_t p = 1; p < used_; ++p) parts_[0].rows.append(parts_[p].rows);
     used_ = 1;
+    return parts_[0].rows;
   }
 
+  /// Runs f(p, begin, end) for equal parts of [0, rows), each on its own thread; returns how many they were.
+  template <class F>
+  std::size_t for_ranges(std::size_t rows, const F& f) const {
+    const auto parts = std::clamp<std::size_t>(rows / least_rows, 1, static_cast<std::size_t>(threads_));
+    local::run_parts(static_cast<int>(parts), [&](int part) {
+      const auto p = static_cast<std::size_t>(part);
+      f(p, rows * p / parts, rows * (p + 1) / parts);
+    });
+    return parts;
+  }
+
+  /// The numbers of the vertices of `out`, and one more of them unless it has one.
+  const numbering& numbers() const { return numbers_; }
+  void add(global_index v, sample<T>& out) {
+    if (numbers_(static_cast<local_index>(v)).second) out.vertices.push_back(v);
+  }
   /// Makes a block of the rows chosen: numbers their columns, and appends the new vertices to those of `out`.
   void make_block(block<T>& b, sample<T>& out) {
     for (std::size_t p = 0; p < used_; ++p) number(parts_[p].rows.columns, out.vertices);
@@ -101,14 +128,6 @@ class hop {
     std::vector<std::pair<local_index, T>> sorted;
   };
 
-  template <class Draw>
-  void choose_here(std::span<const global_index> targets, const Draw& draw) {
-    used_ = std::clamp<std::size_t>(targets.size() / least_rows, 1, static_cast<std::size_t>(threads_));
-    local::run_parts(static_cast<int>(used_), [&](int p) {
-      const auto cut = [&](int q) { return targets.size() * static_cast<std::size_t>(q) / used_; };
-      choose_part(targets.subspan(cut(p), cut(p + 1) - cut(p)), draw, parts_[static_cast<std::size_t>(p)]);
-    });
-  }
   /// Chooses from several rows before it reads the entries, which have been fetched from memory by then.
   template <class Draw>
   void choose_part(std::span<const global_index> targets, const Draw& draw, part& to) const {
@@ -134,12 +153,6 @@ class hop {
       }
     }
   }
-  static void append(const entry_rows<T>& from, entry_rows<T>& to) {
-    to.counts.insert(to.counts.end(), from.counts.begin(), from.counts.end());
-    to.columns.insert(to.columns.end(), from.columns.begin(), from.columns.end());
-    to.values.insert(to.values.end(), from.values.begin(), from.values.end());
-  }
-
   /// Replaces vertices by their numbers.
   void number(std::vector<local_index>& vertices, std::vector<global_index>& numbered) {
     for (std::size_t e = 0; e < vertices.size(); ++e) {

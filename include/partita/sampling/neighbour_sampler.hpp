@@ -24,8 +24,8 @@ struct neighbour_options {
 
 /// Chooses up to k of the entries of a row; unbiased: the expectation of the row chosen is the row.
 ///
-/// Without replacement: all d entries, unchanged, if d <= k; else k uniformly drawn ones times d / k (Floyd's
-/// algorithm: Bentley, Floyd, CACM 30(9), 1987), or by weight: those with the k largest w / u, u uniform in
+/// Without replacement: all d entries, unchanged, if d <= k; else k uniformly drawn ones times d / k, or by
+/// weight: those with the k largest w / u, u uniform in
 /// (0, 1], times max(1, t / w), t being the next largest (priority sampling: Duffield, Lund, Thorup, J. ACM
 /// 54(6), 2007). With replacement: an entry drawn m times, times m d / k, or by weight m (sum of w) / (k w).
 template <class T>
@@ -54,35 +54,13 @@ class neighbour_draw {
     } else if (weighted_) {
       draw_by_priority(all, v, chosen);
     } else {
-      draw_subset(all, v, chosen);
+      const double factor = static_cast<double>(all.count) / fanout_;
+      draw_subset(all.count, fanout_, key_, v, chosen.seen,
+                  [&](local_index i) { chosen.take(all.entry(i), factor); });
     }
   }
 
  private:
-  void draw_subset(const neighbours& all, global_index v, choice& chosen) const {
-    constexpr local_index few = 32;
-    const double factor = static_cast<double>(all.count) / fanout_;
-    const auto for_subset = [&](const auto& add) {
-      for (local_index i = 0; i < fanout_; ++i) {
-        const local_index last = all.count - fanout_ + i;
-        const local_index place = below(last + 1, random_bits(key_, v, i));
-        chosen.take(all.entry(add(place) ? place : (add(last), last)), factor);
-      }
-    };
-    if (fanout_ <= few) {
-      local_index taken[few], count = 0;
-      for_subset([&](local_index place) {
-        for (local_index k = 0; k < count; ++k)
-          if (taken[k] == place) return false;
-        taken[count++] = place;
-        return true;
-      });
-    } else {
-      chosen.seen.clear();
-      for_subset([&](local_index place) { return chosen.seen(place).second; });
-    }
-  }
-
   void draw_by_priority(const neighbours& all, global_index v, choice& chosen) const {
     auto& ranked = chosen.ranked;
     ranked.clear();

@@ -34,6 +34,11 @@ class numbering {
       }
     return {at->number, false};
   }
+  bool contains(local_index v) const {
+    const slot* at = slots_.data() + place_of(v);
+    while (at->vertex != v && at->vertex >= 0) at = next(at);
+    return at->vertex == v;
+  }
   /// Announces a question about v.
   void prefetch(local_index v) const { __builtin_prefetch(slots_.data() + place_of(v)); }
 
@@ -48,7 +53,10 @@ class numbering {
     return static_cast<std::size_t>(static_cast<std::uint64_t>(v) * 0x9e3779b97f4a7c15u >> shift_);
   }
   slot* first_of(local_index v) { return slots_.data() + place_of(v); }
-  slot* next(slot* at) { return at + 1 == slots_.data() + slots_.size() ? slots_.data() : at + 1; }
+  const slot* next(const slot* at) const {
+    return at + 1 == slots_.data() + slots_.size() ? slots_.data() : at + 1;
+  }
+  slot* next(slot* at) { return const_cast<slot*>(std::as_const(*this).next(at)); }
 
   /// An empty table of `size`, a power of two.
   void resize(std::size_t size) {

@@ -3,6 +3,7 @@
 /// Questions about vertices of a cut graph, asked of the ranks that have their rows.
 
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "partita/sampling/graph.hpp"
@@ -21,6 +22,11 @@ struct entry_rows {
     columns.clear();
     values.clear();
   }
+  void append(const entry_rows& other) {
+    counts.insert(counts.end(), other.counts.begin(), other.counts.end());
+    columns.insert(columns.end(), other.columns.begin(), other.columns.end());
+    values.insert(values.end(), other.values.begin(), other.values.end());
+  }
 };
 
 /// One exchange: ask() sends every question to the rank that has the row it is about, answer() returns the
@@ -35,32 +41,39 @@ class requests {
   /// Questions of `width` words each, the first of which is the vertex.
   void ask(std::span<const global_index> questions, std::size_t width = 1) {
     const communicator& ranks = graph_.ranks();
-    const auto size = static_cast<std::size_t>(ranks.size());
-    const std::size_t count = questions.size() / width;
-    owners_.resize(count);
-    asked_.assign(size, 0);
-    for (std::size_t i = 0; i < count; ++i) {
-      owners_[i] = graph_.owner(questions[i * width]);
-      ++asked_[owners_[i]];
-    }
-    order(asked_, next_);
-    places_.resize(count);
-    packed_.resize(questions.size());
-    for (std::size_t i = 0; i < count; ++i) {
-      places_[i] = static_cast<std::size_t>(next_[owners_[i]]++);
-      for (std::size_t k = 0; k < width; ++k) packed_[places_[i] * width + k] = questions[i * width + k];
-    }
-    ones_.assign(size, 1);
-    asks_.resize(size);
+    sort(questions, width);
+    ones_.assign(asked_.size(), 1);
+    asks_.resize(asked_.size());
     ranks.all_to_all(asked_, ones_, asks_, ones_);
-    const auto words = static_cast<global_index>(width);
-    scale(asked_, words, sent_);
-    scale(asks_, words, received_);
+    scale(asked_, width, sent_);
+    scale(asks_, width, received_);
     questions_.resize(comm::total_of(received_));
     ranks.all_to_all(packed_, sent_, questions_, received_);
   }
-  /// What this rank was asked, rank by rank.
+  void tell(std::span<const global_index> vertices) {
+    const communicator& ranks = graph_.ranks();
+    sort(vertices, 1);
+    ones_.assign(asked_.size(), 1);
+    told_counts_.resize(asked_.size());
+    const auto count = static_cast<global_index>(vertices.size());
+    ranks.all_gather(std::span<const global_index>(&count, 1), ones_, told_counts_);
+    told_.resize(comm::total_of(told_counts_));
+    ranks.all_gather(vertices, told_counts_, told_);
+    asks_.resize(asked_.size());
+    questions_.clear();
+    for (std::size_t q = 0; q < asks_.size(); ++q) {
+      const std::size_t before = questions_.size();
+      for (const global_index v : told(q))
+        if (graph_.row_range().contains(v)) questions_.push_back(v);
+      asks_[q] = static_cast<global_index>(questions_.size() - before);
+    }
+  }
+
+  /// What this rank was asked, rank by rank, and that by rank q alone, in single words.
   std::span<const global_index> questions() const { return questions_; }
+  std::span<const global_index> questions(std::size_t q) const { return block(questions_, asks_, q); }
+  /// All vertices that rank q told.
+  std::span<const global_index> told(std::size_t q) const { return block(told_, told_counts_, q); }
 
   /// One element for each of questions().
   template <class Answer>
@@ -96,18 +109,34 @@ class requests {
   }
 
  private:
-  /// begins[q] = the sum of counts before q.
-  static void order(const std::vector<global_index>& counts, std::vector<global_index>& begins) {
-    begins.resize(counts.size());
-    global_index begin = 0;
-    for (std::size_t q = 0; q < counts.size(); ++q) {
-      begins[q] = begin;
-      begin += counts[q];
+  /// Packs the questions by owner.
+  void sort(std::span<const global_index> questions, std::size_t width) {
+    const std::size_t count = questions.size() / width;
+    owners_.resize(count);
+    asked_.assign(static_cast<std::size_t>(graph_.ranks().size()), 0);
+    for (std::size_t i = 0; i < count; ++i) {
+      owners_[i] = graph_.owner(questions[i * width]);
+      ++asked_[owners_[i]];
+    }
+    next_.resize(asked_.size());
+    std::size_t begin = 0;
+    for (std::size_t q = 0; q < asked_.size(); ++q)
+      next_[q] = std::exchange(begin, begin + static_cast<std::size_t>(asked_[q]));
+    places_.resize(count);
+    packed_.resize(questions.size());
+    for (std::size_t i = 0; i < count; ++i) {
+      places_[i] = next_[owners_[i]]++;
+      for (std::size_t k = 0; k < width; ++k) packed_[places_[i] * width + k] = questions[i * width + k];
     }
   }
-  static void scale(const std::vector<global_index>& counts, global_index by, std::vector<global_index>& to) {
+  static std::span<const global_index> block(const std::vector<global_index>& all,
+                                             const std::vector<global_index>& counts, std::size_t q) {
+    return std::span(all).subspan(static_cast<std::size_t>(comm::offset_of(counts, static_cast<int>(q))),
+                                  static_cast<std::size_t>(counts[q]));
+  }
+  static void scale(const std::vector<global_index>& counts, std::size_t by, std::vector<global_index>& to) {
     to.resize(counts.size());
-    for (std::size_t q = 0; q < counts.size(); ++q) to[q] = counts[q] * by;
+    for (std::size_t q = 0; q < counts.size(); ++q) to[q] = counts[q] * static_cast<global_index>(by);
   }
   /// sums[q] = the sum of the next of[q] lengths.
   static void sum(const std::vector<local_index>& lengths, const std::vector<global_index>& of,
@@ -119,9 +148,9 @@ class requests {
   }
 
   graph<T> graph_;
-  std::vector<std::size_t> owners_, places_, begins_;  ///< places_[i]: of question i among those sent
-  std::vector<global_index> asked_, asks_;             ///< questions to and from each rank
-  std::vector<global_index> sent_, received_, next_, ones_, packed_, questions_;
+  std::vector<std::size_t> owners_, next_, places_, begins_;  ///< places_[i]: of question i among those sent
+  std::vector<global_index> asked_, asks_;                    ///< questions to and from each rank
+  std::vector<global_index> sent_, received_, ones_, packed_, questions_, told_, told_counts_;
   entry_rows<T> packed_rows_;
 };
 

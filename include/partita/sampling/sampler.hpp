@@ -10,12 +10,12 @@
 
 namespace partita::sampling {
 
-/// Makes small operators from a graph, one per layer, whose last rows are the roots. What is drawn is a pure
-/// function of the sampler's seed, the epoch and vertices: it depends on neither the ranks nor the threads.
+/// Makes small operators from a graph, one per layer. What is drawn is a pure function of the sampler's seed,
+/// the epoch and vertices: it depends on neither the ranks nor the threads.
 ///
 /// An object is used by one thread at a time, which may be any; it shares nothing with others but the graph's
 /// arrays, which do not change. Over a replicated graph sampling is local. Over a cut one it is collective
-/// over the graph's ranks: each has its own roots, none or more.
+/// over the graph's ranks: each has its own roots, none or more, in the same epoch.
 template <class T>
 class sampler {
  public:
@@ -44,6 +44,32 @@ constexpr std::uint64_t draw_key(std::uint64_t seed, std::uint64_t epoch, std::u
 constexpr local_index below(local_index count, std::uint64_t bits) {
   const auto n = static_cast<std::uint64_t>(count);
   return static_cast<local_index>(((bits >> 32) * n + ((bits & 0xffffffffu) * n >> 32)) >> 32);
+}
+
+/// Calls take(i) for k distinct, uniformly drawn numbers i below `count`; the draws are those of the field
+/// `key` at row `v`. Source: Floyd's algorithm, Bentley, Floyd, CACM 30(9), 1987.
+template <class Take>
+void draw_subset(local_index count, local_index k, std::uint64_t key, global_index v, numbering& seen,
+                 const Take& take) {
+  constexpr local_index few = 32;
+  const auto draw = [&](const auto& is_new) {
+    for (local_index i = 0; i < k; ++i) {
+      const local_index last = count - k + i, drawn = below(last + 1, random_bits(key, v, i));
+      take(is_new(drawn) ? drawn : (is_new(last), last));
+    }
+  };
+  if (k <= few) {
+    local_index taken[few], size = 0;
+    draw([&](local_index i) {
+      for (local_index j = 0; j < size; ++j)
+        if (taken[j] == i) return false;
+      taken[size++] = i;
+      return true;
+    });
+  } else {
+    seen.clear();
+    draw([&](local_index i) { return seen(i).second; });
+  }
 }
 
 /// The entries of a row that are drawn from: all, or all but the diagonal one.
