@@ -12,6 +12,7 @@ namespace {
 
 using partita::nn::aggregation;
 using partita::nn::coupling;
+using partita::sampling::placement;
 
 const CLI::Validator whole = number_that("zero or a positive whole number",
                                          [](double v) { return v >= 0 && v == std::floor(v) && v < 0x1p63; });
@@ -93,6 +94,43 @@ void add_training(CLI::App& app, command& c) {
   app.add_flag("--raw-features", t.raw_features, "do not divide features by their row sums")->group(group);
 }
 
+void add_mini_batches(CLI::App& app, partita::nn::mini_batch_options& m) {
+  const std::string group = "Mini-batches";
+  app.add_option("--batch", m.batch,
+                 "train on sampled neighbourhoods of so many vertices at a time, of all ranks")
+      ->group(group)
+      ->check(count)
+      ->option_text("B");
+  app.add_option("--fanout", m.fanouts,
+                 "neighbours sampled in each layer, the first layer's first, or one\n"
+                 "number for all layers; -1: all neighbours (default 10)")
+      ->group(group)
+      ->delimiter(',')
+      ->check(number_that("a number of neighbours, or -1 for all",
+                          [](double v) { return (v >= 1 || v == -1) && v == std::floor(v) && v < 0x1p31; }))
+      ->option_text("F1[,F2...]");
+  choice(app, "--placement", m.placement,
+         {{"auto", placement::automatic},
+          {"any", placement::any},
+          {"home", placement::home},
+          {"column", placement::column},
+          {"column_gather", placement::column_gather}},
+         "which rank computes for which vertices, and how features are cut")
+      ->group(group);
+  app.add_option("--micro-batches", m.micro_batches, "parts in which a rank computes its share of a batch")
+      ->group(group)
+      ->check(count)
+      ->option_text("T")
+      ->capture_default_str();
+  app.add_flag("--replace", m.replace, "sample with replacement")->group(group);
+  choice(app, "--graph", m.cut_graph, {{"replicated", false}, {"cut", true}},
+         "whether a rank has all edges or those into its vertices")
+      ->group(group);
+  choice(app, "--scores", m.sampled_scores, {{"exact", false}, {"sampled", true}},
+         "whether accuracies are of the whole graph or of samples")
+      ->group(group);
+}
+
 void add_partition(CLI::App& app, command& c) {
   const std::string group = "Ranks";
   app.add_option("--policy", c.policy,
@@ -147,6 +185,26 @@ void add_data(CLI::App& app, command& c) {
   app.set_version_flag("--version", "train " + build::version, "print the version and exit")->group(group);
 }
 
+/// Throws usage_error for options of mini-batches without --batch, and for fan-outs that do not match the
+/// layers; makes one fan-out that of all layers.
+void complete_mini_batches(const CLI::App& app, command& c) {
+  partita::nn::training_options& t = c.training;
+  if (t.mini_batch.batch == 0) {
+    for (const char* name :
+         {"--fanout", "--placement", "--micro-batches", "--replace", "--graph", "--scores"})
+      if (app.count(name) > 0) throw usage_error(std::string(name) + " needs --batch");
+    return;
+  }
+  const std::size_t layers =
+      t.layers > 0 && t.hidden.size() == 1 ? static_cast<std::size_t>(t.layers) : t.hidden.size() + 1;
+  std::vector<partita::local_index>& fanouts = t.mini_batch.fanouts;
+  if (fanouts.size() < 2) fanouts.assign(layers, fanouts.empty() ? 10 : fanouts[0]);
+  if (fanouts.size() != layers)
+    throw usage_error("--fanout has " + std::to_string(fanouts.size()) + " numbers, and the model " +
+                      std::to_string(layers) + " layers");
+  if (c.policy == "auto") c.policy = "row_1d";  // of the evaluation only
+}
+
 /// The value of --preset, which is wanted before the other options are read over it.
 std::string preset_in(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
@@ -167,14 +225,18 @@ command parse_command(int argc, char** argv) {
   std::string preset = preset_in(argc, argv);
   if (!preset.empty()) c.training = preset_named(preset);
   CLI::App app(
-      "Trains a graph neural network on a whole graph, over any number of ranks, under any partition policy.",
+      "Trains a graph neural network over any number of ranks, on a whole graph under any partition policy, "
+      "or in\n"
+      "mini-batches.",
       "train");
   add_data(app, c);
   add_model(app, c.training, preset);
   add_training(app, c);
+  add_mini_batches(app, c.training.mini_batch);
   add_partition(app, c);
   show_defaults(app);
   parse(app, argc, argv);
+  complete_mini_batches(app, c);
   if (c.comm == "nccl" && c.device != "cuda") throw usage_error("--comm nccl needs --device cuda");
   return c;
 }

@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "partita/partition/policies.hpp"
-#include "partita/train/trainer.hpp"
+#include "partita/train/mini_batch_trainer.hpp"
 #include "run.hpp"
 
 /// Makes a mesh of all ranks at a place; every rank must call.
@@ -49,7 +49,12 @@ outcome train_in(int ranks, const mesh_maker<Device>& make_mesh, const std::opti
   if (tell.begin) tell.begin(o);
   const partita::mesh<Device> m = make_mesh(o.how.mesh);
   m.queue().meter()->restart_peak();  // what candidates needed is no part of the run
-  o.result = partita::nn::train_model<T>(m, data, c.training, partita::find_policy(o.how.policy), tell.epoch);
+  partita::nn::training_options options = c.training;
+  options.mini_batch.sampling_threads = *c.threads;
+  const partita::policy& p = partita::find_policy(o.how.policy);
+  o.result = options.mini_batch.batch > 0
+                 ? partita::nn::train_on_mini_batches<T>(m, data, options, p, tell.epoch)
+                 : partita::nn::train_model<T>(m, data, options, p, tell.epoch);
   o.setup_peak_bytes = std::max(o.setup_peak_bytes, o.result.setup_peak_bytes.max_rank);
   return o;
 }

@@ -68,6 +68,15 @@ ordered_json options_of(const command& c, int ranks, const outcome& run) {
   j["seed"] = t.seed;
   j["precision"] = c.precision;
   j["raw-features"] = t.raw_features;
+  if (const partita::nn::mini_batch_options& m = t.mini_batch; m.batch > 0) {
+    j["batch"] = m.batch;
+    j["fanout"] = fmt::format("{}", fmt::join(m.fanouts, ","));
+    j["placement"] = name_of(run.result.mini_batch->placement);
+    j["micro-batches"] = m.micro_batches;
+    j["replace"] = m.replace;
+    j["graph"] = m.cut_graph ? "cut" : "replicated";
+    j["scores"] = m.sampled_scores ? "sampled" : "exact";
+  }
   j["policy"] = run.how.policy;
   j["ranks"] = ranks;
   j["mesh"] = to_string(run.how.mesh);

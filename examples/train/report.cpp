@@ -48,6 +48,20 @@ ordered_json in_json(const candidate& k) {
   return j;
 }
 
+void add_mini_batches(ordered_json& j, const partita::nn::mini_batch_result& m) {
+  j["placement"] = name_of(m.placement);
+  j["iterations"] = m.iterations;
+  j["roots"] = {{"max_rank", m.most_roots}};
+  j["sampled_edges"] = m.sampled_edges;
+  j["requested_rows"] = m.requested_rows;
+  j["remote_rows"] = in_json(m.remote_rows);
+  j["placements"] = ordered_json::array();
+  for (const auto& [placement, words] : m.candidates)
+    j["placements"].push_back({{"placement", name_of(placement)},
+                               {"predicted_words_received", {{"max_rank", words}}},
+                               {"chosen", placement == m.placement}});
+}
+
 }  // namespace
 
 void write_json(const std::string& path, const command& c, int ranks, const outcome& run,
@@ -78,6 +92,7 @@ void write_json(const std::string& path, const command& c, int ranks, const outc
   j["words_received"] = in_json(result.words_received);
   j["predicted_words_received"] = in_json(result.predicted_words_received);
   j["messages"] = in_json(result.messages);
+  if (result.mini_batch) add_mini_batches(j, *result.mini_batch);
   j["peak_bytes"] = {{"max_rank", result.peak_bytes.max_rank}};
   j["setup_peak_bytes"] = {{"max_rank", run.setup_peak_bytes}};
   if (const std::string note = degenerate_mesh(run.how); note.empty())
@@ -133,4 +148,8 @@ void print_summary(const std::string& policy, int ranks, const partita::nn::trai
   fmt::print("a training epoch: {:.2f} ms, {} words received by the busiest rank (predicted {}), {} in all\n",
              1000 * result.seconds_per_epoch, result.words_received.max_rank,
              result.predicted_words_received.max_rank, result.words_received.total);
+  if (const auto& m = result.mini_batch)
+    fmt::print("placement {}: {} iterations, {} edges sampled, {} of {} rows of features from other ranks\n",
+               name_of(m->placement), m->iterations, m->sampled_edges, m->remote_rows.total,
+               m->requested_rows);
 }

@@ -13,6 +13,18 @@
 
 namespace partita::algebra {
 
+namespace detail {
+
+/// Dropout of entries whose columns begin at `first`.
+template <class T>
+struct dropped_columns {
+  dropped<T> drop;
+  global_index first;
+  constexpr T operator()(global_index i, global_index j, T x) const { return drop(i, j + first, x); }
+};
+
+}  // namespace detail
+
 /// H (n x f): rows that this rank wants of a matrix whose columns are cut over P ranks. Rank r has columns
 /// c_r of the rows of all ranks, stacked in the order of ranks: S_r (sum of n_q x |c_r|), on a mesh of one
 /// rank. Products with a replicated weight are sums over the ranks, H W = sum over r of S_r W(c_r, :), of
@@ -82,10 +94,11 @@ class column_slices {
     return *targets_;
   }
   /// The same rows after dropout, keyed by vertices and columns of H. Local; no communication.
-  column_slices after_dropout(dropout_mask mask) const {
-    mask.vertices = vertices_;
+  column_slices after_dropout(const dropout_mask& mask) const {
+    const dropout_mask of_slices{mask.probability, mask.key, vertices_};
     auto kept = std::make_shared<matrix>(mesh(), slices_->row_blocking(), slices_->col_blocking());
-    transform_indexed(*slices_, *kept, from_column{mask.template function<T>(), columns_.begin});
+    transform_indexed(*slices_, *kept,
+                      detail::dropped_columns<T>{of_slices.template function<T>(), columns_.begin});
     column_slices result(ranks_, counts_, columns_, width_, std::move(kept), vertices_);
     result.blocks_ = blocks_;
     result.target_counts_ = target_counts_;
@@ -106,13 +119,6 @@ class column_slices {
   }
 
  private:
-  /// f at column j + first.
-  struct from_column {
-    dropped<T> drop;
-    global_index first;
-    constexpr T operator()(global_index i, global_index j, T x) const { return drop(i, j + first, x); }
-  };
-
   template <class Matrix>
   static auto rows(Matrix& x, local_index first, local_index count) {
     const auto all = x.local();

@@ -52,7 +52,8 @@ struct score_shape {
 
 /// alpha_uv = softmax over u->v of leaky(s_u + t_v) for each head, after dropout, or its mean over the heads;
 /// leaky(z) = z for z > 0, slope z otherwise; s and t are two scalars per vertex and head (n x 2 heads:
-/// source, target; n the columns of A, of which its rows are the first, see in_edges). Never stored: edge_spmm_plan::compute takes it as a function.
+/// source, target; n the columns of A, of which its rows are the first, see in_edges). Never stored:
+/// edge_spmm_plan::compute takes it as a function.
 ///
 /// Collective over the mesh: constructor and members. What travels: an all-gather of the scalars, at most 2 n
 /// heads to a rank; for transposed coefficients at most n heads more. Coefficients are never communicated.

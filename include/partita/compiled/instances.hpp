@@ -3,7 +3,7 @@
 /// The explicit instantiations that hosts and CUDA devices have in common, listed once for declarations and
 /// definitions. A list is a macro, since no template can declare an instantiation.
 
-#include "partita/train/models.hpp"
+#include "partita/train/mini_batch_trainer.hpp"
 
 /// Training in precision T on DEVICE, within namespace partita. PREFIX: extern for declarations, empty for
 /// definitions.
@@ -17,6 +17,10 @@
   PREFIX template nn::training_result nn::train_model<T>(const mesh<DEVICE>&, const io::dataset&,        \
                                                          const nn::training_options&, const policy&,     \
                                                          const nn::epoch_observer&);                     \
+  PREFIX template class nn::mini_batch_trainer<T, DEVICE>;                                               \
+  PREFIX template nn::training_result nn::train_on_mini_batches<T>(                                      \
+      const mesh<DEVICE>&, const io::dataset&, const nn::training_options&, const policy&,               \
+      const nn::epoch_observer&);                                                                        \
   PREFIX template nn::over_ranks nn::predict_words<T>(const mesh<DEVICE>&, const io::dataset&,           \
                                                       const nn::training_options&, const policy&);       \
   PREFIX template nn::policy_cost nn::predict_cost<T>(const mesh<DEVICE>&, const io::dataset&,           \

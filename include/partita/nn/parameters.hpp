@@ -185,20 +185,20 @@ class builder {
 
   /// A new parameter, filled with `value`. Throws shape_error if an earlier model had another one here.
   parameter<T, Device>& filled(const std::string& name, matrix_shape shape, T value = 0) const {
-    auto [p, is_new] = next(name, shape);
-    if (is_new && value != 0) fill(p.value(), value);
-    return p;
+    const handed_out p = next(name, shape);
+    if (p.is_new && value != 0) fill(p.value.value(), value);
+    return p.value;
   }
   /// A new parameter uniform in [-a, a), a = sqrt(6 / (rows + cols)), independent of the number of ranks.
   /// Source: Glorot, Bengio (AISTATS 2010), eq. 16.
   parameter<T, Device>& glorot(const std::string& name, matrix_shape shape) const {
     const std::size_t index = state_->used;
-    auto [p, is_new] = next(name, shape);
-    if (!is_new) return p;
+    const handed_out p = next(name, shape);
+    if (!p.is_new) return p.value;
     const double a = std::sqrt(6.0 / static_cast<double>(shape.rows + shape.cols));
     const std::uint64_t word = random_key{options().seed, 0, 0x67000000u + index}.word();
-    transform_indexed(p.value(), p.value(), detail::uniform_entry<T>{word, a});
-    return p;
+    transform_indexed(p.value.value(), p.value.value(), detail::uniform_entry<T>{word, a});
+    return p.value;
   }
 
   /// The column blocking for `width` columns, and an uninitialised matrix (n x width).

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "partita/comm/operation.hpp"
@@ -23,6 +24,12 @@ enum class placement : std::uint8_t {
   column,        ///< the first layer as partial sums over the columns of X: P3
   column_gather  ///< equal shares; whole rows of X are put together from the columns of all ranks
 };
+
+/// As in command lines and records.
+constexpr std::string_view name_of(placement p) {
+  constexpr std::string_view names[] = {"auto", "any", "home", "column", "column_gather"};
+  return names[static_cast<std::size_t>(p)];
+}
 
 /// The roots of each rank.
 using root_lists = std::vector<std::vector<global_index>>;

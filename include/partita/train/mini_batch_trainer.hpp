@@ -18,9 +18,9 @@ namespace partita::nn {
 /// are on their way, while the present one computes. What is computed does not depend on the placement, the
 /// ranks or the micro-batches.
 ///
-/// Collective over the mesh, with the same data on every rank: constructor and members. Sources: LeapGNN (Chen
-/// et al., FAST 2025), without its motion of models; P3 (Gandhi, Iyer, OSDI 2021); DistDGL
-/// (Zheng et al., IA3 2020).
+/// Collective over the mesh, with the same data on every rank: constructor and members. Sources: LeapGNN
+/// (Chen et al., FAST 2025), without its motion of models; P3 (Gandhi, Iyer, OSDI 2021); DistDGL (Zheng et
+/// al., IA3 2020).
 template <class T, class Device>
 class mini_batch_trainer {
  public:
@@ -308,6 +308,17 @@ double mini_batch_trainer<T, Device>::sampled_score(io::split_part part, std::ui
   result_.most_roots = roots_before;
   mesh_.world().all_reduce(counts);
   return score_counts{counts[0], counts[1]}.score(data_.multi_label);
+}
+
+/// Trains the model named by `options` on mini-batches, and evaluates it under a policy. Collective over the
+/// mesh, with the same data on every rank. What travels and exceptions: see mini_batch_trainer; also
+/// mesh_error when the mesh does not suit the policy.
+template <class T, class Device>
+training_result train_on_mini_batches(const mesh<Device>& m, const io::dataset& data,
+                                      const training_options& options, const policy& p,
+                                      const epoch_observer& observe = {}) {
+  require_mesh(p, m.shape(), m.size());
+  return mini_batch_trainer<T, Device>(m, data, options, p).run(observe);
 }
 
 }  // namespace partita::nn
