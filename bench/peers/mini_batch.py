@@ -8,6 +8,7 @@ their own (environment.py), made on the first run. First every way of using the 
 + workers of the loader. Then the fastest of each and `train --ranks 2` take turns. Prints Markdown; a peer that is not installed is a
 row with the reason. Exit code 1 if nothing could be timed."""
 import argparse
+import functools
 import json
 import os
 import pathlib
@@ -19,7 +20,8 @@ import sys
 import tempfile
 from typing import NamedTuple
 
-import environment
+sys.dont_write_bytecode = True
+import environment  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 NAMES = {"dgl": "DGL, NeighborSampler", "graphbolt": "DGL, GraphBolt", "pyg": "PyG, NeighborLoader"}
@@ -48,6 +50,12 @@ def last_line(text):
     return (text.strip().splitlines() or ["it said nothing"])[-1]
 
 
+def reason(text):
+    """The last line that names an error, or the last line, fit for a table."""
+    lines = text.strip().splitlines()
+    return last_line("\n".join([line for line in lines if "Error" in line] or lines)).strip().replace("|", "/")
+
+
 def run_peer(peer, setting, options):
     """The JSON of mini_batch_peer.py, or {"error": a sentence}."""
     command = [str(environment.python_of(options.environment)), str(HERE / "mini_batch_peer.py"), peer, str(options.data)]
@@ -57,7 +65,8 @@ def run_peer(peer, setting, options):
     threads = {name: str(setting.threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")}
     with tempfile.TemporaryDirectory() as folder:
         runs = [subprocess.Popen(command + ["--rank", str(rank), "--meeting", f"{folder}/meeting"], text=True, stdout=subprocess.PIPE,
-                                 stderr=open(f"{folder}/{rank}", "w"), env=dict(os.environ, **threads)) for rank in range(setting.processes)]
+                                 stderr=open(f"{folder}/{rank}", "w"), env=dict(os.environ, **threads))
+                for rank in range(setting.processes)]
         try:
             output = runs[0].communicate(timeout=options.limit)[0]
             codes = [run.wait(timeout=60) for run in runs]
@@ -67,7 +76,7 @@ def run_peer(peer, setting, options):
             for run in runs:
                 run.kill()
         if any(codes):
-            return {"error": last_line("".join(pathlib.Path(folder, str(rank)).read_text() for rank in range(setting.processes)))}
+            return {"error": reason("".join(pathlib.Path(folder, str(rank)).read_text() for rank in range(setting.processes)))}
     return json.loads(last_line(output))
 
 
@@ -84,7 +93,7 @@ def run_partita(options):
         except subprocess.TimeoutExpired:
             return {"error": f"not finished after {options.limit} s"}
         if run.returncode:
-            return {"error": last_line(run.stderr)}
+            return {"error": reason(run.stderr)}
         result = json.loads(record.read_text())
     edges = result.get("sampled_edges")
     return {"version": f"partita {result['version']}", "epochs": [result["seconds_per_epoch"]],
@@ -101,7 +110,7 @@ def spread(values):
 
 
 def cells(result):
-    """Seconds per epoch, processor seconds, sampled edges per epoch, and those per second and core of the loader alone."""
+    """Seconds per epoch, processor seconds, sampled edges per epoch, and those per second of the loader alone, on all cores."""
     if "error" in result:
         return [result["error"], "", "", ""]
     processor = result.get("processor_seconds")
@@ -117,13 +126,14 @@ def print_row(*row):
 
 def choose(options):
     """Tries every setting once; {peer: its fastest setting}."""
-    print_row("peer", "processes x threads + workers", "seconds per epoch", "of the processors", "million edges", "million edges/s, loader alone")
+    print_row("peer", "processes x threads + workers", "seconds per epoch", "processor seconds", "million edges",
+              "million edges/s, loader alone")
     print_row(*["---"] * 6)
     chosen = {}
     for peer in options.peers:
-        reason = environment.why_missing(options.environment, peer)
-        if reason:
-            print_row(NAMES[peer], "not installed", reason, "", "", "")
+        missing = environment.why_missing(options.environment, peer)
+        if missing:
+            print_row(NAMES[peer], "not installed", missing, "", "", "")
             continue
         results = {}
         for setting in settings_of(peer, options.cores):
@@ -137,9 +147,9 @@ def choose(options):
 
 def take_turns(chosen, options):
     """Rounds of each peer's fastest setting and partita; {name: the results of the rounds}."""
-    contenders = {NAMES[peer]: lambda peer=peer, setting=setting: run_peer(peer, setting, options) for peer, setting in chosen.items()}
+    contenders = {NAMES[peer]: functools.partial(run_peer, peer, setting, options) for peer, setting in chosen.items()}
     if not options.skip_partita:
-        contenders["partita"] = lambda: run_partita(options)
+        contenders["partita"] = functools.partial(run_partita, options)
     rounds = {name: [] for name in contenders}
     for turn in range(options.rounds):
         order = list(contenders)
