@@ -6,7 +6,8 @@ The graph is an R-MAT graph of 2^20 vertices and 16 edges each with 64 features 
 batches of 1024 roots, fan-outs 10,10, hidden width 64, 16 classes, Adam, f32. The peers come from PyPI into a virtual environment of
 their own (environment.py), made on the first run. First every way of using the cores is tried once in each peer: processes x threads
 + workers of the loader. Then the fastest of each and `train --ranks 2` take turns. Prints Markdown; a peer that is not installed is a
-row with the reason. Exit code 1 if nothing could be timed."""
+row with the reason. Where other work shares the cores, OMP_WAIT_POLICY=passive spares the peers' threads from spinning. Exit code 1 if
+nothing could be timed."""
 import argparse
 import functools
 import json
@@ -182,7 +183,8 @@ def print_head(options):
     print("# An epoch of mini-batches against DGL and PyTorch Geometric\n")
     print(f"{processor_name()}, {options.cores} cores, load {os.getloadavg()[0]:.1f} at the beginning. GraphSAGE (mean), two layers, hidden "
           f"{options.hidden}, batches of {options.batch}, fan-outs {options.fanout}, Adam, no dropout, f32; {options.data.name}. Made by\n")
-    print("    " + shlex.join(["bench/peers/mini_batch.py", *sys.argv[1:]]) + "\n")
+    waits = [f"OMP_WAIT_POLICY={os.environ['OMP_WAIT_POLICY']}"] if "OMP_WAIT_POLICY" in os.environ else []
+    print("    " + shlex.join([*waits, "bench/peers/mini_batch.py", *sys.argv[1:]]) + "\n")
     print("A time of a peer is the median (smallest to largest) of the epochs after one to warm up, on the slowest process; processor "
           "seconds are\nthose of all its threads, without workers.\n", flush=True)
 
