@@ -77,7 +77,8 @@ def run_peer(peer, setting, options):
             for run in runs:
                 run.kill()
         if any(codes):
-            return {"error": reason("".join(pathlib.Path(folder, str(rank)).read_text() for rank in range(setting.processes)))}
+            said = "".join(pathlib.Path(folder, str(rank)).read_text() for rank in range(setting.processes))
+            return {"error": reason(said or f"exit codes {codes}")}
     return json.loads(last_line(output))
 
 
@@ -94,7 +95,7 @@ def run_partita(options):
         except subprocess.TimeoutExpired:
             return {"error": f"not finished after {options.limit} s"}
         if run.returncode:
-            return {"error": reason(run.stderr)}
+            return {"error": reason(run.stderr or f"exit code {run.returncode}")}
         result = json.loads(record.read_text())
     edges = result.get("sampled_edges")
     return {"version": f"partita {result['version']}", "epochs": [result["seconds_per_epoch"]],
