@@ -27,7 +27,7 @@ def python_of(folder):
 
 def pip(folder, packages, *flags, seconds=3600):
     """True if pip installed them within so many seconds."""
-    environment = dict(os.environ, FORCE_ONLY_CPU="1", WITH_METIS="0", CFLAGS=os.environ.get("CFLAGS", "") + " -g0")
+    environment = dict(os.environ, FORCE_ONLY_CPU="1", WITH_METIS="0", MAX_JOBS="1", CFLAGS=os.environ.get("CFLAGS", "") + " -g0")
     with open(folder / "install.log", "a") as log:
         log.write(f"\n== {' '.join(packages)}\n")
         log.flush()
@@ -45,7 +45,7 @@ def make(folder):
         return
     pip(folder, DGL)
     if pip(folder, PYG):
-        print("compiling torch-scatter and torch-sparse, which takes a quarter of an hour on a core ...", file=sys.stderr)
+        print("compiling torch-scatter and torch-sparse, one file at a time: 15 minutes and more ...", file=sys.stderr)
         all(pip(folder, [package], "--no-build-isolation", seconds=COMPILE_SECONDS) for package in COMPILED)
 
 

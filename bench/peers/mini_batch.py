@@ -6,8 +6,10 @@ The graph is an R-MAT graph of 2^20 vertices and 16 edges each with 64 features 
 batches of 1024 roots, fan-outs 10,10, hidden width 64, 16 classes, Adam, f32. The peers come from PyPI into a virtual environment of
 their own (environment.py), made on the first run. First every way of using the cores is tried once in each peer: processes x threads
 + workers of the loader. Then the fastest of each and `train --ranks 2` take turns. Prints Markdown; a peer that is not installed is a
-row with the reason. Exit code 1 if nothing could be timed."""
+row with the reason. Where other work shares the cores, OMP_WAIT_POLICY=passive spares the peers' threads from spinning. Exit code 1 if
+nothing could be timed."""
 import argparse
+import functools
 import json
 import os
 import pathlib
@@ -19,7 +21,8 @@ import sys
 import tempfile
 from typing import NamedTuple
 
-import environment
+sys.dont_write_bytecode = True
+import environment  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 NAMES = {"dgl": "DGL, NeighborSampler", "graphbolt": "DGL, GraphBolt", "pyg": "PyG, NeighborLoader"}
@@ -48,6 +51,12 @@ def last_line(text):
     return (text.strip().splitlines() or ["it said nothing"])[-1]
 
 
+def reason(text):
+    """The last line that names an error, or the last line, fit for a table."""
+    lines = text.strip().splitlines()
+    return last_line("\n".join([line for line in lines if "Error" in line] or lines)).strip().replace("|", "/")
+
+
 def run_peer(peer, setting, options):
     """The JSON of mini_batch_peer.py, or {"error": a sentence}."""
     command = [str(environment.python_of(options.environment)), str(HERE / "mini_batch_peer.py"), peer, str(options.data)]
@@ -57,7 +66,8 @@ def run_peer(peer, setting, options):
     threads = {name: str(setting.threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")}
     with tempfile.TemporaryDirectory() as folder:
         runs = [subprocess.Popen(command + ["--rank", str(rank), "--meeting", f"{folder}/meeting"], text=True, stdout=subprocess.PIPE,
-                                 stderr=open(f"{folder}/{rank}", "w"), env=dict(os.environ, **threads)) for rank in range(setting.processes)]
+                                 stderr=open(f"{folder}/{rank}", "w"), env=dict(os.environ, **threads))
+                for rank in range(setting.processes)]
         try:
             output = runs[0].communicate(timeout=options.limit)[0]
             codes = [run.wait(timeout=60) for run in runs]
@@ -67,7 +77,8 @@ def run_peer(peer, setting, options):
             for run in runs:
                 run.kill()
         if any(codes):
-            return {"error": last_line("".join(pathlib.Path(folder, str(rank)).read_text() for rank in range(setting.processes)))}
+            said = "".join(pathlib.Path(folder, str(rank)).read_text() for rank in range(setting.processes))
+            return {"error": reason(said or f"exit codes {codes}")}
     return json.loads(last_line(output))
 
 
@@ -84,7 +95,7 @@ def run_partita(options):
         except subprocess.TimeoutExpired:
             return {"error": f"not finished after {options.limit} s"}
         if run.returncode:
-            return {"error": last_line(run.stderr)}
+            return {"error": reason(run.stderr or f"exit code {run.returncode}")}
         result = json.loads(record.read_text())
     edges = result.get("sampled_edges")
     return {"version": f"partita {result['version']}", "epochs": [result["seconds_per_epoch"]],
@@ -101,7 +112,7 @@ def spread(values):
 
 
 def cells(result):
-    """Seconds per epoch, processor seconds, sampled edges per epoch, and those per second and core of the loader alone."""
+    """Seconds per epoch, processor seconds, sampled edges per epoch, and those per second of the loader alone, on all cores."""
     if "error" in result:
         return [result["error"], "", "", ""]
     processor = result.get("processor_seconds")
@@ -117,13 +128,14 @@ def print_row(*row):
 
 def choose(options):
     """Tries every setting once; {peer: its fastest setting}."""
-    print_row("peer", "processes x threads + workers", "seconds per epoch", "of the processors", "million edges", "million edges/s, loader alone")
+    print_row("peer", "processes x threads + workers", "seconds per epoch", "processor seconds", "million edges",
+              "million edges/s, loader alone")
     print_row(*["---"] * 6)
     chosen = {}
     for peer in options.peers:
-        reason = environment.why_missing(options.environment, peer)
-        if reason:
-            print_row(NAMES[peer], "not installed", reason, "", "", "")
+        missing = environment.why_missing(options.environment, peer)
+        if missing:
+            print_row(NAMES[peer], "not installed", missing, "", "", "")
             continue
         results = {}
         for setting in settings_of(peer, options.cores):
@@ -137,9 +149,9 @@ def choose(options):
 
 def take_turns(chosen, options):
     """Rounds of each peer's fastest setting and partita; {name: the results of the rounds}."""
-    contenders = {NAMES[peer]: lambda peer=peer, setting=setting: run_peer(peer, setting, options) for peer, setting in chosen.items()}
+    contenders = {NAMES[peer]: functools.partial(run_peer, peer, setting, options) for peer, setting in chosen.items()}
     if not options.skip_partita:
-        contenders["partita"] = lambda: run_partita(options)
+        contenders["partita"] = functools.partial(run_partita, options)
     rounds = {name: [] for name in contenders}
     for turn in range(options.rounds):
         order = list(contenders)
@@ -172,7 +184,8 @@ def print_head(options):
     print("# An epoch of mini-batches against DGL and PyTorch Geometric\n")
     print(f"{processor_name()}, {options.cores} cores, load {os.getloadavg()[0]:.1f} at the beginning. GraphSAGE (mean), two layers, hidden "
           f"{options.hidden}, batches of {options.batch}, fan-outs {options.fanout}, Adam, no dropout, f32; {options.data.name}. Made by\n")
-    print("    " + shlex.join(["bench/peers/mini_batch.py", *sys.argv[1:]]) + "\n")
+    waits = [f"OMP_WAIT_POLICY={os.environ['OMP_WAIT_POLICY']}"] if "OMP_WAIT_POLICY" in os.environ else []
+    print("    " + shlex.join([*waits, "bench/peers/mini_batch.py", *sys.argv[1:]]) + "\n")
     print("A time of a peer is the median (smallest to largest) of the epochs after one to warm up, on the slowest process; processor "
           "seconds are\nthose of all its threads, without workers.\n", flush=True)
 

@@ -87,6 +87,10 @@ class Dgl:
     def sampled_edges(batch):
         return sum(block.num_edges() for block in batch[2])
 
+    @staticmethod
+    def roots(batch):
+        return batch[1].numel()
+
     def output(self, network, batch):
         inputs, roots, blocks = batch
         return network(self.graph.x[inputs], blocks), self.graph.labels[roots]
@@ -98,6 +102,8 @@ class GraphBolt:
     def __init__(self, graph, roots, batch, options):
         import dgl
         import dgl.graphbolt as gb
+        # The roots are divided among the processes already; PyTorch's loader would divide the batches of GraphBolt once more.
+        torch.utils.data.dataloader._get_distributed_settings = lambda: (1, 0)
         self.version = f"DGL {dgl.__version__}, graphbolt"
         g = gb.fused_csc_sampling_graph(graph.offsets, graph.sources)
         items = gb.ItemSet((roots, graph.labels[roots]), names=("seed_nodes", "labels"))
@@ -114,6 +120,10 @@ class GraphBolt:
     @staticmethod
     def sampled_edges(batch):
         return sum(part.sampled_csc.indices.numel() for part in batch.sampled_subgraphs)
+
+    @staticmethod
+    def roots(batch):
+        return batch.labels.numel()
 
     def output(self, network, batch):
         return network(batch.node_features["x"], batch.blocks), batch.labels
@@ -178,6 +188,10 @@ class Pyg:
     def sampled_edges(batch):
         return batch.edge_index.shape[1]
 
+    @staticmethod
+    def roots(batch):
+        return batch.batch_size
+
     def output(self, network, batch):
         return network(batch.x, batch.edge_index, batch.batch_size), batch.y[:batch.batch_size]
 
@@ -224,7 +238,7 @@ def measure(options):
     peer = PEERS[options.peer](graph, roots, options.batch // processes.count, options)
     network = processes.wrapped(peer.network)
     optimizer = torch.optim.Adam(network.parameters(), lr=options.lr)
-    found = {"edges": 0, "loss": 0.0, "iterations": 0}
+    found = {"edges": 0, "loss": 0.0, "iterations": 0, "roots": 0}
 
     def epoch():
         losses = []
@@ -239,14 +253,20 @@ def measure(options):
         found["iterations"] = len(losses)
 
     def sampling():
-        found["edges"] = sum(peer.sampled_edges(batch) for batch in peer.sampling_loader)
+        found["edges"] = found["roots"] = 0
+        for batch in peer.sampling_loader:
+            found["edges"] += peer.sampled_edges(batch)
+            found["roots"] += peer.roots(batch)
 
     epochs = [processes.seconds(epoch) for _ in range(1 + options.epochs)][1:]
     passes = [processes.seconds(sampling) for _ in range(1 + options.passes)][1:]
+    if found["roots"] != share:
+        stop(f"{found['roots']} roots were visited instead of {share}")
     return {"version": peer.version, "torch": torch.__version__,
             "epochs": [spent for spent, _ in epochs], "passes": [spent for spent, _ in passes],
             "processor_seconds": None if options.workers else [spent for _, spent in epochs],
-            "edges": int(processes.sum(found["edges"])), "iterations": found["iterations"],
+            "edges": int(processes.sum(found["edges"])), "roots": int(processes.sum(found["roots"])),
+            "iterations": found["iterations"],
             "loss": processes.sum(found["loss"]) / processes.count}
 
 
