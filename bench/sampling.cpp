@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sampling neighbourhoods in an R-MAT graph on one rank, uniformly and without replacement: sampled edges per
-// second, and per second of CPU time, which others on the machine disturb less, from the roots to the finished
-// blocks, and the share of drawing. Medians of rounds; the numbers of threads take turns.
+// second, and per second of CPU time, which others on the machine disturb less, from the roots to the
+// finished blocks, and the share of drawing. Medians of rounds; the numbers of threads take turns.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
