@@ -13,6 +13,43 @@
 using namespace partita;
 using namespace test_support;
 
+TEST_CASE("mini-batches: every placement has the gradients of one rank, with the words and bytes predicted") {
+  using sampling::placement;
+  const communicator& world = mpi_world();
+  const io::dataset d = directed_graph();
+  nn::training_options o;
+  o.hidden = {7};
+  o.epochs = 2;
+  o.mini_batch = {.batch = 9, .fanouts = {3, 2}, .placement = placement::any};
+  for (const char* model : {"sage", "gat"}) {
+    o.model = model;
+    const auto run = [&](const communicator& ranks) {
+      const mesh<host> m(ranks, {ranks.size(), 1, 1});
+      nn::mini_batch_trainer<double, host> t(m, d, o, row_1d);
+      const double loss = t.gradients(2, 1);
+      return std::pair(loss, collect(t.parameters().gradients()));
+    };
+    o.mini_batch.placement = placement::any;
+    o.mini_batch.micro_batches = 1;
+    const auto [loss, gradients] = run(self::world());
+    for (const placement how : {placement::any, placement::home, placement::column, placement::column_gather})
+      for (const bool cut : {false, true}) {
+        o.mini_batch.placement = how;
+        o.mini_batch.cut_graph = cut;
+        o.mini_batch.micro_batches = cut ? 2 : 1;
+        const auto [found, found_gradients] = run(world);
+        CHECK(std::abs(found - loss) < 1e-12);
+        CHECK(largest_difference(found_gradients, gradients) < 1e-12);
+        if (cut) continue;
+        const mesh<host> m(world, {world.size(), 1, 1});
+        nn::mini_batch_trainer<double, host> t(m, d, o, row_1d);
+        const nn::training_result r = t.run();
+        CHECK(r.words_received.total == r.predicted_words_received.total);
+        CHECK((world.size() == 1 || r.words_received.total > 0));
+      }
+  }
+}
+
 TEST_CASE("every policy and mesh trains with the serial losses and the bytes of its ledger") {
   const communicator& world = mpi_world();
   const io::dataset d = directed_graph();

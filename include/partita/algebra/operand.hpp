@@ -66,6 +66,8 @@ template <class T, class Device>
 
 }  // namespace algebra
 
+namespace algebra {
+
 /// The first rows of X, as many as a given blocking has: X itself where that is all of them, else a view; of
 /// slices, those of their targets.
 template <class T, class Device>
@@ -83,7 +85,7 @@ class first_rows_operand {
     view_.emplace(first_rows(const_cast<dense<T, vertex_rows, Device>&>(x), rows));  // only to be read
     return *view_;
   }
-  operand<T, Device> part(const algebra::column_slices<T, Device>& x, const blocking&) { return x.targets(); }
+  operand<T, Device> part(const column_slices<T, Device>& x, const blocking&) { return x.targets(); }
   operand<T, Device> part(const sparse_rows<T, Device>& x, const blocking& rows) {
     if (rows == x.row_blocking()) return x;
     throw_error<shape_error>(
@@ -93,6 +95,8 @@ class first_rows_operand {
   std::optional<dense<T, vertex_rows, Device>> view_;
   std::optional<operand<T, Device>> rows_;
 };
+
+}  // namespace algebra
 
 /// X as a dense matrix; a sparse X is expanded into a matrix that is kept.
 template <class T, class Device>

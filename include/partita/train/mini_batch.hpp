@@ -3,8 +3,6 @@
 /// Training on sampled neighbourhoods of batches of vertices.
 
 #include <array>
-#include <chrono>
-#include <future>
 #include <numeric>
 
 #include "partita/sampling/neighbour_sampler.hpp"

@@ -4,9 +4,9 @@
 
 #include <array>
 #include <chrono>
-#include <future>
 #include <memory>
 
+#include "partita/base/background.hpp"
 #include "partita/train/batch_traffic.hpp"
 #include "partita/train/mini_batch.hpp"
 
@@ -37,7 +37,6 @@ class mini_batch_trainer {
         order_(training_vertices(data), options.mini_batch.batch, options.seed),
         steps_(alone_, data, options),
         optimizer_(options.learning_rate) {
-    m.queue().recycle_memory();
     const mini_batch_options& how = options.mini_batch;
     const auto graph = sampled_graph<T>(m, data, options, steps_.named().multiplies_with);
     sampler_ = std::make_unique<sampling::neighbour_sampler<T>>(
@@ -53,6 +52,7 @@ class mini_batch_trainer {
     result_.placement = how.placement;
     if (how.placement == sampling::placement::automatic) choose_placement();
     make_inputs();
+    m.queue().recycle_memory();
   }
 
   /// All epochs requested in the options; see run_epochs.
@@ -149,10 +149,10 @@ class mini_batch_trainer {
   std::optional<dense<T, dynamic_layout, Device>> x_;
   std::array<std::unique_ptr<batch_input<T, Device>>, 2> inputs_;
   std::array<iteration, 3> slots_;
-  std::future<void> sampling_;
   mini_batch_result result_;
   traffic predicted_;  ///< of the last epoch, as the counts below
   global_index remote_rows_ = 0, requested_rows_ = 0, sampled_edges_ = 0;
+  base::background beside_;  ///< draws samples; ends first
 };
 
 template <class T, class Device>
@@ -209,14 +209,14 @@ void mini_batch_trainer<T, Device>::begin_sampling(std::size_t batch, std::uint6
   iteration& to = slots_[batch % slots_.size()];
   divide(order_.batch(batch), epoch, result_.placement, to);
   if (sampler_->graph().is_replicated())
-    sampling_ = std::async(std::launch::async, [this, &to] { sample(to); });
+    beside_.start([this, &to] { sample(to); });
   else
     sample(to);
 }
 
 template <class T, class Device>
 void mini_batch_trainer<T, Device>::begin_input(std::size_t batch) {
-  if (sampling_.valid()) sampling_.get();
+  beside_.wait();
   const phase_scope phase(mesh_.ledger(), "features");
   batch_input<T, Device>& input = *inputs_[batch % 2];
   const iteration& of = slots_[batch % slots_.size()];

@@ -41,7 +41,7 @@ class sage_conv final : public layer<T, Device> {
  private:
   gcn_conv<T, Device> neighbours_;
   parameter<T, Device>&bias_, &own_;
-  first_rows_operand<T, Device> targets_;
+  algebra::first_rows_operand<T, Device> targets_;
 };
 
 }  // namespace partita::nn
