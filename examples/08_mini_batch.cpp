@@ -62,9 +62,9 @@ std::pair<double, global_index> train(const communicator& world, bool at_home) {
 int main() {
   threads::run(ranks, [](const communicator& world) {
     const auto [loss, rows] = train(world, false);
-    const auto [same_loss, fewer_rows] = train(world, true);
-    if (std::abs(loss - same_loss) > 1e-12 || loss > 0.5 || 2 * fewer_rows > rows) throw error("not so");
+    const auto [again, fewer] = train(world, true);
+    if (std::abs(loss - again) > 1e-12 || loss > 0.5 || 2 * fewer > rows) throw error("not as expected");
     if (world.rank() == 0)
-      std::printf("loss %.3f; rows from other ranks: %d, at home %d\n", loss, int(rows), int(fewer_rows));
+      std::printf("loss %.3f; rows from other ranks: %d, at home %d\n", loss, int(rows), int(fewer));
   });
 }
