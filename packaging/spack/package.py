@@ -3,7 +3,7 @@ from spack.package import *
 
 
 class Partita(CMakePackage):
-    """Distributed sparse-dense linear algebra and full-graph GNN training, a header-only C++20 library.
+    """Distributed sparse-dense linear algebra and GNN training, a header-only C++20 library.
 
     Nothing is fetched: `spack dev-build partita@0.1.0` in the project's folder installs its sources."""
 

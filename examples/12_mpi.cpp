@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Ranks as processes of an MPI job: mpirun -n 4 08_mpi. The code of a rank depends only on its communicator,
+/// Ranks as processes of an MPI job: mpirun -n 4 12_mpi. The code of a rank depends only on its communicator,
 /// so the same function runs on threads with the same results.
 
 #include <cstdio>
