@@ -139,4 +139,86 @@ TEST_CASE("whole runs: losses, accuracies and words; exact and sampled scores; w
       }
 }
 
+namespace {
+
+/// The largest sizes of a rank's samples and exchanges over an epoch.
+struct largest_sizes {
+  std::size_t inputs = 0, targets = 0, roots = 0, first_entries = 0, last_entries = 0, sent = 0, received = 0;
+};
+
+largest_sizes sizes_of(const io::dataset& d, const nn::training_options& o, const mesh<host>& m, int epochs) {
+  const auto graph = nn::sampled_graph<double>(m, d, o, nn::propagation_matrix::mean_normalized);
+  sampling::neighbour_sampler<double> draw(graph, {.fanouts = o.mini_batch.fanouts, .seed = o.seed});
+  nn::batch_order order(nn::vertices_in(d, io::split_part::train), o.mini_batch.batch, o.seed);
+  const blocking rows = blocking::even(d.vertices, m.shape(), nesting::rows);
+  largest_sizes largest;
+  const auto raise = [](std::size_t& to, std::size_t by) { to = std::max(to, by); };
+  for (int epoch = 1; epoch <= epochs; ++epoch) {
+    order.begin(static_cast<std::uint64_t>(epoch));
+    for (std::size_t i = 0; i < order.iterations(); ++i) {
+      const auto shares = sampling::equal_shares(order.batch(i), m.size());
+      for (int q = 0; q < m.size(); ++q) {
+        sampling::sample<double> s;
+        draw(shares[static_cast<std::size_t>(q)], static_cast<std::uint64_t>(epoch), s);
+        std::vector<std::size_t> owned(static_cast<std::size_t>(m.size()), 0);
+        for (const global_index v : s.vertices) ++owned[rows.owner(vertex_rows.rows, v)];
+        const std::size_t own = owned[static_cast<std::size_t>(q)], remote = s.vertices.size() - own;
+        if (q != m.rank()) {
+          raise(largest.sent, owned[static_cast<std::size_t>(m.rank())]);
+          continue;
+        }
+        raise(largest.received, remote);
+        raise(largest.inputs, s.vertices.size());
+        raise(largest.targets, static_cast<std::size_t>(s.blocks[0].rows));
+        raise(largest.roots, static_cast<std::size_t>(s.blocks[1].rows));
+        raise(largest.first_entries, s.blocks[0].columns.size());
+        raise(largest.last_entries, s.blocks[1].columns.size());
+      }
+    }
+  }
+  return largest;
+}
+
+}  // namespace
+
+TEST_CASE("memory is that of a closed form, and steady iterations allocate nothing") {
+  io::dataset d = directed_graph(1200);
+  d.features = 64;
+  d.vertex_features = io::feature_table(1200, 64, std::vector<float>(1200 * 64, 0.5F));
+  nn::training_options o = options_for("sage", {4, 5});
+  o.hidden = {32};
+  o.dropout = 0;
+  o.mini_batch.batch = 80;  // of 400 training vertices
+  o.mini_batch.sampled_scores = true;
+  constexpr int epochs = 8;
+  on_threads(2, [&](const communicator& world) {
+    const mesh<host> m(world, {2, 1, 1});
+    const largest_sizes n = sizes_of(d, o, mesh<host>(world, {2, 1, 1}), epochs);
+    trainer t(m, d, o, row_1d);
+    const memory_meter& meter = *m.queue().meter();
+    std::size_t before = 0;
+    for (int e = 1; e <= epochs; ++e) {
+      before = meter.allocations();
+      t.epoch(e);
+    }
+    CHECK(meter.allocations() - before <= 2);  // buffers may still grow
+    (void)t.gradients(3, 1);
+    before = meter.allocations();
+    for (int again = 0; again < 3; ++again) (void)t.gradients(3, 1);
+    CHECK(meter.allocations() == before);
+
+    const std::size_t f = 64, h = 32, c = 5, weights = 2 * f * h + h + 2 * h * c + c;
+    const std::size_t elements = 600 * f                          // X
+                                 + 2 * (n.sent + n.received) * f  // of two iterations
+                                 + n.inputs * f                   // H_0
+                                 + n.targets * (f + 2 * h)        // A H_0, H_1 and its gradient
+                                 + n.roots * (2 * h + 3 * c)  // A H_1, its gradient; logits, gradient, scores
+                                 + n.first_entries + n.last_entries  // blocks
+                                 + 5 * weights;  // values, gradients, their sum, two moments
+    const std::size_t indices = 2 * n.sent + n.first_entries + n.targets + n.last_entries + 4 * n.roots + 2;
+    const auto closed_form = static_cast<double>(8 * elements + 4 * indices + 2 * 8 * n.inputs);
+    CHECK(static_cast<double>(meter.peak()) <= 1.1 * closed_form);
+  });
+}
+
 }  // namespace test_mini_batch

@@ -78,12 +78,13 @@ class buffer {
     if (size > capacity_) *this = buffer(q, size);
     size_ = size;
   }
-  /// As reset, but a reallocation at least doubles the capacity: for sizes that vary from use to use.
+  /// As reset, but a reallocation adds at least a sixteenth to the capacity: for sizes that vary from use to
+  /// use.
   void grow(const device_queue<Device>& q, std::size_t size) {
     if (size > capacity_) {
-      const std::size_t twice = 2 * capacity_;
+      const std::size_t more = capacity_ + capacity_ / 16;
       *this = buffer();
-      *this = buffer(q, std::max(size, twice));
+      *this = buffer(q, std::max(size, more));
     }
     size_ = size;
   }

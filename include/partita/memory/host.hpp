@@ -44,7 +44,8 @@ class host_memory {
       }
     give_back(memory, bytes);
   }
-  /// From now on keeps what is allocated, when it is released, for allocations that need at least half of it.
+  /// From now on keeps what is allocated, when it is released, for allocations that need at least three
+  /// quarters of it.
   /// Only the thread that owns the queue may then allocate and release.
   void recycle() const { recycles_ = true; }
   const std::shared_ptr<memory_meter>& shared_meter() const { return meter_; }
@@ -62,7 +63,7 @@ class host_memory {
   void* reused(std::size_t bytes) const {
     kept_block *best = nullptr, *below = nullptr;
     for (kept_block& b : kept_) {
-      if (!b.is_free || b.bytes / 2 > bytes) continue;
+      if (!b.is_free || b.bytes / 4 * 3 > bytes) continue;
       if (b.bytes >= bytes && (best == nullptr || b.bytes < best->bytes)) best = &b;
       if (b.bytes < bytes && (below == nullptr || b.bytes > below->bytes)) below = &b;
     }

@@ -29,8 +29,10 @@ class batch_input {
   /// Begins to move it, and waits for it.
   virtual void start() = 0;
   virtual void finish() = 0;
-  /// H_0 of micro-batch k, valid until the next call.
+  /// H_0 of micro-batch k, valid until the next call or release.
   virtual operand<T, Device> input(std::size_t k) = 0;
+  /// Frees the memory of the last H_0.
+  virtual void release() = 0;
 
   /// Rows asked for by all micro-batches, and distinct ones of them of which other ranks have a part.
   virtual global_index requested_rows() const = 0;
@@ -69,6 +71,7 @@ class gathered_input final : public batch_input<T, Device> {
     plan_.rows(k, x_, *rows_);
     return *rows_;
   }
+  void release() override { rows_.reset(); }
   global_index requested_rows() const override { return plan_.requested_rows(); }
   global_index remote_rows() const override { return plan_.remote_rows(); }
   traffic predicted() const override { return plan_.predicted() + plan_.predicted_assign(); }
@@ -143,6 +146,7 @@ class sliced_input final : public batch_input<T, Device> {
     if (aggregates_) slices_->multiply_by(block_operator(alone_, p.diagonal, false), p.targets);
     return *slices_;
   }
+  void release() override { slices_.reset(); }
   global_index requested_rows() const override { return requested_; }
   global_index remote_rows() const override { return 0; }
   traffic predicted() const override { return predicted_; }

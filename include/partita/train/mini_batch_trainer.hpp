@@ -237,6 +237,7 @@ double mini_batch_trainer<T, Device>::backward(iteration& of, batch_input<T, Dev
   const bool alone = result_.placement != sampling::placement::column;
   for (std::size_t k = 0; k < of.samples.size(); ++k)
     if (!alone || !of.roots[k].empty()) loss += steps_.run(input.input(k), of.samples[k], of.batch, step);
+  input.release();
   mesh_.along(every_axis).all_reduce(steps_.gradients());
   return loss;
 }
@@ -304,6 +305,7 @@ double mini_batch_trainer<T, Device>::sampled_score(io::split_part part, std::ui
       counts[0] += of_part.right;
       counts[1] += of_part.wrong;
     }
+    input.release();
   }
   result_.most_roots = roots_before;
   mesh_.world().all_reduce(counts);
