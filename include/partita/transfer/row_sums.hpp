@@ -64,10 +64,9 @@ class row_sums {
   /// This rank's block x of X += the sums of all ranks, which are 0 afterwards.
   void scatter(const row_requests& ids, matrix_view<T> x) {
     send(ids);
-    if (copies_.empty())
-      add_by_rank(ids, targets_, x);
-    else
-      add_lists(sums_of_copies(ids, x.cols), summed_rows_, std::as_const(all_rows_).span(), x);
+    if (copies_.empty()) return add_by_rank(ids, targets_, x);
+    sum_copies(ids, x.cols);
+    add_copies(all_rows_, x);
   }
   /// The rows of this rank's block that any rank has asked for, as indices within the block, each once.
   const std::vector<global_index>& touched(const row_requests& ids) {
@@ -79,10 +78,9 @@ class row_sums {
     if (!numbered_) number_rows(ids);
     send(ids);
     fill(mesh_.queue(), T(0), y);
-    if (copies_.empty())
-      add_by_rank(ids, places_, y);
-    else
-      add_lists(sums_of_copies(ids, y.cols), summed_rows_, std::as_const(places_).span(), y);
+    if (copies_.empty()) return add_by_rank(ids, places_, y);
+    sum_copies(ids, y.cols);
+    add_copies(places_, y);
   }
 
   /// What this rank receives in one scatter or take: from each rank that needs rows of this one, their sums;
@@ -197,8 +195,8 @@ class row_sums {
                                    ids.received(), arrived_.span(), ids.sent());
     begun_ = false;
   }
-  /// The sums of all copies, one copy after the other: of the rows in all_rows_.
-  const T* sums_of_copies(const row_requests& ids, local_index cols) {
+  /// Gathers the sums of all copies, one copy after the other, of the rows in all_rows_.
+  void sum_copies(const row_requests& ids, local_index cols) {
     const auto& q = mesh_.queue();
     exchange_rows(ids);
     own_sums_.grow(q, rows_here_.size() * static_cast<std::size_t>(cols));
@@ -207,7 +205,6 @@ class row_sums {
     add_by_rank(ids, targets_, own);
     all_sums_.grow(q, comm::total_of(summed_));
     mesh_.along(copies_).all_gather(std::as_const(own_sums_).span(), summed_, all_sums_.span());
-    return std::as_const(all_sums_).data();
   }
   /// Rows `targets` of `to` += the sums that have arrived and those of this rank, in rank order.
   void add_by_rank(const row_requests& ids, const buffer<local_index, Device>& targets, matrix_view<T> to) {
@@ -224,10 +221,11 @@ class row_sums {
       first += count;
     }
   }
-  /// `to` += the rows of each list, one list after the other; a list has no row twice.
-  void add_lists(const T* from, const std::vector<global_index>& counts, std::span<const local_index> rows,
-                 matrix_view<T> to) {
-    for (const global_index n : counts) {
+  /// Rows `targets` of `to` += the sums of each copy, one copy after the other; a copy has no row twice.
+  void add_copies(const buffer<local_index, Device>& targets, matrix_view<T> to) {
+    const T* from = all_sums_.data();
+    std::span<const local_index> rows = targets.span();
+    for (const global_index n : summed_rows_) {
       const auto count = static_cast<std::size_t>(n);
       scatter_add_distinct_rows(mesh_.queue(), from, rows.first(count), to);
       from += n * to.cols;
