@@ -88,10 +88,15 @@ void add_training(CLI::App& app, command& c) {
   number("--convolution-decay", t.convolution_decay, not_negative, "D",
          "weight decay of gcnii's convolutions");
   number("--dropout", t.dropout, probability, "P", "probability of dropout");
-  number("--seed", t.seed, whole, "S", "of initial weights, dropout and --partition");
+  number("--seed", t.seed, whole, "S", "of initial weights and embeddings, dropout and --partition");
   words(app.add_option("--precision", c.precision, "floating-point type")->group(group), {"f32", "f64"})
       ->capture_default_str();
   app.add_flag("--raw-features", t.raw_features, "do not divide features by their row sums")->group(group);
+  app.add_option("--embedding", t.embedding,
+                 "learn W numbers for each vertex in place of the data's features")
+      ->group(group)
+      ->check(count)
+      ->option_text("W");
 }
 
 void add_mini_batches(CLI::App& app, partita::nn::mini_batch_options& m) {

@@ -15,8 +15,12 @@
 
 namespace {
 
-partita::io::dataset load(const std::string& name) {
-  return is_built_in(name) ? partita::io::karate_club() : partita::io::load_dataset(name);
+partita::io::dataset load(const command& c) {
+  using partita::io::vertex_data;
+  return is_built_in(c.data)
+             ? partita::io::karate_club()
+             : partita::io::load_dataset(
+                   c.data, c.training.embedding > 0 ? vertex_data::labels : vertex_data::features_and_labels);
 }
 
 /// What every rank does.
@@ -54,7 +58,7 @@ int run(command c, int argc, char** argv) {
       try {
         require_ranks(c.ranks, world.size());
         const auto asked = arrangement_of(c.policy, c.mesh, c.replication, world.size());
-        const partita::io::dataset data = order_vertices(load(c.data), c, world.size(), world);
+        const partita::io::dataset data = order_vertices(load(c), c, world.size(), world);
         train_on(world, asked, data, c);
         return 0;
       } catch (const usage_error& e) {
@@ -63,7 +67,7 @@ int run(command c, int argc, char** argv) {
     });
   const int ranks = c.ranks.value_or(1);
   const auto asked = arrangement_of(c.policy, c.mesh, c.replication, ranks);
-  const partita::io::dataset data = order_vertices(load(c.data), c, ranks, partita::self::world());
+  const partita::io::dataset data = order_vertices(load(c), c, ranks, partita::self::world());
   // Loading a kernel late may wait for a card that waits for another rank of this process.
   if (c.comm == "nccl") ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
   partita::threads::run(ranks, [&](const partita::communicator& world) { train_on(world, asked, data, c); });

@@ -39,8 +39,10 @@ ordered_json data_of(const command& c, const partita::io::dataset& data) {
   const std::filesystem::path folder = c.data;
   const bool sparse = exists(folder / "features_csr.npz");
   for (const char* name : {"edges.npy", "edge_weight.npy", sparse ? "features_csr.npz" : "features.npy",
-                           "labels.npy", "split.npy"})
-    if (exists(folder / name)) j["fnv1a_64"][name] = checksum(folder / name);
+                           "labels.npy", "split.npy"}) {
+    const bool left_out = c.training.embedding > 0 && std::string_view(name).starts_with("features");
+    if (!left_out && exists(folder / name)) j["fnv1a_64"][name] = checksum(folder / name);
+  }
   return j;
 }
 
@@ -68,6 +70,7 @@ ordered_json options_of(const command& c, int ranks, const outcome& run) {
   j["seed"] = t.seed;
   j["precision"] = c.precision;
   j["raw-features"] = t.raw_features;
+  if (t.embedding > 0) j["embedding"] = t.embedding;
   if (const partita::nn::mini_batch_options& m = t.mini_batch; m.batch > 0) {
     j["batch"] = m.batch;
     j["fanout"] = fmt::format("{}", fmt::join(m.fanouts, ","));

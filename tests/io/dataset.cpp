@@ -57,6 +57,28 @@ TEST_CASE("dataset: a directory with dense features") {
   }
 }
 
+TEST_CASE("dataset: without features, vertices are those that have labels") {
+  const small_dataset folder;
+  const auto check = [&] {
+    const io::dataset data = io::load_dataset(folder.dir, io::vertex_data::labels);
+    CHECK(data.vertices == 4);
+    CHECK(data.features == 0);
+    CHECK(data.vertex_features.rows == 0);
+    CHECK(data.classes == 2);
+    CHECK(data.edges.size() == 3);
+  };
+  check();
+  fs::remove(folder / "features.npy");
+  check();
+  CHECK(folder.complaint().find("has neither features_csr.npz nor features.npy") != std::string::npos);
+  io::write_npy(folder / "split.npy", {3}, bytes{1, 2, 0});
+  const auto read = [&] { io::load_dataset(folder.dir, io::vertex_data::labels); };
+  CHECK(complaint(folder.dir, read).find("expected 4 entries, one for each row of labels.npy, found 3") !=
+        std::string::npos);
+  io::write_npy(folder / "labels.npy", {0}, int64s{});
+  CHECK(complaint(folder.dir, read).find("holds no labels") != std::string::npos);
+}
+
 TEST_CASE("dataset: sparse features come before dense ones") {
   const small_dataset folder;
   entries csr = small_csr();

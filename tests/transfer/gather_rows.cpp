@@ -159,14 +159,17 @@ std::size_t wrong_rows(const gather_rows_plan<double, host>& plan, const problem
   return wrong;
 }
 
-/// Adds the gradients of all lists and scatters them.
-void scatter(gather_rows_plan<double, host>& plan, const problem& p, const host_mesh& m, host_dense<>& z) {
+/// Adds the gradients of all lists.
+void add(gather_rows_plan<double, host>& plan, const problem& p, const host_mesh& m) {
   for (std::size_t c = 0; c < p.lists; ++c) {
     const auto g = generate<vertex_rows, double>(
         alone(m), plan.shape(c),
         [&](global_index i, global_index j) { return gradient(m.rank(), c, i, p.wanted(m.at()).begin + j); });
     plan.add(c, g);
   }
+}
+void scatter(gather_rows_plan<double, host>& plan, const problem& p, const host_mesh& m, host_dense<>& z) {
+  add(plan, p, m);
   plan.scatter(z);
 }
 
@@ -195,6 +198,29 @@ bool copies_agree(const problem& p, const host_mesh& m, const host_dense<>& z) {
         all[static_cast<std::size_t>(q)] != all[static_cast<std::size_t>(m.rank())])
       return false;
   return true;
+}
+
+/// Sums taken by touched rows are those that scatter adds to 0, bit for bit, and no row is missing.
+void takes(gather_rows_plan<double, host>& plan, const problem& p, const host_mesh& m,
+           const host_dense<>& scattered) {
+  const std::vector<global_index>& rows = plan.touched_rows();
+  const matrix_view<const double> all = scattered.local();
+  row_block sums(alone(m), {std::ssize(rows), all.cols});
+  add(plan, p, m);
+  m.ledger().clear();
+  plan.take(sums);
+  CHECK(heard(m) == p.scatters(m.at()));
+  std::set<global_index> touched;
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (!touched.insert(rows[i]).second) ++wrong;
+    for (local_index j = 0; j < all.cols; ++j)
+      if (sums.local()(static_cast<local_index>(i), j) != all(static_cast<local_index>(rows[i]), j)) ++wrong;
+  }
+  for (local_index i = 0; i < all.rows; ++i)
+    for (local_index j = 0; j < all.cols; ++j)
+      if (!touched.contains(i) && all(i, j) != 0) ++wrong;
+  CHECK(wrong == 0);
 }
 
 void gathers_and_scatters(gather_rows_plan<double, host>& plan, const problem& p, const host_mesh& m) {
@@ -248,6 +274,7 @@ void gathers_and_scatters(gather_rows_plan<double, host>& plan, const problem& p
   dots[1] /= p.mesh.size(every_axis - p.x.axes.used());
   m.world().all_reduce(dots);
   CHECK(std::abs(dots[0] - dots[1]) < 1e-11);
+  takes(plan, p, m, z);
 }
 
 void every_layout_of(mesh_shape shape, const blocking& rows, const blocking& cols) {

@@ -2,6 +2,7 @@
 #pragma once
 /// Rows of a matrix whose columns are cut over the ranks, as the input of a layer.
 
+#include <functional>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -28,7 +29,8 @@ struct dropped_columns {
 /// H (n x f): rows that this rank wants of a matrix whose columns are cut over P ranks. Rank r has columns
 /// c_r of the rows of all ranks, stacked in the order of ranks: S_r (sum of n_q x |c_r|), on a mesh of one
 /// rank. Products with a replicated weight are sums over the ranks, H W = sum over r of S_r W(c_r, :), of
-/// which each rank gets its own rows; so H itself never travels.
+/// which each rank gets its own rows; so H itself never travels. Nor does its gradient: dS_r = G W(c_r, :)^T,
+/// G the gradients of all ranks, which weight_gradient_part has.
 ///
 /// Collective over the ranks: gemm, weight_gradient_part and the constructor. Source: P3 (Gandhi, Iyer, OSDI
 /// 2021), section 3.2.
@@ -65,6 +67,10 @@ class column_slices {
     target_counts_ = std::move(targets);
   }
 
+  /// Every weight_gradient_part then also gives `add` a summand of d loss / d S_r, of the shape of `slices`,
+  /// for the weight of the last product; so do the slices made of these.
+  void collect_gradient(std::function<void(matrix&)> add) { collect_ = std::move(add); }
+
   const partita::mesh<Device>& mesh() const { return slices_->mesh(); }
   matrix_shape shape() const { return {rows_.size(), width_}; }
   const blocking& row_blocking() const { return rows_; }
@@ -74,7 +80,14 @@ class column_slices {
     if (!aggregated_) {
       auto product = std::make_shared<matrix>(mesh(), blocks_->row_blocking(), slices_->col_blocking());
       spmm_plan<T, Device>(*blocks_, *slices_)(*slices_, *product);  // (sum of targets, columns here)
-      aggregated_ = std::make_shared<const column_slices>(like(std::move(product)));
+      column_slices result = like(std::move(product));
+      if (collect_)
+        result.collect_ = [blocks = *blocks_, to = slices_->row_blocking(), add = collect_](matrix& d) {
+          matrix up(d.mesh(), to, d.col_blocking());
+          spmm_plan<T, Device>(transposed(blocks), d)(d, up);  // (sum of n_q, columns here)
+          add(up);
+        };
+      aggregated_ = std::make_shared<const column_slices>(std::move(result));
     }
     return *aggregated_;
   }
@@ -82,14 +95,21 @@ class column_slices {
   const column_slices& targets() const {
     if (!targets_) {
       auto first = std::make_shared<matrix>(mesh(), blocks_->row_blocking(), slices_->col_blocking());
-      local_index from = 0, to = 0;
-      for (std::size_t q = 0; q < counts_.size(); ++q) {
-        const auto count = static_cast<local_index>(target_counts_[q]);
-        copy(mesh().queue(), rows(*slices_, from, count), rows(*first, to, count));
-        from += static_cast<local_index>(counts_[q]);
-        to += count;
-      }
-      targets_ = std::make_shared<const column_slices>(like(std::move(first)));
+      for_targets(counts_, target_counts_, [&](local_index all, local_index target, local_index count) {
+        copy(mesh().queue(), rows(*slices_, all, count), rows(*first, target, count));
+      });
+      column_slices result = like(std::move(first));
+      if (collect_)
+        result.collect_ = [counts = counts_, targets = target_counts_, to = slices_->row_blocking(),
+                           add = collect_](matrix& d) {
+          matrix up(d.mesh(), to, d.col_blocking());  // (sum of n_q, columns here)
+          fill(up, T(0));
+          for_targets(counts, targets, [&](local_index all, local_index target, local_index count) {
+            copy(d.mesh().queue(), rows(std::as_const(d), target, count), rows(up, all, count));
+          });
+          add(up);
+        };
+      targets_ = std::make_shared<const column_slices>(std::move(result));
     }
     return *targets_;
   }
@@ -97,11 +117,16 @@ class column_slices {
   column_slices after_dropout(const dropout_mask& mask) const {
     const dropout_mask of_slices{mask.probability, mask.key, vertices_};
     auto kept = std::make_shared<matrix>(mesh(), slices_->row_blocking(), slices_->col_blocking());
-    transform_indexed(*slices_, *kept,
-                      detail::dropped_columns<T>{of_slices.template function<T>(), columns_.begin});
+    const detail::dropped_columns<T> drop{of_slices.template function<T>(), columns_.begin};
+    transform_indexed(*slices_, *kept, drop);
     column_slices result(ranks_, counts_, columns_, width_, std::move(kept), vertices_);
     result.blocks_ = blocks_;
     result.target_counts_ = target_counts_;
+    if (collect_)
+      result.collect_ = [drop, add = collect_](matrix& d) {
+        transform_indexed(d, d, drop);
+        add(d);
+      };
     return result;
   }
 
@@ -119,6 +144,17 @@ class column_slices {
   }
 
  private:
+  /// body(first row of rank q, first of its targets, number of these) for each rank.
+  template <class Body>
+  static void for_targets(const std::vector<global_index>& counts, const std::vector<global_index>& targets,
+                          Body body) {
+    local_index all = 0, target = 0;
+    for (std::size_t q = 0; q < counts.size(); ++q) {
+      body(all, target, static_cast<local_index>(targets[q]));
+      all += static_cast<local_index>(counts[q]);
+      target += static_cast<local_index>(targets[q]);
+    }
+  }
   template <class Matrix>
   static auto rows(Matrix& x, local_index first, local_index count) {
     const auto all = x.local();
@@ -138,6 +174,7 @@ class column_slices {
   }
 
   void multiply(const dense<T, replicated, Device>& w, matrix& y, const epilogue<T, Device>& e) const {
+    weight_ = &w;
     const auto& q = mesh().queue();
     matrix parts(mesh(), {slices_->shape().rows, y.shape().cols}),
         sum(mesh(), y.row_blocking(), y.col_blocking());
@@ -157,6 +194,11 @@ class column_slices {
     fill(dw, T(0));
     gemm(mesh().queue(), true, false, T(1), slices_->local(), std::as_const(all).local(), T(0),
          own_rows(dw));  // (columns here, b)
+    if (!collect_) return;
+    matrix ds(mesh(), slices_->row_blocking(), slices_->col_blocking());
+    gemm(mesh().queue(), false, true, T(1), std::as_const(all).local(), own_rows(*weight_), T(0),
+         ds.local());  // (sum of n_q, columns here)
+    collect_(ds);
   }
 
   partita::mesh<Device> ranks_;
@@ -167,6 +209,8 @@ class column_slices {
   const global_index* vertices_;
   blocking rows_;
   std::optional<sparse_matrix> blocks_;
+  std::function<void(matrix&)> collect_;
+  mutable const dense<T, replicated, Device>* weight_ = nullptr;       ///< of the last product
   mutable std::shared_ptr<const column_slices> aggregated_, targets_;  ///< made on first use
 };
 

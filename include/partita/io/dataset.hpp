@@ -20,19 +20,26 @@
 
 namespace partita::io {
 
+/// What is read about vertices besides the split.
+enum class vertex_data : std::uint8_t {
+  features_and_labels,
+  labels  ///< features, if there are any, are left out: an embedding is to be learned in their place
+};
+
 namespace detail {
 
 /// Reads and validates the files of one directory. Features are read first; they fix the number of vertices.
+/// Where they are left out, labels do.
 class dataset_reader {
  public:
-  explicit dataset_reader(const std::filesystem::path& dir) : dir_(dir) {}
+  dataset_reader(const std::filesystem::path& dir, vertex_data wanted) : dir_(dir), wanted_(wanted) {}
 
   dataset read() {
     std::error_code status;
     if (!std::filesystem::is_directory(dir_, status)) fail(dir_.string(), "is not a directory");
     const std::filesystem::path plain = std::filesystem::absolute(dir_).lexically_normal();
     data_.name = (plain.has_filename() ? plain : plain.parent_path()).filename().string();
-    read_features();
+    if (wanted_ == vertex_data::features_and_labels) read_features();
     read_labels();
     read_split();
     if (!data_.multi_label) check_labels();
@@ -53,15 +60,15 @@ class dataset_reader {
 
   void check_length(const std::string& name, global_index found, const char* what) const {
     if (found != data_.vertices)
-      fail(name, "expected " + number(data_.vertices) + " " + what + ", one for each row of " +
-                     features_name_ + ", found " + number(found));
+      fail(name, "expected " + number(data_.vertices) + " " + what + ", one for each row of " + counted_in_ +
+                     ", found " + number(found));
   }
 
   void read_features() {
     const bool sparse = has("features_csr.npz");
     if (!sparse && !has("features.npy")) fail(dir_.string(), "has neither features_csr.npz nor features.npy");
-    features_name_ = sparse ? "features_csr.npz" : "features.npy";
-    const std::string name = file(features_name_).string();
+    counted_in_ = sparse ? "features_csr.npz" : "features.npy";
+    const std::string name = file(counted_in_).string();
     if (sparse) {
       data_.vertex_features = read_csr_features(name);
     } else if (read_npy_header(name).descr == "<f8") {
@@ -100,6 +107,7 @@ class dataset_reader {
     if (header.shape.size() != 1 && !data_.multi_label)
       fail(name, "expected a label or a row of labels for each vertex, found the shape " +
                      shape_text(header.shape));
+    if (wanted_ == vertex_data::labels) count_labels(header.shape.front(), name);
     check_length(name, header.shape.front(), "labels");
     if (!data_.multi_label) {
       data_.labels = read_npy<std::int64_t>(name).values;
@@ -108,6 +116,12 @@ class dataset_reader {
     } else {
       read_label_matrix(read_npy<std::int64_t>(name), name);
     }
+  }
+
+  void count_labels(global_index count, const std::string& name) {
+    if (count == 0) fail(name, "holds no labels");
+    data_.vertices = count;
+    counted_in_ = "labels.npy";
   }
 
   template <class T>
@@ -184,7 +198,8 @@ class dataset_reader {
   }
 
   std::filesystem::path dir_;
-  std::string features_name_;
+  vertex_data wanted_;
+  std::string counted_in_;  ///< the file that fixes the number of vertices
   dataset data_;
 };
 
@@ -194,8 +209,12 @@ class dataset_reader {
 /// features.npy (float32 or float64 [n, f], precision preserved), labels.npy (int64 [n], -1 for unlabelled
 /// vertices with split 0; or a 0/1 matrix [n, C], int64 or uint8), split.npy (uint8 [n], see split_part) and,
 /// optionally, edge_weight.npy (float32 or float64 [E]). C is the largest label + 1, or the number of columns
-/// of labels.npy. Throws input_error naming the file, and the offending row if any, when a file is missing or
-/// malformed, when the sizes of two files disagree, and for values that cannot be trained on.
-inline dataset load_dataset(const std::filesystem::path& dir) { return detail::dataset_reader(dir).read(); }
+/// of labels.npy. Without features, n is the number of labels. Throws input_error naming the file, and the
+/// offending row if any, when a file is missing or malformed, when the sizes of two files disagree, and for
+/// values that cannot be trained on.
+inline dataset load_dataset(const std::filesystem::path& dir,
+                            vertex_data wanted = vertex_data::features_and_labels) {
+  return detail::dataset_reader(dir, wanted).read();
+}
 
 }  // namespace partita::io

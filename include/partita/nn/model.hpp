@@ -26,8 +26,9 @@ class model {
     return logits_;
   }
   /// The gradient of every parameter, summed over the ranks, from that of the logits. Zeroes the gradients
-  /// first.
-  void backward(const matrix& logits_gradient);
+  /// first. In input_gradient, unless null, that of x, for layers constructed under
+  /// model_options::learned_input.
+  void backward(const matrix& logits_gradient, matrix* input_gradient = nullptr);
 
   nn::parameters<T, Device>& parameters() { return *parameters_; }
   const blocking& row_blocking() const { return logits_.row_blocking(); }
@@ -44,9 +45,9 @@ class model {
 };
 
 template <class T, class Device>
-void model<T, Device>::backward(const matrix& logits_gradient) {
+void model<T, Device>::backward(const matrix& logits_gradient, matrix* input_gradient) {
   fill(parameters_->gradients(), 0);
-  net_->backward(*x_, logits_gradient, nullptr);
+  net_->backward(*x_, logits_gradient, input_gradient);
   parameters_->sum_gradients();
 }
 

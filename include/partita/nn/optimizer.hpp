@@ -28,6 +28,16 @@ struct adam_direction {
   }
 };
 
+/// Kingma and Ba's decay of the moments.
+inline constexpr double adam_first = 0.9, adam_second = 0.999;
+
+/// What Adam subtracts in step t = 1, 2, ..., with their epsilon.
+template <class T>
+adam_direction<T> adam_direction_at(int t, double rate) {
+  return {static_cast<T>(rate), static_cast<T>(1 / (1 - std::pow(adam_first, t))),
+          static_cast<T>(1 / (1 - std::pow(adam_second, t))), T(1e-8)};
+}
+
 /// gradient += decay * value, for the parameters with weight decay.
 template <class T, class Device>
 void decay_weights(parameters<T, Device>& set) {
@@ -84,20 +94,15 @@ class adam {
     auto& [first, second, steps] = state_of(set);
     detail::decay_weights(set);
     ++steps;
-    const T correct_first = static_cast<T>(1 / (1 - std::pow(beta_first, steps)));
-    const T correct_second = static_cast<T>(1 / (1 - std::pow(beta_second, steps)));
-    const T b1 = T(beta_first), b2 = T(beta_second);
+    const T b1 = T(detail::adam_first), b2 = T(detail::adam_second);
     matrix& gradient = set.gradients();
     zip(first, gradient, first, linear_combination<T>{b1, 1 - b1});
     zip(second, gradient, second, detail::second_moment<T>{b2});
-    zip(first, second, gradient,
-        detail::adam_direction<T>{static_cast<T>(rate_), correct_first, correct_second, T(epsilon)});
+    zip(first, second, gradient, detail::adam_direction_at<T>(steps, rate_));
     zip(set.values(), gradient, set.values(), std::minus<>{});
   }
 
  private:
-  static constexpr double beta_first = 0.9, beta_second = 0.999, epsilon = 1e-8;
-
   double rate_;
   std::optional<state> state_;
 };

@@ -128,8 +128,9 @@ struct model_options {
   std::uint64_t seed = 0;
   double weight_decay = 0;       ///< for the first layer's parameters
   double convolution_decay = 0;  ///< for the convolutions of gcnii
-  double dropout = 0;    ///< of the input and after every hidden layer; in gat also of the coefficients
-  bool sampled = false;  ///< on blocks of sampled neighbours; then no input is constant
+  double dropout = 0;          ///< of the input and after every hidden layer; in gat also of the coefficients
+  bool sampled = false;        ///< on blocks of sampled neighbours; then no input is constant
+  bool learned_input = false;  ///< the input of the first layer needs a gradient, too
   spmm_options products = {};
   coefficient_gradient coefficients = coefficient_gradient::automatic;  ///< in attention
 };
@@ -150,8 +151,9 @@ struct uniform_entry {
 
 /// Passed to layer constructors: creates their parameters and matrices, and tracks the properties of each
 /// layer's input. A handle: copies share the parameters. Construct the layers of a model in order; until the
-/// first parameter is created, no input needs a gradient. A builder with the parameters of an earlier model
-/// hands these out again, one after the other, so that the layers of both share them.
+/// first parameter is created, no input needs a gradient, unless that of the model is learned. A builder with
+/// the parameters of an earlier model hands these out again, one after the other, so that the layers of both
+/// share them.
 template <class T, class Device>
 class builder {
  public:
@@ -227,7 +229,9 @@ class builder {
           set(parameters ? std::move(parameters) : std::make_shared<nn::parameters<T, Device>>(m)),
           rows(cuts),
           options(o),
-          input(o.sampled ? layer_input::no_gradient : layer_input::constant) {}
+          input(o.learned_input ? layer_input::varying
+                : o.sampled     ? layer_input::no_gradient
+                                : layer_input::constant) {}
 
     partita::mesh<Device> mesh;
     std::shared_ptr<nn::parameters<T, Device>> set;

@@ -31,8 +31,13 @@ class batch_input {
   virtual void finish() = 0;
   /// H_0 of micro-batch k, valid until the next call or release.
   virtual operand<T, Device> input(std::size_t k) = 0;
-  /// Frees the memory of the last H_0.
+  /// Frees the memory of the last H_0 and its gradient.
   virtual void release() = 0;
+  /// Where X is learned: a matrix for the gradient of H_0 of micro-batch k, to be given to rows().add; null
+  /// where layers need not compute it, since input(k) collects the gradients of its products.
+  virtual matrix* gradient(std::size_t k) = 0;
+  /// The rows that all micro-batches need, and sums of their gradients.
+  virtual gather_rows_plan<T, Device>& rows() = 0;
 
   /// Rows asked for by all micro-batches, and distinct ones of them of which other ranks have a part.
   virtual global_index requested_rows() const = 0;
@@ -71,7 +76,13 @@ class gathered_input final : public batch_input<T, Device> {
     plan_.rows(k, x_, *rows_);
     return *rows_;
   }
-  void release() override { rows_.reset(); }
+  void release() override { rows_.reset(), gradient_.reset(); }
+  matrix* gradient(std::size_t k) override {
+    gradient_.reset();
+    gradient_.emplace(alone_, plan_.shape(k));  // (inputs, f)
+    return &*gradient_;
+  }
+  gather_rows_plan<T, Device>& rows() override { return plan_; }
   global_index requested_rows() const override { return plan_.requested_rows(); }
   global_index remote_rows() const override { return plan_.remote_rows(); }
   traffic predicted() const override { return plan_.predicted() + plan_.predicted_assign(); }
@@ -81,7 +92,7 @@ class gathered_input final : public batch_input<T, Device> {
   mesh<Device> alone_;
   gather_rows_plan<T, Device> plan_;
   std::vector<std::vector<global_index>> ids_;
-  std::optional<matrix> rows_;
+  std::optional<matrix> rows_, gradient_;
 };
 
 /// Column slices of the rows that all ranks need: column. Rows of X stay where they are; the first block and
@@ -97,14 +108,15 @@ class sliced_input final : public batch_input<T, Device> {
   using typename batch_input<T, Device>::matrix;
 
   /// x (n x f) has its columns cut over all ranks; `aggregates`: whether the first layer multiplies by its
-  /// block before its weight; `products`: with how many weights.
+  /// block before its weight; `products`: with how many weights; `learned`: whether X needs a gradient.
   sliced_input(const dense<T, dynamic_layout, Device>& x, const mesh<Device>& alone, bool aggregates,
-               int products)
+               int products, bool learned)
       : x_(x),
         alone_(alone),
         rows_of_x_(x, gathered_columns::own),
         aggregates_(aggregates),
-        products_(products) {}
+        products_(products),
+        learned_(learned) {}
 
   void assign(const samples& parts) override {
     const communicator& world = x_.mesh().world();
@@ -143,10 +155,13 @@ class sliced_input final : public batch_input<T, Device> {
     copy(alone_.queue(), std::span<const global_index>(ids_[k]), vertices_.span());
     slices_.emplace(x_.mesh(), p.inputs, x_.col_range(), x_.shape().cols, std::move(slices),
                     vertices_.data());
+    if (learned_) slices_->collect_gradient([this, k](const matrix& summand) { rows_of_x_.add(k, summand); });
     if (aggregates_) slices_->multiply_by(block_operator(alone_, p.diagonal, false), p.targets);
     return *slices_;
   }
   void release() override { slices_.reset(); }
+  matrix* gradient(std::size_t) override { return nullptr; }
+  gather_rows_plan<T, Device>& rows() override { return rows_of_x_; }
   global_index requested_rows() const override { return requested_; }
   global_index remote_rows() const override { return 0; }
   traffic predicted() const override { return predicted_; }
@@ -206,6 +221,7 @@ class sliced_input final : public batch_input<T, Device> {
   gather_rows_plan<T, Device> rows_of_x_;
   bool aggregates_;
   int products_;
+  bool learned_;
   std::vector<part> parts_;
   std::vector<std::vector<global_index>> ids_;
   global_index requested_ = 0;

@@ -3,6 +3,7 @@
 /// What the placements of a batch receive, in closed form, from what was sampled.
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -22,11 +23,21 @@ namespace partita::nn {
 ///
 /// d and m: columns and number of the weights that the input is multiplied with; for a model whose first
 /// layer multiplies by them before its block, U in place of n in the first term, and no e and n in the
-/// second. Sources: P3 (Gandhi, Iyer, OSDI 2021), section 3; DistDGL; HopGNN.
+/// second. Where X is learned, gradients of rows travel back: f for each row that another rank asks of this
+/// one, f_r sum_(q != r) U_q for column_gather, and nothing for column. Sources: P3 (Gandhi, Iyer, OSDI
+/// 2021), section 3; DistDGL; HopGNN.
 class batch_traffic {
  public:
-  batch_traffic(int rank, int ranks, global_index features, global_index width, first_layer layer)
-      : rank_(rank), ranks_(ranks), features_(features), width_(width), layer_(layer) {}
+  batch_traffic(int rank, int ranks, global_index features, global_index width, first_layer layer,
+                bool learned)
+      : rank_(rank),
+        ranks_(ranks),
+        features_(features),
+        width_(width),
+        layer_(layer),
+        learned_(learned),
+        asked_of_any_(static_cast<std::size_t>(ranks), 0),
+        asked_of_home_(static_cast<std::size_t>(ranks), 0) {}
 
   /// Adds the micro-batches of an iteration whose roots were placed like that: any or home.
   template <class T>
@@ -36,13 +47,10 @@ class batch_traffic {
     for (const auto& part : parts) rows.insert(rows.end(), part.vertices.begin(), part.vertices.end());
     std::sort(rows.begin(), rows.end());
     rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
-    const auto remote = std::count_if(
-        rows.begin(), rows.end(), [&](global_index v) { return home(v) != static_cast<std::size_t>(rank_); });
-    if (how == sampling::placement::home) {
-      remote_of_home_ += remote;
-      return;
-    }
-    remote_of_any_ += remote;
+    auto& asked = how == sampling::placement::home ? asked_of_home_ : asked_of_any_;
+    for (const global_index v : rows)
+      if (home(v) != static_cast<std::size_t>(rank_)) ++asked[home(v)];
+    if (how == sampling::placement::home) return;
     rows_ += std::ssize(rows);
     for (const auto& part : parts) {
       inputs_ += std::ssize(part.vertices);
@@ -62,8 +70,11 @@ class batch_traffic {
     const global_index products = layer_.products * width_ * ((ranks_ - 1) * used + all_used - used);
     const global_index topology =
         sums[1] - inputs_ + (layer_.aggregates ? 2 * (sums[3] - entries_) + sums[2] - targets_ : 0);
-    global_index words[] = {remote_of_home_ * (features_ + 1), remote_of_any_ * (features_ + 1),
-                            rows_ * (features_ - columns.size()) + sums[0] - rows_, products + topology};
+    const global_index others = sums[0] - rows_;
+    global_index words[] = {
+        for_rows(asked_of_home_, world), for_rows(asked_of_any_, world),
+        rows_ * (features_ - columns.size()) + others * (learned_ ? 1 + columns.size() : 1),
+        products + topology};
     world.all_reduce(words, reduction::max);
     using sampling::placement;
     return {{placement::home, words[0] / iterations},
@@ -73,10 +84,19 @@ class batch_traffic {
   }
 
  private:
+  /// Words received for whole rows of which so many are asked of each rank.
+  global_index for_rows(std::vector<global_index> asked, const communicator& world) const {
+    const global_index mine = std::accumulate(asked.begin(), asked.end(), global_index{0});
+    world.all_reduce(asked);
+    return mine * (features_ + 1) + (learned_ ? asked[static_cast<std::size_t>(rank_)] * features_ : 0);
+  }
+
   int rank_, ranks_;
   global_index features_, width_;
   first_layer layer_;
-  global_index remote_of_any_ = 0, remote_of_home_ = 0, rows_ = 0, inputs_ = 0, targets_ = 0, entries_ = 0;
+  bool learned_;
+  std::vector<global_index> asked_of_any_, asked_of_home_;  ///< rows, of each rank
+  global_index rows_ = 0, inputs_ = 0, targets_ = 0, entries_ = 0;
 };
 
 }  // namespace partita::nn

@@ -6,6 +6,7 @@
 
 #include "partita/algebra/operand.hpp"
 #include "partita/io/labelled_graph.hpp"
+#include "partita/nn/embedding.hpp"
 #include "partita/nn/normalization.hpp"
 #include "partita/partition/policies.hpp"
 #include "partita/train/options.hpp"
@@ -120,6 +121,15 @@ class graph_operators {
   std::vector<triplet<double>> adjacency_;
 };
 
+/// Columns of the model input: the width of the embedding, or the number of features. Throws input_error for
+/// data without features where there is no embedding.
+inline global_index input_width(const io::dataset& data, const training_options& options) {
+  if (options.embedding == 0 && data.features == 0)
+    throw_error<input_error>(
+        {data.name, " has no features, and no embedding is to be learned in their place"});
+  return options.embedding > 0 ? options.embedding : data.features;
+}
+
 /// The scale factor of vertex v's features: 1 / their sum, or 1 if `raw` or the sum is zero.
 template <class T>
 T feature_scale(const io::dataset& data, global_index v, bool raw) {
@@ -185,23 +195,33 @@ sparse_rows<T, Device> local_sparse_features(const mesh<Device>& m, const io::da
   return {m, rows, data.features, std::move(entries)};
 }
 
-/// The features of a dataset, dense or sparse as stored.
+/// The input of a model on the whole graph: the features of a dataset, dense or sparse as stored, or an
+/// embedding.
 template <class T, class Device>
 class feature_matrix {
  public:
-  feature_matrix(const mesh<Device>& m, const io::dataset& data, bool raw, const blocking& rows) {
-    if (data.vertex_features.is_sparse())
-      sparse_.emplace(local_sparse_features<T>(m, data, raw, rows));
+  /// Throws input_error as input_width does.
+  feature_matrix(const mesh<Device>& m, const io::dataset& data, const training_options& options,
+                 const blocking& rows)
+      : learned_(options.embedding > 0) {
+    const global_index width = input_width(data, options);
+    if (learned_)
+      dense_.emplace(initial_embedding<T>(m, vertex_rows, rows, width, options.seed));
+    else if (data.vertex_features.is_sparse())
+      sparse_.emplace(local_sparse_features<T>(m, data, options.raw_features, rows));
     else
-      dense_.emplace(local_features<T>(m, data, raw, rows));
+      dense_.emplace(local_features<T>(m, data, options.raw_features, rows));
   }
 
-  /// The model input, constant between epochs.
+  /// The model input; features are constant between epochs.
   operand<T, Device> input() const {
-    return sparse_ ? operand<T, Device>(*sparse_, true) : operand<T, Device>(*dense_, true);
+    return sparse_ ? operand<T, Device>(*sparse_, true) : operand<T, Device>(*dense_, !learned_);
   }
+  /// The embedding (n x w), or null for features.
+  dense<T, vertex_rows, Device>* learned() { return learned_ ? &*dense_ : nullptr; }
 
  private:
+  bool learned_;
   std::optional<dense<T, vertex_rows, Device>> dense_;
   std::optional<sparse_rows<T, Device>> sparse_;
 };

@@ -38,17 +38,17 @@ class block_steps {
                           "aggregation, gin and gat can"});
     const sampling::block<T> none{0, 0, {0}, {}, {}};
     const std::vector<sampling::block<T>> blocks(layer_widths(data, options).size() - 1, none);
-    parameters_ = builder_of(blocks, blocking::even(0, alone.shape(), nesting::rows)).parameters();
+    parameters_ = builder_of(blocks, blocking::even(0, alone.shape(), nesting::rows), false).parameters();
     total_.emplace(alone_, parameters_->values().shape());
   }
 
   /// Before the micro-batches of an iteration.
   void begin() { fill(*total_, T(0)); }
   /// Adds the gradients of the mean loss over `batch` roots, of which these are some; returns their share of
-  /// the loss. `step` seeds dropout.
+  /// the loss. `step` seeds dropout. In input_gradient, unless null, the gradient of the input.
   double run(const operand<T, Device>& input, const sampling::sample<T>& sample, global_index batch,
-             std::uint64_t step) {
-    model<T, Device> net = model_of(sample);
+             std::uint64_t step, dense<T, vertex_rows, Device>* input_gradient = nullptr) {
+    model<T, Device> net = model_of(sample, input_gradient != nullptr);
     const auto& logits = net.forward(input, pass_of(sample, step, true));
     objective<T, Device> labels(alone_, data_, net.row_blocking(), sample.vertices);
     dense<T, vertex_rows, Device> dlogits(alone_, logits.row_blocking(), logits.col_blocking());
@@ -56,7 +56,7 @@ class block_steps {
         static_cast<double>(labels.counted(io::split_part::train)) / static_cast<double>(batch);
     const double loss = share * labels.loss(logits, dlogits);
     transform(dlogits, dlogits, scaled<T>{static_cast<T>(share)});
-    net.backward(dlogits);
+    net.backward(dlogits, input_gradient);
     zip(*total_, parameters_->gradients(), *total_, std::plus<>{});
     return loss;
   }
@@ -67,7 +67,7 @@ class block_steps {
   }
   /// Predictions for the roots of a sample, by part of the split.
   std::array<score_counts, 3> scores(const operand<T, Device>& input, const sampling::sample<T>& sample) {
-    model<T, Device> net = model_of(sample);
+    model<T, Device> net = model_of(sample, false);
     const auto& logits = net.forward(input, pass_of(sample, 0, false));
     objective<T, Device> labels(alone_, data_, net.row_blocking(), sample.vertices);
     return {labels.counts(logits, io::split_part::train), labels.counts(logits, io::split_part::validation),
@@ -84,17 +84,20 @@ class block_steps {
     const bool transposes = !named_.on_blocks.aggregates;  // attention works on the entries of A^T
     return named_.make({block_operators(alone_, blocks, transposes), data_, options_, b});
   }
-  builder<T, Device> builder_of(const std::vector<sampling::block<T>>& blocks, const blocking& inputs) {
+  builder<T, Device> builder_of(const std::vector<sampling::block<T>>& blocks, const blocking& inputs,
+                                bool input_gradient) {
     model_options how = options_of_model(options_);
     how.sampled = true;
+    how.learned_input = input_gradient;
     const builder<T, Device> b(alone_, inputs, how, parameters_);
     if (!parameters_) make(blocks, b);
     return b;
   }
-  model<T, Device> model_of(const sampling::sample<T>& sample) {
+  model<T, Device> model_of(const sampling::sample<T>& sample, bool input_gradient) {
     const auto inputs = static_cast<global_index>(sample.vertices.size());
-    return make(sample.blocks,
-                builder_of(sample.blocks, blocking::even(inputs, alone_.shape(), nesting::rows)));
+    return make(
+        sample.blocks,
+        builder_of(sample.blocks, blocking::even(inputs, alone_.shape(), nesting::rows), input_gradient));
   }
   pass pass_of(const sampling::sample<T>& sample, std::uint64_t step, bool training) {
     if (training && options_.dropout > 0) {

@@ -15,7 +15,8 @@ namespace partita::nn {
 /// Trains one model on sampled neighbourhoods. In an iteration, each rank samples the neighbourhoods of its
 /// share of the batch, gets the rows of X that they need, and computes the gradients of its share of the mean
 /// loss, which one all-reduce sums. Samples of the iteration after the next are drawn, and rows for the next
-/// are on their way, while the present one computes. What is computed does not depend on the placement, the
+/// are on their way, while the present one computes; rows of an embedding travel after its step, and their
+/// gradients back to those who have them. What is computed does not depend on the placement, the
 /// ranks or the micro-batches.
 ///
 /// Collective over the mesh, with the same data on every rank: constructor and members. Sources: LeapGNN
@@ -36,7 +37,8 @@ class mini_batch_trainer {
         home_{vertex_blocking(m, data, options), vertex_rows.rows, m.size()},
         order_(training_vertices(data), options.mini_batch.batch, options.seed),
         steps_(alone_, data, options),
-        optimizer_(options.learning_rate) {
+        optimizer_(options.learning_rate),
+        embedding_optimizer_(options.learning_rate) {
     const mini_batch_options& how = options.mini_batch;
     const auto graph = sampled_graph<T>(m, data, options, steps_.named().multiplies_with);
     sampler_ = std::make_unique<sampling::neighbour_sampler<T>>(
@@ -94,6 +96,13 @@ class mini_batch_trainer {
   }
 
   nn::parameters<T, Device>& parameters() { return steps_.parameters(); }
+  /// The embedding X (n x w), cut by rows or columns as the placement needs it; null where the data's
+  /// features are the input.
+  dense<T, dynamic_layout, Device>* embedding() { return learns_input() ? &*x_ : nullptr; }
+  /// d loss / d X of the last batch (rows x columns of this rank's block), on a mesh of one rank: for those
+  /// rows of the block that the samples of any rank contain.
+  const std::vector<global_index>& embedding_rows() const { return touched_; }
+  const dense<T, vertex_rows, Device>& embedding_gradient() const { return x_gradient_.value(); }
   sampling::placement placement() const { return result_.placement; }
   std::size_t iterations() const { return order_.iterations(); }
 
@@ -111,6 +120,7 @@ class mini_batch_trainer {
     if (found.empty()) throw_error<input_error>({data.name, ": the training set is empty"});
     return found;
   }
+  bool learns_input() const { return options_.embedding > 0; }
   bool by_columns() const {
     return result_.placement == sampling::placement::column ||
            result_.placement == sampling::placement::column_gather;
@@ -118,6 +128,7 @@ class mini_batch_trainer {
 
   void choose_placement();
   void make_inputs();
+  void make_embedding();
   void divide(std::span<const global_index> batch, std::uint64_t epoch, sampling::placement how,
               iteration& to);
   void sample(iteration& of) {
@@ -133,6 +144,7 @@ class mini_batch_trainer {
   double train_epoch(std::uint64_t epoch);
   void begin_sampling(std::size_t batch, std::uint64_t epoch);
   void begin_input(std::size_t batch);
+  void sum_embedding_gradient(batch_input<T, Device>& input);
   double backward(iteration& of, batch_input<T, Device>& input, std::uint64_t step);
   void score(epoch_report& report);
   double sampled_score(io::split_part part, std::uint64_t epoch);
@@ -144,9 +156,12 @@ class mini_batch_trainer {
   batch_order order_;
   block_steps<T, Device> steps_;
   nn::adam<T, Device> optimizer_;
+  nn::sparse_adam<T, Device> embedding_optimizer_;
   std::unique_ptr<sampling::sampler<T>> sampler_;
   std::optional<trainer<T, Device>> whole_;  ///< for exact scores
   std::optional<dense<T, dynamic_layout, Device>> x_;
+  std::vector<global_index> touched_;  ///< rows of this rank's block of a learned X
+  std::optional<dense<T, vertex_rows, Device>> x_gradient_;
   std::array<std::unique_ptr<batch_input<T, Device>>, 2> inputs_;
   std::array<iteration, 3> slots_;
   mini_batch_result result_;
@@ -171,8 +186,8 @@ void mini_batch_trainer<T, Device>::divide(std::span<const global_index> batch, 
 template <class T, class Device>
 void mini_batch_trainer<T, Device>::choose_placement() {
   const std::size_t batches = std::min<std::size_t>(3, order_.iterations());
-  batch_traffic cost(mesh_.rank(), mesh_.size(), data_.features, steps_.first_width(),
-                     steps_.named().on_blocks);
+  batch_traffic cost(mesh_.rank(), mesh_.size(), input_width(data_, options_), steps_.first_width(),
+                     steps_.named().on_blocks, learns_input());
   order_.begin(1);
   for (std::size_t i = 0; i < batches; ++i)
     for (const auto how : {sampling::placement::any, sampling::placement::home}) {
@@ -193,13 +208,30 @@ void mini_batch_trainer<T, Device>::make_inputs() {
     return dense<T, dynamic_layout, Device>(
         local_features<T>(mesh_, data_, options_.raw_features, home_.rows));  // (n/p, f)
   };
-  x_.emplace(by_columns() ? local_feature_columns<T>(mesh_, data_, options_.raw_features) : x_rows());
+  if (learns_input())
+    make_embedding();
+  else
+    x_.emplace(by_columns() ? local_feature_columns<T>(mesh_, data_, options_.raw_features) : x_rows());
   const first_layer layer = steps_.named().on_blocks;
   for (auto& input : inputs_)
     if (result_.placement == sampling::placement::column)
-      input = std::make_unique<sliced_input<T, Device>>(*x_, alone_, layer.aggregates, layer.products);
+      input = std::make_unique<sliced_input<T, Device>>(*x_, alone_, layer.aggregates, layer.products,
+                                                        learns_input());
     else
       input = std::make_unique<gathered_input<T, Device>>(*x_, alone_);
+}
+
+/// Rows are shared with the model of the whole graph.
+template <class T, class Device>
+void mini_batch_trainer<T, Device>::make_embedding() {
+  if (whole_ && !by_columns()) {
+    auto& x = *whole_->embedding();
+    x_.emplace(dense<T, dynamic_layout, Device>::view(mesh_, vertex_rows, x.row_blocking(), x.col_blocking(),
+                                                      x.values()));  // (n, w)
+    return;
+  }
+  const layout l = by_columns() ? layout{{}, every_axis} : layout(vertex_rows);
+  x_.emplace(initial_embedding<T>(mesh_, l, home_.rows, options_.embedding, options_.seed));  // (n, w)
 }
 
 /// Draws samples in the background, unless that takes messages.
@@ -221,8 +253,9 @@ void mini_batch_trainer<T, Device>::begin_input(std::size_t batch) {
   batch_input<T, Device>& input = *inputs_[batch % 2];
   const iteration& of = slots_[batch % slots_.size()];
   input.assign(of.samples);
-  input.start();
+  if (!learns_input()) input.start();
   predicted_ += input.predicted() + input.predicted_products(steps_.first_width());
+  if (learns_input()) predicted_ += input.rows().predicted_scatter();
   remote_rows_ += input.remote_rows();
   requested_rows_ += input.requested_rows();
   for (const auto& s : of.samples) sampled_edges_ += static_cast<global_index>(s.sampled_edges);
@@ -235,11 +268,24 @@ double mini_batch_trainer<T, Device>::backward(iteration& of, batch_input<T, Dev
   double loss = 0;
   steps_.begin();
   const bool alone = result_.placement != sampling::placement::column;
-  for (std::size_t k = 0; k < of.samples.size(); ++k)
-    if (!alone || !of.roots[k].empty()) loss += steps_.run(input.input(k), of.samples[k], of.batch, step);
+  for (std::size_t k = 0; k < of.samples.size(); ++k) {
+    if (alone && of.roots[k].empty()) continue;
+    auto* const dh = learns_input() ? input.gradient(k) : nullptr;
+    loss += steps_.run(input.input(k), of.samples[k], of.batch, step, dh);
+    if (dh != nullptr) input.rows().add(k, *dh);
+  }
   input.release();
   mesh_.along(every_axis).all_reduce(steps_.gradients());
+  if (learns_input()) sum_embedding_gradient(input);
   return loss;
+}
+
+template <class T, class Device>
+void mini_batch_trainer<T, Device>::sum_embedding_gradient(batch_input<T, Device>& input) {
+  touched_ = input.rows().touched_rows();
+  x_gradient_.reset();
+  x_gradient_.emplace(alone_, matrix_shape{std::ssize(touched_), x_->col_range().size()});
+  input.rows().take(*x_gradient_);
 }
 
 template <class T, class Device>
@@ -253,6 +299,10 @@ double mini_batch_trainer<T, Device>::train_epoch(std::uint64_t epoch) {
   begin_input(0);
   if (batches > 1) begin_sampling(1, epoch);
   for (std::size_t i = 0; i < batches; ++i) {
+    if (learns_input()) {  // X has changed since the rows were assigned
+      const phase_scope phase(mesh_.ledger(), "features");
+      inputs_[i % 2]->start();
+    }
     inputs_[i % 2]->finish();
     if (i + 1 < batches) begin_input(i + 1);
     if (i + 2 < batches) begin_sampling(i + 2, epoch);
@@ -260,6 +310,7 @@ double mini_batch_trainer<T, Device>::train_epoch(std::uint64_t epoch) {
     iteration& now = slots_[i % slots_.size()];
     loss += backward(now, *inputs_[i % 2], step_number(epoch, i)) * static_cast<double>(now.batch);
     optimizer_.step(steps_.parameters());
+    if (learns_input()) embedding_optimizer_.step(*x_, touched_, *x_gradient_);
   }
   const phase_scope phase(mesh_.ledger(), "training");
   const auto reduced = [&](global_index elements) {
@@ -278,6 +329,9 @@ void mini_batch_trainer<T, Device>::score(epoch_report& report) {
   if (whole_) {
     const auto& trained = steps_.parameters().values();
     copy(mesh_.queue(), trained.values(), whole_->model().parameters().values().values());
+    if (learns_input() && by_columns())
+      redistribution<T, Device>(mesh_, x_->row_blocking(), x_->col_blocking(), x_->layout(), vertex_rows)(
+          *x_, *whole_->embedding());
     return whole_->score(report);
   }
   const auto epoch = static_cast<std::uint64_t>(report.epoch);

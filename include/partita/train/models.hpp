@@ -14,8 +14,9 @@
 
 namespace partita::nn {
 
-/// f, the hidden widths, classes; a single hidden width is repeated as often as `layers` requires. Throws
-/// shape_error when `layers` and several hidden widths disagree.
+/// f, the hidden widths, classes; a single hidden width is repeated as often as `layers` requires. f is the
+/// width of the embedding where there is one. Throws shape_error when `layers` and several hidden widths
+/// disagree, and input_error for data without features where there is none.
 inline std::vector<global_index> layer_widths(const io::dataset& data, const training_options& options) {
   std::vector<global_index> hidden = options.hidden;
   if (options.layers > 0 && hidden.size() == 1)
@@ -23,7 +24,7 @@ inline std::vector<global_index> layer_widths(const io::dataset& data, const tra
   if (options.layers > 0 && static_cast<int>(hidden.size()) != options.layers - 1)
     throw_error<shape_error>(
         {options.layers, " layers have ", options.layers - 1, " hidden widths, not ", hidden.size()});
-  hidden.insert(hidden.begin(), data.features);
+  hidden.insert(hidden.begin(), input_width(data, options));
   hidden.push_back(data.classes);
   return hidden;
 }
@@ -103,7 +104,7 @@ inline const std::vector<named_model<T, Device>> named_models{
      propagation_matrix::gcn_normalized,
      {},
      [](const auto& r) {
-       return nn::sgc(r.whole_graph(), r.data.features, r.data.classes, r.options.hops,
+       return nn::sgc(r.whole_graph(), input_width(r.data, r.options), r.data.classes, r.options.hops,
                       options_of_model(r.options));
      }},
     {"appnp",
@@ -121,7 +122,7 @@ inline const std::vector<named_model<T, Device>> named_models{
      propagation_matrix::gcn_normalized,
      {},
      [](const auto& r) {
-       return nn::gcnii(r.whole_graph(), r.data.features, r.options.hidden[0], r.data.classes,
+       return nn::gcnii(r.whole_graph(), input_width(r.data, r.options), r.options.hidden[0], r.data.classes,
                         r.options.layers > 0 ? r.options.layers : 8, r.options.alpha, r.options.lambda,
                         options_of_model(r.options));
      }},

@@ -60,7 +60,8 @@ struct training_options {
   double weight_decay = 5e-4;       ///< of the first layer's parameters (gcnii: of its dense layers)
   double convolution_decay = 0.01;  ///< of the convolutions of gcnii
   double dropout = 0.5;
-  bool raw_features = false;  ///< otherwise features are scaled by 1 / their row sum
+  bool raw_features = false;   ///< otherwise features are scaled by 1 / their row sum
+  global_index embedding = 0;  ///< learned columns in place of the data's features; 0: these
   vertex_blocks blocks = vertex_blocks::even;
   std::vector<global_index> block_sizes = {};  ///< from a partitioner, as for blocking::given
   std::uint64_t seed = 0;
@@ -73,6 +74,7 @@ inline nn::model_options options_of_model(const training_options& options) {
           .weight_decay = options.weight_decay,
           .convolution_decay = options.convolution_decay,
           .dropout = options.dropout,
+          .learned_input = options.embedding > 0,
           .coefficients = options.coefficients};
 }
 

@@ -5,7 +5,7 @@
 #include <chrono>
 
 #include "partita/nn/gradient_check.hpp"
-#include "partita/nn/optimizer.hpp"
+#include "partita/nn/sparse_adam.hpp"
 #include "partita/train/epochs.hpp"
 #include "partita/train/graph_data.hpp"
 #include "partita/train/objective.hpp"
@@ -17,8 +17,9 @@ namespace partita::nn {
 template <class T, class Device>
 class trainer {
  public:
-  /// The vertices have the model's row blocking. Uses epochs, learning_rate and raw_features of the options;
-  /// dropout, weight decay and blocks are fixed by the model. Throws input_error when the training set is
+  /// The vertices have the model's row blocking. Uses epochs, learning_rate, raw_features and embedding (with
+  /// seed) of the options; dropout, weight decay and blocks are fixed by the model, which for an embedding is
+  /// built with model_options::learned_input. Throws input_error when the training set is
   /// empty, and shape_error when the width of the logits differs from the number of classes.
   trainer(const mesh<Device>& m, const io::dataset& data, const training_options& options,
           nn::model<T, Device> net)
@@ -26,9 +27,10 @@ class trainer {
         name_(data.name),
         options_(options),
         objective_(m, data, net.row_blocking()),
-        features_(m, data, options.raw_features, net.row_blocking()),
+        features_(m, data, options, net.row_blocking()),
         model_(std::move(net)),
         optimizer_(options.learning_rate),
+        embedding_optimizer_(options.learning_rate),
         gradient_(m, model_.row_blocking(), blocking::even(data.classes, m.shape(), nesting::cols)) {
     if (model_.width() != data.classes)
       throw_error<shape_error>({data.name, " has ", data.classes, " classes, the logits of the model have ",
@@ -47,6 +49,11 @@ class trainer {
   nn::model<T, Device>& model() { return model_; }
   /// The optimiser; its state may be read and written between steps, see nn::adam::state_of.
   nn::adam<T, Device>& optimizer() { return optimizer_; }
+  /// The embedding X (n x w), learned as a parameter without weight decay by nn::sparse_adam, in which every
+  /// row takes part in every step; null where the data's features are the input.
+  dense<T, vertex_rows, Device>* embedding() { return features_.learned(); }
+  /// d loss / d X of the last step, of which there must have been one.
+  const dense<T, vertex_rows, Device>& embedding_gradient() const { return embedding_gradient_.value(); }
   /// The logits (n x classes) of the current model, without dropout. Valid until the next forward.
   const dense<T, vertex_rows, Device>& evaluate() { return model_.forward(features_.input(), {}); }
 
@@ -82,7 +89,9 @@ class trainer {
   feature_matrix<T, Device> features_;
   nn::model<T, Device> model_;
   nn::adam<T, Device> optimizer_;
+  nn::sparse_adam<T, Device> embedding_optimizer_;
   dense<T, vertex_rows, Device> gradient_;
+  std::optional<dense<T, vertex_rows, Device>> embedding_gradient_;
 };
 
 template <class T, class Device>
@@ -94,11 +103,15 @@ double trainer<T, Device>::step(int number) {
         model_.forward(features_.input(), {.training = true, .epoch = static_cast<std::uint64_t>(number)});
     loss = objective_.loss(logits, gradient_);
   }
+  auto* const x = embedding();
+  if (x != nullptr && !embedding_gradient_)
+    embedding_gradient_.emplace(mesh_, x->row_blocking(), x->col_blocking());  // (n, w)
   {
     const phase_scope phase(mesh_.ledger(), "backward");
-    model_.backward(gradient_);
+    model_.backward(gradient_, embedding_gradient_ ? &*embedding_gradient_ : nullptr);
   }
   optimizer_.step(model_.parameters());
+  if (x != nullptr) embedding_optimizer_.step(*x, *embedding_gradient_);
   return loss;
 }
 

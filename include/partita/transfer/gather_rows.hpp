@@ -24,13 +24,13 @@ enum class gathered_columns : std::uint8_t { whole, own };
 ///     rows.assign(lists);           // again for other ids
 ///     rows.start(x), rows.finish();
 ///     rows.rows(c, x, y);           // for any c
-///     rows.add(c, g), rows.scatter(x);
+///     rows.add(c, g), rows.scatter(x);  // or rows.take(sums)
 ///
 /// X: n x f in any layout; Y_c, G_c: ids of list c x f or the columns of this rank's block, on a mesh of one
-/// rank. Collective over the mesh: constructor, assign, start, finish, operator(), scatter and
-/// predicted_scatter. What travels: with assign the indices of rows; with start, from each other rank of
-/// those that differ along the axes that cut X (that cut its rows, for gathered_columns::own), its part of
-/// each distinct row in any of the lists; with scatter the sums of G per distinct row the other way
+/// rank. Collective over the mesh: constructor, assign, start, finish, operator(), scatter, touched_rows,
+/// take and predicted_scatter. What travels: with assign the indices of rows; with start, from each other
+/// rank of those that differ along the axes that cut X (that cut its rows, for gathered_columns::own), its
+/// part of each distinct row in any of the lists; with scatter the sums of G per distinct row the other way
 /// (predicted_scatter). Where X is replicated, a rank asks the copy with its own coordinates. Memory is kept
 /// from one assign to the next and grows geometrically; assign takes time proportional to the number of ids.
 template <class T, class Device>
@@ -141,6 +141,24 @@ class gather_rows_plan {
     sums_.scatter(requests_, x.local());
   }
 
+  /// The rows of X of which this rank has a part and for which any rank has an id, as indices within its
+  /// block, each once: those that scatter adds to. Nothing travels, but where X is replicated the indices of
+  /// such rows once after assign.
+  const std::vector<global_index>& touched_rows() { return sums_.touched(requests_); }
+  /// Instead of scatter: G = the sums of all ranks for the touched rows, in that order, which are 0
+  /// afterwards. G: touched rows x columns of this rank's block, on a mesh of one rank. What travels: see
+  /// scatter. Throws shape_error unless G has this shape.
+  template <layout To>
+  void take(dense<T, To, Device>& g, std::source_location where = std::source_location::current()) {
+    const comm::call_site scope(where);
+    const matrix_shape wanted{static_cast<global_index>(touched_rows().size()),
+                              of_.block(mesh_.at()).cols.size()};
+    if (g.shape() != wanted || g.mesh().size() != 1)
+      throw_error<shape_error>({"the sums of touched rows are ", wanted, " on one rank, but G is ", g.shape(),
+                                " on mesh ", g.mesh().shape()});
+    sums_.take(requests_, g.local());
+  }
+
   /// Number of lists, and of the rows and columns of the c-th.
   std::size_t consumers() const { return requests_.lists(); }
   matrix_shape shape(std::size_t c) const {
@@ -163,10 +181,10 @@ class gather_rows_plan {
   /// What it received in the last assign: from each other rank of the group a number of rows, and as many
   /// indices.
   traffic predicted_assign() const { return requests_.predicted_assign(); }
-  /// What it receives in one scatter: for each other rank of the group, this rank's part of each distinct row
-  /// that it asked for; and from each other copy of this rank's block its columns of each distinct row that
-  /// the ranks of the copy's group need. Where X is replicated, the first call of this and scatter after
-  /// assign also exchanges the indices of these rows.
+  /// What it receives in one scatter or take: for each other rank of the group, this rank's part of each
+  /// distinct row that it asked for; and from each other copy of this rank's block its columns of each
+  /// distinct row that the ranks of the copy's group need. Where X is replicated, the first call of this and
+  /// scatter after assign also exchanges the indices of these rows.
   traffic predicted_scatter() { return sums_.predicted(requests_); }
 
  private:

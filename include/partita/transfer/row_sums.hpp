@@ -25,9 +25,9 @@ void upload(const device_queue<Device>& q, const std::vector<T>& list, buffer<T,
 /// is replicated, the copies then exchange their sums and add them in the order of their coordinates, so that
 /// they stay equal. Results are bit-reproducible.
 ///
-/// Collective over the mesh: scatter and predicted. What travels: see predicted; also, for the first of them
-/// after forget, along the axes of `copies`: the number and the indices of the rows for which each copy has
-/// sums. Memory is kept from one set of ids to the next.
+/// Collective over the mesh: scatter, touched, take and predicted. What travels: see predicted, for scatter
+/// and take; also, for the first of all these after forget, along the axes of `copies`: the number and the
+/// indices of the rows for which each copy has sums. Memory is kept from one set of ids to the next.
 template <class T, class Device>
 class row_sums {
  public:
@@ -41,7 +41,7 @@ class row_sums {
   }
 
   /// To be called when the ids have changed; sums that were not scattered are lost.
-  void forget() { listed_ = begun_ = exchanged_ = false; }
+  void forget() { listed_ = begun_ = exchanged_ = numbered_ = false; }
 
   /// The sums for the rows of list c += g (size of the list x wanted columns). Local.
   void add(const row_requests& ids, std::size_t c, matrix_view<const T> g) {
@@ -63,29 +63,29 @@ class row_sums {
 
   /// This rank's block x of X += the sums of all ranks, which are 0 afterwards.
   void scatter(const row_requests& ids, matrix_view<T> x) {
-    begin(ids);
-    const auto& q = mesh_.queue();
-    arrived_.grow(q, comm::total_of(ids.sent()));
-    mesh_.along(group_).all_to_all(std::span<const T>(sums_.data(), comm::total_of(ids.received())),
-                                   ids.received(), arrived_.span(), ids.sent());
-    if (copies_.empty()) {
-      add_by_rank(ids, x);
-    } else {
-      exchange_rows(ids);
-      const auto rows = static_cast<local_index>(rows_here_.size());
-      own_sums_.grow(q, rows_here_.size() * static_cast<std::size_t>(x.cols));
-      const matrix_view<T> own{own_sums_.data(), rows, x.cols, x.cols};
-      fill(q, T(0), own);
-      add_by_rank(ids, own);
-      all_sums_.grow(q, comm::total_of(summed_));
-      mesh_.along(copies_).all_gather(std::as_const(own_sums_).span(), summed_, all_sums_.span());
-      add_lists(std::as_const(all_sums_).data(), summed_rows_, std::as_const(all_rows_).span(), x);
-    }
-    begun_ = false;
+    send(ids);
+    if (copies_.empty()) return add_by_rank(ids, targets_, x);
+    sum_copies(ids, x.cols);
+    add_copies(all_rows_, x);
+  }
+  /// The rows of this rank's block that any rank has asked for, as indices within the block, each once.
+  const std::vector<global_index>& touched(const row_requests& ids) {
+    if (!numbered_) number_rows(ids);
+    return touched_.ids();
+  }
+  /// y = the sums of all ranks for these rows (touched x columns of the block); they are 0 afterwards.
+  void take(const row_requests& ids, matrix_view<T> y) {
+    if (!numbered_) number_rows(ids);
+    send(ids);
+    fill(mesh_.queue(), T(0), y);
+    if (copies_.empty()) return add_by_rank(ids, places_, y);
+    sum_copies(ids, y.cols);
+    add_copies(places_, y);
   }
 
-  /// What this rank receives in one scatter: from each rank that needs rows of this one, their sums; and from
-  /// each copy of this rank's block, the sums of the rows that any rank of its group needs of that copy.
+  /// What this rank receives in one scatter or take: from each rank that needs rows of this one, their sums;
+  /// and from each copy of this rank's block, the sums of the rows that any rank of its group needs of that
+  /// copy.
   traffic predicted(const row_requests& ids) {
     traffic v;
     for (const global_index n : ids.sent())
@@ -177,8 +177,37 @@ class row_sums {
     for (std::size_t d = 0; d < summed_.size(); ++d) summed_[d] = summed_rows_[d] * width;
     exchanged_ = true;
   }
-  /// `to` += the sums that have arrived and those of this rank, in rank order.
-  void add_by_rank(const row_requests& ids, matrix_view<T> to) {
+  /// For each sum that is added to this rank's block, which of the touched rows it is for.
+  void number_rows(const row_requests& ids) {
+    begin(ids);
+    if (!copies_.empty()) exchange_rows(ids);
+    places_here_ = copies_.empty() ? targets_here_ : all_rows_here_;
+    touched_.restart(places_here_.size());
+    for (local_index& row : places_here_) row = touched_.number_of(row);
+    upload(mesh_.queue(), places_here_, places_);
+    numbered_ = true;
+  }
+  /// Sends the sums for rows of other ranks; they are 0 afterwards.
+  void send(const row_requests& ids) {
+    begin(ids);
+    arrived_.grow(mesh_.queue(), comm::total_of(ids.sent()));
+    mesh_.along(group_).all_to_all(std::span<const T>(sums_.data(), comm::total_of(ids.received())),
+                                   ids.received(), arrived_.span(), ids.sent());
+    begun_ = false;
+  }
+  /// Gathers the sums of all copies, one copy after the other, of the rows in all_rows_.
+  void sum_copies(const row_requests& ids, local_index cols) {
+    const auto& q = mesh_.queue();
+    exchange_rows(ids);
+    own_sums_.grow(q, rows_here_.size() * static_cast<std::size_t>(cols));
+    const matrix_view<T> own{own_sums_.data(), static_cast<local_index>(rows_here_.size()), cols, cols};
+    fill(q, T(0), own);
+    add_by_rank(ids, targets_, own);
+    all_sums_.grow(q, comm::total_of(summed_));
+    mesh_.along(copies_).all_gather(std::as_const(own_sums_).span(), summed_, all_sums_.span());
+  }
+  /// Rows `targets` of `to` += the sums that have arrived and those of this rank, in rank order.
+  void add_by_rank(const row_requests& ids, const buffer<local_index, Device>& targets, matrix_view<T> to) {
     const row_owners& owners = ids.owners();
     const T* from = arrived_.data();
     std::size_t first = 0;
@@ -187,15 +216,16 @@ class row_sums {
       const bool mine = r == owners.me();
       if (count > 0)
         scatter_add_distinct_rows(mesh_.queue(), mine ? sums_for(ids, r).data : from,
-                                  std::as_const(targets_).span().subspan(first, count), to);
+                                  targets.span().subspan(first, count), to);
       from += ids.sent()[static_cast<std::size_t>(r)];
       first += count;
     }
   }
-  /// `to` += the rows of each list, one list after the other; a list has no row twice.
-  void add_lists(const T* from, const std::vector<global_index>& counts, std::span<const local_index> rows,
-                 matrix_view<T> to) {
-    for (const global_index n : counts) {
+  /// Rows `targets` of `to` += the sums of each copy, one copy after the other; a copy has no row twice.
+  void add_copies(const buffer<local_index, Device>& targets, matrix_view<T> to) {
+    const T* from = all_sums_.data();
+    std::span<const local_index> rows = targets.span();
+    for (const global_index n : summed_rows_) {
       const auto count = static_cast<std::size_t>(n);
       scatter_add_distinct_rows(mesh_.queue(), from, rows.first(count), to);
       from += n * to.cols;
@@ -205,11 +235,12 @@ class row_sums {
 
   mesh<Device> mesh_;
   axis_set group_, copies_;
-  bool listed_ = false, begun_ = false, exchanged_ = false;
-  id_numbers distinct_;
-  std::vector<local_index> offsets_here_, positions_here_, targets_here_, rows_here_, all_rows_here_;
+  bool listed_ = false, begun_ = false, exchanged_ = false, numbered_ = false;
+  id_numbers distinct_, touched_;
+  std::vector<local_index> offsets_here_, positions_here_, targets_here_, rows_here_, all_rows_here_,
+      places_here_;
   std::vector<global_index> counts_, ones_per_copy_, summed_rows_, summed_;
-  buffer<local_index, Device> offsets_, positions_, targets_, all_rows_;
+  buffer<local_index, Device> offsets_, positions_, targets_, all_rows_, places_;
   buffer<T, Device> ones_, sums_, arrived_, own_sums_, all_sums_;
 };
 

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+// Learned input rows in training: gradients, the same steps on any ranks and in mini-batches as on the whole
+// graph.
+#include <doctest/doctest.h>
+
+#include "partita/compiled/host.hpp"
+#include "partita/io/karate.hpp"
+#include "partita/train/mini_batch_trainer.hpp"
+#include "support/datasets.hpp"
+#include "support/matrices.hpp"
+#include "support/meshes.hpp"
+
+namespace test_train_embedding {
+
+using namespace partita;
+using namespace test_support;
+using sampling::placement;
+
+namespace {
+
+using batch_trainer = nn::mini_batch_trainer<double, host>;
+using whole_trainer = nn::trainer<double, host>;
+
+constexpr placement placements[] = {placement::any, placement::home, placement::column,
+                                    placement::column_gather};
+constexpr const char* sampled_models[] = {"gcn", "sage", "gin", "gat"};
+
+io::dataset without_features(io::dataset d) {
+  d.features = 0;
+  d.vertex_features = {};
+  return d;
+}
+
+nn::training_options options_for(std::string model, std::vector<local_index> fanouts = {3, 2}) {
+  nn::training_options o;
+  o.model = std::move(model);
+  o.hidden = {6};
+  o.heads = 2;
+  o.epsilon = 0.25;
+  o.dropout = 0.3;
+  o.epochs = 3;
+  o.seed = 7;
+  o.hops = 3;
+  o.embedding = 5;
+  o.mini_batch = {.batch = 9, .fanouts = std::move(fanouts), .placement = placement::any};
+  return o;
+}
+
+/// d loss / d X (n x w) of the last batch, on every rank.
+std::vector<double> collected_gradient(batch_trainer& t) {
+  const auto& x = *t.embedding();
+  dense<double, dynamic_layout, host> g(x.mesh(), x.layout(), x.row_blocking(), x.col_blocking());
+  fill(g, 0);
+  const auto rows = t.embedding_gradient().local();
+  for (local_index i = 0; i < rows.rows; ++i)
+    for (local_index j = 0; j < rows.cols; ++j)
+      g.local()(static_cast<local_index>(t.embedding_rows()[static_cast<std::size_t>(i)]), j) = rows(i, j);
+  return collect(g);
+}
+
+struct step_result {
+  double loss = 0;
+  std::vector<double> parameters, embedding;
+};
+
+step_result step_of(int ranks, const io::dataset& d, const nn::training_options& o) {
+  step_result result;
+  on_threads(ranks, [&](const communicator& world) {
+    batch_trainer t(mesh<host>(world, {ranks, 1, 1}), d, o, row_1d);
+    const double loss = t.gradients(2, 1);
+    const auto gradients = t.parameters().gradients().values();
+    const auto embedding = collected_gradient(t);
+    if (world.rank() == ranks - 1) result = {loss, {gradients.begin(), gradients.end()}, embedding};
+  });
+  return result;
+}
+
+struct run_result {
+  std::vector<double> losses, embedding;
+  nn::training_result report;
+};
+
+template <class Trainer>
+run_result run_of(Trainer& t) {
+  run_result r;
+  r.report = t.run();
+  for (const auto& e : r.report.epochs) r.losses.push_back(e.loss);
+  r.embedding = collect(*t.embedding());
+  return r;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "gradients of an embedding are those of one rank, for every placement, rank and micro-batch count") {
+  const io::dataset d = without_features(directed_graph(61));
+  for (const char* model : sampled_models) {
+    nn::training_options o = options_for(model, {-1, 4});
+    const step_result expected = step_of(1, d, o);
+    CHECK(*std::max_element(expected.embedding.begin(), expected.embedding.end()) > 1e-4);
+    for (const placement how : placements)
+      for (const int ranks : {1, 2, 3, 8})
+        for (const int parts : {1, 3}) {
+          CAPTURE(model);
+          CAPTURE(static_cast<int>(how));
+          CAPTURE(ranks);
+          CAPTURE(parts);
+          o.mini_batch.placement = how;
+          o.mini_batch.micro_batches = parts;
+          const step_result found = step_of(ranks, d, o);
+          CHECK(std::abs(found.loss - expected.loss) < 1e-12);
+          CHECK(largest_difference(found.parameters, expected.parameters) < 1e-12);
+          CHECK(largest_difference(found.embedding, expected.embedding) < 1e-12);
+        }
+  }
+}
+
+TEST_CASE("gradients of an embedding match finite differences, in mini-batches and on the whole graph") {
+  const io::dataset d = without_features(directed_graph(25));
+  constexpr double h = 1e-5;
+  const auto check = [&](std::span<double> x, double gradient, std::size_t k, auto loss) {
+    const double before = x[k];
+    x[k] = before + h;
+    const double above = loss();
+    x[k] = before - h;
+    const double slope = (above - loss()) / (2 * h);
+    x[k] = before;
+    CHECK(std::abs(slope - gradient) < 1e-8);
+  };
+  on_threads(1, [&](const communicator& world) {
+    const mesh<host> m(world, {1, 1, 1});
+    for (const char* model : sampled_models) {
+      CAPTURE(model);
+      batch_trainer t(m, d, options_for(model), row_1d);
+      t.gradients(1, 0);
+      const std::vector<double> gradient = collected_gradient(t);
+      for (std::size_t k = 0; k < gradient.size(); k += 3)
+        check(t.embedding()->values(), gradient[k], k, [&] { return t.gradients(1, 0); });
+    }
+    for (const auto& named : nn::named_models<double, host>) {
+      CAPTURE(std::string(named.name));
+      nn::training_options o = options_for(std::string(named.name));
+      o.coupling = named.coupling;
+      o.aggregation = named.aggregation;
+      auto net = nn::make_model<double>(m, d, o, row_1d);
+      nn::feature_matrix<double, host> x(m, d, o, net.row_blocking());
+      nn::objective<double, host> labels(m, d, net.row_blocking());
+      dense<double, vertex_rows, host> dz(m, {d.vertices, d.classes}), dx(m, x.learned()->shape());
+      const auto loss = [&] {
+        return labels.loss(net.forward(x.input(), {.training = true, .epoch = 1}), dz);
+      };
+      loss();
+      net.backward(dz, &dx);
+      for (std::size_t k = 0; k < dx.values().size(); k += 7)
+        check(x.learned()->values(), dx.values()[k], k, loss);
+    }
+  });
+}
+
+TEST_CASE("with all neighbours and one batch, steps are those of training on the whole graph") {
+  const io::dataset d = without_features(directed_graph(61));
+  for (const char* model : sampled_models) {
+    CAPTURE(model);
+    nn::training_options o = options_for(model, {-1, -1});
+    o.mini_batch.batch = 1000;
+    run_result expected;
+    on_threads(4, [&](const communicator& world) {
+      const mesh<host> m(world, {2, 2, 1});
+      whole_trainer t(m, d, o, nn::make_model<double>(m, d, o, grid_2d));
+      const run_result r = run_of(t);
+      if (world.rank() == 0) expected = r;
+      CHECK(r.report.words_received.total == r.report.predicted_words_received.total);
+    });
+    for (const placement how : {placement::home, placement::column}) {
+      o.mini_batch.placement = how;
+      on_threads(3, [&](const communicator& world) {
+        batch_trainer t(mesh<host>(world, {3, 1, 1}), d, o, row_1d);
+        const run_result found = run_of(t);
+        CHECK(largest_difference(found.losses, expected.losses) < 1e-10);
+        CHECK(largest_difference(found.embedding, expected.embedding) < 1e-9);
+        CHECK(found.report.epochs.back().test_accuracy == expected.report.epochs.back().test_accuracy);
+      });
+    }
+  }
+}
+
+TEST_CASE("whole runs of mini-batches: losses, embeddings, accuracies and words") {
+  const io::dataset d = without_features(directed_graph(61));
+  run_result expected;
+  for (const int ranks : {1, 4})
+    for (const placement how : placements)
+      for (const bool sampled : {false, true}) {
+        CAPTURE(static_cast<int>(how));
+        CAPTURE(ranks);
+        nn::training_options o = options_for("sage");
+        o.mini_batch.placement = how;
+        o.mini_batch.sampled_scores = sampled;
+        o.mini_batch.micro_batches = ranks;
+        on_threads(ranks, [&](const communicator& world) {
+          batch_trainer t(mesh<host>(world, {ranks, 1, 1}), d, o, row_1d);
+          const run_result found = run_of(t);
+          if (world.rank() != 0) return;
+          if (expected.losses.empty()) expected = found;
+          CHECK(largest_difference(found.losses, expected.losses) < 1e-12);
+          CHECK(largest_difference(found.embedding, expected.embedding) < 1e-11);
+          CHECK(found.report.words_received.max_rank == found.report.predicted_words_received.max_rank);
+          CHECK(found.report.words_received.total == found.report.predicted_words_received.total);
+          if (!sampled)
+            CHECK(found.report.epochs.back().test_accuracy == expected.report.epochs.back().test_accuracy);
+        });
+      }
+}
+
+TEST_CASE("automatic placement counts the gradients that travel back") {
+  const io::dataset d = without_features(directed_graph(61));
+  nn::training_options o = options_for("gcn");
+  o.mini_batch.placement = placement::automatic;
+  o.mini_batch.batch = 1000;
+  o.epochs = 1;
+  on_threads(4, [&](const communicator& world) {
+    const mesh<host> m(world, {4, 1, 1});
+    const nn::training_result automatic = batch_trainer(m, d, o, row_1d).run();
+    for (const auto& [how, words] : automatic.mini_batch->candidates) {
+      CAPTURE(static_cast<int>(how));
+      o.mini_batch.placement = how;
+      batch_trainer t(m, d, o, row_1d);
+      // The rest is the sum of the parameters' gradients, and the loss and counts, a few words.
+      const global_index rest = t.run().words_received.max_rank - words;
+      const global_index parameters = t.parameters().values().shape().cols;
+      CHECK(rest >= 2 * parameters * 3 / 4);
+      CHECK(rest < 2 * parameters * 3 / 4 + 16);
+    }
+  });
+}
+
+TEST_CASE("an embedding learns the karate club, whole and in mini-batches") {
+  const io::dataset club = without_features(io::karate_club());
+  nn::training_options o = options_for("gcn", {-1, 5});
+  o.embedding = 8;
+  o.epochs = 60;
+  o.dropout = 0;
+  o.mini_batch.batch = 2;
+  on_threads(2, [&](const communicator& world) {
+    const mesh<host> m(world, {2, 1, 1});
+    const auto falls = [](const nn::training_result& r) {
+      CHECK(r.epochs.back().loss < 0.25 * r.epochs.front().loss);
+    };
+    falls(nn::train_model<double>(m, club, o, row_1d));
+    falls(batch_trainer(m, club, o, row_1d).run());
+  });
+}
+
+TEST_CASE("without features there must be an embedding") {
+  const io::dataset d = without_features(directed_graph(25));
+  nn::training_options o = options_for("gcn");
+  o.embedding = 0;
+  on_threads(1, [&](const communicator& world) {
+    const mesh<host> m(world, {1, 1, 1});
+    CHECK_THROWS_WITH_AS(nn::train_model<double>(m, d, o, row_1d),
+                         "directed graph has no features, and no embedding is to be learned in their place",
+                         input_error);
+    CHECK_THROWS_AS(batch_trainer(m, d, o, row_1d), input_error);
+  });
+}
+
+}  // namespace test_train_embedding
