@@ -3,6 +3,7 @@
 /// What the placements of a batch receive, in closed form, from what was sampled.
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -13,20 +14,27 @@
 namespace partita::nn {
 
 /// Words that the busiest rank receives for the inputs of one iteration under each placement, gradients of
-/// parameters apart. With U_r the distinct rows that rank r needs, n_r and e_r the rows and entries of its
-/// first block, and R_r those of U_r that other ranks have:
+/// parameters apart. With U_r the distinct rows that rank r needs, R_r those of them that other ranks have,
+/// A_r those that other ranks need of r's; T micro-batches, and t_r, n_r and e_r the inputs, rows and entries
+/// of their first blocks together:
 ///
-///     any, home       R_r (f + 1)                      rows, and as many ids that are asked for
-///     column_gather   U_r (f - f_r) + sum_(q != r) U_q  pieces of rows, and ids
-///     column          m ((P - 1) n_r + sum_(q != r) n_q) d + sum_(q != r) (2 e_q + n_q + U_q)
+///     any, home       R_r f + A_r + P - 1                        rows, ids that are asked for, their numbers
+///     column_gather   U_r (f - f_r) + sum_(q != r) U_q + P - 1   pieces of rows, ids, their numbers
+///     column          m ((P - 1) n_r + sum_(q != r) n_q) d + sum_(q != r) (2 e_q + n_q + t_q + 3 T)
 ///
 /// d and m: columns and number of the weights that the input is multiplied with; for a model whose first
-/// layer multiplies by them before its block, U in place of n in the first term, and no e and n in the
+/// layer multiplies by them before its block, t in place of n in the first term, and no e and n in the
 /// second. Sources: P3 (Gandhi, Iyer, OSDI 2021), section 3; DistDGL; HopGNN.
 class batch_traffic {
  public:
   batch_traffic(int rank, int ranks, global_index features, global_index width, first_layer layer)
-      : rank_(rank), ranks_(ranks), features_(features), width_(width), layer_(layer) {}
+      : rank_(rank),
+        ranks_(ranks),
+        features_(features),
+        width_(width),
+        layer_(layer),
+        needed_of_any_(static_cast<std::size_t>(ranks), 0),
+        needed_of_home_(needed_of_any_) {}
 
   /// Adds the micro-batches of an iteration whose roots were placed like that: any or home.
   template <class T>
@@ -36,14 +44,11 @@ class batch_traffic {
     for (const auto& part : parts) rows.insert(rows.end(), part.vertices.begin(), part.vertices.end());
     std::sort(rows.begin(), rows.end());
     rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
-    const auto remote = std::count_if(
-        rows.begin(), rows.end(), [&](global_index v) { return home(v) != static_cast<std::size_t>(rank_); });
-    if (how == sampling::placement::home) {
-      remote_of_home_ += remote;
-      return;
-    }
-    remote_of_any_ += remote;
+    auto& needed = how == sampling::placement::home ? needed_of_home_ : needed_of_any_;
+    for (const global_index v : rows) ++needed[home(v)];
+    if (how == sampling::placement::home) return;
     rows_ += std::ssize(rows);
+    parts_ += std::ssize(parts);
     for (const auto& part : parts) {
       inputs_ += std::ssize(part.vertices);
       targets_ += part.blocks[0].rows;
@@ -51,7 +56,8 @@ class batch_traffic {
     }
   }
 
-  /// The mean over so many iterations. What travels: all-reduces of a few numbers; collective.
+  /// The mean over so many iterations. What travels: all-reduces of a few numbers, and of one per rank;
+  /// collective.
   std::vector<std::pair<sampling::placement, global_index>> busiest_rank(const communicator& world,
                                                                          global_index iterations) const {
     global_index sums[] = {rows_, inputs_, targets_, entries_};
@@ -62,8 +68,11 @@ class batch_traffic {
     const global_index products = layer_.products * width_ * ((ranks_ - 1) * used + all_used - used);
     const global_index topology =
         sums[1] - inputs_ + (layer_.aggregates ? 2 * (sums[3] - entries_) + sums[2] - targets_ : 0);
-    global_index words[] = {remote_of_home_ * (features_ + 1), remote_of_any_ * (features_ + 1),
-                            rows_ * (features_ - columns.size()) + sums[0] - rows_, products + topology};
+    const global_index numbers = iterations * (ranks_ - 1), sizes = 3 * parts_ * (ranks_ - 1);
+    const global_index asked_for_columns = columns.empty() ? 0 : sums[0] - rows_;
+    global_index words[] = {
+        numbers + whole_rows(world, needed_of_home_), numbers + whole_rows(world, needed_of_any_),
+        numbers + rows_ * (features_ - columns.size()) + asked_for_columns, sizes + products + topology};
     world.all_reduce(words, reduction::max);
     using sampling::placement;
     return {{placement::home, words[0] / iterations},
@@ -73,10 +82,20 @@ class batch_traffic {
   }
 
  private:
+  /// R_r f + A_r; `needed`: the rows of each rank that this one needs.
+  global_index whole_rows(const communicator& world, const std::vector<global_index>& needed) const {
+    const auto mine = static_cast<std::size_t>(rank_);
+    std::vector<global_index> by_all = needed;
+    world.all_reduce(by_all);
+    const global_index remote = std::accumulate(needed.begin(), needed.end(), -needed[mine]);
+    return remote * features_ + by_all[mine] - needed[mine];
+  }
+
   int rank_, ranks_;
   global_index features_, width_;
   first_layer layer_;
-  global_index remote_of_any_ = 0, remote_of_home_ = 0, rows_ = 0, inputs_ = 0, targets_ = 0, entries_ = 0;
+  std::vector<global_index> needed_of_any_, needed_of_home_;  ///< by the rank that has them
+  global_index rows_ = 0, parts_ = 0, inputs_ = 0, targets_ = 0, entries_ = 0;
 };
 
 }  // namespace partita::nn
