@@ -14,30 +14,31 @@
 namespace partita::nn {
 
 /// Words that the busiest rank receives for the inputs of one iteration under each placement, gradients of
-/// parameters apart. With U_r the distinct rows that rank r needs, n_r and e_r the rows and entries of its
-/// first block, and R_r those of U_r that other ranks have:
+/// parameters apart. With U_r the distinct rows that rank r needs, R_r those of them that other ranks have,
+/// A_r those that other ranks need of r's; T micro-batches, and t_r, n_r and e_r the inputs, rows and entries
+/// of their first blocks together:
 ///
-///     any, home       R_r (f + 1)                      rows, and as many ids that are asked for
-///     column_gather   U_r (f - f_r) + sum_(q != r) U_q  pieces of rows, and ids
-///     column          m ((P - 1) n_r + sum_(q != r) n_q) d + sum_(q != r) (2 e_q + n_q + U_q)
+///     any, home       R_r f + A_r + P - 1                        rows, ids that are asked for, their numbers
+///     column_gather   U_r (f - f_r) + sum_(q != r) U_q + P - 1   pieces of rows, ids, their numbers
+///     column          m ((P - 1) n_r + sum_(q != r) n_q) d + sum_(q != r) (2 e_q + n_q + t_q + 3 T)
 ///
 /// d and m: columns and number of the weights that the input is multiplied with; for a model whose first
-/// layer multiplies by them before its block, U in place of n in the first term, and no e and n in the
-/// second. Where X is learned, gradients of rows travel back: f for each row that another rank asks of this
-/// one, f_r sum_(q != r) U_q for column_gather, and nothing for column. Sources: P3 (Gandhi, Iyer, OSDI
-/// 2021), section 3; DistDGL; HopGNN.
+/// layer multiplies by them before its block, t in place of n in the first term, and no e and n in the
+/// second. Where X is learned, gradients of rows travel back: f A_r more for any and home, f_r sum_(q != r)
+/// U_q for column_gather, and nothing for column. Sources: P3 (Gandhi, Iyer, OSDI 2021), section 3; DistDGL;
+/// HopGNN.
 class batch_traffic {
  public:
   batch_traffic(int rank, int ranks, global_index features, global_index width, first_layer layer,
-                bool learned)
+                bool learned = false)
       : rank_(rank),
         ranks_(ranks),
         features_(features),
         width_(width),
         layer_(layer),
         learned_(learned),
-        asked_of_any_(static_cast<std::size_t>(ranks), 0),
-        asked_of_home_(static_cast<std::size_t>(ranks), 0) {}
+        needed_of_any_(static_cast<std::size_t>(ranks), 0),
+        needed_of_home_(needed_of_any_) {}
 
   /// Adds the micro-batches of an iteration whose roots were placed like that: any or home.
   template <class T>
@@ -47,11 +48,11 @@ class batch_traffic {
     for (const auto& part : parts) rows.insert(rows.end(), part.vertices.begin(), part.vertices.end());
     std::sort(rows.begin(), rows.end());
     rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
-    auto& asked = how == sampling::placement::home ? asked_of_home_ : asked_of_any_;
-    for (const global_index v : rows)
-      if (home(v) != static_cast<std::size_t>(rank_)) ++asked[home(v)];
+    auto& needed = how == sampling::placement::home ? needed_of_home_ : needed_of_any_;
+    for (const global_index v : rows) ++needed[home(v)];
     if (how == sampling::placement::home) return;
     rows_ += std::ssize(rows);
+    parts_ += std::ssize(parts);
     for (const auto& part : parts) {
       inputs_ += std::ssize(part.vertices);
       targets_ += part.blocks[0].rows;
@@ -59,7 +60,8 @@ class batch_traffic {
     }
   }
 
-  /// The mean over so many iterations. What travels: all-reduces of a few numbers; collective.
+  /// The mean over so many iterations. What travels: all-reduces of a few numbers, and of one per rank;
+  /// collective.
   std::vector<std::pair<sampling::placement, global_index>> busiest_rank(const communicator& world,
                                                                          global_index iterations) const {
     global_index sums[] = {rows_, inputs_, targets_, entries_};
@@ -70,11 +72,13 @@ class batch_traffic {
     const global_index products = layer_.products * width_ * ((ranks_ - 1) * used + all_used - used);
     const global_index topology =
         sums[1] - inputs_ + (layer_.aggregates ? 2 * (sums[3] - entries_) + sums[2] - targets_ : 0);
-    const global_index others = sums[0] - rows_;
-    global_index words[] = {
-        for_rows(asked_of_home_, world), for_rows(asked_of_any_, world),
-        rows_ * (features_ - columns.size()) + others * (learned_ ? 1 + columns.size() : 1),
-        products + topology};
+    const global_index numbers = iterations * (ranks_ - 1), sizes = 3 * parts_ * (ranks_ - 1);
+    const global_index asked_for_columns = columns.empty() ? 0 : sums[0] - rows_;
+    global_index words[] = {numbers + whole_rows(world, needed_of_home_),
+                            numbers + whole_rows(world, needed_of_any_),
+                            numbers + rows_ * (features_ - columns.size()) +
+                                asked_for_columns * (learned_ ? 1 + columns.size() : 1),
+                            sizes + products + topology};
     world.all_reduce(words, reduction::max);
     using sampling::placement;
     return {{placement::home, words[0] / iterations},
@@ -84,19 +88,21 @@ class batch_traffic {
   }
 
  private:
-  /// Words received for whole rows of which so many are asked of each rank.
-  global_index for_rows(std::vector<global_index> asked, const communicator& world) const {
-    const global_index mine = std::accumulate(asked.begin(), asked.end(), global_index{0});
-    world.all_reduce(asked);
-    return mine * (features_ + 1) + (learned_ ? asked[static_cast<std::size_t>(rank_)] * features_ : 0);
+  /// R_r f + A_r; `needed`: the rows of each rank that this one needs.
+  global_index whole_rows(const communicator& world, const std::vector<global_index>& needed) const {
+    const auto mine = static_cast<std::size_t>(rank_);
+    std::vector<global_index> by_all = needed;
+    world.all_reduce(by_all);
+    const global_index remote = std::accumulate(needed.begin(), needed.end(), -needed[mine]);
+    return remote * features_ + (by_all[mine] - needed[mine]) * (learned_ ? 1 + features_ : 1);
   }
 
   int rank_, ranks_;
   global_index features_, width_;
   first_layer layer_;
   bool learned_;
-  std::vector<global_index> asked_of_any_, asked_of_home_;  ///< rows, of each rank
-  global_index rows_ = 0, inputs_ = 0, targets_ = 0, entries_ = 0;
+  std::vector<global_index> needed_of_any_, needed_of_home_;  ///< by the rank that has them
+  global_index rows_ = 0, parts_ = 0, inputs_ = 0, targets_ = 0, entries_ = 0;
 };
 
 }  // namespace partita::nn

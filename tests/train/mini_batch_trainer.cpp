@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an iteration computes and moves: weights of micro-batches, sums of gradients, rows of the input.
+#include "partita/train/mini_batch_trainer.hpp"
+
+#include <doctest/doctest.h>
+#include <set>
+
+#include "partita/compiled/host.hpp"
+#include "support/datasets.hpp"
+#include "support/matrices.hpp"
+#include "support/ranks.hpp"
+
+namespace test_mini_batch_trainer {
+
+using namespace partita;
+using namespace test_support;
+using sampling::placement;
+
+namespace {
+
+using trainer = nn::mini_batch_trainer<double, host>;
+
+nn::training_options options_for(placement how) {
+  nn::training_options o;
+  o.model = "sage";
+  o.hidden = {6};
+  o.epochs = 1;
+  o.seed = 7;
+  o.mini_batch = {.batch = 9, .fanouts = {3, 2}, .placement = how, .sampled_scores = true};
+  return o;
+}
+
+nn::batch_order order_of(const io::dataset& d, const nn::training_options& o) {
+  return {nn::vertices_in(d, io::split_part::train), o.mini_batch.batch, o.seed};
+}
+
+/// The sampler that the trainer of sage has.
+sampling::neighbour_sampler<double> sampler_of(const mesh<host>& alone, const io::dataset& d,
+                                               const nn::training_options& o) {
+  return {nn::sampled_graph<double>(alone, d, o, nn::propagation_matrix::mean_normalized),
+          {.fanouts = o.mini_batch.fanouts, .seed = o.seed}};
+}
+
+sampling::row_homes homes(const io::dataset& d, int ranks) {
+  return {blocking::even(d.vertices, {ranks, 1, 1}, nesting::rows), vertex_rows.rows, ranks};
+}
+
+/// The vertices that the roots of a sample depend on, found by following the entries of its blocks.
+std::set<global_index> input_frontier(const sampling::sample<double>& s) {
+  std::set<local_index> reached;
+  for (local_index v = 0; v < s.blocks.back().rows; ++v) reached.insert(v);
+  for (std::size_t l = s.blocks.size(); l-- > 0;) {
+    const auto& b = s.blocks[l];
+    const std::set<local_index> targets = reached;
+    for (const local_index v : targets)
+      for (auto e = b.offsets[static_cast<std::size_t>(v)]; e < b.offsets[static_cast<std::size_t>(v) + 1];
+           ++e)
+        reached.insert(b.columns[static_cast<std::size_t>(e)]);
+  }
+  std::set<global_index> vertices;
+  for (const local_index v : reached) vertices.insert(s.vertices[static_cast<std::size_t>(v)]);
+  return vertices;
+}
+
+}  // namespace
+
+TEST_CASE("gradients are those of the mean over the batch; a mean of the means of unequal parts is not") {
+  const io::dataset d = directed_graph(61);
+  const nn::training_options o = options_for(placement::home);
+  const mesh<host> alone(self::world(), mesh_shape{});
+  nn::block_steps<double, host> steps(alone, d, o);
+  auto sampler = sampler_of(alone, d, o);
+  const auto x = nn::local_features<double>(alone, d, o.raw_features);
+  // The roots that are given weigh as much as `count` roots of a batch.
+  const auto add = [&](std::span<const global_index> roots, std::size_t count) {
+    sampling::sample<double> s;
+    sampler(roots, 1, s);
+    steps.run(gather_rows(x, s.vertices), s, static_cast<global_index>(count), 1);
+  };
+  const auto gradients = [&] {
+    const auto all = steps.gradients();
+    return std::vector<double>(all.begin(), all.end());
+  };
+  nn::batch_order order = order_of(d, o);
+  order.begin(1);
+  const auto batch = order.batch(0);
+  steps.begin();
+  add(batch, batch.size());
+  const std::vector<double> expected = gradients();
+  for (const bool equal : {false, true}) {
+    const auto parts =
+        equal ? sampling::equal_shares(batch, 3) : sampling::home_shares(sampler.graph(), batch, homes(d, 2));
+    CHECK((parts[0].size() == parts[1].size()) == equal);
+    steps.begin();
+    for (const auto& part : parts) add(part, batch.size());
+    CHECK(largest_difference(gradients(), expected) < 1e-14);
+    steps.begin();
+    for (const auto& part : parts) add(part, part.size() * parts.size());
+    CHECK((largest_difference(gradients(), expected) < 1e-14) == equal);
+    CHECK((largest_difference(gradients(), expected) > 1e-3) != equal);
+  }
+}
+
+TEST_CASE("an iteration moves the model in one all-reduce of the gradients, and nothing else of it") {
+  const io::dataset d = directed_graph(61);
+  for (const placement how : {placement::any, placement::home, placement::column_gather, placement::column})
+    for (const int ranks : {1, 2, 3, 8}) {
+      CAPTURE(static_cast<int>(how));
+      CAPTURE(ranks);
+      nn::training_options o = options_for(how);
+      o.mini_batch.micro_batches = 3;
+      on_threads(ranks, [&](const communicator& world) {
+        const mesh<host> m(world, {ranks, 1, 1});
+        trainer t(m, d, o, row_1d);
+        world.ledger().clear();
+        t.epoch(1);
+        const auto in_training = [&](auto keep) {
+          return world.ledger().total(
+              [&](const ledger_entry& e) { return e.phase == "training" && keep(e); });
+        };
+        const traffic sums = in_training([](const auto& e) { return e.kind == operation::all_reduce; });
+        const traffic others = in_training([](const auto& e) { return e.kind != operation::all_reduce; });
+        const global_index weights = t.parameters().values().shape().cols, p = ranks;
+        const auto iterations = static_cast<global_index>(t.iterations());
+        const global_index of_loss = 2 * (p - 1);
+        CHECK(world.all_reduce(sums.words) == iterations * 2 * (p - 1) * weights + of_loss);
+        CHECK(sums.messages <= (iterations + 1) * 2 * (p - 1));
+        CHECK((others.words == 0) == (how != placement::column || ranks == 1));
+      });
+    }
+}
+
+TEST_CASE("the rows gathered are the input frontier of each part, and travel once for all parts of a rank") {
+  const io::dataset d = directed_graph(61);
+  const mesh<host> alone(self::world(), mesh_shape{});
+  for (const placement how : {placement::any, placement::home})
+    for (const int ranks : {1, 3, 4})
+      for (const int parts : {1, 2, 5}) {
+        CAPTURE(static_cast<int>(how));
+        CAPTURE(ranks);
+        CAPTURE(parts);
+        nn::training_options o = options_for(how);
+        o.mini_batch.micro_batches = parts;
+        auto sampler = sampler_of(alone, d, o);
+        const sampling::row_homes home = homes(d, ranks);
+        nn::batch_order order = order_of(d, o);
+        order.begin(1);
+        std::size_t requested = 0;
+        global_index remote = 0;
+        sampling::sample<double> s;
+        for (std::size_t i = 0; i < order.iterations(); ++i) {
+          const auto lists = how == placement::home
+                                 ? sampling::home_shares(sampler.graph(), order.batch(i), home)
+                                 : sampling::equal_shares(order.batch(i), ranks);
+          for (std::size_t r = 0; r < lists.size(); ++r) {
+            std::set<global_index> together;
+            for (const auto& part : sampling::equal_shares(lists[r], parts)) {
+              sampler(part, 1, s);
+              const std::set<global_index> frontier = input_frontier(s);
+              requested += frontier.size();
+              together.insert(frontier.begin(), frontier.end());
+            }
+            for (const global_index v : together) remote += home(v) != r;
+          }
+        }
+        on_threads(ranks, [&](const communicator& world) {
+          const auto r = trainer(mesh<host>(world, {ranks, 1, 1}), d, o, row_1d).run();
+          CHECK(r.mini_batch->requested_rows == static_cast<global_index>(requested));
+          CHECK(r.mini_batch->remote_rows.total == remote);
+        });
+      }
+}
+
+}  // namespace test_mini_batch_trainer
