@@ -9,7 +9,7 @@
 /// What partita::compiled_cuda has in precision T, within namespace partita. PREFIX: extern for declarations,
 /// empty for definitions.
 #define PARTITA_CUDA_INSTANCES(PREFIX, T)                                                                  \
-  PREFIX template void nn::model<T, cuda_device>::backward(const matrix&);                                 \
+  PREFIX template void nn::model<T, cuda_device>::backward(const matrix&, matrix*);                        \
   PREFIX template double nn::cross_entropy(const dense<T, vertex_rows, cuda_device>&,                      \
                                            const nn::vertex_labels<cuda_device>&,                          \
                                            dense<T, vertex_rows, cuda_device>&);                           \
