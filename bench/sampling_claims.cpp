@@ -150,14 +150,15 @@ void print_remote_rows(const float_graph& g, const char* order, bool uneven, con
   for (const int ranks : rank_counts) {
     if (size.per_rank && size.roots * ranks > g.vertices() / 4) continue;
     const row_homes home = homes(g.vertices(), ranks, uneven);
+    const auto batches =
+        batches_of(all_vertices(g.vertices()), size.per_rank ? size.roots * ranks : size.roots, size.batches);
     comparison all;
-    for (const auto& batch : batches_of(all_vertices(g.vertices()),
-                                        size.per_rank ? size.roots * ranks : size.roots, size.batches))
-      all.add(rows_of, batch, home);
+    for (const auto& batch : batches) all.add(rows_of, batch, home);
     std::printf("| %d | %lld %s | %s | %d | %.3f | %.4f | %lld | %lld | %.2f | %.2f |\n", size.hops,
                 static_cast<long long>(size.roots), size.per_rank ? "a rank" : "in all", order, ranks,
                 edge_cut(g, home), ratio(all.any.remote, all.any.needed),
-                static_cast<long long>(all.any.remote), static_cast<long long>(all.home.remote),
+                static_cast<long long>(all.any.remote / std::ssize(batches)),
+                static_cast<long long>(all.home.remote / std::ssize(batches)),
                 ratio(all.any.remote, all.home.remote), ratio(all.any.remote, all.apart.remote));
     std::fflush(stdout);
   }
@@ -255,22 +256,6 @@ choice_table choices(const float_graph& g, const std::vector<local_index>& fanou
   return table;
 }
 
-const char* name_of(placement how) {
-  switch (how) {
-    case placement::any:
-      return "any";
-    case placement::home:
-      return "home";
-    case placement::column:
-      return "column";
-    case placement::column_gather:
-      return "column_gather";
-    case placement::automatic:
-      break;
-  }
-  return "auto";
-}
-
 void print_choices(const float_graph& g, const std::vector<local_index>& fanouts) {
   std::printf("\nFan-outs %d, %d:\n\n| P | d | n_0/n_1 |", fanouts[0], fanouts[1]);
   for (const global_index f : feature_widths) std::printf(" f = %lld |", static_cast<long long>(f));
@@ -291,7 +276,8 @@ void print_choices(const float_graph& g, const std::vector<local_index>& fanouts
             static_cast<double>(f) * table.inputs_per_target > static_cast<double>(2 * ranks * d);
         ++cells;
         agree += wins == rule;
-        std::printf(" %s %.2f%s |", name_of(best->first), ratio(best->second, of(placement::any)),
+        std::printf(" %s %.2f%s |", std::string(name_of(best->first)).c_str(),
+                    ratio(best->second, of(placement::any)),
                     wins == rule ? wins ? " +" : ""
                     : wins       ? " + (rule: -)"
                                  : " (rule: +)");
@@ -322,6 +308,11 @@ void print_claims(int vertices) {
     print_remote_rows(planted_order, "planted", false, size);
     if (!size.per_rank) print_remote_rows(planted_order, "uneven", true, size);
     print_remote_rows(random_order, "random", false, size);
+  }
+  how.in_random_order = false;
+  for (const auto& [mixing, order] : {std::pair{0.2, "planted, 20 %"}, {0.3, "planted, 30 %"}}) {
+    how.mixing = mixing;
+    print_remote_rows(graph_of(how), order, false, {2, 1024, false, 10});
   }
   print_layers(planted_order);
   std::printf(
