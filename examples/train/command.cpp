@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "command.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 
@@ -106,9 +107,17 @@ void add_mini_batches(CLI::App& app, partita::nn::mini_batch_options& m) {
       ->group(group)
       ->check(count)
       ->option_text("B");
+  using partita::nn::batch_sampler;
+  choice(app, "--sampler", m.sampler,
+         {{"neighbours", batch_sampler::neighbours},
+          {"layers", batch_sampler::layers},
+          {"walks", batch_sampler::walks}},
+         "what a batch is sampled with")
+      ->group(group);
   app.add_option("--fanout", m.fanouts,
                  "neighbours sampled in each layer, the first layer's first, or one\n"
-                 "number for all layers; -1: all neighbours (default 10)")
+                 "number for all layers; -1: all neighbours (default 10); layers: sizes\n"
+                 "of the sets of vertices (default 1000); walks: their length (default 2)")
       ->group(group)
       ->delimiter(',')
       ->check(number_that("a number of neighbours, or -1 for all",
@@ -196,15 +205,24 @@ void complete_mini_batches(const CLI::App& app, command& c) {
   partita::nn::training_options& t = c.training;
   if (t.mini_batch.batch == 0) {
     for (const char* name :
-         {"--fanout", "--placement", "--micro-batches", "--replace", "--graph", "--scores"})
+         {"--sampler", "--fanout", "--placement", "--micro-batches", "--replace", "--graph", "--scores"})
       if (app.count(name) > 0) throw usage_error(std::string(name) + " needs --batch");
     return;
   }
   const std::size_t layers =
       t.layers > 0 && t.hidden.size() == 1 ? static_cast<std::size_t>(t.layers) : t.hidden.size() + 1;
   std::vector<partita::local_index>& fanouts = t.mini_batch.fanouts;
-  if (fanouts.size() < 2) fanouts.assign(layers, fanouts.empty() ? 10 : fanouts[0]);
-  if (fanouts.size() != layers)
+  using partita::nn::batch_sampler;
+  const batch_sampler sampler = t.mini_batch.sampler;
+  const bool walks = sampler == batch_sampler::walks;
+  const partita::local_index usual = walks ? 2 : sampler == batch_sampler::layers ? 1000 : 10;
+  if (fanouts.size() < 2) fanouts.assign(walks ? 1 : layers, fanouts.empty() ? usual : fanouts[0]);
+  if (sampler != batch_sampler::neighbours && *std::ranges::min_element(fanouts) < 1)
+    throw usage_error("--fanout -1 is for --sampler neighbours");
+  if (walks && t.mini_batch.sampled_scores) throw usage_error("--sampler walks needs --scores exact");
+  if (walks && fanouts.size() > 1)
+    throw usage_error("--fanout of --sampler walks is one length, not " + std::to_string(fanouts.size()));
+  if (!walks && fanouts.size() != layers)
     throw usage_error("--fanout has " + std::to_string(fanouts.size()) + " numbers, and the model " +
                       std::to_string(layers) + " layers");
   if (c.policy == "auto") c.policy = "row_1d";  // of the evaluation only

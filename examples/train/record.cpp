@@ -73,6 +73,8 @@ ordered_json options_of(const command& c, int ranks, const outcome& run) {
   if (t.embedding > 0) j["embedding"] = t.embedding;
   if (const partita::nn::mini_batch_options& m = t.mini_batch; m.batch > 0) {
     j["batch"] = m.batch;
+    constexpr std::array samplers{"neighbours", "layers", "walks"};
+    j["sampler"] = samplers[static_cast<std::size_t>(m.sampler)];
     j["fanout"] = fmt::format("{}", fmt::join(m.fanouts, ","));
     j["placement"] = name_of(run.result.mini_batch->placement);
     j["micro-batches"] = m.micro_batches;

@@ -46,7 +46,7 @@ TOGETHER = {
     "nn/residual.cpp": "nn/linear",
     "train/cuda_models.cu": "compiled/cuda",
     "train/trainer.cpp": "compiled/host compiled/instances train/epochs train/graph_data train/objective train/options",
-    "train/mini_batch.cpp": "algebra/column_slices train/batch_input train/batch_order train/block_operators",
+    "train/mini_batch.cpp": "algebra/column_slices train/batch_input train/batch_order train/batch_sampler train/block_operators",
     "train/models.cpp": "nn/models nn/propagation nn/conv/gat nn/conv/gcnii nn/conv/gin nn/conv/sage nn/conv/sgc "
                         "nn/conv/gcn nn/conv/attention_vectors",
 }

@@ -44,7 +44,7 @@ step_result step_of(int ranks, const io::dataset& d, const nn::training_options&
   on_threads(ranks, [&](const communicator& world) {
     const mesh<host> m(world, {ranks, 1, 1});
     trainer t(m, d, o, row_1d);
-    const double loss = t.gradients(2, 1);
+    const double loss = t.gradients(2, t.iterations() > 1 ? 1 : 0);
     const auto gradients = t.parameters().gradients().values();
     if (world.rank() == ranks - 1) result = {loss, {gradients.begin(), gradients.end()}};
   });
@@ -105,6 +105,50 @@ TEST_CASE(
       });
     }
   }
+}
+
+TEST_CASE("other samplers: layers as one rank has them; walks alike for every placement of equal shares") {
+  const io::dataset d = directed_graph(61);
+  nn::training_options o = options_for("gcn", {20, 15});
+  o.mini_batch.sampler = nn::batch_sampler::layers;
+  const step_result one_rank = step_of(1, d, o);
+  for (const placement how : placements) {
+    o.mini_batch.placement = how;
+    o.mini_batch.micro_batches = 2;
+    const step_result found = step_of(3, d, o);
+    CHECK(std::abs(found.loss - one_rank.loss) < 1e-12);
+    CHECK(largest_difference(found.gradients, one_rank.gradients) < 1e-12);
+  }
+  o.mini_batch.sampler = nn::batch_sampler::walks;
+  o.mini_batch.fanouts = {3};
+  o.mini_batch.presampled = 4;
+  o.mini_batch.placement = placement::any;
+  const step_result expected = step_of(3, d, o);
+  CHECK(largest_difference(expected.gradients, one_rank.gradients) > 1e-6);
+  for (const placement how : {placement::column, placement::column_gather})
+    for (const bool cut : {false, true}) {
+      o.mini_batch.placement = how;
+      o.mini_batch.cut_graph = cut;
+      const step_result found = step_of(3, d, o);
+      CHECK(std::abs(found.loss - expected.loss) < 1e-12);
+      CHECK(largest_difference(found.gradients, expected.gradients) < 1e-12);
+    }
+}
+
+TEST_CASE("walks that visit everything, not normalised, give the gradients of the whole graph") {
+  io::dataset d = directed_graph(61);
+  for (auto& part : d.split) part = 1;
+  nn::training_options o = options_for("gcn", {1});
+  o.mini_batch.sampler = nn::batch_sampler::walks;
+  o.mini_batch.presampled = 0;
+  o.mini_batch.batch = 1000;
+  o.dropout = 0;
+  const step_result walked = step_of(1, d, o);
+  o.mini_batch.sampler = nn::batch_sampler::neighbours;
+  o.mini_batch.fanouts = {-1, -1};
+  const step_result expected = step_of(1, d, o);
+  CHECK(std::abs(walked.loss - expected.loss) < 1e-12);
+  CHECK(largest_difference(walked.gradients, expected.gradients) < 1e-12);
 }
 
 TEST_CASE("whole runs: losses, accuracies and words; exact and sampled scores; whole and cut graphs") {

@@ -3,27 +3,14 @@
 /// Training on sampled neighbourhoods of batches of vertices.
 
 #include <array>
+#include <functional>
 #include <numeric>
 
-#include "partita/sampling/neighbour_sampler.hpp"
 #include "partita/train/batch_input.hpp"
 #include "partita/train/batch_order.hpp"
 #include "partita/train/models.hpp"
 
 namespace partita::nn {
-
-/// The graph that neighbours are sampled from: the matrix that the model multiplies with, whole on every rank
-/// or cut by rows. Collective over the mesh. What travels: see distribute.
-template <class T, class Device>
-sampling::graph<T> sampled_graph(const mesh<Device>& m, const io::dataset& data,
-                                 const training_options& options, propagation_matrix of) {
-  const bool cut = options.mini_batch.cut_graph;
-  const communicator ranks = m.world().split(0, m.rank(), "sampling");  // while features travel in the other
-  const mesh<Device> of_graph(ranks, cut ? mesh_shape{m.size(), 1, 1} : mesh_shape{1, m.size(), 1},
-                              m.queue());
-  const graph_operators<T, Device> graph(of_graph, data, options, cut ? row_1d : feature_column);
-  return sampling::graph<T>(graph.matrix_for(of, true));
-}
 
 /// Steps of a model on micro-batches of sampled blocks: all of a rank's work in an iteration, without its
 /// communication. The parameters are on a mesh of one rank and begin as those of a whole-graph model.
@@ -44,18 +31,21 @@ class block_steps {
 
   /// Before the micro-batches of an iteration.
   void begin() { fill(*total_, T(0)); }
-  /// Adds the gradients of the mean loss over `batch` roots, of which these are some; returns their share of
-  /// the loss. `step` seeds dropout. In input_gradient, unless null, the gradient of the input.
-  double run(const operand<T, Device>& input, const sampling::sample<T>& sample, global_index batch,
+  /// Adds `share` times the gradients of the mean loss over the sample's training vertices; returns so much
+  /// of the loss. Where the sample has weights, the gradients are those of the weighted sum of losses over
+  /// the number of all training vertices instead of the mean. `step` seeds dropout. In input_gradient, unless
+  /// null, the gradient of the input.
+  double run(const operand<T, Device>& input, const sampling::sample<T>& sample, double share,
              std::uint64_t step, dense<T, vertex_rows, Device>* input_gradient = nullptr) {
     model<T, Device> net = model_of(sample, input_gradient != nullptr);
     const auto& logits = net.forward(input, pass_of(sample, step, true));
     objective<T, Device> labels(alone_, data_, net.row_blocking(), sample.vertices);
     dense<T, vertex_rows, Device> dlogits(alone_, logits.row_blocking(), logits.col_blocking());
-    const double share =
-        static_cast<double>(labels.counted(io::split_part::train)) / static_cast<double>(batch);
     const double loss = share * labels.loss(logits, dlogits);
-    transform(dlogits, dlogits, scaled<T>{static_cast<T>(share)});
+    if (sample.weights.empty())
+      transform(dlogits, dlogits, scaled<T>{static_cast<T>(share)});
+    else
+      weigh(sample.weights, share * static_cast<double>(labels.counted(io::split_part::train)), dlogits);
     net.backward(dlogits, input_gradient);
     zip(*total_, parameters_->gradients(), *total_, std::plus<>{});
     return loss;
@@ -80,6 +70,15 @@ class block_steps {
   global_index first_width() const { return parameters_->list().front().shape().cols; }
 
  private:
+  void weigh(const std::vector<double>& weights, double factor,
+             dense<T, vertex_rows, Device>& dlogits) const {
+    const double all = static_cast<double>(vertices_in(data_, io::split_part::train).size());
+    std::vector<T> of_rows;
+    for (const double w : weights) of_rows.push_back(static_cast<T>(w * factor / all));
+    dense<T, vertex_rows, Device> rows(alone_, {std::ssize(of_rows), 1});  // (roots, 1)
+    copy(alone_.queue(), std::span<const T>(of_rows), rows.values());
+    transform_rows(dlogits, rows, dlogits, std::multiplies<>{});
+  }
   model<T, Device> make(const std::vector<sampling::block<T>>& blocks, const builder<T, Device>& b) const {
     const bool transposes = !named_.on_blocks.aggregates;  // attention works on the entries of A^T
     return named_.make({block_operators(alone_, blocks, transposes), data_, options_, b});

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "partita/base/background.hpp"
+#include "partita/train/batch_sampler.hpp"
 #include "partita/train/batch_traffic.hpp"
 #include "partita/train/mini_batch.hpp"
 
@@ -41,15 +42,9 @@ class mini_batch_trainer {
         embedding_optimizer_(options.learning_rate) {
     const mini_batch_options& how = options.mini_batch;
     const auto graph = sampled_graph<T>(m, data, options, steps_.named().multiplies_with);
-    sampler_ = std::make_unique<sampling::neighbour_sampler<T>>(
-        graph, sampling::neighbour_options{
-                   .fanouts = how.fanouts,
-                   .seed = options.seed,
-                   .replace = how.replace,
-                   .keep_diagonal = steps_.named().multiplies_with != propagation_matrix::mean_normalized,
-                   .threads = how.sampling_threads});
-    sampler_->require_layers(layer_widths(data, options).size() - 1);
-    if (how.micro_batches < 1) throw_error<error>({"micro-batches are at least 1, not ", how.micro_batches});
+    sampler_ = make_sampler(graph, options, layer_widths(data, options).size() - 1,
+                            steps_.named().multiplies_with != propagation_matrix::mean_normalized,
+                            vertices_in(data, io::split_part::train), m.size() * how.micro_batches);
     if (!how.sampled_scores) whole_.emplace(m, data, options, make_model<T>(m, data, options, p));
     result_.placement = how.placement;
     if (how.placement == sampling::placement::automatic) choose_placement();
@@ -109,7 +104,7 @@ class mini_batch_trainer {
  private:
   /// A rank's share of a batch.
   struct iteration {
-    global_index batch = 0;
+    global_index batch = 0, parts = 0;             ///< roots and micro-batches of all ranks
     std::vector<std::vector<global_index>> roots;  ///< of each micro-batch
     std::vector<sampling::sample<T>> samples;
     std::uint64_t epoch = 0;
@@ -140,6 +135,12 @@ class mini_batch_trainer {
   }
   std::uint64_t step_number(std::uint64_t epoch, std::size_t batch) const {
     return (epoch - 1) * order_.iterations() + batch + 1;
+  }
+  /// The weight of a micro-batch's mean loss in that of the batch.
+  double share_of(const iteration& of, std::size_t k) const {
+    if (of.roots[k].empty()) return 0;
+    if (options_.mini_batch.sampler == batch_sampler::walks) return 1 / static_cast<double>(of.parts);
+    return static_cast<double>(of.roots[k].size()) / static_cast<double>(of.batch);
   }
   double train_epoch(std::uint64_t epoch);
   void begin_sampling(std::size_t batch, std::uint64_t epoch);
@@ -175,7 +176,11 @@ void mini_batch_trainer<T, Device>::divide(std::span<const global_index> batch, 
                                            sampling::placement how, iteration& to) {
   const auto lists = how == sampling::placement::home ? sampling::home_shares(sampler_->graph(), batch, home_)
                                                       : sampling::equal_shares(batch, mesh_.size());
-  for (const auto& list : lists) result_.most_roots = std::max(result_.most_roots, std::ssize(list));
+  to.parts = 0;
+  for (const auto& list : lists) {
+    result_.most_roots = std::max(result_.most_roots, std::ssize(list));
+    to.parts += std::min<global_index>(options_.mini_batch.micro_batches, std::ssize(list));
+  }
   to.batch = static_cast<global_index>(batch.size());
   to.epoch = epoch;
   to.roots = sampling::equal_shares(lists[static_cast<std::size_t>(mesh_.rank())],
@@ -271,7 +276,7 @@ double mini_batch_trainer<T, Device>::backward(iteration& of, batch_input<T, Dev
   for (std::size_t k = 0; k < of.samples.size(); ++k) {
     if (alone && of.roots[k].empty()) continue;
     auto* const dh = learns_input() ? input.gradient(k) : nullptr;
-    loss += steps_.run(input.input(k), of.samples[k], of.batch, step, dh);
+    loss += steps_.run(input.input(k), of.samples[k], share_of(of, k), step, dh);
     if (dh != nullptr) input.rows().add(k, *dh);
   }
   input.release();

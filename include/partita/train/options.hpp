@@ -29,10 +29,21 @@ enum class vertex_blocks : std::uint8_t {
   balanced  ///< nearly equal numbers of in-edges
 };
 
+/// What a batch's roots are sampled with; see partita/sampling/.
+enum class batch_sampler : std::uint8_t {
+  neighbours,  ///< so many neighbours of each vertex, per layer (GraphSAGE)
+  layers,      ///< of the vertices that a random set for each layer contains, so many in the mean (FastGCN)
+  walks        ///< the subgraph that random walks from the roots visit (GraphSAINT)
+};
+
 /// Training on sampled neighbourhoods of batches of vertices instead of the whole graph.
 struct mini_batch_options {
   global_index batch = 0;  ///< roots of an iteration, on all ranks together; 0: whole-graph training
-  std::vector<local_index> fanouts;  ///< of each layer, the first layer's first; -1: all neighbours
+  batch_sampler sampler = batch_sampler::neighbours;
+  /// Of each layer, the first layer's first: fan-outs, -1 for all neighbours, or sizes of the layers' sets;
+  /// for walks, their length.
+  std::vector<local_index> fanouts;
+  int presampled = 50;  ///< subgraphs from which the normalisation of walks is estimated; 0: none
   sampling::placement placement = sampling::placement::automatic;
   int micro_batches = 1;        ///< a rank's share of a batch is computed in so many parts
   bool replace = false;         ///< neighbours are drawn with replacement

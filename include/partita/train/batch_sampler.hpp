@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// The graph and the sampler of mini-batches.
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "partita/sampling/layer_sampler.hpp"
+#include "partita/sampling/neighbour_sampler.hpp"
+#include "partita/sampling/walk_sampler.hpp"
+#include "partita/train/graph_data.hpp"
+
+namespace partita::nn {
+
+/// The graph that neighbours are sampled from: the matrix that the model multiplies with, whole on every rank
+/// or cut by rows. Collective over the mesh. What travels: see distribute.
+template <class T, class Device>
+sampling::graph<T> sampled_graph(const mesh<Device>& m, const io::dataset& data,
+                                 const training_options& options, propagation_matrix of) {
+  const bool cut = options.mini_batch.cut_graph;
+  const communicator ranks = m.world().split(0, m.rank(), "sampling");  // while features travel in the other
+  const mesh<Device> of_graph(ranks, cut ? mesh_shape{m.size(), 1, 1} : mesh_shape{1, m.size(), 1},
+                              m.queue());
+  const graph_operators<T, Device> graph(of_graph, data, options, cut ? row_1d : feature_column);
+  return sampling::graph<T>(graph.matrix_for(of, true));
+}
+
+/// The sampler that the options ask for, of `layers` layers; `keep_diagonal`: self-loops are kept, not drawn;
+/// `roots`: the training vertices; `parts`: in how many an iteration is divided. Over a cut graph collective
+/// over its ranks. Throws error for micro-batches less than 1, and for walks with sampled scores; shape_error
+/// unless there is a fan-out for each layer, or one length of walks.
+template <class T>
+std::unique_ptr<sampling::sampler<T>> make_sampler(const sampling::graph<T>& graph,
+                                                   const training_options& options, std::size_t layers,
+                                                   bool keep_diagonal, const std::vector<global_index>& roots,
+                                                   int parts) {
+  const mini_batch_options& how = options.mini_batch;
+  if (how.micro_batches < 1) throw_error<error>({"micro-batches are at least 1, not ", how.micro_batches});
+  std::unique_ptr<sampling::sampler<T>> made;
+  if (how.sampler == batch_sampler::walks) {
+    if (how.sampled_scores)
+      throw error("walks sample subgraphs to train on, not neighbourhoods to score vertices with");
+    if (how.fanouts.empty()) throw shape_error("walks need a length");
+    const global_index each = std::max<global_index>(1, how.batch / parts);
+    made = std::make_unique<sampling::walk_sampler<T>>(
+        graph, sampling::walk_options{.layers = layers,
+                                      .length = how.fanouts[0],
+                                      .seed = options.seed,
+                                      .keep_diagonal = keep_diagonal,
+                                      .threads = how.sampling_threads,
+                                      .presampled = how.presampled,
+                                      .batch = to_local(each, "the roots of a subgraph"),
+                                      .roots = roots});
+  } else if (how.sampler == batch_sampler::layers) {
+    made = std::make_unique<sampling::layer_sampler<T>>(
+        graph, sampling::layer_options{.budgets = how.fanouts,
+                                       .seed = options.seed,
+                                       .keep_diagonal = keep_diagonal,
+                                       .threads = how.sampling_threads});
+  } else {
+    made = std::make_unique<sampling::neighbour_sampler<T>>(
+        graph, sampling::neighbour_options{.fanouts = how.fanouts,
+                                           .seed = options.seed,
+                                           .replace = how.replace,
+                                           .keep_diagonal = keep_diagonal,
+                                           .threads = how.sampling_threads});
+  }
+  made->require_layers(layers);
+  return made;
+}
+
+}  // namespace partita::nn
