@@ -15,8 +15,8 @@ namespace partita::nn {
 
 /// Words that the busiest rank receives for the inputs of one iteration under each placement, gradients of
 /// parameters apart. With U_r the distinct rows that rank r needs, R_r those of them that other ranks have,
-/// A_r those that other ranks need of r's; T micro-batches, and t_r, n_r and e_r the inputs, rows and entries
-/// of their first blocks together:
+/// A_r those that other ranks need of r's, once for each of them; T micro-batches, and t_r, n_r and e_r the
+/// inputs, rows and entries of their first blocks together:
 ///
 ///     any, home       R_r f + A_r + P - 1                        rows, ids that are asked for, their numbers
 ///     column_gather   U_r (f - f_r) + sum_(q != r) U_q + P - 1   pieces of rows, ids, their numbers
