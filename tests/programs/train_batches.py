@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Mini-batches of the program: train_batches.py TRAIN [word of the command that starts MPI ranks ...]"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TRAIN, *LAUNCH = sys.argv[1:]
+PLACEMENTS = ["any", "home", "column", "column_gather"]
+BATCH = ["--batch", "8", "--fanout", "4,3"]
+
+
+def run(*arguments, command=None):
+    return subprocess.run([*(command or []), TRAIN, *arguments], capture_output=True, text=True, timeout=60,
+                          env={**os.environ, **({"ASAN_OPTIONS": "detect_leaks=0"} if command else {})})
+
+
+class Batches(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.out = os.path.join(folder.name, "run.json")
+
+    def train(self, *arguments, command=None):
+        model = [] if "--model" in arguments else ["--model", "sage"]
+        done = run("--data", "karate", *model, "--epochs", "6", "--precision", "f64", "--quiet", "--json", self.out, *arguments, command=command)
+        self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
+        with open(self.out) as f:
+            return json.load(f)
+
+    def same_losses(self, result, expected, what):
+        self.assertEqual(len(result["loss"]), len(expected["loss"]))
+        for a, b in zip(result["loss"], expected["loss"]):
+            self.assertLess(abs(a - b), 1e-9 * b, what)
+
+    def test_every_placement_and_rank_trains_alike_with_the_words_predicted(self):
+        for model in ("gcn", "sage", "gin", "gat"):
+            expected = self.train("--model", model, *BATCH)
+            self.assertEqual(expected["remote_rows"], {"max_rank": 0, "total": 0})
+            for placement in PLACEMENTS + ["auto"]:
+                result = self.train("--model", model, *BATCH, "--placement", placement, "--ranks", "3", "--micro-batches", "2")
+                self.same_losses(result, expected, (model, placement))
+                self.assertEqual(result["words_received"], result["predicted_words_received"], (model, placement))
+                self.assertIn(result["placement"], PLACEMENTS)
+                self.assertEqual(len(result["placements"]), 4 if placement == "auto" else 0)
+                self.assertEqual(result["policy"], "row_1d")
+        self.assertEqual([k for k in result if k not in expected], [])
+        for key in ("iterations", "sampled_edges", "requested_rows"):
+            self.assertGreater(result[key], 0)
+        self.assertLessEqual(result["roots"]["max_rank"], 3)
+
+    def test_the_other_options(self):
+        expected = self.train(*BATCH)
+        self.same_losses(self.train(*BATCH, "--ranks", "3", "--graph", "cut"), expected, "cut")
+        self.same_losses(self.train(*BATCH, "--ranks", "4", "--scores", "sampled", "--policy", "grid_2d"), expected, "sampled")
+        self.assertNotEqual(self.train(*BATCH, "--replace")["loss"], expected["loss"])
+        self.same_losses(self.train("--batch", "8", "--fanout", "10"), self.train("--batch", "8"), "default")
+        self.assertNotEqual(self.train("--batch", "8", "--fanout", "-1")["loss"], expected["loss"])
+        for sampler in (["--sampler", "layers", "--fanout", "9"], ["--sampler", "walks"]):
+            first = self.train("--batch", "8", *sampler, "--placement", "any", "--ranks", "2")
+            self.same_losses(self.train("--batch", "8", *sampler, "--placement", "column", "--ranks", "2"), first, sampler)
+
+    def test_embeddings(self):
+        first = self.train(*BATCH, "--embedding", "6", "--placement", "any")
+        self.assertLess(first["loss"][-1], first["loss"][0])
+        for placement in PLACEMENTS:
+            self.same_losses(self.train(*BATCH, "--embedding", "6", "--placement", placement, "--ranks", "3"), first, placement)
+        self.assertLess(self.train("--embedding", "6", "--ranks", "4", "--policy", "split_3d")["loss"][-1], 2)
+
+    def test_the_json_repeats_the_run(self):
+        for arguments in ([*BATCH, "--ranks", "3", "--partition", "random"], ["--batch", "6", "--sampler", "walks", "--fanout", "3", "--ranks", "2"]):
+            first = self.train(*arguments)
+            options = [f"--{name}={json.dumps(value) if not isinstance(value, str) else value}" for name, value in first["run"]["options"].items()]
+            done = run(*options, "--quiet", "--json", self.out)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            with open(self.out) as f:
+                again = json.load(f)
+            for same in ("loss", "placement", "remote_rows", "test_accuracy"):
+                self.assertEqual(again[same], first[same], same)
+            self.assertEqual(again["run"]["options"], first["run"]["options"])
+
+    def test_what_is_refused(self):
+        for code, part, *arguments in ((2, "--fanout needs --batch", "--fanout", "5"), (2, "--placement needs --batch", "--placement", "home"),
+                                       (2, "--fanout has 3 numbers, and the model 2 layers", "--batch", "8", "--fanout", "5,5,5"),
+                                       (2, "--fanout", "--batch", "8", "--fanout", "0,5"), (2, "--batch", "--batch", "0"),
+                                       (2, "--sampler walks needs --scores exact", "--batch", "8", "--sampler", "walks", "--scores", "sampled"),
+                                       (2, "--fanout -1 is for", "--batch", "8", "--sampler", "layers", "--fanout", "-1"),
+                                       (1, "cannot be trained on sampled neighbours", "--batch", "8", "--model", "appnp"),
+                                       (1, "cannot be trained on sampled neighbours", "--batch", "8", "--model", "gcn", "--coupling", "decoupled")):
+            model = [] if "--model" in arguments else ["--model", "gcn"]
+            for ranks in ("1", "3"):
+                done = run("--data", "karate", *model, *arguments, "--ranks", ranks, "--quiet")
+                self.assertEqual(done.returncode, code, (arguments, done.stderr))
+                self.assertIn(part, done.stderr)
+                self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+
+    @unittest.skipUnless(LAUNCH, "there is no mpirun here: CMake says so")
+    def test_over_mpi(self):
+        expected = self.train(*BATCH)
+        for placement in PLACEMENTS:
+            result = self.train(*BATCH, "--placement", placement, "--comm", "mpi", command=[*LAUNCH, "2"])
+            self.same_losses(result, expected, placement)
+            self.assertEqual(result["words_received"], result["predicted_words_received"], placement)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
