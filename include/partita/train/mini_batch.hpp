@@ -18,7 +18,11 @@ template <class T, class Device>
 class block_steps {
  public:
   block_steps(const mesh<Device>& alone, const io::dataset& data, const training_options& options)
-      : alone_(alone), data_(data), options_(options), named_(find_model<T, Device>(options)) {
+      : alone_(alone),
+        data_(data),
+        options_(options),
+        named_(find_model<T, Device>(options)),
+        training_vertices_(vertices_in(data, io::split_part::train).size()) {
     if (named_.on_blocks.products == 0)
       throw_error<error>({"model ", options.model,
                           " cannot be trained on sampled neighbours in this variant; gcn, sage with mean "
@@ -72,9 +76,9 @@ class block_steps {
  private:
   void weigh(const std::vector<double>& weights, double factor,
              dense<T, vertex_rows, Device>& dlogits) const {
-    const double all = static_cast<double>(vertices_in(data_, io::split_part::train).size());
     std::vector<T> of_rows;
-    for (const double w : weights) of_rows.push_back(static_cast<T>(w * factor / all));
+    for (const double w : weights)
+      of_rows.push_back(static_cast<T>(w * factor / static_cast<double>(training_vertices_)));
     dense<T, vertex_rows, Device> rows(alone_, {std::ssize(of_rows), 1});  // (roots, 1)
     copy(alone_.queue(), std::span<const T>(of_rows), rows.values());
     transform_rows(dlogits, rows, dlogits, std::multiplies<>{});
@@ -110,6 +114,7 @@ class block_steps {
   const io::dataset& data_;
   training_options options_;
   const named_model<T, Device>& named_;
+  std::size_t training_vertices_;
   std::shared_ptr<nn::parameters<T, Device>> parameters_;
   std::optional<dense<T, replicated, Device>> total_;
   buffer<global_index, Device> vertices_;

@@ -17,8 +17,8 @@ namespace partita::nn {
 /// share of the batch, gets the rows of X that they need, and computes the gradients of its share of the mean
 /// loss, which one all-reduce sums. Samples of the iteration after the next are drawn, and rows for the next
 /// are on their way, while the present one computes; rows of an embedding travel after its step, and their
-/// gradients back to those who have them. What is computed does not depend on the placement, the
-/// ranks or the micro-batches.
+/// gradients back to those who have them. What is computed does not depend on the placement, the ranks or the
+/// micro-batches, except that subgraphs of walks are those of a micro-batch's roots.
 ///
 /// Collective over the mesh, with the same data on every rank: constructor and members. Sources: LeapGNN
 /// (Chen et al., FAST 2025), without its motion of models; P3 (Gandhi, Iyer, OSDI 2021); DistDGL (Zheng et
