@@ -17,6 +17,8 @@
                                            const dense<T, vertex_rows, cuda_device>&, global_index,        \
                                            dense<T, vertex_rows, cuda_device>&);                           \
   PREFIX template std::vector<T> collect(const dense<T, vertex_rows, cuda_device>&, std::source_location); \
+  PREFIX template dense<T, dynamic_layout, cuda_device> nn::initial_embedding<T>(                          \
+      const mesh<cuda_device>&, layout, const blocking&, global_index, std::uint64_t);                     \
   PREFIX template nn::model<T, cuda_device> nn::convolutions<nn::gcn_conv>(                                \
       const sparse<T, dynamic_layout, cuda_device>&, const std::vector<global_index>&,                     \
       const nn::model_options&);                                                                           \
