@@ -6,6 +6,7 @@
 #include "partita/comm/self.hpp"
 #include "partita/compiled/host.hpp"
 #include "support/datasets.hpp"
+#include "support/matrices.hpp"
 #include "support/meshes.hpp"
 #include "support/mpi_byte_counter.hpp"
 #include "support/mpi_world.hpp"
