@@ -71,11 +71,12 @@ TEST_CASE("gradients are those of the mean over the batch; a mean of the means o
   nn::block_steps<double, host> steps(alone, d, o);
   auto sampler = sampler_of(alone, d, o);
   const auto x = nn::local_features<double>(alone, d, o.raw_features);
-  // The roots that are given weigh as much as `count` roots of a batch.
+  // The roots that are given weigh as so many of `count`.
   const auto add = [&](std::span<const global_index> roots, std::size_t count) {
     sampling::sample<double> s;
     sampler(roots, 1, s);
-    steps.run(gather_rows(x, s.vertices), s, static_cast<global_index>(count), 1);
+    steps.run(gather_rows(x, s.vertices), s, static_cast<double>(roots.size()) / static_cast<double>(count),
+              1);
   };
   const auto gradients = [&] {
     const auto all = steps.gradients();
