@@ -98,7 +98,7 @@ def run_partita(options):
             return {"error": reason(run.stderr or f"exit code {run.returncode}")}
         result = json.loads(record.read_text())
     edges = result.get("sampled_edges")
-    return {"version": f"partita {result['version']}", "epochs": [result["seconds_per_epoch"]],
+    return {"version": f"partita {result['run']['version']}", "epochs": [result["seconds_per_epoch"]],
             "edges": edges.get("total") if isinstance(edges, dict) else edges, "iterations": result.get("iterations")}
 
 

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "partita/local/host/parallel.hpp"
+#include "partita/local/host/vector.hpp"
 #include "partita/local/shapes.hpp"
 #include "partita/local/view.hpp"
 #include "partita/memory/host.hpp"
@@ -49,6 +50,13 @@ inline void sparse_to_dense(const device_queue<host>& q, local::input_csr<T> a, 
   });
 }
 
+namespace move_detail {
+
+/// How many rows before its own turn a scattered row is fetched.
+inline constexpr local_index ahead = 8;
+
+}  // namespace move_detail
+
 /// to[i n + j] = from(rows[i], j). from is (m, n), to has rows.size() n elements, every rows[i] is less than
 /// m. Throws shape_error if the number of rows does not fit in a local index.
 template <class T>
@@ -57,8 +65,11 @@ inline void gather_rows(const device_queue<host>& q, local::input_view<T> from,
   const local_index count = to_local(static_cast<global_index>(rows.size()), "the number of gathered rows");
   const matrix_view<T> out{to, count, from.cols, from.cols};
   run_rows(q.threads(), count, from.cols, [=](local_index begin, local_index end) {
-    for (local_index i = begin; i < end; ++i)
+    for (local_index i = begin; i < end; ++i) {
+      if (i + move_detail::ahead < end)
+        prefetch(from.row_data(rows[static_cast<std::size_t>(i + move_detail::ahead)]), from.cols);
       std::copy_n(from.row_data(rows[static_cast<std::size_t>(i)]), from.cols, out.row_data(i));
+    }
   });
 }
 
@@ -69,9 +80,15 @@ inline void gather_rows_of_two(const device_queue<host>& q, const local::scalar<
                                const local::scalar<T>* received, std::span<const global_index> starts,
                                matrix_view<T> to) {
   local::require_starts("gather_rows_of_two", starts.size(), local::shape_of(to));
-  for_rows(q.threads(), to.rows, to.cols, [=](local_index i) {
+  const auto row = [=](local_index i) {
     const global_index start = starts[static_cast<std::size_t>(i)];
-    std::copy_n(start < 0 ? own + (-1 - start) : received + start, to.cols, to.row_data(i));
+    return start < 0 ? own + (-1 - start) : received + start;
+  };
+  run_rows(q.threads(), to.rows, to.cols, [=](local_index begin, local_index end) {
+    for (local_index i = begin; i < end; ++i) {
+      if (i + move_detail::ahead < end) prefetch(row(i + move_detail::ahead), to.cols);
+      std::copy_n(row(i), to.cols, to.row_data(i));
+    }
   });
 }
 
