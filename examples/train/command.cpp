@@ -219,6 +219,8 @@ void complete_mini_batches(const CLI::App& app, command& c) {
   if (fanouts.size() < 2) fanouts.assign(walks ? 1 : layers, fanouts.empty() ? usual : fanouts[0]);
   if (sampler != batch_sampler::neighbours && *std::ranges::min_element(fanouts) < 1)
     throw usage_error("--fanout -1 is for --sampler neighbours");
+  if (t.mini_batch.replace && sampler != batch_sampler::neighbours)
+    throw usage_error("--replace is for --sampler neighbours");
   if (walks && t.mini_batch.sampled_scores) throw usage_error("--sampler walks needs --scores exact");
   if (walks && fanouts.size() > 1)
     throw usage_error("--fanout of --sampler walks is one length, not " + std::to_string(fanouts.size()));

@@ -87,9 +87,10 @@ class Batches(unittest.TestCase):
                                        (2, "--fanout has 3 numbers, and the model 2 layers", "--batch", "8", "--fanout", "5,5,5"),
                                        (2, "--fanout", "--batch", "8", "--fanout", "0,5"), (2, "--batch", "--batch", "0"),
                                        (2, "--sampler walks needs --scores exact", "--batch", "8", "--sampler", "walks", "--scores", "sampled"),
+                                       (2, "--replace is for --sampler neighbours", "--batch", "8", "--sampler", "layers", "--replace"),
                                        (2, "--fanout -1 is for", "--batch", "8", "--sampler", "layers", "--fanout", "-1"),
                                        (1, "cannot be trained on sampled neighbours", "--batch", "8", "--model", "appnp"),
-                                       (1, "cannot be trained on sampled neighbours", "--batch", "8", "--model", "gcn", "--coupling", "decoupled")):
+                                       (1, "gcn in its decoupled form cannot be trained on sampled", "--batch", "8", "--model", "gcn", "--coupling", "decoupled")):
             model = [] if "--model" in arguments else ["--model", "gcn"]
             for ranks in ("1", "3"):
                 done = run("--data", "karate", *model, *arguments, "--ranks", ranks, "--quiet")

@@ -2,6 +2,7 @@
 // Mini-batches: what is computed does not depend on placement, ranks and micro-batches.
 #include <doctest/doctest.h>
 
+#include "partita/comm/self.hpp"
 #include "partita/compiled/host.hpp"
 #include "partita/train/mini_batch_trainer.hpp"
 #include "support/datasets.hpp"
@@ -133,6 +134,31 @@ TEST_CASE("other samplers: layers as one rank has them; walks alike for every pl
       CHECK(std::abs(found.loss - expected.loss) < 1e-12);
       CHECK(largest_difference(found.gradients, expected.gradients) < 1e-12);
     }
+}
+
+TEST_CASE("options that would be ignored are refused; one fan-out serves all layers") {
+  const io::dataset d = directed_graph(61);
+  nn::training_options o = options_for("gcn", {3, 3});
+  const step_result expected = step_of(1, d, o);
+  o.mini_batch.fanouts = {3};
+  CHECK(step_of(1, d, o).gradients == expected.gradients);
+  const mesh<host> m(self::world(), {1, 1, 1});
+  const auto refused = [&](const char* why) { CHECK_THROWS_WITH(trainer(m, d, o, row_1d), why); };
+  o.mini_batch.fanouts = {3, 3, 3};
+  refused("3 fan-outs are given; a model of 2 layers needs one or 2");
+  o.mini_batch.fanouts = {};
+  refused("0 fan-outs are given; a model of 2 layers needs one or 2");
+  o.mini_batch.fanouts = {3, 3};
+  o.mini_batch.sampler = nn::batch_sampler::walks;
+  refused("2 fan-outs are given; walks have one length");
+  o.mini_batch.replace = true;
+  refused("only neighbours can be drawn with replacement, not layers or walks");
+  o.coupling = nn::coupling::decoupled;
+  refused(
+      "model gcn in its decoupled form cannot be trained on sampled neighbours; gcn, sage, gin and gat can, "
+      "coupled and with mean aggregation");
+  CHECK_THROWS_WITH((nn::train_model<double>(m, d, o, row_1d)),
+                    "train_model trains on the whole graph; for mini-batches call train_on_mini_batches");
 }
 
 TEST_CASE("walks that visit everything, not normalised, give the gradients of the whole graph") {

@@ -28,20 +28,29 @@ sampling::graph<T> sampled_graph(const mesh<Device>& m, const io::dataset& data,
 
 /// The sampler that the options ask for, of `layers` layers; `keep_diagonal`: self-loops are kept, not drawn;
 /// `roots`: the training vertices; `parts`: in how many an iteration is divided. Over a cut graph collective
-/// over its ranks. Throws error for micro-batches less than 1, and for walks with sampled scores; shape_error
-/// unless there is a fan-out for each layer, or one length of walks.
+/// over its ranks. Throws error for micro-batches less than 1, for replacement by other samplers than that of
+/// neighbours, and for walks with sampled scores; shape_error unless there is a fan-out for each layer or one
+/// for all, or one length of walks.
 template <class T>
 std::unique_ptr<sampling::sampler<T>> make_sampler(const sampling::graph<T>& graph,
                                                    const training_options& options, std::size_t layers,
                                                    bool keep_diagonal, const std::vector<global_index>& roots,
                                                    int parts) {
-  const mini_batch_options& how = options.mini_batch;
+  mini_batch_options how = options.mini_batch;
   if (how.micro_batches < 1) throw_error<error>({"micro-batches are at least 1, not ", how.micro_batches});
+  if (how.replace && how.sampler != batch_sampler::neighbours)
+    throw error("only neighbours can be drawn with replacement, not layers or walks");
+  const bool walks = how.sampler == batch_sampler::walks;
+  if (how.fanouts.size() != (walks ? 1 : layers) && how.fanouts.size() != 1)
+    throw_error<shape_error>(
+        {how.fanouts.size(), " fan-outs are given; ",
+         walks ? std::string("walks have one length")
+               : base::sentence_of({"a model of ", layers, " layers needs one or ", layers})});
+  if (!walks) how.fanouts.resize(layers, how.fanouts[0]);
   std::unique_ptr<sampling::sampler<T>> made;
-  if (how.sampler == batch_sampler::walks) {
+  if (walks) {
     if (how.sampled_scores)
       throw error("walks sample subgraphs to train on, not neighbourhoods to score vertices with");
-    if (how.fanouts.empty()) throw shape_error("walks need a length");
     const global_index each = std::max<global_index>(1, how.batch / parts);
     made = std::make_unique<sampling::walk_sampler<T>>(
         graph, sampling::walk_options{.layers = layers,
@@ -66,7 +75,6 @@ std::unique_ptr<sampling::sampler<T>> make_sampler(const sampling::graph<T>& gra
                                            .keep_diagonal = keep_diagonal,
                                            .threads = how.sampling_threads});
   }
-  made->require_layers(layers);
   return made;
 }
 

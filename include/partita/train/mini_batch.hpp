@@ -25,8 +25,11 @@ class block_steps {
         training_vertices_(vertices_in(data, io::split_part::train).size()) {
     if (named_.on_blocks.products == 0)
       throw_error<error>({"model ", options.model,
-                          " cannot be trained on sampled neighbours in this variant; gcn, sage with mean "
-                          "aggregation, gin and gat can"});
+                          options.coupling == coupling::decoupled   ? " in its decoupled form"
+                          : options.aggregation == aggregation::max ? " with max aggregation"
+                                                                    : "",
+                          " cannot be trained on sampled neighbours; gcn, sage, gin and gat can, coupled and "
+                          "with mean aggregation"});
     const sampling::block<T> none{0, 0, {0}, {}, {}};
     const std::vector<sampling::block<T>> blocks(layer_widths(data, options).size() - 1, none);
     parameters_ = builder_of(blocks, blocking::even(0, alone.shape(), nesting::rows), false).parameters();

@@ -40,8 +40,8 @@ enum class batch_sampler : std::uint8_t {
 struct mini_batch_options {
   global_index batch = 0;  ///< roots of an iteration, on all ranks together; 0: whole-graph training
   batch_sampler sampler = batch_sampler::neighbours;
-  /// Of each layer, the first layer's first: fan-outs, -1 for all neighbours, or sizes of the layers' sets;
-  /// for walks, their length.
+  /// Of each layer, the first layer's first, or one for all: fan-outs, -1 for all neighbours, or sizes of the
+  /// layers' sets; for walks, their length.
   std::vector<local_index> fanouts;
   int presampled = 50;  ///< subgraphs from which the normalisation of walks is estimated; 0: none
   sampling::placement placement = sampling::placement::automatic;
