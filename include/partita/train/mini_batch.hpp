@@ -106,10 +106,9 @@ class block_steps {
         builder_of(sample.blocks, blocking::even(inputs, alone_.shape(), nesting::rows), input_gradient));
   }
   pass pass_of(const sampling::sample<T>& sample, std::uint64_t step, bool training) {
-    if (training && options_.dropout > 0) {
-      vertices_ = buffer<global_index, Device>(alone_.queue(), sample.vertices.size());
-      copy(alone_.queue(), std::span<const global_index>(sample.vertices), vertices_.span());
-    }
+    if (!training || options_.dropout == 0) return {.training = training, .epoch = step};
+    vertices_ = buffer<global_index, Device>(alone_.queue(), sample.vertices.size());
+    copy(alone_.queue(), std::span<const global_index>(sample.vertices), vertices_.span());
     return {.training = training, .epoch = step, .vertices = vertices_.data()};
   }
 
