@@ -240,12 +240,14 @@ TEST_CASE("an embedding learns the karate club, whole and in mini-batches") {
   o.epochs = 60;
   o.dropout = 0;
   o.mini_batch.batch = 2;
+  nn::training_options whole = o;
+  whole.mini_batch.batch = 0;
   on_threads(2, [&](const communicator& world) {
     const mesh<host> m(world, {2, 1, 1});
     const auto falls = [](const nn::training_result& r) {
       CHECK(r.epochs.back().loss < 0.25 * r.epochs.front().loss);
     };
-    falls(nn::train_model<double>(m, club, o, row_1d));
+    falls(nn::train_model<double>(m, club, whole, row_1d));
     falls(batch_trainer(m, club, o, row_1d).run());
   });
 }
@@ -254,9 +256,11 @@ TEST_CASE("without features there must be an embedding") {
   const io::dataset d = without_features(directed_graph(25));
   nn::training_options o = options_for("gcn");
   o.embedding = 0;
+  nn::training_options whole = o;
+  whole.mini_batch.batch = 0;
   on_threads(1, [&](const communicator& world) {
     const mesh<host> m(world, {1, 1, 1});
-    CHECK_THROWS_WITH_AS(nn::train_model<double>(m, d, o, row_1d),
+    CHECK_THROWS_WITH_AS(nn::train_model<double>(m, d, whole, row_1d),
                          "directed graph has no features, and no embedding is to be learned in their place",
                          input_error);
     CHECK_THROWS_AS(batch_trainer(m, d, o, row_1d), input_error);
