@@ -222,8 +222,9 @@ TEST_CASE("automatic placement counts the gradients that travel back") {
     const nn::training_result automatic = batch_trainer(m, d, o, row_1d).run();
     for (const auto& [how, words] : automatic.mini_batch->candidates) {
       CAPTURE(static_cast<int>(how));
-      o.mini_batch.placement = how;
-      batch_trainer t(m, d, o, row_1d);
+      nn::training_options chosen = o;
+      chosen.mini_batch.placement = how;
+      batch_trainer t(m, d, chosen, row_1d);
       // The rest is the sum of the parameters' gradients, and the loss and counts, a few words.
       const global_index rest = t.run().words_received.max_rank - words;
       const global_index parameters = t.parameters().values().shape().cols;
