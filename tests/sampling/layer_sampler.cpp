@@ -20,10 +20,7 @@ constexpr global_index n = 67;
 
 sample sampled(const graph<double>& g, const layer_options& o, const std::vector<global_index>& roots,
                std::uint64_t epoch = 3) {
-  layer_sampler<double> sampler(g, o);
-  sample s;
-  sampler(roots, epoch, s);
-  return s;
+  return sampled_by<layer_sampler<double>>(g, o, roots, epoch);
 }
 
 std::vector<global_index> all_vertices() {
@@ -119,12 +116,7 @@ TEST_CASE("the sample of several roots is the union of the samples of each, on a
     const layer_options o{{9, 20, 9}, 7, keep_diagonal};
     const sample together = sampled(g, o, roots);
     check_sample(together, roots);
-    std::vector<global_rows> joint(3);
-    for (const global_index root : roots) {
-      const sample alone = sampled(g, o, {root});
-      for (std::size_t l = 0; l < 3; ++l) joint[l].merge(by_rows(alone, l));
-    }
-    for (std::size_t l = 0; l < 3; ++l) CHECK(by_rows(together, l) == joint[l]);
+    CHECK(is_union_of_roots(together, roots, 3, [&](const auto& one) { return sampled(g, o, one); }));
     CHECK(sampled(g, o, roots, 4) != together);
   }
   constexpr global_index many = 400;

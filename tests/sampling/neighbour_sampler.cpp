@@ -37,10 +37,7 @@ std::vector<global_index> all_vertices() {
 
 sample sampled(const graph<double>& g, const neighbour_options& o, const std::vector<global_index>& roots,
                std::uint64_t epoch = 3) {
-  neighbour_sampler<double> sampler(g, o);
-  sample s;
-  sampler(roots, epoch, s);
-  return s;
+  return sampled_by<neighbour_sampler<double>>(g, o, roots, epoch);
 }
 
 }  // namespace
@@ -137,12 +134,7 @@ TEST_CASE("the sample of several roots is the union of the samples of each") {
   for (const neighbour_options& o : every_way({2, 3, 2})) {
     const sample together = sampled(g, o, roots);
     check_sample(together, roots);
-    std::vector<global_rows> joint(3);
-    for (const global_index root : roots) {
-      const sample alone = sampled(g, o, {root});
-      for (std::size_t l = 0; l < 3; ++l) joint[l].merge(by_rows(alone, l));
-    }
-    for (std::size_t l = 0; l < 3; ++l) CHECK(by_rows(together, l) == joint[l]);
+    CHECK(is_union_of_roots(together, roots, 3, [&](const auto& one) { return sampled(g, o, one); }));
     CHECK(sampled(g, o, roots, 4) != together);
     neighbour_options other = o;
     other.seed = 43;

@@ -20,10 +20,7 @@ constexpr global_index n = 67;
 
 sample sampled(const graph<double>& g, const walk_options& o, const std::vector<global_index>& roots,
                std::uint64_t epoch = 3) {
-  walk_sampler<double> sampler(g, o);
-  sample s;
-  sampler(roots, epoch, s);
-  return s;
+  return sampled_by<walk_sampler<double>>(g, o, roots, epoch);
 }
 
 /// The vertices at which the walk from a root is after 0, 1, ..., length steps.

@@ -122,4 +122,28 @@ inline global_index hop_words(const graph<double>& cut, const std::vector<sample
   return words;
 }
 
+/// One sample of a sampler that is made for it.
+template <class Sampler, class Options>
+sample sampled_by(const graph<double>& g, const Options& o, const std::vector<global_index>& roots,
+                  std::uint64_t epoch = 3) {
+  Sampler sampler(g, o);
+  sample s;
+  sampler(roots, epoch, s);
+  return s;
+}
+
+/// Whether the sample of all roots is the union of those of each; draw(roots) samples `layers` layers.
+template <class Draw>
+bool is_union_of_roots(const sample& together, const std::vector<global_index>& roots, std::size_t layers,
+                       const Draw& draw) {
+  std::vector<global_rows> joint(layers);
+  for (const global_index root : roots) {
+    const sample alone = draw(std::vector<global_index>{root});
+    for (std::size_t l = 0; l < layers; ++l) joint[l].merge(by_rows(alone, l));
+  }
+  bool same = true;
+  for (std::size_t l = 0; l < layers; ++l) same = same && by_rows(together, l) == joint[l];
+  return same;
+}
+
 }  // namespace test_support

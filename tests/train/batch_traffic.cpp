@@ -6,19 +6,17 @@
 #include <map>
 
 #include "partita/compiled/host.hpp"
-#include "partita/train/mini_batch_trainer.hpp"
 #include "support/datasets.hpp"
+#include "support/mini_batches.hpp"
 #include "support/ranks.hpp"
 
 namespace test_batch_traffic {
 
 using namespace partita;
 using namespace test_support;
-using sampling::placement;
 
 namespace {
 
-using trainer = nn::mini_batch_trainer<double, host>;
 using placed_words = std::map<placement, global_index>;
 
 /// The directed graph with another number of features.
@@ -37,7 +35,7 @@ std::pair<placement, placed_words> predicted(int ranks, const io::dataset& d, nn
   std::pair<placement, placed_words> result;
   o.mini_batch.placement = placement::automatic;
   on_threads(ranks, [&](const communicator& world) {
-    const nn::training_result r = trainer(mesh<host>(world, {ranks, 1, 1}), d, o, row_1d).run();
+    const nn::training_result r = batch_trainer(mesh<host>(world, {ranks, 1, 1}), d, o, row_1d).run();
     if (world.rank() != 0) return;
     result.first = r.mini_batch->placement;
     for (const auto& [how, words] : r.mini_batch->candidates) result.second[how] = words;
@@ -52,7 +50,7 @@ global_index received(int ranks, const io::dataset& d, nn::training_options o, p
   global_index words = 0;
   on_threads(ranks, [&](const communicator& world) {
     const mesh<host> m(world, {ranks, 1, 1});
-    trainer t(m, d, o, row_1d);
+    batch_trainer t(m, d, o, row_1d);
     world.ledger().clear();
     for (std::size_t i = 0; i < t.iterations(); ++i) t.gradients(1, i);
     const traffic mine =

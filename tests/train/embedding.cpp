@@ -5,25 +5,19 @@
 
 #include "partita/compiled/host.hpp"
 #include "partita/io/karate.hpp"
-#include "partita/train/mini_batch_trainer.hpp"
 #include "support/datasets.hpp"
 #include "support/matrices.hpp"
 #include "support/meshes.hpp"
+#include "support/mini_batches.hpp"
 
 namespace test_train_embedding {
 
 using namespace partita;
 using namespace test_support;
-using sampling::placement;
 
 namespace {
 
-using batch_trainer = nn::mini_batch_trainer<double, host>;
 using whole_trainer = nn::trainer<double, host>;
-
-constexpr placement placements[] = {placement::any, placement::home, placement::column,
-                                    placement::column_gather};
-constexpr const char* sampled_models[] = {"gcn", "sage", "gin", "gat"};
 
 io::dataset without_features(io::dataset d) {
   d.features = 0;
@@ -32,17 +26,10 @@ io::dataset without_features(io::dataset d) {
 }
 
 nn::training_options options_for(std::string model, std::vector<local_index> fanouts = {3, 2}) {
-  nn::training_options o;
-  o.model = std::move(model);
-  o.hidden = {6};
-  o.heads = 2;
-  o.epsilon = 0.25;
-  o.dropout = 0.3;
+  nn::training_options o = batch_options(std::move(model), std::move(fanouts));
   o.epochs = 3;
-  o.seed = 7;
   o.hops = 3;
   o.embedding = 5;
-  o.mini_batch = {.batch = 9, .fanouts = std::move(fanouts), .placement = placement::any};
   return o;
 }
 

@@ -4,36 +4,17 @@
 
 #include "partita/comm/self.hpp"
 #include "partita/compiled/host.hpp"
-#include "partita/train/mini_batch_trainer.hpp"
 #include "support/datasets.hpp"
 #include "support/matrices.hpp"
 #include "support/meshes.hpp"
+#include "support/mini_batches.hpp"
 
 namespace test_mini_batch {
 
 using namespace partita;
 using namespace test_support;
-using sampling::placement;
 
 namespace {
-
-using trainer = nn::mini_batch_trainer<double, host>;
-
-constexpr placement placements[] = {placement::any, placement::home, placement::column,
-                                    placement::column_gather};
-
-nn::training_options options_for(std::string model, std::vector<local_index> fanouts) {
-  nn::training_options o;
-  o.model = std::move(model);
-  o.hidden = {6};
-  o.heads = 2;
-  o.epsilon = 0.25;
-  o.dropout = 0.3;
-  o.epochs = 2;
-  o.seed = 7;
-  o.mini_batch = {.batch = 9, .fanouts = std::move(fanouts), .placement = placement::any};
-  return o;
-}
 
 struct step_result {
   double loss = 0;
@@ -44,7 +25,7 @@ step_result step_of(int ranks, const io::dataset& d, const nn::training_options&
   step_result result;
   on_threads(ranks, [&](const communicator& world) {
     const mesh<host> m(world, {ranks, 1, 1});
-    trainer t(m, d, o, row_1d);
+    batch_trainer t(m, d, o, row_1d);
     const double loss = t.gradients(2, t.iterations() > 1 ? 1 : 0);
     const auto gradients = t.parameters().gradients().values();
     if (world.rank() == ranks - 1) result = {loss, {gradients.begin(), gradients.end()}};
@@ -56,9 +37,9 @@ step_result step_of(int ranks, const io::dataset& d, const nn::training_options&
 
 TEST_CASE("losses and gradients are those of one rank, for every placement, rank and micro-batch count") {
   const io::dataset d = directed_graph(61);
-  for (const char* model : {"gcn", "sage", "gin", "gat"})
+  for (const char* model : sampled_models)
     for (const std::vector<local_index>& fanouts : {std::vector<local_index>{3, 2}, {-1, 4}}) {
-      nn::training_options o = options_for(model, fanouts);
+      nn::training_options o = batch_options(model, fanouts);
       const step_result expected = step_of(1, d, o);
       CHECK(expected.loss > 0.1);
       for (const placement how : placements)
@@ -80,9 +61,9 @@ TEST_CASE("losses and gradients are those of one rank, for every placement, rank
 TEST_CASE(
     "with all neighbours and one batch of all training vertices, gradients are those of the whole graph") {
   const io::dataset d = directed_graph(61);
-  for (const char* model : {"gcn", "sage", "gin", "gat"}) {
+  for (const char* model : sampled_models) {
     CAPTURE(model);
-    nn::training_options o = options_for(model, {-1, -1});
+    nn::training_options o = batch_options(model, {-1, -1});
     o.mini_batch.batch = 1000;
     step_result expected;
     on_threads(1, [&](const communicator& world) {
@@ -99,7 +80,7 @@ TEST_CASE(
       o.mini_batch.placement = how;
       on_threads(3, [&](const communicator& world) {
         const mesh<host> m(world, {3, 1, 1});
-        trainer t(m, d, o, row_1d);
+        batch_trainer t(m, d, o, row_1d);
         CHECK(t.iterations() == 1);
         CHECK(std::abs(t.gradients(2, 0) - expected.loss) < 1e-10);
         CHECK(largest_difference(collect(t.parameters().gradients()), expected.gradients) < 1e-10);
@@ -110,7 +91,7 @@ TEST_CASE(
 
 TEST_CASE("other samplers: layers as one rank has them; walks alike for every placement of equal shares") {
   const io::dataset d = directed_graph(61);
-  nn::training_options o = options_for("gcn", {20, 15});
+  nn::training_options o = batch_options("gcn", {20, 15});
   o.mini_batch.sampler = nn::batch_sampler::layers;
   const step_result one_rank = step_of(1, d, o);
   for (const placement how : placements) {
@@ -138,12 +119,12 @@ TEST_CASE("other samplers: layers as one rank has them; walks alike for every pl
 
 TEST_CASE("options that would be ignored are refused; one fan-out serves all layers") {
   const io::dataset d = directed_graph(61);
-  nn::training_options o = options_for("gcn", {3, 3});
+  nn::training_options o = batch_options("gcn", {3, 3});
   const step_result expected = step_of(1, d, o);
   o.mini_batch.fanouts = {3};
   CHECK(step_of(1, d, o).gradients == expected.gradients);
   const mesh<host> m(self::world(), {1, 1, 1});
-  const auto refused = [&](const char* why) { CHECK_THROWS_WITH(trainer(m, d, o, row_1d), why); };
+  const auto refused = [&](const char* why) { CHECK_THROWS_WITH(batch_trainer(m, d, o, row_1d), why); };
   o.mini_batch.fanouts = {3, 3, 3};
   refused("3 fan-outs are given; a model of 2 layers needs one or 2");
   o.mini_batch.fanouts = {};
@@ -164,7 +145,7 @@ TEST_CASE("options that would be ignored are refused; one fan-out serves all lay
 TEST_CASE("walks that visit everything, not normalised, give the gradients of the whole graph") {
   io::dataset d = directed_graph(61);
   for (auto& part : d.split) part = 1;
-  nn::training_options o = options_for("gcn", {1});
+  nn::training_options o = batch_options("gcn", {1});
   o.mini_batch.sampler = nn::batch_sampler::walks;
   o.mini_batch.presampled = 0;
   o.mini_batch.batch = 1000;
@@ -186,13 +167,13 @@ TEST_CASE("whole runs: losses, accuracies and words; exact and sampled scores; w
         CAPTURE(static_cast<int>(how));
         CAPTURE(ranks);
         CAPTURE(cut);
-        nn::training_options o = options_for("sage", {3, 2});
+        nn::training_options o = batch_options("sage", {3, 2});
         o.mini_batch.placement = how;
         o.mini_batch.cut_graph = cut;
         o.mini_batch.sampled_scores = cut;
         on_threads(ranks, [&](const communicator& world) {
           const mesh<host> m(world, {ranks, 1, 1});
-          const nn::training_result r = trainer(m, d, o, row_1d).run();
+          const nn::training_result r = batch_trainer(m, d, o, row_1d).run();
           if (world.rank() != 0) return;
           std::vector<double> found;
           for (const auto& e : r.epochs) found.push_back(e.loss);
@@ -255,7 +236,7 @@ TEST_CASE("memory is that of a closed form, and steady iterations allocate nothi
   io::dataset d = directed_graph(1200);
   d.features = 64;
   d.vertex_features = io::feature_table(1200, 64, std::vector<float>(1200 * 64, 0.5F));
-  nn::training_options o = options_for("sage", {4, 5});
+  nn::training_options o = batch_options("sage", {4, 5});
   o.hidden = {32};
   o.dropout = 0;
   o.mini_batch.batch = 80;  // of 400 training vertices
@@ -264,7 +245,7 @@ TEST_CASE("memory is that of a closed form, and steady iterations allocate nothi
   on_threads(2, [&](const communicator& world) {
     const mesh<host> m(world, {2, 1, 1});
     const largest_sizes n = sizes_of(d, o, mesh<host>(world, {2, 1, 1}), epochs);
-    trainer t(m, d, o, row_1d);
+    batch_trainer t(m, d, o, row_1d);
     const memory_meter& meter = *m.queue().meter();
     std::size_t before = 0;
     for (int e = 1; e <= epochs; ++e) {

@@ -8,17 +8,15 @@
 #include "partita/compiled/host.hpp"
 #include "support/datasets.hpp"
 #include "support/matrices.hpp"
+#include "support/mini_batches.hpp"
 #include "support/ranks.hpp"
 
 namespace test_mini_batch_trainer {
 
 using namespace partita;
 using namespace test_support;
-using sampling::placement;
 
 namespace {
-
-using trainer = nn::mini_batch_trainer<double, host>;
 
 nn::training_options options_for(placement how) {
   nn::training_options o;
@@ -112,7 +110,7 @@ TEST_CASE("an iteration moves the model in one all-reduce of the gradients, and 
       o.mini_batch.micro_batches = 3;
       on_threads(ranks, [&](const communicator& world) {
         const mesh<host> m(world, {ranks, 1, 1});
-        trainer t(m, d, o, row_1d);
+        batch_trainer t(m, d, o, row_1d);
         world.ledger().clear();
         t.epoch(1);
         const auto in_training = [&](auto keep) {
@@ -165,7 +163,7 @@ TEST_CASE("the rows gathered are the input frontier of each part, and travel onc
           }
         }
         on_threads(ranks, [&](const communicator& world) {
-          const auto r = trainer(mesh<host>(world, {ranks, 1, 1}), d, o, row_1d).run();
+          const auto r = batch_trainer(mesh<host>(world, {ranks, 1, 1}), d, o, row_1d).run();
           CHECK(r.mini_batch->requested_rows == static_cast<global_index>(requested));
           CHECK(r.mini_batch->remote_rows.total == remote);
         });

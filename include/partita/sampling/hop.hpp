@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "partita/base/numbering.hpp"
 #include "partita/local/parallel.hpp"
 #include "partita/sampling/block.hpp"
-#include "partita/sampling/numbering.hpp"
 #include "partita/sampling/requests.hpp"
 
 namespace partita::sampling {
@@ -20,7 +20,7 @@ struct choice {
   std::vector<double> factors;
   std::vector<local_index> places;
   std::vector<std::pair<double, local_index>> ranked;
-  numbering seen;
+  base::numbering<local_index> seen;
 
   void take(std::size_t entry, double factor) {
     entries.push_back(entry);
@@ -94,7 +94,7 @@ class hop {
   }
 
   /// The numbers of the vertices of `out`, and one more of them unless it has one.
-  const numbering& numbers() const { return numbers_; }
+  const base::numbering<local_index>& numbers() const { return numbers_; }
   void add(global_index v, sample<T>& out) {
     if (numbers_(static_cast<local_index>(v)).second) out.vertices.push_back(v);
   }
@@ -206,7 +206,7 @@ class hop {
   partita::sampling::graph<T> graph_;
   requests<T> requests_;
   int threads_;
-  numbering numbers_;
+  base::numbering<local_index> numbers_;
   std::vector<part> parts_;
   std::size_t used_ = 0;  ///< how many parts the last choice filled
   entry_rows<T> answers_;

@@ -49,8 +49,8 @@ constexpr local_index below(local_index count, std::uint64_t bits) {
 /// Calls take(i) for k distinct, uniformly drawn numbers i below `count`; the draws are those of the field
 /// `key` at row `v`. Source: Floyd's algorithm, Bentley, Floyd, CACM 30(9), 1987.
 template <class Take>
-void draw_subset(local_index count, local_index k, std::uint64_t key, global_index v, numbering& seen,
-                 const Take& take) {
+void draw_subset(local_index count, local_index k, std::uint64_t key, global_index v,
+                 base::numbering<local_index>& seen, const Take& take) {
   constexpr local_index few = 32;
   const auto draw = [&](const auto& is_new) {
     for (local_index i = 0; i < k; ++i) {

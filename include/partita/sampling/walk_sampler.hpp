@@ -38,7 +38,7 @@ struct visits {
 /// Keeps the entries of which both vertices are members, divided by their shares if `seen` is given.
 class induced_draw {
  public:
-  induced_draw(const local_index* columns, const numbering& members, const visits* seen)
+  induced_draw(const local_index* columns, const base::numbering<local_index>& members, const visits* seen)
       : columns_(columns), members_(members), seen_(seen) {}
 
   void operator()(const graph_row& row, global_index v, choice& chosen) const {
@@ -48,14 +48,15 @@ class induced_draw {
 
  private:
   const local_index* columns_;
-  const numbering& members_;
+  const base::numbering<local_index>& members_;
   const visits* seen_;
 };
 
 /// Counts the same entries, and takes none.
 class induced_count {
  public:
-  induced_count(const local_index* columns, const numbering& members, std::vector<local_index>& counts)
+  induced_count(const local_index* columns, const base::numbering<local_index>& members,
+                std::vector<local_index>& counts)
       : columns_(columns), members_(members), counts_(counts) {}
 
   void operator()(const graph_row& row, global_index, choice&) const {
@@ -65,7 +66,7 @@ class induced_count {
 
  private:
   const local_index* columns_;
-  const numbering& members_;
+  const base::numbering<local_index>& members_;
   std::vector<local_index>& counts_;
 };
 
@@ -109,7 +110,7 @@ class walk_sampler final : public sampler<T> {
       hop_.choose_here(out.vertices, induced_draw(graph().columns().data(), hop_.numbers(), seen));
     } else {
       given_.clear();
-      for_members(out, [&](std::span<const global_index> rows, const numbering& members) {
+      for_members(out, [&](std::span<const global_index> rows, const base::numbering<local_index>& members) {
         hop_.choose_here(rows, induced_draw(graph().columns().data(), members, seen));
         given_.append(hop_.chosen());
       });
@@ -177,7 +178,7 @@ class walk_sampler final : public sampler<T> {
     seen_.vertices.assign(static_cast<std::size_t>(graph().vertices()), 0);
     const bool here = graph().is_replicated();
     const int ranks = here ? 1 : graph().ranks().size(), mine = here ? 0 : graph().ranks().rank();
-    const auto count = [&](std::span<const global_index> rows, const numbering& members) {
+    const auto count = [&](std::span<const global_index> rows, const base::numbering<local_index>& members) {
       hop_.choose_here(rows, induced_count(graph().columns().data(), members, seen_.entries));
     };
     const auto count_vertices = [&](std::span<const global_index> all) {
@@ -210,7 +211,7 @@ class walk_sampler final : public sampler<T> {
   requests<T> requests_;
   walk_options options_;
   visits seen_;
-  numbering members_;
+  base::numbering<local_index> members_;
   entry_rows<T> given_;
   std::vector<global_index> at_, questions_, steps_;
 };

@@ -219,6 +219,8 @@ class feature_matrix {
   }
   /// The embedding (n x w), or null for features.
   dense<T, vertex_rows, Device>* learned() { return learned_ ? &*dense_ : nullptr; }
+  /// The features or the embedding, or null for sparse features.
+  dense<T, vertex_rows, Device>* dense_rows() { return dense_ ? &*dense_ : nullptr; }
 
  private:
   bool learned_;

@@ -28,7 +28,7 @@ class mini_batch_trainer {
  public:
   /// `p`: the policy under which the whole graph is evaluated. `data` must outlive the trainer. From now on
   /// the mesh's queue recycles memory. Throws input_error when the training set is empty, error for a model
-  /// that cannot be trained on blocks, and shape_error unless there is a fan-out for each layer.
+  /// that cannot be trained on blocks, and what make_sampler throws.
   mini_batch_trainer(const mesh<Device>& m, const io::dataset& data, const training_options& options,
                      const policy& p)
       : mesh_(m),
@@ -123,7 +123,7 @@ class mini_batch_trainer {
 
   void choose_placement();
   void make_inputs();
-  void make_embedding();
+  void make_x();
   void divide(std::span<const global_index> batch, std::uint64_t epoch, sampling::placement how,
               iteration& to);
   void sample(iteration& of) {
@@ -207,16 +207,24 @@ void mini_batch_trainer<T, Device>::choose_placement() {
   result_.most_roots = 0;
 }
 
+/// Dense rows are shared with the model of the whole graph.
+template <class T, class Device>
+void mini_batch_trainer<T, Device>::make_x() {
+  using matrix = dense<T, dynamic_layout, Device>;
+  const layout l = by_columns() ? layout{{}, every_axis} : layout(vertex_rows);
+  if (auto* const x = whole_ && !by_columns() ? whole_->dense_input() : nullptr)
+    x_.emplace(matrix::view(mesh_, l, x->row_blocking(), x->col_blocking(), x->values()));  // (n, f)
+  else if (learns_input())
+    x_.emplace(initial_embedding<T>(mesh_, l, home_.rows, options_.embedding, options_.seed));  // (n, w)
+  else if (by_columns())
+    x_.emplace(local_feature_columns<T>(mesh_, data_, options_.raw_features));  // (n, f/p)
+  else
+    x_.emplace(matrix(local_features<T>(mesh_, data_, options_.raw_features, home_.rows)));  // (n/p, f)
+}
+
 template <class T, class Device>
 void mini_batch_trainer<T, Device>::make_inputs() {
-  const auto x_rows = [&] {
-    return dense<T, dynamic_layout, Device>(
-        local_features<T>(mesh_, data_, options_.raw_features, home_.rows));  // (n/p, f)
-  };
-  if (learns_input())
-    make_embedding();
-  else
-    x_.emplace(by_columns() ? local_feature_columns<T>(mesh_, data_, options_.raw_features) : x_rows());
+  make_x();
   const first_layer layer = steps_.named().on_blocks;
   for (auto& input : inputs_)
     if (result_.placement == sampling::placement::column)
@@ -224,19 +232,6 @@ void mini_batch_trainer<T, Device>::make_inputs() {
                                                         learns_input());
     else
       input = std::make_unique<gathered_input<T, Device>>(*x_, alone_);
-}
-
-/// Rows are shared with the model of the whole graph.
-template <class T, class Device>
-void mini_batch_trainer<T, Device>::make_embedding() {
-  if (whole_ && !by_columns()) {
-    auto& x = *whole_->embedding();
-    x_.emplace(dense<T, dynamic_layout, Device>::view(mesh_, vertex_rows, x.row_blocking(), x.col_blocking(),
-                                                      x.values()));  // (n, w)
-    return;
-  }
-  const layout l = by_columns() ? layout{{}, every_axis} : layout(vertex_rows);
-  x_.emplace(initial_embedding<T>(mesh_, l, home_.rows, options_.embedding, options_.seed));  // (n, w)
 }
 
 /// Draws samples in the background, unless that takes messages.

@@ -215,8 +215,6 @@ template <class T, class Device>
 training_result train_model(const mesh<Device>& m, const io::dataset& data, const training_options& options,
                             const policy& p, const epoch_observer& observe = {}) {
   require_mesh(p, m.shape(), m.size());
-  if (options.mini_batch.batch > 0)
-    throw error("train_model trains on the whole graph; for mini-batches call train_on_mini_batches");
   return train_model(m, data, options, make_model<T>(m, data, options, p), observe);
 }
 

@@ -52,6 +52,8 @@ class trainer {
   /// The embedding X (n x w), learned as a parameter without weight decay by nn::sparse_adam, in which every
   /// row takes part in every step; null where the data's features are the input.
   dense<T, vertex_rows, Device>* embedding() { return features_.learned(); }
+  /// The input X, features or embedding; null for sparse features.
+  dense<T, vertex_rows, Device>* dense_input() { return features_.dense_rows(); }
   /// d loss / d X of the last step, of which there must have been one.
   const dense<T, vertex_rows, Device>& embedding_gradient() const { return embedding_gradient_.value(); }
   /// The logits (n x classes) of the current model, without dropout. Valid until the next forward.
@@ -142,10 +144,13 @@ training_result trainer<T, Device>::run(const epoch_observer& observe) {
 }
 
 /// Trains a user-defined model on the whole graph, as trainer does with these options. Collective over the
-/// mesh, with the same data on every rank. What travels and exceptions: see trainer.
+/// mesh, with the same data on every rank. What travels and exceptions: see trainer; also error for options
+/// of mini-batches.
 template <class T, class Device>
 training_result train_model(const mesh<Device>& m, const io::dataset& data, const training_options& options,
                             nn::model<T, Device> net, const epoch_observer& observe = {}) {
+  if (options.mini_batch.batch > 0)
+    throw error("train_model trains on the whole graph; for mini-batches call train_on_mini_batches");
   return trainer<T, Device>(m, data, options, std::move(net)).run(observe);
 }
 

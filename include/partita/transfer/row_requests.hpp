@@ -7,54 +7,36 @@
 #include <span>
 #include <vector>
 
-#include "partita/base/random.hpp"
+#include "partita/base/numbering.hpp"
 #include "partita/comm/communicator.hpp"
 #include "partita/partition/placement.hpp"
 
 namespace partita::transfer {
 
-/// Numbers distinct ids 0, 1, ... in the order in which they first appear: a hash table that keeps its
-/// memory.
+/// Numbers distinct ids 0, 1, ... in the order in which they first appear, and lists them.
 class id_numbers {
  public:
-  /// Forgets all ids; at most `most` calls of number_of follow.
-  void restart(std::size_t most) {
-    std::size_t places = 2;
-    while (places < 2 * most) places *= 2;
-    if (places_.size() < places) places_.resize(places);
-    std::fill_n(places_.begin(), places, place{});
-    mask_ = places - 1;
+  void clear() {
+    numbers_.clear();
     ids_.clear();
   }
   local_index number_of(global_index id) {
-    std::size_t at = home(id);
-    while (places_[at].number >= 0 && places_[at].id != id) at = (at + 1) & mask_;
-    if (places_[at].number < 0) {
-      places_[at] = {id, static_cast<local_index>(ids_.size())};
-      ids_.push_back(id);
-    }
-    return places_[at].number;
+    const auto [number, is_new] = numbers_(id);
+    if (is_new) ids_.push_back(id);
+    return number;
   }
   /// Appends the numbers of a list of ids.
   void append_numbers(std::span<const global_index> ids, std::vector<local_index>& numbers) {
     constexpr std::size_t ahead = 16;  // the places of a large table are in no cache
     for (std::size_t i = 0; i < ids.size(); ++i) {
-      if (i + ahead < ids.size()) __builtin_prefetch(&places_[home(ids[i + ahead])]);
+      if (i + ahead < ids.size()) numbers_.prefetch(ids[i + ahead]);
       numbers.push_back(number_of(ids[i]));
     }
   }
   const std::vector<global_index>& ids() const { return ids_; }
 
  private:
-  struct place {
-    global_index id = 0;
-    local_index number = -1;
-  };
-
-  std::size_t home(global_index id) const { return base::mixed_bits(static_cast<std::uint64_t>(id)) & mask_; }
-
-  std::vector<place> places_;
-  std::size_t mask_ = 0;
+  base::numbering<global_index> numbers_;
   std::vector<global_index> ids_;
 };
 
@@ -204,7 +186,7 @@ class row_requests {
   void number(std::span<const std::vector<global_index>> lists) {
     begins_.assign(1, 0);
     for (const auto& list : lists) begins_.push_back(begins_.back() + list.size());
-    distinct_.restart(begins_.back());
+    distinct_.clear();
     numbers_.clear();
     for (const auto& list : lists) distinct_.append_numbers(list, numbers_);
     const std::vector<global_index>& ids = distinct_.ids();

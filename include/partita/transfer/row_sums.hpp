@@ -158,7 +158,7 @@ class row_sums {
     targets_here_.insert(targets_here_.end(), ids.own_rows().begin(), ids.own_rows().end());
     targets_here_.insert(targets_here_.end(), ids.given_rows().begin() + before, ids.given_rows().end());
     if (!copies_.empty()) {
-      distinct_.restart(targets_here_.size());
+      distinct_.clear();
       for (local_index& row : targets_here_) row = distinct_.number_of(row);
       rows_here_.assign(distinct_.ids().begin(), distinct_.ids().end());
     }
@@ -182,7 +182,7 @@ class row_sums {
     begin(ids);
     if (!copies_.empty()) exchange_rows(ids);
     places_here_ = copies_.empty() ? targets_here_ : all_rows_here_;
-    touched_.restart(places_here_.size());
+    touched_.clear();
     for (local_index& row : places_here_) row = touched_.number_of(row);
     upload(mesh_.queue(), places_here_, places_);
     numbered_ = true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Consecutive numbers of vertices.
-#include "partita/sampling/numbering.hpp"
+// Consecutive numbers of ids.
+#include "partita/base/numbering.hpp"
 
 #include <doctest/doctest.h>
 #include <map>
@@ -11,17 +11,19 @@ namespace test_numbering {
 
 using namespace partita;
 
-TEST_CASE("vertices are numbered in the order in which they occur, whatever was numbered before") {
-  sampling::numbering numbers;
+TEST_CASE_TEMPLATE("ids are numbered in the order in which they occur, whatever was numbered before", Id,
+                   local_index, global_index) {
+  base::numbering<Id> numbers;
   for (const int count : {5, 20000, 0, 300, 33}) {
     numbers.clear();
     CHECK(numbers.size() == 0);
-    std::map<local_index, local_index> expected;
+    std::map<Id, local_index> expected;
     std::size_t faults = 0;
     for (int i = 0; i < count; ++i) {
-      const auto v = static_cast<local_index>(random_bits(1, i, count) % (i % 2 == 0 ? 1u << 31 : 997u));
+      const auto v = static_cast<Id>(random_bits(1, i, count) % (i % 2 == 0 ? 1u << 31 : 997u));
       const auto [place, is_new] = expected.emplace(v, static_cast<local_index>(expected.size()));
       numbers.prefetch(v);
+      faults += numbers.contains(v) == is_new;
       faults += numbers(v) != std::pair(place->second, is_new);
     }
     CHECK(faults == 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Consecutive numbers for vertices, in the order in which they occur.
+/// Consecutive numbers for ids, in the order in which they occur.
 
 #include <bit>
 #include <cstdint>
@@ -9,50 +9,52 @@
 
 #include "partita/base/index.hpp"
 
-namespace partita::sampling {
+namespace partita::base {
 
-/// A hash table from vertices to 0, 1, 2, ... with open addressing and linear probing, at most half full. It
-/// keeps its memory, and begins with the size that it had grown to when it was last used.
+/// A hash table from ids, which are not negative, to 0, 1, 2, ... with open addressing and linear probing, at
+/// most half full. It keeps its memory, and begins with the size that it had grown to when it was last used.
+template <class Id>
 class numbering {
  public:
-  /// Forgets all vertices.
+  /// Forgets all ids.
   void clear() {
     resize(std::bit_ceil(std::size_t{2} * count_ + smallest));
     count_ = 0;
   }
-  /// How many vertices have numbers.
+  /// How many ids have numbers.
   local_index size() const { return static_cast<local_index>(count_); }
 
-  /// The number of v, and whether it is new: then it is the previous size().
-  std::pair<local_index, bool> operator()(local_index v) {
-    slot* at = first_of(v);
-    for (; at->vertex != v; at = next(at))
-      if (at->vertex < 0) {
-        *at = {v, size()};
+  /// The number of id, and whether it is new: then it is the previous size().
+  std::pair<local_index, bool> operator()(Id id) {
+    slot* at = first_of(id);
+    for (; at->id != id; at = next(at))
+      if (at->id < 0) {
+        *at = {id, size()};
         if (++count_ * 2 > slots_.size()) grow();
         return {size() - 1, true};
       }
     return {at->number, false};
   }
-  bool contains(local_index v) const {
-    const slot* at = slots_.data() + place_of(v);
-    while (at->vertex != v && at->vertex >= 0) at = next(at);
-    return at->vertex == v;
+  bool contains(Id id) const {
+    const slot* at = slots_.data() + place_of(id);
+    while (at->id != id && at->id >= 0) at = next(at);
+    return at->id == id;
   }
-  /// Announces a question about v.
-  void prefetch(local_index v) const { __builtin_prefetch(slots_.data() + place_of(v)); }
+  /// Announces a question about id.
+  void prefetch(Id id) const { __builtin_prefetch(slots_.data() + place_of(id)); }
 
  private:
   struct slot {
-    local_index vertex, number;
+    Id id;
+    local_index number;
   };
   static constexpr std::size_t smallest = 64;
 
   /// Fibonacci hashing. Source: Knuth, The Art of Computer Programming, volume 3, section 6.4.
-  std::size_t place_of(local_index v) const {
-    return static_cast<std::size_t>(static_cast<std::uint64_t>(v) * 0x9e3779b97f4a7c15u >> shift_);
+  std::size_t place_of(Id id) const {
+    return static_cast<std::size_t>(static_cast<std::uint64_t>(id) * 0x9e3779b97f4a7c15u >> shift_);
   }
-  slot* first_of(local_index v) { return slots_.data() + place_of(v); }
+  slot* first_of(Id id) { return slots_.data() + place_of(id); }
   const slot* next(const slot* at) const {
     return at + 1 == slots_.data() + slots_.size() ? slots_.data() : at + 1;
   }
@@ -67,9 +69,9 @@ class numbering {
     old_.swap(slots_);
     resize(2 * old_.size());
     for (const slot& moved : old_) {
-      if (moved.vertex < 0) continue;
-      slot* at = first_of(moved.vertex);
-      while (at->vertex >= 0) at = next(at);
+      if (moved.id < 0) continue;
+      slot* at = first_of(moved.id);
+      while (at->id >= 0) at = next(at);
       *at = moved;
     }
   }
@@ -79,4 +81,4 @@ class numbering {
   std::size_t count_ = 0;
 };
 
-}  // namespace partita::sampling
+}  // namespace partita::base
