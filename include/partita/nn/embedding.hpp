@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "partita/nn/parameters.hpp"
+#include "partita/nn/builder.hpp"
 
 namespace partita::nn {
 

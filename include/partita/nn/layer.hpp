@@ -3,7 +3,7 @@
 /// The interface of a layer.
 
 #include "partita/algebra/operand.hpp"
-#include "partita/nn/parameters.hpp"
+#include "partita/nn/builder.hpp"
 
 namespace partita::nn {
 

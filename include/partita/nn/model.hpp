@@ -30,6 +30,13 @@ class model {
   /// model_options::learned_input.
   void backward(const matrix& logits_gradient, matrix* input_gradient = nullptr);
 
+  /// The layers, to be taken from the model. Throws error unless they are a sequence.
+  sequential<T, Device>& layers() {
+    auto* const sequence = dynamic_cast<sequential<T, Device>*>(net_.get());
+    if (sequence == nullptr) throw error("this model is a single layer, not a sequence of layers");
+    return *sequence;
+  }
+
   nn::parameters<T, Device>& parameters() { return *parameters_; }
   const blocking& row_blocking() const { return logits_.row_blocking(); }
   /// Columns of the logits.

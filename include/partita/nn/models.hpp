@@ -4,9 +4,13 @@
 
 #include "partita/nn/conv/gat.hpp"
 #include "partita/nn/conv/gcnii.hpp"
+#include "partita/nn/conv/sage.hpp"
 #include "partita/nn/conv/sgc.hpp"
+#include "partita/nn/layer_norm.hpp"
 #include "partita/nn/linear.hpp"
 #include "partita/nn/model.hpp"
+#include "partita/nn/residual.hpp"
+#include "partita/nn/skip_source.hpp"
 
 namespace partita::nn {
 
@@ -39,13 +43,41 @@ model<T, Device> sgc(const sparse<T, dynamic_layout, Device>& a, global_index in
 template <class T, class Device>
 model<T, Device> gcnii(const sparse<T, dynamic_layout, Device>& a, global_index in, global_index hidden,
                        global_index classes, int layers, double alpha, double lambda,
-                       const model_options& options) {
-  const builder<T, Device> b(a, options);
+                       const builder<T, Device>& b) {
+  const model_options& options = b.options();
   const builder<T, Device> outer = b.decaying(options.weight_decay);
   sequential<T, Device> net(b);
   net.add(dropout(options.dropout, b));
   net.add(linear<T, Device>(in, hidden, outer.named("in"))).add(relu{}).add(dropout(options.dropout, b));
-  net.add(gcnii_convs<T, Device>(a, hidden, layers, alpha, lambda, b.decaying(options.convolution_decay)));
+  skip_source<T, Device> first(hidden, b);
+  const auto h_0 = first.skip();  // (n, hidden)
+  net.add(std::move(first));
+  for (int l = 1; l <= layers; ++l)
+    net.add(gcnii_conv<T, Device>(a, h_0, l, alpha, lambda, b.decaying(options.convolution_decay)))
+        .add(relu{})
+        .add(dropout(options.dropout, b));
+  net.add(linear<T, Device>(hidden, classes, outer.named("out")));
+  return {b, std::move(net)};
+}
+
+/// ResGCN+: a dense layer; `layers` blocks H + M(dropout(relu(norm(H)))), M a convolution with mean
+/// aggregation and norm a layer normalisation; relu, dropout and a dense layer behind a last normalisation.
+/// `mean`: see mean_normalized. Source: Li, Xiong, Thabet, Ghanem (arXiv:2006.07739), section 3.4.
+template <class T, class Device>
+model<T, Device> resgcn(const sparse<T, dynamic_layout, Device>& mean, global_index in, global_index hidden,
+                        global_index classes, int layers, const builder<T, Device>& b) {
+  const model_options& options = b.options();
+  const builder<T, Device> outer = b.decaying(options.weight_decay);
+  const auto dropped = [&] { return dropout(options.dropout, b); };
+  sequential<T, Device> net(b);
+  net.add(dropped()).add(linear<T, Device>(in, hidden, outer.named("in")));
+  for (int l = 0; l < layers; ++l) {
+    sequential<T, Device> block(b);
+    block.add(layer_norm<T, Device>(hidden, b)).add(relu{}).add(dropped());
+    block.add(sage_conv<T, Device>(mean, hidden, hidden, b));
+    net.add(residual(std::move(block)));
+  }
+  net.add(layer_norm<T, Device>(hidden, b)).add(relu{}).add(dropped());
   net.add(linear<T, Device>(hidden, classes, outer.named("out")));
   return {b, std::move(net)};
 }

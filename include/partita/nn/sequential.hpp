@@ -51,7 +51,7 @@ class sequential final : public layer<T, Device> {
   template <class Layer>
   sequential& add(Layer l) {
     if constexpr (std::derived_from<Layer, layer<T, Device>>)
-      steps_.push_back({std::make_unique<Layer>(std::move(l)), nullptr, {}, {}});
+      push(std::make_unique<Layer>(std::move(l)));
     else
       add_in_place(std::make_unique<activation_layer<Layer, T, Device>>());
     return *this;
@@ -62,6 +62,28 @@ class sequential final : public layer<T, Device> {
     else if (steps_.empty() || steps_.back().after == nullptr || !steps_.back().after->absorb(d))
       add_in_place(std::make_unique<activation_layer<identity, T, Device>>(d));
     return *this;
+  }
+
+  /// The positions at which the sequence can be cut: before each layer with parameters but the first, the
+  /// number of parameters of all layers before it; activations, dropout and layers without parameters go with
+  /// the layer before them.
+  std::vector<std::size_t> cuts() const {
+    std::vector<std::size_t> found;
+    for (const step& s : steps_)
+      if (s.first_parameter < s.end_parameter && s.first_parameter > 0) found.push_back(s.first_parameter);
+    return found;
+  }
+  /// The layers from one cut, or the beginning (0), to another, or the end (the number of parameters), which
+  /// this sequence then no longer has.
+  sequential taken(std::size_t begin, std::size_t end) {
+    sequential part(builder_);
+    if (begin == 0) part.input_dropout_ = input_dropout_;
+    for (step& s : steps_) {
+      const std::size_t at = s.first_parameter < s.end_parameter ? s.first_parameter : s.end_parameter - 1;
+      if (at >= begin && at < end) part.steps_.push_back(std::move(s));
+    }
+    std::erase_if(steps_, [](const step& s) { return s.work == nullptr; });
+    return part;
   }
 
   void forward(const operand<T, Device>& h, matrix& z, const pass& p) override {
@@ -115,13 +137,18 @@ class sequential final : public layer<T, Device> {
   struct step {
     std::unique_ptr<layer<T, Device>> work;
     std::unique_ptr<in_place_layer<T, Device>> after;
-    std::optional<matrix> out, gradient;  ///< Z of the step and d loss / d Z, allocated on demand
+    std::size_t first_parameter, end_parameter;  ///< the numbers of the layer's in the model
+    std::optional<matrix> out, gradient;         ///< Z of the step and d loss / d Z, allocated on demand
   };
+
+  void push(std::unique_ptr<layer<T, Device>> work) {
+    const std::size_t before = steps_.empty() ? 0 : steps_.back().end_parameter;
+    steps_.push_back({std::move(work), nullptr, before, builder_.parameters_made(), {}, {}});
+  }
 
   void add_in_place(std::unique_ptr<in_place_layer<T, Device>> l) {
     if (steps_.empty()) throw error("an activation needs a preceding layer");
-    if (steps_.back().after != nullptr)
-      steps_.push_back({std::make_unique<detail::copy_layer<T, Device>>(width()), nullptr, {}, {}});
+    if (steps_.back().after != nullptr) push(std::make_unique<detail::copy_layer<T, Device>>(width()));
     steps_.back().after = std::move(l);
   }
   matrix made(const step& s, const blocking& rows) const { return builder_.rows(rows, s.work->width()); }

@@ -60,6 +60,7 @@ struct named_model {
   partita::nn::aggregation aggregation;
   propagation_matrix multiplies_with;
   first_layer on_blocks;
+  bool on_stages;  ///< whether its layers can be cut into stages; see pipeline_trainer
   nn::model<T, Device> (*make)(const model_request<T, Device>&);
 };
 
@@ -71,30 +72,35 @@ inline const std::vector<named_model<T, Device>> named_models{
      aggregation::mean,
      propagation_matrix::gcn_normalized,
      {1, true},
+     true,
      [](const auto& r) { return nn::convolutions<nn::gcn_conv>(r.graph, r.widths(), r.with); }},
     {"sage",
      coupling::coupled,
      aggregation::mean,
      propagation_matrix::mean_normalized,
      {2, true},
+     true,
      [](const auto& r) { return nn::convolutions<nn::sage_conv>(r.graph, r.widths(), r.with); }},
     {"sage",
      coupling::coupled,
      aggregation::max,
      propagation_matrix::whole_rows,
      {},
+     false,
      [](const auto& r) { return nn::convolutions<nn::sage_max_conv>(r.graph, r.widths(), r.with); }},
     {"gin",
      coupling::coupled,
      aggregation::mean,
      propagation_matrix::weighted_self,
      {1, true},
+     true,
      [](const auto& r) { return nn::convolutions<nn::gin_conv>(r.graph, r.widths(), r.with); }},
     {"gat",
      coupling::coupled,
      aggregation::mean,
      propagation_matrix::self_loops,
      {1, false},
+     false,
      [](const auto& r) {
        return nn::gat(r.graph, r.widths(), r.options.heads, r.options.last_heads, r.with);
      }},
@@ -103,6 +109,7 @@ inline const std::vector<named_model<T, Device>> named_models{
      aggregation::mean,
      propagation_matrix::gcn_normalized,
      {},
+     false,
      [](const auto& r) {
        return nn::sgc(r.whole_graph(), input_width(r.data, r.options), r.data.classes, r.options.hops,
                       options_of_model(r.options));
@@ -112,6 +119,7 @@ inline const std::vector<named_model<T, Device>> named_models{
      aggregation::mean,
      propagation_matrix::gcn_normalized,
      {},
+     false,
      [](const auto& r) {
        return nn::appnp(r.whole_graph(), r.widths(), r.options.hops, r.options.alpha,
                         options_of_model(r.options));
@@ -121,16 +129,28 @@ inline const std::vector<named_model<T, Device>> named_models{
      aggregation::mean,
      propagation_matrix::gcn_normalized,
      {},
+     true,
      [](const auto& r) {
        return nn::gcnii(r.whole_graph(), input_width(r.data, r.options), r.options.hidden[0], r.data.classes,
                         r.options.layers > 0 ? r.options.layers : 8, r.options.alpha, r.options.lambda,
-                        options_of_model(r.options));
+                        r.with);
+     }},
+    {"resgcn",
+     coupling::coupled,
+     aggregation::mean,
+     propagation_matrix::mean_normalized,
+     {},
+     true,
+     [](const auto& r) {
+       return nn::resgcn(r.whole_graph(), input_width(r.data, r.options), r.options.hidden[0], r.data.classes,
+                         r.options.layers > 0 ? r.options.layers : 8, r.with);
      }},
     {"gcn",
      coupling::decoupled,
      aggregation::mean,
      propagation_matrix::gcn_normalized,
      {},
+     false,
      [](const auto& r) {
        return nn::appnp(r.whole_graph(), r.widths(), r.layers(), 0, options_of_model(r.options));
      }},
@@ -139,6 +159,7 @@ inline const std::vector<named_model<T, Device>> named_models{
      aggregation::mean,
      propagation_matrix::mean_normalized,
      {},
+     false,
      [](const auto& r) {
        return nn::appnp(r.whole_graph(), r.widths(), r.layers(), 0, options_of_model(r.options));
      }},
@@ -147,6 +168,7 @@ inline const std::vector<named_model<T, Device>> named_models{
      aggregation::mean,
      propagation_matrix::self_loops,
      {},
+     false,
      [](const auto& r) {
        return nn::decoupled_gat(r.whole_graph(), r.widths(), r.options.heads, r.layers(),
                                 options_of_model(r.options));

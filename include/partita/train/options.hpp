@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "partita/comm/ledger.hpp"
-#include "partita/nn/parameters.hpp"
+#include "partita/nn/builder.hpp"
 #include "partita/sampling/placement.hpp"
 
 namespace partita::nn {
@@ -54,11 +54,11 @@ struct mini_batch_options {
 
 /// Defaults are those of Kipf and Welling (ICLR 2017) for Cora.
 struct training_options {
-  std::string model = "gcn";  ///< gcn, sage, gin, gat, sgc, appnp, gcnii
+  std::string model = "gcn";  ///< gcn, sage, gin, gat, sgc, appnp, gcnii, resgcn
   partita::nn::coupling coupling = coupling::coupled;
   partita::nn::aggregation aggregation = partita::nn::aggregation::mean;
   std::vector<global_index> hidden = {16};  ///< hidden widths; a single one is used for all of `layers`
-  int layers = 0;       ///< layers with parameters (gcnii: convolutions); 0: as many as `hidden` implies
+  int layers = 0;       ///< layers with parameters (gcnii, resgcn: convolutions); 0: as many as `hidden` implies
   int heads = 8;        ///< gat: in all layers but the last; decoupled gat: of its attention, averaged
   int last_heads = 1;   ///< gat: averaged in the last layer
   int hops = 10;        ///< appnp and sgc

@@ -28,12 +28,13 @@ class gcn_conv final : public layer<T, Device> {
         narrow_in_(aggregate_first_ && (in < out || (b.options().sampled && input_ == layer_input::varying))),
         weight_(b.glorot(names.weight, {in, out})),
         bias_(names.bias.empty() ? nullptr : &b.filled(names.bias, {1, out})),
-        product_(a, vertex_rows, b.columns(aggregate_first_ ? in : out), b.options().products),
+        product_(b.product(a, b.columns(aggregate_first_ ? in : out),
+                           aggregate_first_ && input_ != layer_input::varying)),
         forward_(a.mesh(), aggregate_first_ ? a.row_blocking() : a.col_blocking(),
                  b.columns(aggregate_first_ ? in : out)) {
     if (aggregate_first_ && input_ != layer_input::varying) return;
     const blocking columns = b.columns(narrow_in_ ? in : out);
-    transposed_product_.emplace(transposed(a), vertex_rows, columns, b.options().products);
+    transposed_product_ = b.transposed_product(a, columns);
     backward_.emplace(a.mesh(), narrow_in_ ? a.row_blocking() : a.col_blocking(), columns);
   }
 
@@ -43,7 +44,7 @@ class gcn_conv final : public layer<T, Device> {
       return gemm(*aggregated_, weight_.value(), z, {.bias = bias(), .relu = p.relu});  // (n, out)
     }
     gemm(h, weight_.value(), forward_);  // H W (n, out)
-    product_(forward_, z);               // (n, out)
+    (*product_)(forward_, z);            // (n, out)
     if (bias_ != nullptr) add_row(*bias(), z);
     if (p.relu) transform(z, z, positive_part{});
   }
@@ -69,7 +70,7 @@ class gcn_conv final : public layer<T, Device> {
   bool fuses_relu() const override { return true; }
   traffic predicted() const override {
     const bool once = aggregate_first_ && input_ == layer_input::constant;
-    return (once ? traffic{} : product_.predicted()) +
+    return (once ? traffic{} : product_->predicted()) +
            (transposed_product_ ? transposed_product_->predicted() : traffic{});
   }
   bool aggregates_first() const { return aggregate_first_; }
@@ -93,7 +94,7 @@ class gcn_conv final : public layer<T, Device> {
   }
   template <class X>
   operand<T, Device> aggregated(const X&, const operand<T, Device>& h) {
-    if (!(h.constant() && aggregated_constant_)) product_(written_out_(h), forward_);
+    if (!(h.constant() && aggregated_constant_)) (*product_)(written_out_(h), forward_);
     if (h.constant()) written_out_.release();
     aggregated_constant_ = h.constant();
     return forward_;
@@ -110,8 +111,7 @@ class gcn_conv final : public layer<T, Device> {
   bool narrow_in_;  ///< backward propagates dZ W^T instead of dZ
   parameter<T, Device>& weight_;
   parameter<T, Device>* bias_;
-  spmm_plan<T, Device> product_;
-  std::optional<spmm_plan<T, Device>> transposed_product_;
+  std::shared_ptr<graph_product<T, Device>> product_, transposed_product_;
   matrix forward_;                  ///< A H or H W
   std::optional<matrix> backward_;  ///< A^T dZ or dZ W^T
   dense_operand<T, Device> written_out_;

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// What layers are constructed with.
+
+#include <cmath>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "partita/algebra/coefficient_gradient.hpp"
+#include "partita/base/random.hpp"
+#include "partita/nn/graph_product.hpp"
+#include "partita/nn/parameters.hpp"
+
+namespace partita::nn {
+
+/// Properties of a layer's input.
+enum class layer_input : std::uint8_t {
+  varying,      ///< needs a gradient
+  no_gradient,  ///< changes between epochs (dropout), but its gradient is not needed
+  constant      ///< never changes: its product with the graph is computed once
+};
+
+/// Options of model construction.
+struct model_options {
+  std::uint64_t seed = 0;
+  double weight_decay = 0;       ///< for the first layer's parameters
+  double convolution_decay = 0;  ///< for the convolutions of gcnii
+  double dropout = 0;          ///< of the input and after every hidden layer; in gat also of the coefficients
+  bool sampled = false;        ///< on blocks of sampled neighbours; then no input is constant
+  bool learned_input = false;  ///< the input of the first layer needs a gradient, too
+  spmm_options products = {};
+  coefficient_gradient coefficients = coefficient_gradient::automatic;  ///< in attention
+};
+
+namespace detail {
+
+/// Uniform in [-bound, bound), from the random field `word` at (i, j).
+template <class T>
+struct uniform_entry {
+  std::uint64_t word;
+  double bound;
+  constexpr T operator()(global_index i, global_index j, T) const {
+    return static_cast<T>((2 * random_uniform(word, i, j) - 1) * bound);
+  }
+};
+
+}  // namespace detail
+
+/// A matrix that later layers of a model read beside their input, and where they add its gradient. The layer
+/// that writes it sets `value` in each forward; see nn::skip_source. (n x width)
+template <class T, class Device>
+struct skip_connection {
+  using matrix = dense<T, vertex_rows, Device>;
+
+  const matrix* value = nullptr;
+  matrix gradient;
+  std::size_t written = 0,
+              last_read = 0;  ///< parameters of the model made before it, and before its last reader
+};
+
+/// Passed to layer constructors: creates their parameters and matrices, the products with the graph, and
+/// tracks the properties of each layer's input. A handle: copies share the parameters. Construct the layers
+/// of a model in order; until the first parameter is created, no input needs a gradient, unless that of the
+/// model is learned. A builder with the parameters of an earlier model hands these out again, one after the
+/// other, so that the layers of both share them.
+template <class T, class Device>
+class builder {
+ public:
+  using matrix = dense<T, vertex_rows, Device>;
+
+  /// For matrices with row blocking `rows`, that of the sparse matrix the layers multiply with.
+  builder(const partita::mesh<Device>& m, const blocking& rows, const model_options& options = {},
+          std::shared_ptr<nn::parameters<T, Device>> parameters = nullptr)
+      : state_(std::make_shared<state>(m, rows, options, std::move(parameters))) {}
+  explicit builder(const sparse<T, dynamic_layout, Device>& a, const model_options& options = {})
+      : builder(a.mesh(), a.row_blocking(), options) {}
+
+  const partita::mesh<Device>& mesh() const { return state_->mesh; }
+  const blocking& row_blocking() const { return state_->rows; }
+  const model_options& options() const { return state_->options; }
+  /// The set that all copies of the builder add to.
+  std::shared_ptr<nn::parameters<T, Device>> parameters() const { return state_->set; }
+
+  /// The same builder, with parameter names extended by a suffix, or with weight decay. Without a suffix,
+  /// parameters of the same name are numbered from 0.
+  builder named(std::string suffix) const {
+    builder b = *this;
+    b.suffix_ = std::move(suffix);
+    return b;
+  }
+  builder decaying(double decay) const {
+    builder b = *this;
+    b.decay_ = decay;
+    return b;
+  }
+
+  /// From now on, products with the graph are these.
+  void multiply_with(std::shared_ptr<graph_products<T, Device>> products) const {
+    state_->products = std::move(products);
+  }
+  /// Only the parameters with these numbers, from 0 in order of creation, are those of parameters(); others
+  /// are in a set of their own, which no one sums.
+  void keep_parameters(interval numbers) const {
+    state_->kept = numbers;
+    state_->others = std::make_shared<nn::parameters<T, Device>>(mesh());
+  }
+  /// Parameters handed out so far.
+  std::size_t parameters_made() const { return state_->used; }
+
+  /// A new parameter, filled with `value`. Throws shape_error if an earlier model had another one here.
+  parameter<T, Device>& filled(const std::string& name, matrix_shape shape, T value = 0) const {
+    const handed_out p = next(name, shape);
+    if (p.is_new && value != 0) fill(p.value.value(), value);
+    return p.value;
+  }
+  /// A new parameter uniform in [-a, a), a = sqrt(6 / (rows + cols)), independent of the number of ranks.
+  /// Source: Glorot, Bengio (AISTATS 2010), eq. 16.
+  parameter<T, Device>& glorot(const std::string& name, matrix_shape shape) const {
+    const std::size_t index = state_->used;
+    const handed_out p = next(name, shape);
+    if (!p.is_new) return p.value;
+    const double a = std::sqrt(6.0 / static_cast<double>(shape.rows + shape.cols));
+    const std::uint64_t word = random_key{options().seed, 0, 0x67000000u + index}.word();
+    transform_indexed(p.value.value(), p.value.value(), detail::uniform_entry<T>{word, a});
+    return p.value;
+  }
+
+  /// The column blocking for `width` columns, and an uninitialised matrix (n x width).
+  blocking columns(global_index width) const { return blocking::even(width, mesh().shape(), nesting::cols); }
+  matrix rows(global_index width) const { return rows(row_blocking(), width); }
+  /// The same, with other rows.
+  matrix rows(const blocking& of, global_index width) const { return {mesh(), of, columns(width)}; }
+
+  /// A matrix for use within one call of a layer's member, shared by all layers. (n, width)
+  std::shared_ptr<matrix> scratch(global_index width) const {
+    std::shared_ptr<matrix>& shared = state_->scratch[width];
+    if (!shared) shared = std::make_shared<matrix>(rows(width));
+    return shared;
+  }
+
+  /// Y = A X and Y = A^T X for the next layer, with X and Y of so many columns; `of_input`: X is the input of
+  /// the model. Layers of one width share a product. Collective over the mesh.
+  std::shared_ptr<graph_product<T, Device>> product(const sparse<T, dynamic_layout, Device>& a,
+                                                    const blocking& of_columns, bool of_input) const {
+    if (state_->products) return state_->products->of_matrix(of_columns, of_input);
+    return state_->planned(a, of_columns, options().products);
+  }
+  std::shared_ptr<graph_product<T, Device>> transposed_product(const sparse<T, dynamic_layout, Device>& a,
+                                                               const blocking& of_columns) const {
+    if (state_->products) return state_->products->of_transpose(of_columns);
+    return state_->planned(transposed(a), of_columns, options().products);
+  }
+
+  /// A new matrix of so many columns that later layers read beside their input.
+  std::shared_ptr<skip_connection<T, Device>> skip(global_index width) const {
+    const std::size_t now = state_->used;
+    return state_->skips.emplace_back(std::make_shared<skip_connection<T, Device>>(
+        skip_connection<T, Device>{nullptr, rows(width), now, now}));
+  }
+  /// Notes that the next layer reads it.
+  void read(skip_connection<T, Device>& from) const { from.last_read = state_->used; }
+  /// All of them.
+  const std::vector<std::shared_ptr<skip_connection<T, Device>>>& skips() const { return state_->skips; }
+
+  /// Properties of the next layer's input. Query before creating the layer's first parameter: after that
+  /// every input needs a gradient.
+  layer_input input() const { return state_->input; }
+  /// Declares that a layer without parameters changes its input from epoch to epoch.
+  void vary_input() const {
+    if (state_->input == layer_input::constant) state_->input = layer_input::no_gradient;
+  }
+  /// A unique number for the random choices of a dropout: 0, 1, ..., in order of construction.
+  std::uint64_t next_dropout() const { return state_->dropouts++; }
+  /// The same for attentions.
+  std::uint64_t next_attention() const { return (1u << 20) + state_->attentions++; }
+
+ private:
+  struct state {
+    state(const partita::mesh<Device>& m, const blocking& cuts, const model_options& o,
+          std::shared_ptr<nn::parameters<T, Device>> parameters)
+        : mesh(m),
+          set(parameters ? std::move(parameters) : std::make_shared<nn::parameters<T, Device>>(m)),
+          rows(cuts),
+          options(o),
+          input(o.learned_input ? layer_input::varying
+                : o.sampled     ? layer_input::no_gradient
+                                : layer_input::constant) {}
+
+    partita::mesh<Device> mesh;
+    std::shared_ptr<nn::parameters<T, Device>> set;
+    blocking rows;
+    model_options options;
+    layer_input input;
+    std::size_t used = 0;  ///< parameters handed out
+    std::optional<interval> kept;
+    std::shared_ptr<nn::parameters<T, Device>> others;  ///< those not kept
+    std::shared_ptr<graph_products<T, Device>> products;
+    detail::planned_products<T, Device> planned;
+    std::map<global_index, std::shared_ptr<matrix>> scratch;
+    std::vector<std::shared_ptr<skip_connection<T, Device>>> skips;
+    std::map<std::string, int> made;
+    std::uint64_t dropouts = 0, attentions = 0;
+  };
+
+  struct handed_out {
+    parameter<T, Device>& value;
+    bool is_new;
+  };
+  handed_out next(const std::string& name, matrix_shape shape) const {
+    state_->input = layer_input::varying;
+    const std::string full_name = name + (suffix_ ? *suffix_ : std::to_string(state_->made[name]++));
+    std::size_t index = state_->used++;
+    nn::parameters<T, Device>& set = set_of(index);
+    auto& list = set.list();
+    if (index == list.size()) return {set.add(full_name, shape, decay_), true};
+    parameter<T, Device>& p = list[index];
+    if (p.name() != full_name || p.shape() != shape)
+      throw_error<shape_error>({"a model needs parameter ", full_name, " of ", shape,
+                                " where the model whose parameters it shares has ", p.name(), " of ",
+                                p.shape()});
+    return {p, false};
+  }
+
+  /// The set of parameter `number`, which becomes its number there.
+  nn::parameters<T, Device>& set_of(std::size_t& number) const {
+    const auto n = static_cast<global_index>(number);
+    if (!state_->kept) return *state_->set;
+    const interval kept = *state_->kept;
+    if (!kept.contains(n)) {
+      if (n >= kept.end) number -= static_cast<std::size_t>(kept.size());
+      return *state_->others;
+    }
+    number -= static_cast<std::size_t>(kept.begin);
+    return *state_->set;
+  }
+
+  std::shared_ptr<state> state_;
+  std::optional<std::string> suffix_;
+  double decay_ = 0;
+};
+
+}  // namespace partita::nn

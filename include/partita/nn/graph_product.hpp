@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// Products with the matrix of a graph, as layers use them.
+
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "partita/algebra/spmm.hpp"
+
+namespace partita::nn {
+
+/// Y = A X (m x f = m x k times k x f), X and Y with whole rows on each rank, planned once and used by all
+/// layers of this width. Collective over the mesh: constructor and call.
+template <class T, class Device>
+class graph_product {
+ public:
+  using matrix = dense<T, vertex_rows, Device>;
+
+  graph_product() = default;
+  graph_product(const graph_product&) = delete;
+  virtual ~graph_product() = default;
+
+  /// y = A x. y must not alias x.
+  virtual void operator()(const matrix& x, matrix& y) = 0;
+  /// What this rank receives in one call, in closed form.
+  virtual traffic predicted() const = 0;
+};
+
+/// The products that the layers of a model multiply with in place of those of their own matrices.
+template <class T, class Device>
+class graph_products {
+ public:
+  using product = std::shared_ptr<graph_product<T, Device>>;
+
+  graph_products() = default;
+  graph_products(const graph_products&) = delete;
+  virtual ~graph_products() = default;
+
+  /// Of A and of A^T with matrices of so many columns, for the next layer; `of_input`: its X is the input of
+  /// the model, before any parameter.
+  virtual product of_matrix(const blocking& columns, bool of_input) = 0;
+  virtual product of_transpose(const blocking& columns) = 0;
+};
+
+namespace detail {
+
+template <class T, class Device>
+class planned_product final : public graph_product<T, Device> {
+ public:
+  using typename graph_product<T, Device>::matrix;
+
+  planned_product(const sparse<T, dynamic_layout, Device>& a, const blocking& columns, spmm_options options)
+      : plan_(a, vertex_rows, columns, options) {}
+  void operator()(const matrix& x, matrix& y) override { plan_(x, y); }
+  traffic predicted() const override { return plan_.predicted(); }
+
+ private:
+  spmm_plan<T, Device> plan_;
+};
+
+/// A product for each matrix and width, made when it is first asked for.
+template <class T, class Device>
+class planned_products {
+ public:
+  using product = std::shared_ptr<graph_product<T, Device>>;
+
+  product operator()(const sparse<T, dynamic_layout, Device>& a, const blocking& columns,
+                     spmm_options options) {
+    const bool stored = a.is_stored();
+    const std::shared_ptr<const void> block = stored ? a.local() : transposed(a).local();
+    entry& made = made_[{block.get(), stored, columns.size()}];
+    if (!made.second) made = {block, std::make_shared<planned_product<T, Device>>(a, columns, options)};
+    return made.second;
+  }
+
+ private:
+  using entry = std::pair<std::shared_ptr<const void>, product>;
+  std::map<std::tuple<const void*, bool, global_index>, entry> made_;
+};
+
+}  // namespace detail
+
+}  // namespace partita::nn
