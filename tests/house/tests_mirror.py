@@ -41,13 +41,15 @@ TOGETHER = {
     "algebra/max_aggregate.cpp": "transfer/halo",
     "sampling/neighbour_sampler.cpp": "sampling/block sampling/hop sampling/requests sampling/sampler local/parallel",
     "nn/attention.cpp": "algebra/coefficient_gradient train/summary transfer/layout_change",
-    "nn/parameters.cpp": "nn/layer",
-    "nn/model.cpp": "nn/gradient_check",
+    "nn/parameters.cpp": "nn/builder nn/layer",
+    "nn/model.cpp": "nn/gradient_check nn/graph_product",
     "nn/residual.cpp": "nn/linear",
     "train/cuda_models.cu": "compiled/cuda",
     "train/trainer.cpp": "compiled/host compiled/instances train/epochs train/graph_data train/objective train/options",
     "train/mini_batch.cpp": "algebra/column_slices train/batch_input train/batch_order train/batch_sampler train/block_operators",
-    "train/models.cpp": "nn/models nn/propagation nn/conv/gat nn/conv/gcnii nn/conv/gin nn/conv/sage nn/conv/sgc "
+    "train/pipeline_trainer.cpp": "train/chunk_graph train/chunk_products train/chunks train/pipeline_guard train/pipeline_link "
+                                  "train/pipeline_setup train/pipeline_stage",
+    "train/models.cpp": "nn/models nn/propagation nn/skip_source nn/conv/gat nn/conv/gcnii nn/conv/gin nn/conv/sage nn/conv/sgc "
                         "nn/conv/gcn nn/conv/attention_vectors",
 }
 

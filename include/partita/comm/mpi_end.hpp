@@ -80,8 +80,10 @@ class last_line {
   last_line& operator<<(const last_call& last) {
     if (last.kind == nullptr) return *this << "before its first operation";
     const std::string_view path = last.where.file_name();
-    return *this << "after " << last.kind << " (" << path.substr(path.find_last_of('/') + 1) << ":"
-                 << static_cast<unsigned long>(last.where.line()) << ")";
+    *this << "after " << last.kind << " (" << path.substr(path.find_last_of('/') + 1) << ":"
+          << static_cast<unsigned long>(last.where.line()) << ")";
+    const std::string& task = comm::task_scope::current();
+    return task.empty() ? *this : *this << " in " << task;
   }
   std::string_view text() const { return {text_, size_}; }
   void write() const {
@@ -153,13 +155,15 @@ class crash_reporter {
 
   static void report(int number) {
     signal(number, SIG_DFL);
-    (last_line() << "partita: rank " << static_cast<unsigned long>(rank()) << ": ended by signal "
-                 << static_cast<unsigned long>(number) << " " << last_call_of_process() << "\n")
-        .write();
+    const bool is_told = number == SIGTERM && (ending() || comm::task_scope::current().empty());
+    if (!is_told)
+      (last_line() << "partita: rank " << static_cast<unsigned long>(rank()) << ": ended by signal "
+                   << static_cast<unsigned long>(number) << " " << last_call_of_process() << "\n")
+          .write();
     raise(number);
   }
 
-  handled handled_[5] = {{SIGSEGV}, {SIGBUS}, {SIGFPE}, {SIGILL}, {SIGABRT}};
+  handled handled_[6] = {{SIGSEGV}, {SIGBUS}, {SIGFPE}, {SIGILL}, {SIGABRT}, {SIGTERM}};
 };
 
 }  // namespace partita::mpi::detail

@@ -101,11 +101,11 @@ class builder {
   void multiply_with(std::shared_ptr<graph_products<T, Device>> products) const {
     state_->products = std::move(products);
   }
-  /// Only the parameters with these numbers, from 0 in order of creation, are those of parameters(); others
-  /// are in a set of their own, which no one sums.
-  void keep_parameters(interval numbers) const {
+  /// Only the parameters with these numbers, from 0 in order of creation, are those of parameters(); others,
+  /// for layers that are not kept, are in `others`, without values.
+  void keep_parameters(interval numbers, std::shared_ptr<nn::parameters<T, Device>> others) const {
     state_->kept = numbers;
-    state_->others = std::make_shared<nn::parameters<T, Device>>(mesh());
+    state_->others = std::move(others);
   }
   /// Parameters handed out so far.
   std::size_t parameters_made() const { return state_->used; }
@@ -215,7 +215,7 @@ class builder {
     std::size_t index = state_->used++;
     nn::parameters<T, Device>& set = set_of(index);
     auto& list = set.list();
-    if (index == list.size()) return {set.add(full_name, shape, decay_), true};
+    if (index == list.size()) return {set.add(full_name, shape, decay_), &set == state_->set.get()};
     parameter<T, Device>& p = list[index];
     if (p.name() != full_name || p.shape() != shape)
       throw_error<shape_error>({"a model needs parameter ", full_name, " of ", shape,

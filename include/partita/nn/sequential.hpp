@@ -64,17 +64,21 @@ class sequential final : public layer<T, Device> {
     return *this;
   }
 
-  /// The positions at which the sequence can be cut: before each layer with parameters but the first, the
-  /// number of parameters of all layers before it; activations, dropout and layers without parameters go with
-  /// the layer before them.
-  std::vector<std::size_t> cuts() const {
-    std::vector<std::size_t> found;
-    for (const step& s : steps_)
-      if (s.first_parameter < s.end_parameter && s.first_parameter > 0) found.push_back(s.first_parameter);
+  /// Where the sequence can be cut: before each layer with parameters but the first. Activations, dropout and
+  /// layers without parameters go with the layer before them.
+  struct cut {
+    std::size_t parameters;  ///< of the model, of all layers before
+    global_index width;      ///< of their output
+  };
+  std::vector<cut> cuts() const {
+    std::vector<cut> found;
+    for (std::size_t l = 1; l < steps_.size(); ++l)
+      if (const step& s = steps_[l]; s.first_parameter < s.end_parameter && s.first_parameter > 0)
+        found.push_back({s.first_parameter, steps_[l - 1].work->width()});
     return found;
   }
-  /// The layers from one cut, or the beginning (0), to another, or the end (the number of parameters), which
-  /// this sequence then no longer has.
+  /// The layers from one cut, or the beginning (0), to another, or the end, by the numbers of parameters
+  /// before them; this sequence then no longer has them.
   sequential taken(std::size_t begin, std::size_t end) {
     sequential part(builder_);
     if (begin == 0) part.input_dropout_ = input_dropout_;

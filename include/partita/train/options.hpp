@@ -52,14 +52,56 @@ struct mini_batch_options {
   int sampling_threads = 1;     ///< of each rank
 };
 
+/// What a chunk reads of the vertices of chunks that have not run yet in this epoch.
+enum class chunk_history : std::uint8_t {
+  window,  ///< their values of the last epoch of the window before; zeros in the first window
+  zero,    ///< zeros
+  exact    ///< nothing is missing: a stage begins when all chunks have arrived; so it is with one stage or
+           ///< chunk
+};
+
+/// How chunks are cut where none are given, within each rank's block of vertices.
+enum class chunk_cut : std::uint8_t {
+  even,
+  nonzeros  ///< nearly equal numbers of in-edges
+};
+
+/// What happens when a pipeline no longer follows the exact computation; see pipeline_options::guard.
+enum class guard_action : std::uint8_t {
+  report,
+  refresh,  ///< the history becomes that of the exact forward pass
+  warm_up,  ///< the epochs until the next comparison are exact
+  stop      ///< training ends with an error
+};
+
+/// Training with the layers cut into stages, through which chunks of vertices flow.
+struct pipeline_options {
+  int stages = 0;  ///< groups of ranks; 0: no pipeline
+  int chunks = 0;  ///< 0: four per stage
+  chunk_cut cut = chunk_cut::even;
+  std::vector<int> chunk_of = {};  ///< of each vertex, from a partitioner; empty: as `cut` says
+  /// The number of layers with parameters of each stage; empty: stages of nearly equal cost.
+  std::vector<int> layers = {};
+  chunk_history history = chunk_history::window;
+  int window = 23;      ///< epochs for which the history is kept
+  bool shuffle = true;  ///< the order of the chunks is drawn anew in each epoch
+  bool correct = true;  ///< gradients that reach other chunks are doubled, since half of them come too late
+  int guard = 0;        ///< every so many epochs, an exact forward pass to compare with; 0: never
+  double tolerance = 0.25;  ///< relative difference of the losses from which the guard acts
+  guard_action on_divergence = guard_action::report;
+  int exact_epochs = 0;  ///< so many exact epochs come first
+
+  int chunk_count() const { return chunks > 0 ? chunks : 4 * stages; }
+};
+
 /// Defaults are those of Kipf and Welling (ICLR 2017) for Cora.
 struct training_options {
   std::string model = "gcn";  ///< gcn, sage, gin, gat, sgc, appnp, gcnii, resgcn
   partita::nn::coupling coupling = coupling::coupled;
   partita::nn::aggregation aggregation = partita::nn::aggregation::mean;
   std::vector<global_index> hidden = {16};  ///< hidden widths; a single one is used for all of `layers`
-  int layers = 0;       ///< layers with parameters (gcnii, resgcn: convolutions); 0: as many as `hidden` implies
-  int heads = 8;        ///< gat: in all layers but the last; decoupled gat: of its attention, averaged
+  int layers = 0;  ///< layers with parameters (gcnii, resgcn: convolutions); 0: as many as `hidden` implies
+  int heads = 8;   ///< gat: in all layers but the last; decoupled gat: of its attention, averaged
   int last_heads = 1;   ///< gat: averaged in the last layer
   int hops = 10;        ///< appnp and sgc
   double alpha = 0.1;   ///< appnp: teleport probability; gcnii: initial residual
@@ -77,6 +119,7 @@ struct training_options {
   std::vector<global_index> block_sizes = {};  ///< from a partitioner, as for blocking::given
   std::uint64_t seed = 0;
   mini_batch_options mini_batch = {};
+  pipeline_options pipeline = {};
 };
 
 /// The model options contained in the training options.
@@ -89,6 +132,14 @@ inline nn::model_options options_of_model(const training_options& options) {
           .coefficients = options.coefficients};
 }
 
+/// A training step of a pipeline against an exact forward pass with the same parameters and dropout.
+struct pipeline_comparison {
+  int epoch = 0;
+  double loss = 0, exact_loss = 0;
+  double logits_difference = 0;  ///< |Z - Z_exact| / |Z_exact|, Frobenius norms
+  bool diverged = false;         ///< whether the losses differ by more than pipeline_options::tolerance
+};
+
 /// The report of one epoch, the same on every rank.
 struct epoch_report {
   int epoch = 0;  ///< from 1
@@ -96,6 +147,7 @@ struct epoch_report {
   double train_accuracy = 0, validation_accuracy = 0,
          test_accuracy = 0;  ///< micro-F1 for multi-label data
   double seconds = 0;        ///< of the training step, on the slowest rank
+  std::optional<pipeline_comparison> comparison = {};
 };
 
 /// The maximum and the sum of a quantity over the ranks.
@@ -126,6 +178,16 @@ struct mini_batch_result {
   std::vector<std::pair<sampling::placement, global_index>> candidates;
 };
 
+/// What a pipeline did, the same on every rank.
+struct pipeline_result {
+  int stages = 0, chunks = 0;
+  std::vector<int> layers;     ///< with parameters, of each stage
+  std::vector<double> bubble;  ///< of each stage: the share of its time in which it waited for messages
+  over_ranks boundary_words;   ///< received from other stages per training step
+  over_ranks history_bytes;    ///< of rows that are kept for chunks
+  std::vector<pipeline_comparison> comparisons;
+};
+
 /// The result of training, the same on every rank. Traffic is that of the last epoch's training step, without
 /// evaluation.
 struct training_result {
@@ -139,6 +201,7 @@ struct training_result {
   over_ranks setup_peak_bytes;       ///< the same, before the first epoch
   std::vector<ledger_entry> ledger;  ///< of the last epoch, evaluation included, summed over the ranks
   std::optional<mini_batch_result> mini_batch;
+  std::optional<pipeline_result> pipeline;
 };
 
 /// Called on every rank after each epoch.

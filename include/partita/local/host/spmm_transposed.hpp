@@ -67,7 +67,7 @@ inline void strip(local_index count, const product<T>& p, const part& where, loc
 
 template <class T>
 inline void product<T>::operator()(const part& where) const {
-  for (local_index i = where.row_begin; i < where.row_end; ++i)
+  for (local_index i = where.row_begin; i < where.row_end && beta != 1; ++i)
     for (local_index j = where.col_begin; j < where.col_end; ++j) y(i, j) = beta == 0 ? T{0} : beta * y(i, j);
   for (local_index i = 0; i < a.rows; i += row_block) {
     const local_index end = std::min(i + row_block, a.rows);

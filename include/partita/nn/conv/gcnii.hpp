@@ -25,25 +25,23 @@ class gcnii_conv final : public layer<T, Device> {
         keep_(static_cast<T>(1 - alpha)),
         initial_(static_cast<T>(alpha)),
         beta_(static_cast<T>(std::log(lambda / l + 1))),
+        weight_(weight_of(*first_, l, b)),
         product_(b.product(a, first_->gradient.col_blocking(), false)),
         transposed_product_(b.transposed_product(a, first_->gradient.col_blocking())),
         s_(b.rows(first_->gradient.shape().cols)),
-        ds_(b.scratch(first_->gradient.shape().cols)) {
-    b.read(*first_);
-    weight_ = &b.named(std::to_string(l)).glorot("W", {width(), width()});
-  }
+        ds_(b.scratch(first_->gradient.shape().cols)) {}
 
   void forward(const operand<T, Device>& h, matrix& z, const pass&) override {
     (*product_)(written_out_(h), s_);                                     // A H (n, f)
     zip(s_, *first_->value, s_, linear_combination<T>{keep_, initial_});  // S (n, f)
-    gemm(s_, weight_->value(), z);                                        // S W (n, f)
+    gemm(s_, weight_.value(), z);                                         // S W (n, f)
     zip(s_, z, z, linear_combination<T>{1 - beta_, beta_});               // (n, f)
   }
   void backward(const operand<T, Device>&, const matrix& dz, matrix* dh) override {
-    weight_gradient_part(s_, dz, weight_->gradient());                      // S^T dZ (f, f)
-    transform(weight_->gradient(), weight_->gradient(), scaled<T>{beta_});  // beta S^T dZ
-    gemm(dz, transposed(weight_->value()), *ds_);                           // dZ W^T (n, f)
-    zip(dz, *ds_, *ds_, linear_combination<T>{1 - beta_, beta_});           // dS (n, f)
+    weight_gradient_part(s_, dz, weight_.gradient());                     // S^T dZ (f, f)
+    transform(weight_.gradient(), weight_.gradient(), scaled<T>{beta_});  // beta S^T dZ
+    gemm(dz, transposed(weight_.value()), *ds_);                          // dZ W^T (n, f)
+    zip(dz, *ds_, *ds_, linear_combination<T>{1 - beta_, beta_});         // dS (n, f)
     matrix& d_first = first_->gradient;
     zip(d_first, *ds_, d_first, linear_combination<T>{1, initial_});  // dH_0 += alpha dS
     if (dh == nullptr) return;
@@ -55,9 +53,16 @@ class gcnii_conv final : public layer<T, Device> {
   traffic predicted() const override { return product_->predicted() + transposed_product_->predicted(); }
 
  private:
+  static parameter<T, Device>& weight_of(skip_connection<T, Device>& first, int l,
+                                         const builder<T, Device>& b) {
+    b.read(first);
+    const global_index width = first.gradient.shape().cols;
+    return b.named(std::to_string(l)).glorot("W", {width, width});
+  }
+
   std::shared_ptr<skip_connection<T, Device>> first_;
   T keep_, initial_, beta_;
-  parameter<T, Device>* weight_;
+  parameter<T, Device>& weight_;
   std::shared_ptr<graph_product<T, Device>> product_, transposed_product_;
   matrix s_;
   std::shared_ptr<matrix> ds_;

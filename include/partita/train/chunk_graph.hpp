@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// The matrix of a graph in slices of rows, one for each chunk of vertices, and an X that changes chunk by
+/// chunk.
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "partita/base/function.hpp"
+#include "partita/sampling/graph.hpp"
+#include "partita/train/block_operators.hpp"
+#include "partita/train/chunks.hpp"
+#include "partita/transfer/gather_rows.hpp"
+
+namespace partita::nn {
+
+/// A part of the rows of a matrix with whole rows on each rank: `rows` as a blocking, of which this rank's
+/// are [local.begin, local.end) of its block. A view; also of a matrix on another mesh.
+template <class T, class Device>
+dense<T, vertex_rows, Device> part_of_rows(const mesh<Device>& m, const blocking& rows, interval local,
+                                           dense<T, vertex_rows, Device>& x) {
+  const matrix_view<T> block = x.local().block(to_local(local.begin, "a row"), 0,
+                                               to_local(local.size(), "a number of rows"), x.local().cols);
+  return dense<T, vertex_rows, Device>::view(m, rows,
+                                             blocking::even(x.shape().cols, m.shape(), nesting::cols), block);
+}
+
+/// Products with row slices A_c (n_c x n) of A under a policy, and with their transposes, where X is kept as
+/// a table (n x f) into which the rows of each chunk are written when they are known.
+///
+/// Where the policy cuts A by rows alone, a rank's table has its own rows of X and copies of those that its
+/// rows of A refer to besides, and products are local: each copied row of a chunk travels once in `write`,
+/// the sum for it, the other way, in `read_sums`. Under other policies the table is X, without copies, and
+/// each product is one of the policy. Collective over the mesh: all members; the first use of a width plans
+/// its products.
+template <class T, class Device>
+class chunk_graph {
+ public:
+  using matrix = dense<T, vertex_rows, Device>;
+
+  /// `a`: A, cut by the rows of `chunks`.
+  chunk_graph(const mesh<Device>& m, std::shared_ptr<const chunked_vertices> chunks,
+              const sampling::graph<T>& a, const policy& p, spmm_options options = {})
+      : mesh_(m),
+        chunks_(std::move(chunks)),
+        copies_(m.shape().row == m.size() && p.sparse.cols.empty() && p.dense.cols.empty()),
+        of_table_(copies_ ? mesh<Device>(self::world(), mesh_shape{}, m.queue()) : m),
+        options_(options),
+        own_(chunks_->rows().block(vertex_rows.rows, m.at())),
+        table_rows_(chunks_->rows()) {
+    if (copies_) {
+      find_copies(a);
+      table_rows_ = rows_alone(own_.size() + copied_begins_.back());
+    }
+    for (std::size_t c = 0; c < chunks_->count(); ++c)
+      slices_.push_back(copies_ ? local_slice(a, c) : slice(a, c, p));
+  }
+
+  const chunked_vertices& chunks() const { return *chunks_; }
+  const mesh<Device>& mesh_of_rows() const { return mesh_; }
+  /// The rows of chunk c in a matrix with all rows.
+  matrix part(std::size_t c, const matrix& x) const {
+    return part_of_rows(mesh_, chunks_->rows(c), chunks_->local_part(rank(), c),
+                        const_cast<matrix&>(x));  // written only where x may be
+  }
+  /// A table, or sums for one, filled with zeros.
+  matrix table(global_index width) const {
+    matrix t(of_table_, table_rows_, columns(of_table_, width));  // (table rows, width)
+    fill(t, T(0));
+    return t;
+  }
+
+  /// The rows of chunk c in the table = x (n_c x f).
+  void write(std::size_t c, const matrix& x, matrix& table) {
+    matrix own = own_part(c, table);
+    copy(seen_from_table(x), own);
+    if (!travels()) return;
+    gather_rows_plan<T, Device>& copies = plans_of(table.shape().cols).copies[c];
+    matrix copied = copied_part(c, table);
+    copies.start(x);
+    copies.finish();
+    copies.rows(0, x, copied);
+  }
+  /// y = A_c X (n_c x f).
+  void multiply(std::size_t c, const matrix& table, matrix& y) {
+    matrix out = seen_from_table(y);
+    plans_of(table.shape().cols).forward[c](table, out);
+  }
+  /// sums += A_c^T dy.
+  void multiply_transposed(std::size_t c, const matrix& dy, matrix& sums) {
+    plans_of(sums.shape().cols).backward[c](1, seen_from_table(dy), 1, sums);
+  }
+  /// The sums for the rows of chunk c, and those for their copies here, times `factor`.
+  void scale(std::size_t c, T factor, matrix& sums) {
+    matrix own = own_part(c, sums);
+    transform(own, own, scaled<T>{factor});
+    if (!travels()) return;
+    matrix copied = copied_part(c, sums);
+    transform(copied, copied, scaled<T>{factor});
+  }
+  /// dx (n_c x f) = the sums for the rows of chunk c, with those for their copies; they are 0 afterwards.
+  void read_sums(std::size_t c, matrix& sums, matrix& dx) {
+    matrix own = own_part(c, sums), out = seen_from_table(dx);
+    copy(own, out);
+    fill(own, T(0));
+    if (!travels()) return;
+    gather_rows_plan<T, Device>& copies = plans_of(sums.shape().cols).copies[c];
+    matrix copied = copied_part(c, sums);
+    copies.add(0, copied);
+    copies.scatter(dx);
+    fill(copied, T(0));
+  }
+
+  /// What this rank receives in write and multiply, and in multiply_transposed and read_sums.
+  traffic predicted(std::size_t c, global_index width) {
+    plans& p = plans_of(width);
+    return p.forward[c].predicted() + (travels() ? p.copies[c].predicted() : traffic{});
+  }
+  traffic predicted_transposed(std::size_t c, global_index width) {
+    plans& p = plans_of(width);
+    return p.backward[c].predicted() + (travels() ? p.copies[c].predicted_scatter() : traffic{});
+  }
+  /// Rows of other ranks of which this one keeps copies.
+  global_index copied_rows() const { return copies_ ? copied_begins_.back() : 0; }
+
+ private:
+  using slice_matrix = sparse<T, dynamic_layout, Device>;
+  struct plans {
+    std::vector<spmm_plan<T, Device>> forward, backward;
+    std::vector<gather_rows_plan<T, Device>> copies;
+  };
+
+  int rank() const { return mesh_.rank(); }
+  bool travels() const { return copies_ && mesh_.size() > 1; }
+  static blocking columns(const mesh<Device>& m, global_index width) {
+    return blocking::even(width, m.shape(), nesting::cols);
+  }
+  blocking rows_alone(global_index rows) const {
+    return blocking::even(rows, of_table_.shape(), nesting::rows);
+  }
+
+  /// The same block as a matrix on the mesh of the table.
+  matrix seen_from_table(const matrix& x) const {
+    const auto rows = static_cast<global_index>(x.local().rows);
+    return part_of_rows(of_table_, copies_ ? rows_alone(rows) : x.row_blocking(), {0, rows},
+                        const_cast<matrix&>(x));  // written only where x may be
+  }
+  matrix own_part(std::size_t c, matrix& table) const {
+    const interval local = chunks_->local_part(rank(), c);
+    return part_of_rows(of_table_, copies_ ? rows_alone(local.size()) : chunks_->rows(c), local, table);
+  }
+  matrix copied_part(std::size_t c, matrix& table) const {
+    const interval local{own_.size() + copied_begins_[c], own_.size() + copied_begins_[c + 1]};
+    return part_of_rows(of_table_, rows_alone(local.size()), local, table);
+  }
+
+  /// The rows of others that this rank's rows of A refer to, by chunk and row.
+  void find_copies(const sampling::graph<T>& a) {
+    copied_.resize(chunks_->count());
+    std::vector<local_index> found(a.columns());
+    std::ranges::sort(found);
+    const auto end = std::unique(found.begin(), found.end());
+    for (auto v = found.begin(); v != end; ++v)
+      if (!own_.contains(*v)) {
+        const auto [c, row] = chunks_->place(*v);
+        copied_[c].push_back(row);
+      }
+    copied_begins_.assign(1, 0);
+    for (const auto& rows : copied_) copied_begins_.push_back(copied_begins_.back() + std::ssize(rows));
+  }
+  /// The row of vertex v in the table.
+  local_index table_row(global_index v) const {
+    if (own_.contains(v)) return static_cast<local_index>(v - own_.begin);
+    const auto [c, row] = chunks_->place(v);
+    const auto at = std::lower_bound(copied_[c].begin(), copied_[c].end(), row) - copied_[c].begin();
+    return static_cast<local_index>(own_.size() + copied_begins_[c] + at);
+  }
+  slice_matrix local_slice(const sampling::graph<T>& a, std::size_t c) const {
+    const interval rows = chunks_->part(rank(), c);
+    sampling::block<T> b{
+        static_cast<local_index>(rows.size()), to_local(table_rows_.size(), "rows of a table"), {0}, {}, {}};
+    std::vector<std::pair<local_index, T>> row;
+    for (global_index v = rows.begin; v < rows.end; ++v) {
+      const sampling::graph_row at = a.row(v);
+      row.clear();
+      for (std::size_t e = at.begin; e < at.begin + static_cast<std::size_t>(at.count); ++e)
+        row.emplace_back(table_row(a.columns()[e]), a.values()[e]);
+      std::ranges::sort(row, {}, &std::pair<local_index, T>::first);
+      for (const auto& [column, value] : row) {
+        b.columns.push_back(column);
+        b.values.push_back(value);
+      }
+      b.offsets.push_back(static_cast<local_index>(b.columns.size()));
+    }
+    return block_operator(of_table_, b, false);
+  }
+  slice_matrix slice(const sampling::graph<T>& a, std::size_t c, const policy& p) const {
+    const interval rows = chunks_->part(rank(), c);
+    std::vector<triplet<T>> entries;
+    for (global_index v = rows.begin; v < rows.end; ++v) {
+      const sampling::graph_row at = a.row(v);
+      for (std::size_t e = at.begin; e < at.begin + static_cast<std::size_t>(at.count); ++e)
+        entries.push_back({chunks_->place(v).second, a.columns()[e], a.values()[e]});
+    }
+    return distribute(mesh_, p.sparse, chunks_->rows(c), chunks_->rows(), entries, symmetry::one_way,
+                      p.dense);
+  }
+
+  plans& plans_of(global_index width) {
+    plans& p = plans_[width];
+    for (std::size_t c = p.forward.size(); c < chunks_->count(); ++c) {
+      p.forward.emplace_back(slices_[c], vertex_rows, columns(of_table_, width), options_);
+      p.backward.emplace_back(transposed(slices_[c]), vertex_rows, columns(of_table_, width), options_);
+      if (!travels()) continue;
+      p.copies.emplace_back(mesh_,
+                            partition::placement{chunks_->rows(c), columns(mesh_, width), vertex_rows});
+      p.copies.back().assign(copied_[c]);
+    }
+    return p;
+  }
+
+  mesh<Device> mesh_;
+  std::shared_ptr<const chunked_vertices> chunks_;
+  bool copies_;
+  mesh<Device> of_table_;
+  spmm_options options_;
+  interval own_;
+  std::vector<std::vector<global_index>> copied_;  ///< of each chunk, as rows of it
+  std::vector<global_index> copied_begins_;
+  blocking table_rows_;
+  std::vector<slice_matrix> slices_;
+  std::map<global_index, plans> plans_;
+};
+
+}  // namespace partita::nn

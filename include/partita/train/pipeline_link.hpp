@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// Messages between neighbouring stages of a pipeline.
+
+#include <chrono>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "partita/matrix/dense.hpp"
+
+namespace partita::nn {
+
+/// The same rank of every stage, and its messages to the stages before and behind: matrices of the same shape
+/// on both sides, several of which may be under way. Messages between two stages in one direction arrive in
+/// the order in which they were sent.
+template <class T, class Device>
+class pipeline_link {
+ public:
+  using matrices = std::vector<dense<T, vertex_rows, Device>*>;
+
+  /// `stages`: the ranks of the line, in the order of their stages.
+  pipeline_link(const communicator& stages, const device_queue<Device>& q)
+      : stages_(stages), on_device_(stages) {
+    if (const auto memory = device_memory_of(q)) on_device_ = stages.on_memory(memory);
+  }
+
+  const communicator& ranks() const { return stages_; }
+  int stage() const { return stages_.rank(); }
+  int stages() const { return stages_.size(); }
+
+  /// Begins to receive from a stage. The matrices must not be touched before arrive.
+  void expect(const matrices& to, int from) {
+    for (std::size_t k = 0; k < to.size(); ++k)
+      if (const std::span<T> values = to[k]->values(); !values.empty())
+        expected_.push_back(on_device_.start_receive(values, from, static_cast<int>(k)));
+  }
+  /// Waits for what is expected.
+  void arrive() {
+    const auto begin = std::chrono::steady_clock::now();
+    for (request& r : expected_) r.wait();
+    expected_.clear();
+    idle_ += std::chrono::steady_clock::now() - begin;
+  }
+  /// Begins to send to a stage. The matrices must not change before sent.
+  void send(const matrices& what, int to) {
+    for (std::size_t k = 0; k < what.size(); ++k)
+      if (const std::span<const T> values = what[k]->values(); !values.empty())
+        sends_.push_back(on_device_.start_send(values, to, static_cast<int>(k)));
+  }
+  /// Waits until everything has been sent.
+  void sent() {
+    const auto begin = std::chrono::steady_clock::now();
+    for (request& r : sends_) r.wait();
+    sends_.clear();
+    idle_ += std::chrono::steady_clock::now() - begin;
+  }
+
+  /// Seconds in arrive and sent since the last call.
+  double taken_idle() { return std::exchange(idle_, std::chrono::duration<double>(0)).count(); }
+
+ private:
+  communicator stages_, on_device_;
+  std::vector<request> expected_, sends_;
+  std::chrono::duration<double> idle_{0};
+};
+
+}  // namespace partita::nn

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// What a pipeline is made of: its stages' layers and the graph that they read.
+
+#include <cstddef>
+#include <vector>
+
+#include "partita/sampling/graph.hpp"
+#include "partita/train/chunks.hpp"
+#include "partita/train/model_outline.hpp"
+
+namespace partita::nn {
+
+/// Throws error for options that no pipeline can have.
+inline void require_pipeline(const training_options& options) {
+  const pipeline_options& how = options.pipeline;
+  if (options.embedding > 0) throw error("an embedding cannot be learned over stages");
+  if (options.mini_batch.batch > 0) throw error("mini-batches do not pass through stages");
+  if (how.stages < 1) throw_error<error>({"a pipeline has at least one stage, not ", how.stages});
+  if (how.chunks < 0) throw_error<error>({"a pipeline has at least one chunk, not ", how.chunks});
+  if (how.window < 1) throw_error<error>({"history is kept for at least one epoch, not ", how.window});
+  if (how.guard < 0) throw_error<error>({"a guard compares every so many epochs, not every ", how.guard});
+}
+
+/// The first layer of each stage, and the number of layers. Throws shape_error where there are fewer layers
+/// than stages, or the given numbers do not fit.
+inline std::vector<std::size_t> stage_cuts(const model_outline& outline, const io::dataset& data,
+                                           const pipeline_options& how) {
+  if (!how.layers.empty()) return given_stages(how.layers, outline.layers.size(), how.stages);
+  const auto entries = static_cast<global_index>(data.edges.size()) + data.vertices;
+  return balanced_stages(layer_costs(outline, data.vertices, entries), how.stages);
+}
+
+/// The matrix that the model multiplies with, cut by the rows of the chunks. Collective over the mesh. What
+/// travels: see distribute.
+template <class T, class Device>
+sampling::graph<T> graph_in_chunks(const mesh<Device>& m, const chunked_vertices& chunks,
+                                   training_options options) {
+  options.block_sizes.clear();
+  for (int r = 0; r < m.size(); ++r)
+    options.block_sizes.push_back(chunks.rows().block(vertex_rows.rows, m.shape().at(r)).size());
+  const mesh<Device> by_rows(m.world(), {m.size(), 1, 1}, m.queue());
+  const propagation_matrix of = find_model<T, Device>(options).multiplies_with;
+  return sampling::graph<T>(
+      graph_operators<T, Device>(by_rows, chunks.data(), options, row_1d).matrix_for(of, true));
+}
+
+}  // namespace partita::nn

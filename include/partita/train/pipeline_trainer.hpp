@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// Training with the layers of a model cut into stages, through which chunks of vertices flow.
+
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "partita/nn/optimizer.hpp"
+#include "partita/train/epochs.hpp"
+#include "partita/train/objective.hpp"
+#include "partita/train/pipeline_guard.hpp"
+#include "partita/train/pipeline_link.hpp"
+#include "partita/train/pipeline_order.hpp"
+#include "partita/train/pipeline_setup.hpp"
+#include "partita/train/pipeline_stage.hpp"
+
+namespace partita::nn {
+
+/// Trains one model over stages: groups of consecutive ranks, each a mesh of its own with a policy of its
+/// own, on the whole graph. A stage has consecutive layers and alone their parameters. In an epoch, chunks of
+/// vertices pass through the stages forward, then, when all have arrived, backward in the reverse order; a
+/// stage works on a chunk when it is there, while others are on their way. Neighbours in chunks that have not
+/// run yet are those of an earlier epoch (see pipeline_options::history), and nothing of them travels;
+/// gradients for vertices of chunks that have run backward are lost, and the others doubled in their place.
+/// One step of the optimiser follows an epoch.
+///
+/// Collective over the mesh, with the same data on every rank: constructor and members. What travels in an
+/// epoch: between stages, for each vertex a row of the hidden matrix and of what skips layers, and their
+/// gradients; inside a stage, each copied row of each product (see chunk_graph) and one all-reduce of its
+/// gradients. Sources: GNNPipe (Chen, Chen, Qian, arXiv:2308.10087).
+template <class T, class Device>
+class pipeline_trainer {
+ public:
+  /// `m`: a mesh of all ranks, which is used for its ranks and its queue; `inside`: the mesh of each stage,
+  /// under policy `p`. Throws mesh_error unless the ranks are stages of this size and the policy suits it;
+  /// error for a model that cannot be cut, an embedding, and options out of range; shape_error for more
+  /// stages than layers; input_error when the training set is empty.
+  pipeline_trainer(const mesh<Device>& m, const io::dataset& data, const training_options& options,
+                   const policy& p, mesh_shape inside);
+
+  /// All epochs requested in the options; see run_epochs.
+  training_result run(const epoch_observer& observe = {});
+  /// A training step, then an evaluation.
+  epoch_report epoch(int number);
+  /// One training step; returns the loss before the update, in the last stage, 0 in others.
+  double step(int number);
+
+  /// The parameters of this rank's stage, and its layers [first, last) of the model.
+  nn::parameters<T, Device>& parameters() { return stage_->parameters(); }
+  const stage_place& place() const { return stage_->place(); }
+  int stage() const { return link_->stage(); }
+  /// The gradients of a step, without the update; returns as step does.
+  double gradients(int number) {
+    const double found = forward_backward(number);
+    stage_->sum_gradients();
+    return found;
+  }
+  /// The rows that chunks read of others become those of an exact forward pass with the current parameters
+  /// and the dropout of this epoch.
+  void refresh_history(int number) { forward_whole(pass_of(number), true); }
+  /// The logits (n x classes) of the current model, in the order of chunks, in the last stage.
+  const dense<T, vertex_rows, Device>& evaluate() {
+    forward_whole({}, false);
+    return stage_->whole().logits();
+  }
+
+  /// The parameters of all stages, in the order of the model's, on every rank; and those of this stage, from
+  /// all. What travels in the first: the parameters, between stages. The second is local, and throws
+  /// shape_error for another number of elements.
+  std::vector<T> collect_parameters();
+  void assign_parameters(std::span<const T> values);
+
+  /// What this rank receives in the training step of a steady epoch, in closed form; and of that, from other
+  /// stages.
+  traffic predicted() const { return stage_->predicted(exact(0)) + boundary() + of_loss(); }
+  traffic boundary() const { return stage_->boundary(); }
+
+ private:
+  using layers = stage_layers<T, Device>;
+  using matrices = typename layers::boundary;
+
+  void make_stage(const io::dataset& data, const policy& p);
+  bool is_stage(int s) const { return s >= 0 && s < link_->stages(); }
+  bool is_last() const { return stage_->place().is_last(); }
+  /// Whether epoch e is computed without history.
+  bool exact(int e) const {
+    const pipeline_options& how = options_.pipeline;
+    return how.history == chunk_history::exact || how.stages == 1 || stage_->chunks() == 1 ||
+           (e > 0 && e <= exact_until_);
+  }
+  pass pass_of(int number) const { return {.training = true, .epoch = static_cast<std::uint64_t>(number)}; }
+  std::string task(std::size_t c, const char* what) const {
+    return base::sentence_of({"stage ", link_->stage(), ", chunk ", c, ", ", what});
+  }
+
+  template <class Expect, class Work, class Output>
+  void flow(std::span<const pipeline_task> tasks, int from, int to, Expect expected, Work work,
+            Output output);
+  template <class Work, class Output>
+  void all_at_once(int from, int to, const matrices& input, Work work, Output output);
+  double forward_backward(int number);
+  /// In the last stage the loss, and its gradient with respect to the logits.
+  double loss() {
+    layers& all = stage_->whole();
+    return objective_ ? objective_->loss(all.logits(), all.logits_gradient()) : 0;
+  }
+  void forward_whole(const pass& p, bool refreshes);
+  void backward_whole();
+  void run_exactly(int number);
+  void compare(epoch_report& report);
+  void act(const pipeline_comparison& c);
+  void score(epoch_report& report);
+  traffic of_loss() const;
+
+  mesh<Device> mesh_;
+  std::string name_;
+  training_options options_;
+  std::optional<mesh<Device>> of_stage_;
+  std::optional<pipeline_link<T, Device>> link_;
+  std::unique_ptr<pipeline_stage<T, Device>> stage_;
+  std::optional<objective<T, Device>> objective_;  ///< in the last stage
+  nn::adam<T, Device> optimizer_;
+  pipeline_guard<T, Device> guard_;  ///< in the last stage
+  int exact_until_;                  ///< epochs up to this one are exact
+  bool refreshes_next_ = false;
+  pipeline_result result_;
+  double idle_ = 0, seconds_ = 0;  ///< of all steps: waiting for messages, and in all
+};
+
+/// Trains the model named by `options` over stages; see pipeline_trainer.
+template <class T, class Device>
+training_result train_on_stages(const mesh<Device>& m, const io::dataset& data,
+                                const training_options& options, const policy& p, mesh_shape inside,
+                                const epoch_observer& observe = {}) {
+  return pipeline_trainer<T, Device>(m, data, options, p, inside).run(observe);
+}
+
+template <class T, class Device>
+pipeline_trainer<T, Device>::pipeline_trainer(const mesh<Device>& m, const io::dataset& data,
+                                              const training_options& options, const policy& p,
+                                              mesh_shape inside)
+    : mesh_(m),
+      name_(data.name),
+      options_(options),
+      optimizer_(options.learning_rate),
+      exact_until_(options.pipeline.exact_epochs) {
+  require_pipeline(options);
+  const int stages = options.pipeline.stages;
+  if (m.size() != stages * inside.size())
+    throw_error<mesh_error>({m.size(), " ranks are not ", stages, " stages of a mesh ", inside});
+  require_mesh(p, inside, inside.size());
+  const int rank = m.world().rank(), ways = inside.size();
+  const communicator of_stage = m.world().split(rank / ways, rank % ways, "stage");
+  of_stage_.emplace(of_stage, inside, m.queue());
+  link_.emplace(m.world().split(rank % ways, rank / ways, "stages"), m.queue());
+  make_stage(data, p);
+}
+
+template <class T, class Device>
+void pipeline_trainer<T, Device>::make_stage(const io::dataset& data, const policy& p) {
+  const pipeline_options& how = options_.pipeline;
+  const blocking rows = vertex_blocking(*of_stage_, data, options_);
+  const auto chunks =
+      std::make_shared<const chunked_vertices>(data, rows, vertex_chunks(data, rows, how), how.chunk_count());
+  const model_outline outline = outline_of<T, Device>(mesh_.queue(), data, options_);
+  const std::vector<std::size_t> cuts = stage_cuts(outline, data, how);
+  const auto s = static_cast<std::size_t>(link_->stage());
+  const auto a = graph_in_chunks<T>(*of_stage_, *chunks, options_);
+  stage_ = std::make_unique<pipeline_stage<T, Device>>(*of_stage_, chunks, a, options_, p,
+                                                       stage_place{outline, cuts[s], cuts[s + 1]});
+  if (is_last()) objective_.emplace(*of_stage_, chunks->data(), chunks->rows());
+  result_.stages = how.stages;
+  result_.chunks = how.chunk_count();
+  for (std::size_t k = 0; k + 1 < cuts.size(); ++k)
+    result_.layers.push_back(static_cast<int>(cuts[k + 1] - cuts[k]));
+}
+
+/// The tasks of one direction: the input of the next one is on its way while one is worked on.
+template <class T, class Device>
+template <class Expect, class Work, class Output>
+void pipeline_trainer<T, Device>::flow(std::span<const pipeline_task> tasks, int from, int to,
+                                       Expect expected, Work work, Output output) {
+  const bool receives = is_stage(from), sends = is_stage(to);
+  const char* const what = from < to ? "forward" : "backward";
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    const auto c = static_cast<std::size_t>(tasks[i].chunk);
+    comm::in_task(task(c, what), [&] {
+      if (receives && i == 0) link_->expect(expected(c), from);
+      if (receives) link_->arrive();
+      if (receives && i + 1 < tasks.size())
+        link_->expect(expected(static_cast<std::size_t>(tasks[i + 1].chunk)), from);
+      work(c);
+      if (sends) link_->send(output(c), to);
+    });
+  }
+  comm::in_task(base::sentence_of({"stage ", link_->stage(), ", end of ", what}), [&] { link_->sent(); });
+}
+
+template <class T, class Device>
+double pipeline_trainer<T, Device>::forward_backward(int number) {
+  const int s = link_->stage();
+  const pass p = pass_of(number);
+  const bool is_exact = exact(number);
+  stage_->begin_epoch();
+  if (is_exact) {
+    forward_whole(p, options_.pipeline.history != chunk_history::exact);
+    const double found = loss();
+    backward_whole();
+    return found;
+  }
+  const std::vector<int> order =
+      chunk_order(options_.seed, p.epoch, static_cast<int>(stage_->chunks()), options_.pipeline.shuffle);
+  const std::vector<pipeline_task> tasks = pipeline_tasks(order);
+  const std::span all(tasks);
+  {
+    const phase_scope phase(mesh_.ledger(), "forward");
+    flow(
+        all.first(order.size()), s - 1, s + 1,
+        [&](std::size_t c) { return stage_->chunk(c).forward_input(); },
+        [&](std::size_t c) { stage_->chunk(c).forward(p); },
+        [&](std::size_t c) { return stage_->chunk(c).forward_output(); });
+  }
+  const double found = loss();
+  const phase_scope phase(mesh_.ledger(), "backward");
+  flow(
+      all.subspan(order.size()), s + 1, s - 1,
+      [&](std::size_t c) { return stage_->chunk(c).backward_input(); },
+      [&](std::size_t c) { stage_->backward(stage_->chunk(c)); },
+      [&](std::size_t c) { return stage_->chunk(c).backward_output(); });
+  return found;
+}
+
+/// All chunks at once, stage after stage; what passes between stages does so in chunks.
+template <class T, class Device>
+template <class Work, class Output>
+void pipeline_trainer<T, Device>::all_at_once(int from, int to, const matrices& input, Work work,
+                                              Output output) {
+  const char* const what = from < to ? "forward" : "backward";
+  comm::in_task(base::sentence_of({"stage ", link_->stage(), ", all chunks, ", what}), [&] {
+    for (std::size_t c = 0; is_stage(from) && c < stage_->chunks(); ++c)
+      link_->expect(stage_->part(c, input), from);
+    link_->arrive();
+    work();
+    for (std::size_t c = 0; is_stage(to) && c < stage_->chunks(); ++c)
+      link_->send(stage_->part(c, output()), to);
+    link_->sent();
+  });
+}
+
+template <class T, class Device>
+void pipeline_trainer<T, Device>::forward_whole(const pass& p, bool refreshes) {
+  const int s = link_->stage();
+  layers& all = stage_->whole();
+  all_at_once(
+      s - 1, s + 1, all.forward_input(), [&] { stage_->forward_whole(p, refreshes); },
+      [&] { return all.forward_output(); });
+}
+
+template <class T, class Device>
+void pipeline_trainer<T, Device>::backward_whole() {
+  const int s = link_->stage();
+  layers& all = stage_->whole();
+  const phase_scope phase(mesh_.ledger(), "backward");
+  all_at_once(
+      s + 1, s - 1, all.backward_input(), [&] { stage_->backward(all); },
+      [&] { return all.backward_output(); });
+}
+
+template <class T, class Device>
+double pipeline_trainer<T, Device>::step(int number) {
+  const double found = gradients(number);
+  optimizer_.step(parameters());
+  stage_->end_epoch(static_cast<std::uint64_t>(number));
+  return found;
+}
+
+/// Forward without history, with the dropout of an epoch, for compare.
+template <class T, class Device>
+void pipeline_trainer<T, Device>::run_exactly(int number) {
+  forward_whole(pass_of(number), std::exchange(refreshes_next_, false));
+  const double exact_loss = loss();
+  if (is_last()) guard_.keep(exact_loss, stage_->whole().logits());
+}
+
+/// Compares a step with the exact forward pass before it, and acts. What travels: two numbers.
+template <class T, class Device>
+void pipeline_trainer<T, Device>::compare(epoch_report& report) {
+  std::array<double, 2> found{};
+  if (is_last()) found = {guard_.loss(), guard_.difference(stage_->whole().logits())};
+  mesh_.world().broadcast(found, mesh_.size() - 1);
+  pipeline_comparison c{report.epoch, report.loss, found[0], found[1], false};
+  c.diverged = !(std::abs(c.loss - c.exact_loss) <= options_.pipeline.tolerance * std::abs(c.exact_loss));
+  report.comparison = c;
+  result_.comparisons.push_back(c);
+  if (c.diverged) act(c);
+}
+
+template <class T, class Device>
+void pipeline_trainer<T, Device>::act(const pipeline_comparison& c) {
+  const pipeline_options& how = options_.pipeline;
+  if (how.on_divergence == guard_action::stop)
+    throw_error<error>({name_, ": the pipeline no longer follows the exact computation in epoch ", c.epoch,
+                        ": its loss is ", std::to_string(c.loss), ", the exact one ",
+                        std::to_string(c.exact_loss),
+                        "; more exact epochs, another history or fewer chunks may help"});
+  if (how.on_divergence == guard_action::refresh) refreshes_next_ = true;
+  if (how.on_divergence == guard_action::warm_up) exact_until_ = c.epoch + how.guard;
+}
+
+template <class T, class Device>
+epoch_report pipeline_trainer<T, Device>::epoch(int number) {
+  const int guard = options_.pipeline.guard;
+  const bool compares = guard > 0 && number % guard == 0 && !exact(number);
+  if (compares || refreshes_next_) {
+    const phase_scope phase(mesh_.ledger(), "evaluation");
+    run_exactly(number);
+  }
+  link_->taken_idle();
+  epoch_report report;
+  report.epoch = number;
+  const auto begin = std::chrono::steady_clock::now();
+  report.loss = step(number);
+  mesh_.queue().synchronize();
+  const std::chrono::duration<double> mine = std::chrono::steady_clock::now() - begin;
+  idle_ += link_->taken_idle();
+  seconds_ += mine.count();
+
+  const phase_scope phase(mesh_.ledger(), "evaluation");
+  report.seconds = mesh_.world().all_reduce(mine.count(), reduction::max);
+  report.loss = mesh_.world().broadcast(report.loss, mesh_.size() - 1);
+  if (compares) compare(report);
+  score(report);
+  return report;
+}
+
+/// The scores of the current model on the three parts of the split.
+template <class T, class Device>
+void pipeline_trainer<T, Device>::score(epoch_report& report) {
+  const auto& logits = evaluate();
+  std::array<double, 3> scores{};
+  if (objective_)
+    scores = {objective_->score(logits, io::split_part::train),
+              objective_->score(logits, io::split_part::validation),
+              objective_->score(logits, io::split_part::test)};
+  mesh_.world().broadcast(scores, mesh_.size() - 1);
+  report.train_accuracy = scores[0];
+  report.validation_accuracy = scores[1];
+  report.test_accuracy = scores[2];
+}
+
+template <class T, class Device>
+training_result pipeline_trainer<T, Device>::run(const epoch_observer& observe) {
+  training_result result = run_epochs(
+      mesh_, name_, options_.epochs, [&](int e) { return epoch(e); }, observe);
+  const phase_scope phase(mesh_.ledger(), "summary");
+  const communicator& world = mesh_.world();
+  result.mesh = of_stage_->shape();
+  result.predicted_words_received = summarize(world, predicted().words);
+  result_.boundary_words = summarize(world, boundary().words);
+  result_.history_bytes = summarize(world, stage_->history_bytes());
+  const std::vector<double> shares = world.all_gather(seconds_ > 0 ? idle_ / seconds_ : 0);
+  const auto ways = static_cast<std::size_t>(of_stage_->size());
+  for (std::size_t r = 0; r < shares.size(); r += ways) {
+    double sum = 0;
+    for (std::size_t w = 0; w < ways; ++w) sum += shares[r + w];
+    result_.bubble.push_back(sum / static_cast<double>(ways));
+  }
+  result.pipeline = result_;
+  return result;
+}
+
+template <class T, class Device>
+traffic pipeline_trainer<T, Device>::of_loss() const {
+  if (!is_last()) return {};
+  comm::collective loss;
+  loss.kind = operation::all_reduce;
+  loss.count = 1;
+  return received(loss, of_stage_->rank(), of_stage_->size());
+}
+
+template <class T, class Device>
+std::vector<T> pipeline_trainer<T, Device>::collect_parameters() {
+  const std::vector<T> mine = collect(parameters().values());
+  const communicator& stages = link_->ranks();
+  return stages.all_gather(mine, stages.all_gather(static_cast<global_index>(mine.size())));
+}
+
+template <class T, class Device>
+void pipeline_trainer<T, Device>::assign_parameters(std::span<const T> values) {
+  const stage_place& here = stage_->place();
+  if (std::ssize(values) != here.weights_before(here.outline.layers.size()))
+    throw_error<shape_error>({"the model has ", here.weights_before(here.outline.layers.size()),
+                              " parameter elements, not ", values.size()});
+  const global_index begin = here.weights_before(here.first), end = here.weights_before(here.last);
+  copy(mesh_.queue(), values.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin)),
+       parameters().values().values());
+}
+
+}  // namespace partita::nn

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where models can be cut, what their layers cost, and how stages are balanced.
+#include "partita/train/model_outline.hpp"
+
+#include <doctest/doctest.h>
+
+#include "partita/compiled/host.hpp"
+#include "support/datasets.hpp"
+#include "support/ranks.hpp"
+
+namespace test_model_outline {
+
+using namespace partita;
+using namespace test_support;
+
+namespace {
+
+nn::model_outline outline(const std::string& model, int layers = 4) {
+  nn::training_options o;
+  o.model = model;
+  o.hidden = {8};
+  o.layers = layers;
+  return nn::outline_of<double>(device_queue<host>(), directed_graph(), o);
+}
+
+/// The least that the costliest of `stages` runs can cost, by trying all cuts.
+double least(const std::vector<double>& costs, std::size_t begin, int stages) {
+  double run = 0, best = 1e30;
+  if (stages == 1) {
+    for (std::size_t l = begin; l < costs.size(); ++l) run += costs[l];
+    return run;
+  }
+  for (std::size_t l = begin; l + 1 < costs.size(); ++l) {
+    run += costs[l];
+    best = std::min(best, std::max(run, least(costs, l + 1, stages - 1)));
+  }
+  return best;
+}
+
+}  // namespace
+
+TEST_CASE("layers, their inputs, parameters and products") {
+  const nn::model_outline gcn = outline("gcn");
+  REQUIRE(gcn.layers.size() == 4);
+  CHECK(gcn.layers[0].weights == 13 * 8 + 8);
+  CHECK(gcn.layers[0].products == 8 + 8);  // A (X W), and back for W
+  CHECK(gcn.layers[1].products == 8 + 8);
+  CHECK(gcn.layers[3].products == 5 + 5);
+  CHECK(gcn.boundary_width(2) == 8);
+  CHECK(gcn.output_width == 5);
+  CHECK(gcn.skips.empty());
+
+  const nn::model_outline sage = outline("sage");
+  CHECK(sage.layers[1].weights == 2 * 8 * 8 + 8);
+  CHECK(sage.layers[1].end - sage.layers[1].first == 3);
+
+  const nn::model_outline gcnii = outline("gcnii");
+  REQUIRE(gcnii.layers.size() == 6);  // two dense layers around the convolutions
+  REQUIRE(gcnii.skips.size() == 1);
+  CHECK(gcnii.boundary_width(1) == 16);
+  CHECK(gcnii.boundary_width(4) == 16);
+  CHECK(gcnii.boundary_width(5) == 8);  // H_0 is not read after the last convolution
+  CHECK(gcnii.layers[0].products == 0);
+
+  CHECK(outline("resgcn").layers.size() == 1 + 4 + 2);  // the last normalisation counts
+  for (const char* model : {"gat", "appnp", "sgc"})
+    expect_error<error>("cannot be cut into stages", [&] { outline(model); });
+}
+
+TEST_CASE("stages are balanced as well as any cut can") {
+  std::vector<double> costs;
+  for (int l = 0; l < 9; ++l) costs.push_back(static_cast<double>(1 + random_bits(5, l, 0) % 20));
+  for (int stages = 1; stages <= 9; ++stages) {
+    const std::vector<std::size_t> cuts = nn::balanced_stages(costs, stages);
+    REQUIRE(cuts.size() == static_cast<std::size_t>(stages) + 1);
+    CHECK(cuts.front() == 0);
+    CHECK(cuts.back() == 9);
+    double worst = 0;
+    for (std::size_t s = 0; s + 1 < cuts.size(); ++s) {
+      CHECK(cuts[s] < cuts[s + 1]);
+      double run = 0;
+      for (std::size_t l = cuts[s]; l < cuts[s + 1]; ++l) run += costs[l];
+      worst = std::max(worst, run);
+    }
+    CHECK(worst == least(costs, 0, stages));
+  }
+  expect_error<shape_error>("cannot be cut into 10 stages", [&] { nn::balanced_stages(costs, 10); });
+}
+
+TEST_CASE("given stages") {
+  CHECK(nn::given_stages({2, 1, 3}, 6, 3) == std::vector<std::size_t>{0, 2, 3, 6});
+  expect_error<shape_error>("2 stages of 5 layers", [] { nn::given_stages({2, 3}, 6, 2); });
+  expect_error<shape_error>("at least one layer", [] { nn::given_stages({0, 6}, 6, 2); });
+}
+
+TEST_CASE("a layer's cost is that of its products and of its weights") {
+  const nn::model_outline gcn = outline("gcn");
+  const std::vector<double> costs = nn::layer_costs(gcn, 100, 1000, {.weight = 2, .entry = 5});
+  CHECK(costs[1] == 3 * 2.0 * 72 * 100 + 5.0 * 16 * 1000);
+}
+
+}  // namespace test_model_outline

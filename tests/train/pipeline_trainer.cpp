@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layers over stages: without history training is that on one rank, and with it words are as predicted.
+#include "partita/train/pipeline_trainer.hpp"
+
+#include <doctest/doctest.h>
+#include <set>
+
+#include "partita/comm/self.hpp"
+#include "partita/compiled/host.hpp"
+#include "support/datasets.hpp"
+#include "support/matrices.hpp"
+#include "support/meshes.hpp"
+
+namespace test_pipeline_trainer {
+
+using namespace partita;
+using namespace test_support;
+
+namespace {
+
+using trainer = nn::pipeline_trainer<double, host>;
+
+constexpr const char* models[] = {"gcn", "sage", "gin", "gcnii", "resgcn"};
+
+nn::training_options deep(const std::string& model) {
+  nn::training_options o;
+  o.model = model;
+  o.hidden = {6};
+  o.layers = 5;
+  o.epsilon = 0.25;
+  o.epochs = 3;
+  o.dropout = 0.3;
+  o.seed = 7;
+  return o;
+}
+
+nn::training_result serial(const io::dataset& d, nn::training_options o) {
+  o.pipeline = {};
+  return nn::train_model<double>(mesh<host>(self::world(), {1, 1, 1}), d, o, row_1d);
+}
+
+nn::training_result over_stages(const communicator& world, const io::dataset& d,
+                                const nn::training_options& o, const policy& p, mesh_shape inside) {
+  return nn::train_on_stages<double>(mesh<host>(world, {world.size(), 1, 1}), d, o, p, inside);
+}
+
+void check_losses(const nn::training_result& found, const nn::training_result& expected) {
+  CHECK(found.words_received.total == found.predicted_words_received.total);
+  CHECK(found.words_received.max_rank == found.predicted_words_received.max_rank);
+  for (std::size_t e = 0; e < expected.epochs.size(); ++e) {
+    CHECK(std::abs(found.epochs[e].loss - expected.epochs[e].loss) < 1e-12 * expected.epochs[e].loss);
+    CHECK(found.epochs[e].test_accuracy == expected.epochs[e].test_accuracy);
+  }
+}
+
+}  // namespace
+
+TEST_CASE(
+    "with one chunk or exact history the losses are the serial ones, for every model and policy inside") {
+  const io::dataset d = directed_graph();
+  for (const char* model : models) {
+    nn::training_options o = deep(model);
+    const nn::training_result expected = serial(d, o);
+    for (const int stages : {1, 2, 3})
+      for_each_mesh(std::array{1, 2, 4}, [&](const policy& p, mesh_shape inside) {
+        if (stages == 3 && inside.size() > 2) return;
+        CAPTURE(model);
+        CAPTURE(stages);
+        CAPTURE(std::string(p.name));
+        CAPTURE(to_string(inside));
+        nn::training_options with = o;
+        with.pipeline.stages = stages;
+        with.pipeline.chunks = stages == 1 ? 3 : 1;
+        if (inside.size() == 2) {
+          with.pipeline.history = nn::chunk_history::exact;
+          with.pipeline.chunks = 4;
+        }
+        on_threads(stages * inside.size(), [&](const communicator& world) {
+          check_losses(over_stages(world, d, with, p, inside), expected);
+        });
+      });
+  }
+}
+
+TEST_CASE("with history losses do not depend on policy and ranks, and words are as predicted") {
+  const io::dataset d = directed_graph();
+  for (const char* model : models) {
+    nn::training_options o = deep(model);
+    o.pipeline = {.stages = 2, .chunks = 4, .window = 2, .guard = 2};
+    for (global_index v = 0; v < d.vertices; ++v) o.pipeline.chunk_of.push_back(static_cast<int>(v * 7 % 4));
+    nn::training_result expected;
+    on_threads(2, [&](const communicator& world) {
+      const auto found = over_stages(world, d, o, row_1d, {1, 1, 1});
+      if (world.rank() == 0) expected = found;
+    });
+    for_each_mesh(std::array{2, 4}, [&](const policy& p, mesh_shape inside) {
+      on_threads(2 * inside.size(), [&](const communicator& world) {
+        CAPTURE(model);
+        CAPTURE(std::string(p.name));
+        CAPTURE(to_string(inside));
+        const nn::training_result found = over_stages(world, d, o, p, inside);
+        check_losses(found, expected);
+        REQUIRE(found.pipeline->comparisons.size() == 1);
+        const nn::pipeline_comparison& c = found.pipeline->comparisons[0];
+        CHECK(c.loss == found.epochs[1].loss);
+        CHECK(c.exact_loss != c.loss);
+        CHECK(c.logits_difference > 1e-3);
+      });
+    });
+  }
+}
+
+TEST_CASE("gradients are those of the loss with the rows of earlier epochs as constants") {
+  const io::dataset d = directed_graph();
+  for (const char* model : models)
+    for (const auto history : {nn::chunk_history::window, nn::chunk_history::zero}) {
+      nn::training_options o = deep(model);
+      o.pipeline = {.stages = 2, .chunks = 4, .history = history, .window = 2, .correct = false};
+      on_threads(2, [&](const communicator& world) {
+        CAPTURE(model);
+        trainer t(mesh<host>(world, {2, 1, 1}), d, o, row_1d, {1, 1, 1});
+        t.step(1), t.step(2);
+        const auto loss = [&] { return world.broadcast(t.gradients(3), 1); };
+        loss();
+        const auto values = t.parameters().values().values();
+        const std::vector<double> gradients = collect(t.parameters().gradients());
+        for (const int stage : {0, 1})
+          for (std::size_t i = 3; i < 120; i += 29) {
+            const auto moved = [&](double by) {
+              if (world.rank() == stage) values[i] += by;
+              const double found = loss();
+              if (world.rank() == stage) values[i] -= by;
+              return found;
+            };
+            const double slope = (moved(1e-5) - moved(-1e-5)) / 2e-5;
+            if (world.rank() == stage) CHECK(std::abs(slope - gradients[i]) < 1e-7);
+          }
+      });
+    }
+}
+
+TEST_CASE("the mean of corrected gradients over all orders of chunks is the exact gradient") {
+  const io::dataset d = directed_graph();
+  nn::training_options o = deep("resgcn");
+  o.layers = 1;
+  o.dropout = 0;
+  o.pipeline = {.stages = 2, .chunks = 4};
+  for (const policy& p : {row_1d, grid_2d})
+    on_threads(4, [&](const communicator& world) {
+      const mesh<host> m(world, {4, 1, 1});
+      trainer t(m, d, o, p, default_mesh(p, 2));
+      t.refresh_history(1);
+      std::set<std::vector<int>> orders;
+      std::vector<double> sum(t.parameters().values().values().size(), 0);
+      for (int epoch = 1; orders.size() < 24; ++epoch) {
+        if (!orders.insert(nn::chunk_order(o.seed, static_cast<std::uint64_t>(epoch), 4, true)).second)
+          continue;
+        t.gradients(epoch);
+        const std::vector<double> g = collect(t.parameters().gradients());
+        for (std::size_t i = 0; i < g.size(); ++i) sum[i] += g[i] / 24;
+      }
+      nn::training_options exactly = o;
+      exactly.pipeline.history = nn::chunk_history::exact;
+      trainer exact(m, d, exactly, p, default_mesh(p, 2));
+      exact.gradients(1);
+      CHECK(largest_difference(sum, collect(exact.parameters().gradients())) < 1e-12);
+    });
+}
+
+}  // namespace test_pipeline_trainer
