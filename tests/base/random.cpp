@@ -3,7 +3,9 @@
 #include "partita/base/random.hpp"
 
 #include <doctest/doctest.h>
+#include <map>
 #include <set>
+#include <vector>
 
 namespace test_random {
 
@@ -39,6 +41,17 @@ TEST_CASE("random: uniform numbers fill [0, 1) evenly") {
     }
   for (const int count : counts) CHECK(doctest::Approx(count).epsilon(0.15) == side * side / bins);
   CHECK(doctest::Approx(sum / (side * side)).epsilon(0.02) == 0.5);
+}
+
+TEST_CASE("random: every order of three comes up about equally often") {
+  std::map<std::vector<int>, int> counts;
+  for (std::uint64_t step = 0; step < 6000; ++step) {
+    std::vector<int> values{0, 1, 2};
+    base::shuffle(values, random_key{3, step, 0}.word());
+    ++counts[values];
+  }
+  CHECK(counts.size() == 6);
+  for (const auto& [order, count] : counts) CHECK(doctest::Approx(count).epsilon(0.1) == 1000);
 }
 
 }  // namespace test_random

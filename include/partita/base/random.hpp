@@ -3,7 +3,9 @@
 /// Counter-based random numbers: pure functions of a key and a position, so results do not depend on the
 /// number of ranks.
 
+#include <algorithm>
 #include <cstdint>
+#include <vector>
 
 namespace partita {
 
@@ -40,5 +42,16 @@ constexpr std::uint64_t random_bits(std::uint64_t word, std::int64_t row, std::i
 constexpr double random_uniform(std::uint64_t word, std::int64_t row, std::int64_t col) {
   return static_cast<double>(random_bits(word, row, col) >> 11) * 0x1.0p-53;
 }
+
+namespace base {
+
+/// Fisher and Yates's shuffle, with `word` from random_key::word().
+template <class T>
+void shuffle(std::vector<T>& values, std::uint64_t word) {
+  for (std::size_t left = values.size(); left > 1; --left)
+    std::swap(values[left - 1], values[random_bits(word, static_cast<std::int64_t>(left), 0) % left]);
+}
+
+}  // namespace base
 
 }  // namespace partita

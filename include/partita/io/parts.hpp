@@ -14,7 +14,6 @@
 #include <string>
 #include <string_view>
 #include <system_error>
-#include <utility>
 #include <vector>
 
 #include "partita/base/error.hpp"
@@ -86,11 +85,7 @@ inline std::vector<int> even_parts(global_index vertices, int part_count) {
 /// is a part.
 inline std::vector<int> random_parts(global_index vertices, int part_count, std::uint64_t seed) {
   std::vector<int> parts = even_parts(vertices, part_count);
-  const std::uint64_t key = random_key{seed, 0, 0}.word();
-  for (std::size_t left = parts.size(); left > 1; --left) {
-    const auto other = random_bits(key, static_cast<std::int64_t>(left), 0) % left;
-    std::swap(parts[left - 1], parts[other]);
-  }
+  base::shuffle(parts, random_key{seed, 0, 0}.word());
   return parts;
 }
 

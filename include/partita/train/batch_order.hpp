@@ -31,13 +31,11 @@ class batch_order {
     if (vertices_.empty()) throw error("there are no vertices to make batches of");
   }
 
-  /// Fisher and Yates's shuffle of the ascending vertices.
+  /// Shuffles the ascending vertices.
   void begin(std::uint64_t epoch) {
     constexpr std::uint64_t stream = 0x62617463;
     order_ = vertices_;
-    const std::uint64_t word = random_key{seed_, epoch, stream}.word();
-    for (std::size_t i = order_.size(); i > 1; --i)
-      std::swap(order_[i - 1], order_[random_bits(word, static_cast<std::int64_t>(i), 0) % i]);
+    base::shuffle(order_, random_key{seed_, epoch, stream}.word());
   }
   std::size_t size() const { return vertices_.size(); }
   std::size_t iterations() const { return (vertices_.size() + size_ - 1) / size_; }
