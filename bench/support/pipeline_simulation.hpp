@@ -17,8 +17,8 @@ using partita::nn::direction;
 struct pipeline_costs {
   int stages = 4, chunks = 8;
   /// Runs of layers that each stage has. Run i of a stage is followed by run i of the next one, that of the
-  /// last by run i + 1 of the first; a stage takes the stages' number of chunks through a run and then
-  /// through the next. Source of this order: interleaved stages of Megatron-LM (Narayanan et al., SC 2021).
+  /// last by run i + 1 of the first; all chunks pass through a run before the next one. Source: Lamy-Poirier,
+  /// Breadth-first pipeline parallelism, MLSys 2023.
   int parts = 1;
   std::vector<double> forward{1e-3}, backward{1e-3};  ///< of a chunk of mean size: all layers of each stage
   std::vector<double> chunk_sizes{1};                 ///< relative to the mean
@@ -59,8 +59,7 @@ struct pipeline_run {
 /// a link carries one message at a time in each direction, beside the work.
 class pipeline_simulation {
  public:
-  /// Throws error for lists of other lengths, an order that is no permutation, and several parts with a
-  /// number of chunks that the stages' does not divide.
+  /// Throws error for lists of other lengths and an order that is no permutation.
   explicit pipeline_simulation(const pipeline_costs& costs) : costs_(costs) {
     check();
     const auto stages = static_cast<std::size_t>(costs.stages);
@@ -75,7 +74,7 @@ class pipeline_simulation {
     tasks_ = partita::nn::pipeline_tasks(order_of_parts());
   }
 
-  pipeline_run operator()() {
+  pipeline_run operator()() && {
     for (std::size_t left = tasks_.size() * run_.stages.size(); left > 0;) {
       const std::size_t done = costs_.lock_step ? slot() : as_far_as_possible();
       if (done == 0) throw partita::error("the stages wait for each other");
@@ -107,18 +106,13 @@ class pipeline_simulation {
     fits(costs_.backward, costs_.stages, "backward, stages");
     fits(costs_.chunk_sizes, costs_.chunks, "sizes of chunks");
     fits(costs_.byte_time, costs_.parts > 1 ? costs_.stages : costs_.stages - 1, "links");
-    if (costs_.parts > 1 && costs_.chunks % costs_.stages != 0)
-      partita::throw_error<partita::error>(
-          {costs_.chunks, " chunks cannot be dealt to interleaved parts of ", costs_.stages, " stages"});
   }
 
   /// Chunks of parts, as part x chunks + chunk, forward.
   std::vector<int> order_of_parts() const {
-    if (costs_.parts == 1) return costs_.order;
     std::vector<int> order;
-    for (auto group = costs_.order.begin(); group != costs_.order.end(); group += costs_.stages)
-      for (int part = 0; part < costs_.parts; ++part)
-        for (int i = 0; i < costs_.stages; ++i) order.push_back(part * costs_.chunks + group[i]);
+    for (int part = 0; part < costs_.parts; ++part)
+      for (const int chunk : costs_.order) order.push_back(part * costs_.chunks + chunk);
     return order;
   }
 
