@@ -57,18 +57,17 @@ inline constexpr std::array<row, 16> rows{{
     {physics, model::gcnii, {.060, .108, .105}, {.88, .36, .70}, {.037, .0109}},
     {physics, model::resgcn, {.080, .141, .153}, {.89, .18, .62}, {.037, .0062}},
 }};
-/// Seconds of an epoch of GCN on so many GPUs. Strong: reddit, 32 layers, over stages, and with the graph
+/// Seconds of an epoch of GCN over so many stages. Strong: reddit, 32 layers, over stages, and with the graph
 /// over the GPUs; weak: 8 layers per GPU, over stages.
 struct scaling {
   int gpus;
   double seconds;
 };
 inline constexpr scaling strong[] = {{1, 1.922}, {2, 1.107}, {4, .598}, {8, .352}, {16, .256}},
-                         strong_graph[] = {{2, 1.219}, {4, .934}, {8, .849}, {16, .854}},
                          weak_reddit[] = {{1, .474}, {16, .779}}, weak_flickr[] = {{1, .037}, {16, .207}};
 inline constexpr int weak_layers = 8, chunks_per_gpu = 4, gpus_per_node = 4;
-/// Of the epoch of GCN on reddit over 8 stages: seconds of work and bubble, and the share of imbalance.
-inline constexpr double work_of_8 = .238, bubble_of_8 = .0701, imbalance_of_8 = .055;
+/// Of the epoch of GCN on reddit over 8 stages: seconds of work, and the share of imbalance.
+inline constexpr double work_of_8 = .238, imbalance_of_8 = .055;
 /// Bytes per second of messages between layers, the least of the rates that they report for a GPU.
 inline constexpr double slowest_link = 35e9 / 8;
 /// RTX A5000, f32, by its vendor's data sheet.

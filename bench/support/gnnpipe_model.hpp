@@ -37,7 +37,7 @@ struct assumptions {
   bool lock_step = true;
   bool slow_between_nodes = false;  ///< every fourth link at the least published rate
   bool wide_first_layer = false;    ///< f x H products of the first stage, at the peak rate
-  double imbalance = 0;             ///< of the slowest stage
+  double imbalance = 0;             ///< by how much more every slot takes, of several stages
   int chunks_per_gpu = gnnpipe::chunks_per_gpu, parts = 1;
 };
 
@@ -47,7 +47,7 @@ inline pipeline_costs costs_of(const graph& g, int layers, int stages, double al
   pipeline_costs costs{.stages = stages, .chunks = a.chunks_per_gpu * stages, .parts = a.parts};
   const double work = alone - 2.0 * chunks_per_gpu * layers * a.overhead,
                task = work / (2.0 * stages * costs.chunks) + a.overhead * layers / stages;
-  costs.forward.assign(static_cast<std::size_t>(stages), task * (1 + a.imbalance));
+  costs.forward.assign(static_cast<std::size_t>(stages), task * (stages > 1 ? 1 + a.imbalance : 1));
   if (a.wide_first_layer)
     costs.forward[0] += 2.0 * static_cast<double>(g.vertices * (g.features - g.hidden) * g.hidden) /
                         peak_flops / costs.chunks;

@@ -3,9 +3,11 @@
 // and what it predicts of published runs.
 #include "bench/support/pipeline_simulation.hpp"
 
+#include <cmath>
 #include <doctest/doctest.h>
 
-#include "partita/train/pipeline_words.hpp"
+#include "bench/support/gnnpipe_model.hpp"
+#include "bench/support/pipeline_figure.hpp"
 
 namespace test_pipeline_simulation {
 
@@ -122,6 +124,61 @@ TEST_CASE("costs that do not fit are refused") {
   costs = equal_costs(3, 4);
   costs.order = {0, 1, 2, 2};
   CHECK_THROWS_WITH_AS(simulate(costs), "the order of chunks is no permutation of them", partita::error);
+}
+
+TEST_CASE("a figure has a box for every task, and one of the ground for every stage") {
+  const std::string figure = bench::pipeline_figure(simulate(equal_costs(3, 4)));
+  std::size_t boxes = 0;
+  for (std::size_t at = figure.find("<rect x"); at != std::string::npos; at = figure.find("<rect x", at + 1))
+    ++boxes;
+  CHECK(boxes == 3 + 3 + 3 * 8);  // the legend's
+  CHECK(figure.find("33 % idle") != std::string::npos);
+}
+
+namespace published = bench::gnnpipe;
+using published::assumptions;
+
+namespace {
+
+double distance(double predicted, double measured) { return std::abs(predicted / measured - 1); }
+
+}  // namespace
+
+TEST_CASE("GCN on reddit over 8 stages, from one GPU's time: within 15 % of the published") {
+  const double measured = published::rows[8].seconds[1];
+  REQUIRE(measured == .357);
+  CHECK(distance(published::predicted_reddit(8, {}).seconds, measured) < 0.15);
+  const double overhead = published::overhead_of_small_chunks();
+  CHECK(distance(published::predicted_reddit(8, {.overhead = overhead}).seconds, measured) < 0.15);
+}
+
+TEST_CASE(
+    "strong scaling of GCN on reddit: within 20 % of the published, with an overhead taken from flickr") {
+  const assumptions a{.overhead = published::overhead_of_small_chunks()};
+  for (const published::scaling& s : published::strong)
+    CHECK(distance(published::predicted_reddit(s.gpus, a).seconds, s.seconds) < 0.2);
+  // it also holds where it was not taken from
+  CHECK(distance(published::predicted_weak(published::reddit, published::weak_reddit[0].seconds,
+                                           published::weak_reddit[1].gpus, a),
+                 published::weak_reddit[1].seconds) < 0.2);
+  // without it, or slow links between nodes, 16 stages are out of reach
+  CHECK(distance(published::predicted_reddit(16, {}).seconds, .256) > 0.2);
+}
+
+TEST_CASE("communication beside work: the gain of stages over the graph cut over 8 is 1.8, not 2.45") {
+  const published::row& r = published::rows[8];
+  const double alone = published::strong[0].seconds;
+  CHECK(distance(published::graph_parallel_seconds(r, alone, false), r.seconds[0]) < 0.001);
+  CHECK(doctest::Approx(published::graph_parallel_seconds(r, alone, true) / r.seconds[1]).epsilon(0.01) ==
+        1.78);
+}
+
+TEST_CASE("without a barrier and with a layer at a time, less than a tenth is idle, and 0.357 s are beaten") {
+  const double overhead = published::overhead_of_small_chunks();
+  const pipeline_run run =
+      published::predicted_reddit(8, {.overhead = overhead, .lock_step = false, .parts = 4});
+  CHECK(run.bubble() < 0.1);
+  CHECK(run.seconds < 0.3);
 }
 
 }  // namespace test_pipeline_simulation
