@@ -57,8 +57,7 @@ inline constexpr std::array<row, 16> rows{{
     {physics, model::gcnii, {.060, .108, .105}, {.88, .36, .70}, {.037, .0109}},
     {physics, model::resgcn, {.080, .141, .153}, {.89, .18, .62}, {.037, .0062}},
 }};
-/// Seconds of an epoch of GCN over so many stages. Strong: reddit, 32 layers, over stages, and with the graph
-/// over the GPUs; weak: 8 layers per GPU, over stages.
+/// Seconds of an epoch of GCN over so many stages. Strong: reddit, 32 layers; weak: 8 layers for each GPU.
 struct scaling {
   int gpus;
   double seconds;
