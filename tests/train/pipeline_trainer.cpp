@@ -84,9 +84,13 @@ TEST_CASE(
 
 TEST_CASE("with history losses do not depend on policy and ranks, and words are as predicted") {
   const io::dataset d = directed_graph();
+  using nn::chunk_history;
   for (const char* model : models) {
     nn::training_options o = deep(model);
     o.pipeline = {.stages = 2, .chunks = 4, .window = 2, .guard = 2};
+    if (model == std::string("sage") || model == std::string("gcnii"))
+      o.pipeline.history = chunk_history::halo;
+    if (model == std::string("gin")) o.pipeline.history = chunk_history::zero;
     for (global_index v = 0; v < d.vertices; ++v) o.pipeline.chunk_of.push_back(static_cast<int>(v * 7 % 4));
     nn::training_result expected;
     on_threads(2, [&](const communicator& world) {
@@ -137,6 +141,38 @@ TEST_CASE("gradients are those of the loss with the rows of earlier epochs as co
           }
       });
     }
+}
+
+TEST_CASE(
+    "with fresh halos a model with one convolution is exact, and chunks without neighbours are always") {
+  io::dataset d = directed_graph();
+  nn::training_options o = deep("resgcn");
+  o.layers = 1;
+  o.pipeline = {.stages = 2, .chunks = 4, .history = nn::chunk_history::halo, .guard = 1};
+  const auto check = [&](const policy& p) {
+    on_threads(4, [&](const communicator& world) {
+      const nn::training_result r = over_stages(world, d, o, p, default_mesh(p, 2));
+      for (const nn::pipeline_comparison& c : r.pipeline->comparisons) {
+        CHECK(std::abs(c.loss - c.exact_loss) < 1e-12);
+        CHECK(c.logits_difference < 1e-12);
+      }
+      CHECK(r.pipeline->comparisons.size() == 3);
+    });
+  };
+  check(row_1d);
+  check(grid_2d);
+  for (global_index v = 0; v < d.vertices; ++v) o.pipeline.chunk_of.push_back(static_cast<int>(v % 4));
+  std::size_t inside = 0;
+  for (std::size_t e = 0; e < d.edges.size(); ++e)
+    if (d.edges[e].source % 4 == d.edges[e].target % 4) {
+      d.edges[inside] = d.edges[e];
+      d.edge_weights[inside++] = d.edge_weights[e];
+    }
+  d.edges.resize(inside);
+  d.edge_weights.resize(inside);
+  o.layers = 3;
+  o.pipeline.history = nn::chunk_history::zero;
+  check(row_1d);
 }
 
 TEST_CASE("the mean of corrected gradients over all orders of chunks is the exact gradient") {

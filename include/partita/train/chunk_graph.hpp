@@ -3,8 +3,11 @@
 /// The matrix of a graph in slices of rows, one for each chunk of vertices, and an X that changes chunk by
 /// chunk.
 
+#include <algorithm>
 #include <map>
 #include <memory>
+#include <numeric>
+#include <utility>
 #include <vector>
 
 #include "partita/base/function.hpp"
@@ -26,6 +29,41 @@ dense<T, vertex_rows, Device> part_of_rows(const mesh<Device>& m, const blocking
                                              blocking::even(x.shape().cols, m.shape(), nesting::cols), block);
 }
 
+/// Rows of A as a block of `cols` columns: entry (i, column(v)) for each entry (rows[i], v) with column(v) >=
+/// 0. Local.
+template <class T, class Column>
+sampling::block<T> block_of_rows(const sampling::graph<T>& a, const std::vector<global_index>& rows,
+                                 global_index cols, Column column) {
+  sampling::block<T> b{to_local(std::ssize(rows), "rows"), to_local(cols, "columns"), {0}, {}, {}};
+  std::vector<std::pair<local_index, T>> row;
+  for (const global_index v : rows) {
+    const sampling::graph_row at = a.row(v);
+    row.clear();
+    for (std::size_t e = at.begin; e < at.begin + static_cast<std::size_t>(at.count); ++e)
+      if (const local_index j = column(a.columns()[e]); j >= 0) row.emplace_back(j, a.values()[e]);
+    std::ranges::sort(row, {}, &std::pair<local_index, T>::first);
+    for (const auto& [j, value] : row) {
+      b.columns.push_back(j);
+      b.values.push_back(value);
+    }
+    b.offsets.push_back(to_local(std::ssize(b.columns), "entries of a block"));
+  }
+  return b;
+}
+
+/// The same as entries: (first_row + i, column(v)). Local.
+template <class T, class Column>
+std::vector<triplet<T>> entries_of_rows(const sampling::graph<T>& a, const std::vector<global_index>& rows,
+                                        global_index first_row, Column column) {
+  std::vector<triplet<T>> entries;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const sampling::graph_row at = a.row(rows[i]);
+    for (std::size_t e = at.begin; e < at.begin + static_cast<std::size_t>(at.count); ++e)
+      entries.push_back({first_row + static_cast<global_index>(i), column(a.columns()[e]), a.values()[e]});
+  }
+  return entries;
+}
+
 /// Products with row slices A_c (n_c x n) of A under a policy, and with their transposes, where X is kept as
 /// a table (n x f) into which the rows of each chunk are written when they are known.
 ///
@@ -38,6 +76,7 @@ template <class T, class Device>
 class chunk_graph {
  public:
   using matrix = dense<T, vertex_rows, Device>;
+  using slice_matrix = sparse<T, dynamic_layout, Device>;
 
   /// `a`: A, cut by the rows of `chunks`.
   chunk_graph(const mesh<Device>& m, std::shared_ptr<const chunked_vertices> chunks,
@@ -53,12 +92,31 @@ class chunk_graph {
       find_copies(a);
       table_rows_ = rows_alone(own_.size() + copied_begins_.back());
     }
-    for (std::size_t c = 0; c < chunks_->count(); ++c)
-      slices_.push_back(copies_ ? local_slice(a, c) : slice(a, c, p));
+    for (std::size_t c = 0; c < chunks_->count(); ++c) {
+      const interval mine = chunks_->part(rank(), c);
+      std::vector<global_index> rows(static_cast<std::size_t>(mine.size()));
+      std::iota(rows.begin(), rows.end(), mine.begin);
+      slices_.push_back(slice(a, rows, chunks_->rows(c), p));
+    }
   }
 
   const chunked_vertices& chunks() const { return *chunks_; }
   const mesh<Device>& mesh_of_rows() const { return mesh_; }
+  /// Whether tables have copies of other ranks' rows, and products with them are local.
+  bool copies() const { return copies_; }
+  const mesh<Device>& mesh_of_table() const { return of_table_; }
+  /// These rows of this rank's, which have the blocking `of_rows`, of A, to multiply a table.
+  slice_matrix slice(const sampling::graph<T>& a, const std::vector<global_index>& rows,
+                     const blocking& of_rows, const policy& p) const {
+    if (copies_)
+      return block_operator(
+          of_table_, block_of_rows(a, rows, table_rows_.size(), [&](global_index v) { return table_row(v); }),
+          false);
+    return distribute(mesh_, p.sparse, of_rows, chunks_->rows(),
+                      entries_of_rows(a, rows, of_rows.block(vertex_rows.rows, mesh_.at()).begin,
+                                      [](global_index v) { return v; }),
+                      symmetry::one_way, p.dense);
+  }
   /// The rows of chunk c in a matrix with all rows.
   matrix part(std::size_t c, const matrix& x) const {
     return part_of_rows(mesh_, chunks_->rows(c), chunks_->local_part(rank(), c),
@@ -114,8 +172,10 @@ class chunk_graph {
 
   /// What this rank receives in write and multiply, and in multiply_transposed and read_sums.
   traffic predicted(std::size_t c, global_index width) {
-    plans& p = plans_of(width);
-    return p.forward[c].predicted() + (travels() ? p.copies[c].predicted() : traffic{});
+    return plans_of(width).forward[c].predicted() + predicted_write(c, width);
+  }
+  traffic predicted_write(std::size_t c, global_index width) {
+    return travels() ? plans_of(width).copies[c].predicted() : traffic{};
   }
   traffic predicted_transposed(std::size_t c, global_index width) {
     plans& p = plans_of(width);
@@ -125,7 +185,6 @@ class chunk_graph {
   global_index copied_rows() const { return copies_ ? copied_begins_.back() : 0; }
 
  private:
-  using slice_matrix = sparse<T, dynamic_layout, Device>;
   struct plans {
     std::vector<spmm_plan<T, Device>> forward, backward;
     std::vector<gather_rows_plan<T, Device>> copies;
@@ -176,37 +235,6 @@ class chunk_graph {
     const auto at = std::lower_bound(copied_[c].begin(), copied_[c].end(), row) - copied_[c].begin();
     return static_cast<local_index>(own_.size() + copied_begins_[c] + at);
   }
-  slice_matrix local_slice(const sampling::graph<T>& a, std::size_t c) const {
-    const interval rows = chunks_->part(rank(), c);
-    sampling::block<T> b{
-        static_cast<local_index>(rows.size()), to_local(table_rows_.size(), "rows of a table"), {0}, {}, {}};
-    std::vector<std::pair<local_index, T>> row;
-    for (global_index v = rows.begin; v < rows.end; ++v) {
-      const sampling::graph_row at = a.row(v);
-      row.clear();
-      for (std::size_t e = at.begin; e < at.begin + static_cast<std::size_t>(at.count); ++e)
-        row.emplace_back(table_row(a.columns()[e]), a.values()[e]);
-      std::ranges::sort(row, {}, &std::pair<local_index, T>::first);
-      for (const auto& [column, value] : row) {
-        b.columns.push_back(column);
-        b.values.push_back(value);
-      }
-      b.offsets.push_back(static_cast<local_index>(b.columns.size()));
-    }
-    return block_operator(of_table_, b, false);
-  }
-  slice_matrix slice(const sampling::graph<T>& a, std::size_t c, const policy& p) const {
-    const interval rows = chunks_->part(rank(), c);
-    std::vector<triplet<T>> entries;
-    for (global_index v = rows.begin; v < rows.end; ++v) {
-      const sampling::graph_row at = a.row(v);
-      for (std::size_t e = at.begin; e < at.begin + static_cast<std::size_t>(at.count); ++e)
-        entries.push_back({chunks_->place(v).second, a.columns()[e], a.values()[e]});
-    }
-    return distribute(mesh_, p.sparse, chunks_->rows(c), chunks_->rows(), entries, symmetry::one_way,
-                      p.dense);
-  }
-
   plans& plans_of(global_index width) {
     plans& p = plans_[width];
     for (std::size_t c = p.forward.size(); c < chunks_->count(); ++c) {

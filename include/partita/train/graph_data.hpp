@@ -2,6 +2,7 @@
 #pragma once
 /// The distributed matrices for training, from a labelled graph in host memory.
 
+#include <numeric>
 #include <vector>
 
 #include "partita/algebra/operand.hpp"
@@ -137,17 +138,17 @@ T feature_scale(const io::dataset& data, global_index v, bool raw) {
   return raw || sum == T(0) ? T(1) : T(1) / sum;
 }
 
-/// The scaled features of this rank's vertices (n x f), with row blocking `rows`. Local; no communication.
+/// The scaled features of these vertices, this rank's rows of a matrix (n x f) with row blocking `rows`.
+/// Local; no communication.
 template <class T, class Device>
-dense<T, vertex_rows, Device> local_features(const mesh<Device>& m, const io::dataset& data, bool raw,
-                                             const blocking& rows) {
+dense<T, vertex_rows, Device> features_of(const mesh<Device>& m, const io::dataset& data, bool raw,
+                                          const blocking& rows, const std::vector<global_index>& vertices) {
   const blocking columns = blocking::even(data.features, m.shape(), nesting::cols);
   dense<T, vertex_rows, Device> x(m, rows, columns);  // (n, f)
-  const interval mine = x.row_range();
   std::vector<T> row(static_cast<std::size_t>(data.features));
   std::vector<T> values;
   values.reserve(x.values().size());
-  for (global_index v = mine.begin; v < mine.end; ++v) {
+  for (const global_index v : vertices) {
     data.vertex_features.fill_row(v, row);
     const T scale = feature_scale<T>(data, v, raw);
     for (const T value : row) values.push_back(value * scale);
@@ -155,9 +156,49 @@ dense<T, vertex_rows, Device> local_features(const mesh<Device>& m, const io::da
   copy(m.queue(), std::span<const T>(values), x.values());
   return x;
 }
+/// As above, for a dataset with CSR features.
+template <class T, class Device>
+sparse_rows<T, Device> sparse_features_of(const mesh<Device>& m, const io::dataset& data, bool raw,
+                                          const blocking& rows, const std::vector<global_index>& vertices) {
+  global_index row = rows.block(vertex_rows.rows, m.at()).begin;
+  std::vector<triplet<T>> entries;
+  for (const global_index v : vertices) {
+    const T scale = feature_scale<T>(data, v, raw);
+    data.vertex_features.for_row(v, [&](global_index feature, auto value) {
+      entries.push_back({row, feature, static_cast<T>(value) * scale});
+    });
+    ++row;
+  }
+  return {m, rows, data.features, std::move(entries)};
+}
+
+namespace detail {
+
+template <class Device>
+std::vector<global_index> vertices_here(const mesh<Device>& m, const blocking& rows) {
+  const interval mine = rows.block(vertex_rows.rows, m.at());
+  std::vector<global_index> vertices(static_cast<std::size_t>(mine.size()));
+  std::iota(vertices.begin(), vertices.end(), mine.begin);
+  return vertices;
+}
+
+}  // namespace detail
+
+/// The scaled features of this rank's vertices (n x f), with row blocking `rows`. Local; no communication.
+template <class T, class Device>
+dense<T, vertex_rows, Device> local_features(const mesh<Device>& m, const io::dataset& data, bool raw,
+                                             const blocking& rows) {
+  return features_of<T>(m, data, raw, rows, detail::vertices_here(m, rows));
+}
 template <class T, class Device>
 dense<T, vertex_rows, Device> local_features(const mesh<Device>& m, const io::dataset& data, bool raw) {
   return local_features<T>(m, data, raw, blocking::even(data.vertices, m.shape(), nesting::rows));
+}
+/// As above, for a dataset with CSR features.
+template <class T, class Device>
+sparse_rows<T, Device> local_sparse_features(const mesh<Device>& m, const io::dataset& data, bool raw,
+                                             const blocking& rows) {
+  return sparse_features_of<T>(m, data, raw, rows, detail::vertices_here(m, rows));
 }
 
 /// This rank's columns of the scaled features of all vertices (n x f), cut over all ranks. Local; no
@@ -178,21 +219,6 @@ dense<T, dynamic_layout, Device> local_feature_columns(const mesh<Device>& m, co
   }
   copy(m.queue(), std::span<const T>(values), x.values());
   return x;
-}
-
-/// As above, for a dataset with CSR features.
-template <class T, class Device>
-sparse_rows<T, Device> local_sparse_features(const mesh<Device>& m, const io::dataset& data, bool raw,
-                                             const blocking& rows) {
-  const interval mine = rows.block(vertex_rows.rows, m.at());
-  std::vector<triplet<T>> entries;
-  for (global_index v = mine.begin; v < mine.end; ++v) {
-    const T scale = feature_scale<T>(data, v, raw);
-    data.vertex_features.for_row(v, [&](global_index feature, auto value) {
-      entries.push_back({v, feature, static_cast<T>(value) * scale});
-    });
-  }
-  return {m, rows, data.features, std::move(entries)};
 }
 
 /// The input of a model on the whole graph: the features of a dataset, dense or sparse as stored, or an

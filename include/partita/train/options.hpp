@@ -55,6 +55,7 @@ struct mini_batch_options {
 /// What a chunk reads of the vertices of chunks that have not run yet in this epoch.
 enum class chunk_history : std::uint8_t {
   window,  ///< their values of the last epoch of the window before; zeros in the first window
+  halo,    ///< computed anew for the chunk, from those of the window; they pass with it between stages
   zero,    ///< zeros
   exact    ///< nothing is missing: a stage begins when all chunks have arrived; so it is with one stage or
            ///< chunk

@@ -223,7 +223,7 @@ double pipeline_trainer<T, Device>::forward_backward(int number) {
     flow(
         all.first(order.size()), s - 1, s + 1,
         [&](std::size_t c) { return stage_->chunk(c).forward_input(); },
-        [&](std::size_t c) { stage_->chunk(c).forward(p); },
+        [&](std::size_t c) { stage_->forward(c, p); },
         [&](std::size_t c) { return stage_->chunk(c).forward_output(); });
   }
   const double found = loss();
@@ -231,7 +231,7 @@ double pipeline_trainer<T, Device>::forward_backward(int number) {
   flow(
       all.subspan(order.size()), s + 1, s - 1,
       [&](std::size_t c) { return stage_->chunk(c).backward_input(); },
-      [&](std::size_t c) { stage_->backward(stage_->chunk(c)); },
+      [&](std::size_t c) { stage_->backward(c); },
       [&](std::size_t c) { return stage_->chunk(c).backward_output(); });
   return found;
 }
@@ -268,7 +268,7 @@ void pipeline_trainer<T, Device>::backward_whole() {
   layers& all = stage_->whole();
   const phase_scope phase(mesh_.ledger(), "backward");
   all_at_once(
-      s + 1, s - 1, all.backward_input(), [&] { stage_->backward(all); },
+      s + 1, s - 1, all.backward_input(), [&] { stage_->backward_whole(); },
       [&] { return all.backward_output(); });
 }
 
@@ -365,12 +365,7 @@ training_result pipeline_trainer<T, Device>::run(const epoch_observer& observe) 
   result_.boundary_words = summarize(world, boundary().words);
   result_.history_bytes = summarize(world, stage_->history_bytes());
   const std::vector<double> shares = world.all_gather(seconds_ > 0 ? idle_ / seconds_ : 0);
-  const auto ways = static_cast<std::size_t>(of_stage_->size());
-  for (std::size_t r = 0; r < shares.size(); r += ways) {
-    double sum = 0;
-    for (std::size_t w = 0; w < ways; ++w) sum += shares[r + w];
-    result_.bubble.push_back(sum / static_cast<double>(ways));
-  }
+  result_.bubble = means_of_groups(shares, static_cast<std::size_t>(of_stage_->size()));
   result.pipeline = result_;
   return result;
 }

@@ -52,6 +52,13 @@ inline std::vector<ledger_entry> merge_ledgers(const communicator& world,
   return merged.entries();
 }
 
+/// The means of consecutive groups of `size` values.
+inline std::vector<double> means_of_groups(const std::vector<double>& values, std::size_t size) {
+  std::vector<double> means(values.size() / size, 0);
+  for (std::size_t i = 0; i < values.size(); ++i) means[i / size] += values[i] / static_cast<double>(size);
+  return means;
+}
+
 /// The median; 0 for an empty list.
 inline double median(std::vector<double> values) {
   if (values.empty()) return 0;

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// Some consecutive layers of a model, and what passes between them and the others.
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "partita/train/chunk_graph.hpp"
+#include "partita/train/model_outline.hpp"
+
+namespace partita::nn {
+
+/// Where a stage is in its model: the layers [first, last) of an outline.
+struct stage_place {
+  model_outline outline;
+  std::size_t first = 0, last = 0;
+
+  bool is_first() const { return first == 0; }
+  bool is_last() const { return last == outline.layers.size(); }
+  /// Parameters before the stage, and before what follows it.
+  interval parameters() const {
+    return {static_cast<global_index>(outline.layers[first].first),
+            static_cast<global_index>(outline.layers[last - 1].end)};
+  }
+  global_index input_width() const { return outline.layers[first].input_width; }
+  global_index output_width() const {
+    return is_last() ? outline.output_width : outline.layers[last].input_width;
+  }
+  /// Elements of the parameters of all layers before layer l.
+  global_index weights_before(std::size_t l) const {
+    global_index all = 0;
+    for (std::size_t k = 0; k < l; ++k) all += outline.layers[k].weights;
+    return all;
+  }
+  /// The matrices that pass over layers into the stage, or out of it, by number.
+  std::vector<std::size_t> skips_in() const { return is_first() ? std::vector<std::size_t>{} : skips(first); }
+  std::vector<std::size_t> skips_out() const { return is_last() ? std::vector<std::size_t>{} : skips(last); }
+
+ private:
+  std::vector<std::size_t> skips(std::size_t l) const {
+    std::vector<std::size_t> found;
+    for (std::size_t k = 0; k < outline.skips.size(); ++k)
+      if (outline.skips[k].passes(outline.layers[l].first)) found.push_back(k);
+    return found;
+  }
+};
+
+/// A stage's layers for one set of rows, with its inputs, outputs and their gradients. Of the rows, those at
+/// the beginning of each rank's part are its own; gradients of others are 0.
+template <class T, class Device>
+class stage_layers {
+ public:
+  using matrix = dense<T, vertex_rows, Device>;
+  /// What passes between two stages: a matrix, or its gradient, and those that pass over layers.
+  using boundary = std::vector<matrix*>;
+
+  /// H and dH, none in the first stage, Z and dZ, and, of what passes over layers, the values from the stages
+  /// before and the gradients from those behind.
+  struct matrices {
+    std::optional<matrix> h, dh, z, dz;
+    std::deque<matrix> skips_in, skips_out_gradients;
+  };
+
+  /// `own`: the blocking of the rows of its own. `vertices`: of all rows, by which dropout is drawn.
+  stage_layers(const mesh<Device>& m, const stage_place& place, sequential<T, Device> layers,
+               std::vector<std::shared_ptr<skip_connection<T, Device>>> skips, matrices all,
+               const blocking& own, std::optional<operand<T, Device>> input,
+               const std::vector<global_index>& vertices)
+      : in_(place.skips_in()),
+        out_(place.skips_out()),
+        layers_(std::move(layers)),
+        skips_(std::move(skips)),
+        all_(std::move(all)),
+        input_(std::move(input)),
+        vertices_(m.queue(), vertices.size()) {
+    copy(m.queue(), std::span<const global_index>(vertices), vertices_.span());
+    const interval local{0, own.block(vertex_rows.rows, m.at()).size()};
+    const auto view = [&](matrix& x) { return part_of_rows(m, own, local, x); };
+    own_z_.emplace(view(*all_.z));
+    gradients_in_.push_back(view(*all_.dz));
+    for (matrix& x : all_.skips_out_gradients) gradients_in_.push_back(view(x));
+    if (all_.dh) gradients_out_.push_back(view(*all_.dh));
+    for (const std::size_t k : in_) gradients_out_.push_back(view(skips_[k]->gradient));
+  }
+
+  void forward(pass p) {
+    p.vertices = vertices_.data();
+    for (std::size_t k = 0; k < in_.size(); ++k) {
+      skips_[in_[k]]->value = &all_.skips_in[k];
+      fill(skips_[in_[k]]->gradient, T(0));
+    }
+    layers_.forward(input(), *all_.z, p);
+  }
+  /// Parameter gradients are written or accumulated; they are zeroed before.
+  void backward() {
+    for (std::size_t k = 0; k < out_.size(); ++k) {
+      matrix& sum = skips_[out_[k]]->gradient;
+      zip(sum, all_.skips_out_gradients[k], sum, std::plus<>{});
+    }
+    layers_.backward(input(), *all_.dz, all_.dh ? &*all_.dh : nullptr);
+  }
+
+  /// What arrives before forward, and leaves after it: all rows.
+  boundary forward_input() {
+    boundary found;
+    if (all_.h) found.push_back(&*all_.h);
+    for (matrix& m : all_.skips_in) found.push_back(&m);
+    return found;
+  }
+  boundary forward_output() {
+    boundary found{&*all_.z};
+    for (const std::size_t k : out_)
+      found.push_back(const_cast<matrix*>(skips_[k]->value));  // only to be sent
+    return found;
+  }
+  /// What arrives before backward, and leaves after it: its own rows.
+  boundary backward_input() { return all_of(gradients_in_); }
+  boundary backward_output() { return all_of(gradients_out_); }
+
+  /// Its own rows of Z, the logits in the last stage, and their gradient.
+  matrix& logits() { return *own_z_; }
+  matrix& logits_gradient() { return gradients_in_.front(); }
+  const operand<T, Device>& input() {
+    if (!input_) input_.emplace(*all_.h);
+    return *input_;
+  }
+  traffic predicted() const { return layers_.predicted(); }
+
+ private:
+  static boundary all_of(std::deque<matrix>& list) {
+    boundary found;
+    for (matrix& m : list) found.push_back(&m);
+    return found;
+  }
+
+  std::vector<std::size_t> in_, out_;
+  sequential<T, Device> layers_;
+  std::vector<std::shared_ptr<skip_connection<T, Device>>> skips_;
+  matrices all_;
+  std::optional<operand<T, Device>> input_;
+  buffer<global_index, Device> vertices_;
+  std::optional<matrix> own_z_;
+  std::deque<matrix> gradients_in_, gradients_out_;  ///< views of own rows
+};
+
+}  // namespace partita::nn
