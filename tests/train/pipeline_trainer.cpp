@@ -175,6 +175,21 @@ TEST_CASE(
   check(row_1d);
 }
 
+TEST_CASE("stages by measured cost train as any others") {
+  const io::dataset d = directed_graph();
+  nn::training_options o = deep("gcn");
+  const nn::training_result expected = serial(d, o);
+  o.pipeline = {.stages = 3, .chunks = 1, .measured = true};
+  on_threads(3, [&](const communicator& world) {
+    const nn::training_result found = over_stages(world, d, o, row_1d, {1, 1, 1});
+    check_losses(found, expected);
+    CHECK(found.pipeline->layers[0] + found.pipeline->layers[1] + found.pipeline->layers[2] == 5);
+  });
+  const nn::layer_rates rates = nn::measured_rates<double>(mesh<host>(self::world(), {1, 1, 1}), d, 8);
+  CHECK(rates.weight > 0);
+  CHECK(rates.entry > 0);
+}
+
 TEST_CASE("the mean of corrected gradients over all orders of chunks is the exact gradient") {
   const io::dataset d = directed_graph();
   nn::training_options o = deep("resgcn");

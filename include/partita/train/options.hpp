@@ -83,6 +83,7 @@ struct pipeline_options {
   std::vector<int> chunk_of = {};  ///< of each vertex, from a partitioner; empty: as `cut` says
   /// The number of layers with parameters of each stage; empty: stages of nearly equal cost.
   std::vector<int> layers = {};
+  bool measured = false;  ///< the cost by the time that products take here; otherwise estimated
   chunk_history history = chunk_history::window;
   int window = 23;      ///< epochs for which the history is kept
   bool shuffle = true;  ///< the order of the chunks is drawn anew in each epoch

@@ -2,11 +2,13 @@
 #pragma once
 /// What a pipeline is made of: its stages' layers and the graph that they read.
 
+#include <algorithm>
 #include <cstddef>
 #include <vector>
 
 #include "partita/sampling/graph.hpp"
 #include "partita/train/chunks.hpp"
+#include "partita/train/layer_rates.hpp"
 #include "partita/train/model_outline.hpp"
 
 namespace partita::nn {
@@ -22,13 +24,18 @@ inline void require_pipeline(const training_options& options) {
   if (how.guard < 0) throw_error<error>({"a guard compares every so many epochs, not every ", how.guard});
 }
 
-/// The first layer of each stage, and the number of layers. Throws shape_error where there are fewer layers
-/// than stages, or the given numbers do not fit.
-inline std::vector<std::size_t> stage_cuts(const model_outline& outline, const io::dataset& data,
-                                           const pipeline_options& how) {
+/// The first layer of each stage, and the number of layers. Collective over the mesh. What travels: two
+/// numbers where costs are measured. Throws shape_error where there are fewer layers than stages, or the
+/// given numbers do not fit.
+template <class T, class Device>
+std::vector<std::size_t> stage_cuts(const mesh<Device>& m, const model_outline& outline,
+                                    const io::dataset& data, const pipeline_options& how) {
   if (!how.layers.empty()) return given_stages(how.layers, outline.layers.size(), how.stages);
+  global_index width = outline.output_width;
+  for (const auto& l : outline.layers) width = std::max(width, l.input_width);
+  const layer_rates rates = how.measured ? measured_rates<T>(m, data, width) : layer_rates{};
   const auto entries = static_cast<global_index>(data.edges.size()) + data.vertices;
-  return balanced_stages(layer_costs(outline, data.vertices, entries), how.stages);
+  return balanced_stages(layer_costs(outline, data.vertices, entries, rates), how.stages);
 }
 
 /// The matrix that the model multiplies with, cut by the rows of the chunks. Collective over the mesh. What

@@ -169,7 +169,7 @@ void pipeline_trainer<T, Device>::make_stage(const io::dataset& data, const poli
   const auto chunks =
       std::make_shared<const chunked_vertices>(data, rows, vertex_chunks(data, rows, how), how.chunk_count());
   const model_outline outline = outline_of<T, Device>(mesh_.queue(), data, options_);
-  const std::vector<std::size_t> cuts = stage_cuts(outline, data, how);
+  const std::vector<std::size_t> cuts = stage_cuts<T>(mesh_, outline, data, how);
   const auto s = static_cast<std::size_t>(link_->stage());
   const auto a = graph_in_chunks<T>(*of_stage_, *chunks, options_);
   stage_ = std::make_unique<pipeline_stage<T, Device>>(*of_stage_, chunks, a, options_, p,
