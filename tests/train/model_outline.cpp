@@ -93,10 +93,22 @@ TEST_CASE("given stages") {
   expect_error<shape_error>("at least one layer", [] { nn::given_stages({0, 6}, 6, 2); });
 }
 
-TEST_CASE("a layer's cost is that of its products and of its weights") {
+TEST_CASE("a layer's cost is that of its products and of its weights, the first one's by its features") {
   const nn::model_outline gcn = outline("gcn");
-  const std::vector<double> costs = nn::layer_costs(gcn, 100, 1000, {.weight = 2, .entry = 5});
-  CHECK(costs[1] == 3 * 2.0 * 72 * 100 + 5.0 * 16 * 1000);
+  const nn::layer_rates rates{.weight = 2, .entry = 5};
+  nn::data_size size{.vertices = 100, .entries = 1000, .features = 13, .feature_width = 13};
+  const std::vector<double> dense = nn::layer_costs(gcn, size, rates);
+  CHECK(dense[1] == 3 * 2.0 * 72 * 100 + 5.0 * 16 * 1000);
+  CHECK(dense[0] == 2 * 2.0 * 112 * 100 + 5.0 * 16 * 1000);
+  size.features = 3.25;
+  size.sparse_features = true;
+  const std::vector<double> sparse = nn::layer_costs(gcn, size, rates);
+  CHECK(sparse[0] == 2 * 5.0 * 3.25 * 112 / 13 * 100 + 5.0 * 16 * 1000);
+  CHECK(sparse[1] == dense[1]);
+  const nn::data_size of_graph = nn::data_size::of(directed_graph());
+  CHECK(of_graph.vertices == 61);
+  CHECK(of_graph.features == 13);
+  CHECK(of_graph.entries == static_cast<global_index>(directed_graph().edges.size()) + 61);
 }
 
 }  // namespace test_model_outline

@@ -121,13 +121,38 @@ struct layer_rates {
   double weight = 1, entry = 8;
 };
 
-/// What each layer costs in an epoch, forward and backward, on n vertices and so many entries of A.
-inline std::vector<double> layer_costs(const model_outline& outline, global_index vertices,
-                                       global_index entries, const layer_rates& rates = {}) {
+/// What a model multiplies with.
+struct data_size {
+  global_index vertices = 0, entries = 0;  ///< of A
+  double features = 0;                     ///< of a vertex, in the mean, that are stored
+  global_index feature_width = 0;
+  bool sparse_features = false;
+
+  static data_size of(const io::dataset& data) {
+    data_size size{data.vertices, static_cast<global_index>(data.edges.size()) + data.vertices, 0,
+                   data.features, data.vertex_features.is_sparse()};
+    std::size_t stored = 0;
+    for (global_index v = 0; v < data.vertex_features.rows; ++v)
+      data.vertex_features.for_row(v, [&](global_index, auto) { ++stored; });
+    size.features =
+        static_cast<double>(stored) / static_cast<double>(std::max<global_index>(1, data.vertices));
+    return size;
+  }
+};
+
+/// What each layer costs in an epoch, forward and backward. The first layer needs no gradient of its input,
+/// and multiplies with the features that are stored.
+inline std::vector<double> layer_costs(const model_outline& outline, const data_size& size,
+                                       const layer_rates& rates = {}) {
   std::vector<double> costs;
-  for (const auto& l : outline.layers)
-    costs.push_back(3 * rates.weight * static_cast<double>(l.weights) * static_cast<double>(vertices) +
-                    rates.entry * static_cast<double>(l.products) * static_cast<double>(entries));
+  for (const auto& l : outline.layers) {
+    double per_vertex = 3 * rates.weight * static_cast<double>(l.weights);
+    if (l.first == 0 && size.feature_width > 0)
+      per_vertex = 2 * (size.sparse_features ? rates.entry : rates.weight) * size.features *
+                   static_cast<double>(l.weights) / static_cast<double>(size.feature_width);
+    costs.push_back(per_vertex * static_cast<double>(size.vertices) +
+                    rates.entry * static_cast<double>(l.products) * static_cast<double>(size.entries));
+  }
   return costs;
 }
 

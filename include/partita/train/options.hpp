@@ -88,8 +88,9 @@ struct pipeline_options {
   int window = 23;      ///< epochs for which the history is kept
   bool shuffle = true;  ///< the order of the chunks is drawn anew in each epoch
   bool correct = true;  ///< gradients that reach other chunks are doubled, since half of them come too late
-  int guard = 0;        ///< every so many epochs, an exact forward pass to compare with; 0: never
-  double tolerance = 0.25;  ///< relative difference of the losses from which the guard acts
+  int guard = 0;        ///< every so many epochs, an exact pass to compare with; 0: never
+  double tolerance = 0.25;    ///< relative difference of the losses from which the guard acts
+  double least_cosine = 0.1;  ///< of the angle between gradients, below which it acts
   guard_action on_divergence = guard_action::report;
   int exact_epochs = 0;  ///< so many exact epochs come first
 
@@ -134,12 +135,13 @@ inline nn::model_options options_of_model(const training_options& options) {
           .coefficients = options.coefficients};
 }
 
-/// A training step of a pipeline against an exact forward pass with the same parameters and dropout.
+/// A training step of a pipeline against an exact one with the same parameters and dropout.
 struct pipeline_comparison {
   int epoch = 0;
   double loss = 0, exact_loss = 0;
   double logits_difference = 0;  ///< |Z - Z_exact| / |Z_exact|, Frobenius norms
-  bool diverged = false;         ///< whether the losses differ by more than pipeline_options::tolerance
+  double gradient_cosine = 0;    ///< of the angle between the gradients of all parameters
+  bool diverged = false;         ///< by the measure of pipeline_options
 };
 
 /// The report of one epoch, the same on every rank.

@@ -34,8 +34,7 @@ std::vector<std::size_t> stage_cuts(const mesh<Device>& m, const model_outline& 
   global_index width = outline.output_width;
   for (const auto& l : outline.layers) width = std::max(width, l.input_width);
   const layer_rates rates = how.measured ? measured_rates<T>(m, data, width) : layer_rates{};
-  const auto entries = static_cast<global_index>(data.edges.size()) + data.vertices;
-  return balanced_stages(layer_costs(outline, data.vertices, entries, rates), how.stages);
+  return balanced_stages(layer_costs(outline, data_size::of(data), rates), how.stages);
 }
 
 /// The matrix that the model multiplies with, cut by the rows of the chunks. Collective over the mesh. What

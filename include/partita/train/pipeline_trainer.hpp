@@ -94,6 +94,10 @@ class pipeline_trainer {
     return how.history == chunk_history::exact || how.stages == 1 || stage_->chunks() == 1 ||
            (e > 0 && e <= exact_until_);
   }
+  /// Whether the guard compares epoch e.
+  bool compares(int e) const {
+    return options_.pipeline.guard > 0 && e % options_.pipeline.guard == 0 && !exact(e);
+  }
   pass pass_of(int number) const { return {.training = true, .epoch = static_cast<std::uint64_t>(number)}; }
   std::string task(std::size_t c, const char* what) const {
     return base::sentence_of({"stage ", link_->stage(), ", chunk ", c, ", ", what});
@@ -128,6 +132,7 @@ class pipeline_trainer {
   nn::adam<T, Device> optimizer_;
   pipeline_guard<T, Device> guard_;  ///< in the last stage
   int exact_until_;                  ///< epochs up to this one are exact
+  double cosine_ = 0;                ///< of the last comparison
   bool refreshes_next_ = false;
   pipeline_result result_;
   double idle_ = 0, seconds_ = 0;  ///< of all steps: waiting for messages, and in all
@@ -266,7 +271,6 @@ template <class T, class Device>
 void pipeline_trainer<T, Device>::backward_whole() {
   const int s = link_->stage();
   layers& all = stage_->whole();
-  const phase_scope phase(mesh_.ledger(), "backward");
   all_at_once(
       s + 1, s - 1, all.backward_input(), [&] { stage_->backward_whole(); },
       [&] { return all.backward_output(); });
@@ -275,27 +279,34 @@ void pipeline_trainer<T, Device>::backward_whole() {
 template <class T, class Device>
 double pipeline_trainer<T, Device>::step(int number) {
   const double found = gradients(number);
+  if (compares(number)) cosine_ = guard_.cosine(parameters().gradients(), link_->ranks());
   optimizer_.step(parameters());
   stage_->end_epoch(static_cast<std::uint64_t>(number));
   return found;
 }
 
-/// Forward without history, with the dropout of an epoch, for compare.
+/// Forward and backward without history, with the dropout of an epoch, for compare.
 template <class T, class Device>
 void pipeline_trainer<T, Device>::run_exactly(int number) {
+  stage_->begin_epoch();
   forward_whole(pass_of(number), std::exchange(refreshes_next_, false));
   const double exact_loss = loss();
   if (is_last()) guard_.keep(exact_loss, stage_->whole().logits());
+  backward_whole();
+  stage_->sum_gradients();
+  guard_.keep(parameters().gradients());
 }
 
-/// Compares a step with the exact forward pass before it, and acts. What travels: two numbers.
+/// Compares a step with the exact one before it, and acts. What travels: two numbers.
 template <class T, class Device>
 void pipeline_trainer<T, Device>::compare(epoch_report& report) {
   std::array<double, 2> found{};
   if (is_last()) found = {guard_.loss(), guard_.difference(stage_->whole().logits())};
   mesh_.world().broadcast(found, mesh_.size() - 1);
-  pipeline_comparison c{report.epoch, report.loss, found[0], found[1], false};
-  c.diverged = !(std::abs(c.loss - c.exact_loss) <= options_.pipeline.tolerance * std::abs(c.exact_loss));
+  const pipeline_options& how = options_.pipeline;
+  pipeline_comparison c{report.epoch, report.loss, found[0], found[1], cosine_, false};
+  c.diverged = !(std::abs(c.loss - c.exact_loss) <= how.tolerance * std::abs(c.exact_loss)) ||
+               !(c.gradient_cosine >= how.least_cosine);
   report.comparison = c;
   result_.comparisons.push_back(c);
   if (c.diverged) act(c);
@@ -315,9 +326,8 @@ void pipeline_trainer<T, Device>::act(const pipeline_comparison& c) {
 
 template <class T, class Device>
 epoch_report pipeline_trainer<T, Device>::epoch(int number) {
-  const int guard = options_.pipeline.guard;
-  const bool compares = guard > 0 && number % guard == 0 && !exact(number);
-  if (compares || refreshes_next_) {
+  const bool compared = compares(number);
+  if (compared || refreshes_next_) {
     const phase_scope phase(mesh_.ledger(), "evaluation");
     run_exactly(number);
   }
@@ -334,7 +344,7 @@ epoch_report pipeline_trainer<T, Device>::epoch(int number) {
   const phase_scope phase(mesh_.ledger(), "evaluation");
   report.seconds = mesh_.world().all_reduce(mine.count(), reduction::max);
   report.loss = mesh_.world().broadcast(report.loss, mesh_.size() - 1);
-  if (compares) compare(report);
+  if (compared) compare(report);
   score(report);
   return report;
 }
