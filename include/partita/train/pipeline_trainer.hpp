@@ -58,7 +58,7 @@ class pipeline_trainer {
   /// The gradients of a step, without the update; returns as step does.
   double gradients(int number) {
     const double found = forward_backward(number);
-    stage_->sum_gradients();
+    comm::in_task(task("sum of gradients"), [&] { stage_->sum_gradients(); });
     return found;
   }
   /// The rows that chunks read of others become those of an exact forward pass with the current parameters
@@ -95,8 +95,8 @@ class pipeline_trainer {
            (e > 0 && e <= exact_until_);
   }
   pass pass_of(int number) const { return {.training = true, .epoch = static_cast<std::uint64_t>(number)}; }
-  std::string task(std::size_t c, const char* what) const {
-    return base::sentence_of({"stage ", link_->stage(), ", chunk ", c, ", ", what});
+  std::string task(const std::string& what) const {
+    return base::sentence_of({"stage ", link_->stage(), ", ", what});
   }
 
   template <class Expect, class Work, class Output>
@@ -108,7 +108,10 @@ class pipeline_trainer {
   /// In the last stage the loss, and its gradient with respect to the logits.
   double loss() {
     layers& all = stage_->whole();
-    return objective_ ? objective_->loss(all.logits(), all.logits_gradient()) : 0;
+    double found = 0;
+    if (objective_)
+      comm::in_task(task("loss"), [&] { found = objective_->loss(all.logits(), all.logits_gradient()); });
+    return found;
   }
   void forward_whole(const pass& p, bool refreshes);
   void backward_whole();
@@ -190,7 +193,7 @@ void pipeline_trainer<T, Device>::flow(std::span<const pipeline_task> tasks, int
   const char* const what = from < to ? "forward" : "backward";
   for (std::size_t i = 0; i < tasks.size(); ++i) {
     const auto c = static_cast<std::size_t>(tasks[i].chunk);
-    comm::in_task(task(c, what), [&] {
+    comm::in_task(task(base::sentence_of({"chunk ", c, ", ", what})), [&] {
       if (receives && i == 0) link_->expect(expected(c), from);
       if (receives) link_->arrive();
       if (receives && i + 1 < tasks.size())
@@ -199,7 +202,7 @@ void pipeline_trainer<T, Device>::flow(std::span<const pipeline_task> tasks, int
       if (sends) link_->send(output(c), to);
     });
   }
-  comm::in_task(base::sentence_of({"stage ", link_->stage(), ", end of ", what}), [&] { link_->sent(); });
+  comm::in_task(task(base::sentence_of({"end of ", what})), [&] { link_->sent(); });
 }
 
 template <class T, class Device>
@@ -242,7 +245,7 @@ template <class Work, class Output>
 void pipeline_trainer<T, Device>::all_at_once(int from, int to, const matrices& input, Work work,
                                               Output output) {
   const char* const what = from < to ? "forward" : "backward";
-  comm::in_task(base::sentence_of({"stage ", link_->stage(), ", all chunks, ", what}), [&] {
+  comm::in_task(task(base::sentence_of({"all chunks, ", what})), [&] {
     for (std::size_t c = 0; is_stage(from) && c < stage_->chunks(); ++c)
       link_->expect(stage_->part(c, input), from);
     link_->arrive();
@@ -315,6 +318,7 @@ void pipeline_trainer<T, Device>::act(const pipeline_comparison& c) {
 
 template <class T, class Device>
 epoch_report pipeline_trainer<T, Device>::epoch(int number) {
+  const comm::task_scope at(task(base::sentence_of({"epoch ", number})));
   const int guard = options_.pipeline.guard;
   const bool compares = guard > 0 && number % guard == 0 && !exact(number);
   if (compares || refreshes_next_) {
@@ -344,11 +348,13 @@ template <class T, class Device>
 void pipeline_trainer<T, Device>::score(epoch_report& report) {
   const auto& logits = evaluate();
   std::array<double, 3> scores{};
-  if (objective_)
-    scores = {objective_->score(logits, io::split_part::train),
-              objective_->score(logits, io::split_part::validation),
-              objective_->score(logits, io::split_part::test)};
-  mesh_.world().broadcast(scores, mesh_.size() - 1);
+  comm::in_task(task("scores"), [&] {
+    if (objective_)
+      scores = {objective_->score(logits, io::split_part::train),
+                objective_->score(logits, io::split_part::validation),
+                objective_->score(logits, io::split_part::test)};
+    mesh_.world().broadcast(scores, mesh_.size() - 1);
+  });
   report.train_accuracy = scores[0];
   report.validation_accuracy = scores[1];
   report.test_accuracy = scores[2];
