@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A transport of which one operation fails.
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -13,7 +14,8 @@ namespace test_support {
 struct fault {
   std::optional<partita::operation> kind;  ///< none: nothing
   int after = 0;                           ///< so many of this kind succeed before
-  bool shortens = false;                   ///< the operation expects an element too few; otherwise it throws
+  bool shortens = false;                   ///< the operation expects an element too few; otherwise:
+  std::function<void()> act = [] { throw std::runtime_error("the cable broke"); };
 };
 
 class failing_transport final : public partita::transport {
@@ -28,7 +30,7 @@ class failing_transport final : public partita::transport {
     if (fault_->kind != op.kind || size() == 1 || fault_->after-- != 0) return inner_->finish(op, token);
     if (!fault_->shortens) {
       inner_->abandon(op, token);
-      throw std::runtime_error("the cable broke");
+      return fault_->act();
     }
     partita::comm::collective other = op;
     --other.count;
@@ -50,5 +52,10 @@ class failing_transport final : public partita::transport {
   std::shared_ptr<partita::transport> inner_;
   std::shared_ptr<fault> fault_;
 };
+
+/// The same ranks as `c`, on this one of which `what` goes wrong.
+inline partita::communicator failing(const partita::communicator& c, std::shared_ptr<fault> what) {
+  return c.with_transport(std::make_shared<failing_transport>(c.transport(), std::move(what)));
+}
 
 }  // namespace test_support

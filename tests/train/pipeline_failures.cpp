@@ -37,10 +37,8 @@ std::string ended_by(int rank, const fault& what, nn::chunk_history history = nn
   try {
     on_threads(stages * ways, [&](const communicator& world) {
       const auto mine = std::make_shared<fault>();
-      const communicator failing =
-          world.with_transport(std::make_shared<failing_transport>(world.transport(), mine));
-      nn::pipeline_trainer<double, host> t(mesh<host>(failing, {stages * ways, 1, 1}), d, small(history),
-                                           row_1d, {ways, 1, 1});
+      nn::pipeline_trainer<double, host> t(mesh<host>(failing(world, mine), {stages * ways, 1, 1}), d,
+                                           small(history), row_1d, {ways, 1, 1});
       t.epoch(1);
       if (world.rank() == rank) *mine = what;
       t.epoch(2);

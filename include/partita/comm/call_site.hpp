@@ -78,10 +78,10 @@ class task_scope {
 
 /// body(), whose errors begin with the name of the task; that of another rank, which has its own, does not.
 template <class Body>
-void in_task(std::string_view name, Body body) {
+decltype(auto) in_task(std::string_view name, Body body) {
   const task_scope scope(name);
   try {
-    body();
+    return body();
   } catch (const poisoned_error&) {
     throw;
   } catch (const communication_error& e) {

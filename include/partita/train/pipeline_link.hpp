@@ -3,7 +3,9 @@
 /// Messages between neighbouring stages of a pipeline.
 
 #include <chrono>
+#include <initializer_list>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -28,6 +30,10 @@ class pipeline_link {
   const communicator& ranks() const { return stages_; }
   int stage() const { return stages_.rank(); }
   int stages() const { return stages_.size(); }
+  /// The name of what this stage does, for comm::in_task.
+  std::string task(std::initializer_list<base::sentence_piece> what) const {
+    return base::sentence_of({"stage ", stage(), ", ", base::sentence_of(what)});
+  }
 
   /// Begins to receive from a stage. The matrices must not be touched before arrive.
   void expect(const matrices& to, int from) {

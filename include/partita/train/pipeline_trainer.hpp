@@ -58,7 +58,7 @@ class pipeline_trainer {
   /// The gradients of a step, without the update; returns as step does.
   double gradients(int number) {
     const double found = forward_backward(number);
-    comm::in_task(task("sum of gradients"), [&] { stage_->sum_gradients(); });
+    comm::in_task(link_->task({"sum of gradients"}), [&] { stage_->sum_gradients(); });
     return found;
   }
   /// The rows that chunks read of others become those of an exact forward pass with the current parameters
@@ -95,9 +95,6 @@ class pipeline_trainer {
            (e > 0 && e <= exact_until_);
   }
   pass pass_of(int number) const { return {.training = true, .epoch = static_cast<std::uint64_t>(number)}; }
-  std::string task(const std::string& what) const {
-    return base::sentence_of({"stage ", link_->stage(), ", ", what});
-  }
 
   template <class Expect, class Work, class Output>
   void flow(std::span<const pipeline_task> tasks, int from, int to, Expect expected, Work work,
@@ -108,10 +105,8 @@ class pipeline_trainer {
   /// In the last stage the loss, and its gradient with respect to the logits.
   double loss() {
     layers& all = stage_->whole();
-    double found = 0;
-    if (objective_)
-      comm::in_task(task("loss"), [&] { found = objective_->loss(all.logits(), all.logits_gradient()); });
-    return found;
+    const auto found = [&] { return objective_->loss(all.logits(), all.logits_gradient()); };
+    return objective_ ? comm::in_task(link_->task({"loss"}), found) : 0;
   }
   void forward_whole(const pass& p, bool refreshes);
   void backward_whole();
@@ -193,7 +188,7 @@ void pipeline_trainer<T, Device>::flow(std::span<const pipeline_task> tasks, int
   const char* const what = from < to ? "forward" : "backward";
   for (std::size_t i = 0; i < tasks.size(); ++i) {
     const auto c = static_cast<std::size_t>(tasks[i].chunk);
-    comm::in_task(task(base::sentence_of({"chunk ", c, ", ", what})), [&] {
+    comm::in_task(link_->task({"chunk ", c, ", ", what}), [&] {
       if (receives && i == 0) link_->expect(expected(c), from);
       if (receives) link_->arrive();
       if (receives && i + 1 < tasks.size())
@@ -202,7 +197,7 @@ void pipeline_trainer<T, Device>::flow(std::span<const pipeline_task> tasks, int
       if (sends) link_->send(output(c), to);
     });
   }
-  comm::in_task(task(base::sentence_of({"end of ", what})), [&] { link_->sent(); });
+  comm::in_task(link_->task({"end of ", what}), [&] { link_->sent(); });
 }
 
 template <class T, class Device>
@@ -245,7 +240,7 @@ template <class Work, class Output>
 void pipeline_trainer<T, Device>::all_at_once(int from, int to, const matrices& input, Work work,
                                               Output output) {
   const char* const what = from < to ? "forward" : "backward";
-  comm::in_task(task(base::sentence_of({"all chunks, ", what})), [&] {
+  comm::in_task(link_->task({"all chunks, ", what}), [&] {
     for (std::size_t c = 0; is_stage(from) && c < stage_->chunks(); ++c)
       link_->expect(stage_->part(c, input), from);
     link_->arrive();
@@ -267,11 +262,10 @@ void pipeline_trainer<T, Device>::forward_whole(const pass& p, bool refreshes) {
 
 template <class T, class Device>
 void pipeline_trainer<T, Device>::backward_whole() {
-  const int s = link_->stage();
   layers& all = stage_->whole();
   const phase_scope phase(mesh_.ledger(), "backward");
   all_at_once(
-      s + 1, s - 1, all.backward_input(), [&] { stage_->backward_whole(); },
+      stage() + 1, stage() - 1, all.backward_input(), [&] { stage_->backward_whole(); },
       [&] { return all.backward_output(); });
 }
 
@@ -318,7 +312,7 @@ void pipeline_trainer<T, Device>::act(const pipeline_comparison& c) {
 
 template <class T, class Device>
 epoch_report pipeline_trainer<T, Device>::epoch(int number) {
-  const comm::task_scope at(task(base::sentence_of({"epoch ", number})));
+  const comm::task_scope at(link_->task({"epoch ", number}));
   const int guard = options_.pipeline.guard;
   const bool compares = guard > 0 && number % guard == 0 && !exact(number);
   if (compares || refreshes_next_) {
@@ -348,7 +342,7 @@ template <class T, class Device>
 void pipeline_trainer<T, Device>::score(epoch_report& report) {
   const auto& logits = evaluate();
   std::array<double, 3> scores{};
-  comm::in_task(task("scores"), [&] {
+  comm::in_task(link_->task({"scores"}), [&] {
     if (objective_)
       scores = {objective_->score(logits, io::split_part::train),
                 objective_->score(logits, io::split_part::validation),
