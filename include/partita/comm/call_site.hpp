@@ -2,11 +2,14 @@
 #pragma once
 /// The line of a program that called a verb, and the task that it is part of, for the errors of operations.
 
+#include <array>
+#include <atomic>
+#include <csignal>
 #include <exception>
 #include <optional>
 #include <source_location>
 #include <string>
-#include <utility>
+#include <string_view>
 
 #include "partita/base/error.hpp"
 
@@ -33,39 +36,60 @@ class call_site {
   bool outermost_;
 };
 
-/// While one lives, this thread is at a task of this name, which what ends the process reports. Of nested ones
-/// the innermost counts.
+/// While one lives, this thread is at a task of this name, of which a hundred characters are kept: errors of
+/// operations begin with it, and what ends the process reports it. Of nested ones the innermost counts.
 class task_scope {
  public:
-  explicit task_scope(std::string name) : before_(std::exchange(current(), std::move(name))) {}
+  explicit task_scope(std::string_view name) : before_(current()) { enter(name); }
   task_scope(const task_scope&) = delete;
   task_scope& operator=(const task_scope&) = delete;
-  ~task_scope() { current() = std::move(before_); }
+  ~task_scope() { enter(before_); }
 
-  static std::string& current() {
-    static thread_local std::string name;
-    return name;
+  /// Empty where there is none; valid until the next change. A signal handler may call it at any time.
+  static std::string_view current() {
+    const kept& now = kept_[static_cast<std::size_t>(at_)];
+    return {now.text.data(), now.size};
+  }
+  /// `what` behind the name of the task, if there is one and it does not begin with it.
+  static std::string named(const std::string& what) {
+    const std::string_view task = current();
+    return task.empty() || what.starts_with(task) ? what : std::string(task) + ": " + what;
   }
 
  private:
+  struct kept {
+    std::array<char, 100> text;
+    std::size_t size;
+  };
+
+  /// Writes the name where no handler reads, then shows it.
+  static void enter(std::string_view name) {
+    const auto next = static_cast<std::sig_atomic_t>(1 - at_);
+    kept& to = kept_[static_cast<std::size_t>(next)];
+    to.size = name.copy(to.text.data(), to.text.size());
+    std::atomic_signal_fence(std::memory_order_release);
+    at_ = next;
+  }
+
+  inline static thread_local std::array<kept, 2> kept_{};
+  inline static thread_local volatile std::sig_atomic_t at_ = 0;
   std::string before_;
 };
 
 /// body(), whose errors begin with the name of the task; that of another rank, which has its own, does not.
 template <class Body>
-void in_task(const std::string& name, Body body) {
+decltype(auto) in_task(std::string_view name, Body body) {
   const task_scope scope(name);
-  const auto named = [&](const std::exception& e) { return name + ": " + e.what(); };
   try {
-    body();
+    return body();
   } catch (const poisoned_error&) {
     throw;
   } catch (const communication_error& e) {
-    throw communication_error(named(e));
+    throw communication_error(task_scope::named(e.what()));
   } catch (const device_error& e) {
-    throw device_error(named(e));
-  } catch (const error& e) {
-    throw error(named(e));
+    throw device_error(task_scope::named(e.what()));
+  } catch (const std::exception& e) {
+    throw error(task_scope::named(e.what()));
   }
 }
 

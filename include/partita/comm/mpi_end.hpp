@@ -82,7 +82,7 @@ class last_line {
     const std::string_view path = last.where.file_name();
     *this << "after " << last.kind << " (" << path.substr(path.find_last_of('/') + 1) << ":"
           << static_cast<unsigned long>(last.where.line()) << ")";
-    const std::string& task = comm::task_scope::current();
+    const std::string_view task = comm::task_scope::current();
     return task.empty() ? *this : *this << " in " << task;
   }
   std::string_view text() const { return {text_, size_}; }

@@ -104,8 +104,8 @@ inline std::vector<int> weighted_chunks(const blocking& rows, std::span<const gl
   return chunk_of;
 }
 
-/// The chunks that the options ask for. Local. Throws shape_error for another number of given chunks than
-/// vertices, or more chunks than vertices.
+/// The chunks that the options ask for, some of them empty where there are more than vertices. Local. Throws
+/// shape_error for another number of given chunks than vertices.
 inline std::vector<int> vertex_chunks(const io::dataset& data, const blocking& rows,
                                       const pipeline_options& options) {
   const auto n = static_cast<std::size_t>(data.vertices);

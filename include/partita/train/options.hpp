@@ -71,7 +71,7 @@ enum class chunk_cut : std::uint8_t {
 enum class guard_action : std::uint8_t {
   report,
   refresh,  ///< the history becomes that of the exact forward pass
-  warm_up,  ///< the epochs until the next comparison are exact
+  warm_up,  ///< the epochs until the next comparison are exact, and twice as many each time
   stop      ///< training ends with an error
 };
 
@@ -89,7 +89,7 @@ struct pipeline_options {
   bool shuffle = true;  ///< the order of the chunks is drawn anew in each epoch
   bool correct = true;  ///< gradients that reach other chunks are doubled, since half of them come too late
   int guard = 0;        ///< every so many epochs, an exact pass to compare with; 0: never
-  double tolerance = 0.25;    ///< relative difference of the losses from which the guard acts
+  double tolerance = 0.1;     ///< relative difference of the losses from which the guard acts
   double least_cosine = 0.1;  ///< of the angle between gradients, below which it acts
   guard_action on_divergence = guard_action::report;
   int exact_epochs = 0;  ///< so many exact epochs come first

@@ -3,11 +3,14 @@
 /// Messages between neighbouring stages of a pipeline.
 
 #include <chrono>
+#include <initializer_list>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "partita/matrix/dense.hpp"
+#include "partita/train/pipeline_order.hpp"
 
 namespace partita::nn {
 
@@ -28,6 +31,11 @@ class pipeline_link {
   const communicator& ranks() const { return stages_; }
   int stage() const { return stages_.rank(); }
   int stages() const { return stages_.size(); }
+  bool has(int stage) const { return stage >= 0 && stage < stages(); }
+  /// The name of what this stage does, for comm::in_task.
+  std::string task(std::initializer_list<base::sentence_piece> what) const {
+    return base::sentence_of({"stage ", stage(), ", ", base::sentence_of(what)});
+  }
 
   /// Begins to receive from a stage. The matrices must not be touched before arrive.
   void expect(const matrices& to, int from) {
@@ -54,6 +62,26 @@ class pipeline_link {
     for (request& r : sends_) r.wait();
     sends_.clear();
     idle_ += std::chrono::steady_clock::now() - begin;
+  }
+
+  /// The tasks of one direction in order: work(c) when expected(c) has come from a stage, then output(c) goes
+  /// to another one, where there is one. What the next task expects is under way during work.
+  template <class Expect, class Work, class Output>
+  void flow(std::span<const pipeline_task> tasks, int from, int to, Expect expected, Work work,
+            Output output) {
+    const char* const what = from < to ? "forward" : "backward";
+    for (std::size_t i = 0; i < tasks.size(); ++i) {
+      const auto c = static_cast<std::size_t>(tasks[i].chunk);
+      comm::in_task(task({"chunk ", c, ", ", what}), [&] {
+        if (has(from) && i == 0) expect(expected(c), from);
+        if (has(from)) arrive();
+        if (has(from) && i + 1 < tasks.size())
+          expect(expected(static_cast<std::size_t>(tasks[i + 1].chunk)), from);
+        work(c);
+        if (has(to)) send(output(c), to);
+      });
+    }
+    comm::in_task(task({"end of ", what}), [&] { sent(); });
   }
 
   /// Seconds in arrive and sent since the last call.

@@ -58,7 +58,7 @@ class pipeline_trainer {
   /// The gradients of a step, without the update; returns as step does.
   double gradients(int number) {
     const double found = forward_backward(number);
-    stage_->sum_gradients();
+    comm::in_task(link_->task({"sum of gradients"}), [&] { stage_->sum_gradients(); });
     return found;
   }
   /// The rows that chunks read of others become those of an exact forward pass with the current parameters
@@ -86,7 +86,6 @@ class pipeline_trainer {
   using matrices = typename layers::boundary;
 
   void make_stage(const io::dataset& data, const policy& p);
-  bool is_stage(int s) const { return s >= 0 && s < link_->stages(); }
   bool is_last() const { return stage_->place().is_last(); }
   /// Whether epoch e is computed without history.
   bool exact(int e) const {
@@ -99,23 +98,18 @@ class pipeline_trainer {
     return options_.pipeline.guard > 0 && e % options_.pipeline.guard == 0 && !exact(e);
   }
   pass pass_of(int number) const { return {.training = true, .epoch = static_cast<std::uint64_t>(number)}; }
-  std::string task(std::size_t c, const char* what) const {
-    return base::sentence_of({"stage ", link_->stage(), ", chunk ", c, ", ", what});
-  }
 
-  template <class Expect, class Work, class Output>
-  void flow(std::span<const pipeline_task> tasks, int from, int to, Expect expected, Work work,
-            Output output);
   template <class Work, class Output>
   void all_at_once(int from, int to, const matrices& input, Work work, Output output);
   double forward_backward(int number);
   /// In the last stage the loss, and its gradient with respect to the logits.
   double loss() {
     layers& all = stage_->whole();
-    return objective_ ? objective_->loss(all.logits(), all.logits_gradient()) : 0;
+    const auto found = [&] { return objective_->loss(all.logits(), all.logits_gradient()); };
+    return objective_ ? comm::in_task(link_->task({"loss"}), found) : 0;
   }
   void forward_whole(const pass& p, bool refreshes);
-  void backward_whole();
+  double exactly(const pass& p, bool refreshes);
   void run_exactly(int number);
   void compare(epoch_report& report);
   void act(const pipeline_comparison& c);
@@ -186,46 +180,19 @@ void pipeline_trainer<T, Device>::make_stage(const io::dataset& data, const poli
     result_.layers.push_back(static_cast<int>(cuts[k + 1] - cuts[k]));
 }
 
-/// The tasks of one direction: the input of the next one is on its way while one is worked on.
-template <class T, class Device>
-template <class Expect, class Work, class Output>
-void pipeline_trainer<T, Device>::flow(std::span<const pipeline_task> tasks, int from, int to,
-                                       Expect expected, Work work, Output output) {
-  const bool receives = is_stage(from), sends = is_stage(to);
-  const char* const what = from < to ? "forward" : "backward";
-  for (std::size_t i = 0; i < tasks.size(); ++i) {
-    const auto c = static_cast<std::size_t>(tasks[i].chunk);
-    comm::in_task(task(c, what), [&] {
-      if (receives && i == 0) link_->expect(expected(c), from);
-      if (receives) link_->arrive();
-      if (receives && i + 1 < tasks.size())
-        link_->expect(expected(static_cast<std::size_t>(tasks[i + 1].chunk)), from);
-      work(c);
-      if (sends) link_->send(output(c), to);
-    });
-  }
-  comm::in_task(base::sentence_of({"stage ", link_->stage(), ", end of ", what}), [&] { link_->sent(); });
-}
-
 template <class T, class Device>
 double pipeline_trainer<T, Device>::forward_backward(int number) {
   const int s = link_->stage();
   const pass p = pass_of(number);
-  const bool is_exact = exact(number);
   stage_->begin_epoch();
-  if (is_exact) {
-    forward_whole(p, options_.pipeline.history != chunk_history::exact);
-    const double found = loss();
-    backward_whole();
-    return found;
-  }
+  if (exact(number)) return exactly(p, options_.pipeline.history != chunk_history::exact);
   const std::vector<int> order =
       chunk_order(options_.seed, p.epoch, static_cast<int>(stage_->chunks()), options_.pipeline.shuffle);
   const std::vector<pipeline_task> tasks = pipeline_tasks(order);
   const std::span all(tasks);
   {
     const phase_scope phase(mesh_.ledger(), "forward");
-    flow(
+    link_->flow(
         all.first(order.size()), s - 1, s + 1,
         [&](std::size_t c) { return stage_->chunk(c).forward_input(); },
         [&](std::size_t c) { stage_->forward(c, p); },
@@ -233,7 +200,7 @@ double pipeline_trainer<T, Device>::forward_backward(int number) {
   }
   const double found = loss();
   const phase_scope phase(mesh_.ledger(), "backward");
-  flow(
+  link_->flow(
       all.subspan(order.size()), s + 1, s - 1,
       [&](std::size_t c) { return stage_->chunk(c).backward_input(); },
       [&](std::size_t c) { stage_->backward(c); },
@@ -247,12 +214,12 @@ template <class Work, class Output>
 void pipeline_trainer<T, Device>::all_at_once(int from, int to, const matrices& input, Work work,
                                               Output output) {
   const char* const what = from < to ? "forward" : "backward";
-  comm::in_task(base::sentence_of({"stage ", link_->stage(), ", all chunks, ", what}), [&] {
-    for (std::size_t c = 0; is_stage(from) && c < stage_->chunks(); ++c)
+  comm::in_task(link_->task({"all chunks, ", what}), [&] {
+    for (std::size_t c = 0; link_->has(from) && c < stage_->chunks(); ++c)
       link_->expect(stage_->part(c, input), from);
     link_->arrive();
     work();
-    for (std::size_t c = 0; is_stage(to) && c < stage_->chunks(); ++c)
+    for (std::size_t c = 0; link_->has(to) && c < stage_->chunks(); ++c)
       link_->send(stage_->part(c, output()), to);
     link_->sent();
   });
@@ -268,15 +235,6 @@ void pipeline_trainer<T, Device>::forward_whole(const pass& p, bool refreshes) {
 }
 
 template <class T, class Device>
-void pipeline_trainer<T, Device>::backward_whole() {
-  const int s = link_->stage();
-  layers& all = stage_->whole();
-  all_at_once(
-      s + 1, s - 1, all.backward_input(), [&] { stage_->backward_whole(); },
-      [&] { return all.backward_output(); });
-}
-
-template <class T, class Device>
 double pipeline_trainer<T, Device>::step(int number) {
   const double found = gradients(number);
   if (compares(number)) cosine_ = guard_.cosine(parameters().gradients(), link_->ranks());
@@ -285,14 +243,24 @@ double pipeline_trainer<T, Device>::step(int number) {
   return found;
 }
 
-/// Forward and backward without history, with the dropout of an epoch, for compare.
+/// Forward and backward without history; returns the loss as step does.
+template <class T, class Device>
+double pipeline_trainer<T, Device>::exactly(const pass& p, bool refreshes) {
+  forward_whole(p, refreshes);
+  const double found = loss();
+  layers& all = stage_->whole();
+  all_at_once(
+      stage() + 1, stage() - 1, all.backward_input(), [&] { stage_->backward_whole(); },
+      [&] { return all.backward_output(); });
+  return found;
+}
+
+/// The exact step of an epoch, without an update, for compare.
 template <class T, class Device>
 void pipeline_trainer<T, Device>::run_exactly(int number) {
   stage_->begin_epoch();
-  forward_whole(pass_of(number), std::exchange(refreshes_next_, false));
-  const double exact_loss = loss();
+  const double exact_loss = exactly(pass_of(number), std::exchange(refreshes_next_, false));
   if (is_last()) guard_.keep(exact_loss, stage_->whole().logits());
-  backward_whole();
   stage_->sum_gradients();
   guard_.keep(parameters().gradients());
 }
@@ -321,11 +289,15 @@ void pipeline_trainer<T, Device>::act(const pipeline_comparison& c) {
                         std::to_string(c.exact_loss),
                         "; more exact epochs, another history or fewer chunks may help"});
   if (how.on_divergence == guard_action::refresh) refreshes_next_ = true;
-  if (how.on_divergence == guard_action::warm_up) exact_until_ = c.epoch + how.guard;
+  if (how.on_divergence == guard_action::warm_up) {
+    exact_until_ = c.epoch + warm_up_;
+    warm_up_ *= 2;
+  }
 }
 
 template <class T, class Device>
 epoch_report pipeline_trainer<T, Device>::epoch(int number) {
+  const comm::task_scope at(link_->task({"epoch ", number}));
   const bool compared = compares(number);
   if (compared || refreshes_next_) {
     const phase_scope phase(mesh_.ledger(), "evaluation");
@@ -354,11 +326,13 @@ template <class T, class Device>
 void pipeline_trainer<T, Device>::score(epoch_report& report) {
   const auto& logits = evaluate();
   std::array<double, 3> scores{};
-  if (objective_)
-    scores = {objective_->score(logits, io::split_part::train),
-              objective_->score(logits, io::split_part::validation),
-              objective_->score(logits, io::split_part::test)};
-  mesh_.world().broadcast(scores, mesh_.size() - 1);
+  comm::in_task(link_->task({"scores"}), [&] {
+    if (objective_)
+      scores = {objective_->score(logits, io::split_part::train),
+                objective_->score(logits, io::split_part::validation),
+                objective_->score(logits, io::split_part::test)};
+    mesh_.world().broadcast(scores, mesh_.size() - 1);
+  });
   report.train_accuracy = scores[0];
   report.validation_accuracy = scores[1];
   report.test_accuracy = scores[2];

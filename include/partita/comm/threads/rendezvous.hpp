@@ -3,6 +3,7 @@
 /// Synchronisation, reads of peers' memory, and failure propagation among thread ranks.
 
 #include "partita/base/error.hpp"
+#include "partita/comm/call_site.hpp"
 #include "partita/comm/threads/endpoint.hpp"
 #include "partita/comm/threads/world.hpp"
 
@@ -33,7 +34,8 @@ class rendezvous : public wakeable {
   void check() const {
     if (world_->poisoned()) throw_error<poisoned_error>({"another rank failed: ", world_->message()});
   }
-  [[noreturn]] void fail(lock& held, const std::string& what) {
+  [[noreturn]] void fail(lock& held, const std::string& why) {
+    const std::string what = comm::task_scope::named(why);
     const auto error = std::make_exception_ptr(communication_error(what));
     poison(held, what, error);
     std::rethrow_exception(error);

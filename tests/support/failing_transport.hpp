@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A transport of which one operation fails.
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+
+#include "partita/comm/communicator.hpp"
+
+namespace test_support {
+
+/// What goes wrong on a rank, in the operations of its world and of all groups that are split from it.
+struct fault {
+  std::optional<partita::operation> kind;  ///< none: nothing
+  int after = 0;                           ///< so many of this kind succeed before
+  bool shortens = false;                   ///< the operation expects an element too few; otherwise:
+  std::function<void()> act = [] { throw std::runtime_error("the cable broke"); };
+};
+
+class failing_transport final : public partita::transport {
+ public:
+  failing_transport(std::shared_ptr<partita::transport> inner, std::shared_ptr<fault> what)
+      : inner_(std::move(inner)), fault_(std::move(what)) {}
+
+  int rank() const override { return inner_->rank(); }
+  int size() const override { return inner_->size(); }
+  std::uint64_t start(const partita::comm::collective& op) override { return inner_->start(op); }
+  void finish(const partita::comm::collective& op, std::uint64_t token) override {
+    if (fault_->kind != op.kind || size() == 1 || fault_->after-- != 0) return inner_->finish(op, token);
+    if (!fault_->shortens) {
+      inner_->abandon(op, token);
+      return fault_->act();
+    }
+    partita::comm::collective other = op;
+    --other.count;
+    inner_->finish(other, token);
+  }
+  void abandon(const partita::comm::collective& op, std::uint64_t token) noexcept override {
+    inner_->abandon(op, token);
+  }
+  std::shared_ptr<partita::transport> split(int color, int key, std::source_location where) override {
+    return std::make_shared<failing_transport>(inner_->split(color, key, where), fault_);
+  }
+  std::shared_ptr<partita::transport> on_memory(
+      std::shared_ptr<partita::comm::device_memory> memory) override {
+    return std::make_shared<failing_transport>(inner_->on_memory(std::move(memory)), fault_);
+  }
+  void check() const override { inner_->check(); }
+
+ private:
+  std::shared_ptr<partita::transport> inner_;
+  std::shared_ptr<fault> fault_;
+};
+
+/// The same ranks as `c`, on this one of which `what` goes wrong.
+inline partita::communicator failing(const partita::communicator& c, std::shared_ptr<fault> what) {
+  return c.with_transport(std::make_shared<failing_transport>(c.transport(), std::move(what)));
+}
+
+}  // namespace test_support
