@@ -126,6 +126,7 @@ class pipeline_trainer {
   nn::adam<T, Device> optimizer_;
   pipeline_guard<T, Device> guard_;  ///< in the last stage
   int exact_until_;                  ///< epochs up to this one are exact
+  int warm_up_;                      ///< exact epochs after the next divergence
   double cosine_ = 0;                ///< of the last comparison
   bool refreshes_next_ = false;
   pipeline_result result_;
