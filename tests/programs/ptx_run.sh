@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # scripts/ptx-run runs programs, passes on how they end, and says what is wrong with a command line.
-# usage: ptx_run.sh SOURCES NVCC
+# usage: ptx_run.sh SOURCES NVCC [PAGE]        PAGE: the target that is the program of docs/gpu.md, if there is one
 set -euo pipefail
 run=$1/scripts/ptx-run
 nvcc=$2
@@ -51,6 +51,10 @@ expect 0 "compile without -rdc=true" "$run" "$folder/linked" launch
 expect 2 "link it with -cudart shared" "$run" "$folder/static" end
 
 # The program in docs/gpu.md.
-awk '/^```/ { if (++fences == 2) exit; next } fences' "$1/docs/gpu.md" >"$folder/spmm.cu"
-build spmm "$folder/spmm.cu" -cudart shared -I "$1/include" --expt-relaxed-constexpr
-expect 0 "row 0 of A X is 2, row 1 is 4" "$run" "$folder/spmm"
+page=${3:-}
+if [[ -z $page ]]; then
+  page=$folder/spmm
+  awk '/^```/ { if (++fences == 2) exit; next } fences' "$1/docs/gpu.md" >"$page.cu"
+  build spmm "$page.cu" -cudart shared -I "$1/include" --expt-relaxed-constexpr
+fi
+expect 0 "row 0 of A X is 2, row 1 is 4" "$run" "$page"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """No kernel spills registers or keeps variables in local memory, on cards of two generations.
 
-usage: spills.py NVCC SOURCE [FLAG...]
+usage: spills.py NVCC SOURCE [FLAG...]        SOURCE: a .cu file, or PTX for the older ones
 """
 import re
 import subprocess

@@ -19,14 +19,15 @@ inline std::vector<partita::mesh_shape> meshes_of(const partita::policy& p, int 
   return meshes;
 }
 
-/// body(policy, mesh shape) for each named policy on each of its meshes of each of these numbers of ranks
-/// that sanitizers see.
+/// body(policy, mesh shape) for each named policy on each of its meshes of each of these numbers of ranks;
+/// sanitizers see every mesh of up to four ranks, and the default one of six.
 template <class Ranks, class Body>
 void for_each_mesh(const Ranks& rank_counts, Body body) {
   for (const partita::policy& p : partita::named_policies)
     for (int ranks : rank_counts)
       if (sees(ranks))
-        for (partita::mesh_shape shape : meshes_of(p, ranks)) body(p, shape);
+        for (partita::mesh_shape shape : meshes_of(p, ranks))
+          if (!sanitized || ranks <= 4 || shape == partita::default_mesh(p, ranks)) body(p, shape);
 }
 
 /// The same, but beyond eight ranks, for sanitizers beyond two, on a policy's default mesh alone.

@@ -71,7 +71,7 @@ TEST_CASE("every placement receives the words of its closed form, and automatic 
         for (const int ranks : {1, 2, 5})
           for (const std::vector<local_index>& fanouts : {std::vector<local_index>{2, 2}, {6, 3}}) {
             if (std::string(model) != "gcn" && (hidden == 2 || ranks == 1)) continue;
-            if (sanitized && (features == 24 || ranks == 5)) continue;
+            if (sanitized && (features == 24 || ranks == 5 || (features == 3) == (hidden == 12))) continue;
             CAPTURE(model);
             CAPTURE(features);
             CAPTURE(hidden);

@@ -88,6 +88,8 @@ TEST_CASE(
     for (const placement how : placements)
       for (const int ranks : {1, 2, 3, 8})
         for (const int parts : {1, 3}) {
+          const bool no_roots = ranks == 8 && o.model == "gcn";  // in some parts
+          if (sanitized && (parts == 1 || (ranks != 3 && !no_roots))) continue;
           CAPTURE(model);
           CAPTURE(static_cast<int>(how));
           CAPTURE(ranks);

@@ -45,6 +45,8 @@ TEST_CASE("losses and gradients are those of one rank, for every placement, rank
       for (const placement how : placements)
         for (const int ranks : {1, 2, 3, 4, 8})
           for (const int parts : {1, 2, 5}) {
+            const bool no_roots = ranks == 8 && parts == 5 && o.model == "gcn";  // in some parts
+            if (sanitized && (ranks != 3 || parts != 2) && !no_roots) continue;
             CAPTURE(model);
             CAPTURE(static_cast<int>(how));
             CAPTURE(ranks);
@@ -233,6 +235,7 @@ largest_sizes sizes_of(const io::dataset& d, const nn::training_options& o, cons
 }  // namespace
 
 TEST_CASE("memory is that of a closed form, and steady iterations allocate nothing") {
+  if (sanitized) return;  // of sizes: what runs here runs above, on a smaller graph
   io::dataset d = directed_graph(1200);
   d.features = 64;
   d.vertex_features = io::feature_table(1200, 64, std::vector<float>(1200 * 64, 0.5F));

@@ -168,9 +168,12 @@ void gathers_and_scatters(gather_rows_plan<double, host>& plan, const problem& p
 }
 
 void every_layout_of(mesh_shape shape, const blocking& rows, const blocking& cols) {
+  const std::vector<layout> layouts = every_layout();
   on_mesh(shape, [&](const host_mesh& m) {
-    for (const layout l : every_layout())
+    for (std::size_t i = 0; i < layouts.size(); ++i)
       for (const gathered_columns columns : {gathered_columns::whole, gathered_columns::own}) {
+        if (sanitized && (i + static_cast<std::size_t>(m.size())) % 3 != 0) continue;
+        const layout l = layouts[i];
         const partition::placement x{rows, cols, l};
         gather_rows_plan<double, host> plan(m, x, columns);
         // More, fewer and no lists, for one plan.

@@ -68,11 +68,14 @@ bool redistributes(const mesh<host>& m, const blockings& b, layout from, layout 
 
 void every_pair(mesh_shape shape, const blockings& b) {
   on_mesh(shape, [&](const mesh<host>& m) {
+    int pair = 0;
     for (const layout from : test_support::every_layout())
-      for (const layout to : test_support::every_layout())
+      for (const layout to : test_support::every_layout()) {
+        if (test_support::sanitized && (++pair + 2 * shape.row + shape.col) % 5 != 0) continue;
         CHECK_MESSAGE(redistributes(m, b, from, to), b.rows.size(), " x ", b.cols.size(), " on mesh ",
                       to_string(shape), " from ", to_string(from), " to ", to_string(to), ", rank ",
                       m.rank());
+      }
   });
 }
 
