@@ -96,7 +96,7 @@ class TrainProgram(unittest.TestCase):
                     self.assertLess(abs(a - b), 1e-9 * b, policy)
 
     def test_every_model_trains_alike_on_every_policy(self):
-        for model in ("sage", "gin", "gat", "sgc", "appnp", "gcnii"):
+        for model in ("sage", "gin", "gat", "sgc", "appnp", "gcnii", "resgcn"):
             expected = self.train("--model", model, "--hidden", "8", "--policy", "row_1d")["loss"]
             self.assertLess(expected[-1], expected[0], model)
             for policy in POLICIES:

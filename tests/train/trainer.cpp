@@ -49,7 +49,7 @@ TEST_CASE("with dropout on, every epoch's loss and accuracy is the serial one, o
 
 TEST_CASE("every other model: the serial losses on every policy and mesh, with words as predicted") {
   const io::dataset d = directed_graph();
-  for (const char* model : {"sage", "gin", "gat", "sgc", "appnp", "gcnii"}) {
+  for (const char* model : {"sage", "gin", "gat", "sgc", "appnp", "gcnii", "resgcn"}) {
     nn::training_options o = short_run();
     o.model = model;
     o.epochs = 3;
@@ -245,7 +245,7 @@ TEST_CASE("a run repeats bit for bit") {
 
 TEST_CASE("an epoch after the second allocates nothing") {
   const io::dataset d = directed_graph();
-  for (const char* model : {"gcn", "sage", "gin", "gat", "sgc", "appnp", "gcnii"})
+  for (const char* model : {"gcn", "sage", "gin", "gat", "sgc", "appnp", "gcnii", "resgcn"})
     for_each_mesh(std::array{4}, [&](auto policy, mesh_shape shape) {
       if (sanitized && shape != default_mesh(policy, 4)) return;
       on_threads(shape.size(), [&](const communicator& world) {
