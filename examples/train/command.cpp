@@ -166,7 +166,8 @@ void add_stages(CLI::App& app, command& c) {
       ->delimiter(',');
   choice(app, "--history", p.history, history_names,
          "what a chunk reads of neighbours in chunks that have not run yet: their\n"
-         "values of the window before, or zeros; exact: it waits for them")
+         "values of the window before, or zeros; exact: it waits for them; halo:\n"
+         "it computes them anew, from those of the window")
       ->group(group);
   number("--window", p.window, count, "W", "epochs for which history is kept")->capture_default_str();
   const auto switch_off = [&](const char* name, bool& value, const char* what) {
@@ -298,8 +299,8 @@ void complete_stages(const CLI::App& app, command& c) {
   if (!p.layers.empty() && std::ssize(p.layers) != p.stages)
     throw usage_error("--stage-layers has " + std::to_string(p.layers.size()) + " numbers for " +
                       std::to_string(p.stages) + " stages");
-  if (given("--window") && p.history != partita::nn::chunk_history::window)
-    throw usage_error("--window is for --history window");
+  if (given("--window") && !keeps_window(p.history))
+    throw usage_error("--window is for --history window and halo");
   for (const char* name : {"--tolerance", "--on-divergence"})
     if (given(name) && p.guard == 0) throw usage_error(std::string(name) + " needs --guard");
   if (c.chunk_cut == "nonzeros") p.cut = partita::nn::chunk_cut::nonzeros;

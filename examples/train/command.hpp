@@ -17,8 +17,15 @@ using value_names = std::vector<std::pair<std::string, T>>;
 inline const value_names<partita::nn::chunk_history> history_names{
     {"window", partita::nn::chunk_history::window},
     {"exact", partita::nn::chunk_history::exact},
+    {"halo", partita::nn::chunk_history::halo},
     {"zero", partita::nn::chunk_history::zero},
 };
+
+/// Whether neighbours are kept for a window of epochs.
+inline bool keeps_window(partita::nn::chunk_history history) {
+  return history == partita::nn::chunk_history::window || history == partita::nn::chunk_history::halo;
+}
+
 inline const value_names<partita::nn::guard_action> guard_action_names{
     {"report", partita::nn::guard_action::report},
     {"refresh", partita::nn::guard_action::refresh},

@@ -60,7 +60,7 @@ void add_stages(ordered_json& j, const command& c, const partita::nn::pipeline_r
   j["chunk-cut"] = c.chunk_cut;
   j["stage-layers"] = fmt::format("{}", fmt::join(run.layers, ","));
   j["history"] = word_for(p.history, history_names);
-  if (p.history == partita::nn::chunk_history::window) j["window"] = p.window;
+  if (keeps_window(p.history)) j["window"] = p.window;
   j["no-shuffle"] = !p.shuffle;
   j["no-correction"] = !p.correct;
   if (p.guard > 0) {

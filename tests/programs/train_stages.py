@@ -74,7 +74,7 @@ class Stages(unittest.TestCase):
     def test_every_option_has_its_effect(self):
         stages = ["--stages", "2", "--chunks", "4"]
         expected = self.train("resgcn", *stages, "--dropout", "0")["loss"]
-        for arguments in (["--window", "2"], ["--no-shuffle"], ["--no-correction"], ["--history", "zero", "--no-correction"], ["--exact-epochs", "2"],
+        for arguments in (["--window", "2"], ["--no-shuffle"], ["--no-correction"], ["--history", "zero", "--no-correction"], ["--history", "halo"], ["--exact-epochs", "2"],
                           ["--guard", "2", "--tolerance", "1e-9", "--on-divergence", "refresh"], ["--guard", "2", "--tolerance", "1e-9", "--on-divergence", "warm-up"]):
             self.assertNotEqual(self.train("resgcn", *stages, "--dropout", "0", *arguments)["loss"], expected, arguments)
         for arguments in (["--no-shuffle=false"], ["--guard", "2", "--tolerance", "1e-9"], ["--stage-layers", "1,4"], ["--chunk-cut", "even"]):
@@ -96,6 +96,7 @@ class Stages(unittest.TestCase):
     def test_the_json_repeats_the_run(self):
         for arguments in (["--stages", "2", "--ranks", "4", "--chunk-cut", "metis" if WITH_METIS else "nonzeros", "--partition", "random", "--window", "2", "--no-correction"],
                           ["--stages", "3", "--chunks", "5", "--history", "zero", "--no-shuffle", "--guard", "1", "--tolerance", "0.01", "--on-divergence", "warm-up"],
+                          ["--stages", "2", "--ranks", "4", "--chunks", "3", "--history", "halo", "--window", "2"],
                           ["--stages", "2", "--ranks", "8", "--policy", "split_3d", "--mesh", "2x1x2", "--exact-epochs", "2", "--stage-layers", "1,3"]):
             first = self.train("gcn", *arguments)
             options = [f"--{name}={json.dumps(value) if not isinstance(value, str) else value}" for name, value in first["run"]["options"].items()]
@@ -132,7 +133,7 @@ class Stages(unittest.TestCase):
                                        (1, "3 layers in all were given for 2 stages and a model of 2 layers", *two, "--stage-layers", "1,2"),
                                        (1, "a model of 2 layers with parameters cannot be cut into 3 stages", "--stages", "3"),
                                        (2, "3 ranks are not 2 stages of equally many", *two, "--ranks", "3"), (2, "1 rank is not 2 stages", *two, "--ranks", "1"),
-                                       (2, "--window is for --history window", *two, "--history", "zero", "--window", "3"),
+                                       (2, "--window is for --history window and halo", *two, "--history", "zero", "--window", "3"),
                                        (2, "--tolerance needs --guard", *two, "--tolerance", "0.1"), (2, "--on-divergence needs --guard", *two, "--on-divergence", "stop"),
                                        (2, "--history: old is not one of window", *two, "--history", "old"),
                                        (2, "mesh 2x1x1 has 2 places for 1 ranks", *two, "--policy", "row_1d", "--mesh", "2x1x1")):
@@ -144,7 +145,7 @@ class Stages(unittest.TestCase):
 
     @unittest.skipUnless(LAUNCH, "there is no mpirun here: CMake says so")
     def test_over_mpi(self):
-        for arguments in (["--stages", "2", "--chunk-cut", "metis" if WITH_METIS else "even"], ["--stages", "4", "--chunks", "3", "--guard", "2"], ["--stages", "2", "--history", "exact"]):
+        for arguments in (["--stages", "2", "--chunk-cut", "metis" if WITH_METIS else "even"], ["--stages", "4", "--chunks", "3", "--guard", "2"], ["--stages", "2", "--history", "halo"], ["--stages", "2", "--history", "exact"]):
             expected = self.train("gcn", *arguments, "--ranks", "4")
             result = self.train("gcn", *arguments, "--comm", "mpi", command=[*LAUNCH, "4"])
             self.same_losses(result, expected, arguments)
