@@ -52,7 +52,7 @@ void train_on(const partita::communicator& world, const std::optional<arrangemen
   const bool first = world.rank() == 0;
   const observers tell =
       first && !c.quiet ? observers{print_start, progress_printer(c.training.epochs)} : observers{};
-  if (first && !c.quiet && world.size() > 1) print_ordering(c.partition);
+  if (first && !c.quiet && c.partition.parts > 1) print_ordering(c.partition);
   if (first && !c.quiet && c.chunk_cut == "metis") print_chunks(c, data);
   const auto train = c.device == "cuda" ? train_on_cuda : train_on_cpu;
   const partita::global_index repeated = first ? partita::io::duplicate_edges(data.edges) : 0;

@@ -53,6 +53,7 @@ TEST_CASE("every other model: the serial losses on every policy and mesh, with w
     nn::training_options o = short_run();
     o.model = model;
     o.epochs = 3;
+    o.layers = o.model == "resgcn" ? 2 : 0;
     const nn::training_result expected = serial(d, o);
     for_each_mesh(std::array{3, 4, 6}, [&](auto policy, mesh_shape shape) {
       if (sanitized && shape.size() != 4) return;
@@ -167,7 +168,7 @@ TEST_CASE("the gradients of every model are those of finite differences") {
     o.aggregation = entry.aggregation;
     o.heads = 2;
     o.hops = 2;
-    o.layers = o.model == "gcnii" ? 2 : 0;
+    o.layers = o.model == "gcnii" || o.model == "resgcn" ? 2 : 0;
     if (sanitized && o.model != "gat" && o.model != "gcnii") continue;
     on_threads(4, [&](const communicator& world) {
       const mesh<host> m(world, {2, 2, 1});
@@ -252,6 +253,7 @@ TEST_CASE("an epoch after the second allocates nothing") {
         nn::training_options options = short_run();
         options.model = model;
         options.epochs = 4;
+        options.layers = options.model == "resgcn" ? 2 : 0;
         const mesh<host> m(world, shape);
         std::vector<std::uint64_t> allocations;
         (void)nn::train_model<double>(m, d, options, policy, [&](const nn::epoch_report&) {
