@@ -23,9 +23,9 @@
       const mesh<DEVICE>&, const io::dataset&, const nn::training_options&, const policy&,               \
       const nn::epoch_observer&);                                                                        \
   PREFIX template class nn::pipeline_trainer<T, DEVICE>;                                                 \
-  PREFIX template nn::training_result nn::train_on_stages<T>(                                            \
-      const mesh<DEVICE>&, const io::dataset&, const nn::training_options&, const policy&, mesh_shape,   \
-      const nn::epoch_observer&);                                                                        \
+  PREFIX template nn::training_result nn::train_on_stages<T>(const mesh<DEVICE>&, const io::dataset&,    \
+                                                             const nn::training_options&, const policy&, \
+                                                             mesh_shape, const nn::epoch_observer&);     \
   PREFIX template nn::over_ranks nn::predict_words<T>(const mesh<DEVICE>&, const io::dataset&,           \
                                                       const nn::training_options&, const policy&);       \
   PREFIX template nn::policy_cost nn::predict_cost<T>(const mesh<DEVICE>&, const io::dataset&,           \
