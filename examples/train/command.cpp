@@ -2,6 +2,7 @@
 #include "command.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
 
@@ -26,8 +27,7 @@ const CLI::Validator probability =
 /// An option whose values have names.
 template <class T>
 CLI::Option* choice(CLI::App& app, const std::string& name, T& value,
-                    const std::vector<std::pair<std::string, std::type_identity_t<T>>>& names,
-                    const std::string& what) {
+                    const value_names<std::type_identity_t<T>>& names, const std::string& what) {
   std::vector<std::string> allowed;
   for (const auto& [word, meaning] : names) allowed.push_back(word);
   const auto take = [&value, names](const std::string& chosen) {
@@ -43,7 +43,7 @@ CLI::Option* choice(CLI::App& app, const std::string& name, T& value,
 void add_model(CLI::App& app, partita::nn::training_options& t, std::string& preset) {
   const std::string group = "Model";
   words(app.add_option("--model", t.model, "the network")->group(group)->required(preset.empty()),
-        {"gcn", "sage", "gin", "gat", "sgc", "appnp", "gcnii"});
+        {"gcn", "sage", "gin", "gat", "sgc", "appnp", "gcnii", "resgcn"});
   app.add_option("--preset", preset, "instead of --model: one with the hyperparameters of its paper")
       ->group(group)
       ->option_text(preset_names("|"));
@@ -54,7 +54,7 @@ void add_model(CLI::App& app, partita::nn::training_options& t, std::string& pre
       ->option_text("H[,H...]")
       ->default_str(CLI::detail::join(t.hidden, ","));
   app.add_option("--layers", t.layers,
-                 "layers with parameters, the hidden ones of one width; gcnii: convolutions")
+                 "layers with parameters, the hidden ones of one width; gcnii and resgcn: convolutions")
       ->group(group)
       ->check(count)
       ->option_text("L");
@@ -145,6 +145,49 @@ void add_mini_batches(CLI::App& app, partita::nn::mini_batch_options& m) {
       ->group(group);
 }
 
+void add_stages(CLI::App& app, command& c) {
+  partita::nn::pipeline_options& p = c.training.pipeline;
+  const std::string group = "Stages";
+  const auto number = [&](const char* name, auto& value, const CLI::Validator& is, const char* form,
+                          const char* what) {
+    return app.add_option(name, value, what)->group(group)->check(is)->option_text(form);
+  };
+  number("--stages", p.stages, count, "S",
+         "cut the layers over S groups of ranks, through which chunks of vertices flow");
+  number("--chunks", p.chunks, count, "K", "chunks (default four per stage)");
+  words(app.add_option("--chunk-cut", c.chunk_cut,
+                       "how each rank's vertices are cut into chunks: evenly, into nearly\n"
+                       "equal numbers of in-edges, or so that few edges cross")
+            ->group(group),
+        {"even", "nonzeros", "metis"})
+      ->capture_default_str();
+  number("--stage-layers", p.layers, count, "L1[,L2...]",
+         "layers with parameters of each stage (default nearly equal costs)")
+      ->delimiter(',');
+  choice(app, "--history", p.history, history_names,
+         "what a chunk reads of neighbours in chunks that have not run yet: their\n"
+         "values of the window before, or zeros; exact: it waits for them; halo:\n"
+         "it computes them anew, from those of the window")
+      ->group(group);
+  number("--window", p.window, count, "W", "epochs for which history is kept")->capture_default_str();
+  const auto switch_off = [&](const char* name, bool& value, const char* what) {
+    app.add_flag_function(
+           name, [&value](std::int64_t times) { value = times <= 0; }, what)
+        ->group(group);
+  };
+  switch_off("--no-shuffle", p.shuffle, "chunks have the same order in every epoch");
+  switch_off("--no-correction", p.correct, "do not double gradients that reach other chunks");
+  number("--guard", p.guard, count, "N", "compare with an exact forward pass every N epochs");
+  number("--tolerance", p.tolerance, positive, "X", "relative difference of losses from which the guard acts")
+      ->capture_default_str();
+  choice(app, "--on-divergence", p.on_divergence, guard_action_names,
+         "what the guard does: refresh the history, make the epochs until the next\n"
+         "comparison exact, or end the run")
+      ->group(group);
+  number("--exact-epochs", p.exact_epochs, whole, "N", "so many exact epochs come first")
+      ->capture_default_str();
+}
+
 void add_partition(CLI::App& app, command& c) {
   const std::string group = "Ranks";
   app.add_option("--policy", c.policy,
@@ -230,6 +273,40 @@ void complete_mini_batches(const CLI::App& app, command& c) {
   if (c.policy == "auto") c.policy = "row_1d";  // of the evaluation only
 }
 
+bool can_be_cut(const partita::nn::training_options& t) {
+  constexpr std::array models{"gcn", "sage", "gin", "gcnii", "resgcn"};
+  return std::ranges::find(models, t.model) != models.end() && t.coupling == coupling::coupled &&
+         t.aggregation == aggregation::mean;
+}
+
+/// Throws usage_error for options of stages without --stages, and for those that do not go together.
+void complete_stages(const CLI::App& app, command& c) {
+  partita::nn::pipeline_options& p = c.training.pipeline;
+  const auto given = [&](const char* name) { return app.count(name) > 0; };
+  if (p.stages == 0) {
+    for (const char* name :
+         {"--chunks", "--chunk-cut", "--stage-layers", "--history", "--window", "--no-shuffle",
+          "--no-correction", "--guard", "--tolerance", "--on-divergence", "--exact-epochs"})
+      if (given(name)) throw usage_error(std::string(name) + " needs --stages");
+    return;
+  }
+  for (const char* name : {"--batch", "--embedding"})
+    if (given(name)) throw usage_error(std::string(name) + " and --stages do not go together");
+  if (!can_be_cut(c.training))
+    throw usage_error(
+        "--stages is for --model gcn, sage, gin, gcnii and resgcn, coupled and with mean "
+        "aggregation");
+  if (!p.layers.empty() && std::ssize(p.layers) != p.stages)
+    throw usage_error("--stage-layers has " + std::to_string(p.layers.size()) + " numbers for " +
+                      std::to_string(p.stages) + " stages");
+  if (given("--window") && !keeps_window(p.history))
+    throw usage_error("--window is for --history window and halo");
+  for (const char* name : {"--tolerance", "--on-divergence"})
+    if (given(name) && p.guard == 0) throw usage_error(std::string(name) + " needs --guard");
+  if (c.chunk_cut == "nonzeros") p.cut = partita::nn::chunk_cut::nonzeros;
+  if (c.policy == "auto") c.policy = "row_1d";
+}
+
 /// The value of --preset, which is wanted before the other options are read over it.
 std::string preset_in(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
@@ -251,17 +328,19 @@ command parse_command(int argc, char** argv) {
   if (!preset.empty()) c.training = preset_named(preset);
   CLI::App app(
       "Trains a graph neural network over any number of ranks, on a whole graph under any partition policy, "
-      "or in\n"
-      "mini-batches.",
+      "in\n"
+      "mini-batches, or with its layers over stages.",
       "train");
   add_data(app, c);
   add_model(app, c.training, preset);
   add_training(app, c);
   add_mini_batches(app, c.training.mini_batch);
+  add_stages(app, c);
   add_partition(app, c);
   show_defaults(app);
   parse(app, argc, argv);
   complete_mini_batches(app, c);
+  complete_stages(app, c);
   if (c.comm == "nccl" && c.device != "cuda") throw usage_error("--comm nccl needs --device cuda");
   return c;
 }

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Trains a graph neural network on a whole graph, over any number of ranks, under any partition policy.
+/// Trains a graph neural network on a whole graph, over any number of ranks, under any partition policy, in
+/// mini-batches, or with its layers over stages.
 /// Exit code 0; 1 when the work fails, with one line on stderr; 2 when the command line is wrong.
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <utility>
 
 #include "cores.hpp"
 #include "partita/comm/self.hpp"
@@ -23,6 +26,25 @@ partita::io::dataset load(const command& c) {
                    c.data, c.training.embedding > 0 ? vertex_data::labels : vertex_data::features_and_labels);
 }
 
+/// The ranks that a policy is for: all, or those of a stage. Throws usage_error where stages would differ.
+int ranks_of_mesh(const command& c, int ranks) {
+  const int stages = std::max(1, c.training.pipeline.stages);
+  if (ranks % stages != 0)
+    throw usage_error(std::to_string(ranks) + (ranks == 1 ? " rank is" : " ranks are") + " not " +
+                      std::to_string(stages) + " stages of equally many");
+  return ranks / stages;
+}
+
+/// What ranks train on, and how; every rank of `world` must call, see order_vertices.
+std::pair<std::optional<arrangement>, partita::io::dataset> prepared(command& c, int all_ranks,
+                                                                     const partita::communicator& world) {
+  const int ranks = ranks_of_mesh(c, all_ranks);
+  const auto asked = arrangement_of(c.policy, c.mesh, c.replication, ranks);
+  partita::io::dataset data = order_vertices(load(c), c, ranks, world);
+  if (c.chunk_cut == "metis") cut_chunks(data, c, asked->mesh, world);
+  return {asked, std::move(data)};
+}
+
 /// What every rank does.
 void train_on(const partita::communicator& world, const std::optional<arrangement>& asked,
               const partita::io::dataset& data, command c) {
@@ -30,7 +52,8 @@ void train_on(const partita::communicator& world, const std::optional<arrangemen
   const bool first = world.rank() == 0;
   const observers tell =
       first && !c.quiet ? observers{print_start, progress_printer(c.training.epochs)} : observers{};
-  if (first && !c.quiet && world.size() > 1) print_ordering(c.partition);
+  if (first && !c.quiet && c.partition.parts > 1) print_ordering(c.partition);
+  if (first && !c.quiet && c.chunk_cut == "metis") print_chunks(c, data);
   const auto train = c.device == "cuda" ? train_on_cuda : train_on_cpu;
   const partita::global_index repeated = first ? partita::io::duplicate_edges(data.edges) : 0;
   if (repeated > 0 && !c.quiet)
@@ -57,20 +80,19 @@ int run(command c, int argc, char** argv) {
     return run_mpi(argc, argv, [&](const partita::communicator& world) {
       try {
         require_ranks(c.ranks, world.size());
-        const auto asked = arrangement_of(c.policy, c.mesh, c.replication, world.size());
-        const partita::io::dataset data = order_vertices(load(c), c, world.size(), world);
+        const auto [asked, data] = prepared(c, world.size(), world);
         train_on(world, asked, data, c);
         return 0;
       } catch (const usage_error& e) {
         return world.rank() == 0 ? report(e) : 2;
       }
     });
-  const int ranks = c.ranks.value_or(1);
-  const auto asked = arrangement_of(c.policy, c.mesh, c.replication, ranks);
-  const partita::io::dataset data = order_vertices(load(c), c, ranks, partita::self::world());
+  const int ranks = c.ranks.value_or(std::max(1, c.training.pipeline.stages));
+  const auto how = prepared(c, ranks, partita::self::world());
   // Loading a kernel late may wait for a card that waits for another rank of this process.
   if (c.comm == "nccl") ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
-  partita::threads::run(ranks, [&](const partita::communicator& world) { train_on(world, asked, data, c); });
+  partita::threads::run(
+      ranks, [&](const partita::communicator& world) { train_on(world, how.first, how.second, c); });
   return 0;
 }
 

@@ -8,15 +8,35 @@
 #include "command.hpp"
 #include "partita/io/parts.hpp"
 #include "partita/io/reordered.hpp"
+#include "partita/partition/blocking.hpp"
+#include "partita/partition/policies.hpp"
 
 namespace {
 
 std::vector<int> parts_of(const partita::io::dataset& data, const ordering& asked, int parts,
                           std::uint64_t seed) {
   if (asked.name == "random") return partita::io::random_parts(data.vertices, parts, seed);
-  if (asked.name == "metis") return metis_parts_of(data, parts, seed);
+  if (asked.name == "metis") return metis_parts_of(data.vertices, data.edges, parts, seed);
   if (asked.name == "given") return partita::io::read_parts(asked.file, data.vertices, parts);
   return partita::io::even_parts(data.vertices, parts);
+}
+
+/// The chunk of each vertex: METIS's parts of the graphs within the blocks of the ranks.
+std::vector<int> metis_chunks(const partita::io::dataset& data, const partita::blocking& rows, int chunks,
+                              std::uint64_t seed) {
+  const partita::axis_set cut = partita::vertex_rows.rows;
+  std::vector<std::vector<partita::io::edge>> edges(static_cast<std::size_t>(rows.shape().size()));
+  for (const partita::io::edge& e : data.edges)
+    if (const std::size_t block = rows.owner(cut, e.source); block == rows.owner(cut, e.target))
+      edges[block].push_back(e);
+  std::vector<int> chunk_of;
+  for (std::size_t r = 0; r < edges.size(); ++r) {
+    const partita::interval block = rows.block(cut, rows.shape().at(static_cast<int>(r)));
+    for (partita::io::edge& e : edges[r]) e = {e.source - block.begin, e.target - block.begin};
+    const std::vector<int> parts = metis_parts_of(block.size(), edges[r], chunks, seed);
+    chunk_of.insert(chunk_of.end(), parts.begin(), parts.end());
+  }
+  return chunk_of;
 }
 
 }  // namespace
@@ -62,9 +82,27 @@ partita::io::dataset order_vertices(partita::io::dataset data, command& c, int r
   return data;
 }
 
+void cut_chunks(const partita::io::dataset& data, command& c, partita::mesh_shape inside,
+                const partita::communicator& world) {
+  using partita::blocking;
+  partita::nn::pipeline_options& p = c.training.pipeline;
+  const std::vector<partita::global_index>& sizes = c.training.block_sizes;
+  const blocking rows = sizes.empty() ? blocking::even(data.vertices, inside, partita::nesting::rows)
+                                      : blocking::given(sizes, inside, partita::nesting::rows);
+  p.chunk_of.assign(static_cast<std::size_t>(data.vertices), 0);
+  if (world.rank() == 0) p.chunk_of = metis_chunks(data, rows, p.chunk_count(), c.training.seed);
+  world.broadcast(p.chunk_of, 0);
+}
+
 void print_ordering(const ordering& o) {
   fmt::print(
       "--partition {}: {} parts, {:.1f} % of the edges are cut, {:.1f} % of a vertex's in-neighbours are in "
       "its part, {:.2f} s\n",
       o.name, o.parts, 100 * o.edge_cut, 100 * o.locality, o.seconds);
+}
+
+void print_chunks(const command& c, const partita::io::dataset& data) {
+  const partita::nn::pipeline_options& p = c.training.pipeline;
+  fmt::print("--chunk-cut metis: {} chunks, {:.1f} % of the edges run between them\n", p.chunk_count(),
+             100 * partita::io::edge_cut(data.edges, p.chunk_of));
 }

@@ -3,11 +3,13 @@
 /// The order of the vertices: --partition makes each rank's block of rows a part of the graph.
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "partita/comm/communicator.hpp"
 #include "partita/io/labelled_graph.hpp"
+#include "partita/partition/mesh_shape.hpp"
 
 /// What --partition asks for, and how good the parts are when the data has been read.
 struct ordering {
@@ -35,8 +37,16 @@ std::string in_one_word(const ordering& o);
 partita::io::dataset order_vertices(partita::io::dataset data, command& c, int ranks,
                                     const partita::communicator& world);
 
-/// A line for a person.
-void print_ordering(const ordering& o);
+/// The chunks of a pipeline, c.training.pipeline.chunk_of, by METIS within each rank's block of vertices
+/// inside a stage, a mesh of this shape; the data is in the order of order_vertices. Every rank of `world`
+/// must call, and the first cuts, as there. Throws partita::error when this program was built without METIS.
+void cut_chunks(const partita::io::dataset& data, command& c, partita::mesh_shape inside,
+                const partita::communicator& world);
 
-/// The parts that METIS finds. Throws partita::error when this program was built without it.
-std::vector<int> metis_parts_of(const partita::io::dataset& data, int parts, std::uint64_t seed);
+/// Lines for a person.
+void print_ordering(const ordering& o);
+void print_chunks(const command& c, const partita::io::dataset& data);
+
+/// The parts that METIS finds in a graph. Throws partita::error when this program was built without it.
+std::vector<int> metis_parts_of(partita::global_index vertices, std::span<const partita::io::edge> edges,
+                                int parts, std::uint64_t seed);

@@ -7,6 +7,7 @@
 
 #include "partita/partition/policies.hpp"
 #include "partita/train/mini_batch_trainer.hpp"
+#include "partita/train/pipeline_trainer.hpp"
 #include "run.hpp"
 
 /// Makes a mesh of all ranks at a place; every rank must call.
@@ -47,12 +48,14 @@ outcome train_in(int ranks, const mesh_maker<Device>& make_mesh, const std::opti
     if (k.chosen) o.how = k.how;
   }
   if (tell.begin) tell.begin(o);
-  const partita::mesh<Device> m = make_mesh(o.how.mesh);
+  const bool on_stages = c.training.pipeline.stages > 0;
+  const partita::mesh<Device> m = make_mesh(on_stages ? partita::mesh_shape{ranks, 1, 1} : o.how.mesh);
   m.queue().meter()->restart_peak();  // what candidates needed is no part of the run
   partita::nn::training_options options = c.training;
   options.mini_batch.sampling_threads = *c.threads;
   const partita::policy& p = partita::find_policy(o.how.policy);
-  o.result = options.mini_batch.batch > 0
+  o.result = on_stages ? partita::nn::train_on_stages<T>(m, data, options, p, o.how.mesh, tell.epoch)
+             : options.mini_batch.batch > 0
                  ? partita::nn::train_on_mini_batches<T>(m, data, options, p, tell.epoch)
                  : partita::nn::train_model<T>(m, data, options, p, tell.epoch);
   o.setup_peak_bytes = std::max(o.setup_peak_bytes, o.result.setup_peak_bytes.max_rank);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "record.hpp"
 
+#include <algorithm>
 #include <array>
 #include <ctime>
 #include <filesystem>
@@ -46,6 +47,30 @@ ordered_json data_of(const command& c, const partita::io::dataset& data) {
   return j;
 }
 
+template <class T>
+const std::string& word_for(T value, const value_names<T>& names) {
+  return std::ranges::find(names, value, &std::pair<std::string, T>::second)->first;
+}
+
+/// Those of stages, as they were in effect.
+void add_stages(ordered_json& j, const command& c, const partita::nn::pipeline_result& run) {
+  const partita::nn::pipeline_options& p = c.training.pipeline;
+  j["stages"] = p.stages;
+  j["chunks"] = run.chunks;
+  j["chunk-cut"] = c.chunk_cut;
+  j["stage-layers"] = fmt::format("{}", fmt::join(run.layers, ","));
+  j["history"] = word_for(p.history, history_names);
+  if (keeps_window(p.history)) j["window"] = p.window;
+  j["no-shuffle"] = !p.shuffle;
+  j["no-correction"] = !p.correct;
+  if (p.guard > 0) {
+    j["guard"] = p.guard;
+    j["tolerance"] = p.tolerance;
+    j["on-divergence"] = word_for(p.on_divergence, guard_action_names);
+  }
+  j["exact-epochs"] = p.exact_epochs;
+}
+
 /// Every option that bears on the losses or the figures: `--NAME=VALUE` of each repeats the run.
 ordered_json options_of(const command& c, int ranks, const outcome& run) {
   const partita::nn::training_options& t = c.training;
@@ -82,6 +107,7 @@ ordered_json options_of(const command& c, int ranks, const outcome& run) {
     j["graph"] = m.cut_graph ? "cut" : "replicated";
     j["scores"] = m.sampled_scores ? "sampled" : "exact";
   }
+  if (run.result.pipeline) add_stages(j, c, *run.result.pipeline);
   j["policy"] = run.how.policy;
   j["ranks"] = ranks;
   j["mesh"] = to_string(run.how.mesh);

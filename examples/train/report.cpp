@@ -10,18 +10,29 @@
 using partita::nn::epoch_report;
 using partita::nn::training_result;
 
+namespace {
+
+void print_comparison(const partita::nn::pipeline_comparison& k) {
+  fmt::print("guard: loss {:.6f}, the exact one {:.6f}, logits differ by {:.1f} %{}\n", k.loss, k.exact_loss,
+             100 * k.logits_difference,
+             k.diverged ? "; the pipeline no longer follows the exact computation" : "");
+}
+
+}  // namespace
+
 partita::nn::epoch_observer progress_printer(int epochs) {
   using clock = std::chrono::steady_clock;
   const auto begin = clock::now();
   return [epochs, begin, last = begin - std::chrono::hours(1)](const partita::nn::epoch_report& r) mutable {
     const auto now = clock::now();
-    if (r.epoch < epochs && now - last < std::chrono::milliseconds(300)) return;
+    if (r.epoch < epochs && !r.comparison && now - last < std::chrono::milliseconds(300)) return;
     last = now;
     const double elapsed = std::chrono::duration<double>(now - begin).count();
     fmt::print(
         "epoch {:4}/{}  loss {:.6f}  train {:5.1f} %  validation {:5.1f} %  test {:5.1f} %  {:.0f} s left\n",
         r.epoch, epochs, r.loss, 100 * r.train_accuracy, 100 * r.validation_accuracy, 100 * r.test_accuracy,
         elapsed / r.epoch * (epochs - r.epoch));
+    if (r.comparison) print_comparison(*r.comparison);
     std::fflush(stdout);
   };
 }
@@ -62,6 +73,22 @@ void add_mini_batches(ordered_json& j, const partita::nn::mini_batch_result& m) 
                                {"chosen", placement == m.placement}});
 }
 
+void add_stages(ordered_json& j, const partita::nn::pipeline_result& p) {
+  j["stages"] = p.stages;
+  j["chunks"] = p.chunks;
+  j["stage_layers"] = p.layers;
+  j["bubble"] = p.bubble;
+  j["boundary_words"] = in_json(p.boundary_words);
+  j["history_bytes"] = in_json(p.history_bytes);
+  j["exact_loss"] = ordered_json::array();
+  for (const partita::nn::pipeline_comparison& k : p.comparisons)
+    j["exact_loss"].push_back({{"epoch", k.epoch},
+                               {"loss", k.loss},
+                               {"exact_loss", k.exact_loss},
+                               {"logits_difference", k.logits_difference},
+                               {"diverged", k.diverged}});
+}
+
 }  // namespace
 
 void write_json(const std::string& path, const command& c, int ranks, const outcome& run,
@@ -93,6 +120,7 @@ void write_json(const std::string& path, const command& c, int ranks, const outc
   j["predicted_words_received"] = in_json(result.predicted_words_received);
   j["messages"] = in_json(result.messages);
   if (result.mini_batch) add_mini_batches(j, *result.mini_batch);
+  if (result.pipeline) add_stages(j, *result.pipeline);
   j["peak_bytes"] = {{"max_rank", result.peak_bytes.max_rank}};
   j["setup_peak_bytes"] = {{"max_rank", run.setup_peak_bytes}};
   if (const std::string note = degenerate_mesh(run.how); note.empty())
@@ -131,6 +159,16 @@ void print_candidates(const std::vector<candidate>& candidates) {
   std::fflush(stdout);
 }
 
+void print_stages(const partita::nn::pipeline_result& p) {
+  for (std::size_t k = 0; k < p.layers.size(); ++k)
+    fmt::print("stage {}: {} {}, idle for {:.1f} % of its time\n", k, p.layers[k],
+               p.layers[k] == 1 ? "layer" : "layers", 100 * p.bubble[k]);
+  fmt::print(
+      "{} chunks: {} words between stages received by the busiest rank, {} in all; {:.3f} MB of history\n",
+      p.chunks, p.boundary_words.max_rank, p.boundary_words.total,
+      1e-6 * static_cast<double>(p.history_bytes.total));
+}
+
 }  // namespace
 
 void print_start(const outcome& run) {
@@ -142,9 +180,10 @@ void print_start(const outcome& run) {
 void print_summary(const std::string& policy, int ranks, const partita::nn::training_result& result) {
   const partita::nn::epoch_report last = result.epochs.back();
   fmt::print(
-      "{} on {} {} ({}): loss {:.6f}, test accuracy {:.1f} %, {:.1f} % at the best validation epoch {}\n",
-      policy, ranks, ranks == 1 ? "rank" : "ranks", to_string(result.mesh), last.loss,
-      100 * last.test_accuracy, 100 * result.test_accuracy_at_best_validation, result.best_validation_epoch);
+      "{} on {} {} ({}{}): loss {:.6f}, test accuracy {:.1f} %, {:.1f} % at the best validation epoch {}\n",
+      policy, ranks, ranks == 1 ? "rank" : "ranks", to_string(result.mesh),
+      result.pipeline ? " in each stage" : "", last.loss, 100 * last.test_accuracy,
+      100 * result.test_accuracy_at_best_validation, result.best_validation_epoch);
   fmt::print("a training epoch: {:.2f} ms, {} words received by the busiest rank (predicted {}), {} in all\n",
              1000 * result.seconds_per_epoch, result.words_received.max_rank,
              result.predicted_words_received.max_rank, result.words_received.total);
@@ -152,4 +191,5 @@ void print_summary(const std::string& policy, int ranks, const partita::nn::trai
     fmt::print("placement {}: {} iterations, {} edges sampled, {} of {} rows of features from other ranks\n",
                name_of(m->placement), m->iterations, m->sampled_edges, m->remote_rows.total,
                m->requested_rows);
+  if (result.pipeline) print_stages(*result.pipeline);
 }

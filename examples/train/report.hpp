@@ -14,5 +14,5 @@ void write_json(const std::string& path, const command& c, int ranks, const outc
 /// What `auto` chose from, a line each, and on stderr what is odd about the mesh. Only for one rank.
 void print_start(const outcome& run);
 
-/// Two lines for a person.
+/// Some lines for a person.
 void print_summary(const std::string& policy, int ranks, const partita::nn::training_result& result);

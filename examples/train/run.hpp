@@ -18,7 +18,7 @@ struct candidate {
 
 /// What was trained, and how it went.
 struct outcome {
-  arrangement how;
+  arrangement how;                    ///< of a stage, where there are stages
   std::vector<candidate> candidates;  ///< of `auto`
   partita::nn::training_result result;
   partita::global_index setup_peak_bytes = 0;  ///< of the busiest rank, the trials of `auto` included

@@ -23,6 +23,7 @@
 #include "partita/partition/gemm_grid.hpp"
 #include "partita/partition/policies.hpp"
 #include "partita/train/mini_batch_trainer.hpp"
+#include "partita/train/pipeline_trainer.hpp"
 #include "partita/transfer/assign_values.hpp"
 #include "partita/transfer/distribute.hpp"
 #include "partita/transfer/gather_rows.hpp"

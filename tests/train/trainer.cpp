@@ -49,10 +49,11 @@ TEST_CASE("with dropout on, every epoch's loss and accuracy is the serial one, o
 
 TEST_CASE("every other model: the serial losses on every policy and mesh, with words as predicted") {
   const io::dataset d = directed_graph();
-  for (const char* model : {"sage", "gin", "gat", "sgc", "appnp", "gcnii"}) {
+  for (const char* model : {"sage", "gin", "gat", "sgc", "appnp", "gcnii", "resgcn"}) {
     nn::training_options o = short_run();
     o.model = model;
     o.epochs = 3;
+    o.layers = o.model == "resgcn" ? 2 : 0;
     const nn::training_result expected = serial(d, o);
     for_each_mesh(std::array{3, 4, 6}, [&](auto policy, mesh_shape shape) {
       if (sanitized && (shape.size() != 4 || (o.model != "gat" && shape != default_mesh(policy, 4)))) return;
@@ -168,7 +169,7 @@ TEST_CASE("the gradients of every model are those of finite differences") {
     o.aggregation = entry.aggregation;
     o.heads = 2;
     o.hops = 2;
-    o.layers = o.model == "gcnii" ? 2 : 0;
+    o.layers = o.model == "gcnii" || o.model == "resgcn" ? 2 : 0;
     if (sanitized && o.model != "sgc") continue;
     on_threads(4, [&](const communicator& world) {
       const mesh<host> m(world, {2, 2, 1});
@@ -246,13 +247,14 @@ TEST_CASE("a run repeats bit for bit") {
 
 TEST_CASE("an epoch after the second allocates nothing") {
   const io::dataset d = directed_graph();
-  for (const char* model : {"gcn", "sage", "gin", "gat", "sgc", "appnp", "gcnii"})
+  for (const char* model : {"gcn", "sage", "gin", "gat", "sgc", "appnp", "gcnii", "resgcn"})
     for_each_mesh(std::array{4}, [&](auto policy, mesh_shape shape) {
       if (sanitized && (std::string(model) != "gat" || shape != default_mesh(policy, 4))) return;
       on_threads(shape.size(), [&](const communicator& world) {
         nn::training_options options = short_run();
         options.model = model;
         options.epochs = 4;
+        options.layers = options.model == "resgcn" ? 2 : 0;
         const mesh<host> m(world, shape);
         std::vector<std::uint64_t> allocations;
         (void)nn::train_model<double>(m, d, options, policy, [&](const nn::epoch_report&) {

@@ -4,6 +4,7 @@
 /// definitions. A list is a macro, since no template can declare an instantiation.
 
 #include "partita/train/mini_batch_trainer.hpp"
+#include "partita/train/pipeline_trainer.hpp"
 
 /// Training in precision T on DEVICE, within namespace partita. PREFIX: extern for declarations, empty for
 /// definitions.
@@ -21,6 +22,10 @@
   PREFIX template nn::training_result nn::train_on_mini_batches<T>(                                      \
       const mesh<DEVICE>&, const io::dataset&, const nn::training_options&, const policy&,               \
       const nn::epoch_observer&);                                                                        \
+  PREFIX template class nn::pipeline_trainer<T, DEVICE>;                                                 \
+  PREFIX template nn::training_result nn::train_on_stages<T>(const mesh<DEVICE>&, const io::dataset&,    \
+                                                             const nn::training_options&, const policy&, \
+                                                             mesh_shape, const nn::epoch_observer&);     \
   PREFIX template nn::over_ranks nn::predict_words<T>(const mesh<DEVICE>&, const io::dataset&,           \
                                                       const nn::training_options&, const policy&);       \
   PREFIX template nn::policy_cost nn::predict_cost<T>(const mesh<DEVICE>&, const io::dataset&,           \

@@ -149,7 +149,8 @@ pipeline_trainer<T, Device>::pipeline_trainer(const mesh<Device>& m, const io::d
       name_(data.name),
       options_(options),
       optimizer_(options.learning_rate),
-      exact_until_(options.pipeline.exact_epochs) {
+      exact_until_(options.pipeline.exact_epochs),
+      warm_up_(options.pipeline.guard) {
   require_pipeline(options);
   const int stages = options.pipeline.stages;
   if (m.size() != stages * inside.size())
