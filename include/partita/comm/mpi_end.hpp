@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <pthread.h>
 #include <signal.h>
 #include <string_view>
 #include <unistd.h>
@@ -134,6 +135,7 @@ class crash_reporter {
 
   void arm() {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank());
+    armed_by() = pthread_self();
     arm(report);
   }
 
@@ -153,7 +155,17 @@ class crash_reporter {
     return rank;
   }
 
+  /// The thread whose tasks are reported.
+  static pthread_t& armed_by() {
+    static pthread_t thread{};
+    return thread;
+  }
+
   static void report(int number) {
+    if (number == SIGTERM && pthread_equal(pthread_self(), armed_by()) == 0) {  // a thread of MPI's
+      pthread_kill(armed_by(), number);
+      return;
+    }
     signal(number, SIG_DFL);
     const bool is_told = number == SIGTERM && (ending() || comm::task_scope::current().empty());
     if (!is_told)

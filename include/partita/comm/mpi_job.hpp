@@ -12,7 +12,9 @@
 #include <thread>
 #include <vector>
 
+#include "partita/comm/call_site.hpp"
 #include "partita/comm/cores.hpp"
+#include "partita/comm/mpi_node.hpp"
 #include "partita/comm/mpi_notices.hpp"
 #include "partita/comm/transport.hpp"
 
@@ -56,7 +58,7 @@ class job {
 
  public:
   /// Collective over `comm`.
-  job(MPI_Comm comm, options o) : told_(comm), options_(o) {
+  job(MPI_Comm comm, options o) : told_(comm), options_(o), node_(comm) {
     options_.device_pointers = o.device_pointers && cuda_aware();
     int* limit = nullptr;
     int found = 0;
@@ -103,8 +105,8 @@ class job {
         if (operation.advance()) return;
       wait_long(a, operation);
     } catch (const std::exception& e) {
-      fail(e.what());
-      throw;
+      fail(comm::task_scope::named(e.what()));
+      throw communication_error(failure_);
     }
   }
 
@@ -171,6 +173,8 @@ class job {
         told_.tell_waiting(a, next);
       }
       told_.require_possible(a, operation.next());
+      if (const int rank = node_.ended(); rank >= 0)
+        throw_error<communication_error>({"rank ", rank, " has died; this one was in ", a.what.text()});
       if (now - begin > options_.time_limit) fail_late(a, operation.next());
     }
   }
@@ -183,6 +187,7 @@ class job {
 
   notices told_;
   options options_;
+  node_processes node_;
   int tag_bits_ = 1;
   int tests_before_yield_ = 256;
   std::string failure_;  ///< why no further operation can succeed, or empty
