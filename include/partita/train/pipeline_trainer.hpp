@@ -58,6 +58,7 @@ class pipeline_trainer {
   /// The gradients of a step, without the update; returns as step does.
   double gradients(int number) {
     const double found = forward_backward(number);
+    const phase_scope phase(mesh_.ledger(), "backward");
     comm::in_task(link_->task({"sum of gradients"}), [&] { stage_->sum_gradients(); });
     return found;
   }
@@ -205,6 +206,7 @@ double pipeline_trainer<T, Device>::forward_backward(int number) {
   const int s = link_->stage();
   const pass p = pass_of(number);
   const bool is_exact = exact(number);
+  const phase_scope phase(mesh_.ledger(), "forward");
   stage_->begin_epoch();
   if (is_exact) {
     forward_whole(p, options_.pipeline.history != chunk_history::exact);
@@ -216,16 +218,12 @@ double pipeline_trainer<T, Device>::forward_backward(int number) {
       chunk_order(options_.seed, p.epoch, static_cast<int>(stage_->chunks()), options_.pipeline.shuffle);
   const std::vector<pipeline_task> tasks = pipeline_tasks(order);
   const std::span all(tasks);
-  {
-    const phase_scope phase(mesh_.ledger(), "forward");
-    flow(
-        all.first(order.size()), s - 1, s + 1,
-        [&](std::size_t c) { return stage_->chunk(c).forward_input(); },
-        [&](std::size_t c) { stage_->forward(c, p); },
-        [&](std::size_t c) { return stage_->chunk(c).forward_output(); });
-  }
+  flow(
+      all.first(order.size()), s - 1, s + 1, [&](std::size_t c) { return stage_->chunk(c).forward_input(); },
+      [&](std::size_t c) { stage_->forward(c, p); },
+      [&](std::size_t c) { return stage_->chunk(c).forward_output(); });
   const double found = loss();
-  const phase_scope phase(mesh_.ledger(), "backward");
+  const phase_scope behind(mesh_.ledger(), "backward");
   flow(
       all.subspan(order.size()), s + 1, s - 1,
       [&](std::size_t c) { return stage_->chunk(c).backward_input(); },
