@@ -4,7 +4,9 @@
 
 #include "partita/comm/mpi.hpp"
 #include "partita/comm/self.hpp"
+#include "partita/comm/threads.hpp"
 #include "partita/compiled/host.hpp"
+#include "partita/train/pipeline_trainer.hpp"
 #include "support/datasets.hpp"
 #include "support/matrices.hpp"
 #include "support/meshes.hpp"
@@ -77,4 +79,51 @@ TEST_CASE("every policy and mesh trains with the serial losses and the bytes of 
         m.ledger().total([](const ledger_entry& e) { return e.phase == "forward" || e.phase == "backward"; });
     CHECK(step == training.predicted());
   });
+}
+
+TEST_CASE(
+    "over stages exact losses are the serial ones, those with history the threads', and bytes the ledger's") {
+  const communicator& world = mpi_world();
+  const io::dataset d = directed_graph();
+  nn::training_options o;
+  o.model = "gcnii";
+  o.hidden = {6};
+  o.layers = 4;
+  o.epochs = 4;
+  const nn::training_result serial =
+      nn::train_model<double>(mesh<host>(self::world(), {1, 1, 1}), d, o, row_1d);
+  for (int stages = 1; stages <= world.size(); stages *= 2)
+    for (const auto history : {nn::chunk_history::exact, nn::chunk_history::window, nn::chunk_history::halo})
+      for (const policy& p : {row_1d, grid_2d}) {
+        if (p.name == grid_2d.name && history != nn::chunk_history::window) continue;
+        const mesh_shape inside = default_mesh(p, world.size() / stages);
+        o.pipeline.stages = stages;
+        o.pipeline.chunks = 5;
+        o.pipeline.history = history;
+        o.pipeline.window = 2;
+        o.pipeline.guard = 2;
+        std::vector<double> losses;
+        for (const nn::epoch_report& e : serial.epochs) losses.push_back(e.loss);
+        if (history != nn::chunk_history::exact)
+          partita::threads::run(world.size(), [&](const communicator& threads) {
+            const auto r =
+                nn::train_on_stages<double>(mesh<host>(threads, {threads.size(), 1, 1}), d, o, p, inside);
+            for (std::size_t e = 0; threads.rank() == 0 && e < losses.size(); ++e)
+              losses[e] = r.epochs[e].loss;
+          });
+        const mesh<host> m(world, {world.size(), 1, 1});
+        nn::pipeline_trainer<double, host> t(m, d, o, p, inside);
+        for (int e = 1; e <= o.epochs; ++e) {
+          m.ledger().clear();
+          const std::int64_t before = mpi_bytes_received();
+          const nn::epoch_report r = t.epoch(e);
+          global_index entered = 0;
+          for (const ledger_entry& line : m.ledger().entries()) entered += line.bytes;
+          CHECK(mpi_bytes_received() - before == entered);
+          CHECK_MESSAGE(std::abs(r.loss - losses[static_cast<std::size_t>(e - 1)]) < 1e-12 * r.loss, stages,
+                        " stages of ", to_string(inside), ", ", std::string(p.name));
+        }
+        const auto step = m.ledger().total([](const ledger_entry& e) { return e.phase != "evaluation"; });
+        CHECK(step == t.predicted());
+      }
 }

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -58,6 +59,7 @@ class pipeline_trainer {
   /// The gradients of a step, without the update; returns as step does.
   double gradients(int number) {
     const double found = forward_backward(number);
+    const phase_scope phase(mesh_.ledger(), "backward");
     comm::in_task(link_->task({"sum of gradients"}), [&] { stage_->sum_gradients(); });
     return found;
   }
@@ -109,7 +111,7 @@ class pipeline_trainer {
     return objective_ ? comm::in_task(link_->task({"loss"}), found) : 0;
   }
   void forward_whole(const pass& p, bool refreshes);
-  double exactly(const pass& p, bool refreshes);
+  double exactly(const pass& p, bool refreshes, std::string_view forward, std::string_view backward);
   void run_exactly(int number);
   void compare(epoch_report& report);
   void act(const pipeline_comparison& c);
@@ -187,21 +189,19 @@ double pipeline_trainer<T, Device>::forward_backward(int number) {
   const int s = link_->stage();
   const pass p = pass_of(number);
   stage_->begin_epoch();
-  if (exact(number)) return exactly(p, options_.pipeline.history != chunk_history::exact);
+  if (exact(number))
+    return exactly(p, options_.pipeline.history != chunk_history::exact, "forward", "backward");
   const std::vector<int> order =
       chunk_order(options_.seed, p.epoch, static_cast<int>(stage_->chunks()), options_.pipeline.shuffle);
   const std::vector<pipeline_task> tasks = pipeline_tasks(order);
   const std::span all(tasks);
-  {
-    const phase_scope phase(mesh_.ledger(), "forward");
-    link_->flow(
-        all.first(order.size()), s - 1, s + 1,
-        [&](std::size_t c) { return stage_->chunk(c).forward_input(); },
-        [&](std::size_t c) { stage_->forward(c, p); },
-        [&](std::size_t c) { return stage_->chunk(c).forward_output(); });
-  }
+  const phase_scope ahead(mesh_.ledger(), "forward");
+  link_->flow(
+      all.first(order.size()), s - 1, s + 1, [&](std::size_t c) { return stage_->chunk(c).forward_input(); },
+      [&](std::size_t c) { stage_->forward(c, p); },
+      [&](std::size_t c) { return stage_->chunk(c).forward_output(); });
   const double found = loss();
-  const phase_scope phase(mesh_.ledger(), "backward");
+  const phase_scope behind(mesh_.ledger(), "backward");
   link_->flow(
       all.subspan(order.size()), s + 1, s - 1,
       [&](std::size_t c) { return stage_->chunk(c).backward_input(); },
@@ -247,9 +247,12 @@ double pipeline_trainer<T, Device>::step(int number) {
 
 /// Forward and backward without history; returns the loss as step does.
 template <class T, class Device>
-double pipeline_trainer<T, Device>::exactly(const pass& p, bool refreshes) {
+double pipeline_trainer<T, Device>::exactly(const pass& p, bool refreshes, std::string_view forward,
+                                            std::string_view backward) {
+  const phase_scope ahead(mesh_.ledger(), forward);
   forward_whole(p, refreshes);
   const double found = loss();
+  const phase_scope behind(mesh_.ledger(), backward);
   layers& all = stage_->whole();
   all_at_once(
       stage() + 1, stage() - 1, all.backward_input(), [&] { stage_->backward_whole(); },
@@ -261,7 +264,8 @@ double pipeline_trainer<T, Device>::exactly(const pass& p, bool refreshes) {
 template <class T, class Device>
 void pipeline_trainer<T, Device>::run_exactly(int number) {
   stage_->begin_epoch();
-  const double exact_loss = exactly(pass_of(number), std::exchange(refreshes_next_, false));
+  const double exact_loss =
+      exactly(pass_of(number), std::exchange(refreshes_next_, false), "evaluation", "evaluation");
   if (is_last()) guard_.keep(exact_loss, stage_->whole().logits());
   stage_->sum_gradients();
   guard_.keep(parameters().gradients());
