@@ -21,6 +21,7 @@ const CLI::Validator whole = number_that("zero or a positive whole number",
 const CLI::Validator finite = number_that("a number", [](double v) { return std::isfinite(v); });
 const CLI::Validator not_negative = number_that("zero or a positive number", [](double v) { return v >= 0; });
 const CLI::Validator fraction = number_that("between 0 and 1", [](double v) { return v >= 0 && v <= 1; });
+const CLI::Validator cosine = number_that("between -1 and 1", [](double v) { return v >= -1 && v <= 1; });
 const CLI::Validator probability =
     number_that("a probability below 1", [](double v) { return v >= 0 && v < 1; });
 
@@ -145,6 +146,15 @@ void add_mini_batches(CLI::App& app, partita::nn::mini_batch_options& m) {
       ->group(group);
 }
 
+void take_stage_layers(partita::nn::pipeline_options& p, const std::vector<std::string>& given) {
+  p.measured = given.front() == "measured";
+  if (p.measured && given.size() == 1) return;
+  for (const std::string& text : given) {
+    if (text == "measured") throw usage_error("--stage-layers takes numbers, or measured alone");
+    p.layers.push_back(std::stoi(text));
+  }
+}
+
 void add_stages(CLI::App& app, command& c) {
   partita::nn::pipeline_options& p = c.training.pipeline;
   const std::string group = "Stages";
@@ -161,9 +171,16 @@ void add_stages(CLI::App& app, command& c) {
             ->group(group),
         {"even", "nonzeros", "metis"})
       ->capture_default_str();
-  number("--stage-layers", p.layers, count, "L1[,L2...]",
-         "layers with parameters of each stage (default nearly equal costs)")
-      ->delimiter(',');
+  const auto take = [&p](const std::vector<std::string>& given) { take_stage_layers(p, given); };
+  app.add_option_function<std::vector<std::string>>(
+         "--stage-layers", take,
+         "layers with parameters of each stage (default nearly equal costs, as\n"
+         "estimated, or as measured before training)")
+      ->group(group)
+      ->delimiter(',')
+      ->check(CLI::Validator(
+          [](const std::string& text) { return text == "measured" ? std::string() : count(text); }, ""))
+      ->option_text("L1[,L2...]|measured");
   choice(app, "--history", p.history, history_names,
          "what a chunk reads of neighbours in chunks that have not run yet: their\n"
          "values of the window before, or zeros; exact: it waits for them; halo:\n"
@@ -177,8 +194,11 @@ void add_stages(CLI::App& app, command& c) {
   };
   switch_off("--no-shuffle", p.shuffle, "chunks have the same order in every epoch");
   switch_off("--no-correction", p.correct, "do not double gradients that reach other chunks");
-  number("--guard", p.guard, count, "N", "compare with an exact forward pass every N epochs");
+  number("--guard", p.guard, count, "N", "compare with an exact epoch every N epochs");
   number("--tolerance", p.tolerance, positive, "X", "relative difference of losses from which the guard acts")
+      ->capture_default_str();
+  number("--least-cosine", p.least_cosine, cosine, "C",
+         "cosine of the angle between gradients below which it acts, too")
       ->capture_default_str();
   choice(app, "--on-divergence", p.on_divergence, guard_action_names,
          "what the guard does: refresh the history, make the epochs until the next\n"
@@ -286,7 +306,7 @@ void complete_stages(const CLI::App& app, command& c) {
   if (p.stages == 0) {
     for (const char* name :
          {"--chunks", "--chunk-cut", "--stage-layers", "--history", "--window", "--no-shuffle",
-          "--no-correction", "--guard", "--tolerance", "--on-divergence", "--exact-epochs"})
+          "--no-correction", "--guard", "--tolerance", "--least-cosine", "--on-divergence", "--exact-epochs"})
       if (given(name)) throw usage_error(std::string(name) + " needs --stages");
     return;
   }
@@ -301,7 +321,7 @@ void complete_stages(const CLI::App& app, command& c) {
                       std::to_string(p.stages) + " stages");
   if (given("--window") && !keeps_window(p.history))
     throw usage_error("--window is for --history window and halo");
-  for (const char* name : {"--tolerance", "--on-divergence"})
+  for (const char* name : {"--tolerance", "--least-cosine", "--on-divergence"})
     if (given(name) && p.guard == 0) throw usage_error(std::string(name) + " needs --guard");
   if (c.chunk_cut == "nonzeros") p.cut = partita::nn::chunk_cut::nonzeros;
   if (c.policy == "auto") c.policy = "row_1d";

@@ -66,6 +66,7 @@ void add_stages(ordered_json& j, const command& c, const partita::nn::pipeline_r
   if (p.guard > 0) {
     j["guard"] = p.guard;
     j["tolerance"] = p.tolerance;
+    j["least-cosine"] = p.least_cosine;
     j["on-divergence"] = word_for(p.on_divergence, guard_action_names);
   }
   j["exact-epochs"] = p.exact_epochs;

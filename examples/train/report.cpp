@@ -13,9 +13,11 @@ using partita::nn::training_result;
 namespace {
 
 void print_comparison(const partita::nn::pipeline_comparison& k) {
-  fmt::print("guard: loss {:.6f}, the exact one {:.6f}, logits differ by {:.1f} %{}\n", k.loss, k.exact_loss,
-             100 * k.logits_difference,
-             k.diverged ? "; the pipeline no longer follows the exact computation" : "");
+  fmt::print(
+      "guard: loss {:.6f}, the exact one {:.6f}, logits differ by {:.1f} %, gradients have the cosine "
+      "{:.3f}{}\n",
+      k.loss, k.exact_loss, 100 * k.logits_difference, k.gradient_cosine,
+      k.diverged ? "; the pipeline no longer follows the exact computation" : "");
 }
 
 }  // namespace
@@ -86,6 +88,7 @@ void add_stages(ordered_json& j, const partita::nn::pipeline_result& p) {
                                {"loss", k.loss},
                                {"exact_loss", k.exact_loss},
                                {"logits_difference", k.logits_difference},
+                               {"gradient_cosine", k.gradient_cosine},
                                {"diverged", k.diverged}});
 }
 

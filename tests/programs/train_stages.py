@@ -65,7 +65,7 @@ class Stages(unittest.TestCase):
         self.assertLess(result["history_bytes"]["max_rank"], result["history_bytes"]["total"])
         self.assertEqual([c["epoch"] for c in result["exact_loss"]], [2, 4])
         for c in result["exact_loss"]:
-            self.assertEqual(list(c), ["epoch", "loss", "exact_loss", "logits_difference", "diverged"])
+            self.assertEqual(list(c), ["epoch", "loss", "exact_loss", "logits_difference", "gradient_cosine", "diverged"])
             self.assertEqual(c["loss"], result["loss"][c["epoch"] - 1])
             self.assertNotEqual(c["loss"], c["exact_loss"])
         self.assertEqual(self.train("gcn", "--stages", "2", "--history", "exact")["history_bytes"], {"max_rank": 0, "total": 0})
@@ -77,7 +77,7 @@ class Stages(unittest.TestCase):
         for arguments in (["--window", "2"], ["--no-shuffle"], ["--no-correction"], ["--history", "zero", "--no-correction"], ["--history", "halo"], ["--exact-epochs", "2"],
                           ["--guard", "2", "--tolerance", "1e-9", "--on-divergence", "refresh"], ["--guard", "2", "--tolerance", "1e-9", "--on-divergence", "warm-up"]):
             self.assertNotEqual(self.train("resgcn", *stages, "--dropout", "0", *arguments)["loss"], expected, arguments)
-        for arguments in (["--no-shuffle=false"], ["--guard", "2", "--tolerance", "1e-9"], ["--stage-layers", "1,4"], ["--chunk-cut", "even"]):
+        for arguments in (["--no-shuffle=false"], ["--guard", "2", "--tolerance", "1e-9"], ["--stage-layers", "1,4"], ["--stage-layers", "measured"], ["--chunk-cut", "even"]):
             self.same_losses(self.train("resgcn", *stages, "--dropout", "0", *arguments), {"loss": expected}, arguments)
 
     def test_chunks_of_partitions(self):
@@ -94,7 +94,7 @@ class Stages(unittest.TestCase):
 
     def test_the_json_repeats_the_run(self):
         for arguments in (["--stages", "2", "--ranks", "4", "--chunk-cut", "metis" if WITH_METIS else "nonzeros", "--partition", "random", "--window", "2", "--no-correction"],
-                          ["--stages", "3", "--chunks", "5", "--history", "zero", "--no-shuffle", "--guard", "1", "--tolerance", "0.01", "--on-divergence", "warm-up"],
+                          ["--stages", "3", "--chunks", "5", "--history", "zero", "--no-shuffle", "--guard", "1", "--tolerance", "0.01", "--least-cosine", "-0.5", "--on-divergence", "warm-up"],
                           ["--stages", "2", "--ranks", "4", "--chunks", "3", "--history", "halo", "--window", "2"],
                           ["--stages", "2", "--ranks", "8", "--policy", "split_3d", "--mesh", "2x1x2", "--exact-epochs", "2", "--stage-layers", "1,3"]):
             first = self.train("gcn", *arguments)
@@ -113,7 +113,7 @@ class Stages(unittest.TestCase):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         said = [line for line in done.stdout.splitlines() if line.startswith("guard: loss ")]
         self.assertEqual([line.endswith("the pipeline no longer follows the exact computation") for line in said], [True, True], done.stdout)
-        self.assertEqual(run(*arguments, "--tolerance", "1e9").stdout.count("no longer follows"), 0)
+        self.assertEqual(run(*arguments, "--tolerance", "1e9", "--least-cosine", "-1").stdout.count("no longer follows"), 0)
         for part in ("row_1d on 3 ranks (1x1x1 in each stage)", "stage 2: 1 layer, idle for ", "2 chunks: ", "words between stages"):
             self.assertIn(part, done.stdout)
         stopped = run(*arguments, "--tolerance", "1e-9", "--on-divergence", "stop", "--quiet")
@@ -133,7 +133,10 @@ class Stages(unittest.TestCase):
                                        (1, "a model of 2 layers with parameters cannot be cut into 3 stages", "--stages", "3"),
                                        (2, "3 ranks are not 2 stages of equally many", *two, "--ranks", "3"), (2, "1 rank is not 2 stages", *two, "--ranks", "1"),
                                        (2, "--window is for --history window and halo", *two, "--history", "zero", "--window", "3"),
-                                       (2, "--tolerance needs --guard", *two, "--tolerance", "0.1"), (2, "--on-divergence needs --guard", *two, "--on-divergence", "stop"),
+                                       (2, "--tolerance needs --guard", *two, "--tolerance", "0.1"), (2, "--least-cosine needs --guard", *two, "--least-cosine", "0.1"),
+                                       (2, "--stage-layers takes numbers, or measured alone", *two, "--stage-layers", "1,measured"),
+                                       (2, "--stage-layers: all is not a positive whole number", *two, "--stage-layers", "all"),
+                                       (2, "--on-divergence needs --guard", *two, "--on-divergence", "stop"),
                                        (2, "--history: old is not one of window", *two, "--history", "old"),
                                        (2, "mesh 2x1x1 has 2 places for 1 ranks", *two, "--policy", "row_1d", "--mesh", "2x1x1")):
             model = [] if "--model" in arguments else ["--model", "gcn"]
