@@ -239,7 +239,10 @@ void pipeline_trainer<T, Device>::forward_whole(const pass& p, bool refreshes) {
 template <class T, class Device>
 double pipeline_trainer<T, Device>::step(int number) {
   const double found = gradients(number);
-  if (compares(number)) cosine_ = guard_.cosine(parameters().gradients(), link_->ranks());
+  if (compares(number)) {
+    const phase_scope phase(mesh_.ledger(), "evaluation");
+    cosine_ = guard_.cosine(parameters().gradients(), link_->ranks());
+  }
   optimizer_.step(parameters());
   stage_->end_epoch(static_cast<std::uint64_t>(number));
   return found;
