@@ -25,16 +25,16 @@ class failing_transport final : public partita::transport {
 
   int rank() const override { return inner_->rank(); }
   int size() const override { return inner_->size(); }
-  std::uint64_t start(const partita::comm::collective& op) override { return inner_->start(op); }
+  std::uint64_t start(const partita::comm::collective& op) override {
+    if (!fault_->shortens || !is_due(op)) return inner_->start(op);
+    shortened_ = inner_->start(shorter(op));
+    return *shortened_;
+  }
   void finish(const partita::comm::collective& op, std::uint64_t token) override {
-    if (fault_->kind != op.kind || size() == 1 || fault_->after-- != 0) return inner_->finish(op, token);
-    if (!fault_->shortens) {
-      inner_->abandon(op, token);
-      return fault_->act();
-    }
-    partita::comm::collective other = op;
-    --other.count;
-    inner_->finish(other, token);
+    if (shortened_ == token) return inner_->finish(shorter(op), token);
+    if (fault_->shortens || !is_due(op)) return inner_->finish(op, token);
+    inner_->abandon(op, token);
+    fault_->act();
   }
   void abandon(const partita::comm::collective& op, std::uint64_t token) noexcept override {
     inner_->abandon(op, token);
@@ -49,8 +49,17 @@ class failing_transport final : public partita::transport {
   void check() const override { inner_->check(); }
 
  private:
+  bool is_due(const partita::comm::collective& op) {
+    return fault_->kind == op.kind && size() > 1 && fault_->after-- == 0;
+  }
+  static partita::comm::collective shorter(partita::comm::collective op) {
+    --op.count;
+    return op;
+  }
+
   std::shared_ptr<partita::transport> inner_;
   std::shared_ptr<fault> fault_;
+  std::optional<std::uint64_t> shortened_;
 };
 
 /// The same ranks as `c`, on this one of which `what` goes wrong.
