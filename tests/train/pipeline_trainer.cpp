@@ -64,6 +64,7 @@ TEST_CASE(
     for (const int stages : {1, 2, 3})
       for_each_mesh(std::array{1, 2, 4}, [&](const policy& p, mesh_shape inside) {
         if (stages == 3 && inside.size() > 2) return;
+        if (sanitized && (stages != 2 || inside.size() > 2)) return;
         CAPTURE(model);
         CAPTURE(stages);
         CAPTURE(std::string(p.name));
@@ -98,6 +99,7 @@ TEST_CASE("with history losses do not depend on policy and ranks, and words are 
       if (world.rank() == 0) expected = found;
     });
     for_each_mesh(std::array{2, 4}, [&](const policy& p, mesh_shape inside) {
+      if (sanitized && inside.size() > 2) return;
       on_threads(2 * inside.size(), [&](const communicator& world) {
         CAPTURE(model);
         CAPTURE(std::string(p.name));
@@ -118,6 +120,7 @@ TEST_CASE("gradients are those of the loss with the rows of earlier epochs as co
   const io::dataset d = directed_graph();
   for (const char* model : models)
     for (const auto history : {nn::chunk_history::window, nn::chunk_history::zero}) {
+      if (sanitized && model != std::string("gcnii")) continue;
       nn::training_options o = deep(model);
       o.pipeline = {.stages = 2, .chunks = 4, .history = history, .window = 2, .correct = false};
       on_threads(2, [&](const communicator& world) {
@@ -129,7 +132,8 @@ TEST_CASE("gradients are those of the loss with the rows of earlier epochs as co
         const auto values = t.parameters().values().values();
         const std::vector<double> gradients = collect(t.parameters().gradients());
         for (const int stage : {0, 1})
-          for (std::size_t i = 3; i < 120; i += 29) {
+          for (std::size_t k = 3; k < 120; k += 29) {
+            const std::size_t i = k % values.size();
             const auto moved = [&](double by) {
               if (world.rank() == stage) values[i] += by;
               const double found = loss();
