@@ -122,8 +122,8 @@ class pipeline_trainer {
   std::string name_;
   training_options options_;
   std::optional<mesh<Device>> of_stage_;
-  std::optional<pipeline_link<T, Device>> link_;
   std::unique_ptr<pipeline_stage<T, Device>> stage_;
+  std::optional<pipeline_link<T, Device>> link_;   ///< ends before the stage, whose rows are under way
   std::optional<objective<T, Device>> objective_;  ///< in the last stage
   nn::adam<T, Device> optimizer_;
   pipeline_guard<T, Device> guard_;  ///< in the last stage
