@@ -120,7 +120,9 @@ struct problem {
 };
 
 /// Whether a rank has whole rows of A, and copies of the rows of X that it needs.
-bool has_copies(const policy& p) { return p.name == row_1d.name; }
+bool has_copies(const policy& p, mesh_shape shape) {
+  return shape.size(p.sparse.rows) == shape.size() && shape.size(p.dense.cols) == 1;
+}
 
 void forward(const problem& of, const host_mesh& m, const policy& p, graph& g) {
   const matrix old_rows = of.rows(m, 1), new_rows = of.rows(m, 2);  // (n, width)
@@ -134,7 +136,7 @@ void forward(const problem& of, const host_mesh& m, const policy& p, graph& g) {
     g.write(c, g.part(c, new_rows), table);
     g.multiply(c, table, part);
     same(heard(m), predicted, "write and multiply");
-    if (has_copies(p)) same(predicted, of.of_copies(m.rank(), c), "copied rows");
+    if (has_copies(p, m.shape())) same(predicted, of.of_copies(m.rank(), c), "copied rows");
   }
   check_equals(y, of.product(), 1e-13, "A_c X");
 }
@@ -152,7 +154,7 @@ void backward(const problem& of, const host_mesh& m, const policy& p, graph& g, 
     g.multiply_transposed(c, g.part(c, dy), sums);
     g.read_sums(c, sums, part);
     same(heard(m), predicted, "multiply_transposed and read_sums");
-    if (has_copies(p)) same(predicted, of.of_copied(m.rank(), c), "sums of copied rows");
+    if (has_copies(p, m.shape())) same(predicted, of.of_copied(m.rank(), c), "sums of copied rows");
   }
   check_equals(dx, of.sums(factor, false), 1e-13, "dX_c");
   for (std::size_t c = 0; c < chunks; ++c) {
@@ -175,7 +177,7 @@ TEST_CASE("products and sums chunk by chunk are those of loops over entries, wit
         CAPTURE(to_string(shape));
         global_index copies = 0;
         for (std::size_t c = 0; c < chunks; ++c) copies += std::ssize(of.copied(m.rank(), c));
-        CHECK(g.copied_rows() == (has_copies(p) ? copies : 0));
+        CHECK(g.copied_rows() == (has_copies(p, shape) ? copies : 0));
         forward(of, m, p, g);
         backward(of, m, p, g, 1);
         backward(of, m, p, g, 2);

@@ -67,11 +67,11 @@ std::vector<triplet<T>> entries_of_rows(const sampling::graph<T>& a, const std::
 /// Products with row slices A_c (n_c x n) of A under a policy, and with their transposes, where X is kept as
 /// a table (n x f) into which the rows of each chunk are written when they are known.
 ///
-/// Where the policy cuts A by rows alone, a rank's table has its own rows of X and copies of those that its
-/// rows of A refer to besides, and products are local: each copied row of a chunk travels once in `write`,
-/// the sum for it, the other way, in `read_sums`. Under other policies the table is X, without copies, and
-/// each product is one of the policy. Collective over the mesh: all members; the first use of a width plans
-/// its products.
+/// Where the policy, on this mesh, cuts A by rows alone, a rank's table has its own rows of X and copies of
+/// those that its rows of A refer to besides, and products are local: each copied row of a chunk travels once
+/// in `write`, the sum for it, the other way, in `read_sums`. Under other policies the table is X, without
+/// copies, and each product is one of the policy. Collective over the mesh: all members; the first use of a
+/// width plans its products.
 template <class T, class Device>
 class chunk_graph {
  public:
@@ -83,7 +83,7 @@ class chunk_graph {
               const sampling::graph<T>& a, const policy& p, spmm_options options = {})
       : mesh_(m),
         chunks_(std::move(chunks)),
-        copies_(m.shape().row == m.size() && p.sparse.cols.empty() && p.dense.cols.empty()),
+        copies_(m.shape().size(p.sparse.rows) == m.size() && m.shape().size(p.dense.cols) == 1),
         of_table_(copies_ ? mesh<Device>(self::world(), mesh_shape{}, m.queue()) : m),
         options_(options),
         own_(chunks_->rows().block(vertex_rows.rows, m.at())),

@@ -71,7 +71,7 @@ enum class chunk_cut : std::uint8_t {
 enum class guard_action : std::uint8_t {
   report,
   refresh,  ///< the history becomes that of the exact forward pass
-  warm_up,  ///< the epochs until the next comparison are exact, and twice as many each time
+  warm_up,  ///< as many epochs as `guard` are exact, and twice as many each time
   stop      ///< training ends with an error
 };
 
@@ -186,7 +186,7 @@ struct mini_batch_result {
 struct pipeline_result {
   int stages = 0, chunks = 0;
   std::vector<int> layers;     ///< with parameters, of each stage
-  std::vector<double> bubble;  ///< of each stage: the share of its time in which it waited for messages
+  std::vector<double> bubble;  ///< of each stage: the share of the steps in which it did not work
   over_ranks boundary_words;   ///< received from other stages per training step
   over_ranks history_bytes;    ///< of rows that are kept for chunks
   std::vector<pipeline_comparison> comparisons;

@@ -132,7 +132,7 @@ class pipeline_trainer {
   double cosine_ = 0;                ///< of the last comparison
   bool refreshes_next_ = false;
   pipeline_result result_;
-  double idle_ = 0, seconds_ = 0;  ///< of all steps: waiting for messages, and in all
+  double idle_ = 0, seconds_ = 0;  ///< of all steps: not at work, and in all
 };
 
 /// Trains the model named by `options` over stages; see pipeline_trainer.
@@ -319,11 +319,11 @@ epoch_report pipeline_trainer<T, Device>::epoch(int number) {
   report.loss = step(number);
   mesh_.queue().synchronize();
   const std::chrono::duration<double> mine = std::chrono::steady_clock::now() - begin;
-  idle_ += link_->taken_idle();
-  seconds_ += mine.count();
 
   const phase_scope phase(mesh_.ledger(), "evaluation");
   report.seconds = mesh_.world().all_reduce(mine.count(), reduction::max);
+  idle_ += report.seconds - (mine.count() - link_->taken_idle());
+  seconds_ += report.seconds;
   report.loss = mesh_.world().broadcast(report.loss, mesh_.size() - 1);
   if (compared) compare(report);
   score(report);
