@@ -58,6 +58,7 @@ int main(int argc, char** argv) {
   int shuffle = -1;
   bool claims = false;
   std::string json_file, svg_file;
+  const CLI::Validator not_negative = CLI::Range(0.0, 1e12);
   CLI::App app("Simulates a pipeline of layers through which chunks of vertices pass");
   bench::add_number(app, "--stages", costs.stages, 1, 4096, "stages");
   bench::add_number(app, "--chunks", costs.chunks, 1, 1 << 20, "chunks");
@@ -65,11 +66,11 @@ int main(int argc, char** argv) {
   app.add_option("--forward", forward, "ms of a mean chunk, for all stages or each")->delimiter(',');
   app.add_option("--backward", backward, "the same backward (default: as forward)")->delimiter(',');
   app.add_option("--chunk-sizes", costs.chunk_sizes, "of each, relative to the mean")->delimiter(',');
-  app.add_option("--alpha", alpha, "us of a message")->check(CLI::NonNegativeNumber);
+  app.add_option("--alpha", alpha, "us of a message")->check(not_negative);
   app.add_option("--beta", beta, "ns per byte, for all links or each")->delimiter(',');
-  app.add_option("--bytes", costs.bytes, "of a message of a mean chunk")->check(CLI::NonNegativeNumber);
+  app.add_option("--bytes", costs.bytes, "of a message of a mean chunk")->check(not_negative);
   app.add_flag("--lock-step", costs.lock_step, "stages begin slots together, messages travel between slots");
-  app.add_option("--shuffle", shuffle, "the order of chunks from this seed")->check(CLI::NonNegativeNumber);
+  app.add_option("--shuffle", shuffle, "the order of chunks from this seed")->check(not_negative);
   app.add_option("--json", json_file, "writes times of all tasks, in s");
   app.add_option("--svg", svg_file, "draws the timeline");
   app.add_flag("--claims", claims, "instead, what this says of published figures");

@@ -202,7 +202,7 @@ void add_stages(CLI::App& app, command& c) {
       ->capture_default_str();
   choice(app, "--on-divergence", p.on_divergence, guard_action_names,
          "what the guard does: refresh the history, make the epochs until the next\n"
-         "comparison exact, or end the run")
+         "comparison exact, or all, or end the run")
       ->group(group);
   number("--exact-epochs", p.exact_epochs, whole, "N", "so many exact epochs come first")
       ->capture_default_str();
@@ -323,6 +323,11 @@ void complete_stages(const CLI::App& app, command& c) {
     throw usage_error("--window is for --history window and halo");
   for (const char* name : {"--tolerance", "--least-cosine", "--on-divergence"})
     if (given(name) && p.guard == 0) throw usage_error(std::string(name) + " needs --guard");
+  if (p.guard > 0 && p.history == partita::nn::chunk_history::exact)
+    throw usage_error("--guard has nothing to compare with --history exact");
+  if (p.guard > c.training.epochs)
+    throw usage_error("--guard " + std::to_string(p.guard) + " compares nothing in " +
+                      std::to_string(c.training.epochs) + " epochs");
   if (c.chunk_cut == "nonzeros") p.cut = partita::nn::chunk_cut::nonzeros;
   if (c.policy == "auto") c.policy = "row_1d";
 }

@@ -30,6 +30,7 @@ inline const value_names<partita::nn::guard_action> guard_action_names{
     {"report", partita::nn::guard_action::report},
     {"refresh", partita::nn::guard_action::refresh},
     {"warm-up", partita::nn::guard_action::warm_up},
+    {"exact", partita::nn::guard_action::exact},
     {"stop", partita::nn::guard_action::stop},
 };
 

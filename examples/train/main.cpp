@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <utility>
 
@@ -31,7 +32,8 @@ int ranks_of_mesh(const command& c, int ranks) {
   const int stages = std::max(1, c.training.pipeline.stages);
   if (ranks % stages != 0)
     throw usage_error(std::to_string(ranks) + (ranks == 1 ? " rank is" : " ranks are") + " not " +
-                      std::to_string(stages) + " stages of equally many");
+                      std::to_string(stages) + " stages of equally many" +
+                      (c.comm == "mpi" && ranks == 1 ? "; --comm mpi is for mpirun -n N" : ""));
   return ranks / stages;
 }
 
@@ -39,7 +41,14 @@ int ranks_of_mesh(const command& c, int ranks) {
 std::pair<std::optional<arrangement>, partita::io::dataset> prepared(command& c, int all_ranks,
                                                                      const partita::communicator& world) {
   const int ranks = ranks_of_mesh(c, all_ranks);
-  const auto asked = arrangement_of(c.policy, c.mesh, c.replication, ranks);
+  const auto asked = [&] {
+    try {
+      return arrangement_of(c.policy, c.mesh, c.replication, ranks);
+    } catch (const usage_error& e) {
+      if (ranks == all_ranks) throw;
+      throw usage_error(std::string("in a stage, ") + e.what());
+    }
+  }();
   partita::io::dataset data = order_vertices(load(c), c, ranks, world);
   if (c.chunk_cut == "metis") cut_chunks(data, c, asked->mesh, world);
   return {asked, std::move(data)};
@@ -66,6 +75,14 @@ void train_on(const partita::communicator& world, const std::optional<arrangemen
   if (!c.json.empty()) write_json(c.json, c, world.size(), run, data, repeated);
 }
 
+/// Throws error unless a file can be written there; leaves none that was not there.
+void require_writable(const std::string& path) {
+  const bool existed = std::filesystem::exists(path);
+  if (!std::ofstream(path, std::ios::app)) throw partita::error("cannot write " + path);
+  std::error_code ignored;  // another rank may have removed it
+  if (!existed) std::filesystem::remove(path, ignored);
+}
+
 int report(const usage_error& e) {
   std::fprintf(stderr, "train: %s; train --help lists every option\n", e.what());
   return 2;
@@ -74,8 +91,7 @@ int report(const usage_error& e) {
 int run(command c, int argc, char** argv) {
   const bool over_mpi = c.comm == "mpi" || (c.comm == "nccl" && in_mpi_job());
   if (!over_mpi) refuse_separate_runs();
-  if (!c.json.empty() && !std::ofstream(c.json, std::ios::app))
-    throw partita::error("cannot write " + c.json);
+  if (!c.json.empty()) require_writable(c.json);
   if (over_mpi)
     return run_mpi(argc, argv, [&](const partita::communicator& world) {
       try {

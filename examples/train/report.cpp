@@ -17,7 +17,7 @@ void print_comparison(const partita::nn::pipeline_comparison& k) {
       "guard: loss {:.6f}, the exact one {:.6f}, logits differ by {:.1f} %, gradients have the cosine "
       "{:.3f}{}\n",
       k.loss, k.exact_loss, 100 * k.logits_difference, k.gradient_cosine,
-      k.diverged ? "; the pipeline no longer follows the exact computation" : "");
+      k.diverged ? "; the pipeline no longer follows the exact computation: " + k.reason : "");
 }
 
 }  // namespace
@@ -89,7 +89,8 @@ void add_stages(ordered_json& j, const partita::nn::pipeline_result& p) {
                                {"exact_loss", k.exact_loss},
                                {"logits_difference", k.logits_difference},
                                {"gradient_cosine", k.gradient_cosine},
-                               {"diverged", k.diverged}});
+                               {"diverged", k.diverged},
+                               {"reason", k.reason}});
 }
 
 }  // namespace
@@ -166,10 +167,9 @@ void print_stages(const partita::nn::pipeline_result& p) {
   for (std::size_t k = 0; k < p.layers.size(); ++k)
     fmt::print("stage {}: {} {}, idle for {:.1f} % of its time\n", k, p.layers[k],
                p.layers[k] == 1 ? "layer" : "layers", 100 * p.bubble[k]);
-  fmt::print(
-      "{} chunks: {} words between stages received by the busiest rank, {} in all; {:.3f} MB of history\n",
-      p.chunks, p.boundary_words.max_rank, p.boundary_words.total,
-      1e-6 * static_cast<double>(p.history_bytes.total));
+  fmt::print("{} {}: {} words between stages received by the busiest rank, {} in all; {:.3f} MB of history\n",
+             p.chunks, p.chunks == 1 ? "chunk" : "chunks", p.boundary_words.max_rank, p.boundary_words.total,
+             1e-6 * static_cast<double>(p.history_bytes.total));
 }
 
 }  // namespace

@@ -65,7 +65,7 @@ class Stages(unittest.TestCase):
         self.assertLess(result["history_bytes"]["max_rank"], result["history_bytes"]["total"])
         self.assertEqual([c["epoch"] for c in result["exact_loss"]], [2, 4])
         for c in result["exact_loss"]:
-            self.assertEqual(list(c), ["epoch", "loss", "exact_loss", "logits_difference", "gradient_cosine", "diverged"])
+            self.assertEqual(list(c), ["epoch", "loss", "exact_loss", "logits_difference", "gradient_cosine", "diverged", "reason"])
             self.assertEqual(c["loss"], result["loss"][c["epoch"] - 1])
             self.assertNotEqual(c["loss"], c["exact_loss"])
         self.assertEqual(self.train("gcn", "--stages", "2", "--history", "exact")["history_bytes"], {"max_rank": 0, "total": 0})
@@ -75,7 +75,8 @@ class Stages(unittest.TestCase):
         stages = ["--stages", "2", "--chunks", "4"]
         expected = self.train("resgcn", *stages, "--dropout", "0")["loss"]
         for arguments in (["--window", "2"], ["--no-shuffle"], ["--no-correction"], ["--history", "zero", "--no-correction"], ["--history", "halo"], ["--exact-epochs", "2"],
-                          ["--guard", "2", "--tolerance", "1e-9", "--on-divergence", "refresh"], ["--guard", "2", "--tolerance", "1e-9", "--on-divergence", "warm-up"]):
+                          ["--guard", "2", "--tolerance", "1e-9", "--on-divergence", "refresh"], ["--guard", "2", "--tolerance", "1e-9", "--on-divergence", "warm-up"],
+                          ["--guard", "2", "--tolerance", "1e-9", "--on-divergence", "exact"]):
             self.assertNotEqual(self.train("resgcn", *stages, "--dropout", "0", *arguments)["loss"], expected, arguments)
         for arguments in (["--no-shuffle=false"], ["--guard", "2", "--tolerance", "1e-9"], ["--stage-layers", "1,4"], ["--stage-layers", "measured"], ["--chunk-cut", "even"]):
             self.same_losses(self.train("resgcn", *stages, "--dropout", "0", *arguments), {"loss": expected}, arguments)
@@ -112,13 +113,19 @@ class Stages(unittest.TestCase):
         done = run(*arguments, "--tolerance", "1e-9")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         said = [line for line in done.stdout.splitlines() if line.startswith("guard: loss ")]
-        self.assertEqual([line.endswith("the pipeline no longer follows the exact computation") for line in said], [True, True], done.stdout)
+        self.assertEqual(["no longer follows the exact computation: its loss is " in line for line in said], [True, True], done.stdout)
         self.assertEqual(run(*arguments, "--tolerance", "1e9", "--least-cosine", "-1").stdout.count("no longer follows"), 0)
         for part in ("row_1d on 3 ranks (1x1x1 in each stage)", "stage 2: 1 layer, idle for ", "2 chunks: ", "words between stages"):
             self.assertIn(part, done.stdout)
-        stopped = run(*arguments, "--tolerance", "1e-9", "--on-divergence", "stop", "--quiet")
+        with tempfile.TemporaryDirectory() as scratch:
+            out = os.path.join(scratch, "run.json")
+            stopped = run(*arguments, "--tolerance", "1e-9", "--on-divergence", "stop", "--json", out)
+            self.assertFalse(os.path.exists(out))
         self.assertEqual((stopped.returncode, len(stopped.stderr.splitlines())), (1, 1), stopped.stderr)
-        self.assertIn("the pipeline no longer follows the exact computation in epoch 3", stopped.stderr)
+        self.assertIn("the pipeline no longer follows the exact computation in epoch 3: its loss is ", stopped.stderr)
+        self.assertEqual(stopped.stdout.count("guard: loss "), 1, stopped.stdout)
+        alone = run(*arguments[:-4], "--chunks", "1")
+        self.assertIn("\n1 chunk: ", alone.stdout)
 
     def test_what_is_refused(self):
         two = ["--stages", "2"]
@@ -138,7 +145,10 @@ class Stages(unittest.TestCase):
                                        (2, "--stage-layers: all is not a positive whole number", *two, "--stage-layers", "all"),
                                        (2, "--on-divergence needs --guard", *two, "--on-divergence", "stop"),
                                        (2, "--history: old is not one of window", *two, "--history", "old"),
-                                       (2, "mesh 2x1x1 has 2 places for 1 ranks", *two, "--policy", "row_1d", "--mesh", "2x1x1")):
+                                       (2, "--guard has nothing to compare with --history exact", *two, "--guard", "2", "--history", "exact"),
+                                       (2, "--guard 7 compares nothing in 6 epochs", *two, "--guard", "7", "--epochs", "6"),
+                                       (1, "40 chunks of 34 vertices", *two, "--chunks", "40"),
+                                       (2, "in a stage, mesh 2x1x1 has 2 places for 1 ranks", *two, "--policy", "row_1d", "--mesh", "2x1x1")):
             model = [] if "--model" in arguments else ["--model", "gcn"]
             done = run("--data", "karate", *model, *arguments, "--quiet")
             self.assertEqual(done.returncode, code, (arguments, done.stderr))

@@ -67,12 +67,14 @@ enum class chunk_cut : std::uint8_t {
   nonzeros  ///< nearly equal numbers of in-edges
 };
 
-/// What happens when a pipeline no longer follows the exact computation; see pipeline_options::guard.
+/// What happens when a pipeline no longer follows the exact computation; see pipeline_options::guard. Except
+/// with `report`, the epoch's step is taken with the exact gradients.
 enum class guard_action : std::uint8_t {
   report,
   refresh,  ///< the history becomes that of the exact forward pass
   warm_up,  ///< as many epochs as `guard` are exact, and twice as many each time
-  stop      ///< training ends with an error
+  exact,    ///< all later epochs are exact
+  stop      ///< training ends with an error, after this epoch
 };
 
 /// Training with the layers cut into stages, through which chunks of vertices flow.
@@ -88,7 +90,8 @@ struct pipeline_options {
   int window = 23;      ///< epochs for which the history is kept
   bool shuffle = true;  ///< the order of the chunks is drawn anew in each epoch
   bool correct = true;  ///< gradients that reach other chunks are doubled, since half of them come too late
-  int guard = 0;        ///< every so many epochs, an exact pass to compare with; 0: never
+  int guard = 0;  ///< every so many epochs, and in the first one after exact ones, an exact pass to compare
+                  ///< with; 0: never
   double tolerance = 0.1;     ///< relative difference of the losses from which the guard acts
   double least_cosine = 0.1;  ///< of the angle between gradients, below which it acts
   guard_action on_divergence = guard_action::report;
@@ -142,6 +145,7 @@ struct pipeline_comparison {
   double logits_difference = 0;  ///< |Z - Z_exact| / |Z_exact|, Frobenius norms
   double gradient_cosine = 0;    ///< of the angle between the gradients of all parameters
   bool diverged = false;         ///< by the measure of pipeline_options
+  std::string reason = {};       ///< where it has: what differs, and how much of that is allowed
 };
 
 /// The report of one epoch, the same on every rank.

@@ -5,11 +5,63 @@
 #include <array>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <optional>
+#include <string>
+#include <utility>
 
 #include "partita/algebra/reductions.hpp"
+#include "partita/train/options.hpp"
 
 namespace partita::nn {
+
+/// Why the pipeline that was compared no longer follows the exact computation; empty while it does.
+inline std::string divergence(const pipeline_comparison& c, const pipeline_options& how) {
+  std::string why;
+  if (!(std::abs(c.loss - c.exact_loss) <= how.tolerance * std::abs(c.exact_loss)))
+    why = "its loss is " + std::to_string(c.loss) + ", the exact one " + std::to_string(c.exact_loss) +
+          ", and the tolerance " + std::to_string(how.tolerance);
+  if (!(c.gradient_cosine >= how.least_cosine))
+    why += (why.empty() ? "" : "; ") + std::string("the cosine of the angle between the gradients is ") +
+           std::to_string(c.gradient_cosine) + ", less than " + std::to_string(how.least_cosine);
+  return why;
+}
+
+/// Which epochs are exact, and which are compared with an exact one.
+class guarded_epochs {
+ public:
+  explicit guarded_epochs(const pipeline_options& how)
+      : guard_(how.guard),
+        action_(how.on_divergence),
+        always_(how.history == chunk_history::exact || how.stages == 1 || how.chunk_count() == 1),
+        exact_until_(how.exact_epochs),
+        warm_up_(how.guard) {}
+
+  /// Of steady epochs, which come after all others, where e is 0.
+  bool exact(int e) const { return always_ || (e > 0 && e <= exact_until_); }
+  bool compares(int e) const {
+    return guard_ > 0 && (e % guard_ == 0 || (exact_until_ > 0 && e == exact_until_ + 1)) && !exact(e);
+  }
+  /// Epoch e has diverged.
+  void diverged(int e) {
+    if (action_ == guard_action::exact) exact_until_ = std::numeric_limits<int>::max() - 1;
+    if (action_ == guard_action::refresh) refreshes_ = true;
+    if (action_ == guard_action::warm_up) {
+      exact_until_ = e + warm_up_;
+      warm_up_ *= 2;
+    }
+  }
+  /// Whether history is to become that of an exact pass before the next epoch.
+  bool refreshes() const { return refreshes_; }
+  bool taken_refreshes() { return std::exchange(refreshes_, false); }
+
+ private:
+  int guard_;
+  guard_action action_;
+  bool always_;
+  int exact_until_, warm_up_;
+  bool refreshes_ = false;
+};
 
 /// Keeps what an exact forward and backward pass gives, to compare a step with.
 template <class T, class Device>
@@ -31,6 +83,7 @@ class pipeline_guard {
     copy(g, *gradient_);
   }
   double loss() const { return loss_; }
+  const gradient& gradients() const { return *gradient_; }
   /// |Z - E| / |E| in Frobenius norms, E the logits that were kept, 0 for E = 0. Collective over the mesh.
   /// What travels: two all-reduces of one element.
   double difference(const matrix& z) const {

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <chrono>
-#include <cmath>
 #include <memory>
 #include <optional>
 #include <string>
@@ -45,12 +44,17 @@ class pipeline_trainer {
   pipeline_trainer(const mesh<Device>& m, const io::dataset& data, const training_options& options,
                    const policy& p, mesh_shape inside);
 
-  /// All epochs requested in the options; see run_epochs.
+  /// All epochs requested in the options; see run_epochs. Throws error after one in which the pipeline no
+  /// longer follows the exact computation, with guard_action::stop.
   training_result run(const epoch_observer& observe = {});
   /// A training step, then an evaluation.
   epoch_report epoch(int number);
   /// One training step; returns the loss before the update, in the last stage, 0 in others.
-  double step(int number);
+  double step(int number) {
+    const double found = gradients(number);
+    update(number);
+    return found;
+  }
 
   /// The parameters of this rank's stage, and its layers [first, last) of the model.
   nn::parameters<T, Device>& parameters() { return stage_->parameters(); }
@@ -80,7 +84,7 @@ class pipeline_trainer {
 
   /// What this rank receives in the training step of a steady epoch, in closed form; and of that, from other
   /// stages.
-  traffic predicted() const { return stage_->predicted(exact(0)) + boundary() + of_loss(); }
+  traffic predicted() const { return stage_->predicted(epochs_.exact(0)) + boundary() + of_loss(); }
   traffic boundary() const { return stage_->boundary(); }
 
  private:
@@ -89,16 +93,6 @@ class pipeline_trainer {
 
   void make_stage(const io::dataset& data, const policy& p);
   bool is_last() const { return stage_->place().is_last(); }
-  /// Whether epoch e is computed without history.
-  bool exact(int e) const {
-    const pipeline_options& how = options_.pipeline;
-    return how.history == chunk_history::exact || how.stages == 1 || stage_->chunks() == 1 ||
-           (e > 0 && e <= exact_until_);
-  }
-  /// Whether the guard compares epoch e.
-  bool compares(int e) const {
-    return options_.pipeline.guard > 0 && e % options_.pipeline.guard == 0 && !exact(e);
-  }
   pass pass_of(int number) const { return {.training = true, .epoch = static_cast<std::uint64_t>(number)}; }
 
   template <class Work, class Output>
@@ -113,8 +107,8 @@ class pipeline_trainer {
   void forward_whole(const pass& p, bool refreshes);
   double exactly(const pass& p, bool refreshes, std::string_view forward, std::string_view backward);
   void run_exactly(int number);
-  void compare(epoch_report& report);
-  void act(const pipeline_comparison& c);
+  pipeline_comparison compare(int number, double loss);
+  void update(int number);
   void score(epoch_report& report);
   traffic of_loss() const;
 
@@ -127,10 +121,7 @@ class pipeline_trainer {
   std::optional<objective<T, Device>> objective_;  ///< in the last stage
   nn::adam<T, Device> optimizer_;
   pipeline_guard<T, Device> guard_;  ///< in the last stage
-  int exact_until_;                  ///< epochs up to this one are exact
-  int warm_up_;                      ///< exact epochs after the next divergence
-  double cosine_ = 0;                ///< of the last comparison
-  bool refreshes_next_ = false;
+  guarded_epochs epochs_;
   pipeline_result result_;
   double idle_ = 0, seconds_ = 0;  ///< of all steps: not at work, and in all
 };
@@ -151,8 +142,7 @@ pipeline_trainer<T, Device>::pipeline_trainer(const mesh<Device>& m, const io::d
       name_(data.name),
       options_(options),
       optimizer_(options.learning_rate),
-      exact_until_(options.pipeline.exact_epochs),
-      warm_up_(options.pipeline.guard) {
+      epochs_(options.pipeline) {
   require_pipeline(options);
   const int stages = options.pipeline.stages;
   if (m.size() != stages * inside.size())
@@ -169,6 +159,8 @@ template <class T, class Device>
 void pipeline_trainer<T, Device>::make_stage(const io::dataset& data, const policy& p) {
   const pipeline_options& how = options_.pipeline;
   const blocking rows = vertex_blocking(*of_stage_, data, options_);
+  if (how.chunk_count() > data.vertices)
+    throw_error<error>({how.chunk_count(), " chunks of ", data.vertices, " vertices"});
   const auto chunks =
       std::make_shared<const chunked_vertices>(data, rows, vertex_chunks(data, rows, how), how.chunk_count());
   const model_outline outline = outline_of<T, Device>(mesh_.queue(), data, options_);
@@ -189,7 +181,7 @@ double pipeline_trainer<T, Device>::forward_backward(int number) {
   const int s = link_->stage();
   const pass p = pass_of(number);
   stage_->begin_epoch();
-  if (exact(number))
+  if (epochs_.exact(number))
     return exactly(p, options_.pipeline.history != chunk_history::exact, "forward", "backward");
   const std::vector<int> order =
       chunk_order(options_.seed, p.epoch, static_cast<int>(stage_->chunks()), options_.pipeline.shuffle);
@@ -237,15 +229,9 @@ void pipeline_trainer<T, Device>::forward_whole(const pass& p, bool refreshes) {
 }
 
 template <class T, class Device>
-double pipeline_trainer<T, Device>::step(int number) {
-  const double found = gradients(number);
-  if (compares(number)) {
-    const phase_scope phase(mesh_.ledger(), "evaluation");
-    cosine_ = guard_.cosine(parameters().gradients(), link_->ranks());
-  }
+void pipeline_trainer<T, Device>::update(int number) {
   optimizer_.step(parameters());
   stage_->end_epoch(static_cast<std::uint64_t>(number));
-  return found;
 }
 
 /// Forward and backward without history; returns the loss as step does.
@@ -267,65 +253,60 @@ double pipeline_trainer<T, Device>::exactly(const pass& p, bool refreshes, std::
 template <class T, class Device>
 void pipeline_trainer<T, Device>::run_exactly(int number) {
   stage_->begin_epoch();
-  const double exact_loss =
-      exactly(pass_of(number), std::exchange(refreshes_next_, false), "evaluation", "evaluation");
+  const double exact_loss = exactly(pass_of(number), epochs_.taken_refreshes(), "evaluation", "evaluation");
   if (is_last()) guard_.keep(exact_loss, stage_->whole().logits());
   stage_->sum_gradients();
   guard_.keep(parameters().gradients());
 }
 
-/// Compares a step with the exact one before it, and acts. What travels: two numbers.
+/// Compares the gradients of an epoch with the exact ones before, and acts. What travels: the loss, and two
+/// numbers in an all-reduce and a broadcast each.
 template <class T, class Device>
-void pipeline_trainer<T, Device>::compare(epoch_report& report) {
-  std::array<double, 2> found{};
-  if (is_last()) found = {guard_.loss(), guard_.difference(stage_->whole().logits())};
+pipeline_comparison pipeline_trainer<T, Device>::compare(int number, double loss) {
+  const phase_scope phase(mesh_.ledger(), "evaluation");
+  std::array<double, 3> found{};
+  if (is_last()) found = {loss, guard_.loss(), guard_.difference(stage_->whole().logits())};
   mesh_.world().broadcast(found, mesh_.size() - 1);
-  const pipeline_options& how = options_.pipeline;
-  pipeline_comparison c{report.epoch, report.loss, found[0], found[1], cosine_, false};
-  c.diverged = !(std::abs(c.loss - c.exact_loss) <= how.tolerance * std::abs(c.exact_loss)) ||
-               !(c.gradient_cosine >= how.least_cosine);
-  report.comparison = c;
+  const double cosine = guard_.cosine(parameters().gradients(), link_->ranks());
+  pipeline_comparison c{number, found[0], found[1], found[2], cosine};
+  c.reason = divergence(c, options_.pipeline);
+  c.diverged = !c.reason.empty();
   result_.comparisons.push_back(c);
-  if (c.diverged) act(c);
-}
-
-template <class T, class Device>
-void pipeline_trainer<T, Device>::act(const pipeline_comparison& c) {
-  const pipeline_options& how = options_.pipeline;
-  if (how.on_divergence == guard_action::stop)
-    throw_error<error>({name_, ": the pipeline no longer follows the exact computation in epoch ", c.epoch,
-                        ": its loss is ", std::to_string(c.loss), ", the exact one ",
-                        std::to_string(c.exact_loss),
-                        "; more exact epochs, another history or fewer chunks may help"});
-  if (how.on_divergence == guard_action::refresh) refreshes_next_ = true;
-  if (how.on_divergence == guard_action::warm_up) {
-    exact_until_ = c.epoch + warm_up_;
-    warm_up_ *= 2;
+  if (c.diverged) {
+    epochs_.diverged(number);
+    if (options_.pipeline.on_divergence != guard_action::report)
+      copy(guard_.gradients(), parameters().gradients());
   }
+  return c;
 }
 
 template <class T, class Device>
 epoch_report pipeline_trainer<T, Device>::epoch(int number) {
   const comm::task_scope at(link_->task({"epoch ", number}));
-  const bool compared = compares(number);
-  if (compared || refreshes_next_) {
+  const bool compared = epochs_.compares(number);
+  if (compared || epochs_.refreshes()) {
     const phase_scope phase(mesh_.ledger(), "evaluation");
     run_exactly(number);
   }
   link_->taken_idle();
   epoch_report report;
   report.epoch = number;
-  const auto begin = std::chrono::steady_clock::now();
-  report.loss = step(number);
-  mesh_.queue().synchronize();
-  const std::chrono::duration<double> mine = std::chrono::steady_clock::now() - begin;
+  double mine = 0;
+  const auto timed = [&](auto work) {
+    const auto begin = std::chrono::steady_clock::now();
+    work();
+    mesh_.queue().synchronize();
+    mine += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  };
+  timed([&] { report.loss = gradients(number); });
+  if (compared) report.comparison = compare(number, report.loss);
+  timed([&] { update(number); });
 
   const phase_scope phase(mesh_.ledger(), "evaluation");
-  report.seconds = mesh_.world().all_reduce(mine.count(), reduction::max);
-  idle_ += report.seconds - (mine.count() - link_->taken_idle());
+  report.seconds = mesh_.world().all_reduce(mine, reduction::max);
+  idle_ += report.seconds - (mine - link_->taken_idle());
   seconds_ += report.seconds;
   report.loss = mesh_.world().broadcast(report.loss, mesh_.size() - 1);
-  if (compared) compare(report);
   score(report);
   return report;
 }
@@ -349,8 +330,15 @@ void pipeline_trainer<T, Device>::score(epoch_report& report) {
 
 template <class T, class Device>
 training_result pipeline_trainer<T, Device>::run(const epoch_observer& observe) {
+  const auto observe_and_stop = [&](const epoch_report& r) {
+    if (observe) observe(r);
+    if (r.comparison && r.comparison->diverged && options_.pipeline.on_divergence == guard_action::stop)
+      throw_error<error>({name_, ": the pipeline no longer follows the exact computation in epoch ", r.epoch,
+                          ": ", r.comparison->reason,
+                          "; more exact epochs, another history or fewer chunks may help"});
+  };
   training_result result = run_epochs(
-      mesh_, name_, options_.epochs, [&](int e) { return epoch(e); }, observe);
+      mesh_, name_, options_.epochs, [&](int e) { return epoch(e); }, observe_and_stop);
   const phase_scope phase(mesh_.ledger(), "summary");
   const communicator& world = mesh_.world();
   result.mesh = of_stage_->shape();
