@@ -47,7 +47,7 @@ TOGETHER = {
     "train/cuda_models.cu": "compiled/cuda",
     "train/trainer.cpp": "compiled/host compiled/instances train/epochs train/graph_data train/objective train/options",
     "train/mini_batch.cpp": "algebra/column_slices train/batch_input train/batch_order train/batch_sampler train/block_operators",
-    "train/pipeline_trainer.cpp": "train/layer_rates train/chunk_halo train/chunk_products train/pipeline_guard train/pipeline_link "
+    "train/pipeline_trainer.cpp": "train/layer_rates train/chunk_halo train/chunk_products train/pipeline_link "
                                   "train/pipeline_setup train/pipeline_stage train/stage_layers",
     "train/models.cpp": "nn/models nn/propagation nn/skip_source nn/conv/gat nn/conv/gcnii nn/conv/gin nn/conv/sage nn/conv/sgc "
                         "nn/conv/gcn nn/conv/attention_vectors",
