@@ -27,6 +27,7 @@ TOGETHER = {
     "matrix/tiles.cpp": "matrix/needed_rows",
     "io/graph_text.cpp": "io/edge",
     "io/karate.cpp": "io/labelled_graph",
+    "io/safetensors.cpp": "io/safetensors_header",
     "local/reference.cpp": "local/fusion",
     "local/errors.cpp": "local/shapes",
     "local/reference_edges.cpp": "local/head_slice local/csr_inverse",

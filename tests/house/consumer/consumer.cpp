@@ -15,6 +15,9 @@
 #ifdef USES_NPZ
 #include "partita/io/npz.hpp"
 #endif
+#ifdef USES_JSON
+#include "partita/io/safetensors.hpp"
+#endif
 #ifdef USES_DLPACK
 #include "partita/io/dlpack.hpp"
 #endif
@@ -46,6 +49,10 @@ int main() {
 #ifdef USES_LAPACK
   double four = 4;
   right = right && lapack::cholesky(matrix_view<double>{&four, 1, 1, 1}) && four == 2;
+#endif
+#ifdef USES_JSON
+  const std::vector<double> ones{1, 1};
+  right = right && io::tensor_of("w", {2}, ones).bytes.size() == 16;
 #endif
 #ifdef USES_DLPACK
   double number = 3;

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// Writes files that are never seen half written. Needs POSIX.
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <fcntl.h>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <unistd.h>
+#include <utility>
+
+#include "partita/io/quote.hpp"
+
+namespace partita::io {
+
+namespace detail {
+
+inline constexpr std::string_view unfinished_prefix = ".partita-unfinished-";
+
+[[noreturn]] inline void fail_to_write(std::string_view name, int reason) {
+  fail(name, "cannot be written (" + std::error_code(reason, std::generic_category()).message() + ")");
+}
+
+/// What a system call returns, which is repeated as long as signals interrupt it.
+template <class Call>
+auto uninterrupted(const Call& call) {
+  for (;;) {
+    const auto result = call();
+    if (result >= 0 || errno != EINTR) return result;
+  }
+}
+
+/// An open file or folder.
+class descriptor {
+ public:
+  explicit descriptor(int number) : number_(number) {}
+  descriptor(const descriptor&) = delete;
+  descriptor& operator=(const descriptor&) = delete;
+  ~descriptor() {
+    if (number_ >= 0) ::close(number_);
+  }
+
+  int number() const { return number_; }
+
+  /// Whether it could be closed without an error; network file systems may report a failed write only here.
+  bool close() { return ::close(std::exchange(number_, -1)) == 0 || errno == EINTR; }
+
+ private:
+  int number_;
+};
+
+/// Writes all bytes; a call may take fewer, and some systems refuse more than 2 GiB at once.
+inline void write_all(int file, std::span<const std::byte> bytes, std::string_view name) {
+  while (!bytes.empty()) {
+    const std::size_t most = std::min(bytes.size(), std::size_t{1} << 30);
+    const auto taken = uninterrupted([&] { return ::write(file, bytes.data(), most); });
+    if (taken < 0) fail_to_write(name, errno);
+    bytes = bytes.subspan(static_cast<std::size_t>(taken));
+  }
+}
+
+/// Waits until what was written is on the disk. EINVAL: this file system has no such call.
+inline bool synchronised(int file) {
+  return uninterrupted([&] { return ::fsync(file); }) == 0 || errno == EINVAL;
+}
+
+/// A new file, removed at the end unless it has been given its name.
+class unfinished_file {
+ public:
+  unfinished_file(const std::filesystem::path& folder, mode_t mode, std::string_view name)
+      : name_(name), file_(create(folder, mode)) {}
+  ~unfinished_file() {
+    if (!path_.empty()) ::unlink(path_.c_str());
+  }
+
+  void write(std::span<const std::byte> bytes) { write_all(file_.number(), bytes, name_); }
+
+  /// The bytes are on the disk before the name says that they are.
+  void become(const std::filesystem::path& target) {
+    if (!synchronised(file_.number()) || !file_.close() || ::rename(path_.c_str(), target.c_str()) != 0)
+      fail_to_write(name_, errno);
+    path_.clear();
+  }
+
+ private:
+  int create(const std::filesystem::path& folder, mode_t mode) {
+    for (int trial = 0;; ++trial) {
+      path_ = folder /
+              (std::string(unfinished_prefix) + std::to_string(::getpid()) + "-" + std::to_string(trial));
+      const int file =
+          uninterrupted([&] { return ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode); });
+      if (file >= 0) return file;
+      if (errno != EEXIST) fail_to_write(name_, errno);
+    }
+  }
+
+  std::string name_;
+  std::filesystem::path path_;  ///< empty once the file has its name
+  descriptor file_;
+};
+
+}  // namespace detail
+
+/// Writes `parts`, one after the other and without copying them, to the file `path`. Whoever opens that path,
+/// also after the writer was killed or the power was lost, finds what was there before or the whole new file:
+/// the bytes go to a file of another name in the same folder, fsync, rename, fsync of the folder. A symbolic
+/// link stays one, and what it names is replaced. Local: one rank calls it. Throws input_error with the path
+/// and the system's reason when the file cannot be written, and leaves the old one and no other; only if the
+/// last step fails is the new one in its place, and the message says so.
+inline void write_whole_file(const std::filesystem::path& path,
+                             std::span<const std::span<const std::byte>> parts) {
+  const std::string name = path.string();
+  std::error_code status;
+  std::filesystem::path target = path;
+  if (std::filesystem::is_symlink(path, status)) {
+    target = std::filesystem::weakly_canonical(path, status);
+    if (status) detail::fail_to_write(name, status.value());
+  }
+  const std::filesystem::file_status present = std::filesystem::status(target, status);
+  const bool replaces = std::filesystem::exists(present);
+  // A device must not give way to a file.
+  if (replaces && !std::filesystem::is_regular_file(present)) detail::fail(name, "is not a regular file");
+  const mode_t mode = replaces ? static_cast<mode_t>(present.permissions()) & 0777 : 0666;
+
+  const std::filesystem::path folder = target.has_parent_path() ? target.parent_path() : ".";
+  const detail::descriptor folder_itself(
+      detail::uninterrupted([&] { return ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));
+  if (folder_itself.number() < 0) detail::fail_to_write(name, errno);
+  detail::unfinished_file file(folder, mode, name);
+  for (const std::span<const std::byte> part : parts) file.write(part);
+  file.become(target);
+  if (!detail::synchronised(folder_itself.number()))
+    detail::fail(name, "is written, but may not survive a loss of power (" +
+                           std::error_code(errno, std::generic_category()).message() + ")");
+}
+
+/// Removes from a folder what writers left behind that were killed; returns how many files that were. Local:
+/// one process calls it, while nobody writes there. Throws input_error when the folder cannot be read or a
+/// file cannot be removed.
+inline int remove_unfinished_files(const std::filesystem::path& folder) {
+  std::error_code status;
+  int removed = 0;
+  for (std::filesystem::directory_iterator entry(folder, status), end; !status && entry != end;
+       entry.increment(status)) {
+    if (!entry->path().filename().string().starts_with(detail::unfinished_prefix)) continue;
+    if (::unlink(entry->path().c_str()) != 0)
+      detail::fail(entry->path().string(),
+                   "cannot be removed (" + std::error_code(errno, std::generic_category()).message() + ")");
+    ++removed;
+  }
+  if (status) detail::fail(folder.string(), "cannot be read (" + status.message() + ")");
+  return removed;
+}
+
+}  // namespace partita::io
