@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <string_view>
@@ -36,7 +37,7 @@ inline std::errc take_integer(const char*& at, std::int64_t& value) {
   if (at == digits) return std::errc::invalid_argument;
   constexpr std::uint64_t most = std::numeric_limits<std::int64_t>::max();
   if (at - digits > 18 &&
-      (std::from_chars(digits, at, magnitude).ec != std::errc{} || magnitude > most + negative))
+      (std::from_chars(digits, at, magnitude).ec != std::errc{} || magnitude > most + (negative ? 1 : 0)))
     return std::errc::result_out_of_range;
   value = static_cast<std::int64_t>(negative ? 0 - magnitude : magnitude);
   return {};

@@ -104,16 +104,18 @@ void for_blocks(const text_source& text, interval range, const F& f,
                 std::size_t block_bytes = text_block_bytes) {
   const auto end = static_cast<std::size_t>(range.end);
   auto position = static_cast<std::size_t>(range.begin);
-  std::vector<char> buffer(std::min(block_bytes, end - position) + 1);  // room for the '\n' that is added
+  std::size_t room = std::min(block_bytes, end - position);
+  std::vector<char> buffer(room + 1);  // and for the '\n' that is added
   for (std::size_t kept = 0; position < end;) {
-    const std::size_t more = std::min(buffer.size() - 1 - kept, end - position - kept);
+    const std::size_t more = std::min(room - kept, end - position - kept);
     text.read(position + kept, buffer.data() + kept, more);
     std::size_t have = kept + more;
     if (position + have == end && buffer[have - 1] != '\n') buffer[have++] = '\n';
     const std::size_t last = std::string_view(buffer.data(), have).substr(kept).rfind('\n');
     if (last == std::string_view::npos) {
       kept = have;
-      buffer.resize(2 * buffer.size());
+      room *= 2;
+      buffer.resize(room + 1);
       continue;
     }
     const std::size_t whole = kept + last + 1;
