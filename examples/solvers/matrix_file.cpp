@@ -50,7 +50,7 @@ matrix_file from_edges(partita::io::edge_list list) {
 
 /// A Matrix Market file, parsed by as many threads as the process has cores.
 matrix_file read_market(const std::string& path) {
-  const int threads = count(partita::comm::usable_cores());
+  const int threads = partita::comm::count(partita::comm::usable_cores());
   auto from = path.ends_with(".gz") ? partita::io::parse_matrix_market(unpacked(path), path, threads)
                                     : partita::io::read_matrix_market(path, threads);
   matrix_file a;
