@@ -9,6 +9,7 @@
 #include <limits>
 #include <string>
 #include <string_view>
+#include <sys/mman.h>
 #include <system_error>
 #include <vector>
 
@@ -45,7 +46,7 @@ class market_body {
 
   /// Adds a block's entries, those of an array without their places. Returns whether there may be more.
   bool parse(market_part<T>& part, const text_block& block) const {
-    if (part.entries.capacity() == 0) part.entries.reserve(room(block.range.size()));
+    if (part.entries.capacity() == 0) reserve(part.entries, room(block.range.size()));
     if (is_array())
       parse_lines<true, false>(part, block);
     else if (header_.field == market_field::pattern)
@@ -78,6 +79,16 @@ class market_body {
     const global_index shortest = is_array() ? 2 : header_.field == market_field::pattern ? 4 : 6;
     const auto most = static_cast<std::size_t>(std::min(header_.count, bytes / shortest + 1));
     return is_array() || header_.symmetry == market_symmetry::general ? most : 2 * most;
+  }
+
+  /// Asks for large pages, without which a fifth of the time goes into page faults.
+  static void reserve(std::vector<triplet<T>>& entries, std::size_t count) {
+    entries.reserve(count);
+    constexpr std::uintptr_t page = std::uintptr_t{1} << 21;
+    const auto begin = reinterpret_cast<std::uintptr_t>(entries.data());
+    const std::uintptr_t first = (begin + page - 1) / page * page;
+    const std::uintptr_t last = (begin + count * sizeof(triplet<T>)) / page * page;
+    if (first < last) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
   }
 
   std::errc take_value(const char*& at, const char* end, T& value) const {
