@@ -5,13 +5,14 @@
 #include <array>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <sstream>
 #include <utility>
 #include <zlib.h>
 
+#include "partita/comm/cores.hpp"
 #include "partita/io/graph_text.hpp"
+#include "partita/io/matrix_market.hpp"
 #include "partita/io/npz.hpp"
 
 namespace {
@@ -47,19 +48,22 @@ matrix_file from_edges(partita::io::edge_list list) {
   return a;
 }
 
-/// Reads text from the file, or from what it unpacks to.
-matrix_file read_text(const std::string& path, bool is_market) {
-  const auto read = [&](std::istream& stream) {
-    return is_market ? read_matrix_market(stream, path)
-                     : from_edges(partita::io::read_edge_list(stream, path));
-  };
-  if (path.ends_with(".gz")) {
-    std::istringstream stream(unpacked(path));
-    return read(stream);
-  }
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) throw partita::input_error(path + ": cannot be opened");
-  return read(stream);
+/// A Matrix Market file, parsed by as many threads as the process has cores.
+matrix_file read_market(const std::string& path) {
+  const int threads = partita::comm::count(partita::comm::usable_cores());
+  auto from = path.ends_with(".gz") ? partita::io::parse_matrix_market(unpacked(path), path, threads)
+                                    : partita::io::read_matrix_market(path, threads);
+  matrix_file a;
+  a.shape = from.shape;
+  a.entries = std::move(from.entries);
+  a.first = 1;
+  return a;
+}
+
+matrix_file read_edges(const std::string& path) {
+  if (!path.ends_with(".gz")) return from_edges(partita::io::read_edge_list(path));
+  std::istringstream stream(unpacked(path));
+  return from_edges(partita::io::read_edge_list(stream, path));
 }
 
 /// Sorted by row and column, with the sums of those at one place.
@@ -96,7 +100,7 @@ matrix_file read_matrix(const std::string& path) {
     a.shape = from.shape;
     a.entries = std::move(from.entries);
   } else {
-    a = read_text(path, path.ends_with(".mtx") || path.ends_with(".mtx.gz"));
+    a = path.ends_with(".mtx") || path.ends_with(".mtx.gz") ? read_market(path) : read_edges(path);
   }
   a.path = path;
   if (a.shape.rows == 0 || a.shape.cols == 0)

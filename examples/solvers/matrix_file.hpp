@@ -2,7 +2,6 @@
 #pragma once
 /// Sparse matrices and graphs in files.
 
-#include <istream>
 #include <string>
 #include <vector>
 
@@ -39,8 +38,3 @@ void require_symmetric(matrix_file& a);
 /// u -> v, v -> u or both, given once or often. Of another matrix: the absolute values off its diagonal.
 /// Throws input_error when that matrix is not symmetric.
 matrix_file read_graph(const std::string& path);
-
-/// A matrix in Matrix Market's coordinate format: real, integer or pattern; general, symmetric or
-/// skew-symmetric. `name` denotes it in messages. Throws input_error naming the line. Source: Boisvert, Pozo,
-/// Remington, NISTIR 5935 (1996).
-matrix_file read_matrix_market(std::istream& stream, const std::string& name);

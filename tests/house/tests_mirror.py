@@ -28,6 +28,7 @@ TOGETHER = {
     "io/graph_text.cpp": "io/edge",
     "io/karate.cpp": "io/labelled_graph",
     "io/safetensors.cpp": "io/safetensors_header",
+    "io/matrix_market.cpp": "io/market_body io/market_header io/number_text",
     "local/reference.cpp": "local/fusion",
     "local/errors.cpp": "local/shapes",
     "local/reference_edges.cpp": "local/head_slice local/csr_inverse",

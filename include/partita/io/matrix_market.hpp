@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// Reads and writes matrices in the Matrix Market formats. Source: Boisvert, Pozo, Remington, "The Matrix
+/// Market Exchange Formats: Initial Design", NISTIR 5935 (1996).
+
+#include <array>
+#include <charconv>
+#include <concepts>
+#include <cstddef>
+#include <filesystem>
+#include <fstream>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "partita/base/index.hpp"
+#include "partita/base/triplet.hpp"
+#include "partita/io/market_body.hpp"
+#include "partita/io/market_header.hpp"
+#include "partita/io/number_text.hpp"
+#include "partita/io/quote.hpp"
+#include "partita/io/text_ranges.hpp"
+
+namespace partita::io {
+
+/// A matrix of a Matrix Market file: all its entries, both triangles of one that is symmetric; those at one
+/// place add up.
+template <market_value T = double>
+struct market_matrix {
+  matrix_shape shape;
+  market_symmetry symmetry = market_symmetry::general;  ///< as the file has it
+  std::vector<triplet<T>> entries;  ///< in file order, each one off the diagonal before its mirror image
+};
+
+namespace detail {
+
+/// The position of the line of the entry `index` of those in `range`.
+inline std::size_t line_of_entry(const text_source& text, interval range, global_index index) {
+  std::size_t position = text.size();
+  for_blocks(text, range, [&](const text_block& block) {
+    for (std::size_t begin = 0, next; begin < block.lines.size(); begin = next) {
+      next = block.lines.find('\n', begin) + 1;
+      const char* at = block.lines.data() + begin;
+      skip_blanks(at);
+      if (*at == '%' || at_line_end(at) || index-- > 0) continue;
+      position = block.position + begin;
+      return false;
+    }
+    return true;
+  });
+  return position;
+}
+
+/// The entries of all ranges, which must be as many as the header says.
+template <market_value T>
+std::vector<triplet<T>> joined(const text_source& text, const market_header& header,
+                               std::vector<parsed_range<market_part<T>>> parsed) {
+  global_index found = 0;
+  std::size_t size = 0;
+  for (const auto& [range, part, stopped] : parsed) {
+    // Also a malformed line is one too many where all entries have come.
+    if (part.count + (stopped ? 1 : 0) > header.count - found)
+      fail_at(text, {line_of_entry(text, range, header.count - found),
+                     "expected no more than " + std::to_string(header.count) + " entries"});
+    if (stopped) fail_at(text, *stopped);
+    found += part.count;
+    size += part.entries.size();
+  }
+  if (found < header.count)
+    fail_at(text, {text.size(),
+                   "expected " + std::to_string(header.count) + " entries, found " + std::to_string(found)});
+  std::vector<triplet<T>> entries = std::move(parsed.front().part.entries);
+  entries.reserve(size);
+  for (auto& [range, part, stopped] : std::span(parsed).subspan(1)) {
+    entries.insert(entries.end(), part.entries.begin(), part.entries.end());
+    part.entries = {};
+  }
+  return entries;
+}
+
+template <market_value T>
+market_matrix<T> read_market(const text_source& text, int threads) {
+  const market_header header = read_market_header(text);
+  if (std::integral<T> && header.field == market_field::real)
+    fail(text.name() + ":1", "expected a matrix that is \"integer\" or \"pattern\", found \"real\"");
+  return base::with_memory_for(text.name().c_str(), header.shape, [&] {
+    const market_body<T> body(header);
+    market_matrix<T> matrix{header.shape, header.symmetry, {}};
+    matrix.entries = joined(text, header,
+                            parse_ranges<market_part<T>>(text, header.body, threads,
+                                                         [&](market_part<T>& part, const text_block& block) {
+                                                           return body.parse(part, block);
+                                                         }));
+    if (body.is_array()) body.place(matrix.entries);
+    return matrix;
+  });
+}
+
+}  // namespace detail
+
+/// The matrix in the Matrix Market file `path`: coordinate or array, which has an entry for every place; real
+/// (or double), integer or pattern, whose values are 1; general, symmetric or skew-symmetric. Each of
+/// `threads` threads parses a range of the lines, and the result is the same for any number of them. Shape:
+/// as in the file. In the header case does not matter; lines may end with CRLF, and blank lines and those
+/// with % are skipped. Numbers as scipy.io.mmread has them: +1 and infinite and nan values are read, what is
+/// too small becomes 0; but a number that is too large for T is refused, and so is whatever else a line has.
+/// Throws input_error naming file and line: where a line is malformed, or an entry outside the matrix, on
+/// the diagonal of a skew-symmetric one or beyond the number of entries; where entries are missing; where the
+/// matrix is complex or Hermitian, or real and T an integer. Throws error when it does not fit into memory,
+/// of which no more is allocated than the file's size calls for, whatever its header says. Source: NISTIR
+/// 5935.
+template <market_value T = double>
+market_matrix<T> read_matrix_market(const std::filesystem::path& path, int threads = 1) {
+  return detail::read_market<T>(text_source(path), threads);
+}
+
+/// The matrix in `text`, the content of such a file, which `name` denotes in messages. Throws as
+/// read_matrix_market does.
+template <market_value T = double>
+market_matrix<T> parse_matrix_market(std::string_view text, const std::string& name, int threads = 1) {
+  return detail::read_market<T>(text_source(text, name), threads);
+}
+
+/// Writes a matrix of the given shape to the file `path`, in coordinates: integer or real by the type of its
+/// values, with the fewest digits that give the same values again. `entries`: in any order, without mirror
+/// images: on and below the diagonal of a symmetric matrix, below that of a skew-symmetric one. Throws
+/// input_error when one of them is elsewhere, before it writes, and when the file cannot be written.
+template <market_value T>
+void write_matrix_market(const std::filesystem::path& path, matrix_shape shape,
+                         const std::vector<triplet<T>>& entries,
+                         market_symmetry symmetry = market_symmetry::general) {
+  const std::string name = path.string(), word(detail::symmetry_words[static_cast<std::size_t>(symmetry)]);
+  const interval rows{0, shape.rows}, cols{0, shape.cols};
+  const bool general = symmetry == market_symmetry::general;
+  const global_index nearest = symmetry == market_symmetry::skew_symmetric ? 1 : 0;  // to the diagonal
+  if (rows.size() < 0 || cols.size() < 0 || (!general && shape.rows != shape.cols))
+    detail::fail(name, "a " + word + " matrix cannot be " + to_string(shape));
+  for (const triplet<T>& e : entries)
+    if (!rows.contains(e.row) || !cols.contains(e.col) || (!general && e.row - e.col < nearest))
+      detail::fail(name, "entry (" + std::to_string(e.row + 1) + ", " + std::to_string(e.col + 1) +
+                             ") is not in what is written of a " + word + " matrix of " + to_string(shape));
+  std::ofstream stream(path, std::ios::binary | std::ios::trunc);
+  std::string text = "%%MatrixMarket matrix coordinate " +
+                     std::string(std::integral<T> ? "integer " : "real ") + word + '\n';
+  std::array<char, 32> digits;
+  const auto append = [&](auto number, char after) {
+    text.append(digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr);
+    text += after;
+  };
+  const auto flush = [&] {
+    stream.write(text.data(), static_cast<std::streamsize>(text.size()));
+    text.clear();
+  };
+  append(shape.rows, ' ');
+  append(shape.cols, ' ');
+  append(entries.size(), '\n');
+  for (const triplet<T>& e : entries) {
+    append(e.row + 1, ' ');
+    append(e.col + 1, ' ');
+    append(e.value, '\n');
+    if (text.size() > std::size_t{1} << 16) flush();
+  }
+  flush();
+  stream.close();
+  if (!stream) detail::fail(name, "cannot be written");
+}
+
+}  // namespace partita::io

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// Numbers in text, whatever the locale. The text ends with '\n', so that scanning needs no other bound.
+
+#include <algorithm>
+#include <charconv>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string_view>
+#include <system_error>
+
+#include "partita/base/index.hpp"
+
+namespace partita::io::detail {
+
+/// Skips blanks and tabs; returns whether there were any.
+inline bool skip_blanks(const char*& at) {
+  const char* const begin = at;
+  while (*at == ' ' || *at == '\t') ++at;
+  return at != begin;
+}
+
+/// Whether the line ends here, with LF or CRLF.
+inline bool at_line_end(const char* at) { return *at == '\n' || (*at == '\r' && at[1] == '\n'); }
+
+/// Takes a whole number, which may have a sign. Returns invalid_argument where there is none and
+/// result_out_of_range if it does not fit.
+inline std::errc take_integer(const char*& at, std::int64_t& value) {
+  const bool negative = *at == '-';
+  if (negative || *at == '+') ++at;
+  const char* const digits = at;
+  std::uint64_t magnitude = 0;
+  for (unsigned digit; (digit = static_cast<unsigned>(*at) - '0') <= 9; ++at)
+    magnitude = 10 * magnitude + digit;
+  if (at == digits) return std::errc::invalid_argument;
+  constexpr std::uint64_t most = std::numeric_limits<std::int64_t>::max();
+  if (at - digits > 18 &&
+      (std::from_chars(digits, at, magnitude).ec != std::errc{} || magnitude > most + (negative ? 1 : 0)))
+    return std::errc::result_out_of_range;
+  value = static_cast<std::int64_t>(negative ? 0 - magnitude : magnitude);
+  return {};
+}
+
+/// Whether a decimal number that std::from_chars found out of range is too small, not too large.
+inline bool is_too_small(std::string_view number) {
+  const std::size_t mantissa = std::min(number.find_first_of("eE"), number.size());
+  const std::size_t point = std::min(number.find('.'), mantissa), first = number.find_first_of("123456789");
+  std::string_view exponent = number.substr(std::min(mantissa + 1, number.size()));
+  if (exponent.starts_with('+')) exponent.remove_prefix(1);
+  std::int64_t power = 0;
+  if (std::from_chars(exponent.data(), exponent.data() + exponent.size(), power).ec ==
+      std::errc::result_out_of_range)
+    return exponent.starts_with('-');
+  return power < static_cast<std::int64_t>(first) - static_cast<std::int64_t>(point);
+}
+
+/// Takes a decimal number, which may have a sign, an exponent with e or E, or be inf, infinity or nan in any
+/// case; rounded to nearest, and to 0 where it is too small. `end`: of the text. Returns as take_integer.
+template <std::floating_point T>
+std::errc take_real(const char*& at, const char* end, T& value) {
+  const bool plus = *at == '+';
+  if (plus && *++at == '-') return std::errc::invalid_argument;
+  const auto [rest, status] = std::from_chars(at, end, value);
+  const std::string_view number(at, static_cast<std::size_t>(rest - at));
+  if (number.ends_with(')')) return std::errc::invalid_argument;  // nan(...)
+  at = rest;
+  if (status != std::errc::result_out_of_range || !is_too_small(number)) return status;
+  value = number.starts_with('-') ? -T{0} : T{0};
+  return {};
+}
+
+}  // namespace partita::io::detail
