@@ -27,10 +27,8 @@ inline bool keeps_window(partita::nn::chunk_history history) {
 }
 
 inline const value_names<partita::nn::guard_action> guard_action_names{
-    {"report", partita::nn::guard_action::report},
-    {"refresh", partita::nn::guard_action::refresh},
-    {"warm-up", partita::nn::guard_action::warm_up},
-    {"exact", partita::nn::guard_action::exact},
+    {"report", partita::nn::guard_action::report},   {"refresh", partita::nn::guard_action::refresh},
+    {"warm-up", partita::nn::guard_action::warm_up}, {"exact", partita::nn::guard_action::exact},
     {"stop", partita::nn::guard_action::stop},
 };
 

@@ -123,7 +123,7 @@ TEST_CASE("a guard that stops does so after an observer saw the epoch, and says 
   CHECK(nn::divergence({.epoch = 3, .loss = 1, .exact_loss = 1.05, .gradient_cosine = 0.5}, o.pipeline)
             .empty());
   CHECK(nn::divergence({.epoch = 3, .loss = 1, .exact_loss = 1.05, .gradient_cosine = 0.05}, o.pipeline) ==
-        "the cosine of the angle between the gradients is 0.050000, less than 0.100000");
+        "the cosine of the angle between the gradients is 0.050000, less than 0.500000");
 }
 
 }  // namespace test_pipeline_guard

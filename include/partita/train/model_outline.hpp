@@ -197,7 +197,8 @@ inline std::vector<std::size_t> given_stages(const std::vector<int>& numbers, st
   }
   if (static_cast<int>(numbers.size()) != stages || cuts.back() != layers)
     throw_error<shape_error>({numbers.size(), " stages of ", cuts.back(), " layers in all were given for ",
-                              stages, " stages and a model of ", layers, " layers with parameters, with dense ones and norms"});
+                              stages, " stages and a model of ", layers,
+                              " layers with parameters, with dense ones and norms"});
   return cuts;
 }
 

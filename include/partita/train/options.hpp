@@ -93,7 +93,7 @@ struct pipeline_options {
   int guard = 0;  ///< every so many epochs, and in the first one after exact ones, an exact pass to compare
                   ///< with; 0: never
   double tolerance = 0.1;     ///< relative difference of the losses from which the guard acts
-  double least_cosine = 0.1;  ///< of the angle between gradients, below which it acts
+  double least_cosine = 0.5;  ///< of the angle between gradients, below which it acts
   guard_action on_divergence = guard_action::report;
   int exact_epochs = 0;  ///< so many exact epochs come first
 
