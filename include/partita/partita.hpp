@@ -2,7 +2,7 @@
 #pragma once
 /// Everything that needs only the standard library. Backends are headers of their own: comm/mpi.hpp,
 /// local/blas/gemm.hpp, local/lapack/small.hpp, algebra/tall_skinny.hpp, partition/metis.hpp, io/npz.hpp,
-/// io/dataset.hpp and io/safetensors.hpp; io/whole_file.hpp needs POSIX.
+/// io/dataset.hpp and io/safetensors.hpp; io/whole_file.hpp and io/matrix_market.hpp need POSIX.
 
 #include "partita/algebra/edge_softmax.hpp"
 #include "partita/algebra/gemm.hpp"
