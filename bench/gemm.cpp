@@ -10,6 +10,7 @@
 
 #include "support/gemm_contenders.hpp"
 #include "support/json.hpp"
+#include "support/median.hpp"
 #include "support/options.hpp"
 
 namespace {
@@ -156,19 +157,12 @@ std::string shortened(std::string schedule) {
   return schedule.empty() ? "none" : schedule;
 }
 
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
-}
-
 /// The median over the rounds of how much faster `x` is than `other`.
 double advantage(const bench::contender& x, const bench::contender& other) {
   std::vector<double> ratios;
   for (std::size_t round = 0; round < x.seconds.size(); ++round)
     ratios.push_back(other.seconds[round] / x.seconds[round]);
-  return median(ratios);
+  return bench::median(ratios);
 }
 
 /// Measures by turns. Collective. Throws error if a result is wrong.
@@ -198,7 +192,8 @@ bench::json measure(const communicator& world, const bench::gemm_problem& p, con
   const bench::contender& serial = *all.back();
   const bench::contender* peer = nullptr;
   for (const auto& x : all)
-    if (x->program == "pdgemm" && (peer == nullptr || median(x->seconds) < median(peer->seconds)))
+    if (x->program == "pdgemm" &&
+        (peer == nullptr || bench::median(x->seconds) < bench::median(peer->seconds)))
       peer = x.get();
   bench::json of_problem = bench::json::array();
   if (world.rank() == 0)
@@ -208,7 +203,7 @@ bench::json measure(const communicator& world, const bench::gemm_problem& p, con
         static_cast<long long>(p.k()), world.size(), c.rounds, "program", "mesh", "layouts/blocks",
         "schedule", "words", "seconds", "GFlop/s", "/pdgemm", "/serial");
   for (const auto& x : all) {
-    const double time = median(x->seconds);
+    const double time = bench::median(x->seconds);
     const double to_peer = peer == nullptr ? 0 : advantage(*x, *peer), to_serial = advantage(*x, serial);
     if (world.rank() == 0)
       std::printf("%-11s %-9s %-18s %-19s %10lld %9.4f %8.1f %8.2f %8.2f%s\n", x->program.c_str(),

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "partita/base/random.hpp"
+#include "support/median.hpp"
 #include "support/options.hpp"
 
 namespace {
@@ -26,11 +27,6 @@ namespace {
 namespace fs = std::filesystem;
 using partita::global_index;
 using clock = std::chrono::steady_clock;
-
-double median(std::vector<double> of) {
-  std::nth_element(of.begin(), of.begin() + static_cast<std::ptrdiff_t>(of.size() / 2), of.end());
-  return of[of.size() / 2];
-}
 
 struct problem {
   int megabytes = 200, decimals = 17, rounds = 5;
@@ -106,12 +102,13 @@ void measure(const problem& p) {
   std::printf("%.3f GB, %zu entries, %.1f bytes each\n", size, entries,
               static_cast<double>(text.size()) / static_cast<double>(entries));
   for (const auto& [threads, t] : taken) {
-    const double rate = size / median(t.wall);
+    const double rate = size / bench::median(t.wall);
     const std::string what = threads == 0 ? "sum of the bytes" : std::to_string(threads) + " threads";
     std::printf("%-16s  %.2f GB/s, %.2f per thread, %.2f per second of CPU time", what.c_str(), rate,
-                rate / std::max(threads, 1), size / median(t.cpu));
+                rate / std::max(threads, 1), size / bench::median(t.cpu));
     if (threads > 0)
-      std::printf("; CPU time of the sum: %.0f %% of it", 100 * median(taken[0].cpu) / median(t.cpu));
+      std::printf("; CPU time of the sum: %.0f %% of it",
+                  100 * bench::median(taken[0].cpu) / bench::median(t.cpu));
     std::printf("\n");
   }
   if (sum == 0) std::printf("the file is empty\n");  // the sum is needed

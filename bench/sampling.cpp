@@ -16,6 +16,7 @@
 #include "partita/sampling/neighbour_sampler.hpp"
 #include "partita/transfer/distribute.hpp"
 #include "support/graphs.hpp"
+#include "support/median.hpp"
 #include "support/options.hpp"
 #include "support/sampling_claims.hpp"
 
@@ -27,11 +28,6 @@ using clock = std::chrono::steady_clock;
 
 double seconds(clock::time_point since) {
   return std::chrono::duration<double>(clock::now() - since).count();
-}
-
-double median(std::vector<double> of) {
-  std::nth_element(of.begin(), of.begin() + static_cast<std::ptrdiff_t>(of.size() / 2), of.end());
-  return of[of.size() / 2];
 }
 
 struct problem {
@@ -104,9 +100,9 @@ void measure(const problem& p) {
   std::printf("2^%d vertices, %zu edges; %d roots a batch: %zu edges and %zu vertices sampled a batch\n",
               p.scale, g.columns().size(), p.batch, edges / batches.size(), vertices / batches.size());
   for (const auto& [threads, t] : taken) {
-    const double all = median(t.all), million = 1e-6 * static_cast<double>(edges);
+    const double all = bench::median(t.all), million = 1e-6 * static_cast<double>(edges);
     std::printf("%d threads: %.1f M edges/s, %.1f M per second of CPU time; drawing %.0f %% of the time\n",
-                threads, million / all, million / median(t.cpu), 100 * median(t.drawing) / all);
+                threads, million / all, million / bench::median(t.cpu), 100 * bench::median(t.drawing) / all);
   }
 }
 

@@ -27,6 +27,7 @@ TOGETHER = {
     "matrix/tiles.cpp": "matrix/needed_rows",
     "io/graph_text.cpp": "io/edge",
     "io/karate.cpp": "io/labelled_graph",
+    "io/whole_file.cpp": "io/descriptor",
     "io/safetensors.cpp": "io/safetensors_header",
     "io/matrix_market.cpp": "io/market_body io/market_header io/number_text",
     "local/reference.cpp": "local/fusion",

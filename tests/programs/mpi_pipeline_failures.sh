@@ -11,7 +11,7 @@ if mpirun --version 2>/dev/null | grep -q 'Open MPI'; then launch+=(--quiet); fi
 place='stage [01], (chunk [0-7], (forward|backward)|all chunks, forward|end of (forward|backward)|sum of gradients|loss|scores|epoch [0-9]+)'
 
 # A rank, whose lines on stderr get a file of their own: mpirun may lose them.
-one_rank() { exec "$@" 2>"$(mktemp "$lines/XXXXXX")"; }
+one_rank() { exec "$@" 2>"$(mktemp -p "$lines")"; }
 export -f one_rank
 lines=$(mktemp -d)
 export lines

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The simulator of pipelines: its bubbles are those of the closed forms, its messages wait where they must,
-// and what it predicts of published runs.
+// and what it predicts of published runs. All seconds are simulated or published: nothing is timed here.
 #include "bench/support/pipeline_simulation.hpp"
 
 #include <cmath>

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "partita/base/index.hpp"
+#include "partita/io/descriptor.hpp"
 #include "partita/io/quote.hpp"
 #include "partita/local/parallel.hpp"
 
@@ -29,22 +30,17 @@ class text_source {
  public:
   /// The file `path`, open as long as this lives. Throws input_error, with the reason, when it cannot be
   /// opened or is not a regular file.
-  explicit text_source(const std::filesystem::path& path) : name_(detail::name_of_file(path)) {
-    file_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  explicit text_source(const std::filesystem::path& path)
+      : name_(detail::name_of_file(path)),
+        file_(detail::uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC); })) {
     struct stat status {};
-    if (file_ < 0 || ::fstat(file_, &status) != 0) {
-      const int reason = errno;
-      close();
-      detail::fail(name_, "cannot be opened: " + std::generic_category().message(reason));
-    }
+    if (file_.number() < 0 || ::fstat(file_.number(), &status) != 0)
+      detail::fail(name_, "cannot be opened: " + std::generic_category().message(errno));
     size_ = static_cast<std::size_t>(status.st_size);
   }
   /// Text in memory, which must outlive this. `name` denotes it in messages.
   text_source(std::string_view text, std::string name)
       : name_(std::move(name)), memory_(text), size_(text.size()) {}
-  text_source(const text_source&) = delete;
-  text_source& operator=(const text_source&) = delete;
-  ~text_source() { close(); }
 
   const std::string& name() const { return name_; }
   /// In bytes.
@@ -53,13 +49,13 @@ class text_source {
   /// Copies `count` bytes, the first of them at `position`, to `to`. Throws input_error when the file cannot
   /// be read or has become shorter.
   void read(std::size_t position, char* to, std::size_t count) const {
-    if (file_ < 0) {
+    if (file_.number() < 0) {
       std::copy_n(memory_.data() + position, count, to);
       return;
     }
     while (count > 0) {
-      const ssize_t got = ::pread(file_, to, count, static_cast<off_t>(position));
-      if (got < 0 && errno == EINTR) continue;
+      const ssize_t got = detail::uninterrupted(
+          [&] { return ::pread(file_.number(), to, count, static_cast<off_t>(position)); });
       if (got < 0) detail::fail(name_, "cannot be read: " + std::generic_category().message(errno));
       if (got == 0) detail::fail(name_, "has become shorter while it was read");
       const auto bytes = static_cast<std::size_t>(got);
@@ -68,13 +64,9 @@ class text_source {
   }
 
  private:
-  void close() const {
-    if (file_ >= 0) ::close(file_);
-  }
-
   std::string name_;
   std::string_view memory_;
-  int file_ = -1;
+  detail::descriptor file_{-1};  ///< none for text in memory
   std::size_t size_ = 0;
 };
 

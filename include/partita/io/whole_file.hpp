@@ -12,8 +12,8 @@
 #include <string_view>
 #include <system_error>
 #include <unistd.h>
-#include <utility>
 
+#include "partita/io/descriptor.hpp"
 #include "partita/io/quote.hpp"
 
 namespace partita::io {
@@ -25,34 +25,6 @@ inline constexpr std::string_view unfinished_prefix = ".partita-unfinished-";
 [[noreturn]] inline void fail_to_write(std::string_view name, int reason) {
   fail(name, "cannot be written (" + std::error_code(reason, std::generic_category()).message() + ")");
 }
-
-/// What a system call returns, which is repeated as long as signals interrupt it.
-template <class Call>
-auto uninterrupted(const Call& call) {
-  for (;;) {
-    const auto result = call();
-    if (result >= 0 || errno != EINTR) return result;
-  }
-}
-
-/// An open file or folder.
-class descriptor {
- public:
-  explicit descriptor(int number) : number_(number) {}
-  descriptor(const descriptor&) = delete;
-  descriptor& operator=(const descriptor&) = delete;
-  ~descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
-
-  int number() const { return number_; }
-
-  /// Whether it could be closed without an error; network file systems may report a failed write only here.
-  bool close() { return ::close(std::exchange(number_, -1)) == 0 || errno == EINTR; }
-
- private:
-  int number_;
-};
 
 /// Writes all bytes; a call may take fewer, and some systems refuse more than 2 GiB at once.
 inline void write_all(int file, std::span<const std::byte> bytes, std::string_view name) {

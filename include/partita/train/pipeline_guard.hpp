@@ -37,8 +37,10 @@ class guarded_epochs {
         exact_until_(how.exact_epochs),
         warm_up_(how.guard) {}
 
-  /// Of steady epochs, which come after all others, where e is 0.
+  /// Whether epoch e, from 1, is computed without history; 0: one after all that exact_epochs and the guard
+  /// ask for.
   bool exact(int e) const { return always_ || (e > 0 && e <= exact_until_); }
+  /// Every so many epochs, and in the first one after exact ones.
   bool compares(int e) const {
     return guard_ > 0 && (e % guard_ == 0 || (exact_until_ > 0 && e == exact_until_ + 1)) && !exact(e);
   }
@@ -53,6 +55,7 @@ class guarded_epochs {
   }
   /// Whether history is to become that of an exact pass before the next epoch.
   bool refreshes() const { return refreshes_; }
+  /// The same, once.
   bool taken_refreshes() { return std::exchange(refreshes_, false); }
 
  private:
