@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The training step of every model under every policy on an R-MAT graph (Graph500 parameters): seconds and
-/// words; or the balance of words and work under the policies.
+/// words; or the balance of words and work under the policies; or what reproducible sums cost gcn.
 ///
-///   models [balance] [SCALE [RANKS]]     vertices: 2^SCALE (15), 16 edges each; 64 features, 16 classes,
-///   hidden width 32; ranks: 4
+///   models [balance|reproducible] [SCALE [RANKS]]     vertices: 2^SCALE (15), 16 edges each; 64 features, 16
+///   classes, hidden width 32; ranks: 4
 
 #include <cstdio>
+#include <utility>
+#include <vector>
 
 #include "partita/comm/threads.hpp"
 #include "partita/compiled/host.hpp"
 #include "partita/partition/policies.hpp"
 #include "support/balance.hpp"
+#include "support/median.hpp"
 #include "support/options.hpp"
 #include "support/rmat_dataset.hpp"
 
@@ -76,6 +79,54 @@ bool print_times(const io::dataset& d, int ranks) {
   return right;
 }
 
+struct cost {
+  double seconds = 0;
+  global_index words = 0, bytes = 0;
+};
+
+template <class T>
+cost cost_of(const io::dataset& d, const policy& p, mesh_shape shape, summation sums) {
+  cost c;
+  threads::run(shape.size(), [&](const communicator& world) {
+    const mesh<host> m(world, shape, device_queue<host>(), sums);
+    const nn::training_result r = nn::train_model<T>(m, d, options_of("gcn", nn::coupling::coupled), p);
+    if (world.rank() == 0) c = {r.seconds_per_epoch, r.words_received.total, r.peak_bytes.max_rank};
+  });
+  return c;
+}
+
+/// Three runs of either mode, in turn.
+template <class T>
+void print_costs_in(const io::dataset& d, int ranks, const char* precision) {
+  for (const auto& [p, shape] :
+       {std::pair{row_1d, mesh_shape{ranks, 1, 1}}, std::pair{grid_2d, mesh_shape{ranks / 2, 2, 1}}}) {
+    std::vector<double> fast_seconds, seconds;
+    cost fast, exact;
+    for (int round = 0; round < 3; ++round) {
+      fast = cost_of<T>(d, p, shape, summation::fast);
+      exact = cost_of<T>(d, p, shape, summation::reproducible);
+      fast_seconds.push_back(fast.seconds);
+      seconds.push_back(exact.seconds);
+    }
+    const double before = bench::median(fast_seconds), after = bench::median(seconds);
+    std::printf("| %s | %s | %s | %.1f | %.1f | %.2f | %.2f | %.2f |\n", precision,
+                std::string(p.name).c_str(), to_string(shape).c_str(), 1e3 * before, 1e3 * after,
+                after / before, static_cast<double>(exact.words) / static_cast<double>(fast.words),
+                static_cast<double>(exact.bytes) / static_cast<double>(fast.bytes));
+    std::fflush(stdout);
+  }
+}
+
+void print_costs(const io::dataset& d, int ranks) {
+  std::printf(
+      "gcn, %d ranks as threads, %lld vertices, %zu edges; medians of 3 runs of 5 epochs\n\n"
+      "| precision | policy | mesh | ms an epoch, fast | reproducible | ratio | of words | of peak bytes |\n"
+      "|---|---|---|---|---|---|---|---|\n",
+      ranks, static_cast<long long>(d.vertices), d.edges.size());
+  print_costs_in<float>(d, ranks, "f32");
+  print_costs_in<double>(d, ranks, "f64");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) try {
@@ -84,14 +135,20 @@ int main(int argc, char** argv) try {
                "models");
   CLI::App* const balance =
       app.add_subcommand("balance", "how evenly policies spread words and work, instead");
-  for (CLI::App* const command : {&app, balance}) {
+  CLI::App* const reproducible =
+      app.add_subcommand("reproducible", "what reproducible sums cost, on an even number of ranks, instead");
+  for (CLI::App* const command : {&app, balance, reproducible}) {
     bench::add_number(*command, "SCALE", scale, 4, 24, "the graph has 2^SCALE vertices");
     bench::add_number(*command, "RANKS", ranks, 1, 4096, "ranks that are threads");
   }
   bench::parse(app, argc, argv);
   const io::dataset d = bench::rmat_dataset(scale);
-  if (!balance->parsed()) return print_times(d, ranks) ? 0 : 1;
-  print_balance(d, ranks);
+  if (reproducible->parsed() && ranks % 2 != 0) throw error("a grid needs an even number of ranks");
+  if (!balance->parsed() && !reproducible->parsed()) return print_times(d, ranks) ? 0 : 1;
+  if (balance->parsed())
+    print_balance(d, ranks);
+  else
+    print_costs(d, ranks);
   return 0;
 } catch (const std::exception& e) {
   std::fprintf(stderr, "models: %s\n", e.what());

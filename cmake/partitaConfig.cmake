@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# find_package(partita [COMPONENTS mpi blas lapack npz json dlpack metis cuda cublas cusparse nccl]) defines
+# find_package(partita [COMPONENTS mpi blas lapack npz zlib json dlpack metis cuda cublas cusparse nccl]) defines
 # partita::partita, which requires only threads, and one target per requested component; also partita::compiled and, if CUDA is
 # enabled in the project and requested as a component, partita::compiled_cuda.
 include(CMakeFindDependencyMacro)

@@ -2,7 +2,7 @@
 # The optional targets of partita. Used by its own build and, installed next to partitaConfig.cmake, by
 # dependent projects, so that the available backends depend on the user's system rather than the packager's.
 
-set(partita_backends mpi blas lapack npz json dlpack metis cuda cublas cusparse nccl)
+set(partita_backends mpi blas lapack npz zlib json dlpack metis cuda cublas cusparse nccl)
 
 # How each dependency is found, what is linked, and which other backend it requires.
 set(partita_mpi_package MPI COMPONENTS CXX)
@@ -14,6 +14,8 @@ set(partita_lapack_target LAPACKE::LAPACKE)
 set(partita_lapack_base blas)
 set(partita_npz_package LibZip)
 set(partita_npz_target LibZip::LibZip)
+set(partita_zlib_package ZLIB)
+set(partita_zlib_target ZLIB::ZLIB)
 set(partita_json_package nlohmann_json)
 set(partita_json_target nlohmann_json::nlohmann_json)
 set(partita_dlpack_package DLPack)

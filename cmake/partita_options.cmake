@@ -7,6 +7,7 @@ option(PARTITA_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(PARTITA_BUILD_EXAMPLES "Build the examples" ${PROJECT_IS_TOP_LEVEL})
 option(PARTITA_BUILD_BENCH "Build the benchmarks" ${PROJECT_IS_TOP_LEVEL})
 option(PARTITA_NATIVE "Tests, examples and benchmarks use every instruction of this machine" OFF)
+option(PARTITA_FUZZERS "Build the fuzzers of the readers, which need clang" OFF)
 
 # PARTITA_MPI, PARTITA_BLAS, ...
 foreach(backend IN LISTS partita_backends)

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "partita/nn/normalization.hpp"
 #include "partita/train/models.hpp"
 #include "partita/transfer/distribute.hpp"
 

@@ -3,7 +3,8 @@
 
 namespace partita {
 
-template void threads::detail::run_ranks<void>(int, const std::function<void(const communicator&)>&);
+template void threads::detail::run_ranks<void>(int, const std::function<void(const communicator&)>&,
+                                               const options&);
 
 PARTITA_HOST_INSTANCES(, double)
 

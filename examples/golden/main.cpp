@@ -65,7 +65,7 @@ int main(int argc, char** argv) try {
   if (!over_mpi) refuse_separate_runs();
   const std::vector<golden_case> cases = read_golden_cases(c.folder);
   if (over_mpi)
-    return run_mpi(argc, argv, [&](const partita::communicator& world) {
+    return run_mpi(argc, argv, {}, [&](const partita::communicator& world) {
       return run_cases(world, c, cases) > 0 ? 1 : 0;
     });
   // Loading a kernel late may wait for a card that waits for another rank of this process.

@@ -14,6 +14,15 @@ CLI::Option* words(CLI::Option* option, const std::vector<std::string>& allowed)
   return option->check(CLI::Validator(refuse, ""))->option_text(CLI::detail::join(allowed, "|"));
 }
 
+CLI::Option* add_timeout(CLI::App& app, std::optional<double>& seconds) {
+  return app
+      .add_option("--timeout", seconds,
+                  "fail, naming the ranks that do not come, when a rank has waited for so\n"
+                  "long (default: never; mpi and nccl: 600)")
+      ->check(number_that("a time from 0.001 to 1000000 s", [](double v) { return v >= 0.001 && v <= 1e6; }))
+      ->option_text("SECONDS");
+}
+
 std::vector<std::string> policy_names() {
   std::vector<std::string> names;
   for (const partita::policy& p : partita::named_policies) names.emplace_back(p.name);

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,9 @@ inline const CLI::Validator positive = number_that("a positive number", [](doubl
 
 /// An option that takes one of these words.
 CLI::Option* words(CLI::Option* option, const std::vector<std::string>& allowed);
+
+/// --timeout, the limit of a wait for other ranks.
+CLI::Option* add_timeout(CLI::App& app, std::optional<double>& seconds);
 
 /// The names of all policies.
 std::vector<std::string> policy_names();

@@ -48,10 +48,13 @@ partita::device_queue<partita::cuda_device> cuda_queue(const partita::communicat
 
 partita::communicator cuda_world(const partita::communicator& world,
                                  [[maybe_unused]] const partita::device_queue<partita::cuda_device>& queue,
-                                 const std::string& comm) {
+                                 const std::string& comm,
+                                 [[maybe_unused]] std::optional<std::chrono::milliseconds> time_limit) {
   if (comm != "nccl") return world;
 #ifdef PARTITA_WITH_NCCL
-  return partita::nccl::world(world, queue);
+  partita::nccl::options o;
+  o.time_limit = time_limit.value_or(o.time_limit);
+  return partita::nccl::world(world, queue, o);
 #else
   throw partita::error("this program was built without NCCL; use --comm threads or mpi");
 #endif

@@ -2,6 +2,9 @@
 #pragma once
 /// Which CUDA device a rank of a program uses, and how its ranks talk.
 
+#include <chrono>
+#include <optional>
+
 #include "partita/comm/mesh.hpp"
 #include "partita/memory/cuda.hpp"
 
@@ -11,11 +14,12 @@
 partita::device_queue<partita::cuda_device> cuda_queue(const partita::communicator& world,
                                                        const std::string& comm);
 
-/// The same ranks over NCCL when `comm` is nccl. Every rank must call. Throws error when this program was
-/// built without it.
+/// The same ranks over NCCL, with the limit of a wait if there is one, when `comm` is nccl. Every rank must
+/// call. Throws error when this program was built without it.
 partita::communicator cuda_world(const partita::communicator& world,
                                  const partita::device_queue<partita::cuda_device>& queue,
-                                 const std::string& comm);
+                                 const std::string& comm,
+                                 std::optional<std::chrono::milliseconds> time_limit = {});
 
 /// The mesh of `world` on that queue. Every rank must call.
 partita::mesh<partita::cuda_device> cuda_mesh(const partita::communicator& world, partita::mesh_shape shape,

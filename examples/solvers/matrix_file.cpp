@@ -2,16 +2,13 @@
 #include "matrix_file.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <filesystem>
-#include <memory>
-#include <sstream>
 #include <utility>
-#include <zlib.h>
 
 #include "partita/comm/cores.hpp"
 #include "partita/io/graph_text.hpp"
+#include "partita/io/gzip.hpp"
 #include "partita/io/matrix_market.hpp"
 #include "partita/io/npz.hpp"
 
@@ -20,39 +17,25 @@ namespace {
 using partita::global_index;
 using partita::triplet;
 
-/// The bytes of a gzip file, unpacked; those of another file as they are.
-std::string unpacked(const std::string& path) {
-  struct close {
-    void operator()(gzFile_s* file) const { gzclose(file); }
-  };
-  const std::unique_ptr<gzFile_s, close> file(gzopen(path.c_str(), "rb"));
-  if (!file) throw partita::input_error(path + ": cannot be opened");
-  std::string text;
-  std::array<char, 1 << 16> block;
-  int got = 0;
-  while ((got = gzread(file.get(), block.data(), block.size())) > 0)
-    text.append(block.data(), static_cast<std::size_t>(got));
-  int status = Z_OK;
-  gzerror(file.get(), &status);  // a file that ends too early is read without a negative count
-  if (got < 0 || status != Z_OK) throw partita::input_error(path + ": cannot be unpacked");
-  return text;
-}
-
 matrix_file from_edges(partita::io::edge_list list) {
   matrix_file a;
   a.is_edge_list = true;
   a.shape = {list.vertices(), list.vertices()};
   a.ids = std::move(list.ids);
   a.entries.reserve(list.edges.size());
-  for (const partita::io::edge& e : list.edges) a.entries.push_back({e.source, e.target, 1});
+  for (std::size_t k = 0; k < list.edges.size(); ++k)
+    a.entries.push_back(
+        {list.edges[k].source, list.edges[k].target, list.weights.empty() ? 1 : list.weights[k]});
   return a;
 }
 
-/// A Matrix Market file, parsed by as many threads as the process has cores.
+/// Text is parsed by as many threads as the process has cores.
+int parsers() { return partita::comm::count(partita::comm::usable_cores()); }
+
 matrix_file read_market(const std::string& path) {
-  const int threads = partita::comm::count(partita::comm::usable_cores());
-  auto from = path.ends_with(".gz") ? partita::io::parse_matrix_market(unpacked(path), path, threads)
-                                    : partita::io::read_matrix_market(path, threads);
+  auto from = path.ends_with(".gz")
+                  ? partita::io::parse_matrix_market(partita::io::read_gzip(path), path, parsers())
+                  : partita::io::read_matrix_market(path, parsers());
   matrix_file a;
   a.shape = from.shape;
   a.entries = std::move(from.entries);
@@ -61,9 +44,9 @@ matrix_file read_market(const std::string& path) {
 }
 
 matrix_file read_edges(const std::string& path) {
-  if (!path.ends_with(".gz")) return from_edges(partita::io::read_edge_list(path));
-  std::istringstream stream(unpacked(path));
-  return from_edges(partita::io::read_edge_list(stream, path));
+  return from_edges(path.ends_with(".gz")
+                        ? partita::io::parse_edge_list(partita::io::read_gzip(path), path, parsers())
+                        : partita::io::read_edge_list(path, parsers()));
 }
 
 /// Sorted by row and column, with the sums of those at one place.

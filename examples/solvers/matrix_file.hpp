@@ -24,8 +24,8 @@ struct matrix_file {
 };
 
 /// The matrix in a file, by the ending of its name: .npz, of scipy.sparse.save_npz in csr, csc or coo; .mtx,
-/// Matrix Market; otherwise an edge list, where the edge u -> v is a 1 at (u, v). The last two may end in
-/// .gz. Throws input_error naming the file and, in text, the line.
+/// Matrix Market; otherwise an edge list, where the edge u -> v is its weight or 1 at (u, v). The last two
+/// may end in .gz. Throws input_error naming the file and, in text, the line.
 matrix_file read_matrix(const std::string& path);
 
 /// The same. Throws input_error unless it is square.

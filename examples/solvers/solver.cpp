@@ -11,7 +11,6 @@
 #include "../ranks/command_line.hpp"
 #include "../train/arrangement.hpp"
 #include "../train/cores.hpp"
-#include "partita/comm/threads.hpp"
 #include "partita/io/npy.hpp"
 
 namespace {
@@ -47,6 +46,7 @@ command parse_command(int argc, char** argv, const description& d) {
       ->option_text("RxCxD");
   words(app.add_option("--comm", c.comm, "what the ranks are; mpi needs mpirun"), {"threads", "mpi"})
       ->capture_default_str();
+  add_timeout(app, c.timeout);
   app.add_option("--out", c.out, "write " + d.out)->option_text("FILE.npy");
   app.add_option("--json", c.json, "write the results")->option_text("FILE");
   if (!d.k.empty()) app.add_option("--k", c.k, d.k)->check(count)->option_text("K")->capture_default_str();
@@ -205,7 +205,7 @@ int run_solver(int argc, char** argv, const description& d,
                const std::function<solution(const problem&)>& solve) try {
   const command c = parse_command(argc, argv, d);
   if (c.comm == "mpi")
-    return run_mpi(argc, argv, [&](const partita::communicator& world) {
+    return run_mpi(argc, argv, c.timeout, [&](const partita::communicator& world) {
       const bool first = world.rank() == 0;
       try {
         require_ranks(c.ranks, world.size());
@@ -229,7 +229,7 @@ int run_solver(int argc, char** argv, const description& d,
   const int ranks = c.ranks.value_or(1);
   const arrangement how = *arrangement_of(c.policy, c.mesh, {}, ranks);
   const matrix_file file = read(c.matrix);
-  partita::threads::run(ranks, [&](const partita::communicator& world) {
+  run_threads(d.name, ranks, c.timeout, [&](const partita::communicator& world) {
     const outcome o = solve_on(world, how, file, c, solve);
     if (world.rank() == 0) tell(d, c, file, o);
   });

@@ -22,6 +22,7 @@ struct command {
   std::optional<int> ranks{};
   std::optional<std::string> mesh{};  ///< "RxCxD"
   std::string comm = "threads";
+  std::optional<double> timeout{};  ///< of a wait, in seconds
   std::string out{}, json{};
   partita::global_index k = 0;
   double tolerance = 0;

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "arrangement.hpp"
 
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <utility>
+
+#include "partita/comm/threads.hpp"
 
 namespace {
 
@@ -71,6 +74,16 @@ void require_ranks(std::optional<int> asked, int of_job) {
                       ": start it with mpirun -n " + std::to_string(*asked));
 }
 
+std::vector<partita::mesh_shape> meshes_of(const partita::policy& p, int ranks) {
+  const auto longest = [&](partita::axis a) { return p.used().contains(a) ? ranks : 1; };
+  std::vector<partita::mesh_shape> meshes;
+  for (int depth = 1; depth <= longest(partita::axis::depth); ++depth)
+    for (int col = 1; col <= longest(partita::axis::col); ++col)
+      if (ranks % (depth * col) == 0 && ranks / (depth * col) <= longest(partita::axis::row))
+        meshes.push_back({ranks / (depth * col), col, depth});
+  return meshes;
+}
+
 std::string_view same_policy(const partita::policy& p, partita::mesh_shape mesh) {
   const partita::axis_set long_axes = axes_with_ranks(mesh);
   const auto effective = [&](partita::layout l) {
@@ -93,6 +106,21 @@ std::string degenerate_mesh(const arrangement& how) {
       same.empty() ? "it cuts nothing along " + name_of(idle) : "the same as " + std::string(same);
   return how.policy + " on " + std::to_string(how.mesh.size()) + " ranks is a " + to_string(how.mesh) +
          " mesh: " + what;
+}
+
+std::optional<std::chrono::milliseconds> time_limit(std::optional<double> timeout) {
+  if (!timeout) return {};
+  return std::chrono::milliseconds(std::llround(1000 * *timeout));
+}
+
+void run_threads(const std::string& program, int ranks, std::optional<double> timeout,
+                 const std::function<void(const partita::communicator&)>& body) {
+  const auto end = [&](const std::string& why) {
+    std::fprintf(stderr, "%s: %s\n", program.c_str(), why.c_str());
+    if (ftrylockfile(stdout) == 0) std::fflush(stdout);  // not where the rank is stuck in writing
+    std::_Exit(1);
+  };
+  partita::threads::run(ranks, body, {.time_limit = time_limit(timeout), .if_stuck = end});
 }
 
 bool in_mpi_job() {

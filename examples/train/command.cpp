@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <filesystem>
 
 #include "../ranks/command_line.hpp"
 #include "build.hpp"
 #include "presets.hpp"
+#include "results.hpp"
 
 namespace {
 
@@ -220,7 +220,9 @@ void add_partition(CLI::App& app, command& c) {
       ->group(group)
       ->check(count)
       ->option_text("N");
-  app.add_option("--mesh", c.mesh, "ranks along row, col and depth (default: nearest to a square or a cube)")
+  app.add_option("--mesh", c.mesh,
+                 "ranks along row, col and depth (default: nearest to a square or a cube),\n"
+                 "or auto: each that the policy allows is compared, as by --policy auto")
       ->group(group)
       ->option_text("RxCxD");
   app.add_option("--replication", c.replication, "depth of the mesh: copies of the dense operand")
@@ -240,26 +242,16 @@ void add_partition(CLI::App& app, command& c) {
             ->group(group),
         {"threads", "mpi", "nccl"})
       ->capture_default_str();
+  add_timeout(app, c.timeout)->group(group);
   words(app.add_option("--device", c.device, "where they compute")->group(group), {"cpu", "cuda"})
       ->capture_default_str();
   app.add_option("--threads", c.threads, "threads of each rank (default: its share of the cores)")
       ->group(group)
       ->check(count)
       ->option_text("N");
-}
-
-void add_data(CLI::App& app, command& c) {
-  const std::string group = "Data and results";
-  app.add_option("--data", c.data, "data directory, or karate for the karate club, which is built in")
-      ->group(group)
-      ->required()
-      ->option_text("DIR");
-  app.add_option("--json", c.json, "write the results, and what reproduces them")
-      ->group(group)
-      ->option_text("FILE");
-  app.add_flag("--quiet", c.quiet, "print nothing")->group(group);
-  app.get_help_ptr()->group(group)->description("print this and exit");
-  app.set_version_flag("--version", "train " + build::version, "print the version and exit")->group(group);
+  app.add_flag("--reproducible", c.reproducible,
+               "the same bits for every policy, mesh, number of ranks and of threads")
+      ->group(group);
 }
 
 /// Throws usage_error for options of mini-batches without --batch, and for fan-outs that do not match the
@@ -291,6 +283,13 @@ void complete_mini_batches(const CLI::App& app, command& c) {
     throw usage_error("--fanout has " + std::to_string(fanouts.size()) + " numbers, and the model " +
                       std::to_string(layers) + " layers");
   if (c.policy == "auto") c.policy = "row_1d";  // of the evaluation only
+}
+
+/// Layers with parameters, of the models that may have a single one; 0 for others.
+int layers_of(const partita::nn::training_options& t) {
+  constexpr std::array models{"gcn", "sage", "gin", "gat", "appnp"};
+  if (std::ranges::find(models, t.model) == models.end()) return 0;
+  return t.layers > 0 ? t.layers : static_cast<int>(t.hidden.size()) + 1;
 }
 
 bool can_be_cut(const partita::nn::training_options& t) {
@@ -332,6 +331,15 @@ void complete_stages(const CLI::App& app, command& c) {
   if (c.policy == "auto") c.policy = "row_1d";
 }
 
+/// Throws usage_error for a --mesh auto that has nothing to compare.
+void complete_mesh(const command& c) {
+  if (c.mesh != "auto") return;
+  if (c.replication) throw usage_error("--replication and --mesh auto do not go together");
+  for (const auto& [given, name] : {std::pair(c.training.mini_batch.batch > 0, "--batch"),
+                                    std::pair(c.training.pipeline.stages > 0, "--stages")})
+    if (given) throw usage_error(std::string(name) + " and --mesh auto do not go together");
+}
+
 /// The value of --preset, which is wanted before the other options are read over it.
 std::string preset_in(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
@@ -344,8 +352,6 @@ std::string preset_in(int argc, char** argv) {
 
 }  // namespace
 
-bool is_built_in(const std::string& data) { return data == "karate" && !std::filesystem::exists(data); }
-
 command parse_command(int argc, char** argv) {
   command c;
   c.words.assign(argv, argv + argc);
@@ -356,7 +362,7 @@ command parse_command(int argc, char** argv) {
       "in\n"
       "mini-batches, or with its layers over stages.",
       "train");
-  add_data(app, c);
+  add_data_and_results(app, c);
   add_model(app, c.training, preset);
   add_training(app, c);
   add_mini_batches(app, c.training.mini_batch);
@@ -366,6 +372,10 @@ command parse_command(int argc, char** argv) {
   parse(app, argc, argv);
   complete_mini_batches(app, c);
   complete_stages(app, c);
+  complete_mesh(c);
+  complete_results(app, c);
+  if (const auto& t = c.training; !c.save_embeddings.empty() && layers_of(t) == 1)
+    throw usage_error("--save-embeddings needs a hidden layer, and this model has none");
   if (c.comm == "nccl" && c.device != "cuda") throw usage_error("--comm nccl needs --device cuda");
   return c;
 }

@@ -2,11 +2,13 @@
 #pragma once
 /// What the command line of `train` asks for.
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "../ranks/files.hpp"
 #include "ordering.hpp"
 #include "partita/train/options.hpp"
 
@@ -32,6 +34,14 @@ inline const value_names<partita::nn::guard_action> guard_action_names{
     {"stop", partita::nn::guard_action::stop},
 };
 
+/// What --checkpoint asks for.
+struct checkpointing {
+  std::string folder;  ///< empty: nothing
+  int every = 10;
+  int keep = 2;
+  bool resume = false;
+};
+
 struct command {
   std::vector<std::string> words;  ///< as they were given, the program's name first
   std::string data;
@@ -41,17 +51,20 @@ struct command {
   std::optional<int> replication;
   std::optional<int> threads;  ///< of each rank; known when ranks train
   ordering partition;
+  /// Of each vertex, in the data, where `partition` has sorted them.
+  std::shared_ptr<const std::vector<partita::global_index>> old_number;
   std::string chunk_cut = "even";  ///< or nonzeros, or metis
   std::string comm = "threads";
+  std::optional<double> timeout;  ///< of a wait, in seconds
   std::string device = "cpu";
   std::string precision = "f32";
   std::string json;
+  std::string save, save_logits, save_embeddings;  ///< files for what was trained
   bool quiet = false;
+  checkpointing checkpoint;
+  bool reproducible = false;  ///< the same bits for every arrangement
   partita::nn::training_options training;
 };
-
-/// Whether --data names the graph that is built in, and no directory hides it.
-bool is_built_in(const std::string& data);
 
 /// Prints the help or the version and exits where that is asked for. Throws usage_error.
 command parse_command(int argc, char** argv);

@@ -6,7 +6,8 @@ outcome train_on_cpu(const partita::communicator& world, const std::optional<arr
                      const partita::io::dataset& data, const command& c, const observers& tell) {
   const partita::device_queue<partita::host> queue(*c.threads, dense_products());
   const mesh_maker<partita::host> make_mesh = [&](partita::mesh_shape shape) {
-    return partita::mesh<partita::host>(world, shape, queue);
+    return partita::mesh<partita::host>(
+        world, shape, queue, c.reproducible ? partita::summation::reproducible : partita::summation::fast);
   };
   return train_at(world.size(), make_mesh, asked, data, c, tell);
 }

@@ -4,27 +4,33 @@
 /// Exit code 0; 1 when the work fails, with one line on stderr; 2 when the command line is wrong.
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
+#include <sys/resource.h>
 #include <utility>
 
+#include "checkpoints.hpp"
 #include "cores.hpp"
 #include "partita/comm/self.hpp"
-#include "partita/comm/threads.hpp"
 #include "partita/io/dataset.hpp"
 #include "partita/io/karate.hpp"
+#include "partita/train/edge_rows.hpp"
+#include "partita/train/summary.hpp"
+#include "progress.hpp"
 #include "report.hpp"
 
 namespace {
 
-partita::io::dataset load(const command& c) {
+/// Every rank of `world` must call; each checks its share.
+partita::io::dataset load(const command& c, const partita::communicator& world) {
   using partita::io::vertex_data;
-  return is_built_in(c.data)
-             ? partita::io::karate_club()
-             : partita::io::load_dataset(
-                   c.data, c.training.embedding > 0 ? vertex_data::labels : vertex_data::features_and_labels);
+  if (is_built_in(c.data)) return partita::io::karate_club();
+  const vertex_data wanted =
+      c.training.embedding > 0 ? vertex_data::labels : vertex_data::features_and_labels;
+  const bool tells = world.rank() == 0 && !c.quiet;
+  return partita::io::load_dataset(c.data, wanted, world, cores_per_rank(world), 0,
+                                   tells ? work_printer({"reading", "MB", 1e6}) : partita::comm::progress());
 }
 
 /// The ranks that a policy is for: all, or those of a stage. Throws usage_error where stages would differ.
@@ -37,50 +43,66 @@ int ranks_of_mesh(const command& c, int ranks) {
   return ranks / stages;
 }
 
-/// What ranks train on, and how; every rank of `world` must call, see order_vertices.
-std::pair<std::optional<arrangement>, partita::io::dataset> prepared(command& c, int all_ranks,
-                                                                     const partita::communicator& world) {
+/// What ranks train on, and how.
+struct preparation {
+  std::optional<arrangement> asked;
+  partita::io::dataset data;
+  double seconds = 0;  ///< to read the data and to sort its vertices
+};
+
+/// Every rank of `world` must call, see order_vertices.
+preparation prepared(command& c, int all_ranks, const partita::communicator& world) {
+  const auto begin = std::chrono::steady_clock::now();
   const int ranks = ranks_of_mesh(c, all_ranks);
   const auto asked = [&] {
     try {
-      return arrangement_of(c.policy, c.mesh, c.replication, ranks);
+      if (c.mesh != "auto") return arrangement_of(c.policy, c.mesh, c.replication, ranks);
+      (void)arrangement_of(c.policy, {}, {}, ranks);
+      return std::optional<arrangement>();
     } catch (const usage_error& e) {
       if (ranks == all_ranks) throw;
       throw usage_error(std::string("in a stage, ") + e.what());
     }
   }();
-  partita::io::dataset data = order_vertices(load(c), c, ranks, world);
+  partita::io::dataset data = order_vertices(load(c, world), c, ranks, world);
   if (c.chunk_cut == "metis") cut_chunks(data, c, asked->mesh, world);
-  return {asked, std::move(data)};
+  return {asked, std::move(data),
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()};
+}
+
+/// The most memory that this process had at a time, in bytes.
+partita::global_index peak_rss() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return partita::global_index{1024} * usage.ru_maxrss;
 }
 
 /// What every rank does.
-void train_on(const partita::communicator& world, const std::optional<arrangement>& asked,
-              const partita::io::dataset& data, command c) {
+void train_on(const partita::communicator& world, const preparation& from, command c) {
+  const partita::io::dataset& data = from.data;
   c.threads = threads_per_rank(world, c.threads);
   const bool first = world.rank() == 0;
   const observers tell =
       first && !c.quiet ? observers{print_start, progress_printer(c.training.epochs)} : observers{};
   if (first && !c.quiet && c.partition.parts > 1) print_ordering(c.partition);
   if (first && !c.quiet && c.chunk_cut == "metis") print_chunks(c, data);
+  if (first && !c.quiet)
+    world.ledger().observe(work_printer({"distributing", "million entries", 1e6}, world.size()));
   const auto train = c.device == "cuda" ? train_on_cuda : train_on_cpu;
-  const partita::global_index repeated = first ? partita::io::duplicate_edges(data.edges) : 0;
-  if (repeated > 0 && !c.quiet)
+  outcome run = train(world, from.asked, data, c, tell);
+  run.peak_rss_bytes = partita::nn::summarize(world, peak_rss());
+  if (c.comm == "threads") run.peak_rss_bytes.total = run.peak_rss_bytes.max_rank;  // one process
+  if (!c.quiet || !c.json.empty()) run.duplicate_edges = partita::nn::repeated_edges(world, data, *c.threads);
+  run.read_seconds = from.seconds;
+  if (first && run.duplicate_edges > 0 && !c.quiet)
     std::fprintf(
         stderr, "train: %s: %lld of %zu edges repeat an earlier one, and the weights of equal edges add up\n",
-        c.data.c_str(), static_cast<long long>(repeated), data.edges.size());
-  const outcome run = train(world, asked, data, c, tell);
+        c.data.c_str(), static_cast<long long>(run.duplicate_edges), data.edges.size());
   if (!first) return;
-  if (!c.quiet) print_summary(run.how.policy, world.size(), run.result);
-  if (!c.json.empty()) write_json(c.json, c, world.size(), run, data, repeated);
-}
-
-/// Throws error unless a file can be written there; leaves none that was not there.
-void require_writable(const std::string& path) {
-  const bool existed = std::filesystem::exists(path);
-  if (!std::ofstream(path, std::ios::app)) throw partita::error("cannot write " + path);
-  std::error_code ignored;  // another rank may have removed it
-  if (!existed) std::filesystem::remove(path, ignored);
+  if (run.result.stopped) print_stop(c, run.result);
+  if (!c.quiet && run.result.resumed_from < std::ssize(run.result.epochs))
+    print_summary(run.how.policy, world.size(), run.result);
+  if (!c.json.empty()) write_json(c.json, c, world.size(), run, data);
 }
 
 int report(const usage_error& e) {
@@ -91,24 +113,27 @@ int report(const usage_error& e) {
 int run(command c, int argc, char** argv) {
   const bool over_mpi = c.comm == "mpi" || (c.comm == "nccl" && in_mpi_job());
   if (!over_mpi) refuse_separate_runs();
-  if (!c.json.empty()) require_writable(c.json);
+  for (const std::string& path : {c.json, c.save, c.save_logits, c.save_embeddings}) require_writable(path);
+  if (!c.checkpoint.folder.empty()) require_writable(writable_test_in(c.checkpoint.folder));
   if (over_mpi)
-    return run_mpi(argc, argv, [&](const partita::communicator& world) {
+    return run_mpi(argc, argv, c.timeout, [&](const partita::communicator& world) {
       try {
         require_ranks(c.ranks, world.size());
-        const auto [asked, data] = prepared(c, world.size(), world);
-        train_on(world, asked, data, c);
+        const preparation from = prepared(c, world.size(), world);
+        stop_on_signals();
+        train_on(world, from, c);
         return 0;
       } catch (const usage_error& e) {
         return world.rank() == 0 ? report(e) : 2;
       }
     });
   const int ranks = c.ranks.value_or(std::max(1, c.training.pipeline.stages));
-  const auto how = prepared(c, ranks, partita::self::world());
+  const preparation from = prepared(c, ranks, partita::self::world());
   // Loading a kernel late may wait for a card that waits for another rank of this process.
   if (c.comm == "nccl") ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
-  partita::threads::run(
-      ranks, [&](const partita::communicator& world) { train_on(world, how.first, how.second, c); });
+  stop_on_signals();
+  run_threads("train", ranks, c.timeout,
+              [&](const partita::communicator& world) { train_on(world, from, c); });
   return 0;
 }
 

@@ -3,11 +3,13 @@
 
 #include <chrono>
 #include <fmt/core.h>
+#include <memory>
 
 #include "arrangement.hpp"
 #include "command.hpp"
 #include "partita/io/parts.hpp"
 #include "partita/io/reordered.hpp"
+#include "partita/local/parallel.hpp"
 #include "partita/partition/blocking.hpp"
 #include "partita/partition/policies.hpp"
 
@@ -71,12 +73,20 @@ partita::io::dataset order_vertices(partita::io::dataset data, command& c, int r
   if (world.rank() == 0) parts = parts_of(data, o, ranks, c.training.seed);
   world.broadcast(parts, 0);
   o.parts = ranks;
-  o.edge_cut = partita::io::edge_cut(data.edges, parts);
-  o.locality = partita::io::locality(data.edges, parts);
+  double quality[] = {0, 0};
+  if (world.rank() == 0)
+    partita::local::run_parts(2, [&](int part) {
+      quality[part] =
+          part == 0 ? partita::io::edge_cut(data.edges, parts) : partita::io::locality(data.edges, parts);
+    });
+  world.broadcast(quality, 0);
+  o.edge_cut = quality[0];
+  o.locality = quality[1];
   if (o.name != "none") {
     partita::io::reordered_dataset sorted = partita::io::reordered(std::move(data), parts, ranks);
     data = std::move(sorted.data);
     c.training.block_sizes = std::move(sorted.sizes);
+    c.old_number = std::make_shared<const std::vector<partita::global_index>>(std::move(sorted.old_number));
   }
   o.seconds = std::chrono::duration<double>(clock::now() - begin).count();
   return data;

@@ -3,19 +3,25 @@
 /// Training at one place, in either precision, under every policy.
 
 #include <algorithm>
+#include <chrono>
 #include <functional>
+#include <string_view>
+#include <utility>
+#include <vector>
 
+#include "checkpoints.hpp"
 #include "partita/partition/policies.hpp"
-#include "partita/train/mini_batch_trainer.hpp"
-#include "partita/train/pipeline_trainer.hpp"
+#include "partita/train/policy_cost.hpp"
 #include "run.hpp"
+#include "saving.hpp"
 
 /// Makes a mesh of all ranks at a place; every rank must call.
 template <class Device>
 using mesh_maker = std::function<partita::mesh<Device>(partita::mesh_shape)>;
 
-/// Every policy on its nearest mesh, with its cost. The one chosen has the least product of words and bytes
-/// of its busiest rank, the first of equals. Every rank must call.
+/// The policies and meshes that `auto` stands for, with their costs: one policy or every one, on its nearest
+/// mesh or on each that it allows. The one chosen has the least product of words and bytes of its busiest
+/// rank, the first of equals. Every rank must call.
 template <class T, class Device>
 std::vector<candidate> candidates_for(int ranks, const mesh_maker<Device>& make_mesh,
                                       const partita::io::dataset& data, const command& c) {
@@ -24,12 +30,18 @@ std::vector<candidate> candidates_for(int ranks, const mesh_maker<Device>& make_
   const auto product = [](const candidate& k) {
     return static_cast<double>(k.cost.words.max_rank + 1) * static_cast<double>(k.cost.bytes());
   };
+  const bool every_policy = c.policy == "auto";
+  const partita::nn::edge_counts edges(make_mesh({ranks, 1, 1}).world(), data, *c.threads);
   for (const partita::policy& p : partita::named_policies) {
-    const partita::mesh_shape shape = partita::default_mesh(p, ranks);
-    all.push_back({{std::string(p.name), shape}, std::string(same_policy(p, shape)), {}});
-    if (!all.back().same_as.empty()) continue;
-    all.back().cost = partita::nn::predict_cost<T>(make_mesh(shape), data, c.training, p);
-    if (product(all.back()) < product(all[best])) best = all.size() - 1;
+    if (!every_policy && p.name != c.policy) continue;
+    for (const partita::mesh_shape shape :
+         c.mesh == "auto" ? meshes_of(p, ranks) : std::vector{partita::default_mesh(p, ranks)}) {
+      const std::string_view same = every_policy ? same_policy(p, shape) : std::string_view();
+      all.push_back({{std::string(p.name), shape}, std::string(same), {}});
+      if (!same.empty()) continue;
+      all.back().cost = partita::nn::predict_cost<T>(make_mesh(shape), edges, c.training, p);
+      if (product(all.back()) < product(all[best])) best = all.size() - 1;
+    }
   }
   all[best].chosen = true;
   return all;
@@ -39,6 +51,7 @@ template <class T, class Device>
 outcome train_in(int ranks, const mesh_maker<Device>& make_mesh, const std::optional<arrangement>& asked,
                  const partita::io::dataset& data, const command& c, const observers& tell) {
   outcome o;
+  const auto begin = std::chrono::steady_clock::now();
   if (asked)
     o.how = *asked;
   else
@@ -51,14 +64,18 @@ outcome train_in(int ranks, const mesh_maker<Device>& make_mesh, const std::opti
   const bool on_stages = c.training.pipeline.stages > 0;
   const partita::mesh<Device> m = make_mesh(on_stages ? partita::mesh_shape{ranks, 1, 1} : o.how.mesh);
   m.queue().meter()->restart_peak();  // what candidates needed is no part of the run
+  m.ledger().clear();                 // nor the time in which they were distributed
   partita::nn::training_options options = c.training;
   options.mini_batch.sampling_threads = *c.threads;
   const partita::policy& p = partita::find_policy(o.how.policy);
-  o.result = on_stages ? partita::nn::train_on_stages<T>(m, data, options, p, o.how.mesh, tell.epoch)
-             : options.mini_batch.batch > 0
-                 ? partita::nn::train_on_mini_batches<T>(m, data, options, p, tell.epoch)
-                 : partita::nn::train_model<T>(m, data, options, p, tell.epoch);
+  partita::nn::trained_model<T> trained = partita::nn::train_and_collect<T>(
+      m, data, options, p, o.how.mesh, wanted_by(c), tell.epoch, continuation_for<T>(c, data));
+  o.result = std::move(trained.report);
+  if (m.rank() == 0) write_trained(std::move(trained), data, c);
   o.setup_peak_bytes = std::max(o.setup_peak_bytes, o.result.setup_peak_bytes.max_rank);
+  // The slowest rank at distributing may have begun before this one.
+  const std::chrono::duration<double> before_epochs = o.result.first_epoch - begin;
+  o.plan_seconds = std::max(0.0, before_epochs.count() - o.result.distribute_seconds);
   return o;
 }
 

@@ -8,27 +8,27 @@
 #include <fmt/format.h>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "../ranks/machine.hpp"
 #include "build.hpp"
+#include "partita/io/fnv1a.hpp"
 
 namespace {
 
 using nlohmann::ordered_json;
 
-/// FNV-1a of 64 bits over the bytes of a file, in 16 hexadecimal digits. Source: Fowler, Noll, Vo;
-/// draft-eastlake-fnv.
+/// The checksum of a file.
 std::string checksum(const std::filesystem::path& file) {
   std::ifstream in(file, std::ios::binary);
-  std::uint64_t hash = 0xcbf29ce484222325;
+  partita::io::fnv1a_64 sum;
   std::array<char, 1 << 16> block;
   do {
     in.read(block.data(), block.size());
-    for (std::streamsize i = 0; i < in.gcount(); ++i)
-      hash = (hash ^ static_cast<unsigned char>(block[static_cast<std::size_t>(i)])) * 0x100000001b3;
+    sum.add(std::as_bytes(std::span(block)).first(static_cast<std::size_t>(in.gcount())));
   } while (in);
   if (!in.eof()) throw partita::error("cannot read " + file.string());
-  return fmt::format("{:016x}", hash);
+  return sum.text();
 }
 
 ordered_json data_of(const command& c, const partita::io::dataset& data) {
@@ -116,6 +116,7 @@ ordered_json options_of(const command& c, int ranks, const outcome& run) {
   j["comm"] = c.comm;
   j["device"] = c.device;
   j["threads"] = c.threads.value();
+  if (c.reproducible) j["reproducible"] = true;
   return j;
 }
 

@@ -25,7 +25,9 @@ void print_comparison(const partita::nn::pipeline_comparison& k) {
 partita::nn::epoch_observer progress_printer(int epochs) {
   using clock = std::chrono::steady_clock;
   const auto begin = clock::now();
-  return [epochs, begin, last = begin - std::chrono::hours(1)](const partita::nn::epoch_report& r) mutable {
+  return [epochs, begin, last = begin - std::chrono::hours(1),
+          done = 0](const partita::nn::epoch_report& r) mutable {
+    ++done;
     const auto now = clock::now();
     if (r.epoch < epochs && !r.comparison && now - last < std::chrono::milliseconds(300)) return;
     last = now;
@@ -33,7 +35,7 @@ partita::nn::epoch_observer progress_printer(int epochs) {
     fmt::print(
         "epoch {:4}/{}  loss {:.6f}  train {:5.1f} %  validation {:5.1f} %  test {:5.1f} %  {:.0f} s left\n",
         r.epoch, epochs, r.loss, 100 * r.train_accuracy, 100 * r.validation_accuracy, 100 * r.test_accuracy,
-        elapsed / r.epoch * (epochs - r.epoch));
+        elapsed / done * (epochs - r.epoch));
     if (r.comparison) print_comparison(*r.comparison);
     std::fflush(stdout);
   };
@@ -96,7 +98,7 @@ void add_stages(ordered_json& j, const partita::nn::pipeline_result& p) {
 }  // namespace
 
 void write_json(const std::string& path, const command& c, int ranks, const outcome& run,
-                const partita::io::dataset& data, partita::global_index duplicate_edges) {
+                const partita::io::dataset& data) {
   const partita::nn::training_result& result = run.result;
   const partita::nn::epoch_report last = result.epochs.back();
   ordered_json j;
@@ -107,12 +109,14 @@ void write_json(const std::string& path, const command& c, int ranks, const outc
   j["device"] = c.device;
   j["comm"] = c.comm;
   j["threads"] = c.threads.value();
-  j["duplicate_edges"] = duplicate_edges;
+  j["duplicate_edges"] = run.duplicate_edges;
   j["partition"] = {{"name", c.partition.name},
                     {"parts", c.partition.parts},
                     {"edge_cut", c.partition.edge_cut},
                     {"locality", c.partition.locality}};
   j["epochs"] = result.epochs.size();
+  j["resumed_from"] = result.resumed_from > 0 ? ordered_json(result.resumed_from) : ordered_json(nullptr);
+  j["stopped"] = result.stopped;
   for (const partita::nn::epoch_report& e : result.epochs) j["loss"].push_back(e.loss);
   j["train_accuracy"] = last.train_accuracy;
   j["val_accuracy"] = last.validation_accuracy;
@@ -126,6 +130,9 @@ void write_json(const std::string& path, const command& c, int ranks, const outc
   if (result.mini_batch) add_mini_batches(j, *result.mini_batch);
   if (result.pipeline) add_stages(j, *result.pipeline);
   j["peak_bytes"] = {{"max_rank", result.peak_bytes.max_rank}};
+  j["peak_rss_bytes"] = in_json(run.peak_rss_bytes);
+  j["setup_seconds"] = {
+      {"read", run.read_seconds}, {"distribute", result.distribute_seconds}, {"plan", run.plan_seconds}};
   j["setup_peak_bytes"] = {{"max_rank", run.setup_peak_bytes}};
   if (const std::string note = degenerate_mesh(run.how); note.empty())
     j["degenerate_mesh"] = nullptr;

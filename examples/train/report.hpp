@@ -9,7 +9,7 @@ partita::nn::epoch_observer progress_printer(int epochs);
 
 /// The run as JSON (docs/train.md names every key). Throws partita::error when the file cannot be written.
 void write_json(const std::string& path, const command& c, int ranks, const outcome& run,
-                const partita::io::dataset& data, partita::global_index duplicate_edges);
+                const partita::io::dataset& data);
 
 /// What `auto` chose from, a line each, and on stderr what is odd about the mesh. Only for one rank.
 void print_start(const outcome& run);

@@ -6,7 +6,7 @@
 outcome train_on_cuda(const partita::communicator& world, const std::optional<arrangement>& asked,
                       const partita::io::dataset& data, const command& c, const observers& tell) {
   const partita::device_queue<partita::cuda_device> queue = cuda_queue(world, c.comm);
-  const partita::communicator ranks = cuda_world(world, queue, c.comm);
+  const partita::communicator ranks = cuda_world(world, queue, c.comm, time_limit(c.timeout));
   const mesh_maker<partita::cuda_device> make_mesh = [&](partita::mesh_shape shape) {
     return cuda_mesh(ranks, shape, queue);
   };

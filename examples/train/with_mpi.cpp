@@ -4,8 +4,10 @@
 #include "arrangement.hpp"
 #include "partita/comm/mpi.hpp"
 
-int run_mpi(int argc, char** argv, const std::function<int(partita::communicator)>& body) {
+int run_mpi(int argc, char** argv, std::optional<double> timeout,
+            const std::function<int(partita::communicator)>& body) {
   partita::mpi::options o;
   o.device_pointers = std::getenv("PARTITA_MPI_DEVICE_POINTERS") != nullptr;
+  o.time_limit = time_limit(timeout).value_or(o.time_limit);
   return partita::mpi::run(argc, argv, body, o);
 }

@@ -3,7 +3,7 @@
 
 #include "arrangement.hpp"
 
-int run_mpi(int, char**, const std::function<int(partita::communicator)>&) {
+int run_mpi(int, char**, std::optional<double>, const std::function<int(partita::communicator)>&) {
   std::fputs("this program was built without MPI; install libopenmpi-dev and build again\n", stderr);
   return 1;
 }

@@ -2,7 +2,8 @@
 #pragma once
 /// Everything that needs only the standard library. Backends are headers of their own: comm/mpi.hpp,
 /// local/blas/gemm.hpp, local/lapack/small.hpp, algebra/tall_skinny.hpp, partition/metis.hpp, io/npz.hpp,
-/// io/dataset.hpp and io/safetensors.hpp; io/whole_file.hpp and io/matrix_market.hpp need POSIX.
+/// io/dataset.hpp, io/safetensors.hpp, io/checkpoint_folder.hpp, train/checkpoint.hpp and
+/// train/model_file.hpp; io/whole_file.hpp and io/matrix_market.hpp need POSIX.
 
 #include "partita/algebra/edge_softmax.hpp"
 #include "partita/algebra/gemm.hpp"
@@ -19,11 +20,11 @@
 #include "partita/io/reordered.hpp"
 #include "partita/memory/host.hpp"
 #include "partita/nn/layer_norm.hpp"
+#include "partita/nn/normalization.hpp"
 #include "partita/nn/residual.hpp"
 #include "partita/partition/gemm_grid.hpp"
 #include "partita/partition/policies.hpp"
-#include "partita/train/mini_batch_trainer.hpp"
-#include "partita/train/pipeline_trainer.hpp"
+#include "partita/train/trained_values.hpp"
 #include "partita/transfer/assign_values.hpp"
 #include "partita/transfer/distribute.hpp"
 #include "partita/transfer/gather_rows.hpp"

@@ -15,6 +15,7 @@ class Partita(CMakePackage):
     variant("blas", default=True, description="Dense products by a CBLAS library")
     variant("lapack", default=True, when="+blas", description="Small dense problems by LAPACKE")
     variant("npz", default=True, description="Features in .npz files")
+    variant("zlib", default=True, description="Text files that gzip has packed")
     variant("json", default=True, description="Models in .safetensors files")
     variant("dlpack", default=True, description="Blocks of matrices to and from other libraries by DLPack")
     variant("metis", default=True, description="Parts of graphs by METIS")
@@ -26,6 +27,7 @@ class Partita(CMakePackage):
     depends_on("mpi", when="+mpi")
     depends_on("openblas", when="+blas")
     depends_on("libzip", when="+npz")
+    depends_on("zlib-api", when="+zlib")
     depends_on("nlohmann-json", when="+json")
     depends_on("dlpack", when="+dlpack")
     depends_on("metis@5:", when="+metis")
@@ -36,7 +38,7 @@ class Partita(CMakePackage):
     conflicts("%clang@:15")
 
     def cmake_args(self):
-        backends = ("mpi", "blas", "lapack", "npz", "json", "dlpack", "metis", "cuda", "nccl")
+        backends = ("mpi", "blas", "lapack", "npz", "zlib", "json", "dlpack", "metis", "cuda", "nccl")
         return [self.define_from_variant(f"PARTITA_{name.upper()}", name) for name in backends] + [
             self.define_from_variant("PARTITA_CUBLAS", "cuda"),
             self.define_from_variant("PARTITA_CUSPARSE", "cuda"),

@@ -5,6 +5,7 @@
 
 #include "partita/algebra/gemm.hpp"
 #include "partita/comm/cuda_memory.hpp"
+#include "partita/comm/self.hpp"
 #include "partita/comm/threads.hpp"
 #include "partita/local/cuda/kernels.hpp"
 #include "partita/transfer/distribute.hpp"
@@ -40,6 +41,12 @@ TEST_CASE("gemm on a device: every schedule on a grid, in stages, with sums") {
       }
     const gemm_options few_bytes{partition::gemm_schedule{axis::row, axis::col, {}}, 1300};
     CHECK(largest_difference(result(m, few_bytes, true), result(on_host, few_bytes, true)) < 1e-14);
+  });
+}
+
+TEST_CASE("a mesh of devices refuses to be reproducible") {
+  expect_error<mesh_error>("mesh 1x1x1: this device has no reproducible sums, the host has", [] {
+    mesh<cuda_device>(self::world(), {1, 1, 1}, device_queue<cuda_device>(), summation::reproducible);
   });
 }
 

@@ -63,4 +63,24 @@ TEST_CASE("ledger: one entry for every phase, operation and axis") {
   CHECK(account.total() == traffic{});
 }
 
+TEST_CASE("ledger: the time in the scopes of a phase") {
+  ledger account;
+  CHECK(account.seconds_in("forward") == 0);
+  { const phase_scope forward(account, "forward"); }
+  const double once = account.seconds_in("forward");
+  CHECK(once >= 0);
+  {
+    const phase_scope forward(account, "forward");
+    const phase_scope inner(account, "inner");
+    account.add_seconds("inner", 100);
+  }
+  CHECK(account.seconds_in("forward") >= once);
+  CHECK(account.seconds_in("inner") >= 100);
+  CHECK(account.seconds_in("setup") == 0);
+  CHECK(account.entries().empty());
+  account.clear();
+  CHECK(account.seconds_in("forward") == 0);
+  CHECK(account.seconds_in("inner") == 0);
+}
+
 }  // namespace test_ledger

@@ -3,7 +3,6 @@
 #include "partita/io/graph_text.hpp"
 
 #include <doctest/doctest.h>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -38,14 +37,69 @@ TEST_CASE("edge lists in text") {
         "g.txt:1: expected two vertex ids, found \"99999999999999999999 1\"");
   CHECK(refused(std::string("\1\xff", 2) + std::string(50, 'y')) ==
         "g.txt:1: expected two vertex ids, found \"??" + std::string(38, 'y') + "...\"");
-  std::istringstream text("5 7\n7 5\nx\n");
-  CHECK(complaint(folder.dir, [&] { io::read_edge_list(text, folder / "unpacked"); }) ==
+  CHECK(complaint(folder.dir, [&] { io::parse_edge_list("5 7\n7 5\nx\n", folder / "unpacked"); }) ==
         "unpacked:3: expected two vertex ids, found \"x\"");
   CHECK(refused("\x1f\x8b\x08 packed") == "g.txt: is gzip-compressed; decompress it first");
   CHECK(complaint(folder.dir, [&] { io::read_edge_list(folder / "none.txt"); }) == "none.txt: no such file");
   fs::create_directory(folder / "d.txt");
   CHECK(complaint(folder.dir, [&] { io::read_edge_list(folder / "d.txt"); }) ==
         "d.txt: is not a regular file");
+}
+
+TEST_CASE("edge lists: a third column has weights, in all lines or in none") {
+  const scratch folder;
+  const io::edge_list list = io::parse_edge_list("# u v w\n1 2 0.5\r\n2\t1 -3 \n\n1 1\t1e-3", "m");
+  CHECK(list.edges == std::vector<io::edge>{{0, 1}, {1, 0}, {0, 0}});
+  CHECK(list.weights == std::vector<double>{0.5, -3, 1e-3});
+  CHECK(io::parse_edge_list("1 2\n", "m").weights.empty());
+  const auto refused = [&](const std::string& text) {
+    return complaint(folder.dir, [&] { io::parse_edge_list(text, folder / "m"); });
+  };
+  const std::string expected = ": expected two vertex ids and a weight, found ";
+  CHECK(refused("1 2 3\n1 2\n") == "m:2" + expected + "\"1 2\"");
+  CHECK(refused("1 2 3\n\n1 2 x\n") == "m:3" + expected + "\"1 2 x\"");
+  CHECK(refused("1 2 3 4\n") == "m:1" + expected + "\"1 2 3 4\"");
+  CHECK(refused("1 2 inf\n") == "m:1" + expected + "\"1 2 inf\"");
+  CHECK(refused("1 2 1e999\n") == "m:1" + expected + "\"1 2 1e999\"");
+  CHECK(refused("1 2 nan\n") == "m:1" + expected + "\"1 2 nan\"");
+  CHECK(refused("1 2 3\n+1 2 3\n") == "m:2" + expected + "\"+1 2 3\"");
+}
+
+/// Edges of a ring with chords; ids have gaps of this size.
+std::string ring(global_index n, global_index gap, bool weighted) {
+  std::string text = "# a ring\n";
+  for (global_index u = 0; u < n; ++u)
+    for (const global_index v : {(u + 1) % n, (7 * u + 3) % n}) {
+      text += std::to_string(gap * u) + '\t' + std::to_string(gap * v);
+      text += (weighted ? ' ' + std::to_string(u + 3 * v) : "") + (u % 3 == 0 ? "\r\n" : "\n");
+    }
+  return text;
+}
+
+TEST_CASE("edge lists: as one thread reads them, so do several, and what is written is read again") {
+  const scratch folder;
+  for (const global_index gap : {1, 2, 1000000007})
+    for (const bool weighted : {false, true}) {
+      const std::string text = ring(101, gap, weighted);
+      const io::edge_list one = io::parse_edge_list(text, "m");
+      CHECK(one.vertices() == 101);
+      CHECK(one.ids[100] == 100 * gap);
+      CHECK(one.edges[201] == io::edge{100, (700 + 3) % 101});
+      for (int threads = 2; threads <= 7; ++threads) {
+        const io::edge_list several = io::parse_edge_list(text, "m", threads);
+        CHECK(several.edges == one.edges);
+        CHECK(several.ids == one.ids);
+        CHECK(several.weights == one.weights);
+        CHECK(complaint(folder.dir, [&] {
+                io::parse_edge_list(text + "bad\n", folder / "m", threads);
+              }).starts_with("m:204: expected two vertex ids"));
+      }
+      io::write_edge_list(folder / "w.txt", one);
+      const io::edge_list again = io::read_edge_list(folder / "w.txt", 3);
+      CHECK(again.edges == one.edges);
+      CHECK(again.ids == one.ids);
+      CHECK(again.weights == one.weights);
+    }
 }
 
 TEST_CASE(

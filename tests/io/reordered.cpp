@@ -80,8 +80,8 @@ io::dataset sparse_and_multi_label(io::dataset data) {
       data.label_matrix.push_back(static_cast<std::uint8_t>((v + c) % 2));
   }
   data.vertex_features = io::feature_table(std::move(x));
-  data.labels.clear();
-  data.edge_weights.clear();
+  data.labels = {};
+  data.edge_weights = {};
   data.multi_label = true;
   return data;
 }

@@ -6,6 +6,7 @@
 #include "partita/algebra/loss.hpp"
 #include "partita/comm/self.hpp"
 #include "partita/nn/models.hpp"
+#include "partita/nn/normalization.hpp"
 #include "partita/train/graph_data.hpp"
 #include "partita/train/summary.hpp"
 #include "support/matrices.hpp"

@@ -27,6 +27,10 @@ REFUSED = [
     BANNER + "coordinate real hermitian\n1 1 1\n1 1 1\n", BANNER + "coordinate real skew-symmetric\n1 1 1\n1 1 1\n",
     BANNER + "coordinate real symmetric\n1 2 1\n1 1 1\n", BANNER + "array pattern general\n1 1\n", BANNER + "array real general\n2 2\n1\n2\n3\n",
     BANNER + "coordinate integer general\n1 1 1\n1 1 1.0\n", BANNER + "coordinate integer general\n1 1 1\n1 1 9223372036854775808\n",
+    BANNER + "coordinate complex hermitian\n1 1 1\n1 1 1 0\n", BANNER + "array complex general\n1 1\n1 0\n", BANNER + "array real hermitian\n1 1\n1\n",
+    BANNER + "coordinate real general\n1 1 9223372036854775808\n1 1 1\n", BANNER + "coordinate real general\n-1 1 0\n", BANNER + "coordinate real general\n1 1\n",
+    BANNER + "coordinate real general\n1 1 1 1\n1 1 1\n", BANNER + "coordinate real general\n1 1 4000000000000\n1 1 1\n", BANNER + "vector real general\n1 1 0\n",
+    BANNER + "coordinate real general\n1 1 1\n1 9223372036854775808 1\n", BANNER + "array real general\n1 1\n1\n2\n", BANNER + "array real skew-symmetric\n2 3\n1\n",
     "%MatrixMarket matrix coordinate real general\n1 1 0\n", "", "\n", BANNER, BANNER + "coordinate real general\n",
 ]
 
@@ -35,6 +39,10 @@ def accepted():
     for number in NUMBERS:
         yield BANNER + f"coordinate real general\n1 1 1\n1 1 {number}\n"
         yield BANNER + f"array real general\n1 1\n{number}\n"
+    for end in ("\n", "\r\n"):
+        for rows in ("0 0 0", "3 0 0", "0 4 0", "2 3 0"):
+            yield end.join([BANNER + "coordinate real general", "%", "% of nothing", rows, ""])
+        yield end.join([BANNER + "coordinate integer general", "%no blank", "%%two", "2 2 2", "1 1 -9223372036854775808", "2 2 9223372036854775807"])
     choose = random.Random(1)
     for field, symmetry, end in itertools.product(("real", "integer", "pattern"), ("general", "symmetric", "skew-symmetric"), ("\n", "\r\n")):
         for n, extra in ((1, 0), (4, 0), (4, 3), (30, 9)):

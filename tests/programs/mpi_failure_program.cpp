@@ -137,6 +137,17 @@ void different_groups(const communicator& c, test_buffers& d) {
 [[noreturn]] void compute_for_ever(const communicator&, test_buffers&) {
   for (;;) std::this_thread::sleep_for(std::chrono::seconds(1));
 }
+void be_stopped(const communicator& c, test_buffers& d) {
+  std::raise(SIGSTOP);
+  compute_for_ever(c, d);  // continued by mpirun, before it ends the job
+}
+/// The partner of the stopped rank waits in their pair, the others in the world.
+void stop_in_pair(const communicator& c, test_buffers& d) {
+  const communicator pair = c.split(c.rank() / 2, 0, "pair");
+  if (c.rank() == odd) be_stopped(c, d);
+  pair.all_reduce(span(d.a));
+  c.all_reduce(span(d.a));
+}
 void too_many(const communicator& c, test_buffers& d) {
   c.broadcast(span(d.a.data(), std::size_t{1} << 31), 0);  // refused before a byte is touched
 }
@@ -191,6 +202,9 @@ const std::map<std::string, scenario>& scenarios() {
       {"crash-later", alone(odd, crash)},
       {"abort", differing(all_reduce, stop)},
       {"compute", differing(all_reduce, compute_for_ever)},
+      {"stopped", differing(all_reduce, be_stopped)},
+      {"stopped-receive", differing(receive, be_stopped)},
+      {"stopped-in-pair", stop_in_pair},
       {"request", differing(all_reduce, give_up)},
       {"request-goes-on", differing(all_reduce, give_up_and_go_on)},
       {"message", long_message},
@@ -217,7 +231,7 @@ int run_own(int argc, char** argv, const scenario& body, const partita::mpi::opt
 int main(int argc, char** argv) {
   const std::string name = argc > 1 ? argv[1] : "";
   partita::mpi::options o;
-  o.time_limit = std::chrono::seconds(name == "compute" ? 2 : 40);
+  o.time_limit = std::chrono::seconds(name == "compute" || name.starts_with("stopped") ? 2 : 40);
   const scenario& body = scenarios().at(name);
   if (argc > 2) return run_own(argc, argv, body, o);
   return partita::mpi::run(

@@ -72,7 +72,11 @@ expect "the program called exit instead of returning, after all_reduce $here" ex
 expect 'ended by signal 11 before its first operation' crash
 expect "ended by signal 11 after all_reduce $here" crash-later
 expect 'ended by signal 6 before its first operation' abort
-expect "all_reduce of f64 $here waits for rank 2 for more than 2 s" compute
+
+late='has waited for more than 2 s for'
+for scenario in compute stopped; do expect "rank [013] $late rank 2 in all_reduce of f64 $here of group world" "$scenario"; done
+expect "rank [013] $late rank 2 in receive of f64 $here of group world" stopped-receive
+expect "rank (3 $late rank 2 in all_reduce of f64 $here of group pair|[01] $late ranks 2, 3 in all_reduce of f64 $here of group world; rank 3 waits in all_reduce of f64 $here)" stopped-in-pair
 
 disagree="ranks disagree: rank [0-3] calls"
 expect "$disagree all_(gather|reduce) of f64 $here with [14] elements, rank [0-3] calls all_(reduce|gather) of f64 $here with [14] elements" kind

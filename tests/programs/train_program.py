@@ -15,9 +15,9 @@ TRAIN = sys.argv[1]
 CORA = os.path.join(os.environ.get("PARTITA_DATA", ""), "cora")
 LAUNCH = sys.argv[2:4]
 POLICIES = ["row_1d", "replicated_1_5d", "grid_2d", "split_3d", "feature_column", "feature_row"]
-KEYS = ["model", "policy", "ranks", "mesh", "device", "comm", "threads", "duplicate_edges", "partition", "epochs", "loss", "train_accuracy", "val_accuracy", "test_accuracy",
+KEYS = ["model", "policy", "ranks", "mesh", "device", "comm", "threads", "duplicate_edges", "partition", "epochs", "resumed_from", "stopped", "loss", "train_accuracy", "val_accuracy", "test_accuracy",
         "best_val_epoch", "test_accuracy_at_best_val", "seconds_per_epoch", "words_received", "predicted_words_received",
-        "messages", "peak_bytes", "setup_peak_bytes", "degenerate_mesh", "candidates", "ledger", "run"]
+        "messages", "peak_bytes", "peak_rss_bytes", "setup_seconds", "setup_peak_bytes", "degenerate_mesh", "candidates", "ledger", "run"]
 
 
 def npy(descr, shape, data):
@@ -86,6 +86,10 @@ class TrainProgram(unittest.TestCase):
         training = [e for e in result["ledger"] if e["phase"] in ("forward", "backward")]
         self.assertEqual(sum(e["elements"] for e in training), result["words_received"]["total"])
         self.assertEqual(sum(e["messages"] for e in training), result["messages"]["total"])
+        self.assertEqual(list(result["setup_seconds"]), ["read", "distribute", "plan"])
+        self.assertGreaterEqual(min(result["setup_seconds"].values()), 0)
+        self.assertEqual(list(result["peak_rss_bytes"]), ["max_rank"])
+        self.assertGreater(result["peak_rss_bytes"]["max_rank"], result["peak_bytes"]["max_rank"])
         self.assertEqual(list(training[0]), ["phase", "operation", "axis", "elements", "bytes", "messages", "seconds"])
 
     def test_every_policy_trains_alike(self):
@@ -211,6 +215,24 @@ class TrainProgram(unittest.TestCase):
             self.assertRegex(shown, f"{c['policy']} +{'x'.join(map(str, c['mesh']))} +{c['predicted_words_received']['max_rank']} ")
         self.assertEqual(shown.count("chosen"), 1)
 
+    def test_auto_compares_meshes(self):
+        meshes = lambda run_of: [c["mesh"] for c in run_of["candidates"]]
+        one = self.train("--policy", "grid_2d", "--mesh", "auto", "--ranks", "4")
+        self.assertEqual(meshes(one), [[4, 1, 1], [2, 2, 1], [1, 4, 1]])
+        every = self.train("--policy", "auto", "--mesh", "auto", "--ranks", "4")
+        self.assertEqual(meshes({"candidates": [c for c in every["candidates"] if c["policy"] == "grid_2d"]}), meshes(one))
+        for run_of in (one, every):
+            tried = [c for c in run_of["candidates"] if "same_as" not in c]
+            cost = lambda c: (c["predicted_words_received"]["max_rank"] + 1) * c["predicted_bytes"]["max_rank"]
+            chosen = [c for c in tried if c["chosen"]]
+            self.assertEqual([(c["policy"], c["mesh"]) for c in chosen], [(run_of["policy"], run_of["mesh"])])
+            self.assertEqual(cost(chosen[0]), min(map(cost, tried)))
+            for c in tried:
+                alone = self.train("--policy", c["policy"], "--mesh", "x".join(map(str, c["mesh"])), "--ranks", "4")
+                self.assertEqual(alone["words_received"], c["predicted_words_received"])
+        for more, name in ((("--replication", "2"), "--replication"), (("--batch", "8"), "--batch"), (("--stages", "2"), "--stages")):
+            self.refused(2, f"{name} and --mesh auto do not go together", "--data", "karate", "--mesh", "auto", *more)
+
     def test_auto_tries_nothing_twice(self):
         for ranks, others in (("1", POLICIES[:1]), ("7", ["row_1d", "feature_column"]), ("6", [p for p in POLICIES if p != "split_3d"])):
             candidates = self.train("--policy", "auto", "--ranks", ranks)["candidates"]
@@ -331,6 +353,7 @@ class TrainProgram(unittest.TestCase):
         self.refused(2, "--epochs is given more than once", *karate, "--epochs", "2", "--epochs", "3")
         self.refused(2, "--seed: -1 is not zero or a positive whole number", *karate, "--seed", "-1")
         self.refused(2, "--lr: -1 is not a positive number", *karate, "--lr", "-1")
+        self.refused(2, "--timeout: 0 is not a time from 0.001 to 1000000 s", *karate, "--timeout", "0")
 
     def test_bad_input(self):
         def bad(part, **changed):

@@ -146,7 +146,7 @@ TEST_CASE("options that would be ignored are refused; one fan-out serves all lay
 
 TEST_CASE("walks that visit everything, not normalised, give the gradients of the whole graph") {
   io::dataset d = directed_graph(61);
-  for (auto& part : d.split) part = 1;
+  for (auto& part : d.split.edit()) part = 1;
   nn::training_options o = batch_options("gcn", {1});
   o.mini_batch.sampler = nn::batch_sampler::walks;
   o.mini_batch.presampled = 0;

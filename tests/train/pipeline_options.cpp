@@ -7,6 +7,7 @@
 
 #include "partita/comm/self.hpp"
 #include "partita/compiled/host.hpp"
+#include "partita/nn/normalization.hpp"
 #include "partita/train/pipeline_trainer.hpp"
 #include "support/datasets.hpp"
 #include "support/matrices.hpp"

@@ -169,11 +169,11 @@ TEST_CASE(
   std::size_t inside = 0;
   for (std::size_t e = 0; e < d.edges.size(); ++e)
     if (d.edges[e].source % 4 == d.edges[e].target % 4) {
-      d.edges[inside] = d.edges[e];
-      d.edge_weights[inside++] = d.edge_weights[e];
+      d.edges.edit()[inside] = d.edges[e];
+      d.edge_weights.edit()[inside++] = d.edge_weights[e];
     }
-  d.edges.resize(inside);
-  d.edge_weights.resize(inside);
+  d.edges.edit().resize(inside);
+  d.edge_weights.edit().resize(inside);
   o.layers = 3;
   o.pipeline.history = nn::chunk_history::zero;
   check(row_1d);

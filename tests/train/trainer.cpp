@@ -185,7 +185,7 @@ TEST_CASE("several labels a vertex: logistic loss, micro-F1, alike on every poli
   for (global_index v = 0; v < d.vertices; ++v)
     for (global_index c = 0; c < d.classes; ++c)
       d.label_matrix.push_back(static_cast<std::uint8_t>(random_bits(12, v, c) % 3 == 0));
-  d.labels.clear();
+  d.labels = {};
   const nn::training_result expected = serial(d, short_run());
   CHECK(expected.epochs.back().loss < expected.epochs.front().loss);
   for_each_mesh(std::array{4}, [&](auto policy, mesh_shape shape) {
@@ -289,7 +289,7 @@ TEST_CASE("what cannot be trained is an error of one sentence on every rank") {
       });
     };
     io::dataset nobody = directed_graph();
-    for (auto& part : nobody.split) part = 2;
+    for (auto& part : nobody.split.edit()) part = 2;
     expect_error<input_error>("directed graph: the training set is empty",
                               [&] { train(nobody, short_run()); });
     nn::training_options wild = short_run();

@@ -24,7 +24,9 @@ class edge_schedule {
         heads_(heads),
         head_width_(width_of(features, heads)),
         stages_(pattern_.mesh(), pattern_.local(), pattern_.row_blocking(), pattern_.col_blocking(), features,
-                pattern_.layout(), l, {stationary::a, rows}, entry_values::given) {}
+                pattern_.layout(), l, {stationary::a, rows}, entry_values::given) {
+    comm::refuse_reproducible(pattern_.mesh(), "a product with edge values");
+  }
 
   const sparse<T, dynamic_layout, Device>& pattern() const { return pattern_; }
   const blocking& features() const { return features_; }

@@ -74,7 +74,9 @@ class edge_scores {
         gather_log_sums_(a.mesh(), a.row_blocking(), columns(a, 1), rows_of(a.layout()), replicated),
         scores_(a.mesh(), a.col_blocking(), columns(a, 2)),
         log_sums_(a.mesh(), rows_of(a.layout()), a.row_blocking(), columns(a, 1)),
-        all_log_sums_(a.mesh(), a.row_blocking(), columns(a, 1)) {}
+        all_log_sums_(a.mesh(), a.row_blocking(), columns(a, 1)) {
+    comm::refuse_reproducible(a.mesh(), "a softmax of edge scores");
+  }
 
   /// Sets the scalars (n/P x 2 heads) and the mask, and computes the softmax normalisers in one pass over the
   /// scores.

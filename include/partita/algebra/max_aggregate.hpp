@@ -67,6 +67,7 @@ class max_aggregation {
         rows_(rows.own_rows(halo_)),
         table_(mesh_.queue(), static_cast<std::size_t>(rows_.widths[0]) * static_cast<std::size_t>(width_)),
         winners_(mesh_.queue(), static_cast<std::size_t>(rows_.rows) * static_cast<std::size_t>(width_)) {
+    comm::refuse_reproducible(mesh_, "max_aggregation");
     for (const local::csr_slice<T>& part : rows_.parts(0))
       scatter_patterns_.push_back(max_scatter_pattern(mesh_.queue(), part.entries));
   }

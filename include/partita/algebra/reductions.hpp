@@ -3,6 +3,7 @@
 /// Sums over the rows, the columns or all of a matrix, and the row-wise softmax, in any layout.
 
 #include "partita/algebra/elementwise.hpp"
+#include "partita/algebra/exact_sums.hpp"
 
 namespace partita {
 
@@ -11,6 +12,10 @@ namespace partita {
 template <class T, layout L, class Device>
 T sum(const dense<T, L, Device>& x, std::source_location where = std::source_location::current()) {
   const comm::call_site scope(where);
+  if constexpr (local::sums_exactly<Device>)
+    if (x.mesh().reproducible())
+      return static_cast<T>(
+          detail::exact_total<T>(x.mesh(), x.layout().used(), x.local(), x.shape().rows * x.shape().cols));
   T total[] = {static_cast<T>(sum(x.mesh().queue(), x.local()))};
   if (const auto& group = x.mesh().control(x.layout().used()); group.size() > 1) group.all_reduce(total);
   return total[0];
@@ -24,6 +29,8 @@ void column_sums(const dense<T, L, Device>& x, dense<T, replicated, Device>& sum
   const comm::call_site scope(where);
   if (sums.shape() != matrix_shape{1, x.shape().cols})
     throw_error<shape_error>({"column sums of ", x.shape(), " cannot be stored in ", sums.shape()});
+  if constexpr (local::sums_exactly<Device>)
+    if (x.mesh().reproducible()) return detail::exact_column_sums(x, sums.values());
   fill(x.mesh().queue(), T(0), sums.local());
   column_sums(x.mesh().queue(), x.local(), sums.local().data + x.col_range().begin);
   if (const auto& group = x.mesh().along(x.layout().used()); group.size() > 1)
@@ -39,6 +46,7 @@ void row_sums(const dense<T, L, Device>& x, dense<T, rows_of(L), Device>& sums,
   if (sums.layout() != rows_of(x.layout()) || !(sums.row_blocking() == x.row_blocking()) ||
       sums.shape().cols != 1)
     throw_error<shape_error>({"row sums of ", x.shape(), " cannot be stored in ", sums.shape()});
+  if (!x.layout().cols.empty()) comm::refuse_reproducible(x.mesh(), "row_sums of cut rows");
   row_sums(x.mesh().queue(), x.local(), sums.local().data);
   if (const auto& group = x.mesh().along(x.layout().cols); group.size() > 1) group.all_reduce(sums.values());
 }
@@ -54,6 +62,7 @@ void row_softmax(const dense<T, L, Device>& x, dense<T, L, Device>& y,
   const comm::call_site scope(where);
   detail::require_same_blocks("row_softmax", x, y);
   const auto& q = x.mesh().queue();
+  if (!x.layout().cols.empty()) comm::refuse_reproducible(x.mesh(), "row_softmax of cut rows");
   const auto& group = x.mesh().along(x.layout().cols);
   const auto rows = static_cast<std::size_t>(x.local().rows);
   buffer<T, Device> maximum(q, rows), total(q, rows);

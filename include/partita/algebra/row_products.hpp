@@ -2,8 +2,14 @@
 #pragma once
 /// Local products of matrices with whole rows on each rank and a replicated weight, and each rank's
 /// contribution to the corresponding gradients. Local; no communication.
+///
+/// On a reproducible mesh every element of a product is summed in the order of the columns of X, and what is
+/// a contribution elsewhere is the whole sum over the ranks: weight_gradient_part and column_sums_part are
+/// then collective over the mesh. What travels: all-reduces of two elements and of one or, for double, two
+/// doubles per element of the result.
 
 #include "partita/algebra/dropout.hpp"
+#include "partita/algebra/exact_sums.hpp"
 #include "partita/algebra/gemm.hpp"
 #include "partita/matrix/sparse_rows.hpp"
 
@@ -31,6 +37,14 @@ void require_row_product(const char* what, const X& x, matrix_shape weight, cons
                             "; shapes and row blockings must match"});
 }
 
+/// x where h > 0, else 0.
+struct where_positive {
+  template <class T>
+  constexpr T operator()(T x, T h) const {
+    return h > T(0) ? x : T(0);
+  }
+};
+
 /// Dropout of an entry of a part of X, or of X^T.
 template <class T>
 struct dropped_entry {
@@ -50,6 +64,10 @@ template <class T, class Device>
 void gemm(const dense<T, vertex_rows, Device>& x, const dense<T, replicated, Device>& w,
           dense<T, vertex_rows, Device>& y, const std::type_identity_t<epilogue<T, Device>>& e = {}) {
   detail::require_row_product("gemm", x, w.shape(), y);
+  if constexpr (local::sums_exactly<Device>)
+    if (y.mesh().reproducible())
+      return ordered_gemm(y.mesh().queue(), x.local(), w.local(), false, e.bias_data(), e.relu, e.beta,
+                          y.local());
   gemm_bias_relu(y.mesh().queue(), x.local(), w.local(), e.bias_data(), e.relu, e.beta, y.local());
 }
 /// As above, for sparse X.
@@ -57,6 +75,13 @@ template <class T, class Device>
 void gemm(const sparse_rows<T, Device>& x, const dense<T, replicated, Device>& w,
           dense<T, vertex_rows, Device>& y, const std::type_identity_t<epilogue<T, Device>>& e = {}) {
   detail::require_row_product("gemm", x, w.shape(), y);
+  if constexpr (local::sums_exactly<Device>)
+    if (y.mesh().reproducible()) {
+      for (const local::csr_slice<T>& part : x.parts())
+        ordered_gemm(y.mesh().queue(), part.entries, w.local(), e.bias_data(), e.relu, e.beta,
+                     part.rows_of(y.local()));
+      return;
+    }
   const local::spmm_epilogue<T> fusion{.beta = e.beta, .bias = e.bias_data(), .relu = e.relu};
   for (const local::csr_slice<T>& part : x.parts())
     spmm_fused(y.mesh().queue(), part.entries, w.local(), fusion, part.rows_of(y.local()));
@@ -67,6 +92,10 @@ void gemm(const dense<T, vertex_rows, Device>& g, algebra::transposed_dense<T, r
           dense<T, vertex_rows, Device>& y, std::type_identity_t<T> beta = 0) {
   const matrix_shape shape{w.matrix.shape().cols, w.matrix.shape().rows};
   detail::require_row_product("gemm", g, shape, y);
+  if constexpr (local::sums_exactly<Device>)
+    if (y.mesh().reproducible())
+      return ordered_gemm<T>(y.mesh().queue(), g.local(), w.matrix.local(), true, nullptr, false, beta,
+                             y.local());
   gemm(y.mesh().queue(), false, true, T(1), g.local(), w.matrix.local(), beta, y.local());
 }
 /// Y = G W^T where H > 0, and 0 elsewhere: the gradient through H = max(Z, 0) (n x a = n x b times b x a; H n
@@ -76,6 +105,12 @@ void gemm_relu_backward(const dense<T, vertex_rows, Device>& g, const dense<T, r
                         const dense<T, vertex_rows, Device>& h, dense<T, vertex_rows, Device>& y) {
   detail::require_row_product("gemm_relu_backward", g, {w.shape().cols, w.shape().rows}, y);
   detail::require_same_blocks("gemm_relu_backward", h, y);
+  if constexpr (local::sums_exactly<Device>)
+    if (y.mesh().reproducible()) {
+      const auto& q = y.mesh().queue();
+      ordered_gemm<T>(q, g.local(), w.local(), true, nullptr, false, T(0), y.local());
+      return zip(q, detail::where_positive{}, y.local(), h.local(), y.local());
+    }
   gemm_relu_backward(y.mesh().queue(), g.local(), w.local(), h.local(), y.local());
 }
 
@@ -84,6 +119,8 @@ template <class T, class Device>
 void column_sums_part(const dense<T, vertex_rows, Device>& x, dense<T, replicated, Device>& sums) {
   if (sums.shape() != matrix_shape{1, x.shape().cols})
     throw_error<shape_error>({"column sums of ", x.shape(), " cannot be stored in ", sums.shape()});
+  if constexpr (local::sums_exactly<Device>)
+    if (x.mesh().reproducible()) return detail::exact_column_sums(x, sums.values());
   column_sums(x.mesh().queue(), x.local(), sums.local().data);
 }
 
@@ -94,6 +131,17 @@ void weight_gradient_part(const dense<T, vertex_rows, Device>& x, const dense<T,
                           dense<T, replicated, Device>& dw, dense<T, replicated, Device>* dbias = nullptr) {
   detail::require_row_product("weight_gradient_part", x, dw.shape(), g);
   const auto& q = g.mesh().queue();
+  if constexpr (local::sums_exactly<Device>)
+    if (g.mesh().reproducible()) {
+      const auto grid =
+          detail::common_grid<T>(g.mesh(), magnitude(q, x.local()), magnitude(q, g.local()), g.shape().rows);
+      detail::sum_over_ranks(g.mesh(), vertex_rows.used(), grid, dw.values(), [&](auto part, double* sums) {
+        exact_inner(q, x.local(), g.local(), part,
+                    matrix_view<double>{sums, dw.local().rows, dw.local().cols});
+      });
+      if (dbias != nullptr) column_sums_part(g, *dbias);
+      return;
+    }
   if (dbias != nullptr)
     gemm_bias_gradient(q, x.local(), g.local(), dw.local(), dbias->local().data);
   else
@@ -105,6 +153,21 @@ void weight_gradient_part(const sparse_rows<T, Device>& x, const dense<T, vertex
                           dense<T, replicated, Device>& dw, dense<T, replicated, Device>* dbias = nullptr) {
   detail::require_row_product("weight_gradient_part", x, dw.shape(), g);
   if (dbias != nullptr) column_sums_part(g, *dbias);
+  if constexpr (local::sums_exactly<Device>)
+    if (g.mesh().reproducible()) {
+      const auto& q = g.mesh().queue();
+      double of_x = 0;
+      for (const local::csr_slice<T>& slice : x.transposed_parts())
+        of_x = std::max(of_x, magnitude(q, std::span(slice.entries.values,
+                                                     static_cast<std::size_t>(slice.entries.nonzeros()))));
+      const auto grid = detail::common_grid<T>(g.mesh(), of_x, magnitude(q, g.local()), g.shape().rows);
+      return detail::sum_over_ranks(
+          g.mesh(), vertex_rows.used(), grid, dw.values(), [&](auto part, double* sums) {
+            const matrix_view<double> all{sums, dw.local().rows, dw.local().cols};
+            for (const local::csr_slice<T>& slice : x.transposed_parts())
+              exact_spmm(q, slice.entries, g.local(), part, 0.0, slice.rows_of(all));
+          });
+    }
   for (const local::csr_slice<T>& part : x.transposed_parts())
     spmm(g.mesh().queue(), part.entries, g.local(), T(0), part.rows_of(dw.local()));
 }

@@ -5,8 +5,7 @@
 
 #include <variant>
 
-#include "partita/algebra/spmm_schedule.hpp"
-#include "partita/algebra/transposed_schedule.hpp"
+#include "partita/algebra/exact_spmm.hpp"
 #include "partita/transfer/layout_change.hpp"
 
 namespace partita {
@@ -43,7 +42,8 @@ layout multiplied_layout(const sparse<T, A, Device>& a, layout x) {
 /// Collective over the mesh: constructor and call. What travels: see spmm_schedule, and transposed_schedule
 /// for an A^T that is not stored; if A cannot multiply X in place, X is redistributed to the layout of A's
 /// policy, and Y back (free when the blocks are the same on this mesh). When only needed rows are exchanged,
-/// a second copy of A's block is kept, with its remote tiles merged. Throws shape_error naming shapes and
+/// a second copy of A's block is kept, with its remote tiles merged. On a reproducible mesh sums travel as
+/// doubles, see exact_product. Throws shape_error naming shapes and
 /// layouts when A and X do not match.
 template <class T, class Device>
 class spmm_plan {
@@ -106,7 +106,7 @@ class spmm_plan {
   }
 
  private:
-  using schedule = std::variant<detail::spmm_schedule<T, Device>, detail::transposed_schedule<T, Device>>;
+  using schedule = typename detail::product_schedules<T, Device>::type;
 
   bool accumulates() const {
     return std::visit([](const auto& s) { return s.accumulates(); }, schedule_);
@@ -117,11 +117,31 @@ class spmm_plan {
   template <layout A>
   static schedule schedule_of(const sparse<T, A, Device>& a, const blocking& features, layout inner,
                               spmm_options options) {
-    if (a.is_stored())
-      return detail::spmm_schedule<T, Device>(a.mesh(), a.local(), a.row_blocking(), a.col_blocking(),
-                                              features, a.layout(), inner, options);
-    return detail::transposed_schedule<T, Device>(a.mesh(), transposed(a).local(), a.col_blocking(),
-                                                  a.row_blocking(), features, a.layout(), inner, options);
+    if constexpr (local::sums_exactly<Device>)
+      if (a.mesh().reproducible()) {
+        using exact = detail::exact_product<T, Device>;
+        const auto block = a.is_stored() ? a.local() : transposed(a).local();
+        const global_index terms = a.shape().cols;
+        if (a.is_stored())
+          return exact(a.mesh(), block, of_stored<typename exact::straight>(a, features, inner, options),
+                       terms);
+        return exact(a.mesh(), block, of_transposed<typename exact::transposed>(a, features, inner, options),
+                     terms);
+      }
+    if (a.is_stored()) return of_stored<detail::spmm_schedule<T, Device>>(a, features, inner, options);
+    return of_transposed<detail::transposed_schedule<T, Device>>(a, features, inner, options);
+  }
+  template <class Schedule, layout A>
+  static Schedule of_stored(const sparse<T, A, Device>& a, const blocking& features, layout inner,
+                            spmm_options options) {
+    return Schedule(a.mesh(), a.local(), a.row_blocking(), a.col_blocking(), features, a.layout(), inner,
+                    options);
+  }
+  template <class Schedule, layout A>
+  static Schedule of_transposed(const sparse<T, A, Device>& a, const blocking& features, layout inner,
+                                spmm_options options) {
+    return Schedule(a.mesh(), transposed(a).local(), a.col_blocking(), a.row_blocking(), features, a.layout(),
+                    inner, options);
   }
   /// y = alpha A x + beta y; beta is 0 where the product cannot be added to y in place.
   template <layout X, layout Y>

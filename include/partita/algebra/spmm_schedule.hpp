@@ -32,8 +32,9 @@ namespace partita::detail {
 /// The values a product multiplies with: A's own, or an array of values for the entries of its tiles.
 enum class entry_values : std::uint8_t { own, given };
 
-/// A product plan independent of the layouts in the matrix types.
-template <class T, class Device>
+/// A product plan independent of the layouts in the matrix types. `Sum`: the type of the sums and what of
+/// them travels.
+template <class T, class Device, class Sum = T>
 class spmm_schedule {
  public:
   spmm_schedule(const mesh<Device>& m, std::shared_ptr<const local::csr_tiles<T, Device>> a,
@@ -61,6 +62,17 @@ class spmm_schedule {
         spmm(queue(), part.entries, rows, of_old, out);
       else
         product_(queue(), part.entries, rows, of_old, out);  // the same blocks in every call
+    });
+    finish(y);
+  }
+
+  /// y = the sums of part(term) over the terms of A x.
+  template <class Part>
+  void sum_parts(matrix_view<const T> x, matrix_view<Sum> y, Part part) {
+    accumulator<Sum> sum = begin(y);
+    for_stages(x, [&](std::size_t, const local::csr_slice<T>& slice, matrix_view<const T> rows) {
+      const auto [of_old, out] = sum.add(slice);
+      exact_spmm(queue(), slice.entries, rows, part, of_old, out);
     });
     finish(y);
   }
@@ -96,8 +108,8 @@ class spmm_schedule {
     }
   }
   /// The accumulator for the kernels of a call; finish turns it into y.
-  accumulator<T> begin(matrix_view<T> y) { return {sums_.empty() ? y : sums_.input()}; }
-  void finish(matrix_view<T> y) { sums_(y); }
+  accumulator<Sum> begin(matrix_view<Sum> y) { return {sums_.empty() ? y : sums_.input()}; }
+  void finish(matrix_view<Sum> y) { sums_(y); }
 
   /// The columns of X visited by for_stages.
   interval columns() const { return blocks_.columns(options_); }
@@ -150,7 +162,7 @@ class spmm_schedule {
     stream_ = std::make_unique<block_stream<T, Device>>(
         m, std::move(shapes), compact ? a.structure_at(sent.data()) : a.located(), sent, a.all_values());
     sums_ =
-        partial_sums<T, Device>(m, blocks_.rows, blocks_.features, blocks_.sparse, blocks_.dense, stays());
+        partial_sums<Sum, Device>(m, blocks_.rows, blocks_.features, blocks_.sparse, blocks_.dense, stays());
     if (blocks_.row_ranks() == 1) return;
     exchanged_tiles_ = merges_ ? 2 : static_cast<std::size_t>(blocks_.row_ranks());
     if (needed)
@@ -192,7 +204,7 @@ class spmm_schedule {
   std::unique_ptr<block_stream<T, Device>> stream_;
   std::unique_ptr<whole_exchange<T, Device>> whole_;
   std::unique_ptr<needed_exchange<T, Device>> needed_;
-  partial_sums<T, Device> sums_;
+  partial_sums<Sum, Device> sums_;
 };
 
 }  // namespace partita::detail

@@ -84,7 +84,8 @@ class accumulator {
     matrix_view<T> result;
   };
   /// The target of the kernel for this part, after those of all preceding parts.
-  target add(const local::csr_slice<T>& part) {
+  template <class A>
+  target add(const local::csr_slice<A>& part) {
     const T beta = part.first_row < begun_ ? T(1) : beta_;
     begun_ = std::max(begun_, part.first_row + part.entries.rows);
     return {beta, part.rows_of(out_)};

@@ -87,8 +87,9 @@ class transposed_cost {
   std::vector<std::vector<global_index>> asked_;  ///< of each group: the rows that other ranks sum for this
 };
 
-/// A product plan for A^T from the blocks of A, independent of the layouts in the matrix types.
-template <class T, class Device>
+/// A product plan for A^T from the blocks of A, independent of the layouts in the matrix types. `Sum`: the
+/// type of the sums and of what travels of them.
+template <class T, class Device, class Sum = T>
 class transposed_schedule {
  public:
   /// `rows` and `cols`: of A.
@@ -104,31 +105,19 @@ class transposed_schedule {
   }
 
   /// y = alpha A^T x + beta y, for this rank's blocks; beta is 0 unless accumulates().
-  void operator()(matrix_view<const T> x, matrix_view<T> y, T alpha = 1, T beta = 0) {
-    if (spread_) {
-      (*spread_)(x, transfer::view_of(x_.data(), spread_->new_block()));
-      x = transfer::view_of(x_.data(), spread_->new_block());
-    }
-    const matrix_view<T> sums = gather_ ? transfer::view_of(sums_.data(), gather_->old_block()) : y;
-    stream_->start(0);
-    for (std::size_t k = 0; k < groups_.size(); ++k) {
-      stream_->arrive(k);
-      if (k + 1 < groups_.size()) stream_->start(k + 1);
-      const row_group& group = groups_[k];
-      const auto height = static_cast<local_index>(group.rows[blocks_.own_tile()]);
-      const matrix_view<T> own = sums.block(group.first_row, 0, height, width_);
-      if (needed_) {
-        multiply(k, 1, x, alpha, 0, needed_->sums(k));
-        needed_->start_sums(k);
-        multiply(k, 0, x, alpha, beta, own);
-        needed_->add_sums(k, sums);
-      } else if (blocks_.row_ranks() > 1) {
-        sum_whole(k, x, alpha, own);
-      } else {
-        multiply(k, 0, x, alpha, beta, own);
-      }
-    }
-    if (gather_) (*gather_)(sums, y);
+  void operator()(matrix_view<const T> x, matrix_view<Sum> y, T alpha = 1, T beta = 0) {
+    run(x, y, beta,
+        [&](const local::csr_view<T>& a, matrix_view<const T> rows, Sum of_old, matrix_view<Sum> to) {
+          spmm_transposed(blocks_.m.queue(), a, rows, alpha, of_old, to);
+        });
+  }
+  /// y = the sums of part(term) over the terms of A^T x.
+  template <class Part>
+  void sum_parts(matrix_view<const T> x, matrix_view<Sum> y, Part part) {
+    run(x, y, 0,
+        [&](const local::csr_view<T>& a, matrix_view<const T> rows, Sum of_old, matrix_view<Sum> to) {
+          exact_spmm_transposed(blocks_.m.queue(), a, rows, part, of_old, to);
+        });
   }
 
   /// Whether products can be added to y in the pass that multiplies.
@@ -145,11 +134,39 @@ class transposed_schedule {
  private:
   /// The sum of a whole sub-block: this rank's part of it, and how much each rank receives.
   struct stage {
-    buffer<T, Device> partial;
+    buffer<Sum, Device> partial;
     std::vector<global_index> counts;
     request sent;
   };
 
+  /// y = A^T x + beta y by kernels multiply(A, X, beta, Y) of tiles; beta is 0 unless accumulates().
+  template <class Kernel>
+  void run(matrix_view<const T> x, matrix_view<Sum> y, Sum beta, Kernel kernel) {
+    if (spread_) {
+      (*spread_)(x, transfer::view_of(x_.data(), spread_->new_block()));
+      x = transfer::view_of(x_.data(), spread_->new_block());
+    }
+    const matrix_view<Sum> sums = gather_ ? transfer::view_of(sums_.data(), gather_->old_block()) : y;
+    stream_->start(0);
+    for (std::size_t k = 0; k < groups_.size(); ++k) {
+      stream_->arrive(k);
+      if (k + 1 < groups_.size()) stream_->start(k + 1);
+      const row_group& group = groups_[k];
+      const auto height = static_cast<local_index>(group.rows[blocks_.own_tile()]);
+      const matrix_view<Sum> own = sums.block(group.first_row, 0, height, width_);
+      if (needed_) {
+        multiply(k, 1, x, 0, needed_->sums(k), kernel);
+        needed_->start_sums(k);
+        multiply(k, 0, x, beta, own, kernel);
+        needed_->add_sums(k, sums);
+      } else if (blocks_.row_ranks() > 1) {
+        sum_whole(k, x, own, kernel);
+      } else {
+        multiply(k, 0, x, beta, own, kernel);
+      }
+    }
+    if (gather_) (*gather_)(sums, y);
+  }
   void build(const transposed_cost<T, Device>& cost) {
     const auto& m = blocks_.m;
     const auto& q = m.queue();
@@ -163,9 +180,9 @@ class transposed_schedule {
       x_ = buffer<T, Device>(q, static_cast<std::size_t>(spread_->new_block().size()));
     }
     if (!partition::same_blocks(m.shape(), summed, blocks_.dense)) {
-      gather_ = std::make_unique<redistribution<T, Device>>(m, blocks_.cols, blocks_.features, summed,
-                                                            blocks_.dense);
-      sums_ = buffer<T, Device>(q, static_cast<std::size_t>(gather_->old_block().size()));
+      gather_ = std::make_unique<redistribution<Sum, Device>>(m, blocks_.cols, blocks_.features, summed,
+                                                              blocks_.dense);
+      sums_ = buffer<Sum, Device>(q, static_cast<std::size_t>(gather_->old_block().size()));
     }
     auto [groups, shapes] = cost.of_a().multiplied(options_, blocks_.cols.block(summed.rows, m.at()).begin);
     groups_ = std::move(groups);
@@ -176,36 +193,38 @@ class transposed_schedule {
     stream_ =
         std::make_unique<block_stream<T, Device>>(m, std::move(shapes), a.located(), sent, a.all_values());
     if (merges) {
-      needed_ = std::make_unique<needed_exchange<T, Device>>(
+      needed_ = std::make_unique<needed_exchange<Sum, Device>>(
           m, groups_, share_lists(m, groups_, a_->needed(q, own)), width_);
     } else if (blocks_.row_ranks() > 1) {
       global_index largest = 0;
       for (const row_group& g : groups_)
         for (const global_index n : g.rows) largest = std::max(largest, n);
-      for (stage& s : stages_) s.partial = buffer<T, Device>(q, static_cast<std::size_t>(largest * width_));
+      for (stage& s : stages_) s.partial = buffer<Sum, Device>(q, static_cast<std::size_t>(largest * width_));
     }
   }
 
-  /// to = alpha A(r, t)^T x + beta to for tile t of block k.
-  void multiply(std::size_t k, std::size_t t, matrix_view<const T> x, T alpha, T beta, matrix_view<T> to) {
+  /// to = A(r, t)^T x + beta to for tile t of block k.
+  template <class Kernel>
+  void multiply(std::size_t k, std::size_t t, matrix_view<const T> x, Sum beta, matrix_view<Sum> to,
+                const Kernel& kernel) {
     for (const local::csr_slice<T>& part : stream_->parts(k, t))
-      spmm_transposed(blocks_.m.queue(), part.entries, part.rows_of(x), alpha,
-                      part.first_row > 0 ? T(1) : beta, to);
+      kernel(part.entries, part.rows_of(x), part.first_row > 0 ? Sum(1) : beta, to);
   }
-  /// own = the sum over row of alpha A(r, own)^T x for block k; one partial sum is in flight while the next
+  /// own = the sum over row of A(r, own)^T x for block k; one partial sum is in flight while the next
   /// one is computed.
-  void sum_whole(std::size_t k, matrix_view<const T> x, T alpha, matrix_view<T> own) {
+  template <class Kernel>
+  void sum_whole(std::size_t k, matrix_view<const T> x, matrix_view<Sum> own, const Kernel& kernel) {
     const std::vector<global_index>& rows = groups_[k].rows;
     for (std::size_t t = 0; t < rows.size(); ++t) {
       stage& s = stages_[t % 2];
       s.sent.wait();
-      multiply(k, t, x, alpha, 0, {s.partial.data(), static_cast<local_index>(rows[t]), width_, width_});
+      multiply(k, t, x, 0, {s.partial.data(), static_cast<local_index>(rows[t]), width_, width_}, kernel);
       s.counts.assign(rows.size(), 0);
       s.counts[t] = rows[t] * width_;
       const auto size = static_cast<std::size_t>(s.counts[t]);
       s.sent = blocks_.m.along(axis::row).start_reduce_scatter(
-          std::span<const T>(s.partial.data(), size), s.counts,
-          std::span<T>(own.data, t == blocks_.own_tile() ? size : 0));
+          std::span<const Sum>(s.partial.data(), size), s.counts,
+          std::span<Sum>(own.data, t == blocks_.own_tile() ? size : 0));
     }
     for (stage& s : stages_) s.sent.wait();
   }
@@ -217,11 +236,13 @@ class transposed_schedule {
   std::vector<row_group> groups_;  ///< one for each block that this rank multiplies
   std::size_t nonzeros_ = 0;
   local_index width_ = 0;
-  buffer<T, Device> x_, sums_;  ///< all rows of X that the tiles need; Y before it is gathered
+  buffer<T, Device> x_;       ///< all rows of X that the tiles need
+  buffer<Sum, Device> sums_;  ///< Y before it is gathered
   std::array<stage, 2> stages_;
-  std::unique_ptr<redistribution<T, Device>> spread_, gather_;
+  std::unique_ptr<redistribution<T, Device>> spread_;
+  std::unique_ptr<redistribution<Sum, Device>> gather_;
   std::unique_ptr<block_stream<T, Device>> stream_;
-  std::unique_ptr<needed_exchange<T, Device>> needed_;
+  std::unique_ptr<needed_exchange<Sum, Device>> needed_;
 };
 
 }  // namespace partita::detail

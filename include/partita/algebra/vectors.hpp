@@ -47,6 +47,7 @@ T dot(const dense<T, X, Device>& x, const dense<T, Y, Device>& y,
       std::source_location where = std::source_location::current()) {
   const comm::call_site scope(where);
   detail::require_same_blocks("dot", x, y);
+  comm::refuse_reproducible(x.mesh(), "dot");
   T total[] = {dot(x.mesh().queue(), x.local(), y.local())};
   if (const auto& group = x.mesh().control(x.layout().used()); group.size() > 1) group.all_reduce(total);
   return total[0];
@@ -62,6 +63,7 @@ void dot(const dense<T, X, Device>& x, const dense<T, Y, Device>& y, dense<T, re
   const comm::call_site scope(where);
   detail::require_same_blocks("dot", x, y);
   detail::require_one_number_per_column("dot", x, products);
+  comm::refuse_reproducible(x.mesh(), "dot");
   const auto& q = x.mesh().queue();
   fill(q, T(0), products.local());
   column_dots(q, x.local(), y.local(), products.local().data + x.col_range().begin);

@@ -3,9 +3,13 @@
 /// Record of what a rank received, by phase, operation and axis.
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "partita/comm/operation.hpp"
@@ -26,6 +30,9 @@ struct traffic {
 };
 
 namespace comm {
+
+/// Is told how far long work is: so much of all of it. Called on the thread that called the verb.
+using progress = std::function<void(global_index done, global_index all)>;
 
 /// Traffic received by rank `rank` of `size`, with one message per contributing rank:
 ///
@@ -101,7 +108,22 @@ class ledger {
   const std::string& phase() const { return phase_; }
 
   const std::vector<ledger_entry>& entries() const { return entries_; }
-  void clear() { entries_.clear(); }
+  /// Removes the entries and the times of phases.
+  void clear() {
+    entries_.clear();
+    times_.clear();
+  }
+
+  /// The time spent in phase_scopes of this name, the communication included.
+  double seconds_in(std::string_view phase) const {
+    const auto found = times_.find(phase);
+    return found == times_.end() ? 0 : found->second;
+  }
+  void add_seconds(const std::string& phase, double seconds) { times_[phase] += seconds; }
+
+  /// Who is told how many of its entries this rank has sent while a matrix is distributed; nobody by default.
+  void observe(comm::progress observer) { observer_ = std::move(observer); }
+  const comm::progress& observer() const { return observer_; }
 
   /// Sum over the entries for which keep(entry) is true.
   template <class Keep>
@@ -117,20 +139,29 @@ class ledger {
 
  private:
   std::vector<ledger_entry> entries_;
+  std::map<std::string, double, std::less<>> times_;
   std::string phase_ = "setup";
+  comm::progress observer_;
 };
 
-/// Sets the phase for the scope of this object, then restores the previous one.
+/// Sets the phase for the scope of this object, then restores the previous one and adds to the phase's time.
 class phase_scope {
  public:
   phase_scope(ledger& l, std::string_view phase) : ledger_(l), before_(l.phase()) { l.set_phase(phase); }
   phase_scope(const phase_scope&) = delete;
   phase_scope& operator=(const phase_scope&) = delete;
-  ~phase_scope() { ledger_.set_phase(before_); }
+  ~phase_scope() {
+    const std::chrono::duration<double> spent = clock::now() - begin_;
+    ledger_.add_seconds(ledger_.phase(), spent.count());
+    ledger_.set_phase(before_);
+  }
 
  private:
+  using clock = std::chrono::steady_clock;
+
   ledger& ledger_;
   std::string before_;
+  clock::time_point begin_ = clock::now();
 };
 
 }  // namespace partita

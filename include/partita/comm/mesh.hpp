@@ -3,6 +3,7 @@
 /// A mesh of ranks over the axes row, col and depth, with a communicator for every set of axes.
 
 #include <array>
+#include <cstdint>
 #include <memory>
 #include <optional>
 
@@ -12,6 +13,11 @@
 #include "partita/partition/mesh_shape.hpp"
 
 namespace partita {
+
+/// How verbs sum. `fast`: the same bits in every run of one arrangement. `reproducible`: the same bits for
+/// every policy, mesh, number of ranks and number of threads, of spmm, spmm_plan, products with replicated
+/// weights and their gradients, sum, column_sums, losses and scores; verbs that cannot do that throw.
+enum class summation : std::uint8_t { fast, reproducible };
 
 /// A mesh of ranks and the device queue of this rank. Value handle: copies refer to the same mesh. Matrices
 /// hold one, so operations take neither a communicator nor a queue.
@@ -28,7 +34,14 @@ class mesh {
   mesh(communicator world, mesh_shape shape,
        partita::device_queue<Device> queue = partita::device_queue<Device>(),
        std::size_t tile_entries = base::max_tile_entries)
-      : state_(std::make_shared<state>(std::move(world), shape, std::move(queue), tile_entries)) {}
+      : mesh(std::move(world), shape, std::move(queue), summation::fast, tile_entries) {}
+  /// With the same `sums` on all ranks. Throws mesh_error also where the device cannot sum reproducibly.
+  mesh(communicator world, mesh_shape shape, partita::device_queue<Device> queue, summation sums,
+       std::size_t tile_entries = base::max_tile_entries)
+      : state_(std::make_shared<state>(std::move(world), shape, std::move(queue), tile_entries, sums)) {
+    if (sums == summation::reproducible && !local::sums_exactly<Device>)
+      throw_error<mesh_error>({"mesh ", shape, ": this device has no reproducible sums, the host has"});
+  }
 
   mesh_shape shape() const { return state_->shape; }
   int size() const { return state_->world.size(); }
@@ -39,6 +52,8 @@ class mesh {
   const partita::device_queue<Device>& queue() const { return state_->queue; }
   /// Maximum nonzeros per sparse tile; larger tiles are split into parts of consecutive rows.
   std::size_t tile_entries() const { return state_->tile_entries; }
+  /// Whether its verbs sum reproducibly; see summation.
+  bool reproducible() const { return state_->sums == summation::reproducible; }
   partita::ledger& ledger() const { return state_->world.ledger(); }
 
   /// The ranks that differ from this one only in the axes of `s`, over device memory. Its rank p is at
@@ -61,12 +76,13 @@ class mesh {
 
  private:
   struct state {
-    state(communicator w, mesh_shape m, partita::device_queue<Device> q, std::size_t entries)
+    state(communicator w, mesh_shape m, partita::device_queue<Device> q, std::size_t entries, summation how)
         : world(std::move(w)),
           shape(m),
           at(),
           queue(std::move(q)),
           tile_entries(entries),
+          sums(how),
           memory(device_memory_of(queue)) {
       if (m.row < 1 || m.col < 1 || m.depth < 1 || m.size() != world.size())
         throw_error<mesh_error>({"mesh ", m, " does not match ", world.size(), " ranks"});
@@ -90,6 +106,7 @@ class mesh {
     coordinates at;
     partita::device_queue<Device> queue;
     std::size_t tile_entries;
+    summation sums;
 
    private:
     /// The axes of a set that have more than one rank.
@@ -123,5 +140,16 @@ class mesh {
 
   std::shared_ptr<state> state_;
 };
+
+namespace comm {
+
+/// Throws error naming the operation, whose sums depend on the arrangement, where the mesh is reproducible.
+template <class Device>
+void refuse_reproducible(const mesh<Device>& m, const char* operation) {
+  if (m.reproducible())
+    throw_error<error>({operation, " is not available on a reproducible mesh: its sums depend on the mesh"});
+}
+
+}  // namespace comm
 
 }  // namespace partita

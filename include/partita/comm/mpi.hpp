@@ -16,11 +16,12 @@ namespace partita::mpi {
 ///
 /// Waits are bounded: an operation throws communication_error, naming the ranks, the operation and its call
 /// site, if ranks call different operations, if a participating rank has called MPI_Finalize, if a process of
-/// the same node has died, and after options::time_limit. A rank that calls std::exit instead of
-/// MPI_Finalize, or MPI_Finalize after a failed operation, reports it on stderr and calls MPI_Abort. What
-/// happens after an exception escapes main, or after a signal, is up to the MPI implementation: most
-/// launchers kill the job; otherwise the other ranks fail at their time limit. Not bounded: this call, until
-/// every rank of `comm` has called it, and MPI_Finalize, until every rank has called it or failed.
+/// the same node has died, and after options::time_limit, where it names the ranks that have not come. A rank
+/// that calls std::exit instead of MPI_Finalize, or MPI_Finalize after a failed operation, reports it on
+/// stderr and calls MPI_Abort. What happens after an exception escapes main, or after a signal, is up to the
+/// MPI implementation: most launchers kill the job; otherwise the other ranks fail at their time limit. Not
+/// bounded: this call, until every rank of `comm` has called it, and MPI_Finalize, until every rank has
+/// called it or failed.
 inline communicator world(MPI_Comm comm = MPI_COMM_WORLD, options o = {}) {
   int initialized = 0;
   detail::check(MPI_Initialized(&initialized), "MPI_Initialized");

@@ -65,6 +65,17 @@ class exchange final : public in_flight {
     }
   }
 
+  std::vector<int> missing() const override {
+    std::vector<int> ranks;
+    for (std::size_t i = next_; i < messages_.size(); ++i) {
+      int complete = 0;
+      check(MPI_Request_get_status(messages_[i].request, &complete, MPI_STATUS_IGNORE), op_);
+      if (complete == 0) ranks.push_back(at_.name(messages_[i].peer));
+    }
+    std::sort(ranks.begin(), ranks.end());
+    ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+    return ranks;
+  }
   int next() const override { return next_ < messages_.size() ? at_.name(messages_[next_].peer) : -1; }
 
  private:

@@ -27,7 +27,8 @@ struct options {
   /// Pass device pointers to MPI if it is CUDA-aware; between processes of one node, memory from CUDA pools
   /// needs a recent UCX. Otherwise blocks are staged through page-locked memory.
   bool device_pointers = false;
-  /// Limit of one wait. Must exceed the longest computation between two operations of any rank.
+  /// Limit of one wait. Must exceed the longest computation between two operations of any rank. Ranks that
+  /// have waited for half of it say so to all others, for the error to name those that nothing is heard of.
   std::chrono::milliseconds time_limit = std::chrono::minutes(10);
 };
 
@@ -41,6 +42,8 @@ class in_flight {
   virtual bool advance() = 0;
   /// World rank whose message is missing, or -1.
   virtual int next() const = 0;
+  /// World ranks with which messages are incomplete, in order.
+  virtual std::vector<int> missing() const = 0;
 };
 
 /// The operation this process started last, for reports of abnormal termination.
@@ -159,6 +162,7 @@ class job {
     const clock::time_point begin = clock::now();
     clock::time_point looked = begin, told = begin;
     int told_next = -2;
+    bool told_all = false;
     for (int test = 1; !operation.advance(); ++test) {
       std::this_thread::yield();
       if (test % 16 != 0) continue;
@@ -172,17 +176,16 @@ class job {
         told_next = next;
         told_.tell_waiting(a, next);
       }
+      if (!told_all && now - begin > options_.time_limit / 2) {
+        told_all = true;
+        told_.tell_all_waiting(a, operation.next());
+      }
       told_.require_possible(a, operation.next());
       if (const int rank = node_.ended(); rank >= 0)
         throw_error<communication_error>({"rank ", rank, " has died; this one was in ", a.what.text()});
-      if (now - begin > options_.time_limit) fail_late(a, operation.next());
+      if (now - begin > options_.time_limit)
+        told_.fail_late(a, options_.time_limit, operation.missing(), now - options_.time_limit * 3 / 4);
     }
-  }
-
-  [[noreturn]] void fail_late(const awaited& a, int next) const {
-    const auto ms = options_.time_limit.count();
-    const std::string limit = ms % 1000 == 0 ? std::to_string(ms / 1000) + " s" : std::to_string(ms) + " ms";
-    throw_error<communication_error>({a.what.text(), " waits for rank ", next, " for more than ", limit});
   }
 
   notices told_;

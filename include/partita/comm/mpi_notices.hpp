@@ -2,10 +2,13 @@
 #pragma once
 /// Notices that MPI ranks exchange while they wait or leave, and the errors concluded from them.
 
+#include <algorithm>
+#include <chrono>
 #include <list>
 #include <map>
 #include <vector>
 
+#include "partita/comm/late.hpp"
 #include "partita/comm/mpi_call.hpp"
 #include "partita/comm/signature.hpp"
 
@@ -40,16 +43,22 @@ struct awaited {
   signature what;
   std::span<const int> ranks;  ///< world ranks that must participate
   std::source_location where;
+  std::string_view axis{};  ///< of the group
+
+  std::string text() const { return what.text() + partita::detail::text_of_group(axis); }
 };
 
 /// Operations started by this rank, and the latest notices of the others.
 class notices {
+  using clock = std::chrono::steady_clock;
+
  public:
   /// Collective over `comm`.
   explicit notices(MPI_Comm comm)
       : control_(duplicate(comm, check_comm_name)), rank_(control_.rank()), size_(control_.size()) {}
 
   MPI_Comm comm() const { return control_.get(); }
+  int rank() const { return rank_; }
 
   /// References stay valid.
   series& series_of(std::uint64_t id) {
@@ -61,6 +70,11 @@ class notices {
   /// Notifies the participants of what this rank waits for, and that the message of `next` is missing.
   void tell_waiting(const awaited& a, int next) {
     for (const int q : a.ranks)
+      if (q != rank_) tell(q, notice{0, next, a.series, a.number, 0, a.what});
+  }
+  /// The same to all ranks of the world.
+  void tell_all_waiting(const awaited& a, int next) {
+    for (int q = 0; q < size_; ++q)
       if (q != rank_) tell(q, notice{0, next, a.series, a.number, 0, a.what});
   }
   /// Announces that this rank is leaving.
@@ -104,6 +118,23 @@ class notices {
                                           ", rank ", rank_, " in ", a.what.text()});
     }
   }
+  /// Throws: this rank has waited in `a` for longer than `limit` for messages of the ranks `missing`. Of
+  /// these it names those that have not said to be in the operation as well, and what each of them waits in
+  /// that has told so since `lately`.
+  [[noreturn]] void fail_late(const awaited& a, std::chrono::milliseconds limit, std::vector<int> missing,
+                              clock::time_point lately) const {
+    const auto first_present = std::stable_partition(missing.begin(), missing.end(), [&](int q) {
+      const auto found = heard_.find(q);
+      return found == heard_.end() || !found->second.has_started(a.series, a.number);
+    });
+    if (first_present != missing.begin()) missing.erase(first_present, missing.end());
+    std::string elsewhere;
+    for (const int q : missing)
+      if (const auto found = heard_.find(q); found != heard_.end() && found->second.at > lately &&
+                                             !found->second.has_started(a.series, a.number))
+        elsewhere += "; rank " + std::to_string(q) + " waits in " + found->second.said.what.text();
+    throw communication_error(partita::detail::late(rank_, limit, missing, a.text()) + elsewhere);
+  }
   /// Throws if another rank waits in an operation that does not match this rank's.
   void require_same_operations() const {
     for (const auto& [q, other] : heard_) {
@@ -128,6 +159,7 @@ class notices {
   struct heard {
     notice said;
     std::map<std::uint64_t, std::uint64_t> started;
+    clock::time_point at;
 
     bool has_started(std::uint64_t series, std::uint64_t number) const {
       const auto found = started.find(series);
@@ -147,6 +179,7 @@ class notices {
   }
   void read(const letter& l) {
     heard& from = heard_[l.rank];
+    from.at = clock::now();
     std::memcpy(&from.said, l.bytes.data(), sizeof(notice));
     const std::byte* at = l.bytes.data() + sizeof(notice);
     for (std::uint64_t i = 0; i < from.said.listed; ++i, at += sizeof(listed_series)) {

@@ -48,7 +48,7 @@ class mpi_transport final : public transport, public std::enable_shared_from_thi
     job_->require_alive();
     const bool message = op.kind == operation::send || op.kind == operation::receive;
     const detail::awaited a =
-        message ? begin_message(op) : begin(partita::detail::signature_of(op), op.where);
+        message ? begin_message(op) : begin(partita::detail::signature_of(op), op.where, op.axis);
     detail::last_call_of_process() = {name_of(op.kind), op.where};
     if (job_->checked() && !message) {
       checker_->agree(*job_, a);
@@ -137,9 +137,10 @@ class mpi_transport final : public transport, public std::enable_shared_from_thi
     return h;
   }
   /// Numbers the operation that this rank starts now.
-  detail::awaited begin(const detail::signature& what, std::source_location where) {
+  detail::awaited begin(const detail::signature& what, std::source_location where,
+                        std::string_view axis = {}) {
     operations_->add(what);
-    return {operations_->id, operations_->started, what, world_ranks_, where};
+    return {operations_->id, operations_->started, what, world_ranks_, where, axis};
   }
   /// Both partners count their messages; the receiver waits for the sender's count.
   detail::awaited begin_message(const comm::collective& op) {
@@ -150,8 +151,12 @@ class mpi_transport final : public transport, public std::enable_shared_from_thi
     const std::uint64_t sent = mixed({operations_->id, from, to, tag, 1}),
                         received = mixed({operations_->id, from, to, tag, 2});
     const std::uint64_t number = ++job_->series_of(sends ? sent : received).started;
-    return {sends ? received : sent, number, partita::detail::signature_of(op),
-            std::span(world_ranks_).subspan(peer, 1), op.where};
+    return {sends ? received : sent,
+            number,
+            partita::detail::signature_of(op),
+            std::span(world_ranks_).subspan(peer, 1),
+            op.where,
+            op.axis};
   }
   void post_message(const comm::collective& op, pending_operation& pending) {
     detail::endpoints at = at_;

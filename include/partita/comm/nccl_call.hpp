@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "partita/comm/late.hpp"
 #include "partita/comm/operation.hpp"
 
 namespace partita::nccl::detail {
@@ -36,10 +37,6 @@ inline std::string error_text(ncclResult_t code, ncclComm_t comm) {
   if (const char* more = comm == nullptr ? nullptr : ncclGetLastError(comm); more != nullptr && *more != '\0')
     text += std::string(", ") + more;
   return text;
-}
-inline std::string text_of(std::chrono::milliseconds time) {
-  const auto ms = time.count();
-  return ms % 1000 == 0 ? std::to_string(ms / 1000) + " s" : std::to_string(ms) + " ms";
 }
 
 /// For calls without a communicator. Throws communication_error naming the call.

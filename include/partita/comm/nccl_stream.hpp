@@ -18,7 +18,7 @@ namespace partita::nccl {
 /// Options of nccl::world().
 struct options {
   /// Time limit of an operation, from when it could begin, and for creating a group, until all ranks have
-  /// joined.
+  /// joined. NCCL does not tell which ranks are absent.
   std::chrono::milliseconds time_limit = std::chrono::minutes(10);
   /// Whether ranks compare every operation over the parent before it starts.
   bool checked = comm::checked_by_default;
@@ -31,6 +31,7 @@ struct pending_operation {
   explicit pending_operation(const partita::device_queue<cuda_device>& q) : ready(q), begun(q), done(q) {}
 
   comm::collective op;
+  std::string axis;                                ///< of the group: that of `op` may be gone
   partita::comm::detail::cuda_memory_event ready;  ///< in the rank's queue: the send buffer is ready
   partita::comm::detail::cuda_memory_event begun;  ///< in the stream: earlier operations have completed
   partita::comm::detail::cuda_memory_event done;   ///< in the stream
@@ -92,7 +93,8 @@ class nccl_stream final : public on_cuda::queue_watcher, public std::enable_shar
     while (code == ncclInProgress) {
       check_parent();
       if (std::chrono::steady_clock::now() > last)
-        fail(what() + " has waited for other ranks for more than " + text_of(options_.time_limit));
+        fail(what() + " has waited for other ranks for more than " +
+             partita::detail::text_of(options_.time_limit));
       std::this_thread::yield();
       code = comm.progress();
     }
@@ -108,6 +110,7 @@ class nccl_stream final : public on_cuda::queue_watcher, public std::enable_shar
     spare_.pop_back();
     pending_operation& pending = *pending_.back();
     pending.op = op;
+    pending.axis = op.axis;
     pending.since.reset();
     pending.waited_for = false;
     memory.record(pending.ready);
@@ -167,7 +170,8 @@ class nccl_stream final : public on_cuda::queue_watcher, public std::enable_shar
     if (!pending.begun.event.reached()) return;
     if (!pending.since) pending.since = now;
     if (now - *pending.since > options_.time_limit)
-      fail(describe(pending.op) + " over NCCL is not complete after " + text_of(options_.time_limit));
+      fail(describe(pending.op) + partita::detail::text_of_group(pending.axis) +
+           " over NCCL is not complete after " + partita::detail::text_of(options_.time_limit));
   }
   /// Recycles completed operations; a stream completes them in order.
   void retire() {

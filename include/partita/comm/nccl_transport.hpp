@@ -92,7 +92,8 @@ class device_transport final : public transport {
   }
 
   void settle(const comm::collective& op, ncclResult_t code, const char* call) const {
-    stream().settle(group_->comm(), code, [&] { return describe(op) + ": " + call; });
+    stream().settle(group_->comm(), code,
+                    [&] { return describe(op) + partita::detail::text_of_group(op.axis) + ": " + call; });
   }
 
   void enqueue(const comm::collective& op) {

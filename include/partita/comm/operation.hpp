@@ -10,6 +10,7 @@
 #include <source_location>
 #include <span>
 #include <string>
+#include <string_view>
 #include <type_traits>
 
 #include "partita/base/function.hpp"
@@ -75,6 +76,7 @@ struct collective {
   std::span<const global_index> output_counts;  ///< all_gather, all_to_all: elements from each rank
   bool splits = false;                          ///< the all-gather of colors and keys of a split
   std::source_location where;                   ///< call site
+  std::string_view axis{};                      ///< of the group, for errors
 
   std::size_t bytes(global_index elements) const {
     return static_cast<std::size_t>(elements) * size_of(type);

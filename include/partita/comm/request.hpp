@@ -70,13 +70,14 @@ class request {
 inline request::request(const std::shared_ptr<const comm::detail::rank_group>& group,
                         const comm::collective& op)
     : operation_(op) {
+  operation_.axis = group->axis;
   transport* const ranks = group->ranks.get();
   const double begin = detail::seconds_now();
   if ((op.kind == operation::broadcast || op.kind == operation::send || op.kind == operation::receive) &&
       (op.peer < 0 || op.peer >= ranks->size()))
     throw_error<communication_error>(
         {describe(op), ": rank ", op.peer, " is out of range for a group of ", ranks->size()});
-  token_ = ranks->start(op);
+  token_ = ranks->start(operation_);
   group_ = group;
   seconds_ = detail::seconds_now() - begin;
 }

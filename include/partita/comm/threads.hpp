@@ -3,8 +3,12 @@
 /// Ranks as threads of one process. Buffers are read in place: a rank posts pointers and its peers copy from
 /// them. On device memory all ranks share one device, each with its own queue.
 
+#include <atomic>
+#include <chrono>
 #include <exception>
 #include <functional>
+#include <optional>
+#include <string>
 #include <thread>
 
 #include "partita/comm/communicator.hpp"
@@ -14,30 +18,42 @@ namespace partita {
 
 namespace threads {
 
+struct options {
+  /// Limit of one wait, none by default. Must exceed the longest computation between two operations of any
+  /// rank.
+  std::optional<std::chrono::milliseconds> time_limit{};
+  /// Called once, on a thread of the run, if there is a time limit and a rank is still in its body when a
+  /// limit has passed since the run failed. A thread cannot be ended from outside: only this function can end
+  /// the process. Where there is none, or it returns, run goes on waiting for the rank.
+  std::function<void(const std::string& why)> if_stuck{};
+};
+
 namespace detail {
 
 /// See run. A template, so that partita::compiled can have it.
 template <class = void>
-void run_ranks(int ranks, const std::function<void(const communicator&)>& body);
+void run_ranks(int ranks, const std::function<void(const communicator&)>& body, const options& o);
 
 }  // namespace detail
 
 /// Runs body(communicator) on `ranks` threads and returns when all have finished. If a rank throws, the group
 /// fails: the other ranks leave their current or next operation with poisoned_error, and run rethrows the
-/// first rank's exception.
-inline void run(int ranks, const std::function<void(const communicator&)>& body) {
-  detail::run_ranks<>(ranks, body);
+/// first rank's exception. A wait beyond options::time_limit throws communication_error, which names the
+/// waiting rank, the ranks that have not come, the operation, its call site and its group.
+inline void run(int ranks, const std::function<void(const communicator&)>& body, const options& o = {}) {
+  detail::run_ranks<>(ranks, body, o);
 }
 
 template <class>
-void detail::run_ranks(int ranks, const std::function<void(const communicator&)>& body) {
+void detail::run_ranks(int ranks, const std::function<void(const communicator&)>& body, const options& o) {
   if (ranks < 1) throw_error<mesh_error>({"a run needs at least one rank, not ", ranks});
-  const auto world = std::make_shared<partita::detail::thread_world>(ranks);
+  const auto world = std::make_shared<partita::detail::thread_world>(ranks, o.time_limit);
   std::vector<int> everyone(static_cast<std::size_t>(ranks));
   std::iota(everyone.begin(), everyone.end(), 0);
   const auto group = std::make_shared<partita::detail::thread_group>(world, everyone);
   world->enlist(group);
 
+  std::atomic<bool> stuck = false;
   const auto rank_body = [&](int rank) {
     try {
       body(communicator(std::make_shared<partita::detail::thread_transport>(group, rank), "world"));
@@ -49,6 +65,13 @@ void detail::run_ranks(int ranks, const std::function<void(const communicator&)>
     } catch (...) {
       world->poison("a rank threw an object that is not a std::exception", std::current_exception());
     }
+    world->leave(rank);
+    if (!o.time_limit || !o.if_stuck || !world->poisoned()) return;
+    const std::vector<int> running = world->still_running(*o.time_limit);
+    if (!running.empty() && !stuck.exchange(true))
+      o.if_stuck(base::sentence_of({world->message(), "; ", partita::detail::text_of_ranks(running),
+                                    running.size() == 1 ? " is" : " are", " still computing ",
+                                    partita::detail::text_of(*o.time_limit), " later"}));
   };
   std::vector<std::thread> others;
   try {
@@ -56,6 +79,7 @@ void detail::run_ranks(int ranks, const std::function<void(const communicator&)>
     for (int rank = 1; rank < ranks; ++rank) others.emplace_back(rank_body, rank);
   } catch (const std::exception& e) {  // thread creation failed: release the ranks that started
     world->poison(e.what(), std::current_exception());
+    for (int rank = static_cast<int>(others.size()) + 1; rank < ranks; ++rank) world->leave(rank);
   }
   rank_body(0);
   for (std::thread& other : others) other.join();

@@ -37,7 +37,8 @@
 
 namespace partita {
 
-extern template void threads::detail::run_ranks<void>(int, const std::function<void(const communicator&)>&);
+extern template void threads::detail::run_ranks<void>(int, const std::function<void(const communicator&)>&,
+                                                      const options&);
 PARTITA_HOST_INSTANCES(extern, float)
 PARTITA_HOST_INSTANCES(extern, double)
 

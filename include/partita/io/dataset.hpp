@@ -1,59 +1,103 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Reads a dataset directory: the edges, features, labels and split of one graph. Needs libzip.
+/// Reads a dataset directory: the edges, features, labels and split of one graph. Needs libzip and POSIX.
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 #include "partita/base/index.hpp"
+#include "partita/comm/communicator.hpp"
+#include "partita/comm/self.hpp"
 #include "partita/io/features.hpp"
 #include "partita/io/labelled_graph.hpp"
+#include "partita/io/mapped_npy.hpp"
 #include "partita/io/npy.hpp"
 #include "partita/io/npz.hpp"
+#include "partita/local/parallel.hpp"
 
 namespace partita::io {
 
 /// What is read about vertices besides the split.
 enum class vertex_data : std::uint8_t {
   features_and_labels,
-  labels  ///< features, if there are any, are left out: an embedding is to be learned in their place
+  labels,    ///< features, if there are any, are left out: an embedding is to be learned in their place
+  features,  ///< labels and the split, if both are there: logits are to be predicted
+  edges      ///< the same, with features left out: an embedding has been learned in their place
 };
 
 namespace detail {
 
 /// Reads and validates the files of one directory. Features are read first; they fix the number of vertices.
-/// Where they are left out, labels do.
+/// Where they are left out, labels do, or the rows of an embedding.
 class dataset_reader {
  public:
-  dataset_reader(const std::filesystem::path& dir, vertex_data wanted) : dir_(dir), wanted_(wanted) {}
+  dataset_reader(const std::filesystem::path& dir, vertex_data wanted, const communicator& world, int threads,
+                 global_index vertices, const comm::progress& observe)
+      : dir_(dir), wanted_(wanted), world_(world), threads_(threads), observe_(observe) {
+    data_.vertices = vertices;
+  }
 
   dataset read() {
     std::error_code status;
     if (!std::filesystem::is_directory(dir_, status)) fail(dir_.string(), "is not a directory");
     const std::filesystem::path plain = std::filesystem::absolute(dir_).lexically_normal();
     data_.name = (plain.has_filename() ? plain : plain.parent_path()).filename().string();
-    if (wanted_ == vertex_data::features_and_labels) read_features();
-    read_labels();
-    read_split();
-    if (!data_.multi_label) check_labels();
+    const bool with_features =
+        wanted_ == vertex_data::features_and_labels || wanted_ == vertex_data::features;
+    const bool with_labels = trains() || (has("labels.npy") && has("split.npy"));
+    bytes_ = size_of("edges.npy") + size_of("edge_weight.npy");
+    if (with_features) bytes_ += size_of(has("features_csr.npz") ? "features_csr.npz" : "features.npy");
+    if (with_labels) bytes_ += size_of("labels.npy") + size_of("split.npy");
+    if (with_features) read_features();
+    if (with_labels) {
+      read_labels();
+      read_split();
+      if (!data_.multi_label) check_labels();
+    }
     read_edges();
     read_edge_weights();
+    if (observe_) observe_(bytes_, bytes_);
     return std::move(data_);
   }
 
  private:
+  bool trains() const {
+    return wanted_ == vertex_data::features_and_labels || wanted_ == vertex_data::labels;
+  }
   std::filesystem::path file(const std::string& name) const { return dir_ / name; }
 
+  /// Whether there is anything of that name: a link that leads nowhere is no file left out.
   bool has(const char* name) const {
     std::error_code status;
-    return std::filesystem::exists(file(name), status);
+    return std::filesystem::symlink_status(file(name), status).type() !=
+           std::filesystem::file_type::not_found;
+  }
+
+  /// 0 if there is no such file.
+  global_index size_of(const char* name) const {
+    std::error_code status;
+    const std::uintmax_t bytes = std::filesystem::file_size(file(name), status);
+    return status ? 0 : static_cast<global_index>(bytes);
+  }
+
+  /// What is checked from now on are the rows of this file.
+  void begin_file(const char* name) {
+    before_ += size_;
+    size_ = size_of(name);
+  }
+  void tell(double part_of_file) {
+    if (!observe_) return;
+    told_ = std::max(told_, before_ + static_cast<global_index>(static_cast<double>(size_) * part_of_file));
+    observe_(std::min(told_, bytes_), bytes_);
   }
 
   static std::string number(global_index value) { return std::to_string(value); }
@@ -68,13 +112,14 @@ class dataset_reader {
     const bool sparse = has("features_csr.npz");
     if (!sparse && !has("features.npy")) fail(dir_.string(), "has neither features_csr.npz nor features.npy");
     counted_in_ = sparse ? "features_csr.npz" : "features.npy";
+    begin_file(counted_in_.c_str());
     const std::string name = file(counted_in_).string();
     if (sparse) {
       data_.vertex_features = read_csr_features(name);
     } else if (read_npy_header(name).descr == "<f8") {
-      take_features(read_npy<double>(name), name);
+      take_features(map_npy<double>(name), name);
     } else {
-      take_features(read_npy<float>(name), name);
+      take_features(map_npy<float>(name), name);
     }
     data_.vertices = data_.vertex_features.rows;
     data_.features = data_.vertex_features.cols;
@@ -83,24 +128,51 @@ class dataset_reader {
   }
 
   template <class T>
-  void take_features(npy_array<T> dense, const std::string& name) {
+  void take_features(mapped_array<T> dense, const std::string& name) {
     if (dense.shape.size() != 2)
       fail(name, "expected a row of features for each vertex, found the shape " + shape_text(dense.shape));
-    const global_index rows = dense.rows();
-    const global_index cols = dense.cols();
+    const global_index rows = dense.shape[0], cols = dense.shape[1];
     if (rows > 0 && cols > 0) data_.vertex_features = feature_table(rows, cols, std::move(dense.values));
   }
 
-  void check_finite(const std::string& name) const {
-    for (global_index vertex = 0; vertex < data_.vertices; ++vertex)
-      data_.vertex_features.for_row(vertex, [&](global_index feature, auto value) {
-        if (!std::isfinite(value))
-          fail(name, "feature " + number(feature) + " of vertex " + number(vertex) + " is " +
-                         std::to_string(value) + ", which is not a finite number");
+  /// check(begin, end) for parts of this rank's share of `count` rows, piece by piece, in each piece one for
+  /// each thread.
+  template <class Check>
+  void check_rows(global_index count, const Check& check) {
+    constexpr global_index worth_threads = 1 << 14, most_rows = 1 << 18;
+    const interval mine = comm::share_of(count, world_.rank(), world_.size());
+    for (interval piece{mine.begin, mine.begin}; piece.end < mine.end;) {
+      piece = {piece.end, std::min(mine.end, piece.end + most_rows)};
+      const int parts = piece.size() < worth_threads ? 1 : threads_;
+      local::run_parts(parts, [&](int part) {
+        const interval rows = base::part_of(piece, part, parts);
+        check(static_cast<std::size_t>(rows.begin), static_cast<std::size_t>(rows.end));
       });
+      tell(static_cast<double>(piece.end - mine.begin) / static_cast<double>(mine.size()));
+    }
+  }
+  /// check(row, value) for the values of this rank's share of the rows.
+  template <class T, class Check>
+  void check_values(const array<T>& values, const Check& check) {
+    check_rows(static_cast<global_index>(values.size()), [&](std::size_t begin, std::size_t end) {
+      for (std::size_t row = begin; row < end; ++row) check(row, values[row]);
+    });
+  }
+
+  void check_finite(const std::string& name) {
+    check_rows(data_.vertices, [&](std::size_t begin, std::size_t end) {
+      for (std::size_t vertex = begin; vertex < end; ++vertex)
+        data_.vertex_features.for_row(
+            static_cast<global_index>(vertex), [&](global_index feature, auto value) {
+              if (!std::isfinite(value))
+                fail(name, "feature " + number(feature) + " of vertex " + std::to_string(vertex) + " is " +
+                               std::to_string(value) + ", which is not a finite number");
+            });
+    });
   }
 
   void read_labels() {
+    begin_file("labels.npy");
     const std::string name = file("labels.npy").string();
     const npy_header header = read_npy_header(name);
     data_.multi_label = header.shape.size() == 2;
@@ -110,11 +182,11 @@ class dataset_reader {
     if (wanted_ == vertex_data::labels) count_labels(header.shape.front(), name);
     check_length(name, header.shape.front(), "labels");
     if (!data_.multi_label) {
-      data_.labels = read_npy<std::int64_t>(name).values;
+      data_.labels = map_npy<std::int64_t>(name).values;
     } else if (header.descr == "|u1" || header.descr == "|b1") {
-      read_label_matrix(read_npy<std::uint8_t>(name), name);
+      read_label_matrix(map_npy<std::uint8_t>(name), name);
     } else {
-      read_label_matrix(read_npy<std::int64_t>(name), name);
+      read_label_matrix(map_npy<std::int64_t>(name), name);
     }
   }
 
@@ -125,63 +197,86 @@ class dataset_reader {
   }
 
   template <class T>
-  void read_label_matrix(const npy_array<T>& matrix, const std::string& name) {
-    data_.classes = matrix.cols();
+  void read_label_matrix(mapped_array<T> matrix, const std::string& name) {
+    data_.classes = matrix.shape[1];
     if (data_.classes == 0) fail(name, "has no classes");
-    const auto bad = std::ranges::find_if(matrix.values, [](T value) { return value != 0 && value != 1; });
-    if (bad != matrix.values.end())
-      fail(name, "entry " + number((bad - matrix.values.begin()) % data_.classes) + " of row " +
-                     number((bad - matrix.values.begin()) / data_.classes) + " is " + std::to_string(*bad) +
-                     ", expected 0 or 1");
-    data_.label_matrix = converted<std::uint8_t>(matrix);
+    check_values(matrix.values, [&](std::size_t k, T value) {
+      const auto classes = static_cast<std::size_t>(data_.classes);
+      if (value != 0 && value != 1)
+        fail(name, "entry " + std::to_string(k % classes) + " of row " + std::to_string(k / classes) +
+                       " is " + std::to_string(value) + ", expected 0 or 1");
+    });
+    if constexpr (sizeof(T) == 1)
+      data_.label_matrix = std::move(matrix.values);
+    else
+      data_.label_matrix = std::vector<std::uint8_t>(matrix.values.begin(), matrix.values.end());
   }
 
   void read_split() {
+    begin_file("split.npy");
     const std::string name = file("split.npy").string();
-    npy_array<std::uint8_t> split = read_npy<std::uint8_t>(name);
+    const mapped_array<std::uint8_t> split = map_npy<std::uint8_t>(name);
     if (split.shape.size() != 1)
       fail(name, "expected a number for each vertex, found the shape " + shape_text(split.shape));
-    check_length(name, split.rows(), "entries");
-    const auto bad = std::ranges::find_if(split.values, [](std::uint8_t part) { return part > 3; });
-    if (bad != split.values.end())
-      fail(name, "the split of vertex " + number(bad - split.values.begin()) + " is " + number(*bad) +
-                     ", expected 0, 1, 2 or 3");
-    if (std::ranges::find(split.values, static_cast<std::uint8_t>(split_part::train)) == split.values.end())
-      fail(name, "no vertex is in the training set (split 1)");
-    data_.split = std::move(split.values);
+    check_length(name, split.shape.front(), "entries");
+    std::atomic<global_index> trained = 0;
+    check_rows(data_.vertices, [&](std::size_t begin, std::size_t end) {
+      for (std::size_t v = begin; v < end; ++v) {
+        if (split.values[v] > 3)
+          fail(name, "the split of vertex " + std::to_string(v) + " is " + number(split.values[v]) +
+                         ", expected 0, 1, 2 or 3");
+        if (split.values[v] == static_cast<std::uint8_t>(split_part::train)) trained = 1;
+      }
+    });
+    const global_index any = world_.all_reduce(trained.load(), reduction::max);
+    if (trains() && any == 0) fail(name, "no vertex is in the training set (split 1)");
+    data_.split = split.values;
   }
 
   void check_labels() {
     const std::string name = file("labels.npy").string();
-    for (std::size_t v = 0; v < data_.labels.size(); ++v) {
-      const std::int64_t label = data_.labels[v];
-      const std::string which = "label " + number(label) + " of vertex " + std::to_string(v);
-      if (label < -1 || label >= data_.vertices) fail(name, which + " is outside the classes");
-      if (label == -1 && data_.split[v] != static_cast<std::uint8_t>(split_part::none))
-        fail(name, which + " means none, but the split of that vertex is " + number(data_.split[v]));
-    }
-    data_.classes = 1 + std::ranges::max(data_.labels);
+    std::atomic<global_index> classes = 0;
+    check_rows(data_.vertices, [&](std::size_t begin, std::size_t end) {
+      std::int64_t largest = -1;
+      for (std::size_t v = begin; v < end; ++v) {
+        check_label(v, name);
+        largest = std::max(largest, data_.labels[v]);
+      }
+      global_index before = classes;
+      while (before < largest + 1 && !classes.compare_exchange_weak(before, largest + 1)) {
+      }
+    });
+    data_.classes = world_.all_reduce(classes.load(), reduction::max);
+  }
+
+  void check_label(std::size_t v, const std::string& name) const {
+    const std::int64_t label = data_.labels[v];
+    const auto which = [&] { return "label " + number(label) + " of vertex " + std::to_string(v); };
+    if (label < -1 || label >= data_.vertices) fail(name, which() + " is outside the classes");
+    if (label == -1 && data_.split[v] != static_cast<std::uint8_t>(split_part::none))
+      fail(name, which() + " means none, but the split of that vertex is " + number(data_.split[v]));
   }
 
   void read_edges() {
+    begin_file("edges.npy");
     const std::string name = file("edges.npy").string();
-    const npy_array<std::int64_t> table = read_npy<std::int64_t>(name);
-    if (table.shape.size() != 2 || table.cols() != 2)
+    mapped_array<std::int64_t> table = map_npy<std::int64_t>(name);
+    if (table.shape.size() != 2 || table.shape[1] != 2)
       fail(name, "expected two vertices in each row, found the shape " + shape_text(table.shape));
-    data_.edges.reserve(static_cast<std::size_t>(table.rows()));
+    const auto ends = std::make_shared<const array<std::int64_t>>(std::move(table.values));
+    data_.edges = {std::shared_ptr<const edge>(ends, reinterpret_cast<const edge*>(ends->data())),
+                   ends->size() / 2, ends->is_mapped() ? forget_pages : nullptr};
     const auto outside = [&](global_index v) { return v < 0 || v >= data_.vertices; };
-    for (std::size_t k = 0; k < table.values.size(); k += 2) {
-      const edge next{table.values[k], table.values[k + 1]};
-      if (outside(next.source) || outside(next.target))
-        fail(name, "row " + std::to_string(k / 2) + " is the edge " + number(next.source) + " -> " +
-                       number(next.target) + ", outside the graph of " + number(data_.vertices) +
-                       " vertices");
-      data_.edges.push_back(next);
-    }
+    check_values(data_.edges, [&](std::size_t row, const edge& e) {
+      if (outside(e.source) || outside(e.target))
+        fail(name, "row " + std::to_string(row) + " is the edge " + number(e.source) + " -> " +
+                       number(e.target) + ", outside the graph of " + number(data_.vertices) + " vertices");
+    });
   }
 
   void read_edge_weights() {
     if (!has("edge_weight.npy")) return;
+    begin_file("edge_weight.npy");
     const std::string name = file("edge_weight.npy").string();
     const npy_header header = read_npy_header(name);
     const auto edges = static_cast<global_index>(data_.edges.size());
@@ -189,17 +284,21 @@ class dataset_reader {
       fail(name, "expected " + number(edges) + " weights, one for each row of edges.npy, found the shape " +
                      shape_text(header.shape));
     data_.edge_weights =
-        header.descr == "<f4" ? converted<double>(read_npy<float>(name)) : read_npy<double>(name).values;
-    const auto bad =
-        std::ranges::find_if_not(data_.edge_weights, [](double w) { return std::isfinite(w) && w >= 0; });
-    if (bad != data_.edge_weights.end())
-      fail(name, "the weight of row " + number(bad - data_.edge_weights.begin()) + " is " +
-                     std::to_string(*bad) + ", expected a finite number that is not negative");
+        header.descr == "<f4" ? converted<double>(read_npy<float>(name)) : map_npy<double>(name).values;
+    check_values(data_.edge_weights, [&](std::size_t row, double weight) {
+      if (!std::isfinite(weight) || weight < 0)
+        fail(name, "the weight of row " + std::to_string(row) + " is " + std::to_string(weight) +
+                       ", expected a finite number that is not negative");
+    });
   }
 
   std::filesystem::path dir_;
   vertex_data wanted_;
-  std::string counted_in_;  ///< the file that fixes the number of vertices
+  communicator world_;
+  int threads_;
+  comm::progress observe_;
+  global_index bytes_ = 0, before_ = 0, size_ = 0, told_ = 0;  ///< of all files, those before, this one
+  std::string counted_in_ = "the embedding";  ///< what fixes the number of vertices, mostly a file
   dataset data_;
 };
 
@@ -209,12 +308,23 @@ class dataset_reader {
 /// features.npy (float32 or float64 [n, f], precision preserved), labels.npy (int64 [n], -1 for unlabelled
 /// vertices with split 0; or a 0/1 matrix [n, C], int64 or uint8), split.npy (uint8 [n], see split_part) and,
 /// optionally, edge_weight.npy (float32 or float64 [E]). C is the largest label + 1, or the number of columns
-/// of labels.npy. Without features, n is the number of labels. Throws input_error naming the file, and the
+/// of labels.npy. Without features, n is the number of labels, or with vertex_data::edges `vertices`. Files
+/// in .npy format are mapped: a rank reads of them what it asks the dataset for.
+///
+/// Collective over `world`, whose ranks have the same directory: each checks its share of the rows, with so
+/// many threads. `observe` is told the bytes of the files that have been checked. What travels: all-reduces
+/// of one element. Throws input_error naming the file, and the
 /// offending row if any, when a file is missing or malformed, when the sizes of two files disagree, and for
 /// values that cannot be trained on.
+inline dataset load_dataset(const std::filesystem::path& dir, vertex_data wanted, const communicator& world,
+                            int threads = 1, global_index vertices = 0, const comm::progress& observe = {}) {
+  return detail::dataset_reader(dir, wanted, world, threads, vertices, observe).read();
+}
+/// For one rank.
 inline dataset load_dataset(const std::filesystem::path& dir,
-                            vertex_data wanted = vertex_data::features_and_labels) {
-  return detail::dataset_reader(dir, wanted).read();
+                            vertex_data wanted = vertex_data::features_and_labels,
+                            global_index vertices = 0) {
+  return load_dataset(dir, wanted, self::world(), 1, vertices);
 }
 
 }  // namespace partita::io

@@ -12,6 +12,7 @@
 
 #include "partita/base/error.hpp"
 #include "partita/base/index.hpp"
+#include "partita/io/array.hpp"
 
 namespace partita::io {
 
@@ -40,10 +41,13 @@ class feature_table {
       : rows(features.rows), cols(features.cols), values_(std::move(features)) {}
 
   /// From row-major features (row_count x col_count). Throws shape_error when the number of values differs.
-  feature_table(global_index row_count, global_index col_count, std::vector<float> features)
+  feature_table(global_index row_count, global_index col_count, array<float> features)
       : feature_table(row_count, col_count, std::move(features), features.size()) {}
   template <std::same_as<double> T>
   feature_table(global_index row_count, global_index col_count, std::vector<T> features)
+      : feature_table(row_count, col_count, array<double>(std::move(features))) {}
+  template <std::same_as<double> T>
+  feature_table(global_index row_count, global_index col_count, array<T> features)
       : feature_table(row_count, col_count, std::move(features), features.size()) {}
 
   bool is_sparse() const {
@@ -97,6 +101,15 @@ class feature_table {
     return rounded;
   }
 
+  /// See array::forget.
+  void forget() const {
+    std::visit(
+        [](const auto& values) {
+          if constexpr (requires { values.forget(); }) values.forget();
+        },
+        values_);
+  }
+
  private:
   template <class Values>
   feature_table(global_index row_count, global_index col_count, Values&& features, std::size_t count)
@@ -124,8 +137,8 @@ class feature_table {
       }
       return feature_table(std::move(result));
     } else {
-      result.reserve(which.size() * static_cast<std::size_t>(cols));
-      for (const global_index row : which) append(result, values, row * cols, (row + 1) * cols);
+      result.edit().reserve(which.size() * static_cast<std::size_t>(cols));
+      for (const global_index row : which) append(result.edit(), values, row * cols, (row + 1) * cols);
       return feature_table(count, cols, std::move(result));
     }
   }
@@ -145,7 +158,7 @@ class feature_table {
             [&](global_index j, auto value) { out[static_cast<std::size_t>(j)] += static_cast<T>(value); });
   }
 
-  std::variant<csr_array<float>, csr_array<double>, std::vector<float>, std::vector<double>> values_;
+  std::variant<csr_array<float>, csr_array<double>, array<float>, array<double>> values_;
 };
 
 }  // namespace partita::io

@@ -1,21 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Reads edge lists in text form, as published by the SNAP collection.
+/// Reads and writes edge lists in text form, as published by the SNAP collection.
 
 #include <algorithm>
-#include <charconv>
+#include <cmath>
 #include <cstddef>
 #include <filesystem>
-#include <fstream>
-#include <istream>
+#include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "partita/base/index.hpp"
 #include "partita/io/edge.hpp"
+#include "partita/io/number_text.hpp"
 #include "partita/io/quote.hpp"
+#include "partita/io/text_output.hpp"
+#include "partita/io/text_ranges.hpp"
+#include "partita/io/whole_file.hpp"
+#include "partita/local/parallel.hpp"
 
 namespace partita::io {
 
@@ -23,63 +28,198 @@ namespace partita::io {
 struct edge_list {
   std::vector<edge> edges;        ///< in file order
   std::vector<global_index> ids;  ///< [vertices], ascending
+  std::vector<double> weights;    ///< one per edge; empty where the file has none
 
   global_index vertices() const { return static_cast<global_index>(ids.size()); }
 };
 
 namespace detail {
 
-/// Parses one id at the front of `line` and removes it; false if there is none.
-inline bool take_id(std::string_view& line, global_index& id) {
-  line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
-  const auto [end, status] = std::from_chars(line.data(), line.data() + line.size(), id);
-  if (status != std::errc{} || id < 0) return false;
-  line.remove_prefix(static_cast<std::size_t>(end - line.data()));
-  return line.empty() || line.front() == ' ' || line.front() == '\t';
+/// The edges of a range of lines, whose ends are ids.
+struct edge_part {
+  std::vector<edge> edges;
+  std::vector<double> weights;
+};
+
+/// Parses lines of two ids, or of two ids and a weight where the first such line has three words.
+class edge_lines {
+ public:
+  explicit edge_lines(const text_source& text) {
+    for_blocks(text, {0, static_cast<global_index>(text.size())}, [&](const text_block& block) {
+      const char* const end = block.lines.data() + block.lines.size();
+      for (const char* at = block.lines.data(); at != end; at = std::find(at, end, '\n') + 1) {
+        skip_blanks(at);
+        if (*at == '#' || at_line_end(at)) continue;
+        int words = 0;
+        for (; !at_line_end(at) && *at != '\n'; skip_blanks(at), ++words)
+          while (*at != ' ' && *at != '\t' && !at_line_end(at)) ++at;
+        weighted_ = words > 2;
+        return false;
+      }
+      return true;
+    });
+  }
+
+  bool weighted() const { return weighted_; }
+
+  bool operator()(edge_part& part, const text_block& block) const {
+    const bool first = part.edges.empty();
+    const char* const end = block.lines.data() + block.lines.size();
+    for (const char* at = block.lines.data(); at != end;) {
+      const char* const line = at;
+      skip_blanks(at);
+      if (*at == '#' || at_line_end(at)) {
+        at = std::find(at, end, '\n') + 1;
+        continue;
+      }
+      edge next;
+      double weight = 1;
+      if (!take_id(at, next.source) || !take_id(at, next.target) ||
+          (weighted_ && !take_weight(at, end, weight)) || !at_line_end(at))
+        refuse_line(block, line);
+      at += *at == '\r' ? 2 : 1;
+      part.edges.push_back(next);
+      if (weighted_) part.weights.push_back(weight);
+    }
+    if (first && !part.edges.empty()) {  // the other blocks are presumably like this one
+      const auto most = static_cast<std::size_t>(1.02 * static_cast<double>(part.edges.size()) *
+                                                 static_cast<double>(block.range.size()) /
+                                                 static_cast<double>(block.lines.size()));
+      part.edges.reserve(most);
+      if (weighted_) part.weights.reserve(most);
+    }
+    return true;
+  }
+
+ private:
+  static bool take_id(const char*& at, global_index& id) {
+    return *at != '+' && *at != '-' && take_integer(at, id) == std::errc{} &&
+           (skip_blanks(at) || at_line_end(at));
+  }
+
+  static bool take_weight(const char*& at, const char* end, double& weight) {
+    if (take_real(at, end, weight) != std::errc{}) return false;
+    skip_blanks(at);
+    return std::isfinite(weight);
+  }
+
+  [[noreturn]] void refuse_line(const text_block& block, const char* line) const {
+    const auto begin = static_cast<std::size_t>(line - block.lines.data());
+    std::string_view shown = block.lines.substr(begin, block.lines.find('\n', begin) - begin);
+    shown.remove_suffix(shown.size() - std::min(shown.find_last_not_of(" \t\r") + 1, shown.size()));
+    throw malformed_line(block.position + begin, "expected two vertex ids" +
+                                                     std::string(weighted_ ? " and a weight" : "") +
+                                                     ", found " + quoted(shown));
+  }
+
+  bool weighted_ = false;
+};
+
+/// Calls f(edges) for `threads` parts of the list, each on its own thread.
+template <class F>
+void for_parts(std::vector<edge>& edges, int threads, const F& f) {
+  const interval all{0, static_cast<global_index>(edges.size())};
+  local::run_parts(std::max(threads, 1), [&](int thread) {
+    const interval mine = base::part_of(all, thread, std::max(threads, 1));
+    f(std::span(edges).subspan(static_cast<std::size_t>(mine.begin), static_cast<std::size_t>(mine.size())));
+  });
 }
 
-}  // namespace detail
-
-/// The edges in text, which `name` denotes in messages: two ids per line, separated by tabs or spaces. CRLF
-/// is accepted; empty lines and lines starting with # are skipped. Ids may have gaps and are mapped to
-/// vertices in ascending order; self-loops and repeated edges are kept. Throws input_error when the text is
-/// gzip-compressed, and, with name and line number, for any other malformed line.
-inline edge_list read_edge_list(std::istream& stream, const std::string& name) {
-  edge_list list;
-  std::string buffer;
-  for (std::size_t number = 1; std::getline(stream, buffer); ++number) {
-    if (number == 1 && buffer.starts_with("\x1f\x8b"))
-      detail::fail(name, "is gzip-compressed; decompress it first");
-    std::string_view line = buffer;
-    line.remove_suffix(line.size() - std::min(line.find_last_not_of(" \t\r") + 1, line.size()));
-    if (line.empty() || line.front() == '#') continue;
-    std::string_view rest = line;
-    edge next;
-    if (!detail::take_id(rest, next.source) || !detail::take_id(rest, next.target) || !rest.empty())
-      detail::fail(name + ":" + std::to_string(number),
-                   "expected two vertex ids, found " + detail::quoted(line));
-    list.edges.push_back(next);
+/// Numbers the ids in ascending order: by a table where they have few gaps, otherwise by sorting.
+inline void number_vertices(edge_list& list, int threads) {
+  global_index largest = -1;
+  for (const edge& e : list.edges) largest = std::max({largest, e.source, e.target});
+  const std::size_t ends = 2 * list.edges.size();
+  if (static_cast<std::size_t>(largest) < 2 * ends) {
+    std::vector<global_index> vertex(static_cast<std::size_t>(largest) + 1, 0);  // first whether there is one
+    for (const edge& e : list.edges)
+      vertex[static_cast<std::size_t>(e.source)] = vertex[static_cast<std::size_t>(e.target)] = 1;
+    for (std::size_t id = 0; id < vertex.size(); ++id)
+      if (vertex[id] != 0) {
+        vertex[id] = list.vertices();
+        list.ids.push_back(static_cast<global_index>(id));
+      }
+    if (list.ids.size() == vertex.size()) return;
+    for_parts(list.edges, threads, [&](std::span<edge> part) {
+      for (edge& e : part)
+        e = {vertex[static_cast<std::size_t>(e.source)], vertex[static_cast<std::size_t>(e.target)]};
+    });
+    return;
   }
-  if (stream.bad()) detail::fail(name, "cannot be read");
-
-  list.ids.reserve(2 * list.edges.size());
+  list.ids.reserve(ends);
   for (const edge& e : list.edges) list.ids.insert(list.ids.end(), {e.source, e.target});
   std::ranges::sort(list.ids);
   const auto repeated = std::ranges::unique(list.ids);
   list.ids.erase(repeated.begin(), repeated.end());
-  const auto vertex = [&](global_index id) {
-    return static_cast<global_index>(std::ranges::lower_bound(list.ids, id) - list.ids.begin());
-  };
-  for (edge& e : list.edges) e = {vertex(e.source), vertex(e.target)};
+  for_parts(list.edges, threads, [&](std::span<edge> part) {
+    const auto vertex = [&](global_index id) {
+      return static_cast<global_index>(std::ranges::lower_bound(list.ids, id) - list.ids.begin());
+    };
+    for (edge& e : part) e = {vertex(e.source), vertex(e.target)};
+  });
+}
+
+inline edge_list read_edges(const text_source& text, int threads) {
+  refuse_gzip(text);
+  const edge_lines lines(text);
+  auto parsed = parse_ranges<edge_part>(
+      text, 0, threads, [&](edge_part& part, const text_block& block) { return lines(part, block); });
+  std::size_t size = 0;
+  for (const auto& [range, part, stopped] : parsed) {
+    if (stopped) fail_at(text, *stopped);
+    size += part.edges.size();
+  }
+  edge_list list{std::move(parsed.front().part.edges), {}, std::move(parsed.front().part.weights)};
+  list.edges.reserve(size);
+  if (lines.weighted()) list.weights.reserve(size);
+  for (auto& [range, part, stopped] : std::span(parsed).subspan(1)) {
+    list.edges.insert(list.edges.end(), part.edges.begin(), part.edges.end());
+    list.weights.insert(list.weights.end(), part.weights.begin(), part.weights.end());
+    part = {};
+  }
+  number_vertices(list, threads);
   return list;
 }
 
-/// The edges in the text file `path`. Throws input_error when the file is missing, and as above.
-inline edge_list read_edge_list(const std::filesystem::path& path) {
-  const std::string name = detail::name_of_file(path);
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) detail::fail(name, "cannot be opened");
-  return read_edge_list(stream, name);
+}  // namespace detail
+
+/// The edges in the text file `path`: two ids per line, separated by tabs or spaces, and in all lines or in
+/// none a third number, the edge's weight, which is finite. CRLF is accepted; empty lines and lines starting
+/// with # are skipped. Ids may have gaps and are mapped to vertices in ascending order; self-loops and
+/// repeated edges are kept. Each of `threads` threads parses a range of the lines, and the result is the same
+/// for any number of them. Throws input_error when the file is missing or gzip-compressed (io/gzip.hpp
+/// unpacks it), and, with name and line number, for any other malformed line.
+inline edge_list read_edge_list(const std::filesystem::path& path, int threads = 1) {
+  return detail::read_edges(text_source(path), threads);
+}
+
+/// The edges in `text`, the content of such a file, which `name` denotes in messages. Throws as
+/// read_edge_list does.
+inline edge_list parse_edge_list(std::string_view text, const std::string& name, int threads = 1) {
+  return detail::read_edges(text_source(text, name), threads);
+}
+
+/// Calls take(std::string_view) for one piece after the other of a text that read_edge_list reads: the ids of
+/// each edge's ends, separated by a tab, and its weight where there are weights, with the fewest digits that
+/// give the same number again. A vertex without edges is not in it. Local.
+template <class Take>
+void edge_list_text(const edge_list& list, const Take& take) {
+  const auto id = [&](global_index vertex) { return list.ids[static_cast<std::size_t>(vertex)]; };
+  const auto append = [&](std::string& text, std::size_t e) {
+    detail::append_number(text, id(list.edges[e].source));
+    detail::append_number(text += '\t', id(list.edges[e].target));
+    if (!list.weights.empty()) detail::append_number(text += '\t', list.weights[e]);
+    text += '\n';
+  };
+  detail::for_pieces("", list.edges.size(), append, take);
+}
+
+/// Writes that text to the file `path`. Local. Throws input_error when the file cannot be written, which then
+/// stays as it was.
+inline void write_edge_list(const std::filesystem::path& path, const edge_list& list) {
+  write_whole_file(path, [&](const auto& write) {
+    edge_list_text(list, [&](std::string_view piece) { write(std::as_bytes(std::span(piece))); });
+  });
 }
 
 }  // namespace partita::io

@@ -34,7 +34,7 @@ inline dataset karate_club() {
   club.name = "karate_club";
   club.vertices = club.features = n;
   club.classes = 4;
-  club.labels.assign(communities.begin(), communities.end());
+  club.labels = std::vector<std::int64_t>(communities.begin(), communities.end());
 
   for (global_index source = 0; source < n; ++source)
     for (global_index target = 0; target < n; ++target)

@@ -4,9 +4,9 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "partita/base/index.hpp"
+#include "partita/io/array.hpp"
 #include "partita/io/edge.hpp"
 #include "partita/io/features.hpp"
 
@@ -18,15 +18,15 @@ enum class split_part : std::uint8_t { none = 0, train = 1, validation = 2, test
 /// A graph of n vertices with f features each, and for each vertex one label out of C classes, or several.
 struct dataset {
   std::string name;
-  global_index vertices = 0;               ///< n
-  global_index features = 0;               ///< f
-  global_index classes = 0;                ///< C
-  std::vector<edge> edges;                 ///< an undirected edge is stored in both directions
-  std::vector<double> edge_weights;        ///< one per edge; empty when all weights are 1
-  feature_table vertex_features;           ///< [n, f], as stored in the file
-  std::vector<std::int64_t> labels;        ///< [n], in [0, C) or -1 for none; empty when multi_label
-  std::vector<std::uint8_t> label_matrix;  ///< [n, C] of 0 and 1, row-major; empty unless multi_label
-  std::vector<std::uint8_t> split;         ///< [n], values of split_part
+  global_index vertices = 0;         ///< n
+  global_index features = 0;         ///< f
+  global_index classes = 0;          ///< C
+  array<edge> edges;                 ///< an undirected edge is stored in both directions
+  array<double> edge_weights;        ///< one per edge; empty when all weights are 1
+  feature_table vertex_features;     ///< [n, f], as stored in the file
+  array<std::int64_t> labels;        ///< [n], in [0, C) or -1 for none; empty when multi_label
+  array<std::uint8_t> label_matrix;  ///< [n, C] of 0 and 1, row-major; empty unless multi_label
+  array<std::uint8_t> split;         ///< [n], values of split_part
   bool multi_label = false;
 };
 

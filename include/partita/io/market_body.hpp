@@ -78,7 +78,7 @@ class market_body {
   std::size_t room(global_index bytes) const {
     const global_index shortest = is_array() ? 2 : header_.field == market_field::pattern ? 4 : 6;
     const auto most = static_cast<std::size_t>(std::min(header_.count, bytes / shortest + 1));
-    return is_array() || header_.symmetry == market_symmetry::general ? most : 2 * most;
+    return header_.symmetry == market_symmetry::general ? most : 2 * most;
   }
 
   /// Asks for large pages, without which a fifth of the time goes into page faults.

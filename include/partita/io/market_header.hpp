@@ -148,10 +148,7 @@ class market_header_parser {
 /// skipped; the sizes. Throws input_error naming file and line where it is malformed, complex, Hermitian or
 /// of more than 2^63 - 1 entries.
 inline market_header read_market_header(const text_source& text) {
-  char magic[2]{};
-  text.read(0, magic, std::min<std::size_t>(text.size(), 2));
-  if (std::string_view(magic, 2) == "\x1f\x8b")
-    detail::fail(text.name(), "is gzip-compressed; decompress it first");
+  detail::refuse_gzip(text);
   try {
     return detail::market_header_parser(text)();
   } catch (const malformed_line& malformed) {

@@ -3,12 +3,9 @@
 /// Reads and writes matrices in the Matrix Market formats. Source: Boisvert, Pozo, Remington, "The Matrix
 /// Market Exchange Formats: Initial Design", NISTIR 5935 (1996).
 
-#include <array>
-#include <charconv>
 #include <concepts>
 #include <cstddef>
 #include <filesystem>
-#include <fstream>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,6 +18,7 @@
 #include "partita/io/market_header.hpp"
 #include "partita/io/number_text.hpp"
 #include "partita/io/quote.hpp"
+#include "partita/io/text_output.hpp"
 #include "partita/io/text_ranges.hpp"
 
 namespace partita::io {
@@ -126,7 +124,8 @@ market_matrix<T> parse_matrix_market(std::string_view text, const std::string& n
 /// Writes a matrix of the given shape to the file `path`, in coordinates: integer or real by the type of its
 /// values, with the fewest digits that give the same values again. `entries`: in any order, without mirror
 /// images: on and below the diagonal of a symmetric matrix, below that of a skew-symmetric one. Throws
-/// input_error when one of them is elsewhere, before it writes, and when the file cannot be written.
+/// input_error when one of them is elsewhere, before it writes, and when the file cannot be written, which
+/// then stays as it was.
 template <market_value T>
 void write_matrix_market(const std::filesystem::path& path, matrix_shape shape,
                          const std::vector<triplet<T>>& entries,
@@ -141,30 +140,16 @@ void write_matrix_market(const std::filesystem::path& path, matrix_shape shape,
     if (!rows.contains(e.row) || !cols.contains(e.col) || (!general && e.row - e.col < nearest))
       detail::fail(name, "entry (" + std::to_string(e.row + 1) + ", " + std::to_string(e.col + 1) +
                              ") is not in what is written of a " + word + " matrix of " + to_string(shape));
-  std::ofstream stream(path, std::ios::binary | std::ios::trunc);
-  std::string text = "%%MatrixMarket matrix coordinate " +
-                     std::string(std::integral<T> ? "integer " : "real ") + word + '\n';
-  std::array<char, 32> digits;
-  const auto append = [&](auto number, char after) {
-    text.append(digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr);
-    text += after;
-  };
-  const auto flush = [&] {
-    stream.write(text.data(), static_cast<std::streamsize>(text.size()));
-    text.clear();
-  };
-  append(shape.rows, ' ');
-  append(shape.cols, ' ');
-  append(entries.size(), '\n');
-  for (const triplet<T>& e : entries) {
-    append(e.row + 1, ' ');
-    append(e.col + 1, ' ');
-    append(e.value, '\n');
-    if (text.size() > std::size_t{1} << 16) flush();
-  }
-  flush();
-  stream.close();
-  if (!stream) detail::fail(name, "cannot be written");
+  std::string first = "%%MatrixMarket matrix coordinate " +
+                      std::string(std::integral<T> ? "integer " : "real ") + word + '\n';
+  for (const global_index number : {shape.rows, shape.cols}) first += std::to_string(number) + ' ';
+  first += std::to_string(entries.size()) + '\n';
+  detail::write_lines(path, first, entries.size(), [&](std::string& text, std::size_t e) {
+    detail::append_number(text, entries[e].row + 1);
+    detail::append_number(text += ' ', entries[e].col + 1);
+    detail::append_number(text += ' ', entries[e].value);
+    text += '\n';
+  });
 }
 
 }  // namespace partita::io

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Reads and writes NumPy .npy files: five little-endian types, format versions 1, 2 and 3.
+/// Reads and writes NumPy .npy files: ten little-endian types, format versions 1, 2 and 3.
 
 #include <algorithm>
 #include <bit>
@@ -64,12 +64,17 @@ struct npy_array {
 namespace detail {
 
 template <class T>
-constexpr std::string_view npy_descr = std::same_as<T, float>          ? "<f4"
-                                       : std::same_as<T, double>       ? "<f8"
-                                       : std::same_as<T, std::int64_t> ? "<i8"
-                                       : std::same_as<T, std::int32_t> ? "<i4"
-                                       : std::same_as<T, std::uint8_t> ? "|u1"
-                                                                       : "";
+constexpr std::string_view npy_descr = std::same_as<T, float>           ? "<f4"
+                                       : std::same_as<T, double>        ? "<f8"
+                                       : std::same_as<T, std::int64_t>  ? "<i8"
+                                       : std::same_as<T, std::int32_t>  ? "<i4"
+                                       : std::same_as<T, std::int16_t>  ? "<i2"
+                                       : std::same_as<T, std::int8_t>   ? "|i1"
+                                       : std::same_as<T, std::uint64_t> ? "<u8"
+                                       : std::same_as<T, std::uint32_t> ? "<u4"
+                                       : std::same_as<T, std::uint16_t> ? "<u2"
+                                       : std::same_as<T, std::uint8_t>  ? "|u1"
+                                                                        : "";
 
 inline constexpr std::uintmax_t longest_npy_header = std::uintmax_t{1} << 20;
 
@@ -325,6 +330,24 @@ npy_array<T> read_npy(const std::filesystem::path& path) {
   return detail::with_npy_file(path, [](const auto&... file) { return detail::read_rows<T>({}, file...); });
 }
 
+/// What precedes the values of a .npy file of this shape, in format version 1, for whoever writes them piece
+/// by piece; `name` denotes the file in messages. Throws input_error unless the values are `bytes` long.
+template <npy_value T>
+std::string npy_header_text(const std::vector<global_index>& shape, std::size_t bytes,
+                            std::string_view name) {
+  std::string header =
+      "{'descr': '" + std::string(detail::npy_descr<T>) + "', 'fortran_order': False, 'shape': (";
+  for (global_index extent : shape) header += std::to_string(extent) + ", ";
+  header += "), }";
+  header.append(63 - (10 + header.size()) % 64, ' ');
+  header += '\n';
+  const std::size_t length = header.size();
+  header.insert(header.begin(), {'\x93', 'N', 'U', 'M', 'P', 'Y', 1, 0, static_cast<char>(length & 255),
+                                 static_cast<char>(length >> 8)});
+  detail::check_npy_size(parse_npy_header(std::as_bytes(std::span(header)), name), bytes, name);
+  return header;
+}
+
 /// Writes `values` (C order, a contiguous range) to the .npy file `path` with the given shape, in format
 /// version 1. Throws input_error when shape and values disagree or the file cannot be written.
 template <std::ranges::contiguous_range Values>
@@ -333,17 +356,8 @@ void write_npy(const std::filesystem::path& path, const std::vector<global_index
                const Values& values) {
   using value_type = std::ranges::range_value_t<Values>;
   const std::string name = path.string();
-  std::string header =
-      "{'descr': '" + std::string(detail::npy_descr<value_type>) + "', 'fortran_order': False, 'shape': (";
-  for (global_index extent : shape) header += std::to_string(extent) + ", ";
-  header += "), }";
-  header.append(63 - (10 + header.size()) % 64, ' ');
-  header += '\n';
-  const std::size_t length = header.size();
-  header.insert(header.begin(), {'\x93', 'N', 'U', 'M', 'P', 'Y', 1, 0, static_cast<char>(length & 255),
-                                 static_cast<char>(length >> 8)});
   const std::size_t bytes = std::ranges::size(values) * sizeof(value_type);
-  detail::check_npy_size(parse_npy_header(std::as_bytes(std::span(header)), name), bytes, name);
+  const std::string header = npy_header_text<value_type>(shape, bytes, name);
   std::ofstream stream(path, std::ios::binary | std::ios::trunc);
   stream.write(header.data(), static_cast<std::streamsize>(header.size()));
   stream.write(reinterpret_cast<const char*>(std::ranges::data(values)), static_cast<std::streamsize>(bytes));

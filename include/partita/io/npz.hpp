@@ -1,79 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Reads sparse matrices written by scipy.sparse.save_npz. Needs libzip.
+/// Reads and writes sparse matrices as scipy.sparse.save_npz does. Needs libzip.
 
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <memory>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
-#include <zip.h>
 
 #include "partita/base/index.hpp"
 #include "partita/base/triplet.hpp"
 #include "partita/io/features.hpp"
 #include "partita/io/npy.hpp"
+#include "partita/io/npz_archive.hpp"
+#include "partita/io/quote.hpp"
 
 namespace partita::io {
 
 namespace detail {
-
-/// A zip archive opened for reading.
-class npz_archive {
- public:
-  explicit npz_archive(const std::filesystem::path& path) : name_(name_of_file(path)) {
-    int code = 0;
-    archive_.reset(zip_open(name_.c_str(), ZIP_RDONLY, &code));
-    if (archive_) return;
-    zip_error_t error;
-    zip_error_init_with_code(&error, code);
-    const std::string reason = zip_error_strerror(&error);
-    zip_error_fini(&error);
-    fail(name_, "is not a zip archive that can be read (" + reason + ")");
-  }
-
-  const std::string& name() const { return name_; }
-
-  std::string entry_name(const std::string& entry) const { return name_ + ", entry " + entry; }
-
-  bool contains(const std::string& entry) const {
-    return zip_name_locate(archive_.get(), (entry + ".npy").c_str(), 0) >= 0;
-  }
-
-  /// The decompressed bytes of one array, read in chunks rather than trusting the size in the archive.
-  std::vector<std::byte> read(const std::string& entry) const {
-    if (!contains(entry)) fail(name_, "has no entry " + entry);
-    const std::unique_ptr<zip_file_t, close_file> file(
-        zip_fopen(archive_.get(), (entry + ".npy").c_str(), 0));
-    if (!file) fail(entry_name(entry), "cannot be unpacked");
-    std::vector<std::byte> bytes;
-    constexpr std::size_t chunk = std::size_t{1} << 16;
-    for (std::size_t size = 0;;) {
-      bytes.resize(size + chunk);
-      const zip_int64_t got = zip_fread(file.get(), bytes.data() + size, chunk);
-      if (got < 0) fail(entry_name(entry), "cannot be unpacked");
-      size += static_cast<std::size_t>(got);
-      bytes.resize(size);
-      if (got == 0) return bytes;
-    }
-  }
-
- private:
-  struct discard {
-    void operator()(zip_t* archive) const { zip_discard(archive); }
-  };
-  struct close_file {
-    void operator()(zip_file_t* file) const { zip_fclose(file); }
-  };
-
-  std::string name_;
-  std::unique_ptr<zip_t, discard> archive_;
-};
 
 template <class To, class From>
 std::vector<To> converted(const npy_array<From>& from) {
@@ -102,8 +50,8 @@ inline std::vector<global_index> index_vector(const npz_archive& archive, const 
 
 template <class T>
 std::vector<T> value_vector(const npz_archive& archive, const std::string& entry) {
-  return vector_of<T, float, double, std::int64_t, std::int32_t, std::uint8_t>(
-      archive, entry, "float32, float64, int32, int64, uint8 or bool");
+  return vector_of<T, float, double, std::int64_t, std::int32_t, std::int16_t, std::int8_t, std::uint64_t,
+                   std::uint32_t, std::uint16_t, std::uint8_t>(archive, entry, "float, integer or bool");
 }
 
 /// The text of the entry "format": SciPy writes three ASCII bytes, older versions UTF-32 characters.
@@ -129,30 +77,28 @@ inline matrix_shape shape_of(const npz_archive& archive) {
 
 /// `line` and `place`: what the compressed dimension and the other one are called, row and column in CSR.
 template <class T>
-void check_csr(const csr_array<T>& matrix, const npz_archive& archive, const std::string& line,
+void check_csr(const csr_array<T>& matrix, const std::string& name, const std::string& line,
                const std::string& place) {
   const auto entries = static_cast<global_index>(matrix.columns.size());
   const auto offset_count = static_cast<global_index>(matrix.offsets.size());
   if (offset_count - 1 != matrix.rows)
-    fail(archive.name(), "expected one more entry of indptr than the " + std::to_string(matrix.rows) + " " +
-                             line + "s, found " + std::to_string(offset_count));
+    fail(name, "expected one more entry of indptr than the " + std::to_string(matrix.rows) + " " + line +
+                   "s, found " + std::to_string(offset_count));
   if (matrix.values.size() != matrix.columns.size())
-    fail(archive.name(), "indices has " + std::to_string(entries) + " entries and data has " +
-                             std::to_string(matrix.values.size()));
+    fail(name, "indices has " + std::to_string(entries) + " entries and data has " +
+                   std::to_string(matrix.values.size()));
   if (matrix.offsets.front() != 0 || matrix.offsets.back() != entries)
-    fail(archive.name(), "indptr runs from " + std::to_string(matrix.offsets.front()) + " to " +
-                             std::to_string(matrix.offsets.back()) + " instead of 0 to " +
-                             std::to_string(entries));
+    fail(name, "indptr runs from " + std::to_string(matrix.offsets.front()) + " to " +
+                   std::to_string(matrix.offsets.back()) + " instead of 0 to " + std::to_string(entries));
   const auto drop = std::ranges::is_sorted_until(matrix.offsets);
   if (drop != matrix.offsets.end())
-    fail(archive.name(),
-         "indptr decreases at " + line + " " + std::to_string(drop - matrix.offsets.begin() - 1));
+    fail(name, "indptr decreases at " + line + " " + std::to_string(drop - matrix.offsets.begin() - 1));
   const auto outside =
       std::ranges::find_if(matrix.columns, [&](global_index c) { return c < 0 || c >= matrix.cols; });
   if (outside == matrix.columns.end()) return;
   const auto after = std::ranges::upper_bound(matrix.offsets, outside - matrix.columns.begin());
-  fail(archive.name(), line + " " + std::to_string(after - matrix.offsets.begin() - 1) + " has an entry in " +
-                           place + " " + std::to_string(*outside) + " of " + std::to_string(matrix.cols));
+  fail(name, line + " " + std::to_string(after - matrix.offsets.begin() - 1) + " has an entry in " + place +
+                 " " + std::to_string(*outside) + " of " + std::to_string(matrix.cols));
 }
 
 /// The compressed rows of a matrix in CSR, or the compressed columns of one in CSC as rows of its transpose.
@@ -162,7 +108,7 @@ csr_array<T> compressed(const npz_archive& archive, bool by_columns) {
   csr_array<T> matrix{by_columns ? shape.cols : shape.rows, by_columns ? shape.rows : shape.cols,
                       index_vector(archive, "indptr"), index_vector(archive, "indices"),
                       value_vector<T>(archive, "data")};
-  check_csr(matrix, archive, by_columns ? "column" : "row", by_columns ? "row" : "column");
+  check_csr(matrix, archive.name(), by_columns ? "column" : "row", by_columns ? "row" : "column");
   return matrix;
 }
 
@@ -215,17 +161,16 @@ struct entry_array {
   std::vector<triplet<T>> entries;
 };
 
-/// The matrix in the file `path`, as written by scipy.sparse.save_npz in one of the formats csr, csc and coo
-/// (entries shape, row, col and data). Shape: as in the file. Throws as read_csr_npz does.
-template <std::floating_point T = double>
-entry_array<T> read_sparse_npz(const std::filesystem::path& path) {
-  const detail::npz_archive archive(path);
-  const std::string format = detail::format_of(archive);
-  if (format == "coo") return {detail::shape_of(archive), detail::coordinate_entries<T>(archive)};
-  if (format != "csr" && format != "csc") detail::refuse_format(archive, "csr, csc or coo");
+namespace detail {
+
+template <class T>
+entry_array<T> sparse_in(const npz_archive& archive) {
+  const std::string format = format_of(archive);
+  if (format == "coo") return {shape_of(archive), coordinate_entries<T>(archive)};
+  if (format != "csr" && format != "csc") refuse_format(archive, "csr, csc or coo");
   const bool by_columns = format == "csc";
-  const csr_array<T> matrix = detail::compressed<T>(archive, by_columns);
-  entry_array<T> result{detail::shape_of(archive), {}};
+  const csr_array<T> matrix = compressed<T>(archive, by_columns);
+  entry_array<T> result{shape_of(archive), {}};
   result.entries.reserve(matrix.values.size());
   for (std::size_t i = 0; i + 1 < matrix.offsets.size(); ++i)
     for (auto e = static_cast<std::size_t>(matrix.offsets[i]);
@@ -234,6 +179,39 @@ entry_array<T> read_sparse_npz(const std::filesystem::path& path) {
       result.entries.push_back({by_columns ? place : line, by_columns ? line : place, matrix.values[e]});
     }
   return result;
+}
+
+}  // namespace detail
+
+/// The matrix in the file `path`, as written by scipy.sparse.save_npz in one of the formats csr, csc and coo
+/// (entries shape, row, col and data). Shape: as in the file. Throws as read_csr_npz does.
+template <std::floating_point T = double>
+entry_array<T> read_sparse_npz(const std::filesystem::path& path) {
+  return detail::sparse_in<T>(detail::npz_archive(path));
+}
+
+/// The matrix in `bytes`, the content of such a file, which `name` denotes in messages. Throws as
+/// read_sparse_npz does.
+template <std::floating_point T = double>
+entry_array<T> parse_sparse_npz(std::span<const std::byte> bytes, const std::string& name) {
+  return detail::sparse_in<T>(detail::npz_archive(bytes, name));
+}
+
+/// Writes the file `path`, which scipy.sparse.load_npz reads: the matrix in CSR, uncompressed, with 64-bit
+/// indices. The archive is made in memory. Throws input_error when the matrix is inconsistent, and when the
+/// file cannot be written, which then stays as it was.
+template <npy_value T>
+void write_csr_npz(const std::filesystem::path& path, const csr_array<T>& matrix) {
+  const std::string name = path.string();
+  detail::check_csr(matrix, name, "row", "column");
+  const std::vector<global_index> shape{matrix.rows, matrix.cols};
+  detail::npz_writer archive(name);
+  archive.add("indices", matrix.columns);
+  archive.add("indptr", matrix.offsets);
+  archive.add_text("format", "csr");
+  archive.add("shape", shape);
+  archive.add("data", matrix.values);
+  archive.write_to(path);
 }
 
 /// The same matrix as vertex features, one row per vertex: in single precision if that is exact for the

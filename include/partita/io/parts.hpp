@@ -55,16 +55,19 @@ inline double edge_cut(std::span<const edge> edges, std::span<const int> parts) 
 /// part; 1 where there are no edges. Of uniformly sampled neighbours of a vertex, so many are where the
 /// vertex is. `parts` (n). Local.
 inline double locality(std::span<const edge> edges, std::span<const int> parts) {
-  std::vector<global_index> all(parts.size(), 0), own(parts.size(), 0);
+  struct neighbours {
+    std::uint32_t all = 0, own = 0;
+  };
+  std::vector<neighbours> in(parts.size());
   for (const edge& e : edges) {
     const auto source = static_cast<std::size_t>(e.source), target = static_cast<std::size_t>(e.target);
-    ++all[target];
-    if (parts[source] == parts[target]) ++own[target];
+    ++in[target].all;
+    in[target].own += parts[source] == parts[target] ? 1 : 0;
   }
   double sum = 0;
-  for (std::size_t v = 0; v < all.size(); ++v)
-    if (all[v] > 0) sum += static_cast<double>(own[v]) / static_cast<double>(all[v]);
-  const auto targets = std::ranges::count_if(all, [](global_index edges_in) { return edges_in > 0; });
+  for (const neighbours& n : in)
+    if (n.all > 0) sum += static_cast<double>(n.own) / static_cast<double>(n.all);
+  const auto targets = std::ranges::count_if(in, [](const neighbours& n) { return n.all > 0; });
   return targets == 0 ? 1 : sum / static_cast<double>(targets);
 }
 

@@ -25,7 +25,7 @@ namespace detail {
 
 /// Rows of `width` values: row i of the result is row rows[i] of `values`; nothing if there are no values.
 template <class T>
-std::vector<T> rows_of(const std::vector<T>& values, std::span<const global_index> rows, global_index width) {
+array<T> rows_of(const array<T>& values, std::span<const global_index> rows, global_index width) {
   std::vector<T> result;
   result.reserve(values.size());
   if (values.empty()) return result;
@@ -63,7 +63,7 @@ inline reordered_dataset reordered(dataset data, std::span<const int> parts, int
     result.old_number[static_cast<std::size_t>(new_number[v])] = static_cast<global_index>(v);
   }
 
-  for (edge& e : data.edges)
+  for (edge& e : data.edges.edit())
     e = {new_number[static_cast<std::size_t>(e.source)], new_number[static_cast<std::size_t>(e.target)]};
   if (data.vertex_features.rows > 0) data.vertex_features = data.vertex_features.rows_at(result.old_number);
   data.labels = detail::rows_of(data.labels, result.old_number, 1);

@@ -86,6 +86,14 @@ struct text_block {
   interval range;          ///< of the bytes to which the block belongs
 };
 
+/// How many lines the block's range has if the others are like those of the block.
+inline std::size_t expected_lines(const text_block& block) {
+  const auto lines = std::count(block.lines.begin(), block.lines.end(), '\n');
+  return 1 + static_cast<std::size_t>(1.02 * static_cast<double>(lines) *
+                                      static_cast<double>(block.range.size()) /
+                                      static_cast<double>(block.lines.size()));
+}
+
 /// How much is read at once; a longer line is still read whole.
 inline constexpr std::size_t text_block_bytes = std::size_t{1} << 18;
 
@@ -117,6 +125,17 @@ void for_blocks(const text_source& text, interval range, const F& f,
     position += whole;
   }
 }
+
+namespace detail {
+
+/// Throws input_error where the text is what gzip has made.
+inline void refuse_gzip(const text_source& text) {
+  char magic[2]{};
+  text.read(0, magic, std::min<std::size_t>(text.size(), 2));
+  if (std::string_view(magic, 2) == "\x1f\x8b") fail(text.name(), "is gzip-compressed; decompress it first");
+}
+
+}  // namespace detail
 
 /// Cuts the bytes from `begin`, the start of a line, to the end into `parts` ranges of nearly equal size that
 /// begin and end with lines; some are empty where lines are long. Throws input_error as text_source::read.

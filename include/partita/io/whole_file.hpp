@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <concepts>
 #include <cstddef>
 #include <fcntl.h>
 #include <filesystem>
@@ -78,14 +79,16 @@ class unfinished_file {
 
 }  // namespace detail
 
-/// Writes `parts`, one after the other and without copying them, to the file `path`. Whoever opens that path,
-/// also after the writer was killed or the power was lost, finds what was there before or the whole new file:
-/// the bytes go to a file of another name in the same folder, fsync, rename, fsync of the folder. A symbolic
-/// link stays one, and what it names is replaced. Local: one rank calls it. Throws input_error with the path
-/// and the system's reason when the file cannot be written, and leaves the old one and no other; only if the
-/// last step fails is the new one in its place, and the message says so.
-inline void write_whole_file(const std::filesystem::path& path,
-                             std::span<const std::span<const std::byte>> parts) {
+/// Writes what `produce` gives, produce(write) with write(std::span<const std::byte>) for one piece after the
+/// other, to the file `path`. Whoever opens that path, also after the writer was killed or the power was
+/// lost, finds what was there before or the whole new file: the bytes go to a file of another name in the
+/// same folder, fsync, rename, fsync of the folder. A symbolic link stays one, and what it names is replaced.
+/// Local: one rank calls it. Throws input_error with the path and the system's reason when the file cannot be
+/// written, and what produce throws, and leaves the old one and no other; only if the last step fails is the
+/// new one in its place, and the message says so.
+template <class Produce>
+requires(!std::convertible_to<Produce, std::span<const std::span<const std::byte>>>) void write_whole_file(
+    const std::filesystem::path& path, const Produce& produce) {
   const std::string name = path.string();
   std::error_code status;
   std::filesystem::path target = path;
@@ -104,11 +107,19 @@ inline void write_whole_file(const std::filesystem::path& path,
       detail::uninterrupted([&] { return ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));
   if (folder_itself.number() < 0) detail::fail_to_write(name, errno);
   detail::unfinished_file file(folder, mode, name);
-  for (const std::span<const std::byte> part : parts) file.write(part);
+  produce([&](std::span<const std::byte> bytes) { file.write(bytes); });
   file.become(target);
   if (!detail::synchronised(folder_itself.number()))
     detail::fail(name, "is written, but may not survive a loss of power (" +
                            std::error_code(errno, std::generic_category()).message() + ")");
+}
+
+/// Writes `parts`, one after the other and without copying them, to the file `path`. Otherwise as above.
+inline void write_whole_file(const std::filesystem::path& path,
+                             std::span<const std::span<const std::byte>> parts) {
+  write_whole_file(path, [&](const auto& write) {
+    for (const std::span<const std::byte> part : parts) write(part);
+  });
 }
 
 /// Removes from a folder what writers left behind that were killed; returns how many files that were. Local:

@@ -13,6 +13,7 @@
 #include "partita/base/triplet.hpp"
 #include "partita/matrix/csr_arrays.hpp"
 #include "partita/matrix/needed_rows.hpp"
+#include "partita/matrix/sorted_tile.hpp"
 #include "partita/memory/device.hpp"
 
 namespace partita::local {
@@ -26,6 +27,18 @@ struct csr_tiles : tile_shape {
   buffer<T, Device> values;               ///< (nonzeros); empty for a pattern
   csr_arrays<T> viewed;                   ///< used instead of both when its offsets are set
 
+  csr_tiles() = default;
+  /// Tiles of this shape, one part each, with these needed rows and without entries: plans can be made with
+  /// them, and asked what they move. Memory for the entries is allocated, but neither written nor read;
+  /// entries() throws error.
+  csr_tiles(const device_queue<Device>& q, tile_shape shape, std::size_t own, needed_rows needed)
+      : tile_shape(std::move(shape)),
+        structure(q, structure_size()),
+        values(q, nonzeros),
+        is_counted_(true),
+        own_(own),
+        needed_(std::move(needed)) {}
+
   tile_structure located() const {
     if (viewed.offsets.empty()) return structure_at(structure.data());
     return {viewed.offsets.data(), static_cast<std::size_t>(rows), viewed.columns.data()};
@@ -38,6 +51,7 @@ struct csr_tiles : tile_shape {
   const local_index* columns_of(const csr_slice<T>& part) const { return located().columns + part.base; }
   /// The structure in host memory. Synchronises with the device.
   entry_lists entries(const device_queue<Device>& q) const {
+    if (is_counted_) throw error("the entries of a sparse block were counted, but not distributed");
     std::vector<local_index> found(structure_size(), 0);
     const std::span<local_index> all(found);
     if (viewed.offsets.empty()) {
@@ -74,7 +88,9 @@ struct csr_tiles : tile_shape {
   /// The structure with the columns of every tile except `own` renumbered to positions among the needed rows.
   std::span<const local_index> compacted(const device_queue<Device>& q, std::size_t own) const {
     if (count() == 1) return contiguous(q);
-    if (compacted_.size() == 0) {
+    if (compacted_.size() == 0 && is_counted_)
+      compacted_ = buffer<local_index, Device>(q, structure_size());
+    else if (compacted_.size() == 0) {
       const entry_lists found = local::compacted(*this, entries(q), own, needed(q, own));
       compacted_ = buffer<local_index, Device>(q, found.structure().size());
       copy(q, std::span<const local_index>(found.structure()), compacted_.span());
@@ -84,7 +100,9 @@ struct csr_tiles : tile_shape {
   /// The shape of merged(), without building it.
   const tile_shape& merged_shape(const device_queue<Device>& q, std::size_t own, std::size_t most) const {
     if (count() == 1) return *this;
-    if (!merged_shape_)
+    if (!merged_shape_ && is_counted_)
+      merged_shape_ = merged_counts(q, own);
+    else if (!merged_shape_)
       merged_shape_ = local::merged_shape(*this, entries(q), own, needed(q, own), most).shape;
     return *merged_shape_;
   }
@@ -93,6 +111,10 @@ struct csr_tiles : tile_shape {
   const csr_tiles& merged(const device_queue<Device>& q, std::size_t own, std::size_t most) const {
     if (count() == 1) return *this;
     if (merged_ != nullptr) return *merged_;
+    if (is_counted_) {
+      merged_ = std::make_shared<csr_tiles>(q, merged_counts(q, own), 0, needed_rows{});
+      return *merged_;
+    }
     const merged_tiles found = local::merge(*this, entries(q), own, needed(q, own), most);
     merged_ = std::make_shared<csr_tiles>();
     static_cast<tile_shape&>(*merged_) = found.shape;
@@ -115,6 +137,16 @@ struct csr_tiles : tile_shape {
   }
 
  private:
+  tile_shape merged_counts(const device_queue<Device>& q, std::size_t own) const {
+    const local_index here = entries_of_parts[own];
+    local_index remote_rows = 0;
+    for (const auto& list : needed(q, own).of_tile) remote_rows += static_cast<local_index>(list.size());
+    return {rows,
+            {widths[own], remote_rows},
+            nonzeros,
+            {},
+            {here, static_cast<local_index>(nonzeros - static_cast<std::size_t>(here))}};
+  }
   static std::vector<T> reordered(std::span<const T> given, const std::vector<std::size_t>& order) {
     std::vector<T> values;
     values.reserve(given.size());
@@ -130,6 +162,7 @@ struct csr_tiles : tile_shape {
     own_ = own;
   }
 
+  bool is_counted_ = false;
   mutable std::optional<std::size_t> own_;
   mutable needed_rows needed_;
   mutable buffer<local_index, Device> contiguous_, compacted_;
@@ -196,41 +229,63 @@ class tile_finder {
 
 }  // namespace detail
 
-/// Tiles from the entries with rows in `rows` and columns in one of the disjoint intervals `columns`, in
-/// parts of at most `most` entries. Duplicates are summed. Throws shape_error when rows or columns exceed the
-/// 32-bit local index range, or a row has more than `most` entries in one tile.
-template <class T, class Device>
+/// Tiles from the entries that have arrived for them, which are then forgotten: rows `rows` and the disjoint
+/// intervals `columns`, in parts of at most `most` entries. Duplicates are summed in the order of their
+/// arrival. Throws shape_error when rows or columns exceed the 32-bit local index range, or a row has more
+/// than `most` entries in one tile. finish(t, tile) may change the values of the sorted tile t.
+template <class T, class Device, class Finish>
 csr_tiles<T, Device> make_csr_tiles(const device_queue<Device>& q, interval rows,
-                                    std::span<const interval> columns, std::vector<triplet<T>> entries,
-                                    std::size_t most = base::max_tile_entries) {
-  entries = summed(rows, entries);
+                                    std::span<const interval> columns, arrived_entries<T> entries,
+                                    std::size_t most, int threads, const Finish& finish) {
   csr_tiles<T, Device> result;
   result.rows = to_local(rows.size(), "the number of rows of a sparse block");
   for (interval c : columns)
     result.widths.push_back(to_local(c.size(), "the number of columns of a sparse tile"));
 
-  const detail::tile_finder tile_of(columns);
-  const std::size_t stride = static_cast<std::size_t>(result.rows) + 1;
-  const auto row_of = [&](const triplet<T>& e) {
-    return tile_of(e.col) * stride + static_cast<std::size_t>(e.row - rows.begin);
-  };
-  std::vector<std::size_t> begins(columns.size() * stride, 0);
-  for (const triplet<T>& e : entries) ++begins[row_of(e) + 1];
-  std::inclusive_scan(begins.begin(), begins.end(), begins.begin());
-  std::vector<local_index> structure = count_offsets(result, begins, most, rows.begin);
-  structure.resize(result.structure_size());
-  std::vector<T> values(entries.size());
-  for (const triplet<T>& e : entries) {
-    const std::size_t at = begins[row_of(e)]++;
-    structure[result.offsets_size() + at] = static_cast<local_index>(e.col - columns[tile_of(e.col)].begin);
-    values[at] = e.value;
+  std::vector<sorted_tile<T>> tiles;
+  std::vector<std::size_t> begins;
+  std::size_t before = 0;
+  for (std::size_t t = 0; t < columns.size(); ++t) {
+    tiles.push_back(sort_tile(entries, t, static_cast<std::size_t>(rows.size()),
+                              static_cast<std::size_t>(columns[t].size()), threads));
+    for (const std::size_t begin : tiles[t].begins) begins.push_back(before + begin);
+    before = begins.back();
+    finish(t, tiles[t]);
+    tiles[t].begins = {};
   }
 
-  result.structure = buffer<local_index, Device>(q, structure.size());
-  result.values = buffer<T, Device>(q, values.size());
-  copy(q, std::span<const local_index>(structure), result.structure.span());
-  copy(q, std::span<const T>(values), result.values.span());
+  std::vector<local_index> offsets = count_offsets(result, begins, most, rows.begin);
+  result.structure = buffer<local_index, Device>(q, result.structure_size());
+  result.values = buffer<T, Device>(q, result.nonzeros);
+  copy(q, std::span<const local_index>(offsets), result.structure.span().first(offsets.size()));
+  std::size_t at = 0;
+  for (sorted_tile<T>& tile : tiles) {
+    const std::size_t count = tile.columns.size();
+    copy(q, std::span<const local_index>(tile.columns),
+         result.structure.span().subspan(offsets.size() + at, count));
+    tile.columns = {};
+    copy(q, std::span<const T>(tile.values), result.values.span().subspan(at, count));
+    tile.values = {};
+    at += count;
+  }
   return result;
+}
+
+/// The same from entries with rows in `rows` and columns in one of the intervals `columns`.
+template <class T, class Device>
+csr_tiles<T, Device> make_csr_tiles(const device_queue<Device>& q, interval rows,
+                                    std::span<const interval> columns, const std::vector<triplet<T>>& entries,
+                                    std::size_t most = base::max_tile_entries) {
+  const detail::tile_finder tile_of(columns);
+  std::vector<typename arrived_entries<T>::run> runs(columns.size());
+  for (const triplet<T>& e : entries) {
+    const std::size_t t = tile_of(e.col);
+    runs[t].places.push_back(packed_place(e.row - rows.begin, e.col - columns[t].begin));
+    runs[t].values.push_back(e.value);
+  }
+  arrived_entries<T> arrived(columns.size());
+  for (std::size_t t = 0; t < columns.size(); ++t) arrived.add(t, std::move(runs[t]));
+  return make_csr_tiles(q, rows, columns, std::move(arrived), most, 1, [](std::size_t, sorted_tile<T>&) {});
 }
 
 /// Tiles of `rows` rows and these widths over borrowed arrays; see shape_of.

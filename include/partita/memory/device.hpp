@@ -103,6 +103,14 @@ class buffer {
   std::shared_ptr<const typename device_queue<Device>::allocator> owner_;
 };
 
+namespace local {
+
+/// Whether the device has the kernels of reproducible meshes.
+template <class Device>
+inline constexpr bool sums_exactly = false;
+
+}  // namespace local
+
 namespace detail {
 
 /// Type-indexed values, at most one per type.

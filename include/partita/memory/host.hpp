@@ -94,6 +94,9 @@ namespace partita {
 
 using on_host::host;
 
+template <>
+inline constexpr bool local::sums_exactly<host> = true;
+
 /// The threads and memory of one rank on the host. Value handle: copies share the memory meter.
 template <>
 class device_queue<host> {

@@ -30,6 +30,10 @@ class model {
   /// model_options::learned_input.
   void backward(const matrix& logits_gradient, matrix* input_gradient = nullptr);
 
+  /// The input of the last layer with parameters in the last forward, A^K X in sgc (n x w); null where that
+  /// is the model's own input. Valid until the next forward.
+  const matrix* hidden() const { return net_->hidden(); }
+
   /// The layers, to be taken from the model. Throws error unless they are a sequence.
   sequential<T, Device>& layers() {
     auto* const sequence = dynamic_cast<sequential<T, Device>*>(net_.get());

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "partita/algebra/elementwise.hpp"
+#include "partita/base/exact_grid.hpp"
 
 namespace partita::nn {
 
@@ -70,19 +71,28 @@ class parameters {
   matrix& gradients() { return *all_gradients_; }
 
   /// gradient = the sum over the ranks, for all matrices at once. Collective over the mesh. What travels: one
-  /// all-reduce of all parameter elements.
+  /// all-reduce of all parameter elements; nothing on a reproducible mesh, where weight_gradient_part and
+  /// column_sums_part have summed over the ranks already.
   void sum_gradients() {
-    if (mesh_.size() > 1) mesh_.along(every_axis).all_reduce(gradients_.span());
+    if (mesh_.size() > 1 && !mesh_.reproducible()) mesh_.along(every_axis).all_reduce(gradients_.span());
   }
-  /// What this rank receives in sum_gradients.
+  /// What this rank receives in sum_gradients; on a reproducible mesh, where each gradient is summed, and its
+  /// grid found, as it is computed.
   traffic predicted() const {
-    comm::collective op;
-    op.kind = operation::all_reduce;
-    op.count = static_cast<global_index>(values_.size());
-    return received(op, mesh_.rank(), mesh_.size());
+    if (!mesh_.reproducible()) return of_all_reduce(static_cast<global_index>(values_.size()));
+    traffic v;
+    for (const parameter<T, Device>& p : list_)
+      v += of_all_reduce(2) + of_all_reduce(base::exact_sums<T> * p.shape().rows * p.shape().cols);
+    return v;
   }
 
  private:
+  traffic of_all_reduce(global_index count) const {
+    comm::collective op;
+    op.kind = operation::all_reduce;
+    op.count = count;
+    return received(op, mesh_.rank(), mesh_.size());
+  }
   void grow(buffer<T, Device>& b, std::size_t by) {
     buffer<T, Device> larger(mesh_.queue(), b.size() + by);
     copy(mesh_.queue(), std::span<const T>(b.span()), larger.span().first(b.size()));

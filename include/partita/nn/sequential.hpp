@@ -131,6 +131,16 @@ class sequential final : public layer<T, Device> {
     return rows;
   }
   global_index width() const override { return steps_.empty() ? 0 : steps_.back().work->width(); }
+  /// The input of the last layer with parameters; null where that is the first layer.
+  const matrix* hidden() const override {
+    for (std::size_t l = steps_.size(); l-- > 0;) {
+      const step& s = steps_[l];
+      if (s.first_parameter == s.end_parameter) continue;
+      if (const matrix* const inside = s.work->hidden()) return inside;
+      return l == 0 || !steps_[l - 1].out ? nullptr : &*steps_[l - 1].out;
+    }
+    return nullptr;
+  }
   traffic predicted() const override {
     traffic v;
     for (const step& s : steps_) v += s.work->predicted();

@@ -73,13 +73,15 @@ class blocking {
 
   /// Index range owned by the rank at `at` when the axes of `by` cut this dimension.
   interval block(axis_set by, coordinates at) const {
-    std::size_t blocks = 1, index = 0;
-    for (axis a : partition::order_of(order_)) {
-      if (!by.contains(a)) continue;
-      blocks *= static_cast<std::size_t>(shape_[a]);
-      index = index * static_cast<std::size_t>(shape_[a]) + static_cast<std::size_t>(at[a]);
-    }
-    const std::size_t run = (offsets_->size() - 1) / blocks;
+    std::size_t index = 0;
+    for (axis a : partition::order_of(order_))
+      if (by.contains(a))
+        index = index * static_cast<std::size_t>(shape_[a]) + static_cast<std::size_t>(at[a]);
+    return block(by, index);
+  }
+  /// Block `index`, in nesting order of the axes of `by`, of those into which they cut this dimension.
+  interval block(axis_set by, std::size_t index) const {
+    const std::size_t run = (offsets_->size() - 1) / static_cast<std::size_t>(shape_.size(by));
     return {(*offsets_)[index * run], (*offsets_)[(index + 1) * run]};
   }
 

@@ -2,41 +2,120 @@
 #pragma once
 /// What every way of training does around its epochs.
 
+#include <array>
+#include <chrono>
 #include <cmath>
-#include <functional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "partita/comm/mesh.hpp"
 #include "partita/train/summary.hpp"
+#include "partita/train/training_state.hpp"
 
 namespace partita::nn {
 
-/// epoch(1), ..., epoch(epochs), and their results, without predicted_words_received. The mesh's ledger is
-/// cleared before each; what travels in the phase "evaluation" is not counted as training. Collective over
-/// the mesh. Throws error naming `name` when a loss is not finite.
-template <class Device>
-training_result run_epochs(const mesh<Device>& m, const std::string& name, int epochs,
-                           const std::function<epoch_report(int)>& epoch, const epoch_observer& observe) {
+namespace detail {
+
+/// The reports of the first rank, on every rank. Collective. What travels: five numbers for each.
+inline void broadcast_reports(const communicator& world, std::vector<epoch_report>& reports) {
+  reports.resize(static_cast<std::size_t>(world.broadcast(static_cast<global_index>(reports.size()), 0)));
+  std::vector<double> numbers;
+  for (const epoch_report& r : reports)
+    numbers.insert(numbers.end(),
+                   {r.loss, r.train_accuracy, r.validation_accuracy, r.test_accuracy, r.seconds});
+  world.broadcast(numbers, 0);
+  for (std::size_t k = 0; k < reports.size(); ++k) {
+    const double* const n = &numbers[5 * k];
+    reports[k] = {static_cast<int>(k) + 1, n[0], n[1], n[2], n[3], n[4], {}};
+  }
+}
+
+/// Gives the trainer what the run begins with; returns the reports of earlier epochs, none for a new run.
+template <class T, class Trainer>
+std::vector<epoch_report> begin_run(const communicator& world, Trainer& training, int epochs,
+                                    const continuation<T>& how) {
+  if (!how.load) return {};
+  std::optional<training_state<T>> found;
+  if (world.rank() == 0) found = how.load();
+  if (world.broadcast(static_cast<int>(found.has_value()), 0) == 0) return {};
+  training_state<T> state = found ? *std::move(found) : training_state<T>{};
+  broadcast_reports(world, state.epochs);
+  if (std::ssize(state.epochs) > epochs)
+    throw_error<error>(
+        {state.epochs.size(), " epochs have been trained, more than the ", epochs, " that are asked for"});
+  for (auto* const list : {&state.of_embedding.values, &state.of_embedding.first, &state.of_embedding.second})
+    permute_rows(*list, how.old_number, false);
+  std::vector<epoch_report> reports = state.epochs;
+  training.restore(std::move(state));
+  return reports;
+}
+
+template <class T, class Trainer>
+void save_run(const communicator& world, Trainer& training, const std::vector<epoch_report>& reports,
+              const continuation<T>& how) {
+  training_state<T> state = training.state();
+  if (world.rank() != 0) return;
+  state.epochs = reports;
+  for (auto* const list : {&state.of_embedding.values, &state.of_embedding.first, &state.of_embedding.second})
+    permute_rows(*list, how.old_number, true);
+  how.save(std::move(state));
+}
+
+}  // namespace detail
+
+/// The epochs that are left up to number `epochs`, each a call of training.epoch(number), and the results,
+/// without predicted_words_received. The mesh's ledger is cleared before each; what travels in the phases
+/// "evaluation" and "checkpoint" is not counted as training. Collective over the mesh. Throws error naming
+/// `name` when a loss is not finite, and when more epochs are behind than `epochs`; what how.load and
+/// how.save throw.
+template <class T, class Device, class Trainer>
+training_result run_epochs(const mesh<Device>& m, const std::string& name, int epochs, Trainer& training,
+                           const epoch_observer& observe, const continuation<T>& how) {
   training_result result;
   result.mesh = m.shape();
   const auto setup_peak = static_cast<global_index>(m.queue().meter()->peak());
+  double distribute[] = {m.ledger().seconds_in("distribute")};
+  m.world().all_reduce(distribute, reduction::max);
+  result.distribute_seconds = distribute[0];
+  result.first_epoch = std::chrono::steady_clock::now();
   double best = -1;
-  for (int e = 1; e <= epochs; ++e) {
-    m.ledger().clear();
-    const epoch_report report = epoch(e);
+  const auto add = [&](const epoch_report& report) {
     result.epochs.push_back(report);
-    if (report.validation_accuracy > best) {
-      best = report.validation_accuracy;
-      result.best_validation_epoch = e;
-      result.test_accuracy_at_best_validation = report.test_accuracy;
-    }
+    if (report.validation_accuracy <= best) return;
+    best = report.validation_accuracy;
+    result.best_validation_epoch = report.epoch;
+    result.test_accuracy_at_best_validation = report.test_accuracy;
+  };
+  {
+    const phase_scope phase(m.ledger(), "checkpoint");
+    for (const epoch_report& r : detail::begin_run(m.world(), training, epochs, how)) add(r);
+  }
+  result.resumed_from = static_cast<int>(result.epochs.size());
+  std::vector<ledger_entry> last;
+  traffic step;
+  for (int e = result.resumed_from + 1; e <= epochs && !result.stopped; ++e) {
+    m.ledger().clear();
+    const epoch_report report = training.epoch(e);
+    add(report);
     if (!std::isfinite(report.loss))
       throw_error<error>({name, ": the loss is not finite in epoch ", e, "; a lower learning rate may help"});
     if (observe) observe(report);
+    if (how.stop && e < epochs) {
+      const phase_scope phase(m.ledger(), "evaluation");
+      result.stopped = m.world().all_reduce(static_cast<int>(how.stop()), reduction::max) > 0;
+    }
+    const bool ends = e == epochs || result.stopped;
+    if (ends) {
+      last = m.ledger().entries();
+      step = m.ledger().total([](const ledger_entry& entry) { return entry.phase != "evaluation"; });
+    }
+    if (how.save && (ends || e % how.every == 0)) {
+      const phase_scope phase(m.ledger(), "checkpoint");
+      detail::save_run(m.world(), training, result.epochs, how);
+    }
   }
 
-  const std::vector<ledger_entry> last = m.ledger().entries();
-  const traffic step = m.ledger().total([](const ledger_entry& e) { return e.phase != "evaluation"; });
   const phase_scope phase(m.ledger(), "summary");
   result.ledger = merge_ledgers(m.world(), last);
   result.words_received = summarize(m.world(), step.words);
@@ -44,7 +123,8 @@ training_result run_epochs(const mesh<Device>& m, const std::string& name, int e
   result.peak_bytes = summarize(m.world(), static_cast<global_index>(m.queue().meter()->peak()));
   result.setup_peak_bytes = summarize(m.world(), setup_peak);
   std::vector<double> seconds;
-  for (const epoch_report& e : result.epochs) seconds.push_back(e.seconds);
+  for (std::size_t k = static_cast<std::size_t>(result.resumed_from); k < result.epochs.size(); ++k)
+    seconds.push_back(result.epochs[k].seconds);
   result.seconds_per_epoch = median(std::move(seconds));
   return result;
 }

@@ -2,44 +2,31 @@
 #pragma once
 /// The distributed matrices for training, from a labelled graph in host memory.
 
+#include <algorithm>
 #include <numeric>
 #include <vector>
 
 #include "partita/algebra/operand.hpp"
 #include "partita/io/labelled_graph.hpp"
 #include "partita/nn/embedding.hpp"
-#include "partita/nn/normalization.hpp"
 #include "partita/partition/policies.hpp"
+#include "partita/train/edge_rows.hpp"
+#include "partita/train/graph_entries.hpp"
 #include "partita/train/options.hpp"
 #include "partita/transfer/distribute.hpp"
 
 namespace partita::nn {
 
-/// This rank's entries of the adjacency matrix: every size-th edge; entry (v, u) is the weight of the edge
-/// from u to v.
+/// This rank's entries of the adjacency matrix, one of equal parts of the edges; entry (v, u) is the weight
+/// of the edge from u to v. Local.
 inline std::vector<triplet<double>> edge_share(const io::dataset& data, const communicator& world) {
-  std::vector<triplet<double>> share;
-  const auto step = static_cast<std::size_t>(world.size());
-  for (std::size_t e = static_cast<std::size_t>(world.rank()); e < data.edges.size(); e += step)
-    share.push_back(
-        {data.edges[e].target, data.edges[e].source, data.edge_weights.empty() ? 1.0 : data.edge_weights[e]});
-  return share;
+  const graph_entries<double> entries(world, data);
+  return {entries.begin(), entries.end()};
 }
 
-namespace detail {
-
-template <class T>
-std::vector<triplet<T>> entries_as(const std::vector<triplet<double>>& entries) {
-  std::vector<triplet<T>> converted;
-  converted.reserve(entries.size());
-  for (const auto& e : entries) converted.push_back({e.row, e.col, static_cast<T>(e.value)});
-  return converted;
-}
-
-}  // namespace detail
-
-/// The vertex blocking selected by `options`. Local; no communication. Throws shape_error when the given
-/// block sizes do not sum to the number of vertices.
+/// The vertex blocking selected by `options`. Collective over the mesh. What travels: for balanced blocks, an
+/// all-reduce of n elements. Throws shape_error when the given block sizes do not sum to the number of
+/// vertices.
 template <class Device>
 blocking vertex_blocking(const mesh<Device>& m, const io::dataset& data, const training_options& options) {
   if (!options.block_sizes.empty()) {
@@ -50,8 +37,10 @@ blocking vertex_blocking(const mesh<Device>& m, const io::dataset& data, const t
     return given;
   }
   if (options.blocks == vertex_blocks::even) return blocking::even(data.vertices, m.shape(), nesting::rows);
-  std::vector<global_index> entries(static_cast<std::size_t>(data.vertices), 1);
-  for (const auto& e : data.edges) ++entries[static_cast<std::size_t>(e.target)];
+  std::vector<global_index> entries(static_cast<std::size_t>(data.vertices), 0);
+  for (const auto& e : graph_entries<double>(m.world(), data).with_loops(1))
+    ++entries[static_cast<std::size_t>(e.row)];
+  m.world().all_reduce(entries);
   return blocking::balanced(entries, m.shape(), nesting::rows);
 }
 
@@ -65,7 +54,8 @@ enum class propagation_matrix : std::uint8_t {
 };
 
 /// The matrices that models multiply with, for one dataset under one policy. Collective over the mesh. What
-/// travels: see distribute.
+/// travels: see distribute. The dataset must outlive it. The constructor throws shape_error naming an edge
+/// outside the graph, and error naming a weight that is not finite.
 template <class T, class Device>
 class graph_operators {
  public:
@@ -77,49 +67,71 @@ class graph_operators {
         policy_(p),
         rows_(vertex_blocking(m, data, options)),
         epsilon_(options.epsilon),
-        adjacency_(edge_share(data, m.world())) {}
+        edges_(m.world(), data) {
+    transfer::require_entries({rows_.size(), rows_.size()}, edges_, transfer::host_threads(m.queue()));
+  }
 
   /// A transpose is stored unless the matrix is symmetric, or `one_way`, or made of whole rows.
   matrix matrix_for(propagation_matrix of, bool one_way = false) const {
-    const communicator& world = mesh_.world();
-    switch (of) {
-      case propagation_matrix::gcn_normalized:
-        return made(nn::gcn_normalized(world, rows_.size(), adjacency_), one_way);
-      case propagation_matrix::mean_normalized:
-        return made(nn::mean_normalized(world, rows_.size(), adjacency_), one_way);
-      case propagation_matrix::weighted_self:
-        return made(nn::with_self_loops(world, rows_.size(), adjacency_, 1 + epsilon_), one_way);
-      case propagation_matrix::self_loops:
-        return made(nn::with_self_loops(world, rows_.size(), adjacency_, 1), one_way);
-      case propagation_matrix::whole_rows:
-        break;
-    }
-    return whole_rows();
+    if (of == propagation_matrix::whole_rows) return whole_rows();
+    const phase_scope phase(mesh_.ledger(), "distribute");
+    const symmetry kind = one_way ? symmetry::one_way
+                          : of != propagation_matrix::mean_normalized && adjacency_is_symmetric()
+                              ? symmetry::symmetric
+                              : symmetry::general;
+    const matrix a = distribute(mesh_, policy_.sparse, rows_, rows_, entries_of(of), kind, policy_.dense,
+                                transfer::sharing::trusted);
+    edges_.forget();
+    return a;
   }
   matrix gcn_normalized() const { return matrix_for(propagation_matrix::gcn_normalized); }
   /// The adjacency matrix with the policy's row blocking and unpartitioned columns, without a transpose.
   matrix whole_rows() const {
-    return distribute(mesh_, partita::rows_of(policy_.sparse), rows_, rows_,
-                      detail::entries_as<T>(adjacency_), symmetry::one_way, {},
-                      transfer::sharing::overlapping);
+    const phase_scope phase(mesh_.ledger(), "distribute");
+    return distribute(mesh_, partita::rows_of(policy_.sparse), rows_, rows_, graph_entries<T>(edges_),
+                      symmetry::one_way, {}, transfer::sharing::trusted);
   }
 
  private:
-  matrix made(const std::vector<triplet<double>>& entries, bool one_way) const {
-    const std::vector<triplet<T>> mine = detail::entries_as<T>(entries);
-    const bool symmetric = !one_way && is_symmetric(mesh_.world(), std::span<const triplet<T>>(mine));
-    return distribute(mesh_, policy_.sparse, rows_, rows_, mine,
-                      one_way     ? symmetry::one_way
-                      : symmetric ? symmetry::symmetric
-                                  : symmetry::general,
-                      policy_.dense, transfer::sharing::overlapping);
+  graph_entries<T> entries_of(propagation_matrix of) const {
+    using scale = typename graph_entries<T>::scale;
+    const auto inverse = [&](const graph_entries<double>& entries, auto invert) {
+      auto sums = std::make_shared<std::vector<double>>(
+          mesh_.reproducible()
+              ? reproducible_row_sums(mesh_.world(), rows_.size(), entries)
+              : row_sums(mesh_.world(), rows_.size(), entries, transfer::host_threads(mesh_.queue())));
+      for (double& d : *sums) d = d > 0 ? invert(d) : 0;
+      return scale(std::move(sums));
+    };
+    switch (of) {
+      case propagation_matrix::gcn_normalized: {
+        const scale d = inverse(edges_.with_loops(1), [](double sum) { return 1 / std::sqrt(sum); });
+        return graph_entries<T>(edges_).with_loops(1).scaled(d, d);
+      }
+      case propagation_matrix::mean_normalized: {
+        const scale d = inverse(edges_.unweighted(), [](double sum) { return 1 / sum; });
+        return graph_entries<T>(edges_).unweighted().scaled(d, nullptr);
+      }
+      case propagation_matrix::weighted_self:
+        return graph_entries<T>(edges_).with_loops(1 + epsilon_);
+      case propagation_matrix::self_loops:
+        return graph_entries<T>(edges_).with_loops(1);
+      case propagation_matrix::whole_rows:
+        break;
+    }
+    return graph_entries<T>(edges_);
+  }
+  bool adjacency_is_symmetric() const {
+    if (!symmetric_) symmetric_ = is_symmetric(mesh_.world(), edges_, transfer::host_threads(mesh_.queue()));
+    return *symmetric_;
   }
 
   mesh<Device> mesh_;
   policy policy_;
   blocking rows_;
   double epsilon_;  ///< of gin
-  std::vector<triplet<double>> adjacency_;
+  graph_entries<double> edges_;
+  mutable std::optional<bool> symmetric_;  ///< A = A^T
 };
 
 /// Columns of the model input: the width of the embedding, or the number of features. Throws input_error for
@@ -145,15 +157,20 @@ dense<T, vertex_rows, Device> features_of(const mesh<Device>& m, const io::datas
                                           const blocking& rows, const std::vector<global_index>& vertices) {
   const blocking columns = blocking::even(data.features, m.shape(), nesting::cols);
   dense<T, vertex_rows, Device> x(m, rows, columns);  // (n, f)
-  std::vector<T> row(static_cast<std::size_t>(data.features));
+  const auto width = static_cast<std::size_t>(data.features);
+  const std::size_t rows_at_a_time = std::max<std::size_t>(1, (std::size_t{1} << 18) / width);
   std::vector<T> values;
-  values.reserve(x.values().size());
-  for (const global_index v : vertices) {
-    data.vertex_features.fill_row(v, row);
-    const T scale = feature_scale<T>(data, v, raw);
-    for (const T value : row) values.push_back(value * scale);
+  for (std::size_t i = 0; i < vertices.size(); i += rows_at_a_time) {
+    const std::size_t count = std::min(rows_at_a_time, vertices.size() - i);
+    values.resize(count * width);
+    for (std::size_t k = 0; k < count; ++k) {
+      const std::span<T> row = std::span(values).subspan(k * width, width);
+      data.vertex_features.fill_row(vertices[i + k], row);
+      const T scale = feature_scale<T>(data, vertices[i + k], raw);
+      for (T& value : row) value *= scale;
+    }
+    copy(m.queue(), std::span<const T>(values), x.values().subspan(i * width, values.size()));
   }
-  copy(m.queue(), std::span<const T>(values), x.values());
   return x;
 }
 /// As above, for a dataset with CSR features.
@@ -221,6 +238,22 @@ dense<T, dynamic_layout, Device> local_feature_columns(const mesh<Device>& m, co
   return x;
 }
 
+/// The input of mini-batches: whole rows in the blocks `rows`, or columns cut over all ranks, of the features
+/// or of an embedding. Local; no communication.
+template <class T, class Device>
+dense<T, dynamic_layout, Device> batch_features(const mesh<Device>& m, const io::dataset& data,
+                                                const training_options& options, const blocking& rows,
+                                                bool by_columns) {
+  if (options.embedding > 0)
+    return initial_embedding<T>(m, by_columns ? layout{{}, every_axis} : layout(vertex_rows), rows,
+                                options.embedding, options.seed);                  // (n, w)
+  if (by_columns) return local_feature_columns<T>(m, data, options.raw_features);  // (n, f/p)
+  return local_features<T>(m, data, options.raw_features, rows);                   // (n/p, f)
+}
+
+/// Whether matrices are filled, or only allocated because a model is asked what it moves.
+enum class matrix_contents : std::uint8_t { filled, unread };
+
 /// The input of a model on the whole graph: the features of a dataset, dense or sparse as stored, or an
 /// embedding.
 template <class T, class Device>
@@ -228,15 +261,19 @@ class feature_matrix {
  public:
   /// Throws input_error as input_width does.
   feature_matrix(const mesh<Device>& m, const io::dataset& data, const training_options& options,
-                 const blocking& rows)
+                 const blocking& rows, matrix_contents contents = matrix_contents::filled)
       : learned_(options.embedding > 0) {
+    const phase_scope phase(m.ledger(), "distribute");
     const global_index width = input_width(data, options);
-    if (learned_)
+    if (contents == matrix_contents::unread && (learned_ || !data.vertex_features.is_sparse()))
+      dense_.emplace(m, rows, blocking::even(width, m.shape(), nesting::cols));  // (n, f)
+    else if (learned_)
       dense_.emplace(initial_embedding<T>(m, vertex_rows, rows, width, options.seed));
     else if (data.vertex_features.is_sparse())
       sparse_.emplace(local_sparse_features<T>(m, data, options.raw_features, rows));
     else
       dense_.emplace(local_features<T>(m, data, options.raw_features, rows));
+    data.vertex_features.forget();
   }
 
   /// The model input; features are constant between epochs.

@@ -30,32 +30,11 @@ class mini_batch_trainer {
   /// the mesh's queue recycles memory. Throws input_error when the training set is empty, error for a model
   /// that cannot be trained on blocks, and what make_sampler throws.
   mini_batch_trainer(const mesh<Device>& m, const io::dataset& data, const training_options& options,
-                     const policy& p)
-      : mesh_(m),
-        alone_(self::world(), mesh_shape{}, m.queue()),
-        data_(data),
-        options_(options),
-        home_{vertex_blocking(m, data, options), vertex_rows.rows, m.size()},
-        order_(training_vertices(data), options.mini_batch.batch, options.seed),
-        steps_(alone_, data, options),
-        optimizer_(options.learning_rate),
-        embedding_optimizer_(options.learning_rate) {
-    const mini_batch_options& how = options.mini_batch;
-    const auto graph = sampled_graph<T>(m, data, options, steps_.named().multiplies_with);
-    sampler_ = make_sampler(graph, options, layer_widths(data, options).size() - 1,
-                            steps_.named().multiplies_with != propagation_matrix::mean_normalized,
-                            vertices_in(data, io::split_part::train), m.size() * how.micro_batches);
-    if (!how.sampled_scores) whole_.emplace(m, data, options, make_model<T>(m, data, options, p));
-    result_.placement = how.placement;
-    if (how.placement == sampling::placement::automatic) choose_placement();
-    make_inputs();
-    m.queue().recycle_memory();
-  }
+                     const policy& p);
 
-  /// All epochs requested in the options; see run_epochs.
-  training_result run(const epoch_observer& observe = {}) {
-    training_result result = run_epochs(
-        mesh_, data_.name, options_.epochs, [&](int e) { return epoch(e); }, observe);
+  /// All epochs requested in the options that are left; see run_epochs.
+  training_result run(const epoch_observer& observe = {}, const continuation<T>& how = {}) {
+    training_result result = run_epochs(mesh_, data_.name, options_.epochs, *this, observe, how);
     const phase_scope phase(mesh_.ledger(), "summary");
     const communicator& world = mesh_.world();
     result.predicted_words_received = summarize(world, predicted_.words);
@@ -80,6 +59,20 @@ class mini_batch_trainer {
     score(report);
     return report;
   }
+  /// See trainer::state and trainer::restore. Batches and samples are functions of seed and epoch, so that
+  /// nothing more is to be kept.
+  training_state<T> state() {
+    training_state<T> now = state_of(parameters(), optimizer_);
+    if (learns_input()) add_embedding(*x_, embedding_optimizer_, now);
+    return now;
+  }
+  void restore(training_state<T> from) {
+    if (mesh_.rank() == 0)
+      require_parameters(from, shapes_of(parameters()), learns_input() ? x_->shape() : matrix_shape{});
+    broadcast_parameters(mesh_.world(), from);
+    assign_parameters(from, 0, parameters(), optimizer_);
+    if (learns_input()) assign_embedding(from, *x_, embedding_optimizer_);
+  }
   /// The loss of one batch and, in parameters(), its gradients, without a step.
   double gradients(std::uint64_t epoch, std::size_t batch) {
     order_.begin(epoch);
@@ -98,6 +91,9 @@ class mini_batch_trainer {
   /// rows of the block that the samples of any rank contain.
   const std::vector<global_index>& embedding_rows() const { return touched_; }
   const dense<T, vertex_rows, Device>& embedding_gradient() const { return x_gradient_.value(); }
+  /// The same model on the whole graph, with the present parameters, built at the first call where scores are
+  /// sampled. Valid until the next step.
+  trainer<T, Device>& whole();
   sampling::placement placement() const { return result_.placement; }
   std::size_t iterations() const { return order_.iterations(); }
 
@@ -110,11 +106,6 @@ class mini_batch_trainer {
     std::uint64_t epoch = 0;
   };
 
-  static std::vector<global_index> training_vertices(const io::dataset& data) {
-    std::vector<global_index> found = vertices_in(data, io::split_part::train);
-    if (found.empty()) throw_error<input_error>({data.name, ": the training set is empty"});
-    return found;
-  }
   bool learns_input() const { return options_.embedding > 0; }
   bool by_columns() const {
     return result_.placement == sampling::placement::column ||
@@ -148,11 +139,12 @@ class mini_batch_trainer {
   void sum_embedding_gradient(batch_input<T, Device>& input);
   double backward(iteration& of, batch_input<T, Device>& input, std::uint64_t step);
   void score(epoch_report& report);
-  double sampled_score(io::split_part part, std::uint64_t epoch);
+  double sampled_score(io::split_part part, int epoch);
 
   mesh<Device> mesh_, alone_;
   const io::dataset& data_;
   training_options options_;
+  policy policy_;
   sampling::row_homes home_;
   batch_order order_;
   block_steps<T, Device> steps_;
@@ -161,6 +153,7 @@ class mini_batch_trainer {
   std::unique_ptr<sampling::sampler<T>> sampler_;
   std::optional<trainer<T, Device>> whole_;  ///< for exact scores
   std::optional<dense<T, dynamic_layout, Device>> x_;
+  bool shares_x_ = false;              ///< with whole_
   std::vector<global_index> touched_;  ///< rows of this rank's block of a learned X
   std::optional<dense<T, vertex_rows, Device>> x_gradient_;
   std::array<std::unique_ptr<batch_input<T, Device>>, 2> inputs_;
@@ -170,6 +163,32 @@ class mini_batch_trainer {
   global_index remote_rows_ = 0, requested_rows_ = 0, sampled_edges_ = 0;
   base::background beside_;  ///< draws samples; ends first
 };
+
+template <class T, class Device>
+mini_batch_trainer<T, Device>::mini_batch_trainer(const mesh<Device>& m, const io::dataset& data,
+                                                  const training_options& options, const policy& p)
+    : mesh_(m),
+      alone_(self::world(), mesh_shape{}, m.queue()),
+      data_(data),
+      options_(options),
+      policy_(p),
+      home_{vertex_blocking(m, data, options), vertex_rows.rows, m.size()},
+      order_(training_vertices(data), options.mini_batch.batch, options.seed),
+      steps_(alone_, data, options),
+      optimizer_(options.learning_rate),
+      embedding_optimizer_(options.learning_rate) {
+  comm::refuse_reproducible(m, "training on mini-batches");
+  const mini_batch_options& how = options.mini_batch;
+  const auto graph = sampled_graph<T>(m, data, options, steps_.named().multiplies_with);
+  sampler_ = make_sampler(graph, options, layer_widths(data, options).size() - 1,
+                          steps_.named().multiplies_with != propagation_matrix::mean_normalized,
+                          vertices_in(data, io::split_part::train), m.size() * how.micro_batches);
+  if (!how.sampled_scores) whole_.emplace(m, data, options, make_model<T>(m, data, options, p));
+  result_.placement = how.placement;
+  if (how.placement == sampling::placement::automatic) choose_placement();
+  make_inputs();
+  m.queue().recycle_memory();
+}
 
 template <class T, class Device>
 void mini_batch_trainer<T, Device>::divide(std::span<const global_index> batch, std::uint64_t epoch,
@@ -201,25 +220,20 @@ void mini_batch_trainer<T, Device>::choose_placement() {
       cost.add(how, slots_[0].samples, home_);
     }
   result_.candidates = cost.busiest_rank(mesh_.world(), static_cast<global_index>(batches));
-  const auto least = std::min_element(result_.candidates.begin(), result_.candidates.end(),
-                                      [](const auto& a, const auto& b) { return a.second < b.second; });
-  result_.placement = least->first;
+  result_.placement = std::ranges::min(result_.candidates, {}, [](const auto& k) { return k.second; }).first;
   result_.most_roots = 0;
 }
 
 /// Dense rows are shared with the model of the whole graph.
 template <class T, class Device>
 void mini_batch_trainer<T, Device>::make_x() {
-  using matrix = dense<T, dynamic_layout, Device>;
-  const layout l = by_columns() ? layout{{}, every_axis} : layout(vertex_rows);
-  if (auto* const x = whole_ && !by_columns() ? whole_->dense_input() : nullptr)
-    x_.emplace(matrix::view(mesh_, l, x->row_blocking(), x->col_blocking(), x->values()));  // (n, f)
-  else if (learns_input())
-    x_.emplace(initial_embedding<T>(mesh_, l, home_.rows, options_.embedding, options_.seed));  // (n, w)
-  else if (by_columns())
-    x_.emplace(local_feature_columns<T>(mesh_, data_, options_.raw_features));  // (n, f/p)
+  auto* const x = whole_ && !by_columns() ? whole_->dense_input() : nullptr;
+  shares_x_ = x != nullptr;
+  if (shares_x_)
+    x_.emplace(dense<T, dynamic_layout, Device>::view(mesh_, vertex_rows, x->row_blocking(),
+                                                      x->col_blocking(), x->values()));  // (n, f)
   else
-    x_.emplace(matrix(local_features<T>(mesh_, data_, options_.raw_features, home_.rows)));  // (n/p, f)
+    x_.emplace(batch_features<T>(mesh_, data_, options_, home_.rows, by_columns()));
 }
 
 template <class T, class Device>
@@ -313,9 +327,9 @@ double mini_batch_trainer<T, Device>::train_epoch(std::uint64_t epoch) {
     if (learns_input()) embedding_optimizer_.step(*x_, touched_, *x_gradient_);
   }
   const phase_scope phase(mesh_.ledger(), "training");
+  comm::collective op;
+  op.kind = operation::all_reduce;
   const auto reduced = [&](global_index elements) {
-    comm::collective op;
-    op.kind = operation::all_reduce;
     op.count = elements;
     return received(op, mesh_.rank(), mesh_.size());
   };
@@ -325,39 +339,42 @@ double mini_batch_trainer<T, Device>::train_epoch(std::uint64_t epoch) {
 }
 
 template <class T, class Device>
-void mini_batch_trainer<T, Device>::score(epoch_report& report) {
-  if (whole_) {
-    const auto& trained = steps_.parameters().values();
-    copy(mesh_.queue(), trained.values(), whole_->model().parameters().values().values());
-    if (learns_input() && by_columns())
-      redistribution<T, Device>(mesh_, x_->row_blocking(), x_->col_blocking(), x_->layout(), vertex_rows)(
-          *x_, *whole_->embedding());
-    return whole_->score(report);
-  }
-  const auto epoch = static_cast<std::uint64_t>(report.epoch);
-  report.train_accuracy = sampled_score(io::split_part::train, epoch);
-  report.validation_accuracy = sampled_score(io::split_part::validation, epoch);
-  report.test_accuracy = sampled_score(io::split_part::test, epoch);
+trainer<T, Device>& mini_batch_trainer<T, Device>::whole() {
+  if (!whole_) whole_.emplace(mesh_, data_, options_, make_model<T>(mesh_, data_, options_, policy_));
+  const auto& trained = steps_.parameters().values();
+  copy(mesh_.queue(), trained.values(), whole_->model().parameters().values().values());
+  if (learns_input() && !shares_x_)
+    redistribution<T, Device>(mesh_, x_->row_blocking(), x_->col_blocking(), x_->layout(), vertex_rows)(
+        *x_, *whole_->embedding());
+  return *whole_;
 }
 
 template <class T, class Device>
-double mini_batch_trainer<T, Device>::sampled_score(io::split_part part, std::uint64_t epoch) {
-  const std::vector<global_index> vertices = vertices_in(data_, part);
-  const auto most = static_cast<std::size_t>(options_.mini_batch.batch);
+void mini_batch_trainer<T, Device>::score(epoch_report& report) {
+  if (!options_.mini_batch.sampled_scores) return whole().score(report);
+  report.train_accuracy = sampled_score(io::split_part::train, report.epoch);
+  report.validation_accuracy = sampled_score(io::split_part::validation, report.epoch);
+  report.test_accuracy = sampled_score(io::split_part::test, report.epoch);
+}
+
+template <class T, class Device>
+double mini_batch_trainer<T, Device>::sampled_score(io::split_part part, int epoch) {
+  const std::vector<global_index> all = vertices_in(data_, part);
   const global_index roots_before = result_.most_roots;
   double counts[] = {0, 0};
-  for (std::size_t first = 0; first < vertices.size(); first += most) {
-    iteration& now = slots_[0];
-    prepare(std::span(vertices).subspan(first, std::min(most, vertices.size() - first)), epoch, now);
+  iteration& now = slots_[0];
+  for (std::span rest(all); !rest.empty();) {
+    const auto batch = rest.first(std::min(static_cast<std::size_t>(options_.mini_batch.batch), rest.size()));
+    rest = rest.subspan(batch.size());
+    prepare(batch, static_cast<std::uint64_t>(epoch), now);
     batch_input<T, Device>& input = *inputs_[0];
     input.assign(now.samples);
     input.start();
     input.finish();
     for (std::size_t k = 0; k < now.samples.size(); ++k) {
-      const score_counts of_part =
-          steps_.scores(input.input(k), now.samples[k])[static_cast<std::size_t>(part) - 1];
-      counts[0] += of_part.right;
-      counts[1] += of_part.wrong;
+      const auto scores = steps_.scores(input.input(k), now.samples[k]);
+      counts[0] += scores[static_cast<std::size_t>(part) - 1].right;
+      counts[1] += scores[static_cast<std::size_t>(part) - 1].wrong;
     }
     input.release();
   }
@@ -372,9 +389,9 @@ double mini_batch_trainer<T, Device>::sampled_score(io::split_part part, std::ui
 template <class T, class Device>
 training_result train_on_mini_batches(const mesh<Device>& m, const io::dataset& data,
                                       const training_options& options, const policy& p,
-                                      const epoch_observer& observe = {}) {
+                                      const epoch_observer& observe = {}, const continuation<T>& how = {}) {
   require_mesh(p, m.shape(), m.size());
-  return mini_batch_trainer<T, Device>(m, data, options, p).run(observe);
+  return mini_batch_trainer<T, Device>(m, data, options, p).run(observe, how);
 }
 
 }  // namespace partita::nn

@@ -34,7 +34,14 @@ struct model_outline {
     bool passes(std::size_t parameters) const { return parameters >= written && parameters <= last_read; }
   };
 
+  /// A parameter of the model.
+  struct parameter {
+    std::string name;
+    matrix_shape shape;
+  };
+
   std::vector<layer> layers;
+  std::vector<parameter> parameters;  ///< in their order
   std::vector<skip> skips;
   global_index output_width = 0;
 
@@ -112,6 +119,7 @@ model_outline outline_of(const device_queue<Device>& q, const io::dataset& data,
       l.weights += shape.rows * shape.cols;
       l.products += columns[p];
     }
+  for (const auto& p : net.parameters().list()) found.parameters.push_back({p.name(), p.shape()});
   for (const auto& s : b.skips()) found.skips.push_back({s->written, s->last_read, s->gradient.shape().cols});
   return found;
 }

@@ -203,41 +203,15 @@ nn::model<T, Device> make_model(const mesh<Device>& m, const io::dataset& data,
   return named.make({a, data, options, builder<T, Device>(a, options_of_model(options))});
 }
 
-/// What one training step of train_model would receive under a policy, without training. Collective over the
-/// mesh. What travels: the graph; see distribute.
-template <class T, class Device>
-over_ranks predict_words(const mesh<Device>& m, const io::dataset& data, const training_options& options,
-                         const policy& p) {
-  const auto net = make_model<T>(m, data, options, p);
-  return summarize(m.world(), trainer<T, Device>::predicted_step(m, net).words);
-}
-
-/// The cost of training under a policy, measured by setting it up. List bytes cover the entries sent and
-/// received, as values, index pairs and triplets, assuming that A's entries are spread evenly over the ranks
-/// that own different parts of it. Resets the peak of the queue's memory meter. Collective over the mesh.
-/// What travels: the graph; see distribute.
-template <class T, class Device>
-policy_cost predict_cost(const mesh<Device>& m, const io::dataset& data, const training_options& options,
-                         const policy& p) {
-  constexpr std::size_t list = 2 * (sizeof(T) + 2 * sizeof(global_index)) + sizeof(triplet<T>);
-  memory_meter& meter = *m.queue().meter();
-  meter.restart_peak();
-  const auto before = static_cast<global_index>(meter.current());
-  const trainer<T, Device> set_up(m, data, options, make_model<T>(m, data, options, p));
-  const global_index entries = static_cast<global_index>(data.edges.size()) + data.vertices;
-  return {.words = summarize(m.world(), set_up.predicted().words),
-          .buffer_bytes = summarize(m.world(), static_cast<global_index>(meter.peak()) - before),
-          .list_bytes = entries / m.shape().size(p.sparse.used()) * static_cast<global_index>(list)};
-}
-
 /// Trains the model named by `options` under a policy. Collective over the mesh, with the same data on every
 /// rank. What travels and exceptions: see trainer; also mesh_error when the mesh does not suit the policy,
 /// and error for options of mini-batches.
 template <class T, class Device>
 training_result train_model(const mesh<Device>& m, const io::dataset& data, const training_options& options,
-                            const policy& p, const epoch_observer& observe = {}) {
+                            const policy& p, const epoch_observer& observe = {},
+                            const continuation<T>& how = {}) {
   require_mesh(p, m.shape(), m.size());
-  return train_model(m, data, options, make_model<T>(m, data, options, p), observe);
+  return train_model(m, data, options, make_model<T>(m, data, options, p), observe, how);
 }
 
 }  // namespace partita::nn

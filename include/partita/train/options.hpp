@@ -2,6 +2,7 @@
 #pragma once
 /// Options and results of a training run.
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -200,13 +201,18 @@ struct pipeline_result {
 /// evaluation.
 struct training_result {
   mesh_shape mesh;
-  std::vector<epoch_report> epochs;
+  std::vector<epoch_report> epochs;  ///< those before a checkpoint included
+  int resumed_from = 0;              ///< the epoch of the checkpoint; 0: none
+  bool stopped = false;              ///< before the last epoch, because continuation::stop said so
   int best_validation_epoch = 0;
   double test_accuracy_at_best_validation = 0;
   double seconds_per_epoch = 0;  ///< median
   over_ranks words_received, predicted_words_received, messages;
-  over_ranks peak_bytes;             ///< peak of live buffers since the queue's meter was reset
-  over_ranks setup_peak_bytes;       ///< the same, before the first epoch
+  over_ranks peak_bytes;        ///< peak of live buffers since the queue's meter was reset
+  over_ranks setup_peak_bytes;  ///< the same, before the first epoch
+  double distribute_seconds =
+      0;  ///< before the first epoch, to make matrices of the data, on the slowest rank
+  std::chrono::steady_clock::time_point first_epoch = {};  ///< when it began on this rank
   std::vector<ledger_entry> ledger;  ///< of the last epoch, evaluation included, summed over the ranks
   std::optional<mini_batch_result> mini_batch;
   std::optional<pipeline_result> pipeline;

@@ -37,6 +37,12 @@ class pipeline_link {
     return base::sentence_of({"stage ", stage(), ", ", base::sentence_of(what)});
   }
 
+  /// What the ranks of the line have, one after the other. Collective over the line.
+  template <class Value>
+  std::vector<Value> of_all_stages(const std::vector<Value>& mine) const {
+    return stages_.all_gather(mine, stages_.all_gather(static_cast<global_index>(mine.size())));
+  }
+
   /// Begins to receive from a stage. The matrices must not be touched before arrive.
   void expect(const matrices& to, int from) {
     for (std::size_t k = 0; k < to.size(); ++k)

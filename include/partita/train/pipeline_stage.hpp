@@ -28,6 +28,8 @@ class pipeline_stage {
 
   std::size_t chunks() const { return vertices().count(); }
   const stage_place& place() const { return place_; }
+  /// The vertex of each row of the whole.
+  const std::vector<global_index>& vertex_of_rows() const { return vertices().vertices(); }
   /// Not where the history is exact.
   layers& chunk(std::size_t c) { return *chunks_[c]; }
   layers& whole() { return *whole_; }

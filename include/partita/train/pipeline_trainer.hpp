@@ -19,6 +19,7 @@
 #include "partita/train/pipeline_order.hpp"
 #include "partita/train/pipeline_setup.hpp"
 #include "partita/train/pipeline_stage.hpp"
+#include "partita/train/pipeline_state.hpp"
 
 namespace partita::nn {
 
@@ -44,9 +45,9 @@ class pipeline_trainer {
   pipeline_trainer(const mesh<Device>& m, const io::dataset& data, const training_options& options,
                    const policy& p, mesh_shape inside);
 
-  /// All epochs requested in the options; see run_epochs. Throws error after one in which the pipeline no
-  /// longer follows the exact computation, with guard_action::stop.
-  training_result run(const epoch_observer& observe = {});
+  /// All epochs requested in the options that are left; see run_epochs. Throws error after one in which the
+  /// pipeline no longer follows the exact computation, with guard_action::stop.
+  training_result run(const epoch_observer& observe = {}, const continuation<T>& how = {});
   /// A training step, then an evaluation.
   epoch_report epoch(int number);
   /// One training step; returns the loss before the update, in the last stage, 0 in others.
@@ -60,6 +61,7 @@ class pipeline_trainer {
   nn::parameters<T, Device>& parameters() { return stage_->parameters(); }
   const stage_place& place() const { return stage_->place(); }
   int stage() const { return link_->stage(); }
+  const communicator& world() const { return mesh_.world(); }
   /// The gradients of a step, without the update; returns as step does.
   double gradients(int number) {
     const double found = forward_backward(number);
@@ -75,6 +77,24 @@ class pipeline_trainer {
     forward_whole({}, false);
     return stage_->whole().logits();
   }
+
+  /// What training goes on from: the parameters of all stages, under the names that they have on the whole
+  /// graph, on every rank, without reports. What travels: parameters and moments, between stages.
+  training_state<T> state() { return state_of_stages(*link_, parameters(), optimizer_); }
+  /// Goes on from the state of the first rank. History is not kept: it becomes that of an exact forward pass
+  /// with these parameters and the dropout of the last epoch. What travels: parameters and moments, from the
+  /// first rank, and that pass. Throws error, on the first rank, for the state of another model.
+  void restore(training_state<T> from) {
+    restore_stage(mesh_.world(), *link_, stage_->place(), from, parameters(), optimizer_);
+    const chunk_history history = options_.pipeline.history;
+    if (!epochs_.exact(0) && (history == chunk_history::window || history == chunk_history::halo))
+      refresh_history(from.steps);
+  }
+  /// The input of its last layer with parameters, after evaluate, in the last stage; null where that is the
+  /// model's input.
+  const dense<T, vertex_rows, Device>* hidden() { return stage_->whole().hidden(); }
+  /// The vertex of each row in the order of chunks.
+  const std::vector<global_index>& vertices() const { return stage_->vertex_of_rows(); }
 
   /// The parameters of all stages, in the order of the model's, on every rank; and those of this stage, from
   /// all. What travels in the first: the parameters, between stages. The second is local, and throws
@@ -130,8 +150,8 @@ class pipeline_trainer {
 template <class T, class Device>
 training_result train_on_stages(const mesh<Device>& m, const io::dataset& data,
                                 const training_options& options, const policy& p, mesh_shape inside,
-                                const epoch_observer& observe = {}) {
-  return pipeline_trainer<T, Device>(m, data, options, p, inside).run(observe);
+                                const epoch_observer& observe = {}, const continuation<T>& how = {}) {
+  return pipeline_trainer<T, Device>(m, data, options, p, inside).run(observe, how);
 }
 
 template <class T, class Device>
@@ -143,6 +163,7 @@ pipeline_trainer<T, Device>::pipeline_trainer(const mesh<Device>& m, const io::d
       options_(options),
       optimizer_(options.learning_rate),
       epochs_(options.pipeline) {
+  comm::refuse_reproducible(m, "training on stages");
   require_pipeline(options);
   const int stages = options.pipeline.stages;
   if (m.size() != stages * inside.size())
@@ -329,7 +350,7 @@ void pipeline_trainer<T, Device>::score(epoch_report& report) {
 }
 
 template <class T, class Device>
-training_result pipeline_trainer<T, Device>::run(const epoch_observer& observe) {
+training_result pipeline_trainer<T, Device>::run(const epoch_observer& observe, const continuation<T>& how) {
   const auto observe_and_stop = [&](const epoch_report& r) {
     if (observe) observe(r);
     if (r.comparison && r.comparison->diverged && options_.pipeline.on_divergence == guard_action::stop)
@@ -337,8 +358,7 @@ training_result pipeline_trainer<T, Device>::run(const epoch_observer& observe) 
                           ": ", r.comparison->reason,
                           "; more exact epochs, another history or fewer chunks may help"});
   };
-  training_result result = run_epochs(
-      mesh_, name_, options_.epochs, [&](int e) { return epoch(e); }, observe_and_stop);
+  training_result result = run_epochs<T>(mesh_, name_, options_.epochs, *this, observe_and_stop, how);
   const phase_scope phase(mesh_.ledger(), "summary");
   const communicator& world = mesh_.world();
   result.mesh = of_stage_->shape();
@@ -362,9 +382,7 @@ traffic pipeline_trainer<T, Device>::of_loss() const {
 
 template <class T, class Device>
 std::vector<T> pipeline_trainer<T, Device>::collect_parameters() {
-  const std::vector<T> mine = collect(parameters().values());
-  const communicator& stages = link_->ranks();
-  return stages.all_gather(mine, stages.all_gather(static_cast<global_index>(mine.size())));
+  return link_->of_all_stages(collect(parameters().values()));
 }
 
 template <class T, class Device>

@@ -125,6 +125,11 @@ class stage_layers {
   /// Its own rows of Z, the logits in the last stage, and their gradient.
   matrix& logits() { return *own_z_; }
   matrix& logits_gradient() { return gradients_in_.front(); }
+  /// The input of the last layer with parameters, all rows; null where that is the model's input.
+  const matrix* hidden() const {
+    const matrix* const inside = layers_.hidden();
+    return inside == nullptr && all_.h ? &*all_.h : inside;
+  }
   const operand<T, Device>& input() {
     if (!input_) input_.emplace(*all_.h);
     return *input_;

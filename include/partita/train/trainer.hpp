@@ -19,15 +19,16 @@ class trainer {
  public:
   /// The vertices have the model's row blocking. Uses epochs, learning_rate, raw_features and embedding (with
   /// seed) of the options; dropout, weight decay and blocks are fixed by the model, which for an embedding is
-  /// built with model_options::learned_input. Throws input_error when the training set is
+  /// built with model_options::learned_input. With an `input` that is unread it can only be asked what a step
+  /// receives. Throws input_error when the training set is
   /// empty, and shape_error when the width of the logits differs from the number of classes.
   trainer(const mesh<Device>& m, const io::dataset& data, const training_options& options,
-          nn::model<T, Device> net)
+          nn::model<T, Device> net, matrix_contents input = matrix_contents::filled)
       : mesh_(m),
         name_(data.name),
         options_(options),
         objective_(m, data, net.row_blocking()),
-        features_(m, data, options, net.row_blocking()),
+        features_(m, data, options, net.row_blocking(), input),
         model_(std::move(net)),
         optimizer_(options.learning_rate),
         embedding_optimizer_(options.learning_rate),
@@ -42,9 +43,17 @@ class trainer {
   double step(int number);
   /// A training step, then an evaluation.
   epoch_report epoch(int number);
-  /// All epochs requested in the options. The mesh's ledger is reset in each; the evaluation has a phase of
-  /// its own. Throws error when the loss is not finite.
-  training_result run(const epoch_observer& observe = {});
+  /// All epochs requested in the options that are left; see run_epochs. The mesh's ledger is reset in each;
+  /// the evaluation has a phase of its own. Throws error when the loss is not finite.
+  training_result run(const epoch_observer& observe = {}, const continuation<T>& how = {});
+
+  /// What training goes on from, whole on the first rank, without reports; rows of an embedding in their
+  /// order. What travels: the blocks of an embedding and its moments, to the first rank.
+  training_state<T> state();
+  /// Goes on from the state of the first rank; steps are counted from there. What travels: the parameters and
+  /// the blocks of an embedding, with their moments, from the first rank. Throws error, on the first rank,
+  /// for the state of another model.
+  void restore(training_state<T> from);
 
   nn::model<T, Device>& model() { return model_; }
   /// The optimiser; its state may be read and written between steps, see nn::adam::state_of.
@@ -79,8 +88,9 @@ class trainer {
   static traffic predicted_step(const mesh<Device>& m, const nn::model<T, Device>& net) {
     comm::collective loss;
     loss.kind = operation::all_reduce;
-    loss.count = 1;
-    return net.predicted() + received(loss, m.rank(), m.size());
+    loss.count = m.reproducible() ? 2 : 1;
+    const traffic of_loss = received(loss, m.rank(), m.size());
+    return net.predicted() + (m.reproducible() ? global_index{2} * of_loss : of_loss);
   }
 
  private:
@@ -135,9 +145,25 @@ epoch_report trainer<T, Device>::epoch(int number) {
 }
 
 template <class T, class Device>
-training_result trainer<T, Device>::run(const epoch_observer& observe) {
-  training_result result = run_epochs(
-      mesh_, name_, options_.epochs, [&](int e) { return epoch(e); }, observe);
+training_state<T> trainer<T, Device>::state() {
+  training_state<T> now = state_of(model_.parameters(), optimizer_);
+  if (auto* const x = embedding()) add_embedding(*x, embedding_optimizer_, now);
+  return now;
+}
+
+template <class T, class Device>
+void trainer<T, Device>::restore(training_state<T> from) {
+  auto* const x = embedding();
+  if (mesh_.rank() == 0)
+    require_parameters(from, shapes_of(model_.parameters()), x != nullptr ? x->shape() : matrix_shape{});
+  broadcast_parameters(mesh_.world(), from);
+  assign_parameters(from, 0, model_.parameters(), optimizer_);
+  if (x != nullptr) assign_embedding(from, *x, embedding_optimizer_);
+}
+
+template <class T, class Device>
+training_result trainer<T, Device>::run(const epoch_observer& observe, const continuation<T>& how) {
+  training_result result = run_epochs(mesh_, name_, options_.epochs, *this, observe, how);
   const phase_scope phase(mesh_.ledger(), "summary");
   result.predicted_words_received = summarize(mesh_.world(), predicted().words);
   return result;
@@ -148,10 +174,11 @@ training_result trainer<T, Device>::run(const epoch_observer& observe) {
 /// of mini-batches.
 template <class T, class Device>
 training_result train_model(const mesh<Device>& m, const io::dataset& data, const training_options& options,
-                            nn::model<T, Device> net, const epoch_observer& observe = {}) {
+                            nn::model<T, Device> net, const epoch_observer& observe = {},
+                            const continuation<T>& how = {}) {
   if (options.mini_batch.batch > 0)
     throw error("train_model trains on the whole graph; for mini-batches call train_on_mini_batches");
-  return trainer<T, Device>(m, data, options, std::move(net)).run(observe);
+  return trainer<T, Device>(m, data, options, std::move(net)).run(observe, how);
 }
 
 }  // namespace partita::nn

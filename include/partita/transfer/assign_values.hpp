@@ -74,11 +74,14 @@ class entry_table {
 };
 
 template <class T, layout L, class Device, class Entries>
-std::vector<T> values_given(const sparse<T, L, Device>& a, const Entries& entries, side of) {
-  entry_table<T> table(a.row_range(), send_to_owners<T>(a.mesh(), a.layout(), a.row_blocking(),
-                                                        a.col_blocking(), entries, of));
+std::vector<T> values_given(const sparse<T, L, Device>& a, const Entries& entries, transfer::side of) {
+  const auto arrived =
+      transfer::send_to_holders<T>(a.mesh(), a.layout(), a.row_blocking(), a.col_blocking(), entries, of);
+  entry_table<T> table(
+      a.row_range(),
+      arrived.triplets(a.row_range(), partition::tile_columns(a.layout(), a.col_blocking(), a.mesh().at())));
   std::vector<T> values = values_by(a, [&](auto i, auto j, T old) { return table(i, j, old); });
-  table.require_all_found(of == side::straight ? "A" : "A^T");
+  table.require_all_found(of == transfer::side::straight ? "A" : "A^T");
   return values;
 }
 
@@ -106,9 +109,9 @@ void assign_values(sparse<T, L, Device>& a, const Entries& entries,
     throw_error<shape_error>(
         {"a matrix of ", a.shape(), " is stored as symmetric, but the values assigned to it are not"});
   std::vector<T> forward, backward;
-  if (a.is_stored()) forward = detail::values_given(a, entries, detail::side::straight);
+  if (a.is_stored()) forward = detail::values_given(a, entries, transfer::side::straight);
   if (detail::stores_transpose(a))
-    backward = detail::values_given(transposed(a), entries, detail::side::transposed);
+    backward = detail::values_given(transposed(a), entries, transfer::side::transposed);
   a.assign_local_values(forward, backward);
 }
 

@@ -15,6 +15,7 @@
 #include "partita/partition/policies.hpp"
 #include "partita/transfer/csr_rows.hpp"
 #include "partita/transfer/entry_checks.hpp"
+#include "partita/transfer/entry_routing.hpp"
 #include "partita/transfer/redistribution.hpp"
 
 namespace partita {
@@ -113,72 +114,47 @@ std::vector<T> collect(const dense<T, L, Device>& x,
 
 namespace detail {
 
-/// Whether entries describe A (`straight`) or A^T, with rows and columns swapped (`transposed`).
-enum class side : std::uint8_t { straight, transposed };
-
-/// Sends every entry to all ranks that hold it in layout `l`.
-template <class T, class Device, class Entries>
-std::vector<triplet<T>> send_to_owners(const mesh<Device>& m, layout l, const blocking& rows,
-                                       const blocking& cols, const Entries& entries, side of) {
-  const mesh_shape shape = m.shape();
-  const axis_set copies = every_axis - l.used();
-  const auto ranks = static_cast<std::size_t>(m.size());
-  const auto for_holders = [&](const triplet<T>& e, const auto& visit) {
-    coordinates at = partition::group_member(shape, partition::column_cut(l), {},
-                                             static_cast<int>(cols.owner(partition::column_cut(l), e.col)));
-    at.row = l.rows.contains(axis::row) ? static_cast<int>(rows.owner(l.rows, e.row)) : 0;
-    for (int c = 0; c < shape.size(copies); ++c)
-      visit(static_cast<std::size_t>(shape.rank(partition::group_member(shape, copies, at, c))));
-  };
-  const auto for_entries = [&](const auto& visit) {
-    for (const triplet<T>& e : entries) visit(of == side::transposed ? triplet<T>{e.col, e.row, e.value} : e);
-  };
-  std::vector<global_index> send(ranks, 0);
-  for_entries([&](const triplet<T>& e) { for_holders(e, [&](std::size_t rank) { ++send[rank]; }); });
-  std::vector<std::size_t> next(ranks, 0);  // write position in each rank's block
-  for (std::size_t rank = 1; rank < ranks; ++rank)
-    next[rank] = next[rank - 1] + static_cast<std::size_t>(send[rank - 1]);
-  std::vector<T> values(next.back() + static_cast<std::size_t>(send.back()));
-  std::vector<global_index> indices(2 * values.size());
-  for_entries([&](const triplet<T>& e) {
-    for_holders(e, [&](std::size_t rank) {
-      const std::size_t i = next[rank]++;
-      indices[2 * i] = e.row;
-      indices[2 * i + 1] = e.col;
-      values[i] = e.value;
-    });
-  });
-  std::vector<global_index> recv = m.world().all_to_all(send);
-  const std::vector<T> values_here = m.world().all_to_all(values, send, recv);
-  for (auto* c : {&send, &recv})
-    for (global_index& n : *c) n *= 2;
-  const std::vector<global_index> indices_here = m.world().all_to_all(indices, send, recv);
-  std::vector<triplet<T>> here(values_here.size());
-  for (std::size_t i = 0; i < here.size(); ++i)
-    here[i] = {indices_here[2 * i], indices_here[2 * i + 1], values_here[i]};
-  return here;
-}
-
 template <class T, class Device>
 using shared_tiles = std::shared_ptr<local::csr_tiles<T, Device>>;
 
+/// Replaces the sums of values by entries.final_value(row, column, sum), where the range has such a member.
+template <class T, class Device, class Entries>
+void finish_values(const mesh<Device>& m, const Entries& entries, transfer::side of, global_index first_row,
+                   global_index first_col, local::sorted_tile<T>& tile) {
+  if constexpr (requires { entries.final_value(first_row, first_col, T()); }) {
+    const auto rows = static_cast<global_index>(tile.begins.size()) - 1;
+    const int threads = transfer::host_threads(m.queue());
+    local::run_parts(threads, [&](int part) {
+      const interval mine = base::part_of({0, rows}, part, threads);
+      for (auto i = static_cast<std::size_t>(mine.begin); i < static_cast<std::size_t>(mine.end); ++i)
+        for (std::size_t e = tile.begins[i]; e < tile.begins[i + 1]; ++e) {
+          const global_index row = first_row + static_cast<global_index>(i),
+                             col = first_col + tile.columns[e];
+          tile.values[e] = of == transfer::side::straight ? entries.final_value(row, col, tile.values[e])
+                                                          : entries.final_value(col, row, tile.values[e]);
+        }
+    });
+  }
+}
+
 template <class T, class Device, class Entries>
 shared_tiles<T, Device> make_local_tiles(const mesh<Device>& m, layout l, const blocking& rows,
-                                         const blocking& cols, const Entries& entries, side of) {
+                                         const blocking& cols, const Entries& entries, transfer::side of) {
   const std::vector<interval> columns = partition::tile_columns(l, cols, m.at());
-  return std::make_shared<local::csr_tiles<T, Device>>(
-      local::make_csr_tiles<T, Device>(m.queue(), rows.block(l.rows, m.at()), columns,
-                                       send_to_owners<T>(m, l, rows, cols, entries, of), m.tile_entries()));
+  return std::make_shared<local::csr_tiles<T, Device>>(local::make_csr_tiles<T, Device>(
+      m.queue(), rows.block(l.rows, m.at()), columns,
+      transfer::send_to_holders<T>(m, l, rows, cols, entries, of), m.tile_entries(),
+      transfer::host_threads(m.queue()), [&](std::size_t t, local::sorted_tile<T>& tile) {
+        finish_values(m, entries, of, rows.block(l.rows, m.at()).begin, columns[t].begin, tile);
+      }));
 }
 
 /// Throws as distribute does for invalid entries. What travels: see require_shares.
 template <class Device, class Entries>
 void require_entries(const mesh<Device>& m, matrix_shape shape, const Entries& entries,
                      transfer::sharing shares) {
-  for (const auto& e : entries)
-    if (e.row < 0 || e.row >= shape.rows || e.col < 0 || e.col >= shape.cols)
-      throw_error<shape_error>({"entry (", e.row, ", ", e.col, ") is outside a matrix of ", shape});
-  transfer::require_finite(entries);
+  if (shares == transfer::sharing::trusted) return;
+  transfer::require_entries(shape, entries);
   if (shares == transfer::sharing::disjoint) transfer::require_shares(m.world(), entries);
 }
 
@@ -189,18 +165,18 @@ std::pair<shared_tiles<T, Device>, shared_tiles<T, Device>> distribute_tiles(
     symmetry kind, transfer::sharing shares) {
   const matrix_shape shape{rows.size(), cols.size()};
   require_entries(m, shape, entries, shares);
-  const auto tiles_of = [&](const blocking& r, const blocking& c, side of) {
+  const auto tiles_of = [&](const blocking& r, const blocking& c, transfer::side of) {
     return base::with_memory_for("a sparse matrix", {r.size(), c.size()},
                                  [&] { return make_local_tiles<T>(m, l, r, c, entries, of); });
   };
-  const auto forward = tiles_of(rows, cols, side::straight);
+  const auto forward = tiles_of(rows, cols, transfer::side::straight);
   if (kind == symmetry::one_way) return {forward, nullptr};
   if (kind == symmetry::symmetric) {
-    if (!(rows == cols) || !is_symmetric(m.world(), entries))
+    if (!(rows == cols) || (shares != transfer::sharing::trusted && !is_symmetric(m.world(), entries)))
       throw_error<shape_error>({"a matrix of ", shape, " was declared symmetric but is not"});
     return {forward, forward};
   }
-  return {forward, tiles_of(cols, rows, side::transposed)};
+  return {forward, tiles_of(cols, rows, transfer::side::transposed)};
 }
 
 }  // namespace detail

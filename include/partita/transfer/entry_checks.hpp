@@ -7,30 +7,74 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
-#include <span>
+#include <iterator>
 #include <vector>
 
 #include "partita/base/random.hpp"
 #include "partita/base/triplet.hpp"
 #include "partita/comm/communicator.hpp"
+#include "partita/local/parallel.hpp"
 
 namespace partita::transfer {
 
 /// How the entries of a matrix are given by the ranks. `disjoint`: each entry on one rank, so identical
 /// entries on all ranks are an error. `overlapping`: any rank may give any entry, and duplicates are summed.
-enum class sharing : std::uint8_t { disjoint, overlapping };
+/// `trusted`: the same, and nothing is checked: entries are finite, inside the matrix, and symmetric if the
+/// matrix is declared so.
+enum class sharing : std::uint8_t { disjoint, overlapping, trusted };
 
-/// Throws error naming the first entry that is not finite. `entries`, here and below: any forward range of
-/// triplets.
+/// Where `parts` equal parts of a range of `count` entries begin, and where the last ends.
+template <class Iterator>
+std::vector<Iterator> cuts(Iterator first, global_index count, int parts) {
+  std::vector<Iterator> found{first};
+  for (int p = 0; p < parts; ++p)
+    found.push_back(std::next(found.back(), base::part_of({0, count}, p, parts).size()));
+  return found;
+}
+
+/// visit(part, entry) for all entries, each part of them on a thread of its own.
+template <class Entries, class Visit>
+void for_entries(const Entries& entries, int threads, const Visit& visit) {
+  const auto count = std::distance(std::begin(entries), std::end(entries));
+  const auto begins = cuts(std::begin(entries), count, threads);
+  local::run_parts(threads, [&](int part) {
+    const auto p = static_cast<std::size_t>(part);
+    for (auto e = begins[p]; e != begins[p + 1]; ++e) visit(p, *e);
+  });
+}
+
+/// sums(row) += value for all entries; each of the threads reads all, and adds those of a range of rows.
+template <class Entries, class Sum>
+void add_by_row(const Entries& entries, std::vector<Sum>& sums, int threads) {
+  local::run_parts(threads, [&](int part) {
+    const interval rows = base::part_of({0, static_cast<global_index>(sums.size())}, part, threads);
+    for (const auto& e : entries)
+      if (rows.contains(e.row)) sums[static_cast<std::size_t>(e.row)] += static_cast<Sum>(e.value);
+  });
+}
+
+/// Throws error naming an entry that is not finite. `entries`, here and below: any forward range of triplets,
+/// read by so many threads.
 template <class Entries>
-void require_finite(const Entries& entries) {
-  for (const auto& e : entries)
+void require_finite(const Entries& entries, int threads = 1) {
+  for_entries(entries, threads, [](std::size_t, const auto& e) {
     if (!std::isfinite(e.value))
       throw_error<error>({"entry (", e.row, ", ", e.col, ") of a sparse matrix is ",
                           std::isnan(e.value) ? "NaN"
                           : e.value > 0       ? "infinite"
                                               : "minus infinite",
                           ", which is not a finite number"});
+  });
+}
+
+/// Throws shape_error naming an entry outside a matrix of this shape, and as require_finite.
+template <class Entries>
+void require_entries(matrix_shape shape, const Entries& entries, int threads = 1) {
+  for_entries(entries, threads, [&](std::size_t, const auto& e) {
+    if (e.row < 0 || e.row >= shape.rows || e.col < 0 || e.col >= shape.cols)
+      throw_error<shape_error>({"entry (", e.row, ", ", e.col, ") is outside a matrix of ", shape});
+  });
+  require_finite(entries, threads);
 }
 
 /// Throws error if every rank gives the same entries, in any order, since each would then be summed once per
@@ -57,20 +101,24 @@ namespace detail {
 /// range of double have distinct residues.
 class exact_sum {
  public:
-  /// Adds value * factor.
-  void add(double value, std::uint64_t factor) {
-    int exponent = 0;
-    const auto digits = static_cast<std::int64_t>(std::ldexp(std::frexp(value, &exponent), 53));
-    for (std::size_t k = 0; k < primes.size(); ++k) {
-      const std::uint64_t p = primes[k];
-      const std::uint64_t magnitude = static_cast<std::uint64_t>(digits < 0 ? -digits : digits) % p;
-      const std::uint64_t term =
-          magnitude * powers[k][static_cast<std::size_t>(exponent + lowest)] % p * (factor % p) % p;
-      of_[k] = (of_[k] + (digits < 0 ? p - term : term)) % p;
+  /// Adds value * factor, a number of 63 bits; factors of equal consecutive values are added up first.
+  void add(double value, std::int64_t factor) {
+    if (value != value_ || count_ == most_factors) {
+      fold();
+      value_ = value;
     }
+    high_ += factor >> 32;
+    low_ += factor & 0xffffffff;
+    ++count_;
+  }
+  /// Adds another sum.
+  void add(exact_sum other) {
+    other.fold();
+    for (std::size_t k = 0; k < primes.size(); ++k) of_[k] = (of_[k] + other.of_[k]) % primes[k];
   }
   /// Whether the sums of all ranks add up to 0. What travels: an all-reduce of two elements.
-  bool is_zero(const communicator& world) const {
+  bool is_zero(const communicator& world) {
+    fold();
     std::array<global_index, 2> sums{static_cast<global_index>(of_[0]), static_cast<global_index>(of_[1])};
     world.all_reduce(sums);
     return sums[0] % global_index{primes[0]} == 0 && sums[1] % global_index{primes[1]} == 0;
@@ -92,6 +140,30 @@ class exact_sum {
     return table;
   }();
 
+  /// Adds the product of the value and the sum of its factors.
+  void fold() {
+    int exponent = 0;
+    const auto digits = static_cast<std::int64_t>(std::ldexp(std::frexp(value_, &exponent), 53));
+    for (std::size_t k = 0; k < primes.size(); ++k) {
+      const std::uint64_t p = primes[k];
+      const auto residue = [p](std::int64_t number) {
+        const auto rest = number % static_cast<std::int64_t>(p);
+        return static_cast<std::uint64_t>(rest < 0 ? rest + static_cast<std::int64_t>(p) : rest);
+      };
+      const std::uint64_t factor = (residue(high_) * ((std::uint64_t{1} << 32) % p) + residue(low_)) % p;
+      const std::uint64_t value =
+          residue(digits) * powers[k][static_cast<std::size_t>(exponent + lowest)] % p;
+      of_[k] = (of_[k] + value * factor) % p;
+    }
+    high_ = low_ = 0;
+    count_ = 0;
+  }
+
+  static constexpr int most_factors = 1 << 30;
+
+  double value_ = 0;
+  global_index high_ = 0, low_ = 0;  ///< the sum of its factors is high_ * 2^32 + low_
+  int count_ = 0;
   std::array<std::uint64_t, 2> of_{};
 };
 
@@ -105,15 +177,18 @@ namespace partita {
 /// 2^-63. Collective. What travels: an all-reduce of two elements. Throws error naming an entry that is not
 /// finite.
 template <class Entries>
-bool is_symmetric(const communicator& world, const Entries& entries,
+bool is_symmetric(const communicator& world, const Entries& entries, int threads = 1,
                   std::source_location where = std::source_location::current()) {
   const comm::call_site scope(where);
-  transfer::require_finite(entries);
+  transfer::require_finite(entries, threads);
+  std::vector<transfer::detail::exact_sum> of_threads(static_cast<std::size_t>(threads));
+  transfer::for_entries(entries, threads, [&](std::size_t part, const auto& e) {
+    of_threads[part].add(static_cast<double>(e.value),
+                         static_cast<std::int64_t>(random_bits(0, e.row, e.col) >> 2) -
+                             static_cast<std::int64_t>(random_bits(0, e.col, e.row) >> 2));
+  });
   transfer::detail::exact_sum difference;
-  for (const auto& e : entries) {
-    difference.add(static_cast<double>(e.value), random_bits(0, e.row, e.col) >> 1);
-    difference.add(-static_cast<double>(e.value), random_bits(0, e.col, e.row) >> 1);
-  }
+  for (const transfer::detail::exact_sum& of_thread : of_threads) difference.add(of_thread);
   return difference.is_zero(world);
 }
 

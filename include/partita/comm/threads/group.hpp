@@ -37,7 +37,7 @@ class thread_group : public rendezvous {
                                     " operations in flight at ", describe(op)}));
     ++waiting_for_slot_;
     wait(
-        held, op, [&] { return s.sequence == sequence; }, [] { return -1; });
+        held, rank, op, [&] { return s.sequence == sequence; }, [&](int q) { return !s.left[index(q)]; });
     --waiting_for_slot_;
     for (const posted_operation& first : s.posts) {
       if (!first.endpoint) continue;
@@ -109,6 +109,7 @@ class thread_group : public rendezvous {
     bool done_for_all = false;
     std::vector<posted_operation> posts;
     std::vector<char> left;
+    std::vector<char> barriers;  ///< that each rank has come to
 
     void reset(std::uint64_t number, std::size_t ranks) {
       sequence = number;
@@ -116,6 +117,7 @@ class thread_group : public rendezvous {
       done_for_all = false;
       posts.assign(ranks, {});
       left.assign(ranks, 0);
+      barriers.assign(ranks, 0);
     }
   };
 
@@ -132,20 +134,22 @@ class thread_group : public rendezvous {
     return std::equal(a.begin(), a.end(), b.begin(), b.end());
   }
 
-  /// Waits for `ready`; fails if a rank ended without posting into slot s.
+  /// Waits for `ready`, for which ranks have to post into slot s.
   template <class Ready>
-  void wait_for_posts(lock& held, slot& s, const comm::collective& op, Ready ready) {
-    const auto absent = [&] {
-      for (int q = 0; q < size(); ++q)
-        if (!s.posts[index(q)].endpoint && has_ended(q)) return q;
-      return -1;
-    };
-    wait(held, op, ready, absent);
+  void wait_for_posts(lock& held, slot& s, int me, const comm::collective& op, Ready ready) {
+    wait(held, me, op, ready, [&](int q) { return !s.posts[index(q)].endpoint; });
+  }
+  /// Counts this rank at a barrier.
+  void come(slot& s, int me, int& counted) {
+    ++s.barriers[index(me)];
+    if (++counted == size()) changed.notify_all();
   }
   /// Barrier: counts this rank and waits until all ranks are counted.
-  void wait_for_all(lock& held, slot& s, const comm::collective& op, int& counted) {
-    if (++counted == size()) changed.notify_all();
-    wait_for_posts(held, s, op, [&] { return counted == size(); });
+  void wait_for_all(lock& held, slot& s, int me, const comm::collective& op, int& counted) {
+    come(s, me, counted);
+    wait(
+        held, me, op, [&] { return counted == size(); },
+        [&](int q) { return s.barriers[index(q)] < s.barriers[index(me)]; });
   }
   /// Makes this rank's queue wait for its readers; later work on it may overwrite or free the send buffer.
   void wait_on_readers(const slot& s, const thread_endpoint& me) const {
@@ -177,9 +181,9 @@ class thread_group : public rendezvous {
 
   void broadcast(lock& held, slot& s, thread_endpoint& me, const comm::collective& op) {
     const posted_operation& root = s.posts[index(op.peer)];
-    wait_for_posts(held, s, op, [&] { return root.endpoint != nullptr; });
+    wait_for_posts(held, s, me.rank(), op, [&] { return root.endpoint != nullptr; });
     if (root.endpoint.get() == &me) {
-      wait_for_all(held, s, op, s.done);
+      wait_for_all(held, s, me.rank(), op, s.done);
       return wait_on_readers(s, me);
     }
     {
@@ -188,12 +192,12 @@ class thread_group : public rendezvous {
       me.copy(root.op.output, op.output, op.bytes(op.count));
       me.record(me.events(s.sequence), operation_events::read);
     }
-    if (++s.done == size()) changed.notify_all();
+    come(s, me.rank(), s.done);
   }
 
   void exchange(lock& held, slot& s, thread_endpoint& me, const comm::collective& op) {
     operation_events& mine = me.events(s.sequence);
-    wait_for_posts(held, s, op, [&] { return s.arrived == size(); });
+    wait_for_posts(held, s, me.rank(), op, [&] { return s.arrived == size(); });
     if (s.done_for_all) return;
     const bool reduces = op.kind == operation::all_reduce;
     if (reduces) {
@@ -203,7 +207,7 @@ class thread_group : public rendezvous {
         me.reduce_share(s.posts, me.rank());
         me.record(mine, operation_events::reduced);
       }
-      wait_for_all(held, s, op, s.reduced);
+      wait_for_all(held, s, me.rank(), op, s.reduced);
     }
     if (op.kind == operation::all_to_all) require_counts(held, s, me.rank(), op);
     {
@@ -212,7 +216,7 @@ class thread_group : public rendezvous {
       me.collect(s.posts, me.rank());
       me.record(mine, operation_events::read);
     }
-    wait_for_all(held, s, op, s.done);
+    wait_for_all(held, s, me.rank(), op, s.done);
     wait_on_readers(s, me);
   }
 

@@ -36,7 +36,7 @@ class mailbox {
     const auto wait_on_reader = [&] { me.wait_on(*m->events, operation_events::read); };
     const auto received = [&] {
       at_.wait(
-          held, op, [&] { return m->received; }, [&] { return op.peer; });
+          held, me.rank(), op, [&] { return m->received; }, [&](int q) { return q == op.peer; });
       wait_on_reader();
     };
     at_.guarded(held, m->readers, received, wait_on_reader);
@@ -53,7 +53,7 @@ class mailbox {
           m = c.get();
       return m != nullptr;
     };
-    at_.wait(held, op, arrived, [&] { return op.peer; });
+    at_.wait(held, me.rank(), op, arrived, [&](int q) { return q == op.peer; });
     const posted_operation& sent = m->post;
     if (sent.op.count != op.count || sent.op.type != op.type || !me.shares_place_with(*sent.endpoint))
       at_.fail(held,

@@ -4,6 +4,7 @@
 
 #include "partita/base/error.hpp"
 #include "partita/comm/call_site.hpp"
+#include "partita/comm/late.hpp"
 #include "partita/comm/threads/endpoint.hpp"
 #include "partita/comm/threads/world.hpp"
 
@@ -41,15 +42,17 @@ class rendezvous : public wakeable {
     std::rethrow_exception(error);
   }
 
-  /// Waits for `ready`. Throws if the world failed, or if the rank that missing() returns (-1: none) has
-  /// ended.
-  template <class Ready, class Missing>
-  void wait(lock& held, const comm::collective& op, Ready ready, Missing missing) {
+  /// Waits, as rank `me`, for `ready`, for which the ranks have to come that absent(rank) is true of. Throws
+  /// if the world failed, if one of those ranks has ended, or beyond the time limit.
+  template <class Ready, class Absent>
+  void wait(lock& held, int me, const comm::collective& op, Ready ready, Absent absent) {
+    long_wait lasting(*this, me, op);
     for (;;) {
       check();
       if (ready()) return;
-      if (const int rank = missing(); rank >= 0 && has_ended(rank)) fail_absent(held, rank, op);
-      changed.wait(held);
+      for (int rank = 0; rank < size(); ++rank)
+        if (absent(rank) && has_ended(rank)) fail_ended(held, rank, op);
+      if (!lasting.pause(held)) fail_late(held, me, op, absent);
     }
   }
 
@@ -93,7 +96,60 @@ class rendezvous : public wakeable {
   }
 
  private:
-  [[noreturn]] void fail_absent(lock& held, int rank, const comm::collective& op) {
+  using clock = std::chrono::steady_clock;
+
+  /// How long a wait has lasted, if the world has a time limit. After half of it, other ranks are told.
+  class long_wait {
+   public:
+    long_wait(rendezvous& at, int rank, const comm::collective& op)
+        : at_(at), rank_(at.world_rank(rank)), op_(op) {}
+    long_wait(const long_wait&) = delete;
+    long_wait& operator=(const long_wait&) = delete;
+    ~long_wait() {
+      if (told_) at_.world_->set_wait(rank_, {});
+    }
+
+    /// Waits for a change; false if the time is over.
+    bool pause(lock& held) {
+      const auto limit = at_.world_->time_limit();
+      if (!limit) {
+        at_.changed.wait(held);
+        return true;
+      }
+      const clock::time_point now = clock::now();
+      if (!begin_) begin_ = now;
+      if (now - *begin_ >= *limit) return false;
+      if (!told_ && now - *begin_ >= *limit / 2) {
+        told_ = true;
+        at_.world_->set_wait(rank_, text_of(op_));
+      }
+      at_.changed.wait_until(held, *begin_ + (told_ ? *limit : *limit / 2));
+      return true;
+    }
+
+   private:
+    rendezvous& at_;
+    int rank_;
+    const comm::collective& op_;
+    std::optional<clock::time_point> begin_;
+    bool told_ = false;
+  };
+
+  static std::string text_of(const comm::collective& op) { return describe(op) + text_of_group(op.axis); }
+
+  template <class Absent>
+  [[noreturn]] void fail_late(lock& held, int me, const comm::collective& op, Absent absent) {
+    std::vector<int> ranks;
+    std::string elsewhere;
+    for (int q = 0; q < size(); ++q) {
+      if (q == me || !absent(q)) continue;
+      ranks.push_back(world_rank(q));
+      if (const std::string waits = world_->wait_of(world_rank(q)); !waits.empty())
+        elsewhere += "; rank " + name(q) + " waits in " + waits;
+    }
+    fail(held, late(world_rank(me), *world_->time_limit(), ranks, text_of(op)) + elsewhere);
+  }
+  [[noreturn]] void fail_ended(lock& held, int rank, const comm::collective& op) {
     fail(held, base::sentence_of({"rank ", name(rank), " ended without taking part in ", describe(op)}));
   }
   int world_rank(int rank) const { return world_ranks_[static_cast<std::size_t>(rank)]; }

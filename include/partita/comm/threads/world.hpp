@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// State shared by all groups of one run of thread ranks: failures, and which ranks have ended.
+/// State shared by all groups of one run of thread ranks: failures, which ranks have ended, and which have
+/// waited long.
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,7 +30,14 @@ struct wakeable {
 /// Failure state of one run, shared by its ranks.
 class thread_world {
  public:
-  explicit thread_world(int ranks) : ended_(static_cast<std::size_t>(ranks)) {}
+  /// The limit is that of a wait.
+  thread_world(int ranks, std::optional<std::chrono::milliseconds> time_limit)
+      : time_limit_(time_limit),
+        ended_(static_cast<std::size_t>(ranks)),
+        left_(static_cast<std::size_t>(ranks)),
+        waits_(static_cast<std::size_t>(ranks)) {}
+
+  std::optional<std::chrono::milliseconds> time_limit() const { return time_limit_; }
 
   void enlist(const std::shared_ptr<wakeable>& group) {
     const std::lock_guard lock(mutex_);
@@ -53,6 +64,33 @@ class thread_world {
   }
   bool has_ended(int rank) const { return ended_[static_cast<std::size_t>(rank)]; }
 
+  /// What the rank has been waiting in for long, or nothing.
+  void set_wait(int rank, const std::string& where) {
+    const std::lock_guard lock(mutex_);
+    waits_[static_cast<std::size_t>(rank)] = where;
+  }
+  std::string wait_of(int rank) const {
+    const std::lock_guard lock(mutex_);
+    return waits_[static_cast<std::size_t>(rank)];
+  }
+
+  /// The body of the rank has returned or thrown.
+  void leave(int rank) {
+    const std::lock_guard lock(mutex_);
+    left_[static_cast<std::size_t>(rank)] = 1;
+    one_left_.notify_all();
+  }
+  /// Ranks whose body has not ended within `time` from now.
+  std::vector<int> still_running(std::chrono::milliseconds time) {
+    std::unique_lock lock(mutex_);
+    const auto all_left = [&] { return std::find(left_.begin(), left_.end(), 0) == left_.end(); };
+    std::vector<int> running;
+    if (one_left_.wait_for(lock, time, all_left)) return running;
+    for (std::size_t rank = 0; rank < left_.size(); ++rank)
+      if (!left_[rank]) running.push_back(static_cast<int>(rank));
+    return running;
+  }
+
   std::string message() const {
     const std::lock_guard lock(mutex_);
     return message_;
@@ -73,9 +111,13 @@ class thread_world {
     for (const auto& g : groups) g->wake();
   }
 
+  std::optional<std::chrono::milliseconds> time_limit_;
   mutable std::mutex mutex_;
+  std::condition_variable one_left_;
   std::vector<std::weak_ptr<wakeable>> groups_;
   std::vector<std::atomic<bool>> ended_;
+  std::vector<char> left_;
+  std::vector<std::string> waits_;
   std::atomic<bool> poisoned_{false};
   std::exception_ptr failure_;
   std::string message_;

@@ -7,6 +7,7 @@
 #include "partita/local/host/edge_products.hpp"
 #include "partita/local/host/edges.hpp"
 #include "partita/local/host/elementwise.hpp"
+#include "partita/local/host/exact.hpp"
 #include "partita/local/host/gemm.hpp"
 #include "partita/local/host/inverse.hpp"
 #include "partita/local/host/loss.hpp"

@@ -83,7 +83,7 @@ class gcn_conv final : public layer<T, Device> {
     if (sampled) return input != layer_input::varying || multiplies_less(a, in, out);
     const global_index first =
         (input == layer_input::constant ? 0 : in) + (input == layer_input::varying ? std::min(in, out) : 0);
-    if (a.mesh().size() > 1) return first < 2 * out;
+    if (a.mesh().size() > 1 || a.mesh().reproducible()) return first < 2 * out;
     return input == layer_input::varying && first < 2 * out;  // a dense A H would lose the sparsity of H
   }
   /// Whether (A H) W multiplies less than A (H W), forward and backward.

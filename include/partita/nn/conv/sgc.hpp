@@ -33,6 +33,7 @@ class sgc_conv final : public layer<T, Device> {
   }
 
   global_index width() const override { return linear_.width(); }
+  const matrix* hidden() const override { return &smoothed_; }
   bool fuses_relu() const override { return true; }
   traffic predicted() const override {
     return input_ == layer_input::varying       ? smoothing_.predicted()

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Converts graphs and sparse matrices from one format to another.
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "../ranks/command_line.hpp"
+#include "../train/arrangement.hpp"
+#include "graph.hpp"
+#include "partita/base/error.hpp"
+#include "partita/comm/cores.hpp"
+
+namespace {
+
+struct command {
+  std::string in, out, memory;
+  bool undirected = false;
+  int parts = 16, threads = 0;
+};
+
+/// "2G": bytes, or with K, M, G or T multiples of 1024.
+double bytes_of(const std::string& text) {
+  char* end = nullptr;
+  const double number = std::strtod(text.c_str(), &end);
+  const std::string unit = end;
+  const std::string units = "KMGT";
+  const std::size_t at = unit.empty() ? 0 : units.find(unit) + 1;
+  if (!(number > 0) || unit.size() > 1 || (!unit.empty() && at == 0))
+    throw usage_error("--memory " + text + " is not a size such as 512M or 2G");
+  double bytes = number;
+  for (std::size_t k = 0; k < at; ++k) bytes *= 1024;
+  return bytes;
+}
+
+command parse_command(int argc, char** argv) {
+  command c;
+  CLI::App app(
+      "Converts a graph or a sparse matrix by the endings of the names:\n"
+      "  .mtx       Matrix Market; symmetric ones are written in full\n"
+      "  .txt       edge list of SNAP, with weights in a third column; .txt.gz: packed\n"
+      "  .graph     METIS; loses weights and sizes of vertices; needs an undirected graph\n"
+      "             without loops, repeated edges and weights but positive whole ones\n"
+      "  .npz       scipy.sparse.save_npz; csr, csc and coo are read, csr is written\n"
+      "  .npy       edges (int64 [E, 2]); loses weights\n"
+      "  .part      blocks of rows with checksums\n"
+      "  a folder   a data directory of train: edges.npy, edge_weight.npy; features, labels\n"
+      "             and split of another folder or an OGB folder, which are lost elsewhere\n"
+      "An OGB folder, which has raw/, is read only. Edge lists and .npy lose vertices without\n"
+      "edges. Where ids in an edge list have gaps, they are kept in NAME.ids.npy beside the\n"
+      "output, or in its folder.",
+      "convert");
+  app.get_help_ptr()->description("print this and exit");
+  app.add_option("IN", c.in, "what is read")->required()->option_text(" ");
+  app.add_option("OUT", c.out, "what is written")->required()->option_text(" ");
+  app.add_option("--memory", c.memory, "refuse what takes more, such as 512M or 2G")->option_text("SIZE");
+  app.add_flag("--undirected", c.undirected,
+               "add the inverse of every edge that is no loop\n(OGB folders have undirected edges once)");
+  app.add_option("--parts", c.parts, "blocks of a .part")
+      ->check(count)
+      ->option_text("N")
+      ->capture_default_str();
+  app.add_option("--threads", c.threads, "threads that parse text (default: cores)")
+      ->check(count)
+      ->option_text("N");
+  show_defaults(app);
+  parse(app, argc, argv);
+  if (c.threads == 0) c.threads = partita::comm::count(partita::comm::usable_cores());
+  return c;
+}
+
+void convert(const command& c) {
+  const double most = c.memory.empty() ? 0 : bytes_of(c.memory);
+  const format from = format_of(c.in, true), to = format_of(c.out, false);
+  const need n = memory_needed(c.in, from, to, c.undirected, c.threads);
+  if (most > 0 && n.bytes > most)
+    throw partita::error(c.in + ": takes up to " + in_words(n.bytes) + " of memory, more than --memory " +
+                         c.memory);
+  std::printf("%s: up to %lld entries, which take up to %s of memory\n", c.in.c_str(),
+              static_cast<long long>(n.entries), in_words(n.bytes).c_str());
+  std::fflush(stdout);
+  graph g = read_graph(c.in, from, c.undirected, c.threads);
+  const partita::matrix_shape shape = g.shape;
+  const std::size_t entries = g.edges.size();
+  write_graph(c.out, to, std::move(g), c.in, c.parts,
+              [&](const std::string& what) { std::printf("%s: without %s\n", c.out.c_str(), what.c_str()); });
+  std::printf("%s: %s with %zu entries\n", c.out.c_str(), to_string(shape).c_str(), entries);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  convert(parse_command(argc, argv));
+  return 0;
+} catch (const usage_error& e) {
+  std::fprintf(stderr, "convert: %s; convert --help lists every option\n", e.what());
+  return 2;
+} catch (const std::length_error&) {
+  std::fprintf(stderr, "convert: there is not enough memory\n");
+  return 1;
+} catch (const std::bad_alloc&) {
+  std::fprintf(stderr, "convert: there is not enough memory\n");
+  return 1;
+} catch (const std::exception& e) {
+  std::fprintf(stderr, "convert: %s\n", e.what());
+  return 1;
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "graph.hpp"
+#include "partita/io/blocked.hpp"
+#include "partita/io/dataset.hpp"
+#include "partita/io/graph_text.hpp"
+#include "partita/io/gzip.hpp"
+#include "partita/io/matrix_market.hpp"
+#include "partita/io/metis_graph.hpp"
+#include "partita/io/npz.hpp"
+#include "partita/io/ogb.hpp"
+
+namespace {
+
+namespace fs = std::filesystem;
+namespace io = partita::io;
+using partita::global_index;
+using partita::input_error;
+
+graph from_entries(partita::matrix_shape shape, std::vector<partita::triplet<double>> entries) {
+  graph g;
+  g.shape = shape;
+  g.edges.reserve(entries.size());
+  g.weights.reserve(entries.size());
+  for (const auto& [row, col, value] : entries) {
+    g.edges.push_back({row, col});
+    g.weights.push_back(value);
+  }
+  return g;
+}
+
+graph from_list(io::edge_list list) {
+  graph g;
+  g.shape = {list.vertices(), list.vertices()};
+  g.edges = std::move(list.edges);
+  g.weights = std::move(list.weights);
+  // Ascending, so without gaps where the last one is their number less one.
+  if (!list.ids.empty() && list.ids.back() != list.vertices() - 1) g.ids = std::move(list.ids);
+  return g;
+}
+
+graph from_metis(const io::metis_graph& lists) {
+  graph g;
+  g.shape = {lists.vertices(), lists.vertices()};
+  g.edges.reserve(lists.neighbours.size());
+  for (global_index v = 0; v < lists.vertices(); ++v)
+    for (auto e = static_cast<std::size_t>(lists.offsets[static_cast<std::size_t>(v)]);
+         e < static_cast<std::size_t>(lists.offsets[static_cast<std::size_t>(v) + 1]); ++e)
+      g.edges.push_back({v, lists.neighbours[e]});
+  g.weights.assign(lists.edge_weights.begin(), lists.edge_weights.end());
+  return g;
+}
+
+graph from_blocks(const io::blocked_file& file) {
+  graph g;
+  g.shape = file.header().shape;
+  const auto entries = static_cast<std::size_t>(file.header().entries);
+  g.edges.reserve(entries);
+  g.weights.reserve(entries);
+  for (std::size_t k = 0; k < file.header().blocks.size(); ++k) {
+    const auto block = file.read_block(k);
+    for (std::size_t row = 0; row + 1 < block.offsets.size(); ++row)
+      for (auto e = static_cast<std::size_t>(block.offsets[row]);
+           e < static_cast<std::size_t>(block.offsets[row + 1]); ++e)
+        g.edges.push_back(
+            {file.header().blocks[k].rows.begin + static_cast<global_index>(row), block.columns[e]});
+    g.weights.insert(g.weights.end(), block.values.begin(), block.values.end());
+  }
+  return g;
+}
+
+/// Two vertices in each row; there are as many vertices as the largest says.
+graph from_npy(const std::string& path) {
+  const auto table = io::read_npy<std::int64_t>(path);
+  if (table.shape.size() != 2 || table.cols() != 2)
+    throw input_error(path + ": expected two vertices in each row");
+  graph g;
+  g.edges.reserve(static_cast<std::size_t>(table.rows()));
+  for (std::size_t k = 0; k < table.values.size(); k += 2) {
+    const io::edge next{table.values[k], table.values[k + 1]};
+    if (next.source < 0 || next.target < 0)
+      throw input_error(path + ": row " + std::to_string(k / 2) + " has a negative vertex");
+    g.shape.rows = std::max({g.shape.rows, next.source + 1, next.target + 1});
+    g.edges.push_back(next);
+  }
+  g.shape.cols = g.shape.rows;
+  return g;
+}
+
+/// The edges of a folder, which may have nothing else.
+graph from_folder(const std::string& path) {
+  const fs::path dir = path;
+  graph g = from_npy((dir / "edges.npy").string());
+  for (const char* const name : {"labels.npy", "ids.npy"})  // either says how many vertices there are
+    if (fs::exists(dir / name)) {
+      const global_index n = io::read_npy_header(dir / name).shape.front();
+      if (n < g.shape.rows)
+        throw input_error((dir / "edges.npy").string() + ": a vertex is outside the graph of " +
+                          std::to_string(n) + " vertices, which " + name + " has");
+      g.shape = {n, n};
+    }
+  if (fs::exists(dir / "ids.npy")) g.ids = io::read_npy<std::int64_t>(dir / "ids.npy").values;
+  const fs::path weights = dir / "edge_weight.npy";
+  if (!fs::exists(weights)) return g;
+  if (io::read_npy_header(weights).descr == "<f4") {
+    const auto values = io::read_npy<float>(weights).values;
+    g.weights.assign(values.begin(), values.end());
+  } else {
+    g.weights = io::read_npy<double>(weights).values;
+  }
+  if (g.weights.size() != g.edges.size())
+    throw input_error(weights.string() + ": expected " + std::to_string(g.edges.size()) + " weights, found " +
+                      std::to_string(g.weights.size()));
+  return g;
+}
+
+graph from_ogb(const std::string& path, int threads) {
+  graph g;
+  g.data = io::load_ogb(path, io::inverse_edges::omitted, threads);
+  g.shape = {g.data->vertices, g.data->vertices};
+  g.edges = std::move(g.data->edges.edit());
+  return g;
+}
+
+graph read_as(const std::string& path, format from, int threads) {
+  switch (from) {
+    case format::matrix_market: {
+      auto a = io::read_matrix_market(path, threads);
+      return from_entries(a.shape, std::move(a.entries));
+    }
+    case format::npz: {
+      auto a = io::read_sparse_npz(path);
+      return from_entries(a.shape, std::move(a.entries));
+    }
+    case format::edges:
+      return from_list(io::read_edge_list(path, threads));
+    case format::packed_edges:
+      return from_list(io::parse_edge_list(io::read_gzip(path), path, threads));
+    case format::metis:
+      return from_metis(io::read_metis_graph(path, threads));
+    case format::blocked:
+      return from_blocks(io::blocked_file(path));
+    case format::npy:
+      return from_npy(path);
+    case format::folder:
+      return from_folder(path);
+    case format::ogb:
+      return from_ogb(path, threads);
+  }
+  return {};
+}
+
+}  // namespace
+
+graph read_graph(const std::string& path, format from, bool undirected, int threads) {
+  graph g = read_as(path, from, threads);
+  if (std::ranges::all_of(g.weights, [](double w) { return w == 1; })) g.weights = {};
+  if (!undirected) return g;
+  if (g.shape.rows != g.shape.cols)
+    throw input_error(path + ": the matrix is " + to_string(g.shape) + ", which has no inverse edges");
+  const std::size_t count = g.edges.size();
+  g.edges.reserve(2 * count);
+  if (!g.weights.empty()) g.weights.reserve(2 * count);
+  for (std::size_t e = 0; e < count; ++e) {
+    if (g.edges[e].source == g.edges[e].target) continue;
+    g.edges.push_back({g.edges[e].target, g.edges[e].source});
+    if (!g.weights.empty()) g.weights.push_back(g.weights[e]);
+  }
+  return g;
+}

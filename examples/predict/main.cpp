@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Predicts with a model that train has saved, over any number of ranks, under any partition policy.
+/// Exit code 0; 1 when the work fails, with one line on stderr; 2 when the command line is wrong.
+
+#include <cstdio>
+#include <cstdlib>
+#include <fmt/core.h>
+#include <utility>
+
+#include "../ranks/command_line.hpp"
+#include "../ranks/files.hpp"
+#include "../train/cores.hpp"
+#include "build.hpp"
+#include "partita/comm/threads.hpp"
+#include "partita/io/dataset.hpp"
+#include "partita/io/karate.hpp"
+#include "run.hpp"
+
+namespace {
+
+predict_command parse_command(int argc, char** argv) {
+  predict_command c;
+  CLI::App app(
+      "Computes the logits of a graph's vertices with a model that train has saved, over any number of "
+      "ranks\n"
+      "and under any partition policy.",
+      "predict");
+  app.get_help_ptr()->description("print this and exit");
+  app.set_version_flag("--version", "predict " + build::version, "print the version and exit");
+  app.add_option("--model", c.model, "what train --save has written")
+      ->required()
+      ->option_text("FILE.safetensors");
+  app.add_option("--data", c.data, "data directory, or karate for the karate club, which is built in")
+      ->required()
+      ->option_text("DIR");
+  app.add_option("--out", c.out, "write the logits, a row for each vertex")
+      ->required()
+      ->option_text("FILE.npy");
+  words(app.add_option("--policy", c.policy,
+                       "how matrices are cut:\n" + CLI::detail::join(policy_names(), ", ")),
+        policy_names())
+      ->option_text("NAME")
+      ->capture_default_str();
+  app.add_option("--ranks", c.ranks, "ranks (default 1; under mpirun: those of the job)")
+      ->check(count)
+      ->option_text("N");
+  app.add_option("--mesh", c.mesh, "ranks along row, col and depth (default: nearest to a square or a cube)")
+      ->option_text("RxCxD");
+  words(app.add_option("--comm", c.comm, "what the ranks are; nccl needs --device cuda, mpi needs mpirun"),
+        {"threads", "mpi", "nccl"})
+      ->capture_default_str();
+  words(app.add_option("--device", c.device, "where they compute"), {"cpu", "cuda"})->capture_default_str();
+  app.add_option("--threads", c.threads, "threads of each rank (default: its share of the cores)")
+      ->check(count)
+      ->option_text("N");
+  words(app.add_option("--precision", c.precision, "floating-point type (default: the model's)"),
+        {"f32", "f64"});
+  add_timeout(app, c.timeout);
+  app.add_flag("--quiet", c.quiet, "print nothing");
+  show_defaults(app);
+  parse(app, argc, argv);
+  if (c.comm == "nccl" && c.device != "cuda") throw usage_error("--comm nccl needs --device cuda");
+  return c;
+}
+
+/// The rows of the learned input.
+partita::global_index embedding_rows(const partita::io::safetensors_file& file) {
+  const auto& shape = file.at(partita::nn::embedding_name).shape;
+  return shape.empty() ? 0 : shape.front();
+}
+
+/// The graph, with as many classes as the model. Throws input_error when the model does not fit it.
+partita::io::dataset data_for(const partita::nn::saved_model& model,
+                              const partita::io::safetensors_file& file, const std::string& name) {
+  using partita::io::vertex_data;
+  const bool learned = model.options.embedding > 0;
+  const partita::global_index rows = learned ? embedding_rows(file) : 0;
+  partita::io::dataset data = is_built_in(name) ? partita::io::karate_club()
+                              : learned         ? partita::io::load_dataset(name, vertex_data::edges, rows)
+                                                : partita::io::load_dataset(name, vertex_data::features);
+  const auto refuse = [&](const std::string& has, const std::string& needs) {
+    throw partita::input_error(file.name() + " does not fit " + name + ": the model has " + needs +
+                               ", and the data " + has);
+  };
+  const auto text = [](partita::global_index number, const char* of) { return std::to_string(number) + of; };
+  if (learned && data.vertices != rows)
+    refuse(text(data.vertices, " vertices"), text(rows, " rows of its embedding"));
+  if (!learned && data.features != model.features)
+    refuse(text(data.features, " features"), text(model.features, " features"));
+  if (data.classes > model.classes || (data.multi_label && data.classes != model.classes))
+    refuse(text(data.classes, " classes"), text(model.classes, " classes"));
+  data.classes = model.classes;
+  return data;
+}
+
+prediction_task task_of(predict_command& c) {
+  partita::io::safetensors_file file = partita::io::load_safetensors(c.model);
+  partita::nn::saved_model model = partita::nn::saved_model_of(file);
+  partita::io::dataset data = data_for(model, file, c.data);
+  if (c.precision.empty()) c.precision = model.precision;
+  const bool has_labels = !data.split.empty();
+  return {std::move(file), std::move(model), std::move(data), has_labels};
+}
+
+void print(const partita::communicator& world, const arrangement& how, const prediction_task& task,
+           const predict_command& c, const split_counts& counts) {
+  fmt::print("{} on {} {} ({} {}): logits of {} vertices, {} classes, in {}\n", task.model.options.model,
+             world.size(), world.size() == 1 ? "rank" : "ranks", how.policy, to_string(how.mesh),
+             task.data.vertices, task.data.classes, c.out);
+  const auto percent = [&](std::size_t part) { return 100 * counts[part].score(task.data.multi_label); };
+  if (task.has_labels)
+    fmt::print("accuracy: train {:.1f} %, validation {:.1f} %, test {:.1f} %\n", percent(0), percent(1),
+               percent(2));
+}
+
+/// What every rank does.
+void predict_on(const partita::communicator& world, const prediction_task& task, predict_command c) {
+  c.threads = threads_per_rank(world, c.threads);
+  const arrangement how = *arrangement_of(c.policy, c.mesh, {}, world.size());
+  const auto predict = c.device == "cuda" ? predict_on_cuda : predict_on_cpu;
+  const split_counts counts = predict(world, how, task, c);
+  if (world.rank() == 0 && !c.quiet) print(world, how, task, c, counts);
+}
+
+int report(const usage_error& e) {
+  std::fprintf(stderr, "predict: %s; predict --help lists every option\n", e.what());
+  return 2;
+}
+
+int run(predict_command c, int argc, char** argv) {
+  const bool over_mpi = c.comm == "mpi" || (c.comm == "nccl" && in_mpi_job());
+  if (!over_mpi) {
+    refuse_separate_runs();
+    (void)arrangement_of(c.policy, c.mesh, {}, c.ranks.value_or(1));
+  }
+  require_writable(c.out);
+  if (over_mpi)
+    return run_mpi(argc, argv, c.timeout, [&](const partita::communicator& world) {
+      try {
+        require_ranks(c.ranks, world.size());
+        const prediction_task task = task_of(c);
+        predict_on(world, task, c);
+        return 0;
+      } catch (const usage_error& e) {
+        return world.rank() == 0 ? report(e) : 2;
+      }
+    });
+  const prediction_task task = task_of(c);
+  // Loading a kernel late may wait for a card that waits for another rank of this process.
+  if (c.comm == "nccl") ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+  run_threads("predict", c.ranks.value_or(1), c.timeout,
+              [&](const partita::communicator& world) { predict_on(world, task, c); });
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  return run(parse_command(argc, argv), argc, argv);
+} catch (const usage_error& e) {
+  return first_of_job() ? report(e) : 0;
+} catch (const std::exception& e) {
+  std::fprintf(stderr, "predict: %s\n", e.what());
+  return 1;
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "checkpoints.hpp"
+
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <fmt/core.h>
+
+#include "partita/train/checkpoint.hpp"
+
+namespace {
+
+/// The signal that has asked for the end, or 0.
+std::atomic<int> asked_by = 0;
+static_assert(std::atomic<int>::is_always_lock_free);
+
+extern "C" void ask_for_the_end(int signal) {
+  if (asked_by.exchange(signal) == 0) return;
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
+}
+
+void say(const std::string& sentence) { fmt::print(stderr, "train: {}\n", sentence); }
+
+}  // namespace
+
+template <class T>
+partita::nn::continuation<T> continuation_for(const command& c, const partita::io::dataset& data) {
+  partita::nn::continuation<T> how;
+  if (const checkpointing& k = c.checkpoint; !k.folder.empty())
+    how = partita::nn::checkpoints_in<T>(
+        {.folder = k.folder, .every = k.every, .keep = k.keep, .resume = k.resume}, c.training, data, say);
+  if (how.load && !c.quiet)
+    how.load = [load = how.load, epochs = c.training.epochs] {
+      auto found = load();
+      if (found) fmt::print("resumed after epoch {} of {}\n", found->epochs.size(), epochs);
+      return found;
+    };
+  how.stop = [] { return asked_by != 0; };
+  if (c.old_number) how.old_number = *c.old_number;
+  return how;
+}
+template partita::nn::continuation<float> continuation_for<float>(const command&,
+                                                                  const partita::io::dataset&);
+template partita::nn::continuation<double> continuation_for<double>(const command&,
+                                                                    const partita::io::dataset&);
+
+void stop_on_signals() {
+  std::signal(SIGTERM, ask_for_the_end);
+  std::signal(SIGINT, ask_for_the_end);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file beyond the limit is an error of writing, with a sentence
+}
+
+std::string writable_test_in(const std::string& folder) {
+  std::error_code status;
+  std::filesystem::create_directories(folder, status);
+  if (status) throw partita::error("cannot make " + folder + ": " + status.message());
+  return (std::filesystem::path(folder) / ".partita-unfinished-test").string();
+}
+
+void print_stop(const command& c, const partita::nn::training_result& result) {
+  const int signal = asked_by;
+  const std::string by = signal == SIGTERM  ? "SIGTERM"
+                         : signal == SIGINT ? "SIGINT"
+                                            : "a signal to another rank";
+  const std::size_t done = result.epochs.size();
+  say(fmt::format("{} ended training after epoch {} of {}; {}", by, done, c.training.epochs,
+                  c.checkpoint.folder.empty() ? "without --checkpoint, nothing of it is kept"
+                                              : "--resume goes on from there"));
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "results.hpp"
+
+#include "../ranks/command_line.hpp"
+#include "arrangement.hpp"
+#include "build.hpp"
+
+namespace {
+
+void complete_reproducible(const command& c) {
+  if (!c.reproducible) return;
+  const partita::nn::training_options& t = c.training;
+  const bool attention = t.model == "gat", largest = t.aggregation == partita::nn::aggregation::max;
+  if (c.device != "cpu") throw usage_error("--reproducible needs --device cpu: only there are such sums");
+  if (attention || largest || t.mini_batch.batch > 0 || t.pipeline.stages > 0)
+    throw usage_error(
+        std::string("--reproducible is for whole graphs and models without attention, not for ") +
+        (attention                ? "--model gat"
+         : largest                ? "--aggregation max"
+         : t.mini_batch.batch > 0 ? "--batch"
+                                  : "--stages"));
+}
+
+}  // namespace
+
+void add_data_and_results(CLI::App& app, command& c) {
+  const std::string group = "Data and results";
+  app.add_option("--data", c.data, "data directory, or karate for the karate club, which is built in")
+      ->group(group)
+      ->required()
+      ->option_text("DIR");
+  const auto file = [&](const char* name, std::string& path, const char* form, const char* what) {
+    app.add_option(name, path, what)->group(group)->option_text(form);
+  };
+  const auto number = [&](const char* name, int& value, const char* form, const char* what) {
+    app.add_option(name, value, what)->group(group)->check(count)->option_text(form)->capture_default_str();
+  };
+  file("--json", c.json, "FILE", "write the results, and what reproduces them");
+  file("--checkpoint", c.checkpoint.folder, "DIR", "write checkpoints there, from which a run can go on");
+  number("--every", c.checkpoint.every, "N", "epochs from one checkpoint to the next");
+  number("--keep", c.checkpoint.keep, "K", "checkpoints that are kept, the newest ones");
+  app.add_flag("--resume", c.checkpoint.resume, "go on from the newest checkpoint that is whole")
+      ->group(group);
+  file("--save", c.save, "FILE.safetensors", "write the parameters and what the model computes, for predict");
+  file("--save-logits", c.save_logits, "FILE.npy", "write the logits of all vertices");
+  file("--save-embeddings", c.save_embeddings, "FILE.npy",
+       "write the input of the last layer with parameters");
+  app.add_flag("--quiet", c.quiet, "print nothing")->group(group);
+  app.get_help_ptr()->group(group)->description("print this and exit");
+  app.set_version_flag("--version", "train " + build::version, "print the version and exit")->group(group);
+}
+
+void complete_results(const CLI::App& app, const command& c) {
+  for (const char* name : {"--every", "--keep", "--resume"})
+    if (c.checkpoint.folder.empty() && app.count(name) > 0)
+      throw usage_error(std::string(name) + " needs --checkpoint");
+  complete_reproducible(c);
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// Sums over all ranks on a reproducible mesh: terms rounded to a grid, which is the same for every
+/// arrangement, so that no order of summation can be seen in the result.
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <vector>
+
+#include "partita/base/exact_grid.hpp"
+#include "partita/comm/mesh.hpp"
+#include "partita/local/kernels.hpp"
+#include "partita/matrix/dense.hpp"
+
+namespace partita::detail {
+
+/// The grid of sums of at most `terms` products of numbers up to `x` by numbers up to `y`, magnitudes on this
+/// rank. Collective over the mesh. What travels: an all-reduce of two elements.
+template <class T, class Device>
+base::exact_grid common_grid(const mesh<Device>& m, double x, double y, global_index terms) {
+  std::array<double, 2> largest{x, y};
+  if (m.size() > 1) m.world().all_reduce(largest, reduction::max);
+  return base::exact_grid::of_products<T>(largest[0], largest[1], terms);
+}
+
+/// What an all-reduce of so many doubles brings to this rank of the mesh, and that of common_grid.
+template <class Device>
+traffic predicted_all_reduce(const mesh<Device>& m, global_index count) {
+  comm::collective op;
+  op.kind = operation::all_reduce;
+  op.count = count;
+  return received(op, m.rank(), m.size());
+}
+
+/// result = the sums over the ranks along `axes` of what fill(part, sums) writes on each of them: its sums
+/// of part(term), as many as result has elements. Collective over these ranks. What travels: an all-reduce of
+/// exact_sums<T> doubles per element.
+template <class T, class Device, class Fill>
+void sum_over_ranks(const mesh<Device>& m, axis_set axes, const base::exact_grid& grid, std::span<T> result,
+                    Fill fill) {
+  buffer<double, Device> sums(m.queue(), base::exact_sums<T> * result.size());
+  base::for_exact_parts<T>(grid, [&](int level, auto part) {
+    fill(part, sums.data() + static_cast<std::size_t>(level) * result.size());
+  });
+  if (const auto& group = m.along(axes); group.size() > 1) group.all_reduce(sums.span());
+  round_sums(m.queue(), std::span<const double>(sums.span()), 1.0, result);
+}
+
+/// The column sums of all ranks' blocks of x, in result (f). Collective over the mesh. What travels: see
+/// common_grid and sum_over_ranks.
+template <class T, layout L, class Device>
+void exact_column_sums(const dense<T, L, Device>& x, std::span<T> result) {
+  const auto& q = x.mesh().queue();
+  const auto grid = common_grid<T>(x.mesh(), magnitude(q, x.local()), 1, x.shape().rows);
+  sum_over_ranks(x.mesh(), x.layout().used(), grid, result, [&](auto part, double* sums) {
+    std::fill_n(sums, result.size(), 0.0);
+    exact_column_sums(q, x.local(), part, sums + x.col_range().begin);
+  });
+}
+/// The sum of all ranks' numbers, of which there are at most `terms` in all, over the ranks along `axes`.
+/// Collective over the mesh. What travels: two all-reduces of two elements.
+template <class T, class Device>
+double exact_total(const mesh<Device>& m, axis_set axes, matrix_view<const T> x, global_index terms) {
+  const auto& q = m.queue();
+  const auto grid = common_grid<double>(m, magnitude(q, x), 1, terms);
+  double total[] = {0};
+  sum_over_ranks(m, axes, grid, std::span<double>(total), [&](auto part, double* sums) {
+    std::vector<double> of_columns(static_cast<std::size_t>(x.cols));
+    exact_column_sums(q, x, part, of_columns.data());
+    sums[0] = 0;
+    for (const double s : of_columns) sums[0] += s;
+  });
+  return total[0];
+}
+
+}  // namespace partita::detail

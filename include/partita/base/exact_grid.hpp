@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// Sums that have the same bits in every order of their terms: each term is rounded to a fixed grid on which
+/// doubles add up without rounding.
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include "partita/base/index.hpp"
+
+namespace partita::base {
+
+/// Numbers whose products are exact in double: a float is one, a double the sum of two of 26 bits.
+///
+/// What an exact product is added to is rounded once whether or not the compiler contracts the two to a fused
+/// multiply-add, so that loops over differently many elements agree in every bit.
+constexpr std::array<double, 1> exact_factors(float x) { return {static_cast<double>(x)}; }
+constexpr std::array<double, 2> exact_factors(double x) {
+  constexpr std::uint64_t low = (std::uint64_t{1} << 27) - 1;
+  const auto high = std::bit_cast<double>((std::bit_cast<std::uint64_t>(x) + (low / 2 + 1)) & ~low);
+  return {high, x - high};
+}
+template <class T>
+inline constexpr int factor_count = std::is_same_v<T, float> ? 1 : 2;
+
+/// The first part of a term: a multiple of the coarse unit.
+struct coarse_part {
+  double coarse;
+  constexpr double operator()(double t) const { return (t + coarse) - coarse; }
+};
+/// The second part: what the first one left, to a multiple of the fine unit.
+struct fine_part {
+  double coarse, fine;
+  constexpr double operator()(double t) const { return ((t - ((t + coarse) - coarse)) + fine) - fine; }
+};
+
+/// q = (t + C) - C rounds t to a multiple of 2^e, for C = 1.5 * 2^(e + 52) and |t| <= 2^(e + 51). If e is
+/// such that the sum of all |q| is below 2^(e + 53), every partial sum of them is exact, and their order does
+/// not matter. The remainders t - q are exact, too, and are summed on a second grid in the same way.
+///
+/// Of n products of which none is larger than M, each is rounded to a unit of at most 2^-49 n M, in double,
+/// where a product has four terms, on two grids to one of at most 2^-97 n^2 M. Units below 2^-900 are not
+/// used: there products of factors would not be exact. Where M is not finite every sum is NaN.
+///
+/// Source: the rounding of Demmel, Nguyen (ARITH 2013), with the number of terms known in advance.
+class exact_grid {
+ public:
+  /// For sums of at most `terms` products, as T, of numbers up to `x` in magnitude by numbers up to `y`.
+  template <class T>
+  static exact_grid of_products(double x, double y, global_index terms) {
+    if (!std::isfinite(x) || !std::isfinite(y)) return exact_grid();
+    int of_x = 0, of_y = 0;
+    std::frexp(x, &of_x);
+    std::frexp(y, &of_y);
+    constexpr auto factors = global_index{factor_count<T>} * factor_count<T>;
+    return exact_grid(of_x + of_y, std::max<global_index>(terms, 1) * factors);
+  }
+
+  coarse_part coarse() const { return {coarse_}; }
+  fine_part fine() const { return {coarse_, fine_}; }
+
+ private:
+  exact_grid() = default;
+  /// For terms of at most 2^bound: the sum of their parts is at most 2^52 + terms units of 2^unit, the
+  /// remainders are at most 2^(unit - 1).
+  exact_grid(int bound, global_index terms) {
+    const int bits = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(terms)));
+    const int unit = std::max(bound + bits + 1 - 53, -900);
+    coarse_ = std::ldexp(1.5, unit + 52);
+    fine_ = std::ldexp(1.5, std::max(unit + bits - 53, -900) + 52);
+  }
+
+  double coarse_ = std::numeric_limits<double>::quiet_NaN(), fine_ = coarse_;
+};
+
+/// How many sums a sum of T is kept in: for float one on the coarse grid has more digits than the result.
+template <class T>
+inline constexpr int exact_sums = std::is_same_v<T, float> ? 1 : 2;
+
+/// f(level, part) for the parts of a term that sums of T are made of.
+template <class T, class Function>
+void for_exact_parts(const exact_grid& grid, Function f) {
+  f(0, grid.coarse());
+  if constexpr (exact_sums<T> == 2) f(1, grid.fine());
+}
+
+}  // namespace partita::base

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// Packs and unpacks text as gzip does. Needs zlib.
+
+#include <algorithm>
+#include <cstddef>
+#include <filesystem>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+#include <zlib.h>
+
+#include "partita/base/error.hpp"
+#include "partita/io/quote.hpp"
+#include "partita/io/text_ranges.hpp"
+#include "partita/io/unpacked_size.hpp"
+
+namespace partita::io {
+
+namespace detail {
+
+/// Unpacks one gzip member after the other. read(to, count) copies the next bytes of the file.
+template <class Read>
+class gzip_reader {
+ public:
+  gzip_reader(const std::string& name, std::size_t packed, std::size_t most, Read read)
+      : name_(name),
+        left_(packed),
+        most_(most),
+        read_(std::move(read)),
+        chunk_(std::min(packed, std::size_t{1} << 16)) {
+    if (inflateInit2(&stream_, 15 + 16) != Z_OK) fail(name_, "cannot be unpacked: zlib has no memory");
+  }
+  gzip_reader(const gzip_reader&) = delete;
+  gzip_reader& operator=(const gzip_reader&) = delete;
+  ~gzip_reader() { inflateEnd(&stream_); }
+
+  std::string operator()() {
+    std::string text;
+    std::size_t size = 0;
+    for (bool whole = false; !whole;) {
+      if (stream_.avail_in == 0) refill();
+      if (size == text.size()) grow(text);
+      constexpr std::size_t at_once = std::numeric_limits<uInt>::max();
+      stream_.next_out = reinterpret_cast<Bytef*>(text.data() + size);
+      const std::size_t room = std::min(text.size() - size, at_once);
+      stream_.avail_out = static_cast<uInt>(room);
+      const int status = inflate(&stream_, Z_NO_FLUSH);
+      size += room - stream_.avail_out;
+      if (size > most_) fail(name_, "is not unpacked beyond " + std::to_string(most_) + " bytes");
+      if (status != Z_OK && status != Z_STREAM_END)
+        fail(name_,
+             std::string("cannot be unpacked: ") + (stream_.msg != nullptr ? stream_.msg : "it is damaged"));
+      if (status == Z_STREAM_END) whole = !begin_next();
+    }
+    text.resize(size);
+    return text;
+  }
+
+ private:
+  void refill() {
+    if (left_ == 0) fail(name_, "cannot be unpacked: it ends too early");
+    const std::size_t count = std::min(chunk_.size(), left_);
+    read_(chunk_.data(), count);
+    left_ -= count;
+    stream_.next_in = reinterpret_cast<Bytef*>(chunk_.data());
+    stream_.avail_in = static_cast<uInt>(count);
+  }
+
+  /// By one byte more than is allowed at most, so that it shows whether there is more.
+  void grow(std::string& text) const {
+    text.resize(std::min(most_ + 1, std::max<std::size_t>(2 * text.size(), std::size_t{1} << 16)));
+  }
+
+  /// Returns whether another member follows. Zeros, which tapes are filled with, are no member.
+  bool begin_next() {
+    for (;;) {
+      if (stream_.avail_in == 0) {
+        if (left_ == 0) return false;
+        refill();
+      }
+      if (*stream_.next_in != 0) break;
+      ++stream_.next_in, --stream_.avail_in;
+    }
+    inflateReset(&stream_);
+    return true;
+  }
+
+  const std::string& name_;
+  std::size_t left_, most_;
+  Read read_;
+  std::vector<char> chunk_;
+  z_stream stream_{};
+};
+
+}  // namespace detail
+
+/// Packs text as gzip does, piece by piece.
+class gzip_packer {
+ public:
+  /// Throws error when zlib has no memory.
+  gzip_packer() {
+    if (deflateInit2(&stream_, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+      throw error("zlib has no memory");
+  }
+  gzip_packer(const gzip_packer&) = delete;
+  gzip_packer& operator=(const gzip_packer&) = delete;
+  ~gzip_packer() { deflateEnd(&stream_); }
+
+  /// Calls take(std::span<const std::byte>) for what has been packed by now; that of `text`, of less than
+  /// 4 GiB, may come later.
+  template <class Take>
+  void pack(std::string_view text, const Take& take) {
+    run(text, Z_NO_FLUSH, take);
+  }
+  /// Calls take for the rest. Nothing is packed afterwards.
+  template <class Take>
+  void finish(const Take& take) {
+    run({}, Z_FINISH, take);
+  }
+
+ private:
+  template <class Take>
+  void run(std::string_view text, int flush, const Take& take) {
+    stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+    stream_.avail_in = static_cast<uInt>(text.size());
+    do {
+      stream_.next_out = reinterpret_cast<Bytef*>(packed_.data());
+      stream_.avail_out = static_cast<uInt>(packed_.size());
+      deflate(&stream_, flush);
+      take(std::as_bytes(std::span(packed_).first(packed_.size() - stream_.avail_out)));
+    } while (stream_.avail_out == 0);
+  }
+
+  z_stream stream_{};
+  std::vector<char> packed_ = std::vector<char>(std::size_t{1} << 16);
+};
+
+/// The text that gzip has packed into `packed`, one member or several, which `name` denotes in messages.
+/// Local. Throws input_error when it is damaged (gzip keeps a checksum), ends too early, or holds more than
+/// `most` bytes.
+inline std::string unpack_gzip(std::span<const char> packed, const std::string& name, std::size_t most) {
+  const auto read = [at = packed.data()](char* to, std::size_t count) mutable {
+    std::copy_n(at, count, to);
+    at += count;
+  };
+  return detail::gzip_reader(name, packed.size(), most, read)();
+}
+inline std::string unpack_gzip(std::span<const char> packed, const std::string& name) {
+  return unpack_gzip(packed, name, most_unpacked(packed.size()));
+}
+
+/// The text in the file `path`, which gzip has packed. Local. Throws input_error as unpack_gzip does, and
+/// when the file cannot be opened or read.
+inline std::string read_gzip(const std::filesystem::path& path) {
+  const text_source file(path);
+  const auto read = [&, at = std::size_t{0}](char* to, std::size_t count) mutable {
+    file.read(at, to, count);
+    at += count;
+  };
+  return detail::gzip_reader(file.name(), file.size(), most_unpacked(file.size()), read)();
+}
+
+}  // namespace partita::io

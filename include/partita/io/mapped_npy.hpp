@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// Maps .npy files into memory, so that a rank reads the pages that it needs. Needs POSIX.
+
+#include <fcntl.h>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+#include "partita/io/array.hpp"
+#include "partita/io/descriptor.hpp"
+#include "partita/io/npy.hpp"
+
+namespace partita::io {
+
+/// An array whose values may be those of a mapped file, in C order.
+template <class T>
+struct mapped_array {
+  std::vector<global_index> shape;  ///< empty for a scalar
+  array<T> values;                  ///< product of the shape
+};
+
+namespace detail {
+
+/// `count` values of a file, which begin at byte `offset`; null unless the file can be mapped.
+template <class T>
+std::shared_ptr<const T> mapped_values(const std::filesystem::path& path, std::size_t offset,
+                                       std::size_t count) {
+  const std::size_t bytes = offset + count * sizeof(T);
+  const descriptor file(uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC); }));
+  struct stat status {};
+  if (file.number() < 0 || ::fstat(file.number(), &status) != 0 ||
+      static_cast<std::uintmax_t>(status.st_size) < bytes)
+    return nullptr;
+  void* const begin = ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file.number(), 0);
+  if (begin == MAP_FAILED) return nullptr;
+  return {reinterpret_cast<const T*>(static_cast<const std::byte*>(begin) + offset),
+          [begin, bytes](const T*) { ::munmap(begin, bytes); }};
+}
+
+/// Unmaps the pages that lie within these bytes, until they are read again.
+inline void forget_pages(const void* begin, std::size_t bytes) {
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto at = reinterpret_cast<std::uintptr_t>(begin);
+  const std::uintptr_t first = (at + page - 1) / page * page, end = (at + bytes) / page * page;
+  if (first < end) ::madvise(reinterpret_cast<void*>(first), end - first, MADV_DONTNEED);
+}
+
+}  // namespace detail
+
+/// The array in the .npy file `path`, as read_npy reads it. A file in C order is mapped: its pages are read
+/// when their values are, and shared by all processes of a machine; the file must not change as long
+/// as the array exists. Throws input_error as read_npy does.
+template <npy_value T>
+mapped_array<T> map_npy(const std::filesystem::path& path) {
+  const npy_header header = read_npy_header(path);
+  const bool as_stored = header.descr == detail::npy_descr<T> || (header.descr == "|b1" && sizeof(T) == 1);
+  const bool in_order = !header.fortran_order || header.shape.size() < 2;
+  std::error_code status;
+  const std::uintmax_t size = std::filesystem::file_size(path, status);
+  if (as_stored && in_order && !status && header.data_offset % alignof(T) == 0 && header.count() > 0) {
+    detail::check_npy_size(header, size - header.data_offset, detail::name_of_file(path));
+    if (auto values =
+            detail::mapped_values<T>(path, header.data_offset, static_cast<std::size_t>(header.count())))
+      return {header.shape,
+              {std::move(values), static_cast<std::size_t>(header.count()), detail::forget_pages}};
+  }
+  npy_array<T> read = read_npy<T>(path);
+  return {std::move(read.shape), std::move(read.values)};
+}
+
+}  // namespace partita::io

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// Reads the node-property folders of the Open Graph Benchmark. Needs zlib. Source: Hu et al., "Open Graph
+/// Benchmark", NeurIPS (2020).
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "partita/base/index.hpp"
+#include "partita/io/csv.hpp"
+#include "partita/io/features.hpp"
+#include "partita/io/gzip.hpp"
+#include "partita/io/labelled_graph.hpp"
+#include "partita/io/quote.hpp"
+
+namespace partita::io {
+
+/// Whether the edges of an OGB folder, which has an undirected one once, are also given the other way.
+enum class inverse_edges : std::uint8_t { omitted, added };
+
+namespace detail {
+
+/// Reads and validates the files of one folder.
+class ogb_reader {
+ public:
+  ogb_reader(const std::filesystem::path& dir, int threads) : dir_(dir), threads_(threads) {}
+
+  dataset read(inverse_edges inverse) {
+    std::error_code status;
+    if (!std::filesystem::is_directory(dir_, status)) fail(dir_.string(), "is not a directory");
+    const std::filesystem::path plain = std::filesystem::absolute(dir_).lexically_normal();
+    data_.name = (plain.has_filename() ? plain : plain.parent_path()).filename().string();
+    data_.vertices = only_number("raw/num-node-list.csv.gz");
+    if (data_.vertices == 0) fail(file("raw/num-node-list.csv.gz"), "there are no vertices");
+    read_edges(inverse);
+    read_features();
+    read_labels();
+    read_split();
+    return std::move(data_);
+  }
+
+ private:
+  std::string file(const std::string& name) const { return (dir_ / name).string(); }
+
+  template <class T>
+  number_table<T> table(const std::string& name) const {
+    return parse_csv<T>(read_gzip(name), name, threads_);
+  }
+
+  global_index only_number(const std::string& which) const {
+    const std::string name = file(which);
+    const auto numbers = table<std::int64_t>(name);
+    if (numbers.values.size() != 1 || numbers.values.front() < 0)
+      fail(name, "expected one number, as the folder has one graph, found " +
+                     std::to_string(numbers.values.size()));
+    return numbers.values.front();
+  }
+
+  void check_rows(const std::string& name, global_index found, global_index expected) const {
+    if (found != expected)
+      fail(name, "expected " + std::to_string(expected) + " rows, found " + std::to_string(found));
+  }
+
+  void read_edges(inverse_edges inverse) {
+    const global_index count = only_number("raw/num-edge-list.csv.gz");
+    const std::string name = file("raw/edge.csv.gz");
+    const auto ends = table<std::int64_t>(name);
+    check_rows(name, ends.rows, count);
+    if (ends.cols != 2 && count > 0)
+      fail(name, "expected two vertices in each row, found " + std::to_string(ends.cols));
+    const interval all{0, data_.vertices};
+    data_.edges.edit().reserve(static_cast<std::size_t>(count) * (inverse == inverse_edges::added ? 2 : 1));
+    for (std::size_t k = 0; k < ends.values.size(); k += 2) {
+      const edge next{ends.values[k], ends.values[k + 1]};
+      if (!all.contains(next.source) || !all.contains(next.target))
+        fail(name, "row " + std::to_string(k / 2) + " is the edge " + std::to_string(next.source) + " -> " +
+                       std::to_string(next.target) + ", outside the graph of " +
+                       std::to_string(data_.vertices) + " vertices");
+      data_.edges.push_back(next);
+    }
+    if (inverse == inverse_edges::omitted) return;
+    for (std::size_t k = 0; k < static_cast<std::size_t>(count); ++k)
+      data_.edges.push_back({data_.edges[k].target, data_.edges[k].source});
+  }
+
+  void read_features() {
+    const std::string name = file("raw/node-feat.csv.gz");
+    std::error_code status;
+    if (!std::filesystem::exists(name, status)) return;
+    auto values = table<float>(name);
+    check_rows(name, values.rows, data_.vertices);
+    const auto bad = std::ranges::find_if_not(values.values, [](float v) { return std::isfinite(v); });
+    if (bad != values.values.end())
+      fail(name, "feature " + std::to_string((bad - values.values.begin()) % values.cols) + " of vertex " +
+                     std::to_string((bad - values.values.begin()) / values.cols) + " is not a finite number");
+    data_.features = values.cols;
+    data_.vertex_features = feature_table(values.rows, values.cols, std::move(values.values));
+  }
+
+  void read_labels() {
+    const std::string name = file("raw/node-label.csv.gz");
+    const auto labels = table<double>(name);
+    check_rows(name, labels.rows, data_.vertices);
+    data_.multi_label = labels.cols > 1;
+    const double most = data_.multi_label ? 1 : static_cast<double>(data_.vertices) - 1;
+    for (std::size_t k = 0; k < labels.values.size(); ++k) {
+      const double label = labels.values[k];
+      const bool none = std::isnan(label) && !data_.multi_label;
+      if (!none &&
+          !(label >= 0 && label <= most && label == static_cast<double>(static_cast<std::int64_t>(label))))
+        fail(name, "label " + std::to_string(label) + " of vertex " +
+                       std::to_string(k / static_cast<std::size_t>(labels.cols)) + " is " +
+                       (data_.multi_label ? "neither 0 nor 1" : "outside the classes"));
+      if (data_.multi_label)
+        data_.label_matrix.push_back(static_cast<std::uint8_t>(label));
+      else
+        data_.labels.push_back(none ? -1 : static_cast<std::int64_t>(label));
+    }
+    data_.classes = data_.multi_label ? labels.cols : 1 + std::ranges::max(data_.labels);
+  }
+
+  /// The only folder in split/.
+  std::string split_folder() const {
+    std::vector<std::string> names;
+    std::error_code status;
+    for (std::filesystem::directory_iterator entry(dir_ / "split", status), end; !status && entry != end;
+         entry.increment(status))
+      if (entry->is_directory(status)) names.push_back(entry->path().filename().string());
+    if (status) fail(file("split"), "cannot be read (" + status.message() + ")");
+    if (names.size() != 1) fail(file("split"), "expected one folder, found " + std::to_string(names.size()));
+    return "split/" + names.front() + "/";
+  }
+
+  void read_split() {
+    std::vector<std::uint8_t>& split = data_.split.edit();
+    split.assign(static_cast<std::size_t>(data_.vertices), 0);
+    const std::string folder = split_folder();
+    const std::array<const char*, 3> files{"train.csv.gz", "valid.csv.gz", "test.csv.gz"};
+    for (std::size_t part = 0; part < files.size(); ++part) {
+      const std::string name = file(folder + files[part]);
+      const auto vertices = table<std::int64_t>(name);
+      for (std::size_t row = 0; row < vertices.values.size(); ++row) {
+        const global_index v = vertices.values[row];
+        const auto refuse_vertex = [&](const std::string& why) {
+          fail(name, "row " + std::to_string(row) + " is vertex " + std::to_string(v) + ", " + why);
+        };
+        if (v < 0 || v >= data_.vertices)
+          refuse_vertex("outside the graph of " + std::to_string(data_.vertices) + " vertices");
+        std::uint8_t& mine = split[static_cast<std::size_t>(v)];
+        if (mine != 0) refuse_vertex("which has come before");
+        if (!data_.multi_label && data_.labels[static_cast<std::size_t>(v)] == -1)
+          refuse_vertex("which has no label");
+        mine = static_cast<std::uint8_t>(part + 1);
+      }
+      if (part == 0 && vertices.values.empty()) fail(name, "no vertex is in the training set");
+    }
+  }
+
+  std::filesystem::path dir_;
+  int threads_;
+  dataset data_;
+};
+
+}  // namespace detail
+
+/// The graph in an OGB folder of one homogeneous graph, in raw/: edge.csv.gz (source and target),
+/// num-node-list.csv.gz, num-edge-list.csv.gz, node-label.csv.gz (one column, nan for none, or several of 0
+/// and 1) and, optionally, node-feat.csv.gz; and in the only folder of split/ train.csv.gz, valid.csv.gz and
+/// test.csv.gz, the numbers of vertices. Edges are directed as in the file; the inverse ones of undirected
+/// graphs follow them where `inverse` says so. Each of `threads` threads parses a range of a file's lines.
+/// Local. Throws input_error naming the file, and the line or row if one is to blame, when a file is missing,
+/// damaged or malformed, when the sizes of two disagree, and for values that cannot be trained on.
+inline dataset load_ogb(const std::filesystem::path& dir, inverse_edges inverse = inverse_edges::omitted,
+                        int threads = 1) {
+  return detail::ogb_reader(dir, threads).read(inverse);
+}
+
+}  // namespace partita::io

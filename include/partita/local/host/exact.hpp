@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// Products and sums of reproducible meshes: sums over vertices have the same bits in every order, products
+/// with a weight one order per element, whatever the number of rows.
+///
+/// All products are of exact_factors, so that every result is rounded once with and without fused
+/// multiply-add.
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "partita/base/exact_grid.hpp"
+#include "partita/local/host/loss.hpp"
+#include "partita/local/host/parallel.hpp"
+#include "partita/local/shapes.hpp"
+#include "partita/local/view.hpp"
+#include "partita/memory/host.hpp"
+
+namespace partita::on_host {
+
+namespace exact_detail {
+
+inline constexpr local_index strip = 32;
+
+/// sums[j] += the parts of x y[j], for j < n.
+template <class T, class Part>
+inline void add_products(T x, const T* y, local_index n, Part part, double* sums) {
+  for (const double f : base::exact_factors(x))
+    for (local_index j = 0; j < n; ++j)
+      for (const double g : base::exact_factors(y[j])) sums[j] += part(f * g);
+}
+
+/// A weight (k, n) as factors, row by row: for each row its n first factors, then its n second ones.
+template <class T>
+class factored_weight {
+ public:
+  static constexpr std::ptrdiff_t factors = base::factor_count<T>;
+
+  factored_weight(matrix_view<const T> w, bool transposed)
+      : cols_(transposed ? w.rows : w.cols),
+        values_(static_cast<std::size_t>(w.rows) * static_cast<std::size_t>(w.cols) * factors) {
+    for (local_index i = 0; i < w.rows; ++i)
+      for (local_index j = 0; j < w.cols; ++j) {
+        const auto split = base::exact_factors(w(i, j));
+        for (std::ptrdiff_t f = 0; f < factors; ++f)
+          values_[static_cast<std::size_t>(transposed ? (j * factors + f) * cols_ + i
+                                                      : (i * factors + f) * cols_ + j)] =
+              split[static_cast<std::size_t>(f)];
+      }
+  }
+
+  const double* row(local_index k, std::ptrdiff_t factor) const {
+    return values_.data() + (k * factors + factor) * cols_;
+  }
+  local_index cols() const { return static_cast<local_index>(cols_); }
+
+ private:
+  std::ptrdiff_t cols_;
+  std::vector<double> values_;
+};
+
+/// y(i, :) = clamp(the sum over the terms of row i of x w(k, :), in their order, + beta y(i, :) + bias).
+/// terms(i, visit) calls visit(k, x).
+template <class T, class Terms>
+inline void multiply_rows(const device_queue<host>& q, const factored_weight<T>& w, std::int64_t row_work,
+                          Terms terms, const T* bias, bool relu, T beta, matrix_view<T> y) {
+  for_rows(q.threads(), y.rows, row_work * w.cols(), [=, &w](local_index i) {
+    for (local_index first = 0; first < w.cols(); first += strip) {
+      const local_index width = std::min(strip, w.cols() - first);
+      std::array<double, strip> sums{};
+      terms(i, [&](local_index k, T x) {
+        for (const double f : base::exact_factors(x))
+          for (std::ptrdiff_t g = 0; g < factored_weight<T>::factors; ++g) {
+            const double* const from = w.row(k, g) + first;
+            for (local_index j = 0; j < width; ++j) sums[static_cast<std::size_t>(j)] += f * from[j];
+          }
+      });
+      T* const to = y.row_data(i) + first;
+      for (local_index j = 0; j < width; ++j) {
+        double z = sums[static_cast<std::size_t>(j)];
+        if (beta != T(0)) z = std::fma(double{beta}, double{to[j]}, z);
+        if (bias != nullptr) z += double{bias[first + j]};
+        to[j] = static_cast<T>(relu ? std::max(z, 0.0) : z);
+      }
+    }
+  });
+}
+
+}  // namespace exact_detail
+
+/// The largest magnitude in x; infinity if an element is not a number, 0 if there is none.
+template <class T>
+inline double magnitude(const device_queue<host>&, std::span<const T> x) {
+  T largest = 0;
+  bool numbers = true;
+  for (const T v : x) {
+    const T size = std::abs(v);
+    largest = size > largest ? size : largest;
+    numbers = numbers && size == size;
+  }
+  return numbers ? double{largest} : std::numeric_limits<double>::infinity();
+}
+/// As above, for a block (m, n).
+template <class T>
+inline double magnitude(const device_queue<host>& q, matrix_view<const T> x) {
+  double largest = 0;
+  for (local_index i = 0; i < x.rows; ++i) largest = std::max(largest, magnitude(q, x.row(i)));
+  return largest;
+}
+
+/// y = the sums of part(term) over the terms of a x, + beta y; beta is 0 or 1. a is (m, k), x (k, n), y (m,
+/// n). Throws shape_error.
+template <class T, class Part>
+inline void exact_spmm(const device_queue<host>& q, local::csr_view<T> a, local::input_view<T> x, Part part,
+                       double beta, matrix_view<double> y) {
+  local::require_product("exact_spmm", a, x, y, "a x");
+  const std::int64_t work = a.rows == 0 ? 0 : 8 * std::int64_t{a.nonzeros()} / a.rows * x.cols;
+  for_rows(q.threads(), a.rows, work, [=](local_index i) {
+    for (local_index first = 0; first < x.cols; first += exact_detail::strip) {
+      const local_index width = std::min(exact_detail::strip, x.cols - first);
+      double* const to = y.row_data(i) + first;
+      std::array<double, exact_detail::strip> sums{};
+      if (beta != 0) std::copy_n(to, width, sums.begin());
+      for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e)
+        exact_detail::add_products(a.values[e], x.row_data(a.columns[e]) + first, width, part, sums.data());
+      std::copy_n(sums.begin(), width, to);
+    }
+  });
+}
+
+/// y = the sums of part(term) over the terms of a^T x, + beta y; beta is 0 or 1. a is (k, m), x (k, n), y (m,
+/// n). Threads share the columns. Throws shape_error.
+template <class T, class Part>
+inline void exact_spmm_transposed(const device_queue<host>& q, local::csr_view<T> a, local::input_view<T> x,
+                                  Part part, double beta, matrix_view<double> y) {
+  local::require_product("exact_spmm_transposed", matrix_shape{a.cols, a.rows}, x, y, "a^T x");
+  run_rows(q.threads(), x.cols, 8 * std::int64_t{a.nonzeros()}, [=](local_index begin, local_index end) {
+    const local_index width = end - begin;
+    if (beta == 0)
+      for (local_index i = 0; i < y.rows; ++i) std::fill_n(y.row_data(i) + begin, width, 0.0);
+    for (local_index i = 0; i < a.rows; ++i)
+      for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e)
+        exact_detail::add_products(a.values[e], x.row_data(i) + begin, width, part,
+                                   y.row_data(a.columns[e]) + begin);
+  });
+}
+
+/// sums = the sums of part(term) over the terms of x^T y. x is (m, k), y (m, n), sums (k, n). Throws
+/// shape_error.
+template <class T, class Part>
+inline void exact_inner(const device_queue<host>& q, matrix_view<const T> x, local::input_view<T> y,
+                        Part part, matrix_view<double> sums) {
+  constexpr local_index rows_at_once = 128;
+  const local::gemm_sizes checked("exact_inner", true, false, x, y, sums);
+  run_rows(q.threads(), x.cols, 8 * std::int64_t{checked.k} * checked.n,
+           [=](local_index begin, local_index end) {
+             for (local_index k = begin; k < end; ++k) std::fill_n(sums.row_data(k), sums.cols, 0.0);
+             for (local_index top = 0; top < x.rows; top += rows_at_once)
+               for (local_index k = begin; k < end; ++k)
+                 for (local_index i = top; i < std::min(x.rows, top + rows_at_once); ++i)
+                   exact_detail::add_products(x(i, k), y.row_data(i), y.cols, part, sums.row_data(k));
+           });
+}
+
+/// sums[j] = the sum over i of part(x(i, j)). x is (m, n).
+template <class T, class Part>
+inline void exact_column_sums(const device_queue<host>&, matrix_view<T> x, Part part, double* sums) {
+  std::fill_n(sums, x.cols, 0.0);
+  for (local_index i = 0; i < x.rows; ++i)
+    for (local_index j = 0; j < x.cols; ++j) sums[j] += part(static_cast<double>(x(i, j)));
+}
+
+/// y = clamp(x w + beta y + bias), or x w^T in place of x w, clamp(z) = max(z, 0) if relu is set; no bias if
+/// null. Each element is summed in double over the columns of x in their order. x is (m, k), w (k, n) or (n,
+/// k), y (m, n). Throws shape_error.
+template <class T>
+inline void ordered_gemm(const device_queue<host>& q, matrix_view<const T> x, local::input_view<T> w,
+                         bool transposed_w, const T* bias, bool relu, local::scalar<T> beta,
+                         matrix_view<T> y) {
+  const local::gemm_sizes checked("ordered_gemm", false, transposed_w, x, w, y);
+  exact_detail::multiply_rows<T>(
+      q, {w, transposed_w}, checked.k,
+      [=](local_index i, auto visit) {
+        for (local_index k = 0; k < x.cols; ++k) visit(k, x(i, k));
+      },
+      bias, relu, beta, y);
+}
+/// As above, for sparse x.
+template <class T>
+inline void ordered_gemm(const device_queue<host>& q, local::csr_view<T> x, local::input_view<T> w,
+                         const T* bias, bool relu, local::scalar<T> beta, matrix_view<T> y) {
+  local::require_product("ordered_gemm", x, w, y, "x w");
+  exact_detail::multiply_rows<T>(
+      q, {w, false}, x.rows == 0 ? 0 : x.nonzeros() / x.rows,
+      [=](local_index i, auto visit) {
+        for (local_index e = x.offsets[i]; e < x.offsets[i + 1]; ++e) visit(x.columns[e], x.values[e]);
+      },
+      bias, relu, beta, y);
+}
+
+/// As cross_entropy, but with the loss of each row in losses[i], 0 where labels[i] < 0. Throws shape_error.
+template <class T>
+inline void row_losses(const device_queue<host>& q, matrix_view<const T> logits, const local_index* labels,
+                       local::scalar<T> scale, matrix_view<T> gradient, double* losses) {
+  local::require_equal("row_losses", "logits", local::shape_of(logits), "gradient",
+                       local::shape_of(gradient));
+  for_rows(q.threads(), logits.rows, 8 * std::int64_t{logits.cols}, [=](local_index i) {
+    if (labels[i] >= logits.cols) local::throw_label(i, labels[i], logits.cols);
+    losses[i] = 0;
+    if (labels[i] < 0)
+      std::fill_n(gradient.row_data(i), gradient.cols, T{0});
+    else
+      losses[i] = loss_detail::row_loss(logits.row_data(i), logits.cols, labels[i], double{scale},
+                                        gradient.row_data(i));
+  });
+}
+
+/// y[i] = alpha * (the sum of sums[i], sums[n + i], ...), of as many as exact_sums<T>, for i < n.
+template <class T>
+inline void round_sums(const device_queue<host>&, std::span<const double> sums, double alpha,
+                       std::span<T> y) {
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    double total = sums[i];
+    if constexpr (base::exact_sums<T> == 2) total += sums[y.size() + i];
+    y[i] = static_cast<T>(alpha * total);
+  }
+}
+
+}  // namespace partita::on_host

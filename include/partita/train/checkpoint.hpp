@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// Runs that go on after they were killed. Needs nlohmann-json and POSIX.
+
+#include <charconv>
+#include <concepts>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "partita/io/checkpoint_folder.hpp"
+#include "partita/io/labelled_graph.hpp"
+#include "partita/train/training_state.hpp"
+
+namespace partita::nn {
+
+/// Where checkpoints are, and what becomes of them.
+struct checkpoint_options {
+  std::filesystem::path folder;
+  int every = 10;       ///< epochs
+  int keep = 2;         ///< so many of the newest ones
+  bool resume = false;  ///< from the newest whole one; otherwise the folder may have none
+};
+
+namespace detail {
+
+inline constexpr char options_prefix[] = "option.";
+
+/// By name, what must be as it was for a run to go on: what says which parameters there are, and how a step
+/// changes them. Ranks, policies, stages and the number of epochs may differ.
+template <class T>
+io::tensor_metadata lasting_options(const training_options& o, const io::dataset& data) {
+  io::tensor_metadata found;
+  const auto add = [&](const std::string& name, const auto& value) {
+    std::ostringstream text;
+    text.precision(17);
+    text << value;
+    found[options_prefix + name] = text.str();
+  };
+  add("precision", std::same_as<T, double> ? "f64" : "f32");
+  add("vertices", data.vertices);
+  add("features", data.features);
+  add("classes", data.classes);
+  add("model", o.model);
+  add("coupling", o.coupling == coupling::coupled ? "coupled" : "decoupled");
+  add("aggregation", o.aggregation == aggregation::mean ? "mean" : "max");
+  std::string widths;
+  for (const global_index width : o.hidden) widths += (widths.empty() ? "" : ",") + std::to_string(width);
+  add("hidden", widths);
+  add("layers", o.layers);
+  add("heads", o.heads);
+  add("last-heads", o.last_heads);
+  add("hops", o.hops);
+  add("alpha", o.alpha);
+  add("lambda", o.lambda);
+  add("epsilon", o.epsilon);
+  add("lr", o.learning_rate);
+  add("weight-decay", o.weight_decay);
+  add("convolution-decay", o.convolution_decay);
+  add("dropout", o.dropout);
+  add("raw-features", o.raw_features ? "yes" : "no");
+  add("embedding", o.embedding);
+  add("seed", o.seed);
+  const mini_batch_options& b = o.mini_batch;
+  add("batch", b.batch);
+  if (b.batch == 0) return found;
+  constexpr const char* samplers[] = {"neighbours", "layers", "walks"};
+  add("sampler", samplers[static_cast<std::size_t>(b.sampler)]);
+  std::string fanouts;
+  for (const local_index f : b.fanouts) fanouts += (fanouts.empty() ? "" : ",") + std::to_string(f);
+  add("fanout", fanouts);
+  add("replace", b.replace ? "yes" : "no");
+  return found;
+}
+
+/// Throws input_error, which names the first option that differs.
+inline void require_options(const io::safetensors_file& file, const io::tensor_metadata& wanted) {
+  for (const auto& [key, value] : wanted) {
+    const auto found = file.metadata().find(key);
+    const std::string name = key.substr(sizeof(options_prefix) - 1);
+    if (found == file.metadata().end())
+      throw_error<input_error>({file.name(), ": does not say what its ", name, " is"});
+    if (found->second != value)
+      throw_error<input_error>(
+          {file.name(), ": the ", name, " of that run is ", found->second, ", and this one's is ", value});
+  }
+}
+
+inline int number_in(const io::safetensors_file& file, const std::string& key) {
+  int number = 0;
+  const auto found = file.metadata().find(key);
+  const std::string text = found == file.metadata().end() ? "" : found->second;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (failed != std::errc() || end != text.data() + text.size())
+    throw_error<input_error>({file.name(), ": its ", key, " is no number"});
+  return number;
+}
+
+/// Columns of the tensor "epochs".
+inline constexpr std::size_t report_columns = 5;
+inline constexpr char embedding_name[] = "embedding", first_prefix[] = "adam.first.",
+                      second_prefix[] = "adam.second.", epochs_name[] = "epochs";
+
+}  // namespace detail
+
+/// Writes a run as the checkpoint of its last epoch: each parameter under its name, Adam's moments as
+/// adam.first.NAME and adam.second.NAME; an embedding as `embedding` (n x w), and its moments likewise;
+/// `epochs` (epochs x 5): loss, accuracies in training, validation and test, seconds. The metadata has steps,
+/// the best epoch by validation, and `more`. Local: the first rank calls it. Throws what
+/// checkpoint_folder::write throws.
+template <class T>
+void save_state(const io::checkpoint_folder& folder, const training_state<T>& state,
+                const io::tensor_metadata& more = {}) {
+  std::vector<io::named_tensor> tensors;
+  const auto add = [&](const std::string& name, matrix_shape shape, const values_with_moments<T>& all,
+                       std::size_t begin) {
+    const auto size = static_cast<std::size_t>(shape.rows * shape.cols);
+    const auto part = [&](const std::vector<T>& of) { return std::span(of).subspan(begin, size); };
+    tensors.push_back(io::tensor_of(name, {shape.rows, shape.cols}, part(all.values)));
+    tensors.push_back(io::tensor_of(detail::first_prefix + name, {shape.rows, shape.cols}, part(all.first)));
+    tensors.push_back(
+        io::tensor_of(detail::second_prefix + name, {shape.rows, shape.cols}, part(all.second)));
+    return begin + size;
+  };
+  std::size_t begin = 0;
+  for (const auto& [name, shape] : state.parameters) begin = add(name, shape, state.of_parameters, begin);
+  if (state.embedding_shape.rows > 0)
+    add(detail::embedding_name, state.embedding_shape, state.of_embedding, 0);
+
+  std::vector<double> reports;
+  const epoch_report* best = nullptr;
+  for (const epoch_report& r : state.epochs) {
+    reports.insert(reports.end(),
+                   {r.loss, r.train_accuracy, r.validation_accuracy, r.test_accuracy, r.seconds});
+    if (best == nullptr || r.validation_accuracy > best->validation_accuracy) best = &r;
+  }
+  tensors.push_back(io::tensor_of(
+      detail::epochs_name, {std::ssize(state.epochs), static_cast<global_index>(detail::report_columns)},
+      std::span(reports)));
+  io::tensor_metadata metadata = more;
+  metadata["steps"] = std::to_string(state.steps);
+  if (best != nullptr) {
+    metadata["best_validation_epoch"] = std::to_string(best->epoch);
+    metadata["best_validation_accuracy"] = std::to_string(best->validation_accuracy);
+    metadata["test_accuracy_at_best_validation"] = std::to_string(best->test_accuracy);
+  }
+  folder.write(static_cast<int>(state.epochs.size()), tensors, std::move(metadata));
+}
+
+/// What save_state has written. Local. Throws input_error when something is missing or has another shape or
+/// type.
+template <class T>
+training_state<T> load_state(const io::safetensors_file& file) {
+  training_state<T> state;
+  state.steps = detail::number_in(file, "steps");
+  const auto append = [&](std::vector<T>& to, const std::string& name,
+                          const std::vector<global_index>& shape) {
+    if (file.at(name).shape != shape)
+      throw_error<input_error>({file.name(), ": the tensor ", name, " has another shape than its parameter"});
+    const std::vector<T> values = file.values<T>(name);
+    to.insert(to.end(), values.begin(), values.end());
+  };
+  for (const io::named_tensor& tensor : file.tensors()) {
+    const std::string& name = tensor.name;
+    if (name.starts_with("adam.") || name == detail::epochs_name) continue;
+    if (tensor.shape.size() != 2)
+      throw_error<input_error>({file.name(), ": the tensor ", name, " is no matrix"});
+    const matrix_shape shape{tensor.shape[0], tensor.shape[1]};
+    const bool embedding = name == detail::embedding_name;
+    if (embedding)
+      state.embedding_shape = shape;
+    else
+      state.parameters.push_back({name, shape});
+    values_with_moments<T>& to = embedding ? state.of_embedding : state.of_parameters;
+    append(to.values, name, tensor.shape);
+    append(to.first, detail::first_prefix + name, tensor.shape);
+    append(to.second, detail::second_prefix + name, tensor.shape);
+  }
+  const std::vector<double> reports = file.values<double>(detail::epochs_name);
+  if (file.at(detail::epochs_name).shape.back() != static_cast<global_index>(detail::report_columns))
+    throw_error<input_error>({file.name(), ": its epochs have not 5 numbers each"});
+  for (std::size_t k = 0; k < reports.size(); k += detail::report_columns) {
+    const double* const n = &reports[k];
+    state.epochs.push_back({static_cast<int>(state.epochs.size()) + 1, n[0], n[1], n[2], n[3], n[4], {}});
+  }
+  return state;
+}
+
+/// How a run goes on from the checkpoints in a folder, and writes its own there. `tell` is given a sentence
+/// for each checkpoint that is passed over because it is damaged, and for a folder that has none to go on
+/// from; then the run begins anew. Local, on every rank; the first alone looks at the folder, when its
+/// trainer asks. Then throws input_error when the folder has checkpoints and the run is not to go on from
+/// them, when the newest whole one is of another model, other data or a run with another option that bears on
+/// a step, naming the first that differs, and what checkpoint_folder throws.
+template <class T>
+continuation<T> checkpoints_in(const checkpoint_options& where, const training_options& options,
+                               const io::dataset& data, std::function<void(const std::string&)> tell = {}) {
+  if (where.every < 1) throw_error<error>({"a checkpoint is for at least one epoch, not ", where.every});
+  const auto folder = std::make_shared<std::optional<io::checkpoint_folder>>();
+  const io::tensor_metadata lasting = detail::lasting_options<T>(options, data);
+  const auto load = [=]() -> std::optional<training_state<T>> {
+    const io::checkpoint_folder& here = folder->emplace(where.folder, where.keep);
+    const std::vector<int> epochs = here.epochs();
+    if (!where.resume && !epochs.empty())
+      throw_error<input_error>({where.folder.string(),
+                                ": has checkpoints of an earlier run, the newest of epoch ", epochs.front(),
+                                "; resume it, or take another folder"});
+    if (!where.resume) return {};
+    const auto say = [&](const std::string& what) {
+      if (tell) tell(what);
+    };
+    const auto file = here.newest([&](const std::string& what) { say(what + "; it is passed over"); });
+    if (!file) {
+      say(where.folder.string() + " has no checkpoint to resume from; training starts anew");
+      return {};
+    }
+    detail::require_options(*file, lasting);
+    return load_state<T>(*file);
+  };
+  const auto save = [=](const training_state<T>& state) { save_state(**folder, state, lasting); };
+  return {load, save, where.every, {}, {}};
+}
+
+}  // namespace partita::nn

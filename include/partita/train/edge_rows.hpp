@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// What is counted or summed over the edges into each vertex.
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "partita/train/graph_entries.hpp"
+#include "partita/transfer/entry_routing.hpp"
+
+namespace partita::nn {
+
+namespace detail {
+
+/// visit(tile) for the tiles of this rank's part of even blocks of rows, whatever the policy, with entries
+/// at one place in the order of their values. Collective over `world`. Returns the rows of the tiles.
+template <class T, class Visit>
+interval for_edge_tiles(const communicator& world, global_index n, const graph_entries<T>& entries,
+                        int threads, const Visit& visit) {
+  constexpr layout by_rows{axis::row, {}};
+  const mesh_shape shape{world.size(), 1, 1};
+  const blocking vertices = blocking::even(n, shape, nesting::rows);
+  auto arrived = transfer::send_to_holders<T>(world, shape, by_rows, vertices, vertices, entries,
+                                              transfer::side::straight, {threads, true});
+  const coordinates here = shape.at(world.rank());
+  const interval rows = vertices.block(by_rows.rows, here);
+  for (std::size_t t = 0; t < arrived.tiles(); ++t) {
+    const interval cols = partition::tile_columns(by_rows, vertices, here, t);
+    visit(local::sort_tile(arrived, t, static_cast<std::size_t>(rows.size()),
+                           static_cast<std::size_t>(cols.size()), threads));
+  }
+  return rows;
+}
+
+}  // namespace detail
+
+/// The number of edges that repeat an earlier one with the same source and target. Collective over `world`,
+/// whose ranks have the same data; `threads` of each. What travels: each edge, to one rank.
+inline global_index repeated_edges(const communicator& world, const io::dataset& data, int threads = 1) {
+  global_index repeated[] = {0};
+  detail::for_edge_tiles(world, data.vertices, graph_entries<std::uint8_t>(world, data).unweighted(), threads,
+                         [&](const auto& tile) { repeated[0] += static_cast<global_index>(tile.repeated); });
+  world.all_reduce(repeated);
+  return repeated[0];
+}
+
+/// row_sums with the same bits for every number of ranks: each row is summed on one rank, by ascending
+/// columns. Collective over `world`. What travels: each entry, to one rank; an all-reduce of n elements.
+inline std::vector<double> reproducible_row_sums(const communicator& world, global_index n,
+                                                 const graph_entries<double>& entries) {
+  if (entries.has_ones()) return row_sums(world, n, entries);
+  std::vector<double> sums;
+  const interval rows = detail::for_edge_tiles(world, n, entries, 1, [&](const auto& tile) {
+    sums.resize(tile.begins.size() - 1);
+    for (std::size_t i = 0; i < sums.size(); ++i)
+      for (std::size_t e = tile.begins[i]; e < tile.begins[i + 1]; ++e) sums[i] += tile.values[e];
+  });
+  std::vector<double> all(static_cast<std::size_t>(n), 0);
+  std::copy(sums.begin(), sums.end(), all.begin() + rows.begin);
+  world.all_reduce(all);
+  return all;
+}
+
+}  // namespace partita::nn

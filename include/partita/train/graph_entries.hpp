@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// The entries of the matrices that models multiply with, computed from a graph's edges when they are read.
+
+#include <cmath>
+#include <compare>
+#include <iterator>
+#include <memory>
+#include <vector>
+
+#include "partita/base/triplet.hpp"
+#include "partita/comm/communicator.hpp"
+#include "partita/io/labelled_graph.hpp"
+#include "partita/transfer/entry_checks.hpp"
+
+namespace partita::nn {
+
+/// This rank's entries of A + w I, where A(v, u) is the weight of the edge from u to v: a range of triplets
+/// for distribute, which makes of them R (A + w I) C with diagonal R and C. It refers to the dataset, which
+/// must outlive it.
+template <class T>
+class graph_entries {
+ public:
+  /// The diagonal of R or C (n); null for I.
+  using scale = std::shared_ptr<const std::vector<double>>;
+
+  /// Edges, and vertices with loops, are shared by the ranks of `world` in equal parts. Local.
+  graph_entries(const communicator& world, const io::dataset& data)
+      : data_(&data),
+        edges_(comm::share_of(static_cast<global_index>(data.edges.size()), world.rank(), world.size())),
+        shares_{world.rank(), world.size()} {}
+
+  /// The same entries in another precision.
+  template <class U>
+  explicit graph_entries(const graph_entries<U>& other)
+      : data_(other.data_),
+        edges_(other.edges_),
+        loops_(other.loops_),
+        shares_{other.shares_.rank, other.shares_.of},
+        loops_of_all_(other.loops_of_all_),
+        weighted_(other.weighted_),
+        loop_weight_(other.loop_weight_),
+        row_scale_(other.row_scale_),
+        col_scale_(other.col_scale_) {}
+
+  /// The same of A + `weight` I.
+  graph_entries with_loops(double weight) const {
+    graph_entries result = *this;
+    result.loops_of_all_ = data_->vertices;
+    result.loops_ = comm::share_of(data_->vertices, shares_.rank, shares_.of);
+    result.loop_weight_ = weight;
+    return result;
+  }
+  /// The same where each edge has weight 1.
+  graph_entries unweighted() const {
+    graph_entries result = *this;
+    result.weighted_ = false;
+    return result;
+  }
+  graph_entries scaled(scale rows, scale cols) const {
+    graph_entries result = *this;
+    result.row_scale_ = std::move(rows);
+    result.col_scale_ = std::move(cols);
+    return result;
+  }
+
+  /// Whether all values are 1.
+  bool has_ones() const { return !is_weighted() && (loops_of_all_ == 0 || loop_weight_ == 1); }
+  /// The entry of R (A + w I) C at the place of an entry of A + w I.
+  T final_value(global_index row, global_index col, T value) const {
+    const auto of = [](const scale& s, global_index v) {
+      return s == nullptr ? 1.0 : (*s)[static_cast<std::size_t>(v)];
+    };
+    return static_cast<T>(value * (of(row_scale_, row) * of(col_scale_, col)));
+  }
+
+  /// Gives back the memory of the edges where they are in a mapped file.
+  void forget() const {
+    data_->edges.forget();
+    data_->edge_weights.forget();
+  }
+
+  class iterator {
+   public:
+    using value_type = triplet<T>;
+    using difference_type = std::ptrdiff_t;
+    using iterator_category = std::input_iterator_tag;
+    using iterator_concept = std::random_access_iterator_tag;
+
+    iterator() = default;
+    triplet<T> operator*() const { return entries_->at(k_); }
+    triplet<T> operator[](difference_type n) const { return entries_->at(k_ + n); }
+    iterator& operator+=(difference_type n) { return k_ += n, *this; }
+    iterator& operator-=(difference_type n) { return *this += -n; }
+    iterator& operator++() { return *this += 1; }
+    iterator& operator--() { return *this += -1; }
+    iterator operator++(int) {
+      const iterator before = *this;
+      ++*this;
+      return before;
+    }
+    iterator operator--(int) {
+      const iterator before = *this;
+      --*this;
+      return before;
+    }
+    friend iterator operator+(iterator i, difference_type n) { return i += n; }
+    friend iterator operator+(difference_type n, iterator i) { return i += n; }
+    friend iterator operator-(iterator i, difference_type n) { return i -= n; }
+    friend difference_type operator-(const iterator& a, const iterator& b) { return a.k_ - b.k_; }
+    friend bool operator==(const iterator& a, const iterator& b) { return a.k_ == b.k_; }
+    friend auto operator<=>(const iterator& a, const iterator& b) { return a.k_ <=> b.k_; }
+
+   private:
+    friend class graph_entries;
+    iterator(const graph_entries* entries, difference_type k) : entries_(entries), k_(k) {}
+
+    const graph_entries* entries_ = nullptr;
+    difference_type k_ = 0;
+  };
+
+  iterator begin() const { return {this, 0}; }
+  iterator end() const { return {this, edges_.size() + loops_.size()}; }
+
+ private:
+  template <class>
+  friend class graph_entries;
+  struct share {
+    int rank, of;
+  };
+
+  [[gnu::always_inline]] triplet<T> at(std::ptrdiff_t k) const {
+    if (k >= edges_.size()) {
+      const global_index v = loops_.begin + (k - edges_.size());
+      return {v, v, static_cast<T>(loop_weight_)};
+    }
+    const auto e = static_cast<std::size_t>(edges_.begin + k);
+    const io::edge ends = data_->edges[e];
+    return {ends.target, ends.source, is_weighted() ? static_cast<T>(data_->edge_weights[e]) : T(1)};
+  }
+  bool is_weighted() const { return weighted_ && !data_->edge_weights.empty(); }
+
+  const io::dataset* data_;
+  interval edges_, loops_{0, 0};
+  share shares_;
+  global_index loops_of_all_ = 0;
+  bool weighted_ = true;
+  double loop_weight_ = 0;
+  scale row_scale_, col_scale_;
+};
+
+/// The sums of the rows of A + w I (n), of all ranks' entries, on every rank. Collective. What travels: an
+/// all-reduce of n elements.
+template <class T>
+std::vector<double> row_sums(const communicator& world, global_index n, const graph_entries<T>& entries,
+                             int threads = 1) {
+  const auto summed = [&]<class Sum>(Sum) {
+    std::vector<Sum> sums(static_cast<std::size_t>(n), 0);
+    transfer::add_by_row(entries, sums, threads);
+    world.all_reduce(sums);
+    return std::vector<double>(sums.begin(), sums.end());
+  };
+  return entries.has_ones() ? summed(local_index{}) : summed(double{});
+}
+
+}  // namespace partita::nn

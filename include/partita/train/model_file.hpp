@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// Trained models in safetensors files: tensors by the names of parameters, and metadata that says what the
+/// model computes. Needs nlohmann-json and POSIX.
+
+#include <charconv>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "partita/io/labelled_graph.hpp"
+#include "partita/io/safetensors.hpp"
+#include "partita/train/options.hpp"
+#include "partita/train/parameter_values.hpp"
+
+namespace partita::nn {
+
+/// What a file of a model says besides its parameters.
+struct saved_model {
+  training_options options;                ///< those that say what the model computes, and the seed
+  global_index features = 0, classes = 0;  ///< columns of the data's features, and of the logits
+  std::string precision = {}, data = {};   ///< f32 or f64; the name of the data
+};
+
+namespace detail {
+
+template <class Number>
+std::string text_of_number(Number value) {
+  char text[32];
+  return {text, std::to_chars(text, text + sizeof text, value).ptr};
+}
+
+/// The metadata of one file.
+class model_metadata {
+ public:
+  model_metadata(const std::string& file, const io::tensor_metadata& texts) : file_(file), texts_(texts) {}
+
+  const std::string& text(const char* key) const {
+    const auto found = texts_.find(key);
+    if (found == texts_.end())
+      throw_error<input_error>({file_, " is no file of a model: its metadata has no ", key});
+    return found->second;
+  }
+  template <class Number>
+  Number number(const char* key, Number least) const {
+    return parsed<Number>(key, text(key), least);
+  }
+  double number(const char* key) const {
+    double value = 0;
+    const std::string& given = text(key);
+    const auto [rest, status] = std::from_chars(given.data(), given.data() + given.size(), value);
+    if (status != std::errc{} || rest != given.data() + given.size()) refuse(key);
+    return value;
+  }
+  std::vector<global_index> numbers(const char* key) const {
+    std::vector<global_index> found;
+    std::string_view given = text(key);
+    for (bool more = !given.empty(); more;) {
+      const std::size_t comma = given.find(',');
+      found.push_back(parsed<global_index>(key, given.substr(0, comma), 1));
+      more = comma != given.npos;
+      if (more) given.remove_prefix(comma + 1);
+    }
+    return found;
+  }
+  /// Whether it is the second of these words.
+  bool is_second(const char* key, std::string_view first, std::string_view second) const {
+    const std::string& given = text(key);
+    if (given != first && given != second) refuse(key);
+    return given == second;
+  }
+
+ private:
+  [[noreturn]] void refuse(const char* key) const {
+    throw_error<input_error>({file_, ": its metadata has ", key, " '", text(key), "'"});
+  }
+  template <class Number>
+  Number parsed(const char* key, std::string_view given, Number least) const {
+    Number value{};
+    const auto [rest, status] = std::from_chars(given.data(), given.data() + given.size(), value);
+    if (status != std::errc{} || rest != given.data() + given.size() || value < least) refuse(key);
+    return value;
+  }
+
+  const std::string& file_;
+  const io::tensor_metadata& texts_;
+};
+
+/// The least number of elements that the weights of the model have: what it would allocate.
+inline double least_weights(const saved_model& m) {
+  const training_options& o = m.options;
+  const auto number = [](auto value) { return static_cast<double>(value); };
+  double in = number(o.embedding > 0 ? o.embedding : m.features), all = 0;
+  const auto layer = [&](double out) {
+    all += in * out;
+    in = out;
+  };
+  const bool many_heads = o.model == "gat" && o.coupling == coupling::coupled;
+  if (o.model == "gcnii" || o.model == "resgcn") {
+    const double h = number(o.hidden.front());
+    layer(h);
+    all += number(o.layers > 0 ? o.layers : 8) * h * h;
+  } else if (o.model != "sgc") {
+    const bool repeated = o.layers > 0 && o.hidden.size() == 1;
+    const int times = repeated ? o.layers - 1 : 1;
+    for (int k = 0; k < times; ++k)
+      for (const global_index width : o.hidden) layer(number(width) * (many_heads ? o.heads : 1));
+  }
+  layer(number(m.classes) * (many_heads ? o.last_heads : 1));
+  return all + (o.model == "gat" && !many_heads ? number(o.heads) * number(m.classes) : 0);
+}
+
+/// Throws input_error for a model that has more layers or weights than the file has tensors and elements.
+inline void require_weights(const io::safetensors_file& file, const saved_model& m) {
+  double elements = 0;
+  for (const io::named_tensor& tensor : file.tensors())
+    elements += static_cast<double>(tensor.bytes.size()) / 4;
+  const auto& hidden = m.options.hidden;
+  const bool deep = m.options.model == "gcnii" || m.options.model == "resgcn";
+  const bool layered = m.options.model != "sgc";  // others have a tensor or more for each layer
+  if ((layered && m.options.layers > std::ssize(file.tensors())) || (deep && hidden.empty()) ||
+      least_weights(m) > elements)
+    throw_error<input_error>({file.name(),
+                              ": its tensors are too few or too small for the model that its "
+                              "metadata describes"});
+}
+
+}  // namespace detail
+
+/// The metadata of a model trained with these options on data with so many features and classes, in precision
+/// T. Local.
+template <std::floating_point T>
+io::tensor_metadata metadata_of(const training_options& o, const io::dataset& data) {
+  std::string hidden;
+  for (const global_index width : o.hidden) hidden += (hidden.empty() ? "" : ",") + std::to_string(width);
+  const auto number = [](auto value) { return detail::text_of_number(value); };
+  return {{"model", o.model},
+          {"hidden", hidden},
+          {"layers", number(o.layers)},
+          {"heads", number(o.heads)},
+          {"last_heads", number(o.last_heads)},
+          {"hops", number(o.hops)},
+          {"alpha", number(o.alpha)},
+          {"lambda", number(o.lambda)},
+          {"epsilon", number(o.epsilon)},
+          {"coupling", o.coupling == coupling::decoupled ? "decoupled" : "coupled"},
+          {"aggregation", o.aggregation == aggregation::max ? "max" : "mean"},
+          {"raw_features", o.raw_features ? "true" : "false"},
+          {"embedding", number(o.embedding)},
+          {"features", number(data.features)},
+          {"classes", number(data.classes)},
+          {"precision", sizeof(T) == 8 ? "f64" : "f32"},
+          {"data", data.name},
+          {"seed", number(o.seed)}};
+}
+
+/// The tensors of parameters, which must outlive them. Local.
+template <class T>
+std::vector<io::named_tensor> tensors_of(const std::vector<parameter_values<T>>& values) {
+  std::vector<io::named_tensor> tensors;
+  for (const parameter_values<T>& p : values)
+    tensors.push_back(io::tensor_of(p.name, {p.shape.rows, p.shape.cols}, std::span<const T>(p.values)));
+  return tensors;
+}
+
+/// Writes a model (collect_values) to a safetensors file, whole or not at all; `more`: metadata of other
+/// keys. Local: one rank calls it. Throws input_error when the file cannot be written.
+template <class T>
+void save_model(const std::filesystem::path& path, const std::vector<parameter_values<T>>& values,
+                const training_options& options, const io::dataset& data,
+                const io::tensor_metadata& more = {}) {
+  io::tensor_metadata metadata = metadata_of<T>(options, data);
+  metadata.insert(more.begin(), more.end());
+  io::save_safetensors(path, tensors_of(values), metadata);
+}
+
+/// What the file of a model says of it. Local. Throws input_error, which names the file and the key, where
+/// the metadata lacks one or has a value that is none, and for more weights than the file has room for.
+inline saved_model saved_model_of(const io::safetensors_file& file) {
+  const detail::model_metadata from(file.name(), file.metadata());
+  saved_model m;
+  training_options& o = m.options;
+  o.model = from.text("model");
+  o.hidden = from.numbers("hidden");
+  o.layers = from.number("layers", 0);
+  o.heads = from.number("heads", 1);
+  o.last_heads = from.number("last_heads", 1);
+  o.hops = from.number("hops", 1);
+  o.alpha = from.number("alpha");
+  o.lambda = from.number("lambda");
+  o.epsilon = from.number("epsilon");
+  if (from.is_second("coupling", "coupled", "decoupled")) o.coupling = coupling::decoupled;
+  if (from.is_second("aggregation", "mean", "max")) o.aggregation = aggregation::max;
+  o.raw_features = from.is_second("raw_features", "false", "true");
+  o.embedding = from.number("embedding", global_index{0});
+  o.seed = from.number("seed", std::uint64_t{0});
+  m.features = from.number("features", global_index{0});
+  m.classes = from.number("classes", global_index{1});
+  m.precision = from.is_second("precision", "f32", "f64") ? "f64" : "f32";
+  m.data = from.text("data");
+  detail::require_weights(file, m);
+  return m;
+}
+
+/// The tensor `name` of a file, of this shape. Local. Throws input_error, which names the file, the tensor
+/// and both shapes, unless there is one.
+template <class T>
+std::vector<T> values_in(const io::safetensors_file& file, const std::string& name, matrix_shape shape) {
+  const std::vector<global_index>& found = file.at(name).shape;
+  if (found != std::vector{shape.rows, shape.cols}) {
+    std::string text;
+    for (const global_index size : found) text += (text.empty() ? "" : " x ") + std::to_string(size);
+    throw_error<input_error>({file.name(), ": tensor ", name, " is ", text, ", the model's is ", shape});
+  }
+  return file.values<T>(name);
+}
+
+/// The parameters of a set, those of a model or of one stage, = the tensors of the same names; other tensors
+/// are ignored. Local: every rank calls it with the same file. Throws input_error as values_in; then no value
+/// has changed.
+template <class T, class Device>
+void load_parameters(const io::safetensors_file& file, parameters<T, Device>& to) {
+  std::vector<parameter_values<T>> values;
+  for (const parameter<T, Device>& p : to.list())
+    values.push_back({p.name(), p.shape(), values_in<T>(file, p.name(), p.shape())});
+  assign_values(to, values, file.name());
+}
+
+/// A learned input X (n x w) = the tensor "embedding"; `vertices`: see assign_rows. Local, as
+/// load_parameters.
+template <class T, class Device>
+void load_embedding(const io::safetensors_file& file, dense<T, vertex_rows, Device>& x,
+                    std::span<const global_index> vertices = {}) {
+  const std::vector<T> values = values_in<T>(file, std::string(embedding_name), x.shape());  // (n, w)
+  assign_rows(x, std::span<const T>(values), vertices);
+}
+
+}  // namespace partita::nn

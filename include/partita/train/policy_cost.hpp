@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// What training would cost under a policy, asked before the graph is distributed.
+
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "partita/train/edge_counts.hpp"
+#include "partita/train/models.hpp"
+
+namespace partita::nn {
+
+namespace detail {
+
+/// This rank's tiles of A + w I, or of the transpose, without entries; null when some rank's tiles would have
+/// more entries than mesh::tile_entries(). Collective over the mesh. What travels: see count_tiles.
+template <class T, class Device>
+std::shared_ptr<local::csr_tiles<T, Device>> counted_tiles(const mesh<Device>& m, const policy& p,
+                                                           const blocking& rows, const edge_counts& edges,
+                                                           bool with_loops, transfer::side of) {
+  transfer::tile_counts counts =
+      transfer::count_tiles(m.world(), m.shape(), p.sparse, rows, rows, of,
+                            [&](const auto& visit) { edges.for_entries(with_loops, visit); });
+  const global_index nonzeros =
+      std::accumulate(counts.nonzeros.begin(), counts.nonzeros.end(), global_index{0});
+  if (m.world().all_reduce(nonzeros, reduction::max) > static_cast<global_index>(m.tile_entries())) return {};
+  local::tile_shape shape;
+  shape.rows = to_local(rows.block(p.sparse.rows, m.at()).size(), "the number of rows of a sparse block");
+  for (const interval c : partition::tile_columns(p.sparse, rows, m.at()))
+    shape.widths.push_back(to_local(c.size(), "the number of columns of a sparse tile"));
+  shape.nonzeros = static_cast<std::size_t>(nonzeros);
+  shape.entries_of_parts.assign(counts.nonzeros.begin(), counts.nonzeros.end());
+  const std::size_t own = shape.count() > 1 ? static_cast<std::size_t>(m.at().row) : 0;
+  return std::make_shared<local::csr_tiles<T, Device>>(m.queue(), std::move(shape), own,
+                                                       std::move(counts.needed));
+}
+
+/// The matrix that graph_operators::matrix_for makes, without entries; nothing where counts do not suffice:
+/// for models that read entries when they are constructed, and for tiles of several parts.
+template <class T, class Device>
+std::optional<sparse<T, dynamic_layout, Device>> counted_matrix(const mesh<Device>& m,
+                                                                const edge_counts& edges,
+                                                                const training_options& options,
+                                                                const policy& p, propagation_matrix of) {
+  if (of == propagation_matrix::self_loops || of == propagation_matrix::whole_rows) return {};
+  const blocking rows = vertex_blocking(m, edges.data(), options);
+  const bool mean = of == propagation_matrix::mean_normalized;
+  const auto forward = counted_tiles<T>(m, p, rows, edges, !mean, transfer::side::straight);
+  const auto backward = !mean && edges.is_symmetric()
+                            ? forward
+                            : counted_tiles<T>(m, p, rows, edges, !mean, transfer::side::transposed);
+  if (forward == nullptr || backward == nullptr) return {};
+  return sparse<T, dynamic_layout, Device>(m, p.sparse, p.dense, rows, rows, forward, backward);
+}
+
+/// A model as make_model makes it, which is only asked what it moves.
+template <class T, class Device>
+nn::model<T, Device> unread_model(const mesh<Device>& m, const edge_counts& edges,
+                                  const training_options& options, const policy& p) {
+  const named_model<T, Device>& named = find_model<T, Device>(options);
+  const auto a = counted_matrix<T>(m, edges, options, p, named.multiplies_with);
+  if (!a) return make_model<T>(m, edges.data(), options, p);
+  return named.make({*a, edges.data(), options, builder<T, Device>(*a, options_of_model(options))});
+}
+
+}  // namespace detail
+
+/// What one training step of train_model would receive under a policy, without training. Collective over the
+/// mesh. What travels: see predict_cost.
+template <class T, class Device>
+over_ranks predict_words(const mesh<Device>& m, const io::dataset& data, const training_options& options,
+                         const policy& p) {
+  const edge_counts edges(m.world(), data, transfer::host_threads(m.queue()));
+  const auto net = detail::unread_model<T>(m, edges, options, p);
+  return summarize(m.world(), trainer<T, Device>::predicted_step(m, net).words);
+}
+
+/// The cost of training under a policy: the words of a step and the peak of live buffers, exactly as they
+/// are after a set-up, from the entries and nonempty columns of A's tiles. Their memory is allocated but not
+/// touched. Models with attention or max aggregation, and graphs whose tiles exceed mesh::tile_entries(), are
+/// set up instead. List bytes cover the entries sent and received, as values, index pairs and triplets,
+/// assuming that A's entries are spread evenly over the ranks that own different parts of it. Resets the peak
+/// of the queue's memory meter. Collective over the mesh, whose world is that of `edges`. What travels: see
+/// transfer::count_tiles, for A and, unless it is symmetric, A^T; for a set-up, the graph.
+template <class T, class Device>
+policy_cost predict_cost(const mesh<Device>& m, const edge_counts& edges, const training_options& options,
+                         const policy& p) {
+  constexpr std::size_t list = 2 * (sizeof(T) + 2 * sizeof(global_index)) + sizeof(triplet<T>);
+  const io::dataset& data = edges.data();
+  memory_meter& meter = *m.queue().meter();
+  meter.restart_peak();
+  const auto before = static_cast<global_index>(meter.current());
+  const trainer<T, Device> set_up(m, data, options, detail::unread_model<T>(m, edges, options, p),
+                                  matrix_contents::unread);
+  const global_index entries = static_cast<global_index>(data.edges.size()) + data.vertices;
+  return {.words = summarize(m.world(), set_up.predicted().words),
+          .buffer_bytes = summarize(m.world(), static_cast<global_index>(meter.peak()) - before),
+          .list_bytes = entries / m.shape().size(p.sparse.used()) * static_cast<global_index>(list)};
+}
+/// As above for one policy. What travels also: see edge_counts.
+template <class T, class Device>
+policy_cost predict_cost(const mesh<Device>& m, const io::dataset& data, const training_options& options,
+                         const policy& p) {
+  return predict_cost<T>(m, edge_counts(m.world(), data, transfer::host_threads(m.queue())), options, p);
+}
+
+}  // namespace partita::nn

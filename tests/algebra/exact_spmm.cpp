@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// On a reproducible mesh Y = A X and Y = A^T X have the same bits for every policy, mesh and option, and move
+// what the closed forms say.
+#include "partita/algebra/exact_spmm.hpp"
+
+#include <doctest/doctest.h>
+
+#include "partita/algebra/gemm.hpp"
+#include "partita/algebra/reductions.hpp"
+#include "partita/algebra/spmm.hpp"
+#include "partita/algebra/vectors.hpp"
+#include "partita/comm/self.hpp"
+#include "partita/transfer/distribute.hpp"
+#include "support/matrices.hpp"
+#include "support/meshes.hpp"
+
+namespace test_exact_spmm {
+
+using namespace partita;
+using namespace test_support;
+
+namespace {
+
+struct problem {
+  matrix_shape shape{37, 29};  // of A
+  global_index width = 5;
+
+  template <class T>
+  std::vector<triplet<T>> entries() const {
+    std::vector<triplet<T>> all;
+    for (const auto& e : sparse_entries(shape))
+      all.push_back(
+          {e.row, e.col, static_cast<T>(std::ldexp(e.value, static_cast<int>((e.row + e.col) % 19)))});
+    return all;
+  }
+};
+
+constexpr spmm_options every_option[] = {{stationary::c, row_exchange::full},
+                                         {stationary::c, row_exchange::sparsity_aware},
+                                         {stationary::a, row_exchange::full},
+                                         {stationary::a, row_exchange::sparsity_aware},
+                                         {stationary::automatic, row_exchange::automatic}};
+
+/// 3 A X + 2 Y or, transposed, 3 A^T X + 2 Y, on every rank.
+template <class T>
+std::vector<T> product_on(const communicator& world, mesh_shape shape, const policy& named, bool transpose,
+                          symmetry kind, spmm_options options) {
+  const problem p;
+  const mesh<host> m(world, shape, device_queue<host>(1 + shape.row % 2), summation::reproducible, 40);
+  const auto entries = p.entries<T>();
+  const auto stored = distribute(m, named, p.shape, share(entries, m.rank(), m.size()), kind);
+  const auto a = transpose ? transposed(stored) : stored;
+  const blocking features = blocking::even(p.width, shape, nesting::cols);
+  const auto x = generate<T>(m, named.dense, a.col_blocking(), features, field(0));
+  auto y = generate<T>(m, named.dense, a.row_blocking(), features, field(1));
+  spmm_plan plan(a, x, options);
+  plan(3, x, 2, y);
+  m.ledger().clear();
+  plan(1, x, 0, y);
+  CHECK(m.ledger().total() == plan.predicted());
+  plan(3, x, 2, y);
+  return collect(y);
+}
+
+template <class T>
+void expect_one_result(bool transpose) {
+  const auto expected = product_on<T>(self::world(), {1, 1, 1}, row_1d, transpose, symmetry::general, {});
+  for_each_usual_mesh(std::array{2, 6, 8, 9}, [&](auto policy, mesh_shape shape) {
+    on_threads(shape.size(), [&](const communicator& world) {
+      for (const spmm_options& o : every_option)
+        for (const symmetry kind : {symmetry::general, symmetry::one_way})
+          CHECK_MESSAGE((product_on<T>(world, shape, policy, transpose, kind, o) == expected),
+                        std::string(policy.name), " on ", to_string(shape));
+    });
+  });
+}
+
+}  // namespace
+
+TEST_CASE("float: A X and A^T X have the same bits everywhere") {
+  expect_one_result<float>(false);
+  expect_one_result<float>(true);
+}
+
+TEST_CASE("double: A X and A^T X have the same bits everywhere") {
+  expect_one_result<double>(false);
+  expect_one_result<double>(true);
+}
+
+TEST_CASE("products are those of a fast mesh, to rounding") {
+  const problem p;
+  const mesh<host> exact(self::world(), {1, 1, 1}, device_queue<host>(), summation::reproducible);
+  const mesh<host> fast(self::world(), {1, 1, 1});
+  const auto on = [&](const mesh<host>& m) {
+    const auto a = distribute(m, row_1d, p.shape, p.entries<double>());
+    return collect(spmm(a, generate<double>(m, row_1d.dense, {p.shape.cols, p.width}, field(0))));
+  };
+  CHECK(largest_difference(on(exact), on(fast)) < 1e-14 * 0x1p19);
+}
+
+TEST_CASE("a product with what is not finite is not a number") {
+  const mesh<host> m(self::world(), {1, 1, 1}, device_queue<host>(), summation::reproducible);
+  const std::vector<triplet<double>> entries{{0, 0, 1.0}, {1, 1, 1.0}};
+  const auto a = distribute(m, row_1d, {2, 2}, entries);
+  const auto x = generate<double>(m, row_1d.dense, {2, 1}, [](auto i, auto) { return i == 0 ? NAN : 1.0; });
+  CHECK(std::isnan(collect(spmm(a, x))[0]));
+}
+
+TEST_CASE("sums and column sums have the same bits everywhere; what sums otherwise throws") {
+  const matrix_shape shape{41, 7};
+  const auto value = [](global_index i, global_index j) { return std::ldexp(field(2)(i, j), int(i % 31)); };
+  std::vector<double> sums;
+  const auto check = [&](const communicator& world, mesh_shape on, bool first) {
+    const mesh<host> m(world, on, device_queue<host>(), summation::reproducible);
+    auto x = generate<double>(m, {axis::row, axis_set(axis::col)}, shape, value);
+    dense<double, replicated, host> columns(m, matrix_shape{1, shape.cols});
+    column_sums(x, columns);
+    std::vector<double> found(columns.values().begin(), columns.values().end());
+    found.push_back(sum(x));
+    if (first) sums = found;
+    CHECK(found == sums);
+    const char* const what = "is not available on a reproducible mesh";
+    expect_error<error>(what, [&] { dot(x, x); });
+    expect_error<error>(what, [&] { inner(x, x); });
+    expect_error<error>(what, [&] { row_softmax(x, x); });
+  };
+  check(self::world(), {1, 1, 1}, true);
+  for (const mesh_shape on : {mesh_shape{2, 1, 1}, mesh_shape{2, 3, 1}, mesh_shape{1, 4, 2}})
+    on_threads(on.size(), [&](const communicator& world) { check(world, on, false); });
+}
+
+}  // namespace test_exact_spmm

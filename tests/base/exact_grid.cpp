@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Terms on a grid add up without rounding, in every order.
+#include "partita/base/exact_grid.hpp"
+
+#include <algorithm>
+#include <doctest/doctest.h>
+#include <numeric>
+#include <vector>
+
+#include "partita/base/random.hpp"
+
+namespace test_exact_grid {
+
+using namespace partita;
+using base::exact_grid;
+
+namespace {
+
+/// Products of numbers of both signs and many magnitudes.
+std::vector<double> factors(std::uint64_t seed, std::size_t count) {
+  std::vector<double> x;
+  for (std::size_t i = 0; i < count; ++i)
+    x.push_back(std::ldexp(random_uniform(seed, i, 0) - 0.5, static_cast<int>(random_bits(seed, i, 1) % 60)));
+  return x;
+}
+
+double largest(const std::vector<double>& x) {
+  return std::abs(
+      *std::max_element(x.begin(), x.end(), [](double a, double b) { return std::abs(a) < std::abs(b); }));
+}
+
+template <class Part>
+double sum(const std::vector<double>& x, const std::vector<double>& y, Part part) {
+  double total = 0;
+  for (std::size_t i = 0; i < x.size(); ++i)
+    for (const double f : base::exact_factors(x[i]))
+      for (const double g : base::exact_factors(y[i])) total += part(f * g);
+  return total;
+}
+
+}  // namespace
+
+TEST_CASE("a number is the sum of its factors, whose products are exact") {
+  for (double x : factors(1, 1000)) {
+    const auto [high, low] = base::exact_factors(x);
+    CHECK(high + low == x);
+    for (const double a : {high, low})
+      for (const double b : {high, low}) CHECK(std::fma(a, b, -(a * b)) == 0);
+  }
+  CHECK(base::exact_factors(0.1f)[0] == 0.1f);
+}
+
+TEST_CASE("sums of products do not depend on the order, and have the digits of their type") {
+  const std::vector<double> x = factors(2, 5000), y = factors(3, 5000);
+  const exact_grid grid = exact_grid::of_products<double>(largest(x), largest(y), 5000);
+  long double exact = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) exact += static_cast<long double>(x[i]) * y[i];
+  const double coarse = sum(x, y, grid.coarse()), fine = sum(x, y, grid.fine());
+  const double scale = largest(x) * largest(y);
+  CHECK(std::abs(static_cast<double>(coarse - exact)) < 1e-6 * scale);
+  CHECK(std::abs(static_cast<double>(coarse + static_cast<long double>(fine) - exact)) < 1e-15 * scale);
+  std::vector<std::size_t> order(x.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  for (std::uint64_t seed = 0; seed < 5; ++seed) {
+    std::sort(order.begin(), order.end(),
+              [&](auto a, auto b) { return random_bits(seed, a, 7) < random_bits(seed, b, 7); });
+    std::vector<double> u, v;
+    for (const std::size_t i : order) {
+      u.push_back(x[i]);
+      v.push_back(y[i]);
+    }
+    CHECK(sum(u, v, grid.coarse()) == coarse);
+    CHECK(sum(u, v, grid.fine()) == fine);
+  }
+}
+
+TEST_CASE("the grid of nothing, of many, and of what is not finite") {
+  CHECK(exact_grid::of_products<double>(0, 1, 0).coarse()(0.0) == 0);
+  CHECK(exact_grid::of_products<float>(1, 1, global_index{1} << 40).coarse()(0.75) == 0.75);
+  CHECK(std::isnan(
+      exact_grid::of_products<float>(std::numeric_limits<double>::infinity(), 1, 4).coarse()(1.0)));
+  CHECK(std::isnan(exact_grid::of_products<double>(NAN, 1, 4).fine()(1.0)));
+}
+
+}  // namespace test_exact_grid

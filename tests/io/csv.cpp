@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tables of numbers with commas between them.
+#include "partita/io/csv.hpp"
+
+#include <cmath>
+#include <cstdint>
+#include <doctest/doctest.h>
+#include <string>
+#include <vector>
+
+#include "support/scratch.hpp"
+
+namespace test_csv {
+
+using namespace partita;
+using namespace test_support;
+
+TEST_CASE("csv: whole and real numbers, by any number of threads") {
+  for (int threads = 1; threads <= 5; ++threads) {
+    const auto a = io::parse_csv<std::int64_t>("1,-2\r\n\r\n 3 , 4\n5,6", "m", threads);
+    CHECK(a.rows == 3);
+    CHECK(a.cols == 2);
+    CHECK(a.values == std::vector<std::int64_t>{1, -2, 3, 4, 5, 6});
+    const auto b = io::parse_csv<double>("0.5,,nan\n1e-3,-inf,7\n", "m", threads);
+    CHECK(b.rows == 2);
+    CHECK(b.values[0] == 0.5);
+    CHECK(std::isnan(b.values[1]));
+    CHECK(std::isnan(b.values[2]));
+    CHECK(b.values[4] < 0);
+    CHECK(b.values[5] == 7);
+  }
+  CHECK(io::parse_csv<float>("", "m").rows == 0);
+  CHECK(io::parse_csv<float>("\n\n", "m").rows == 0);
+}
+
+TEST_CASE("csv: malformed lines are named") {
+  const scratch folder;
+  const auto refused = [&]<class T>(T, const std::string& text) {
+    return complaint(folder.dir, [&] { io::parse_csv<T>(text, folder / "m", 3); });
+  };
+  CHECK(refused(std::int64_t{}, "1,2\n3\n") ==
+        "m:2: expected 2 whole numbers and commas between, found \"3\"");
+  CHECK(refused(std::int64_t{}, "1,2\n3,4,5\n") ==
+        "m:2: expected 2 whole numbers and commas between, found \"3,4,5\"");
+  CHECK(refused(std::int64_t{}, "1\n2.5\n") == "m:2: expected 1 whole number, found \"2.5\"");
+  CHECK(refused(std::int64_t{}, "1,2\n3,\n") ==
+        "m:2: expected 2 whole numbers and commas between, found \"3,\"");
+  CHECK(refused(1.0, "source\n") == "m:1: expected 1 number, found \"source\"");
+  CHECK(refused(1.0f, "1\n1e99\n") == "m:2: expected 1 number, found \"1e99\"");
+  CHECK(refused(std::int64_t{}, "9223372036854775808\n") ==
+        "m:1: expected 1 whole number, found \"9223372036854775808\"");
+}
+
+}  // namespace test_csv

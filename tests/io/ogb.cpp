@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Node-property folders of the Open Graph Benchmark.
+#include "partita/io/ogb.hpp"
+
+#include <cstdint>
+#include <doctest/doctest.h>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "support/gzip_files.hpp"
+#include "support/scratch.hpp"
+
+namespace test_ogb {
+
+using namespace partita;
+using namespace test_support;
+using files = std::map<std::string, std::string>;
+
+files small() {
+  return {{"raw/num-node-list.csv.gz", "4\n"},
+          {"raw/num-edge-list.csv.gz", "3\n"},
+          {"raw/edge.csv.gz", "0,1\n2,3\n3,3\n"},
+          {"raw/node-feat.csv.gz", "0.5,1\n-2,3\n1e-3,0\n4,4\n"},
+          {"raw/node-label.csv.gz", "1\nnan\n0.0\n2\n"},
+          {"split/time/train.csv.gz", "0\n"},
+          {"split/time/valid.csv.gz", "3\n"},
+          {"split/time/test.csv.gz", "2\n"}};
+}
+
+void write(const scratch& folder, const files& texts) {
+  fs::remove_all(folder / "g");
+  for (const auto& [name, text] : texts) {
+    fs::create_directories((folder / "g" / name).parent_path());
+    write_text(folder / "g" / name, gzip(text));
+  }
+}
+
+TEST_CASE("OGB folders: one label each, or several of 0 and 1") {
+  const scratch folder;
+  write(folder, small());
+  const io::dataset data = io::load_ogb(folder / "g");
+  CHECK(data.name == "g");
+  CHECK(data.vertices == 4);
+  CHECK(data.features == 2);
+  CHECK(data.classes == 3);
+  CHECK(data.edges == std::vector<io::edge>{{0, 1}, {2, 3}, {3, 3}});
+  CHECK(data.labels == std::vector<std::int64_t>{1, -1, 0, 2});
+  CHECK(data.split == std::vector<std::uint8_t>{1, 0, 3, 2});
+  std::vector<float> first;
+  data.vertex_features.for_row(2,
+                               [&](global_index, auto value) { first.push_back(static_cast<float>(value)); });
+  CHECK(first == std::vector<float>{1e-3f, 0});
+  const io::dataset both = io::load_ogb((folder / "g").string() + "/", io::inverse_edges::added, 3);
+  CHECK(both.name == "g");
+  CHECK(both.edges == std::vector<io::edge>{{0, 1}, {2, 3}, {3, 3}, {1, 0}, {3, 2}, {3, 3}});
+
+  files several = small();
+  several["raw/node-label.csv.gz"] = "1,0\n0,0\n1,1\n0,1\n";
+  several.erase("raw/node-feat.csv.gz");
+  write(folder, several);
+  const io::dataset tasks = io::load_ogb(folder / "g");
+  CHECK(tasks.multi_label);
+  CHECK(tasks.classes == 2);
+  CHECK(tasks.features == 0);
+  CHECK(tasks.label_matrix == std::vector<std::uint8_t>{1, 0, 0, 0, 1, 1, 0, 1});
+}
+
+TEST_CASE("OGB folders: what is wrong is named with its file and row") {
+  const scratch folder;
+  const auto refused = [&](const std::string& name, const std::string& text) {
+    files texts = small();
+    texts[name] = text;
+    write(folder, texts);
+    const std::string said = complaint(folder.dir, [&] { io::load_ogb(folder / "g"); });
+    const std::string file = "g/" + name + ": ";
+    return said.starts_with(file) ? said.substr(file.size()) : said;
+  };
+  CHECK(refused("raw/num-node-list.csv.gz", "4\n5\n") ==
+        "expected one number, as the folder has one graph, found 2");
+  CHECK(refused("raw/num-node-list.csv.gz", "0\n") == "there are no vertices");
+  CHECK(refused("raw/num-edge-list.csv.gz", "4\n") == "g/raw/edge.csv.gz: expected 4 rows, found 3");
+  CHECK(refused("raw/edge.csv.gz", "0,1\n2,4\n3,3\n") ==
+        "row 1 is the edge 2 -> 4, outside the graph of 4 vertices");
+  CHECK(refused("raw/edge.csv.gz", "0\n1\n2\n") == "expected two vertices in each row, found 1");
+  CHECK(refused("raw/edge.csv.gz", "0,1\n2,3\n3,x\n") ==
+        "g/raw/edge.csv.gz:3: expected 2 whole numbers and commas between, found \"3,x\"");
+  CHECK(refused("raw/node-feat.csv.gz", "1\n2\n3\n") == "expected 4 rows, found 3");
+  CHECK(refused("raw/node-feat.csv.gz", "1,2\n3,4\n5,nan\n7,8\n") ==
+        "feature 1 of vertex 2 is not a finite number");
+  CHECK(refused("raw/node-label.csv.gz", "1\n4\n0\n2\n") ==
+        "label 4.000000 of vertex 1 is outside the classes");
+  CHECK(refused("raw/node-label.csv.gz", "1,2\n0,0\n0,0\n0,0\n") ==
+        "label 2.000000 of vertex 0 is neither 0 nor 1");
+  CHECK(refused("split/time/train.csv.gz", "0\n4\n") == "row 1 is vertex 4, outside the graph of 4 vertices");
+  CHECK(refused("split/time/test.csv.gz", "2\n0\n") == "row 1 is vertex 0, which has come before");
+  CHECK(refused("split/time/test.csv.gz", "1\n") == "row 0 is vertex 1, which has no label");
+  CHECK(refused("split/time/train.csv.gz", "") == "no vertex is in the training set");
+  CHECK(refused("split/random/train.csv.gz", "0\n") == "g/split: expected one folder, found 2");
+  write(folder, {});
+  CHECK(complaint(folder.dir, [&] { io::load_ogb(folder / "g"); }) == "g: is not a directory");
+  files texts = small();
+  texts.erase("raw/edge.csv.gz");
+  write(folder, texts);
+  CHECK(complaint(folder.dir, [&] { io::load_ogb(folder / "g"); }) == "g/raw/edge.csv.gz: no such file");
+}
+
+}  // namespace test_ogb

@@ -1,0 +1,205 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Converts graphs between all formats, and compares them as SciPy, NumPy and this script read them.
+
+usage: convert.py PROGRAM"""
+import gzip
+import os
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+
+import numpy
+import scipy.io
+import scipy.sparse
+
+ENDINGS = [".mtx", ".txt", ".txt.gz", ".graph", ".npz", ".npy", ".part", ""]
+
+
+def ring(n, weighted):
+    """The entries of an undirected graph without loops: {(u, v): weight}."""
+    return {(u, (u + s) % n): (u * ((u + s) % n) % 7 + 1 if weighted else 1) for u in range(n) for s in (1, 2, 5, n - 1, n - 2, n - 5)}
+
+
+class Formats:
+    def __init__(self, program, folder):
+        self.program, self.folder = program, folder
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def run(self, *args):
+        return subprocess.run([self.program, *args], capture_output=True, text=True, timeout=60)
+
+    def convert(self, *args):
+        ran = self.run(*args)
+        assert ran.returncode == 0 and not ran.stderr, (args, ran)
+        return ran.stdout
+
+    def refused(self, code, sentence, *args):
+        ran = self.run(*args)
+        assert ran.returncode == code and re.fullmatch("convert: .*" + sentence + ".*\n", ran.stderr), (args, ran, sentence)
+
+    def write(self, name, content):
+        with open(self.path(name), "wb") as f:
+            f.write(content if isinstance(content, bytes) else content.encode())
+        return self.path(name)
+
+    def blocks(self, path):
+        """A .part as its documentation describes it."""
+        with open(path, "rb") as f:
+            raw = f.read()
+        assert raw[:8] == b"\x93PARTITA"
+        version, value_bytes, column_bytes, _ = struct.unpack_from("<4I", raw, 8)
+        rows, _, entries, count = struct.unpack_from("<4q", raw, 24)
+        assert version == 1
+        found = {}
+        for k in range(count):
+            begin, end, size, position, _, _ = struct.unpack_from("<4q2I", raw, 56 + 40 * k)
+            offsets = numpy.frombuffer(raw, "<i8", end - begin + 1, position)
+            at = position + 8 * (end - begin + 1)
+            columns = numpy.frombuffer(raw, f"<i{column_bytes}", size, at)
+            at = (at + column_bytes * size + 7) // 8 * 8
+            values = numpy.frombuffer(raw, f"<f{value_bytes}", size, at) if value_bytes else numpy.ones(size)
+            for row in range(begin, end):
+                for e in range(offsets[row - begin], offsets[row - begin + 1]):
+                    found[row, int(columns[e])] = float(values[e])
+        assert end == rows and len(found) == entries
+        return found
+
+    def read(self, path):
+        """Entries of a file."""
+        def of(matrix):
+            matrix = scipy.sparse.coo_matrix(matrix)
+            return {(int(i), int(j)): float(v) for i, j, v in zip(matrix.row, matrix.col, matrix.data)}
+
+        def rows_of(table, weights=None):
+            assert table.dtype == numpy.int64
+            return {(int(u), int(v)): 1 if weights is None else float(weights[k]) for k, (u, v) in enumerate(table)}
+
+        if path.endswith(".mtx"):
+            return of(scipy.io.mmread(path))
+        if path.endswith(".npz"):
+            return of(scipy.sparse.load_npz(path))
+        if path.endswith(".npy"):
+            return rows_of(numpy.load(path))
+        if path.endswith(".part"):
+            return self.blocks(path)
+        if os.path.isdir(path):
+            weights = os.path.join(path, "edge_weight.npy")
+            return rows_of(numpy.load(os.path.join(path, "edges.npy")), numpy.load(weights) if os.path.exists(weights) else None)
+        with (gzip.open if path.endswith(".gz") else open)(path, "rt") as f:
+            lines = [[float(word) for word in line.split()] for line in f]
+        if path.endswith(".graph"):
+            step = 2 if len(lines[0]) > 2 else 1
+            return {(u, int(line[k]) - 1): line[k + 1] if step == 2 else 1 for u, line in enumerate(lines[1:]) for k in range(0, len(line), step)}
+        return {(int(line[0]), int(line[1])): line[2] if len(line) > 2 else 1 for line in lines}
+
+    def all_pairs(self, weighted):
+        """Through every pair of formats; .npy loses weights."""
+        n, entries = 41, ring(41, weighted)
+        without = {place: 1 for place in entries}
+        u, v = zip(*entries)
+        matrix = scipy.sparse.coo_matrix((list(entries.values()), (u, v)), (n, n))
+        scipy.io.mmwrite(self.path("0.mtx"), matrix)
+        for first in ENDINGS:
+            a = self.path(f"a{int(weighted)}" + first)
+            said = self.convert(self.path("0.mtx"), a)
+            assert ("without weights" in said) == (weighted and first == ".npy"), said
+            expected = without if first == ".npy" else entries
+            assert self.read(a) == expected, first
+            for second in ENDINGS:
+                b = self.path(f"b{int(weighted)}{first.replace('.', '_')}{second}")
+                self.convert(a, b, "--threads", "3")
+                assert self.read(b) == (without if second == ".npy" else expected), (first, second)
+        for form in ("csr", "csc", "coo"):
+            for kind in ("float32", "float64", "int8", "int16", "int32", "int64", "uint16", "uint64"):
+                scipy.sparse.save_npz(self.path("f.npz"), matrix.asformat(form).astype(kind))
+                self.convert(self.path("f.npz"), self.path("f.mtx"))
+                assert self.read(self.path("f.mtx")) == entries, (form, kind)
+
+    def matrices(self):
+        """Rectangles and any values are for matrices only."""
+        a = scipy.sparse.random(23, 40, 0.2, random_state=5)
+        scipy.sparse.save_npz(self.path("r.npz"), a)
+        expected = self.read(self.path("r.npz"))
+        self.convert(self.path("r.npz"), self.path("r.part"), "--parts", "5")
+        self.convert(self.path("r.part"), self.path("r.mtx"))
+        self.convert(self.path("r.mtx"), self.path("again.npz"))
+        for name in ("r.part", "r.mtx", "again.npz"):
+            assert self.read(self.path(name)) == expected
+        assert scipy.sparse.load_npz(self.path("again.npz")).shape == (23, 40)
+        for ending in (".txt", ".graph", ".npy", "", ".txt.gz"):
+            self.refused(1, "cannot have a matrix of 23 x 40, only a graph", self.path("r.npz"), self.path("r" + ending))
+
+    def ids(self):
+        """Gaps in ids are kept beside the output, and used again by another edge list."""
+        text = "# c\n30\t1412\n3\t30\n1412\t7\n"
+        self.write("g.txt", text)
+        self.convert(self.path("g.txt"), self.path("g.npz"))
+        assert numpy.load(self.path("g.ids.npy")).tolist() == [3, 7, 30, 1412]
+        assert self.read(self.path("g.npz")) == {(2, 3): 1, (0, 2): 1, (3, 1): 1}
+        self.convert(self.path("g.txt"), self.path("gd"))
+        assert numpy.load(os.path.join(self.path("gd"), "ids.npy")).tolist() == [3, 7, 30, 1412]
+        self.convert(self.path("gd"), self.path("g.txt.gz"))
+        assert self.read(self.path("g.txt.gz")) == self.read(self.write("h.txt", text.split("\n", 1)[1]))
+        assert "without 2 vertices without edges" in self.convert(self.write("i.mtx", "%%MatrixMarket matrix coordinate pattern general\n4 4 1\n2 3\n"), self.path("i.txt"))
+
+    def ogb(self):
+        files = {"raw/num-node-list": "4\n", "raw/num-edge-list": "2\n", "raw/edge": "0,1\n2,3\n", "raw/node-feat": "0.5,1\n2,3\n4,5\n6,7\n",
+                 "raw/node-label": "1\nnan\n0\n2\n", "split/time/train": "0\n", "split/time/valid": "3\n", "split/time/test": "2\n"}
+        for name, text in files.items():
+            os.makedirs(os.path.dirname(self.path("ogb/" + name)), exist_ok=True)
+            self.write(f"ogb/{name}.csv.gz", gzip.compress(text.encode()))
+        self.convert(self.path("ogb"), self.path("d"), "--undirected")
+        load = lambda name: numpy.load(os.path.join(self.path("d"), name))
+        assert self.read(self.path("d")) == {(0, 1): 1, (1, 0): 1, (2, 3): 1, (3, 2): 1}
+        assert load("features.npy").tolist() == [[0.5, 1], [2, 3], [4, 5], [6, 7]] and load("labels.npy").tolist() == [1, -1, 0, 2]
+        assert load("split.npy").tolist() == [1, 0, 3, 2]
+        assert "without features, labels and split" in self.convert(self.path("d"), self.path("d.graph"))
+        self.convert(self.path("d"), self.path("e"))
+        assert numpy.load(os.path.join(self.path("e"), "features.npy")).tolist() == load("features.npy").tolist()
+
+    def errors(self):
+        bad = self.write("bad.txt", "0 1\n1 x\n")
+        self.refused(1, re.escape(bad) + ':2: expected two vertex ids, found "1 x"', bad, self.path("x.npz"))
+        bad = self.write("bad.mtx", "%%MatrixMarket matrix coordinate real general\n2 2 1\n3 1 1\n")
+        self.refused(1, re.escape(bad) + r":3: entry \(3, 1\) is outside a matrix of 2 x 2", bad, self.path("x.npz"))
+        bad = self.write("bad.graph", "% c\n2 1\n2\n\n")
+        self.refused(1, re.escape(bad) + ": expected 1 edges", bad, self.path("x.npz"))
+        bad = self.write("bad.txt.gz", gzip.compress(b"0 1\n" * 1000)[:-8])
+        self.refused(1, re.escape(bad) + ": cannot be unpacked", bad, self.path("x.npz"))
+        bad = self.write("bad.part", b"\x93PARTITA")
+        self.refused(1, re.escape(bad) + ": is cut off", bad, self.path("x.npz"))
+        bad = self.write("bad.npz", b"zip")
+        self.refused(1, re.escape(bad) + ": is not a zip archive", bad, self.path("x.mtx"))
+        bad = self.write("bad.npy", b"\x93NUMPY")
+        self.refused(1, re.escape(bad) + ": truncated header", bad, self.path("x.mtx"))
+        self.refused(1, "none.mtx: no such file", self.path("none.mtx"), self.path("x.npz"))
+        self.refused(1, "none: no such file", self.path("none"), self.path("x.npz"))
+        one_way = self.write("one.txt", "0 1\n")
+        self.refused(1, "vertex 1 has the neighbour 2, which does not have it", one_way, self.path("x.graph"))
+        assert not os.path.exists(self.path("x.graph")) and not os.path.exists(self.path("x.npz"))
+        self.convert(one_way, self.path("x.graph"), "--undirected")
+        self.refused(1, "takes up to .* of memory, more than --memory 1M", one_way, self.path("y.npz"), "--memory", "1M")
+        self.convert(one_way, self.path("y.npz"), "--memory", "0.5G")
+        self.refused(2, "--memory 3X is not a size", one_way, self.path("y.npz"), "--memory", "3X")
+        self.refused(2, "x.csv does not end in", one_way, self.path("x.csv"))
+        self.refused(2, "OUT is required", one_way)
+        self.refused(1, "cannot be written", one_way, self.path("no/x.npz"))
+
+
+def main(program):
+    with tempfile.TemporaryDirectory() as folder:
+        formats = Formats(program, folder)
+        for test in (lambda: formats.all_pairs(False), lambda: formats.all_pairs(True), formats.matrices, formats.ids, formats.ogb, formats.errors):
+            test()
+    print("every pair of formats, matrices, ids, OGB folders and errors")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    main(sys.argv[1])

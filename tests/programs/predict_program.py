@@ -1,0 +1,257 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Saving and predicting as users meet them: what train saves, predict computes again under other policies and on other ranks,
+and so does the script for PyTorch; exit codes and one-sentence errors.
+
+usage: predict_program.py TRAIN PREDICT SCRIPT PYTHON_WITH_NUMPY|- torch|numpy [MPI_LAUNCH MPIRUN]"""
+import array
+import ast
+import json
+import os
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TRAIN, PREDICT, SCRIPT, PYTHON, LIBRARY, *LAUNCH = sys.argv[1:]
+N, FEATURES, CLASSES = 23, 5, 3
+ARRANGEMENTS = [("row_1d", "3"), ("grid_2d", "6"), ("feature_column", "2")]
+OF_ALL = ["--hidden", "4", "--epochs", "5", "--quiet"]
+LEARNED = ["--embedding", "3"]
+
+
+def npy(code, shape, values):
+    descr = {"q": "<i8", "f": "<f4", "d": "<f8", "B": "|u1"}[code]
+    header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}"
+    header += " " * (63 - (10 + len(header)) % 64) + "\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + array.array(code, values).tobytes()
+
+
+def read_npy(path):
+    """The shape and the values."""
+    with open(path, "rb") as f:
+        content = f.read()
+    begin = 10 + struct.unpack("<H", content[8:10])[0]
+    header = ast.literal_eval(content[10:begin].decode())
+    return header["shape"], list(array.array({"<f4": "f", "<f8": "d"}[header["descr"]], content[begin:]))
+
+
+def read_tensors(path):
+    """Shapes and values by name, and the metadata."""
+    with open(path, "rb") as f:
+        header = json.loads(f.read(struct.unpack("<Q", f.read(8))[0]))
+        content = f.read()
+    metadata = header.pop("__metadata__")
+    return {name: (t["shape"], list(array.array({"F32": "f", "F64": "d"}[t["dtype"]], content[slice(*t["data_offsets"])])))
+            for name, t in header.items()}, metadata
+
+
+def number(*places):
+    """One of 997, by the places."""
+    found = 17
+    for p in places:
+        found = (found * 131 + p * 7 + 3) % 997
+    return found
+
+
+def data(features=FEATURES, classes=CLASSES, n=N):
+    """A directed graph with weights, among them a few of edges that are there twice."""
+    edges = [(u, v) for u in range(n) for v in range(n) if u != v and number(u, v) % 7 == 0]
+    edges += edges[:3]
+    return {"edges.npy": npy("q", (len(edges), 2), [v for e in edges for v in e]),
+            "edge_weight.npy": npy("d", (len(edges),), [0.5 + number(*e, 1) / 997 for e in edges]),
+            "features.npy": npy("f", (n, features), [number(v, j, 2) / 997 for v in range(n) for j in range(features)]),
+            "labels.npy": npy("q", (n,), [number(v, 3) % classes if v >= classes else v for v in range(n)]),
+            "split.npy": npy("B", (n,), [1 + v % 3 for v in range(n)])}
+
+
+def run(program, *arguments, command=()):
+    leaks = {"ASAN_OPTIONS": "detect_leaks=0"} if command else {}  # of MPI's modules
+    return subprocess.run([*command, program, *arguments], capture_output=True, text=True, timeout=120, env={**os.environ, **leaks})
+
+
+def difference(a, b):
+    return max(abs(x - y) for x, y in zip(a, b, strict=True))
+
+
+class Predict(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.data = self.data_folder("data", data())
+        self.model, self.logits, self.hidden, self.out = (os.path.join(self.folder, f) for f in ("m.safetensors", "l.npy", "h.npy", "p.npy"))
+
+    def data_folder(self, name, files):
+        path = os.path.join(self.folder, name)
+        os.mkdir(path)
+        for file, content in files.items():
+            with open(os.path.join(path, file), "wb") as f:
+                f.write(content)
+        return path
+
+    def train(self, *arguments, precision="f64", command=()):
+        ranks = [] if "--ranks" in arguments or command else ["--ranks", "4"]
+        done = run(TRAIN, "--data", self.data, *OF_ALL, *ranks, "--precision", precision, "--save", self.model, "--save-logits", self.logits,
+                   "--save-embeddings", self.hidden, "--json", os.path.join(self.folder, "run.json"), *arguments, command=command)
+        self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
+        with open(os.path.join(self.folder, "run.json")) as f:
+            return json.load(f)
+
+    def predict(self, *arguments, data=None, command=()):
+        done = run(PREDICT, "--model", self.model, "--data", data or self.data, "--out", self.out, *arguments, command=command)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def predicts_as_saved(self, tolerance, what, arrangements=ARRANGEMENTS, data=None):
+        shape, expected = read_npy(self.logits)
+        self.assertEqual(shape, (N, CLASSES), what)
+        self.assertGreater(max(expected) - min(expected), 1e-3, what)
+        for policy, ranks in arrangements:
+            self.predict("--policy", policy, "--ranks", ranks, "--quiet", data=data)
+            found_shape, found = read_npy(self.out)
+            self.assertEqual(found_shape, shape, what)
+            self.assertLess(difference(found, expected), tolerance, (what, policy))
+
+    def test_every_model_predicts_what_it_did_when_it_was_saved(self):
+        for model in (["gcn"], ["sage"], ["sage", "--aggregation", "max"], ["gin", "--epsilon", "0.25"], ["gat", "--heads", "2"], ["sgc", "--hops", "3"],
+                      ["appnp", "--alpha", "0.3"], ["gcnii", "--layers", "3", "--lambda", "0.7"], ["resgcn", "--layers", "2"],
+                      ["gcn", "--coupling", "decoupled"], ["sage", "--coupling", "decoupled"], ["gat", "--coupling", "decoupled", "--heads", "2"],
+                      ["gcn", "--raw-features"], ["gcn", *LEARNED]):
+            self.train("--model", *model)
+            self.predicts_as_saved(1e-12, model)
+        self.train("--model", "gcn", precision="f32")
+        self.predicts_as_saved(1e-5, "f32")
+        self.predict("--precision", "f64", "--quiet")
+        self.assertLess(difference(read_npy(self.out)[1], read_npy(self.logits)[1]), 1e-5)
+
+    def test_other_ways_of_training(self):
+        for arguments in (["gcn", "--batch", "8", "--partition", "random"], ["sage", "--batch", "8", "--scores", "sampled", *LEARNED],
+                          ["gat", "--heads", "2", "--batch", "8", "--placement", "column", "--partition", "random", *LEARNED],
+                          ["gcn", "--partition", "random", *LEARNED], ["gin", "--layers", "3", "--stages", "2", "--chunks", "3"],
+                          ["resgcn", "--layers", "2", "--stages", "4", "--chunks", "3", "--partition", "random"],
+                          ["gcnii", "--layers", "2", "--stages", "2", "--history", "halo", "--partition", "random"]):
+            self.train("--model", *arguments)
+            self.predicts_as_saved(1e-12, arguments)
+
+    def test_rows_are_in_the_order_of_the_data(self):
+        for arguments in ([], ["--partition", "random"], ["--stages", "2", "--chunks", "3"], ["--stages", "2", "--chunks", "3", "--partition", "random"]):
+            self.train("--model", "resgcn", "--layers", "2", *arguments)
+            (n, width), hidden = read_npy(self.hidden)
+            tensors, _ = read_tensors(self.model)
+            weight, bias = tensors["Wout"][1], tensors["bout"][1]
+            of_hidden = [bias[k] + sum(hidden[v * width + j] * weight[j * CLASSES + k] for j in range(width)) for v in range(n) for k in range(CLASSES)]
+            self.assertLess(difference(of_hidden, read_npy(self.logits)[1]), 1e-12, arguments)
+            self.predicts_as_saved(1e-12, arguments, [("row_1d", "1")])
+
+    def test_names_and_metadata_do_not_depend_on_ranks_and_stages(self):
+        found = []
+        for arguments in (["--ranks", "1"], ["--policy", "grid_2d", "--ranks", "6"], ["--stages", "2", "--ranks", "2"]):
+            self.train("--model", "gcn", "--layers", "3", *arguments)
+            tensors, metadata = read_tensors(self.model)
+            found.append(({name: shape for name, (shape, _) in tensors.items()}, metadata))
+        self.assertEqual(found[0], found[1])
+        self.assertEqual(found[0], found[2])
+        self.assertEqual(found[0][0], {"W0": [5, 4], "b0": [1, 4], "W1": [4, 4], "b1": [1, 4], "W2": [4, 3], "b2": [1, 3]})
+        version = run(TRAIN, "--version").stdout.split()[1]
+        self.assertEqual({key: found[0][1][key] for key in ("model", "hidden", "layers", "features", "classes", "precision", "data", "partita")},
+                         {"model": "gcn", "hidden": "4", "layers": "3", "features": "5", "classes": "3", "precision": "f64", "data": "data", "partita": version})
+
+    def test_accuracy_is_that_of_training(self):
+        result = self.train("--model", "gcn")
+        parts = re.search(r"accuracy: train (.*) %, validation (.*) %, test (.*) %\n", self.predict())
+        for found, key in zip(parts.groups(), ("train_accuracy", "val_accuracy", "test_accuracy")):
+            self.assertAlmostEqual(float(found), 100 * result[key], delta=0.051)
+        self.train("--model", "gcn", *LEARNED)
+        for more in ({}, {"features.npy": b""}):
+            bare = {name: content for name, content in data().items() if name not in ("labels.npy", "split.npy", *more)}
+            folder = self.data_folder(f"bare{len(bare)}", bare)
+            self.assertNotIn("accuracy", self.predict(data=folder))
+            self.predicts_as_saved(1e-12, bare.keys(), [("row_1d", "2")], folder)
+        several = data() | {"labels.npy": npy("q", (N, CLASSES), [number(v, k) % 2 for v in range(N) for k in range(CLASSES)])}
+        self.data = self.data_folder("several", several)
+        result = self.train("--model", "gcn")
+        self.assertIn(f"test {100 * result['test_accuracy']:.1f} %", self.predict("--ranks", "3"))
+
+    def test_over_mpi(self):
+        if not LAUNCH:
+            self.skipTest("MPI was not found")
+        self.train("--model", "gcn", "--partition", "random", *LEARNED, "--comm", "mpi", command=[*LAUNCH, "4"])
+        self.predicts_as_saved(1e-12, "saved over MPI")
+        self.predict("--comm", "mpi", "--policy", "split_3d", "--quiet", command=[*LAUNCH, "4"])
+        self.assertLess(difference(read_npy(self.out)[1], read_npy(self.logits)[1]), 1e-12)
+
+    def test_the_script_for_pytorch(self):
+        if PYTHON == "-":
+            self.skipTest("there is no python3 with numpy")
+        how = [] if LIBRARY == "torch" else ["--numpy"]
+
+        def script(*arguments):
+            return subprocess.run([PYTHON, "-B", SCRIPT, self.model, *arguments, *how], capture_output=True, text=True, timeout=120)
+
+        for arguments in (["--layers", "3"], ["--raw-features"], ["--partition", "random", *LEARNED]):
+            for precision in ("f64", "f32"):
+                self.train("--model", "gcn", *arguments, precision=precision)
+                self.predict("--policy", "grid_2d", "--ranks", "4", "--quiet")
+                done = script(self.data, self.out)
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                self.assertIn("PyTorch" if LIBRARY == "torch" else "NumPy", done.stdout)
+        self.assertEqual(script(self.data, self.out, "--tolerance", "1e-30").returncode, 1)
+        other = self.data_folder("other", data() | {"edge_weight.npy": npy("d", (len(data()["edges.npy"]) // 16 - 8,), [1] * (len(data()["edges.npy"]) // 16 - 8))})
+        self.assertEqual(script(other, self.out).returncode, 1)
+        self.train("--model", "gin")
+        self.assertIn("not a coupled gcn", script(self.data, self.out).stderr)
+
+    def refused(self, code, part, program, *arguments):
+        done = run(program, *arguments)
+        self.assertEqual(done.returncode, code, done.stderr)
+        self.assertIn(part, done.stderr)
+        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+
+    def test_what_cannot_be_saved(self):
+        train = ["--data", self.data, "--model", "gcn", "--epochs", "100000000", "--quiet"]
+        for option in ("--save", "--save-logits", "--save-embeddings"):
+            self.refused(1, "cannot write " + self.folder, TRAIN, *train, option, os.path.join(self.folder, "none", "file"))
+        self.refused(2, "--save-embeddings needs a hidden layer", TRAIN, *train, "--layers", "1", "--save-embeddings", self.hidden)
+        self.refused(1, "not finite", TRAIN, "--data", self.data, "--model", "gin", "--lr", "1e30", "--quiet", "--save", self.model, "--save-logits", self.logits)
+        self.assertEqual(os.listdir(self.folder), ["data"])
+
+    def test_models_that_do_not_fit(self):
+        def predict(*arguments, of=None):
+            return ["--model", self.model, "--data", of or self.data, "--out", self.out, *arguments]
+
+        self.refused(1, "m.safetensors: no such file", PREDICT, *predict())
+        self.train("--model", "gcn")
+        fewer, more = self.data_folder("fewer", data(features=4)), self.data_folder("more", data(classes=4))
+        self.refused(1, f"m.safetensors does not fit {fewer}: the model has 5 features, and the data 4 features", PREDICT, *predict(of=fewer))
+        self.refused(1, "the model has 3 classes, and the data 4 classes", PREDICT, *predict(of=more))
+        self.refused(1, "is not a directory", PREDICT, *predict(of=self.folder + "/none"))
+        self.refused(2, "stripes is not one of row_1d", PREDICT, *predict("--policy", "stripes"))
+        self.refused(2, "a mesh is written as ROWxCOLxDEPTH", PREDICT, *predict("--mesh", "2"))
+        self.refused(2, "--model is required", PREDICT, "--data", self.data, "--out", self.out)
+        self.refused(1, "cannot write", PREDICT, "--model", self.model, "--data", self.data, "--out", self.folder + "/none/p.npy")
+        with open(self.model, "rb") as f:
+            content = f.read()
+        with open(self.model, "wb") as f:
+            f.write(content[:-1])
+        self.refused(1, "m.safetensors: tensor", PREDICT, *predict("--ranks", "4"))
+        with open(self.model, "wb") as f:
+            f.write(content.replace(b'"W1"', b'"V1"'))
+        self.refused(1, 'm.safetensors: has no tensor "W1"', PREDICT, *predict("--ranks", "4"))
+        with open(self.model, "wb") as f:
+            f.write(content.replace(b'"hidden":"4"', b'"hidden":"6"'))
+        self.refused(1, "m.safetensors: tensor W0 is 5 x 4, the model's is 5 x 6", PREDICT, *predict("--ranks", "4"))
+        self.train("--model", "gcn", *LEARNED)
+        bigger = self.data_folder("bigger", data(n=24))
+        self.refused(1, "expected 23 labels, one for each row of the embedding, found 24", PREDICT, *predict(of=bigger))
+        for name in ("labels.npy", "split.npy"):
+            os.remove(os.path.join(bigger, name))
+        self.refused(1, "outside the graph of 23 vertices", PREDICT, *predict(of=bigger))
+        self.refused(1, "does not fit karate: the model has 23 rows of its embedding, and the data 34 vertices", PREDICT, *predict(of="karate"))
+        self.assertFalse(os.path.exists(self.out))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Reproducible runs of the program: train_reproducible.py TRAIN [word of the command that starts MPI ranks ...]"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TRAIN, *LAUNCH = sys.argv[1:]
+POLICIES = ["row_1d", "replicated_1_5d", "grid_2d", "split_3d", "feature_column", "feature_row"]
+
+
+def run(*arguments, command=None):
+    return subprocess.run([*(command or []), TRAIN, "--data", "karate", "--reproducible", "--quiet", *arguments], capture_output=True,
+                          text=True, timeout=60, env={**os.environ, **({"ASAN_OPTIONS": "detect_leaks=0"} if command else {})})
+
+
+class Reproducible(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.out = os.path.join(folder.name, "run.json")
+
+    def train(self, *arguments, command=None):
+        done = run("--model", "gcn", "--epochs", "6", "--json", self.out, *arguments, command=command)
+        self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
+        with open(self.out) as f:
+            return json.load(f)
+
+    def test_losses_are_the_same_numbers_everywhere(self):
+        for precision in ("f32", "f64"):
+            expected = self.train("--precision", precision)
+            self.assertIs(expected["run"]["options"]["reproducible"], True)
+            for policy in POLICIES + ["auto"]:
+                result = self.train("--precision", precision, "--policy", policy, "--ranks", "6")
+                self.assertEqual(result["loss"], expected["loss"], policy)
+                self.assertEqual(result["words_received"], result["predicted_words_received"], policy)
+            if LAUNCH:
+                result = self.train("--precision", precision, "--policy", "grid_2d", "--comm", "mpi", command=[*LAUNCH, "4"])
+                self.assertEqual(result["loss"], expected["loss"])
+
+    def test_what_cannot_be_reproducible_is_refused(self):
+        for option, part in ((["--model", "gat"], "--model gat"), (["--model", "sage", "--aggregation", "max"], "--aggregation max"),
+                             (["--model", "gcn", "--batch", "8"], "--batch"), (["--model", "gcn", "--stages", "2"], "--stages"),
+                             (["--model", "gcn", "--device", "cuda"], "needs --device cpu")):
+            done = run(*option)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(part, done.stderr)
+            self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// R (A + w I) C from a graph's edges, against dense matrices, and what is counted and summed over edges.
+#include "partita/train/graph_entries.hpp"
+
+#include <doctest/doctest.h>
+#include <iterator>
+#include <memory>
+#include <vector>
+
+#include "partita/train/edge_rows.hpp"
+#include "support/datasets.hpp"
+#include "support/matrices.hpp"
+
+namespace test_graph_entries {
+
+using namespace partita;
+using namespace test_support;
+using entries_of_graph = nn::graph_entries<double>;
+
+namespace {
+
+constexpr global_index n = 17;
+
+/// A weighted graph with edges that repeat and loops, one of them repeated; with weights that do not add up
+/// to the same in every order.
+io::dataset repeated_graph(bool weighted) {
+  io::dataset data = directed_graph(n);
+  std::vector<io::edge>& edges = data.edges.edit();
+  const auto once = edges.size();
+  for (std::size_t e = 0; e < once; e += 2)
+    for (int times = 0; times < 3; ++times) edges.push_back(edges[e]);
+  for (const global_index v : {2, 5, 2, 11}) edges.push_back({v, v});
+  std::vector<double>& weights = data.edge_weights.edit();
+  for (std::size_t e = weights.size(); e < edges.size(); ++e)
+    weights.push_back((e % 3 == 0 ? 1e9 : 1) * random_uniform(7, e, 0));
+  if (!weighted) weights.clear();
+  return data;
+}
+
+using dense_values = std::vector<double>;
+
+std::size_t place(global_index row, global_index col) { return static_cast<std::size_t>(row * n + col); }
+
+/// A + w I, row-major.
+dense_values dense_sum(const io::dataset& data, bool weighted, double w) {
+  dense_values a(static_cast<std::size_t>(n * n), 0);
+  for (std::size_t e = 0; e < data.edges.size(); ++e)
+    a[place(data.edges[e].target, data.edges[e].source)] +=
+        weighted && !data.edge_weights.empty() ? data.edge_weights[e] : 1;
+  for (global_index v = 0; v < n; ++v) a[place(v, v)] += w;
+  return a;
+}
+
+/// What the entries of all ranks make, as distribute does: sums, then their final values.
+dense_values made(const communicator& world, const entries_of_graph& entries) {
+  dense_values a(static_cast<std::size_t>(n * n), 0);
+  for (const triplet<double>& e : entries) a[place(e.row, e.col)] += e.value;
+  world.all_reduce(a);
+  for (global_index i = 0; i < n; ++i)
+    for (global_index j = 0; j < n; ++j) a[place(i, j)] = entries.final_value(i, j, a[place(i, j)]);
+  return a;
+}
+
+entries_of_graph::scale diagonal(double shift) {
+  auto values = std::make_shared<std::vector<double>>();
+  for (global_index v = 0; v < n; ++v) values->push_back(shift + static_cast<double>(v) / 8);
+  return values;
+}
+
+dense_values scaled(dense_values a, const entries_of_graph::scale& r, const entries_of_graph::scale& c) {
+  for (global_index i = 0; i < n; ++i)
+    for (global_index j = 0; j < n; ++j)
+      a[place(i, j)] *=
+          (r ? (*r)[static_cast<std::size_t>(i)] : 1) * (c ? (*c)[static_cast<std::size_t>(j)] : 1);
+  return a;
+}
+
+void check_near(const dense_values& got, const dense_values& expected) {
+  double largest = 0;
+  for (const double v : expected) largest = std::max(largest, std::abs(v));
+  CHECK(largest_difference(got, expected) <= 1e-14 * largest);
+}
+
+constexpr auto rank_counts_tried = {1, 2, 3, 4, 6, 8, 9, 12};
+
+}  // namespace
+
+TEST_CASE("graph_entries: R (A + w I) C, on any number of ranks") {
+  const auto r = diagonal(0.5), c = diagonal(-1);
+  for (const bool weighted : {true, false}) {
+    const io::dataset data = repeated_graph(weighted);
+    for (const int ranks : {1, 2, 3, 20})
+      on_threads(ranks, [&](const communicator& world) {
+        const entries_of_graph a(world, data);
+        check_near(made(world, a), dense_sum(data, true, 0));
+        check_near(made(world, a.with_loops(1)), dense_sum(data, true, 1));
+        check_near(made(world, a.with_loops(1.25)), dense_sum(data, true, 1.25));
+        check_near(made(world, a.unweighted()), dense_sum(data, false, 0));
+        check_near(made(world, a.with_loops(1).scaled(r, r)), scaled(dense_sum(data, true, 1), r, r));
+        check_near(made(world, a.unweighted().scaled(r, nullptr)),
+                   scaled(dense_sum(data, false, 0), r, nullptr));
+        check_near(made(world, a.scaled(nullptr, c)), scaled(dense_sum(data, true, 0), nullptr, c));
+        CHECK(a.has_ones() == !weighted);
+        CHECK(a.with_loops(1).has_ones() == !weighted);
+        CHECK_FALSE(a.with_loops(1.25).has_ones());
+        CHECK(a.unweighted().with_loops(1).has_ones());
+        a.forget();
+        check_near(made(world, a), dense_sum(data, true, 0));
+      });
+  }
+}
+
+TEST_CASE("graph_entries: another precision, and its range") {
+  const io::dataset data = repeated_graph(true);
+  on_threads(3, [&](const communicator& world) {
+    const auto a = entries_of_graph(world, data).with_loops(0.1).scaled(diagonal(0.1), nullptr);
+    const nn::graph_entries<float> narrow(a);
+    REQUIRE(std::distance(narrow.begin(), narrow.end()) == a.end() - a.begin());
+    for (std::ptrdiff_t k = 0; k < a.end() - a.begin(); ++k) {
+      const triplet<double> wide = a.begin()[k];
+      CHECK(narrow.begin()[k] == triplet<float>{wide.row, wide.col, static_cast<float>(wide.value)});
+      CHECK(*(a.begin() + k) == wide);
+      CHECK(*(a.end() - (a.end() - a.begin() - k)) == wide);
+    }
+    CHECK(narrow.final_value(3, 4, 2) == static_cast<float>(a.final_value(3, 4, 2)));
+    auto at = a.begin();
+    CHECK(*at++ == a.begin()[0]);
+    CHECK(*at-- == a.begin()[1]);
+    CHECK(at == a.begin());
+    CHECK(at < a.end());
+  });
+}
+
+TEST_CASE("row_sums: of the dense matrix; reproducible_row_sums has the same bits on any number of ranks") {
+  for (const bool weighted : {true, false}) {
+    const io::dataset data = repeated_graph(weighted);
+    for (const double w : {0.0, 1.0, 0.3}) {
+      dense_values expected(static_cast<std::size_t>(n), 0), alone;
+      const dense_values a = dense_sum(data, true, w);
+      for (global_index i = 0; i < n; ++i)
+        for (global_index j = 0; j < n; ++j) expected[static_cast<std::size_t>(i)] += a[place(i, j)];
+      for (const int ranks : rank_counts_tried)
+        on_threads(ranks, [&](const communicator& world) {
+          const entries_of_graph entries =
+              w == 0 ? entries_of_graph(world, data) : entries_of_graph(world, data).with_loops(w);
+          check_near(nn::row_sums(world, n, entries), expected);
+          const std::vector<double> sums = nn::reproducible_row_sums(world, n, entries);
+          check_near(sums, expected);
+          if (ranks == 1) alone = sums;
+          CHECK(sums == alone);
+        });
+    }
+  }
+}
+
+TEST_CASE("repeated_edges: every edge but the first of its place") {
+  io::dataset none = directed_graph(n);
+  io::dataset empty;
+  empty.vertices = 3;
+  io::dataset few = empty;
+  few.edges = {{0, 1}, {1, 0}, {2, 2}, {0, 1}, {2, 2}, {0, 1}, {1, 2}};
+  const io::dataset many = repeated_graph(true);
+  global_index expected = 1;  // of the loops
+  for (std::size_t e = 0; e < none.edges.size(); e += 2) expected += 3;
+  for (const int ranks : rank_counts_tried)
+    on_threads(ranks, [&](const communicator& world) {
+      CHECK(nn::repeated_edges(world, none) == 0);
+      CHECK(nn::repeated_edges(world, empty) == 0);
+      CHECK(nn::repeated_edges(world, few, 2) == 3);
+      CHECK(nn::repeated_edges(world, many, 3) == expected);
+    });
+}
+
+}  // namespace test_graph_entries

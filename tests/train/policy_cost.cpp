@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// What counts of edges say of a policy is what a set-up says: words and bytes of every rank.
+#include "partita/train/policy_cost.hpp"
+
+#include <algorithm>
+#include <array>
+#include <doctest/doctest.h>
+
+#include "partita/compiled/host.hpp"
+#include "support/datasets.hpp"
+#include "support/meshes.hpp"
+
+using namespace partita;
+using namespace test_support;
+
+namespace {
+
+/// Both directions of each edge, in ascending order.
+io::dataset symmetric_graph(global_index n) {
+  io::dataset d = directed_graph(n);
+  d.edge_weights.edit().clear();
+  std::vector<io::edge>& edges = d.edges.edit();
+  const std::vector<io::edge> one_way = edges;
+  for (const io::edge& e : one_way) edges.push_back({e.target, e.source});
+  const auto ends = [](const io::edge& e) { return std::pair(e.source, e.target); };
+  std::ranges::sort(edges, {}, ends);
+  edges.erase(std::ranges::unique(edges).begin(), edges.end());
+  return d;
+}
+
+/// With loops and repeated edges, most of them into the first vertices, in no order.
+io::dataset uneven_graph(global_index n) {
+  io::dataset d = directed_graph(n);
+  for (global_index v = 0; v < n; v += 3) d.edges.push_back({v, v});
+  for (global_index v = 0; v < 4 * n; ++v)
+    d.edges.push_back({static_cast<global_index>(random_bits(7, v, 0) % 61), v % 5});
+  d.edge_weights.edit().assign(d.edges.size(), 0.5F);
+  return d;
+}
+
+void check_costs(const io::dataset& d, const nn::training_options& o, const policy& p, mesh_shape shape) {
+  on_threads(shape.size(), [&](const communicator& world) {
+    const mesh<host> m(world, shape);
+    const nn::edge_counts edges(world, d);
+    const nn::policy_cost cost = nn::predict_cost<double>(m, edges, o, p);
+    const mesh<host> other(world, shape);
+    memory_meter& meter = *other.queue().meter();
+    const nn::trainer<double, host> set_up(other, d, o, nn::make_model<double>(other, d, o, p));
+    const nn::over_ranks words = nn::summarize(world, set_up.predicted().words);
+    const nn::over_ranks bytes = nn::summarize(world, static_cast<global_index>(meter.peak()));
+    INFO(o.model, ", ", std::string(p.name), " on ", to_string(shape), ", ", d.edges.size(), " edges");
+    CHECK(cost.words.max_rank == words.max_rank);
+    CHECK(cost.words.total == words.total);
+    CHECK(cost.buffer_bytes.max_rank == bytes.max_rank);
+    CHECK(cost.buffer_bytes.total == bytes.total);
+  });
+}
+
+}  // namespace
+
+TEST_CASE("counts say what every policy moves and holds") {
+  nn::training_options o;
+  nn::training_options balanced = o;
+  balanced.blocks = nn::vertex_blocks::balanced;
+  for_each_usual_mesh(std::array{1, 2, 3, 4, 6, 8, 9, 12}, [&](const policy& p, mesh_shape shape) {
+    check_costs(directed_graph(), o, p, shape);
+    check_costs(symmetric_graph(61), o, p, shape);
+    check_costs(uneven_graph(61), balanced, p, shape);
+  });
+}
+
+TEST_CASE("counts say what wide and narrow products move") {
+  nn::training_options o;
+  o.layers = 2;
+  for (const global_index hidden : {1, 100}) {
+    o.hidden = {hidden};
+    for_each_usual_mesh(std::array{4, 6, 12}, [&](const policy& p, mesh_shape shape) {
+      check_costs(uneven_graph(150), o, p, shape);
+    });
+  }
+}
+
+TEST_CASE("every model") {
+  nn::training_options o;
+  o.hops = 3;
+  for (const auto& model : nn::named_models<double, host>) {
+    o.model = model.name;
+    o.coupling = model.coupling;
+    o.aggregation = model.aggregation;
+    o.hidden = {8};
+    for (const policy& p : named_policies) {
+      check_costs(uneven_graph(61), o, p, default_mesh(p, 6));
+      check_costs(symmetric_graph(61), o, p, default_mesh(p, 8));
+    }
+  }
+}
+
+TEST_CASE("tiles of several parts are set up") {
+  nn::training_options o;
+  on_threads(4, [&](const communicator& world) {
+    const io::dataset d = directed_graph();
+    const mesh<host> m(world, {2, 2, 1}, device_queue<host>(), 40);
+    const nn::trainer<double, host> set_up(m, d, o, nn::make_model<double>(m, d, o, grid_2d));
+    CHECK(nn::predict_words<double>(m, d, o, grid_2d).total ==
+          nn::summarize(world, set_up.predicted().words).total);
+  });
+}
+
+TEST_CASE("an edge outside the graph is refused") {
+  io::dataset d = directed_graph();
+  d.edges.push_back({0, 61});
+  d.edge_weights.push_back(1);
+  on_threads(1, [&](const communicator& world) {
+    CHECK_THROWS_AS(nn::predict_cost<double>(mesh<host>(world, {1, 1, 1}), d, {}, row_1d), shape_error);
+  });
+}
