@@ -16,7 +16,7 @@ function(partita_refuse_leaks)
   # CMake's own, the library's, and those of modules.
   list(FILTER variables EXCLUDE REGEX "^(CMAKE_(CURRENT_FUNCTION|PROJECT_VERSION)|ARG[CVN]|FIND_PACKAGE_MESSAGE_DETAILS)")
   list(FILTER variables EXCLUDE REGEX "^(PARTITA|partita)_")
-  list(FILTER variables EXCLUDE REGEX "^((MPI|MPIEXEC|PKG_CONFIG|CBLAS|LAPACKE|LibZip|nlohmann_json|DLPack|METIS|NCCL|CUDAToolkit|CUDA)_|(CMAKE_(HAVE|USE)_)?P?THREAD|Threads_|CMAKE_(HAVE|THREAD)_)")
+  list(FILTER variables EXCLUDE REGEX "^((MPI|MPIEXEC|PKG_CONFIG|CBLAS|LAPACKE|LibZip|nlohmann_json|DLPack|METIS|NCCL|CUDAToolkit|CUDA|ZLIB)_|(CMAKE_(HAVE|USE)_)?P?THREAD|Threads_|CMAKE_(HAVE|THREAD)_)")
   if(languages OR variables)
     message(FATAL_ERROR "partita leaks: ${languages} ${variables}")
   endif()
