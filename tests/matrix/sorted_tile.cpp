@@ -122,4 +122,11 @@ TEST_CASE("sort_tile: no rows, no columns") {
   }
 }
 
+TEST_CASE("list_bytes: of an entry as it arrived and by column, or by column and by row") {
+  CHECK(local::list_bytes<float>(true) == (8 + 4) + (4 + 4));
+  CHECK(local::list_bytes<float>(false) == 8 + 4);
+  CHECK(local::list_bytes<double>(true) == (8 + 8) + (4 + 8));
+  CHECK(local::list_bytes<double>(false) == 4 + (4 + 8));
+}
+
 }  // namespace test_sorted_tile

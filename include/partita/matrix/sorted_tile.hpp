@@ -167,6 +167,15 @@ class tile_sorter {
 
 }  // namespace detail
 
+/// The most bytes that lists have for one entry of a rank's only tile until it is sorted: as it arrived and
+/// sorted by column, or sorted by column and by row. Values of 1 are not listed before the last.
+template <class T>
+constexpr std::size_t list_bytes(bool with_values) {
+  constexpr std::size_t place = sizeof(global_index), index = sizeof(local_index);
+  const std::size_t value = with_values ? sizeof(T) : 0;
+  return std::max(place + value + index + value, index + value + index + sizeof(T));
+}
+
 /// Tile t, of rows x cols, from the entries that have arrived for it, which are then forgotten. Entries at
 /// one place are added in the order of their arrival. More than `most_narrow` are counted in 64 bits.
 template <class T>

@@ -169,7 +169,7 @@ struct over_ranks {
 struct policy_cost {
   over_ranks words;             ///< received per training step
   over_ranks buffer_bytes;      ///< peak of live buffers during set-up
-  global_index list_bytes = 0;  ///< index lists in host memory per rank, while A's entries are distributed
+  global_index list_bytes = 0;  ///< lists in host memory per rank, while A's entries arrive
 
   /// For the busiest rank.
   global_index bytes() const { return buffer_bytes.max_rank + list_bytes; }

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "partita/matrix/sorted_tile.hpp"
 #include "partita/train/edge_counts.hpp"
 #include "partita/train/models.hpp"
 
@@ -81,14 +82,13 @@ over_ranks predict_words(const mesh<Device>& m, const io::dataset& data, const t
 /// The cost of training under a policy: the words of a step and the peak of live buffers, exactly as they
 /// are after a set-up, from the entries and nonempty columns of A's tiles. Their memory is allocated but not
 /// touched. Models with attention or max aggregation, and graphs whose tiles exceed mesh::tile_entries(), are
-/// set up instead. List bytes cover the entries sent and received, as values, index pairs and triplets,
-/// assuming that A's entries are spread evenly over the ranks that own different parts of it. Resets the peak
+/// set up instead. List bytes are the most that a rank holds of A's entries while they arrive and are sorted,
+/// assuming that they are spread evenly over the ranks that own different parts of A. Resets the peak
 /// of the queue's memory meter. Collective over the mesh, whose world is that of `edges`. What travels: see
 /// transfer::count_tiles, for A and, unless it is symmetric, A^T; for a set-up, the graph.
 template <class T, class Device>
 policy_cost predict_cost(const mesh<Device>& m, const edge_counts& edges, const training_options& options,
                          const policy& p) {
-  constexpr std::size_t list = 2 * (sizeof(T) + 2 * sizeof(global_index)) + sizeof(triplet<T>);
   const io::dataset& data = edges.data();
   memory_meter& meter = *m.queue().meter();
   meter.restart_peak();
@@ -98,7 +98,8 @@ policy_cost predict_cost(const mesh<Device>& m, const edge_counts& edges, const 
   const global_index entries = static_cast<global_index>(data.edges.size()) + data.vertices;
   return {.words = summarize(m.world(), set_up.predicted().words),
           .buffer_bytes = summarize(m.world(), static_cast<global_index>(meter.peak()) - before),
-          .list_bytes = entries / m.shape().size(p.sparse.used()) * static_cast<global_index>(list)};
+          .list_bytes = entries / m.shape().size(p.sparse.used()) *
+                        static_cast<global_index>(local::list_bytes<T>(!data.edge_weights.empty()))};
 }
 /// As above for one policy. What travels also: see edge_counts.
 template <class T, class Device>
