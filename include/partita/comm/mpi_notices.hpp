@@ -6,6 +6,7 @@
 #include <chrono>
 #include <list>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "partita/comm/late.hpp"
@@ -118,22 +119,17 @@ class notices {
                                           ", rank ", rank_, " in ", a.what.text()});
     }
   }
-  /// Throws: this rank has waited in `a` for longer than `limit` for messages of the ranks `missing`. Of
-  /// these it names those that have not said to be in the operation as well, and what each of them waits in
-  /// that has told so since `lately`.
-  [[noreturn]] void fail_late(const awaited& a, std::chrono::milliseconds limit, std::vector<int> missing,
-                              clock::time_point lately) const {
-    const auto first_present = std::stable_partition(missing.begin(), missing.end(), [&](int q) {
-      const auto found = heard_.find(q);
-      return found == heard_.end() || !found->second.has_started(a.series, a.number);
-    });
-    if (first_present != missing.begin()) missing.erase(first_present, missing.end());
+  /// Throws: this rank has waited in `a` for longer than `limit` for messages of the ranks `missing`. It
+  /// names those that are absent from `a`, and what each of them waits in that has told so since `lately`.
+  [[noreturn]] void fail_late(const awaited& a, std::chrono::milliseconds limit,
+                              const std::vector<int>& missing, clock::time_point lately) const {
+    const std::vector<int> absent = absent_from(a, missing);
     std::string elsewhere;
-    for (const int q : missing)
+    for (const int q : absent)
       if (const auto found = heard_.find(q); found != heard_.end() && found->second.at > lately &&
                                              !found->second.has_started(a.series, a.number))
         elsewhere += "; rank " + std::to_string(q) + " waits in " + found->second.said.what.text();
-    throw communication_error(partita::detail::late(rank_, limit, missing, a.text()) + elsewhere);
+    throw communication_error(partita::detail::late(rank_, limit, absent, a.text()) + elsewhere);
   }
   /// Throws if another rank waits in an operation that does not match this rank's.
   void require_same_operations() const {
@@ -204,6 +200,28 @@ class notices {
     check(MPI_Isend(l.bytes.data(), static_cast<int>(l.bytes.size()), MPI_BYTE, rank, 0, control_.get(),
                     &l.request),
           "MPI_Isend");
+  }
+
+  /// Of the ranks `missing`, those that have not said to be in operation `a`; where all are, of the ranks
+  /// that these wait for in it, and so on.
+  std::vector<int> absent_from(const awaited& a, const std::vector<int>& missing) const {
+    std::set<int> asked(missing.begin(), missing.end());
+    for (int step = 0; step < size_; ++step) {
+      std::set<int> absent, next;
+      for (const int q : asked) {
+        const auto found = heard_.find(q);
+        if (found == heard_.end() || !found->second.has_started(a.series, a.number)) {
+          absent.insert(q);
+        } else if (const notice& said = found->second.said; said.series == a.series &&
+                                                            said.number == a.number && said.next >= 0 &&
+                                                            said.next != rank_) {
+          next.insert(said.next);
+        }
+      }
+      if (!absent.empty()) return {absent.begin(), absent.end()};
+      asked = std::move(next);
+    }
+    return missing;
   }
 
   bool has_started(std::uint64_t series, std::uint64_t number) const {
