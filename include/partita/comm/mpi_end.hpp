@@ -25,7 +25,7 @@ inline bool& ending() {
   ending() = true;
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  std::this_thread::sleep_for(std::chrono::milliseconds(std::min(100, 25 * rank)));
+  std::this_thread::sleep_for(std::chrono::milliseconds(std::min(1000, 250 * rank)));
   std::replace(why.begin(), why.end(), '\n', ' ');
   const std::string line = "partita: rank " + std::to_string(rank) + ": " + why + "\n";
   std::fflush(stdout);
