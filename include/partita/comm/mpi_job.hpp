@@ -184,7 +184,8 @@ class job {
       if (const int rank = node_.ended(); rank >= 0)
         throw_error<communication_error>({"rank ", rank, " has died; this one was in ", a.what.text()});
       if (now - begin > options_.time_limit)
-        told_.fail_late(a, options_.time_limit, operation.missing(), now - options_.time_limit * 3 / 4);
+        if (const std::vector<int> missing = operation.missing(); !missing.empty())
+          told_.fail_late(a, options_.time_limit, missing, now - options_.time_limit * 3 / 4);
     }
   }
 
