@@ -11,6 +11,7 @@
 
 #include "checkpoints.hpp"
 #include "partita/partition/policies.hpp"
+#include "partita/train/graph_data.hpp"
 #include "partita/train/policy_cost.hpp"
 #include "run.hpp"
 #include "saving.hpp"
@@ -21,29 +22,37 @@ using mesh_maker = std::function<partita::mesh<Device>(partita::mesh_shape)>;
 
 /// The policies and meshes that `auto` stands for, with their costs: one policy or every one, on its nearest
 /// mesh or on each that it allows. The one chosen has the least product of words and bytes of its busiest
-/// rank, the first of equals. Every rank must call.
+/// rank, the first of equals. Notes in `options` whether the graph is symmetric, if that was asked. Every
+/// rank must call.
 template <class T, class Device>
 std::vector<candidate> candidates_for(int ranks, const mesh_maker<Device>& make_mesh,
-                                      const partita::io::dataset& data, const command& c) {
-  std::vector<candidate> all;
-  std::size_t best = 0;
-  const auto product = [](const candidate& k) {
-    return static_cast<double>(k.cost.words.max_rank + 1) * static_cast<double>(k.cost.bytes());
-  };
+                                      const partita::io::dataset& data, const command& c,
+                                      partita::nn::training_options& options) {
+  namespace nn = partita::nn;
   const bool every_policy = c.policy == "auto";
-  const partita::nn::edge_counts edges(make_mesh({ranks, 1, 1}).world(), data, *c.threads);
+  std::vector<candidate> all;
   for (const partita::policy& p : partita::named_policies) {
     if (!every_policy && p.name != c.policy) continue;
     for (const partita::mesh_shape shape :
-         c.mesh == "auto" ? meshes_of(p, ranks) : std::vector{partita::default_mesh(p, ranks)}) {
-      const std::string_view same = every_policy ? same_policy(p, shape) : std::string_view();
-      all.push_back({{std::string(p.name), shape}, std::string(same), {}});
-      if (!same.empty()) continue;
-      all.back().cost = partita::nn::predict_cost<T>(make_mesh(shape), edges, c.training, p);
-      if (product(all.back()) < product(all[best])) best = all.size() - 1;
-    }
+         c.mesh == "auto" ? meshes_of(p, ranks) : std::vector{partita::default_mesh(p, ranks)})
+      all.push_back(
+          {{std::string(p.name), shape}, every_policy ? std::string(same_policy(p, shape)) : "", {}});
   }
-  all[best].chosen = true;
+
+  nn::edge_counts edges(make_mesh({ranks, 1, 1}).world(), data, *c.threads);
+  std::vector<std::pair<candidate*, partita::mesh<Device>>> tried;
+  for (candidate& k : all) {
+    if (!k.same_as.empty()) continue;
+    tried.emplace_back(&k, make_mesh(k.how.mesh));
+    edges.expect(nn::vertex_blocking(tried.back().second, data, options));
+  }
+  for (auto& [k, m] : tried)
+    k->cost = nn::predict_cost<T>(m, edges, options, partita::find_policy(k->how.policy));
+  options.symmetric = edges.known_symmetry();
+  const auto product = [](const auto& k) {
+    return static_cast<double>(k.first->cost.words.max_rank + 1) * static_cast<double>(k.first->cost.bytes());
+  };
+  std::ranges::min_element(tried, {}, product)->first->chosen = true;
   return all;
 }
 
@@ -52,10 +61,12 @@ outcome train_in(int ranks, const mesh_maker<Device>& make_mesh, const std::opti
                  const partita::io::dataset& data, const command& c, const observers& tell) {
   outcome o;
   const auto begin = std::chrono::steady_clock::now();
+  partita::nn::training_options options = c.training;
+  options.mini_batch.sampling_threads = *c.threads;
   if (asked)
     o.how = *asked;
   else
-    o.candidates = candidates_for<T>(ranks, make_mesh, data, c);
+    o.candidates = candidates_for<T>(ranks, make_mesh, data, c, options);
   for (const candidate& k : o.candidates) {
     o.setup_peak_bytes = std::max(o.setup_peak_bytes, k.cost.buffer_bytes.max_rank);
     if (k.chosen) o.how = k.how;
@@ -65,8 +76,6 @@ outcome train_in(int ranks, const mesh_maker<Device>& make_mesh, const std::opti
   const partita::mesh<Device> m = make_mesh(on_stages ? partita::mesh_shape{ranks, 1, 1} : o.how.mesh);
   m.queue().meter()->restart_peak();  // what candidates needed is no part of the run
   m.ledger().clear();                 // nor the time in which they were distributed
-  partita::nn::training_options options = c.training;
-  options.mini_batch.sampling_threads = *c.threads;
   const partita::policy& p = partita::find_policy(o.how.policy);
   partita::nn::trained_model<T> trained = partita::nn::train_and_collect<T>(
       m, data, options, p, o.how.mesh, wanted_by(c), tell.epoch, continuation_for<T>(c, data));

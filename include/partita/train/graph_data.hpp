@@ -67,7 +67,8 @@ class graph_operators {
         policy_(p),
         rows_(vertex_blocking(m, data, options)),
         epsilon_(options.epsilon),
-        edges_(m.world(), data) {
+        edges_(m.world(), data),
+        symmetric_(options.symmetric) {
     transfer::require_entries({rows_.size(), rows_.size()}, edges_, transfer::host_threads(m.queue()));
   }
 

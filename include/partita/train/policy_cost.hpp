@@ -17,14 +17,12 @@ namespace partita::nn {
 namespace detail {
 
 /// This rank's tiles of A + w I, or of the transpose, without entries; null when some rank's tiles would have
-/// more entries than mesh::tile_entries(). Collective over the mesh. What travels: see count_tiles.
+/// more entries than mesh::tile_entries(). Collective over the mesh. What travels: see edge_counts::tiles.
 template <class T, class Device>
 std::shared_ptr<local::csr_tiles<T, Device>> counted_tiles(const mesh<Device>& m, const policy& p,
-                                                           const blocking& rows, const edge_counts& edges,
+                                                           const blocking& rows, edge_counts& edges,
                                                            bool with_loops, transfer::side of) {
-  transfer::tile_counts counts =
-      transfer::count_tiles(m.world(), m.shape(), p.sparse, rows, rows, of,
-                            [&](const auto& visit) { edges.for_entries(with_loops, visit); });
+  transfer::tile_counts counts = edges.tiles(m.shape(), p.sparse, rows, of, with_loops);
   const global_index nonzeros =
       std::accumulate(counts.nonzeros.begin(), counts.nonzeros.end(), global_index{0});
   if (m.world().all_reduce(nonzeros, reduction::max) > static_cast<global_index>(m.tile_entries())) return {};
@@ -42,8 +40,7 @@ std::shared_ptr<local::csr_tiles<T, Device>> counted_tiles(const mesh<Device>& m
 /// The matrix that graph_operators::matrix_for makes, without entries; nothing where counts do not suffice:
 /// for models that read entries when they are constructed, and for tiles of several parts.
 template <class T, class Device>
-std::optional<sparse<T, dynamic_layout, Device>> counted_matrix(const mesh<Device>& m,
-                                                                const edge_counts& edges,
+std::optional<sparse<T, dynamic_layout, Device>> counted_matrix(const mesh<Device>& m, edge_counts& edges,
                                                                 const training_options& options,
                                                                 const policy& p, propagation_matrix of) {
   if (of == propagation_matrix::self_loops || of == propagation_matrix::whole_rows) return {};
@@ -59,8 +56,8 @@ std::optional<sparse<T, dynamic_layout, Device>> counted_matrix(const mesh<Devic
 
 /// A model as make_model makes it, which is only asked what it moves.
 template <class T, class Device>
-nn::model<T, Device> unread_model(const mesh<Device>& m, const edge_counts& edges,
-                                  const training_options& options, const policy& p) {
+nn::model<T, Device> unread_model(const mesh<Device>& m, edge_counts& edges, const training_options& options,
+                                  const policy& p) {
   const named_model<T, Device>& named = find_model<T, Device>(options);
   const auto a = counted_matrix<T>(m, edges, options, p, named.multiplies_with);
   if (!a) return make_model<T>(m, edges.data(), options, p);
@@ -74,20 +71,21 @@ nn::model<T, Device> unread_model(const mesh<Device>& m, const edge_counts& edge
 template <class T, class Device>
 over_ranks predict_words(const mesh<Device>& m, const io::dataset& data, const training_options& options,
                          const policy& p) {
-  const edge_counts edges(m.world(), data, transfer::host_threads(m.queue()));
+  edge_counts edges(m.world(), data, transfer::host_threads(m.queue()));
   const auto net = detail::unread_model<T>(m, edges, options, p);
   return summarize(m.world(), trainer<T, Device>::predicted_step(m, net).words);
 }
 
 /// The cost of training under a policy: the words of a step and the peak of live buffers, exactly as they
-/// are after a set-up, from the entries and nonempty columns of A's tiles. Their memory is allocated but not
-/// touched. Models with attention or max aggregation, and graphs whose tiles exceed mesh::tile_entries(), are
-/// set up instead. List bytes are the most that a rank holds of A's entries while they arrive and are sorted,
-/// assuming that they are spread evenly over the ranks that own different parts of A. Resets the peak
-/// of the queue's memory meter. Collective over the mesh, whose world is that of `edges`. What travels: see
-/// transfer::count_tiles, for A and, unless it is symmetric, A^T; for a set-up, the graph.
+/// are after a set-up, from the entries and nonempty columns of A's tiles; of edges that repeat another one,
+/// which a set-up adds, the bytes count each. Their memory is allocated but not touched. Models with
+/// attention or max aggregation, and graphs whose tiles exceed mesh::tile_entries(), are set up instead. List
+/// bytes are the most that a rank holds of A's entries while they arrive and are sorted, assuming that they
+/// are spread evenly over the ranks that own different parts of A. Resets the peak of the queue's memory
+/// meter. Collective over the mesh, whose world is that of `edges`. What travels: see edge_counts::tiles, for
+/// A and, unless it is symmetric, A^T; for a set-up, the graph.
 template <class T, class Device>
-policy_cost predict_cost(const mesh<Device>& m, const edge_counts& edges, const training_options& options,
+policy_cost predict_cost(const mesh<Device>& m, edge_counts& edges, const training_options& options,
                          const policy& p) {
   const io::dataset& data = edges.data();
   memory_meter& meter = *m.queue().meter();
@@ -101,11 +99,12 @@ policy_cost predict_cost(const mesh<Device>& m, const edge_counts& edges, const 
           .list_bytes = entries / m.shape().size(p.sparse.used()) *
                         static_cast<global_index>(local::list_bytes<T>(!data.edge_weights.empty()))};
 }
-/// As above for one policy. What travels also: see edge_counts.
+/// As above for one policy.
 template <class T, class Device>
 policy_cost predict_cost(const mesh<Device>& m, const io::dataset& data, const training_options& options,
                          const policy& p) {
-  return predict_cost<T>(m, edge_counts(m.world(), data, transfer::host_threads(m.queue())), options, p);
+  edge_counts edges(m.world(), data, transfer::host_threads(m.queue()));
+  return predict_cost<T>(m, edges, options, p);
 }
 
 }  // namespace partita::nn

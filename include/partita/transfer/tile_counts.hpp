@@ -3,11 +3,18 @@
 /// The sizes of sparse tiles, counted where the entries are, without distributing them.
 
 #include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <iterator>
+#include <numeric>
+#include <span>
+#include <utility>
 #include <vector>
 
+#include "partita/local/parallel.hpp"
 #include "partita/matrix/sparse.hpp"
 #include "partita/partition/block_finder.hpp"
-#include "partita/transfer/entry_routing.hpp"
 
 namespace partita::transfer {
 
@@ -19,100 +26,158 @@ struct tile_counts {
 
 namespace detail {
 
-/// Bits for the columns of A that entries have named, one set for each block of rows.
-class named_columns {
+/// Sets of columns, a bit for each.
+class column_sets {
  public:
-  named_columns(std::size_t row_blocks, const partition::block_finder& cols) : begins_{0} {
-    for (std::size_t k = 0; k < cols.count(); ++k)
-      begins_.push_back(begins_.back() + words_for(cols.block(k).size()));
-    words_.assign(row_blocks * begins_.back(), 0);
-  }
+  column_sets(std::size_t sets, global_index columns)
+      : words_of_set_(static_cast<std::size_t>(columns / 64 + 2)), words_(sets * words_of_set_, 0) {}
 
-  static std::size_t words_for(global_index columns) { return static_cast<std::size_t>((columns + 63) / 64); }
-  static global_index bit(global_index column) {
-    return static_cast<global_index>(std::uint64_t{1} << (column % 64));
+  /// By several threads at once.
+  void insert(std::size_t set, global_index column) {
+    const std::uint64_t bit = std::uint64_t{1} << (column % 64);
+    const std::atomic_ref word(words_[set * words_of_set_ + static_cast<std::size_t>(column / 64)]);
+    if ((word.load(std::memory_order_relaxed) & bit) == 0) word.fetch_or(bit, std::memory_order_relaxed);
   }
-  /// Column `column` of column block k.
-  void set(std::size_t row_block, std::size_t k, global_index column) {
-    words_[row_block * begins_.back() + begins_[k] + static_cast<std::size_t>(column / 64)] |= bit(column);
-  }
-  std::span<const global_index> of_block(std::size_t row_block, std::size_t k) const {
-    return std::span(words_).subspan(row_block * begins_.back() + begins_[k], begins_[k + 1] - begins_[k]);
+  /// Which of the 64 columns from `first` on are in one of the sets [begin, end).
+  std::uint64_t in_any(std::size_t begin, std::size_t end, global_index first) const {
+    std::uint64_t found = 0;
+    const auto shift = static_cast<unsigned>(first % 64);
+    for (std::size_t set = begin; set < end; ++set) {
+      const std::uint64_t* const word = &words_[set * words_of_set_ + static_cast<std::size_t>(first / 64)];
+      found |= shift == 0 ? word[0] : word[0] >> shift | word[1] << (64 - shift);
+    }
+    return found;
   }
 
  private:
-  std::vector<std::size_t> begins_;
-  std::vector<global_index> words_;
+  std::size_t words_of_set_;
+  std::vector<std::uint64_t> words_;
 };
 
 }  // namespace detail
 
-/// The tiles that this rank would have of A, or of A^T, in layout `l` on a mesh of this shape.
-/// for_entries(visit) calls visit(row, col) for this rank's entries of A, each entry on one rank and once.
-/// Holds n bits for each block of rows. Collective over `world`. What travels: an all-reduce of the number of
-/// tiles, and, where the row axis cuts, for each rank's tiles except its own the bits of their columns, from
-/// every rank, in slices of at most 8 MB.
-template <class ForEntries>
-tile_counts count_tiles(const communicator& world, mesh_shape shape, layout l, const blocking& rows,
-                        const blocking& cols, side of, const ForEntries& for_entries) {
-  const axis_set cut = partition::column_cut(l);
-  const partition::block_finder row_block(rows, l.rows), col_block(cols, cut);
-  const bool row_cut = l.rows.contains(axis::row) && shape.row > 1;
-  std::vector<global_index> nonzeros(row_block.count() * col_block.count(), 0);
-  detail::named_columns named(row_cut ? row_block.count() : 0, col_block);
-  for_entries([&](global_index row, global_index col) {
-    if (of == side::transposed) std::swap(row, col);
-    const std::size_t r = row_block(row), k = col_block(col);
-    ++nonzeros[r * col_block.count() + k];
-    if (row_cut) named.set(r, k, col - col_block.block(k).begin);
-  });
-  world.all_reduce(nonzeros);
+/// The entries of a square matrix, or of its transpose, counted between cuts of its rows and columns, and the
+/// columns that they name in the rows between two cuts: the tiles of every layout whose blocks begin and end
+/// at cuts, from one pass over the entries. Holds n bits for each range of rows.
+class entry_counts {
+ public:
+  /// `cuts`: ascending, from 0 to n. for_entries(part, visit), from each of `threads` threads, calls
+  /// visit(row, col) for this rank's entries in that part, each entry on one rank and once. Collective over
+  /// `world`. What travels: an all-reduce of one element for each pair of ranges.
+  template <class ForEntries>
+  entry_counts(const communicator& world, std::vector<global_index> cuts, int threads,
+               const ForEntries& for_entries)
+      : world_(world),
+        cuts_(std::move(cuts)),
+        named_(ranges(), cuts_.back()),
+        nonzeros_(ranges() * ranges()) {
+    std::vector<global_index> sizes(cuts_.size());
+    std::adjacent_difference(cuts_.begin(), cuts_.end(), sizes.begin());
+    sizes.erase(sizes.begin());
+    const mesh_shape line{static_cast<int>(ranges()), 1, 1};
+    const partition::block_finder range_of(blocking::given(std::move(sizes), line, nesting::rows), axis::row);
+    std::vector<std::vector<global_index>> of_threads(static_cast<std::size_t>(threads));
+    local::run_parts(threads, [&](int part) {
+      std::vector<global_index> nonzeros(nonzeros_.size(), 0);
+      for_entries(part, [&](global_index row, global_index col) {
+        const std::size_t rows = range_of(row);
+        ++nonzeros[rows * ranges() + range_of(col)];
+        named_.insert(rows, col);
+      });
+      of_threads[static_cast<std::size_t>(part)] = std::move(nonzeros);
+    });
+    for (const std::vector<global_index>& of_thread : of_threads)
+      std::transform(nonzeros_.begin(), nonzeros_.end(), of_thread.begin(), nonzeros_.begin(), std::plus());
+    world_.all_reduce(nonzeros_);
+  }
 
-  const auto row_of = [&](coordinates at) { return row_cut ? static_cast<std::size_t>(at.row) : 0; };
-  const auto column_block_of = [&](coordinates at, std::size_t t) {
-    if (row_cut) at.row = static_cast<int>(t);
-    return static_cast<std::size_t>(partition::rank_in_group(shape, cut, at));
-  };
-  const std::size_t tiles = row_cut ? static_cast<std::size_t>(shape.row) : 1;
-  const coordinates here = shape.at(world.rank());
-  tile_counts counts;
-  for (std::size_t t = 0; t < tiles; ++t)
-    counts.nonzeros.push_back(nonzeros[row_of(here) * col_block.count() + column_block_of(here, t)]);
-  counts.needed.of_tile.resize(tiles);
+  /// Whether all finest blocks begin and end at cuts.
+  bool has_cuts_of(const blocking& b) const {
+    const std::vector<global_index> own = cuts_of(b);
+    return std::ranges::includes(cuts_, own);
+  }
+  /// The ends of finest blocks, ascending, from 0 to n.
+  static std::vector<global_index> cuts_of(const blocking& b) {
+    std::vector<global_index> cuts{0};
+    for (std::size_t k = 0; k < static_cast<std::size_t>(b.shape().size()); ++k)
+      if (const global_index end = b.block(every_axis, k).end; end != cuts.back()) cuts.push_back(end);
+    return cuts;
+  }
 
-  const auto slice = static_cast<std::size_t>(std::max(1, (1 << 20) / world.size()));
-  for (std::size_t t = 0; row_cut && t < tiles; ++t) {
-    std::size_t longest = 0;
-    for (std::size_t k = 0; k < col_block.count(); ++k)
-      longest = std::max(longest, detail::named_columns::words_for(col_block.block(k).size()));
-    const auto part_for = [&](int q, std::size_t first) {
-      const coordinates at = shape.at(q);
-      if (row_of(at) == t) return std::span<const global_index>();
-      const auto all = named.of_block(row_of(at), column_block_of(at, t));
-      return all.subspan(std::min(first, all.size()),
-                         std::min(slice, all.size() - std::min(first, all.size())));
+  /// The tiles that this rank would have in layout `l` on a mesh of this shape. Collective over the
+  /// communicator. What travels: where the row axis cuts, for each rank's tiles except its own the bits of
+  /// their columns, from every rank, in slices of at most 8 MB.
+  tile_counts tiles(mesh_shape shape, layout l, const blocking& blocks) const {
+    const coordinates here = shape.at(world_.rank());
+    const std::vector<interval> columns = partition::tile_columns(l, blocks, here);
+    tile_counts counts;
+    for (const interval c : columns) counts.nonzeros.push_back(entries_in(blocks.block(l.rows, here), c));
+    counts.needed.of_tile.resize(columns.size());
+    for (std::size_t t = 0; columns.size() > 1 && t < columns.size(); ++t)
+      counts.needed.of_tile[t] = needed_columns(shape, l, blocks, t);
+    return counts;
+  }
+
+ private:
+  std::size_t ranges() const { return cuts_.size() - 1; }
+  /// The ranges between the cuts at the ends of an interval.
+  std::pair<std::size_t, std::size_t> ranges_of(interval i) const {
+    const auto at = [&](global_index cut) {
+      return static_cast<std::size_t>(std::ranges::lower_bound(cuts_, cut) - cuts_.begin());
     };
-    for (std::size_t first = 0; first < longest; first += slice) {
+    return {at(i.begin), at(i.end)};
+  }
+  global_index entries_in(interval rows, interval cols) const {
+    const auto [row, rows_end] = ranges_of(rows);
+    const auto [col, cols_end] = ranges_of(cols);
+    global_index sum = 0;
+    for (std::size_t r = row; r < rows_end; ++r)
+      for (std::size_t c = col; c < cols_end; ++c) sum += nonzeros_[r * ranges() + c];
+    return sum;
+  }
+
+  /// Columns of tile t of this rank that are not empty, relative to the tile; none of its own tile.
+  std::vector<local_index> needed_columns(mesh_shape shape, layout l, const blocking& blocks,
+                                          std::size_t t) const {
+    const auto slice = global_index{64} * std::max(1, (1 << 20) / world_.size());
+    const auto columns_of = [&](coordinates at) {
+      return static_cast<std::size_t>(at.row) == t ? interval{} : partition::tile_columns(l, blocks, at, t);
+    };
+    const interval mine = columns_of(shape.at(world_.rank()));
+    global_index widest = 0;
+    for (int q = 0; q < world_.size(); ++q) widest = std::max(widest, columns_of(shape.at(q)).size());
+    std::vector<local_index> needed;
+    for (global_index first = 0; first < widest; first += slice) {
+      const auto words_in = [&](interval columns) {
+        return std::max(global_index{0}, (std::min(columns.size() - first, slice) + 63) / 64);
+      };
       std::vector<global_index> sent, to;
-      for (int q = 0; q < world.size(); ++q) {
-        const auto part = part_for(q, first);
-        sent.insert(sent.end(), part.begin(), part.end());
-        to.push_back(static_cast<global_index>(part.size()));
+      for (int q = 0; q < world_.size(); ++q) {
+        const interval columns = columns_of(shape.at(q));
+        const auto [row, rows_end] = ranges_of(blocks.block(l.rows, shape.at(q)));
+        to.push_back(words_in(columns));
+        for (global_index w = 0; w < to.back(); ++w)
+          sent.push_back(
+              static_cast<global_index>(named_.in_any(row, rows_end, columns.begin + first + 64 * w)));
       }
-      const std::size_t mine = part_for(world.rank(), first).size();
-      const std::vector<global_index> come = world.all_to_all(
-          sent, to, std::vector(static_cast<std::size_t>(world.size()), static_cast<global_index>(mine)));
-      for (std::size_t w = 0; w < mine; ++w) {
-        global_index word = 0;
-        for (std::size_t k = w; k < come.size(); k += mine) word |= come[k];
-        for (global_index b = 0; word != 0 && b < 64; ++b)
-          if ((word & detail::named_columns::bit(b)) != 0)
-            counts.needed.of_tile[t].push_back(
-                static_cast<local_index>(static_cast<global_index>(64 * (first + w)) + b));
+      const global_index words = words_in(mine);
+      const std::vector<global_index> come =
+          world_.all_to_all(sent, to, std::vector(static_cast<std::size_t>(world_.size()), words));
+      for (global_index w = 0; w < words; ++w) {
+        std::uint64_t named = 0;
+        for (auto k = w; k < std::ssize(come); k += words)
+          named |= static_cast<std::uint64_t>(come[static_cast<std::size_t>(k)]);
+        for (global_index c = first + 64 * w; named != 0 && c < mine.size(); named >>= 1, ++c)
+          if ((named & 1) != 0) needed.push_back(static_cast<local_index>(c));
       }
     }
+    return needed;
   }
-  return counts;
-}
+
+  communicator world_;
+  std::vector<global_index> cuts_;
+  detail::column_sets named_;
+  std::vector<global_index> nonzeros_;
+};
 
 }  // namespace partita::transfer
