@@ -9,6 +9,9 @@
 #include <cstdlib>
 #include <sys/resource.h>
 #include <utility>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #include "checkpoints.hpp"
 #include "cores.hpp"
@@ -21,6 +24,14 @@
 #include "report.hpp"
 
 namespace {
+
+/// From 8 MiB on, what is freed goes back to the system at once. Otherwise glibc raises that bound with each
+/// large block that is freed, and lists of the set-up stay in memory while epochs need theirs.
+void give_back_large_blocks() {
+#ifdef __GLIBC__
+  mallopt(M_MMAP_THRESHOLD, 8 << 20);
+#endif
+}
 
 /// Every rank of `world` must call; each checks its share.
 partita::io::dataset load(const command& c, const partita::communicator& world) {
@@ -140,6 +151,7 @@ int run(command c, int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) try {
+  give_back_large_blocks();
   return run(parse_command(argc, argv), argc, argv);
 } catch (const usage_error& e) {
   return first_of_job() ? report(e) : 0;

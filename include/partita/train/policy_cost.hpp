@@ -77,8 +77,8 @@ over_ranks predict_words(const mesh<Device>& m, const io::dataset& data, const t
 }
 
 /// The cost of training under a policy: the words of a step and the peak of live buffers, exactly as they
-/// are after a set-up, from the entries and nonempty columns of A's tiles; of edges that repeat another one,
-/// which a set-up adds, the bytes count each. Their memory is allocated but not touched. Models with
+/// are after a set-up, from the entries and nonempty columns of A's tiles; an edge that repeats another one,
+/// which a set-up adds to it, counts as one more. Buffers are allocated but not touched. Models with
 /// attention or max aggregation, and graphs whose tiles exceed mesh::tile_entries(), are set up instead. List
 /// bytes are the most that a rank holds of A's entries while they arrive and are sorted, assuming that they
 /// are spread evenly over the ranks that own different parts of A. Resets the peak of the queue's memory
