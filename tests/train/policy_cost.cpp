@@ -88,6 +88,24 @@ TEST_CASE("counts say what every policy moves and holds") {
   });
 }
 
+TEST_CASE("sparse features") {
+  io::dataset d = directed_graph();
+  io::csr_array<float> features;
+  features.rows = d.vertices;
+  features.cols = d.features = 40;
+  features.offsets = {0};
+  for (global_index v = 0; v < d.vertices; ++v) {
+    for (global_index j = v % 7; j < 40; j += 1 + v % 5) {
+      features.columns.push_back(static_cast<local_index>(j));
+      features.values.push_back(1);
+    }
+    features.offsets.push_back(std::ssize(features.columns));
+  }
+  d.vertex_features = io::feature_table(std::move(features));
+  for_each_usual_mesh(std::array{1, 3, 6},
+                      [&](const policy& p, mesh_shape shape) { check_costs(d, {}, p, shape); });
+}
+
 TEST_CASE("counts say what wide and narrow products move") {
   nn::training_options o;
   o.layers = 2;

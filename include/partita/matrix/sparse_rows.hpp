@@ -30,6 +30,14 @@ class sparse_rows {
     for (triplet<T>& e : entries) std::swap(e.row, e.col);
     by_columns_ = stored(columns_, row_range_, std::move(entries));
   }
+  /// A matrix with so many nonzeros on this rank that are not there: products can be planned with it, and
+  /// asked what they move. Memory for them is allocated, but neither written nor read. Throws as above.
+  sparse_rows(const partita::mesh<Device>& m, const blocking& rows, global_index columns,
+              std::size_t nonzeros)
+      : mesh_(m), rows_(rows), row_range_(rows.block(vertex_rows.rows, m.at())), columns_{0, columns} {
+    by_rows_ = counted(row_range_, columns_, nonzeros);
+    by_columns_ = counted(columns_, row_range_, nonzeros);
+  }
 
   /// The same pattern with uninitialised values of its own.
   sparse_rows like() const {
@@ -68,6 +76,17 @@ class sparse_rows {
     return std::make_shared<const local::csr_tiles<T, Device>>(
         local::make_csr_tiles<T, Device>(mesh_.queue(), rows, std::span<const interval>(&columns, 1),
                                          std::move(entries), mesh_.tile_entries()));
+  }
+  std::shared_ptr<const local::csr_tiles<T, Device>> counted(interval rows, interval columns,
+                                                             std::size_t nonzeros) const {
+    local::tile_shape shape;
+    shape.rows = to_local(rows.size(), "the number of rows of a sparse block");
+    shape.widths = {to_local(columns.size(), "the number of columns of a sparse tile")};
+    shape.nonzeros = nonzeros;
+    shape.entries_of_parts = {
+        to_local(static_cast<global_index>(nonzeros), "the number of nonzeros of a part")};
+    return std::make_shared<const local::csr_tiles<T, Device>>(mesh_.queue(), std::move(shape), 0,
+                                                               local::needed_rows{});
   }
   static local::csr_slices<T> parts_of(const local::csr_tiles<T, Device>& x, const buffer<T, Device>& own) {
     return x.tile_shape::parts(0, x.located(), own.size() > 0 ? own.data() : x.values.data());

@@ -266,11 +266,15 @@ class feature_matrix {
       : learned_(options.embedding > 0) {
     const phase_scope phase(m.ledger(), "distribute");
     const global_index width = input_width(data, options);
-    if (contents == matrix_contents::unread && (learned_ || !data.vertex_features.is_sparse()))
+    const bool is_sparse = !learned_ && data.vertex_features.is_sparse();
+    if (contents == matrix_contents::unread && !is_sparse)
       dense_.emplace(m, rows, blocking::even(width, m.shape(), nesting::cols));  // (n, f)
     else if (learned_)
       dense_.emplace(initial_embedding<T>(m, vertex_rows, rows, width, options.seed));
-    else if (data.vertex_features.is_sparse())
+    else if (const std::size_t stored = is_sparse ? stored_here(m, data, rows) : 0;
+             is_sparse && contents == matrix_contents::unread && stored <= m.tile_entries())
+      sparse_.emplace(m, rows, width, stored);
+    else if (is_sparse)
       sparse_.emplace(local_sparse_features<T>(m, data, options.raw_features, rows));
     else
       dense_.emplace(local_features<T>(m, data, options.raw_features, rows));
@@ -287,6 +291,13 @@ class feature_matrix {
   dense<T, vertex_rows, Device>* dense_rows() { return dense_ ? &*dense_ : nullptr; }
 
  private:
+  static std::size_t stored_here(const mesh<Device>& m, const io::dataset& data, const blocking& rows) {
+    std::size_t stored = 0;
+    for (const global_index v : detail::vertices_here(m, rows))
+      data.vertex_features.for_row(v, [&](global_index, auto) { ++stored; });
+    return stored;
+  }
+
   bool learned_;
   std::optional<dense<T, vertex_rows, Device>> dense_;
   std::optional<sparse_rows<T, Device>> sparse_;
