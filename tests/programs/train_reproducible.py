@@ -41,9 +41,26 @@ class Reproducible(unittest.TestCase):
                 result = self.train("--precision", precision, "--policy", "grid_2d", "--comm", "mpi", command=[*LAUNCH, "4"])
                 self.assertEqual(result["loss"], expected["loss"])
 
+    def test_so_are_those_of_mini_batches(self):
+        for precision in ("f32", "f64"):
+            batches = ("--precision", precision, "--model", "sage", "--batch", "7", "--fanout", "4,3", "--dropout", "0.3")
+            expected = self.train(*batches)
+            arrangements = [("--ranks", "3", "--placement", "any", "--threads", "1"), ("--ranks", "6", "--placement", "home"),
+                            ("--ranks", "4", "--placement", "column_gather", "--policy", "grid_2d"),
+                            ("--ranks", "2", "--graph", "cut", "--scores", "sampled")]
+            for arrangement in arrangements:
+                result = self.train(*batches, *arrangement)
+                self.assertEqual(result["loss"], expected["loss"], arrangement)
+                self.assertEqual(result["words_received"], result["predicted_words_received"], arrangement)
+            if LAUNCH:
+                result = self.train(*batches, "--comm", "mpi", command=[*LAUNCH, "4"])
+                self.assertEqual(result["loss"], expected["loss"])
+
     def test_what_cannot_be_reproducible_is_refused(self):
         for option, part in ((["--model", "gat"], "--model gat"), (["--model", "sage", "--aggregation", "max"], "--aggregation max"),
-                             (["--model", "gcn", "--batch", "8"], "--batch"), (["--model", "gcn", "--stages", "2"], "--stages"),
+                             (["--model", "gcn", "--stages", "2"], "--stages"),
+                             (["--model", "gcn", "--batch", "8", "--sampler", "walks"], "--sampler walks"),
+                             (["--model", "gcn", "--batch", "8", "--placement", "column"], "--placement column"),
                              (["--model", "gcn", "--device", "cuda"], "needs --device cpu")):
             done = run(*option)
             self.assertEqual(done.returncode, 2, done.stderr)
