@@ -3,6 +3,7 @@
 /// A sample in which roots share no vertices.
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 #include <vector>
 

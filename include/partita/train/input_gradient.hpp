@@ -70,15 +70,12 @@ class input_gradient {
     sums.take(*value_);
   }
 
-  struct none {};
-
   mesh<Device> alone_;
   global_index columns_;
   std::vector<global_index> rows_;
   std::optional<matrix> value_;
   std::vector<std::vector<global_index>> ids_;
-  std::conditional_t<local::sums_exactly<Device>, std::optional<algebra::exact_row_sums<T, Device>>, none>
-      exact_;
+  std::optional<algebra::exact_row_sums<T, Device>> exact_;
 };
 
 }  // namespace partita::nn
