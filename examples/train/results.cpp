@@ -10,15 +10,23 @@ namespace {
 void complete_reproducible(const command& c) {
   if (!c.reproducible) return;
   const partita::nn::training_options& t = c.training;
-  const bool attention = t.model == "gat", largest = t.aggregation == partita::nn::aggregation::max;
   if (c.device != "cpu") throw usage_error("--reproducible needs --device cpu: only there are such sums");
-  if (attention || largest || t.mini_batch.batch > 0 || t.pipeline.stages > 0)
-    throw usage_error(
-        std::string("--reproducible is for whole graphs and models without attention, not for ") +
-        (attention                ? "--model gat"
-         : largest                ? "--aggregation max"
-         : t.mini_batch.batch > 0 ? "--batch"
-                                  : "--stages"));
+  const auto refuse = [](bool given, const char* option) {
+    if (given)
+      throw usage_error(std::string("--reproducible is for models without attention, not for ") + option);
+  };
+  refuse(t.model == "gat", "--model gat");
+  refuse(t.aggregation == partita::nn::aggregation::max, "--aggregation max");
+  refuse(t.pipeline.stages > 0, "--stages");
+  if (t.mini_batch.batch == 0) return;
+  const auto refuse_with_batch = [](bool given, const char* option, const char* why) {
+    if (given)
+      throw usage_error(std::string("--reproducible with --batch is not for ") + option + ": " + why);
+  };
+  refuse_with_batch(t.mini_batch.sampler == partita::nn::batch_sampler::walks, "--sampler walks",
+                    "a subgraph depends on which roots a rank has");
+  refuse_with_batch(t.mini_batch.placement == partita::sampling::placement::column, "--placement column",
+                    "its products are partial sums over the ranks' columns");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "partita/algebra/gemm.hpp"
 #include "partita/algebra/reductions.hpp"
+#include "partita/algebra/row_products.hpp"
 #include "partita/algebra/spmm.hpp"
 #include "partita/algebra/vectors.hpp"
 #include "partita/comm/self.hpp"
@@ -127,6 +128,51 @@ TEST_CASE("sums and column sums have the same bits everywhere; what sums otherwi
   check(self::world(), {1, 1, 1}, true);
   for (const mesh_shape on : {mesh_shape{2, 1, 1}, mesh_shape{2, 3, 1}, mesh_shape{1, 4, 2}})
     on_threads(on.size(), [&](const communicator& world) { check(world, on, false); });
+}
+
+namespace {
+
+/// X^T G, its column sums and the sum of X, of rows dealt to the ranks somehow, on parts of a mesh.
+template <class T>
+std::vector<double> sums_of_parts(const communicator& world) {
+  const mesh<host> m(world, {world.size(), 1, 1}, device_queue<host>(), summation::reproducible);
+  const auto part = mesh<host>::part_of(m);
+  std::vector<global_index> mine;
+  for (global_index v = 0; v < 43; ++v)
+    if (v * v % world.size() == world.rank()) mine.push_back(v);
+  const auto value = [&](std::uint64_t of) {
+    return [&mine, of](global_index i, global_index j) {
+      const global_index v = mine[static_cast<std::size_t>(i)];
+      return std::ldexp(field(of)(v, j), static_cast<int>(v % 31));
+    };
+  };
+  const auto x = generate<vertex_rows, T>(part, {std::ssize(mine), 5}, value(3));  // (rows here, 5)
+  const auto g = generate<vertex_rows, T>(part, {std::ssize(mine), 3}, value(4));  // (rows here, 3)
+  dense<T, replicated, host> dw(part, matrix_shape{5, 3}), db(part, matrix_shape{1, 3});
+  m.ledger().clear();
+  weight_gradient_part(x, g, dw, &db);
+  traffic expected = global_index{2} * detail::predicted_grid(part);
+  for (const global_index elements : {15, 3})
+    expected += detail::predicted_all_reduce(part, base::exact_sums<T> * elements);
+  CHECK(m.ledger().total() == expected);
+  std::vector<double> all(dw.values().begin(), dw.values().end());
+  all.insert(all.end(), db.values().begin(), db.values().end());
+  all.push_back(sum(x));
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("on parts of a mesh sums over rows are those of all ranks' rows, whoever has which") {
+  std::vector<double> single, twice;
+  on_threads(1, [&](const communicator& world) {
+    single = sums_of_parts<float>(world);
+    twice = sums_of_parts<double>(world);
+  });
+  on_every_rank_count([&](const communicator& world) {
+    CHECK(sums_of_parts<float>(world) == single);
+    CHECK(sums_of_parts<double>(world) == twice);
+  });
 }
 
 }  // namespace test_exact_spmm

@@ -123,4 +123,20 @@ TEST_CASE("a rank that asks a mesh where others do not is named with its line") 
   });
 }
 
+TEST_CASE("a part of a mesh is one rank, and sums over all of them only where sums are reproducible") {
+  for (const auto sums : {partita::summation::fast, partita::summation::reproducible})
+    on_threads(6, [&](const communicator& world) {
+      const host_mesh m(world, {2, 3, 1}, partita::device_queue<partita::host>(), sums);
+      const host_mesh part = host_mesh::part_of(m);
+      const bool all = sums == partita::summation::reproducible;
+      CHECK(part.size() == 1);
+      CHECK(part.reproducible() == all);
+      CHECK(part.is_part() == all);
+      CHECK(!m.is_part());
+      CHECK(m.whole().size() == 6);
+      CHECK(part.whole().size() == (all ? 6 : 1));
+      CHECK(part.whole().rank() == (all ? world.rank() : 0));
+    });
+}
+
 }  // namespace test_comm_mesh

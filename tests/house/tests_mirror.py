@@ -59,6 +59,7 @@ TOGETHER = {
     "train/trainer.cpp": "compiled/host compiled/instances train/epochs train/graph_data train/objective train/options",
     "train/graph_entries.cpp": "train/edge_rows",
     "train/checkpoint.cpp": "train/pipeline_state train/training_state",
+    "train/embedding.cpp": "train/input_gradient",
     "train/mini_batch.cpp": "algebra/column_slices train/batch_input train/batch_order train/batch_sampler train/block_operators",
     "train/pipeline_trainer.cpp": "train/layer_rates train/chunk_halo train/chunk_products train/pipeline_link "
                                   "train/pipeline_setup train/pipeline_stage train/stage_layers",

@@ -287,4 +287,14 @@ TEST_CASE("roots that crowd are spread, at the cost of the rows of those that mo
   }
 }
 
+TEST_CASE("shares are those at home, or equal ones for every other placement") {
+  const auto g = test_graph(n);
+  const row_homes home = random_homes(4, 3);
+  const auto batch = random_roots(29, n, 2);
+  using sampling::placement;
+  CHECK(sampling::shares(g, batch, placement::home, home) == home_shares(g, batch, home));
+  for (const placement how : {placement::any, placement::column, placement::column_gather})
+    CHECK(sampling::shares(g, batch, how, home) == sampling::equal_shares(batch, 4));
+}
+
 }  // namespace test_placement

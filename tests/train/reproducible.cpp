@@ -144,11 +144,6 @@ TEST_CASE("training that cannot be reproducible says so") {
   expect_error<error>("max_aggregation is not available on a reproducible mesh",
                       [&] { nn::train_model<float>(m, d, o, row_1d); });
   o = short_run("gcn");
-  o.mini_batch.batch = 4;
-  o.mini_batch.fanouts = {2, 2};
-  expect_error<error>("training on mini-batches is not available",
-                      [&] { nn::train_on_mini_batches<float>(m, d, o, row_1d); });
-  o = short_run("gcn");
   o.pipeline.stages = 1;
   expect_error<error>("training on stages is not available", [&] {
     nn::train_on_stages<float>(m, d, o, row_1d, {1, 1, 1});

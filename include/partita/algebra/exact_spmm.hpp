@@ -16,7 +16,7 @@ namespace partita::detail {
 /// common grid, for double matrices a second time with the remainders.
 ///
 /// Collective over the mesh: constructor and call. What travels: twice for double, once for float, what the
-/// schedule sends, its sums as doubles; and an all-reduce of two elements.
+/// schedule sends, its sums as doubles; and what common_grid does.
 template <class T, class Device>
 class exact_product {
  public:
@@ -54,7 +54,7 @@ class exact_product {
   }
   traffic predicted() const {
     const traffic once = std::visit([](const auto& s) { return s.predicted(); }, *schedule_);
-    return global_index{base::exact_sums<T>} * once + predicted_all_reduce(mesh_, 2);
+    return global_index{base::exact_sums<T>} * once + predicted_grid(mesh_);
   }
   spmm_options options() const {
     return std::visit([](const auto& s) { return s.options(); }, *schedule_);

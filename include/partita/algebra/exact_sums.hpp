@@ -16,26 +16,32 @@
 namespace partita::detail {
 
 /// The grid of sums of at most `terms` products of numbers up to `x` by numbers up to `y`, magnitudes on this
-/// rank. Collective over the mesh. What travels: an all-reduce of two elements.
+/// rank; on a part of a mesh of at most the terms of all parts. Collective over mesh::whole. What travels: an
+/// all-reduce of two elements, on a part another one of one.
 template <class T, class Device>
 base::exact_grid common_grid(const mesh<Device>& m, double x, double y, global_index terms) {
   std::array<double, 2> largest{x, y};
-  if (m.size() > 1) m.world().all_reduce(largest, reduction::max);
+  if (m.whole().size() > 1) m.whole().all_reduce(largest, reduction::max);
+  if (m.is_part()) terms = m.whole().all_reduce(terms);
   return base::exact_grid::of_products<T>(largest[0], largest[1], terms);
 }
 
-/// What an all-reduce of so many doubles brings to this rank of the mesh, and that of common_grid.
+/// What an all-reduce of so many elements over mesh::whole brings to this rank, and common_grid.
 template <class Device>
 traffic predicted_all_reduce(const mesh<Device>& m, global_index count) {
   comm::collective op;
   op.kind = operation::all_reduce;
   op.count = count;
-  return received(op, m.rank(), m.size());
+  return received(op, m.whole().rank(), m.whole().size());
+}
+template <class Device>
+traffic predicted_grid(const mesh<Device>& m) {
+  return predicted_all_reduce(m, 2) + (m.is_part() ? predicted_all_reduce(m, 1) : traffic{});
 }
 
 /// result = the sums over the ranks along `axes` of what fill(part, sums) writes on each of them: its sums
-/// of part(term), as many as result has elements. Collective over these ranks. What travels: an all-reduce of
-/// exact_sums<T> doubles per element.
+/// of part(term), as many as result has elements; on a part of a mesh over mesh::whole. Collective over these
+/// ranks. What travels: an all-reduce of exact_sums<T> doubles per element.
 template <class T, class Device, class Fill>
 void sum_over_ranks(const mesh<Device>& m, axis_set axes, const base::exact_grid& grid, std::span<T> result,
                     Fill fill) {
@@ -43,7 +49,8 @@ void sum_over_ranks(const mesh<Device>& m, axis_set axes, const base::exact_grid
   base::for_exact_parts<T>(grid, [&](int level, auto part) {
     fill(part, sums.data() + static_cast<std::size_t>(level) * result.size());
   });
-  if (const auto& group = m.along(axes); group.size() > 1) group.all_reduce(sums.span());
+  if (const auto& group = m.is_part() ? m.whole() : m.along(axes); group.size() > 1)
+    group.all_reduce(sums.span());
   round_sums(m.queue(), std::span<const double>(sums.span()), 1.0, result);
 }
 
@@ -58,8 +65,8 @@ void exact_column_sums(const dense<T, L, Device>& x, std::span<T> result) {
     exact_column_sums(q, x.local(), part, sums + x.col_range().begin);
   });
 }
-/// The sum of all ranks' numbers, of which there are at most `terms` in all, over the ranks along `axes`.
-/// Collective over the mesh. What travels: two all-reduces of two elements.
+/// The sum of all ranks' numbers, of which the mesh has at most `terms`, over the ranks along `axes`.
+/// Collective over mesh::whole. What travels: that of common_grid, and an all-reduce of two elements.
 template <class T, class Device>
 double exact_total(const mesh<Device>& m, axis_set axes, matrix_view<const T> x, global_index terms) {
   const auto& q = m.queue();

@@ -16,7 +16,7 @@ template <class Device>
 class vertex_labels {
  public:
   /// label(v) for every global row v of this rank; `counted` is the number of counted vertices over all
-  /// ranks. Collective over the mesh. What travels: an all-reduce of one element.
+  /// ranks of mesh::whole. Collective over these. What travels: an all-reduce of one element.
   template <class Function>
   vertex_labels(const mesh<Device>& m, const blocking& rows, Function label) {
     const interval mine = rows.block(vertex_rows.rows, m.at());
@@ -26,7 +26,7 @@ class vertex_labels {
       values.push_back(to_local(label(v) + 1, "a label") - 1);
       count[0] += values.back() >= 0;
     }
-    m.world().all_reduce(count);
+    m.whole().all_reduce(count);
     counted_ = count[0];
     values_ = buffer<local_index, Device>(m.queue(), values.size());
     copy(m.queue(), std::span<const local_index>(values), values_.span());
@@ -64,7 +64,7 @@ double cross_entropy(const dense<T, vertex_rows, Device>& logits, const vertex_l
       std::vector<double> losses(static_cast<std::size_t>(logits.local().rows));
       row_losses(m.queue(), logits.local(), labels.data(), scale, gradient.local(), losses.data());
       const matrix_view<const double> all{losses.data(), logits.local().rows, 1};
-      return partita::detail::exact_total<double>(m, vertex_rows.used(), all, labels.counted()) /
+      return partita::detail::exact_total<double>(m, vertex_rows.used(), all, logits.shape().rows) /
              static_cast<double>(labels.counted());
     }
   double total[] = {
@@ -118,7 +118,7 @@ double logistic_loss(const dense<T, vertex_rows, Device>& logits,
 template <class T, class Device>
 double accuracy(const dense<T, vertex_rows, Device>& logits, const vertex_labels<Device>& labels) {
   global_index right[] = {count_correct(logits.mesh().queue(), logits.local(), labels.data())};
-  if (logits.mesh().size() > 1) logits.mesh().world().all_reduce(right);
+  if (const auto& all = logits.mesh().whole(); all.size() > 1) all.all_reduce(right);
   return labels.counted() == 0 ? 0 : static_cast<double>(right[0]) / static_cast<double>(labels.counted());
 }
 

@@ -43,6 +43,16 @@ class mesh {
       throw_error<mesh_error>({"mesh ", shape, ": this device has no reproducible sums, the host has"});
   }
 
+  /// A mesh of this rank alone, with the queue and the summation of `m`. Where that is reproducible, matrices
+  /// on it are parts of larger ones, of which every rank of m has some rows: sums over rows, and what is
+  /// counted for them, are those of all ranks of m, and verbs that have such sums are collective over m,
+  /// apart from what is under way there. Collective over m then.
+  static mesh part_of(const mesh& m, std::source_location where = std::source_location::current()) {
+    mesh part(self::world(), mesh_shape{}, m.queue(), m.sums(), m.tile_entries());
+    if (m.reproducible()) part.state_->whole = m.world().split(0, m.rank(), "parts", where);
+    return part;
+  }
+
   mesh_shape shape() const { return state_->shape; }
   int size() const { return state_->world.size(); }
   int rank() const { return state_->world.rank(); }
@@ -53,7 +63,12 @@ class mesh {
   /// Maximum nonzeros per sparse tile; larger tiles are split into parts of consecutive rows.
   std::size_t tile_entries() const { return state_->tile_entries; }
   /// Whether its verbs sum reproducibly; see summation.
-  bool reproducible() const { return state_->sums == summation::reproducible; }
+  bool reproducible() const { return sums() == summation::reproducible; }
+  summation sums() const { return state_->sums; }
+  /// Whether its matrices are parts of those of other ranks; see part_of.
+  bool is_part() const { return state_->whole.has_value(); }
+  /// The ranks over which rows are summed: all ranks, or those of the mesh of which this is a part.
+  const communicator& whole() const { return is_part() ? *state_->whole : world(); }
   partita::ledger& ledger() const { return state_->world.ledger(); }
 
   /// The ranks that differ from this one only in the axes of `s`, over device memory. Its rank p is at
@@ -107,6 +122,7 @@ class mesh {
     partita::device_queue<Device> queue;
     std::size_t tile_entries;
     summation sums;
+    std::optional<communicator> whole;
 
    private:
     /// The axes of a set that have more than one rank.

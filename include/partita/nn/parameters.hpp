@@ -82,7 +82,8 @@ class parameters {
     if (!mesh_.reproducible()) return of_all_reduce(static_cast<global_index>(values_.size()));
     traffic v;
     for (const parameter<T, Device>& p : list_)
-      v += of_all_reduce(2) + of_all_reduce(base::exact_sums<T> * p.shape().rows * p.shape().cols);
+      v += of_all_reduce(2) + of_all_reduce(mesh_.is_part() ? 1 : 0) +
+           of_all_reduce(base::exact_sums<T> * p.shape().rows * p.shape().cols);
     return v;
   }
 
@@ -91,7 +92,7 @@ class parameters {
     comm::collective op;
     op.kind = operation::all_reduce;
     op.count = count;
-    return received(op, mesh_.rank(), mesh_.size());
+    return received(op, mesh_.whole().rank(), mesh_.whole().size());
   }
   void grow(buffer<T, Device>& b, std::size_t by) {
     buffer<T, Device> larger(mesh_.queue(), b.size() + by);

@@ -137,4 +137,11 @@ root_lists home_shares(const graph<T>& g, std::span<const global_index> batch, c
   return lists;
 }
 
+/// The roots of each rank of a batch: home_shares where placed at home, else equal shares.
+template <class T>
+root_lists shares(const graph<T>& g, std::span<const global_index> batch, placement how,
+                  const row_homes& home) {
+  return how == placement::home ? home_shares(g, batch, home) : equal_shares(batch, home.ranks);
+}
+
 }  // namespace partita::sampling

@@ -14,6 +14,12 @@ namespace partita::nn {
 
 /// Steps of a model on micro-batches of sampled blocks: all of a rank's work in an iteration, without its
 /// communication. The parameters are on a mesh of one rank and begin as those of a whole-graph model.
+///
+/// On a reproducible mesh::part_of losses, gradients and scores are those of all ranks' samples together:
+/// constructor, run and scores are then collective over mesh::whole, and what travels are the maxima and sums
+/// of products, gradients and losses. They have the same bits however roots are dealt to ranks, if those of
+/// all ranks are the same and stand apart (sampling::roots_apart): a gradient of a row is rounded, and the
+/// sum of two that were rounded is not their sum rounded.
 template <class T, class Device>
 class block_steps {
  public:
@@ -30,6 +36,11 @@ class block_steps {
                                                                     : "",
                           " cannot be trained on sampled neighbours; gcn, sage, gin and gat can, coupled and "
                           "with mean aggregation"});
+    if (options.mini_batch.placement == sampling::placement::column)
+      comm::refuse_reproducible(alone, "placement column, of partial sums over the columns of X,");
+    if (!named_.on_blocks.aggregates) comm::refuse_reproducible(alone, "attention on sampled neighbours");
+    if (options.mini_batch.sampler == batch_sampler::walks)
+      comm::refuse_reproducible(alone, "training on subgraphs of walks, which are those of a rank's roots,");
     const sampling::block<T> none{0, 0, {0}, {}, {}};
     const std::vector<sampling::block<T>> blocks(layer_widths(data, options).size() - 1, none);
     parameters_ = builder_of(blocks, blocking::even(0, alone.shape(), nesting::rows), false).parameters();
@@ -37,7 +48,10 @@ class block_steps {
   }
 
   /// Before the micro-batches of an iteration.
-  void begin() { fill(*total_, T(0)); }
+  void begin() {
+    fill(*total_, T(0));
+    predicted_ = {};
+  }
   /// Adds `share` times the gradients of the mean loss over the sample's training vertices; returns so much
   /// of the loss. Where the sample has weights, the gradients are those of the weighted sum of losses over
   /// the number of all training vertices instead of the mean. `step` seeds dropout. In input_gradient, unless
@@ -55,8 +69,11 @@ class block_steps {
       weigh(sample.weights, share * static_cast<double>(labels.counted(io::split_part::train)), dlogits);
     net.backward(dlogits, input_gradient);
     zip(*total_, parameters_->gradients(), *total_, std::plus<>{});
+    predicted_ += predicted_run(net);
     return loss;
   }
+  /// What this rank receives in the runs since begin, in closed form.
+  traffic predicted() const { return predicted_; }
   /// The gradients of all micro-batches become those of the parameters: this rank's contribution.
   std::span<T> gradients() {
     copy(*total_, parameters_->gradients());
@@ -105,6 +122,16 @@ class block_steps {
         sample.blocks,
         builder_of(sample.blocks, blocking::even(inputs, alone_.shape(), nesting::rows), input_gradient));
   }
+  /// Those of the model, and of the counts of three sets of labels, the grid of the loss and its sum.
+  traffic predicted_run(const model<T, Device>& net) const {
+    comm::collective op;
+    op.kind = operation::all_reduce;
+    const auto reduced = [&](global_index count) {
+      op.count = count;
+      return received(op, alone_.whole().rank(), alone_.whole().size());
+    };
+    return net.predicted() + global_index{4} * reduced(1) + global_index{2} * reduced(2);
+  }
   pass pass_of(const sampling::sample<T>& sample, std::uint64_t step, bool training) {
     if (!training || options_.dropout == 0) return {.training = training, .epoch = step};
     vertices_ = buffer<global_index, Device>(alone_.queue(), sample.vertices.size());
@@ -120,6 +147,7 @@ class block_steps {
   std::shared_ptr<nn::parameters<T, Device>> parameters_;
   std::optional<dense<T, replicated, Device>> total_;
   buffer<global_index, Device> vertices_;
+  traffic predicted_;
 };
 
 }  // namespace partita::nn

@@ -7,8 +7,11 @@
 #include <memory>
 
 #include "partita/base/background.hpp"
+#include "partita/sampling/roots_apart.hpp"
 #include "partita/train/batch_sampler.hpp"
+#include "partita/train/batch_share.hpp"
 #include "partita/train/batch_traffic.hpp"
+#include "partita/train/input_gradient.hpp"
 #include "partita/train/mini_batch.hpp"
 
 namespace partita::nn {
@@ -18,7 +21,9 @@ namespace partita::nn {
 /// loss, which one all-reduce sums. Samples of the iteration after the next are drawn, and rows for the next
 /// are on their way, while the present one computes; rows of an embedding travel after its step, and their
 /// gradients back to those who have them. What is computed does not depend on the placement, the ranks or the
-/// micro-batches, except that subgraphs of walks are those of a micro-batch's roots.
+/// micro-batches, except that subgraphs of walks are those of a micro-batch's roots. On a reproducible mesh
+/// that is so in every bit for ranks and placement: micro-batches are then cut from the whole batch, and each
+/// root's neighbourhood is computed apart.
 ///
 /// Collective over the mesh, with the same data on every rank: constructor and members. Sources: LeapGNN
 /// (Chen et al., FAST 2025), without its motion of models; P3 (Gandhi, Iyer, OSDI 2021); DistDGL (Zheng et
@@ -59,8 +64,7 @@ class mini_batch_trainer {
     score(report);
     return report;
   }
-  /// See trainer::state and trainer::restore. Batches and samples are functions of seed and epoch, so that
-  /// nothing more is to be kept.
+  /// See trainer::state and trainer::restore. Batches and samples are functions of seed and epoch.
   training_state<T> state() {
     training_state<T> now = state_of(parameters(), optimizer_);
     if (learns_input()) add_embedding(*x_, embedding_optimizer_, now);
@@ -80,7 +84,7 @@ class mini_batch_trainer {
     inputs_[0]->assign(slots_[0].samples);
     inputs_[0]->start();
     inputs_[0]->finish();
-    return mesh_.world().all_reduce(backward(slots_[0], *inputs_[0], step_number(epoch, batch)));
+    return of_all_ranks(backward(slots_[0], *inputs_[0], step_number(epoch, batch)));
   }
 
   nn::parameters<T, Device>& parameters() { return steps_.parameters(); }
@@ -89,8 +93,8 @@ class mini_batch_trainer {
   dense<T, dynamic_layout, Device>* embedding() { return learns_input() ? &*x_ : nullptr; }
   /// d loss / d X of the last batch (rows x columns of this rank's block), on a mesh of one rank: for those
   /// rows of the block that the samples of any rank contain.
-  const std::vector<global_index>& embedding_rows() const { return touched_; }
-  const dense<T, vertex_rows, Device>& embedding_gradient() const { return x_gradient_.value(); }
+  const std::vector<global_index>& embedding_rows() const { return x_gradient_->rows(); }
+  const dense<T, vertex_rows, Device>& embedding_gradient() const { return x_gradient_->value(); }
   /// The same model on the whole graph, with the present parameters, built at the first call where scores are
   /// sampled. Valid until the next step.
   trainer<T, Device>& whole();
@@ -98,13 +102,7 @@ class mini_batch_trainer {
   std::size_t iterations() const { return order_.iterations(); }
 
  private:
-  /// A rank's share of a batch.
-  struct iteration {
-    global_index batch = 0, parts = 0;             ///< roots and micro-batches of all ranks
-    std::vector<std::vector<global_index>> roots;  ///< of each micro-batch
-    std::vector<sampling::sample<T>> samples;
-    std::uint64_t epoch = 0;
-  };
+  using iteration = batch_share<T>;
 
   bool learns_input() const { return options_.embedding > 0; }
   bool by_columns() const {
@@ -118,7 +116,11 @@ class mini_batch_trainer {
   void divide(std::span<const global_index> batch, std::uint64_t epoch, sampling::placement how,
               iteration& to);
   void sample(iteration& of) {
-    for (std::size_t k = 0; k < of.roots.size(); ++k) (*sampler_)(of.roots[k], of.epoch, of.samples[k]);
+    for (std::size_t k = 0; k < of.roots.size(); ++k) {
+      auto& sampled = mesh_.reproducible() ? together_ : of.samples[k];
+      (*sampler_)(of.roots[k], of.epoch, sampled);
+      if (mesh_.reproducible()) roots_apart(sampled, of.samples[k]);
+    }
   }
   void prepare(std::span<const global_index> batch, std::uint64_t epoch, iteration& to) {
     divide(batch, epoch, result_.placement, to);
@@ -127,16 +129,13 @@ class mini_batch_trainer {
   std::uint64_t step_number(std::uint64_t epoch, std::size_t batch) const {
     return (epoch - 1) * order_.iterations() + batch + 1;
   }
-  /// The weight of a micro-batch's mean loss in that of the batch.
-  double share_of(const iteration& of, std::size_t k) const {
-    if (of.roots[k].empty()) return 0;
-    if (options_.mini_batch.sampler == batch_sampler::walks) return 1 / static_cast<double>(of.parts);
-    return static_cast<double>(of.roots[k].size()) / static_cast<double>(of.batch);
+  /// The sum of what all ranks have in `mine`, which each of them has already where sums are reproducible.
+  double of_all_ranks(double mine) const {
+    return mesh_.reproducible() ? mine : mesh_.world().all_reduce(mine);
   }
   double train_epoch(std::uint64_t epoch);
   void begin_sampling(std::size_t batch, std::uint64_t epoch);
   void begin_input(std::size_t batch);
-  void sum_embedding_gradient(batch_input<T, Device>& input);
   double backward(iteration& of, batch_input<T, Device>& input, std::uint64_t step);
   void score(epoch_report& report);
   double sampled_score(io::split_part part, int epoch);
@@ -153,11 +152,11 @@ class mini_batch_trainer {
   std::unique_ptr<sampling::sampler<T>> sampler_;
   std::optional<trainer<T, Device>> whole_;  ///< for exact scores
   std::optional<dense<T, dynamic_layout, Device>> x_;
-  bool shares_x_ = false;              ///< with whole_
-  std::vector<global_index> touched_;  ///< rows of this rank's block of a learned X
-  std::optional<dense<T, vertex_rows, Device>> x_gradient_;
+  bool shares_x_ = false;                                ///< with whole_
+  std::optional<input_gradient<T, Device>> x_gradient_;  ///< of a learned X
   std::array<std::unique_ptr<batch_input<T, Device>>, 2> inputs_;
   std::array<iteration, 3> slots_;
+  sampling::sample<T> together_;  ///< before roots are set apart
   mini_batch_result result_;
   traffic predicted_;  ///< of the last epoch, as the counts below
   global_index remote_rows_ = 0, requested_rows_ = 0, sampled_edges_ = 0;
@@ -168,7 +167,7 @@ template <class T, class Device>
 mini_batch_trainer<T, Device>::mini_batch_trainer(const mesh<Device>& m, const io::dataset& data,
                                                   const training_options& options, const policy& p)
     : mesh_(m),
-      alone_(self::world(), mesh_shape{}, m.queue()),
+      alone_(partita::mesh<Device>::part_of(m)),
       data_(data),
       options_(options),
       policy_(p),
@@ -177,7 +176,6 @@ mini_batch_trainer<T, Device>::mini_batch_trainer(const mesh<Device>& m, const i
       steps_(alone_, data, options),
       optimizer_(options.learning_rate),
       embedding_optimizer_(options.learning_rate) {
-  comm::refuse_reproducible(m, "training on mini-batches");
   const mini_batch_options& how = options.mini_batch;
   const auto graph = sampled_graph<T>(m, data, options, steps_.named().multiplies_with);
   sampler_ = make_sampler(graph, options, layer_widths(data, options).size() - 1,
@@ -193,17 +191,16 @@ mini_batch_trainer<T, Device>::mini_batch_trainer(const mesh<Device>& m, const i
 template <class T, class Device>
 void mini_batch_trainer<T, Device>::divide(std::span<const global_index> batch, std::uint64_t epoch,
                                            sampling::placement how, iteration& to) {
-  const auto lists = how == sampling::placement::home ? sampling::home_shares(sampler_->graph(), batch, home_)
-                                                      : sampling::equal_shares(batch, mesh_.size());
-  to.parts = 0;
-  for (const auto& list : lists) {
-    result_.most_roots = std::max(result_.most_roots, std::ssize(list));
-    to.parts += std::min<global_index>(options_.mini_batch.micro_batches, std::ssize(list));
-  }
-  to.batch = static_cast<global_index>(batch.size());
+  const auto deal = [&](std::span<const global_index> roots) {
+    return sampling::shares(sampler_->graph(), roots, how, home_);
+  };
+  const auto& o = options_.mini_batch;
+  const auto mean = o.sampler == batch_sampler::walks ? batch_mean::of_parts : batch_mean::of_roots;
+  const global_index most = mesh_.reproducible()
+                                ? cut_and_deal(batch, mesh_.rank(), o.micro_batches, deal, to)
+                                : deal_and_cut(batch, mesh_.rank(), o.micro_batches, mean, deal, to);
+  result_.most_roots = std::max(result_.most_roots, most);
   to.epoch = epoch;
-  to.roots = sampling::equal_shares(lists[static_cast<std::size_t>(mesh_.rank())],
-                                    options_.mini_batch.micro_batches);
   to.samples.resize(to.roots.size());
 }
 
@@ -220,6 +217,8 @@ void mini_batch_trainer<T, Device>::choose_placement() {
       cost.add(how, slots_[0].samples, home_);
     }
   result_.candidates = cost.busiest_rank(mesh_.world(), static_cast<global_index>(batches));
+  if (mesh_.reproducible())
+    std::erase_if(result_.candidates, [](const auto& k) { return k.first == sampling::placement::column; });
   result_.placement = std::ranges::min(result_.candidates, {}, [](const auto& k) { return k.second; }).first;
   result_.most_roots = 0;
 }
@@ -239,6 +238,7 @@ void mini_batch_trainer<T, Device>::make_x() {
 template <class T, class Device>
 void mini_batch_trainer<T, Device>::make_inputs() {
   make_x();
+  if (learns_input()) x_gradient_.emplace(*x_, alone_);
   const first_layer layer = steps_.named().on_blocks;
   for (auto& input : inputs_)
     if (result_.placement == sampling::placement::column)
@@ -269,37 +269,30 @@ void mini_batch_trainer<T, Device>::begin_input(std::size_t batch) {
   input.assign(of.samples);
   if (!learns_input()) input.start();
   predicted_ += input.predicted() + input.predicted_products(steps_.first_width());
-  if (learns_input()) predicted_ += input.rows().predicted_scatter();
   remote_rows_ += input.remote_rows();
   requested_rows_ += input.requested_rows();
   for (const auto& s : of.samples) sampled_edges_ += static_cast<global_index>(s.sampled_edges);
 }
 
-/// This rank's share of the loss.
+/// This rank's share of the loss, or all of it where sums are reproducible.
 template <class T, class Device>
 double mini_batch_trainer<T, Device>::backward(iteration& of, batch_input<T, Device>& input,
                                                std::uint64_t step) {
   double loss = 0;
   steps_.begin();
+  if (learns_input()) x_gradient_->begin(of.samples);
   const bool alone = result_.placement != sampling::placement::column;
   for (std::size_t k = 0; k < of.samples.size(); ++k) {
-    if (alone && of.roots[k].empty()) continue;
+    if (alone && of.weights[k] == 0) continue;
     auto* const dh = learns_input() ? input.gradient(k) : nullptr;
-    loss += steps_.run(input.input(k), of.samples[k], share_of(of, k), step, dh);
-    if (dh != nullptr) input.rows().add(k, *dh);
+    loss += steps_.run(input.input(k), of.samples[k], of.weights[k], step, dh);
+    if (dh != nullptr) x_gradient_->add(input, k, *dh);
   }
   input.release();
-  mesh_.along(every_axis).all_reduce(steps_.gradients());
-  if (learns_input()) sum_embedding_gradient(input);
+  const auto gradients = steps_.gradients();
+  if (!mesh_.reproducible()) mesh_.along(every_axis).all_reduce(gradients);
+  if (learns_input()) x_gradient_->sum(input);
   return loss;
-}
-
-template <class T, class Device>
-void mini_batch_trainer<T, Device>::sum_embedding_gradient(batch_input<T, Device>& input) {
-  touched_ = input.rows().touched_rows();
-  x_gradient_.reset();
-  x_gradient_.emplace(alone_, matrix_shape{std::ssize(touched_), x_->col_range().size()});
-  input.rows().take(*x_gradient_);
 }
 
 template <class T, class Device>
@@ -323,8 +316,11 @@ double mini_batch_trainer<T, Device>::train_epoch(std::uint64_t epoch) {
     const phase_scope phase(mesh_.ledger(), "training");
     iteration& now = slots_[i % slots_.size()];
     loss += backward(now, *inputs_[i % 2], step_number(epoch, i)) * static_cast<double>(now.batch);
+    if (mesh_.reproducible()) predicted_ += steps_.predicted();
     optimizer_.step(steps_.parameters());
-    if (learns_input()) embedding_optimizer_.step(*x_, touched_, *x_gradient_);
+    if (!learns_input()) continue;
+    predicted_ += x_gradient_->predicted(*inputs_[i % 2]);
+    embedding_optimizer_.step(*x_, x_gradient_->rows(), x_gradient_->value());
   }
   const phase_scope phase(mesh_.ledger(), "training");
   comm::collective op;
@@ -333,9 +329,10 @@ double mini_batch_trainer<T, Device>::train_epoch(std::uint64_t epoch) {
     op.count = elements;
     return received(op, mesh_.rank(), mesh_.size());
   };
-  predicted_ += static_cast<global_index>(batches) * reduced(steps_.parameters().values().shape().cols);
-  predicted_ += reduced(1);
-  return mesh_.world().all_reduce(loss) / static_cast<double>(order_.size());
+  if (!mesh_.reproducible())
+    predicted_ +=
+        static_cast<global_index>(batches) * reduced(steps_.parameters().values().shape().cols) + reduced(1);
+  return of_all_ranks(loss) / static_cast<double>(order_.size());
 }
 
 template <class T, class Device>
@@ -379,7 +376,7 @@ double mini_batch_trainer<T, Device>::sampled_score(io::split_part part, int epo
     input.release();
   }
   result_.most_roots = roots_before;
-  mesh_.world().all_reduce(counts);
+  if (!mesh_.reproducible()) mesh_.world().all_reduce(counts);
   return score_counts{counts[0], counts[1]}.score(data_.multi_label);
 }
 

@@ -219,6 +219,12 @@ inline void row_losses(const device_queue<host>& q, matrix_view<const T> logits,
   });
 }
 
+/// y[i] = part(x[i]). x and y have as many elements.
+template <class T, class Part>
+inline void exact_parts(const device_queue<host>&, std::span<const T> x, Part part, std::span<double> y) {
+  for (std::size_t i = 0; i < x.size(); ++i) y[i] = part(static_cast<double>(x[i]));
+}
+
 /// y[i] = alpha * (the sum of sums[i], sums[n + i], ...), of as many as exact_sums<T>, for i < n.
 template <class T>
 inline void round_sums(const device_queue<host>&, std::span<const double> sums, double alpha,

@@ -12,8 +12,8 @@ namespace partita::nn {
 /// Evaluated as A (H W) or (A H) W, whichever communicates less per epoch, then whichever multiplies less. A
 /// (H W) propagates `out` columns forward and backward; (A H) W propagates `in` columns forward (once, for a
 /// constant H) and, when H needs a gradient, the smaller of `in` and `out` backward. Under
-/// model_options::sampled the first layer is evaluated as (A H) W. What travels: these propagations; see
-/// spmm_plan.
+/// model_options::sampled the first layer is evaluated as (A H) W, and on a reproducible mesh others are
+/// where in < out, whatever block of a sample a rank has. What travels: these propagations; see spmm_plan.
 template <class T, class Device>
 class gcn_conv final : public layer<T, Device> {
  public:
@@ -80,6 +80,7 @@ class gcn_conv final : public layer<T, Device> {
 
   static bool prefers_aggregation(const sparse<T, dynamic_layout, Device>& a, global_index in,
                                   global_index out, layer_input input, bool sampled) {
+    if (sampled && a.mesh().reproducible()) return input != layer_input::varying || in < out;
     if (sampled) return input != layer_input::varying || multiplies_less(a, in, out);
     const global_index first =
         (input == layer_input::constant ? 0 : in) + (input == layer_input::varying ? std::min(in, out) : 0);
