@@ -10,13 +10,12 @@ namespace {
 void complete_reproducible(const command& c) {
   if (!c.reproducible) return;
   const partita::nn::training_options& t = c.training;
-  const bool attention = t.model == "gat", largest = t.aggregation == partita::nn::aggregation::max;
+  const bool attention = t.model == "gat";
   if (c.device != "cpu") throw usage_error("--reproducible needs --device cpu: only there are such sums");
-  if (attention || largest || t.mini_batch.batch > 0 || t.pipeline.stages > 0)
+  if (attention || t.mini_batch.batch > 0 || t.pipeline.stages > 0)
     throw usage_error(
         std::string("--reproducible is for whole graphs and models without attention, not for ") +
         (attention                ? "--model gat"
-         : largest                ? "--aggregation max"
          : t.mini_batch.batch > 0 ? "--batch"
                                   : "--stages"));
 }
