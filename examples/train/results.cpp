@@ -10,14 +10,10 @@ namespace {
 void complete_reproducible(const command& c) {
   if (!c.reproducible) return;
   const partita::nn::training_options& t = c.training;
-  const bool attention = t.model == "gat";
   if (c.device != "cpu") throw usage_error("--reproducible needs --device cpu: only there are such sums");
-  if (attention || t.mini_batch.batch > 0 || t.pipeline.stages > 0)
-    throw usage_error(
-        std::string("--reproducible is for whole graphs and models without attention, not for ") +
-        (attention                ? "--model gat"
-         : t.mini_batch.batch > 0 ? "--batch"
-                                  : "--stages"));
+  if (t.mini_batch.batch > 0 || t.pipeline.stages > 0)
+    throw usage_error(std::string("--reproducible is for whole graphs, not for ") +
+                      (t.mini_batch.batch > 0 ? "--batch" : "--stages"));
 }
 
 }  // namespace
