@@ -46,7 +46,7 @@ class Reproducible(unittest.TestCase):
             for precision in ("f32", "f64"):
                 expected = self.train("--precision", precision, model=model)
                 for policy in POLICIES + ["auto"]:
-                    result = self.train("--precision", precision, "--policy", policy, "--ranks", "6", "--threads", "2", model=model)
+                    result = self.train("--precision", precision, "--policy", policy, "--ranks", "6", model=model)
                     self.assertEqual(result["loss"], expected["loss"], policy)
                     self.assertEqual(result["words_received"], result["predicted_words_received"], policy)
                 if LAUNCH:

@@ -62,7 +62,7 @@ class attention_vectors {
         scores_(b.rows(rows, 2 * shape.heads)),
         gradient_(b.rows(rows, 2 * shape.heads)) {
     source_.is_summed_as(vectors_.shape().rows * vectors_.shape().cols);  // both, with zeros
-    target_.is_summed_as(std::nullopt);
+    target_.is_summed_as({});
   }
 
   /// The scalars of X (n x 2 heads); valid until the next call.
