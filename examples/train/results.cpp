@@ -11,18 +11,13 @@ void complete_reproducible(const command& c) {
   if (!c.reproducible) return;
   const partita::nn::training_options& t = c.training;
   if (c.device != "cpu") throw usage_error("--reproducible needs --device cpu: only there are such sums");
-  const auto refuse = [](bool given, const char* option) {
-    if (given)
-      throw usage_error(std::string("--reproducible is for models without attention, not for ") + option);
-  };
-  refuse(t.model == "gat", "--model gat");
-  refuse(t.aggregation == partita::nn::aggregation::max, "--aggregation max");
-  refuse(t.pipeline.stages > 0, "--stages");
+  if (t.pipeline.stages > 0) throw usage_error("--reproducible is not for --stages");
   if (t.mini_batch.batch == 0) return;
   const auto refuse_with_batch = [](bool given, const char* option, const char* why) {
     if (given)
       throw usage_error(std::string("--reproducible with --batch is not for ") + option + ": " + why);
   };
+  refuse_with_batch(t.model == "gat", "--model gat", "its sums are in the order of the samples");
   refuse_with_batch(t.mini_batch.sampler == partita::nn::batch_sampler::walks, "--sampler walks",
                     "a subgraph depends on which roots a rank has");
   refuse_with_batch(t.mini_batch.placement == partita::sampling::placement::column, "--placement column",

@@ -3,6 +3,7 @@
 #include "partita/algebra/max_aggregate.hpp"
 
 #include <doctest/doctest.h>
+#include <limits>
 
 #include "partita/comm/self.hpp"
 #include "support/matrices.hpp"
@@ -79,6 +80,46 @@ TEST_CASE("of equal neighbours the one with the smallest global index gets the g
       same(heard(m), maximum.predicted_backward(), "backward");
       check_equals(largest, y, 0, "the maximum");
       check_equals(gradient, dh, 0, "its gradient");
+    });
+  });
+}
+
+/// The maximum and its gradient on every rank, with ties and gradients of many magnitudes.
+template <class T>
+std::array<std::vector<double>, 2> maximum_on(const mesh<host>& m, const policy& p) {
+  constexpr global_index n = 41, f = 5;
+  const auto edges = sparse_entries({n, n}, 3);
+  const auto h = [](global_index i, global_index j) { return static_cast<T>((i * i + j) % 5 - 2); };
+  const auto dy = [](global_index i, global_index j) {
+    return static_cast<T>(std::ldexp(field(1)(i, j), static_cast<int>(i % 19)));
+  };
+  std::vector<triplet<T>> own;
+  for (const auto& e : share(edges, m.rank(), m.size())) own.push_back({e.row, e.col, T(1)});
+  const auto graph = distribute(m, p.sparse, {n, n}, own);
+  max_aggregation<T, host> maximum(graph, f);
+  dense<T, vertex_rows, host> largest(m, {n, f}), gradient(m, {n, f});
+  m.ledger().clear();
+  maximum.forward(generate<vertex_rows, T>(m, {n, f}, h), largest);
+  same(heard(m), maximum.predicted_forward(), "forward");
+  m.ledger().clear();
+  maximum.backward(generate<vertex_rows, T>(m, {n, f}, dy), gradient);
+  same(heard(m), maximum.predicted_backward(), "backward");
+  const auto doubles = [](const std::vector<T>& x) { return std::vector<double>(x.begin(), x.end()); };
+  return {doubles(collect(largest)), doubles(collect(gradient))};
+}
+
+TEST_CASE_TEMPLATE("on a reproducible mesh the bits are the same everywhere", T, float, double) {
+  const auto on = [](const communicator& world, mesh_shape shape, const policy& p, summation sums) {
+    return maximum_on<T>({world, shape, device_queue<host>(1 + shape.row % 3), sums, 40}, p);
+  };
+  const auto expected = on(self::world(), {1, 1, 1}, row_1d, summation::reproducible);
+  const auto fast = on(self::world(), {1, 1, 1}, row_1d, summation::fast);
+  CHECK(expected[0] == fast[0]);
+  CHECK(largest_difference(expected[1], fast[1]) < 40 * 0x1p18 * std::numeric_limits<T>::epsilon());
+  for_each_usual_mesh(std::array{1, 2, 3, 4, 6, 8, 9, 12, 16, 27}, [&](auto policy, mesh_shape shape) {
+    on_threads(shape.size(), [&](const communicator& world) {
+      CHECK_MESSAGE((on(world, shape, policy, summation::reproducible) == expected), std::string(policy.name),
+                    " on ", to_string(shape));
     });
   });
 }

@@ -2,6 +2,7 @@
 // Attention under every policy: both ways to the gradient of its coefficients, several hops with the same
 // coefficients, and the decoupled network, against plain loops, finite differences and one rank.
 #include <doctest/doctest.h>
+#include <limits>
 
 #include "partita/algebra/loss.hpp"
 #include "partita/comm/self.hpp"
@@ -32,26 +33,31 @@ double score_entry(global_index v, global_index h) {
 double gradient_entry(global_index v, global_index j) { return element(j, v + 5); }
 
 /// The attention of a pattern under a policy.
-attention<double, host> attention_of(const mesh<host>& m, const policy& p, global_index vertices,
-                                     const entries& pattern, const attention_shape& shape,
-                                     coefficient_gradient form, row_exchange rows = row_exchange::automatic) {
-  const entries mine = share(pattern, m.rank(), m.size());
+template <class T = double>
+attention<T, host> attention_of(const mesh<host>& m, const policy& p, global_index vertices,
+                                const entries& pattern, const attention_shape& shape,
+                                coefficient_gradient form, row_exchange rows = row_exchange::automatic) {
+  std::vector<triplet<T>> mine;
+  for (const auto& e : share(pattern, m.rank(), m.size()))
+    mine.push_back({e.row, e.col, static_cast<T>(e.value)});
   return {distribute(m, p, {vertices, vertices}, mine), shape, {stationary::automatic, rows}, form};
 }
 
 /// y, dx and dscores of one forward and backward, each whole; checks what they receive.
-std::array<std::vector<double>, 3> run(const mesh<host>& m, attention<double, host>& layer, local_index heads,
+template <class T>
+std::array<std::vector<double>, 3> run(const mesh<host>& m, attention<T, host>& layer, local_index heads,
                                        const dropout_mask& mask) {
   const matrix_shape size{n, layer.features().size()}, of_scores{n, 2 * heads};
-  const auto x = generate<vertex_rows, double>(m, size, field(0)),
-             dy = generate<vertex_rows, double>(m, size, gradient_entry),
-             scores = generate<vertex_rows, double>(m, of_scores, score_entry);
-  matrix y(m, size), dx(m, size), dscores(m, of_scores);
+  const auto x = generate<vertex_rows, T>(m, size, field(0)),
+             dy = generate<vertex_rows, T>(m, size, gradient_entry),
+             scores = generate<vertex_rows, T>(m, of_scores, score_entry);
+  dense<T, vertex_rows, host> y(m, size), dx(m, size), dscores(m, of_scores);
   m.ledger().clear();
   layer.forward(x, scores, y, mask);
   layer.backward(x, dy, dx, dscores);
   same(heard(m), layer.predicted(), "one forward and backward");
-  return {collect(y), collect(dx), collect(dscores)};
+  const auto doubles = [](const std::vector<T>& v) { return std::vector<double>(v.begin(), v.end()); };
+  return {doubles(collect(y)), doubles(collect(dx)), doubles(collect(dscores))};
 }
 
 /// The same forward by the definition, without dropout.
@@ -119,6 +125,37 @@ TEST_CASE("attention is that of one rank on every policy, by rows and by edges, 
     for_each_usual_mesh(std::array{1, 4, 6}, [&](auto policy, mesh_shape mesh_size) {
       for (const std::size_t most : {base::max_tile_entries, std::size_t{11}})
         if (!sanitized || most == 11) check(policy, mesh_size, most);
+    });
+  }
+}
+
+TEST_CASE_TEMPLATE(
+    "on a reproducible mesh attention has the same bits everywhere, and the values of a fast one", T, float,
+    double) {
+  const attention_shape shapes[] = {{.heads = 3, .width = 5},
+                                    {.heads = 1, .width = 35},
+                                    {.heads = 2, .width = 3, .averaged = true},
+                                    {.heads = 2, .width = 3, .averaged = true, .hops = 4},
+                                    {.heads = 2, .width = 2, .hops = 2}};
+  std::uint64_t sparsity = 2;
+  for (const attention_shape& shape : shapes) {
+    const entries pattern = sparse_entries({n, n}, ++sparsity);
+    const dropout_mask mask{sparsity % 2 == 0 ? 0.4 : 0.0, {1, 2, 3}};
+    const auto on = [&](const communicator& world, const policy& p, mesh_shape ranks, summation sums) {
+      const mesh<host> m(world, ranks, device_queue<host>(1 + ranks.row % 3), sums, 50);
+      auto layer = attention_of<T>(m, p, n, pattern, shape, coefficient_gradient::automatic);
+      CHECK(run(m, layer, shape.heads, {0.7, {3, 2, 1}}) != run(m, layer, shape.heads, mask));
+      return run(m, layer, shape.heads, mask);
+    };
+    const auto expected = on(self::world(), row_1d, {1, 1, 1}, summation::reproducible);
+    const auto fast = on(self::world(), row_1d, {1, 1, 1}, summation::fast);
+    for (std::size_t i = 0; i < fast.size(); ++i)
+      CHECK(largest_difference(expected[i], fast[i]) < 1000 * std::numeric_limits<T>::epsilon());
+    for_each_usual_mesh(std::array{1, 2, 3, 4, 6, 8, 9, 12, 16, 27}, [&](auto policy, mesh_shape ranks) {
+      on_threads(ranks.size(), [&](const communicator& world) {
+        CHECK_MESSAGE((on(world, policy, ranks, summation::reproducible) == expected),
+                      std::string(policy.name), " on ", to_string(ranks));
+      });
     });
   }
 }

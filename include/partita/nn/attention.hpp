@@ -3,10 +3,13 @@
 /// Attention over the in-edges of every vertex, under any policy, without materialising edges x features.
 
 #include <deque>
+#include <utility>
+#include <variant>
 
 #include "partita/algebra/coefficient_gradient.hpp"
 #include "partita/algebra/edge_scores_gradient.hpp"
 #include "partita/algebra/in_edge_sddmm.hpp"
+#include "partita/algebra/ordered_attention.hpp"
 #include "partita/algebra/sddmm.hpp"
 #include "partita/transfer/edge_redistribution.hpp"
 
@@ -25,79 +28,16 @@ struct attention_shape {
   local_index values_of_edge() const { return averaged ? 1 : heads; }
 };
 
-/// Y = Z_K, Z_k(v, j) = sum over u->v of alpha_uv Z_(k-1)(u, j), Z_0 = X (all n x w); alpha as in
-/// edge_scores: that of column j's head if heads are side by side (w = heads*width), or the mean over the
-/// heads (w = width). Gradient: d alpha_uv = sum over k and the head's columns of dZ_k(v, j) Z_(k-1)(u, j).
-///
-/// Collective over the mesh: constructor and members. What travels, forward: X to the policy's layout and Y
-/// back, K products with A stationary, and the scalars; coefficients are recomputed where they are used, in
-/// the pass of the first product. Backward: dY and dX likewise, K transposed products, scalars, and for d
-/// alpha what coefficient_gradient selects. Sources: Velickovic et al. (ICLR 2018), eq. 3 and 4; several hops
-/// with the same coefficients: NeutronTP (VLDB 2025), section 4.1, here with their exact gradient.
+namespace detail {
+
+/// nn::attention in the policy's layout.
 template <class T, class Device>
-class attention {
+class tiled_attention {
  public:
   using matrix = dense<T, vertex_rows, Device>;
 
-  /// `a`: the pattern in the policy's layout. Throws error for coefficient_gradient::rows with more than one
-  /// hop.
-  attention(const sparse<T, dynamic_layout, Device>& a, const attention_shape& shape,
-            spmm_options options = {}, coefficient_gradient form = coefficient_gradient::automatic)
-      : attention(a, in_edges<T, Device>(a), shape, options, form) {}
-
-  /// y from x (both n/P x w) and the scalars (n/P x 2 heads).
-  void forward(const matrix& x, const matrix& scores, matrix& y, const dropout_mask& mask = {}) {
-    scores_.forward(scores, mask);
-    if (!change_.travels()) return multiply(x, y);
-    change_.to_inner(x, *inner_x_);
-    multiply(*inner_x_, *inner_y_);
-    change_.to_outer(*inner_y_, y);  // (n/P, w)
-  }
-
-  /// dx and the gradient of the scalars, from dy and the x of the last forward.
-  void backward(const matrix& x, const matrix& dy, matrix& dx, matrix& dscores) {
-    scores_.transpose();
-    if (change_.travels()) {
-      change_.to_inner(dy, gradients_[0]);
-      multiply_backward(*inner_x_, gradients_[0], gradients_[hops() % 2]);
-      change_.to_outer(gradients_[hops() % 2], dx);  // (n/P, w)
-    } else {
-      multiply_backward(x, dy, dx);
-    }
-    if (by_edges_)
-      by_edges_->to_targets(alpha_.values(), own_gradient_.span());
-    else
-      (*by_rows_)(dy, x, own_gradient_.span());
-    scores_gradient_(scores_, own_gradient_.span(), transposed_alpha_.storage(), dscores);  // (n/P, 2 heads)
-  }
-
-  const blocking& features() const { return features_; }
-  /// The form in effect for the gradient of the coefficients, with `automatic` resolved.
-  coefficient_gradient form() const {
-    return by_edges_ ? coefficient_gradient::edges : coefficient_gradient::rows;
-  }
-
-  /// What this rank receives in one forward and one backward, in closed form.
-  traffic predicted() const {
-    return predicted_products() + (by_edges_ ? by_edges_->predicted(hops()) : by_rows_->predicted());
-  }
-
- private:
-  using block = dense<T, dynamic_layout, Device>;  ///< in the policy's layout
-
-  /// The gradient of the coefficients: sampled products on tiles, then redistribution to the owners of the
-  /// targets.
-  struct edge_gradient {
-    sddmm_plan<T, Device> sample;
-    edge_redistribution<T, Device> to_targets;
-
-    traffic predicted(std::size_t hops) const {
-      return static_cast<global_index>(hops) * sample.predicted_parts() + to_targets.predicted();
-    }
-  };
-
-  attention(const sparse<T, dynamic_layout, Device>& a, const in_edges<T, Device>& rows,
-            const attention_shape& shape, spmm_options options, coefficient_gradient form)
+  tiled_attention(const sparse<T, dynamic_layout, Device>& a, const in_edges<T, Device>& rows,
+                  const attention_shape& shape, spmm_options options, coefficient_gradient form)
       : features_(blocking::even(shape.columns(), a.mesh().shape(), nesting::cols)),
         scores_(a, rows, shape.scores()),
         scores_gradient_(rows, shape.scores()),
@@ -128,6 +68,52 @@ class attention {
     else
       by_rows_.emplace(rows, shape.values_of_edge(), shape.width);
   }
+
+  void forward(const matrix& x, const matrix& scores, matrix& y, const dropout_mask& mask = {}) {
+    scores_.forward(scores, mask);
+    if (!change_.travels()) return multiply(x, y);
+    change_.to_inner(x, *inner_x_);
+    multiply(*inner_x_, *inner_y_);
+    change_.to_outer(*inner_y_, y);  // (n/P, w)
+  }
+
+  void backward(const matrix& x, const matrix& dy, matrix& dx, matrix& dscores) {
+    scores_.transpose();
+    if (change_.travels()) {
+      change_.to_inner(dy, gradients_[0]);
+      multiply_backward(*inner_x_, gradients_[0], gradients_[hops() % 2]);
+      change_.to_outer(gradients_[hops() % 2], dx);  // (n/P, w)
+    } else {
+      multiply_backward(x, dy, dx);
+    }
+    if (by_edges_)
+      by_edges_->to_targets(alpha_.values(), own_gradient_.span());
+    else
+      (*by_rows_)(dy, x, own_gradient_.span());
+    scores_gradient_(scores_, own_gradient_.span(), transposed_alpha_.storage(), dscores);  // (n/P, 2 heads)
+  }
+
+  coefficient_gradient form() const {
+    return by_edges_ ? coefficient_gradient::edges : coefficient_gradient::rows;
+  }
+
+  traffic predicted() const {
+    return predicted_products() + (by_edges_ ? by_edges_->predicted(hops()) : by_rows_->predicted());
+  }
+
+ private:
+  using block = dense<T, dynamic_layout, Device>;  ///< in the policy's layout
+
+  /// The gradient of the coefficients: sampled products on tiles, then redistribution to the owners of the
+  /// targets.
+  struct edge_gradient {
+    sddmm_plan<T, Device> sample;
+    edge_redistribution<T, Device> to_targets;
+
+    traffic predicted(std::size_t hops) const {
+      return static_cast<global_index>(hops) * sample.predicted_parts() + to_targets.predicted();
+    }
+  };
 
   bool prefers_edges(const mesh<Device>& m, const edge_gradient& edges, global_index needed,
                      coefficient_gradient form) const {
@@ -189,6 +175,79 @@ class attention {
   std::optional<block> inner_x_, inner_y_;  ///< Z_0 and Z_K, if redistributed
   std::optional<edge_gradient> by_edges_;
   std::optional<in_edge_sddmm_plan<T, Device>> by_rows_;
+};
+
+/// The ways to compute an attention on a device.
+template <class T, class Device>
+struct attention_ways {
+  using type = std::variant<tiled_attention<T, Device>>;
+};
+template <class T, class Device>
+requires local::sums_exactly<Device>
+struct attention_ways<T, Device> {
+  using type = std::variant<tiled_attention<T, Device>, ordered_attention<T, Device>>;
+};
+
+}  // namespace detail
+
+/// Y = Z_K, Z_k(v, j) = sum over u->v of alpha_uv Z_(k-1)(u, j), Z_0 = X (all n x w); alpha as in
+/// edge_scores: that of column j's head if heads are side by side (w = heads*width), or the mean over the
+/// heads (w = width). Gradient: d alpha_uv = sum over k and the head's columns of dZ_k(v, j) Z_(k-1)(u, j).
+///
+/// Collective over the mesh: constructor and members. What travels, forward: X to the policy's layout and Y
+/// back, K products with A stationary, and the scalars; coefficients are recomputed where they are used, in
+/// the pass of the first product. Backward: dY and dX likewise, K transposed products, scalars, and for d
+/// alpha what coefficient_gradient selects. On a reproducible mesh the policy only determines which rank owns
+/// which vertices: see ordered_attention. Sources: Velickovic et al. (ICLR 2018), eq. 3 and 4; several hops
+/// with the same coefficients: NeutronTP (VLDB 2025), section 4.1, here with their exact gradient.
+template <class T, class Device>
+class attention {
+ public:
+  using matrix = dense<T, vertex_rows, Device>;
+
+  /// `a`: the pattern in the policy's layout. On a reproducible mesh `options` and `form` are not used.
+  /// Throws error for coefficient_gradient::rows with more than one hop.
+  attention(const sparse<T, dynamic_layout, Device>& a, const attention_shape& shape,
+            spmm_options options = {}, coefficient_gradient form = coefficient_gradient::automatic)
+      : features_(blocking::even(shape.columns(), a.mesh().shape(), nesting::cols)),
+        way_(way_of(a, in_edges<T, Device>(a), shape, options, form)) {}
+
+  /// y from x (both n/P x w) and the scalars (n/P x 2 heads).
+  void forward(const matrix& x, const matrix& scores, matrix& y, const dropout_mask& mask = {}) {
+    std::visit([&](auto& way) { way.forward(x, scores, y, mask); }, way_);
+  }
+  /// dx and the gradient of the scalars, from dy and the x of the last forward.
+  void backward(const matrix& x, const matrix& dy, matrix& dx, matrix& dscores) {
+    std::visit([&](auto& way) { way.backward(x, dy, dx, dscores); }, way_);
+  }
+
+  const blocking& features() const { return features_; }
+  /// The form in effect for the gradient of the coefficients, with `automatic` resolved; on a reproducible
+  /// mesh `rows`.
+  coefficient_gradient form() const {
+    const auto* const tiled = std::get_if<0>(&way_);
+    return tiled != nullptr ? tiled->form() : coefficient_gradient::rows;
+  }
+
+  /// What this rank receives in one forward and one backward, in closed form.
+  traffic predicted() const {
+    return std::visit([](const auto& way) { return way.predicted(); }, way_);
+  }
+
+ private:
+  using ways = typename detail::attention_ways<T, Device>::type;
+
+  static ways way_of(const sparse<T, dynamic_layout, Device>& a, const in_edges<T, Device>& rows,
+                     const attention_shape& shape, spmm_options options, coefficient_gradient form) {
+    if constexpr (local::sums_exactly<Device>)
+      if (a.mesh().reproducible())
+        return ways(std::in_place_type<ordered_attention<T, Device>>, a, rows, shape.scores(), shape.width,
+                    shape.hops);
+    return ways(std::in_place_type<detail::tiled_attention<T, Device>>, a, rows, shape, options, form);
+  }
+
+  blocking features_;
+  ways way_;
 };
 
 }  // namespace partita::nn

@@ -21,7 +21,11 @@ class parameter {
   using matrix = dense<T, replicated, Device>;
 
   parameter(std::string name, matrix_shape shape, double decay, std::size_t offset)
-      : name_(std::move(name)), shape_(shape), decay_(decay), offset_(offset) {}
+      : name_(std::move(name)),
+        shape_(shape),
+        decay_(decay),
+        offset_(offset),
+        summed_(shape.rows * shape.cols) {}
 
   const std::string& name() const { return name_; }
   matrix_shape shape() const { return shape_; }
@@ -31,6 +35,10 @@ class parameter {
   matrix& value() { return *value_; }
   matrix& gradient() { return *gradient_; }
 
+  /// For layers that compute the gradient as part of a larger one: how many elements are summed for it at
+  /// once on a reproducible mesh; none if it comes with that of another parameter.
+  void is_summed_as(std::optional<global_index> elements) { summed_ = elements; }
+
  private:
   template <class, class>
   friend class parameters;
@@ -39,6 +47,7 @@ class parameter {
   matrix_shape shape_;
   double decay_;
   std::size_t offset_;
+  std::optional<global_index> summed_;
   std::optional<matrix> value_, gradient_;  ///< views into the set's buffers
 };
 
@@ -82,8 +91,9 @@ class parameters {
     if (!mesh_.reproducible()) return of_all_reduce(static_cast<global_index>(values_.size()));
     traffic v;
     for (const parameter<T, Device>& p : list_)
-      v += of_all_reduce(2) + of_all_reduce(mesh_.is_part() ? 1 : 0) +
-           of_all_reduce(base::exact_sums<T> * p.shape().rows * p.shape().cols);
+      if (p.summed_)
+        v += of_all_reduce(2) + of_all_reduce(mesh_.is_part() ? 1 : 0) +
+             of_all_reduce(base::exact_sums<T> * *p.summed_);
     return v;
   }
 

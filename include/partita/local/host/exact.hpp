@@ -149,6 +149,21 @@ inline void exact_spmm_transposed(const device_queue<host>& q, local::csr_view<T
   });
 }
 
+/// dx(col(e), j) += part(dy(row(e), j)) over the entries e with arg(row(e), j) = e. arg and dy are (a.rows,
+/// f), dx is (a.cols, f). Threads share the columns. Throws shape_error.
+template <class T, class Part>
+inline void exact_max_scatter(const device_queue<host>& q, local::csr_view<T> a,
+                              matrix_view<const local_index> arg, local::input_view<T> dy, Part part,
+                              matrix_view<double> dx) {
+  local::require_product("exact_max_scatter", matrix_shape{a.cols, a.rows}, dy, dx, "the gradient");
+  local::require_equal("exact_max_scatter", "arg", local::shape_of(arg), "dy", local::shape_of(dy));
+  run_rows(q.threads(), dx.cols, dy.rows, [=](local_index begin, local_index end) {
+    for (local_index i = 0; i < dy.rows; ++i)
+      for (local_index j = begin; j < end; ++j)
+        if (const local_index e = arg(i, j); e >= 0) dx(a.columns[e], j) += part(double{dy(i, j)});
+  });
+}
+
 /// sums = the sums of part(term) over the terms of x^T y. x is (m, k), y (m, n), sums (k, n). Throws
 /// shape_error.
 template <class T, class Part>

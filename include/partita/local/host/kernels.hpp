@@ -12,6 +12,7 @@
 #include "partita/local/host/inverse.hpp"
 #include "partita/local/host/loss.hpp"
 #include "partita/local/host/move.hpp"
+#include "partita/local/host/ordered_edges.hpp"
 #include "partita/local/host/reductions.hpp"
 #include "partita/local/host/softmax.hpp"
 #include "partita/local/host/spmm.hpp"

@@ -60,7 +60,10 @@ class attention_vectors {
         vectors_(b.mesh(), matrix_shape{shape.columns(), 2 * shape.heads}),
         vector_gradient_(b.mesh(), vectors_.shape()),
         scores_(b.rows(rows, 2 * shape.heads)),
-        gradient_(b.rows(rows, 2 * shape.heads)) {}
+        gradient_(b.rows(rows, 2 * shape.heads)) {
+    source_.is_summed_as(vectors_.shape().rows * vectors_.shape().cols);  // both, with zeros
+    target_.is_summed_as({});
+  }
 
   /// The scalars of X (n x 2 heads); valid until the next call.
   const matrix& forward(const matrix& x) {
