@@ -158,8 +158,7 @@ void write_json(const std::string& path, const command& c, int ranks, const outc
 namespace {
 
 void print_candidates(const std::vector<candidate>& candidates) {
-  fmt::print("{:16} {:9} {:>21} {:>21}\n", "auto: policy", "mesh", "words, busiest rank",
-             "MB, busiest rank");
+  fmt::print("{:16} {:9} {:>21} {:>21}\n", "auto: policy", "mesh", "words, busiest rank", "MB, busiest rank");
   for (const candidate& k : candidates)
     if (k.same_as.empty())
       fmt::print("{:16} {:9} {:21} {:21.3f}{}\n", k.how.policy, to_string(k.how.mesh), k.cost.words.max_rank,
