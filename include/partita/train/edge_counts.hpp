@@ -10,6 +10,7 @@
 
 #include "partita/train/graph_entries.hpp"
 #include "partita/transfer/entry_checks.hpp"
+#include "partita/transfer/entry_routing.hpp"
 #include "partita/transfer/tile_counts.hpp"
 
 namespace partita::nn {
