@@ -58,7 +58,7 @@ for rank in 0 1 2 3; do
   stage=$((rank / 2))
   expect 1 "stage $stage, $chunk: the cable broke" throw "$rank" $((2 * rank + 1))
   expect 1 "stage $stage, $chunk: ranks disagree: .*" shorten "$rank" $((2 * rank))
-  expect 1 "stage [01], $chunk: rank $rank has died; this one was in .*" kill "$rank" $((5 * rank))
+  expect 1 "stage [01], ($chunk|end of (forward|backward)): rank $rank has died; this one was in .*" kill "$rank" $((5 * rank))
   expect 1 "$place: rank $rank has died; this one was in .*" kill-later "$rank" $((500 + 9000 * rank))
 done
 
