@@ -109,7 +109,10 @@ class InNumpy:
 
 class InTorch:
     def __init__(self):
-        import torch
+        try:
+            import torch
+        except ImportError:
+            sys.exit("pytorch_gcn.py needs PyTorch; with --numpy it computes without")
         self.torch, self.name = torch, "PyTorch " + torch.__version__
 
     def sparse(self, a):

@@ -34,7 +34,8 @@ partita::nn::continuation<T> continuation_for(const command& c, const partita::i
   if (how.load && !c.quiet)
     how.load = [load = how.load, epochs = c.training.epochs] {
       auto found = load();
-      if (found) fmt::print("resumed after epoch {} of {}\n", found->epochs.size(), epochs);
+      if (found && std::ssize(found->epochs) <= epochs)
+        fmt::print("resumed after epoch {} of {}\n", found->epochs.size(), epochs);
       return found;
     };
   how.stop = [] { return asked_by != 0; };

@@ -253,7 +253,7 @@ TEST_CASE("what does not go on says why, and a damaged checkpoint is passed over
   refused("the model of that run is gcn, and this one's is sage", [](auto& x) { x.model = "sage"; });
   refused("the hidden of that run is 7, and this one's is 9,3", [](auto& x) { x.hidden = {9, 3}; });
   refused("the seed of that run is 42, and this one's is 1", [](auto& x) { x.seed = 1; });
-  refused("the dropout of that run is 0.5, and this one's is 0.25", [](auto& x) { x.dropout = 0.25; });
+  refused("the dropout of that run is 0.5, and this one's is 0.1", [](auto& x) { x.dropout = 0.1; });
   refused("the embedding of that run is 0, and this one's is 4", [](auto& x) { x.embedding = 4; });
   nn::training_options shorter = o;
   shorter.epochs = 4;

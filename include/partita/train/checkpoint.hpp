@@ -2,14 +2,15 @@
 #pragma once
 /// Runs that go on after they were killed. Needs nlohmann-json and POSIX.
 
+#include <array>
 #include <charconv>
 #include <concepts>
 #include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
-#include <sstream>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -36,11 +37,14 @@ inline constexpr char options_prefix[] = "option.";
 template <class T>
 io::tensor_metadata lasting_options(const training_options& o, const io::dataset& data) {
   io::tensor_metadata found;
-  const auto add = [&](const std::string& name, const auto& value) {
-    std::ostringstream text;
-    text.precision(17);
-    text << value;
-    found[options_prefix + name] = text.str();
+  const auto add = [&]<class V>(const std::string& name, const V& value) {
+    if constexpr (std::is_arithmetic_v<V>) {
+      std::array<char, 32> digits;
+      char* const end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
+      found[options_prefix + name] = std::string(digits.data(), end);
+    } else {
+      found[options_prefix + name] = value;
+    }
   };
   add("precision", std::same_as<T, double> ? "f64" : "f32");
   add("vertices", data.vertices);
