@@ -10,7 +10,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -38,7 +37,7 @@ template <class T>
 io::tensor_metadata lasting_options(const training_options& o, const io::dataset& data) {
   io::tensor_metadata found;
   const auto add = [&]<class V>(const std::string& name, const V& value) {
-    if constexpr (std::is_arithmetic_v<V>) {
+    if constexpr (std::integral<V> || std::floating_point<V>) {
       std::array<char, 32> digits;
       char* const end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
       found[options_prefix + name] = std::string(digits.data(), end);
