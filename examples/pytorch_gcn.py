@@ -117,7 +117,7 @@ class InTorch:
 
     def sparse(self, a):
         places = self.torch.from_numpy(np.stack([a.rows, a.cols]).astype(np.int64))
-        return self.torch.sparse_coo_tensor(places, self.torch.from_numpy(a.values), a.shape).coalesce()
+        return self.torch.sparse_coo_tensor(places, self.torch.from_numpy(a.values), a.shape, check_invariants=True).coalesce()
 
     def dense(self, x):
         return self.torch.from_numpy(x.astype(np.float64))
