@@ -230,6 +230,8 @@ need memory_needed(const std::string& in, format from, format to, changes wanted
   }
   if (wanted.undirected) entries *= 2;
   if (vertices == 0) vertices = entries;
+  const double vertex = from == format::metis || to == format::metis ? 32 : 24;  // bytes of each
+  vertices = std::min(vertices, 1e15);
   return {static_cast<global_index>(entries),
-          text + entries * std::max(reading(from), writing(to)) + 24 * std::min(vertices, 1e15) + 0x1p25};
+          text + entries * std::max(reading(from), writing(to)) + vertex * vertices + 0x1p25};
 }
