@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "partita/base/index.hpp"
@@ -49,6 +50,9 @@ need memory_needed(const std::string& in, format from, format to, changes wanted
 /// The number of vertices, which the largest one in a .npy file of edges says; read piece by piece. Throws
 /// input_error where they are no edges.
 partita::global_index vertices_of_npy(const std::string& path);
+
+/// The files of a folder that say how many vertices its graph has, and their numbers. Throws input_error.
+std::vector<std::pair<std::string, partita::global_index>> counted_vertices(const std::string& path);
 
 /// Where all weights are 1 they stay so. Throws input_error.
 graph read_graph(const std::string& path, format from, changes wanted, int threads);

@@ -171,6 +171,21 @@ global_index vertices_of_npy(const std::string& path) {
   return vertices;
 }
 
+std::vector<std::pair<std::string, global_index>> counted_vertices(const std::string& path) {
+  std::vector<std::pair<std::string, global_index>> counts;
+  for (const std::string name : {"features.npy", "labels.npy", "ids.npy"}) {
+    const fs::path file = fs::path(path) / name;
+    if (!fs::exists(file)) continue;
+    const io::npy_header header = io::read_npy_header(file);
+    if (header.shape.empty()) throw partita::input_error(file.string() + ": is a single number");
+    counts.emplace_back(name, header.shape.front());
+  }
+  const fs::path sparse = fs::path(path) / "features_csr.npz";
+  if (fs::exists(sparse))
+    counts.emplace_back("features_csr.npz", static_cast<global_index>(size_of_npz(sparse.string()).second));
+  return counts;
+}
+
 need memory_needed(const std::string& in, format from, format to, changes wanted, int threads) {
   double entries = 0, text = 0, vertices = 0;
   switch (from) {
@@ -209,7 +224,9 @@ need memory_needed(const std::string& in, format from, format to, changes wanted
       const std::string edges = from == format::npy ? in : (fs::path(in) / "edges.npy").string();
       entries = static_cast<double>(io::read_npy_header(edges).count()) / 2;
       vertices = static_cast<double>(vertices_of_npy(edges));
-      if (from == format::folder) vertices = std::max(vertices, entries);
+      if (from == format::npy) break;
+      for (const auto& [name, n] : counted_vertices(in))
+        vertices = std::max(vertices, static_cast<double>(n));
       break;
     }
     case format::ogb:

@@ -88,16 +88,12 @@ graph from_npy(const std::string& path) {
 graph from_folder(const std::string& path) {
   const fs::path dir = path;
   graph g = from_npy((dir / "edges.npy").string());
-  for (const char* const name : {"features.npy", "labels.npy", "ids.npy"})  // each says how many there are
-    if (fs::exists(dir / name)) {
-      const auto sizes = io::read_npy_header(dir / name).shape;
-      if (sizes.empty()) throw input_error((dir / name).string() + ": is a single number");
-      const global_index n = sizes.front();
-      if (n < g.shape.rows)
-        throw input_error((dir / "edges.npy").string() + ": a vertex is outside the graph of " +
-                          std::to_string(n) + " vertices, which " + name + " has");
-      g.shape = {n, n};
-    }
+  for (const auto& [name, n] : counted_vertices(path)) {
+    if (n < g.shape.rows)
+      throw input_error((dir / "edges.npy").string() + ": a vertex is outside the graph of " +
+                        std::to_string(n) + " vertices, which " + name + " has");
+    g.shape = {n, n};
+  }
   if (fs::exists(dir / "ids.npy")) g.ids = io::read_npy<std::int64_t>(dir / "ids.npy").values;
   const fs::path weights = dir / "edge_weight.npy";
   if (!fs::exists(weights)) return g;

@@ -201,8 +201,12 @@ class Formats:
         numpy.save(os.path.join(self.path("lone"), "features.npy"), numpy.zeros((6, 1)))
         self.convert(self.path("lone"), self.path("again.npz"))
         assert scipy.sparse.load_npz(self.path("again.npz")).shape == (6, 6)
+        os.remove(os.path.join(self.path("lone"), "features.npy"))
+        scipy.sparse.save_npz(os.path.join(self.path("lone"), "features_csr.npz"), scipy.sparse.csr_matrix((7, 2)))
+        self.convert(self.path("lone"), self.path("again.npz"))
+        assert scipy.sparse.load_npz(self.path("again.npz")).shape == (7, 7)
         said = self.convert(self.path("lone"), self.path("lone_too"))
-        assert "6 x 6" in said and "without" not in said
+        assert "7 x 7" in said and "without" not in said
 
     def not_finite(self):
         for value in (numpy.nan, numpy.inf):
