@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "partita/base/index.hpp"
@@ -24,6 +25,12 @@ struct graph {
   std::optional<partita::io::dataset> data;  ///< of an OGB folder: its features, labels and split
 };
 
+/// What is done to the edges, in this order.
+struct changes {
+  bool undirected = false;  ///< the inverse of every edge that is no loop follows
+  bool simple = false;  ///< loops are dropped, and repeated edges become one, with the sum of their weights
+};
+
 /// An upper bound of what the conversion holds in memory at once.
 struct need {
   partita::global_index entries = 0;
@@ -36,14 +43,24 @@ std::string in_words(double bytes);
 /// Throws usage_error where the name has no ending of a format. `is_input`: a folder may be an OGB folder.
 format format_of(const std::string& path, bool is_input);
 
-/// From headers, the sizes of files, and the lines of an edge list, which are counted. Throws input_error.
-need memory_needed(const std::string& in, format from, format to, bool undirected, int threads);
+/// From headers; the lines of an edge list, which are counted, for which what is packed is unpacked piece by
+/// piece; and the largest vertex of edges in a .npy file. Throws input_error.
+need memory_needed(const std::string& in, format from, format to, changes wanted, int threads);
 
-/// `undirected`: the inverse of every edge follows, which an OGB folder has once. Throws input_error.
-graph read_graph(const std::string& path, format from, bool undirected, int threads);
+/// The number of vertices, which the largest one in a .npy file of edges says; read piece by piece. Throws
+/// input_error where they are no edges.
+partita::global_index vertices_of_npy(const std::string& path);
 
-/// Writes the graph, and beside it the ids of its vertices where the format numbers them anew; files of a
-/// folder besides edges are those of `source`, if that is a folder. `parts`: blocks of a .part. Calls
-/// lose(what) for what the format cannot hold. Throws input_error where it cannot hold the graph.
-void write_graph(const std::string& path, format to, graph g, const std::string& source, int parts,
-                 const std::function<void(const std::string&)>& lose);
+/// The files of a folder that say how many vertices its graph has, and their numbers. Throws input_error.
+std::vector<std::pair<std::string, partita::global_index>> counted_vertices(const std::string& path);
+
+/// Where all weights are 1 they stay so. Throws input_error.
+graph read_graph(const std::string& path, format from, changes wanted, int threads);
+
+/// Writes the graph, and then beside it the ids of its vertices where the format numbers them anew; files of
+/// a folder besides edges are those of `source`, if that is a folder. What the output or the folder had
+/// before is removed: ids, weights, features, labels and split that this graph does not have. `parts`: blocks
+/// of a .part. Calls say(line) for what the format cannot hold, and for ids and removed files. Returns the
+/// shape that the output has. Throws input_error where it cannot hold the graph.
+partita::matrix_shape write_graph(const std::string& path, format to, graph g, const std::string& source,
+                                  int parts, const std::function<void(const std::string&)>& say);

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Converts graphs and sparse matrices from one format to another.
 
+#include <cctype>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <new>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -14,26 +16,30 @@
 #include "graph.hpp"
 #include "partita/base/error.hpp"
 #include "partita/comm/cores.hpp"
+#include "partita/version.hpp"
 
 namespace {
 
 struct command {
-  std::string in, out, memory;
-  bool undirected = false;
+  std::string in, out;
+  std::optional<std::string> memory;
+  changes wanted;
   int parts = 16, threads = 0;
 };
 
-/// "2G": bytes, or with K, M, G or T multiples of 1024.
+/// "2G": bytes, or with K, M, G or T, each also with B or iB, multiples of 1024.
 double bytes_of(const std::string& text) {
   char* end = nullptr;
-  const double number = std::strtod(text.c_str(), &end);
-  const std::string unit = end;
-  const std::string units = "KMGT";
-  const std::size_t at = unit.empty() ? 0 : units.find(unit) + 1;
-  if (!(number > 0) || unit.size() > 1 || (!unit.empty() && at == 0))
-    throw usage_error("--memory " + text + " is not a size such as 512M or 2G");
-  double bytes = number;
-  for (std::size_t k = 0; k < at; ++k) bytes *= 1024;
+  double bytes = std::strtod(text.c_str(), &end);
+  std::string unit = end;
+  for (char& letter : unit) letter = static_cast<char>(std::toupper(static_cast<unsigned char>(letter)));
+  const std::size_t power = unit.empty() ? 0 : std::string("KMGT").find(unit.front()) + 1;
+  const std::string rest = unit.empty() ? "" : unit.substr(1);
+  const bool is_unit = unit.empty() || (power > 0 && (rest.empty() || rest == "B" || rest == "IB"));
+  if (!(bytes > 0) || !is_unit)
+    throw usage_error("--memory \"" + text +
+                      "\" is not a size such as 512M or 2G, with K, M, G, T (of 1024) or no unit for bytes");
+  for (std::size_t k = 0; k < power; ++k) bytes *= 1024;
   return bytes;
 }
 
@@ -50,16 +56,27 @@ command parse_command(int argc, char** argv) {
       "  .part      blocks of rows with checksums\n"
       "  a folder   a data directory of train: edges.npy, edge_weight.npy; features, labels\n"
       "             and split of another folder or an OGB folder, which are lost elsewhere\n"
-      "An OGB folder, which has raw/, is read only. Edge lists and .npy lose vertices without\n"
-      "edges. Where ids in an edge list have gaps, they are kept in NAME.ids.npy beside the\n"
-      "output, or in its folder.",
+      "An OGB folder, which has raw/, is read only. Edge lists lose vertices without edges, .npy\n"
+      "and a folder without labels those after the last edge's. Where ids in an edge list have\n"
+      "gaps, they are kept in NAME.ids.npy beside the output, or in its folder. What an output\n"
+      "had before and does not have now (ids, weights, features, labels, split) is removed.",
       "convert");
   app.get_help_ptr()->description("print this and exit");
+  namespace version = partita::version;
+  app.set_version_flag("--version",
+                       "convert " + std::to_string(version::major) + "." + std::to_string(version::minor) +
+                           "." + std::to_string(version::patch),
+                       "print the version and exit");
   app.add_option("IN", c.in, "what is read")->required()->option_text(" ");
   app.add_option("OUT", c.out, "what is written")->required()->option_text(" ");
-  app.add_option("--memory", c.memory, "refuse what takes more, such as 512M or 2G")->option_text("SIZE");
-  app.add_flag("--undirected", c.undirected,
+  app.add_option("--memory", c.memory,
+                 "refuse what takes more, such as 512M or 2G\n(K, M, G or T, of 1024; no unit: bytes)")
+      ->option_text("SIZE");
+  app.add_flag("--undirected", c.wanted.undirected,
                "add the inverse of every edge that is no loop\n(OGB folders have undirected edges once)");
+  app.add_flag("--simple", c.wanted.simple,
+               "drop loops, and make one of repeated edges, with the\nsum of their weights (where all are 1 "
+               "they stay 1);\nafter --undirected");
   app.add_option("--parts", c.parts, "blocks of a .part")
       ->check(count)
       ->option_text("N")
@@ -74,20 +91,19 @@ command parse_command(int argc, char** argv) {
 }
 
 void convert(const command& c) {
-  const double most = c.memory.empty() ? 0 : bytes_of(c.memory);
+  const double most = c.memory ? bytes_of(*c.memory) : 0;
   const format from = format_of(c.in, true), to = format_of(c.out, false);
-  const need n = memory_needed(c.in, from, to, c.undirected, c.threads);
+  const need n = memory_needed(c.in, from, to, c.wanted, c.threads);
   if (most > 0 && n.bytes > most)
     throw partita::error(c.in + ": takes up to " + in_words(n.bytes) + " of memory, more than --memory " +
-                         c.memory);
+                         *c.memory);
   std::printf("%s: up to %lld entries, which take up to %s of memory\n", c.in.c_str(),
               static_cast<long long>(n.entries), in_words(n.bytes).c_str());
   std::fflush(stdout);
-  graph g = read_graph(c.in, from, c.undirected, c.threads);
-  const partita::matrix_shape shape = g.shape;
+  graph g = read_graph(c.in, from, c.wanted, c.threads);
   const std::size_t entries = g.edges.size();
-  write_graph(c.out, to, std::move(g), c.in, c.parts,
-              [&](const std::string& what) { std::printf("%s: without %s\n", c.out.c_str(), what.c_str()); });
+  const auto say = [](const std::string& line) { std::printf("%s\n", line.c_str()); };
+  const partita::matrix_shape shape = write_graph(c.out, to, std::move(g), c.in, c.parts, say);
   std::printf("%s: %s with %zu entries\n", c.out.c_str(), to_string(shape).c_str(), entries);
 }
 

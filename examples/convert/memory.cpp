@@ -5,6 +5,11 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
 #include <vector>
 #include <zip.h>
 
@@ -12,6 +17,7 @@
 #include "graph.hpp"
 #include "partita/base/error.hpp"
 #include "partita/io/blocked_header.hpp"
+#include "partita/io/gzip.hpp"
 #include "partita/io/matrix_market.hpp"
 #include "partita/io/metis_lines.hpp"
 #include "partita/io/npy.hpp"
@@ -35,32 +41,53 @@ global_index lines_of(const io::text_source& text, int threads) {
   return lines;
 }
 
-/// What gzip says that a file unpacks to; it keeps 32 bits of it, so more where the file is larger.
-double unpacked_size(const fs::path& path) {
-  const io::text_source file(path);
-  std::uint32_t size = 0;
-  if (file.size() < sizeof size) return 0;
-  file.read(file.size() - sizeof size, reinterpret_cast<char*>(&size), sizeof size);
-  double bytes = size;
-  while (bytes < static_cast<double>(file.size()) / 1.01 - 1024) bytes += 0x1p32;
+/// What a packed text has: as a file says only the size of its last member, it is unpacked to be counted.
+struct text_size {
+  double bytes = 0, lines = 0;
+};
+text_size unpacked_size(const fs::path& path) {
+  text_size size;
+  bool ended = true;
+  io::for_gzip_pieces(path, [&](std::string_view piece) {
+    if (piece.empty()) return;
+    size.bytes += static_cast<double>(piece.size());
+    size.lines += static_cast<double>(std::ranges::count(piece, '\n'));
+    ended = piece.back() == '\n';
+  });
+  if (!ended) ++size.lines;
+  return size;
+}
+
+/// The first 4 KiB of an archive's array.
+std::optional<std::vector<std::byte>> beginning(zip_t* archive, const char* name) {
+  zip_file_t* const file = archive != nullptr ? zip_fopen(archive, name, 0) : nullptr;
+  if (file == nullptr) return std::nullopt;
+  std::vector<std::byte> bytes(std::size_t{1} << 12);
+  const zip_int64_t got = zip_fread(file, bytes.data(), bytes.size());
+  zip_fclose(file);
+  bytes.resize(static_cast<std::size_t>(std::max<zip_int64_t>(got, 0)));
   return bytes;
 }
 
-/// From the header of one of an archive's arrays.
-double entries_of_npz(const std::string& path) {
+/// Entries and rows, from the arrays of an archive; 0 where it has none, which its reader will say.
+std::pair<double, double> size_of_npz(const std::string& path) {
   int code = 0;
   const std::unique_ptr<zip_t, void (*)(zip_t*)> archive(zip_open(path.c_str(), ZIP_RDONLY, &code),
                                                          zip_discard);
-  for (const char* const name : {"indices.npy", "row.npy"}) {
-    zip_file_t* const file = archive ? zip_fopen(archive.get(), name, 0) : nullptr;
-    if (file == nullptr) continue;
-    std::vector<std::byte> bytes(std::size_t{1} << 12);
-    const zip_int64_t got = zip_fread(file, bytes.data(), bytes.size());
-    zip_fclose(file);
-    bytes.resize(static_cast<std::size_t>(std::max<zip_int64_t>(got, 0)));
-    return static_cast<double>(io::parse_npy_header(bytes, path + ", entry " + name).count());
+  double entries = 0, rows = 0;
+  for (const std::string name : {"indices.npy", "row.npy"})
+    if (const auto bytes = beginning(archive.get(), name.c_str()))
+      entries = static_cast<double>(io::parse_npy_header(*bytes, path + ", entry " + name).count());
+  if (const auto bytes = beginning(archive.get(), "shape.npy")) {
+    const std::string name = path + ", entry shape.npy";
+    const bool is_short = io::parse_npy_header(*bytes, name).descr == "<i4";
+    const auto first = [](const auto& shape) {
+      return shape.values.empty() ? 0 : static_cast<double>(shape.values.front());
+    };
+    rows = is_short ? first(io::parse_npy<std::int32_t>(*bytes, name))
+                    : first(io::parse_npy<std::int64_t>(*bytes, name));
   }
-  return 0;
+  return {entries, rows};
 }
 
 /// Bytes that reading and writing take at once, for each entry.
@@ -112,13 +139,54 @@ format format_of(const std::string& path, bool is_input) {
   if (ends(".npz")) return format::npz;
   if (ends(".npy")) return format::npy;
   if (ends(".part")) return format::blocked;
-  if (fs::path(path).extension().empty() && (!is_input || fs::exists(path, status))) return format::folder;
+  const bool exists = fs::exists(path, status);
+  if (fs::path(path).extension().empty() && (is_input ? exists : !exists || fs::is_directory(path, status)))
+    return format::folder;
   if (is_input && fs::path(path).extension().empty()) throw partita::input_error(path + ": no such file");
   throw usage_error(path +
                     " does not end in .mtx, .txt, .txt.gz, .graph, .npz, .npy or .part, and is no folder");
 }
 
-need memory_needed(const std::string& in, format from, format to, bool undirected, int threads) {
+global_index vertices_of_npy(const std::string& path) {
+  const io::npy_header header = io::read_npy_header(path);
+  if (header.shape.size() != 2 || header.shape[1] != 2)
+    throw partita::input_error(path + ": expected two vertices in each row");
+  constexpr global_index at_once = global_index{1} << 16, most = global_index{1} << 40;
+  global_index vertices = 0;
+  for (global_index begin = 0; begin < header.shape[0]; begin += at_once) {
+    const auto piece =
+        io::read_npy_rows<std::int64_t>(path, {begin, std::min(begin + at_once, header.shape[0])});
+    for (std::size_t k = 0; k < piece.values.size(); ++k) {
+      const global_index vertex = piece.values[k];
+      const auto row = [&] {
+        return path + ": row " + std::to_string(begin + static_cast<global_index>(k / 2));
+      };
+      if (vertex < 0) throw partita::input_error(row() + " has a negative vertex");
+      if (vertex >= most)
+        throw partita::input_error(row() + " has the vertex " + std::to_string(vertex) +
+                                   ", and a graph that is converted has no more than 2^40");
+      vertices = std::max(vertices, vertex + 1);
+    }
+  }
+  return vertices;
+}
+
+std::vector<std::pair<std::string, global_index>> counted_vertices(const std::string& path) {
+  std::vector<std::pair<std::string, global_index>> counts;
+  for (const std::string name : {"features.npy", "labels.npy", "ids.npy"}) {
+    const fs::path file = fs::path(path) / name;
+    if (!fs::exists(file)) continue;
+    const io::npy_header header = io::read_npy_header(file);
+    if (header.shape.empty()) throw partita::input_error(file.string() + ": is a single number");
+    counts.emplace_back(name, header.shape.front());
+  }
+  const fs::path sparse = fs::path(path) / "features_csr.npz";
+  if (fs::exists(sparse))
+    counts.emplace_back("features_csr.npz", static_cast<global_index>(size_of_npz(sparse.string()).second));
+  return counts;
+}
+
+need memory_needed(const std::string& in, format from, format to, changes wanted, int threads) {
   double entries = 0, text = 0, vertices = 0;
   switch (from) {
     case format::matrix_market: {
@@ -131,11 +199,12 @@ need memory_needed(const std::string& in, format from, format to, bool undirecte
     case format::edges:
       entries = static_cast<double>(lines_of(io::text_source(fs::path(in)), threads));
       break;
-    case format::packed_edges:
-      text = unpacked_size(in);
-      entries = text / 4;  // a line has two ids
-      text *= 2;           // while it grows
+    case format::packed_edges: {
+      const text_size size = unpacked_size(in);
+      text = 3 * size.bytes;  // while it grows
+      entries = size.lines;
       break;
+    }
     case format::metis: {
       const io::text_source file{fs::path(in)};
       try {
@@ -148,18 +217,25 @@ need memory_needed(const std::string& in, format from, format to, bool undirecte
       break;
     }
     case format::npz:
-      entries = entries_of_npz(in);
+      std::tie(entries, vertices) = size_of_npz(in);
       break;
     case format::npy:
-      entries = static_cast<double>(io::read_npy_header(in).count()) / 2;
+    case format::folder: {
+      const std::string edges = from == format::npy ? in : (fs::path(in) / "edges.npy").string();
+      entries = static_cast<double>(io::read_npy_header(edges).count()) / 2;
+      vertices = static_cast<double>(vertices_of_npy(edges));
+      if (from == format::npy) break;
+      for (const auto& [name, n] : counted_vertices(in))
+        vertices = std::max(vertices, static_cast<double>(n));
       break;
-    case format::folder:
-      entries = static_cast<double>(io::read_npy_header(fs::path(in) / "edges.npy").count()) / 2;
-      break;
+    }
     case format::ogb:
-      entries = unpacked_size(fs::path(in) / "raw/edge.csv.gz") / 4;
-      for (const fs::directory_entry& file : fs::directory_iterator(fs::path(in) / "raw"))
-        if (file.path().extension() == ".gz") text = std::max(text, unpacked_size(file.path()));
+      for (const fs::directory_entry& file : fs::directory_iterator(fs::path(in) / "raw")) {
+        if (file.path().extension() != ".gz") continue;
+        const text_size size = unpacked_size(file.path());
+        text = std::max(text, size.bytes);
+        if (file.path().filename() == "edge.csv.gz") entries = size.lines;
+      }
       text *= 8;  // a number of 4 bytes for two of text, in several copies
       break;
     case format::blocked: {
@@ -169,8 +245,10 @@ need memory_needed(const std::string& in, format from, format to, bool undirecte
       break;
     }
   }
-  if (undirected) entries *= 2;
+  if (wanted.undirected) entries *= 2;
   if (vertices == 0) vertices = entries;
+  const double vertex = from == format::metis || to == format::metis ? 32 : 24;  // bytes of each
+  vertices = std::min(vertices, 1e15);
   return {static_cast<global_index>(entries),
-          text + entries * std::max(reading(from), writing(to)) + 24 * std::min(vertices, 1e15) + 0x1p25};
+          text + entries * std::max(reading(from), writing(to)) + vertex * vertices + 0x1p25};
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <filesystem>
+#include <numeric>
 #include <utility>
 
 #include "graph.hpp"
@@ -74,19 +75,12 @@ graph from_blocks(const io::blocked_file& file) {
 
 /// Two vertices in each row; there are as many vertices as the largest says.
 graph from_npy(const std::string& path) {
-  const auto table = io::read_npy<std::int64_t>(path);
-  if (table.shape.size() != 2 || table.cols() != 2)
-    throw input_error(path + ": expected two vertices in each row");
   graph g;
+  g.shape.rows = g.shape.cols = vertices_of_npy(path);
+  const auto table = io::read_npy<std::int64_t>(path);
   g.edges.reserve(static_cast<std::size_t>(table.rows()));
-  for (std::size_t k = 0; k < table.values.size(); k += 2) {
-    const io::edge next{table.values[k], table.values[k + 1]};
-    if (next.source < 0 || next.target < 0)
-      throw input_error(path + ": row " + std::to_string(k / 2) + " has a negative vertex");
-    g.shape.rows = std::max({g.shape.rows, next.source + 1, next.target + 1});
-    g.edges.push_back(next);
-  }
-  g.shape.cols = g.shape.rows;
+  for (std::size_t k = 0; k < table.values.size(); k += 2)
+    g.edges.push_back({table.values[k], table.values[k + 1]});
   return g;
 }
 
@@ -94,14 +88,12 @@ graph from_npy(const std::string& path) {
 graph from_folder(const std::string& path) {
   const fs::path dir = path;
   graph g = from_npy((dir / "edges.npy").string());
-  for (const char* const name : {"labels.npy", "ids.npy"})  // either says how many vertices there are
-    if (fs::exists(dir / name)) {
-      const global_index n = io::read_npy_header(dir / name).shape.front();
-      if (n < g.shape.rows)
-        throw input_error((dir / "edges.npy").string() + ": a vertex is outside the graph of " +
-                          std::to_string(n) + " vertices, which " + name + " has");
-      g.shape = {n, n};
-    }
+  for (const auto& [name, n] : counted_vertices(path)) {
+    if (n < g.shape.rows)
+      throw input_error((dir / "edges.npy").string() + ": a vertex is outside the graph of " +
+                        std::to_string(n) + " vertices, which " + name + " has");
+    g.shape = {n, n};
+  }
   if (fs::exists(dir / "ids.npy")) g.ids = io::read_npy<std::int64_t>(dir / "ids.npy").values;
   const fs::path weights = dir / "edge_weight.npy";
   if (!fs::exists(weights)) return g;
@@ -153,14 +145,7 @@ graph read_as(const std::string& path, format from, int threads) {
   return {};
 }
 
-}  // namespace
-
-graph read_graph(const std::string& path, format from, bool undirected, int threads) {
-  graph g = read_as(path, from, threads);
-  if (std::ranges::all_of(g.weights, [](double w) { return w == 1; })) g.weights = {};
-  if (!undirected) return g;
-  if (g.shape.rows != g.shape.cols)
-    throw input_error(path + ": the matrix is " + to_string(g.shape) + ", which has no inverse edges");
+void add_inverses(graph& g) {
   const std::size_t count = g.edges.size();
   g.edges.reserve(2 * count);
   if (!g.weights.empty()) g.weights.reserve(2 * count);
@@ -169,5 +154,53 @@ graph read_graph(const std::string& path, format from, bool undirected, int thre
     g.edges.push_back({g.edges[e].target, g.edges[e].source});
     if (!g.weights.empty()) g.weights.push_back(g.weights[e]);
   }
+}
+
+bool before(const io::edge& a, const io::edge& b) {
+  return a.source != b.source ? a.source < b.source : a.target < b.target;
+}
+
+bool same(const io::edge& a, const io::edge& b) { return a.source == b.source && a.target == b.target; }
+
+/// Each edge once, without loops, in ascending order; weights of repeated edges in the order of the file.
+void make_simple(graph& g) {
+  if (g.weights.empty()) {
+    std::erase_if(g.edges, [](const io::edge& e) { return e.source == e.target; });
+    std::ranges::sort(g.edges, before);
+    const auto repeated = std::ranges::unique(g.edges, same);
+    g.edges.erase(repeated.begin(), repeated.end());
+    return;
+  }
+  std::vector<std::size_t> order(g.edges.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::erase_if(order, [&](std::size_t e) { return g.edges[e].source == g.edges[e].target; });
+  std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
+    return same(g.edges[a], g.edges[b]) ? a < b : before(g.edges[a], g.edges[b]);
+  });
+  std::vector<io::edge> edges;
+  std::vector<double> weights;
+  edges.reserve(order.size());
+  weights.reserve(order.size());
+  for (const std::size_t e : order) {
+    if (!edges.empty() && same(edges.back(), g.edges[e])) {
+      weights.back() += g.weights[e];
+      continue;
+    }
+    edges.push_back(g.edges[e]);
+    weights.push_back(g.weights[e]);
+  }
+  g.edges = std::move(edges);
+  g.weights = std::move(weights);
+}
+
+}  // namespace
+
+graph read_graph(const std::string& path, format from, changes wanted, int threads) {
+  graph g = read_as(path, from, threads);
+  if (std::ranges::all_of(g.weights, [](double w) { return w == 1; })) g.weights = {};
+  if ((wanted.undirected || wanted.simple) && g.shape.rows != g.shape.cols)
+    throw input_error(path + ": the matrix is " + to_string(g.shape) + ", which is no graph");
+  if (wanted.undirected) add_inverses(g);
+  if (wanted.simple) make_simple(g);
   return g;
 }

@@ -4,9 +4,11 @@
 #include <cmath>
 #include <cstddef>
 #include <filesystem>
+#include <fstream>
 #include <numeric>
 #include <span>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "graph.hpp"
@@ -28,6 +30,7 @@ using partita::input_error;
 
 constexpr std::array<const char*, 4> vertex_files{"features.npy", "features_csr.npz", "labels.npy",
                                                   "split.npy"};
+using teller = std::function<void(const std::string&)>;
 
 bool is_whole(double weight) { return weight == std::floor(weight) && std::abs(weight) < 0x1p53; }
 
@@ -131,21 +134,62 @@ void write_vertices(const fs::path& dir, const io::dataset& data) {
   write_array(dir / "split.npy", {n}, data.split);
 }
 
-void write_folder(const fs::path& dir, const graph& g, const fs::path& source) {
+/// A copy, whole or not at all.
+void copy_whole(const fs::path& from, const fs::path& to) {
+  std::ifstream file(from, std::ios::binary);
+  io::write_whole_file(to, [&](const auto& write) {
+    std::vector<char> piece(std::size_t{1} << 20);
+    while (file) {
+      file.read(piece.data(), static_cast<std::streamsize>(piece.size()));
+      write(std::as_bytes(std::span(piece).first(static_cast<std::size_t>(file.gcount()))));
+    }
+    if (!file.eof()) throw input_error(from.string() + ": cannot be read");
+  });
+}
+
+/// Says so where there was such a file.
+void remove_old(const fs::path& path, const teller& say) {
+  std::error_code status;
+  if (fs::remove(path, status)) say(path.string() + ": removed, it was of an earlier graph");
+  if (status)
+    throw input_error(path.string() + ": is of an earlier graph and cannot be removed (" + status.message() +
+                      ")");
+}
+
+void create_folder(const fs::path& dir) {
+  std::error_code status;
+  fs::create_directories(dir, status);
+  if (status) throw input_error(dir.string() + ": cannot be created (" + status.message() + ")");
+}
+
+bool is_same_folder(const fs::path& a, const fs::path& b) {
+  std::error_code status;
+  return fs::is_directory(a, status) && fs::equivalent(a, b, status);
+}
+
+/// First the new files, and then what an earlier graph had and this one does not have.
+void write_folder(const fs::path& dir, const graph& g, const fs::path& source, const teller& say) {
   for (const double weight : g.weights)
     if (!(std::isfinite(weight) && weight >= 0))
       throw input_error(dir.string() + ": cannot have the weight " + std::to_string(weight) +
                         ", only finite numbers that are not negative");
-  fs::create_directories(dir);
+  create_folder(dir);
+  const bool in_place = is_same_folder(source, dir);
   write_edges(dir / "edges.npy", g);
   if (!g.weights.empty())
     write_array(dir / "edge_weight.npy", {static_cast<global_index>(g.weights.size())}, g.weights);
   if (!g.ids.empty()) write_array(dir / "ids.npy", {static_cast<global_index>(g.ids.size())}, g.ids);
   if (g.data) write_vertices(dir, *g.data);
-  if (!fs::is_directory(source) || fs::equivalent(source, dir)) return;
-  for (const char* const name : vertex_files)
-    if (fs::exists(source / name))
-      fs::copy_file(source / name, dir / name, fs::copy_options::overwrite_existing);
+  const auto has = [&](const std::string& name) {
+    if (!g.data) return fs::exists(source / name);
+    return name == "features.npy" ? g.data->features > 0 : name != "features_csr.npz";
+  };
+  for (const std::string name : vertex_files)
+    if (!g.data && !in_place && has(name)) copy_whole(source / name, dir / name);
+  for (const std::string name : vertex_files)
+    if (!has(name)) remove_old(dir / name, say);
+  if (g.weights.empty()) remove_old(dir / "edge_weight.npy", say);
+  if (g.ids.empty()) remove_old(dir / "ids.npy", say);
 }
 
 bool has_vertex_files(const fs::path& source) {
@@ -153,31 +197,63 @@ bool has_vertex_files(const fs::path& source) {
          std::ranges::any_of(vertex_files, [&](const char* name) { return fs::exists(source / name); });
 }
 
+/// What an edge list with a weight that is not finite would be refused for.
+void require_finite(const graph& g, const std::string& source, const std::string& path) {
+  const auto found = std::ranges::find_if(g.weights, [](double w) { return !std::isfinite(w); });
+  if (found == g.weights.end()) return;
+  const io::edge& e = g.edges[static_cast<std::size_t>(found - g.weights.begin())];
+  throw input_error(source + ": the entry in row " + std::to_string(e.source) + " and column " +
+                    std::to_string(e.target) + ", counted from 0, is " + std::to_string(*found) + ", which " +
+                    path + " cannot have");
+}
+
+/// The number of vertices that a file has which shows none but those of its edges, or with `up_to_last`
+/// those before them too.
+global_index shown_vertices(const graph& g, bool up_to_last) {
+  std::vector<bool> met(static_cast<std::size_t>(g.shape.rows), false);
+  for (const io::edge& e : g.edges)
+    met[static_cast<std::size_t>(e.source)] = met[static_cast<std::size_t>(e.target)] = true;
+  if (!up_to_last) return std::ranges::count(met, true);
+  return std::find(met.rbegin(), met.rend(), true).base() - met.begin();
+}
+
+/// The shape that the output has, which may have fewer vertices.
+partita::matrix_shape written_shape(const std::string& path, format to, const graph& g,
+                                    const std::string& source, const teller& say) {
+  const bool is_list = to == format::edges || to == format::packed_edges;
+  const bool is_counted = g.data || !g.ids.empty() || has_vertex_files(source);
+  if (!is_list && to != format::npy && (to != format::folder || is_counted)) return g.shape;
+  const global_index n = shown_vertices(g, !is_list), lost = g.shape.rows - n;
+  if (lost > 0 && is_list)
+    say(path + ": without " + std::to_string(lost) + " vertices without edges");
+  else if (lost > 0)
+    say(path + ": without the last " + std::to_string(lost) + " vertices, which have no edges");
+  return {n, n};
+}
+
 /// NAME.ids.npy for NAME.mtx.
 fs::path beside(fs::path path) { return path.replace_extension("ids.npy"); }
 
-}  // namespace
+/// Whether the ids beside the output are those of the source too. An edge list and a folder have their own.
+bool shares_ids(const std::string& source, const std::string& path) {
+  std::error_code status;
+  return beside(source) == beside(path) && !source.ends_with(".txt") && !fs::is_directory(source, status);
+}
 
-void write_graph(const std::string& path, format to, graph g, const std::string& source, int parts,
-                 const std::function<void(const std::string&)>& lose) {
-  const bool is_matrix = to == format::matrix_market || to == format::npz || to == format::blocked;
-  const bool is_list = to == format::edges || to == format::packed_edges;
-  if (!is_matrix && g.shape.rows != g.shape.cols)
-    throw input_error(path + ": cannot have a matrix of " + to_string(g.shape) + ", only a graph");
-  if (to != format::folder && (g.data || has_vertex_files(source))) lose("features, labels and split");
-  if (to == format::npy && !g.weights.empty()) lose("weights");
-  if (is_list || to == format::npy) {
-    std::vector<bool> met(static_cast<std::size_t>(g.shape.rows), false);
-    for (const io::edge& e : g.edges)
-      met[static_cast<std::size_t>(e.source)] = met[static_cast<std::size_t>(e.target)] = true;
-    const auto alone = std::ranges::count(met, false);
-    const bool shown_by_larger = to == format::npy && (met.empty() || met.back());
-    if (alone > 0 && !shown_by_larger)
-      lose(is_list ? std::to_string(alone) + " vertices without edges"
-                   : "vertices without edges after the last with one");
+/// Follows the output. `replaced`: it was there before, so that its ids are old.
+void write_ids(const std::string& path, const std::vector<global_index>& ids, bool replaced,
+               const teller& say) {
+  const fs::path file = beside(path);
+  if (ids.empty()) {
+    if (replaced) remove_old(file, say);
+    return;
   }
-  if (!is_list && to != format::folder && !g.ids.empty())
-    write_array(beside(path), {static_cast<global_index>(g.ids.size())}, g.ids);
+  write_array(file, {static_cast<global_index>(ids.size())}, ids);
+  say(file.string() + ": the ids of the " + std::to_string(ids.size()) + " vertices");
+}
+
+void write_as(const std::string& path, format to, graph g, const std::string& source, int parts,
+              const teller& say) {
   switch (to) {
     case format::matrix_market:
       return std::ranges::all_of(g.weights, is_whole) ? write_market<std::int64_t>(path, std::move(g))
@@ -193,10 +269,33 @@ void write_graph(const std::string& path, format to, graph g, const std::string&
     case format::npy:
       return write_edges(path, g);
     case format::folder:
-      return write_folder(path, g, source);
+      return write_folder(path, g, source, say);
     case format::blocked:
       return write_blocks(path, std::move(g), parts);
     case format::ogb:
       break;
   }
+}
+
+}  // namespace
+
+partita::matrix_shape write_graph(const std::string& path, format to, graph g, const std::string& source,
+                                  int parts, const teller& say) {
+  const bool is_matrix = to == format::matrix_market || to == format::npz || to == format::blocked;
+  const bool is_list = to == format::edges || to == format::packed_edges;
+  if (!is_matrix && g.shape.rows != g.shape.cols)
+    throw input_error(path + ": cannot have a matrix of " + to_string(g.shape) + ", only a graph");
+  if (is_list) require_finite(g, source, path);
+  if (to != format::folder && (g.data || has_vertex_files(source)))
+    say(path + ": without features, labels and split");
+  if (to == format::npy && !g.weights.empty()) say(path + ": without weights");
+  const partita::matrix_shape shape = written_shape(path, to, g, source, say);
+  std::vector<global_index> ids;
+  const bool ids_beside = !is_list && to != format::folder;
+  if (ids_beside) ids = std::move(g.ids);
+  std::error_code status;
+  const bool replaced = fs::exists(path, status) && !shares_ids(source, path);
+  write_as(path, to, std::move(g), source, parts, say);
+  if (ids_beside) write_ids(path, ids, replaced, say);
+  return shape;
 }

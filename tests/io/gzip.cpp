@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "partita/base/random.hpp"
 #include "support/gzip_files.hpp"
@@ -47,6 +48,24 @@ TEST_CASE("gzip: what is packed in pieces is unpacked again") {
     packer.finish(take);
     CHECK(io::unpack_gzip(packed, "m") == text);
   }
+}
+
+TEST_CASE("gzip: pieces of a file are its text, and none is large") {
+  const scratch folder;
+  for (const int count : {0, 1, 100000}) {
+    const std::string text = numbers(count) + std::string(500000, 'x');
+    write_text(folder / "t.gz", gzip(text) + gzip("") + gzip("end"));
+    std::string joined;
+    io::for_gzip_pieces(folder / "t.gz", [&](std::string_view piece) {
+      CHECK(piece.size() <= 65536);
+      joined += piece;
+    });
+    CHECK(joined == text + "end");
+  }
+  write_text(folder / "t.gz", gzip(numbers(1000)).substr(0, 900));
+  const auto pieces = [&] { io::for_gzip_pieces(folder / "t.gz", [](std::string_view) {}); };
+  CHECK(complaint(folder.dir, pieces) == complaint(folder.dir, [&] { io::read_gzip(folder / "t.gz"); }));
+  CHECK(complaint(folder.dir, pieces).find("it ends too early") != std::string::npos);
 }
 
 TEST_CASE("gzip: damaged files are refused by name") {

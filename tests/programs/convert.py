@@ -162,6 +162,97 @@ class Formats:
         self.convert(self.path("d"), self.path("e"))
         assert numpy.load(os.path.join(self.path("e"), "features.npy")).tolist() == load("features.npy").tolist()
 
+    def stale(self):
+        """What an output had before goes, and only when the new one is there."""
+        gaps, dense, both = self.write("s.txt", "3\t30\t2\n30\t3\t0.5\n"), self.write("t.txt", "0 1\n1 2\n"), self.path("s")
+        assert f"{self.path('s.ids.npy')}: the ids of the 2 vertices\n" in self.convert(gaps, self.path("s.npz"))
+        kept = lambda: numpy.load(self.path("s.ids.npy")).tolist()
+        self.convert(self.path("s.npz"), self.path("s.mtx"))
+        self.convert(self.path("s.npz"), self.path("s.npz"))
+        assert kept() == [3, 30]
+        other = self.write("u.txt", "7 9\n")
+        self.refused(1, "positive whole numbers", gaps, self.path("s.graph"))
+        self.refused(1, "which does not have it", other, self.path("s.graph"))
+        assert kept() == [3, 30]
+        assert "s.ids.npy: removed" in self.convert(dense, self.path("s.npz"))
+        assert not os.path.exists(self.path("s.ids.npy"))
+        self.convert(gaps, both)
+        for name in ("features.npy", "features_csr.npz", "labels.npy", "split.npy", "mine.npy"):
+            self.write("s/" + name, b"old")
+        assert sorted(os.listdir(both)) == ["edge_weight.npy", "edges.npy", "features.npy", "features_csr.npz", "ids.npy", "labels.npy", "mine.npy", "split.npy"]
+        negative = self.write("minus.txt", "0 1 -1\n")
+        self.refused(1, "cannot have the weight -1", negative, both)
+        assert len(os.listdir(both)) == 8
+        assert self.convert(dense, both).count("removed") == 6
+        assert sorted(os.listdir(both)) == ["edges.npy", "mine.npy"]
+        assert self.read(both) == {(0, 1): 1, (1, 2): 1}
+        numpy.save(os.path.join(both, "labels.npy"), numpy.zeros(3, "int64"))  # in its place, a folder keeps what it has
+        assert "removed" not in self.convert(both, both, "--undirected")
+        assert sorted(os.listdir(both)) == ["edges.npy", "labels.npy", "mine.npy"] and len(self.read(both)) == 4
+
+    def last_vertices(self):
+        """Isolated vertices that an output does not have are counted, and its shape is said."""
+        lone = self.write("lone.mtx", "%%MatrixMarket matrix coordinate pattern general\n6 6 1\n2 4\n")
+        for name in ("lone.npy", "lone"):
+            said = self.convert(lone, self.path(name))
+            assert "without the last 2 vertices, which have no edges" in said and "4 x 4 with 1 entries" in said, said
+        assert "2 x 2 with 1 entries" in self.convert(lone, self.path("lone.txt"))
+        assert "6 x 6 with 1 entries" in self.convert(lone, self.path("lone.npz"))
+        numpy.save(os.path.join(self.path("lone"), "features.npy"), numpy.zeros((6, 1)))
+        self.convert(self.path("lone"), self.path("again.npz"))
+        assert scipy.sparse.load_npz(self.path("again.npz")).shape == (6, 6)
+        os.remove(os.path.join(self.path("lone"), "features.npy"))
+        scipy.sparse.save_npz(os.path.join(self.path("lone"), "features_csr.npz"), scipy.sparse.csr_matrix((7, 2)))
+        self.convert(self.path("lone"), self.path("again.npz"))
+        assert scipy.sparse.load_npz(self.path("again.npz")).shape == (7, 7)
+        said = self.convert(self.path("lone"), self.path("lone_too"))
+        assert "7 x 7" in said and "without" not in said
+
+    def not_finite(self):
+        for value in (numpy.nan, numpy.inf):
+            scipy.sparse.save_npz(self.path("nan.npz"), scipy.sparse.coo_matrix(([1, value], ([0, 1], [1, 2])), (3, 3)))
+            for name in ("nan.txt", "nan.txt.gz"):
+                self.refused(1, f"nan.npz: the entry in row 1 and column 2, counted from 0, is {value}, which .*{name} cannot have", self.path("nan.npz"), self.path(name))
+                assert not os.path.exists(self.path(name))
+
+    def simple(self):
+        text = "# SNAP\n10 11\n11 10\n11 11\n12 10\n10 11\n"
+        graph = self.write("multi.txt", text)
+        self.refused(1, "vertex", graph, self.path("multi.graph"), "--undirected")
+        self.convert(graph, self.path("multi.graph"), "--undirected", "--simple")
+        assert self.read(self.path("multi.graph")) == {(0, 1): 1, (1, 0): 1, (0, 2): 1, (2, 0): 1}
+        self.convert(self.write("heavy.txt", "1 0 2\n0 1 3\n1 0 4\n1 1 9\n"), self.path("heavy.txt.gz"), "--simple")
+        assert self.read(self.path("heavy.txt.gz")) == {(0, 1): 3, (1, 0): 6}
+        self.convert(self.path("heavy.txt"), self.path("heavy.graph"), "--simple", "--undirected")
+        assert self.read(self.path("heavy.graph")) == {(0, 1): 9, (1, 0): 9}
+        self.refused(1, "the matrix is 23 x 40, which is no graph", self.path("r.npz"), self.path("r.mtx"), "--simple")
+
+    def memory(self):
+        """The bound that is said holds."""
+        numpy.save(self.path("far.npy"), numpy.array([[0, 10**7]]))
+        far = self.path("far.npy")
+        self.refused(1, "more than --memory 100M", far, self.path("far.npz"), "--memory", "100M")
+        unit = {"MiB": 2**20, "GiB": 2**30}
+        for out in ("far.npz", "far.mtx", "far.part", "far.txt", "far_folder", "far.npy"):
+            with subprocess.Popen([self.program, far, self.path(out)], stdout=subprocess.PIPE, text=True) as ran:
+                said = ran.stdout.read()
+                _, status, used = os.wait4(ran.pid, 0)
+                ran.returncode = os.waitstatus_to_exitcode(status)
+            most, word = re.search("up to ([0-9.]+) ([MG]iB) of memory", said).groups()
+            assert ran.returncode == 0 and 1024 * used.ru_maxrss <= float(most) * unit[word], (out, said, used.ru_maxrss)
+        scipy.sparse.save_npz(self.path("tall.npz"), scipy.sparse.coo_matrix(([1.0], ([0], [1])), (10**7, 10**7)))
+        self.refused(1, "more than --memory 100M", self.path("tall.npz"), self.path("tall.mtx"), "--memory", "100M")
+        for vertex in (2**62, 2**63 - 1, 2**40):
+            numpy.save(self.path("huge.npy"), numpy.array([[0, 1], [0, vertex]]))
+            self.refused(1, f"huge.npy: row 1 has the vertex {vertex}, and a graph that is converted has no more", self.path("huge.npy"), self.path("x.npz"))
+        numpy.save(self.path("huge.npy"), numpy.array([[0, -1]]))
+        self.refused(1, "row 0 has a negative vertex", self.path("huge.npy"), self.path("x.npz"))
+        for texts in (["0 1\n", "1 2\n"], ["0 1\n1 2"], ["0 1\n" * 30000, "1 2\n"]):  # members of a packed file
+            packed = self.write("members.txt.gz", b"".join(gzip.compress(text.encode()) for text in texts))
+            lines = len("".join(texts).splitlines())
+            said = self.convert(packed, self.path("members.npz"))
+            assert f"up to {lines} entries" in said and f"with {lines} entries" in said and "MiB" in said, said
+
     def errors(self):
         bad = self.write("bad.txt", "0 1\n1 x\n")
         self.refused(1, re.escape(bad) + ':2: expected two vertex ids, found "1 x"', bad, self.path("x.npz"))
@@ -185,7 +276,15 @@ class Formats:
         self.convert(one_way, self.path("x.graph"), "--undirected")
         self.refused(1, "takes up to .* of memory, more than --memory 1M", one_way, self.path("y.npz"), "--memory", "1M")
         self.convert(one_way, self.path("y.npz"), "--memory", "0.5G")
-        self.refused(2, "--memory 3X is not a size", one_way, self.path("y.npz"), "--memory", "3X")
+        for size in ("1g", "1GB", "1GiB", "1gib", "1.5T", "999999k", "999999999"):
+            self.convert(one_way, self.path("y.npz"), "--memory", size)
+        for size in ("3X", "2GG", "2BG", "2iB", "-1G", "G", "nan"):
+            self.refused(2, f'--memory "{size}" is not a size such as 512M or 2G, with K, M, G, T', one_way, self.path("y.npz"), f"--memory={size}")
+        self.refused(2, "--memory needs a value", one_way, self.path("y.npz"), "--memory=")
+        self.refused(2, '--memory "" is not a size', one_way, self.path("y.npz"), "--memory", "")
+        self.refused(2, "/dev/stdout does not end in .* and is no folder", one_way, "/dev/stdout")
+        self.refused(1, "cannot be created", one_way, self.path("one.txt") + "/folder")
+        assert re.fullmatch(r"convert \d+\.\d+\.\d+\n", self.convert("--version"))
         self.refused(2, "x.csv does not end in", one_way, self.path("x.csv"))
         self.refused(2, "OUT is required", one_way)
         self.refused(1, "cannot be written", one_way, self.path("no/x.npz"))
@@ -194,9 +293,10 @@ class Formats:
 def main(program):
     with tempfile.TemporaryDirectory() as folder:
         formats = Formats(program, folder)
-        for test in (lambda: formats.all_pairs(False), lambda: formats.all_pairs(True), formats.matrices, formats.ids, formats.ogb, formats.errors):
+        for test in (lambda: formats.all_pairs(False), lambda: formats.all_pairs(True), formats.matrices, formats.ids, formats.stale,
+                     formats.last_vertices, formats.not_finite, formats.simple, formats.memory, formats.ogb, formats.errors):
             test()
-    print("every pair of formats, matrices, ids, OGB folders and errors")
+    print("every pair of formats, matrices, ids, what is removed and lost, memory, OGB folders and errors")
 
 
 if __name__ == "__main__":

@@ -41,26 +41,47 @@ class gzip_reader {
   std::string operator()() {
     std::string text;
     std::size_t size = 0;
-    for (bool whole = false; !whole;) {
-      if (stream_.avail_in == 0) refill();
+    const auto room = [&] {
       if (size == text.size()) grow(text);
-      constexpr std::size_t at_once = std::numeric_limits<uInt>::max();
-      stream_.next_out = reinterpret_cast<Bytef*>(text.data() + size);
-      const std::size_t room = std::min(text.size() - size, at_once);
-      stream_.avail_out = static_cast<uInt>(room);
-      const int status = inflate(&stream_, Z_NO_FLUSH);
-      size += room - stream_.avail_out;
-      if (size > most_) fail(name_, "is not unpacked beyond " + std::to_string(most_) + " bytes");
-      if (status != Z_OK && status != Z_STREAM_END)
-        fail(name_,
-             std::string("cannot be unpacked: ") + (stream_.msg != nullptr ? stream_.msg : "it is damaged"));
-      if (status == Z_STREAM_END) whole = !begin_next();
-    }
+      return std::span<char>(text).subspan(size);
+    };
+    unpack(room, [&](std::span<const char> next) { size += next.size(); });
     text.resize(size);
     return text;
   }
 
+  /// Calls take(std::string_view) for one piece after the other.
+  template <class Take>
+  void for_pieces(const Take& take) {
+    std::vector<char> piece(std::size_t{1} << 16);
+    unpack([&] { return std::span<char>(piece); },
+           [&](std::span<const char> next) { take(std::string_view(next.data(), next.size())); });
+  }
+
  private:
+  /// To room(), where something fits, and then take(what is new of it), again and again.
+  template <class Room, class Take>
+  void unpack(const Room& room, const Take& take) {
+    std::size_t size = 0;
+    for (bool whole = false; !whole;) {
+      if (stream_.avail_in == 0) refill();
+      constexpr std::size_t at_once = std::numeric_limits<uInt>::max();
+      std::span<char> to = room();
+      to = to.first(std::min(to.size(), at_once));
+      stream_.next_out = reinterpret_cast<Bytef*>(to.data());
+      stream_.avail_out = static_cast<uInt>(to.size());
+      const int status = inflate(&stream_, Z_NO_FLUSH);
+      const std::span<const char> next = to.first(to.size() - stream_.avail_out);
+      size += next.size();
+      if (size > most_) fail(name_, "is not unpacked beyond " + std::to_string(most_) + " bytes");
+      if (status != Z_OK && status != Z_STREAM_END)
+        fail(name_,
+             std::string("cannot be unpacked: ") + (stream_.msg != nullptr ? stream_.msg : "it is damaged"));
+      take(next);
+      if (status == Z_STREAM_END) whole = !begin_next();
+    }
+  }
+
   void refill() {
     if (left_ == 0) fail(name_, "cannot be unpacked: it ends too early");
     const std::size_t count = std::min(chunk_.size(), left_);
@@ -153,15 +174,33 @@ inline std::string unpack_gzip(std::span<const char> packed, const std::string& 
   return unpack_gzip(packed, name, most_unpacked(packed.size()));
 }
 
-/// The text in the file `path`, which gzip has packed. Local. Throws input_error as unpack_gzip does, and
-/// when the file cannot be opened or read.
-inline std::string read_gzip(const std::filesystem::path& path) {
+namespace detail {
+
+/// Calls use(reader) for the file `path`.
+template <class Use>
+auto with_gzip_file(const std::filesystem::path& path, const Use& use) {
   const text_source file(path);
   const auto read = [&, at = std::size_t{0}](char* to, std::size_t count) mutable {
     file.read(at, to, count);
     at += count;
   };
-  return detail::gzip_reader(file.name(), file.size(), most_unpacked(file.size()), read)();
+  gzip_reader reader(file.name(), file.size(), most_unpacked(file.size()), read);
+  return use(reader);
+}
+
+}  // namespace detail
+
+/// The text in the file `path`, which gzip has packed. Local. Throws input_error as unpack_gzip does, and
+/// when the file cannot be opened or read.
+inline std::string read_gzip(const std::filesystem::path& path) {
+  return detail::with_gzip_file(path, [](auto& reader) { return reader(); });
+}
+
+/// Calls take(std::string_view) for one piece of that text after the other, each of at most 64 KiB; the whole
+/// text is never in memory. Local. Throws as read_gzip does, and what take throws, after the pieces before.
+template <class Take>
+void for_gzip_pieces(const std::filesystem::path& path, const Take& take) {
+  detail::with_gzip_file(path, [&](auto& reader) { reader.for_pieces(take); });
 }
 
 }  // namespace partita::io
