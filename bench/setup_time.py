@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What train needs before its first epoch, against SciPy for the same work: setup_time.py TRAIN DATA [--launch COMMAND...]
+"""What train needs before its first epoch, against SciPy for the same work: setup_time.py TRAIN DATA [--mpirun COMMAND]
 
 DATA: a data directory, such as rmat_data makes. SciPy makes compressed rows of the edges, their transpose and the symmetric normalisation, on
 one core, in the same run. Prints a table in Markdown: seconds, and peaks of resident memory in GB."""
 import argparse
 import json
 import os
+import shlex
 import statistics
 import subprocess
 import sys
@@ -52,7 +53,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--policies", default="row_1d,grid_2d", help="with commas between, or auto")
     parser.add_argument("--ranks", default="1,2,4")
-    parser.add_argument("--mpirun", nargs="*", default=[], help="what launches over MPI, before -n N")
+    parser.add_argument("--mpirun", type=shlex.split, default=[], help="what launches over MPI, before -n N, in quotes")
     given = parser.parse_args()
     reference = [scipy_seconds(given.data) for _ in range(given.rounds)]
     read, compute, peak = (statistics.median(column) for column in zip(*reference))
