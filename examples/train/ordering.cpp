@@ -7,9 +7,7 @@
 
 #include "arrangement.hpp"
 #include "command.hpp"
-#include "partita/io/parts.hpp"
 #include "partita/io/reordered.hpp"
-#include "partita/local/parallel.hpp"
 #include "partita/partition/blocking.hpp"
 #include "partita/partition/policies.hpp"
 
@@ -73,15 +71,12 @@ partita::io::dataset order_vertices(partita::io::dataset data, command& c, int r
   if (world.rank() == 0) parts = parts_of(data, o, ranks, c.training.seed);
   world.broadcast(parts, 0);
   o.parts = ranks;
-  double quality[] = {0, 0};
-  if (world.rank() == 0)
-    partita::local::run_parts(2, [&](int part) {
-      quality[part] =
-          part == 0 ? partita::io::edge_cut(data.edges, parts) : partita::io::locality(data.edges, parts);
-    });
-  world.broadcast(quality, 0);
-  o.edge_cut = quality[0];
-  o.locality = quality[1];
+  const partita::interval mine = partita::comm::share_of(
+      static_cast<partita::global_index>(data.edges.size()), world.rank(), world.size());
+  const std::span<const partita::io::edge> edges(data.edges);
+  o.quality = partita::io::quality_of(
+      edges.subspan(static_cast<std::size_t>(mine.begin), static_cast<std::size_t>(mine.size())), parts,
+      world);
   if (o.name != "none") {
     partita::io::reordered_dataset sorted = partita::io::reordered(std::move(data), parts, ranks);
     data = std::move(sorted.data);
@@ -108,11 +103,11 @@ void print_ordering(const ordering& o) {
   fmt::print(
       "--partition {}: {} parts, {:.1f} % of the edges are cut, {:.1f} % of a vertex's in-neighbours are in "
       "its part, {:.2f} s\n",
-      o.name, o.parts, 100 * o.edge_cut, 100 * o.locality, o.seconds);
+      o.name, o.parts, 100 * o.quality.edge_cut, 100 * o.quality.locality, o.seconds);
 }
 
 void print_chunks(const command& c, const partita::io::dataset& data) {
   const partita::nn::pipeline_options& p = c.training.pipeline;
   fmt::print("--chunk-cut metis: {} chunks, {:.1f} % of the edges run between them\n", p.chunk_count(),
-             100 * partita::io::edge_cut(data.edges, p.chunk_of));
+             100 * partita::io::quality_of(data.edges, p.chunk_of).edge_cut);
 }

@@ -9,6 +9,7 @@
 
 #include "partita/comm/communicator.hpp"
 #include "partita/io/labelled_graph.hpp"
+#include "partita/io/parts.hpp"
 #include "partita/partition/mesh_shape.hpp"
 
 /// What --partition asks for, and how good the parts are when the data has been read.
@@ -16,9 +17,8 @@ struct ordering {
   std::string name = "none";  ///< none, random, metis or given
   std::string file;           ///< of `given`
   int parts = 1;              ///< as many as ranks
-  double edge_cut = 0;        ///< the fraction of edges between parts
-  double locality = 1;        ///< the mean fraction of a vertex's in-neighbours that are in its part
-  double seconds = 0;         ///< to find the parts and to sort the vertices
+  partita::io::partition_quality quality;
+  double seconds = 0;  ///< to find the parts and to sort the vertices
 };
 
 struct command;

@@ -112,8 +112,8 @@ void write_json(const std::string& path, const command& c, int ranks, const outc
   j["duplicate_edges"] = run.duplicate_edges;
   j["partition"] = {{"name", c.partition.name},
                     {"parts", c.partition.parts},
-                    {"edge_cut", c.partition.edge_cut},
-                    {"locality", c.partition.locality}};
+                    {"edge_cut", c.partition.quality.edge_cut},
+                    {"locality", c.partition.quality.locality}};
   j["epochs"] = result.epochs.size();
   j["resumed_from"] = result.resumed_from > 0 ? ordered_json(result.resumed_from) : ordered_json(nullptr);
   j["stopped"] = result.stopped;

@@ -50,19 +50,32 @@ TEST_CASE("parts: the edges between them, and the neighbours at home") {
   // In-neighbours of 0: 1 and 2; of 3: 0, 0 and itself; of 2: none of part 0.
   const std::vector<io::edge> edges{{1, 0}, {2, 0}, {0, 3}, {0, 3}, {3, 3}, {1, 2}};
   const std::vector<int> parts{0, 0, 1, 1};
-  CHECK(io::edge_cut(edges, parts) == 4.0 / 6);
-  CHECK(io::locality(edges, parts) == doctest::Approx((1.0 / 2 + 1.0 / 3 + 0) / 3).epsilon(1e-15));
-  CHECK(io::edge_cut(edges, std::vector<int>(4, 0)) == 0);
-  CHECK(io::locality(edges, std::vector<int>(4, 0)) == 1);
-  CHECK(io::edge_cut({}, parts) == 0);
-  CHECK(io::locality({}, parts) == 1);
+  const io::partition_quality two = io::quality_of(edges, parts);
+  CHECK(two.edge_cut == 4.0 / 6);
+  CHECK(two.locality == doctest::Approx((1.0 / 2 + 1.0 / 3 + 0) / 3).epsilon(1e-15));
+  for (const io::partition_quality& whole :
+       {io::quality_of(edges, std::vector<int>(4, 0)), io::quality_of({}, parts)}) {
+    CHECK(whole.edge_cut == 0);
+    CHECK(whole.locality == 1);
+  }
+  for (const int ranks : {2, 3, 9})
+    threads::run(ranks, [&](const communicator& world) {
+      const interval mine = comm::share_of(std::ssize(edges), world.rank(), world.size());
+      const io::partition_quality found =
+          io::quality_of(std::span(edges).subspan(static_cast<std::size_t>(mine.begin),
+                                                  static_cast<std::size_t>(mine.size())),
+                         parts, world);
+      CHECK(found.edge_cut == two.edge_cut);
+      CHECK(found.locality == two.locality);
+    });
 }
 
 TEST_CASE("parts: of random ones, a P-th of the neighbours is at home") {
   const io::dataset data = directed_graph(401);
   const std::vector<int> parts = io::random_parts(data.vertices, 4, 1);
-  CHECK(std::abs(io::edge_cut(data.edges, parts) - 0.75) < 0.02);
-  CHECK(std::abs(io::locality(data.edges, parts) - 0.25) < 0.02);
+  const io::partition_quality found = io::quality_of(data.edges, parts);
+  CHECK(std::abs(found.edge_cut - 0.75) < 0.02);
+  CHECK(std::abs(found.locality - 0.25) < 0.02);
 }
 
 TEST_CASE("parts: in-neighbours by vertex") {

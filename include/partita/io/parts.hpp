@@ -19,6 +19,8 @@
 #include "partita/base/error.hpp"
 #include "partita/base/index.hpp"
 #include "partita/base/random.hpp"
+#include "partita/comm/communicator.hpp"
+#include "partita/comm/self.hpp"
 #include "partita/io/edge.hpp"
 #include "partita/io/npy.hpp"
 #include "partita/io/quote.hpp"
@@ -43,32 +45,38 @@ inline neighbour_lists in_neighbours(global_index vertices, std::span<const edge
   return lists;
 }
 
-/// The fraction of edges between different parts; 0 where there are no edges. `parts` (n). Local.
-inline double edge_cut(std::span<const edge> edges, std::span<const int> parts) {
-  const auto part = [&](global_index v) { return parts[static_cast<std::size_t>(v)]; };
-  const auto cut =
-      std::ranges::count_if(edges, [&](const edge& e) { return part(e.source) != part(e.target); });
-  return edges.empty() ? 0 : static_cast<double>(cut) / static_cast<double>(edges.size());
-}
+/// How many edges and neighbours parts of vertices keep together.
+struct partition_quality {
+  double edge_cut = 0;  ///< the fraction of edges between different parts; 0 where there are no edges
+  /// The mean, over the vertices with in-edges, of the fraction of a vertex's in-edges that come from its own
+  /// part; 1 where there are no edges. Of uniformly sampled neighbours of a vertex, so many are where the
+  /// vertex is.
+  double locality = 1;
+};
 
-/// The mean, over the vertices with in-edges, of the fraction of a vertex's in-edges that come from its own
-/// part; 1 where there are no edges. Of uniformly sampled neighbours of a vertex, so many are where the
-/// vertex is. `parts` (n). Local.
-inline double locality(std::span<const edge> edges, std::span<const int> parts) {
-  struct neighbours {
-    std::uint32_t all = 0, own = 0;
-  };
-  std::vector<neighbours> in(parts.size());
+/// The quality of `parts` (n). `edges` are this rank's share of the graph's. Collective over `world`. What
+/// travels: an all-reduce of 2 n elements.
+inline partition_quality quality_of(std::span<const edge> edges, std::span<const int> parts,
+                                    const communicator& world = self::world()) {
+  std::vector<global_index> in(2 * parts.size());  // (n, 2): in-edges, and those from the vertex's own part
   for (const edge& e : edges) {
     const auto source = static_cast<std::size_t>(e.source), target = static_cast<std::size_t>(e.target);
-    ++in[target].all;
-    in[target].own += parts[source] == parts[target] ? 1 : 0;
+    ++in[2 * target];
+    in[2 * target + 1] += parts[source] == parts[target] ? 1 : 0;
   }
-  double sum = 0;
-  for (const neighbours& n : in)
-    if (n.all > 0) sum += static_cast<double>(n.own) / static_cast<double>(n.all);
-  const auto targets = std::ranges::count_if(in, [](const neighbours& n) { return n.all > 0; });
-  return targets == 0 ? 1 : sum / static_cast<double>(targets);
+  world.all_reduce(in);
+  global_index all = 0, own = 0, targets = 0;
+  double fractions = 0;
+  for (std::size_t v = 0; v < parts.size(); ++v) {
+    if (in[2 * v] == 0) continue;
+    all += in[2 * v];
+    own += in[2 * v + 1];
+    ++targets;
+    fractions += static_cast<double>(in[2 * v + 1]) / static_cast<double>(in[2 * v]);
+  }
+  if (all == 0) return {};
+  return {static_cast<double>(all - own) / static_cast<double>(all),
+          fractions / static_cast<double>(targets)};
 }
 
 /// The parts of n vertices in their present order, part_count blocks: of the first n mod part_count, each is
