@@ -51,7 +51,9 @@ class edge_counts {
     if (with_loops_ != with_loops) {
       straight_.reset();
       transposed_.reset();
-      transfer::require_entries({data_->vertices, data_->vertices}, entries_, threads_);
+      if (!entries_.has_ones())
+        transfer::for_entries(entries_, threads_,
+                              [](std::size_t, const auto& e) { transfer::require_finite(e); });
       with_loops_ = with_loops;
     }
     if (!counts || !counts->has_cuts_of(vertices)) {
@@ -72,7 +74,11 @@ class edge_counts {
       return interval{mine.begin + of_thread.begin, mine.begin + of_thread.end};
     };
     const interval edges = begin(std::ssize(data_->edges)), loops = begin(data_->vertices);
+    const auto outside = [&](global_index v) { return v < 0 || v >= data_->vertices; };
     for (const io::edge* e = data_->edges.begin() + edges.begin; e != data_->edges.begin() + edges.end; ++e) {
+      if (outside(e->source) || outside(e->target))
+        throw_error<shape_error>({"entry (", e->target, ", ", e->source, ") is outside a matrix of ",
+                                  matrix_shape{data_->vertices, data_->vertices}});
       if (*with_loops_ && e->source == e->target) continue;
       if (of == transfer::side::straight)
         visit(e->target, e->source);

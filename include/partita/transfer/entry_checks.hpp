@@ -53,28 +53,26 @@ void add_by_row(const Entries& entries, std::vector<Sum>& sums, int threads) {
   });
 }
 
-/// Throws error naming an entry that is not finite. `entries`, here and below: any forward range of triplets,
-/// read by so many threads.
-template <class Entries>
-void require_finite(const Entries& entries, int threads = 1) {
-  for_entries(entries, threads, [](std::size_t, const auto& e) {
-    if (!std::isfinite(e.value))
-      throw_error<error>({"entry (", e.row, ", ", e.col, ") of a sparse matrix is ",
-                          std::isnan(e.value) ? "NaN"
-                          : e.value > 0       ? "infinite"
-                                              : "minus infinite",
-                          ", which is not a finite number"});
-  });
+/// Throws error naming this entry, a triplet, unless it is finite.
+template <class Entry>
+void require_finite(const Entry& e) {
+  if (!std::isfinite(e.value))
+    throw_error<error>({"entry (", e.row, ", ", e.col, ") of a sparse matrix is ",
+                        std::isnan(e.value) ? "NaN"
+                        : e.value > 0       ? "infinite"
+                                            : "minus infinite",
+                        ", which is not a finite number"});
 }
 
-/// Throws shape_error naming an entry outside a matrix of this shape, and as require_finite.
+/// Throws shape_error naming an entry outside a matrix of this shape, and as require_finite. `entries`, here
+/// and below: any forward range of triplets, read by so many threads.
 template <class Entries>
 void require_entries(matrix_shape shape, const Entries& entries, int threads = 1) {
   for_entries(entries, threads, [&](std::size_t, const auto& e) {
     if (e.row < 0 || e.row >= shape.rows || e.col < 0 || e.col >= shape.cols)
       throw_error<shape_error>({"entry (", e.row, ", ", e.col, ") is outside a matrix of ", shape});
+    require_finite(e);
   });
-  require_finite(entries, threads);
 }
 
 /// Throws error if every rank gives the same entries, in any order, since each would then be summed once per
@@ -180,9 +178,9 @@ template <class Entries>
 bool is_symmetric(const communicator& world, const Entries& entries, int threads = 1,
                   std::source_location where = std::source_location::current()) {
   const comm::call_site scope(where);
-  transfer::require_finite(entries, threads);
   std::vector<transfer::detail::exact_sum> of_threads(static_cast<std::size_t>(threads));
   transfer::for_entries(entries, threads, [&](std::size_t part, const auto& e) {
+    transfer::require_finite(e);
     of_threads[part].add(static_cast<double>(e.value),
                          static_cast<std::int64_t>(random_bits(0, e.row, e.col) >> 2) -
                              static_cast<std::int64_t>(random_bits(0, e.col, e.row) >> 2));
