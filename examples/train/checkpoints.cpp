@@ -6,8 +6,13 @@
 #include <cstdio>
 #include <filesystem>
 #include <fmt/core.h>
+#include <optional>
 
 #include "partita/train/checkpoint.hpp"
+
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 namespace {
 
@@ -19,6 +24,14 @@ extern "C" void ask_for_the_end(int signal) {
   if (asked_by.exchange(signal) == 0) return;
   std::signal(signal, SIG_DFL);
   std::raise(signal);
+}
+
+/// What this process has freed goes back to the system: of lists of the set-up, holes would stay that are too
+/// small for what epochs need.
+void give_back_free_memory() {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
 }
 
 void say(const std::string& sentence) { fmt::print(stderr, "train: {}\n", sentence); }
@@ -38,6 +51,10 @@ partita::nn::continuation<T> continuation_for(const command& c, const partita::i
         fmt::print("resumed after epoch {} of {}\n", found->epochs.size(), epochs);
       return found;
     };
+  how.load = [load = how.load]() -> std::optional<partita::nn::training_state<T>> {
+    give_back_free_memory();
+    return load ? load() : std::nullopt;
+  };
   how.stop = [] { return asked_by != 0; };
   if (c.old_number) how.old_number = *c.old_number;
   return how;
