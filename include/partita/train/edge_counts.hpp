@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -68,24 +69,24 @@ class edge_counts {
   /// visit(row, col) for a thread's part of this rank's entries.
   template <class Visit>
   void for_entries(int part, transfer::side of, const Visit& visit) const {
-    const auto begin = [&](global_index count) {
+    const auto part_of = [&](global_index count) {
       const interval mine = comm::share_of(count, world_.rank(), world_.size());
       const interval of_thread = base::part_of({0, mine.size()}, part, threads_);
       return interval{mine.begin + of_thread.begin, mine.begin + of_thread.end};
     };
-    const interval edges = begin(std::ssize(data_->edges)), loops = begin(data_->vertices);
-    const auto outside = [&](global_index v) { return v < 0 || v >= data_->vertices; };
-    for (const io::edge* e = data_->edges.begin() + edges.begin; e != data_->edges.begin() + edges.end; ++e) {
-      if (outside(e->source) || outside(e->target))
-        throw_error<shape_error>({"entry (", e->target, ", ", e->source, ") is outside a matrix of ",
-                                  matrix_shape{data_->vertices, data_->vertices}});
-      if (*with_loops_ && e->source == e->target) continue;
-      if (of == transfer::side::straight)
-        visit(e->target, e->source);
-      else
-        visit(e->source, e->target);
+    const interval edges = part_of(std::ssize(data_->edges)), loops = part_of(data_->vertices);
+    const global_index n = data_->vertices;
+    const bool with_loops = *with_loops_, straight = of == transfer::side::straight;
+    for (const io::edge& e :
+         std::span<const io::edge>(data_->edges)
+             .subspan(static_cast<std::size_t>(edges.begin), static_cast<std::size_t>(edges.size()))) {
+      if (e.source < 0 || e.source >= n || e.target < 0 || e.target >= n)
+        throw_error<shape_error>(
+            {"entry (", e.target, ", ", e.source, ") is outside a matrix of ", matrix_shape{n, n}});
+      if (with_loops && e.source == e.target) continue;
+      visit(straight ? e.target : e.source, straight ? e.source : e.target);
     }
-    for (global_index v = loops.begin; *with_loops_ && v < loops.end; ++v) visit(v, v);
+    for (global_index v = loops.begin; with_loops && v < loops.end; ++v) visit(v, v);
   }
 
   communicator world_;

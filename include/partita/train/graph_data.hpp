@@ -69,7 +69,8 @@ class graph_operators {
         epsilon_(options.epsilon),
         edges_(m.world(), data),
         symmetric_(options.symmetric) {
-    transfer::require_entries({rows_.size(), rows_.size()}, edges_, transfer::host_threads(m.queue()));
+    if (!symmetric_)
+      transfer::require_entries({rows_.size(), rows_.size()}, edges_, transfer::host_threads(m.queue()));
   }
 
   /// A transpose is stored unless the matrix is symmetric, or `one_way`, or made of whole rows.

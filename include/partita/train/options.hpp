@@ -124,7 +124,8 @@ struct training_options {
   global_index embedding = 0;  ///< learned columns in place of the data's features; 0: these
   vertex_blocks blocks = vertex_blocks::even;
   std::vector<global_index> block_sizes = {};  ///< from a partitioner, as for blocking::given
-  std::optional<bool> symmetric = {};  ///< whether A = A^T, where it is known; otherwise it is found out
+  /// Whether A = A^T, where the edges have been checked and that is known; otherwise both is done.
+  std::optional<bool> symmetric = {};
   std::uint64_t seed = 0;
   mini_batch_options mini_batch = {};
   pipeline_options pipeline = {};

@@ -79,9 +79,9 @@ class entry_counts {
     std::vector<std::vector<global_index>> of_threads(static_cast<std::size_t>(threads));
     local::run_parts(threads, [&](int part) {
       std::vector<global_index> nonzeros(nonzeros_.size(), 0);
-      for_entries(part, [&](global_index row, global_index col) {
+      for_entries(part, [&, all = ranges()](global_index row, global_index col) {
         const std::size_t rows = range_of(row);
-        ++nonzeros[rows * ranges() + range_of(col)];
+        ++nonzeros[rows * all + range_of(col)];
         named_.insert(rows, col);
       });
       of_threads[static_cast<std::size_t>(part)] = std::move(nonzeros);
