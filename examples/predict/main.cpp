@@ -36,16 +36,7 @@ predict_command parse_command(int argc, char** argv) {
   app.add_option("--out", c.out, "write the logits, a row for each vertex")
       ->required()
       ->option_text("FILE.npy");
-  words(app.add_option("--policy", c.policy,
-                       "how matrices are cut:\n" + CLI::detail::join(policy_names(), ", ")),
-        policy_names())
-      ->option_text("NAME")
-      ->capture_default_str();
-  app.add_option("--ranks", c.ranks, "ranks (default 1; under mpirun: those of the job)")
-      ->check(count)
-      ->option_text("N");
-  app.add_option("--mesh", c.mesh, "ranks along row, col and depth (default: nearest to a square or a cube)")
-      ->option_text("RxCxD");
+  add_arrangement(app, c.policy, c.ranks, c.mesh);
   words(app.add_option("--comm", c.comm, "what the ranks are; nccl needs --device cuda, mpi needs mpirun"),
         {"threads", "mpi", "nccl"})
       ->capture_default_str();

@@ -23,6 +23,20 @@ CLI::Option* add_timeout(CLI::App& app, std::optional<double>& seconds) {
       ->option_text("SECONDS");
 }
 
+void add_arrangement(CLI::App& app, std::string& policy, std::optional<int>& ranks,
+                     std::optional<std::string>& mesh) {
+  words(
+      app.add_option("--policy", policy, "how matrices are cut:\n" + CLI::detail::join(policy_names(), ", ")),
+      policy_names())
+      ->option_text("NAME")
+      ->capture_default_str();
+  app.add_option("--ranks", ranks, "ranks (default 1; under mpirun: those of the job)")
+      ->check(count)
+      ->option_text("N");
+  app.add_option("--mesh", mesh, "ranks along row, col and depth (default: nearest to a square or a cube)")
+      ->option_text("RxCxD");
+}
+
 std::vector<std::string> policy_names() {
   std::vector<std::string> names;
   for (const partita::policy& p : partita::named_policies) names.emplace_back(p.name);

@@ -32,6 +32,10 @@ CLI::Option* words(CLI::Option* option, const std::vector<std::string>& allowed)
 /// --timeout, the limit of a wait for other ranks.
 CLI::Option* add_timeout(CLI::App& app, std::optional<double>& seconds);
 
+/// --policy, --ranks and --mesh, for one policy on one mesh.
+void add_arrangement(CLI::App& app, std::string& policy, std::optional<int>& ranks,
+                     std::optional<std::string>& mesh);
+
 /// The names of all policies.
 std::vector<std::string> policy_names();
 

@@ -34,16 +34,7 @@ command parse_command(int argc, char** argv, const description& d) {
                  "SciPy matrix (.npz)")
       ->required()
       ->option_text("FILE");
-  words(app.add_option("--policy", c.policy,
-                       "how matrices are cut:\n" + CLI::detail::join(policy_names(), ", ")),
-        policy_names())
-      ->option_text("P")
-      ->capture_default_str();
-  app.add_option("--ranks", c.ranks, "ranks (default 1; under mpirun: those of the job)")
-      ->check(count)
-      ->option_text("N");
-  app.add_option("--mesh", c.mesh, "ranks along row, col and depth (default: nearest to a square or a cube)")
-      ->option_text("RxCxD");
+  add_arrangement(app, c.policy, c.ranks, c.mesh);
   words(app.add_option("--comm", c.comm, "what the ranks are; mpi needs mpirun"), {"threads", "mpi"})
       ->capture_default_str();
   add_timeout(app, c.timeout);

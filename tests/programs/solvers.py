@@ -293,7 +293,7 @@ class Solvers(unittest.TestCase):
             self.refused(1, "cannot write", *good, "--comm", "mpi", "--out", "/no/such/folder/x.npy", **mpi)
         done = run("label_propagation", "--help")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
-        for option in ("--matrix FILE", "--policy P", "--mesh RxCxD", "--out FILE.npy", "--labels FILE.npy", "taken as undirected", "(default 1e-12)"):
+        for option in ("--matrix FILE", "--policy NAME", "--mesh RxCxD", "--out FILE.npy", "--labels FILE.npy", "taken as undirected", "(default 1e-12)"):
             self.assertIn(option, " ".join(done.stdout.split()))
 
     def test_malformed_files(self):
