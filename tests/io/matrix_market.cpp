@@ -162,6 +162,9 @@ TEST_CASE("Matrix Market: what is refused in the entries") {
         "m.mtx:3: a number is out of range: \"99999999999999999999 2 3\"");
   CHECK(bad("2 2 2\n1 2 1\n\n%\n3 1 1\n") == "m.mtx:6: entry (3, 1) is outside a matrix of 2 x 2");
   CHECK(bad("2 2 1\n0 1 1\n") == "m.mtx:3: entry (0, 1) is outside a matrix of 2 x 2");
+  const std::string most = std::to_string(std::numeric_limits<global_index>::max());
+  CHECK(bad(most + " " + most + " " + most + "\n1 0 1\n") ==
+        "m.mtx:3: entry (1, 0) is outside a matrix of " + most + " x " + most);
   CHECK(bad("2 2 1\n2 -1 1\n") == "m.mtx:3: entry (2, -1) is outside a matrix of 2 x 2");
   CHECK(bad("2 2 3\n1 2 1\n1 1 1\n") == "m.mtx:5: expected 3 entries, found 2");
   CHECK(bad("2 2 4611686018427387904\n1 2 1\n") == "m.mtx:4: expected 4611686018427387904 entries, found 1");

@@ -163,8 +163,8 @@ class market_body {
 
   [[noreturn]] void refuse_place(const text_block& block, const char* line, const triplet<T>& entry) const {
     const auto begin = static_cast<std::size_t>(line - block.lines.data());
-    const bool inside = interval{1, header_.shape.rows + 1}.contains(entry.row) &&
-                        interval{1, header_.shape.cols + 1}.contains(entry.col);
+    const auto is_of = [](global_index k, global_index size) { return k >= 1 && k <= size; };
+    const bool inside = is_of(entry.row, header_.shape.rows) && is_of(entry.col, header_.shape.cols);
     throw malformed_line(block.position + begin,
                          inside ? "a skew-symmetric matrix has no entries on its diagonal"
                                 : "entry (" + std::to_string(entry.row) + ", " + std::to_string(entry.col) +
