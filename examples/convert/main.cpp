@@ -27,22 +27,6 @@ struct command {
   int parts = 16, threads = 0;
 };
 
-/// "2G": bytes, or with K, M, G or T, each also with B or iB, multiples of 1024.
-double bytes_of(const std::string& text) {
-  char* end = nullptr;
-  double bytes = std::strtod(text.c_str(), &end);
-  std::string unit = end;
-  for (char& letter : unit) letter = static_cast<char>(std::toupper(static_cast<unsigned char>(letter)));
-  const std::size_t power = unit.empty() ? 0 : std::string("KMGT").find(unit.front()) + 1;
-  const std::string rest = unit.empty() ? "" : unit.substr(1);
-  const bool is_unit = unit.empty() || (power > 0 && (rest.empty() || rest == "B" || rest == "IB"));
-  if (!(bytes > 0) || !is_unit)
-    throw usage_error("--memory \"" + text +
-                      "\" is not a size such as 512M or 2G, with K, M, G, T (of 1024) or no unit for bytes");
-  for (std::size_t k = 0; k < power; ++k) bytes *= 1024;
-  return bytes;
-}
-
 command parse_command(int argc, char** argv) {
   command c;
   CLI::App app(
@@ -91,7 +75,7 @@ command parse_command(int argc, char** argv) {
 }
 
 void convert(const command& c) {
-  const double most = c.memory ? bytes_of(*c.memory) : 0;
+  const double most = c.memory ? bytes_of("--memory", *c.memory) : 0;
   const format from = format_of(c.in, true), to = format_of(c.out, false);
   const need n = memory_needed(c.in, from, to, c.wanted, c.threads);
   if (most > 0 && n.bytes > most)

@@ -2,6 +2,7 @@
 #include "command_line.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <cstdio>
 
 #include "../train/arrangement.hpp"
@@ -35,6 +36,21 @@ void add_arrangement(CLI::App& app, std::string& policy, std::optional<int>& ran
       ->option_text("N");
   app.add_option("--mesh", mesh, "ranks along row, col and depth (default: nearest to a square or a cube)")
       ->option_text("RxCxD");
+}
+
+double bytes_of(const std::string& option, const std::string& text) {
+  char* end = nullptr;
+  double bytes = std::strtod(text.c_str(), &end);
+  std::string unit = end;
+  for (char& letter : unit) letter = static_cast<char>(std::toupper(static_cast<unsigned char>(letter)));
+  const std::size_t power = unit.empty() ? 0 : std::string("KMGT").find(unit.front()) + 1;
+  const std::string rest = unit.empty() ? "" : unit.substr(1);
+  const bool is_unit = unit.empty() || (power > 0 && (rest.empty() || rest == "B" || rest == "IB"));
+  if (!(bytes > 0) || !is_unit)
+    throw usage_error(option + " \"" + text +
+                      "\" is not a size such as 512M or 2G, with K, M, G, T (of 1024) or no unit for bytes");
+  for (std::size_t k = 0; k < power; ++k) bytes *= 1024;
+  return bytes;
 }
 
 std::vector<std::string> policy_names() {

@@ -245,6 +245,13 @@ void add_partition(CLI::App& app, command& c) {
   add_timeout(app, c.timeout)->group(group);
   words(app.add_option("--device", c.device, "where they compute")->group(group), {"cpu", "cuda"})
       ->capture_default_str();
+  const auto limit = [&c](const std::string& size) {
+    c.memory = static_cast<std::size_t>(bytes_of("--memory", size));
+  };
+  app.add_option_function<std::string>(
+         "--memory", limit, "fail, saying what is needed, when the buffers of a rank would be larger")
+      ->group(group)
+      ->option_text("SIZE");
   app.add_option("--threads", c.threads, "threads of each rank (default: its share of the cores)")
       ->group(group)
       ->check(count)

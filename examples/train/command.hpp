@@ -58,6 +58,7 @@ struct command {
   std::optional<double> timeout;  ///< of a wait, in seconds
   std::string device = "cpu";
   std::string precision = "f32";
+  std::optional<std::size_t> memory;  ///< bytes that buffers of a rank may have
   std::string json;
   std::string save, save_logits, save_embeddings;  ///< files for what was trained
   bool quiet = false;

@@ -22,13 +22,16 @@ using mesh_maker = std::function<partita::mesh<Device>(partita::mesh_shape)>;
 
 /// The policies and meshes that `auto` stands for, with their costs: one policy or every one, on its nearest
 /// mesh or on each that it allows. The one chosen has the least product of words and bytes of its busiest
-/// rank, the first of equals. Notes in `options` whether the graph is symmetric, if that was asked. Every
-/// rank must call.
+/// rank, the first of equals, of those whose buffers --memory allows. Notes in `options` whether the graph is
+/// symmetric, if that was asked. Every rank must call. Throws budget_error where none fits.
 template <class T, class Device>
 std::vector<candidate> candidates_for(int ranks, const mesh_maker<Device>& make_mesh,
                                       const partita::io::dataset& data, const command& c,
                                       partita::nn::training_options& options) {
   namespace nn = partita::nn;
+  if (c.memory && !nn::is_counted(nn::find_model<T, Device>(options).multiplies_with))
+    throw usage_error("--memory needs a --policy and a mesh for " + options.model +
+                      ", since auto sets it up under every policy");
   const bool every_policy = c.policy == "auto";
   std::vector<candidate> all;
   for (const partita::policy& p : partita::named_policies) {
@@ -52,7 +55,16 @@ std::vector<candidate> candidates_for(int ranks, const mesh_maker<Device>& make_
   const auto product = [](const auto& k) {
     return static_cast<double>(k.first->cost.words.max_rank + 1) * static_cast<double>(k.first->cost.bytes());
   };
-  std::ranges::min_element(tried, {}, product)->first->chosen = true;
+  const auto bytes = [](const auto& k) { return k.first->cost.buffer_bytes.max_rank; };
+  const auto fitting = std::ranges::stable_partition(
+      tried, [&](const auto& k) { return !c.memory || static_cast<std::size_t>(bytes(k)) <= *c.memory; });
+  if (fitting.begin() == tried.begin()) {
+    const auto least = std::ranges::min_element(tried, {}, bytes);
+    partita::throw_error<partita::budget_error>(
+        {"no policy fits into --memory: ", least->first->how.policy, " on mesh ", least->first->how.mesh,
+         " needs least, buffers of ", bytes(*least), " bytes on a rank"});
+  }
+  std::ranges::min_element(tried.begin(), fitting.begin(), {}, product)->first->chosen = true;
   return all;
 }
 
@@ -76,6 +88,7 @@ outcome train_in(int ranks, const mesh_maker<Device>& make_mesh, const std::opti
   const partita::mesh<Device> m = make_mesh(on_stages ? partita::mesh_shape{ranks, 1, 1} : o.how.mesh);
   m.queue().meter()->restart_peak();  // what candidates needed is no part of the run
   m.ledger().clear();                 // nor the time in which they were distributed
+  if (c.memory) m.queue().limit_memory(*c.memory);
   const partita::policy& p = partita::find_policy(o.how.policy);
   partita::nn::trained_model<T> trained = partita::nn::train_and_collect<T>(
       m, data, options, p, o.how.mesh, wanted_by(c), tell.epoch, continuation_for<T>(c, data));

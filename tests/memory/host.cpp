@@ -2,6 +2,7 @@
 // Buffers and queues of the host.
 #include "partita/memory/host.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <doctest/doctest.h>
 #include <utility>
@@ -32,6 +33,45 @@ TEST_CASE_TEMPLATE("host: buffers are aligned, counted and released", T, std::in
   }
   CHECK(meter.current() == 0);
   CHECK(meter.peak() == 8 * sizeof(T));
+}
+
+TEST_CASE("host: a budget bounds live buffers, and the error says what is needed") {
+  const host_queue q;
+  const auto& meter = *q.meter();
+  q.limit_memory(100);
+  {
+    const buffer<std::byte, host> a(q, 60);
+    expect_error<budget_error>(
+        "a buffer of 41 bytes does not fit into the budget of 100 bytes beside buffers of 60 bytes: at least "
+        "101 bytes are needed",
+        [&] { buffer<std::byte, host>(q, 41); });
+    CHECK(meter.current() == 60);
+    CHECK(buffer<std::byte, host>(q, 40).size() == 40);
+  }
+  CHECK(buffer<std::byte, host>(q, 100).size() == 100);
+  CHECK(meter.peak() == 100);
+  const buffer<std::byte, host> more = [&] {
+    const buffer<std::byte, host> a(q, 60);
+    q.limit_memory(50);  // what is live stays
+    expect_error<budget_error>(
+        "a buffer of 1 bytes does not fit into the budget of 50 bytes beside buffers of 60 bytes: at least "
+        "61 bytes are needed",
+        [&] { buffer<std::byte, host>(q, 1); });
+    q.limit_memory(160);
+    return buffer<std::byte, host>(q, 100);
+  }();
+  CHECK(meter.current() == 100);
+}
+
+TEST_CASE("host: what is kept for buffers to come makes room for larger ones") {
+  const host_queue q;
+  q.recycle_memory();
+  q.limit_memory(100);
+  { const buffer<std::byte, host> small(q, 40), larger(q, 50); }
+  CHECK(q.meter()->current() == 90);
+  { const buffer<std::byte, host> large(q, 100); }
+  CHECK(q.meter()->current() == 100);
+  CHECK(q.meter()->allocations() == 3);
 }
 
 TEST_CASE("host: recycled memory serves again, grows, and is counted until the queue ends") {

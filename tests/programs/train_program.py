@@ -269,6 +269,21 @@ class TrainProgram(unittest.TestCase):
         self.assertLessEqual(asked["setup_peak_bytes"]["max_rank"], asked["peak_bytes"]["max_rank"])
         self.assertGreater(chosen["setup_peak_bytes"]["max_rank"], asked["setup_peak_bytes"]["max_rank"])  # of a candidate
 
+    def test_memory_bounds_the_buffers_of_a_rank(self):
+        peaks = {}
+        for policy in POLICIES:
+            options = ["--policy", policy, "--ranks", "4"]
+            most = peaks[policy] = self.train(*options)["peak_bytes"]["max_rank"]
+            self.assertEqual(self.train(*options, "--memory", str(most))["peak_bytes"]["max_rank"], most)
+            self.refused(1, f"does not fit into the budget of {most - 1} bytes", "--data", "karate", "--model", "gcn", "--epochs", "2",
+                         "--precision", "f64", *options, "--memory", str(most - 1))
+        least = min(peaks, key=peaks.get)
+        run_of = self.train("--ranks", "4", "--memory", f"{peaks[least] / 1024}KiB")
+        self.assertEqual((run_of["policy"], run_of["peak_bytes"]["max_rank"]), (least, peaks[least]))
+        self.refused(1, "no policy fits into --memory: ", "--data", "karate", "--model", "gcn", "--memory", "1")
+        self.refused(2, "--memory needs a --policy and a mesh for gat", "--data", "karate", "--model", "gat", "--memory", "1G")
+        self.refused(2, '--memory "big" is not a size', "--data", "karate", "--model", "gcn", "--memory", "big")
+
     def test_threads_are_a_share_of_the_cores(self):
         cores = len(os.sched_getaffinity(0))
         self.assertEqual(self.train()["threads"], cores)

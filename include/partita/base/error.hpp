@@ -40,6 +40,11 @@ struct device_error : error {
   using error::error;
 };
 
+/// Buffers would exceed the budget of their place; the message says how much is needed.
+struct budget_error : error {
+  using error::error;
+};
+
 /// An unusable file or a bad value in one; the message names the file.
 struct input_error : error {
   using error::error;

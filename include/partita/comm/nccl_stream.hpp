@@ -57,9 +57,8 @@ class nccl_stream final : public on_cuda::queue_watcher, public std::enable_shar
   /// Scratch memory for one operation, counted in the rank's meter; overwritten by the next operation.
   std::byte* scratch(std::size_t bytes) {
     if (bytes > scratch_.size()) {
-      meter_->remove(scratch_.size());
+      meter_->add(bytes - scratch_.size());
       scratch_ = buffer<std::byte, cuda_device>(queue_, bytes);
-      meter_->add(bytes);
     }
     return scratch_.data();
   }

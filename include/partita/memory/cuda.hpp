@@ -51,6 +51,8 @@ class device_queue<cuda_device> {
   cudaStream_t stream() const { return state_->stream->get(); }
   const std::shared_ptr<const on_cuda::cuda_stream>& owner() const { return state_->stream; }
   const std::shared_ptr<memory_meter>& meter() const { return state_->stream->shared_meter(); }
+  /// As device_queue<host>::limit_memory.
+  void limit_memory(std::size_t bytes) const { meter()->limit(bytes); }
   /// As device_queue<host>::recycle_memory; the memory pool of a stream always does.
   void recycle_memory() const {}
 

@@ -64,6 +64,7 @@ class cuda_stream {
   /// Stream-ordered uninitialised memory, aligned to 256 bytes, from the device's default memory pool, which
   /// all streams share. If the pool is exhausted, trims its cached memory and retries.
   void* allocate(std::size_t bytes) const {
+    meter_->add(bytes);
     void* memory = nullptr;
     cudaError_t code = cudaMallocAsync(&memory, bytes, stream_);
     if (code == cudaErrorMemoryAllocation) {
@@ -73,8 +74,8 @@ class cuda_stream {
       on_cuda::check_cuda(cudaMemPoolTrimTo(pool, 0), "cudaMemPoolTrimTo");
       code = cudaMallocAsync(&memory, bytes, stream_);
     }
+    if (code != cudaSuccess) meter_->remove(bytes);
     on_cuda::check_cuda(code, "cudaMallocAsync");
-    meter_->add(bytes);
     return memory;
   }
   /// Stream-ordered: work enqueued earlier may still use the memory.

@@ -15,17 +15,27 @@
 #include <utility>
 #include <vector>
 
+#include "partita/base/error.hpp"
+
 namespace partita {
 
 /// Executes work on a device (host: on a number of threads). Specialised for each device.
 template <class Device>
 class device_queue;
 
-/// Bytes currently allocated by one rank, and their peak; shared by all buffers of a queue.
+/// Bytes currently allocated by one rank, their peak, and their budget; shared by all buffers of a queue.
 class memory_meter {
  public:
+  /// Counts an allocation that is about to be made. Throws budget_error where it would exceed the limit.
   void add(std::size_t bytes) {
-    const std::size_t now = current_.fetch_add(bytes) + bytes;
+    std::size_t before = current_.load();
+    do {
+      if (!fits(bytes, before))
+        throw_error<budget_error>({"a buffer of ", bytes, " bytes does not fit into the budget of ",
+                                   limit_.load(), " bytes beside buffers of ", before, " bytes: at least ",
+                                   before + bytes, " bytes are needed"});
+    } while (!current_.compare_exchange_weak(before, before + bytes));
+    const std::size_t now = before + bytes;
     std::size_t peak = peak_.load();
     while (now > peak && !peak_.compare_exchange_weak(peak, now)) {
     }
@@ -34,20 +44,33 @@ class memory_meter {
   void remove(std::size_t bytes) { current_.fetch_sub(bytes); }
   /// Resets the peak to the current number of bytes.
   void restart_peak() { peak_.store(current_.load()); }
+  /// The budget: from now on allocations that would make current() larger than `bytes` fail.
+  void limit(std::size_t bytes) { limit_.store(bytes); }
 
   std::size_t current() const { return current_.load(); }
   std::size_t peak() const { return peak_.load(); }
+  /// The budget; without one, the largest size there is.
+  std::size_t limit() const { return limit_.load(); }
+  /// Whether an allocation of so many bytes would stay within the limit.
+  bool fits(std::size_t bytes) const { return fits(bytes, current()); }
   /// Total number of allocations. Executing a plan again must not change it.
   std::uint64_t allocations() const { return allocations_.load(); }
 
  private:
+  bool fits(std::size_t bytes, std::size_t beside) const {
+    const std::size_t most = limit_.load();
+    return beside <= most && bytes <= most - beside;
+  }
+
   std::atomic<std::size_t> current_{0};
   std::atomic<std::size_t> peak_{0};
+  std::atomic<std::size_t> limit_{std::numeric_limits<std::size_t>::max()};
   std::atomic<std::uint64_t> allocations_{0};
 };
 
 /// Move-only array of `size` uninitialised elements, aligned as the queue's allocator guarantees. Throws
-/// std::bad_alloc or device_error if the memory cannot be allocated.
+/// std::bad_alloc or device_error if the memory cannot be allocated, and budget_error if the queue has a
+/// budget that it would exceed.
 template <class T, class Device>
 class buffer {
  public:

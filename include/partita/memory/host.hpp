@@ -31,8 +31,13 @@ class host_memory {
   void* allocate(std::size_t bytes) const {
     if (recycles_)
       if (void* const memory = reused(bytes)) return memory;
-    void* const memory = ::operator new(bytes, alignment);
+    if (!meter_->fits(bytes)) give_back_free();
     meter_->add(bytes);
+    void* const memory = ::operator new(bytes, alignment, std::nothrow);
+    if (memory == nullptr) {
+      meter_->remove(bytes);
+      throw std::bad_alloc();
+    }
     if (recycles_) kept_.push_back({memory, bytes, false});
     return memory;
   }
@@ -78,6 +83,12 @@ class host_memory {
     }
     return nullptr;
   }
+  void give_back_free() const noexcept {
+    std::erase_if(kept_, [&](const kept_block& b) {
+      if (b.is_free) give_back(b.memory, b.bytes);
+      return b.is_free;
+    });
+  }
   void give_back(void* memory, std::size_t bytes) const noexcept {
     ::operator delete(memory, alignment);
     meter_->remove(bytes);
@@ -120,6 +131,9 @@ class device_queue<host> {
   void synchronize() const {}
   const std::shared_ptr<const on_host::host_memory>& owner() const { return memory_; }
   const std::shared_ptr<memory_meter>& meter() const { return memory_->shared_meter(); }
+  /// A budget: from now on buffers of this queue and its copies that would make their bytes exceed `bytes`
+  /// throw budget_error.
+  void limit_memory(std::size_t bytes) const { memory_->shared_meter()->limit(bytes); }
   /// From now on keeps memory that buffers release, for buffers to come: work whose sizes vary a little from
   /// step to step then ceases to allocate. The meter counts what is kept. The queue belongs to one thread.
   void recycle_memory() const { memory_->recycle(); }

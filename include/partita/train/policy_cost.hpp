@@ -14,6 +14,12 @@
 
 namespace partita::nn {
 
+/// Whether models that multiply with this matrix are compared from counts. Others compute from its entries
+/// what they exchange, and are set up.
+constexpr bool is_counted(propagation_matrix of) {
+  return of != propagation_matrix::self_loops && of != propagation_matrix::whole_rows;
+}
+
 namespace detail {
 
 /// This rank's tiles of A + w I, or of the transpose, without entries; null when some rank's tiles would have
@@ -43,7 +49,7 @@ template <class T, class Device>
 std::optional<sparse<T, dynamic_layout, Device>> counted_matrix(const mesh<Device>& m, edge_counts& edges,
                                                                 const training_options& options,
                                                                 const policy& p, propagation_matrix of) {
-  if (of == propagation_matrix::self_loops || of == propagation_matrix::whole_rows) return {};
+  if (!is_counted(of)) return {};
   const blocking rows = vertex_blocking(m, edges.data(), options);
   const bool mean = of == propagation_matrix::mean_normalized;
   const auto forward = counted_tiles<T>(m, p, rows, edges, !mean, transfer::side::straight);
