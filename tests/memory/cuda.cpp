@@ -55,6 +55,19 @@ bool aligned(const void* p) { return reinterpret_cast<std::uintptr_t>(p) % 256 =
 
 }  // namespace
 
+TEST_CASE("a budget bounds what is live on a queue") {
+  const device_queue<cuda_device> q;
+  q.limit_memory(64);
+  const buffer<int, cuda_device> a(q, 10);
+  expect_error<partita::budget_error>(
+      "a buffer of 28 bytes does not fit into the budget of 64 bytes beside buffers of 40 bytes: at least 68 "
+      "bytes are needed",
+      [&] { buffer<int, cuda_device>(q, 7); });
+  CHECK(q.meter()->current() == 40);
+  CHECK(buffer<int, cuda_device>(q, 6).size() == 6);
+  CHECK(q.meter()->peak() == 64);
+}
+
 TEST_CASE("buffers own aligned memory that the meter counts, and release it") {
   const device_queue<cuda_device> q;
   const std::size_t before = emulator::bytes_in_use();
