@@ -29,7 +29,7 @@ std::vector<candidate> candidates_for(int ranks, const mesh_maker<Device>& make_
                                       const partita::io::dataset& data, const command& c,
                                       partita::nn::training_options& options) {
   namespace nn = partita::nn;
-  if (c.memory && !nn::is_counted(nn::find_model<T, Device>(options).multiplies_with))
+  if (c.memory && !nn::is_counted<T, Device>(options))
     throw usage_error("--memory needs a --policy and a mesh for " + options.model +
                       ", since auto sets it up under every policy");
   const bool every_policy = c.policy == "auto";

@@ -14,9 +14,11 @@
 
 namespace partita::nn {
 
-/// Whether models that multiply with this matrix are compared from counts. Others compute from its entries
-/// what they exchange, and are set up.
-constexpr bool is_counted(propagation_matrix of) {
+/// Whether the cost of this model is found from counts. Others compute from the entries of A what they
+/// exchange, and are set up. Local.
+template <class T, class Device>
+bool is_counted(const training_options& options) {
+  const propagation_matrix of = find_model<T, Device>(options).multiplies_with;
   return of != propagation_matrix::self_loops && of != propagation_matrix::whole_rows;
 }
 
@@ -49,7 +51,7 @@ template <class T, class Device>
 std::optional<sparse<T, dynamic_layout, Device>> counted_matrix(const mesh<Device>& m, edge_counts& edges,
                                                                 const training_options& options,
                                                                 const policy& p, propagation_matrix of) {
-  if (!is_counted(of)) return {};
+  if (!is_counted<T, Device>(options)) return {};
   const blocking rows = vertex_blocking(m, edges.data(), options);
   const bool mean = of == propagation_matrix::mean_normalized;
   const auto forward = counted_tiles<T>(m, p, rows, edges, !mean, transfer::side::straight);
