@@ -10,6 +10,15 @@ function(partita_not_tested sentence)
   file(APPEND ${PARTITA_NOT_TESTED} "${sentence}\n")
 endfunction()
 
+# What is tested with something else than its users have, one sentence per line; read by ./check, too.
+set(PARTITA_TESTED_OTHERWISE ${PROJECT_BINARY_DIR}/tested_otherwise.txt)
+file(WRITE ${PARTITA_TESTED_OTHERWISE} "")
+
+function(partita_tested_otherwise sentence)
+  message(STATUS "partita: ${sentence}")
+  file(APPEND ${PARTITA_TESTED_OTHERWISE} "${sentence}\n")
+endfunction()
+
 # partita_use(TARGET mpi blas ...): links each available backend and defines PARTITA_WITH_MPI, ...
 # accordingly.
 function(partita_use target)

@@ -46,10 +46,10 @@ double bytes_of(const std::string& option, const std::string& text) {
   const std::size_t power = unit.empty() ? 0 : std::string("KMGT").find(unit.front()) + 1;
   const std::string rest = unit.empty() ? "" : unit.substr(1);
   const bool is_unit = unit.empty() || (power > 0 && (rest.empty() || rest == "B" || rest == "IB"));
-  if (!(bytes > 0) || !is_unit)
+  for (std::size_t k = 0; is_unit && k < power; ++k) bytes *= 1024;
+  if (!(bytes >= 1 && bytes < 0x1p63) || !is_unit)
     throw usage_error(option + " \"" + text +
                       "\" is not a size such as 512M or 2G, with K, M, G, T (of 1024) or no unit for bytes");
-  for (std::size_t k = 0; k < power; ++k) bytes *= 1024;
   return bytes;
 }
 

@@ -36,8 +36,8 @@ CLI::Option* add_timeout(CLI::App& app, std::optional<double>& seconds);
 void add_arrangement(CLI::App& app, std::string& policy, std::optional<int>& ranks,
                      std::optional<std::string>& mesh);
 
-/// Of a size such as "2G": bytes, or with K, M, G or T, each also with B or iB, multiples of 1024. Throws
-/// usage_error that names the option.
+/// Of a size such as "2G": bytes, or with K, M, G or T, each also with B or iB, multiples of 1024; from 1 to
+/// less than 2^63. Throws usage_error that names the option.
 double bytes_of(const std::string& option, const std::string& text);
 
 /// The names of all policies.

@@ -116,6 +116,7 @@ ordered_json options_of(const command& c, int ranks, const outcome& run) {
   j["comm"] = c.comm;
   j["device"] = c.device;
   j["threads"] = c.threads.value();
+  if (c.memory) j["memory"] = *c.memory;
   if (c.reproducible) j["reproducible"] = true;
   return j;
 }

@@ -286,7 +286,8 @@ class TrainProgram(unittest.TestCase):
         self.assertIn("does not fit into the budget", done.stderr)
         self.refused(1, "no policy fits into --memory: ", *short, "--memory", "1")
         self.refused(2, "--memory needs a --policy and a mesh for gat", "--data", "karate", "--model", "gat", "--memory", "1G")
-        self.refused(2, '--memory "big" is not a size', *short, "--memory", "big")
+        for size in ("big", "inf", "nan", "-1", "0.5", "8388608T"):
+            self.refused(2, f'--memory "{size}" is not a size', *short, f"--memory={size}")
 
     def test_threads_are_a_share_of_the_cores(self):
         cores = len(os.sched_getaffinity(0))

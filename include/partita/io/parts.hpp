@@ -54,8 +54,8 @@ struct partition_quality {
   double locality = 1;
 };
 
-/// The quality of `parts` (n). `edges` are this rank's share of the graph's. Collective over `world`. What
-/// travels: an all-reduce of 2 n elements.
+/// The quality of `parts` (n), the same on all ranks. `edges` are this rank's share of the graph's, between
+/// vertices 0 to n - 1. Collective over `world`. What travels: an all-reduce of 2 n elements.
 inline partition_quality quality_of(std::span<const edge> edges, std::span<const int> parts,
                                     const communicator& world = self::world()) {
   std::vector<global_index> in(2 * parts.size());  // (n, 2): in-edges, and those from the vertex's own part

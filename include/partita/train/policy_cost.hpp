@@ -15,7 +15,7 @@
 namespace partita::nn {
 
 /// Whether the cost of this model is found from counts. Others compute from the entries of A what they
-/// exchange, and are set up. Local.
+/// exchange, and are set up. Local. Throws error as find_model.
 template <class T, class Device>
 bool is_counted(const training_options& options) {
   const propagation_matrix of = find_model<T, Device>(options).multiplies_with;
