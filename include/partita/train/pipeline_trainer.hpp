@@ -353,10 +353,12 @@ template <class T, class Device>
 training_result pipeline_trainer<T, Device>::run(const epoch_observer& observe, const continuation<T>& how) {
   const auto observe_and_stop = [&](const epoch_report& r) {
     if (observe) observe(r);
-    if (r.comparison && r.comparison->diverged && options_.pipeline.on_divergence == guard_action::stop)
-      throw_error<error>({name_, ": the pipeline no longer follows the exact computation in epoch ", r.epoch,
-                          ": ", r.comparison->reason,
-                          "; more exact epochs, another history or fewer chunks may help"});
+    if (!r.comparison || !r.comparison->diverged || options_.pipeline.on_divergence != guard_action::stop)
+      return;
+    mesh_.world().all_gather(r.epoch);  // every rank has observed the epoch before the first one leaves
+    throw_error<error>({name_, ": the pipeline no longer follows the exact computation in epoch ", r.epoch,
+                        ": ", r.comparison->reason,
+                        "; more exact epochs, another history or fewer chunks may help"});
   };
   training_result result = run_epochs<T>(mesh_, name_, options_.epochs, *this, observe_and_stop, how);
   const phase_scope phase(mesh_.ledger(), "summary");
