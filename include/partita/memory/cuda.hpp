@@ -44,7 +44,7 @@ class device_queue<cuda_device> {
   /// it.
   template <class... Extension>
   explicit device_queue(int device, Extension... extensions) : device_queue(device) {
-    (extend(std::move(extensions)), ...);
+    (prepare(std::move(extensions)), ...);
   }
 
   int device() const { return state_->stream->device(); }
@@ -58,8 +58,13 @@ class device_queue<cuda_device> {
 
   /// The extension of this type, or null.
   template <class Extension>
-  const Extension* find() const {
+  Extension* find() const {
     return state_->resources.find<Extension>();
+  }
+  /// Replaces the extension of this type, if any.
+  template <class Extension>
+  Extension& extend(std::shared_ptr<Extension> extension) const {
+    return state_->resources.put(std::move(extension));
   }
   /// The queue's instance of R (a library handle, a workspace), constructed as R(*this) on first use. R must
   /// not keep a reference to the queue.
@@ -88,9 +93,9 @@ class device_queue<cuda_device> {
 
  private:
   template <class Extension>
-  void extend(Extension extension) const {
+  void prepare(Extension extension) const {
     if constexpr (requires { extension.prepare(*this); }) extension.prepare(*this);
-    state_->resources.put(std::make_shared<Extension>(std::move(extension)));
+    extend(std::make_shared<Extension>(std::move(extension)));
   }
   /// Polls the watchers, if any, until done() returns true.
   template <class Done>

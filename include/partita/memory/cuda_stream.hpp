@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 
 #include "partita/memory/cuda_call.hpp"
 #include "partita/memory/device.hpp"
+#include "partita/memory/far.hpp"
 
 namespace partita::on_cuda {
 
@@ -64,6 +66,7 @@ class cuda_stream {
   /// Stream-ordered uninitialised memory, aligned to 256 bytes, from the device's default memory pool, which
   /// all streams share. If the pool is exhausted, trims its cached memory and retries.
   void* allocate(std::size_t bytes) const {
+    if (far_ && (bytes >= far_->from || !meter_->fits(bytes))) return far_->store->allocate(bytes);
     meter_->add(bytes);
     void* memory = nullptr;
     cudaError_t code = cudaMallocAsync(&memory, bytes, stream_);
@@ -80,14 +83,22 @@ class cuda_stream {
   }
   /// Stream-ordered: work enqueued earlier may still use the memory.
   void release(void* memory, std::size_t bytes) const noexcept {
+    if (far_ && far_->store->contains(memory)) {
+      cudaStreamSynchronize(stream_);
+      return far_->store->release(memory, bytes);
+    }
     cudaFreeAsync(memory, stream_);
     meter_->remove(bytes);
   }
+  /// As host_memory::use_far.
+  void use_far(const far_options& options) const { far_ = options; }
+  const std::optional<far_options>& far() const { return far_; }
 
  private:
   int device_;
   cudaStream_t stream_ = nullptr;
   std::shared_ptr<memory_meter> meter_;
+  mutable std::optional<far_options> far_;
 };
 
 /// A CUDA event, which other streams and the host can wait for. Move-only.

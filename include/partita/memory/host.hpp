@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 #include <new>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -12,6 +13,7 @@
 
 #include "partita/base/error.hpp"
 #include "partita/memory/device.hpp"
+#include "partita/memory/far.hpp"
 
 /// Device tag, and the kernels found by ADL on its queue.
 namespace partita::on_host {
@@ -29,9 +31,11 @@ class host_memory {
   }
 
   void* allocate(std::size_t bytes) const {
+    if (far_ && bytes >= far_->from) return far_->store->allocate(bytes);
     if (recycles_)
       if (void* const memory = reused(bytes)) return memory;
     if (!meter_->fits(bytes)) give_back_free();
+    if (far_ && !meter_->fits(bytes)) return far_->store->allocate(bytes);
     meter_->add(bytes);
     void* const memory = ::operator new(bytes, alignment, std::nothrow);
     if (memory == nullptr) {
@@ -42,6 +46,7 @@ class host_memory {
     return memory;
   }
   void release(void* memory, std::size_t bytes) const noexcept {
+    if (far_ && far_->store->contains(memory)) return far_->store->release(memory, bytes);
     for (kept_block& b : kept_)
       if (b.memory == memory) {
         b.is_free = true;
@@ -53,6 +58,10 @@ class host_memory {
   /// quarters of it.
   /// Only the thread that owns the queue may then allocate and release.
   void recycle() const { recycles_ = true; }
+  /// From now on buffers that are large or that the budget does not hold live in the store.
+  void use_far(const far_options& options) const { far_ = options; }
+  /// What use_far was given, or none.
+  const std::optional<far_options>& far() const { return far_; }
   const std::shared_ptr<memory_meter>& shared_meter() const { return meter_; }
 
  private:
@@ -97,6 +106,7 @@ class host_memory {
   std::shared_ptr<memory_meter> meter_ = std::make_shared<memory_meter>();
   mutable bool recycles_ = false;
   mutable std::vector<kept_block> kept_;
+  mutable std::optional<far_options> far_;
 };
 
 }  // namespace partita::on_host
@@ -124,8 +134,13 @@ class device_queue<host> {
   int threads() const { return threads_; }
   /// The extension of this type, or null.
   template <class Extension>
-  const Extension* find() const {
+  Extension* find() const {
     return extensions_->find<Extension>();
+  }
+  /// Replaces the extension of this type, if any.
+  template <class Extension>
+  Extension& extend(std::shared_ptr<Extension> extension) const {
+    return extensions_->put(std::move(extension));
   }
   /// No-op: host work completes before the call that runs it returns.
   void synchronize() const {}

@@ -310,8 +310,7 @@ epoch_report pipeline_trainer<T, Device>::epoch(int number) {
     run_exactly(number);
   }
   link_->taken_idle();
-  epoch_report report;
-  report.epoch = number;
+  epoch_report report{.epoch = number};
   double mine = 0;
   const auto timed = [&](auto work) {
     const auto begin = std::chrono::steady_clock::now();
@@ -353,9 +352,9 @@ template <class T, class Device>
 training_result pipeline_trainer<T, Device>::run(const epoch_observer& observe, const continuation<T>& how) {
   const auto observe_and_stop = [&](const epoch_report& r) {
     if (observe) observe(r);
-    if (!r.comparison || !r.comparison->diverged || options_.pipeline.on_divergence != guard_action::stop)
-      return;
-    mesh_.world().all_gather(r.epoch);  // every rank has observed the epoch before the first one leaves
+    const bool stops = options_.pipeline.on_divergence == guard_action::stop;
+    if (!stops || !r.comparison || !r.comparison->diverged) return;
+    mesh_.world().all_gather(r.epoch);  // every rank has observed it before the first one leaves
     throw_error<error>({name_, ": the pipeline no longer follows the exact computation in epoch ", r.epoch,
                         ": ", r.comparison->reason,
                         "; more exact epochs, another history or fewer chunks may help"});

@@ -17,3 +17,4 @@
 #include "partita/local/host/softmax.hpp"
 #include "partita/local/host/spmm.hpp"
 #include "partita/local/host/spmm_transposed.hpp"
+#include "partita/memory/host_far.hpp"

@@ -15,26 +15,12 @@
 #include <utility>
 #include <vector>
 
+#include "partita/base/function_reference.hpp"
 #include "partita/base/index.hpp"
 
 namespace partita::on_host {
 
-/// Non-owning reference to a callable, so that the code that runs it is compiled once, not per callable type.
-template <class... Arguments>
-class function_reference {
- public:
-  template <class F>
-  requires(!std::is_same_v<F, function_reference>) function_reference(const F& f)
-      : function_(&f), call_([](const void* function, Arguments... arguments) {
-          (*static_cast<const F*>(function))(arguments...);
-        }) {}
-
-  void operator()(Arguments... arguments) const { call_(function_, arguments...); }
-
- private:
-  const void* function_;
-  void (*call_)(const void*, Arguments...);
-};
+using base::function_reference;
 
 /// Captures the first exception thrown by several threads, for rethrowing on the calling thread.
 class first_exception {

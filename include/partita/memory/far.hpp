@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// Far memory: a store beside the memory of a device, larger and slower, that the device can address. With
+/// one, buffers that the budget of a queue does not hold live there, and operations on them pass through a
+/// window of near memory, chunk by chunk.
+///
+/// Source: Ai et al., NeutronTP (VLDB 2024), section 4.2, which keeps features on the host and moves chunks
+/// of the graph through its GPUs.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "partita/base/error.hpp"
+
+namespace partita {
+
+/// Where far buffers live. Thread-safe: the ranks of a process may share a store.
+class far_store {
+ public:
+  virtual ~far_store() = default;
+  /// Uninitialised memory, aligned to at least 256 bytes. Throws device_error if the store is full.
+  virtual void* allocate(std::size_t bytes) = 0;
+  virtual void release(void* memory, std::size_t bytes) noexcept = 0;
+  /// Whether the address belongs to memory of this store.
+  virtual bool contains(const void* address) const = 0;
+};
+
+/// How a queue uses far memory.
+struct far_options {
+  /// Alignment of what lies in the window.
+  static constexpr std::size_t alignment = 256;
+
+  std::shared_ptr<far_store> store;
+  std::size_t window = 0;       ///< bytes of near memory that far operands pass through
+  std::size_t from = 1;         ///< buffers of at least this many bytes are far
+  double bytes_per_second = 0;  ///< slows transfers down to this rate, to emulate a slower store; 0: does not
+
+  /// Half of the window.
+  std::size_t slot_bytes() const { return window / 2 / alignment * alignment; }
+};
+
+/// What has passed between near and far memory. Times in seconds.
+struct far_traffic {
+  std::uint64_t read = 0, written = 0;  ///< bytes
+  std::uint64_t chunks = 0;             ///< of all operations
+  double transfer = 0;                  ///< time that transfers took
+  double compute = 0;                   ///< time of operations on far operands, without waiting
+  double exposed = 0;                   ///< time that operations waited for transfers
+
+  /// The share of the shorter of transfer and compute that the other one hid: 1 if all of it.
+  double overlap() const {
+    const double shorter = transfer < compute ? transfer : compute;
+    const double hidden = transfer - exposed;
+    return shorter <= 0 || hidden >= shorter ? 1 : hidden <= 0 ? 0 : hidden / shorter;
+  }
+};
+
+/// Moves chunks between far memory and the window of a queue while the queue computes. One task at a time; it
+/// calls move(), and kernels on transfers(). Specialised for each device, with these members:
+///
+///     bool is_far(const void* address)
+///     std::size_t slot_bytes(), std::byte* slot(int k)   the halves of the window, k = 0 or 1
+///     void start(std::function<void()> task)   after the work that the queue was given so far
+///     void wait()                              the work to come waits for the task; rethrows what it threw
+///     void compute(work)                       calls work(), whose time counts as that of computing
+///     void move(const block_copy&)             copies rows between near and far memory
+///     const device_queue<Device>& transfers()  the queue of tasks
+///     void count_read(bytes)                   that a kernel on transfers() reads from far memory
+///     far_traffic& traffic()
+template <class Device>
+class far_channel;
+
+/// `rows` rows of `row_bytes` bytes, which lie `to_stride` and `from_stride` bytes apart.
+struct block_copy {
+  void* to = nullptr;
+  std::ptrdiff_t to_stride = 0;
+  const void* from = nullptr;
+  std::ptrdiff_t from_stride = 0;
+  std::size_t row_bytes = 0;
+  std::size_t rows = 0;
+
+  std::size_t bytes() const { return row_bytes * rows; }
+};
+
+}  // namespace partita

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// Far memory of host queues: tasks run on a thread of their own.
+
+#include <chrono>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "partita/base/background.hpp"
+#include "partita/base/function_reference.hpp"
+#include "partita/memory/host.hpp"
+
+namespace partita {
+
+template <>
+class far_channel<host> {
+ public:
+  far_channel(const device_queue<host>& q, far_options options)
+      : options_(std::move(options)), window_(q, options_.window) {}
+
+  bool is_far(const void* address) const { return options_.store->contains(address); }
+  std::size_t slot_bytes() const { return options_.slot_bytes(); }
+  std::byte* slot(int k) { return window_.data() + static_cast<std::size_t>(k) * slot_bytes(); }
+
+  void start(std::function<void()> task) {
+    worker_.start([this, task = std::move(task)] {
+      const auto begin = clock::now();
+      moved_ = 0;
+      task();
+      if (options_.bytes_per_second > 0)
+        std::this_thread::sleep_until(
+            begin + std::chrono::duration_cast<clock::duration>(std::chrono::duration<double>(
+                        static_cast<double>(moved_) / options_.bytes_per_second)));
+      took_ = seconds_since(begin);
+    });
+  }
+  void wait() {
+    const auto begin = clock::now();
+    worker_.wait();
+    traffic_.exposed += seconds_since(begin);
+    traffic_.transfer += std::exchange(took_, 0);
+  }
+  void compute(base::function_reference<> work) {
+    const auto begin = clock::now();
+    work();
+    traffic_.compute += seconds_since(begin);
+  }
+  void move(const block_copy& c) {
+    auto* to = static_cast<std::byte*>(c.to);
+    const auto* from = static_cast<const std::byte*>(c.from);
+    for (std::size_t i = 0; i < c.rows; ++i, to += c.to_stride, from += c.from_stride)
+      std::memcpy(to, from, c.row_bytes);
+    count(c.from, c.bytes(), traffic_.read);
+    count(c.to, c.bytes(), traffic_.written);
+  }
+  /// Counts bytes that a kernel of a task reads from far memory.
+  void count_read(std::size_t bytes) {
+    traffic_.read += bytes;
+    moved_ += bytes;
+  }
+  const device_queue<host>& transfers() const { return transfers_; }
+  far_traffic& traffic() { return traffic_; }
+
+ private:
+  using clock = std::chrono::steady_clock;
+  static double seconds_since(clock::time_point begin) {
+    return std::chrono::duration<double>(clock::now() - begin).count();
+  }
+  void count(const void* address, std::size_t bytes, std::uint64_t& sum) {
+    if (!is_far(address)) return;
+    sum += bytes;
+    moved_ += bytes;
+  }
+
+  far_options options_;
+  buffer<std::byte, host> window_;
+  device_queue<host> transfers_;
+  far_traffic traffic_;
+  std::size_t moved_ = 0;
+  double took_ = 0;
+  base::background worker_;
+};
+
+/// Gives a queue far memory, and takes its window from near memory: buffers of at least options.from bytes,
+/// and those that the budget does not hold, are far from now on. Throws budget_error if the budget does not
+/// hold the window.
+inline void use_far(const device_queue<host>& q, const far_options& options) {
+  q.extend(std::make_shared<far_channel<host>>(q, options));
+  q.owner()->use_far(options);
+}
+
+/// The channel of a queue with far memory, or null.
+inline far_channel<host>* far_of(const device_queue<host>& q) {
+  return q.owner()->far() ? q.find<far_channel<host>>() : nullptr;
+}
+
+}  // namespace partita

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// Far memory of hosts: a nameless scratch file, mapped into the address space.
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <fcntl.h>
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <mutex>
+#include <string>
+#include <sys/mman.h>
+#include <thread>
+#include <unistd.h>
+#include <utility>
+
+#include "partita/base/error.hpp"
+#include "partita/memory/far.hpp"
+
+namespace partita::on_host {
+
+/// A far store in a file of a folder. The file has no name, so that it goes away with the process however
+/// that ends. Blocks are reserved on the disk when they are allocated. A thread keeps what is resident of the
+/// process's mapped files near a bound: pages beyond it are handed back to the page cache of the kernel.
+class mapped_store : public far_store {
+ public:
+  /// `resident`: bytes of mapped files that may stay resident. Throws device_error, naming the folder, if no
+  /// file can be made there.
+  explicit mapped_store(std::filesystem::path folder, std::size_t resident = std::size_t{128} << 20)
+      : folder_(std::move(folder)), resident_(resident), file_(nameless_file(folder_)) {
+    for (space_ = std::size_t{1} << 44; space_ >= std::size_t{1} << 30; space_ /= 2) {
+      void* const found =
+          ::mmap(nullptr, space_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      if (found == MAP_FAILED) continue;
+      begin_ = static_cast<std::byte*>(found);
+      break;
+    }
+    if (begin_ == nullptr) {
+      ::close(file_);
+      throw device_error("a far store needs a GiB of address space");
+    }
+    free_.emplace(0, space_);
+    trimmer_ = std::thread([this] { trim(); });
+  }
+  mapped_store(const mapped_store&) = delete;
+  mapped_store& operator=(const mapped_store&) = delete;
+  ~mapped_store() override {
+    {
+      const std::lock_guard lock(mutex_);
+      ends_ = true;
+    }
+    wake_.notify_all();
+    trimmer_.join();
+    ::munmap(begin_, space_);
+    ::close(file_);
+  }
+
+  void* allocate(std::size_t bytes) override {
+    const std::size_t size = whole_pages(bytes);
+    const std::lock_guard lock(mutex_);
+    const std::size_t at = take(size);
+    const int code = size == 0 ? 0 : ::posix_fallocate(file_, offset_of(at), offset_of(size));
+    if (code != 0) {
+      punch(at, size);
+      give(at, size);
+      refuse(bytes, code);
+    }
+    void* const memory =
+        ::mmap(begin_ + at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file_, offset_of(at));
+    if (memory == MAP_FAILED) {
+      const int why = errno;
+      punch(at, size);
+      give(at, size);
+      refuse(bytes, why);
+    }
+    end_ = std::max(end_, at + size);
+    used_ += size;
+    most_used_ = std::max(most_used_, used_);
+    return memory;
+  }
+  void release(void* memory, std::size_t bytes) noexcept override {
+    const std::size_t size = whole_pages(bytes), at = offset(memory);
+    const std::lock_guard lock(mutex_);
+    ::mmap(memory, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    punch(at, size);
+    give(at, size);
+    used_ -= size;
+  }
+  bool contains(const void* address) const override {
+    const auto* const a = static_cast<const std::byte*>(address);
+    return std::less_equal<>()(begin_, a) && std::less<>()(a, begin_ + space_);
+  }
+
+  const std::filesystem::path& folder() const { return folder_; }
+  /// The largest number of bytes that were allocated at a time.
+  std::size_t peak() const {
+    const std::lock_guard lock(mutex_);
+    return most_used_;
+  }
+
+ private:
+  static constexpr std::size_t page = std::size_t{1} << 16;
+
+  static std::size_t whole_pages(std::size_t bytes) { return (bytes + page - 1) / page * page; }
+  static off_t offset_of(std::size_t bytes) { return static_cast<off_t>(bytes); }
+  std::size_t offset(const void* memory) const {
+    return static_cast<std::size_t>(static_cast<const std::byte*>(memory) - begin_);
+  }
+
+  [[noreturn]] static void refuse_folder(const std::filesystem::path& folder) {
+    throw device_error("no scratch file can be made in the folder " + folder.string() + ": " +
+                       std::generic_category().message(errno));
+  }
+  static int nameless_file(const std::filesystem::path& folder) {
+#ifdef O_TMPFILE
+    if (const int made = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600); made >= 0) return made;
+    if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL) refuse_folder(folder);
+#endif
+    std::string name = (folder / ".partita-XXXXXX").string();
+    const int made = ::mkstemp(name.data());
+    if (made < 0) refuse_folder(folder);
+    ::unlink(name.c_str());
+    return made;
+  }
+  [[noreturn]] void refuse(std::size_t bytes, int why) const {
+    std::error_code none;
+    const auto space = std::filesystem::space(folder_, none);
+    const auto left = none ? 0 : static_cast<std::size_t>(space.available);
+    if (why == ENOSPC && bytes > left)
+      throw_error<device_error>({"the folder ", folder_.string(), " for far memory is full: a block of ",
+                                 bytes, " bytes misses ", bytes - left, " bytes there, beside blocks of ",
+                                 used_, " bytes"});
+    throw_error<device_error>({"a block of ", bytes, " bytes cannot be made in the folder ", folder_.string(),
+                               " for far memory, beside blocks of ", used_,
+                               " bytes: ", std::generic_category().message(why)});
+  }
+
+  /// The first free range that is large enough.
+  std::size_t take(std::size_t size) {
+    for (auto r = free_.begin(); r != free_.end(); ++r) {
+      const auto [at, room] = *r;
+      if (room < size) continue;
+      free_.erase(r);
+      if (room > size) free_.emplace(at + size, room - size);
+      return at;
+    }
+    refuse(size, ENOMEM);
+  }
+  void give(std::size_t at, std::size_t size) {
+    auto next = free_.lower_bound(at);
+    if (next != free_.end() && at + size == next->first) {
+      size += next->second;
+      next = free_.erase(next);
+    }
+    if (next != free_.begin())
+      if (const auto before = std::prev(next); before->first + before->second == at) {
+        before->second += size;
+        return;
+      }
+    free_.emplace(at, size);
+  }
+  void punch(std::size_t at, std::size_t size) const noexcept {
+#ifdef FALLOC_FL_PUNCH_HOLE
+    static_cast<void>(
+        ::fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset_of(at), offset_of(size)));
+#endif
+  }
+
+  /// Pages of mapped files that are resident in this process; 0 where the system does not say.
+  static std::size_t resident_bytes() {
+    std::array<char, 128> text{};
+    const int f = ::open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    if (f < 0) return 0;
+    const auto size = ::read(f, text.data(), text.size() - 1);
+    ::close(f);
+    unsigned long all = 0, resident = 0, shared = 0;
+    if (size <= 0 || std::sscanf(text.data(), "%lu %lu %lu", &all, &resident, &shared) != 3) return 0;
+    return shared * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  }
+  void trim() {
+    std::unique_lock lock(mutex_);
+    while (!wake_.wait_for(lock, std::chrono::milliseconds(2), [&] { return ends_; }))
+      if (end_ > 0 && resident_bytes() > resident_) ::madvise(begin_, end_, MADV_DONTNEED);
+  }
+
+  std::filesystem::path folder_;
+  std::size_t resident_;
+  int file_;
+  std::size_t space_ = 0;
+  std::byte* begin_ = nullptr;
+  mutable std::mutex mutex_;
+  std::map<std::size_t, std::size_t> free_;  ///< offset and size of the free ranges
+  std::size_t end_ = 0, used_ = 0, most_used_ = 0;
+  bool ends_ = false;
+  std::condition_variable wake_;
+  std::thread trimmer_;
+};
+
+}  // namespace partita::on_host
+
+namespace partita {
+
+using on_host::mapped_store;
+
+}  // namespace partita
