@@ -135,7 +135,7 @@ TEST_CASE("by_rows: a window that does not hold a row says what it takes, and wh
   buffer<double, host> x(q, 4000);
   const matrix_view<double> wide{x.data(), 10, 400};
   expect_error<budget_error>(
-      "a row of far operands takes 3456 bytes, which a window of near memory of 512 bytes does not hold "
+      "a row of far operands takes 3456 bytes, which a window of near memory of 1024 bytes does not hold "
       "twice",
       [&] {
         local::by_rows(
