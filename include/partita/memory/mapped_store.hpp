@@ -17,6 +17,7 @@
 #include <mutex>
 #include <string>
 #include <sys/mman.h>
+#include <system_error>
 #include <thread>
 #include <unistd.h>
 #include <utility>
