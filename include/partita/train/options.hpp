@@ -114,6 +114,8 @@ struct training_options {
   double alpha = 0.1;   ///< appnp: teleport probability; gcnii: initial residual
   double lambda = 0.5;  ///< of gcnii
   coefficient_gradient coefficients = coefficient_gradient::automatic;  ///< of gat
+  /// Decoupled models: chunks of the redistributions that overlap products; see nn::propagation.
+  int split_chunks = 1;
   double epsilon = 0;  ///< gin: the vertex itself has weight 1 + epsilon
   int epochs = 200;
   double learning_rate = 0.01;
@@ -138,6 +140,7 @@ inline nn::model_options options_of_model(const training_options& options) {
           .convolution_decay = options.convolution_decay,
           .dropout = options.dropout,
           .learned_input = options.embedding > 0,
+          .split_chunks = static_cast<std::size_t>(std::max(options.split_chunks, 1)),
           .coefficients = options.coefficients};
 }
 
