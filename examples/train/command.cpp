@@ -74,6 +74,8 @@ void add_model(CLI::App& app, partita::nn::training_options& t, std::string& pre
   number("--alpha", t.alpha, fraction, "A", "teleport probability of appnp, initial residual of gcnii");
   number("--lambda", t.lambda, positive, "L", "identity mapping of gcnii");
   number("--epsilon", t.epsilon, finite, "E", "gin counts a vertex itself 1 + E times");
+  number("--split-chunks", t.split_chunks, count, "N",
+         "hops under feature_column: exchanges in N chunks, beside products");
 }
 
 void add_training(CLI::App& app, command& c) {

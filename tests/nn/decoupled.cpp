@@ -84,9 +84,10 @@ TEST_CASE("redistributions in chunks move every row once, and losses are those w
             nn::training_options in_chunks = o;
             in_chunks.split_chunks = chunks;
             const auto r = nn::train_model<double>(m, d, in_chunks, feature_column);
-            CHECK(std::abs(r.loss - whole.loss) <= 1e-12);
+            CHECK(std::abs(r.epochs.back().loss - whole.epochs.back().loss) <= 1e-12);
             CHECK(redistributed(r).words == redistributed(whole).words);
-            CHECK(redistributed(r).messages > redistributed(whole).messages);
+            if (redistributed(whole).words > 0)  // sgc propagates its input once, before the first epoch
+              CHECK(redistributed(r).messages > redistributed(whole).messages);
             CHECK(r.words_received.total == r.predicted_words_received.total);
             CHECK(r.words_received.max_rank == r.predicted_words_received.max_rank);
           }
