@@ -147,6 +147,63 @@ TEST_CASE("far products: whichever operands are far, and where the program is ne
               fusion, from, 1);
 }
 
+/// As check, for a^T; bit for bit where y is near.
+void check_transposed(const sparse<double>& unsorted, far_spmm_size size, double alpha, double beta,
+                      std::size_t from) {
+  const sparse<double> a = unsorted.ascending();
+  size.keeps = false;
+  far_place place(2 * size.slot, from);
+  block<double> x(a.rows, size.width, 1), y(a.cols, size.width, 2);
+  const auto of_a = place.put(a, size.structure, size.values);
+  const auto of_x = place.put(x, size.row_operand), of_y = place.put(y, size.column_operand);
+  local::far_spmm<double, host> multiply(place.q, of_a, size);
+  for (int run = 0; run < 2; ++run) {
+    spmm_transposed(place.near, a.view(), x.view(), alpha, beta, y.view());
+    far_traffic& t = far_of(place.q)->traffic() = {};
+    const auto allocations = place.q.meter()->allocations();
+    multiply.multiply_transposed(place.q, of_a, of_x, alpha, beta, of_y);
+    CHECK(place.q.meter()->allocations() == allocations);
+    const far_traffic expected = multiply.predicted_transposed(place.q, beta);
+    CHECK(t.read == expected.read);
+    CHECK(t.written == expected.written);
+    CHECK(t.rows_needed == expected.rows_needed);
+    CHECK(distance(values_of<double>(of_y), values_of<double>(y.view())) < 1e-13);
+    if (!size.column_operand) CHECK(same_bits(values_of<double>(of_y), values_of<double>(y.view())));
+  }
+}
+
+TEST_CASE("far products with the transpose: in 1, 2, 7 and 50 chunks as on near memory") {
+  const auto a = directed<double>(601, 350);
+  for (const local_index width : {1, 3, 64})
+    for (const std::size_t chunks : {1, 2, 7, 50})
+      for (const double beta : {0.0, 1.0, -0.5}) {
+        far_spmm_size size{true, true, true, true, false, width, sizeof(double)};
+        size.slot = slot_for(a, size, chunks);
+        check_transposed(a, size, 2, beta, 1);
+      }
+}
+
+TEST_CASE("far products with the transpose: whichever operands are far") {
+  const auto a = directed<double>(201, 150);
+  for (unsigned far = 1; far < 16; ++far)
+    for (const std::size_t from : {std::size_t{1}, std::size_t{1} << 30})
+      for (const double beta : {0.0, 1.0, -0.5})
+        check_transposed(
+            a,
+            {(far & 1) != 0, (far & 2) != 0, (far & 4) != 0, (far & 8) != 0, false, 5, sizeof(double), 6144},
+            -0.75, beta, from);
+}
+
+TEST_CASE("far products: rows in pieces, with every epilogue") {
+  const sparse<double> a({3, 400, 0, 300, 2, 1, 500}, 300);
+  for (unsigned far = 8; far < 16; ++far) {
+    const far_spmm_size size{
+        (far & 1) != 0, (far & 2) != 0, (far & 4) != 0, true, true, 7, sizeof(double), 4096};
+    for (const auto& fusion : epilogues) check(a, size, fusion, 1, 1);
+    check_transposed(a, size, 2, 0.5, 1);
+  }
+}
+
 TEST_CASE("far products: floats, empty operands and one that is far only in part") {
   for (const auto& [rows, cols] : {std::pair(0, 5), {5, 0}, {0, 0}, {1, 1}, {57, 31}})
     for (const local_index width : {0, 1, 7}) {

@@ -21,6 +21,16 @@
 
 namespace partita::local {
 
+namespace detail {
+
+template <class T>
+struct scaled_by {
+  T factor;
+  constexpr T operator()(const T& x) const { return factor * x; }
+};
+
+}  // namespace detail
+
 /// The products of one block. An operand that is near is used where it is; the others pass through the
 /// window of the queue.
 template <class T, class Device>
@@ -50,9 +60,43 @@ class far_spmm {
     count(c);
   }
 
+  /// y = alpha a^T x + beta y. If y is far, the partial sums of a chunk are added to it, in the order of the
+  /// chunks; else bit for bit what the kernel spmm_transposed of one thread computes.
+  void multiply_transposed(const device_queue<Device>& q, const csr_view<T>& a, const matrix_view<const T>& x,
+                           T alpha, T beta, const matrix_view<T>& y) {
+    require_product("spmm_transposed", matrix_shape{a.cols, a.rows}, x, y, "a^T x");
+    const bool adds = size().column_operand;
+    if (adds) scale(q, beta, y);
+    auto& c = *far_of(q);
+    run_chunks(
+        c, plan_.chunks().size(),
+        [&](std::size_t k) {
+          fetch_block(c, k, a);
+          move_rows(c, k, x, false);
+        },
+        [&](std::size_t k) {
+          const far_chunk& now = chunk(k);
+          const matrix_view<const T> rows =
+              size().row_operand ? rows_of(c, k) : x.block(now.first_row, 0, now.rows, x.cols);
+          spmm_transposed(q, block_of(c, k, a), rows, alpha,
+                          adds     ? T(0)
+                          : k == 0 ? beta
+                                   : T(1),
+                          adds ? table_of(c, k) : y);
+        },
+        [&](std::size_t k) {
+          if (adds) add_table(c, k, y);
+        });
+    count(c);
+  }
+
   /// The bytes that pass in y = alpha a x + beta y, in closed form.
   far_traffic predicted(const device_queue<Device>& q, T beta) const {
     return plan_.predicted(far_program(*far_of(q)), beta != 0);
+  }
+  /// The same of y = alpha a^T x + beta y; its chunks do not count those that set y to beta y.
+  far_traffic predicted_transposed(const device_queue<Device>& q, T beta) const {
+    return plan_.predicted_transposed(far_program(*far_of(q)), beta != 0 && beta != 1, beta != 1);
   }
   const far_spmm_plan<Device>& plan() const { return plan_; }
 
@@ -135,6 +179,22 @@ class far_spmm {
       gather_rows(c.transfers(), matrix_view<const T>(table_of(c, k - 1)), list.subspan(fresh),
                   table.row_data(chunk(k).fresh));
   }
+  /// Adds the table of chunk k to its rows of y.
+  void add_table(channel& c, std::size_t k, const matrix_view<T>& y) const {
+    const std::span<const local_index> list = list_of(c, k);
+    scatter_add_distinct_rows(c.transfers(), table_of(c, k).data, list, y);
+    c.count_read(list.size() * size().row_bytes());
+    c.count_written(list.size() * size().row_bytes());
+  }
+  static void scale(const device_queue<Device>& q, T beta, const matrix_view<T>& y) {
+    if (beta == 0)
+      by_rows(
+          q, [&](local_index, matrix_view<T> part) { fill(q, T(0), part); }, writes(y));
+    else if (beta != 1)
+      by_rows(
+          q, [&](local_index, matrix_view<T> part) { transform(q, detail::scaled_by<T>{beta}, part, part); },
+          updates(y));
+  }
   /// The rows of chunk k between the row operand and the slot.
   template <class U>
   void move_rows(channel& c, std::size_t k, const matrix_view<U>& rows, bool stores) const {
@@ -200,15 +260,14 @@ class far_products {
       return count > 0 && data != nullptr && channel->is_far(data);
     };
     const bool some = a.entries != 0 && of_rows.cols > 0;
-    const far_spmm_size size{
-        .structure = is_far(a.columns, a.rows) || is_far(a.offsets, a.rows),
-        .values = some && is_far(a.values, a.rows),
-        .row_operand = is_far(of_rows.data, of_rows.cols),
-        .column_operand = is_far(of_columns.data, of_columns.cols),
-        .keeps = keeps,
-        .width = of_rows.cols,
-        .element = sizeof(T),
-        .slot = channel->slot_bytes()};
+    const far_spmm_size size{.structure = is_far(a.columns, a.rows) || is_far(a.offsets, a.rows),
+                             .values = some && is_far(a.values, a.rows),
+                             .row_operand = is_far(of_rows.data, of_rows.cols),
+                             .column_operand = is_far(of_columns.data, of_columns.cols),
+                             .keeps = keeps,
+                             .width = of_rows.cols,
+                             .element = sizeof(T),
+                             .slot = channel->slot_bytes()};
     if (a.rows == 0 || !(size.structure || size.values || size.row_operand || size.column_operand))
       return nullptr;
     const auto key = std::tuple(a.offsets, a.columns, number, size);

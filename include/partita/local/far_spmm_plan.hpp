@@ -254,7 +254,7 @@ class far_spmm_plan {
   /// buffer of the queue. Throws budget_error if the window does not hold one entry with its rows twice.
   far_spmm_plan(const device_queue<Device>& q, local_index rows, local_index cols, const local_index* offsets,
                 const local_index* columns, const far_spmm_size& size)
-      : size_(size) {
+      : size_(size), rows_(static_cast<std::uint64_t>(rows)), columns_(static_cast<std::uint64_t>(cols)) {
     if (rows == 0) return;
     std::vector<local_index> all(static_cast<std::size_t>(rows) + 1);
     copy(q, std::span<const local_index>(offsets, all.size()), std::span<local_index>(all));
@@ -276,6 +276,7 @@ class far_spmm_plan {
         c.fresh = number(own, to.subspan(part.list, static_cast<std::size_t>(c.needed)));
       }
       copy(q, std::span<const local_index>(to), program_.span().subspan(c.program, part.end));
+      visited_ += static_cast<std::uint64_t>(c.rows);
       entries_ += static_cast<std::uint64_t>(c.entries);
       needed_ += static_cast<std::uint64_t>(c.needed);
       fresh_ += static_cast<std::uint64_t>(c.fresh);
@@ -289,20 +290,26 @@ class far_spmm_plan {
   std::uint64_t rows_needed() const { return needed_; }
   std::uint64_t rows_read() const { return fresh_; }
 
-  /// The bytes that pass in y = alpha A x + beta y, in closed form; `far_program`: whether the program is
-  /// far.
-  far_traffic predicted(bool far_program, bool beta) const {
+  /// The bytes that pass in y = alpha A x + beta y, in closed form. `far_program`: whether the program is
+  /// far; `reads_y`: whether beta is not 0.
+  far_traffic predicted(bool far_program, bool reads_y) const {
     far_traffic t = of_block(far_program);
-    const std::uint64_t rows = size_.row_operand ? rows_of_a() * size_.row_bytes() : 0;
-    t.read += fresh_ * size_.row_bytes() + (beta ? rows : 0);
-    t.written = rows;
+    const std::uint64_t y = size_.row_operand ? rows_ * size_.row_bytes() : 0;
+    t.read += fresh_ * size_.row_bytes() + (reads_y ? y : 0);
+    t.written = y;
+    return t;
+  }
+  /// The same in y = alpha A^T x + beta y; `reads_y`: whether beta is neither 0 nor 1; `writes_y`: whether it
+  /// is not 1.
+  far_traffic predicted_transposed(bool far_program, bool reads_y, bool writes_y) const {
+    far_traffic t = of_block(far_program);
+    const std::uint64_t y = size_.column_operand ? columns_ * size_.row_bytes() : 0;
+    t.read += (needed_ + (size_.row_operand ? visited_ : 0)) * size_.row_bytes() + (reads_y ? y : 0);
+    t.written = needed_ * size_.row_bytes() + (writes_y ? y : 0);
     return t;
   }
 
  private:
-  std::uint64_t rows_of_a() const {
-    return chunks_.empty() ? 0 : static_cast<std::uint64_t>(chunks_.back().first_row + chunks_.back().rows);
-  }
   /// Of A and the program.
   far_traffic of_block(bool far_program) const {
     far_traffic t;
@@ -318,6 +325,8 @@ class far_spmm_plan {
   far_spmm_size size_;
   std::vector<far_chunk> chunks_;
   buffer<local_index, Device> program_;
+  std::uint64_t rows_, columns_;  ///< of A
+  std::uint64_t visited_ = 0;     ///< rows of all chunks: those of A, some of them more than once
   std::uint64_t entries_ = 0, needed_ = 0, fresh_ = 0;
 };
 
