@@ -84,8 +84,10 @@ void gemm(const sparse_rows<T, Device>& x, const dense<T, replicated, Device>& w
       return;
     }
   const local::spmm_epilogue<T> fusion{.beta = e.beta, .bias = e.bias_data(), .relu = e.relu};
+  const auto& q = y.mesh().queue();
   for (const local::csr_slice<T>& part : x.parts())
-    spmm_fused(y.mesh().queue(), part.entries, w.local(), fusion, part.rows_of(y.local()));
+    if (!x.far_products().multiply(q, 0, part.entries, w.local(), fusion, part.rows_of(y.local())))
+      spmm_fused(q, part.entries, w.local(), fusion, part.rows_of(y.local()));
 }
 /// Y = G W^T + beta Y (n x a = n x b times b x a). Throws shape_error.
 template <class T, class Device>
@@ -169,8 +171,10 @@ void weight_gradient_part(const sparse_rows<T, Device>& x, const dense<T, vertex
               exact_spmm(q, slice.entries, g.local(), part, 0.0, slice.rows_of(all));
           });
     }
+  const auto& q = g.mesh().queue();
   for (const local::csr_slice<T>& part : x.transposed_parts())
-    spmm(g.mesh().queue(), part.entries, g.local(), T(0), part.rows_of(dw.local()));
+    if (!x.far_products().multiply(q, 0, part.entries, g.local(), {}, part.rows_of(dw.local())))
+      spmm(q, part.entries, g.local(), T(0), part.rows_of(dw.local()));
 }
 
 /// Y = dropout(X); Y was made by x.like().

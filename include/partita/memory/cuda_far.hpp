@@ -96,6 +96,7 @@ class far_channel<cuda_device> {
     if (is_far(c.to)) traffic_.written += c.bytes();
   }
   void count_read(std::size_t bytes) { traffic_.read += bytes; }
+  void count_written(std::size_t bytes) { traffic_.written += bytes; }
   const device_queue<cuda_device>& transfers() const { return transfers_; }
   far_traffic& traffic() { return traffic_; }
 

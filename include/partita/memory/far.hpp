@@ -44,6 +44,8 @@ struct far_options {
 struct far_traffic {
   std::uint64_t read = 0, written = 0;  ///< bytes
   std::uint64_t chunks = 0;             ///< of all operations
+  std::uint64_t rows_needed = 0;        ///< of the operands of sparse products, summed over their chunks
+  std::uint64_t rows_read = 0;          ///< of them: those that the chunk before did not need
   double transfer = 0;                  ///< time that transfers took
   double compute = 0;                   ///< time of operations on far operands, without waiting
   double exposed = 0;                   ///< time that operations waited for transfers
@@ -66,7 +68,7 @@ struct far_traffic {
 ///     void compute(work)                       calls work(), whose time counts as that of computing
 ///     void move(const block_copy&)             copies rows between near and far memory
 ///     const device_queue<Device>& transfers()  the queue of tasks
-///     void count_read(bytes)                   that a kernel on transfers() reads from far memory
+///     void count_read(bytes), count_written(bytes)   of far memory, by a kernel on transfers()
 ///     far_traffic& traffic()
 template <class Device>
 class far_channel;

@@ -56,9 +56,13 @@ class far_channel<host> {
     count(c.from, c.bytes(), traffic_.read);
     count(c.to, c.bytes(), traffic_.written);
   }
-  /// Counts bytes that a kernel of a task reads from far memory.
+  /// Count bytes that a kernel of a task reads from far memory, or writes there.
   void count_read(std::size_t bytes) {
     traffic_.read += bytes;
+    moved_ += bytes;
+  }
+  void count_written(std::size_t bytes) {
+    traffic_.written += bytes;
     moved_ += bytes;
   }
   const device_queue<host>& transfers() const { return transfers_; }
