@@ -31,7 +31,7 @@ struct far_options {
   /// Alignment of what lies in the window.
   static constexpr std::size_t alignment = 256;
 
-  std::shared_ptr<far_store> store;
+  std::shared_ptr<far_store> store = {};
   std::size_t window = 0;       ///< bytes of near memory that far operands pass through
   std::size_t from = 1;         ///< buffers of at least this many bytes are far
   double bytes_per_second = 0;  ///< slows transfers down to this rate, to emulate a slower store; 0: does not
