@@ -254,6 +254,11 @@ void add_partition(CLI::App& app, command& c) {
          "--memory", limit, "fail, saying what is needed, when the buffers of a rank would be larger")
       ->group(group)
       ->option_text("SIZE");
+  app.add_option("--far", c.far,
+                 "what --memory does not hold lives there, and passes through it in chunks: a\n"
+                 "folder on a fast disk; with --device cuda, pinned memory of the host")
+      ->group(group)
+      ->option_text("FOLDER|pinned");
   app.add_option("--threads", c.threads, "threads of each rank (default: its share of the cores)")
       ->group(group)
       ->check(count)

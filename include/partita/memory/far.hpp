@@ -50,6 +50,12 @@ struct far_traffic {
   double compute = 0;                   ///< time of operations on far operands, without waiting
   double exposed = 0;                   ///< time that operations waited for transfers
 
+  /// What has passed since `before`.
+  far_traffic operator-(const far_traffic& before) const {
+    return {read - before.read,         written - before.written, chunks - before.chunks,
+            transfer - before.transfer, compute - before.compute, exposed - before.exposed};
+  }
+
   /// The share of the shorter of transfer and compute that the other one hid: 1 if all of it.
   double overlap() const {
     const double shorter = transfer < compute ? transfer : compute;
@@ -70,6 +76,7 @@ struct far_traffic {
 ///     const device_queue<Device>& transfers()  the queue of tasks
 ///     void count_read(bytes), count_written(bytes)   of far memory, by a kernel on transfers()
 ///     far_traffic& traffic()
+///     const memory_meter& meter()        of the far buffers of the queue
 template <class Device>
 class far_channel;
 

@@ -136,8 +136,8 @@ class mapped_store : public far_store {
     const auto left = none ? 0 : static_cast<std::size_t>(space.available);
     if (why == ENOSPC && bytes > left)
       throw_error<device_error>({"the folder ", folder_.string(), " for far memory is full: a block of ",
-                                 bytes, " bytes misses ", bytes - left, " bytes there, beside blocks of ",
-                                 used_, " bytes"});
+                                 bytes, " bytes needs ", bytes - left,
+                                 " bytes more than are free, beside blocks of ", used_, " bytes"});
     throw_error<device_error>({"a block of ", bytes, " bytes cannot be made in the folder ", folder_.string(),
                                " for far memory, beside blocks of ", used_,
                                " bytes: ", std::generic_category().message(why)});

@@ -202,6 +202,14 @@ struct pipeline_result {
   std::vector<pipeline_comparison> comparisons;
 };
 
+/// What passed between near and far memory in the last epoch, evaluation included, the same on every rank.
+struct far_result {
+  over_ranks chunks;              ///< of all operations
+  over_ranks read, written;       ///< bytes
+  over_ranks peak_bytes;          ///< peak of live far buffers
+  std::optional<double> overlap;  ///< far_traffic::overlap() of all ranks; none where times are not taken
+};
+
 /// The result of training, the same on every rank. Traffic is that of the last epoch's training step, without
 /// evaluation.
 struct training_result {
@@ -213,7 +221,7 @@ struct training_result {
   double test_accuracy_at_best_validation = 0;
   double seconds_per_epoch = 0;  ///< median
   over_ranks words_received, predicted_words_received, messages;
-  over_ranks peak_bytes;        ///< peak of live buffers since the queue's meter was reset
+  over_ranks peak_bytes;        ///< peak of live near buffers since the queue's meter was reset
   over_ranks setup_peak_bytes;  ///< the same, before the first epoch
   double distribute_seconds =
       0;  ///< before the first epoch, to make matrices of the data, on the slowest rank
@@ -221,6 +229,7 @@ struct training_result {
   std::vector<ledger_entry> ledger;  ///< of the last epoch, evaluation included, summed over the ranks
   std::optional<mini_batch_result> mini_batch;
   std::optional<pipeline_result> pipeline;
+  std::optional<far_result> far;  ///< of queues with far memory
 };
 
 /// Called on every rank after each epoch.
