@@ -25,6 +25,19 @@ TEST_CASE("far memory: the overlap is the hidden share of the shorter of transfe
   CHECK(overlap(2, 3, 2.5) == 0);
 }
 
+TEST_CASE("far memory: what has passed since") {
+  const far_traffic before{1, 2, 3, 4, 5, 6, 7, 8}, after{11, 22, 33, 44, 55, 66, 77, 88};
+  const far_traffic t = after - before;
+  CHECK(t.read == 10);
+  CHECK(t.written == 20);
+  CHECK(t.chunks == 30);
+  CHECK(t.rows_needed == 40);
+  CHECK(t.rows_read == 50);
+  CHECK(t.transfer == 60);
+  CHECK(t.compute == 70);
+  CHECK(t.exposed == 80);
+}
+
 TEST_CASE("far memory: slots are aligned halves of the window") {
   CHECK(far_options{.window = 1023}.slot_bytes() == 256);
   CHECK(far_options{.window = 1024}.slot_bytes() == 512);
