@@ -68,7 +68,8 @@ void gemm(const dense<T, vertex_rows, Device>& x, const dense<T, replicated, Dev
     if (y.mesh().reproducible())
       return ordered_gemm(y.mesh().queue(), x.local(), w.local(), false, e.bias_data(), e.relu, e.beta,
                           y.local());
-  gemm_bias_relu(y.mesh().queue(), x.local(), w.local(), e.bias_data(), e.relu, e.beta, y.local());
+  local::chunked::gemm_bias_relu(y.mesh().queue(), x.local(), w.local(), e.bias_data(), e.relu, e.beta,
+                                 y.local());
 }
 /// As above, for sparse X.
 template <class T, class Device>
@@ -98,7 +99,7 @@ void gemm(const dense<T, vertex_rows, Device>& g, algebra::transposed_dense<T, r
     if (y.mesh().reproducible())
       return ordered_gemm<T>(y.mesh().queue(), g.local(), w.matrix.local(), true, nullptr, false, beta,
                              y.local());
-  gemm(y.mesh().queue(), false, true, T(1), g.local(), w.matrix.local(), beta, y.local());
+  local::chunked::gemm(y.mesh().queue(), false, true, T(1), g.local(), w.matrix.local(), beta, y.local());
 }
 /// Y = G W^T where H > 0, and 0 elsewhere: the gradient through H = max(Z, 0) (n x a = n x b times b x a; H n
 /// x a). Throws shape_error.
@@ -113,7 +114,7 @@ void gemm_relu_backward(const dense<T, vertex_rows, Device>& g, const dense<T, r
       ordered_gemm<T>(q, g.local(), w.local(), true, nullptr, false, T(0), y.local());
       return zip(q, detail::where_positive{}, y.local(), h.local(), y.local());
     }
-  gemm_relu_backward(y.mesh().queue(), g.local(), w.local(), h.local(), y.local());
+  local::chunked::gemm_relu_backward(y.mesh().queue(), g.local(), w.local(), h.local(), y.local());
 }
 
 /// sums = the column sums of this rank's rows (1 x f), its contribution to column_sums. Throws shape_error.
@@ -123,7 +124,7 @@ void column_sums_part(const dense<T, vertex_rows, Device>& x, dense<T, replicate
     throw_error<shape_error>({"column sums of ", x.shape(), " cannot be stored in ", sums.shape()});
   if constexpr (local::sums_exactly<Device>)
     if (x.mesh().reproducible()) return detail::exact_column_sums(x, sums.values());
-  column_sums(x.mesh().queue(), x.local(), sums.local().data);
+  local::chunked::column_sums(x.mesh().queue(), x.local(), sums.local().data);
 }
 
 /// dW = X^T G over this rank's rows (a x b = a x n/P times n/P x b), its contribution to inner; dbias = the
@@ -145,9 +146,9 @@ void weight_gradient_part(const dense<T, vertex_rows, Device>& x, const dense<T,
       return;
     }
   if (dbias != nullptr)
-    gemm_bias_gradient(q, x.local(), g.local(), dw.local(), dbias->local().data);
+    local::chunked::gemm_bias_gradient(q, x.local(), g.local(), dw.local(), dbias->local().data);
   else
-    gemm(q, true, false, T(1), x.local(), g.local(), T(0), dw.local());
+    local::chunked::gemm(q, true, false, T(1), x.local(), g.local(), T(0), dw.local());
 }
 /// As above, for sparse X.
 template <class T, class Device>

@@ -31,7 +31,7 @@ struct far_options {
   /// Alignment of what lies in the window.
   static constexpr std::size_t alignment = 256;
 
-  std::shared_ptr<far_store> store;
+  std::shared_ptr<far_store> store = {};
   std::size_t window = 0;       ///< bytes of near memory that far operands pass through
   std::size_t from = 1;         ///< buffers of at least this many bytes are far
   double bytes_per_second = 0;  ///< slows transfers down to this rate, to emulate a slower store; 0: does not
@@ -49,6 +49,12 @@ struct far_traffic {
   double transfer = 0;                  ///< time that transfers took
   double compute = 0;                   ///< time of operations on far operands, without waiting
   double exposed = 0;                   ///< time that operations waited for transfers
+
+  /// What has passed since `before`.
+  far_traffic operator-(const far_traffic& before) const {
+    return {read - before.read,         written - before.written, chunks - before.chunks,
+            transfer - before.transfer, compute - before.compute, exposed - before.exposed};
+  }
 
   /// The share of the shorter of transfer and compute that the other one hid: 1 if all of it.
   double overlap() const {
@@ -70,6 +76,7 @@ struct far_traffic {
 ///     const device_queue<Device>& transfers()  the queue of tasks
 ///     void count_read(bytes), count_written(bytes)   of far memory, by a kernel on transfers()
 ///     far_traffic& traffic()
+///     const memory_meter& meter()        of the far buffers of the queue
 template <class Device>
 class far_channel;
 

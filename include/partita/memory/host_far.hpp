@@ -19,7 +19,7 @@ template <>
 class far_channel<host> {
  public:
   far_channel(const device_queue<host>& q, far_options options)
-      : options_(std::move(options)), window_(q, options_.window) {}
+      : options_(std::move(options)), window_(q, options_.window), meter_(q.owner()->far_meter()) {}
 
   bool is_far(const void* address) const { return options_.store->contains(address); }
   std::size_t slot_bytes() const { return options_.slot_bytes(); }
@@ -67,6 +67,7 @@ class far_channel<host> {
   }
   const device_queue<host>& transfers() const { return transfers_; }
   far_traffic& traffic() { return traffic_; }
+  const memory_meter& meter() const { return *meter_; }
 
  private:
   using clock = std::chrono::steady_clock;
@@ -83,6 +84,7 @@ class far_channel<host> {
   buffer<std::byte, host> window_;
   device_queue<host> transfers_;
   far_traffic traffic_;
+  std::shared_ptr<memory_meter> meter_;
   std::size_t moved_ = 0;
   double took_ = 0;
   base::background worker_;
