@@ -52,8 +52,14 @@ struct far_traffic {
 
   /// What has passed since `before`.
   far_traffic operator-(const far_traffic& before) const {
-    return {read - before.read,         written - before.written, chunks - before.chunks,
-            transfer - before.transfer, compute - before.compute, exposed - before.exposed};
+    return {.read = read - before.read,
+            .written = written - before.written,
+            .chunks = chunks - before.chunks,
+            .rows_needed = rows_needed - before.rows_needed,
+            .rows_read = rows_read - before.rows_read,
+            .transfer = transfer - before.transfer,
+            .compute = compute - before.compute,
+            .exposed = exposed - before.exposed};
   }
 
   /// The share of the shorter of transfer and compute that the other one hid: 1 if all of it.
