@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products with a replicated weight of matrices whose rows are whole, dense and sparse.
 #include <doctest/doctest.h>
+#include <filesystem>
+#include <memory>
+#include <utility>
 
 #include "partita/algebra/operand.hpp"
+#include "partita/memory/mapped_store.hpp"
 #include "support/layers.hpp"
 
 namespace test_row_products {
@@ -12,10 +16,14 @@ using namespace test_support;
 
 using matrix = rows_matrix;
 
-TEST_CASE("sparse features are multiplied like the matrix that dropout leaves, in parts of few entries too") {
-  for (const std::size_t most : {base::max_tile_entries, std::size_t{9}})
-    on_threads(3, [&](const communicator& world) {
-      const mesh<host> m(world, {1, 1, 3}, device_queue<host>(), most);
+TEST_CASE(
+    "sparse features are multiplied like the matrix that dropout leaves, in few entries or far memory too") {
+  const auto store = std::make_shared<mapped_store>(std::filesystem::temp_directory_path());
+  for (const auto& [most, window] : {std::pair(base::max_tile_entries, std::size_t{0}), {9, 0}, {9, 6144}})
+    on_threads(3, [&, most = most, window = window](const communicator& world) {
+      const device_queue<host> q;
+      if (window > 0) use_far(q, {.store = store, .window = window});
+      const mesh<host> m(world, {1, 1, 3}, q, most);
       const auto h = generate<vertex_rows, double>(m, {26, 11}, [](global_index i, global_index j) {
         return (i + 3 * j) % 4 == 1 ? element(i, j) : 0;
       });
@@ -40,6 +48,7 @@ TEST_CASE("sparse features are multiplied like the matrix that dropout leaves, i
         CHECK(largest_difference({dw.values().begin(), dw.values().end()},
                                  {expected_dw.values().begin(), expected_dw.values().end()}) < 1e-13);
       }
+      if (window > 0) CHECK(far_of(q)->traffic().rows_read > 0);
       int parts = 0;
       for ([[maybe_unused]] const auto& part : whole.parts()) ++parts;
       for ([[maybe_unused]] const auto& part : whole.transposed_parts()) ++parts;

@@ -101,9 +101,10 @@ void check(sparse<double> a, far_spmm_size size, local::spmm_epilogue<double> fu
   local::far_spmm<double, host> multiply(place.q, of_a, size);
   for (int run = 0; run < 2; ++run) {
     spmm_fused(place.near, a.view(), x.view(), fusion, y.view());
-    far_traffic& t = far_of(place.q)->traffic() = {};
+    const far_traffic before = far_of(place.q)->traffic();
     const auto allocations = place.q.meter()->allocations();
     multiply.multiply(place.q, of_a, of_x, fusion, of_y);
+    const far_traffic t = far_of(place.q)->traffic() - before;
     CHECK(place.q.meter()->allocations() == allocations);
     const far_traffic expected = multiply.predicted(place.q, fusion.beta);
     CHECK(t.read == expected.read);
@@ -159,9 +160,10 @@ void check_transposed(const sparse<double>& unsorted, far_spmm_size size, double
   local::far_spmm<double, host> multiply(place.q, of_a, size);
   for (int run = 0; run < 2; ++run) {
     spmm_transposed(place.near, a.view(), x.view(), alpha, beta, y.view());
-    far_traffic& t = far_of(place.q)->traffic() = {};
+    const far_traffic before = far_of(place.q)->traffic();
     const auto allocations = place.q.meter()->allocations();
     multiply.multiply_transposed(place.q, of_a, of_x, alpha, beta, of_y);
+    const far_traffic t = far_of(place.q)->traffic() - before;
     CHECK(place.q.meter()->allocations() == allocations);
     const far_traffic expected = multiply.predicted_transposed(place.q, beta);
     CHECK(t.read == expected.read);

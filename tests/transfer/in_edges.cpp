@@ -3,7 +3,10 @@
 #include "partita/transfer/in_edges.hpp"
 
 #include <doctest/doctest.h>
+#include <filesystem>
+#include <memory>
 
+#include "partita/memory/mapped_store.hpp"
 #include "support/matrices.hpp"
 #include "support/meshes.hpp"
 
@@ -62,6 +65,33 @@ TEST_CASE("in-edges are whole rows in the order of columns, and those of own ver
         }
       });
     });
+}
+
+TEST_CASE("far memory: the rows of a halo and their sums are what they are in near memory") {
+  constexpr global_index n = 61;
+  const auto store = std::make_shared<mapped_store>(std::filesystem::temp_directory_path());
+  on_mesh({3, 2, 1}, [&](const host_mesh& near) {
+    const device_queue<host> q;
+    use_far(q, {.store = store, .window = 3072});
+    const host_mesh far(near.world(), near.shape(), q);
+    const auto sums_on = [](const host_mesh& m) {
+      const blocking rows = blocking::even(n, m.shape(), nesting::rows);
+      const interval own = rows.block(vertex_rows.rows, m.at());
+      std::vector<global_index> needed;
+      for (global_index v = 0; v < n; ++v)
+        if (!own.contains(v) && v % 4 != m.rank() % 4) needed.push_back(v);
+      halo<double, host> exchange(m, rows, needed);
+      auto x = generate<vertex_rows, double>(m, {n, 3}, field(0));
+      const auto size = static_cast<local_index>(exchange.table_rows());
+      buffer<double, host> memory(m.queue(), static_cast<std::size_t>(size) * 3);
+      const matrix_view<double> table{memory.data(), size, 3, 3};
+      exchange.gather(x.local(), table);
+      exchange.scatter_add(table, x.local());
+      return collect(x);
+    };
+    CHECK(sums_on(far) == sums_on(near));
+    CHECK(far_of(q)->traffic().written > 0);
+  });
 }
 
 }  // namespace test_in_edges

@@ -87,7 +87,7 @@ class needed_exchange {
 
   void start(std::size_t k, matrix_view<const T> x) {
     plan& p = plans_[k];
-    gather_rows(queue_, x, std::span<const local_index>(p.rows.span()), outgoing_[k % 2].data());
+    local::pack_rows(queue_, x, std::span<const local_index>(p.rows.span()), outgoing_[k % 2].data());
     requests_[k % 2] = row_.start_all_to_all(
         std::span<const T>(outgoing_[k % 2].data(),
                            static_cast<std::size_t>(comm::offset_of(p.send, row_.size()))),
@@ -129,7 +129,7 @@ class needed_exchange {
     std::size_t first = 0;
     for (std::size_t r = 0; r < p.asked.size(); ++r) {
       const auto count = static_cast<std::size_t>(p.asked[r]);
-      scatter_add_distinct_rows(queue_, from, p.rows.span().subspan(first, count), y);
+      local::add_rows(queue_, from, p.rows.span().subspan(first, count), y);
       from += p.send[r];
       first += count;
     }

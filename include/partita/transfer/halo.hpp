@@ -52,7 +52,7 @@ class halo {
     set_width(x.cols);
     const auto mine = static_cast<local_index>(own_.size());
     copy(mesh_.queue(), x, table.block(0, 0, mine, x.cols));
-    gather_rows(mesh_.queue(), x, std::span<const local_index>(send_.span()), packed_.data());
+    local::pack_rows(mesh_.queue(), x, std::span<const local_index>(send_.span()), packed_.data());
     mesh_.along(every_axis)
         .all_to_all(packed_.span(), send_counts_, std::span<T>(table.row_data(mine), comm::total_of(recv_)),
                     recv_);

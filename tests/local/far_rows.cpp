@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lists of rows of far operands: the rows and sums of the kernels, with the bytes that travel.
+#include "partita/local/far_rows.hpp"
+
+#include <algorithm>
+#include <doctest/doctest.h>
+#include <filesystem>
+#include <memory>
+#include <numeric>
+#include <vector>
+
+#include "partita/local/kernels.hpp"
+#include "partita/memory/mapped_store.hpp"
+
+namespace test_far_rows {
+
+using namespace partita;
+using host_queue = device_queue<host>;
+
+template <class T>
+buffer<T, host> put(const host_queue& q, const std::vector<T>& values) {
+  buffer<T, host> memory(q, values.size());
+  copy(q, std::span<const T>(values), memory.span());
+  return memory;
+}
+
+TEST_CASE("rows of a list are packed and added wherever they are, and counted where they are far") {
+  const auto store = std::make_shared<mapped_store>(std::filesystem::temp_directory_path());
+  const host_queue near, far;
+  use_far(far, {.store = store, .window = 512});
+  constexpr local_index rows = 40, cols = 6, stride = 7;
+  std::vector<double> all(rows * stride);
+  std::iota(all.begin(), all.end(), 1.0);
+  const std::vector<local_index> some{3, 39, 0, 17};
+  constexpr std::size_t touched = 4 * cols * sizeof(double), of_list = 4 * sizeof(local_index);
+  for (unsigned where = 0; where < 8; ++where) {
+    const bool far_list = where & 1U, far_rows = where & 2U, far_packed = where & 4U;
+    const auto list = put(far_list ? far : near, some);
+    auto memory = put(far_rows ? far : near, all);
+    auto packed = put(far_packed ? far : near, std::vector<double>(4 * cols, -1));
+    const matrix_view<double> x{memory.data(), rows, cols, stride};
+    far_traffic before = far_of(far)->traffic();
+    local::pack_rows(far, x, list.span(), packed.data());
+    far_traffic t = far_of(far)->traffic() - before;
+    CHECK(t.read == (far_list ? of_list : 0) + (far_rows ? touched : 0));
+    CHECK(t.written == (far_packed ? touched : 0));
+    for (std::size_t i = 0; i < 4; ++i)
+      for (local_index j = 0; j < cols; ++j)
+        CHECK(packed.data()[i * cols + static_cast<std::size_t>(j)] ==
+              all[static_cast<std::size_t>(some[i] * stride + j)]);
+    before = far_of(far)->traffic();
+    local::add_rows(far, packed.data(), list.span(), x);
+    t = far_of(far)->traffic() - before;
+    CHECK(t.read == (far_list ? of_list : 0) + (far_rows ? touched : 0) + (far_packed ? touched : 0));
+    CHECK(t.written == (far_rows ? touched : 0));
+    for (local_index i = 0; i < rows; ++i)
+      for (local_index j = 0; j < cols; ++j) {
+        const bool twice = std::find(some.begin(), some.end(), i) != some.end();
+        CHECK(x(i, j) == (twice ? 2 : 1) * all[static_cast<std::size_t>(i * stride + j)]);
+      }
+  }
+  local::pack_rows(far, matrix_view<const double>{}, {}, static_cast<double*>(nullptr));
+}
+
+}  // namespace test_far_rows
