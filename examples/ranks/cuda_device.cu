@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <memory>
 #include <vector>
 
 #include "cuda_device.hpp"
 #include "machine.hpp"
 #include "partita/comm/cuda_memory.hpp"
 #include "partita/local/cuda/vendor_products.hpp"
+#include "partita/memory/cuda_far.hpp"
 
 #ifdef PARTITA_WITH_CUBLAS
 #include "partita/local/cublas/gemm.hpp"
@@ -58,6 +60,11 @@ partita::communicator cuda_world(const partita::communicator& world,
 #else
   throw partita::error("this program was built without NCCL; use --comm threads or mpi");
 #endif
+}
+
+void use_pinned(const partita::device_queue<partita::cuda_device>& queue, partita::far_options options) {
+  options.store = std::make_shared<partita::pinned_store>();
+  use_far(queue, options);
 }
 
 partita::mesh<partita::cuda_device> cuda_mesh(const partita::communicator& world, partita::mesh_shape shape,

@@ -21,6 +21,9 @@ partita::communicator cuda_world(const partita::communicator& world,
                                  const std::string& comm,
                                  std::optional<std::chrono::milliseconds> time_limit = {});
 
+/// Gives a queue far memory: page-locked memory of the host instead of options.store.
+void use_pinned(const partita::device_queue<partita::cuda_device>& queue, partita::far_options options);
+
 /// The mesh of `world` on that queue. Every rank must call.
 partita::mesh<partita::cuda_device> cuda_mesh(const partita::communicator& world, partita::mesh_shape shape,
                                               const partita::device_queue<partita::cuda_device>& queue);

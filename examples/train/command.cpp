@@ -74,6 +74,8 @@ void add_model(CLI::App& app, partita::nn::training_options& t, std::string& pre
   number("--alpha", t.alpha, fraction, "A", "teleport probability of appnp, initial residual of gcnii");
   number("--lambda", t.lambda, positive, "L", "identity mapping of gcnii");
   number("--epsilon", t.epsilon, finite, "E", "gin counts a vertex itself 1 + E times");
+  number("--split-chunks", t.split_chunks, count, "N",
+         "hops under feature_column: exchanges in N chunks, beside products");
 }
 
 void add_training(CLI::App& app, command& c) {
@@ -252,6 +254,11 @@ void add_partition(CLI::App& app, command& c) {
          "--memory", limit, "fail, saying what is needed, when the buffers of a rank would be larger")
       ->group(group)
       ->option_text("SIZE");
+  app.add_option("--far", c.far,
+                 "what --memory does not hold lives there, and passes through it in chunks: a\n"
+                 "folder on a fast disk; with --device cuda, pinned memory of the host")
+      ->group(group)
+      ->option_text("FOLDER|pinned");
   app.add_option("--threads", c.threads, "threads of each rank (default: its share of the cores)")
       ->group(group)
       ->check(count)

@@ -10,6 +10,7 @@
 
 #include "../ranks/files.hpp"
 #include "ordering.hpp"
+#include "partita/memory/far.hpp"
 #include "partita/train/options.hpp"
 
 /// The words that name the values of an option.
@@ -58,7 +59,9 @@ struct command {
   std::optional<double> timeout;  ///< of a wait, in seconds
   std::string device = "cpu";
   std::string precision = "f32";
-  std::optional<std::size_t> memory;  ///< bytes that buffers of a rank may have
+  std::optional<std::size_t> memory;              ///< bytes that buffers of a rank may have
+  std::string far;                                ///< folder, or pinned, of other buffers; empty: of none
+  std::shared_ptr<partita::far_store> far_store;  ///< of this process, if it is a folder
   std::string json;
   std::string save, save_logits, save_embeddings;  ///< files for what was trained
   bool quiet = false;

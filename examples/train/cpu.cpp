@@ -9,5 +9,6 @@ outcome train_on_cpu(const partita::communicator& world, const std::optional<arr
     return partita::mesh<partita::host>(
         world, shape, queue, c.reproducible ? partita::summation::reproducible : partita::summation::fast);
   };
-  return train_at(world.size(), make_mesh, asked, data, c, tell);
+  const auto start_far = [](const auto& q, const partita::far_options& options) { use_far(q, options); };
+  return train_at<partita::host>(world.size(), make_mesh, start_far, asked, data, c, tell);
 }

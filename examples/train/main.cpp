@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <sys/resource.h>
 #include <utility>
 #ifdef __GLIBC__
@@ -18,6 +19,7 @@
 #include "partita/comm/self.hpp"
 #include "partita/io/dataset.hpp"
 #include "partita/io/karate.hpp"
+#include "partita/memory/mapped_store.hpp"
 #include "partita/train/edge_rows.hpp"
 #include "partita/train/summary.hpp"
 #include "progress.hpp"
@@ -126,6 +128,7 @@ int run(command c, int argc, char** argv) {
   if (!over_mpi) refuse_separate_runs();
   for (const std::string& path : {c.json, c.save, c.save_logits, c.save_embeddings}) require_writable(path);
   if (!c.checkpoint.folder.empty()) require_writable(writable_test_in(c.checkpoint.folder));
+  if (!c.far.empty() && c.device == "cpu") c.far_store = std::make_shared<partita::mapped_store>(c.far);
   if (over_mpi)
     return run_mpi(argc, argv, c.timeout, [&](const partita::communicator& world) {
       try {

@@ -20,10 +20,27 @@
 template <class Device>
 using mesh_maker = std::function<partita::mesh<Device>(partita::mesh_shape)>;
 
+/// Gives a queue far memory.
+template <class Device>
+using far_starter = std::function<void(const partita::device_queue<Device>&, const partita::far_options&)>;
+
+/// Bounds the memory of a rank as --memory and --far say. Half of it is the window, and what has at least a
+/// sixteenth of that is far.
+template <class Device>
+void bound_memory(const partita::device_queue<Device>& queue, const far_starter<Device>& start_far,
+                  const command& c) {
+  if (!c.memory) return;
+  queue.limit_memory(*c.memory);
+  if (c.far.empty()) return;
+  const std::size_t window = *c.memory / 2;
+  start_far(queue, {.store = c.far_store, .window = window, .from = std::max<std::size_t>(1, window / 16)});
+}
+
 /// The policies and meshes that `auto` stands for, with their costs: one policy or every one, on its nearest
 /// mesh or on each that it allows. The one chosen has the least product of words and bytes of its busiest
-/// rank, the first of equals, of those whose buffers --memory allows. Notes in `options` whether the graph is
-/// symmetric, if that was asked. Every rank must call. Throws budget_error where none fits.
+/// rank, the first of equals, of those whose buffers --memory allows, or of all with --far. Notes in
+/// `options` whether the graph is symmetric, if that was asked. Every rank must call. Throws budget_error
+/// where none fits.
 template <class T, class Device>
 std::vector<candidate> candidates_for(int ranks, const mesh_maker<Device>& make_mesh,
                                       const partita::io::dataset& data, const command& c,
@@ -56,8 +73,9 @@ std::vector<candidate> candidates_for(int ranks, const mesh_maker<Device>& make_
     return static_cast<double>(k.first->cost.words.max_rank + 1) * static_cast<double>(k.first->cost.bytes());
   };
   const auto bytes = [](const auto& k) { return k.first->cost.buffer_bytes.max_rank; };
-  const auto fitting = std::ranges::stable_partition(
-      tried, [&](const auto& k) { return !c.memory || static_cast<std::size_t>(bytes(k)) <= *c.memory; });
+  const auto fitting = std::ranges::stable_partition(tried, [&](const auto& k) {
+    return !c.memory || !c.far.empty() || static_cast<std::size_t>(bytes(k)) <= *c.memory;
+  });
   if (fitting.begin() == tried.begin()) {
     const auto least = std::ranges::min_element(tried, {}, bytes);
     partita::throw_error<partita::budget_error>(
@@ -69,8 +87,9 @@ std::vector<candidate> candidates_for(int ranks, const mesh_maker<Device>& make_
 }
 
 template <class T, class Device>
-outcome train_in(int ranks, const mesh_maker<Device>& make_mesh, const std::optional<arrangement>& asked,
-                 const partita::io::dataset& data, const command& c, const observers& tell) {
+outcome train_in(int ranks, const mesh_maker<Device>& make_mesh, const far_starter<Device>& start_far,
+                 const std::optional<arrangement>& asked, const partita::io::dataset& data, const command& c,
+                 const observers& tell) {
   outcome o;
   const auto begin = std::chrono::steady_clock::now();
   partita::nn::training_options options = c.training;
@@ -88,7 +107,7 @@ outcome train_in(int ranks, const mesh_maker<Device>& make_mesh, const std::opti
   const partita::mesh<Device> m = make_mesh(on_stages ? partita::mesh_shape{ranks, 1, 1} : o.how.mesh);
   m.queue().meter()->restart_peak();  // what candidates needed is no part of the run
   m.ledger().clear();                 // nor the time in which they were distributed
-  if (c.memory) m.queue().limit_memory(*c.memory);
+  bound_memory(m.queue(), start_far, c);
   const partita::policy& p = partita::find_policy(o.how.policy);
   partita::nn::trained_model<T> trained = partita::nn::train_and_collect<T>(
       m, data, options, p, o.how.mesh, wanted_by(c), tell.epoch, continuation_for<T>(c, data));
@@ -103,8 +122,9 @@ outcome train_in(int ranks, const mesh_maker<Device>& make_mesh, const std::opti
 
 /// Every rank must call.
 template <class Device>
-outcome train_at(int ranks, const mesh_maker<Device>& make_mesh, const std::optional<arrangement>& asked,
-                 const partita::io::dataset& data, const command& c, const observers& tell) {
-  return c.precision == "f64" ? train_in<double>(ranks, make_mesh, asked, data, c, tell)
-                              : train_in<float>(ranks, make_mesh, asked, data, c, tell);
+outcome train_at(int ranks, const mesh_maker<Device>& make_mesh, const far_starter<Device>& start_far,
+                 const std::optional<arrangement>& asked, const partita::io::dataset& data, const command& c,
+                 const observers& tell) {
+  return c.precision == "f64" ? train_in<double>(ranks, make_mesh, start_far, asked, data, c, tell)
+                              : train_in<float>(ranks, make_mesh, start_far, asked, data, c, tell);
 }

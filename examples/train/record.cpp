@@ -85,6 +85,7 @@ ordered_json options_of(const command& c, int ranks, const outcome& run) {
   j["aggregation"] = t.aggregation == partita::nn::aggregation::mean ? "mean" : "max";
   j["heads"] = t.heads;
   j["hops"] = t.hops;
+  j["split-chunks"] = t.split_chunks;
   j["alpha"] = t.alpha;
   j["lambda"] = t.lambda;
   j["epsilon"] = t.epsilon;
@@ -117,6 +118,7 @@ ordered_json options_of(const command& c, int ranks, const outcome& run) {
   j["device"] = c.device;
   j["threads"] = c.threads.value();
   if (c.memory) j["memory"] = *c.memory;
+  if (!c.far.empty()) j["far"] = absolute(std::filesystem::path(c.far)).lexically_normal().string();
   if (c.reproducible) j["reproducible"] = true;
   return j;
 }

@@ -95,6 +95,15 @@ void add_stages(ordered_json& j, const partita::nn::pipeline_result& p) {
                                {"reason", k.reason}});
 }
 
+void add_far(ordered_json& j, const partita::nn::training_result& result) {
+  const partita::nn::far_result& f = *result.far;
+  j["chunks"] = in_json(f.chunks);
+  j["far_bytes"] = {{"read", in_json(f.read)}, {"written", in_json(f.written)}};
+  j["overlap"] = f.overlap ? ordered_json(*f.overlap) : ordered_json(nullptr);
+  j["near_peak_bytes"] = in_json(result.peak_bytes);
+  j["far_peak_bytes"] = in_json(f.peak_bytes);
+}
+
 }  // namespace
 
 void write_json(const std::string& path, const command& c, int ranks, const outcome& run,
@@ -129,6 +138,7 @@ void write_json(const std::string& path, const command& c, int ranks, const outc
   j["messages"] = in_json(result.messages);
   if (result.mini_batch) add_mini_batches(j, *result.mini_batch);
   if (result.pipeline) add_stages(j, *result.pipeline);
+  if (result.far) add_far(j, result);
   j["peak_bytes"] = {{"max_rank", result.peak_bytes.max_rank}};
   j["peak_rss_bytes"] = in_json(run.peak_rss_bytes);
   j["setup_seconds"] = {
@@ -178,6 +188,15 @@ void print_stages(const partita::nn::pipeline_result& p) {
              1e-6 * static_cast<double>(p.history_bytes.total));
 }
 
+void print_far(const partita::nn::far_result& f, partita::nn::over_ranks near_bytes) {
+  const auto megabytes = [](partita::global_index bytes) { return 1e-6 * static_cast<double>(bytes); };
+  fmt::print("far memory: {} chunks in an epoch on all ranks, {:.3f} MB read, {:.3f} MB written{}\n",
+             f.chunks.total, megabytes(f.read.total), megabytes(f.written.total),
+             f.overlap ? fmt::format("; overlap {:.2f}", *f.overlap) : "");
+  fmt::print("buffers of the busiest rank: {:.3f} MB near, {:.3f} MB far\n", megabytes(near_bytes.max_rank),
+             megabytes(f.peak_bytes.max_rank));
+}
+
 }  // namespace
 
 void print_start(const outcome& run) {
@@ -201,4 +220,5 @@ void print_summary(const std::string& policy, int ranks, const partita::nn::trai
                name_of(m->placement), m->iterations, m->sampled_edges, m->remote_rows.total,
                m->requested_rows);
   if (result.pipeline) print_stages(*result.pipeline);
+  if (result.far) print_far(*result.far, result.peak_bytes);
 }

@@ -24,6 +24,16 @@ void complete_reproducible(const command& c) {
                     "its products are partial sums over the ranks' columns");
 }
 
+/// Throws usage_error for a --far that has no budget, or is for something else.
+void complete_far(const CLI::App& app, const command& c) {
+  if (app.count("--far") == 0) return;
+  if (!c.memory) throw usage_error("--far needs --memory, which says what stays out of it");
+  if (c.far.empty()) throw usage_error("--far needs the name of a folder");
+  if (c.device == "cuda" && c.far != "pinned")
+    throw usage_error("--far with --device cuda takes the word pinned, for page-locked memory of the host");
+  if (c.training.pipeline.stages > 0) throw usage_error("--far and --stages do not go together");
+}
+
 }  // namespace
 
 void add_data_and_results(CLI::App& app, command& c) {
@@ -57,5 +67,6 @@ void complete_results(const CLI::App& app, const command& c) {
   for (const char* name : {"--every", "--keep", "--resume"})
     if (c.checkpoint.folder.empty() && app.count(name) > 0)
       throw usage_error(std::string(name) + " needs --checkpoint");
+  complete_far(app, c);
   complete_reproducible(c);
 }

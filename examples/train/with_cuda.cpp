@@ -10,5 +10,5 @@ outcome train_on_cuda(const partita::communicator& world, const std::optional<ar
   const mesh_maker<partita::cuda_device> make_mesh = [&](partita::mesh_shape shape) {
     return cuda_mesh(ranks, shape, queue);
   };
-  return train_at(world.size(), make_mesh, asked, data, c, tell);
+  return train_at<partita::cuda_device>(world.size(), make_mesh, use_pinned, asked, data, c, tell);
 }

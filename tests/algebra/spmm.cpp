@@ -3,7 +3,9 @@
 #include "partita/algebra/spmm.hpp"
 
 #include <doctest/doctest.h>
+#include <filesystem>
 
+#include "partita/memory/mapped_store.hpp"
 #include "partita/transfer/distribute.hpp"
 #include "support/matrices.hpp"
 #include "support/meshes.hpp"
@@ -107,6 +109,46 @@ TEST_CASE("alpha A X + beta Y, where the operands lie and where they travel") {
       const auto a = distribute(m, policy, p.shape, share(p.entries, m.rank(), m.size()));
       for (const spmm_options& o : every_option)
         for (const layout l : {policy.dense, vertex_rows}) check_update(a, l, p, once, o);
+    });
+  });
+}
+
+/// y = A x, then 2 A x - y, and the same of A^T, on a mesh whose ranks have this queue.
+std::vector<double> products_on(const communicator& world, mesh_shape shape, const policy& named,
+                                const problem& p, spmm_options options, const device_queue<host>& q) {
+  const mesh<host> m(world, shape, q, 200);
+  const auto a = distribute(m, named, p.shape, share(p.entries, m.rank(), m.size()));
+  std::vector<double> all;
+  for (const bool transpose : {false, true}) {
+    const auto of = transpose ? transposed(a) : a;
+    const auto x = generate<double>(m, named.dense, {of.shape().cols, p.width}, field(0));
+    dense<double, dynamic_layout, host> y(m, named.dense, of.row_blocking(), x.col_blocking());
+    spmm_plan plan(of, x, options);
+    plan(x, y);
+    plan(2, x, -1, y);
+    const auto whole = collect(y);
+    all.insert(all.end(), whole.begin(), whole.end());
+  }
+  return all;
+}
+
+TEST_CASE("far operands: every policy and schedule gives the same products") {
+  const problem p{{147, 147}, 7};
+  for_each_mesh(std::array{1, 2, 4, 6}, [&](auto policy, mesh_shape shape) {
+    const auto store = std::make_shared<mapped_store>(std::filesystem::temp_directory_path());
+    on_threads(shape.size(), [&](const communicator& world) {
+      for (const spmm_options& o : every_option) {
+        const device_queue<host> near, far;
+        use_far(far, {.store = store, .window = 4096});
+        const auto expected = products_on(world, shape, policy, p, o, near);
+        CHECK(largest_difference(products_on(world, shape, policy, p, o, far), expected) < 1e-12);
+        const far_traffic& t = far_of(far)->traffic();
+        CHECK(t.rows_read > 0);
+        CHECK(t.rows_read < t.rows_needed);
+        CHECK(t.chunks > 4);
+        CHECK(far.meter()->current() == 4096);
+        CHECK(far.meter()->peak() == 4096);
+      }
     });
   });
 }

@@ -151,6 +151,10 @@ void moves() {
         scatter_add_distinct_rows(at.queue, at(summands.values), at.span(distinct), r.view());
       },
       [&](auto& r) { reference::scatter_add_rows(summands.values.data(), distinct, r.view()); });
+  agree_with<Device>(
+      block<T>(1000, 21, 2, placing{}), 1e-300,
+      [&](auto& at, auto& r) { scatter_rows(at.queue, at(summands.values), at.span(distinct), r.view()); },
+      [&](auto& r) { reference::scatter_rows(summands.values.data(), distinct, r.view()); });
   std::vector<local_index> lengths;
   for (local_index i = 0; i < 301; ++i) lengths.push_back(i == 7 ? 90 : i % 5);
   sparse<T> a(lengths, 90);

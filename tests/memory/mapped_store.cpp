@@ -1,51 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Far memory of the host: the store, and what passes through the window of a queue.
+// The scratch file of far memory.
 #include "partita/memory/mapped_store.hpp"
 
-#include <algorithm>
 #include <cstddef>
 #include <doctest/doctest.h>
 #include <filesystem>
-#include <memory>
-#include <numeric>
-#include <vector>
+#include <string>
 
-#include "partita/local/kernels.hpp"
 #include "support/ranks.hpp"
 
 namespace test_mapped_store {
 
 using namespace partita;
 using test_support::expect_error;
-using host_queue = device_queue<host>;
 
 std::filesystem::path scratch() { return std::filesystem::temp_directory_path(); }
-
-TEST_CASE("far memory: what is large or does not fit is far, and goes back") {
-  const host_queue q;
-  q.limit_memory(1000);
-  const auto store = std::make_shared<mapped_store>(scratch());
-  use_far(q, {.store = store, .window = 512, .from = 200});
-  CHECK(q.meter()->current() == 512);
-  {
-    buffer<std::byte, host> small(q, 199), large(q, 200), beyond(q, 199), full(q, 199);
-    CHECK(!store->contains(small.data()));
-    CHECK(store->contains(large.data()));
-    CHECK(!store->contains(beyond.data()));
-    CHECK(store->contains(full.data()));
-    CHECK(q.meter()->current() == 512 + 2 * 199);
-    std::fill(large.span().begin(), large.span().end(), std::byte{7});
-    CHECK(large.data()[199] == std::byte{7});
-  }
-  CHECK(q.meter()->current() == 512);
-  const host_queue other;
-  other.limit_memory(500);
-  expect_error<budget_error>(
-      "a buffer of 512 bytes does not fit into the budget of 500 bytes beside buffers of 0 bytes: at least "
-      "512 "
-      "bytes are needed",
-      [&] { use_far(other, {.store = store, .window = 512}); });
-}
 
 TEST_CASE("far memory: released blocks are used again, and neighbours become one") {
   mapped_store store(scratch());
@@ -85,71 +54,6 @@ TEST_CASE("far memory: no name is left in the folder while a store exists") {
     CHECK(std::filesystem::is_empty(folder));
   }
   std::filesystem::remove(folder);
-}
-
-TEST_CASE("by_rows: chunks of far rows, in order, with the bytes that travel") {
-  const local_index rows = 103, cols = 5;
-  for (const std::size_t window : {1536, 8192, 1 << 20}) {
-    const host_queue q;
-    const auto store = std::make_shared<mapped_store>(scratch());
-    use_far(q, {.store = store, .window = window, .from = 1000});
-    buffer<double, host> x(q, std::size_t{103} * 5), y(q, std::size_t{103} * 5);
-    const matrix_view<double> of_x{x.data(), rows, cols}, of_y{y.data(), rows, cols};
-    REQUIRE(store->contains(x.data()));
-    std::iota(x.span().begin(), x.span().end(), 0.0);
-    local_index next = 0;
-    std::size_t calls = 0;
-    local::by_rows(
-        q,
-        [&](local_index first, matrix_view<const double> from, matrix_view<double> to) {
-          CHECK(first == next);
-          CHECK(from.rows == to.rows);
-          next += from.rows;
-          ++calls;
-          for (local_index i = 0; i < from.rows; ++i)
-            for (local_index j = 0; j < cols; ++j) to(i, j) = 2 * from(i, j) + first + i;
-        },
-        local::reads(of_x), local::writes(of_y));
-    CHECK(next == rows);
-    for (local_index i = 0; i < rows; ++i)
-      for (local_index j = 0; j < cols; ++j) CHECK(of_y(i, j) == 2 * of_x(i, j) + i);
-    const far_traffic& t = far_of(q)->traffic();
-    CHECK(t.read == x.size() * sizeof(double));
-    CHECK(t.written == y.size() * sizeof(double));
-    CHECK(t.chunks == calls);
-    local::by_rows(
-        q,
-        [](local_index, matrix_view<double> to) {
-          for (local_index i = 0; i < to.rows; ++i) to(i, 1) = -1;
-        },
-        local::updates(of_y));
-    CHECK(of_y(102, 1) == -1);
-    CHECK(of_y(102, 2) == 2 * of_x(102, 2) + 102);
-  }
-}
-
-TEST_CASE("by_rows: a window that does not hold a row says what it takes, and what f throws ends it") {
-  const host_queue q;
-  const auto store = std::make_shared<mapped_store>(scratch());
-  use_far(q, {.store = store, .window = 1024, .from = 1000});
-  buffer<double, host> x(q, 4000);
-  const matrix_view<double> wide{x.data(), 10, 400};
-  expect_error<budget_error>(
-      "a row of far operands takes 3456 bytes, which a window of near memory of 1024 bytes does not hold "
-      "twice",
-      [&] {
-        local::by_rows(
-            q, [](local_index, matrix_view<const double>) {}, local::reads(wide));
-      });
-  const matrix_view<double> narrow{x.data(), 1000, 4};
-  expect_error<error>("the second chunk", [&] {
-    local::by_rows(
-        q,
-        [](local_index first, matrix_view<double>) {
-          if (first > 0) throw error("the second chunk");
-        },
-        local::updates(narrow));
-  });
 }
 
 }  // namespace test_mapped_store

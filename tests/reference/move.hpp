@@ -63,6 +63,13 @@ void gather_rows_of_two(const local::scalar<T>* own, const local::scalar<T>* rec
   }
 }
 
+/// to(rows[i], j) = from[i n + j] in the order of i.
+template <class T>
+void scatter_rows(const local::scalar<T>* from, std::span<const local_index> rows, matrix_view<T> to) {
+  for (const local_index row : rows)
+    for (local_index j = 0; j < to.cols; ++j) to(row, j) = *from++;
+}
+
 /// to(rows[i], j) += from[i n + j] in the order of i; rows may repeat.
 template <class T>
 void scatter_add_rows(const local::scalar<T>* from, std::span<const local_index> rows, matrix_view<T> to) {

@@ -116,6 +116,35 @@ TEST_CASE("redistribute: matrices") {
     });
 }
 
+TEST_CASE("staged redistribution: parts of the rows, one in flight while another is used") {
+  for (const mesh_shape shape : {mesh_shape{1, 3, 1}, mesh_shape{2, 2, 1}, mesh_shape{1, 4, 2}})
+    for (const auto& b : {even({23, 5}, shape), uneven(shape)})
+      on_mesh(shape, [&](const mesh<host>& m) {
+        const layout columns{axis_set(), axis_set(axis::col)};
+        const global_index n = b.rows.size();
+        const std::vector<interval> parts = {{0, n / 3}, {n / 3, n / 3}, {n / 3, n - 1}, {n - 1, n}};
+        for (const auto& [from, to] : {std::pair(vertex_rows, columns), std::pair(columns, vertex_rows)}) {
+          if (m.shape().row * m.shape().depth > 1 && from == columns) continue;
+          const partition::rectangle before = partition::block_of(b.rows, b.cols, from, m.at()),
+                                     after = partition::block_of(b.rows, b.cols, to, m.at());
+          const std::vector<double> x = block_values(before), expected = block_values(after);
+          std::vector<double> y(expected.size(), std::numeric_limits<double>::quiet_NaN());
+          staged_redistribution<double, host> plan(m, b.rows, b.cols, from, to, parts);
+          REQUIRE(plan.stages() == 4);
+          m.ledger().clear();
+          plan.start(0, view(x.data(), before));
+          for (std::size_t s = 0; s < 4; ++s) {
+            if (s + 1 < 4) plan.start(s + 1, view(x.data(), before));
+            plan.finish(s, view(x.data(), before), view(y.data(), after));
+          }
+          CHECK(y == expected);
+          CHECK(heard(m) == plan.predicted());
+          CHECK(plan.predicted().words ==
+                redistribution<double, host>(m, b.rows, b.cols, from, to).predicted().words);
+        }
+      });
+}
+
 TEST_CASE("redistribution: to other blockings") {
   on_mesh({2, 3, 2}, [](const mesh<host>& m) {
     const blockings before = even({9, 5}, m.shape()), after = uneven(m.shape());

@@ -179,7 +179,8 @@ class column_slices {
     const auto& q = mesh().queue();
     matrix parts(mesh(), {slices_->shape().rows, y.shape().cols}),
         sum(mesh(), y.row_blocking(), y.col_blocking());
-    gemm(q, false, false, T(1), slices_->local(), own_rows(w), T(0), parts.local());  // (sum of n_q, b)
+    local::chunked::gemm(q, false, false, T(1), slices_->local(), own_rows(w), T(0),
+                         parts.local());  // (sum of n_q, b)
     ranks_.along(every_axis)
         .reduce_scatter(parts.values(), elements(y.shape().cols), sum.values());  // (n, b)
     if (e.beta == T(0))
@@ -193,12 +194,14 @@ class column_slices {
     matrix all(mesh(), {slices_->shape().rows, g.shape().cols});  // (sum of n_q, b)
     ranks_.along(every_axis).all_gather(g.values(), elements(g.shape().cols), all.values());
     fill(dw, T(0));
-    gemm(mesh().queue(), true, false, T(1), slices_->local(), std::as_const(all).local(), T(0),
-         own_rows(dw));  // (columns here, b)
+    local::chunked::gemm(mesh().queue(), true, false, T(1), slices_->local(), std::as_const(all).local(),
+                         T(0),
+                         own_rows(dw));  // (columns here, b)
     if (!collect_) return;
     matrix ds(mesh(), slices_->row_blocking(), slices_->col_blocking());
-    gemm(mesh().queue(), false, true, T(1), std::as_const(all).local(), own_rows(*weight_), T(0),
-         ds.local());  // (sum of n_q, columns here)
+    local::chunked::gemm(mesh().queue(), false, true, T(1), std::as_const(all).local(), own_rows(*weight_),
+                         T(0),
+                         ds.local());  // (sum of n_q, columns here)
     collect_(ds);
   }
 

@@ -3,7 +3,7 @@
 /// Element-wise functions, in any layout. Local; no communication. On the host f may be a lambda; the
 /// requirements for device functions are in base/function.hpp.
 
-#include "partita/local/kernels.hpp"
+#include "partita/local/chunked.hpp"
 #include "partita/matrix/dense.hpp"
 
 namespace partita {
@@ -55,21 +55,21 @@ struct with_column_value {
 /// y(i, j) = value. Local; no communication.
 template <class T, layout L, class Device>
 void fill(dense<T, L, Device>& y, std::type_identity_t<T> value) {
-  fill(y.mesh().queue(), value, y.local());
+  local::chunked::fill(y.mesh().queue(), value, y.local());
 }
 
 /// y = x. Throws shape_error unless x and y have the same layout and blockings.
 template <class T, layout X, layout Y, class Device>
 void copy(const dense<T, X, Device>& x, dense<T, Y, Device>& y) {
   detail::require_same_blocks("copy", x, y);
-  copy(x.mesh().queue(), x.local(), y.local());
+  local::chunked::copy(x.mesh().queue(), x.local(), y.local());
 }
 
 /// y(i, j) = f(x(i, j)); y may alias x. Throws shape_error unless x and y have the same layout and blockings.
 template <class T, layout X, layout Y, class Device, class Function>
 void transform(const dense<T, X, Device>& x, dense<T, Y, Device>& y, Function f) {
   detail::require_same_blocks("transform", x, y);
-  transform(x.mesh().queue(), f, x.local(), y.local());
+  local::chunked::transform(x.mesh().queue(), f, x.local(), y.local());
 }
 
 /// y(i, j) = f(a(i, j), b(i, j)); y may alias a or b. Throws shape_error unless all have the same layout and
@@ -78,7 +78,7 @@ template <class T, layout A, layout B, layout Y, class Device, class Function>
 void zip(const dense<T, A, Device>& a, const dense<T, B, Device>& b, dense<T, Y, Device>& y, Function f) {
   detail::require_same_blocks("zip", a, b);
   detail::require_same_blocks("zip", a, y);
-  zip(a.mesh().queue(), f, a.local(), b.local(), y.local());
+  local::chunked::zip(a.mesh().queue(), f, a.local(), b.local(), y.local());
 }
 
 /// y(i, j) = f(i, j, x(i, j)) with global indices; y may alias x. Throws shape_error unless x and y have the
@@ -87,7 +87,7 @@ template <class T, layout X, layout Y, class Device, class Function>
 void transform_indexed(const dense<T, X, Device>& x, dense<T, Y, Device>& y, Function f) {
   detail::require_same_blocks("transform_indexed", x, y);
   const detail::with_global_indices<Function> of_block{f, x.row_range().begin, x.col_range().begin};
-  transform_indexed(x.mesh().queue(), of_block, x.local(), y.local());
+  local::chunked::transform_indexed(x.mesh().queue(), of_block, x.local(), y.local());
 }
 
 /// y(i, j) = f(x(i, j), r(i, 0)); r is n x 1 with the row blocking of x; y may alias x. Throws shape_error.
@@ -97,8 +97,13 @@ void transform_rows(const dense<T, X, Device>& x, const dense<T, R, Device>& r, 
   detail::require_same_blocks("transform_rows", x, y);
   if (r.layout() != rows_of(x.layout()) || !(r.row_blocking() == x.row_blocking()) || r.shape().cols != 1)
     throw_error<shape_error>({"the rows of ", x.shape(), " do not match the values of ", r.shape()});
-  const detail::with_row_value<Function, T> of_row{f, r.local().data};
-  transform_indexed(x.mesh().queue(), of_row, x.local(), y.local());
+  const auto& q = x.mesh().queue();
+  local::by_rows(
+      q,
+      [&](local_index, matrix_view<const T> from, matrix_view<const T> values, matrix_view<T> to) {
+        transform_indexed(q, detail::with_row_value<Function, T>{f, values.data}, from, to);
+      },
+      local::reads(x.local()), local::reads(r.local()), local::writes(y.local()));
 }
 
 /// y(i, j) = f(x(i, j), c(0, j)); c is 1 x f on every rank; y may alias x. Throws shape_error.
@@ -109,7 +114,7 @@ void transform_columns(const dense<T, X, Device>& x, const dense<T, replicated, 
   if (c.shape() != matrix_shape{1, x.shape().cols})
     throw_error<shape_error>({"the columns of ", x.shape(), " do not match the values of ", c.shape()});
   const detail::with_column_value<Function, T> of_column{f, c.local().data + x.col_range().begin};
-  transform_indexed(x.mesh().queue(), of_column, x.local(), y.local());
+  local::chunked::transform_indexed(x.mesh().queue(), of_column, x.local(), y.local());
 }
 
 /// y(i, j) += bias(0, j); bias is 1 x f on every rank. Throws shape_error naming the shapes.
@@ -117,7 +122,7 @@ template <class T, layout L, class Device>
 void add_row(const dense<T, replicated, Device>& bias, dense<T, L, Device>& y) {
   if (bias.shape() != matrix_shape{1, y.shape().cols})
     throw_error<shape_error>({"a row of ", bias.shape(), " cannot be added to every row of ", y.shape()});
-  add_row(y.mesh().queue(), bias.local().data + y.col_range().begin, y.local());
+  local::chunked::add_row(y.mesh().queue(), bias.local().data + y.col_range().begin, y.local());
 }
 
 }  // namespace partita

@@ -215,8 +215,9 @@ void gemm_plan<T, Device>::multiply(T alpha, matrix_view<const T> a, matrix_view
     const bool continues = of_k && s > 0;
     if (sums_ == nullptr) {
       const partition::rectangle computed = choice_.blocks.of_c(mesh_.at(), static_cast<global_index>(s));
-      gemm(mesh_.queue(), problem_.transposed_a, problem_.transposed_b, alpha, left, right,
-           continues ? T(1) : old, transfer::part_of(c, choice_.blocks.of_c(mesh_.at()), computed));
+      local::chunked::gemm(mesh_.queue(), problem_.transposed_a, problem_.transposed_b, alpha, left, right,
+                           continues ? T(1) : old,
+                           transfer::part_of(c, choice_.blocks.of_c(mesh_.at()), computed));
       continue;
     }
     const std::size_t product = of_k ? 0 : s;
@@ -234,7 +235,8 @@ void gemm_plan<T, Device>::move_sums(T beta, matrix_view<T> c) {
   const matrix_view<const T> sums = sums_->sums();
   c_->start(0, sums);
   if (beta == 0) return c_->finish(0, sums, c);
-  zip(mesh_.queue(), linear_combination<T>{1, beta}, c_->finish(0, sums), matrix_view<const T>(c), c);
+  local::chunked::zip(mesh_.queue(), linear_combination<T>{1, beta}, c_->finish(0, sums),
+                      matrix_view<const T>(c), c);
 }
 
 template <class T, class Device>

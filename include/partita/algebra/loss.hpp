@@ -67,8 +67,8 @@ double cross_entropy(const dense<T, vertex_rows, Device>& logits, const vertex_l
       return partita::detail::exact_total<double>(m, vertex_rows.used(), all, logits.shape().rows) /
              static_cast<double>(labels.counted());
     }
-  double total[] = {
-      cross_entropy(logits.mesh().queue(), logits.local(), labels.data(), scale, gradient.local())};
+  double total[] = {local::chunked::cross_entropy(logits.mesh().queue(), logits.local(), labels.data(), scale,
+                                                  gradient.local())};
   if (logits.mesh().size() > 1) logits.mesh().world().all_reduce(total);
   return total[0] / static_cast<double>(labels.counted());
 }
@@ -117,7 +117,8 @@ double logistic_loss(const dense<T, vertex_rows, Device>& logits,
 /// Collective over the mesh. What travels: an all-reduce of one element.
 template <class T, class Device>
 double accuracy(const dense<T, vertex_rows, Device>& logits, const vertex_labels<Device>& labels) {
-  global_index right[] = {count_correct(logits.mesh().queue(), logits.local(), labels.data())};
+  global_index right[] = {
+      local::chunked::count_correct(logits.mesh().queue(), logits.local(), labels.data())};
   if (const auto& all = logits.mesh().whole(); all.size() > 1) all.all_reduce(right);
   return labels.counted() == 0 ? 0 : static_cast<double>(right[0]) / static_cast<double>(labels.counted());
 }

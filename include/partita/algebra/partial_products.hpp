@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "partita/local/kernels.hpp"
+#include "partita/local/chunked.hpp"
 #include "partita/matrix/dense.hpp"
 #include "partita/partition/gemm_choice.hpp"
 #include "partita/transfer/block_exchange.hpp"
@@ -41,10 +41,10 @@ class partial_products {
     const stage_sums& s = stages_[stage];
     for (const piece& p : s.pieces)
       if (p.block.size() > 0)
-        gemm(mesh_.queue(), problem_.transposed_a, problem_.transposed_b, alpha,
-             part(a, !problem_.transposed_a, s.whole.rows, p.block.rows),
-             part(b, problem_.transposed_b, s.whole.cols, p.block.cols), beta,
-             transfer::view_of(product_.data() + p.begin, p.block));
+        local::chunked::gemm(mesh_.queue(), problem_.transposed_a, problem_.transposed_b, alpha,
+                             part(a, !problem_.transposed_a, s.whole.rows, p.block.rows),
+                             part(b, problem_.transposed_b, s.whole.cols, p.block.cols), beta,
+                             transfer::view_of(product_.data() + p.begin, p.block));
   }
 
   /// Reduce-scatters the product of a stage: c = sum + beta c, in the part of c that the stage computes.
@@ -56,13 +56,14 @@ class partial_products {
     const auto size = static_cast<std::size_t>(s.owned.size());
     if (s.in_place) {
       const matrix_view<T> mine = transfer::view_of(product_.data() + s.own_piece, s.owned);
-      if (beta != 0) zip(q, add, matrix_view<const T>(mine), matrix_view<const T>(target), mine);
+      if (beta != 0)
+        local::chunked::zip(q, add, matrix_view<const T>(mine), matrix_view<const T>(target), mine);
       return scatter(s, std::span<T>(target.data, size));
     }
     scatter(s, summed_.span().first(size));
     const matrix_view<const T> sums = transfer::view_of(summed_.data(), s.owned);
-    if (beta == 0) return copy(q, sums, target);
-    zip(q, add, sums, matrix_view<const T>(target), target);
+    if (beta == 0) return local::chunked::copy(q, sums, target);
+    local::chunked::zip(q, add, sums, matrix_view<const T>(target), target);
   }
   /// The sums of a schedule that redistributes them.
   matrix_view<const T> sums() {

@@ -16,7 +16,7 @@ T sum(const dense<T, L, Device>& x, std::source_location where = std::source_loc
     if (x.mesh().reproducible())
       return static_cast<T>(
           detail::exact_total<T>(x.mesh(), x.layout().used(), x.local(), x.shape().rows * x.shape().cols));
-  T total[] = {static_cast<T>(sum(x.mesh().queue(), x.local()))};
+  T total[] = {static_cast<T>(local::chunked::sum(x.mesh().queue(), x.local()))};
   if (const auto& group = x.mesh().control(x.layout().used()); group.size() > 1) group.all_reduce(total);
   return total[0];
 }
@@ -32,7 +32,7 @@ void column_sums(const dense<T, L, Device>& x, dense<T, replicated, Device>& sum
   if constexpr (local::sums_exactly<Device>)
     if (x.mesh().reproducible()) return detail::exact_column_sums(x, sums.values());
   fill(x.mesh().queue(), T(0), sums.local());
-  column_sums(x.mesh().queue(), x.local(), sums.local().data + x.col_range().begin);
+  local::chunked::column_sums(x.mesh().queue(), x.local(), sums.local().data + x.col_range().begin);
   if (const auto& group = x.mesh().along(x.layout().used()); group.size() > 1)
     group.all_reduce(sums.values());
 }
@@ -47,7 +47,7 @@ void row_sums(const dense<T, L, Device>& x, dense<T, rows_of(L), Device>& sums,
       sums.shape().cols != 1)
     throw_error<shape_error>({"row sums of ", x.shape(), " cannot be stored in ", sums.shape()});
   if (!x.layout().cols.empty()) comm::refuse_reproducible(x.mesh(), "row_sums of cut rows");
-  row_sums(x.mesh().queue(), x.local(), sums.local().data);
+  local::chunked::row_sums(x.mesh().queue(), x.local(), sums.local().data);
   if (const auto& group = x.mesh().along(x.layout().cols); group.size() > 1) group.all_reduce(sums.values());
 }
 
@@ -66,11 +66,24 @@ void row_softmax(const dense<T, L, Device>& x, dense<T, L, Device>& y,
   const auto& group = x.mesh().along(x.layout().cols);
   const auto rows = static_cast<std::size_t>(x.local().rows);
   buffer<T, Device> maximum(q, rows), total(q, rows);
-  row_max(q, x.local(), maximum.data());
+  const auto of_rows = [&](buffer<T, Device>& values) {
+    return local::one_per_row(values.data(), x.local().rows);
+  };
+  local::by_rows(
+      q, [&](local_index, auto from, auto to) { row_max(q, from, to.data); }, local::reads(x.local()),
+      local::writes(of_rows(maximum)));
   if (group.size() > 1) group.all_reduce(maximum.span(), reduction::max);
-  softmax_exp(q, x.local(), maximum.data(), y.local(), total.data());
+  local::by_rows(
+      q,
+      [&](local_index, auto from, auto largest, auto to, auto sums) {
+        softmax_exp(q, from, largest.data, to, sums.data);
+      },
+      local::reads(x.local()), local::reads(of_rows(maximum)), local::writes(y.local()),
+      local::writes(of_rows(total)));
   if (group.size() > 1) group.all_reduce(total.span());
-  divide_rows(q, total.data(), y.local());
+  local::by_rows(
+      q, [&](local_index, auto sums, auto to) { divide_rows(q, sums.data, to); },
+      local::reads(of_rows(total)), local::updates(y.local()));
 }
 
 }  // namespace partita

@@ -68,7 +68,8 @@ void gemm(const dense<T, vertex_rows, Device>& x, const dense<T, replicated, Dev
     if (y.mesh().reproducible())
       return ordered_gemm(y.mesh().queue(), x.local(), w.local(), false, e.bias_data(), e.relu, e.beta,
                           y.local());
-  gemm_bias_relu(y.mesh().queue(), x.local(), w.local(), e.bias_data(), e.relu, e.beta, y.local());
+  local::chunked::gemm_bias_relu(y.mesh().queue(), x.local(), w.local(), e.bias_data(), e.relu, e.beta,
+                                 y.local());
 }
 /// As above, for sparse X.
 template <class T, class Device>
@@ -83,8 +84,10 @@ void gemm(const sparse_rows<T, Device>& x, const dense<T, replicated, Device>& w
       return;
     }
   const local::spmm_epilogue<T> fusion{.beta = e.beta, .bias = e.bias_data(), .relu = e.relu};
+  const auto& q = y.mesh().queue();
   for (const local::csr_slice<T>& part : x.parts())
-    spmm_fused(y.mesh().queue(), part.entries, w.local(), fusion, part.rows_of(y.local()));
+    if (!x.far_products().multiply(q, 0, part.entries, w.local(), fusion, part.rows_of(y.local())))
+      spmm_fused(q, part.entries, w.local(), fusion, part.rows_of(y.local()));
 }
 /// Y = G W^T + beta Y (n x a = n x b times b x a). Throws shape_error.
 template <class T, class Device>
@@ -96,7 +99,7 @@ void gemm(const dense<T, vertex_rows, Device>& g, algebra::transposed_dense<T, r
     if (y.mesh().reproducible())
       return ordered_gemm<T>(y.mesh().queue(), g.local(), w.matrix.local(), true, nullptr, false, beta,
                              y.local());
-  gemm(y.mesh().queue(), false, true, T(1), g.local(), w.matrix.local(), beta, y.local());
+  local::chunked::gemm(y.mesh().queue(), false, true, T(1), g.local(), w.matrix.local(), beta, y.local());
 }
 /// Y = G W^T where H > 0, and 0 elsewhere: the gradient through H = max(Z, 0) (n x a = n x b times b x a; H n
 /// x a). Throws shape_error.
@@ -111,7 +114,7 @@ void gemm_relu_backward(const dense<T, vertex_rows, Device>& g, const dense<T, r
       ordered_gemm<T>(q, g.local(), w.local(), true, nullptr, false, T(0), y.local());
       return zip(q, detail::where_positive{}, y.local(), h.local(), y.local());
     }
-  gemm_relu_backward(y.mesh().queue(), g.local(), w.local(), h.local(), y.local());
+  local::chunked::gemm_relu_backward(y.mesh().queue(), g.local(), w.local(), h.local(), y.local());
 }
 
 /// sums = the column sums of this rank's rows (1 x f), its contribution to column_sums. Throws shape_error.
@@ -121,7 +124,7 @@ void column_sums_part(const dense<T, vertex_rows, Device>& x, dense<T, replicate
     throw_error<shape_error>({"column sums of ", x.shape(), " cannot be stored in ", sums.shape()});
   if constexpr (local::sums_exactly<Device>)
     if (x.mesh().reproducible()) return detail::exact_column_sums(x, sums.values());
-  column_sums(x.mesh().queue(), x.local(), sums.local().data);
+  local::chunked::column_sums(x.mesh().queue(), x.local(), sums.local().data);
 }
 
 /// dW = X^T G over this rank's rows (a x b = a x n/P times n/P x b), its contribution to inner; dbias = the
@@ -143,9 +146,9 @@ void weight_gradient_part(const dense<T, vertex_rows, Device>& x, const dense<T,
       return;
     }
   if (dbias != nullptr)
-    gemm_bias_gradient(q, x.local(), g.local(), dw.local(), dbias->local().data);
+    local::chunked::gemm_bias_gradient(q, x.local(), g.local(), dw.local(), dbias->local().data);
   else
-    gemm(q, true, false, T(1), x.local(), g.local(), T(0), dw.local());
+    local::chunked::gemm(q, true, false, T(1), x.local(), g.local(), T(0), dw.local());
 }
 /// As above, for sparse X.
 template <class T, class Device>
@@ -168,8 +171,10 @@ void weight_gradient_part(const sparse_rows<T, Device>& x, const dense<T, vertex
               exact_spmm(q, slice.entries, g.local(), part, 0.0, slice.rows_of(all));
           });
     }
+  const auto& q = g.mesh().queue();
   for (const local::csr_slice<T>& part : x.transposed_parts())
-    spmm(g.mesh().queue(), part.entries, g.local(), T(0), part.rows_of(dw.local()));
+    if (!x.far_products().multiply(q, 0, part.entries, g.local(), {}, part.rows_of(dw.local())))
+      spmm(q, part.entries, g.local(), T(0), part.rows_of(dw.local()));
 }
 
 /// Y = dropout(X); Y was made by x.like().

@@ -89,7 +89,8 @@ class spmm_plan {
     if (beta == 0 || (!change_.travels() && accumulates())) return multiply(alpha, x, beta, y);
     if (!product_) product_.emplace(y.mesh(), y.layout(), y.row_blocking(), y.col_blocking());
     multiply(alpha, x, 0, *product_);  // (m, f)
-    zip(y.mesh().queue(), linear_combination<T>{1, beta}, product_->local(), y.local(), y.local());
+    local::chunked::zip(y.mesh().queue(), linear_combination<T>{1, beta}, product_->local(), y.local(),
+                        y.local());
   }
 
   /// What this rank receives in one call, in closed form.

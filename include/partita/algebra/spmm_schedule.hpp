@@ -54,8 +54,10 @@ class spmm_schedule {
   /// y = alpha A x + beta y, for this rank's blocks; beta is 0 unless accumulates().
   void operator()(matrix_view<const T> x, matrix_view<T> y, T alpha = 1, T beta = 0) {
     accumulator<T> sum(sums_.empty() ? y : sums_.input(), beta);
+    std::size_t number = 0;
     for_stages(x, [&](std::size_t, const local::csr_slice<T>& part, matrix_view<const T> rows) {
       const auto [of_old, out] = sum.add(part);
+      if (far_.multiply(queue(), number++, part.entries, rows, {.alpha = alpha, .beta = of_old}, out)) return;
       if (alpha != 1)
         spmm_fused(queue(), part.entries, rows, {.alpha = alpha, .beta = of_old}, out);
       else if (blocks_.col_cut() && !stays())
@@ -198,6 +200,7 @@ class spmm_schedule {
   std::vector<std::size_t> nonzeros_;
   std::size_t exchanged_tiles_ = 0;
   spmm_product<T, Device> product_;
+  local::far_products<T, Device> far_;
   local_index width_ = 0;
   buffer<T, Device> wide_;  ///< X at full width, when A is stationary
   std::unique_ptr<redistribution<T, Device>> widen_;

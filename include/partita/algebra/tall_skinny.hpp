@@ -95,7 +95,7 @@ struct cholesky_factor {
 template <class T, layout L, class Device>
 bool cholesky_qr(const dense<T, L, Device>& x, dense<T, L, Device>& q, dense<T, replicated, Device>& r) {
   const auto multiply = [&](T alpha, const auto& a, const auto& b, T beta, auto& c) {
-    gemm(x.mesh().queue(), false, false, alpha, a.local(), b.local(), beta, c.local());
+    local::chunked::gemm(x.mesh().queue(), false, false, alpha, a.local(), b.local(), beta, c.local());
   };
   const cholesky_factor<T, Device> first(gram(x));
   dense<T, L, Device> q1 = shaped_like(x);  // (n, f)

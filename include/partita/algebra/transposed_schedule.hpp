@@ -106,8 +106,10 @@ class transposed_schedule {
 
   /// y = alpha A^T x + beta y, for this rank's blocks; beta is 0 unless accumulates().
   void operator()(matrix_view<const T> x, matrix_view<Sum> y, T alpha = 1, T beta = 0) {
+    std::size_t number = 0;
     run(x, y, beta,
         [&](const local::csr_view<T>& a, matrix_view<const T> rows, Sum of_old, matrix_view<Sum> to) {
+          if (far_.multiply_transposed(blocks_.m.queue(), number++, a, rows, alpha, of_old, to)) return;
           spmm_transposed(blocks_.m.queue(), a, rows, alpha, of_old, to);
         });
   }
@@ -239,6 +241,7 @@ class transposed_schedule {
   buffer<T, Device> x_;       ///< all rows of X that the tiles need
   buffer<Sum, Device> sums_;  ///< Y before it is gathered
   std::array<stage, 2> stages_;
+  local::far_products<T, Device> far_;
   std::unique_ptr<redistribution<T, Device>> spread_;
   std::unique_ptr<redistribution<Sum, Device>> gather_;
   std::unique_ptr<block_stream<T, Device>> stream_;

@@ -48,7 +48,7 @@ T dot(const dense<T, X, Device>& x, const dense<T, Y, Device>& y,
   const comm::call_site scope(where);
   detail::require_same_blocks("dot", x, y);
   comm::refuse_reproducible(x.mesh(), "dot");
-  T total[] = {dot(x.mesh().queue(), x.local(), y.local())};
+  T total[] = {local::chunked::dot(x.mesh().queue(), x.local(), y.local())};
   if (const auto& group = x.mesh().control(x.layout().used()); group.size() > 1) group.all_reduce(total);
   return total[0];
 }
@@ -66,7 +66,7 @@ void dot(const dense<T, X, Device>& x, const dense<T, Y, Device>& y, dense<T, re
   comm::refuse_reproducible(x.mesh(), "dot");
   const auto& q = x.mesh().queue();
   fill(q, T(0), products.local());
-  column_dots(q, x.local(), y.local(), products.local().data + x.col_range().begin);
+  local::chunked::column_dots(q, x.local(), y.local(), products.local().data + x.col_range().begin);
   if (const auto& group = x.mesh().along(x.layout().used()); group.size() > 1)
     group.all_reduce(products.values());
 }
@@ -92,7 +92,7 @@ void norm(const dense<T, X, Device>& x, dense<T, replicated, Device>& norms,
 template <class T, layout X, layout Y, class Device>
 void axpy(std::type_identity_t<T> alpha, const dense<T, X, Device>& x, dense<T, Y, Device>& y) {
   detail::require_same_blocks("axpy", x, y);
-  zip(x.mesh().queue(), linear_combination<T>{alpha, 1}, x.local(), y.local(), y.local());
+  local::chunked::zip(x.mesh().queue(), linear_combination<T>{alpha, 1}, x.local(), y.local(), y.local());
 }
 
 /// y(i, j) += alpha(0, j) x(i, j), with one factor per column. X and Y are n x f, alpha is 1 x f, on every
@@ -101,8 +101,14 @@ template <class T, layout X, layout Y, class Device>
 void axpy(const dense<T, replicated, Device>& alpha, const dense<T, X, Device>& x, dense<T, Y, Device>& y) {
   detail::require_same_blocks("axpy", x, y);
   detail::require_one_number_per_column("axpy", x, alpha);
-  const detail::plus_scaled_column<T> update{alpha.local().data + x.col_range().begin, x.local()};
-  transform_indexed(y.mesh().queue(), update, y.local(), y.local());
+  const auto& q = y.mesh().queue();
+  const T* const factors = alpha.local().data + x.col_range().begin;
+  local::by_rows(
+      q,
+      [&](local_index, matrix_view<const T> from, matrix_view<T> to) {
+        transform_indexed(q, detail::plus_scaled_column<T>{factors, from}, to, to);
+      },
+      local::reads(x.local()), local::updates(y.local()));
 }
 
 /// y(i, j) *= factors(0, j), with one factor per column. Y is n x f, `factors` is 1 x f, on every rank.

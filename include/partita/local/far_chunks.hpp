@@ -6,6 +6,8 @@
 #include <array>
 #include <cstddef>
 #include <span>
+#include <type_traits>
+#include <utility>
 
 #include "partita/base/function_reference.hpp"
 #include "partita/local/view.hpp"
@@ -169,7 +171,7 @@ void by_rows(const device_queue<Device>& q, const F& f, const row_operand<T>&...
                            [&]<std::size_t... I>(std::index_sequence<I...>) {
                              f(first, detail::chunk_of(x, of[I], first, size, slot)...);
                            }
-                           (std::index_sequence_for<T...>());
+                           (std::make_index_sequence<count>());
                          });
 }
 

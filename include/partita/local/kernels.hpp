@@ -5,5 +5,6 @@
 /// reference implementations with the same names and arguments, without the queue.
 
 #include "partita/local/far_chunks.hpp"
+#include "partita/local/far_spmm.hpp"
 #include "partita/local/host/kernels.hpp"
 #include "partita/local/spmm_product.hpp"

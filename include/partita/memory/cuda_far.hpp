@@ -67,7 +67,8 @@ class far_channel<cuda_device> {
         work_(q.owner()),
         transfers_(q.device()),
         given_(*work_),
-        done_(*transfers_.owner()) {}
+        done_(*transfers_.owner()),
+        meter_(work_->far_meter()) {}
 
   bool is_far(const void* address) const { return options_.store->contains(address); }
   std::size_t slot_bytes() const { return options_.slot_bytes(); }
@@ -96,8 +97,10 @@ class far_channel<cuda_device> {
     if (is_far(c.to)) traffic_.written += c.bytes();
   }
   void count_read(std::size_t bytes) { traffic_.read += bytes; }
+  void count_written(std::size_t bytes) { traffic_.written += bytes; }
   const device_queue<cuda_device>& transfers() const { return transfers_; }
   far_traffic& traffic() { return traffic_; }
+  const memory_meter& meter() const { return *meter_; }
 
  private:
   far_options options_;
@@ -106,6 +109,7 @@ class far_channel<cuda_device> {
   device_queue<cuda_device> transfers_;
   on_cuda::cuda_event given_, done_;
   far_traffic traffic_;
+  std::shared_ptr<memory_meter> meter_;
 };
 
 /// As use_far of a host queue.

@@ -66,7 +66,11 @@ class cuda_stream {
   /// Stream-ordered uninitialised memory, aligned to 256 bytes, from the device's default memory pool, which
   /// all streams share. If the pool is exhausted, trims its cached memory and retries.
   void* allocate(std::size_t bytes) const {
-    if (far_ && (bytes >= far_->from || !meter_->fits(bytes))) return far_->store->allocate(bytes);
+    if (far_ && (bytes >= far_->from || !meter_->fits(bytes))) {
+      void* const memory = far_->store->allocate(bytes);
+      far_meter_->add(bytes);
+      return memory;
+    }
     meter_->add(bytes);
     void* memory = nullptr;
     cudaError_t code = cudaMallocAsync(&memory, bytes, stream_);
@@ -85,6 +89,7 @@ class cuda_stream {
   void release(void* memory, std::size_t bytes) const noexcept {
     if (far_ && far_->store->contains(memory)) {
       cudaStreamSynchronize(stream_);
+      far_meter_->remove(bytes);
       return far_->store->release(memory, bytes);
     }
     cudaFreeAsync(memory, stream_);
@@ -93,11 +98,14 @@ class cuda_stream {
   /// As host_memory::use_far.
   void use_far(const far_options& options) const { far_ = options; }
   const std::optional<far_options>& far() const { return far_; }
+  /// Of the buffers in the store.
+  const std::shared_ptr<memory_meter>& far_meter() const { return far_meter_; }
 
  private:
   int device_;
   cudaStream_t stream_ = nullptr;
   std::shared_ptr<memory_meter> meter_;
+  std::shared_ptr<memory_meter> far_meter_ = std::make_shared<memory_meter>();
   mutable std::optional<far_options> far_;
 };
 

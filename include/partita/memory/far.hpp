@@ -31,7 +31,7 @@ struct far_options {
   /// Alignment of what lies in the window.
   static constexpr std::size_t alignment = 256;
 
-  std::shared_ptr<far_store> store;
+  std::shared_ptr<far_store> store = {};
   std::size_t window = 0;       ///< bytes of near memory that far operands pass through
   std::size_t from = 1;         ///< buffers of at least this many bytes are far
   double bytes_per_second = 0;  ///< slows transfers down to this rate, to emulate a slower store; 0: does not
@@ -44,9 +44,17 @@ struct far_options {
 struct far_traffic {
   std::uint64_t read = 0, written = 0;  ///< bytes
   std::uint64_t chunks = 0;             ///< of all operations
+  std::uint64_t rows_needed = 0;        ///< of the operands of sparse products, summed over their chunks
+  std::uint64_t rows_read = 0;          ///< of them: those that the chunk before did not need
   double transfer = 0;                  ///< time that transfers took
   double compute = 0;                   ///< time of operations on far operands, without waiting
   double exposed = 0;                   ///< time that operations waited for transfers
+
+  /// What has passed since `before`.
+  far_traffic operator-(const far_traffic& before) const {
+    return {read - before.read,         written - before.written, chunks - before.chunks,
+            transfer - before.transfer, compute - before.compute, exposed - before.exposed};
+  }
 
   /// The share of the shorter of transfer and compute that the other one hid: 1 if all of it.
   double overlap() const {
@@ -66,8 +74,9 @@ struct far_traffic {
 ///     void compute(work)                       calls work(), whose time counts as that of computing
 ///     void move(const block_copy&)             copies rows between near and far memory
 ///     const device_queue<Device>& transfers()  the queue of tasks
-///     void count_read(bytes)                   that a kernel on transfers() reads from far memory
+///     void count_read(bytes), count_written(bytes)   of far memory, by a kernel on transfers()
 ///     far_traffic& traffic()
+///     const memory_meter& meter()        of the far buffers of the queue
 template <class Device>
 class far_channel;
 

@@ -31,11 +31,11 @@ class host_memory {
   }
 
   void* allocate(std::size_t bytes) const {
-    if (far_ && bytes >= far_->from) return far_->store->allocate(bytes);
+    if (far_ && bytes >= far_->from) return allocate_far(bytes);
     if (recycles_)
       if (void* const memory = reused(bytes)) return memory;
     if (!meter_->fits(bytes)) give_back_free();
-    if (far_ && !meter_->fits(bytes)) return far_->store->allocate(bytes);
+    if (far_ && !meter_->fits(bytes)) return allocate_far(bytes);
     meter_->add(bytes);
     void* const memory = ::operator new(bytes, alignment, std::nothrow);
     if (memory == nullptr) {
@@ -46,7 +46,10 @@ class host_memory {
     return memory;
   }
   void release(void* memory, std::size_t bytes) const noexcept {
-    if (far_ && far_->store->contains(memory)) return far_->store->release(memory, bytes);
+    if (far_ && far_->store->contains(memory)) {
+      far_meter_->remove(bytes);
+      return far_->store->release(memory, bytes);
+    }
     for (kept_block& b : kept_)
       if (b.memory == memory) {
         b.is_free = true;
@@ -63,6 +66,8 @@ class host_memory {
   /// What use_far was given, or none.
   const std::optional<far_options>& far() const { return far_; }
   const std::shared_ptr<memory_meter>& shared_meter() const { return meter_; }
+  /// Of the buffers in the store.
+  const std::shared_ptr<memory_meter>& far_meter() const { return far_meter_; }
 
  private:
   struct kept_block {
@@ -72,6 +77,11 @@ class host_memory {
   };
   static constexpr std::align_val_t alignment{64};
 
+  void* allocate_far(std::size_t bytes) const {
+    void* const memory = far_->store->allocate(bytes);
+    far_meter_->add(bytes);
+    return memory;
+  }
   /// The smallest free block that serves, or null; then the largest that does not is given back, so that
   /// blocks grow instead of accumulating.
   void* reused(std::size_t bytes) const {
@@ -104,6 +114,7 @@ class host_memory {
   }
 
   std::shared_ptr<memory_meter> meter_ = std::make_shared<memory_meter>();
+  std::shared_ptr<memory_meter> far_meter_ = std::make_shared<memory_meter>();
   mutable bool recycles_ = false;
   mutable std::vector<kept_block> kept_;
   mutable std::optional<far_options> far_;

@@ -19,7 +19,7 @@ template <>
 class far_channel<host> {
  public:
   far_channel(const device_queue<host>& q, far_options options)
-      : options_(std::move(options)), window_(q, options_.window) {}
+      : options_(std::move(options)), window_(q, options_.window), meter_(q.owner()->far_meter()) {}
 
   bool is_far(const void* address) const { return options_.store->contains(address); }
   std::size_t slot_bytes() const { return options_.slot_bytes(); }
@@ -56,13 +56,18 @@ class far_channel<host> {
     count(c.from, c.bytes(), traffic_.read);
     count(c.to, c.bytes(), traffic_.written);
   }
-  /// Counts bytes that a kernel of a task reads from far memory.
+  /// Count bytes that a kernel of a task reads from far memory, or writes there.
   void count_read(std::size_t bytes) {
     traffic_.read += bytes;
     moved_ += bytes;
   }
+  void count_written(std::size_t bytes) {
+    traffic_.written += bytes;
+    moved_ += bytes;
+  }
   const device_queue<host>& transfers() const { return transfers_; }
   far_traffic& traffic() { return traffic_; }
+  const memory_meter& meter() const { return *meter_; }
 
  private:
   using clock = std::chrono::steady_clock;
@@ -79,6 +84,7 @@ class far_channel<host> {
   buffer<std::byte, host> window_;
   device_queue<host> transfers_;
   far_traffic traffic_;
+  std::shared_ptr<memory_meter> meter_;
   std::size_t moved_ = 0;
   double took_ = 0;
   base::background worker_;

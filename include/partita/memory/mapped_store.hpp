@@ -5,17 +5,19 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <chrono>
 #include <condition_variable>
-#include <cstdio>
 #include <cstdlib>
 #include <fcntl.h>
 #include <filesystem>
-#include <limits>
+#include <functional>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <string>
 #include <sys/mman.h>
+#include <system_error>
 #include <thread>
 #include <unistd.h>
 #include <utility>
@@ -94,7 +96,7 @@ class mapped_store : public far_store {
   }
   bool contains(const void* address) const override {
     const auto* const a = static_cast<const std::byte*>(address);
-    return std::less_equal<>()(begin_, a) && std::less<>()(a, begin_ + space_);
+    return !std::less<>()(a, begin_) && std::less<>()(a, begin_ + space_);
   }
 
   const std::filesystem::path& folder() const { return folder_; }
@@ -134,8 +136,8 @@ class mapped_store : public far_store {
     const auto left = none ? 0 : static_cast<std::size_t>(space.available);
     if (why == ENOSPC && bytes > left)
       throw_error<device_error>({"the folder ", folder_.string(), " for far memory is full: a block of ",
-                                 bytes, " bytes misses ", bytes - left, " bytes there, beside blocks of ",
-                                 used_, " bytes"});
+                                 bytes, " bytes needs ", bytes - left,
+                                 " bytes more than are free, beside blocks of ", used_, " bytes"});
     throw_error<device_error>({"a block of ", bytes, " bytes cannot be made in the folder ", folder_.string(),
                                " for far memory, beside blocks of ", used_,
                                " bytes: ", std::generic_category().message(why)});
@@ -177,11 +179,17 @@ class mapped_store : public far_store {
     std::array<char, 128> text{};
     const int f = ::open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
     if (f < 0) return 0;
-    const auto size = ::read(f, text.data(), text.size() - 1);
+    const auto size = ::read(f, text.data(), text.size());
     ::close(f);
-    unsigned long all = 0, resident = 0, shared = 0;
-    if (size <= 0 || std::sscanf(text.data(), "%lu %lu %lu", &all, &resident, &shared) != 3) return 0;
-    return shared * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    if (size <= 0) return 0;
+    const char* const end = text.data() + size;
+    const char* at = text.data();
+    std::size_t pages = 0;
+    for (int field = 0; field < 3; ++field) {  // size, resident, shared
+      while (at != end && *at == ' ') ++at;
+      at = std::from_chars(at, end, pages).ptr;
+    }
+    return pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   }
   void trim() {
     std::unique_lock lock(mutex_);

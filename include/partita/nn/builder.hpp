@@ -32,6 +32,8 @@ struct model_options {
   bool sampled = false;        ///< on blocks of sampled neighbours; then no input is constant
   bool learned_input = false;  ///< the input of the first layer needs a gradient, too
   spmm_options products = {};
+  /// Chunks of the first and the last product of a propagation whose graph every rank has whole; see there.
+  std::size_t split_chunks = 1;
   coefficient_gradient coefficients = coefficient_gradient::automatic;  ///< in attention
 };
 

@@ -4,10 +4,14 @@
 
 #include <deque>
 #include <functional>
+#include <optional>
+#include <utility>
 
+#include "partita/algebra/row_chunks.hpp"
 #include "partita/base/function.hpp"
 #include "partita/nn/layer.hpp"
 #include "partita/transfer/redistribution.hpp"
+#include "partita/transfer/row_split.hpp"
 
 namespace partita::nn {
 
@@ -15,8 +19,11 @@ namespace partita::nn {
 /// alpha > 0, A^K H for alpha = 0.
 ///
 /// What travels in each direction: redistribution of Z_0 to the policy's layout and of the result back, and
-/// the traffic of K products (none under feature_column). Sources: Klicpera et al. (ICLR 2019), eq. 4;
-/// decoupled training: NeutronTP (VLDB 2025), section 4.1.
+/// the traffic of K products (none under feature_column). Where every rank has all of A and split_chunks > 1,
+/// the first redistribution is cut by the rows that chunks of A are the first to need, the last one by the
+/// chunks' rows: that of chunk j + 1 travels while the first product of chunk j is computed, that of chunk
+/// j - 1 while the last one is. Each row is still sent once. Sources: Klicpera et al. (ICLR 2019), eq. 4;
+/// decoupled training: NeutronTP (VLDB 2025), section 4.1, its chunks section 4.2.
 template <class T, class Device>
 class propagation final : public layer<T, Device> {
  public:
@@ -34,30 +41,43 @@ class propagation final : public layer<T, Device> {
         keep_(static_cast<T>(1 - alpha)),
         teleport_(static_cast<T>(alpha)) {
     for (int i = 0; i < 3; ++i) states_.emplace_back(a.mesh(), inner_, a.col_blocking(), features_);
+    const std::size_t chunks = b.options().split_chunks;
+    if (chunks < 2 || hops < 1 || partition::same_blocks(a.mesh().shape(), vertex_rows, inner_) ||
+        a.mesh().reproducible())
+      return;
+    if (row_chunks<T, Device>::fits(a)) forward_chunks_.emplace(*this, a, chunks);
+    if (row_chunks<T, Device>::fits(transposed(a))) backward_chunks_.emplace(*this, transposed(a), chunks);
   }
 
   void forward(const operand<T, Device>& h, matrix& z, const pass& = {}) override {
-    auto &first = states_[0], *now = &states_[1], *next = &states_[2];
-    to_policy_(written_out_(h), first);
-    copy(first, *now);
+    const matrix& x = written_out_(h);
+    state& first = states_[0];
+    const state* now = &first;
+    if (!forward_chunks_) to_policy_(x, first);
     for (int k = 0; k < hops_; ++k) {
-      forward_(*now, *next);  // (n, f)
-      if (teleport_ != 0) zip(*next, first, *next, linear_combination<T>{keep_, teleport_});
-      std::swap(now, next);
+      state& next = states_[static_cast<std::size_t>(1 + k % 2)];
+      hop(k, forward_, forward_chunks_, x, first, *now, {keep_, teleport_}, first, next, z);  // (n, f)
+      now = &next;
     }
-    from_policy_(*now, z);
+    if (!closes(forward_chunks_)) from_policy_(*now, z);
   }
   void backward(const operand<T, Device>&, const matrix& dz, matrix* dh) override {
     if (dh == nullptr) return;
     auto &sum = states_[0], *now = &states_[1], *next = &states_[2];
-    to_policy_(dz, *now);
+    if (!backward_chunks_) to_policy_(dz, *now);
     fill(sum, T(0));
+    const auto add = [&](const state& part, T factor) {
+      if (factor != 0) zip(sum, part, sum, linear_combination<T>{1, factor});
+    };
     for (int k = 0; k < hops_; ++k) {
-      if (teleport_ != 0) zip(sum, *now, sum, linear_combination<T>{1, teleport_});
-      backward_(*now, *next);  // (n, f)
-      if (teleport_ != 0) transform(*next, *next, scaled<T>{keep_});
+      if (k > 0) add(*now, teleport_);
+      const bool last = k + 1 == hops_ && closes(backward_chunks_);
+      hop(k, backward_, backward_chunks_, dz, *now, *now, {keep_, last ? T(1) : T(0)}, sum, *next,
+          *dh);  // (n, f)
+      if (k == 0) add(*now, teleport_);
       std::swap(now, next);
     }
+    if (closes(backward_chunks_)) return;
     zip(sum, *now, sum, std::plus<>{});
     from_policy_(sum, *dh);
   }
@@ -65,23 +85,84 @@ class propagation final : public layer<T, Device> {
   global_index width() const override { return features_.size(); }
   traffic predicted() const override {
     return predicted_forward() + static_cast<global_index>(hops_) * backward_.predicted() +
-           to_policy_.predicted() + from_policy_.predicted();
+           redistributed(backward_chunks_);
   }
   /// What this rank receives in one forward.
   traffic predicted_forward() const {
-    return static_cast<global_index>(hops_) * forward_.predicted() + to_policy_.predicted() +
-           from_policy_.predicted();
+    return static_cast<global_index>(hops_) * forward_.predicted() + redistributed(forward_chunks_);
   }
 
  private:
+  using state = dense<T, dynamic_layout, Device>;
+
+  /// The first and the last product of a direction in chunks of the rows of A.
+  struct overlapped {
+    overlapped(const propagation& p, const sparse<T, dynamic_layout, Device>& a, std::size_t chunks)
+        : product(a, chunks),
+          split(a.mesh(), a.col_blocking(), p.features_, vertex_rows, p.inner_, product.first_needed()),
+          gather(a.mesh(), a.row_blocking(), p.features_, p.inner_, vertex_rows, product.rows()) {}
+
+    row_chunks<T, Device> product;
+    transfer::row_split<T, Device> split;
+    staged_redistribution<T, Device> gather;
+  };
+
+  /// Whether the last product is cut, too: it is not where it is also the first one.
+  bool closes(const std::optional<overlapped>& chunks) const { return chunks && hops_ > 1; }
+  traffic redistributed(const std::optional<overlapped>& chunks) const {
+    return (chunks ? chunks->split.predicted() : to_policy_.predicted()) +
+           (closes(chunks) ? chunks->gather.predicted() : from_policy_.predicted());
+  }
+
+  /// Product k of a direction, to = f.a A from + f.b old. Its first one brings `in` to `arrived`, and its
+  /// last one `to` to `out`, where they are cut.
+  void hop(int k, spmm_plan<T, Device>& product, std::optional<overlapped>& chunks, const matrix& in,
+           state& arrived, const state& from, linear_combination<T> f, const state& old, state& to,
+           matrix& out) {
+    const auto combine = [&] {
+      if (f.b != 0)
+        zip(to, old, to, f);
+      else if (f.a != 1)
+        transform(to, to, scaled<T>{f.a});
+    };
+    if (k == 0 && chunks) {
+      multiply_arriving(*chunks, in, arrived, to);
+      return combine();
+    }
+    if (k + 1 == hops_ && closes(chunks)) return multiply_leaving(*chunks, from, f, old, to, out);
+    product(from, to);
+    combine();
+  }
+  /// to = A in, as the rows of `in` arrive.
+  void multiply_arriving(overlapped& c, const matrix& in, state& arrived, state& to) {
+    c.split.start(0, in.local());
+    for (std::size_t j = 0; j < c.product.count(); ++j) {
+      if (j + 1 < c.product.count()) c.split.start(j + 1, in.local());
+      c.split.finish(j, arrived.local());
+      c.product(j, std::as_const(arrived).local(), to.local());
+    }
+  }
+  /// to = f.a A from + f.b old, whose rows leave for `out` when they are computed.
+  void multiply_leaving(overlapped& c, const state& from, linear_combination<T> f, const state& old,
+                        state& to, matrix& out) {
+    const std::size_t count = c.product.count();
+    for (std::size_t j = 0; j < count; ++j) {
+      c.product(j, f.a, from.local(), f.b, old.local(), to.local());
+      c.gather.start(j, std::as_const(to).local());
+      if (j > 0) c.gather.finish(j - 1, std::as_const(to).local(), out.local());
+    }
+    c.gather.finish(count - 1, std::as_const(to).local(), out.local());
+  }
+
   blocking features_;
   layout inner_;
   spmm_plan<T, Device> forward_, backward_;
   redistribution<T, Device> to_policy_, from_policy_;
   int hops_;
   T keep_, teleport_;
-  std::deque<dense<T, dynamic_layout, Device>> states_;  ///< three, each (n, f), in the policy's layout
+  std::deque<state> states_;  ///< three, each (n, f), in the policy's layout
   dense_operand<T, Device> written_out_;
+  std::optional<overlapped> forward_chunks_, backward_chunks_;
 };
 
 }  // namespace partita::nn

@@ -65,10 +65,10 @@ void save_run(const communicator& world, Trainer& training, const std::vector<ep
 }  // namespace detail
 
 /// The epochs that are left up to number `epochs`, each a call of training.epoch(number), and the results,
-/// without predicted_words_received. The mesh's ledger is cleared before each; what travels in the phases
-/// "evaluation" and "checkpoint" is not counted as training. Collective over the mesh. Throws error naming
-/// `name` when a loss is not finite, and when more epochs are behind than `epochs`; what how.load and
-/// how.save throw.
+/// without predicted_words_received. All ranks have far memory, or none has. The mesh's ledger is cleared
+/// before each; what travels in the phases "evaluation" and "checkpoint" is not counted as training.
+/// Collective over the mesh. Throws error naming `name` when a loss is not finite, and when more epochs are
+/// behind than `epochs`; what how.load and how.save throw.
 template <class T, class Device, class Trainer>
 training_result run_epochs(const mesh<Device>& m, const std::string& name, int epochs, Trainer& training,
                            const epoch_observer& observe, const continuation<T>& how) {
@@ -94,9 +94,13 @@ training_result run_epochs(const mesh<Device>& m, const std::string& name, int e
   result.resumed_from = static_cast<int>(result.epochs.size());
   std::vector<ledger_entry> last;
   traffic step;
+  auto* const far = far_of(m.queue());
+  far_traffic before, of_epoch;
   for (int e = result.resumed_from + 1; e <= epochs && !result.stopped; ++e) {
     m.ledger().clear();
+    if (far != nullptr) before = far->traffic();
     const epoch_report report = training.epoch(e);
+    if (far != nullptr) of_epoch = far->traffic() - before;
     add(report);
     if (!std::isfinite(report.loss))
       throw_error<error>({name, ": the loss is not finite in epoch ", e, "; a lower learning rate may help"});
@@ -122,6 +126,7 @@ training_result run_epochs(const mesh<Device>& m, const std::string& name, int e
   result.messages = summarize(m.world(), step.messages);
   result.peak_bytes = summarize(m.world(), static_cast<global_index>(m.queue().meter()->peak()));
   result.setup_peak_bytes = summarize(m.world(), setup_peak);
+  if (far != nullptr) result.far = summarize_far(m.world(), of_epoch, far->meter().peak());
   std::vector<double> seconds;
   for (std::size_t k = static_cast<std::size_t>(result.resumed_from); k < result.epochs.size(); ++k)
     seconds.push_back(result.epochs[k].seconds);

@@ -114,6 +114,8 @@ struct training_options {
   double alpha = 0.1;   ///< appnp: teleport probability; gcnii: initial residual
   double lambda = 0.5;  ///< of gcnii
   coefficient_gradient coefficients = coefficient_gradient::automatic;  ///< of gat
+  /// Decoupled models: chunks of the redistributions that overlap products; see nn::propagation.
+  int split_chunks = 1;
   double epsilon = 0;  ///< gin: the vertex itself has weight 1 + epsilon
   int epochs = 200;
   double learning_rate = 0.01;
@@ -138,6 +140,7 @@ inline nn::model_options options_of_model(const training_options& options) {
           .convolution_decay = options.convolution_decay,
           .dropout = options.dropout,
           .learned_input = options.embedding > 0,
+          .split_chunks = static_cast<std::size_t>(std::max(options.split_chunks, 1)),
           .coefficients = options.coefficients};
 }
 
@@ -199,6 +202,14 @@ struct pipeline_result {
   std::vector<pipeline_comparison> comparisons;
 };
 
+/// What passed between near and far memory in the last epoch, evaluation included, the same on every rank.
+struct far_result {
+  over_ranks chunks;              ///< of all operations
+  over_ranks read, written;       ///< bytes
+  over_ranks peak_bytes;          ///< peak of live far buffers
+  std::optional<double> overlap;  ///< far_traffic::overlap() of all ranks; none where times are not taken
+};
+
 /// The result of training, the same on every rank. Traffic is that of the last epoch's training step, without
 /// evaluation.
 struct training_result {
@@ -210,7 +221,7 @@ struct training_result {
   double test_accuracy_at_best_validation = 0;
   double seconds_per_epoch = 0;  ///< median
   over_ranks words_received, predicted_words_received, messages;
-  over_ranks peak_bytes;        ///< peak of live buffers since the queue's meter was reset
+  over_ranks peak_bytes;        ///< peak of live near buffers since the queue's meter was reset
   over_ranks setup_peak_bytes;  ///< the same, before the first epoch
   double distribute_seconds =
       0;  ///< before the first epoch, to make matrices of the data, on the slowest rank
@@ -218,6 +229,7 @@ struct training_result {
   std::vector<ledger_entry> ledger;  ///< of the last epoch, evaluation included, summed over the ranks
   std::optional<mini_batch_result> mini_batch;
   std::optional<pipeline_result> pipeline;
+  std::optional<far_result> far;  ///< of queues with far memory
 };
 
 /// Called on every rank after each epoch.

@@ -3,12 +3,14 @@
 /// Statistics over all ranks.
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "partita/comm/communicator.hpp"
+#include "partita/memory/far.hpp"
 #include "partita/train/options.hpp"
 
 namespace partita::nn {
@@ -16,6 +18,20 @@ namespace partita::nn {
 /// The maximum and the sum of `mine` over the ranks. Collective.
 inline over_ranks summarize(const communicator& world, global_index mine) {
   return {world.all_reduce(mine, reduction::max), world.all_reduce(mine)};
+}
+
+/// The traffic of far memory on all ranks, and the peaks of their far buffers. Collective.
+inline far_result summarize_far(const communicator& world, const far_traffic& mine, std::size_t peak) {
+  const auto count = [&](std::uint64_t of_rank) {
+    return summarize(world, static_cast<global_index>(of_rank));
+  };
+  far_result found{count(mine.chunks), count(mine.read), count(mine.written), count(peak), {}};
+  std::array times{mine.transfer, mine.compute, mine.exposed};
+  world.all_reduce(times);
+  far_traffic all;
+  all.transfer = times[0], all.compute = times[1], all.exposed = times[2];
+  if (all.transfer > 0) found.overlap = all.overlap();
+  return found;
 }
 
 /// The ledger entries of all ranks, summed by phase, operation and axis. Collective.

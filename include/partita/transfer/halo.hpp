@@ -68,8 +68,9 @@ class halo {
                     send_counts_);
     local::csr_view<T> senders = senders_.template transposed<T>();
     senders.values = ones_.data();
-    spmm(mesh_.queue(), senders, {packed_.data(), static_cast<local_index>(send_.size()), x.cols, x.cols},
-         T(1), x);
+    const matrix_view<const T> packed{packed_.data(), static_cast<local_index>(send_.size()), x.cols, x.cols};
+    if (!far_.multiply(mesh_.queue(), 0, senders, packed, {.beta = 1}, x))
+      spmm(mesh_.queue(), senders, packed, T(1), x);
   }
 
   /// What this rank receives in one gather of f columns, and in one scatter_add.
@@ -111,6 +112,7 @@ class halo {
   local::csr_inverse<Device> senders_;
   buffer<T, Device> ones_;  ///< values of senders_
   buffer<T, Device> packed_;
+  local::far_products<T, Device> far_;
   local_index width_ = -1;
 };
 

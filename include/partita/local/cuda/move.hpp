@@ -66,6 +66,18 @@ struct copy_from_starts {
 };
 
 template <class T>
+struct put_in_row_of_list {
+  const T* from;
+  const local_index* rows;
+  matrix_view<T> to;
+
+  constexpr void operator()(std::int64_t thread) const {
+    const cell at = cell_of(thread, to.cols);
+    to(rows[at.row], at.col) = from[thread];
+  }
+};
+
+template <class T>
 struct add_to_row_of_list {
   const T* from;
   const local_index* rows;
@@ -125,6 +137,14 @@ void gather_rows_of_two(const device_queue<cuda_device>& q, const local::scalar<
                         matrix_view<T> to) {
   local::require_starts("gather_rows_of_two", starts.size(), local::shape_of(to));
   on_cuda::launch(q, std::int64_t{to.rows} * to.cols, copy_from_starts<T>{own, received, starts.data(), to});
+}
+
+/// As on_host::scatter_rows; `rows` is in device memory.
+template <class T>
+void scatter_rows(const device_queue<cuda_device>& q, const local::scalar<T>* from,
+                  std::span<const local_index> rows, matrix_view<T> to) {
+  const local_index count = to_local(static_cast<global_index>(rows.size()), "the number of scattered rows");
+  on_cuda::launch(q, std::int64_t{count} * to.cols, put_in_row_of_list<T>{from, rows.data(), to});
 }
 
 /// As on_host::scatter_add_distinct_rows; `rows` is in device memory.

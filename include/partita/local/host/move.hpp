@@ -92,6 +92,19 @@ inline void gather_rows_of_two(const device_queue<host>& q, const local::scalar<
   });
 }
 
+/// to(rows[i], j) = from[i n + j]; the rows[i] must be distinct. to is (m, n), from has rows.size() n
+/// elements, every rows[i] is less than m. Throws shape_error if the number of rows does not fit in a local
+/// index.
+template <class T>
+inline void scatter_rows(const device_queue<host>& q, const local::scalar<T>* from,
+                         std::span<const local_index> rows, matrix_view<T> to) {
+  const local_index count = to_local(static_cast<global_index>(rows.size()), "the number of scattered rows");
+  const matrix_view<const T> in{from, count, to.cols, to.cols};
+  for_rows(q.threads(), count, to.cols, [=](local_index i) {
+    std::copy_n(in.row_data(i), to.cols, to.row_data(rows[static_cast<std::size_t>(i)]));
+  });
+}
+
 /// to(rows[i], j) += from[i n + j]; the rows[i] must be distinct. to is (m, n), from has rows.size() n
 /// elements, every rows[i] is less than m. Throws shape_error if the number of rows does not fit in a local
 /// index.

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products with far operands: as near ones, with the bytes of the closed form.
+#include "partita/local/far_spmm.hpp"
+
+#include <doctest/doctest.h>
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+#include "partita/local/kernels.hpp"
+#include "partita/memory/mapped_store.hpp"
+#include "support/blocks.hpp"
+#include "support/ranks.hpp"
+
+namespace test_far_spmm {
+
+using namespace partita;
+using namespace test_support;
+using host_queue = device_queue<host>;
+using local::far_spmm_size;
+
+/// A queue with far memory, and memory for what a test puts there or not.
+struct far_place {
+  std::shared_ptr<mapped_store> store =
+      std::make_shared<mapped_store>(std::filesystem::temp_directory_path());
+  host_queue q, far, near;
+  std::vector<std::shared_ptr<void>> memory;
+
+  /// `from`: which buffers of products are far.
+  explicit far_place(std::size_t window, std::size_t from = 1, int threads = 1) : q(threads) {
+    use_far(q, {.store = store, .window = window, .from = from});
+    use_far(far, {.store = store, .window = 512});
+  }
+  template <class T>
+  T* put(const std::vector<T>& values, bool is_far) {
+    const auto made = std::make_shared<buffer<T, host>>(is_far ? far : near, values.size());
+    std::copy(values.begin(), values.end(), made->data());
+    memory.push_back(made);
+    return made->data();
+  }
+  template <class T>
+  matrix_view<T> put(const block<T>& b, bool is_far) {
+    return {put(b.values, is_far) + b.lead, b.rows, b.cols, b.stride};
+  }
+  template <class T>
+  csr_view<T> put(const sparse<T>& a, bool structure, bool values) {
+    return {a.rows, a.cols, put(a.offsets, structure), put(a.columns, structure) + a.columns_lead,
+            put(a.values, values) + a.values_lead};
+  }
+};
+
+template <class T>
+std::vector<T> values_of(matrix_view<const T> y) {
+  std::vector<T> values;
+  for (local_index i = 0; i < y.rows; ++i) values.insert(values.end(), y.row_data(i), y.row_data(i) + y.cols);
+  return values;
+}
+
+/// A directed graph: hubs, empty rows, isolated sources.
+template <class T>
+sparse<T> directed(local_index rows, local_index cols) {
+  std::vector<local_index> lengths(static_cast<std::size_t>(rows));
+  for (local_index i = 0; i < rows; ++i)
+    lengths[static_cast<std::size_t>(i)] = i % 5 == 2 ? 0 : i % 97 == 11 ? cols / 2 : 1 + i % 9;
+  sparse<T> a(lengths, cols);
+  for (local_index& c : a.columns) c -= c % 7 == 3;  // columns 3, 10, ... are isolated
+  return a;
+}
+
+/// The slot with which the products of a have so many chunks.
+std::size_t slot_for(const sparse<double>& a, far_spmm_size size, std::size_t chunks) {
+  std::size_t low = 0, high = std::size_t{1} << 26;
+  while (high - low > 256) {
+    size.slot = (low + high) / 512 * 256;
+    bool fewer = false;
+    try {
+      fewer =
+          local::far_spmm_plan<host>(host_queue(), a.rows, a.cols, a.offsets.data(), a.view().columns, size)
+              .chunks()
+              .size() <= chunks;
+    } catch (const budget_error&) {
+    }
+    (fewer ? high : low) = size.slot;
+  }
+  return high;
+}
+
+constexpr local::spmm_epilogue<double> epilogues[] = {
+    {}, {.alpha = -0.75, .beta = 1}, {.beta = 0.5, .relu = true}};
+
+/// y on far memory against y on near memory, bit for bit in the rows that are in one chunk, twice: the second
+/// time with other values.
+void check(sparse<double> a, far_spmm_size size, local::spmm_epilogue<double> fusion, std::size_t from,
+           int threads) {
+  far_place place(2 * size.slot, from, threads);
+  block<double> x(a.cols, size.width, 1), y(a.rows, size.width, 2);
+  const block<double> bias(1, size.width, 3, placing{0, 0});
+  if (fusion.relu) fusion.bias = bias.data();
+  const auto of_a = place.put(a, size.structure, size.values);
+  const auto of_x = place.put(x, size.column_operand), of_y = place.put(y, size.row_operand);
+  local::far_spmm<double, host> multiply(place.q, of_a, size);
+  for (int run = 0; run < 2; ++run) {
+    spmm_fused(place.near, a.view(), x.view(), fusion, y.view());
+    far_traffic& t = far_of(place.q)->traffic() = {};
+    const auto allocations = place.q.meter()->allocations();
+    multiply.multiply(place.q, of_a, of_x, fusion, of_y);
+    CHECK(place.q.meter()->allocations() == allocations);
+    const far_traffic expected = multiply.predicted(place.q, fusion.beta);
+    CHECK(t.read == expected.read);
+    CHECK(t.written == expected.written);
+    CHECK(t.chunks == expected.chunks);
+    CHECK(t.rows_needed == expected.rows_needed);
+    CHECK(t.rows_read == expected.rows_read);
+    CHECK(distance(values_of<double>(of_y), values_of<double>(y.view())) < 1e-13);
+    for (const local::far_chunk& c : multiply.plan().chunks())
+      if (!c.continued && !c.continues)
+        CHECK(same_bits(values_of<double>(of_y.block(c.first_row, 0, c.rows, size.width)),
+                        values_of<double>(y.view().block(c.first_row, 0, c.rows, size.width))));
+    for (std::size_t e = 0; e < a.values.size(); ++e)
+      const_cast<double*>(of_a.values)[e - a.values_lead] = a.values[e] = 1 - 2 * a.values[e];
+    for (local_index i = 0; i < y.rows; ++i)  // the pieces of a row round otherwise than the whole row
+      std::copy_n(y.view().row_data(i), y.cols, of_y.row_data(i));
+  }
+}
+
+TEST_CASE("far products: in 1, 2, 7 and 50 chunks as on near memory, with the bytes of the closed form") {
+  const auto a = directed<double>(601, 350);
+  for (const local_index width : {1, 3, 64})
+    for (const std::size_t chunks : {1, 2, 7, 50}) {
+      far_spmm_size size{true, true, true, true, true, width, sizeof(double)};
+      size.slot = slot_for(a, size, chunks);
+      const local::far_spmm_plan<host> plan(host_queue(), a.rows, a.cols, a.offsets.data(), a.view().columns,
+                                            size);
+      CHECK(plan.chunks().size() <= chunks);
+      CHECK(plan.chunks().size() + chunks / 4 >= chunks);
+      for (const auto& fusion : epilogues) check(a, size, fusion, 1, width == 3 ? 3 : 1);
+    }
+}
+
+TEST_CASE("far products: whichever operands are far, and where the program is near") {
+  const auto a = directed<double>(201, 150);
+  for (unsigned far = 1; far < 16; ++far)
+    for (const std::size_t from : {std::size_t{1}, std::size_t{1} << 30})
+      for (const auto& fusion : epilogues)
+        check(a,
+              {(far & 1) != 0, (far & 2) != 0, (far & 4) != 0, (far & 8) != 0, true, 5, sizeof(double), 6144},
+              fusion, from, 1);
+}
+
+/// As check, for a^T; bit for bit where y is near.
+void check_transposed(const sparse<double>& unsorted, far_spmm_size size, double alpha, double beta,
+                      std::size_t from) {
+  const sparse<double> a = unsorted.ascending();
+  size.keeps = false;
+  far_place place(2 * size.slot, from);
+  block<double> x(a.rows, size.width, 1), y(a.cols, size.width, 2);
+  const auto of_a = place.put(a, size.structure, size.values);
+  const auto of_x = place.put(x, size.row_operand), of_y = place.put(y, size.column_operand);
+  local::far_spmm<double, host> multiply(place.q, of_a, size);
+  for (int run = 0; run < 2; ++run) {
+    spmm_transposed(place.near, a.view(), x.view(), alpha, beta, y.view());
+    far_traffic& t = far_of(place.q)->traffic() = {};
+    const auto allocations = place.q.meter()->allocations();
+    multiply.multiply_transposed(place.q, of_a, of_x, alpha, beta, of_y);
+    CHECK(place.q.meter()->allocations() == allocations);
+    const far_traffic expected = multiply.predicted_transposed(place.q, beta);
+    CHECK(t.read == expected.read);
+    CHECK(t.written == expected.written);
+    CHECK(t.rows_needed == expected.rows_needed);
+    CHECK(distance(values_of<double>(of_y), values_of<double>(y.view())) < 1e-13);
+    if (!size.column_operand) CHECK(same_bits(values_of<double>(of_y), values_of<double>(y.view())));
+  }
+}
+
+TEST_CASE("far products with the transpose: in 1, 2, 7 and 50 chunks as on near memory") {
+  const auto a = directed<double>(601, 350);
+  for (const local_index width : {1, 3, 64})
+    for (const std::size_t chunks : {1, 2, 7, 50})
+      for (const double beta : {0.0, 1.0, -0.5}) {
+        far_spmm_size size{true, true, true, true, false, width, sizeof(double)};
+        size.slot = slot_for(a, size, chunks);
+        check_transposed(a, size, 2, beta, 1);
+      }
+}
+
+TEST_CASE("far products with the transpose: whichever operands are far") {
+  const auto a = directed<double>(201, 150);
+  for (unsigned far = 1; far < 16; ++far)
+    for (const std::size_t from : {std::size_t{1}, std::size_t{1} << 30})
+      for (const double beta : {0.0, 1.0, -0.5})
+        check_transposed(
+            a,
+            {(far & 1) != 0, (far & 2) != 0, (far & 4) != 0, (far & 8) != 0, false, 5, sizeof(double), 6144},
+            -0.75, beta, from);
+}
+
+TEST_CASE("far products: rows in pieces, with every epilogue") {
+  const sparse<double> a({3, 400, 0, 300, 2, 1, 500}, 300);
+  for (unsigned far = 8; far < 16; ++far) {
+    const far_spmm_size size{
+        (far & 1) != 0, (far & 2) != 0, (far & 4) != 0, true, true, 7, sizeof(double), 4096};
+    for (const auto& fusion : epilogues) check(a, size, fusion, 1, 1);
+    check_transposed(a, size, 2, 0.5, 1);
+  }
+}
+
+TEST_CASE("far products: floats, empty operands and one that is far only in part") {
+  for (const auto& [rows, cols] : {std::pair(0, 5), {5, 0}, {0, 0}, {1, 1}, {57, 31}})
+    for (const local_index width : {0, 1, 7}) {
+      sparse<float> a(rows, cols);
+      far_place place(1 << 14);
+      block<float> x(cols, width, 1), y(rows, width, 2);
+      const auto of_y = place.put(y, true);
+      const auto of_a = place.put(a, true, true);
+      spmm(place.near, a.view(), x.view(), 0.5F, y.view());
+      local::far_products<float, host> products;
+      const bool was_far = products.multiply(place.q, 0, of_a, place.put(x, true), {.beta = 0.5F}, of_y);
+      CHECK(was_far == (rows > 0));
+      if (was_far) CHECK(same_bits(values_of<float>(of_y), values_of<float>(y.view())));
+    }
+}
+
+TEST_CASE("far products: what is near is left to others, and every block has a plan of its own") {
+  const sparse<double> a(40, 30), b(40, 30, 0, 1);
+  far_place place(1 << 14);
+  block<double> x(30, 4, 1), y(40, 4, 2);
+  local::far_products<double, host> products;
+  CHECK(!products.multiply(place.q, 0, a.view(), x.view(), {}, y.view()));
+  CHECK(!products.multiply(place.near, 0, place.put(a, true, true), x.view(), {}, y.view()));
+  // other blocks that are received in the same memory
+  auto of_a = place.put(a, true, true);
+  for (int run = 0; run < 2; ++run)
+    for (std::size_t number = 0; number < 3; ++number) {
+      sparse<double> other = a;
+      for (local_index& c : other.columns) c = (c + static_cast<local_index>(number)) % 30;
+      std::copy(other.columns.begin(), other.columns.end(), const_cast<local_index*>(of_a.columns));
+      block<double> expected(40, 4, 2);
+      spmm(place.near, other.view(), x.view(), 0.0, expected.view());
+      CHECK(products.multiply(place.q, number, of_a, place.put(x, true), {}, y.view()));
+      CHECK(same_bits(values_of<double>(y.view()), values_of<double>(expected.view())));
+    }
+}
+
+TEST_CASE("far products: shapes that do not fit are named") {
+  far_place place(1 << 14);
+  const auto a = place.put(sparse<double>(4, 5), true, true);
+  block<double> x(4, 2, 1), y(4, 2, 2);
+  local::far_products<double, host> products;
+  expect_error<shape_error>("spmm: x is 4 x 2 but the x that a needs is 5 x 2",
+                            [&] { products.multiply(place.q, 0, a, x.view(), {}, y.view()); });
+}
+
+}  // namespace test_far_spmm
