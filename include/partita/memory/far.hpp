@@ -52,8 +52,10 @@ struct far_traffic {
 
   /// What has passed since `before`.
   far_traffic operator-(const far_traffic& before) const {
-    return {read - before.read,         written - before.written, chunks - before.chunks,
-            transfer - before.transfer, compute - before.compute, exposed - before.exposed};
+    return {read - before.read,           written - before.written,
+            chunks - before.chunks,       rows_needed - before.rows_needed,
+            rows_read - before.rows_read, transfer - before.transfer,
+            compute - before.compute,     exposed - before.exposed};
   }
 
   /// The share of the shorter of transfer and compute that the other one hid: 1 if all of it.
