@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "partita/local/chunked.hpp"
+#include "partita/local/far_spmm.hpp"
 #include "partita/matrix/dense.hpp"
 #include "partita/matrix/sparse.hpp"
 
@@ -91,7 +92,8 @@ class row_chunks {
       some.offsets += skipped;
       some.entries = static_cast<local_index>(begins_[static_cast<std::size_t>(mine.end)] -
                                               begins_[static_cast<std::size_t>(mine.begin)]);
-      spmm(queue_, some, x, T(0), y.block(static_cast<local_index>(mine.begin), 0, count, y.cols));
+      const matrix_view<T> to = y.block(static_cast<local_index>(mine.begin), 0, count, y.cols);
+      if (!far_.multiply(queue_, j, some, x, {}, to)) spmm(queue_, some, x, T(0), to);
     }
   }
 
@@ -124,6 +126,7 @@ class row_chunks {
   std::vector<std::size_t> begins_;  ///< entries before each row
   std::vector<interval> rows_;
   std::vector<std::vector<global_index>> needed_;
+  local::far_products<T, Device> far_;
 };
 
 }  // namespace partita

@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "partita/algebra/exact_spmm.hpp"
+#include "partita/local/chunked.hpp"
 #include "partita/transfer/layout_change.hpp"
 
 namespace partita {
