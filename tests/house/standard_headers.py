@@ -17,11 +17,11 @@ NAMES = {
     "cstdint": "uint_least32_t int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t uintmax_t uintptr_t", "cstdio": "fflush fputs", "cstdlib": "atexit", "cstring": "memcmp memcpy memmove strchr strncpy strrchr",
     "deque": "deque", "exception": "current_exception exception exception_ptr make_exception_ptr rethrow_exception terminate uncaught_exceptions",
     "filesystem": "filesystem", "initializer_list": "initializer_list", "iterator": "back_inserter begin default_sentinel_t distance end next prev random_access_iterator_tag forward_iterator_tag input_iterator_tag ssize", "fstream": "ifstream ios ofstream streamoff streamsize", "istream": "istream", "functional": "less divides function minus multiplies plus", "limits": "numeric_limits",
-    "list": "list", "map": "map", "memory": "enable_shared_from_this make_shared make_unique shared_ptr static_pointer_cast unique_ptr weak_ptr",
+    "list": "list", "map": "map", "memory": "allocator enable_shared_from_this make_shared make_unique shared_ptr static_pointer_cast unique_ptr weak_ptr",
     "mutex": "lock_guard mutex scoped_lock unique_lock", "new": "align_val_t bad_alloc bad_array_new_length nothrow", "numeric": "accumulate adjacent_difference exclusive_scan iota", "optional": "optional", "source_location": "source_location",
     "set": "set", "span": "as_bytes data size span", "sstream": "istringstream ostringstream ws", "stdexcept": "length_error runtime_error", "string": "getline string to_string", "string_view": "string_view",
     "system_error": "errc error_code generic_category", "thread": "jthread this_thread thread", "tuple": "tie tuple", "typeindex": "type_index", "typeinfo": "type_info",
-    "type_traits": "add_pointer_t conditional_t integral_constant is_const_v is_convertible_v is_floating_point_v is_integral_v is_invocable_v is_lvalue_reference_v is_reference_v is_same_v is_trivially_copyable_v remove_const_t remove_cv_t remove_cvref_t "
+    "type_traits": "add_pointer_t conditional_t integral_constant is_const_v is_convertible_v is_floating_point_v is_integral_v is_invocable_v is_lvalue_reference_v is_reference_v is_same_v is_trivially_copyable_v remove_const_t remove_cv_t remove_cvref_t true_type "
                    "remove_pointer_t type_identity_t",
     "utility": "index_sequence make_index_sequence as_const declval exchange forward in_place_type integer_sequence make_integer_sequence move pair", "variant": "get get_if variant visit", "vector": "erase_if vector",
 }

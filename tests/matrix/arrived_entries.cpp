@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "partita/matrix/arrived_entries.hpp"
 
+#include <cstddef>
 #include <doctest/doctest.h>
 #include <limits>
+#include <utility>
 #include <vector>
 
 namespace test_arrived_entries {
@@ -39,6 +41,35 @@ TEST_CASE("arrived_entries: entries keep their tiles and their order") {
   entries.clear(2);
   CHECK(entries.count(2) == 0);
   CHECK(entries.count(0) == 1);
+}
+
+TEST_CASE("arrived_entries: entries that are written later") {
+  entries_of_tiles entries(2);
+  const auto write = [&](std::size_t count, bool with_values) {
+    const auto to = entries.add(1, count, with_values);
+    REQUIRE(to.places.size() == count);
+    REQUIRE(to.values.size() == (with_values ? count : 0));
+    for (std::size_t e = 0; e < count; ++e) {
+      to.places[e] = packed_place(static_cast<global_index>(count), static_cast<global_index>(e));
+      if (with_values) to.values[e] = 0.5;
+    }
+  };
+  const std::vector<std::pair<std::size_t, bool>> added{{3, true},  {2, true},  {0, true}, {1, true},
+                                                        {4, false}, {2, false}, {2, true}};
+  std::vector<triplet<double>> expected;
+  for (const auto& [count, with_values] : added) {
+    write(count, with_values);
+    for (std::size_t e = 0; e < count; ++e)
+      expected.push_back(
+          {static_cast<global_index>(count), static_cast<global_index>(e), with_values ? 0.5 : 1});
+  }
+  CHECK(entries.count(0) == 0);
+  CHECK(entries.count(1) == expected.size());
+  const std::vector<interval> columns{{0, 10}, {0, 10}};
+  CHECK(entries.triplets({0, 10}, columns) == expected);
+  CHECK(entries.of_tile(1).size() < added.size());
+  CHECK(entries.take(1).size() > 1);
+  CHECK(entries.count(1) == 0);
 }
 
 TEST_CASE("arrived_entries: sorted by place and value") {

@@ -68,7 +68,7 @@ TEST_CASE("a policy costs what it was predicted to") {
       CHECK(cost.buffer_bytes.max_rank == run.setup_peak_bytes.max_rank);
       CHECK(cost.buffer_bytes.total == run.setup_peak_bytes.total);
       const global_index different = shape.size(p.sparse.used());
-      CHECK(cost.list_bytes == (std::ssize(d.edges) + d.vertices) / different * 28);
+      CHECK(cost.list_bytes == (std::ssize(d.edges) + d.vertices) / different * 16);
       CHECK(cost.bytes() == cost.buffer_bytes.max_rank + cost.list_bytes);
     });
 }

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "partita/matrix/sorted_tile.hpp"
+#include "partita/matrix/sorted_entries.hpp"
 #include "support/matrices.hpp"
 #include "support/meshes.hpp"
 
@@ -214,13 +214,14 @@ TEST_CASE("entry_routing: sorted, the sum of each place has the same bits for ev
           world, shape, p.sparse, b, b, share(all, world.rank(), world.size()), side::straight, {1, true, 7});
       std::size_t wrong = 0;
       for (std::size_t t = 0; t < columns.size(); ++t) {
-        const auto tile = local::sort_tile(arrived, t, static_cast<std::size_t>(rows.size()),
-                                           static_cast<std::size_t>(columns[t].size()), 1);
-        for (std::size_t i = 0; i + 1 < tile.begins.size(); ++i)
-          for (std::size_t e = tile.begins[i]; e < tile.begins[i + 1]; ++e) {
-            const auto sum = expected.find(
-                {rows.begin + static_cast<global_index>(i), columns[t].begin + tile.columns[e]});
-            wrong += sum != expected.end() && sum->second == tile.values[e] ? 0 : 1;
+        const auto tile = local::sort_entries(arrived, t, static_cast<std::size_t>(rows.size()),
+                                              static_cast<std::size_t>(columns[t].size()), 1);
+        for (const auto& s : tile.segments)
+          for (std::size_t e = 0; e < s.places.size(); ++e) {
+            const auto row = static_cast<global_index>(local::row_of_place(s.places[e])),
+                       col = static_cast<global_index>(local::col_of_place(s.places[e]));
+            const auto sum = expected.find({rows.begin + row, columns[t].begin + col});
+            wrong += sum != expected.end() && sum->second == s.value(e) ? 0 : 1;
           }
       }
       CHECK_MESSAGE(wrong == 0, p.name, " on mesh ", to_string(shape));

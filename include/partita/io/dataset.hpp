@@ -136,7 +136,7 @@ class dataset_reader {
   }
 
   /// check(begin, end) for parts of this rank's share of `count` rows, piece by piece, in each piece one for
-  /// each thread.
+  /// each thread. The memory of mapped pieces is given back.
   template <class Check>
   void check_rows(global_index count, const Check& check) {
     constexpr global_index worth_threads = 1 << 14, most_rows = 1 << 18;
@@ -148,6 +148,9 @@ class dataset_reader {
         const interval rows = base::part_of(piece, part, parts);
         check(static_cast<std::size_t>(rows.begin), static_cast<std::size_t>(rows.end));
       });
+      data_.vertex_features.forget();
+      data_.edges.forget();
+      data_.edge_weights.forget();
       tell(static_cast<double>(piece.end - mine.begin) / static_cast<double>(mine.size()));
     }
   }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "partita/base/triplet.hpp"
+#include "partita/local/far_list.hpp"
 
 namespace partita::local {
 
@@ -26,13 +27,22 @@ class arrived_entries {
  public:
   /// Consecutive entries of one tile.
   struct run {
-    std::vector<global_index> places;  ///< see packed_place
-    std::vector<T> values;             ///< empty if all are 1
+    far_list<global_index> places;  ///< see packed_place
+    far_list<T> values;             ///< empty if all are 1
   };
 
-  explicit arrived_entries(std::size_t tiles) : runs_(tiles) {}
+  /// Where entries are written.
+  struct space {
+    std::span<global_index> places;
+    std::span<T> values;
+  };
+
+  /// Lists of entries are allocated with `memory`.
+  explicit arrived_entries(std::size_t tiles, const far_allocator<std::byte>& memory = {})
+      : runs_(tiles), memory_(memory) {}
 
   std::size_t tiles() const { return runs_.size(); }
+  const far_allocator<std::byte>& memory() const { return memory_; }
   const std::vector<run>& of_tile(std::size_t t) const { return runs_[t]; }
   std::size_t count(std::size_t t) const {
     std::size_t entries = 0;
@@ -43,6 +53,23 @@ class arrived_entries {
   void add(std::size_t t, run entries) {
     if (!entries.places.empty()) runs_[t].push_back(std::move(entries));
   }
+  /// As above, `count` entries that are written later. Runs grow to sizes that are given back to the system
+  /// one by one.
+  space add(std::size_t t, std::size_t count, bool with_values) {
+    constexpr std::size_t largest = std::size_t{1} << 22;
+    std::vector<run>& runs = runs_[t];
+    if (runs.empty() || runs.back().values.empty() == with_values ||
+        runs.back().places.capacity() - runs.back().places.size() < count) {
+      const std::size_t room = std::max(count, std::min(largest, this->count(t)));
+      run& next = runs.emplace_back(run{far_list<global_index>(memory_), far_list<T>(memory_)});
+      next.places.reserve(room);
+      if (with_values) next.values.reserve(room);
+    }
+    run& last = runs.back();
+    last.places.resize(last.places.size() + count);
+    if (with_values) last.values.resize(last.places.size());
+    return {std::span(last.places).last(count), std::span(last.values).last(with_values ? count : 0)};
+  }
   /// Orders the entries of each tile by place, and those of one place by value.
   void sort() {
     for (std::vector<run>& tile : runs_) {
@@ -51,13 +78,15 @@ class arrived_entries {
         for (std::size_t e = 0; e < r.places.size(); ++e)
           all.push_back({r.places[e], r.values.empty() ? T(1) : r.values[e]});
       std::sort(all.begin(), all.end());
-      run& sorted = tile.emplace_back();
+      run& sorted = tile.emplace_back(run{far_list<global_index>(memory_), far_list<T>(memory_)});
       for (const auto& [place, value] : all) {
         sorted.places.push_back(place);
         sorted.values.push_back(value);
       }
     }
   }
+  /// The entries of a tile, which are then forgotten.
+  std::vector<run> take(std::size_t t) { return std::exchange(runs_[t], {}); }
   /// Forgets the entries of a tile.
   void clear(std::size_t t) { runs_[t] = {}; }
 
@@ -75,6 +104,7 @@ class arrived_entries {
 
  private:
   std::vector<std::vector<run>> runs_;
+  far_allocator<std::byte> memory_;
 };
 
 }  // namespace partita::local

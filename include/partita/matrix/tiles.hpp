@@ -13,7 +13,7 @@
 #include "partita/base/triplet.hpp"
 #include "partita/matrix/csr_arrays.hpp"
 #include "partita/matrix/needed_rows.hpp"
-#include "partita/matrix/sorted_tile.hpp"
+#include "partita/matrix/sorted_entries.hpp"
 #include "partita/memory/device.hpp"
 
 namespace partita::local {
@@ -229,45 +229,76 @@ class tile_finder {
 
 }  // namespace detail
 
+namespace detail {
+
+/// Copies the entries of sorted tiles to the columns and values of a block, piece by piece; they are then
+/// forgotten. `value(t, row, column, sum)` is that of an entry of tile t.
+template <class T, class Device, class Value>
+void take_entries(const device_queue<Device>& q, std::vector<sorted_entries<T>>& tiles, int threads,
+                  std::span<local_index> columns, std::span<T> values, const Value& value) {
+  constexpr std::size_t most = std::size_t{1} << 18;
+  std::vector<local_index> some_columns(std::min(columns.size(), most));
+  std::vector<T> some_values(some_columns.size());
+  std::size_t at = 0;
+  for (std::size_t t = 0; t < tiles.size(); ++t)
+    for (auto& full : tiles[t].segments) {
+      const typename sorted_entries<T>::segment s = std::exchange(full, {});
+      for_runs(s.places.size(), most, [&](std::size_t first, local_index count) {
+        const int parts = count < (1 << 14) ? 1 : threads;
+        run_parts(parts, [&](int part) {
+          const interval mine = base::part_of({0, count}, part, parts);
+          for (auto k = static_cast<std::size_t>(mine.begin); k < static_cast<std::size_t>(mine.end); ++k) {
+            const std::size_t e = first + k, row = row_of_place(s.places[e]), col = col_of_place(s.places[e]);
+            some_columns[k] = static_cast<local_index>(col);
+            some_values[k] =
+                value(t, static_cast<global_index>(row), static_cast<global_index>(col), s.value(e));
+          }
+        });
+        const auto size = static_cast<std::size_t>(count);
+        copy(q, std::span<const local_index>(some_columns).first(size), columns.subspan(at, size));
+        copy(q, std::span<const T>(some_values).first(size), values.subspan(at, size));
+        at += size;
+      });
+    }
+}
+
+}  // namespace detail
+
 /// Tiles from the entries that have arrived for them, which are then forgotten: rows `rows` and the disjoint
 /// intervals `columns`, in parts of at most `most` entries. Duplicates are summed in the order of their
-/// arrival. Throws shape_error when rows or columns exceed the 32-bit local index range, or a row has more
-/// than `most` entries in one tile. finish(t, tile) may change the values of the sorted tile t.
-template <class T, class Device, class Finish>
+/// arrival; value(t, row, column, sum) is then that of the entry (row, column) of tile t. Throws shape_error
+/// when rows or columns exceed the 32-bit local index range, or a row has more than `most` entries in one
+/// tile.
+template <class T, class Device, class Value>
 csr_tiles<T, Device> make_csr_tiles(const device_queue<Device>& q, interval rows,
                                     std::span<const interval> columns, arrived_entries<T> entries,
-                                    std::size_t most, int threads, const Finish& finish) {
+                                    std::size_t most, int threads, const Value& value) {
   csr_tiles<T, Device> result;
   result.rows = to_local(rows.size(), "the number of rows of a sparse block");
   for (interval c : columns)
     result.widths.push_back(to_local(c.size(), "the number of columns of a sparse tile"));
 
-  std::vector<sorted_tile<T>> tiles;
+  std::vector<sorted_entries<T>> tiles;
   std::vector<std::size_t> begins;
-  std::size_t before = 0;
   for (std::size_t t = 0; t < columns.size(); ++t) {
-    tiles.push_back(sort_tile(entries, t, static_cast<std::size_t>(rows.size()),
-                              static_cast<std::size_t>(columns[t].size()), threads));
-    for (const std::size_t begin : tiles[t].begins) begins.push_back(before + begin);
-    before = begins.back();
-    finish(t, tiles[t]);
-    tiles[t].begins = {};
+    tiles.push_back(sort_entries(entries, t, static_cast<std::size_t>(rows.size()),
+                                 static_cast<std::size_t>(columns[t].size()), threads));
+    std::vector<std::size_t> of_tile = std::exchange(tiles[t].begins, {});
+    const std::size_t before = begins.empty() ? 0 : begins.back();
+    for (std::size_t& begin : of_tile) begin += before;
+    if (begins.empty())
+      begins = std::move(of_tile);
+    else
+      begins.insert(begins.end(), of_tile.begin(), of_tile.end());
   }
 
   std::vector<local_index> offsets = count_offsets(result, begins, most, rows.begin);
+  begins = {};
   result.structure = buffer<local_index, Device>(q, result.structure_size());
   result.values = buffer<T, Device>(q, result.nonzeros);
   copy(q, std::span<const local_index>(offsets), result.structure.span().first(offsets.size()));
-  std::size_t at = 0;
-  for (sorted_tile<T>& tile : tiles) {
-    const std::size_t count = tile.columns.size();
-    copy(q, std::span<const local_index>(tile.columns),
-         result.structure.span().subspan(offsets.size() + at, count));
-    tile.columns = {};
-    copy(q, std::span<const T>(tile.values), result.values.span().subspan(at, count));
-    tile.values = {};
-    at += count;
-  }
+  detail::take_entries(q, tiles, threads, result.structure.span().subspan(offsets.size()),
+                       result.values.span(), value);
   return result;
 }
 
@@ -285,7 +316,8 @@ csr_tiles<T, Device> make_csr_tiles(const device_queue<Device>& q, interval rows
   }
   arrived_entries<T> arrived(columns.size());
   for (std::size_t t = 0; t < columns.size(); ++t) arrived.add(t, std::move(runs[t]));
-  return make_csr_tiles(q, rows, columns, std::move(arrived), most, 1, [](std::size_t, sorted_tile<T>&) {});
+  return make_csr_tiles(q, rows, columns, std::move(arrived), most, 1,
+                        [](std::size_t, global_index, global_index, T sum) { return sum; });
 }
 
 /// Tiles of `rows` rows and these widths over borrowed arrays; see shape_of.

@@ -77,15 +77,14 @@ class edge_counts {
     const interval edges = part_of(std::ssize(data_->edges)), loops = part_of(data_->vertices);
     const global_index n = data_->vertices;
     const bool with_loops = *with_loops_, straight = of == transfer::side::straight;
-    for (const io::edge& e :
-         std::span<const io::edge>(data_->edges)
-             .subspan(static_cast<std::size_t>(edges.begin), static_cast<std::size_t>(edges.size()))) {
+    const auto count = [&](const io::edge& e) {
       if (e.source < 0 || e.source >= n || e.target < 0 || e.target >= n)
         throw_error<shape_error>(
             {"entry (", e.target, ", ", e.source, ") is outside a matrix of ", matrix_shape{n, n}});
-      if (with_loops && e.source == e.target) continue;
+      if (with_loops && e.source == e.target) return;
       visit(straight ? e.target : e.source, straight ? e.source : e.target);
-    }
+    };
+    transfer::visit_slices(data_->edges, data_->edges.begin() + edges.begin, edges.size(), count);
     for (global_index v = loops.begin; with_loops && v < loops.end; ++v) visit(v, v);
   }
 

@@ -27,8 +27,8 @@ interval for_edge_tiles(const communicator& world, global_index n, const graph_e
   const interval rows = vertices.block(by_rows.rows, here);
   for (std::size_t t = 0; t < arrived.tiles(); ++t) {
     const interval cols = partition::tile_columns(by_rows, vertices, here, t);
-    visit(local::sort_tile(arrived, t, static_cast<std::size_t>(rows.size()),
-                           static_cast<std::size_t>(cols.size()), threads));
+    visit(local::sort_entries(arrived, t, static_cast<std::size_t>(rows.size()),
+                              static_cast<std::size_t>(cols.size()), threads));
   }
   return rows;
 }
@@ -53,8 +53,8 @@ inline std::vector<double> reproducible_row_sums(const communicator& world, glob
   std::vector<double> sums;
   const interval rows = detail::for_edge_tiles(world, n, entries, 1, [&](const auto& tile) {
     sums.resize(tile.begins.size() - 1);
-    for (std::size_t i = 0; i < sums.size(); ++i)
-      for (std::size_t e = tile.begins[i]; e < tile.begins[i + 1]; ++e) sums[i] += tile.values[e];
+    for (const auto& s : tile.segments)
+      for (std::size_t e = 0; e < s.places.size(); ++e) sums[local::row_of_place(s.places[e])] += s.value(e);
   });
   std::vector<double> all(static_cast<std::size_t>(n), 0);
   std::copy(sums.begin(), sums.end(), all.begin() + rows.begin);

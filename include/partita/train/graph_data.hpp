@@ -38,8 +38,8 @@ blocking vertex_blocking(const mesh<Device>& m, const io::dataset& data, const t
   }
   if (options.blocks == vertex_blocks::even) return blocking::even(data.vertices, m.shape(), nesting::rows);
   std::vector<global_index> entries(static_cast<std::size_t>(data.vertices), 0);
-  for (const auto& e : graph_entries<double>(m.world(), data).with_loops(1))
-    ++entries[static_cast<std::size_t>(e.row)];
+  transfer::for_entries(graph_entries<double>(m.world(), data).with_loops(1), 1,
+                        [&](std::size_t, const auto& e) { ++entries[static_cast<std::size_t>(e.row)]; });
   m.world().all_reduce(entries);
   return blocking::balanced(entries, m.shape(), nesting::rows);
 }
@@ -172,6 +172,7 @@ dense<T, vertex_rows, Device> features_of(const mesh<Device>& m, const io::datas
       for (T& value : row) value *= scale;
     }
     copy(m.queue(), std::span<const T>(values), x.values().subspan(i * width, values.size()));
+    if (i / rows_at_a_time % 64 == 63) data.vertex_features.forget();
   }
   return x;
 }

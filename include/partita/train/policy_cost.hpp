@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "partita/matrix/sorted_tile.hpp"
+#include "partita/matrix/sorted_entries.hpp"
 #include "partita/train/edge_counts.hpp"
 #include "partita/train/models.hpp"
 

@@ -117,35 +117,25 @@ namespace detail {
 template <class T, class Device>
 using shared_tiles = std::shared_ptr<local::csr_tiles<T, Device>>;
 
-/// Replaces the sums of values by entries.final_value(row, column, sum), where the range has such a member.
-template <class T, class Device, class Entries>
-void finish_values(const mesh<Device>& m, const Entries& entries, transfer::side of, global_index first_row,
-                   global_index first_col, local::sorted_tile<T>& tile) {
-  if constexpr (requires { entries.final_value(first_row, first_col, T()); }) {
-    const auto rows = static_cast<global_index>(tile.begins.size()) - 1;
-    const int threads = transfer::host_threads(m.queue());
-    local::run_parts(threads, [&](int part) {
-      const interval mine = base::part_of({0, rows}, part, threads);
-      for (auto i = static_cast<std::size_t>(mine.begin); i < static_cast<std::size_t>(mine.end); ++i)
-        for (std::size_t e = tile.begins[i]; e < tile.begins[i + 1]; ++e) {
-          const global_index row = first_row + static_cast<global_index>(i),
-                             col = first_col + tile.columns[e];
-          tile.values[e] = of == transfer::side::straight ? entries.final_value(row, col, tile.values[e])
-                                                          : entries.final_value(col, row, tile.values[e]);
-        }
-    });
-  }
+/// entries.final_value(row, column, sum), where the range has such a member, or the sum.
+template <class T, class Entries>
+T final_value(const Entries& entries, transfer::side of, global_index row, global_index col, T sum) {
+  if constexpr (requires { entries.final_value(row, col, sum); })
+    return of == transfer::side::straight ? entries.final_value(row, col, sum)
+                                          : entries.final_value(col, row, sum);
+  else
+    return sum;
 }
 
 template <class T, class Device, class Entries>
 shared_tiles<T, Device> make_local_tiles(const mesh<Device>& m, layout l, const blocking& rows,
                                          const blocking& cols, const Entries& entries, transfer::side of) {
+  const interval mine = rows.block(l.rows, m.at());
   const std::vector<interval> columns = partition::tile_columns(l, cols, m.at());
   return std::make_shared<local::csr_tiles<T, Device>>(local::make_csr_tiles<T, Device>(
-      m.queue(), rows.block(l.rows, m.at()), columns,
-      transfer::send_to_holders<T>(m, l, rows, cols, entries, of), m.tile_entries(),
-      transfer::host_threads(m.queue()), [&](std::size_t t, local::sorted_tile<T>& tile) {
-        finish_values(m, entries, of, rows.block(l.rows, m.at()).begin, columns[t].begin, tile);
+      m.queue(), mine, columns, transfer::send_to_holders<T>(m, l, rows, cols, entries, of), m.tile_entries(),
+      transfer::host_threads(m.queue()), [&](std::size_t t, global_index row, global_index col, T sum) {
+        return final_value(entries, of, mine.begin + row, columns[t].begin + col, sum);
       }));
 }
 

@@ -3,6 +3,7 @@
 /// Checks of the entries of a sparse matrix before they are distributed: finite, not replicated by mistake,
 /// symmetric if declared so.
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
@@ -32,6 +33,22 @@ std::vector<Iterator> cuts(Iterator first, global_index count, int parts) {
   return found;
 }
 
+/// Gives back the memory of entries that are read again from a mapped file, if these are.
+template <class Entries>
+void forget(const Entries& entries) {
+  if constexpr (requires { entries.forget(); }) entries.forget();
+}
+
+/// visit(entry) for `count` entries, of which not many are in memory at a time if they can be forgotten.
+template <class Entries, class Iterator, class Visit>
+void visit_slices(const Entries& entries, Iterator e, global_index count, const Visit& visit) {
+  constexpr global_index slice = global_index{1} << 21;
+  for (global_index left = count; left > 0; left -= std::min(left, slice)) {
+    for (const Iterator end = std::next(e, std::min(left, slice)); e != end; ++e) visit(*e);
+    if (count > slice) transfer::forget(entries);
+  }
+}
+
 /// visit(part, entry) for all entries, each part of them on a thread of its own.
 template <class Entries, class Visit>
 void for_entries(const Entries& entries, int threads, const Visit& visit) {
@@ -39,7 +56,8 @@ void for_entries(const Entries& entries, int threads, const Visit& visit) {
   const auto begins = cuts(std::begin(entries), count, threads);
   local::run_parts(threads, [&](int part) {
     const auto p = static_cast<std::size_t>(part);
-    for (auto e = begins[p]; e != begins[p + 1]; ++e) visit(p, *e);
+    visit_slices(entries, begins[p], base::part_of({0, count}, part, threads).size(),
+                 [&](const auto& e) { visit(p, e); });
   });
 }
 
@@ -48,8 +66,11 @@ template <class Entries, class Sum>
 void add_by_row(const Entries& entries, std::vector<Sum>& sums, int threads) {
   local::run_parts(threads, [&](int part) {
     const interval rows = base::part_of({0, static_cast<global_index>(sums.size())}, part, threads);
-    for (const auto& e : entries)
-      if (rows.contains(e.row)) sums[static_cast<std::size_t>(e.row)] += static_cast<Sum>(e.value);
+    visit_slices(entries, std::begin(entries), std::distance(std::begin(entries), std::end(entries)),
+                 [&](const auto& e) {
+                   if (rows.contains(e.row))
+                     sums[static_cast<std::size_t>(e.row)] += static_cast<Sum>(e.value);
+                 });
   });
 }
 

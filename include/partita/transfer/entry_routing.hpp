@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <iterator>
 #include <numeric>
+#include <span>
 #include <utility>
 #include <vector>
 
+#include "partita/local/far_list.hpp"
 #include "partita/local/parallel.hpp"
 #include "partita/matrix/sparse.hpp"
 #include "partita/partition/block_finder.hpp"
@@ -24,6 +26,7 @@ struct routing_options {
   bool sorted = false;  ///< by place and value, so that their order depends on the entries alone
   global_index slice = global_index{1} << 19;  ///< entries that a rank sends at a time: 6 MB of floats
   comm::progress observe = {};  ///< told after each slice how many of this rank's entries have been sent
+  local::far_allocator<std::byte> memory = {};  ///< of the lists of entries that have arrived
 };
 
 namespace detail {
@@ -83,7 +86,7 @@ class entry_routing {
         of_(of),
         threads_(options.threads),
         ones_(has_ones(entries)),
-        arrived_(holders.tiles()) {
+        arrived_(holders.tiles(), options.memory) {
     const auto count = static_cast<global_index>(std::distance(std::begin(entries), std::end(entries)));
     global_index slices[] = {(count + options.slice - 1) / options.slice};
     world.all_reduce(slices, reduction::max);
@@ -91,6 +94,7 @@ class entry_routing {
     for (global_index s = 0; s < slices[0]; ++s) {
       const global_index sent = std::min(count, s * options.slice);
       next = send_slice(next, std::min(count - sent, options.slice));
+      transfer::forget(entries);
       if (options.observe) options.observe(std::min(count, sent + options.slice), count);
     }
   }
@@ -157,29 +161,36 @@ class entry_routing {
       return counts;
     };
     const std::vector<global_index> send = per_rank(to_tiles), recv = per_rank(from_ranks);
-    const std::vector<global_index> places = world_.all_to_all(places_, send, recv);
-    const std::vector<T> values = ones_ ? std::vector<T>() : world_.all_to_all(values_, send, recv);
-    for (std::size_t t = 0; t < holders_.tiles(); ++t) keep(t, from_ranks, places, values);
+    const auto count = static_cast<std::size_t>(std::accumulate(recv.begin(), recv.end(), global_index{0}));
+    const auto receive = [&](std::span<global_index> places, std::span<T> values) {
+      world_.all_to_all(places_, send, places, recv);
+      if (!ones_) world_.all_to_all(values_, send, values, recv);
+    };
+    if (holders_.tiles() == 1) {
+      const auto to = arrived_.add(0, count, !ones_);
+      return receive(to.places, to.values);
+    }
+    come_places_.resize(count);
+    if (!ones_) come_values_.resize(count);
+    receive(come_places_, come_values_);
+    for (std::size_t t = 0; t < holders_.tiles(); ++t) keep(t, from_ranks);
   }
 
   /// What has come for tile t, from all ranks in their order.
-  void keep(std::size_t t, const std::vector<global_index>& from_ranks,
-            const std::vector<global_index>& places, const std::vector<T>& values) {
-    typename local::arrived_entries<T>::run run;
+  void keep(std::size_t t, const std::vector<global_index>& from_ranks) {
     global_index count = 0;
     for (std::size_t k = t; k < from_ranks.size(); k += holders_.tiles()) count += from_ranks[k];
-    run.places.reserve(static_cast<std::size_t>(count));
-    if (!ones_) run.values.reserve(static_cast<std::size_t>(count));
-    std::ptrdiff_t at = 0;
+    const auto kept = arrived_.add(t, static_cast<std::size_t>(count), !ones_);
+    std::ptrdiff_t from = 0, to = 0;
     for (std::size_t k = 0; k < from_ranks.size(); ++k) {
-      const auto end = at + static_cast<std::ptrdiff_t>(from_ranks[k]);
+      const auto here = static_cast<std::ptrdiff_t>(from_ranks[k]);
       if (k % holders_.tiles() == t) {
-        run.places.insert(run.places.end(), places.begin() + at, places.begin() + end);
-        if (!ones_) run.values.insert(run.values.end(), values.begin() + at, values.begin() + end);
+        std::copy_n(come_places_.begin() + from, here, kept.places.begin() + to);
+        if (!ones_) std::copy_n(come_values_.begin() + from, here, kept.values.begin() + to);
+        to += here;
       }
-      at = end;
+      from += here;
     }
-    arrived_.add(t, std::move(run));
   }
 
   const communicator& world_;
@@ -188,8 +199,8 @@ class entry_routing {
   int threads_;
   bool ones_;
   local::arrived_entries<T> arrived_;
-  std::vector<global_index> places_;
-  std::vector<T> values_;
+  local::far_list<global_index> places_, come_places_;  ///< of a slice
+  local::far_list<T> values_, come_values_;
 };
 
 }  // namespace detail
@@ -222,9 +233,11 @@ local::arrived_entries<T> send_to_holders(const communicator& world, mesh_shape 
 template <class T, class Device, class Entries>
 local::arrived_entries<T> send_to_holders(const mesh<Device>& m, layout l, const blocking& rows,
                                           const blocking& cols, const Entries& entries, side of) {
-  return send_to_holders<T>(
-      m.world(), m.shape(), l, rows, cols, entries, of,
-      {.threads = host_threads(m.queue()), .sorted = m.reproducible(), .observe = m.ledger().observer()});
+  return send_to_holders<T>(m.world(), m.shape(), l, rows, cols, entries, of,
+                            {.threads = host_threads(m.queue()),
+                             .sorted = m.reproducible(),
+                             .observe = m.ledger().observer(),
+                             .memory = local::list_memory(m.queue())});
 }
 
 }  // namespace partita::transfer
