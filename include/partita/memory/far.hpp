@@ -75,6 +75,7 @@ struct far_traffic {
 ///
 ///     bool is_far(const void* address)
 ///     std::size_t slot_bytes(), std::byte* slot(int k)   the halves of the window, k = 0 or 1
+///     std::size_t best_rows_bytes              of a slot, for operations that touch each row once
 ///     void start(std::function<void()> task)   after the work that the queue was given so far
 ///     void wait()                              the work to come waits for the task; rethrows what it threw
 ///     void compute(work)                       calls work(), whose time counts as that of computing
