@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "partita/local/far_cut.hpp"
+#include "partita/local/far_list.hpp"
 #include "partita/memory/device.hpp"
 #include "partita/memory/far.hpp"
 
@@ -80,13 +81,13 @@ class far_spmm_plan {
                 const local_index* columns, const far_spmm_size& size)
       : size_(size), rows_(static_cast<std::uint64_t>(rows)), columns_(static_cast<std::uint64_t>(cols)) {
     if (rows == 0) return;
-    std::vector<local_index> all(static_cast<std::size_t>(rows) + 1);
+    far_list<local_index> all(static_cast<std::size_t>(rows) + 1, list_memory(q));
     copy(q, std::span<const local_index>(offsets, all.size()), std::span<local_index>(all));
     chunks_ = detail::far_cut<Device>(q, all, columns, cols, size)();
     const far_chunk& last = chunks_.back();
     program_ = buffer<local_index, Device>(q, last.program + far_program_part(size, last).end);
     detail::far_numbering number(size, cols);
-    std::vector<local_index> program;
+    far_list<local_index> program(list_memory(q));
     for (far_chunk& c : chunks_) {
       const far_program_part part(size, c);
       program.assign(part.end, 0);
