@@ -28,7 +28,6 @@ void complete_reproducible(const command& c) {
 void complete_far(const CLI::App& app, const command& c) {
   if (app.count("--far") == 0) return;
   if (!c.memory) throw usage_error("--far needs --memory, which says what stays out of it");
-  if (c.far.empty()) throw usage_error("--far needs the name of a folder");
   if (c.device == "cuda" && c.far != "pinned")
     throw usage_error("--far with --device cuda takes the word pinned, for page-locked memory of the host");
   if (c.training.pipeline.stages > 0) throw usage_error("--far and --stages do not go together");

@@ -111,7 +111,8 @@ class far_spmm_plan {
   const far_spmm_size& size() const { return size_; }
   std::span<const far_chunk> chunks() const { return chunks_; }
   std::span<const local_index> program() const { return program_.span(); }
-  /// sum_j |N_j|, and how many of these rows are read.
+  /// Rows of the column operand if it is far, sum_j |N_j|, and how many of these rows are read.
+  std::uint64_t operand_rows() const { return size_.column_operand ? columns_ : 0; }
   std::uint64_t rows_needed() const { return needed_; }
   std::uint64_t rows_read() const { return fresh_; }
 
@@ -139,6 +140,7 @@ class far_spmm_plan {
   far_traffic of_block(bool far_program) const {
     far_traffic t;
     t.chunks = chunks_.size();
+    t.operand_rows = operand_rows();
     t.rows_needed = needed_;
     t.rows_read = fresh_;
     if (far_program) t.read += program_.size() * sizeof(local_index);

@@ -204,10 +204,12 @@ struct pipeline_result {
 
 /// What passed between near and far memory in the last epoch, evaluation included, the same on every rank.
 struct far_result {
-  over_ranks chunks;              ///< of all operations
-  over_ranks read, written;       ///< bytes
-  over_ranks peak_bytes;          ///< peak of live far buffers
-  std::optional<double> overlap;  ///< far_traffic::overlap() of all ranks; none where times are not taken
+  over_ranks chunks;         ///< of all operations
+  over_ranks read, written;  ///< bytes
+  double replication = 1;    ///< rows that chunks of sparse products need, sum_j |N_j|, for each row
+  over_ranks peak_bytes;     ///< peak of live far buffers
+  std::optional<double> overlap =
+      {};  ///< far_traffic::overlap() of all ranks; none where times are not taken
 };
 
 /// The result of training, the same on every rank. Traffic is that of the last epoch's training step, without
