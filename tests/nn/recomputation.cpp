@@ -2,10 +2,14 @@
 // Outputs that are computed again: the bits of those that are stored, in less memory, for more words.
 #include "partita/nn/recomputation.hpp"
 
+#include <array>
 #include <doctest/doctest.h>
+#include <filesystem>
 
 #include "partita/comm/self.hpp"
 #include "partita/compiled/host.hpp"
+#include "partita/memory/host_far.hpp"
+#include "partita/memory/mapped_store.hpp"
 #include "support/datasets.hpp"
 #include "support/meshes.hpp"
 
@@ -48,6 +52,13 @@ void check_same_bits(const io::dataset& d, nn::training_options o, const mesh<ho
   check_same_epochs(again, stored,
                     o.model + " of " + std::to_string(o.layers) + " layers, " + std::string(p.name) + " on " +
                         to_string(m.shape()));
+}
+
+global_index received_in(const nn::training_result& r, const std::string& phase) {
+  global_index words = 0;
+  for (const ledger_entry& e : r.ledger)
+    if (e.phase == phase) words += e.received.words;
+  return words;
 }
 
 }  // namespace
@@ -105,6 +116,66 @@ TEST_CASE("every model has the bits of stored outputs, and receives the words th
         check_same_bits(d, learned, m, p);
       }
     });
+}
+
+TEST_CASE("gat has the bits of stored outputs on every mesh, and on reproducible ones") {
+  const io::dataset d = directed_graph();
+  for_each_mesh(std::array{4}, [&](auto policy, mesh_shape shape) {
+    on_threads(4, [&](const communicator& world) {
+      check_same_bits(d, options_of("gat", 3, {}), mesh<host>(world, shape), policy);
+      check_same_bits(d, options_of("gat", 3, {}),
+                      mesh<host>(world, shape, device_queue<host>(), summation::reproducible), policy);
+    });
+  });
+}
+
+TEST_CASE(
+    "five sage layers receive more words in backward where outputs are computed again, in smaller buffers") {
+  const io::dataset d = directed_graph();
+  on_threads(3, [&](const communicator& world) {
+    const auto run = [&](nn::recomputation how) {
+      return nn::train_model<double>(mesh<host>(world, {3, 1, 1}), d, options_of("sage", 5, how), row_1d);
+    };
+    const nn::training_result stored = run(nn::recomputation::never), again = run(nn::recomputation::always),
+                              automatic = run(nn::recomputation::automatic);
+    const global_index more = again.words_received.total - stored.words_received.total;
+    CHECK(more == received_in(again, "backward") - received_in(stored, "backward"));
+    CHECK(received_in(again, "forward") == received_in(stored, "forward"));
+    CHECK(more > 0);
+    CHECK(automatic.words_received.total == stored.words_received.total);
+    CHECK(automatic.peak_bytes.total == stored.peak_bytes.total);
+    CHECK(again.peak_bytes.total + 3 * 61 * 8 * global_index{sizeof(double)} <= stored.peak_bytes.total);
+  });
+}
+
+TEST_CASE("with far memory, too: fewer bytes live there, more pass") {
+  const io::dataset d = directed_graph();
+  const auto run = [&](nn::recomputation how) {
+    const mesh<host> m(self::world(), {1, 1, 1});
+    const auto store = std::make_shared<mapped_store>(std::filesystem::temp_directory_path());
+    use_far(m.queue(), {.store = store, .window = 8192});
+    return nn::train_model<double>(m, d, options_of("gcn", 5, how), row_1d);
+  };
+  const nn::training_result stored = run(nn::recomputation::never), again = run(nn::recomputation::always);
+  check_same_epochs(again, stored, "far");
+  CHECK(again.far->peak_bytes.total < stored.far->peak_bytes.total);
+  CHECK(again.far->read.total > stored.far->read.total);
+  CHECK(again.far->written.total > stored.far->written.total);
+}
+
+TEST_CASE("gradients through outputs that are computed again agree with finite differences") {
+  const io::dataset d = directed_graph();
+  const mesh<host> m(self::world(), {1, 1, 1});
+  const nn::training_options o = options_of("gat", 4, nn::recomputation::always);
+  nn::trainer<double, host> t(m, d, o, nn::make_model<double>(m, d, o, row_1d));
+  CHECK(t.gradient_error(1e-6) < 1e-6);
+}
+
+TEST_CASE("gcnii says that it does not compute outputs again") {
+  const io::dataset d = directed_graph();
+  const mesh<host> m(self::world(), {1, 1, 1});
+  const nn::training_options o = options_of("gcnii", 3, nn::recomputation::always);
+  expect_error<error>("cannot compute outputs again", [&] { nn::train_model<double>(m, d, o, row_1d); });
 }
 
 }  // namespace test_recomputation
