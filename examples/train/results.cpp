@@ -33,6 +33,17 @@ void complete_far(const CLI::App& app, const command& c) {
   if (c.training.pipeline.stages > 0) throw usage_error("--far and --stages do not go together");
 }
 
+/// Throws usage_error where outputs cannot be computed again.
+void complete_recomputation(const command& c) {
+  const partita::nn::training_options& t = c.training;
+  if (t.recompute != partita::nn::recomputation::always) return;
+  for (const auto& [given, name] :
+       {std::pair(t.mini_batch.batch > 0, "--batch"), std::pair(t.pipeline.stages > 0, "--stages")})
+    if (given) throw usage_error(std::string(name) + " and --recompute always do not go together");
+  if (t.model == "gcnii")
+    throw usage_error("--recompute always is not for gcnii, whose layers read the output of an earlier one");
+}
+
 }  // namespace
 
 void add_data_and_results(CLI::App& app, command& c) {
@@ -67,5 +78,6 @@ void complete_results(const CLI::App& app, const command& c) {
     if (c.checkpoint.folder.empty() && app.count(name) > 0)
       throw usage_error(std::string(name) + " needs --checkpoint");
   complete_far(app, c);
+  complete_recomputation(c);
   complete_reproducible(c);
 }
