@@ -105,7 +105,9 @@ void train_on(const partita::communicator& world, const preparation& from, comma
   outcome run = train(world, from.asked, data, c, tell);
   run.peak_rss_bytes = partita::nn::summarize(world, peak_rss());
   if (c.comm == "threads") run.peak_rss_bytes.total = run.peak_rss_bytes.max_rank;  // one process
-  if (!c.quiet || !c.json.empty()) run.duplicate_edges = partita::nn::repeated_edges(world, data, *c.threads);
+  if (!c.quiet || !c.json.empty())
+    run.duplicate_edges = partita::nn::repeated_edges(world, data, *c.threads,
+                                                      partita::local::far_allocator<std::byte>(c.far_store));
   run.read_seconds = from.seconds;
   if (first && run.duplicate_edges > 0 && !c.quiet)
     std::fprintf(

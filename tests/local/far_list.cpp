@@ -97,7 +97,7 @@ TEST_CASE("far_list: what is large is in the store, and goes back") {
 
 TEST_CASE("far_list: elements without a value are not initialised, others are") {
   const auto store = new_store();
-  far_list<int> list(1 << 16, 5, far_allocator<int>(store));
+  far_list<int> list(1 << 16, 5, far_allocator<int>(store, 1));
   CHECK(store->contains(list.data()));
   list.clear();
   list.resize(1 << 16);
@@ -114,6 +114,9 @@ TEST_CASE("list_memory: as the buffers of the queue") {
   use_far(far, {.store = store, .window = 1024, .from = 50});
   CHECK(local::list_memory(far) == far_allocator<std::byte>(store, 50));
   CHECK(local::list_memory(far) != far_allocator<std::byte>(store, 51));
+  const device_queue<host> large;
+  use_far(large, {.store = store, .window = 1024, .from = std::size_t{1} << 30});
+  CHECK(local::list_memory(large) == far_allocator<std::byte>(store, std::size_t{8} << 20));
 }
 
 TEST_CASE("far lists: matrices are set up with the same bits, and from the store") {

@@ -2,6 +2,7 @@
 #pragma once
 /// Lists in host memory that are too large to stay resident: vectors whose elements are in a far store.
 
+#include <algorithm>
 #include <cstddef>
 #include <limits>
 #include <memory>
@@ -25,8 +26,11 @@ class far_allocator {
   using propagate_on_container_move_assignment = std::true_type;
   using propagate_on_container_swap = std::true_type;
 
+  /// Lists of this size, which are few at a time, need not be far.
+  static constexpr std::size_t most_near = std::size_t{8} << 20;
+
   far_allocator() = default;
-  explicit far_allocator(std::shared_ptr<far_store> store, std::size_t from = 1)
+  explicit far_allocator(std::shared_ptr<far_store> store, std::size_t from = most_near)
       : store_(std::move(store)), from_(from) {}
   template <class U>
   far_allocator(const far_allocator<U>& other) : store_(other.store_), from_(other.from_) {}
@@ -64,7 +68,7 @@ class far_allocator {
   }
 
   std::shared_ptr<far_store> store_;
-  std::size_t from_ = 1;
+  std::size_t from_ = most_near;
 };
 
 template <class T>
@@ -75,7 +79,8 @@ using far_list = std::vector<T, far_allocator<T>>;
 template <class Device>
 far_allocator<std::byte> list_memory(const device_queue<Device>& q) {
   if constexpr (requires { q.threads(); })
-    if (const auto& far = q.owner()->far()) return far_allocator<std::byte>(far->store, far->from);
+    if (const auto& far = q.owner()->far())
+      return far_allocator<std::byte>(far->store, std::min(far->from, far_allocator<std::byte>::most_near));
   return {};
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "partita/local/far_list.hpp"
 #include "partita/train/graph_entries.hpp"
 #include "partita/transfer/entry_routing.hpp"
 
@@ -17,18 +18,18 @@ namespace detail {
 /// at one place in the order of their values. Collective over `world`. Returns the rows of the tiles.
 template <class T, class Visit>
 interval for_edge_tiles(const communicator& world, global_index n, const graph_entries<T>& entries,
-                        int threads, const Visit& visit) {
+                        const transfer::routing_options& options, const Visit& visit) {
   constexpr layout by_rows{axis::row, {}};
   const mesh_shape shape{world.size(), 1, 1};
   const blocking vertices = blocking::even(n, shape, nesting::rows);
   auto arrived = transfer::send_to_holders<T>(world, shape, by_rows, vertices, vertices, entries,
-                                              transfer::side::straight, {threads, true});
+                                              transfer::side::straight, options);
   const coordinates here = shape.at(world.rank());
   const interval rows = vertices.block(by_rows.rows, here);
   for (std::size_t t = 0; t < arrived.tiles(); ++t) {
     const interval cols = partition::tile_columns(by_rows, vertices, here, t);
     visit(local::sort_entries(arrived, t, static_cast<std::size_t>(rows.size()),
-                              static_cast<std::size_t>(cols.size()), threads));
+                              static_cast<std::size_t>(cols.size()), options.threads));
   }
   return rows;
 }
@@ -36,10 +37,13 @@ interval for_edge_tiles(const communicator& world, global_index n, const graph_e
 }  // namespace detail
 
 /// The number of edges that repeat an earlier one with the same source and target. Collective over `world`,
-/// whose ranks have the same data; `threads` of each. What travels: each edge, to one rank.
-inline global_index repeated_edges(const communicator& world, const io::dataset& data, int threads = 1) {
+/// whose ranks have the same data; `threads` of each, which list the edges in `memory`. What travels: each
+/// edge, to one rank.
+inline global_index repeated_edges(const communicator& world, const io::dataset& data, int threads = 1,
+                                   const local::far_allocator<std::byte>& memory = {}) {
   global_index repeated[] = {0};
-  detail::for_edge_tiles(world, data.vertices, graph_entries<std::uint8_t>(world, data).unweighted(), threads,
+  detail::for_edge_tiles(world, data.vertices, graph_entries<std::uint8_t>(world, data).unweighted(),
+                         {.threads = threads, .memory = memory},
                          [&](const auto& tile) { repeated[0] += static_cast<global_index>(tile.repeated); });
   world.all_reduce(repeated);
   return repeated[0];
@@ -51,7 +55,7 @@ inline std::vector<double> reproducible_row_sums(const communicator& world, glob
                                                  const graph_entries<double>& entries) {
   if (entries.has_ones()) return row_sums(world, n, entries);
   std::vector<double> sums;
-  const interval rows = detail::for_edge_tiles(world, n, entries, 1, [&](const auto& tile) {
+  const interval rows = detail::for_edge_tiles(world, n, entries, {.sorted = true}, [&](const auto& tile) {
     sums.resize(tile.begins.size() - 1);
     for (const auto& s : tile.segments)
       for (std::size_t e = 0; e < s.places.size(); ++e) sums[local::row_of_place(s.places[e])] += s.value(e);
