@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "partita/local/far_cut.hpp"
-#include "partita/local/far_list.hpp"
 #include "partita/memory/device.hpp"
 #include "partita/memory/far.hpp"
+#include "partita/memory/far_list.hpp"
 
 namespace partita::local {
 
