@@ -140,6 +140,9 @@ TEST_CASE("options that would be ignored are refused; one fan-out serves all lay
   refused(
       "model gcn in its decoupled form cannot be trained on sampled neighbours; gcn, sage, gin and gat can, "
       "coupled and with mean aggregation");
+  o.coupling = nn::coupling::coupled;
+  o.recompute = nn::recomputation::always;
+  refused("mini-batches do not compute outputs again");
   CHECK_THROWS_WITH((nn::train_model<double>(m, d, o, row_1d)),
                     "train_model trains on the whole graph; for mini-batches call train_on_mini_batches");
 }
