@@ -45,6 +45,7 @@ inline void check_gradients(const host_builder& b, partita::nn::layer<double, pa
   rows_matrix z = b.rows(layer.width()), dh(m, h.row_blocking(), h.col_blocking());
   m.ledger().clear();
   layer.forward(h, z, {});
+  same(heard(m), layer.predicted_forward(), "one forward");
   layer.backward(h, weights, &dh);
   same(heard(m), layer.predicted(), "one forward and backward");
   set.sum_gradients();

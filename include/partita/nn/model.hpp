@@ -31,7 +31,8 @@ class model {
   void backward(const matrix& logits_gradient, matrix* input_gradient = nullptr);
 
   /// The input of the last layer with parameters in the last forward, A^K X in sgc (n x w); null where that
-  /// is the model's own input. Valid until the next forward.
+  /// is the model's own input. Valid until the next forward; under recomputation::always there after an
+  /// evaluation only, else it throws error.
   const matrix* hidden() const { return net_->hidden(); }
 
   /// The layers, to be taken from the model. Throws error unless they are a sequence.

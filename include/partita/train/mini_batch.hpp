@@ -36,6 +36,7 @@ class block_steps {
                                                                     : "",
                           " cannot be trained on sampled neighbours; gcn, sage, gin and gat can, coupled and "
                           "with mean aggregation"});
+    if (options.recompute == recomputation::always) throw error("mini-batches do not compute outputs again");
     if (options.mini_batch.placement == sampling::placement::column)
       comm::refuse_reproducible(alone, "placement column, of partial sums over the columns of X,");
     if (!named_.on_blocks.aggregates) comm::refuse_reproducible(alone, "attention on sampled neighbours");

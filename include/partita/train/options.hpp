@@ -116,7 +116,7 @@ struct training_options {
   coefficient_gradient coefficients = coefficient_gradient::automatic;  ///< of gat
   /// Decoupled models: chunks of the redistributions that overlap products; see nn::propagation.
   int split_chunks = 1;
-  /// Whether outputs of hidden layers are stored for backward; not over stages, in mini-batches or in gcnii.
+  /// Whether outputs of hidden layers are stored; `always` is not for stages, mini-batches and gcnii.
   recomputation recompute = recomputation::automatic;
   double epsilon = 0;  ///< gin: the vertex itself has weight 1 + epsilon
   int epochs = 200;
