@@ -76,6 +76,9 @@ void add_model(CLI::App& app, partita::nn::training_options& t, std::string& pre
   number("--epsilon", t.epsilon, finite, "E", "gin counts a vertex itself 1 + E times");
   number("--split-chunks", t.split_chunks, count, "N",
          "hops under feature_column: exchanges in N chunks, beside products");
+  choice(app, "--recompute", t.recompute, recomputation_names,
+         "whether outputs that backward needs are computed again instead of stored")
+      ->group(group);
 }
 
 void add_training(CLI::App& app, command& c) {

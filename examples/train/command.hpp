@@ -29,6 +29,12 @@ inline bool keeps_window(partita::nn::chunk_history history) {
   return history == partita::nn::chunk_history::window || history == partita::nn::chunk_history::halo;
 }
 
+inline const value_names<partita::nn::recomputation> recomputation_names{
+    {"auto", partita::nn::recomputation::automatic},
+    {"always", partita::nn::recomputation::always},
+    {"never", partita::nn::recomputation::never},
+};
+
 inline const value_names<partita::nn::guard_action> guard_action_names{
     {"report", partita::nn::guard_action::report},   {"refresh", partita::nn::guard_action::refresh},
     {"warm-up", partita::nn::guard_action::warm_up}, {"exact", partita::nn::guard_action::exact},

@@ -86,6 +86,7 @@ ordered_json options_of(const command& c, int ranks, const outcome& run) {
   j["heads"] = t.heads;
   j["hops"] = t.hops;
   j["split-chunks"] = t.split_chunks;
+  j["recompute"] = word_for(t.recompute, recomputation_names);
   j["alpha"] = t.alpha;
   j["lambda"] = t.lambda;
   j["epsilon"] = t.epsilon;

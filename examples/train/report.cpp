@@ -99,6 +99,7 @@ void add_far(ordered_json& j, const partita::nn::training_result& result) {
   const partita::nn::far_result& f = *result.far;
   j["chunks"] = in_json(f.chunks);
   j["far_bytes"] = {{"read", in_json(f.read)}, {"written", in_json(f.written)}};
+  j["replication"] = f.replication;
   j["overlap"] = f.overlap ? ordered_json(*f.overlap) : ordered_json(nullptr);
   j["near_peak_bytes"] = in_json(result.peak_bytes);
   j["far_peak_bytes"] = in_json(f.peak_bytes);

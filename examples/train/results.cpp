@@ -28,10 +28,20 @@ void complete_reproducible(const command& c) {
 void complete_far(const CLI::App& app, const command& c) {
   if (app.count("--far") == 0) return;
   if (!c.memory) throw usage_error("--far needs --memory, which says what stays out of it");
-  if (c.far.empty()) throw usage_error("--far needs the name of a folder");
   if (c.device == "cuda" && c.far != "pinned")
     throw usage_error("--far with --device cuda takes the word pinned, for page-locked memory of the host");
   if (c.training.pipeline.stages > 0) throw usage_error("--far and --stages do not go together");
+}
+
+/// Throws usage_error where outputs cannot be computed again.
+void complete_recomputation(const command& c) {
+  const partita::nn::training_options& t = c.training;
+  if (t.recompute != partita::nn::recomputation::always) return;
+  for (const auto& [given, name] :
+       {std::pair(t.mini_batch.batch > 0, "--batch"), std::pair(t.pipeline.stages > 0, "--stages")})
+    if (given) throw usage_error(std::string(name) + " and --recompute always do not go together");
+  if (t.model == "gcnii")
+    throw usage_error("--recompute always is not for gcnii, whose layers read the output of an earlier one");
 }
 
 }  // namespace
@@ -68,5 +78,6 @@ void complete_results(const CLI::App& app, const command& c) {
     if (c.checkpoint.folder.empty() && app.count(name) > 0)
       throw usage_error(std::string(name) + " needs --checkpoint");
   complete_far(app, c);
+  complete_recomputation(c);
   complete_reproducible(c);
 }

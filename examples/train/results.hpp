@@ -8,5 +8,6 @@
 
 void add_data_and_results(CLI::App& app, command& c);
 
-/// Throws usage_error for options of checkpoints without --checkpoint, and for what has no reproducible sums.
+/// Throws usage_error for options of checkpoints without --checkpoint, and for what does not go with --far,
+/// --recompute always or --reproducible.
 void complete_results(const CLI::App& app, const command& c);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "partita/algebra/spmm.hpp"
+#include "partita/transfer/row_split.hpp"
 #include "support/matrices.hpp"
 
 namespace test_row_chunks {
@@ -50,6 +51,38 @@ TEST_CASE("row chunks: their products are the rows of the whole one, bit for bit
           CHECK(y.values()[i] == expected.values()[i]);
           CHECK(z.values()[i] == doctest::Approx(2 * expected.values()[i] - x.values()[i]).epsilon(1e-14));
         }
+      }
+    });
+}
+
+TEST_CASE("row chunks: their rows of X travel once, or else with every chunk that needs them") {
+  const matrix_shape shape{41, 41};
+  const auto entries = sparse_entries(shape);
+  for (const int ranks : {2, 3, 4, 6})
+    on_mesh({1, ranks, 1}, [&](const mesh<host>& m) {
+      const sparse<double, dynamic_layout, host> a =
+          distribute(m, feature_column, shape, share(entries, m.rank(), m.size()));
+      const blocking cols = blocking::even(13, m.shape(), nesting::cols);
+      const layout to = feature_column.dense;
+      const interval mine = a.col_blocking().block(vertex_rows.rows, m.at());
+      const global_index width = cols.block(to.cols, m.at()).size();
+      for (const std::size_t count : {1, 2, 7, 50}) {
+        const row_chunks<double, host> chunks(a, count);
+        std::vector<std::vector<global_index>> needed;
+        global_index all = 0, others = 0;  // sum of |N_j|, and what of it other ranks own
+        for (std::size_t j = 0; j < chunks.count(); ++j) {
+          needed.push_back(chunks.needed(j));
+          all += std::ssize(needed.back());
+          for (const global_index r : needed.back()) others += !mine.contains(r);
+        }
+        const auto words = [&](const std::vector<std::vector<global_index>>& lists) {
+          return transfer::row_split<double, host>(m, a.col_blocking(), cols, vertex_rows, to, lists)
+              .predicted()
+              .words;
+        };
+        CHECK(words(chunks.first_needed()) == (41 - mine.size()) * width);
+        CHECK(words(needed) == others * width);
+        CHECK(m.world().all_reduce(others) == (ranks - 1) * all);
       }
     });
 }

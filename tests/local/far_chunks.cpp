@@ -61,6 +61,20 @@ TEST_CASE("by_rows: chunks of far rows, in order, with the bytes that travel") {
   }
 }
 
+TEST_CASE("by_rows: of a large window chunks take what a cache holds, or one row") {
+  const host_queue q;
+  const auto store = std::make_shared<mapped_store>(scratch());
+  use_far(q, {.store = store, .window = std::size_t{16} << 20, .from = 1000});
+  buffer<double, host> x(q, std::size_t{1} << 20);  // 8 MiB
+  for (const local_index rows : {1 << 15, 2}) {
+    std::size_t calls = 0;
+    local::by_rows(
+        q, [&](local_index, matrix_view<const double>) { ++calls; },
+        local::reads(matrix_view<double>{x.data(), rows, (1 << 20) / rows, (1 << 20) / rows}));
+    CHECK(calls == (rows == 2 ? 2 : 5));
+  }
+}
+
 TEST_CASE("by_rows: a window that does not hold a row says what it takes, and what f throws ends it") {
   const host_queue q;
   const auto store = std::make_shared<mapped_store>(scratch());

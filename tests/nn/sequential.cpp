@@ -6,6 +6,7 @@
 
 #include "partita/nn/layer_norm.hpp"
 #include "partita/nn/linear.hpp"
+#include "partita/nn/skip_source.hpp"
 #include "support/layers.hpp"
 
 namespace test_sequential {
@@ -46,6 +47,85 @@ TEST_CASE("gradients of chains agree with finite differences, activations in a r
   net.add(nn::linear(3, 4, b)).add(nn::elu{}).add(nn::elu{}).add(nn::layer_norm(4, b));
   net.add(nn::linear(4, 2, b)).add(nn::elu{});
   check_gradients(b, std::move(net), h);
+}
+
+namespace {
+
+/// Six dense layers with activations and dropout, in front too, of which the last but one has no parameters.
+nn::sequential<double, host> six_layers(const host_builder& b) {
+  nn::sequential net(b);
+  net.add(nn::dropout(0.5, b));
+  for (const global_index in : {6, 8, 8, 8}) {
+    net.add(nn::linear<double, host>(in, 8, b)).add(nn::elu{});
+    if (in == 8) net.add(nn::dropout(0.25, b));
+  }
+  net.add(nn::elu{});
+  net.add(nn::linear<double, host>(8, 3, b));
+  return net;
+}
+
+}  // namespace
+
+TEST_CASE("outputs that are computed again give the bits of stored ones, in less memory") {
+  on_threads(3, [](const communicator& world) {
+    const auto run = [&](nn::recomputation how, std::size_t& peak) {
+      const mesh<host> m(world, {3, 1, 1});
+      const matrix h = generate<vertex_rows, double>(m, {300, 6}, field(0));
+      const host_builder b(m, h.row_blocking(), {.seed = 5, .recompute = how});
+      nn::sequential net = six_layers(b);
+      matrix z = b.rows(3), dz = generate<vertex_rows, double>(m, {300, 3}, field(1)), dh = b.rows(6);
+      std::vector<double> found;
+      const auto add = [&](const std::vector<double>& some) {
+        found.insert(found.end(), some.begin(), some.end());
+      };
+      m.queue().meter()->restart_peak();
+      for (const std::uint64_t epoch : {1u, 2u}) {
+        net.forward(h, z, {.training = true, .epoch = epoch});
+        add(values(z));
+        fill(b.parameters()->gradients(), 0);
+        net.backward(h, dz, &dh);
+        add(values(dh));
+        add(collect(b.parameters()->gradients()));
+        net.forward(h, z, {});
+        add(values(z));
+        add(values(*net.hidden()));
+      }
+      peak = m.queue().meter()->peak();
+      return found;
+    };
+    std::size_t stored = 0, again = 0, automatic = 0;
+    const std::vector<double> expected = run(nn::recomputation::never, stored);
+    CHECK(run(nn::recomputation::always, again) == expected);
+    CHECK(run(nn::recomputation::automatic, automatic) == expected);
+    CHECK(automatic == stored);
+    CHECK(again + 4 * 100 * 8 * sizeof(double) <= stored);  // at least four matrices (n/P, 8) less
+  });
+}
+
+TEST_CASE(
+    "outputs that are computed again are there for one backward after a training pass, and refused else") {
+  const matrix h = generate<vertex_rows, double>(alone(), {7, 6}, field(0));
+  const host_builder b(alone(), h.row_blocking(), {.seed = 5, .recompute = nn::recomputation::always});
+  nn::sequential net = six_layers(b);
+  matrix z = b.rows(3), dh = b.rows(6);
+  const auto again = [&] { net.backward(h, z, &dh); };
+  constexpr auto what = "need a forward of a training pass";
+  expect_error<error>(what, again);
+  net.forward(h, z, {});
+  expect_error<error>(what, again);
+  net.forward(h, z, {.training = true});
+  again();
+  expect_error<error>(what, again);
+  expect_error<error>("after an evaluation only", [&] { (void)net.hidden(); });
+}
+
+TEST_CASE("outputs of a model with skip connections are not computed again") {
+  const matrix h = generate<vertex_rows, double>(alone(), {7, 6}, field(0));
+  const host_builder b(alone(), h.row_blocking(), {.recompute = nn::recomputation::always});
+  nn::sequential net(b);
+  net.add(nn::linear(6, 4, b)).add(nn::skip_source(4, b));
+  matrix z = b.rows(4);
+  expect_error<error>("cannot compute outputs again", [&] { net.forward(h, z, {}); });
 }
 
 TEST_CASE("an activation in front of all layers is refused") {

@@ -108,7 +108,9 @@ class edge_scores {
   }
 
   /// What this rank receives in forward and transpose, in closed form.
-  traffic predicted() const { return gather_scores_.predicted() + gather_log_sums_.predicted(); }
+  traffic predicted() const { return predicted_forward() + gather_log_sums_.predicted(); }
+  /// In forward.
+  traffic predicted_forward() const { return gather_scores_.predicted(); }
 
   const score_shape& shape() const { return shape_; }
   T slope() const { return static_cast<T>(shape_.slope); }

@@ -129,11 +129,16 @@ class ordered_attention {
     score_gradients(of_out, dscores);
   }
 
+  /// In one forward.
+  traffic predicted_forward() const {
+    const auto hops = static_cast<global_index>(between_.size()) + 1;
+    return hops * in_.predicted(width()) + in_.predicted(2 * shape_.heads);
+  }
   /// What this rank receives in one forward and one backward, in closed form.
   traffic predicted() const {
     const auto hops = static_cast<global_index>(between_.size()) + 1;
-    return 2 * hops * in_.predicted(width()) + in_.predicted(2 * shape_.heads) +
-           hops * out_.predicted(width()) + out_.predicted(2 * shape_.heads) + out_.predicted(shape_.heads);
+    return predicted_forward() + hops * in_.predicted(width()) + hops * out_.predicted(width()) +
+           out_.predicted(2 * shape_.heads) + out_.predicted(shape_.heads);
   }
 
  private:

@@ -43,9 +43,11 @@ layout multiplied_layout(const sparse<T, A, Device>& a, layout x) {
 /// Collective over the mesh: constructor and call. What travels: see spmm_schedule, and transposed_schedule
 /// for an A^T that is not stored; if A cannot multiply X in place, X is redistributed to the layout of A's
 /// policy, and Y back (free when the blocks are the same on this mesh). When only needed rows are exchanged,
-/// a second copy of A's block is kept, with its remote tiles merged. On a reproducible mesh sums travel as
-/// doubles, see exact_product. Throws shape_error naming shapes and
-/// layouts when A and X do not match.
+/// a second copy of A's block is kept, with its remote tiles merged. Operands in far memory pass through the
+/// window of the queue in chunks of A's rows; the first call makes a copy of A's structure, in these chunks,
+/// for each combination of operands that are far, and throws budget_error where the window does not hold an
+/// entry with its rows twice. On a reproducible mesh they are addressed where they are, and sums travel as
+/// doubles, see exact_product. Throws shape_error naming shapes and layouts when A and X do not match.
 template <class T, class Device>
 class spmm_plan {
  public:

@@ -3,6 +3,7 @@
 /// Operations on far blocks: chunks of them pass through the near window of the queue, the next one and the
 /// results of the one before while the present one is computed with.
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <span>
@@ -92,7 +93,8 @@ void run_row_chunks(Channel& c, local_index rows, std::span<far_rows> far,
   std::size_t of_row = 0;
   for (const far_rows& x : far) of_row += x.row_bytes;
   const std::size_t room = c.slot_bytes(), lost = far.size() * far_options::alignment;
-  const std::size_t most = room < lost + of_row ? 0 : (room - lost) / of_row;
+  const std::size_t used = std::min(room, std::max(Channel::best_rows_bytes, lost + of_row));
+  const std::size_t most = used < lost + of_row ? 0 : (used - lost) / of_row;
   if (most == 0)
     throw_error<budget_error>({"a row of far operands takes ", of_row + lost,
                                " bytes, which a window of near memory of ", 2 * room,

@@ -110,6 +110,7 @@ class far_spmm {
   }
   static std::byte* slot(channel& c, std::size_t k) { return c.slot(static_cast<int>(k % 2)); }
   void count(channel& c) const {
+    c.traffic().operand_rows += plan_.operand_rows();
     c.traffic().rows_needed += plan_.rows_needed();
     c.traffic().rows_read += plan_.rows_read();
   }

@@ -11,6 +11,7 @@
 #include "partita/local/far_cut.hpp"
 #include "partita/memory/device.hpp"
 #include "partita/memory/far.hpp"
+#include "partita/memory/far_list.hpp"
 
 namespace partita::local {
 
@@ -80,13 +81,13 @@ class far_spmm_plan {
                 const local_index* columns, const far_spmm_size& size)
       : size_(size), rows_(static_cast<std::uint64_t>(rows)), columns_(static_cast<std::uint64_t>(cols)) {
     if (rows == 0) return;
-    std::vector<local_index> all(static_cast<std::size_t>(rows) + 1);
+    far_list<local_index> all(static_cast<std::size_t>(rows) + 1, list_memory(q));
     copy(q, std::span<const local_index>(offsets, all.size()), std::span<local_index>(all));
     chunks_ = detail::far_cut<Device>(q, all, columns, cols, size)();
     const far_chunk& last = chunks_.back();
     program_ = buffer<local_index, Device>(q, last.program + far_program_part(size, last).end);
     detail::far_numbering number(size, cols);
-    std::vector<local_index> program;
+    far_list<local_index> program(list_memory(q));
     for (far_chunk& c : chunks_) {
       const far_program_part part(size, c);
       program.assign(part.end, 0);
@@ -110,7 +111,8 @@ class far_spmm_plan {
   const far_spmm_size& size() const { return size_; }
   std::span<const far_chunk> chunks() const { return chunks_; }
   std::span<const local_index> program() const { return program_.span(); }
-  /// sum_j |N_j|, and how many of these rows are read.
+  /// Rows of the column operand if it is far, sum_j |N_j|, and how many of these rows are read.
+  std::uint64_t operand_rows() const { return size_.column_operand ? columns_ : 0; }
   std::uint64_t rows_needed() const { return needed_; }
   std::uint64_t rows_read() const { return fresh_; }
 
@@ -138,6 +140,7 @@ class far_spmm_plan {
   far_traffic of_block(bool far_program) const {
     far_traffic t;
     t.chunks = chunks_.size();
+    t.operand_rows = operand_rows();
     t.rows_needed = needed_;
     t.rows_read = fresh_;
     if (far_program) t.read += program_.size() * sizeof(local_index);

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "partita/base/triplet.hpp"
-#include "partita/local/far_list.hpp"
+#include "partita/memory/far_list.hpp"
 
 namespace partita::local {
 

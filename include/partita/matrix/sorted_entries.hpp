@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "partita/base/index.hpp"
-#include "partita/local/far_list.hpp"
 #include "partita/local/parallel.hpp"
 #include "partita/matrix/arrived_entries.hpp"
+#include "partita/memory/far_list.hpp"
 
 namespace partita::local {
 

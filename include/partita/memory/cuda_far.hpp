@@ -70,6 +70,9 @@ class far_channel<cuda_device> {
         done_(*transfers_.owner()),
         meter_(work_->far_meter()) {}
 
+  /// What takes much longer to pass than to start.
+  static constexpr std::size_t best_rows_bytes = std::size_t{16} << 20;
+
   bool is_far(const void* address) const { return options_.store->contains(address); }
   std::size_t slot_bytes() const { return options_.slot_bytes(); }
   std::byte* slot(int k) { return window_.data() + static_cast<std::size_t>(k) * slot_bytes(); }

@@ -44,7 +44,8 @@ struct far_options {
 struct far_traffic {
   std::uint64_t read = 0, written = 0;  ///< bytes
   std::uint64_t chunks = 0;             ///< of all operations
-  std::uint64_t rows_needed = 0;        ///< of the operands of sparse products, summed over their chunks
+  std::uint64_t operand_rows = 0;       ///< of far operands that sparse products gather rows of
+  std::uint64_t rows_needed = 0;        ///< of these operands, summed over the chunks of the products
   std::uint64_t rows_read = 0;          ///< of them: those that the chunk before did not need
   double transfer = 0;                  ///< time that transfers took
   double compute = 0;                   ///< time of operations on far operands, without waiting
@@ -55,6 +56,7 @@ struct far_traffic {
     return {.read = read - before.read,
             .written = written - before.written,
             .chunks = chunks - before.chunks,
+            .operand_rows = operand_rows - before.operand_rows,
             .rows_needed = rows_needed - before.rows_needed,
             .rows_read = rows_read - before.rows_read,
             .transfer = transfer - before.transfer,
@@ -75,6 +77,7 @@ struct far_traffic {
 ///
 ///     bool is_far(const void* address)
 ///     std::size_t slot_bytes(), std::byte* slot(int k)   the halves of the window, k = 0 or 1
+///     std::size_t best_rows_bytes              of a slot, for operations that touch each row once
 ///     void start(std::function<void()> task)   after the work that the queue was given so far
 ///     void wait()                              the work to come waits for the task; rethrows what it threw
 ///     void compute(work)                       calls work(), whose time counts as that of computing

@@ -21,6 +21,9 @@ class far_channel<host> {
   far_channel(const device_queue<host>& q, far_options options)
       : options_(std::move(options)), window_(q, options_.window), meter_(q.owner()->far_meter()) {}
 
+  /// As much of a slot as a cache holds beside the other slot.
+  static constexpr std::size_t best_rows_bytes = std::size_t{2} << 20;
+
   bool is_far(const void* address) const { return options_.store->contains(address); }
   std::size_t slot_bytes() const { return options_.slot_bytes(); }
   std::byte* slot(int k) { return window_.data() + static_cast<std::size_t>(k) * slot_bytes(); }

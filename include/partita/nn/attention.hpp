@@ -100,6 +100,10 @@ class tiled_attention {
   traffic predicted() const {
     return predicted_products() + (by_edges_ ? by_edges_->predicted(hops()) : by_rows_->predicted());
   }
+  traffic predicted_forward() const {
+    return scores_.predicted_forward() + change_.predicted() +
+           static_cast<global_index>(hops()) * product_.predicted();
+  }
 
  private:
   using block = dense<T, dynamic_layout, Device>;  ///< in the policy's layout
@@ -232,6 +236,10 @@ class attention {
   /// What this rank receives in one forward and one backward, in closed form.
   traffic predicted() const {
     return std::visit([](const auto& way) { return way.predicted(); }, way_);
+  }
+  /// In one forward.
+  traffic predicted_forward() const {
+    return std::visit([](const auto& way) { return way.predicted_forward(); }, way_);
   }
 
  private:

@@ -13,6 +13,7 @@
 #include "partita/base/random.hpp"
 #include "partita/nn/graph_product.hpp"
 #include "partita/nn/parameters.hpp"
+#include "partita/nn/recomputation.hpp"
 
 namespace partita::nn {
 
@@ -35,6 +36,8 @@ struct model_options {
   /// Chunks of the first and the last product of a propagation whose graph every rank has whole; see there.
   std::size_t split_chunks = 1;
   coefficient_gradient coefficients = coefficient_gradient::automatic;  ///< in attention
+  /// Of the outputs of hidden layers; see nn::sequential.
+  recomputation recompute = recomputation::automatic;
 };
 
 namespace detail {

@@ -53,6 +53,10 @@ class layer {
   virtual global_index width() const = 0;
   /// What this rank receives in one forward and backward pass of a steady epoch, in closed form.
   virtual traffic predicted() const { return {}; }
+  /// What it receives in one forward pass of them.
+  virtual traffic predicted_forward() const { return {}; }
+  /// Frees what only backward reads, where forward will be called before backward is.
+  virtual void forget() {}
   /// What the layer's last parameters were applied to in the last forward, where that is not H itself; null
   /// where it is H. (n x w)
   virtual const matrix* hidden() const { return nullptr; }

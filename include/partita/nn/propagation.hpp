@@ -87,8 +87,7 @@ class propagation final : public layer<T, Device> {
     return predicted_forward() + static_cast<global_index>(hops_) * backward_.predicted() +
            redistributed(backward_chunks_);
   }
-  /// What this rank receives in one forward.
-  traffic predicted_forward() const {
+  traffic predicted_forward() const override {
     return static_cast<global_index>(hops_) * forward_.predicted() + redistributed(forward_chunks_);
   }
 

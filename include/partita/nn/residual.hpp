@@ -34,6 +34,8 @@ class residual final : public layer<typename Layer::matrix::value_type, typename
 
   global_index width() const override { return layer_.width(); }
   traffic predicted() const override { return layer_.predicted(); }
+  traffic predicted_forward() const override { return layer_.predicted_forward(); }
+  void forget() override { layer_.forget(); }
 
  private:
   Layer layer_;

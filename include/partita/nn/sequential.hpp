@@ -34,10 +34,16 @@ class copy_layer final : public layer<T, Device> {
 /// one pass, and relu is fused into the preceding layer if that supports it. Dropout as the first layer keeps
 /// a sparse H sparse.
 ///
+/// Under recomputation::always the outputs of layers are released as soon as the next layer has read them,
+/// but for those of stored_outputs, and computed again before backward needs them, with the same random
+/// choices; what backward has read is released, too. backward is then called once after each forward of a
+/// training pass, and an evaluation stores no output but hidden().
+///
 ///     sequential net(b);
 ///     net.add(dropout(.5, b)).add(gcn_conv(a, f, 16, b)).add(relu{}).add(gcn_conv(a, 16, classes, b));
 ///
-/// What travels: that of the layers.
+/// What travels: that of the layers. forward and backward throw error under recomputation::always for a model
+/// with a skip_connection, and backward where it is called without a forward of a training pass before it.
 template <class T, class Device>
 class sequential final : public layer<T, Device> {
  public:
@@ -91,27 +97,25 @@ class sequential final : public layer<T, Device> {
   }
 
   void forward(const operand<T, Device>& h, matrix& z, const pass& p) override {
-    input_ = input_dropout_ ? dropped(h, input_dropout_->mask(p)) : h;
+    if (recomputes() && !builder_.skips().empty())
+      throw error("a model whose layers read the output of an earlier one cannot compute outputs again");
+    if (recomputes()) forget();
+    pass_ = p;
     output_ = &z;
-    operand<T, Device> now = *input_;
+    read(h);
     for (std::size_t l = 0; l < steps_.size(); ++l) {
-      step& s = steps_[l];
-      if (l + 1 < steps_.size() && !s.out) s.out.emplace(made(s, s.work->output_rows(now.row_blocking())));
-      matrix& out = l + 1 == steps_.size() ? z : *s.out;
-      const bool fused = s.after != nullptr && s.after->is_relu(p) && s.work->fuses_relu();
-      s.work->forward(now, out, p.fusing(fused));
-      if (fused)
-        s.after->skip(p);
-      else if (s.after != nullptr)
-        s.after->forward(out, p);
-      now = operand<T, Device>(out);
+      compute(l);
+      if (recomputes()) release_behind(l);
     }
   }
 
-  void backward(const operand<T, Device>&, const matrix& dz, matrix* dh) override {
+  void backward(const operand<T, Device>& h, const matrix& dz, matrix* dh) override {
+    if (recomputes() && (!pass_ || !pass_->training))
+      throw error("outputs that are computed again need a forward of a training pass before each backward");
     const matrix* d = &dz;
     for (std::size_t l = steps_.size(); l-- > 0;) {
       step& s = steps_[l];
+      if (recomputes()) compute_again(l, h);
       const bool last = l + 1 == steps_.size();
       if (s.after != nullptr) {
         if (last) copy(dz, gradient_of(s, *output_));
@@ -121,8 +125,10 @@ class sequential final : public layer<T, Device> {
       matrix* const below = l == 0 ? dh : &gradient_of(steps_[l - 1], *steps_[l - 1].out);
       s.work->backward(l == 0 ? *input_ : operand<T, Device>(*steps_[l - 1].out), *d, below);
       d = below;
+      if (recomputes()) release(s);
     }
     if (dh != nullptr && input_dropout_) identity::backward(*dh, *dh, input_mask_);
+    if (recomputes()) forget();
   }
 
   blocking output_rows(const blocking& h) const override {
@@ -133,18 +139,32 @@ class sequential final : public layer<T, Device> {
   global_index width() const override { return steps_.empty() ? 0 : steps_.back().work->width(); }
   /// The input of the last layer with parameters; null where that is the first layer.
   const matrix* hidden() const override {
-    for (std::size_t l = steps_.size(); l-- > 0;) {
-      const step& s = steps_[l];
-      if (s.first_parameter == s.end_parameter) continue;
-      if (const matrix* const inside = s.work->hidden()) return inside;
-      return l == 0 || !steps_[l - 1].out ? nullptr : &*steps_[l - 1].out;
-    }
-    return nullptr;
+    const std::size_t l = last_with_parameters();
+    if (l == steps_.size()) return nullptr;
+    if (const matrix* const inside = steps_[l].work->hidden()) return inside;
+    if (l == 0) return nullptr;
+    if (recomputes() && !steps_[l - 1].out)
+      throw error("hidden outputs that are computed again are there after an evaluation only");
+    return !steps_[l - 1].out ? nullptr : &*steps_[l - 1].out;
   }
   traffic predicted() const override {
+    const stored_outputs stored(steps_.size());
     traffic v;
-    for (const step& s : steps_) v += s.work->predicted();
+    for (std::size_t l = 0; l < steps_.size(); ++l) {
+      v += steps_[l].work->predicted();
+      if (recomputes() && !stored.has(l)) v += steps_[l].work->predicted_forward();
+    }
     return v;
+  }
+  traffic predicted_forward() const override {
+    traffic v;
+    for (const step& s : steps_) v += s.work->predicted_forward();
+    return v;
+  }
+  void forget() override {
+    pass_.reset();
+    dropped_.reset();
+    for (step& s : steps_) release(s);
   }
 
  private:
@@ -164,6 +184,54 @@ class sequential final : public layer<T, Device> {
     if (steps_.empty()) throw error("an activation needs a preceding layer");
     if (steps_.back().after != nullptr) push(std::make_unique<detail::copy_layer<T, Device>>(width()));
     steps_.back().after = std::move(l);
+  }
+  bool recomputes() const { return computes_again(builder_.options().recompute); }
+  /// Makes h, after the dropout in front, the input of the first step.
+  void read(const operand<T, Device>& h) {
+    input_ = input_dropout_ ? dropped(h, input_dropout_->mask(*pass_)) : h;
+  }
+  operand<T, Device> input_of(std::size_t l) const {
+    return l == 0 ? *input_ : operand<T, Device>(*steps_[l - 1].out);
+  }
+  /// The output of a step from that of the one before.
+  void compute(std::size_t l) {
+    step& s = steps_[l];
+    const operand<T, Device> in = input_of(l);
+    const bool last = l + 1 == steps_.size();
+    if (!last && !s.out) s.out.emplace(made(s, s.work->output_rows(in.row_blocking())));
+    matrix& out = last ? *output_ : *s.out;
+    const bool fused = s.after != nullptr && s.after->is_relu(*pass_) && s.work->fuses_relu();
+    s.work->forward(in, out, pass_->fusing(fused));
+    if (fused)
+      s.after->skip(*pass_);
+    else if (s.after != nullptr)
+      s.after->forward(out, *pass_);
+  }
+  /// Releases what forward has read for step l and backward does not read as it is.
+  void release_behind(std::size_t l) {
+    const stored_outputs stored(steps_.size());
+    const std::size_t hidden = last_with_parameters();
+    const auto keeps = [&](std::size_t k) { return pass_->training ? stored.has(k) : k + 1 == hidden; };
+    if (l == 0 && !(pass_->training && stored.has(0))) dropped_.reset();
+    if (l > 0 && !keeps(l - 1)) steps_[l - 1].out.reset();
+    if (pass_->training ? !stored.has(l) : l != hidden) steps_[l].work->forget();
+  }
+  /// Before backward of step l: its output and those computed again with it, unless they are there.
+  void compute_again(std::size_t l, const operand<T, Device>& h) {
+    const std::size_t first = stored_outputs(steps_.size()).begin(l);
+    if (l + 1 == steps_.size() || steps_[first].out) return;
+    if (first == 0) read(h);
+    for (std::size_t k = first; k < l; ++k) compute(k);
+  }
+  void release(step& s) {
+    s.gradient.reset();
+    s.out.reset();
+  }
+  /// The last step with parameters; their number if there is none.
+  std::size_t last_with_parameters() const {
+    for (std::size_t l = steps_.size(); l-- > 0;)
+      if (steps_[l].first_parameter != steps_[l].end_parameter) return l;
+    return steps_.size();
   }
   matrix made(const step& s, const blocking& rows) const { return builder_.rows(rows, s.work->width()); }
   matrix& gradient_of(step& s, const matrix& out) const {
@@ -199,6 +267,7 @@ class sequential final : public layer<T, Device> {
   std::optional<sparse_rows<T, Device>> sparse_dropped_;
   std::optional<algebra::column_slices<T, Device>> dropped_slices_;
   std::optional<operand<T, Device>> input_;
+  std::optional<pass> pass_;
   matrix* output_ = nullptr;
 };
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "partita/local/far_list.hpp"
+#include "partita/memory/far_list.hpp"
 #include "partita/train/graph_entries.hpp"
 #include "partita/transfer/entry_routing.hpp"
 

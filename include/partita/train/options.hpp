@@ -116,6 +116,8 @@ struct training_options {
   coefficient_gradient coefficients = coefficient_gradient::automatic;  ///< of gat
   /// Decoupled models: chunks of the redistributions that overlap products; see nn::propagation.
   int split_chunks = 1;
+  /// Whether outputs of hidden layers are stored for backward; not over stages, in mini-batches or in gcnii.
+  recomputation recompute = recomputation::automatic;
   double epsilon = 0;  ///< gin: the vertex itself has weight 1 + epsilon
   int epochs = 200;
   double learning_rate = 0.01;
@@ -141,7 +143,8 @@ inline nn::model_options options_of_model(const training_options& options) {
           .dropout = options.dropout,
           .learned_input = options.embedding > 0,
           .split_chunks = static_cast<std::size_t>(std::max(options.split_chunks, 1)),
-          .coefficients = options.coefficients};
+          .coefficients = options.coefficients,
+          .recompute = options.recompute};
 }
 
 /// A training step of a pipeline against an exact one with the same parameters and dropout.
@@ -204,10 +207,12 @@ struct pipeline_result {
 
 /// What passed between near and far memory in the last epoch, evaluation included, the same on every rank.
 struct far_result {
-  over_ranks chunks;              ///< of all operations
-  over_ranks read, written;       ///< bytes
-  over_ranks peak_bytes;          ///< peak of live far buffers
-  std::optional<double> overlap;  ///< far_traffic::overlap() of all ranks; none where times are not taken
+  over_ranks chunks;         ///< of all operations
+  over_ranks read, written;  ///< bytes
+  double replication = 1;    ///< rows that chunks of sparse products need, sum_j |N_j|, for each row
+  over_ranks peak_bytes;     ///< peak of live far buffers
+  std::optional<double> overlap =
+      {};  ///< far_traffic::overlap() of all ranks; none where times are not taken
 };
 
 /// The result of training, the same on every rank. Traffic is that of the last epoch's training step, without

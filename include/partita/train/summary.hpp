@@ -25,7 +25,13 @@ inline far_result summarize_far(const communicator& world, const far_traffic& mi
   const auto count = [&](std::uint64_t of_rank) {
     return summarize(world, static_cast<global_index>(of_rank));
   };
-  far_result found{count(mine.chunks), count(mine.read), count(mine.written), count(peak), {}};
+  far_result found{.chunks = count(mine.chunks),
+                   .read = count(mine.read),
+                   .written = count(mine.written),
+                   .peak_bytes = count(peak)};
+  const global_index rows = count(mine.operand_rows).total;
+  if (rows > 0)
+    found.replication = static_cast<double>(count(mine.rows_needed).total) / static_cast<double>(rows);
   std::array times{mine.transfer, mine.compute, mine.exposed};
   world.all_reduce(times);
   far_traffic all;

@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "partita/local/far_list.hpp"
 #include "partita/local/parallel.hpp"
 #include "partita/matrix/sparse.hpp"
+#include "partita/memory/far_list.hpp"
 #include "partita/partition/block_finder.hpp"
 #include "partita/transfer/entry_checks.hpp"
 

@@ -62,6 +62,7 @@ class gat_conv final : public layer<T, Device> {
   blocking output_rows(const blocking&) const override { return y_.row_blocking(); }
   global_index width() const override { return bias_.shape().cols; }
   traffic predicted() const override { return attention_.predicted(); }
+  traffic predicted_forward() const override { return attention_.predicted_forward(); }
 
  private:
   static local_index width_of_head(global_index out, const attention_heads& heads) {
@@ -112,6 +113,7 @@ class gat_propagation final : public layer<T, Device> {
 
   global_index width() const override { return shape_.width; }
   traffic predicted() const override { return attention_.predicted(); }
+  traffic predicted_forward() const override { return attention_.predicted_forward(); }
 
  private:
   attention_shape shape_;

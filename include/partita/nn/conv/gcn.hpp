@@ -69,9 +69,11 @@ class gcn_conv final : public layer<T, Device> {
   global_index width() const override { return weight_.shape().cols; }
   bool fuses_relu() const override { return true; }
   traffic predicted() const override {
+    return predicted_forward() + (transposed_product_ ? transposed_product_->predicted() : traffic{});
+  }
+  traffic predicted_forward() const override {
     const bool once = aggregate_first_ && input_ == layer_input::constant;
-    return (once ? traffic{} : product_->predicted()) +
-           (transposed_product_ ? transposed_product_->predicted() : traffic{});
+    return once ? traffic{} : product_->predicted();
   }
   bool aggregates_first() const { return aggregate_first_; }
 

@@ -51,6 +51,7 @@ class gcnii_conv final : public layer<T, Device> {
 
   global_index width() const override { return first_->gradient.shape().cols; }
   traffic predicted() const override { return product_->predicted() + transposed_product_->predicted(); }
+  traffic predicted_forward() const override { return product_->predicted(); }
 
  private:
   static parameter<T, Device>& weight_of(skip_connection<T, Device>& first, int l,

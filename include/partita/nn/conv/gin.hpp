@@ -35,6 +35,7 @@ class gin_conv final : public layer<T, Device> {
   global_index width() const override { return second_.width(); }
   bool fuses_relu() const override { return true; }
   traffic predicted() const override { return first_.predicted(); }
+  traffic predicted_forward() const override { return first_.predicted_forward(); }
 
  private:
   gcn_conv<T, Device> first_;

@@ -37,6 +37,7 @@ class sage_conv final : public layer<T, Device> {
   global_index width() const override { return own_.shape().cols; }
   bool fuses_relu() const override { return true; }
   traffic predicted() const override { return neighbours_.predicted(); }
+  traffic predicted_forward() const override { return neighbours_.predicted_forward(); }
 
  private:
   gcn_conv<T, Device> neighbours_;

@@ -48,9 +48,10 @@ class sage_max_conv final : public layer<T, Device> {
   global_index width() const override { return own_.shape().cols; }
   bool fuses_relu() const override { return true; }
   traffic predicted() const override {
-    return input_ == layer_input::varying       ? maximum_.predicted()
-           : input_ == layer_input::no_gradient ? maximum_.predicted_forward()
-                                                : traffic{};
+    return input_ == layer_input::varying ? maximum_.predicted() : predicted_forward();
+  }
+  traffic predicted_forward() const override {
+    return input_ == layer_input::constant ? traffic{} : maximum_.predicted_forward();
   }
 
  private:

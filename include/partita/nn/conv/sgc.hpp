@@ -36,9 +36,10 @@ class sgc_conv final : public layer<T, Device> {
   const matrix* hidden() const override { return &smoothed_; }
   bool fuses_relu() const override { return true; }
   traffic predicted() const override {
-    return input_ == layer_input::varying       ? smoothing_.predicted()
-           : input_ == layer_input::no_gradient ? smoothing_.predicted_forward()
-                                                : traffic{};
+    return input_ == layer_input::varying ? smoothing_.predicted() : predicted_forward();
+  }
+  traffic predicted_forward() const override {
+    return input_ == layer_input::constant ? traffic{} : smoothing_.predicted_forward();
   }
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lists in far memory, and matrices that are set up with them.
-#include "partita/local/far_list.hpp"
+#include "partita/memory/far_list.hpp"
 
 #include <algorithm>
 #include <cstddef>

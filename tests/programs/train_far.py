@@ -1,0 +1,211 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Training over far memory in the program: train_far.py TRAIN [word of the command that starts MPI ranks ...]"""
+import array
+import json
+import os
+import random
+import resource
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+TRAIN, *LAUNCH = sys.argv[1:]
+POLICIES = ["row_1d", "replicated_1_5d", "grid_2d", "split_3d", "feature_column", "feature_row"]
+KEYS = ["chunks", "far_bytes", "replication", "overlap", "near_peak_bytes", "far_peak_bytes"]
+VERTICES, EDGES, FEATURES, CLASSES = 6000, 60000, 24, 5
+
+
+def npy(descr, shape, data):
+    header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}"
+    header += " " * (63 - (10 + len(header)) % 64) + "\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + data
+
+
+def write_graph(folder):
+    """A directed weighted graph by chance, with a few vertices that many edges lead to."""
+    rng = random.Random(17)
+    ends = [int(VERTICES * rng.random() ** 2) for _ in range(2 * EDGES)]
+    files = {"edges": npy("<i8", (EDGES, 2), array.array("q", ends).tobytes()),
+             "edge_weight": npy("<f8", (EDGES,), array.array("d", (0.5 + rng.random() for _ in range(EDGES))).tobytes()),
+             "features": npy("<f4", (VERTICES, FEATURES), array.array("f", (rng.random() for _ in range(VERTICES * FEATURES))).tobytes()),
+             "labels": npy("<i8", (VERTICES,), array.array("q", (rng.randrange(CLASSES) for _ in range(VERTICES))).tobytes()),
+             "split": npy("|u1", (VERTICES,), bytes(1 + v % 3 for v in range(VERTICES)))}
+    for name, content in files.items():
+        with open(os.path.join(folder, name + ".npy"), "wb") as f:
+            f.write(content)
+
+
+class Far(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.data = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.data.cleanup)
+        write_graph(cls.data.name)
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.far, self.out = os.path.join(folder.name, "far"), os.path.join(folder.name, "run.json")
+        self.folder = folder.name
+        os.mkdir(self.far)
+
+    def run_train(self, *arguments, command=None, **more):
+        environment = {**os.environ, **({"ASAN_OPTIONS": "detect_leaks=0"} if command else {})}
+        return subprocess.run([*(command or []), TRAIN, *arguments], capture_output=True, text=True, timeout=120, env=environment, **more)
+
+    def train(self, *arguments, epochs="2", command=None):
+        done = self.run_train("--data", self.data.name, "--precision", "f64", "--epochs", epochs, "--quiet", "--json", self.out, *arguments, command=command)
+        self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
+        with open(self.out) as f:
+            return json.load(f)
+
+    def far_options(self, memory):
+        return ["--memory", str(memory), "--far", self.far]
+
+    def same_losses(self, result, expected, what):
+        self.assertEqual(len(result["loss"]), len(expected["loss"]))
+        for a, b in zip(result["loss"], expected["loss"]):
+            self.assertLess(abs(a - b), 1e-12 * b, what)
+
+    def test_losses_are_those_of_near_memory_within_the_budget(self):
+        runs = [(["--model", "gcn", "--hidden", "16"], policy, ranks) for policy in POLICIES for ranks in ("1", "4")]
+        runs += [(model.split(), "auto", "2") for model in ("--model sage --layers 2", "--model sgc --hops 2", "--model gcn --coupling decoupled --layers 3")]
+        runs += [(["--model", "gat", "--heads", "2", "--hidden", "4"], "row_1d", "2"), (["--model", "gcn", "--batch", "600", "--fanout", "3,3"], "row_1d", "2"),
+                 (["--model", "gcn", "--reproducible"], "grid_2d", "4"), (["--model", "gcn", "--embedding", "6"], "row_1d", "2")]
+        for model, policy, ranks in runs:
+            arguments = [*model, "--policy", policy, "--ranks", ranks]
+            expected = self.train(*arguments)
+            self.assertFalse(set(KEYS) & set(expected))
+            most = expected["peak_bytes"]["max_rank"]
+            for memory in (most // 3, most // 20):
+                result = self.train(*arguments, *self.far_options(memory))
+                self.same_losses(result, expected, arguments)
+                self.assertEqual(result["policy"], expected["policy"])
+                self.assertLessEqual(result["near_peak_bytes"]["max_rank"], memory, arguments)
+                self.assertEqual(result["peak_bytes"]["max_rank"], result["near_peak_bytes"]["max_rank"])
+                self.assertGreater(result["far_peak_bytes"]["max_rank"], 0, arguments)
+                for same in ("words_received", "messages", "test_accuracy"):
+                    self.assertEqual(result[same], expected[same], arguments)
+                self.assertEqual(os.listdir(self.far), [])
+
+    def test_the_json(self):
+        arguments = ["--model", "gcn", "--policy", "row_1d", "--ranks", "2"]
+        whole = list(self.train(*arguments))
+        result = self.train(*arguments, *self.far_options(1 << 17))
+        at = whole.index("peak_bytes")
+        self.assertEqual(list(result), whole[:at] + KEYS + whole[at:])
+        for key in ("chunks", "near_peak_bytes", "far_peak_bytes"):
+            self.assertTrue(0 < result[key]["max_rank"] < result[key]["total"], (key, result[key]))
+        for way in ("read", "written"):
+            self.assertTrue(0 < result["far_bytes"][way]["max_rank"] < result["far_bytes"][way]["total"], result["far_bytes"])
+        self.assertTrue(0 <= result["overlap"] <= 1, result["overlap"])
+        self.assertGreater(result["replication"], 1)
+        self.assertLess(self.train(*arguments, *self.far_options(1 << 20))["replication"], result["replication"])
+        # The same command moves the same bytes, and the options in the JSON repeat the run.
+        options = [f"--{name}={value}" for name, value in result["run"]["options"].items()]
+        self.assertIn(f"--far={os.path.abspath(self.far)}", options)
+        done = self.run_train(*options, "--quiet", "--json", self.out)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(self.out) as f:
+            again = json.load(f)
+        for same in ("loss", "chunks", "far_bytes", "replication", "near_peak_bytes", "far_peak_bytes"):
+            self.assertEqual(again[same], result[same], same)
+
+    def test_what_is_shown(self):
+        done = self.run_train("--data", self.data.name, "--model", "gcn", "--epochs", "1", *self.far_options("256K"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"(?m)^far memory: \d+ chunks in an epoch on all ranks, \d+\.\d+ MB read, \d+\.\d+ MB written; overlap \d\.\d\d$")
+        self.assertRegex(done.stdout, r"(?m)^buffers of the busiest rank: 0\.\d+ MB near, \d+\.\d+ MB far$")
+
+    def test_checkpoints_and_saved_values(self):
+        arguments = ["--model", "gcn", "--policy", "row_1d", "--ranks", "2"]
+        expected = self.train(*arguments, "--save-logits", os.path.join(self.folder, "near.npy"), epochs="4")
+        kept = ["--checkpoint", os.path.join(self.folder, "kept")]
+        self.train(*arguments, *kept, *self.far_options("128K"))
+        result = self.train(*arguments, *kept, "--resume", *self.far_options("128K"), "--save", os.path.join(self.folder, "model.safetensors"), "--save-logits", os.path.join(self.folder, "far.npy"), epochs="4")
+        self.same_losses(result, expected, "resumed")
+        logits = []
+        for name in ("near.npy", "far.npy"):
+            with open(os.path.join(self.folder, name), "rb") as f:
+                logits.append(array.array("d", f.read()[128:]))
+        self.assertEqual(len(logits[0]), VERTICES * CLASSES)
+        self.assertLess(max(abs(a - b) for a, b in zip(*logits)), 1e-12)
+
+    def test_signals_leave_nothing_behind(self):
+        arguments = [TRAIN, "--data", self.data.name, "--model", "gcn", "--epochs", "1000000", "--ranks", "2", "--policy", "row_1d", "--quiet", *self.far_options("64K")]
+        rng = random.Random(5)
+        before = len(os.listdir(tempfile.gettempdir()))
+        for how in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+            for _ in range(3):
+                process = subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True)
+                time.sleep(1.2 * rng.random())
+                self.assertEqual(os.listdir(self.far), [])
+                process.send_signal(how)
+                _, said = process.communicate(timeout=60)
+                self.assertEqual(os.listdir(self.far), [])
+                self.assertIn(process.returncode, (0, -how), said)
+                self.assertLess(len(said.splitlines()), 2, said)
+        self.assertLessEqual(len(os.listdir(tempfile.gettempdir())), before + 3)  # of other programs
+
+    def test_what_is_refused(self):
+        karate = ["--data", "karate", "--model", "gcn", "--quiet"]
+        nowhere, file = os.path.join(self.far, "nowhere"), os.path.join(self.folder, "file")
+        open(file, "w").close()
+        for code, part, *arguments in ((2, "--far needs --memory", "--far", self.far), (2, "--far needs a value", "--memory", "1M", "--far="),
+                                       (2, "--far and --stages do not go together", *self.far_options("1M"), "--stages", "2"),
+                                       (2, "--far with --device cuda takes the word pinned", *self.far_options("1M"), "--device", "cuda"),
+                                       (1, f"no scratch file can be made in the folder {nowhere}: No such file or directory", "--memory", "1M", "--far", nowhere),
+                                       (1, f"no scratch file can be made in the folder {file}: Not a directory", "--memory", "1M", "--far", file)):
+            done = self.run_train(*karate, *arguments)
+            self.assertEqual(done.returncode, code, (arguments, done.stderr))
+            self.assertIn(part, done.stderr)
+            self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+        done = self.run_train("--data", self.data.name, "--model", "gcn", "--quiet", *self.far_options("1000"), "--ranks", "2")
+        self.assertEqual((done.returncode, len(done.stderr.splitlines())), (1, 1), done.stderr)
+        self.assertRegex(done.stderr, r"bytes, which a window of near memory of \d+ bytes does not hold twice|window")
+
+    @unittest.skipIf(os.geteuid() == 0, "root may write everywhere")
+    def test_a_folder_that_is_not_writable(self):
+        os.chmod(self.far, 0o500)
+        done = self.run_train("--data", "karate", "--model", "gcn", "--quiet", *self.far_options("1M"))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(f"no scratch file can be made in the folder {self.far}: Permission denied", done.stderr)
+
+    def test_a_file_that_may_not_grow(self):
+        # As on a full disk, posix_fallocate fails; the reason is the one of the limit.
+        done = self.run_train("--data", self.data.name, "--model", "gcn", "--ranks", "2", "--quiet", *self.far_options("64K"),
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20)))
+        self.assertEqual((done.returncode, len(done.stderr.splitlines())), (1, 1), done.stderr)
+        self.assertRegex(done.stderr, rf"^train: .*a block of \d+ bytes cannot be made in the folder {self.far} for far memory, beside blocks of \d+ bytes: File too large$")
+
+    def test_a_full_disk(self):
+        # A file system of a MiB, where this user may mount one for a process.
+        script = 'mount -t tmpfs -o size=1M tmpfs "$1" && shift && exec "$@"'
+        command = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script, "sh", self.far]
+        try:
+            able = subprocess.run([*command, "true"], capture_output=True).returncode == 0
+        except FileNotFoundError:
+            able = False
+        if not able:
+            self.skipTest("no file system can be mounted here")
+        done = self.run_train("--data", self.data.name, "--model", "gcn", "--ranks", "2", "--quiet", *self.far_options("64K"), command=command)
+        self.assertEqual((done.returncode, len(done.stderr.splitlines())), (1, 1), done.stderr)
+        self.assertRegex(done.stderr, rf"^train: .*the folder {self.far} for far memory is full: a block of \d+ bytes needs \d+ bytes more than are free, beside blocks of \d+ bytes$")
+
+    @unittest.skipUnless(LAUNCH, "there is no mpirun here: CMake says so")
+    def test_over_mpi(self):
+        arguments = ["--model", "gcn", "--policy", "grid_2d"]
+        expected = self.train(*arguments, "--ranks", "4")
+        result = self.train(*arguments, "--comm", "mpi", *self.far_options("96K"), command=[*LAUNCH, "4"])
+        self.same_losses(result, expected, arguments)
+        self.assertLessEqual(result["near_peak_bytes"]["max_rank"], 96 << 10)
+        self.assertEqual(os.listdir(self.far), [])
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

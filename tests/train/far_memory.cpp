@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Training over far memory: the losses of near memory, within a budget that refuses what exceeds it.
+#include <array>
+#include <cmath>
+#include <doctest/doctest.h>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "partita/comm/self.hpp"
+#include "partita/compiled/host.hpp"
+#include "partita/memory/mapped_store.hpp"
+#include "support/datasets.hpp"
+#include "support/meshes.hpp"
+
+namespace test_far_memory {
+
+using namespace partita;
+using namespace test_support;
+
+/// Bytes of near memory, and how many chunks an operation on one rank has with them, at least and in the
+/// mean.
+constexpr std::pair<std::size_t, int> windows[] = {{65536, 2}, {24576, 7}, {7424, 50}};
+
+nn::training_options short_run(const std::string& model) {
+  nn::training_options o;
+  o.model = model;
+  o.hidden = {7};
+  o.layers = model == "gcnii" || model == "resgcn" ? 2 : 0;
+  o.heads = 2;
+  o.hops = 3;
+  o.epochs = 2;
+  o.seed = 42;
+  return o;
+}
+
+std::shared_ptr<far_store> scratch_file() {
+  return std::make_shared<mapped_store>(std::filesystem::temp_directory_path());
+}
+
+/// Trains with near memory for little but the window.
+nn::training_result train_far(const mesh<host>& m, const io::dataset& d, const nn::training_options& o,
+                              const policy& p, const std::shared_ptr<far_store>& store, std::size_t window) {
+  const std::size_t budget = window + 2048;
+  m.queue().limit_memory(budget);
+  use_far(m.queue(), {.store = store, .window = window, .from = 512});
+  nn::training_result r = nn::train_model<double>(m, d, o, p);
+  REQUIRE(r.far.has_value());
+  CHECK(r.peak_bytes.max_rank >= static_cast<global_index>(window));
+  CHECK(r.peak_bytes.max_rank <= static_cast<global_index>(budget));
+  return r;
+}
+
+void expect_same_losses(const nn::training_result& r, const nn::training_result& expected,
+                        const std::string& what) {
+  REQUIRE(r.epochs.size() == expected.epochs.size());
+  for (std::size_t e = 0; e < r.epochs.size(); ++e) {
+    const double loss = expected.epochs[e].loss;
+    CHECK_MESSAGE(std::abs(r.epochs[e].loss - loss) < 1e-12 * loss, what, ", epoch ", e + 1);
+    CHECK(r.epochs[e].test_accuracy == expected.epochs[e].test_accuracy);
+  }
+  CHECK(r.words_received.total == expected.words_received.total);
+  CHECK(r.predicted_words_received.total == expected.words_received.total);
+}
+
+/// One model under every policy, on one, two and four ranks.
+void check_model(const io::dataset& d, const nn::training_options& o) {
+  const auto store = scratch_file();
+  for_each_mesh(std::array{1, 2, 4}, [&](const policy& p, mesh_shape shape) {
+    if (shape != default_mesh(p, shape.size()) || (shape.size() == 1 && p.name != row_1d.name)) return;
+    const auto run = [&](const auto& body) {
+      on_threads(shape.size(), [&](const communicator& world) { body(mesh<host>(world, shape)); });
+    };
+    nn::training_result expected;
+    run([&](const mesh<host>& m) {
+      const nn::training_result r = nn::train_model<double>(m, d, o, p);
+      CHECK(!r.far);
+      if (m.rank() == 0) expected = r;
+    });
+    for (const auto& [window, chunks] : windows) {
+      if (chunks == 50 && shape.size() == 2) continue;  // it is slow
+      run([&](const mesh<host>& m) {
+        expect_same_losses(train_far(m, d, o, p, store, window), expected,
+                           o.model + ", " + std::string(p.name) + " on " + to_string(shape) +
+                               ", a window of " + std::to_string(window) + " bytes");
+      });
+    }
+  });
+}
+
+TEST_CASE("far memory: windows force 2, 7 and 50 chunks") {
+  const io::dataset d = directed_graph(311);
+  const auto chunks = [&](std::size_t window) {
+    const mesh<host> m(self::world(), {1, 1, 1});
+    return train_far(m, d, short_run("gcn"), row_1d, scratch_file(), window).far->chunks.total;
+  };
+  const global_index operations = chunks(std::size_t{1} << 24);
+  for (const auto& [window, least] : windows) {
+    const global_index found = chunks(window);
+    CHECK_MESSAGE(found >= least * operations, found, " chunks of ", operations, " operations");
+  }
+}
+
+TEST_CASE("far memory: the losses of near memory, for every model under every policy") {
+  const io::dataset d = directed_graph(311);
+  for (const auto& entry : nn::named_models<double, host>) {
+    nn::training_options o = short_run(std::string(entry.name));
+    if (o.model == "resgcn" || (sanitized && o.model != "gcn" && o.model != "gat")) continue;
+    o.coupling = entry.coupling;
+    o.aggregation = entry.aggregation;
+    check_model(d, o);
+  }
+}
+
+TEST_CASE("far memory: the losses of near memory, for an embedding and for sparse features") {
+  io::dataset d = directed_graph(311);
+  nn::training_options o = short_run("gcn");
+  o.embedding = 6;
+  check_model(d, o);
+  o.embedding = 0;
+  io::csr_array<float> table;
+  table.rows = d.vertices;
+  table.cols = d.features;
+  table.offsets.assign(1, 0);
+  for (global_index v = 0; v < d.vertices; ++v) {
+    for (global_index j = 0; j < d.features; ++j)
+      if (random_bits(8, v, j) % 3 == 0) {
+        table.columns.push_back(j);
+        table.values.push_back(static_cast<float>(random_uniform(5, v, j)));
+      }
+    table.offsets.push_back(static_cast<global_index>(table.columns.size()));
+  }
+  d.vertex_features = io::feature_table(std::move(table));
+  check_model(d, o);
+}
+
+}  // namespace test_far_memory
