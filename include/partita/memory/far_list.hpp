@@ -74,8 +74,9 @@ class far_allocator {
 template <class T>
 using far_list = std::vector<T, far_allocator<T>>;
 
-/// What allocates the lists of a set-up on the rank of this queue: as its buffers are, where those are in
-/// host memory.
+/// What allocates the lists of a set-up on the rank of this queue: in its far memory, if it has any and is a
+/// host's, lists of the size of far buffers, and all of at least most_near bytes, since no budget counts
+/// lists.
 template <class Device>
 far_allocator<std::byte> list_memory(const device_queue<Device>& q) {
   if constexpr (requires { q.threads(); })
