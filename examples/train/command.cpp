@@ -77,7 +77,7 @@ void add_model(CLI::App& app, partita::nn::training_options& t, std::string& pre
   number("--split-chunks", t.split_chunks, count, "N",
          "hops under feature_column: exchanges in N chunks, beside products");
   choice(app, "--recompute", t.recompute, recomputation_names,
-         "whether outputs that backward needs are computed again instead of stored")
+         "whether backward computes outputs again instead of storing them")
       ->group(group);
 }
 

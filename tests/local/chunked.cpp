@@ -89,7 +89,9 @@ TEST_CASE_TEMPLATE("chunked kernels: those of one row each have the bits of the 
       chunked::zip(at, linear_combination<T>{2, 3}, a.read(), y.read(), y.view);
     });
     same(deep, [](const host_queue& at, const auto& a, const auto&, auto& y) {
-      const auto row = [](auto v) { return matrix_view{v.data, 1, rows * deep, rows * deep}; };
+      const auto row = []<class V>(matrix_view<V> v) {
+        return matrix_view<V>{v.data, 1, rows * deep, rows * deep};
+      };
       chunked::zip(at, linear_combination<T>{2, 3}, row(a.read()), row(y.read()), row(y.view));
     });
     same(wide, [&](const host_queue& at, const auto&, const auto&, auto& y) {

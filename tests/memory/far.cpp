@@ -2,6 +2,7 @@
 // Figures of far memory.
 #include "partita/memory/far.hpp"
 
+#include <cstdint>
 #include <doctest/doctest.h>
 
 namespace test_far {
@@ -26,16 +27,30 @@ TEST_CASE("far memory: the overlap is the hidden share of the shorter of transfe
 }
 
 TEST_CASE("far memory: what has passed since") {
-  const far_traffic before{1, 2, 3, 4, 5, 6, 7, 8}, after{11, 22, 33, 44, 55, 66, 77, 88};
+  far_traffic before, after;
+  const auto fill = [](far_traffic& t, std::uint64_t unit) {
+    t.read = unit;
+    t.written = 2 * unit;
+    t.chunks = 3 * unit;
+    t.rows_needed = 4 * unit;
+    t.rows_read = 5 * unit;
+    t.operand_rows = 6 * unit;
+    t.transfer = 7.0 * static_cast<double>(unit);
+    t.compute = 8.0 * static_cast<double>(unit);
+    t.exposed = 9.0 * static_cast<double>(unit);
+  };
+  fill(before, 1);
+  fill(after, 11);
   const far_traffic t = after - before;
   CHECK(t.read == 10);
   CHECK(t.written == 20);
   CHECK(t.chunks == 30);
   CHECK(t.rows_needed == 40);
   CHECK(t.rows_read == 50);
-  CHECK(t.transfer == 60);
-  CHECK(t.compute == 70);
-  CHECK(t.exposed == 80);
+  CHECK(t.operand_rows == 60);
+  CHECK(t.transfer == 70);
+  CHECK(t.compute == 80);
+  CHECK(t.exposed == 90);
 }
 
 TEST_CASE("far memory: slots are aligned halves of the window") {

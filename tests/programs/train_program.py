@@ -282,17 +282,18 @@ class TrainProgram(unittest.TestCase):
         self.assertGreater(chosen["setup_peak_bytes"]["max_rank"], asked["setup_peak_bytes"]["max_rank"])  # of a candidate
 
     def test_memory_bounds_the_buffers_of_a_rank(self):
-        short = ["--data", "karate", "--model", "gcn", "--epochs", "2", "--precision", "f64", "--ranks", "4"]
+        place = ["--ranks", "6", "--hidden", "4"]
+        short = ["--data", "karate", "--model", "gcn", "--epochs", "2", "--precision", "f64", *place]
         set_up = {}
         for policy in POLICIES:
-            free = self.train("--policy", policy, "--ranks", "4")
+            free = self.train("--policy", policy, *place)
             most, set_up[policy] = free["peak_bytes"]["max_rank"], free["setup_peak_bytes"]["max_rank"]
-            bound = self.train("--policy", policy, "--ranks", "4", "--memory", str(most))
+            bound = self.train("--policy", policy, *place, "--memory", str(most))
             self.assertEqual((bound["peak_bytes"]["max_rank"], bound["loss"]), (most, free["loss"]))
             self.refused(1, f"does not fit into the budget of {most - 1} bytes", *short, "--policy", policy, "--memory", str(most - 1))
         # By auto another policy is chosen, which alone can be set up; its epochs need more.
         least = min(set_up, key=set_up.get)
-        self.assertNotEqual(self.train("--ranks", "4")["policy"], least)
+        self.assertNotEqual(self.train(*place)["policy"], least)
         done = run(*short, "--memory", f"{set_up[least] / 1024}KiB")
         self.assertRegex(done.stdout, f"(?m)^ *{least} .* chosen")
         self.assertIn("does not fit into the budget", done.stderr)

@@ -82,8 +82,9 @@ void zip(const device_queue<Device>& q, F f, input_view<T> a, input_view<T> b, m
   by_rows(
       q,
       [&](local_index, matrix_view<const T> left, matrix_view<const T> right, matrix_view<T> to) {
-        const auto row = [](auto x) { return matrix_view{x.data, 1, x.rows, x.rows}; };
-        zip(q, f, row(left), row(right), row(to));
+        const local_index n = to.rows;
+        zip(q, f, matrix_view<const T>{left.data, 1, n, n}, matrix_view<const T>{right.data, 1, n, n},
+            matrix_view<T>{to.data, 1, n, n});
       },
       reads(turned(a)), reads(turned(b)), writes(turned(y)));
 }
