@@ -67,7 +67,7 @@ class mapped_store : public far_store {
     const std::size_t size = whole_pages(bytes);
     const std::lock_guard lock(mutex_);
     const std::size_t at = take(size);
-    const int code = size == 0 ? 0 : ::posix_fallocate(file_, offset_of(at), offset_of(size));
+    const int code = reserve(at, size);
     if (code != 0) {
       punch(at, size);
       give(at, size);
@@ -166,6 +166,19 @@ class mapped_store : public far_store {
         return;
       }
     free_.emplace(at, size);
+  }
+  /// Reserves blocks of the disk, where its file system can; elsewhere only compares with what is free, since
+  /// to write them, as posix_fallocate does, would fill the disk before it fails. The code of the error, or
+  /// 0.
+  int reserve(std::size_t at, std::size_t size) const {
+#ifdef FALLOC_FL_PUNCH_HOLE
+    if (::fallocate(file_, 0, offset_of(at), offset_of(size)) == 0) return 0;
+    if (errno != EOPNOTSUPP) return errno;
+#endif
+    std::error_code unknown;
+    if (const auto space = std::filesystem::space(folder_, unknown); !unknown && space.available < size)
+      return ENOSPC;
+    return ::ftruncate(file_, offset_of(std::max(end_, at + size))) == 0 ? 0 : errno;
   }
   void punch(std::size_t at, std::size_t size) const noexcept {
 #ifdef FALLOC_FL_PUNCH_HOLE
