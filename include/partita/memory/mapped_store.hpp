@@ -172,7 +172,10 @@ class mapped_store : public far_store {
   /// 0.
   int reserve(std::size_t at, std::size_t size) const {
 #ifdef FALLOC_FL_PUNCH_HOLE
-    if (::fallocate(file_, 0, offset_of(at), offset_of(size)) == 0) return 0;
+    int failed = 0;
+    do failed = ::fallocate(file_, 0, offset_of(at), offset_of(size));
+    while (failed != 0 && errno == EINTR);
+    if (failed == 0) return 0;
     if (errno != EOPNOTSUPP) return errno;
 #endif
     std::error_code unknown;
