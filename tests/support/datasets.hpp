@@ -2,6 +2,7 @@
 #pragma once
 // A small directed weighted graph with features and labels, as functions of the vertex.
 #include "partita/base/random.hpp"
+#include "partita/io/features.hpp"
 #include "partita/io/labelled_graph.hpp"
 
 namespace test_support {
@@ -28,6 +29,24 @@ inline partita::io::dataset directed_graph(partita::global_index n = 61) {
   }
   d.vertex_features = partita::io::feature_table(n, d.features, std::move(x));
   return d;
+}
+
+/// Features of which about one in three is there.
+inline partita::io::feature_table sparse_features(partita::global_index vertices,
+                                                  partita::global_index width) {
+  partita::io::csr_array<float> table;
+  table.rows = vertices;
+  table.cols = width;
+  table.offsets.assign(1, 0);
+  for (partita::global_index v = 0; v < vertices; ++v) {
+    for (partita::global_index j = 0; j < width; ++j)
+      if (partita::random_bits(8, v, j) % 3 == 0) {
+        table.columns.push_back(j);
+        table.values.push_back(static_cast<float>(partita::random_uniform(5, v, j)));
+      }
+    table.offsets.push_back(static_cast<partita::global_index>(table.columns.size()));
+  }
+  return partita::io::feature_table(std::move(table));
 }
 
 }  // namespace test_support

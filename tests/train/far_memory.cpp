@@ -120,19 +120,7 @@ TEST_CASE("far memory: the losses of near memory, for an embedding and for spars
   o.embedding = 6;
   check_model(d, o);
   o.embedding = 0;
-  io::csr_array<float> table;
-  table.rows = d.vertices;
-  table.cols = d.features;
-  table.offsets.assign(1, 0);
-  for (global_index v = 0; v < d.vertices; ++v) {
-    for (global_index j = 0; j < d.features; ++j)
-      if (random_bits(8, v, j) % 3 == 0) {
-        table.columns.push_back(j);
-        table.values.push_back(static_cast<float>(random_uniform(5, v, j)));
-      }
-    table.offsets.push_back(static_cast<global_index>(table.columns.size()));
-  }
-  d.vertex_features = io::feature_table(std::move(table));
+  d.vertex_features = sparse_features(d.vertices, d.features);
   check_model(d, o);
 }
 

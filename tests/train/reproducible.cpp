@@ -128,19 +128,7 @@ TEST_CASE("gat with hops after its dense layers: the same bits") {
 
 TEST_CASE("sparse features: the same bits") {
   io::dataset d = weighted_graph();
-  io::csr_array<float> table;
-  table.rows = d.vertices;
-  table.cols = d.features;
-  table.offsets.assign(1, 0);
-  for (global_index v = 0; v < d.vertices; ++v) {
-    for (global_index j = 0; j < d.features; ++j)
-      if (random_bits(8, v, j) % 3 == 0) {
-        table.columns.push_back(j);
-        table.values.push_back(static_cast<float>(random_uniform(5, v, j)));
-      }
-    table.offsets.push_back(static_cast<global_index>(table.columns.size()));
-  }
-  d.vertex_features = io::feature_table(std::move(table));
+  d.vertex_features = sparse_features(d.vertices, d.features);
   for (const char* model : {"gcn", "sage", "appnp", "gat"}) {
     expect_same_bits<float>(d, short_run(model), std::array{6});
     expect_same_bits<double>(d, short_run(model), std::array{4});

@@ -18,7 +18,7 @@ namespace partita {
 /// can so begin before all of X has arrived, and Y can leave before all of it is computed.
 ///
 /// Local; no communication. The constructor throws shape_error if A is partitioned, and error for a transpose
-/// that is not stored. Source: Ai et al., NeutronTP (VLDB 2024), section 4.2.
+/// that is not stored. Source: Ai et al., NeutronTP (VLDB 2025), section 4.2.
 template <class T, class Device>
 class row_chunks {
  public:

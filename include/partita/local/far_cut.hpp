@@ -6,7 +6,7 @@
 /// their columns index (X of A X, Y of A^T X). Its columns are renumbered to a table of these rows. Of N_j,
 /// the rows that the chunk before needed too are copied from its table; the others, the fresh ones, are read.
 ///
-/// Source: Ai et al., NeutronTP (VLDB 2024), section 4.2, chunks of destination vertices.
+/// Source: Ai et al., NeutronTP (VLDB 2025), section 4.2, chunks of destination vertices.
 
 #include <algorithm>
 #include <compare>

@@ -3,7 +3,7 @@
 /// Products with a sparse block of which an operand, dense or sparse, is far: chunks of the rows of A pass
 /// through the window of near memory, in the same order in every product.
 ///
-/// Source: Ai et al., NeutronTP (VLDB 2024), section 4.2; rows of the chunk before are not read again.
+/// Source: Ai et al., NeutronTP (VLDB 2025), section 4.2; rows of the chunk before are not read again.
 
 #include <cstddef>
 #include <map>

@@ -4,7 +4,7 @@
 /// one, buffers that the budget of a queue does not hold live there, and operations on them pass through a
 /// window of near memory, chunk by chunk.
 ///
-/// Source: Ai et al., NeutronTP (VLDB 2024), section 4.2, which keeps features on the host and moves chunks
+/// Source: Ai et al., NeutronTP (VLDB 2025), section 4.2, which keeps features on the host and moves chunks
 /// of the graph through its GPUs.
 
 #include <cstddef>

@@ -124,7 +124,7 @@ class mapped_store : public far_store {
     if (const int made = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600); made >= 0) return made;
     if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL) refuse_folder(folder);
 #endif
-    std::string name = (folder / ".partita-XXXXXX").string();
+    std::string name = (folder / (".partita-" + std::string(6, 'X'))).string();
     const int made = ::mkstemp(name.data());
     if (made < 0) refuse_folder(folder);
     ::unlink(name.c_str());

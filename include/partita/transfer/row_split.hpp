@@ -19,7 +19,7 @@ namespace partita::transfer {
 ///
 /// Collective over the mesh: constructor and members. What travels: all-to-alls along the axes that partition
 /// the rows of X; each rank receives its columns of the listed rows that it does not own. Throws shape_error
-/// if the layouts are others. Source: Ai et al., NeutronTP (VLDB 2024), section 4.2.
+/// if the layouts are others. Source: Ai et al., NeutronTP (VLDB 2025), section 4.2.
 template <class T, class Device>
 class row_split {
  public:
