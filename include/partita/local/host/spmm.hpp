@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Sparse-dense product. Each row of y is computed in strips of columns accumulated in registers over the
-/// row's entries; rows of x are prefetched some entries ahead, since the product is bound by memory access to
-/// x.
+/// Sparse-dense product. A row of y is accumulated in vector registers over the entries of the row, all of
+/// its columns in one pass, as far as registers go; rows of x are prefetched some entries ahead, since the
+/// product is bound by memory access to x.
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
 #include "partita/local/fusion.hpp"
 #include "partita/local/host/edge_parts.hpp"
-#include "partita/local/host/vector.hpp"
+#include "partita/local/host/instructions.hpp"
 #include "partita/local/shapes.hpp"
 #include "partita/local/view.hpp"
 #include "partita/memory/host.hpp"
@@ -24,61 +26,105 @@ template <class T>
 struct product {
   local::csr_view<T> a;
   matrix_view<const T> x;
-  T alpha, beta;
+  local::spmm_epilogue<T> fusion;
   matrix_view<T> y;
-  local::spmm_epilogue<T> rest;  ///< bias and relu
 
-  /// Rows [begin, end) of y.
-  void operator()(local_index begin, local_index end) const;
+  /// Columns [begin, end) of x and y.
+  product columns(local_index begin, local_index end) const {
+    product part = *this;
+    part.x = x.block(0, begin, x.rows, end - begin);
+    part.y = y.block(0, begin, y.rows, end - begin);
+    if (fusion.bias != nullptr) part.fusion.bias += begin;
+    return part;
+  }
 };
 
-template <int Width, class T>
-inline void store(const T (&sum)[Width], int skip, T alpha, T beta, T* y) {
-  if (beta == 0)
-    for (int j = skip; j < Width; ++j) y[j] = alpha * sum[j];
-  else
-    for (int j = skip; j < Width; ++j) y[j] = alpha * sum[j] + beta * y[j];
-}
+/// Rows of y of more than Count / 2 and at most Count vectors. Those of the second half end with the last
+/// column, and may overlap the others.
+template <class T, int Bytes, int Count>
+struct strip {
+  static constexpr int lanes = Bytes / static_cast<int>(sizeof(T));
+  static constexpr local_index ahead = Bytes * Count <= 512 ? 32 : 16;
+  using vector = typename vector_of<T, Bytes>::type;
 
-/// Columns [first, first + width) of rows [begin, end), of which the first `skip` are already computed; width
-/// is a power of two, at most Width.
-template <int Width, class T>
-inline void strip(local_index width, const product<T>& p, local_index begin, local_index end,
-                  local_index first, local_index skip) {
-  if constexpr (Width > 1)
-    if (width < Width) return strip<Width / 2>(width, p, begin, end, first, skip);
-  constexpr local_index ahead = Width * sizeof(T) <= 128 ? 32 : 16;
-  const local_index last = p.a.offsets[p.a.rows] - 1;
-  const T* const x = p.x.data + first;
-  for (local_index i = begin; i < end; ++i) {
-    T sum[Width] = {};
-    const local_index row_end = p.a.offsets[i + 1];
-    for (local_index e = p.a.offsets[i]; e < row_end; ++e) {
-      prefetch(x + p.a.columns[e < last - ahead ? e + ahead : last] * p.x.row_stride, Width);
-      const T value = p.a.values[e];
-      const T* const from = x + p.a.columns[e] * p.x.row_stride;
-      for (int j = 0; j < Width; ++j) sum[j] += value * from[j];
+  void operator()(const product<T>& p, local_index begin, local_index end) const {
+    const local::csr_view<T> a = p.a;
+    const T* const x = p.x.data;
+    const std::ptrdiff_t stride = p.x.row_stride, second = p.y.cols - (Count - half) * lanes;
+    const local_index last = a.offsets[a.rows] - 1;
+    for (local_index i = begin; i < end; ++i) {
+      vector sum[Count] = {};
+      const local_index row_end = a.offsets[i + 1];
+      for (local_index e = a.offsets[i]; e < row_end; ++e) {
+        const T* const later = x + a.columns[e < last - ahead ? e + ahead : last] * stride;
+        for (int line = 0; line < Bytes * Count; line += 64)
+          __builtin_prefetch(later + line / static_cast<int>(sizeof(T)));
+        const T* const from = x + a.columns[e] * stride;
+        const T value = a.values[e];
+        for (int n = 0; n < Count; ++n) sum[n] += value * at(from, n, second);
+      }
+      store(sum, p.fusion, second, p.y.row_data(i));
     }
-    store<Width>(sum, static_cast<int>(skip), p.alpha, p.beta, p.y.row_data(i) + first);
   }
-}
 
-/// Covers the columns with strips. The last strip may overlap columns already computed, which it does not
-/// store.
+ private:
+  static constexpr int half = Count / 2;
+
+  /// Vector n of a row, whose second half begins `second` behind it.
+  static const vector& at(const T* row, int n, std::ptrdiff_t second) {
+    return *reinterpret_cast<const vector*>(n < half ? row + n * lanes : row + second + (n - half) * lanes);
+  }
+  static vector& at(T* row, int n, std::ptrdiff_t second) {
+    return *reinterpret_cast<vector*>(n < half ? row + n * lanes : row + second + (n - half) * lanes);
+  }
+  static void store(vector (&sum)[Count], const local::spmm_epilogue<T>& fusion, std::ptrdiff_t second,
+                    T* y) {
+    if (fusion.alpha != 1)
+      for (vector& s : sum) s *= fusion.alpha;
+    if (fusion.beta != 0)
+      for (int n = 0; n < Count; ++n) sum[n] += fusion.beta * at(y, n, second);
+    if (fusion.bias != nullptr)
+      for (int n = 0; n < Count; ++n) sum[n] += at(fusion.bias, n, second);
+    if (fusion.relu)
+      for (vector& s : sum) s = s > vector{} ? s : vector{};
+    for (int n = 0; n < Count; ++n) at(y, n, second) = sum[n];
+  }
+};
+
 template <class T>
-void product<T>::operator()(local_index begin, local_index end) const {
-  for (local_index i = begin; i < end; i += row_block) {
-    const local_index block_end = std::min(i + row_block, end);
-    for (local_index done = 0; done < y.cols;) {
-      const local_index width = strip_width<T>(y.cols, y.cols - done);
-      const local_index first = std::min(done, y.cols - width);
-      strip<widest_strip<T>>(width, *this, i, block_end, first, done - first);
-      done = first + width;
+using kernel = void (*)(const product<T>&, local_index, local_index);
+
+/// The kernel of `cols` columns, which Most vectors of Bytes hold and one fills.
+template <instruction_set I, class T, int Bytes, int Most>
+inline kernel<T> kernel_of(local_index cols) {
+  if constexpr (Most > 1 && (Most > 2 || Bytes == register_bytes(I)))
+    if (cols * sizeof(T) <= Most / 2 * Bytes) return kernel_of<I, T, Bytes, Most / 2>(cols);
+  return [](const product<T>& p, local_index begin, local_index end) {
+    run_with<I>(strip<T, Bytes, Most>(), p, begin, end);
+  };
+}
+
+/// The kernel of `cols` columns, at most kept_registers(I) vectors.
+template <instruction_set I, class T, int Bytes = register_bytes(I)>
+inline kernel<T> kernel_of(local_index cols) {
+  if constexpr (Bytes > sizeof(T))
+    if (cols * sizeof(T) < Bytes) return kernel_of<I, T, Bytes / 2>(cols);
+  return kernel_of < I, T, Bytes, Bytes == register_bytes(I) ? kept_registers(I) : 2 > (cols);
+}
+
+/// Rows [begin, end) of y.
+template <instruction_set I, class T>
+inline void multiply_rows(const product<T>& p, local_index begin, local_index end) {
+  constexpr local_index lanes = register_bytes(I) / sizeof(T), widest = kept_registers(I) * lanes,
+                        row_block = 16;
+  if (p.y.cols <= widest) return kernel_of<I, T>(p.y.cols)(p, begin, end);
+  const local_index vectors = (p.y.cols + lanes - 1) / lanes, strips = (p.y.cols + widest - 1) / widest;
+  for (local_index i = begin; i < end; i += row_block)
+    for (local_index s = 0; s < strips; ++s) {
+      const product<T> part =
+          p.columns(vectors * s / strips * lanes, std::min(vectors * (s + 1) / strips * lanes, p.y.cols));
+      kernel_of<I, T>(part.y.cols)(part, i, std::min(i + row_block, end));
     }
-    if (rest.bias == nullptr && !rest.relu) continue;
-    for (local_index row = i; row < block_end; ++row)
-      for (local_index j = 0; j < y.cols; ++j) y(row, j) = rest.finished(y(row, j), j, T{0});
-  }
 }
 
 template <class T>
@@ -86,8 +132,12 @@ inline void multiply(const char* name, const device_queue<host>& q, const local:
                      const matrix_view<const T>& x, const local::spmm_epilogue<T>& fusion,
                      const matrix_view<T>& y) {
   local::require_product(name, a, x, y, "a x");
-  const product<T> p{a, x, fusion.alpha, fusion.beta, y, {.bias = fusion.bias, .relu = fusion.relu}};
-  run_entry_rows(q.threads(), a, y.cols, p);
+  if (y.cols == 0) return;
+  const product<T> p{a, x, fusion, y};
+  with_instructions([&](auto instructions) {
+    run_entry_rows(q.threads(), a, y.cols,
+                   [&](local_index begin, local_index end) { multiply_rows<instructions>(p, begin, end); });
+  });
 }
 
 }  // namespace spmm_detail
