@@ -83,25 +83,25 @@ inline instruction_set instructions() {
 namespace instruction_detail {
 
 template <class F, class... A>
-[[gnu::noinline, gnu::flatten]] void run_as_compiled(const F& f, A... arguments) {
+[[gnu::noinline, gnu::flatten]] void run_as_compiled(F f, A... arguments) {
   f(arguments...);
 }
 #if defined(__x86_64__) || defined(__i386__)
 template <class F, class... A>
-[[gnu::noinline, gnu::flatten, gnu::target("avx2,fma")]] void run_avx2(const F& f, A... arguments) {
+[[gnu::noinline, gnu::flatten, gnu::target("avx2,fma")]] void run_avx2(F f, A... arguments) {
   f(arguments...);
 }
 template <class F, class... A>
 [[gnu::noinline, gnu::flatten, gnu::target("avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]] void run_avx512(
-    const F& f, A... arguments) {
+    F f, A... arguments) {
   f(arguments...);
 }
 #endif
 
 }  // namespace instruction_detail
 
-/// f(arguments ...), compiled for the set I: f and what it calls are inlined into one function, which may use
-/// these instructions. This processor has them.
+/// f(arguments ...), compiled for the set I: a copy of f and what it calls are inlined into one function,
+/// which may use these instructions. This processor has them.
 template <instruction_set I, class F, class... A>
 inline void run_with(const F& f, A... arguments) {
 #if defined(__x86_64__) || defined(__i386__)
