@@ -11,6 +11,7 @@
 #include "partita/local/fusion.hpp"
 #include "partita/local/host/edge_parts.hpp"
 #include "partita/local/host/instructions.hpp"
+#include "partita/local/host/vector.hpp"
 #include "partita/local/view.hpp"
 
 namespace partita::on_host {
@@ -146,7 +147,7 @@ inline kernel<T, Values> kernel_of(local_index cols) {
 template <instruction_set I, class T, class Values, int Bytes = register_bytes(I)>
 inline void multiply_rows(const operands<T>& p, const Values& values, local_index shared, local_index begin,
                           local_index end) {
-  constexpr local_index lanes = Bytes / sizeof(T), row_block = 16;
+  constexpr local_index lanes = Bytes / sizeof(T);
   if constexpr (Bytes > shortest<T, Values>)
     if (p.y.cols < lanes || shared % lanes != 0)
       return multiply_rows<I, T, Values, Bytes / 2>(p, values, shared, begin, end);
