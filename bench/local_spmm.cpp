@@ -23,6 +23,7 @@
 #include "partita/base/random.hpp"
 #include "partita/local/kernels.hpp"
 #include "reference/spmm.hpp"
+#include "support/instructions.hpp"
 
 namespace {
 
@@ -97,7 +98,7 @@ void straightforward(const partita::local::csr_view<float>& a, local_index f, co
 }
 
 /// Shared by the benchmarks: the graph, x, the results for one width, and all measured times.
-struct bench {
+struct measurement {
   graph g = rmat();
   std::vector<float> x, y, expected;
   local_index f = 0;
@@ -127,7 +128,8 @@ struct bench {
   }
 };
 
-void add(bench& b, const std::string& name, local_index f, int runs, const std::function<void()>& work) {
+void add(measurement& b, const std::string& name, local_index f, int runs,
+         const std::function<void()>& work) {
   const auto measure = [&b, name, f, work](benchmark::State& state) {
     b.prepare(f);
     work();
@@ -152,7 +154,7 @@ void add(bench& b, const std::string& name, local_index f, int runs, const std::
       ->ReportAggregatesOnly(runs != 1);
 }
 
-void report(bench& b) {
+void report(measurement& b) {
   double product = 1;
   int measured = 0;
   std::printf("straightforward / partita, %d threads:", thread_count());
@@ -177,7 +179,8 @@ int main(int argc, char** argv) {
   int count = static_cast<int>(arguments.size());
   benchmark::Initialize(&count, arguments.data());
   if (benchmark::ReportUnrecognizedArguments(count, arguments.data())) return 2;
-  bench b;
+  bench::print_instructions();
+  measurement b;
   const auto view = [&b](std::vector<float>& of) {
     return matrix_view<float>{of.data(), static_cast<local_index>(b.g.offsets.size() - 1), b.f, b.f};
   };
