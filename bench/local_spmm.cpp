@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <exception>
 #include <functional>
 #include <map>
 #include <numeric>
@@ -172,7 +173,7 @@ void report(measurement& b) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   std::vector<char*> arguments(argv, argv + argc);
   std::string interleaved = "--benchmark_enable_random_interleaving=true";
   arguments.insert(arguments.begin() + 1, interleaved.data());
@@ -193,4 +194,7 @@ int main(int argc, char** argv) {
   }
   benchmark::RunSpecifiedBenchmarks();
   report(b);
+} catch (const std::exception& e) {
+  std::fprintf(stderr, "local_spmm: %s\n", e.what());
+  return 2;
 }
