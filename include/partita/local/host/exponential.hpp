@@ -45,7 +45,8 @@ inline void of_vector(T* to) {
   using vector = typename vector_of<T, Bytes>::type;
   using integers = typename vector_of<integer, Bytes>::type;
   using short_integers = typename vector_of<std::int32_t, lanes * 4>::type;
-  const vector x = *reinterpret_cast<const vector*>(to);
+  auto& place = *reinterpret_cast<typename vector_of<T, Bytes>::place*>(to);
+  const vector x = place.value;
   vector z = x < how::lowest ? vector{} + how::lowest : x;
   z = z > how::highest ? vector{} + how::highest : z;
   const vector scaled = z * T(1.44269504088896340736);
@@ -61,7 +62,7 @@ inline void of_vector(T* to) {
   sum *= __builtin_bit_cast(vector, (exponent - half + how::bias) << how::fraction_bits);
   sum = x < how::lowest ? vector{} : sum;
   sum = x > how::highest ? vector{} + std::numeric_limits<T>::infinity() : sum;
-  *reinterpret_cast<vector*>(to) = sum;
+  place.value = sum;
 }
 
 }  // namespace exponential_detail

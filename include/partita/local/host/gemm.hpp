@@ -47,13 +47,14 @@ inline void multiply_tile(const T* a, const T* b, local_index depth, T alpha, T 
                           const matrix_view<T>& c) {
   constexpr int lanes = Bytes / static_cast<int>(sizeof(T));
   using vector = typename vector_of<T, Bytes>::type;
+  using place = typename vector_of<T, Bytes>::place;
   vector sum[Height][Count] = {};
   for (local_index p = 0; p < depth; ++p, a += Height, b += Count * lanes)
     for (int i = 0; i < Height; ++i)
-      for (int v = 0; v < Count; ++v) sum[i][v] += a[i] * reinterpret_cast<const vector*>(b)[v];
+      for (int v = 0; v < Count; ++v) sum[i][v] += a[i] * reinterpret_cast<const place*>(b)[v].value;
   T done[Height][Count * lanes];
   for (int i = 0; i < Height; ++i)
-    for (int v = 0; v < Count; ++v) *reinterpret_cast<vector*>(done[i] + v * lanes) = alpha * sum[i][v];
+    for (int v = 0; v < Count; ++v) reinterpret_cast<place*>(done[i])[v].value = alpha * sum[i][v];
   for (local_index i = 0; i < c.rows; ++i)
     for (local_index j = 0; j < c.cols; ++j) c(i, j) = done[i][j] + (beta == 0 ? T{0} : beta * c(i, j));
 }

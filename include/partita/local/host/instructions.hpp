@@ -38,10 +38,14 @@ constexpr int register_bytes(instruction_set i) {
 }
 constexpr int kept_registers(instruction_set i) { return i == instruction_set::avx512 ? 16 : 8; }
 
-/// `Bytes` of T, aligned as T is. Arithmetic is element by element, with a scalar too.
+/// `Bytes` of T, with arithmetic element by element, with a scalar too; and where they are in memory, at any
+/// alignment.
 template <class T, int Bytes>
 struct vector_of {
-  using type [[gnu::vector_size(Bytes), gnu::aligned(alignof(T))]] = T;
+  using type [[gnu::vector_size(Bytes)]] = T;
+  struct [[gnu::packed, gnu::may_alias]] place {
+    type value;
+  };
 };
 
 /// Whether this processor has them.

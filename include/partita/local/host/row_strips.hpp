@@ -73,6 +73,7 @@ struct strip {
   static constexpr int lanes = Bytes / static_cast<int>(sizeof(T)), half = Count / 2;
   static constexpr local_index ahead = Bytes * Count <= 512 ? 32 : 16;
   using vector = typename vector_of<T, Bytes>::type;
+  using place = typename vector_of<T, Bytes>::place;
 
   template <class Values>
   void operator()(const operands<T>& p, const Values& given, local_index begin, local_index end) const {
@@ -92,7 +93,7 @@ struct strip {
           __builtin_prefetch(later + line / static_cast<int>(sizeof(T)));
         const T* const from = x + a.columns[e] * stride;
         const T* const value = values.of_entry(e);
-        for (int n = 0; n < Count; ++n) sum[n] += value[of_vector[n]] * at(from, n, second);
+        for (int n = 0; n < Count; ++n) sum[n] += value[of_vector[n]] * at(from, n, second).value;
       }
       store(sum, p.fusion, second, p.y.row_data(i));
     }
@@ -103,23 +104,23 @@ struct strip {
   static std::ptrdiff_t start(int n, std::ptrdiff_t second) {
     return n < half ? std::ptrdiff_t{n} * lanes : second + (n - half) * lanes;
   }
-  static const vector& at(const T* row, int n, std::ptrdiff_t second) {
-    return *reinterpret_cast<const vector*>(n < half ? row + n * lanes : row + second + (n - half) * lanes);
+  static const place& at(const T* row, int n, std::ptrdiff_t second) {
+    return *reinterpret_cast<const place*>(n < half ? row + n * lanes : row + second + (n - half) * lanes);
   }
-  static vector& at(T* row, int n, std::ptrdiff_t second) {
-    return *reinterpret_cast<vector*>(n < half ? row + n * lanes : row + second + (n - half) * lanes);
+  static place& at(T* row, int n, std::ptrdiff_t second) {
+    return *reinterpret_cast<place*>(n < half ? row + n * lanes : row + second + (n - half) * lanes);
   }
   static void store(vector (&sum)[Count], const local::spmm_epilogue<T>& fusion, std::ptrdiff_t second,
                     T* y) {
     if (fusion.alpha != 1)
       for (vector& s : sum) s *= fusion.alpha;
     if (fusion.beta != 0)
-      for (int n = 0; n < Count; ++n) sum[n] += fusion.beta * at(y, n, second);
+      for (int n = 0; n < Count; ++n) sum[n] += fusion.beta * at(y, n, second).value;
     if (fusion.bias != nullptr)
-      for (int n = 0; n < Count; ++n) sum[n] += at(fusion.bias, n, second);
+      for (int n = 0; n < Count; ++n) sum[n] += at(fusion.bias, n, second).value;
     if (fusion.relu)
       for (vector& s : sum) s = s > vector{} ? s : vector{};
-    for (int n = 0; n < Count; ++n) at(y, n, second) = sum[n];
+    for (int n = 0; n < Count; ++n) at(y, n, second).value = sum[n];
   }
 };
 
