@@ -10,7 +10,6 @@ import sys
 BASES = {"SciPy": "partita, 1 thread", "PETSc": "partita, f64"}
 PEERS = ["MKL", "PyTorch, mm", "PyTorch, reduce", "SciPy", "PETSc", "partita, portable"]
 HEADINGS = {"SciPy": "SciPy, both on 1 thread", "PETSc": "PETSc, both f64", "partita, portable": "partita without AVX"}
-GATHERS = ("gather, prefetched", "gather, plain")
 
 
 def print_row(*cells):
@@ -33,7 +32,10 @@ def processor():
 def print_head(options, load):
     print("# partita against others\n")
     print(f"{processor()}, {options.threads} threads on as many cores, load {load:.1f} before and {os.getloadavg()[0]:.1f} after. Made by\n")
-    print("    " + shlex.join(["scripts/bench", "peers", *(["--", *sys.argv[1:]] if sys.argv[1:] else [])]) + "\n")
+    waits = [f"OMP_WAIT_POLICY={os.environ['OMP_WAIT_POLICY']}"] if "OMP_WAIT_POLICY" in os.environ else []
+    print("    " + shlex.join([*waits, "scripts/bench", "peers", *(["--", *sys.argv[1:]] if sys.argv[1:] else [])]) + "\n")
+    print("Threads of OpenMP, which all but partita and SciPy use, spin while they wait: where other work shares the cores, such times say "
+          "little,\nleast of all for Cora; OMP_WAIT_POLICY=passive spares them that.\n")
 
 
 def milliseconds(seconds):
@@ -49,17 +51,18 @@ def print_spmm(found):
     print("## Local SpMM\n")
     print(f"y = a x, f32, row-major, 32-bit indices. Copying runs at {1e-9 * found['copy_bytes_per_second']:.1f} GB/s, read and written "
           "together. The ceiling is the\ntime in which the same threads only read the rows of x that the entries name, in their order (the "
-          "faster one with and without\nprefetching); partita's share of it is that time over its own. Other numbers are the peer's time over "
+          "fastest of several\ndistances of prefetching); partita's share of it is that time over its own. Other numbers are the peer's time over "
           "partita's, medians of\nrounds by turns: above 1 partita is faster.\n")
     print("\n".join(f"* {name}: {version}" for name, version in found["versions"].items()))
-    print("\n".join(f"* {name} is missing: {reason}" for name, reason in found["missing"].items()))
+    for name, reason in {**found["missing"], "Ginkgo": "Debian does not have it"}.items():
+        print(f"* {name} is missing: {reason}")
     peers = [name for name in PEERS if any(name in turns for m in found["matrices"].values() for turns in m["widths"].values())]
     print()
     rows = []
     for matrix, result in found["matrices"].items():
         for f, turns in result["widths"].items():
             ours = statistics.median(turns["partita"])
-            ceiling = min(statistics.median(turns[name]) for name in GATHERS)
+            ceiling = min(statistics.median(turns[name]) for name in turns if name.startswith("gather"))
             speed = 2e-9 * result["entries"] * int(f) / ours
             rows.append([matrix, f"{1e-6 * result['entries']:.3g}", f, milliseconds(ours), f"{speed:.1f}", f"{100 * ceiling / ours:.0f} %"]
                         + [f"{ratio(turns[name], turns[BASES.get(name, 'partita')]):.2f}" if turns.get(name) else "" for name in peers])

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// What spmm.py calls: the library's local SpMM, and what the machine can do at best, on the same threads.
 
-#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -26,20 +25,23 @@ void product(int threads, local_index rows, const local_index* offsets, const lo
 using line [[gnu::vector_size(64), gnu::may_alias]] = std::int32_t;
 constexpr int line_words = 16;
 
-/// A checksum of row columns[e] of x (n, f), for e in [begin, end). Rows are prefetched `ahead` entries
-/// before they are read.
-template <int ahead>
-std::int32_t read_rows(const local_index* columns, std::int64_t begin, std::int64_t end, local_index f,
-                       const float* x) {
-  const auto row = [=](std::int64_t e) {
-    return reinterpret_cast<const line*>(x + static_cast<std::ptrdiff_t>(columns[e]) * f);
-  };
-  const local_index lines = f / line_words;
+/// Lines of x, [n][lines].
+template <int lines>
+using rows_of = const line (*)[lines];
+
+/// A checksum of row columns[e] of x, for e in [begin, end). Rows are prefetched `ahead` entries before they
+/// are read.
+template <int lines>
+std::int32_t read_rows(const local_index* columns, std::int64_t begin, std::int64_t end, int ahead,
+                       rows_of<lines> x) {
   line sum{};
   for (std::int64_t e = begin; e < end; ++e) {
-    if constexpr (ahead > 0)
-      for (local_index j = 0; j < lines; ++j) __builtin_prefetch(row(std::min(e + ahead, end - 1)) + j);
-    for (local_index j = 0; j < lines; ++j) sum += row(e)[j];
+    if (ahead > 0) {
+      const line* const next = x[columns[e < end - ahead ? e + ahead : end - 1]];
+      for (int j = 0; j < lines; ++j) __builtin_prefetch(next + j);
+    }
+    const line* const row = x[columns[e]];
+    for (int j = 0; j < lines; ++j) sum += row[j];
   }
   std::int32_t words = 0;
   for (int j = 0; j < line_words; ++j) words ^= sum[j];
@@ -47,15 +49,17 @@ std::int32_t read_rows(const local_index* columns, std::int64_t begin, std::int6
 }
 
 /// The same for all entries; threads take ranges of them as they become free.
-template <int ahead>
-std::int32_t gather(int threads, std::int64_t entries, const local_index* columns, local_index f,
-                    const float* x) {
+template <int lines>
+std::int32_t read_all(int threads, std::int64_t entries, const local_index* columns, int ahead,
+                      const float* x) {
+  const auto rows = reinterpret_cast<rows_of<lines>>(x);
   const std::int64_t ranges = 16 * threads;
   std::atomic<std::int64_t> next{0};
   std::atomic<std::int32_t> words{0};
   partita::local::run_parts(threads, [&](int) {
     for (std::int64_t i; (i = next.fetch_add(1)) < ranges;)
-      words.fetch_xor(read_rows<ahead>(columns, entries * i / ranges, entries * (i + 1) / ranges, f, x));
+      words.fetch_xor(
+          read_rows<lines>(columns, entries * i / ranges, entries * (i + 1) / ranges, ahead, rows));
   });
   return words;
 }
@@ -87,18 +91,24 @@ extern "C" {
   product(threads, rows, offsets, columns, values, f, x, y);
 }
 
-/// Reads the rows of x (n, f) that entries name, in their order, and nothing else but these names: with
-/// prefetching, which wins where rows come from memory, and without it. f is a multiple of 16, and x begins
-/// at a multiple of 64 bytes.
-[[gnu::visibility("default")]] std::int32_t gather_prefetched(int threads, std::int64_t entries,
-                                                              const local_index* columns, local_index f,
-                                                              const float* x) {
-  return gather<16>(threads, entries, columns, f, x);
-}
-[[gnu::visibility("default")]] std::int32_t gather_plain(int threads, std::int64_t entries,
-                                                         const local_index* columns, local_index f,
-                                                         const float* x) {
-  return gather<0>(threads, entries, columns, f, x);
+/// Reads the rows of x (n, f) that entries name, in their order, and nothing else but these names, prefetched
+/// `ahead` entries before they are read, or not for 0. f is 16, 32, 64, 128 or 256, and x begins at a
+/// multiple of 64 bytes.
+[[gnu::visibility("default")]] std::int32_t gather(int threads, std::int64_t entries,
+                                                   const local_index* columns, local_index f, const float* x,
+                                                   int ahead) {
+  switch (f / line_words) {
+    case 1:
+      return read_all<1>(threads, entries, columns, ahead, x);
+    case 2:
+      return read_all<2>(threads, entries, columns, ahead, x);
+    case 4:
+      return read_all<4>(threads, entries, columns, ahead, x);
+    case 8:
+      return read_all<8>(threads, entries, columns, ahead, x);
+    default:
+      return read_all<16>(threads, entries, columns, ahead, x);
+  }
 }
 
 /// Copies so many bytes, each thread its part.
