@@ -54,8 +54,8 @@ inline void of_vector(T* to) {
       __builtin_convertvector(scaled + (scaled < 0 ? vector{} - T(0.5) : vector{} + T(0.5)), short_integers);
   const vector whole = __builtin_convertvector(k, vector);
   const vector r = (z - whole * how::high) - whole * how::low;
-  vector sum = r * how::p[0] + how::p[1];
-  for (std::size_t i = 2; i < std::size(how::p); ++i) sum = sum * r + how::p[i];
+  vector sum{};
+  for (const T factor : how::p) sum = sum * r + factor;
   sum = sum * r * r + r + T(1);
   const integers exponent = __builtin_convertvector(k, integers), half = exponent / 2;  // 2^k in two factors
   sum *= __builtin_bit_cast(vector, (half + how::bias) << how::fraction_bits);
