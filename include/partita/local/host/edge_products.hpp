@@ -188,11 +188,11 @@ inline void edge_apply_multiply(const device_queue<host>& q, local::input_csr<T>
 /// overwrites x. `a` is the inverse of the pattern. y is (a.rows, f), x is (a.cols, f), with columns as in s;
 /// x must not alias y. Throws shape_error if the shapes do not match.
 template <class T>
-inline void edge_multiply_transposed(const device_queue<host>& q, const local::csr_inverse<host>& a,
+inline void edge_multiply_transposed(const device_queue<host>& q, const local::csr_inverse_view& a,
                                      local::head_slice s, const local::scalar<T>* values,
                                      local::input_view<T> y, local::scalar<T> beta, matrix_view<T> x) {
   local::require_edges("edge_multiply_transposed", a, s, local::shape_of(x), local::shape_of(y));
-  edge_product_detail::multiply<T>(q, {a.transposed<T>(), s, values, a.entry_numbers.data(), y, beta, x});
+  edge_product_detail::multiply<T>(q, {a.transposed<T>(), s, values, a.entry_numbers, y, beta, x});
 }
 
 /// values[e, h] = beta values[e, h] + sum_j y(row(e), j) x(col(e), j) over the columns j of head h in the

@@ -113,7 +113,7 @@ inline void edge_softmax(const device_queue<host>& q, local::input_csr<T> a, loc
 /// shapes do not match.
 template <class T>
 inline void edge_softmax_gradient(const device_queue<host>& q, local::input_csr<T> a,
-                                  const local::csr_inverse<host>& inverse, local_index heads,
+                                  const local::csr_inverse_view& inverse, local_index heads,
                                   local::scalar<T> slope, local::input_view<T> source,
                                   local::input_view<T> target, local::input_view<T> log_sum,
                                   local::input_view<T> row_dot, local::scalar<T> beta,
@@ -140,8 +140,8 @@ inline void edge_softmax_gradient(const device_queue<host>& q, local::input_csr<
       }
     }
   });
-  const local::csr_view<T> columns = inverse.template transposed<T>();
-  const local_index* const numbers = inverse.entry_numbers.data();
+  const local::csr_view<T> columns = inverse.transposed<T>();
+  const local_index* const numbers = inverse.entry_numbers;
   run_entry_rows(q.threads(), columns, heads, [=](local_index begin, local_index end) {
     for (local_index c = begin; c < end; ++c) {
       edge_detail::scale_row(beta, dsource, c);
