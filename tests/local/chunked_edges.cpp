@@ -106,10 +106,6 @@ struct arena {
   std::uint64_t chunks = 0;  ///< of the last run
 };
 
-auto inverse_is(const local::csr_inverse<host>& inverse) {
-  return [&]() -> const local::csr_inverse<host>& { return inverse; };
-}
-
 void check_log_sum(arena& on) {
   const local_index heads = on.of.heads;
   block<double> source = on.columns(heads, 1), target = on.rows(heads, 2), sums = on.rows(heads, 3);
@@ -173,8 +169,8 @@ void check_multiply_transposed(arena& on, double beta) {
   edge_multiply_transposed(on.place.near, inverse, slice, values.data(), y.view(), beta, x.view());
   on.run(
       [&] {
-        local::chunked::edge_multiply_transposed(on.place.q, on.passes, 0, on.far_a, inverse_is(inverse),
-                                                 slice, of_values, of_y, beta, of_x);
+        local::chunked::edge_multiply_transposed(on.place.q, on.passes, 0, on.far_a, slice, of_values, of_y,
+                                                 beta, of_x);
       },
       on.passes.predicted(on.place.q, 0, on.far_a, {.inverse = true}, reads_entries(of_values, heads),
                           reads(of_y), adds(of_x, beta)));
@@ -202,8 +198,8 @@ void check_softmax_gradient(arena& on, double beta) {
   };
   on.run(
       [&] {
-        local::chunked::edge_softmax_gradient(on.place.q, on.passes, 0, on.far_a, inverse_is(inverse), heads,
-                                              0.2, s, t, l, r, beta, g, ds, dt);
+        local::chunked::edge_softmax_gradient(on.place.q, on.passes, 0, on.far_a, heads, 0.2, s, t, l, r,
+                                              beta, g, ds, dt);
       },
       pass([&](auto... o) { return on.passes.predicted(on.place.q, 0, on.far_a, {.inverse = true}, o...); }));
   CHECK(distance(values_of<double>(ds), values_of<double>(dsource.view())) < 1e-13);
@@ -244,13 +240,9 @@ void check_max(arena& on) {
   CHECK(same_bits(values_of<double>(of_y), values_of<double>(y.view())));
   max_scatter(on.place.near, on.a, arg.view(), dy.view(), dx.view());
   const matrix_view<const local_index> winners = of_arg;
-  on.run(
-      [&] {
-        local::chunked::max_scatter(
-            on.place.q, on.passes, 0, on.far_a, [&] { return on.a; }, winners, of_dy, of_dx);
-      },
-      on.passes.predicted(on.place.q, 0, on.far_a, {}, local::copies(winners), reads(of_dy),
-                          adds(of_dx, 1.0)));
+  on.run([&] { local::chunked::max_scatter(on.place.q, on.passes, 0, on.far_a, winners, of_dy, of_dx); },
+         on.passes.predicted(on.place.q, 0, on.far_a, {}, local::copies(winners), reads(of_dy),
+                             adds(of_dx, 1.0)));
   CHECK(distance(values_of<double>(of_dx), values_of<double>(dx.view())) < 1e-13);
 }
 

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstddef>
 #include <type_traits>
+#include <utility>
 
 #include "partita/base/function.hpp"
 #include "partita/local/csr_inverse.hpp"
@@ -65,6 +66,12 @@ struct value_of_two {
   }
 };
 
+/// Whether max_scatter takes the inverse of a pattern.
+template <class T, class Device>
+inline constexpr bool scatters_by_inverse =
+    !std::is_same_v<decltype(max_scatter_pattern(std::declval<const device_queue<Device>&>(), csr_view<T>{})),
+                    csr_view<T>>;
+
 /// A block of one row in a buffer.
 template <class T, class Device>
 matrix_view<T> one_row(const device_queue<Device>& q, buffer<T, Device>& memory, local_index cols) {
@@ -91,14 +98,12 @@ void edge_log_sum(const device_queue<Device>& q, far_edges<Device>& edges, std::
       gathers(source), reads(target), writes(log_sum));
 }
 
-/// The kernel edge_softmax_gradient, but edges is consumed, and dtarget is always overwritten. `inverse()` is
-/// that of a; called if nothing is far.
-template <class T, class Device, class Inverse>
+/// The kernel edge_softmax_gradient, but edges is consumed, and dtarget is always overwritten.
+template <class T, class Device>
 void edge_softmax_gradient(const device_queue<Device>& q, far_edges<Device>& passes, std::size_t number,
-                           const csr_view<T>& a, const Inverse& inverse, local_index heads, scalar<T> slope,
-                           input_view<T> source, input_view<T> target, input_view<T> log_sum,
-                           input_view<T> row_dot, scalar<T> beta, scalar<T>* edges, matrix_view<T> dsource,
-                           matrix_view<T> dtarget) {
+                           const csr_view<T>& a, local_index heads, scalar<T> slope, input_view<T> source,
+                           input_view<T> target, input_view<T> log_sum, input_view<T> row_dot, scalar<T> beta,
+                           scalar<T>* edges, matrix_view<T> dsource, matrix_view<T> dtarget) {
   passes(
       q, number, a, {.inverse = true},
       [&](const edge_chunk<T>& c, matrix_view<const T> s, matrix_view<T> ds, matrix_view<const T> t,
@@ -107,11 +112,23 @@ void edge_softmax_gradient(const device_queue<Device>& q, far_edges<Device>& pas
         const T both = of_columns != 0 || of_rows != 0 ? T(1) : T(0);
         if (both != of_columns) fill(q, T(0), ds);
         if (both != of_rows) fill(q, T(0), dt);
-        edge_softmax_gradient(q, c.pattern, c.is_whole ? csr_inverse_view(inverse()) : c.inverse, heads,
-                              slope, s, t, sums, dots, both, g, ds, dt);
+        const csr_inverse_view inverse = c.is_whole ? passes.inverse(q, number, a) : c.inverse;
+        edge_softmax_gradient(q, c.pattern, inverse, heads, slope, s, t, sums, dots, both, g, ds, dt);
       },
       gathers(source), adds(dsource, beta), reads(target), reads(log_sum), reads(row_dot), writes(dtarget),
       consumes_entries(edges, heads));
+}
+
+/// The kernel edge_row_dot within a pass, for rows that are written; the sums of the pieces of a row are
+/// added.
+template <class T, class Device>
+void edge_row_dot(const device_queue<Device>& q, const edge_chunk<T>& c, local_index heads,
+                  const scalar<T>* u, const scalar<T>* v, matrix_view<T> out) {
+  if (!c.continued) return edge_row_dot(q, c.pattern, heads, u, v, out);
+  buffer<T, Device> memory;
+  const matrix_view<T> piece = detail::one_row(q, memory, heads);
+  edge_row_dot(q, c.pattern, heads, u, v, piece);
+  zip(q, linear_combination<T>{1, 1}, matrix_view<const T>(out), matrix_view<const T>(piece), out);
 }
 
 /// The kernel edge_row_fold.
@@ -140,16 +157,16 @@ void edge_multiply(const device_queue<Device>& q, far_edges<Device>& edges, std:
       reads_entries(values, s.heads), gathers(x), beta == T(0) ? writes(y) : updates(y));
 }
 
-/// The kernel edge_multiply_transposed. `inverse()` is that of a; called if nothing is far.
-template <class T, class Device, class Inverse>
+/// The kernel edge_multiply_transposed, for a in place of its inverse.
+template <class T, class Device>
 void edge_multiply_transposed(const device_queue<Device>& q, far_edges<Device>& edges, std::size_t number,
-                              const csr_view<T>& a, const Inverse& inverse, head_slice s,
-                              const scalar<T>* values, input_view<T> y, scalar<T> beta, matrix_view<T> x) {
+                              const csr_view<T>& a, head_slice s, const scalar<T>* values, input_view<T> y,
+                              scalar<T> beta, matrix_view<T> x) {
   edges(
       q, number, a, {.inverse = true},
       [&](const edge_chunk<T>& c, const T* of_entries, matrix_view<const T> of_rows, matrix_view<T> to) {
-        edge_multiply_transposed(q, c.is_whole ? csr_inverse_view(inverse()) : c.inverse, s, of_entries,
-                                 of_rows, c.beta_of_columns(beta), to);
+        const csr_inverse_view inverse = c.is_whole ? edges.inverse(q, number, a) : c.inverse;
+        edge_multiply_transposed(q, inverse, s, of_entries, of_rows, c.beta_of_columns(beta), to);
       },
       reads_entries(values, s.heads), reads(y), adds(x, beta));
 }
@@ -195,24 +212,31 @@ void max_aggregate(const device_queue<Device>& q, far_edges<Device>& edges, std:
       gathers(x), writes(y), writes(arg));
 }
 
-/// The kernel max_scatter. `pattern()` is the max_scatter_pattern of a; called if nothing is far.
-template <class T, class Device, class Pattern>
+/// The kernel max_scatter, for a in place of its max_scatter_pattern.
+template <class T, class Device>
 void max_scatter(const device_queue<Device>& q, far_edges<Device>& edges, std::size_t number,
-                 const csr_view<T>& a, const Pattern& pattern, matrix_view<const local_index> arg,
-                 input_view<T> dy, matrix_view<T> dx) {
-  constexpr bool by_inverse = !std::is_same_v<decltype(max_scatter_pattern(q, a)), csr_view<T>>;
+                 const csr_view<T>& a, matrix_view<const local_index> arg, input_view<T> dy,
+                 matrix_view<T> dx) {
+  constexpr bool by_inverse = detail::scatters_by_inverse<T, Device>;
+  const auto scatter = [&](const csr_view<T>& pattern, const auto& inverse, matrix_view<const local_index> e,
+                           matrix_view<const T> from, matrix_view<T> to) {
+    if constexpr (by_inverse)
+      max_scatter(q, inverse(), e, from, to);
+    else
+      max_scatter(q, pattern, e, from, to);
+  };
   edges(
       q, number, a, {.inverse = by_inverse},
       [&](const edge_chunk<T>& c, matrix_view<local_index> winners, matrix_view<const T> of_rows,
           matrix_view<T> to) {
-        if (c.is_whole) return max_scatter(q, pattern(), winners, of_rows, to);
+        if (c.is_whole)
+          return scatter(
+              a, [&]() -> csr_inverse_view { return edges.inverse(q, number, a); }, winners, of_rows, to);
         if (c.adds) fill(q, T(0), to);
         transform(q, detail::entry_in_chunk{c.first_entry, c.pattern.entries},
                   matrix_view<const local_index>(winners), winners);
-        if constexpr (by_inverse)
-          max_scatter(q, c.inverse, winners, of_rows, to);
-        else
-          max_scatter(q, c.pattern, winners, of_rows, to);
+        scatter(
+            c.pattern, [&] { return c.inverse; }, winners, of_rows, to);
       },
       copies(arg), reads(dy), adds(dx, T(1)));
 }

@@ -13,6 +13,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "partita/local/csr_inverse.hpp"
 #include "partita/local/edge_operands.hpp"
 #include "partita/local/far_chunks.hpp"
 #include "partita/local/far_spmm.hpp"
@@ -305,6 +306,16 @@ class far_edges {
     detail::far_edge_run<T, Device, X...>(q, plan_of(q, number, a, size), a, x...)(f);
   }
 
+  /// The inverse of a, made when first asked for: for calls in which nothing is far.
+  template <class T>
+  const csr_inverse<Device>& inverse(const device_queue<Device>& q, std::size_t number,
+                                     const csr_view<T>& a) {
+    const auto key = std::tuple(a.offsets, a.columns, number);
+    const auto found = inverses_.find(key);
+    return found != inverses_.end() ? found->second
+                                    : inverses_.try_emplace(key, inverse_of(q, a)).first->second;
+  }
+
   /// What passes in such a call, in closed form: nothing unless something is far.
   template <class T, class... X>
   far_traffic predicted(const device_queue<Device>& q, std::size_t number, const csr_view<T>& a,
@@ -339,6 +350,7 @@ class far_edges {
 
   std::map<std::tuple<const local_index*, const local_index*, std::size_t, far_pass_size>, far_plan<Device>>
       plans_;
+  std::map<std::tuple<const local_index*, const local_index*, std::size_t>, csr_inverse<Device>> inverses_;
 };
 
 }  // namespace partita::local
