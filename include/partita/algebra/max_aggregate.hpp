@@ -138,7 +138,7 @@ class max_aggregation {
         winners_(mesh_.queue(), static_cast<std::size_t>(rows_.rows) * static_cast<std::size_t>(width_)) {
     if constexpr (local::sums_exactly<Device>)
       if (mesh_.reproducible()) exact_.emplace(rows, rows_.widths[0]);
-    if constexpr (local::chunked::detail::scatters_by_inverse<T, Device>)
+    if constexpr (local::chunked::scatters_by_inverse<T, Device>)
       for (std::size_t number = 0; const local::csr_slice<T>& part : rows_.parts(0))
         if (far_of(mesh_.queue()) == nullptr) passes_.inverse(mesh_.queue(), number++, part.entries);
   }

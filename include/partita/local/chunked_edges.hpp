@@ -66,12 +66,6 @@ struct value_of_two {
   }
 };
 
-/// Whether max_scatter takes the inverse of a pattern.
-template <class T, class Device>
-inline constexpr bool scatters_by_inverse =
-    !std::is_same_v<decltype(max_scatter_pattern(std::declval<const device_queue<Device>&>(), csr_view<T>{})),
-                    csr_view<T>>;
-
 /// A block of one row in a buffer.
 template <class T, class Device>
 matrix_view<T> one_row(const device_queue<Device>& q, buffer<T, Device>& memory, local_index cols) {
@@ -212,12 +206,18 @@ void max_aggregate(const device_queue<Device>& q, far_edges<Device>& edges, std:
       gathers(x), writes(y), writes(arg));
 }
 
+/// Whether max_scatter takes the inverse of a pattern.
+template <class T, class Device>
+inline constexpr bool scatters_by_inverse =
+    !std::is_same_v<decltype(max_scatter_pattern(std::declval<const device_queue<Device>&>(), csr_view<T>{})),
+                    csr_view<T>>;
+
 /// The kernel max_scatter, for a in place of its max_scatter_pattern.
 template <class T, class Device>
 void max_scatter(const device_queue<Device>& q, far_edges<Device>& edges, std::size_t number,
                  const csr_view<T>& a, matrix_view<const local_index> arg, input_view<T> dy,
                  matrix_view<T> dx) {
-  constexpr bool by_inverse = detail::scatters_by_inverse<T, Device>;
+  constexpr bool by_inverse = scatters_by_inverse<T, Device>;
   const auto scatter = [&](const csr_view<T>& pattern, const auto& inverse, matrix_view<const local_index> e,
                            matrix_view<const T> from, matrix_view<T> to) {
     if constexpr (by_inverse)

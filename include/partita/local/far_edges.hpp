@@ -272,9 +272,9 @@ class far_edge_run {
                        now.entries};
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       constexpr auto places = places_of_operands<X...>();
-      f(std::as_const(given), near(k, std::get<I>(x_), places[I])...);
+      std::apply([&](const X&... x) { f(std::as_const(given), near(k, x, places[I])...); }, x_);
     }
-    (std::index_sequence_for<X...>());
+    (std::make_index_sequence<sizeof...(X)>());
   }
 
   const device_queue<Device>& q_;
