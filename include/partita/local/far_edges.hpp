@@ -270,11 +270,13 @@ class far_edge_run {
                        program + part.inverse_rows(now),
                        program + part.inverse_numbers(now),
                        now.entries};
-    [&]<std::size_t... I>(std::index_sequence<I...>) {
-      constexpr auto places = places_of_operands<X...>();
-      std::apply([&](const X&... x) { f(std::as_const(given), near(k, x, places[I])...); }, x_);
-    }
-    (std::make_index_sequence<sizeof...(X)>());
+    std::apply([&](const X&... x) { call(f, given, k, std::make_index_sequence<sizeof...(X)>(), x...); }, x_);
+  }
+  template <class F, std::size_t... I>
+  void call(const F& f, const edge_chunk<T>& given, std::size_t k, std::index_sequence<I...>,
+            const X&... x) const {
+    constexpr auto places = places_of_operands<X...>();
+    f(given, near(k, x, places[I])...);
   }
 
   const device_queue<Device>& q_;
