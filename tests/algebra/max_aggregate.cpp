@@ -3,9 +3,12 @@
 #include "partita/algebra/max_aggregate.hpp"
 
 #include <doctest/doctest.h>
+#include <filesystem>
 #include <limits>
+#include <memory>
 
 #include "partita/comm/self.hpp"
+#include "partita/memory/mapped_store.hpp"
 #include "support/matrices.hpp"
 #include "support/meshes.hpp"
 
@@ -66,9 +69,11 @@ TEST_CASE("of equal neighbours the one with the smallest global index gets the g
       dh[static_cast<std::size_t>(winner * f + j)] += dy(v, j);
     }
   CHECK(ties > 100);
-  for_each_mesh(std::array{1, 4, 6, 9, 12}, [&](auto policy, mesh_shape shape) {
+  const auto run = [&](auto policy, mesh_shape shape, const std::shared_ptr<far_store>& store) {
     on_threads(shape.size(), [&](const communicator& world) {
-      const mesh<host> m(world, shape);
+      const device_queue<host> q;
+      if (store) use_far(q, {.store = store, .window = 4096});
+      const mesh<host> m(world, shape, q);
       const auto graph = distribute(m, policy.sparse, {n, n}, share(edges, m.rank(), m.size()));
       max_aggregation<double, host> maximum(graph, f);
       matrix largest(m, {n, f}), gradient(m, {n, f});
@@ -81,6 +86,11 @@ TEST_CASE("of equal neighbours the one with the smallest global index gets the g
       check_equals(largest, y, 0, "the maximum");
       check_equals(gradient, dh, 0, "its gradient");
     });
+  };
+  const auto store = std::make_shared<mapped_store>(std::filesystem::temp_directory_path());
+  for_each_mesh(std::array{1, 4, 6, 9, 12}, [&](auto policy, mesh_shape shape) {
+    run(policy, shape, nullptr);
+    if (shape == default_mesh(policy, shape.size())) run(policy, shape, store);
   });
 }
 

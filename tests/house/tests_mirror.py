@@ -39,6 +39,7 @@ TOGETHER = {
     "io/matrix_market.cpp": "io/market_body io/market_header io/number_text",
     "local/reference.cpp": "local/fusion",
     "local/far_spmm_plan.cpp": "local/far_cut",
+    "local/far_edges.cpp": "local/edge_operands",
     "local/errors.cpp": "local/shapes",
     "local/reference_edges.cpp": "local/head_slice local/csr_inverse",
     "local/host.cpp": "local/kernels local/spmm_product",

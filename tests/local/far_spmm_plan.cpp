@@ -112,8 +112,8 @@ TEST_CASE("a row whose neighbours do not fit lies in several chunks, in order") 
 
 TEST_CASE("a window that does not hold an entry says what it takes") {
   expect_error<budget_error>(
-      "a product with far operands of 200 columns takes 11776 bytes for one entry, which a window of near "
-      "memory of 8192 bytes does not hold",
+      "a pass over far operands takes 11776 bytes for one entry, which a window of near memory of 8192 bytes "
+      "does not hold",
       [] { plan_of(sparse<double>(5, 5), all_far(200, 4096)); });
   CHECK(plan_of(sparse<double>(5, 5), all_far(200, 5888)).chunks().size() > 5);
 }

@@ -10,6 +10,7 @@
 
 #include "partita/base/function.hpp"
 #include "partita/local/chunked.hpp"
+#include "partita/local/chunked_edges.hpp"
 #include "partita/local/cuda/kernels.hpp"
 #include "partita/local/far_spmm.hpp"
 #include "support/ranks.hpp"
@@ -130,6 +131,80 @@ TEST_CASE("far memory: products of far blocks, and of their transposes, chunk by
     for (std::size_t k = 0; k < back.size(); ++k)
       CHECK(back[k] == doctest::Approx(3 + transposed[k]).epsilon(1e-13));
     CHECK(far_of(q)->traffic().chunks >= (window == 8192 ? 6 : 2));
+  }
+}
+
+/// What kernels on edges compute, with all operands from this queue: two heads of width 3, 40 rows, one of
+/// them long, of 30 columns.
+std::vector<std::vector<double>> edge_results(const cuda_queue& q) {
+  const local_index rows = 40, cols = 30, heads = 2, width = 6;
+  std::vector<local_index> offsets{0}, columns;
+  for (local_index i = 0; i < rows; ++i) {
+    for (local_index k = 0; k < (i == 3 ? 200 : i % 5 == 4 ? 0 : 1 + i % 6); ++k)
+      columns.push_back((7 * i + 11 * k) % cols);
+    offsets.push_back(static_cast<local_index>(columns.size()));
+  }
+  const auto put = [&]<class V>(const std::vector<V>& from) {
+    buffer<V, cuda_device> b(q, from.size());
+    copy(q, std::span<const V>(from), b.span());
+    return b;
+  };
+  const auto numbers = [&](std::size_t count, int seed) {
+    std::vector<double> v(count);
+    for (std::size_t k = 0; k < count; ++k)
+      v[k] = static_cast<double>((k * 37 + static_cast<std::size_t>(seed) * 11) % 101) / 101 - 0.5;
+    return put(v);
+  };
+  const auto o = put(offsets), c = put(columns);
+  const std::size_t entries = columns.size();
+  const local::csr_view<double> a{rows, cols, o.data(), c.data(), nullptr, static_cast<local_index>(entries)};
+  auto values = numbers(2 * entries, 1), d = numbers(2 * entries, 2), x = numbers(180, 3),
+       y = numbers(240, 4), z = numbers(180, 5), source = numbers(60, 6), target = numbers(80, 7),
+       sums = numbers(80, 8), dots = numbers(80, 9), ds = numbers(60, 10), dt = numbers(80, 11),
+       largest = numbers(240, 12), won = numbers(180, 13);
+  auto arg = put(std::vector<local_index>(240, 0));
+  const auto of = [](buffer<double, cuda_device>& b, local_index m, local_index n) {
+    return matrix_view<double>{b.data(), m, n};
+  };
+  const local::head_slice slice{heads, 3, 0};
+  local::far_edges<cuda_device> edges;
+  namespace chunked = local::chunked;
+  chunked::edge_log_sum(q, edges, 0, a, heads, 0.2, of(source, cols, heads), of(target, rows, heads),
+                        of(sums, rows, heads));
+  chunked::edge_dot(q, edges, 0, a, slice, of(y, rows, width), of(x, cols, width), 1.0, values.data());
+  chunked::edge_multiply(q, edges, 0, a, slice, values.data(), of(x, cols, width), 0.5, of(y, rows, width));
+  chunked::edge_multiply_transposed(q, edges, 0, a, slice, values.data(), of(y, rows, width), 1.0,
+                                    of(z, cols, width));
+  chunked::edge_softmax_gradient(q, edges, 0, a, heads, 0.2, of(source, cols, heads), of(target, rows, heads),
+                                 of(sums, rows, heads), of(dots, rows, heads), 1.0, d.data(),
+                                 of(ds, cols, heads), of(dt, rows, heads));
+  chunked::edge_row_fold(q, edges, 0, a, heads, larger_of{}, values.data(), of(dots, rows, heads));
+  const matrix_view<local_index> winners{arg.data(), rows, width};
+  chunked::max_aggregate(q, edges, 0, a, of(x, cols, width), of(largest, rows, width), winners);
+  chunked::max_scatter(q, edges, 0, a, matrix_view<const local_index>(winners), of(y, rows, width),
+                       of(won, cols, width));
+  std::vector<std::vector<double>> results;
+  for (auto* const b : {&values, &y, &z, &sums, &dots, &ds, &dt, &largest, &won}) {
+    results.emplace_back(b->size());
+    copy(q, std::span<const double>(b->span()), std::span<double>(results.back()));
+  }
+  std::vector<local_index> found(arg.size());
+  copy(q, std::span<const local_index>(arg.span()), std::span<local_index>(found));
+  results.emplace_back(found.begin(), found.end());
+  return results;
+}
+
+TEST_CASE("far memory: kernels on edges, chunk by chunk") {
+  const auto expected = edge_results(cuda_queue());
+  for (const std::size_t window : {8192, 1 << 20}) {
+    const cuda_queue q;
+    use_far(q, {.store = std::make_shared<pinned_store>(), .window = window, .from = 1});
+    const auto found = edge_results(q);
+    CHECK(far_of(q)->traffic().chunks >= (window == 8192 ? 24 : 8));
+    REQUIRE(found.size() == expected.size());
+    for (std::size_t r = 0; r < found.size(); ++r)
+      for (std::size_t k = 0; k < found[r].size(); ++k)
+        CHECK(found[r][k] == doctest::Approx(expected[r][k]).epsilon(1e-12));
   }
 }
 

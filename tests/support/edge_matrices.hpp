@@ -4,11 +4,14 @@
 // that they are tried on.
 #include <array>
 #include <cmath>
+#include <filesystem>
 #include <map>
+#include <memory>
 #include <utility>
 
 #include "partita/algebra/edge_matrix.hpp"
 #include "partita/algebra/row_exchange.hpp"
+#include "partita/memory/mapped_store.hpp"
 #include "support/matrices.hpp"
 #include "support/meshes.hpp"
 
@@ -52,13 +55,16 @@ double largest_error(const host_edges& e, Function expected) {
 }
 
 /// body(mesh, policy, heads, row_exchange of rows) on every policy and mesh, with one head and with three,
-/// and with tiles in parts.
+/// with tiles in parts, and with all buffers far.
 template <class Body>
 void for_each_edge_case(Body body) {
-  const auto run = [&](const partita::policy& p, mesh_shape shape, local_index heads, std::size_t most) {
+  const auto run = [&](const partita::policy& p, mesh_shape shape, local_index heads, std::size_t most,
+                       const std::shared_ptr<partita::far_store>& store = nullptr) {
     for (const auto rows : {partita::row_exchange::full, partita::row_exchange::sparsity_aware})
       on_threads(shape.size(), [&](const partita::communicator& world) {
-        body(host_mesh(world, shape, partita::device_queue<partita::host>(), most), p, heads, rows);
+        const partita::device_queue<partita::host> q;
+        if (store) use_far(q, {.store = store, .window = 12288});
+        body(host_mesh(world, shape, q, most), p, heads, rows);
       });
   };
   for_each_mesh(std::array{1, 2, 4, 6, 9, 12}, [&](const auto& p, mesh_shape shape) {
@@ -66,6 +72,11 @@ void for_each_edge_case(Body body) {
   });
   for_each_mesh(std::array{1, 4, 6},
                 [&](const auto& p, mesh_shape shape) { run(p, shape, 3, shape.size() == 4 ? 13 : 50); });
+  const auto store = std::make_shared<partita::mapped_store>(std::filesystem::temp_directory_path());
+  for_each_mesh(std::array{1, 4}, [&](const auto& p, mesh_shape shape) {
+    if (shape == partita::default_mesh(p, shape.size()))
+      run(p, shape, 3, shape.size() == 4 ? 50 : partita::base::max_tile_entries, store);
+  });
 }
 
 }  // namespace test_support

@@ -6,6 +6,7 @@
 
 #include "partita/algebra/dropout.hpp"
 #include "partita/algebra/edge_matrix.hpp"
+#include "partita/local/chunked_edges.hpp"
 #include "partita/transfer/in_edges.hpp"
 #include "partita/transfer/redistribution.hpp"
 
@@ -25,35 +26,111 @@ struct edge_coefficient {
   T slope;
   dropped<T> keep;
   bool drops, averaged, transposed;
+  const local_index* names = nullptr;  ///< of the columns, if these are renumbered
 
-  constexpr local_index target_of(local_index i, local_index e) const { return transposed ? columns[e] : i; }
-  constexpr local_index source_of(local_index i, local_index e) const { return transposed ? i : columns[e]; }
   constexpr T exponent_of(local_index v, local_index u, local_index h) const {
     const T score = source(u, h) + target(v, h), scaled = slope * score;
     return (score > T(0) ? score : scaled) - log_sum(v, h);
   }
   constexpr T after_dropout(local_index v, local_index u, local_index h, T alpha) const {
-    return drops ? keep(first_target + v, keep.vertex(first_source + u) * source.cols + h, alpha) : alpha;
+    if (!drops) return alpha;
+    const local_index row = names != nullptr && transposed ? names[v] : v;
+    const local_index col = names != nullptr && !transposed ? names[u] : u;
+    return keep(first_target + row, keep.vertex(first_source + col) * source.cols + h, alpha);
   }
 
   /// Whether the coefficient is finished(i, e, h, exp(exponent(i, e, h))), so that kernels may take many
-  /// exponentials at a time.
+  /// exponentials at a time; and whether it is not just the exponential.
   constexpr bool exponential() const { return !averaged; }
   constexpr bool finishes() const { return drops; }
   constexpr T exponent(local_index i, local_index e, local_index h) const {
-    return exponent_of(target_of(i, e), source_of(i, e), first_head + h);
+    return exponent_at(i, columns[e], h);
   }
   constexpr T finished(local_index i, local_index e, local_index h, T alpha) const {
-    return after_dropout(target_of(i, e), source_of(i, e), first_head + h, alpha);
+    return finished_at(i, columns[e], h, alpha);
   }
-  constexpr T operator()(local_index i, local_index e, local_index h) const {
-    if (!averaged) return finished(i, e, h, std::exp(exponent(i, e, h)));
-    const local_index v = target_of(i, e), u = source_of(i, e);
+  constexpr T operator()(local_index i, local_index e, local_index h) const { return at(i, columns[e], h); }
+
+  /// The same of row i and column j.
+  constexpr T exponent_at(local_index i, local_index j, local_index h) const {
+    return exponent_of(transposed ? j : i, transposed ? i : j, first_head + h);
+  }
+  constexpr T finished_at(local_index i, local_index j, local_index h, T alpha) const {
+    return after_dropout(transposed ? j : i, transposed ? i : j, first_head + h, alpha);
+  }
+  constexpr T at(local_index i, local_index j, local_index h) const {
+    if (!averaged) return finished_at(i, j, h, std::exp(exponent_at(i, j, h)));
+    const local_index v = transposed ? j : i, u = transposed ? i : j;
     T sum = 0;
     for (local_index k = 0; k < source.cols; ++k)
       sum += after_dropout(v, u, k, std::exp(exponent_of(v, u, k)));
     return sum / static_cast<T>(source.cols);
   }
+};
+
+/// For edge_apply: the coefficient of the entry in row i and column j.
+template <class T>
+struct coefficient_of_entry {
+  edge_coefficient<T> coefficient;
+  constexpr T operator()(local_index i, local_index j, local_index h, T) const {
+    return coefficient.at(i, j, h);
+  }
+  constexpr bool exponential() const { return coefficient.exponential(); }
+  constexpr bool finishes() const { return coefficient.finishes(); }
+  constexpr T exponent(local_index i, local_index j, local_index h) const {
+    return coefficient.exponent_at(i, j, h);
+  }
+  constexpr T finished(local_index i, local_index j, local_index h, T alpha) const {
+    return coefficient.finished_at(i, j, h, alpha);
+  }
+};
+
+/// The coefficients of an edge matrix, as taken by edge_spmm_plan::compute. Refers to both.
+template <class T, class Device, class Scores>
+class edge_coefficients {
+ public:
+  edge_coefficients(const Scores& scores, const edge_matrix<T, Device>& e, bool transposed)
+      : scores_(&scores), e_(&e), transposed_(transposed) {}
+
+  edge_coefficient<T> operator()(std::size_t t, const local::csr_slice<T>& part) const {
+    return scores_->coefficient(*e_, t, part, transposed_);
+  }
+  /// values = the coefficients of a part, chunk by chunk if an operand is far.
+  void store(std::size_t number, std::size_t t, const local::csr_slice<T>& part, T* values) const {
+    const edge_coefficient<T> all = (*this)(t, part);
+    local::csr_view<T> pattern = part.entries;
+    pattern.columns = all.columns;
+    pattern.cols = static_cast<local_index>(e_->pattern().tile_columns(t).size());
+    if (transposed_)
+      pass(number, pattern, all, values, local::reads(all.source), local::gathers(all.target),
+           local::gathers(all.log_sum));
+    else
+      pass(number, pattern, all, values, local::gathers(all.source), local::reads(all.target),
+           local::reads(all.log_sum));
+  }
+
+ private:
+  template <class Source, class Target, class LogSum>
+  void pass(std::size_t number, const local::csr_view<T>& pattern, const edge_coefficient<T>& all, T* values,
+            const Source& source, const Target& target, const LogSum& log_sum) const {
+    const auto& q = e_->mesh().queue();
+    const local_index heads = e_->heads();
+    e_->passes()(
+        q, number, pattern, {.names = all.drops},
+        [&](const local::edge_chunk<T>& c, matrix_view<const T> s, matrix_view<const T> t,
+            matrix_view<const T> sums, T* to) {
+          edge_coefficient<T> f = all;
+          f.source = s, f.target = t, f.log_sum = sums;
+          f.names = c.names;
+          (transposed_ ? f.first_source : f.first_target) += c.first_row;
+          edge_apply(q, c.pattern, heads, coefficient_of_entry<T>{f}, to, to);
+        },
+        source, target, log_sum, local::writes_entries(values, heads));
+  }
+
+  const Scores* scores_;
+  const edge_matrix<T, Device>* e_;
+  bool transposed_;
 };
 
 }  // namespace detail
@@ -98,29 +175,20 @@ class edge_scores {
   void forward(const matrix& scores, const dropout_mask& mask) {
     mask_ = mask;
     gather_scores_(scores, scores_);  // (n, 2 heads) on every rank
+    std::size_t number = 0;
     for (const local::csr_slice<T>& part : rows_.parts(0))
-      edge_log_sum(scores.mesh().queue(), part.entries, shape_.heads, slope(), sources(everyone()),
-                   part.rows_of(targets(range_)),
-                   part.rows_of(log_sums_.local()));  // rows of (A's rows, heads)
+      local::chunked::edge_log_sum(scores.mesh().queue(), passes_, number++, part.entries, shape_.heads,
+                                   slope(), sources(everyone()), part.rows_of(targets(range_)),
+                                   part.rows_of(log_sums_.local()));  // rows of (A's rows, heads)
   }
   /// Enables coefficients of the transposed pattern, for the same scalars.
   void transpose() { gather_log_sums_(log_sums_, all_log_sums_); }  // (n, heads) on every rank
 
   /// The coefficients of e's entries and heads, as taken by edge_spmm_plan::compute, for e over the pattern
   /// (rows are targets). e must outlive the result.
-  auto by_targets(const edges& e) const {
-    return [this, &e](std::size_t t, const local::csr_slice<T>& part) {
-      const interval to = rows_of_part(e, part);
-      return coefficient(e, part, e.pattern().tile_columns(t), to, log_sums(to), false);
-    };
-  }
+  auto by_targets(const edges& e) const { return coefficients(*this, e, false); }
   /// As above, for e over the transposed pattern (rows are sources).
-  auto by_sources(const edges& e) const {
-    return [this, &e](std::size_t t, const local::csr_slice<T>& part) {
-      const interval to = e.pattern().tile_columns(t);
-      return coefficient(e, part, rows_of_part(e, part), to, rows(all_log_sums_.local(), to), true);
-    };
-  }
+  auto by_sources(const edges& e) const { return coefficients(*this, e, true); }
 
   /// What this rank receives in forward and transpose, in closed form.
   traffic predicted() const { return predicted_forward() + gather_log_sums_.predicted(); }
@@ -140,6 +208,9 @@ class edge_scores {
   }
 
  private:
+  using coefficients = detail::edge_coefficients<T, Device, edge_scores>;
+  friend coefficients;
+
   blocking columns(const sparse<T, dynamic_layout, Device>& a, local_index each) const {
     return blocking::even(global_index{each} * shape_.heads, a.mesh().shape(), nesting::cols);
   }
@@ -154,11 +225,13 @@ class edge_scores {
     const global_index first = e.pattern().row_range().begin + part.first_row;
     return {first, first + part.entries.rows};
   }
-  detail::edge_coefficient<T> coefficient(const edges& e, const local::csr_slice<T>& part, interval from,
-                                          interval to, matrix_view<const T> log_sums, bool transposed) const {
+  detail::edge_coefficient<T> coefficient(const edges& e, std::size_t t, const local::csr_slice<T>& part,
+                                          bool transposed) const {
+    const interval of_rows = rows_of_part(e, part), of_columns = e.pattern().tile_columns(t);
+    const interval from = transposed ? of_rows : of_columns, to = transposed ? of_columns : of_rows;
     return {.source = sources(from),
             .target = targets(to),
-            .log_sum = log_sums,
+            .log_sum = transposed ? rows(all_log_sums_.local(), to) : log_sums(to),
             .first_source = from.begin,
             .first_target = to.begin,
             .first_head = e.first_head(),
@@ -177,6 +250,7 @@ class edge_scores {
   dense<T, replicated, Device> scores_;
   dense<T, dynamic_layout, Device> log_sums_;
   dense<T, replicated, Device> all_log_sums_;
+  local::far_edges<Device> passes_;  ///< over the parts of rows_
   dropout_mask mask_;
 };
 

@@ -3,6 +3,8 @@
 /// The backward pass of edge scores: from the gradients of the coefficients to those of the scalars.
 
 #include "partita/algebra/edge_scores.hpp"
+#include "partita/local/chunked.hpp"
+#include "partita/local/chunked_edges.hpp"
 
 namespace partita {
 
@@ -21,7 +23,9 @@ template <class T>
 struct gradient_before_dropout {
   dropped<T> keep;
   global_index first_target, heads;
+  const local_index* names = nullptr;  ///< of the columns, if these are renumbered
   constexpr T operator()(local_index v, local_index u, local_index h, T gradient) const {
+    if (names != nullptr) u = names[u];
     return keep(first_target + v, keep.vertex(u) * heads + h, gradient);
   }
 };
@@ -48,8 +52,9 @@ class edge_scores_gradient {
       return buffer<T, Device>(mesh_.queue(), static_cast<std::size_t>(n * shape.heads));
     };
     if (shape.averaged) of_heads_ = of_heads(static_cast<global_index>(rows_.nonzeros));
-    for (const local::csr_slice<T>& part : rows_.parts(0))
-      inverses_.push_back(inverse_of(mesh_.queue(), part.entries));
+    if (far_of(mesh_.queue()) == nullptr)
+      for (std::size_t number = 0; const local::csr_slice<T>& part : rows_.parts(0))
+        passes_.inverse(mesh_.queue(), number++, part.entries);
     row_dots_ = of_heads(own_.size());
     target_gradient_ = of_heads(own_.size());
     source_gradient_ = of_heads(own_sources_.size());
@@ -64,7 +69,7 @@ class edge_scores_gradient {
 
   /// dscores (n/P x 2 heads), for the scalars and the mask of the last forward, from the gradients d on the
   /// in-edges of own vertices (in-edges x heads, or x 1 if heads are averaged). alpha (in-edges x heads)
-  /// receives the softmax; d is overwritten.
+  /// is overwritten, and so is d.
   void operator()(const edge_scores<T, Device>& scores, std::span<T> d, std::span<T> alpha, matrix& dscores) {
     const auto& q = mesh_.queue();
     T* const gradients = shape_.averaged ? of_heads_.data() : d.data();
@@ -73,17 +78,16 @@ class edge_scores_gradient {
     const matrix_view<T> dtarget = of_own(target_gradient_),
                          dsource{source_gradient_.data(), own_sources, shape_.heads, shape_.heads},
                          parts{source_parts_.data(), rows_.widths[0], shape_.heads, shape_.heads};
-    auto inverse = inverses_.begin();
-    for (const local::csr_slice<T>& part : rows_.parts(0))
-      backward(scores, part, *inverse++, gradients, alpha.data(), parts, part.rows_of(dtarget));
+    for (std::size_t number = 0; const local::csr_slice<T>& part : rows_.parts(0))
+      backward(scores, number++, part, gradients, alpha.data(), parts, part.rows_of(dtarget));
     if (mesh_.size() > 1)
       mesh_.along(every_axis).reduce_scatter(source_parts_.span(), source_counts_, source_gradient_.span());
     else
-      copy(q, parts, dsource);
-    copy(q, dsource, dscores.local().block(0, 0, dsource.rows, shape_.heads));
-    copy(q, dtarget, dscores.local().block(0, shape_.heads, dtarget.rows, shape_.heads));
+      local::chunked::copy(q, parts, dsource);
+    local::chunked::copy(q, dsource, dscores.local().block(0, 0, dsource.rows, shape_.heads));
+    local::chunked::copy(q, dtarget, dscores.local().block(0, shape_.heads, dtarget.rows, shape_.heads));
     if (const local_index others = own_sources - dtarget.rows; others > 0)
-      fill(q, T(0), dscores.local().block(dtarget.rows, shape_.heads, others, shape_.heads));
+      local::chunked::fill(q, T(0), dscores.local().block(dtarget.rows, shape_.heads, others, shape_.heads));
   }
 
   /// What this rank receives in one call, in closed form.
@@ -99,33 +103,46 @@ class edge_scores_gradient {
     local::for_runs(rows_.nonzeros, mesh_.tile_entries(), [&](std::size_t first, local_index count) {
       const matrix_view<T> edges{of_heads_.data() + first * static_cast<std::size_t>(shape_.heads), count,
                                  shape_.heads, shape_.heads};
-      const detail::gradient_of_head<T> each{of_mean + first, static_cast<T>(shape_.heads)};
-      transform_indexed(mesh_.queue(), each, edges, edges);
+      local::by_rows(
+          mesh_.queue(),
+          [&](local_index, matrix_view<const T> mean, matrix_view<T> of_heads) {
+            const detail::gradient_of_head<T> each{mean.data, static_cast<T>(shape_.heads)};
+            transform_indexed(mesh_.queue(), each, of_heads, of_heads);
+          },
+          local::reads(local::one_per_row(of_mean + first, count)), local::writes(edges));
     });
   }
   /// One part of the own rows: source gradients accumulate over the parts, targets belong to one part each.
-  void backward(const edge_scores<T, Device>& scores, const local::csr_slice<T>& part,
-                const local::csr_inverse<Device>& inverse, T* gradients, T* alphas, matrix_view<T> dsource,
-                matrix_view<T> dtarget) {
+  /// The softmax and the rows' sums of alpha d are computed in one pass, what needs these in another.
+  void backward(const edge_scores<T, Device>& scores, std::size_t number, const local::csr_slice<T>& part,
+                T* gradients, T* alphas, matrix_view<T> dsource, matrix_view<T> dtarget) {
     const auto& q = mesh_.queue();
     const local_index heads = shape_.heads;
     T* const d = part.values_in(gradients, heads);
-    T* const alpha = part.values_in(alphas, heads);
     const matrix_view<const T> source = scores.sources(scores.everyone()),
                                target = part.rows_of(scores.targets(own_)),
                                log_sum = part.rows_of(scores.log_sums(own_));
     const matrix_view<T> dots = part.rows_of(of_own(row_dots_));
-    if (scores.mask().probability > 0) {
-      const detail::gradient_before_dropout<T> kept{scores.mask().template function<T>(),
-                                                    own_.begin + part.first_row, heads};
-      edge_apply(q, part.entries, heads, kept, d, d);
-    }
-    edge_softmax(q, part.entries, heads, scores.slope(), source, target, log_sum, alpha);
-    edge_row_dot(q, part.entries, heads, alpha, d, dots);
-    const T beta = part.first_row > 0 ? T(1) : T(0);
-    if (beta != 0) fill(q, T(0), dtarget);
-    edge_softmax_gradient(q, part.entries, inverse, heads, scores.slope(), source, target, log_sum, dots,
-                          beta, d, dsource, dtarget);
+    const bool drops = scores.mask().probability > 0;
+    passes_(
+        q, number, part.entries, {.names = drops},
+        [&](const local::edge_chunk<T>& c, matrix_view<const T> s, matrix_view<const T> t,
+            matrix_view<const T> sums, matrix_view<T> of_rows, T* g, T* alpha) {
+          if (drops) {
+            const detail::gradient_before_dropout<T> kept{scores.mask().template function<T>(),
+                                                          own_.begin + part.first_row + c.first_row, heads,
+                                                          c.names};
+            edge_apply(q, c.pattern, heads, kept, g, g);
+          }
+          edge_softmax(q, c.pattern, heads, scores.slope(), s, t, sums, alpha);
+          local::chunked::edge_row_dot(q, c, heads, alpha, g, of_rows);
+        },
+        local::gathers(source), local::reads(target), local::reads(log_sum), local::writes(dots),
+        local::entry_operand<T>{d, heads, true, drops},
+        local::scratch_entries(part.values_in(alphas, heads), heads));
+    local::chunked::edge_softmax_gradient(q, passes_, number, part.entries, heads, scores.slope(), source,
+                                          target, log_sum, dots, part.first_row > 0 ? T(1) : T(0), d, dsource,
+                                          dtarget);
   }
   matrix_view<T> of_own(buffer<T, Device>& b) const {
     return {b.data(), rows_.rows, shape_.heads, shape_.heads};
@@ -134,9 +151,9 @@ class edge_scores_gradient {
   mesh<Device> mesh_;
   score_shape shape_;
   interval own_, own_sources_;
-  local::csr_tiles<T, Device> rows_;                  ///< a pattern: one tile without values
-  std::vector<local::csr_inverse<Device>> inverses_;  ///< of its parts
-  buffer<T, Device> of_heads_;  ///< gradients per in-edge and head, when only that of the mean is given
+  local::csr_tiles<T, Device> rows_;  ///< a pattern: one tile without values
+  local::far_edges<Device> passes_;   ///< over its parts
+  buffer<T, Device> of_heads_;        ///< gradients per in-edge and head, when only that of the mean is given
   buffer<T, Device> row_dots_, target_gradient_, source_gradient_, source_parts_;
   std::vector<global_index> source_counts_;
 };

@@ -9,6 +9,8 @@
 
 #include "partita/algebra/edge_matrix.hpp"
 #include "partita/base/function.hpp"
+#include "partita/local/chunked.hpp"
+#include "partita/local/chunked_edges.hpp"
 #include "partita/local/kernels.hpp"
 
 namespace partita {
@@ -40,8 +42,9 @@ void zip_values(const edge_matrix<T, Device>& e, Function f, const T* left, cons
   const std::size_t most = e.mesh().tile_entries();
   for (std::size_t at = 0; at < e.values().size(); at += most) {
     const auto size = static_cast<local_index>(std::min(most, e.values().size() - at));
-    zip(e.mesh().queue(), f, matrix_view<const T>{left + at, 1, size, size},
-        matrix_view<const T>{right + at, 1, size, size}, matrix_view<T>{out + at, 1, size, size});
+    local::chunked::zip(e.mesh().queue(), f, matrix_view<const T>{left + at, 1, size, size},
+                        matrix_view<const T>{right + at, 1, size, size},
+                        matrix_view<T>{out + at, 1, size, size});
   }
 }
 
@@ -49,10 +52,17 @@ void zip_values(const edge_matrix<T, Device>& e, Function f, const T* left, cons
 /// communication.
 template <class Function, class T, class Device>
 void apply_rows(const edge_matrix<T, Device>& e, Function f, matrix_view<T> rows, const T* in, T* out) {
+  const auto& q = e.mesh().queue();
+  const local_index heads = e.heads();
+  std::size_t number = 0;
   e.for_parts([&](std::size_t, const local::csr_slice<T>& part) {
-    const with_value_of_row<Function, T> of_row{f, part.rows_of(rows)};
-    edge_apply(e.mesh().queue(), part.entries, e.heads(), of_row, part.values_in(in, e.heads()),
-               part.values_in(out, e.heads()));
+    e.passes()(
+        q, number++, part.entries, {},
+        [&](const local::edge_chunk<T>& c, matrix_view<const T> of_rows, const T* from, T* to) {
+          edge_apply(q, c.pattern, heads, with_value_of_row<Function, T>{f, of_rows}, from, to);
+        },
+        local::reads(part.rows_of(rows)), local::reads_entries(part.values_in(in, heads), heads),
+        local::writes_entries(part.values_in(out, heads), heads));
   });
 }
 
@@ -64,9 +74,10 @@ void apply_rows(const edge_matrix<T, Device>& e, Function f, matrix_view<T> rows
 template <class T, class Device>
 void fold_rows(const edge_matrix<T, Device>& e, matrix_view<T> rows, reduction how) {
   const auto fold = [&](auto f) {
+    std::size_t number = 0;
     e.for_parts([&](std::size_t, const local::csr_slice<T>& part) {
-      edge_row_fold(e.mesh().queue(), part.entries, e.heads(), f,
-                    part.values_in(e.values().data(), e.heads()), part.rows_of(rows));
+      local::chunked::edge_row_fold(e.mesh().queue(), e.passes(), number++, part.entries, e.heads(), f,
+                                    part.values_in(e.values().data(), e.heads()), part.rows_of(rows));
     });
   };
   if (how == reduction::max)
@@ -91,8 +102,8 @@ void edge_softmax(edge_matrix<T, Device>& e) {
   const auto size = static_cast<std::size_t>(rows) * static_cast<std::size_t>(heads);
   buffer<T, Device> maximum(q, size), total(q, size);
   const matrix_view<T> top{maximum.data(), rows, heads, heads}, sum{total.data(), rows, heads, heads};
-  fill(q, std::numeric_limits<T>::lowest(), top);
-  fill(q, T(0), sum);
+  local::chunked::fill(q, std::numeric_limits<T>::lowest(), top);
+  local::chunked::fill(q, T(0), sum);
   T* const values = e.values().data();
   fold_rows(e, top, reduction::max);
   detail::apply_rows(e, detail::exponential_of_difference{}, top, values, values);
@@ -115,7 +126,7 @@ void edge_softmax_gradient(const edge_matrix<T, Device>& alpha, edge_matrix<T, D
   const T* const a = alpha.values().data();
   T* const values = d.values().data();
   detail::zip_values(d, std::multiplies<>{}, a, values, values);  // alpha d
-  fill(q, T(0), sum);
+  local::chunked::fill(q, T(0), sum);
   fold_rows(d, sum, reduction::sum);
   buffer<T, Device> mean(q, d.values().size());
   detail::apply_rows(d, std::multiplies<>{}, sum, a, mean.data());

@@ -3,6 +3,8 @@
 /// SpMM with an edge matrix in place of A's own values, under every policy.
 
 #include "partita/algebra/edge_schedule.hpp"
+#include "partita/local/chunked.hpp"
+#include "partita/local/chunked_edges.hpp"
 
 namespace partita {
 
@@ -47,17 +49,19 @@ class edge_spmm_plan {
     const local::head_slice slice = schedule_->slice(e);
     auto& stages = schedule_->stages();
     auto sum = stages.begin(y.local());
-    stages.for_stages(x.local(),
-                      [&](std::size_t, const local::csr_slice<T>& part, matrix_view<const T> rows) {
-                        const auto [beta, out] = sum.add(part);
-                        edge_multiply(stages.queue(), part.entries, slice,
-                                      part.values_in(values, slice.heads), rows, beta, out);
-                      });
+    std::size_t number = 0;
+    stages.for_stages(
+        x.local(), [&](std::size_t, const local::csr_slice<T>& part, matrix_view<const T> rows) {
+          const auto [beta, out] = sum.add(part);
+          local::chunked::edge_multiply(stages.queue(), e.passes(), number++, part.entries, slice,
+                                        part.values_in(values, slice.heads), rows, beta, out);
+        });
     stages.finish(y.local());
   }
 
   /// As above with e(v, u, h) = of(t, part)(v, entry, h) for the entries of every part of tile t; rows and
-  /// entries are relative to the part, h to e's first head. e is computed and stored in the multiplying pass.
+  /// entries are relative to the part, h to e's first head. e is computed and stored in the multiplying pass,
+  /// or, over far memory, in a pass before it, by of.store(number, t, part, e's values), if there is one.
   template <class Function, layout X, layout Y>
   void compute(edges& e, Function of, const dense<T, X, Device>& x, dense<T, Y, Device>& y) {
     schedule_->require(e, x, y);
@@ -65,11 +69,19 @@ class edge_spmm_plan {
     const local::head_slice slice = schedule_->slice(e);
     auto& stages = schedule_->stages();
     auto sum = stages.begin(y.local());
+    const auto& q = stages.queue();
+    std::size_t number = 0;
     stages.for_stages(x.local(),
                       [&](std::size_t t, const local::csr_slice<T>& part, matrix_view<const T> rows) {
                         const auto [beta, out] = sum.add(part);
-                        edge_apply_multiply(stages.queue(), part.entries, slice, of(t, part),
-                                            part.values_in(values, slice.heads), rows, beta, out);
+                        T* const of_part = part.values_in(values, slice.heads);
+                        if constexpr (requires { of.store(number, t, part, of_part); })
+                          if (far_of(q) != nullptr) {
+                            of.store(number, t, part, of_part);
+                            return local::chunked::edge_multiply(q, e.passes(), number++, part.entries, slice,
+                                                                 of_part, rows, beta, out);
+                          }
+                        edge_apply_multiply(q, part.entries, slice, of(t, part), of_part, rows, beta, out);
                       });
     stages.finish(y.local());
   }
@@ -112,9 +124,11 @@ class transposed_edge_spmm_plan {
       columns += w;
       counts_.push_back(w * width);
     }
-    for (std::size_t t = 0; t < pattern_->count(); ++t)
-      for (const local::csr_slice<T>& part : pattern_->parts(t))
-        inverses_.push_back(inverse_of(mesh().queue(), part.entries));
+    std::size_t number = 0;
+    if (far_of(mesh().queue()) == nullptr)
+      for (std::size_t t = 0; t < pattern_->count(); ++t)
+        for (const local::csr_slice<T>& part : pattern_->parts(t))
+          passes_.inverse(mesh().queue(), number++, part.entries);
     partial_ = buffer<T, Device>(mesh().queue(), static_cast<std::size_t>(columns * width));
     mine_ = buffer<T, Device>(mesh().queue(), static_cast<std::size_t>(return_rows_.old_block().size()));
   }
@@ -127,12 +141,13 @@ class transposed_edge_spmm_plan {
     const matrix_view<const T> rows = spread_(y.local());  // (A's rows, columns here)
     const local::head_slice slice = schedule_->slice(e);
     T* to = partial_.data();
-    auto inverse = inverses_.begin();
+    std::size_t number = 0;
     for (std::size_t t = 0; t < pattern_->count(); ++t) {
       const matrix_view<T> sums{to, pattern_->widths[t], rows.cols, rows.cols};
       for (const local::csr_slice<T>& part : pattern_->parts(t))
-        edge_multiply_transposed(q, *inverse++, slice, part.values_in(e.values().data(), slice.heads),
-                                 part.rows_of(rows), part.first_row > 0 ? T(1) : T(0), sums);
+        local::chunked::edge_multiply_transposed(q, passes_, number++, part.entries, slice,
+                                                 part.values_in(e.values().data(), slice.heads),
+                                                 part.rows_of(rows), part.first_row > 0 ? T(1) : T(0), sums);
       to += counts_[t];
     }
     const auto height = static_cast<local_index>(return_rows_.old_block().rows.size());
@@ -140,7 +155,7 @@ class transposed_edge_spmm_plan {
     if (counts_.size() > 1)
       mesh().along(axis::row).reduce_scatter(partial_.span(), counts_, mine_.span());
     else
-      copy(q, matrix_view<const T>{partial_.data(), height, rows.cols, rows.cols}, mine);
+      local::chunked::copy(q, matrix_view<const T>{partial_.data(), height, rows.cols, rows.cols}, mine);
     return_rows_(mine, x.local());
   }
 
@@ -162,7 +177,7 @@ class transposed_edge_spmm_plan {
   detail::spread_rows<T, Device> spread_;
   redistribution<T, Device> return_rows_;
   std::vector<global_index> counts_;
-  std::vector<local::csr_inverse<Device>> inverses_;  ///< of the parts of all tiles
+  local::far_edges<Device> passes_;  ///< over the parts of all tiles
   buffer<T, Device> partial_, mine_;
 };
 

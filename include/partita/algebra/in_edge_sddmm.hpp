@@ -2,6 +2,7 @@
 #pragma once
 /// Sampled dense-dense products on in-edges, from whole rows.
 
+#include "partita/local/chunked_edges.hpp"
 #include "partita/local/head_slice.hpp"
 #include "partita/local/kernels.hpp"
 #include "partita/transfer/in_edges.hpp"
@@ -30,9 +31,10 @@ class in_edge_sddmm_plan {
   void operator()(const matrix& y, const matrix& x, std::span<T> e) {
     const matrix_view<T> table{table_.data(), rows_.widths[0], x.local().cols, x.local().cols};
     halo_.gather(x.local(), table);  // (own + needed, f)
+    std::size_t number = 0;
     for (const local::csr_slice<T>& part : rows_.parts(0))
-      edge_dot(x.mesh().queue(), part.entries, slice_, part.rows_of(y.local()), table, T(0),
-               part.values_in(e.data(), slice_.heads));
+      local::chunked::edge_dot(x.mesh().queue(), passes_, number++, part.entries, slice_,
+                               part.rows_of(y.local()), table, T(0), part.values_in(e.data(), slice_.heads));
   }
 
   /// What this rank receives in one call, in closed form.
@@ -44,6 +46,7 @@ class in_edge_sddmm_plan {
   local::head_slice slice_;
   halo<T, Device> halo_;
   local::csr_tiles<T, Device> rows_;  ///< a pattern: one tile without values
+  local::far_edges<Device> passes_;   ///< over its parts
   buffer<T, Device> table_;
 };
 

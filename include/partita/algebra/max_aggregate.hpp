@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "partita/algebra/exact_sums.hpp"
+#include "partita/local/chunked.hpp"
+#include "partita/local/chunked_edges.hpp"
 #include "partita/transfer/in_edges.hpp"
 
 namespace partita {
@@ -87,9 +89,10 @@ class max_aggregation {
     require(y);
     const auto& q = mesh_.queue();
     halo_.gather(h.local(), table());  // (own + needed, f)
+    std::size_t number = 0;
     for (const local::csr_slice<T>& part : rows_.parts(0))
-      max_aggregate(q, part.entries, table(), part.rows_of(y.local()),
-                    part.rows_of(winners()));  // rows of (n/P, f)
+      local::chunked::max_aggregate(q, passes_, number++, part.entries, table(), part.rows_of(y.local()),
+                                    part.rows_of(winners()));  // rows of (n/P, f)
   }
 
   /// dh from dy, using the maxima of the last forward.
@@ -104,12 +107,12 @@ class max_aggregation {
             exact_max_scatter(q, part.entries, part.rows_of(winners()), part.rows_of(dy.local()), part_of,
                               sums);  // (own + needed, f)
         });
-    fill(q, T(0), table());
-    auto pattern = scatter_patterns_.begin();
+    local::chunked::fill(q, T(0), table());
+    std::size_t number = 0;
     for (const local::csr_slice<T>& part : rows_.parts(0))
-      max_scatter(q, *pattern++, part.rows_of(winners()), part.rows_of(dy.local()),
-                  table());                  // (own + needed, f)
-    halo_.scatter_add(table(), dh.local());  // (n/P, f)
+      local::chunked::max_scatter(q, passes_, number++, part.entries, part.rows_of(winners()),
+                                  part.rows_of(dy.local()), table());  // (own + needed, f)
+    halo_.scatter_add(table(), dh.local());                            // (n/P, f)
   }
 
   /// What this rank receives in one forward, in one backward and in both, in closed form.
@@ -135,8 +138,9 @@ class max_aggregation {
         winners_(mesh_.queue(), static_cast<std::size_t>(rows_.rows) * static_cast<std::size_t>(width_)) {
     if constexpr (local::sums_exactly<Device>)
       if (mesh_.reproducible()) exact_.emplace(rows, rows_.widths[0]);
-    for (const local::csr_slice<T>& part : rows_.parts(0))
-      scatter_patterns_.push_back(max_scatter_pattern(mesh_.queue(), part.entries));
+    if constexpr (local::chunked::scatters_by_inverse<T, Device>)
+      for (std::size_t number = 0; const local::csr_slice<T>& part : rows_.parts(0))
+        if (far_of(mesh_.queue()) == nullptr) passes_.inverse(mesh_.queue(), number++, part.entries);
   }
 
   void require(const matrix& x) const {
@@ -154,9 +158,7 @@ class max_aggregation {
   local::csr_tiles<T, Device> rows_;  ///< a pattern: one tile without values
   buffer<T, Device> table_;           ///< of values, then of gradients
   buffer<local_index, Device> winners_;
-  using scatter_pattern =
-      decltype(max_scatter_pattern(std::declval<const device_queue<Device>&>(), local::csr_view<T>{}));
-  std::vector<scatter_pattern> scatter_patterns_;  ///< of the parts of rows_
+  local::far_edges<Device> passes_;  ///< over the parts of rows_
   struct no_exact_gradient {};
   std::conditional_t<local::sums_exactly<Device>, std::optional<detail::exact_max_gradient<T, Device>>,
                      no_exact_gradient>

@@ -3,6 +3,7 @@
 /// Sampled dense-dense products, under every policy.
 
 #include "partita/algebra/edge_spmm.hpp"
+#include "partita/local/chunked_edges.hpp"
 
 namespace partita {
 
@@ -46,11 +47,12 @@ class sddmm_plan {
     T* const values = e.values().data();
     const local::head_slice slice = schedule_->slice(e);
     auto& stages = schedule_->stages();
-    stages.for_stages(x.local(),
-                      [&](std::size_t, const local::csr_slice<T>& part, matrix_view<const T> x_rows) {
-                        edge_dot(stages.queue(), part.entries, slice, part.rows_of(y_rows), x_rows, beta,
-                                 part.values_in(values, slice.heads));
-                      });
+    std::size_t number = 0;
+    stages.for_stages(
+        x.local(), [&](std::size_t, const local::csr_slice<T>& part, matrix_view<const T> x_rows) {
+          local::chunked::edge_dot(stages.queue(), e.passes(), number++, part.entries, slice,
+                                   part.rows_of(y_rows), x_rows, beta, part.values_in(values, slice.heads));
+        });
   }
   /// Axes along which the ranks hold contributions to the same value.
   axis_set summed_axes() const { return schedule_->spread().cols; }

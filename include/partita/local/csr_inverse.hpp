@@ -9,20 +9,44 @@ namespace partita::local {
 
 /// The transpose of a (rows, cols) CSR pattern, with a map to the original entries: the t-th entry in column
 /// order is in row entry_rows[t] and is entry entry_numbers[t] of the pattern. Entries of one column keep
-/// their order. Created by inverse_of(q, pattern); must be rebuilt if the pattern changes.
-template <class Device>
-struct csr_inverse {
+/// their order.
+struct csr_inverse_view {
   local_index rows = 0;
   local_index cols = 0;
-  buffer<local_index, Device> offsets;        ///< (cols + 1): column c is [offsets[c], offsets[c + 1])
-  buffer<local_index, Device> entry_rows;     ///< (nonzeros)
-  buffer<local_index, Device> entry_numbers;  ///< (nonzeros)
+  const local_index* offsets = nullptr;  ///< (cols + 1): column c is [offsets[c], offsets[c + 1])
+  const local_index* entry_rows = nullptr;
+  const local_index* entry_numbers = nullptr;
+  local_index entries = 0;
 
   /// The transposed pattern as a CSR view without values.
   template <class T>
   csr_view<T> transposed() const {
-    return {
-        cols, rows, offsets.data(), entry_rows.data(), nullptr, static_cast<local_index>(entry_rows.size())};
+    return {cols, rows, offsets, entry_rows, nullptr, entries};
+  }
+};
+
+/// Owns what a csr_inverse_view shows. Created by inverse_of(q, pattern); must be rebuilt if the pattern
+/// changes.
+template <class Device>
+struct csr_inverse {
+  local_index rows = 0;
+  local_index cols = 0;
+  buffer<local_index, Device> offsets;        ///< (cols + 1)
+  buffer<local_index, Device> entry_rows;     ///< (nonzeros)
+  buffer<local_index, Device> entry_numbers;  ///< (nonzeros)
+
+  operator csr_inverse_view() const {
+    return {rows,
+            cols,
+            offsets.data(),
+            entry_rows.data(),
+            entry_numbers.data(),
+            static_cast<local_index>(entry_rows.size())};
+  }
+  /// The transposed pattern as a CSR view without values.
+  template <class T>
+  csr_view<T> transposed() const {
+    return csr_inverse_view(*this).transposed<T>();
   }
 };
 

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Cuts a sparse block into chunks whose products pass through the window of far memory.
+/// Cuts a sparse block into chunks that pass through the window of far memory.
 ///
-/// A chunk has consecutive rows of A (m x k), as many as fit a slot with the rows N_j of the operand that
-/// their columns index (X of A X, Y of A^T X). Its columns are renumbered to a table of these rows. Of N_j,
+/// A chunk has consecutive rows of A (m x k), as many as fit a slot with the rows N_j of the operands that
+/// their columns index (X of A X, Y of A^T X). Its columns are renumbered to tables of these rows. Of N_j,
 /// the rows that the chunk before needed too are copied from its table; the others, the fresh ones, are read.
 ///
 /// Source: Ai et al., NeutronTP (VLDB 2025), section 4.2, chunks of destination vertices.
 
 #include <algorithm>
+#include <array>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
@@ -23,6 +24,24 @@
 
 namespace partita::local {
 
+/// What of A and its operands passes through a slot of the window. The bytes of an operand are those of an
+/// entry, of a row or of a column, and 0 if it does not pass.
+struct far_pass_size {
+  static constexpr std::size_t most = 6;  ///< operands of a kind
+  using bytes = std::array<std::size_t, most>;
+
+  bool structure = false;  ///< whether that of A is far
+  bool renumbers = false;  ///< whether columns are renumbered, which makes all operands of columns pass
+  bool keeps = false;      ///< whether rows of tables are copied from the chunk before
+  bool names = false;      ///< whether the program has the column of each row of a table
+  bool inverse = false;    ///< whether it has the inverse of the chunk; needs renumbered columns
+  bytes of_entry{}, of_column{}, of_row{};
+  bytes kept{};          ///< of a row that lies in several chunks
+  std::size_t slot = 0;  ///< bytes of a slot
+
+  friend auto operator<=>(const far_pass_size&, const far_pass_size&) = default;
+};
+
 /// What of a product with A passes through a slot of the window. The row operand has a row for each row of A,
 /// the column operand one for each of its columns.
 struct far_spmm_size {
@@ -34,6 +53,17 @@ struct far_spmm_size {
   std::size_t slot = 0;     ///< bytes of a slot
 
   std::size_t row_bytes() const { return static_cast<std::size_t>(width) * element; }
+  operator far_pass_size() const {
+    const std::size_t of_rows = row_operand ? row_bytes() : 0;
+    return {.structure = structure,
+            .renumbers = column_operand,
+            .keeps = keeps,
+            .of_entry = {values ? element : 0},
+            .of_column = {column_operand ? row_bytes() : 0},
+            .of_row = {of_rows},
+            .kept = {of_rows},
+            .slot = slot};
+  }
   friend auto operator<=>(const far_spmm_size&, const far_spmm_size&) = default;
 };
 
@@ -50,28 +80,48 @@ struct far_chunk {
 
 /// Where the parts of a chunk lie in a slot, in bytes. A part that does not pass through has no bytes.
 struct far_slot {
-  std::size_t columns, values, table, rows, end;  ///< the program is at 0
+  std::size_t columns = 0;  ///< of A; the program is at 0
+  far_pass_size::bytes entries{}, tables{}, rows{};
+  std::size_t end = 0;
 };
 
-/// The sizes of the parts of a chunk in its program: (rows + 1) offsets that begin with 0; then, if the
-/// column operand is far, |N_j| rows, the fresh ones ascending and the places of the others in the table
-/// before, and the renumbered columns.
+/// Where the parts of a chunk are in its program: (rows + 1) offsets that begin with 0; then, if columns are
+/// renumbered, |N_j| columns, the fresh ones ascending and the places of the others in the table before;
+/// their names, the columns of all; the renumbered columns; the inverse of the chunk.
 struct far_program_part {
-  std::size_t list, columns, end;
+  std::size_t list, names, columns, inverse, end;
 
-  far_program_part(const far_spmm_size& s, const far_chunk& c) {
-    const auto padded = [](local_index n) { return (static_cast<std::size_t>(n) + 3) / 4 * 4; };
-    list = (static_cast<std::size_t>(c.rows) + 4) / 4 * 4;
-    columns = s.column_operand ? list + padded(c.needed) : list;
-    end = s.column_operand ? columns + padded(c.entries) : list;
+  far_program_part(const far_pass_size& s, const far_chunk& c)
+      : list((static_cast<std::size_t>(c.rows) + 4) / 4 * 4),
+        names(after(list, s.renumbers, c.needed)),
+        columns(after(names, s.names, c.needed)),
+        inverse(after(columns, s.renumbers, c.entries)),
+        end(s.inverse ? inverse_numbers(c) + padded(c.entries) : inverse) {}
+
+  std::size_t inverse_rows(const far_chunk& c) const { return inverse + padded(c.needed + 1); }
+  std::size_t inverse_numbers(const far_chunk& c) const { return inverse_rows(c) + padded(c.entries); }
+
+ private:
+  static std::size_t padded(local_index n) { return (static_cast<std::size_t>(n) + 3) / 4 * 4; }
+  static std::size_t after(std::size_t begin, bool is_there, local_index n) {
+    return is_there ? begin + padded(n) : begin;
   }
 };
 
 namespace detail {
 
-constexpr std::size_t part_bytes(bool passes, local_index count, std::size_t bytes) {
-  const std::size_t size = passes ? static_cast<std::size_t>(count) * bytes : 0;
-  return (size + far_options::alignment - 1) / far_options::alignment * far_options::alignment;
+constexpr std::size_t part_bytes(std::size_t count, std::size_t bytes) {
+  return (count * bytes + far_options::alignment - 1) / far_options::alignment * far_options::alignment;
+}
+/// Where parts with so many rows begin, one after the other, the first one at `end`, which becomes their end.
+constexpr far_pass_size::bytes parts_from(std::size_t& end, local_index count,
+                                          const far_pass_size::bytes& bytes) {
+  far_pass_size::bytes begin{};
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    begin[i] = end;
+    end += part_bytes(static_cast<std::size_t>(count), bytes[i]);
+  }
+  return begin;
 }
 
 /// Device memory that is read from the first element to the last one, in blocks.
@@ -100,19 +150,20 @@ class index_reader {
 }  // namespace detail
 
 /// The parts of a chunk in a slot.
-inline far_slot slot_of(const far_spmm_size& s, const far_chunk& c) {
-  using detail::part_bytes;
-  far_slot at{};
-  at.columns = part_bytes(true, static_cast<local_index>(far_program_part(s, c).end), sizeof(local_index));
-  at.values = at.columns + part_bytes(s.structure && !s.column_operand, c.entries, sizeof(local_index));
-  at.table = at.values + part_bytes(s.values, c.entries, s.element);
-  at.rows = at.table + part_bytes(s.column_operand, c.needed, s.row_bytes());
-  at.end = at.rows + part_bytes(s.row_operand, c.rows, s.row_bytes());
+inline far_slot slot_of(const far_pass_size& s, const far_chunk& c) {
+  far_slot at;
+  at.columns = at.end = detail::part_bytes(far_program_part(s, c).end, sizeof(local_index));
+  if (s.structure && !s.renumbers)
+    at.end += detail::part_bytes(static_cast<std::size_t>(c.entries), sizeof(local_index));
+  at.entries = detail::parts_from(at.end, c.entries, s.of_entry);
+  at.tables = detail::parts_from(at.end, c.needed, s.of_column);
+  at.rows = detail::parts_from(at.end, c.rows, s.of_row);
   return at;
 }
-/// Bytes of a slot that chunks may fill; the others hold the sum of a row that lies in several chunks.
-inline std::size_t room_of(const far_spmm_size& s) {
-  const std::size_t kept = detail::part_bytes(s.row_operand, 1, s.row_bytes());
+/// Bytes of a slot that chunks may fill; the others hold a row that lies in several chunks.
+inline std::size_t room_of(const far_pass_size& s) {
+  std::size_t kept = 0;
+  detail::parts_from(kept, 1, s.kept);
   return s.slot < kept ? 0 : s.slot - kept;
 }
 
@@ -123,9 +174,9 @@ template <class Device>
 class far_cut {
  public:
   far_cut(const device_queue<Device>& q, std::span<const local_index> offsets, const local_index* columns,
-          local_index cols, const far_spmm_size& size)
+          local_index cols, const far_pass_size& size)
       : size_(size), room_(room_of(size)), offsets_(offsets), columns_(q, columns, offsets.back()) {
-    if (size.column_operand) seen_.assign(static_cast<std::size_t>(cols), -1);
+    if (size.renumbers) seen_.assign(static_cast<std::size_t>(cols), -1);
   }
 
   std::vector<far_chunk> operator()() {
@@ -153,7 +204,7 @@ class far_cut {
   }
   void add_entry(far_chunk& c, local_index e) {
     ++c.entries;
-    if (!size_.column_operand) return;
+    if (!size_.renumbers) return;
     local_index& last = seen_[static_cast<std::size_t>(columns_[e])];
     if (std::exchange(last, number_) != number_) ++c.needed;
   }
@@ -189,13 +240,14 @@ class far_cut {
   }
   [[noreturn]] void refuse() const {
     const far_chunk one{.rows = 1, .entries = 1, .needed = 1};
-    throw_error<budget_error>({"a product with far operands of ", size_.width, " columns takes ",
-                               2 * (slot_of(size_, one).end + size_.slot - room_of(size_)),
+    std::size_t kept = 0;
+    parts_from(kept, 1, size_.kept);
+    throw_error<budget_error>({"a pass over far operands takes ", 2 * (slot_of(size_, one).end + kept),
                                " bytes for one entry, which a window of near memory of ", 2 * size_.slot,
                                " bytes does not hold"});
   }
 
-  far_spmm_size size_;
+  far_pass_size size_;
   std::size_t room_;
   std::span<const local_index> offsets_;
   index_reader<Device> columns_;

@@ -29,6 +29,18 @@ struct scaled_by {
   constexpr T operator()(const T& x) const { return factor * x; }
 };
 
+/// y = beta y; does not read y if beta is 0.
+template <class T, class Device>
+void scale_rows(const device_queue<Device>& q, T beta, const matrix_view<T>& y) {
+  if (beta == 0)
+    by_rows(
+        q, [&](local_index, matrix_view<T> part) { fill(q, T(0), part); }, writes(y));
+  else if (beta != 1)
+    by_rows(
+        q, [&](local_index, matrix_view<T> part) { transform(q, scaled_by<T>{beta}, part, part); },
+        updates(y));
+}
+
 }  // namespace detail
 
 /// The products of one block. An operand that is near is used where it is; the others pass through the
@@ -66,7 +78,7 @@ class far_spmm {
                            T alpha, T beta, const matrix_view<T>& y) {
     require_product("spmm_transposed", matrix_shape{a.cols, a.rows}, x, y, "a^T x");
     const bool adds = size().column_operand;
-    if (adds) scale(q, beta, y);
+    if (adds) detail::scale_rows(q, beta, y);
     auto& c = *far_of(q);
     run_chunks(
         c, plan_.chunks().size(),
@@ -126,13 +138,13 @@ class far_spmm {
   }
   matrix_view<T> table_of(channel& c, std::size_t k) const {
     const far_chunk& now = chunk(k);
-    return {reinterpret_cast<T*>(slot(c, k) + slot_of(size(), now).table), now.needed, size().width,
+    return {reinterpret_cast<T*>(slot(c, k) + slot_of(size(), now).tables[0]), now.needed, size().width,
             size().width};
   }
   /// The rows of the row operand, in the slot.
   matrix_view<T> rows_of(channel& c, std::size_t k) const {
     const far_chunk& now = chunk(k);
-    return {reinterpret_cast<T*>(slot(c, k) + slot_of(size(), now).rows), now.rows, size().width,
+    return {reinterpret_cast<T*>(slot(c, k) + slot_of(size(), now).rows[0]), now.rows, size().width,
             size().width};
   }
   csr_view<T> block_of(channel& c, std::size_t k, const csr_view<T>& a) const {
@@ -148,7 +160,7 @@ class far_spmm {
     if (!size().column_operand)
       part.columns = size().structure ? reinterpret_cast<const local_index*>(slot(c, k) + at.columns)
                                       : a.columns + now.first_entry;
-    if (size().values) part.values = reinterpret_cast<const T*>(slot(c, k) + at.values);
+    if (size().values) part.values = reinterpret_cast<const T*>(slot(c, k) + at.entries[0]);
     return part;
   }
 
@@ -166,7 +178,7 @@ class far_spmm {
     if (far_program(c)) fetch(c, to, plan_.program().data() + now.program, far_program_part(size(), now).end);
     if (size().structure && !size().column_operand)
       fetch(c, to + at.columns, a.columns + now.first_entry, entries);
-    if (size().values) fetch(c, to + at.values, a.values + now.first_entry, entries);
+    if (size().values) fetch(c, to + at.entries[0], a.values + now.first_entry, entries);
   }
   /// The rows of x that chunk k needs: the fresh ones, then those of the table before.
   void fetch_table(channel& c, std::size_t k, const matrix_view<const T>& x) const {
@@ -186,15 +198,6 @@ class far_spmm {
     scatter_add_distinct_rows(c.transfers(), table_of(c, k).data, list, y);
     c.count_read(list.size() * size().row_bytes());
     c.count_written(list.size() * size().row_bytes());
-  }
-  static void scale(const device_queue<Device>& q, T beta, const matrix_view<T>& y) {
-    if (beta == 0)
-      by_rows(
-          q, [&](local_index, matrix_view<T> part) { fill(q, T(0), part); }, writes(y));
-    else if (beta != 1)
-      by_rows(
-          q, [&](local_index, matrix_view<T> part) { transform(q, detail::scaled_by<T>{beta}, part, part); },
-          updates(y));
   }
   /// The rows of chunk k between the row operand and the slot.
   template <class U>

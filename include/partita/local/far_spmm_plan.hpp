@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <span>
 #include <vector>
 
@@ -20,15 +21,16 @@ namespace detail {
 /// Renumbers the columns of chunks, one after the other.
 class far_numbering {
  public:
-  explicit far_numbering(const far_spmm_size& size, local_index cols) : keeps_(size.keeps) {
-    if (!size.column_operand) return;
+  explicit far_numbering(const far_pass_size& size, local_index cols) : keeps_(size.keeps) {
+    if (!size.renumbers) return;
     seen_.assign(static_cast<std::size_t>(cols), -3);
     place_.resize(static_cast<std::size_t>(cols));
   }
 
-  /// Columns become places in the table of the chunk, whose list it makes. Returns how many of them are
-  /// fresh.
-  local_index operator()(std::span<local_index> columns, std::span<local_index> list) {
+  /// Columns become places in the table of the chunk, whose list it makes, and names, unless empty. Returns
+  /// how many of them are fresh.
+  local_index operator()(std::span<local_index> columns, std::span<local_index> list,
+                         std::span<local_index> names) {
     const local_index now_fresh = 2 * number_, now_kept = now_fresh + 1;
     std::size_t fresh = 0, kept = list.size();
     for (const local_index c : columns) {
@@ -39,6 +41,7 @@ class far_numbering {
       list[keeps ? --kept : fresh++] = c;
     }
     sort(list, fresh, now_fresh);
+    if (!names.empty()) std::copy(list.begin(), list.end(), names.begin());
     for (std::size_t i = 0; i < list.size(); ++i) {
       local_index& place = place_[at(list[i])];
       if (i >= fresh) list[i] = place;
@@ -73,12 +76,12 @@ class far_numbering {
 
 /// The chunks of a block and their program. Made once for a block and size; the values of A may change.
 template <class Device>
-class far_spmm_plan {
+class far_plan {
  public:
   /// Reads the structure of A, (m + 1) offsets and columns below `cols`, twice, and keeps a copy of it in a
   /// buffer of the queue. Throws budget_error if the window does not hold one entry with its rows twice.
-  far_spmm_plan(const device_queue<Device>& q, local_index rows, local_index cols, const local_index* offsets,
-                const local_index* columns, const far_spmm_size& size)
+  far_plan(const device_queue<Device>& q, local_index rows, local_index cols, const local_index* offsets,
+           const local_index* columns, const far_pass_size& size)
       : size_(size), rows_(static_cast<std::uint64_t>(rows)), columns_(static_cast<std::uint64_t>(cols)) {
     if (rows == 0) return;
     far_list<local_index> all(static_cast<std::size_t>(rows) + 1, list_memory(q));
@@ -95,11 +98,13 @@ class far_spmm_plan {
       for (local_index i = 0; i <= c.rows; ++i)
         to[static_cast<std::size_t>(i)] =
             std::clamp(all[static_cast<std::size_t>(c.first_row + i)] - c.first_entry, 0, c.entries);
-      if (size.column_operand) {
+      if (size.renumbers) {
         const auto own = to.subspan(part.columns, static_cast<std::size_t>(c.entries));
         copy(q, std::span<const local_index>(columns + c.first_entry, own.size()), own);
-        c.fresh = number(own, to.subspan(part.list, static_cast<std::size_t>(c.needed)));
+        const auto needed = static_cast<std::size_t>(c.needed);
+        c.fresh = number(own, to.subspan(part.list, needed), to.subspan(part.names, size.names ? needed : 0));
       }
+      if (size.inverse) invert(c, part, to);
       copy(q, std::span<const local_index>(to), program_.span().subspan(c.program, part.end));
       visited_ += static_cast<std::uint64_t>(c.rows);
       entries_ += static_cast<std::uint64_t>(c.entries);
@@ -108,20 +113,76 @@ class far_spmm_plan {
     }
   }
 
-  const far_spmm_size& size() const { return size_; }
+  const far_pass_size& size() const { return size_; }
   std::span<const far_chunk> chunks() const { return chunks_; }
   std::span<const local_index> program() const { return program_.span(); }
-  /// Rows of the column operand if it is far, sum_j |N_j|, and how many of these rows are read.
-  std::uint64_t operand_rows() const { return size_.column_operand ? columns_ : 0; }
+  /// Rows of the operands of columns, if these are renumbered, sum_j |N_j|, and how many of these rows are
+  /// read.
+  std::uint64_t operand_rows() const { return size_.renumbers ? columns_ : 0; }
   std::uint64_t rows_needed() const { return needed_; }
   std::uint64_t rows_read() const { return fresh_; }
+  /// Rows and columns of A, rows of all chunks, which are those of A, some of them more than once, and
+  /// entries.
+  std::uint64_t rows() const { return rows_; }
+  std::uint64_t columns() const { return columns_; }
+  std::uint64_t rows_visited() const { return visited_; }
+  std::uint64_t entries() const { return entries_; }
+
+  /// What passes of the structure of A and the program in one pass, and what is counted of it. `far_program`:
+  /// whether the program is far.
+  far_traffic of_structure(bool far_program) const {
+    far_traffic t;
+    t.chunks = chunks_.size();
+    t.operand_rows = operand_rows();
+    t.rows_needed = needed_;
+    t.rows_read = fresh_;
+    if (far_program) t.read += program_.size() * sizeof(local_index);
+    if (size_.structure && !size_.renumbers) t.read += entries_ * sizeof(local_index);
+    return t;
+  }
+
+ private:
+  /// The inverse of a chunk, by a counting sort.
+  static void invert(const far_chunk& c, const far_program_part& part, std::span<local_index> program) {
+    local_index* const next = program.data() + part.inverse;
+    local_index* const rows = program.data() + part.inverse_rows(c);
+    local_index* const numbers = program.data() + part.inverse_numbers(c);
+    const local_index* const columns = program.data() + part.columns;
+    for (local_index e = 0; e < c.entries; ++e) ++next[columns[e] + 1];
+    std::inclusive_scan(next, next + c.needed + 1, next);
+    for (local_index i = 0; i < c.rows; ++i)
+      for (local_index e = program[static_cast<std::size_t>(i)]; e < program[static_cast<std::size_t>(i) + 1];
+           ++e) {
+        const local_index t = next[columns[e]]++;
+        rows[t] = i;
+        numbers[t] = e;
+      }
+    for (local_index k = c.needed; k > 0; --k) next[k] = next[k - 1];
+    next[0] = 0;
+  }
+
+  far_pass_size size_;
+  std::vector<far_chunk> chunks_;
+  buffer<local_index, Device> program_;
+  std::uint64_t rows_, columns_, visited_ = 0, entries_ = 0, needed_ = 0, fresh_ = 0;
+};
+
+/// The plan of products.
+template <class Device>
+class far_spmm_plan : public far_plan<Device> {
+ public:
+  far_spmm_plan(const device_queue<Device>& q, local_index rows, local_index cols, const local_index* offsets,
+                const local_index* columns, const far_spmm_size& size)
+      : far_plan<Device>(q, rows, cols, offsets, columns, size), size_(size) {}
+
+  const far_spmm_size& size() const { return size_; }
 
   /// The bytes that pass in y = alpha A x + beta y, in closed form. `far_program`: whether the program is
   /// far; `reads_y`: whether beta is not 0.
   far_traffic predicted(bool far_program, bool reads_y) const {
     far_traffic t = of_block(far_program);
-    const std::uint64_t y = size_.row_operand ? rows_ * size_.row_bytes() : 0;
-    t.read += fresh_ * size_.row_bytes() + (reads_y ? y : 0);
+    const std::uint64_t y = size_.row_operand ? this->rows() * size_.row_bytes() : 0;
+    t.read += this->rows_read() * size_.row_bytes() + (reads_y ? y : 0);
     t.written = y;
     return t;
   }
@@ -129,32 +190,22 @@ class far_spmm_plan {
   /// is not 1.
   far_traffic predicted_transposed(bool far_program, bool reads_y, bool writes_y) const {
     far_traffic t = of_block(far_program);
-    const std::uint64_t y = size_.column_operand ? columns_ * size_.row_bytes() : 0;
-    t.read += (needed_ + (size_.row_operand ? visited_ : 0)) * size_.row_bytes() + (reads_y ? y : 0);
-    t.written = needed_ * size_.row_bytes() + (writes_y ? y : 0);
+    const std::uint64_t y = size_.column_operand ? this->columns() * size_.row_bytes() : 0;
+    const std::uint64_t needed = this->rows_needed();
+    t.read +=
+        (needed + (size_.row_operand ? this->rows_visited() : 0)) * size_.row_bytes() + (reads_y ? y : 0);
+    t.written = needed * size_.row_bytes() + (writes_y ? y : 0);
     return t;
   }
 
  private:
-  /// Of A and the program.
   far_traffic of_block(bool far_program) const {
-    far_traffic t;
-    t.chunks = chunks_.size();
-    t.operand_rows = operand_rows();
-    t.rows_needed = needed_;
-    t.rows_read = fresh_;
-    if (far_program) t.read += program_.size() * sizeof(local_index);
-    if (size_.structure && !size_.column_operand) t.read += entries_ * sizeof(local_index);
-    if (size_.values) t.read += entries_ * size_.element;
+    far_traffic t = this->of_structure(far_program);
+    if (size_.values) t.read += this->entries() * size_.element;
     return t;
   }
 
   far_spmm_size size_;
-  std::vector<far_chunk> chunks_;
-  buffer<local_index, Device> program_;
-  std::uint64_t rows_, columns_;  ///< of A
-  std::uint64_t visited_ = 0;     ///< rows of all chunks: those of A, some of them more than once
-  std::uint64_t entries_ = 0, needed_ = 0, fresh_ = 0;
 };
 
 }  // namespace partita::local

@@ -5,6 +5,7 @@
 /// reference implementations with the same names and arguments, without the queue.
 
 #include "partita/local/far_chunks.hpp"
+#include "partita/local/far_edges.hpp"
 #include "partita/local/far_rows.hpp"
 #include "partita/local/far_spmm.hpp"
 #include "partita/local/host/kernels.hpp"

@@ -2,6 +2,7 @@
 #pragma once
 /// Redistribution of edge values from the policy's tiles to the owners of the edges' targets.
 
+#include "partita/local/chunked.hpp"
 #include "partita/local/head_slice.hpp"
 #include "partita/transfer/in_edges.hpp"
 
@@ -37,22 +38,22 @@ class edge_redistribution {
     if (sources_.size() > 1) {
       const local_index heads = heads_at(me());
       for (const sent_run& r : sent_)
-        copy(q, edges(values, r.from, r.count, heads), edges(outgoing_.data(), r.to, r.count, heads));
+        local::chunked::copy(q, edges(values, r.from, r.count, heads),
+                             edges(outgoing_.data(), r.to, r.count, heads));
       mesh_.along(group_).all_to_all(outgoing_.span(), send_counts_, incoming_.span(), recv_counts_);
       values = incoming_.data();
     }
     local::for_runs(own_entries_, mesh_.tile_entries(), [&](std::size_t first, local_index count) {
-      fill(q, T(0), edges(own, first, count, heads_));
+      local::chunked::fill(q, T(0), edges(own, first, count, heads_));
     });
     for (int s = 0; s < static_cast<int>(sources_.size()); ++s) {
       const source& from = sources_[static_cast<std::size_t>(s)];
       const std::span<const local_index> positions = from.edges->positions.span();
       for (const received_run& r : from.edges->runs)
-        scatter_add_distinct_rows(
-            q, edges(values, r.from, r.count, heads_at(s)).data,
-            positions.subspan(r.from, static_cast<std::size_t>(r.count)),
-            edges(own, r.base, r.window, heads_)
-                .block(0, static_cast<local_index>(from.heads.begin), r.window, heads_at(s)));
+        local::add_rows(q, edges(values, r.from, r.count, heads_at(s)).data,
+                        positions.subspan(r.from, static_cast<std::size_t>(r.count)),
+                        edges(own, r.base, r.window, heads_)
+                            .block(0, static_cast<local_index>(from.heads.begin), r.window, heads_at(s)));
       values += recv_counts_[static_cast<std::size_t>(s)];
     }
   }

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "partita/local/chunked.hpp"
 #include "partita/local/csr_inverse.hpp"
 #include "partita/local/kernels.hpp"
 #include "partita/matrix/dense.hpp"
@@ -51,7 +52,7 @@ class halo {
   void gather(matrix_view<const T> x, matrix_view<T> table) {
     set_width(x.cols);
     const auto mine = static_cast<local_index>(own_.size());
-    copy(mesh_.queue(), x, table.block(0, 0, mine, x.cols));
+    local::chunked::copy(mesh_.queue(), x, table.block(0, 0, mine, x.cols));
     local::pack_rows(mesh_.queue(), x, std::span<const local_index>(send_.span()), packed_.data());
     mesh_.along(every_axis)
         .all_to_all(packed_.span(), send_counts_, std::span<T>(table.row_data(mine), comm::total_of(recv_)),
@@ -62,7 +63,7 @@ class halo {
   void scatter_add(matrix_view<const T> table, matrix_view<T> x) {
     set_width(x.cols);
     const auto mine = static_cast<local_index>(own_.size());
-    copy(mesh_.queue(), table.block(0, 0, mine, x.cols), x);
+    local::chunked::copy(mesh_.queue(), table.block(0, 0, mine, x.cols), x);
     mesh_.along(every_axis)
         .all_to_all(std::span<const T>(table.row_data(mine), comm::total_of(recv_)), recv_, packed_.span(),
                     send_counts_);

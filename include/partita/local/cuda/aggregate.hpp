@@ -127,7 +127,7 @@ local::csr_inverse<cuda_device> max_scatter_pattern(const device_queue<cuda_devi
 
 /// As on_host::max_scatter.
 template <class T>
-void max_scatter(const device_queue<cuda_device>& q, const local::csr_inverse<cuda_device>& a,
+void max_scatter(const device_queue<cuda_device>& q, const local::csr_inverse_view& a,
                  matrix_view<const local_index> arg, local::input_view<T> dy, matrix_view<T> dx) {
   local::require_product("max_scatter", matrix_shape{a.cols, a.rows}, dy, dx, "the gradient");
   local::require_equal("max_scatter", "arg", local::shape_of(arg), "dy", local::shape_of(dy));
@@ -135,9 +135,8 @@ void max_scatter(const device_queue<cuda_device>& q, const local::csr_inverse<cu
   with_width<widest<T>>(
       dx.cols,
       [&]<int pack_width>(std::integral_constant<int, pack_width>) {
-        fold_rows(
-            q, rows_of(columns), dx.cols / pack_width, skew(columns.columns, 4),
-            won_gradients<T, pack_width>{{columns.columns}, a.entry_numbers.data(), arg, table_of(dy), dx});
+        fold_rows(q, rows_of(columns), dx.cols / pack_width, skew(columns.columns, 4),
+                  won_gradients<T, pack_width>{{columns.columns}, a.entry_numbers, arg, table_of(dy), dx});
       },
       arg, dy, dx);
 }

@@ -135,12 +135,12 @@ void edge_apply_multiply(const device_queue<cuda_device>& q, local::input_csr<T>
 
 /// As on_host::edge_multiply_transposed.
 template <class T>
-void edge_multiply_transposed(const device_queue<cuda_device>& q, const local::csr_inverse<cuda_device>& a,
+void edge_multiply_transposed(const device_queue<cuda_device>& q, const local::csr_inverse_view& a,
                               local::head_slice s, const local::scalar<T>* values, local::input_view<T> y,
                               local::scalar<T> beta, matrix_view<T> x) {
   local::require_edges("edge_multiply_transposed", a, s, local::shape_of(x), local::shape_of(y));
-  edge_product_detail::fold(q, rows_of(a.transposed<T>()), a.entry_rows.data(), s, values,
-                            a.entry_numbers.data(), y, beta, x);
+  edge_product_detail::fold(q, rows_of(a.transposed<T>()), a.entry_rows, s, values, a.entry_numbers, y, beta,
+                            x);
 }
 
 /// As on_host::edge_dot.

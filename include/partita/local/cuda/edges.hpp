@@ -83,8 +83,8 @@ void edge_softmax(const device_queue<cuda_device>& q, local::input_csr<T> a, loc
 /// As on_host::edge_softmax_gradient.
 template <class T>
 void edge_softmax_gradient(const device_queue<cuda_device>& q, local::input_csr<T> a,
-                           const local::csr_inverse<cuda_device>& inverse, local_index heads,
-                           local::scalar<T> slope, local::input_view<T> source, local::input_view<T> target,
+                           const local::csr_inverse_view& inverse, local_index heads, local::scalar<T> slope,
+                           local::input_view<T> source, local::input_view<T> target,
                            local::input_view<T> log_sum, local::input_view<T> row_dot, local::scalar<T> beta,
                            local::scalar<T>* edges, matrix_view<T> dsource, matrix_view<T> dtarget) {
   constexpr const char* name = "edge_softmax_gradient";
@@ -96,8 +96,8 @@ void edge_softmax_gradient(const device_queue<cuda_device>& q, local::input_csr<
   local::require_equal(name, "dtarget", local::shape_of(dtarget), "target", local::shape_of(target));
   fold_rows(q, rows_of(a), heads, skew(a.columns, 4),
             target_gradient<T>{{a.columns}, scores, log_sum, row_dot, beta, edges, dtarget});
-  fold_rows(q, rows_of(inverse.template transposed<T>()), heads, 0,
-            source_gradient<T>{{}, edges, inverse.entry_numbers.data(), heads, beta, dsource});
+  fold_rows(q, rows_of(inverse.transposed<T>()), heads, 0,
+            source_gradient<T>{{}, edges, inverse.entry_numbers, heads, beta, dsource});
 }
 
 /// As on_host::edge_row_dot.

@@ -89,15 +89,6 @@ inline void multiply(const device_queue<host>& q, const product<T>& p) {
   });
 }
 
-/// A coefficient of an entry that is an exponential, finished or as it is.
-template <class F, class T>
-concept exponential_of_entry = requires(const F& f, T alpha) {
-  { f.exponential() } -> std::same_as<bool>;
-  { f.finishes() } -> std::same_as<bool>;
-  { f.exponent(0, 0, 0) } -> std::same_as<T>;
-  { f.finished(0, 0, 0, alpha) } -> std::same_as<T>;
-};
-
 /// The values of rows [begin, end), for the heads of y's columns.
 template <instruction_set I, class T, class F>
 struct values_of {
@@ -106,7 +97,9 @@ struct values_of {
   void operator()(const product<T>& p, T* values, local_index begin, local_index end) const {
     const F f = given;
     if constexpr (exponential_of_entry<F, T>)
-      if (f.exponential() && heads_of(p) == p.s.heads) return exponentials_of(f, p, values, begin, end);
+      if (f.exponential() && heads_of(p) == p.s.heads)
+        return entry_exponentials<I>(
+            p.a, p.s.heads, f, [](local_index e) { return e; }, values, begin, end);
     for_entries(p, begin, end, [&](local_index i, local_index e, local_index h) {
       edge_values(values, e, p.s.heads)[h] = f(i, e, h);
     });
@@ -123,21 +116,6 @@ struct values_of {
     for (local_index i = begin; i < end; ++i)
       for (local_index e = p.a.offsets[i]; e < p.a.offsets[i + 1]; ++e)
         for_heads(p.s, 0, p.y.cols, [&](local_index, local_index, local_index h) { g(i, e, h); });
-  }
-  static void exponentials_of(const F& f, const product<T>& p, T* values, local_index begin,
-                              local_index end) {
-    const local_index heads = p.s.heads;
-    T* const first = edge_values(values, p.a.offsets[begin], heads);
-    T* to = first;
-    for (local_index i = begin; i < end; ++i)
-      for (local_index e = p.a.offsets[i]; e < p.a.offsets[i + 1]; ++e)
-        for (local_index h = 0; h < heads; ++h) *to++ = f.exponent(i, e, h);
-    exponentials<I>(first, static_cast<std::size_t>(to - first));
-    if (!f.finishes()) return;
-    to = first;
-    for (local_index i = begin; i < end; ++i)
-      for (local_index e = p.a.offsets[i]; e < p.a.offsets[i + 1]; ++e)
-        for (local_index h = 0; h < heads; ++h, ++to) *to = f.finished(i, e, h, *to);
   }
 };
 
@@ -178,11 +156,11 @@ inline void edge_apply_multiply(const device_queue<host>& q, local::input_csr<T>
 /// overwrites x. `a` is the inverse of the pattern. y is (a.rows, f), x is (a.cols, f), with columns as in s;
 /// x must not alias y. Throws shape_error if the shapes do not match.
 template <class T>
-inline void edge_multiply_transposed(const device_queue<host>& q, const local::csr_inverse<host>& a,
+inline void edge_multiply_transposed(const device_queue<host>& q, const local::csr_inverse_view& a,
                                      local::head_slice s, const local::scalar<T>* values,
                                      local::input_view<T> y, local::scalar<T> beta, matrix_view<T> x) {
   local::require_edges("edge_multiply_transposed", a, s, local::shape_of(x), local::shape_of(y));
-  edge_product_detail::multiply<T>(q, {a.transposed<T>(), s, values, a.entry_numbers.data(), y, beta, x});
+  edge_product_detail::multiply<T>(q, {a.transposed<T>(), s, values, a.entry_numbers, y, beta, x});
 }
 
 /// values[e, h] = beta values[e, h] + sum_j y(row(e), j) x(col(e), j) over the columns j of head h in the

@@ -152,14 +152,22 @@ struct softmax_gradient {
 template <class F, class T>
 inline void edge_apply(const device_queue<host>& q, local::input_csr<T> a, local_index heads, F f,
                        const local::scalar<T>* in, T* out) {
-  run_entry_rows(q.threads(), a, heads, [=, &f](local_index begin, local_index end) {
-    const F element = f;
+  const auto rows = [=](auto instructions, local_index begin, local_index end) {
+    if constexpr (exponential_of_entry<F, T>)
+      if (f.exponential())
+        return entry_exponentials<instructions>(
+            a, heads, f, [=](local_index e) { return a.columns[e]; }, out, begin, end);
     for (local_index i = begin; i < end; ++i)
       for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e) {
         const T* const from = edge_values(in, e, heads);
         T* const to = edge_values(out, e, heads);
-        for (local_index h = 0; h < heads; ++h) to[h] = element(i, a.columns[e], h, from[h]);
+        for (local_index h = 0; h < heads; ++h) to[h] = f(i, a.columns[e], h, from[h]);
       }
+  };
+  with_instructions([&](auto instructions) {
+    run_entry_rows(q.threads(), a, heads, [&](local_index begin, local_index end) {
+      run_with<instructions>(rows, instructions, begin, end);
+    });
   });
 }
 
@@ -204,7 +212,7 @@ inline void edge_softmax(const device_queue<host>& q, local::input_csr<T> a, loc
 /// shapes do not match.
 template <class T>
 inline void edge_softmax_gradient(const device_queue<host>& q, local::input_csr<T> a,
-                                  const local::csr_inverse<host>& inverse, local_index heads,
+                                  const local::csr_inverse_view& inverse, local_index heads,
                                   local::scalar<T> slope, local::input_view<T> source,
                                   local::input_view<T> target, local::input_view<T> log_sum,
                                   local::input_view<T> row_dot, local::scalar<T> beta,
@@ -223,8 +231,8 @@ inline void edge_softmax_gradient(const device_queue<host>& q, local::input_csr<
                              edges, dtarget, begin, end);
     });
   });
-  const local::csr_view<T> columns = inverse.template transposed<T>();
-  const local_index* const numbers = inverse.entry_numbers.data();
+  const local::csr_view<T> columns = inverse.transposed<T>();
+  const local_index* const numbers = inverse.entry_numbers;
   run_entry_rows(q.threads(), columns, heads, [=](local_index begin, local_index end) {
     for (local_index c = begin; c < end; ++c) {
       edge_detail::scale_row(beta, dsource, c);

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// Kernels on the entries of a pattern whose operands may be far: functions of the kernels' names that pass
+/// far operands through the window of the queue, chunk by chunk (far_edges). Without far operands each is one
+/// call of its kernel, with the same result. With them, rows whose entries are in one chunk have the same
+/// bits; sums over the entries of a column are sums of the chunks' sums, in their order.
+///
+/// `edges` and `number` as in far_edges; a's values are not read.
+
+#include <cmath>
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+
+#include "partita/base/function.hpp"
+#include "partita/local/csr_inverse.hpp"
+#include "partita/local/far_edges.hpp"
+#include "partita/local/head_slice.hpp"
+#include "partita/local/kernels.hpp"
+
+namespace partita::local::chunked {
+
+namespace detail {
+
+/// log(exp(a) + exp(b)).
+struct log_of_sum {
+  template <class T>
+  constexpr T operator()(T a, T b) const {
+    const T larger = a > b ? a : b, smaller = a > b ? b : a;
+    return larger + std::log1p(std::exp(smaller - larger));
+  }
+};
+
+/// Adds to numbers of entries; -1 stays.
+struct later_entry {
+  local_index by;
+  constexpr local_index operator()(local_index e) const { return e < 0 ? e : e + by; }
+};
+
+/// Numbers of entries within a chunk; -1 for those that are not in it.
+struct entry_in_chunk {
+  local_index first, count;
+  constexpr local_index operator()(local_index e) const {
+    return e >= first && e - first < count ? e - first : -1;
+  }
+};
+
+/// Whether a number wins against the largest so far: the first NaN does.
+template <class T>
+constexpr bool wins(T now, T so_far) {
+  return !(now <= so_far) && so_far == so_far;
+}
+/// The winner of two pieces of a row, and its value.
+template <class T>
+struct winner_of_two {
+  const T *earlier, *later;
+  const local_index* entries;  ///< of the later one
+  constexpr local_index operator()(local_index, local_index j, local_index e) const {
+    return wins(later[j], earlier[j]) ? entries[j] : e;
+  }
+};
+struct value_of_two {
+  template <class T>
+  constexpr T operator()(T earlier, T later) const {
+    return wins(later, earlier) ? later : earlier;
+  }
+};
+
+/// A block of one row in a buffer.
+template <class T, class Device>
+matrix_view<T> one_row(const device_queue<Device>& q, buffer<T, Device>& memory, local_index cols) {
+  memory.grow(q, static_cast<std::size_t>(cols));
+  return {memory.data(), 1, cols, cols};
+}
+
+}  // namespace detail
+
+/// The kernel edge_log_sum; the pieces of a row are joined.
+template <class T, class Device>
+void edge_log_sum(const device_queue<Device>& q, far_edges<Device>& edges, std::size_t number,
+                  const csr_view<T>& a, local_index heads, scalar<T> slope, input_view<T> source,
+                  input_view<T> target, matrix_view<T> log_sum) {
+  buffer<T, Device> memory;
+  edges(
+      q, number, a, {},
+      [&](const edge_chunk<T>& c, matrix_view<const T> s, matrix_view<const T> t, matrix_view<T> out) {
+        if (!c.continued) return edge_log_sum(q, c.pattern, heads, slope, s, t, out);
+        const matrix_view<T> piece = detail::one_row(q, memory, heads);
+        edge_log_sum(q, c.pattern, heads, slope, s, t, piece);
+        zip(q, detail::log_of_sum{}, matrix_view<const T>(out), matrix_view<const T>(piece), out);
+      },
+      gathers(source), reads(target), writes(log_sum));
+}
+
+/// The kernel edge_softmax_gradient, but edges is consumed, and dtarget is always overwritten.
+template <class T, class Device>
+void edge_softmax_gradient(const device_queue<Device>& q, far_edges<Device>& passes, std::size_t number,
+                           const csr_view<T>& a, local_index heads, scalar<T> slope, input_view<T> source,
+                           input_view<T> target, input_view<T> log_sum, input_view<T> row_dot, scalar<T> beta,
+                           scalar<T>* edges, matrix_view<T> dsource, matrix_view<T> dtarget) {
+  passes(
+      q, number, a, {.inverse = true},
+      [&](const edge_chunk<T>& c, matrix_view<const T> s, matrix_view<T> ds, matrix_view<const T> t,
+          matrix_view<const T> sums, matrix_view<const T> dots, matrix_view<T> dt, T* g) {
+        const T of_columns = c.beta_of_columns(beta), of_rows = c.beta_of_rows(T(0));
+        const T both = of_columns != 0 || of_rows != 0 ? T(1) : T(0);
+        if (both != of_columns) fill(q, T(0), ds);
+        if (both != of_rows) fill(q, T(0), dt);
+        const csr_inverse_view inverse = c.is_whole ? passes.inverse(q, number, a) : c.inverse;
+        edge_softmax_gradient(q, c.pattern, inverse, heads, slope, s, t, sums, dots, both, g, ds, dt);
+      },
+      gathers(source), adds(dsource, beta), reads(target), reads(log_sum), reads(row_dot), writes(dtarget),
+      consumes_entries(edges, heads));
+}
+
+/// The kernel edge_row_dot within a pass, for rows that are written; the sums of the pieces of a row are
+/// added.
+template <class T, class Device>
+void edge_row_dot(const device_queue<Device>& q, const edge_chunk<T>& c, local_index heads,
+                  const scalar<T>* u, const scalar<T>* v, matrix_view<T> out) {
+  if (!c.continued) return edge_row_dot(q, c.pattern, heads, u, v, out);
+  buffer<T, Device> memory;
+  const matrix_view<T> piece = detail::one_row(q, memory, heads);
+  edge_row_dot(q, c.pattern, heads, u, v, piece);
+  zip(q, linear_combination<T>{1, 1}, matrix_view<const T>(out), matrix_view<const T>(piece), out);
+}
+
+/// The kernel edge_row_fold.
+template <class F, class T, class Device>
+void edge_row_fold(const device_queue<Device>& q, far_edges<Device>& edges, std::size_t number,
+                   const csr_view<T>& a, local_index heads, F f, const scalar<T>* values,
+                   matrix_view<T> out) {
+  edges(
+      q, number, a, {},
+      [&](const edge_chunk<T>& c, const T* from, matrix_view<T> to) {
+        edge_row_fold(q, c.pattern, heads, f, from, to);
+      },
+      reads_entries(values, heads), updates(out));
+}
+
+/// The kernel edge_multiply.
+template <class T, class Device>
+void edge_multiply(const device_queue<Device>& q, far_edges<Device>& edges, std::size_t number,
+                   const csr_view<T>& a, head_slice s, const scalar<T>* values, input_view<T> x,
+                   scalar<T> beta, matrix_view<T> y) {
+  edges(
+      q, number, a, {},
+      [&](const edge_chunk<T>& c, const T* of_entries, matrix_view<const T> of_columns, matrix_view<T> to) {
+        edge_multiply(q, c.pattern, s, of_entries, of_columns, c.beta_of_rows(beta), to);
+      },
+      reads_entries(values, s.heads), gathers(x), beta == T(0) ? writes(y) : updates(y));
+}
+
+/// The kernel edge_multiply_transposed, for a in place of its inverse.
+template <class T, class Device>
+void edge_multiply_transposed(const device_queue<Device>& q, far_edges<Device>& edges, std::size_t number,
+                              const csr_view<T>& a, head_slice s, const scalar<T>* values, input_view<T> y,
+                              scalar<T> beta, matrix_view<T> x) {
+  edges(
+      q, number, a, {.inverse = true},
+      [&](const edge_chunk<T>& c, const T* of_entries, matrix_view<const T> of_rows, matrix_view<T> to) {
+        const csr_inverse_view inverse = c.is_whole ? edges.inverse(q, number, a) : c.inverse;
+        edge_multiply_transposed(q, inverse, s, of_entries, of_rows, c.beta_of_columns(beta), to);
+      },
+      reads_entries(values, s.heads), reads(y), adds(x, beta));
+}
+
+/// The kernel edge_dot.
+template <class T, class Device>
+void edge_dot(const device_queue<Device>& q, far_edges<Device>& edges, std::size_t number,
+              const csr_view<T>& a, head_slice s, input_view<T> y, input_view<T> x, scalar<T> beta,
+              T* values) {
+  edges(
+      q, number, a, {},
+      [&](const edge_chunk<T>& c, matrix_view<const T> of_rows, matrix_view<const T> of_columns, T* to) {
+        edge_dot(q, c.pattern, s, of_rows, of_columns, beta, to);
+      },
+      reads(y), gathers(x),
+      beta == T(0) ? writes_entries(values, s.heads) : updates_entries(values, s.heads));
+}
+
+/// The kernel max_aggregate; the winners of the pieces of a row are compared.
+template <class T, class Device>
+void max_aggregate(const device_queue<Device>& q, far_edges<Device>& edges, std::size_t number,
+                   const csr_view<T>& a, input_view<T> x, matrix_view<T> y, matrix_view<local_index> arg) {
+  using indices = matrix_view<local_index>;
+  buffer<T, Device> memory;
+  buffer<local_index, Device> more;
+  const auto find = [&](const edge_chunk<T>& c, matrix_view<const T> of_columns, matrix_view<T> largest,
+                        indices where) {
+    max_aggregate(q, c.pattern, of_columns, largest, where);
+    if (c.first_entry != 0)
+      transform(q, detail::later_entry{c.first_entry}, matrix_view<const local_index>(where), where);
+  };
+  edges(
+      q, number, a, {},
+      [&](const edge_chunk<T>& c, matrix_view<const T> of_columns, matrix_view<T> largest, indices where) {
+        if (!c.continued) return find(c, of_columns, largest, where);
+        const matrix_view<T> piece = detail::one_row(q, memory, y.cols);
+        const indices of_piece = detail::one_row(q, more, y.cols);
+        find(c, of_columns, piece, of_piece);
+        transform_indexed(q, detail::winner_of_two<T>{largest.data, piece.data, of_piece.data},
+                          matrix_view<const local_index>(where), where);
+        zip(q, detail::value_of_two{}, matrix_view<const T>(largest), matrix_view<const T>(piece), largest);
+      },
+      gathers(x), writes(y), writes(arg));
+}
+
+/// Whether max_scatter takes the inverse of a pattern.
+template <class T, class Device>
+inline constexpr bool scatters_by_inverse =
+    !std::is_same_v<decltype(max_scatter_pattern(std::declval<const device_queue<Device>&>(), csr_view<T>{})),
+                    csr_view<T>>;
+
+/// The kernel max_scatter, for a in place of its max_scatter_pattern.
+template <class T, class Device>
+void max_scatter(const device_queue<Device>& q, far_edges<Device>& edges, std::size_t number,
+                 const csr_view<T>& a, matrix_view<const local_index> arg, input_view<T> dy,
+                 matrix_view<T> dx) {
+  constexpr bool by_inverse = scatters_by_inverse<T, Device>;
+  const auto scatter = [&](const csr_view<T>& pattern, const auto& inverse, matrix_view<const local_index> e,
+                           matrix_view<const T> from, matrix_view<T> to) {
+    if constexpr (by_inverse)
+      max_scatter(q, inverse(), e, from, to);
+    else
+      max_scatter(q, pattern, e, from, to);
+  };
+  edges(
+      q, number, a, {.inverse = by_inverse},
+      [&](const edge_chunk<T>& c, matrix_view<local_index> winners, matrix_view<const T> of_rows,
+          matrix_view<T> to) {
+        if (c.is_whole)
+          return scatter(
+              a, [&]() -> csr_inverse_view { return edges.inverse(q, number, a); }, winners, of_rows, to);
+        if (c.adds) fill(q, T(0), to);
+        transform(q, detail::entry_in_chunk{c.first_entry, c.pattern.entries},
+                  matrix_view<const local_index>(winners), winners);
+        scatter(
+            c.pattern, [&] { return c.inverse; }, winners, of_rows, to);
+      },
+      copies(arg), reads(dy), adds(dx, T(1)));
+}
+
+}  // namespace partita::local::chunked

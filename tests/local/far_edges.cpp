@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Passes over the entries of patterns with far operands: what chunks are given, and the bytes that pass.
+#include "partita/local/far_edges.hpp"
+
+#include <doctest/doctest.h>
+#include <numeric>
+#include <vector>
+
+#include "partita/local/kernels.hpp"
+#include "support/blocks.hpp"
+#include "support/far_place.hpp"
+#include "support/ranks.hpp"
+
+namespace test_far_edges {
+
+using namespace partita;
+using namespace test_support;
+using local::edge_chunk;
+using local::far_edges;
+
+TEST_CASE(
+    "passes over entries: chunks have every row and entry once, in order, and the bytes of the formula") {
+  const auto graph = directed<double>(301, 150);
+  const local_index heads = 2, width = 6;
+  for (const std::size_t window : {std::size_t{12288}, std::size_t{1} << 15, std::size_t{1} << 22}) {
+    far_place place(window);
+    auto a = place.put(graph, true, false);
+    const block<double> x(graph.cols, width, 1), t(graph.rows, heads, 2), y(graph.rows, width, 3);
+    const matrix_view<const double> of_x = place.put(x, true), of_t = place.put(t, true);
+    const matrix_view<double> of_y = place.put(y, true);
+    std::vector<double> values(static_cast<std::size_t>(graph.end() * heads));
+    std::iota(values.begin(), values.end(), 0.0);
+    double* const of_values = place.put(values, true);
+    far_edges<host> edges;
+    local_index row = 0, entry = a.offsets[0];
+    std::uint64_t chunks = 0, needed = 0, fresh = 0, visited = 0, program = 0;
+    const auto body = [&](const edge_chunk<double>& c, double* v, matrix_view<const double> of_columns,
+                          matrix_view<const double> target, matrix_view<double> out) {
+      CHECK(!c.is_whole);
+      CHECK(c.first_row == row);
+      CHECK(c.first_entry == entry);
+      CHECK(of_columns.rows == c.pattern.cols);
+      for (local_index i = 0; i < c.pattern.rows; ++i) {
+        CHECK(target(i, 1) == t.view()(row + i, 1));
+        for (local_index e = c.pattern.offsets[i]; e < c.pattern.offsets[i + 1]; ++e) {
+          const local_index place_of_column = c.pattern.columns[e], column = c.names[place_of_column];
+          CHECK(column == graph.view().columns[entry + e]);
+          CHECK(of_columns(place_of_column, 3) == x.view()(column, 3));
+          CHECK(v[e * heads + 1] == (entry + e) * heads + 1);
+          v[e * heads] = -column;
+        }
+        for (local_index j = 0; j < width; ++j) out(i, j) = i + j;
+      }
+      ++chunks;
+      needed += static_cast<std::uint64_t>(c.pattern.cols);
+      visited += static_cast<std::uint64_t>(c.pattern.rows);
+      const auto padded = [](local_index n) { return (static_cast<std::uint64_t>(n) + 3) / 4 * 4; };
+      program += padded(c.pattern.rows + 1) + 2 * padded(c.pattern.cols) + padded(c.pattern.entries);
+      row += c.continues ? 0 : c.pattern.rows;
+      entry += c.pattern.entries;
+    };
+    const auto run = [&](auto f) {
+      return f(local::updates_entries(of_values, heads), local::gathers(of_x), local::reads(of_t),
+               local::writes(of_y));
+    };
+    const far_traffic before = far_of(place.q)->traffic();
+    run([&](auto... o) { edges(place.q, 0, a, {.names = true}, body, o...); });
+    const far_traffic found = far_of(place.q)->traffic() - before;
+    CHECK(row == graph.rows);
+    CHECK(entry == graph.end());
+    for (const local::far_chunk& c :
+         run([&](auto... o) { return edges.chunks(place.q, 0, a, {.names = true}, o...); }))
+      fresh += static_cast<std::uint64_t>(c.fresh);
+    const auto entries = static_cast<std::uint64_t>(graph.end() - graph.offsets[0]),
+               rows = static_cast<std::uint64_t>(graph.rows);
+    CHECK(found.chunks == chunks);
+    CHECK(found.rows_needed == needed);
+    CHECK(found.rows_read == fresh);
+    CHECK(found.operand_rows == static_cast<std::uint64_t>(graph.cols));
+    CHECK(found.read == 4 * program + 8 * (entries * 2 + fresh * 6 + visited * 2));
+    CHECK(found.written == 8 * (entries * 2 + rows * 6));
+    const far_traffic expected =
+        run([&](auto... o) { return edges.predicted(place.q, 0, a, {.names = true}, o...); });
+    CHECK(found.read == expected.read);
+    CHECK(found.written == expected.written);
+    CHECK(found.chunks == expected.chunks);
+    for (local_index e = graph.offsets[0]; e < graph.end(); ++e)
+      CHECK(of_values[e * heads] == -graph.view().columns[e]);
+  }
+}
+
+TEST_CASE("passes over entries: one call with the operands themselves if nothing is far") {
+  const auto graph = directed<double>(30, 20);
+  far_place place(4096);
+  const block<double> x(20, 3, 1);
+  far_edges<host> edges;
+  int calls = 0;
+  for (const auto* const q : {&place.q, &place.near})
+    edges(
+        *q, 0, graph.view(), {.names = true, .inverse = true},
+        [&](const edge_chunk<double>& c, matrix_view<const double> same) {
+          ++calls;
+          CHECK(c.is_whole);
+          CHECK(c.names == nullptr);
+          CHECK(c.pattern.offsets == graph.offsets.data());
+          CHECK(same.data == x.data());
+          CHECK(c.beta_of_columns(0.5) == 0.5);
+        },
+        local::gathers(x.view()));
+  CHECK(calls == 2);
+}
+
+TEST_CASE("passes over entries: a window that does not hold an entry says what it takes") {
+  const auto graph = directed<double>(30, 20);
+  far_place place(4096);
+  const block<double> x(20, 400, 1);
+  const matrix_view<const double> of_x = place.put(x, true);
+  far_edges<host> edges;
+  expect_error<budget_error>(
+      "a pass over far operands takes 7168 bytes for one entry, which a window of near memory of 4096 bytes "
+      "does not hold",
+      [&] {
+        edges(
+            place.q, 0, graph.view(), {}, [](const edge_chunk<double>&, matrix_view<const double>) {},
+            local::gathers(of_x));
+      });
+}
+
+}  // namespace test_far_edges
