@@ -233,6 +233,18 @@ TEST_CASE("over far memory the chunks are chosen, and the products are those of 
     });
 }
 
+TEST_CASE("sums of a reproducible mesh in chunks") {
+  const problem p{{45, 31}, 3};
+  for (const policy& named : {row_1d, grid_2d})
+    on_threads(4, [&](const communicator& world) {
+      const host_mesh m(world, default_mesh(named, 4), device_queue<host>(), summation::reproducible, 40);
+      constexpr int few[] = {2, 7};
+      const auto a = one_way(m, named, p);
+      check_chunks(a, p, false, stationary::automatic, few);
+      check_chunks(transposed(a), p, true, stationary::automatic, few);
+    });
+}
+
 TEST_CASE("chunks imply that only needed rows travel; where whole blocks do, there are none") {
   const problem p{{30, 30}, 3};
   on_mesh({3, 1, 1}, [&](const host_mesh& m) {

@@ -74,6 +74,8 @@ constexpr std::size_t part_bytes(bool passes, local_index count, std::size_t byt
   return (size + far_options::alignment - 1) / far_options::alignment * far_options::alignment;
 }
 
+}  // namespace detail
+
 /// Device memory that is read from the first element to the last one, in blocks.
 template <class Device>
 class index_reader {
@@ -96,8 +98,6 @@ class index_reader {
   local_index end_, first_ = 0;
   std::vector<local_index> block_;
 };
-
-}  // namespace detail
 
 /// The parts of a chunk in a slot.
 inline far_slot slot_of(const far_spmm_size& s, const far_chunk& c) {
