@@ -62,7 +62,9 @@ class spmm_schedule {
     std::size_t number = 0;
     for_stages(x, [&](std::size_t, const local::csr_slice<T>& part, matrix_view<const T> rows) {
       const auto [of_old, out] = sum.add(part);
-      if (far_.multiply(queue(), number++, part.entries, rows, {.alpha = alpha, .beta = of_old}, out)) return;
+      if (far_.multiply(queue(), number++, part.entries, rows, {.alpha = alpha, .beta = of_old}, out,
+                        part.first_row > 0))
+        return;
       if (alpha != 1)
         spmm_fused(queue(), part.entries, rows, {.alpha = alpha, .beta = of_old}, out);
       else if (blocks_.col_cut() && !stays())

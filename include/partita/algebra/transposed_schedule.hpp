@@ -114,8 +114,11 @@ class transposed_schedule {
   void operator()(matrix_view<const T> x, matrix_view<Sum> y, T alpha = 1, T beta = 0) {
     std::size_t number = 0;
     run(x, y, beta,
-        [&](const local::csr_view<T>& a, matrix_view<const T> rows, Sum of_old, matrix_view<Sum> to) {
-          if (far_.multiply_transposed(blocks_.m.queue(), number++, a, rows, alpha, of_old, to)) return;
+        [&](const local::csr_slice<T>& part, matrix_view<const T> rows, Sum of_old, matrix_view<Sum> to) {
+          const local::csr_view<T>& a = part.entries;
+          if (far_.multiply_transposed(blocks_.m.queue(), number++, a, rows, alpha, of_old, to,
+                                       part.first_row > 0))
+            return;
           spmm_transposed(blocks_.m.queue(), a, rows, alpha, of_old, to);
         });
   }
@@ -123,8 +126,8 @@ class transposed_schedule {
   template <class Part>
   void sum_parts(matrix_view<const T> x, matrix_view<Sum> y, Part part) {
     run(x, y, 0,
-        [&](const local::csr_view<T>& a, matrix_view<const T> rows, Sum of_old, matrix_view<Sum> to) {
-          exact_spmm_transposed(blocks_.m.queue(), a, rows, part, of_old, to);
+        [&](const local::csr_slice<T>& slice, matrix_view<const T> rows, Sum of_old, matrix_view<Sum> to) {
+          exact_spmm_transposed(blocks_.m.queue(), slice.entries, rows, part, of_old, to);
         });
   }
 
@@ -147,7 +150,8 @@ class transposed_schedule {
     request sent;
   };
 
-  /// y = A^T x + beta y by kernels multiply(A, X, beta, Y) of tiles; beta is 0 unless accumulates().
+  /// y = A^T x + beta y by kernels multiply(part of A, its rows of X, beta, Y) of tiles; beta is 0 unless
+  /// accumulates().
   template <class Kernel>
   void run(matrix_view<const T> x, matrix_view<Sum> y, Sum beta, Kernel kernel) {
     if (spread_) {
@@ -224,7 +228,7 @@ class transposed_schedule {
   void multiply(std::size_t k, std::size_t t, matrix_view<const T> x, Sum beta, matrix_view<Sum> to,
                 const Kernel& kernel) {
     for (const local::csr_slice<T>& part : stream_->parts(k, t))
-      kernel(part.entries, part.rows_of(x), part.first_row > 0 ? Sum(1) : beta, to);
+      kernel(part, part.rows_of(x), part.first_row > 0 ? Sum(1) : beta, to);
   }
   /// own = A(r, own)^T x + beta own for block k, chunk by chunk of A's rows; the sums of a chunk for other
   /// ranks are in flight while the next one multiplies.
@@ -235,7 +239,7 @@ class transposed_schedule {
     for (std::size_t j = 0; j < chunks; ++j) {
       const auto add = [&](std::size_t t, Sum of_old, matrix_view<Sum> to) {
         for_chunk(stream_->parts(k, t), j, chunks, [&](const local::csr_slice<T>& part) {
-          kernel(part.entries, part.rows_of(x), part.first_row > 0 ? Sum(1) : of_old, to);
+          kernel(part, part.rows_of(x), part.first_row > 0 ? Sum(1) : of_old, to);
         });
       };
       add(1, 0, chunked_->sums(k));

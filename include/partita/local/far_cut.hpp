@@ -32,6 +32,7 @@ struct far_spmm_size {
   local_index width = 0;    ///< columns of the dense operands
   std::size_t element = 0;  ///< bytes
   std::size_t slot = 0;     ///< bytes of a slot
+  bool later_part = false;  ///< whether A continues a block, whose first part has counted the operand's rows
 
   std::size_t row_bytes() const { return static_cast<std::size_t>(width) * element; }
   friend auto operator<=>(const far_spmm_size&, const far_spmm_size&) = default;

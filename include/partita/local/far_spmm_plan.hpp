@@ -111,8 +111,9 @@ class far_spmm_plan {
   const far_spmm_size& size() const { return size_; }
   std::span<const far_chunk> chunks() const { return chunks_; }
   std::span<const local_index> program() const { return program_.span(); }
-  /// Rows of the column operand if it is far, sum_j |N_j|, and how many of these rows are read.
-  std::uint64_t operand_rows() const { return size_.column_operand ? columns_ : 0; }
+  /// Rows of the column operand if it is far and not counted yet, sum_j |N_j|, and how many of these rows
+  /// are read.
+  std::uint64_t operand_rows() const { return size_.column_operand && !size_.later_part ? columns_ : 0; }
   std::uint64_t rows_needed() const { return needed_; }
   std::uint64_t rows_read() const { return fresh_; }
 
