@@ -21,8 +21,9 @@ enum class stationary : std::uint8_t { automatic, c, a };
 struct spmm_options {
   partita::stationary stationary = partita::stationary::automatic;
   row_exchange rows = row_exchange::automatic;
-  /// Chunks of rows of A, of which one multiplies while the needed rows of the next one travel; more than 1
+  /// Chunks of rows of A, of which one multiplies while the needed rows of the next ones travel; more than 1
   /// imply that only needed rows do. 0: 1 without far memory, and with it as many as its window suggests.
+  /// 1 is in effect where whole blocks travel, and for values that are not A's own.
   int chunks = 0;
 };
 

@@ -16,8 +16,8 @@
 /// If A is not partitioned by col, there is one k and nothing moves along col. Along row, either whole
 /// sub-blocks are broadcast stage by stage, each overlapped with the previous stage's multiply, or only the
 /// rows referenced by A's nonzero columns are exchanged, packed in one all-to-all that overlaps the multiply
-/// of the rank's own tile, or in one for each chunk of A's rows, which overlaps the multiply of the chunk
-/// before.
+/// of the rank's own tile; or in one for each chunk of A's rows, which overlaps the multiply of the rank's
+/// own tile, if it is one of the first two, and else that of the two chunks before.
 ///
 /// Sources: 1D, 1.5D, 2D and 3D: Tripathy, Yelick, Buluc (SC20), section IV; needed rows only: Mukhopadhyay
 /// et al. (ICPP24); chunks: see chunked_exchange.hpp. Sub-blocks instead of square blocks allow any mesh
@@ -92,7 +92,7 @@ class spmm_schedule {
   /// kernel(t, part of tile t of A, the rows of X that its columns index), for all parts of every tile that
   /// this rank multiplies, its own first. With needed rows only and A's own values there are two tiles, the
   /// rank's own and the merged remote ones, so that Y is traversed twice at any number of ranks; in chunks,
-  /// both tiles for one chunk of rows after the other.
+  /// the second one chunk of rows after the other.
   template <class Kernel>
   void for_stages(matrix_view<const T> x, Kernel kernel) {
     if (widen_) {
@@ -197,22 +197,22 @@ class spmm_schedule {
     predicted_.messages += chunked_->steps().more_messages(&chunk_lists<Device>::step::wanted);
   }
 
-  /// As for_stages, with the rows of the next chunk in flight.
+  /// As for_stages, with the rows of the next two chunks in flight.
   template <class Kernel>
   void for_chunks(matrix_view<const T> x, const Kernel& kernel) {
     const std::size_t chunks = chunked_->steps().chunks(), steps = chunked_->steps().size();
     chunked_->start(0, x);
+    chunked_->start(1, x);
     stream_->start(0);
     for (std::size_t n = 0; n < steps; ++n) {
       const std::size_t k = n / chunks, j = n % chunks;
       if (j == 0) {
         stream_->arrive(k);
         if (k + 1 < groups_.size()) stream_->start(k + 1);
+        for (const local::csr_slice<T>& part : stream_->parts(k, 0)) kernel(0, part, own_rows(k, x));
       }
-      if (n + 1 < steps) chunked_->start(n + 1, x);
-      for_chunk(stream_->parts(k, 0), j, chunks,
-                [&](const local::csr_slice<T>& part) { kernel(0, part, own_rows(k, x)); });
       const matrix_view<const T> rows = chunked_->arrive(n);
+      if (n + 2 < steps) chunked_->start(n + 2, x);
       for_chunk(stream_->parts(k, 1), j, chunks,
                 [&](const local::csr_slice<T>& part) { kernel(1, part, rows); });
     }

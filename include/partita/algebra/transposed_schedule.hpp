@@ -167,7 +167,8 @@ class transposed_schedule {
       const auto height = static_cast<local_index>(group.rows[blocks_.own_tile()]);
       const matrix_view<Sum> own = sums.block(group.first_row, 0, height, width_);
       if (chunked_) {
-        multiply_chunks(k, x, beta, own, kernel);
+        sum_chunks(k, x, kernel);
+        multiply(k, 0, x, beta, own, kernel);
         chunked_->add(k, sums);
       } else if (needed_) {
         multiply(k, 1, x, 0, needed_->sums(k), kernel);
@@ -230,21 +231,16 @@ class transposed_schedule {
     for (const local::csr_slice<T>& part : stream_->parts(k, t))
       kernel(part, part.rows_of(x), part.first_row > 0 ? Sum(1) : beta, to);
   }
-  /// own = A(r, own)^T x + beta own for block k, chunk by chunk of A's rows; the sums of a chunk for other
-  /// ranks are in flight while the next one multiplies.
+  /// The sums of block k for the rows of other ranks, chunk by chunk of A's rows; those of a chunk are in
+  /// flight while the next ones multiply, and after.
   template <class Kernel>
-  void multiply_chunks(std::size_t k, matrix_view<const T> x, Sum beta, matrix_view<Sum> own,
-                       const Kernel& kernel) {
+  void sum_chunks(std::size_t k, matrix_view<const T> x, const Kernel& kernel) {
     const std::size_t chunks = chunked_->steps().chunks();
     for (std::size_t j = 0; j < chunks; ++j) {
-      const auto add = [&](std::size_t t, Sum of_old, matrix_view<Sum> to) {
-        for_chunk(stream_->parts(k, t), j, chunks, [&](const local::csr_slice<T>& part) {
-          kernel(part, part.rows_of(x), part.first_row > 0 ? Sum(1) : of_old, to);
-        });
-      };
-      add(1, 0, chunked_->sums(k));
+      for_chunk(stream_->parts(k, 1), j, chunks, [&](const local::csr_slice<T>& part) {
+        kernel(part, part.rows_of(x), Sum(part.first_row > 0 ? 1 : 0), chunked_->sums(k));
+      });
       chunked_->start(k * chunks + j);
-      add(0, beta, own);
     }
   }
   /// own = the sum over row of A(r, own)^T x for block k; one partial sum is in flight while the next
