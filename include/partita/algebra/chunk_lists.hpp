@@ -53,6 +53,26 @@ void for_chunk(const local::csr_slices<T>& parts, std::size_t j, std::size_t chu
   }
 }
 
+/// The number of entries of each part that for_chunk visits, chunk by chunk. Synchronises with the device.
+template <class T, class Device>
+std::vector<std::vector<local_index>> entries_of_chunks(const device_queue<Device>& q,
+                                                        const local::csr_slices<T>& parts,
+                                                        std::size_t chunks) {
+  std::vector<std::vector<local_index>> entries(chunks);
+  const auto read = [&](const local_index* from) {
+    local_index value = 0;
+    copy(q, std::span<const local_index>(from, 1), std::span<local_index>(&value, 1));
+    return value;
+  };
+  for (std::size_t j = 0; j < chunks; ++j)
+    for_chunk(parts, j, chunks, [&](const local::csr_slice<T>& part) {
+      const local_index* const offsets = part.entries.offsets;
+      const local_index rows = part.entries.rows;
+      entries[j].push_back(rows == 0 ? 0 : read(offsets + rows) - read(offsets));
+    });
+  return entries;
+}
+
 /// The chunk with which each needed row travels, in the order of the columns of the second tile of A, merged.
 /// Reads the structure of A once.
 template <class T, class Device>
@@ -92,11 +112,16 @@ class chunk_lists {
   };
 
   /// lists[k].of_tile[r]: the rows of rank r's sub-block that this rank needs for group k; chunk_of[k][i]:
-  /// the chunk of the i-th of these. Collective along row, on which index lists travel.
+  /// the chunk of the i-th of these. `entries`: entries_of_chunks of the one group that there is, or nothing.
+  /// Collective along row, on which index lists travel.
   chunk_lists(const mesh<Device>& m, const std::vector<row_group>& groups,
               const std::vector<local::needed_rows>& lists,
-              const std::vector<std::vector<local_index>>& chunk_of, std::size_t chunks, local_index width)
-      : chunks_(chunks), ranks_(static_cast<std::size_t>(m.along(axis::row).size())), width_(width) {
+              const std::vector<std::vector<local_index>>& chunk_of, std::size_t chunks, local_index width,
+              std::vector<std::vector<local_index>> entries)
+      : chunks_(chunks),
+        ranks_(static_cast<std::size_t>(m.along(axis::row).size())),
+        width_(width),
+        entries_(std::move(entries)) {
     for (std::size_t k = 0; k < groups.size(); ++k) add_group(m, groups[k], lists[k], chunk_of[k]);
   }
 
@@ -106,6 +131,16 @@ class chunk_lists {
   std::size_t group_count() const { return steps_.size() / chunks_; }
   std::size_t size() const { return steps_.size(); }
   const step& operator[](std::size_t n) const { return steps_[n]; }
+
+  /// for_chunk for the chunk of step n, with the numbers of entries where they are known.
+  template <class T, class Kernel>
+  void for_parts(const local::csr_slices<T>& remote, std::size_t n, const Kernel& kernel) const {
+    std::size_t i = 0;
+    for_chunk(remote, n % chunks_, chunks_, [&](local::csr_slice<T> part) {
+      if (!entries_.empty()) part.entries.entries = entries_[n][i++];
+      kernel(part);
+    });
+  }
 
   /// Needed rows of a group, and rows that others need of this rank for it.
   std::size_t wanted_rows(std::size_t k) const { return sum_over_chunks(k, &step::places); }
@@ -194,6 +229,7 @@ class chunk_lists {
 
   std::size_t chunks_, ranks_;
   local_index width_;
+  std::vector<std::vector<local_index>> entries_;
   std::vector<step> steps_;
 };
 
@@ -203,17 +239,18 @@ chunk_lists<Device> make_chunk_lists(const mesh<Device>& m, const std::vector<ro
                                      const std::vector<local::needed_rows>& lists,
                                      const local::csr_tiles<T, Device>& a, std::size_t chunks,
                                      chunk_of_row which, local_index width) {
-  std::vector<std::vector<local_index>> of_groups{chunks_of_rows(m.queue(), a, chunks, which)};
-  if (groups.size() > 1) {
-    const std::vector<local_index> mine = std::exchange(of_groups, {}).front();
-    for (std::size_t g = 0; g < groups.size(); ++g) {
-      const auto needed = static_cast<std::size_t>(
-          std::accumulate(groups[g].needed.begin(), groups[g].needed.end(), global_index{0}));
-      of_groups.push_back(static_cast<int>(g) == m.at().col ? mine : std::vector<local_index>(needed));
-      m.control(axis::col).broadcast(std::span<local_index>(of_groups.back()), static_cast<int>(g));
-    }
+  const auto& q = m.queue();
+  std::vector<local_index> mine = chunks_of_rows(q, a, chunks, which);
+  if (groups.size() == 1)
+    return {m, groups, lists, {std::move(mine)}, chunks, width, entries_of_chunks(q, a.parts(1), chunks)};
+  std::vector<std::vector<local_index>> of_groups;
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    const auto needed = static_cast<std::size_t>(
+        std::accumulate(groups[g].needed.begin(), groups[g].needed.end(), global_index{0}));
+    of_groups.push_back(static_cast<int>(g) == m.at().col ? mine : std::vector<local_index>(needed));
+    m.control(axis::col).broadcast(std::span<local_index>(of_groups.back()), static_cast<int>(g));
   }
-  return {m, groups, lists, of_groups, chunks, width};
+  return {m, groups, lists, of_groups, chunks, width, {}};
 }
 
 }  // namespace partita::detail

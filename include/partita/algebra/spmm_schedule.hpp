@@ -205,16 +205,16 @@ class spmm_schedule {
     chunked_->start(1, x);
     stream_->start(0);
     for (std::size_t n = 0; n < steps; ++n) {
-      const std::size_t k = n / chunks, j = n % chunks;
-      if (j == 0) {
+      const std::size_t k = n / chunks;
+      if (n % chunks == 0) {
         stream_->arrive(k);
         if (k + 1 < groups_.size()) stream_->start(k + 1);
         for (const local::csr_slice<T>& part : stream_->parts(k, 0)) kernel(0, part, own_rows(k, x));
       }
       const matrix_view<const T> rows = chunked_->arrive(n);
       if (n + 2 < steps) chunked_->start(n + 2, x);
-      for_chunk(stream_->parts(k, 1), j, chunks,
-                [&](const local::csr_slice<T>& part) { kernel(1, part, rows); });
+      chunked_->steps().for_parts(stream_->parts(k, 1), n,
+                                  [&](const local::csr_slice<T>& part) { kernel(1, part, rows); });
     }
   }
 

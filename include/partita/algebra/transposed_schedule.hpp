@@ -236,11 +236,11 @@ class transposed_schedule {
   template <class Kernel>
   void sum_chunks(std::size_t k, matrix_view<const T> x, const Kernel& kernel) {
     const std::size_t chunks = chunked_->steps().chunks();
-    for (std::size_t j = 0; j < chunks; ++j) {
-      for_chunk(stream_->parts(k, 1), j, chunks, [&](const local::csr_slice<T>& part) {
+    for (std::size_t n = k * chunks; n < (k + 1) * chunks; ++n) {
+      chunked_->steps().for_parts(stream_->parts(k, 1), n, [&](const local::csr_slice<T>& part) {
         kernel(part, part.rows_of(x), Sum(part.first_row > 0 ? 1 : 0), chunked_->sums(k));
       });
-      chunked_->start(k * chunks + j);
+      chunked_->start(n);
     }
   }
   /// own = the sum over row of A(r, own)^T x for block k; one partial sum is in flight while the next
