@@ -59,8 +59,13 @@ def chunks(count):
         yield begin, min(begin + CHUNK, count)
 
 
-def make_edges(scale, edges_per_vertex, seed):
-    """int64 [E, 2], source and target, of the distinct edges."""
+def distinct(keys):
+    keys.sort()
+    return keys[numpy.concatenate(([True], keys[1:] != keys[:-1]))]
+
+
+def make_edges(scale, edges_per_vertex, seed, undirected=False):
+    """int64 [E, 2], source and target, of the distinct edges; `undirected`: and of those the other way, without loops."""
     count = edges_per_vertex << scale
     keys = numpy.empty(count, dtype=numpy.uint64)
     key = word(seed)
@@ -73,8 +78,10 @@ def make_edges(scale, edges_per_vertex, seed):
             target = 2 * target + (u >= 0.76)
             source = 2 * source + (((u >= 0.57) & (u < 0.76)) | (u >= 0.95))
         keys[begin:end] = (renamed(target, scale) << numpy.uint64(scale)) | renamed(source, scale)
-    keys.sort()
-    keys = keys[numpy.concatenate(([True], keys[1:] != keys[:-1]))]
+    if undirected:
+        target, source = keys >> numpy.uint64(scale), keys & constant((1 << scale) - 1)
+        keys = numpy.concatenate([keys, source << numpy.uint64(scale) | target])[numpy.tile(source != target, 2)]
+    keys = distinct(keys)
     edges = numpy.empty((len(keys), 2), dtype=numpy.int64)
     edges[:, 0] = keys & constant((1 << scale) - 1)
     edges[:, 1] = keys >> numpy.uint64(scale)
@@ -102,7 +109,7 @@ def make_split(vertices, share):
 
 def write(folder, options):
     vertices = 1 << options.scale
-    edges = make_edges(options.scale, options.edges_per_vertex, options.seed)
+    edges = make_edges(options.scale, options.edges_per_vertex, options.seed, options.undirected)
     numpy.save(folder / "edges.npy", edges)
     write_features(folder / "features.npy", vertices, options.features)
     labels = random_bits(constant(3), numpy.arange(vertices, dtype=numpy.uint64), constant(0)) % constant(options.classes)
@@ -121,6 +128,7 @@ def main():
     parser.add_argument("--classes", type=int, default=16)
     parser.add_argument("--train-share", type=float, default=0.1)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--undirected", action="store_true", help="both directions of each edge, and no loops")
     options = parser.parse_args()
     if options.directory.exists():
         print(f"make_rmat: '{options.directory}' is there already; nothing was written", file=sys.stderr)

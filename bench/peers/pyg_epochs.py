@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Epochs of PyTorch Geometric, full batch, f32, on graphs with the counts of gpu_epochs, on the same card.
+"""Epochs of PyTorch Geometric, full batch, f32: on graphs with the counts of gpu_epochs, on the same card, or with --data on the CPU.
 
 The graph is a CSR tensor made once and, for GCN, normalised once (the fast way of PyG); a step is forward, loss, backward and
-Adam, as gpu_epochs counts it. Exit code 0; 1 where PyG or a device is missing, with the reason."""
+Adam, as gpu_epochs counts it. With --data DIR, a data directory with dense features, epochs of one --model without dropout, as epochs.py
+has them of partita; GAT, whose layers take no matrix, has pairs of vertices. Exit code 0; 1 where PyG or a device is missing, with the
+reason."""
 import argparse
 import json
 import math
+import pathlib
 import statistics
 import sys
 import time
@@ -19,6 +22,7 @@ CASES = {
 }
 DROPOUT = 0.5
 WARM_UP = 3
+HEADS = 8
 
 
 def stop(sentence):
@@ -31,7 +35,8 @@ try:
 except ImportError:
     stop("PyTorch is not installed (no module torch); nothing was measured")
 try:
-    from torch_geometric.nn import GCNConv, SAGEConv
+    import torch_geometric
+    from torch_geometric.nn import GATConv, GCNConv, SAGEConv
     from torch_geometric.utils import add_self_loops
 except ImportError as e:
     stop(f"PyTorch Geometric is not installed or does not load ({e}); nothing was measured")
@@ -72,27 +77,76 @@ def adjacency(keys, vertices, normalised):
         index, _ = add_self_loops(index, num_nodes=vertices)
         index = index[:, torch.argsort(index[0] * vertices + index[1])]
     degree = torch.bincount(index[0], minlength=vertices)
-    offsets = torch.zeros(vertices + 1, dtype=torch.int64, device="cuda")
+    offsets = torch.zeros(vertices + 1, dtype=torch.int64, device=keys.device)
     offsets[1:] = torch.cumsum(degree, 0)
-    values = torch.ones(index.shape[1], device="cuda")
+    values = torch.ones(index.shape[1], device=keys.device)
     if normalised:
         scale = degree.float().rsqrt()
         values = scale[index[0]] * scale[index[1]]
     return torch.sparse_csr_tensor(offsets, index[1], values, (vertices, vertices))
 
 
+class Gat(torch.nn.Module):
+    """HEADS heads side by side, one in the last layer; ELU between."""
+
+    def __init__(self, widths):
+        super().__init__()
+        hidden = [GATConv(a, b // HEADS, heads=HEADS) for a, b in zip(widths, widths[1:-1])]
+        self.layers = torch.nn.ModuleList([*hidden, GATConv(widths[-2], widths[-1])])
+
+    def forward(self, x, edges):
+        for layer in self.layers[:-1]:
+            x = torch.nn.functional.elu(layer(x, edges))
+        return self.layers[-1](x, edges)
+
+
 class Network(torch.nn.Module):
-    def __init__(self, model, widths):
+    def __init__(self, model, widths, dropout=DROPOUT):
         super().__init__()
         make = (lambda a, b: GCNConv(a, b, normalize=False)) if model == "gcn" else (lambda a, b: SAGEConv(a, b, aggr="mean"))
         self.layers = torch.nn.ModuleList(make(a, b) for a, b in zip(widths, widths[1:]))
+        self.dropout = dropout
 
     def forward(self, x, a):
         for i, layer in enumerate(self.layers):
-            x = layer(torch.nn.functional.dropout(x, DROPOUT, self.training), a)
+            x = layer(torch.nn.functional.dropout(x, self.dropout, self.training) if self.dropout else x, a)
             if i + 1 < len(self.layers):
                 x = x.relu()
         return x
+
+
+def step(network, optimizer, x, a, labels, trains):
+    """Forward, loss, backward and Adam; the loss."""
+    optimizer.zero_grad()
+    loss = torch.nn.functional.cross_entropy(network(x, a)[trains], labels[trains])
+    loss.backward()
+    optimizer.step()
+    return loss
+
+
+def measure_directory(options):
+    """At most `--epochs` on the data of --data, but within about `--seconds`."""
+    import numpy
+    torch.set_num_threads(options.threads)
+    torch.manual_seed(1)
+    edges, x, labels, split = (torch.from_numpy(numpy.load(options.data / f"{name}.npy")) for name in ("edges", "features", "labels", "split"))
+    x, vertices = x.float(), len(labels)
+    keys = torch.unique(edges[:, 1] * vertices + edges[:, 0])
+    widths = [x.shape[1], *[options.hidden] * (options.layers - 1), int(labels.max()) + 1]
+    if options.model == "gat":
+        graph, network = torch.stack([keys % vertices, keys // vertices]), Gat(widths)
+    else:
+        graph, network = adjacency(keys, vertices, options.model == "gcn"), Network(options.model, widths, dropout=0)
+    trains = split == 1
+    optimizer = torch.optim.Adam(network.parameters(), lr=0.01)
+    seconds, begin = [], time.perf_counter()
+    while len(seconds) <= 1 or len(seconds) < WARM_UP + options.epochs and time.perf_counter() - begin < options.seconds:
+        before = time.perf_counter()
+        loss = step(network, optimizer, x, graph, labels, trains).item()
+        seconds.append(time.perf_counter() - before)
+    timed = seconds[min(WARM_UP, len(seconds) // 2):]
+    return {"version": f"PyG {torch_geometric.__version__}, PyTorch {torch.__version__}", "seconds_per_epoch": statistics.median(timed),
+            "epochs": len(timed), "last_loss": loss}
 
 
 def measure(name, options):
@@ -112,10 +166,7 @@ def measure(name, options):
     for _ in range(WARM_UP + options.epochs):
         torch.cuda.synchronize()
         begin = time.perf_counter()
-        optimizer.zero_grad()
-        loss = torch.nn.functional.cross_entropy(network(x, a)[trains], labels[trains])
-        loss.backward()
-        optimizer.step()
+        loss = step(network, optimizer, x, a, labels, trains)
         torch.cuda.synchronize()
         seconds.append(time.perf_counter() - begin)
     return {"case": name, "vertices": vertices, "nonzeros": a.values().numel(), "epochs": options.epochs,
@@ -130,7 +181,16 @@ def main():
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--scale-down", type=int, default=1)
     parser.add_argument("--json")
+    parser.add_argument("--data", type=pathlib.Path, metavar="DIR", help="epochs on the CPU, on this graph; prints JSON")
+    parser.add_argument("--model", choices=["gcn", "sage", "gat"], default="gcn")
+    parser.add_argument("--hidden", type=int, default=64)
+    parser.add_argument("--layers", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=60)
     options = parser.parse_args()
+    if options.data:
+        print(json.dumps(measure_directory(options)))
+        return
     unknown = [name for name in options.cases.split(",") if name not in CASES]
     if unknown:
         stop(f"there is no case '{unknown[0]}'; there are {', '.join(CASES)}")

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Epochs of partita's `train` and of PyTorch Geometric on the same data directories and cores, by turns, full batch, f32; run.py runs this.
+
+Two layers, hidden width 64, Adam, no dropout and no weight decay, features dense and as they are; GAT has eight heads of width 8, and one
+in the last layer. The time is that of a training step: forward, loss, backward and Adam."""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+import environment  # noqa: E402
+
+HERE = pathlib.Path(__file__).resolve().parent
+LAYERS, HIDDEN, HEADS, EPOCHS = 2, 64, 8, 20
+MODELS = ("gcn", "sage", "gat")
+
+
+def rmat(folder, scale):
+    """The data directory of an R-MAT graph in the folder, made on the first run."""
+    data = folder / f"rmat_{scale}"
+    if not data.exists():
+        subprocess.run([str(environment.python_of(folder)), str(HERE / "make_rmat.py"), str(data), "--scale", str(scale), "--undirected"],
+                       check=True, stdout=sys.stderr)
+    return data
+
+
+def dense(folder, data):
+    """The same data without features_csr.npz, which PyG would not read."""
+    copy = folder / "data" / data.name
+    if not copy.exists():
+        copy.mkdir(parents=True)
+        for name in ("edges", "features", "labels", "split"):
+            shutil.copy(data / f"{name}.npy", copy)
+    return copy
+
+
+def reason(text):
+    return (text.strip().splitlines() or ["it said nothing"])[-1]
+
+
+def run_pyg(folder, data, model, threads, seconds):
+    command = [str(environment.python_of(folder)), str(HERE / "pyg_epochs.py"), "--data", str(data), "--model", model]
+    command += ["--threads", str(threads), "--hidden", str(HIDDEN), "--layers", str(LAYERS), "--epochs", str(EPOCHS)]
+    run = subprocess.run([*command, "--seconds", str(seconds)], text=True, capture_output=True,
+                         env=dict(os.environ, OMP_NUM_THREADS=str(threads)))
+    return json.loads(run.stdout) if run.returncode == 0 else {"error": reason(run.stderr)}
+
+
+def run_train(train, data, model, ranks, threads, epochs):
+    hidden = ["--heads", str(HEADS), "--hidden", str(HIDDEN // HEADS)] if model == "gat" else ["--hidden", str(HIDDEN)]
+    with tempfile.TemporaryDirectory() as scratch:
+        found = pathlib.Path(scratch, "run.json")
+        run = subprocess.run([str(train), "--data", str(data), "--model", model, *hidden, "--layers", str(LAYERS), "--epochs", str(epochs),
+                              "--ranks", str(ranks), "--threads", str(threads), "--dropout", "0", "--weight-decay", "0", "--lr", "0.01",
+                              "--raw-features", "--quiet", "--json", str(found)], text=True, capture_output=True)
+        if run.returncode:
+            return {"error": reason(run.stderr)}
+        result = json.loads(found.read_text())
+    return {"seconds_per_epoch": result["seconds_per_epoch"], "policy": result["policy"], "last_loss": result["loss"][-1]}
+
+
+def compare(folder, train, data, model, options):
+    """{way: the results of its turns}; a way is partita's ranks x threads, or PyG."""
+    ways = {f"{ranks} x {threads}": (lambda epochs, ranks=ranks, threads=threads: run_train(train, data, model, ranks, threads, epochs))
+            for ranks, threads in {(1, options.threads): None, (options.threads, 1): None}}
+    turns = {way: [] for way in ["PyG", *ways]}
+    for _ in range(options.epoch_rounds):
+        turns["PyG"].append(run_pyg(folder, data, model, options.threads, options.epoch_seconds))
+        for way, run in ways.items():
+            turns[way].append(run(turns["PyG"][-1].get("epochs", EPOCHS)))
+    return turns
