@@ -243,6 +243,12 @@ void add_partition(CLI::App& app, command& c) {
       ->expected(1, 2)
       ->option_text("none|random|metis|given FILE")
       ->default_str("none");
+  app.add_option("--exchange-chunks", c.training.exchange_chunks,
+                 "products with the graph: the rows that ranks need of each other travel in N\n"
+                 "chunks, beside products (default 1; with --far as many as its window suggests)")
+      ->group(group)
+      ->check(count)
+      ->option_text("N");
   words(app.add_option("--comm", c.comm, "what the ranks are; nccl needs --device cuda, mpi needs mpirun")
             ->group(group),
         {"threads", "mpi", "nccl"})

@@ -45,6 +45,7 @@ TOGETHER = {
     "local/host.cpp": "local/kernels local/spmm_product",
     "local/vendor_link.cu": "local/cublas/gemm local/cusparse/product local/cusparse/spmm",
     "algebra/spmm.cpp": "algebra/block_stream algebra/row_exchange algebra/spmm_cost algebra/spmm_schedule algebra/sum_along",
+    "algebra/chunked_exchange.cpp": "algebra/chunk_lists",
     "algebra/exact_spmm.cpp": "algebra/exact_sums",
     "algebra/spmm_transposed.cpp": "algebra/transposed_schedule",
     "algebra/sddmm.cpp": "algebra/edge_schedule algebra/in_edge_sddmm transfer/edge_redistribution",

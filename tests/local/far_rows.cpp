@@ -24,7 +24,7 @@ buffer<T, host> put(const host_queue& q, const std::vector<T>& values) {
   return memory;
 }
 
-TEST_CASE("rows of a list are packed and added wherever they are, and counted where they are far") {
+TEST_CASE("rows of a list are packed, unpacked and added wherever they are, and counted where they are far") {
   const auto store = std::make_shared<mapped_store>(std::filesystem::temp_directory_path());
   const host_queue near, far;
   use_far(far, {.store = store, .window = 512});
@@ -48,6 +48,18 @@ TEST_CASE("rows of a list are packed and added wherever they are, and counted wh
       for (local_index j = 0; j < cols; ++j)
         CHECK(packed.data()[i * cols + static_cast<std::size_t>(j)] ==
               all[static_cast<std::size_t>(some[i] * stride + j)]);
+    std::fill_n(memory.data(), all.size(), 0.0);
+    before = far_of(far)->traffic();
+    local::unpack_rows(far, packed.data(), list.span(), x);
+    t = far_of(far)->traffic() - before;
+    CHECK(t.read == (far_list ? of_list : 0) + (far_packed ? touched : 0));
+    CHECK(t.written == (far_rows ? touched : 0));
+    for (local_index i = 0; i < rows; ++i)
+      for (local_index j = 0; j < cols; ++j) {
+        const bool listed = std::find(some.begin(), some.end(), i) != some.end();
+        CHECK(x(i, j) == (listed ? all[static_cast<std::size_t>(i * stride + j)] : 0));
+      }
+    std::copy(all.begin(), all.end(), memory.data());
     before = far_of(far)->traffic();
     local::add_rows(far, packed.data(), list.span(), x);
     t = far_of(far)->traffic() - before;

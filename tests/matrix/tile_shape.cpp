@@ -63,6 +63,31 @@ TEST_CASE("tiles in parts of any size hold the same entries") {
   }
 }
 
+TEST_CASE("rows of a tile, whichever parts they are in") {
+  for (const std::size_t most : {4, 5, 7, 100})
+    for (local_index begin = 0; begin <= 3; ++begin)
+      for (local_index end = begin; end <= 3; ++end) {
+        local::tile_shape shape = two_tiles();
+        const auto structure = local::count_offsets(shape, begins, most, 0);
+        for (std::size_t t = 0; t < 2; ++t) {
+          local_index next = begin;
+          for (const auto& part : shape.parts<double>(t, shape.structure_at(structure.data()), nullptr)) {
+            const auto some = part.between(begin, end);
+            CHECK(some.base == part.base);
+            if (some.entries.rows == 0) continue;
+            CHECK(some.first_row == next);
+            next += some.entries.rows;
+            for (local_index i = 0; i <= some.entries.rows; ++i)
+              CHECK(some.base + static_cast<std::size_t>(some.entries.offsets[i]) ==
+                    begins[4 * t + static_cast<std::size_t>(some.first_row + i)]);
+            CHECK(some.entries.nonzeros() ==
+                  some.entries.offsets[some.entries.rows] - some.entries.offsets[0]);
+          }
+          CHECK(next == end);
+        }
+      }
+}
+
 TEST_CASE("a row with more entries than a part may have is named") {
   test_support::expect_error<shape_error>(
       "row 41 has 4 entries in one tile of a sparse block, which holds no more than 3", [] {

@@ -129,6 +129,38 @@ TEST_CASE("far memory: the losses of near memory, for every model under every po
   }
 }
 
+TEST_CASE("far memory: exchanges in any number of chunks have the words and losses of one") {
+  const io::dataset d = directed_graph(311);
+  const auto store = scratch_file();
+  for (const policy& p : {row_1d, split_3d}) {
+    nn::training_options o = short_run("gcn");
+    const auto run = [&](int chunks, bool far, const auto& check) {
+      o.exchange_chunks = chunks;
+      on_threads(4, [&](const communicator& world) {
+        const mesh<host> m(world, default_mesh(p, 4));
+        const nn::training_result r =
+            far ? train_far(m, d, o, p, store, 24576) : nn::train_model<double>(m, d, o, p);
+        if (m.rank() == 0) check(r);
+      });
+    };
+    nn::training_result expected;
+    run(2, false, [&](const nn::training_result& r) { expected = r; });
+    global_index messages = expected.messages.total;
+    for (const int chunks : {2, 4, 9})
+      run(chunks, true, [&](const nn::training_result& r) {
+        expect_same_losses(r, expected, std::to_string(chunks) + " chunks");
+        CHECK((chunks == 2 ? r.messages.total == messages : r.messages.total > messages));
+        messages = r.messages.total;
+      });
+    if (!(p.name == row_1d.name)) continue;
+    run(1, false, [&](const nn::training_result& r) { expected = r; });
+    run(0, true, [&](const nn::training_result& r) {
+      expect_same_losses(r, expected, "chunks of the window");
+      CHECK(r.messages.total > expected.messages.total);
+    });
+  }
+}
+
 TEST_CASE("far memory: the losses of near memory, for an embedding and for sparse features") {
   io::dataset d = directed_graph(311);
   nn::training_options o = short_run("gcn");

@@ -93,7 +93,7 @@ class row_chunks {
       some.entries = static_cast<local_index>(begins_[static_cast<std::size_t>(mine.end)] -
                                               begins_[static_cast<std::size_t>(mine.begin)]);
       const matrix_view<T> to = y.block(static_cast<local_index>(mine.begin), 0, count, y.cols);
-      if (!far_.multiply(queue_, j, some, x, {}, to)) spmm(queue_, some, x, T(0), to);
+      if (!far_.multiply(queue_, j, some, x, {}, to, mine.begin > 0)) spmm(queue_, some, x, T(0), to);
     }
   }
 

@@ -21,6 +21,10 @@ enum class stationary : std::uint8_t { automatic, c, a };
 struct spmm_options {
   partita::stationary stationary = partita::stationary::automatic;
   row_exchange rows = row_exchange::automatic;
+  /// Chunks of rows of A, of which one multiplies while the needed rows of the next ones travel; more than 1
+  /// imply that only needed rows do. 0: 1 without far memory, and with it as many as its window suggests.
+  /// 1 is in effect where whole blocks travel, and for values that are not A's own.
+  int chunks = 0;
 };
 
 namespace detail {
@@ -91,17 +95,18 @@ std::vector<local::needed_rows> share_lists(const mesh<Device>& m, const std::ve
 }
 
 /// The options that minimise what the busiest rank receives, received_under(options), among those that
-/// `asked` leaves automatic. Collective over the mesh.
+/// `asked` leaves automatic, which are not its chunks. Collective over the mesh.
 template <class Device, class Received>
 spmm_options least_received(const mesh<Device>& m, spmm_options asked, Received received_under) {
+  if (asked.chunks > 1 && asked.rows == row_exchange::automatic) asked.rows = row_exchange::sparsity_aware;
   std::array<spmm_options, 4> candidates;
   std::vector<global_index> elements;
   for (const stationary kept : {stationary::c, stationary::a})
     for (row_exchange rows : {row_exchange::full, row_exchange::sparsity_aware})
       if ((asked.stationary == stationary::automatic || asked.stationary == kept) &&
           (asked.rows == row_exchange::automatic || asked.rows == rows)) {
-        candidates[elements.size()] = {kept, rows};
-        elements.push_back(received_under(spmm_options{kept, rows}).words);
+        candidates[elements.size()] = {kept, rows, asked.chunks};
+        elements.push_back(received_under(candidates[elements.size()]).words);
       }
   m.world().all_reduce(elements, reduction::max);
   const auto least = std::min_element(elements.begin(), elements.end()) - elements.begin();
@@ -136,6 +141,13 @@ class spmm_cost {
   }
 
   const std::vector<row_group>& groups() const { return groups_; }
+  /// The most that this rank receives of needed rows for one group, in elements.
+  global_index most_needed(spmm_options o) const {
+    global_index most = 0;
+    for (const row_group& g : groups_)
+      most = std::max(most, std::accumulate(g.needed.begin(), g.needed.end(), global_index{0}));
+    return most * blocks_.columns(o).size();
+  }
   bool merges(spmm_options o) const { return merges_ && o.rows == row_exchange::sparsity_aware; }
   const std::vector<local::tile_shape>& shapes(spmm_options o) const {
     return merges(o) ? merged_shapes_ : shapes_;

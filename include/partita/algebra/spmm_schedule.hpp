@@ -16,14 +16,17 @@
 /// If A is not partitioned by col, there is one k and nothing moves along col. Along row, either whole
 /// sub-blocks are broadcast stage by stage, each overlapped with the previous stage's multiply, or only the
 /// rows referenced by A's nonzero columns are exchanged, packed in one all-to-all that overlaps the multiply
-/// of the rank's own tile.
+/// of the rank's own tile; or in one for each chunk of A's rows, which overlaps the multiply of the rank's
+/// own tile, if it is one of the first two, and else that of the two chunks before.
 ///
 /// Sources: 1D, 1.5D, 2D and 3D: Tripathy, Yelick, Buluc (SC20), section IV; needed rows only: Mukhopadhyay
-/// et al. (ICPP24). Sub-blocks instead of square blocks allow any mesh shape.
+/// et al. (ICPP24); chunks: see chunked_exchange.hpp. Sub-blocks instead of square blocks allow any mesh
+/// shape.
 
 #include <memory>
 
 #include "partita/algebra/block_stream.hpp"
+#include "partita/algebra/chunked_exchange.hpp"
 #include "partita/algebra/spmm_cost.hpp"
 #include "partita/local/head_slice.hpp"
 
@@ -41,6 +44,7 @@ class spmm_schedule {
                 const blocking& rows, const blocking& cols, const blocking& features, layout sparse_layout,
                 layout dense_layout, spmm_options options, entry_values values = entry_values::own)
       : blocks_{m, rows, cols, features, sparse_layout, dense_layout}, a_(std::move(a)) {
+    if (values == entry_values::given) options.chunks = 1;
     const bool merges =
         values == entry_values::own && blocks_.row_ranks() > 1 && options.rows != row_exchange::full;
     const spmm_cost<T, Device> cost(blocks_, *a_, merges);
@@ -48,6 +52,7 @@ class spmm_schedule {
     predicted_ = cost.received_under(options_);
     predicted_sums_ = cost.received_in_sums(options_);
     merges_ = cost.merges(options_);
+    options_.chunks = merges_ && !a_->is_counted() ? chunks_of(cost, options_.chunks) : 1;
     build(cost);
   }
 
@@ -57,7 +62,9 @@ class spmm_schedule {
     std::size_t number = 0;
     for_stages(x, [&](std::size_t, const local::csr_slice<T>& part, matrix_view<const T> rows) {
       const auto [of_old, out] = sum.add(part);
-      if (far_.multiply(queue(), number++, part.entries, rows, {.alpha = alpha, .beta = of_old}, out)) return;
+      if (far_.multiply(queue(), number++, part.entries, rows, {.alpha = alpha, .beta = of_old}, out,
+                        part.first_row > 0))
+        return;
       if (alpha != 1)
         spmm_fused(queue(), part.entries, rows, {.alpha = alpha, .beta = of_old}, out);
       else if (blocks_.col_cut() && !stays())
@@ -84,13 +91,15 @@ class spmm_schedule {
 
   /// kernel(t, part of tile t of A, the rows of X that its columns index), for all parts of every tile that
   /// this rank multiplies, its own first. With needed rows only and A's own values there are two tiles, the
-  /// rank's own and the merged remote ones, so that Y is traversed twice at any number of ranks.
+  /// rank's own and the merged remote ones, so that Y is traversed twice at any number of ranks; in chunks,
+  /// the second one chunk of rows after the other.
   template <class Kernel>
   void for_stages(matrix_view<const T> x, Kernel kernel) {
     if (widen_) {
       (*widen_)(x, wide_rows());
       x = wide_rows();
     }
+    if (chunked_) return for_chunks(x, kernel);
     const std::size_t own = merges_ ? 0 : blocks_.own_tile();
     start_rows(0, 0, x);
     stream_->start(0);
@@ -136,6 +145,10 @@ class spmm_schedule {
 
  private:
   bool stays() const { return blocks_.stays(options_); }
+  int chunks_of(const spmm_cost<T, Device>& cost, int asked) const {
+    const auto bytes = static_cast<std::size_t>(cost.most_needed(options_)) * sizeof(T);
+    return static_cast<int>(chunks_in_effect(blocks_.m, asked, bytes));
+  }
 
   void build(const spmm_cost<T, Device>& cost) {
     const auto& m = blocks_.m;
@@ -167,11 +180,42 @@ class spmm_schedule {
         partial_sums<Sum, Device>(m, blocks_.rows, blocks_.features, blocks_.sparse, blocks_.dense, stays());
     if (blocks_.row_ranks() == 1) return;
     exchanged_tiles_ = merges_ ? 2 : static_cast<std::size_t>(blocks_.row_ranks());
-    if (needed)
+    if (options_.chunks > 1)
+      build_chunks(a);
+    else if (needed)
       needed_ = std::make_unique<needed_exchange<T, Device>>(
           m, groups_, share_lists(m, groups_, a_->needed(q, own)), width_);
     else
       whole_ = std::make_unique<whole_exchange<T, Device>>(m, groups_, width_);
+  }
+
+  void build_chunks(const local::csr_tiles<T, Device>& merged) {
+    const auto& m = blocks_.m;
+    chunked_ = std::make_unique<chunked_rows<T, Device>>(
+        m, make_chunk_lists(m, groups_, share_lists(m, groups_, a_->needed(m.queue(), blocks_.own_tile())),
+                            merged, static_cast<std::size_t>(options_.chunks), chunk_of_row::first, width_));
+    predicted_.messages += chunked_->steps().more_messages(&chunk_lists<Device>::step::wanted);
+  }
+
+  /// As for_stages, with the rows of the next two chunks in flight.
+  template <class Kernel>
+  void for_chunks(matrix_view<const T> x, const Kernel& kernel) {
+    const std::size_t chunks = chunked_->steps().chunks(), steps = chunked_->steps().size();
+    chunked_->start(0, x);
+    chunked_->start(1, x);
+    stream_->start(0);
+    for (std::size_t n = 0; n < steps; ++n) {
+      const std::size_t k = n / chunks;
+      if (n % chunks == 0) {
+        stream_->arrive(k);
+        if (k + 1 < groups_.size()) stream_->start(k + 1);
+        for (const local::csr_slice<T>& part : stream_->parts(k, 0)) kernel(0, part, own_rows(k, x));
+      }
+      const matrix_view<const T> rows = chunked_->arrive(n);
+      if (n + 2 < steps) chunked_->start(n + 2, x);
+      chunked_->steps().for_parts(stream_->parts(k, 1), n,
+                                  [&](const local::csr_slice<T>& part) { kernel(1, part, rows); });
+    }
   }
 
   void start_rows(std::size_t k, std::size_t t, matrix_view<const T> x) {
@@ -207,6 +251,7 @@ class spmm_schedule {
   std::unique_ptr<block_stream<T, Device>> stream_;
   std::unique_ptr<whole_exchange<T, Device>> whole_;
   std::unique_ptr<needed_exchange<T, Device>> needed_;
+  std::unique_ptr<chunked_rows<T, Device>> chunked_;
   partial_sums<Sum, Device> sums_;
 };
 

@@ -16,7 +16,8 @@
 /// X is gathered along depth only if depth partitions it; else Y is, if depth partitions A's columns. Along
 /// row, either whole sub-blocks are summed stage by stage, each overlapped with the next stage's multiply, or
 /// only the rows that A's nonzero columns reference are computed, packed, sent to their owners in one
-/// all-to-all that overlaps the multiply of the rank's own tile, and added there in rank order.
+/// all-to-all that overlaps the multiply of the rank's own tile, and added there in rank order. In chunks of
+/// A's rows, a sum travels after the last chunk that adds to it, while the next one multiplies.
 ///
 /// What each rank receives: with whole sub-blocks, even blocks and evenly many nonzeros, as much as with a
 /// stored A^T, since every step is the adjoint of one of that schedule, except that a replicated Y is
@@ -29,6 +30,7 @@
 #include <utility>
 
 #include "partita/algebra/block_stream.hpp"
+#include "partita/algebra/chunked_exchange.hpp"
 #include "partita/algebra/spmm_cost.hpp"
 
 namespace partita::detail {
@@ -101,6 +103,10 @@ class transposed_schedule {
     const transposed_cost<T, Device> cost(blocks_, *a_, merges);
     options_ = cost.choose(options);
     predicted_ = cost.received_under(options_);
+    const auto bytes = static_cast<std::size_t>(cost.of_a().most_needed(options_)) * sizeof(Sum);
+    options_.chunks = cost.of_a().merges(options_) && !a_->is_counted()
+                          ? static_cast<int>(chunks_in_effect(m, options_.chunks, bytes))
+                          : 1;
     build(cost);
   }
 
@@ -108,8 +114,11 @@ class transposed_schedule {
   void operator()(matrix_view<const T> x, matrix_view<Sum> y, T alpha = 1, T beta = 0) {
     std::size_t number = 0;
     run(x, y, beta,
-        [&](const local::csr_view<T>& a, matrix_view<const T> rows, Sum of_old, matrix_view<Sum> to) {
-          if (far_.multiply_transposed(blocks_.m.queue(), number++, a, rows, alpha, of_old, to)) return;
+        [&](const local::csr_slice<T>& part, matrix_view<const T> rows, Sum of_old, matrix_view<Sum> to) {
+          const local::csr_view<T>& a = part.entries;
+          if (far_.multiply_transposed(blocks_.m.queue(), number++, a, rows, alpha, of_old, to,
+                                       part.first_row > 0))
+            return;
           spmm_transposed(blocks_.m.queue(), a, rows, alpha, of_old, to);
         });
   }
@@ -117,13 +126,13 @@ class transposed_schedule {
   template <class Part>
   void sum_parts(matrix_view<const T> x, matrix_view<Sum> y, Part part) {
     run(x, y, 0,
-        [&](const local::csr_view<T>& a, matrix_view<const T> rows, Sum of_old, matrix_view<Sum> to) {
-          exact_spmm_transposed(blocks_.m.queue(), a, rows, part, of_old, to);
+        [&](const local::csr_slice<T>& slice, matrix_view<const T> rows, Sum of_old, matrix_view<Sum> to) {
+          exact_spmm_transposed(blocks_.m.queue(), slice.entries, rows, part, of_old, to);
         });
   }
 
   /// Whether products can be added to y in the pass that multiplies.
-  bool accumulates() const { return !gather_ && (needed_ || blocks_.row_ranks() == 1); }
+  bool accumulates() const { return !gather_ && (needed_ || chunked_ || blocks_.row_ranks() == 1); }
   /// As those of spmm_schedule.
   global_index multiplications() const { return static_cast<global_index>(nonzeros_) * width_; }
   traffic predicted() const { return predicted_; }
@@ -141,7 +150,8 @@ class transposed_schedule {
     request sent;
   };
 
-  /// y = A^T x + beta y by kernels multiply(A, X, beta, Y) of tiles; beta is 0 unless accumulates().
+  /// y = A^T x + beta y by kernels multiply(part of A, its rows of X, beta, Y) of tiles; beta is 0 unless
+  /// accumulates().
   template <class Kernel>
   void run(matrix_view<const T> x, matrix_view<Sum> y, Sum beta, Kernel kernel) {
     if (spread_) {
@@ -156,7 +166,11 @@ class transposed_schedule {
       const row_group& group = groups_[k];
       const auto height = static_cast<local_index>(group.rows[blocks_.own_tile()]);
       const matrix_view<Sum> own = sums.block(group.first_row, 0, height, width_);
-      if (needed_) {
+      if (chunked_) {
+        sum_chunks(k, x, kernel);
+        multiply(k, 0, x, beta, own, kernel);
+        chunked_->add(k, sums);
+      } else if (needed_) {
         multiply(k, 1, x, 0, needed_->sums(k), kernel);
         needed_->start_sums(k);
         multiply(k, 0, x, beta, own, kernel);
@@ -194,7 +208,12 @@ class transposed_schedule {
     if (shapes.size() > 1) sent = a.contiguous(q);
     stream_ =
         std::make_unique<block_stream<T, Device>>(m, std::move(shapes), a.located(), sent, a.all_values());
-    if (merges) {
+    if (options_.chunks > 1) {
+      chunked_ = std::make_unique<chunked_sums<Sum, Device>>(
+          m, make_chunk_lists(m, groups_, share_lists(m, groups_, a_->needed(q, own)), a,
+                              static_cast<std::size_t>(options_.chunks), chunk_of_row::last, width_));
+      predicted_.messages += chunked_->steps().more_messages(&chunk_lists<Device>::step::asked);
+    } else if (merges) {
       needed_ = std::make_unique<needed_exchange<Sum, Device>>(
           m, groups_, share_lists(m, groups_, a_->needed(q, own)), width_);
     } else if (blocks_.row_ranks() > 1) {
@@ -210,7 +229,19 @@ class transposed_schedule {
   void multiply(std::size_t k, std::size_t t, matrix_view<const T> x, Sum beta, matrix_view<Sum> to,
                 const Kernel& kernel) {
     for (const local::csr_slice<T>& part : stream_->parts(k, t))
-      kernel(part.entries, part.rows_of(x), part.first_row > 0 ? Sum(1) : beta, to);
+      kernel(part, part.rows_of(x), part.first_row > 0 ? Sum(1) : beta, to);
+  }
+  /// The sums of block k for the rows of other ranks, chunk by chunk of A's rows; those of a chunk are in
+  /// flight while the next ones multiply, and after.
+  template <class Kernel>
+  void sum_chunks(std::size_t k, matrix_view<const T> x, const Kernel& kernel) {
+    const std::size_t chunks = chunked_->steps().chunks();
+    for (std::size_t n = k * chunks; n < (k + 1) * chunks; ++n) {
+      chunked_->steps().for_parts(stream_->parts(k, 1), n, [&](const local::csr_slice<T>& part) {
+        kernel(part, part.rows_of(x), Sum(part.first_row > 0 ? 1 : 0), chunked_->sums(k));
+      });
+      chunked_->start(n);
+    }
   }
   /// own = the sum over row of A(r, own)^T x for block k; one partial sum is in flight while the next
   /// one is computed.
@@ -246,6 +277,7 @@ class transposed_schedule {
   std::unique_ptr<redistribution<Sum, Device>> gather_;
   std::unique_ptr<block_stream<T, Device>> stream_;
   std::unique_ptr<needed_exchange<Sum, Device>> needed_;
+  std::unique_ptr<chunked_sums<Sum, Device>> chunked_;
 };
 
 }  // namespace partita::detail

@@ -36,8 +36,9 @@ struct far_pass_size {
   bool names = false;      ///< whether the program has the column of each row of a table
   bool inverse = false;    ///< whether it has the inverse of the chunk; needs renumbered columns
   bytes of_entry{}, of_column{}, of_row{};
-  bytes kept{};          ///< of a row that lies in several chunks
-  std::size_t slot = 0;  ///< bytes of a slot
+  bytes kept{};             ///< of a row that lies in several chunks
+  std::size_t slot = 0;     ///< bytes of a slot
+  bool later_part = false;  ///< whether A continues a block, whose first part has counted the operands' rows
 
   friend auto operator<=>(const far_pass_size&, const far_pass_size&) = default;
 };
@@ -51,6 +52,7 @@ struct far_spmm_size {
   local_index width = 0;    ///< columns of the dense operands
   std::size_t element = 0;  ///< bytes
   std::size_t slot = 0;     ///< bytes of a slot
+  bool later_part = false;  ///< whether A continues a block, whose first part has counted the operand's rows
 
   std::size_t row_bytes() const { return static_cast<std::size_t>(width) * element; }
   operator far_pass_size() const {
@@ -62,7 +64,8 @@ struct far_spmm_size {
             .of_column = {column_operand ? row_bytes() : 0},
             .of_row = {of_rows},
             .kept = {of_rows},
-            .slot = slot};
+            .slot = slot,
+            .later_part = later_part};
   }
   friend auto operator<=>(const far_spmm_size&, const far_spmm_size&) = default;
 };
@@ -124,6 +127,8 @@ constexpr far_pass_size::bytes parts_from(std::size_t& end, local_index count,
   return begin;
 }
 
+}  // namespace detail
+
 /// Device memory that is read from the first element to the last one, in blocks.
 template <class Device>
 class index_reader {
@@ -146,8 +151,6 @@ class index_reader {
   local_index end_, first_ = 0;
   std::vector<local_index> block_;
 };
-
-}  // namespace detail
 
 /// The parts of a chunk in a slot.
 inline far_slot slot_of(const far_pass_size& s, const far_chunk& c) {

@@ -4,6 +4,7 @@
 /// far channel, so that what passes is counted and takes the time that it takes.
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "partita/local/view.hpp"
@@ -13,11 +14,14 @@ namespace partita::local {
 
 namespace detail {
 
+/// What a kernel does with rows: it reads them, writes them, or adds to them.
+enum class row_access : std::uint8_t { packs, unpacks, adds };
+
 /// Calls kernel(queue), as a task if the list, the rows, of `touched` bytes, or the packed rows, of as many,
 /// are far.
 template <class Device, class T, class Kernel>
 void run_on_rows(const device_queue<Device>& q, std::span<const local_index> list, const T* rows,
-                 const T* packed, std::size_t touched, bool adds, Kernel kernel) {
+                 const T* packed, std::size_t touched, row_access access, Kernel kernel) {
   auto* const channel = far_of(q);
   if (channel == nullptr || touched == 0) return kernel(q);
   const bool far_list = channel->is_far(list.data()), far_rows = channel->is_far(rows),
@@ -26,8 +30,10 @@ void run_on_rows(const device_queue<Device>& q, std::span<const local_index> lis
   channel->start([&] {
     kernel(channel->transfers());
     const std::size_t in_rows = far_rows ? touched : 0, in_packed = far_packed ? touched : 0;
-    channel->count_read((far_list ? list.size_bytes() : 0) + in_rows + (adds ? in_packed : 0));
-    channel->count_written(adds ? in_rows : in_packed);
+    const bool packs = access == row_access::packs;
+    channel->count_read((far_list ? list.size_bytes() : 0) + (packs ? 0 : in_packed) +
+                        (access == row_access::unpacks ? 0 : in_rows));
+    channel->count_written(packs ? in_packed : in_rows);
   });
   channel->wait();
 }
@@ -38,8 +44,17 @@ void run_on_rows(const device_queue<Device>& q, std::span<const local_index> lis
 template <class T, class Device>
 void pack_rows(const device_queue<Device>& q, input_view<T> from, std::span<const local_index> rows, T* to) {
   const std::size_t touched = rows.size() * static_cast<std::size_t>(from.cols) * sizeof(T);
-  detail::run_on_rows(q, rows, from.data, static_cast<const T*>(to), touched, false,
+  detail::run_on_rows(q, rows, from.data, static_cast<const T*>(to), touched, detail::row_access::packs,
                       [&](const device_queue<Device>& on) { gather_rows(on, from, rows, to); });
+}
+
+/// to(rows[i], j) = from[i n + j], the rows[i] distinct: the kernel scatter_rows, of near or far operands.
+template <class T, class Device>
+void unpack_rows(const device_queue<Device>& q, const scalar<T>* from, std::span<const local_index> rows,
+                 matrix_view<T> to) {
+  const std::size_t touched = rows.size() * static_cast<std::size_t>(to.cols) * sizeof(T);
+  detail::run_on_rows(q, rows, static_cast<const T*>(to.data), from, touched, detail::row_access::unpacks,
+                      [&](const device_queue<Device>& on) { scatter_rows(on, from, rows, to); });
 }
 
 /// to(rows[i], j) += from[i n + j], the rows[i] distinct: the kernel scatter_add_distinct_rows, of near or
@@ -48,7 +63,7 @@ template <class T, class Device>
 void add_rows(const device_queue<Device>& q, const scalar<T>* from, std::span<const local_index> rows,
               matrix_view<T> to) {
   const std::size_t touched = rows.size() * static_cast<std::size_t>(to.cols) * sizeof(T);
-  detail::run_on_rows(q, rows, static_cast<const T*>(to.data), from, touched, true,
+  detail::run_on_rows(q, rows, static_cast<const T*>(to.data), from, touched, detail::row_access::adds,
                       [&](const device_queue<Device>& on) { scatter_add_distinct_rows(on, from, rows, to); });
 }
 

@@ -237,17 +237,20 @@ template <class T, class Device>
 class far_products {
  public:
   /// y = the epilogue of a x, if the queue has far memory and an operand is there; whether it was.
-  /// `number`: tells blocks apart whose arrays are received in the same memory.
+  /// `number`: tells blocks apart whose arrays are received in the same memory. `later_part`: whether the
+  /// same x has been multiplied by a part of the block before.
   bool multiply(const device_queue<Device>& q, std::size_t number, const csr_view<T>& a, input_view<T> x,
-                std::type_identity_t<spmm_epilogue<T>> fusion, const matrix_view<T>& y) {
-    far_spmm<T, Device>* const found = find(q, number, a, x, y, true);
+                std::type_identity_t<spmm_epilogue<T>> fusion, const matrix_view<T>& y,
+                bool later_part = false) {
+    far_spmm<T, Device>* const found = find(q, number, a, x, y, later_part, true);
     if (found != nullptr) found->multiply(q, a, x, fusion, y);
     return found != nullptr;
   }
   /// y = alpha a^T x + beta y, likewise.
   bool multiply_transposed(const device_queue<Device>& q, std::size_t number, const csr_view<T>& a,
-                           input_view<T> x, scalar<T> alpha, scalar<T> beta, const matrix_view<T>& y) {
-    far_spmm<T, Device>* const found = find(q, number, a, matrix_view<const T>(y), x, false);
+                           input_view<T> x, scalar<T> alpha, scalar<T> beta, const matrix_view<T>& y,
+                           bool later_part = false) {
+    far_spmm<T, Device>* const found = find(q, number, a, matrix_view<const T>(y), x, later_part, false);
     if (found != nullptr) found->multiply_transposed(q, a, x, alpha, beta, y);
     return found != nullptr;
   }
@@ -257,7 +260,7 @@ class far_products {
   template <class U>
   far_spmm<T, Device>* find(const device_queue<Device>& q, std::size_t number, const csr_view<T>& a,
                             const matrix_view<const T>& of_columns, const matrix_view<U>& of_rows,
-                            bool keeps) {
+                            bool later_part, bool keeps) {
     auto* const channel = far_of(q);
     if (channel == nullptr) return nullptr;
     const auto is_far = [&](const auto* data, local_index count) {
@@ -271,7 +274,8 @@ class far_products {
                              .keeps = keeps,
                              .width = of_rows.cols,
                              .element = sizeof(T),
-                             .slot = channel->slot_bytes()};
+                             .slot = channel->slot_bytes(),
+                             .later_part = later_part};
     if (a.rows == 0 || !(size.structure || size.values || size.row_operand || size.column_operand))
       return nullptr;
     const auto key = std::tuple(a.offsets, a.columns, number, size);

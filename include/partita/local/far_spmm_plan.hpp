@@ -116,9 +116,9 @@ class far_plan {
   const far_pass_size& size() const { return size_; }
   std::span<const far_chunk> chunks() const { return chunks_; }
   std::span<const local_index> program() const { return program_.span(); }
-  /// Rows of the operands of columns, if these are renumbered, sum_j |N_j|, and how many of these rows are
-  /// read.
-  std::uint64_t operand_rows() const { return size_.renumbers ? columns_ : 0; }
+  /// Rows of the operands of columns, if these are renumbered and not counted yet, sum_j |N_j|, and how many
+  /// of these rows are read.
+  std::uint64_t operand_rows() const { return size_.renumbers && !size_.later_part ? columns_ : 0; }
   std::uint64_t rows_needed() const { return needed_; }
   std::uint64_t rows_read() const { return fresh_; }
   /// Rows and columns of A, rows of all chunks, which are those of A, some of them more than once, and

@@ -32,6 +32,17 @@ struct csr_slice {
   matrix_view<U> rows_of(matrix_view<U> block) const {
     return block.block(first_row, 0, entries.rows, block.cols);
   }
+  /// The rows [begin, end) of the tile that are in this slice, perhaps none.
+  csr_slice between(local_index begin, local_index end) const {
+    begin = std::clamp(begin, first_row, first_row + entries.rows);
+    end = std::clamp(end, begin, first_row + entries.rows);
+    csr_slice part = *this;
+    part.first_row = begin;
+    part.entries.rows = end - begin;
+    part.entries.offsets += begin - first_row;
+    if (part.entries.rows != entries.rows) part.entries.entries = end > begin ? -1 : 0;
+    return part;
+  }
   /// The first value of this slice in an array that stores `heads` values per entry, over all tiles.
   template <class U>
   U* values_in(U* array, local_index heads) const {

@@ -49,6 +49,8 @@ struct csr_tiles : tile_shape {
   csr_slices<T> parts(std::size_t t) const { return tile_shape::parts(t, located(), all_values().data()); }
   /// The tile-local columns of a part whose own columns may be renumbered to needed rows.
   const local_index* columns_of(const csr_slice<T>& part) const { return located().columns + part.base; }
+  /// Whether the block has a shape, but no entries.
+  bool is_counted() const { return is_counted_; }
   /// The structure in host memory. Synchronises with the device.
   entry_lists entries(const device_queue<Device>& q) const {
     if (is_counted_) throw error("the entries of a sparse block were counted, but not distributed");

@@ -116,6 +116,8 @@ struct training_options {
   coefficient_gradient coefficients = coefficient_gradient::automatic;  ///< of gat
   /// Decoupled models: chunks of the redistributions that overlap products; see nn::propagation.
   int split_chunks = 1;
+  /// Chunks of the exchange of needed rows in products with the graph: spmm_options::chunks; 0: automatic.
+  int exchange_chunks = 0;
   /// Whether outputs of hidden layers are stored; `always` is not for stages, mini-batches and gcnii.
   recomputation recompute = recomputation::automatic;
   double epsilon = 0;  ///< gin: the vertex itself has weight 1 + epsilon
@@ -142,6 +144,7 @@ inline nn::model_options options_of_model(const training_options& options) {
           .convolution_decay = options.convolution_decay,
           .dropout = options.dropout,
           .learned_input = options.embedding > 0,
+          .products = {.chunks = options.exchange_chunks},
           .split_chunks = static_cast<std::size_t>(std::max(options.split_chunks, 1)),
           .coefficients = options.coefficients,
           .recompute = options.recompute};

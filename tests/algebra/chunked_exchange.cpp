@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+// Needed rows that travel in chunks of A's rows: the bits and the words of one exchange at any number of
+// chunks, for A and for A^T where only A is stored, with one exchange in flight while another chunk
+// multiplies.
+#include "partita/algebra/chunked_exchange.hpp"
+
+#include <array>
+#include <doctest/doctest.h>
+#include <filesystem>
+#include <memory>
+#include <set>
+
+#include "partita/algebra/spmm.hpp"
+#include "partita/memory/mapped_store.hpp"
+#include "support/matrices.hpp"
+#include "support/meshes.hpp"
+
+namespace test_chunked_exchange {
+
+using namespace partita;
+using namespace test_support;
+
+namespace {
+
+struct problem {
+  matrix_shape shape;  // of A
+  global_index width;
+  std::vector<triplet<double>> entries = sparse_entries(shape, 3);
+};
+
+/// Blocks that grow from rank to rank, the first ones empty if there are few rows.
+blocking growing(global_index size, mesh_shape shape) {
+  std::vector<global_index> sizes;
+  for (global_index r = 0, done = 0; r < shape.row; done += sizes.back(), ++r)
+    sizes.push_back(r + 1 == shape.row ? size - done : size * (r + 1) / (shape.row * shape.row));
+  return blocking::given(sizes, shape, nesting::rows);
+}
+auto one_way(const host_mesh& m, const policy& named, const problem& p) {
+  return distribute(m, named, growing(p.shape.rows, m.shape()), growing(p.shape.cols, m.shape()),
+                    share(p.entries, m.rank(), m.size()), symmetry::one_way);
+}
+
+spmm_options in_chunks(int chunks, stationary kept = stationary::automatic) {
+  return {kept, row_exchange::sparsity_aware, chunks};
+}
+
+/// A product in so many chunks against the one without: bits, words and what is allocated.
+template <class A>
+void check_chunks(const A& a, const problem& p, bool transpose, stationary kept,
+                  std::span<const int> counts) {
+  const auto& m = a.mesh();
+  const blocking features = blocking::even(p.width, m.shape(), nesting::cols);
+  for (const layout l : {a.operand_layout().value_or(vertex_rows), vertex_rows}) {
+    const auto x = generate<double>(m, l, a.col_blocking(), features, field(0));
+    const auto run = [&](spmm_options o) {
+      auto y = generate<double>(m, l, a.row_blocking(), features, field(1));
+      spmm_plan plan(a, x, o);
+      plan(x, y);
+      const std::vector<double> once = collect(y);
+      plan(2, x, -0.5, y);
+      const auto allocations = m.queue().meter()->allocations();
+      m.ledger().clear();
+      plan(x, y);
+      CHECK(m.ledger().total() == plan.predicted());
+      CHECK(m.queue().meter()->allocations() == allocations);
+      CHECK(collect(y) == once);
+      plan(2, x, -0.5, y);
+      return std::tuple(once, collect(y), plan.predicted().words);
+    };
+    const auto expected = run(in_chunks(1, kept));
+    CHECK(largest_difference(std::get<0>(expected), product(p.entries, p.shape, p.width, transpose)) < 1e-12);
+    for (const int chunks : counts) CHECK(run(in_chunks(chunks, kept)) == expected);
+  }
+}
+
+/// The all-to-alls of a rank.
+struct exchanges {
+  int started = 0, finished = 0, most_in_flight = 0;
+};
+/// Counts them.
+class watching_transport final : public transport {
+ public:
+  watching_transport(std::shared_ptr<transport> ranks, exchanges& seen)
+      : ranks_(std::move(ranks)), seen_(&seen) {}
+
+  int rank() const override { return ranks_->rank(); }
+  int size() const override { return ranks_->size(); }
+  std::uint64_t start(const comm::collective& op) override {
+    seen_->started += op.kind == operation::all_to_all;
+    seen_->most_in_flight = std::max(seen_->most_in_flight, seen_->started - seen_->finished);
+    return ranks_->start(op);
+  }
+  void finish(const comm::collective& op, std::uint64_t token) override {
+    ranks_->finish(op, token);
+    seen_->finished += op.kind == operation::all_to_all;
+  }
+  void abandon(const comm::collective& op, std::uint64_t token) noexcept override {
+    ranks_->abandon(op, token);
+  }
+  std::shared_ptr<transport> split(int color, int key, std::source_location where) override {
+    return std::make_shared<watching_transport>(ranks_->split(color, key, where), *seen_);
+  }
+  std::shared_ptr<transport> on_memory(std::shared_ptr<comm::device_memory> memory) override {
+    return ranks_->on_memory(std::move(memory));
+  }
+
+ private:
+  std::shared_ptr<transport> ranks_;
+  exchanges* seen_;
+};
+
+}  // namespace
+
+TEST_CASE("any number of chunks: the bits and words of one exchange, on every policy and mesh") {
+  constexpr int few[] = {2, 3, 50};
+  for (const problem& p : {problem{{37, 29}, 5}, problem{{9, 23}, 4}})
+    for_each_usual_mesh(std::array{1, 2, 3, 4, 6, 8, 9, 12, 16, 27},
+                        [&](const policy& named, mesh_shape shape) {
+                          on_mesh(shape, [&](const host_mesh& m) {
+                            const auto a = one_way(m, named, p);
+                            check_chunks(a, p, false, stationary::automatic, few);
+                            check_chunks(transposed(a), p, true, stationary::automatic, few);
+                          });
+                        });
+}
+
+TEST_CASE("blocks that move along col, tiles in parts of few entries, a width below the number of ranks") {
+  constexpr int few[] = {2, 5};
+  const problem p{{29, 37}, 2};
+  for_each_mesh(std::array{4, 6, 12}, [&](const policy& named, mesh_shape shape) {
+    on_threads(shape.size(), [&](const communicator& world) {
+      const host_mesh m(world, shape, device_queue<host>(), 25);
+      const auto a = one_way(m, named, p);
+      for (const stationary kept : {stationary::c, stationary::a}) {
+        check_chunks(a, p, false, kept, few);
+        check_chunks(transposed(a), p, true, kept, few);
+      }
+    });
+  });
+}
+
+TEST_CASE("row_1d: a row travels with the first chunk that needs it, f wide, and never again") {
+  const problem p{{101, 101}, 13, sparse_entries({101, 101}, 20)};
+  for (const int ranks : {2, 5, 8})
+    for (const int chunks : {1, 2, 4, 9})
+      on_mesh({ranks, 1, 1}, [&](const host_mesh& m) {
+        const auto a = distribute(m, row_1d, p.shape, share(p.entries, m.rank(), m.size()));
+        const auto x = generate<double>(m, row_1d.dense, {101, 13}, field(0));
+        auto y = generate<double>(m, row_1d.dense, {101, 13}, field(1));
+        spmm_plan plan(a, x, in_chunks(chunks));
+        m.ledger().clear();
+        plan(x, y);
+        const interval mine = y.row_range();
+        std::vector<std::set<global_index>> fresh(static_cast<std::size_t>(chunks));
+        std::set<global_index> all;
+        global_index messages = 0;
+        for (int j = 0; j < chunks; ++j) {
+          const interval rows = base::part_of(mine, j, chunks);
+          std::set<std::size_t> senders;
+          for (const auto& e : p.entries)
+            if (rows.contains(e.row) && !mine.contains(e.col) && all.insert(e.col).second)
+              senders.insert(a.col_blocking().owner(axis::row, e.col));
+          messages += static_cast<global_index>(senders.size());
+        }
+        CHECK(m.ledger().total() == traffic{static_cast<global_index>(all.size()) * 13, messages});
+        CHECK(m.ledger().total() == plan.predicted());
+      });
+}
+
+TEST_CASE("the exchange of the next chunk is in flight while a chunk multiplies") {
+  const problem p{{64, 64}, 4};
+  constexpr int chunks = 4;
+  on_threads(3, [&](const communicator& world) {
+    exchanges seen;
+    const host_mesh m(world.with_transport(std::make_shared<watching_transport>(world.transport(), seen)),
+                      {3, 1, 1});
+    const auto a = distribute(m, row_1d, p.shape, share(p.entries, m.rank(), 3), symmetry::one_way);
+    const auto x = generate<double>(m, row_1d.dense, {64, 4}, field(0));
+    detail::spmm_schedule<double, host> schedule(m, a.local(), a.row_blocking(), a.col_blocking(),
+                                                 x.col_blocking(), a.layout(), row_1d.dense,
+                                                 in_chunks(chunks));
+    seen = {};
+    std::vector<std::array<int, 3>> calls;
+    schedule.for_stages(x.local(), [&](std::size_t tile, const auto&, auto) {
+      calls.push_back({static_cast<int>(tile), seen.started, seen.finished});
+    });
+    REQUIRE(calls.size() == 1 + chunks);
+    CHECK(calls[0] == std::array{0, 2, 0});
+    for (int j = 0; j < chunks; ++j)
+      CHECK(calls[1 + static_cast<std::size_t>(j)] == std::array{1, std::min(j + 3, chunks), j + 1});
+    auto y = generate<double>(m, row_1d.dense, {64, 4}, field(1));
+    spmm_plan back(transposed(a), x, in_chunks(chunks));
+    seen = {};
+    back(x, y);
+    CHECK(seen.started == chunks);
+    CHECK(seen.most_in_flight == 2);
+  });
+}
+
+TEST_CASE("over far memory the chunks are chosen, and the products are those of near memory") {
+  const problem p{{150, 130}, 6};
+  const auto store = std::make_shared<mapped_store>(std::filesystem::temp_directory_path());
+  for (const policy& named : {row_1d, replicated_1_5d, grid_2d, split_3d})
+    on_mesh(default_mesh(named, 4), [&](const host_mesh& near) {
+      const host_mesh m(near.world(), near.shape());
+      use_far(m.queue(), {.store = store, .window = 8192, .from = 64});
+      const auto product_of = [&](const host_mesh& on, bool transpose, int chunks) {
+        const auto a = one_way(on, named, p);
+        const auto b = transpose ? transposed(a) : a;
+        const auto x = generate<double>(on, named.dense, b.col_blocking(),
+                                        blocking::even(p.width, on.shape(), nesting::cols), field(0));
+        dense<double, dynamic_layout, host> y(on, named.dense, b.row_blocking(), x.col_blocking());
+        spmm_plan plan(b, x, in_chunks(chunks));
+        on.ledger().clear();
+        plan(x, y);
+        CHECK(on.ledger().total() == plan.predicted());
+        return std::tuple(collect(y), plan.options().chunks, plan.predicted().words);
+      };
+      for (const bool transpose : {false, true}) {
+        const auto [expected, one, words] = product_of(near, transpose, 0);
+        CHECK(one == 1);
+        for (const int chunks : {0, 3}) {
+          const auto [found, used, moved] = product_of(m, transpose, chunks);
+          CHECK(largest_difference(found, expected) < 1e-12);
+          CHECK(moved == words);
+          if (chunks == 3 && m.shape().row > 1) CHECK(used == 3);
+          if (chunks == 0 && m.shape().row > 1) CHECK(used >= 2);
+          if (m.shape().row == 1) CHECK(used == 1);
+        }
+      }
+    });
+}
+
+TEST_CASE("sums of a reproducible mesh in chunks") {
+  const problem p{{45, 31}, 3};
+  for (const policy& named : {row_1d, grid_2d})
+    on_threads(4, [&](const communicator& world) {
+      const host_mesh m(world, default_mesh(named, 4), device_queue<host>(), summation::reproducible, 40);
+      constexpr int few[] = {2, 7};
+      const auto a = one_way(m, named, p);
+      check_chunks(a, p, false, stationary::automatic, few);
+      check_chunks(transposed(a), p, true, stationary::automatic, few);
+    });
+}
+
+TEST_CASE("chunks imply that only needed rows travel; where whole blocks do, there are none") {
+  const problem p{{30, 30}, 3};
+  on_mesh({3, 1, 1}, [&](const host_mesh& m) {
+    const auto a = one_way(m, row_1d, p);
+    const blocking features = blocking::even(3, m.shape(), nesting::cols);
+    const auto options = [&](const auto& of, spmm_options asked) {
+      return spmm_plan(of, row_1d.dense, features, asked).options();
+    };
+    for (const bool transpose : {false, true}) {
+      const auto b = transpose ? transposed(a) : a;
+      CHECK(options(b, {.chunks = 4}).rows == row_exchange::sparsity_aware);
+      CHECK(options(b, {.chunks = 4}).chunks == 4);
+      CHECK(options(b, {.rows = row_exchange::full, .chunks = 4}).chunks == 1);
+      CHECK(options(b, {}).chunks == 1);
+      expect_error<error>("an exchange of needed rows in -1 chunks",
+                          [&] { (void)options(b, {.rows = row_exchange::sparsity_aware, .chunks = -1}); });
+    }
+  });
+}
+
+}  // namespace test_chunked_exchange
