@@ -3,6 +3,7 @@
 /// Lists of rows of far operands: kernels that touch each row once run where the rows are, as a task of the
 /// far channel, so that what passes is counted and takes the time that it takes.
 
+#include <algorithm>
 #include <cstddef>
 #include <span>
 
@@ -12,6 +13,28 @@
 namespace partita::local {
 
 namespace detail {
+
+/// Calls kernel(first, count) for parts of an ascending list of far rows, one after the other, and
+/// lets go of what becomes resident. One part where pages of far memory do not become resident.
+template <class Channel, class T, class Kernel>
+void in_resident_parts(Channel& c, std::span<const local_index> list, const matrix_view<T>& rows,
+                       const Kernel& kernel) {
+  if constexpr (requires { Channel::most_resident_bytes; }) {
+    const std::size_t stride = static_cast<std::size_t>(rows.row_stride) * sizeof(T);
+    const auto most = static_cast<local_index>(
+        std::max<std::size_t>(1, Channel::most_resident_bytes / std::max<std::size_t>(1, stride)));
+    for (std::size_t first = 0; first < list.size();) {
+      const local_index begin = list[first], end = rows.rows - begin > most ? begin + most : rows.rows;
+      const auto last = std::lower_bound(list.begin() + static_cast<std::ptrdiff_t>(first), list.end(), end);
+      const std::size_t count = static_cast<std::size_t>(last - list.begin()) - first;
+      kernel(first, count);
+      c.forget(rows.row_data(begin), static_cast<std::size_t>(end - begin) * stride);
+      first += count;
+    }
+  } else if (!list.empty()) {
+    kernel(std::size_t{0}, list.size());
+  }
+}
 
 /// Calls kernel(queue), as a task if the list, the rows, of `touched` bytes, or the packed rows, of as many,
 /// are far.

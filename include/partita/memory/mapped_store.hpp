@@ -99,6 +99,11 @@ class mapped_store : public far_store {
     return !std::less<>()(a, begin_) && std::less<>()(a, begin_ + space_);
   }
 
+  void forget(const void* memory, std::size_t bytes) noexcept override {
+    const std::size_t begin = whole_pages(offset(memory)), end = (offset(memory) + bytes) / page * page;
+    if (begin < end) ::madvise(begin_ + begin, end - begin, MADV_DONTNEED);
+  }
+
   const std::filesystem::path& folder() const { return folder_; }
   /// The largest number of bytes that were allocated at a time.
   std::size_t peak() const {
