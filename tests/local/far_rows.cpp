@@ -39,6 +39,12 @@ TEST_CASE("rows of an ascending list are visited in parts, and what became resid
   REQUIRE(c.forgotten.size() == 4);
   CHECK(c.forgotten.front() == std::pair<const void*, std::size_t>(rows.row_data(1), 96));
   CHECK(c.forgotten.back() == std::pair<const void*, std::size_t>(rows.row_data(13), 24));
+  parts.clear();
+  local::detail::in_resident_parts(
+      c, std::span(list).first(2), rows.block(0, 0, 4, 2),
+      [&](std::size_t first, std::size_t count) { parts.emplace_back(first, count); });
+  CHECK(parts == std::vector<std::pair<std::size_t, std::size_t>>{{0, 2}});
+  CHECK(c.forgotten.size() == 4);
   local::detail::in_resident_parts(c, std::span<const local_index>(), rows,
                                    [&](std::size_t, std::size_t) { FAIL("no rows"); });
 }

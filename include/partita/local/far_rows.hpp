@@ -15,12 +15,16 @@ namespace partita::local {
 namespace detail {
 
 /// Calls kernel(first, count) for parts of an ascending list of far rows, one after the other, and
-/// lets go of what becomes resident. One part where pages of far memory do not become resident.
+/// lets go of what becomes resident. One part if the rows are few, or far memory is always resident.
 template <class Channel, class T, class Kernel>
 void in_resident_parts(Channel& c, std::span<const local_index> list, const matrix_view<T>& rows,
                        const Kernel& kernel) {
   if constexpr (requires { Channel::most_resident_bytes; }) {
     const std::size_t stride = static_cast<std::size_t>(rows.row_stride) * sizeof(T);
+    if (static_cast<std::size_t>(rows.rows) * stride <= Channel::most_resident_bytes) {
+      if (!list.empty()) kernel(std::size_t{0}, list.size());
+      return;
+    }
     const auto most = static_cast<local_index>(
         std::max<std::size_t>(1, Channel::most_resident_bytes / std::max<std::size_t>(1, stride)));
     for (std::size_t first = 0; first < list.size();) {
