@@ -38,7 +38,7 @@ std::size_t resident_file_pages() {
 }
 
 TEST_CASE("far memory: what is forgotten keeps its values, and is not resident") {
-  mapped_store store(scratch());
+  mapped_store store(scratch(), std::size_t{48} << 20);
   const std::size_t bytes = std::size_t{32} << 20, pages = bytes / 4096;
   auto* const a = static_cast<unsigned char*>(store.allocate(bytes));
   const auto value = [](std::size_t k) { return static_cast<unsigned char>(k % 251); };
