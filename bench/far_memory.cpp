@@ -16,6 +16,7 @@
 #include "partita/memory/mapped_store.hpp"
 #include "partita/transfer/distribute.hpp"
 #include "support/graphs.hpp"
+#include "support/instructions.hpp"
 #include "support/median.hpp"
 #include "support/options.hpp"
 
@@ -119,6 +120,7 @@ int main(int argc, char** argv) {
   app.add_option("--far", p.folder, "folder of the scratch file")->capture_default_str();
   try {
     bench::parse(app, argc, argv);
+    bench::print_instructions();
     run(p);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "far_memory: %s\n", e.what());

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "support/gemm_contenders.hpp"
+#include "support/instructions.hpp"
 #include "support/json.hpp"
 #include "support/median.hpp"
 #include "support/options.hpp"
@@ -240,6 +241,7 @@ bench::json measure(const communicator& world, const bench::gemm_problem& p, con
 int main(int argc, char** argv) try {
   const command c = command_of(argc, argv);
   return mpi::run(argc, argv, [&](const communicator& world) {
+    if (world.rank() == 0) bench::print_instructions();
 #ifndef BENCH_WITH_SCALAPACK
     if (world.rank() == 0) std::puts("pdgemm: not compared, ScaLAPACK was not found");
 #endif

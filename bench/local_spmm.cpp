@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <exception>
 #include <functional>
 #include <map>
 #include <numeric>
@@ -23,6 +24,7 @@
 #include "partita/base/random.hpp"
 #include "partita/local/kernels.hpp"
 #include "reference/spmm.hpp"
+#include "support/instructions.hpp"
 
 namespace {
 
@@ -97,7 +99,7 @@ void straightforward(const partita::local::csr_view<float>& a, local_index f, co
 }
 
 /// Shared by the benchmarks: the graph, x, the results for one width, and all measured times.
-struct bench {
+struct measurement {
   graph g = rmat();
   std::vector<float> x, y, expected;
   local_index f = 0;
@@ -127,7 +129,8 @@ struct bench {
   }
 };
 
-void add(bench& b, const std::string& name, local_index f, int runs, const std::function<void()>& work) {
+void add(measurement& b, const std::string& name, local_index f, int runs,
+         const std::function<void()>& work) {
   const auto measure = [&b, name, f, work](benchmark::State& state) {
     b.prepare(f);
     work();
@@ -152,7 +155,7 @@ void add(bench& b, const std::string& name, local_index f, int runs, const std::
       ->ReportAggregatesOnly(runs != 1);
 }
 
-void report(bench& b) {
+void report(measurement& b) {
   double product = 1;
   int measured = 0;
   std::printf("straightforward / partita, %d threads:", thread_count());
@@ -170,14 +173,15 @@ void report(bench& b) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   std::vector<char*> arguments(argv, argv + argc);
   std::string interleaved = "--benchmark_enable_random_interleaving=true";
   arguments.insert(arguments.begin() + 1, interleaved.data());
   int count = static_cast<int>(arguments.size());
   benchmark::Initialize(&count, arguments.data());
   if (benchmark::ReportUnrecognizedArguments(count, arguments.data())) return 2;
-  bench b;
+  bench::print_instructions();
+  measurement b;
   const auto view = [&b](std::vector<float>& of) {
     return matrix_view<float>{of.data(), static_cast<local_index>(b.g.offsets.size() - 1), b.f, b.f};
   };
@@ -190,4 +194,7 @@ int main(int argc, char** argv) {
   }
   benchmark::RunSpecifiedBenchmarks();
   report(b);
+} catch (const std::exception& e) {
+  std::fprintf(stderr, "local_spmm: %s\n", e.what());
+  return 2;
 }

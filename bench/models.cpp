@@ -13,6 +13,7 @@
 #include "partita/compiled/host.hpp"
 #include "partita/partition/policies.hpp"
 #include "support/balance.hpp"
+#include "support/instructions.hpp"
 #include "support/median.hpp"
 #include "support/options.hpp"
 #include "support/rmat_dataset.hpp"
@@ -163,6 +164,7 @@ int main(int argc, char** argv) try {
     bench::add_number(*command, "RANKS", ranks, 1, 4096, "ranks that are threads");
   }
   bench::parse(app, argc, argv);
+  bench::print_instructions();
   const io::dataset d = bench::rmat_dataset(scale);
   if (reproducible->parsed() && ranks % 2 != 0) throw error("a grid needs an even number of ranks");
   if (!balance->parsed() && !reproducible->parsed()) return print_times(d, ranks) ? 0 : 1;

@@ -13,6 +13,7 @@
 #include <cstdlib>
 
 #include "support/dataset_graph.hpp"
+#include "support/instructions.hpp"
 #include "support/options.hpp"
 #include "support/partition_cases.hpp"
 #ifdef PARTITA_WITH_MPI
@@ -89,6 +90,7 @@ int run_mpi([[maybe_unused]] int argc, [[maybe_unused]] char** argv,
 
 int main(int argc, char** argv) try {
   const bench::command command = command_of(argc, argv);
+  bench::print_instructions();
   return command.comm == "mpi" ? run_mpi(argc, argv, command) : run(command, bench::launcher(), true);
 } catch (const std::exception& e) {
   std::fprintf(stderr, "partition: %s\n", e.what());

@@ -13,6 +13,7 @@
 #include "partita/comm/threads.hpp"
 #include "partita/compiled/host.hpp"
 #include "partita/train/pipeline_trainer.hpp"
+#include "support/instructions.hpp"
 #include "support/options.hpp"
 #include "support/rmat_dataset.hpp"
 
@@ -113,6 +114,7 @@ int main(int argc, char** argv) try {
   app.add_option("--chunks", p.chunks, "numbers of chunks to try")->delimiter(',')->capture_default_str();
   app.add_option("--rounds", p.rounds, "rounds")->capture_default_str();
   bench::parse(app, argc, argv);
+  bench::print_instructions();
   const io::dataset d = bench::rmat_dataset(p.scale);
   std::printf(
       "%s, %d layers of width %lld; %lld vertices, %zu edges, f32; %d ranks as threads; median of %d "

@@ -2,6 +2,8 @@
 // The host kernels against the reference: odd sizes, strides, empty blocks, several threads, and the same
 // bits for all.
 #include <atomic>
+#include <cstdint>
+#include <limits>
 #include <set>
 #include <stdexcept>
 
@@ -42,6 +44,71 @@ TEST_CASE("what a part throws, the caller gets, and can go on") {
     CHECK_NOTHROW(run(-1));
     CHECK(ran == 6);
   }
+}
+
+TEST_CASE("a set of instructions is the best one, or the one named") {
+  using namespace partita::on_host;
+  const instruction_set best = instructions_named(nullptr);
+  CHECK(best == instructions_named(""));
+  CHECK(has_instructions(best));
+  for (const instruction_set i : {instruction_set::baseline, instruction_set::avx2, instruction_set::avx512})
+    if (i >= compiled_instructions && has_instructions(i)) {
+      CHECK(instructions_named(name_of(i)) == i);
+      CHECK(i <= best);
+    } else {
+      CHECK_THROWS_AS(instructions_named(name_of(i)), partita::error);
+    }
+  CHECK_THROWS_WITH(instructions_named("avx1024"), "PARTITA_ISA is avx1024, not baseline, avx2 or avx512");
+}
+
+namespace {
+
+template <partita::on_host::instruction_set I>
+struct exponentials_in_place {
+  template <class T>
+  void operator()(T* x, std::size_t count) const {
+    partita::on_host::exponentials<I>(x, count);
+  }
+};
+
+template <class T>
+std::vector<T> exponentials_of(std::vector<T> x) {
+  partita::on_host::with_instructions(
+      [&](auto i) { partita::on_host::run_with<i>(exponentials_in_place<i>(), x.data(), x.size()); });
+  return x;
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("cpu exponentials are right to one unit in the last place", T, float, double) {
+  using limits = std::numeric_limits<T>;
+  const T most = std::log(limits::max()), least = std::log(limits::min());
+  for (const T& from : {least, T(-5), T(-1e-3)}) {
+    std::vector<T> x;
+    for (int i = 0; i < 4099; ++i)
+      x.push_back(from +
+                  (from == least ? most - least : -from) * static_cast<T>(partita::random_uniform(7, i, 0)));
+    const std::vector<T> y = exponentials_of(x);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const long double right = std::exp(static_cast<long double>(x[i]));
+      if (right < limits::min() * 2) continue;
+      CHECK(std::abs(static_cast<long double>(y[i]) - right) <= limits::epsilon() * right);
+    }
+  }
+}
+TEST_CASE_TEMPLATE("cpu exponentials: any number of them, and special values", T, float, double) {
+  constexpr T infinity = std::numeric_limits<T>::infinity(), nan = std::numeric_limits<T>::quiet_NaN();
+  for (std::size_t n = 0; n < 40; ++n) {
+    std::vector<T> x(n, T(1));
+    for (const T y : exponentials_of(x)) CHECK(y == doctest::Approx(std::exp(1.0)));
+  }
+  const std::vector<T> y = exponentials_of<T>({0, -infinity, infinity, nan, T(-1e30), T(1e30)});
+  CHECK(y[0] == 1);
+  CHECK(y[1] == 0);
+  CHECK(y[2] == infinity);
+  CHECK(y[3] != y[3]);
+  CHECK(y[4] == 0);
+  CHECK(y[5] == infinity);
 }
 
 TEST_CASE_TEMPLATE("cpu spmm: every width", T, float, double) { spmm_of_every_width<T, host>(); }

@@ -26,17 +26,32 @@ struct edge_coefficient {
   dropped<T> keep;
   bool drops, averaged, transposed;
 
-  constexpr T of_head(local_index v, local_index u, local_index h) const {
-    const T score = source(u, h) + target(v, h);
-    const T alpha = std::exp((score > T(0) ? score : slope * score) - log_sum(v, h));
+  constexpr local_index target_of(local_index i, local_index e) const { return transposed ? columns[e] : i; }
+  constexpr local_index source_of(local_index i, local_index e) const { return transposed ? i : columns[e]; }
+  constexpr T exponent_of(local_index v, local_index u, local_index h) const {
+    const T score = source(u, h) + target(v, h), scaled = slope * score;
+    return (score > T(0) ? score : scaled) - log_sum(v, h);
+  }
+  constexpr T after_dropout(local_index v, local_index u, local_index h, T alpha) const {
     return drops ? keep(first_target + v, keep.vertex(first_source + u) * source.cols + h, alpha) : alpha;
   }
+
+  /// Whether the coefficient is finished(i, e, h, exp(exponent(i, e, h))), so that kernels may take many
+  /// exponentials at a time.
+  constexpr bool exponential() const { return !averaged; }
+  constexpr bool finishes() const { return drops; }
+  constexpr T exponent(local_index i, local_index e, local_index h) const {
+    return exponent_of(target_of(i, e), source_of(i, e), first_head + h);
+  }
+  constexpr T finished(local_index i, local_index e, local_index h, T alpha) const {
+    return after_dropout(target_of(i, e), source_of(i, e), first_head + h, alpha);
+  }
   constexpr T operator()(local_index i, local_index e, local_index h) const {
-    const local_index j = columns[e];
-    const local_index v = transposed ? j : i, u = transposed ? i : j;
-    if (!averaged) return of_head(v, u, first_head + h);
+    if (!averaged) return finished(i, e, h, std::exp(exponent(i, e, h)));
+    const local_index v = target_of(i, e), u = source_of(i, e);
     T sum = 0;
-    for (local_index k = 0; k < source.cols; ++k) sum += of_head(v, u, k);
+    for (local_index k = 0; k < source.cols; ++k)
+      sum += after_dropout(v, u, k, std::exp(exponent_of(v, u, k)));
     return sum / static_cast<T>(source.cols);
   }
 };

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Products of dense blocks with a sparse pattern that has one value per entry and head. As in spmm, strips
-/// of columns are accumulated in registers over the entries of a row; a strip is within one head, or covers
-/// several heads of compile-time width.
+/// Products of dense blocks with a sparse pattern that has one value per entry and head.
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 
 #include "partita/local/csr_inverse.hpp"
 #include "partita/local/head_slice.hpp"
 #include "partita/local/host/edge_parts.hpp"
+#include "partita/local/host/exponential.hpp"
+#include "partita/local/host/row_strips.hpp"
 #include "partita/local/host/vector.hpp"
 #include "partita/local/shapes.hpp"
 #include "partita/local/view.hpp"
@@ -30,88 +31,26 @@ struct product {
   matrix_view<const T> x;
   T beta;
   matrix_view<T> y;
-
-  const T* values_of(local_index e) const {
-    return edge_values(values, order == nullptr ? e : order[e], s.heads);
-  }
 };
 
-/// Columns [first + skip, first + stop) of rows [begin, end), starting in head `head`.
-struct part {
-  local_index begin, end, first, skip, stop, head;
-};
-
-/// Each group of `Group` columns of the strip has one value per entry.
-template <int Width, int Group, class T>
-inline void strip(const product<T>& p, const part& where) {
-  constexpr local_index ahead = Width * sizeof(T) <= 128 ? 32 : 16;
-  const local_index last = p.a.offsets[p.a.rows] - 1;
-  const T* const x = p.x.data + where.first;
-  for (local_index i = where.begin; i < where.end; ++i) {
-    T sum[Width] = {};
-    const local_index row_end = p.a.offsets[i + 1];
-    for (local_index e = p.a.offsets[i]; e < row_end; ++e) {
-      prefetch(x + p.a.columns[e < last - ahead ? e + ahead : last] * p.x.row_stride, Width);
-      const T* const value = p.values_of(e) + where.head;
-      const T* const from = x + p.a.columns[e] * p.x.row_stride;
-      for (int g = 0; g < Width; g += Group)
-        for (int j = g; j < g + Group; ++j) sum[j] += value[g / Group] * from[j];
-    }
-    T* const y = p.y.row_data(i) + where.first;
-    for (int j = where.skip; j < where.stop; ++j) y[j] = p.beta == 0 ? sum[j] : sum[j] + p.beta * y[j];
-  }
-}
-
-template <int Width, int Group, class T>
-inline bool groups_of(const product<T>& p, const part& where) {
-  if (p.s.head_width == Group)
-    strip<Width, Group>(p, where);
-  else if constexpr (Group > 1)
-    return groups_of<Width, Group / 2>(p, where);
-  else
-    return false;
-  return true;
-}
-
-/// Number of columns covered by a strip of several whole heads starting at column `first`; 0 if there is
-/// none.
-template <class T>
-inline local_index heads_strip(const product<T>& p, local_index begin, local_index end, local_index first,
-                               local_index h) {
-  constexpr int wide = 128 / sizeof(T), narrow = 32 / sizeof(T);
-  if ((p.s.first_col + first) % p.s.head_width != 0) return 0;
-  for (const int width : {wide, narrow})
-    if (p.y.cols - first >= width) {
-      const part where{begin, end, first, 0, width, h};
-      if (width == wide ? groups_of<wide, narrow>(p, where) : groups_of<narrow, narrow / 2>(p, where))
-        return width;
-    }
-  return 0;
-}
-
-template <int Width, class T>
-inline void strip_of(local_index width, const product<T>& p, const part& where) {
-  if (width == Width)
-    strip<Width, Width>(p, where);
-  else if constexpr (Width > 1)
-    strip_of<Width / 2>(width, p, where);
-}
-
-/// Covers the columns with strips of several heads where possible, else within a head.
-template <class T>
+/// Rows [begin, end) of y: all columns in one pass if vectors can lie within heads, else head by head.
+template <instruction_set I, class T>
 inline void rows(const product<T>& p, local_index begin, local_index end) {
-  for_heads(p.s, 0, p.y.cols,
-            [&, covered = local_index{0}](local_index from, local_index to, local_index h) mutable {
-              if (from < covered) return;
-              covered = std::max(covered, from + heads_strip<T>(p, begin, end, from, h));
-              for (local_index done = std::max(from, covered); done < to;) {
-                const local_index width = strip_width<T>(p.y.cols, to - done);
-                const local_index first = std::min(done, p.y.cols - width);
-                const part where{begin, end, first, done - first, std::min(to - first, width), h};
-                strip_of<widest_strip<T>>(width, p, where);
-                done = first + where.stop;
-              }
-            });
+  if (p.y.cols == 0) return;
+  const strip_detail::operands<T> all{p.a, p.x, {.beta = p.beta}, p.y};
+  const local_index head = p.s.first_col / p.s.head_width, first = p.s.first_col % p.s.head_width;
+  const local_index cuts = p.s.head_width | first | p.y.cols, shared = cuts & -cuts;  // a power of two
+  const bool one_head = first + p.y.cols <= p.s.head_width;
+  if (!one_head && shared * sizeof(T) >= strip_detail::shortest<T, strip_detail::value_of_head<T>>)
+    return strip_detail::multiply_rows<I>(
+        all, strip_detail::value_of_head<T>{p.values + head, p.order, p.s.heads, p.s.head_width, first},
+        shared, begin, end);
+  for (local_index i = begin; i < end; i += one_head ? end - begin : row_block)
+    for_heads(p.s, 0, p.y.cols, [&](local_index from, local_index to, local_index h) {
+      strip_detail::multiply_rows<I>(all.columns(from, to),
+                                     strip_detail::one_value<T>{p.values + h, p.order, p.s.heads}, 0, i,
+                                     one_head ? end : std::min(i + row_block, end));
+    });
 }
 
 template <local_index Lanes, class T>
@@ -144,10 +83,63 @@ inline T dot(const T* u, const T* v, local_index n) {
 
 template <class T>
 inline void multiply(const device_queue<host>& q, const product<T>& p) {
-  run_entry_rows(q.threads(), p.a, p.y.cols, [&](local_index begin, local_index end) {
-    for (local_index i = begin; i < end; i += row_block) rows(p, i, std::min(i + row_block, end));
+  with_instructions([&](auto instructions) {
+    run_entry_rows(q.threads(), p.a, p.y.cols,
+                   [&](local_index begin, local_index end) { rows<instructions>(p, begin, end); });
   });
 }
+
+/// A coefficient of an entry that is an exponential, finished or as it is.
+template <class F, class T>
+concept exponential_of_entry = requires(const F& f, T alpha) {
+  { f.exponential() } -> std::same_as<bool>;
+  { f.finishes() } -> std::same_as<bool>;
+  { f.exponent(0, 0, 0) } -> std::same_as<T>;
+  { f.finished(0, 0, 0, alpha) } -> std::same_as<T>;
+};
+
+/// The values of rows [begin, end), for the heads of y's columns.
+template <instruction_set I, class T, class F>
+struct values_of {
+  const F& given;
+
+  void operator()(const product<T>& p, T* values, local_index begin, local_index end) const {
+    const F f = given;
+    if constexpr (exponential_of_entry<F, T>)
+      if (f.exponential() && heads_of(p) == p.s.heads) return exponentials_of(f, p, values, begin, end);
+    for_entries(p, begin, end, [&](local_index i, local_index e, local_index h) {
+      edge_values(values, e, p.s.heads)[h] = f(i, e, h);
+    });
+  }
+
+ private:
+  static local_index heads_of(const product<T>& p) {
+    local_index heads = 0;
+    for_heads(p.s, 0, p.y.cols, [&](local_index, local_index, local_index) { ++heads; });
+    return heads;
+  }
+  template <class G>
+  static void for_entries(const product<T>& p, local_index begin, local_index end, const G& g) {
+    for (local_index i = begin; i < end; ++i)
+      for (local_index e = p.a.offsets[i]; e < p.a.offsets[i + 1]; ++e)
+        for_heads(p.s, 0, p.y.cols, [&](local_index, local_index, local_index h) { g(i, e, h); });
+  }
+  static void exponentials_of(const F& f, const product<T>& p, T* values, local_index begin,
+                              local_index end) {
+    const local_index heads = p.s.heads;
+    T* const first = edge_values(values, p.a.offsets[begin], heads);
+    T* to = first;
+    for (local_index i = begin; i < end; ++i)
+      for (local_index e = p.a.offsets[i]; e < p.a.offsets[i + 1]; ++e)
+        for (local_index h = 0; h < heads; ++h) *to++ = f.exponent(i, e, h);
+    exponentials<I>(first, static_cast<std::size_t>(to - first));
+    if (!f.finishes()) return;
+    to = first;
+    for (local_index i = begin; i < end; ++i)
+      for (local_index e = p.a.offsets[i]; e < p.a.offsets[i + 1]; ++e)
+        for (local_index h = 0; h < heads; ++h, ++to) *to = f.finished(i, e, h, *to);
+  }
+};
 
 }  // namespace edge_product_detail
 
@@ -170,17 +162,15 @@ inline void edge_apply_multiply(const device_queue<host>& q, local::input_csr<T>
                                 matrix_view<T> y) {
   local::require_edges("edge_apply_multiply", a, s, local::shape_of(x), local::shape_of(y));
   const edge_product_detail::product<T> p{a, s, values, nullptr, x, beta, y};
-  run_entry_rows(q.threads(), a, y.cols, [&](local_index begin, local_index end) {
-    const F value = f;
-    for (local_index i = begin; i < end; i += row_block) {
-      const local_index last = std::min(i + row_block, end);
-      for (local_index row = i; row < last; ++row)
-        for (local_index e = a.offsets[row]; e < a.offsets[row + 1]; ++e)
-          for_heads(s, 0, y.cols, [&](local_index, local_index, local_index h) {
-            edge_values(values, e, s.heads)[h] = value(row, e, h);
-          });
-      edge_product_detail::rows(p, i, last);
-    }
+  with_instructions([&](auto instructions) {
+    run_entry_rows(q.threads(), a, y.cols, [&](local_index begin, local_index end) {
+      const edge_product_detail::values_of<instructions, T, F> apply{f};
+      for (local_index i = begin; i < end; i += row_block) {
+        const local_index last = std::min(i + row_block, end);
+        run_with<instructions>(apply, p, values, i, last);
+        edge_product_detail::rows<instructions>(p, i, last);
+      }
+    });
   });
 }
 
@@ -205,7 +195,7 @@ inline void edge_dot(const device_queue<host>& q, local::input_csr<T> a, local::
   const auto add = [=](T& value, T total) { value = beta == 0 ? total : total + beta * value; };
   const local_index last_entry = a.nonzeros() == 0 ? 0 : a.offsets[a.rows] - 1;
   const local_index first_head = x.cols == 0 ? s.heads : s.first_col / s.head_width;
-  run_entry_rows(q.threads(), a, std::int64_t{x.cols} + s.heads, [=](local_index first, local_index last) {
+  const auto rows = [=](local_index first, local_index last) {
     for (local_index i = first; i < last; ++i)
       for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e) {
         prefetch(x.row_data(a.columns[e < last_entry - 16 ? e + 16 : last_entry]), x.cols);
@@ -220,6 +210,10 @@ inline void edge_dot(const device_queue<host>& q, local::input_csr<T> a, local::
         });
         for (local_index h = done; h < s.heads; ++h) add(value[h], T{0});
       }
+  };
+  with_instructions([&](auto instructions) {
+    run_entry_rows(q.threads(), a, std::int64_t{x.cols} + s.heads,
+                   [&](local_index first, local_index last) { run_with<instructions>(rows, first, last); });
   });
 }
 

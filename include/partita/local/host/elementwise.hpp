@@ -2,6 +2,7 @@
 #pragma once
 /// Elementwise operations, also with a row or column vector.
 
+#include "partita/local/host/instructions.hpp"
 #include "partita/local/host/parallel.hpp"
 #include "partita/local/shapes.hpp"
 #include "partita/local/view.hpp"
@@ -14,8 +15,13 @@ namespace elementwise_detail {
 /// y(i, j) = f(i, j).
 template <class T, class F>
 inline void assign(const device_queue<host>& q, matrix_view<T> y, const F& f) {
-  for_rows(q.threads(), y.rows, y.cols, [f, y](local_index i) {
-    for (local_index j = 0; j < y.cols; ++j) y(i, j) = f(i, j);
+  const auto rows = [f, y](local_index begin, local_index end) {
+    for (local_index i = begin; i < end; ++i)
+      for (local_index j = 0; j < y.cols; ++j) y(i, j) = f(i, j);
+  };
+  with_instructions([&](auto instructions) {
+    run_rows(q.threads(), y.rows, y.cols,
+             [&](local_index begin, local_index end) { run_with<instructions>(rows, begin, end); });
   });
 }
 

@@ -5,13 +5,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 
 #include "partita/local/host/elementwise.hpp"
 #include "partita/local/host/gemm_backend.hpp"
+#include "partita/local/host/instructions.hpp"
 #include "partita/local/host/parallel.hpp"
 #include "partita/local/host/reductions.hpp"
-#include "partita/local/host/vector.hpp"
 #include "partita/local/shapes.hpp"
 #include "partita/local/view.hpp"
 #include "partita/memory/host.hpp"
@@ -32,61 +31,83 @@ struct operand {
   std::ptrdiff_t down, right;
 };
 
-/// to[p * Width + j] = op(b)(p, j), 0 for j >= cols.
+/// to[p * Width + j] = z(p, j) for p < depth, with zeros for j >= cols; `down` and `right` are the distances
+/// of z's rows and columns.
 template <int Width, class T>
-inline void pack(const operand<T>& b, const T* from, local_index depth, local_index cols, T* to) {
+inline void pack(const T* z, std::ptrdiff_t down, std::ptrdiff_t right, local_index depth, local_index cols,
+                 T* to) {
   for (local_index p = 0; p < depth; ++p)
-    for (local_index j = 0; j < Width; ++j)
-      to[p * Width + j] = j < cols ? from[p * b.down + j * b.right] : T{0};
+    for (local_index j = 0; j < Width; ++j) to[p * Width + j] = j < cols ? z[p * down + j * right] : T{0};
 }
 
-/// sum += factor b.
-template <int Width, class T>
-inline void add_multiple(T factor, const T* b, T (&sum)[Width]) {
-  for (int j = 0; j < Width; ++j) sum[j] += factor * b[j];
-}
-
-/// c = alpha op(a) b + beta c for a tile of at most sizeof...(Row) rows and Width columns, with b packed. The
-/// prefetch also keeps gcc from vectorising over p, and noinline from spilling: either would move the sums
-/// out of registers.
-template <int Width, class T, int... Row>
-[[gnu::noinline]] void multiply_tile(const operand<T>& a, const T* from, local_index depth, const T* b,
-                                     T alpha, T beta, const matrix_view<T>& c,
-                                     std::integer_sequence<int, Row...>) {
-  const T* const rows[] = {from + std::min<local_index>(Row, c.rows - 1) * a.down...};
-  T sum[sizeof...(Row)][Width] = {}, done[sizeof...(Row)][Width];
-  for (local_index p = 0; p < depth; ++p, b += Width) {
-    __builtin_prefetch(b + 8 * Width);
-    (add_multiple(rows[Row][p * a.right], b, sum[Row]), ...);
-  }
-  for (std::size_t i = 0; i < sizeof...(Row); ++i)
-    for (int j = 0; j < Width; ++j) done[i][j] = alpha * sum[i][j];
+/// c = alpha a b + beta c for a tile of at most Height rows and Count vectors of Bytes, from packed panels of
+/// a (depth x Height) and b (depth x Count vectors).
+template <class T, int Bytes, int Height, int Count>
+inline void multiply_tile(const T* a, const T* b, local_index depth, T alpha, T beta,
+                          const matrix_view<T>& c) {
+  constexpr int lanes = Bytes / static_cast<int>(sizeof(T));
+  using vector = typename vector_of<T, Bytes>::type;
+  using place = typename vector_of<T, Bytes>::place;
+  vector sum[Height][Count] = {};
+  for (local_index p = 0; p < depth; ++p, a += Height, b += Count * lanes)
+    for (int i = 0; i < Height; ++i)
+      for (int v = 0; v < Count; ++v) sum[i][v] += a[i] * reinterpret_cast<const place*>(b)[v].value;
+  T done[Height][Count * lanes];
+  for (int i = 0; i < Height; ++i)
+    for (int v = 0; v < Count; ++v) reinterpret_cast<place*>(done[i])[v].value = alpha * sum[i][v];
   for (local_index i = 0; i < c.rows; ++i)
     for (local_index j = 0; j < c.cols; ++j) c(i, j) = done[i][j] + (beta == 0 ? T{0} : beta * c(i, j));
 }
 
-/// Tiled in Width columns. Each tile is computed by one thread, in a summation order that depends on the
+/// Rows of c in tiles of `height`, each computed by one thread, in a summation order that depends on the
 /// shape only; `deepest` rows by `widest` columns of op(b) are packed at a time.
-template <int Width, class T>
-inline void multiply(const device_queue<host>& q, T alpha, const operand<T>& a, const operand<T>& b, T beta,
-                     const matrix_view<T>& c, local_index k) {
-  constexpr int height = vector_bytes == 64 ? 8 : vector_bytes == 32 ? 6 : 4;
-  constexpr local_index deepest = 256, widest = 512 / sizeof(T);
-  const local_index tiles = (c.rows - 1) / height + 1;
-  run_rows(q.threads(), tiles, std::int64_t{height} * c.cols * k, [=](local_index begin, local_index end) {
-    alignas(64) T panels[deepest * widest];
+template <instruction_set I, int Count>
+struct row_tiles {
+  static constexpr int bytes = register_bytes(I);
+  static constexpr local_index height = I == instruction_set::avx512 ? 12
+                                        : I == instruction_set::avx2 ? 6
+                                                                     : 4;
+
+  /// Tiles [begin, end).
+  template <class T>
+  void operator()(T alpha, const operand<T>& a, const operand<T>& b, T beta, const matrix_view<T>& c,
+                  local_index k, local_index begin, local_index end) const {
+    constexpr local_index deepest = 256, width = Count * bytes / sizeof(T), widest = 4 * width;
+    alignas(64) T panels[deepest * widest], rows[deepest * height];
     for (local_index first = 0; first < c.cols; first += widest)
       for (local_index p = 0; p < k; p += deepest) {
         const local_index depth = std::min(deepest, k - p), cols = std::min(widest, c.cols - first);
-        for (local_index j = 0; j < cols; j += Width)
-          pack<Width>(b, b.at(p, first + j), depth, cols - j, panels + j * depth);
-        for (local_index tile = begin; tile < end; ++tile)
-          for (local_index i = tile * height, j = 0; j < cols; j += Width)
-            multiply_tile<Width>(a, a.at(i, p), depth, panels + j * depth, alpha, p == 0 ? beta : T{1},
-                                 c.block(i, first + j, std::min<local_index>(height, c.rows - i),
-                                         std::min<local_index>(Width, cols - j)),
-                                 std::make_integer_sequence<int, height>{});
+        for (local_index j = 0; j < cols; j += width)
+          pack<width>(b.at(p, first + j), b.down, b.right, depth, cols - j, panels + j * depth);
+        for (local_index tile = begin; tile < end; ++tile) {
+          const local_index i = tile * height, count = std::min(height, c.rows - i);
+          pack<height>(a.at(i, p), a.right, a.down, depth, count, rows);
+          for (local_index j = 0; j < cols; j += width)
+            multiply_tile<T, bytes, height, Count>(rows, panels + j * depth, depth, alpha,
+                                                   p == 0 ? beta : T{1},
+                                                   c.block(i, first + j, count, std::min(width, cols - j)));
+        }
       }
+  }
+
+  template <class T>
+  static void multiply(const device_queue<host>& q, T alpha, const operand<T>& a, const operand<T>& b, T beta,
+                       const matrix_view<T>& c, local_index k) {
+    run_rows(q.threads(), (c.rows - 1) / height + 1, std::int64_t{height} * c.cols * k,
+             [&](local_index begin, local_index end) {
+               run_with<I>(row_tiles(), alpha, a, b, beta, c, k, begin, end);
+             });
+  }
+};
+
+template <class T>
+inline void multiply(const device_queue<host>& q, T alpha, const operand<T>& a, const operand<T>& b, T beta,
+                     const matrix_view<T>& c, local_index k) {
+  with_instructions([&](auto i) {
+    if (c.cols * static_cast<int>(sizeof(T)) > register_bytes(i))
+      row_tiles<i, 2>::multiply(q, alpha, a, b, beta, c, k);
+    else
+      row_tiles<i, 1>::multiply(q, alpha, a, b, beta, c, k);
   });
 }
 
@@ -107,10 +128,7 @@ inline void gemm(const device_queue<host>& q, bool ta, bool tb, local::scalar<T>
     multiply(q.threads(), ta, tb, m, n, k, alpha, a.data, local::leading_size(a), b.data,
              local::leading_size(b), beta, c.data, local::leading_size(c));
   } else {
-    constexpr int lanes = vector_bytes / static_cast<int>(sizeof(T));
-    const gemm_detail::operand<T> left(a, ta), right(b, tb);
-    n > lanes ? gemm_detail::multiply<2 * lanes>(q, alpha, left, right, beta, c, k)
-              : gemm_detail::multiply<lanes>(q, alpha, left, right, beta, c, k);
+    gemm_detail::multiply<T>(q, alpha, {a, ta}, {b, tb}, beta, c, k);
   }
 }
 

@@ -17,6 +17,7 @@
 
 #include "partita/base/function_reference.hpp"
 #include "partita/base/index.hpp"
+#include "partita/local/host/instructions.hpp"
 
 namespace partita::on_host {
 
@@ -177,14 +178,17 @@ struct row_chunks {
 
 /// Sum over all chunks, in order, of f(begin, end).
 template <class Sum, class F>
-inline Sum sum_chunks(int threads, local_index rows, std::int64_t row_work, F&& f) {
+inline Sum sum_chunks(int threads, local_index rows, std::int64_t row_work, const F& f) {
   const row_chunks chunks(rows);
   std::array<Sum, row_chunks::most> partial{};
-  run_rows(threads, chunks.count, std::max<std::int64_t>(row_work, 1) * chunks.size,
-           [&](local_index from, local_index to) {
-             for (local_index c = from; c < to; ++c)
-               partial[static_cast<std::size_t>(c)] = f(chunks.begin(c), chunks.end(c));
-           });
+  const auto sums = [&partial, chunks, f](local_index from, local_index to) {
+    for (local_index c = from; c < to; ++c)
+      partial[static_cast<std::size_t>(c)] = f(chunks.begin(c), chunks.end(c));
+  };
+  with_instructions([&](auto instructions) {
+    run_rows(threads, chunks.count, std::max<std::int64_t>(row_work, 1) * chunks.size,
+             [&](local_index from, local_index to) { run_with<instructions>(sums, from, to); });
+  });
   Sum total{};
   for (local_index c = 0; c < chunks.count; ++c) total += partial[static_cast<std::size_t>(c)];
   return total;

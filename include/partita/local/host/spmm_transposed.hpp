@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "partita/local/host/instructions.hpp"
 #include "partita/local/host/parallel.hpp"
 #include "partita/local/host/vector.hpp"
 #include "partita/local/shapes.hpp"
@@ -19,6 +20,10 @@
 namespace partita::on_host {
 
 namespace scatter_detail {
+
+/// Columns of x that are kept in registers.
+template <class T>
+inline constexpr int widest = 256 / static_cast<int>(sizeof(T));
 
 /// A rectangle of y.
 struct part {
@@ -71,9 +76,8 @@ inline void product<T>::operator()(const part& where) const {
     for (local_index j = where.col_begin; j < where.col_end; ++j) y(i, j) = beta == 0 ? T{0} : beta * y(i, j);
   for (local_index i = 0; i < a.rows; i += row_block) {
     const local_index end = std::min(i + row_block, a.rows);
-    for (local_index first = where.col_begin; first < where.col_end; first += widest_strip<T>)
-      strip<widest_strip<T>>(std::min<local_index>(widest_strip<T>, where.col_end - first), *this, where, i,
-                             end, first);
+    for (local_index first = where.col_begin; first < where.col_end; first += widest<T>)
+      strip<widest<T>>(std::min<local_index>(widest<T>, where.col_end - first), *this, where, i, end, first);
   }
 }
 
@@ -95,10 +99,12 @@ inline void spmm_transposed(const device_queue<host>& q, local::input_csr<T> a, 
     return static_cast<local_index>(std::int64_t{size} * number / count);
   };
   const scatter_detail::product<T> p{a, x, alpha, beta, y};
-  run_tasks(q.threads(), static_cast<int>(strips * ranges), [&](int task) {
-    const local_index s = task % strips, r = task / strips;
-    p({cut(y.rows, r, ranges), cut(y.rows, r + 1, ranges), cut(y.cols, s, strips),
-       cut(y.cols, s + 1, strips)});
+  with_instructions([&](auto instructions) {
+    run_tasks(q.threads(), static_cast<int>(strips * ranges), [&](int task) {
+      const local_index s = task % strips, r = task / strips;
+      run_with<instructions>(p, scatter_detail::part{cut(y.rows, r, ranges), cut(y.rows, r + 1, ranges),
+                                                     cut(y.cols, s, strips), cut(y.cols, s + 1, strips)});
+    });
   });
 }
 
