@@ -24,20 +24,16 @@ using mesh_maker = std::function<partita::mesh<Device>(partita::mesh_shape)>;
 template <class Device>
 using far_starter = std::function<void(const partita::device_queue<Device>&, const partita::far_options&)>;
 
-/// Bounds the memory of a rank as --memory and --far say. Three eighths of it are the window. What has at
-/// least 1/32 of it is near as long as near buffers leave 1/16 of it to smaller ones: the first that are
-/// made, which are the graph and the operands of products with it.
+/// Bounds the memory of a rank as --memory and --far say. Half of it is the window, and what has at least a
+/// sixteenth of that is far.
 template <class Device>
 void bound_memory(const partita::device_queue<Device>& queue, const far_starter<Device>& start_far,
                   const command& c) {
   if (!c.memory) return;
-  const std::size_t all = *c.memory;
-  queue.limit_memory(all);
+  queue.limit_memory(*c.memory);
   if (c.far.empty()) return;
-  start_far(queue, {.store = c.far_store,
-                    .window = all / 8 * 3,
-                    .from = std::max<std::size_t>(1, all / 32),
-                    .fill = all - all / 16});
+  const std::size_t window = *c.memory / 2;
+  start_far(queue, {.store = c.far_store, .window = window, .from = std::max<std::size_t>(1, window / 16)});
 }
 
 /// The policies and meshes that `auto` stands for, with their costs: one policy or every one, on its nearest

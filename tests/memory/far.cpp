@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <doctest/doctest.h>
-#include <limits>
 
 namespace test_far {
 
@@ -52,17 +51,6 @@ TEST_CASE("far memory: what has passed since") {
   CHECK(t.transfer == 70);
   CHECK(t.compute == 80);
   CHECK(t.exposed == 90);
-}
-
-TEST_CASE("far memory: a large buffer is near as long as near buffers do not exceed `fill`") {
-  const far_options none{.from = 100}, some{.from = 100, .fill = 1000};
-  CHECK(!none.is_large(99, 0));
-  CHECK(none.is_large(100, 0));
-  CHECK(!some.is_large(99, 5000));
-  CHECK(!some.is_large(400, 600));
-  CHECK(some.is_large(401, 600));
-  CHECK(some.is_large(100, 1001));
-  CHECK(some.is_large(std::numeric_limits<std::size_t>::max(), 600));
 }
 
 TEST_CASE("far memory: slots are aligned halves of the window") {

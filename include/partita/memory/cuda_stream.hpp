@@ -66,7 +66,7 @@ class cuda_stream {
   /// Stream-ordered uninitialised memory, aligned to 256 bytes, from the device's default memory pool, which
   /// all streams share. If the pool is exhausted, trims its cached memory and retries.
   void* allocate(std::size_t bytes) const {
-    if (far_ && (far_->is_large(bytes, meter_->current()) || !meter_->fits(bytes))) {
+    if (far_ && (bytes >= far_->from || !meter_->fits(bytes))) {
       void* const memory = far_->store->allocate(bytes);
       far_meter_->add(bytes);
       return memory;

@@ -36,15 +36,10 @@ struct far_options {
   std::shared_ptr<far_store> store = {};
   std::size_t window = 0;       ///< bytes of near memory that far operands pass through
   std::size_t from = 1;         ///< buffers of at least this many bytes are far
-  std::size_t fill = 0;         ///< unless near buffers have at most this many bytes with them
   double bytes_per_second = 0;  ///< slows transfers down to this rate, to emulate a slower store; 0: does not
 
   /// Half of the window.
   std::size_t slot_bytes() const { return window / 2 / alignment * alignment; }
-  /// Whether a buffer is far beside near ones of `beside` bytes, even if the budget holds it.
-  bool is_large(std::size_t bytes, std::size_t beside) const {
-    return bytes >= from && (beside > fill || bytes > fill - beside);
-  }
 };
 
 /// What has passed between near and far memory. Times in seconds.

@@ -31,7 +31,7 @@ class host_memory {
   }
 
   void* allocate(std::size_t bytes) const {
-    if (far_ && far_->is_large(bytes, meter_->current())) return allocate_far(bytes);
+    if (far_ && bytes >= far_->from) return allocate_far(bytes);
     if (recycles_)
       if (void* const memory = reused(bytes)) return memory;
     if (!meter_->fits(bytes)) give_back_free();
