@@ -76,7 +76,7 @@ partita::io::dataset order_vertices(partita::io::dataset data, command& c, int r
   const std::span<const partita::io::edge> edges(data.edges);
   o.quality = partita::io::quality_of(
       edges.subspan(static_cast<std::size_t>(mine.begin), static_cast<std::size_t>(mine.size())), parts,
-      world);
+      world, [&] { data.edges.forget(); });
   if (o.name != "none") {
     partita::io::reordered_dataset sorted = partita::io::reordered(std::move(data), parts, ranks);
     data = std::move(sorted.data);

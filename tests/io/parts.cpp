@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "partita/comm/self.hpp"
+#include "partita/comm/threads.hpp"
 #include "support/datasets.hpp"
 #include "support/ranks.hpp"
 #include "support/scratch.hpp"
@@ -58,6 +60,11 @@ TEST_CASE("parts: the edges between them, and the neighbours at home") {
     CHECK(whole.edge_cut == 0);
     CHECK(whole.locality == 1);
   }
+  std::vector<io::edge> many;  // more than a piece
+  while (many.size() < std::size_t{1} << 21) many.insert(many.end(), edges.begin(), edges.end());
+  int pieces = 0;
+  CHECK(io::quality_of(many, parts, self::world(), [&] { ++pieces; }).edge_cut == two.edge_cut);
+  CHECK(pieces == 2);
   for (const int ranks : {2, 3, 9})
     threads::run(ranks, [&](const communicator& world) {
       const interval mine = comm::share_of(std::ssize(edges), world.rank(), world.size());

@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <memory>
 #include <numeric>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "partita/local/kernels.hpp"
@@ -16,6 +18,36 @@ namespace test_far_rows {
 
 using namespace partita;
 using host_queue = device_queue<host>;
+
+/// Notes what it is told to forget.
+struct forgetting {
+  static constexpr std::size_t most_resident_bytes = 4 * 3 * sizeof(double);  // of four rows
+  std::vector<std::pair<const void*, std::size_t>> forgotten;
+  void forget(const void* memory, std::size_t bytes) { forgotten.emplace_back(memory, bytes); }
+};
+
+TEST_CASE("rows of an ascending list are visited in parts, and what became resident is forgotten") {
+  std::vector<double> values(std::size_t{14} * 3);
+  const matrix_view<double> rows{values.data(), 14, 2, 3};
+  const std::vector<local_index> list{1, 3, 4, 5, 9, 13};
+  forgetting c;
+  std::vector<std::pair<std::size_t, std::size_t>> parts;
+  local::detail::in_resident_parts(c, std::span(list), rows, [&](std::size_t first, std::size_t count) {
+    parts.emplace_back(first, count);
+  });
+  CHECK(parts == std::vector<std::pair<std::size_t, std::size_t>>{{0, 3}, {3, 1}, {4, 1}, {5, 1}});
+  REQUIRE(c.forgotten.size() == 4);
+  CHECK(c.forgotten.front() == std::pair<const void*, std::size_t>(rows.row_data(1), 96));
+  CHECK(c.forgotten.back() == std::pair<const void*, std::size_t>(rows.row_data(13), 24));
+  parts.clear();
+  local::detail::in_resident_parts(
+      c, std::span(list).first(2), rows.block(0, 0, 4, 2),
+      [&](std::size_t first, std::size_t count) { parts.emplace_back(first, count); });
+  CHECK(parts == std::vector<std::pair<std::size_t, std::size_t>>{{0, 2}});
+  CHECK(c.forgotten.size() == 4);
+  local::detail::in_resident_parts(c, std::span<const local_index>(), rows,
+                                   [&](std::size_t, std::size_t) { FAIL("no rows"); });
+}
 
 template <class T>
 buffer<T, host> put(const host_queue& q, const std::vector<T>& values) {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <doctest/doctest.h>
 #include <filesystem>
+#include <fstream>
 #include <string>
 
 #include "support/ranks.hpp"
@@ -28,6 +29,28 @@ TEST_CASE("far memory: released blocks are used again, and neighbours become one
   store.release(a, 2 * page);
   store.release(c, page);
   CHECK(store.peak() == 3 * page);
+}
+
+std::size_t resident_file_pages() {
+  std::size_t size = 0, resident = 0, shared = 0;
+  std::ifstream("/proc/self/statm") >> size >> resident >> shared;
+  return shared;
+}
+
+TEST_CASE("far memory: what is forgotten keeps its values, and is not resident") {
+  mapped_store store(scratch(), std::size_t{48} << 20);
+  const std::size_t bytes = std::size_t{32} << 20, pages = bytes / 4096;
+  auto* const a = static_cast<unsigned char*>(store.allocate(bytes));
+  const auto value = [](std::size_t k) { return static_cast<unsigned char>(k % 251); };
+  for (std::size_t k = 0; k < bytes; ++k) a[k] = value(k);
+  const std::size_t before = resident_file_pages();
+  store.forget(a + 100, bytes - 200);
+  CHECK(resident_file_pages() + pages / 2 < before);
+  std::size_t wrong = 0;
+  for (std::size_t k = 0; k < bytes; ++k) wrong += a[k] != value(k);
+  CHECK(wrong == 0);
+  store.forget(a, 100);  // no whole page
+  store.release(a, bytes);
 }
 
 TEST_CASE("far memory: a folder that is not there, and a disk that is too small, are named") {

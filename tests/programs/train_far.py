@@ -26,15 +26,15 @@ def npy(descr, shape, data):
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + data
 
 
-def write_graph(folder):
+def write_graph(folder, vertices=VERTICES):
     """A directed weighted graph by chance, with a few vertices that many edges lead to."""
     rng = random.Random(17)
-    ends = [int(VERTICES * rng.random() ** 2) for _ in range(2 * EDGES)]
+    ends = [int(vertices * rng.random() ** 2) for _ in range(2 * EDGES)]
     files = {"edges": npy("<i8", (EDGES, 2), array.array("q", ends).tobytes()),
              "edge_weight": npy("<f8", (EDGES,), array.array("d", (0.5 + rng.random() for _ in range(EDGES))).tobytes()),
-             "features": npy("<f4", (VERTICES, FEATURES), array.array("f", (rng.random() for _ in range(VERTICES * FEATURES))).tobytes()),
-             "labels": npy("<i8", (VERTICES,), array.array("q", (rng.randrange(CLASSES) for _ in range(VERTICES))).tobytes()),
-             "split": npy("|u1", (VERTICES,), bytes(1 + v % 3 for v in range(VERTICES)))}
+             "features": npy("<f4", (vertices, FEATURES), array.array("f", (rng.random() for _ in range(vertices * FEATURES))).tobytes()),
+             "labels": npy("<i8", (vertices,), array.array("q", (rng.randrange(CLASSES) for _ in range(vertices))).tobytes()),
+             "split": npy("|u1", (vertices,), bytes(1 + v % 3 for v in range(vertices)))}
     for name, content in files.items():
         with open(os.path.join(folder, name + ".npy"), "wb") as f:
             f.write(content)
@@ -58,8 +58,8 @@ class Far(unittest.TestCase):
         environment = {**os.environ, **({"ASAN_OPTIONS": "detect_leaks=0"} if command else {})}
         return subprocess.run([*(command or []), TRAIN, *arguments], capture_output=True, text=True, timeout=120, env=environment, **more)
 
-    def train(self, *arguments, epochs="2", command=None):
-        done = self.run_train("--data", self.data.name, "--precision", "f64", "--epochs", epochs, "--quiet", "--json", self.out, *arguments, command=command)
+    def train(self, *arguments, epochs="2", command=None, data=None):
+        done = self.run_train("--data", data or self.data.name, "--precision", "f64", "--epochs", epochs, "--quiet", "--json", self.out, *arguments, command=command)
         self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
         with open(self.out) as f:
             return json.load(f)
@@ -107,6 +107,21 @@ class Far(unittest.TestCase):
             self.assertEqual((result["words_received"], result["messages"]), (same["words_received"], same["messages"]))
         result = self.train(*arguments, *self.far_options(1 << 17))
         self.assertGreater(result["messages"]["total"], whole["messages"]["total"])
+
+    def test_resident_memory_stays_near_the_budget(self):
+        # Wide hidden layers of a small graph: what is far is a multiple of what may be resident.
+        with tempfile.TemporaryDirectory() as data:
+            write_graph(data, vertices=1 << 14)
+            arguments = ["--model", "gcn", "--hidden", "1024", "--policy", "row_1d", "--threads", "1"]
+            expected = self.train(*arguments, epochs="1", data=data)
+            budget, beside = 32 << 20, 300 * 10**6
+            if expected["peak_rss_bytes"]["max_rank"] > expected["peak_bytes"]["max_rank"] + beside:
+                self.skipTest("this build needs memory for itself")
+            self.assertGreater(expected["peak_rss_bytes"]["max_rank"], budget + beside + 10**8)
+            result = self.train(*arguments, *self.far_options(budget), epochs="1", data=data)
+            self.same_losses(result, expected, arguments)
+            self.assertLessEqual(result["near_peak_bytes"]["max_rank"], budget)
+            self.assertLessEqual(result["peak_rss_bytes"]["max_rank"], budget + beside)
 
     def test_the_json(self):
         arguments = ["--model", "gcn", "--policy", "row_1d", "--ranks", "2"]

@@ -61,15 +61,9 @@ class cuda_memory final : public device_memory {
   void wait_on(const event& e) const override { event_of(e).make_wait(queue_.stream()); }
   void synchronize(const event& e) const override { queue_.synchronize(event_of(e)); }
 
-  void copy(const void* from, void* to, std::size_t bytes) const override {
-    move(from, to, bytes, cudaMemcpyDeviceToDevice);
-  }
-  void download(const void* from, void* to, std::size_t bytes) const override {
-    move(from, to, bytes, cudaMemcpyDeviceToHost);
-  }
-  void upload(const void* from, void* to, std::size_t bytes) const override {
-    move(from, to, bytes, cudaMemcpyHostToDevice);
-  }
+  void copy(const void* from, void* to, std::size_t bytes) const override { move(from, to, bytes); }
+  void download(const void* from, void* to, std::size_t bytes) const override { move(from, to, bytes); }
+  void upload(const void* from, void* to, std::size_t bytes) const override { move(from, to, bytes); }
 
   void reduce(element_type type, reduction r, std::span<const void* const> from, void* to,
               global_index count) const override {
@@ -84,9 +78,11 @@ class cuda_memory final : public device_memory {
   static const on_cuda::cuda_event& event_of(const event& e) {
     return static_cast<const detail::cuda_memory_event&>(e).event;
   }
-  void move(const void* from, void* to, std::size_t bytes, cudaMemcpyKind kind) const {
+  /// Buffers of the device may live in far memory.
+  void move(const void* from, void* to, std::size_t bytes) const {
     if (bytes > 0 && from != to)
-      on_cuda::check_cuda(cudaMemcpyAsync(to, from, bytes, kind, queue_.stream()), "cudaMemcpyAsync");
+      on_cuda::check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, queue_.stream()),
+                          "cudaMemcpyAsync");
   }
 
   /// With more sources than fit in the kernel parameters, later launches continue from a partial result in a

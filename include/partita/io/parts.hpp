@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <numeric>
 #include <span>
 #include <string>
@@ -54,15 +55,31 @@ struct partition_quality {
   double locality = 1;
 };
 
-/// The quality of `parts` (n), the same on all ranks. `edges` are this rank's share of the graph's, between
-/// vertices 0 to n - 1. Collective over `world`. What travels: an all-reduce of 2 n elements.
-inline partition_quality quality_of(std::span<const edge> edges, std::span<const int> parts,
-                                    const communicator& world = self::world()) {
-  std::vector<global_index> in(2 * parts.size());  // (n, 2): in-edges, and those from the vertex's own part
+namespace detail {
+
+/// counts (n, 2) += in-edges of each vertex, and those of them from its own part.
+inline void add_in_edges(std::span<const edge> edges, std::span<const int> parts,
+                         std::vector<global_index>& counts) {
   for (const edge& e : edges) {
     const auto source = static_cast<std::size_t>(e.source), target = static_cast<std::size_t>(e.target);
-    ++in[2 * target];
-    in[2 * target + 1] += parts[source] == parts[target] ? 1 : 0;
+    ++counts[2 * target];
+    counts[2 * target + 1] += parts[source] == parts[target] ? 1 : 0;
+  }
+}
+
+}  // namespace detail
+
+/// The quality of `parts` (n), the same on all ranks. `edges` are this rank's share of the graph's, between
+/// vertices 0 to n - 1; `forget` is called after each piece of them, to give back their memory. Collective
+/// over `world`. What travels: an all-reduce of 2 n elements.
+inline partition_quality quality_of(std::span<const edge> edges, std::span<const int> parts,
+                                    const communicator& world = self::world(),
+                                    const std::function<void()>& forget = {}) {
+  constexpr std::size_t piece = std::size_t{1} << 21;
+  std::vector<global_index> in(2 * parts.size());  // (n, 2): in-edges, and those from the vertex's own part
+  for (std::size_t begin = 0; begin < edges.size(); begin += std::min(piece, edges.size() - begin)) {
+    detail::add_in_edges(edges.subspan(begin, std::min(piece, edges.size() - begin)), parts, in);
+    if (forget) forget();
   }
   world.all_reduce(in);
   global_index all = 0, own = 0, targets = 0;

@@ -3,6 +3,7 @@
 /// Lists of rows of far operands: kernels that touch each row once run where the rows are, as a task of the
 /// far channel, so that what passes is counted and takes the time that it takes.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -16,6 +17,32 @@ namespace detail {
 
 /// What a kernel does with rows: it reads them, writes them, or adds to them.
 enum class row_access : std::uint8_t { packs, unpacks, adds };
+
+/// Calls kernel(first, count) for parts of an ascending list of far rows, one after the other, and
+/// lets go of what becomes resident. One part if the rows are few, or far memory is always resident.
+template <class Channel, class T, class Kernel>
+void in_resident_parts(Channel& c, std::span<const local_index> list, const matrix_view<T>& rows,
+                       const Kernel& kernel) {
+  if constexpr (requires { Channel::most_resident_bytes; }) {
+    const std::size_t stride = static_cast<std::size_t>(rows.row_stride) * sizeof(T);
+    if (static_cast<std::size_t>(rows.rows) * stride <= Channel::most_resident_bytes) {
+      if (!list.empty()) kernel(std::size_t{0}, list.size());
+      return;
+    }
+    const auto most = static_cast<local_index>(
+        std::max<std::size_t>(1, Channel::most_resident_bytes / std::max<std::size_t>(1, stride)));
+    for (std::size_t first = 0; first < list.size();) {
+      const local_index begin = list[first], end = rows.rows - begin > most ? begin + most : rows.rows;
+      const auto last = std::lower_bound(list.begin() + static_cast<std::ptrdiff_t>(first), list.end(), end);
+      const std::size_t count = static_cast<std::size_t>(last - list.begin()) - first;
+      kernel(first, count);
+      c.forget(rows.row_data(begin), static_cast<std::size_t>(end - begin) * stride);
+      first += count;
+    }
+  } else if (!list.empty()) {
+    kernel(std::size_t{0}, list.size());
+  }
+}
 
 /// Calls kernel(queue), as a task if the list, the rows, of `touched` bytes, or the packed rows, of as many,
 /// are far.

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "partita/local/far_chunks.hpp"
+#include "partita/local/far_rows.hpp"
 #include "partita/local/far_spmm_plan.hpp"
 #include "partita/local/fusion.hpp"
 #include "partita/local/shapes.hpp"
@@ -186,7 +187,10 @@ class far_spmm {
     const auto fresh = static_cast<std::size_t>(chunk(k).fresh);
     const std::span<const local_index> list = list_of(c, k);
     const matrix_view<T> table = table_of(c, k);
-    gather_rows(c.transfers(), x, list.first(fresh), table.data);
+    detail::in_resident_parts(c, list.first(fresh), x, [&](std::size_t first, std::size_t rows) {
+      gather_rows(c.transfers(), x, list.subspan(first, rows),
+                  table.row_data(static_cast<local_index>(first)));
+    });
     c.count_read(fresh * size().row_bytes());
     if (fresh < list.size())
       gather_rows(c.transfers(), matrix_view<const T>(table_of(c, k - 1)), list.subspan(fresh),
@@ -195,7 +199,11 @@ class far_spmm {
   /// Adds the table of chunk k to its rows of y.
   void add_table(channel& c, std::size_t k, const matrix_view<T>& y) const {
     const std::span<const local_index> list = list_of(c, k);
-    scatter_add_distinct_rows(c.transfers(), table_of(c, k).data, list, y);
+    const matrix_view<T> table = table_of(c, k);
+    detail::in_resident_parts(c, list, y, [&](std::size_t first, std::size_t rows) {
+      scatter_add_distinct_rows(c.transfers(), table.row_data(static_cast<local_index>(first)),
+                                list.subspan(first, rows), y);
+    });
     c.count_read(list.size() * size().row_bytes());
     c.count_written(list.size() * size().row_bytes());
   }

@@ -156,7 +156,7 @@ T read(const device_queue<cuda_device>& q, const T* at) {
   // Reserve enough for any scalar at once: growing frees, which may synchronise the whole device.
   T* const value =
       static_cast<T*>(q.resource<on_cuda::cuda_scratch>().host.reserve(std::max<std::size_t>(sizeof(T), 64)));
-  on_cuda::check_cuda(cudaMemcpyAsync(value, at, sizeof(T), cudaMemcpyDeviceToHost, q.stream()),
+  on_cuda::check_cuda(cudaMemcpyAsync(value, at, sizeof(T), cudaMemcpyDefault, q.stream()),
                       "cudaMemcpyAsync");
   q.synchronize();
   return *value;

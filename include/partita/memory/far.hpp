@@ -24,6 +24,8 @@ class far_store {
   virtual void release(void* memory, std::size_t bytes) noexcept = 0;
   /// Whether the address belongs to memory of this store.
   virtual bool contains(const void* address) const = 0;
+  /// Says that these bytes, which keep their values, need not stay resident.
+  virtual void forget(const void*, std::size_t) noexcept {}
 };
 
 /// How a queue uses far memory.

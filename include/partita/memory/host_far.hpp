@@ -23,6 +23,9 @@ class far_channel<host> {
 
   /// As much of a slot as a cache holds beside the other slot.
   static constexpr std::size_t best_rows_bytes = std::size_t{2} << 20;
+  /// Of far memory, what may become resident by a task before it is forgotten.
+  static constexpr std::size_t most_resident_bytes = std::size_t{16} << 20;
+  static constexpr std::size_t worth_forgetting = std::size_t{1} << 18;
 
   bool is_far(const void* address) const { return options_.store->contains(address); }
   std::size_t slot_bytes() const { return options_.slot_bytes(); }
@@ -58,6 +61,13 @@ class far_channel<host> {
       std::memcpy(to, from, c.row_bytes);
     count(c.from, c.bytes(), traffic_.read);
     count(c.to, c.bytes(), traffic_.written);
+    if (c.rows == 0) return;
+    forget(c.from, static_cast<std::size_t>(c.from_stride) * (c.rows - 1) + c.row_bytes);
+    forget(c.to, static_cast<std::size_t>(c.to_stride) * (c.rows - 1) + c.row_bytes);
+  }
+  /// Says that these bytes, if they are far and many, need not stay resident.
+  void forget(const void* memory, std::size_t bytes) {
+    if (bytes >= worth_forgetting && is_far(memory)) options_.store->forget(memory, bytes);
   }
   /// Count bytes that a kernel of a task reads from far memory, or writes there.
   void count_read(std::size_t bytes) {

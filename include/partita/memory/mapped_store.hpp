@@ -99,6 +99,13 @@ class mapped_store : public far_store {
     return !std::less<>()(a, begin_) && std::less<>()(a, begin_ + space_);
   }
 
+  /// Where the bound is not near, what is resident may as well stay.
+  void forget(const void* memory, std::size_t bytes) noexcept override {
+    const std::size_t begin = whole_pages(offset(memory)), end = (offset(memory) + bytes) / page * page;
+    if (begin < end && resident_bytes() > resident_ / 2)
+      ::madvise(begin_ + begin, end - begin, MADV_DONTNEED);
+  }
+
   const std::filesystem::path& folder() const { return folder_; }
   /// The largest number of bytes that were allocated at a time.
   std::size_t peak() const {

@@ -202,8 +202,7 @@ class context {
     return reinterpret_cast<const T*>(bias_.data());
   }
   static void copy_line(const device_queue<cuda_device>& q, void* to, const void* from, std::size_t bytes) {
-    on_cuda::check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, q.stream()),
-                        "cudaMemcpyAsync");
+    on_cuda::check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, q.stream()), "cudaMemcpyAsync");
   }
 
   cublasLtHandle_t handle_ = nullptr;
