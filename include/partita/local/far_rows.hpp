@@ -8,6 +8,7 @@
 
 #include "partita/local/view.hpp"
 #include "partita/memory/device.hpp"
+#include "partita/memory/far_forecast.hpp"
 
 namespace partita::local {
 
@@ -23,11 +24,14 @@ void run_on_rows(const device_queue<Device>& q, std::span<const local_index> lis
   const bool far_list = channel->is_far(list.data()), far_rows = channel->is_far(rows),
              far_packed = channel->is_far(packed);
   if (!far_list && !far_rows && !far_packed) return kernel(q);
+  const std::size_t in_rows = far_rows ? touched : 0, in_packed = far_packed ? touched : 0;
+  const far_traffic moved{.read = (far_list ? list.size_bytes() : 0) + in_rows + (adds ? in_packed : 0),
+                          .written = adds ? in_rows : in_packed};
+  if (channel->forecast() != nullptr) return channel->forecast()->add("list of rows", moved);
   channel->start([&] {
     kernel(channel->transfers());
-    const std::size_t in_rows = far_rows ? touched : 0, in_packed = far_packed ? touched : 0;
-    channel->count_read((far_list ? list.size_bytes() : 0) + in_rows + (adds ? in_packed : 0));
-    channel->count_written(adds ? in_rows : in_packed);
+    channel->count_read(moved.read);
+    channel->count_written(moved.written);
   });
   channel->wait();
 }

@@ -6,8 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "partita/base/error.hpp"
 #include "partita/local/far_cut.hpp"
 #include "partita/memory/device.hpp"
 #include "partita/memory/far.hpp"
@@ -116,22 +118,40 @@ class far_spmm_plan {
   std::uint64_t rows_needed() const { return needed_; }
   std::uint64_t rows_read() const { return fresh_; }
 
-  /// The bytes that pass in y = alpha A x + beta y, in closed form. `far_program`: whether the program is
-  /// far; `reads_y`: whether beta is not 0.
+  /// "of A (6000 x 6000, 66000 entries) and 16 columns, in chunks of 812 to 940 rows and 9000 to 9420
+  /// entries".
+  std::string explain() const {
+    const auto range = [&](local_index far_chunk::*count) {
+      const auto [least, most] = std::ranges::minmax_element(chunks_, {}, count);
+      return std::to_string((*least).*count) + " to " + std::to_string((*most).*count);
+    };
+    const std::string text =
+        base::sentence_of({"of A (", rows_, " x ", columns_, ", ", entries_, " entries) and ", size_.width,
+                           size_.width == 1 ? " column" : " columns"});
+    if (chunks_.empty()) return text;
+    return text + ", in chunks of " + range(&far_chunk::rows) + " rows and " + range(&far_chunk::entries) +
+           " entries";
+  }
+
+  /// What passes in y = alpha A x + beta y, in closed form; of `near`, each entry counts with its column and
+  /// value and a row of x, and each row of y. `far_program`: whether the program is far; `reads_y`: whether
+  /// beta is not 0.
   far_traffic predicted(bool far_program, bool reads_y) const {
     far_traffic t = of_block(far_program);
     const std::uint64_t y = size_.row_operand ? rows_ * size_.row_bytes() : 0;
     t.read += fresh_ * size_.row_bytes() + (reads_y ? y : 0);
     t.written = y;
+    t.near += entries_ * size_.row_bytes() + visited_ * size_.row_bytes() * (reads_y ? 2 : 1);
     return t;
   }
-  /// The same in y = alpha A^T x + beta y; `reads_y`: whether beta is neither 0 nor 1; `writes_y`: whether it
-  /// is not 1.
+  /// The same, with a row of y that is read and written for each entry, in y = alpha A^T x + beta y;
+  /// `reads_y`: whether beta is neither 0 nor 1; `writes_y`: whether it is not 1.
   far_traffic predicted_transposed(bool far_program, bool reads_y, bool writes_y) const {
     far_traffic t = of_block(far_program);
     const std::uint64_t y = size_.column_operand ? columns_ * size_.row_bytes() : 0;
     t.read += (needed_ + (size_.row_operand ? visited_ : 0)) * size_.row_bytes() + (reads_y ? y : 0);
     t.written = needed_ * size_.row_bytes() + (writes_y ? y : 0);
+    t.near += 2 * entries_ * size_.row_bytes() + visited_ * size_.row_bytes();
     return t;
   }
 
@@ -140,6 +160,8 @@ class far_spmm_plan {
   far_traffic of_block(bool far_program) const {
     far_traffic t;
     t.chunks = chunks_.size();
+    t.operations = chunks_.empty() ? 0 : 1;
+    t.near = entries_ * (sizeof(local_index) + size_.element);
     t.operand_rows = operand_rows();
     t.rows_needed = needed_;
     t.rows_read = fresh_;
