@@ -130,7 +130,7 @@ TEST_CASE("explained in a sentence") {
     const auto x = generate<vertex_rows, double>(m, {29, p.width}, field(0));
     const spmm_plan plan(a, x, {stationary::automatic, row_exchange::full});
     CHECK(plan.explain() ==
-          "A X in " + to_string(vertex_rows) +
+          "A X with " + to_string(row_1d.dense) +
               ", Y stationary, whole blocks of X are exchanged: " + std::to_string(plan.predicted().words) +
               " words are received and " + std::to_string(plan.multiplications()) + " multiplied");
   });

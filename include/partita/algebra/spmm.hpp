@@ -208,7 +208,7 @@ class spmm_plan {
 template <class T, class Device>
 std::string spmm_plan<T, Device>::explain() const {
   const spmm_options how = options();
-  return base::sentence_of({"A X in ", inner_, change_.travels() ? ", where X comes and Y goes" : "", ", ",
+  return base::sentence_of({"A X with ", inner_, change_.travels() ? ", where X comes and Y goes" : "", ", ",
                             how.stationary == stationary::a ? "A stationary, " : "Y stationary, ",
                             how.rows == row_exchange::full ? "whole blocks" : "needed rows",
                             " of X are exchanged: ", predicted().words, " words are received and ",
