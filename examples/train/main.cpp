@@ -95,8 +95,9 @@ void train_on(const partita::communicator& world, const preparation& from, comma
   const partita::io::dataset& data = from.data;
   c.threads = threads_per_rank(world, c.threads);
   const bool first = world.rank() == 0;
-  const observers tell =
-      first && !c.quiet ? observers{print_start, progress_printer(c.training.epochs)} : observers{};
+  const observers tell = first && !c.quiet
+                             ? observers{print_start, progress_printer(c.training.epochs), print_forecast}
+                             : observers{};
   if (first && !c.quiet && c.partition.parts > 1) print_ordering(c.partition);
   if (first && !c.quiet && c.chunk_cut == "metis") print_chunks(c, data);
   if (first && !c.quiet)

@@ -108,9 +108,14 @@ outcome train_in(int ranks, const mesh_maker<Device>& make_mesh, const far_start
   m.queue().meter()->restart_peak();  // what candidates needed is no part of the run
   m.ledger().clear();                 // nor the time in which they were distributed
   bound_memory(m.queue(), start_far, c);
+  partita::nn::continuation<T> how = continuation_for<T>(c, data);
+  if (!c.far.empty())
+    how.forecast = [&tell, rates = measured_far_rates(m.queue())](const partita::far_forecast& f) {
+      if (tell.forecast) tell.forecast(f, rates);
+    };
   const partita::policy& p = partita::find_policy(o.how.policy);
-  partita::nn::trained_model<T> trained = partita::nn::train_and_collect<T>(
-      m, data, options, p, o.how.mesh, wanted_by(c), tell.epoch, continuation_for<T>(c, data));
+  partita::nn::trained_model<T> trained =
+      partita::nn::train_and_collect<T>(m, data, options, p, o.how.mesh, wanted_by(c), tell.epoch, how);
   o.result = std::move(trained.report);
   if (m.rank() == 0) write_trained(std::move(trained), data, c);
   o.setup_peak_bytes = std::max(o.setup_peak_bytes, o.result.setup_peak_bytes.max_rank);

@@ -99,6 +99,10 @@ void add_far(ordered_json& j, const partita::nn::training_result& result) {
   const partita::nn::far_result& f = *result.far;
   j["chunks"] = in_json(f.chunks);
   j["far_bytes"] = {{"read", in_json(f.read)}, {"written", in_json(f.written)}};
+  j["predicted_far_bytes"] = nullptr;
+  if (f.predicted_read && f.predicted_written)
+    j["predicted_far_bytes"] = {{"read", in_json(*f.predicted_read)},
+                                {"written", in_json(*f.predicted_written)}};
   j["replication"] = f.replication;
   j["overlap"] = f.overlap ? ordered_json(*f.overlap) : ordered_json(nullptr);
   j["near_peak_bytes"] = in_json(result.peak_bytes);
@@ -204,6 +208,11 @@ void print_start(const outcome& run) {
   if (run.how.mesh.size() > 1 && !run.candidates.empty()) print_candidates(run.candidates);
   if (const std::string note = degenerate_mesh(run.how); !note.empty())
     fmt::print(stderr, "train: {}\n", note);
+}
+
+void print_forecast(const partita::far_forecast& f, const partita::far_rates& rates) {
+  fmt::print("an epoch on the first rank over far memory: {}\n", f.explain(rates));
+  std::fflush(stdout);
 }
 
 void print_summary(const std::string& policy, int ranks, const partita::nn::training_result& result) {

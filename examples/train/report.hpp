@@ -14,5 +14,8 @@ void write_json(const std::string& path, const command& c, int ranks, const outc
 /// What `auto` chose from, a line each, and on stderr what is odd about the mesh. Only for one rank.
 void print_start(const outcome& run);
 
+/// What an epoch over far memory will move, in chunks of what sizes. Only for one rank.
+void print_forecast(const partita::far_forecast& f, const partita::far_rates& rates);
+
 /// Some lines for a person.
 void print_summary(const std::string& policy, int ranks, const partita::nn::training_result& result);

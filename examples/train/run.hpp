@@ -7,6 +7,7 @@
 #include "partita/comm/communicator.hpp"
 #include "partita/io/labelled_graph.hpp"
 #include "partita/local/host/gemm_backend.hpp"
+#include "partita/memory/far_forecast.hpp"
 
 /// What `auto` chose from.
 struct candidate {
@@ -32,6 +33,8 @@ struct outcome {
 struct observers {
   std::function<void(const outcome&)> begin;  ///< of what will be trained: no result yet
   partita::nn::epoch_observer epoch;
+  /// Over far memory, of what an epoch will move, at these rates.
+  std::function<void(const partita::far_forecast&, const partita::far_rates&)> forecast;
 };
 
 /// Trains under `asked`, or under the candidate with the least product of words and bytes; every rank must

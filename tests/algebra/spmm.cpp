@@ -113,6 +113,29 @@ TEST_CASE("alpha A X + beta Y, where the operands lie and where they travel") {
   });
 }
 
+void check_forecast(const far_traffic& said, const far_traffic& found) {
+  CHECK(said.read == found.read);
+  CHECK(said.written == found.written);
+  CHECK(said.chunks == found.chunks);
+  CHECK(said.operations == found.operations);
+  CHECK(said.near == found.near);
+  CHECK(said.rows_needed == found.rows_needed);
+  CHECK(said.rows_read == found.rows_read);
+}
+
+TEST_CASE("explained in a sentence") {
+  on_mesh({2, 1, 1}, [](const host_mesh& m) {
+    const problem p{{29, 29}, 7};
+    const auto a = distribute(m, row_1d, p.shape, share(p.entries, m.rank(), m.size()));
+    const auto x = generate<vertex_rows, double>(m, {29, p.width}, field(0));
+    const spmm_plan plan(a, x, {stationary::automatic, row_exchange::full});
+    CHECK(plan.explain() ==
+          "A X with " + to_string(row_1d.dense) +
+              ", Y stationary, whole blocks of X are exchanged: " + std::to_string(plan.predicted().words) +
+              " words are received and " + std::to_string(plan.multiplications()) + " multiplied");
+  });
+}
+
 /// y = A x, then 2 A x - y, and the same of A^T, on a mesh whose ranks have this queue.
 std::vector<double> products_on(const communicator& world, mesh_shape shape, const policy& named,
                                 const problem& p, spmm_options options, const device_queue<host>& q) {
@@ -124,7 +147,14 @@ std::vector<double> products_on(const communicator& world, mesh_shape shape, con
     const auto x = generate<double>(m, named.dense, {of.shape().cols, p.width}, field(0));
     dense<double, dynamic_layout, host> y(m, named.dense, of.row_blocking(), x.col_blocking());
     spmm_plan plan(of, x, options);
+    const far_forecast said = plan.forecast(x, y);
+    auto* const channel = far_of(q);
+    const far_traffic before = channel == nullptr ? far_traffic{} : channel->traffic();
     plan(x, y);
+    if (channel == nullptr)
+      CHECK(said.entries().empty());
+    else
+      check_forecast(said.total(), channel->traffic() - before);
     plan(2, x, -1, y);
     const auto whole = collect(y);
     all.insert(all.end(), whole.begin(), whole.end());

@@ -50,6 +50,12 @@ TEST_CASE("by_rows: chunks of far rows, in order, with the bytes that travel") {
     CHECK(t.read == x.size() * sizeof(double));
     CHECK(t.written == y.size() * sizeof(double));
     CHECK(t.chunks == calls);
+    CHECK(t.operations == 1);
+    CHECK(t.near == t.read + t.written);
+    const local::far_row_cut cut(103, 10 * sizeof(double), 2, window / 2, far_channel<host>::best_rows_bytes);
+    CHECK(cut.chunks == calls);
+    CHECK(cut.most * (cut.chunks - 1) < 103);
+    CHECK(cut.most * cut.chunks >= 103);
     local::by_rows(
         q,
         [](local_index, matrix_view<double> to) {
@@ -58,6 +64,44 @@ TEST_CASE("by_rows: chunks of far rows, in order, with the bytes that travel") {
         local::updates(of_y));
     CHECK(of_y(102, 1) == -1);
     CHECK(of_y(102, 2) == 2 * of_x(102, 2) + 102);
+  }
+}
+
+static_assert(local::far_row_cut(10, 8, 1, 256 + 7, 1).most == 0);
+static_assert(local::far_row_cut(10, 8, 1, 256 + 8, 1).chunks == 10);
+static_assert(local::far_row_cut(10, 8, 1, 4096, 1).chunks == 10);
+static_assert(local::far_row_cut(10, 8, 1, 4096, 256 + 4 * 8 + 7).chunks == 3);
+
+TEST_CASE("by_rows: in a rehearsal nothing is moved, and what would be is in the forecast") {
+  for (const std::size_t window : {1536, 8192, 1 << 20}) {
+    const host_queue q;
+    use_far(q, {.store = std::make_shared<mapped_store>(scratch()), .window = window, .from = 1000});
+    buffer<double, host> x(q, std::size_t{103} * 5), of_rows(q, 103), y(q, 103);
+    REQUIRE(!far_of(q)->is_far(y.data()));
+    int calls = 0;
+    const auto run = [&] {
+      local::by_rows(
+          q, [&](local_index, auto, auto, auto) { ++calls; },
+          local::updates(matrix_view<double>{x.data(), 103, 5, 5}),
+          local::reads(local::one_per_row(of_rows.data(), 103)),
+          local::writes(local::one_per_row(y.data(), 103)));
+    };
+    far_forecast f;
+    {
+      const far_rehearsal rehearsal(*far_of(q), f);
+      run();
+      CHECK(calls == 0);
+      CHECK(far_of(q)->traffic().read == 0);
+    }
+    run();
+    CHECK(calls > 0);
+    const far_traffic said = f.total(), found = far_of(q)->traffic();
+    CHECK(said.read == found.read);
+    CHECK(said.written == found.written);
+    CHECK(said.chunks == found.chunks);
+    CHECK(said.operations == found.operations);
+    CHECK(said.near == found.near);
+    CHECK(found.near == std::size_t{103} * 12 * sizeof(double));
   }
 }
 

@@ -71,7 +71,17 @@ TEST_CASE("rows of a list are packed, unpacked and added wherever they are, and 
     auto memory = put(far_rows ? far : near, all);
     auto packed = put(far_packed ? far : near, std::vector<double>(4 * cols, -1));
     const matrix_view<double> x{memory.data(), rows, cols, stride};
-    far_traffic before = far_of(far)->traffic();
+    far_forecast said;
+    if (where != 0) {
+      const far_rehearsal rehearsal(*far_of(far), said);
+      local::pack_rows(far, x, list.span(), packed.data());
+      local::unpack_rows(far, packed.data(), list.span(), x);
+      local::add_rows(far, packed.data(), list.span(), x);
+      CHECK(packed.data()[0] == -1);
+      CHECK(x(3, 0) == 22);
+    }
+    const far_traffic begin = far_of(far)->traffic();
+    far_traffic before = begin;
     local::pack_rows(far, x, list.span(), packed.data());
     far_traffic t = far_of(far)->traffic() - before;
     CHECK(t.read == (far_list ? of_list : 0) + (far_rows ? touched : 0));
@@ -97,6 +107,9 @@ TEST_CASE("rows of a list are packed, unpacked and added wherever they are, and 
     t = far_of(far)->traffic() - before;
     CHECK(t.read == (far_list ? of_list : 0) + (far_rows ? touched : 0) + (far_packed ? touched : 0));
     CHECK(t.written == (far_rows ? touched : 0));
+    t = far_of(far)->traffic() - begin;
+    CHECK(said.total().read == t.read);
+    CHECK(said.total().written == t.written);
     for (local_index i = 0; i < rows; ++i)
       for (local_index j = 0; j < cols; ++j) {
         const bool twice = std::find(some.begin(), some.end(), i) != some.end();

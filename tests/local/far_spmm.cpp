@@ -60,6 +60,8 @@ void check(sparse<double> a, far_spmm_size size, local::spmm_epilogue<double> fu
     CHECK(t.read == expected.read);
     CHECK(t.written == expected.written);
     CHECK(t.chunks == expected.chunks);
+    CHECK(t.operations == expected.operations);
+    CHECK(t.near == expected.near);
     CHECK(t.rows_needed == expected.rows_needed);
     CHECK(t.rows_read == expected.rows_read);
     CHECK(distance(values_of<double>(of_y), values_of<double>(y.view())) < 1e-13);
@@ -72,6 +74,50 @@ void check(sparse<double> a, far_spmm_size size, local::spmm_epilogue<double> fu
     for (local_index i = 0; i < y.rows; ++i)  // the pieces of a row round otherwise than the whole row
       std::copy_n(y.view().row_data(i), y.cols, of_y.row_data(i));
   }
+}
+
+/// What a product adds to a forecast, and leaves as it is, against what it then moves.
+TEST_CASE("far products: a rehearsal says what will be moved, and moves nothing") {
+  const auto a = directed<double>(201, 150);
+  for (unsigned far = 1; far < 16; ++far)
+    for (const double beta : {0.0, 0.5, 1.0})
+      for (const bool transposes : {false, true}) {
+        const far_spmm_size size{(far & 1) != 0, (far & 2) != 0,
+                                 (far & 4) != 0, (far & 8) != 0,
+                                 !transposes,    5,
+                                 sizeof(double), 6144};
+        far_place place(2 * size.slot, 1);
+        const auto of_a = place.put(a, size.structure, size.values);
+        const block<double> of_columns(a.cols, 5, 1), of_rows(a.rows, 5, 2);
+        const auto x =
+            place.put(transposes ? of_rows : of_columns, transposes ? size.row_operand : size.column_operand);
+        const auto y =
+            place.put(transposes ? of_columns : of_rows, transposes ? size.column_operand : size.row_operand);
+        local::far_spmm<double, host> multiply(place.q, of_a, size);
+        const auto run = [&] {
+          if (transposes)
+            multiply.multiply_transposed(place.q, of_a, x, 1, beta, y);
+          else
+            multiply.multiply(place.q, of_a, x, {.beta = beta}, y);
+        };
+        const auto old = values_of<double>(y);
+        far_forecast said;
+        const far_traffic before = far_of(place.q)->traffic();
+        {
+          const far_rehearsal rehearsal(*far_of(place.q), said);
+          run();
+        }
+        CHECK(far_of(place.q)->traffic().read == before.read);
+        CHECK(same_bits(values_of<double>(y), old));
+        run();
+        const far_traffic t = far_of(place.q)->traffic() - before, expected = said.total();
+        CHECK(t.read == expected.read);
+        CHECK(t.written == expected.written);
+        CHECK(t.chunks == expected.chunks);
+        CHECK(t.operations == expected.operations);
+        CHECK(t.near == expected.near);
+        CHECK(t.rows_needed == expected.rows_needed);
+      }
 }
 
 TEST_CASE("far products: in 1, 2, 7 and 50 chunks as on near memory, with the bytes of the closed form") {

@@ -2,9 +2,11 @@
 // Chunks of sparse blocks: every entry is in one of them, they fit, and no row is read that is there already.
 #include "partita/local/far_spmm_plan.hpp"
 
+#include <algorithm>
 #include <doctest/doctest.h>
 #include <numeric>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "partita/local/kernels.hpp"
@@ -94,6 +96,19 @@ TEST_CASE("sources that all chunks share are read once; what is needed is counte
   CHECK(p.rows_read() == sources);
   CHECK(p.rows_needed() == chunks * sources);
   CHECK(plan_of(a, all_far(4, 4096, false)).rows_read() == chunks * sources);
+
+  const auto [fewest, most] = std::ranges::minmax(p.chunks(), {}, &far_chunk::rows);
+  CHECK(p.explain() == "of A (200 x 6, 1200 entries) and 4 columns, in chunks of " +
+                           std::to_string(fewest.rows) + " to " + std::to_string(most.rows) + " rows and " +
+                           std::to_string(sources * fewest.rows) + " to " +
+                           std::to_string(sources * most.rows) + " entries");
+  CHECK(fewest.rows < most.rows);
+  const far_traffic t = p.predicted(true, true);
+  CHECK(t.operations == 1);
+  CHECK(t.near == 1200 * (4 + 8 + 32) + 2 * 200 * 32);
+  CHECK(p.predicted(false, false).near == 1200 * (4 + 8 + 32) + 200 * 32);
+  CHECK(p.predicted_transposed(true, true, true).near == 1200 * (4 + 8 + 2 * 32) + 200 * 32);
+  CHECK(plan_of(sparse<double>(0, 5), all_far(1, 4096)).explain() == "of A (0 x 5, 0 entries) and 1 column");
 }
 
 TEST_CASE("a row whose neighbours do not fit lies in several chunks, in order") {

@@ -16,7 +16,7 @@ import unittest
 
 TRAIN, *LAUNCH = sys.argv[1:]
 POLICIES = ["row_1d", "replicated_1_5d", "grid_2d", "split_3d", "feature_column", "feature_row"]
-KEYS = ["chunks", "far_bytes", "replication", "overlap", "near_peak_bytes", "far_peak_bytes"]
+KEYS = ["chunks", "far_bytes", "predicted_far_bytes", "replication", "overlap", "near_peak_bytes", "far_peak_bytes"]
 VERTICES, EDGES, FEATURES, CLASSES = 6000, 60000, 24, 5
 
 
@@ -89,6 +89,8 @@ class Far(unittest.TestCase):
                 self.assertLessEqual(result["near_peak_bytes"]["max_rank"], memory, arguments)
                 self.assertEqual(result["peak_bytes"]["max_rank"], result["near_peak_bytes"]["max_rank"])
                 self.assertGreater(result["far_peak_bytes"]["max_rank"], 0, arguments)
+                can_tell = "--batch" not in model and "--reproducible" not in model
+                self.assertEqual(result["predicted_far_bytes"], result["far_bytes"] if can_tell else None, arguments)
                 for same in ("words_received", "test_accuracy"):
                     self.assertEqual(result[same], expected[same], arguments)
                 self.assertGreaterEqual(result["messages"]["total"], expected["messages"]["total"], arguments)
@@ -149,6 +151,11 @@ class Far(unittest.TestCase):
     def test_what_is_shown(self):
         done = self.run_train("--data", self.data.name, "--model", "gcn", "--epochs", "1", *self.far_options("256K"))
         self.assertEqual(done.returncode, 0, done.stderr)
+        amounts = r"\d+\.\d+ MB read and \d+\.\d+ MB written in \d+ chunks, \d+\.\d+ MB near"
+        self.assertRegex(done.stdout, rf"(?m)^an epoch on the first rank over far memory: {amounts}.*, about \d+\.\d+ s at \d+\.\d+ MB/s far and \d+\.\d+ MB/s near$")
+        self.assertRegex(done.stdout, rf"(?m)^  \d+ x product of A \(6000 x 6000, \d+ entries\) and \d+ columns, in chunks of \d+ to \d+ rows and \d+ to \d+ entries: {amounts}, which need each row \d+\.\d+ times$")
+        self.assertRegex(done.stdout, rf"(?m)^  \d+ x operation by rows: {amounts}$")
+        self.assertLess(done.stdout.index("an epoch on the first rank"), done.stdout.index("far memory: "))
         self.assertRegex(done.stdout, r"(?m)^far memory: \d+ chunks in an epoch on all ranks, \d+\.\d+ MB read, \d+\.\d+ MB written; overlap \d\.\d\d$")
         self.assertRegex(done.stdout, r"(?m)^buffers of the busiest rank: 0\.\d+ MB near, \d+\.\d+ MB far$")
 

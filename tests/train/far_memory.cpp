@@ -46,8 +46,18 @@ nn::training_result train_far(const mesh<host>& m, const io::dataset& d, const n
   const std::size_t budget = window + 2048;
   m.queue().limit_memory(budget);
   use_far(m.queue(), {.store = store, .window = window, .from = 512});
-  nn::training_result r = nn::train_model<double>(m, d, o, p);
+  int forecasts = 0;
+  nn::training_result r = nn::train_model<double>(m, d, o, p, {}, {.forecast = [&](const far_forecast& f) {
+                                                    ++forecasts;
+                                                    CHECK(f.total().chunks > 0);
+                                                  }});
+  CHECK(forecasts == 1);
   REQUIRE(r.far.has_value());
+  REQUIRE(r.far->predicted_read.has_value());
+  CHECK(r.far->predicted_read->max_rank == r.far->read.max_rank);
+  CHECK(r.far->predicted_read->total == r.far->read.total);
+  CHECK(r.far->predicted_written->max_rank == r.far->written.max_rank);
+  CHECK(r.far->predicted_written->total == r.far->written.total);
   CHECK(r.peak_bytes.max_rank >= static_cast<global_index>(window));
   CHECK(r.peak_bytes.max_rank <= static_cast<global_index>(budget));
   return r;

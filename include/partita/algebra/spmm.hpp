@@ -3,6 +3,7 @@
 /// Y = A X for every partition policy, by a single schedule whose communication steps vanish on axes of size
 /// 1.
 
+#include <string>
 #include <variant>
 
 #include "partita/algebra/exact_spmm.hpp"
@@ -96,6 +97,23 @@ class spmm_plan {
                         y.local());
   }
 
+  /// What (*this)(x, y) will move between near and far memory, by the closed forms of its operations (see
+  /// far_rehearsal); nothing without far memory. It is planned for these operands, and y is undefined
+  /// afterwards. Collective over the mesh. What travels: what does in a call.
+  template <layout X, layout Y>
+  far_forecast forecast(const dense<T, X, Device>& x, dense<T, Y, Device>& y,
+                        std::source_location where = std::source_location::current()) {
+    far_forecast found;
+    auto* const channel = far_of(y.mesh().queue());
+    if (channel == nullptr) return found;
+    const far_rehearsal rehearsal(*channel, found);
+    (*this)(x, y, where);
+    return found;
+  }
+  /// How this rank multiplies: "A X in (row; col), Y stationary, needed rows of X are exchanged: 120 words
+  /// are received and 4800 multiplied". For chunks and far bytes: forecast(x, y).explain().
+  std::string explain() const;
+
   /// What this rank receives in one call, in closed form.
   traffic predicted() const {
     return std::visit([](const auto& s) { return s.predicted(); }, schedule_) + change_.predicted();
@@ -186,6 +204,16 @@ class spmm_plan {
   transfer::layout_change<T, Device> change_;
   std::optional<dense<T, dynamic_layout, Device>> x_, y_, product_;  // the last for accumulation into y
 };
+
+template <class T, class Device>
+std::string spmm_plan<T, Device>::explain() const {
+  const spmm_options how = options();
+  return base::sentence_of({"A X with ", inner_, change_.travels() ? ", where X comes and Y goes" : "", ", ",
+                            how.stationary == stationary::a ? "A stationary, " : "Y stationary, ",
+                            how.rows == row_exchange::full ? "whole blocks" : "needed rows",
+                            " of X are exchanged: ", predicted().words, " words are received and ",
+                            multiplications(), " multiplied"});
+}
 
 /// Y = A X (m x f), planned and run once. Collective over the mesh. Communication and exceptions: see
 /// spmm_plan.

@@ -14,6 +14,7 @@
 #include "partita/local/view.hpp"
 #include "partita/memory/device.hpp"
 #include "partita/memory/far.hpp"
+#include "partita/memory/far_forecast.hpp"
 
 namespace partita::local {
 
@@ -44,6 +45,7 @@ void run_chunks(Channel& c, std::size_t chunks, base::function_reference<std::si
   c.start([&] { store(chunks - 1); });
   c.wait();
   c.traffic().chunks += chunks;
+  ++c.traffic().operations;
 }
 
 /// An operand of by_rows: whether its rows are read, written or both.
@@ -70,6 +72,23 @@ matrix_view<T> one_per_row(T* data, local_index rows) {
   return {data, rows, 1, 1};
 }
 
+/// How the rows of far operands pass in by_rows: in `chunks` chunks of at most `most` rows. None of both
+/// where the window does not hold a row of each operand twice.
+struct far_row_cut {
+  std::size_t most = 0, chunks = 0;
+
+  /// For so many rows of `row_bytes` bytes in all far operands together, through slots of `slot` bytes of
+  /// which `best` are used where they hold a row.
+  constexpr far_row_cut(std::size_t rows, std::size_t row_bytes, std::size_t operands, std::size_t slot,
+                        std::size_t best) {
+    const std::size_t lost = operands * far_options::alignment;
+    const std::size_t used = std::min(slot, std::max(best, lost + row_bytes));
+    if (row_bytes == 0 || used < lost + row_bytes) return;
+    most = (used - lost) / row_bytes;
+    chunks = (rows + most - 1) / most;
+  }
+};
+
 namespace detail {
 
 /// The rows of a far operand.
@@ -85,23 +104,37 @@ constexpr std::size_t aligned(std::size_t bytes) {
   return (bytes + far_options::alignment - 1) / far_options::alignment * far_options::alignment;
 }
 
+/// What passes when so many rows of these operands do, in closed form.
+inline far_traffic moved_by(std::size_t rows, std::size_t chunks, std::span<const far_rows> far) {
+  far_traffic t;
+  t.chunks = chunks;
+  t.operations = 1;
+  for (const far_rows& x : far) {
+    if (x.is_read) t.read += rows * x.row_bytes;
+    if (x.is_written) t.written += rows * x.row_bytes;
+  }
+  return t;
+}
+
 /// Calls compute(first row, number of rows, slot) for chunks of rows of the far operands, which lie in the
-/// slot at their offsets, without gaps between rows. Throws budget_error if the window does not hold a row.
+/// slot at their offsets, without gaps between rows; computing reads and writes `near_bytes` of a row. Throws
+/// budget_error if the window does not hold a row.
 template <class Channel>
-void run_row_chunks(Channel& c, local_index rows, std::span<far_rows> far,
+void run_row_chunks(Channel& c, local_index rows, std::span<far_rows> far, std::size_t near_bytes,
                     base::function_reference<local_index, local_index, std::byte*> compute) {
   std::size_t of_row = 0;
   for (const far_rows& x : far) of_row += x.row_bytes;
-  const std::size_t room = c.slot_bytes(), lost = far.size() * far_options::alignment;
-  const std::size_t used = std::min(room, std::max(Channel::best_rows_bytes, lost + of_row));
-  const std::size_t most = used < lost + of_row ? 0 : (used - lost) / of_row;
-  if (most == 0)
-    throw_error<budget_error>({"a row of far operands takes ", of_row + lost,
-                               " bytes, which a window of near memory of ", 2 * room,
-                               " bytes does not hold twice"});
   const auto all = static_cast<std::size_t>(rows);
-  const std::size_t chunks = (all + most - 1) / most;
-  const auto begin = [&](std::size_t k) { return all * k / chunks; };
+  const auto [most, chunks] = far_row_cut(all, of_row, far.size(), c.slot_bytes(), Channel::best_rows_bytes);
+  if (most == 0)
+    throw_error<budget_error>({"a row of far operands takes ", of_row + far.size() * far_options::alignment,
+                               " bytes, which a window of near memory of ", 2 * c.slot_bytes(),
+                               " bytes does not hold twice"});
+  far_traffic moved = moved_by(all, chunks, far);
+  moved.near = all * near_bytes;
+  if (c.forecast() != nullptr) return c.forecast()->add("operation by rows", moved);
+  c.traffic().near += moved.near;
+  const auto begin = [all, chunks = chunks](std::size_t k) { return all * k / chunks; };
   std::size_t end = 0;
   for (far_rows& x : far) {
     x.offset = end;
@@ -156,19 +189,19 @@ void by_rows(const device_queue<Device>& q, const F& f, const row_operand<T>&...
   if (channel == nullptr || !(is_far(x) || ...)) return f(local_index{0}, x.view...);
   std::array<detail::far_rows, count> far{};
   std::array<const detail::far_rows*, count> of{};
-  std::size_t used = 0, number = 0;
+  std::size_t used = 0, number = 0, near_bytes = 0;
   const auto note = [&](const auto& o) {
     using value = std::remove_cvref_t<decltype(*o.view.data)>;
-    const std::size_t here = number++;
+    const std::size_t here = number++, row_bytes = static_cast<std::size_t>(o.view.cols) * sizeof(value);
+    near_bytes += row_bytes * (std::size_t{o.is_read} + std::size_t{o.is_written});
     if (!is_far(o)) return;
     auto* const data = reinterpret_cast<std::byte*>(const_cast<value*>(o.view.data));
     const auto size = static_cast<std::ptrdiff_t>(sizeof(value));
-    far[used] = {data, o.view.row_stride * size, static_cast<std::size_t>(o.view.cols) * sizeof(value),
-                 o.is_read, o.is_written};
+    far[used] = {data, o.view.row_stride * size, row_bytes, o.is_read, o.is_written};
     of[here] = &far[used++];
   };
   (note(x), ...);
-  detail::run_row_chunks(*channel, rows, std::span(far).first(used),
+  detail::run_row_chunks(*channel, rows, std::span(far).first(used), near_bytes,
                          [&](local_index first, local_index size, std::byte* slot) {
                            [&]<std::size_t... I>(std::index_sequence<I...>) {
                              f(first, detail::chunk_of(x, of[I], first, size, slot)...);

@@ -37,21 +37,30 @@ class far_edge_run {
   template <class F>
   void operator()(const F& f) {
     scale();
+    const far_traffic t = moved(false);
+    if (c_.forecast() != nullptr) return c_.forecast()->add("pass over edges " + plan_.explain(), t);
     run_chunks(
         c_, plan_.chunks().size(), [&](std::size_t k) { fetch(k); }, [&](std::size_t k) { compute(f, k); },
         [&](std::size_t k) { store(k); });
-    const far_traffic t = of_structure();
+    c_.traffic().near += t.near;
     c_.traffic().operand_rows += t.operand_rows;
     c_.traffic().rows_needed += t.rows_needed;
     c_.traffic().rows_read += t.rows_read;
   }
 
   /// What passes, in closed form; its chunks do not count those that multiply by beta.
-  far_traffic predicted() const {
+  far_traffic predicted() const { return moved(true); }
+
+ private:
+  /// `scales`: with what passes where operands that are added to are multiplied by beta first. Of `near`,
+  /// each entry counts with its column, its values and the rows of operands of columns, and each row of a
+  /// chunk.
+  far_traffic moved(bool scales) const {
     far_traffic t = of_structure();
     each([&](const auto& operand, std::size_t place) {
       constexpr int kind = edge_kind<std::remove_cvref_t<decltype(operand)>>;
       const std::uint64_t bytes = bytes_of_row(operand);
+      t.near += near_bytes(operand);
       if constexpr (kind == of_entries) {
         const std::uint64_t all = size().of_entry[place] * plan_.entries();
         if (operand.is_read) t.read += all;
@@ -64,14 +73,25 @@ class far_edge_run {
       } else if (is_far(operand) && size().renumbers) {
         t.read += bytes * (operand.is_added ? plan_.rows_needed() : plan_.rows_read());
         if (!operand.is_added) return;
-        t.read += operand.beta != 0 && operand.beta != 1 ? bytes * plan_.columns() : 0;
-        t.written += bytes * (plan_.rows_needed() + (operand.beta != 1 ? plan_.columns() : 0));
+        t.read += scales && operand.beta != 0 && operand.beta != 1 ? bytes * plan_.columns() : 0;
+        t.written += bytes * (plan_.rows_needed() + (scales && operand.beta != 1 ? plan_.columns() : 0));
       }
     });
     return t;
   }
+  template <class Operand>
+  std::uint64_t near_bytes(const Operand& operand) const {
+    constexpr int kind = edge_kind<Operand>;
+    if constexpr (kind == of_entries)
+      return plan_.entries() * static_cast<std::uint64_t>(operand.width) * sizeof(*operand.data) *
+             (operand.is_read && operand.is_written ? 2 : 1);
+    else if constexpr (kind == of_rows)
+      return plan_.rows_visited() * bytes_of_row(operand) *
+             (reads_rows(operand) && writes_rows(operand) ? 2 : 1);
+    else
+      return plan_.entries() * bytes_of_row(operand) * (operand.is_added ? 2 : 1);
+  }
 
- private:
   const far_pass_size& size() const { return plan_.size(); }
   const far_chunk& chunk(std::size_t k) const { return plan_.chunks()[k]; }
   far_slot slot_of_chunk(std::size_t k) const { return slot_of(size(), chunk(k)); }

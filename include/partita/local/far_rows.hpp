@@ -10,6 +10,7 @@
 
 #include "partita/local/view.hpp"
 #include "partita/memory/device.hpp"
+#include "partita/memory/far_forecast.hpp"
 
 namespace partita::local {
 
@@ -54,13 +55,16 @@ void run_on_rows(const device_queue<Device>& q, std::span<const local_index> lis
   const bool far_list = channel->is_far(list.data()), far_rows = channel->is_far(rows),
              far_packed = channel->is_far(packed);
   if (!far_list && !far_rows && !far_packed) return kernel(q);
+  const std::size_t in_rows = far_rows ? touched : 0, in_packed = far_packed ? touched : 0;
+  const bool packs = access == row_access::packs;
+  const far_traffic moved{.read = (far_list ? list.size_bytes() : 0) + (packs ? 0 : in_packed) +
+                                  (access == row_access::unpacks ? 0 : in_rows),
+                          .written = packs ? in_packed : in_rows};
+  if (channel->forecast() != nullptr) return channel->forecast()->add("list of rows", moved);
   channel->start([&] {
     kernel(channel->transfers());
-    const std::size_t in_rows = far_rows ? touched : 0, in_packed = far_packed ? touched : 0;
-    const bool packs = access == row_access::packs;
-    channel->count_read((far_list ? list.size_bytes() : 0) + (packs ? 0 : in_packed) +
-                        (access == row_access::unpacks ? 0 : in_rows));
-    channel->count_written(packs ? in_packed : in_rows);
+    channel->count_read(moved.read);
+    channel->count_written(moved.written);
   });
   channel->wait();
 }

@@ -19,6 +19,7 @@
 #include "partita/local/view.hpp"
 #include "partita/memory/device.hpp"
 #include "partita/memory/far.hpp"
+#include "partita/memory/far_forecast.hpp"
 
 namespace partita::local {
 
@@ -59,6 +60,8 @@ class far_spmm {
                 const spmm_epilogue<T>& fusion, const matrix_view<T>& y) {
     require_product("spmm", a, x, y, "a x");
     auto& c = *far_of(q);
+    const far_traffic moved = predicted(q, fusion.beta);
+    if (c.forecast() != nullptr) return c.forecast()->add("product " + plan_.explain(), moved);
     run_chunks(
         c, plan_.chunks().size(),
         [&](std::size_t k) {
@@ -70,7 +73,7 @@ class far_spmm {
         [&](std::size_t k) {
           if (!chunk(k).continues) move_rows(c, k, y, true);
         });
-    count(c);
+    count(c, moved);
   }
 
   /// y = alpha a^T x + beta y. If y is far, the partial sums of a chunk are added to it, in the order of the
@@ -81,6 +84,8 @@ class far_spmm {
     const bool adds = size().column_operand;
     if (adds) detail::scale_rows(q, beta, y);
     auto& c = *far_of(q);
+    const far_traffic moved = plan_.predicted_transposed(far_program(c), false, false);
+    if (c.forecast() != nullptr) return c.forecast()->add("transposed product " + plan_.explain(), moved);
     run_chunks(
         c, plan_.chunks().size(),
         [&](std::size_t k) {
@@ -100,7 +105,7 @@ class far_spmm {
         [&](std::size_t k) {
           if (adds) add_table(c, k, y);
         });
-    count(c);
+    count(c, moved);
   }
 
   /// The bytes that pass in y = alpha a x + beta y, in closed form.
@@ -122,10 +127,11 @@ class far_spmm {
     return !plan_.program().empty() && c.is_far(plan_.program().data());
   }
   static std::byte* slot(channel& c, std::size_t k) { return c.slot(static_cast<int>(k % 2)); }
-  void count(channel& c) const {
-    c.traffic().operand_rows += plan_.operand_rows();
-    c.traffic().rows_needed += plan_.rows_needed();
-    c.traffic().rows_read += plan_.rows_read();
+  static void count(channel& c, const far_traffic& moved) {
+    c.traffic().near += moved.near;
+    c.traffic().operand_rows += moved.operand_rows;
+    c.traffic().rows_needed += moved.rows_needed;
+    c.traffic().rows_read += moved.rows_read;
   }
 
   /// Where chunk k has its program, columns and values while it is computed with.

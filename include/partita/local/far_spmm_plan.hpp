@@ -7,8 +7,10 @@
 #include <cstdint>
 #include <numeric>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "partita/base/error.hpp"
 #include "partita/local/far_cut.hpp"
 #include "partita/memory/device.hpp"
 #include "partita/memory/far.hpp"
@@ -128,17 +130,36 @@ class far_plan {
   std::uint64_t rows_visited() const { return visited_; }
   std::uint64_t entries() const { return entries_; }
 
+  /// "of A (6000 x 6000, 66000 entries), in chunks of 812 to 940 rows and 9000 to 9420 entries".
+  std::string explain() const { return explain_with(""); }
+
   /// What passes of the structure of A and the program in one pass, and what is counted of it. `far_program`:
   /// whether the program is far.
   far_traffic of_structure(bool far_program) const {
     far_traffic t;
     t.chunks = chunks_.size();
+    t.operations = chunks_.empty() ? 0 : 1;
+    t.near = entries_ * sizeof(local_index);
     t.operand_rows = operand_rows();
     t.rows_needed = needed_;
     t.rows_read = fresh_;
     if (far_program) t.read += program_.size() * sizeof(local_index);
     if (size_.structure && !size_.renumbers) t.read += entries_ * sizeof(local_index);
     return t;
+  }
+
+ protected:
+  /// explain(), with what else is multiplied.
+  std::string explain_with(const std::string& operands) const {
+    const auto range = [&](local_index far_chunk::*count) {
+      const auto [least, most] = std::ranges::minmax_element(chunks_, {}, count);
+      return std::to_string((*least).*count) + " to " + std::to_string((*most).*count);
+    };
+    const std::string text =
+        base::sentence_of({"of A (", rows_, " x ", columns_, ", ", entries_, " entries)"}) + operands;
+    if (chunks_.empty()) return text;
+    return text + ", in chunks of " + range(&far_chunk::rows) + " rows and " + range(&far_chunk::entries) +
+           " entries";
   }
 
  private:
@@ -177,17 +198,26 @@ class far_spmm_plan : public far_plan<Device> {
 
   const far_spmm_size& size() const { return size_; }
 
-  /// The bytes that pass in y = alpha A x + beta y, in closed form. `far_program`: whether the program is
-  /// far; `reads_y`: whether beta is not 0.
+  /// "of A (6000 x 6000, 66000 entries) and 16 columns, in chunks of 812 to 940 rows and 9000 to 9420
+  /// entries".
+  std::string explain() const {
+    return this->explain_with(
+        base::sentence_of({" and ", size_.width, size_.width == 1 ? " column" : " columns"}));
+  }
+
+  /// What passes in y = alpha A x + beta y, in closed form; of `near`, each entry counts with its column and
+  /// value and a row of x, and each row of y. `far_program`: whether the program is far; `reads_y`: whether
+  /// beta is not 0.
   far_traffic predicted(bool far_program, bool reads_y) const {
     far_traffic t = of_block(far_program);
     const std::uint64_t y = size_.row_operand ? this->rows() * size_.row_bytes() : 0;
     t.read += this->rows_read() * size_.row_bytes() + (reads_y ? y : 0);
     t.written = y;
+    t.near += (this->entries() + this->rows_visited() * (reads_y ? 2 : 1)) * size_.row_bytes();
     return t;
   }
-  /// The same in y = alpha A^T x + beta y; `reads_y`: whether beta is neither 0 nor 1; `writes_y`: whether it
-  /// is not 1.
+  /// The same, with a row of y that is read and written for each entry, in y = alpha A^T x + beta y;
+  /// `reads_y`: whether beta is neither 0 nor 1; `writes_y`: whether it is not 1.
   far_traffic predicted_transposed(bool far_program, bool reads_y, bool writes_y) const {
     far_traffic t = of_block(far_program);
     const std::uint64_t y = size_.column_operand ? this->columns() * size_.row_bytes() : 0;
@@ -195,12 +225,14 @@ class far_spmm_plan : public far_plan<Device> {
     t.read +=
         (needed + (size_.row_operand ? this->rows_visited() : 0)) * size_.row_bytes() + (reads_y ? y : 0);
     t.written = needed * size_.row_bytes() + (writes_y ? y : 0);
+    t.near += (2 * this->entries() + this->rows_visited()) * size_.row_bytes();
     return t;
   }
 
  private:
   far_traffic of_block(bool far_program) const {
     far_traffic t = this->of_structure(far_program);
+    t.near += this->entries() * size_.element;
     if (size_.values) t.read += this->entries() * size_.element;
     return t;
   }

@@ -103,6 +103,7 @@ class far_channel<cuda_device> {
   void count_written(std::size_t bytes) { traffic_.written += bytes; }
   const device_queue<cuda_device>& transfers() const { return transfers_; }
   far_traffic& traffic() { return traffic_; }
+  far_forecast*& forecast() { return forecast_; }
   const memory_meter& meter() const { return *meter_; }
 
  private:
@@ -112,6 +113,7 @@ class far_channel<cuda_device> {
   device_queue<cuda_device> transfers_;
   on_cuda::cuda_event given_, done_;
   far_traffic traffic_;
+  far_forecast* forecast_ = nullptr;
   std::shared_ptr<memory_meter> meter_;
 };
 

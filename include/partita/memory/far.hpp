@@ -46,6 +46,8 @@ struct far_options {
 struct far_traffic {
   std::uint64_t read = 0, written = 0;  ///< bytes
   std::uint64_t chunks = 0;             ///< of all operations
+  std::uint64_t operations = 0;         ///< in chunks
+  std::uint64_t near = 0;               ///< bytes that these read and write while they compute
   std::uint64_t operand_rows = 0;       ///< of far operands that sparse products gather rows of
   std::uint64_t rows_needed = 0;        ///< of these operands, summed over the chunks of the products
   std::uint64_t rows_read = 0;          ///< of them: those that the chunk before did not need
@@ -58,12 +60,22 @@ struct far_traffic {
     return {.read = read - before.read,
             .written = written - before.written,
             .chunks = chunks - before.chunks,
+            .operations = operations - before.operations,
+            .near = near - before.near,
             .operand_rows = operand_rows - before.operand_rows,
             .rows_needed = rows_needed - before.rows_needed,
             .rows_read = rows_read - before.rows_read,
             .transfer = transfer - before.transfer,
             .compute = compute - before.compute,
             .exposed = exposed - before.exposed};
+  }
+
+  far_traffic& operator+=(const far_traffic& more) {
+    read += more.read, written += more.written;
+    chunks += more.chunks, operations += more.operations, near += more.near;
+    operand_rows += more.operand_rows, rows_needed += more.rows_needed, rows_read += more.rows_read;
+    transfer += more.transfer, compute += more.compute, exposed += more.exposed;
+    return *this;
   }
 
   /// The share of the shorter of transfer and compute that the other one hid: 1 if all of it.
@@ -73,6 +85,8 @@ struct far_traffic {
     return shorter <= 0 || hidden >= shorter ? 1 : hidden <= 0 ? 0 : hidden / shorter;
   }
 };
+
+class far_forecast;
 
 /// Moves chunks between far memory and the window of a queue while the queue computes. One task at a time; it
 /// calls move(), and kernels on transfers(). Specialised for each device, with these members:
@@ -87,7 +101,8 @@ struct far_traffic {
 ///     const device_queue<Device>& transfers()  the queue of tasks
 ///     void count_read(bytes), count_written(bytes)   of far memory, by a kernel on transfers()
 ///     far_traffic& traffic()
-///     const memory_meter& meter()        of the far buffers of the queue
+///     far_forecast*& forecast()          where operations add what they would move, in place of running; or
+///     null const memory_meter& meter()        of the far buffers of the queue
 template <class Device>
 class far_channel;
 

@@ -80,6 +80,7 @@ class far_channel<host> {
   }
   const device_queue<host>& transfers() const { return transfers_; }
   far_traffic& traffic() { return traffic_; }
+  far_forecast*& forecast() { return forecast_; }
   const memory_meter& meter() const { return *meter_; }
 
  private:
@@ -97,6 +98,7 @@ class far_channel<host> {
   buffer<std::byte, host> window_;
   device_queue<host> transfers_;
   far_traffic traffic_;
+  far_forecast* forecast_ = nullptr;
   std::shared_ptr<memory_meter> meter_;
   std::size_t moved_ = 0;
   double took_ = 0;

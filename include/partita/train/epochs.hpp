@@ -5,6 +5,7 @@
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -62,6 +63,18 @@ void save_run(const communicator& world, Trainer& training, const std::vector<ep
   how.save(std::move(state));
 }
 
+/// What how.forecast was told, if it is there and this way of training, on a queue with far memory, can tell.
+template <class T, class Device, class Trainer>
+std::optional<far_traffic> forecast_of(const mesh<Device>& m, Trainer& training, const continuation<T>& how) {
+  if constexpr (requires { training.forecast(); })
+    if (how.forecast && far_of(m.queue()) != nullptr && !m.reproducible()) {
+      const far_forecast found = training.forecast();
+      how.forecast(found);
+      return found.total();
+    }
+  return {};
+}
+
 }  // namespace detail
 
 /// The epochs that are left up to number `epochs`, each a call of training.epoch(number), and the results,
@@ -78,6 +91,7 @@ training_result run_epochs(const mesh<Device>& m, const std::string& name, int e
   double distribute[] = {m.ledger().seconds_in("distribute")};
   m.world().all_reduce(distribute, reduction::max);
   result.distribute_seconds = distribute[0];
+  const std::optional<far_traffic> predicted = detail::forecast_of(m, training, how);
   result.first_epoch = std::chrono::steady_clock::now();
   double best = -1;
   const auto add = [&](const epoch_report& report) {
@@ -126,7 +140,7 @@ training_result run_epochs(const mesh<Device>& m, const std::string& name, int e
   result.messages = summarize(m.world(), step.messages);
   result.peak_bytes = summarize(m.world(), static_cast<global_index>(m.queue().meter()->peak()));
   result.setup_peak_bytes = summarize(m.world(), setup_peak);
-  if (far != nullptr) result.far = summarize_far(m.world(), of_epoch, far->meter().peak());
+  if (far != nullptr) result.far = summarize_far(m.world(), of_epoch, predicted, far->meter().peak());
   std::vector<double> seconds;
   for (std::size_t k = static_cast<std::size_t>(result.resumed_from); k < result.epochs.size(); ++k)
     seconds.push_back(result.epochs[k].seconds);

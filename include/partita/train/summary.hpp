@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,8 +21,10 @@ inline over_ranks summarize(const communicator& world, global_index mine) {
   return {world.all_reduce(mine, reduction::max), world.all_reduce(mine)};
 }
 
-/// The traffic of far memory on all ranks, and the peaks of their far buffers. Collective.
-inline far_result summarize_far(const communicator& world, const far_traffic& mine, std::size_t peak) {
+/// The traffic of far memory on all ranks, what all of them or none predicted, and the peaks of their far
+/// buffers. Collective.
+inline far_result summarize_far(const communicator& world, const far_traffic& mine,
+                                const std::optional<far_traffic>& predicted, std::size_t peak) {
   const auto count = [&](std::uint64_t of_rank) {
     return summarize(world, static_cast<global_index>(of_rank));
   };
@@ -29,6 +32,10 @@ inline far_result summarize_far(const communicator& world, const far_traffic& mi
                    .read = count(mine.read),
                    .written = count(mine.written),
                    .peak_bytes = count(peak)};
+  if (predicted) {
+    found.predicted_read = count(predicted->read);
+    found.predicted_written = count(predicted->written);
+  }
   const global_index rows = count(mine.operand_rows).total;
   if (rows > 0)
     found.replication = static_cast<double>(count(mine.rows_needed).total) / static_cast<double>(rows);

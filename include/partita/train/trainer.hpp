@@ -82,6 +82,14 @@ class trainer {
     return nn::gradient_error(model_, features_.input(), loss, step, {.training = true, .epoch = 1});
   }
 
+  /// What this rank will move between near and far memory in a steady epoch, evaluation included: the sum of
+  /// the closed forms of its operations. For it the model is gone through as in two epochs and an evaluation
+  /// without moving rows or computing with those that are far; operations on near matrices, and those that
+  /// address far ones where they are, run. The model and the optimisers are afterwards what they were, the
+  /// products are planned. Nothing without far memory; not for a reproducible mesh. What travels: what does
+  /// in two epochs and an evaluation.
+  far_forecast forecast();
+
   /// What this rank receives in the training step of a steady epoch, in closed form.
   traffic predicted() const { return predicted_step(mesh_, model_); }
 
@@ -125,6 +133,43 @@ double trainer<T, Device>::step(int number) {
   optimizer_.step(model_.parameters());
   if (x != nullptr) embedding_optimizer_.step(*x, *embedding_gradient_);
   return loss;
+}
+
+template <class T, class Device>
+far_forecast trainer<T, Device>::forecast() {
+  far_forecast steady, other;
+  auto* const channel = far_of(mesh_.queue());
+  if (channel == nullptr) return steady;
+  auto& values = model_.parameters().values();
+  auto* const x = embedding();
+  if (x != nullptr && !embedding_gradient_)
+    embedding_gradient_.emplace(mesh_, x->row_blocking(), x->col_blocking());  // (n, w)
+  // Operations on parameters, and on an embedding, run if these are near.
+  const std::vector<T> kept = detail::block_in_host_memory(values);
+  std::vector<T> kept_rows;
+  if (x != nullptr && !channel->is_far(embedding_gradient_->values().data()))
+    kept_rows = detail::block_in_host_memory(*x);
+  auto optimizer = std::exchange(optimizer_, nn::adam<T, Device>(options_.learning_rate));
+  auto embedding_optimizer =
+      std::exchange(embedding_optimizer_, nn::sparse_adam<T, Device>(options_.learning_rate));
+  const auto rehearse = [&](far_forecast& to, const auto& work) {
+    const far_rehearsal rehearsal(*channel, to);
+    work();
+  };
+  rehearse(other, [&] { epoch(1); });
+  const far_traffic before = channel->traffic();
+  rehearse(steady, [&] { epoch(1); });
+  if (const far_traffic run = channel->traffic() - before; run.read + run.written > 0)
+    steady.add("operation that was run", run);
+  // What layers keep of a constant input is not there: they compute it again after one that is not.
+  rehearse(other, [&] {
+    features_.input().visit([&](const auto& input) { model_.forward(operand<T, Device>(input), {}); });
+  });
+  optimizer_ = std::move(optimizer);
+  embedding_optimizer_ = std::move(embedding_optimizer);
+  copy(mesh_.queue(), std::span<const T>(kept), values.values());
+  if (!kept_rows.empty()) copy(mesh_.queue(), std::span<const T>(kept_rows), x->values());
+  return steady;
 }
 
 template <class T, class Device>

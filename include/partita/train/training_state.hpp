@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "partita/memory/far_forecast.hpp"
 #include "partita/nn/sparse_adam.hpp"
 #include "partita/partition/placement.hpp"
 #include "partita/train/options.hpp"
@@ -39,8 +40,8 @@ struct training_state {
   values_with_moments<T> of_embedding;   ///< row-major, by the numbers of vertices in the data
 };
 
-/// How a run goes on from an earlier one, and how others may go on from it. Either all ranks have a function,
-/// or none has; `load` and `save` are called on the first rank.
+/// How a run goes on from an earlier one, how others may go on from it, and who is told what it will do.
+/// Either all ranks have a function, or none has; `load` and `save` are called on the first rank.
 template <class T>
 struct continuation {
   /// When the trainer has been set up: what to begin with, or nothing for a new run.
@@ -50,6 +51,8 @@ struct continuation {
   int every = 1;
   /// After each epoch: whether to end the run there. It ends if any rank says so.
   std::function<bool()> stop;
+  /// Before the first epoch over far memory, on every rank: its trainer::forecast.
+  std::function<void(const far_forecast&)> forecast = {};
   /// The number in the data of each row of the embedding, where the dataset was reordered (see
   /// io::reordered), on the first rank; empty: the row's own.
   std::span<const global_index> old_number = {};

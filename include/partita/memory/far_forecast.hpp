@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// What operations on far operands will move, by their closed forms, before they run.
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "partita/memory/device.hpp"
+#include "partita/memory/far.hpp"
+
+namespace partita {
+
+/// Bytes per second between near and far memory, and in near memory; 0: not known.
+struct far_rates {
+  double far = 0, near = 0;
+};
+
+/// The seconds that operations of chunks of equal size take, which move one chunk while they compute with
+/// another, except for the first and the last of an operation:
+///
+///     max(F, N) + min(F, N) operations / chunks,  F = (read + written) / rates.far,  N = near / rates.near
+///
+/// 0 where a rate is not known.
+inline double predicted_seconds(const far_traffic& t, const far_rates& rates) {
+  if (rates.far <= 0 || rates.near <= 0) return 0;
+  const double far = static_cast<double>(t.read + t.written) / rates.far;
+  const double near = static_cast<double>(t.near) / rates.near;
+  const double alone = t.chunks == 0 ? 0 : static_cast<double>(t.operations) / static_cast<double>(t.chunks);
+  return std::max(far, near) + std::min(far, near) * alone;
+}
+
+namespace detail {
+
+/// With three digits behind the point.
+inline std::string thousandths(std::uint64_t value) {
+  const std::string digits = std::to_string(1000 + value % 1000);
+  return std::to_string(value / 1000) + "." + digits.substr(1);
+}
+inline std::string in_megabytes(std::uint64_t bytes) { return thousandths((bytes + 500) / 1000) + " MB"; }
+
+}  // namespace detail
+
+/// "1.250 MB read and 0.500 MB written in 7 chunks, 3.000 MB near", and of products that gather far rows
+/// ", which need each row 2.063 times": sum over j of |N_j|, for each row.
+inline std::string to_string(const far_traffic& t) {
+  using detail::in_megabytes;
+  std::string text = in_megabytes(t.read) + " read and " + in_megabytes(t.written) + " written";
+  if (t.chunks > 0)
+    text += " in " + std::to_string(t.chunks) + (t.chunks == 1 ? " chunk, " : " chunks, ") +
+            in_megabytes(t.near) + " near";
+  if (t.operand_rows > 0)
+    text += ", which need each row " + detail::thousandths(1000 * t.rows_needed / t.operand_rows) + " times";
+  return text;
+}
+
+/// A list of operations and what they move. Operations on a queue whose channel has a forecast add what their
+/// closed forms say to it, and neither move rows nor compute with those that are far; see far_rehearsal.
+class far_forecast {
+ public:
+  /// Operations that are described by the same words.
+  struct entry {
+    std::string what;
+    std::uint64_t times = 0;
+    far_traffic all = {};  ///< what they move together
+  };
+
+  void add(std::string_view what, const far_traffic& t) {
+    auto found = std::ranges::find(entries_, what, &entry::what);
+    if (found == entries_.end()) found = entries_.insert(found, {std::string(what)});
+    ++found->times;
+    found->all += t;
+  }
+
+  /// In the order in which they first occurred.
+  const std::vector<entry>& entries() const { return entries_; }
+  far_traffic total() const {
+    far_traffic t;
+    for (const entry& e : entries_) t += e.all;
+    return t;
+  }
+  /// A line for all operations, with the seconds that they take if the rates are known, then one for each
+  /// entry.
+  std::string explain(const far_rates& rates = {}) const {
+    const far_traffic all = total();
+    std::string text = to_string(all);
+    if (const double seconds = predicted_seconds(all, rates); seconds > 0)
+      text += ", about " + detail::thousandths(static_cast<std::uint64_t>(1000 * seconds + 0.5)) + " s at " +
+              detail::in_megabytes(static_cast<std::uint64_t>(rates.far)) + "/s far and " +
+              detail::in_megabytes(static_cast<std::uint64_t>(rates.near)) + "/s near";
+    for (const entry& e : entries_)
+      text += "\n  " + std::to_string(e.times) + " x " + e.what + ": " + to_string(e.all);
+    return text;
+  }
+
+ private:
+  std::vector<entry> entries_;
+};
+
+/// While it lives, operations on far operands of a queue with this channel add to the forecast in place of
+/// running. Those on near operands run, with what happens to be in near memory. What operations would have
+/// written to far memory is not there afterwards.
+template <class Channel>
+class far_rehearsal {
+ public:
+  far_rehearsal(Channel& channel, far_forecast& to) : channel_(channel) { channel_.forecast() = &to; }
+  far_rehearsal(const far_rehearsal&) = delete;
+  ~far_rehearsal() { channel_.forecast() = nullptr; }
+
+ private:
+  Channel& channel_;
+};
+
+/// The rates of a queue with far memory, measured by moving half of its window, 64 MiB at most, there and
+/// back and copying it, twice each. The rates of a store whose pages the kernel keeps are those of copies.
+/// Both are 0 where that much is not far.
+template <class Device>
+far_rates measured_far_rates(const device_queue<Device>& q) {
+  auto& channel = *far_of(q);
+  const std::size_t bytes = std::min(channel.slot_bytes(), std::size_t{64} << 20);
+  buffer<std::byte, Device> far(q, bytes);
+  if (bytes == 0 || !channel.is_far(far.data())) return {};
+  const auto seconds_of = [&](const auto& work) {
+    q.synchronize();
+    const auto begin = std::chrono::steady_clock::now();
+    work();
+    q.synchronize();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  };
+  const auto stride = static_cast<std::ptrdiff_t>(bytes);
+  const std::span<std::byte> first(channel.slot(0), bytes), second(channel.slot(1), bytes);
+  double moving = 0, copying = 0;
+  for (int k = 0; k < 2; ++k) {
+    moving = seconds_of([&] {
+      channel.start([&] {
+        channel.move({far.data(), stride, first.data(), stride, bytes, 1});
+        channel.move({second.data(), stride, far.data(), stride, bytes, 1});
+      });
+      channel.wait();
+    });
+    copying = seconds_of([&] { copy(q, std::span<const std::byte>(second), first); });
+  }
+  const auto rate = [&](double seconds) {
+    return seconds > 0 ? 2 * static_cast<double>(bytes) / seconds : 0;
+  };
+  return {rate(moving), rate(copying)};
+}
+
+}  // namespace partita

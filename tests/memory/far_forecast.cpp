@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// What operations on far operands will move, and in what time.
+#include "partita/memory/far_forecast.hpp"
+
+#include <doctest/doctest.h>
+#include <filesystem>
+#include <memory>
+
+#include "partita/memory/host_far.hpp"
+#include "partita/memory/mapped_store.hpp"
+
+namespace test_far_forecast {
+
+using namespace partita;
+using host_queue = device_queue<host>;
+
+TEST_CASE("a forecast adds operations of the same words, and shows them in the order of their first one") {
+  far_forecast f;
+  CHECK(f.explain() == "0.000 MB read and 0.000 MB written");
+  const far_traffic product{.read = 1'250'499,
+                            .written = 500'500,
+                            .chunks = 7,
+                            .operations = 1,
+                            .near = 3'000'000,
+                            .operand_rows = 100,
+                            .rows_needed = 230,
+                            .rows_read = 110};
+  f.add("product", product);
+  f.add("by rows", {.read = 1000, .chunks = 1, .operations = 1, .near = 2000});
+  f.add("product", product);
+  REQUIRE(f.entries().size() == 2);
+  CHECK(f.entries()[0].times == 2);
+  CHECK(f.entries()[1].what == "by rows");
+  const far_traffic all = f.total();
+  CHECK(all.read == 2'501'998);
+  CHECK(all.written == 1'001'000);
+  CHECK(all.chunks == 15);
+  CHECK(all.operations == 3);
+  CHECK(all.near == 6'002'000);
+  CHECK(all.rows_needed == 460);
+  CHECK(all.rows_read == 220);
+  CHECK((all - product).operand_rows == 100);
+  CHECK(f.explain({.far = 2e6, .near = 1e6}) ==
+        "2.502 MB read and 1.001 MB written in 15 chunks, 6.002 MB near, which need each row 2.300 times, "
+        "about 6.352 s at 2.000 MB/s far and 1.000 MB/s near\n"
+        "  2 x product: 2.501 MB read and 1.001 MB written in 14 chunks, 6.000 MB near, which need each row "
+        "2.300 times\n"
+        "  1 x by rows: 0.001 MB read and 0.000 MB written in 1 chunk, 0.002 MB near");
+}
+
+TEST_CASE("the time of chunks: the longer of transfers and computing, and the shorter of one chunk") {
+  const far_traffic t{.read = 600, .written = 200, .chunks = 8, .operations = 2, .near = 300};
+  CHECK(predicted_seconds(t, {.far = 100, .near = 100}) == 8 + 3 * 0.25);
+  CHECK(predicted_seconds(t, {.far = 400, .near = 100}) == 3 + 2 * 0.25);
+  CHECK(predicted_seconds(t, {.far = 100}) == 0);
+  CHECK(predicted_seconds(t, {.near = 100}) == 0);
+  CHECK(predicted_seconds({.read = 800}, {.far = 100, .near = 100}) == 8);
+}
+
+TEST_CASE("rates: at most those that the store is slowed down to, and none where half a window is near") {
+  const auto store = std::make_shared<mapped_store>(std::filesystem::temp_directory_path());
+  const host_queue q, other;
+  use_far(q, {.store = store, .window = 1 << 16, .from = 1 << 12, .bytes_per_second = 1e7});
+  const far_rates found = measured_far_rates(q);
+  CHECK(found.far > 0);
+  CHECK(found.far <= 1e7);
+  CHECK(found.near > found.far);
+  CHECK(far_of(q)->meter().current() == 0);
+  use_far(other, {.store = store, .window = 1 << 16, .from = 1 << 16});
+  CHECK(measured_far_rates(other).far == 0);
+}
+
+TEST_CASE("a rehearsal ends with its scope") {
+  const host_queue q;
+  use_far(q,
+          {.store = std::make_shared<mapped_store>(std::filesystem::temp_directory_path()), .window = 512});
+  far_forecast f;
+  CHECK(far_of(q)->forecast() == nullptr);
+  {
+    const far_rehearsal rehearsal(*far_of(q), f);
+    CHECK(far_of(q)->forecast() == &f);
+  }
+  CHECK(far_of(q)->forecast() == nullptr);
+}
+
+}  // namespace test_far_forecast
