@@ -50,11 +50,11 @@ TEST_CASE("a forecast adds operations of the same words, and shows them in the o
 
 TEST_CASE("the time of chunks: the longer of transfers and computing, and the shorter of one chunk") {
   const far_traffic t{.read = 600, .written = 200, .chunks = 8, .operations = 2, .near = 300};
-  CHECK(predicted_seconds(t, {.far = 100, .near = 100}) == 8 + 3 * 0.25);
-  CHECK(predicted_seconds(t, {.far = 400, .near = 100}) == 3 + 2 * 0.25);
-  CHECK(predicted_seconds(t, {.far = 100}) == 0);
-  CHECK(predicted_seconds(t, {.near = 100}) == 0);
-  CHECK(predicted_seconds({.read = 800}, {.far = 100, .near = 100}) == 8);
+  CHECK(far_rates{.far = 100, .near = 100}.seconds(t) == 8 + 3 * 0.25);
+  CHECK(far_rates{.far = 400, .near = 100}.seconds(t) == 3 + 2 * 0.25);
+  CHECK(far_rates{.far = 100}.seconds(t) == 0);
+  CHECK(far_rates{.near = 100}.seconds(t) == 0);
+  CHECK(far_rates{.far = 100, .near = 100}.seconds({.read = 800}) == 8);
 }
 
 TEST_CASE("rates: at most those that the store is slowed down to, and none where half a window is near") {

@@ -75,7 +75,7 @@ column_operand<T> adds(matrix_view<T> y, scalar<T> beta) {
 /// Rows of a pattern, or all of it.
 template <class T>
 struct edge_chunk {
-  csr_view<T> pattern;       ///< without values; columns index what f is given of operands of columns
+  csr_view<T> pattern;         ///< without values; columns index what f is given of operands of columns
   csr_inverse_view inverse{};  ///< if asked for; not of all of a pattern
   const local_index* names = nullptr;    ///< if asked for: the columns of the pattern; null for all of them
   local_index first_row = 0;             ///< of the pattern

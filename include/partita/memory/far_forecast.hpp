@@ -19,21 +19,22 @@ namespace partita {
 /// Bytes per second between near and far memory, and in near memory; 0: not known.
 struct far_rates {
   double far = 0, near = 0;
-};
 
-/// The seconds that operations of chunks of equal size take, which move one chunk while they compute with
-/// another, except for the first and the last of an operation:
-///
-///     max(F, N) + min(F, N) operations / chunks,  F = (read + written) / rates.far,  N = near / rates.near
-///
-/// 0 where a rate is not known.
-inline double predicted_seconds(const far_traffic& t, const far_rates& rates) {
-  if (rates.far <= 0 || rates.near <= 0) return 0;
-  const double far = static_cast<double>(t.read + t.written) / rates.far;
-  const double near = static_cast<double>(t.near) / rates.near;
-  const double alone = t.chunks == 0 ? 0 : static_cast<double>(t.operations) / static_cast<double>(t.chunks);
-  return std::max(far, near) + std::min(far, near) * alone;
-}
+  /// The seconds that operations of chunks of equal size take, which move one chunk while they compute with
+  /// another, except for the first and the last of an operation:
+  ///
+  ///     max(F, N) + min(F, N) operations / chunks,  F = (read + written) / far,  N = near / near
+  ///
+  /// 0 where a rate is not known.
+  double seconds(const far_traffic& t) const {
+    if (far <= 0 || near <= 0) return 0;
+    const double of_far = static_cast<double>(t.read + t.written) / far;
+    const double of_near = static_cast<double>(t.near) / near;
+    const double alone =
+        t.chunks == 0 ? 0 : static_cast<double>(t.operations) / static_cast<double>(t.chunks);
+    return std::max(of_far, of_near) + std::min(of_far, of_near) * alone;
+  }
+};
 
 namespace detail {
 
@@ -89,7 +90,7 @@ class far_forecast {
   std::string explain(const far_rates& rates = {}) const {
     const far_traffic all = total();
     std::string text = to_string(all);
-    if (const double seconds = predicted_seconds(all, rates); seconds > 0)
+    if (const double seconds = rates.seconds(all); seconds > 0)
       text += ", about " + detail::thousandths(static_cast<std::uint64_t>(1000 * seconds + 0.5)) + " s at " +
               detail::in_megabytes(static_cast<std::uint64_t>(rates.far)) + "/s far and " +
               detail::in_megabytes(static_cast<std::uint64_t>(rates.near)) + "/s near";
