@@ -7,6 +7,7 @@
 
 #include "partita/comm/mesh.hpp"
 #include "partita/memory/cuda.hpp"
+#include "partita/memory/far_forecast.hpp"
 
 /// The queue of this rank, with the vendor's libraries that this program was built with: ranks that are
 /// threads share the first device, otherwise those of one machine take its devices in turn. Every rank must
@@ -21,8 +22,10 @@ partita::communicator cuda_world(const partita::communicator& world,
                                  const std::string& comm,
                                  std::optional<std::chrono::milliseconds> time_limit = {});
 
-/// Gives a queue far memory: page-locked memory of the host instead of options.store.
-void use_pinned(const partita::device_queue<partita::cuda_device>& queue, partita::far_options options);
+/// Gives a queue far memory: page-locked memory of the host instead of options.store. Returns what it moves
+/// in a second.
+partita::far_rates use_pinned(const partita::device_queue<partita::cuda_device>& queue,
+                              partita::far_options options);
 
 /// The mesh of `world` on that queue. Every rank must call.
 partita::mesh<partita::cuda_device> cuda_mesh(const partita::communicator& world, partita::mesh_shape shape,

@@ -20,20 +20,22 @@
 template <class Device>
 using mesh_maker = std::function<partita::mesh<Device>(partita::mesh_shape)>;
 
-/// Gives a queue far memory.
+/// Gives a queue far memory, and measures what it moves in a second.
 template <class Device>
-using far_starter = std::function<void(const partita::device_queue<Device>&, const partita::far_options&)>;
+using far_starter =
+    std::function<partita::far_rates(const partita::device_queue<Device>&, const partita::far_options&)>;
 
 /// Bounds the memory of a rank as --memory and --far say. Half of it is the window, and what has at least a
 /// sixteenth of that is far.
 template <class Device>
-void bound_memory(const partita::device_queue<Device>& queue, const far_starter<Device>& start_far,
-                  const command& c) {
-  if (!c.memory) return;
+partita::far_rates bound_memory(const partita::device_queue<Device>& queue,
+                                const far_starter<Device>& start_far, const command& c) {
+  if (!c.memory) return {};
   queue.limit_memory(*c.memory);
-  if (c.far.empty()) return;
+  if (c.far.empty()) return {};
   const std::size_t window = *c.memory / 2;
-  start_far(queue, {.store = c.far_store, .window = window, .from = std::max<std::size_t>(1, window / 16)});
+  return start_far(queue,
+                   {.store = c.far_store, .window = window, .from = std::max<std::size_t>(1, window / 16)});
 }
 
 /// The policies and meshes that `auto` stands for, with their costs: one policy or every one, on its nearest
@@ -107,10 +109,10 @@ outcome train_in(int ranks, const mesh_maker<Device>& make_mesh, const far_start
   const partita::mesh<Device> m = make_mesh(on_stages ? partita::mesh_shape{ranks, 1, 1} : o.how.mesh);
   m.queue().meter()->restart_peak();  // what candidates needed is no part of the run
   m.ledger().clear();                 // nor the time in which they were distributed
-  bound_memory(m.queue(), start_far, c);
+  const partita::far_rates rates = bound_memory(m.queue(), start_far, c);
   partita::nn::continuation<T> how = continuation_for<T>(c, data);
   if (!c.far.empty())
-    how.forecast = [&tell, rates = measured_far_rates(m.queue())](const partita::far_forecast& f) {
+    how.forecast = [&tell, rates](const partita::far_forecast& f) {
       if (tell.forecast) tell.forecast(f, rates);
     };
   const partita::policy& p = partita::find_policy(o.how.policy);

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Training over far memory: the losses of near memory, within a budget that refuses what exceeds it.
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <doctest/doctest.h>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -21,7 +24,7 @@ using namespace partita;
 using namespace test_support;
 
 /// Bytes of near memory, and how many chunks an operation on one rank has with them, at least and in the
-/// mean.
+/// mean; and a product exactly, on graphs of some sizes.
 constexpr std::pair<std::size_t, int> windows[] = {{65536, 2}, {24576, 7}, {7424, 50}};
 
 nn::training_options short_run(const std::string& model) {
@@ -42,7 +45,8 @@ std::shared_ptr<far_store> scratch_file() {
 
 /// Trains with near memory for little but the window.
 nn::training_result train_far(const mesh<host>& m, const io::dataset& d, const nn::training_options& o,
-                              const policy& p, const std::shared_ptr<far_store>& store, std::size_t window) {
+                              const policy& p, const std::shared_ptr<far_store>& store, std::size_t window,
+                              const std::function<void(const far_forecast&)>& observe = {}) {
   const std::size_t budget = window + 2048;
   m.queue().limit_memory(budget);
   use_far(m.queue(), {.store = store, .window = window, .from = 512});
@@ -50,6 +54,7 @@ nn::training_result train_far(const mesh<host>& m, const io::dataset& d, const n
   nn::training_result r = nn::train_model<double>(m, d, o, p, {}, {.forecast = [&](const far_forecast& f) {
                                                     ++forecasts;
                                                     CHECK(f.total().chunks > 0);
+                                                    if (observe) observe(f);
                                                   }});
   CHECK(forecasts == 1);
   REQUIRE(r.far.has_value());
@@ -100,7 +105,34 @@ void check_model(const io::dataset& d, const nn::training_options& o) {
   });
 }
 
-TEST_CASE("far memory: windows force 2, 7 and 50 chunks") {
+/// The chunks of the product that has most.
+std::uint64_t chunks_of_a_product(const far_forecast& f) {
+  std::uint64_t most = 0;
+  for (const far_forecast::entry& e : f.entries())
+    if (e.what.starts_with("product")) most = std::max(most, e.all.chunks / e.times);
+  return most;
+}
+
+TEST_CASE("far memory: exactly 2, 7 and 50 chunks") {
+  for (const auto& [window, chunks] : windows) {
+    bool found = false;
+    for (int vertices = 260; vertices < 360 && !found; ++vertices) {
+      const io::dataset d = directed_graph(vertices);
+      const mesh<host> m(self::world(), {1, 1, 1}), near(self::world(), {1, 1, 1});
+      const nn::training_options o = short_run("gcn");
+      const nn::training_result r =
+          train_far(m, d, o, row_1d, scratch_file(), window, [&](const far_forecast& f) {
+            found = chunks_of_a_product(f) == static_cast<std::uint64_t>(chunks);
+          });
+      if (found)
+        expect_same_losses(r, nn::train_model<double>(near, d, o, row_1d),
+                           std::to_string(chunks) + " chunks");
+    }
+    CHECK_MESSAGE(found, chunks, " chunks");
+  }
+}
+
+TEST_CASE("far memory: windows force 2, 7 and 50 chunks and more") {
   const io::dataset d = directed_graph(311);
   for (const char* const model : {"gcn", "gat"}) {
     const auto run = [&](std::size_t window) {

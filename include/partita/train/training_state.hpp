@@ -45,12 +45,12 @@ struct training_state {
 template <class T>
 struct continuation {
   /// When the trainer has been set up: what to begin with, or nothing for a new run.
-  std::function<std::optional<training_state<T>>()> load;
+  std::function<std::optional<training_state<T>>()> load = {};
   /// After every so many epochs, after the last one, and where the run is stopped.
-  std::function<void(training_state<T>)> save;
+  std::function<void(training_state<T>)> save = {};
   int every = 1;
   /// After each epoch: whether to end the run there. It ends if any rank says so.
-  std::function<bool()> stop;
+  std::function<bool()> stop = {};
   /// Before the first epoch over far memory, on every rank: its trainer::forecast.
   std::function<void(const far_forecast&)> forecast = {};
   /// The number in the data of each row of the embedding, where the dataset was reordered (see
