@@ -30,6 +30,8 @@ void complete_far(const CLI::App& app, const command& c) {
   if (!c.memory) throw usage_error("--far needs --memory, which says what stays out of it");
   if (c.device == "cuda" && c.far != "pinned")
     throw usage_error("--far with --device cuda takes the word pinned, for page-locked memory of the host");
+  if (c.device == "cpu" && c.far == "pinned")
+    throw usage_error("--far pinned needs --device cuda; a folder of that name is ./pinned");
   if (c.training.pipeline.stages > 0) throw usage_error("--far and --stages do not go together");
 }
 

@@ -129,7 +129,8 @@ void run_row_chunks(Channel& c, local_index rows, std::span<far_rows> far, std::
   if (most == 0)
     throw_error<budget_error>({"a row of far operands takes ", of_row + far.size() * far_options::alignment,
                                " bytes, which a window of near memory of ", 2 * c.slot_bytes(),
-                               " bytes does not hold twice"});
+                               " bytes does not hold twice: it must have ",
+                               2 * (of_row + far.size() * far_options::alignment)});
   far_traffic moved = moved_by(all, chunks, far);
   moved.near = all * near_bytes;
   if (c.forecast() != nullptr) return c.forecast()->add("operation by rows", moved);

@@ -118,14 +118,15 @@ class far_rehearsal {
 };
 
 /// The rates of a queue with far memory, measured by moving half of its window, 64 MiB at most, there and
-/// back and copying it, twice each. The rates of a store whose pages the kernel keeps are those of copies.
-/// Both are 0 where that much is not far.
+/// back and copying it, twice each, which the traffic of the queue does not count. The rates of a store whose
+/// pages the kernel keeps are those of copies. Both are 0 where that much is not far.
 template <class Device>
 far_rates measured_far_rates(const device_queue<Device>& q) {
   auto& channel = *far_of(q);
   const std::size_t bytes = std::min(channel.slot_bytes(), std::size_t{64} << 20);
   buffer<std::byte, Device> far(q, bytes);
   if (bytes == 0 || !channel.is_far(far.data())) return {};
+  const far_traffic before = channel.traffic();
   const auto seconds_of = [&](const auto& work) {
     q.synchronize();
     const auto begin = std::chrono::steady_clock::now();
@@ -146,6 +147,7 @@ far_rates measured_far_rates(const device_queue<Device>& q) {
     });
     copying = seconds_of([&] { copy(q, std::span<const std::byte>(second), first); });
   }
+  channel.traffic() = before;
   const auto rate = [&](double seconds) {
     return seconds > 0 ? 2 * static_cast<double>(bytes) / seconds : 0;
   };
