@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The host kernels against the reference: odd sizes, strides, empty blocks, several threads, and the same
 // bits for all.
+#include <algorithm>
+#include <array>
 #include <atomic>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <set>
 #include <stdexcept>
+#include <utility>
 
 #include "laws/kernel_laws.hpp"
 
@@ -131,3 +135,67 @@ TEST_CASE_TEMPLATE("cpu elementwise", T, float, double) { elementwise<T, host>()
 TEST_CASE_TEMPLATE("cpu reductions and softmax", T, float, double) { reductions_and_softmax<T, host>(); }
 TEST_CASE_TEMPLATE("cpu maxima show NaN", T, float, double) { maxima_show_nan<T, host>(); }
 TEST_CASE_TEMPLATE("cpu loss", T, float, double) { loss<T, host>(); }
+
+namespace {
+
+using partita::base::bfloat16;
+
+/// x, stored as bfloat16, and the floats that these are.
+struct rounded_block {
+  explicit rounded_block(const block<float>& x) : stored(x.values.size()), widened(x) {
+    std::transform(x.values.begin(), x.values.end(), stored.begin(), [](float v) { return bfloat16(v); });
+    widened.values.assign(stored.begin(), stored.end());
+  }
+  partita::matrix_view<const bfloat16> view() const {
+    return {stored.data() + widened.lead, widened.rows, widened.cols, widened.stride};
+  }
+
+  std::vector<bfloat16> stored;
+  block<float> widened;
+};
+
+void check_rounded_operand(const sparse<float>& unsorted, local_index f, placing p, int threads) {
+  const sparse<float> a = unsorted.ascending();
+  const partita::device_queue<partita::host> q(threads);
+  const rounded_block x(block<float>(a.cols, f, 1, p)), up(block<float>(a.rows, f, 3, p));
+  for (const float beta : {0.0F, -0.75F}) {
+    INFO("f ", f, " beta ", beta);
+    block<float> y(a.rows, f, 2, p), z = y, expected = y, dx(a.cols, f, 2, p), dz = dx;
+    spmm_fused(q, a.view(), std::as_const(x.widened).view(), {1.5F, beta}, y.view());
+    spmm_fused(q, a.view(), x.view(), {1.5F, beta}, z.view());
+    CHECK(y.values == z.values);
+    spmm_transposed(q, a.view(), std::as_const(up.widened).view(), 1.5F, beta, dx.view());
+    spmm_transposed(q, a.view(), up.view(), 1.5F, beta, dz.view());
+    CHECK(dx.values == dz.values);
+    partita::reference::spmm_fused(a.view(), std::as_const(x.widened).view(), {1.5F, beta}, expected.view());
+    for (std::size_t i = 0; i < z.values.size(); ++i)
+      if (!(std::abs(z.values[i] - expected.values[i]) < 1e-4)) FAIL("element ", i);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("x stored as bfloat16 gives the bits of the floats that it stores") {
+  for (local_index f = 1; f <= 70; ++f)
+    for (const placing p : {placing{3, 0}, placing{0, 0}, placing{4, 1}})
+      check_rounded_operand(sparse<float>(23, 19), f, p, 1);
+  for (const local_index f : {0, 100, 127, 128, 129, 256, 300, 513})
+    check_rounded_operand(sparse<float>(301, 190), f, {}, 3);
+  for (const auto& [m, k] : std::vector<std::array<local_index, 2>>{{0, 5}, {5, 0}, {1, 1}})
+    check_rounded_operand(sparse<float>(m, k), 33, {}, 2);
+}
+
+TEST_CASE("floats are rounded to bfloat16 and back, with strides, by any number of threads") {
+  for (const local_index f : {1, 7, 16, 33, 130}) {
+    const block<float> x(57, f, 1, placing{3, 0});
+    std::vector<bfloat16> stored(static_cast<std::size_t>(57 * f));
+    block<float> back(57, f, 2, placing{2, 0});
+    const partita::device_queue<partita::host> q(f % 3 + 1);
+    copy(q, x.view(), partita::matrix_view<bfloat16>{stored.data(), 57, f, f});
+    copy(q, partita::matrix_view<const bfloat16>{stored.data(), 57, f, f}, back.view());
+    std::size_t faults = 0;
+    for (local_index i = 0; i < 57; ++i)
+      for (local_index j = 0; j < f; ++j) faults += back.view()(i, j) != float{bfloat16(x.view()(i, j))};
+    CHECK(faults == 0);
+  }
+}

@@ -2,6 +2,8 @@
 #pragma once
 /// Elementwise operations, also with a row or column vector.
 
+#include <type_traits>
+
 #include "partita/local/host/instructions.hpp"
 #include "partita/local/host/parallel.hpp"
 #include "partita/local/shapes.hpp"
@@ -51,6 +53,15 @@ inline void zip(const device_queue<host>& q, F f, local::input_view<T> a, local:
   local::require_equal("zip", "a", local::shape_of(a), "y", local::shape_of(y));
   local::require_equal("zip", "b", local::shape_of(b), "y", local::shape_of(y));
   elementwise_detail::assign(q, y, [=](local_index i, local_index j) { return f(a(i, j), b(i, j)); });
+}
+
+/// to(i, j) = T(from(i, j)): floats rounded to base::bfloat16, and back. Both (m, n), must not overlap.
+/// Throws shape_error if the shapes differ.
+template <class S, class T>
+requires(!std::is_same_v<S, T>) inline void copy(const device_queue<host>& q, matrix_view<const S> from,
+                                                 matrix_view<T> to) {
+  local::require_equal("copy", "from", local::shape_of(from), "to", local::shape_of(to));
+  elementwise_detail::assign(q, to, [=](local_index i, local_index j) { return T(from(i, j)); });
 }
 
 /// y(i, j) += bias[j]. y is (m, n), bias has n elements.

@@ -4,6 +4,7 @@
 
 #include <type_traits>
 
+#include "partita/base/bfloat16.hpp"
 #include "partita/local/fusion.hpp"
 #include "partita/local/host/row_strips.hpp"
 #include "partita/local/shapes.hpp"
@@ -14,12 +15,12 @@ namespace partita::on_host {
 
 namespace spmm_detail {
 
-template <class T>
+template <class T, class X>
 inline void multiply(const char* name, const device_queue<host>& q, const local::csr_view<T>& a,
-                     const matrix_view<const T>& x, const local::spmm_epilogue<T>& fusion,
+                     const matrix_view<const X>& x, const local::spmm_epilogue<T>& fusion,
                      const matrix_view<T>& y) {
   local::require_product(name, a, x, y, "a x");
-  const strip_detail::operands<T> p{a, x, fusion, y};
+  const strip_detail::operands<T, X> p{a, x, fusion, y};
   const strip_detail::one_value<T> values{a.values};
   with_instructions([&](auto instructions) {
     run_entry_rows(q.threads(), a, y.cols, [&](local_index begin, local_index end) {
@@ -35,7 +36,7 @@ inline void multiply(const char* name, const device_queue<host>& q, const local:
 template <class T>
 inline void spmm(const device_queue<host>& q, local::input_csr<T> a, local::input_view<T> x,
                  local::scalar<T> beta, matrix_view<T> y) {
-  spmm_detail::multiply<T>("spmm", q, a, x, {.beta = beta}, y);
+  spmm_detail::multiply("spmm", q, a, x, local::spmm_epilogue<T>{.beta = beta}, y);
 }
 
 /// Product with fused epilogue, as defined by spmm_epilogue. a is (m, k) with values, x is (k, f), y is (m,
@@ -43,7 +44,15 @@ inline void spmm(const device_queue<host>& q, local::input_csr<T> a, local::inpu
 template <class T>
 inline void spmm_fused(const device_queue<host>& q, local::input_csr<T> a, local::input_view<T> x,
                        std::type_identity_t<local::spmm_epilogue<T>> fusion, matrix_view<T> y) {
-  spmm_detail::multiply<T>("spmm_fused", q, a, x, fusion, y);
+  spmm_detail::multiply("spmm_fused", q, a, x, fusion, y);
+}
+
+/// The same for x stored as bfloat16: with the bits of spmm_fused for the floats that these are. a is (m, k),
+/// x is (k, f), y is (m, f). Throws shape_error if the shapes do not match.
+inline void spmm_fused(const device_queue<host>& q, local::csr_view<float> a,
+                       matrix_view<const base::bfloat16> x, local::spmm_epilogue<float> fusion,
+                       matrix_view<float> y) {
+  spmm_detail::multiply("spmm_fused", q, a, x, fusion, y);
 }
 
 }  // namespace partita::on_host

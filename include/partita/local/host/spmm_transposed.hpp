@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "partita/base/bfloat16.hpp"
 #include "partita/local/host/instructions.hpp"
 #include "partita/local/host/parallel.hpp"
 #include "partita/local/host/vector.hpp"
@@ -30,10 +31,11 @@ struct part {
   local_index row_begin, row_end, col_begin, col_end;
 };
 
-template <class T>
+/// X: what x is stored as, T or base::bfloat16.
+template <class T, class X = T>
 struct product {
   local::csr_view<T> a;
-  matrix_view<const T> x;
+  matrix_view<const X> x;
   T alpha, beta;
   matrix_view<T> y;
 
@@ -42,8 +44,8 @@ struct product {
 
 /// Adds `count` <= Width columns from `first` on of rows [begin, end) of x, scaled by the entries, to the
 /// rows [where.row_begin, where.row_end) of y.
-template <int Width, class T>
-inline void strip(local_index count, const product<T>& p, const part& where, local_index begin,
+template <int Width, class T, class X>
+inline void strip(local_index count, const product<T, X>& p, const part& where, local_index begin,
                   local_index end, local_index first) {
   if constexpr (Width > 1)
     if (count <= Width / 2) return strip<Width / 2>(count, p, where, begin, end, first);
@@ -70,8 +72,8 @@ inline void strip(local_index count, const product<T>& p, const part& where, loc
   }
 }
 
-template <class T>
-inline void product<T>::operator()(const part& where) const {
+template <class T, class X>
+inline void product<T, X>::operator()(const part& where) const {
   for (local_index i = where.row_begin; i < where.row_end && beta != 1; ++i)
     for (local_index j = where.col_begin; j < where.col_end; ++j) y(i, j) = beta == 0 ? T{0} : beta * y(i, j);
   for (local_index i = 0; i < a.rows; i += row_block) {
@@ -81,13 +83,9 @@ inline void product<T>::operator()(const part& where) const {
   }
 }
 
-}  // namespace scatter_detail
-
-/// y = alpha a^T x + beta y; beta = 0 overwrites y. a is (m, k) with values, its columns ascending in each
-/// row; x is (m, f), y is (k, f) and must not alias x. Throws shape_error if the shapes do not match.
-template <class T>
-inline void spmm_transposed(const device_queue<host>& q, local::input_csr<T> a, local::input_view<T> x,
-                            local::scalar<T> alpha, local::scalar<T> beta, matrix_view<T> y) {
+template <class T, class X>
+inline void multiply(const device_queue<host>& q, const local::csr_view<T>& a, const matrix_view<const X>& x,
+                     T alpha, T beta, const matrix_view<T>& y) {
   local::require_product("spmm_transposed", matrix_shape{a.cols, a.rows}, x, y, "a^T x");
   constexpr std::int64_t grain = 16384;
   constexpr local_index line = 64 / sizeof(T);
@@ -98,14 +96,30 @@ inline void spmm_transposed(const device_queue<host>& q, local::input_csr<T> a, 
   const auto cut = [](local_index size, local_index number, local_index count) {
     return static_cast<local_index>(std::int64_t{size} * number / count);
   };
-  const scatter_detail::product<T> p{a, x, alpha, beta, y};
+  const product<T, X> p{a, x, alpha, beta, y};
   with_instructions([&](auto instructions) {
     run_tasks(q.threads(), static_cast<int>(strips * ranges), [&](int task) {
       const local_index s = task % strips, r = task / strips;
-      run_with<instructions>(p, scatter_detail::part{cut(y.rows, r, ranges), cut(y.rows, r + 1, ranges),
-                                                     cut(y.cols, s, strips), cut(y.cols, s + 1, strips)});
+      run_with<instructions>(p, part{cut(y.rows, r, ranges), cut(y.rows, r + 1, ranges),
+                                     cut(y.cols, s, strips), cut(y.cols, s + 1, strips)});
     });
   });
+}
+
+}  // namespace scatter_detail
+
+/// y = alpha a^T x + beta y; beta = 0 overwrites y. a is (m, k) with values, its columns ascending in each
+/// row; x is (m, f), y is (k, f) and must not alias x. Throws shape_error if the shapes do not match.
+template <class T>
+inline void spmm_transposed(const device_queue<host>& q, local::input_csr<T> a, local::input_view<T> x,
+                            local::scalar<T> alpha, local::scalar<T> beta, matrix_view<T> y) {
+  scatter_detail::multiply(q, a, x, alpha, beta, y);
+}
+/// The same for x stored as bfloat16: with the bits of spmm_transposed for the floats that these are.
+inline void spmm_transposed(const device_queue<host>& q, local::csr_view<float> a,
+                            matrix_view<const base::bfloat16> x, float alpha, float beta,
+                            matrix_view<float> y) {
+  scatter_detail::multiply(q, a, x, alpha, beta, y);
 }
 
 }  // namespace partita::on_host
