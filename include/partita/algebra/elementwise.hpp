@@ -3,6 +3,8 @@
 /// Element-wise functions, in any layout. Local; no communication. On the host f may be a lambda; the
 /// requirements for device functions are in base/function.hpp.
 
+#include <type_traits>
+
 #include "partita/local/chunked.hpp"
 #include "partita/matrix/dense.hpp"
 
@@ -63,6 +65,15 @@ template <class T, layout X, layout Y, class Device>
 void copy(const dense<T, X, Device>& x, dense<T, Y, Device>& y) {
   detail::require_same_blocks("copy", x, y);
   local::chunked::copy(x.mesh().queue(), x.local(), y.local());
+}
+
+/// y = x, its numbers rounded to those of Y: float to base::bfloat16, and back. Local; no communication.
+/// Throws shape_error unless x and y have the same layout and blockings.
+template <class S, class T, layout X, layout Y, class Device>
+requires(!std::is_same_v<S, T>) void copy(const dense<S, X, Device>& x, dense<T, Y, Device>& y) {
+  static_assert(local::multiplies_bfloat16<Device>, "matrices of bfloat16 are for the host");
+  detail::require_same_blocks("copy", x, y);
+  copy(x.mesh().queue(), x.local(), y.local());
 }
 
 /// y(i, j) = f(x(i, j)); y may alias x. Throws shape_error unless x and y have the same layout and blockings.

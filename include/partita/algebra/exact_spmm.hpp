@@ -56,6 +56,9 @@ class exact_product {
     const traffic once = std::visit([](const auto& s) { return s.predicted(); }, *schedule_);
     return global_index{base::exact_sums<T>} * once + predicted_grid(mesh_);
   }
+  global_index words_of_x() const {
+    return base::exact_sums<T> * std::visit([](const auto& s) { return s.words_of_x(); }, *schedule_);
+  }
   spmm_options options() const {
     return std::visit([](const auto& s) { return s.options(); }, *schedule_);
   }
@@ -72,14 +75,14 @@ class exact_product {
   buffer<double, Device> sums_;
 };
 
-/// The schedules that a plan may have on a device.
-template <class T, class Device>
+/// The schedules that a plan for an X stored as this may have on a device.
+template <class T, class Device, class Stored>
 struct product_schedules {
-  using type = std::variant<spmm_schedule<T, Device>, transposed_schedule<T, Device>>;
+  using type = std::variant<spmm_schedule<T, Device, T, Stored>, transposed_schedule<T, Device, T, Stored>>;
 };
 template <class T, class Device>
 requires local::sums_exactly<Device>
-struct product_schedules<T, Device> {
+struct product_schedules<T, Device, T> {
   using type =
       std::variant<spmm_schedule<T, Device>, transposed_schedule<T, Device>, exact_product<T, Device>>;
 };

@@ -4,6 +4,7 @@
 /// 1.
 
 #include <string>
+#include <type_traits>
 #include <variant>
 
 #include "partita/algebra/exact_spmm.hpp"
@@ -48,13 +49,22 @@ layout multiplied_layout(const sparse<T, A, Device>& a, layout x) {
 /// window of the queue in chunks of A's rows; the first call makes a copy of A's structure, in these chunks,
 /// for each combination of operands that are far, and throws budget_error where the window does not hold an
 /// entry with its rows twice. On a reproducible mesh they are addressed where they are, and sums travel as
-/// doubles, see exact_product. Throws shape_error naming shapes and layouts when A and X do not match.
-template <class T, class Device>
+/// doubles, see exact_product. An X of base::bfloat16 for A and Y of float, on the host, travels as such, in
+/// 2 bytes for each of the same words; sums are of float throughout, with the bits that the floats of X give;
+/// where such an X or A is far, they are addressed where they are. Throws error for such an X on a
+/// reproducible mesh, and shape_error naming shapes and layouts when A and X do not match.
+template <class T, class Device, class Stored = T>
 class spmm_plan {
+  static_assert(std::is_same_v<Stored, T> ||
+                    (std::is_same_v<T, float> && std::is_same_v<Stored, base::bfloat16>),
+                "X of a product has the numbers of A, or is of bfloat16 for an A of float");
+  static_assert(std::is_same_v<Stored, T> || local::multiplies_bfloat16<Device>,
+                "products with an X of bfloat16 are for the host");
+
  public:
   /// For X and Y like x.
   template <layout A, layout X>
-  spmm_plan(const sparse<T, A, Device>& a, const dense<T, X, Device>& x, spmm_options options = {},
+  spmm_plan(const sparse<T, A, Device>& a, const dense<Stored, X, Device>& x, spmm_options options = {},
             std::source_location where = std::source_location::current())
       : spmm_plan(a, x.layout(), columns_of(a, x), options, where) {
     static_assert(detail::may_be_multipliable<A, X>,
@@ -69,7 +79,7 @@ class spmm_plan {
 
   /// y = A x.
   template <layout X, layout Y>
-  void operator()(const dense<T, X, Device>& x, dense<T, Y, Device>& y,
+  void operator()(const dense<Stored, X, Device>& x, dense<T, Y, Device>& y,
                   std::source_location where = std::source_location::current()) {
     (*this)(1, x, 0, y, where);
   }
@@ -78,8 +88,9 @@ class spmm_plan {
   /// as scratch memory, allocated in the first such call. On devices alpha != 1 multiplies by the built-in
   /// kernel, not by cuSPARSE.
   template <layout X, layout Y>
-  void operator()(std::type_identity_t<T> alpha, const dense<T, X, Device>& x, std::type_identity_t<T> beta,
-                  dense<T, Y, Device>& y, std::source_location where = std::source_location::current()) {
+  void operator()(std::type_identity_t<T> alpha, const dense<Stored, X, Device>& x,
+                  std::type_identity_t<T> beta, dense<T, Y, Device>& y,
+                  std::source_location where = std::source_location::current()) {
     const comm::call_site scope(where);
     std::visit(
         [&](const auto& s) {
@@ -101,7 +112,7 @@ class spmm_plan {
   /// far_rehearsal); nothing without far memory. It is planned for these operands, and y is undefined
   /// afterwards. Collective over the mesh. What travels: what does in a call.
   template <layout X, layout Y>
-  far_forecast forecast(const dense<T, X, Device>& x, dense<T, Y, Device>& y,
+  far_forecast forecast(const dense<Stored, X, Device>& x, dense<T, Y, Device>& y,
                         std::source_location where = std::source_location::current()) {
     far_forecast found;
     auto* const channel = far_of(y.mesh().queue());
@@ -118,6 +129,11 @@ class spmm_plan {
   traffic predicted() const {
     return std::visit([](const auto& s) { return s.predicted(); }, schedule_) + change_.predicted();
   }
+  /// How many of these words are numbers of X, each of sizeof(Stored) bytes.
+  global_index predicted_words_of_x() const {
+    return std::visit([](const auto& s) { return s.words_of_x(); }, schedule_) +
+           change_.predicted_inner().words;
+  }
   /// Nonzeros multiplied by this rank in one call, times the columns of X they are multiplied with.
   global_index multiplications() const {
     return std::visit([](const auto& s) { return s.multiplications(); }, schedule_);
@@ -128,18 +144,22 @@ class spmm_plan {
   }
 
  private:
-  using schedule = typename detail::product_schedules<T, Device>::type;
+  using schedule = typename detail::product_schedules<T, Device, Stored>::type;
 
   bool accumulates() const {
     return std::visit([](const auto& s) { return s.accumulates(); }, schedule_);
   }
-  void run(matrix_view<const T> x, matrix_view<T> y, T alpha, T beta = 0) {
+  void run(matrix_view<const Stored> x, matrix_view<T> y, T alpha, T beta = 0) {
     std::visit([&](auto& s) { s(x, y, alpha, beta); }, schedule_);
   }
   template <layout A>
   static schedule schedule_of(const sparse<T, A, Device>& a, const blocking& features, layout inner,
                               spmm_options options) {
-    if constexpr (local::sums_exactly<Device>)
+    if constexpr (!std::is_same_v<Stored, T>) {
+      if (a.mesh().reproducible())
+        throw_error<error>(
+            {"spmm: A of ", a.shape(), " cannot multiply an X of bfloat16 on a reproducible mesh"});
+    } else if constexpr (local::sums_exactly<Device>) {
       if (a.mesh().reproducible()) {
         using exact = detail::exact_product<T, Device>;
         const auto block = a.is_stored() ? a.local() : transposed(a).local();
@@ -150,8 +170,10 @@ class spmm_plan {
         return exact(a.mesh(), block, of_transposed<typename exact::transposed>(a, features, inner, options),
                      terms);
       }
-    if (a.is_stored()) return of_stored<detail::spmm_schedule<T, Device>>(a, features, inner, options);
-    return of_transposed<detail::transposed_schedule<T, Device>>(a, features, inner, options);
+    }
+    if (a.is_stored())
+      return of_stored<detail::spmm_schedule<T, Device, T, Stored>>(a, features, inner, options);
+    return of_transposed<detail::transposed_schedule<T, Device, T, Stored>>(a, features, inner, options);
   }
   template <class Schedule, layout A>
   static Schedule of_stored(const sparse<T, A, Device>& a, const blocking& features, layout inner,
@@ -167,7 +189,7 @@ class spmm_plan {
   }
   /// y = alpha A x + beta y; beta is 0 where the product cannot be added to y in place.
   template <layout X, layout Y>
-  void multiply(T alpha, const dense<T, X, Device>& x, T beta, dense<T, Y, Device>& y) {
+  void multiply(T alpha, const dense<Stored, X, Device>& x, T beta, dense<T, Y, Device>& y) {
     if (!change_.travels()) return run(x.local(), y.local(), alpha, beta);
     change_.to_inner(x, *x_);              // (k, f), in the operand layout of A
     run(x_->local(), y_->local(), alpha);  // (m, f)
@@ -175,7 +197,7 @@ class spmm_plan {
   }
   /// The columns of X, if A can multiply it.
   template <layout A, layout X>
-  static const blocking& columns_of(const sparse<T, A, Device>& a, const dense<T, X, Device>& x) {
+  static const blocking& columns_of(const sparse<T, A, Device>& a, const dense<Stored, X, Device>& x) {
     if (x.shape().rows != a.shape().cols)
       throw_error<shape_error>({"spmm: A of ", a.shape(), " cannot multiply X of ", x.shape()});
     if (!(x.mesh().shape() == a.mesh().shape()))
@@ -201,12 +223,13 @@ class spmm_plan {
 
   layout layout_, inner_;
   schedule schedule_;
-  transfer::layout_change<T, Device> change_;
-  std::optional<dense<T, dynamic_layout, Device>> x_, y_, product_;  // the last for accumulation into y
+  transfer::layout_change<T, Device, Stored> change_;
+  std::optional<dense<Stored, dynamic_layout, Device>> x_;
+  std::optional<dense<T, dynamic_layout, Device>> y_, product_;  // the last for accumulation into y
 };
 
-template <class T, class Device>
-std::string spmm_plan<T, Device>::explain() const {
+template <class T, class Device, class Stored>
+std::string spmm_plan<T, Device, Stored>::explain() const {
   const spmm_options how = options();
   return base::sentence_of({"A X with ", inner_, change_.travels() ? ", where X comes and Y goes" : "", ", ",
                             how.stationary == stationary::a ? "A stationary, " : "Y stationary, ",
@@ -217,8 +240,8 @@ std::string spmm_plan<T, Device>::explain() const {
 
 /// Y = A X (m x f), planned and run once. Collective over the mesh. Communication and exceptions: see
 /// spmm_plan.
-template <class T, layout A, layout X, class Device>
-dense<T, X, Device> spmm(const sparse<T, A, Device>& a, const dense<T, X, Device>& x,
+template <class T, layout A, class Stored, layout X, class Device>
+dense<T, X, Device> spmm(const sparse<T, A, Device>& a, const dense<Stored, X, Device>& x,
                          spmm_options options = {},
                          std::source_location where = std::source_location::current()) {
   spmm_plan multiply(a, x, options, where);
@@ -228,8 +251,8 @@ dense<T, X, Device> spmm(const sparse<T, A, Device>& a, const dense<T, X, Device
 }
 /// Y = alpha A X + beta Y (m x f), planned and run once; beta = 0 overwrites Y. Collective over the mesh.
 /// Communication and exceptions: see spmm_plan.
-template <class T, layout A, layout X, layout Y, class Device>
-void spmm(std::type_identity_t<T> alpha, const sparse<T, A, Device>& a, const dense<T, X, Device>& x,
+template <class T, layout A, class Stored, layout X, layout Y, class Device>
+void spmm(std::type_identity_t<T> alpha, const sparse<T, A, Device>& a, const dense<Stored, X, Device>& x,
           std::type_identity_t<T> beta, dense<T, Y, Device>& y, spmm_options options = {},
           std::source_location where = std::source_location::current()) {
   spmm_plan(a, x, options, where)(alpha, x, beta, y, where);

@@ -24,6 +24,7 @@
 /// shape.
 
 #include <memory>
+#include <type_traits>
 
 #include "partita/algebra/block_stream.hpp"
 #include "partita/algebra/chunked_exchange.hpp"
@@ -36,8 +37,8 @@ namespace partita::detail {
 enum class entry_values : std::uint8_t { own, given };
 
 /// A product plan independent of the layouts in the matrix types. `Sum`: the type of the sums and what of
-/// them travels.
-template <class T, class Device, class Sum = T>
+/// them travels. `Stored`: of X, and what of it travels.
+template <class T, class Device, class Sum = T, class Stored = T>
 class spmm_schedule {
  public:
   spmm_schedule(const mesh<Device>& m, std::shared_ptr<const local::csr_tiles<T, Device>> a,
@@ -51,35 +52,31 @@ class spmm_schedule {
     options_ = cost.choose(options);
     predicted_ = cost.received_under(options_);
     predicted_sums_ = cost.received_in_sums(options_);
+    words_of_x_ = predicted_.words - predicted_sums_.words - cost.received_of_a(options_).words;
     merges_ = cost.merges(options_);
     options_.chunks = merges_ && !a_->is_counted() ? chunks_of(cost, options_.chunks) : 1;
     build(cost);
   }
 
   /// y = alpha A x + beta y, for this rank's blocks; beta is 0 unless accumulates().
-  void operator()(matrix_view<const T> x, matrix_view<T> y, T alpha = 1, T beta = 0) {
+  void operator()(matrix_view<const Stored> x, matrix_view<T> y, T alpha = 1, T beta = 0) {
     accumulator<T> sum(sums_.empty() ? y : sums_.input(), beta);
-    std::size_t number = 0;
-    for_stages(x, [&](std::size_t, const local::csr_slice<T>& part, matrix_view<const T> rows) {
+    [[maybe_unused]] std::size_t number = 0;
+    for_stages(x, [&](std::size_t, const local::csr_slice<T>& part, matrix_view<const Stored> rows) {
       const auto [of_old, out] = sum.add(part);
-      if (far_.multiply(queue(), number++, part.entries, rows, {.alpha = alpha, .beta = of_old}, out,
-                        part.first_row > 0))
-        return;
-      if (alpha != 1)
-        spmm_fused(queue(), part.entries, rows, {.alpha = alpha, .beta = of_old}, out);
-      else if (blocks_.col_cut() && !stays())
-        spmm(queue(), part.entries, rows, of_old, out);
+      if constexpr (std::is_same_v<Stored, T>)
+        multiply(number++, part, rows, alpha, of_old, out);
       else
-        product_(queue(), part.entries, rows, of_old, out);  // the same blocks in every call
+        spmm_fused(queue(), part.entries, rows, {.alpha = alpha, .beta = of_old}, out);
     });
     finish(y);
   }
 
   /// y = the sums of part(term) over the terms of A x.
   template <class Part>
-  void sum_parts(matrix_view<const T> x, matrix_view<Sum> y, Part part) {
+  void sum_parts(matrix_view<const Stored> x, matrix_view<Sum> y, Part part) {
     accumulator<Sum> sum = begin(y);
-    for_stages(x, [&](std::size_t, const local::csr_slice<T>& slice, matrix_view<const T> rows) {
+    for_stages(x, [&](std::size_t, const local::csr_slice<T>& slice, matrix_view<const Stored> rows) {
       const auto [of_old, out] = sum.add(slice);
       exact_spmm(queue(), slice.entries, rows, part, of_old, out);
     });
@@ -94,7 +91,7 @@ class spmm_schedule {
   /// rank's own and the merged remote ones, so that Y is traversed twice at any number of ranks; in chunks,
   /// the second one chunk of rows after the other.
   template <class Kernel>
-  void for_stages(matrix_view<const T> x, Kernel kernel) {
+  void for_stages(matrix_view<const Stored> x, Kernel kernel) {
     if (widen_) {
       (*widen_)(x, wide_rows());
       x = wide_rows();
@@ -108,7 +105,7 @@ class spmm_schedule {
       if (k + 1 < groups_.size()) stream_->start(k + 1);
       for (const local::csr_slice<T>& part : stream_->parts(k, own)) kernel(own, part, own_rows(k, x));
       for (std::size_t t = 0; t < exchanged_tiles_; ++t) {
-        const matrix_view<const T> rows = arrive(k, t);
+        const matrix_view<const Stored> rows = arrive(k, t);
         if (t + 1 < exchanged_tiles_)
           start_rows(k, t + 1, x);
         else if (k + 1 < groups_.size())
@@ -135,6 +132,8 @@ class spmm_schedule {
   traffic predicted_stages() const {
     return {predicted_.words - predicted_sums_.words, predicted_.messages - predicted_sums_.messages};
   }
+  /// Of the words, those that are numbers of X.
+  global_index words_of_x() const { return words_of_x_; }
   const partita::device_queue<Device>& queue() const { return blocks_.m.queue(); }
   spmm_options options() const { return options_; }
 
@@ -146,7 +145,7 @@ class spmm_schedule {
  private:
   bool stays() const { return blocks_.stays(options_); }
   int chunks_of(const spmm_cost<T, Device>& cost, int asked) const {
-    const auto bytes = static_cast<std::size_t>(cost.most_needed(options_)) * sizeof(T);
+    const auto bytes = static_cast<std::size_t>(cost.most_needed(options_)) * sizeof(Stored);
     return static_cast<int>(chunks_in_effect(blocks_.m, asked, bytes));
   }
 
@@ -156,9 +155,9 @@ class spmm_schedule {
     const std::size_t own = blocks_.own_tile();
     width_ = to_local(columns().size(), "the width of a dense block");
     if (stays()) {
-      widen_ = std::make_unique<redistribution<T, Device>>(m, blocks_.cols, blocks_.features, blocks_.dense,
-                                                           blocks_.wide());
-      wide_ = buffer<T, Device>(q, static_cast<std::size_t>(widen_->new_block().size()));
+      widen_ = std::make_unique<redistribution<Stored, Device>>(m, blocks_.cols, blocks_.features,
+                                                                blocks_.dense, blocks_.wide());
+      wide_ = buffer<Stored, Device>(q, static_cast<std::size_t>(widen_->new_block().size()));
     }
     const bool needed = options_.rows == row_exchange::sparsity_aware;
     auto [groups, shapes] =
@@ -183,15 +182,15 @@ class spmm_schedule {
     if (options_.chunks > 1)
       build_chunks(a);
     else if (needed)
-      needed_ = std::make_unique<needed_exchange<T, Device>>(
+      needed_ = std::make_unique<needed_exchange<Stored, Device>>(
           m, groups_, share_lists(m, groups_, a_->needed(q, own)), width_);
     else
-      whole_ = std::make_unique<whole_exchange<T, Device>>(m, groups_, width_);
+      whole_ = std::make_unique<whole_exchange<Stored, Device>>(m, groups_, width_);
   }
 
   void build_chunks(const local::csr_tiles<T, Device>& merged) {
     const auto& m = blocks_.m;
-    chunked_ = std::make_unique<chunked_rows<T, Device>>(
+    chunked_ = std::make_unique<chunked_rows<Stored, Device>>(
         m, make_chunk_lists(m, groups_, share_lists(m, groups_, a_->needed(m.queue(), blocks_.own_tile())),
                             merged, static_cast<std::size_t>(options_.chunks), chunk_of_row::first, width_));
     predicted_.messages += chunked_->steps().more_messages(&chunk_lists<Device>::step::wanted);
@@ -199,7 +198,7 @@ class spmm_schedule {
 
   /// As for_stages, with the rows of the next two chunks in flight.
   template <class Kernel>
-  void for_chunks(matrix_view<const T> x, const Kernel& kernel) {
+  void for_chunks(matrix_view<const Stored> x, const Kernel& kernel) {
     const std::size_t chunks = chunked_->steps().chunks(), steps = chunked_->steps().size();
     chunked_->start(0, x);
     chunked_->start(1, x);
@@ -211,27 +210,39 @@ class spmm_schedule {
         if (k + 1 < groups_.size()) stream_->start(k + 1);
         for (const local::csr_slice<T>& part : stream_->parts(k, 0)) kernel(0, part, own_rows(k, x));
       }
-      const matrix_view<const T> rows = chunked_->arrive(n);
+      const matrix_view<const Stored> rows = chunked_->arrive(n);
       if (n + 2 < steps) chunked_->start(n + 2, x);
       chunked_->steps().for_parts(stream_->parts(k, 1), n,
                                   [&](const local::csr_slice<T>& part) { kernel(1, part, rows); });
     }
   }
 
-  void start_rows(std::size_t k, std::size_t t, matrix_view<const T> x) {
+  /// y = alpha a x + beta y for part `number` of a call.
+  void multiply(std::size_t number, const local::csr_slice<T>& a, matrix_view<const T> x, T alpha, T beta,
+                matrix_view<T> y) {
+    if (far_.multiply(queue(), number, a.entries, x, {.alpha = alpha, .beta = beta}, y, a.first_row > 0))
+      return;
+    if (alpha != 1)
+      spmm_fused(queue(), a.entries, x, {.alpha = alpha, .beta = beta}, y);
+    else if (blocks_.col_cut() && !stays())
+      spmm(queue(), a.entries, x, beta, y);
+    else
+      product_(queue(), a.entries, x, beta, y);  // the same blocks in every call
+  }
+  void start_rows(std::size_t k, std::size_t t, matrix_view<const Stored> x) {
     if (whole_) whole_->start(k, static_cast<int>(t), x);
     if (needed_ && t == 0) needed_->start(k, x);
   }
   /// The rows of X for tile t of block k.
-  matrix_view<const T> arrive(std::size_t k, std::size_t t) {
+  matrix_view<const Stored> arrive(std::size_t k, std::size_t t) {
     if (whole_) return whole_->arrive(k, static_cast<int>(t));
     return merges_ ? needed_->arrive(k) : needed_->arrive(k, static_cast<int>(t));
   }
-  matrix_view<const T> own_rows(std::size_t k, matrix_view<const T> x) const {
+  matrix_view<const Stored> own_rows(std::size_t k, matrix_view<const Stored> x) const {
     const row_group& group = groups_[k];
     return x.block(group.first_row, 0, static_cast<local_index>(group.rows[blocks_.own_tile()]), width_);
   }
-  matrix_view<T> wide_rows() {
+  matrix_view<Stored> wide_rows() {
     return {wide_.data(), static_cast<local_index>(widen_->new_block().rows.size()), width_, width_};
   }
 
@@ -239,6 +250,7 @@ class spmm_schedule {
   std::shared_ptr<const local::csr_tiles<T, Device>> a_;
   spmm_options options_;
   traffic predicted_, predicted_sums_;
+  global_index words_of_x_ = 0;
   bool merges_ = false;            ///< whether remote tiles are merged
   std::vector<row_group> groups_;  ///< one for each block that this rank multiplies
   std::vector<std::size_t> nonzeros_;
@@ -246,12 +258,12 @@ class spmm_schedule {
   spmm_product<T, Device> product_;
   local::far_products<T, Device> far_;
   local_index width_ = 0;
-  buffer<T, Device> wide_;  ///< X at full width, when A is stationary
-  std::unique_ptr<redistribution<T, Device>> widen_;
+  buffer<Stored, Device> wide_;  ///< X at full width, when A is stationary
+  std::unique_ptr<redistribution<Stored, Device>> widen_;
   std::unique_ptr<block_stream<T, Device>> stream_;
-  std::unique_ptr<whole_exchange<T, Device>> whole_;
-  std::unique_ptr<needed_exchange<T, Device>> needed_;
-  std::unique_ptr<chunked_rows<T, Device>> chunked_;
+  std::unique_ptr<whole_exchange<Stored, Device>> whole_;
+  std::unique_ptr<needed_exchange<Stored, Device>> needed_;
+  std::unique_ptr<chunked_rows<Stored, Device>> chunked_;
   partial_sums<Sum, Device> sums_;
 };
 

@@ -15,7 +15,8 @@ namespace partita::detail {
 /// Throws shape_error if a product would overwrite its operand while reading it.
 template <class X, class Y>
 void require_distinct(const char* what, const X& x, const Y& y) {
-  if (x.local().data == y.local().data && !x.values().empty())
+  const void* const of_x = x.local().data;
+  if (of_x == y.local().data && !x.values().empty())
     throw_error<shape_error>({what, ": Y of ", y.shape(), " must not be the memory of X"});
 }
 

@@ -27,6 +27,7 @@
 
 #include <array>
 #include <memory>
+#include <type_traits>
 #include <utility>
 
 #include "partita/algebra/block_stream.hpp"
@@ -75,8 +76,13 @@ class transposed_cost {
         if (r != b.own_tile() && rows * width > 0) v += {rows * width, 1};
       }
     }
-    return v + redistribution<T, Device>::predicted(b.m, b.rows, b.features, b.dense, spread(o)) +
+    return v + received_of_x(o) +
            redistribution<T, Device>::predicted(b.m, b.cols, b.features, summed(o), b.dense);
+  }
+  /// The part of it that is X.
+  traffic received_of_x(spmm_options o) const {
+    const auto& b = blocks_;
+    return redistribution<T, Device>::predicted(b.m, b.rows, b.features, b.dense, spread(o));
   }
   /// As spmm_cost::choose.
   spmm_options choose(spmm_options asked) const {
@@ -90,8 +96,8 @@ class transposed_cost {
 };
 
 /// A product plan for A^T from the blocks of A, independent of the layouts in the matrix types. `Sum`: the
-/// type of the sums and of what travels of them.
-template <class T, class Device, class Sum = T>
+/// type of the sums and of what travels of them. `Stored`: of X, and what of it travels.
+template <class T, class Device, class Sum = T, class Stored = T>
 class transposed_schedule {
  public:
   /// `rows` and `cols`: of A.
@@ -103,6 +109,7 @@ class transposed_schedule {
     const transposed_cost<T, Device> cost(blocks_, *a_, merges);
     options_ = cost.choose(options);
     predicted_ = cost.received_under(options_);
+    words_of_x_ = cost.received_of_x(options_).words;
     const auto bytes = static_cast<std::size_t>(cost.of_a().most_needed(options_)) * sizeof(Sum);
     options_.chunks = cost.of_a().merges(options_) && !a_->is_counted()
                           ? static_cast<int>(chunks_in_effect(m, options_.chunks, bytes))
@@ -111,22 +118,25 @@ class transposed_schedule {
   }
 
   /// y = alpha A^T x + beta y, for this rank's blocks; beta is 0 unless accumulates().
-  void operator()(matrix_view<const T> x, matrix_view<Sum> y, T alpha = 1, T beta = 0) {
-    std::size_t number = 0;
+  void operator()(matrix_view<const Stored> x, matrix_view<Sum> y, T alpha = 1, T beta = 0) {
+    [[maybe_unused]] std::size_t number = 0;
     run(x, y, beta,
-        [&](const local::csr_slice<T>& part, matrix_view<const T> rows, Sum of_old, matrix_view<Sum> to) {
+        [&](const local::csr_slice<T>& part, matrix_view<const Stored> rows, Sum of_old,
+            matrix_view<Sum> to) {
           const local::csr_view<T>& a = part.entries;
-          if (far_.multiply_transposed(blocks_.m.queue(), number++, a, rows, alpha, of_old, to,
-                                       part.first_row > 0))
-            return;
+          if constexpr (std::is_same_v<Stored, T>)
+            if (far_.multiply_transposed(blocks_.m.queue(), number++, a, rows, alpha, of_old, to,
+                                         part.first_row > 0))
+              return;
           spmm_transposed(blocks_.m.queue(), a, rows, alpha, of_old, to);
         });
   }
   /// y = the sums of part(term) over the terms of A^T x.
   template <class Part>
-  void sum_parts(matrix_view<const T> x, matrix_view<Sum> y, Part part) {
+  void sum_parts(matrix_view<const Stored> x, matrix_view<Sum> y, Part part) {
     run(x, y, 0,
-        [&](const local::csr_slice<T>& slice, matrix_view<const T> rows, Sum of_old, matrix_view<Sum> to) {
+        [&](const local::csr_slice<T>& slice, matrix_view<const Stored> rows, Sum of_old,
+            matrix_view<Sum> to) {
           exact_spmm_transposed(blocks_.m.queue(), slice.entries, rows, part, of_old, to);
         });
   }
@@ -136,6 +146,7 @@ class transposed_schedule {
   /// As those of spmm_schedule.
   global_index multiplications() const { return static_cast<global_index>(nonzeros_) * width_; }
   traffic predicted() const { return predicted_; }
+  global_index words_of_x() const { return words_of_x_; }
   spmm_options options() const { return options_; }
   void require(const blocking& x_rows, const blocking& x_cols, const blocking& y_rows,
                const blocking& y_cols) const {
@@ -153,7 +164,7 @@ class transposed_schedule {
   /// y = A^T x + beta y by kernels multiply(part of A, its rows of X, beta, Y) of tiles; beta is 0 unless
   /// accumulates().
   template <class Kernel>
-  void run(matrix_view<const T> x, matrix_view<Sum> y, Sum beta, Kernel kernel) {
+  void run(matrix_view<const Stored> x, matrix_view<Sum> y, Sum beta, Kernel kernel) {
     if (spread_) {
       (*spread_)(x, transfer::view_of(x_.data(), spread_->new_block()));
       x = transfer::view_of(x_.data(), spread_->new_block());
@@ -191,9 +202,9 @@ class transposed_schedule {
     width_ = to_local(blocks_.columns(options_).size(), "the width of a dense block");
     const layout spread = cost.spread(options_), summed = cost.summed(options_);
     if (!partition::same_blocks(m.shape(), blocks_.dense, spread)) {
-      spread_ = std::make_unique<redistribution<T, Device>>(m, blocks_.rows, blocks_.features, blocks_.dense,
-                                                            spread);
-      x_ = buffer<T, Device>(q, static_cast<std::size_t>(spread_->new_block().size()));
+      spread_ = std::make_unique<redistribution<Stored, Device>>(m, blocks_.rows, blocks_.features,
+                                                                 blocks_.dense, spread);
+      x_ = buffer<Stored, Device>(q, static_cast<std::size_t>(spread_->new_block().size()));
     }
     if (!partition::same_blocks(m.shape(), summed, blocks_.dense)) {
       gather_ = std::make_unique<redistribution<Sum, Device>>(m, blocks_.cols, blocks_.features, summed,
@@ -226,7 +237,7 @@ class transposed_schedule {
 
   /// to = A(r, t)^T x + beta to for tile t of block k.
   template <class Kernel>
-  void multiply(std::size_t k, std::size_t t, matrix_view<const T> x, Sum beta, matrix_view<Sum> to,
+  void multiply(std::size_t k, std::size_t t, matrix_view<const Stored> x, Sum beta, matrix_view<Sum> to,
                 const Kernel& kernel) {
     for (const local::csr_slice<T>& part : stream_->parts(k, t))
       kernel(part, part.rows_of(x), part.first_row > 0 ? Sum(1) : beta, to);
@@ -234,7 +245,7 @@ class transposed_schedule {
   /// The sums of block k for the rows of other ranks, chunk by chunk of A's rows; those of a chunk are in
   /// flight while the next ones multiply, and after.
   template <class Kernel>
-  void sum_chunks(std::size_t k, matrix_view<const T> x, const Kernel& kernel) {
+  void sum_chunks(std::size_t k, matrix_view<const Stored> x, const Kernel& kernel) {
     const std::size_t chunks = chunked_->steps().chunks();
     for (std::size_t n = k * chunks; n < (k + 1) * chunks; ++n) {
       chunked_->steps().for_parts(stream_->parts(k, 1), n, [&](const local::csr_slice<T>& part) {
@@ -246,7 +257,7 @@ class transposed_schedule {
   /// own = the sum over row of A(r, own)^T x for block k; one partial sum is in flight while the next
   /// one is computed.
   template <class Kernel>
-  void sum_whole(std::size_t k, matrix_view<const T> x, matrix_view<Sum> own, const Kernel& kernel) {
+  void sum_whole(std::size_t k, matrix_view<const Stored> x, matrix_view<Sum> own, const Kernel& kernel) {
     const std::vector<global_index>& rows = groups_[k].rows;
     for (std::size_t t = 0; t < rows.size(); ++t) {
       stage& s = stages_[t % 2];
@@ -266,14 +277,15 @@ class transposed_schedule {
   std::shared_ptr<const local::csr_tiles<T, Device>> a_;
   spmm_options options_;
   traffic predicted_;
+  global_index words_of_x_ = 0;
   std::vector<row_group> groups_;  ///< one for each block that this rank multiplies
   std::size_t nonzeros_ = 0;
   local_index width_ = 0;
-  buffer<T, Device> x_;       ///< all rows of X that the tiles need
+  buffer<Stored, Device> x_;  ///< all rows of X that the tiles need
   buffer<Sum, Device> sums_;  ///< Y before it is gathered
   std::array<stage, 2> stages_;
   local::far_products<T, Device> far_;
-  std::unique_ptr<redistribution<T, Device>> spread_;
+  std::unique_ptr<redistribution<Stored, Device>> spread_;
   std::unique_ptr<redistribution<Sum, Device>> gather_;
   std::unique_ptr<block_stream<T, Device>> stream_;
   std::unique_ptr<needed_exchange<Sum, Device>> needed_;

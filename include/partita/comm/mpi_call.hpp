@@ -60,6 +60,8 @@ inline MPI_Datatype datatype(comm::element_type type) {
       return MPI_FLOAT;
     case comm::element_type::f64:
       return MPI_DOUBLE;
+    case comm::element_type::bf16:
+      return MPI_UINT16_T;  // reductions are not left to MPI
   }
   return MPI_DATATYPE_NULL;
 }

@@ -28,6 +28,8 @@ inline ncclDataType_t datatype(comm::element_type type) {
       return ncclFloat32;
     case comm::element_type::f64:
       return ncclFloat64;
+    case comm::element_type::bf16:
+      return ncclFloat16;  // as long; reductions are not left to NCCL
   }
   return ncclUint8;
 }

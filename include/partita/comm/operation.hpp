@@ -13,6 +13,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "partita/base/bfloat16.hpp"
 #include "partita/base/function.hpp"
 #include "partita/base/index.hpp"
 
@@ -29,7 +30,7 @@ enum class operation : std::uint8_t {
   receive
 };
 /// Element types of communication buffers.
-enum class element_type : std::uint8_t { u8, i32, i64, f32, f64 };
+enum class element_type : std::uint8_t { u8, i32, i64, f32, f64, bf16 };
 /// max propagates NaN on every transport: reductions are never left to MPI or NCCL, whose max leaves NaN
 /// unspecified.
 enum class reduction : std::uint8_t { sum, max };
@@ -40,11 +41,11 @@ constexpr const char* name_of(operation o) {
   return names[static_cast<std::size_t>(o)];
 }
 constexpr const char* name_of(element_type t) {
-  constexpr const char* names[] = {"u8", "i32", "i64", "f32", "f64"};
+  constexpr const char* names[] = {"u8", "i32", "i64", "f32", "f64", "bf16"};
   return names[static_cast<std::size_t>(t)];
 }
 constexpr std::size_t size_of(element_type t) {
-  constexpr std::size_t sizes[] = {1, 4, 8, 4, 8};
+  constexpr std::size_t sizes[] = {1, 4, 8, 4, 8, 2};
   return sizes[static_cast<std::size_t>(t)];
 }
 
@@ -60,6 +61,8 @@ template <>
 struct element_type_of<float> : std::integral_constant<element_type, element_type::f32> {};
 template <>
 struct element_type_of<double> : std::integral_constant<element_type, element_type::f64> {};
+template <>
+struct element_type_of<base::bfloat16> : std::integral_constant<element_type, element_type::bf16> {};
 
 /// One rank's arguments to an operation. Blocks of several ranks are stored in rank order. Buffers and counts
 /// must outlive the wait.
@@ -110,14 +113,18 @@ inline std::string describe(const collective& c) {
 namespace detail {
 
 /// The reduction used by every transport and device, so that results depend on the order alone. Integers
-/// wrap.
+/// wrap; each sum of two bfloat16 is rounded.
 template <class T>
 constexpr T combine(reduction r, T a, T b) {
-  if (r == reduction::max) return larger_of{}(a, b);
-  if constexpr (std::is_integral_v<T>)
-    return static_cast<T>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
-  else
-    return a + b;
+  if constexpr (std::is_same_v<T, base::bfloat16>) {
+    return T(combine(r, float{a}, float{b}));
+  } else {
+    if (r == reduction::max) return larger_of{}(a, b);
+    if constexpr (std::is_integral_v<T>)
+      return static_cast<T>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+    else
+      return a + b;
+  }
 }
 
 /// Calls act(T{}) for the T that `type` denotes.
@@ -134,6 +141,8 @@ void with_element(element_type type, Act act) {
       return act(float{});
     case element_type::f64:
       return act(double{});
+    case element_type::bf16:
+      return act(base::bfloat16{});
   }
 }
 

@@ -8,6 +8,7 @@
 #include <span>
 #include <utility>
 
+#include "partita/base/bfloat16.hpp"
 #include "partita/comm/mesh.hpp"
 #include "partita/local/view.hpp"
 #include "partita/partition/blocking.hpp"
@@ -151,13 +152,14 @@ class dense_block {
 /// A dense matrix distributed over a mesh. Each rank holds one row-major block, determined by the layout and
 /// the blockings.
 ///
-/// T: float or double. L: the axes that partition the rows and columns, or dynamic_layout. Device: where the
-/// block resides. Move-only. A static layout converts to a dynamic one, and back with a check. Throws error
-/// naming the shape when a block cannot be allocated, and on any use after a move.
+/// T: float or double; or base::bfloat16, to be sent and multiplied by a sparse matrix, see spmm_plan. L: the
+/// axes that partition the rows and columns, or dynamic_layout. Device: where the block resides. Move-only. A
+/// static layout converts to a dynamic one, and back with a check. Throws error naming the shape when a block
+/// cannot be allocated, and on any use after a move.
 template <class T, layout L, class Device>
 class dense : public detail::dense_block<T, Device> {
-  static_assert(std::same_as<T, float> || std::same_as<T, double>,
-                "the values of a matrix are float or double");
+  static_assert(std::same_as<T, float> || std::same_as<T, double> || std::same_as<T, base::bfloat16>,
+                "the values of a dense matrix are float, double or base::bfloat16");
   static_assert(L == dynamic_layout || partition::is_layout(L),
                 "an axis may partition the rows or the columns of a layout, not both");
   using block = detail::dense_block<T, Device>;

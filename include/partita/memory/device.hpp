@@ -131,6 +131,9 @@ namespace local {
 /// Whether the device has the kernels of reproducible meshes.
 template <class Device>
 inline constexpr bool sums_exactly = false;
+/// Whether it has products with operands stored as base::bfloat16.
+template <class Device>
+inline constexpr bool multiplies_bfloat16 = false;
 
 }  // namespace local
 

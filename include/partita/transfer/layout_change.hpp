@@ -9,10 +9,10 @@
 namespace partita::transfer {
 
 /// Planned redistributions X -> X' and Y' -> Y between two layouts; empty when both give the same blocks on
-/// this mesh.
+/// this mesh. `Stored`: the type of the numbers of X.
 ///
 /// Collective over the mesh: constructor and members. What travels: see redistribution.
-template <class T, class Device>
+template <class T, class Device, class Stored = T>
 class layout_change {
  public:
   /// The rows of X are partitioned by `in`, those of Y by `out`, and the columns of both by `features`. X and
@@ -20,14 +20,14 @@ class layout_change {
   layout_change(const mesh<Device>& m, const blocking& in, const blocking& out, const blocking& features,
                 layout outer, layout inner) {
     if (partition::same_blocks(m.shape(), outer, inner)) return;
-    to_inner_ = std::make_unique<redistribution<T, Device>>(m, in, features, outer, inner);
+    to_inner_ = std::make_unique<redistribution<Stored, Device>>(m, in, features, outer, inner);
     to_outer_ = std::make_unique<redistribution<T, Device>>(m, out, features, inner, outer);
   }
 
   /// Whether the two layouts have different blocks; to_inner and to_outer may only be called if so.
   bool travels() const { return to_inner_ != nullptr; }
   template <layout Outer, layout Inner>
-  void to_inner(const dense<T, Outer, Device>& x, dense<T, Inner, Device>& inner) {
+  void to_inner(const dense<Stored, Outer, Device>& x, dense<Stored, Inner, Device>& inner) {
     (*to_inner_)(x, inner);
   }
   template <layout Inner, layout Outer>
@@ -39,9 +39,12 @@ class layout_change {
   traffic predicted() const {
     return to_inner_ ? to_inner_->predicted() + to_outer_->predicted() : traffic{};
   }
+  /// What it receives in one to_inner.
+  traffic predicted_inner() const { return to_inner_ ? to_inner_->predicted() : traffic{}; }
 
  private:
-  std::unique_ptr<redistribution<T, Device>> to_inner_, to_outer_;
+  std::unique_ptr<redistribution<Stored, Device>> to_inner_;
+  std::unique_ptr<redistribution<T, Device>> to_outer_;
 };
 
 }  // namespace partita::transfer

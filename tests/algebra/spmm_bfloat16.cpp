@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Y = A X and Y = A^T X where X is stored as bfloat16: the bits that the floats of X give, and half of the
+// bytes of X, for every policy on every mesh.
+#include <doctest/doctest.h>
+
+#include "partita/algebra/elementwise.hpp"
+#include "partita/algebra/spmm.hpp"
+#include "partita/transfer/distribute.hpp"
+#include "support/matrices.hpp"
+#include "support/meshes.hpp"
+
+namespace test_spmm_bfloat16 {
+
+using namespace partita;
+using namespace test_support;
+using base::bfloat16;
+
+namespace {
+
+global_index bytes_of(const ledger& l) {
+  global_index bytes = 0;
+  for (const ledger_entry& e : l.entries()) bytes += e.bytes;
+  return bytes;
+}
+
+struct problem {
+  matrix_shape shape;
+  global_index width;
+  std::vector<triplet<double>> entries = sparse_entries(shape);
+  std::vector<triplet<float>> values() const {
+    std::vector<triplet<float>> v;
+    for (const auto& e : entries) v.push_back({e.row, e.col, static_cast<float>(e.value)});
+    return v;
+  }
+};
+
+struct outcome {
+  std::vector<float> y;
+  global_index bytes = 0;
+};
+
+/// y = A x, and then y = 2 A x - 0.5 y, with what the second product received.
+template <class A, class X, class T>
+outcome run(spmm_plan<float, host, T>& plan, const A& a, const X& x) {
+  const auto& m = a.mesh();
+  dense<float, dynamic_layout, host> y(m, x.layout(), a.row_blocking(), x.col_blocking());
+  plan(x, y);
+  plan(2, x, -0.5F, y);
+  const auto allocations = m.queue().meter()->allocations();
+  m.ledger().clear();
+  plan(2, x, -0.5F, y);
+  CHECK(m.ledger().total() == plan.predicted());
+  CHECK(m.queue().meter()->allocations() == allocations);
+  return {std::vector<float>(y.values().begin(), y.values().end()), bytes_of(m.ledger())};
+}
+
+template <class A>
+void check_product(const A& a, layout l, const problem& p, spmm_options options) {
+  const auto& m = a.mesh();
+  const auto wide =
+      generate<float>(m, l, a.col_blocking(), blocking::even(p.width, m.shape(), nesting::cols),
+                      [f = field(0)](global_index i, global_index j) { return static_cast<float>(f(i, j)); });
+  dense<bfloat16, dynamic_layout, host> stored(m, l, wide.row_blocking(), wide.col_blocking());
+  dense<float, dynamic_layout, host> widened(m, l, wide.row_blocking(), wide.col_blocking());
+  copy(wide, stored);
+  copy(stored, widened);
+  for (std::size_t i = 0; i < wide.values().size(); ++i)
+    if (widened.values()[i] != float{bfloat16(wide.values()[i])}) FAIL("element ", i);
+  spmm_plan whole(a, widened, options);
+  spmm_plan half(a, stored, options);
+  CHECK(whole.predicted() == half.predicted());
+  CHECK(whole.predicted_words_of_x() == half.predicted_words_of_x());
+  const outcome expected = run(whole, a, widened), found = run(half, a, stored);
+  CHECK(found.y == expected.y);
+  CHECK(expected.bytes - found.bytes == 2 * half.predicted_words_of_x());
+  if (m.shape().col == 1 && m.shape().depth == 1 && l == row_1d.dense && a.is_stored())
+    CHECK(2 * found.bytes == expected.bytes);
+}
+
+void check(const policy& named, mesh_shape shape, const problem& p, spmm_options options, symmetry kind) {
+  on_mesh(shape, [&](const host_mesh& m) {
+    const auto a = distribute(m, named, p.shape, share(p.values(), m.rank(), m.size()), kind);
+    for (const layout l : {named.dense, vertex_rows}) {
+      check_product(a, l, p, options);
+      check_product(transposed(a), l, p, options);
+    }
+  });
+}
+
+}  // namespace
+
+TEST_CASE("an X of bfloat16: the bits of its floats, and half of their bytes, on every mesh") {
+  const problem p{{47, 47}, 5};
+  for_each_mesh(rank_counts,
+                [&](auto policy, mesh_shape shape) { check(policy, shape, p, {}, symmetry::general); });
+}
+
+TEST_CASE("an X of bfloat16 in every schedule, in chunks, and for an A^T that is not stored") {
+  const problem p{{61, 61}, 7};
+  for_each_mesh(std::array{2, 4, 6, 12}, [&](auto policy, mesh_shape shape) {
+    for (const stationary kept : {stationary::c, stationary::a})
+      for (const row_exchange rows : {row_exchange::full, row_exchange::sparsity_aware})
+        for (const symmetry kind : {symmetry::general, symmetry::one_way})
+          check(policy, shape, p, {kept, rows, 0}, kind);
+    check(policy, shape, p, {stationary::automatic, row_exchange::sparsity_aware, 3}, symmetry::one_way);
+  });
+}
+
+TEST_CASE("an X of bfloat16 is refused on a reproducible mesh") {
+  on_threads(1, [](const communicator& world) {
+    const mesh<host> m(world, {1, 1, 1}, device_queue<host>(), summation::reproducible);
+    const problem p{{9, 9}, 3};
+    const auto a = distribute(m, row_1d, p.shape, share(p.values(), m.rank(), m.size()));
+    const dense<bfloat16, vertex_rows, host> x(m, {9, 3});
+    CHECK_THROWS_WITH_AS(spmm(a, x),
+                         "spmm: A of 9 x 9 cannot multiply an X of bfloat16 on a reproducible mesh", error);
+  });
+}
+
+}  // namespace test_spmm_bfloat16
