@@ -146,8 +146,9 @@ struct tiles {
 template <class T>
 inline void multiply_tiles(int threads, const gemm_call<T>& p) {
   with_instructions([&](auto i) {
-    multiply_in_parts(threads, p, [i](const gemm_call<T>& part) {
-      run_with<decltype(i)::value>(gemm_detail::tiles<decltype(i)::value, T>(), part);
+    constexpr instruction_set chosen = decltype(i)::value;
+    multiply_in_parts(threads, p, [](const gemm_call<T>& part) {
+      run_with<chosen>(gemm_detail::tiles<chosen, T>(), part);
     });
   });
 }
