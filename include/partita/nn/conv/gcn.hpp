@@ -24,7 +24,7 @@ class gcn_conv final : public layer<T, Device> {
            const builder<T, Device>& b, const weight_names& names = {})
       : input_(b.input()),
         rows_(a.row_blocking()),
-        aggregate_first_(prefers_aggregation(a, in, out, input_, b.options().sampled)),
+        aggregate_first_(prefers_aggregation(a, in, out, input_, b.options())),
         narrow_in_(aggregate_first_ && (in < out || (b.options().sampled && input_ == layer_input::varying))),
         weight_(b.glorot(names.weight, {in, out})),
         bias_(names.bias.empty() ? nullptr : &b.filled(names.bias, {1, out})),
@@ -81,12 +81,12 @@ class gcn_conv final : public layer<T, Device> {
   using weight = dense<T, replicated, Device>;
 
   static bool prefers_aggregation(const sparse<T, dynamic_layout, Device>& a, global_index in,
-                                  global_index out, layer_input input, bool sampled) {
-    if (sampled && a.mesh().reproducible()) return input != layer_input::varying || in < out;
-    if (sampled) return input != layer_input::varying || multiplies_less(a, in, out);
+                                  global_index out, layer_input input, const model_options& options) {
+    if (options.sampled && a.mesh().reproducible()) return input != layer_input::varying || in < out;
+    if (options.sampled) return input != layer_input::varying || multiplies_less(a, in, out);
     const global_index first =
         (input == layer_input::constant ? 0 : in) + (input == layer_input::varying ? std::min(in, out) : 0);
-    if (a.mesh().size() > 1 || a.mesh().reproducible()) return first < 2 * out;
+    if (a.mesh().size() > 1 || a.mesh().reproducible() || options.dense_input) return first < 2 * out;
     return input == layer_input::varying && first < 2 * out;  // a dense A H would lose the sparsity of H
   }
   /// Whether (A H) W multiplies less than A (H W), forward and backward.
