@@ -148,7 +148,7 @@ inline global_index input_width(const io::dataset& data, const training_options&
 /// The model options contained in the training options, for a model of this data.
 inline model_options options_of_model(const training_options& options, const io::dataset& data) {
   model_options found = options_of_model(options);
-  found.dense_input = options.embedding > 0 || !data.vertex_features.is_sparse();
+  found.sparse_input = options.embedding == 0 && data.vertex_features.is_sparse();
   return found;
 }
 
