@@ -2,6 +2,7 @@
 // Operations as values: names, shares, and the one order in which numbers are added up.
 #include "partita/comm/operation.hpp"
 
+#include <cmath>
 #include <doctest/doctest.h>
 #include <limits>
 #include <vector>
@@ -46,6 +47,25 @@ TEST_CASE("operations: numbers are added up in the order of ranks, in place or n
   const void* const other[] = {one.data(), huge.data(), minus.data()};
   comm::reduce_in_order(comm::element_type::f64, reduction::sum, other, sum.data(), 1000);
   CHECK(sum == std::vector<double>(1000, 0));
+}
+
+TEST_CASE("operations: sums of bfloat16 are rounded after each rank, and their maxima propagate NaN") {
+  using base::bfloat16;
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const bfloat16 a[] = {bfloat16(256), bfloat16(1), bfloat16(nan)},
+                 b[] = {bfloat16(1), bfloat16(2), bfloat16(3)};
+  bfloat16 to[3];
+  const void* const list[] = {a, b, b};
+  comm::reduce_in_order(comm::element_type::bf16, reduction::sum, list, to, 3);
+  CHECK(float{to[0]} == 256);  // 256 + 1 is rounded to 256, twice
+  CHECK(float{to[1]} == 5);
+  comm::reduce_in_order(comm::element_type::bf16, reduction::max, list, to, 3);
+  CHECK(float{to[0]} == 256);
+  CHECK(float{to[1]} == 2);
+  CHECK(std::isnan(float{to[2]}));
+  comm::collective op;
+  op.type = comm::element_type::bf16;
+  CHECK(op.bytes(3) == 6);
 }
 
 TEST_CASE("operations: integers wrap around, and maxima are maxima") {

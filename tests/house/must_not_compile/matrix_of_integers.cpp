@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// expect: the values of a matrix are float or double
+// expect: the values of a dense matrix are float, double or base::bfloat16
 #include "partita/matrix/dense.hpp"
 #include "partita/memory/host.hpp"
 
