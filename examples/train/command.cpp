@@ -98,6 +98,10 @@ void add_training(CLI::App& app, command& c) {
   number("--seed", t.seed, whole, "S", "of initial weights and embeddings, dropout and --partition");
   words(app.add_option("--precision", c.precision, "floating-point type")->group(group), {"f32", "f64"})
       ->capture_default_str();
+  using partita::nn::operand_format;
+  choice(app, "--products", t.operands, {{"f32", operand_format::own}, {"bf16", operand_format::bfloat16}},
+         "bf16: operands of products with the graph are rounded to 2 bytes, sums are not")
+      ->group(group);
   app.add_flag("--raw-features", t.raw_features, "do not divide features by their row sums")->group(group);
   app.add_option("--embedding", t.embedding,
                  "learn W numbers for each vertex in place of the data's features")
@@ -354,6 +358,19 @@ void complete_stages(const CLI::App& app, command& c) {
   if (c.policy == "auto") c.policy = "row_1d";
 }
 
+/// Throws usage_error where --products bf16 does not apply.
+void complete_products(const command& c) {
+  if (c.training.operands == partita::nn::operand_format::own) return;
+  if (!can_be_cut(c.training))
+    throw usage_error(
+        "--products bf16 is for --model gcn, sage, gin, gcnii and resgcn, coupled and with mean aggregation");
+  for (const auto& [given, name] :
+       {std::pair(c.precision == "f64", "--precision f64"), std::pair(c.reproducible, "--reproducible"),
+        std::pair(c.device == "cuda", "--device cuda"), std::pair(c.training.mini_batch.batch > 0, "--batch"),
+        std::pair(c.training.pipeline.stages > 0, "--stages")})
+    if (given) throw usage_error(std::string("--products bf16 and ") + name + " do not go together");
+}
+
 /// Throws usage_error for a --mesh auto that has nothing to compare.
 void complete_mesh(const command& c) {
   if (c.mesh != "auto") return;
@@ -396,6 +413,7 @@ command parse_command(int argc, char** argv) {
   complete_mini_batches(app, c);
   complete_stages(app, c);
   complete_mesh(c);
+  complete_products(c);
   complete_results(app, c);
   if (const auto& t = c.training; !c.save_embeddings.empty() && layers_of(t) == 1)
     throw usage_error("--save-embeddings needs a hidden layer, and this model has none");

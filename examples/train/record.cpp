@@ -114,6 +114,7 @@ ordered_json options_of(const command& c, int ranks, const outcome& run) {
   j["policy"] = run.how.policy;
   j["ranks"] = ranks;
   j["mesh"] = to_string(run.how.mesh);
+  if (t.operands != partita::nn::operand_format::own) j["products"] = "bf16";
   if (t.exchange_chunks > 0) j["exchange-chunks"] = t.exchange_chunks;
   j["partition"] = in_one_word(c.partition);
   j["comm"] = c.comm;

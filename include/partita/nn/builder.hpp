@@ -34,6 +34,7 @@ struct model_options {
   bool learned_input = false;  ///< the input of the first layer needs a gradient, too
   bool sparse_input = false;   ///< the features are sparse, their product with the graph would not be
   spmm_options products = {};
+  operand_format operands = operand_format::own;  ///< of builder::product and transposed_product
   /// Chunks of the first and the last product of a propagation whose graph every rank has whole; see there.
   std::size_t split_chunks = 1;
   coefficient_gradient coefficients = coefficient_gradient::automatic;  ///< in attention
@@ -152,12 +153,12 @@ class builder {
   std::shared_ptr<graph_product<T, Device>> product(const sparse<T, dynamic_layout, Device>& a,
                                                     const blocking& of_columns, bool of_input) const {
     if (state_->products) return state_->products->of_matrix(of_columns, of_input);
-    return state_->planned(a, of_columns, options().products);
+    return state_->planned(a, of_columns, options().products, options().operands);
   }
   std::shared_ptr<graph_product<T, Device>> transposed_product(const sparse<T, dynamic_layout, Device>& a,
                                                                const blocking& of_columns) const {
     if (state_->products) return state_->products->of_transpose(of_columns);
-    return state_->planned(transposed(a), of_columns, options().products);
+    return state_->planned(transposed(a), of_columns, options().products, options().operands);
   }
 
   /// A new matrix of so many columns that later layers read beside their input.

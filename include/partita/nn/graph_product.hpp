@@ -5,11 +5,16 @@
 #include <map>
 #include <memory>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
+#include "partita/algebra/elementwise.hpp"
 #include "partita/algebra/spmm.hpp"
 
 namespace partita::nn {
+
+/// What the dense operands of products with a graph are rounded to before they travel and are multiplied.
+enum class operand_format : std::uint8_t { own, bfloat16 };
 
 /// Y = A X (m x f = m x k times k x f), X and Y with whole rows on each rank, planned once and used by all
 /// layers of this width. Collective over the mesh: constructor and call.
@@ -60,6 +65,37 @@ class planned_product final : public graph_product<T, Device> {
   spmm_plan<T, Device> plan_;
 };
 
+/// The same, of X rounded to bfloat16, which is what travels and is multiplied; sums are of T.
+template <class T, class Device>
+class rounded_product final : public graph_product<T, Device> {
+ public:
+  using typename graph_product<T, Device>::matrix;
+
+  rounded_product(const sparse<T, dynamic_layout, Device>& a, const blocking& columns, spmm_options options)
+      : plan_(a, vertex_rows, columns, options), x_(a.mesh(), a.col_blocking(), columns) {}
+  void operator()(const matrix& x, matrix& y) override {
+    copy(x, x_);  // (k, f)
+    plan_(x_, y);
+  }
+  traffic predicted() const override { return plan_.predicted(); }
+
+ private:
+  spmm_plan<T, Device, base::bfloat16> plan_;
+  dense<base::bfloat16, vertex_rows, Device> x_;
+};
+
+/// Throws error for operands that cannot be rounded on this device.
+template <class T, class Device>
+std::shared_ptr<graph_product<T, Device>> make_product(const sparse<T, dynamic_layout, Device>& a,
+                                                       const blocking& columns, spmm_options options,
+                                                       operand_format operands) {
+  if (operands == operand_format::own)
+    return std::make_shared<planned_product<T, Device>>(a, columns, options);
+  if constexpr (std::is_same_v<T, float> && local::multiplies_bfloat16<Device>)
+    return std::make_shared<rounded_product<T, Device>>(a, columns, options);
+  throw_error<error>({"products with operands of bfloat16 are for float on the host"});
+}
+
 /// A product for each matrix and width, made when it is first asked for.
 template <class T, class Device>
 class planned_products {
@@ -67,11 +103,11 @@ class planned_products {
   using product = std::shared_ptr<graph_product<T, Device>>;
 
   product operator()(const sparse<T, dynamic_layout, Device>& a, const blocking& columns,
-                     spmm_options options) {
+                     spmm_options options, operand_format operands) {
     const bool stored = a.is_stored();
     const std::shared_ptr<const void> block = stored ? a.local() : transposed(a).local();
     entry& made = made_[{block.get(), stored, columns.size()}];
-    if (!made.second) made = {block, std::make_shared<planned_product<T, Device>>(a, columns, options)};
+    if (!made.second) made = {block, make_product(a, columns, options, operands)};
     return made.second;
   }
 

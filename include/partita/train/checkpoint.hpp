@@ -69,6 +69,7 @@ io::tensor_metadata lasting_options(const training_options& o, const io::dataset
   add("raw-features", o.raw_features ? "yes" : "no");
   add("embedding", o.embedding);
   add("seed", o.seed);
+  if (o.operands != operand_format::own) add("products", "bf16");
   const mini_batch_options& b = o.mini_batch;
   add("batch", b.batch);
   if (b.batch == 0) return found;

@@ -175,13 +175,31 @@ inline const std::vector<named_model<T, Device>> named_models{
      }},
 };
 
-/// The model named by `options`. Throws error for an unknown model, or a variant that it does not have.
+/// Throws error where operands of products are to be rounded, and a product of this model has others.
+template <class T, class Device>
+void require_operands(const named_model<T, Device>& model, const training_options& options) {
+  if (options.operands == operand_format::own) return;
+  if (!std::is_same_v<T, float> || !local::multiplies_bfloat16<Device>)
+    throw_error<error>({"products with operands of bfloat16 are for float on the host"});
+  if (!model.on_stages)  // every product is one of builder::product
+    throw_error<error>({"model ", model.name,
+                        " has products whose operands are not rounded to bfloat16: gcn, sage with mean "
+                        "aggregation, gin, gcnii and resgcn have none, coupled"});
+  if (options.mini_batch.batch > 0 || options.pipeline.stages > 0)
+    throw_error<error>({"operands of products are rounded to bfloat16 on whole graphs, without stages"});
+}
+
+/// The model named by `options`. Throws error for an unknown model, or a variant that it does not have, also
+/// of operands.
 template <class T, class Device>
 const named_model<T, Device>& find_model(const training_options& options) {
   bool known = false;
   for (const named_model<T, Device>& entry : named_models<T, Device>) {
     if (entry.name != options.model) continue;
-    if (entry.coupling == options.coupling && entry.aggregation == options.aggregation) return entry;
+    if (entry.coupling == options.coupling && entry.aggregation == options.aggregation) {
+      require_operands(entry, options);
+      return entry;
+    }
     known = true;
   }
   if (!known) throw_error<error>({"unknown model '", options.model, "'"});

@@ -118,6 +118,8 @@ struct training_options {
   int split_chunks = 1;
   /// Chunks of the exchange of needed rows in products with the graph: spmm_options::chunks; 0: automatic.
   int exchange_chunks = 0;
+  /// bfloat16: for float on the host, coupled gcn, sage (mean), gin, gcnii and resgcn on whole graphs.
+  operand_format operands = operand_format::own;
   /// Whether outputs of hidden layers are stored; `always` is not for stages, mini-batches and gcnii.
   recomputation recompute = recomputation::automatic;
   double epsilon = 0;  ///< gin: the vertex itself has weight 1 + epsilon
@@ -145,6 +147,7 @@ inline nn::model_options options_of_model(const training_options& options) {
           .dropout = options.dropout,
           .learned_input = options.embedding > 0,
           .products = {.chunks = options.exchange_chunks},
+          .operands = options.operands,
           .split_chunks = static_cast<std::size_t>(std::max(options.split_chunks, 1)),
           .coefficients = options.coefficients,
           .recompute = options.recompute};
