@@ -20,16 +20,30 @@ void require_same_blocks(const char* what, const A& a, const B& b) {
                               " and ", b.shape(), a.shape() == b.shape() ? " with different blockings" : ""});
 }
 
-/// f applied with global indices, for a block whose first entry is at (row, col).
+/// f of a row, applied with global indices of columns.
+template <class Function>
+struct with_global_columns {
+  Function f;
+  global_index col;
+
+  template <class T>
+  constexpr auto operator()(local_index j, T value) const {
+    return f(col + j, value);
+  }
+};
+
+/// f applied with global indices, for a block whose first entry is at (first_row, col).
 template <class Function>
 struct with_global_indices {
   Function f;
-  global_index row, col;
+  global_index first_row, col;
 
   template <class T>
   constexpr auto operator()(local_index i, local_index j, T value) const {
-    return f(row + i, col + j, value);
+    return f(first_row + i, col + j, value);
   }
+  constexpr auto row(local_index i) const requires requires { f.row(global_index{}); }
+  { return with_global_columns<decltype(f.row(global_index{}))>{f.row(first_row + i), col}; }
 };
 
 /// f(x, value of row i).

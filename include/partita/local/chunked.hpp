@@ -27,6 +27,8 @@ struct from_row {
   constexpr auto operator()(local_index i, local_index j, T x) const {
     return f(first + i, j, x);
   }
+  constexpr auto row(local_index i) const requires requires { f.row(i); }
+  { return f.row(first + i); }
 };
 
 /// A block of one row as one of one column, and back.
@@ -118,11 +120,12 @@ void gemm(const device_queue<Device>& q, bool ta, bool tb, scalar<T> alpha, inpu
 
 template <class T, class Device>
 void gemm_bias_relu(const device_queue<Device>& q, input_view<T> a, input_view<T> b, const scalar<T>* bias,
-                    bool relu, scalar<T> beta, matrix_view<T> c) {
+                    bool relu, scalar<T> beta, matrix_view<T> c,
+                    const std::type_identity_t<block_dropout<T>>& drop = {}) {
   by_rows(
       q,
-      [&](local_index, matrix_view<const T> rows, matrix_view<T> to) {
-        gemm_bias_relu(q, rows, b, bias, relu, beta, to);
+      [&](local_index first, matrix_view<const T> rows, matrix_view<T> to) {
+        gemm_bias_relu(q, rows, b, bias, relu, beta, to, drop.from_row(first));
       },
       reads(a), detail::result(c, beta));
 }

@@ -23,7 +23,7 @@ class gin_conv final : public layer<T, Device> {
         inner_gradient_(b.rows(sum.row_blocking(), out)) {}
 
   void forward(const operand<T, Device>& h, matrix& z, const pass& p) override {
-    first_.forward(h, inner_, p.fusing(true));  // relu(S H Wa + ba) (n, out)
+    first_.forward(h, inner_, p.fusing(true, {}));  // relu(S H Wa + ba) (n, out)
     second_.forward(inner_, z, p);              // (n, out)
   }
   void backward(const operand<T, Device>& h, const matrix& dz, matrix* dh) override {
