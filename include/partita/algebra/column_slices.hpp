@@ -183,8 +183,8 @@ class column_slices {
                          parts.local());  // (sum of n_q, b)
     ranks_.along(every_axis)
         .reduce_scatter(parts.values(), elements(y.shape().cols), sum.values());  // (n, b)
-    partita::detail::finish<T>(q, std::as_const(sum).local(),
-                               partita::detail::epilogue_of_block(T(1), e, y), y.local());
+    partita::detail::finish<T>(q, std::as_const(sum).local(), partita::detail::epilogue_of_block(T(1), e, y),
+                               y.local());
   }
   void gradient(const matrix& g, dense<T, replicated, Device>& dw) const {
     matrix all(mesh(), {slices_->shape().rows, g.shape().cols});  // (sum of n_q, b)

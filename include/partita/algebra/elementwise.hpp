@@ -95,6 +95,19 @@ void zip(const dense<T, A, Device>& a, const dense<T, B, Device>& b, dense<T, Y,
   local::chunked::zip(a.mesh().queue(), f, a.local(), b.local(), y.local());
 }
 
+namespace algebra {
+
+/// f(x(i, j), y(i, j), more(i, j) ...), which updates the entries of y and more, in one pass; none of them
+/// may alias another. Throws shape_error unless all have the same layout and blockings.
+template <class T, layout X, layout Y, class Device, class Function, class... More>
+void update(const dense<T, X, Device>& x, Function f, dense<T, Y, Device>& y, More&... more) {
+  partita::detail::require_same_blocks("update", x, y);
+  (partita::detail::require_same_blocks("update", x, more), ...);
+  local::chunked::update(x.mesh().queue(), f, x.local(), y.local(), more.local()...);
+}
+
+}  // namespace algebra
+
 /// y(i, j) = f(i, j, x(i, j)) with global indices; y may alias x. Throws shape_error unless x and y have the
 /// same layout and blockings.
 template <class T, layout X, layout Y, class Device, class Function>

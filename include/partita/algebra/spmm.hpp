@@ -194,7 +194,7 @@ class spmm_plan {
   template <layout X, layout Y>
   void multiply(const dense<T, X, Device>& x, const local::spmm_epilogue<T>& e, dense<T, Y, Device>& y) {
     if (!change_.travels()) return run(x.local(), e, y.local());
-    change_.to_inner(x, *x_);         // (k, f), in the operand layout of A
+    change_.to_inner(x, *x_);          // (k, f), in the operand layout of A
     run(x_->local(), e, y_->local());  // (m, f)
     change_.to_outer(*y_, y);
   }

@@ -110,7 +110,8 @@ class transposed_schedule {
     build(cost);
   }
 
-  /// y = alpha A^T x + beta y, for this rank's blocks; beta is 0 unless accumulates(), and e has nothing else.
+  /// y = alpha A^T x + beta y, for this rank's blocks; beta is 0 unless accumulates(), and e has nothing
+  /// else.
   void operator()(matrix_view<const T> x, matrix_view<Sum> y, const local::spmm_epilogue<T>& e = {}) {
     std::size_t number = 0;
     run(x, y, e.beta,

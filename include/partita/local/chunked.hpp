@@ -91,6 +91,20 @@ void zip(const device_queue<Device>& q, F f, input_view<T> a, input_view<T> b, m
       reads(turned(a)), reads(turned(b)), writes(turned(y)));
 }
 
+/// Blocks of one row each are cut by columns.
+template <class F, class T, class Device, class... Y>
+void update(const device_queue<Device>& q, F f, input_view<T> x, matrix_view<T> y, Y... more) {
+  if (y.rows != 1)
+    return by_rows(
+        q, [&](local_index, matrix_view<const T> from, auto... to) { update(q, f, from, to...); }, reads(x),
+        updates(y), updates(more)...);
+  using detail::turned;
+  by_rows(
+      q,
+      [&](local_index, matrix_view<const T> from, auto... to) { update(q, f, turned(from), turned(to)...); },
+      reads(turned(x)), updates(turned(y)), updates(turned(more))...);
+}
+
 template <class T, class Device>
 void add_row(const device_queue<Device>& q, const scalar<T>* bias, matrix_view<T> y) {
   by_rows(

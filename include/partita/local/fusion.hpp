@@ -17,9 +17,7 @@ struct block_dropout {
     return of_matrix(first_row + i, first_col + j, x);
   }
   /// Of the rows of the block from this one on.
-  constexpr block_dropout from_row(local_index row) const {
-    return {of_matrix, first_row + row, first_col};
-  }
+  constexpr block_dropout from_row(local_index row) const { return {of_matrix, first_row + row, first_col}; }
 };
 
 /// y(i, j) = drop(act(alpha sum_e v(e) x(col(e), j) + beta y(i, j) + bias[j])) over the entries e of row i,

@@ -31,8 +31,8 @@ class copy_layer final : public layer<T, Device> {
 }  // namespace detail
 
 /// Z = l_n(... l_1(H)). Activations and dropout work in place; an activation and the dropout after it share
-/// one pass, and relu and dropout are fused into the preceding layer if that supports it. Dropout as the first layer keeps
-/// a sparse H sparse.
+/// one pass, and relu and dropout are fused into the preceding layer if that supports it. Dropout as the
+/// first layer keeps a sparse H sparse.
 ///
 /// Under recomputation::always the outputs of layers are released as soon as the next layer has read them,
 /// but for those of stored_outputs, and computed again before backward needs them, with the same random

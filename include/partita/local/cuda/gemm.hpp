@@ -19,8 +19,8 @@
 
 namespace partita::on_cuda {
 
-/// Stores c(i, j) from the sum of products: scaling and epilogue, 0 where `factor`, if given, is not positive,
-/// and dropout.
+/// Stores c(i, j) from the sum of products: scaling and epilogue, 0 where `factor`, if given, is not
+/// positive, and dropout.
 template <class T>
 struct gemm_finish {
   T alpha, beta;

@@ -94,6 +94,20 @@ inline void zip(const device_queue<host>& q, F f, local::input_view<T> a, local:
   elementwise_detail::assign(q, y, [=](local_index i, local_index j) { return f(a(i, j), b(i, j)); });
 }
 
+/// f(x(i, j), y(i, j) ...), which updates the y(i, j). All (m, n), and apart from one another. Throws
+/// shape_error if the shapes differ, and what f throws.
+template <class F, class T, class... Y>
+inline void update(const device_queue<host>& q, F f, local::input_view<T> x, matrix_view<T> y, Y... more) {
+  local::require_equal("update", "x", local::shape_of(x), "y", local::shape_of(y));
+  (local::require_equal("update", "x", local::shape_of(x), "y", local::shape_of(more)), ...);
+  elementwise_detail::assign_rows(q, y, [=](local_index i, T* to) {
+    const T* const from = x.row_data(i);
+    [&](auto* const... others) {
+      for (local_index j = 0; j < y.cols; ++j) f(from[j], to[j], others[j]...);
+    }(more.row_data(i)...);
+  });
+}
+
 /// y(i, j) += bias[j]. y is (m, n), bias has n elements.
 template <class T>
 inline void add_row(const device_queue<host>& q, const local::scalar<T>* bias, matrix_view<T> y) {

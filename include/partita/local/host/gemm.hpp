@@ -133,9 +133,9 @@ inline void gemm(const device_queue<host>& q, bool ta, bool tb, local::scalar<T>
   }
 }
 
-/// c(i, j) = drop(act(sum_p a(i, p) b(p, j) + beta c(i, j) + bias[j])), with act a ReLU if `relu` is set. bias
-/// has n elements or is null; beta = 0 overwrites c. a is (m, k), b is (k, n), c is (m, n) and must not alias
-/// a or b. Uses the queue's backend, if any. Throws shape_error if the shapes do not match.
+/// c(i, j) = drop(act(sum_p a(i, p) b(p, j) + beta c(i, j) + bias[j])), with act a ReLU if `relu` is set.
+/// bias has n elements or is null; beta = 0 overwrites c. a is (m, k), b is (k, n), c is (m, n) and must not
+/// alias a or b. Uses the queue's backend, if any. Throws shape_error if the shapes do not match.
 template <class T>
 inline void gemm_bias_relu(const device_queue<host>& q, local::input_view<T> a, local::input_view<T> b,
                            const local::scalar<T>* bias, bool relu, local::scalar<T> beta, matrix_view<T> c,

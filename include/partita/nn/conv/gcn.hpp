@@ -40,10 +40,10 @@ class gcn_conv final : public layer<T, Device> {
 
   void forward(const operand<T, Device>& h, matrix& z, const pass& p) override {
     if (aggregate_first_) {
-      aggregated_ = h.visit([&](const auto& x) { return aggregated(x, h); });           // A H (n, in)
-      return gemm(*aggregated_, weight_.value(), z, p.epilogue_of(bias()));  // (n, out)
+      aggregated_ = h.visit([&](const auto& x) { return aggregated(x, h); });  // A H (n, in)
+      return gemm(*aggregated_, weight_.value(), z, p.epilogue_of(bias()));    // (n, out)
     }
-    gemm(h, weight_.value(), forward_);               // H W (n, out)
+    gemm(h, weight_.value(), forward_);                   // H W (n, out)
     product_->apply(forward_, z, p.epilogue_of(bias()));  // (n, out)
   }
 

@@ -24,7 +24,7 @@ class gin_conv final : public layer<T, Device> {
 
   void forward(const operand<T, Device>& h, matrix& z, const pass& p) override {
     first_.forward(h, inner_, p.fusing(true, {}));  // relu(S H Wa + ba) (n, out)
-    second_.forward(inner_, z, p);              // (n, out)
+    second_.forward(inner_, z, p);                  // (n, out)
   }
   void backward(const operand<T, Device>& h, const matrix& dz, matrix* dh) override {
     second_.backward_through_relu(inner_, dz, inner_gradient_);  // (n, out)
