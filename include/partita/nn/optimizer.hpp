@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstddef>
 #include <optional>
-#include <type_traits>
 
 #include "partita/base/function.hpp"
 #include "partita/nn/parameters.hpp"
@@ -79,8 +78,8 @@ void update(parameters<T, Device>& set, Step step, State&... states) {
     const double decay = p->decay();
     std::size_t count = 0;
     for (; p != set.list().end() && p->decay() == decay; ++p) count += size_of(*p);
-    const auto part = [&](auto& m) {
-      return std::remove_reference_t<decltype(m)>::view(
+    const auto part = [&](dense<T, replicated, Device>& m) {
+      return dense<T, replicated, Device>::view(
           set.mesh(), replicated, {1, static_cast<global_index>(count)}, m.values().subspan(begin, count));
     };
     [&](auto gradient, auto... views) { algebra::update(gradient, step(static_cast<T>(decay)), views...); }(
