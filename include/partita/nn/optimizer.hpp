@@ -79,8 +79,8 @@ void update(parameters<T, Device>& set, Step step, State&... states) {
     std::size_t count = 0;
     for (; p != set.list().end() && p->decay() == decay; ++p) count += size_of(*p);
     const auto part = [&](dense<T, replicated, Device>& m) {
-      return dense<T, replicated, Device>::view(
-          set.mesh(), replicated, {1, static_cast<global_index>(count)}, m.values().subspan(begin, count));
+      return dense<T, replicated, Device>::view(set.mesh(), replicated, {1, static_cast<global_index>(count)},
+                                                m.values().subspan(begin, count));
     };
     [&](auto gradient, auto... views) { algebra::update(gradient, step(static_cast<T>(decay)), views...); }(
         part(set.gradients()), part(set.values()), part(states)...);
