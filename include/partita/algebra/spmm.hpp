@@ -130,6 +130,10 @@ class spmm_plan {
  private:
   using schedule = typename detail::product_schedules<T, Device>::type;
 
+  bool reorders() const {
+    const auto* const s = std::get_if<detail::spmm_schedule<T, Device>>(&schedule_);
+    return s != nullptr && s->reorders();
+  }
   bool accumulates() const {
     return std::visit([](const auto& s) { return s.accumulates(); }, schedule_);
   }
@@ -212,7 +216,8 @@ std::string spmm_plan<T, Device>::explain() const {
                             how.stationary == stationary::a ? "A stationary, " : "Y stationary, ",
                             how.rows == row_exchange::full ? "whole blocks" : "needed rows",
                             " of X are exchanged: ", predicted().words, " words are received and ",
-                            multiplications(), " multiplied"});
+                            multiplications(), " multiplied",
+                            reorders() ? ", rows of A in another order" : ""});
 }
 
 /// Y = A X (m x f), planned and run once. Collective over the mesh. Communication and exceptions: see

@@ -26,6 +26,9 @@ namespace partita::detail {
 template <class T>
 class spmm_product<T, cuda_device> {
  public:
+  /// Rows keep their order.
+  explicit spmm_product(local::row_order = local::row_order::automatic) {}
+
   /// See the kernel spmm.
   void operator()(const device_queue<cuda_device>& q, local::csr_view<T> a, local::input_view<T> x,
                   local::scalar<T> beta, matrix_view<T> y) {
@@ -36,6 +39,7 @@ class spmm_product<T, cuda_device> {
     if (!chosen.by_library || !multiply(q, library, a, x, beta, y, chosen)) spmm(q, a, x, beta, y);
   }
 
+  bool reorders() const { return false; }
   /// Discards all choices and plans; required when memory of an operand is reused.
   void clear_plans() { choices_.clear(); }
 
