@@ -200,7 +200,7 @@ inline std::vector<local_index> order_by_first_column(const order_problem& p) {
   std::vector<local_index> begins(static_cast<std::size_t>(p.cols) + 2, 0),
       order(static_cast<std::size_t>(p.rows));
   for (local_index i = 0; i < p.rows; ++i) ++begins[static_cast<std::size_t>(column(i)) + 1];
-  std::partial_sum(begins.begin(), begins.end(), begins.begin());
+  std::inclusive_scan(begins.begin(), begins.end(), begins.begin());
   for (local_index i = 0; i < p.rows; ++i)
     order[static_cast<std::size_t>(begins[static_cast<std::size_t>(column(i))]++)] = i;
   return order;
