@@ -151,6 +151,10 @@ class spmm_plan {
                                 " and Y with ", y.layout()});
     detail::require_distinct("spmm", x, y);
   }
+  bool reorders() const {
+    const auto* const s = std::get_if<detail::spmm_schedule<T, Device>>(&schedule_);
+    return s != nullptr && s->reorders();
+  }
   /// Whether products can be added to y, and the epilogue follow, in the pass that multiplies.
   bool accumulates() const {
     return !change_.travels() && std::visit([](const auto& s) { return s.accumulates(); }, schedule_);
@@ -237,7 +241,8 @@ std::string spmm_plan<T, Device>::explain() const {
                             how.stationary == stationary::a ? "A stationary, " : "Y stationary, ",
                             how.rows == row_exchange::full ? "whole blocks" : "needed rows",
                             " of X are exchanged: ", predicted().words, " words are received and ",
-                            multiplications(), " multiplied"});
+                            multiplications(), " multiplied",
+                            reorders() ? ", rows of A in another order" : ""});
 }
 
 /// Y = A X (m x f), planned and run once. Collective over the mesh. Communication and exceptions: see

@@ -8,6 +8,7 @@
 
 #include "partita/algebra/row_exchange.hpp"
 #include "partita/algebra/sum_along.hpp"
+#include "partita/local/spmm_product.hpp"
 #include "partita/matrix/sparse.hpp"
 #include "partita/transfer/redistribution.hpp"
 
@@ -25,6 +26,9 @@ struct spmm_options {
   /// imply that only needed rows do. 0: 1 without far memory, and with it as many as its window suggests.
   /// 1 is in effect where whole blocks travel, and for values that are not A's own.
   int chunks = 0;
+  /// Whether the rows of A are multiplied in another order, on this rank and where its blocks stay in place;
+  /// Y has the same bits. `automatic` is decided in the second product with each block.
+  local::row_order row_order = local::row_order::automatic;
 };
 
 namespace detail {
@@ -105,7 +109,7 @@ spmm_options least_received(const mesh<Device>& m, spmm_options asked, Received 
     for (row_exchange rows : {row_exchange::full, row_exchange::sparsity_aware})
       if ((asked.stationary == stationary::automatic || asked.stationary == kept) &&
           (asked.rows == row_exchange::automatic || asked.rows == rows)) {
-        candidates[elements.size()] = {kept, rows, asked.chunks};
+        candidates[elements.size()] = {kept, rows, asked.chunks, asked.row_order};
         elements.push_back(received_under(candidates[elements.size()]).words);
       }
   m.world().all_reduce(elements, reduction::max);

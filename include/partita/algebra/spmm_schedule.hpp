@@ -49,6 +49,7 @@ class spmm_schedule {
         values == entry_values::own && blocks_.row_ranks() > 1 && options.rows != row_exchange::full;
     const spmm_cost<T, Device> cost(blocks_, *a_, merges);
     options_ = cost.choose(options);
+    product_ = spmm_product<T, Device>(options_.row_order);
     predicted_ = cost.received_under(options_);
     predicted_sums_ = cost.received_in_sums(options_);
     merges_ = cost.merges(options_);
@@ -70,12 +71,10 @@ class spmm_schedule {
       local::spmm_epilogue<T> fusion = last ? e.from_row(part.first_row) : e.without_end();
       fusion.beta = of_old;
       if (far_.multiply(queue(), number++, part.entries, rows, fusion, out, part.first_row > 0)) return;
-      if (fusion.alpha != 1 || fusion.ends())
+      if (blocks_.col_cut() && !stays())
         spmm_fused(queue(), part.entries, rows, fusion, out);
-      else if (blocks_.col_cut() && !stays())
-        spmm(queue(), part.entries, rows, of_old, out);
       else
-        product_(queue(), part.entries, rows, of_old, out);  // the same blocks in every call
+        product_(queue(), part.entries, rows, fusion, out);  // the same blocks in every call
     });
     finish(y);
   }
@@ -144,6 +143,8 @@ class spmm_schedule {
   }
   const partita::device_queue<Device>& queue() const { return blocks_.m.queue(); }
   spmm_options options() const { return options_; }
+  /// Whether some rows of A are multiplied in another order.
+  bool reorders() const { return product_.reorders(); }
 
   void require(const blocking& x_rows, const blocking& x_cols, const blocking& y_rows,
                const blocking& y_cols) const {

@@ -5,6 +5,7 @@
 #include "partita/local/fusion.hpp"
 #include "partita/local/host/instructions.hpp"
 #include "partita/local/host/parallel.hpp"
+#include "partita/local/host/vector.hpp"
 #include "partita/local/shapes.hpp"
 #include "partita/local/view.hpp"
 #include "partita/memory/host.hpp"
@@ -38,9 +39,13 @@ template <class T>
 struct dropped_rows {
   local::block_dropout<T> drop;
   matrix_view<T> y;
+  const row_place* places = nullptr;  ///< of the rows, if they are in another order than those of y
 
   void operator()(local_index begin, local_index end) const {
-    for (local_index i = begin; i < end; ++i) of_row(drop, i, y.row_data(i), y.cols);
+    for (local_index i = begin; i < end; ++i) {
+      const local_index row = places == nullptr ? i : places[i].row;
+      of_row(drop, row, y.row_data(row), y.cols);
+    }
   }
   static void of_row(const local::block_dropout<T>& drop, local_index i, T* row, local_index cols) {
     const auto of_entry = drop.of_matrix.row(drop.first_row + i);

@@ -24,6 +24,7 @@ struct operands {
   matrix_view<const T> x;
   local::spmm_epilogue<T> fusion;
   matrix_view<T> y;
+  const row_place* places = nullptr;  ///< of the rows of a, if they are in another order than those of y
 
   /// Columns [begin, end) of x and y.
   operands columns(local_index begin, local_index end) const {
@@ -86,20 +87,33 @@ struct strip {
     for (int n = 0; n < Count; ++n) of_vector[n] = values.of_column(start(n, second));
     for (local_index i = begin; i < end; ++i) {
       vector sum[Count] = {};
+      const row_place here = place_of(p, values, i);
       const local_index row_end = a.offsets[i + 1];
       for (local_index e = a.offsets[i]; e < row_end; ++e) {
         const T* const later = x + a.columns[e < last - ahead ? e + ahead : last] * stride;
         for (int line = 0; line < Bytes * Count; line += 64)
           __builtin_prefetch(later + line / static_cast<int>(sizeof(T)));
         const T* const from = x + a.columns[e] * stride;
-        const T* const value = values.of_entry(e);
+        const T* const value = values.of_entry(e + here.shift);
         for (int n = 0; n < Count; ++n) sum[n] += value[of_vector[n]] * at(from, n, second).value;
       }
-      store(sum, p.fusion, second, p.y.row_data(i));
+      store(sum, p.fusion, second, p.y.row_data(here.row));
     }
   }
 
  private:
+  /// Where row i of a is, with what some later row needs on its way.
+  template <class Values>
+  static row_place place_of(const operands<T>& p, const Values& values, local_index i) {
+    constexpr local_index rows_ahead = 4;
+    if (p.places == nullptr) return {i, 0};
+    const local_index k = std::min(i + rows_ahead, p.a.rows - 1);
+    const row_place later = p.places[k];
+    for (int line = 0; line < Bytes * Count; line += 64)
+      __builtin_prefetch(p.y.row_data(later.row) + line / static_cast<int>(sizeof(T)), 1);
+    __builtin_prefetch(values.of_entry(p.a.offsets[k] + later.shift));
+    return p.places[i];
+  }
   /// Where vector n of a row begins, whose second half begins at `second`.
   static std::ptrdiff_t start(int n, std::ptrdiff_t second) {
     return n < half ? std::ptrdiff_t{n} * lanes : second + (n - half) * lanes;

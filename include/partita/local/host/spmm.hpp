@@ -21,12 +21,12 @@ inline constexpr local_index rows_in_cache = 64;
 template <class T>
 inline void multiply(const char* name, const device_queue<host>& q, const local::csr_view<T>& a,
                      const matrix_view<const T>& x, const local::spmm_epilogue<T>& fusion,
-                     const matrix_view<T>& y) {
+                     const matrix_view<T>& y, const row_place* places = nullptr) {
   local::require_product(name, a, x, y, "a x");
-  const strip_detail::operands<T> p{a, x, fusion, y};
+  const strip_detail::operands<T> p{a, x, fusion, y, places};
   const strip_detail::one_value<T> values{a.values};
   with_instructions([&](auto instructions) {
-    const elementwise_detail::dropped_rows<T> drop{fusion.drop, y};
+    const elementwise_detail::dropped_rows<T> drop{fusion.drop, y, places};
     run_entry_rows(q.threads(), a, y.cols, [&](local_index begin, local_index end) {
       const local_index step = fusion.drop.drops() ? rows_in_cache : end - begin;
       for (local_index i = begin; i < end; i += step) {
