@@ -20,7 +20,7 @@ inline void multiply(const char* name, const device_queue<host>& q, const local:
                      const matrix_view<T>& y) {
   local::require_product(name, a, x, y, "a x");
   const strip_detail::operands<T> p{a, x, fusion, y};
-  const strip_detail::one_value<T> values{a.values};
+  const strip_detail::one_value<T> values = strip_detail::values_of(a);
   with_instructions([&](auto instructions) {
     run_entry_rows(q.threads(), a, y.cols, [&](local_index begin, local_index end) {
       strip_detail::multiply_rows<instructions>(p, values, 0, begin, end);
@@ -30,7 +30,7 @@ inline void multiply(const char* name, const device_queue<host>& q, const local:
 
 }  // namespace spmm_detail
 
-/// y = a x + beta y; beta = 0 overwrites y. a is (m, k) with values, x is (k, f), y is (m, f) and must not
+/// y = a x + beta y; beta = 0 overwrites y. a is (m, k), x is (k, f), y is (m, f) and must not
 /// alias x. Throws shape_error if the shapes do not match.
 template <class T>
 inline void spmm(const device_queue<host>& q, local::input_csr<T> a, local::input_view<T> x,
@@ -38,7 +38,7 @@ inline void spmm(const device_queue<host>& q, local::input_csr<T> a, local::inpu
   spmm_detail::multiply<T>("spmm", q, a, x, {.beta = beta}, y);
 }
 
-/// Product with fused epilogue, as defined by spmm_epilogue. a is (m, k) with values, x is (k, f), y is (m,
+/// Product with fused epilogue, as defined by spmm_epilogue. a is (m, k), x is (k, f), y is (m,
 /// f) and must not alias x. Throws shape_error if the shapes do not match.
 template <class T>
 inline void spmm_fused(const device_queue<host>& q, local::input_csr<T> a, local::input_view<T> x,
