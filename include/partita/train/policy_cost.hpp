@@ -100,12 +100,13 @@ over_ranks predict_words(const mesh<Device>& m, const io::dataset& data, const t
 
 /// The cost of training under a policy: the words of a step and the peak of live buffers, exactly as they
 /// are after a set-up, from the entries and nonempty columns of A's tiles; an edge that repeats another one,
-/// which a set-up adds to it, counts as one more. Buffers are allocated but not touched. Models with
-/// attention or max aggregation, and graphs whose tiles exceed mesh::tile_entries(), are set up instead. List
-/// bytes are the most that a rank holds of A's entries while they arrive and are sorted, assuming that they
-/// are spread evenly over the ranks that own different parts of A. Resets the peak of the queue's memory
-/// meter. Collective over the mesh, whose world is that of `edges`. What travels: see edge_counts::tiles, for
-/// A and, unless it is symmetric, A^T; for a set-up, the graph.
+/// which a set-up adds to it, counts as one more, and does not keep A's values from being factors. Buffers
+/// are allocated but not touched. Models with attention or max aggregation, and graphs whose tiles exceed
+/// mesh::tile_entries(), are set up instead. List bytes are the most that a rank holds of A's entries while
+/// they arrive and are sorted, assuming that they are spread evenly over the ranks that own different parts
+/// of A. Resets the peak of the queue's memory meter. Collective over the mesh, whose world is that of
+/// `edges`. What travels: see edge_counts::tiles, for A and, unless it is symmetric, A^T; for a set-up, the
+/// graph.
 template <class T, class Device>
 policy_cost predict_cost(const mesh<Device>& m, edge_counts& edges, const training_options& options,
                          const policy& p) {
