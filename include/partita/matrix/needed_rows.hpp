@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Rows of the dense operand referenced by the nonzero columns of a sparse block.
+/// Rows of the dense operand referenced by the nonzero columns of a sparse block, and what becomes of its
+/// factors when its columns are renumbered to them.
 
 #include <utility>
 #include <vector>
@@ -48,6 +49,28 @@ inline entry_lists compacted(const tile_shape& block, entry_lists entries, std::
       entries.set_column(e, position[static_cast<std::size_t>(entries.column(e))]);
   }
   return entries;
+}
+
+/// Factors of tiles in the place of values.
+template <class T>
+struct tile_factors {
+  value_form form;
+  std::vector<T> factors;  ///< (tile_shape::values_size())
+};
+
+/// The value of each entry of a block, in storage order, from its factors.
+template <class T>
+std::vector<T> products_of_factors(const tile_shape& block, const entry_lists& entries,
+                                   const std::vector<T>& factors) {
+  std::vector<T> values(block.nonzeros, T(1));
+  for (std::size_t t = 0; t < block.count(); ++t)
+    for (std::size_t i = 0; i < static_cast<std::size_t>(block.rows); ++i)
+      for (std::size_t e = entries.begin(t, i); e < entries.end(t, i); ++e) {
+        if (block.form.rows) values[e] = factors[i];
+        if (block.form.columns)
+          values[e] *= factors[block.factors_before(t) + static_cast<std::size_t>(entries.column(e))];
+      }
+  return values;
 }
 
 /// The factors of a block whose columns are renumbered to needed rows, tile by tile, from those of the block;

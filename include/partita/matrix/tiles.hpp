@@ -47,7 +47,7 @@ struct csr_tiles : tile_shape {
   std::span<const T> stored_values() const { return viewed.offsets.empty() ? values.span() : viewed.values; }
   /// The value of each entry, in storage order, in host memory. Synchronises with the device.
   std::vector<T> values_of_entries(const device_queue<Device>& q) const {
-    return form.factored ? products_of_factors(entries(q), stored_in_host(q)) : stored_in_host(q);
+    return form.factored ? products_of_factors(*this, entries(q), stored_in_host(q)) : stored_in_host(q);
   }
 
   /// The parts of tile t (csr_slice<T>), by ascending rows.
@@ -159,17 +159,6 @@ struct csr_tiles : tile_shape {
     std::vector<T> stored(stored_values().size());
     copy(q, stored_values(), std::span<T>(stored));
     return stored;
-  }
-  std::vector<T> products_of_factors(const entry_lists& listed, const std::vector<T>& factors) const {
-    std::vector<T> values(nonzeros, T(1));
-    for (std::size_t t = 0; t < count(); ++t)
-      for (std::size_t i = 0; i < static_cast<std::size_t>(rows); ++i)
-        for (std::size_t e = listed.begin(t, i); e < listed.end(t, i); ++e) {
-          if (form.rows) values[e] = factors[i];
-          if (form.columns)
-            values[e] *= factors[factors_before(t) + static_cast<std::size_t>(listed.column(e))];
-        }
-    return values;
   }
   tile_shape merged_counts(const device_queue<Device>& q, std::size_t own) const {
     const local_index here = entries_of_parts[own];
@@ -309,13 +298,6 @@ void take_entries(const device_queue<Device>& q, std::vector<sorted_entries<T>>&
 }
 
 }  // namespace detail
-
-/// The factors of tiles in the place of values, see value_form.
-template <class T>
-struct tile_factors {
-  value_form form;
-  std::vector<T> factors;  ///< (tile_shape::values_size())
-};
 
 /// Tiles from the entries that have arrived for them, which are then forgotten: rows `rows` and the disjoint
 /// intervals `columns`, in parts of at most `most` entries. Duplicates are summed in the order of their
