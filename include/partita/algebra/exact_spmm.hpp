@@ -36,7 +36,7 @@ class exact_product {
   void operator()(matrix_view<const T> x, matrix_view<T> y, const local::spmm_epilogue<T>& e = {}) {
     const auto& q = mesh_.queue();
     const base::exact_grid grid =
-        common_grid<T>(mesh_, magnitude(q, a_->all_values()), magnitude(q, x), terms_);
+        common_grid<T>(mesh_, magnitude(q, a_->stored_values()), magnitude(q, x), terms_);
     const auto size = static_cast<std::size_t>(y.rows) * static_cast<std::size_t>(y.cols);
     if (sums_.size() != base::exact_sums<T> * size)
       sums_ = buffer<double, Device>(q, base::exact_sums<T> * size);

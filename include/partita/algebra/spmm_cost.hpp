@@ -190,7 +190,7 @@ class spmm_cost {
       const local::tile_shape& block = shapes(o)[g];
       if (col_of(g) != blocks_.m.at().col)
         v += traffic{static_cast<global_index>(block.structure_size()), 1} +
-             traffic{static_cast<global_index>(block.nonzeros), block.nonzeros > 0 ? 1 : 0};
+             traffic{static_cast<global_index>(block.values_size()), block.values_size() > 0 ? 1 : 0};
     }
     return v;
   }
@@ -227,7 +227,8 @@ class spmm_cost {
     std::size_t next = 0;
     for (std::size_t g = 0; g < groups; ++g) {
       local::tile_shape shape{
-          mine.rows, widths_of(groups_[g], merged), static_cast<std::size_t>(sizes[2 * g]), {}, {}};
+          mine.rows, widths_of(groups_[g], merged), static_cast<std::size_t>(sizes[2 * g]), {}, {},
+          mine.form};
       if (groups == 1) shape.entries_of_parts = mine.entries_of_parts;
       for (const std::size_t end = next + static_cast<std::size_t>(lengths[g]); next < end; next += 3)
         shape.restarts.push_back({static_cast<std::size_t>(all_recounts[next]),

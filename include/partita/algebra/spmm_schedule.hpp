@@ -183,7 +183,8 @@ class spmm_schedule {
     if (compact) sent = a.compacted(q, own);
     if (!compact && shapes.size() > 1) sent = a.contiguous(q);
     stream_ = std::make_unique<block_stream<T, Device>>(
-        m, std::move(shapes), compact ? a.structure_at(sent.data()) : a.located(), sent, a.all_values());
+        m, std::move(shapes), compact ? a.structure_at(sent.data()) : a.located(), sent,
+        compact ? a.compacted_values(q, own) : a.stored_values());
     sums_ =
         partial_sums<Sum, Device>(m, blocks_.rows, blocks_.features, blocks_.sparse, blocks_.dense, stays());
     if (blocks_.row_ranks() == 1) return;

@@ -210,7 +210,7 @@ class transposed_schedule {
     std::span<const local_index> sent;
     if (shapes.size() > 1) sent = a.contiguous(q);
     stream_ =
-        std::make_unique<block_stream<T, Device>>(m, std::move(shapes), a.located(), sent, a.all_values());
+        std::make_unique<block_stream<T, Device>>(m, std::move(shapes), a.located(), sent, a.stored_values());
     if (options_.chunks > 1) {
       chunked_ = std::make_unique<chunked_sums<Sum, Device>>(
           m, make_chunk_lists(m, groups_, share_lists(m, groups_, a_->needed(q, own)), a,

@@ -131,6 +131,9 @@ namespace local {
 /// Whether the device has the kernels of reproducible meshes.
 template <class Device>
 inline constexpr bool sums_exactly = false;
+/// Whether products on the device read factors of rows and columns in the place of values.
+template <class Device>
+inline constexpr bool multiplies_factors = false;
 
 }  // namespace local
 

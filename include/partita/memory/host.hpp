@@ -128,6 +128,8 @@ using on_host::host;
 
 template <>
 inline constexpr bool local::sums_exactly<host> = true;
+template <>
+inline constexpr bool local::multiplies_factors<host> = true;
 
 /// The threads and memory of one rank on the host. Value handle: copies share the memory meter.
 template <>

@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include "partita/algebra/dropout.hpp"
 #include "partita/local/kernels.hpp"
 #include "support/row_graphs.hpp"
 
@@ -65,6 +66,28 @@ TEST_CASE_TEMPLATE("another order of rows leaves every bit as it is", T, float, 
           check_same_bits<T>(g, f, threads, T(run) / 2, product, numbers<T>(g.columns.size(), run), 0);
         CHECK(product.reorders() == (g.columns.size() > 0));
       }
+}
+
+TEST_CASE("factors and the parts of an epilogue follow their rows") {
+  const row_graph g = grid_graph(40, true);
+  const auto rows = static_cast<std::size_t>(g.rows());
+  const std::vector<float> of_rows = numbers<float>(rows, 4), of_cols = numbers<float>(rows, 5),
+                           bias = numbers<float>(20, 6), x = numbers<float>(rows * 20, 7);
+  local::csr_view<float> a{g.rows(), g.cols, g.offsets.data(), g.columns.data()};
+  const device_queue<host> q(2);
+  local::spmm_epilogue<float> fusion{.alpha = 0.5F, .beta = 2, .bias = bias.data(), .relu = true};
+  fusion.drop = {dropout_mask{0.5, {1, 2, 3}}.function<float>(), 7, 3};
+  for (const bool by_rows : {false, true})
+    for (const bool by_cols : {false, true}) {
+      a.row_factors = by_rows ? of_rows.data() : nullptr;
+      a.column_factors = by_cols ? of_cols.data() : nullptr;
+      std::vector<float> y = numbers<float>(rows * 20, 8), expected = y;
+      detail::spmm_product<float, host> product(row_order::clustered);
+      spmm_fused(q, a, {x.data(), g.cols, 20}, fusion, matrix_view<float>{expected.data(), g.rows(), 20});
+      product(q, a, {x.data(), g.cols, 20}, fusion, {y.data(), g.rows(), 20});
+      CHECK(product.reorders());
+      CHECK(y == expected);
+    }
 }
 
 TEST_CASE("a part of a block, whose offsets do not begin with 0") {

@@ -237,8 +237,11 @@ class ordered_rows {
   /// The block, reordered but for its values.
   template <class T>
   local::csr_view<T> of(const local::csr_view<T>& a) const {
-    return {a.rows,          a.cols,   offsets_.data(),
-            columns_.data(), a.values, static_cast<local_index>(columns_.size())};
+    local::csr_view<T> ordered = a;
+    ordered.offsets = offsets_.data();
+    ordered.columns = columns_.data();
+    ordered.entries = static_cast<local_index>(columns_.size());
+    return ordered;
   }
   /// The same problem in this order.
   order_problem of(order_problem p) const {

@@ -43,13 +43,26 @@ struct one_value {
   const T* values;
   const local_index* order = nullptr;
   local_index step = 1;
+  const T* row_factors = nullptr;
 
-  const T* of_entry(local_index e) const {
-    return edge_values(values, order == nullptr ? e : order[e], step);
+  /// Of entry e, which was e + shift in the block whose values these are.
+  const T* of_entry(local_index e, local_index shift = 0) const {
+    return edge_values(values, order == nullptr ? e + shift : order[e], step);
   }
   static constexpr local_index of_column(std::ptrdiff_t) { return 0; }
+  /// What the sum of a row is multiplied by.
+  T of_row(local_index i) const { return row_factors == nullptr ? T(1) : row_factors[i]; }
   one_value from(local_index) const { return *this; }
 };
+
+/// The values of a block, or its factors.
+template <class T>
+inline one_value<T> values_of(const local::csr_view<T>& a) {
+  static constexpr T one = 1;
+  if (a.values != nullptr) return {a.values};
+  if (a.column_factors != nullptr) return {a.column_factors, a.columns, 1, a.row_factors};
+  return {&one, nullptr, 0, a.row_factors};
+}
 
 /// Or one value for each head. Column 0 is column `first` of the first head.
 template <class T>
@@ -58,12 +71,13 @@ struct value_of_head {
   const local_index* order;
   local_index heads, head_width, first;
 
-  const T* of_entry(local_index e) const {
+  const T* of_entry(local_index e, local_index = 0) const {
     return edge_values(values, order == nullptr ? e : order[e], heads);
   }
   local_index of_column(std::ptrdiff_t column) const {
     return static_cast<local_index>(first + column) / head_width;
   }
+  static constexpr T of_row(local_index) { return 1; }
   value_of_head from(local_index column) const { return {values, order, heads, head_width, first + column}; }
 };
 
@@ -94,10 +108,10 @@ struct strip {
         for (int line = 0; line < Bytes * Count; line += 64)
           __builtin_prefetch(later + line / static_cast<int>(sizeof(T)));
         const T* const from = x + a.columns[e] * stride;
-        const T* const value = values.of_entry(e + here.shift);
+        const T* const value = values.of_entry(e, here.shift);
         for (int n = 0; n < Count; ++n) sum[n] += value[of_vector[n]] * at(from, n, second).value;
       }
-      store(sum, p.fusion, second, p.y.row_data(here.row));
+      store(sum, p.fusion, p.fusion.alpha * values.of_row(here.row), second, p.y.row_data(here.row));
     }
   }
 
@@ -111,7 +125,7 @@ struct strip {
     const row_place later = p.places[k];
     for (int line = 0; line < Bytes * Count; line += 64)
       __builtin_prefetch(p.y.row_data(later.row) + line / static_cast<int>(sizeof(T)), 1);
-    __builtin_prefetch(values.of_entry(p.a.offsets[k] + later.shift));
+    __builtin_prefetch(values.of_entry(p.a.offsets[k], later.shift));
     return p.places[i];
   }
   /// Where vector n of a row begins, whose second half begins at `second`.
@@ -124,10 +138,11 @@ struct strip {
   static place& at(T* row, int n, std::ptrdiff_t second) {
     return *reinterpret_cast<place*>(n < half ? row + n * lanes : row + second + (n - half) * lanes);
   }
-  static void store(vector (&sum)[Count], const local::spmm_epilogue<T>& fusion, std::ptrdiff_t second,
-                    T* y) {
-    if (fusion.alpha != 1)
-      for (vector& s : sum) s *= fusion.alpha;
+  /// The row of y from its sum, `scale` in the place of fusion.alpha.
+  static void store(vector (&sum)[Count], const local::spmm_epilogue<T>& fusion, T scale,
+                    std::ptrdiff_t second, T* y) {
+    if (scale != 1)
+      for (vector& s : sum) s *= scale;
     if (fusion.beta != 0)
       for (int n = 0; n < Count; ++n) sum[n] += fusion.beta * at(y, n, second).value;
     if (fusion.bias != nullptr)

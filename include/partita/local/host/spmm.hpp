@@ -24,7 +24,7 @@ inline void multiply(const char* name, const device_queue<host>& q, const local:
                      const matrix_view<T>& y, const row_place* places = nullptr) {
   local::require_product(name, a, x, y, "a x");
   const strip_detail::operands<T> p{a, x, fusion, y, places};
-  const strip_detail::one_value<T> values{a.values};
+  const strip_detail::one_value<T> values = strip_detail::values_of(a);
   with_instructions([&](auto instructions) {
     const elementwise_detail::dropped_rows<T> drop{fusion.drop, y, places};
     run_entry_rows(q.threads(), a, y.cols, [&](local_index begin, local_index end) {
@@ -40,16 +40,16 @@ inline void multiply(const char* name, const device_queue<host>& q, const local:
 
 }  // namespace spmm_detail
 
-/// y = a x + beta y; beta = 0 overwrites y. a is (m, k) with values, x is (k, f), y is (m, f) and must not
-/// alias x. Throws shape_error if the shapes do not match.
+/// y = a x + beta y; beta = 0 overwrites y. a is (m, k), x is (k, f), y is (m, f) and must not alias x.
+/// Throws shape_error if the shapes do not match.
 template <class T>
 inline void spmm(const device_queue<host>& q, local::input_csr<T> a, local::input_view<T> x,
                  local::scalar<T> beta, matrix_view<T> y) {
   spmm_detail::multiply<T>("spmm", q, a, x, {.beta = beta}, y);
 }
 
-/// Product with fused epilogue, as defined by spmm_epilogue. a is (m, k) with values, x is (k, f), y is (m,
-/// f) and must not alias x. Throws shape_error if the shapes do not match.
+/// Product with fused epilogue, as defined by spmm_epilogue. a is (m, k), x is (k, f), y is (m, f) and must
+/// not alias x. Throws shape_error if the shapes do not match.
 template <class T>
 inline void spmm_fused(const device_queue<host>& q, local::input_csr<T> a, local::input_view<T> x,
                        std::type_identity_t<local::spmm_epilogue<T>> fusion, matrix_view<T> y) {
