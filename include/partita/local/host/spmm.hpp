@@ -19,11 +19,17 @@ inline void multiply(const char* name, const device_queue<host>& q, const local:
                      const matrix_view<const T>& x, const local::spmm_epilogue<T>& fusion,
                      const matrix_view<T>& y) {
   local::require_product(name, a, x, y, "a x");
-  const strip_detail::operands<T> p{a, x, fusion, y};
-  const strip_detail::one_value<T> values{a.values};
+  const strip_detail::value_of_entry<T> values{a.values};
   with_instructions([&](auto instructions) {
-    run_entry_rows(q.threads(), a, y.cols, [&](local_index begin, local_index end) {
-      strip_detail::multiply_rows<instructions>(p, values, 0, begin, end);
+    const auto sum = [&](const local::csr_view<T>& rows, const matrix_view<T>& to, bool whole,
+                         local_index begin, local_index end) {
+      strip_detail::multiply_rows<instructions>(
+          strip_detail::operands<T>{rows, x, whole ? fusion : local::spmm_epilogue<T>{}, to}, values, 0,
+          begin, end);
+    };
+    run_row_sums(q.threads(), a, y, sum, [&](local_index row, const T* total) {
+      strip_detail::finish_shared_row<instructions, strip_detail::value_of_entry<T>>({a, x, fusion, y}, total,
+                                                                                     row);
     });
   });
 }
