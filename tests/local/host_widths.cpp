@@ -48,9 +48,9 @@ TEST_CASE("pieces of a long row cover it, and depend on its length only") {
   using partita::on_host::row_pieces;
   for (const local_index entries : {8193, 8194, 40'001, 262'144, 262'145, 1 << 30})
     for (const local_index first : {0, 5, 1 << 30}) {
-      const row_pieces pieces(first, first + entries - 1), there(0, entries - 1);
+      const row_pieces pieces(first, first + (entries - 1)), there(0, entries - 1);
       CHECK(pieces.begin(0) == first);
-      CHECK(pieces.begin(pieces.count) == first + entries - 1);
+      CHECK(pieces.begin(pieces.count) == first + (entries - 1));
       CHECK(pieces.count <= row_pieces::most);
       CHECK(pieces.count > 1);
       for (int k = 0; k < pieces.count; ++k) {
