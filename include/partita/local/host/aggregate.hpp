@@ -92,12 +92,15 @@ inline void max_scatter(const device_queue<host>& q, local::input_csr<T> a,
   local::require_product("max_scatter", matrix_shape{a.cols, a.rows}, dy, dx, "the gradient");
   local::require_equal("max_scatter", "arg", local::shape_of(arg), "dy", local::shape_of(dy));
   constexpr local_index line = 64 / sizeof(T);
-  run_rows(q.threads(), (dx.cols + line - 1) / line, std::int64_t{dy.rows} * line,
-           [=](local_index begin, local_index end) {
-             for (local_index i = 0; i < dy.rows; ++i)
-               for (local_index j = begin * line; j < std::min(end * line, dx.cols); ++j)
-                 if (const local_index e = arg(i, j); e >= 0) dx(a.columns[e], j) += dy(i, j);
-           });
+  const auto columns = [=](local_index begin, local_index end) {
+    for (local_index i = 0; i < dy.rows; ++i)
+      for (local_index j = begin * line; j < std::min(end * line, dx.cols); ++j)
+        if (const local_index e = arg(i, j); e >= 0) dx(a.columns[e], j) += dy(i, j);
+  };
+  with_instructions([&](auto instructions) {
+    run_rows(q.threads(), (dx.cols + line - 1) / line, std::int64_t{dy.rows} * line,
+             [&](local_index begin, local_index end) { run_with<instructions>(columns, begin, end); });
+  });
 }
 
 }  // namespace partita::on_host
