@@ -123,14 +123,16 @@ struct strip {
       const std::ptrdiff_t row_end = a.offsets[i + 1];
       if (is_long(row_end - e)) return i;
       const local_index* const later = columns + (row_end <= far_end ? p.ahead : 0);
-      const std::ptrdiff_t next = row_end - e >= 2 * 4 && row_end <= stream_end ? stream : 0;
+      const bool few = row_end - e < 8;
+      const std::ptrdiff_t next = !few && row_end <= stream_end ? stream : 0,
+                           groups_end = few ? e - 1 : row_end - group;
       vector sum[Count] = {};
       const auto add = [&](std::ptrdiff_t entry) {
         const T* const from = x + columns[entry] * stride;
         const T* const value = values.of_entry(entry);
         for (int n = 0; n < Count; ++n) sum[n] += value[of_vector[n]] * at(from, n, second).value;
       };
-      for (; e + group <= row_end; e += group) {
+      for (; e <= groups_end; e += group) {
         __builtin_prefetch(columns + e + next);
         __builtin_prefetch(values.stream(e + next));
         for (int k = 0; k < group; ++k) prefetch_row(x + later[e + k] * stride);
