@@ -84,8 +84,15 @@ inline T dot(const T* u, const T* v, local_index n) {
 template <class T>
 inline void multiply(const device_queue<host>& q, const product<T>& p) {
   with_instructions([&](auto instructions) {
-    run_entry_rows(q.threads(), p.a, p.y.cols,
-                   [&](local_index begin, local_index end) { rows<instructions>(p, begin, end); });
+    const auto sum = [&](const local::csr_view<T>& a, const matrix_view<T>& y, bool whole, local_index begin,
+                         local_index end) {
+      rows<instructions>(product<T>{a, p.s, p.values, p.order, p.x, whole ? p.beta : T{0}, y}, begin, end);
+    };
+    run_row_sums(q.threads(), p.a, p.y, sum, [&](local_index row, const T* total) {
+      strip_detail::finish_shared_row<instructions>(
+          strip_detail::operands<T>{p.a, p.x, {.beta = p.beta}, p.y},
+          strip_detail::one_value<T>{nullptr, nullptr}, total, row);
+    });
   });
 }
 

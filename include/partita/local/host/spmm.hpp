@@ -18,24 +18,43 @@ namespace spmm_detail {
 /// Entries of so many rows are dropped when the rows have been computed.
 inline constexpr local_index rows_in_cache = 64;
 
+template <class T, class Values>
+inline void multiply_by(const device_queue<host>& q, const strip_detail::operands<T>& p,
+                        const Values& values) {
+  with_instructions([&](auto instructions) {
+    const elementwise_detail::dropped_rows<T> drop{p.fusion.drop, p.y, p.places};
+    const auto whole_rows = [&](local_index begin, local_index end) {
+      const local_index step = p.fusion.drop.drops() ? rows_in_cache : end - begin;
+      for (local_index i = begin; i < end; i += step) {
+        const local_index last = end - i < step ? end : i + step;
+        strip_detail::multiply_rows<instructions>(p, values, 0, i, last);
+        if (p.fusion.drop.drops()) run_with<instructions>(drop, i, last);
+      }
+    };
+    if (p.places != nullptr) return run_entry_rows(q.threads(), p.a, p.y.cols, whole_rows);
+    const auto sum = [&](const local::csr_view<T>& rows, const matrix_view<T>& to, bool whole,
+                         local_index begin, local_index end) {
+      if (whole) return whole_rows(begin, end);
+      strip_detail::multiply_rows<instructions>(strip_detail::operands<T>{rows, p.x, {}, to},
+                                                values.of_pieces(0), 0, begin, end);
+    };
+    run_row_sums(q.threads(), p.a, p.y, sum, [&](local_index row, const T* total) {
+      strip_detail::finish_shared_row<instructions>(p, values, total, row);
+      if (p.fusion.drop.drops()) run_with<instructions>(drop, row, row + 1);
+    });
+  });
+}
+
 template <class T>
 inline void multiply(const char* name, const device_queue<host>& q, const local::csr_view<T>& a,
                      const matrix_view<const T>& x, const local::spmm_epilogue<T>& fusion,
                      const matrix_view<T>& y, const row_place* places = nullptr) {
   local::require_product(name, a, x, y, "a x");
   const strip_detail::operands<T> p{a, x, fusion, y, places};
-  const strip_detail::one_value<T> values = strip_detail::values_of(a);
-  with_instructions([&](auto instructions) {
-    const elementwise_detail::dropped_rows<T> drop{fusion.drop, y, places};
-    run_entry_rows(q.threads(), a, y.cols, [&](local_index begin, local_index end) {
-      const local_index step = fusion.drop.drops() ? rows_in_cache : end - begin;
-      for (local_index i = begin; i < end; i += step) {
-        const local_index last = end - i < step ? end : i + step;
-        strip_detail::multiply_rows<instructions>(p, values, 0, i, last);
-        if (fusion.drop.drops()) run_with<instructions>(drop, i, last);
-      }
-    });
-  });
+  if (a.values != nullptr)
+    multiply_by(q, p, strip_detail::value_of_entry<T>{a.values});
+  else
+    multiply_by(q, p, strip_detail::factors_of(a));
 }
 
 }  // namespace spmm_detail
