@@ -36,7 +36,7 @@ void check_same_bits(const row_graph& g, local_index f, int threads, T beta,
   const auto view = [&](std::vector<T>& of) { return matrix_view<T>{of.data(), a.rows, f, f + 1}; };
   const matrix_view<const T> rows{x.data(), g.cols, f};
   spmm(q, a, rows, beta, view(expected));
-  product(q, a, rows, beta, view(y));
+  product(q, a, rows, {.beta = beta}, view(y));
   CHECK(y == expected);
 }
 
@@ -102,7 +102,7 @@ TEST_CASE("no order is made that exceeds the budget") {
     const on_host::order_problem p{1600, 1600, g.offsets.data(), g.columns.data(), 16};
     q.meter()->limit(on_host::ordered_rows::bytes(p) - (fits ? 0 : 1));
     detail::spmm_product<float, host> product(row_order::clustered);
-    product(q, {1600, 1600, g.offsets.data(), g.columns.data(), values.data()}, {x.data(), 1600, 4}, 0,
+    product(q, {1600, 1600, g.offsets.data(), g.columns.data(), values.data()}, {x.data(), 1600, 4}, {},
             {y.data(), 1600, 4});
     CHECK(product.reorders() == fits);
   }
@@ -114,7 +114,7 @@ TEST_CASE("shapes that do not match") {
   const std::vector<float> values(g.columns.size()), x(100);
   std::vector<float> y(100);
   const device_queue<host> q;
-  CHECK_THROWS_AS(product(q, {9, 9, g.offsets.data(), g.columns.data(), values.data()}, {x.data(), 8, 2}, 0,
+  CHECK_THROWS_AS(product(q, {9, 9, g.offsets.data(), g.columns.data(), values.data()}, {x.data(), 8, 2}, {},
                           {y.data(), 9, 2}),
                   shape_error);
 }

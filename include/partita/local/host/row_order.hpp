@@ -14,16 +14,11 @@
 #include <vector>
 
 #include "partita/local/host/parallel.hpp"
+#include "partita/local/host/vector.hpp"
 #include "partita/local/view.hpp"
 #include "partita/memory/host.hpp"
 
 namespace partita::on_host {
-
-/// Where row i of a reordered block is in the block: its row there, and what its entries' numbers are less
-/// there than here.
-struct row_place {
-  local_index row = 0, shift = 0;
-};
 
 /// What is known of a product Y = A X before its rows are looked at: the rows and entries of A, the bytes of
 /// a row of X, and the threads that share the work.

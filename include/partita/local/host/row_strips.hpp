@@ -11,7 +11,6 @@
 #include "partita/local/fusion.hpp"
 #include "partita/local/host/edge_parts.hpp"
 #include "partita/local/host/instructions.hpp"
-#include "partita/local/host/row_order.hpp"
 #include "partita/local/host/vector.hpp"
 #include "partita/local/view.hpp"
 

@@ -15,7 +15,7 @@
 
 namespace partita::detail {
 
-/// y = a x + beta y for blocks that are multiplied repeatedly. The second product with a block looks, on a
+/// The epilogue of a x for blocks that are multiplied repeatedly. The second product with a block looks, on a
 /// sample of it, whether another order of its rows pays within 20 products, and finds this order if so; that
 /// costs a few products then, and a few hundredths of one otherwise. Every row is summed as the kernel spmm
 /// does, so that y has the same bits. Only square blocks are reordered on their own account, whose rows are
@@ -26,15 +26,17 @@ class spmm_product<T, on_host::host> {
  public:
   explicit spmm_product(local::row_order order = local::row_order::automatic) : order_(order) {}
 
-  /// See the kernel spmm.
+  /// See the kernel spmm_fused.
   void operator()(const device_queue<on_host::host>& q, local::csr_view<T> a, local::input_view<T> x,
-                  local::scalar<T> beta, matrix_view<T> y) {
+                  const local::spmm_epilogue<T>& fusion, matrix_view<T> y) {
     local::require_product("spmm", a, x, y, "a x");
     const on_host::ordered_rows* const rows = find(q, a, x.cols);
-    if (rows == nullptr) return spmm(q, a, x, beta, y);
-    on_host::spmm_detail::multiply<T>("spmm", q, rows->of(a), x, {.beta = beta}, y, rows->places());
+    if (rows == nullptr) return spmm_fused(q, a, x, fusion, y);
+    on_host::spmm_detail::multiply<T>("spmm", q, rows->of(a), x, fusion, y, rows->places());
   }
 
+  /// Bias, relu and dropout are as fast in the same pass.
+  static bool finishes(const device_queue<on_host::host>&) { return true; }
   /// Whether the rows of a block are in another order.
   bool reorders() const {
     for (const auto& [key, found] : blocks_)
