@@ -118,7 +118,7 @@ bool measure(const std::string& name, const csr& a, local_index f, const partita
   const partita::matrix_view<const float> x{x_values.data(), rows, f};
   const partita::matrix_view<float> y{natural_values.data(), rows, f}, z{chosen_values.data(), rows, f};
   const auto multiply = [&](auto& product, const auto& to) {
-    return milliseconds([&] { product(q, a.view(), x, 0, to); });
+    return milliseconds([&] { product(q, a.view(), x, {}, to); });
   };
   partita::detail::spmm_product<float, host> natural(row_order::natural);
   std::vector<double> search, of_natural, of_chosen, of_clustered;
