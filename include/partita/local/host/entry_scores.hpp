@@ -33,16 +33,49 @@ namespace score_detail {
 /// Numbers whose means are taken at a time.
 inline constexpr local_index averaged_at_once = 2048;
 
-template <class T, int Bytes>
-struct heads_at_once {
+/// Numbers of several heads: a vector of `Bytes`, or one number, since compilers keep vectors of one element
+/// in memory.
+template <class T, int Bytes, bool One = Bytes == static_cast<int>(sizeof(T))>
+struct numbers_of_heads {
   static constexpr int lanes = Bytes / static_cast<int>(sizeof(T));
   using vector = typename vector_of<T, Bytes>::type;
   using place = typename vector_of<T, Bytes>::place;
   using doubles = typename vector_of<double, lanes * 8>::type;
-  using places_of_doubles = typename vector_of<double, lanes * 8>::place;
+  using place_of_doubles = typename vector_of<double, lanes * 8>::place;
+
+  static void add(const T* x, doubles& sum) { sum += __builtin_convertvector(at(x).value, doubles); }
+  static void add_product(const T* x, const T* y, doubles& sum) {
+    sum += __builtin_convertvector(at(x).value, doubles) * __builtin_convertvector(at(y).value, doubles);
+  }
+  static const place& at(const T* x) { return *reinterpret_cast<const place*>(x); }
+};
+template <class T, int Bytes>
+struct numbers_of_heads<T, Bytes, true> {
+  static constexpr int lanes = 1;
+  using vector = T;
+  using doubles = double;
+  struct [[gnu::packed, gnu::may_alias]] place {
+    T value;
+  };
+  struct [[gnu::packed, gnu::may_alias]] place_of_doubles {
+    double value;
+  };
+
+  static void add(const T* x, doubles& sum) { sum += double{*x}; }
+  static void add_product(const T* x, const T* y, doubles& sum) { sum += double{*x} * double{*y}; }
+  static const place& at(const T* x) { return *reinterpret_cast<const place*>(x); }
+};
+
+template <class T, int Bytes>
+struct heads_at_once : numbers_of_heads<T, Bytes> {
+  using numbers = numbers_of_heads<T, Bytes>;
+  using typename numbers::doubles;
+  using typename numbers::place;
+  using typename numbers::place_of_doubles;
 
   static place& at(T* x) { return *reinterpret_cast<place*>(x); }
-  static const place& at(const T* x) { return *reinterpret_cast<const place*>(x); }
+  static const place& at(const T* x) { return numbers::at(x); }
+  static place_of_doubles& of_doubles(double* x) { return *reinterpret_cast<place_of_doubles*>(x); }
 };
 
 /// Calls f(integral_constant<int, Bytes>) with the longest vectors that no more than `heads` numbers fill,

@@ -72,15 +72,20 @@ inline void log_sums_of_row(const attention<T>& scores, local_index i, local_ind
       T factor[v::lanes];
       v::at(factor).value = before - largest;
       exponentials<I>(factor, v::lanes);
-      total *= __builtin_convertvector(v::at(factor).value, typename v::doubles);
+      typename v::doubles scale{};
+      v::add(factor, scale);
+      total *= scale;
     }
     for (T* from = buffer; from < to; from += v::lanes) v::at(from).value -= largest;
     exponentials<I>(buffer, static_cast<std::size_t>(to - buffer));
-    for (const T* from = buffer; from < to; from += v::lanes)
-      total += __builtin_convertvector(v::at(from).value, typename v::doubles);
+    for (const T* from = buffer; from < to; from += v::lanes) v::add(from, total);
   }
+  T tops[v::lanes];
+  double totals[v::lanes];
+  v::at(tops).value = largest;
+  v::of_doubles(totals).value = total;
   for (int lane = 0; lane < v::lanes; ++lane)
-    log_sum[h + lane] = static_cast<T>(static_cast<double>(largest[lane]) + std::log(total[lane]));
+    log_sum[h + lane] = static_cast<T>(double{tops[lane]} + std::log(totals[lane]));
 }
 
 template <instruction_set I, class T>
@@ -139,13 +144,10 @@ struct row_gradient {
     for (local_index first = begin(); first < end();) {
       const local_index last = coefficients(first);
       for (local_index h = 0; h < heads; h += v::lanes) {
-        auto& sum_at = *reinterpret_cast<typename v::places_of_doubles*>(total + h);
-        typename v::doubles sum = sum_at.value;
+        typename v::doubles sum = v::of_doubles(total + h).value;
         const T* alpha = buffer + h;
-        for (local_index e = first; e < last; ++e, alpha += heads)
-          sum += __builtin_convertvector(v::at(alpha).value, typename v::doubles) *
-                 __builtin_convertvector(v::at(gradient(e, h)).value, typename v::doubles);
-        sum_at.value = sum;
+        for (local_index e = first; e < last; ++e, alpha += heads) v::add_product(alpha, gradient(e, h), sum);
+        v::of_doubles(total + h).value = sum;
       }
       first = last;
     }
