@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "partita/local/fusion.hpp"
+#include "partita/local/host/elementwise.hpp"
 #include "partita/local/host/row_strips.hpp"
 #include "partita/local/shapes.hpp"
 #include "partita/local/view.hpp"
@@ -14,6 +15,9 @@ namespace partita::on_host {
 
 namespace spmm_detail {
 
+/// Entries of so many rows are dropped when the rows have been computed.
+inline constexpr local_index rows_in_cache = 64;
+
 template <class T>
 inline void multiply(const char* name, const device_queue<host>& q, const local::csr_view<T>& a,
                      const matrix_view<const T>& x, const local::spmm_epilogue<T>& fusion,
@@ -22,8 +26,14 @@ inline void multiply(const char* name, const device_queue<host>& q, const local:
   const strip_detail::operands<T> p{a, x, fusion, y};
   const strip_detail::one_value<T> values{a.values};
   with_instructions([&](auto instructions) {
+    const elementwise_detail::dropped_rows<T> drop{fusion.drop, y};
     run_entry_rows(q.threads(), a, y.cols, [&](local_index begin, local_index end) {
-      strip_detail::multiply_rows<instructions>(p, values, 0, begin, end);
+      const local_index step = fusion.drop.drops() ? rows_in_cache : end - begin;
+      for (local_index i = begin; i < end; i += step) {
+        const local_index last = end - i < step ? end : i + step;
+        strip_detail::multiply_rows<instructions>(p, values, 0, i, last);
+        if (fusion.drop.drops()) run_with<instructions>(drop, i, last);
+      }
     });
   });
 }
