@@ -128,6 +128,7 @@ class edge_scores_gradient {
     if constexpr (fuses_rows)
       if (far_of(q) == nullptr) {
         if (drops) before_dropout(scores, part.entries, part.first_row, nullptr, d);
+        if (beta != T(0)) local::chunked::fill(q, T(0), dtarget);  // whose rows are in this part only
         return edge_softmax_gradient_of_rows(q, part.entries, passes_.inverse(q, number, part.entries), heads,
                                              scores.slope(), source, target, log_sum, beta, d, dsource,
                                              dtarget);

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <utility>
 
 #include "partita/local/head_slice.hpp"
 #include "partita/local/host/edge_parts.hpp"
@@ -94,18 +93,44 @@ struct folded_heads {
       for (int c = 0; c < half; ++c) part[c] += part[c + half];
     sum = part[0];
   }
-  /// x = the runs of Block elements at even places of x and y plus those at odd places.
-  template <int Block, int... J>
-  static void fold_two(const vector& x, const vector& y, vector& to, std::integer_sequence<int, J...>) {
-    to = __builtin_shufflevector(x, y, (J / Block * 2 * Block + J % Block)...) +
-         __builtin_shufflevector(x, y, (J / Block * 2 * Block + Block + J % Block)...);
+  /// Where element j of the runs of Block elements at even and at odd places of two vectors is.
+  template <int Block>
+  static constexpr int even(int j) {
+    return j / Block * 2 * Block + j % Block;
+  }
+  template <int Block>
+  static constexpr int odd(int j) {
+    return even<Block>(j) + Block;
+  }
+  /// to = these runs of x and y, those at even places plus those at odd ones.
+  template <int Block>
+  static void fold_two(const vector& x, const vector& y, vector& to) {
+    if constexpr (width == 2)
+      to = __builtin_shufflevector(x, y, even<Block>(0), even<Block>(1)) +
+           __builtin_shufflevector(x, y, odd<Block>(0), odd<Block>(1));
+    else if constexpr (width == 4)
+      to = __builtin_shufflevector(x, y, even<Block>(0), even<Block>(1), even<Block>(2), even<Block>(3)) +
+           __builtin_shufflevector(x, y, odd<Block>(0), odd<Block>(1), odd<Block>(2), odd<Block>(3));
+    else if constexpr (width == 8)
+      to = __builtin_shufflevector(x, y, even<Block>(0), even<Block>(1), even<Block>(2), even<Block>(3),
+                                   even<Block>(4), even<Block>(5), even<Block>(6), even<Block>(7)) +
+           __builtin_shufflevector(x, y, odd<Block>(0), odd<Block>(1), odd<Block>(2), odd<Block>(3),
+                                   odd<Block>(4), odd<Block>(5), odd<Block>(6), odd<Block>(7));
+    else
+      to = __builtin_shufflevector(x, y, even<Block>(0), even<Block>(1), even<Block>(2), even<Block>(3),
+                                   even<Block>(4), even<Block>(5), even<Block>(6), even<Block>(7),
+                                   even<Block>(8), even<Block>(9), even<Block>(10), even<Block>(11),
+                                   even<Block>(12), even<Block>(13), even<Block>(14), even<Block>(15)) +
+           __builtin_shufflevector(x, y, odd<Block>(0), odd<Block>(1), odd<Block>(2), odd<Block>(3),
+                                   odd<Block>(4), odd<Block>(5), odd<Block>(6), odd<Block>(7), odd<Block>(8),
+                                   odd<Block>(9), odd<Block>(10), odd<Block>(11), odd<Block>(12),
+                                   odd<Block>(13), odd<Block>(14), odd<Block>(15));
   }
   /// sums[0] = the folded sums of 2 Block vectors, of which each has runs of 2 Block elements.
   template <int Block>
   static void fold_together(vector* sums) {
     if constexpr (Block > 0) {
-      for (int k = 0; k < Block; ++k)
-        fold_two<Block>(sums[2 * k], sums[2 * k + 1], sums[k], std::make_integer_sequence<int, width>());
+      for (int k = 0; k < Block; ++k) fold_two<Block>(sums[2 * k], sums[2 * k + 1], sums[k]);
       fold_together<Block / 2>(sums);
     }
   }
