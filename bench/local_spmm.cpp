@@ -193,6 +193,7 @@ int main(int argc, char** argv) try {
     add(b, "reference", f, 1, [&] { partita::reference::spmm(b.g.view(), view(b.x), 0, view(b.y)); });
   }
   benchmark::RunSpecifiedBenchmarks();
+  bench::print_prefetch_distances();
   report(b);
 } catch (const std::exception& e) {
   std::fprintf(stderr, "local_spmm: %s\n", e.what());

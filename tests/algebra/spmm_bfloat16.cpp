@@ -6,6 +6,7 @@
 #include "partita/algebra/elementwise.hpp"
 #include "partita/algebra/spmm.hpp"
 #include "partita/transfer/distribute.hpp"
+#include "partita/transfer/scaled_pattern.hpp"
 #include "support/matrices.hpp"
 #include "support/meshes.hpp"
 
@@ -32,6 +33,12 @@ struct problem {
     for (const auto& e : entries) v.push_back({e.row, e.col, static_cast<float>(e.value)});
     return v;
   }
+  /// Of rows and of columns, for the same pattern without values.
+  std::vector<double> factors() const {
+    std::vector<double> v;
+    for (global_index k = 0; k < shape.rows; ++k) v.push_back(0.25 + element(k, 0, 21));
+    return v;
+  }
 };
 
 struct outcome {
@@ -39,12 +46,16 @@ struct outcome {
   global_index bytes = 0;
 };
 
-/// y = A x, and then y = 2 A x - 0.5 y, with what the second product received.
+/// y = A x, y = drop(clamp(A x + 0.25 y + bias)), and then y = 2 A x - 0.5 y, with what the last received.
 template <class A, class X, class T>
 outcome run(spmm_plan<float, host, T>& plan, const A& a, const X& x) {
   const auto& m = a.mesh();
   dense<float, dynamic_layout, host> y(m, x.layout(), a.row_blocking(), x.col_blocking());
+  const auto bias = generate<replicated, float>(m, {1, x.shape().cols}, [](global_index, global_index j) {
+    return 0.1F * static_cast<float>(j) - 0.3F;
+  });
   plan(x, y);
+  plan(1, x, y, {.beta = 0.25F, .bias = &bias, .relu = true, .drop = {0.4, {1, 2, 3}}});
   plan(2, x, -0.5F, y);
   const auto allocations = m.queue().meter()->allocations();
   m.ledger().clear();
@@ -79,11 +90,16 @@ void check_product(const A& a, layout l, const problem& p, spmm_options options)
 
 void check(const policy& named, mesh_shape shape, const problem& p, spmm_options options, symmetry kind) {
   on_mesh(shape, [&](const host_mesh& m) {
-    const auto a = distribute(m, named, p.shape, share(p.values(), m.rank(), m.size()), kind);
+    const auto mine = share(p.values(), m.rank(), m.size());
+    const auto a = distribute(m, named, p.shape, mine, kind);
     for (const layout l : {named.dense, vertex_rows}) {
       check_product(a, l, p, options);
       check_product(transposed(a), l, p, options);
     }
+    const std::vector<double> factors = p.factors();
+    const auto scaled = distribute(m, named, p.shape, transfer::scaled_pattern(mine, factors, factors), kind);
+    check_product(scaled, named.dense, p, options);
+    check_product(transposed(scaled), named.dense, p, options);
   });
 }
 
@@ -103,6 +119,17 @@ TEST_CASE("an X of bfloat16 in every schedule, in chunks, and for an A^T that is
         for (const symmetry kind : {symmetry::general, symmetry::one_way})
           check(policy, shape, p, {kept, rows, 0}, kind);
     check(policy, shape, p, {stationary::automatic, row_exchange::sparsity_aware, 3}, symmetry::one_way);
+  });
+}
+
+TEST_CASE("an X of bfloat16 and an A without values") {
+  on_mesh({4, 1, 1}, [](const host_mesh& m) {
+    const problem p{{61, 61}, 7};
+    const auto mine = share(p.values(), m.rank(), m.size());
+    const std::vector<double> factors = p.factors();
+    const auto a = distribute(m, row_1d, p.shape, transfer::scaled_pattern(mine, factors, factors));
+    CHECK(a.local()->form.factored);
+    check_product(a, row_1d.dense, p, {});
   });
 }
 

@@ -120,7 +120,7 @@ void check_product(partita::detail::spmm_product<T, cuda_device>& product, stage
                    const partita::local::csr_view<T>& staged, const sparse<T>& a, const block<T>& x,
                    const block<T>& y) {
   staged_block<T, cuda_device> r(at.queue, y);
-  product(at.queue, staged, at(x), T(0.5), r.view());
+  product(at.queue, staged, at(x), {.beta = T(0.5)}, r.view());
   block<T> expected = y;
   reference::spmm(a.view(), x.view(), T(0.5), expected.view());
   CHECK(distance(r.fetch(), expected.values) < law_tolerance<T>);

@@ -115,6 +115,49 @@ TEST_CASE_TEMPLATE("cpu exponentials: any number of them, and special values", T
   CHECK(y[5] == infinity);
 }
 
+namespace {
+
+/// spmm_fused and spmm_transposed with the factors of a block, against the reference with their products.
+template <class T>
+void products_with_factors(local_index m, local_index k, local_index f, bool by_rows, bool by_columns) {
+  sparse<T> a = sparse<T>(m, k).ascending();
+  const std::vector<T> r = block<T>(1, m, 6, 0).values, c = block<T>(1, k, 7, 0).values;
+  for (local_index i = 0; i < m; ++i)
+    for (local_index e = a.view().offsets[i]; e < a.view().offsets[i + 1]; ++e)
+      a.values[a.values_lead + static_cast<std::size_t>(e)] =
+          (by_rows ? r[static_cast<std::size_t>(i)] : T(1)) *
+          (by_columns ? c[static_cast<std::size_t>(a.view().columns[e])] : T(1));
+  const auto factored = [&](auto& at) {
+    auto view = at(a);
+    view.values = nullptr;
+    if (by_rows) view.row_factors = at(r);
+    if (by_columns) view.column_factors = at(c);
+    return view;
+  };
+  INFO("width ", f, " by rows ", by_rows, " by columns ", by_columns);
+  const double tolerance = law_tolerance<T> * (1 + std::sqrt(double(a.end())) / 100);
+  const std::vector<T> bias = block<T>(1, f, 5, 0).values;
+  for (const auto& [alpha, beta] : {std::pair(T{1}, T{0}), std::pair(T(-0.75), T(0.5))}) {
+    const block<T> x(k, f, 1, placing{}), z(m, f, 3, placing{});
+    block<T> y(m, f, 2, placing{}), yt(k, f, 4, placing{});
+    if (beta == 0) y.poison(), yt.poison();
+    agree_with<host>(
+        y, tolerance,
+        [&](auto& at, auto& to) {
+          spmm_fused(at.queue, factored(at), at(x), {alpha, beta, at(bias), true}, to.view());
+        },
+        [&](auto& to) {
+          reference::spmm_fused(a.view(), x.view(), {alpha, beta, bias.data(), true}, to.view());
+        });
+    agree_with<host>(
+        yt, tolerance,
+        [&](auto& at, auto& to) { spmm_transposed(at.queue, factored(at), at(z), alpha, beta, to.view()); },
+        [&](auto& to) { reference::spmm_transposed(a.view(), z.view(), alpha, beta, to.view()); });
+  }
+}
+
+}  // namespace
+
 TEST_CASE_TEMPLATE("cpu spmm: every width", T, float, double) { spmm_of_every_width<T, host>(); }
 TEST_CASE_TEMPLATE("cpu spmm: many rows, and blocks without rows, columns or width", T, float, double) {
   spmm_of_many_rows_and_none<T, host>();
@@ -123,6 +166,14 @@ TEST_CASE_TEMPLATE("cpu spmm: any alignment", T, float, double) { spmm_at_any_al
 TEST_CASE_TEMPLATE("cpu spmm: long rows", T, float, double) { spmm_of_long_rows<T, host>(); }
 TEST_CASE_TEMPLATE("cpu spmm_transposed", T, float, double) { spmm_of_transposed_blocks<T, host>(); }
 TEST_CASE_TEMPLATE("cpu spmm: everything fused", T, float, double) { spmm_with_everything_fused<T, host>(); }
+TEST_CASE_TEMPLATE("cpu products with factors of rows and columns, or none, in the place of values", T, float,
+                   double) {
+  for (const bool by_rows : {false, true})
+    for (const bool by_columns : {false, true})
+      for (local_index f = 1; f <= 70; ++f)
+        for (const auto& [m, k] : {std::pair(23, 19), std::pair(301, 90)})
+          if (m == 23 || f % 16 == 1) products_with_factors<T>(m, k, f, by_rows, by_columns);
+}
 TEST_CASE_TEMPLATE("cpu gemm: odd shapes and all transpositions", T, float, double) {
   gemm_of_odd_shapes<T, host>();
 }
@@ -173,6 +224,33 @@ void check_rounded_operand(const sparse<float>& unsorted, local_index f, placing
   }
 }
 
+/// Rows of every kind, with hubs in pieces, values or factors, and everything fused: the bits of the floats.
+void check_rounded_hubs(local_index f, int threads, bool by_rows, bool by_columns) {
+  sparse<float> a(std::vector<local_index>{3, 0, 40'001, 9000, 17, 1}, 500);
+  const block<float> r(1, a.rows, 6, 0), c(1, a.cols, 7, 0), bias(1, f, 5, 0);
+  partita::local::csr_view<float> of = a.view();
+  if (by_rows || by_columns) of.values = nullptr;
+  if (by_rows) of.row_factors = r.data();
+  if (by_columns) of.column_factors = c.data();
+  for (local_index i = 0; i < a.rows && of.values == nullptr; ++i)
+    for (local_index e = of.offsets[i]; e < of.offsets[i + 1]; ++e)
+      a.values[static_cast<std::size_t>(e)] =
+          (by_rows ? r.view()(0, i) : 1) * (by_columns ? c.view()(0, of.columns[e]) : 1);
+  INFO("f ", f, " threads ", threads, " by rows ", by_rows, " by columns ", by_columns);
+  const partita::local::spmm_epilogue<float> fusion{
+      1.5F, -0.75F, bias.data(), true, {{7, std::uint64_t{1} << 51, 1.25F}, 5, 2}};
+  const partita::device_queue<partita::host> q(threads);
+  const rounded_block x(block<float>(a.cols, f, 1, placing{}));
+  block<float> y(a.rows, f, 2, placing{}), z = y, expected = y;
+  spmm_fused(q, of, std::as_const(x.widened).view(), fusion, y.view());
+  spmm_fused(q, of, x.view(), fusion, z.view());
+  CHECK(y.values == z.values);
+  partita::reference::spmm_fused(a.view(), std::as_const(x.widened).view(), fusion, expected.view());
+  for (std::size_t i = 0; i < z.values.size(); ++i)
+    if (!(std::abs(z.values[i] - expected.values[i]) < 1e-4F * (100 + std::abs(expected.values[i]))))
+      FAIL("element ", i);
+}
+
 }  // namespace
 
 TEST_CASE("x stored as bfloat16 gives the bits of the floats that it stores") {
@@ -183,6 +261,13 @@ TEST_CASE("x stored as bfloat16 gives the bits of the floats that it stores") {
     check_rounded_operand(sparse<float>(301, 190), f, {}, 3);
   for (const auto& [m, k] : std::vector<std::array<local_index, 2>>{{0, 5}, {5, 0}, {1, 1}})
     check_rounded_operand(sparse<float>(m, k), 33, {}, 2);
+}
+
+TEST_CASE("x stored as bfloat16 gives the bits of its floats in hub rows, with factors and epilogues") {
+  for (const local_index f : {1, 7, 16, 33, 70, 129})
+    for (const int threads : {1, 4})
+      for (const bool by_rows : {false, true})
+        for (const bool by_columns : {false, true}) check_rounded_hubs(f, threads, by_rows, by_columns);
 }
 
 TEST_CASE("floats are rounded to bfloat16 and back, with strides, by any number of threads") {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The host's kernels of the entries of a sparse pattern against the reference, adjoints against each other,
 // and gradients against differences.
+#include <cmath>
+#include <limits>
+
 #include "laws/edge_laws.hpp"
 
 using namespace test_support;
@@ -88,6 +91,57 @@ TEST_CASE("cpu edges: ordered products refuse shapes that do not fit") {
   CHECK_THROWS_AS(ordered_row_sum(q, p.pattern(), 2, values.data(), y.view()), partita::shape_error);
   CHECK_THROWS_AS(ordered_row_dot(q, p.pattern(), 2, values.data(), values.data(), y.view()),
                   partita::shape_error);
+}
+
+TEST_CASE_TEMPLATE("cpu edges: the gradient of a softmax with row sums of its own", T, float, double) {
+  for (const local_index heads : {0, 1, 2, 3, 8, 9, 64, 65})
+    for (const auto& [m, k] :
+         std::vector<std::array<local_index, 2>>{{0, 0}, {0, 4}, {4, 0}, {1, 1}, {23, 19}, {2, 1000}})
+      check_fused_gradient<T, host>(sparse<T>(m, k), m, k, heads);
+}
+TEST_CASE_TEMPLATE("cpu edges: rows of as many entries as scores are kept, and more", T, float, double) {
+  for (const local_index heads : {1, 8, 64}) {
+    const local_index kept = partita::on_host::edge_detail::buffered / heads;
+    const sparse<T> p({kept - 1, 0, kept, kept + 1, 3 * kept + 5}, 77);
+    check_fused_gradient<T, host>(p, 5, 77, heads);
+    const scored<T> given(p, 5, 77, heads);
+    agree_with<host>(
+        block<T>(5, heads, 3), tolerance<T>,
+        [&](auto& at, auto& y) {
+          edge_log_sum(at.queue, at.pattern(p), heads, given.slope, at(given.source), at(given.target),
+                       y.view());
+        },
+        [&](auto& y) {
+          reference::edge_log_sum<T>(p.pattern(), heads, given.slope, given.source.view(),
+                                     given.target.view(), y.view());
+        });
+  }
+}
+TEST_CASE_TEMPLATE("cpu edges: scores of vectors of heads", T, float, double) {
+  for (const local_index heads : {2, 4, 17, 64, 65})
+    for (const auto& [m, k] : std::vector<std::array<local_index, 2>>{{23, 19}, {2, 1000}})
+      check_scores<T, host>(m, k, heads);
+}
+TEST_CASE_TEMPLATE("cpu edges: products of many whole heads", T, float, double) {
+  for (const partita::local::head_slice s :
+       {partita::local::head_slice{2, 8, 0}, {9, 8, 0}, {9, 8, 24}, {64, 8, 0}, {65, 16, 0}, {9, 33, 33}})
+    for (const local_index left : {0, 1})
+      check_products<T, host>(23, 19, s, (s.heads - left) * s.head_width - s.first_col);
+}
+TEST_CASE("cpu edges: a score of minus infinity has no weight, and a NaN spoils its row and head only") {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const sparse<double> p({300, 2}, 300);
+  const partita::local::csr_view<double> a = p.pattern();
+  const partita::device_queue<host> q(2);
+  block<double> source(300, 8, 1), target(2, 8, 2), log_sum(2, 8, 3), expected = log_sum;
+  for (local_index e = a.offsets[0]; e < a.offsets[0] + 256; ++e) source.view()(a.columns[e], 3) = -infinity;
+  edge_log_sum(q, a, 8, 0.2, source.view(), target.view(), log_sum.view());
+  reference::edge_log_sum<double>(a, 8, 0.2, source.view(), target.view(), expected.view());
+  CHECK(std::isfinite(expected.view()(0, 3)));
+  CHECK(log_sum.view()(0, 3) == doctest::Approx(expected.view()(0, 3)).epsilon(1e-12));
+  source.view()(a.columns[a.offsets[1]], 5) = std::numeric_limits<double>::quiet_NaN();
+  edge_log_sum(q, a, 8, 0.2, source.view(), target.view(), log_sum.view());
+  for (local_index h = 0; h < 8; ++h) CHECK(std::isnan(log_sum.view()(1, h)) == (h == 5));
 }
 
 TEST_CASE("cpu edges: products are adjoint to each other") { products_are_adjoint<host>(); }

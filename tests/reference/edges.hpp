@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <cstddef>
+#include <vector>
 
 #include "partita/local/head_slice.hpp"
 #include "partita/local/view.hpp"
@@ -100,6 +101,21 @@ void edge_row_dot(local::input_csr<T> a, local_index heads, const local::scalar<
         total += double{u[edge_at(e, heads, h)]} * v[edge_at(e, heads, h)];
       out(i, h) = static_cast<T>(total);
     }
+}
+
+/// edge_softmax_gradient with row_dot(i, h) = sum_e alpha[e, h] edges[e, h], alpha the softmax.
+template <class T>
+void edge_softmax_gradient_of_rows(local::input_csr<T> a, local_index heads, local::scalar<T> slope,
+                                   local::input_view<T> source, local::input_view<T> target,
+                                   local::input_view<T> log_sum, local::scalar<T> beta,
+                                   local::scalar<T>* edges, matrix_view<T> dsource, matrix_view<T> dtarget) {
+  const auto end = static_cast<std::size_t>(a.rows == 0 ? 0 : a.offsets[a.rows]);
+  const auto numbers = static_cast<std::size_t>(heads);
+  std::vector<T> alpha(end * numbers), dots(static_cast<std::size_t>(a.rows) * numbers);
+  const matrix_view<T> row_dot{dots.data(), a.rows, heads, heads};
+  edge_softmax<T>(a, heads, slope, source, target, log_sum, alpha.data());
+  edge_row_dot<T>(a, heads, alpha.data(), edges, row_dot);
+  edge_softmax_gradient<T>(a, heads, slope, source, target, log_sum, row_dot, beta, edges, dsource, dtarget);
 }
 
 /// out(i, h) = f(out(i, h), values[e, h]) over the entries e of row i in order.

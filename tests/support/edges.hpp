@@ -29,6 +29,65 @@ block<T> edge_block(const sparse<T>& a, local_index heads, std::uint64_t seed) {
   return block<T>(a.end(), heads, seed, 0);
 }
 
+/// Scores of a pattern, 20 times as far apart by sources as by targets, and their softmax.
+template <class T>
+struct scored {
+  scored(const sparse<T>& pattern, local_index m, local_index k, local_index heads_of_each)
+      : p(pattern), heads(heads_of_each), source(k, heads, 1), target(m, heads, 2), log_sum(m, heads, 6) {
+    for (T& v : source.values) v *= 20;
+    reference::edge_log_sum<T>(p.pattern(), heads, slope, source.view(), target.view(), log_sum.view());
+  }
+  const sparse<T>& p;
+  local_index heads;
+  T slope = T(0.2);
+  block<T> source, target, log_sum;
+};
+
+/// The gradient with row sums of its own, of both sides and in place.
+template <class T, class Device>
+void check_fused_gradient(const sparse<T>& p, local_index m, local_index k, local_index heads) {
+  const scored<T> given(p, m, k, heads);
+  const block<T> u = edge_block(p, heads, 4);
+  INFO("m ", m, " k ", k, " heads ", heads);
+  for (const T beta : {T{0}, T(-0.75)}) {
+    block<T> both(k + m, heads, 8);
+    if (beta == 0) both.poison();
+    const auto dsource = [=](auto& y) { return y.view().block(0, 0, k, heads); };
+    const auto dtarget = [=](auto& y) { return y.view().block(k, 0, m, heads); };
+    const auto compute = [&](auto& at, auto* g, auto& y) {
+      const partita::local::csr_view<T> staged = at.pattern(p);
+      edge_softmax_gradient_of_rows(at.queue, staged, inverse_of(at.queue, staged), heads, given.slope,
+                                    at(given.source), at(given.target), at(given.log_sum), beta, g,
+                                    dsource(y), dtarget(y));
+    };
+    const auto expect = [&](T* g, block<T>& y) {
+      reference::edge_softmax_gradient_of_rows<T>(p.pattern(), heads, given.slope, given.source.view(),
+                                                  given.target.view(), given.log_sum.view(), beta, g,
+                                                  dsource(y), dtarget(y));
+    };
+    agree_with<Device>(
+        both, tolerance<T>,
+        [&](auto& at, auto& y) {
+          staged_block<T, Device> g(at.queue, u);
+          compute(at, g.data(), y);
+        },
+        [&](auto& y) {
+          block<T> g = u;
+          expect(g.data(), y);
+        });
+    agree_with<Device>(
+        u, tolerance<T>,
+        [&](auto& at, auto& g) {
+          staged_block<T, Device> y(at.queue, both);
+          compute(at, g.data(), y);
+        },
+        [&](auto& g) {
+          block<T> y = both;
+          expect(g.data(), y);
+        });
+  }
+}
+
 template <class T, class Device>
 void check_scores(local_index m, local_index k, local_index heads) {
   const sparse<T> p(m, k);

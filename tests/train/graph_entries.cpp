@@ -2,12 +2,14 @@
 // R (A + w I) C from a graph's edges, against dense matrices, and what is counted and summed over edges.
 #include "partita/train/graph_entries.hpp"
 
+#include <algorithm>
 #include <doctest/doctest.h>
 #include <iterator>
 #include <memory>
 #include <vector>
 
 #include "partita/train/edge_rows.hpp"
+#include "partita/train/graph_data.hpp"
 #include "support/datasets.hpp"
 #include "support/matrices.hpp"
 
@@ -168,6 +170,57 @@ TEST_CASE("repeated_edges: every edge but the first of its place") {
       CHECK(nn::repeated_edges(world, empty) == 0);
       CHECK(nn::repeated_edges(world, few, 2) == 3);
       CHECK(nn::repeated_edges(world, many, 3) == expected);
+    });
+}
+
+namespace {
+
+using propagation = nn::propagation_matrix;
+
+/// Whether the matrix for `of` stores factors, on every mesh; its values are those with weights of 1.
+bool stores_factors(const host_mesh& m, const policy& p, io::dataset data, propagation of,
+                    const nn::training_options& options = {}) {
+  const auto made_by = [&] { return nn::graph_operators<double, host>(m, data, options, p).matrix_for(of); };
+  const auto a = made_by();
+  data.edge_weights.edit().assign(data.edges.size(), 1.0);
+  const auto b = made_by();
+  CHECK(a.local()->form.factored == transposed(a).local()->form.factored);
+  for (const auto& [found, expected] : {std::pair(a, b), std::pair(transposed(a), transposed(b))}) {
+    const auto values = found.local()->values_of_entries(m.queue()),
+               known = expected.local()->values_of_entries(m.queue());
+    CHECK(largest_difference(values, known) < 1e-15);
+  }
+  return a.local()->form.factored;
+}
+
+}  // namespace
+
+TEST_CASE("propagation matrices without weights and repeated edges store no values") {
+  io::dataset once = directed_graph(n), repeated = repeated_graph(false), weighted = once;
+  for (io::edge& e : once.edges.edit())
+    if (e.source == e.target) e.target = (e.target + 1) % n;
+  std::vector<io::edge>& edges = once.edges.edit();
+  std::ranges::sort(edges, {}, [](const io::edge& e) { return std::pair(e.source, e.target); });
+  edges.erase(std::ranges::unique(edges).begin(), edges.end());
+  for (global_index v = 0; v < n; ++v)
+    for (const global_index step : {1, 2, 5, 6, 7, 10, 12}) edges.push_back({v, (v + step) % n});
+  std::ranges::sort(edges, {}, [](const io::edge& e) { return std::pair(e.source, e.target); });
+  edges.erase(std::ranges::unique(edges).begin(), edges.end());
+  once.edge_weights.edit().clear();
+  weighted.edge_weights.edit().assign(weighted.edges.size(), 2.0);
+  nn::training_options shifted;
+  shifted.epsilon = 0.5;
+  for (const mesh_shape shape : {mesh_shape{1, 1, 1}, mesh_shape{2, 2, 1}, mesh_shape{3, 1, 1}})
+    on_mesh(shape, [&](const host_mesh& m) {
+      const policy& p = shape.col > 1 ? grid_2d : row_1d;
+      for (const propagation of : {propagation::gcn_normalized, propagation::mean_normalized,
+                                   propagation::weighted_self, propagation::self_loops}) {
+        CHECK(stores_factors(m, p, once, of));
+        CHECK(!stores_factors(m, p, repeated, of));
+      }
+      CHECK(!stores_factors(m, p, once, propagation::weighted_self, shifted));
+      const nn::graph_operators<double, host> of_weights(m, weighted, {}, p);
+      CHECK(!of_weights.gcn_normalized().local()->form.factored);
     });
 }
 

@@ -15,15 +15,15 @@ namespace partita::detail {
 template <class T, class Device>
 class block_stream {
  public:
-  /// `own`, `values` and, with several blocks, `sent` (the same structure, contiguous) are this rank's block
-  /// and must outlive the stream.
+  /// `own`, `values` (see tile_shape::values_size) and, with several blocks, `sent` (the same structure,
+  /// contiguous) are this rank's block and must outlive the stream.
   block_stream(const mesh<Device>& m, std::vector<local::tile_shape> shapes, local::tile_structure own,
                std::span<const local_index> sent, std::span<const T> values)
       : col_(m.along(axis::col)), shapes_(std::move(shapes)), own_(own), sent_(sent), values_(values) {
     if (shapes_.size() < 2) return;
     std::size_t most = 0, longest = 0;
     for (std::size_t k = 0; k < shapes_.size(); ++k) {
-      most = std::max(most, shapes_[k].nonzeros);
+      most = std::max(most, shapes_[k].values_size());
       longest = std::max(longest, shapes_[k].structure_size());
     }
     for (auto& b : structures_) b = buffer<local_index, Device>(m.queue(), longest);
@@ -36,7 +36,7 @@ class block_stream {
     structure_requests_[k % 2] =
         col_.start_broadcast(sent_, structures_[k % 2].span().first(shapes_[k].structure_size()), root);
     value_requests_[k % 2] =
-        col_.start_broadcast(values_, arrived_[k % 2].span().first(shapes_[k].nonzeros), root);
+        col_.start_broadcast(values_, arrived_[k % 2].span().first(shapes_[k].values_size()), root);
   }
   void arrive(std::size_t k) {
     structure_requests_[k % 2].wait();

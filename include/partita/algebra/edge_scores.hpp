@@ -39,28 +39,32 @@ struct edge_coefficient {
     return keep(first_target + row, keep.vertex(first_source + col) * source.cols + h, alpha);
   }
 
-  /// Whether the coefficient is finished(i, e, h, exp(exponent(i, e, h))), so that kernels may take many
-  /// exponentials at a time; and whether it is not just the exponential.
-  constexpr bool exponential() const { return !averaged; }
+  /// For kernels that take many exponentials at a time: the coefficient is the exponential of the score of
+  /// these terms, finished, or the mean of averages() of them if that is not 0.
+  struct score_terms {
+    const T *source, *target, *log_sum;
+  };
+  constexpr score_terms terms(local_index i, local_index e) const { return terms_at(i, columns[e]); }
+  constexpr T leaky_slope() const { return slope; }
+  constexpr local_index averages() const { return averaged ? source.cols : 0; }
   constexpr bool finishes() const { return drops; }
-  constexpr T exponent(local_index i, local_index e, local_index h) const {
-    return exponent_at(i, columns[e], h);
-  }
   constexpr T finished(local_index i, local_index e, local_index h, T alpha) const {
     return finished_at(i, columns[e], h, alpha);
   }
   constexpr T operator()(local_index i, local_index e, local_index h) const { return at(i, columns[e], h); }
 
   /// The same of row i and column j.
-  constexpr T exponent_at(local_index i, local_index j, local_index h) const {
-    return exponent_of(transposed ? j : i, transposed ? i : j, first_head + h);
+  constexpr score_terms terms_at(local_index i, local_index j) const {
+    const local_index v = transposed ? j : i, u = transposed ? i : j;
+    return {source.row_data(u) + first_head, target.row_data(v) + first_head,
+            log_sum.row_data(v) + first_head};
   }
   constexpr T finished_at(local_index i, local_index j, local_index h, T alpha) const {
     return after_dropout(transposed ? j : i, transposed ? i : j, first_head + h, alpha);
   }
   constexpr T at(local_index i, local_index j, local_index h) const {
-    if (!averaged) return finished_at(i, j, h, std::exp(exponent_at(i, j, h)));
     const local_index v = transposed ? j : i, u = transposed ? i : j;
+    if (!averaged) return finished_at(i, j, h, std::exp(exponent_of(v, u, first_head + h)));
     T sum = 0;
     for (local_index k = 0; k < source.cols; ++k)
       sum += after_dropout(v, u, k, std::exp(exponent_of(v, u, k)));
@@ -75,11 +79,10 @@ struct coefficient_of_entry {
   constexpr T operator()(local_index i, local_index j, local_index h, T) const {
     return coefficient.at(i, j, h);
   }
-  constexpr bool exponential() const { return coefficient.exponential(); }
+  constexpr auto terms(local_index i, local_index j) const { return coefficient.terms_at(i, j); }
+  constexpr T leaky_slope() const { return coefficient.slope; }
+  constexpr local_index averages() const { return coefficient.averages(); }
   constexpr bool finishes() const { return coefficient.finishes(); }
-  constexpr T exponent(local_index i, local_index j, local_index h) const {
-    return coefficient.exponent_at(i, j, h);
-  }
   constexpr T finished(local_index i, local_index j, local_index h, T alpha) const {
     return coefficient.finished_at(i, j, h, alpha);
   }

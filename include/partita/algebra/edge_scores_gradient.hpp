@@ -124,16 +124,20 @@ class edge_scores_gradient {
                                log_sum = part.rows_of(scores.log_sums(own_));
     const matrix_view<T> dots = part.rows_of(of_own(row_dots_));
     const bool drops = scores.mask().probability > 0;
+    const T beta = part.first_row > 0 ? T(1) : T(0);
+    if constexpr (fuses_rows)
+      if (far_of(q) == nullptr) {
+        if (drops) before_dropout(scores, part.entries, part.first_row, nullptr, d);
+        if (beta != T(0)) local::chunked::fill(q, T(0), dtarget);  // whose rows are in this part only
+        return edge_softmax_gradient_of_rows(q, part.entries, passes_.inverse(q, number, part.entries), heads,
+                                             scores.slope(), source, target, log_sum, beta, d, dsource,
+                                             dtarget);
+      }
     passes_(
         q, number, part.entries, {.names = drops},
         [&](const local::edge_chunk<T>& c, matrix_view<const T> s, matrix_view<const T> t,
             matrix_view<const T> sums, matrix_view<T> of_rows, T* g, T* alpha) {
-          if (drops) {
-            const detail::gradient_before_dropout<T> kept{scores.mask().template function<T>(),
-                                                          own_.begin + part.first_row + c.first_row, heads,
-                                                          c.names};
-            edge_apply(q, c.pattern, heads, kept, g, g);
-          }
+          if (drops) before_dropout(scores, c.pattern, part.first_row + c.first_row, c.names, g);
           edge_softmax(q, c.pattern, heads, scores.slope(), s, t, sums, alpha);
           local::chunked::edge_row_dot(q, c, heads, alpha, g, of_rows);
         },
@@ -141,9 +145,21 @@ class edge_scores_gradient {
         local::entry_operand<T>{d, heads, true, drops},
         local::scratch_entries(part.values_in(alphas, heads), heads));
     local::chunked::edge_softmax_gradient(q, passes_, number, part.entries, heads, scores.slope(), source,
-                                          target, log_sum, dots, part.first_row > 0 ? T(1) : T(0), d, dsource,
-                                          dtarget);
+                                          target, log_sum, dots, beta, d, dsource, dtarget);
   }
+  /// d before dropout from d after it, of rows of a pattern whose first one is `first` of the own ones.
+  void before_dropout(const edge_scores<T, Device>& scores, const local::csr_view<T>& pattern,
+                      local_index first, const local_index* names, T* d) const {
+    const detail::gradient_before_dropout<T> kept{scores.mask().template function<T>(), own_.begin + first,
+                                                  shape_.heads, names};
+    edge_apply(mesh_.queue(), pattern, shape_.heads, kept, d, d);
+  }
+  /// Whether the kernels have the row sums of alpha d within the pass that needs them.
+  static constexpr bool fuses_rows =
+      requires(const device_queue<Device>& q, const local::csr_view<T>& a, local::csr_inverse_view inverse,
+               matrix_view<const T> x, T* d, matrix_view<T> dx) {
+    edge_softmax_gradient_of_rows(q, a, inverse, 1, T(0), x, x, x, T(0), d, dx, dx);
+  };
   matrix_view<T> of_own(buffer<T, Device>& b) const {
     return {b.data(), rows_.rows, shape_.heads, shape_.heads};
   }

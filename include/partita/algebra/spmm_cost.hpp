@@ -8,6 +8,7 @@
 
 #include "partita/algebra/row_exchange.hpp"
 #include "partita/algebra/sum_along.hpp"
+#include "partita/local/spmm_product.hpp"
 #include "partita/matrix/sparse.hpp"
 #include "partita/transfer/redistribution.hpp"
 
@@ -25,6 +26,9 @@ struct spmm_options {
   /// imply that only needed rows do. 0: 1 without far memory, and with it as many as its window suggests.
   /// 1 is in effect where whole blocks travel, and for values that are not A's own.
   int chunks = 0;
+  /// Whether the rows of A are multiplied in another order, on this rank and where its blocks stay in place;
+  /// Y has the same bits. `automatic` is decided in the second product with each block.
+  local::row_order row_order = local::row_order::automatic;
 };
 
 namespace detail {
@@ -105,7 +109,7 @@ spmm_options least_received(const mesh<Device>& m, spmm_options asked, Received 
     for (row_exchange rows : {row_exchange::full, row_exchange::sparsity_aware})
       if ((asked.stationary == stationary::automatic || asked.stationary == kept) &&
           (asked.rows == row_exchange::automatic || asked.rows == rows)) {
-        candidates[elements.size()] = {kept, rows, asked.chunks};
+        candidates[elements.size()] = {kept, rows, asked.chunks, asked.row_order};
         elements.push_back(received_under(candidates[elements.size()]).words);
       }
   m.world().all_reduce(elements, reduction::max);
@@ -186,7 +190,7 @@ class spmm_cost {
       const local::tile_shape& block = shapes(o)[g];
       if (col_of(g) != blocks_.m.at().col)
         v += traffic{static_cast<global_index>(block.structure_size()), 1} +
-             traffic{static_cast<global_index>(block.nonzeros), block.nonzeros > 0 ? 1 : 0};
+             traffic{static_cast<global_index>(block.values_size()), block.values_size() > 0 ? 1 : 0};
     }
     return v;
   }
@@ -223,7 +227,8 @@ class spmm_cost {
     std::size_t next = 0;
     for (std::size_t g = 0; g < groups; ++g) {
       local::tile_shape shape{
-          mine.rows, widths_of(groups_[g], merged), static_cast<std::size_t>(sizes[2 * g]), {}, {}};
+          mine.rows, widths_of(groups_[g], merged), static_cast<std::size_t>(sizes[2 * g]), {}, {},
+          mine.form};
       if (groups == 1) shape.entries_of_parts = mine.entries_of_parts;
       for (const std::size_t end = next + static_cast<std::size_t>(lengths[g]); next < end; next += 3)
         shape.restarts.push_back({static_cast<std::size_t>(all_recounts[next]),

@@ -50,6 +50,7 @@ class spmm_schedule {
         values == entry_values::own && blocks_.row_ranks() > 1 && options.rows != row_exchange::full;
     const spmm_cost<T, Device> cost(blocks_, *a_, merges);
     options_ = cost.choose(options);
+    product_ = spmm_product<T, Device>(options_.row_order);
     predicted_ = cost.received_under(options_);
     predicted_sums_ = cost.received_in_sums(options_);
     words_of_x_ = predicted_.words - predicted_sums_.words - cost.received_of_a(options_).words;
@@ -58,16 +59,21 @@ class spmm_schedule {
     build(cost);
   }
 
-  /// y = alpha A x + beta y, for this rank's blocks; beta is 0 unless accumulates().
-  void operator()(matrix_view<const Stored> x, matrix_view<T> y, T alpha = 1, T beta = 0) {
-    accumulator<T> sum(sums_.empty() ? y : sums_.input(), beta);
-    [[maybe_unused]] std::size_t number = 0;
+  /// y = the epilogue e of A x, for this rank's blocks: beta is 0 unless accumulates(), and nothing else
+  /// follows the product unless finishes(). The last product added to a row of y has the end of the epilogue.
+  void operator()(matrix_view<const Stored> x, matrix_view<T> y, const local::spmm_epilogue<T>& e = {}) {
+    const matrix_view<T> sums = sums_.empty() ? y : sums_.input();
+    accumulator<T> sum(sums, e.beta);
+    const std::size_t tiles = groups_.size() * std::max<std::size_t>(exchanged_tiles_, 1);
+    std::size_t number = 0;
+    std::size_t left = tiles * static_cast<std::size_t>(sums.rows);  // rows of tiles
     for_stages(x, [&](std::size_t, const local::csr_slice<T>& part, matrix_view<const Stored> rows) {
+      const bool last = left <= static_cast<std::size_t>(sums.rows);
+      left -= static_cast<std::size_t>(part.entries.rows);
       const auto [of_old, out] = sum.add(part);
-      if constexpr (std::is_same_v<Stored, T>)
-        multiply(number++, part, rows, alpha, of_old, out);
-      else
-        spmm_fused(queue(), part.entries, rows, {.alpha = alpha, .beta = of_old}, out);
+      local::spmm_epilogue<T> fusion = last ? e.from_row(part.first_row) : e.without_end();
+      fusion.beta = of_old;
+      multiply(number++, part, rows, fusion, out);
     });
     finish(y);
   }
@@ -85,6 +91,8 @@ class spmm_schedule {
 
   /// Whether products can be added to y in the pass that multiplies.
   bool accumulates() const { return sums_.in_place(); }
+  /// Whether what follows a product can be done in that pass.
+  bool finishes() const { return accumulates() && product_.finishes(queue()); }
 
   /// kernel(t, part of tile t of A, the rows of X that its columns index), for all parts of every tile that
   /// this rank multiplies, its own first. With needed rows only and A's own values there are two tiles, the
@@ -136,6 +144,8 @@ class spmm_schedule {
   global_index words_of_x() const { return words_of_x_; }
   const partita::device_queue<Device>& queue() const { return blocks_.m.queue(); }
   spmm_options options() const { return options_; }
+  /// Whether some rows of A are multiplied in another order.
+  bool reorders() const { return product_.reorders(); }
 
   void require(const blocking& x_rows, const blocking& x_cols, const blocking& y_rows,
                const blocking& y_cols) const {
@@ -174,7 +184,8 @@ class spmm_schedule {
     if (compact) sent = a.compacted(q, own);
     if (!compact && shapes.size() > 1) sent = a.contiguous(q);
     stream_ = std::make_unique<block_stream<T, Device>>(
-        m, std::move(shapes), compact ? a.structure_at(sent.data()) : a.located(), sent, a.all_values());
+        m, std::move(shapes), compact ? a.structure_at(sent.data()) : a.located(), sent,
+        compact ? a.compacted_values(q, own) : a.stored_values());
     sums_ =
         partial_sums<Sum, Device>(m, blocks_.rows, blocks_.features, blocks_.sparse, blocks_.dense, stays());
     if (blocks_.row_ranks() == 1) return;
@@ -217,17 +228,18 @@ class spmm_schedule {
     }
   }
 
-  /// y = alpha a x + beta y for part `number` of a call.
-  void multiply(std::size_t number, const local::csr_slice<T>& a, matrix_view<const T> x, T alpha, T beta,
-                matrix_view<T> y) {
-    if (far_.multiply(queue(), number, a.entries, x, {.alpha = alpha, .beta = beta}, y, a.first_row > 0))
-      return;
-    if (alpha != 1)
-      spmm_fused(queue(), a.entries, x, {.alpha = alpha, .beta = beta}, y);
-    else if (blocks_.col_cut() && !stays())
-      spmm(queue(), a.entries, x, beta, y);
-    else
-      product_(queue(), a.entries, x, beta, y);  // the same blocks in every call
+  /// y = the epilogue e of a x for part `number` of a call.
+  void multiply([[maybe_unused]] std::size_t number, const local::csr_slice<T>& a,
+                matrix_view<const Stored> x, const local::spmm_epilogue<T>& e, matrix_view<T> y) {
+    if constexpr (!std::is_same_v<Stored, T>) {
+      spmm_fused(queue(), a.entries, x, e, y);
+    } else {
+      if (far_.multiply(queue(), number, a.entries, x, e, y, a.first_row > 0)) return;
+      if (blocks_.col_cut() && !stays())
+        spmm_fused(queue(), a.entries, x, e, y);
+      else
+        product_(queue(), a.entries, x, e, y);  // the same blocks in every call
+    }
   }
   void start_rows(std::size_t k, std::size_t t, matrix_view<const Stored> x) {
     if (whole_) whole_->start(k, static_cast<int>(t), x);

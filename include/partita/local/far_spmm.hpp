@@ -239,7 +239,7 @@ class far_spmm {
       if (now.continues) to = sum;
     }
     if (now.continued) fusion.beta = 1;
-    if (now.continues) fusion.bias = nullptr, fusion.relu = false;
+    fusion = now.continues ? fusion.without_end() : fusion.from_row(now.first_row);
     spmm_fused(q, block_of(c, k, a), table, fusion, to);
   }
 
@@ -292,6 +292,8 @@ class far_products {
                              .later_part = later_part};
     if (a.rows == 0 || !(size.structure || size.values || size.row_operand || size.column_operand))
       return nullptr;
+    if (a.row_factors != nullptr || a.column_factors != nullptr || (a.values == nullptr && a.entries > 0))
+      throw error("far memory: a sparse block without values was distributed before use_far");
     const auto key = std::tuple(a.offsets, a.columns, number, size);
     const auto found = plans_.find(key);
     return found != plans_.end() ? &found->second : &plans_.try_emplace(key, q, a, size).first->second;

@@ -65,7 +65,8 @@ constexpr std::size_t offsets_size(std::size_t count, local_index rows, std::siz
   return (count * (static_cast<std::size_t>(rows) + 1) + more + 3) / 4 * 4;
 }
 
-/// A CSR block: the entries of row i are [offsets[i], offsets[i + 1]).
+/// A CSR block: the entries of row i are [offsets[i], offsets[i + 1]). Without values, the entry (i, j) is
+/// row_factors[i] column_factors[j], where a null factor is 1.
 template <class T>
 struct csr_view {
   local_index rows = 0;
@@ -73,7 +74,9 @@ struct csr_view {
   const local_index* offsets = nullptr;  // (rows + 1), offsets[0] need not be 0
   const local_index* columns = nullptr;
   const T* values = nullptr;
-  local_index entries = -1;  // number of entries if known without reading offsets, else -1
+  local_index entries = -1;           // number of entries if known without reading offsets, else -1
+  const T* row_factors = nullptr;     // (rows)
+  const T* column_factors = nullptr;  // (cols)
 
   constexpr local_index nonzeros() const {
     return entries >= 0 ? entries : rows == 0 ? 0 : offsets[rows] - offsets[0];

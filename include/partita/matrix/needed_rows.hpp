@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Rows of the dense operand referenced by the nonzero columns of a sparse block.
+/// Rows of the dense operand referenced by the nonzero columns of a sparse block, and what becomes of its
+/// factors when its columns are renumbered to them.
 
 #include <utility>
 #include <vector>
@@ -50,6 +51,50 @@ inline entry_lists compacted(const tile_shape& block, entry_lists entries, std::
   return entries;
 }
 
+/// Factors of tiles in the place of values.
+template <class T>
+struct tile_factors {
+  value_form form;
+  std::vector<T> factors;  ///< (tile_shape::values_size())
+};
+
+/// The value of each entry of a block, in storage order, from its factors.
+template <class T>
+std::vector<T> products_of_factors(const tile_shape& block, const entry_lists& entries,
+                                   const std::vector<T>& factors) {
+  std::vector<T> values(block.nonzeros, T(1));
+  for (std::size_t t = 0; t < block.count(); ++t)
+    for (std::size_t i = 0; i < static_cast<std::size_t>(block.rows); ++i)
+      for (std::size_t e = entries.begin(t, i); e < entries.end(t, i); ++e) {
+        if (block.form.rows) values[e] = factors[i];
+        if (block.form.columns)
+          values[e] *= factors[block.factors_before(t) + static_cast<std::size_t>(entries.column(e))];
+      }
+  return values;
+}
+
+/// The factors of a block whose columns are renumbered to needed rows, tile by tile, from those of the block;
+/// `own_first`: those of `own` come before those of the other tiles.
+template <class T>
+std::vector<T> factors_of_needed(const tile_shape& block, const std::vector<T>& factors, std::size_t own,
+                                 const needed_rows& needed, bool own_first) {
+  const auto place = [](std::size_t k) { return static_cast<std::ptrdiff_t>(k); };
+  if (!block.form.columns) return factors;
+  std::vector<T> kept(factors.begin(), factors.begin() + place(block.factors_before(0)));
+  const auto keep_own = [&] {
+    kept.insert(kept.end(), factors.begin() + place(block.factors_before(own)),
+                factors.begin() + place(block.factors_before(own + 1)));
+  };
+  if (own_first) keep_own();
+  for (std::size_t t = 0; t < block.count(); ++t) {
+    if (t == own && !own_first) keep_own();
+    if (t == own) continue;
+    for (const local_index j : needed.of_tile[t])
+      kept.push_back(factors[block.factors_before(t) + static_cast<std::size_t>(j)]);
+  }
+  return kept;
+}
+
 /// A row of tiles merged into two: `own`, and one tile for all others, whose columns index their needed rows,
 /// concatenated tile by tile. Entry e of the merged tiles is entry order[e] of the block.
 struct merged_tiles {
@@ -71,6 +116,7 @@ inline merged_tiles merged_shape(const tile_shape& block, const entry_lists& ent
   merged_tiles merged;
   merged.shape.rows = block.rows;
   merged.shape.widths = {block.widths[own], remote_rows};
+  merged.shape.form = block.form;
   std::vector<std::size_t> begins{0};
   for (std::size_t i = 0; i < rows; ++i) begins.push_back(begins.back() + entries_of(own, i));
   begins.push_back(begins.back());

@@ -161,13 +161,17 @@ class sparse {
 
   /// Replaces the values of this rank's blocks of A and of A^T, each in storage order; those of a block that
   /// is not stored, or is the other one, are ignored. Copies of this matrix, transposed(A) and plans see the
-  /// new values. Throws shape_error for the wrong number of values, and error for a view. To assign by (row,
-  /// column), see assign_values.
+  /// new values. Throws shape_error for the wrong number of values, and error for a view, and where factors
+  /// are stored (see transfer::scaled_pattern). To assign by (row, column), see assign_values.
   void assign_local_values(std::span<const T> forward, std::span<const T> backward) {
     const auto assign = [&](block& to, std::span<const T> values) {
       if (!to.viewed.offsets.empty())
         throw_error<error>(
             {"a matrix of ", shape(), " is a view of its caller's arrays, whose values cannot be replaced"});
+      if (to.form.factored)
+        throw_error<error>({"a matrix of ", shape(),
+                            " stores factors of its rows and columns, and no values that could be replaced; "
+                            "distribute its entries with their values"});
       if (values.size() != to.values.size())
         throw_error<shape_error>({"a matrix of ", shape(), " has ", to.values.size(),
                                   " entries on this rank, not ", values.size()});

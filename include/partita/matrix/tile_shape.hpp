@@ -40,6 +40,7 @@ struct csr_slice {
     part.first_row = begin;
     part.entries.rows = end - begin;
     part.entries.offsets += begin - first_row;
+    if (part.entries.row_factors != nullptr) part.entries.row_factors += begin - first_row;
     if (part.entries.rows != entries.rows) part.entries.entries = end > begin ? -1 : 0;
     return part;
   }
@@ -60,6 +61,12 @@ struct offset_restart {
 template <class T>
 struct csr_slices;
 
+/// What is stored for the values of entries: a value each; or, if they are `factored`, one factor for each
+/// row or column or both, whose products are the values, all 1 without either.
+struct value_form {
+  bool factored = false, rows = false, columns = false;
+};
+
 /// Location of the tiles' structure: the offsets of tile t start at offsets + t * stride.
 struct tile_structure {
   const local_index* offsets;
@@ -68,13 +75,15 @@ struct tile_structure {
 };
 
 /// The structure of the tiles is one array: per tile (rows + 1) offsets, plus one for each offset_restart
-/// within a tile; then the columns of all entries.
+/// within a tile; then the columns of all entries. The values of the entries are another one; or the factors
+/// of the rows, then those of the columns, tile by tile, where the values are factored.
 struct tile_shape {
   local_index rows = 0;
   std::vector<local_index> widths;  ///< columns of each tile
   std::size_t nonzeros = 0;
   std::vector<offset_restart> restarts;       ///< ascending; empty if 32-bit offsets cover all entries
   std::vector<local_index> entries_of_parts;  ///< of all tiles, in order; empty if unknown
+  value_form form = {};
 
   std::size_t count() const { return widths.size(); }
   std::size_t offsets_size() const {
@@ -83,6 +92,14 @@ struct tile_shape {
     return local::offsets_size(count(), rows, more);
   }
   std::size_t structure_size() const { return offsets_size() + nonzeros; }
+  /// Where the column factors of tile t begin, among the factors.
+  std::size_t factors_before(std::size_t t) const {
+    std::size_t before = form.rows ? static_cast<std::size_t>(rows) : 0;
+    for (std::size_t s = 0; s < t && form.columns; ++s) before += static_cast<std::size_t>(widths[s]);
+    return before;
+  }
+  /// The number of values stored, or of factors.
+  std::size_t values_size() const { return form.factored ? factors_before(count()) : nonzeros; }
 
   /// The structure stored at an address.
   tile_structure structure_at(const local_index* begin) const {
@@ -90,7 +107,7 @@ struct tile_shape {
   }
 
   /// The parts of tile t, stored in `structure` and `values`, by ascending rows: one, unless the offsets
-  /// restart within the tile. `values` may be null.
+  /// restart within the tile. `values` (values_size()) may be null.
   template <class T>
   csr_slices<T> parts(std::size_t t, tile_structure structure, const T* values) const {
     const auto within = [t](const offset_restart& r) { return r.tile == t && r.row > 0; };
@@ -117,9 +134,12 @@ struct tile_shape {
     }
     const local_index* const columns = structure.columns + base;
     const local_index known = entries_of_parts.empty() ? -1 : entries_of_parts[number];
-    return {{end - first, widths[t], offsets, columns, values == nullptr ? nullptr : values + base, known},
-            first,
-            base};
+    csr_slice<T> found{{end - first, widths[t], offsets, columns, nullptr, known}, first, base};
+    if (values == nullptr) return found;
+    if (!form.factored) found.entries.values = values + base;
+    if (form.rows) found.entries.row_factors = values + first;
+    if (form.columns) found.entries.column_factors = values + factors_before(t);
+    return found;
   }
 };
 

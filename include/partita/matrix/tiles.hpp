@@ -24,7 +24,7 @@ namespace partita::local {
 template <class T, class Device>
 struct csr_tiles : tile_shape {
   buffer<local_index, Device> structure;  ///< (structure_size())
-  buffer<T, Device> values;               ///< (nonzeros); empty for a pattern
+  buffer<T, Device> values;               ///< (values_size()); empty for a pattern
   csr_arrays<T> viewed;                   ///< used instead of both when its offsets are set
 
   csr_tiles() = default;
@@ -34,7 +34,7 @@ struct csr_tiles : tile_shape {
   csr_tiles(const device_queue<Device>& q, tile_shape shape, std::size_t own, needed_rows needed)
       : tile_shape(std::move(shape)),
         structure(q, structure_size()),
-        values(q, nonzeros),
+        values(q, values_size()),
         is_counted_(true),
         own_(own),
         needed_(std::move(needed)) {}
@@ -43,10 +43,15 @@ struct csr_tiles : tile_shape {
     if (viewed.offsets.empty()) return structure_at(structure.data());
     return {viewed.offsets.data(), static_cast<std::size_t>(rows), viewed.columns.data()};
   }
-  std::span<const T> all_values() const { return viewed.offsets.empty() ? values.span() : viewed.values; }
+  /// The values of the entries; or the factors, where these are stored, see value_form.
+  std::span<const T> stored_values() const { return viewed.offsets.empty() ? values.span() : viewed.values; }
+  /// The value of each entry, in storage order, in host memory. Synchronises with the device.
+  std::vector<T> values_of_entries(const device_queue<Device>& q) const {
+    return form.factored ? products_of_factors(*this, entries(q), stored_in_host(q)) : stored_in_host(q);
+  }
 
   /// The parts of tile t (csr_slice<T>), by ascending rows.
-  csr_slices<T> parts(std::size_t t) const { return tile_shape::parts(t, located(), all_values().data()); }
+  csr_slices<T> parts(std::size_t t) const { return tile_shape::parts(t, located(), stored_values().data()); }
   /// The tile-local columns of a part whose own columns may be renumbered to needed rows.
   const local_index* columns_of(const csr_slice<T>& part) const { return located().columns + part.base; }
   /// Whether the block has a shape, but no entries.
@@ -99,6 +104,17 @@ struct csr_tiles : tile_shape {
     }
     return std::as_const(compacted_).span();
   }
+  /// The values for the entries of compacted(): the stored ones, but for factors of columns that are not
+  /// needed.
+  std::span<const T> compacted_values(const device_queue<Device>& q, std::size_t own) const {
+    if (count() == 1 || !form.columns) return stored_values();
+    if (compacted_factors_.size() == 0) {
+      const std::vector<T> kept = factors_of_needed(*this, stored_in_host(q), own, needed(q, own), false);
+      compacted_factors_ = buffer<T, Device>(q, kept.size());
+      copy(q, std::span<const T>(kept), compacted_factors_.span());
+    }
+    return std::as_const(compacted_factors_).span();
+  }
   /// The shape of merged(), without building it.
   const tile_shape& merged_shape(const device_queue<Device>& q, std::size_t own, std::size_t most) const {
     if (count() == 1) return *this;
@@ -122,15 +138,15 @@ struct csr_tiles : tile_shape {
     static_cast<tile_shape&>(*merged_) = found.shape;
     merged_->structure = buffer<local_index, Device>(q, found.structure.size());
     copy(q, std::span<const local_index>(found.structure), merged_->structure.span());
-    std::vector<T> here(all_values().size());
-    copy(q, all_values(), std::span<T>(here));
-    here = reordered(here, found.order);
+    std::vector<T> here = stored_in_host(q);
+    here = form.factored ? factors_of_needed(*this, here, own, needed(q, own), true)
+                         : reordered(here, found.order);
     merged_->values = buffer<T, Device>(q, here.size());
     copy(q, std::span<const T>(here), merged_->values.span());
     return *merged_;
   }
 
-  /// Replaces the values, in storage order; every product with this block sees them.
+  /// Replaces the values, which are not factored, in storage order; every product with this block sees them.
   void assign_values(const device_queue<Device>& q, std::span<const T> given) {
     copy(q, given, values.span());
     if (merged_ == nullptr) return;
@@ -139,6 +155,11 @@ struct csr_tiles : tile_shape {
   }
 
  private:
+  std::vector<T> stored_in_host(const device_queue<Device>& q) const {
+    std::vector<T> stored(stored_values().size());
+    copy(q, stored_values(), std::span<T>(stored));
+    return stored;
+  }
   tile_shape merged_counts(const device_queue<Device>& q, std::size_t own) const {
     const local_index here = entries_of_parts[own];
     local_index remote_rows = 0;
@@ -147,7 +168,8 @@ struct csr_tiles : tile_shape {
             {widths[own], remote_rows},
             nonzeros,
             {},
-            {here, static_cast<local_index>(nonzeros - static_cast<std::size_t>(here))}};
+            {here, static_cast<local_index>(nonzeros - static_cast<std::size_t>(here))},
+            form};
   }
   static std::vector<T> reordered(std::span<const T> given, const std::vector<std::size_t>& order) {
     std::vector<T> values;
@@ -168,6 +190,7 @@ struct csr_tiles : tile_shape {
   mutable std::optional<std::size_t> own_;
   mutable needed_rows needed_;
   mutable buffer<local_index, Device> contiguous_, compacted_;
+  mutable buffer<T, Device> compacted_factors_;
   mutable std::optional<tile_shape> merged_shape_;
   mutable std::shared_ptr<csr_tiles> merged_;  ///< a second copy of A, for products with needed rows only
 };
@@ -233,14 +256,23 @@ class tile_finder {
 
 namespace detail {
 
+/// Whether each place has one entry, or more that sum to it, of 1.
+template <class T>
+bool are_ones(const std::vector<sorted_entries<T>>& tiles) {
+  for (const sorted_entries<T>& tile : tiles)
+    for (const auto& s : tile.segments)
+      if (!std::all_of(s.values.begin(), s.values.end(), [](T v) { return v == 1; })) return false;
+  return true;
+}
+
 /// Copies the entries of sorted tiles to the columns and values of a block, piece by piece; they are then
-/// forgotten. `value(t, row, column, sum)` is that of an entry of tile t.
+/// forgotten. `value(t, row, column, sum)` is that of an entry of tile t; `values` may be empty.
 template <class T, class Device, class Value>
 void take_entries(const device_queue<Device>& q, std::vector<sorted_entries<T>>& tiles, int threads,
                   std::span<local_index> columns, std::span<T> values, const Value& value) {
   constexpr std::size_t most = std::size_t{1} << 18;
   std::vector<local_index> some_columns(std::min(columns.size(), most));
-  std::vector<T> some_values(some_columns.size());
+  std::vector<T> some_values(std::min(values.size(), most));
   std::size_t at = 0;
   for (std::size_t t = 0; t < tiles.size(); ++t)
     for (auto& full : tiles[t].segments) {
@@ -252,13 +284,14 @@ void take_entries(const device_queue<Device>& q, std::vector<sorted_entries<T>>&
           for (auto k = static_cast<std::size_t>(mine.begin); k < static_cast<std::size_t>(mine.end); ++k) {
             const std::size_t e = first + k, row = row_of_place(s.places[e]), col = col_of_place(s.places[e]);
             some_columns[k] = static_cast<local_index>(col);
-            some_values[k] =
-                value(t, static_cast<global_index>(row), static_cast<global_index>(col), s.value(e));
+            if (!values.empty())
+              some_values[k] =
+                  value(t, static_cast<global_index>(row), static_cast<global_index>(col), s.value(e));
           }
         });
         const auto size = static_cast<std::size_t>(count);
         copy(q, std::span<const local_index>(some_columns).first(size), columns.subspan(at, size));
-        copy(q, std::span<const T>(some_values).first(size), values.subspan(at, size));
+        if (!values.empty()) copy(q, std::span<const T>(some_values).first(size), values.subspan(at, size));
         at += size;
       });
     }
@@ -268,13 +301,14 @@ void take_entries(const device_queue<Device>& q, std::vector<sorted_entries<T>>&
 
 /// Tiles from the entries that have arrived for them, which are then forgotten: rows `rows` and the disjoint
 /// intervals `columns`, in parts of at most `most` entries. Duplicates are summed in the order of their
-/// arrival; value(t, row, column, sum) is then that of the entry (row, column) of tile t. Throws shape_error
-/// when rows or columns exceed the 32-bit local index range, or a row has more than `most` entries in one
-/// tile.
-template <class T, class Device, class Value>
+/// arrival; value(t, row, column, sum) is then that of the entry (row, column) of tile t, unless
+/// factors(shape, whether all sums are 1) gives tile_factors in their place. Throws shape_error when rows or
+/// columns exceed the 32-bit local index range, or a row has more than `most` entries in one tile.
+template <class T, class Device, class Value, class Factors>
 csr_tiles<T, Device> make_csr_tiles(const device_queue<Device>& q, interval rows,
                                     std::span<const interval> columns, arrived_entries<T> entries,
-                                    std::size_t most, int threads, const Value& value) {
+                                    std::size_t most, int threads, const Value& value,
+                                    const Factors& factors) {
   csr_tiles<T, Device> result;
   result.rows = to_local(rows.size(), "the number of rows of a sparse block");
   for (interval c : columns)
@@ -294,13 +328,17 @@ csr_tiles<T, Device> make_csr_tiles(const device_queue<Device>& q, interval rows
       begins.insert(begins.end(), of_tile.begin(), of_tile.end());
   }
 
+  result.nonzeros = begins.empty() ? 0 : begins.back();
+  const std::optional<tile_factors<T>> found = factors(result, detail::are_ones(tiles));
   std::vector<local_index> offsets = count_offsets(result, begins, most, rows.begin);
   begins = {};
   result.structure = buffer<local_index, Device>(q, result.structure_size());
-  result.values = buffer<T, Device>(q, result.nonzeros);
+  if (found) result.form = found->form;
+  result.values = buffer<T, Device>(q, result.values_size());
+  if (found) copy(q, std::span<const T>(found->factors), result.values.span());
   copy(q, std::span<const local_index>(offsets), result.structure.span().first(offsets.size()));
   detail::take_entries(q, tiles, threads, result.structure.span().subspan(offsets.size()),
-                       result.values.span(), value);
+                       found ? std::span<T>() : result.values.span(), value);
   return result;
 }
 
@@ -318,8 +356,10 @@ csr_tiles<T, Device> make_csr_tiles(const device_queue<Device>& q, interval rows
   }
   arrived_entries<T> arrived(columns.size());
   for (std::size_t t = 0; t < columns.size(); ++t) arrived.add(t, std::move(runs[t]));
-  return make_csr_tiles(q, rows, columns, std::move(arrived), most, 1,
-                        [](std::size_t, global_index, global_index, T sum) { return sum; });
+  return make_csr_tiles(
+      q, rows, columns, std::move(arrived), most, 1,
+      [](std::size_t, global_index, global_index, T sum) { return sum; },
+      [](const tile_shape&, bool) { return std::optional<tile_factors<T>>(); });
 }
 
 /// Tiles of `rows` rows and these widths over borrowed arrays; see shape_of.

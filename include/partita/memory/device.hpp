@@ -134,6 +134,9 @@ inline constexpr bool sums_exactly = false;
 /// Whether it has products with operands stored as base::bfloat16.
 template <class Device>
 inline constexpr bool multiplies_bfloat16 = false;
+/// Whether products on the device read factors of rows and columns in the place of values.
+template <class Device>
+inline constexpr bool multiplies_factors = false;
 
 }  // namespace local
 

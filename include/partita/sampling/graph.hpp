@@ -101,8 +101,7 @@ class graph {
 
     const auto& block = *a.local();
     const local::entry_lists entries = block.entries(m.queue());
-    std::vector<T> values(block.all_values().size());
-    copy(m.queue(), block.all_values(), std::span<T>(values));
+    const std::vector<T> values = block.values_of_entries(m.queue());
     made->starts.reserve(static_cast<std::size_t>(block.rows) + 1);
     made->columns.reserve(values.size());
     made->values.reserve(values.size());

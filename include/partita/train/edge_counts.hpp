@@ -3,6 +3,7 @@
 /// The edges of a graph, counted, from which policies are compared without distributing a matrix.
 
 #include <algorithm>
+#include <atomic>
 #include <iterator>
 #include <optional>
 #include <span>
@@ -27,6 +28,10 @@ class edge_counts {
 
   const io::dataset& data() const { return *data_; }
   const communicator& world() const { return world_; }
+  /// Whether edges have weights; and whether this rank has counted one of a vertex to itself, to which A + I
+  /// adds.
+  bool is_weighted() const { return !data_->edge_weights.empty(); }
+  bool has_added_loops() const { return has_added_loops_; }
   /// Whether A = A^T. What travels: see partita::is_symmetric, once.
   bool is_symmetric() const {
     if (!symmetric_) symmetric_ = partita::is_symmetric(world_, entries_, threads_);
@@ -81,7 +86,10 @@ class edge_counts {
       if (e.source < 0 || e.source >= n || e.target < 0 || e.target >= n)
         throw_error<shape_error>(
             {"entry (", e.target, ", ", e.source, ") is outside a matrix of ", matrix_shape{n, n}});
-      if (with_loops && e.source == e.target) return;
+      if (with_loops && e.source == e.target) {
+        std::atomic_ref(has_added_loops_).store(true, std::memory_order_relaxed);
+        return;
+      }
       visit(straight ? e.target : e.source, straight ? e.source : e.target);
     };
     transfer::visit_slices(data_->edges, data_->edges.begin() + edges.begin, edges.size(), count);
@@ -94,6 +102,7 @@ class edge_counts {
   graph_entries<double> entries_;
   mutable std::optional<bool> symmetric_;
   std::vector<global_index> cuts_;
+  mutable bool has_added_loops_ = false;
   std::optional<bool> with_loops_;  ///< in what has been counted
   std::optional<transfer::entry_counts> straight_, transposed_;
 };

@@ -73,7 +73,8 @@ class graph_operators {
       transfer::require_entries({rows_.size(), rows_.size()}, edges_, transfer::host_threads(m.queue()));
   }
 
-  /// A transpose is stored unless the matrix is symmetric, or `one_way`, or made of whole rows.
+  /// Without weights and repeated edges, it stores no value for an entry, see transfer::scaled_pattern. A
+  /// transpose is stored unless the matrix is symmetric, or `one_way`, or made of whole rows.
   matrix matrix_for(propagation_matrix of, bool one_way = false) const {
     if (of == propagation_matrix::whole_rows) return whole_rows();
     const phase_scope phase(mesh_.ledger(), "distribute");
@@ -108,16 +109,16 @@ class graph_operators {
     switch (of) {
       case propagation_matrix::gcn_normalized: {
         const scale d = inverse(edges_.with_loops(1), [](double sum) { return 1 / std::sqrt(sum); });
-        return graph_entries<T>(edges_).with_loops(1).scaled(d, d);
+        return graph_entries<T>(edges_).with_loops(1).scaled(d, d).as_factors();
       }
       case propagation_matrix::mean_normalized: {
         const scale d = inverse(edges_.unweighted(), [](double sum) { return 1 / sum; });
-        return graph_entries<T>(edges_).unweighted().scaled(d, nullptr);
+        return graph_entries<T>(edges_).unweighted().scaled(d, nullptr).as_factors();
       }
       case propagation_matrix::weighted_self:
-        return graph_entries<T>(edges_).with_loops(1 + epsilon_);
+        return graph_entries<T>(edges_).with_loops(1 + epsilon_).as_factors();
       case propagation_matrix::self_loops:
-        return graph_entries<T>(edges_).with_loops(1);
+        return graph_entries<T>(edges_).with_loops(1).as_factors();
       case propagation_matrix::whole_rows:
         break;
     }

@@ -6,12 +6,14 @@
 #include <compare>
 #include <iterator>
 #include <memory>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "partita/base/triplet.hpp"
 #include "partita/comm/communicator.hpp"
 #include "partita/io/labelled_graph.hpp"
-#include "partita/transfer/entry_checks.hpp"
+#include "partita/transfer/scaled_pattern.hpp"
 
 namespace partita::nn {
 
@@ -41,7 +43,8 @@ class graph_entries {
         weighted_(other.weighted_),
         loop_weight_(other.loop_weight_),
         row_scale_(other.row_scale_),
-        col_scale_(other.col_scale_) {}
+        col_scale_(other.col_scale_),
+        as_factors_(other.as_factors_) {}
 
   /// The same of A + `weight` I.
   graph_entries with_loops(double weight) const {
@@ -62,6 +65,19 @@ class graph_entries {
     result.row_scale_ = std::move(rows);
     result.col_scale_ = std::move(cols);
     return result;
+  }
+
+  /// The same, of which distribute may store R and C in the place of values, see transfer::scaled_pattern.
+  graph_entries as_factors() const {
+    graph_entries result = *this;
+    result.as_factors_ = true;
+    return result;
+  }
+  /// R and C, if they are to be stored and A + w I has only ones.
+  std::optional<transfer::entry_factors> factors() const {
+    if (!as_factors_ || !has_ones()) return {};
+    const auto of = [](const scale& s) { return s == nullptr ? std::span<const double>() : std::span(*s); };
+    return transfer::entry_factors{of(row_scale_), of(col_scale_)};
   }
 
   /// Whether all values are 1.
@@ -147,6 +163,7 @@ class graph_entries {
   bool weighted_ = true;
   double loop_weight_ = 0;
   scale row_scale_, col_scale_;
+  bool as_factors_ = false;
 };
 
 /// The sums of the rows of A + w I (n), of all ranks' entries, on every rank. Collective. What travels: an

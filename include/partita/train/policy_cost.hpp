@@ -24,13 +24,23 @@ bool is_counted(const training_options& options) {
 
 namespace detail {
 
-/// This rank's tiles of A + w I, or of the transpose, without entries; null when some rank's tiles would have
-/// more entries than mesh::tile_entries(). Collective over the mesh. What travels: see edge_counts::tiles.
+/// How the values of a propagation matrix are stored where they can be factors.
+inline local::value_form form_of(propagation_matrix of, transfer::side side) {
+  const bool both = of == propagation_matrix::gcn_normalized,
+             mean = of == propagation_matrix::mean_normalized, straight = side == transfer::side::straight;
+  return {true, both || (mean && straight), both || (mean && !straight)};
+}
+
+/// This rank's tiles of a propagation matrix, or of the transpose, without entries; null when some rank's
+/// tiles would have more entries than mesh::tile_entries(). Collective over the mesh. What travels: see
+/// edge_counts::tiles.
 template <class T, class Device>
 std::shared_ptr<local::csr_tiles<T, Device>> counted_tiles(const mesh<Device>& m, const policy& p,
                                                            const blocking& rows, edge_counts& edges,
-                                                           bool with_loops, transfer::side of) {
-  transfer::tile_counts counts = edges.tiles(m.shape(), p.sparse, rows, of, with_loops);
+                                                           const training_options& options,
+                                                           propagation_matrix matrix, transfer::side of) {
+  const bool mean = matrix == propagation_matrix::mean_normalized;
+  transfer::tile_counts counts = edges.tiles(m.shape(), p.sparse, rows, of, !mean);
   const global_index nonzeros =
       std::accumulate(counts.nonzeros.begin(), counts.nonzeros.end(), global_index{0});
   if (m.world().all_reduce(nonzeros, reduction::max) > static_cast<global_index>(m.tile_entries())) return {};
@@ -40,6 +50,10 @@ std::shared_ptr<local::csr_tiles<T, Device>> counted_tiles(const mesh<Device>& m
     shape.widths.push_back(to_local(c.size(), "the number of columns of a sparse tile"));
   shape.nonzeros = static_cast<std::size_t>(nonzeros);
   shape.entries_of_parts.assign(counts.nonzeros.begin(), counts.nonzeros.end());
+  shape.form = form_of(matrix, of);
+  const bool ones = mean || (!edges.is_weighted() && !edges.has_added_loops() &&
+                             (matrix != propagation_matrix::weighted_self || options.epsilon == 0));
+  if (!transfer::reads_factors(m) || !transfer::takes_factors(m, shape, ones)) shape.form = {};
   const std::size_t own = shape.count() > 1 ? static_cast<std::size_t>(m.at().row) : 0;
   return std::make_shared<local::csr_tiles<T, Device>>(m.queue(), std::move(shape), own,
                                                        std::move(counts.needed));
@@ -54,10 +68,10 @@ std::optional<sparse<T, dynamic_layout, Device>> counted_matrix(const mesh<Devic
   if (!is_counted<T, Device>(options)) return {};
   const blocking rows = vertex_blocking(m, edges.data(), options);
   const bool mean = of == propagation_matrix::mean_normalized;
-  const auto forward = counted_tiles<T>(m, p, rows, edges, !mean, transfer::side::straight);
+  const auto forward = counted_tiles<T>(m, p, rows, edges, options, of, transfer::side::straight);
   const auto backward = !mean && edges.is_symmetric()
                             ? forward
-                            : counted_tiles<T>(m, p, rows, edges, !mean, transfer::side::transposed);
+                            : counted_tiles<T>(m, p, rows, edges, options, of, transfer::side::transposed);
   if (forward == nullptr || backward == nullptr) return {};
   return sparse<T, dynamic_layout, Device>(m, p.sparse, p.dense, rows, rows, forward, backward);
 }
@@ -87,12 +101,13 @@ over_ranks predict_words(const mesh<Device>& m, const io::dataset& data, const t
 
 /// The cost of training under a policy: the words of a step and the peak of live buffers, exactly as they
 /// are after a set-up, from the entries and nonempty columns of A's tiles; an edge that repeats another one,
-/// which a set-up adds to it, counts as one more. Buffers are allocated but not touched. Models with
-/// attention or max aggregation, and graphs whose tiles exceed mesh::tile_entries(), are set up instead. List
-/// bytes are the most that a rank holds of A's entries while they arrive and are sorted, assuming that they
-/// are spread evenly over the ranks that own different parts of A. Resets the peak of the queue's memory
-/// meter. Collective over the mesh, whose world is that of `edges`. What travels: see edge_counts::tiles, for
-/// A and, unless it is symmetric, A^T; for a set-up, the graph.
+/// which a set-up adds to it, counts as one more, and does not keep A's values from being factors. Buffers
+/// are allocated but not touched. Models with attention or max aggregation, and graphs whose tiles exceed
+/// mesh::tile_entries(), are set up instead. List bytes are the most that a rank holds of A's entries while
+/// they arrive and are sorted, assuming that they are spread evenly over the ranks that own different parts
+/// of A. Resets the peak of the queue's memory meter. Collective over the mesh, whose world is that of
+/// `edges`. What travels: see edge_counts::tiles, for A and, unless it is symmetric, A^T; for a set-up, the
+/// graph.
 template <class T, class Device>
 policy_cost predict_cost(const mesh<Device>& m, edge_counts& edges, const training_options& options,
                          const policy& p) {

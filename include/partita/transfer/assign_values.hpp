@@ -19,8 +19,7 @@ std::vector<T> values_by(const sparse<T, L, Device>& a, Function f) {
   const auto& q = a.mesh().queue();
   const auto block = a.local();
   const local::entry_lists entries = block->entries(q);
-  std::vector<T> values(block->all_values().size());
-  copy(q, block->all_values(), std::span<T>(values));
+  std::vector<T> values = block->values_of_entries(q);
   for (std::size_t t = 0; t < block->count(); ++t) {
     const global_index first_col = a.tile_columns(t).begin;
     for (global_index i = 0; i < a.row_range().size(); ++i)

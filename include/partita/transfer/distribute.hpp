@@ -17,6 +17,7 @@
 #include "partita/transfer/entry_checks.hpp"
 #include "partita/transfer/entry_routing.hpp"
 #include "partita/transfer/redistribution.hpp"
+#include "partita/transfer/scaled_pattern.hpp"
 
 namespace partita {
 
@@ -127,6 +128,15 @@ T final_value(const Entries& entries, transfer::side of, global_index row, globa
     return sum;
 }
 
+/// entries.factors(), where the range has such a member.
+template <class Entries>
+std::optional<transfer::entry_factors> factors_of(const Entries& entries, transfer::side of) {
+  std::optional<transfer::entry_factors> found;
+  if constexpr (requires { entries.factors(); }) found = entries.factors();
+  if (found && of == transfer::side::transposed) std::swap(found->rows, found->columns);
+  return found;
+}
+
 template <class T, class Device, class Entries>
 shared_tiles<T, Device> make_local_tiles(const mesh<Device>& m, layout l, const blocking& rows,
                                          const blocking& cols, const Entries& entries, transfer::side of) {
@@ -134,9 +144,19 @@ shared_tiles<T, Device> make_local_tiles(const mesh<Device>& m, layout l, const 
   const std::vector<interval> columns = partition::tile_columns(l, cols, m.at());
   return std::make_shared<local::csr_tiles<T, Device>>(local::make_csr_tiles<T, Device>(
       m.queue(), mine, columns, transfer::send_to_holders<T>(m, l, rows, cols, entries, of), m.tile_entries(),
-      transfer::host_threads(m.queue()), [&](std::size_t t, global_index row, global_index col, T sum) {
+      transfer::host_threads(m.queue()),
+      [&](std::size_t t, global_index row, global_index col, T sum) {
         return final_value(entries, of, mine.begin + row, columns[t].begin + col, sum);
+      },
+      [&](const local::tile_shape& shape, bool ones) {
+        return transfer::factors_of_tiles<T>(m, factors_of(entries, of), mine, columns, shape, ones);
       }));
+}
+
+template <class Entries>
+bool has_equal_factors(const Entries& entries) {
+  const auto factors = factors_of(entries, transfer::side::straight);
+  return !factors || std::ranges::equal(factors->rows, factors->columns);
 }
 
 /// Throws as distribute does for invalid entries. What travels: see require_shares.
@@ -145,6 +165,8 @@ void require_entries(const mesh<Device>& m, matrix_shape shape, const Entries& e
                      transfer::sharing shares) {
   if (shares == transfer::sharing::trusted) return;
   transfer::require_entries(shape, entries);
+  if (const auto factors = factors_of(entries, transfer::side::straight))
+    transfer::require_factors(shape, *factors);
   if (shares == transfer::sharing::disjoint) transfer::require_shares(m.world(), entries);
 }
 
@@ -162,7 +184,8 @@ std::pair<shared_tiles<T, Device>, shared_tiles<T, Device>> distribute_tiles(
   const auto forward = tiles_of(rows, cols, transfer::side::straight);
   if (kind == symmetry::one_way) return {forward, nullptr};
   if (kind == symmetry::symmetric) {
-    if (!(rows == cols) || (shares != transfer::sharing::trusted && !is_symmetric(m.world(), entries)))
+    const bool trusted = shares == transfer::sharing::trusted;
+    if (!(rows == cols) || (!trusted && !(has_equal_factors(entries) && is_symmetric(m.world(), entries))))
       throw_error<shape_error>({"a matrix of ", shape, " was declared symmetric but is not"});
     return {forward, forward};
   }
@@ -173,8 +196,8 @@ std::pair<shared_tiles<T, Device>, shared_tiles<T, Device>> distribute_tiles(
 
 /// A (rows.size() x cols.size()) in layout `l` from entries given collectively, each on one rank; duplicates
 /// are summed. `entries`: any forward range of triplets, such as a vector, or transfer::csr_rows over
-/// borrowed CSR arrays. `operand`: the layout to which products redistribute dense matrices that A cannot
-/// multiply in place.
+/// borrowed CSR arrays; transfer::scaled_pattern stores no values. `operand`: the layout to which products
+/// redistribute dense matrices that A cannot multiply in place.
 ///
 /// Collective over the mesh. What travels: each entry, to the ranks that hold it, and again for A^T unless A
 /// is symmetric or one_way; an all-gather of one element, which detects ranks that all give the same entries.

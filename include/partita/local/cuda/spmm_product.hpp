@@ -19,16 +19,22 @@
 
 namespace partita::detail {
 
-/// y = a x + beta y for blocks that are multiplied repeatedly. If the queue has a library for it, the first
-/// product for each a, shape and stride times the built-in kernel and the library on scratch output and
-/// caches the faster one with its plan; that product synchronises. Later products always use the same kernel,
-/// but the choice, and with it the summation order, may differ between runs of a program.
+/// The epilogue of a x for blocks that are multiplied repeatedly; beyond beta, by the built-in kernel. If the
+/// queue has a library for it, the first product for each a, shape and stride times the built-in kernel and
+/// the library on scratch output and caches the faster one with its plan; that product synchronises. Later
+/// products always use the same kernel, but the choice, and with it the summation order, may differ between
+/// runs of a program.
 template <class T>
 class spmm_product<T, cuda_device> {
  public:
-  /// See the kernel spmm.
+  /// Rows keep their order.
+  explicit spmm_product(local::row_order = local::row_order::automatic) {}
+
+  /// See the kernel spmm_fused.
   void operator()(const device_queue<cuda_device>& q, local::csr_view<T> a, local::input_view<T> x,
-                  local::scalar<T> beta, matrix_view<T> y) {
+                  const local::spmm_epilogue<T>& fusion, matrix_view<T> y) {
+    if (fusion.alpha != 1 || fusion.ends()) return spmm_fused(q, a, x, fusion, y);
+    const T beta = fusion.beta;
     const on_cuda::spmm_function<T> library = on_cuda::libraries_of(q).spmm<T>();
     if (library == nullptr || a.values == nullptr || !fit(a, x, y)) return spmm(q, a, x, beta, y);
     choice& chosen = choices_[key(a, x, y)];
@@ -36,6 +42,11 @@ class spmm_product<T, cuda_device> {
     if (!chosen.by_library || !multiply(q, library, a, x, beta, y, chosen)) spmm(q, a, x, beta, y);
   }
 
+  /// As in the general case: the epilogue is a pass of its own where the library may be the faster one.
+  static bool finishes(const device_queue<cuda_device>& q) {
+    return on_cuda::libraries_of(q).template spmm<T>() == nullptr;
+  }
+  bool reorders() const { return false; }
   /// Discards all choices and plans; required when memory of an operand is reused.
   void clear_plans() { choices_.clear(); }
 

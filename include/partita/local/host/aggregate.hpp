@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "partita/local/host/edge_parts.hpp"
+#include "partita/local/host/instructions.hpp"
 #include "partita/local/host/parallel.hpp"
 #include "partita/local/shapes.hpp"
 #include "partita/local/view.hpp"
@@ -41,6 +42,23 @@ inline void row_strip(const local::csr_view<T>& a, local_index i, local_index j,
   std::copy_n(where, static_cast<local_index>(width), arg.row_data(i) + j);
 }
 
+template <class T>
+struct maxima {
+  local::csr_view<T> a;
+  matrix_view<const T> x;
+  matrix_view<T> y;
+  matrix_view<local_index> arg;
+
+  void operator()(local_index begin, local_index end) const {
+    for (local_index i = begin; i < end; ++i)
+      for (local_index j = 0; j < y.cols; j += strip)
+        if (const local_index width = std::min(strip, y.cols - j); width == strip)
+          row_strip(a, i, j, std::integral_constant<local_index, strip>{}, x, y, arg);
+        else
+          row_strip(a, i, j, width, x, y, arg);
+  }
+};
+
 }  // namespace aggregate_detail
 
 /// y(i, j) = max_e x(col(e), j) over the entries e of row i, and arg(i, j) is the first entry that attains
@@ -51,14 +69,10 @@ inline void max_aggregate(const device_queue<host>& q, local::input_csr<T> a, lo
                           matrix_view<T> y, matrix_view<local_index> arg) {
   local::require_product("max_aggregate", a, x, y, "the aggregate");
   local::require_equal("max_aggregate", "arg", local::shape_of(arg), "y", local::shape_of(y));
-  using aggregate_detail::strip;
-  run_entry_rows(q.threads(), a, x.cols, [=](local_index begin, local_index end) {
-    for (local_index i = begin; i < end; ++i)
-      for (local_index j = 0; j < y.cols; j += strip)
-        if (const local_index width = std::min(strip, y.cols - j); width == strip)
-          aggregate_detail::row_strip(a, i, j, std::integral_constant<local_index, strip>{}, x, y, arg);
-        else
-          aggregate_detail::row_strip(a, i, j, width, x, y, arg);
+  const aggregate_detail::maxima<T> rows{a, x, y, arg};
+  with_instructions([&](auto instructions) {
+    run_entry_rows(q.threads(), a, x.cols,
+                   [&](local_index begin, local_index end) { run_with<instructions>(rows, begin, end); });
   });
 }
 
@@ -78,12 +92,15 @@ inline void max_scatter(const device_queue<host>& q, local::input_csr<T> a,
   local::require_product("max_scatter", matrix_shape{a.cols, a.rows}, dy, dx, "the gradient");
   local::require_equal("max_scatter", "arg", local::shape_of(arg), "dy", local::shape_of(dy));
   constexpr local_index line = 64 / sizeof(T);
-  run_rows(q.threads(), (dx.cols + line - 1) / line, std::int64_t{dy.rows} * line,
-           [=](local_index begin, local_index end) {
-             for (local_index i = 0; i < dy.rows; ++i)
-               for (local_index j = begin * line; j < std::min(end * line, dx.cols); ++j)
-                 if (const local_index e = arg(i, j); e >= 0) dx(a.columns[e], j) += dy(i, j);
-           });
+  const auto columns = [=](local_index begin, local_index end) {
+    for (local_index i = 0; i < dy.rows; ++i)
+      for (local_index j = begin * line; j < std::min(end * line, dx.cols); ++j)
+        if (const local_index e = arg(i, j); e >= 0) dx(a.columns[e], j) += dy(i, j);
+  };
+  with_instructions([&](auto instructions) {
+    run_rows(q.threads(), (dx.cols + line - 1) / line, std::int64_t{dy.rows} * line,
+             [&](local_index begin, local_index end) { run_with<instructions>(columns, begin, end); });
+  });
 }
 
 }  // namespace partita::on_host

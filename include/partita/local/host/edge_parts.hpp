@@ -12,23 +12,21 @@
 
 namespace partita::on_host {
 
-/// Calls f(begin, end) on row ranges with about equally many entries. `entry_work` is the cost per entry, in
-/// elements.
-inline void run_entry_rows(int threads, local_index rows, const local_index* offsets, std::int64_t entry_work,
-                           function_reference<local_index, local_index> f) {
-  constexpr std::int64_t grain = 8192;
-  if (rows == 0) return;
-  const auto weight = [&](local_index row) {
-    return std::int64_t{offsets[row]} - offsets[0] + 2 * std::int64_t{row};
-  };
-  const std::int64_t all = weight(rows);
-  const int tasks =
-      threads == 1 ? 1
-                   : static_cast<int>(std::clamp<std::int64_t>(
-                         all * std::max<std::int64_t>(entry_work, 1) / grain, 1, 16 * std::int64_t{threads}));
-  const auto row_at = [&](int task) {
-    if (task == tasks) return rows;
-    const std::int64_t target = all / tasks * task;
+/// Ranges of rows with about equally many entries, for `threads` to share. `entry_work` is the cost per
+/// entry, in elements.
+struct entry_ranges {
+  entry_ranges(int threads, local_index all_rows, const local_index* offsets_of_rows, std::int64_t entry_work)
+      : rows(all_rows), offsets(offsets_of_rows) {
+    constexpr std::int64_t grain = 8192;
+    if (threads > 1)
+      count = static_cast<int>(std::clamp<std::int64_t>(
+          weight(rows) * std::max<std::int64_t>(entry_work, 1) / grain, 1, 16 * std::int64_t{threads}));
+  }
+
+  /// The first row of a range; a row that outweighs a range is the last of its own.
+  local_index begin(int range) const {
+    if (range == count) return rows;
+    const std::int64_t target = weight(rows) / count * range;
     local_index low = 0, high = rows;
     while (low < high) {
       const local_index middle = low + (high - low) / 2;
@@ -38,8 +36,22 @@ inline void run_entry_rows(int threads, local_index rows, const local_index* off
         high = middle;
     }
     return low;
-  };
-  run_tasks(threads, tasks, [&](int task) { f(row_at(task), row_at(task + 1)); });
+  }
+  std::int64_t weight(local_index row) const {
+    return std::int64_t{offsets[row]} - offsets[0] + 2 * std::int64_t{row};
+  }
+
+  local_index rows;
+  const local_index* offsets;
+  int count = 1;
+};
+
+/// Calls f(begin, end) on such ranges.
+inline void run_entry_rows(int threads, local_index rows, const local_index* offsets, std::int64_t entry_work,
+                           function_reference<local_index, local_index> f) {
+  if (rows == 0) return;
+  const entry_ranges ranges(threads, rows, offsets, entry_work);
+  run_tasks(threads, ranges.count, [&](int k) { f(ranges.begin(k), ranges.begin(k + 1)); });
 }
 template <class T>
 inline void run_entry_rows(int threads, const local::csr_view<T>& a, std::int64_t entry_work,
@@ -49,8 +61,8 @@ inline void run_entry_rows(int threads, const local::csr_view<T>& a, std::int64_
 
 /// The values of entry e, one per head.
 template <class T>
-inline T* edge_values(T* values, local_index e, local_index heads) {
-  return values + std::ptrdiff_t{e} * heads;
+inline T* edge_values(T* values, std::ptrdiff_t e, local_index heads) {
+  return values + e * heads;
 }
 
 /// Calls f(begin, end, h) for each head h that overlaps the columns [from, to) of a slice, with its columns

@@ -3,14 +3,15 @@
 /// Products of dense blocks with a sparse pattern that has one value per entry and head.
 
 #include <algorithm>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 
 #include "partita/local/csr_inverse.hpp"
 #include "partita/local/head_slice.hpp"
 #include "partita/local/host/edge_parts.hpp"
-#include "partita/local/host/exponential.hpp"
+#include "partita/local/host/entry_scores.hpp"
+#include "partita/local/host/head_dots.hpp"
+#include "partita/local/host/instructions.hpp"
 #include "partita/local/host/row_strips.hpp"
 #include "partita/local/host/vector.hpp"
 #include "partita/local/shapes.hpp"
@@ -53,39 +54,18 @@ inline void rows(const product<T>& p, local_index begin, local_index end) {
     });
 }
 
-template <local_index Lanes, class T>
-inline T fold(const T (&partial)[Lanes]) {
-  if constexpr (Lanes == 1) {
-    return partial[0];
-  } else {
-    T halves[Lanes / 2];
-    for (local_index c = 0; c < Lanes / 2; ++c) halves[c] = partial[c] + partial[c + Lanes / 2];
-    return fold<Lanes / 2>(halves);
-  }
-}
-
-template <local_index Lanes, class T>
-inline T dot_of(const T* u, const T* v, local_index n) {
-  T partial[Lanes] = {};
-  local_index j = 0;
-  for (; j + Lanes <= n; j += Lanes)
-    for (local_index c = 0; c < Lanes; ++c) partial[c] += u[j + c] * v[j + c];
-  T total = fold<Lanes>(partial);
-  for (; j < n; ++j) total += u[j] * v[j];
-  return total;
-}
-
-/// Dot product in up to sixteen interleaved partial sums; the number depends on n only.
-template <class T>
-inline T dot(const T* u, const T* v, local_index n) {
-  return n >= 16 ? dot_of<16>(u, v, n) : n >= 8 ? dot_of<8>(u, v, n) : dot_of<1>(u, v, n);
-}
-
 template <class T>
 inline void multiply(const device_queue<host>& q, const product<T>& p) {
   with_instructions([&](auto instructions) {
-    run_entry_rows(q.threads(), p.a, p.y.cols,
-                   [&](local_index begin, local_index end) { rows<instructions>(p, begin, end); });
+    const auto sum = [&](const local::csr_view<T>& a, const matrix_view<T>& y, bool whole, local_index begin,
+                         local_index end) {
+      rows<instructions>(product<T>{a, p.s, p.values, p.order, p.x, whole ? p.beta : T{0}, y}, begin, end);
+    };
+    run_row_sums(q.threads(), p.a, p.y, sum, [&](local_index row, const T* total) {
+      strip_detail::finish_shared_row<instructions>(
+          strip_detail::operands<T>{p.a, p.x, {.beta = p.beta}, p.y},
+          strip_detail::one_value<T>{nullptr, nullptr}, total, row);
+    });
   });
 }
 
@@ -96,8 +76,8 @@ struct values_of {
 
   void operator()(const product<T>& p, T* values, local_index begin, local_index end) const {
     const F f = given;
-    if constexpr (exponential_of_entry<F, T>)
-      if (f.exponential() && heads_of(p) == p.s.heads)
+    if constexpr (exponential_of_scores<F, T>)
+      if (takes_exponentials(f) && heads_of(p) == p.s.heads)
         return entry_exponentials<I>(
             p.a, p.s.heads, f, [](local_index e) { return e; }, values, begin, end);
     for_entries(p, begin, end, [&](local_index i, local_index e, local_index h) {
@@ -170,28 +150,11 @@ template <class T>
 inline void edge_dot(const device_queue<host>& q, local::input_csr<T> a, local::head_slice s,
                      local::input_view<T> y, local::input_view<T> x, local::scalar<T> beta, T* values) {
   local::require_edges("edge_dot", a, s, local::shape_of(x), local::shape_of(y));
-  const auto add = [=](T& value, T total) { value = beta == 0 ? total : total + beta * value; };
-  const local_index last_entry = a.nonzeros() == 0 ? 0 : a.offsets[a.rows] - 1;
-  const local_index first_head = x.cols == 0 ? s.heads : s.first_col / s.head_width;
-  const auto rows = [=](local_index first, local_index last) {
-    for (local_index i = first; i < last; ++i)
-      for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e) {
-        prefetch(x.row_data(a.columns[e < last_entry - 16 ? e + 16 : last_entry]), x.cols);
-        const T* const left = y.row_data(i);
-        const T* const right = x.row_data(a.columns[e]);
-        T* const value = edge_values(values, e, s.heads);
-        for (local_index h = 0; h < first_head; ++h) add(value[h], T{0});
-        local_index done = first_head;
-        for_heads(s, 0, x.cols, [&](local_index begin, local_index end, local_index h) {
-          add(value[h], edge_product_detail::dot(left + begin, right + begin, end - begin));
-          done = h + 1;
-        });
-        for (local_index h = done; h < s.heads; ++h) add(value[h], T{0});
-      }
-  };
+  const dot_detail::operands<T> p{a, s, y, x, beta, values};
   with_instructions([&](auto instructions) {
-    run_entry_rows(q.threads(), a, std::int64_t{x.cols} + s.heads,
-                   [&](local_index first, local_index last) { run_with<instructions>(rows, first, last); });
+    run_entry_rows(q.threads(), a, std::int64_t{x.cols} + s.heads, [&](local_index first, local_index last) {
+      dot_detail::rows<instructions>(p, first, last);
+    });
   });
 }
 

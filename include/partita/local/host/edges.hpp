@@ -3,15 +3,14 @@
 /// Kernels on the entries of a sparse pattern. An edge array has `heads` values per entry, values[e * heads +
 /// h], with e as in the pattern's offsets. Values of the pattern itself are not read and may be null.
 
-#include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 
 #include "partita/local/csr_inverse.hpp"
 #include "partita/local/host/edge_parts.hpp"
-#include "partita/local/host/exponential.hpp"
+#include "partita/local/host/entry_scores.hpp"
+#include "partita/local/host/instructions.hpp"
+#include "partita/local/host/softmax_rows.hpp"
 #include "partita/local/shapes.hpp"
 #include "partita/local/view.hpp"
 #include "partita/memory/host.hpp"
@@ -19,87 +18,6 @@
 namespace partita::on_host {
 
 namespace edge_detail {
-
-template <class T>
-struct attention {
-  local::csr_view<T> a;
-  local_index heads;
-  T slope;
-  matrix_view<const T> source, target;
-
-  T leaky(T z) const {
-    const T scaled = slope * z;
-    return z > 0 ? z : scaled;
-  }
-  T sum(local_index i, local_index e, local_index h) const { return source(a.columns[e], h) + target(i, h); }
-  T score(local_index i, local_index e, local_index h) const { return leaky(sum(i, e, h)); }
-};
-
-/// Exponentials of the scores of some entries and heads, minus a number of the row and head, with a buffer
-/// that stays in the first-level cache.
-template <class T>
-struct score_exponentials {
-  static constexpr local_index most_heads = 64, size = 1024;
-  T values[size];
-
-  /// Calls f(first entry, last entry, values by entry and head) for all entries of row i.
-  template <instruction_set I, class F>
-  void of_row(const attention<T>& scores, local_index i, local_index first_head, local_index heads,
-              const T* minus, const F& f) {
-    const local_index row_end = scores.a.offsets[i + 1];
-    for (local_index first = scores.a.offsets[i]; first < row_end; first += size / heads) {
-      const local_index last = std::min(row_end, first + size / heads);
-      T* to = values;
-      for (local_index e = first; e < last; ++e)
-        for (local_index h = 0; h < heads; ++h) *to++ = scores.score(i, e, first_head + h) - minus[h];
-      exponentials<I>(values, static_cast<std::size_t>(to - values));
-      f(first, last, values);
-    }
-  }
-};
-
-template <instruction_set I, class T>
-struct log_sums {
-  void operator()(const attention<T>& scores, const matrix_view<T>& log_sum, local_index begin,
-                  local_index end) const {
-    constexpr local_index most = score_exponentials<T>::most_heads;
-    score_exponentials<T> exponentials;
-    for (local_index i = begin; i < end; ++i)
-      for (local_index first = 0; first < scores.heads; first += most) {
-        const local_index heads = std::min(most, scores.heads - first);
-        T largest[most];
-        double total[most] = {};
-        std::fill_n(largest, heads, -std::numeric_limits<T>::infinity());
-        for (local_index e = scores.a.offsets[i]; e < scores.a.offsets[i + 1]; ++e)
-          for (local_index h = 0; h < heads; ++h)
-            largest[h] = std::max(largest[h], scores.score(i, e, first + h));
-        exponentials.template of_row<I>(scores, i, first, heads, largest,
-                                        [&](local_index from, local_index to, const T* value) {
-                                          for (local_index e = from; e < to; ++e)
-                                            for (local_index h = 0; h < heads; ++h) total[h] += *value++;
-                                        });
-        for (local_index h = 0; h < heads; ++h)
-          log_sum(i, first + h) = scores.a.offsets[i] == scores.a.offsets[i + 1]
-                                      ? T{0}
-                                      : static_cast<T>(largest[h] + std::log(total[h]));
-      }
-  }
-};
-
-template <instruction_set I, class T>
-struct softmax {
-  void operator()(const attention<T>& scores, const matrix_view<const T>& log_sum, T* values,
-                  local_index begin, local_index end) const {
-    const local_index heads = scores.heads;
-    for (local_index i = begin; i < end; ++i) {
-      T* const first = edge_values(values, scores.a.offsets[i], heads);
-      T* to = first;
-      for (local_index e = scores.a.offsets[i]; e < scores.a.offsets[i + 1]; ++e)
-        for (local_index h = 0; h < heads; ++h) *to++ = scores.score(i, e, h) - log_sum(i, h);
-      exponentials<I>(first, static_cast<std::size_t>(to - first));
-    }
-  }
-};
 
 /// Calls f(i, begin, end, h) for every row i, with entries [begin, end), and every head h.
 template <class T, class F>
@@ -111,41 +29,6 @@ inline void for_rows(const device_queue<host>& q, const local::csr_view<T>& a, l
   });
 }
 
-/// Scales row i of out by beta; beta = 0 sets it to zero.
-template <class T>
-inline void scale_row(T beta, const matrix_view<T>& out, local_index i) {
-  for (local_index j = 0; j < out.cols; ++j) out(i, j) = beta == 0 ? T{0} : beta * out(i, j);
-}
-
-/// Of one row: g in place and dtarget.
-template <instruction_set I, class T>
-struct softmax_gradient {
-  void operator()(const attention<T>& scores, const matrix_view<const T>& log_sum,
-                  const matrix_view<const T>& row_dot, T beta, T* edges, const matrix_view<T>& dtarget,
-                  local_index begin, local_index end) const {
-    constexpr local_index most = score_exponentials<T>::most_heads;
-    score_exponentials<T> exponentials;
-    for (local_index i = begin; i < end; ++i) {
-      scale_row(beta, dtarget, i);
-      for (local_index first = 0; first < scores.heads; first += most) {
-        const local_index heads = std::min(most, scores.heads - first);
-        exponentials.template of_row<I>(scores, i, first, heads, log_sum.row_data(i) + first,
-                                        [&](local_index from, local_index to, const T* alpha) {
-                                          for (local_index e = from; e < to; ++e, alpha += heads) {
-                                            T* const g = edge_values(edges, e, scores.heads) + first;
-                                            for (local_index h = 0; h < heads; ++h) {
-                                              const T slope =
-                                                  scores.sum(i, e, first + h) > 0 ? T{1} : scores.slope;
-                                              g[h] = alpha[h] * (g[h] - row_dot(i, first + h)) * slope;
-                                              dtarget(i, first + h) += g[h];
-                                            }
-                                          }
-                                        });
-      }
-    }
-  }
-};
-
 }  // namespace edge_detail
 
 /// out[e, h] = f(row(e), col(e), h, in[e, h]). out may alias in. Throws what f throws.
@@ -153,8 +36,8 @@ template <class F, class T>
 inline void edge_apply(const device_queue<host>& q, local::input_csr<T> a, local_index heads, F f,
                        const local::scalar<T>* in, T* out) {
   const auto rows = [=](auto instructions, local_index begin, local_index end) {
-    if constexpr (exponential_of_entry<F, T>)
-      if (f.exponential())
+    if constexpr (exponential_of_scores<F, T>)
+      if (takes_exponentials(f))
         return entry_exponentials<instructions>(
             a, heads, f, [=](local_index e) { return a.columns[e]; }, out, begin, end);
     for (local_index i = begin; i < end; ++i)
@@ -194,15 +77,48 @@ template <class T>
 inline void edge_softmax(const device_queue<host>& q, local::input_csr<T> a, local_index heads,
                          local::scalar<T> slope, local::input_view<T> source, local::input_view<T> target,
                          local::input_view<T> log_sum, T* values) {
-  const edge_detail::attention<T> scores{a, heads, slope, source, target};
+  const edge_detail::attention<T> scores{a, heads, slope, source, target, log_sum};
   local::require_scores("edge_softmax", a, heads, source, target);
   local::require_row_values("edge_softmax", a, heads, "log_sum", log_sum);
+  const auto rows = [=](auto instructions, local_index begin, local_index end) {
+    entry_exponentials<instructions>(
+        a, heads, scores, [=](local_index e) { return a.columns[e]; }, values, begin, end);
+  };
   with_instructions([&](auto instructions) {
     run_entry_rows(q.threads(), a, 8 * std::int64_t{heads}, [&](local_index begin, local_index end) {
-      run_with<instructions>(edge_detail::softmax<instructions, T>(), scores, log_sum, values, begin, end);
+      run_with<instructions>(rows, instructions, begin, end);
     });
   });
 }
+
+namespace edge_detail {
+
+/// edge_softmax_gradient, with row_dot computed if it has no rows.
+template <class T>
+inline void gradient_of_softmax(const char* name, const device_queue<host>& q, const attention<T>& scores,
+                                const local::csr_inverse_view& inverse, const matrix_view<const T>& row_dot,
+                                T beta, T* edges, const matrix_view<T>& dsource,
+                                const matrix_view<T>& dtarget) {
+  const local::csr_view<T> a = scores.a, columns = inverse.transposed<T>();
+  const local_index heads = scores.heads;
+  local::require_scores(name, a, heads, scores.source, scores.target);
+  local::require_equal(name, "inverse", local::shape_of(inverse), "the pattern", local::shape_of(a));
+  local::require_row_values(name, a, heads, "log_sum", scores.log_sum);
+  local::require_equal(name, "dsource", local::shape_of(dsource), "source", local::shape_of(scores.source));
+  local::require_equal(name, "dtarget", local::shape_of(dtarget), "target", local::shape_of(scores.target));
+  with_instructions([&](auto instructions) {
+    run_entry_rows(q.threads(), a, 16 * std::int64_t{heads}, [&](local_index begin, local_index end) {
+      run_with<instructions>(softmax_gradient<instructions, T>(), scores, row_dot, beta, edges, dtarget,
+                             begin, end);
+    });
+    run_entry_rows(q.threads(), columns, heads, [&](local_index begin, local_index end) {
+      run_with<instructions>(column_sums<instructions, T>(), columns, inverse.entry_numbers, heads, edges,
+                             beta, dsource, begin, end);
+    });
+  });
+}
+
+}  // namespace edge_detail
 
 /// Gradient of edge_softmax with respect to its score arguments z = source + target. In place: edges[e, h]
 /// holds the gradient of the values on entry and g(e, h) = exp(leaky(z) - log_sum) (edges[e, h] - row_dot)
@@ -217,29 +133,23 @@ inline void edge_softmax_gradient(const device_queue<host>& q, local::input_csr<
                                   local::input_view<T> target, local::input_view<T> log_sum,
                                   local::input_view<T> row_dot, local::scalar<T> beta,
                                   local::scalar<T>* edges, matrix_view<T> dsource, matrix_view<T> dtarget) {
-  constexpr const char* name = "edge_softmax_gradient";
-  const edge_detail::attention<T> scores{a, heads, slope, source, target};
-  local::require_scores(name, a, heads, source, target);
-  local::require_equal(name, "inverse", local::shape_of(inverse), "the pattern", local::shape_of(a));
-  local::require_row_values(name, a, heads, "log_sum", log_sum);
-  local::require_row_values(name, a, heads, "row_dot", row_dot);
-  local::require_equal(name, "dsource", local::shape_of(dsource), "source", local::shape_of(source));
-  local::require_equal(name, "dtarget", local::shape_of(dtarget), "target", local::shape_of(target));
-  with_instructions([&](auto instructions) {
-    run_entry_rows(q.threads(), a, 16 * std::int64_t{heads}, [&](local_index begin, local_index end) {
-      run_with<instructions>(edge_detail::softmax_gradient<instructions, T>(), scores, log_sum, row_dot, beta,
-                             edges, dtarget, begin, end);
-    });
-  });
-  const local::csr_view<T> columns = inverse.transposed<T>();
-  const local_index* const numbers = inverse.entry_numbers;
-  run_entry_rows(q.threads(), columns, heads, [=](local_index begin, local_index end) {
-    for (local_index c = begin; c < end; ++c) {
-      edge_detail::scale_row(beta, dsource, c);
-      for (local_index t = columns.offsets[c]; t < columns.offsets[c + 1]; ++t)
-        for (local_index h = 0; h < heads; ++h) dsource(c, h) += edge_values(edges, numbers[t], heads)[h];
-    }
-  });
+  local::require_row_values("edge_softmax_gradient", a, heads, "row_dot", row_dot);
+  edge_detail::gradient_of_softmax<T>("edge_softmax_gradient", q, {a, heads, slope, source, target, log_sum},
+                                      inverse, row_dot, beta, edges, dsource, dtarget);
+}
+
+/// edge_softmax_gradient with row_dot(i, h) = sum_e exp(leaky(z) - log_sum) edges[e, h] over the entries of
+/// row i, in the same pass. Throws shape_error if the shapes do not match.
+template <class T>
+inline void edge_softmax_gradient_of_rows(const device_queue<host>& q, local::input_csr<T> a,
+                                          const local::csr_inverse_view& inverse, local_index heads,
+                                          local::scalar<T> slope, local::input_view<T> source,
+                                          local::input_view<T> target, local::input_view<T> log_sum,
+                                          local::scalar<T> beta, local::scalar<T>* edges,
+                                          matrix_view<T> dsource, matrix_view<T> dtarget) {
+  edge_detail::gradient_of_softmax<T>("edge_softmax_gradient_of_rows", q,
+                                      {a, heads, slope, source, target, log_sum}, inverse, {}, beta, edges,
+                                      dsource, dtarget);
 }
 
 /// out(i, h) = sum_e u[e, h] v[e, h] over the entries of row i, accumulated in double. out is (a.rows,

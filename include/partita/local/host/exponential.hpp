@@ -2,14 +2,11 @@
 #pragma once
 /// Exponential functions of many numbers, in vectors.
 
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 
-#include "partita/local/host/edge_parts.hpp"
 #include "partita/local/host/instructions.hpp"
-#include "partita/local/view.hpp"
 
 namespace partita::on_host {
 
@@ -82,33 +79,6 @@ inline void exponentials(T* x, std::size_t count) {
   for (std::size_t k = i; k < count; ++k) rest[k - i] = x[k];
   exponential_detail::of_vector<T, register_bytes(I)>(rest);
   for (std::size_t k = i; k < count; ++k) x[k] = rest[k - i];
-}
-
-/// A function of row, entry and head, or of row, column and head, that is an exponential, finished or as it
-/// is.
-template <class F, class T>
-concept exponential_of_entry = requires(const F& f, T alpha) {
-  { f.exponential() } -> std::same_as<bool>;
-  { f.finishes() } -> std::same_as<bool>;
-  { f.exponent(0, 0, 0) } -> std::same_as<T>;
-  { f.finished(0, 0, 0, alpha) } -> std::same_as<T>;
-};
-
-/// values[e, h] = f at (i, place(e), h), for the entries e of rows i in [begin, end) and all heads h.
-template <instruction_set I, class F, class Place, class T>
-inline void entry_exponentials(const local::csr_view<T>& a, local_index heads, const F& f, const Place& place,
-                               T* values, local_index begin, local_index end) {
-  T* const first = edge_values(values, a.offsets[begin], heads);
-  T* to = first;
-  for (local_index i = begin; i < end; ++i)
-    for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e)
-      for (local_index h = 0; h < heads; ++h) *to++ = f.exponent(i, place(e), h);
-  exponentials<I>(first, static_cast<std::size_t>(to - first));
-  if (!f.finishes()) return;
-  to = first;
-  for (local_index i = begin; i < end; ++i)
-    for (local_index e = a.offsets[i]; e < a.offsets[i + 1]; ++e)
-      for (local_index h = 0; h < heads; ++h, ++to) *to = f.finished(i, place(e), h, *to);
 }
 
 }  // namespace partita::on_host

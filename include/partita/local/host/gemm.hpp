@@ -2,6 +2,8 @@
 #pragma once
 /// Dense matrix product: the queue's backend, or register tiles.
 
+#include <type_traits>
+
 #include "partita/local/host/elementwise.hpp"
 #include "partita/local/host/gemm_backend.hpp"
 #include "partita/local/host/gemm_tiles.hpp"
@@ -32,18 +34,18 @@ inline void gemm(const device_queue<host>& q, bool ta, bool tb, local::scalar<T>
   }
 }
 
-/// c(i, j) = act(sum_p a(i, p) b(p, j) + beta c(i, j) + bias[j]), with act a ReLU if `relu` is set. bias has
-/// n elements or is null; beta = 0 overwrites c. a is (m, k), b is (k, n), c is (m, n) and must not alias a
-/// or b. Uses the queue's backend, if any. Throws shape_error if the shapes do not match.
+/// c(i, j) = drop(act(sum_p a(i, p) b(p, j) + beta c(i, j) + bias[j])), with act a ReLU if `relu` is set.
+/// bias has n elements or is null; beta = 0 overwrites c. a is (m, k), b is (k, n), c is (m, n) and must not
+/// alias a or b. Uses the queue's backend, if any. Throws shape_error if the shapes do not match.
 template <class T>
 inline void gemm_bias_relu(const device_queue<host>& q, local::input_view<T> a, local::input_view<T> b,
-                           const local::scalar<T>* bias, bool relu, local::scalar<T> beta, matrix_view<T> c) {
+                           const local::scalar<T>* bias, bool relu, local::scalar<T> beta, matrix_view<T> c,
+                           const std::type_identity_t<local::block_dropout<T>>& drop = {}) {
   gemm(q, false, false, T{1}, a, b, beta, c);
-  if (bias == nullptr && !relu) return;
-  elementwise_detail::assign(q, c, [=](local_index i, local_index j) {
-    const T value = bias == nullptr ? c(i, j) : c(i, j) + bias[j];
-    return relu && !(value > 0) ? T{0} : value;
-  });
+  if (bias != nullptr || relu || drop.drops())
+    elementwise_detail::assign_rows(q, c, [=](local_index i, T* row) {
+      elementwise_detail::finish_row(bias, relu, drop, i, row, c.cols);
+    });
 }
 
 /// Gradients of b and bias in c = a b + bias: db = a^T dc, dbias[j] = sum_i dc(i, j). a is (m, k), dc is (m,

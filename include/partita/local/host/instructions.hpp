@@ -87,18 +87,18 @@ inline instruction_set instructions() {
 namespace instruction_detail {
 
 template <class F, class... A>
-[[gnu::noinline, gnu::flatten]] void run_as_compiled(F f, A... arguments) {
-  f(arguments...);
+[[gnu::noinline, gnu::flatten]] auto run_as_compiled(F f, A... arguments) {
+  return f(arguments...);
 }
 #if defined(__x86_64__) || defined(__i386__)
 template <class F, class... A>
-[[gnu::noinline, gnu::flatten, gnu::target("avx2,fma")]] void run_avx2(F f, A... arguments) {
-  f(arguments...);
+[[gnu::noinline, gnu::flatten, gnu::target("avx2,fma")]] auto run_avx2(F f, A... arguments) {
+  return f(arguments...);
 }
 template <class F, class... A>
-[[gnu::noinline, gnu::flatten, gnu::target("avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]] void run_avx512(
+[[gnu::noinline, gnu::flatten, gnu::target("avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]] auto run_avx512(
     F f, A... arguments) {
-  f(arguments...);
+  return f(arguments...);
 }
 #endif
 
@@ -107,14 +107,14 @@ template <class F, class... A>
 /// f(arguments ...), compiled for the set I: a copy of f and what it calls are inlined into one function,
 /// which may use these instructions. This processor has them.
 template <instruction_set I, class F, class... A>
-inline void run_with(const F& f, A... arguments) {
+inline auto run_with(const F& f, A... arguments) {
 #if defined(__x86_64__) || defined(__i386__)
   if constexpr (I > compiled_instructions && I == instruction_set::avx512)
     return instruction_detail::run_avx512(f, arguments...);
   if constexpr (I > compiled_instructions && I == instruction_set::avx2)
     return instruction_detail::run_avx2(f, arguments...);
 #endif
-  instruction_detail::run_as_compiled(f, arguments...);
+  return instruction_detail::run_as_compiled(f, arguments...);
 }
 
 /// f(std::integral_constant<instruction_set, I>) for the set I that kernels use.

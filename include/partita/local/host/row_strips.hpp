@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// Sums of rows of X over the entries of rows of a sparse pattern. A row of Y is accumulated in vector
-/// registers, all of its columns in one pass, as far as registers go; rows of X are prefetched some entries
-/// ahead, since the sums are bound by memory access to X.
+/// registers, all of its columns in one pass, as far as registers go. The sums are bound by memory access, so
+/// rows of X are prefetched some entries ahead (prefetch_distance.hpp), and so are the entries themselves,
+/// whose streams the processor does not follow among so many random reads. Long rows are summed in pieces
+/// (long_rows.hpp).
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 
 #include "partita/base/bfloat16.hpp"
 #include "partita/local/fusion.hpp"
 #include "partita/local/host/edge_parts.hpp"
 #include "partita/local/host/instructions.hpp"
+#include "partita/local/host/long_rows.hpp"
+#include "partita/local/host/prefetch_distance.hpp"
 #include "partita/local/host/vector.hpp"
 #include "partita/local/view.hpp"
 
@@ -27,6 +32,9 @@ struct operands {
   matrix_view<const X> x;
   local::spmm_epilogue<T> fusion;
   matrix_view<T> y;
+  const row_place* places = nullptr;  // of the rows of a, if they are in another order than those of y
+  local_index last = a.rows == 0 ? 0 : a.offsets[a.rows];  // entries before it may be prefetched
+  local_index ahead = 0;  // entries between a prefetch of a row of x and its use
 
   /// Columns [begin, end) of x and y.
   operands columns(local_index begin, local_index end) const {
@@ -38,20 +46,56 @@ struct operands {
   }
 };
 
-/// What row col(e) of x is multiplied by: one value for all columns, `step` values behind that of the entry
-/// before. `order` maps entries to value indices, and is null for the identity.
+/// What row col(e) of x is multiplied by: one value for all columns, that of the entry. Entry e was e + shift
+/// in the block whose values these are.
+template <class T>
+struct value_of_entry {
+  const T* values;
+
+  const T* of_entry(std::ptrdiff_t e, std::ptrdiff_t shift) const { return values + e + shift; }
+  static constexpr local_index of_column(std::ptrdiff_t) { return 0; }
+  /// What the sum of a row is multiplied by.
+  static constexpr T of_row(local_index) { return 1; }
+  value_of_entry from(local_index) const { return *this; }
+  /// Of pieces of a row, whose sum is multiplied by of_row afterwards.
+  value_of_entry of_pieces(std::ptrdiff_t shift) const { return {values + shift}; }
+  /// Where all that is read for entry e begins.
+  const void* stream(std::ptrdiff_t e) const { return values + e; }
+  /// The same value for all.
+  static value_of_entry every(const T* value) { return {value}; }
+};
+
+/// Or one that is `step` values behind that of the entry before. `order` maps entries to value indices, and
+/// is null for the identity.
 template <class T>
 struct one_value {
   const T* values;
   const local_index* order = nullptr;
   local_index step = 1;
+  const T* row_factors = nullptr;
 
-  const T* of_entry(local_index e) const {
-    return edge_values(values, order == nullptr ? e : order[e], step);
+  const T* of_entry(std::ptrdiff_t e, std::ptrdiff_t shift) const {
+    return edge_values(values, order == nullptr ? e + shift : order[e], step);
   }
   static constexpr local_index of_column(std::ptrdiff_t) { return 0; }
+  T of_row(local_index i) const { return row_factors == nullptr ? T(1) : row_factors[i]; }
   one_value from(local_index) const { return *this; }
+  one_value of_pieces(std::ptrdiff_t shift) const {
+    return {order == nullptr ? edge_values(values, shift, step) : values, order, step};
+  }
+  const void* stream(std::ptrdiff_t e) const {
+    return order == nullptr ? static_cast<const void*>(edge_values(values, e, step)) : order + e;
+  }
+  static one_value every(const T* value) { return {value}; }
 };
+
+/// The factors of a block without values.
+template <class T>
+inline one_value<T> factors_of(const local::csr_view<T>& a) {
+  static constexpr T one = 1;
+  if (a.column_factors != nullptr) return {a.column_factors, a.columns, 1, a.row_factors};
+  return {&one, nullptr, 0, a.row_factors};
+}
 
 /// Or one value for each head. Column 0 is column `first` of the first head.
 template <class T>
@@ -60,53 +104,96 @@ struct value_of_head {
   const local_index* order;
   local_index heads, head_width, first;
 
-  const T* of_entry(local_index e) const {
+  const T* of_entry(std::ptrdiff_t e, std::ptrdiff_t) const {
     return edge_values(values, order == nullptr ? e : order[e], heads);
   }
   local_index of_column(std::ptrdiff_t column) const {
     return static_cast<local_index>(first + column) / head_width;
   }
+  static constexpr T of_row(local_index) { return 1; }
   value_of_head from(local_index column) const { return {values, order, heads, head_width, first + column}; }
+  value_of_head of_pieces(std::ptrdiff_t) const { return *this; }
+  const void* stream(std::ptrdiff_t e) const {
+    return order == nullptr ? static_cast<const void*>(edge_values(values, e, heads)) : order + e;
+  }
+  static value_of_head every(const T* value) {
+    return {value, nullptr, 1, std::numeric_limits<local_index>::max(), 0};
+  }
 };
 
 /// Rows of y of more than Count / 2 and at most Count vectors. Those of the second half end with the last
-/// column, and may overlap the others. The columns of a vector have one value.
+/// column, and may overlap the others. The columns of a vector have one value. Returns the first row in
+/// [begin, end) that is long, which it leaves, or end.
 template <class T, int Bytes, int Count>
 struct strip {
   static constexpr int lanes = Bytes / static_cast<int>(sizeof(T)), half = Count / 2;
-  static constexpr local_index ahead = Bytes * Count <= 512 ? 32 : 16;
+  static constexpr int group = Count <= 4 ? 4 : 1;  // entries at a time
   using vector = typename vector_of<T, Bytes>::type;
   using place = typename vector_of<T, Bytes>::place;
 
   template <class X, class Values>
-  void operator()(const operands<T, X>& p, const Values& given, local_index begin, local_index end) const {
+  local_index operator()(const operands<T, X>& p, const Values& given, local_index begin,
+                         local_index end) const {
     const local::csr_view<T> a = p.a;
     const Values values = given;
     const X* const x = p.x.data;
+    const local_index* const columns = a.columns;
     const std::ptrdiff_t stride = p.x.row_stride, second = p.y.cols - (Count - half) * lanes;
-    const local_index last = a.offsets[a.rows] - 1;
+    const local_index far_end = p.last - p.ahead, stream_end = p.last - stream;
     local_index of_vector[Count];
     for (int n = 0; n < Count; ++n) of_vector[n] = values.of_column(start(n, second));
     for (local_index i = begin; i < end; ++i) {
+      std::ptrdiff_t e = a.offsets[i];
+      const std::ptrdiff_t row_end = a.offsets[i + 1];
+      if (is_long(row_end - e)) return i;
+      const local_index* const later = columns + (row_end <= far_end ? p.ahead : 0);
+      const bool few = row_end - e < 8;
+      const std::ptrdiff_t next = !few && row_end <= stream_end ? stream : 0,
+                           groups_end = few ? e - 1 : row_end - group;
       vector sum[Count] = {};
-      const local_index row_end = a.offsets[i + 1];
-      for (local_index e = a.offsets[i]; e < row_end; ++e) {
-        const X* const later = x + a.columns[e < last - ahead ? e + ahead : last] * stride;
-        for (int j = 0; j < lanes * Count; j += 64 / static_cast<int>(sizeof(X)))
-          __builtin_prefetch(later + j);
-        const X* const from = x + a.columns[e] * stride;
-        const T* const value = values.of_entry(e);
+      const row_place here = place_of(p, values, i);
+      const auto add_entry = [&](std::ptrdiff_t entry) {
+        const X* const from = x + columns[entry] * stride;
+        const T* const value = values.of_entry(entry, here.shift);
         for (int n = 0; n < Count; n += pace<X>) add(value[of_vector[n]], from + start(n, second), sum + n);
+      };
+      for (; e <= groups_end; e += group) {
+        __builtin_prefetch(columns + e + next);
+        __builtin_prefetch(values.stream(e + next));
+        for (int k = 0; k < group; ++k) prefetch_row(x + later[e + k] * stride);
+        for (int k = 0; k < group; ++k) add_entry(e + k);
+      }
+      for (; e < row_end; ++e) {
+        prefetch_row(x + later[e] * stride);
+        add_entry(e);
       }
       for (int n = 0; pace<X> == 2 && n < Count; n += 2) interleave(sum + n);
-      store(sum, p.fusion, second, p.y.row_data(i));
+      store(sum, p.fusion, p.fusion.alpha * values.of_row(here.row), second, p.y.row_data(here.row));
     }
+    return end;
   }
 
  private:
   template <class X>
   static constexpr int pace = sizeof(X)<sizeof(T) && Count> 2 ? 2 : 1;
+  static constexpr std::ptrdiff_t stream = 512;  // entries between a prefetch of entries and their use
 
+  /// Where row i of a is, with what some later row needs on its way.
+  template <class X, class Values>
+  static row_place place_of(const operands<T, X>& p, const Values& values, local_index i) {
+    constexpr local_index rows_ahead = 4;
+    if (p.places == nullptr) return {i, 0};
+    const local_index k = std::min(i + rows_ahead, p.a.rows - 1);
+    const row_place later = p.places[k];
+    for (int line = 0; line < Bytes * Count; line += 64)
+      __builtin_prefetch(p.y.row_data(later.row) + line / static_cast<int>(sizeof(T)), 1);
+    __builtin_prefetch(values.of_entry(p.a.offsets[k], later.shift));
+    return p.places[i];
+  }
+  template <class X>
+  static void prefetch_row(const X* row) {
+    for (int j = 0; j < lanes * Count; j += 64 / static_cast<int>(sizeof(X))) __builtin_prefetch(row + j);
+  }
   /// Where vector n of a row begins, whose second half begins at `second`.
   static std::ptrdiff_t start(int n, std::ptrdiff_t second) {
     return n < half ? std::ptrdiff_t{n} * lanes : second + (n - half) * lanes;
@@ -150,10 +237,11 @@ struct strip {
   static place& at(T* row, int n, std::ptrdiff_t second) {
     return *reinterpret_cast<place*>(n < half ? row + n * lanes : row + second + (n - half) * lanes);
   }
-  static void store(vector (&sum)[Count], const local::spmm_epilogue<T>& fusion, std::ptrdiff_t second,
-                    T* y) {
-    if (fusion.alpha != 1)
-      for (vector& s : sum) s *= fusion.alpha;
+  /// The row of y from its sum, `scale` in the place of fusion.alpha.
+  static void store(vector (&sum)[Count], const local::spmm_epilogue<T>& fusion, T scale,
+                    std::ptrdiff_t second, T* y) {
+    if (scale != 1)
+      for (vector& s : sum) s *= scale;
     if (fusion.beta != 0)
       for (int n = 0; n < Count; ++n) sum[n] += fusion.beta * at(y, n, second).value;
     if (fusion.bias != nullptr)
@@ -165,11 +253,15 @@ struct strip {
 };
 
 template <class T, class X, class Values>
-using kernel = void (*)(const operands<T, X>&, const Values&, local_index, local_index);
+using kernel = local_index (*)(const operands<T, X>&, const Values&, local_index, local_index);
+
+/// Whether columns may have different values.
+template <class T, class Values>
+inline constexpr bool by_head = std::is_same_v<Values, value_of_head<T>>;
 
 /// The bytes of the shortest vectors: one column, or as many as columns of heads share at least.
 template <class T, class Values>
-inline constexpr int shortest = std::is_same_v<Values, one_value<T>> ? static_cast<int>(sizeof(T)) : 16;
+inline constexpr int shortest = by_head<T, Values> ? 16 : static_cast<int>(sizeof(T));
 
 /// The kernel of `cols` columns, which Most vectors of Bytes hold and one fills.
 template <instruction_set I, class T, class X, class Values, int Bytes, int Most>
@@ -180,8 +272,45 @@ inline kernel<T, X, Values> kernel_of(local_index cols) {
   if constexpr (sizeof(X) < sizeof(T) && Most <= 2 && Bytes > 16)
     return kernel_of<I, T, X, Values, Bytes / 2, Most * 2>(cols);
   return [](const operands<T, X>& p, const Values& values, local_index begin, local_index end) {
-    run_with<I>(strip<T, Bytes, Most>(), p, values, begin, end);
+    return run_with<I>(strip<T, Bytes, Most>(), p, values, begin, end);
   };
+}
+
+/// Row i of y from the sum of its pieces, times `factor`, as a product with one entry.
+template <class T, class X, class F>
+inline void finish_row(const operands<T, X>& p, const T* total, local_index i, T factor, const F& multiply) {
+  constexpr local_index offsets[] = {0, 1}, column = 0;
+  const T one = 1;
+  local::spmm_epilogue<T> fusion = p.fusion;
+  fusion.alpha *= factor;
+  multiply(operands<T>{{1, 1, offsets, &column, nullptr},
+                       {total, 1, p.y.cols},
+                       fusion,
+                       {p.y.row_data(i), 1, p.y.cols, p.y.row_stride}},
+           &one);
+}
+
+/// Rows [begin, end) of y, which `run` can do but for long rows. `of_total` is the kernel that multiplies
+/// what is stored as T.
+template <class T, class X, class Values>
+inline void sum_rows(kernel<T, X, Values> run, kernel<T, T, Values> of_total, const operands<T, X>& p,
+                     const Values& values, local_index begin, local_index end) {
+  constexpr int most = 1024 / sizeof(T);
+  for (local_index i = begin; (i = run(p, values, i, end)) < end; ++i) {
+    T total[most] = {}, part[most];
+    const matrix_view<T> to{part, 1, p.y.cols};
+    const row_pieces pieces(p.a.offsets[i], p.a.offsets[i + 1]);
+    const row_place here = p.places == nullptr ? row_place{i, 0} : p.places[i];
+    for (int k = 0; k < pieces.count; ++k) {
+      const local_index offsets[] = {pieces.begin(k), pieces.begin(k + 1)};
+      const local::csr_view<T> piece{1, p.a.cols, offsets, p.a.columns, p.a.values};
+      sum_rows(run, of_total, {piece, p.x, {}, to, nullptr, p.last, p.ahead}, values.of_pieces(here.shift), 0,
+               1);
+      for (local_index j = 0; j < p.y.cols; ++j) total[j] += part[j];
+    }
+    finish_row(p, total, here.row, values.of_row(here.row),
+               [&](const operands<T>& last, const T* one) { of_total(last, Values::every(one), 0, 1); });
+  }
 }
 
 /// Rows [begin, end) of y, in vectors of Bytes, or shorter ones if a row does not fill these or they would
@@ -194,16 +323,31 @@ inline void multiply_rows(const operands<T, X>& p, const Values& values, local_i
   if constexpr (Bytes > shortest<T, Values>)
     if (p.y.cols < lanes || shared % lanes != 0)
       return multiply_rows<I, T, X, Values, Bytes / 2>(p, values, shared, begin, end);
-  constexpr bool narrow = Bytes < register_bytes(I) && std::is_same_v<Values, one_value<T>>;
-  constexpr int most = narrow ? 2 : kept_registers(I);
+  constexpr int most = Bytes < register_bytes(I) && !by_head<T, Values> ? 2 : kept_registers(I);
   const local_index vectors = (p.y.cols + lanes - 1) / lanes, strips = (vectors + most - 1) / most;
-  for (local_index i = begin; i < end; i += strips == 1 ? end - begin : row_block)
-    for (local_index s = 0; s < strips; ++s) {
-      const local_index first = vectors * s / strips * lanes,
-                        last = std::min(vectors * (s + 1) / strips * lanes, p.y.cols);
-      const auto run = kernel_of<I, T, X, Values, Bytes, most>(last - first);
-      run(p.columns(first, last), values.from(first), i, strips == 1 ? end : std::min(i + row_block, end));
-    }
+  if (strips == 0) return;
+  const auto rows = [&](local_index ahead, local_index from, local_index to) {
+    for (local_index i = from; i < to; i += strips == 1 ? to - from : row_block)
+      for (local_index s = 0; s < strips; ++s) {
+        const local_index first = vectors * s / strips * lanes,
+                          last = std::min(vectors * (s + 1) / strips * lanes, p.y.cols);
+        operands<T, X> part = p.columns(first, last);
+        part.ahead = ahead;
+        sum_rows(kernel_of<I, T, X, Values, Bytes, most>(last - first),
+                 kernel_of<I, T, T, Values, Bytes, most>(last - first), part, values.from(first), i,
+                 strips == 1 ? to : std::min(i + row_block, to));
+      }
+  };
+  with_prefetch_distance(static_cast<std::size_t>((p.y.cols + strips - 1) / strips) * sizeof(X), p.a, p.x,
+                         begin, end, rows);
+}
+
+/// Row i of y from the sum of its pieces, which threads have shared.
+template <instruction_set I, class Values, class T, class X>
+inline void finish_shared_row(const operands<T, X>& p, const Values& values, const T* total, local_index i) {
+  finish_row(p, total, i, values.of_row(i), [](const operands<T>& last, const T* one) {
+    multiply_rows<I>(last, Values::every(one), 0, 0, 1);
+  });
 }
 
 }  // namespace strip_detail

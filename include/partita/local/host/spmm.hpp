@@ -6,6 +6,7 @@
 
 #include "partita/base/bfloat16.hpp"
 #include "partita/local/fusion.hpp"
+#include "partita/local/host/elementwise.hpp"
 #include "partita/local/host/row_strips.hpp"
 #include "partita/local/shapes.hpp"
 #include "partita/local/view.hpp"
@@ -15,32 +16,60 @@ namespace partita::on_host {
 
 namespace spmm_detail {
 
-template <class T, class X>
-inline void multiply(const char* name, const device_queue<host>& q, const local::csr_view<T>& a,
-                     const matrix_view<const X>& x, const local::spmm_epilogue<T>& fusion,
-                     const matrix_view<T>& y) {
-  local::require_product(name, a, x, y, "a x");
-  const strip_detail::operands<T, X> p{a, x, fusion, y};
-  const strip_detail::one_value<T> values{a.values};
+/// Entries of so many rows are dropped when the rows have been computed.
+inline constexpr local_index rows_in_cache = 64;
+
+template <class T, class X, class Values>
+inline void multiply_by(const device_queue<host>& q, const strip_detail::operands<T, X>& p,
+                        const Values& values) {
   with_instructions([&](auto instructions) {
-    run_entry_rows(q.threads(), a, y.cols, [&](local_index begin, local_index end) {
-      strip_detail::multiply_rows<instructions>(p, values, 0, begin, end);
+    const elementwise_detail::dropped_rows<T> drop{p.fusion.drop, p.y, p.places};
+    const auto whole_rows = [&](local_index begin, local_index end) {
+      const local_index step = p.fusion.drop.drops() ? rows_in_cache : end - begin;
+      for (local_index i = begin; i < end; i += step) {
+        const local_index last = end - i < step ? end : i + step;
+        strip_detail::multiply_rows<instructions>(p, values, 0, i, last);
+        if (p.fusion.drop.drops()) run_with<instructions>(drop, i, last);
+      }
+    };
+    if (p.places != nullptr) return run_entry_rows(q.threads(), p.a, p.y.cols, whole_rows);
+    const auto sum = [&](const local::csr_view<T>& rows, const matrix_view<T>& to, bool whole,
+                         local_index begin, local_index end) {
+      if (whole) return whole_rows(begin, end);
+      strip_detail::multiply_rows<instructions>(strip_detail::operands<T, X>{rows, p.x, {}, to},
+                                                values.of_pieces(0), 0, begin, end);
+    };
+    run_row_sums(q.threads(), p.a, p.y, sum, [&](local_index row, const T* total) {
+      strip_detail::finish_shared_row<instructions>(p, values, total, row);
+      if (p.fusion.drop.drops()) run_with<instructions>(drop, row, row + 1);
     });
   });
 }
 
+template <class T, class X>
+inline void multiply(const char* name, const device_queue<host>& q, const local::csr_view<T>& a,
+                     const matrix_view<const X>& x, const local::spmm_epilogue<T>& fusion,
+                     const matrix_view<T>& y, const row_place* places = nullptr) {
+  local::require_product(name, a, x, y, "a x");
+  const strip_detail::operands<T, X> p{a, x, fusion, y, places};
+  if (a.values != nullptr)
+    multiply_by(q, p, strip_detail::value_of_entry<T>{a.values});
+  else
+    multiply_by(q, p, strip_detail::factors_of(a));
+}
+
 }  // namespace spmm_detail
 
-/// y = a x + beta y; beta = 0 overwrites y. a is (m, k) with values, x is (k, f), y is (m, f) and must not
-/// alias x. Throws shape_error if the shapes do not match.
+/// y = a x + beta y; beta = 0 overwrites y. a is (m, k), x is (k, f), y is (m, f) and must not alias x.
+/// Throws shape_error if the shapes do not match.
 template <class T>
 inline void spmm(const device_queue<host>& q, local::input_csr<T> a, local::input_view<T> x,
                  local::scalar<T> beta, matrix_view<T> y) {
   spmm_detail::multiply("spmm", q, a, x, local::spmm_epilogue<T>{.beta = beta}, y);
 }
 
-/// Product with fused epilogue, as defined by spmm_epilogue. a is (m, k) with values, x is (k, f), y is (m,
-/// f) and must not alias x. Throws shape_error if the shapes do not match.
+/// Product with fused epilogue, as defined by spmm_epilogue. a is (m, k), x is (k, f), y is (m, f) and must
+/// not alias x. Throws shape_error if the shapes do not match.
 template <class T>
 inline void spmm_fused(const device_queue<host>& q, local::input_csr<T> a, local::input_view<T> x,
                        std::type_identity_t<local::spmm_epilogue<T>> fusion, matrix_view<T> y) {

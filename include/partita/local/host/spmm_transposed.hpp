@@ -50,6 +50,8 @@ inline void strip(local_index count, const product<T, X>& p, const part& where, 
   if constexpr (Width > 1)
     if (count <= Width / 2) return strip<Width / 2>(count, p, where, begin, end, first);
   constexpr std::ptrdiff_t ahead = 16;
+  const T* const values = p.a.values;
+  const T* const factors = p.a.column_factors;
   const bool all_rows = where.row_begin == 0 && where.row_end == p.a.cols;
   for (local_index i = begin; i < end; ++i) {
     const local_index* entry = p.a.columns + p.a.offsets[i];
@@ -59,10 +61,13 @@ inline void strip(local_index count, const product<T, X>& p, const part& where, 
       stop = std::lower_bound(entry, stop, where.row_end);
     }
     T from[Width] = {};
-    for (local_index j = 0; j < count; ++j) from[j] = p.alpha * p.x(i, first + j);
+    const T scale = p.a.row_factors == nullptr ? p.alpha : p.alpha * p.a.row_factors[i];
+    for (local_index j = 0; j < count; ++j) from[j] = scale * p.x(i, first + j);
     for (; entry < stop; ++entry) {
       if (stop - entry > ahead) prefetch(p.y.row_data(entry[ahead]) + first, count);
-      const T value = p.a.values[entry - p.a.columns];
+      const T value = values != nullptr    ? values[entry - p.a.columns]
+                      : factors != nullptr ? factors[*entry]
+                                           : T(1);
       T* const to = p.y.row_data(*entry) + first;
       if (count == Width)
         for (local_index j = 0; j < Width; ++j) to[j] += value * from[j];
@@ -108,8 +113,8 @@ inline void multiply(const device_queue<host>& q, const local::csr_view<T>& a, c
 
 }  // namespace scatter_detail
 
-/// y = alpha a^T x + beta y; beta = 0 overwrites y. a is (m, k) with values, its columns ascending in each
-/// row; x is (m, f), y is (k, f) and must not alias x. Throws shape_error if the shapes do not match.
+/// y = alpha a^T x + beta y; beta = 0 overwrites y. a is (m, k), its columns ascending in each row; x is (m,
+/// f), y is (k, f) and must not alias x. Throws shape_error if the shapes do not match.
 template <class T>
 inline void spmm_transposed(const device_queue<host>& q, local::input_csr<T> a, local::input_view<T> x,
                             local::scalar<T> alpha, local::scalar<T> beta, matrix_view<T> y) {

@@ -9,6 +9,12 @@ namespace partita::on_host {
 /// Row block size of sparse products.
 inline constexpr local_index row_block = 16;
 
+/// Where row i of a reordered block is in the block: its row there, and what its entries' numbers are less
+/// there than here.
+struct row_place {
+  local_index row = 0, shift = 0;
+};
+
 /// Prefetches n elements.
 template <class T>
 inline void prefetch(const T* x, local_index n) {

@@ -40,13 +40,11 @@ class gcn_conv final : public layer<T, Device> {
 
   void forward(const operand<T, Device>& h, matrix& z, const pass& p) override {
     if (aggregate_first_) {
-      aggregated_ = h.visit([&](const auto& x) { return aggregated(x, h); });           // A H (n, in)
-      return gemm(*aggregated_, weight_.value(), z, {.bias = bias(), .relu = p.relu});  // (n, out)
+      aggregated_ = h.visit([&](const auto& x) { return aggregated(x, h); });  // A H (n, in)
+      return gemm(*aggregated_, weight_.value(), z, p.epilogue_of(bias()));    // (n, out)
     }
-    gemm(h, weight_.value(), forward_);  // H W (n, out)
-    (*product_)(forward_, z);            // (n, out)
-    if (bias_ != nullptr) add_row(*bias(), z);
-    if (p.relu) transform(z, z, positive_part{});
+    gemm(h, weight_.value(), forward_);                   // H W (n, out)
+    product_->apply(forward_, z, p.epilogue_of(bias()));  // (n, out)
   }
 
   void backward(const operand<T, Device>& h, const matrix& dz, matrix* dh) override {

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// The softmax of the scores of a row of entries and its gradient, in vectors of heads. A row's scores stay
+/// in the first-level cache between the passes over them; of a longer row they are computed again.
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+
+#include "partita/local/host/edge_parts.hpp"
+#include "partita/local/host/entry_scores.hpp"
+#include "partita/local/host/exponential.hpp"
+#include "partita/local/host/instructions.hpp"
+#include "partita/local/view.hpp"
+
+namespace partita::on_host {
+
+namespace edge_detail {
+
+/// score(e, h) = leaky(source(col(e), h) + target(row(e), h)), and log_sum, of rows, if given.
+template <class T>
+struct attention {
+  local::csr_view<T> a;
+  local_index heads;
+  T slope;
+  matrix_view<const T> source, target;
+  matrix_view<const T> log_sum{};
+
+  struct terms_of_entry {
+    const T *source, *target, *log_sum;
+  };
+  terms_of_entry terms(local_index i, local_index c) const {
+    return {source.row_data(c), target.row_data(i), log_sum.row_data(i)};
+  }
+  T leaky_slope() const { return slope; }
+  static local_index averages() { return 0; }
+  static bool finishes() { return false; }
+  static T finished(local_index, local_index, local_index, T alpha) { return alpha; }
+
+  void prefetch_ahead(local_index e) const {
+    const local_index last = a.offsets[a.rows] - 1;
+    __builtin_prefetch(source.row_data(a.columns[std::min(e + score_detail::ahead, last)]));
+  }
+};
+
+inline constexpr local_index buffered = 2048;  ///< numbers
+
+/// One row of edge_log_sum: the heads from h on that a vector has. Where the scores do not fit the buffer,
+/// the sum so far is scaled to the largest score so far.
+template <instruction_set I, class T, int Bytes>
+inline void log_sums_of_row(const attention<T>& scores, local_index i, local_index h, T* buffer, T* log_sum) {
+  using v = score_detail::heads_at_once<T, Bytes>;
+  using vector = typename v::vector;
+  const local_index begin = scores.a.offsets[i], end = scores.a.offsets[i + 1];
+  const vector target = v::at(scores.target.row_data(i) + h).value;
+  vector largest{};
+  largest += std::numeric_limits<T>::lowest();
+  typename v::doubles total{};
+  for (local_index first = begin; first < end; first += buffered / v::lanes) {
+    const local_index last = std::min(end, first + buffered / v::lanes);
+    const vector before = largest;
+    T* to = buffer;
+    for (local_index e = first; e < last; ++e, to += v::lanes) {
+      scores.prefetch_ahead(e);
+      const vector z = v::at(scores.source.row_data(scores.a.columns[e]) + h).value + target;
+      const vector score = z > vector{} ? z : scores.slope * z;
+      v::at(to).value = score;
+      largest = score > largest ? vector(score) : largest;
+    }
+    if (first != begin) {
+      T factor[v::lanes];
+      v::at(factor).value = before - largest;
+      exponentials<I>(factor, v::lanes);
+      typename v::doubles scale{};
+      v::add(factor, scale);
+      total *= scale;
+    }
+    for (T* from = buffer; from < to; from += v::lanes) v::at(from).value -= largest;
+    exponentials<I>(buffer, static_cast<std::size_t>(to - buffer));
+    for (const T* from = buffer; from < to; from += v::lanes) v::add(from, total);
+  }
+  T tops[v::lanes];
+  double totals[v::lanes];
+  v::at(tops).value = largest;
+  v::of_doubles(totals).value = total;
+  for (int lane = 0; lane < v::lanes; ++lane)
+    log_sum[h + lane] = static_cast<T>(double{tops[lane]} + std::log(totals[lane]));
+}
+
+template <instruction_set I, class T>
+struct log_sums {
+  void operator()(const attention<T>& scores, const matrix_view<T>& log_sum, local_index begin,
+                  local_index end) const {
+    T buffer[buffered];
+    score_detail::with_vectors<I, T>(scores.heads, false, [&](auto bytes) {
+      constexpr local_index lanes = bytes / static_cast<int>(sizeof(T));
+      for (local_index i = begin; i < end; ++i)
+        if (scores.a.offsets[i] == scores.a.offsets[i + 1])
+          std::fill_n(log_sum.row_data(i), scores.heads, T{0});
+        else
+          score_detail::for_vectors(lanes, scores.heads, [&](local_index h) {
+            log_sums_of_row<I, T, bytes>(scores, i, h, buffer, log_sum.row_data(i));
+          });
+    });
+  }
+};
+
+/// The gradient of the softmax of one row: of `heads` heads from `first_head` on, which vectors divide.
+template <instruction_set I, class T, int Bytes>
+struct row_gradient {
+  using v = score_detail::heads_at_once<T, Bytes>;
+  using vector = typename v::vector;
+  const attention<T>& scores;
+  local_index i, first_head, heads;
+  T* edges;   ///< of all entries
+  T* buffer;  ///< buffered numbers
+
+  local_index begin() const { return scores.a.offsets[i]; }
+  local_index end() const { return scores.a.offsets[i + 1]; }
+  /// As many entries as have their coefficients in the buffer.
+  local_index at_once() const { return std::max<local_index>(buffered / heads, 1); }
+  T* gradient(local_index e, local_index h) const {
+    return edge_values(edges, e, scores.heads) + first_head + h;
+  }
+
+  /// The coefficients of the entries from `first` on, to the buffer; returns their end.
+  local_index coefficients(local_index first) const {
+    const local_index last = std::min(end(), first + at_once());
+    const auto terms = [&](local_index, local_index e) {
+      auto all = scores.terms(i, scores.a.columns[e]);
+      all.source += first_head, all.target += first_head, all.log_sum += first_head;
+      return all;
+    };
+    score_detail::exponents<T, Bytes>(terms, scores.slope, i, first, last, scores.a.offsets[scores.a.rows],
+                                      heads, buffer);
+    exponentials<I>(buffer, static_cast<std::size_t>((last - first) * heads));
+    return last;
+  }
+  /// dot[h] = sum_e alpha(e, h) edges[e, h], in double. Returns whether the buffer has all coefficients.
+  bool dots(T* dot) const {
+    double total[most_heads];
+    std::fill_n(total, heads, 0.0);
+    for (local_index first = begin(); first < end();) {
+      const local_index last = coefficients(first);
+      for (local_index h = 0; h < heads; h += v::lanes) {
+        typename v::doubles sum = v::of_doubles(total + h).value;
+        const T* alpha = buffer + h;
+        for (local_index e = first; e < last; ++e, alpha += heads) v::add_product(alpha, gradient(e, h), sum);
+        v::of_doubles(total + h).value = sum;
+      }
+      first = last;
+    }
+    for (local_index h = 0; h < heads; ++h) dot[h] = static_cast<T>(total[h]);
+    return end() - begin() <= at_once();
+  }
+  /// edges[e, h] = alpha (edges[e, h] - dot[h]) leaky'(z), and their sums are added to dtarget.
+  void finish(const T* dot, bool has_coefficients, T* dtarget) const {
+    for (local_index first = begin(); first < end();) {
+      const local_index last = has_coefficients ? end() : coefficients(first);
+      for (local_index h = 0; h < heads; h += v::lanes) {
+        const vector target = v::at(scores.target.row_data(i) + first_head + h).value;
+        const vector mean = v::at(dot + h).value;
+        vector sum{};
+        const T* alpha = buffer + h;
+        for (local_index e = first; e < last; ++e, alpha += heads) {
+          const vector z = v::at(scores.source.row_data(scores.a.columns[e]) + first_head + h).value + target;
+          const vector g = v::at(alpha).value * (v::at(gradient(e, h)).value - mean);
+          const vector through = z > vector{} ? vector(g) : scores.slope * g;
+          v::at(gradient(e, h)).value = through;
+          sum += through;
+        }
+        v::at(dtarget + h).value += sum;
+      }
+      first = last;
+    }
+  }
+
+  static constexpr local_index most_heads = 64;  ///< at most
+};
+
+/// Of some rows: edges in place and dtarget; row_dot is given, or computed if it has no rows.
+template <instruction_set I, class T>
+struct softmax_gradient {
+  void operator()(const attention<T>& scores, const matrix_view<const T>& row_dot, T beta, T* edges,
+                  const matrix_view<T>& dtarget, local_index begin, local_index end) const {
+    constexpr local_index most = 64;
+    T buffer[buffered], dots[most];
+    for (local_index first = 0; first < scores.heads; first += most) {
+      const local_index heads = std::min(most, scores.heads - first);
+      score_detail::with_vectors<I, T>(heads, true, [&](auto bytes) {
+        for (local_index i = begin; i < end; ++i) {
+          T* const to = dtarget.row_data(i) + first;
+          for (local_index h = 0; h < heads; ++h) to[h] = beta == 0 ? T{0} : beta * to[h];
+          const row_gradient<I, T, bytes> row{scores, i, first, heads, edges, buffer};
+          const bool given = row_dot.rows != 0, kept = !given && row.dots(dots);
+          row.finish(given ? row_dot.row_data(i) + first : dots, kept, to);
+        }
+      });
+    }
+  }
+};
+
+/// to(c, h) = beta to(c, h) + sum_e edges[e, h] over the entries of column c.
+template <instruction_set I, class T>
+struct column_sums {
+  void operator()(const local::csr_view<T>& columns, const local_index* numbers, local_index heads,
+                  const T* edges, T beta, const matrix_view<T>& to, local_index begin,
+                  local_index end) const {
+    score_detail::with_vectors<I, T>(heads, true, [&](auto bytes) {
+      using v = score_detail::heads_at_once<T, bytes>;
+      const local_index last = columns.offsets[columns.rows] - 1;
+      for (local_index c = begin; c < end; ++c)
+        for (local_index h = 0; h < heads; h += v::lanes) {
+          typename v::vector sum{};
+          for (local_index t = columns.offsets[c]; t < columns.offsets[c + 1]; ++t) {
+            __builtin_prefetch(edge_values(edges, numbers[std::min(t + score_detail::ahead, last)], heads) +
+                               h);
+            sum += v::at(edge_values(edges, numbers[t], heads) + h).value;
+          }
+          auto& place = v::at(to.row_data(c) + h);
+          if (beta != 0) sum += beta * place.value;
+          place.value = sum;
+        }
+    });
+  }
+};
+
+}  // namespace edge_detail
+
+}  // namespace partita::on_host

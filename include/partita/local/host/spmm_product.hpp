@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// Repeated products with the same sparse blocks, with their rows in another order where that pays.
+
+#include <map>
+#include <optional>
+#include <tuple>
+
+#include "partita/local/host/row_order.hpp"
+#include "partita/local/host/spmm.hpp"
+#include "partita/local/spmm_product.hpp"
+#include "partita/local/view.hpp"
+#include "partita/memory/host.hpp"
+#include "partita/memory/host_far.hpp"
+
+namespace partita::detail {
+
+/// The epilogue of a x for blocks that are multiplied repeatedly. The second product with a block looks, on a
+/// sample of it, whether another order of its rows pays within 20 products, and finds this order if so; that
+/// costs a few products then, and a few hundredths of one otherwise. Every row is summed as the kernel spmm
+/// does, so that y has the same bits. Only square blocks are reordered on their own account, whose rows are
+/// those of x too, where x exceeds 32 MiB. An order takes 12 bytes per row and 4 per entry of a; none is
+/// made where they exceed the budget of the queue, nor on queues with far memory.
+template <class T>
+class spmm_product<T, on_host::host> {
+ public:
+  explicit spmm_product(local::row_order order = local::row_order::automatic) : order_(order) {}
+
+  /// See the kernel spmm_fused.
+  void operator()(const device_queue<on_host::host>& q, local::csr_view<T> a, local::input_view<T> x,
+                  const local::spmm_epilogue<T>& fusion, matrix_view<T> y) {
+    local::require_product("spmm", a, x, y, "a x");
+    const on_host::ordered_rows* const rows = find(q, a, x.cols);
+    if (rows == nullptr) return spmm_fused(q, a, x, fusion, y);
+    on_host::spmm_detail::multiply<T>("spmm", q, rows->of(a), x, fusion, y, rows->places());
+  }
+
+  /// Bias, relu and dropout are as fast in the same pass.
+  static bool finishes(const device_queue<on_host::host>&) { return true; }
+  /// Whether the rows of a block are in another order.
+  bool reorders() const {
+    for (const auto& [key, found] : blocks_)
+      if (found.rows) return true;
+    return false;
+  }
+  /// Discards all orders; required when memory of an operand is reused.
+  void clear_plans() { blocks_.clear(); }
+
+ private:
+  struct block {
+    int products = 0;
+    std::optional<on_host::ordered_rows> rows;
+  };
+
+  /// The order of a block, or null for the natural one.
+  const on_host::ordered_rows* find(const device_queue<on_host::host>& q, const local::csr_view<T>& a,
+                                    local_index width) {
+    if (order_ == local::row_order::natural || a.nonzeros() == 0 || width == 0) return nullptr;
+    const on_host::order_problem p{
+        a.rows, a.cols, a.offsets, a.columns, std::int64_t{width} * int{sizeof(T)}, q.threads()};
+    const bool forced = order_ == local::row_order::clustered;
+    if (!forced && p.cols * p.row_bytes < p.last_bytes) return nullptr;
+    block& b = blocks_[{a.offsets, a.columns, a.rows, width}];
+    if (++b.products == (forced ? 1 : 2) && far_of(q) == nullptr &&
+        q.meter()->fits(on_host::ordered_rows::bytes(p)))
+      choose(q, p, forced, b.rows);
+    return b.rows ? &*b.rows : nullptr;
+  }
+  static void choose(const device_queue<on_host::host>& q, const on_host::order_problem& p, bool forced,
+                     std::optional<on_host::ordered_rows>& rows) {
+    if (!forced && !on_host::order_may_pay(p)) return;
+    rows.emplace(q, p, p.rows == p.cols ? on_host::clustered_order(p) : on_host::order_by_first_column(p));
+    if (!forced && !on_host::order_pays(p, on_host::fetched_per_entry(p, false),
+                                        on_host::fetched_per_entry(rows->of(p), false)))
+      rows.reset();
+  }
+
+  local::row_order order_;
+  std::map<std::tuple<const void*, const void*, local_index, local_index>, block> blocks_;
+};
+
+}  // namespace partita::detail
