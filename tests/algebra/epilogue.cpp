@@ -123,7 +123,8 @@ TEST_CASE("a product with a weight has the bits of the chain, on a reproducible 
       const auto x = generate<vertex_rows, double>(m, {31, 5}, field(1));
       const auto w = generate<replicated, double>(m, {5, 6}, field(2));
       const auto bias = generate<replicated, double>(m, {1, 6}, bias_of);
-      auto y = generate<vertex_rows, double>(m, {31, 6}, field(3)), chain = generate<vertex_rows, double>(m, {31, 6}, field(3));
+      auto y = generate<vertex_rows, double>(m, {31, 6}, field(3)),
+           chain = generate<vertex_rows, double>(m, {31, 6}, field(3));
       gemm(x, w, y, {.beta = 1, .bias = &bias, .relu = true, .drop = mask});
       gemm(x, w, chain, {.beta = 1, .bias = &bias});
       transform(chain, chain, positive_part{});
