@@ -9,7 +9,7 @@ std::shared_ptr<void> bench::add_cpu_benchmarks(launcher& start, const command& 
                                                 const std::vector<graph>& graphs) {
   const auto make_queue = [](const communicator&) {
 #ifdef PARTITA_WITH_BLAS
-    return device_queue<host>(1, blas_gemm());
+    return device_queue<host>(1, blas::faster_gemm());
 #else
     return device_queue<host>();
 #endif

@@ -181,7 +181,7 @@ class scalapack_product final : public contender {
     set(of_b_, memory_->b(of_b_.size()), [&](int i, int j) { return problem_.b(i, j); });
   }
   void multiply() override {
-    const blas::thread_limit one(1);
+    const blas::one_thread limit;
     pdgemm(problem_.transposed_a(), static_cast<int>(problem_.m()), static_cast<int>(problem_.n()),
            static_cast<int>(problem_.k()), memory_->a(of_a_.size()).data(), of_a_,
            memory_->b(of_b_.size()).data(), of_b_, memory_->c(of_c_.size()).data(), of_c_);

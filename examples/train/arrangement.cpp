@@ -120,7 +120,9 @@ void run_threads(const std::string& program, int ranks, std::optional<double> ti
     if (ftrylockfile(stdout) == 0) std::fflush(stdout);  // not where the rank is stuck in writing
     std::_Exit(1);
   };
-  partita::threads::run(ranks, body, {.time_limit = time_limit(timeout), .if_stuck = end});
+  const char* const pin = std::getenv("PARTITA_PIN");
+  const bool pins = pin == nullptr || std::string_view(pin) != "0";
+  partita::threads::run(ranks, body, {.time_limit = time_limit(timeout), .if_stuck = end, .pins = pins});
 }
 
 bool in_mpi_job() {

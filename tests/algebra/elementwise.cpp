@@ -55,6 +55,31 @@ TEST_CASE("map") {
   });
 }
 
+namespace {
+
+struct step_of_three {
+  constexpr void operator()(double x, double& a, double& b, double& c) const {
+    a += x, b -= 2 * a, c = a * b;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("several matrices in one pass") {
+  everywhere([](const host_mesh& m, layout l, matrix_shape size) {
+    const auto x = generate<double>(m, l, size, field(1));
+    auto a = generate<double>(m, l, size, field(2)), b = generate<double>(m, l, size, field(3)),
+         c = generate<double>(m, l, size, field(4));
+    algebra::update(x, step_of_three{}, a, b, c);
+    const auto of_a = [](auto i, auto j) { return element(i, j, 2) + element(i, j, 1); };
+    const auto of_b = [&](auto i, auto j) { return element(i, j, 3) - 2 * of_a(i, j); };
+    check_equals(a, of_a, 0, "the first");
+    check_equals(b, of_b, 0, "the second");
+    check_equals(
+        c, [&](auto i, auto j) { return of_a(i, j) * of_b(i, j); }, 0, "the third");
+  });
+}
+
 TEST_CASE("zip") {
   everywhere([](const host_mesh& m, layout l, matrix_shape size) {
     auto a = generate<double>(m, l, size, field(1)), b = generate<double>(m, l, size, field(2));

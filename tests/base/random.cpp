@@ -54,4 +54,20 @@ TEST_CASE("random: every order of three comes up about equally often") {
   for (const auto& [order, count] : counts) CHECK(doctest::Approx(count).epsilon(0.1) == 1000);
 }
 
+TEST_CASE_TEMPLATE("random: dropping an entry is a comparison of its random bits", T, float, double) {
+  const std::uint64_t word = random_key{1, 2, 3}.word();
+  const std::int64_t vertices[] = {7, 1000000007, 0};
+  for (const std::uint64_t threshold :
+       {std::uint64_t{0}, std::uint64_t{1} << 51, (std::uint64_t{1} << 53) - 1})
+    for (const std::int64_t* const named : {static_cast<const std::int64_t*>(nullptr), vertices}) {
+      const dropped<T> drop{word, threshold, T(1.25), named};
+      for (std::int64_t i = 0; i < 3; ++i)
+        for (std::int64_t j = 0; j < 200; ++j) {
+          const bool goes = random_bits(word, named == nullptr ? i : named[i], j) >> 11 < threshold;
+          CHECK(drop(i, j, T(-3)) == (goes ? T(0) : T(-3) * T(1.25)));
+        }
+    }
+  CHECK(dropped<T>{}(4, 5, T(6)) == 6);
+}
+
 }  // namespace test_random

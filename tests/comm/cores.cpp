@@ -24,3 +24,34 @@ TEST_CASE("a thread sees the cores that it is bound to") {
   CHECK(comm::contains(bound, last));
   CHECK(comm::usable_cores() == before);
 }
+
+TEST_CASE("shares of cores are disjoint, differ by one core at most, and are all of them") {
+  comm::core_set cores{};
+  for (const std::size_t core : {0, 2, 3, 7, 64, 65, 1000})
+    cores[core / 8] |= static_cast<std::uint8_t>(1u << core % 8);
+  for (int parts = 1; parts <= 7; ++parts) {
+    comm::core_set all{};
+    for (int part = 0; part < parts; ++part) {
+      const comm::core_set share = comm::share_of(cores, part, parts);
+      CHECK(comm::count(share) >= 7 / parts);
+      CHECK(comm::count(share) <= (7 + parts - 1) / parts);
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        CHECK((all[i] & share[i]) == 0);
+        all[i] |= share[i];
+      }
+    }
+    CHECK(all == cores);
+  }
+  CHECK(comm::share_of(cores, 3, 8) == cores);
+}
+
+TEST_CASE("a thread and those it creates are bound for a scope") {
+  const comm::core_set before = comm::usable_cores();
+  const comm::core_set last = comm::share_of(before, comm::count(before) - 1, comm::count(before));
+  {
+    const comm::bound_to scope(last);
+    CHECK(comm::usable_cores() == last);
+    std::thread([&] { CHECK(comm::usable_cores() == last); }).join();
+  }
+  CHECK(comm::usable_cores() == before);
+}

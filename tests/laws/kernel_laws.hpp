@@ -48,16 +48,19 @@ void affine_of_odd_shapes() {
         for (const T beta : {T{0}, T(-0.75)}) {
           const block<T> a(m, k, 1, placing{}), b(k, n, 2, 0);
           block<T> c(m, n, 3, 2);
+          partita::local::block_dropout<T> drop;
+          if (relu) drop = {{7, std::uint64_t{1} << 51, T(1.25)}, 1000, 3};
           const std::vector<T> bias = block<T>(1, n, 4, 0).values;
           if (beta == 0) c.poison();
           agree_with<Device>(
               c, law_tolerance<T> * (1 + std::sqrt(double(k))),
               [&](auto& at, auto& r) {
-                gemm_bias_relu(at.queue, at(a), at(b), biased ? at(bias) : nullptr, relu, beta, r.view());
+                gemm_bias_relu(at.queue, at(a), at(b), biased ? at(bias) : nullptr, relu, beta, r.view(),
+                               drop);
               },
               [&](auto& r) {
                 reference::gemm_bias_relu(a.view(), b.view(), biased ? bias.data() : nullptr, relu, beta,
-                                          r.view());
+                                          r.view(), drop);
               });
         }
 }

@@ -36,7 +36,10 @@ std::size_t slot_for(const sparse<double>& a, far_spmm_size size, std::size_t ch
 }
 
 constexpr local::spmm_epilogue<double> epilogues[] = {
-    {}, {.alpha = -0.75, .beta = 1}, {.beta = 0.5, .relu = true}};
+    {},
+    {.alpha = -0.75, .beta = 1},
+    {.beta = 0.5, .relu = true},
+    {.alpha = 2, .relu = true, .drop = {{7, std::uint64_t{1} << 51, 1.25}, 1000, 3}}};
 
 /// y on far memory against y on near memory, bit for bit in the rows that are in one chunk, twice: the second
 /// time with other values.

@@ -2,7 +2,10 @@
 // Steps of optimisers by hand.
 #include "partita/nn/optimizer.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <doctest/doctest.h>
+#include <vector>
 
 #include "support/layers.hpp"
 
@@ -33,6 +36,38 @@ TEST_CASE("one step of SGD and two of Adam, by hand") {
                second = (0.999 * 0.001 + 0.001 * 4) / (1 - 0.999 * 0.999);
   CHECK(bias ==
         doctest::Approx(2 - 0.1 / (1 + 1e-8) - 0.1 * first / (std::sqrt(second) + 1e-8)).epsilon(1e-13));
+}
+
+TEST_CASE_TEMPLATE("Adam in one pass has the bits of Adam in seven", T, float, double) {
+  nn::parameters<T, host> set(alone());
+  set.add("W", {3, 5}, 0.25), set.add("b", {1, 5}, 0.25), set.add("V", {5, 2}), set.add("c", {1, 2}, 0.5);
+  const auto random = [&](int salt) {
+    std::vector<T> x(set.values().values().size());
+    for (std::size_t k = 0; k < x.size(); ++k)
+      x[k] = static_cast<T>(random_uniform(7, static_cast<std::int64_t>(k), salt) - 0.5);
+    return x;
+  };
+  std::vector<T> w = random(0), m(w.size()), v(w.size());
+  std::copy(w.begin(), w.end(), set.values().values().begin());
+  nn::adam<T, host> optimizer(0.1);
+  for (int t = 1; t <= 3; ++t) {
+    const std::vector<T> g = random(t);
+    std::copy(g.begin(), g.end(), set.gradients().values().begin());
+    optimizer.step(set);
+    CHECK(std::equal(g.begin(), g.end(), set.gradients().values().begin()));
+    std::size_t k = 0;
+    for (auto& p : set.list())
+      for (const T value : p.value().values()) {
+        const T slope = T(1) * g[k] + static_cast<T>(p.decay()) * w[k];
+        const T b1 = T(0.9), b2 = T(0.999);
+        m[k] = b1 * m[k] + (1 - b1) * slope;
+        v[k] = b2 * v[k] + (1 - b2) * slope * slope;
+        const T first = static_cast<T>(1 / (1 - std::pow(0.9, t))),
+                second = static_cast<T>(1 / (1 - std::pow(0.999, t)));
+        w[k] -= T(0.1) * (m[k] * first) / (std::sqrt(v[k] * second) + T(1e-8));
+        CHECK(value == w[k++]);
+      }
+  }
 }
 
 }  // namespace test_optimizer

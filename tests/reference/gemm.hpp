@@ -2,6 +2,7 @@
 #pragma once
 /// Dense times dense, as the definition has it.
 
+#include "partita/local/fusion.hpp"
 #include "partita/local/view.hpp"
 #include "reference/reductions.hpp"
 
@@ -21,15 +22,16 @@ void gemm(bool ta, bool tb, local::scalar<T> alpha, local::input_view<T> a, loca
     }
 }
 
-/// c(i, j) = sum_p a(i, p) b(p, j) + beta c(i, j) + bias[j], cut at 0 where relu is set.
+/// c(i, j) = sum_p a(i, p) b(p, j) + beta c(i, j) + bias[j], cut at 0 where relu is set, after dropout.
 template <class T>
 void gemm_bias_relu(local::input_view<T> a, local::input_view<T> b, const local::scalar<T>* bias, bool relu,
-                    local::scalar<T> beta, matrix_view<T> c) {
+                    local::scalar<T> beta, matrix_view<T> c,
+                    const std::type_identity_t<local::block_dropout<T>>& drop = {}) {
   gemm(false, false, T{1}, a, b, beta, c);
   for (local_index i = 0; i < c.rows; ++i)
     for (local_index j = 0; j < c.cols; ++j) {
       const T value = c(i, j) + (bias == nullptr ? T{0} : bias[j]);
-      c(i, j) = relu && !(value > 0) ? T{0} : value;
+      c(i, j) = drop.of_matrix(drop.first_row + i, drop.first_col + j, relu && !(value > 0) ? T{0} : value);
     }
 }
 

@@ -20,7 +20,9 @@ void spmm_fused(local::input_csr<T> a, local::input_view<T> x,
       total *= fusion.alpha;
       if (fusion.beta != 0) total += fusion.beta * y(i, j);
       if (fusion.bias != nullptr) total += fusion.bias[j];
-      y(i, j) = fusion.relu && !(total > 0) ? T{0} : total;
+      if (fusion.relu && !(total > 0)) total = 0;
+      const local::block_dropout<T>& drop = fusion.drop;
+      y(i, j) = drop.of_matrix(drop.first_row + i, drop.first_col + j, total);
     }
 }
 

@@ -183,12 +183,8 @@ class column_slices {
                          parts.local());  // (sum of n_q, b)
     ranks_.along(every_axis)
         .reduce_scatter(parts.values(), elements(y.shape().cols), sum.values());  // (n, b)
-    if (e.beta == T(0))
-      copy(sum, y);
-    else
-      zip(sum, y, y, linear_combination<T>{1, e.beta});
-    if (e.bias != nullptr) add_row(*e.bias, y);
-    if (e.relu) transform(y, y, positive_part{});
+    partita::detail::finish<T>(q, std::as_const(sum).local(), partita::detail::epilogue_of_block(T(1), e, y),
+                               y.local());
   }
   void gradient(const matrix& g, dense<T, replicated, Device>& dw) const {
     matrix all(mesh(), {slices_->shape().rows, g.shape().cols});  // (sum of n_q, b)

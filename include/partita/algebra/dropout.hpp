@@ -9,20 +9,6 @@
 
 namespace partita {
 
-/// x scale, or 0 if the upper 53 bits of the random field `word` at (vertex(i), j) are below `threshold`.
-template <class T>
-struct dropped {
-  std::uint64_t word;
-  std::uint64_t threshold;
-  T scale;
-  const global_index* vertices = nullptr;  ///< see dropout_mask
-
-  constexpr global_index vertex(global_index i) const { return vertices == nullptr ? i : vertices[i]; }
-  constexpr T operator()(global_index i, global_index j, T x) const {
-    return (random_bits(word, vertex(i), j) >> 11) < threshold ? T(0) : x * scale;
-  }
-};
-
 /// Which entries are dropped: a pure function of seed, epoch, layer and the global row and column, so that
 /// results do not depend on the number of ranks. Where the rows of matrices are a selection of vertices,
 /// `vertices` (in the memory of the device) has the vertex of each row, and takes its place.

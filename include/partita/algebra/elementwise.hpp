@@ -20,16 +20,30 @@ void require_same_blocks(const char* what, const A& a, const B& b) {
                               " and ", b.shape(), a.shape() == b.shape() ? " with different blockings" : ""});
 }
 
-/// f applied with global indices, for a block whose first entry is at (row, col).
+/// f of a row, applied with global indices of columns.
+template <class Function>
+struct with_global_columns {
+  Function f;
+  global_index col;
+
+  template <class T>
+  constexpr auto operator()(local_index j, T value) const {
+    return f(col + j, value);
+  }
+};
+
+/// f applied with global indices, for a block whose first entry is at (first_row, col).
 template <class Function>
 struct with_global_indices {
   Function f;
-  global_index row, col;
+  global_index first_row, col;
 
   template <class T>
   constexpr auto operator()(local_index i, local_index j, T value) const {
-    return f(row + i, col + j, value);
+    return f(first_row + i, col + j, value);
   }
+  constexpr auto row(local_index i) const requires requires { f.row(global_index{}); }
+  { return with_global_columns<decltype(f.row(global_index{}))>{f.row(first_row + i), col}; }
 };
 
 /// f(x, value of row i).
@@ -80,6 +94,19 @@ void zip(const dense<T, A, Device>& a, const dense<T, B, Device>& b, dense<T, Y,
   detail::require_same_blocks("zip", a, y);
   local::chunked::zip(a.mesh().queue(), f, a.local(), b.local(), y.local());
 }
+
+namespace algebra {
+
+/// f(x(i, j), y(i, j), more(i, j) ...), which updates the entries of y and more, in one pass; none of them
+/// may alias another. Throws shape_error unless all have the same layout and blockings.
+template <class T, layout X, layout Y, class Device, class Function, class... More>
+void update(const dense<T, X, Device>& x, Function f, dense<T, Y, Device>& y, More&... more) {
+  partita::detail::require_same_blocks("update", x, y);
+  (partita::detail::require_same_blocks("update", x, more), ...);
+  local::chunked::update(x.mesh().queue(), f, x.local(), y.local(), more.local()...);
+}
+
+}  // namespace algebra
 
 /// y(i, j) = f(i, j, x(i, j)) with global indices; y may alias x. Throws shape_error unless x and y have the
 /// same layout and blockings.

@@ -32,8 +32,8 @@ class exact_product {
         schedule_(std::make_unique<std::variant<straight, transposed>>(std::move(schedule))),
         terms_(terms) {}
 
-  /// y = alpha A x; beta must be 0.
-  void operator()(matrix_view<const T> x, matrix_view<T> y, T alpha = 1, T = 0) {
+  /// y = alpha A x; e has nothing but alpha.
+  void operator()(matrix_view<const T> x, matrix_view<T> y, const local::spmm_epilogue<T>& e = {}) {
     const auto& q = mesh_.queue();
     const base::exact_grid grid =
         common_grid<T>(mesh_, magnitude(q, a_->all_values()), magnitude(q, x), terms_);
@@ -45,10 +45,11 @@ class exact_product {
                                      y.cols};
       std::visit([&](auto& s) { s.sum_parts(x, sums, part); }, *schedule_);
     });
-    round_sums(q, std::span<const double>(sums_.span()), double{alpha}, std::span<T>(y.data, size));
+    round_sums(q, std::span<const double>(sums_.span()), double{e.alpha}, std::span<T>(y.data, size));
   }
 
   bool accumulates() const { return false; }
+  bool finishes() const { return false; }
   global_index multiplications() const {
     return std::visit([](const auto& s) { return s.multiplications(); }, *schedule_);
   }

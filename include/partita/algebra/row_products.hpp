@@ -8,23 +8,12 @@
 /// then collective over the mesh. What travels: all-reduces of two elements and of one or, for double, two
 /// doubles per element of the result.
 
-#include "partita/algebra/dropout.hpp"
+#include "partita/algebra/epilogue.hpp"
 #include "partita/algebra/exact_sums.hpp"
 #include "partita/algebra/gemm.hpp"
 #include "partita/matrix/sparse_rows.hpp"
 
 namespace partita {
-
-/// The epilogue of a product: y = clamp(product + beta y + bias), clamp(z) = max(z, 0) if relu is set, else
-/// z; no bias if null (1 x f_out).
-template <class T, class Device>
-struct epilogue {
-  T beta = 0;
-  const dense<T, replicated, Device>* bias = nullptr;
-  bool relu = false;
-
-  const T* bias_data() const { return bias == nullptr ? nullptr : bias->local().data; }
-};
 
 namespace detail {
 
@@ -59,35 +48,39 @@ struct dropped_entry {
 
 }  // namespace detail
 
-/// Y = clamp(X W + beta Y + bias) (n x b = n x a times a x b). Throws shape_error.
+/// Y = drop(clamp(X W + beta Y + bias)), see epilogue (n x b = n x a times a x b). Throws shape_error.
 template <class T, class Device>
 void gemm(const dense<T, vertex_rows, Device>& x, const dense<T, replicated, Device>& w,
           dense<T, vertex_rows, Device>& y, const std::type_identity_t<epilogue<T, Device>>& e = {}) {
   detail::require_row_product("gemm", x, w.shape(), y);
+  const local::spmm_epilogue<T> end = detail::epilogue_of_block(T(1), e, y);
   if constexpr (local::sums_exactly<Device>)
-    if (y.mesh().reproducible())
-      return ordered_gemm(y.mesh().queue(), x.local(), w.local(), false, e.bias_data(), e.relu, e.beta,
-                          y.local());
-  local::chunked::gemm_bias_relu(y.mesh().queue(), x.local(), w.local(), e.bias_data(), e.relu, e.beta,
-                                 y.local());
+    if (y.mesh().reproducible()) {
+      ordered_gemm(y.mesh().queue(), x.local(), w.local(), false, end.bias, e.relu, e.beta, y.local());
+      return algebra::finish(y, {.drop = e.drop});
+    }
+  local::chunked::gemm_bias_relu(y.mesh().queue(), x.local(), w.local(), end.bias, e.relu, e.beta, y.local(),
+                                 end.drop);
 }
 /// As above, for sparse X.
 template <class T, class Device>
 void gemm(const sparse_rows<T, Device>& x, const dense<T, replicated, Device>& w,
           dense<T, vertex_rows, Device>& y, const std::type_identity_t<epilogue<T, Device>>& e = {}) {
   detail::require_row_product("gemm", x, w.shape(), y);
+  const local::spmm_epilogue<T> end = detail::epilogue_of_block(T(1), e, y);
   if constexpr (local::sums_exactly<Device>)
     if (y.mesh().reproducible()) {
       for (const local::csr_slice<T>& part : x.parts())
-        ordered_gemm(y.mesh().queue(), part.entries, w.local(), e.bias_data(), e.relu, e.beta,
+        ordered_gemm(y.mesh().queue(), part.entries, w.local(), end.bias, e.relu, e.beta,
                      part.rows_of(y.local()));
-      return;
+      return algebra::finish(y, {.drop = e.drop});
     }
-  const local::spmm_epilogue<T> fusion{.beta = e.beta, .bias = e.bias_data(), .relu = e.relu};
   const auto& q = y.mesh().queue();
-  for (const local::csr_slice<T>& part : x.parts())
+  for (const local::csr_slice<T>& part : x.parts()) {
+    const local::spmm_epilogue<T> fusion = end.from_row(part.first_row);
     if (!x.far_products().multiply(q, 0, part.entries, w.local(), fusion, part.rows_of(y.local())))
       spmm_fused(q, part.entries, w.local(), fusion, part.rows_of(y.local()));
+  }
 }
 /// Y = G W^T + beta Y (n x a = n x b times b x a). Throws shape_error.
 template <class T, class Device>

@@ -6,6 +6,7 @@
 #include <string>
 #include <variant>
 
+#include "partita/algebra/epilogue.hpp"
 #include "partita/algebra/exact_spmm.hpp"
 #include "partita/local/chunked.hpp"
 #include "partita/transfer/layout_change.hpp"
@@ -73,28 +74,36 @@ class spmm_plan {
                   std::source_location where = std::source_location::current()) {
     (*this)(1, x, 0, y, where);
   }
-  /// y = alpha A x + beta y; beta = 0 overwrites y. Same communication. Accumulates in the multiplying pass
-  /// if no partial products are summed across ranks; otherwise in a separate pass, with one more block of y
-  /// as scratch memory, allocated in the first such call. On devices alpha != 1 multiplies by the built-in
-  /// kernel, not by cuSPARSE.
+  /// y = alpha A x + beta y; beta = 0 overwrites y. See below.
   template <layout X, layout Y>
   void operator()(std::type_identity_t<T> alpha, const dense<T, X, Device>& x, std::type_identity_t<T> beta,
                   dense<T, Y, Device>& y, std::source_location where = std::source_location::current()) {
+    (*this)(alpha, x, y, {.beta = beta}, where);
+  }
+  /// y = drop(clamp(alpha A x + e.beta y + e.bias)), see epilogue; e.beta = 0 overwrites y. Same
+  /// communication. The epilogue is applied in the pass of the last local product if no partial products are
+  /// summed across ranks behind it and that pass is not a library's; otherwise in one pass after the sums. If
+  /// they are summed, e.beta != 0 takes one more block of y as scratch memory, allocated in the first such
+  /// call. On devices alpha != 1 multiplies by the built-in kernel, not by cuSPARSE.
+  template <layout X, layout Y>
+  void operator()(std::type_identity_t<T> alpha, const dense<T, X, Device>& x, dense<T, Y, Device>& y,
+                  const std::type_identity_t<epilogue<T, Device>>& e,
+                  std::source_location where = std::source_location::current()) {
     const comm::call_site scope(where);
-    std::visit(
-        [&](const auto& s) {
-          s.require(x.row_blocking(), x.col_blocking(), y.row_blocking(), y.col_blocking());
-        },
-        schedule_);
-    if (x.layout() != layout_ || y.layout() != layout_)
-      throw_error<shape_error>({"spmm planned for X and Y with ", layout_, " was given X with ", x.layout(),
-                                " and Y with ", y.layout()});
-    detail::require_distinct("spmm", x, y);
-    if (beta == 0 || (!change_.travels() && accumulates())) return multiply(alpha, x, beta, y);
+    require(x, y);
+    local::spmm_epilogue<T> all = detail::epilogue_of_block(alpha, e, y);
+    if (finishes()) return multiply(x, all, y);
+    const local::spmm_epilogue<T> product{.alpha = alpha, .beta = accumulates() ? e.beta : T(0)};
+    all.alpha = 1;
+    if (product.beta == e.beta) {
+      multiply(x, product, y);
+      all.beta = 0;
+      if (all.ends()) detail::finish<T>(y.mesh().queue(), y.local(), all, y.local());
+      return;
+    }
     if (!product_) product_.emplace(y.mesh(), y.layout(), y.row_blocking(), y.col_blocking());
-    multiply(alpha, x, 0, *product_);  // (m, f)
-    local::chunked::zip(y.mesh().queue(), linear_combination<T>{1, beta}, product_->local(), y.local(),
-                        y.local());
+    multiply(x, product, *product_);  // (m, f)
+    detail::finish<T>(y.mesh().queue(), product_->local(), all, y.local());
   }
 
   /// What (*this)(x, y) will move between near and far memory, by the closed forms of its operations (see
@@ -130,11 +139,27 @@ class spmm_plan {
  private:
   using schedule = typename detail::product_schedules<T, Device>::type;
 
-  bool accumulates() const {
-    return std::visit([](const auto& s) { return s.accumulates(); }, schedule_);
+  template <layout X, layout Y>
+  void require(const dense<T, X, Device>& x, const dense<T, Y, Device>& y) const {
+    std::visit(
+        [&](const auto& s) {
+          s.require(x.row_blocking(), x.col_blocking(), y.row_blocking(), y.col_blocking());
+        },
+        schedule_);
+    if (x.layout() != layout_ || y.layout() != layout_)
+      throw_error<shape_error>({"spmm planned for X and Y with ", layout_, " was given X with ", x.layout(),
+                                " and Y with ", y.layout()});
+    detail::require_distinct("spmm", x, y);
   }
-  void run(matrix_view<const T> x, matrix_view<T> y, T alpha, T beta = 0) {
-    std::visit([&](auto& s) { s(x, y, alpha, beta); }, schedule_);
+  /// Whether products can be added to y, and the epilogue follow, in the pass that multiplies.
+  bool accumulates() const {
+    return !change_.travels() && std::visit([](const auto& s) { return s.accumulates(); }, schedule_);
+  }
+  bool finishes() const {
+    return !change_.travels() && std::visit([](const auto& s) { return s.finishes(); }, schedule_);
+  }
+  void run(matrix_view<const T> x, const local::spmm_epilogue<T>& e, matrix_view<T> y) {
+    std::visit([&](auto& s) { s(x, y, e); }, schedule_);
   }
   template <layout A>
   static schedule schedule_of(const sparse<T, A, Device>& a, const blocking& features, layout inner,
@@ -165,12 +190,12 @@ class spmm_plan {
     return Schedule(a.mesh(), transposed(a).local(), a.col_blocking(), a.row_blocking(), features, a.layout(),
                     inner, options);
   }
-  /// y = alpha A x + beta y; beta is 0 where the product cannot be added to y in place.
+  /// y = the part of an epilogue of A x that the multiplying pass can have.
   template <layout X, layout Y>
-  void multiply(T alpha, const dense<T, X, Device>& x, T beta, dense<T, Y, Device>& y) {
-    if (!change_.travels()) return run(x.local(), y.local(), alpha, beta);
-    change_.to_inner(x, *x_);              // (k, f), in the operand layout of A
-    run(x_->local(), y_->local(), alpha);  // (m, f)
+  void multiply(const dense<T, X, Device>& x, const local::spmm_epilogue<T>& e, dense<T, Y, Device>& y) {
+    if (!change_.travels()) return run(x.local(), e, y.local());
+    change_.to_inner(x, *x_);          // (k, f), in the operand layout of A
+    run(x_->local(), e, y_->local());  // (m, f)
     change_.to_outer(*y_, y);
   }
   /// The columns of X, if A can multiply it.

@@ -56,17 +56,22 @@ class spmm_schedule {
     build(cost);
   }
 
-  /// y = alpha A x + beta y, for this rank's blocks; beta is 0 unless accumulates().
-  void operator()(matrix_view<const T> x, matrix_view<T> y, T alpha = 1, T beta = 0) {
-    accumulator<T> sum(sums_.empty() ? y : sums_.input(), beta);
-    std::size_t number = 0;
+  /// y = the epilogue e of A x, for this rank's blocks: beta is 0 unless accumulates(), and nothing else
+  /// follows the product unless finishes(). The last product added to a row of y has the end of the epilogue.
+  void operator()(matrix_view<const T> x, matrix_view<T> y, const local::spmm_epilogue<T>& e = {}) {
+    const matrix_view<T> sums = sums_.empty() ? y : sums_.input();
+    accumulator<T> sum(sums, e.beta);
+    const std::size_t tiles = groups_.size() * std::max<std::size_t>(exchanged_tiles_, 1);
+    std::size_t number = 0, left = tiles * static_cast<std::size_t>(sums.rows);  // rows of tiles
     for_stages(x, [&](std::size_t, const local::csr_slice<T>& part, matrix_view<const T> rows) {
+      const bool last = left <= static_cast<std::size_t>(sums.rows);
+      left -= static_cast<std::size_t>(part.entries.rows);
       const auto [of_old, out] = sum.add(part);
-      if (far_.multiply(queue(), number++, part.entries, rows, {.alpha = alpha, .beta = of_old}, out,
-                        part.first_row > 0))
-        return;
-      if (alpha != 1)
-        spmm_fused(queue(), part.entries, rows, {.alpha = alpha, .beta = of_old}, out);
+      local::spmm_epilogue<T> fusion = last ? e.from_row(part.first_row) : e.without_end();
+      fusion.beta = of_old;
+      if (far_.multiply(queue(), number++, part.entries, rows, fusion, out, part.first_row > 0)) return;
+      if (fusion.alpha != 1 || fusion.ends())
+        spmm_fused(queue(), part.entries, rows, fusion, out);
       else if (blocks_.col_cut() && !stays())
         spmm(queue(), part.entries, rows, of_old, out);
       else
@@ -88,6 +93,8 @@ class spmm_schedule {
 
   /// Whether products can be added to y in the pass that multiplies.
   bool accumulates() const { return sums_.in_place(); }
+  /// Whether what follows a product can be done in that pass.
+  bool finishes() const { return accumulates() && product_.finishes(queue()); }
 
   /// kernel(t, part of tile t of A, the rows of X that its columns index), for all parts of every tile that
   /// this rank multiplies, its own first. With needed rows only and A's own values there are two tiles, the

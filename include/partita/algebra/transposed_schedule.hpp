@@ -110,16 +110,17 @@ class transposed_schedule {
     build(cost);
   }
 
-  /// y = alpha A^T x + beta y, for this rank's blocks; beta is 0 unless accumulates().
-  void operator()(matrix_view<const T> x, matrix_view<Sum> y, T alpha = 1, T beta = 0) {
+  /// y = alpha A^T x + beta y, for this rank's blocks; beta is 0 unless accumulates(), and e has nothing
+  /// else.
+  void operator()(matrix_view<const T> x, matrix_view<Sum> y, const local::spmm_epilogue<T>& e = {}) {
     std::size_t number = 0;
-    run(x, y, beta,
+    run(x, y, e.beta,
         [&](const local::csr_slice<T>& part, matrix_view<const T> rows, Sum of_old, matrix_view<Sum> to) {
           const local::csr_view<T>& a = part.entries;
-          if (far_.multiply_transposed(blocks_.m.queue(), number++, a, rows, alpha, of_old, to,
+          if (far_.multiply_transposed(blocks_.m.queue(), number++, a, rows, e.alpha, of_old, to,
                                        part.first_row > 0))
             return;
-          spmm_transposed(blocks_.m.queue(), a, rows, alpha, of_old, to);
+          spmm_transposed(blocks_.m.queue(), a, rows, e.alpha, of_old, to);
         });
   }
   /// y = the sums of part(term) over the terms of A^T x.
@@ -133,6 +134,8 @@ class transposed_schedule {
 
   /// Whether products can be added to y in the pass that multiplies.
   bool accumulates() const { return !gather_ && (needed_ || chunked_ || blocks_.row_ranks() == 1); }
+  /// No epilogue follows in the pass that multiplies.
+  bool finishes() const { return false; }
   /// As those of spmm_schedule.
   global_index multiplications() const { return static_cast<global_index>(nonzeros_) * width_; }
   traffic predicted() const { return predicted_; }

@@ -4,8 +4,12 @@
 /// number of ranks.
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
+#include <type_traits>
 #include <vector>
+
+#include "partita/base/index.hpp"
 
 namespace partita {
 
@@ -42,6 +46,36 @@ constexpr std::uint64_t random_bits(std::uint64_t word, std::int64_t row, std::i
 constexpr double random_uniform(std::uint64_t word, std::int64_t row, std::int64_t col) {
   return static_cast<double>(random_bits(word, row, col) >> 11) * 0x1.0p-53;
 }
+
+/// x scale, or 0 if the upper 53 bits of the random field `word` at (vertex(i), j) are below `threshold`. All
+/// entries are kept as they are by default.
+template <class T>
+struct dropped {
+  /// The same of row i, without comparisons, so that loops over j vectorise.
+  struct in_row {
+    using bits = std::conditional_t<sizeof(T) == sizeof(std::uint32_t), std::uint32_t, std::uint64_t>;
+
+    std::uint64_t word, threshold;
+    T scale;
+
+    constexpr T operator()(global_index j, T x) const {
+      const std::uint64_t random = base::mixed_bits(word ^ static_cast<std::uint64_t>(j)) >> 11;
+      const auto is_dropped = static_cast<bits>((random - threshold) >> 63);
+      return std::bit_cast<T>(std::bit_cast<bits>(x * scale) & (is_dropped - 1));
+    }
+  };
+
+  std::uint64_t word = 0;
+  std::uint64_t threshold = 0;
+  T scale = 1;
+  const global_index* vertices = nullptr;  ///< see dropout_mask
+
+  constexpr global_index vertex(global_index i) const { return vertices == nullptr ? i : vertices[i]; }
+  constexpr in_row row(global_index i) const {
+    return {base::mixed_bits(word ^ static_cast<std::uint64_t>(vertex(i))), threshold, scale};
+  }
+  constexpr T operator()(global_index i, global_index j, T x) const { return row(i)(j, x); }
+};
 
 namespace base {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// CPU affinity of a process.
+/// CPU affinity of threads.
 
 #include <array>
 #include <bit>
@@ -35,5 +35,45 @@ inline core_set usable_cores() {
     if (CPU_ISSET(core, &mask)) cores[core / 8] = static_cast<std::uint8_t>(cores[core / 8] | 1u << core % 8);
   return cores;
 }
+
+/// The share of one of `parts` threads, as many cores as of the others or one more or less, with consecutive
+/// ids; all cores where there are fewer than parts.
+inline core_set share_of(const core_set& cores, int part, int parts) {
+  const int all = count(cores);
+  if (all < parts) return cores;
+  core_set share{};
+  for (std::size_t core = 0, place = 0; core < 8 * cores.size(); ++core) {
+    if (!contains(cores, core)) continue;
+    const auto owner =
+        static_cast<int>(((place + 1) * static_cast<std::size_t>(parts) - 1) / static_cast<std::size_t>(all));
+    if (owner == part) share[core / 8] = static_cast<std::uint8_t>(share[core / 8] | 1u << core % 8);
+    ++place;
+  }
+  return share;
+}
+
+/// Binds the calling thread, and threads that it creates meanwhile, to these cores, for the scope of this
+/// object; does nothing where the system refuses.
+class bound_to {
+ public:
+  explicit bound_to(const core_set& cores) : before_(usable_cores()), bound_(bind(cores)) {}
+  bound_to(const bound_to&) = delete;
+  bound_to& operator=(const bound_to&) = delete;
+  ~bound_to() {
+    if (bound_) bind(before_);
+  }
+
+ private:
+  static bool bind(const core_set& cores) {
+    cpu_set_t mask;
+    CPU_ZERO(&mask);
+    for (std::size_t core = 0; core < 8 * cores.size(); ++core)
+      if (contains(cores, core)) CPU_SET(core, &mask);
+    return sched_setaffinity(0, sizeof mask, &mask) == 0;
+  }
+
+  core_set before_;
+  bool bound_;
+};
 
 }  // namespace partita::comm

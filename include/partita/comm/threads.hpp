@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "partita/comm/communicator.hpp"
+#include "partita/comm/cores.hpp"
 #include "partita/comm/threads/transport.hpp"
 
 namespace partita {
@@ -26,6 +27,10 @@ struct options {
   /// limit has passed since the run failed. A thread cannot be ended from outside: only this function can end
   /// the process. Where there is none, or it returns, run goes on waiting for the rank.
   std::function<void(const std::string& why)> if_stuck{};
+  /// Whether ranks are bound to disjoint shares of the cores that the caller may use, where these are at
+  /// least as many as ranks. The threads of a rank share its cores, and what it writes first lies in their
+  /// memory.
+  bool pins = true;
 };
 
 namespace detail {
@@ -54,7 +59,11 @@ void detail::run_ranks(int ranks, const std::function<void(const communicator&)>
   world->enlist(group);
 
   std::atomic<bool> stuck = false;
+  const comm::core_set cores = comm::usable_cores();
   const auto rank_body = [&](int rank) {
+    std::optional<comm::bound_to> pinned;
+    if (o.pins && ranks > 1 && ranks <= comm::count(cores))
+      pinned.emplace(comm::share_of(cores, rank, ranks));
     try {
       body(communicator(std::make_shared<partita::detail::thread_transport>(group, rank), "world"));
       world->end(rank);

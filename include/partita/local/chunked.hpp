@@ -27,6 +27,8 @@ struct from_row {
   constexpr auto operator()(local_index i, local_index j, T x) const {
     return f(first + i, j, x);
   }
+  constexpr auto row(local_index i) const requires requires { f.row(i); }
+  { return f.row(first + i); }
 };
 
 /// A block of one row as one of one column, and back.
@@ -89,6 +91,20 @@ void zip(const device_queue<Device>& q, F f, input_view<T> a, input_view<T> b, m
       reads(turned(a)), reads(turned(b)), writes(turned(y)));
 }
 
+/// Blocks of one row each are cut by columns.
+template <class F, class T, class Device, class... Y>
+void update(const device_queue<Device>& q, F f, input_view<T> x, matrix_view<T> y, Y... more) {
+  if (y.rows != 1)
+    return by_rows(
+        q, [&](local_index, matrix_view<const T> from, auto... to) { update(q, f, from, to...); }, reads(x),
+        updates(y), updates(more)...);
+  using detail::turned;
+  by_rows(
+      q,
+      [&](local_index, matrix_view<const T> from, auto... to) { update(q, f, turned(from), turned(to)...); },
+      reads(turned(x)), updates(turned(y)), updates(turned(more))...);
+}
+
 template <class T, class Device>
 void add_row(const device_queue<Device>& q, const scalar<T>* bias, matrix_view<T> y) {
   by_rows(
@@ -118,11 +134,12 @@ void gemm(const device_queue<Device>& q, bool ta, bool tb, scalar<T> alpha, inpu
 
 template <class T, class Device>
 void gemm_bias_relu(const device_queue<Device>& q, input_view<T> a, input_view<T> b, const scalar<T>* bias,
-                    bool relu, scalar<T> beta, matrix_view<T> c) {
+                    bool relu, scalar<T> beta, matrix_view<T> c,
+                    const std::type_identity_t<block_dropout<T>>& drop = {}) {
   by_rows(
       q,
-      [&](local_index, matrix_view<const T> rows, matrix_view<T> to) {
-        gemm_bias_relu(q, rows, b, bias, relu, beta, to);
+      [&](local_index first, matrix_view<const T> rows, matrix_view<T> to) {
+        gemm_bias_relu(q, rows, b, bias, relu, beta, to, drop.from_row(first));
       },
       reads(a), detail::result(c, beta));
 }

@@ -239,7 +239,7 @@ class far_spmm {
       if (now.continues) to = sum;
     }
     if (now.continued) fusion.beta = 1;
-    if (now.continues) fusion.bias = nullptr, fusion.relu = false;
+    fusion = now.continues ? fusion.without_end() : fusion.from_row(now.first_row);
     spmm_fused(q, block_of(c, k, a), table, fusion, to);
   }
 

@@ -2,9 +2,9 @@
 #pragma once
 /// Element-wise layers: relu, elu and dropout. In place, in any layout. Local; no communication.
 
-#include <cmath>
 #include <memory>
 
+#include "partita/base/exponential.hpp"
 #include "partita/base/function.hpp"
 #include "partita/nn/layer.hpp"
 
@@ -12,16 +12,19 @@ namespace partita::nn {
 
 namespace detail {
 
-template <class Drop>
+/// Dropout of max(x, 0).
+template <class T>
 struct dropped_relu {
-  Drop drop;
-  template <class T>
-  constexpr T operator()(global_index i, global_index j, T x) const {
-    return x > T(0) ? drop(i, j, x) : T(0);
-  }
+  struct in_row {
+    typename dropped<T>::in_row drop;
+    constexpr T operator()(global_index j, T x) const { return drop(j, positive_part{}(x)); }
+  };
+
+  dropped<T> drop;
+
+  constexpr in_row row(global_index i) const { return {drop.row(i)}; }
+  constexpr T operator()(global_index i, global_index j, T x) const { return row(i)(j, x); }
 };
-template <class Drop>
-dropped_relu(Drop) -> dropped_relu<Drop>;
 
 template <class T>
 struct relu_gradient {
@@ -29,16 +32,19 @@ struct relu_gradient {
   constexpr T operator()(T out, T d) const { return out > T(0) ? d * scale : T(0); }
 };
 
-template <class Drop>
+/// The same with elu.
+template <class T>
 struct dropped_elu {
-  Drop drop;
-  template <class T>
-  constexpr T operator()(global_index i, global_index j, T x) const {
-    return drop(i, j, x > T(0) ? x : std::expm1(x));
-  }
+  struct in_row {
+    typename dropped<T>::in_row drop;
+    constexpr T operator()(global_index j, T x) const { return drop(j, base::exponential_linear(x)); }
+  };
+
+  dropped<T> drop;
+
+  constexpr in_row row(global_index i) const { return {drop.row(i)}; }
+  constexpr T operator()(global_index i, global_index j, T x) const { return row(i)(j, x); }
 };
-template <class Drop>
-dropped_elu(Drop) -> dropped_elu<Drop>;
 
 /// d exp(x), x <= 0, from out = (exp(x) - 1) / keep.
 template <class T>
@@ -55,7 +61,7 @@ struct relu {
   template <class T, layout L, class Device>
   static void forward(dense<T, L, Device>& h, const dropout_mask& mask) {
     if (mask.probability == 0) return transform(h, h, positive_part{});
-    transform_indexed(h, h, detail::dropped_relu{mask.function<T>()});
+    transform_indexed(h, h, detail::dropped_relu<T>{mask.function<T>()});
   }
   /// dh: d loss / d output on entry, d loss / d input on exit.
   template <class T, layout L, class Device>
@@ -68,7 +74,7 @@ struct relu {
 struct elu {
   template <class T, layout L, class Device>
   static void forward(dense<T, L, Device>& h, const dropout_mask& mask) {
-    transform_indexed(h, h, detail::dropped_elu{mask.function<T>()});
+    transform_indexed(h, h, detail::dropped_elu<T>{mask.function<T>()});
   }
   template <class T, layout L, class Device>
   static void backward(const dense<T, L, Device>& h, dense<T, L, Device>& dh, const dropout_mask& mask) {
@@ -128,8 +134,8 @@ class in_place_layer {
   virtual void forward(matrix& h, const pass& p) = 0;
   /// dh from d loss / d output to d loss / d input; h is the output of the last forward.
   virtual void backward(const matrix& h, matrix& dh) = 0;
-  /// Whether the pass is exactly max(h, 0), so that it can be fused into the preceding layer.
-  virtual bool is_relu(const pass& p) const = 0;
+  /// The pass of a preceding layer that can have this one fused, where it is a dropout, maybe of max(h, 0).
+  virtual std::optional<pass> fused_into(const pass& p) const = 0;
   /// Records the pass for backward; forward was fused into the preceding layer.
   virtual void skip(const pass& p) = 0;
   /// Fuses the dropout that follows; false if it cannot.
@@ -150,10 +156,12 @@ class activation_layer final : public in_place_layer<T, Device> {
     Activation::forward(h, mask_);
   }
   void backward(const matrix& h, matrix& dh) override { Activation::backward(h, dh, mask_); }
-  bool is_relu(const pass& p) const override {
-    return std::is_same_v<Activation, relu> && (!behind_ || behind_->mask(p).probability == 0);
+  std::optional<pass> fused_into(const pass& p) const override {
+    if constexpr (std::is_same_v<Activation, relu> || std::is_same_v<Activation, identity>)
+      return p.fusing(std::is_same_v<Activation, relu>, mask_of(p));
+    return {};
   }
-  void skip(const pass& p) override { mask_ = behind_ ? behind_->mask(p) : dropout_mask{}; }
+  void skip(const pass& p) override { mask_ = mask_of(p); }
   bool absorb(const dropout& behind) override {
     if (behind_) return false;
     behind_ = behind;
@@ -161,6 +169,8 @@ class activation_layer final : public in_place_layer<T, Device> {
   }
 
  private:
+  dropout_mask mask_of(const pass& p) const { return behind_ ? behind_->mask(p) : dropout_mask{}; }
+
   std::optional<dropout> behind_;
   dropout_mask mask_;
 };

@@ -32,6 +32,7 @@ struct model_options {
   double dropout = 0;          ///< of the input and after every hidden layer; in gat also of the coefficients
   bool sampled = false;        ///< on blocks of sampled neighbours; then no input is constant
   bool learned_input = false;  ///< the input of the first layer needs a gradient, too
+  bool sparse_input = false;   ///< the features are sparse, their product with the graph would not be
   spmm_options products = {};
   /// Chunks of the first and the last product of a propagation whose graph every rank has whole; see there.
   std::size_t split_chunks = 1;

@@ -24,6 +24,11 @@ class graph_product {
 
   /// y = A x. y must not alias x.
   virtual void operator()(const matrix& x, matrix& y) = 0;
+  /// y = drop(clamp(A x + bias)), see epilogue; its beta is 0.
+  virtual void apply(const matrix& x, matrix& y, const epilogue<T, Device>& e) {
+    (*this)(x, y);
+    algebra::finish(y, e);
+  }
   /// What this rank receives in one call, in closed form.
   virtual traffic predicted() const = 0;
 };
@@ -54,6 +59,7 @@ class planned_product final : public graph_product<T, Device> {
   planned_product(const sparse<T, dynamic_layout, Device>& a, const blocking& columns, spmm_options options)
       : plan_(a, vertex_rows, columns, options) {}
   void operator()(const matrix& x, matrix& y) override { plan_(x, y); }
+  void apply(const matrix& x, matrix& y, const epilogue<T, Device>& e) override { plan_(1, x, y, e); }
   traffic predicted() const override { return plan_.predicted(); }
 
  private:

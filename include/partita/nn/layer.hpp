@@ -17,12 +17,22 @@ struct weight_names {
 struct pass {
   bool training = false;
   std::uint64_t epoch = 0;
-  bool relu = false;  ///< fuse the next layer's Z = max(Z, 0); only for layers with fuses_relu()
+  /// Fuse the next layer's Z = max(Z, 0), and a dropout behind; only for layers with fuses_relu().
+  bool relu = false;
+  dropout_mask drop = {};
   /// Where the rows of matrices are a selection of vertices: the vertex of each row, in the device's memory.
   const global_index* vertices = nullptr;
 
-  /// The same pass, with or without a fused relu.
-  pass fusing(bool relu_behind) const { return {training, epoch, relu_behind, vertices}; }
+  /// The same pass, with what is fused into it, or nothing.
+  pass fusing(bool relu_behind, const dropout_mask& drop_behind) const {
+    return {training, epoch, relu_behind, drop_behind, vertices};
+  }
+  pass alone() const { return fusing(false, {}); }
+  /// The epilogue of the last product of a layer.
+  template <class T, class Device>
+  epilogue<T, Device> epilogue_of(const dense<T, replicated, Device>* bias, T beta = 0) const {
+    return {beta, bias, relu, drop};
+  }
 };
 
 /// Z = f(H) with parameters W, and its gradients. Collective over the mesh: constructor and members. H has
@@ -60,7 +70,7 @@ class layer {
   /// What the layer's last parameters were applied to in the last forward, where that is not H itself; null
   /// where it is H. (n x w)
   virtual const matrix* hidden() const { return nullptr; }
-  /// Whether forward honours pass::relu.
+  /// Whether forward honours pass::relu and pass::drop.
   virtual bool fuses_relu() const { return false; }
 };
 

@@ -16,7 +16,7 @@ class linear final : public layer<T, Device> {
       : weight_(b.glorot(names.weight, {in, out})), bias_(b.filled(names.bias, {1, out})) {}
 
   void forward(const operand<T, Device>& h, matrix& z, const pass& p) override {
-    gemm(h, weight_.value(), z, {.bias = &bias_.value(), .relu = p.relu});  // (n, out)
+    gemm(h, weight_.value(), z, p.epilogue_of(&bias_.value()));  // (n, out)
   }
   void backward(const operand<T, Device>& h, const matrix& dz, matrix* dh) override {
     weight_gradient_part(h, dz, weight_.gradient(), &bias_.gradient());  // (in, out), (1, out)

@@ -3,7 +3,8 @@
 /// Optimisers: steps from summed gradients, replicated on every rank. Local; no communication.
 
 #include <cmath>
-#include <functional>
+#include <cstddef>
+#include <optional>
 
 #include "partita/base/function.hpp"
 #include "partita/nn/parameters.hpp"
@@ -38,12 +39,53 @@ adam_direction<T> adam_direction_at(int t, double rate) {
           static_cast<T>(1 / (1 - std::pow(adam_second, t))), T(1e-8)};
 }
 
-/// gradient += decay * value, for the parameters with weight decay.
-template <class T, class Device>
-void decay_weights(parameters<T, Device>& set) {
-  for (auto& p : set.list())
-    if (const T d = static_cast<T>(p.decay()); d != T(0))
-      zip(p.gradient(), p.value(), p.gradient(), linear_combination<T>{1, d});
+/// g + decay w; g where there is no decay.
+template <class T>
+constexpr T decayed(T decay, T g, T value) {
+  return decay == T(0) ? g : linear_combination<T>{1, decay}(g, value);
+}
+
+template <class T>
+struct sgd_step {
+  T decay, rate;
+  constexpr void operator()(T g, T& value) const {
+    value = linear_combination<T>{1, -rate}(value, decayed(decay, g, value));
+  }
+};
+
+template <class T>
+struct adam_step {
+  T decay;
+  adam_direction<T> direction;
+
+  constexpr void operator()(T g, T& value, T& first, T& second) const {
+    const T slope = decayed(decay, g, value);
+    first = linear_combination<T>{T(adam_first), 1 - T(adam_first)}(first, slope);
+    second = second_moment<T>{T(adam_second)}(second, slope);
+    value -= direction(first, second);
+  }
+};
+
+/// One pass, step(decay)(gradient, value, elements of the states ...), over each run of parameters with the
+/// same weight decay. States are placed like set.values().
+template <class T, class Device, class Step, class... State>
+void update(parameters<T, Device>& set, Step step, State&... states) {
+  const auto size_of = [](const parameter<T, Device>& p) {
+    return static_cast<std::size_t>(p.shape().rows * p.shape().cols);
+  };
+  std::size_t begin = 0;
+  for (auto p = set.list().begin(); p != set.list().end();) {
+    const double decay = p->decay();
+    std::size_t count = 0;
+    for (; p != set.list().end() && p->decay() == decay; ++p) count += size_of(*p);
+    const auto part = [&](dense<T, replicated, Device>& m) {
+      return dense<T, replicated, Device>::view(set.mesh(), replicated, {1, static_cast<global_index>(count)},
+                                                m.values().subspan(begin, count));
+    };
+    [&](auto gradient, auto... views) { algebra::update(gradient, step(static_cast<T>(decay)), views...); }(
+        part(set.gradients()), part(set.values()), part(states)...);
+    begin += count;
+  }
 }
 
 }  // namespace detail
@@ -55,8 +97,7 @@ class sgd {
   explicit sgd(double rate) : rate_(rate) {}
 
   void step(parameters<T, Device>& set) {
-    detail::decay_weights(set);
-    zip(set.values(), set.gradients(), set.values(), linear_combination<T>{1, -static_cast<T>(rate_)});
+    detail::update(set, [&](T decay) { return detail::sgd_step<T>{decay, static_cast<T>(rate_)}; });
   }
 
  private:
@@ -92,14 +133,9 @@ class adam {
 
   void step(parameters<T, Device>& set) {
     auto& [first, second, steps] = state_of(set);
-    detail::decay_weights(set);
-    ++steps;
-    const T b1 = T(detail::adam_first), b2 = T(detail::adam_second);
-    matrix& gradient = set.gradients();
-    zip(first, gradient, first, linear_combination<T>{b1, 1 - b1});
-    zip(second, gradient, second, detail::second_moment<T>{b2});
-    zip(first, second, gradient, detail::adam_direction_at<T>(steps, rate_));
-    zip(set.values(), gradient, set.values(), std::minus<>{});
+    const auto direction = detail::adam_direction_at<T>(++steps, rate_);
+    const auto step_of = [&](T decay) { return detail::adam_step<T>{decay, direction}; };
+    detail::update(set, step_of, first, second);
   }
 
  private:

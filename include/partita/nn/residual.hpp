@@ -24,7 +24,7 @@ class residual final : public layer<typename Layer::matrix::value_type, typename
     if (h.shape().cols != width())
       throw_error<shape_error>(
           {"a residual layer needs equal input and output widths, not ", h.shape().cols, " and ", width()});
-    layer_.forward(h, z, p.fusing(false));
+    layer_.forward(h, z, p.alone());
     zip(written_out_(h), z, z, std::plus<>{});  // (n, f)
   }
   void backward(const operand<T, Device>& h, const matrix& dz, matrix* dh) override {

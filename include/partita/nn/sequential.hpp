@@ -31,8 +31,8 @@ class copy_layer final : public layer<T, Device> {
 }  // namespace detail
 
 /// Z = l_n(... l_1(H)). Activations and dropout work in place; an activation and the dropout after it share
-/// one pass, and relu is fused into the preceding layer if that supports it. Dropout as the first layer keeps
-/// a sparse H sparse.
+/// one pass, and relu and dropout are fused into the preceding layer if that supports it. Dropout as the
+/// first layer keeps a sparse H sparse.
 ///
 /// Under recomputation::always the outputs of layers are released as soon as the next layer has read them,
 /// but for those of stored_outputs, and computed again before backward needs them, with the same random
@@ -200,8 +200,9 @@ class sequential final : public layer<T, Device> {
     const bool last = l + 1 == steps_.size();
     if (!last && !s.out) s.out.emplace(made(s, s.work->output_rows(in.row_blocking())));
     matrix& out = last ? *output_ : *s.out;
-    const bool fused = s.after != nullptr && s.after->is_relu(*pass_) && s.work->fuses_relu();
-    s.work->forward(in, out, pass_->fusing(fused));
+    std::optional<pass> fused;
+    if (s.after != nullptr && s.work->fuses_relu()) fused = s.after->fused_into(*pass_);
+    s.work->forward(in, out, fused.value_or(pass_->alone()));
     if (fused)
       s.after->skip(*pass_);
     else if (s.after != nullptr)

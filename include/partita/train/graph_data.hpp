@@ -145,6 +145,13 @@ inline global_index input_width(const io::dataset& data, const training_options&
   return options.embedding > 0 ? options.embedding : data.features;
 }
 
+/// The model options contained in the training options, for a model of this data.
+inline model_options options_of_model(const training_options& options, const io::dataset& data) {
+  model_options found = options_of_model(options);
+  found.sparse_input = options.embedding == 0 && data.vertex_features.is_sparse();
+  return found;
+}
+
 /// The scale factor of vertex v's features: 1 / their sum, or 1 if `raw` or the sum is zero.
 template <class T>
 T feature_scale(const io::dataset& data, global_index v, bool raw) {

@@ -110,7 +110,7 @@ class block_steps {
   }
   builder<T, Device> builder_of(const std::vector<sampling::block<T>>& blocks, const blocking& inputs,
                                 bool input_gradient) {
-    model_options how = options_of_model(options_);
+    model_options how = options_of_model(options_, data_);
     how.sampled = true;
     how.learned_input = input_gradient;
     const builder<T, Device> b(alone_, inputs, how, parameters_);

@@ -95,7 +95,7 @@ model_outline outline_of(const device_queue<Device>& q, const io::dataset& data,
          "aggregation"});
   const mesh<Device> alone(self::world(), mesh_shape{}, q);
   const auto a = block_operator(alone, sampling::block<T>{0, 0, {0}, {}, {}}, true);
-  const builder<T, Device> b(a, options_of_model(options));
+  const builder<T, Device> b(a, options_of_model(options, data));
   std::vector<global_index> columns;
   b.vary_input();
   b.multiply_with(std::make_shared<detail::counted_products<T, Device>>(b, columns));

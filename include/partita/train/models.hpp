@@ -200,7 +200,7 @@ nn::model<T, Device> make_model(const mesh<Device>& m, const io::dataset& data,
                                 const training_options& options, const policy& p) {
   const named_model<T, Device>& named = find_model<T, Device>(options);
   const auto a = graph_operators<T, Device>(m, data, options, p).matrix_for(named.multiplies_with);
-  return named.make({a, data, options, builder<T, Device>(a, options_of_model(options))});
+  return named.make({a, data, options, builder<T, Device>(a, options_of_model(options, data))});
 }
 
 /// Trains the model named by `options` under a policy. Collective over the mesh, with the same data on every

@@ -219,7 +219,7 @@ template <class T, class Device>
 auto pipeline_stage<T, Device>::built(const blocking& rows,
                                       std::shared_ptr<graph_products<T, Device>> products)
     -> std::pair<sequential<T, Device>, skip_list> {
-  const builder<T, Device> b(mesh_, rows, options_of_model(options_), parameters_);
+  const builder<T, Device> b(mesh_, rows, options_of_model(options_, vertices().data()), parameters_);
   b.vary_input();
   b.keep_parameters(place_.parameters(), others_);
   b.multiply_with(std::move(products));

@@ -69,7 +69,8 @@ nn::model<T, Device> unread_model(const mesh<Device>& m, edge_counts& edges, con
   const named_model<T, Device>& named = find_model<T, Device>(options);
   const auto a = counted_matrix<T>(m, edges, options, p, named.multiplies_with);
   if (!a) return make_model<T>(m, edges.data(), options, p);
-  return named.make({*a, edges.data(), options, builder<T, Device>(*a, options_of_model(options))});
+  return named.make(
+      {*a, edges.data(), options, builder<T, Device>(*a, options_of_model(options, edges.data()))});
 }
 
 }  // namespace detail

@@ -3,6 +3,10 @@
 /// Elementwise operations, also with a row or column vector. Function objects are copied to the device; they
 /// must be of a named type with a constexpr operator().
 
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
 #include "partita/local/cuda/assign.hpp"
 #include "partita/local/shapes.hpp"
 
@@ -48,6 +52,24 @@ struct zipped {
   }
 };
 
+template <class F, class T, std::size_t Count>
+struct updated {
+  F f;
+  matrix_view<const T> x;
+  matrix_view<T> y[Count];
+
+  constexpr void operator()(std::int64_t thread) const {
+    const cell at = cell_of(thread, x.cols);
+    all(at.row, at.col, std::make_index_sequence<Count>());
+  }
+
+ private:
+  template <std::size_t... I>
+  constexpr void all(local_index i, local_index j, std::index_sequence<I...>) const {
+    f(x(i, j), y[I](i, j)...);
+  }
+};
+
 template <class T>
 struct plus_row {
   const T* bias;
@@ -90,6 +112,14 @@ void zip(const device_queue<cuda_device>& q, F f, local::input_view<T> a, local:
   local::require_equal("zip", "a", local::shape_of(a), "y", local::shape_of(y));
   local::require_equal("zip", "b", local::shape_of(b), "y", local::shape_of(y));
   assign(q, y, zipped<F, T>{f, a, b}, a, b);
+}
+
+/// As on_host::update.
+template <class F, class T, class... Y>
+void update(const device_queue<cuda_device>& q, F f, local::input_view<T> x, matrix_view<T> y, Y... more) {
+  local::require_equal("update", "x", local::shape_of(x), "y", local::shape_of(y));
+  (local::require_equal("update", "x", local::shape_of(x), "y", local::shape_of(more)), ...);
+  on_cuda::launch(q, std::int64_t{x.rows} * x.cols, updated<F, T, 1 + sizeof...(Y)>{f, x, {y, more...}});
 }
 
 /// As on_host::add_row.

@@ -6,32 +6,36 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "partita/local/cuda/elementwise.hpp"
 #include "partita/local/cuda/reductions.hpp"
 #include "partita/local/cuda/vector.hpp"
 #include "partita/local/cuda/vendor_products.hpp"
+#include "partita/local/fusion.hpp"
 #include "partita/local/shapes.hpp"
 #include "partita/local/view.hpp"
 #include "partita/memory/cuda_launch.hpp"
 
 namespace partita::on_cuda {
 
-/// Stores c(i, j) from the sum of products: scaling and epilogue, and 0 where `factor`, if given, is not
-/// positive.
+/// Stores c(i, j) from the sum of products: scaling and epilogue, 0 where `factor`, if given, is not
+/// positive, and dropout.
 template <class T>
 struct gemm_finish {
   T alpha, beta;
   vendor_epilogue<T> epilogue;
   matrix_view<T> c;
   matrix_view<const T> factor = {};
+  local::block_dropout<T> drop = {};
 
   constexpr void operator()(local_index i, local_index j, T sum) const {
     T value = alpha * sum;
     if (beta != 0) value += beta * c(i, j);
     if (epilogue.bias != nullptr) value += epilogue.bias[j];
     const bool cut = (epilogue.relu && !(value > 0)) || (factor.data != nullptr && !(factor(i, j) > 0));
-    c(i, j) = cut ? T{0} : value;
+    if (cut) value = 0;
+    c(i, j) = drop.drops() ? drop(i, j, value) : value;
   }
 };
 
@@ -150,8 +154,9 @@ bool product(const char* name, const device_queue<cuda_device>& q, bool ta, bool
       rest = finish.epilogue;
       made({});
     }
-    if (rest.bias != nullptr || rest.relu || finish.factor.data != nullptr)
-      on_cuda::launch(q, std::int64_t{m} * n, finish_alone<T>{{T{1}, T{0}, rest, c, finish.factor}, true});
+    if (rest.bias != nullptr || rest.relu || finish.factor.data != nullptr || finish.drop.drops())
+      on_cuda::launch(q, std::int64_t{m} * n,
+                      finish_alone<T>{{T{1}, T{0}, rest, c, finish.factor, finish.drop}, true});
     return true;
   }
   if (finish.epilogue.column_sums != nullptr) return false;
@@ -177,8 +182,9 @@ void gemm(const device_queue<cuda_device>& q, bool ta, bool tb, local::scalar<T>
 /// As on_host::gemm_bias_relu; uses the queue's library if it has one.
 template <class T>
 void gemm_bias_relu(const device_queue<cuda_device>& q, local::input_view<T> a, local::input_view<T> b,
-                    const local::scalar<T>* bias, bool relu, local::scalar<T> beta, matrix_view<T> c) {
-  gemm_detail::product<T>("gemm_bias_relu", q, false, false, a, b, {T{1}, beta, {bias, relu}, c});
+                    const local::scalar<T>* bias, bool relu, local::scalar<T> beta, matrix_view<T> c,
+                    const std::type_identity_t<local::block_dropout<T>>& drop = {}) {
+  gemm_detail::product<T>("gemm_bias_relu", q, false, false, a, b, {T{1}, beta, {bias, relu}, c, {}, drop});
 }
 
 /// As on_host::gemm_bias_gradient; uses the queue's library if it has one, for both at once if it can.

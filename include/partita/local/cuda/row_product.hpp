@@ -90,7 +90,7 @@ struct row_product {
     const local_index j = v * Width;
     T* const to = y.row_data(row) + j;
     pack_of<T, Width> result = fusion.beta == 0 ? pack_of<T, Width>{} : load<Width>(to);
-    for (int c = 0; c < Width; ++c) result.at[c] = fusion.finished(total.at[c], j + c, result.at[c]);
+    for (int c = 0; c < Width; ++c) result.at[c] = fusion.finished(total.at[c], row, j + c, result.at[c]);
     on_cuda::store(result, to);
   }
 };

@@ -36,6 +36,10 @@ class spmm_product<T, cuda_device> {
     if (!chosen.by_library || !multiply(q, library, a, x, beta, y, chosen)) spmm(q, a, x, beta, y);
   }
 
+  /// As in the general case: the epilogue is a pass of its own where the library may be the faster one.
+  static bool finishes(const device_queue<cuda_device>& q) {
+    return on_cuda::libraries_of(q).template spmm<T>() == nullptr;
+  }
   /// Discards all choices and plans; required when memory of an operand is reused.
   void clear_plans() { choices_.clear(); }
 

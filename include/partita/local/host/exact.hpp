@@ -26,6 +26,19 @@ namespace exact_detail {
 
 inline constexpr local_index strip = 32;
 
+/// Element by element, with the same bits in every set of instructions.
+template <class T>
+inline double row_loss(const T* logits, local_index n, local_index label, double scale, T* gradient) {
+  const double largest = maximum_of(logits, n);
+  double total = 0;
+  for (local_index j = 0; j < n; ++j) total += std::exp(logits[j] - largest);
+  const double loss = std::log(total) - (logits[label] - largest);
+  const double factor = scale / total;
+  for (local_index j = 0; j < n; ++j)
+    gradient[j] = static_cast<T>(factor * std::exp(logits[j] - largest) - (j == label ? scale : 0));
+  return loss;
+}
+
 /// sums[j] += the parts of x y[j], for j < n.
 template <class T, class Part>
 inline void add_products(T x, const T* y, local_index n, Part part, double* sums) {
@@ -229,8 +242,8 @@ inline void row_losses(const device_queue<host>& q, matrix_view<const T> logits,
     if (labels[i] < 0)
       std::fill_n(gradient.row_data(i), gradient.cols, T{0});
     else
-      losses[i] = loss_detail::row_loss(logits.row_data(i), logits.cols, labels[i], double{scale},
-                                        gradient.row_data(i));
+      losses[i] = exact_detail::row_loss(logits.row_data(i), logits.cols, labels[i], double{scale},
+                                         gradient.row_data(i));
   });
 }
 

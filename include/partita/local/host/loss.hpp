@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
+#include "partita/local/host/exponential.hpp"
 #include "partita/local/host/parallel.hpp"
 #include "partita/local/host/reductions.hpp"
 #include "partita/local/shapes.hpp"
@@ -16,17 +19,58 @@ namespace partita::on_host {
 
 namespace loss_detail {
 
-template <class T>
-inline double row_loss(const T* logits, local_index n, local_index label, double scale, T* gradient) {
-  const double largest = maximum_of(logits, n);
-  double total = 0;
-  for (local_index j = 0; j < n; ++j) total += std::exp(logits[j] - largest);
-  const double loss = std::log(total) - (logits[label] - largest);
-  const double factor = scale / total;
-  for (local_index j = 0; j < n; ++j)
-    gradient[j] = static_cast<T>(factor * std::exp(logits[j] - largest) - (j == label ? scale : 0));
-  return loss;
-}
+/// The losses of some rows and their gradients.
+template <instruction_set I, class T>
+struct losses_of_rows {
+  static constexpr local_index together = 16;  ///< rows whose exponentials are computed at once
+
+  matrix_view<const T> logits;
+  const local_index* labels;
+  double scale;
+  matrix_view<T> gradient;
+
+  double operator()(local_index begin, local_index end) const {
+    std::vector<T> terms(static_cast<std::size_t>(together) * static_cast<std::size_t>(logits.cols));
+    double loss = 0;
+    for (local_index i = begin; i < end; i += together)
+      loss += of_block(i, std::min(end, i + together), terms.data());
+    return loss;
+  }
+
+ private:
+  double of_block(local_index begin, local_index end, T* terms) const {
+    const local_index n = logits.cols;
+    double at_label[together];
+    T* to = terms;
+    for (local_index i = begin; i < end; ++i) {
+      if (labels[i] >= n) local::throw_label(i, labels[i], n);
+      if (labels[i] < 0) continue;
+      const T* const row = logits.row_data(i);
+      const double largest = maximum_of(row, n);
+      for (local_index j = 0; j < n; ++j) to[j] = static_cast<T>(row[j] - largest);
+      at_label[i - begin] = row[labels[i]] - largest;
+      to += n;
+    }
+    exponentials<I>(terms, static_cast<std::size_t>(to - terms));
+    double loss = 0;
+    const T* from = terms;
+    for (local_index i = begin; i < end; ++i) {
+      T* const row = gradient.row_data(i);
+      if (labels[i] < 0) {
+        std::fill_n(row, n, T{0});
+        continue;
+      }
+      double total = 0;
+      for (local_index j = 0; j < n; ++j) total += from[j];
+      loss += std::log(total) - at_label[i - begin];
+      const double factor = scale / total;
+      for (local_index j = 0; j < n; ++j) row[j] = static_cast<T>(factor * from[j]);
+      row[labels[i]] = static_cast<T>(factor * from[labels[i]] - scale);
+      from += n;
+    }
+    return loss;
+  }
+};
 
 template <class T>
 inline local_index first_largest(const T* x, local_index n) {
@@ -44,19 +88,9 @@ inline double cross_entropy(const device_queue<host>& q, local::input_view<T> lo
                             const local_index* labels, local::scalar<T> scale, matrix_view<T> gradient) {
   local::require_equal("cross_entropy", "logits", local::shape_of(logits), "gradient",
                        local::shape_of(gradient));
-  return sum_chunks<double>(q.threads(), logits.rows, 8 * std::int64_t{logits.cols},
-                            [=](local_index begin, local_index end) {
-                              double loss = 0;
-                              for (local_index i = begin; i < end; ++i) {
-                                if (labels[i] >= logits.cols) local::throw_label(i, labels[i], logits.cols);
-                                if (labels[i] < 0)
-                                  std::fill_n(gradient.row_data(i), gradient.cols, T{0});
-                                else
-                                  loss += loss_detail::row_loss(logits.row_data(i), logits.cols, labels[i],
-                                                                double{scale}, gradient.row_data(i));
-                              }
-                              return loss;
-                            });
+  return sum_chunks<double>(q.threads(), logits.rows, 8 * std::int64_t{logits.cols}, [=](auto instructions) {
+    return loss_detail::losses_of_rows<instructions, T>{logits, labels, double{scale}, gradient};
+  });
 }
 
 /// Returns the number of rows i with labels[i] >= 0 whose first largest logit is at labels[i]. logits is (m,

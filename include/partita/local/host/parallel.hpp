@@ -176,18 +176,25 @@ struct row_chunks {
   local_index count;
 };
 
-/// Sum over all chunks, in order, of f(begin, end).
+/// Sum over all chunks, in order, of f(begin, end), or of f(std::integral_constant<instruction_set,
+/// I>)(begin, end) for the set I that kernels use.
 template <class Sum, class F>
 inline Sum sum_chunks(int threads, local_index rows, std::int64_t row_work, const F& f) {
   const row_chunks chunks(rows);
   std::array<Sum, row_chunks::most> partial{};
-  const auto sums = [&partial, chunks, f](local_index from, local_index to) {
-    for (local_index c = from; c < to; ++c)
-      partial[static_cast<std::size_t>(c)] = f(chunks.begin(c), chunks.end(c));
-  };
-  with_instructions([&](auto instructions) {
+  const auto run = [&](auto instructions, const auto& of_chunk) {
+    const auto sums = [&partial, chunks, of_chunk](local_index from, local_index to) {
+      for (local_index c = from; c < to; ++c)
+        partial[static_cast<std::size_t>(c)] = of_chunk(chunks.begin(c), chunks.end(c));
+    };
     run_rows(threads, chunks.count, std::max<std::int64_t>(row_work, 1) * chunks.size,
              [&](local_index from, local_index to) { run_with<instructions>(sums, from, to); });
+  };
+  with_instructions([&](auto instructions) {
+    if constexpr (std::is_invocable_v<const F&, local_index, local_index>)
+      run(instructions, f);
+    else
+      run(instructions, f(instructions));
   });
   Sum total{};
   for (local_index c = 0; c < chunks.count; ++c) total += partial[static_cast<std::size_t>(c)];

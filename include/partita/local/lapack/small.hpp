@@ -77,7 +77,7 @@ template <class T>
 [[nodiscard]] bool cholesky(matrix_view<T> g) {
   detail::require_square("a Cholesky factorisation", g);
   if (detail::is_empty(g)) return true;
-  const blas::thread_limit limit(1);
+  const blas::one_thread limit;
   constexpr auto potrf = detail::routine_of<T>(LAPACKE_spotrf, LAPACKE_dpotrf);
   // The upper triangle by rows is the lower one by columns: G = L L^T with L = R^T.
   if (potrf(LAPACK_COL_MAJOR, 'L', g.rows, g.data, detail::leading(g)) != 0) return false;
@@ -95,7 +95,7 @@ template <class T>
 [[nodiscard]] bool invert_upper(matrix_view<T> r) {
   detail::require_square("an inverse", r);
   if (detail::is_empty(r)) return true;
-  const blas::thread_limit limit(1);
+  const blas::one_thread limit;
   constexpr auto trtri = detail::routine_of<T>(LAPACKE_strtri, LAPACKE_dtrtri);
   const lapack_int info = trtri(LAPACK_COL_MAJOR, 'L', 'N', r.rows, r.data, detail::leading(r));
   if (info > 0) return false;
@@ -114,7 +114,7 @@ void solve_upper(local::input_view<T> r, matrix_view<T> b, bool transposed = fal
   local::require_equal("solve_upper", "b", local::shape_of(b), "the b that r needs",
                        matrix_shape{r.rows, b.cols});
   if (detail::is_empty(b)) return;
-  const blas::thread_limit limit(1);
+  const blas::one_thread limit;
   constexpr auto trsm = detail::routine_of<T>(cblas_strsm, cblas_dtrsm);
   trsm(CblasRowMajor, CblasLeft, CblasUpper, transposed ? CblasTrans : CblasNoTrans, CblasNonUnit, b.rows,
        b.cols, T(1), r.data, detail::leading(r), b.data, detail::leading(b));
@@ -130,7 +130,7 @@ void qr(matrix_view<T> a, matrix_view<T> r) {
   const local_index k = std::min(a.rows, a.cols);
   local::require_equal("qr", "r", local::shape_of(r), "the r of a", matrix_shape{k, a.cols});
   if (k == 0) return;
-  const blas::thread_limit limit(1);
+  const blas::one_thread limit;
   constexpr auto geqrf = detail::routine_of<T>(LAPACKE_sgeqrf, LAPACKE_dgeqrf);
   constexpr auto orgqr = detail::routine_of<T>(LAPACKE_sorgqr, LAPACKE_dorgqr);
   const lapack_int lead = detail::leading(a);
@@ -153,7 +153,7 @@ void symmetric_eigen(matrix_view<T> a, std::span<std::type_identity_t<T>> values
   detail::require_square("a symmetric eigenproblem", a);
   detail::require_count("a symmetric eigenproblem", values.size(), a.rows, "eigenvalues");
   if (detail::is_empty(a)) return;
-  const blas::thread_limit limit(1);
+  const blas::one_thread limit;
   constexpr auto syevd = detail::routine_of<T>(LAPACKE_ssyevd, LAPACKE_dsyevd);
   detail::require_done("syevd", local::shape_of(a),
                        syevd(LAPACK_ROW_MAJOR, 'V', 'U', a.rows, a.data, detail::leading(a), values.data()));
@@ -173,7 +173,7 @@ template <class T>
   local::require_equal("generalized_eigen", "a", local::shape_of(a), "b", local::shape_of(b));
   detail::require_count("a generalised eigenproblem", values.size(), a.rows, "eigenvalues");
   if (detail::is_empty(a)) return true;
-  const blas::thread_limit limit(1);
+  const blas::one_thread limit;
   constexpr auto sygvd = detail::routine_of<T>(LAPACKE_ssygvd, LAPACKE_dsygvd);
   const lapack_int info = sygvd(LAPACK_ROW_MAJOR, 1, 'V', 'U', a.rows, a.data, detail::leading(a), b.data,
                                 detail::leading(b), values.data());
@@ -196,7 +196,7 @@ void svd(matrix_view<T> a, std::type_identity_t<matrix_view<T>> u, std::span<std
                        matrix_shape{k, a.cols});
   detail::require_count("a singular value decomposition", values.size(), k, "singular values");
   if (k == 0) return;
-  const blas::thread_limit limit(1);
+  const blas::one_thread limit;
   constexpr auto gesdd = detail::routine_of<T>(LAPACKE_sgesdd, LAPACKE_dgesdd);
   detail::require_done("gesdd", local::shape_of(a),
                        gesdd(LAPACK_ROW_MAJOR, 'S', a.rows, a.cols, a.data, detail::leading(a), values.data(),

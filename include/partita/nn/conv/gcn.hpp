@@ -9,9 +9,9 @@ namespace partita::nn {
 
 /// Z = A H W + b (n x out, n x in, in x out, 1 x out).
 ///
-/// Evaluated as A (H W) or (A H) W, whichever communicates less per epoch, then whichever multiplies less. A
-/// (H W) propagates `out` columns forward and backward; (A H) W propagates `in` columns forward (once, for a
-/// constant H) and, when H needs a gradient, the smaller of `in` and `out` backward. Under
+/// Evaluated as A (H W) or (A H) W, whichever communicates less per epoch. A (H W) propagates `out` columns
+/// forward and backward; (A H) W propagates `in` columns forward (once, for a constant H, unless it is sparse
+/// and wide, since A H is dense) and, when H needs a gradient, the smaller of `in` and `out` backward. Under
 /// model_options::sampled the first layer is evaluated as (A H) W, and on a reproducible mesh others are
 /// where in < out, whatever block of a sample a rank has. What travels: these propagations; see spmm_plan.
 template <class T, class Device>
@@ -24,7 +24,7 @@ class gcn_conv final : public layer<T, Device> {
            const builder<T, Device>& b, const weight_names& names = {})
       : input_(b.input()),
         rows_(a.row_blocking()),
-        aggregate_first_(prefers_aggregation(a, in, out, input_, b.options().sampled)),
+        aggregate_first_(prefers_aggregation(a, in, out, input_, b.options())),
         narrow_in_(aggregate_first_ && (in < out || (b.options().sampled && input_ == layer_input::varying))),
         weight_(b.glorot(names.weight, {in, out})),
         bias_(names.bias.empty() ? nullptr : &b.filled(names.bias, {1, out})),
@@ -40,13 +40,11 @@ class gcn_conv final : public layer<T, Device> {
 
   void forward(const operand<T, Device>& h, matrix& z, const pass& p) override {
     if (aggregate_first_) {
-      aggregated_ = h.visit([&](const auto& x) { return aggregated(x, h); });           // A H (n, in)
-      return gemm(*aggregated_, weight_.value(), z, {.bias = bias(), .relu = p.relu});  // (n, out)
+      aggregated_ = h.visit([&](const auto& x) { return aggregated(x, h); });  // A H (n, in)
+      return gemm(*aggregated_, weight_.value(), z, p.epilogue_of(bias()));    // (n, out)
     }
-    gemm(h, weight_.value(), forward_);  // H W (n, out)
-    (*product_)(forward_, z);            // (n, out)
-    if (bias_ != nullptr) add_row(*bias(), z);
-    if (p.relu) transform(z, z, positive_part{});
+    gemm(h, weight_.value(), forward_);                   // H W (n, out)
+    product_->apply(forward_, z, p.epilogue_of(bias()));  // (n, out)
   }
 
   void backward(const operand<T, Device>& h, const matrix& dz, matrix* dh) override {
@@ -81,13 +79,14 @@ class gcn_conv final : public layer<T, Device> {
   using weight = dense<T, replicated, Device>;
 
   static bool prefers_aggregation(const sparse<T, dynamic_layout, Device>& a, global_index in,
-                                  global_index out, layer_input input, bool sampled) {
-    if (sampled && a.mesh().reproducible()) return input != layer_input::varying || in < out;
-    if (sampled) return input != layer_input::varying || multiplies_less(a, in, out);
+                                  global_index out, layer_input input, const model_options& options) {
+    if (options.sampled && a.mesh().reproducible()) return input != layer_input::varying || in < out;
+    if (options.sampled) return input != layer_input::varying || multiplies_less(a, in, out);
+    constexpr global_index few = 64;  // columns of a sparse H whose product may be dense
+    if (input == layer_input::constant && options.sparse_input && in > few) return false;
     const global_index first =
         (input == layer_input::constant ? 0 : in) + (input == layer_input::varying ? std::min(in, out) : 0);
-    if (a.mesh().size() > 1 || a.mesh().reproducible()) return first < 2 * out;
-    return input == layer_input::varying && first < 2 * out;  // a dense A H would lose the sparsity of H
+    return first < 2 * out;
   }
   /// Whether (A H) W multiplies less than A (H W), forward and backward.
   static bool multiplies_less(const sparse<T, dynamic_layout, Device>& a, global_index in, global_index out) {

@@ -23,8 +23,8 @@ class gin_conv final : public layer<T, Device> {
         inner_gradient_(b.rows(sum.row_blocking(), out)) {}
 
   void forward(const operand<T, Device>& h, matrix& z, const pass& p) override {
-    first_.forward(h, inner_, p.fusing(true));  // relu(S H Wa + ba) (n, out)
-    second_.forward(inner_, z, p);              // (n, out)
+    first_.forward(h, inner_, p.fusing(true, {}));  // relu(S H Wa + ba) (n, out)
+    second_.forward(inner_, z, p);                  // (n, out)
   }
   void backward(const operand<T, Device>& h, const matrix& dz, matrix* dh) override {
     second_.backward_through_relu(inner_, dz, inner_gradient_);  // (n, out)

@@ -21,8 +21,8 @@ class sage_conv final : public layer<T, Device> {
 
   void forward(const operand<T, Device>& h, matrix& z, const pass& p) override {
     const operand<T, Device>& targets = targets_(h, z.row_blocking());
-    neighbours_.forward(h, z, p.fusing(false));                                           // M H Wl (n, out)
-    gemm(targets, own_.value(), z, {.beta = 1, .bias = &bias_.value(), .relu = p.relu});  // + H Wr + b
+    neighbours_.forward(h, z, p.alone());                                 // M H Wl (n, out)
+    gemm(targets, own_.value(), z, p.epilogue_of(&bias_.value(), T(1)));  // + H Wr + b
   }
   void backward(const operand<T, Device>& h, const matrix& dz, matrix* dh) override {
     neighbours_.backward(h, dz, dh);  // (n, in)

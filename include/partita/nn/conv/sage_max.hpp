@@ -32,8 +32,8 @@ class sage_max_conv final : public layer<T, Device> {
     if (!(h.constant() && aggregated_constant_)) maximum_.forward(written_out_(h), largest_);  // (n, in)
     if (h.constant()) written_out_.release();
     aggregated_constant_ = h.constant();
-    gemm(largest_, neighbours_.value(), z);                                         // (n, out)
-    gemm(h, own_.value(), z, {.beta = 1, .bias = &bias_.value(), .relu = p.relu});  // + H Wr + b
+    gemm(largest_, neighbours_.value(), z);                         // (n, out)
+    gemm(h, own_.value(), z, p.epilogue_of(&bias_.value(), T(1)));  // + H Wr + b
   }
   void backward(const operand<T, Device>& h, const matrix& dz, matrix* dh) override {
     weight_gradient_part(largest_, dz, neighbours_.gradient(), &bias_.gradient());  // (in, out), (1, out)

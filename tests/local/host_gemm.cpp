@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dense products by register tiles, in every instruction set: sizes around those of tiles, panels and pieces.
+#include <cmath>
+#include <cstdint>
+#include <doctest/doctest.h>
+#include <memory>
+#include <vector>
+
+#include "partita/base/random.hpp"
+#include "partita/local/kernels.hpp"
+#include "reference/gemm.hpp"
+
+using partita::local_index;
+using partita::matrix_view;
+
+namespace {
+
+/// rows x cols numbers in memory that ends with the last of them, `gap` between rows.
+template <class T>
+class block {
+ public:
+  block(local_index rows, local_index cols, local_index gap, std::uint64_t seed, bool whole)
+      : values_(std::make_unique<T[]>(size(rows, cols, gap))), view_{values_.get(), rows, cols, cols + gap} {
+    for (std::size_t i = 0; i < size(rows, cols, gap); ++i) {
+      const double u = partita::random_uniform(seed, static_cast<std::int64_t>(i), 0);
+      values_[i] = static_cast<T>(whole ? std::floor(9 * u) - 4 : u - 0.5);
+    }
+  }
+  matrix_view<const T> read() const { return view_; }
+  matrix_view<T> write() { return view_; }
+  bool operator==(const block& other) const {
+    for (local_index i = 0; i < view_.rows; ++i)
+      for (local_index j = 0; j < view_.cols; ++j)
+        if (view_(i, j) != other.view_(i, j)) return false;
+    return true;
+  }
+
+ private:
+  static std::size_t size(local_index rows, local_index cols, local_index gap) {
+    return static_cast<std::size_t>(rows) * static_cast<std::size_t>(cols + gap) -
+           static_cast<std::size_t>(gap);
+  }
+  std::unique_ptr<T[]> values_;
+  matrix_view<T> view_;
+};
+
+struct sizes {
+  local_index m, n, k;
+};
+
+/// Whether the product of small integers is exactly the reference's on so many threads.
+template <class T>
+bool is_exact(int threads, sizes s, bool ta, bool tb, T beta) {
+  const auto [m, n, k] = s;
+  const block<T> a(ta ? k : m, ta ? m : k, 2, 1, true), b(tb ? n : k, tb ? k : n, 1, 2, true);
+  block<T> c(m, n, 3, 3, true), expected(m, n, 3, 3, true);
+  const partita::device_queue<partita::host> q(threads);
+  gemm(q, ta, tb, T(1.5), a.read(), b.read(), beta, c.write());
+  partita::reference::gemm(ta, tb, T(1.5), a.read(), b.read(), beta, expected.write());
+  return c == expected;
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("tiles, panels and pieces cover every shape", T, float, double) {
+  const std::vector<sizes> shapes = {{1, 1, 1},    {6, 64, 3},    {7, 65, 257}, {24, 16, 256},
+                                     {25, 33, 40}, {48, 130, 20}, {23, 31, 70}, {8, 48, 17},
+                                     {5, 300, 9},  {300, 5, 9},   {7, 5, 8200}, {40, 9, 300}};
+  for (const sizes& s : shapes)
+    for (const bool ta : {false, true})
+      for (const bool tb : {false, true})
+        for (const T beta : {T{0}, T(0.5)}) {
+          CAPTURE(s.m);
+          CAPTURE(s.n);
+          CAPTURE(s.k);
+          CHECK(is_exact<T>(1 + (s.m + s.k) % 3, s, ta, tb, beta));
+        }
+}
+
+TEST_CASE_TEMPLATE("products of every width are exact", T, float, double) {
+  for (local_index width = 1; width <= 70; ++width) {
+    CAPTURE(width);
+    CHECK(is_exact<T>(1, {29, width, 11}, false, false, T{0}));
+    CHECK(is_exact<T>(1, {width, 13, 19}, true, false, T{0}));
+  }
+}
+
+TEST_CASE_TEMPLATE("sums do not depend on the number of threads", T, float, double) {
+  for (const sizes& s : {sizes{777, 70, 33}, sizes{50, 900, 33}, sizes{33, 20, 20000}})
+    for (const bool ta : {false, true}) {
+      const auto [m, n, k] = s;
+      const block<T> a(ta ? k : m, ta ? m : k, 0, 1, false), b(k, n, 0, 2, false);
+      block<T> one(m, n, 0, 3, false);
+      gemm(partita::device_queue<partita::host>(1), ta, false, T(1), a.read(), b.read(), T(0.5), one.write());
+      for (const int threads : {2, 3, 8}) {
+        block<T> many(m, n, 0, 3, false);
+        gemm(partita::device_queue<partita::host>(threads), ta, false, T(1), a.read(), b.read(), T(0.5),
+             many.write());
+        CHECK(one == many);
+      }
+    }
+}
