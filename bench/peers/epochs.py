@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Epochs of partita's `train` and of PyTorch Geometric on the same data directories and cores, by turns, full batch, f32; run.py runs this.
 
-Two layers, hidden width 64, Adam, no dropout and no weight decay, features dense and as they are; GAT has eight heads of width 8, and one
-in the last layer. The time is that of a training step: forward, loss, backward and Adam."""
+Two layers, hidden width 64, Adam, no dropout and no weight decay, features as they are, dense, and for partita also sparse where a data
+directory has them so; GAT has eight heads of width 8, and one in the last layer. The time is that of a training step: forward, loss,
+backward and Adam."""
 import json
 import os
 import pathlib
@@ -63,10 +64,11 @@ def run_train(train, data, model, ranks, threads, epochs):
     return {"seconds_per_epoch": result["seconds_per_epoch"], "policy": result["policy"], "last_loss": result["loss"][-1]}
 
 
-def compare(folder, train, data, model, options):
-    """{way: the results of its turns}; a way is partita's ranks x threads, or PyG."""
-    ways = {f"{ranks} x {threads}": (lambda epochs, ranks=ranks, threads=threads: run_train(train, data, model, ranks, threads, epochs))
-            for ranks, threads in {(1, options.threads): None, (options.threads, 1): None}}
+def compare(folder, train, data, with_sparse_features, model, options):
+    """{way: the results of its turns}; a way is partita's ranks x threads, with the features as PyG has them or sparse, or PyG."""
+    kinds = {"": data, ", sparse features": with_sparse_features}
+    ways = {f"{ranks} x {threads}{kind}": (lambda epochs, ranks=ranks, threads=threads, of=of: run_train(train, of, model, ranks, threads, epochs))
+            for kind, of in kinds.items() if of for ranks, threads in {(1, options.threads): None, (options.threads, 1): None}}
     turns = {way: [] for way in ["PyG", *ways]}
     for _ in range(options.epoch_rounds):
         turns["PyG"].append(run_pyg(folder, data, model, options.threads, options.epoch_seconds))

@@ -72,12 +72,13 @@ def print_spmm(found):
 def print_epochs(found):
     print("## Epochs of full-batch training\n")
     print("Two layers, hidden 64 (GAT: eight heads of 8), Adam, no dropout, f32; milliseconds per epoch, and the time of PyG over partita's "
-          "in\nparentheses: above 1 partita is faster.\n")
+          "in\nparentheses: above 1 partita is faster. 1 x 2 is one rank with two threads.\n")
     versions = {turn["version"] for turns in found.values() for turn in turns["PyG"] if "version" in turn}
     print("\n".join(f"* {version}" for version in sorted(versions)) + "\n")
-    ways = [way for way in next(iter(found.values())) if way != "PyG"]
-    rows = [[graph, model, cell(turns["PyG"])] + [cell(turns[way], turns["PyG"]) for way in ways] for (graph, model), turns in found.items()]
-    print_table(["graph", "model", "PyG"] + [f"partita, {way} ranks x threads" for way in ways], rows)
+    ways = [way for way in max(found.values(), key=len) if way != "PyG"]
+    rows = [[graph, model, cell(turns["PyG"])] + [cell(turns[way], turns["PyG"]) if way in turns else "" for way in ways]
+            for (graph, model), turns in found.items()]
+    print_table(["graph", "model", "PyG"] + [f"partita, {way}" for way in ways], rows)
 
 
 def cell(turns, theirs=None):

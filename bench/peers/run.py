@@ -22,8 +22,8 @@ import report  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 REQUIREMENTS = HERE / "requirements.txt"
-QUICK = {"matrices": "rmat_17,cora", "widths": "32,128", "rounds": 2, "seconds": 30, "epoch_rounds": 1, "epoch_seconds": 3}
-FULL = {"matrices": "rmat_17,rmat_19,uniform_17,grid_9,cora", "widths": "16,32,64,128,256", "rounds": 3, "seconds": 160, "epoch_rounds": 3,
+QUICK = {"matrices": "rmat_17,cora", "widths": "32,128", "rounds": 2, "seconds": 30, "scales": "17", "epoch_rounds": 1, "epoch_seconds": 3}
+FULL = {"matrices": "rmat_17,rmat_19,uniform_17,grid_9,cora", "widths": "16,32,64,128,256", "rounds": 3, "seconds": 160, "scales": "17", "epoch_rounds": 3,
         "epoch_seconds": 4}
 
 
@@ -60,12 +60,14 @@ def run_spmm(options, data):
 def run_epochs(options, data):
     """{(graph, model): the turns}."""
     train = options.build / "examples" / "train"
-    graphs = [epochs.rmat(options.environment, 17)] + ([epochs.dense(options.environment, data / "cora")] if data else [])
+    graphs = [(epochs.rmat(options.environment, int(scale)), None) for scale in options.scales.split(",") if scale]
+    if data:
+        graphs.append((epochs.dense(options.environment, data / "cora"), data / "cora"))
     found = {}
-    for graph in graphs:
+    for graph, with_sparse_features in graphs:
         for model in epochs.MODELS:
             print(f"epochs of {model} on {graph.name} ...", file=sys.stderr)
-            found[graph.name, model] = epochs.compare(options.environment, train, graph, model, options)
+            found[graph.name, model] = epochs.compare(options.environment, train, graph, with_sparse_features, model, options)
     return found
 
 
@@ -94,7 +96,7 @@ def main():
     if not environment.python_of(options.environment).exists():
         make(options.environment)
     load = os.getloadavg()[0]
-    spmm = run_spmm(options, data)
+    spmm = run_spmm(options, data) if options.matrices else {}
     trained = run_epochs(options, data)
     report.print_head(options, load)
     if spmm:

@@ -41,7 +41,7 @@ std::vector<double> expected(const std::vector<double>& once, double alpha, doub
   return y;
 }
 
-void check_product(const host_mesh& m, const sparse<double, dynamic_layout, host>& a, layout l,
+void check_product(const host_mesh& m, const partita::sparse<double, dynamic_layout, host>& a, layout l,
                    const std::vector<double>& once, spmm_options options) {
   const auto x = generate<double>(m, l, {shape.cols, width}, field(0));
   const auto bias = generate<replicated, double>(m, {1, width}, bias_of);
@@ -64,7 +64,7 @@ TEST_CASE("a product with everything fused, under every policy on every mesh, of
                             transpose = product(entries, shape, width, true);
   const auto run = [&](auto policy, mesh_shape size, spmm_options options) {
     on_mesh(size, [&](const host_mesh& m) {
-      const sparse<double, dynamic_layout, host> a =
+      const partita::sparse<double, dynamic_layout, host> a =
           distribute(m, policy, shape, share(entries, m.rank(), m.size()));
       check_product(m, a, policy.dense, once, options);
       check_product(m, transposed(a), policy.dense, transpose, options);
@@ -87,7 +87,7 @@ TEST_CASE("what follows a product passes with it, or once more where sums travel
       device_queue<host> q;
       use_far(q, {.store = store, .window = 65536});
       const mesh<host> m(world, size, q);
-      const sparse<double, dynamic_layout, host> a =
+      const partita::sparse<double, dynamic_layout, host> a =
           distribute(m, replicated_1_5d, shape, share(entries, m.rank(), m.size()));
       const auto x = generate<double>(m, replicated_1_5d.dense, {shape.cols, width}, field(0));
       const auto bias = generate<replicated, double>(m, {1, width}, bias_of);
@@ -123,7 +123,8 @@ TEST_CASE("a product with a weight has the bits of the chain, on a reproducible 
       const auto x = generate<vertex_rows, double>(m, {31, 5}, field(1));
       const auto w = generate<replicated, double>(m, {5, 6}, field(2));
       const auto bias = generate<replicated, double>(m, {1, 6}, bias_of);
-      auto y = generate<vertex_rows, double>(m, {31, 6}, field(3)), chain = generate<vertex_rows, double>(m, {31, 6}, field(3));
+      auto y = generate<vertex_rows, double>(m, {31, 6}, field(3)),
+           chain = generate<vertex_rows, double>(m, {31, 6}, field(3));
       gemm(x, w, y, {.beta = 1, .bias = &bias, .relu = true, .drop = mask});
       gemm(x, w, chain, {.beta = 1, .bias = &bias});
       transform(chain, chain, positive_part{});

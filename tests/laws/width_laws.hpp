@@ -166,6 +166,13 @@ inline std::vector<local_index> star_lengths(local_index centre) {
   return lengths;
 }
 
+/// Every fourth one drops a quarter.
+template <class T>
+partita::local::block_dropout<T> some_dropout(int round) {
+  if (round % 4 != 1) return {};
+  return {{12345, std::uint64_t{1} << 51, T(4) / 3}};
+}
+
 /// Results of products with a star in one bit pattern whatever the number of threads, and right.
 template <class T>
 void stars_have_the_same_bits() {
@@ -179,7 +186,8 @@ void stars_have_the_same_bits() {
     const exact_block<T> x(a.cols, f, 1), bias(1, f, 3), expected(a.rows, f, 2);
     const bool biased = ++round % 2 == 0, relu = round % 3 == 0;
     const T beta = round % 5 < 2 ? T{0} : T(-0.75), alpha = round % 4 == 0 ? T(1.5) : T{1};
-    const partita::local::spmm_epilogue<T> fusion{alpha, beta, biased ? bias.memory.data() : nullptr, relu};
+    const partita::local::spmm_epilogue<T> fusion{alpha, beta, biased ? bias.memory.data() : nullptr, relu,
+                                                  some_dropout<T>(round)};
     partita::reference::spmm_fused(a.view(), x.view(), fusion, expected.view());
     std::vector<T> first;
     for (const int threads : {1, 2, 3, 5, 8}) {

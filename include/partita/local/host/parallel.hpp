@@ -128,11 +128,31 @@ inline void run_parts(int parts, function_reference<int> f) {
   team.run(parts, f);
 }
 
-/// Runs f(0), ..., f(tasks - 1) with dynamic scheduling, in no particular order.
+/// Runs f(0), ..., f(tasks - 1), in no particular order: a thread runs its share of consecutive tasks, the
+/// same in every call, and then those that others have not begun. What it wrote first is therefore mostly
+/// what it reads later.
 inline void run_tasks(int threads, int tasks, function_reference<int> f) {
-  std::atomic<int> next{0};
-  run_parts(std::min(threads, tasks), [&](int) {
-    for (int task; (task = next.fetch_add(1, std::memory_order_relaxed)) < tasks;) f(task);
+  const int parts = std::min(threads, tasks);
+  if (parts <= 1) {
+    for (int task = 0; task < tasks; ++task) f(task);
+    return;
+  }
+  struct alignas(64) share {
+    std::atomic<int> next;
+    int end;
+  };
+  std::vector<share> shares(static_cast<std::size_t>(parts));
+  const auto cut = [&](int part) { return static_cast<int>(std::int64_t{tasks} * part / parts); };
+  for (int part = 0; part < parts; ++part) {
+    share& s = shares[static_cast<std::size_t>(part)];
+    s.next.store(cut(part), std::memory_order_relaxed);
+    s.end = cut(part + 1);
+  }
+  run_parts(parts, [&](int part) {
+    for (int k = 0; k < parts; ++k) {
+      share& s = shares[static_cast<std::size_t>((part + k) % parts)];
+      for (int task; (task = s.next.fetch_add(1, std::memory_order_relaxed)) < s.end;) f(task);
+    }
   });
 }
 

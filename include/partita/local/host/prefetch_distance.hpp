@@ -15,6 +15,7 @@
 #include <mutex>
 #include <optional>
 #include <string_view>
+#include <system_error>
 
 #include "partita/base/error.hpp"
 #include "partita/base/index.hpp"
@@ -26,7 +27,7 @@ namespace partita::on_host {
 /// not a number in [0, 4096].
 inline std::optional<local_index> prefetch_distance_named(const char* text) {
   const std::string_view given = text == nullptr ? "" : text;
-  if (given.empty()) return std::nullopt;
+  if (given.empty()) return {};
   local_index distance = -1;
   const auto [stop, failure] = std::from_chars(given.data(), given.data() + given.size(), distance);
   if (failure != std::errc() || stop != given.data() + given.size() || distance < 0 || distance > 4096)
