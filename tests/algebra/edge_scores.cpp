@@ -3,6 +3,7 @@
 // every policy and mesh.
 #include "partita/algebra/edge_scores.hpp"
 
+#include <algorithm>
 #include <doctest/doctest.h>
 
 #include "partita/algebra/edge_scores_gradient.hpp"
@@ -120,6 +121,59 @@ TEST_CASE("coefficients of a pattern and of its transpose, and the gradient of t
         check_equals(gradient, expected.score_gradient(), 1e-12, "the gradient of scalars");
       });
     }
+}
+
+TEST_CASE("a rank's normalisers are those of its products' heads, and of all heads of its own vertices") {
+  const auto entries = sparse_entries({n, n}, 4);
+  for_each_edge_case([&](const host_mesh& m, const policy& p, local_index heads, row_exchange rows) {
+    const score_shape shape{.heads = heads};
+    const dropout_mask mask{0.4, {1, 2, 3}};
+    const auto a = distribute(m, p.sparse, {n, n}, share(entries, m.rank(), m.size()));
+    const in_edges<double, host> own(a);
+    const auto scalars = generate<vertex_rows, double>(m, {n, 2 * heads}, score_entry);
+    const auto x = generate<double>(m, p.dense, {n, 3}, field(0));
+    host_dense<> y(m, p.dense, {n, 3}), same_y(m, p.dense, {n, 3});
+    edge_spmm_plan product(a, x, heads, rows), back(transposed(a), x, heads, rows);
+    const interval here = product.heads_here();
+    edge_scores<double, host> all(a, own, shape), some(a, own, shape, here);
+    edge_scores_gradient<double, host> backward(own, shape);
+
+    const auto sums = some.log_sums(own.range());
+    for (local_index i = 0; i < sums.rows; ++i)
+      for (local_index h = 0; h < heads; ++h) const_cast<double&>(sums(i, h)) = -12345;
+    m.ledger().clear();
+    all.forward(scalars, mask);
+    all.transpose();
+    const traffic words = heard(m);
+    m.ledger().clear();
+    some.forward(scalars, mask);
+    int wrong = 0;
+    for (local_index i = 0; i < sums.rows; ++i)
+      for (local_index h = 0; h < heads; ++h) {
+        const bool needed = here.contains(h) || own.own().contains(own.range().begin + i);
+        wrong += sums(i, h) != (needed ? all.log_sums(own.range())(i, h) : -12345);
+      }
+    CHECK_MESSAGE(wrong == 0, std::string(p.name), " on ", to_string(m.shape()));
+    some.transpose();
+    same(words, heard(m), "the same travels");
+
+    const auto multiply = [&](auto& plan, const auto& pattern, auto of) {
+      host_edges e(pattern, here), expected(pattern, here);
+      plan.compute(expected, of(all, expected), x, y);
+      plan.compute(e, of(some, e), x, same_y);
+      CHECK(std::ranges::equal(e.values(), expected.values()));
+    };
+    multiply(product, a, [](const auto& scores, const auto& e) { return scores.by_targets(e); });
+    multiply(back, transposed(a), [](const auto& scores, const auto& e) { return scores.by_sources(e); });
+    const auto gradient_with = [&](const auto& scores) {
+      std::vector<double> d(backward.values_here(), 1), alpha(backward.values_here());
+      for (std::size_t e = 0; e < d.size(); ++e) d[e] = std::cos(static_cast<double>(e));
+      dense<double, vertex_rows, host> gradient(m, scalars.shape());
+      backward(scores, d, alpha, gradient);
+      return collect(gradient);
+    };
+    CHECK(gradient_with(some) == gradient_with(all));
+  });
 }
 
 }  // namespace test_edge_scores

@@ -3,6 +3,7 @@
 /// The softmax of edge scores given by two scalars per vertex, evaluated on the fly inside products.
 
 #include <cmath>
+#include <optional>
 
 #include "partita/algebra/dropout.hpp"
 #include "partita/algebra/edge_matrix.hpp"
@@ -150,6 +151,10 @@ struct score_shape {
 /// source, target; n the columns of A, of which its rows are the first, see in_edges). Never stored:
 /// edge_spmm_plan::compute takes it as a function.
 ///
+/// A rank computes the softmax normalisers of the heads of its products for the rows of A that it has, and of
+/// all heads for its own vertices, which is what edge_scores_gradient needs; those of other heads and rows
+/// are not computed.
+///
 /// Collective over the mesh: constructor and members. What travels: an all-gather of the scalars, at most 2 n
 /// heads to a rank; for transposed coefficients at most n heads more. Coefficients are never communicated.
 /// Throws shape_error for scalars of the wrong shape. Source: Velickovic et al. (ICLR 2018), eq. 3.
@@ -159,11 +164,17 @@ class edge_scores {
   using matrix = dense<T, vertex_rows, Device>;
   using edges = edge_matrix<T, Device>;
 
-  /// `a`: the pattern in the policy's layout; `rows`: its in-edges.
+  /// `a`: the pattern in the policy's layout; `rows`: its in-edges. Coefficients of all heads.
   edge_scores(const sparse<T, dynamic_layout, Device>& a, const in_edges<T, Device>& rows,
               const score_shape& shape)
+      : edge_scores(a, rows, shape, {0, shape.heads}) {}
+  /// Coefficients of the heads `here` only, which may be others on every rank: edge_spmm_plan::heads_here().
+  edge_scores(const sparse<T, dynamic_layout, Device>& a, const in_edges<T, Device>& rows,
+              const score_shape& shape, interval here)
       : shape_(shape),
+        here_(shape.averaged ? interval{0, shape.heads} : here),
         range_(rows.range()),
+        own_(rows.own()),
         rows_(rows.all_rows()),
         gather_scores_(a.mesh(), a.col_blocking(), columns(a, 2), vertex_rows, replicated),
         gather_log_sums_(a.mesh(), a.row_blocking(), columns(a, 1), rows_of(a.layout()), replicated),
@@ -171,18 +182,16 @@ class edge_scores {
         log_sums_(a.mesh(), rows_of(a.layout()), a.row_blocking(), columns(a, 1)),
         all_log_sums_(a.mesh(), a.row_blocking(), columns(a, 1)) {
     comm::refuse_reproducible(a.mesh(), "a softmax of edge scores");
+    if (here_.size() < shape.heads) own_rows_.emplace(rows.own_rows());
   }
 
-  /// Sets the scalars (n/P x 2 heads) and the mask, and computes the softmax normalisers in one pass over the
-  /// scores.
+  /// Sets the scalars (n/P x 2 heads) and the mask, and computes the softmax normalisers, each in one pass
+  /// over its scores.
   void forward(const matrix& scores, const dropout_mask& mask) {
     mask_ = mask;
     gather_scores_(scores, scores_);  // (n, 2 heads) on every rank
-    std::size_t number = 0;
-    for (const local::csr_slice<T>& part : rows_.parts(0))
-      local::chunked::edge_log_sum(scores.mesh().queue(), passes_, number++, part.entries, shape_.heads,
-                                   slope(), sources(everyone()), part.rows_of(targets(range_)),
-                                   part.rows_of(log_sums_.local()));  // rows of (A's rows, heads)
+    normalise(rows_, passes_, range_, here_);
+    if (own_rows_) normalise(*own_rows_, own_passes_, own_, {0, shape_.heads});
   }
   /// Enables coefficients of the transposed pattern, for the same scalars.
   void transpose() { gather_log_sums_(log_sums_, all_log_sums_); }  // (n, heads) on every rank
@@ -205,7 +214,8 @@ class edge_scores {
   matrix_view<const T> sources(interval vertices) const { return scalars(vertices, 0); }
   matrix_view<const T> targets(interval vertices) const { return scalars(vertices, shape_.heads); }
   interval everyone() const { return {0, scores_.shape().rows}; }
-  /// The logarithms of the softmax normalisers (vertices x heads), for vertices among the policy's rows of A.
+  /// The logarithms of the softmax normalisers (vertices x heads), for vertices among the policy's rows of A;
+  /// set for own vertices, and for others in the columns of this rank's heads.
   matrix_view<const T> log_sums(interval vertices) const {
     return rows(log_sums_.local(), {vertices.begin - range_.begin, vertices.end - range_.begin});
   }
@@ -219,6 +229,24 @@ class edge_scores {
   }
   static matrix_view<const T> rows(matrix_view<const T> of, interval r) {
     return of.block(static_cast<local_index>(r.begin), 0, static_cast<local_index>(r.size()), of.cols);
+  }
+  /// The normalisers of some heads for the rows of a pattern.
+  void normalise(const local::csr_tiles<T, Device>& pattern, local::far_edges<Device>& passes,
+                 interval vertices, interval heads) {
+    if (heads.empty()) return;
+    const auto of_heads = [&](auto view) {
+      return view.block(0, static_cast<local_index>(heads.begin), view.rows,
+                        static_cast<local_index>(heads.size()));
+    };
+    const auto first = static_cast<local_index>(vertices.begin - range_.begin);
+    const matrix_view<T> all = log_sums_.local(),
+                         sums = all.block(first, 0, static_cast<local_index>(vertices.size()), all.cols);
+    std::size_t number = 0;
+    for (const local::csr_slice<T>& part : pattern.parts(0))
+      local::chunked::edge_log_sum(log_sums_.mesh().queue(), passes, number++, part.entries,
+                                   static_cast<local_index>(heads.size()), slope(),
+                                   of_heads(sources(everyone())), part.rows_of(of_heads(targets(vertices))),
+                                   part.rows_of(of_heads(sums)), shape_.heads);  // rows of (vertices, heads)
   }
   matrix_view<const T> scalars(interval vertices, local_index first) const {
     const matrix_view<const T> of = rows(scores_.local(), vertices);
@@ -247,13 +275,16 @@ class edge_scores {
   }
 
   score_shape shape_;
-  interval range_;                    ///< the policy's rows of A
+  interval here_;                     ///< the heads of the products on this rank
+  interval range_, own_;              ///< the policy's rows of A, and of these the own vertices
   local::csr_tiles<T, Device> rows_;  ///< the pattern of these rows: one tile without values
   redistribution<T, Device> gather_scores_, gather_log_sums_;
   dense<T, replicated, Device> scores_;
   dense<T, dynamic_layout, Device> log_sums_;
   dense<T, replicated, Device> all_log_sums_;
-  local::far_edges<Device> passes_;  ///< over the parts of rows_
+  local::far_edges<Device> passes_;                      ///< over the parts of rows_
+  std::optional<local::csr_tiles<T, Device>> own_rows_;  ///< of own vertices, if these need more heads
+  local::far_edges<Device> own_passes_;                  ///< over its parts
   dropout_mask mask_;
 };
 

@@ -79,14 +79,14 @@ matrix_view<T> one_row(const device_queue<Device>& q, buffer<T, Device>& memory,
 template <class T, class Device>
 void edge_log_sum(const device_queue<Device>& q, far_edges<Device>& edges, std::size_t number,
                   const csr_view<T>& a, local_index heads, scalar<T> slope, input_view<T> source,
-                  input_view<T> target, matrix_view<T> log_sum) {
+                  input_view<T> target, matrix_view<T> log_sum, local_index all_heads = 0) {
   buffer<T, Device> memory;
   edges(
       q, number, a, {},
       [&](const edge_chunk<T>& c, matrix_view<const T> s, matrix_view<const T> t, matrix_view<T> out) {
-        if (!c.continued) return edge_log_sum(q, c.pattern, heads, slope, s, t, out);
+        if (!c.continued) return edge_log_sum(q, c.pattern, heads, slope, s, t, out, all_heads);
         const matrix_view<T> piece = detail::one_row(q, memory, heads);
-        edge_log_sum(q, c.pattern, heads, slope, s, t, piece);
+        edge_log_sum(q, c.pattern, heads, slope, s, t, piece, all_heads);
         zip(q, detail::log_of_sum{}, matrix_view<const T>(out), matrix_view<const T>(piece), out);
       },
       gathers(source), reads(target), writes(log_sum));

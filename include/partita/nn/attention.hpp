@@ -39,7 +39,7 @@ class tiled_attention {
   tiled_attention(const sparse<T, dynamic_layout, Device>& a, const in_edges<T, Device>& rows,
                   const attention_shape& shape, spmm_options options, coefficient_gradient form)
       : features_(blocking::even(shape.columns(), a.mesh().shape(), nesting::cols)),
-        scores_(a, rows, shape.scores()),
+        scores_(a, rows, shape.scores(), heads_here(a, features_, shape)),
         scores_gradient_(rows, shape.scores()),
         product_(a, multiplied_layout(a, vertex_rows), features_, shape.values_of_edge(), options.rows),
         transposed_product_(transposed(a).stored_for("attention"), multiplied_layout(a, vertex_rows),
@@ -107,6 +107,14 @@ class tiled_attention {
 
  private:
   using block = dense<T, dynamic_layout, Device>;  ///< in the policy's layout
+
+  /// The heads whose coefficients the products on this rank use: all, if averaged.
+  static interval heads_here(const sparse<T, dynamic_layout, Device>& a, const blocking& features,
+                             const attention_shape& shape) {
+    if (shape.averaged) return {0, shape.heads};
+    return partita::detail::edge_schedule<T, Device>::heads_here(a, multiplied_layout(a, vertex_rows),
+                                                                 features, shape.heads);
+  }
 
   /// The gradient of the coefficients: sampled products on tiles, then redistribution to the owners of the
   /// targets.

@@ -64,7 +64,7 @@ void edge_apply(const device_queue<cuda_device>& q, local::input_csr<T> a, local
 template <class T>
 void edge_log_sum(const device_queue<cuda_device>& q, local::input_csr<T> a, local_index heads,
                   local::scalar<T> slope, local::input_view<T> source, local::input_view<T> target,
-                  matrix_view<T> log_sum) {
+                  matrix_view<T> log_sum, local_index = 0) {
   const attention<T> scores = edge_detail::attend("edge_log_sum", a, heads, slope, source, target);
   local::require_row_values("edge_log_sum", a, heads, "log_sum", log_sum);
   fold_rows(q, rows_of(a), heads, skew(a.columns, 4), log_sums_of_scores<T>{{a.columns}, scores, log_sum});

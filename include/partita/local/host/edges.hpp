@@ -3,6 +3,7 @@
 /// Kernels on the entries of a sparse pattern. An edge array has `heads` values per entry, values[e * heads +
 /// h], with e as in the pattern's offsets. Values of the pattern itself are not read and may be null.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -56,17 +57,19 @@ inline void edge_apply(const device_queue<host>& q, local::input_csr<T> a, local
 
 /// log_sum(i, h) = log sum_e exp(score(e, h)) over the entries e of row i; 0 for an empty row. score(e, h) =
 /// leaky(source(col(e), h) + target(row(e), h)), where leaky(z) = z for z > 0 and slope z otherwise. source
-/// is (a.cols, heads), target and log_sum are (a.rows, heads). Throws shape_error if the shapes do not match.
+/// is (a.cols, heads), target and log_sum are (a.rows, heads). If these are some of `all_heads`, the result
+/// has the bits of a call for all of them. Throws shape_error if the shapes do not match.
 template <class T>
 inline void edge_log_sum(const device_queue<host>& q, local::input_csr<T> a, local_index heads,
                          local::scalar<T> slope, local::input_view<T> source, local::input_view<T> target,
-                         matrix_view<T> log_sum) {
+                         matrix_view<T> log_sum, local_index all_heads = 0) {
   const edge_detail::attention<T> scores{a, heads, slope, source, target};
   local::require_scores("edge_log_sum", a, heads, source, target);
   local::require_row_values("edge_log_sum", a, heads, "log_sum", log_sum);
   with_instructions([&](auto instructions) {
     run_entry_rows(q.threads(), a, 16 * std::int64_t{heads}, [&](local_index begin, local_index end) {
-      run_with<instructions>(edge_detail::log_sums<instructions, T>(), scores, log_sum, begin, end);
+      run_with<instructions>(edge_detail::log_sums<instructions, T>(), scores, std::max(heads, all_heads),
+                             log_sum, begin, end);
     });
   });
 }

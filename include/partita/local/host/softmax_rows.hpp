@@ -46,10 +46,11 @@ struct attention {
 
 inline constexpr local_index buffered = 2048;  ///< numbers
 
-/// One row of edge_log_sum: the heads from h on that a vector has. Where the scores do not fit the buffer,
-/// the sum so far is scaled to the largest score so far.
+/// One row of edge_log_sum: the heads from h on that a vector has. After every `at_once` entries, whose
+/// scores fit the buffer, the sum so far is scaled to the largest score so far.
 template <instruction_set I, class T, int Bytes>
-inline void log_sums_of_row(const attention<T>& scores, local_index i, local_index h, T* buffer, T* log_sum) {
+inline void log_sums_of_row(const attention<T>& scores, local_index i, local_index h, local_index at_once,
+                            T* buffer, T* log_sum) {
   using v = score_detail::heads_at_once<T, Bytes>;
   using vector = typename v::vector;
   const local_index begin = scores.a.offsets[i], end = scores.a.offsets[i + 1];
@@ -57,8 +58,8 @@ inline void log_sums_of_row(const attention<T>& scores, local_index i, local_ind
   vector largest{};
   largest += std::numeric_limits<T>::lowest();
   typename v::doubles total{};
-  for (local_index first = begin; first < end; first += buffered / v::lanes) {
-    const local_index last = std::min(end, first + buffered / v::lanes);
+  for (local_index first = begin; first < end; first += at_once) {
+    const local_index last = std::min(end, first + at_once);
     const vector before = largest;
     T* to = buffer;
     for (local_index e = first; e < last; ++e, to += v::lanes) {
@@ -88,11 +89,16 @@ inline void log_sums_of_row(const attention<T>& scores, local_index i, local_ind
     log_sum[h + lane] = static_cast<T>(double{tops[lane]} + std::log(totals[lane]));
 }
 
+/// Of some rows, with as many entries at once as for `all_heads`.
 template <instruction_set I, class T>
 struct log_sums {
-  void operator()(const attention<T>& scores, const matrix_view<T>& log_sum, local_index begin,
-                  local_index end) const {
+  void operator()(const attention<T>& scores, local_index all_heads, const matrix_view<T>& log_sum,
+                  local_index begin, local_index end) const {
     T buffer[buffered];
+    local_index at_once = 0;
+    score_detail::with_vectors<I, T>(all_heads, false, [&](auto bytes) {
+      at_once = buffered / (static_cast<local_index>(bytes) / static_cast<local_index>(sizeof(T)));
+    });
     score_detail::with_vectors<I, T>(scores.heads, false, [&](auto bytes) {
       constexpr local_index lanes = bytes / static_cast<int>(sizeof(T));
       for (local_index i = begin; i < end; ++i)
@@ -100,7 +106,7 @@ struct log_sums {
           std::fill_n(log_sum.row_data(i), scores.heads, T{0});
         else
           score_detail::for_vectors(lanes, scores.heads, [&](local_index h) {
-            log_sums_of_row<I, T, bytes>(scores, i, h, buffer, log_sum.row_data(i));
+            log_sums_of_row<I, T, bytes>(scores, i, h, at_once, buffer, log_sum.row_data(i));
           });
     });
   }
