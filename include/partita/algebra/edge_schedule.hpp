@@ -37,14 +37,12 @@ class edge_schedule {
 
   /// The layout in which Y's rows are needed next to X: all of A's rows, and the columns of X multiplied
   /// here.
-  layout spread() const { return spread(pattern_, layout_); }
+  layout spread() const {
+    return {pattern_.layout().rows, layout_.cols - (pattern_.layout().cols & axis::col)};
+  }
   /// The heads whose columns this rank multiplies.
-  interval heads_here() const { return heads_here(pattern_, layout_, features_, heads_); }
-  /// The same without a schedule; heads divide the width.
-  static interval heads_here(const sparse<T, dynamic_layout, Device>& pattern, layout l,
-                             const blocking& features, local_index heads) {
-    return local::heads_of(features.block(spread(pattern, l).cols, pattern.mesh().at()),
-                           features.size() / heads);
+  interval heads_here() const {
+    return local::heads_of(features_.block(spread().cols, pattern_.mesh().at()), head_width_);
   }
   /// The position of the visited columns within the heads of e.
   local::head_slice slice(const edge_matrix<T, Device>& e) const {
@@ -81,9 +79,6 @@ class edge_schedule {
   }
 
  private:
-  static layout spread(const sparse<T, dynamic_layout, Device>& pattern, layout l) {
-    return {pattern.layout().rows, l.cols - (pattern.layout().cols & axis::col)};
-  }
   static layout fitting(const sparse<T, dynamic_layout, Device>& pattern, layout x) {
     if (!partition::multipliable(pattern.layout(), x)) throw_unfit(pattern, x);
     return x;

@@ -39,11 +39,11 @@ class tiled_attention {
   tiled_attention(const sparse<T, dynamic_layout, Device>& a, const in_edges<T, Device>& rows,
                   const attention_shape& shape, spmm_options options, coefficient_gradient form)
       : features_(blocking::even(shape.columns(), a.mesh().shape(), nesting::cols)),
-        scores_(a, rows, shape.scores(), heads_here(a, features_, shape)),
-        scores_gradient_(rows, shape.scores()),
         product_(a, multiplied_layout(a, vertex_rows), features_, shape.values_of_edge(), options.rows),
         transposed_product_(transposed(a).stored_for("attention"), multiplied_layout(a, vertex_rows),
                             features_, shape.values_of_edge(), options.rows),
+        scores_(a, rows, shape.scores(), product_.heads_here()),
+        scores_gradient_(rows, shape.scores()),
         alpha_(a, product_.heads_here()),
         transposed_alpha_(transposed(a), product_.heads_here(), scores_gradient_.values_here()),
         own_gradient_(a.mesh().queue(),
@@ -108,14 +108,6 @@ class tiled_attention {
  private:
   using block = dense<T, dynamic_layout, Device>;  ///< in the policy's layout
 
-  /// The heads whose coefficients the products on this rank use: all, if averaged.
-  static interval heads_here(const sparse<T, dynamic_layout, Device>& a, const blocking& features,
-                             const attention_shape& shape) {
-    if (shape.averaged) return {0, shape.heads};
-    return partita::detail::edge_schedule<T, Device>::heads_here(a, multiplied_layout(a, vertex_rows),
-                                                                 features, shape.heads);
-  }
-
   /// The gradient of the coefficients: sampled products on tiles, then redistribution to the owners of the
   /// targets.
   struct edge_gradient {
@@ -175,9 +167,9 @@ class tiled_attention {
   }
 
   blocking features_;
+  edge_spmm_plan<T, Device> product_, transposed_product_;
   edge_scores<T, Device> scores_;
   edge_scores_gradient<T, Device> scores_gradient_;
-  edge_spmm_plan<T, Device> product_, transposed_product_;
   edge_matrix<T, Device> alpha_;             ///< later the contributions to its gradient
   edge_matrix<T, Device> transposed_alpha_;  ///< later the coefficients of the in-edges of own vertices
   buffer<T, Device> own_gradient_;           ///< of the coefficients of these in-edges
