@@ -44,7 +44,10 @@ TEST_CASE(
                   1e-9 * host_run.epochs[e].loss);
           CHECK(cuda_run.words_received.total == cuda_run.predicted_words_received.total);
           if (most < base::max_tile_entries) continue;  // the offsets of parts travel with A
-          CHECK(cuda_run.words_received.total == host_run.words_received.total);
+          if (shape.col > 1)  // blocks of A may travel, on devices with values in the place of factors
+            CHECK(cuda_run.words_received.total >= host_run.words_received.total);
+          else
+            CHECK(cuda_run.words_received.total == host_run.words_received.total);
           CHECK(cuda_run.messages.total == host_run.messages.total);
         }
       });

@@ -2,6 +2,7 @@
 #pragma once
 /// Exponential functions without branches and calls, so that loops over them vectorise, on any device.
 
+#include <array>
 #include <bit>
 #include <cstdint>
 
@@ -11,8 +12,8 @@ namespace detail {
 
 /// How exp(z) - 1 = 2^k (exp(r) - 1) + 2^k - 1 is computed: r = z - k (high + low), where high + low = log 2
 /// and k high is exact, and exp(r) = 1 + r + r^2 p(r), with the coefficients of p from the highest power on.
-/// Adding `rounder` rounds to an integer, in the lower bits. At `lowest` and below the result is -1, at
-/// `highest` and above infinity.
+/// They come from a function, because device code does not see static arrays. Adding `rounder` rounds to an
+/// integer, in the lower bits. At `lowest` and below the result is -1, at `highest` and above infinity.
 template <class T>
 struct exponential_expansion;
 template <>
@@ -21,8 +22,10 @@ struct exponential_expansion<float> {
   static constexpr int fraction_bits = 23, bias = 127;
   static constexpr float lowest = -18, highest = 88.8F, high = 0.693359375F, low = -2.12194440e-4F,
                          rounder = 0x1.8p23F;
-  static constexpr float p[] = {1.9875691500e-4F, 1.3981999507e-3F, 8.3334519073e-3F,
-                                4.1665795894e-2F, 1.6666665459e-1F, 5.0000001201e-1F};
+  static constexpr std::array<float, 6> p() {
+    return {1.9875691500e-4F, 1.3981999507e-3F, 8.3334519073e-3F,
+            4.1665795894e-2F, 1.6666665459e-1F, 5.0000001201e-1F};
+  }
 };
 template <>
 struct exponential_expansion<double> {
@@ -30,9 +33,10 @@ struct exponential_expansion<double> {
   static constexpr int fraction_bits = 52, bias = 1023;
   static constexpr double lowest = -38, highest = 709.9, high = 0.6931471803691238,
                           low = 1.9082149292705877e-10, rounder = 0x1.8p52;
-  static constexpr double p[] = {1. / 6227020800, 1. / 479001600, 1. / 39916800, 1. / 3628800,
-                                 1. / 362880,     1. / 40320,     1. / 5040,     1. / 720,
-                                 1. / 120,        1. / 24,        1. / 6,        1. / 2};
+  static constexpr std::array<double, 12> p() {
+    return {1. / 6227020800, 1. / 479001600, 1. / 39916800, 1. / 3628800, 1. / 362880, 1. / 40320,
+            1. / 5040,       1. / 720,       1. / 120,      1. / 24,      1. / 6,      1. / 2};
+  }
 };
 
 /// a, or b if `second`. Compilers make branches of conditional expressions with constants.
@@ -54,7 +58,7 @@ constexpr T exponential_less_one(T x) {
   const T shifted = z * T(1.44269504088896340736) + how::rounder, whole = shifted - how::rounder;
   const T r = (z - whole * how::high) - whole * how::low;
   T sum = 0;
-  for (const T factor : how::p) sum = sum * r + factor;
+  for (const T factor : how::p()) sum = sum * r + factor;
   const T of_r = sum * r * r + r;
   const T half = std::bit_cast<T>((std::bit_cast<word>(shifted) + (how::bias - 1)) << how::fraction_bits);
   return T(2) * (half * of_r + (half - T(0.5)));  // half is 2^(k - 1), since 2^k may be infinite
