@@ -117,6 +117,24 @@ TEST_CASE_TEMPLATE("cpu edges: rows of as many entries as scores are kept, and m
         });
   }
 }
+TEST_CASE_TEMPLATE("cpu edges: log sums of some heads have the bits of those of all", T, float, double) {
+  const partita::device_queue<host> q(2);
+  for (const local_index heads : {1, 3, 8, 12}) {
+    const sparse<T> p({1000, 0, 300, 2500}, 2500);
+    const scored<T> given(p, 4, 2500, heads);
+    block<T> all(4, heads, 3), some(4, heads, 4);
+    edge_log_sum(q, p.pattern(), heads, given.slope, given.source.view(), given.target.view(), all.view());
+    for (local_index first = 0; first < heads; first += 2)
+      for (const local_index count : {1, 2, 5}) {
+        if (first + count > heads) continue;
+        edge_log_sum(q, p.pattern(), count, given.slope, given.source.view().block(0, first, 2500, count),
+                     given.target.view().block(0, first, 4, count), some.view().block(0, first, 4, count),
+                     heads);
+        for (local_index i = 0; i < 4; ++i)
+          for (local_index h = first; h < first + count; ++h) CHECK(some.view()(i, h) == all.view()(i, h));
+      }
+  }
+}
 TEST_CASE_TEMPLATE("cpu edges: scores of vectors of heads", T, float, double) {
   for (const local_index heads : {2, 4, 17, 64, 65})
     for (const auto& [m, k] : std::vector<std::array<local_index, 2>>{{23, 19}, {2, 1000}})
