@@ -100,7 +100,7 @@ void add_training(CLI::App& app, command& c) {
       ->capture_default_str();
   using partita::nn::operand_format;
   choice(app, "--products", t.operands, {{"f32", operand_format::own}, {"bf16", operand_format::bfloat16}},
-         "bf16: operands of products with the graph are rounded to 2 bytes, sums are not")
+         "bf16: operands of products with the graph are rounded to 2 bytes")
       ->group(group);
   app.add_flag("--raw-features", t.raw_features, "do not divide features by their row sums")->group(group);
   app.add_option("--embedding", t.embedding,

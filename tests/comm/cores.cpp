@@ -2,6 +2,7 @@
 #include "partita/comm/cores.hpp"
 
 #include <doctest/doctest.h>
+#include <sched.h>
 
 using namespace partita;
 

@@ -21,7 +21,7 @@ using operator_matrix = sparse<double, dynamic_layout, host>;
 std::vector<std::vector<triplet<double>>> rows_of_matrix(const operator_matrix& a) {
   std::vector<std::vector<triplet<double>>> rows(static_cast<std::size_t>(a.shape().rows));
   const auto entries = a.local()->entries(a.mesh().queue());
-  const auto values = a.local()->values.span();
+  const auto values = a.local()->values_of_entries(a.mesh().queue());
   for (std::size_t i = 0; i < rows.size(); ++i)
     for (std::size_t e = entries.begin(0, i); e < entries.end(0, i); ++e)
       rows[i].push_back({static_cast<global_index>(i), entries.column(e), values[e]});

@@ -119,9 +119,10 @@ TEST_CASE("far memory: exactly 2, 7 and 50 chunks") {
   const nn::training_options o = short_run("gcn");
   const mesh<host> near(self::world(), {1, 1, 1});
   const nn::training_result expected = nn::train_model<double>(near, d, o, row_1d);
+  std::size_t window = 1 << 19;
   for (const std::uint64_t chunks : {2, 7, 50}) {
     bool found = false;
-    for (std::size_t window = 1 << 17; window > 8192 && !found; window -= window / 64) {
+    for (; window > 8192 && !found; window -= window / 64) {
       const mesh<host> m(self::world(), {1, 1, 1});
       try {
         expect_same_losses(train_far(m, d, o, row_1d, scratch_file(), window,

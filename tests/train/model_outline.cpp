@@ -43,7 +43,7 @@ TEST_CASE("layers, their inputs, parameters and products") {
   const nn::model_outline gcn = outline("gcn");
   REQUIRE(gcn.layers.size() == 4);
   CHECK(gcn.layers[0].weights == 13 * 8 + 8);
-  CHECK(gcn.layers[0].products == 8 + 8);  // A (X W), and back for W
+  CHECK(gcn.layers[0].products == 13);  // A (X W), and back for W
   CHECK(gcn.layers[1].products == 8 + 8);
   CHECK(gcn.layers[3].products == 5 + 5);
   CHECK(gcn.boundary_width(2) == 8);
@@ -99,11 +99,11 @@ TEST_CASE("a layer's cost is that of its products and of its weights, the first 
   nn::data_size size{.vertices = 100, .entries = 1000, .features = 13, .feature_width = 13};
   const std::vector<double> dense = nn::layer_costs(gcn, size, rates);
   CHECK(dense[1] == 3 * 2.0 * 72 * 100 + 5.0 * 16 * 1000);
-  CHECK(dense[0] == 2 * 2.0 * 112 * 100 + 5.0 * 16 * 1000);
+  CHECK(dense[0] == 2 * 2.0 * 112 * 100 + 5.0 * 13 * 1000);
   size.features = 3.25;
   size.sparse_features = true;
   const std::vector<double> sparse = nn::layer_costs(gcn, size, rates);
-  CHECK(sparse[0] == 2 * 5.0 * 3.25 * 112 / 13 * 100 + 5.0 * 16 * 1000);
+  CHECK(sparse[0] == 2 * 5.0 * 3.25 * 112 / 13 * 100 + 5.0 * 13 * 1000);
   CHECK(sparse[1] == dense[1]);
   const nn::data_size of_graph = nn::data_size::of(directed_graph());
   CHECK(of_graph.vertices == 61);

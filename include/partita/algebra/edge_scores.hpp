@@ -7,6 +7,7 @@
 
 #include "partita/algebra/dropout.hpp"
 #include "partita/algebra/edge_matrix.hpp"
+#include "partita/algebra/elementwise.hpp"
 #include "partita/local/chunked_edges.hpp"
 #include "partita/transfer/in_edges.hpp"
 #include "partita/transfer/redistribution.hpp"
@@ -182,7 +183,9 @@ class edge_scores {
         log_sums_(a.mesh(), rows_of(a.layout()), a.row_blocking(), columns(a, 1)),
         all_log_sums_(a.mesh(), a.row_blocking(), columns(a, 1)) {
     comm::refuse_reproducible(a.mesh(), "a softmax of edge scores");
-    if (here_.size() < shape.heads) own_rows_.emplace(rows.own_rows());
+    if (here_.size() == shape.heads) return;
+    own_rows_.emplace(rows.own_rows());
+    fill(log_sums_, T(0));  // what is not computed travels all the same
   }
 
   /// Sets the scalars (n/P x 2 heads) and the mask, and computes the softmax normalisers, each in one pass

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// CPU affinity of threads.
+/// CPU affinity of threads, on Linux, where <thread> declares the calls of the system for it; elsewhere
+/// threads may use all cores and are not bound.
 
 #include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <sched.h>
 #include <thread>
 
 namespace partita::comm {
@@ -26,13 +26,20 @@ constexpr int count(const core_set& cores) {
 
 /// The calling thread's affinity mask; if unavailable, the first std::thread::hardware_concurrency() cores.
 inline core_set usable_cores() {
+  core_set cores{};
+  const auto add = [&](std::size_t core) {
+    cores[core / 8] = static_cast<std::uint8_t>(cores[core / 8] | 1u << core % 8);
+  };
+#ifdef CPU_SETSIZE
   cpu_set_t mask;
   CPU_ZERO(&mask);
-  if (sched_getaffinity(0, sizeof mask, &mask) != 0)
-    for (unsigned core = 0; core < std::thread::hardware_concurrency(); ++core) CPU_SET(core, &mask);
-  core_set cores{};
-  for (std::size_t core = 0; core < 8 * cores.size(); ++core)
-    if (CPU_ISSET(core, &mask)) cores[core / 8] = static_cast<std::uint8_t>(cores[core / 8] | 1u << core % 8);
+  if (sched_getaffinity(0, sizeof mask, &mask) == 0) {
+    for (std::size_t core = 0; core < 8 * cores.size(); ++core)
+      if (CPU_ISSET(core, &mask)) add(core);
+    return cores;
+  }
+#endif
+  for (unsigned core = 0; core < std::thread::hardware_concurrency(); ++core) add(core);
   return cores;
 }
 
@@ -64,12 +71,16 @@ class bound_to {
   }
 
  private:
-  static bool bind(const core_set& cores) {
+  static bool bind([[maybe_unused]] const core_set& cores) {
+#ifdef CPU_SETSIZE
     cpu_set_t mask;
     CPU_ZERO(&mask);
     for (std::size_t core = 0; core < 8 * cores.size(); ++core)
       if (contains(cores, core)) CPU_SET(core, &mask);
     return sched_setaffinity(0, sizeof mask, &mask) == 0;
+#else
+    return false;
+#endif
   }
 
   core_set before_;
