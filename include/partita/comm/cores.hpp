@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// CPU affinity of threads, on Linux, where <thread> declares the calls of the system for it; elsewhere
+/// CPU affinity of threads, on Linux, whose standard library declares the calls for it; elsewhere
 /// threads may use all cores and are not bound.
 
 #include <array>
