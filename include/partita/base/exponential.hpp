@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Exponential functions without branches and calls, so that loops over them vectorise, on any device.
+/// Exponential functions without branches and calls, so that loops over them vectorise, on any device; and
+/// how exp is expanded, for kernels that work with vectors.
 
 #include <array>
 #include <bit>

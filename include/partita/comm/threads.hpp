@@ -41,10 +41,11 @@ void run_ranks(int ranks, const std::function<void(const communicator&)>& body, 
 
 }  // namespace detail
 
-/// Runs body(communicator) on `ranks` threads and returns when all have finished. If a rank throws, the group
-/// fails: the other ranks leave their current or next operation with poisoned_error, and run rethrows the
-/// first rank's exception. A wait beyond options::time_limit throws communication_error, which names the
-/// waiting rank, the ranks that have not come, the operation, its call site and its group.
+/// Runs body(communicator) on `ranks` threads, the caller's among them unless ranks are bound, and returns
+/// when all have finished. If a rank throws, the group fails: the other ranks leave their current or next
+/// operation with poisoned_error, and run rethrows the first rank's exception. A wait beyond
+/// options::time_limit throws communication_error, which names the waiting rank, the ranks that have not
+/// come, the operation, its call site and its group.
 inline void run(int ranks, const std::function<void(const communicator&)>& body, const options& o = {}) {
   detail::run_ranks<>(ranks, body, o);
 }
@@ -60,10 +61,10 @@ void detail::run_ranks(int ranks, const std::function<void(const communicator&)>
 
   std::atomic<bool> stuck = false;
   const comm::core_set cores = comm::usable_cores();
+  const bool pins = o.pins && ranks > 1 && ranks <= comm::count(cores);
   const auto rank_body = [&](int rank) {
     std::optional<comm::bound_to> pinned;
-    if (o.pins && ranks > 1 && ranks <= comm::count(cores))
-      pinned.emplace(comm::share_of(cores, rank, ranks));
+    if (pins) pinned.emplace(comm::share_of(cores, rank, ranks));
     try {
       body(communicator(std::make_shared<partita::detail::thread_transport>(group, rank), "world"));
       world->end(rank);
@@ -82,15 +83,16 @@ void detail::run_ranks(int ranks, const std::function<void(const communicator&)>
                                     running.size() == 1 ? " is" : " are", " still computing ",
                                     partita::detail::text_of(*o.time_limit), " later"}));
   };
+  const int first = pins ? 0 : 1;  // rank 0 is the caller, whose worker threads would stay bound
   std::vector<std::thread> others;
   try {
-    others.reserve(static_cast<std::size_t>(ranks) - 1);
-    for (int rank = 1; rank < ranks; ++rank) others.emplace_back(rank_body, rank);
-  } catch (const std::exception& e) {  // thread creation failed: release the ranks that started
+    others.reserve(static_cast<std::size_t>(ranks - first));
+    for (int rank = first; rank < ranks; ++rank) others.emplace_back(rank_body, rank);
+  } catch (const std::exception& e) {  // thread creation failed: release the ranks that have no thread
     world->poison(e.what(), std::current_exception());
-    for (int rank = static_cast<int>(others.size()) + 1; rank < ranks; ++rank) world->leave(rank);
+    for (int rank = static_cast<int>(others.size()) + first; rank < ranks; ++rank) world->leave(rank);
   }
-  rank_body(0);
+  if (!pins) rank_body(0);
   for (std::thread& other : others) other.join();
   if (world->failure()) std::rethrow_exception(world->failure());
   if (world->poisoned()) throw poisoned_error(world->message());

@@ -6,34 +6,25 @@
 #include <cstdint>
 #include <limits>
 
+#include "partita/base/exponential.hpp"
 #include "partita/local/host/instructions.hpp"
 
 namespace partita::on_host {
 
 namespace exponential_detail {
 
-/// How exp(z) = 2^k exp(r) is computed: r = z - k (high + low), where high + low = log 2 and k high is exact,
-/// and exp(r) = 1 + r + r^2 p(r), with the coefficients of p from the highest power on. z below `lowest` is
-/// rounded to 0, above `highest` to infinity.
+/// z below `lowest` is rounded to 0, above `highest` to infinity; the expansion is that of base.
 template <class T>
 struct expansion;
 template <>
-struct expansion<float> {
+struct expansion<float> : base::detail::exponential_expansion<float> {
   using integer = std::int32_t;
-  static constexpr int fraction_bits = 23, bias = 127;
-  static constexpr float lowest = -87.33654F, highest = 88.72283F, high = 0.693359375F, low = -2.12194440e-4F;
-  static constexpr float p[] = {1.9875691500e-4F, 1.3981999507e-3F, 8.3334519073e-3F,
-                                4.1665795894e-2F, 1.6666665459e-1F, 5.0000001201e-1F};
+  static constexpr float lowest = -87.33654F, highest = 88.72283F;
 };
 template <>
-struct expansion<double> {
+struct expansion<double> : base::detail::exponential_expansion<double> {
   using integer = std::int64_t;
-  static constexpr int fraction_bits = 52, bias = 1023;
-  static constexpr double lowest = -708.396418532264106, highest = 709.782712893383973,
-                          high = 0.6931471803691238, low = 1.9082149292705877e-10;
-  static constexpr double p[] = {1. / 6227020800, 1. / 479001600, 1. / 39916800, 1. / 3628800,
-                                 1. / 362880,     1. / 40320,     1. / 5040,     1. / 720,
-                                 1. / 120,        1. / 24,        1. / 6,        1. / 2};
+  static constexpr double lowest = -708.396418532264106, highest = 709.782712893383973;
 };
 
 /// One vector of `Bytes`, in place.
@@ -55,7 +46,7 @@ inline void of_vector(T* to) {
   const vector whole = __builtin_convertvector(k, vector);
   const vector r = (z - whole * how::high) - whole * how::low;
   vector sum{};
-  for (const T factor : how::p) sum = sum * r + factor;
+  for (const T factor : how::p()) sum = sum * r + factor;
   sum = sum * r * r + r + T(1);
   const integers exponent = __builtin_convertvector(k, integers), half = exponent / 2;  // 2^k in two factors
   sum *= __builtin_bit_cast(vector, (half + how::bias) << how::fraction_bits);
