@@ -9,8 +9,6 @@
 
 namespace partita::base {
 
-namespace detail {
-
 /// How exp(z) - 1 = 2^k (exp(r) - 1) + 2^k - 1 is computed: r = z - k (high + low), where high + low = log 2
 /// and k high is exact, and exp(r) = 1 + r + r^2 p(r), with the coefficients of p from the highest power on.
 /// They come from a function, because device code does not see static arrays. Adding `rounder` rounds to an
@@ -40,6 +38,8 @@ struct exponential_expansion<double> {
   }
 };
 
+namespace detail {
+
 /// a, or b if `second`. Compilers make branches of conditional expressions with constants.
 template <class T>
 constexpr T chosen(T a, T b, bool second) {
@@ -53,7 +53,7 @@ constexpr T chosen(T a, T b, bool second) {
 /// exp(x) - 1, to two units in the last place, near 0 too; NaN of NaN.
 template <class T>
 constexpr T exponential_less_one(T x) {
-  using how = detail::exponential_expansion<T>;
+  using how = exponential_expansion<T>;
   using word = typename how::word;
   const T z = detail::chosen(detail::chosen(x, how::lowest, x < how::lowest), how::highest, x > how::highest);
   const T shifted = z * T(1.44269504088896340736) + how::rounder, whole = shifted - how::rounder;

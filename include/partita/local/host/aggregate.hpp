@@ -3,12 +3,14 @@
 /// Max aggregation over neighbours, and its gradient.
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
-#include <type_traits>
 
 #include "partita/local/host/edge_parts.hpp"
 #include "partita/local/host/instructions.hpp"
 #include "partita/local/host/parallel.hpp"
+#include "partita/local/host/prefetch_distance.hpp"
+#include "partita/local/host/vector.hpp"
 #include "partita/local/shapes.hpp"
 #include "partita/local/view.hpp"
 #include "partita/memory/host.hpp"
@@ -17,47 +19,108 @@ namespace partita::on_host {
 
 namespace aggregate_detail {
 
-inline constexpr local_index strip = 32;
-
-/// Columns [j, j + width) of row i, accumulated in registers.
-template <class T, class Width>
-inline void row_strip(const local::csr_view<T>& a, local_index i, local_index j, Width width,
-                      matrix_view<const T> x, matrix_view<T> y, matrix_view<local_index> arg) {
-  T largest[strip] = {};
-  local_index where[strip];
-  const local_index begin = a.offsets[i], end = a.offsets[i + 1];
-  for (local_index c = 0; c < width; ++c) {
-    if (begin < end) largest[c] = x(a.columns[begin], j + c);
-    where[c] = begin < end ? begin : -1;
-  }
-  for (local_index e = begin + 1; e < end; ++e) {
-    const T* const from = x.row_data(a.columns[e]) + j;
-    for (local_index c = 0; c < width; ++c) {
-      const bool better = !(from[c] <= largest[c]) & (largest[c] == largest[c]);  // the first NaN wins
-      largest[c] = better ? from[c] : largest[c];
-      where[c] = better ? e : where[c];
-    }
-  }
-  std::copy_n(largest, static_cast<local_index>(width), y.row_data(i) + j);
-  std::copy_n(where, static_cast<local_index>(width), arg.row_data(i) + j);
-}
-
 template <class T>
-struct maxima {
+struct operands {
   local::csr_view<T> a;
   matrix_view<const T> x;
   matrix_view<T> y;
   matrix_view<local_index> arg;
+  local_index ahead = 0;  // entries between a prefetch of a row of x and its use
 
-  void operator()(local_index begin, local_index end) const {
-    for (local_index i = begin; i < end; ++i)
-      for (local_index j = 0; j < y.cols; j += strip)
-        if (const local_index width = std::min(strip, y.cols - j); width == strip)
-          row_strip(a, i, j, std::integral_constant<local_index, strip>{}, x, y, arg);
-        else
-          row_strip(a, i, j, width, x, y, arg);
+  /// Columns [begin, end) of x, y and arg.
+  operands columns(local_index begin, local_index end) const {
+    const local_index width = end - begin;
+    return {a, x.block(0, begin, x.rows, width), y.block(0, begin, y.rows, width),
+            arg.block(0, begin, arg.rows, width), ahead};
   }
 };
+
+/// Rows of y of more than Count / 2 and at most Count vectors. Those of the second half end with the last
+/// column, and may overlap the others.
+template <class T, int Bytes, int Count>
+struct strip {
+  static constexpr int lanes = Bytes / static_cast<int>(sizeof(T)), half = Count / 2;
+  using vector = typename vector_of<T, Bytes>::type;
+  using place = typename vector_of<T, Bytes>::place;
+  using integers = decltype(vector{} <= vector{});
+  using index_place = typename vector_of<local_index, lanes* static_cast<int>(sizeof(local_index))>::place;
+
+  void operator()(const operands<T>& p, local_index begin, local_index end) const {
+    const local_index* const columns = p.a.columns;
+    const std::ptrdiff_t second = p.y.cols - (Count - half) * lanes;
+    const local_index far_end = p.a.offsets[p.a.rows] - p.ahead;
+    for (local_index i = begin; i < end; ++i) {
+      std::ptrdiff_t e = p.a.offsets[i];
+      const std::ptrdiff_t row_end = p.a.offsets[i + 1];
+      const local_index* const later = columns + (row_end <= far_end ? p.ahead : 0);
+      vector largest[Count] = {};
+      integers where[Count] = {}, entry{};
+      entry += e < row_end ? static_cast<local_index>(e) : -1;
+      for (int n = 0; n < Count; ++n) {
+        where[n] += entry;
+        if (e < row_end) largest[n] = at(p.x.row_data(columns[e]), n, second).value;
+      }
+      for (++e; e < row_end; ++e) {
+        const T* const next = p.x.row_data(later[e]);
+        for (int j = 0; j < lanes * Count; j += 64 / static_cast<int>(sizeof(T)))
+          __builtin_prefetch(next + j);
+        const T* const from = p.x.row_data(columns[e]);
+        entry += 1;
+        for (int n = 0; n < Count; ++n) take_larger(at(from, n, second).value, entry, largest[n], where[n]);
+      }
+      for (int n = 0; n < Count; ++n) {
+        reinterpret_cast<place*>(p.y.row_data(i) + start(n, second))->value = largest[n];
+        reinterpret_cast<index_place*>(p.arg.row_data(i) + start(n, second))->value =
+            __builtin_convertvector(where[n], decltype(index_place::value));
+      }
+    }
+  }
+
+ private:
+  /// The first NaN wins. Comparisons stand in conditions only, as masks of AVX-512 must.
+  static void take_larger(const vector& value, const integers& entry, vector& largest, integers& where) {
+    const vector old = largest;
+    where = value <= old ? integers(where) : old == old ? integers(entry) : integers(where);
+    largest = value <= old ? vector(old) : old == old ? vector(value) : vector(old);
+  }
+  /// Where vector n of a row begins, whose second half begins at `second`.
+  static std::ptrdiff_t start(int n, std::ptrdiff_t second) {
+    return n < half ? std::ptrdiff_t{n} * lanes : second + (n - half) * lanes;
+  }
+  static const place& at(const T* row, int n, std::ptrdiff_t second) {
+    return *reinterpret_cast<const place*>(row + start(n, second));
+  }
+};
+
+/// Rows of y that Most vectors of Bytes hold.
+template <instruction_set I, int Bytes, int Most, class T>
+inline void find_in_strip(const operands<T>& p, local_index begin, local_index end) {
+  if constexpr (Most > 1)
+    if (p.y.cols * static_cast<int>(sizeof(T)) <= Most / 2 * Bytes)
+      return find_in_strip<I, Bytes, Most / 2>(p, begin, end);
+  run_with<I>(strip<T, Bytes, Most>(), p, begin, end);
+}
+
+/// Rows [begin, end) of y, in vectors of Bytes, or shorter ones if a row does not fill these.
+template <instruction_set I, class T, int Bytes = register_bytes(I)>
+inline void find_maxima(operands<T> p, local_index begin, local_index end) {
+  constexpr local_index lanes = Bytes / sizeof(T);
+  if constexpr (lanes > 1)
+    if (p.y.cols < lanes) return find_maxima<I, T, Bytes / 2>(p, begin, end);
+  constexpr int most = Bytes < register_bytes(I) ? 2 : kept_registers(I) / 2;
+  const local_index vectors = (p.y.cols + lanes - 1) / lanes, strips = (vectors + most - 1) / most;
+  if (strips == 0) return;
+  p.ahead =
+      prefetch_search_of(static_cast<std::size_t>((p.y.cols + strips - 1) / strips) * sizeof(T)).distance();
+  for (local_index i = begin, to; i < end; i = to) {
+    to = strips == 1 ? end : std::min(i + row_block, end);
+    for (local_index s = 0; s < strips; ++s) {
+      const local_index first = vectors * s / strips * lanes,
+                        last = std::min(vectors * (s + 1) / strips * lanes, p.y.cols);
+      find_in_strip<I, Bytes, most>(p.columns(first, last), i, to);
+    }
+  }
+}
 
 }  // namespace aggregate_detail
 
@@ -69,10 +132,11 @@ inline void max_aggregate(const device_queue<host>& q, local::input_csr<T> a, lo
                           matrix_view<T> y, matrix_view<local_index> arg) {
   local::require_product("max_aggregate", a, x, y, "the aggregate");
   local::require_equal("max_aggregate", "arg", local::shape_of(arg), "y", local::shape_of(y));
-  const aggregate_detail::maxima<T> rows{a, x, y, arg};
+  const aggregate_detail::operands<T> all{a, x, y, arg};
   with_instructions([&](auto instructions) {
-    run_entry_rows(q.threads(), a, x.cols,
-                   [&](local_index begin, local_index end) { run_with<instructions>(rows, begin, end); });
+    run_entry_rows(q.threads(), a, x.cols, [&](local_index begin, local_index end) {
+      aggregate_detail::find_maxima<instructions>(all, begin, end);
+    });
   });
 }
 

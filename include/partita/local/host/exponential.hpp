@@ -17,12 +17,12 @@ namespace exponential_detail {
 template <class T>
 struct expansion;
 template <>
-struct expansion<float> : base::detail::exponential_expansion<float> {
+struct expansion<float> : base::exponential_expansion<float> {
   using integer = std::int32_t;
   static constexpr float lowest = -87.33654F, highest = 88.72283F;
 };
 template <>
-struct expansion<double> : base::detail::exponential_expansion<double> {
+struct expansion<double> : base::exponential_expansion<double> {
   using integer = std::int64_t;
   static constexpr double lowest = -708.396418532264106, highest = 709.782712893383973;
 };
