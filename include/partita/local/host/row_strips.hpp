@@ -122,9 +122,11 @@ struct value_of_head {
 };
 
 /// Rows of y of more than Count / 2 and at most Count vectors. Those of the second half end with the last
-/// column, and may overlap the others. The columns of a vector have one value. Returns the first row in
-/// [begin, end) that is long, which it leaves, or end.
-template <class T, int Bytes, int Count>
+/// column, and may overlap the others. The columns of a vector have one value. Entries are added to Sums sums
+/// by turns, so that those of a narrow row need not wait for each other. Packed: rows of x fill the vectors
+/// and follow each other, and those of a are in their natural order. Returns the first row in [begin, end)
+/// that is long, which it leaves, or end.
+template <class T, int Bytes, int Count, int Sums, bool Packed>
 struct strip {
   static constexpr int lanes = Bytes / static_cast<int>(sizeof(T)), half = Count / 2;
   static constexpr int group = Count <= 4 ? 4 : 1;  // entries at a time
@@ -138,7 +140,9 @@ struct strip {
     const Values values = given;
     const X* const x = p.x.data;
     const local_index* const columns = a.columns;
-    const std::ptrdiff_t stride = p.x.row_stride, second = p.y.cols - (Count - half) * lanes;
+    const std::ptrdiff_t stride = Packed ? lanes * Count : p.x.row_stride,
+                         second = p.y.cols - (Count - half) * lanes;
+    const bool ends = p.fusion.beta != 0 || p.fusion.bias != nullptr || p.fusion.relu;
     const local_index far_end = p.last - p.ahead, stream_end = p.last - stream;
     local_index of_vector[Count];
     for (int n = 0; n < Count; ++n) of_vector[n] = values.of_column(start(n, second));
@@ -150,25 +154,28 @@ struct strip {
       const bool few = row_end - e < 8;
       const std::ptrdiff_t next = !few && row_end <= stream_end ? stream : 0,
                            groups_end = few ? e - 1 : row_end - group;
-      vector sum[Count] = {};
-      const row_place here = place_of(p, values, i);
-      const auto add_entry = [&](std::ptrdiff_t entry) {
+      vector sums[Sums][Count] = {};
+      const row_place here = Packed ? row_place{i, 0} : place_of(p, values, i);
+      const auto add_entry = [&](std::ptrdiff_t entry, vector* to) {
         const X* const from = x + columns[entry] * stride;
         const T* const value = values.of_entry(entry, here.shift);
-        for (int n = 0; n < Count; n += pace<X>) add(value[of_vector[n]], from + start(n, second), sum + n);
+        for (int n = 0; n < Count; n += pace<X>) add(value[of_vector[n]], from + start(n, second), to + n);
       };
       for (; e <= groups_end; e += group) {
         __builtin_prefetch(columns + e + next);
         __builtin_prefetch(values.stream(e + next));
         for (int k = 0; k < group; ++k) prefetch_row(x + later[e + k] * stride);
-        for (int k = 0; k < group; ++k) add_entry(e + k);
+        for (int k = 0; k < group; ++k) add_entry(e + k, sums[k % Sums]);
       }
       for (; e < row_end; ++e) {
         prefetch_row(x + later[e] * stride);
-        add_entry(e);
+        add_entry(e, sums[0]);
       }
-      for (int n = 0; pace<X> == 2 && n < Count; n += 2) interleave(sum + n);
-      store(sum, p.fusion, p.fusion.alpha * values.of_row(here.row), second, p.y.row_data(here.row));
+      for (int k = 1; k < Sums; ++k)
+        for (int n = 0; n < Count; ++n) sums[0][n] += sums[k][n];
+      for (int n = 0; pace<X> == 2 && n < Count; n += 2) interleave(sums[0] + n);
+      store(sums[0], p.fusion, p.fusion.alpha * values.of_row(here.row), ends, second,
+            p.y.row_data(here.row));
     }
     return end;
   }
@@ -237,23 +244,33 @@ struct strip {
   static place& at(T* row, int n, std::ptrdiff_t second) {
     return *reinterpret_cast<place*>(n < half ? row + n * lanes : row + second + (n - half) * lanes);
   }
-  /// The row of y from its sum, `scale` in the place of fusion.alpha.
-  static void store(vector (&sum)[Count], const local::spmm_epilogue<T>& fusion, T scale,
+  /// The row of y from its sum, `scale` in the place of fusion.alpha. `ends`: more follows than that.
+  static void store(vector (&sum)[Count], const local::spmm_epilogue<T>& fusion, T scale, bool ends,
                     std::ptrdiff_t second, T* y) {
     if (scale != 1)
       for (vector& s : sum) s *= scale;
+    if (ends) finish(sum, fusion, second, y);
+    for (int n = 0; n < Count; ++n) at(y, n, second).value = sum[n];
+  }
+  static void finish(vector (&sum)[Count], const local::spmm_epilogue<T>& fusion, std::ptrdiff_t second,
+                     const T* y) {
     if (fusion.beta != 0)
       for (int n = 0; n < Count; ++n) sum[n] += fusion.beta * at(y, n, second).value;
     if (fusion.bias != nullptr)
       for (int n = 0; n < Count; ++n) sum[n] += at(fusion.bias, n, second).value;
     if (fusion.relu)
       for (vector& s : sum) s = s > vector{} ? s : vector{};
-    for (int n = 0; n < Count; ++n) at(y, n, second).value = sum[n];
   }
 };
 
 template <class T, class X, class Values>
 using kernel = local_index (*)(const operands<T, X>&, const Values&, local_index, local_index);
+
+template <instruction_set I, class T, class X, class Values, class Strip>
+inline local_index compiled(const operands<T, X>& p, const Values& values, local_index begin,
+                            local_index end) {
+  return run_with<I>(Strip(), p, values, begin, end);
+}
 
 /// Whether columns may have different values.
 template <class T, class Values>
@@ -263,17 +280,20 @@ inline constexpr bool by_head = std::is_same_v<Values, value_of_head<T>>;
 template <class T, class Values>
 inline constexpr int shortest = by_head<T, Values> ? 16 : static_cast<int>(sizeof(T));
 
-/// The kernel of `cols` columns, which Most vectors of Bytes hold and one fills.
-template <instruction_set I, class T, class X, class Values, int Bytes, int Most>
-inline kernel<T, X, Values> kernel_of(local_index cols) {
+/// The kernel of `cols` columns, which Most vectors of Bytes hold and one fills. `packed`: rows of x have no
+/// gaps, and those of a their natural order.
+template <instruction_set I, class T, class X, class Values, int Bytes, int Most,
+          int Sums = Most == 1 ? 4 : 1>
+inline kernel<T, X, Values> kernel_of(local_index cols, bool packed) {
   if constexpr (Most > 1)
     if (cols * static_cast<int>(sizeof(T)) <= Most / 2 * Bytes)
-      return kernel_of<I, T, X, Values, Bytes, Most / 2>(cols);
+      return kernel_of<I, T, X, Values, Bytes, Most / 2>(cols, packed);
   if constexpr (sizeof(X) < sizeof(T) && Most <= 2 && Bytes > 16)
-    return kernel_of<I, T, X, Values, Bytes / 2, Most * 2>(cols);
-  return [](const operands<T, X>& p, const Values& values, local_index begin, local_index end) {
-    return run_with<I>(strip<T, Bytes, Most>(), p, values, begin, end);
-  };
+    return kernel_of<I, T, X, Values, Bytes / 2, Most * 2, Sums>(cols, packed);
+  if constexpr (sizeof(X) == sizeof(T) && Most <= 2 && Bytes > 16 && !by_head<T, Values>)
+    if (packed && cols * static_cast<int>(sizeof(T)) == Most * Bytes)
+      return compiled<I, T, X, Values, strip<T, Bytes, Most, Sums, true>>;
+  return compiled<I, T, X, Values, strip<T, Bytes, Most, Sums, false>>;
 }
 
 /// Row i of y from the sum of its pieces, times `factor`, as a product with one entry.
@@ -326,6 +346,7 @@ inline void multiply_rows(const operands<T, X>& p, const Values& values, local_i
   constexpr int most = Bytes < register_bytes(I) && !by_head<T, Values> ? 2 : kept_registers(I);
   const local_index vectors = (p.y.cols + lanes - 1) / lanes, strips = (vectors + most - 1) / most;
   if (strips == 0) return;
+  const bool packed = p.x.row_stride == p.y.cols && strips == 1 && p.places == nullptr;
   const auto rows = [&](local_index ahead, local_index from, local_index to) {
     for (local_index i = from; i < to; i += strips == 1 ? to - from : row_block)
       for (local_index s = 0; s < strips; ++s) {
@@ -333,8 +354,8 @@ inline void multiply_rows(const operands<T, X>& p, const Values& values, local_i
                           last = std::min(vectors * (s + 1) / strips * lanes, p.y.cols);
         operands<T, X> part = p.columns(first, last);
         part.ahead = ahead;
-        sum_rows(kernel_of<I, T, X, Values, Bytes, most>(last - first),
-                 kernel_of<I, T, T, Values, Bytes, most>(last - first), part, values.from(first), i,
+        sum_rows(kernel_of<I, T, X, Values, Bytes, most>(last - first, packed),
+                 kernel_of<I, T, T, Values, Bytes, most>(last - first, false), part, values.from(first), i,
                  strips == 1 ? to : std::min(i + row_block, to));
       }
   };
