@@ -139,6 +139,26 @@ TEST_CASE("host: growing adds at least a sixteenth to the capacity") {
   CHECK(q.meter()->current() == 1000 * sizeof(double));
 }
 
+TEST_CASE("host: each page of fresh memory is touched by the one thread that it is for") {
+  const device_queue<host> q(4);
+  for (const std::size_t size : {0, 1, 1023, 1024, 1025, 10000}) {
+    CAPTURE(size);
+    buffer<float, host> fresh(q, size);
+    std::vector<int> touched(size, 0);
+    for (int part = 0; part < 4; ++part) {
+      std::fill_n(fresh.data(), size, 1.0F);
+      touch_pages(q, fresh.span(), part, 4);
+      for (std::size_t k = 0; k < size; ++k) {
+        if (fresh.data()[k] != 0) continue;
+        ++touched[k];
+        CHECK(k >= size * static_cast<std::size_t>(part) / 4);
+        CHECK(k < size * (static_cast<std::size_t>(part) + 1) / 4);
+      }
+    }
+    for (std::size_t k = 0; k < size; ++k) REQUIRE(touched[k] == (k % 1024 == 0 ? 1 : 0));
+  }
+}
+
 TEST_CASE("host: copies, and queues that share a meter") {
   const host_queue q(2), same = q;
   CHECK(same.threads() == 2);

@@ -252,10 +252,6 @@ class tile_finder {
   std::vector<std::size_t> by_begin_;
 };
 
-}  // namespace detail
-
-namespace detail {
-
 /// Whether each place has one entry, or more that sum to it, of 1.
 template <class T>
 bool are_ones(const std::vector<sorted_entries<T>>& tiles) {
@@ -263,6 +259,16 @@ bool are_ones(const std::vector<sorted_entries<T>>& tiles) {
     for (const auto& s : tile.segments)
       if (!std::all_of(s.values.begin(), s.values.end(), [](T v) { return v == 1; })) return false;
   return true;
+}
+
+/// A buffer whose pages lie near the threads that will read them, each an even share of it.
+template <class T, class Device>
+buffer<T, Device> shared_buffer(const device_queue<Device>& q, std::size_t size, int threads) {
+  buffer<T, Device> result(q, size);
+  if constexpr (requires { touch_pages(q, result.span(), 0, threads); })
+    if (threads > 1 && size * sizeof(T) >= std::size_t{1} << 20)
+      run_parts(threads, [&](int part) { touch_pages(q, result.span(), part, threads); });
+  return result;
 }
 
 /// Copies the entries of sorted tiles to the columns and values of a block, piece by piece; they are then
@@ -332,9 +338,9 @@ csr_tiles<T, Device> make_csr_tiles(const device_queue<Device>& q, interval rows
   const std::optional<tile_factors<T>> found = factors(result, detail::are_ones(tiles));
   std::vector<local_index> offsets = count_offsets(result, begins, most, rows.begin);
   begins = {};
-  result.structure = buffer<local_index, Device>(q, result.structure_size());
+  result.structure = detail::shared_buffer<local_index>(q, result.structure_size(), threads);
   if (found) result.form = found->form;
-  result.values = buffer<T, Device>(q, result.values_size());
+  result.values = detail::shared_buffer<T>(q, result.values_size(), threads);
   if (found) copy(q, std::span<const T>(found->factors), result.values.span());
   copy(q, std::span<const local_index>(offsets), result.structure.span().first(offsets.size()));
   detail::take_entries(q, tiles, threads, result.structure.span().subspan(offsets.size()),

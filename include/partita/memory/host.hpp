@@ -181,3 +181,20 @@ void copy(const device_queue<host>&, std::span<const T> from, std::span<T> to) {
 }
 
 }  // namespace partita
+
+namespace partita::on_host {
+
+/// Writes 0 to one element of each page in the even share of part `part` of `parts`, so that the system
+/// places these pages near the calling thread; not in far memory. For memory that nothing has been written
+/// to.
+template <class T>
+void touch_pages(const device_queue<host>& q, std::span<T> fresh, int part, int parts) {
+  constexpr std::size_t step = std::max<std::size_t>(4096 / sizeof(T), 1);
+  if (q.owner()->far()) return;
+  const auto share = [&](int p) {
+    return fresh.size() * static_cast<std::size_t>(p) / static_cast<std::size_t>(parts);
+  };
+  for (std::size_t k = (share(part) + step - 1) / step * step; k < share(part + 1); k += step) fresh[k] = T();
+}
+
+}  // namespace partita::on_host
