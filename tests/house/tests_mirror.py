@@ -54,7 +54,7 @@ TOGETHER = {
     "algebra/row_products.cpp": "algebra/operand matrix/sparse_rows",
     "algebra/max_aggregate.cpp": "transfer/halo",
     "sampling/neighbour_sampler.cpp": "sampling/block sampling/hop sampling/requests sampling/sampler local/parallel",
-    "nn/attention.cpp": "algebra/coefficient_gradient algebra/neighbour_rows algebra/ordered_attention train/summary transfer/layout_change",
+    "nn/attention.cpp": "nn/owners_attention nn/tiled_attention algebra/coefficient_gradient algebra/neighbour_rows algebra/ordered_attention train/summary transfer/layout_change",
     "nn/parameters.cpp": "nn/builder nn/layer",
     "nn/model.cpp": "nn/gradient_check nn/graph_product",
     "nn/residual.cpp": "nn/linear",

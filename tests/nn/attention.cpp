@@ -109,7 +109,8 @@ TEST_CASE("attention is that of one rank on every policy, by rows and by edges, 
     const auto check = [&](auto policy, mesh_shape mesh_size, std::size_t tile_entries) {
       on_threads(mesh_size.size(), [&](const communicator& world) {
         const mesh<host> m(world, mesh_size, device_queue<host>(), tile_entries);
-        for (coefficient_gradient form : {coefficient_gradient::rows, coefficient_gradient::edges}) {
+        for (coefficient_gradient form :
+             {coefficient_gradient::rows, coefficient_gradient::edges, coefficient_gradient::owners}) {
           if (shape.hops > 1 && form == coefficient_gradient::rows) continue;
           for (row_exchange rows : {row_exchange::full, row_exchange::sparsity_aware}) {
             auto layer = attention_of(m, policy, n, pattern, shape, form, rows);
@@ -171,30 +172,60 @@ TEST_CASE("attention on a graph without its transpose is refused") {
   });
 }
 
-TEST_CASE("the gradient of coefficients comes by whichever way the busiest rank receives less") {
+TEST_CASE("coefficients and their gradients take the way on which the busiest rank has less to do") {
   const attention_shape shape{.heads = 1, .width = 8};
-  int by_rows = 0, by_edges = 0;
+  int by_rows = 0, by_edges = 0, by_owners = 0;
   for (std::uint64_t sparsity : {1, 20}) {
     const entries pattern = sparse_entries({n, n}, sparsity);
     for_each_mesh(std::array{2, 4, 9}, [&](auto policy, mesh_shape mesh_size) {
       on_threads(mesh_size.size(), [&](const communicator& world) {
         const mesh<host> m(world, mesh_size);
-        const auto words = [&](coefficient_gradient form, coefficient_gradient* chosen = nullptr) {
-          const auto layer = attention_of(m, policy, n, pattern, shape, form);
-          if (chosen != nullptr) *chosen = layer.form();
-          return nn::summarize(m.world(), layer.predicted().words).max_rank;
+        struct cost {
+          coefficient_gradient form;
+          global_index words, with_coefficients;
         };
-        coefficient_gradient chosen{};
-        const global_index fewest = words(coefficient_gradient::automatic, &chosen),
-                           rows = words(coefficient_gradient::rows),
-                           edges = words(coefficient_gradient::edges);
-        CHECK(fewest == std::min(rows, edges));
-        if (m.rank() == 0) ++(chosen == coefficient_gradient::rows ? by_rows : by_edges);
+        const auto cost_of = [&](coefficient_gradient form) {
+          const auto layer = attention_of(m, policy, n, pattern, shape, form);
+          const global_index words = layer.predicted().words;
+          return cost{layer.form(), nn::summarize(world, words).max_rank,
+                      nn::summarize(world, words + layer.coefficients()).max_rank};
+        };
+        const cost chosen = cost_of(coefficient_gradient::automatic),
+                   owners = cost_of(coefficient_gradient::owners), rows = cost_of(coefficient_gradient::rows),
+                   edges = cost_of(coefficient_gradient::edges);
+        const cost& in_layout = edges.words <= rows.words ? edges : rows;
+        const bool shares =
+            mesh_size.col > 1 && (policy.name == feature_column.name || policy.name == feature_row.name);
+        const bool expects_owners = shares && owners.with_coefficients < in_layout.with_coefficients;
+        CHECK(chosen.form == (expects_owners ? owners : in_layout).form);
+        CHECK(chosen.words == (expects_owners ? owners : in_layout).words);
+        if (m.rank() != 0) return;
+        ++(chosen.form == coefficient_gradient::rows    ? by_rows
+           : chosen.form == coefficient_gradient::edges ? by_edges
+                                                        : by_owners);
       });
     });
   }
   CHECK(by_rows > 0);
   CHECK(by_edges > 0);
+  CHECK(by_owners > 0);
+}
+
+TEST_CASE("owners compute every coefficient once a pass, and receive what they receive under row_1d") {
+  const entries pattern = sparse_entries({n, n}, 4);
+  const attention_shape shapes[] = {{.heads = 1, .width = 5},
+                                    {.heads = 2, .width = 3, .averaged = true, .hops = 3}};
+  for (const attention_shape& shape : shapes)
+    for (const int ranks : {2, 3, 8})
+      on_threads(ranks, [&](const communicator& world) {
+        const auto owners = attention_of(mesh<host>(world, {1, ranks, 1}), feature_column, n, pattern, shape,
+                                         coefficient_gradient::owners),
+                   rows = attention_of(mesh<host>(world, {ranks, 1, 1}), row_1d, n, pattern, shape,
+                                       coefficient_gradient::automatic);
+        CHECK(owners.predicted() == rows.predicted());
+        CHECK(nn::summarize(world, owners.coefficients()).total ==
+              2 * static_cast<global_index>(pattern.size()) * shape.heads);
+      });
 }
 
 TEST_CASE("under feature_column a head that lies on one rank sends the value of an edge once") {

@@ -130,6 +130,7 @@ TEST_CASE(
       nn::training_options o = options_of("gat", nn::coupling::decoupled,
                                           std::vector<global_index>(static_cast<std::size_t>(layers - 1), 9));
       o.heads = 3;
+      o.coefficients = coefficient_gradient::edges;
       on_threads(ranks, [&](const communicator& world) {
         const auto r = nn::train_model<double>(mesh<host>(world, {1, ranks, 1}), d, o, feature_column);
         const auto sum = [&](const char* phase, operation kind) {

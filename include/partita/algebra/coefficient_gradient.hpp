@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// How the gradients of edge coefficients are communicated.
+/// Where edge coefficients are computed, and how their gradients are communicated.
 
 #include <cstdint>
 
 namespace partita {
 
-/// How d loss / d alpha_uv = dY_v . X_u of an edge reaches the owner of v; `automatic` minimises what the
-/// busiest rank receives.
+/// How d loss / d alpha_uv = dY_v . X_u of an edge reaches the owner of v. `automatic` takes `rows` or
+/// `edges`, whichever makes the busiest rank receive less. Where ranks that have different columns of one
+/// head would compute the same coefficients, as under feature_column, it takes `owners` if the busiest rank
+/// then has less to do: words that it receives and coefficients that it computes, each counting as one.
 enum class coefficient_gradient : std::uint8_t {
   automatic,
-  rows,  ///< gather whole rows of X referenced by in-edges of own vertices, each once
-  edges  ///< sampled products in the policy's layout, then redistribution of partial edge values
+  rows,   ///< gather whole rows of X referenced by in-edges of own vertices, each once
+  edges,  ///< sampled products in the policy's layout, then redistribution of partial edge values
+  owners  ///< the coefficients, too, are computed by the owner of v alone, and the products from whole rows
 };
 
 }  // namespace partita

@@ -17,13 +17,13 @@ namespace partita {
 namespace detail {
 
 /// The coefficient of the edge from source u to target v after dropout: exp(leaky(source(u, h) + target(v,
-/// h)) - log_sum(v, h)), or its mean over the heads; heads of tiles are relative to first_head. Entry e is at
-/// (i, columns[e]). Rows of tiles are targets; rows of transposed tiles are sources.
+/// h)) - log_sum(v, h)), or its mean over the heads. These have the heads from first_head on, of `heads` in
+/// all. Entry e is at (i, columns[e]). Rows of tiles are targets; rows of transposed tiles are sources.
 template <class T>
 struct edge_coefficient {
   matrix_view<const T> source, target, log_sum;
   global_index first_source, first_target;
-  local_index first_head;
+  local_index first_head, heads;
   const local_index* columns;
   T slope;
   dropped<T> keep;
@@ -38,7 +38,7 @@ struct edge_coefficient {
     if (!drops) return alpha;
     const local_index row = names != nullptr && transposed ? names[v] : v;
     const local_index col = names != nullptr && !transposed ? names[u] : u;
-    return keep(first_target + row, keep.vertex(first_source + col) * source.cols + h, alpha);
+    return keep(first_target + row, keep.vertex(first_source + col) * heads + first_head + h, alpha);
   }
 
   /// For kernels that take many exponentials at a time: the coefficient is the exponential of the score of
@@ -53,20 +53,29 @@ struct edge_coefficient {
   constexpr T finished(local_index i, local_index e, local_index h, T alpha) const {
     return finished_at(i, columns[e], h, alpha);
   }
+  template <class G>
+  constexpr void with_constants(const G& g) const {
+    edge_coefficient f = *this;
+    if (names != nullptr || keep.vertices != nullptr) return g(f);
+    f.names = nullptr, f.keep.vertices = nullptr, f.drops = true;
+    if (transposed)
+      f.transposed = true, g(f);
+    else
+      f.transposed = false, g(f);
+  }
   constexpr T operator()(local_index i, local_index e, local_index h) const { return at(i, columns[e], h); }
 
   /// The same of row i and column j.
   constexpr score_terms terms_at(local_index i, local_index j) const {
     const local_index v = transposed ? j : i, u = transposed ? i : j;
-    return {source.row_data(u) + first_head, target.row_data(v) + first_head,
-            log_sum.row_data(v) + first_head};
+    return {source.row_data(u), target.row_data(v), log_sum.row_data(v)};
   }
   constexpr T finished_at(local_index i, local_index j, local_index h, T alpha) const {
-    return after_dropout(transposed ? j : i, transposed ? i : j, first_head + h, alpha);
+    return after_dropout(transposed ? j : i, transposed ? i : j, h, alpha);
   }
   constexpr T at(local_index i, local_index j, local_index h) const {
     const local_index v = transposed ? j : i, u = transposed ? i : j;
-    if (!averaged) return finished_at(i, j, h, std::exp(exponent_of(v, u, first_head + h)));
+    if (!averaged) return finished_at(i, j, h, std::exp(exponent_of(v, u, h)));
     T sum = 0;
     for (local_index k = 0; k < source.cols; ++k)
       sum += after_dropout(v, u, k, std::exp(exponent_of(v, u, k)));
@@ -85,6 +94,10 @@ struct coefficient_of_entry {
   constexpr T leaky_slope() const { return coefficient.slope; }
   constexpr local_index averages() const { return coefficient.averages(); }
   constexpr bool finishes() const { return coefficient.finishes(); }
+  template <class G>
+  constexpr void with_constants(const G& g) const {
+    coefficient.with_constants([&](const edge_coefficient<T>& known) { g(coefficient_of_entry{known}); });
+  }
   constexpr T finished(local_index i, local_index j, local_index h, T alpha) const {
     return coefficient.finished_at(i, j, h, alpha);
   }
@@ -186,6 +199,12 @@ class edge_scores {
     if (here_.size() == shape.heads) return;
     own_rows_.emplace(rows.own_rows());
     fill(log_sums_, T(0));  // what is not computed travels all the same
+    const auto numbers = [&](global_index vertices, int each) {
+      return buffer<T, Device>(a.mesh().queue(), static_cast<std::size_t>(each * vertices * here_.size()));
+    };
+    scores_here_ = numbers(everyone().size(), 2);
+    log_sums_here_ = numbers(range_.size(), 1);
+    all_log_sums_here_ = numbers(everyone().size(), 1);
   }
 
   /// Sets the scalars (n/P x 2 heads) and the mask, and computes the softmax normalisers, each in one pass
@@ -193,11 +212,21 @@ class edge_scores {
   void forward(const matrix& scores, const dropout_mask& mask) {
     mask_ = mask;
     gather_scores_(scores, scores_);  // (n, 2 heads) on every rank
+    if (!own_rows_) return normalise(rows_, passes_, range_, here_);
+    const global_index n = everyone().size();
+    keep_heads_here(sources(everyone()), view_of(scores_here_, 0, n));  // (n, heads here)
+    keep_heads_here(targets(everyone()), view_of(scores_here_, n, n));  // (n, heads here)
     normalise(rows_, passes_, range_, here_);
-    if (own_rows_) normalise(*own_rows_, own_passes_, own_, {0, shape_.heads});
+    keep_heads_here(log_sums(range_), view_of(log_sums_here_, 0, range_.size()));  // (rows of A, heads here)
+    normalise(*own_rows_, own_passes_, own_, {0, shape_.heads});
   }
   /// Enables coefficients of the transposed pattern, for the same scalars.
-  void transpose() { gather_log_sums_(log_sums_, all_log_sums_); }  // (n, heads) on every rank
+  void transpose() {
+    gather_log_sums_(log_sums_, all_log_sums_);  // (n, heads) on every rank
+    if (own_rows_)
+      keep_heads_here(std::as_const(all_log_sums_).local(),
+                      view_of(all_log_sums_here_, 0, everyone().size()));  // (n, heads here)
+  }
 
   /// The coefficients of e's entries and heads, as taken by edge_spmm_plan::compute, for e over the pattern
   /// (rows are targets). e must outlive the result.
@@ -233,23 +262,40 @@ class edge_scores {
   static matrix_view<const T> rows(matrix_view<const T> of, interval r) {
     return of.block(static_cast<local_index>(r.begin), 0, static_cast<local_index>(r.size()), of.cols);
   }
+  /// The heads of products, one vertex behind the other: passes over edges read these numbers at random.
+  void keep_heads_here(matrix_view<const T> all, matrix_view<T> here) {
+    if (here_.empty()) return;
+    local::chunked::copy(scores_.mesh().queue(),
+                         all.block(0, static_cast<local_index>(here_.begin), all.rows, here.cols), here);
+  }
+  template <class Buffer>
+  auto view_of(Buffer& numbers, global_index first, global_index vertices) const {
+    const auto heads = static_cast<local_index>(here_.size());
+    using number = std::remove_reference_t<decltype(*numbers.data())>;
+    return matrix_view<number>{numbers.data() + first * heads, static_cast<local_index>(vertices), heads,
+                               heads};
+  }
+
   /// The normalisers of some heads for the rows of a pattern.
   void normalise(const local::csr_tiles<T, Device>& pattern, local::far_edges<Device>& passes,
                  interval vertices, interval heads) {
     if (heads.empty()) return;
-    const auto of_heads = [&](auto view) {
-      return view.block(0, static_cast<local_index>(heads.begin), view.rows,
-                        static_cast<local_index>(heads.size()));
-    };
-    const auto first = static_cast<local_index>(vertices.begin - range_.begin);
-    const matrix_view<T> all = log_sums_.local(),
-                         sums = all.block(first, 0, static_cast<local_index>(vertices.size()), all.cols);
+    const bool kept = own_rows_ && heads == here_;
+    const global_index n = everyone().size();
+    const matrix_view<const T> source =
+                                   kept ? view_of(std::as_const(scores_here_), 0, n) : sources(everyone()),
+                               target = kept ? view_of(std::as_const(scores_here_), n + vertices.begin,
+                                                       vertices.size())
+                                             : targets(vertices);
+    const auto first = static_cast<local_index>(vertices.begin - range_.begin),
+               count = static_cast<local_index>(heads.size());
+    const matrix_view<T> sums = log_sums_.local().block(first, static_cast<local_index>(heads.begin),
+                                                        static_cast<local_index>(vertices.size()), count);
     std::size_t number = 0;
     for (const local::csr_slice<T>& part : pattern.parts(0))
-      local::chunked::edge_log_sum(log_sums_.mesh().queue(), passes, number++, part.entries,
-                                   static_cast<local_index>(heads.size()), slope(),
-                                   of_heads(sources(everyone())), part.rows_of(of_heads(targets(vertices))),
-                                   part.rows_of(of_heads(sums)), shape_.heads);  // rows of (vertices, heads)
+      local::chunked::edge_log_sum(log_sums_.mesh().queue(), passes, number++, part.entries, count, slope(),
+                                   source, part.rows_of(target), part.rows_of(sums),
+                                   shape_.heads);  // rows of (vertices, heads)
   }
   matrix_view<const T> scalars(interval vertices, local_index first) const {
     const matrix_view<const T> of = rows(scores_.local(), vertices);
@@ -263,12 +309,26 @@ class edge_scores {
                                           bool transposed) const {
     const interval of_rows = rows_of_part(e, part), of_columns = e.pattern().tile_columns(t);
     const interval from = transposed ? of_rows : of_columns, to = transposed ? of_columns : of_rows;
-    return {.source = sources(from),
-            .target = targets(to),
-            .log_sum = transposed ? rows(all_log_sums_.local(), to) : log_sums(to),
+    const interval heads{e.first_head(), e.first_head() + e.heads()};
+    const bool kept = own_rows_ && heads.begin >= here_.begin && heads.end <= here_.end;
+    const auto of_heads = [&](matrix_view<const T> all) {
+      if (shape_.averaged) return all;
+      return all.block(0, static_cast<local_index>(heads.begin - (kept ? here_.begin : 0)), all.rows,
+                       e.heads());
+    };
+    const auto log_sums_of = [&] {
+      if (transposed)
+        return kept ? view_of(all_log_sums_here_, to.begin, to.size()) : rows(all_log_sums_.local(), to);
+      return kept ? view_of(log_sums_here_, to.begin - range_.begin, to.size()) : log_sums(to);
+    };
+    return {.source = of_heads(kept ? view_of(scores_here_, from.begin, from.size()) : sources(from)),
+            .target =
+                of_heads(kept ? view_of(scores_here_, everyone().size() + to.begin, to.size()) : targets(to)),
+            .log_sum = of_heads(log_sums_of()),
             .first_source = from.begin,
             .first_target = to.begin,
             .first_head = e.first_head(),
+            .heads = shape_.heads,
             .columns = e.pattern().local()->columns_of(part),
             .slope = slope(),
             .keep = mask_.function<T>(),
@@ -288,6 +348,7 @@ class edge_scores {
   local::far_edges<Device> passes_;                      ///< over the parts of rows_
   std::optional<local::csr_tiles<T, Device>> own_rows_;  ///< of own vertices, if these need more heads
   local::far_edges<Device> own_passes_;                  ///< over its parts
+  buffer<T, Device> scores_here_, log_sums_here_, all_log_sums_here_;  ///< of the heads here, if not all
   dropout_mask mask_;
 };
 

@@ -140,6 +140,10 @@ class ordered_attention {
     return predicted_forward() + hops * in_.predicted(width()) + hops * out_.predicted(width()) +
            out_.predicted(2 * shape_.heads) + out_.predicted(shape_.heads);
   }
+  /// The coefficients that this rank computes for products, forward and backward.
+  global_index coefficients() const {
+    return static_cast<global_index>(in_.edges() + out_.edges()) * shape_.heads;
+  }
 
  private:
   using rows_type = detail::neighbour_rows<T, Device>;
@@ -189,6 +193,7 @@ class ordered_attention {
                                                     .first_source = transposed ? part.first_row : 0,
                                                     .first_target = transposed ? 0 : part.first_row,
                                                     .first_head = 0,
+                                                    .heads = shape_.heads,
                                                     .columns = edges.columns_of(part),
                                                     .slope = slope(),
                                                     .keep = edges.keep(mask_),

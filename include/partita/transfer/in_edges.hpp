@@ -51,6 +51,8 @@ class in_edges {
     const std::size_t first = begin_of(own().begin);
     return std::span(columns_).subspan(first, begin_of(own().end) - first);
   }
+  /// Where those of each own vertex begin in own_columns(), and the end.
+  std::vector<std::size_t> own_offsets() const { return offsets_of(own()); }
   /// The vertices owned by other ranks with an edge to an own vertex, ascending.
   std::vector<global_index> needed() const {
     std::vector<global_index> others;
@@ -85,12 +87,15 @@ class in_edges {
   std::size_t begin_of(global_index row) const {
     return begins_[static_cast<std::size_t>(row - range_.begin)];
   }
+  std::vector<std::size_t> offsets_of(interval rows) const {
+    std::vector<std::size_t> offsets;
+    for (global_index v = rows.begin; v <= rows.end; ++v)
+      offsets.push_back(begin_of(v) - begin_of(rows.begin));
+    return offsets;
+  }
   local::csr_tiles<T, Device> pattern(interval rows, std::span<const local_index> columns,
                                       local_index cols) const {
-    std::vector<std::size_t> begins;
-    for (global_index v = rows.begin; v <= rows.end; ++v)
-      begins.push_back(begin_of(v) - begin_of(rows.begin));
-    return local::make_pattern<T>(mesh_.queue(), rows, begins, columns, cols, mesh_.tile_entries());
+    return local::make_pattern<T>(mesh_.queue(), rows, offsets_of(rows), columns, cols, mesh_.tile_entries());
   }
 
   /// This rank's entries, row by row with ascending global columns, and their number per row.

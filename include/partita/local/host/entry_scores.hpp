@@ -3,6 +3,7 @@
 /// Scores of the entries of a sparse pattern and their exponentials, in vectors of heads.
 
 #include <algorithm>
+#include <bit>
 #include <concepts>
 #include <cstddef>
 #include <type_traits>
@@ -16,7 +17,8 @@ namespace partita::on_host {
 
 /// exp(leaky(source[h] + target[h]) - log_sum[h]) of row, entry and head, or of row, column and head, where
 /// terms(row, entry or column) has these three, leaky(z) = z for z > 0 and slope z otherwise; then finished,
-/// if finishes(). If averages() is not 0, it is the mean over that many heads, whatever h is.
+/// if finishes(). If averages() is not 0, it is the mean over that many heads, whatever h is. Where there is
+/// with_constants(g), it calls g with an equal function whose members are constants as far as may be.
 template <class F, class T>
 concept exponential_of_scores = requires(const F& f, T alpha) {
   { f.terms(0, 0).source } -> std::convertible_to<const T*>;
@@ -116,6 +118,48 @@ inline void exponents(const Terms& terms, T slope, local_index i, local_index fi
   }
 }
 
+/// The same of one head, in vectors of entries: numbers are on the stack, where they alias nothing.
+template <class T, class Terms>
+inline void exponents_of_one_head(const Terms& terms, T slope, local_index i, local_index first,
+                                  local_index last, T* to) {
+  constexpr local_index most = 256;
+  T numbers[most];
+  for (; first < last; first += most, to += most) {
+    const local_index count = std::min(most, last - first);
+    for (local_index k = 0; k < count; ++k) {
+      const auto now = terms(i, first + k);
+      const T z = *now.source + *now.target;
+      numbers[k] = (z > T{0} ? z : slope * z) - *now.log_sum;
+    }
+    std::copy_n(numbers, count, to);
+  }
+}
+
+/// to[k, h] = f.finished(i, place(first + k), h, to[k, h]) for the entries first + k < last of row i and a
+/// number of heads that is a power of two, in vectors of these numbers.
+template <class F, class Place, class T>
+inline void finish_in_vectors(const F& given, const Place& place, local_index i, local_index first,
+                              local_index last, local_index heads, T* to) {
+  constexpr local_index most = 256;
+  const local_index count = (last - first) * heads, in_entry = heads - 1;
+  const int shift = std::countr_zero(static_cast<unsigned>(heads));
+  const auto finish = [&](const auto& f) {
+    T numbers[most];
+    for (local_index done = 0; done < count; done += most) {
+      const local_index now = std::min(most, count - done);
+      for (local_index k = 0; k < now; ++k) {
+        const local_index n = done + k;
+        numbers[k] = f.finished(i, place(first + (n >> shift)), n & in_entry, to[n]);
+      }
+      std::copy_n(numbers, now, to + done);
+    }
+  };
+  if constexpr (requires { given.with_constants(finish); })
+    given.with_constants(finish);
+  else
+    finish(given);
+}
+
 }  // namespace score_detail
 
 /// Whether entry_exponentials computes f.
@@ -132,11 +176,14 @@ inline void entry_exponentials(const local::csr_view<T>& a, local_index heads, c
   const local_index all = a.offsets[a.rows], averaged = f.averages(), each = averaged == 0 ? heads : averaged;
   const T slope = f.leaky_slope();
   const auto fill = [&](local_index i, local_index first, local_index last, T* to) {
+    if (each == 1) return score_detail::exponents_of_one_head(terms, slope, i, first, last, to);
     score_detail::with_vectors<I, T>(each, false, [&](auto bytes) {
       score_detail::exponents<T, bytes>(terms, slope, i, first, last, all, each, to);
     });
   };
   const auto finish = [&](local_index i, local_index first, local_index last, T* to) {
+    if (std::has_single_bit(static_cast<unsigned>(each)))
+      return score_detail::finish_in_vectors(f, place, i, first, last, each, to);
     for (local_index e = first; e < last; ++e)
       for (local_index h = 0; h < each; ++h, ++to) *to = f.finished(i, place(e), h, *to);
   };

@@ -46,6 +46,16 @@ struct attention {
 
 inline constexpr local_index buffered = 2048;  ///< numbers
 
+inline constexpr int running_sums = 4;  ///< of every fourth entry each
+
+/// The logarithm of the sum of exponentials, of which `totals` has the running sums after division by that of
+/// `largest`.
+template <class T>
+inline T log_of_sums(T largest, const double* totals, int step) {
+  const double sum = (totals[0] + totals[step]) + (totals[2 * step] + totals[3 * step]);
+  return static_cast<T>(double{largest} + std::log(sum));
+}
+
 /// One row of edge_log_sum: the heads from h on that a vector has. After every `at_once` entries, whose
 /// scores fit the buffer, the sum so far is scaled to the largest score so far.
 template <instruction_set I, class T, int Bytes>
@@ -57,7 +67,7 @@ inline void log_sums_of_row(const attention<T>& scores, local_index i, local_ind
   const vector target = v::at(scores.target.row_data(i) + h).value;
   vector largest{};
   largest += std::numeric_limits<T>::lowest();
-  typename v::doubles total{};
+  typename v::doubles total[running_sums]{};
   for (local_index first = begin; first < end; first += at_once) {
     const local_index last = std::min(end, first + at_once);
     const vector before = largest;
@@ -75,18 +85,65 @@ inline void log_sums_of_row(const attention<T>& scores, local_index i, local_ind
       exponentials<I>(factor, v::lanes);
       typename v::doubles scale{};
       v::add(factor, scale);
-      total *= scale;
+      for (auto& sum : total) sum *= scale;
     }
     for (T* from = buffer; from < to; from += v::lanes) v::at(from).value -= largest;
     exponentials<I>(buffer, static_cast<std::size_t>(to - buffer));
-    for (const T* from = buffer; from < to; from += v::lanes) v::add(from, total);
+    const T* from = buffer;
+    for (; to - from >= running_sums * v::lanes; from += running_sums * v::lanes)
+      for (int k = 0; k < running_sums; ++k) v::add(from + k * v::lanes, total[k]);
+    for (int k = 0; from < to; ++k, from += v::lanes) v::add(from, total[k]);
   }
   T tops[v::lanes];
-  double totals[v::lanes];
+  double totals[running_sums * v::lanes];
   v::at(tops).value = largest;
-  v::of_doubles(totals).value = total;
+  for (int k = 0; k < running_sums; ++k) v::of_doubles(totals + k * v::lanes).value = total[k];
   for (int lane = 0; lane < v::lanes; ++lane)
-    log_sum[h + lane] = static_cast<T>(double{tops[lane]} + std::log(totals[lane]));
+    log_sum[h + lane] = log_of_sums(tops[lane], totals + lane, v::lanes);
+}
+
+/// The same of one head, in vectors of entries, with the same bits.
+template <instruction_set I, class T>
+inline T log_sum_of_row(const attention<T>& scores, local_index i, local_index at_once) {
+  constexpr int lanes = std::max(register_bytes(I) / static_cast<int>(sizeof(T)), running_sums);
+  using v = score_detail::heads_at_once<T, lanes* static_cast<int>(sizeof(T))>;
+  using sums = score_detail::heads_at_once<T, running_sums* static_cast<int>(sizeof(T))>;
+  using vector = typename v::vector;
+  const local_index begin = scores.a.offsets[i], end = scores.a.offsets[i + 1];
+  const T target = *scores.target.row_data(i), slope = scores.slope;
+  const matrix_view<const T> source = scores.source;
+  const local_index* const columns = scores.a.columns;
+  T top = std::numeric_limits<T>::lowest();
+  typename sums::doubles total{};
+  T numbers[buffered];
+  for (local_index first = begin; first < end; first += at_once) {
+    const local_index count = std::min(end - first, at_once), padded = (count + lanes - 1) / lanes * lanes;
+    for (local_index k = 0; k < count; ++k) {
+      const T z = *source.row_data(columns[first + k]) + target;
+      numbers[k] = z > T{0} ? z : slope * z;
+    }
+    std::fill(numbers + count, numbers + padded, std::numeric_limits<T>::lowest());
+    vector largest{};
+    largest += top;
+    for (const T* from = numbers; from < numbers + padded; from += lanes) {
+      const vector score = v::at(from).value;
+      largest = score > largest ? vector(score) : largest;
+    }
+    const T before = top;
+    for (int lane = 0; lane < lanes; ++lane) top = largest[lane] > top ? largest[lane] : top;
+    if (first != begin) {
+      T factor[1] = {before - top};
+      exponentials<I>(factor, 1);
+      total *= double{factor[0]};
+    }
+    for (T* from = numbers; from < numbers + padded; from += lanes) v::at(from).value -= top;
+    exponentials<I>(numbers, static_cast<std::size_t>(padded));
+    std::fill(numbers + count, numbers + padded, T{0});
+    for (const T* from = numbers; from < numbers + count; from += running_sums) sums::add(from, total);
+  }
+  double totals[running_sums];
+  sums::of_doubles(totals).value = total;
+  return log_of_sums(top, totals, 1);
 }
 
 /// Of some rows, with as many entries at once as for `all_heads`.
@@ -99,6 +156,12 @@ struct log_sums {
     score_detail::with_vectors<I, T>(all_heads, false, [&](auto bytes) {
       at_once = buffered / (static_cast<local_index>(bytes) / static_cast<local_index>(sizeof(T)));
     });
+    if (scores.heads == 1) {
+      for (local_index i = begin; i < end; ++i)
+        *log_sum.row_data(i) =
+            scores.a.offsets[i] == scores.a.offsets[i + 1] ? T{0} : log_sum_of_row<I, T>(scores, i, at_once);
+      return;
+    }
     score_detail::with_vectors<I, T>(scores.heads, false, [&](auto bytes) {
       constexpr local_index lanes = bytes / static_cast<int>(sizeof(T));
       for (local_index i = begin; i < end; ++i)

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// Attention where the owners of vertices compute the coefficients of their in-edges, whatever the policy.
+
+#include <vector>
+
+#include "partita/nn/tiled_attention.hpp"
+#include "partita/transfer/distribute.hpp"
+
+namespace partita::nn::detail {
+
+/// The pattern of A in whole rows, those of its vertices on each rank: row_1d on a mesh of all ranks in one
+/// line, on which matrices in vertex_rows have the blocks that they have on the mesh of A.
+///
+/// Collective over the mesh. What travels: the entries of A^T, once, unless A is symmetric.
+template <class T, class Device>
+sparse<T, dynamic_layout, Device> pattern_of_owners(const in_edges<T, Device>& rows, symmetry kind) {
+  const mesh<Device>& m = rows.mesh();
+  const mesh<Device> line(m.world(), {m.size(), 1, 1}, m.queue(), m.sums(), m.tile_entries());
+  std::vector<global_index> sizes;
+  for (int rank = 0; rank < m.size(); ++rank)
+    sizes.push_back(rows.vertices().block(vertex_rows.rows, m.shape().at(rank)).size());
+  const blocking vertices = blocking::given(std::move(sizes), line.shape(), nesting::rows);
+  const std::vector<std::size_t> offsets = rows.own_offsets();
+  const std::vector<T> ones(rows.own_columns().size(), T(1));
+  const transfer::csr_rows entries(rows.own().begin, offsets, rows.own_columns(), ones);
+  return distribute(line, row_1d, vertices, vertices, transfer::scaled_pattern(entries), kind,
+                    transfer::sharing::trusted);
+}
+
+/// nn::attention in whole rows of own vertices: each coefficient is computed by one rank, and no edge value
+/// travels, but rows of X and of dY do.
+template <class T, class Device>
+class owners_attention {
+ public:
+  using matrix = dense<T, vertex_rows, Device>;
+
+  owners_attention(const sparse<T, dynamic_layout, Device>& a, const in_edges<T, Device>& rows,
+                   const attention_shape& shape, spmm_options options)
+      : pattern_(pattern_of_owners(rows, a.kind())),
+        features_(columns(shape.columns())),
+        scores_(columns(2 * shape.heads)),
+        inner_(pattern_, in_edges<T, Device>(pattern_), shape, options, coefficient_gradient::automatic) {}
+
+  void forward(const matrix& x, const matrix& scores, matrix& y, const dropout_mask& mask) {
+    matrix to = in_line(y, features_);
+    inner_.forward(in_line(x, features_), in_line(scores, scores_), to, mask);  // (n/P, w)
+  }
+  void backward(const matrix& x, const matrix& dy, matrix& dx, matrix& dscores) {
+    matrix to = in_line(dx, features_), of_scores = in_line(dscores, scores_);
+    inner_.backward(in_line(x, features_), in_line(dy, features_), to, of_scores);  // (n/P, w)
+  }
+
+  static coefficient_gradient form() { return coefficient_gradient::owners; }
+  traffic predicted() const { return inner_.predicted(); }
+  traffic predicted_forward() const { return inner_.predicted_forward(); }
+  global_index coefficients() const { return inner_.coefficients(); }
+
+ private:
+  blocking columns(global_index width) const {
+    return blocking::even(width, pattern_.mesh().shape(), nesting::cols);
+  }
+  /// x on the mesh of the pattern, in the same memory.
+  matrix in_line(const matrix& x, const blocking& columns) const {
+    const std::span<const T> values = x.values();
+    return matrix::view(pattern_.mesh(), pattern_.row_blocking(), columns,
+                        std::span<T>(const_cast<T*>(values.data()), values.size()));
+  }
+
+  sparse<T, dynamic_layout, Device> pattern_;
+  blocking features_, scores_;
+  tiled_attention<T, Device> inner_;
+};
+
+}  // namespace partita::nn::detail
