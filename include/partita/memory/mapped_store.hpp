@@ -174,10 +174,14 @@ class mapped_store : public far_store {
       }
     free_.emplace(at, size);
   }
-  /// Reserves blocks of the disk, where its file system can; elsewhere only compares with what is free, since
-  /// to write them, as posix_fallocate does, would fill the disk before it fails. The code of the error, or
-  /// 0.
+  /// Reserves blocks of the disk, where its file system can. More than are free are not asked for: fallocate
+  /// takes what there is before it fails, and so would fill the disk for all others for a while; to write
+  /// blocks, as posix_fallocate does where they cannot be reserved, would do so, too. The code of the error,
+  /// or 0.
   int reserve(std::size_t at, std::size_t size) const {
+    std::error_code unknown;
+    if (const auto space = std::filesystem::space(folder_, unknown); !unknown && space.available < size)
+      return ENOSPC;
 #ifdef FALLOC_FL_PUNCH_HOLE
     int failed = 0;
     do failed = ::fallocate(file_, 0, offset_of(at), offset_of(size));
@@ -185,9 +189,6 @@ class mapped_store : public far_store {
     if (failed == 0) return 0;
     if (errno != EOPNOTSUPP) return errno;
 #endif
-    std::error_code unknown;
-    if (const auto space = std::filesystem::space(folder_, unknown); !unknown && space.available < size)
-      return ENOSPC;
     return ::ftruncate(file_, offset_of(std::max(end_, at + size))) == 0 ? 0 : errno;
   }
   void punch(std::size_t at, std::size_t size) const noexcept {
