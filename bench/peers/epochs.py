@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -39,8 +40,10 @@ def dense(folder, data):
     return copy
 
 
-def reason(text):
-    return (text.strip().splitlines() or ["it said nothing"])[-1]
+def reason(run):
+    if run.returncode < 0:
+        return f"was killed by {signal.Signals(-run.returncode).name}, as for want of memory"
+    return (run.stderr.strip().splitlines() or ["it said nothing"])[-1]
 
 
 def run_pyg(folder, data, model, threads, seconds):
@@ -48,7 +51,7 @@ def run_pyg(folder, data, model, threads, seconds):
     command += ["--threads", str(threads), "--hidden", str(HIDDEN), "--layers", str(LAYERS), "--epochs", str(EPOCHS)]
     run = subprocess.run([*command, "--seconds", str(seconds)], text=True, capture_output=True,
                          env=dict(os.environ, OMP_NUM_THREADS=str(threads)))
-    return json.loads(run.stdout) if run.returncode == 0 else {"error": reason(run.stderr)}
+    return json.loads(run.stdout) if run.returncode == 0 else {"error": reason(run)}
 
 
 def run_train(train, data, model, ranks, threads, epochs):
@@ -59,7 +62,7 @@ def run_train(train, data, model, ranks, threads, epochs):
                               "--ranks", str(ranks), "--threads", str(threads), "--dropout", "0", "--weight-decay", "0", "--lr", "0.01",
                               "--raw-features", "--quiet", "--json", str(found)], text=True, capture_output=True)
         if run.returncode:
-            return {"error": reason(run.stderr)}
+            return {"error": reason(run)}
         result = json.loads(found.read_text())
     return {"seconds_per_epoch": result["seconds_per_epoch"], "policy": result["policy"], "last_loss": result["loss"][-1]}
 

@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <doctest/doctest.h>
 #include <initializer_list>
+#include <iterator>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -154,6 +156,36 @@ void maxima_of_every_width() {
     max_scatter(q, a.view(), arg.view(), y.view(), dx.view());
     partita::reference::max_scatter(a.view(), arg.view(), y.view(), dx_expected.view());
     CHECK(dx.memory.values() == dx_expected.memory.values());
+  }
+}
+
+/// Zeros of both signs are equal, the first NaN counts, and infinities do.
+template <class T>
+void maxima_of_special_numbers_of_every_width() {
+  using limits = std::numeric_limits<T>;
+  const T numbers[] = {0,
+                       -T{0},
+                       limits::infinity(),
+                       -limits::infinity(),
+                       limits::max(),
+                       limits::lowest(),
+                       limits::denorm_min(),
+                       -limits::denorm_min(),
+                       1,
+                       -1};
+  constexpr std::size_t count = std::size(numbers);
+  const partita::device_queue<partita::host> q(2);
+  const exact_sparse<T> a(lengths_of_all_kinds(), 11);
+  for (local_index f = 1; f <= widest; ++f) {
+    INFO("f ", f);
+    const exact_block<T> x(a.cols, f, 1), y(a.rows, f, 2), expected(a.rows, f, 2);
+    for (std::size_t k = 0; k < x.memory.values().size(); ++k)
+      x.memory.data()[k] = k % 31 == 5 ? limits::quiet_NaN() : numbers[(k * k + 3 * k + k / 7) % count];
+    const exact_block<local_index> arg(a.rows, f, 3), arg_expected(a.rows, f, 3);
+    max_aggregate(q, a.view(), x.view(), y.view(), arg.view());
+    partita::reference::max_aggregate(a.view(), x.view(), expected.view(), arg_expected.view());
+    CHECK(same_bits(y.memory.values(), expected.memory.values()));
+    CHECK(arg.memory.values() == arg_expected.memory.values());
   }
 }
 

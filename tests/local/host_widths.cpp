@@ -14,6 +14,9 @@ using namespace test_support;
 TEST_CASE_TEMPLATE("cpu widths: products", T, float, double) { products_of_every_width<T>(); }
 TEST_CASE_TEMPLATE("cpu widths: edge products", T, float, double) { edge_products_of_every_width<T>(); }
 TEST_CASE_TEMPLATE("cpu widths: maxima", T, float, double) { maxima_of_every_width<T>(); }
+TEST_CASE_TEMPLATE("cpu widths: maxima of zeros, infinities and NaN", T, float, double) {
+  maxima_of_special_numbers_of_every_width<T>();
+}
 TEST_CASE_TEMPLATE("cpu hubs: a star", T, float, double) { stars_have_the_same_bits<T>(); }
 TEST_CASE_TEMPLATE("cpu hubs: edge products of a star", T, float, double) {
   edge_products_of_stars_have_the_same_bits<T>();

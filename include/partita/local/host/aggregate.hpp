@@ -3,8 +3,11 @@
 /// Max aggregation over neighbours, and its gradient.
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <type_traits>
 
 #include "partita/local/host/edge_parts.hpp"
 #include "partita/local/host/instructions.hpp"
@@ -42,7 +45,8 @@ struct strip {
   static constexpr int lanes = Bytes / static_cast<int>(sizeof(T)), half = Count / 2;
   using vector = typename vector_of<T, Bytes>::type;
   using place = typename vector_of<T, Bytes>::place;
-  using integers = decltype(vector{} <= vector{});
+  using word = std::conditional_t<sizeof(T) == sizeof(std::uint32_t), std::uint32_t, std::uint64_t>;
+  using words = typename vector_of<word, Bytes>::type;
   using index_place = typename vector_of<local_index, lanes* static_cast<int>(sizeof(local_index))>::place;
 
   void operator()(const operands<T>& p, local_index begin, local_index end) const {
@@ -54,8 +58,8 @@ struct strip {
       const std::ptrdiff_t row_end = p.a.offsets[i + 1];
       const local_index* const later = columns + (row_end <= far_end ? p.ahead : 0);
       vector largest[Count] = {};
-      integers where[Count] = {}, entry{};
-      entry += e < row_end ? static_cast<local_index>(e) : -1;
+      words where[Count] = {}, entry{};
+      entry += static_cast<word>(e < row_end ? e : -1);
       for (int n = 0; n < Count; ++n) {
         where[n] += entry;
         if (e < row_end) largest[n] = at(p.x.row_data(columns[e]), n, second).value;
@@ -77,11 +81,26 @@ struct strip {
   }
 
  private:
-  /// The first NaN wins. Comparisons stand in conditions only, as masks of AVX-512 must.
-  static void take_larger(const vector& value, const integers& entry, vector& largest, integers& where) {
-    const vector old = largest;
-    where = value <= old ? integers(where) : old == old ? integers(entry) : integers(where);
-    largest = value <= old ? vector(old) : old == old ? vector(value) : vector(old);
+  /// value takes the place of the largest if it is larger or the first NaN. The masks come from sign bits:
+  /// g++ 12 compares vectors that are longer than those of the whole program one number after the other.
+  static void take_larger(const vector& value, const words& entry, vector& largest, words& where) {
+    const vector old = largest, difference = (old - value) + T{0};  // not -0
+    words takes = __builtin_bit_cast(words, difference), is_nan, is_first, was_nan;
+    to_sign_mask(takes);
+    set_nan_mask(difference, is_nan);
+    set_nan_mask(value, is_first);
+    set_nan_mask(old, was_nan);
+    takes = (takes & ~is_nan) | (is_first & ~was_nan);
+    where = (where & ~takes) | (entry & takes);
+    largest = __builtin_bit_cast(
+        vector, (__builtin_bit_cast(words, old) & ~takes) | (__builtin_bit_cast(words, value) & takes));
+  }
+  /// All bits where the highest one is set, and where a number is NaN.
+  static void to_sign_mask(words& bits) { bits = -(bits >> (8 * sizeof(T) - 1)); }
+  static void set_nan_mask(const vector& x, words& mask) {
+    constexpr word infinity = std::bit_cast<word>(std::numeric_limits<T>::infinity());
+    mask = infinity - ((__builtin_bit_cast(words, x) << 1) >> 1);
+    to_sign_mask(mask);
   }
   /// Where vector n of a row begins, whose second half begins at `second`.
   static std::ptrdiff_t start(int n, std::ptrdiff_t second) {
