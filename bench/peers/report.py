@@ -9,7 +9,7 @@ import sys
 
 BASES = {"SciPy": "partita, 1 thread", "PETSc": "partita, f64"}
 PEERS = ["MKL", "PyTorch, mm", "PyTorch, reduce", "SciPy", "PETSc", "partita, portable"]
-HEADINGS = {"SciPy": "SciPy, both on 1 thread", "PETSc": "PETSc, both f64", "partita, portable": "partita without AVX"}
+HEADINGS = {"SciPy": "SciPy, both on 1 thread", "PETSc": "PETSc, both f64", "partita, portable": "partita, plain build"}
 
 
 def print_row(*cells):

@@ -72,7 +72,7 @@ TEST_CASE("a prefetch distance is a number of entries") {
   for (const char* text : {"-1", "4097", "12a", "many", "99999999999"})
     CHECK_THROWS_WITH(
         prefetch_distance_named(text),
-        (std::string("PARTITA_PREFETCH is ") + text + ", not a number of entries up to 4096").c_str());
+        (std::string("PARTITA_PREFETCH must be a number of entries from 0 to 4096, and is ") + text).c_str());
 }
 
 TEST_CASE("the prefetch distance found is the fastest, and the usual one where little is gained") {

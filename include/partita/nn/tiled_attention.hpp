@@ -127,7 +127,9 @@ class tiled_attention {
   bool prefers_edges(const mesh<Device>& m, const edge_gradient& edges, global_index needed,
                      coefficient_gradient form) const {
     if (hops() > 1 && form == coefficient_gradient::rows)
-      throw error("an attention of several hops cannot gather rows for the gradient of its coefficients");
+      throw error(
+          "an attention of several hops cannot gather rows for the gradient of its coefficients: "
+          "coefficient_gradient::rows is for one hop");
     if (hops() > 1 || form != coefficient_gradient::automatic) return form != coefficient_gradient::rows;
     const global_index products = predicted_products().words;
     global_index elements[] = {products + edges.predicted(hops()).words,

@@ -74,7 +74,7 @@ inline instruction_set instructions_named(const char* name) {
           {"PARTITA_ISA is ", name, ", but the program is compiled for ", name_of(compiled_instructions)});
     throw_error<error>({"PARTITA_ISA is ", name, ", which this processor does not have"});
   }
-  throw_error<error>({"PARTITA_ISA is ", name, ", not baseline, avx2 or avx512"});
+  throw_error<error>({"PARTITA_ISA must be baseline, avx2 or avx512, and is ", name});
 }
 
 /// What kernels use: instructions_named(the environment variable PARTITA_ISA), the same in the whole run.
