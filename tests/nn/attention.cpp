@@ -247,6 +247,19 @@ TEST_CASE("under feature_column a head that lies on one rank sends the value of 
   });
 }
 
+TEST_CASE("on a block of sampled neighbours one rank has all rows, and owners are not another form") {
+  const auto one = alone();
+  const attention_shape shape{.heads = 2, .width = 3};
+  entries pattern;
+  for (const auto& e : sparse_entries({n, n}, 4))
+    if (e.row < n - 5) pattern.push_back(e);
+  const attention<double, host> block(distribute(one, row_1d, {n - 5, n}, pattern), shape, {},
+                                      coefficient_gradient::owners),
+      graph(distribute(one, row_1d, {n, n}, pattern), shape, {}, coefficient_gradient::owners);
+  CHECK(block.form() != coefficient_gradient::owners);
+  CHECK(graph.form() == coefficient_gradient::owners);
+}
+
 TEST_CASE("rows are gathered for one hop only") {
   const entries pattern = sparse_entries({n, n}, 4);
   expect_error<error>("several hops cannot gather rows", [&] {

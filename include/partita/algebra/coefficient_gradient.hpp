@@ -14,7 +14,9 @@ enum class coefficient_gradient : std::uint8_t {
   automatic,
   rows,   ///< gather whole rows of X referenced by in-edges of own vertices, each once
   edges,  ///< sampled products in the policy's layout, then redistribution of partial edge values
-  owners  ///< the coefficients, too, are computed by the owner of v alone, and the products from whole rows
+  /// The coefficients, too, are computed by the owner of v alone, and the products from whole rows; on blocks
+  /// of sampled neighbours, all of whose rows one rank has, as automatic.
+  owners
 };
 
 }  // namespace partita

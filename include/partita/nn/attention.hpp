@@ -116,6 +116,8 @@ class attention {
       if (a.mesh().reproducible())
         return ways(std::in_place_type<ordered_attention<T, Device>>, a, rows, shape.scores(), shape.width,
                     shape.hops);
+    const bool is_block = !(a.row_blocking() == a.col_blocking());  // of sampled neighbours, on one rank
+    if (is_block && form == coefficient_gradient::owners) form = coefficient_gradient::automatic;
     if (form == coefficient_gradient::owners ||
         (form == coefficient_gradient::automatic && owners_have_less(a, rows, shape, options)))
       return ways(std::in_place_type<detail::owners_attention<T, Device>>, a, rows, shape, options);
