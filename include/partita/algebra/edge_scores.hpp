@@ -75,11 +75,10 @@ struct edge_coefficient {
   }
   constexpr T at(local_index i, local_index j, local_index h) const {
     const local_index v = transposed ? j : i, u = transposed ? i : j;
-    if (!averaged) return finished_at(i, j, h, std::exp(exponent_of(v, u, h)));
+    const local_index begin = averaged ? 0 : h, end = averaged ? source.cols : h + 1;
     T sum = 0;
-    for (local_index k = 0; k < source.cols; ++k)
-      sum += after_dropout(v, u, k, std::exp(exponent_of(v, u, k)));
-    return sum / static_cast<T>(source.cols);
+    for (local_index k = begin; k < end; ++k) sum += after_dropout(v, u, k, std::exp(exponent_of(v, u, k)));
+    return averaged ? sum / static_cast<T>(source.cols) : sum;
   }
 };
 
