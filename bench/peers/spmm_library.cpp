@@ -78,7 +78,7 @@ extern "C" {
 #elif defined(__AVX2__)
   return __VERSION__ ", AVX2";
 #else
-  return __VERSION__ ", without AVX";
+  return __VERSION__ ", compiled without AVX";
 #endif
 }
 
