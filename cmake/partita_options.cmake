@@ -7,6 +7,9 @@ option(PARTITA_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(PARTITA_BUILD_EXAMPLES "Build the examples" ${PROJECT_IS_TOP_LEVEL})
 option(PARTITA_BUILD_BENCH "Build the benchmarks" ${PROJECT_IS_TOP_LEVEL})
 option(PARTITA_NATIVE "Tests, examples and benchmarks use every instruction of this machine" OFF)
+set(PARTITA_PRECISIONS f32 f64 CACHE STRING "What train, predict and golden can compute in")
+set(PARTITA_TESTS library programs house device CACHE STRING
+    "Which tests: those of the library on the host, of the programs, of the sources and packages, on CUDA devices")
 option(PARTITA_FUZZERS "Build the fuzzers of the readers, which need clang" OFF)
 
 # PARTITA_MPI, PARTITA_BLAS, ...

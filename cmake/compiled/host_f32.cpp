@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partita/compiled/host.hpp"
+#include "partita/compiled/host_instances.hpp"
 
 namespace partita {
 

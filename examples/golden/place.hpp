@@ -2,6 +2,7 @@
 #pragma once
 /// Golden cases at one place, in either precision.
 
+#include "../ranks/precision.hpp"
 #include "compare.hpp"
 #include "run.hpp"
 
@@ -16,6 +17,6 @@ void compare_at(const partita::mesh<Device>& m, const golden_command& c,
                 const std::vector<golden_case>& cases, const case_observer& observe) {
   const partita::policy& p = partita::find_policy(c.policy);
   for (const golden_case& g : cases)
-    observe(g, c.precision == "f64" ? compare_golden<double>(m, g, g.options, p)
-                                    : compare_golden<float>(m, g, g.options, p));
+    observe(g, in_precision(c.precision,
+                            [&](auto zero) { return compare_golden<decltype(zero)>(m, g, g.options, p); }));
 }

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "../ranks/precision.hpp"
 #include "../ranks/rows_file.hpp"
 #include "partita/partition/policies.hpp"
 #include "partita/train/trained_values.hpp"
@@ -54,5 +55,5 @@ split_counts predict_in(const partita::mesh<Device>& m, const prediction_task& t
 template <class Device>
 split_counts predict_at(const partita::mesh<Device>& m, const prediction_task& task,
                         const predict_command& c) {
-  return c.precision == "f64" ? predict_in<double>(m, task, c) : predict_in<float>(m, task, c);
+  return in_precision(c.precision, [&](auto zero) { return predict_in<decltype(zero)>(m, task, c); });
 }

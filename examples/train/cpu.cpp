@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partita/compiled/host.hpp"
+#include "../ranks/compiled.hpp"
 #include "place.hpp"
 
 outcome train_on_cpu(const partita::communicator& world, const std::optional<arrangement>& asked,

@@ -14,6 +14,7 @@
 #include <malloc.h>
 #endif
 
+#include "../ranks/precision.hpp"
 #include "checkpoints.hpp"
 #include "cores.hpp"
 #include "partita/comm/self.hpp"
@@ -127,6 +128,7 @@ int report(const usage_error& e) {
 }
 
 int run(command c, int argc, char** argv) {
+  require_precision(c.precision);
   const bool over_mpi = c.comm == "mpi" || (c.comm == "nccl" && in_mpi_job());
   if (!over_mpi) refuse_separate_runs();
   for (const std::string& path : {c.json, c.save, c.save_logits, c.save_embeddings}) require_writable(path);

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "../ranks/precision.hpp"
 #include "checkpoints.hpp"
 #include "partita/partition/policies.hpp"
 #include "partita/train/graph_data.hpp"
@@ -132,6 +133,7 @@ template <class Device>
 outcome train_at(int ranks, const mesh_maker<Device>& make_mesh, const far_starter<Device>& start_far,
                  const std::optional<arrangement>& asked, const partita::io::dataset& data, const command& c,
                  const observers& tell) {
-  return c.precision == "f64" ? train_in<double>(ranks, make_mesh, start_far, asked, data, c, tell)
-                              : train_in<float>(ranks, make_mesh, start_far, asked, data, c, tell);
+  return in_precision(c.precision, [&](auto zero) {
+    return train_in<decltype(zero)>(ranks, make_mesh, start_far, asked, data, c, tell);
+  });
 }

@@ -86,6 +86,11 @@ inline instruction_set instructions() {
 
 namespace instruction_detail {
 
+// Kernels are optimised for speed in programs that GCC optimises less, which compile faster.
+#if defined(__OPTIMIZE__) && !defined(__clang__)
+#pragma GCC push_options
+#pragma GCC optimize("O3")
+#endif
 template <class F, class... A>
 [[gnu::noinline, gnu::flatten]] auto run_as_compiled(F f, A... arguments) {
   return f(arguments...);
@@ -100,6 +105,9 @@ template <class F, class... A>
     F f, A... arguments) {
   return f(arguments...);
 }
+#endif
+#if defined(__OPTIMIZE__) && !defined(__clang__)
+#pragma GCC pop_options
 #endif
 
 }  // namespace instruction_detail
