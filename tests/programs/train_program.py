@@ -328,13 +328,13 @@ class TrainProgram(unittest.TestCase):
     # What data mean.
 
     def ring(self, more=(), weights=None, **changed):
-        """Data of the ring of six with other features, and with more edges."""
-        edges = [v for u in range(6) for v in (u, (u + 1) % 6)] + [v for e in more for v in e]
+        """Data of six vertices, from each of which edges lead to the next two, and of more edges."""
+        edges = [v for step in (1, 2) for u in range(6) for v in (u, (u + step) % 6)] + [v for e in more for v in e]
         count = len(edges) // 2
         for name in os.listdir(self.folder):
             os.remove(os.path.join(self.folder, name))
         weight = {} if weights is None else {"edge_weight_npy": npy("<f8", (count,), struct.pack(f"<{count}d", *weights))}
-        return self.data(edges_npy=ints(edges, (count, 2)), **({"features_npy": floats([1, 2, 5, 1, 3, 3, 2, 7, 4, 1, 1, 6], (6, 2))} | weight | changed))
+        return self.data(**({"edges_npy": ints(edges, (count, 2)), "features_npy": floats([1, 2, 5, 1, 3, 3, 2, 7, 4, 1, 1, 6], (6, 2))} | weight | changed))
 
     def loss(self, options, *data, **changed):
         """The loss, and a note, or none."""
@@ -344,7 +344,7 @@ class TrainProgram(unittest.TestCase):
     def test_the_table_of_what_edges_mean(self):
         with open(os.path.join(os.path.dirname(__file__), "../../docs/models.md")) as f:
             table = f.read().split("## What edges mean")[1].split("## ")[0]
-        rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines() if line.startswith("| `")]
+        rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines() if line.startswith("| `")][1:]
         self.assertEqual(len(rows), 5)
         tried = []
         for names, weights, repeated, loops, negative in rows:
@@ -353,36 +353,36 @@ class TrainProgram(unittest.TestCase):
                 options = ["--model", *name.split(), "--hidden", "4", *["--layers", "2"] * (name == "resgcn")]
                 plain, note = self.loss(options)
                 self.assertEqual(note, "")
-                ways = [[]] + [["--batch", "6", "--fanout", "-1"]] * (name in ("gcn", "sage", "gin", "gat")) + [["--ranks", "2", "--stages", "2", "--history", "exact"]] * (name in ("gcn", "sage", "gin"))
-                varied = [0.5, 1, 2, 3, 1, 4]
+                ways = [[]] + [["--batch", "6", "--fanout", "-1"]] * (name in ("gcn", "sage", "gin", "gat")) + [["--ranks", "2", "--stages", "2", "--chunks", "2", "--history", "exact"]] * (name in ("gcn", "sage", "gin"))
+                varied = [0.5, 1, 2, 3, 1, 4, 1, 1, 1, 2, 5, 3]
                 for way in ways:
                     loss, note = self.loss(options + way, weights=varied)
                     self.assertAlmostEqual(loss, self.loss(options, weights=varied)[0], delta=1e-9, msg=(name, way))
                     self.assertEqual((loss != plain, note != ""), (True, False) if weights.startswith("used") else (False, True), (name, way))
                     self.assertTrue(note == "" or note.startswith(name.split()[0] + " "), note)
                     self.assertEqual("which a note says" in weights, note != "")
-                twice, once, double = (self.loss(options, *given)[0] for given in ([[(0, 1)]], [], [[], [2, 1, 1, 1, 1, 1]]))
+                twice, once, double = (self.loss(options, *given)[0] for given in ([[(0, 1)]], [], [[], [2] + [1] * 11]))
                 self.assertAlmostEqual(twice, double if repeated == "add up" else once, delta=1e-12, msg=name)
-                loop, note = self.loss(options, [(0, 0)])
+                loop, note = self.loss(options, [(1, 1)])
                 if loops.startswith("A + I"):
-                    self.assertIn("1 of 7 edges are loops, to whose weights A + I adds 1", note)
+                    self.assertIn("1 of 13 edges are loops, to whose weights A + I adds 1", note)
                     self.assertNotEqual(loop, plain, name)
                     for way in ways:
-                        self.assertAlmostEqual(self.loss(options + way + ["--self-loops", "once"], [(0, 0)])[0], plain, delta=1e-9, msg=(name, way))
-                    self.assertEqual(self.loss(options + ["--self-loops", "once"], [(0, 0)])[1], "")
-                    heavier = self.loss(options + ["--self-loops", "once"], [(0, 0)], [1, 1, 1, 1, 1, 1, 2])[0]
+                        self.assertAlmostEqual(self.loss(options + way + ["--self-loops", "once"], [(1, 1)])[0], plain, delta=1e-9, msg=(name, way))
+                    self.assertEqual(self.loss(options + ["--self-loops", "once"], [(1, 1)])[1], "")
+                    heavier = self.loss(options + ["--self-loops", "once"], [(1, 1)], [1] * 12 + [2])[0]
                     self.assertAlmostEqual(heavier, loop, delta=1e-12, msg=name)
                 else:
                     self.assertEqual((loop == plain, note), (loops.startswith("count once"), ""), name)
                 self.assertEqual(negative, "refused")
-                self.refused(1, "edge_weight.npy: the weight of row 1 is -1.000000", "--data", self.ring(weights=[1, -1, 1, 1, 1, 1]), *options)
+                self.refused(1, "edge_weight.npy: the weight of row 1 is -1.000000", "--data", self.ring(weights=[1, -1] + [1] * 10), *options)
         self.assertEqual(sorted(tried), sorted(["gcn", "sgc", "appnp", "gcnii", "sage", "resgcn", "gin", "gat", "sage"]))
         for model, said in (("gcn", "the weights of equal edges add up"), ("gat", "equal edges count once")):
             self.assertIn(said, run("--data", self.ring([(0, 1)]), "--model", model, "--epochs", "1").stderr)
 
     def test_features_are_divided_unless_one_is_negative(self):
         signed = floats([1, -0.999999, 5, -5, 3, 3, 2, 7, 4, 1, 1, 6], (6, 2))
-        for way in ([], ["--model", "sage", "--batch", "2"], ["--ranks", "2", "--stages", "2"], ["--ranks", "3"]):
+        for way in ([], ["--model", "sage", "--batch", "2"], ["--ranks", "2", "--stages", "2", "--chunks", "2"], ["--ranks", "3"]):
             result = self.train(*way, data=self.ring(features_npy=signed))
             self.assertEqual(result["loss"], self.train(*way, "--raw-features", data=self.folder)["loss"])
             self.assertEqual(result["notes"], ["some features are negative, so features are not divided by their row sums"])
@@ -403,7 +403,7 @@ class TrainProgram(unittest.TestCase):
 
     def test_parts_of_the_split_without_vertices(self):
         nobody = {"validation": [1, 1, 1, 3, 3, 3], "test": [1, 1, 1, 2, 2, 2], "both": [1, 1, 1, 0, 0, 0]}
-        for way in ([], ["--batch", "2"], ["--batch", "2", "--scores", "sampled"], ["--ranks", "2", "--stages", "2"]):
+        for way in ([], ["--batch", "2"], ["--batch", "2", "--scores", "sampled"], ["--ranks", "2", "--stages", "2", "--chunks", "2"]):
             for missing, split in nobody.items():
                 for labels in ({}, {"labels_npy": ints([0, 1, 1, 0] * 3, (6, 2))}):
                     data = self.ring(split_npy=npy("|u1", (6,), bytes(split)), **labels)
