@@ -76,7 +76,7 @@ void add_model(CLI::App& app, partita::nn::training_options& t, std::string& pre
   number("--alpha", t.alpha, fraction, "A", "teleport probability of appnp, initial residual of gcnii");
   number("--lambda", t.lambda, positive, "L", "identity mapping of gcnii");
   choice(app, "--self-loops", t.loops, {{"sum", self_loops::sum}, {"once", self_loops::once}},
-         "A + I of gcn, sgc, appnp and gcnii where a vertex has a loop: add 1 to it, or leave it")
+         "gcn, sgc, appnp, gcnii: where a vertex has a loop, A + I adds 1 or none")
       ->group(group);
   number("--epsilon", t.epsilon, finite, "E", "gin counts a vertex itself 1 + E times");
   number("--split-chunks", t.split_chunks, count, "N",
