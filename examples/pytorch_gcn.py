@@ -67,13 +67,14 @@ def divided_by_row_sums(x):
     return Sparse(x.rows, x.cols, x.values / sums[x.rows], x.shape)
 
 
-def normalized_graph(folder, n):
-    """S = D^-1/2 (A + I) D^-1/2 (n x n), A(v, u) the weight of the edge from u to v, D the row sums of A + I."""
+def normalized_graph(folder, n, loops_once):
+    """S = D^-1/2 (A + I) D^-1/2 (n x n), A(v, u) the weight of the edge from u to v, D the row sums of A + I. With loops_once,
+    I has no entry for vertices that have loops."""
     edges = np.load(os.path.join(folder, "edges.npy"))
     path = os.path.join(folder, "edge_weight.npy")
     weights = np.load(path) if os.path.exists(path) else np.ones(len(edges))
-    loops = np.arange(n)
-    a = Sparse(np.concatenate([edges[:, 1], loops]), np.concatenate([edges[:, 0], loops]), np.concatenate([weights, np.ones(n)]), (n, n))
+    loops = np.setdiff1d(np.arange(n), edges[edges[:, 0] == edges[:, 1], 0]) if loops_once else np.arange(n)
+    a = Sparse(np.concatenate([edges[:, 1], loops]), np.concatenate([edges[:, 0], loops]), np.concatenate([weights, np.ones(len(loops))]), (n, n))
     sums = a.row_sums()
     scale = np.where(sums > 0, 1 / np.sqrt(np.where(sums > 0, sums, 1)), 0)
     return Sparse(a.rows, a.cols, a.values * scale[a.rows] * scale[a.cols], a.shape)
@@ -136,7 +137,7 @@ def logits_of(tensors, metadata, folder, by):
     """H_0 = X; H_(l+1) = S H_l W_l + b_l, with relu in between."""
     learned = int(metadata["embedding"]) > 0
     x = tensors["embedding"] if learned else features_of(folder)
-    s = by.sparse(normalized_graph(folder, x.shape[0]))
+    s = by.sparse(normalized_graph(folder, x.shape[0], metadata.get("self_loops") == "once"))
     if not learned and metadata["raw_features"] == "false":
         x = divided_by_row_sums(x)
     h = by.dense(x) if learned else by.sparse(x)

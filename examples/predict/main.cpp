@@ -2,10 +2,13 @@
 /// Predicts with a model that train has saved, over any number of ranks, under any partition policy.
 /// Exit code 0; 1 when the work fails, with one line on stderr; 2 when the command line is wrong.
 
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <fmt/core.h>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "../ranks/command_line.hpp"
 #include "../ranks/files.hpp"
@@ -93,15 +96,29 @@ prediction_task task_of(predict_command& c) {
   return {std::move(file), std::move(model), std::move(data), has_labels};
 }
 
+/// How labels and features are understood.
+std::vector<std::string> notes_on(const prediction_task& task) {
+  std::vector<std::string> notes = task.data.notes;
+  if (task.model.options.embedding == 0 && !task.model.options.raw_features &&
+      task.data.vertex_features.has_negative())
+    notes.push_back(
+        "some features are negative, so features are not divided by their row sums, which the model's were");
+  return notes;
+}
+
 void print(const partita::communicator& world, const arrangement& how, const prediction_task& task,
            const predict_command& c, const split_counts& counts) {
+  for (const std::string& note : notes_on(task)) fmt::print(stderr, "predict: {}: {}\n", c.data, note);
   fmt::print("{} on {} {} ({} {}): logits of {} vertices, {} classes, in {}\n", task.model.options.model,
              world.size(), world.size() == 1 ? "rank" : "ranks", how.policy, to_string(how.mesh),
              task.data.vertices, task.data.classes, c.out);
-  const auto percent = [&](std::size_t part) { return 100 * counts[part].score(task.data.multi_label); };
+  const auto percent = [&](std::size_t part) {
+    const double score = counts[part].score(task.data.multi_label);
+    return std::isnan(score) ? "n/a" : fmt::format("{:.1f} %", 100 * score);
+  };
   if (task.has_labels)
-    fmt::print("accuracy: train {:.1f} %, validation {:.1f} %, test {:.1f} %\n", percent(0), percent(1),
-               percent(2));
+    fmt::print("{}: train {}, validation {}, test {}\n", task.data.multi_label ? "micro-F1" : "accuracy",
+               percent(0), percent(1), percent(2));
 }
 
 /// What every rank does.

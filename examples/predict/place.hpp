@@ -20,6 +20,7 @@ split_counts counts_of(const partita::io::dataset& data, const std::vector<T>& l
     const std::uint8_t part = data.split[static_cast<std::size_t>(v)];
     if (part == 0) continue;
     partita::nn::score_counts& of_part = counts[part - 1u];
+    ++of_part.vertices;
     const auto row = logits.begin() + v * data.classes;
     if (!data.multi_label) {
       const bool right =

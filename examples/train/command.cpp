@@ -15,6 +15,7 @@ namespace {
 
 using partita::nn::aggregation;
 using partita::nn::coupling;
+using partita::nn::self_loops;
 using partita::sampling::placement;
 
 const CLI::Validator whole = number_that("zero or a positive whole number",
@@ -74,6 +75,9 @@ void add_model(CLI::App& app, partita::nn::training_options& t, std::string& pre
   number("--hops", t.hops, count, "K", "hops of sgc and appnp");
   number("--alpha", t.alpha, fraction, "A", "teleport probability of appnp, initial residual of gcnii");
   number("--lambda", t.lambda, positive, "L", "identity mapping of gcnii");
+  choice(app, "--self-loops", t.loops, {{"sum", self_loops::sum}, {"once", self_loops::once}},
+         "gcn, sgc, appnp, gcnii: where a vertex has a loop, A + I adds 1 or none")
+      ->group(group);
   number("--epsilon", t.epsilon, finite, "E", "gin counts a vertex itself 1 + E times");
   number("--split-chunks", t.split_chunks, count, "N",
          "hops under feature_column: exchanges in N chunks, beside products");

@@ -17,6 +17,7 @@
 #include "../ranks/precision.hpp"
 #include "checkpoints.hpp"
 #include "cores.hpp"
+#include "notes.hpp"
 #include "partita/comm/self.hpp"
 #include "partita/io/dataset.hpp"
 #include "partita/io/karate.hpp"
@@ -96,13 +97,18 @@ void train_on(const partita::communicator& world, const preparation& from, comma
   const partita::io::dataset& data = from.data;
   c.threads = threads_per_rank(world, c.threads);
   const bool first = world.rank() == 0;
-  const observers tell = first && !c.quiet
-                             ? observers{print_start, progress_printer(c.training.epochs), print_forecast}
-                             : observers{};
+  const observers tell =
+      first && !c.quiet
+          ? observers{print_start, progress_printer(c.training.epochs, data.multi_label), print_forecast}
+          : observers{};
   if (first && !c.quiet && c.partition.parts > 1) print_ordering(c.partition);
   if (first && !c.quiet && c.chunk_cut == "metis") print_chunks(c, data);
   if (first && !c.quiet)
     world.ledger().observe(work_printer({"distributing", "million entries", 1e6}, world.size()));
+  const std::vector<std::string> notes =
+      c.quiet && c.json.empty() ? std::vector<std::string>() : notes_on(world, data, c);
+  for (const std::string& note : notes)
+    if (first && !c.quiet) std::fprintf(stderr, "train: %s: %s\n", c.data.c_str(), note.c_str());
   const auto train = c.device == "cuda" ? train_on_cuda : train_on_cpu;
   outcome run = train(world, from.asked, data, c, tell);
   run.peak_rss_bytes = partita::nn::summarize(world, peak_rss());
@@ -111,14 +117,15 @@ void train_on(const partita::communicator& world, const preparation& from, comma
     run.duplicate_edges = partita::nn::repeated_edges(world, data, *c.threads,
                                                       partita::local::far_allocator<std::byte>(c.far_store));
   run.read_seconds = from.seconds;
+  run.notes = notes;
   if (first && run.duplicate_edges > 0 && !c.quiet)
-    std::fprintf(
-        stderr, "train: %s: %lld of %zu edges repeat an earlier one, and the weights of equal edges add up\n",
-        c.data.c_str(), static_cast<long long>(run.duplicate_edges), data.edges.size());
+    std::fprintf(stderr, "train: %s: %lld of %zu edges repeat an earlier one, and %s\n", c.data.c_str(),
+                 static_cast<long long>(run.duplicate_edges), data.edges.size(),
+                 uses_weights(c.training) ? "the weights of equal edges add up" : "equal edges count once");
   if (!first) return;
   if (run.result.stopped) print_stop(c, run.result);
   if (!c.quiet && run.result.resumed_from < std::ssize(run.result.epochs))
-    print_summary(run.how.policy, world.size(), run.result);
+    print_summary(run.how.policy, world.size(), run.result, data.multi_label);
   if (!c.json.empty()) write_json(c.json, c, world.size(), run, data);
 }
 

@@ -90,6 +90,7 @@ ordered_json options_of(const command& c, int ranks, const outcome& run) {
   j["alpha"] = t.alpha;
   j["lambda"] = t.lambda;
   j["epsilon"] = t.epsilon;
+  j["self-loops"] = t.loops == partita::nn::self_loops::once ? "once" : "sum";
   j["epochs"] = t.epochs;
   j["lr"] = t.learning_rate;
   j["weight-decay"] = t.weight_decay;

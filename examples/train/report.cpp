@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report.hpp"
 
+#include <cmath>
 #include <fmt/core.h>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -20,22 +21,24 @@ void print_comparison(const partita::nn::pipeline_comparison& k) {
       k.diverged ? "; the pipeline no longer follows the exact computation: " + k.reason : "");
 }
 
+/// A score, which parts of the split without vertices do not have.
+std::string percent(double score) { return std::isnan(score) ? "n/a" : fmt::format("{:.1f} %", 100 * score); }
+
 }  // namespace
 
-partita::nn::epoch_observer progress_printer(int epochs) {
+partita::nn::epoch_observer progress_printer(int epochs, bool multi_label) {
   using clock = std::chrono::steady_clock;
   const auto begin = clock::now();
-  return [epochs, begin, last = begin - std::chrono::hours(1),
+  return [epochs, multi_label, begin, last = begin - std::chrono::hours(1),
           done = 0](const partita::nn::epoch_report& r) mutable {
     ++done;
     const auto now = clock::now();
     if (r.epoch < epochs && !r.comparison && now - last < std::chrono::milliseconds(300)) return;
     last = now;
     const double elapsed = std::chrono::duration<double>(now - begin).count();
-    fmt::print(
-        "epoch {:4}/{}  loss {:.6f}  train {:5.1f} %  validation {:5.1f} %  test {:5.1f} %  {:.0f} s left\n",
-        r.epoch, epochs, r.loss, 100 * r.train_accuracy, 100 * r.validation_accuracy, 100 * r.test_accuracy,
-        elapsed / done * (epochs - r.epoch));
+    fmt::print("epoch {:4}/{}  loss {:.6f}  {}train {:>7}  validation {:>7}  test {:>7}  {:.0f} s left\n",
+               r.epoch, epochs, r.loss, multi_label ? "micro-F1: " : "", percent(r.train_accuracy),
+               percent(r.validation_accuracy), percent(r.test_accuracy), elapsed / done * (epochs - r.epoch));
     if (r.comparison) print_comparison(*r.comparison);
     std::fflush(stdout);
   };
@@ -109,12 +112,30 @@ void add_far(ordered_json& j, const partita::nn::training_result& result) {
   j["far_peak_bytes"] = in_json(f.peak_bytes);
 }
 
+/// Of every epoch and of the last one; null where no vertex is counted.
+void add_scores(ordered_json& j, const training_result& result, bool multi_label) {
+  const auto or_null = [](double score) { return std::isnan(score) ? ordered_json() : ordered_json(score); };
+  for (const epoch_report& e : result.epochs) {
+    j["loss"].push_back(e.loss);
+    j["train_accuracies"].push_back(or_null(e.train_accuracy));
+    j["val_accuracies"].push_back(or_null(e.validation_accuracy));
+    j["test_accuracies"].push_back(or_null(e.test_accuracy));
+  }
+  const epoch_report& last = result.epochs.back();
+  j["score"] = multi_label ? "micro_f1" : "accuracy";
+  j["train_accuracy"] = or_null(last.train_accuracy);
+  j["val_accuracy"] = or_null(last.validation_accuracy);
+  j["test_accuracy"] = or_null(last.test_accuracy);
+  const int best = result.best_validation_epoch;
+  j["best_val_epoch"] = best > 0 ? ordered_json(best) : ordered_json();
+  j["test_accuracy_at_best_val"] = or_null(result.test_accuracy_at_best_validation);
+}
+
 }  // namespace
 
 void write_json(const std::string& path, const command& c, int ranks, const outcome& run,
                 const partita::io::dataset& data) {
   const partita::nn::training_result& result = run.result;
-  const partita::nn::epoch_report last = result.epochs.back();
   ordered_json j;
   j["model"] = c.training.model;
   j["policy"] = run.how.policy;
@@ -131,12 +152,8 @@ void write_json(const std::string& path, const command& c, int ranks, const outc
   j["epochs"] = result.epochs.size();
   j["resumed_from"] = result.resumed_from > 0 ? ordered_json(result.resumed_from) : ordered_json(nullptr);
   j["stopped"] = result.stopped;
-  for (const partita::nn::epoch_report& e : result.epochs) j["loss"].push_back(e.loss);
-  j["train_accuracy"] = last.train_accuracy;
-  j["val_accuracy"] = last.validation_accuracy;
-  j["test_accuracy"] = last.test_accuracy;
-  j["best_val_epoch"] = result.best_validation_epoch;
-  j["test_accuracy_at_best_val"] = result.test_accuracy_at_best_validation;
+  j["notes"] = run.notes;
+  add_scores(j, result, data.multi_label);
   j["seconds_per_epoch"] = result.seconds_per_epoch;
   j["words_received"] = in_json(result.words_received);
   j["predicted_words_received"] = in_json(result.predicted_words_received);
@@ -215,13 +232,16 @@ void print_forecast(const partita::far_forecast& f, const partita::far_rates& ra
   std::fflush(stdout);
 }
 
-void print_summary(const std::string& policy, int ranks, const partita::nn::training_result& result) {
+void print_summary(const std::string& policy, int ranks, const partita::nn::training_result& result,
+                   bool multi_label) {
   const partita::nn::epoch_report last = result.epochs.back();
-  fmt::print(
-      "{} on {} {} ({}{}): loss {:.6f}, test accuracy {:.1f} %, {:.1f} % at the best validation epoch {}\n",
-      policy, ranks, ranks == 1 ? "rank" : "ranks", to_string(result.mesh),
-      result.pipeline ? " in each stage" : "", last.loss, 100 * last.test_accuracy,
-      100 * result.test_accuracy_at_best_validation, result.best_validation_epoch);
+  fmt::print("{} on {} {} ({}{}): loss {:.6f}, test {} {}{}\n", policy, ranks, ranks == 1 ? "rank" : "ranks",
+             to_string(result.mesh), result.pipeline ? " in each stage" : "", last.loss,
+             multi_label ? "micro-F1" : "accuracy", percent(last.test_accuracy),
+             result.best_validation_epoch > 0
+                 ? fmt::format(", {} at the best validation epoch {}",
+                               percent(result.test_accuracy_at_best_validation), result.best_validation_epoch)
+                 : "");
   fmt::print("a training epoch: {:.2f} ms, {} words received by the busiest rank (predicted {}), {} in all\n",
              1000 * result.seconds_per_epoch, result.words_received.max_rank,
              result.predicted_words_received.max_rank, result.words_received.total);

@@ -4,8 +4,9 @@
 
 #include "run.hpp"
 
-/// Prints a line an epoch, at most a few a second, with the time that is left. Only for one rank.
-partita::nn::epoch_observer progress_printer(int epochs);
+/// Prints a line an epoch, at most a few a second, with scores, accuracies or micro-F1, and the time that is
+/// left. Only for one rank.
+partita::nn::epoch_observer progress_printer(int epochs, bool multi_label);
 
 /// The run as JSON (docs/train.md names every key). Throws partita::error when the file cannot be written.
 void write_json(const std::string& path, const command& c, int ranks, const outcome& run,
@@ -18,4 +19,5 @@ void print_start(const outcome& run);
 void print_forecast(const partita::far_forecast& f, const partita::far_rates& rates);
 
 /// Some lines for a person.
-void print_summary(const std::string& policy, int ranks, const partita::nn::training_result& result);
+void print_summary(const std::string& policy, int ranks, const partita::nn::training_result& result,
+                   bool multi_label);

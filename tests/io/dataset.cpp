@@ -151,6 +151,30 @@ TEST_CASE("dataset: weights and several labels") {
   CHECK(folder.complaint() == "labels.npy: entry 0 of row 1 is 7, expected 0 or 1");
 }
 
+TEST_CASE("dataset: labels in a column and in other types, with a line that says how they are read") {
+  const small_dataset folder;
+  const std::string column = "labels.npy is a column: each number in it is the class of a vertex";
+  const auto check = [&]<class T>(T none) {
+    constexpr bool floating = std::is_floating_point_v<T>;
+    for (const bool squeezed : {false, true}) {
+      io::write_npy(folder / "labels.npy",
+                    squeezed ? std::vector<global_index>{4, 1} : std::vector<global_index>{4},
+                    std::vector<T>{0, 1, none, 1});
+      const io::dataset data = io::load_dataset(folder.dir);
+      CHECK_FALSE(data.multi_label);
+      CHECK(data.labels == int64s{0, 1, std::is_unsigned_v<T> ? 0 : -1, 1});
+      CHECK(data.classes == 2);
+      CHECK(data.notes.size() == (floating ? 1 : 0) + (squeezed ? 1 : 0));
+      if (squeezed) CHECK(data.notes.back() == column);
+    }
+    io::write_npy(folder / "labels.npy", {4, 2}, std::vector<T>{0, 1, 1, 1, 0, 0, 1, 0});
+    CHECK(io::load_dataset(folder.dir).label_matrix == bytes{0, 1, 1, 1, 0, 0, 1, 0});
+  };
+  check(std::int64_t{-1}), check(std::int32_t{-1}), check(std::int16_t{-1}), check(std::int8_t{-1});
+  check(std::uint8_t{0}), check(std::uint16_t{0}), check(std::uint32_t{0}), check(std::uint64_t{0});
+  check(std::nanf("")), check(-1.0);
+}
+
 TEST_CASE("dataset: a link that leads nowhere is no file that was left out") {
   for (const char* name : {"edge_weight.npy", "features_csr.npz"}) {
     const small_dataset folder;
@@ -211,8 +235,13 @@ TEST_CASE("dataset: labels that cannot be used") {
         "labels.npy: expected a label or a row of labels for each vertex, found the shape 4 x 1 x 1");
   CHECK(labels({}, {0}) ==
         "labels.npy: expected a label or a row of labels for each vertex, found the shape ()");
-  io::write_npy(folder / "labels.npy", {4, 1}, std::vector<float>{0, 1, 0, 1});
-  CHECK(folder.complaint() == "labels.npy: expected int64 values, found float32");
+  io::write_npy(folder / "labels.npy", {4, 1}, std::vector<float>{0, 1, 0.5, 1});
+  CHECK(folder.complaint() ==
+        "labels.npy: the label of vertex 2 is 0.500000, expected a class, a whole number from 0, or -1 for "
+        "none; "
+        "labels.astype(int64) makes classes of numbers");
+  io::write_npy(folder / "labels.npy", {4, 2}, std::vector<float>{0, 1, 0.5, 1, 0, 0, 0, 0});
+  CHECK(folder.complaint() == "labels.npy: entry 0 of row 1 is 0.500000, expected 0 or 1");
 }
 
 TEST_CASE("dataset: splits, edges and weights that cannot be used") {
@@ -315,6 +344,7 @@ TEST_CASE("dataset: every rank has the same, although each checks a share") {
       const io::dataset data = io::load_dataset(folder.dir, io::vertex_data::features_and_labels, world, 2);
       CHECK(data.vertices == ring_dataset::n);
       CHECK(data.classes == 4);  // seen by one rank alone, as the one vertex to train on is
+      CHECK_FALSE(data.vertex_features.has_negative());
       REQUIRE(data.edges.size() == 300);
       CHECK(data.edges[299] == io::edge{299, 0});
       CHECK(data.edge_weights == folder.weights);
@@ -380,6 +410,21 @@ TEST_CASE("dataset: an observer is told of more and more bytes, in the end of al
       CHECK(told.back() == size);
       if (ranks == 1) CHECK(told[told.size() - 3] < size - 1000);  // after the first piece of the edges
     });
+}
+
+TEST_CASE("dataset: a negative feature that one rank sees is known to all") {
+  ring_dataset folder;
+  folder.features[401] = -0.5F;
+  folder.write();
+  for (const int ranks : {1, 3})
+    on_threads(ranks, [&](const communicator& world) {
+      const io::feature_table found =
+          io::load_dataset(folder.dir, io::vertex_data::features_and_labels, world).vertex_features;
+      CHECK(found.has_negative());
+      CHECK(found.rows_at(std::vector<global_index>{0}).has_negative());
+    });
+  CHECK(io::feature_table(1, 2, {1.0, -1.0}).has_negative());
+  CHECK_FALSE(io::feature_table(1, 2, {1.0, -0.0}).has_negative());
 }
 
 }  // namespace test_dataset

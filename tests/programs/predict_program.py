@@ -57,8 +57,8 @@ def number(*places):
 
 
 def data(features=FEATURES, classes=CLASSES, n=N):
-    """A directed graph with weights, among them a few of edges that are there twice."""
-    edges = [(u, v) for u in range(n) for v in range(n) if u != v and number(u, v) % 7 == 0]
+    """A directed graph with weights and loops, and a few edges that are there twice."""
+    edges = [(u, v) for u in range(n) for v in range(n) if number(u, v) % 7 == 0]
     edges += edges[:3]
     return {"edges.npy": npy("q", (len(edges), 2), [v for e in edges for v in e]),
             "edge_weight.npy": npy("d", (len(edges),), [0.5 + number(*e, 1) / 997 for e in edges]),
@@ -119,7 +119,7 @@ class Predict(unittest.TestCase):
         for model in (["gcn"], ["sage"], ["sage", "--aggregation", "max"], ["gin", "--epsilon", "0.25"], ["gat", "--heads", "2"], ["sgc", "--hops", "3"],
                       ["appnp", "--alpha", "0.3"], ["gcnii", "--layers", "3", "--lambda", "0.7"], ["resgcn", "--layers", "2"],
                       ["gcn", "--coupling", "decoupled"], ["sage", "--coupling", "decoupled"], ["gat", "--coupling", "decoupled", "--heads", "2"],
-                      ["gcn", "--raw-features"], ["gcn", *LEARNED]):
+                      ["gcn", "--raw-features"], ["gcn", "--self-loops", "once"], ["gcn", *LEARNED]):
             self.train("--model", *model)
             self.predicts_as_saved(1e-12, model)
         self.train("--model", "gcn", precision="f32")
@@ -173,7 +173,27 @@ class Predict(unittest.TestCase):
         several = data() | {"labels.npy": npy("q", (N, CLASSES), [number(v, k) % 2 for v in range(N) for k in range(CLASSES)])}
         self.data = self.data_folder("several", several)
         result = self.train("--model", "gcn")
-        self.assertIn(f"test {100 * result['test_accuracy']:.1f} %", self.predict("--ranks", "3"))
+        self.assertRegex(self.predict("--ranks", "3"), f"micro-F1: .*test {100 * result['test_accuracy']:.1f} %")
+        self.data = self.data_folder("untested", data() | {"split.npy": npy("B", (N,), [1 + v % 2 for v in range(N)])})
+        self.train("--model", "gcn")
+        self.assertIn("test n/a", self.predict())
+
+    def test_negative_features_are_not_divided_where_the_model_is_used(self):
+        def features(shift):
+            return {"features.npy": npy("f", (N, FEATURES), [number(v, j, 2) / 997 - shift for v in range(N) for j in range(FEATURES)])}
+
+        self.data = self.data_folder("signed", data() | features(0.5))
+        self.train("--model", "gcn")
+        self.assertEqual(read_tensors(self.model)[1]["raw_features"], "true")
+        self.predicts_as_saved(1e-12, "signed")
+        self.train("--model", "gcn", "--raw-features")
+        raw = read_npy(self.logits)[1]
+        self.train("--model", "gcn")
+        self.assertEqual(read_npy(self.logits)[1], raw)
+        self.data = self.data_folder("positive", data())
+        self.train("--model", "gcn")
+        done = run(PREDICT, "--model", self.model, "--data", self.folder + "/signed", "--out", self.out)
+        self.assertIn("some features are negative, so features are not divided by their row sums, which the model's were", done.stderr)
 
     def test_over_mpi(self):
         if not LAUNCH:
@@ -191,7 +211,7 @@ class Predict(unittest.TestCase):
         def script(*arguments):
             return subprocess.run([PYTHON, "-B", SCRIPT, self.model, *arguments, *how], capture_output=True, text=True, timeout=120)
 
-        for arguments in (["--layers", "3"], ["--raw-features"], ["--partition", "random", *LEARNED]):
+        for arguments in (["--layers", "3"], ["--raw-features"], ["--self-loops", "once"], ["--partition", "random", *LEARNED]):
             for precision in ("f64", "f32"):
                 self.train("--model", "gcn", *arguments, precision=precision)
                 self.predict("--policy", "grid_2d", "--ranks", "4", "--quiet")

@@ -15,7 +15,8 @@ TRAIN = sys.argv[1]
 CORA = os.path.join(os.environ.get("PARTITA_DATA", ""), "cora")
 LAUNCH = sys.argv[2:4]
 POLICIES = ["row_1d", "replicated_1_5d", "grid_2d", "split_3d", "feature_column", "feature_row"]
-KEYS = ["model", "policy", "ranks", "mesh", "device", "comm", "threads", "duplicate_edges", "partition", "epochs", "resumed_from", "stopped", "loss", "train_accuracy", "val_accuracy", "test_accuracy",
+KEYS = ["model", "policy", "ranks", "mesh", "device", "comm", "threads", "duplicate_edges", "partition", "epochs", "resumed_from", "stopped", "notes", "loss",
+        "train_accuracies", "val_accuracies", "test_accuracies", "score", "train_accuracy", "val_accuracy", "test_accuracy",
         "best_val_epoch", "test_accuracy_at_best_val", "seconds_per_epoch", "words_received", "predicted_words_received",
         "messages", "peak_bytes", "peak_rss_bytes", "setup_seconds", "setup_peak_bytes", "degenerate_mesh", "candidates", "ledger", "run"]
 
@@ -82,6 +83,11 @@ class TrainProgram(unittest.TestCase):
         self.assertEqual(list(result), KEYS)
         self.assertEqual(result["mesh"], [2, 3, 1])
         self.assertEqual((len(result["loss"]), result["epochs"]), (12, 12))
+        self.assertEqual((result["score"], result["notes"]), ("accuracy", []))
+        for of_epochs, last in (("train_accuracies", "train_accuracy"), ("val_accuracies", "val_accuracy"), ("test_accuracies", "test_accuracy")):
+            self.assertEqual((len(result[of_epochs]), result[of_epochs][-1]), (12, result[last]))
+        best = result["best_val_epoch"] - 1
+        self.assertEqual((result["val_accuracies"][best], result["test_accuracies"][best]), (max(result["val_accuracies"]), result["test_accuracy_at_best_val"]))
         self.assertEqual(result["words_received"], result["predicted_words_received"])
         training = [e for e in result["ledger"] if e["phase"] in ("forward", "backward")]
         self.assertEqual(sum(e["elements"] for e in training), result["words_received"]["total"])
@@ -318,6 +324,103 @@ class TrainProgram(unittest.TestCase):
         done = run("--data", data, "--model", "gcn", "--epochs", "1", "--ranks", "3")
         self.assertEqual(done.stderr, f"train: {data}: 3 of 9 edges repeat an earlier one, and the weights of equal edges add up\n")
         self.assertEqual(self.train(data=self.data())["duplicate_edges"], 0)
+
+    # What data mean.
+
+    def ring(self, more=(), weights=None, **changed):
+        """Data of six vertices, from each of which edges lead to the next two, and of more edges."""
+        edges = [v for step in (1, 2) for u in range(6) for v in (u, (u + step) % 6)] + [v for e in more for v in e]
+        count = len(edges) // 2
+        for name in os.listdir(self.folder):
+            os.remove(os.path.join(self.folder, name))
+        weight = {} if weights is None else {"edge_weight_npy": npy("<f8", (count,), struct.pack(f"<{count}d", *weights))}
+        return self.data(**({"edges_npy": ints(edges, (count, 2)), "features_npy": floats([1, 2, 5, 1, 3, 3, 2, 7, 4, 1, 1, 6], (6, 2))} | weight | changed))
+
+    def loss(self, options, *data, **changed):
+        """The loss, and a note, or none."""
+        result = self.train(*options, "--dropout", "0", data=self.ring(*data, **changed))
+        return result["loss"][-1], "".join(result["notes"])
+
+    def test_the_table_of_what_edges_mean(self):
+        with open(os.path.join(os.path.dirname(__file__), "../../docs/models.md")) as f:
+            table = f.read().split("## What edges mean")[1].split("## ")[0]
+        rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines() if line.startswith("| `")][1:]
+        self.assertEqual(len(rows), 5)
+        tried = []
+        for names, weights, repeated, loops, negative in rows:
+            for name in names.strip("`").split("`, `"):
+                tried.append(name.split()[0])
+                options = ["--model", *name.split(), "--hidden", "4", *["--layers", "2"] * (name == "resgcn")]
+                plain, note = self.loss(options)
+                self.assertEqual(note, "")
+                ways = [[]] + [["--batch", "6", "--fanout", "-1"]] * (name in ("gcn", "sage", "gin", "gat")) + [["--ranks", "2", "--stages", "2", "--chunks", "2", "--history", "exact"]] * (name in ("gcn", "sage", "gin"))
+                varied = [0.5, 1, 2, 3, 1, 4, 1, 1, 1, 2, 5, 3]
+                for way in ways:
+                    loss, note = self.loss(options + way, weights=varied)
+                    self.assertAlmostEqual(loss, self.loss(options, weights=varied)[0], delta=1e-9, msg=(name, way))
+                    self.assertEqual((loss != plain, note != ""), (True, False) if weights.startswith("used") else (False, True), (name, way))
+                    self.assertTrue(note == "" or note.startswith(name.split()[0] + " "), note)
+                    self.assertEqual("which a note says" in weights, note != "")
+                twice, once, double = (self.loss(options, *given)[0] for given in ([[(0, 1)]], [], [[], [2] + [1] * 11]))
+                self.assertAlmostEqual(twice, double if repeated == "add up" else once, delta=1e-12, msg=name)
+                loop, note = self.loss(options, [(1, 1)])
+                if loops.startswith("A + I"):
+                    self.assertIn("1 of 13 edges are loops, to whose weights A + I adds 1", note)
+                    self.assertNotEqual(loop, plain, name)
+                    for way in ways:
+                        self.assertAlmostEqual(self.loss(options + way + ["--self-loops", "once"], [(1, 1)])[0], plain, delta=1e-9, msg=(name, way))
+                    self.assertEqual(self.loss(options + ["--self-loops", "once"], [(1, 1)])[1], "")
+                    heavier = self.loss(options + ["--self-loops", "once"], [(1, 1)], [1] * 12 + [2])[0]
+                    self.assertAlmostEqual(heavier, loop, delta=1e-12, msg=name)
+                else:
+                    self.assertEqual((loop == plain, note), (loops.startswith("count once"), ""), name)
+                self.assertEqual(negative, "refused")
+                self.refused(1, "edge_weight.npy: the weight of row 1 is -1.000000", "--data", self.ring(weights=[1, -1] + [1] * 10), *options)
+        self.assertEqual(sorted(tried), sorted(["gcn", "sgc", "appnp", "gcnii", "sage", "resgcn", "gin", "gat", "sage"]))
+        for model, said in (("gcn", "the weights of equal edges add up"), ("gat", "equal edges count once")):
+            self.assertIn(said, run("--data", self.ring([(0, 1)]), "--model", model, "--epochs", "1").stderr)
+
+    def test_features_are_divided_unless_one_is_negative(self):
+        signed = floats([1, -0.999999, 5, -5, 3, 3, 2, 7, 4, 1, 1, 6], (6, 2))
+        for way in ([], ["--model", "sage", "--batch", "2"], ["--ranks", "2", "--stages", "2", "--chunks", "2"], ["--ranks", "3"]):
+            result = self.train(*way, data=self.ring(features_npy=signed))
+            self.assertEqual(result["loss"], self.train(*way, "--raw-features", data=self.folder)["loss"])
+            self.assertEqual(result["notes"], ["some features are negative, so features are not divided by their row sums"])
+            self.assertLess(max(result["loss"]), 100)
+        self.assertNotEqual(self.train(data=self.ring())["loss"], self.train("--raw-features", data=self.folder)["loss"])
+
+    def test_labels_in_a_column(self):
+        vector = self.train(data=self.ring())
+        for labels in (ints([0, 1, 0, 1, 0, 1], (6, 1)), npy("|u1", (6, 1), bytes([0, 1] * 3)), floats([0, 1] * 3, (6, 1))):
+            result = self.train(data=self.ring(labels_npy=labels))
+            self.assertEqual((result["loss"], result["score"]), (vector["loss"], "accuracy"))
+            self.assertEqual(result["notes"][-1], "labels.npy is a column: each number in it is the class of a vertex")
+        several = self.ring(labels_npy=ints([0, 1, 1, 0] * 3, (6, 2)))
+        self.assertEqual(self.train(data=several)["score"], "micro_f1")
+        shown = run("--data", several, "--model", "gcn", "--epochs", "2").stdout
+        self.assertRegex(shown, "micro-F1: train .*\n(?s:.*)test micro-F1 ")
+        self.assertNotIn("accuracy", shown)
+
+    def test_parts_of_the_split_without_vertices(self):
+        nobody = {"validation": [1, 1, 1, 3, 3, 3], "test": [1, 1, 1, 2, 2, 2], "both": [1, 1, 1, 0, 0, 0]}
+        for way in ([], ["--batch", "2"], ["--batch", "2", "--scores", "sampled"], ["--ranks", "2", "--stages", "2", "--chunks", "2"]):
+            for missing, split in nobody.items():
+                for labels in ({}, {"labels_npy": ints([0, 1, 1, 0] * 3, (6, 2))}):
+                    data = self.ring(split_npy=npy("|u1", (6,), bytes(split)), **labels)
+                    result = self.train(*way, data=data)
+                    for part, prefix in (("validation", "val"), ("test", "test")):
+                        empty = missing in (part, "both")
+                        self.assertEqual(result[prefix + "_accuracy"] is None, empty, (way, missing))
+                        self.assertEqual(result[prefix + "_accuracies"], [None] * 12 if empty else result[prefix + "_accuracies"])
+                    self.assertIsNotNone(result["train_accuracy"])
+                    self.assertEqual(result["best_val_epoch"] is None, missing != "test")
+                    self.assertIsNone(result["test_accuracy_at_best_val"])
+        shown = run("--data", data, "--model", "gcn", "--epochs", "2").stdout
+        self.assertRegex(shown, "validation +n/a  test +n/a")
+        self.assertNotIn("best", shown)
+        for way in ([], ["--ranks", "2"], ["--model", "sage", "--batch", "2"]):
+            result = self.train(*way, data=self.ring(edges_npy=ints([], (0, 2))))
+            self.assertEqual((result["run"]["data"]["edges"], result["duplicate_edges"]), (0, 0))
 
     def test_progress_and_summary(self):
         done = run("--data", "karate", "--model", "gcn", "--epochs", "5", "--ranks", "2")

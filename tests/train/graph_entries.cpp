@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "partita/sampling/graph.hpp"
 #include "partita/train/edge_rows.hpp"
 #include "partita/train/graph_data.hpp"
 #include "support/datasets.hpp"
@@ -173,6 +174,35 @@ TEST_CASE("repeated_edges: every edge but the first of its place") {
     });
 }
 
+TEST_CASE("features are divided by their row sums only where none of all rows is negative") {
+  const auto scaled_features = [](io::feature_table table, bool raw) {
+    io::dataset data;
+    data.vertices = table.rows, data.features = table.cols;
+    data.vertex_features = std::move(table);
+    dense_values found, columns;
+    on_mesh({1, 1, 1}, [&](const host_mesh& m) {
+      const auto x = nn::local_features<double>(m, data, raw);
+      found.assign(x.values().begin(), x.values().end());
+      const auto y = nn::local_feature_columns<double>(m, data, raw);
+      columns.assign(y.values().begin(), y.values().end());
+    });
+    CHECK(found == columns);
+    return found;
+  };
+  const io::feature_table counts(2, 2, {1, 3, 0, 0}), signs(2, 2, {1, 3, -1, 1 + 1e-9});
+  CHECK(scaled_features(counts, false) == dense_values{0.25, 0.75, 0, 0});
+  CHECK(scaled_features(counts, true) == dense_values{1, 3, 0, 0});
+  CHECK(scaled_features(signs, false) == scaled_features(signs, true));
+  // Sums whose inverses are not finite in the precision divide nothing.
+  CHECK(scaled_features(io::feature_table(1, 2, {1e-310, 0.0}), false) == dense_values{1e-310, 0});
+  CHECK(scaled_features(io::feature_table(1, 2, {1e308, 1e308}), false) == dense_values{1e308, 1e308});
+
+  io::csr_array<double> sparse{2, 2, {0, 1, 2}, {0, 1}, {4, -2}};
+  CHECK(scaled_features(io::feature_table(sparse), false) == dense_values{4, 0, 0, -2});
+  sparse.values = {4, 2};
+  CHECK(scaled_features(io::feature_table(std::move(sparse)), false) == dense_values{1, 0, 0, 1});
+}
+
 namespace {
 
 using propagation = nn::propagation_matrix;
@@ -194,6 +224,42 @@ bool stores_factors(const host_mesh& m, const policy& p, io::dataset data, propa
 }
 
 }  // namespace
+
+TEST_CASE("propagation matrices are those of the loops and weights that are asked for") {
+  for (const bool weighted : {false, true}) {
+    const io::dataset data = repeated_graph(weighted);
+    std::vector<triplet<double>> edges;
+    for (std::size_t e = 0; e < data.edges.size(); ++e)
+      edges.push_back({data.edges[e].target, data.edges[e].source, weighted ? data.edge_weights[e] : 1});
+    const auto summed = [&](const std::vector<triplet<double>>& entries) {
+      dense_values a(static_cast<std::size_t>(n * n), 0);
+      for (const auto& e : entries) a[place(e.row, e.col)] += e.value;
+      return a;
+    };
+    for (const mesh_shape shape : {mesh_shape{1, 1, 1}, mesh_shape{3, 1, 1}})
+      on_mesh(shape, [&](const host_mesh& m) {
+        const auto check = [&](propagation of, nn::self_loops loops, const dense_values& expected) {
+          nn::training_options o;
+          o.loops = loops;
+          const auto a = nn::graph_operators<double, host>(m, data, o, row_1d).matrix_for(of);
+          const sampling::graph<double> rows(a);
+          dense_values found(static_cast<std::size_t>(n * n), 0);
+          for (global_index v = rows.row_range().begin; v < rows.row_range().end; ++v)
+            for (local_index k = 0; k < rows.row(v).count; ++k) {
+              const std::size_t e = rows.row(v).begin + static_cast<std::size_t>(k);
+              found[place(v, rows.columns()[e])] = rows.values()[e];
+            }
+          m.world().all_reduce(found);
+          check_near(found, expected);
+        };
+        for (const auto loops : {nn::self_loops::sum, nn::self_loops::once})
+          check(propagation::gcn_normalized, loops,
+                summed(nn::gcn_normalized(self::world(), n, edges, loops)));
+        check(propagation::mean_normalized, nn::self_loops::sum,
+              summed(nn::mean_normalized(self::world(), n, edges)));
+      });
+  }
+}
 
 TEST_CASE("propagation matrices without weights and repeated edges store no values") {
   io::dataset once = directed_graph(n), repeated = repeated_graph(false), weighted = once;
@@ -221,6 +287,7 @@ TEST_CASE("propagation matrices without weights and repeated edges store no valu
       CHECK(!stores_factors(m, p, once, propagation::weighted_self, shifted));
       const nn::graph_operators<double, host> of_weights(m, weighted, {}, p);
       CHECK(!of_weights.gcn_normalized().local()->form.factored);
+      CHECK(!of_weights.matrix_for(propagation::mean_normalized).local()->form.factored);
     });
 }
 

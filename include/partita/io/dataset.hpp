@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -163,33 +165,77 @@ class dataset_reader {
   }
 
   void check_finite(const std::string& name) {
+    std::atomic<int> negative = 0;
     check_rows(data_.vertices, [&](std::size_t begin, std::size_t end) {
+      bool found = false;
       for (std::size_t vertex = begin; vertex < end; ++vertex)
         data_.vertex_features.for_row(
             static_cast<global_index>(vertex), [&](global_index feature, auto value) {
+              found |= value < 0;
               if (!std::isfinite(value))
                 fail(name, "feature " + number(feature) + " of vertex " + std::to_string(vertex) + " is " +
                                std::to_string(value) + ", which is not a finite number");
             });
+      if (found) negative = 1;
     });
+    data_.vertex_features.set_has_negative(world_.all_reduce(negative.load(), reduction::max) != 0);
   }
 
   void read_labels() {
     begin_file("labels.npy");
     const std::string name = file("labels.npy").string();
     const npy_header header = read_npy_header(name);
-    data_.multi_label = header.shape.size() == 2;
-    if (header.shape.size() != 1 && !data_.multi_label)
+    data_.multi_label = header.shape.size() == 2 && header.shape[1] != 1;
+    if (header.shape.size() != 1 && header.shape.size() != 2)
       fail(name, "expected a label or a row of labels for each vertex, found the shape " +
                      shape_text(header.shape));
     if (wanted_ == vertex_data::labels) count_labels(header.shape.front(), name);
     check_length(name, header.shape.front(), "labels");
-    if (!data_.multi_label) {
-      data_.labels = map_npy<std::int64_t>(name).values;
-    } else if (header.descr == "|u1" || header.descr == "|b1") {
-      read_label_matrix(map_npy<std::uint8_t>(name), name);
+    if (data_.multi_label) {
+      with_numbers(name, header, [&](auto matrix) { read_label_matrix(std::move(matrix), name); });
+      return;
+    }
+    with_numbers(name, header, [&](auto labels) { take_labels(std::move(labels.values), name); });
+    if (header.shape.size() == 2)
+      data_.notes.push_back("labels.npy is a column: each number in it is the class of a vertex");
+  }
+
+  /// use(array) for a file of numbers of any type.
+  template <class Use>
+  static void with_numbers(const std::string& name, const npy_header& header, const Use& use) {
+    const std::string_view type = header.descr;
+    if (type == "<f8") return use(map_npy<double>(name));
+    if (type == "<f4") return use(map_npy<float>(name));
+    if (type == "|u1" || type == "|b1") return use(map_npy<std::uint8_t>(name));
+    if (type == "|i1") return use(map_npy<std::int8_t>(name));
+    if (type == "<i2") return use(map_npy<std::int16_t>(name));
+    if (type == "<u2") return use(map_npy<std::uint16_t>(name));
+    if (type == "<i4") return use(map_npy<std::int32_t>(name));
+    if (type == "<u4") return use(map_npy<std::uint32_t>(name));
+    if (type == "<u8") return use(map_npy<std::uint64_t>(name));
+    use(map_npy<std::int64_t>(name));
+  }
+
+  /// Labels that are no int64 must be whole numbers in its range; what is not a number means none.
+  template <class T>
+  void take_labels(array<T> labels, const std::string& name) {
+    if constexpr (std::same_as<T, std::int64_t>) {
+      data_.labels = std::move(labels);
     } else {
-      read_label_matrix(map_npy<std::int64_t>(name), name);
+      std::vector<std::int64_t> whole(labels.size());
+      for (std::size_t v = 0; v < labels.size(); ++v) {
+        const bool none = std::floating_point<T> && labels[v] != labels[v];
+        const double value = none ? -1 : static_cast<double>(labels[v]);
+        if (!(std::abs(value) < 0x1p53) || value != std::floor(value))
+          fail(name, "the label of vertex " + std::to_string(v) + " is " + std::to_string(labels[v]) +
+                         ", expected a class, a whole number from 0, or -1 for none; labels.astype(int64) "
+                         "makes classes of numbers");
+        whole[v] = static_cast<std::int64_t>(value);
+      }
+      data_.labels = std::move(whole);
+      if (std::floating_point<T>)
+        data_.notes.push_back("labels.npy holds " + npy_type_name(npy_descr<T>) +
+                              ": each number in it is a class");
     }
   }
 
@@ -209,7 +255,7 @@ class dataset_reader {
         fail(name, "entry " + std::to_string(k % classes) + " of row " + std::to_string(k / classes) +
                        " is " + std::to_string(value) + ", expected 0 or 1");
     });
-    if constexpr (sizeof(T) == 1)
+    if constexpr (std::same_as<T, std::uint8_t>)
       data_.label_matrix = std::move(matrix.values);
     else
       data_.label_matrix = std::vector<std::uint8_t>(matrix.values.begin(), matrix.values.end());
@@ -308,11 +354,12 @@ class dataset_reader {
 }  // namespace detail
 
 /// The graph in the directory `dir`: edges.npy (int64 [E, 2], source and target), features_csr.npz or else
-/// features.npy (float32 or float64 [n, f], precision preserved), labels.npy (int64 [n], -1 for unlabelled
-/// vertices with split 0; or a 0/1 matrix [n, C], int64 or uint8), split.npy (uint8 [n], see split_part) and,
-/// optionally, edge_weight.npy (float32 or float64 [E]). C is the largest label + 1, or the number of columns
-/// of labels.npy. Without features, n is the number of labels, or with vertex_data::edges `vertices`. Files
-/// in .npy format are mapped: a rank reads of them what it asks the dataset for.
+/// features.npy (float32 or float64 [n, f], precision preserved), labels.npy (int64 [n] or [n, 1], or whole
+/// numbers of another type, -1 for unlabelled vertices with split 0; or a 0/1 matrix [n, C] with C > 1),
+/// split.npy (uint8 [n], see split_part) and, optionally, edge_weight.npy (float32 or float64 [E]). C is the
+/// largest label + 1, or the number of columns of labels.npy. Without features, n is the number of labels, or
+/// with vertex_data::edges `vertices`. Files in .npy format are mapped: a rank reads of them what it asks the
+/// dataset for.
 ///
 /// Collective over `world`, whose ranks have the same directory: each checks its share of the rows, with so
 /// many threads. `observe` is told the bytes of the files that have been checked. What travels: all-reduces

@@ -38,7 +38,9 @@ class feature_table {
   /// From features in CSR format.
   template <std::floating_point T>
   explicit feature_table(csr_array<T> features)
-      : rows(features.rows), cols(features.cols), values_(std::move(features)) {}
+      : rows(features.rows), cols(features.cols), values_(std::move(features)) {
+    has_negative_ = any_negative();
+  }
 
   /// From row-major features (row_count x col_count). Throws shape_error when the number of values differs.
   feature_table(global_index row_count, global_index col_count, array<float> features)
@@ -57,6 +59,11 @@ class feature_table {
         },
         values_);
   }
+
+  /// Whether an entry is negative: found when it is made, unless the values are those of a mapped file; then
+  /// whoever reads them says it.
+  bool has_negative() const { return has_negative_; }
+  void set_has_negative(bool found) { has_negative_ = found; }
 
   /// visit(column, value) for each stored feature of vertex `row`, in storage order. Throws shape_error when
   /// `row` is out of range.
@@ -84,10 +91,12 @@ class feature_table {
   void fill_row(global_index row, std::span<double> out) const { fill(row, out); }
 
   /// Some rows in any order: row i of the result is row which[i] of this table, stored as it is here. Shape:
-  /// [which.size(), cols]. Throws shape_error when one is out of range.
+  /// [which.size(), cols]. has_negative() is that of this table. Throws shape_error when one is out of range.
   feature_table rows_at(std::span<const global_index> which) const {
     for (const global_index row : which) require_row(row);
-    return std::visit([&](const auto& values) { return copied(which, values); }, values_);
+    feature_table found = std::visit([&](const auto& values) { return copied(which, values); }, values_);
+    found.has_negative_ = has_negative_;
+    return found;
   }
 
   /// The sum of the features of vertex `row`, accumulated in double precision and rounded to the features'
@@ -117,6 +126,21 @@ class feature_table {
     if (static_cast<global_index>(count) != rows * cols)
       throw_error<shape_error>(
           {"features of shape ", matrix_shape{rows, cols}, " cannot be made of ", count, " values"});
+    has_negative_ = any_negative();
+  }
+
+  bool any_negative() const {
+    return std::visit(
+        [](const auto& values) {
+          const auto found = [](const auto& list) {
+            return std::ranges::any_of(list, [](auto value) { return value < 0; });
+          };
+          if constexpr (requires { values.offsets; })
+            return found(values.values);
+          else
+            return !values.is_mapped() && found(values);
+        },
+        values_);
   }
 
   template <class Values>
@@ -159,6 +183,7 @@ class feature_table {
   }
 
   std::variant<csr_array<float>, csr_array<double>, array<float>, array<double>> values_;
+  bool has_negative_ = false;
 };
 
 }  // namespace partita::io

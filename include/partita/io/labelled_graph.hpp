@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "partita/base/index.hpp"
 #include "partita/io/array.hpp"
@@ -28,6 +29,7 @@ struct dataset {
   array<std::uint8_t> label_matrix;  ///< [n, C] of 0 and 1, row-major; empty unless multi_label
   array<std::uint8_t> split;         ///< [n], values of split_part
   bool multi_label = false;
+  std::vector<std::string> notes;  ///< of what was read, how it is understood where that may surprise
 };
 
 }  // namespace partita::io

@@ -3,7 +3,9 @@
 /// Propagation matrices from the adjacency matrix A: entry (v, u) is the weight of the edge from u to v. Each
 /// function maps this rank's entries of A to its entries of the result. Collective.
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -11,6 +13,10 @@
 #include "partita/comm/communicator.hpp"
 
 namespace partita::nn {
+
+/// What A + I is where A has an entry (v, v): `sum` adds 1 to it, as the formula says; `once` leaves it, and
+/// only vertices without a loop are given one of weight 1.
+enum class self_loops : std::uint8_t { sum, once };
 
 namespace detail {
 
@@ -41,11 +47,22 @@ inline std::vector<triplet<double>> with_self_loops(const communicator& world, g
 }
 
 /// D^-1/2 (A + I) D^-1/2, D the row sums of A + I; rows with a nonpositive sum become zero (n x n). What
-/// travels: an all-reduce of n elements. Source: Kipf, Welling (ICLR 2017), section 2; directed graphs use
-/// in-degrees.
+/// travels: an all-reduce of n elements, and for self_loops::once one of n bytes. Source: Kipf, Welling (ICLR
+/// 2017), section 2; directed graphs use in-degrees.
 inline std::vector<triplet<double>> gcn_normalized(const communicator& world, global_index n,
-                                                   std::span<const triplet<double>> entries) {
+                                                   std::span<const triplet<double>> entries,
+                                                   self_loops loops = self_loops::sum) {
   auto all = with_self_loops(world, n, entries, 1);
+  if (loops == self_loops::once) {
+    std::vector<std::uint8_t> there(static_cast<std::size_t>(n), 0);
+    for (const auto& e : entries)
+      if (e.row == e.col && interval{0, n}.contains(e.row)) there[static_cast<std::size_t>(e.row)] = 1;
+    world.all_reduce(there, reduction::max);
+    const auto added = all.begin() + std::ssize(entries);
+    all.erase(std::remove_if(added, all.end(),
+                             [&](const auto& e) { return there[static_cast<std::size_t>(e.row)] != 0; }),
+              all.end());
+  }
   const std::vector<double> degree = detail::row_sums(world, n, all);
   const auto scale = [&](global_index v) {
     const double d = degree[static_cast<std::size_t>(v)];
@@ -55,14 +72,16 @@ inline std::vector<triplet<double>> gcn_normalized(const communicator& world, gl
   return all;
 }
 
-/// The unweighted mean over in-neighbours: 1 / in-degree(v) for every edge to v; empty rows stay zero (n x
+/// The weighted mean over in-neighbours: each row over its sum; rows with a nonpositive sum become zero (n x
 /// n). What travels: an all-reduce of n elements.
 inline std::vector<triplet<double>> mean_normalized(const communicator& world, global_index n,
                                                     std::span<const triplet<double>> entries) {
   std::vector<triplet<double>> all(entries.begin(), entries.end());
-  for (auto& e : all) e.value = 1;
-  const std::vector<double> degree = detail::row_sums(world, n, all);
-  for (auto& e : all) e.value /= degree[static_cast<std::size_t>(e.row)];
+  const std::vector<double> sums = detail::row_sums(world, n, all);
+  for (auto& e : all) {
+    const double sum = sums[static_cast<std::size_t>(e.row)];
+    e.value = sum > 0 ? e.value / sum : 0;
+  }
   return all;
 }
 

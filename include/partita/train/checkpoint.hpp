@@ -62,6 +62,7 @@ io::tensor_metadata lasting_options(const training_options& o, const io::dataset
   add("alpha", o.alpha);
   add("lambda", o.lambda);
   add("epsilon", o.epsilon);
+  add("self-loops", o.loops == self_loops::once ? "once" : "sum");
   add("lr", o.learning_rate);
   add("weight-decay", o.weight_decay);
   add("convolution-decay", o.convolution_decay);
@@ -141,7 +142,7 @@ void save_state(const io::checkpoint_folder& folder, const training_state<T>& st
   for (const epoch_report& r : state.epochs) {
     reports.insert(reports.end(),
                    {r.loss, r.train_accuracy, r.validation_accuracy, r.test_accuracy, r.seconds});
-    if (best == nullptr || r.validation_accuracy > best->validation_accuracy) best = &r;
+    if (r.validation_accuracy > (best == nullptr ? -1 : best->validation_accuracy)) best = &r;
   }
   tensors.push_back(io::tensor_of(
       detail::epochs_name, {std::ssize(state.epochs), static_cast<global_index>(detail::report_columns)},

@@ -96,7 +96,7 @@ training_result run_epochs(const mesh<Device>& m, const std::string& name, int e
   double best = -1;
   const auto add = [&](const epoch_report& report) {
     result.epochs.push_back(report);
-    if (report.validation_accuracy <= best) return;
+    if (!(report.validation_accuracy > best)) return;  // also where there is none
     best = report.validation_accuracy;
     result.best_validation_epoch = report.epoch;
     result.test_accuracy_at_best_validation = report.test_accuracy;

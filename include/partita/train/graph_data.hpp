@@ -3,6 +3,7 @@
 /// The distributed matrices for training, from a labelled graph in host memory.
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <vector>
 
@@ -46,8 +47,8 @@ blocking vertex_blocking(const mesh<Device>& m, const io::dataset& data, const t
 
 /// The matrices that models multiply with.
 enum class propagation_matrix : std::uint8_t {
-  gcn_normalized,   ///< D^-1/2 (A + I) D^-1/2
-  mean_normalized,  ///< the mean over in-neighbours
+  gcn_normalized,   ///< D^-1/2 (A + I) D^-1/2; see nn::self_loops
+  mean_normalized,  ///< the weighted mean over in-neighbours
   weighted_self,    ///< A + (1 + epsilon) I
   self_loops,       ///< A + I
   whole_rows        ///< A, its columns not cut
@@ -67,6 +68,7 @@ class graph_operators {
         policy_(p),
         rows_(vertex_blocking(m, data, options)),
         epsilon_(options.epsilon),
+        loops_(options.loops),
         edges_(m.world(), data),
         symmetric_(options.symmetric) {
     if (!symmetric_)
@@ -108,12 +110,14 @@ class graph_operators {
     };
     switch (of) {
       case propagation_matrix::gcn_normalized: {
-        const scale d = inverse(edges_.with_loops(1), [](double sum) { return 1 / std::sqrt(sum); });
-        return graph_entries<T>(edges_).with_loops(1).scaled(d, d).as_factors();
+        const auto there = loops_ == self_loops::once ? marked_loops(mesh_.world(), edges_.graph()) : nullptr;
+        const graph_entries<double> a = edges_.with_loops(1, there);
+        const scale d = inverse(a, [](double sum) { return 1 / std::sqrt(sum); });
+        return graph_entries<T>(a).scaled(d, d).as_factors();
       }
       case propagation_matrix::mean_normalized: {
-        const scale d = inverse(edges_.unweighted(), [](double sum) { return 1 / sum; });
-        return graph_entries<T>(edges_).unweighted().scaled(d, nullptr).as_factors();
+        const scale d = inverse(edges_, [](double sum) { return 1 / sum; });
+        return graph_entries<T>(edges_).scaled(d, nullptr).as_factors();
       }
       case propagation_matrix::weighted_self:
         return graph_entries<T>(edges_).with_loops(1 + epsilon_).as_factors();
@@ -133,6 +137,7 @@ class graph_operators {
   policy policy_;
   blocking rows_;
   double epsilon_;  ///< of gin
+  self_loops loops_;
   graph_entries<double> edges_;
   mutable std::optional<bool> symmetric_;  ///< A = A^T
 };
@@ -153,11 +158,19 @@ inline model_options options_of_model(const training_options& options, const io:
   return found;
 }
 
-/// The scale factor of vertex v's features: 1 / their sum, or 1 if `raw` or the sum is zero.
+/// Whether features are divided by their row sums: unless `raw`, or an entry of any row is negative, since
+/// sums that cancel would turn signs and magnify what is left.
+inline bool divides_features(const io::dataset& data, bool raw) {
+  return !raw && !data.vertex_features.has_negative();
+}
+
+/// The scale factor of vertex v's features: 1 / their sum, or 1 where features are not divided and where the
+/// sum or its inverse is zero or not finite in T.
 template <class T>
 T feature_scale(const io::dataset& data, global_index v, bool raw) {
-  const T sum = static_cast<T>(data.vertex_features.row_sum(v));
-  return raw || sum == T(0) ? T(1) : T(1) / sum;
+  if (!divides_features(data, raw)) return T(1);
+  const T sum = static_cast<T>(data.vertex_features.row_sum(v)), scale = T(1) / sum;
+  return std::isfinite(sum) && std::isfinite(scale) ? scale : T(1);
 }
 
 /// The scaled features of these vertices, this rank's rows of a matrix (n x f) with row blocking `rows`.

@@ -2,8 +2,10 @@
 #pragma once
 /// The entries of the matrices that models multiply with, computed from a graph's edges when they are read.
 
+#include <algorithm>
 #include <cmath>
 #include <compare>
+#include <cstdint>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -25,6 +27,8 @@ class graph_entries {
  public:
   /// The diagonal of R or C (n); null for I.
   using scale = std::shared_ptr<const std::vector<double>>;
+  /// Whether each vertex has an edge to itself (n); null where none is to be asked.
+  using loop_marks = std::shared_ptr<const std::vector<std::uint8_t>>;
 
   /// Edges, and vertices with loops, are shared by the ranks of `world` in equal parts. Local.
   graph_entries(const communicator& world, const io::dataset& data)
@@ -42,13 +46,16 @@ class graph_entries {
         loops_of_all_(other.loops_of_all_),
         weighted_(other.weighted_),
         loop_weight_(other.loop_weight_),
+        loops_there_(other.loops_there_),
         row_scale_(other.row_scale_),
         col_scale_(other.col_scale_),
         as_factors_(other.as_factors_) {}
 
-  /// The same of A + `weight` I.
-  graph_entries with_loops(double weight) const {
+  const io::dataset& graph() const { return *data_; }
+  /// The same of A + `weight` I; vertices in `there` keep the loops that they have: theirs are of weight 0.
+  graph_entries with_loops(double weight, loop_marks there = nullptr) const {
     graph_entries result = *this;
+    result.loops_there_ = std::move(there);
     result.loops_of_all_ = data_->vertices;
     result.loops_ = comm::share_of(data_->vertices, shares_.rank, shares_.of);
     result.loop_weight_ = weight;
@@ -81,7 +88,9 @@ class graph_entries {
   }
 
   /// Whether all values are 1.
-  bool has_ones() const { return !is_weighted() && (loops_of_all_ == 0 || loop_weight_ == 1); }
+  bool has_ones() const {
+    return !is_weighted() && loops_there_ == nullptr && (loops_of_all_ == 0 || loop_weight_ == 1);
+  }
   /// The entry of R (A + w I) C at the place of an entry of A + w I.
   T final_value(global_index row, global_index col, T value) const {
     const auto of = [](const scale& s, global_index v) {
@@ -148,7 +157,8 @@ class graph_entries {
   [[gnu::always_inline]] triplet<T> at(std::ptrdiff_t k) const {
     if (k >= edges_.size()) {
       const global_index v = loops_.begin + (k - edges_.size());
-      return {v, v, static_cast<T>(loop_weight_)};
+      const bool there = loops_there_ != nullptr && (*loops_there_)[static_cast<std::size_t>(v)] != 0;
+      return {v, v, there ? T(0) : static_cast<T>(loop_weight_)};
     }
     const auto e = static_cast<std::size_t>(edges_.begin + k);
     const io::edge ends = data_->edges[e];
@@ -162,9 +172,25 @@ class graph_entries {
   global_index loops_of_all_ = 0;
   bool weighted_ = true;
   double loop_weight_ = 0;
+  loop_marks loops_there_;
   scale row_scale_, col_scale_;
   bool as_factors_ = false;
 };
+
+/// Whether each vertex has an edge to itself (n), on every rank; null if none has. Collective. What travels:
+/// an all-reduce of n bytes.
+inline graph_entries<double>::loop_marks marked_loops(const communicator& world, const io::dataset& data) {
+  auto marks = std::make_shared<std::vector<std::uint8_t>>(static_cast<std::size_t>(data.vertices), 0);
+  const interval mine =
+      comm::share_of(static_cast<global_index>(data.edges.size()), world.rank(), world.size());
+  for (global_index k = mine.begin; k < mine.end; ++k)
+    if (const io::edge e = data.edges[static_cast<std::size_t>(k)];
+        e.source == e.target && interval{0, data.vertices}.contains(e.source))
+      (*marks)[static_cast<std::size_t>(e.source)] = 1;
+  world.all_reduce(*marks, reduction::max);
+  if (std::ranges::find(*marks, 1) == marks->end()) return nullptr;
+  return marks;
+}
 
 /// The sums of the rows of A + w I (n), of all ranks' entries, on every rank. Collective. What travels: an
 /// all-reduce of n elements.

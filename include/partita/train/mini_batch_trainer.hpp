@@ -377,7 +377,7 @@ double mini_batch_trainer<T, Device>::sampled_score(io::split_part part, int epo
   }
   result_.most_roots = roots_before;
   if (!mesh_.reproducible()) mesh_.world().all_reduce(counts);
-  return score_counts{counts[0], counts[1]}.score(data_.multi_label);
+  return score_counts{counts[0], counts[1], static_cast<double>(all.size())}.score(data_.multi_label);
 }
 
 /// Trains the model named by `options` on mini-batches, and evaluates it under a policy. Collective over the

@@ -48,6 +48,7 @@ class model_metadata {
       throw_error<input_error>({file_, " is no file of a model: its metadata has no ", key});
     return found->second;
   }
+  bool has(const char* key) const { return texts_.contains(key); }
   template <class Number>
   Number number(const char* key, Number least) const {
     return parsed<Number>(key, text(key), least);
@@ -150,9 +151,10 @@ io::tensor_metadata metadata_of(const training_options& o, const io::dataset& da
           {"alpha", number(o.alpha)},
           {"lambda", number(o.lambda)},
           {"epsilon", number(o.epsilon)},
+          {"self_loops", o.loops == self_loops::once ? "once" : "sum"},
           {"coupling", o.coupling == coupling::decoupled ? "decoupled" : "coupled"},
           {"aggregation", o.aggregation == aggregation::max ? "max" : "mean"},
-          {"raw_features", o.raw_features ? "true" : "false"},
+          {"raw_features", o.raw_features || data.vertex_features.has_negative() ? "true" : "false"},
           {"embedding", number(o.embedding)},
           {"features", number(data.features)},
           {"classes", number(data.classes)},
@@ -196,6 +198,7 @@ inline saved_model saved_model_of(const io::safetensors_file& file) {
   o.alpha = from.number("alpha");
   o.lambda = from.number("lambda");
   o.epsilon = from.number("epsilon");
+  if (from.has("self_loops") && from.is_second("self_loops", "sum", "once")) o.loops = self_loops::once;
   if (from.is_second("coupling", "coupled", "decoupled")) o.coupling = coupling::decoupled;
   if (from.is_second("aggregation", "mean", "max")) o.aggregation = aggregation::max;
   o.raw_features = from.is_second("raw_features", "false", "true");

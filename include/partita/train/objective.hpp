@@ -3,6 +3,7 @@
 /// The training objective: loss and score for a dataset's labels.
 
 #include <array>
+#include <limits>
 #include <optional>
 #include <span>
 
@@ -35,9 +36,11 @@ struct mistaken {
 /// labels: true positives, and false positives and negatives. Sums over parts of a set of vertices.
 struct score_counts {
   double right = 0, wrong = 0;
+  double vertices = 0;
 
-  /// Accuracy, or micro-F1; 0 for no vertices.
+  /// Accuracy, or micro-F1; not a number for no vertices.
   double score(bool multi_label) const {
+    if (vertices == 0) return std::numeric_limits<double>::quiet_NaN();
     const double all = multi_label ? 2 * right + wrong : right + wrong;
     return right == 0 ? 0 : (multi_label ? 2 * right : right) / all;
   }
@@ -76,17 +79,20 @@ class objective {
     if (!multi_label_) {
       const auto& labels = *labels_[index(part)];
       const auto all = static_cast<double>(labels.counted()), right = accuracy(logits, labels) * all;
-      return {right, all - right};
+      return {right, all - right, all};
     }
     const auto count = [&](auto of) {
       zip(logits, *targets_[index(part)], scratch_, of);
       return static_cast<double>(sum(scratch_));
     };
-    return {count(detail::rightly_given{}), count(detail::mistaken{})};
+    return {count(detail::rightly_given{}), count(detail::mistaken{}), static_cast<double>(counted(part))};
   }
-  /// Accuracy or micro-F1 over one part of the split. What travels: see counts.
+  /// Accuracy or micro-F1 over one part of the split; not a number where that has no vertex. What travels:
+  /// see counts.
   double score(const matrix& logits, io::split_part part) {
-    return multi_label_ ? counts(logits, part).score(true) : accuracy(logits, *labels_[index(part)]);
+    if (multi_label_) return counts(logits, part).score(true);
+    const double found = accuracy(logits, *labels_[index(part)]);
+    return counted(part) == 0 ? std::numeric_limits<double>::quiet_NaN() : found;
   }
 
  private:

@@ -5,12 +5,14 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "partita/comm/ledger.hpp"
 #include "partita/nn/builder.hpp"
+#include "partita/nn/normalization.hpp"
 #include "partita/sampling/placement.hpp"
 
 namespace partita::nn {
@@ -123,12 +125,14 @@ struct training_options {
   /// Whether outputs of hidden layers are stored; `always` is not for stages, mini-batches and gcnii.
   recomputation recompute = recomputation::automatic;
   double epsilon = 0;  ///< gin: the vertex itself has weight 1 + epsilon
+  /// Of gcn, sgc, appnp and gcnii: what A + I is where vertices have loops already.
+  self_loops loops = self_loops::sum;
   int epochs = 200;
   double learning_rate = 0.01;
   double weight_decay = 5e-4;       ///< of the first layer's parameters (gcnii: of its dense layers)
   double convolution_decay = 0.01;  ///< of the convolutions of gcnii
   double dropout = 0.5;
-  bool raw_features = false;   ///< otherwise features are scaled by 1 / their row sum
+  bool raw_features = false;   ///< otherwise scaled by 1 / their row sum, if none in all rows is negative
   global_index embedding = 0;  ///< learned columns in place of the data's features; 0: these
   vertex_blocks blocks = vertex_blocks::even;
   std::vector<global_index> block_sizes = {};  ///< from a partitioner, as for blocking::given
@@ -167,9 +171,9 @@ struct pipeline_comparison {
 struct epoch_report {
   int epoch = 0;  ///< from 1
   double loss = 0;
-  double train_accuracy = 0, validation_accuracy = 0,
-         test_accuracy = 0;  ///< micro-F1 for multi-label data
-  double seconds = 0;        ///< of the training step, on the slowest rank
+  /// Micro-F1 for multi-label data; not a number for a part of the split without vertices.
+  double train_accuracy = 0, validation_accuracy = 0, test_accuracy = 0;
+  double seconds = 0;  ///< of the training step, on the slowest rank
   std::optional<pipeline_comparison> comparison = {};
 };
 
@@ -230,8 +234,8 @@ struct training_result {
   std::vector<epoch_report> epochs;  ///< those before a checkpoint included
   int resumed_from = 0;              ///< the epoch of the checkpoint; 0: none
   bool stopped = false;              ///< before the last epoch, because continuation::stop said so
-  int best_validation_epoch = 0;
-  double test_accuracy_at_best_validation = 0;
+  int best_validation_epoch = 0;     ///< 0 where no vertex is for validation
+  double test_accuracy_at_best_validation = std::numeric_limits<double>::quiet_NaN();
   double seconds_per_epoch = 0;  ///< median
   over_ranks words_received, predicted_words_received, messages;
   over_ranks peak_bytes;        ///< peak of live near buffers since the queue's meter was reset

@@ -51,8 +51,9 @@ std::shared_ptr<local::csr_tiles<T, Device>> counted_tiles(const mesh<Device>& m
   shape.nonzeros = static_cast<std::size_t>(nonzeros);
   shape.entries_of_parts.assign(counts.nonzeros.begin(), counts.nonzeros.end());
   shape.form = form_of(matrix, of);
-  const bool ones = mean || (!edges.is_weighted() && !edges.has_added_loops() &&
-                             (matrix != propagation_matrix::weighted_self || options.epsilon == 0));
+  const bool ones = !edges.is_weighted() &&
+                    (mean || (!edges.has_added_loops() &&
+                              (matrix != propagation_matrix::weighted_self || options.epsilon == 0)));
   if (!transfer::reads_factors(m) || !transfer::takes_factors(m, shape, ones)) shape.form = {};
   const std::size_t own = shape.count() > 1 ? static_cast<std::size_t>(m.at().row) : 0;
   return std::make_shared<local::csr_tiles<T, Device>>(m.queue(), std::move(shape), own,

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "notes.hpp"
+
+#include <fmt/format.h>
+
+namespace {
+
+using partita::global_index;
+
+/// Edges from a vertex to itself. Every rank must call.
+global_index loops_of(const partita::communicator& world, const partita::io::dataset& data) {
+  const partita::interval mine =
+      partita::comm::share_of(static_cast<global_index>(data.edges.size()), world.rank(), world.size());
+  global_index loops = 0;
+  for (global_index k = mine.begin; k < mine.end; ++k) {
+    const partita::io::edge e = data.edges[static_cast<std::size_t>(k)];
+    loops += e.source == e.target;
+  }
+  data.edges.forget();
+  return world.all_reduce(loops);
+}
+
+bool adds_loops(const partita::nn::training_options& t) {
+  return t.model == "gcn" || t.model == "sgc" || t.model == "appnp" || t.model == "gcnii";
+}
+
+}  // namespace
+
+bool uses_weights(const partita::nn::training_options& t) {
+  return t.model != "gat" && !(t.model == "sage" && t.aggregation == partita::nn::aggregation::max);
+}
+
+std::vector<std::string> notes_on(const partita::communicator& world, const partita::io::dataset& data,
+                                  const command& c) {
+  const partita::nn::training_options& t = c.training;
+  std::vector<std::string> notes = data.notes;
+  const bool reads_features = t.embedding == 0;
+  if (reads_features && !t.raw_features && data.vertex_features.has_negative())
+    notes.push_back("some features are negative, so features are not divided by their row sums");
+  if (!data.edge_weights.empty() && !uses_weights(t))
+    notes.push_back(t.model == "gat"
+                        ? "gat does not use edge weights: its coefficients are computed from features, and "
+                          "every edge counts once"
+                        : "sage with --aggregation max does not use edge weights: every edge counts once");
+  if (const global_index loops = adds_loops(t) ? loops_of(world, data) : 0;
+      loops > 0 && t.loops == partita::nn::self_loops::sum)
+    notes.push_back(fmt::format(
+        "{} of {} edges are loops, to whose weights A + I adds 1; --self-loops once leaves them as they are",
+        loops, data.edges.size()));
+  if (t.mini_batch.batch > 0 && reads_features && data.vertex_features.is_sparse()) {
+    const double numbers = static_cast<double>(data.vertices) * static_cast<double>(data.features);
+    notes.push_back(fmt::format("--batch writes sparse features out: {:.1f} MB on all ranks together",
+                                1e-6 * numbers * (c.precision == "f64" ? 8 : 4)));
+  }
+  return notes;
+}
