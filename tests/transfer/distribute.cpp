@@ -71,6 +71,21 @@ TEST_CASE("a policy on a mesh with ranks that it does not use is refused") {
   });
 }
 
+TEST_CASE("distribute: layouts that no sparse matrix has, and blockings of another mesh, are refused") {
+  const std::vector<triplet<double>> nothing;
+  const auto on_2x2 = [](auto act) { on_mesh({2, 2, 1}, [&](const host_mesh& m) { act(m); }); };
+  for (const layout l : {layout{axis::row | axis::col, {}}, layout{axis::depth, {}}, layout{{}, axis::row}})
+    expect_error<shape_error>("col and depth only its columns; the layout is " + to_string(l), [&] {
+      on_2x2([&](const host_mesh& m) { distribute(m, l, {5, 5}, nothing, symmetry::one_way); });
+    });
+  expect_error<shape_error>("blockings of mesh 4x1x1 given to a sparse matrix on mesh 2x2x1", [&] {
+    on_2x2([&](const host_mesh& m) {
+      const blocking b = blocking::even(5, {4, 1, 1}, nesting::rows);
+      distribute(m, row_1d.sparse, b, b, nothing);
+    });
+  });
+}
+
 TEST_CASE("distribute: the wrong number of values") {
   expect_error<shape_error>("a matrix of 4 x 3 cannot be made from 11 values", [] {
     on_mesh({2, 2, 1}, [](const mesh<host>& m) {
