@@ -109,7 +109,7 @@ TEST_CASE("distribute: a matrix that is too large is refused") {
 
 TEST_CASE("distribute: an entry outside the matrix is named") {
   const auto refused = [](const triplet<double>& bad, const std::string& name) {
-    expect_error<shape_error>("entry " + name + " is outside a matrix of 4 x 6", [&] {
+    expect_error<shape_error>("entry " + name + " is outside a matrix of 4 x 6 (given by rank 2)", [&] {
       on_mesh({2, 1, 2}, [&](const host_mesh& m) {
         const std::vector<triplet<double>> entries{{0, 0, 1}, {3, 5, 1}, bad};
         distribute(m, replicated_1_5d.sparse, {4, 6}, share(entries, m.rank(), m.size()));

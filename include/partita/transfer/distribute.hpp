@@ -164,7 +164,8 @@ template <class Device, class Entries>
 void require_entries(const mesh<Device>& m, matrix_shape shape, const Entries& entries,
                      transfer::sharing shares) {
   if (shares == transfer::sharing::trusted) return;
-  transfer::require_entries(shape, entries);
+  transfer::require_entries(shape, entries, 1,
+                            m.size() == 1 ? "" : base::sentence_of({" (given by rank ", m.rank(), ")"}));
   if (const auto factors = factors_of(entries, transfer::side::straight))
     transfer::require_factors(shape, *factors);
   if (shares == transfer::sharing::disjoint) transfer::require_shares(m.world(), entries);
@@ -204,7 +205,7 @@ std::pair<shared_tiles<T, Device>, shared_tiles<T, Device>> distribute_tiles(
 /// is symmetric or one_way; an all-gather of one element, which detects ranks that all give the same entries.
 /// Throws shape_error, before anything is sent, for a layout that no sparse matrix has; naming an entry
 /// outside the matrix; and when A is declared symmetric but is not (see is_symmetric); error naming an entry
-/// that is not finite, and when all of several ranks give the same entries, unless `shares` declares that
+/// that is not finite, and when all ranks, or two, give the same entries, unless `shares` declares that
 /// they overlap and are to be summed.
 template <class Device, detail::triplets Entries>
 auto distribute(const mesh<Device>& m, layout l, const blocking& rows, const blocking& cols,
