@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// A user-defined partition policy: a name, a layout for the sparse operand and one for the dense operands.
-/// The communication of a product follows from the layouts.
+/// The communication of a product follows from the layouts. Pairs of layouts that cannot be multiplied are
+/// refused; partita/partition/policies.hpp says beside `struct policy` which can.
 
 #include <cstdio>
 #include <vector>

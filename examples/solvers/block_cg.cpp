@@ -41,10 +41,10 @@ double right_hand_side(global_index i, global_index j) { return std::cos(static_
 
 /// The largest quotient of the norms of columns, 0 where both are 0.
 double largest_quotient(const small_matrix& r, const small_matrix& b) {
-  double largest = 0;
+  std::vector<double> quotients;
   for (std::size_t j = 0; j < b.values().size(); ++j)
-    if (r.values()[j] > 0) largest = std::max(largest, r.values()[j] / b.values()[j]);
-  return largest;
+    quotients.push_back(r.values()[j] == 0 ? 0 : r.values()[j] / b.values()[j]);
+  return largest_of(quotients);
 }
 
 /// G^-1 of a symmetric G (k x k). Throws no_solution that names the matrix's file when G is not positive
@@ -73,8 +73,7 @@ solution block_cg(const problem& p) {
   gemm_plan combine(s, c, x), combine_transposed(s, transposed(c), product);
   fill(x, 0), copy(q, s), norm(b, sizes), copy(sizes, rest);
   global_index iterations = 0;
-  for (; largest_quotient(rest, sizes) > p.asked.tolerance; ++iterations) {
-    if (iterations == p.asked.iterations) fail_to_converge(p.asked, largest_quotient(rest, sizes));
+  for (; goes_on(p.asked, largest_quotient(rest, sizes), iterations); ++iterations) {
     multiply(s, z);
     small_matrix step = inverse(inner(s, z), p.file.path);  // (k, k)
     combine(1, s, gemm(step, c), 1, x);                     // X += S step C

@@ -29,8 +29,10 @@ std::vector<triplet<double>> laplacian(const problem& p) {
   const auto of = [&](global_index v) -> double& { return degree[static_cast<std::size_t>(v)]; };
   for (const auto& [u, v, weight] : p.share()) of(u) += weight;
   world.all_reduce(degree);
+  require_degrees(p.file, degree);
   std::vector<triplet<double>> entries;
-  for (const auto& [u, v, weight] : p.share()) entries.push_back({u, v, -weight / std::sqrt(of(u) * of(v))});
+  for (const auto& [u, v, weight] : p.share())
+    entries.push_back({u, v, -weight / (std::sqrt(of(u)) * std::sqrt(of(v)))});
   const interval mine = comm::share_of(p.file.shape.rows, world.rank(), world.size());
   for (global_index v = mine.begin; v < mine.end; ++v)
     if (of(v) > 0) entries.push_back({v, v, 1});
@@ -68,9 +70,7 @@ solution eigs(const problem& p) {
   small_matrix minus(p.mesh, {1, f}), residuals(p.mesh, {1, f});  // (1, f)
   std::vector<double> values(static_cast<std::size_t>(f));
   product_plan multiply(a, x);
-  const auto worst = [&] {
-    return *std::max_element(residuals.values().begin(), residuals.values().begin() + k);
-  };
+  const auto worst = [&] { return largest_of(residuals.values().first(static_cast<std::size_t>(k))); };
   for (global_index iterations = 0;; ++iterations) {
     x = qr(x).q;
     multiply(x, y);
@@ -79,14 +79,13 @@ solution eigs(const problem& p) {
     x = gemm(x, v), y = gemm(y, v);  // (n/pr, f/pc)
     std::ranges::transform(values, minus.values().begin(), std::negate<>());
     axpy(minus, x, y), norm(y, residuals);  // L x_j - lambda_j x_j
-    if (worst() <= p.asked.tolerance) {
+    if (!goes_on(p.asked, worst(), iterations)) {
       values.resize(static_cast<std::size_t>(k));
       return {
           {{"n", n}, {"k", k}, {"iterations", iterations}, {"residual", worst()}, {"eigenvalues", values}},
           {n, k},
           first_columns(collect(x), f, k)};
     }
-    if (iterations == p.asked.iterations) fail_to_converge(p.asked, worst());
     filter(multiply, values.front(), values.back(), x, y);
   }
 }

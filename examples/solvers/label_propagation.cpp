@@ -45,6 +45,7 @@ solution propagate(const problem& p) {
   auto a = distribute(p.mesh, p.policy, p.file.shape, p.share(), symmetry::one_way);  // (n/pr, n/pc)
   const auto ones = generate<double>(p.mesh, p.policy.dense, {n, 1}, [](auto, auto) { return 1.0; });
   const std::vector<double> degree = collect(spmm(a, ones));  // (n, 1)
+  require_degrees(p.file, degree);
   assign_values(a, [&](global_index i, global_index, double weight) {
     return weight / degree[static_cast<std::size_t>(i)];
   });
@@ -58,8 +59,7 @@ solution propagate(const problem& p) {
   spmm_plan multiply(a, y);
   double change = 1;
   global_index iterations = 0;
-  for (; change > p.asked.tolerance; ++iterations) {
-    if (iterations == p.asked.iterations) fail_to_converge(p.asked, change);
+  for (; goes_on(p.asked, change, iterations); ++iterations) {
     multiply(y, next);
     transform_indexed(next, next, clamped);
     axpy(-1, next, y);

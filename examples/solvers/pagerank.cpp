@@ -47,11 +47,11 @@ solution pagerank(const problem& p) {
   };
   auto x = column_of(1.0 / static_cast<double>(n)), next = column_of(0), spread = column_of(0);  // (n/pr, 1)
   const auto degree = spmm(a, column_of(1));                                                     // (n/pr, 1)
+  require_degrees(p.file, collect(degree));
   spmm_plan multiply(transposed(a), x);
   double change = 1;
   global_index iterations = 0;
-  for (; change > p.asked.tolerance; ++iterations) {
-    if (iterations == p.asked.iterations) fail_to_converge(p.asked, change);
+  for (; goes_on(p.asked, change, iterations); ++iterations) {
     zip(x, degree, spread, quotient);
     fill(next, (1 - damping * dot(spread, degree)) / static_cast<double>(n));
     multiply(damping, spread, 1, next);

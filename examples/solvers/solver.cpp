@@ -185,10 +185,31 @@ void together(const partita::communicator& world, const std::function<void()>& f
   throw no_solution(std::string(text.begin(), text.end()));
 }
 
-void fail_to_converge(const command& asked, double residual) {
+bool goes_on(const command& asked, double residual, global_index iterations) {
+  if (!std::isfinite(residual))
+    throw no_solution("after " + std::to_string(iterations) + " iterations the residual is " +
+                      text_of(residual, 3) + ": numbers have left the range of double precision");
+  if (residual <= asked.tolerance) return false;
+  if (iterations < asked.iterations) return true;
   throw no_solution("no convergence to " + text_of(asked.tolerance, 3) + " in " +
                     std::to_string(asked.iterations) + " iterations: the residual is " +
                     text_of(residual, 3));
+}
+
+double largest_of(std::span<const double> numbers) {
+  double largest = 0;
+  for (const double number : numbers) {
+    if (std::isnan(number)) return number;
+    largest = std::max(largest, number);
+  }
+  return largest;
+}
+
+void require_degrees(const matrix_file& file, std::span<const double> degrees) {
+  for (std::size_t v = 0; v < degrees.size(); ++v)
+    if (const double d = degrees[v]; d != 0 && !std::isnormal(d))
+      throw no_solution(file.path + ": the weights at vertex " + std::to_string(file.id(static_cast<global_index>(v))) +
+                " add up to " + text_of(d, 3) + ", by which they cannot be divided in double precision");
 }
 
 int run_solver(int argc, char** argv, const description& d,

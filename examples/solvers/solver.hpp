@@ -61,8 +61,16 @@ struct no_solution : partita::error {
 /// says.
 void together(const partita::communicator& world, const std::function<void()>& f);
 
-/// Throws no_solution: an iteration has reached its limit.
-[[noreturn]] void fail_to_converge(const command& asked, double residual);
+/// Whether an iteration goes on: the residual is above the tolerance. Throws no_solution when the limit of
+/// iterations is reached, or the residual is not a finite number.
+bool goes_on(const command& asked, double residual, partita::global_index iterations);
+
+/// The largest of these numbers, or NaN if one is; 0 of none.
+double largest_of(std::span<const double> numbers);
+
+/// Throws no_solution naming the file and a vertex unless each degree, a sum of weights, is 0 or a normal
+/// number, by which one can divide.
+void require_degrees(const matrix_file& file, std::span<const double> degrees);
 
 /// The results of a solver, the same on every rank.
 struct solution {

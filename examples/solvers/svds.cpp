@@ -42,18 +42,16 @@ solution svds(const problem& p) {
     auto [next, r] = qr(right);  // (cols/pr, f/pc), (f, f)
     lapack::svd(r.local(), u.local(), values, v_transposed.local());
     multiply(next, left);
-    double change = 0;
-    for (std::size_t j = 0; j < static_cast<std::size_t>(k); ++j)
-      change = std::max(change, std::abs(values[j] - before[j]));
-    if (change > p.asked.tolerance * values.front()) {
-      if (iterations == p.asked.iterations) fail_to_converge(p.asked, change / values.front());
-      continue;
-    }
+    std::vector<double> changes(static_cast<std::size_t>(k));
+    std::transform(values.begin(), values.begin() + k, before.begin(), changes.begin(),
+                   [](double now, double then) { return std::abs(now - then); });
+    const double change = largest_of(changes);
+    if (goes_on(p.asked, change == 0 ? 0 : change / values.front(), iterations)) continue;
     const auto of_left = gemm(q, transposed(v_transposed)), of_right = gemm(next, u);  // U, V
     auto product = gemm(left, u);                                                      // A V (rows/pr, f/pc)
     std::ranges::transform(values, minus.values().begin(), std::negate<>());
     axpy(minus, of_left, product), norm(product, residuals);
-    const double residual = *std::max_element(residuals.values().begin(), residuals.values().begin() + k);
+    const double residual = largest_of(residuals.values().first(static_cast<std::size_t>(k)));
     std::vector<double> vectors = first_columns(collect(of_left), f, k);
     const std::vector<double> below = first_columns(collect(of_right), f, k);
     vectors.insert(vectors.end(), below.begin(), below.end());

@@ -42,6 +42,15 @@ TEST_CASE("functions that layers share") {
   static_assert(larger_of{}(2.0, 3.0) == 3 && larger_of{}(3.0F, -3.0F) == 3);
 }
 
+TEST_CASE("a copy") {
+  everywhere([](const host_mesh& m, layout l, matrix_shape size) {
+    auto x = generate<double>(m, l, size, field(1));
+    const auto y = copy(x);
+    fill(x, 3);
+    check_equals(y, field(1), 0, "copy");
+  });
+}
+
 TEST_CASE("map") {
   everywhere([](const host_mesh& m, layout l, matrix_shape size) {
     auto x = generate<double>(m, l, size, field(1));

@@ -87,7 +87,59 @@ constexpr spmm_options every_option[] = {{stationary::c, row_exchange::full},
                                          {stationary::a, row_exchange::sparsity_aware},
                                          {stationary::automatic, row_exchange::automatic}};
 
+/// What became of all pairs of layouts on all ranks: refused alike before anything was sent, or right.
+struct tally {
+  int right = 0, wrong = 0, refused = 0;
+  friend bool operator==(const tally&, const tally&) = default;
+};
+
+/// Y = A X and A^T X with A distributed as `how(m, A's layout, X's layout)`, for all 27 x 27 pairs of
+/// layouts.
+template <class How>
+tally every_pair_of_layouts(mesh_shape shape, How how) {
+  const problem p{{13, 13}, 5};
+  const std::vector<double> y_expected = product(p.entries, p.shape, p.width, false);
+  const std::vector<double> z_expected = product(p.entries, p.shape, p.width, true);
+  tally found;
+  on_threads(shape.size(), [&](const communicator& world) {
+    const mesh<host> m(world, shape);
+    const auto mine = share(p.entries, m.rank(), m.size());
+    tally here;
+    for (const layout a_layout : every_layout())
+      for (const layout x_layout : every_layout()) try {
+          const auto a = how(m, policy{"mine", a_layout, x_layout}, p.shape, mine);
+          const auto x = generate<double>(m, x_layout, {13, p.width}, field(0));
+          const bool same = largest_difference(collect(spmm(a, x)), y_expected) < 1e-12 &&
+                            largest_difference(collect(spmm(transposed(a), x)), z_expected) < 1e-12;
+          ++(same ? here.right : here.wrong);
+        } catch (const shape_error&) {
+          ++here.refused;
+        } catch (const mesh_error&) {
+          ++here.refused;
+        }
+    const global_index all = world.all_reduce(global_index{here.right + 1000 * here.wrong});
+    CHECK(all == m.size() * global_index{here.right + 1000 * here.wrong});
+    if (m.rank() == 0) found = here;
+  });
+  return found;
+}
+
 }  // namespace
+
+TEST_CASE("spmm: of all pairs of layouts, each multiplies right or is refused") {
+  if (sanitized) return;
+  for (const symmetry kind : {symmetry::general, symmetry::one_way}) {
+    const auto by_policy = [&](const mesh<host>& m, const policy& p, matrix_shape n, const auto& entries) {
+      return distribute(m, p, n, entries, kind);
+    };
+    const auto by_layout = [&](const mesh<host>& m, const policy& p, matrix_shape n, const auto& entries) {
+      return distribute(m, p.sparse, n, entries, kind);
+    };
+    CHECK(every_pair_of_layouts({2, 2, 2}, by_policy) == tally{4, 0, 725});
+    CHECK(every_pair_of_layouts({2, 2, 1}, by_policy) == tally{6, 0, 723});
+    CHECK(every_pair_of_layouts({2, 2, 2}, by_layout) == tally{18, 0, 711});
+  }
+}
 
 TEST_CASE("every policy on every mesh gives A X and A^T X") {
   const problem p{{47, 47}, 5};

@@ -109,6 +109,30 @@ TEST_CASE("float matrices are summed in double precision") {
   });
 }
 
+template <class T>
+void norms_of_all_sizes() {
+  using limits = std::numeric_limits<T>;
+  const std::vector<T> sizes = {T(0), limits::denorm_min(), limits::min(),
+                                T(1), limits::max() / 8,    limits::infinity()};
+  on_mesh({2, 2, 1}, [&](const host_mesh& m) {
+    const auto width = std::ssize(sizes);
+    const auto columns = generate<T>(m, layout{axis::row, axis::col}, {4, width},
+                                     [&](auto, auto j) { return sizes[static_cast<std::size_t>(j)]; });
+    host_dense<T, replicated> norms(m, {1, width});
+    norm(columns, norms);
+    for (std::size_t j = 0; j < sizes.size(); ++j) {
+      const auto one =
+          generate<T>(m, layout{axis::row, axis::col}, {4, 1}, [&](auto, auto) { return sizes[j]; });
+      CHECK(norm(one) == 2 * sizes[j]);
+      CHECK(norms.values()[j] == 2 * sizes[j]);
+    }
+  });
+}
+TEST_CASE("norms of huge and of tiny numbers") {
+  norms_of_all_sizes<float>();
+  norms_of_all_sizes<double>();
+}
+
 TEST_CASE("a NaN shows in every product") {
   on_mesh({2, 2, 1}, [](const host_mesh& m) {
     const auto one_bad = [](global_index i, global_index j) {

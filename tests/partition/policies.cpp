@@ -90,6 +90,13 @@ TEST_CASE("policies: a mesh fills its ranks and uses no other axis") {
   expect_error<mesh_error>("policy grid_2d does not use the depth axis of mesh 1x1x2", [] {
     require_mesh(grid_2d, {1, 1, 2}, 2);
   });
+  expect_error<shape_error>("col and depth only its columns; the layout is rows cut by row+col", [] {
+    require_mesh({"mine", {row | col, none}, {row | col, none}}, {2, 2, 1}, 4);
+  });
+  expect_error<shape_error>("policy mine: A with rows cut by row, columns by col and X with rows cut by row",
+                            [] {
+                              require_mesh({"mine", {row, col}, {row, none}}, {2, 2, 1}, 4);
+                            });
   expect_error<mesh_error>("at least one rank, not 0", [] { require_mesh(grid_2d, {1, 1, 1}, 0); });
   expect_error<mesh_error>("mesh -1x-1x1 has an axis of size less than 1", [] {
     require_mesh(grid_2d, {-1, -1, 1}, 1);

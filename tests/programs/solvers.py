@@ -337,7 +337,15 @@ class Solvers(unittest.TestCase):
         self.refused(1, "no convergence", "pagerank", "--matrix", self.edges, "--iterations", "3", "--out", left)
         self.assertFalse(os.path.exists(left))
         self.refused(1, "no convergence to 1e-12 in 3 iterations: the residual is ", "pagerank", "--matrix", self.edges, "--iterations", "3")
+        huge = self.file("huge.mtx", market({(i, j): 1e308 for i in range(3) for j in range(3) if i != j}, 3))
+        tiny = self.file("tiny.mtx", market({(i, j): 1e-320 for i in range(3) for j in range(3) if abs(i - j) == 1}, 3))
+        for program in ["pagerank", "label_propagation", *["eigs"] * HAS_LAPACK]:
+            options = ["--k", "1"] * (program != "pagerank")
+            self.refused(1, "huge.mtx: the weights at vertex 1 add up to inf", program, "--matrix", huge, *options)
+            self.refused(1, "tiny.mtx: the weights at vertex 1 add up to 1e-320", program, "--matrix", tiny, *options)
         if HAS_LAPACK:
+            for program in ("svds", "block_cg"):
+                self.refused(1, "", program, "--matrix", huge, "--k", "1")
             negative = self.file("n.mtx", market({p: -value for p, value in self.grid.items()}, 63))
             self.refused(1, "n.mtx: the matrix is not positive definite", "block_cg", "--matrix", negative)
             lopsided = self.file("l.mtx", "%%MatrixMarket matrix coordinate pattern general\n2 2 1\n1 2\n")

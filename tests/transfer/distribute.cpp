@@ -71,6 +71,21 @@ TEST_CASE("a policy on a mesh with ranks that it does not use is refused") {
   });
 }
 
+TEST_CASE("distribute: layouts that no sparse matrix has, and blockings of another mesh, are refused") {
+  const std::vector<triplet<double>> nothing;
+  const auto on_2x2 = [](auto act) { on_mesh({2, 2, 1}, [&](const host_mesh& m) { act(m); }); };
+  for (const layout l : {layout{axis::row | axis::col, {}}, layout{axis::depth, {}}, layout{{}, axis::row}})
+    expect_error<shape_error>("col and depth only its columns; the layout is " + to_string(l), [&] {
+      on_2x2([&](const host_mesh& m) { distribute(m, l, {5, 5}, nothing, symmetry::one_way); });
+    });
+  expect_error<shape_error>("blockings of mesh 4x1x1 given to a sparse matrix on mesh 2x2x1", [&] {
+    on_2x2([&](const host_mesh& m) {
+      const blocking b = blocking::even(5, {4, 1, 1}, nesting::rows);
+      distribute(m, row_1d.sparse, b, b, nothing);
+    });
+  });
+}
+
 TEST_CASE("distribute: the wrong number of values") {
   expect_error<shape_error>("a matrix of 4 x 3 cannot be made from 11 values", [] {
     on_mesh({2, 2, 1}, [](const mesh<host>& m) {
@@ -94,7 +109,7 @@ TEST_CASE("distribute: a matrix that is too large is refused") {
 
 TEST_CASE("distribute: an entry outside the matrix is named") {
   const auto refused = [](const triplet<double>& bad, const std::string& name) {
-    expect_error<shape_error>("entry " + name + " is outside a matrix of 4 x 6", [&] {
+    expect_error<shape_error>("entry " + name + " is outside a matrix of 4 x 6 (given by rank 2)", [&] {
       on_mesh({2, 1, 2}, [&](const host_mesh& m) {
         const std::vector<triplet<double>> entries{{0, 0, 1}, {3, 5, 1}, bad};
         distribute(m, replicated_1_5d.sparse, {4, 6}, share(entries, m.rank(), m.size()));

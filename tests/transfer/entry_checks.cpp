@@ -70,11 +70,13 @@ TEST_CASE("entry checks: a matrix that is symmetric after adding up is distribut
 TEST_CASE("entry checks: an entry that is no finite number is named") {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   const auto refused = [](double value, const std::string& name) {
-    expect_error<error>("entry (2, 1) of a sparse matrix is " + name + ", which is not a finite number", [&] {
-      on_mesh({2, 1, 1}, [&](const mesh<host>& m) {
-        distribute(m, row_1d, {3, 3}, share(entries{{0, 1, 1}, {2, 1, value}}, m.rank(), m.size()));
-      });
-    });
+    expect_error<error>(
+        "entry (2, 1) of a sparse matrix is " + name + ", which is not a finite number (given by rank 1)",
+        [&] {
+          on_mesh({2, 1, 1}, [&](const mesh<host>& m) {
+            distribute(m, row_1d, {3, 3}, share(entries{{0, 1, 1}, {2, 1, value}}, m.rank(), m.size()));
+          });
+        });
   };
   refused(std::numeric_limits<double>::quiet_NaN(), "NaN");
   refused(infinity, "infinite");
@@ -91,6 +93,21 @@ TEST_CASE("entry checks: entries that every rank gives are refused, in whatever 
           distribute(m, grid_2d, {3, 3}, m.rank() == 2 ? other : one);
         });
       });
+}
+
+TEST_CASE("entry checks: entries that two of four ranks give are refused on every rank") {
+  const auto given = [](const mesh<host>& m, int first, int second, int count) {
+    entries mine;
+    for (int j = 0; j < count; ++j)
+      mine.push_back({j, 1, m.rank() == first || m.rank() == second ? 7.0 : 1.0 + m.rank()});
+    distribute(m, grid_2d, {9, 9}, mine);
+  };
+  for (const auto& [first, second, name] : {std::tuple{0, 1, "0 and 1"}, std::tuple{1, 3, "1 and 3"}})
+    expect_error<error>("ranks " + std::string(name) + " gave the same entries, which would be summed twice",
+                        [&] {
+                          on_mesh({2, 2, 1}, [&](const mesh<host>& m) { given(m, first, second, 4); });
+                        });
+  on_mesh({2, 2, 1}, [&](const mesh<host>& m) { given(m, 0, 2, 3); });  // too few to tell
 }
 
 TEST_CASE("entry checks: shares that are equally long, empty, or on one rank alone are none") {

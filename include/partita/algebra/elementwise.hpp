@@ -81,6 +81,14 @@ void copy(const dense<T, X, Device>& x, dense<T, Y, Device>& y) {
   local::chunked::copy(x.mesh().queue(), x.local(), y.local());
 }
 
+/// A copy of x, in its layout and blockings. Local; no communication.
+template <class T, layout L, class Device>
+dense<T, L, Device> copy(const dense<T, L, Device>& x) {
+  dense<T, L, Device> y(x.mesh(), x.layout(), x.row_blocking(), x.col_blocking());
+  copy(x, y);
+  return y;
+}
+
 /// y = x, its numbers rounded to those of Y: float to base::bfloat16, and back. Local; no communication.
 /// Throws shape_error unless x and y have the same layout and blockings.
 template <class S, class T, layout X, layout Y, class Device>

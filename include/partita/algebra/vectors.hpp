@@ -3,9 +3,12 @@
 /// Vector operations for iterative methods, in any layout: inner products, norms and updates of a matrix,
 /// either as one vector or column by column, for several right-hand sides.
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
+#include <span>
 #include <type_traits>
+#include <vector>
 
 #include "partita/algebra/elementwise.hpp"
 
@@ -20,6 +23,19 @@ struct plus_scaled_column {
   matrix_view<const T> x;
 
   constexpr T operator()(local_index i, local_index j, T y) const { return y + alpha[j] * x(i, j); }
+};
+
+/// The range of sums of squares whose square roots are taken as they are, and the powers of 2 that scale
+/// numbers beyond it such that all squares that count are normal numbers (Blue, ACM TOMS 4, 1978).
+template <class T>
+struct square_range {
+  static constexpr bool wide = std::is_same_v<T, double>;
+  static constexpr T least = static_cast<T>(wide ? 0x1p-900 : 0x1p-100);
+  static constexpr T down = static_cast<T>(wide ? 0x1p-600 : 0x1p-90);
+  static constexpr T up = static_cast<T>(wide ? 0x1p600 : 0x1p95);
+
+  /// By what to scale numbers with this sum of squares. 1 for NaN.
+  static T factor(T squares) { return std::isinf(squares) ? down : squares < least ? up : T(1); }
 };
 
 struct square_root {
@@ -71,20 +87,39 @@ void dot(const dense<T, X, Device>& x, const dense<T, Y, Device>& y, dense<T, re
     group.all_reduce(products.values());
 }
 
-/// The Frobenius norm, sqrt(sum over i and j of x(i, j)^2); for n x 1 the Euclidean norm. As dot(x, x).
-/// Unscaled: it overflows when the sum of squares does.
+/// The Frobenius norm, sqrt(sum over i and j of x(i, j)^2); for n x 1 the Euclidean norm. As dot(x, x); where
+/// that is infinite or next to 0, once more with a scaled copy of x, so that only a norm beyond the range of
+/// T is infinite.
 template <class T, layout X, class Device>
 T norm(const dense<T, X, Device>& x, std::source_location where = std::source_location::current()) {
-  return std::sqrt(dot(x, x, where));
+  const T squares = dot(x, x, where);
+  const T factor = detail::square_range<T>::factor(squares);
+  if (factor == T(1) || x.shape().rows * x.shape().cols == 0) return std::sqrt(squares);
+  dense<T, X, Device> y(x.mesh(), x.layout(), x.row_blocking(), x.col_blocking());
+  transform(x, y, partita::scaled<T>{factor});
+  return std::sqrt(dot(y, y, where)) / factor;
 }
 
-/// norms(0, j) = sqrt(sum over i of x(i, j)^2): the Euclidean norms of the columns. As dot(x, x, norms).
+/// norms(0, j) = sqrt(sum over i of x(i, j)^2): the Euclidean norms of the columns. As dot(x, x, norms), and
+/// scaled as the norm above, column by column.
 template <class T, layout X, class Device>
 void norm(const dense<T, X, Device>& x, dense<T, replicated, Device>& norms,
           std::source_location where = std::source_location::current()) {
   detail::require_one_number_per_column("norm", x, norms);
   dot(x, x, norms, where);
+  const auto& q = x.mesh().queue();
+  std::vector<T> factors(norms.values().size());
+  copy(q, std::span<const T>(norms.values()), std::span<T>(factors));
+  std::ranges::transform(factors, factors.begin(), detail::square_range<T>::factor);
+  if (x.shape().rows == 0 || std::ranges::count(factors, T(1)) == std::ssize(factors))
+    return transform(norms, norms, detail::square_root{});
+  dense<T, replicated, Device> factor(x.mesh(), norms.shape());
+  copy(q, std::span<const T>(factors), factor.values());
+  dense<T, X, Device> y(x.mesh(), x.layout(), x.row_blocking(), x.col_blocking());
+  transform_columns(x, factor, y, std::multiplies<>());
+  dot(y, y, norms, where);
   transform(norms, norms, detail::square_root{});
+  zip(norms, factor, norms, std::divides<>());
 }
 
 /// y(i, j) += alpha x(i, j). X and Y are n x f. Local; no communication. Throws shape_error unless x and y

@@ -62,7 +62,7 @@ class numbering {
 
   /// An empty table of `size`, a power of two.
   void resize(std::size_t size) {
-    shift_ = 64 - (std::bit_width(size) - 1);
+    shift_ = 64 - std::countr_zero(size);
     slots_.assign(size, slot{-1, 0});
   }
   void grow() {

@@ -22,10 +22,11 @@ class array {
   array() = default;
   array(std::vector<T> values) : own_(std::move(values)) {}
   array(std::initializer_list<T> values) : own_(values) {}
-  /// `count` values that exist as long as `first`. forget(first, bytes) may give back their memory until they
-  /// are read again.
-  array(std::shared_ptr<const T> first, std::size_t count, void (*forget)(const void*, std::size_t) = nullptr)
-      : mapped_(std::move(first)), count_(count), forget_(forget) {}
+  /// `count` values that exist as long as `first`. give_back(first, bytes) may give back their memory until
+  /// they are read again.
+  array(std::shared_ptr<const T> first, std::size_t count,
+        void (*give_back)(const void*, std::size_t) = nullptr)
+      : mapped_(std::move(first)), count_(count), forget_(give_back) {}
 
   const T* data() const { return mapped_ ? mapped_.get() : own_.data(); }
   std::size_t size() const { return mapped_ ? count_ : own_.size(); }

@@ -153,9 +153,9 @@ class dense_block {
 /// the blockings.
 ///
 /// T: float or double; or base::bfloat16, to be sent and multiplied by a sparse matrix, see spmm_plan. L: the
-/// axes that partition the rows and columns, or dynamic_layout. Device: where the block resides. Move-only. A
-/// static layout converts to a dynamic one, and back with a check. Throws error naming the shape when a block
-/// cannot be allocated, and on any use after a move.
+/// axes that partition the rows and columns, or dynamic_layout. Device: where the block resides. Move-only;
+/// copy(x) of algebra/elementwise.hpp makes another. A static layout converts to a dynamic one, and back with
+/// a check. Throws error naming the shape when a block cannot be allocated, and on any use after a move.
 template <class T, layout L, class Device>
 class dense : public detail::dense_block<T, Device> {
   static_assert(std::same_as<T, float> || std::same_as<T, double> || std::same_as<T, base::bfloat16>,

@@ -26,9 +26,13 @@ namespace partition {
 /// inside its row axes.
 constexpr axis_set column_cut(layout sparse_layout) { return sparse_layout.rows | sparse_layout.cols; }
 
-/// Whether this is a valid sparse layout: rows partitioned by row only, columns by col and depth only.
-constexpr bool is_sparse_layout(layout l) {
-  return (l.rows - axis::row).empty() && !l.cols.contains(axis::row);
+/// Throws shape_error unless `l` is a sparse layout and the blockings are of this mesh.
+inline void require_sparse(mesh_shape shape, layout l, const blocking& rows, const blocking& cols) {
+  require_sparse_layout(l);
+  for (const blocking* b : {&rows, &cols})
+    if (!(b->shape() == shape))
+      throw_error<shape_error>(
+          {"blockings of mesh ", b->shape(), " given to a sparse matrix on mesh ", shape});
 }
 
 /// The global columns of tile t of the rank at `at`, and those of all its tiles.
@@ -82,11 +86,7 @@ class sparse {
         cols_(std::move(cols)),
         forward_(std::move(forward)),
         backward_(std::move(backward)) {
-    if (!partition::is_sparse_layout(l))
-      throw_error<shape_error>(
-          {"the row axis may partition only the rows of a sparse matrix, col and depth only its columns; the "
-           "layout is ",
-           l});
+    partition::require_sparse(mesh_.shape(), l, rows_, cols_);
   }
 
   /// A matrix over borrowed arrays on Device, without a copy: this rank's tiles of A and of A^T (the same
@@ -102,6 +102,7 @@ class sparse {
   static sparse view(const partita::mesh<Device>& m, partita::layout l,
                      std::optional<partita::layout> operand, const blocking& rows, const blocking& cols,
                      local::csr_arrays<T> a, local::csr_arrays<T> transpose = {}) {
+    partition::require_sparse(m.shape(), l, rows, cols);
     const bool same = a.offsets.data() == transpose.offsets.data() &&
                       a.columns.data() == transpose.columns.data() &&
                       a.values.data() == transpose.values.data() && rows == cols;

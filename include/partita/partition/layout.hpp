@@ -46,6 +46,19 @@ constexpr bool is_layout(layout l) { return (l.rows & l.cols).empty(); }
 /// it.
 constexpr layout full_width(layout l) { return l == dynamic_layout ? l : layout{l.used(), {}}; }
 
+/// Whether this is a valid layout of a sparse matrix: rows cut by row only, columns by col and depth only.
+constexpr bool is_sparse_layout(layout l) {
+  return (l.rows - axis::row).empty() && !l.cols.contains(axis::row);
+}
+/// Throws shape_error unless it is.
+inline void require_sparse_layout(layout l) {
+  if (!is_sparse_layout(l))
+    throw_error<shape_error>(
+        {"the row axis may partition only the rows of a sparse matrix, col and depth only its columns; the "
+         "layout is ",
+         l});
+}
+
 /// Whether A X can be computed without redistributing the operands: row cuts X's rows if and only if it cuts
 /// A's. An axis that cuts A's columns leaves partial sums, which are reduced along it, over X's rows or (col
 /// only) over X's columns.

@@ -13,7 +13,15 @@
 namespace partita {
 
 /// A partition policy: a layout for the sparse operand A (n x n) and one for the dense operands X, Y (n x f).
-/// `spmm` derives its communication from the two.
+/// `spmm` derives its communication from the two. Of all pairs of layouts, 18 can be multiplied (see
+/// partition::is_sparse_layout and partition::multipliable):
+///
+///     A's rows       by row or none; X's rows by row too, or not either
+///     A's columns    by col, depth, both or none
+///     X's rows       also by depth, if A's columns are cut by it
+///     X's columns    by col or none; by col if A's columns are cut by it
+///
+/// Every axis along which a mesh has several ranks cuts A or X.
 struct policy {
   std::string_view name;
   layout sparse;
@@ -52,8 +60,16 @@ inline const policy& find_policy(std::string_view name) {
 }
 
 /// Throws mesh_error if `shape` does not have `ranks` ranks, or extends along an axis that the policy does
-/// not use.
+/// not use (ranks along it would all do the same), and shape_error if the policy's layouts cannot be
+/// multiplied.
 inline void require_mesh(const policy& p, mesh_shape shape, int ranks) {
+  partition::require_sparse_layout(p.sparse);
+  if (!partition::multipliable(p.sparse, p.dense))
+    throw_error<shape_error>(
+        {"policy ", p.name, ": A with ", p.sparse, " and X with ", p.dense,
+         " cannot be multiplied: X's rows are cut by row if and only if A's are, and otherwise by depth "
+         "alone, "
+         "if it cuts A's columns; X's columns by col alone, and always if it cuts A's columns"});
   if (ranks < 1) throw_error<mesh_error>({"a mesh needs at least one rank, not ", ranks});
   if (shape.row < 1 || shape.col < 1 || shape.depth < 1)
     throw_error<mesh_error>({"mesh ", shape, " has an axis of size less than 1"});

@@ -86,8 +86,8 @@ class hop {
   template <class F>
   std::size_t for_ranges(std::size_t rows, const F& f) const {
     const auto parts = std::clamp<std::size_t>(rows / least_rows, 1, static_cast<std::size_t>(threads_));
-    local::run_parts(static_cast<int>(parts), [&](int part) {
-      const auto p = static_cast<std::size_t>(part);
+    local::run_parts(static_cast<int>(parts), [&](int number) {
+      const auto p = static_cast<std::size_t>(number);
       f(p, rows * p / parts, rows * (p + 1) / parts);
     });
     return parts;

@@ -124,9 +124,9 @@ class sliced_input final : public batch_input<T, Device> {
     predicted_ = {};
     requested_ = 0;
     std::vector<global_index> sizes;
-    for (const auto& part : parts) {
-      requested_ += std::ssize(part.vertices);
-      const auto& b = part.blocks[0];
+    for (const auto& sample : parts) {
+      requested_ += std::ssize(sample.vertices);
+      const auto& b = sample.blocks[0];
       sizes.insert(sizes.end(), {b.cols, b.rows, static_cast<global_index>(b.columns.size())});
     }
     const std::vector<global_index> all_sizes = world.all_gather(sizes);

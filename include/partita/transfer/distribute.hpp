@@ -164,7 +164,8 @@ template <class Device, class Entries>
 void require_entries(const mesh<Device>& m, matrix_shape shape, const Entries& entries,
                      transfer::sharing shares) {
   if (shares == transfer::sharing::trusted) return;
-  transfer::require_entries(shape, entries);
+  transfer::require_entries(shape, entries, 1,
+                            m.size() == 1 ? "" : base::sentence_of({" (given by rank ", m.rank(), ")"}));
   if (const auto factors = factors_of(entries, transfer::side::straight))
     transfer::require_factors(shape, *factors);
   if (shares == transfer::sharing::disjoint) transfer::require_shares(m.world(), entries);
@@ -175,6 +176,7 @@ template <class T, class Device, class Entries>
 std::pair<shared_tiles<T, Device>, shared_tiles<T, Device>> distribute_tiles(
     const mesh<Device>& m, layout l, const blocking& rows, const blocking& cols, const Entries& entries,
     symmetry kind, transfer::sharing shares) {
+  partition::require_sparse(m.shape(), l, rows, cols);
   const matrix_shape shape{rows.size(), cols.size()};
   require_entries(m, shape, entries, shares);
   const auto tiles_of = [&](const blocking& r, const blocking& c, transfer::side of) {
@@ -201,9 +203,10 @@ std::pair<shared_tiles<T, Device>, shared_tiles<T, Device>> distribute_tiles(
 ///
 /// Collective over the mesh. What travels: each entry, to the ranks that hold it, and again for A^T unless A
 /// is symmetric or one_way; an all-gather of one element, which detects ranks that all give the same entries.
-/// Throws shape_error naming an entry outside the matrix, or when A is declared symmetric but is not (see
-/// is_symmetric); error naming an entry that is not finite, and when all of several ranks give the same
-/// entries, unless `shares` declares that they overlap and are to be summed.
+/// Throws shape_error, before anything is sent, for a layout that no sparse matrix has; naming an entry
+/// outside the matrix; and when A is declared symmetric but is not (see is_symmetric); error naming an entry
+/// that is not finite, and when all ranks, or two, give the same entries, unless `shares` declares that
+/// they overlap and are to be summed.
 template <class Device, detail::triplets Entries>
 auto distribute(const mesh<Device>& m, layout l, const blocking& rows, const blocking& cols,
                 const Entries& entries, symmetry kind = symmetry::general, std::optional<layout> operand = {},
@@ -226,7 +229,7 @@ auto distribute(const mesh<Device>& m, layout l, matrix_shape shape, const Entri
 }
 /// In the layout of a policy; products redistribute dense matrices of any layout to the policy's and back.
 /// The columns of A are cut as the rows of X are: `cols` is a blocking with nesting::rows, too. Throws
-/// mesh_error for a mesh with several ranks along an axis that the policy does not use.
+/// as require_mesh does.
 template <class Device, detail::triplets Entries>
 auto distribute(const mesh<Device>& m, const policy& p, const blocking& rows, const blocking& cols,
                 const Entries& entries, symmetry kind = symmetry::general,

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdint>
 #include <iterator>
+#include <string_view>
 #include <vector>
 
 #include "partita/base/random.hpp"
@@ -74,30 +75,44 @@ void add_by_row(const Entries& entries, std::vector<Sum>& sums, int threads) {
   });
 }
 
-/// Throws error naming this entry, a triplet, unless it is finite.
+/// Throws error naming this entry, a triplet, unless it is finite. `giver`, here and below: " (given by
+/// ...)".
 template <class Entry>
-void require_finite(const Entry& e) {
+void require_finite(const Entry& e, std::string_view giver = {}) {
   if (!std::isfinite(e.value))
     throw_error<error>({"entry (", e.row, ", ", e.col, ") of a sparse matrix is ",
                         std::isnan(e.value) ? "NaN"
                         : e.value > 0       ? "infinite"
                                             : "minus infinite",
-                        ", which is not a finite number"});
+                        ", which is not a finite number", giver});
 }
 
 /// Throws shape_error naming an entry outside a matrix of this shape, and as require_finite. `entries`, here
 /// and below: any forward range of triplets, read by so many threads.
 template <class Entries>
-void require_entries(matrix_shape shape, const Entries& entries, int threads = 1) {
+void require_entries(matrix_shape shape, const Entries& entries, int threads = 1,
+                     std::string_view giver = {}) {
   for_entries(entries, threads, [&](std::size_t, const auto& e) {
     if (e.row < 0 || e.row >= shape.rows || e.col < 0 || e.col >= shape.cols)
-      throw_error<shape_error>({"entry (", e.row, ", ", e.col, ") is outside a matrix of ", shape});
-    require_finite(e);
+      throw_error<shape_error>({"entry (", e.row, ", ", e.col, ") is outside a matrix of ", shape, giver});
+    require_finite(e, giver);
   });
 }
 
-/// Throws error if every rank gives the same entries, in any order, since each would then be summed once per
-/// rank. Collective. What travels: an all-gather of one element per rank.
+/// Throws error, the same on every rank, if two of these numbers, each of a rank, are the same odd number.
+inline void require_different(const std::vector<global_index>& of_ranks) {
+  for (auto r = of_ranks.begin(); r != of_ranks.end(); ++r) {
+    const auto other = *r % 2 == 0 ? of_ranks.end() : std::find(std::next(r), of_ranks.end(), *r);
+    if (other != of_ranks.end())
+      throw_error<error>({"ranks ", r - of_ranks.begin(), " and ", other - of_ranks.begin(),
+                          " gave the same entries, which would be summed twice: give each entry on one rank, "
+                          "or say transfer::sharing::overlapping"});
+  }
+}
+
+/// Throws error if every rank gives the same entries, in any order, or two of them the same four or more,
+/// since each would then be summed once per rank. Collective. What travels: an all-gather of one element per
+/// rank.
 template <class Entries>
 void require_shares(const communicator& world, const Entries& entries) {
   if (world.size() == 1) return;
@@ -106,9 +121,11 @@ void require_shares(const communicator& world, const Entries& entries) {
     sum += random_bits(std::bit_cast<std::uint64_t>(static_cast<double>(e.value)), e.row, e.col);
     ++count;
   }
-  const auto mine = count == 0 ? 0 : static_cast<global_index>(base::mixed_bits(sum ^ count));
+  const bool several = count >= 4;  // fewer may be alike by chance: edges that a file has twice
+  const std::uint64_t hash = base::mixed_bits(sum ^ count) | 1;
+  const auto mine = count == 0 ? 0 : static_cast<global_index>(several ? hash : hash - 1);
   const std::vector<global_index> all = world.all_gather(mine);
-  if (mine == 0 || all != std::vector<global_index>(all.size(), mine)) return;
+  if (mine == 0 || all != std::vector<global_index>(all.size(), mine)) return require_different(all);
   throw_error<error>({"each of ", world.size(), " ranks gave the same ", count,
                       count == 1 ? " entry" : " entries", ", which would be summed ", world.size(),
                       " times: give each entry on one rank, or say transfer::sharing::overlapping"});

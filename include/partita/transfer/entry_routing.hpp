@@ -37,6 +37,7 @@ class entry_holders {
  public:
   entry_holders(mesh_shape shape, layout l, const blocking& rows, const blocking& cols)
       : rows_(rows, l.rows), cols_(cols, partition::column_cut(l)) {
+    partition::require_sparse(shape, l, rows, cols);
     const bool row_cut = l.rows.contains(axis::row);
     const axis_set copies = every_axis - l.used();
     tiles_ = row_cut ? static_cast<std::size_t>(shape.row) : 1;
