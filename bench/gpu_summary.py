@@ -43,7 +43,7 @@ def spmm_lines(spmm):
                      milliseconds(times.get("own")), ratio(p["own_speedup"]), f"{1e-9 * p['own_bytes_per_second']:.0f}"])
     return [f"## SpMM, f32: median ms; speed over the best of cuSPARSE at least {ratio(spmm['least_speedup'])}, "
             f"geometric mean {ratio(spmm['geometric_mean_speedup'])}", "",
-            f"A copy of 1 GiB within the device moves {1e-9 * spmm['copy_bytes_per_second']:.0f} GB/s. GB/s counts every row of x "
+            f"A copy of {spmm['copy_bytes'] >> 20} MiB within the device moves {1e-9 * spmm['copy_bytes_per_second']:.0f} GB/s. GB/s counts every row of x "
             "that an entry names, as if nothing were cached.", "",
             *table(["graph", "f", "cuSPARSE", "own", "speed", "GB/s"], rows)]
 
