@@ -74,7 +74,7 @@ def main(folder, name, out_json, out_md):
     parts = {key: part(folder, key) for key in ("spmm", "epochs", "epochs_nccl", "peers")}
     pathlib.Path(out_json).write_text(json.dumps({"name": name, **about, "steps": steps, **parts}, indent=1) + "\n")
     text = [f"# {about.get('device', name)}", "",
-            ", ".join(f"{key} {about[key]}" for key in ("driver", "cuda", "commit", "date") if key in about) + "; made by `scripts/gpu-check`.", "",
+            ", ".join(f"{key} {about[key]}" for key in ("driver", "capability", "cuda", "commit", "date") if key in about) + "; made by `scripts/gpu-check`.", "",
             *table(["step", "", "seconds", ""], [[s["step"], s["state"], s["seconds"], s.get("note", "")] for s in steps])]
     if parts["spmm"]:
         text += spmm_lines(parts["spmm"])
