@@ -43,7 +43,10 @@ std::vector<bench_case> every_case(int most_ranks) {
   const auto reddit = bench::reddit_counts(), products = bench::products_counts();
   std::vector<bench_case> cases = {{"reddit_gcn_32", reddit, 602, 41, "gcn", 100, 32},
                                    {"products_gcn", products, 100, 47, "gcn", 128, 2},
-                                   {"products_sage", products, 100, 47, "sage", 128, 2}};
+                                   {"products_sage", products, 100, 47, "sage", 128, 2},
+                                   {"products_sage_max", products, 100, 47, "sage_max", 128, 2},
+                                   {"products_gat", products, 100, 47, "gat", 8, 2},
+                                   {"reddit_gat", reddit, 602, 41, "gat", 8, 2}};
   for (const std::string policy : {"row_1d", "feature_column"})
     for (const int ranks : {1, most_ranks})
       cases.push_back({policy + "_" + std::to_string(ranks), reddit, 602, 41, "gcn", 128, 2, policy, ranks});
@@ -71,7 +74,8 @@ io::dataset dataset_of(const bench_case& c) {
 
 nn::training_options options_of(const bench_case& c) {
   nn::training_options o;
-  o.model = c.model;
+  o.model = c.model == "sage_max" ? "sage" : c.model;
+  if (c.model == "sage_max") o.aggregation = nn::aggregation::max;
   o.hidden = {c.hidden};
   o.layers = c.layers;
   o.raw_features = true;

@@ -43,7 +43,7 @@ def spmm_lines(spmm):
                      milliseconds(times.get("own")), ratio(p["own_speedup"]), f"{1e-9 * p['own_bytes_per_second']:.0f}"])
     return [f"## SpMM, f32: median ms; speed over the best of cuSPARSE at least {ratio(spmm['least_speedup'])}, "
             f"geometric mean {ratio(spmm['geometric_mean_speedup'])}", "",
-            f"A copy of 1 GiB within the device moves {1e-9 * spmm['copy_bytes_per_second']:.0f} GB/s. GB/s counts every row of x "
+            f"A copy of {spmm['copy_bytes'] >> 20} MiB within the device moves {1e-9 * spmm['copy_bytes_per_second']:.0f} GB/s. GB/s counts every row of x "
             "that an entry names, as if nothing were cached.", "",
             *table(["graph", "f", "cuSPARSE", "own", "speed", "GB/s"], rows)]
 
@@ -74,7 +74,7 @@ def main(folder, name, out_json, out_md):
     parts = {key: part(folder, key) for key in ("spmm", "epochs", "epochs_nccl", "peers")}
     pathlib.Path(out_json).write_text(json.dumps({"name": name, **about, "steps": steps, **parts}, indent=1) + "\n")
     text = [f"# {about.get('device', name)}", "",
-            ", ".join(f"{key} {about[key]}" for key in ("driver", "cuda", "commit", "date") if key in about) + "; made by `scripts/gpu-check`.", "",
+            ", ".join(f"{key} {about[key]}" for key in ("driver", "capability", "cuda", "commit", "date") if key in about) + "; made by `scripts/gpu-check`.", "",
             *table(["step", "", "seconds", ""], [[s["step"], s["state"], s["seconds"], s.get("note", "")] for s in steps])]
     if parts["spmm"]:
         text += spmm_lines(parts["spmm"])

@@ -19,6 +19,8 @@
 # gives the reason why a test requires a physical GPU; without one, such tests are listed in needs_card.txt in
 # the build directory, which ./check prints.
 
+option(PARTITA_EMULATOR "Tests of CUDA devices build the emulator, on which they run without a card" ON)
+mark_as_advanced(PARTITA_EMULATOR)
 set_property(GLOBAL PROPERTY partita_gpu_test_script "")
 set(PARTITA_NEEDS_CARD ${PROJECT_BINARY_DIR}/needs_card.txt)
 file(REMOVE ${PARTITA_NEEDS_CARD})
@@ -84,6 +86,12 @@ function(partita_register_emulator_test name)
   endif()
 endfunction()
 
+function(partita_depend_on_emulator target)
+  if(PARTITA_EMULATOR)
+    add_dependencies(${target} emulator)
+  endif()
+endfunction()
+
 function(partita_add_device_test path)
   cmake_parse_arguments(PARSE_ARGV 1 arg "${device_options}" "${device_values}" "${device_lists}")
   list(APPEND arg_BACKENDS cuda)
@@ -111,7 +119,7 @@ function(partita_add_device_test path)
     list(PREPEND arg_LIBRARIES emulated_cudart)
   endif()
   partita_build_test(${name} ${main})
-  add_dependencies(${name} emulator)
+  partita_depend_on_emulator(${name})
   add_dependencies(device_tests ${name})
   if(arg_CONTROLS_EMULATOR)  # the libraries of one name come from the environment
     set_target_properties(${name} PROPERTIES SKIP_BUILD_RPATH TRUE)

@@ -15,6 +15,20 @@ Function* real(const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
 }
 
+/// Whether the device's engines alone reach it. Memory that the host maps, and plain memory, is the host's.
+bool is_on_device(const void* memory) {
+  cudaPointerAttributes about{};
+  if (cudaPointerGetAttributes(&about, memory) == cudaSuccess) return about.type == cudaMemoryTypeDevice;
+  static_cast<void>(cudaGetLastError());
+  return false;
+}
+
+/// What a copy of cudaMemcpyDefault is: from one device's memory to another's, or a host's on one side.
+cudaMemcpyKind kind_of(const void* to, const void* from) {
+  if (!is_on_device(from)) return cudaMemcpyHostToDevice;
+  return is_on_device(to) ? cudaMemcpyDeviceToDevice : cudaMemcpyDeviceToHost;
+}
+
 }  // namespace
 
 bench::cuda_calls bench::count_cuda_calls() {
@@ -71,8 +85,9 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
                             cudaStream_t stream) {
   static const auto next =
       real<cudaError_t(void*, const void*, std::size_t, cudaMemcpyKind, cudaStream_t)>("cudaMemcpyAsync");
-  if (kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDefault) ++copies_to_host;
-  if (kind == cudaMemcpyDeviceToDevice) ++copies_on_device;
+  const cudaMemcpyKind is = kind == cudaMemcpyDefault ? kind_of(to, from) : kind;
+  if (is == cudaMemcpyDeviceToHost) ++copies_to_host;
+  if (is == cudaMemcpyDeviceToDevice) ++copies_on_device;
   return next(to, from, bytes, kind, stream);
 }
 

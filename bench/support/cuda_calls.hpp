@@ -12,8 +12,8 @@ struct cuda_calls {
   std::int64_t allocations = 0;     ///< cudaMallocFromPoolAsync, cudaMallocAsync, cudaMalloc, cudaMallocHost
   std::int64_t device_waits = 0;    ///< cudaDeviceSynchronize
   std::int64_t stream_waits = 0;    ///< cudaStreamSynchronize, cudaEventSynchronize
-  std::int64_t copies_to_host = 0;  ///< cudaMemcpyAsync from the device to the host, or either way
-  std::int64_t copies_on_device = 0;
+  std::int64_t copies_to_host = 0;  ///< cudaMemcpyAsync from the device's memory to the host's
+  std::int64_t copies_on_device = 0;  ///< from one device's memory to that one's or another's
 
   cuda_calls operator-(const cuda_calls& before) const {
     return {allocations - before.allocations, device_waits - before.device_waits,

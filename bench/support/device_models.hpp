@@ -15,8 +15,8 @@ partita::sparse<float, partita::dynamic_layout, cuda_device> matrix_on_device(
     const partita::mesh<cuda_device>& m, const partita::policy& p, const graph_counts& counts, bool rmat,
     bool mean, std::int64_t& nonzeros);
 
-/// The GCN, or SAGE with mean aggregation, named by `options`, over such a graph; widths as from
-/// layer_widths.
+/// The GCN, GAT, or SAGE of either aggregation, named by `options`, over such a graph; widths as from
+/// layer_widths, GAT's hidden ones per head.
 partita::nn::model<float, cuda_device> model_on_device(const partita::mesh<cuda_device>& m,
                                                        const partita::policy& p, const graph_counts& counts,
                                                        bool rmat, const std::vector<global_index>& widths,
