@@ -182,20 +182,14 @@ using namespace emulator;
 extern "C" {
 
 const char* CUBLASWINAPI cublasLtGetStatusName(cublasStatus_t status) {
-  switch (status) {
-    case CUBLAS_STATUS_SUCCESS:
-      return "CUBLAS_STATUS_SUCCESS";
-    case CUBLAS_STATUS_NOT_INITIALIZED:
-      return "CUBLAS_STATUS_NOT_INITIALIZED";
-    case CUBLAS_STATUS_INVALID_VALUE:
-      return "CUBLAS_STATUS_INVALID_VALUE";
-    case CUBLAS_STATUS_EXECUTION_FAILED:
-      return "CUBLAS_STATUS_EXECUTION_FAILED";
-    case CUBLAS_STATUS_NOT_SUPPORTED:
-      return "CUBLAS_STATUS_NOT_SUPPORTED";
-    default:
-      return "unknown status";
-  }
+  using named = std::pair<cublasStatus_t, const char*>;
+  for (const auto& [code, name] : {named{CUBLAS_STATUS_SUCCESS, "CUBLAS_STATUS_SUCCESS"},
+                                   {CUBLAS_STATUS_NOT_INITIALIZED, "CUBLAS_STATUS_NOT_INITIALIZED"},
+                                   {CUBLAS_STATUS_INVALID_VALUE, "CUBLAS_STATUS_INVALID_VALUE"},
+                                   {CUBLAS_STATUS_EXECUTION_FAILED, "CUBLAS_STATUS_EXECUTION_FAILED"},
+                                   {CUBLAS_STATUS_NOT_SUPPORTED, "CUBLAS_STATUS_NOT_SUPPORTED"}})
+    if (status == code) return name;
+  return "unknown status";
 }
 const char* CUBLASWINAPI cublasLtGetStatusString(cublasStatus_t) { return "an error of the emulator"; }
 
