@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // NCCL on the emulator: the calls that are made, what they cost, and how failures end.
 #include <atomic>
-#include <doctest/doctest.h>
-#include <vector>
 
 #include "emulator/control.hpp"
 #include "partita/comm/mesh.hpp"
@@ -11,22 +9,15 @@
 namespace test_nccl_failures {
 
 namespace laws = test_support::laws;
-using partita::communication_error;
-using partita::communicator;
-using partita::cuda_device;
-using partita::device_queue;
-using partita::global_index;
-using partita::request;
-using test_support::equal_counts;
-using test_support::on_threads;
+using partita::communication_error, partita::communicator, partita::cuda_device, partita::device_queue;
+using partita::global_index, partita::request, test_support::equal_counts, test_support::on_threads;
 using test_support::unchecked;
 
 namespace {
 
 const partita::nccl::options impatient{.time_limit = std::chrono::milliseconds(500), .checked = false};
 
-template <class Body>
-void on_devices(int ranks, const partita::nccl::options& o, Body body) {
+void on_devices(int ranks, const partita::nccl::options& o, auto body) {
   emulator::set_device_count(ranks);
   test_support::on_nccl_devices(ranks, o, body);
   emulator::set_device_count(1);
@@ -236,11 +227,9 @@ TEST_CASE("an operation that is given up fails the group, and its memory may go"
 }
 
 TEST_CASE("groups that cannot be made, and calls that fail") {
-  expect_error<communication_error>("duplicate GPU detected", [] {
-    on_threads(2, [](const communicator& c) {
-      const device_queue<cuda_device> q;
-      partita::nccl::world(c, q);
-    });
+  expect_error<communication_error>(2, "duplicate GPU detected", [](const communicator& c) {
+    const device_queue<cuda_device> q;
+    partita::nccl::world(c, q);
   });
   emulator::make_fail("ncclCommInitRankConfig", cudaErrorUnknown);
   expect_error<communication_error>("ncclCommInitRankConfig failed: unhandled cuda error", [] {
@@ -263,12 +252,11 @@ TEST_CASE("groups that cannot be made, and calls that fail") {
     on_devices(3, unchecked, [](const communicator&, const device_queue<cuda_device>&) {});
   });
   emulator::set_device_count(3);
-  expect_error<communication_error>("NCCL was set up for cuda device 1, not for cuda device 2", [] {
-    on_threads(2, [](const communicator& c) {
-      const device_queue<cuda_device> q(c.rank()), other(2);
-      partita::nccl::world(c, q, unchecked).on_memory(device_memory_of(c.rank() == 1 ? other : q));
-    });
-  });
+  expect_error<communication_error>(
+      2, "NCCL was set up for cuda device 1, not for cuda device 2", [](const communicator& c) {
+        const device_queue<cuda_device> q(c.rank()), other(2);
+        partita::nccl::world(c, q, unchecked).on_memory(device_memory_of(c.rank() == 1 ? other : q));
+      });
   emulator::set_device_count(1);
   cudaSetDevice(0);
 }

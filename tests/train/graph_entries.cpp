@@ -3,10 +3,8 @@
 #include "partita/train/graph_entries.hpp"
 
 #include <algorithm>
-#include <doctest/doctest.h>
 #include <iterator>
 #include <memory>
-#include <vector>
 
 #include "partita/train/edge_rows.hpp"
 #include "partita/train/graph_data.hpp"
@@ -15,7 +13,6 @@
 
 namespace test_graph_entries {
 
-using namespace partita;
 using namespace test_support;
 using entries_of_graph = nn::graph_entries<double>;
 
@@ -156,8 +153,7 @@ TEST_CASE("row_sums: of the dense matrix; reproducible_row_sums has the same bit
 }
 
 TEST_CASE("repeated_edges: every edge but the first of its place") {
-  io::dataset none = directed_graph(n);
-  io::dataset empty;
+  io::dataset none = directed_graph(n), empty;
   empty.vertices = 3;
   io::dataset few = empty;
   few.edges = {{0, 1}, {1, 0}, {2, 2}, {0, 1}, {2, 2}, {0, 1}, {1, 2}};

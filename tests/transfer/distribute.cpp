@@ -3,15 +3,10 @@
 // refuse.
 #include "partita/transfer/distribute.hpp"
 
-#include <doctest/doctest.h>
-#include <string>
-#include <vector>
-
 #include "support/matrices.hpp"
 
 namespace test_distribute {
 
-using namespace partita;
 using namespace test_support;
 
 TEST_CASE("generate, distribute from any root, collect") {
@@ -48,8 +43,7 @@ TEST_CASE("generate, distribute from any root, collect") {
 TEST_CASE("generate: with blockings of one's own") {
   for (const mesh_shape shape : {mesh_shape{2, 3, 1}, mesh_shape{2, 2, 2}})
     on_mesh(shape, [](const mesh<host>& m) {
-      const std::vector<global_index> weights = {3, 0, 3, 40, 3, 0, 3, 0, 3};
-      const std::vector<global_index> widths{0, 1, 2};
+      const std::vector<global_index> weights = {3, 0, 3, 40, 3, 0, 3, 0, 3}, widths{0, 1, 2};
       const blocking rows = blocking::balanced(weights, m.shape(), nesting::rows);
       const blocking cols =
           blocking::given({widths.begin(), widths.begin() + m.shape().col}, m.shape(), nesting::cols);
@@ -64,42 +58,38 @@ TEST_CASE("generate: with blockings of one's own") {
 }
 
 TEST_CASE("a policy on a mesh with ranks that it does not use is refused") {
-  expect_error<mesh_error>("policy feature_column does not use the row axis of mesh 4x1x1", [] {
-    on_mesh({4, 1, 1}, [](const host_mesh& m) {
-      distribute(m, feature_column, {5, 5}, std::vector<triplet<double>>{});
-    });
-  });
+  expect_error<mesh_error>({4, 1, 1}, "policy feature_column does not use the row axis of mesh 4x1x1",
+                           [](const host_mesh& m) {
+                             distribute(m, feature_column, {5, 5}, std::vector<triplet<double>>{});
+                           });
 }
 
 TEST_CASE("distribute: the wrong number of values") {
-  expect_error<shape_error>("a matrix of 4 x 3 cannot be made from 11 values", [] {
-    on_mesh({2, 2, 1}, [](const mesh<host>& m) {
-      const std::vector<double> values(11);
-      distribute<grid_2d.dense>(m, {4, 3}, values, m.size() - 1);
-    });
-  });
-  expect_error<shape_error>("a dimension of -3", [] {
-    on_mesh({2, 1, 1}, [](const mesh<host>& m) { generate<row_1d.dense, double>(m, {4, -3}, field(1)); });
+  expect_error<shape_error>({2, 2, 1}, "a matrix of 4 x 3 cannot be made from 11 values",
+                            [](const mesh<host>& m) {
+                              const std::vector<double> values(11);
+                              distribute<grid_2d.dense>(m, {4, 3}, values, m.size() - 1);
+                            });
+  expect_error<shape_error>({2, 1, 1}, "a dimension of -3", [](const mesh<host>& m) {
+    generate<row_1d.dense, double>(m, {4, -3}, field(1));
   });
 }
 
 TEST_CASE("distribute: a matrix that is too large is refused") {
-  expect_error<shape_error>("the number of rows of a sparse block is 1000000000000000", [] {
-    on_mesh({1, 1, 1}, [](const host_mesh& m) {
-      const std::vector<triplet<double>> entries{{0, 2, 1}};
-      distribute(m, row_1d.sparse, matrix_shape{1000000000000000, 3}, entries);
-    });
-  });
+  expect_error<shape_error>({1, 1, 1}, "the number of rows of a sparse block is 1000000000000000",
+                            [](const host_mesh& m) {
+                              const std::vector<triplet<double>> entries{{0, 2, 1}};
+                              distribute(m, row_1d.sparse, matrix_shape{1000000000000000, 3}, entries);
+                            });
 }
 
 TEST_CASE("distribute: an entry outside the matrix is named") {
   const auto refused = [](const triplet<double>& bad, const std::string& name) {
-    expect_error<shape_error>("entry " + name + " is outside a matrix of 4 x 6", [&] {
-      on_mesh({2, 1, 2}, [&](const host_mesh& m) {
-        const std::vector<triplet<double>> entries{{0, 0, 1}, {3, 5, 1}, bad};
-        distribute(m, replicated_1_5d.sparse, {4, 6}, share(entries, m.rank(), m.size()));
-      });
-    });
+    expect_error<shape_error>(
+        {2, 1, 2}, "entry " + name + " is outside a matrix of 4 x 6", [&](const host_mesh& m) {
+          const std::vector<triplet<double>> entries{{0, 0, 1}, {3, 5, 1}, bad};
+          distribute(m, replicated_1_5d.sparse, {4, 6}, share(entries, m.rank(), m.size()));
+        });
   };
   refused({4, 0, 1}, "(4, 0)");
   refused({0, 6, 1}, "(0, 6)");

@@ -2,11 +2,7 @@
 // What is refused of the entries of a sparse matrix, and which matrices are symmetric.
 #include "partita/transfer/entry_checks.hpp"
 
-#include <doctest/doctest.h>
 #include <limits>
-#include <span>
-#include <string>
-#include <vector>
 
 #include "partita/algebra/spmm.hpp"
 #include "partita/transfer/distribute.hpp"
@@ -14,7 +10,6 @@
 
 namespace test_entry_checks {
 
-using namespace partita;
 using namespace test_support;
 using entry = triplet<double>;
 using entries = std::vector<entry>;
@@ -70,11 +65,11 @@ TEST_CASE("entry checks: a matrix that is symmetric after adding up is distribut
 TEST_CASE("entry checks: an entry that is no finite number is named") {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   const auto refused = [](double value, const std::string& name) {
-    expect_error<error>("entry (2, 1) of a sparse matrix is " + name + ", which is not a finite number", [&] {
-      on_mesh({2, 1, 1}, [&](const mesh<host>& m) {
-        distribute(m, row_1d, {3, 3}, share(entries{{0, 1, 1}, {2, 1, value}}, m.rank(), m.size()));
-      });
-    });
+    expect_error<error>(
+        {2, 1, 1}, "entry (2, 1) of a sparse matrix is " + name + ", which is not a finite number",
+        [&](const mesh<host>& m) {
+          distribute(m, row_1d, {3, 3}, share(entries{{0, 1, 1}, {2, 1, value}}, m.rank(), m.size()));
+        });
   };
   refused(std::numeric_limits<double>::quiet_NaN(), "NaN");
   refused(infinity, "infinite");
@@ -83,13 +78,12 @@ TEST_CASE("entry checks: an entry that is no finite number is named") {
 
 TEST_CASE("entry checks: entries that every rank gives are refused, in whatever order") {
   expect_error<error>(
+      {2, 2, 1},
       "each of 4 ranks gave the same 2 entries, which would be summed 4 times: give each entry on "
       "one rank, or say transfer::sharing::overlapping",
-      [] {
-        on_mesh({2, 2, 1}, [](const mesh<host>& m) {
-          const entries one{{0, 1, 1}, {2, 1, 3}}, other{{2, 1, 3}, {0, 1, 1}};
-          distribute(m, grid_2d, {3, 3}, m.rank() == 2 ? other : one);
-        });
+      [](const mesh<host>& m) {
+        const entries one{{0, 1, 1}, {2, 1, 3}}, other{{2, 1, 3}, {0, 1, 1}};
+        distribute(m, grid_2d, {3, 3}, m.rank() == 2 ? other : one);
       });
 }
 
