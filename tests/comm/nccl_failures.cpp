@@ -227,9 +227,11 @@ TEST_CASE("an operation that is given up fails the group, and its memory may go"
 }
 
 TEST_CASE("groups that cannot be made, and calls that fail") {
-  expect_error<communication_error>(2, "duplicate GPU detected", [](const communicator& c) {
-    const device_queue<cuda_device> q;
-    partita::nccl::world(c, q);
+  expect_error<communication_error>("duplicate GPU detected", [] {
+    on_threads(2, [](const communicator& c) {
+      const device_queue<cuda_device> q;
+      partita::nccl::world(c, q);
+    });
   });
   emulator::make_fail("ncclCommInitRankConfig", cudaErrorUnknown);
   expect_error<communication_error>("ncclCommInitRankConfig failed: unhandled cuda error", [] {
@@ -252,11 +254,12 @@ TEST_CASE("groups that cannot be made, and calls that fail") {
     on_devices(3, unchecked, [](const communicator&, const device_queue<cuda_device>&) {});
   });
   emulator::set_device_count(3);
-  expect_error<communication_error>(
-      2, "NCCL was set up for cuda device 1, not for cuda device 2", [](const communicator& c) {
-        const device_queue<cuda_device> q(c.rank()), other(2);
-        partita::nccl::world(c, q, unchecked).on_memory(device_memory_of(c.rank() == 1 ? other : q));
-      });
+  expect_error<communication_error>("NCCL was set up for cuda device 1, not for cuda device 2", [] {
+    on_threads(2, [](const communicator& c) {
+      const device_queue<cuda_device> q(c.rank()), other(2);
+      partita::nccl::world(c, q, unchecked).on_memory(device_memory_of(c.rank() == 1 ? other : q));
+    });
+  });
   emulator::set_device_count(1);
   cudaSetDevice(0);
 }

@@ -37,8 +37,7 @@ void check_values(const std::string& name, const std::vector<value>& values, flo
   }
 }
 /// Against the function of C++ for some numbers.
-template <class F>
-void check_near(const std::string& name, F f, const std::vector<float>& operands, float relative,
+void check_near(const std::string& name, auto f, const std::vector<float>& operands, float relative,
                 float absolute = 0) {
   std::vector<value> values;
   for (const float a : operands) values.push_back({a, static_cast<float>(f(double{a}))});

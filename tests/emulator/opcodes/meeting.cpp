@@ -19,8 +19,7 @@ std::vector<row> lanes(F f) {
 }
 
 /// A shuffle from lane from(l), in range where inside(l) holds; what is out of range keeps its own value.
-template <class From, class Inside>
-void check_shuffle(const std::string& operation, From from, Inside inside) {
+void check_shuffle(const std::string& operation, auto from, auto inside) {
   const std::string text = "shfl.sync." + operation + ", 0xffffffff;";
   const auto with = [&](const std::string& result) {
     return text.substr(0, text.find('%')) + result + ", " + text.substr(text.find('%'));

@@ -11,8 +11,7 @@ namespace opcodes {
 
 /// Operands of one lane and the result; a predicate is 0 or 1.
 struct row {
-  std::uint64_t a = 0, b = 0, c = 0;
-  std::uint64_t expected = 0;
+  std::uint64_t a = 0, b = 0, c = 0, expected = 0;
   bool given = true;
 };
 inline constexpr row none{.given = false};

@@ -23,8 +23,7 @@ row reals(double a, double b, double c, double expected) {
 template <class T>
 struct rounding_case {
   std::string name, operands;
-  T a, b, c;
-  T nearest, to_zero, down, up;
+  T a, b, c, nearest, to_zero, down, up;
 };
 template <class T>
 void check_rounding(const std::vector<rounding_case<T>>& cases) {

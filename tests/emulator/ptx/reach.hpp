@@ -75,8 +75,7 @@ template <space S>
 }
 
 /// By the space that an operation names: template handlers for each.
-template <class F>
-handler for_space(space s, F f) {
+handler for_space(space s, auto f) {
   if (s == space::shared) return f.template operator()<space::shared>();
   if (s == space::local) return f.template operator()<space::local>();
   if (s == space::param) return f.template operator()<space::param>();

@@ -55,8 +55,7 @@ void write(Opaque* to, const T& value) {
   static_assert(sizeof(T) <= sizeof(Opaque));
   std::memcpy(to, &value, sizeof(T));
 }
-template <class Field>
-cublasStatus_t assign(Field& field, const void* value, std::size_t size) {
+cublasStatus_t assign(auto& field, const void* value, std::size_t size) {
   if (size != sizeof field) return CUBLAS_STATUS_INVALID_VALUE;
   std::memcpy(&field, value, size);
   return CUBLAS_STATUS_SUCCESS;
