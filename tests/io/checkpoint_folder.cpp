@@ -5,13 +5,16 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <doctest/doctest.h>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "support/scratch.hpp"
 
 namespace test_io_checkpoint_folder {
 
+using namespace partita;
 using namespace test_support;
 
 namespace {

@@ -3,6 +3,7 @@
 #include "partita/partition/block_finder.hpp"
 
 #include <doctest/doctest.h>
+#include <vector>
 
 #include "partita/partition/policies.hpp"
 #include "support/meshes.hpp"
