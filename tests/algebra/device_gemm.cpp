@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of distributed matrices on a device, under every schedule; further runs allocate nothing.
-#include <doctest/doctest.h>
-#include <vector>
 
 #include "partita/algebra/gemm.hpp"
 #include "partita/comm/cuda_memory.hpp"
@@ -13,7 +11,6 @@
 
 namespace test_device_gemm {
 
-using namespace partita;
 using namespace test_support;
 
 TEST_CASE("gemm on a device: every schedule on a grid, in stages, with sums") {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Orthonormal columns on a device: what Q and R promise, and the R of the same call on the host.
-#include <doctest/doctest.h>
-#include <vector>
 
 #include "partita/algebra/tall_skinny.hpp"
 #include "partita/comm/cuda_memory.hpp"
@@ -10,7 +8,6 @@
 
 namespace test_device_tall_skinny {
 
-using namespace partita;
 using namespace test_support;
 
 namespace {

@@ -2,14 +2,11 @@
 // Dropout, whose choices are a function of global indices.
 #include "partita/algebra/dropout.hpp"
 
-#include <doctest/doctest.h>
-
 #include "partita/algebra/reductions.hpp"
 #include "support/layers.hpp"
 
 namespace test_dropout {
 
-using namespace partita;
 using namespace test_support;
 
 using matrix = rows_matrix;

@@ -4,7 +4,6 @@
 #include "partita/algebra/edge_scores.hpp"
 
 #include <algorithm>
-#include <doctest/doctest.h>
 
 #include "partita/algebra/edge_scores_gradient.hpp"
 #include "partita/algebra/edge_spmm.hpp"
@@ -12,7 +11,6 @@
 
 namespace test_edge_scores {
 
-using namespace partita;
 using namespace test_support;
 
 namespace {

@@ -2,13 +2,10 @@
 // The softmax over the rows of an edge matrix, and its adjoint, on every policy and mesh.
 #include "partita/algebra/edge_softmax.hpp"
 
-#include <doctest/doctest.h>
-
 #include "support/edge_matrices.hpp"
 
 namespace test_edge_softmax {
 
-using namespace partita;
 using namespace test_support;
 
 TEST_CASE("the softmax over rows and its gradient") {
@@ -45,16 +42,15 @@ TEST_CASE("the softmax over rows and its gradient") {
 }
 
 TEST_CASE("values that overflow exp have a finite softmax") {
-  on_threads(2, [](const communicator& world) {
-    const mesh<host> m(world, {2, 1, 1});
+  on_mesh({2, 1, 1}, [](const host_mesh& m) {
     std::vector<triplet<double>> mine;
-    if (world.rank() == 0) mine = {{0, 0, 1}, {0, 3, 1}, {3, 1, 1}, {3, 2, 1}};
+    if (m.rank() == 0) mine = {{0, 0, 1}, {0, 3, 1}, {3, 1, 1}, {3, 2, 1}};
     host_edges e(distribute(m, row_1d.sparse, {4, 4}, mine), 1);
     e.values()[0] = 1e4;
-    e.values()[1] = world.rank() == 0 ? 1e4 : -1e6;
+    e.values()[1] = m.rank() == 0 ? 1e4 : -1e6;
     edge_softmax(e);
     CHECK(std::vector<double>(e.values().begin(), e.values().end()) ==
-          (world.rank() == 0 ? std::vector{0.5, 0.5} : std::vector{1.0, 0.0}));
+          (m.rank() == 0 ? std::vector{0.5, 0.5} : std::vector{1.0, 0.0}));
   });
 }
 

@@ -3,14 +3,11 @@
 // every policy and mesh.
 #include "partita/algebra/edge_spmm.hpp"
 
-#include <doctest/doctest.h>
-
 #include "partita/algebra/elementwise.hpp"
 #include "support/edge_matrices.hpp"
 
 namespace test_edge_spmm {
 
-using namespace partita;
 using namespace test_support;
 
 namespace {
@@ -80,8 +77,7 @@ TEST_CASE("products with an edge matrix and its transpose, with words as predict
 
 TEST_CASE("heads that do not divide the width, and layouts that do not fit, are refused") {
   const auto plan = [](layout l, local_index heads) {
-    on_threads(2, [&](const communicator& world) {
-      const host_mesh m(world, {2, 1, 1});
+    on_mesh({2, 1, 1}, [&](const host_mesh& m) {
       const auto a = distribute(m, row_1d.sparse, shape, std::vector<triplet<double>>{});
       const edge_spmm_plan multiply(a, l, blocking::even(width, m.shape(), nesting::cols), heads);
     });

@@ -3,16 +3,12 @@
 #include "partita/algebra/elementwise.hpp"
 
 #include <algorithm>
-#include <doctest/doctest.h>
-#include <string>
-#include <vector>
 
 #include "partita/base/function.hpp"
 #include "support/matrices.hpp"
 
 namespace test_elementwise {
 
-using namespace partita;
 using namespace test_support;
 
 namespace {
@@ -21,8 +17,7 @@ constexpr auto shapes = {matrix_shape{17, 9}, matrix_shape{2, 3}, matrix_shape{1
                          matrix_shape{0, 4}};
 
 /// body(mesh, layout, shape) on some meshes for some layouts; nothing may travel.
-template <class Body>
-void everywhere(Body body) {
+void everywhere(auto body) {
   on_some_layouts(shapes, [&](const host_mesh& m, layout l, matrix_shape size) {
     body(m, l, size);
     CHECK(m.ledger().entries().empty());
@@ -154,13 +149,11 @@ TEST_CASE("elementwise: blockings of one's own, floats, several threads a rank")
 
 TEST_CASE("elementwise: operands that are not cut alike are named") {
   const auto refused = [](const std::string& message, auto act) {
-    expect_error<shape_error>(message, [&] {
-      on_mesh({2, 2, 1}, [&](const host_mesh& m) {
-        auto a = generate<grid_2d.dense, double>(m, {5, 4}, field(1)),
-             b = generate<grid_2d.dense, double>(m, {5, 3}, field(2)),
-             tall = generate<grid_2d.dense, double>(m, {6, 4}, field(3));
-        act(a, b, tall);
-      });
+    expect_error<shape_error>({2, 2, 1}, message, [&](const host_mesh& m) {
+      auto a = generate<grid_2d.dense, double>(m, {5, 4}, field(1)),
+           b = generate<grid_2d.dense, double>(m, {5, 3}, field(2)),
+           tall = generate<grid_2d.dense, double>(m, {6, 4}, field(3));
+      act(a, b, tall);
     });
   };
   refused("transform needs operands of the same shape and blockings, not 5 x 4 and 5 x 3",

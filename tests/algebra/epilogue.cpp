@@ -4,8 +4,6 @@
 #include "partita/algebra/epilogue.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <doctest/doctest.h>
 #include <filesystem>
 
 #include "partita/algebra/row_products.hpp"
@@ -14,11 +12,9 @@
 #include "partita/memory/mapped_store.hpp"
 #include "partita/transfer/distribute.hpp"
 #include "support/matrices.hpp"
-#include "support/meshes.hpp"
 
 namespace test_epilogue {
 
-using namespace partita;
 using namespace test_support;
 
 namespace {

@@ -3,16 +3,12 @@
 // the sums that a fast mesh gives up to rounding, and move what the closed form says.
 #include "partita/algebra/exact_row_sums.hpp"
 
-#include <doctest/doctest.h>
-
 #include "partita/algebra/elementwise.hpp"
 #include "partita/transfer/distribute.hpp"
 #include "support/matrices.hpp"
-#include "support/ranks.hpp"
 
 namespace test_exact_row_sums {
 
-using namespace partita;
 using namespace test_support;
 
 namespace {

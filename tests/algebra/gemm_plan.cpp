@@ -2,16 +2,12 @@
 // The known algorithms among the schedules: what they receive and what their buffers hold, in numbers.
 #include "partita/algebra/gemm_plan.hpp"
 
-#include <doctest/doctest.h>
-#include <limits>
-
 #include "partita/algebra/reductions.hpp"
 #include "partita/partition/gemm_grid.hpp"
 #include "support/products.hpp"
 
 namespace test_gemm_plan {
 
-using namespace partita;
 using namespace test_support;
 
 // Every row of the table "Known algorithms" in docs/gemm.md.

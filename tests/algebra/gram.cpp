@@ -2,13 +2,10 @@
 // Gram matrices on every layout: values against loops over the whole matrix, symmetry, what travels.
 #include "partita/algebra/gram.hpp"
 
-#include <doctest/doctest.h>
-
 #include "support/matrices.hpp"
 
 namespace test_gram {
 
-using namespace partita;
 using namespace test_support;
 
 namespace {

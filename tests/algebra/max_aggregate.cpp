@@ -2,7 +2,6 @@
 // The maximum over in-neighbours and its gradient: by hand, and on every policy and mesh.
 #include "partita/algebra/max_aggregate.hpp"
 
-#include <doctest/doctest.h>
 #include <filesystem>
 #include <limits>
 #include <memory>
@@ -10,11 +9,9 @@
 #include "partita/comm/self.hpp"
 #include "partita/memory/mapped_store.hpp"
 #include "support/matrices.hpp"
-#include "support/meshes.hpp"
 
 namespace test_max_aggregate {
 
-using namespace partita;
 using namespace test_support;
 
 namespace {

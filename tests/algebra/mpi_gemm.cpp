@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products over MPI: values, and bytes as MPI's profiling interface sees them.
-#include <doctest/doctest.h>
 
 #include "partita/comm/mpi.hpp"
 #include "support/mpi_byte_counter.hpp"
 #include "support/mpi_world.hpp"
 #include "support/products.hpp"
 
-using namespace partita;
 using namespace test_support;
 
 TEST_CASE("gemm over MPI: pairs of layouts on every mesh, and the bytes of the ledger") {

@@ -2,9 +2,7 @@
 // Products by chunks of rows of A.
 #include "partita/algebra/row_chunks.hpp"
 
-#include <doctest/doctest.h>
 #include <set>
-#include <vector>
 
 #include "partita/algebra/spmm.hpp"
 #include "partita/transfer/row_split.hpp"
@@ -12,7 +10,6 @@
 
 namespace test_row_chunks {
 
-using namespace partita;
 using namespace test_support;
 
 TEST_CASE("row chunks: their products are the rows of the whole one, bit for bit") {

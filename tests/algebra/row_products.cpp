@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products with a replicated weight of matrices whose rows are whole, dense and sparse.
-#include <doctest/doctest.h>
 #include <filesystem>
 #include <memory>
 #include <utility>
@@ -11,7 +10,6 @@
 
 namespace test_row_products {
 
-using namespace partita;
 using namespace test_support;
 
 using matrix = rows_matrix;

@@ -2,15 +2,12 @@
 // Sampled products on every policy and mesh, on tiles and on the in-edges of own vertices.
 #include "partita/algebra/sddmm.hpp"
 
-#include <doctest/doctest.h>
-
 #include "partita/algebra/in_edge_sddmm.hpp"
 #include "partita/transfer/edge_redistribution.hpp"
 #include "support/edge_matrices.hpp"
 
 namespace test_sddmm {
 
-using namespace partita;
 using namespace test_support;
 
 namespace {
@@ -90,14 +87,11 @@ TEST_CASE(
 
 TEST_CASE("values of other edges are refused") {
   const auto refused = [](const std::string& message, auto act) {
-    expect_error<shape_error>(message, [&] {
-      on_threads(2, [&](const communicator& world) {
-        const mesh<host> m(world, {2, 1, 1});
-        const auto a = distribute(m, row_1d.sparse, {6, 6}, std::vector<triplet<double>>{});
-        const auto x = generate<double>(m, row_1d.dense, {6, 4}, field(0));
-        sddmm_plan sample(a, x, 2);
-        act(sample, a, x);
-      });
+    expect_error<shape_error>({2, 1, 1}, message, [&](const host_mesh& m) {
+      const auto a = distribute(m, row_1d.sparse, {6, 6}, std::vector<triplet<double>>{});
+      const auto x = generate<double>(m, row_1d.dense, {6, 4}, field(0));
+      sddmm_plan sample(a, x, 2);
+      act(sample, a, x);
     });
   };
   refused("and 2 heads were given values of 1 heads", [](auto& sample, const auto& a, const auto& x) {

@@ -2,17 +2,14 @@
 // Y = A X and Y = A^T X: right, and moving exactly what the closed forms say, for every policy on every mesh.
 #include "partita/algebra/spmm.hpp"
 
-#include <doctest/doctest.h>
 #include <filesystem>
 
 #include "partita/memory/mapped_store.hpp"
 #include "partita/transfer/distribute.hpp"
 #include "support/matrices.hpp"
-#include "support/meshes.hpp"
 
 namespace test_spmm {
 
-using namespace partita;
 using namespace test_support;
 
 namespace {
@@ -38,11 +35,7 @@ void check_product(const mesh<host>& m, const policy& named, const problem& p, c
   dense<double, dynamic_layout, host> y(m, named.dense, a.row_blocking(), features);
   spmm_plan plan(a, x, options);
   plan(x, y);
-  const auto allocations = m.queue().meter()->allocations();
-  m.ledger().clear();
-  plan(x, y);
-  CHECK(m.ledger().total() == plan.predicted());
-  CHECK(m.queue().meter()->allocations() == allocations);
+  run_again(m, plan, x, y);
   CHECK_MESSAGE(largest_difference(collect(y), product(p.entries, p.shape, p.width, transpose)) < 1e-12,
                 std::string(named.name), " on ", to_string(m.shape()), transpose ? ", transposed" : "");
 }
@@ -70,9 +63,7 @@ void check_update(const sparse<double, A, host>& a, layout l, const problem& p,
   for (std::size_t i = 0; i < once.size(); ++i) expected[i] = -0.75 * once[i];
   CHECK(largest_difference(collect(y), expected) < 1e-12);
   for (int run = 0; run < 2; ++run) {
-    m.ledger().clear();
-    plan(2, x, 0.5, y);
-    CHECK(m.ledger().total() == plan.predicted());
+    run_as_predicted(m, plan, 2, x, 0.5, y);
     for (std::size_t i = 0; i < once.size(); ++i) expected[i] = 2 * once[i] + 0.5 * expected[i];
     CHECK(largest_difference(collect(y), expected) < 1e-12);
   }
@@ -179,9 +170,7 @@ TEST_CASE("rows of A in another order leave every bit of Y, and what travels, as
           spmm_plan plan(a, x, o);
           CHECK(plan.options().row_order == order);
           plan(x, y);
-          m.ledger().clear();
-          plan(1, x, 0.5, y);
-          CHECK(m.ledger().total() == plan.predicted());
+          run_as_predicted(m, plan, 1, x, 0.5, y);
           found.push_back(collect(y));
           const bool said = plan.explain().find("rows of A in another order") != std::string::npos;
           if (order == local::row_order::natural) CHECK_FALSE(said);
@@ -289,8 +278,7 @@ TEST_CASE("blocks balanced by nonzeros, and given ones") {
   std::vector<global_index> weights(43, 0);
   for (const auto& e : p.entries) ++weights[static_cast<std::size_t>(e.row)];
   for_each_mesh(std::array{4, 12}, [&](auto policy, mesh_shape shape) {
-    on_threads(shape.size(), [&](const communicator& world) {
-      const mesh<host> m(world, shape);
+    on_mesh(shape, [&](const host_mesh& m) {
       const blocking balanced = blocking::balanced(weights, shape, nesting::rows);
       std::vector<global_index> sizes(static_cast<std::size_t>(shape.row), 1);
       sizes.front() += 43 - shape.row;
@@ -305,8 +293,7 @@ TEST_CASE("a symmetric A is its own transpose and stores it once") {
   std::vector<triplet<double>> entries;
   for (const auto& e : sparse_entries({30, 30})) entries.insert(entries.end(), {e, {e.col, e.row, e.value}});
   for_each_mesh(std::array{4}, [&](auto policy, mesh_shape shape) {
-    on_threads(shape.size(), [&](const communicator& world) {
-      const mesh<host> m(world, shape);
+    on_mesh(shape, [&](const host_mesh& m) {
       const auto mine = share(entries, m.rank(), m.size());
       const auto once = distribute(m, policy.sparse, {30, 30}, mine, symmetry::symmetric);
       CHECK(once.local() == transposed(once).local());
@@ -320,15 +307,12 @@ TEST_CASE("a symmetric A is its own transpose and stores it once") {
 TEST_CASE("layouts that a policy does not multiply go to its own and back, as predicted") {
   const problem p{{31, 31}, 5};
   for_each_mesh(std::array{1, 4, 6, 8}, [&](auto policy, mesh_shape shape) {
-    on_threads(shape.size(), [&](const communicator& world) {
-      const mesh<host> m(world, shape);
+    on_mesh(shape, [&](const host_mesh& m) {
       const auto a = distribute(m, policy, p.shape, share(p.entries, m.rank(), m.size()));
       const auto x = generate<vertex_rows, double>(m, {31, 5}, field(0));
       dense<double, vertex_rows, host> y(m, x.shape());
       spmm_plan plan(transposed(a), x);
-      m.ledger().clear();
-      plan(x, y);
-      CHECK(m.ledger().total() == plan.predicted());
+      run_as_predicted(m, plan, x, y);
       CHECK(largest_difference(collect(y), product(p.entries, p.shape, p.width, true)) < 1e-12);
     });
   });
@@ -336,61 +320,48 @@ TEST_CASE("layouts that a policy does not multiply go to its own and back, as pr
 
 TEST_CASE("layouts that do not fit are named") {
   expect_error<shape_error>(
+      {2, 1, 1},
       "rows cut by row, columns by none and X with rows cut by col, columns by none cannot be multiplied",
-      [] {
-        on_threads(2, [](const communicator& world) {
-          const mesh<host> m(world, {2, 1, 1});
-          const auto a = distribute(m, row_1d.sparse, {4, 4}, std::vector<triplet<double>>{});
-          (void)spmm(a, generate<double>(m, layout{axis::col, {}}, {4, 2}, field(0)));
-        });
+      [](const host_mesh& m) {
+        const auto a = distribute(m, row_1d.sparse, {4, 4}, std::vector<triplet<double>>{});
+        (void)spmm(a, generate<double>(m, layout{axis::col, {}}, {4, 2}, field(0)));
       });
-  expect_error<shape_error>("planned for X and Y with rows cut by row", [] {
-    on_threads(2, [](const communicator& world) {
-      const mesh<host> m(world, {2, 1, 1});
-      const auto a = distribute(m, row_1d, {4, 4}, std::vector<triplet<double>>{});
-      auto x = generate<double>(m, row_1d.dense, {4, 2}, field(0));
-      auto whole = redistribute(x, replicated);
-      spmm_plan(a, x)(x, whole);
-    });
+  expect_error<shape_error>({2, 1, 1}, "planned for X and Y with rows cut by row", [](const host_mesh& m) {
+    const auto a = distribute(m, row_1d, {4, 4}, std::vector<triplet<double>>{});
+    auto x = generate<double>(m, row_1d.dense, {4, 2}, field(0));
+    auto whole = redistribute(x, replicated);
+    spmm_plan(a, x)(x, whole);
   });
 }
 
 TEST_CASE("operands that do not fit are named with their shapes") {
   for (const policy& p : {row_1d, grid_2d, feature_column})
-    expect_error<shape_error>("spmm: Y of 9 x 4 must not be the memory of X", [&] {
-      on_threads(1, [&](const communicator& world) {
-        const mesh<host> m(world, {1, 1, 1});
-        const auto a = distribute(m, p, {9, 9}, sparse_entries({9, 9}));
-        auto x = generate<double>(m, p.dense, {9, 4}, field(0));
-        spmm_plan(a, x)(x, x);
-      });
-    });
-  expect_error<shape_error>("spmm: A of 9 x 9 is on mesh 2x1x1, X of 9 x 3 on mesh 1x2x1", [] {
-    on_threads(2, [](const communicator& world) {
-      const mesh<host> m(world, {2, 1, 1}), other(world, {1, 2, 1});
-      const auto a = distribute(m, row_1d, {9, 9}, share(sparse_entries({9, 9}), m.rank(), m.size()));
-      spmm(a, generate<double>(other, row_1d.dense, {9, 3}, field(0)));
-    });
-  });
+    expect_error<shape_error>({1, 1, 1}, "spmm: Y of 9 x 4 must not be the memory of X",
+                              [&](const host_mesh& m) {
+                                const auto a = distribute(m, p, {9, 9}, sparse_entries({9, 9}));
+                                auto x = generate<double>(m, p.dense, {9, 4}, field(0));
+                                spmm_plan(a, x)(x, x);
+                              });
   expect_error<shape_error>(
-      "spmm: the rows of X of 9 x 3 are not in the blocks of the columns of A of 9 x 9", [] {
-        on_threads(2, [](const communicator& world) {
-          const mesh<host> m(world, {2, 1, 1});
-          const auto a = distribute(m, row_1d, {9, 9}, share(sparse_entries({9, 9}), m.rank(), m.size()));
-          const auto x = generate<double>(m, row_1d.dense, blocking::given({8, 1}, m.shape(), nesting::rows),
-                                          blocking::even(3, m.shape(), nesting::cols), field(0));
-          (void)spmm(a, x);
-        });
+      2, "spmm: A of 9 x 9 is on mesh 2x1x1, X of 9 x 3 on mesh 1x2x1", [](const communicator& world) {
+        const mesh<host> m(world, {2, 1, 1}), other(world, {1, 2, 1});
+        const auto a = distribute(m, row_1d, {9, 9}, share(sparse_entries({9, 9}), m.rank(), m.size()));
+        spmm(a, generate<double>(other, row_1d.dense, {9, 3}, field(0)));
       });
-  expect_error<shape_error>("spmm: A of 9 x 9 cannot multiply X of 8 x 3", [] {
-    on_threads(2, [](const communicator& world) {
-      const mesh<host> m(world, {2, 1, 1});
-      const problem p{{9, 9}, 3};
-      const blocking nine = blocking::even(9, m.shape(), nesting::rows);
-      const auto a = distributed(m, row_1d.sparse, p, nine, nine);
-      const auto x = generate<row_1d.dense, double>(m, {8, 3}, field(0));
-      (void)spmm(a, x);
-    });
+  expect_error<shape_error>(
+      {2, 1, 1}, "spmm: the rows of X of 9 x 3 are not in the blocks of the columns of A of 9 x 9",
+      [](const host_mesh& m) {
+        const auto a = distribute(m, row_1d, {9, 9}, share(sparse_entries({9, 9}), m.rank(), m.size()));
+        const auto x = generate<double>(m, row_1d.dense, blocking::given({8, 1}, m.shape(), nesting::rows),
+                                        blocking::even(3, m.shape(), nesting::cols), field(0));
+        (void)spmm(a, x);
+      });
+  expect_error<shape_error>({2, 1, 1}, "spmm: A of 9 x 9 cannot multiply X of 8 x 3", [](const host_mesh& m) {
+    const problem p{{9, 9}, 3};
+    const blocking nine = blocking::even(9, m.shape(), nesting::rows);
+    const auto a = distributed(m, row_1d.sparse, p, nine, nine);
+    const auto x = generate<row_1d.dense, double>(m, {8, 3}, field(0));
+    (void)spmm(a, x);
   });
 }
 

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What each policy moves, against closed forms written here from n, f, nnz and the mesh alone.
-#include <doctest/doctest.h>
 
 #include "partita/algebra/spmm.hpp"
 #include "partita/transfer/distribute.hpp"
 #include "support/matrices.hpp"
-#include "support/meshes.hpp"
 
 namespace test_ledger {
 
-using namespace partita;
 using namespace test_support;
 
 namespace {
@@ -21,8 +18,7 @@ global_index piece(global_index n, int p, int i) { return n / p + (i < n % p ? 1
 void on_every_rank(const policy& p, mesh_shape shape, matrix_shape size, stationary keep,
                    const std::function<void(const ledger&, coordinates, global_index)>& check) {
   const auto entries = sparse_entries({size.rows, size.rows}, 3);
-  on_threads(shape.size(), [&](const communicator& world) {
-    const mesh<host> m(world, shape);
+  with_mesh(shape, [&](const host_mesh& m) {
     const auto mine = share(entries, m.rank(), m.size());
     const auto a = distribute(m, p.sparse, {size.rows, size.rows}, mine);
     const auto x = generate<double>(m, p.dense, size, field(0));
@@ -127,8 +123,7 @@ TEST_CASE("feature_column: nothing; feature_row: every row that is not mine, f/p
 TEST_CASE("only the rows that A's columns name: f times the number of remote columns with an entry") {
   const auto entries = sparse_entries({n, n}, 20);
   for (int p : {2, 5, 8})
-    on_threads(p, [&](const communicator& world) {
-      const mesh<host> m(world, {p, 1, 1});
+    with_mesh({p, 1, 1}, [&](const host_mesh& m) {
       const auto mine = share(entries, m.rank(), p);
       const auto a = distribute(m, row_1d.sparse, {n, n}, mine);
       const auto x = generate<row_1d.dense, double>(m, {n, f}, field(0));
@@ -148,8 +143,7 @@ TEST_CASE("only the rows that A's columns name: f times the number of remote col
 TEST_CASE("a block-diagonal A moves nothing when only needed rows travel, and automatic finds that") {
   std::vector<triplet<double>> diagonal;
   for (global_index i = 0; i < n; ++i) diagonal.push_back({i, i, 2.0});
-  on_threads(5, [&](const communicator& world) {
-    const mesh<host> m(world, {5, 1, 1});
+  with_mesh({5, 1, 1}, [&](const host_mesh& m) {
     const auto mine = share(diagonal, m.rank(), 5);
     const auto a = distribute(m, row_1d.sparse, {n, n}, mine);
     const blocking features = blocking::even(f, m.shape(), nesting::cols);
@@ -165,13 +159,12 @@ TEST_CASE("docs/policies: the words of the busiest rank where all blocks are of 
   for (global_index i = 0; i < even * even; ++i) entries.push_back({i / even, i % even, 1.0});
   const auto busiest = [&](const policy& p, mesh_shape shape, stationary keep) {
     global_index words[] = {0};
-    on_threads(shape.size(), [&](const communicator& world) {
-      const mesh<host> m(world, shape);
+    with_mesh(shape, [&](const host_mesh& m) {
       const auto a = distribute(m, p, {even, even}, share(entries, m.rank(), m.size()));
       const blocking features = blocking::even(width, shape, nesting::cols);
       global_index mine[] = {spmm_plan(a, p.dense, features, {keep, row_exchange::full}).predicted().words};
-      world.all_reduce(mine, reduction::max);
-      if (world.rank() == 0) words[0] = mine[0];
+      m.world().all_reduce(mine, reduction::max);
+      if (m.rank() == 0) words[0] = mine[0];
     });
     return words[0];
   };

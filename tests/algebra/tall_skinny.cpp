@@ -3,17 +3,12 @@
 // travels, and that every rank gets the same R.
 #include "partita/algebra/tall_skinny.hpp"
 
-#include <cmath>
-#include <doctest/doctest.h>
 #include <limits>
-#include <string>
-#include <vector>
 
 #include "support/matrices.hpp"
 
 namespace test_tall_skinny {
 
-using namespace partita;
 using namespace test_support;
 
 namespace {
@@ -261,9 +256,10 @@ TEST_CASE("qr: singular") {
 }
 
 TEST_CASE("qr: errors, on every rank") {
-  expect_error<shape_error>("qr needs an X with at least as many rows as columns, not of 3 x 4", [] {
-    on_mesh({2, 1, 1}, [](const host_mesh& m) { qr(generate<vertex_rows, double>(m, {3, 4}, field(1))); });
-  });
+  expect_error<shape_error>({2, 1, 1}, "qr needs an X with at least as many rows as columns, not of 3 x 4",
+                            [](const host_mesh& m) {
+                              qr(generate<vertex_rows, double>(m, {3, 4}, field(1)));
+                            });
   const std::string sentence =
       "qr: X of 23 x 4 has elements that are not finite, or columns whose norms overflow";
   const double infinity = std::numeric_limits<double>::infinity();

@@ -3,15 +3,12 @@
 // the whole matrix, with what travels.
 #include "partita/algebra/vectors.hpp"
 
-#include <cmath>
-#include <doctest/doctest.h>
 #include <limits>
 
 #include "support/matrices.hpp"
 
 namespace test_vectors {
 
-using namespace partita;
 using namespace test_support;
 
 namespace {

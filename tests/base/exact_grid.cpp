@@ -29,8 +29,7 @@ double largest(const std::vector<double>& x) {
       *std::max_element(x.begin(), x.end(), [](double a, double b) { return std::abs(a) < std::abs(b); }));
 }
 
-template <class Part>
-double sum(const std::vector<double>& x, const std::vector<double>& y, Part part) {
+double sum(const std::vector<double>& x, const std::vector<double>& y, auto part) {
   double total = 0;
   for (std::size_t i = 0; i < x.size(); ++i)
     for (const double f : base::exact_factors(x[i]))

@@ -2,9 +2,7 @@
 // Errors of the operations that a verb runs name the line that called the verb, not one of the library.
 #include "partita/comm/call_site.hpp"
 
-#include <doctest/doctest.h>
 #include <stdexcept>
-#include <string>
 #include <thread>
 
 #include "partita/algebra/gemm.hpp"
@@ -16,14 +14,12 @@
 
 namespace test_call_site {
 
-using namespace partita;
 using namespace test_support;
 
 namespace {
 
 /// The error of two ranks of which the first calls `one` and the other nothing.
-template <class Verb>
-std::string error_of(Verb verb) {
+std::string error_of(auto verb) {
   try {
     partita::threads::run(2, [&](const communicator& world) {
       const host_mesh m(world, {2, 1, 1});
@@ -43,8 +39,7 @@ std::string error_of(Verb verb) {
 TEST_CASE("the outermost call site counts, on the thread that has one") {
   const auto here = std::source_location::current(), there = std::source_location::current();
   {
-    const comm::call_site outer(here);
-    const comm::call_site inner(there);
+    const comm::call_site outer(here), inner(there);
     CHECK(comm::call_site::of(there).column() == here.column());
   }
   CHECK(comm::call_site::of(there).column() == there.column());

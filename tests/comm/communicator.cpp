@@ -2,7 +2,6 @@
 // What a communicator asks of its arguments before any rank is told. Its operations are in laws/.
 #include "partita/comm/communicator.hpp"
 
-#include <array>
 #include <doctest/doctest.h>
 #include <vector>
 
@@ -11,10 +10,7 @@
 
 namespace test_communicator {
 
-using partita::communication_error;
-using partita::communicator;
-using partita::global_index;
-using test_support::expect_error;
+using partita::communication_error, partita::communicator, partita::global_index, test_support::expect_error;
 using test_support::on_threads;
 
 TEST_CASE("buffers that do not fit their counts") {
@@ -32,13 +28,12 @@ TEST_CASE("buffers that do not fit their counts") {
                                     [&] { c.all_to_all(pair, two_elements, out, one); });
   expect_error<communication_error>("point-to-point messages need at least two ranks",
                                     [&] { c.send(in, 0); });
-  expect_error<communication_error>(": 3 elements cannot be divided evenly among 2 ranks", [] {
-    on_threads(2, [](const communicator& two) { static_cast<void>(two.all_to_all(std::array{1, 2, 3})); });
-  });
-  expect_error<communication_error>("ranks disagree: rank ", [] {
-    on_threads(2, [](const communicator& two) {
-      static_cast<void>(two.all_gather(std::vector<double>(two.rank() == 0 ? 1 : 2)));
-    });
+  expect_error<communication_error>(2, ": 3 elements cannot be divided evenly among 2 ranks",
+                                    [](const communicator& two) {
+                                      static_cast<void>(two.all_to_all(std::array{1, 2, 3}));
+                                    });
+  expect_error<communication_error>(2, "ranks disagree: rank ", [](const communicator& two) {
+    static_cast<void>(two.all_gather(std::vector<double>(two.rank() == 0 ? 1 : 2)));
   });
 }
 

@@ -4,12 +4,9 @@
 #include <atomic>
 #include <barrier>
 #include <chrono>
-#include <doctest/doctest.h>
-#include <functional>
 #include <limits>
 #include <optional>
 #include <thread>
-#include <vector>
 
 #include "emulator/control.hpp"
 #include "partita/comm/mesh.hpp"
@@ -21,13 +18,8 @@
 namespace test_comm_device_failures {
 
 namespace laws = test_support::laws;
-using partita::communication_error;
-using partita::communicator;
-using partita::global_index;
-using partita::reduction;
-using partita::request;
-using test_support::expect_error;
-using test_support::on_threads;
+using partita::communication_error, partita::communicator, partita::global_index, partita::reduction;
+using partita::request, test_support::expect_error, test_support::on_threads;
 
 namespace {
 
@@ -80,24 +72,20 @@ TEST_CASE("a rank that throws frees ranks that wait in any operation") {
     for (const int failing : {0, 3})
       for (const named_operation& op : every_operation())
         for (const bool late : {false, true}) {
-          CAPTURE(staged);
-          CAPTURE(failing);
-          CAPTURE(op.name);
+          INFO("staged ", staged, ", failing ", failing, ", op.name ", op.name);
           std::atomic<int> freed = 0;
-          expect_error<lamp_error>("the lamp fell", [&] {
-            on_threads(4, [&](const communicator& c) {
-              test_buffers d(laws::on_a_device(staged ? test_support::staging(c) : c));
-              if (late) sleep_a_little();
-              if (c.rank() == failing) throw lamp_error("the lamp fell");
-              if (!late) sleep_a_little();
-              try {
-                op.call(d, failing);
-                d.fixture.c.all_reduce(d.b.out());
-              } catch (const partita::poisoned_error&) {
-                ++freed;
-                throw;
-              }
-            });
+          expect_error<lamp_error>(4, "the lamp fell", [&](const communicator& c) {
+            test_buffers d(laws::on_a_device(staged ? test_support::staging(c) : c));
+            if (late) sleep_a_little();
+            if (c.rank() == failing) throw lamp_error("the lamp fell");
+            if (!late) sleep_a_little();
+            try {
+              op.call(d, failing);
+              d.fixture.c.all_reduce(d.b.out());
+            } catch (const partita::poisoned_error&) {
+              ++freed;
+              throw;
+            }
           });
           CHECK(freed == 3);
         }
@@ -106,129 +94,115 @@ TEST_CASE("a rank that throws frees ranks that wait in any operation") {
 TEST_CASE("what ranks that fail or leave have given stays until it has been read") {
   for (const std::size_t leaver : {0U, 1U}) {  // rank 1 fails, and rank 0 must leave
     std::array<std::shared_ptr<laws::pinned_pool>, 3> pools;
-    expect_error<lamp_error>("the lamp fell", [&] {
-      on_threads(3, [&](const communicator& c) {
-        const laws::device_fixture fixture = laws::on_a_device(c);
-        pools[static_cast<std::size_t>(c.rank())] = fixture.pool;
-        const std::vector<global_index> ones(3, 1);
+    expect_error<lamp_error>(3, "the lamp fell", [&](const communicator& c) {
+      const laws::device_fixture fixture = laws::on_a_device(c);
+      pools[static_cast<std::size_t>(c.rank())] = fixture.pool;
+      const std::vector<global_index> ones(3, 1);
+      try {
+        auto mine = fixture.put(std::vector<double>{1.0 + c.rank()}), all = fixture.make<double>(3);
+        request r = fixture.c.start_all_gather(mine.in(), laws::in(ones), all.out());
+        if (c.rank() == 1) {
+          sleep_a_little();  // the others have enqueued their reads by now
+          throw lamp_error("the lamp fell");
+        }
         try {
-          auto mine = fixture.put(std::vector<double>{1.0 + c.rank()}), all = fixture.make<double>(3);
-          request r = fixture.c.start_all_gather(mine.in(), laws::in(ones), all.out());
-          if (c.rank() == 1) {
-            sleep_a_little();  // the others have enqueued their reads by now
-            throw lamp_error("the lamp fell");
-          }
-          try {
-            r.wait();
-          } catch (const partita::poisoned_error&) {
-            if (c.rank() == 0) throw;
-            sleep_a_little();
-            sleep_a_little();
-            CHECK(all.get() == std::vector<double>{1, 2, 3});
-            throw;
-          }
-        } catch (const std::runtime_error&) {
-          if (fixture.pool == pools[leaver]) fixture.pool->queue.synchronize();  // its memory is gone
+          r.wait();
+        } catch (const partita::poisoned_error&) {
+          if (c.rank() == 0) throw;
+          sleep_a_little();
+          sleep_a_little();
+          CHECK(all.get() == std::vector<double>{1, 2, 3});
           throw;
         }
-      });
+      } catch (const std::runtime_error&) {
+        if (fixture.pool == pools[leaver]) fixture.pool->queue.synchronize();  // its memory is gone
+        throw;
+      }
     });
   }
 }
 
 TEST_CASE("a message stays until it has been read, whatever happens to its sender") {
-  expect_error<lamp_error>("the lamp fell", [&] {
-    on_threads(2, [&](const communicator& c) {
-      const laws::device_fixture fixture = laws::on_a_device(c);
-      try {
-        auto data = fixture.put(std::vector<float>{4.0F + static_cast<float>(c.rank())});
-        if (c.rank() == 0) {
-          request r = fixture.c.start_send(data.in(), 1);
-          sleep_a_little();  // the other has enqueued its read by now
-          throw lamp_error("the lamp fell");
-        }
-        fixture.c.receive(data.out(), 0);
-        sleep_a_little();
-        sleep_a_little();
-        CHECK(data.get() == std::vector<float>{4});
-      } catch (const lamp_error&) {
-        fixture.pool->queue.synchronize();  // the memory is gone
-        throw;
+  expect_error<lamp_error>(2, "the lamp fell", [&](const communicator& c) {
+    const laws::device_fixture fixture = laws::on_a_device(c);
+    try {
+      auto data = fixture.put(std::vector<float>{4.0F + static_cast<float>(c.rank())});
+      if (c.rank() == 0) {
+        request r = fixture.c.start_send(data.in(), 1);
+        sleep_a_little();  // the other has enqueued its read by now
+        throw lamp_error("the lamp fell");
       }
-    });
+      fixture.c.receive(data.out(), 0);
+      sleep_a_little();
+      sleep_a_little();
+      CHECK(data.get() == std::vector<float>{4});
+    } catch (const lamp_error&) {
+      fixture.pool->queue.synchronize();  // the memory is gone
+      throw;
+    }
   });
 }
 
 TEST_CASE("page-locked memory of an operation that was given up stays, since others may still write it") {
   std::barrier both(2);
-  expect_error<partita::poisoned_error>("a rank gave up its all_reduce", [&] {
-    on_threads(2, [&](const communicator& c) {
-      const partita::device_queue<partita::cuda_device> q;
-      partita::buffer<double, partita::cuda_device> data(q, 4);
-      const std::vector<double> ones(4, 1);
-      copy(q, std::span<const double>(ones), data.span());
-      std::optional<communicator> staged(test_support::staging(c).on_memory(device_memory_of(q)));
-      {
-        const request r = staged->start_all_reduce(data.span());
-        both.arrive_and_wait();
-      }
+  expect_error<partita::poisoned_error>(2, "a rank gave up its all_reduce", [&](const communicator& c) {
+    const partita::device_queue<partita::cuda_device> q;
+    partita::buffer<double, partita::cuda_device> data(q, 4);
+    const std::vector<double> ones(4, 1);
+    copy(q, std::span<const double>(ones), data.span());
+    std::optional<communicator> staged(test_support::staging(c).on_memory(device_memory_of(q)));
+    {
+      const request r = staged->start_all_reduce(data.span());
       both.arrive_and_wait();
-      const std::uint64_t before = emulator::calls("cudaFreeHost");
-      both.arrive_and_wait();
-      staged.reset();
-      both.arrive_and_wait();
-      CHECK(emulator::calls("cudaFreeHost") == before);
-      both.arrive_and_wait();
-      std::array<std::int32_t, 1> nothing{};
-      c.all_reduce(std::span<std::int32_t>(nothing));
-    });
+    }
+    both.arrive_and_wait();
+    const std::uint64_t before = emulator::calls("cudaFreeHost");
+    both.arrive_and_wait();
+    staged.reset();
+    both.arrive_and_wait();
+    CHECK(emulator::calls("cudaFreeHost") == before);
+    both.arrive_and_wait();
+    std::array<std::int32_t, 1> nothing{};
+    c.all_reduce(std::span<std::int32_t>(nothing));
   });
 }
 
 TEST_CASE("a call of the device that fails ends all ranks with its name") {
   for (const char* call : {"cudaEventRecord", "cudaStreamWaitEvent", "a kernel's launch"})
     for (const int successes : {0, 1, 2, 3}) {
-      CAPTURE(call);
-      CAPTURE(successes);
-      expect_error<partita::device_error>(call, [&] {
-        on_threads(3, [&](const communicator& c) {
-          const laws::device_fixture fixture = laws::on_a_device(c);
-          auto data = fixture.put(std::vector<double>(7));
-          const std::vector<global_index> ones(3, 1);
-          std::array<std::int32_t, 1> nothing{};
-          c.all_reduce(std::span<std::int32_t>(nothing));
-          if (c.rank() == 0) emulator::make_fail(call, cudaErrorUnknown, successes);
-          for (int round = 0; round < 3; ++round) fixture.c.all_reduce(data.out());
-        });
+      INFO("call ", call, ", successes ", successes);
+      expect_error<partita::device_error>(3, call, [&](const communicator& c) {
+        const laws::device_fixture fixture = laws::on_a_device(c);
+        auto data = fixture.put(std::vector<double>(7));
+        const std::vector<global_index> ones(3, 1);
+        std::array<std::int32_t, 1> nothing{};
+        c.all_reduce(std::span<std::int32_t>(nothing));
+        if (c.rank() == 0) emulator::make_fail(call, cudaErrorUnknown, successes);
+        for (int round = 0; round < 3; ++round) fixture.c.all_reduce(data.out());
       });
     }
 }
 
 TEST_CASE("memory of the host and of a device do not meet") {
-  expect_error<communication_error>("elements on cuda device 0", [] {
-    on_threads(3, [](const communicator& c) {
-      test_buffers d(laws::on_a_device(c));
-      std::vector<double> here(3);
-      c.rank() == 2 ? c.all_reduce(std::span(here)) : d.fixture.c.all_reduce(d.a.out());
-    });
+  expect_error<communication_error>(3, "elements on cuda device 0", [](const communicator& c) {
+    test_buffers d(laws::on_a_device(c));
+    std::vector<double> here(3);
+    c.rank() == 2 ? c.all_reduce(std::span(here)) : d.fixture.c.all_reduce(d.a.out());
   });
-  expect_error<communication_error>("ranks disagree: rank 1 calls receive of f64", [] {
-    on_threads(2, [](const communicator& c) {
-      test_buffers d(laws::on_a_device(c));
-      std::vector<double> here(2);
-      c.rank() == 1 ? c.receive(std::span(here), 0) : d.fixture.c.send(d.a.in(), 1);
-    });
-  });
+  expect_error<communication_error>(
+      2, "ranks disagree: rank 1 calls receive of f64", [](const communicator& c) {
+        test_buffers d(laws::on_a_device(c));
+        std::vector<double> here(2);
+        c.rank() == 1 ? c.receive(std::span(here), 0) : d.fixture.c.send(d.a.in(), 1);
+      });
 }
 
 TEST_CASE("threads on two devices are told so") {
   emulator::set_device_count(2);
-  expect_error<communication_error>("elements on cuda device 1", [] {
-    on_threads(2, [](const communicator& c) {
-      const partita::device_queue<partita::cuda_device> q(c.rank());
-      partita::buffer<double, partita::cuda_device> data(q, 4);
-      c.on_memory(device_memory_of(q)).all_reduce(data.span());
-    });
+  expect_error<communication_error>(2, "elements on cuda device 1", [](const communicator& c) {
+    const partita::device_queue<partita::cuda_device> q(c.rank());
+    partita::buffer<double, partita::cuda_device> data(q, 4);
+    c.on_memory(device_memory_of(q)).all_reduce(data.span());
   });
   emulator::set_device_count(1);
 }

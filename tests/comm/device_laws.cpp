@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The laws of a communicator over memory of a device: one rank alone, threads that share the device, and
 // threads behind staging as MPI is.
-#include <doctest/doctest.h>
 
 #include "laws/on_the_device.hpp"
 #include "partita/comm/self.hpp"
@@ -11,8 +10,7 @@
 namespace test_comm_device_laws {
 
 namespace laws = test_support::laws;
-using partita::communicator;
-using test_support::on_threads;
+using partita::communicator, test_support::on_threads;
 
 namespace {
 

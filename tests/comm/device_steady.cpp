@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What communicators ask of the device's runtime, counted by the emulator: a steady state makes nothing, and
 // nobody waits who need not. And staging over a transport that reaches the device itself.
-#include <doctest/doctest.h>
 
 #include "emulator/control.hpp"
 #include "laws/communicator_laws.hpp"
@@ -13,10 +12,7 @@
 namespace test_comm_device_steady {
 
 namespace laws = test_support::laws;
-using partita::communicator;
-using partita::request;
-using test_support::on_threads;
-using test_support::staging;
+using partita::communicator, partita::request, test_support::on_threads, test_support::staging;
 
 namespace {
 
@@ -58,8 +54,7 @@ class busy_room {
 /// What the runtime of the device is asked for by all ranks while they work, once they are warm.
 struct steady_state {
   emulator::counters calls;
-  std::uint64_t events = 0;
-  std::uint64_t buffers = 0;
+  std::uint64_t events = 0, buffers = 0;
 };
 steady_state observe(const communicator& c, const communicator& staged_or_not) {
   busy_room busy(staged_or_not);

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <chrono>
 #include <doctest/doctest.h>
-#include <functional>
 #include <thread>
 #include <vector>
 
@@ -12,13 +11,8 @@
 
 namespace test_comm_failures {
 
-using partita::communication_error;
-using partita::communicator;
-using partita::global_index;
-using partita::request;
-using test_support::expect_error;
-using test_support::on_threads;
-using test_support::sees;
+using partita::communication_error, partita::communicator, partita::global_index, partita::request;
+using test_support::expect_error, test_support::on_threads, test_support::sees;
 
 namespace {
 
@@ -67,8 +61,7 @@ std::vector<named_operation> every_operation() {
 void sleep_a_little() { std::this_thread::sleep_for(std::chrono::milliseconds(5)); }
 
 /// Every rank calls `common`, except rank 2 of 4, which calls `odd`.
-template <class Common, class Odd>
-void on_four(Common common, Odd odd) {
+void on_four(auto common, auto odd) {
   on_threads(4, [&](const communicator& c) {
     test_buffers d(4);
     c.rank() == 2 ? odd(c, d) : common(c, d);
@@ -83,25 +76,21 @@ TEST_CASE("a rank that throws frees ranks that wait in any operation") {
     for (const int failing : {0, ranks - 1})
       for (const named_operation& op : every_operation())
         for (const bool late : {false, true}) {
-          CAPTURE(ranks);
-          CAPTURE(failing);
-          CAPTURE(op.name);
+          INFO("ranks ", ranks, ", failing ", failing, ", op.name ", op.name);
           std::atomic<int> freed = 0;
-          expect_error<lamp_error>("the lamp fell", [&] {
-            on_threads(ranks, [&](const communicator& c) {
-              test_buffers d(ranks);
-              if (late) sleep_a_little();
-              if (c.rank() == failing) throw lamp_error("the lamp fell");
-              if (!late) sleep_a_little();
-              try {
-                op.call(c, d, failing);
-                c.all_reduce(std::span(d.b));
-              } catch (const partita::poisoned_error& e) {
-                CHECK(std::string(e.what()) == "another rank failed: the lamp fell");
-                ++freed;
-                throw;
-              }
-            });
+          expect_error<lamp_error>(ranks, "the lamp fell", [&](const communicator& c) {
+            test_buffers d(ranks);
+            if (late) sleep_a_little();
+            if (c.rank() == failing) throw lamp_error("the lamp fell");
+            if (!late) sleep_a_little();
+            try {
+              op.call(c, d, failing);
+              c.all_reduce(std::span(d.b));
+            } catch (const partita::poisoned_error& e) {
+              CHECK(std::string(e.what()) == "another rank failed: the lamp fell");
+              ++freed;
+              throw;
+            }
           });
           CHECK(freed == ranks - 1);
         }
@@ -109,14 +98,12 @@ TEST_CASE("a rank that throws frees ranks that wait in any operation") {
 }
 
 TEST_CASE("a rank that throws in a group of a split frees the whole world") {
-  expect_error<lamp_error>("the lamp fell", [] {
-    on_threads(9, [](const communicator& c) {
-      const communicator group = c.split(c.rank() % 3, 0, "third");
-      test_buffers d(3);
-      if (c.rank() == 4) throw lamp_error("the lamp fell");
-      group.all_reduce(std::span(d.a));
-      c.all_reduce(std::span(d.a));
-    });
+  expect_error<lamp_error>(9, "the lamp fell", [](const communicator& c) {
+    const communicator group = c.split(c.rank() % 3, 0, "third");
+    test_buffers d(3);
+    if (c.rank() == 4) throw lamp_error("the lamp fell");
+    group.all_reduce(std::span(d.a));
+    c.all_reduce(std::span(d.a));
   });
 }
 
@@ -204,33 +191,27 @@ TEST_CASE("counts of an all_to_all that disagree are named") {
 }
 
 TEST_CASE("a message of another size or type is named") {
-  expect_error<communication_error>("receive of f64", [] {
-    on_threads(2, [](const communicator& c) {
-      test_buffers d(2);
-      c.rank() == 0 ? c.send(d.in(), 1) : c.receive(std::span(d.one), 0);
-    });
+  expect_error<communication_error>(2, "receive of f64", [](const communicator& c) {
+    test_buffers d(2);
+    c.rank() == 0 ? c.send(d.in(), 1) : c.receive(std::span(d.one), 0);
   });
-  expect_error<communication_error>("ranks disagree: rank 1 calls receive of f64", [] {
-    on_threads(2, [](const communicator& c) {
-      test_buffers d(2);
-      const std::vector<float> narrow(2);
-      c.rank() == 0 ? c.send(std::span(narrow), 1) : c.receive(std::span(d.a), 0);
-    });
-  });
+  expect_error<communication_error>(
+      2, "ranks disagree: rank 1 calls receive of f64", [](const communicator& c) {
+        test_buffers d(2);
+        const std::vector<float> narrow(2);
+        c.rank() == 0 ? c.send(std::span(narrow), 1) : c.receive(std::span(d.a), 0);
+      });
 }
 
 TEST_CASE("a rank that ends too early is named by those that wait for it") {
   for (const int ranks : {2, 4, 16})
     for (const named_operation& op : every_operation()) {
       if (!sees(ranks)) continue;
-      CAPTURE(ranks);
-      CAPTURE(op.name);
+      INFO("ranks ", ranks, ", op.name ", op.name);
       const std::string leaver = "rank " + std::to_string(ranks - 1) + " ended without taking part in ";
-      expect_error<communication_error>(leaver, [&] {
-        on_threads(ranks, [&](const communicator& c) {
-          test_buffers d(ranks);
-          if (c.rank() != ranks - 1) op.call(c, d, ranks - 1);
-        });
+      expect_error<communication_error>(ranks, leaver, [&](const communicator& c) {
+        test_buffers d(ranks);
+        if (c.rank() != ranks - 1) op.call(c, d, ranks - 1);
       });
     }
 }
@@ -252,45 +233,39 @@ TEST_CASE("nobody reads the memory of a root that failed") {
 TEST_CASE("a request that is not waited for fails the group") {
   for (const int ranks : {2, 4, 16})
     for (const std::size_t each : {1, 2000})
-      expect_error<partita::poisoned_error>("gave up its all_reduce of f64 (failures.cpp:", [&] {
-        on_threads(ranks, [&](const communicator& c) {
-          test_buffers d(c.size(), each);
-          request r = c.start_all_reduce(std::span(d.a));
-          if (c.rank() != 1) r.wait();
-        });
-      });
+      expect_error<partita::poisoned_error>(
+          ranks, "gave up its all_reduce of f64 (failures.cpp:", [&](const communicator& c) {
+            test_buffers d(c.size(), each);
+            request r = c.start_all_reduce(std::span(d.a));
+            if (c.rank() != 1) r.wait();
+          });
 }
 
 TEST_CASE("a rank that throws with operations in flight fails with its own error") {
   for (const std::size_t each : {1, 2000})
     for (int repeat = 0; repeat < 10; ++repeat)
-      expect_error<lamp_error>("the lamp fell", [&] {
-        on_threads(4, [&](const communicator& c) {
-          test_buffers d(4, each);
-          const std::vector<double> sent(d.a.size());
-          request sum = c.start_all_reduce(std::span(d.a));
-          request message = c.start_send(std::span(sent), (c.rank() + 1) % 4);
-          request next = c.start_receive(std::span(d.b), (c.rank() + 3) % 4);
-          if (c.rank() == 2) throw lamp_error("the lamp fell");
-          next.wait();
-          sum.wait();
-          message.wait();
-        });
+      expect_error<lamp_error>(4, "the lamp fell", [&](const communicator& c) {
+        test_buffers d(4, each);
+        const std::vector<double> sent(d.a.size());
+        request sum = c.start_all_reduce(std::span(d.a));
+        request message = c.start_send(std::span(sent), (c.rank() + 1) % 4);
+        request next = c.start_receive(std::span(d.b), (c.rank() + 3) % 4);
+        if (c.rank() == 2) throw lamp_error("the lamp fell");
+        next.wait();
+        sum.wait();
+        message.wait();
       });
 }
 
 TEST_CASE("runs without ranks, partners that do not exist") {
-  expect_error<partita::mesh_error>("a run needs at least one rank, not 0",
-                                    [] { on_threads(0, [](const communicator&) {}); });
+  expect_error<partita::mesh_error>(0, "a run needs at least one rank, not 0", [](const communicator&) {});
   expect_error<communication_error>("rank 4 is out of range for a group of 4", [] {
     on_four([](const communicator& c, test_buffers& d) { c.receive(std::span(d.a), 2); },
             [](const communicator& c, test_buffers& d) { c.send(d.in(), 4); });
   });
-  expect_error<communication_error>("rank -1 is out of range for a group of 2", [] {
-    on_threads(2, [](const communicator& c) {
-      test_buffers d(2);
-      c.broadcast(std::span(d.a), -1);
-    });
+  expect_error<communication_error>(2, "rank -1 is out of range for a group of 2", [](const communicator& c) {
+    test_buffers d(2);
+    c.broadcast(std::span(d.a), -1);
   });
 }
 

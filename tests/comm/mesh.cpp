@@ -3,20 +3,13 @@
 // part the ranks.
 #include "partita/comm/mesh.hpp"
 
-#include <doctest/doctest.h>
-#include <vector>
-
 #include "partita/memory/host.hpp"
+#include "support/forwarding_transport.hpp"
 #include "support/matrices.hpp"
-#include "support/ranks.hpp"
 
 namespace test_comm_mesh {
 
-using partita::axis;
-using partita::axis_set;
-using partita::communicator;
-using partita::transport;
-using test_support::on_mesh;
+using partita::axis, partita::axis_set, partita::communicator, partita::transport, test_support::on_mesh;
 using test_support::on_threads;
 constexpr axis_set row(axis::row), col(axis::col), depth(axis::depth);
 using host_mesh = partita::mesh<partita::host>;
@@ -24,31 +17,17 @@ using host_mesh = partita::mesh<partita::host>;
 namespace {
 
 /// Counts how often its group is split.
-class counting_transport final : public transport {
+class counting_transport final : public test_support::forwarding_transport {
  public:
-  explicit counting_transport(std::shared_ptr<transport> inner) : inner_(std::move(inner)) {}
+  using forwarding_transport::forwarding_transport;
 
   int splits() const { return splits_; }
-
-  int rank() const override { return inner_->rank(); }
-  int size() const override { return inner_->size(); }
-  std::uint64_t start(const partita::comm::collective& op) override { return inner_->start(op); }
-  void finish(const partita::comm::collective& op, std::uint64_t token) override {
-    inner_->finish(op, token);
-  }
-  void abandon(const partita::comm::collective& op, std::uint64_t token) noexcept override {
-    inner_->abandon(op, token);
-  }
   std::shared_ptr<transport> split(int color, int key, std::source_location where) override {
     ++splits_;
     return inner_->split(color, key, where);
   }
-  std::shared_ptr<transport> on_memory(std::shared_ptr<partita::comm::device_memory> memory) override {
-    return inner_->on_memory(std::move(memory));
-  }
 
  private:
-  std::shared_ptr<transport> inner_;
   int splits_ = 0;
 };
 
@@ -76,11 +55,12 @@ TEST_CASE("mesh: communicators lie along the axes") {
         CHECK(all == expected);
       }
     });
-  test_support::expect_error<partita::mesh_error>("mesh 2x1x2 does not match 3 ranks", [] {
-    on_threads(3, [](const communicator& c) { host_mesh(c, {2, 1, 2}); });
-  });
-  test_support::expect_error<partita::mesh_error>("mesh 0x1x1", [] {
-    on_threads(1, [](const communicator& c) { host_mesh(c, {0, 1, 1}); });
+  test_support::expect_error<partita::mesh_error>(3, "mesh 2x1x2 does not match 3 ranks",
+                                                  [](const communicator& c) {
+                                                    host_mesh(c, {2, 1, 2});
+                                                  });
+  test_support::expect_error<partita::mesh_error>(1, "mesh 0x1x1", [](const communicator& c) {
+    host_mesh(c, {0, 1, 1});
   });
 }
 
@@ -112,15 +92,14 @@ TEST_CASE("a mesh splits its ranks when they are asked for, once for each way to
 }
 
 TEST_CASE("a rank that asks a mesh where others do not is named with its line") {
-  test_support::expect_error<partita::communication_error>(" calls split (mesh.cpp:", [] {
-    on_threads(4, [](const communicator& world) {
-      const host_mesh m(world, {2, 2, 1});
-      if (world.rank() == 3)
-        static_cast<void>(m.along(row));
-      else
-        static_cast<void>(world.all_reduce(1));
-    });
-  });
+  test_support::expect_error<partita::communication_error>(
+      4, " calls split (mesh.cpp:", [](const communicator& world) {
+        const host_mesh m(world, {2, 2, 1});
+        if (world.rank() == 3)
+          static_cast<void>(m.along(row));
+        else
+          static_cast<void>(world.all_reduce(1));
+      });
 }
 
 TEST_CASE("a part of a mesh is one rank, and sums over all of them only where sums are reproducible") {

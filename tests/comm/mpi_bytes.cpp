@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The bytes of the ledger are the bytes that MPI was asked to bring from other ranks.
-#include <doctest/doctest.h>
 
 #include "laws/communicator_laws.hpp"
 #include "partita/comm/mpi.hpp"
@@ -8,8 +7,7 @@
 #include "support/mpi_world.hpp"
 
 namespace laws = test_support::laws;
-using partita::communicator;
-using partita::global_index;
+using partita::communicator, partita::global_index;
 
 namespace {
 
@@ -20,8 +18,7 @@ global_index ledger_bytes(const communicator& c) {
 }
 
 /// Runs `act` and compares the two accounts.
-template <class Act>
-void check_bytes(const communicator& c, Act act) {
+void check_bytes(const communicator& c, auto act) {
   c.ledger().clear();
   const std::int64_t before = test_support::mpi_bytes_received();
   act();

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The laws of a communicator over MPI and memory of a device, which is staged.
-#include <doctest/doctest.h>
 
 #include "laws/communicator_laws.hpp"
 #include "laws/on_the_device.hpp"

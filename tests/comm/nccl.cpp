@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The laws of a communicator over NCCL, between ranks that are threads with a device each: as many as there
 // are devices.
-#include <doctest/doctest.h>
-#include <vector>
 
 #include "laws/on_the_device.hpp"
 #include "laws/on_the_host.hpp"
@@ -12,16 +10,9 @@
 namespace test_nccl_laws {
 
 namespace laws = test_support::laws;
-using partita::communication_error;
-using partita::communicator;
-using partita::cuda_device;
-using partita::device_queue;
-using partita::global_index;
-using partita::request;
-using test_support::equal_counts;
-using test_support::expect_error;
-using test_support::on_nccl_devices;
-using test_support::unchecked;
+using partita::communication_error, partita::communicator, partita::cuda_device, partita::device_queue;
+using partita::global_index, partita::request, test_support::equal_counts, test_support::expect_error;
+using test_support::on_nccl_devices, test_support::unchecked;
 
 namespace {
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // NCCL on the emulator: the calls that are made, what they cost, and how failures end.
 #include <atomic>
-#include <doctest/doctest.h>
-#include <vector>
 
 #include "emulator/control.hpp"
 #include "partita/comm/mesh.hpp"
@@ -11,22 +9,15 @@
 namespace test_nccl_failures {
 
 namespace laws = test_support::laws;
-using partita::communication_error;
-using partita::communicator;
-using partita::cuda_device;
-using partita::device_queue;
-using partita::global_index;
-using partita::request;
-using test_support::equal_counts;
-using test_support::on_threads;
+using partita::communication_error, partita::communicator, partita::cuda_device, partita::device_queue;
+using partita::global_index, partita::request, test_support::equal_counts, test_support::on_threads;
 using test_support::unchecked;
 
 namespace {
 
 const partita::nccl::options impatient{.time_limit = std::chrono::milliseconds(500), .checked = false};
 
-template <class Body>
-void on_devices(int ranks, const partita::nccl::options& o, Body body) {
+void on_devices(int ranks, const partita::nccl::options& o, auto body) {
   emulator::set_device_count(ranks);
   test_support::on_nccl_devices(ranks, o, body);
   emulator::set_device_count(1);

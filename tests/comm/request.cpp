@@ -2,7 +2,6 @@
 // Operations in flight.
 #include "partita/comm/request.hpp"
 
-#include <array>
 #include <doctest/doctest.h>
 #include <span>
 #include <type_traits>
@@ -13,10 +12,7 @@
 
 namespace test_request {
 
-using partita::communication_error;
-using partita::communicator;
-using partita::request;
-using test_support::expect_error;
+using partita::communication_error, partita::communicator, partita::request, test_support::expect_error;
 using test_support::on_threads;
 
 static_assert(!std::is_copy_constructible_v<request> && std::is_nothrow_move_constructible_v<request>);
@@ -41,14 +37,14 @@ TEST_CASE("a request is pending until it has been waited for, wherever it was mo
 }
 
 TEST_CASE("operations in flight are limited") {
-  expect_error<communication_error>("has more than 8 operations in flight at broadcast of f64", [] {
-    on_threads(2, [](const communicator& c) {
-      std::array<double, 9> data{};
-      std::vector<request> requests;
-      for (double& x : data) requests.push_back(c.start_broadcast(std::span(&x, 1), 0));
-      for (request& r : requests) r.wait();
-    });
-  });
+  expect_error<communication_error>(2, "has more than 8 operations in flight at broadcast of f64",
+                                    [](const communicator& c) {
+                                      std::array<double, 9> data{};
+                                      std::vector<request> requests;
+                                      for (double& x : data)
+                                        requests.push_back(c.start_broadcast(std::span(&x, 1), 0));
+                                      for (request& r : requests) r.wait();
+                                    });
 }
 
 }  // namespace test_request

@@ -17,10 +17,7 @@
 
 namespace test_comm_timeout {
 
-using partita::communication_error;
-using partita::communicator;
-using partita::request;
-using test_support::expect_error;
+using partita::communication_error, partita::communicator, partita::request, test_support::expect_error;
 
 namespace {
 

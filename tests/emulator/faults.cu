@@ -78,8 +78,7 @@ __device__ __noinline__ pair combine(pair a, int b) {
   return {a.sum, a.product * b};
 }
 __global__ void call_functions(double* to) {
-  const pair once = combine({1, 2.0}, static_cast<int>(threadIdx.x));
-  const pair twice = combine(once, 3);
+  const pair once = combine({1, 2.0}, static_cast<int>(threadIdx.x)), twice = combine(once, 3);
   to[threadIdx.x] = twice.sum + 100 * twice.product;
 }
 __global__ void reverse_in_dynamic_shared(int* to) {

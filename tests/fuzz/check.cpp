@@ -62,8 +62,7 @@ void check(target* read, input bytes, std::size_t size) {
   most_live = before;
   largest = 0;
   read(bytes);
-  const std::size_t together = most_live - before;
-  const std::size_t most = 16 * size + (std::size_t{1} << 14);
+  const std::size_t together = most_live - before, most = 16 * size + (std::size_t{1} << 14);
   if (largest > most || together > 2 * most)
     throw std::logic_error("of " + std::to_string(bytes.size()) + " bytes, " + std::to_string(largest) +
                            " were made at once and " + std::to_string(together) + " together");

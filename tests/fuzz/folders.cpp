@@ -37,8 +37,7 @@ class good_folder {
   const fs::path& path() const { return folder_.path(); }
 
   /// Calls read() with `bytes` in place of file k.
-  template <class Read>
-  void with(std::size_t k, std::string_view bytes, const Read& read) const {
+  void with(std::size_t k, std::string_view bytes, const auto& read) const {
     const fs::path kept = folder_ / "kept", mine = folder_ / names_[k];
     fs::rename(mine, kept);
     folder_.write(names_[k], bytes);

@@ -43,8 +43,7 @@ inline void require(bool holds, const char* what) {
 }
 
 /// Whether read() took its input.
-template <class F>
-bool taken(const F& read) {
+bool taken(const auto& read) {
   try {
     read();
     return true;

@@ -11,8 +11,7 @@ namespace fuzz {
 
 /// Calls read(threads) with one thread, and for some inputs with three, which must come to the same: the
 /// same complaint, or results that same(one, three) finds equal.
-template <class Read, class Same>
-void read_by_threads(input bytes, const Read& read, const Same& same) {
+void read_by_threads(input bytes, const auto& read, const auto& same) {
   std::string complaint;
   const auto attempt = [&](int threads) -> std::optional<decltype(read(1))> {
     complaint.clear();

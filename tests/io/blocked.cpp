@@ -4,16 +4,13 @@
 
 #include <cstdint>
 #include <cstring>
-#include <doctest/doctest.h>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "support/scratch.hpp"
 
 namespace test_blocked {
 
-using namespace partita;
 using namespace test_support;
 using sizes = std::vector<global_index>;
 

@@ -4,15 +4,12 @@
 
 #include <cmath>
 #include <cstdint>
-#include <doctest/doctest.h>
-#include <string>
 #include <vector>
 
 #include "support/scratch.hpp"
 
 namespace test_csv {
 
-using namespace partita;
 using namespace test_support;
 
 TEST_CASE("csv: whole and real numbers, by any number of threads") {

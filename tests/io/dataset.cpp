@@ -4,11 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
-#include <doctest/doctest.h>
 #include <limits>
-#include <string>
-#include <vector>
 
 #include "partita/comm/threads.hpp"
 #include "support/npz_files.hpp"
@@ -16,7 +12,6 @@
 
 namespace test_dataset {
 
-using namespace partita;
 using namespace test_support;
 
 namespace {

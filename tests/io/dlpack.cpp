@@ -5,18 +5,13 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <doctest/doctest.h>
-#include <functional>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "partita/algebra/spmm.hpp"
 #include "support/matrices.hpp"
 
 namespace test_dlpack {
 
-using namespace partita;
 using namespace test_support;
 
 namespace {

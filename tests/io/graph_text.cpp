@@ -2,15 +2,12 @@
 // Edge lists in text.
 #include "partita/io/graph_text.hpp"
 
-#include <doctest/doctest.h>
-#include <string>
 #include <vector>
 
 #include "support/scratch.hpp"
 
 namespace test_graph_text {
 
-using namespace partita;
 using namespace test_support;
 
 TEST_CASE("edge lists in text") {

@@ -3,9 +3,7 @@
 #include "partita/io/gzip.hpp"
 
 #include <cstddef>
-#include <doctest/doctest.h>
 #include <span>
-#include <string>
 #include <string_view>
 
 #include "partita/base/random.hpp"
@@ -14,7 +12,6 @@
 
 namespace test_gzip {
 
-using namespace partita;
 using namespace test_support;
 
 std::string numbers(int count) {

@@ -3,15 +3,12 @@
 #include "partita/io/mapped_npy.hpp"
 
 #include <cstdint>
-#include <doctest/doctest.h>
-#include <string>
 #include <vector>
 
 #include "support/scratch.hpp"
 
 namespace test_io_mapped_npy {
 
-using namespace partita;
 using namespace test_support;
 
 namespace {

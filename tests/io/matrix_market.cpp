@@ -5,9 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <doctest/doctest.h>
 #include <limits>
-#include <string>
 #include <vector>
 
 #include "partita/base/random.hpp"
@@ -15,7 +13,6 @@
 
 namespace test_matrix_market {
 
-using namespace partita;
 using namespace test_support;
 using entries = std::vector<triplet<double>>;
 

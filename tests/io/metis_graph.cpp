@@ -3,8 +3,6 @@
 #include "partita/io/metis_graph.hpp"
 
 #include <cstdint>
-#include <doctest/doctest.h>
-#include <string>
 #include <vector>
 
 #include "partita/base/random.hpp"
@@ -12,7 +10,6 @@
 
 namespace test_metis_graph {
 
-using namespace partita;
 using namespace test_support;
 using int64s = std::vector<std::int64_t>;
 

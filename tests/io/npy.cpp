@@ -3,10 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <doctest/doctest.h>
-#include <filesystem>
 #include <limits>
-#include <string>
 #include <vector>
 
 #include "partita/base/random.hpp"
@@ -14,7 +11,6 @@
 
 namespace test_io_npy {
 
-using namespace partita;
 using namespace test_support;
 
 namespace {
@@ -61,8 +57,7 @@ std::string complaint(const std::string& text) {
   }
 }
 
-template <class F>
-std::string complaint_of(const fs::path& dir, F&& f) {
+std::string complaint_of(const fs::path& dir, auto&& f) {
   try {
     f();
     return "";

@@ -3,19 +3,14 @@
 #include "partita/io/npz.hpp"
 
 #include <algorithm>
-#include <cstdint>
-#include <doctest/doctest.h>
 #include <span>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "partita/base/random.hpp"
 #include "support/npz_files.hpp"
 
 namespace test_npz {
 
-using namespace partita;
 using namespace test_support;
 
 TEST_CASE("npz: entries of matrices in rows, in columns and in coordinates") {

@@ -3,9 +3,7 @@
 #include "partita/io/ogb.hpp"
 
 #include <cstdint>
-#include <doctest/doctest.h>
 #include <map>
-#include <string>
 #include <vector>
 
 #include "support/gzip_files.hpp"
@@ -13,7 +11,6 @@
 
 namespace test_ogb {
 
-using namespace partita;
 using namespace test_support;
 using files = std::map<std::string, std::string>;
 

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
-#include <doctest/doctest.h>
-#include <string>
 #include <vector>
 
 #include "partita/comm/self.hpp"
@@ -17,7 +15,6 @@
 
 namespace test_io_parts {
 
-using namespace partita;
 using namespace test_support;
 
 TEST_CASE("parts: even ones are as blocks are, random ones as large") {

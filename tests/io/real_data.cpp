@@ -20,8 +20,7 @@ TEST_CASE("real data: Cora and CiteSeer") {
   struct expectation {
     const char* name;
     global_index vertices, edges, features, classes, without_label;
-    int64s split;
-    int64s label_counts;
+    int64s split, label_counts;
   };
   for (const expectation& expected :
        {expectation{

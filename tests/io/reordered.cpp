@@ -16,7 +16,6 @@
 
 namespace test_io_reordered {
 
-using namespace partita;
 using namespace test_support;
 
 namespace {
@@ -24,8 +23,7 @@ namespace {
 using entries = std::vector<std::tuple<global_index, global_index, double>>;
 
 /// (target, source, weight) of every edge with vertices numbered by `number`, sorted.
-template <class Number>
-entries adjacency(const io::dataset& data, Number number) {
+entries adjacency(const io::dataset& data, auto number) {
   entries all;
   for (std::size_t e = 0; e < data.edges.size(); ++e)
     all.emplace_back(number(data.edges[e].target), number(data.edges[e].source),

@@ -6,11 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <doctest/doctest.h>
 #include <limits>
 #include <numeric>
 #include <span>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -19,7 +17,6 @@
 
 namespace test_io_safetensors {
 
-using namespace partita;
 using namespace test_support;
 
 namespace {

@@ -2,15 +2,12 @@
 // Ranges of lines, read in blocks and parsed by several threads.
 #include "partita/io/text_ranges.hpp"
 
-#include <doctest/doctest.h>
-#include <string>
 #include <vector>
 
 #include "support/scratch.hpp"
 
 namespace test_text_ranges {
 
-using namespace partita;
 using namespace test_support;
 
 const std::vector<std::string> texts{

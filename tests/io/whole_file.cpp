@@ -4,11 +4,9 @@
 
 #include <csignal>
 #include <cstddef>
-#include <doctest/doctest.h>
 #include <fcntl.h>
 #include <iterator>
 #include <span>
-#include <string>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -19,7 +17,6 @@
 
 namespace test_io_whole_file {
 
-using namespace partita;
 using namespace test_support;
 
 namespace {

@@ -2,7 +2,6 @@
 #pragma once
 // One law for each operation of a communicator: its result and its account, as functions of rank and size.
 #include <cmath>
-#include <doctest/doctest.h>
 #include <limits>
 #include <type_traits>
 #include <vector>
@@ -11,9 +10,7 @@
 
 namespace test_support::laws {
 
-using partita::operation;
-using partita::request;
-using partita::traffic;
+using partita::operation, partita::request, partita::traffic;
 
 /// Runs `act` and checks that the ledger has exactly what `expected` says, under this phase and axis.
 template <class T, class Act>
@@ -38,8 +35,7 @@ void check_account(const communicator& c, operation kind, traffic expected, Act 
 }
 
 /// Runs a started operation and its blocking form in turn.
-template <class Started, class Blocking>
-void run_form(bool started, Started start, Blocking block) {
+void run_form(bool started, auto start, auto block) {
   if (!started) return block();
   request r = start();
   CHECK(r.pending());

@@ -4,7 +4,6 @@
 // calls. What to expect is computed from nothing but rank and size.
 #include <algorithm>
 #include <chrono>
-#include <doctest/doctest.h>
 #include <string>
 #include <thread>
 #include <vector>
@@ -14,8 +13,7 @@
 namespace test_support::laws {
 
 /// Operations of every kind, from all ranks at once, waited for in order and in reverse.
-template <class Fixture>
-void several_in_flight(const Fixture& fixture) {
+void several_in_flight(const auto& fixture) {
   const communicator& c = fixture.c;
   const auto p = static_cast<std::size_t>(c.size());
   for (const bool reverse : {false, true}) {
@@ -63,8 +61,7 @@ void several_in_flight(const Fixture& fixture) {
 }
 
 /// A root may have many broadcasts in flight, while the others take one at a time and run ahead of it.
-template <class Fixture>
-void many_broadcasts(const Fixture& fixture) {
+void many_broadcasts(const auto& fixture) {
   const communicator& c = fixture.c;
   constexpr std::size_t at_once = 8;
   for (int round = 0; round < 6; ++round) {
@@ -91,8 +88,7 @@ void many_broadcasts(const Fixture& fixture) {
 
 /// Messages of one pair and tag arrive in the order in which they were sent, whatever is waited for first;
 /// messages of another tag do not disturb them.
-template <class Fixture>
-void message_order(const Fixture& fixture) {
+void message_order(const auto& fixture) {
   const communicator& c = fixture.c;
   if (c.size() == 1) return;
   const int next = (c.rank() + 1) % c.size(), previous = (c.rank() + c.size() - 1) % c.size();
@@ -126,8 +122,7 @@ void repeatability(const Fixture& fixture) {
 }
 
 /// Operations that follow each other work on what the one before left, with nothing between them.
-template <class Fixture>
-void chain(const Fixture& fixture) {
+void chain(const auto& fixture) {
   const communicator& c = fixture.c;
   const auto p = static_cast<std::size_t>(c.size());
   const std::vector<global_index> ones(p, 1);
@@ -150,8 +145,7 @@ void chain(const Fixture& fixture) {
 }
 
 /// Phases nest; operations are entered where they are waited for.
-template <class Fixture>
-void phases(const Fixture& fixture) {
+void phases(const auto& fixture) {
   const communicator& c = fixture.c;
   c.ledger().clear();
   const std::string outer = c.ledger().phase();
@@ -178,8 +172,7 @@ void phases(const Fixture& fixture) {
 }
 
 /// Groups of a split: uneven colors, reversed keys, groups of groups, entered under their axis.
-template <class Fixture>
-void splits(const Fixture& fixture) {
+void splits(const auto& fixture) {
   const communicator& c = fixture.c;
   const int color = c.rank() % 3 == 2 ? 2 : c.rank() % 3 == 1 ? 7 : 0;
   std::vector<std::int32_t> members;
@@ -205,8 +198,7 @@ void splits(const Fixture& fixture) {
 }
 
 /// Everything. Every rank of the communicator calls.
-template <class Fixture>
-void all(const Fixture& fixture) {
+void all(const auto& fixture) {
   operations<std::uint8_t>(fixture);
   operations<std::int32_t>(fixture);
   operations<std::int64_t>(fixture);

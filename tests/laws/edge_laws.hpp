@@ -121,8 +121,7 @@ void products_are_adjoint() {
 }
 
 /// Compares each element of a gradient, from `from` on, with a difference of f.
-template <class F>
-void check_differences(numbers& at, const numbers& gradient, const F& f, std::size_t from) {
+void check_differences(numbers& at, const numbers& gradient, const auto& f, std::size_t from) {
   constexpr double step = 1e-6;
   for (std::size_t i = from; i < at.size(); ++i) {
     const double here = at[i];

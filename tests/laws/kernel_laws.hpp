@@ -5,7 +5,6 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
-#include <doctest/doctest.h>
 #include <string>
 #include <vector>
 

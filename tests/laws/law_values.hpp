@@ -13,26 +13,17 @@
 
 namespace test_support::laws {
 
-using partita::communicator;
-using partita::global_index;
-using partita::reduction;
+using partita::communicator, partita::global_index, partita::reduction;
 
 inline constexpr int patterns = 5;
 
 /// How many elements rank q has, or owes to rank r: even, uneven with zeros, one rank alone, nothing, long.
 inline global_index elements(int pattern, int size, int q, int r = 0) {
-  switch (pattern) {
-    case 0:
-      return 3;
-    case 1:
-      return (5 * q + 3 * r + 2) % 4;
-    case 2:
-      return q == size - 1 && r == 0 ? 7 : 0;
-    case 3:
-      return 0;
-    default:
-      return 1200 + 13 * q + r;
-  }
+  if (pattern == 0) return 3;
+  if (pattern == 1) return (5 * q + 3 * r + 2) % 4;
+  if (pattern == 2) return q == size - 1 && r == 0 ? 7 : 0;
+  if (pattern == 3) return 0;
+  return 1200 + 13 * q + r;
 }
 
 /// The element of rank q at a position; a field lets several buffers differ. Sums of these floating-point

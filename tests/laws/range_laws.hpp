@@ -2,7 +2,6 @@
 #pragma once
 // What may be handed to a communicator, and what it returns: contiguous ranges and values.
 #include <array>
-#include <doctest/doctest.h>
 #include <vector>
 
 #include "laws/law_values.hpp"

@@ -2,7 +2,6 @@
 // The CBLAS backend against the reference, through the queue that carries it.
 #include <array>
 #include <atomic>
-#include <cmath>
 #include <cstdint>
 #include <doctest/doctest.h>
 #include <thread>
@@ -13,8 +12,7 @@
 #include "partita/local/kernels.hpp"
 #include "reference/gemm.hpp"
 
-using partita::local_index;
-using partita::matrix_view;
+using partita::local_index, partita::matrix_view;
 
 namespace {
 
@@ -69,9 +67,7 @@ TEST_CASE_TEMPLATE("blas gemm agrees with the reference", T, float, double) {
           double worst = 0;
           for (std::size_t i = 0; i < c.size(); ++i)
             worst = std::fmax(worst, c[i] == c[i] ? std::abs(c[i] - d[i]) : 9);
-          CAPTURE(m);
-          CAPTURE(n);
-          CAPTURE(k);
+          INFO("m ", m, ", n ", n, ", k ", k);
           CHECK(worst == 0);
         }
 }

@@ -3,28 +3,15 @@
 #include "partita/local/chunked_edges.hpp"
 
 #include <doctest/doctest.h>
-#include <functional>
-#include <vector>
 
-#include "support/blocks.hpp"
 #include "support/far_place.hpp"
 #include "support/ranks.hpp"
 
 namespace test_chunked_edges {
 
-using namespace partita;
 using namespace test_support;
-using local::adds;
-using local::consumes_entries;
-using local::far_chunk;
-using local::far_edges;
-using local::gathers;
-using local::reads;
-using local::reads_entries;
-using local::updates;
-using local::updates_entries;
-using local::writes;
-using local::writes_entries;
+using local::adds, local::consumes_entries, local::far_chunk, local::far_edges, local::gathers, local::reads;
+using local::reads_entries, local::updates, local::updates_entries, local::writes, local::writes_entries;
 
 /// Which operands are far.
 struct far_parts {
@@ -247,9 +234,7 @@ void check_max(arena& on) {
 }
 
 void check_all(const sparse<double>& graph, const far_case& of) {
-  CAPTURE(of.far);
-  CAPTURE(of.window);
-  CAPTURE(of.heads);
+  INFO("of.far ", of.far, ", of.window ", of.window, ", of.heads ", of.heads);
   arena on(graph, of);
   check_log_sum(on);
   check_row_fold(on);

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels of CUDA devices that use a library where the queue has one: libraries that count their calls.
-#include <cstdint>
-#include <memory>
-#include <vector>
 
 #include "emulator/control.hpp"
 #include "laws/kernel_laws.hpp"

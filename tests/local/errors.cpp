@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the host kernels throw, and that it reaches the caller from any thread.
 #include <stdexcept>
-#include <vector>
 
 #include "laws/kernel_laws.hpp"
 

@@ -4,19 +4,15 @@
 
 #include <doctest/doctest.h>
 #include <numeric>
-#include <vector>
 
 #include "partita/local/kernels.hpp"
-#include "support/blocks.hpp"
 #include "support/far_place.hpp"
 #include "support/ranks.hpp"
 
 namespace test_far_edges {
 
-using namespace partita;
 using namespace test_support;
-using local::edge_chunk;
-using local::far_edges;
+using local::edge_chunk, local::far_edges;
 
 TEST_CASE(
     "passes over entries: chunks have every row and entry once, in order, and the bytes of the formula") {

@@ -3,16 +3,13 @@
 #include "partita/local/far_spmm.hpp"
 
 #include <doctest/doctest.h>
-#include <vector>
 
 #include "partita/local/kernels.hpp"
-#include "support/blocks.hpp"
 #include "support/far_place.hpp"
 #include "support/ranks.hpp"
 
 namespace test_far_spmm {
 
-using namespace partita;
 using namespace test_support;
 using host_queue = device_queue<host>;
 using local::far_spmm_size;

@@ -2,12 +2,9 @@
 // Chunks of sparse blocks: every entry is in one of them, they fit, and no row is read that is there already.
 #include "partita/local/far_spmm_plan.hpp"
 
-#include <algorithm>
 #include <doctest/doctest.h>
 #include <numeric>
 #include <set>
-#include <string>
-#include <vector>
 
 #include "partita/local/kernels.hpp"
 #include "support/blocks.hpp"
@@ -15,11 +12,8 @@
 
 namespace test_far_spmm_plan {
 
-using namespace partita;
 using namespace test_support;
-using local::far_chunk;
-using local::far_program_part;
-using local::far_spmm_size;
+using local::far_chunk, local::far_program_part, local::far_spmm_size;
 using plan = local::far_spmm_plan<host>;
 
 far_spmm_size all_far(local_index width, std::size_t slot, bool keeps = true) {

@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The host kernels against the reference: odd sizes, strides, empty blocks, several threads, and the same
 // bits for all.
-#include <algorithm>
-#include <array>
 #include <atomic>
-#include <cmath>
-#include <cstdint>
-#include <limits>
 #include <set>
 #include <stdexcept>
-#include <utility>
 
 #include "laws/kernel_laws.hpp"
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The host's kernels of the entries of a sparse pattern against the reference, adjoints against each other,
 // and gradients against differences.
-#include <cmath>
-#include <limits>
 
 #include "laws/edge_laws.hpp"
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dense products by register tiles, in every instruction set: sizes around those of tiles, panels and pieces.
-#include <cmath>
 #include <cstdint>
 #include <doctest/doctest.h>
 #include <memory>
@@ -10,8 +9,7 @@
 #include "partita/local/kernels.hpp"
 #include "reference/gemm.hpp"
 
-using partita::local_index;
-using partita::matrix_view;
+using partita::local_index, partita::matrix_view;
 
 namespace {
 
@@ -70,9 +68,7 @@ TEST_CASE_TEMPLATE("tiles, panels and pieces cover every shape", T, float, doubl
     for (const bool ta : {false, true})
       for (const bool tb : {false, true})
         for (const T beta : {T{0}, T(0.5)}) {
-          CAPTURE(s.m);
-          CAPTURE(s.n);
-          CAPTURE(s.k);
+          INFO("s.m ", s.m, ", s.n ", s.n, ", s.k ", s.k);
           CHECK(is_exact<T>(1 + (s.m + s.k) % 3, s, ta, tb, beta));
         }
 }

@@ -4,7 +4,6 @@
 #include <cstdlib>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include "laws/width_laws.hpp"
 #include "partita/local/kernels.hpp"

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Factorisations of small matrices: what they promise of their factors, on blocks with padded rows.
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdint>
 #include <doctest/doctest.h>
 #include <limits>
-#include <string>
 #include <thread>
 #include <vector>
 
@@ -14,8 +12,7 @@
 #include "partita/local/lapack/small.hpp"
 #include "support/ranks.hpp"
 
-using partita::local_index;
-using partita::matrix_view;
+using partita::local_index, partita::matrix_view;
 namespace lapack = partita::lapack;
 
 namespace {
@@ -48,8 +45,7 @@ struct block {
 };
 
 /// The largest difference between a(i, j) and b(i, j).
-template <class A, class B>
-double distance(local_index m, local_index n, A a, B b) {
+double distance(local_index m, local_index n, auto a, auto b) {
   double worst = 0;
   for (local_index i = 0; i < m; ++i)
     for (local_index j = 0; j < n; ++j) {
@@ -60,8 +56,7 @@ double distance(local_index m, local_index n, A a, B b) {
 }
 
 /// sum over k of a(i, k) b(k, j).
-template <class A, class B>
-auto times(local_index inner, A a, B b) {
+auto times(local_index inner, auto a, auto b) {
   return [=](local_index i, local_index j) {
     double sum = 0;
     for (local_index k = 0; k < inner; ++k)
@@ -69,8 +64,7 @@ auto times(local_index inner, A a, B b) {
     return sum;
   };
 }
-template <class A>
-auto transpose(A a) {
+auto transpose(auto a) {
   return [=](local_index i, local_index j) { return a(j, i); };
 }
 constexpr auto identity = [](local_index i, local_index j) { return i == j ? 1.0 : 0.0; };
@@ -158,8 +152,7 @@ TEST_CASE_TEMPLATE("qr: Q R = A and Q^T Q = I, tall, square and wide", T, float,
       for (const bool singular : {false, true}) {
         const auto [m, n] = shape;
         const local_index k = std::min(m, n);
-        CAPTURE(m);
-        CAPTURE(n);
+        INFO("m ", m, ", n ", n);
         block<T> a(m, n, gap, 4);
         for (local_index i = 0; singular && i < m; ++i)  // all columns but the last are one
           for (local_index j = 0; j + 1 < n; ++j) a.view()(i, j) = static_cast<T>(i % 3);
@@ -222,9 +215,7 @@ TEST_CASE_TEMPLATE("svd: A = U diag(values) V^T, also of rank 1 and 0", T, float
     for (const int rank : {0, 1, 50}) {
       const auto [m, n] = shape;
       const local_index k = std::min(m, n);
-      CAPTURE(m);
-      CAPTURE(n);
-      CAPTURE(rank);
+      INFO("m ", m, ", n ", n, ", rank ", rank);
       block<T> a(m, n, 2, 8);
       for (local_index i = 0; rank < 2 && i < m; ++i)
         for (local_index j = 0; j < n; ++j) a.view()(i, j) = static_cast<T>(rank * (i + 1) * (j + 2)) / 1024;
@@ -244,9 +235,7 @@ TEST_CASE_TEMPLATE("svd: A = U diag(values) V^T, also of rank 1 and 0", T, float
 }
 
 TEST_CASE("shapes that do not fit are named, and NaN") {
-  using partita::error;
-  using partita::shape_error;
-  using test_support::expect_error;
+  using partita::error, partita::shape_error, test_support::expect_error;
   block<double> a(4, 3), square(3, 3, 0, 1), r(2, 3);
   std::vector<double> values(2);
   expect_error<shape_error>("a Cholesky factorisation needs a square matrix, not 4 x 3",

@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every reference function against numbers computed by hand.
 #include <array>
-#include <cmath>
 #include <doctest/doctest.h>
-#include <limits>
-#include <vector>
 
 #include "reference/kernels.hpp"
 
 namespace test_local_reference {
 
-using partita::local_index;
-using partita::matrix_view;
-using partita::local::csr_view;
+using partita::local_index, partita::matrix_view, partita::local::csr_view;
 namespace reference = partita::reference;
 
 namespace {
@@ -46,8 +41,7 @@ TEST_CASE("reference spmm: hand-computed, with an empty row and beta") {
 
 TEST_CASE("reference spmm_transposed: hand-computed, with an empty column, alpha and beta") {
   // a = [1 0 2 0; 0 0 -3 0]
-  const std::array<local_index, 3> offsets{0, 2, 3};
-  const std::array<local_index, 3> columns{0, 2, 2};
+  const std::array<local_index, 3> offsets{0, 2, 3}, columns{0, 2, 2};
   const std::array<double, 3> values{1, 2, -3};
   const partita::local::csr_view<double> a{2, 4, offsets.data(), columns.data(), values.data()};
   block<double> x{{1, 2, 3, 4}, 2, 2}, y{std::vector<double>(8, not_a_number), 4, 2};
@@ -58,8 +52,7 @@ TEST_CASE("reference spmm_transposed: hand-computed, with an empty column, alpha
 }
 
 TEST_CASE("reference spmm: offsets need not begin at 0") {
-  const std::array<local_index, 3> offsets{1, 2, 3};
-  const std::array<local_index, 3> columns{0, 1, 0};
+  const std::array<local_index, 3> offsets{1, 2, 3}, columns{0, 1, 0};
   const std::array<float, 3> values{100, 2, 3};
   block<float> x{{1, 10}, 2, 1}, y{{0, 0}, 2, 1};
   reference::spmm(partita::local::csr_view<float>{2, 2, offsets.data(), columns.data(), values.data()},
@@ -150,8 +143,7 @@ TEST_CASE("reference moves: copy, fill, pack, unpack, lists of rows, sparse_to_d
   CHECK(memory == std::vector<float>{8, 10, 9, 8, 10, 9});
   reference::fill(-1, x);
   CHECK(memory == std::vector<float>{-1, -1, 9, -1, -1, 9});
-  const std::array<local_index, 3> offsets{1, 1, 3};
-  const std::array<local_index, 3> columns{-1, 1, 0};
+  const std::array<local_index, 3> offsets{1, 1, 3}, columns{-1, 1, 0};
   const std::array<float, 3> values{-2, 4, 6};
   reference::sparse_to_dense({2, 2, offsets.data(), columns.data(), values.data()}, x);
   CHECK(memory == std::vector<float>{0, 0, 9, 6, 4, 9});

@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of cuBLASLt and cuSPARSE through the queue that carries them, against the reference on the host.
-#include <algorithm>
 #include <array>
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
 #include <cstdlib>
 #include <doctest/doctest.h>
-#include <limits>
 #include <memory>
-#include <vector>
 
 #include "partita/local/cublas/gemm.hpp"
 #include "partita/local/cusparse/spmm.hpp"
@@ -18,15 +12,9 @@
 #include "support/blocks.hpp"
 #include "support/on_device.hpp"
 
-using partita::local_index;
-using partita::matrix_view;
-using partita::local::csr_view;
-using partita::on_cuda::spmm_choice;
-using partita::on_cuda::vendor_epilogue;
-using test_support::distance;
-using test_support::on_device;
-using test_support::random_numbers;
-using test_support::same_bits;
+using partita::local_index, partita::matrix_view, partita::local::csr_view, partita::on_cuda::spmm_choice;
+using partita::on_cuda::vendor_epilogue, test_support::distance, test_support::on_device;
+using test_support::random_numbers, test_support::same_bits;
 
 using device_queue = partita::device_queue<partita::cuda_device>;
 
@@ -84,12 +72,7 @@ void check_gemm(const device_queue& q, const gemm_case& p, T beta) {
     }
     results.push_back(on_c.read());
   }
-  CAPTURE(p.m);
-  CAPTURE(p.n);
-  CAPTURE(p.k);
-  CAPTURE(p.ta);
-  CAPTURE(p.tb);
-  CAPTURE(p.skip);
+  INFO("p.m ", p.m, ", p.n ", p.n, ", p.k ", p.k, ", p.ta ", p.ta, ", p.tb ", p.tb, ", p.skip ", p.skip);
   CHECK(distance(results[0], expected) < tolerance<T> * std::sqrt(double(p.k)));
   CHECK(same_bits(results[0], results[1]));
 }
@@ -160,8 +143,7 @@ void check_spmm(const device_queue& q, const rows_case<T>& a, bool repeatable) {
         REQUIRE(product.run(on_x, x_stride, f, beta, on_y, y_stride));
         results.push_back(on_y.read());
       }
-      CAPTURE(f);
-      CAPTURE(beta);
+      INFO("f ", f, ", beta ", beta);
       for (const auto& result : results) {
         CHECK(distance(result, expected) < tolerance<T>);
         if (repeatable) CHECK(same_bits(result, results[0]));
@@ -215,9 +197,7 @@ TEST_CASE_TEMPLATE("the gradient of a bias beside that of a weight, where cublas
         results.push_back(on_c.read());
         results.push_back(on_sums.read());
       }
-      CAPTURE(m);
-      CAPTURE(n);
-      CAPTURE(k);
+      INFO("m ", m, ", n ", n, ", k ", k);
       if (!known) {
         CHECK(same_bits(results[0], c));
         continue;

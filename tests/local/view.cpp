@@ -10,8 +10,7 @@
 
 namespace test_view {
 
-using partita::local_index;
-using partita::matrix_view;
+using partita::local_index, partita::matrix_view;
 
 namespace {
 

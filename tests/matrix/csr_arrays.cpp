@@ -4,12 +4,8 @@
 #include "partita/matrix/csr_arrays.hpp"
 
 #include <algorithm>
-#include <array>
-#include <doctest/doctest.h>
 #include <memory>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "partita/algebra/edge_spmm.hpp"
 #include "partita/algebra/sddmm.hpp"
@@ -17,11 +13,9 @@
 #include "partita/transfer/distribute.hpp"
 #include "partita/transfer/in_edges.hpp"
 #include "support/matrices.hpp"
-#include "support/meshes.hpp"
 
 namespace test_csr_arrays {
 
-using namespace partita;
 using namespace test_support;
 using host_sparse = sparse<double, dynamic_layout, host>;
 using tiles = local::csr_tiles<double, host>;
@@ -50,8 +44,7 @@ struct stacked {
 };
 
 /// body(A, a view of the same blocks, policy) for every policy on every of its meshes.
-template <class Body>
-void with_views(matrix_shape shape, Body body) {
+void with_views(matrix_shape shape, auto body) {
   const std::vector<triplet<double>> all = sparse_entries(shape);
   for_each_mesh(ranks_tried, [&](const policy& p, mesh_shape on) {
     on_mesh(on, [&](const host_mesh& m) {
@@ -156,13 +149,11 @@ TEST_CASE("a view of tiles: arrays that are none are refused") {
   using list = std::vector<local_index>;
   const auto refused = [](const std::string& why, const list& offsets, const list& columns,
                           std::size_t values, std::size_t most = base::max_tile_entries) {
-    expect_error<shape_error>(why, [&] {
-      on_mesh({2, 1, 1}, [&](const host_mesh& world) {  // two tiles of 2 x 2 and 2 x 1
-        const host_mesh m(world.world(), world.shape(), world.queue(), most);
-        const std::vector<double> numbers(values);
-        const matrix_shape shape{4, 3};
-        host_sparse::view(m, row_1d, shape, {offsets, columns, numbers});
-      });
+    expect_error<shape_error>({2, 1, 1}, why, [&](const host_mesh& world) {  // two tiles of 2 x 2 and 2 x 1
+      const host_mesh m(world.world(), world.shape(), world.queue(), most);
+      const std::vector<double> numbers(values);
+      const matrix_shape shape{4, 3};
+      host_sparse::view(m, row_1d, shape, {offsets, columns, numbers});
     });
   };
   refused("a view of 2 tiles of 2 rows has 5 offsets, not 3", {0, 0, 0}, {}, 0);

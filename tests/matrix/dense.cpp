@@ -2,18 +2,14 @@
 // Blocks of dense matrices: where they lie, and how layouts become types and back.
 #include "partita/matrix/dense.hpp"
 
-#include <doctest/doctest.h>
 #include <memory>
-#include <span>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "support/matrices.hpp"
 
 namespace test_dense {
 
-using namespace partita;
 using namespace test_support;
 
 static_assert(!std::is_copy_constructible_v<host_dense<>>);
@@ -54,9 +50,8 @@ TEST_CASE("dense: a static layout becomes a dynamic one, and back with a check")
 
 TEST_CASE("dense: a matrix that is too large is named, also where its bytes have more than 64 bits") {
   const auto refused = [](matrix_shape size) {
-    expect_error<error>("a dense matrix of " + to_string(size) + " does not fit into memory", [&] {
-      on_mesh({1, 1, 1}, [&](const host_mesh& m) { host_dense<>(m, replicated, size); });
-    });
+    expect_error<error>({1, 1, 1}, "a dense matrix of " + to_string(size) + " does not fit into memory",
+                        [&](const host_mesh& m) { host_dense<>(m, replicated, size); });
   };
   refused({2000000000, 2000000000});
   if (!memory_is_checked) refused({1000000000, 1000000000});

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrices over a caller's memory on a device: dense blocks and tiles of CSR arrays.
-#include <cmath>
-#include <doctest/doctest.h>
 #include <utility>
-#include <vector>
 
 #include "partita/algebra/spmm.hpp"
 #include "partita/comm/cuda_memory.hpp"
@@ -15,7 +12,6 @@
 
 namespace test_device_views {
 
-using namespace partita;
 using namespace test_support;
 using device_mesh = mesh<cuda_device>;
 

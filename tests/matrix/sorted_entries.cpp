@@ -12,8 +12,7 @@
 namespace test_sorted_entries {
 
 using namespace partita;
-using local::arrived_entries;
-using local::packed_place;
+using local::arrived_entries, local::packed_place;
 
 namespace {
 

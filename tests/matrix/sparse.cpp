@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sparse matrices from entries that the ranks hold between them: who holds what, on every sparse layout.
-#include <doctest/doctest.h>
 #include <map>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "partita/transfer/distribute.hpp"
 #include "support/matrices.hpp"
@@ -12,8 +9,7 @@
 namespace test_sparse {
 
 using namespace partita;
-using test_support::expect_error;
-using test_support::on_mesh;
+using test_support::expect_error, test_support::on_mesh;
 
 namespace {
 
@@ -150,8 +146,7 @@ bool same_tiles(const local::csr_tiles<double, host>& a, const local::csr_tiles<
 
 /// Everything about one matrix in one layout.
 void check_distributed(const host_mesh& m, const host_sparse& a, const std::vector<entry>& entries) {
-  const entries_of all = summed(entries);
-  const entries_of mine = held(a);
+  const entries_of all = summed(entries), mine = held(a);
   CHECK_MESSAGE(mine == owed(all, a.row_blocking(), a.col_blocking(), a.layout(), m.at()),
                 to_string(a.shape()), " on mesh ", to_string(m.shape()), ", ", to_string(a.layout()),
                 ", rank ", m.rank());
@@ -172,8 +167,7 @@ constexpr auto meshes = {mesh_shape{1, 1, 1}, mesh_shape{4, 1, 1}, mesh_shape{1,
                          mesh_shape{2, 2, 3}, mesh_shape{3, 3, 3}};
 
 /// body(mesh, layout) on every mesh for every layout.
-template <class Body>
-void everywhere(Body body) {
+void everywhere(auto body) {
   for (const mesh_shape shape : meshes)
     on_mesh(shape, [&](const host_mesh& m) {
       for (const layout l : sparse_layouts) body(m, l);
@@ -207,12 +201,11 @@ TEST_CASE("distribute: blocks in parts of few entries hold the same") {
       if (m.size() == 1) CHECK(a.local()->restarts.size() + 1 >= entries_of(held(a)).size() / most);
     });
   expect_error<shape_error>(
-      "row 4 has 3 entries in one tile of a sparse block, which holds no more than 2", [] {
-        on_mesh({2, 1, 1}, [](const host_mesh& m) {
-          const host_mesh in_parts(m.world(), m.shape(), m.queue(), 2);
-          const std::vector<entry> long_row = {{0, 0, 1}, {4, 1, 1}, {4, 0, 1}, {4, 2, 1}, {4, 5, 1}};
-          make(in_parts, row_1d.sparse, {6, 6}, long_row);
-        });
+      {2, 1, 1}, "row 4 has 3 entries in one tile of a sparse block, which holds no more than 2",
+      [](const host_mesh& m) {
+        const host_mesh in_parts(m.world(), m.shape(), m.queue(), 2);
+        const std::vector<entry> long_row = {{0, 0, 1}, {4, 1, 1}, {4, 0, 1}, {4, 2, 1}, {4, 5, 1}};
+        make(in_parts, row_1d.sparse, {6, 6}, long_row);
       });
 }
 
@@ -324,11 +317,11 @@ TEST_CASE("symmetric: the tag shares the blocks, and is refused where it is a li
     CHECK(transposed(a).local() == a.local());
   });
   const auto refused = [&](matrix_shape shape, const std::vector<entry>& entries) {
-    expect_error<shape_error>("a matrix of " + to_string(shape) + " was declared symmetric but is not", [&] {
-      on_mesh({2, 2, 1}, [&](const host_mesh& m) {
-        make(m, grid_2d.sparse, shape, entries, spread::dealt, symmetry::symmetric);
-      });
-    });
+    expect_error<shape_error>({2, 2, 1},
+                              "a matrix of " + to_string(shape) + " was declared symmetric but is not",
+                              [&](const host_mesh& m) {
+                                make(m, grid_2d.sparse, shape, entries, spread::dealt, symmetry::symmetric);
+                              });
   };
   refused({13, 13}, {{0, 1, 1}, {1, 0, 2}});
   refused({13, 13}, {{5, 7, 1}});
@@ -347,11 +340,12 @@ TEST_CASE("distribute: the transpose of a matrix that goes one way has no entrie
     CHECK(!t.is_stored());
     CHECK(transposed(t).local() == a.local());
   });
-  expect_error<error>("local: a matrix of 6 x 4 has no entries of its own: it is the transpose of one", [] {
-    on_mesh({2, 1, 1}, [](const host_mesh& m) {
-      (void)transposed(make(m, row_1d.sparse, {4, 6}, {{0, 5, 1}}, spread::dealt, symmetry::one_way)).local();
-    });
-  });
+  expect_error<error>(
+      {2, 1, 1}, "local: a matrix of 6 x 4 has no entries of its own: it is the transpose of one",
+      [](const host_mesh& m) {
+        (void)transposed(make(m, row_1d.sparse, {4, 6}, {{0, 5, 1}}, spread::dealt, symmetry::one_way))
+            .local();
+      });
 }
 
 TEST_CASE("sparse: static layouts become dynamic, and back with a check") {

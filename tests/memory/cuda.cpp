@@ -18,10 +18,7 @@
 
 namespace test_cuda_memory {
 
-using partita::buffer;
-using partita::cuda_device;
-using partita::device_queue;
-using partita::on_cuda::cuda_event;
+using partita::buffer, partita::cuda_device, partita::device_queue, partita::on_cuda::cuda_event;
 using test_support::expect_error;
 
 namespace {
@@ -350,8 +347,7 @@ TEST_CASE("a watcher that is gone is not asked") {
 namespace {
 
 /// The signal that ends a child process which runs `act`, or 0.
-template <class Act>
-int signal_of(Act act) {
+int signal_of(auto act) {
   const pid_t child = ::fork();
   if (child == 0) {
     for (const int s : {SIGSEGV, SIGBUS, SIGABRT}) std::signal(s, SIG_DFL);

@@ -4,27 +4,22 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <doctest/doctest.h>
 #include <filesystem>
 #include <memory>
 #include <new>
 #include <numeric>
 #include <set>
 #include <utility>
-#include <vector>
 
 #include "partita/memory/mapped_store.hpp"
 #include "partita/partition/policies.hpp"
 #include "partita/transfer/distribute.hpp"
 #include "support/matrices.hpp"
-#include "support/meshes.hpp"
 
 namespace test_far_list {
 
-using namespace partita;
 using namespace test_support;
-using local::far_allocator;
-using local::far_list;
+using local::far_allocator, local::far_list;
 
 namespace {
 
@@ -62,8 +57,7 @@ std::vector<triplet<double>> entries_with_repeats(matrix_shape shape) {
   return entries;
 }
 
-template <class Matrix>
-std::pair<std::vector<local_index>, std::vector<double>> tiles_of(const Matrix& a) {
+std::pair<std::vector<local_index>, std::vector<double>> tiles_of(const auto& a) {
   const auto structure = a.local()->structure.span();
   const auto values = a.local()->values.span();
   return {{structure.begin(), structure.end()}, {values.begin(), values.end()}};

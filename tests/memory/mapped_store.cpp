@@ -6,7 +6,6 @@
 #include <doctest/doctest.h>
 #include <filesystem>
 #include <fstream>
-#include <string>
 
 #include "support/ranks.hpp"
 

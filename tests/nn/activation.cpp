@@ -2,13 +2,10 @@
 // Activations and dropout, forward and backward.
 #include "partita/nn/activation.hpp"
 
-#include <doctest/doctest.h>
-
 #include "support/layers.hpp"
 
 namespace test_activation {
 
-using namespace partita;
 using namespace test_support;
 
 using matrix = rows_matrix;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention under every policy: both ways to the gradient of its coefficients, several hops with the same
 // coefficients, and the decoupled network, against plain loops, finite differences and one rank.
-#include <doctest/doctest.h>
 #include <limits>
 
 #include "partita/algebra/loss.hpp"
@@ -11,13 +10,11 @@
 #include "partita/train/graph_data.hpp"
 #include "partita/train/summary.hpp"
 #include "support/matrices.hpp"
-#include "support/meshes.hpp"
 
 namespace test_attention {
 
 using namespace partita;
-using nn::attention;
-using nn::attention_shape;
+using nn::attention, nn::attention_shape;
 using namespace test_support;
 
 namespace {
@@ -162,14 +159,13 @@ TEST_CASE_TEMPLATE(
 }
 
 TEST_CASE("attention on a graph without its transpose is refused") {
-  expect_error<error>("attention: a matrix of 23 x 23 has no entries of its own", [] {
-    on_mesh({2, 1, 1}, [](const host_mesh& m) {
-      const auto a =
-          distribute(m, row_1d, {n, n}, share(sparse_entries({n, n}), m.rank(), m.size()), symmetry::one_way);
-      attention<double, host>(a, attention_shape{.heads = 1, .width = 3}, {},
-                              coefficient_gradient::automatic);
-    });
-  });
+  expect_error<error>(
+      {2, 1, 1}, "attention: a matrix of 23 x 23 has no entries of its own", [](const host_mesh& m) {
+        const auto a = distribute(m, row_1d, {n, n}, share(sparse_entries({n, n}), m.rank(), m.size()),
+                                  symmetry::one_way);
+        attention<double, host>(a, attention_shape{.heads = 1, .width = 3}, {},
+                                coefficient_gradient::automatic);
+      });
 }
 
 TEST_CASE("coefficients and their gradients take the way on which the busiest rank has less to do") {
@@ -178,8 +174,7 @@ TEST_CASE("coefficients and their gradients take the way on which the busiest ra
   for (std::uint64_t sparsity : {1, 20}) {
     const entries pattern = sparse_entries({n, n}, sparsity);
     for_each_mesh(std::array{2, 4, 9}, [&](auto policy, mesh_shape mesh_size) {
-      on_threads(mesh_size.size(), [&](const communicator& world) {
-        const mesh<host> m(world, mesh_size);
+      with_mesh(mesh_size, [&](const host_mesh& m) {
         struct cost {
           coefficient_gradient form;
           global_index words, with_coefficients;
@@ -187,8 +182,8 @@ TEST_CASE("coefficients and their gradients take the way on which the busiest ra
         const auto cost_of = [&](coefficient_gradient form) {
           const auto layer = attention_of(m, policy, n, pattern, shape, form);
           const global_index words = layer.predicted().words;
-          return cost{layer.form(), nn::summarize(world, words).max_rank,
-                      nn::summarize(world, words + layer.coefficients()).max_rank};
+          return cost{layer.form(), nn::summarize(m.world(), words).max_rank,
+                      nn::summarize(m.world(), words + layer.coefficients()).max_rank};
         };
         const cost chosen = cost_of(coefficient_gradient::automatic),
                    owners = cost_of(coefficient_gradient::owners), rows = cost_of(coefficient_gradient::rows),
@@ -232,8 +227,7 @@ TEST_CASE("under feature_column a head that lies on one rank sends the value of 
   constexpr int ranks = 4, heads = 8;
   const entries pattern = sparse_entries({n, n}, 3);
   const auto nonzeros = static_cast<global_index>(pattern.size());
-  on_threads(ranks, [&](const communicator& world) {
-    const mesh<host> m(world, {1, ranks, 1});
+  with_mesh({1, ranks, 1}, [&](const host_mesh& m) {
     const attention_shape shape{.heads = heads, .width = 2};
     auto layer = attention_of(m, feature_column, n, pattern, shape, coefficient_gradient::edges);
     (void)run(m, layer, heads, {});
@@ -262,11 +256,9 @@ TEST_CASE("on a block of sampled neighbours one rank has all rows, and owners ar
 
 TEST_CASE("rows are gathered for one hop only") {
   const entries pattern = sparse_entries({n, n}, 4);
-  expect_error<error>("several hops cannot gather rows", [&] {
-    on_threads(2, [&](const communicator& world) {
-      (void)attention_of(mesh<host>(world, {2, 1, 1}), row_1d, n, pattern, {.hops = 2},
-                         coefficient_gradient::rows);
-    });
+  expect_error<error>(2, "several hops cannot gather rows", [&](const communicator& world) {
+    (void)attention_of(mesh<host>(world, {2, 1, 1}), row_1d, n, pattern, {.hops = 2},
+                       coefficient_gradient::rows);
   });
 }
 

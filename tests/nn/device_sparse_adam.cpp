@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sparse Adam on a device, as on the host, on rows whose gradients were taken from a plan.
-#include <doctest/doctest.h>
-#include <vector>
 
 #include "partita/comm/cuda_memory.hpp"
 #include "partita/comm/threads.hpp"
@@ -13,7 +11,6 @@
 
 namespace test_device_sparse_adam {
 
-using namespace partita;
 using namespace test_support;
 
 TEST_CASE("embeddings learn on a device as on the host: cut by rows and by columns") {

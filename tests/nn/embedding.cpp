@@ -3,13 +3,10 @@
 // seeds.
 #include "partita/nn/embedding.hpp"
 
-#include <doctest/doctest.h>
-
 #include "support/matrices.hpp"
 
 namespace test_embedding {
 
-using namespace partita;
 using namespace test_support;
 
 TEST_CASE("embeddings depend on the seed and the place alone") {

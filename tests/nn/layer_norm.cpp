@@ -2,13 +2,10 @@
 // Layer normalisation by hand; its gradients are in nn/sequential.cpp too.
 #include "partita/nn/layer_norm.hpp"
 
-#include <doctest/doctest.h>
-
 #include "support/layers.hpp"
 
 namespace test_layer_norm {
 
-using namespace partita;
 using namespace test_support;
 
 using matrix = rows_matrix;
@@ -32,8 +29,7 @@ TEST_CASE("a layer norm of two rows, by hand") {
 
 TEST_CASE("gradients of a layer norm agree with finite differences, and a sparse input is like a dense one") {
   for_each_mesh(std::array{1, 6}, [](auto, mesh_shape shape) {
-    on_threads(shape.size(), [&](const communicator& world) {
-      const mesh<host> m(world, shape);
+    on_mesh(shape, [&](const host_mesh& m) {
       matrix h = generate<vertex_rows, double>(m, {19, 3}, field(0));
       const host_builder b = in_the_middle(h);
       nn::layer_norm layer(3, b);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // A model of graph convolutions, and whether its gradients are those of its loss.
-#include <doctest/doctest.h>
 
 #include "partita/algebra/loss.hpp"
 #include "partita/nn/conv/gcn.hpp"
@@ -9,7 +8,6 @@
 
 namespace test_model {
 
-using namespace partita;
 using namespace test_support;
 
 TEST_CASE("gradients of a gcn on a directed weighted graph agree with finite differences, on every policy") {
@@ -89,8 +87,7 @@ class adding_layer final : public nn::layer<double, host> {
 }  // namespace
 
 TEST_CASE("gradients are zero before a backward: a layer may add to them, and a forgotten one is found") {
-  on_threads(3, [&](const communicator& world) {
-    const mesh<host> m(world, {3, 1, 1});
+  with_mesh({3, 1, 1}, [&](const host_mesh& m) {
     const blocking rows = blocking::even(19, m.shape(), nesting::rows);
     const nn::vertex_labels<host> labels(m, rows, [](global_index v) { return v % 3; });
     const auto x = generate<vertex_rows, double>(m, {19, 5}, field(0));

@@ -3,15 +3,11 @@
 #include "partita/nn/optimizer.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <doctest/doctest.h>
-#include <vector>
 
 #include "support/layers.hpp"
 
 namespace test_optimizer {
 
-using namespace partita;
 using namespace test_support;
 
 TEST_CASE("one step of SGD and two of Adam, by hand") {

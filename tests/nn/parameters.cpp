@@ -2,13 +2,10 @@
 // Parameter sets and the builder that makes them.
 #include "partita/nn/parameters.hpp"
 
-#include <doctest/doctest.h>
-
 #include "support/layers.hpp"
 
 namespace test_parameters {
 
-using namespace partita;
 using namespace test_support;
 
 TEST_CASE("Glorot fills the interval and does not depend on ranks") {
@@ -47,11 +44,10 @@ TEST_CASE("parameters keep their values and their place when others are added, a
 }
 
 TEST_CASE("gradients of all ranks are added up in one all-reduce, as predicted") {
-  on_threads(4, [](const communicator& world) {
-    const host_mesh m(world, {2, 2, 1});
+  on_mesh({2, 2, 1}, [](const host_mesh& m) {
     nn::parameters<double, host> set(m);
     auto& p = set.add("p", {2, 3});
-    fill(p.gradient(), world.rank() + 1);
+    fill(p.gradient(), m.rank() + 1);
     m.ledger().clear();
     set.sum_gradients();
     same(heard(m), set.predicted(), "the sum of gradients");

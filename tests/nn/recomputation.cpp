@@ -2,7 +2,6 @@
 // Outputs that are computed again: the bits of those that are stored, in less memory, for more words.
 #include "partita/nn/recomputation.hpp"
 
-#include <array>
 #include <doctest/doctest.h>
 #include <filesystem>
 
@@ -15,22 +14,19 @@
 
 namespace test_recomputation {
 
-using namespace partita;
 using namespace test_support;
 
 namespace {
 
 nn::training_options options_of(const std::string& model, int layers, nn::recomputation how) {
-  nn::training_options o;
-  o.model = model;
-  o.hidden = {8};
-  o.layers = layers;
-  o.heads = 2;
-  o.hops = 3;
-  o.epochs = 3;
-  o.seed = 42;
-  o.recompute = how;
-  return o;
+  return {.model = model,
+          .hidden = {8},
+          .layers = layers,
+          .heads = 2,
+          .hops = 3,
+          .recompute = how,
+          .epochs = 3,
+          .seed = 42};
 }
 
 void check_same_epochs(const nn::training_result& again, const nn::training_result& stored,
@@ -60,6 +56,8 @@ global_index received_in(const nn::training_result& r, const std::string& phase)
     if (e.phase == phase) words += e.received.words;
   return words;
 }
+
+const io::dataset d = directed_graph();
 
 }  // namespace
 
@@ -93,7 +91,6 @@ TEST_CASE("of n outputs every k-th is stored, k = ceil(sqrt(n)), and all behind 
 }
 
 TEST_CASE("every model has the bits of stored outputs, and receives the words that are predicted") {
-  const io::dataset d = directed_graph();
   for (const int ranks : {1, 3})
     on_threads(ranks, [&](const communicator& world) {
       const mesh<host> by_rows(world, {ranks, 1, 1}), by_columns(world, {1, ranks, 1});
@@ -119,7 +116,6 @@ TEST_CASE("every model has the bits of stored outputs, and receives the words th
 }
 
 TEST_CASE("gat has the bits of stored outputs on every mesh, and on reproducible ones") {
-  const io::dataset d = directed_graph();
   for_each_mesh(std::array{4}, [&](auto policy, mesh_shape shape) {
     on_threads(4, [&](const communicator& world) {
       check_same_bits(d, options_of("gat", 3, {}), mesh<host>(world, shape), policy);
@@ -131,7 +127,6 @@ TEST_CASE("gat has the bits of stored outputs on every mesh, and on reproducible
 
 TEST_CASE(
     "five sage layers receive more words in backward where outputs are computed again, in smaller buffers") {
-  const io::dataset d = directed_graph();
   on_threads(3, [&](const communicator& world) {
     const auto run = [&](nn::recomputation how) {
       return nn::train_model<double>(mesh<host>(world, {3, 1, 1}), d, options_of("sage", 5, how), row_1d);
@@ -149,7 +144,6 @@ TEST_CASE(
 }
 
 TEST_CASE("with far memory, too: fewer bytes live there, more pass") {
-  const io::dataset d = directed_graph();
   const auto run = [&](nn::recomputation how) {
     const mesh<host> m(self::world(), {1, 1, 1});
     const auto store = std::make_shared<mapped_store>(std::filesystem::temp_directory_path());
@@ -164,7 +158,6 @@ TEST_CASE("with far memory, too: fewer bytes live there, more pass") {
 }
 
 TEST_CASE("gradients through outputs that are computed again agree with finite differences") {
-  const io::dataset d = directed_graph();
   const mesh<host> m(self::world(), {1, 1, 1});
   const nn::training_options o = options_of("gat", 4, nn::recomputation::always);
   nn::trainer<double, host> t(m, d, o, nn::make_model<double>(m, d, o, row_1d));
@@ -172,7 +165,6 @@ TEST_CASE("gradients through outputs that are computed again agree with finite d
 }
 
 TEST_CASE("gcnii says that it does not compute outputs again") {
-  const io::dataset d = directed_graph();
   const mesh<host> m(self::world(), {1, 1, 1});
   const nn::training_options o = options_of("gcnii", 3, nn::recomputation::always);
   expect_error<error>("cannot compute outputs again", [&] { nn::train_model<double>(m, d, o, row_1d); });

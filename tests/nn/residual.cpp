@@ -2,14 +2,11 @@
 // Residual layers by hand.
 #include "partita/nn/residual.hpp"
 
-#include <doctest/doctest.h>
-
 #include "partita/nn/linear.hpp"
 #include "support/layers.hpp"
 
 namespace test_residual {
 
-using namespace partita;
 using namespace test_support;
 
 using matrix = rows_matrix;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The layers on blocks of neighbours: the losses and gradients are those of the whole graph.
-#include <doctest/doctest.h>
 #include <map>
 
 #include "partita/compiled/host.hpp"
@@ -10,7 +9,6 @@
 
 namespace test_sampled_blocks {
 
-using namespace partita;
 using namespace test_support;
 
 namespace {

@@ -2,8 +2,6 @@
 // Layers one after another: what is fused, and what may follow what.
 #include "partita/nn/sequential.hpp"
 
-#include <doctest/doctest.h>
-
 #include "partita/nn/layer_norm.hpp"
 #include "partita/nn/linear.hpp"
 #include "partita/nn/skip_source.hpp"
@@ -11,15 +9,13 @@
 
 namespace test_sequential {
 
-using namespace partita;
 using namespace test_support;
 
 using matrix = rows_matrix;
 
 TEST_CASE(
     "a chain gives what its layers give one by one, fused or not, dropout in front and at the end too") {
-  on_threads(3, [](const communicator& world) {
-    const mesh<host> m(world, {3, 1, 1});
+  with_mesh({3, 1, 1}, [](const host_mesh& m) {
     const matrix h = generate<vertex_rows, double>(m, {11, 5}, field(0));
     const host_builder b(m, h.row_blocking(), {.seed = 5}), same_b(m, h.row_blocking(), {.seed = 5});
     nn::sequential net(b);

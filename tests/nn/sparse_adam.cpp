@@ -2,13 +2,10 @@
 // Sparse Adam against Adam entry by entry: rows in a step, rows left out, rows that never had a gradient.
 #include "partita/nn/sparse_adam.hpp"
 
-#include <doctest/doctest.h>
-
 #include "support/layers.hpp"
 
 namespace test_sparse_adam {
 
-using namespace partita;
 using namespace test_support;
 
 namespace {

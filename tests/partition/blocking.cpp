@@ -3,8 +3,6 @@
 #include "partita/partition/blocking.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <doctest/doctest.h>
 #include <map>
 #include <numeric>
 #include <set>
@@ -14,8 +12,7 @@
 namespace test_blocking {
 
 using namespace partita;
-using test_support::every_small_mesh;
-using test_support::expect_error;
+using test_support::every_small_mesh, test_support::expect_error;
 
 namespace {
 

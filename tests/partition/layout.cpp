@@ -2,15 +2,12 @@
 // Layouts: what they are, their names, and what their types refuse.
 #include "partita/partition/layout.hpp"
 
-#include <doctest/doctest.h>
-
 #include "support/matrices.hpp"
 
 namespace test_layout {
 
 using namespace partita;
-using test_support::every_layout;
-using test_support::expect_error;
+using test_support::every_layout, test_support::expect_error;
 
 namespace {
 

@@ -2,7 +2,6 @@
 // Ranks and their places on the axes of a mesh.
 #include "partita/partition/mesh_shape.hpp"
 
-#include <doctest/doctest.h>
 #include <set>
 
 #include "support/matrices.hpp"

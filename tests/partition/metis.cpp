@@ -17,9 +17,7 @@
 namespace test_partition_metis {
 
 using namespace partita;
-using partition::metis_parts;
-using partition::part_balance;
-using test_support::expect_error;
+using partition::metis_parts, partition::part_balance, test_support::expect_error;
 
 namespace {
 

@@ -2,17 +2,12 @@
 // Policies, against the tables of the design.
 #include "partita/partition/policies.hpp"
 
-#include <doctest/doctest.h>
-#include <string>
-#include <vector>
-
 #include "support/matrices.hpp"
 
 namespace test_policies {
 
 using namespace partita;
-using test_support::every_small_mesh;
-using test_support::expect_error;
+using test_support::every_small_mesh, test_support::expect_error;
 
 namespace {
 

@@ -2,8 +2,6 @@
 // Routes, against the tables of the design.
 #include "partita/partition/route.hpp"
 
-#include <doctest/doctest.h>
-
 #include "support/matrices.hpp"
 
 namespace test_route {

@@ -10,24 +10,20 @@ import signal
 import struct
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
+
+sys.dont_write_bytecode = True
+from program_case import ProgramCase, environment, run
 
 TRAIN, *LAUNCH = sys.argv[1:]
 
 
-def environment(launch):
-    return {**os.environ, **({"ASAN_OPTIONS": "detect_leaks=0"} if launch else {})}
-
-
-class Checkpoints(unittest.TestCase):
+class Checkpoints(ProgramCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.scratch = folder.name
-        self.folder = os.path.join(folder.name, "checkpoints")
-        self.out = os.path.join(folder.name, "run.json")
+        super().setUp()
+        self.scratch = self.folder
+        self.folder = os.path.join(self.scratch, "checkpoints")
 
     def words(self, epochs, *arguments, launch=()):
         usual = [word for name, value in (("--model", "gcn"), ("--policy", "row_1d")) if name not in arguments for word in (name, value)]
@@ -42,15 +38,11 @@ class Checkpoints(unittest.TestCase):
 
     def train(self, epochs, *arguments, launch=(), says=""):
         done = self.run_with(epochs, *arguments, launch=launch)
-        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", says))
-        with open(self.out) as f:
-            return json.load(f)
+        return self.result_of(done, says)
 
     def refused(self, code, part, epochs, *arguments, launch=(), **more):
         done = self.run_with(epochs, *arguments, launch=launch, **more)
-        self.assertEqual(done.returncode, code, done.stderr)
-        self.assertIn(part, done.stderr)
-        self.assertLess(len(done.stderr.splitlines()), 30 if launch else 2, done.stderr)
+        self.check_refused(done, code, part, 29 if launch else 1)
 
     def files(self):
         return sorted(os.listdir(self.folder)) if os.path.isdir(self.folder) else []

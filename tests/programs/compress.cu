@@ -1,20 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compressed rows built on the device, against what make_csr_tiles() builds of the same entries on the host.
-#include <cstddef>
-#include <cstdint>
 #include <doctest/doctest.h>
-#include <span>
-#include <vector>
 
 #include "bench/support/device_compress.hpp"
 #include "partita/matrix/tiles.hpp"
 #include "partita/memory/host.hpp"
 #include "support/on_device.hpp"
 
-using partita::interval;
-using partita::local_index;
-using partita::triplet;
-using partita::local::csr_view;
+using partita::interval, partita::local_index, partita::triplet, partita::local::csr_view;
 using device = partita::cuda_device;
 
 namespace {

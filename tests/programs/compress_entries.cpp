@@ -16,13 +16,8 @@
 #include "partita/matrix/tiles.hpp"
 #include "partita/memory/host.hpp"
 
-using partita::buffer;
-using partita::global_index;
-using partita::interval;
-using partita::local_index;
-using partita::triplet;
-using partita::local::csr_view;
-using partita::local::offsets_size;
+using partita::buffer, partita::global_index, partita::interval, partita::local_index, partita::triplet;
+using partita::local::csr_view, partita::local::offsets_size;
 using place = partita::host;
 
 namespace {

@@ -14,11 +14,7 @@
 #include "partita/comm/mesh.hpp"
 #include "partita/comm/mpi.hpp"
 
-using partita::axis;
-using partita::axis_set;
-using partita::communicator;
-using partita::global_index;
-using partita::request;
+using partita::axis, partita::axis_set, partita::communicator, partita::global_index, partita::request;
 
 namespace {
 

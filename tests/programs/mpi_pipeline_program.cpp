@@ -20,8 +20,7 @@
 
 namespace {
 
-using partita::communicator;
-using partita::host;
+using partita::communicator, partita::host;
 
 /// What no handler sees; the time is printed before it, in ms since 1970.
 void kill_myself() {
@@ -33,12 +32,8 @@ void kill_myself() {
 }
 
 void train(const communicator& world, const std::string& what, int rank, int n) {
-  partita::nn::training_options o;
-  o.model = "gcnii";
-  o.hidden = {8};
-  o.layers = 6;
-  o.pipeline.stages = 2;
-  o.pipeline.chunks = 8;
+  partita::nn::training_options o{
+      .model = "gcnii", .hidden = {8}, .layers = 6, .pipeline = {.stages = 2, .chunks = 8}};
   const auto wrong = std::make_shared<test_support::fault>();
   const int ways = world.size() / 2;
   partita::nn::pipeline_trainer<double, host> t(

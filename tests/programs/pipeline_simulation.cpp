@@ -11,10 +11,7 @@
 
 namespace test_pipeline_simulation {
 
-using bench::direction;
-using bench::pipeline_costs;
-using bench::pipeline_run;
-using bench::simulate;
+using bench::direction, bench::pipeline_costs, bench::pipeline_run, bench::simulate;
 
 namespace {
 
@@ -43,8 +40,7 @@ TEST_CASE("equal costs and no messages: the bubble of the closed form, exactly")
   for (const int stages : {1, 2, 3, 4, 8, 16})
     for (const int chunks : {1, 2, 5, 8, 32})
       for (const bool lock_step : {false, true}) {
-        CAPTURE(stages);
-        CAPTURE(chunks);
+        INFO("stages ", stages, ", chunks ", chunks);
         pipeline_costs costs = equal_costs(stages, chunks);
         costs.lock_step = lock_step;
         const pipeline_run run = simulate(costs);

@@ -12,8 +12,10 @@ import re
 import struct
 import subprocess
 import sys
-import tempfile
 import unittest
+
+sys.dont_write_bytecode = True
+from program_case import ProgramCase, npy as npy_file, run
 
 TRAIN, PREDICT, SCRIPT, PYTHON, LIBRARY, *LAUNCH = sys.argv[1:]
 N, FEATURES, CLASSES = 23, 5, 3
@@ -24,9 +26,7 @@ LEARNED = ["--embedding", "3"]
 
 def npy(code, shape, values):
     descr = {"q": "<i8", "f": "<f4", "d": "<f8", "B": "|u1"}[code]
-    header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}"
-    header += " " * (63 - (10 + len(header)) % 64) + "\n"
-    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + array.array(code, values).tobytes()
+    return npy_file(descr, shape, array.array(code, values).tobytes())
 
 
 def read_npy(path):
@@ -67,20 +67,13 @@ def data(features=FEATURES, classes=CLASSES, n=N):
             "split.npy": npy("B", (n,), [1 + v % 3 for v in range(n)])}
 
 
-def run(program, *arguments, command=()):
-    leaks = {"ASAN_OPTIONS": "detect_leaks=0"} if command else {}  # of MPI's modules
-    return subprocess.run([*command, program, *arguments], capture_output=True, text=True, timeout=120, env={**os.environ, **leaks})
-
-
 def difference(a, b):
     return max(abs(x - y) for x, y in zip(a, b, strict=True))
 
 
-class Predict(unittest.TestCase):
+class Predict(ProgramCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
+        super().setUp()
         self.data = self.data_folder("data", data())
         self.model, self.logits, self.hidden, self.out = (os.path.join(self.folder, f) for f in ("m.safetensors", "l.npy", "h.npy", "p.npy"))
 
@@ -225,10 +218,7 @@ class Predict(unittest.TestCase):
         self.assertIn("not a coupled gcn", script(self.data, self.out).stderr)
 
     def refused(self, code, part, program, *arguments):
-        done = run(program, *arguments)
-        self.assertEqual(done.returncode, code, done.stderr)
-        self.assertIn(part, done.stderr)
-        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+        self.check_refused(run(program, *arguments), code, part)
 
     def test_what_cannot_be_saved(self):
         train = ["--data", self.data, "--model", "gcn", "--epochs", "100000000", "--quiet"]

@@ -1,40 +1,24 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Mini-batches of the program: train_batches.py TRAIN [word of the command that starts MPI ranks ...]"""
-import json
-import os
-import subprocess
 import sys
-import tempfile
 import unittest
+
+sys.dont_write_bytecode = True
+from program_case import ProgramCase, run
 
 TRAIN, *LAUNCH = sys.argv[1:]
 PLACEMENTS = ["any", "home", "column", "column_gather"]
 BATCH = ["--batch", "8", "--fanout", "4,3"]
 
 
-def run(*arguments, command=None):
-    return subprocess.run([*(command or []), TRAIN, *arguments], capture_output=True, text=True, timeout=60,
-                          env={**os.environ, **({"ASAN_OPTIONS": "detect_leaks=0"} if command else {})})
-
-
-class Batches(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.out = os.path.join(folder.name, "run.json")
-
+class Batches(ProgramCase):
     def train(self, *arguments, command=None):
         model = [] if "--model" in arguments else ["--model", "sage"]
-        done = run("--data", "karate", *model, "--epochs", "6", "--precision", "f64", "--quiet", "--json", self.out, *arguments, command=command)
-        self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
-        with open(self.out) as f:
-            return json.load(f)
+        return self.result_of(run(TRAIN, "--data", "karate", *model, "--epochs", "6", "--precision", "f64", "--quiet", "--json", self.out, *arguments, command=command))
 
     def same_losses(self, result, expected, what):
-        self.assertEqual(len(result["loss"]), len(expected["loss"]))
-        for a, b in zip(result["loss"], expected["loss"]):
-            self.assertLess(abs(a - b), 1e-9 * b, what)
+        super().same_losses(result, expected, what, 1e-9)
 
     def test_every_placement_and_rank_trains_alike_with_the_words_predicted(self):
         for model in ("gcn", "sage", "gin", "gat"):
@@ -73,14 +57,7 @@ class Batches(unittest.TestCase):
     def test_the_json_repeats_the_run(self):
         for arguments in ([*BATCH, "--ranks", "3", "--partition", "random"], ["--batch", "6", "--sampler", "walks", "--fanout", "3", "--ranks", "2"]):
             first = self.train(*arguments)
-            options = [f"--{name}={json.dumps(value) if not isinstance(value, str) else value}" for name, value in first["run"]["options"].items()]
-            done = run(*options, "--quiet", "--json", self.out)
-            self.assertEqual(done.returncode, 0, done.stderr)
-            with open(self.out) as f:
-                again = json.load(f)
-            for same in ("loss", "placement", "remote_rows", "test_accuracy"):
-                self.assertEqual(again[same], first[same], same)
-            self.assertEqual(again["run"]["options"], first["run"]["options"])
+            self.again(TRAIN, first, "loss", "placement", "remote_rows", "test_accuracy")
 
     def test_what_is_refused(self):
         for code, part, *arguments in ((2, "--fanout needs --batch", "--fanout", "5"), (2, "--placement needs --batch", "--placement", "home"),
@@ -93,10 +70,7 @@ class Batches(unittest.TestCase):
                                        (1, "gcn in its decoupled form cannot be trained on sampled", "--batch", "8", "--model", "gcn", "--coupling", "decoupled")):
             model = [] if "--model" in arguments else ["--model", "gcn"]
             for ranks in ("1", "3"):
-                done = run("--data", "karate", *model, *arguments, "--ranks", ranks, "--quiet")
-                self.assertEqual(done.returncode, code, (arguments, done.stderr))
-                self.assertIn(part, done.stderr)
-                self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+                self.check_refused(run(TRAIN, "--data", "karate", *model, *arguments, "--ranks", ranks, "--quiet"), code, part)
 
     @unittest.skipUnless(LAUNCH, "there is no mpirun here: CMake says so")
     def test_over_mpi(self):

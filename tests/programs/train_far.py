@@ -7,23 +7,19 @@ import os
 import random
 import resource
 import signal
-import struct
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
 
+sys.dont_write_bytecode = True
+from program_case import ProgramCase, npy, run
+
 TRAIN, *LAUNCH = sys.argv[1:]
 POLICIES = ["row_1d", "replicated_1_5d", "grid_2d", "split_3d", "feature_column", "feature_row"]
 KEYS = ["chunks", "far_bytes", "predicted_far_bytes", "replication", "overlap", "near_peak_bytes", "far_peak_bytes"]
 VERTICES, EDGES, FEATURES, CLASSES = 6000, 60000, 24, 5
-
-
-def npy(descr, shape, data):
-    header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}"
-    header += " " * (63 - (10 + len(header)) % 64) + "\n"
-    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + data
 
 
 def write_graph(folder, vertices=VERTICES):
@@ -40,7 +36,7 @@ def write_graph(folder, vertices=VERTICES):
             f.write(content)
 
 
-class Far(unittest.TestCase):
+class Far(ProgramCase):
     @classmethod
     def setUpClass(cls):
         cls.data = tempfile.TemporaryDirectory()
@@ -48,29 +44,19 @@ class Far(unittest.TestCase):
         write_graph(cls.data.name)
 
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.far, self.out = os.path.join(folder.name, "far"), os.path.join(folder.name, "run.json")
-        self.folder = folder.name
+        super().setUp()
+        self.far = os.path.join(self.folder, "far")
         os.mkdir(self.far)
 
-    def run_train(self, *arguments, command=None, **more):
-        environment = {**os.environ, **({"ASAN_OPTIONS": "detect_leaks=0"} if command else {})}
-        return subprocess.run([*(command or []), TRAIN, *arguments], capture_output=True, text=True, timeout=120, env=environment, **more)
+    def run_train(self, *arguments, **more):
+        return run(TRAIN, *arguments, **more)
 
     def train(self, *arguments, epochs="2", command=None, data=None):
         done = self.run_train("--data", data or self.data.name, "--precision", "f64", "--epochs", epochs, "--quiet", "--json", self.out, *arguments, command=command)
-        self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
-        with open(self.out) as f:
-            return json.load(f)
+        return self.result_of(done)
 
     def far_options(self, memory):
         return ["--memory", str(memory), "--far", self.far]
-
-    def same_losses(self, result, expected, what):
-        self.assertEqual(len(result["loss"]), len(expected["loss"]))
-        for a, b in zip(result["loss"], expected["loss"]):
-            self.assertLess(abs(a - b), 1e-12 * b, what)
 
     def test_losses_are_those_of_near_memory_within_the_budget(self):
         runs = [(["--model", "gcn", "--hidden", "16"], policy, ranks) for policy in POLICIES for ranks in ("1", "4")]
@@ -198,10 +184,7 @@ class Far(unittest.TestCase):
                                        (2, "--far with --device cuda takes the word pinned", *self.far_options("1M"), "--device", "cuda"),
                                        (1, f"no scratch file can be made in the folder {nowhere}: No such file or directory", "--memory", "1M", "--far", nowhere),
                                        (1, f"no scratch file can be made in the folder {file}: Not a directory", "--memory", "1M", "--far", file)):
-            done = self.run_train(*karate, *arguments)
-            self.assertEqual(done.returncode, code, (arguments, done.stderr))
-            self.assertIn(part, done.stderr)
-            self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+            self.check_refused(self.run_train(*karate, *arguments), code, part)
         done = self.run_train("--data", self.data.name, "--model", "gcn", "--quiet", *self.far_options("1000"), "--ranks", "2")
         self.assertEqual((done.returncode, len(done.stderr.splitlines())), (1, 1), done.stderr)
         self.assertRegex(done.stderr, r"bytes, which a window of near memory of \d+ bytes does not hold twice|window")

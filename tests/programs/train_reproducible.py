@@ -1,33 +1,23 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Reproducible runs of the program: train_reproducible.py TRAIN [word of the command that starts MPI ranks ...]"""
-import json
-import os
-import subprocess
 import sys
-import tempfile
 import unittest
+
+sys.dont_write_bytecode = True
+from program_case import ProgramCase, run
 
 TRAIN, *LAUNCH = sys.argv[1:]
 POLICIES = ["row_1d", "replicated_1_5d", "grid_2d", "split_3d", "feature_column", "feature_row"]
 
 
-def run(*arguments, command=None):
-    return subprocess.run([*(command or []), TRAIN, "--data", "karate", "--reproducible", "--quiet", *arguments], capture_output=True,
-                          text=True, timeout=60, env={**os.environ, **({"ASAN_OPTIONS": "detect_leaks=0"} if command else {})})
+def train(*arguments, command=None):
+    return run(TRAIN, "--data", "karate", "--reproducible", "--quiet", *arguments, command=command)
 
 
-class Reproducible(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.out = os.path.join(folder.name, "run.json")
-
+class Reproducible(ProgramCase):
     def train(self, *arguments, model=("gcn",), command=None):
-        done = run("--model", *model, "--epochs", "6", "--json", self.out, *arguments, command=command)
-        self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
-        with open(self.out) as f:
-            return json.load(f)
+        return self.result_of(train("--model", *model, "--epochs", "6", "--json", self.out, *arguments, command=command))
 
     def test_losses_are_the_same_numbers_everywhere(self):
         for precision in ("f32", "f64"):
@@ -75,10 +65,7 @@ class Reproducible(unittest.TestCase):
                              (["--model", "gcn", "--batch", "8", "--placement", "column"], "--placement column"),
                              (["--model", "gat", "--batch", "8"], "--model gat"),
                              (["--model", "gcn", "--device", "cuda"], "needs --device cpu")):
-            done = run(*option)
-            self.assertEqual(done.returncode, 2, done.stderr)
-            self.assertIn(part, done.stderr)
-            self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+            self.check_refused(train(*option), 2, part)
 
 
 if __name__ == "__main__":

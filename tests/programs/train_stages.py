@@ -1,42 +1,25 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Layers over stages in the program: train_stages.py TRAIN [word of the command that starts MPI ranks ...]"""
-import json
 import os
-import subprocess
 import sys
 import tempfile
 import unittest
 
+sys.dont_write_bytecode = True
+from program_case import ProgramCase, run
+
 TRAIN, *LAUNCH = sys.argv[1:]
 MODELS = {"gcn": ["--layers", "4"], "sage": ["--layers", "3"], "gin": ["--layers", "3"], "gcnii": ["--layers", "2"], "resgcn": ["--layers", "2"]}
 KEYS = ["stages", "chunks", "stage_layers", "bubble", "boundary_words", "history_bytes", "exact_loss"]
-WITH_METIS = "without METIS" not in subprocess.run([TRAIN, "--data", "karate", "--model", "gcn", "--epochs", "1", "--partition", "metis", "--quiet"],
-                                                   capture_output=True, text=True, timeout=60).stderr
+WITH_METIS = "without METIS" not in run(TRAIN, "--data", "karate", "--model", "gcn", "--epochs", "1", "--partition", "metis", "--quiet").stderr
 
 
-def run(*arguments, command=None):
-    return subprocess.run([*(command or []), TRAIN, *arguments], capture_output=True, text=True, timeout=60,
-                          env={**os.environ, **({"ASAN_OPTIONS": "detect_leaks=0"} if command else {})})
-
-
-class Stages(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.out = os.path.join(folder.name, "run.json")
-
+class Stages(ProgramCase):
     def train(self, model, *arguments, command=None):
-        done = run("--data", "karate", "--model", model, *MODELS[model], "--hidden", "6", "--epochs", "5", "--precision", "f64", "--quiet", "--json", self.out,
+        done = run(TRAIN, "--data", "karate", "--model", model, *MODELS[model], "--hidden", "6", "--epochs", "5", "--precision", "f64", "--quiet", "--json", self.out,
                    *arguments, command=command)
-        self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
-        with open(self.out) as f:
-            return json.load(f)
-
-    def same_losses(self, result, expected, what):
-        self.assertEqual(len(result["loss"]), len(expected["loss"]))
-        for a, b in zip(result["loss"], expected["loss"]):
-            self.assertLess(abs(a - b), 1e-12 * b, what)
+        return self.result_of(done)
 
     def test_without_history_losses_are_those_of_the_whole_graph(self):
         for model in MODELS:
@@ -89,9 +72,8 @@ class Stages(unittest.TestCase):
                 self.assertEqual(result["words_received"], result["predicted_words_received"], arguments)
                 self.assertEqual(result["partition"]["parts"], 2)
         if not WITH_METIS:
-            done = run("--data", "karate", "--model", "gcn", "--stages", "2", "--chunk-cut", "metis", "--quiet")
-            self.assertEqual(done.returncode, 1)
-            self.assertIn("this program was built without METIS; install libmetis-dev", done.stderr)
+            done = run(TRAIN, "--data", "karate", "--model", "gcn", "--stages", "2", "--chunk-cut", "metis", "--quiet")
+            self.check_refused(done, 1, "this program was built without METIS; install libmetis-dev")
 
     def test_the_json_repeats_the_run(self):
         for arguments in (["--stages", "2", "--ranks", "4", "--chunk-cut", "metis" if WITH_METIS else "nonzeros", "--partition", "random", "--window", "2", "--no-correction"],
@@ -99,32 +81,25 @@ class Stages(unittest.TestCase):
                           ["--stages", "2", "--ranks", "4", "--chunks", "3", "--history", "halo", "--window", "2"],
                           ["--stages", "2", "--ranks", "8", "--policy", "split_3d", "--mesh", "2x1x2", "--exact-epochs", "2", "--stage-layers", "1,3"]):
             first = self.train("gcn", *arguments)
-            options = [f"--{name}={json.dumps(value) if not isinstance(value, str) else value}" for name, value in first["run"]["options"].items()]
-            done = run(*options, "--quiet", "--json", self.out)
-            self.assertEqual(done.returncode, 0, done.stderr)
-            with open(self.out) as f:
-                again = json.load(f)
-            for same in ("loss", "stage_layers", "chunks", "exact_loss", "words_received", "history_bytes", "test_accuracy"):
-                self.assertEqual(again[same], first[same], same)
-            self.assertEqual(again["run"]["options"], first["run"]["options"])
+            self.again(TRAIN, first, "loss", "stage_layers", "chunks", "exact_loss", "words_received", "history_bytes", "test_accuracy")
 
     def test_what_is_shown(self):
         arguments = ["--data", "karate", "--model", "gcn", "--layers", "3", "--epochs", "6", "--stages", "3", "--chunks", "2", "--guard", "3"]
-        done = run(*arguments, "--tolerance", "1e-9")
+        done = run(TRAIN, *arguments, "--tolerance", "1e-9")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         said = [line for line in done.stdout.splitlines() if line.startswith("guard: loss ")]
         self.assertEqual(["no longer follows the exact computation: its loss is " in line for line in said], [True, True], done.stdout)
-        self.assertEqual(run(*arguments, "--tolerance", "1e9", "--least-cosine", "-1").stdout.count("no longer follows"), 0)
+        self.assertEqual(run(TRAIN, *arguments, "--tolerance", "1e9", "--least-cosine", "-1").stdout.count("no longer follows"), 0)
         for part in ("row_1d on 3 ranks (1x1x1 in each stage)", "stage 2: 1 layer, idle for ", "2 chunks: ", "words between stages"):
             self.assertIn(part, done.stdout)
         with tempfile.TemporaryDirectory() as scratch:
             out = os.path.join(scratch, "run.json")
-            stopped = run(*arguments, "--tolerance", "1e-9", "--on-divergence", "stop", "--json", out)
+            stopped = run(TRAIN, *arguments, "--tolerance", "1e-9", "--on-divergence", "stop", "--json", out)
             self.assertFalse(os.path.exists(out))
         self.assertEqual((stopped.returncode, len(stopped.stderr.splitlines())), (1, 1), stopped.stderr)
         self.assertIn("the pipeline no longer follows the exact computation in epoch 3: its loss is ", stopped.stderr)
         self.assertEqual(stopped.stdout.count("guard: loss "), 1, stopped.stdout)
-        alone = run(*arguments[:-4], "--chunks", "1")
+        alone = run(TRAIN, *arguments[:-4], "--chunks", "1")
         self.assertIn("\n1 chunk: ", alone.stdout)
 
     def test_what_is_refused(self):
@@ -150,10 +125,8 @@ class Stages(unittest.TestCase):
                                        (1, "40 chunks of 34 vertices", *two, "--chunks", "40"),
                                        (2, "in a stage, mesh 2x1x1 has 2 places for 1 ranks", *two, "--policy", "row_1d", "--mesh", "2x1x1")):
             model = [] if "--model" in arguments else ["--model", "gcn"]
-            done = run("--data", "karate", *model, *arguments, "--quiet")
-            self.assertEqual(done.returncode, code, (arguments, done.stderr))
-            self.assertIn(part, done.stderr)
-            self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+            done = run(TRAIN, "--data", "karate", *model, *arguments, "--quiet")
+            self.check_refused(done, code, part)
 
     @unittest.skipUnless(LAUNCH, "there is no mpirun here: CMake says so")
     def test_over_mpi(self):
@@ -163,7 +136,7 @@ class Stages(unittest.TestCase):
             self.same_losses(result, expected, arguments)
             for same in ("words_received", "boundary_words", "stage_layers", "history_bytes"):
                 self.assertEqual(result[same], expected[same], (arguments, same))
-        done = run("--data", "karate", "--model", "gcn", "--layers", "3", "--stages", "3", "--comm", "mpi", "--quiet", command=[*LAUNCH, "4"])
+        done = run(TRAIN, "--data", "karate", "--model", "gcn", "--layers", "3", "--stages", "3", "--comm", "mpi", "--quiet", command=[*LAUNCH, "4"])
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("4 ranks are not 3 stages of equally many", done.stderr)
 

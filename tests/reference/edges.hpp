@@ -81,8 +81,7 @@ void edge_softmax_gradient(local::input_csr<T> a, local_index heads, local::scal
     for (local_index i = 0; i < out.rows; ++i)
       for (local_index h = 0; h < heads; ++h) out(i, h) = beta == 0 ? T{0} : beta * out(i, h);
   for_edges(a, heads, [&](local_index i, local_index e, local_index h) {
-    const T z = source(a.columns[e], h) + target(i, h);
-    const T alpha = std::exp(leaky(z, slope) - log_sum(i, h));
+    const T z = source(a.columns[e], h) + target(i, h), alpha = std::exp(leaky(z, slope) - log_sum(i, h));
     T& g = edges[edge_at(e, heads, h)];
     g = alpha * (g - row_dot(i, h)) * (z > 0 ? T{1} : slope);
     dsource(a.columns[e], h) += g;

@@ -2,13 +2,10 @@
 // The rows that samplers read.
 #include "partita/sampling/graph.hpp"
 
-#include <doctest/doctest.h>
-
 #include "support/samples.hpp"
 
 namespace test_graph_of_samplers {
 
-using namespace partita;
 using namespace test_support;
 
 namespace {
@@ -61,8 +58,7 @@ TEST_CASE("each rank has whole rows, with global columns") {
 }
 
 TEST_CASE("matrices whose rows are not whole, or that are not square, are refused") {
-  on_threads(2, [](const communicator& world) {
-    const host_mesh m(world, {1, 2, 1});
+  on_mesh({1, 2, 1}, [](const host_mesh& m) {
     expect_error<shape_error>("must be whole on each rank", [&] { test_graph(m, grid_2d, 10); });
     expect_error<shape_error>("3 x 4", [&] {
       graph<double>(distribute(m, feature_column, {3, 4}, std::vector<triplet<double>>{}));

@@ -2,17 +2,14 @@
 // Vertices sampled by importance: probabilities, what is kept, and that it depends on nothing else.
 #include "partita/sampling/layer_sampler.hpp"
 
-#include <doctest/doctest.h>
 #include <numeric>
 
 #include "support/samples.hpp"
 
 namespace test_layer_sampler {
 
-using namespace partita;
 using namespace test_support;
-using sampling::layer_options;
-using sampling::layer_sampler;
+using sampling::layer_options, sampling::layer_sampler;
 
 namespace {
 
@@ -144,8 +141,7 @@ TEST_CASE("a cut graph gives the samples of a replicated one, and words by a clo
       const layer_options o{{20, 10}, 7, keep_diagonal, 2};
       std::vector<sample> expected;
       for (int r = 0; r < ranks; ++r) expected.push_back(sampled(whole, o, roots_of(r, n)));
-      on_threads(ranks, [&](const communicator& world) {
-        const host_mesh m(world, {ranks, 1, 1});
+      with_mesh({ranks, 1, 1}, [&](const host_mesh& m) {
         const auto me = static_cast<std::size_t>(m.rank());
         const graph<double> cut = test_graph(m, row_1d, n);
         m.ledger().clear();

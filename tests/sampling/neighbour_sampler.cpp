@@ -2,7 +2,6 @@
 // Sampled neighbours: what is kept, how it is scaled, and that it depends on nothing else.
 #include "partita/sampling/neighbour_sampler.hpp"
 
-#include <doctest/doctest.h>
 #include <numeric>
 #include <thread>
 
@@ -10,10 +9,8 @@
 
 namespace test_neighbour_sampler {
 
-using namespace partita;
 using namespace test_support;
-using sampling::neighbour_options;
-using sampling::neighbour_sampler;
+using sampling::neighbour_options, sampling::neighbour_sampler;
 
 namespace {
 

@@ -2,25 +2,18 @@
 // Placing roots: every root once, balanced, near its neighbours; and what that saves.
 #include "partita/sampling/placement.hpp"
 
-#include <cmath>
-#include <doctest/doctest.h>
 #include <numeric>
 #include <optional>
 
 #include "bench/support/planted_graph.hpp"
 #include "partita/base/random.hpp"
 #include "partita/sampling/neighbour_sampler.hpp"
-#include "support/ranks.hpp"
 #include "support/samples.hpp"
 
 namespace test_placement {
 
-using namespace partita;
 using namespace test_support;
-using sampling::home_shares;
-using sampling::most_roots;
-using sampling::root_lists;
-using sampling::row_homes;
+using sampling::home_shares, sampling::most_roots, sampling::root_lists, sampling::row_homes;
 
 namespace {
 
@@ -235,9 +228,7 @@ TEST_CASE("random batches miss (P - 1) / P of their rows; roots at home never mo
     for (const int ranks : {2, 4, 8, 16})
       for (const bool uneven : {false, true}) {
         if (sanitized && ranks != 4) continue;
-        CAPTURE(ranks);
-        CAPTURE(in_random_order);
-        CAPTURE(uneven);
+        INFO("ranks ", ranks, ", in_random_order ", in_random_order, ", uneven ", uneven);
         const row_homes home =
             uneven ? with_half_on_the_first(ranks) : even_homes(ranks, community::vertices);
         double needed = 0, missed = 0, missed_at_home = 0;

@@ -2,16 +2,12 @@
 // Roots set apart have the neighbourhoods that each has alone, whoever else is sampled, and share no vertex.
 #include "partita/sampling/roots_apart.hpp"
 
-#include <doctest/doctest.h>
-#include <set>
-
 #include "partita/sampling/layer_sampler.hpp"
 #include "partita/sampling/neighbour_sampler.hpp"
 #include "support/samples.hpp"
 
 namespace test_roots_apart {
 
-using namespace partita;
 using namespace test_support;
 
 namespace {

@@ -2,17 +2,14 @@
 // Subgraphs that random walks visit: the walks, what is between their vertices, and its normalisation.
 #include "partita/sampling/walk_sampler.hpp"
 
-#include <doctest/doctest.h>
 #include <numeric>
 
 #include "support/samples.hpp"
 
 namespace test_walk_sampler {
 
-using namespace partita;
 using namespace test_support;
-using sampling::walk_options;
-using sampling::walk_sampler;
+using sampling::walk_options, sampling::walk_sampler;
 
 namespace {
 
@@ -142,8 +139,7 @@ TEST_CASE("a cut graph gives the samples of a replicated one, and words by a clo
       const walk_options o{2, 3, 7, presampled == 0, 2, presampled, 4};
       std::vector<sample> expected;
       for (int r = 0; r < ranks; ++r) expected.push_back(sampled(whole, o, roots_of(r, n)));
-      on_threads(ranks, [&](const communicator& world) {
-        const host_mesh m(world, {ranks, 1, 1});
+      with_mesh({ranks, 1, 1}, [&](const host_mesh& m) {
         const auto me = static_cast<std::size_t>(m.rank());
         const graph<double> cut = test_graph(m, row_1d, n);
         walk_sampler<double> sampler(cut, o);

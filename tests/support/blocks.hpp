@@ -15,14 +15,11 @@
 
 namespace test_support {
 
-using partita::local_index;
-using partita::matrix_view;
-using partita::local::csr_view;
+using partita::local_index, partita::matrix_view, partita::local::csr_view;
 
 /// How a block lies in its allocation: elements before its first, and after each of its rows.
 struct placing {
-  local_index gap = 3;
-  local_index lead = 0;
+  local_index gap = 3, lead = 0;
 };
 
 /// A block inside a larger allocation: what lies before it and between its rows must survive every kernel.

@@ -7,6 +7,8 @@
 
 namespace test_support {
 
+using namespace partita;
+
 /// n vertices; vertex n-1 is isolated; 13 features, 5 classes; a third of the vertices each to train,
 /// validate and test.
 inline partita::io::dataset directed_graph(partita::global_index n = 61) {

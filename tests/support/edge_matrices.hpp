@@ -13,7 +13,6 @@
 #include "partita/algebra/row_exchange.hpp"
 #include "partita/memory/mapped_store.hpp"
 #include "support/matrices.hpp"
-#include "support/meshes.hpp"
 
 namespace test_support {
 
@@ -25,8 +24,7 @@ inline double edge_entry(global_index v, global_index u, global_index h) {
 }
 
 /// visitor(row, column, head, value) for every value that this rank holds; all but the value are global.
-template <class Edges, class Visitor>
-void for_each_value(Edges& e, Visitor visitor) {
+void for_each_value(auto& e, auto visitor) {
   const auto& a = e.pattern();
   e.for_parts([&](std::size_t t, const partita::local::csr_slice<double>& part) {
     const auto& tile = part.entries;
@@ -39,13 +37,11 @@ void for_each_value(Edges& e, Visitor visitor) {
   });
 }
 
-template <class Function>
-void fill_edges(host_edges& e, Function f) {
+void fill_edges(host_edges& e, auto f) {
   for_each_value(e, [&](auto v, auto u, auto h, double& value) { value = f(v, u, h); });
 }
 /// How far the values that this rank holds are from expected(row, column, head), at most.
-template <class Function>
-double largest_error(const host_edges& e, Function expected) {
+double largest_error(const host_edges& e, auto expected) {
   double largest = 0;
   for_each_value(e, [&](auto v, auto u, auto h, double value) {
     const double error = std::abs(value - expected(v, u, h));
@@ -56,8 +52,7 @@ double largest_error(const host_edges& e, Function expected) {
 
 /// body(mesh, policy, heads, row_exchange of rows) on every policy and mesh, with one head and with three,
 /// with tiles in parts, and with all buffers far.
-template <class Body>
-void for_each_edge_case(Body body) {
+void for_each_edge_case(auto body) {
   const auto run = [&](const partita::policy& p, mesh_shape shape, local_index heads, std::size_t most,
                        const std::shared_ptr<partita::far_store>& store = nullptr) {
     for (const auto rows : {partita::row_exchange::full, partita::row_exchange::sparsity_aware})

@@ -6,7 +6,7 @@
 #include <optional>
 #include <stdexcept>
 
-#include "partita/comm/communicator.hpp"
+#include "support/forwarding_transport.hpp"
 
 namespace test_support {
 
@@ -18,13 +18,11 @@ struct fault {
   std::function<void()> act = [] { throw std::runtime_error("the cable broke"); };
 };
 
-class failing_transport final : public partita::transport {
+class failing_transport final : public forwarding_transport {
  public:
   failing_transport(std::shared_ptr<partita::transport> inner, std::shared_ptr<fault> what)
-      : inner_(std::move(inner)), fault_(std::move(what)) {}
+      : forwarding_transport(std::move(inner)), fault_(std::move(what)) {}
 
-  int rank() const override { return inner_->rank(); }
-  int size() const override { return inner_->size(); }
   std::uint64_t start(const partita::comm::collective& op) override {
     if (!fault_->shortens || !is_due(op)) return inner_->start(op);
     shortened_ = inner_->start(shorter(op));
@@ -36,9 +34,6 @@ class failing_transport final : public partita::transport {
     inner_->abandon(op, token);
     fault_->act();
   }
-  void abandon(const partita::comm::collective& op, std::uint64_t token) noexcept override {
-    inner_->abandon(op, token);
-  }
   std::shared_ptr<partita::transport> split(int color, int key, std::source_location where) override {
     return std::make_shared<failing_transport>(inner_->split(color, key, where), fault_);
   }
@@ -46,7 +41,6 @@ class failing_transport final : public partita::transport {
       std::shared_ptr<partita::comm::device_memory> memory) override {
     return std::make_shared<failing_transport>(inner_->on_memory(std::move(memory)), fault_);
   }
-  void check() const override { inner_->check(); }
 
  private:
   bool is_due(const partita::comm::collective& op) {
@@ -57,7 +51,6 @@ class failing_transport final : public partita::transport {
     return op;
   }
 
-  std::shared_ptr<partita::transport> inner_;
   std::shared_ptr<fault> fault_;
   std::optional<std::uint64_t> shortened_;
 };

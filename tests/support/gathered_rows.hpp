@@ -79,8 +79,7 @@ struct problem {
   }
 
   /// visit(other rank) for those of the group.
-  template <class Visit>
-  void for_others(coordinates me, Visit visit) const {
+  void for_others(coordinates me, auto visit) const {
     for (int q = 0; q < mesh.size(); ++q)
       if (mesh.at(q) != me && together(me, mesh.at(q))) visit(mesh.at(q));
   }

@@ -9,8 +9,7 @@ namespace test_support {
 
 /// What happened in the run of this program.
 struct run_account {
-  unsigned skipped = 0;
-  unsigned ran = 0;
+  unsigned skipped = 0, ran = 0;
 
   static run_account& instance() {
     static run_account account;

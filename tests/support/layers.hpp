@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Layers by themselves: matrices by hand, gradients by finite differences, dense and sparse inputs.
-#include <doctest/doctest.h>
 #include <vector>
 
 #include "partita/algebra/reductions.hpp"
 #include "partita/comm/self.hpp"
 #include "partita/nn/layer.hpp"
 #include "support/matrices.hpp"
-#include "support/meshes.hpp"
 
 namespace test_support {
 

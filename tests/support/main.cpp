@@ -2,7 +2,6 @@
 // The main of tests that need no launcher.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <cstdio>
-#include <doctest/doctest.h>
 
 #include "support/honest_run.hpp"
 

@@ -5,11 +5,9 @@
 #define DOCTEST_CONFIG_IMPLEMENT
 #define DOCTEST_CONFIG_NO_POSIX_SIGNALS  // mpirun ends ranks by a signal: no failure of their own
 #include <cstdlib>
-#include <doctest/doctest.h>
 #include <iostream>
 #include <sstream>
 #include <stdexcept>
-#include <string>
 #include <string_view>
 
 #include "partita/comm/mpi.hpp"

@@ -13,26 +13,10 @@
 #include "partita/base/random.hpp"
 #include "partita/partition/policies.hpp"
 #include "partita/transfer/distribute.hpp"
-#include "support/ranks.hpp"
+#include "support/meshes.hpp"
 
 namespace test_support {
 
-using partita::axis;
-using partita::axis_set;
-using partita::blocking;
-using partita::coordinates;
-using partita::dynamic_layout;
-using partita::global_index;
-using partita::interval;
-using partita::layout;
-using partita::matrix_shape;
-using partita::mesh_shape;
-using partita::nesting;
-using partita::traffic;
-using partita::triplet;
-using partita::partition::rectangle;
-
-using host_mesh = partita::mesh<partita::host>;
 template <class T = double, layout L = dynamic_layout>
 using host_dense = partita::dense<T, L, partita::host>;
 
@@ -62,13 +46,6 @@ std::vector<triplet<T>> share(const std::vector<triplet<T>>& entries, int rank, 
   for (auto e = static_cast<std::size_t>(rank); e < entries.size(); e += static_cast<std::size_t>(size))
     mine.push_back(entries[e]);
   return mine;
-}
-
-/// body(mesh) on as many threads as the mesh has places; of meshes of three axes sanitizers see one.
-template <class Body>
-void on_mesh(mesh_shape shape, Body body) {
-  if (!sees(shape.size()) && !(shape == mesh_shape{2, 2, 2})) return;
-  on_threads(shape.size(), [&](const partita::communicator& c) { body(host_mesh(c, shape)); });
 }
 
 /// Every mesh up to 3 x 3 x 3.
@@ -113,14 +90,12 @@ inline constexpr std::array<layout, 9> some_layouts = {{{axis::row, {}},
                                                         {axis::depth, axis::col | axis::row}}};
 
 /// visitor(layout) for each of them.
-template <class Visitor>
-void for_each_layout(Visitor visitor) {
+void for_each_layout(auto visitor) {
   for (const layout l : some_layouts) visitor(l);
 }
 
 /// body(mesh, layout, shape) on some meshes for some layouts and every shape, from an empty ledger.
-template <class Shapes, class Body>
-void on_some_layouts(const Shapes& shapes, Body body) {
+void on_some_layouts(const auto& shapes, auto body) {
   for (const mesh_shape shape : some_meshes)
     on_mesh(shape, [&](const host_mesh& m) {
       for (const matrix_shape size : shapes)
@@ -233,6 +208,19 @@ inline traffic all_reduced(global_index count, int rank, int size) {
 
 /// What this rank received since `clear`.
 inline traffic heard(const host_mesh& m) { return m.ledger().total(); }
+
+/// plan(operands...), which receives what it predicts.
+void run_as_predicted(const host_mesh& m, auto& plan, auto&&... operands) {
+  m.ledger().clear();
+  plan(operands...);
+  CHECK(m.ledger().total() == plan.predicted());
+}
+/// The same of a plan that has run before, and allocates nothing any more.
+void run_again(const host_mesh& m, auto& plan, auto&&... operands) {
+  const auto allocations = m.queue().meter()->allocations();
+  run_as_predicted(m, plan, operands...);
+  CHECK(m.queue().meter()->allocations() == allocations);
+}
 
 inline bool same(traffic a, traffic b, const char* what) {
   CHECK_MESSAGE(a == b, what, ": ", a.words, " elements in ", a.messages, " messages, not ", b.words, " in ",

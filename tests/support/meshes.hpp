@@ -3,11 +3,30 @@
 // Every mesh that a policy may have on a number of ranks, and running a body on each.
 #include <vector>
 
+#include "partita/comm/mesh.hpp"
 #include "partita/memory/host.hpp"
 #include "partita/partition/policies.hpp"
 #include "support/ranks.hpp"
 
 namespace test_support {
+
+using host_mesh = partita::mesh<partita::host>;
+
+/// body(mesh) on as many threads as the mesh has places.
+void with_mesh(partita::mesh_shape shape, auto body) {
+  on_threads(shape.size(), [&](const partita::communicator& c) { body(host_mesh(c, shape)); });
+}
+/// The same, but of meshes of three axes sanitizers see one.
+void on_mesh(partita::mesh_shape shape, auto body) {
+  if (sees(shape.size()) || shape == partita::mesh_shape{2, 2, 2}) with_mesh(shape, body);
+}
+
+/// Checks that act(mesh) on all places of a mesh together ends with exactly an `Error` whose message contains
+/// `part`.
+template <class Error, class Act>
+void expect_error(partita::mesh_shape shape, std::string_view part, Act act) {
+  expect_error<Error>(part, [&] { with_mesh(shape, act); });
+}
 
 inline std::vector<partita::mesh_shape> meshes_of(const partita::policy& p, int ranks) {
   const auto most = [&](partita::axis a) { return p.used().contains(a) ? ranks : 1; };
@@ -21,8 +40,7 @@ inline std::vector<partita::mesh_shape> meshes_of(const partita::policy& p, int 
 
 /// body(policy, mesh shape) for each named policy on each of its meshes of each of these numbers of ranks;
 /// sanitizers see every mesh of up to four ranks, and the default one of six.
-template <class Ranks, class Body>
-void for_each_mesh(const Ranks& rank_counts, Body body) {
+void for_each_mesh(const auto& rank_counts, auto body) {
   for (const partita::policy& p : partita::named_policies)
     for (int ranks : rank_counts)
       if (sees(ranks))
@@ -31,8 +49,7 @@ void for_each_mesh(const Ranks& rank_counts, Body body) {
 }
 
 /// The same, but beyond eight ranks, for sanitizers beyond two, on a policy's default mesh alone.
-template <class Ranks, class Body>
-void for_each_usual_mesh(const Ranks& rank_counts, Body body) {
+void for_each_usual_mesh(const auto& rank_counts, auto body) {
   for_each_mesh(rank_counts, [&](const partita::policy& p, partita::mesh_shape shape) {
     if (shape.size() <= (sanitized ? 2 : 8) || shape == partita::default_mesh(p, shape.size()))
       body(p, shape);

@@ -19,16 +19,14 @@ inline constexpr const char* sampled_models[] = {"gcn", "sage", "gin", "gat"};
 /// Two layers with dropout, batches of 9 in equal shares.
 inline partita::nn::training_options batch_options(std::string model,
                                                    std::vector<partita::local_index> fanouts = {3, 2}) {
-  partita::nn::training_options o;
-  o.model = std::move(model);
-  o.hidden = {6};
-  o.heads = 2;
-  o.epsilon = 0.25;
-  o.dropout = 0.3;
-  o.epochs = 2;
-  o.seed = 7;
-  o.mini_batch = {.batch = 9, .fanouts = std::move(fanouts), .placement = placement::any};
-  return o;
+  return {.model = std::move(model),
+          .hidden = {6},
+          .heads = 2,
+          .epsilon = 0.25,
+          .epochs = 2,
+          .dropout = 0.3,
+          .seed = 7,
+          .mini_batch = {.batch = 9, .fanouts = std::move(fanouts), .placement = placement::any}};
 }
 
 }  // namespace test_support

@@ -14,8 +14,7 @@ namespace test_support {
 inline const partita::nccl::options unchecked{.time_limit = std::chrono::minutes(1), .checked = false};
 
 /// body(world, queue) on as many threads.
-template <class Body>
-void on_nccl_devices(int ranks, const partita::nccl::options& o, Body body) {
+void on_nccl_devices(int ranks, const partita::nccl::options& o, auto body) {
   on_threads(ranks, [&](const partita::communicator& c) {
     const partita::device_queue<partita::cuda_device> q(c.rank());
     body(partita::nccl::world(c, q, o), q);

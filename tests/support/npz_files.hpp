@@ -2,7 +2,6 @@
 #pragma once
 // Archives of .npy files, as NumPy and SciPy write them.
 #include <cstdint>
-#include <doctest/doctest.h>
 #include <map>
 #include <string>
 #include <vector>

@@ -3,7 +3,6 @@
 // Products of distributed dense matrices of every layout, held to tests/reference and to what they predict to
 // receive.
 #include <cmath>
-#include <doctest/doctest.h>
 #include <limits>
 #include <string>
 #include <vector>
@@ -13,12 +12,6 @@
 #include "support/matrices.hpp"
 
 namespace test_support {
-
-using partita::gemm_options;
-using partita::gemm_plan;
-using partita::local_index;
-using partita::matrix_view;
-using partita::transposed;
 
 /// m x k times k x n.
 struct product_sizes {
@@ -58,8 +51,7 @@ inline bool holds(const host_dense<>& y, const std::vector<double>& expected) {
 }
 
 /// Gives `use` op(a) and op(b).
-template <class Use>
-void with_operands(const dense_product& p, const host_dense<>& a, const host_dense<>& b, Use use) {
+void with_operands(const dense_product& p, const host_dense<>& a, const host_dense<>& b, auto use) {
   if (p.ta && p.tb) return use(transposed(a), transposed(b));
   if (p.ta) return use(transposed(a), b);
   if (p.tb) return use(a, transposed(b));
@@ -118,8 +110,7 @@ inline std::vector<partita::partition::gemm_schedule> every_schedule() {
 
 /// Every pair of layouts for A and B, with C in those for which `takes(a, b, c)` holds; the schedules, the
 /// products in turn. Returns the number of elements that this rank received.
-template <class Takes>
-global_index every_pair(const host_mesh& m, Takes takes) {
+global_index every_pair(const host_mesh& m, auto takes) {
   const std::vector<layout> layouts = every_layout();
   struct matrices {
     std::vector<host_dense<>> a, b, c;

@@ -50,5 +50,10 @@ void expect_error(std::string_view part, Act act) {
     return {};
   });
 }
+/// The same of what so many ranks do together.
+template <class Error>
+void expect_error(int ranks, std::string_view part, const rank_body& act) {
+  expect_error<Error>(part, [&] { on_threads(ranks, act); });
+}
 
 }  // namespace test_support

@@ -133,9 +133,8 @@ sample sampled_by(const graph<double>& g, const Options& o, const std::vector<gl
 }
 
 /// Whether the sample of all roots is the union of those of each; draw(roots) samples `layers` layers.
-template <class Draw>
 bool is_union_of_roots(const sample& together, const std::vector<global_index>& roots, std::size_t layers,
-                       const Draw& draw) {
+                       const auto& draw) {
   std::vector<global_rows> joint(layers);
   for (const global_index root : roots) {
     const sample alone = draw(std::vector<global_index>{root});

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+namespace partita {}
+
 namespace test_support {
+
+using namespace partita;  // so that a test that uses test_support uses partita, too
 
 /// The thread sanitizer is slow and looks at the code, not at the numbers: it sees fewer ranks and sizes. With the address
 /// sanitizer all are tested.

@@ -11,6 +11,8 @@
 
 namespace test_support {
 
+using namespace partita;
+
 namespace fs = std::filesystem;
 
 /// A folder that nobody else has, gone at the end.

@@ -6,6 +6,7 @@
 
 #include "partita/comm/staged.hpp"
 #include "partita/comm/threads.hpp"
+#include "support/forwarding_transport.hpp"
 
 namespace test_support {
 
@@ -14,13 +15,11 @@ struct host_only {};
 /// Stages over another transport, as MPI's does: all that is not the host's, or, where an object of type
 /// Access lets operations reach the device while it lives, what `staged_transport` stages even then.
 template <class Access>
-class staging_transport final : public partita::transport,
+class staging_transport final : public forwarding_transport,
                                 public std::enable_shared_from_this<staging_transport<Access>> {
  public:
-  explicit staging_transport(std::shared_ptr<partita::transport> inner) : inner_(std::move(inner)) {}
+  using forwarding_transport::forwarding_transport;
 
-  int rank() const override { return inner_->rank(); }
-  int size() const override { return inner_->size(); }
   std::uint64_t start(const partita::comm::collective& op) override {
     [[maybe_unused]] const Access access;
     return inner_->start(op);
@@ -28,9 +27,6 @@ class staging_transport final : public partita::transport,
   void finish(const partita::comm::collective& op, std::uint64_t token) override {
     [[maybe_unused]] const Access access;
     inner_->finish(op, token);
-  }
-  void abandon(const partita::comm::collective& op, std::uint64_t token) noexcept override {
-    inner_->abandon(op, token);
   }
   std::shared_ptr<partita::transport> split(int color, int key, std::source_location where) override {
     return std::make_shared<staging_transport>(inner_->split(color, key, where));
@@ -41,9 +37,6 @@ class staging_transport final : public partita::transport,
     return std::make_shared<partita::comm::staged_transport>(this->shared_from_this(), std::move(memory),
                                                              !std::is_same_v<Access, host_only>);
   }
-
- private:
-  std::shared_ptr<partita::transport> inner_;
 };
 
 /// The ranks of `c`, which stage for memory of a device.

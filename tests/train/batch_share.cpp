@@ -8,8 +8,7 @@
 namespace test_batch_share {
 
 using namespace partita;
-using nn::batch_mean;
-using nn::batch_share;
+using nn::batch_mean, nn::batch_share;
 
 namespace {
 

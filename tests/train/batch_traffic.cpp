@@ -12,7 +12,6 @@
 
 namespace test_batch_traffic {
 
-using namespace partita;
 using namespace test_support;
 
 namespace {
@@ -72,17 +71,13 @@ TEST_CASE("every placement receives the words of its closed form, and automatic 
           for (const std::vector<local_index>& fanouts : {std::vector<local_index>{2, 2}, {6, 3}}) {
             if (std::string(model) != "gcn" && (hidden == 2 || ranks == 1)) continue;
             if (sanitized && (features == 24 || ranks == 5 || (features == 3) == (hidden == 12))) continue;
-            CAPTURE(model);
-            CAPTURE(features);
-            CAPTURE(hidden);
-            CAPTURE(ranks);
+            INFO("model ", model, ", features ", features, ", hidden ", hidden, ", ranks ", ranks);
             const io::dataset d = graph_with_features(features);
-            nn::training_options o;
-            o.model = model;
-            o.hidden = {hidden};
-            o.heads = 2;
-            o.epochs = 1;
-            o.mini_batch = {.batch = 11, .fanouts = fanouts, .sampled_scores = true};
+            nn::training_options o{.model = model,
+                                   .hidden = {hidden},
+                                   .heads = 2,
+                                   .epochs = 1,
+                                   .mini_batch = {.batch = 11, .fanouts = fanouts, .sampled_scores = true}};
             o.mini_batch.micro_batches = fanouts[0] == 2 ? 1 : 3;
             const auto [chosen, words] = predicted(ranks, d, o);
             REQUIRE(words.size() == 4);

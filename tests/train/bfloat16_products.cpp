@@ -10,15 +10,12 @@
 
 namespace test_bfloat16_products {
 
-using namespace partita;
 using namespace test_support;
 
 namespace {
 
 nn::training_options short_run(const char* model) {
-  nn::training_options o;
-  o.model = model;
-  o.hidden = {7};
+  nn::training_options o{.model = model, .hidden = {7}};
   o.layers = o.model == "resgcn" ? 2 : 0;
   o.epochs = 6;
   o.seed = 42;

@@ -3,9 +3,6 @@
 #include "partita/train/checkpoint.hpp"
 
 #include <atomic>
-#include <doctest/doctest.h>
-#include <string>
-#include <vector>
 
 #include "partita/comm/self.hpp"
 #include "partita/compiled/host.hpp"
@@ -15,10 +12,8 @@
 #include "partita/train/pipeline_trainer.hpp"
 #include "support/datasets.hpp"
 #include "support/matrices.hpp"
-#include "support/meshes.hpp"
 #include "support/scratch.hpp"
 
-using namespace partita;
 using namespace test_support;
 
 namespace {
@@ -26,14 +21,12 @@ namespace {
 constexpr int all_epochs = 6;
 
 nn::training_options run_of(const std::string& model, global_index embedding = 0) {
-  nn::training_options o;
-  o.model = model;
-  o.hidden = {7};
-  o.layers = model == "gcnii" ? 2 : 0;
-  o.embedding = embedding;
-  o.seed = 42;
-  o.epochs = all_epochs;
-  return o;
+  return {.model = model,
+          .hidden = {7},
+          .layers = model == "gcnii" ? 2 : 0,
+          .epochs = all_epochs,
+          .embedding = embedding,
+          .seed = 42};
 }
 
 /// Where a run is computed.
@@ -149,10 +142,11 @@ std::string said(const std::function<void()>& act) {
   }
 }
 
+const io::dataset d = directed_graph();
+
 }  // namespace
 
 TEST_CASE("on the same ranks a run goes on bit for bit, under every policy") {
-  const io::dataset d = directed_graph();
   for_each_usual_mesh(std::array{1, 3, 4, 6}, [&](auto policy, mesh_shape shape) {
     const place here{policy, shape};
     for (const global_index embedding : {0, 5}) {
@@ -164,7 +158,6 @@ TEST_CASE("on the same ranks a run goes on bit for bit, under every policy") {
 }
 
 TEST_CASE("on other ranks, under another policy, it goes on up to rounding") {
-  const io::dataset d = directed_graph();
   const place serial{row_1d, {1, 1, 1}}, of_2{replicated_1_5d, {1, 1, 2}}, of_4{grid_2d, {2, 2, 1}},
       of_6{feature_column, {1, 6, 1}}, of_8{split_3d, {2, 2, 2}};
   for (const auto& [first, second] :
@@ -175,7 +168,6 @@ TEST_CASE("on other ranks, under another policy, it goes on up to rounding") {
 }
 
 TEST_CASE("an embedding finds its vertices when they are sorted in another way") {
-  const io::dataset d = directed_graph();
   nn::training_options o = run_of("gcn", 5);
   o.dropout = 0;
   const scratch folder;
@@ -196,7 +188,6 @@ TEST_CASE("an embedding finds its vertices when they are sorted in another way")
 
 TEST_CASE("mini-batches go on with the next batch, wherever the rows of X are") {
   using sampling::placement;
-  const io::dataset d = directed_graph();
   const place of_4{row_1d, {4, 1, 1}}, of_3{row_1d, {3, 1, 1}};
   for (const placement how : {placement::home, placement::column})
     for (const global_index embedding : {0, 6}) {
@@ -206,7 +197,6 @@ TEST_CASE("mini-batches go on with the next batch, wherever the rows of X are") 
 }
 
 TEST_CASE("what stages have learned goes on with other stages, and without") {
-  const io::dataset d = directed_graph();
   nn::training_options o = run_of("gcnii");
   o.layers = 4;
   o.pipeline = {.stages = 2, .chunks = 3, .history = nn::chunk_history::exact};
@@ -225,7 +215,6 @@ TEST_CASE("what stages have learned goes on with other stages, and without") {
 }
 
 TEST_CASE("what does not go on says why, and a damaged checkpoint is passed over") {
-  const io::dataset d = directed_graph();
   const nn::training_options o = run_of("gcn");
   const scratch folder;
   const auto run = [&](const nn::training_options& with, bool resume,
@@ -280,7 +269,6 @@ TEST_CASE("what does not go on says why, and a damaged checkpoint is passed over
 }
 
 TEST_CASE("a checkpoint that cannot be written ends the run on every rank, and the last one remains") {
-  const io::dataset d = directed_graph();
   const nn::training_options o = run_of("gcn");
   const scratch folder;
   fs::create_directories(folder.dir / "checkpoint-4.safetensors");
@@ -291,7 +279,6 @@ TEST_CASE("a checkpoint that cannot be written ends the run on every rank, and t
 }
 
 TEST_CASE("the state of another model is refused, naming the parameter") {
-  const io::dataset d = directed_graph();
   const mesh<host> m(self::world(), {1, 1, 1});
   const auto trainer_of = [&](const nn::training_options& o) {
     return nn::trainer<double, host>(m, d, o, nn::make_model<double>(m, d, o, row_1d));

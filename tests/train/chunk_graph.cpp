@@ -3,17 +3,14 @@
 #include "partita/train/chunk_graph.hpp"
 
 #include <algorithm>
-#include <doctest/doctest.h>
 #include <numeric>
 #include <set>
 
 #include "partita/compiled/host.hpp"
 #include "support/matrices.hpp"
-#include "support/meshes.hpp"
 
 namespace test_chunk_graph {
 
-using namespace partita;
 using namespace test_support;
 
 namespace {
@@ -170,11 +167,9 @@ TEST_CASE("products and sums chunk by chunk are those of loops over entries, wit
   for_each_usual_mesh(std::array{1, 2, 4, 6, 9, 12}, [](const policy& p, mesh_shape shape) {
     for (const global_index n : {37, 7}) {
       const problem of(n, shape);
-      on_threads(shape.size(), [&](const communicator& world) {
-        const host_mesh m(world, shape);
+      on_mesh(shape, [&](const host_mesh& m) {
         graph g = of.built(m, p);
-        CAPTURE(std::string(p.name));
-        CAPTURE(to_string(shape));
+        INFO("p.name ", std::string(p.name), ", shape ", to_string(shape));
         global_index copies = 0;
         for (std::size_t c = 0; c < chunks; ++c) copies += std::ssize(of.copied(m.rank(), c));
         CHECK(g.copied_rows() == (has_copies(p, shape) ? copies : 0));

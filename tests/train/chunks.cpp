@@ -3,7 +3,6 @@
 #include "partita/train/chunks.hpp"
 
 #include <algorithm>
-#include <doctest/doctest.h>
 #include <numeric>
 #include <tuple>
 
@@ -12,7 +11,6 @@
 
 namespace test_chunks {
 
-using namespace partita;
 using namespace test_support;
 
 namespace {
@@ -111,9 +109,7 @@ TEST_CASE("each row of the whole is one row of a chunk, and each row of a chunk 
     const io::dataset d = directed_graph(n);
     for (const mesh_shape m : meshes)
       for (const int chunks : {1, 2, 5, 29}) {
-        CAPTURE(n);
-        CAPTURE(to_string(m));
-        CAPTURE(chunks);
+        INFO("n ", n, ", m ", to_string(m), ", chunks ", chunks);
         for (const blocking& rows : {even(n, m), uneven(n, m)}) {
           check(d, rows, scattered(n, chunks), chunks);
           nn::pipeline_options o;

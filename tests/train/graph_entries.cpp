@@ -3,10 +3,8 @@
 #include "partita/train/graph_entries.hpp"
 
 #include <algorithm>
-#include <doctest/doctest.h>
 #include <iterator>
 #include <memory>
-#include <vector>
 
 #include "partita/sampling/graph.hpp"
 #include "partita/train/edge_rows.hpp"
@@ -16,7 +14,6 @@
 
 namespace test_graph_entries {
 
-using namespace partita;
 using namespace test_support;
 using entries_of_graph = nn::graph_entries<double>;
 
@@ -157,8 +154,7 @@ TEST_CASE("row_sums: of the dense matrix; reproducible_row_sums has the same bit
 }
 
 TEST_CASE("repeated_edges: every edge but the first of its place") {
-  io::dataset none = directed_graph(n);
-  io::dataset empty;
+  io::dataset none = directed_graph(n), empty;
   empty.vertices = 3;
   io::dataset few = empty;
   few.edges = {{0, 1}, {1, 0}, {2, 2}, {0, 1}, {2, 2}, {0, 1}, {1, 2}};

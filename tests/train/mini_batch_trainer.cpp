@@ -2,30 +2,25 @@
 // What an iteration computes and moves: weights of micro-batches, sums of gradients, rows of the input.
 #include "partita/train/mini_batch_trainer.hpp"
 
-#include <doctest/doctest.h>
 #include <set>
 
 #include "partita/compiled/host.hpp"
 #include "support/datasets.hpp"
 #include "support/matrices.hpp"
 #include "support/mini_batches.hpp"
-#include "support/ranks.hpp"
 
 namespace test_mini_batch_trainer {
 
-using namespace partita;
 using namespace test_support;
 
 namespace {
 
 nn::training_options options_for(placement how) {
-  nn::training_options o;
-  o.model = "sage";
-  o.hidden = {6};
-  o.epochs = 1;
-  o.seed = 7;
-  o.mini_batch = {.batch = 9, .fanouts = {3, 2}, .placement = how, .sampled_scores = true};
-  return o;
+  return {.model = "sage",
+          .hidden = {6},
+          .epochs = 1,
+          .seed = 7,
+          .mini_batch = {.batch = 9, .fanouts = {3, 2}, .placement = how, .sampled_scores = true}};
 }
 
 nn::batch_order order_of(const io::dataset& d, const nn::training_options& o) {
@@ -60,10 +55,11 @@ std::set<global_index> input_frontier(const sampling::sample<double>& s) {
   return vertices;
 }
 
+const io::dataset d = directed_graph(61);
+
 }  // namespace
 
 TEST_CASE("gradients are those of the mean over the batch; a mean of the means of unequal parts is not") {
-  const io::dataset d = directed_graph(61);
   const nn::training_options o = options_for(placement::home);
   const mesh<host> alone(self::world(), mesh_shape{});
   nn::block_steps<double, host> steps(alone, d, o);
@@ -101,11 +97,9 @@ TEST_CASE("gradients are those of the mean over the batch; a mean of the means o
 }
 
 TEST_CASE("an iteration moves the model in one all-reduce of the gradients, and nothing else of it") {
-  const io::dataset d = directed_graph(61);
   for (const placement how : {placement::any, placement::home, placement::column_gather, placement::column})
     for (const int ranks : {1, 2, 3, 8}) {
-      CAPTURE(static_cast<int>(how));
-      CAPTURE(ranks);
+      INFO("how ", static_cast<int>(how), ", ranks ", ranks);
       nn::training_options o = options_for(how);
       o.mini_batch.micro_batches = 3;
       on_threads(ranks, [&](const communicator& world) {
@@ -130,14 +124,11 @@ TEST_CASE("an iteration moves the model in one all-reduce of the gradients, and 
 }
 
 TEST_CASE("the rows gathered are the input frontier of each part, and travel once for all parts of a rank") {
-  const io::dataset d = directed_graph(61);
   const mesh<host> alone(self::world(), mesh_shape{});
   for (const placement how : {placement::any, placement::home})
     for (const int ranks : {1, 3, 4})
       for (const int parts : {1, 2, 5}) {
-        CAPTURE(static_cast<int>(how));
-        CAPTURE(ranks);
-        CAPTURE(parts);
+        INFO("how ", static_cast<int>(how), ", ranks ", ranks, ", parts ", parts);
         nn::training_options o = options_for(how);
         o.mini_batch.micro_batches = parts;
         auto sampler = sampler_of(alone, d, o);

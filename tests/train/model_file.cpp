@@ -2,7 +2,6 @@
 // Models in files: what was saved under one policy computes the same under every other, on any ranks.
 #include "partita/train/model_file.hpp"
 
-#include <doctest/doctest.h>
 #include <map>
 
 #include "partita/compiled/host.hpp"
@@ -10,12 +9,10 @@
 #include "partita/train/trained_values.hpp"
 #include "support/datasets.hpp"
 #include "support/matrices.hpp"
-#include "support/ranks.hpp"
 #include "support/scratch.hpp"
 
 namespace test_train_model_file {
 
-using namespace partita;
 using namespace test_support;
 
 namespace {
@@ -23,12 +20,7 @@ namespace {
 using values_list = std::vector<nn::parameter_values<double>>;
 
 nn::training_options options_for(std::string model) {
-  nn::training_options o;
-  o.model = std::move(model);
-  o.hidden = {6};
-  o.heads = 2;
-  o.hops = 3;
-  o.epochs = 2;
+  nn::training_options o{.model = std::move(model), .hidden = {6}, .heads = 2, .hops = 3, .epochs = 2};
   if (o.model == "gcnii" || o.model == "resgcn") o.layers = 3;
   return o;
 }
@@ -51,8 +43,7 @@ struct saved_run {
 };
 
 /// Trains, saves and returns what was saved, all in the order that `vertices` gives back.
-template <class Training>
-saved_run saved(Training& training, const mesh<host>& m, const fs::path& path, const io::dataset& d,
+saved_run saved(auto& training, const mesh<host>& m, const fs::path& path, const io::dataset& d,
                 const nn::training_options& o, const std::vector<global_index>& vertices = {}) {
   training.run();
   saved_run run{nn::collect_values(training), nn::collect_outputs(training, true)};
@@ -107,8 +98,7 @@ double difference(int ranks, const policy& p, const fs::path& path, const io::da
 std::string refused(const scratch& folder, const fs::path& path, const io::dataset& d,
                     const nn::training_options& o) {
   std::string text;
-  on_threads(1, [&](const communicator& world) {
-    const mesh<host> m(world, {1, 1, 1});
+  on_mesh({1, 1, 1}, [&](const host_mesh& m) {
     nn::predictor<double, host> predicting(m, d, o, row_1d);
     const std::vector<double> before = collect(predicting.parameters().values());
     text = complaint(folder.dir, [&] {
@@ -121,14 +111,14 @@ std::string refused(const scratch& folder, const fs::path& path, const io::datas
   return text;
 }
 
+const io::dataset d = directed_graph(29);
+
 }  // namespace
 
 TEST_CASE("a model saved on four ranks predicts the same under other policies and on other ranks") {
   const scratch folder;
-  const io::dataset d = directed_graph(29);
   for (const nn::training_options& o : every_model()) {
-    CAPTURE(o.model);
-    CAPTURE(static_cast<int>(o.coupling));
+    INFO("o.model ", o.model, ", static_cast<int>(o.coupling) ", static_cast<int>(o.coupling));
     const saved_run run = saved_by_trainer(4, {2, 2, 1}, grid_2d, folder / "m", d, o);
     CHECK(std::ssize(run.outputs.logits) == 29 * 5);
     CHECK(difference(3, row_1d, folder / "m", d, run) < 1e-12);
@@ -138,7 +128,6 @@ TEST_CASE("a model saved on four ranks predicts the same under other policies an
 }
 
 TEST_CASE("the names of a model's parameters are all different, and those of its stages") {
-  const io::dataset d = directed_graph(29);
   on_threads(2, [&](const communicator& world) {
     for (const nn::training_options& given : every_model()) {
       nn::training_options o = given;
@@ -164,7 +153,6 @@ TEST_CASE("the names of a model's parameters are all different, and those of its
 
 TEST_CASE("a learned input is saved in the order of the data, whatever the order of training") {
   const scratch folder;
-  const io::dataset d = directed_graph(29);
   std::vector<int> parts;
   for (int v = 0; v < 29; ++v) parts.push_back(v * 7 % 4);
   const io::reordered_dataset sorted = io::reordered(d, parts, 4);
@@ -194,18 +182,16 @@ TEST_CASE("a learned input is saved in the order of the data, whatever the order
 
 TEST_CASE("models of mini-batches and of pipelines are saved alike") {
   const scratch folder;
-  const io::dataset d = directed_graph(29);
   for (const bool sampled : {false, true})
     for (const auto placement : {sampling::placement::column, sampling::placement::home}) {
       nn::training_options o = options_for("sage");
       o.embedding = 5;
       o.mini_batch = {.batch = 8, .fanouts = {3, 2}, .placement = placement, .sampled_scores = sampled};
       saved_run run;
-      on_threads(4, [&](const communicator& world) {
-        const mesh<host> m(world, {4, 1, 1});
+      on_mesh({4, 1, 1}, [&](const host_mesh& m) {
         nn::mini_batch_trainer<double, host> training(m, d, o, row_1d);
         saved_run mine = saved(training, m, folder / "m", d, o);
-        if (world.rank() == 0) run = std::move(mine);
+        if (m.rank() == 0) run = std::move(mine);
       });
       CHECK(difference(3, grid_2d, folder / "m", d, run) < 1e-12);
     }
@@ -216,11 +202,10 @@ TEST_CASE("models of mini-batches and of pipelines are saved alike") {
       o.pipeline.chunks = 3;
       o.pipeline.history = history;
       saved_run run;
-      on_threads(4, [&](const communicator& world) {
-        const mesh<host> m(world, {4, 1, 1});
+      on_mesh({4, 1, 1}, [&](const host_mesh& m) {
         nn::pipeline_trainer<double, host> training(m, d, o, row_1d, {4 / stages, 1, 1});
         saved_run mine = saved(training, m, folder / "m", d, o);
-        if (world.rank() == 0)
+        if (m.rank() == 0)
           run = std::move(mine);
         else
           CHECK(mine.outputs.hidden.empty());
@@ -280,7 +265,6 @@ TEST_CASE("the metadata says what a model computes") {
 
 TEST_CASE("files that do not fit the model are refused") {
   const scratch folder;
-  const io::dataset d = directed_graph(29);
   nn::training_options o = options_for("gcn");
   o.embedding = 4;
   values_list values{
@@ -354,7 +338,6 @@ TEST_CASE("files without the metadata of a model are refused") {
 
 TEST_CASE("files that claim more weights than they have are refused before anything is made of them") {
   const scratch folder;
-  const io::dataset d = directed_graph(29);
   const std::vector<float> values(1000, 0);
   const auto refused_with = [&](std::string model, std::map<std::string, std::string> changes) {
     io::tensor_metadata metadata = nn::metadata_of<float>(options_for(std::move(model)), d);
@@ -380,7 +363,6 @@ TEST_CASE("files that claim more weights than they have are refused before anyth
 }
 
 TEST_CASE("a model of one layer has no hidden one") {
-  const io::dataset d = directed_graph(29);
   nn::training_options o = options_for("gcn");
   o.layers = 1;
   on_threads(1, [&](const communicator& world) {

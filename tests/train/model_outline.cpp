@@ -10,16 +10,12 @@
 
 namespace test_model_outline {
 
-using namespace partita;
 using namespace test_support;
 
 namespace {
 
 nn::model_outline outline(const std::string& model, int layers = 4) {
-  nn::training_options o;
-  o.model = model;
-  o.hidden = {8};
-  o.layers = layers;
+  nn::training_options o{.model = model, .hidden = {8}, .layers = layers};
   return nn::outline_of<double>(device_queue<host>(), directed_graph(), o);
 }
 

@@ -8,13 +8,11 @@
 #include "support/datasets.hpp"
 #include "support/meshes.hpp"
 
-using namespace partita;
 using namespace test_support;
 
 namespace {
 
-template <class Ranks>
-void check_model(const std::string& model, double tolerance, const Ranks& ranks,
+void check_model(const std::string& model, double tolerance, const auto& ranks,
                  coefficient_gradient form = coefficient_gradient::automatic) {
   const char* folder = std::getenv("PARTITA_GOLDEN");
   REQUIRE_MESSAGE(folder != nullptr, "PARTITA_GOLDEN names no folder of golden cases");
@@ -22,8 +20,7 @@ void check_model(const std::string& model, double tolerance, const Ranks& ranks,
   for (golden_case& c : read_golden_cases(folder))
     if (c.options.model == model) cases.push_back(std::move(c));
   for_each_usual_mesh(ranks, [&](auto policy, mesh_shape shape) {
-    on_threads(shape.size(), [&](const communicator& world) {
-      const mesh<host> m(world, shape);
+    on_mesh(shape, [&](const host_mesh& m) {
       for (const golden_case& c : cases) {
         nn::training_options options = c.options;
         options.coefficients = form;

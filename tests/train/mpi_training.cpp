@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Over MPI: the serial losses, words as predicted, and bytes as MPI's profiling interface sees them.
-#include <doctest/doctest.h>
 
 #include "partita/comm/mpi.hpp"
 #include "partita/comm/self.hpp"
@@ -9,21 +8,17 @@
 #include "partita/train/pipeline_trainer.hpp"
 #include "support/datasets.hpp"
 #include "support/matrices.hpp"
-#include "support/meshes.hpp"
 #include "support/mpi_byte_counter.hpp"
 #include "support/mpi_world.hpp"
 
-using namespace partita;
 using namespace test_support;
 
 TEST_CASE("mini-batches: every placement has the gradients of one rank, with the words and bytes predicted") {
   using sampling::placement;
   const communicator& world = mpi_world();
   const io::dataset d = directed_graph();
-  nn::training_options o;
-  o.hidden = {7};
-  o.epochs = 2;
-  o.mini_batch = {.batch = 9, .fanouts = {3, 2}, .placement = placement::any};
+  nn::training_options o{
+      .hidden = {7}, .epochs = 2, .mini_batch = {.batch = 9, .fanouts = {3, 2}, .placement = placement::any}};
   for (const char* model : {"sage", "gat"}) {
     o.model = model;
     const auto run = [&](const communicator& ranks) {
@@ -56,9 +51,7 @@ TEST_CASE("mini-batches: every placement has the gradients of one rank, with the
 TEST_CASE("every policy and mesh trains with the serial losses and the bytes of its ledger") {
   const communicator& world = mpi_world();
   const io::dataset d = directed_graph();
-  nn::training_options o;
-  o.hidden = {7};
-  o.epochs = 5;
+  nn::training_options o{.hidden = {7}, .epochs = 5};
   const nn::training_result expected =
       nn::train_model<double>(mesh<host>(self::world(), {1, 1, 1}), d, o, row_1d);
   for_each_mesh(std::array{world.size()}, [&](auto policy, mesh_shape shape) {
@@ -85,11 +78,7 @@ TEST_CASE(
     "over stages exact losses are the serial ones, those with history the threads', and bytes the ledger's") {
   const communicator& world = mpi_world();
   const io::dataset d = directed_graph();
-  nn::training_options o;
-  o.model = "gcnii";
-  o.hidden = {6};
-  o.layers = 4;
-  o.epochs = 4;
+  nn::training_options o{.model = "gcnii", .hidden = {6}, .layers = 4, .epochs = 4};
   const nn::training_result serial =
       nn::train_model<double>(mesh<host>(self::world(), {1, 1, 1}), d, o, row_1d);
   for (int stages = 1; stages <= world.size(); stages *= 2)

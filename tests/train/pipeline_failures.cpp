@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // What fails on one rank of a pipeline ends all ranks, with an error that names the stage and the chunk.
-#include <doctest/doctest.h>
 
 #include "partita/compiled/host.hpp"
 #include "partita/train/pipeline_trainer.hpp"
@@ -10,7 +9,6 @@
 
 namespace test_pipeline_failures {
 
-using namespace partita;
 using namespace test_support;
 
 namespace {
@@ -18,15 +16,11 @@ namespace {
 constexpr int stages = 2, ways = 2, chunks = 4;
 
 nn::training_options small(nn::chunk_history history) {
-  nn::training_options o;
-  o.hidden = {6};
-  o.layers = 4;
-  o.dropout = 0;
-  o.seed = 3;
-  o.pipeline.stages = stages;
-  o.pipeline.chunks = chunks;
-  o.pipeline.history = history;
-  return o;
+  return {.hidden = {6},
+          .layers = 4,
+          .dropout = 0,
+          .seed = 3,
+          .pipeline = {.stages = stages, .chunks = chunks, .history = history}};
 }
 
 std::vector<int> order_of_second_epoch() { return nn::chunk_order(3, 2, chunks, true); }

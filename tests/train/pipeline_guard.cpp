@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // When a pipeline no longer follows the exact computation, and what is done then.
-#include <doctest/doctest.h>
 
 #include "partita/compiled/host.hpp"
 #include "partita/train/pipeline_trainer.hpp"
@@ -9,7 +8,6 @@
 
 namespace test_pipeline_guard {
 
-using namespace partita;
 using namespace test_support;
 
 namespace {
@@ -17,13 +15,11 @@ namespace {
 using trainer = nn::pipeline_trainer<double, host>;
 
 nn::training_options two_stages() {
-  nn::training_options o;
-  o.hidden = {6};
-  o.dropout = 0;
-  o.learning_rate = 0.05;
-  o.epochs = 6;
-  o.pipeline = {.stages = 2, .chunks = 4};
-  return o;
+  return {.hidden = {6},
+          .epochs = 6,
+          .learning_rate = 0.05,
+          .dropout = 0,
+          .pipeline = {.stages = 2, .chunks = 4}};
 }
 
 std::vector<int> of(bool (nn::guarded_epochs::*property)(int) const, const nn::guarded_epochs& epochs) {

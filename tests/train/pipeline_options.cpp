@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the options of a pipeline mean, against a serial loop over vertices; and which are refused.
 #include <algorithm>
-#include <array>
-#include <cmath>
-#include <doctest/doctest.h>
 
 #include "partita/comm/self.hpp"
 #include "partita/compiled/host.hpp"
@@ -14,7 +11,6 @@
 
 namespace test_pipeline_options {
 
-using namespace partita;
 using namespace test_support;
 
 namespace {
@@ -24,15 +20,14 @@ using rows_of_numbers = std::vector<std::vector<double>>;
 
 constexpr std::size_t hidden = 6;
 constexpr int chunks = 4;
+const io::dataset d = directed_graph();
 
 nn::training_options two_layers() {
-  nn::training_options o;
-  o.hidden = {hidden};
-  o.dropout = 0;
-  o.learning_rate = 0.05;
-  o.seed = 5;
-  o.pipeline.stages = 2;
-  o.pipeline.chunks = chunks;
+  nn::training_options o{.hidden = {hidden},
+                         .learning_rate = 0.05,
+                         .dropout = 0,
+                         .seed = 5,
+                         .pipeline = {.stages = 2, .chunks = chunks}};
   for (global_index v = 0; v < directed_graph().vertices; ++v)
     o.pipeline.chunk_of.push_back(static_cast<int>(v * 5 % chunks));
   return o;
@@ -146,9 +141,7 @@ class serial_model {
 
 /// Trains over two stages; before each epoch check(trainer, epoch, parameters) must have the loss that the
 /// epoch is to have.
-template <class Expected>
-void check_losses(const nn::training_options& o, int epochs, Expected make) {
-  const io::dataset d = directed_graph();
+void check_losses(const nn::training_options& o, int epochs, auto make) {
   on_threads(2, [&](const communicator& world) {
     auto expected = make();
     trainer t(mesh<host>(world, {2, 1, 1}), d, o, row_1d, {1, 1, 1});
@@ -173,8 +166,7 @@ TEST_CASE("rows of chunks that have not run are those of the last epoch of the w
         o.pipeline.window = window;
         o.pipeline.shuffle = shuffle;
         if (history == nn::chunk_history::zero && window > 1) continue;
-        CAPTURE(window);
-        CAPTURE(shuffle);
+        INFO("window ", window, ", shuffle ", shuffle);
         check_losses(o, 8, [&] {
           return [model = serial_model(o)](const std::vector<double>& w, int e) mutable {
             return model.loss(w, e, false);
@@ -200,9 +192,7 @@ TEST_CASE("a guard that reports compares with the exact loss, and changes nothin
   nn::training_options o = two_layers();
   o.pipeline.window = 2;
   o.epochs = 6;
-  const io::dataset d = directed_graph();
-  on_threads(2, [&](const communicator& world) {
-    const mesh<host> m(world, {2, 1, 1});
+  on_mesh({2, 1, 1}, [&](const host_mesh& m) {
     const nn::training_result without = nn::train_on_stages<double>(m, d, o, row_1d, {1, 1, 1});
     CHECK(without.pipeline->comparisons.empty());
     nn::training_options guarded = o;
@@ -261,7 +251,6 @@ TEST_CASE("a guard that warms up makes the next epochs exact, compares, and make
 }
 
 TEST_CASE("parameters of all stages make the whole model, and stages can be given those of another") {
-  const io::dataset d = directed_graph();
   for (const char* name : {"gcn", "gcnii", "resgcn"}) {
     nn::training_options o = two_layers();
     o.model = name;
@@ -307,7 +296,6 @@ TEST_CASE("parameters of all stages make the whole model, and stages can be give
 }
 
 TEST_CASE("options that no pipeline can have are refused by name") {
-  const io::dataset d = directed_graph();
   const auto refuses = [&](const std::string& part, auto change) {
     nn::training_options o = two_layers();
     change(o);
@@ -351,8 +339,7 @@ TEST_CASE("options that no pipeline can have are refused by name") {
   });
 
   nn::training_options o = two_layers();
-  on_threads(3, [&](const communicator& world) {
-    const mesh<host> m(world, {3, 1, 1});
+  with_mesh({3, 1, 1}, [&](const host_mesh& m) {
     expect_error<mesh_error>("3 ranks are not 2 stages of a mesh 1x1x1", [&] {
       trainer(m, d, o, row_1d, {1, 1, 1});
     });

@@ -9,8 +9,7 @@
 namespace test_pipeline_order {
 
 using namespace partita;
-using nn::chunk_order;
-using nn::direction;
+using nn::chunk_order, nn::direction;
 
 TEST_CASE("chunk_order is a permutation, the identity where it is not shuffled") {
   for (const int chunks : {1, 2, 3, 8, 33}) {

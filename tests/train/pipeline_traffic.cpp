@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What ranks of a pipeline receive in an epoch, in closed form: between stages, inside each, for parameters
 // and for the loss.
-#include <array>
-#include <doctest/doctest.h>
 #include <map>
 #include <set>
 
@@ -14,7 +12,6 @@
 
 namespace test_pipeline_traffic {
 
-using namespace partita;
 using namespace test_support;
 
 namespace {
@@ -142,13 +139,12 @@ traffic entered(const host_mesh& m, const std::string& phase, const std::string&
 
 void check(const problem& of) {
   const int ranks = of.stages * of.ways;
-  on_threads(ranks, [&](const communicator& world) {
-    const host_mesh m(world, {ranks, 1, 1});
+  with_mesh({ranks, 1, 1}, [&](const host_mesh& m) {
     trainer t(m, of.data, of.options, row_1d, {of.ways, 1, 1});
     t.step(1);
     m.ledger().clear();
     t.step(2);
-    const int stage = world.rank() / of.ways, w = world.rank() % of.ways;
+    const int stage = m.rank() / of.ways, w = m.rank() % of.ways;
     const traffic forward = of.between_stages(stage, w, false), backward = of.between_stages(stage, w, true);
     same(entered(m, "forward", "stages"), forward, "forward, from the stage before");
     same(entered(m, "backward", "stages"), backward, "backward, from the stage behind");
@@ -163,8 +159,8 @@ void check(const problem& of) {
     same(entered(m, "backward", "inside"), of.inside(stage, w, true) + parameters,
          "products backward, and gradients");
 
-    const global_index all = world.all_reduce(heard(m).words);
-    if (world.rank() != 0) return;
+    const global_index all = m.world().all_reduce(heard(m).words);
+    if (m.rank() != 0) return;
     std::vector<global_index> boundaries, forward_widths, backward_widths;
     for (int s = 1; s < of.stages; ++s)
       boundaries.push_back(of.layers[of.cuts[static_cast<std::size_t>(s)]].input);
@@ -190,10 +186,7 @@ TEST_CASE("words and messages of each rank and of all are the closed forms, over
         for (int ways = 1; ways <= 4; ++ways) {
           const int cuttable = layers + (std::string(model) == "gcnii" ? 2 : 0);
           if (stages > cuttable || !sees(stages * ways)) continue;
-          CAPTURE(model);
-          CAPTURE(layers);
-          CAPTURE(stages);
-          CAPTURE(ways);
+          INFO("model ", model, ", layers ", layers, ", stages ", stages, ", ways ", ways);
           check(problem(model, layers, stages, ways, stages == 3 ? 5 : 4));
         }
 }
@@ -202,15 +195,14 @@ TEST_CASE("where all layers but the first and the last are equally wide, the sum
   for (const char* model : {"gcn", "gcnii"})
     for (const int stages : {2, 3, 4}) {
       const problem of(model, 8, stages, 1, 6);
-      on_threads(stages, [&](const communicator& world) {
-        const host_mesh m(world, {stages, 1, 1});
+      with_mesh({stages, 1, 1}, [&](const host_mesh& m) {
         trainer t(m, of.data, of.options, row_1d, {1, 1, 1});
         t.step(1);
         m.ledger().clear();
         t.step(2);
         const nn::layered_network net{
             .vertices = n, .width = hidden, .layers = 8, .shared = std::string(model) == "gcnii" ? 1 : 0};
-        CHECK(world.all_reduce(heard(m).words) == nn::pipeline_words(net, stages));
+        CHECK(m.world().all_reduce(heard(m).words) == nn::pipeline_words(net, stages));
       });
     }
 }

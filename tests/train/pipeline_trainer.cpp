@@ -2,18 +2,16 @@
 // Layers over stages: without history training is that on one rank, and with it words are as predicted.
 #include "partita/train/pipeline_trainer.hpp"
 
-#include <doctest/doctest.h>
 #include <set>
 
 #include "partita/comm/self.hpp"
 #include "partita/compiled/host.hpp"
 #include "support/datasets.hpp"
 #include "support/matrices.hpp"
-#include "support/meshes.hpp"
+#include "support/runs.hpp"
 
 namespace test_pipeline_trainer {
 
-using namespace partita;
 using namespace test_support;
 
 namespace {
@@ -23,15 +21,8 @@ using trainer = nn::pipeline_trainer<double, host>;
 constexpr const char* models[] = {"gcn", "sage", "gin", "gcnii", "resgcn"};
 
 nn::training_options deep(const std::string& model) {
-  nn::training_options o;
-  o.model = model;
-  o.hidden = {6};
-  o.layers = 5;
-  o.epsilon = 0.25;
-  o.epochs = 3;
-  o.dropout = 0.3;
-  o.seed = 7;
-  return o;
+  return {
+      .model = model, .hidden = {6}, .layers = 5, .epsilon = 0.25, .epochs = 3, .dropout = 0.3, .seed = 7};
 }
 
 nn::training_result serial(const io::dataset& d, nn::training_options o) {
@@ -45,19 +36,15 @@ nn::training_result over_stages(const communicator& world, const io::dataset& d,
 }
 
 void check_losses(const nn::training_result& found, const nn::training_result& expected) {
-  CHECK(found.words_received.total == found.predicted_words_received.total);
-  CHECK(found.words_received.max_rank == found.predicted_words_received.max_rank);
-  for (std::size_t e = 0; e < expected.epochs.size(); ++e) {
-    CHECK(std::abs(found.epochs[e].loss - expected.epochs[e].loss) < 1e-12 * expected.epochs[e].loss);
-    CHECK(found.epochs[e].test_accuracy == expected.epochs[e].test_accuracy);
-  }
+  check_run(found, expected, 1e-12, {}, scores::compared);
 }
+
+const io::dataset d = directed_graph();
 
 }  // namespace
 
 TEST_CASE(
     "with one chunk or exact history the losses are the serial ones, for every model and policy inside") {
-  const io::dataset d = directed_graph();
   for (const char* model : models) {
     nn::training_options o = deep(model);
     const nn::training_result expected = serial(d, o);
@@ -65,10 +52,8 @@ TEST_CASE(
       for_each_mesh(std::array{1, 2, 4}, [&](const policy& p, mesh_shape inside) {
         if (stages == 3 && inside.size() > 2) return;
         if (sanitized && (stages != 2 || inside.size() > 2)) return;
-        CAPTURE(model);
-        CAPTURE(stages);
-        CAPTURE(std::string(p.name));
-        CAPTURE(to_string(inside));
+        INFO("model ", model, ", stages ", stages, ", p.name ", std::string(p.name), ", inside ",
+             to_string(inside));
         nn::training_options with = o;
         with.pipeline.stages = stages;
         with.pipeline.chunks = stages == 1 ? 3 : 1;
@@ -84,7 +69,6 @@ TEST_CASE(
 }
 
 TEST_CASE("with history losses do not depend on policy and ranks, and words are as predicted") {
-  const io::dataset d = directed_graph();
   using nn::chunk_history;
   for (const char* model : models) {
     nn::training_options o = deep(model);
@@ -101,9 +85,7 @@ TEST_CASE("with history losses do not depend on policy and ranks, and words are 
     for_each_mesh(std::array{2, 4}, [&](const policy& p, mesh_shape inside) {
       if (sanitized && inside.size() > 2) return;
       on_threads(2 * inside.size(), [&](const communicator& world) {
-        CAPTURE(model);
-        CAPTURE(std::string(p.name));
-        CAPTURE(to_string(inside));
+        INFO("model ", model, ", p.name ", std::string(p.name), ", inside ", to_string(inside));
         const nn::training_result found = over_stages(world, d, o, p, inside);
         check_losses(found, expected);
         REQUIRE(found.pipeline->comparisons.size() == 1);
@@ -117,7 +99,6 @@ TEST_CASE("with history losses do not depend on policy and ranks, and words are 
 }
 
 TEST_CASE("gradients are those of the loss with the rows of earlier epochs as constants") {
-  const io::dataset d = directed_graph();
   for (const char* model : models)
     for (const auto history : {nn::chunk_history::window, nn::chunk_history::zero}) {
       if (sanitized && model != std::string("gcnii")) continue;
@@ -180,7 +161,6 @@ TEST_CASE(
 }
 
 TEST_CASE("stages by measured cost train as any others") {
-  const io::dataset d = directed_graph();
   nn::training_options o = deep("gcn");
   const nn::training_result expected = serial(d, o);
   o.pipeline = {.stages = 3, .chunks = 1, .measured = true};
@@ -195,14 +175,12 @@ TEST_CASE("stages by measured cost train as any others") {
 }
 
 TEST_CASE("the mean of corrected gradients over all orders of chunks is the exact gradient") {
-  const io::dataset d = directed_graph();
   nn::training_options o = deep("resgcn");
   o.layers = 1;
   o.dropout = 0;
   o.pipeline = {.stages = 2, .chunks = 4};
   for (const policy& p : {row_1d, grid_2d})
-    on_threads(4, [&](const communicator& world) {
-      const mesh<host> m(world, {4, 1, 1});
+    on_mesh({4, 1, 1}, [&](const host_mesh& m) {
       trainer t(m, d, o, p, default_mesh(p, 2));
       t.refresh_history(1);
       std::set<std::vector<int>> orders;

@@ -15,8 +15,7 @@ namespace test_pipeline_words {
 
 using namespace partita;
 namespace published = bench::gnnpipe;
-using nn::layered_network;
-using nn::mirror_pairs;
+using nn::layered_network, nn::mirror_pairs;
 
 namespace {
 
@@ -100,8 +99,7 @@ TEST_CASE("mirror_pairs of a blocking is that of its parts") {
 
 TEST_CASE("published volumes: within 1 % of the closed forms, in all 16 rows") {
   for (const published::row& r : published::rows) {
-    CAPTURE(r.graph.name);
-    CAPTURE(name_of(r.model));
+    INFO("r.graph.name ", r.graph.name, ", name_of(r.model) ", name_of(r.model));
     const layered_network net = published::network(r);
     const auto check = [&](int how, global_index words) {
       CHECK(std::abs(published::gigabytes(words) / r.gigabytes[how] - 1) < 0.01);

@@ -3,7 +3,6 @@
 #include "partita/train/policy_cost.hpp"
 
 #include <algorithm>
-#include <array>
 #include <doctest/doctest.h>
 #include <set>
 #include <utility>
@@ -12,7 +11,6 @@
 #include "support/datasets.hpp"
 #include "support/meshes.hpp"
 
-using namespace partita;
 using namespace test_support;
 
 namespace {
@@ -77,8 +75,7 @@ void check_costs(const io::dataset& d, const nn::training_options& o, const poli
 }  // namespace
 
 TEST_CASE("counts say what every policy moves and holds") {
-  nn::training_options o;
-  nn::training_options balanced = o;
+  nn::training_options o, balanced = o;
   balanced.blocks = nn::vertex_blocks::balanced;
   for_each_usual_mesh(std::array{1, 2, 3, 4, 6, 8, 9, 12}, [&](const policy& p, mesh_shape shape) {
     check_costs(directed_graph(), o, p, shape);

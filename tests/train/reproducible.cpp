@@ -9,7 +9,6 @@
 #include "support/datasets.hpp"
 #include "support/meshes.hpp"
 
-using namespace partita;
 using namespace test_support;
 
 namespace {
@@ -29,9 +28,7 @@ io::dataset weighted_graph() {
 }
 
 nn::training_options short_run(const char* model) {
-  nn::training_options o;
-  o.model = model;
-  o.hidden = {7};
+  nn::training_options o{.model = model, .hidden = {7}};
   o.layers = o.model == "resgcn" ? 2 : 0;
   o.epochs = 3;
   o.hops = 4;
@@ -82,16 +79,16 @@ void expect_same_bits(const io::dataset& d, const nn::training_options& o, std::
   });
 }
 
+const io::dataset d = weighted_graph();
+
 }  // namespace
 
 TEST_CASE("gcn: the same bits under every policy, on every mesh") {
-  const io::dataset d = weighted_graph();
   expect_same_bits<float>(d, short_run("gcn"), std::array{1, 2, 3, 4, 6, 8, 9, 12});
   expect_same_bits<double>(d, short_run("gcn"), std::array{1, 2, 3, 4, 6, 8, 9, 16});
 }
 
 TEST_CASE("sage, gin, sgc, appnp, gcnii and resgcn: the same bits") {
-  const io::dataset d = weighted_graph();
   for (const char* model : {"sage", "gin", "sgc", "appnp", "gcnii", "resgcn"}) {
     expect_same_bits<float>(d, short_run(model), std::array{4, 9});
     expect_same_bits<double>(d, short_run(model), std::array{3, 8});
@@ -149,7 +146,6 @@ TEST_CASE("an embedding and several labels per vertex: the same bits") {
 }
 
 TEST_CASE("training that cannot be reproducible says so") {
-  const io::dataset d = weighted_graph();
   const mesh<host> m = reproducible_mesh(self::world(), {1, 1, 1});
   nn::training_options o = short_run("gcn");
   o.pipeline.stages = 1;

@@ -2,18 +2,16 @@
 // Training on mini-batches of a reproducible mesh: the same bits for every number of ranks, placement and
 // thread.
 #include <cmath>
-#include <doctest/doctest.h>
 #include <limits>
 
 #include "partita/comm/self.hpp"
 #include "partita/compiled/host.hpp"
 #include "support/datasets.hpp"
 #include "support/mini_batches.hpp"
-#include "support/ranks.hpp"
+#include "support/runs.hpp"
 
 namespace test_reproducible_batches {
 
-using namespace partita;
 using namespace test_support;
 
 namespace {
@@ -36,8 +34,7 @@ trained train(const mesh<host>& m, const io::dataset& d, const nn::training_opti
   nn::mini_batch_trainer<T, host> t(m, d, o, row_1d);
   const nn::training_result r = t.run();
   if (!o.mini_batch.cut_graph) {
-    CHECK(r.words_received.total == r.predicted_words_received.total);
-    CHECK(r.words_received.max_rank == r.predicted_words_received.max_rank);
+    check_words(r);
   }
   trained result;
   for (const nn::epoch_report& e : r.epochs)
@@ -76,9 +73,7 @@ void expect_same_bits(const io::dataset& d, nn::training_options o, std::initial
        {placement::any, placement::home, placement::column_gather, placement::automatic})
     for (const int ranks : rank_counts) {
       if (!sees(ranks)) continue;
-      CAPTURE(o.model);
-      CAPTURE(static_cast<int>(how));
-      CAPTURE(ranks);
+      INFO("o.model ", o.model, ", how ", static_cast<int>(how), ", ranks ", ranks);
       o.mini_batch.placement = how;
       o.mini_batch.cut_graph = how == placement::any && ranks == 3;
       o.mini_batch.sampling_threads = 1 + ranks % 2;
@@ -91,10 +86,11 @@ void expect_same_bits(const io::dataset& d, nn::training_options o, std::initial
     }
 }
 
+const io::dataset d = directed_graph(61);
+
 }  // namespace
 
 TEST_CASE("gcn, sage and gin: the same bits for every number of ranks, placement and number of threads") {
-  const io::dataset d = directed_graph(61);
   for (const char* model : {"gcn", "sage", "gin"}) {
     expect_same_bits<float>(d, options_for(model), {2, 3, 4, 6});
     expect_same_bits<double>(d, options_for(model), {2, 3, 4, 6});
@@ -126,7 +122,6 @@ TEST_CASE(
 }
 
 TEST_CASE("an embedding: the same bits") {
-  const io::dataset d = directed_graph(61);
   nn::training_options o = options_for("gcn");
   o.embedding = 5;
   expect_same_bits<float>(d, o, {2, 3});
@@ -138,7 +133,6 @@ TEST_CASE("an embedding: the same bits") {
 }
 
 TEST_CASE("fast sums of batches depend on the ranks") {
-  const io::dataset d = directed_graph(61);
   nn::training_options o = options_for("gcn");
   const trained one = on_one_rank<float>(d, o, summation::fast);
   on_threads(3, [&](const communicator& world) {
@@ -147,7 +141,6 @@ TEST_CASE("fast sums of batches depend on the ranks") {
 }
 
 TEST_CASE("batches that cannot be reproducible say so") {
-  const io::dataset d = directed_graph(61);
   const mesh<host> m = mesh_of(self::world(), {1, 1, 1}, 1);
   const auto refused = [&](const char* what, const nn::training_options& o) {
     expect_error<error>(what, [&] { nn::train_on_mini_batches<float>(m, d, o, row_1d); });

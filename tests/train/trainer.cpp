@@ -1,34 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // Training does not depend on the policy, the mesh or the number of ranks.
-#include <doctest/doctest.h>
 
 #include "partita/comm/self.hpp"
 #include "partita/compiled/host.hpp"
 #include "support/datasets.hpp"
-#include "support/meshes.hpp"
+#include "support/runs.hpp"
 
-using namespace partita;
 using namespace test_support;
 
 namespace {
 
-nn::training_options short_run() {
-  nn::training_options o;
-  o.hidden = {7};
-  o.epochs = 8;
-  o.dropout = 0.5;
-  o.seed = 42;
-  return o;
-}
+nn::training_options short_run() { return {.hidden = {7}, .epochs = 8, .dropout = 0.5, .seed = 42}; }
 
 nn::training_result serial(const io::dataset& d, const nn::training_options& o) {
   return nn::train_model<double>(mesh<host>(self::world(), {1, 1, 1}), d, o, row_1d);
 }
 
+const io::dataset d = directed_graph();
+
 }  // namespace
 
 TEST_CASE("with dropout on, every epoch's loss and accuracy is the serial one, on every policy") {
-  const io::dataset d = directed_graph();
   const nn::training_options o = short_run();
   const nn::training_result expected = serial(d, o);
   REQUIRE(expected.epochs.size() == 8);
@@ -36,19 +28,12 @@ TEST_CASE("with dropout on, every epoch's loss and accuracy is the serial one, o
   for_each_usual_mesh(rank_counts, [&](auto policy, mesh_shape shape) {
     on_threads(shape.size(), [&](const communicator& world) {
       const nn::training_result r = nn::train_model<double>(mesh<host>(world, shape), d, o, policy);
-      CHECK(r.words_received.max_rank == r.predicted_words_received.max_rank);
-      CHECK(r.words_received.total == r.predicted_words_received.total);
-      for (std::size_t e = 0; e < r.epochs.size(); ++e) {
-        CHECK_MESSAGE(std::abs(r.epochs[e].loss - expected.epochs[e].loss) < 1e-9 * expected.epochs[e].loss,
-                      std::string(policy.name), " on ", to_string(shape), ", epoch ", e + 1);
-        CHECK(r.epochs[e].test_accuracy == expected.epochs[e].test_accuracy);
-      }
+      check_run(r, expected, 1e-9, where(policy, shape), scores::compared);
     });
   });
 }
 
 TEST_CASE("every other model: the serial losses on every policy and mesh, with words as predicted") {
-  const io::dataset d = directed_graph();
   for (const char* model : {"sage", "gin", "gat", "sgc", "appnp", "gcnii", "resgcn"}) {
     nn::training_options o = short_run();
     o.model = model;
@@ -59,17 +44,13 @@ TEST_CASE("every other model: the serial losses on every policy and mesh, with w
       if (sanitized && (shape.size() != 4 || (o.model != "gat" && shape != default_mesh(policy, 4)))) return;
       on_threads(shape.size(), [&](const communicator& world) {
         const nn::training_result r = nn::train_model<double>(mesh<host>(world, shape), d, o, policy);
-        CHECK(r.words_received.total == r.predicted_words_received.total);
-        for (std::size_t e = 0; e < r.epochs.size(); ++e)
-          CHECK_MESSAGE(std::abs(r.epochs[e].loss - expected.epochs[e].loss) < 1e-9 * expected.epochs[e].loss,
-                        std::string(model), ", ", std::string(policy.name), " on ", to_string(shape));
+        check_run(r, expected, 1e-9, std::string(model) + ", " + where(policy, shape));
       });
     });
   }
 }
 
 TEST_CASE("tiles in parts of few entries change no loss and no prediction, for any model") {
-  const io::dataset d = directed_graph();
   for (const std::string model : {"gcn", "sage", "sage max", "gat", "appnp"}) {
     if (sanitized && model != "gat" && model != "sage max") continue;
     nn::training_options o = short_run();
@@ -82,17 +63,13 @@ TEST_CASE("tiles in parts of few entries change no loss and no prediction, for a
       on_threads(shape.size(), [&](const communicator& world) {
         const mesh<host> in_parts(world, shape, device_queue<host>(), 20);
         const nn::training_result r = nn::train_model<double>(in_parts, d, o, policy);
-        CHECK(r.words_received.total == r.predicted_words_received.total);
-        for (std::size_t e = 0; e < r.epochs.size(); ++e)
-          CHECK_MESSAGE(std::abs(r.epochs[e].loss - expected.epochs[e].loss) < 1e-9 * expected.epochs[e].loss,
-                        model, ", ", std::string(policy.name), " on ", to_string(shape));
+        check_run(r, expected, 1e-9, std::string(model) + ", " + where(policy, shape));
       });
     });
   }
 }
 
 TEST_CASE("balanced and given blocks of vertices train as even ones") {
-  const io::dataset d = directed_graph();
   for (const char* model : {"gcn", "gat", "appnp"}) {
     nn::training_options even = short_run();
     even.model = model;
@@ -100,8 +77,7 @@ TEST_CASE("balanced and given blocks of vertices train as even ones") {
     const nn::training_result expected = serial(d, even);
     for_each_mesh(std::array{4, 6}, [&](auto policy, mesh_shape shape) {
       if (sanitized && (even.model != "gat" || shape != default_mesh(policy, 4))) return;
-      on_threads(shape.size(), [&](const communicator& world) {
-        const mesh<host> m(world, shape);
+      on_mesh(shape, [&](const host_mesh& m) {
         nn::training_options balanced = even, given = even;
         balanced.blocks = nn::vertex_blocks::balanced;
         given.block_sizes.assign(static_cast<std::size_t>(shape.row), 1);
@@ -111,11 +87,7 @@ TEST_CASE("balanced and given blocks of vertices train as even ones") {
           if (&o == &given && shape.row > 1)
             CHECK(net.row_blocking().block(axis::row, {.row = 1}).size() == 1);
           const nn::training_result r = nn::train_model(m, d, o, std::move(net));
-          CHECK(r.words_received.total == r.predicted_words_received.total);
-          for (std::size_t e = 0; e < r.epochs.size(); ++e)
-            CHECK_MESSAGE(
-                std::abs(r.epochs[e].loss - expected.epochs[e].loss) < 1e-9 * expected.epochs[e].loss, model,
-                ", ", std::string(policy.name), " on ", to_string(shape));
+          check_run(r, expected, 1e-9, std::string(model) + ", " + where(policy, shape));
         }
       });
     });
@@ -123,9 +95,7 @@ TEST_CASE("balanced and given blocks of vertices train as even ones") {
 }
 
 TEST_CASE("what does not fit the graph is refused before the first step") {
-  const io::dataset d = directed_graph();
-  on_threads(2, [&](const communicator& world) {
-    const mesh<host> m(world, {2, 1, 1});
+  on_mesh({2, 1, 1}, [&](const host_mesh& m) {
     nn::training_options o = short_run();
     o.block_sizes = {20, d.vertices - 21};
     expect_error<shape_error>(base::sentence_of({"the block sizes sum to ", d.vertices - 1,
@@ -140,10 +110,8 @@ TEST_CASE("what does not fit the graph is refused before the first step") {
 }
 
 TEST_CASE("a trainer that is given the parameters and the optimizer's state of another goes on as it does") {
-  const io::dataset d = directed_graph();
   const nn::training_options o = short_run();
-  on_threads(4, [&](const communicator& world) {
-    const mesh<host> m(world, {2, 2, 1});
+  on_mesh({2, 2, 1}, [&](const host_mesh& m) {
     const auto fresh = [&] {
       return nn::trainer<double, host>(m, d, o, nn::make_model<double>(m, d, o, grid_2d));
     };
@@ -171,8 +139,7 @@ TEST_CASE("the gradients of every model are those of finite differences") {
     o.hops = 2;
     o.layers = o.model == "gcnii" || o.model == "resgcn" ? 2 : 0;
     if (sanitized && o.model != "sgc") continue;
-    on_threads(4, [&](const communicator& world) {
-      const mesh<host> m(world, {2, 2, 1});
+    on_mesh({2, 2, 1}, [&](const host_mesh& m) {
       nn::trainer<double, host> training(m, d, o, nn::make_model<double>(m, d, o, grid_2d));
       CHECK_MESSAGE(training.gradient_error(1e-6) < 1e-5, o.model);
     });
@@ -223,14 +190,12 @@ TEST_CASE("features in compressed rows train as the same features written out") 
     on_threads(shape.size(), [&](const communicator& world) {
       const nn::training_result r =
           nn::train_model<double>(mesh<host>(world, shape), compressed, short_run(), policy);
-      for (std::size_t e = 0; e < r.epochs.size(); ++e)
-        CHECK(std::abs(r.epochs[e].loss - expected.epochs[e].loss) < 1e-10 * expected.epochs[e].loss);
+      check_run(r, expected, 1e-10);
     });
   });
 }
 
 TEST_CASE("a run repeats bit for bit") {
-  const io::dataset d = directed_graph();
   for_each_mesh(std::array{4, 9}, [&](auto policy, mesh_shape shape) {
     std::vector<double> losses;
     for (int run = 0; run < 2; ++run)
@@ -246,7 +211,6 @@ TEST_CASE("a run repeats bit for bit") {
 }
 
 TEST_CASE("an epoch after the second allocates nothing") {
-  const io::dataset d = directed_graph();
   for (const char* model : {"gcn", "sage", "gin", "gat", "sgc", "appnp", "gcnii", "resgcn"})
     for_each_mesh(std::array{4}, [&](auto policy, mesh_shape shape) {
       if (sanitized && (std::string(model) != "gat" || shape != default_mesh(policy, 4))) return;
@@ -266,7 +230,6 @@ TEST_CASE("an epoch after the second allocates nothing") {
 }
 
 TEST_CASE("the seed decides, the epoch changes the mask, dropout changes the loss") {
-  const io::dataset d = directed_graph();
   nn::training_options o = short_run();
   const double loss = serial(d, o).epochs.back().loss;
   o.seed = 43;
@@ -296,12 +259,11 @@ TEST_CASE("what cannot be trained is an error of one sentence on every rank") {
     wild.learning_rate = 1e200;
     expect_error<error>("the loss is not finite in epoch", [&] { train(directed_graph(), wild); });
   }
-  expect_error<mesh_error>("mesh 2x1x1 does not match 3 ranks", [] {
-    on_threads(3, [](const communicator& world) { (void)mesh<host>(world, {2, 1, 1}); });
+  expect_error<mesh_error>(3, "mesh 2x1x1 does not match 3 ranks", [](const communicator& world) {
+    (void)mesh<host>(world, {2, 1, 1});
   });
-  expect_error<mesh_error>("policy row_1d does not use the col axis of mesh 2x2x1", [] {
-    on_threads(4, [](const communicator& world) {
-      (void)nn::train_model<double>(mesh<host>(world, {2, 2, 1}), directed_graph(), short_run(), row_1d);
-    });
-  });
+  expect_error<mesh_error>(
+      4, "policy row_1d does not use the col axis of mesh 2x2x1", [](const communicator& world) {
+        (void)nn::train_model<double>(mesh<host>(world, {2, 2, 1}), directed_graph(), short_run(), row_1d);
+      });
 }

@@ -3,16 +3,13 @@
 // bit, under every policy.
 #include "partita/transfer/assign_values.hpp"
 
-#include <doctest/doctest.h>
 #include <limits>
 
 #include "partita/algebra/spmm.hpp"
 #include "support/matrices.hpp"
-#include "support/meshes.hpp"
 
 namespace test_assign_values {
 
-using namespace partita;
 using namespace test_support;
 
 namespace {

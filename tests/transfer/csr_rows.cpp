@@ -2,23 +2,17 @@
 // Matrices from a rank's own CSR arrays: the same, bit for bit, as from triplets, under every policy.
 #include "partita/transfer/csr_rows.hpp"
 
-#include <array>
 #include <cstdint>
-#include <doctest/doctest.h>
 #include <iterator>
 #include <limits>
 #include <list>
-#include <span>
-#include <vector>
 
 #include "partita/algebra/spmm.hpp"
 #include "partita/transfer/distribute.hpp"
 #include "support/matrices.hpp"
-#include "support/meshes.hpp"
 
 namespace test_csr_rows {
 
-using namespace partita;
 using namespace test_support;
 using transfer::csr_rows;
 using entry = triplet<double>;
@@ -135,8 +129,7 @@ TEST_CASE("csr_rows: symmetric, of one way, and in a layout of the type") {
 
 TEST_CASE("distribute: entries in any forward range") {
   on_mesh({2, 1, 1}, [](const host_mesh& m) {
-    const std::vector<entry> all = sparse_entries({9, 9});
-    const std::vector<entry> mine = share(all, m.rank(), m.size());
+    const std::vector<entry> all = sparse_entries({9, 9}), mine = share(all, m.rank(), m.size());
     const std::list<entry> listed(mine.begin(), mine.end());
     CHECK(same_tiles(*distribute(m, row_1d, {9, 9}, listed).local(),
                      *distribute(m, row_1d, {9, 9}, mine).local()));
@@ -157,27 +150,21 @@ TEST_CASE("csr_rows: arrays that are none are refused") {
 
 TEST_CASE("csr_rows: entries that distribute refuses of triplets") {
   const auto refused = [](const std::string& why, std::vector<int> columns, std::vector<double> values) {
-    expect_error<shape_error>(why, [&] {
-      on_mesh({2, 1, 1}, [&](const host_mesh& m) {
-        const std::vector<int> offsets = {0, 1, 2};
-        distribute(m, row_1d, {4, 4}, csr_rows(2 * m.rank(), offsets, columns, values));
-      });
+    expect_error<shape_error>({2, 1, 1}, why, [&](const host_mesh& m) {
+      const std::vector<int> offsets = {0, 1, 2};
+      distribute(m, row_1d, {4, 4}, csr_rows(2 * m.rank(), offsets, columns, values));
     });
   };
   refused(", 4) is outside a matrix of 4 x 4", {0, 4}, {1, 1});  // from either rank
   refused(", -1) is outside a matrix of 4 x 4", {-1, 0}, {1, 1});
-  expect_error<error>("which is not a finite number", [] {
-    on_mesh({1, 1, 1}, [](const host_mesh& m) {
-      const std::vector<int> offsets = {0, 1}, columns = {0};
-      const std::vector<double> values = {std::numeric_limits<double>::quiet_NaN()};
-      distribute(m, row_1d, {4, 4}, csr_rows(0, offsets, columns, values));
-    });
+  expect_error<error>({1, 1, 1}, "which is not a finite number", [](const host_mesh& m) {
+    const std::vector<int> offsets = {0, 1}, columns = {0};
+    const std::vector<double> values = {std::numeric_limits<double>::quiet_NaN()};
+    distribute(m, row_1d, {4, 4}, csr_rows(0, offsets, columns, values));
   });
-  expect_error<error>("each of 2 ranks gave the same 1 entry, which", [] {
-    on_mesh({2, 1, 1}, [](const host_mesh& m) {
-      const std::vector<int> offsets = {0, 1}, columns = {0};
-      distribute(m, row_1d, {4, 4}, csr_rows(0, offsets, columns, std::vector<double>{1}));
-    });
+  expect_error<error>({2, 1, 1}, "each of 2 ranks gave the same 1 entry, which", [](const host_mesh& m) {
+    const std::vector<int> offsets = {0, 1}, columns = {0};
+    distribute(m, row_1d, {4, 4}, csr_rows(0, offsets, columns, std::vector<double>{1}));
   });
 }
 

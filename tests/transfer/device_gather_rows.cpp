@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows gathered and added back on a device, as on the host; further use allocates nothing.
-#include <doctest/doctest.h>
-#include <vector>
 
 #include "partita/comm/cuda_memory.hpp"
 #include "partita/comm/threads.hpp"
@@ -12,7 +10,6 @@
 
 namespace test_device_gather_rows {
 
-using namespace partita;
 using namespace test_support;
 
 TEST_CASE("gather_rows and scatter on a device: cut, replicated, in slices") {

@@ -3,23 +3,18 @@
 #include "partita/transfer/entry_routing.hpp"
 
 #include <algorithm>
-#include <doctest/doctest.h>
 #include <map>
 #include <numeric>
 #include <tuple>
 #include <utility>
-#include <vector>
 
 #include "partita/matrix/sorted_entries.hpp"
 #include "support/matrices.hpp"
-#include "support/meshes.hpp"
 
 namespace test_entry_routing {
 
-using namespace partita;
 using namespace test_support;
-using transfer::routing_options;
-using transfer::side;
+using transfer::routing_options, transfer::side;
 using entry_list = std::vector<triplet<double>>;
 
 namespace {

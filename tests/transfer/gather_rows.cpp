@@ -2,17 +2,10 @@
 // Rows gathered by ids from every layout, and added back: values, traffic, memory and errors.
 #include "partita/transfer/gather_rows.hpp"
 
-#include <bit>
-#include <doctest/doctest.h>
-#include <set>
-#include <string>
-#include <vector>
-
 #include "support/gathered_rows.hpp"
 
 namespace test_gather_rows {
 
-using namespace partita;
 using namespace test_support;
 
 namespace {

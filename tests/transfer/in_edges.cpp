@@ -2,17 +2,14 @@
 // The in-edges of own vertices, under every policy.
 #include "partita/transfer/in_edges.hpp"
 
-#include <doctest/doctest.h>
 #include <filesystem>
 #include <memory>
 
 #include "partita/memory/mapped_store.hpp"
 #include "support/matrices.hpp"
-#include "support/meshes.hpp"
 
 namespace test_in_edges {
 
-using namespace partita;
 using namespace test_support;
 
 namespace {

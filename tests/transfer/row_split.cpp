@@ -3,16 +3,12 @@
 #include "partita/transfer/row_split.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <doctest/doctest.h>
 #include <limits>
-#include <vector>
 
 #include "support/matrices.hpp"
 
 namespace test_row_split {
 
-using namespace partita;
 using namespace test_support;
 
 constexpr layout columns{axis_set(), axis_set(axis::col)};

@@ -6,8 +6,7 @@
 
 #include "opcode_case.hpp"
 
-using opcodes::bits;
-using opcodes::row;
+using opcodes::bits, opcodes::row;
 
 namespace {
 
@@ -28,8 +27,7 @@ void check_values(const std::string& name, const std::vector<value>& values, flo
   for (std::size_t n = 0; n < values.size(); ++n) {
     const auto [a, expected] = values[n];
     const float y = std::bit_cast<float>(static_cast<std::uint32_t>(found[n]));
-    CAPTURE(a);
-    CAPTURE(y);
+    INFO("a ", a, ", y ", y);
     if (std::isnan(expected))
       CHECK(std::isnan(y));
     else if (relative == 0 && absolute == 0)
@@ -39,8 +37,7 @@ void check_values(const std::string& name, const std::vector<value>& values, flo
   }
 }
 /// Against the function of C++ for some numbers.
-template <class F>
-void check_near(const std::string& name, F f, const std::vector<float>& operands, float relative,
+void check_near(const std::string& name, auto f, const std::vector<float>& operands, float relative,
                 float absolute = 0) {
   std::vector<value> values;
   for (const float a : operands) values.push_back({a, static_cast<float>(f(double{a}))});
@@ -132,16 +129,10 @@ TEST_CASE("rcp and rsqrt of f64 are approximated in the upper half") {
   check_half("rcp.approx.ftz.f64 %x64, %a64;", {1, 3, -7, 1e100}, [](double a) { return 1 / a; });
   check_half("rsqrt.approx.ftz.f64 %x64, %a64;", {1, 3, 7, 1e100}, [](double a) { return 1 / std::sqrt(a); });
   check_half("rsqrt.approx.f64 %x64, %a64;", {1, 3, 7, 1e100}, [](double a) { return 1 / std::sqrt(a); });
-  opcodes::check({"rcp.approx.ftz.f64 %x64, %a64;",
-                  64,
-                  {{bits(0.), 0, 0, bits(double{inf})},
-                   {bits(-0.), 0, 0, bits(-double{inf})},
-                   {bits(double{inf}), 0, 0, 0},
-                   {bits(0x1p-1074), 0, 0, bits(double{inf})}}});
-  opcodes::check({"rsqrt.approx.ftz.f64 %x64, %a64;",
-                  64,
-                  {{bits(0.), 0, 0, bits(double{inf})},
-                   {bits(-0.), 0, 0, bits(-double{inf})},
-                   {bits(double{inf}), 0, 0, 0},
-                   {bits(0x1p-1074), 0, 0, bits(double{inf})}}});
+  opcodes::check("rcp.approx.ftz.f64 %x64, %a64;", 64, {bits(0.), 0, 0, bits(double{inf})},
+                 {bits(-0.), 0, 0, bits(-double{inf})}, {bits(double{inf}), 0, 0, 0},
+                 {bits(0x1p-1074), 0, 0, bits(double{inf})});
+  opcodes::check("rsqrt.approx.ftz.f64 %x64, %a64;", 64, {bits(0.), 0, 0, bits(double{inf})},
+                 {bits(-0.), 0, 0, bits(-double{inf})}, {bits(double{inf}), 0, 0, 0},
+                 {bits(0x1p-1074), 0, 0, bits(double{inf})});
 }

@@ -5,8 +5,7 @@
 
 #include "opcode_case.hpp"
 
-using opcodes::bits;
-using opcodes::check;
+using opcodes::bits, opcodes::check;
 
 namespace {
 
@@ -60,7 +59,7 @@ void check_update(const update& u, const std::string& what, const std::string& s
   if (what == "atom") text += "%x" + n + ", ";
   text += at + ", %b" + n + (u.operation == "cas" ? ", %c" + n : "") + ";";
   if (finally) text += " ld" + space + ".b" + n + " %x" + n + ", " + at + ";";
-  check({text, std::stoi(n), {{u.old, u.b, u.c, finally ? u.expected : u.old}}});
+  check(text, std::stoi(n), {u.old, u.b, u.c, finally ? u.expected : u.old});
 }
 
 }  // namespace
@@ -80,12 +79,10 @@ TEST_CASE("red leaves the new value") {
 
 TEST_CASE("atom and red order updates as they say") {
   for (const char* way : {"relaxed.gpu", "acquire.gpu", "release.sys", "acq_rel.cta"})
-    check({std::string("atom.") + way + ".global.add.u32 %t32_0, [%out], 0; mov.u32 %x32, %t32_0;",
-           32,
-           {{0, 0, 0, 0}}});
-  check({own + "red.relaxed.gpu.global.add.u64 [%t64_0], %a64; ld.global.u64 %x64, [%t64_0];",
-         64,
-         {{5, 0, 0, 5}}});
+    check(std::string("atom.") + way + ".global.add.u32 %t32_0, [%out], 0; mov.u32 %x32, %t32_0;", 32,
+          {0, 0, 0, 0});
+  check(own + "red.relaxed.gpu.global.add.u64 [%t64_0], %a64; ld.global.u64 %x64, [%t64_0];", 64,
+        {5, 0, 0, 5});
 }
 
 TEST_CASE("updates of one word by all lanes happen one after another") {
@@ -99,23 +96,19 @@ TEST_CASE("updates of one word by all lanes happen one after another") {
     std::iota(expected.begin(), expected.end(), 0);
     CHECK(found == expected);
   }
-  check({"red.global.add.f64 [%out], 0d3FF0000000000000; bar.sync 0; ld.global.f64 %x64, [%out];",
-         64,
-         {{0, 0, 0, bits(32.)}}});
-  check({"red.global.max.u32 [%out], %thread; bar.sync 0; ld.global.u32 %x32, [%out];", 32, {{0, 0, 0, 31}}});
+  check("red.global.add.f64 [%out], 0d3FF0000000000000; bar.sync 0; ld.global.f64 %x64, [%out];", 64,
+        {0, 0, 0, bits(32.)});
+  check("red.global.max.u32 [%out], %thread; bar.sync 0; ld.global.u32 %x32, [%out];", 32, {0, 0, 0, 31});
 }
 
 TEST_CASE("a lock that lanes take by cas lets one in at a time") {
   check(
-      {"mov.b32 %t32_1, 0;\nagain:\natom.global.cas.b32 %t32_0, [%out], 0, 1; setp.ne.b32 %tp_0, %t32_0, 0; "
-       "@%tp_0 bra "
-       "passed;\nld.volatile.global.u32 %t32_2, [%out+8]; add.u32 %t32_2, %t32_2, 1; st.volatile.global.u32 "
-       "[%out+8], %t32_2; "
-       "membar.gl; atom.global.exch.b32 %t32_3, [%out], 0; mov.b32 %t32_1, 1;\npassed:\nsetp.eq.b32 %tp_0, "
-       "%t32_1, 0; @%tp_0 "
-       "bra again;\nbar.sync 0; ld.volatile.global.u32 %x32, [%out+8];",
-       32,
-       {{0, 0, 0, 32}}});
+      "mov.b32 %t32_1, 0;\nagain:\natom.global.cas.b32 %t32_0, [%out], 0, 1; setp.ne.b32 %tp_0, %t32_0, 0; "
+      "@%tp_0 bra passed;\nld.volatile.global.u32 %t32_2, [%out+8]; add.u32 %t32_2, %t32_2, 1; "
+      "st.volatile.global.u32 [%out+8], %t32_2; membar.gl; atom.global.exch.b32 %t32_3, [%out], 0; mov.b32 "
+      "%t32_1, 1;\npassed:\nsetp.eq.b32 %tp_0, %t32_1, 0; @%tp_0 bra again;\nbar.sync 0; "
+      "ld.volatile.global.u32 %x32, [%out+8];",
+      32, {0, 0, 0, 32});
 }
 
 TEST_CASE("atomic halves, local memory and other widths are refused") {

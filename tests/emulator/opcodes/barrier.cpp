@@ -4,9 +4,7 @@
 
 #include "opcode_case.hpp"
 
-using opcodes::check_complaint;
-using opcodes::complaint;
-using opcodes::row;
+using opcodes::check_complaint, opcodes::complaint, opcodes::row;
 
 namespace {
 

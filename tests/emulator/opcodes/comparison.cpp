@@ -4,9 +4,7 @@
 
 #include "opcode_case.hpp"
 
-using opcodes::bits;
-using opcodes::check;
-using opcodes::row;
+using opcodes::bits, opcodes::check, opcodes::row;
 
 namespace {
 
@@ -34,26 +32,18 @@ std::string comparison(const relation& r, const std::string& type) {
 }
 template <class T>
 void check_reals(const relation& r, const std::string& type, T none) {
-  check({comparison(r, type),
-         1,
-         {{bits(T{1}), bits(T{2}), 0, r.less},
-          {bits(T{2}), bits(T{2}), 0, r.equal},
-          {bits(T{-0.f}), bits(T{0}), 0, r.equal},
-          {bits(T{3}), bits(T{-3}), 0, r.greater},
-          {bits(T{inf}), bits(T{inf}), 0, r.equal},
-          {bits(none), bits(T{1}), 0, r.unordered},
-          {bits(T{1}), bits(none), 0, r.unordered},
-          {bits(none), bits(none), 0, r.unordered}}});
+  check(comparison(r, type), 1, {bits(T{1}), bits(T{2}), 0, r.less}, {bits(T{2}), bits(T{2}), 0, r.equal},
+        {bits(T{-0.f}), bits(T{0}), 0, r.equal}, {bits(T{3}), bits(T{-3}), 0, r.greater},
+        {bits(T{inf}), bits(T{inf}), 0, r.equal}, {bits(none), bits(T{1}), 0, r.unordered},
+        {bits(T{1}), bits(none), 0, r.unordered}, {bits(none), bits(none), 0, r.unordered});
 }
 void check_integers(const relation& r, unsigned width) {
   const std::uint64_t minus_one = ~0ull >> (64 - width);
   const std::string n = std::to_string(width);
-  check({comparison(r, "s" + n),
-         1,
-         {{minus_one, 1, 0, r.less}, {7, 7, 0, r.equal}, {1, minus_one, 0, r.greater}}});
-  check({comparison(r, "u" + n),
-         1,
-         {{minus_one, 1, 0, r.greater}, {7, 7, 0, r.equal}, {1, minus_one, 0, r.less}}});
+  check(comparison(r, "s" + n), 1, {minus_one, 1, 0, r.less}, {7, 7, 0, r.equal},
+        {1, minus_one, 0, r.greater});
+  check(comparison(r, "u" + n), 1, {minus_one, 1, 0, r.greater}, {7, 7, 0, r.equal},
+        {1, minus_one, 0, r.less});
 }
 
 }  // namespace
@@ -76,23 +66,20 @@ TEST_CASE("setp of integers knows signs") {
                             {"ls", true, true, false, false},
                             {"hi", false, false, true, false},
                             {"hs", false, true, true, false}})
-    check({comparison(r, "u32"),
-           1,
-           {{1, 0xffffffff, 0, r.less}, {5, 5, 0, r.equal}, {0xffffffff, 1, 0, r.greater}}});
+    check(comparison(r, "u32"), 1, {1, 0xffffffff, 0, r.less}, {5, 5, 0, r.equal},
+          {0xffffffff, 1, 0, r.greater});
 }
 
 TEST_CASE("setp of bits is equal or not") {
-  check({"setp.eq.b32 %xp, %a32, %b32;", 1, {{0x80000000, 0x80000000, 0, 1}, {0, 0x80000000, 0, 0}}});
-  check({"setp.ne.b64 %xp, %a64, 0;", 1, {{1ull << 40, 0, 0, 1}, {0, 0, 0, 0}}});
-  check({"setp.eq.b16 %xp, %a16, %b16;", 1, {{0x1ffff, 0x2ffff, 0, 1}}});
+  check("setp.eq.b32 %xp, %a32, %b32;", 1, {0x80000000, 0x80000000, 0, 1}, {0, 0x80000000, 0, 0});
+  check("setp.ne.b64 %xp, %a64, 0;", 1, {1ull << 40, 0, 0, 1}, {0, 0, 0, 0});
+  check("setp.eq.b16 %xp, %a16, %b16;", 1, {0x1ffff, 0x2ffff, 0, 1});
 }
 
 TEST_CASE("setp.ftz takes subnormal numbers for zero") {
-  check(
-      {"setp.eq.f32 %xp, %a32, %b32;", 1, {{bits(tiny), bits(0.f), 0, 0}, {bits(-tiny), bits(tiny), 0, 0}}});
-  check({"setp.eq.ftz.f32 %xp, %a32, %b32;",
-         1,
-         {{bits(tiny), bits(0.f), 0, 1}, {bits(-tiny), bits(tiny), 0, 1}, {bits(1.f), bits(tiny), 0, 0}}});
+  check("setp.eq.f32 %xp, %a32, %b32;", 1, {bits(tiny), bits(0.f), 0, 0}, {bits(-tiny), bits(tiny), 0, 0});
+  check("setp.eq.ftz.f32 %xp, %a32, %b32;", 1, {bits(tiny), bits(0.f), 0, 1}, {bits(-tiny), bits(tiny), 0, 1},
+        {bits(1.f), bits(tiny), 0, 0});
 }
 
 TEST_CASE("setp joins the relation with a predicate") {
@@ -100,56 +87,46 @@ TEST_CASE("setp joins the relation with a predicate") {
   const auto rows = [](unsigned neither, unsigned other, unsigned relation, unsigned both) {
     return std::vector<row>{{2, 1, 0, neither}, {2, 1, 1, other}, {1, 2, 0, relation}, {1, 2, 1, both}};
   };
-  check({"setp.lt.and.s32 %xp, %a32, %b32, %cp;", 1, rows(0, 0, 0, 1)});
-  check({"setp.lt.or.s32 %xp, %a32, %b32, %cp;", 1, rows(0, 1, 1, 1)});
-  check({"setp.lt.xor.s32 %xp, %a32, %b32, %cp;", 1, rows(0, 1, 1, 0)});
-  check({"setp.lt.and.s32 %xp, %a32, %b32, !%cp;", 1, rows(0, 0, 1, 0)});
-  check({"setp.lt.or.u64 %xp, %a64, %b64, !%cp;", 1, rows(1, 0, 1, 1)});
-  check({"setp.lt.xor.u16 %xp, %a16, %b16, !%cp;", 1, rows(1, 0, 0, 1)});
+  check("setp.lt.and.s32 %xp, %a32, %b32, %cp;", 1, rows(0, 0, 0, 1));
+  check("setp.lt.or.s32 %xp, %a32, %b32, %cp;", 1, rows(0, 1, 1, 1));
+  check("setp.lt.xor.s32 %xp, %a32, %b32, %cp;", 1, rows(0, 1, 1, 0));
+  check("setp.lt.and.s32 %xp, %a32, %b32, !%cp;", 1, rows(0, 0, 1, 0));
+  check("setp.lt.or.u64 %xp, %a64, %b64, !%cp;", 1, rows(1, 0, 1, 1));
+  check("setp.lt.xor.u16 %xp, %a16, %b16, !%cp;", 1, rows(1, 0, 0, 1));
 }
 
 TEST_CASE("setp's second result has the opposite relation, joined with the same predicate") {
-  check({"setp.lt.s32 %tp_0|%xp, %a32, %b32;", 1, {{1, 2, 0, 0}, {2, 1, 0, 1}}});
-  check({"setp.lt.s32 %xp|%tp_0, %a32, %b32;", 1, {{1, 2, 0, 1}, {2, 1, 0, 0}}});
-  check({"setp.lt.and.s32 %tp_0|%xp, %a32, %b32, %cp;", 1, {{1, 2, 1, 0}, {2, 1, 1, 1}, {2, 1, 0, 0}}});
-  check({"setp.lt.f32 %tp_0|%xp, %a32, %b32;", 1, {{bits(no_number), bits(1.f), 0, 1}}});
+  check("setp.lt.s32 %tp_0|%xp, %a32, %b32;", 1, {1, 2, 0, 0}, {2, 1, 0, 1});
+  check("setp.lt.s32 %xp|%tp_0, %a32, %b32;", 1, {1, 2, 0, 1}, {2, 1, 0, 0});
+  check("setp.lt.and.s32 %tp_0|%xp, %a32, %b32, %cp;", 1, {1, 2, 1, 0}, {2, 1, 1, 1}, {2, 1, 0, 0});
+  check("setp.lt.f32 %tp_0|%xp, %a32, %b32;", 1, {bits(no_number), bits(1.f), 0, 1});
 }
 
 TEST_CASE("set gives all ones or 1.0") {
-  check({"set.lt.u32.s32 %x32, %a32, %b32;", 32, {{0xffffffff, 0, 0, 0xffffffff}, {0, 0, 0, 0}}});
-  check({"set.gt.s32.u64 %x32, %a64, %b64;", 32, {{~0ull, 0, 0, 0xffffffff}, {0, 1, 0, 0}}});
-  check({"set.ge.f32.f32 %x32, %a32, %b32;",
-         32,
-         {{bits(2.f), bits(1.f), 0, bits(1.f)},
-          {bits(0.f), bits(1.f), 0, 0},
-          {bits(no_number), bits(1.f), 0, 0}}});
-  check({"set.leu.u32.f64 %x32, %a64, %b64;",
-         32,
-         {{bits(wide_no_number), bits(1.), 0, 0xffffffff}, {bits(2.), bits(1.), 0, 0}}});
-  check({"set.eq.ftz.u32.f32 %x32, %a32, %b32;", 32, {{bits(tiny), bits(0.f), 0, 0xffffffff}}});
+  check("set.lt.u32.s32 %x32, %a32, %b32;", 32, {0xffffffff, 0, 0, 0xffffffff}, {0, 0, 0, 0});
+  check("set.gt.s32.u64 %x32, %a64, %b64;", 32, {~0ull, 0, 0, 0xffffffff}, {0, 1, 0, 0});
+  check("set.ge.f32.f32 %x32, %a32, %b32;", 32, {bits(2.f), bits(1.f), 0, bits(1.f)},
+        {bits(0.f), bits(1.f), 0, 0}, {bits(no_number), bits(1.f), 0, 0});
+  check("set.leu.u32.f64 %x32, %a64, %b64;", 32, {bits(wide_no_number), bits(1.), 0, 0xffffffff},
+        {bits(2.), bits(1.), 0, 0});
+  check("set.eq.ftz.u32.f32 %x32, %a32, %b32;", 32, {bits(tiny), bits(0.f), 0, 0xffffffff});
 }
 
 TEST_CASE("selp chooses by a predicate") {
-  check({"selp.b16 %x16, %a16, %b16, %cp;", 16, {{1, 2, 1, 1}, {1, 2, 0, 2}}});
-  check({"selp.b32 %x32, %a32, %b32, %cp;", 32, {{1, 2, 1, 1}, {1, 2, 0, 2}}});
-  check({"selp.f32 %x32, 0f3F800000, 0f40000000, %cp;", 32, {{0, 0, 1, bits(1.f)}, {0, 0, 0, bits(2.f)}}});
-  check({"selp.u64 %x64, %a64, %b64, %cp;", 64, {{~0ull, 2, 1, ~0ull}, {~0ull, 2, 0, 2}}});
-  check({"selp.f64 %x64, %a64, %b64, %cp;",
-         64,
-         {{bits(1.), bits(2.), 1, bits(1.)}, {bits(1.), bits(2.), 0, bits(2.)}}});
+  check("selp.b16 %x16, %a16, %b16, %cp;", 16, {1, 2, 1, 1}, {1, 2, 0, 2});
+  check("selp.b32 %x32, %a32, %b32, %cp;", 32, {1, 2, 1, 1}, {1, 2, 0, 2});
+  check("selp.f32 %x32, 0f3F800000, 0f40000000, %cp;", 32, {0, 0, 1, bits(1.f)}, {0, 0, 0, bits(2.f)});
+  check("selp.u64 %x64, %a64, %b64, %cp;", 64, {~0ull, 2, 1, ~0ull}, {~0ull, 2, 0, 2});
+  check("selp.f64 %x64, %a64, %b64, %cp;", 64, {bits(1.), bits(2.), 1, bits(1.)},
+        {bits(1.), bits(2.), 0, bits(2.)});
 }
 
 TEST_CASE("slct chooses by a sign, and the second without a number") {
-  check({"slct.b32.s32 %x32, %a32, %b32, %c32;", 32, {{1, 2, 0, 1}, {1, 2, 5, 1}, {1, 2, 0xffffffff, 2}}});
-  check({"slct.u64.s32 %x64, %a64, %b64, %c32;", 64, {{~0ull, 2, 0, ~0ull}, {1, ~0ull, 0x80000000, ~0ull}}});
-  check({"slct.b16.s32 %x16, %a16, %b16, %c32;", 16, {{1, 2, 0, 1}, {1, 2, 0xffffffff, 2}}});
-  check({"slct.f32.f32 %x32, %a32, %b32, %c32;",
-         32,
-         {{1, 2, bits(0.f), 1},
-          {1, 2, bits(-0.f), 1},
-          {1, 2, bits(-1.f), 2},
-          {1, 2, bits(no_number), 2},
-          {1, 2, bits(inf), 1}}});
+  check("slct.b32.s32 %x32, %a32, %b32, %c32;", 32, {1, 2, 0, 1}, {1, 2, 5, 1}, {1, 2, 0xffffffff, 2});
+  check("slct.u64.s32 %x64, %a64, %b64, %c32;", 64, {~0ull, 2, 0, ~0ull}, {1, ~0ull, 0x80000000, ~0ull});
+  check("slct.b16.s32 %x16, %a16, %b16, %c32;", 16, {1, 2, 0, 1}, {1, 2, 0xffffffff, 2});
+  check("slct.f32.f32 %x32, %a32, %b32, %c32;", 32, {1, 2, bits(0.f), 1}, {1, 2, bits(-0.f), 1},
+        {1, 2, bits(-1.f), 2}, {1, 2, bits(no_number), 2}, {1, 2, bits(inf), 1});
 }
 
 TEST_CASE("testp tells kinds of numbers, and takes zero for a normal one") {
@@ -172,8 +149,8 @@ TEST_CASE("testp tells kinds of numbers, and takes zero for a normal one") {
       narrow.push_back({bits(k.x), 0, 0, k.holds >> n & 1});
       wide.push_back({bits(k.wide), 0, 0, k.holds >> n & 1});
     }
-    check({std::string("testp.") + names[n] + ".f32 %xp, %a32;", 1, narrow});
-    check({std::string("testp.") + names[n] + ".f64 %xp, %a64;", 1, wide});
+    check(std::string("testp.") + names[n] + ".f32 %xp, %a32;", 1, narrow);
+    check(std::string("testp.") + names[n] + ".f64 %xp, %a64;", 1, wide);
   }
 }
 

@@ -4,9 +4,7 @@
 
 #include "opcode_case.hpp"
 
-using opcodes::bits;
-using opcodes::check;
-using opcodes::row;
+using opcodes::bits, opcodes::check, opcodes::row;
 
 namespace {
 
@@ -36,71 +34,68 @@ const std::vector<pair> exact_brain_halves = {
 }  // namespace
 
 TEST_CASE("f16 and f32 become each other exactly where both can") {
-  check({"cvt.rn.f16.f32 %x16, %a32;", 16, rows(exact_halves, false)});
-  check({"cvt.f32.f16 %x32, %a16;", 32, rows(exact_halves, true)});
+  check("cvt.rn.f16.f32 %x16, %a32;", 16, rows(exact_halves, false));
+  check("cvt.f32.f16 %x32, %a16;", 32, rows(exact_halves, true));
 }
 
 TEST_CASE("f32 becomes the nearest f16, the even one of two, or infinite") {
-  check({"cvt.rn.f16.f32 %x16, %a32;", 16,
-         rows({{1 + 0x1p-11f, 0x3c00},
-               {1 + 0x3p-11f, 0x3c02},
-               {1 + 0x1.002p-11f, 0x3c01},
-               {1 + 0x1.ffep-12f, 0x3c00},
-               {65519.f, 0x7bff},
-               {65520.f, 0x7c00},
-               {-65520.f, 0xfc00},
-               {1e10f, 0x7c00},
-               {0x1.ffcp0f + 0x1p-11f, 0x4000}},
-              false)});
+  check("cvt.rn.f16.f32 %x16, %a32;", 16,
+        rows({{1 + 0x1p-11f, 0x3c00},
+              {1 + 0x3p-11f, 0x3c02},
+              {1 + 0x1.002p-11f, 0x3c01},
+              {1 + 0x1.ffep-12f, 0x3c00},
+              {65519.f, 0x7bff},
+              {65520.f, 0x7c00},
+              {-65520.f, 0xfc00},
+              {1e10f, 0x7c00},
+              {0x1.ffcp0f + 0x1p-11f, 0x4000}},
+             false));
 }
 
 TEST_CASE("small f32 become subnormal f16, or zero of their sign") {
-  check({"cvt.rn.f16.f32 %x16, %a32;", 16,
-         rows({{0x1p-25f, 0},
-               {0x1.002p-25f, 1},
-               {0x3p-25f, 2},
-               {-0x1p-25f, 0x8000},
-               {-0x1p-30f, 0x8000},
-               {0x1p-149f, 0},
-               {0x1.ffep-15f, 0x0400},
-               {0x1.ffcp-15f, 0x0400},
-               {0x1.ffbp-15f, 0x03ff}},
-              false)});
+  check("cvt.rn.f16.f32 %x16, %a32;", 16,
+        rows({{0x1p-25f, 0},
+              {0x1.002p-25f, 1},
+              {0x3p-25f, 2},
+              {-0x1p-25f, 0x8000},
+              {-0x1p-30f, 0x8000},
+              {0x1p-149f, 0},
+              {0x1.ffep-15f, 0x0400},
+              {0x1.ffcp-15f, 0x0400},
+              {0x1.ffbp-15f, 0x03ff}},
+             false));
 }
 
 TEST_CASE("bf16 and f32 become each other exactly where both can") {
-  check({"cvt.rn.bf16.f32 %x16, %a32;", 16, rows(exact_brain_halves, false)});
+  check("cvt.rn.bf16.f32 %x16, %a32;", 16, rows(exact_brain_halves, false));
 }
 
 TEST_CASE("f32 becomes the nearest bf16, the even one of two, or infinite") {
-  check({"cvt.rn.bf16.f32 %x16, %a32;", 16,
-         rows({{1 + 0x1p-8f, 0x3f80},
-               {1 + 0x3p-8f, 0x3f82},
-               {1 + 0x1.0002p-8f, 0x3f81},
-               {-1 - 0x3p-8f, 0xbf82},
-               {0x1.fefffep127f, 0x7f7f},
-               {0x1.ffp127f, 0x7f80},
-               {0x1p-134f, 0},
-               {0x3p-134f, 2},
-               {0x1p-149f, 0}},
-              false)});
+  check("cvt.rn.bf16.f32 %x16, %a32;", 16,
+        rows({{1 + 0x1p-8f, 0x3f80},
+              {1 + 0x3p-8f, 0x3f82},
+              {1 + 0x1.0002p-8f, 0x3f81},
+              {-1 - 0x3p-8f, 0xbf82},
+              {0x1.fefffep127f, 0x7f7f},
+              {0x1.ffp127f, 0x7f80},
+              {0x1p-134f, 0},
+              {0x3p-134f, 2},
+              {0x1p-149f, 0}},
+             false));
 }
 
 TEST_CASE("no number becomes the canonical one") {
-  check({"cvt.rn.f16.f32 %x16, %a32;", 16, rows({{no_number, 0x7fff}, {-no_number, 0x7fff}}, false)});
-  check({"cvt.rn.bf16.f32 %x16, %a32;", 16, rows({{no_number, 0x7fff}, {-no_number, 0x7fff}}, false)});
-  check({"cvt.f32.f16 %x32, %a16; testp.notanumber.f32 %xp, %x32;",
-         1,
-         {{0x7e00, 0, 0, 1}, {0xfc01, 0, 0, 1}, {0x7c00, 0, 0, 0}}});
+  check("cvt.rn.f16.f32 %x16, %a32;", 16, rows({{no_number, 0x7fff}, {-no_number, 0x7fff}}, false));
+  check("cvt.rn.bf16.f32 %x16, %a32;", 16, rows({{no_number, 0x7fff}, {-no_number, 0x7fff}}, false));
+  check("cvt.f32.f16 %x32, %a16; testp.notanumber.f32 %xp, %x32;", 1, {0x7e00, 0, 0, 1}, {0xfc01, 0, 0, 1},
+        {0x7c00, 0, 0, 0});
 }
 
 TEST_CASE("two f32 become a pair of halves, the first one the upper") {
-  check({"cvt.rn.f16x2.f32 %x32, %a32, %b32;",
-         32,
-         {{bits(1.f), bits(-2.5f), 0, 0x3c00c100}, {bits(1e10f), bits(0x1p-25f), 0, 0x7c000000}}});
-  check({"cvt.rn.bf16x2.f32 %x32, %a32, %b32;",
-         32,
-         {{bits(1.f), bits(-2.5f), 0, 0x3f80c020}, {bits(no_number), bits(1 + 0x3p-8f), 0, 0x7fff3f82}}});
+  check("cvt.rn.f16x2.f32 %x32, %a32, %b32;", 32, {bits(1.f), bits(-2.5f), 0, 0x3c00c100},
+        {bits(1e10f), bits(0x1p-25f), 0, 0x7c000000});
+  check("cvt.rn.bf16x2.f32 %x32, %a32, %b32;", 32, {bits(1.f), bits(-2.5f), 0, 0x3f80c020},
+        {bits(no_number), bits(1 + 0x3p-8f), 0, 0x7fff3f82});
 }
 
 TEST_CASE("a card of compute capability 9.0 widens bf16") {

@@ -4,10 +4,7 @@
 
 #include "opcode_case.hpp"
 
-using opcodes::check;
-using opcodes::check_complaint;
-using opcodes::complaint;
-using opcodes::row;
+using opcodes::check, opcodes::check_complaint, opcodes::complaint, opcodes::row;
 
 namespace {
 
@@ -22,16 +19,15 @@ std::vector<row> lanes(F f) {
 }
 
 /// A shuffle from lane from(l), in range where inside(l) holds; what is out of range keeps its own value.
-template <class From, class Inside>
-void check_shuffle(const std::string& operation, From from, Inside inside) {
+void check_shuffle(const std::string& operation, auto from, auto inside) {
   const std::string text = "shfl.sync." + operation + ", 0xffffffff;";
   const auto with = [&](const std::string& result) {
     return text.substr(0, text.find('%')) + result + ", " + text.substr(text.find('%'));
   };
-  check({with("%x32"), 32, lanes([&](unsigned l) {
-           return row{100 + l, 0, 0, 100 + (inside(l) ? from(l) : l)};
-         })});
-  check({with("%t32_0|%xp"), 1, lanes([&](unsigned l) { return row{100 + l, 0, 0, inside(l)}; })});
+  check(with("%x32"), 32, lanes([&](unsigned l) {
+          return row{100 + l, 0, 0, 100 + (inside(l) ? from(l) : l)};
+        }));
+  check(with("%t32_0|%xp"), 1, lanes([&](unsigned l) { return row{100 + l, 0, 0, inside(l)}; }));
 }
 
 }  // namespace
@@ -78,17 +74,17 @@ TEST_CASE("shfl.idx takes from a lane of the segment") {
       "idx.b32 %a32, 9, 0x181f", [](unsigned l) { return l / 8 * 8 + 1; }, [](unsigned) { return true; });
   check_shuffle(
       "idx.b32 %a32, 5, 0x1803", [](unsigned l) { return l / 8 * 8 + 5; }, [](unsigned) { return false; });
-  check({"shfl.sync.idx.b32 %x32, %a32, %b32, 31, -1;", 32, lanes([](unsigned l) {
-           return row{l, 31 - l, 0, 31 - l};
-         })});
+  check("shfl.sync.idx.b32 %x32, %a32, %b32, 31, -1;", 32, lanes([](unsigned l) {
+          return row{l, 31 - l, 0, 31 - l};
+        }));
 }
 
 TEST_CASE("lanes that a mask leaves out take no part in a shuffle") {
   const std::string text =
       "and.b32 %t32_0, %thread, 1; setp.eq.u32 %tp_0, %t32_0, 0; mov.b32 %x32, 7;\n@%tp_0 ";
-  check({text + "shfl.sync.bfly.b32 %x32, %a32, 2, 31, 0x55555555;", 32, lanes([](unsigned l) {
-           return row{l, 0, 0, l % 2 != 0 ? 7 : l ^ 2};
-         })});
+  check(text + "shfl.sync.bfly.b32 %x32, %a32, 2, 31, 0x55555555;", 32, lanes([](unsigned l) {
+          return row{l, 0, 0, l % 2 != 0 ? 7 : l ^ 2};
+        }));
   if (opcodes::on_card()) return;
   check_complaint(complaint(text + "shfl.sync.bfly.b32 %x32, %a32, 1, 31, 0x55555555;"),
                   "takes the value of lane 1, which does not take part");
@@ -105,9 +101,9 @@ TEST_CASE("vote asks all lanes, or those of a mask") {
     auto rows = some;
     for (row& r : rows) r.expected = expected;
     const bool ballot = how.starts_with("ballot");
-    check({"vote.sync." + how.substr(0, how.find(' ')) + (ballot ? " %x32" : " %xp") + "," +
-               how.substr(how.find(' ')) + ", " + mask + ";",
-           ballot ? 32 : 1, rows});
+    check("vote.sync." + how.substr(0, how.find(' ')) + (ballot ? " %x32" : " %xp") + "," +
+              how.substr(how.find(' ')) + ", " + mask + ";",
+          ballot ? 32 : 1, rows);
   };
   voted("ballot.b32 %ap", "-1", 0x00100008);
   voted("ballot.b32 !%ap", "-1", 0xffeffff7);
@@ -123,12 +119,12 @@ TEST_CASE("vote asks all lanes, or those of a mask") {
 
 TEST_CASE("two groups of a warp vote apart from each other") {
   const auto in_groups = [](const std::string& how, int result, unsigned low, unsigned high) {
-    check({"setp.lt.u32 %tp_0, %thread, 16;\n@%tp_0 bra lower;\nvote.sync." + how +
-               ", %ap, 0xffff0000;\nbra together;\nlower:\nvote.sync." + how +
-               ", %ap, 0x0000ffff;\ntogether:\n",
-           result, lanes([&](unsigned l) {
-             return row{l >= 16 || l == 3, 0, 0, l < 16 ? low : high};
-           })});
+    check("setp.lt.u32 %tp_0, %thread, 16;\n@%tp_0 bra lower;\nvote.sync." + how +
+              ", %ap, 0xffff0000;\nbra together;\nlower:\nvote.sync." + how +
+              ", %ap, 0x0000ffff;\ntogether:\n",
+          result, lanes([&](unsigned l) {
+            return row{l >= 16 || l == 3, 0, 0, l < 16 ? low : high};
+          }));
   };
   in_groups("ballot.b32 %x32", 32, 8, 0xffff0000);
   in_groups("all.pred %xp", 1, 0, 1);
@@ -137,28 +133,28 @@ TEST_CASE("two groups of a warp vote apart from each other") {
 }
 
 TEST_CASE("match finds the lanes with the same value") {
-  check({"match.any.sync.b32 %x32, %a32, -1;", 32, lanes([](unsigned l) {
-           return row{l % 2, 0, 0, l % 2 != 0 ? 0xaaaaaaaa : 0x55555555};
-         })});
-  check({"match.any.sync.b64 %x32, %a64, -1;", 32, lanes([](unsigned l) {
-           return row{std::uint64_t{l} << 32, 0, 0, 1ull << l};
-         })});
-  check({"match.all.sync.b32 %x32|%tp_0, %a32, -1;", 32, {{5, 0, 0, word}}});
-  check({"match.all.sync.b32 %t32_0|%xp, %a32, -1;", 1, {{5, 0, 0, 1}}});
-  check({"match.all.sync.b64 %x32|%tp_0, %a64, -1;", 32, lanes([](unsigned l) {
-           return row{std::uint64_t{l / 31} << 40, 0, 0, 0};
-         })});
-  check({"match.all.sync.b64 %t32_0|%xp, %a64, -1;", 1, lanes([](unsigned l) {
-           return row{std::uint64_t{l / 31} << 40, 0, 0, 0};
-         })});
+  check("match.any.sync.b32 %x32, %a32, -1;", 32, lanes([](unsigned l) {
+          return row{l % 2, 0, 0, l % 2 != 0 ? 0xaaaaaaaa : 0x55555555};
+        }));
+  check("match.any.sync.b64 %x32, %a64, -1;", 32, lanes([](unsigned l) {
+          return row{std::uint64_t{l} << 32, 0, 0, 1ull << l};
+        }));
+  check("match.all.sync.b32 %x32|%tp_0, %a32, -1;", 32, {5, 0, 0, word});
+  check("match.all.sync.b32 %t32_0|%xp, %a32, -1;", 1, {5, 0, 0, 1});
+  check("match.all.sync.b64 %x32|%tp_0, %a64, -1;", 32, lanes([](unsigned l) {
+          return row{std::uint64_t{l / 31} << 40, 0, 0, 0};
+        }));
+  check("match.all.sync.b64 %t32_0|%xp, %a64, -1;", 1, lanes([](unsigned l) {
+          return row{std::uint64_t{l / 31} << 40, 0, 0, 0};
+        }));
 }
 
 TEST_CASE("redux joins the values of all lanes") {
   const auto joined = [](const std::string& how, std::uint64_t first, std::uint64_t others,
                          std::uint64_t expected) {
-    check({"redux.sync." + how + " %x32, %a32, -1;", 32, lanes([&](unsigned l) {
-             return row{l == 9 ? first : others, 0, 0, expected};
-           })});
+    check("redux.sync." + how + " %x32, %a32, -1;", 32, lanes([&](unsigned l) {
+            return row{l == 9 ? first : others, 0, 0, expected};
+          }));
   };
   joined("add.u32", 1, 2, 63);
   joined("add.s32", 31, word, 0);
@@ -169,22 +165,21 @@ TEST_CASE("redux joins the values of all lanes") {
   joined("and.b32", 0xf0, 0x3c, 0x30);
   joined("or.b32", 0xf0, 0x3c, 0xfc);
   joined("xor.b32", 0xf0, 0x3c, 0xf0 ^ 0x3c);
-  check({"setp.lt.u32 %tp_0, %thread, 4; mov.b32 %x32, 0;\n@%tp_0 redux.sync.add.u32 %x32, %a32, 15;", 32,
-         lanes([](unsigned l) {
-           return row{l, 0, 0, l < 4 ? 6u : 0u};
-         })});
+  check("setp.lt.u32 %tp_0, %thread, 4; mov.b32 %x32, 0;\n@%tp_0 redux.sync.add.u32 %x32, %a32, 15;", 32,
+        lanes([](unsigned l) {
+          return row{l, 0, 0, l < 4 ? 6u : 0u};
+        }));
 }
 
 TEST_CASE("activemask holds at least the lane, and no lane elsewhere") {
-  check({"activemask.b32 %t32_0; mov.u32 %t32_1, %lanemask_eq; and.b32 %x32, %t32_0, %t32_1;", 32,
-         lanes([](unsigned l) {
-           return row{0, 0, 0, 1ull << l};
-         })});
+  check("activemask.b32 %t32_0; mov.u32 %t32_1, %lanemask_eq; and.b32 %x32, %t32_0, %t32_1;", 32,
+        lanes([](unsigned l) {
+          return row{0, 0, 0, 1ull << l};
+        }));
   check(
-      {"mov.b32 %x32, 0; setp.lt.u32 %tp_0, %thread, 4;\n@%tp_0 activemask.b32 %x32;\nand.b32 %x32, %x32, "
-       "-16;",
-       32,
-       {{0, 0, 0, 0}}});
+      "mov.b32 %x32, 0; setp.lt.u32 %tp_0, %thread, 4;\n@%tp_0 activemask.b32 %x32;\nand.b32 %x32, %x32, "
+      "-16;",
+      32, {0, 0, 0, 0});
 }
 
 TEST_CASE("elect chooses one lane of the mask, and all know it") {
@@ -203,14 +198,12 @@ TEST_CASE("elect chooses one lane of the mask, and all know it") {
 
 TEST_CASE("bar.warp.sync brings lanes together that went different ways") {
   check(
-      {"setp.lt.u32 %tp_0, %thread, 16; mul.wide.u32 %t64_0, %thread, 8; add.s64 %t64_0, %t64_0, %out; "
-       "@%tp_0 bra writes;\n"
-       "bar.warp.sync -1; ld.volatile.global.u64 %x64, [%t64_0+-128]; bra "
-       "over;\nwrites:\nst.volatile.global.u64 [%t64_0], "
-       "%a64; bar.warp.sync -1; mov.b64 %x64, %a64;\nover:\n",
-       64, lanes([](unsigned l) {
-         return row{l, 0, 0, l % 16};
-       })});
+      "setp.lt.u32 %tp_0, %thread, 16; mul.wide.u32 %t64_0, %thread, 8; add.s64 %t64_0, %t64_0, %out; @%tp_0 "
+      "bra writes;\nbar.warp.sync -1; ld.volatile.global.u64 %x64, [%t64_0+-128]; bra "
+      "over;\nwrites:\nst.volatile.global.u64 [%t64_0], %a64; bar.warp.sync -1; mov.b64 %x64, %a64;\nover:\n",
+      64, lanes([](unsigned l) {
+        return row{l, 0, 0, l % 16};
+      }));
   if (opcodes::on_card()) return;
   check_complaint(complaint("setp.lt.u32 %tp_0, %thread, 16;\n@%tp_0 bar.warp.sync -1;\n@!%tp_0 bra "
                             "over;\nbar.warp.sync 1;\nover:\n"),

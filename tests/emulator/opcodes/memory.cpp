@@ -2,9 +2,7 @@
 // Loads and stores in every space, and their faults.
 #include "opcode_case.hpp"
 
-using opcodes::check;
-using opcodes::check_complaint;
-using opcodes::complaint;
+using opcodes::check, opcodes::check_complaint, opcodes::complaint;
 
 namespace {
 
@@ -52,10 +50,9 @@ TEST_CASE("ld extends narrow numbers by their sign") {
                            {"b64", "%x64", 64, sample},
                            {"f32", "%x32", 32, 0x85868788},
                            {"f64", "%x64", 64, sample}})
-      check({own + "st" + name + ".b64 [" + address + "], %a64; ld" + name + "." + w.type + " " + w.result +
-                 ", [" + address + "];",
-             w.bits,
-             {{sample, 0, 0, w.expected}}});
+      check(own + "st" + name + ".b64 [" + address + "], %a64; ld" + name + "." + w.type + " " + w.result +
+                ", [" + address + "];",
+            w.bits, {sample, 0, 0, w.expected});
 }
 
 TEST_CASE("st writes the lower bytes of its operand, and no others") {
@@ -69,17 +66,15 @@ TEST_CASE("st writes the lower bytes of its operand, and no others") {
                            {"s8", "%a64", 0xffffffffff88ffff},
                            {"u16", "%a16", 0xffffffff8788ffff},
                            {"s16", "%a32", 0xffffffff8788ffff}})
-      check({own + "st" + name + ".b64 [" + address + "], -1; st" + name + "." + w.type + " [" + address +
-                 "+2], " + w.operand + "; ld" + name + ".b64 %x64, [" + address + "];",
-             64,
-             {{sample, 0, 0, w.expected}}});
+      check(own + "st" + name + ".b64 [" + address + "], -1; st" + name + "." + w.type + " [" + address +
+                "+2], " + w.operand + "; ld" + name + ".b64 %x64, [" + address + "];",
+            64, {sample, 0, 0, w.expected});
   for (const width& w : {width{"f32", "%a32", 0x85868788ffffffff},
                          {"u32", "%a64", 0x85868788ffffffff},
                          {"b32", "7", 0x7ffffffff}})
-    check({own + "st.global.b64 [%t64_0], -1; st.global." + w.type + " [%t64_0+4], " + w.operand +
-               "; ld.global.b64 %x64, [%t64_0];",
-           64,
-           {{sample, 0, 0, w.expected}}});
+    check(own + "st.global.b64 [%t64_0], -1; st.global." + w.type + " [%t64_0+4], " + w.operand +
+              "; ld.global.b64 %x64, [%t64_0];",
+          64, {sample, 0, 0, w.expected});
 }
 
 TEST_CASE("vectors of two and four elements lie side by side") {
@@ -87,9 +82,8 @@ TEST_CASE("vectors of two and four elements lie side by side") {
     const auto through = [&](const std::string& stored, const std::string& loaded, int bits,
                              std::uint64_t expected) {
       // Both halves of a warp write the same.
-      check({own_pair + "st" + name + stored + "; ld" + name + loaded + ";",
-             bits,
-             {{sample, 0x1112131415161718, 0, expected}}});
+      check(own_pair + "st" + name + stored + "; ld" + name + loaded + ";", bits,
+            {sample, 0x1112131415161718, 0, expected});
     };
     const std::string at = "[" + address + "]";
     through(".v2.b64 " + at + ", {%a64, %b64}", ".b64 %x64, [" + address + "+8]", 64, 0x1112131415161718);
@@ -110,10 +104,10 @@ TEST_CASE("vectors of two and four elements lie side by side") {
 TEST_CASE("lanes read what others of their block wrote to shared memory") {
   std::vector<opcodes::row> rows;
   for (std::uint64_t l = 0; l < 32; ++l) rows.push_back({100 + l, 0, 0, 131 - l});
-  check({own + "st.shared.u64 [%t64_1], %a64; bar.sync 0; xor.b32 %t32_0, %thread, 31; shl.b32 %t32_0, "
-               "%t32_0, 3; mov.u32 "
-               "%t32_1, shared; add.u32 %t32_1, %t32_1, %t32_0; ld.shared.u64 %x64, [%t32_1];",
-         64, rows});
+  check(own +
+            "st.shared.u64 [%t64_1], %a64; bar.sync 0; xor.b32 %t32_0, %thread, 31; shl.b32 %t32_0, %t32_0, "
+            "3; mov.u32 %t32_1, shared; add.u32 %t32_1, %t32_1, %t32_0; ld.shared.u64 %x64, [%t32_1];",
+        64, rows);
 }
 
 TEST_CASE("ld.param reads the parameter, by name and by address") {
@@ -133,11 +127,10 @@ TEST_CASE("local memory belongs to a thread") {
   std::vector<opcodes::row> rows;
   for (std::uint64_t l = 0; l < 32; ++l) rows.push_back({l, 0, 0, 3 * l});
   check(
-      {".local .align 8 .b8 own[32]; st.local.u64 [own+8], %a64; mov.u64 %t64_0, own; shl.b64 %t64_1, %a64, "
-       "1; st.local.u64 "
-       "[%t64_0+16], %t64_1; ld.local.u64 %t64_2, [own+8]; ld.local.u64 %t64_3, [own+16]; add.u64 %x64, "
-       "%t64_2, %t64_3;",
-       64, rows});
+      ".local .align 8 .b8 own[32]; st.local.u64 [own+8], %a64; mov.u64 %t64_0, own; shl.b64 %t64_1, %a64, "
+      "1; st.local.u64 [%t64_0+16], %t64_1; ld.local.u64 %t64_2, [own+8]; ld.local.u64 %t64_3, [own+16]; "
+      "add.u64 %x64, %t64_2, %t64_3;",
+      64, rows);
 }
 
 TEST_CASE("dynamic shared memory lies behind the static one") {
@@ -164,13 +157,12 @@ TEST_CASE("volatile and ordered accesses, fences and hints leave values alone") 
         "prefetch.global.L2 [%t64_0]; ld.global.u64 %x64, [%t64_0]",
         "prefetchu.L1 [%t64_0]; ld.global.u64 %x64, [%t64_0]",
         "nanosleep.u32 1; ld.global.u64 %x64, [%t64_0]"})
-    check({own + "st.volatile.global.u64 [%t64_0], %a64; membar.cta; " + way + ";",
-           64,
-           {{sample, 0, 0, sample}, {all, 0, 0, all}}});
-  check({own + "st.release.gpu.global.u64 [%t64_0], %a64; st.relaxed.sys.global.u64 [%t64_0], %b64; "
-               "ld.global.u64 %x64, [%t64_0];",
-         64,
-         {{1, 2, 0, 2}}});
+    check(own + "st.volatile.global.u64 [%t64_0], %a64; membar.cta; " + way + ";", 64, {sample, 0, 0, sample},
+          {all, 0, 0, all});
+  check(own +
+            "st.release.gpu.global.u64 [%t64_0], %a64; st.relaxed.sys.global.u64 [%t64_0], %b64; "
+            "ld.global.u64 %x64, [%t64_0];",
+        64, {1, 2, 0, 2});
 }
 
 TEST_CASE("accesses that no memory allows are faults of their thread") {

@@ -2,10 +2,7 @@
 // Modules: control flow, functions, scopes, special registers, and what is refused.
 #include "opcode_case.hpp"
 
-using opcodes::check;
-using opcodes::check_complaint;
-using opcodes::complaint;
-using opcodes::row;
+using opcodes::check, opcodes::check_complaint, opcodes::complaint, opcodes::row;
 using words = std::vector<std::uint64_t>;
 
 namespace {
@@ -40,30 +37,27 @@ const std::string call_add_one =
 
 TEST_CASE("lanes go their own ways at a branch and meet again") {
   check(
-      {"setp.lt.u32 %tp_0, %thread, 10;\n@%tp_0 bra few;\nmov.b32 %x32, 2;\nbra.uni over;\nfew:\nmov.b32 "
-       "%x32, 1;\nover:\nadd.u32 %x32, %x32, 10;",
-       32, lanes([](unsigned l) {
-         return row{0, 0, 0, l < 10 ? 11u : 12u};
-       })});
+      "setp.lt.u32 %tp_0, %thread, 10;\n@%tp_0 bra few;\nmov.b32 %x32, 2;\nbra.uni over;\nfew:\nmov.b32 "
+      "%x32, 1;\nover:\nadd.u32 %x32, %x32, 10;",
+      32, lanes([](unsigned l) {
+        return row{0, 0, 0, l < 10 ? 11u : 12u};
+      }));
 }
 
 TEST_CASE("every lane passes a loop as often as it says") {
   check(
-      {"mov.b32 %x32, 0; mov.b32 %t32_0, 0;\nagain:\nsetp.ge.u32 %tp_0, %t32_0, %a32;\n@%tp_0 bra "
-       "over;\nadd.u32 %x32, %x32, "
-       "%t32_0; add.u32 %t32_0, %t32_0, 1; bra again;\nover:\n",
-       32, lanes([](unsigned l) {
-         return row{l, 0, 0, l * (l - 1) / 2};
-       })});
+      "mov.b32 %x32, 0; mov.b32 %t32_0, 0;\nagain:\nsetp.ge.u32 %tp_0, %t32_0, %a32;\n@%tp_0 bra "
+      "over;\nadd.u32 %x32, %x32, %t32_0; add.u32 %t32_0, %t32_0, 1; bra again;\nover:\n",
+      32, lanes([](unsigned l) {
+        return row{l, 0, 0, l * (l - 1) / 2};
+      }));
 }
 
 TEST_CASE("a guard lets only those lanes act for which it holds, or does not") {
-  check({"mov.b32 %x32, 5;\n@%ap mov.b32 %x32, 1;\n@!%bp add.u32 %x32, %x32, 10;",
-         32,
-         {{0, 0, 0, 15}, {1, 0, 0, 11}, {0, 1, 0, 5}, {1, 1, 0, 1}}});
-  check({"setp.eq.u32 %xp, %thread, %thread;\n@%ap setp.ne.u32 %xp, %thread, %thread;",
-         1,
-         {{0, 0, 0, 1}, {1, 0, 0, 0}}});
+  check("mov.b32 %x32, 5;\n@%ap mov.b32 %x32, 1;\n@!%bp add.u32 %x32, %x32, 10;", 32, {0, 0, 0, 15},
+        {1, 0, 0, 11}, {0, 1, 0, 5}, {1, 1, 0, 1});
+  check("setp.eq.u32 %xp, %thread, %thread;\n@%ap setp.ne.u32 %xp, %thread, %thread;", 1, {0, 0, 0, 1},
+        {1, 0, 0, 0});
 }
 
 TEST_CASE("lanes that exit early leave the others running") {
@@ -80,18 +74,16 @@ TEST_CASE("brx.idx goes to the label of that number") {
       "ways: .branchtargets first, second, third;\nbrx.idx %a32, ways;\nfirst:\nmov.b32 %x32, 10; bra "
       "over;\nsecond:\n"
       "mov.b32 %x32, 20; bra over;\nthird:\nmov.b32 %x32, 30;\nover:\n";
-  check({text, 32, lanes([](unsigned l) { return row{l % 3, 0, 0, 10 * (l % 3 + 1)}; })});
-  check({"{\n" + text + "}", 32, {{2, 0, 0, 30}}});
+  check(text, 32, lanes([](unsigned l) { return row{l % 3, 0, 0, 10 * (l % 3 + 1)}; }));
+  check("{\n" + text + "}", 32, {2, 0, 0, 30});
   if (!opcodes::on_card()) check_complaint(complaint(text, {{3}}), "branch 3 of a table that has fewer");
 }
 
 TEST_CASE("brx.idx leaves the braces that its labels lie outside of") {
   check(
-      {"{\n.reg .b32 %q; mov.b32 %q, %a32;\nways: .branchtargets first, second;\nbrx.idx %q, "
-       "ways;\n}\nfirst:\nmov.b32 %x32, 10; bra "
-       "over;\nsecond:\nmov.b32 %x32, 20;\nover:\n",
-       32,
-       {{0, 0, 0, 10}, {1, 0, 0, 20}}});
+      "{\n.reg .b32 %q; mov.b32 %q, %a32;\nways: .branchtargets first, second;\nbrx.idx %q, "
+      "ways;\n}\nfirst:\nmov.b32 %x32, 10; bra over;\nsecond:\nmov.b32 %x32, 20;\nover:\n",
+      32, {0, 0, 0, 10}, {1, 0, 0, 20});
 }
 
 TEST_CASE("a function takes parameters and gives a result, however often it is called") {
@@ -122,16 +114,13 @@ TEST_CASE("a function may return early, call others, and take several parameters
 
 TEST_CASE("names between braces hide those outside, and end with them") {
   check(
-      {"mov.b32 %t32_0, 1;\n{\n.reg .b32 %t32_0;\nmov.b32 %t32_0, 2;\n{\n.reg .b32 %t32_<2>;\nmov.b32 "
-       "%t32_0, 3;\n}\nmov.b32 %x32, %t32_0;\n}\n"
-       "mad.lo.u32 %x32, %x32, 10, %t32_0;",
-       32,
-       {{0, 0, 0, 21}}});
+      "mov.b32 %t32_0, 1;\n{\n.reg .b32 %t32_0;\nmov.b32 %t32_0, 2;\n{\n.reg .b32 %t32_<2>;\nmov.b32 %t32_0, "
+      "3;\n}\nmov.b32 %x32, %t32_0;\n}\nmad.lo.u32 %x32, %x32, 10, %t32_0;",
+      32, {0, 0, 0, 21});
   check(
-      {"{\nbra inner;\nmov.b32 %x32, 9;\ninner:\n}\n{\nbra inner;\ninner:\nbra outer;\n}\nmov.b32 %x32, "
-       "8;\nouter:\nadd.u32 %x32, %a32, 1;",
-       32,
-       {{4, 0, 0, 5}}});
+      "{\nbra inner;\nmov.b32 %x32, 9;\ninner:\n}\n{\nbra inner;\ninner:\nbra outer;\n}\nmov.b32 %x32, "
+      "8;\nouter:\nadd.u32 %x32, %a32, 1;",
+      32, {4, 0, 0, 5});
   if (!opcodes::on_card())
     check_complaint(complaint("{\n.reg .b32 %gone;\n}\nmov.b32 %x32, %gone;"),
                     "unknown register %gone in 'mov.b32 %x32, %gone'");
@@ -170,15 +159,12 @@ TEST_CASE("special registers say where a thread is") {
 }
 
 TEST_CASE("numbers of warps and multiprocessors lie below how many there are") {
-  check({"mov.u32 %t32_0, %warpid; mov.u32 %t32_1, %nwarpid; setp.lt.u32 %xp, %t32_0, %t32_1;",
-         1,
-         {{0, 0, 0, 1}}});
-  check(
-      {"mov.u32 %t32_0, %smid; mov.u32 %t32_1, %nsmid; setp.lt.u32 %xp, %t32_0, %t32_1;", 1, {{0, 0, 0, 1}}});
-  check({"mov.u64 %t64_0, %clock64; mov.u64 %t64_1, %clock64; setp.ge.u64 %xp, %t64_1, %t64_0;",
-         1,
-         {{0, 0, 0, 1}}});
-  check({"mov.u64 %t64_0, %globaltimer; setp.gt.u64 %xp, %t64_0, 0;", 1, {{0, 0, 0, 1}}});
+  check("mov.u32 %t32_0, %warpid; mov.u32 %t32_1, %nwarpid; setp.lt.u32 %xp, %t32_0, %t32_1;", 1,
+        {0, 0, 0, 1});
+  check("mov.u32 %t32_0, %smid; mov.u32 %t32_1, %nsmid; setp.lt.u32 %xp, %t32_0, %t32_1;", 1, {0, 0, 0, 1});
+  check("mov.u64 %t64_0, %clock64; mov.u64 %t64_1, %clock64; setp.ge.u64 %xp, %t64_1, %t64_0;", 1,
+        {0, 0, 0, 1});
+  check("mov.u64 %t64_0, %globaltimer; setp.gt.u64 %xp, %t64_0, 0;", 1, {0, 0, 0, 1});
 }
 
 TEST_CASE("griddepcontrol and comments leave a kernel alone") {

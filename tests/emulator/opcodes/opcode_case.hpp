@@ -11,11 +11,13 @@ namespace opcodes {
 
 /// Operands of one lane and the result; a predicate is 0 or 1.
 struct row {
-  std::uint64_t a = 0, b = 0, c = 0;
-  std::uint64_t expected = 0;
+  std::uint64_t a = 0, b = 0, c = 0, expected = 0;
+  bool given = true;
 };
+inline constexpr row none{.given = false};
 
-/// PTX between the registers that it may use, and what it gives. The registers are
+/// Runs PTX between the registers that it may use on one warp, and checks what it gives in every lane. There
+/// is a row for each lane; where there are fewer than 32, the others repeat the last one. The registers are
 ///
 ///   %a16 %b16 %c16, %a32 %b32 %c32, %a64 %b64 %c64   the operands' lower bits: .b16, .b32, .b64
 ///   %ap %bp %cp                                      whether the operands are not 0
@@ -25,15 +27,9 @@ struct row {
 ///   %out                                             the address of the block's 32 words, all 0
 ///
 /// `shared` is an array of 64 words of 64 bits in shared memory.
-struct opcode_case {
-  std::string text;
-  int result;
-  /// One of each lane. Fewer than 32: the others repeat the last one.
-  std::vector<row> rows;
-};
-
-/// Runs it on one warp and checks every lane.
-void check(const opcode_case& c);
+void check(const std::string& text, int result, const std::vector<row>& rows);
+void check(const std::string& text, int result, row first, row second = none, row third = none,
+           row fourth = none, row fifth = none, row sixth = none, row seventh = none, row eighth = none);
 
 /// Runs it and gives the results of all lanes of `threads` threads, which are one block.
 std::vector<std::uint64_t> run(const std::string& text, int result, const std::vector<row>& rows,

@@ -11,18 +11,12 @@ namespace emulator::ptx {
 
 namespace {
 
-struct plus {
-  template <class T>
-  T operator()(T a, T b) const {
-    return static_cast<T>(static_cast<wrapping_t<T>>(a) + static_cast<wrapping_t<T>>(b));
-  }
-};
-struct minus {
-  template <class T>
-  T operator()(T a, T b) const {
-    return static_cast<T>(static_cast<wrapping_t<T>>(a) - static_cast<wrapping_t<T>>(b));
-  }
-};
+using plus = decltype([]<class T>(T a, T b) -> T {
+  return static_cast<T>(static_cast<wrapping_t<T>>(a) + static_cast<wrapping_t<T>>(b));
+});
+using minus = decltype([]<class T>(T a, T b) -> T {
+  return static_cast<T>(static_cast<wrapping_t<T>>(a) - static_cast<wrapping_t<T>>(b));
+});
 /// The wide result, cut off at the limits of T.
 template <class F>
 struct saturated {
@@ -55,18 +49,12 @@ struct twice<std::int64_t> {
 template <class T>
 using twice_t = typename twice<T>::type;
 
-struct low_product {
-  template <class T>
-  T operator()(T a, T b) const {
-    return static_cast<T>(static_cast<wrapping_t<T>>(a) * static_cast<wrapping_t<T>>(b));
-  }
-};
-struct high_product {
-  template <class T>
-  T operator()(T a, T b) const {
-    return static_cast<T>(static_cast<twice_t<T>>(static_cast<twice_t<T>>(a) * b) >> 8 * sizeof(T));
-  }
-};
+using low_product = decltype([]<class T>(T a, T b) -> T {
+  return static_cast<T>(static_cast<wrapping_t<T>>(a) * static_cast<wrapping_t<T>>(b));
+});
+using high_product = decltype([]<class T>(T a, T b) -> T {
+  return static_cast<T>(static_cast<twice_t<T>>(static_cast<twice_t<T>>(a) * b) >> 8 * sizeof(T));
+});
 struct wide_product {
   template <class T>
   twice_t<T> operator()(T a, T b) const {
@@ -82,30 +70,10 @@ struct multiply_add {
   }
 };
 
-struct negated {
-  template <class T>
-  T operator()(T a) const {
-    return minus{}(T{0}, a);
-  }
-};
-struct magnitude {
-  template <class T>
-  T operator()(T a) const {
-    return a < 0 ? minus{}(T{0}, a) : a;
-  }
-};
-struct smaller {
-  template <class T>
-  T operator()(T a, T b) const {
-    return b < a ? b : a;
-  }
-};
-struct larger {
-  template <class T>
-  T operator()(T a, T b) const {
-    return b > a ? b : a;
-  }
-};
+using negated = decltype([]<class T>(T a) -> T { return minus{}(T{0}, a); });
+using magnitude = decltype([]<class T>(T a) -> T { return a < 0 ? minus{}(T{0}, a) : a; });
+using smaller = decltype([]<class T>(T a, T b) -> T { return b < a ? b : a; });
+using larger = decltype([]<class T>(T a, T b) -> T { return b > a ? b : a; });
 
 /// Quotient, or remainder with the sign of the dividend. A device gives some number when it divides by zero.
 template <class T, bool Remainder>
@@ -161,9 +129,7 @@ void decode_product(encoder& e, const instruction& i, operation& o) {
   if (i.has("sat") || i.has("cc")) e.refuse("saturation or a carry of a product");
   const std::size_t bytes = size_of(type), result = i.has("wide") ? 2 * bytes : bytes;
   if (i.operands.size() != (adds ? 4u : 3u)) e.refuse("another number of operands");
-  o.d = e.destination(i.operands[0], result);
-  o.a = e.source(i.operands[1], bytes);
-  o.b = e.source(i.operands[2], bytes);
+  e.take(i, o, {result, bytes, bytes});
   if (adds) o.c = e.source(i.operands[3], result);
   const bool wide = i.has("wide"), high = i.has("hi");
   o.run = visit_integer(type, [&]<class T>(T) -> handler {
@@ -195,8 +161,7 @@ constexpr opcode known[] = {
     {"mul", or_real<decode_product>},         {"mad", or_real<decode_product>},
     {"div", or_real<decode_division<false>>}, {"rem", decode_division<true>},
     {"min", or_real<decode_binary<smaller>>}, {"max", or_real<decode_binary<larger>>},
-    {"neg", or_real<decode_unary<negated>>},  {"abs", or_real<decode_unary<magnitude>>},
-};
+    {"neg", or_real<decode_unary<negated>>},  {"abs", or_real<decode_unary<magnitude>>}};
 
 }  // namespace
 

@@ -9,49 +9,18 @@ namespace emulator::ptx {
 
 namespace {
 
-struct both {
-  template <class T>
-  T operator()(T a, T b) const {
-    return static_cast<T>(a & b);
-  }
-};
-struct either {
-  template <class T>
-  T operator()(T a, T b) const {
-    return static_cast<T>(a | b);
-  }
-};
-struct one_of {
-  template <class T>
-  T operator()(T a, T b) const {
-    return static_cast<T>(a ^ b);
-  }
-};
-struct inverted {
-  template <class T>
-  T operator()(T a) const {
-    return static_cast<T>(~a);
-  }
-};
-struct is_zero {
-  template <class T>
-  T operator()(T a) const {
-    return a == 0;
-  }
-};
+using both = decltype([]<class T>(T a, T b) -> T { return static_cast<T>(a & b); });
+using either = decltype([]<class T>(T a, T b) -> T { return static_cast<T>(a | b); });
+using one_of = decltype([]<class T>(T a, T b) -> T { return static_cast<T>(a ^ b); });
+using inverted = decltype([]<class T>(T a) -> T { return static_cast<T>(~a); });
+using is_zero = decltype([]<class T>(T a) -> T { return a == 0; });
 /// Shifts by at most the width.
-struct left {
-  template <class T>
-  T operator()(T a, std::uint32_t by) const {
-    return by >= 8 * sizeof(T) ? T{0} : static_cast<T>(static_cast<wrapping_t<T>>(a) << by);
-  }
-};
-struct right {
-  template <class T>
-  T operator()(T a, std::uint32_t by) const {
-    return by >= 8 * sizeof(T) ? static_cast<T>(a < 0 ? -1 : 0) : static_cast<T>(a >> by);
-  }
-};
+using left = decltype([]<class T>(T a, std::uint32_t by) -> T {
+  return by >= 8 * sizeof(T) ? T{0} : static_cast<T>(static_cast<wrapping_t<T>>(a) << by);
+});
+using right = decltype([]<class T>(T a, std::uint32_t by) -> T {
+  return by >= 8 * sizeof(T) ? static_cast<T>(a < 0 ? -1 : 0) : static_cast<T>(a >> by);
+});
 /// The upper or lower half of a pair that is shifted.
 template <bool Left, bool Wraps>
 struct funnel {
@@ -61,18 +30,12 @@ struct funnel {
     return static_cast<std::uint32_t>(Left ? (pair << by) >> 32 : pair >> by);
   }
 };
-struct population {
-  template <class T>
-  std::uint32_t operator()(T a) const {
-    return static_cast<std::uint32_t>(std::popcount(a));
-  }
-};
-struct leading_zeros {
-  template <class T>
-  std::uint32_t operator()(T a) const {
-    return static_cast<std::uint32_t>(std::countl_zero(a));
-  }
-};
+using population = decltype([]<class T>(T a) -> std::uint32_t {
+  return static_cast<std::uint32_t>(std::popcount(a));
+});
+using leading_zeros = decltype([]<class T>(T a) -> std::uint32_t {
+  return static_cast<std::uint32_t>(std::countl_zero(a));
+});
 struct reversed {
   template <class T>
   T operator()(T a) const {
@@ -198,61 +161,46 @@ void decode_logic(encoder& e, const instruction& i, operation& o) {
     o.run = of_predicates<F>;
     return;
   }
-  o.d = e.destination(i.operands.at(0), size_of(type));
-  o.a = e.source(i.operands.at(1), size_of(type));
+  e.take(i, o, {size_of(type), size_of(type)});
   if (two) o.b = e.source(i.operands[2], size_of(type));
   o.run = of_bits<F>(size_of(type));
 }
 template <class F>
 void decode_shift(encoder& e, const instruction& i, operation& o) {
   const scalar type = type_of(i);
-  o.d = e.destination(i.operands.at(0), size_of(type));
-  o.a = e.source(i.operands.at(1), size_of(type));
-  o.b = e.source(i.operands.at(2), 4);
+  e.take(i, o, {size_of(type), size_of(type), 4});
   o.run = visit_integer(type, []<class T>(T) -> handler { return binary<F, T, std::uint32_t>; });
 }
 /// What gives a number of 32 bits.
 template <class F>
 void decode_count(encoder& e, const instruction& i, operation& o) {
-  o.d = e.destination(i.operands.at(0), 4);
-  o.a = e.source(i.operands.at(1), size_of(type_of(i)));
+  e.take(i, o, {4, size_of(type_of(i))});
   o.run = of_bits<F>(size_of(type_of(i)));
 }
 void decode_highest(encoder& e, const instruction& i, operation& o) {
-  o.d = e.destination(i.operands.at(0), 4);
-  o.a = e.source(i.operands.at(1), size_of(type_of(i)));
+  e.take(i, o, {4, size_of(type_of(i))});
   o.run = visit_integer(type_of(i), [&]<class T>(T) -> handler {
     return i.has("shiftamt") ? handler(unary<highest_bit<true>, T>) : unary<highest_bit<false>, T>;
   });
 }
 void decode_reversal(encoder& e, const instruction& i, operation& o) {
-  o.d = e.destination(i.operands.at(0), size_of(type_of(i)));
-  o.a = e.source(i.operands.at(1), size_of(type_of(i)));
+  e.take(i, o, {size_of(type_of(i)), size_of(type_of(i))});
   o.run = of_bits<reversed>(size_of(type_of(i)));
 }
 void decode_field(encoder& e, const instruction& i, operation& o) {
   const scalar type = type_of(i);
-  o.d = e.destination(i.operands.at(0), size_of(type));
-  o.a = e.source(i.operands.at(1), size_of(type));
-  o.b = e.source(i.operands.at(2), 4);
-  o.c = e.source(i.operands.at(3), 4);
+  e.take(i, o, {size_of(type), size_of(type), 4, 4});
   o.run = visit_integer(
       type, []<class T>(T) -> handler { return ternary<field, T, std::uint32_t, std::uint32_t>; });
 }
 void decode_insertion(encoder& e, const instruction& i, operation& o) {
   const std::size_t bytes = size_of(type_of(i));
-  o.d = e.destination(i.operands.at(0), bytes);
-  o.a = e.source(i.operands.at(1), bytes);
-  o.b = e.source(i.operands.at(2), bytes);
-  o.c = e.source(i.operands.at(3), 4);
-  o.e = e.source(i.operands.at(4), 4);
+  e.take(i, o, {bytes, bytes, bytes, 4, 4});
   o.run = visit_bits(bytes, []<class T>(T) -> handler { return insert<T>; });
 }
 void take_words(encoder& e, const instruction& i, operation& o, std::size_t operands) {
   if (i.operands.size() != operands + 1 || size_of(type_of(i)) != 4) e.refuse("this form of the instruction");
-  o.d = e.destination(i.operands[0], 4);
-  o.a = e.source(i.operands[1], 4);
-  o.b = e.source(i.operands[2], 4);
+  e.take(i, o, {4, 4, 4});
   if (operands > 2) o.c = e.source(i.operands[3], 4);
 }
 void decode_funnel(encoder& e, const instruction& i, operation& o) {
@@ -283,25 +231,23 @@ void decode_any_logic(encoder& e, const instruction& i, operation& o) {
   o.run = any_logic;
 }
 
-constexpr opcode known[] = {
-    {"and", decode_logic<both>},
-    {"or", decode_logic<either>},
-    {"xor", decode_logic<one_of>},
-    {"not", decode_logic<inverted>},
-    {"cnot", decode_logic<is_zero>},
-    {"shl", decode_shift<left>},
-    {"shr", decode_shift<right>},
-    {"shf", decode_funnel},
-    {"popc", decode_count<population>},
-    {"clz", decode_count<leading_zeros>},
-    {"bfind", decode_highest},
-    {"brev", decode_reversal},
-    {"bfe", decode_field},
-    {"bfi", decode_insertion},
-    {"bmsk", decode_ones},
-    {"prmt", decode_permutation},
-    {"lop3", decode_any_logic},
-};
+constexpr opcode known[] = {{"and", decode_logic<both>},
+                            {"or", decode_logic<either>},
+                            {"xor", decode_logic<one_of>},
+                            {"not", decode_logic<inverted>},
+                            {"cnot", decode_logic<is_zero>},
+                            {"shl", decode_shift<left>},
+                            {"shr", decode_shift<right>},
+                            {"shf", decode_funnel},
+                            {"popc", decode_count<population>},
+                            {"clz", decode_count<leading_zeros>},
+                            {"bfind", decode_highest},
+                            {"brev", decode_reversal},
+                            {"bfe", decode_field},
+                            {"bfi", decode_insertion},
+                            {"bmsk", decode_ones},
+                            {"prmt", decode_permutation},
+                            {"lop3", decode_any_logic}};
 
 }  // namespace
 

@@ -66,8 +66,7 @@ void block_runner::run_warps() {
 void block_runner::pass_barriers() {
   const operation* first = nullptr;
   warp* owner = nullptr;
-  unsigned first_lane = 0, waiting = 0;
-  unsigned holding = 0;
+  unsigned first_lane = 0, waiting = 0, holding = 0;
   for (const turn& t : turns_)
     for (lane_mask m = t.last == pause::barrier ? t.runs->live() : 0; m != 0; m &= m - 1) {
       const auto lane = static_cast<unsigned>(std::countr_zero(m));

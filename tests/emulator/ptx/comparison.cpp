@@ -149,9 +149,7 @@ void decode_setp(encoder& e, const instruction& i, operation& o) {
 void decode_set(encoder& e, const instruction& i, operation& o) {
   const scalar type = type_of(i), result = scalar_named(i.words[i.words.size() - 2]);
   if (size_of(result) != 4 || i.operands.size() != 3) e.refuse("this form of the instruction");
-  o.d = e.destination(i.operands[0], 4);
-  o.a = e.source(i.operands[1], size_of(type));
-  o.b = e.source(i.operands[2], size_of(type));
+  e.take(i, o, {4, size_of(type), size_of(type)});
   o.count = result == scalar::f32 ? 1 : 0;
   o.run = of_relation<false>(i.words[1], type, i.has("ftz"));
 }
@@ -165,9 +163,7 @@ void select(warp& w, const operation& o, lane_mask active) {
 }
 void decode_selp(encoder& e, const instruction& i, operation& o) {
   const std::size_t bytes = size_of(type_of(i));
-  o.d = e.destination(i.operands.at(0), bytes);
-  o.a = e.source(i.operands.at(1), bytes);
-  o.b = e.source(i.operands.at(2), bytes);
+  e.take(i, o, {bytes, bytes, bytes});
   o.c = e.predicate(i.operands.at(3));
   o.run = visit_bits(bytes, []<class T>(T) -> handler { return select<T>; });
 }
@@ -179,10 +175,7 @@ struct by_sign {
 };
 void decode_slct(encoder& e, const instruction& i, operation& o) {
   const scalar sign = type_of(i), type = scalar_named(i.words[i.words.size() - 2]);
-  o.d = e.destination(i.operands.at(0), size_of(type));
-  o.a = e.source(i.operands.at(1), size_of(type));
-  o.b = e.source(i.operands.at(2), size_of(type));
-  o.c = e.source(i.operands.at(3), 4);
+  e.take(i, o, {size_of(type), size_of(type), size_of(type), 4});
   if (i.has("ftz")) e.refuse("flushing");
   o.run = visit_bits(size_of(type), [&]<class T>(T) -> handler {
     return sign == scalar::f32 ? handler(ternary<by_sign<T, float>, T, T, float>)
@@ -195,28 +188,15 @@ void set_test(warp& w, const operation& o, lane_mask active) {
   const auto* const a = w.lanes<T>(o.a);
   w.set(o.d, active, lanes_where([=](unsigned l) { return Test{}(T{a[l]}); }));
 }
-struct is_finite {
-  bool operator()(auto x) const { return std::isfinite(x); }
-};
-struct is_infinite {
-  bool operator()(auto x) const { return std::isinf(x); }
-};
-struct is_number {
-  bool operator()(auto x) const { return !std::isnan(x); }
-};
-struct is_no_number {
-  bool operator()(auto x) const { return std::isnan(x); }
-};
-struct is_normal {
-  bool operator()(auto x) const { return std::isnormal(x) || x == 0; }
-};
-struct is_subnormal {
-  bool operator()(auto x) const { return std::isfinite(x) && !is_normal{}(x); }
-};
+using is_finite = decltype([](auto x) -> bool { return std::isfinite(x); });
+using is_infinite = decltype([](auto x) -> bool { return std::isinf(x); });
+using is_number = decltype([](auto x) -> bool { return !std::isnan(x); });
+using is_no_number = decltype([](auto x) -> bool { return std::isnan(x); });
+using is_normal = decltype([](auto x) -> bool { return std::isnormal(x) || x == 0; });
+using is_subnormal = decltype([](auto x) -> bool { return std::isfinite(x) && !is_normal{}(x); });
 void decode_testp(encoder& e, const instruction& i, operation& o) {
   const scalar type = type_of(i);
-  o.d = e.destination(i.operands.at(0), 0);
-  o.a = e.source(i.operands.at(1), size_of(type));
+  e.take(i, o, {0, size_of(type)});
   const auto make = [&]<class Test>(Test) {
     return visit_real(type, []<class T>(T) -> handler { return set_test<Test, T>; });
   };

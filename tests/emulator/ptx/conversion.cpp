@@ -27,18 +27,11 @@ struct conversion_mode {
 
 template <class T>
 T integral(T x, round_to r) {
-  switch (r) {
-    case round_to::nearest:
-      return std::nearbyint(x);
-    case round_to::zero:
-      return std::trunc(x);
-    case round_to::down:
-      return std::floor(x);
-    case round_to::up:
-      return std::ceil(x);
-    default:
-      return x;
-  }
+  if (r == round_to::nearest) return std::nearbyint(x);
+  if (r == round_to::zero) return std::trunc(x);
+  if (r == round_to::down) return std::floor(x);
+  if (r == round_to::up) return std::ceil(x);
+  return x;
 }
 
 /// The nearest of the limits where there is none. What is no number is 0, or the highest bit alone where one
@@ -160,12 +153,10 @@ void decode_half(encoder& e, const instruction& i, operation& o, scalar to, scal
   if (i.has("sat") || i.has("relu") || i.has("ftz")) e.refuse("a modifier of a conversion of halves");
   const bool pair = size_of(to) == 4 && to != scalar::f32;
   if (from != scalar::f32 && to == scalar::f32) {
-    o.d = e.destination(i.operands.at(0), 4);
-    o.a = e.source(i.operands.at(1), 2);
+    e.take(i, o, {4, 2});
     o.run = unary<from_half<Half>, std::uint16_t>;
   } else if (from == scalar::f32 && i.has("rn")) {
-    o.d = e.destination(i.operands.at(0), pair ? 4 : 2);
-    o.a = e.source(i.operands.at(1), 4);
+    e.take(i, o, {pair ? 4u : 2u, 4});
     if (pair) o.b = e.source(i.operands.at(2), 4);
     o.run = pair ? handler(binary<to_pair<Half>, float>) : unary<to_half<Half>, float>;
   } else {
@@ -187,8 +178,7 @@ void decode_cvt(encoder& e, const instruction& i, operation& o) {
   };
   o.count = static_cast<std::uint8_t>(register_bytes(i.operands[0], to));
   o.offset = static_cast<std::int64_t>(register_bytes(i.operands[1], from));
-  o.d = e.destination(i.operands[0], o.count);
-  o.a = e.source(i.operands[1], static_cast<std::size_t>(o.offset));
+  e.take(i, o, {o.count, static_cast<std::size_t>(o.offset)});
   if (i.has("ftz")) e.refuse("flushing in a conversion");
   o.target = conversion_mode{rounding_of(i), i.has("sat")}.packed();
   const bool plain =
@@ -285,8 +275,7 @@ void change_space(warp& w, const operation& o, lane_mask active) {
 void decode_cvta(encoder& e, const instruction& i, operation& o) {
   if (size_of(type_of(i)) != 8) e.refuse("addresses of 32 bits");
   const bool to = i.has("to");
-  o.d = e.destination(i.operands.at(0), 8);
-  o.a = e.source(i.operands.at(1), 8);
+  e.take(i, o, {8, 8});
   if (i.has("shared"))
     o.run = to ? handler(change_space<space::shared, true>) : change_space<space::shared, false>;
   else if (i.has("local"))
@@ -312,8 +301,7 @@ void is_in_space(warp& w, const operation& o, lane_mask active) {
         }));
 }
 void decode_isspacep(encoder& e, const instruction& i, operation& o) {
-  o.d = e.destination(i.operands.at(0), 0);
-  o.a = e.source(i.operands.at(1), 8);
+  e.take(i, o, {0, 8});
   if (i.has("shared")) o.run = is_in_space<space::shared>;
   if (i.has("local")) o.run = is_in_space<space::local>;
   if (i.has("global")) o.run = is_in_space<space::global>;

@@ -174,6 +174,12 @@ slot encoder::source(std::string_view name, std::size_t bytes) {
   return address_of(name, bytes);
 }
 
+void encoder::take(const instruction& i, operation& o, std::initializer_list<std::size_t> bytes) {
+  slot operation::*const sources[] = {&operation::a, &operation::b, &operation::c, &operation::e};
+  auto next = bytes.begin();
+  o.d = destination(i.operands.at(0), *next++);
+  for (std::size_t n = 1; next != bytes.end(); ++n) o.*sources[n - 1] = source(i.operands.at(n), *next++);
+}
 slot encoder::predicate(std::string_view name) {
   std::uint64_t bits = 0;
   if (read_number(name, bits)) return constant(bits != 0, 0);

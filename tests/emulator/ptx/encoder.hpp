@@ -24,6 +24,8 @@ class encoder {
   slot destination(std::string_view name, std::size_t bytes);
   /// A register of that size, a number, a special register, or the address of a variable.
   slot source(std::string_view name, std::size_t bytes);
+  /// The operands of `i` in turn: the destination, then the sources, each of so many bytes.
+  void take(const instruction& i, operation& o, std::initializer_list<std::size_t> bytes);
   slot predicate(std::string_view name);
   /// Of the register, in bytes; 0 for what is none, or a predicate.
   std::size_t width(std::string_view name) const;

@@ -21,14 +21,12 @@ void for_lanes(lane_mask active, T* to, F f) {
 }
 
 /// One lane after another, for what must not happen in others.
-template <class F>
-void for_each_lane(lane_mask active, F f) {
+void for_each_lane(lane_mask active, auto f) {
   for (; active != 0; active &= active - 1) f(static_cast<unsigned>(std::countr_zero(active)));
 }
 
 /// The lanes in which f(l) holds.
-template <class F>
-lane_mask lanes_where(F f) {
+lane_mask lanes_where(auto f) {
   lane_mask mask = 0;
   for (unsigned l = 0; l < warp_size; ++l) mask |= static_cast<lane_mask>(f(l) ? 1 : 0) << l;
   return mask;

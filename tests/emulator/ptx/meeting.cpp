@@ -40,16 +40,11 @@ std::pair<unsigned, bool> partner(meeting how, unsigned l, std::uint32_t by, std
   by &= 31;
   const unsigned segment = limits >> 8 & 31, clamp = limits & 31;
   const unsigned last = (l & segment) | (clamp & ~segment), first = l & segment;
-  switch (how) {
-    case meeting::shuffle_up:
-      return {l - by, static_cast<int>(l) - static_cast<int>(by) >= static_cast<int>(last)};
-    case meeting::shuffle_down:
-      return {l + by, l + by <= last};
-    case meeting::shuffle_butterfly:
-      return {l ^ by, (l ^ by) <= last};
-    default:
-      return {first | (by & ~segment), (first | (by & ~segment)) <= last};
-  }
+  if (how == meeting::shuffle_up)
+    return {l - by, static_cast<int>(l) - static_cast<int>(by) >= static_cast<int>(last)};
+  if (how == meeting::shuffle_down) return {l + by, l + by <= last};
+  if (how == meeting::shuffle_butterfly) return {l ^ by, (l ^ by) <= last};
+  return {first | (by & ~segment), (first | (by & ~segment)) <= last};
 }
 
 void shuffle(const gathering& g) {
@@ -100,24 +95,14 @@ void reduce(const gathering& g) {
     const auto x = static_cast<std::uint32_t>(g.brought(l));
     const auto join = [&]() -> std::uint32_t {
       const auto sx = static_cast<std::int32_t>(x), st = static_cast<std::int32_t>(total);
-      switch (how) {
-        case reduction::add:
-          return total + x;
-        case reduction::smallest:
-          return std::min(total, x);
-        case reduction::largest:
-          return std::max(total, x);
-        case reduction::smallest_signed:
-          return static_cast<std::uint32_t>(std::min(st, sx));
-        case reduction::largest_signed:
-          return static_cast<std::uint32_t>(std::max(st, sx));
-        case reduction::both:
-          return total & x;
-        case reduction::either:
-          return total | x;
-        default:
-          return total ^ x;
-      }
+      if (how == reduction::add) return total + x;
+      if (how == reduction::smallest) return std::min(total, x);
+      if (how == reduction::largest) return std::max(total, x);
+      if (how == reduction::smallest_signed) return static_cast<std::uint32_t>(std::min(st, sx));
+      if (how == reduction::largest_signed) return static_cast<std::uint32_t>(std::max(st, sx));
+      if (how == reduction::both) return total & x;
+      if (how == reduction::either) return total | x;
+      return total ^ x;
     };
     total = begun ? join() : x;
     begun = true;
@@ -177,8 +162,7 @@ void decode_redux(encoder& e, const instruction& i, operation& o) {
   begin(e, i, o);
   const scalar type = type_of(i);
   if (size_of(type) != 4 || type == scalar::f32) e.refuse("a reduction of this type");
-  o.d = e.destination(i.operands.at(0), 4);
-  o.a = e.source(i.operands.at(1), 4);
+  e.take(i, o, {4, 4});
   o.e = e.source(i.operands.at(2), 4);
   o.meets = meeting::reduce;
   const bool s = is_signed(type);
@@ -230,12 +214,11 @@ void decode_trap(encoder&, const instruction&, operation& o) {
   };
 }
 
-constexpr opcode known[] = {
-    {"shfl", decode_shfl},   {"vote", decode_vote},       {"match", decode_match},
-    {"redux", decode_redux}, {"elect", decode_elect},     {"activemask", decode_activemask},
-    {"bar", decode_barrier}, {"barrier", decode_barrier}, {"trap", decode_trap},
-    {"brkpt", decode_trap},
-};
+constexpr opcode known[] = {{"shfl", decode_shfl},   {"vote", decode_vote},
+                            {"match", decode_match}, {"redux", decode_redux},
+                            {"elect", decode_elect}, {"activemask", decode_activemask},
+                            {"bar", decode_barrier}, {"barrier", decode_barrier},
+                            {"trap", decode_trap},   {"brkpt", decode_trap}};
 
 }  // namespace
 

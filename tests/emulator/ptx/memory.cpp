@@ -173,36 +173,13 @@ void decode_store(encoder& e, const instruction& i, operation& o) {
   });
 }
 
-struct plus {
-  template <class T>
-  T operator()(T old, T b, T) const {
-    return static_cast<T>(static_cast<wrapping_t<T>>(old) + static_cast<wrapping_t<T>>(b));
-  }
-};
-struct smallest {
-  template <class T>
-  T operator()(T old, T b, T) const {
-    return b < old ? b : old;
-  }
-};
-struct largest {
-  template <class T>
-  T operator()(T old, T b, T) const {
-    return b > old ? b : old;
-  }
-};
-struct exchange {
-  template <class T>
-  T operator()(T, T b, T) const {
-    return b;
-  }
-};
-struct compare_and_swap {
-  template <class T>
-  T operator()(T old, T b, T c) const {
-    return old == b ? c : old;
-  }
-};
+using plus = decltype([]<class T>(T old, T b, T) -> T {
+  return static_cast<T>(static_cast<wrapping_t<T>>(old) + static_cast<wrapping_t<T>>(b));
+});
+using smallest = decltype([]<class T>(T old, T b, T) -> T { return b < old ? b : old; });
+using largest = decltype([]<class T>(T old, T b, T) -> T { return b > old ? b : old; });
+using exchange = decltype([]<class T>(T, T b, T) -> T { return b; });
+using compare_and_swap = decltype([]<class T>(T old, T b, T c) -> T { return old == b ? c : old; });
 struct both {
   template <class T>
   requires std::is_integral_v<T> T operator()(T old, T b, T) const { return old & b; }
@@ -285,19 +262,17 @@ void decode_nothing(encoder&, const instruction&, operation& o) {
   o.run = [](warp&, const operation&, lane_mask) {};
 }
 
-constexpr opcode known[] = {
-    {"ld", decode_load},
-    {"ldu", decode_load},
-    {"st", decode_store},
-    {"atom", decode_atomic},
-    {"red", decode_atomic},
-    {"membar", decode_fence},
-    {"fence", decode_fence},
-    {"prefetch", decode_nothing},
-    {"prefetchu", decode_nothing},
-    {"nanosleep", decode_nothing},
-    {"griddepcontrol", decode_nothing},
-};
+constexpr opcode known[] = {{"ld", decode_load},
+                            {"ldu", decode_load},
+                            {"st", decode_store},
+                            {"atom", decode_atomic},
+                            {"red", decode_atomic},
+                            {"membar", decode_fence},
+                            {"fence", decode_fence},
+                            {"prefetch", decode_nothing},
+                            {"prefetchu", decode_nothing},
+                            {"nanosleep", decode_nothing},
+                            {"griddepcontrol", decode_nothing}};
 
 }  // namespace
 

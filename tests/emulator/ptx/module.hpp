@@ -30,8 +30,7 @@ struct variable {
   std::size_t count = 1;  ///< of elements; 0 where the launch says how many
   bool several = false;   ///< a family of registers
   bool external = false;
-  std::string_view name;
-  std::string_view initializer;
+  std::string_view name, initializer;
   int line = 0;
 
   std::size_t bytes() const { return count * size_of(type); }
@@ -40,11 +39,9 @@ struct variable {
 /// `@!p add.s32 d, a, b` has the words add and s32, and three operands.
 struct instruction {
   int line = 0;
-  std::string_view text;
-  std::string_view guard;
+  std::string_view text, guard;
   bool unless = false;
-  std::vector<std::string_view> words;
-  std::vector<std::string_view> operands;
+  std::vector<std::string_view> words, operands;
 
   std::string_view name() const { return words.front(); }
   bool has(std::string_view modifier) const {
@@ -70,8 +67,7 @@ using statement = std::variant<instruction, variable, label, scope, branch_targe
 
 struct function {
   std::string_view name;
-  bool is_kernel = false;
-  bool is_defined = false;
+  bool is_kernel = false, is_defined = false;
   std::vector<variable> results, parameters;
   std::vector<statement> body;
   unsigned most_threads = 1024;  ///< in a block

@@ -65,8 +65,7 @@ struct operation {
   meeting meets = meeting::none;
   bool unless = false;     ///< the guard must not hold
   std::uint8_t count = 1;  ///< elements of a vector
-  slot guard = always;
-  slot d = 0, a = 0, b = 0, c = 0, e = 0;
+  slot guard = always, d = 0, a = 0, b = 0, c = 0, e = 0;
   slot second = 0;  ///< another result, where there is one
   std::array<slot, 4> elements{};
   std::int64_t offset = 0;  ///< added to an address; or a number that the handler knows
@@ -128,8 +127,7 @@ struct program {
   std::vector<operation> code;
   std::vector<std::vector<std::uint32_t>> tables;
   std::vector<parameter> parameters;
-  std::size_t parameter_bytes = 0;
-  std::size_t register_bytes = 0;
+  std::size_t parameter_bytes = 0, register_bytes = 0;
   std::size_t local_bytes = 0;   ///< of one thread
   std::size_t shared_bytes = 0;  ///< without those that the launch adds, which begin here
   std::vector<constant> constants;

@@ -16,18 +16,11 @@ inline bool all_written(const std::uint8_t* marks, std::size_t bytes) {
     std::memcpy(&found, marks, sizeof(T));
     return found == ones;
   };
-  switch (bytes) {
-    case 1:
-      return *marks == 1;
-    case 2:
-      return all(std::uint16_t{0x0101});
-    case 4:
-      return all(std::uint32_t{0x01010101});
-    case 8:
-      return all(std::uint64_t{0x0101010101010101});
-    default:
-      return all_written(marks, 8) && all_written(marks + 8, bytes - 8);
-  }
+  if (bytes == 1) return *marks == 1;
+  if (bytes == 2) return all(std::uint16_t{0x0101});
+  if (bytes == 4) return all(std::uint32_t{0x01010101});
+  if (bytes == 8) return all(std::uint64_t{0x0101010101010101});
+  return all_written(marks, 8) && all_written(marks + 8, bytes - 8);
 }
 
 /// One access of one lane.
@@ -84,18 +77,11 @@ template <space S>
 }
 
 /// By the space that an operation names: template handlers for each.
-template <class F>
-handler for_space(space s, F f) {
-  switch (s) {
-    case space::shared:
-      return f.template operator()<space::shared>();
-    case space::local:
-      return f.template operator()<space::local>();
-    case space::param:
-      return f.template operator()<space::param>();
-    default:
-      return f.template operator()<space::generic>();
-  }
+handler for_space(space s, auto f) {
+  if (s == space::shared) return f.template operator()<space::shared>();
+  if (s == space::local) return f.template operator()<space::local>();
+  if (s == space::param) return f.template operator()<space::param>();
+  return f.template operator()<space::generic>();
 }
 
 }  // namespace emulator::ptx

@@ -11,36 +11,11 @@ namespace emulator::ptx {
 
 namespace {
 
-struct plus {
-  template <class T>
-  T operator()(T a, T b) const {
-    return a + b;
-  }
-};
-struct minus {
-  template <class T>
-  T operator()(T a, T b) const {
-    return a - b;
-  }
-};
-struct times {
-  template <class T>
-  T operator()(T a, T b) const {
-    return a * b;
-  }
-};
-struct over {
-  template <class T>
-  T operator()(T a, T b) const {
-    return a / b;
-  }
-};
-struct fused {
-  template <class T>
-  T operator()(T a, T b, T c) const {
-    return std::fma(a, b, c);
-  }
-};
+using plus = decltype([]<class T>(T a, T b) -> T { return a + b; });
+using minus = decltype([]<class T>(T a, T b) -> T { return a - b; });
+using times = decltype([]<class T>(T a, T b) -> T { return a * b; });
+using over = decltype([]<class T>(T a, T b) -> T { return a / b; });
+using fused = decltype([]<class T>(T a, T b, T c) -> T { return std::fma(a, b, c); });
 /// What a device gives where there is no number.
 template <class T>
 T canonical_nan() {
@@ -74,72 +49,17 @@ struct strict {
     return std::isnan(a) || std::isnan(b) ? canonical_nan<T>() : F{}(a, b);
   }
 };
-struct negated {
-  template <class T>
-  T operator()(T a) const {
-    return -a;
-  }
-};
-struct magnitude {
-  template <class T>
-  T operator()(T a) const {
-    return std::fabs(a);
-  }
-};
-struct root {
-  template <class T>
-  T operator()(T a) const {
-    return std::sqrt(a);
-  }
-};
-struct reciprocal {
-  template <class T>
-  T operator()(T a) const {
-    return 1 / a;
-  }
-};
-struct reciprocal_root {
-  template <class T>
-  T operator()(T a) const {
-    return 1 / std::sqrt(a);
-  }
-};
-struct power_of_two {
-  template <class T>
-  T operator()(T a) const {
-    return std::exp2(a);
-  }
-};
-struct binary_logarithm {
-  template <class T>
-  T operator()(T a) const {
-    return std::log2(a);
-  }
-};
-struct sine {
-  template <class T>
-  T operator()(T a) const {
-    return std::sin(a);
-  }
-};
-struct cosine {
-  template <class T>
-  T operator()(T a) const {
-    return std::cos(a);
-  }
-};
-struct hyperbolic_tangent {
-  template <class T>
-  T operator()(T a) const {
-    return std::tanh(a);
-  }
-};
-struct with_sign_of_first {
-  template <class T>
-  T operator()(T a, T b) const {
-    return std::copysign(b, a);
-  }
-};
+using negated = decltype([]<class T>(T a) -> T { return -a; });
+using magnitude = decltype([]<class T>(T a) -> T { return std::fabs(a); });
+using root = decltype([]<class T>(T a) -> T { return std::sqrt(a); });
+using reciprocal = decltype([]<class T>(T a) -> T { return 1 / a; });
+using reciprocal_root = decltype([]<class T>(T a) -> T { return 1 / std::sqrt(a); });
+using power_of_two = decltype([]<class T>(T a) -> T { return std::exp2(a); });
+using binary_logarithm = decltype([]<class T>(T a) -> T { return std::log2(a); });
+using sine = decltype([]<class T>(T a) -> T { return std::sin(a); });
+using cosine = decltype([]<class T>(T a) -> T { return std::cos(a); });
+using hyperbolic_tangent = decltype([]<class T>(T a) -> T { return std::tanh(a); });
+using with_sign_of_first = decltype([]<class T>(T a, T b) -> T { return std::copysign(b, a); });
 
 template <class T>
 T flushed(T a) {
@@ -219,8 +139,7 @@ template <int Operands>
 void take(encoder& e, const instruction& i, operation& o) {
   if (i.operands.size() != Operands + 1) e.refuse("another number of operands");
   const std::size_t bytes = size_of(type_of(i));
-  o.d = e.destination(i.operands[0], bytes);
-  o.a = e.source(i.operands[1], bytes);
+  e.take(i, o, {bytes, bytes});
   if (Operands > 1) o.b = e.source(i.operands[2], bytes);
   if (Operands > 2) o.c = e.source(i.operands[3], bytes);
 }
@@ -267,27 +186,25 @@ void decode_reciprocal(encoder& e, const instruction& i, operation& o) {
   if (i.has("approx") && i.has("ftz") && type_of(i) == scalar::f64) o.run = approximate_upper_half<F>;
 }
 
-constexpr opcode known[] = {
-    {"add", decode_rounded<plus, 2>},
-    {"sub", decode_rounded<minus, 2>},
-    {"mul", decode_rounded<times, 2>},
-    {"div", decode_rounded<over, 2>},
-    {"fma", decode_rounded<fused, 3>},
-    {"mad", decode_rounded<fused, 3>},
-    {"sqrt", decode_rounded<root, 1>},
-    {"rcp", decode_reciprocal<reciprocal>},
-    {"rsqrt", decode_reciprocal<reciprocal_root>},
-    {"min", decode_extremum<smaller>},
-    {"max", decode_extremum<larger>},
-    {"neg", decode_exact<negated, 1>},
-    {"abs", decode_exact<magnitude, 1>},
-    {"ex2", decode_exact<power_of_two, 1>},
-    {"lg2", decode_exact<binary_logarithm, 1>},
-    {"sin", decode_exact<sine, 1>},
-    {"cos", decode_exact<cosine, 1>},
-    {"tanh", decode_exact<hyperbolic_tangent, 1>},
-    {"copysign", decode_exact<with_sign_of_first, 2>},
-};
+constexpr opcode known[] = {{"add", decode_rounded<plus, 2>},
+                            {"sub", decode_rounded<minus, 2>},
+                            {"mul", decode_rounded<times, 2>},
+                            {"div", decode_rounded<over, 2>},
+                            {"fma", decode_rounded<fused, 3>},
+                            {"mad", decode_rounded<fused, 3>},
+                            {"sqrt", decode_rounded<root, 1>},
+                            {"rcp", decode_reciprocal<reciprocal>},
+                            {"rsqrt", decode_reciprocal<reciprocal_root>},
+                            {"min", decode_extremum<smaller>},
+                            {"max", decode_extremum<larger>},
+                            {"neg", decode_exact<negated, 1>},
+                            {"abs", decode_exact<magnitude, 1>},
+                            {"ex2", decode_exact<power_of_two, 1>},
+                            {"lg2", decode_exact<binary_logarithm, 1>},
+                            {"sin", decode_exact<sine, 1>},
+                            {"cos", decode_exact<cosine, 1>},
+                            {"tanh", decode_exact<hyperbolic_tangent, 1>},
+                            {"copysign", decode_exact<with_sign_of_first, 2>}};
 
 }  // namespace
 

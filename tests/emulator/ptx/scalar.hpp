@@ -45,27 +45,9 @@ constexpr scalar scalar_named(std::string_view name) {
 
 /// In bytes; 0 for none. A predicate has no address, and counts as one.
 constexpr std::size_t size_of(scalar type) {
-  switch (type) {
-    case scalar::none:
-      return 0;
-    case scalar::pred:
-    case scalar::u8:
-    case scalar::s8:
-      return 1;
-    case scalar::u16:
-    case scalar::s16:
-    case scalar::f16:
-    case scalar::bf16:
-      return 2;
-    case scalar::u32:
-    case scalar::s32:
-    case scalar::f32:
-    case scalar::f16x2:
-    case scalar::bf16x2:
-      return 4;
-    default:
-      return 8;
-  }
+  constexpr std::uint8_t sizes[] = {0, 1, 1, 2, 4, 8, 1, 2,
+                                    4, 8, 2, 2, 4, 4, 4, 8};  // in the order of the types
+  return sizes[static_cast<std::size_t>(type)];
 }
 
 constexpr bool is_real(scalar type) { return type == scalar::f32 || type == scalar::f64; }
@@ -75,26 +57,15 @@ constexpr bool is_integer(scalar type) { return type >= scalar::u8 && type <= sc
 /// f(T{}) with the C++ type of an integer or of f32, f64; what f returns, or nothing for other types.
 template <class F>
 constexpr auto visit_integer(scalar type, F f) -> decltype(f(std::uint32_t{})) {
-  switch (type) {
-    case scalar::u8:
-      return f(std::uint8_t{});
-    case scalar::u16:
-      return f(std::uint16_t{});
-    case scalar::u32:
-      return f(std::uint32_t{});
-    case scalar::u64:
-      return f(std::uint64_t{});
-    case scalar::s8:
-      return f(std::int8_t{});
-    case scalar::s16:
-      return f(std::int16_t{});
-    case scalar::s32:
-      return f(std::int32_t{});
-    case scalar::s64:
-      return f(std::int64_t{});
-    default:
-      return {};
-  }
+  if (type == scalar::u8) return f(std::uint8_t{});
+  if (type == scalar::u16) return f(std::uint16_t{});
+  if (type == scalar::u32) return f(std::uint32_t{});
+  if (type == scalar::u64) return f(std::uint64_t{});
+  if (type == scalar::s8) return f(std::int8_t{});
+  if (type == scalar::s16) return f(std::int16_t{});
+  if (type == scalar::s32) return f(std::int32_t{});
+  if (type == scalar::s64) return f(std::int64_t{});
+  return {};
 }
 template <class F>
 constexpr auto visit_real(scalar type, F f) -> decltype(f(float{})) {
@@ -109,18 +80,11 @@ constexpr auto visit_number(scalar type, F f) -> decltype(f(float{})) {
 /// By its size alone.
 template <class F>
 constexpr auto visit_bits(std::size_t bytes, F f) -> decltype(f(std::uint32_t{})) {
-  switch (bytes) {
-    case 1:
-      return f(std::uint8_t{});
-    case 2:
-      return f(std::uint16_t{});
-    case 4:
-      return f(std::uint32_t{});
-    case 8:
-      return f(std::uint64_t{});
-    default:
-      return {};
-  }
+  if (bytes == 1) return f(std::uint8_t{});
+  if (bytes == 2) return f(std::uint16_t{});
+  if (bytes == 4) return f(std::uint32_t{});
+  if (bytes == 8) return f(std::uint64_t{});
+  return {};
 }
 
 }  // namespace emulator::ptx

@@ -8,8 +8,7 @@ namespace emulator {
 
 namespace {
 
-template <class Act>
-auto locked(Act act) {
+auto locked(auto act) {
   machine& m = machine::instance();
   const std::lock_guard lock(m.mutex);
   return act(m);

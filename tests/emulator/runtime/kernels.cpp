@@ -236,8 +236,7 @@ cudaError_t launch(const void* host, const configuration& c, void** arguments) {
 }
 
 /// act(machine, lock, address of the variable, its bytes).
-template <class Act>
-cudaError_t with_symbol(const char* name, const void* symbol, Act act) {
+cudaError_t with_symbol(const char* name, const void* symbol, auto act) {
   return call(name, [&](machine& m, auto&) {
     auto& all = registry::instance().variables;
     const auto found = all.find(symbol);

@@ -63,8 +63,7 @@ class race_log final : public ptx::race_detector {
                                 const ptx::accessor& who) override;
   /// A copy, or whatever else touches memory without threads. Throws ptx::fault; `where` is what the memory
   /// is.
-  template <class Where>
-  void note_range(const void* memory, std::size_t bytes, bool writes, const char* what, Where where) {
+  void note_range(const void* memory, std::size_t bytes, bool writes, const char* what, auto where) {
     if (!enabled_) return;
     call_it(what);
     const auto found = note_range(memory, bytes, writes);

@@ -55,8 +55,7 @@ void write(Opaque* to, const T& value) {
   static_assert(sizeof(T) <= sizeof(Opaque));
   std::memcpy(to, &value, sizeof(T));
 }
-template <class Field>
-cublasStatus_t assign(Field& field, const void* value, std::size_t size) {
+cublasStatus_t assign(auto& field, const void* value, std::size_t size) {
   if (size != sizeof field) return CUBLAS_STATUS_INVALID_VALUE;
   std::memcpy(&field, value, size);
   return CUBLAS_STATUS_SUCCESS;
@@ -182,20 +181,14 @@ using namespace emulator;
 extern "C" {
 
 const char* CUBLASWINAPI cublasLtGetStatusName(cublasStatus_t status) {
-  switch (status) {
-    case CUBLAS_STATUS_SUCCESS:
-      return "CUBLAS_STATUS_SUCCESS";
-    case CUBLAS_STATUS_NOT_INITIALIZED:
-      return "CUBLAS_STATUS_NOT_INITIALIZED";
-    case CUBLAS_STATUS_INVALID_VALUE:
-      return "CUBLAS_STATUS_INVALID_VALUE";
-    case CUBLAS_STATUS_EXECUTION_FAILED:
-      return "CUBLAS_STATUS_EXECUTION_FAILED";
-    case CUBLAS_STATUS_NOT_SUPPORTED:
-      return "CUBLAS_STATUS_NOT_SUPPORTED";
-    default:
-      return "unknown status";
-  }
+  using named = std::pair<cublasStatus_t, const char*>;
+  for (const auto& [code, name] : {named{CUBLAS_STATUS_SUCCESS, "CUBLAS_STATUS_SUCCESS"},
+                                   {CUBLAS_STATUS_NOT_INITIALIZED, "CUBLAS_STATUS_NOT_INITIALIZED"},
+                                   {CUBLAS_STATUS_INVALID_VALUE, "CUBLAS_STATUS_INVALID_VALUE"},
+                                   {CUBLAS_STATUS_EXECUTION_FAILED, "CUBLAS_STATUS_EXECUTION_FAILED"},
+                                   {CUBLAS_STATUS_NOT_SUPPORTED, "CUBLAS_STATUS_NOT_SUPPORTED"}})
+    if (status == code) return name;
+  return "unknown status";
 }
 const char* CUBLASWINAPI cublasLtGetStatusString(cublasStatus_t) { return "an error of the emulator"; }
 

@@ -96,18 +96,13 @@ cusparseStatus_t check(cusparseOperation_t a_operation, cusparseOperation_t x_op
 extern "C" {
 
 const char* CUSPARSEAPI cusparseGetErrorName(cusparseStatus_t status) {
-  switch (status) {
-    case CUSPARSE_STATUS_SUCCESS:
-      return "CUSPARSE_STATUS_SUCCESS";
-    case CUSPARSE_STATUS_INVALID_VALUE:
-      return "CUSPARSE_STATUS_INVALID_VALUE";
-    case CUSPARSE_STATUS_EXECUTION_FAILED:
-      return "CUSPARSE_STATUS_EXECUTION_FAILED";
-    case CUSPARSE_STATUS_NOT_SUPPORTED:
-      return "CUSPARSE_STATUS_NOT_SUPPORTED";
-    default:
-      return "unknown status";
-  }
+  using named = std::pair<cusparseStatus_t, const char*>;
+  for (const auto& [code, name] : {named{CUSPARSE_STATUS_SUCCESS, "CUSPARSE_STATUS_SUCCESS"},
+                                   {CUSPARSE_STATUS_INVALID_VALUE, "CUSPARSE_STATUS_INVALID_VALUE"},
+                                   {CUSPARSE_STATUS_EXECUTION_FAILED, "CUSPARSE_STATUS_EXECUTION_FAILED"},
+                                   {CUSPARSE_STATUS_NOT_SUPPORTED, "CUSPARSE_STATUS_NOT_SUPPORTED"}})
+    if (status == code) return name;
+  return "unknown status";
 }
 const char* CUSPARSEAPI cusparseGetErrorString(cusparseStatus_t) { return "an error of the emulator"; }
 

@@ -33,8 +33,7 @@ namespace {
 using nccl_lock = std::unique_lock<std::mutex>;
 
 /// act(machine, lock) as the call `name`: counted, and made to fail where a test wants it.
-template <class Act>
-ncclResult_t nccl(const char* name, Act act) {
+ncclResult_t nccl(const char* name, auto act) {
   machine& m = machine::instance();
   nccl_lock lock(m.mutex);
   if (m.enter(name) != cudaSuccess) return ncclUnhandledCudaError;

@@ -27,8 +27,7 @@ struct clique {
     std::map<int, std::shared_ptr<clique>> made;  ///< by color
   };
 
-  int size;
-  int joined = 0;
+  int size, joined = 0;
   std::vector<int> devices;
   std::string refusal;  ///< why the ranks cannot form a communicator
   std::map<std::tuple<int, int, std::uint64_t>, std::weak_ptr<meeting>> meetings;

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests of the main programs share: running one, the JSON it writes, what it refuses, and .npy files."""
+import json
+import os
+import struct
+import subprocess
+import tempfile
+import unittest
+
+
+def npy(descr, shape, data):
+    header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}"
+    header += " " * (63 - (10 + len(header)) % 64) + "\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + data
+
+
+def environment(command):
+    """What MPI's modules leave behind is not the program's; the tests of the library over MPI look at leaks."""
+    return {**os.environ, **({"ASAN_OPTIONS": "detect_leaks=0"} if command else {})}
+
+
+def run(program, *arguments, command=None, timeout=120, **more):
+    return subprocess.run([*(command or []), program, *arguments], capture_output=True, text=True, timeout=timeout, env=environment(command), **more)
+
+
+class ProgramCase(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.out = os.path.join(folder.name, "run.json")
+
+    def result_of(self, done, says=None):
+        """The JSON of a run that ended well and quietly."""
+        self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
+        if says is not None:
+            self.assertEqual(done.stderr, says)
+        with open(self.out) as f:
+            return json.load(f)
+
+    def check_refused(self, done, code, part, at_most=1):
+        """That a run ended with this code, and said so in one line."""
+        self.assertEqual(done.returncode, code, (done.args, done.stderr))
+        self.assertIn(part, done.stderr)
+        self.assertLessEqual(len(done.stderr.splitlines()), at_most, done.stderr)
+
+    def same_losses(self, result, expected, what, tolerance=1e-12):
+        self.assertEqual(len(result["loss"]), len(expected["loss"]))
+        for a, b in zip(result["loss"], expected["loss"]):
+            self.assertLess(abs(a - b), tolerance * b, what)
+
+    def again(self, program, first, *compared):
+        """Runs what the options in its JSON say, and compares what is named."""
+        options = [f"--{name}={json.dumps(value) if not isinstance(value, str) else value}" for name, value in first["run"]["options"].items()]
+        again = self.result_of(run(program, *options, "--quiet", "--json", self.out))
+        for same in compared:
+            self.assertEqual(again[same], first[same], same)
+        self.assertEqual(again["run"]["options"], first["run"]["options"])
