@@ -242,7 +242,7 @@ graph read_graph(const std::string& path, format from, changes wanted, int threa
   if (wanted.undirected) add_inverses(g);
   if (wanted.simple) make_simple(g);
   if (wanted.largest_component) {
-    if (g.data)
+    if (g.data || (from == format::folder && !counted_vertices(path).empty()))
       throw input_error(path + ": --largest-component leaves out vertices, and features cannot follow");
     keep_largest_component(g);
   }
