@@ -29,6 +29,8 @@ struct graph {
 struct changes {
   bool undirected = false;  ///< the inverse of every edge that is no loop follows
   bool simple = false;  ///< loops are dropped, and repeated edges become one, with the sum of their weights
+  bool unweighted = false;         ///< weights, and all columns of an edge list after the ids, are ignored
+  bool largest_component = false;  ///< other vertices are left out; at last
 };
 
 /// An upper bound of what the conversion holds in memory at once.

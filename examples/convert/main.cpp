@@ -2,9 +2,11 @@
 /// Converts graphs and sparse matrices from one format to another.
 
 #include <cctype>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <new>
 #include <optional>
 #include <stdexcept>
@@ -61,6 +63,10 @@ command parse_command(int argc, char** argv) {
   app.add_flag("--simple", c.wanted.simple,
                "drop loops, and make one of repeated edges, with the\nsum of their weights (where all are 1 "
                "they stay 1);\nafter --undirected");
+  app.add_flag("--ignore-weights", c.wanted.unweighted,
+               "read no weights, and of an edge list two columns only");
+  app.add_flag("--largest-component", c.wanted.largest_component,
+               "leave out vertices that are not in the largest component");
   app.add_option("--parts", c.parts, "blocks of a .part")
       ->check(count)
       ->option_text("N")
@@ -94,6 +100,7 @@ void convert(const command& c) {
 }  // namespace
 
 int main(int argc, char** argv) try {
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error like others
   convert(parse_command(argc, argv));
   return 0;
 } catch (const usage_error& e) {
@@ -104,6 +111,9 @@ int main(int argc, char** argv) try {
   return 1;
 } catch (const std::bad_alloc&) {
   std::fprintf(stderr, "convert: there is not enough memory\n");
+  return 1;
+} catch (const std::filesystem::filesystem_error& e) {
+  std::fprintf(stderr, "convert: %s: cannot be read (%s)\n", e.path1().c_str(), e.code().message().c_str());
   return 1;
 } catch (const std::exception& e) {
   std::fprintf(stderr, "convert: %s\n", e.what());

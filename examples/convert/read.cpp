@@ -96,7 +96,8 @@ graph from_folder(const std::string& path) {
   }
   if (fs::exists(dir / "ids.npy")) g.ids = io::read_npy<std::int64_t>(dir / "ids.npy").values;
   const fs::path weights = dir / "edge_weight.npy";
-  if (!fs::exists(weights)) return g;
+  std::error_code status;
+  if (!fs::exists(fs::symlink_status(weights, status))) return g;  // a link to nothing is refused
   if (io::read_npy_header(weights).descr == "<f4") {
     const auto values = io::read_npy<float>(weights).values;
     g.weights.assign(values.begin(), values.end());
@@ -117,7 +118,7 @@ graph from_ogb(const std::string& path, int threads) {
   return g;
 }
 
-graph read_as(const std::string& path, format from, int threads) {
+graph read_as(const std::string& path, format from, io::further_columns further, int threads) {
   switch (from) {
     case format::matrix_market: {
       auto a = io::read_matrix_market(path, threads);
@@ -128,9 +129,9 @@ graph read_as(const std::string& path, format from, int threads) {
       return from_entries(a.shape, std::move(a.entries));
     }
     case format::edges:
-      return from_list(io::read_edge_list(path, threads));
+      return from_list(io::read_edge_list(path, threads, further));
     case format::packed_edges:
-      return from_list(io::parse_edge_list(io::read_gzip(path), path, threads));
+      return from_list(io::parse_edge_list(io::read_gzip(path), path, threads, further));
     case format::metis:
       return from_metis(io::read_metis_graph(path, threads));
     case format::blocked:
@@ -193,14 +194,57 @@ void make_simple(graph& g) {
   g.weights = std::move(weights);
 }
 
+/// Of the components, whichever way edges go, the one with the most vertices, of two the one with the first.
+void keep_largest_component(graph& g) {
+  const auto n = static_cast<std::size_t>(g.shape.rows);
+  std::vector<global_index> parent(n), size(n, 0), place(n, -1);
+  std::iota(parent.begin(), parent.end(), global_index{0});
+  const auto root = [&](global_index v) {
+    for (global_index* p = &parent[static_cast<std::size_t>(v)]; *p != v;
+         p = &parent[static_cast<std::size_t>(v)])
+      v = *p = parent[static_cast<std::size_t>(*p)];
+    return v;
+  };
+  for (const io::edge& e : g.edges) {
+    const global_index a = root(e.source), b = root(e.target);
+    parent[static_cast<std::size_t>(std::max(a, b))] = std::min(a, b);
+  }
+  for (std::size_t v = 0; v < n; ++v) ++size[static_cast<std::size_t>(root(static_cast<global_index>(v)))];
+  const auto largest = std::ranges::max_element(size) - size.begin();
+  std::vector<global_index> ids;
+  for (std::size_t v = 0; v < n; ++v) {
+    if (root(static_cast<global_index>(v)) != largest) continue;
+    place[v] = static_cast<global_index>(ids.size());
+    ids.push_back(g.ids.empty() ? static_cast<global_index>(v) : g.ids[v]);
+  }
+  std::size_t kept = 0;
+  for (std::size_t e = 0; e < g.edges.size(); ++e) {
+    const auto [source, target] = g.edges[e];
+    if (place[static_cast<std::size_t>(source)] < 0) continue;
+    if (!g.weights.empty()) g.weights[kept] = g.weights[e];
+    g.edges[kept++] = {place[static_cast<std::size_t>(source)], place[static_cast<std::size_t>(target)]};
+  }
+  g.edges.resize(kept);
+  if (!g.weights.empty()) g.weights.resize(kept);
+  if (ids.size() < n) g.ids = std::move(ids);
+  g.shape = {std::ssize(g.ids.empty() ? parent : g.ids), std::ssize(g.ids.empty() ? parent : g.ids)};
+}
+
 }  // namespace
 
 graph read_graph(const std::string& path, format from, changes wanted, int threads) {
-  graph g = read_as(path, from, threads);
+  graph g = read_as(path, from,
+                    wanted.unweighted ? io::further_columns::ignored : io::further_columns::weights, threads);
+  if (wanted.unweighted) g.weights = {};
   if (std::ranges::all_of(g.weights, [](double w) { return w == 1; })) g.weights = {};
-  if ((wanted.undirected || wanted.simple) && g.shape.rows != g.shape.cols)
+  if ((wanted.undirected || wanted.simple || wanted.largest_component) && g.shape.rows != g.shape.cols)
     throw input_error(path + ": the matrix is " + to_string(g.shape) + ", which is no graph");
   if (wanted.undirected) add_inverses(g);
   if (wanted.simple) make_simple(g);
+  if (wanted.largest_component) {
+    if (g.data || (from == format::folder && !counted_vertices(path).empty()))
+      throw input_error(path + ": --largest-component leaves out vertices, and features cannot follow");
+    keep_largest_component(g);
+  }
   return g;
 }

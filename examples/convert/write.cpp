@@ -19,6 +19,8 @@
 #include "partita/io/metis_graph.hpp"
 #include "partita/io/npy.hpp"
 #include "partita/io/npz.hpp"
+#include "partita/io/quote.hpp"
+#include "partita/io/unpacked_size.hpp"
 #include "partita/io/whole_file.hpp"
 
 namespace {
@@ -46,6 +48,9 @@ void write_array(const fs::path& path, const std::vector<global_index>& shape, c
 
 /// The rows in the order of their entries; no values where all are 1.
 io::csr_array<double> compressed(graph g) {
+  if (static_cast<std::size_t>(g.shape.rows) > io::available_memory() / 16)
+    throw partita::error("the rows of a matrix of " + to_string(g.shape) + " take more than the " +
+                         in_words(static_cast<double>(io::available_memory())) + " of memory that are free");
   io::csr_array<double> a{g.shape.rows, g.shape.cols,
                           std::vector<global_index>(static_cast<std::size_t>(g.shape.rows) + 1, 0),
                           std::vector<global_index>(g.edges.size()), std::vector<double>(g.weights.size())};
@@ -134,8 +139,21 @@ void write_vertices(const fs::path& dir, const io::dataset& data) {
   write_array(dir / "split.npy", {n}, data.split);
 }
 
-/// A copy, whole or not at all.
-void copy_whole(const fs::path& from, const fs::path& to) {
+/// Also where it is a link to nothing, which its reader refuses.
+bool is_there(const fs::path& path) {
+  std::error_code status;
+  return fs::exists(fs::symlink_status(path, status));
+}
+
+/// A copy, whole or not at all, of a file for `vertices` vertices.
+void copy_whole(const fs::path& from, const fs::path& to, global_index vertices) {
+  const std::string name = io::detail::name_of_file(from);
+  if (from.filename() == "split.npy") {
+    const auto split = io::read_npy<std::uint8_t>(from);
+    if (split.shape != std::vector<global_index>{vertices})
+      throw input_error(name + ": expected the shape (" + std::to_string(vertices) + ",), found " +
+                        io::detail::shape_text(split.shape));
+  }
   std::ifstream file(from, std::ios::binary);
   io::write_whole_file(to, [&](const auto& write) {
     std::vector<char> piece(std::size_t{1} << 20);
@@ -181,11 +199,11 @@ void write_folder(const fs::path& dir, const graph& g, const fs::path& source, c
   if (!g.ids.empty()) write_array(dir / "ids.npy", {static_cast<global_index>(g.ids.size())}, g.ids);
   if (g.data) write_vertices(dir, *g.data);
   const auto has = [&](const std::string& name) {
-    if (!g.data) return fs::exists(source / name);
+    if (!g.data) return is_there(source / name);
     return name == "features.npy" ? g.data->features > 0 : name != "features_csr.npz";
   };
   for (const std::string name : vertex_files)
-    if (!g.data && !in_place && has(name)) copy_whole(source / name, dir / name);
+    if (!g.data && !in_place && has(name)) copy_whole(source / name, dir / name, g.shape.rows);
   for (const std::string name : vertex_files)
     if (!has(name)) remove_old(dir / name, say);
   if (g.weights.empty()) remove_old(dir / "edge_weight.npy", say);
@@ -194,7 +212,7 @@ void write_folder(const fs::path& dir, const graph& g, const fs::path& source, c
 
 bool has_vertex_files(const fs::path& source) {
   return fs::is_directory(source) &&
-         std::ranges::any_of(vertex_files, [&](const char* name) { return fs::exists(source / name); });
+         std::ranges::any_of(vertex_files, [&](const char* name) { return is_there(source / name); });
 }
 
 /// What an edge list with a weight that is not finite would be refused for.

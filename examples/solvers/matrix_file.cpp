@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <utility>
 
 #include "partita/comm/cores.hpp"
@@ -11,6 +10,8 @@
 #include "partita/io/gzip.hpp"
 #include "partita/io/matrix_market.hpp"
 #include "partita/io/npz.hpp"
+#include "partita/io/quote.hpp"
+#include "partita/io/unpacked_size.hpp"
 
 namespace {
 
@@ -75,8 +76,7 @@ global_index matrix_file::id(global_index i) const {
 void matrix_file::fail(const std::string& what) const { throw partita::input_error(path + ": " + what); }
 
 matrix_file read_matrix(const std::string& path) {
-  if (!std::filesystem::exists(path)) throw partita::input_error(path + ": no such file");
-  if (!std::filesystem::is_regular_file(path)) throw partita::input_error(path + ": is not a regular file");
+  partita::io::detail::name_of_file(path);
   matrix_file a;
   if (path.ends_with(".npz")) {
     auto from = partita::io::read_sparse_npz(path);
@@ -86,6 +86,9 @@ matrix_file read_matrix(const std::string& path) {
     a = path.ends_with(".mtx") || path.ends_with(".mtx.gz") ? read_market(path) : read_edges(path);
   }
   a.path = path;
+  if (static_cast<std::size_t>(std::max(a.shape.rows, a.shape.cols)) >
+      partita::io::available_memory() / (8 * sizeof(double)))  // a few vectors, and what a product needs
+    a.fail("the matrix is " + to_string(a.shape) + ", whose vectors do not fit into memory");
   if (a.shape.rows == 0 || a.shape.cols == 0)
     a.fail(a.is_edge_list ? "has no edges" : "has no entries: it is " + to_string(a.shape));
   for (const triplet<double>& e : a.entries)

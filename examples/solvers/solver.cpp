@@ -3,6 +3,7 @@
 
 #include <array>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -12,6 +13,7 @@
 #include "../train/arrangement.hpp"
 #include "../train/cores.hpp"
 #include "partita/io/npy.hpp"
+#include "partita/io/whole_file.hpp"
 
 namespace {
 
@@ -60,6 +62,9 @@ void require_writable(const command& c) {
   for (const std::string& path : {c.out, c.json}) {
     if (path.empty()) continue;
     std::error_code none;
+    const bool is_there = std::filesystem::exists(path, none);
+    if (is_there && !std::filesystem::is_regular_file(path, none))
+      throw partita::error(path + ": is not a regular file");
     const bool is_new = !std::filesystem::exists(std::filesystem::symlink_status(path, none));
     if (!std::ofstream(path, std::ios::app)) throw partita::error("cannot write " + path);
     if (is_new) std::filesystem::remove(path, none);
@@ -114,6 +119,15 @@ std::string in_words(const solution::value& value) {
       value);
 }
 
+/// Whole or not at all.
+void write_array(const std::string& path, const std::vector<global_index>& shape,
+                 const std::vector<double>& values) {
+  const auto bytes = std::as_bytes(std::span(values));
+  const std::string header = partita::io::npy_header_text<double>(shape, bytes.size(), path);
+  const std::array<std::span<const std::byte>, 2> parts{std::as_bytes(std::span(header)), bytes};
+  partita::io::write_whole_file(path, parts);
+}
+
 void tell(const description& d, const command& c, const matrix_file& file, const outcome& o) {
   std::printf("%s: %s, %s with %zu entries; %s on %s\n", d.name.c_str(), file.path.c_str(),
               to_string(file.shape).c_str(), file.entries.size(), o.how.policy.c_str(),
@@ -121,7 +135,7 @@ void tell(const description& d, const command& c, const matrix_file& file, const
   for (const auto& [name, value] : o.found.results)
     std::printf("%-16s %s\n", name.c_str(), in_words(value).c_str());
   std::printf("%-16s %.3f\n", "seconds", o.seconds);
-  if (!c.out.empty()) partita::io::write_npy(c.out, o.found.shape, o.found.values);
+  if (!c.out.empty()) write_array(c.out, o.found.shape, o.found.values);
   if (c.json.empty()) return;
   ordered_json j{{"program", d.name},
                  {"matrix", file.path},
@@ -137,9 +151,8 @@ void tell(const description& d, const command& c, const matrix_file& file, const
                  {"words_received", {{"max_rank", o.words}}}};
   for (const auto& [name, value] : o.found.results)
     std::visit([&, &key = name](const auto& v) { j[key] = v; }, value);
-  std::ofstream stream(c.json);
-  stream << j.dump(2) << '\n';
-  if (!stream.flush()) throw partita::error("cannot write " + c.json);
+  const std::string text = j.dump(2, ' ', false, ordered_json::error_handler_t::replace) + '\n';
+  partita::io::write_whole_file(c.json, [&](const auto& write) { write(std::as_bytes(std::span(text))); });
 }
 
 int report(const description& d, const usage_error& e) {
@@ -215,6 +228,7 @@ void require_degrees(const matrix_file& file, std::span<const double> degrees) {
 int run_solver(int argc, char** argv, const description& d,
                const std::function<matrix_file(const std::string&)>& read,
                const std::function<solution(const problem&)>& solve) try {
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error like others
   const command c = parse_command(argc, argv, d);
   if (c.comm == "mpi")
     return run_mpi(argc, argv, c.timeout, [&](const partita::communicator& world) {

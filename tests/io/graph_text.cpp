@@ -24,14 +24,15 @@ TEST_CASE("edge lists in text") {
   CHECK(read("").edges.empty());
   CHECK(read("# nothing\n").vertices() == 0);
   const auto refused = [&](const std::string& text) { return complaint(folder.dir, [&] { read(text); }); };
-  CHECK(refused("source target\n0 1\n") == "g.txt:1: expected two vertex ids, found \"source target\"");
+  CHECK(refused("source target\nsource target\n") ==
+        "g.txt:2: expected two vertex ids, found \"source target\"");
   CHECK(refused("# c\n0 1\n2\n") == "g.txt:3: expected two vertex ids, found \"2\"");
   CHECK(refused("0 1\r\n1 2 0.5\r\n") == "g.txt:2: expected two vertex ids, found \"1 2 0.5\"");
   CHECK(refused("0 -1\n") == "g.txt:1: expected two vertex ids, found \"0 -1\"");
-  CHECK(refused("1,2\n") == "g.txt:1: expected two vertex ids, found \"1,2\"");
+  CHECK(refused("1,,2\n") == "g.txt:1: expected two vertex ids, found \"1,,2\"");
   CHECK(refused("0 1x\n") == "g.txt:1: expected two vertex ids, found \"0 1x\"");
   CHECK(refused("99999999999999999999 1\n") ==
-        "g.txt:1: expected two vertex ids, found \"99999999999999999999 1\"");
+        "g.txt:1: vertex 99999999999999999999 is larger than 9223372036854775807");
   CHECK(refused(std::string("\1\xff", 2) + std::string(50, 'y')) ==
         "g.txt:1: expected two vertex ids, found \"??" + std::string(38, 'y') + "...\"");
   CHECK(complaint(folder.dir, [&] { io::parse_edge_list("5 7\n7 5\nx\n", folder / "unpacked"); }) ==
@@ -54,12 +55,36 @@ TEST_CASE("edge lists: a third column has weights, in all lines or in none") {
   };
   const std::string expected = ": expected two vertex ids and a weight, found ";
   CHECK(refused("1 2 3\n1 2\n") == "m:2" + expected + "\"1 2\"");
-  CHECK(refused("1 2 3\n\n1 2 x\n") == "m:3" + expected + "\"1 2 x\"");
-  CHECK(refused("1 2 3 4\n") == "m:1" + expected + "\"1 2 3 4\"");
-  CHECK(refused("1 2 inf\n") == "m:1" + expected + "\"1 2 inf\"");
-  CHECK(refused("1 2 1e999\n") == "m:1" + expected + "\"1 2 1e999\"");
-  CHECK(refused("1 2 nan\n") == "m:1" + expected + "\"1 2 nan\"");
+  const std::string ignored = " (further columns can be ignored, convert --ignore-weights)";
+  for (const char* word : {"x", "inf", "1e999", "nan", "2004-04-15"})
+    CHECK(refused("1 2 3\n\n1 2 " + std::string(word) + "\n") ==
+          "m:3: the third column cannot be a weight, which is a finite number: " + io::detail::quoted(word) +
+              ignored);
+  CHECK(refused("1 2 3 4 5\n") ==
+        "m:1: expected two vertex ids, a weight and no more than a time, found \"1 2 3 4 5\"" + ignored);
   CHECK(refused("1 2 3\n+1 2 3\n") == "m:2" + expected + "\"+1 2 3\"");
+}
+
+TEST_CASE("edge lists: the dialects of other collections") {
+  const auto read = [](const std::string& text, io::further_columns further = io::further_columns::weights) {
+    return io::parse_edge_list(text, "m", 2, further);
+  };
+  for (const char* text :
+       {"% sym unweighted\n% 2 3 3\n3 5\n5 9\n", "\xef\xbb\xbf# made on Windows\r\n3 5\r\n5 9\r\n",
+        "\xef\xbb\xbf"
+        "3 5\n5 9",
+        "// comment\n3,5\n5, 9\n", "source target\n3 5\n5 9\n", "# c\n\"id_1\";\"id_2\"\n3;5\n5 ; 9\n",
+        "FromNodeId,ToNodeId\r\n3\t5\r\n5\t9\r\n"}) {
+    const io::edge_list list = read(text);
+    CHECK(list.edges == std::vector<io::edge>{{0, 1}, {1, 2}});
+    CHECK(list.ids == std::vector<global_index>{3, 5, 9});
+    CHECK(list.weights.empty());
+  }
+  CHECK(read("% KONECT\n1 2 0.5 1082040961\n2 1 -1 1082155839\n").weights == std::vector<double>{0.5, -1});
+  CHECK(read("u,v,weight\n1,2,5D-1\n2,1,-1\n").weights == std::vector<double>{0.5, -1});
+  const io::edge_list bare = read("1,2,2004-04-15,x,y\r\n2,1\n", io::further_columns::ignored);
+  CHECK(bare.edges == std::vector<io::edge>{{0, 1}, {1, 0}});
+  CHECK(bare.weights.empty());
 }
 
 /// Edges of a ring with chords; ids have gaps of this size.

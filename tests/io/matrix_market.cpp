@@ -66,6 +66,18 @@ TEST_CASE("Matrix Market: coordinates of every field and symmetry") {
                             {9223372036854775806, 0, std::numeric_limits<std::int64_t>::min()}});
 }
 
+TEST_CASE("Matrix Market: what SciPy reads besides") {
+  const std::string one = "1 1 1\n1 1 7\n";
+  for (const std::string first : {"%MatrixMarket matrix coordinate real general\n",
+                                  "\xef\xbb\xbf%%MatrixMarket matrix coordinate real general\n",
+                                  " %%MatrixMarket\tMATRIX Coordinate Unsigned-Integer general\r\n"})
+    CHECK(parse(first + one).entries == entries{{0, 0, 7}});
+  CHECK(parse(banner + "coordinate unsigned-integer general\n1 1 1\n1 1 18446744073709551615\n").entries ==
+        entries{{0, 0, 0x1p64}});
+  CHECK(parse(banner + "coordinate real skew-symmetric\n3 3 3\n1 1 0\n2 1 5\n3 1 2\n").entries ==
+        entries{{1, 0, 5}, {0, 1, -5}, {2, 0, 2}, {0, 2, -2}});
+}
+
 TEST_CASE("Matrix Market: arrays go column by column") {
   CHECK(parse(banner + "array real general\n%\n2 2\n1\n 2 \n\n3\r\n% between\n4").entries ==
         entries{{0, 0, 1}, {1, 0, 2}, {0, 1, 3}, {1, 1, 4}});
@@ -94,6 +106,9 @@ TEST_CASE("Matrix Market: numbers") {
   CHECK(value("5e-324") == 5e-324);
   CHECK(value("1.7976931348623157e308") == 1.7976931348623157e308);
   CHECK(value("+0012.50E+01") == 125);
+  CHECK(value("1.5D+02") == 150);
+  CHECK(value("-2.5d-1") == -0.25);
+  CHECK(value("1d-999") == 0);
   CHECK(std::signbit(value("-0.0")));
   CHECK(value("inf") == std::numeric_limits<double>::infinity());
   CHECK(value("-Infinity") == -std::numeric_limits<double>::infinity());
@@ -108,7 +123,7 @@ TEST_CASE("Matrix Market: numbers") {
     CHECK(bad(large) == "m.mtx:3: a number is out of range: \"1 1 " + std::string(large) + "\"");
   CHECK(refused<float>(general + "1 1 1\n1 1 1e39\n") == "m.mtx:3: a number is out of range: \"1 1 1e39\"");
   for (const char* other :
-       {"1,5", "1_0", "0x10", "1e", "1d3", "+-1", "--1", "++1", "nan(1)", "one", ".", "1 %", "1\r2"})
+       {"1,5", "1_0", "0x10", "1e", "+-1", "--1", "++1", "nan(1)", "one", ".", "1 %", "1\r2"})
     CHECK(bad(other) == "m.mtx:3: expected a row, a column and a value, found " +
                             io::detail::quoted("1 1 " + std::string(other)));
 }
@@ -117,7 +132,6 @@ TEST_CASE("Matrix Market: what is refused in the header") {
   const std::string expected = "m.mtx:1: expected %%MatrixMarket matrix FORMAT FIELD SYMMETRY, found ";
   CHECK(refused("") == expected + "\"\"");
   CHECK(refused("3 3 1\n") == expected + "\"3 3 1\"");
-  CHECK(refused(" " + general) == expected + "\" %%MatrixMarket matrix coordinate real g...\"");
   CHECK(refused(banner + "coordinate real\n1 1 0\n") ==
         expected + "\"%%MatrixMarket matrix coordinate real\"");
   CHECK(refused("%%MatrixMarket vector coordinate real general\n").starts_with(expected));
@@ -142,7 +156,7 @@ TEST_CASE("Matrix Market: what is refused in the header") {
   CHECK(refused(banner + "array real general\n2 2 4\n") ==
         "m.mtx:2: expected the rows and columns of the matrix, found \"2 2 4\"");
   CHECK(refused(general + "9223372036854775808 1 1\n") ==
-        "m.mtx:2: a number is out of range: \"9223372036854775808 1 1\"");
+        "m.mtx:2: 9223372036854775808 is larger than 9223372036854775807");
   CHECK(refused(banner + "coordinate real symmetric\n2 3 1\n") ==
         "m.mtx:2: a symmetric matrix cannot be 2 x 3");
   CHECK(refused(banner + "array real general\n4294967296 4294967296\n") ==
@@ -156,7 +170,7 @@ TEST_CASE("Matrix Market: what is refused in the entries") {
   CHECK(bad("2 2 1\n1-2 3\n") == "m.mtx:3: expected a row, a column and a value, found \"1-2 3\"");
   CHECK(bad("2 2 1\n1.0 2 3\n") == "m.mtx:3: expected a row, a column and a value, found \"1.0 2 3\"");
   CHECK(bad("2 2 1\n99999999999999999999 2 3\n") ==
-        "m.mtx:3: a number is out of range: \"99999999999999999999 2 3\"");
+        "m.mtx:3: 99999999999999999999 is larger than 9223372036854775807");
   CHECK(bad("2 2 2\n1 2 1\n\n%\n3 1 1\n") == "m.mtx:6: entry (3, 1) is outside a matrix of 2 x 2");
   CHECK(bad("2 2 1\n0 1 1\n") == "m.mtx:3: entry (0, 1) is outside a matrix of 2 x 2");
   const std::string most = std::to_string(std::numeric_limits<global_index>::max());

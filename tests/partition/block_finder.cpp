@@ -3,6 +3,7 @@
 #include "partita/partition/block_finder.hpp"
 
 #include <doctest/doctest.h>
+#include <limits>
 #include <vector>
 
 #include "partita/partition/policies.hpp"
@@ -44,6 +45,14 @@ TEST_CASE("block_finder: more indices than entries of its table") {
   for (const global_index n : {4095, 4096, 4097, 8192, 8193, 20011})
     check_finder(blocking::even(n, {3, 2, 2}, nesting::rows));
   check_finder(blocking::given({0, 9000, 0, 3, 1, 0, 11007, 0}, {8, 1, 1}, nesting::rows));
+}
+
+TEST_CASE("block_finder: as many indices as there can be") {
+  const global_index n = std::numeric_limits<global_index>::max();
+  const partition::block_finder find(blocking::even(n, {2, 1, 1}, nesting::rows), axis::row);
+  CHECK(find(0) == 0);
+  CHECK(find(n / 2) == 0);
+  CHECK(find(n - 1) == 1);
 }
 
 TEST_CASE("block_finder: uneven blocks, in any places empty ones") {

@@ -42,6 +42,29 @@ class Formats:
         ran = self.run(*args)
         assert ran.returncode == code and re.fullmatch("convert: .*" + sentence + ".*\n", ran.stderr), (args, ran, sentence)
 
+    def check_dialects(self):
+        """Options for edge lists of others, and files that are none."""
+        dated = self.write("dated.txt", "u,v,day\n1,2,2004-04-15\n2,3,2004-04-16\n7,8,2004-04-17\n")
+        self.refused(1, 'the third column cannot be a weight, which is a finite number: "2004-04-15"', dated, self.path("dated.npz"))
+        out = self.path("dated.mtx")
+        self.convert(dated, out, "--ignore-weights", "--largest-component")
+        assert scipy.io.mmread(out).toarray().tolist() == [[0, 1, 0], [0, 0, 1], [0, 0, 0]]
+        assert numpy.load(self.path("dated.ids.npy")).tolist() == [1, 2, 3]
+        self.refused(1, "vertex 18446744073709551615 is larger than 9223372036854775807", self.write("large.txt", "18446744073709551615 1\n"), out)
+        rows = self.write("rows.mtx", "%%MatrixMarket matrix coordinate real general\n9223372036854775807 9223372036854775807 1\n1 1 1\n")
+        self.refused(1, "take more than the .* of memory that are free", rows, self.path("rows.npz"))
+        folder = self.path("odd")
+        os.mkdir(folder)
+        numpy.save(folder + "/edges.npy", numpy.array([[0, 1]]))
+        numpy.save(folder + "/labels.npy", numpy.array([0, 1]))
+        self.refused(1, "--largest-component leaves out vertices", folder, self.path("odd_out"), "--largest-component")
+        for make, sentence in ((lambda path: os.mkfifo(path), "is not a regular file"), (lambda path: open(path, "w").close(), "truncated header"), (lambda path: os.symlink("none", path), "no such file")):
+            make(folder + "/split.npy")
+            self.refused(1, "split.npy: " + sentence, folder, self.path("odd_out"))
+            os.remove(folder + "/split.npy")
+        os.symlink("none", folder + "/edge_weight.npy")
+        self.refused(1, "edge_weight.npy: no such file", folder, self.path("odd_out"))
+
     def write(self, name, content):
         with open(self.path(name), "wb") as f:
             f.write(content if isinstance(content, bytes) else content.encode())
@@ -294,7 +317,7 @@ def main(program):
     with tempfile.TemporaryDirectory() as folder:
         formats = Formats(program, folder)
         for test in (lambda: formats.all_pairs(False), lambda: formats.all_pairs(True), formats.matrices, formats.ids, formats.stale,
-                     formats.last_vertices, formats.not_finite, formats.simple, formats.memory, formats.ogb, formats.errors):
+                     formats.last_vertices, formats.not_finite, formats.simple, formats.memory, formats.ogb, formats.errors, formats.check_dialects):
             test()
     print("every pair of formats, matrices, ids, what is removed and lost, memory, OGB folders and errors")
 

@@ -24,6 +24,9 @@
 
 namespace partita::io {
 
+/// What becomes of the columns of an edge list after the ids: the third is the edge's weight, or none counts.
+enum class further_columns { weights, ignored };
+
 /// Edges between the vertices 0 to ids.size() - 1, and each vertex's id in the file.
 struct edge_list {
   std::vector<edge> edges;        ///< in file order
@@ -44,23 +47,31 @@ struct edge_part {
 /// Parses lines of two ids, or of two ids and a weight where the first such line has three words.
 class edge_lines {
  public:
-  explicit edge_lines(const text_source& text) {
-    for_blocks(text, {0, static_cast<global_index>(text.size())}, [&](const text_block& block) {
-      const char* const end = block.lines.data() + block.lines.size();
-      for (const char* at = block.lines.data(); at != end; at = std::find(at, end, '\n') + 1) {
-        skip_blanks(at);
-        if (*at == '#' || at_line_end(at)) continue;
-        int words = 0;
-        for (; !at_line_end(at) && *at != '\n'; skip_blanks(at), ++words)
-          while (*at != ' ' && *at != '\t' && !at_line_end(at)) ++at;
-        weighted_ = words > 2;
-        return false;
-      }
-      return true;
-    });
+  edge_lines(const text_source& text, further_columns further)
+      : begin_(after_byte_order_mark(text)), ignores_(further == further_columns::ignored) {
+    bool is_first = true;
+    for_blocks(text, {static_cast<global_index>(begin_), static_cast<global_index>(text.size())},
+               [&](const text_block& block) {
+                 const char* const end = block.lines.data() + block.lines.size();
+                 for (const char* at = block.lines.data(); at != end;) {
+                   const char* const next = std::find(at, end, '\n') + 1;
+                   skip_blanks(at);
+                   if (!is_skipped(at)) {
+                     const auto words = words_of({at, static_cast<std::size_t>(next - 1 - at)});
+                     weighted_ = words.size() > 2 && !ignores_;
+                     if (!std::exchange(is_first, false) || !are_names(words)) return false;
+                     begin_ = block.position + static_cast<std::size_t>(next - block.lines.data());
+                   }
+                   at = next;
+                 }
+                 return true;
+               });
+    begin_ = std::min(begin_, text.size());
   }
 
   bool weighted() const { return weighted_; }
+  /// The position of the first line that may have an edge.
+  std::size_t begin() const { return begin_; }
 
   bool operator()(edge_part& part, const text_block& block) const {
     const bool first = part.edges.empty();
@@ -68,15 +79,20 @@ class edge_lines {
     for (const char* at = block.lines.data(); at != end;) {
       const char* const line = at;
       skip_blanks(at);
-      if (*at == '#' || at_line_end(at)) {
+      if (is_skipped(at)) {
         at = std::find(at, end, '\n') + 1;
         continue;
       }
       edge next;
       double weight = 1;
       if (!take_id(at, next.source) || !take_id(at, next.target) ||
-          (weighted_ && !take_weight(at, end, weight)) || !at_line_end(at))
+          (weighted_ && !take_weight(at, end, weight)))
         refuse_line(block, line);
+      if (ignores_)
+        at = std::find(at, end, '\n');
+      else if (double time = 0; weighted_ && !at_line_end(at) && !take_weight(at, end, time))
+        refuse_line(block, line);
+      if (*at != '\n' && !at_line_end(at)) refuse_line(block, line);
       at += *at == '\r' ? 2 : 1;
       part.edges.push_back(next);
       if (weighted_) part.weights.push_back(weight);
@@ -92,26 +108,82 @@ class edge_lines {
   }
 
  private:
+  static constexpr std::string_view separators = " \t,;";
+
+  /// Whether a line that begins so has no edge.
+  static bool is_skipped(const char* at) {
+    return *at == '#' || *at == '%' || (*at == '/' && at[1] == '/') || at_line_end(at);
+  }
+
+  static std::vector<std::string_view> words_of(std::string_view line) {
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    std::vector<std::string_view> words;
+    for (std::size_t begin = 0; (begin = line.find_first_not_of(separators, begin)) != line.npos;) {
+      const std::size_t end = std::min(line.find_first_of(separators, begin), line.size());
+      words.push_back(line.substr(begin, end - begin));
+      if (words.size() == 5) break;  // as many as ten million tell nothing else
+      begin = end;
+    }
+    return words;
+  }
+
+  /// Whether these are the names of columns: two or more words, none of them a number.
+  static bool are_names(const std::vector<std::string_view>& words) {
+    return words.size() > 1 && std::ranges::all_of(words, [](std::string_view word) {
+             const char first = word.front();
+             return ('a' <= first && first <= 'z') || ('A' <= first && first <= 'Z') || first == '_' ||
+                    first == '"' || first == '\'' || first == ':';
+           });
+  }
+
+  /// Blanks, with one comma or semicolon among them or none.
+  static bool skip_separator(const char*& at) {
+    bool any = skip_blanks(at);
+    if (*at == ',' || *at == ';') {
+      any = true, ++at;
+      skip_blanks(at);
+    }
+    return any;
+  }
+
   static bool take_id(const char*& at, global_index& id) {
     return *at != '+' && *at != '-' && take_integer(at, id) == std::errc{} &&
-           (skip_blanks(at) || at_line_end(at));
+           (skip_separator(at) || at_line_end(at));
   }
 
   static bool take_weight(const char*& at, const char* end, double& weight) {
-    if (take_real(at, end, weight) != std::errc{}) return false;
-    skip_blanks(at);
-    return std::isfinite(weight);
+    return take_real(at, end, weight) == std::errc{} && (skip_separator(at) || at_line_end(at)) &&
+           std::isfinite(weight);
   }
 
   [[noreturn]] void refuse_line(const text_block& block, const char* line) const {
     const auto begin = static_cast<std::size_t>(line - block.lines.data());
     std::string_view shown = block.lines.substr(begin, block.lines.find('\n', begin) - begin);
     shown.remove_suffix(shown.size() - std::min(shown.find_last_not_of(" \t\r") + 1, shown.size()));
-    throw malformed_line(block.position + begin, "expected two vertex ids" +
-                                                     std::string(weighted_ ? " and a weight" : "") +
-                                                     ", found " + quoted(shown));
+    throw malformed_line(block.position + begin, what_is_wrong(shown));
   }
 
+  std::string what_is_wrong(std::string_view line) const {
+    const auto words = words_of(line);
+    for (std::size_t k = 0; k < std::min<std::size_t>(words.size(), 2); ++k) {
+      if (words[k].find_first_not_of("0123456789") != words[k].npos) break;
+      if (const std::string larger = too_large(words[k]); !larger.empty()) return "vertex " + larger;
+      if (k == 0 || !weighted_ || words.size() < 3) continue;
+      double weight = 0;
+      const std::string third = std::string(words[2]) + '\n';
+      const char* at = third.data();
+      if (!take_weight(at, at + third.size(), weight))
+        return "the third column cannot be a weight, which is a finite number: " + quoted(words[2]) +
+               " (further columns can be ignored, convert --ignore-weights)";
+      return "expected two vertex ids, a weight and no more than a time, found " + quoted(line) +
+             " (further columns can be ignored, convert --ignore-weights)";
+    }
+    return "expected two vertex ids" + std::string(weighted_ ? " and a weight" : "") + ", found " +
+           quoted(line);
+  }
+
+  std::size_t begin_;
+  bool ignores_;
   bool weighted_ = false;
 };
 
@@ -159,11 +231,12 @@ inline void number_vertices(edge_list& list, int threads) {
   });
 }
 
-inline edge_list read_edges(const text_source& text, int threads) {
+inline edge_list read_edges(const text_source& text, int threads, further_columns further) {
   refuse_gzip(text);
-  const edge_lines lines(text);
-  auto parsed = parse_ranges<edge_part>(
-      text, 0, threads, [&](edge_part& part, const text_block& block) { return lines(part, block); });
+  const edge_lines lines(text, further);
+  auto parsed =
+      parse_ranges<edge_part>(text, lines.begin(), threads,
+                              [&](edge_part& part, const text_block& block) { return lines(part, block); });
   std::size_t size = 0;
   for (const auto& [range, part, stopped] : parsed) {
     if (stopped) fail_at(text, *stopped);
@@ -183,20 +256,25 @@ inline edge_list read_edges(const text_source& text, int threads) {
 
 }  // namespace detail
 
-/// The edges in the text file `path`: two ids per line, separated by tabs or spaces, and in all lines or in
-/// none a third number, the edge's weight, which is finite. CRLF is accepted; empty lines and lines starting
-/// with # are skipped. Ids may have gaps and are mapped to vertices in ascending order; self-loops and
-/// repeated edges are kept. Each of `threads` threads parses a range of the lines, and the result is the same
-/// for any number of them. Throws input_error when the file is missing or gzip-compressed (io/gzip.hpp
-/// unpacks it), and, with name and line number, for any other malformed line.
-inline edge_list read_edge_list(const std::filesystem::path& path, int threads = 1) {
-  return detail::read_edges(text_source(path), threads);
+/// The edges in the text file `path`: two ids per line, separated by blanks, tabs, commas or semicolons, and
+/// in all lines or in none a third number, the edge's weight, which is finite; a fourth, a time as KONECT has
+/// it, is left out. With further_columns::ignored, whatever follows the ids is. CRLF and a byte order mark
+/// are accepted; empty lines and lines starting with #, % or // are skipped, and so is the first line if it
+/// is names of columns: two or more words that begin with a letter. Ids may have gaps and are mapped to
+/// vertices in ascending order; self-loops and repeated edges are kept. Each of `threads` threads parses a
+/// range of the lines, and the result is the same for any number of them. Throws input_error when the file is
+/// missing or gzip-compressed (io/gzip.hpp unpacks it), and, with name and line number, for any other
+/// malformed line.
+inline edge_list read_edge_list(const std::filesystem::path& path, int threads = 1,
+                                further_columns further = further_columns::weights) {
+  return detail::read_edges(text_source(path), threads, further);
 }
 
 /// The edges in `text`, the content of such a file, which `name` denotes in messages. Throws as
 /// read_edge_list does.
-inline edge_list parse_edge_list(std::string_view text, const std::string& name, int threads = 1) {
-  return detail::read_edges(text_source(text, name), threads);
+inline edge_list parse_edge_list(std::string_view text, const std::string& name, int threads = 1,
+                                 further_columns further = further_columns::weights) {
+  return detail::read_edges(text_source(text, name), threads, further);
 }
 
 /// Calls take(std::string_view) for one piece after the other of a text that read_edge_list reads: the ids of

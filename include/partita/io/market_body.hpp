@@ -95,7 +95,13 @@ class market_body {
     if constexpr (std::floating_point<T>)
       if (header_.field == market_field::real) return take_real(at, end, value);
     std::int64_t whole = 0;
+    [[maybe_unused]] const char* again = at;
     const std::errc status = take_integer(at, whole);
+    if constexpr (std::floating_point<T>)  // of unsigned-integer, say
+      if (status == std::errc::result_out_of_range) {
+        const std::errc rounded = take_real(again, end, value);
+        return again == at ? rounded : status;
+      }
     value = static_cast<T>(whole);
     if constexpr (std::integral<T>)
       if (value != whole || (is_skew() && value == std::numeric_limits<T>::min()))  // which has no negative
@@ -137,11 +143,12 @@ class market_body {
       at += *at == '\r' ? 2 : 1;
       if constexpr (!Array) {
         if (entry.row < 1 || entry.row > shape.rows || entry.col < 1 || entry.col > shape.cols ||
-            (skew && entry.row == entry.col))
+            (skew && entry.row == entry.col && entry.value != 0))
           refuse_place(block, line, entry);
         --entry.row, --entry.col;
       }
       ++part.count;
+      if (!Array && skew && entry.row == entry.col) continue;  // a zero, which some write
       part.entries.push_back(entry);
       if (!Array && mirrors && entry.row != entry.col)
         part.entries.push_back({entry.col, entry.row, mirrored(entry.value)});
@@ -153,12 +160,26 @@ class market_body {
     std::string_view shown = block.lines.substr(begin, block.lines.find('\n', begin) - begin);
     if (shown.ends_with('\r')) shown.remove_suffix(1);
     if (status == std::errc::result_out_of_range)
-      throw malformed_line(block.position + begin, "a number is out of range: " + quoted(shown));
+      throw malformed_line(block.position + begin, out_of_range(shown));
     const char* const expected = is_array()                               ? "a value"
                                  : header_.field == market_field::pattern ? "a row and a column"
                                                                           : "a row, a column and a value";
     throw malformed_line(block.position + begin,
                          "expected " + std::string(expected) + ", found " + quoted(shown));
+  }
+
+  std::string out_of_range(std::string_view line) const {
+    const std::string index = is_array() ? "" : too_large(first_words(line));
+    return index.empty() ? "a number is out of range: " + quoted(line) : index;
+  }
+  /// The row and the column.
+  static std::string_view first_words(std::string_view line) {
+    std::size_t end = std::min(line.find_first_not_of(" \t"), line.size());
+    for (int word = 0; word < 2; ++word) {
+      end = std::min(line.find_first_of(" \t", end), line.size());
+      end = std::min(line.find_first_not_of(" \t", end), line.size());
+    }
+    return line.substr(0, end);
   }
 
   [[noreturn]] void refuse_place(const text_block& block, const char* line, const triplet<T>& entry) const {

@@ -47,21 +47,22 @@ inline constexpr std::array<std::string_view, 3> symmetry_words{"general", "symm
 /// Reads the banner and the size line.
 class market_header_parser {
  public:
-  explicit market_header_parser(const text_source& text) : text_(text) {}
+  explicit market_header_parser(const text_source& text) : text_(text), begin_(after_byte_order_mark(text)) {}
 
   market_header operator()() {
-    if (text_.size() == 0) take_banner("");
-    for_blocks(text_, {0, static_cast<global_index>(text_.size())}, [&](const text_block& block) {
-      for (std::size_t begin = 0, next; begin < block.lines.size(); begin = next) {
-        next = block.lines.find('\n', begin) + 1;
-        line_ = block.position + begin;
-        if (take_line(block.lines.substr(begin, next - begin))) {
-          header_.body = std::min(block.position + next, text_.size());
-          return false;
-        }
-      }
-      return true;
-    });
+    if (text_.size() == begin_) take_banner("");
+    for_blocks(text_, {static_cast<global_index>(begin_), static_cast<global_index>(text_.size())},
+               [&](const text_block& block) {
+                 for (std::size_t begin = 0, next; begin < block.lines.size(); begin = next) {
+                   next = block.lines.find('\n', begin) + 1;
+                   line_ = block.position + begin;
+                   if (take_line(block.lines.substr(begin, next - begin))) {
+                     header_.body = std::min(block.position + next, text_.size());
+                     return false;
+                   }
+                 }
+                 return true;
+               });
     if (header_.body == 0) throw malformed_line(text_.size(), "expected " + sizes());
     return header_;
   }
@@ -78,7 +79,7 @@ class market_header_parser {
     const char* at = line.data();
     std::string_view shown = line.substr(0, line.size() - 1);
     if (shown.ends_with('\r')) shown.remove_suffix(1);
-    if (line_ == 0) {
+    if (line_ == begin_) {
       take_banner(shown);
       return false;
     }
@@ -97,10 +98,14 @@ class market_header_parser {
       if (!blank) words.back() += 'A' <= c && c <= 'Z' ? static_cast<char>(c + 32) : c;
       begins = blank;
     }
-    if (words.size() != 5 || words[0] != "%%matrixmarket" || line.front() != '%' || words[1] != "matrix")
+    if (words.size() != 5 || (words[0] != "%%matrixmarket" && words[0] != "%matrixmarket") ||
+        words[1] != "matrix")
       fail_here("expected %%MatrixMarket matrix FORMAT FIELD SYMMETRY, found " + quoted(line));
     header_.format = one_of<market_format>(words[2], format_words);
-    header_.field = one_of<market_field>(words[3] == "double" ? "real" : words[3], field_words);
+    header_.field = one_of<market_field>(words[3] == "double"             ? "real"
+                                         : words[3] == "unsigned-integer" ? "integer"
+                                                                          : words[3],
+                                         field_words);
     header_.symmetry = one_of<market_symmetry>(words[4], symmetry_words);
     if (is_array() && header_.field == market_field::pattern) fail_here("an array cannot be a pattern");
   }
@@ -118,7 +123,7 @@ class market_header_parser {
     matrix_shape& shape = header_.shape;
     const auto take = [&](global_index& size) {
       const std::errc status = take_integer(at, size);
-      if (status == std::errc::result_out_of_range) fail_here("a number is out of range: " + quoted(line));
+      if (status == std::errc::result_out_of_range) fail_here(too_large(line));
       return status == std::errc{} && size >= 0 && (skip_blanks(at) || at_line_end(at));
     };
     if (!take(shape.rows) || !take(shape.cols) || (!is_array() && !take(header_.count)) || !at_line_end(at))
@@ -138,6 +143,7 @@ class market_header_parser {
   }
 
   const text_source& text_;
+  std::size_t begin_;
   market_header header_;
   std::size_t line_ = 0;  ///< position of the line at hand
 };

@@ -3,6 +3,7 @@
 /// Reads and writes sparse matrices as scipy.sparse.save_npz does. Needs libzip.
 
 #include <algorithm>
+#include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -18,6 +19,7 @@
 #include "partita/io/npy.hpp"
 #include "partita/io/npz_archive.hpp"
 #include "partita/io/quote.hpp"
+#include "partita/io/unpacked_size.hpp"
 
 namespace partita::io {
 
@@ -75,18 +77,23 @@ inline matrix_shape shape_of(const npz_archive& archive) {
   return shape;
 }
 
+/// Whether the numbers of values fit each other. `line`: what the compressed dimension is called.
+inline void check_counts(global_index lines, global_index offsets, global_index places, global_index values,
+                         const std::string& name, const std::string& line) {
+  if (offsets - 1 != lines)
+    fail(name, "expected one more entry of indptr than the " + std::to_string(lines) + " " + line +
+                   "s, found " + std::to_string(offsets));
+  if (values != places)
+    fail(name, "indices has " + std::to_string(places) + " entries and data has " + std::to_string(values));
+}
+
 /// `line` and `place`: what the compressed dimension and the other one are called, row and column in CSR.
 template <class T>
 void check_csr(const csr_array<T>& matrix, const std::string& name, const std::string& line,
                const std::string& place) {
   const auto entries = static_cast<global_index>(matrix.columns.size());
-  const auto offset_count = static_cast<global_index>(matrix.offsets.size());
-  if (offset_count - 1 != matrix.rows)
-    fail(name, "expected one more entry of indptr than the " + std::to_string(matrix.rows) + " " + line +
-                   "s, found " + std::to_string(offset_count));
-  if (matrix.values.size() != matrix.columns.size())
-    fail(name, "indices has " + std::to_string(entries) + " entries and data has " +
-                   std::to_string(matrix.values.size()));
+  check_counts(matrix.rows, static_cast<global_index>(matrix.offsets.size()), entries,
+               static_cast<global_index>(matrix.values.size()), name, line);
   if (matrix.offsets.front() != 0 || matrix.offsets.back() != entries)
     fail(name, "indptr runs from " + std::to_string(matrix.offsets.front()) + " to " +
                    std::to_string(matrix.offsets.back()) + " instead of 0 to " + std::to_string(entries));
@@ -105,6 +112,11 @@ void check_csr(const csr_array<T>& matrix, const std::string& name, const std::s
 template <class T>
 csr_array<T> compressed(const npz_archive& archive, bool by_columns) {
   const matrix_shape shape = shape_of(archive);
+  const std::array headers{archive.header("indptr"), archive.header("indices"), archive.header("data")};
+  if (std::ranges::all_of(
+          headers, [](const npy_header& h) { return h.shape.size() == 1; }))  // before they are unpacked
+    check_counts(by_columns ? shape.cols : shape.rows, headers[0].count(), headers[1].count(),
+                 headers[2].count(), archive.name(), by_columns ? "column" : "row");
   csr_array<T> matrix{by_columns ? shape.cols : shape.rows, by_columns ? shape.rows : shape.cols,
                       index_vector(archive, "indptr"), index_vector(archive, "indices"),
                       value_vector<T>(archive, "data")};
@@ -220,7 +232,12 @@ inline feature_table read_csr_features(const std::filesystem::path& path) {
   std::string descr;
   {
     const detail::npz_archive archive(path);
-    descr = parse_npy_header(archive.read("data"), archive.entry_name("data")).descr;
+    descr = archive.header("data").descr;
+    // A model has a weight, a gradient and two moments for each feature at least.
+    if (const global_index cols = detail::shape_of(archive).cols;
+        static_cast<std::size_t>(cols) > available_memory() / 16)
+      detail::fail(archive.name(),
+                   "has " + std::to_string(cols) + " features, which no model has memory for");
   }
   if (descr == "<f4" || descr == "|u1" || descr == "|b1") return feature_table(read_csr_npz<float>(path));
   return feature_table(read_csr_npz(path));

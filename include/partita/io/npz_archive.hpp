@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <list>
 #include <memory>
 #include <span>
@@ -63,14 +64,21 @@ class npz_archive {
     return zip_name_locate(archive_.get(), (entry + ".npy").c_str(), 0) >= 0;
   }
 
-  /// The decompressed bytes of one array, read in chunks rather than trusting the size in the archive.
-  std::vector<std::byte> read(const std::string& entry) const {
+  /// The header of an array, of which no more is unpacked than is likely to have it.
+  npy_header header(const std::string& entry) const {
+    return parse_npy_header(read(entry, true), entry_name(entry));
+  }
+
+  /// The decompressed bytes of one array, or its beginning; read in chunks rather than trusting the size in
+  /// the archive, and ended where there are more than its own header says.
+  std::vector<std::byte> read(const std::string& entry, bool beginning = false) const {
     if (!contains(entry)) fail(name_, "has no entry " + entry);
     const std::unique_ptr<zip_file_t, close_file> file(
         zip_fopen(archive_.get(), (entry + ".npy").c_str(), 0));
     if (!file) fail(entry_name(entry), "cannot be unpacked");
     std::vector<std::byte> bytes;
     constexpr std::size_t chunk = std::size_t{1} << 16;
+    std::size_t most = 0;
     for (std::size_t size = 0;;) {
       bytes.resize(size + chunk);
       const zip_int64_t got = zip_fread(file.get(), bytes.data() + size, chunk);
@@ -78,11 +86,27 @@ class npz_archive {
       size += static_cast<std::size_t>(got);
       if (size > most_) fail(entry_name(entry), "is not unpacked beyond " + std::to_string(most_) + " bytes");
       bytes.resize(size);
-      if (got == 0) return bytes;
+      if (got == 0 || (beginning && size >= chunk)) return bytes;
+      if (size <= chunk) most = promised(bytes);
+      if (size > most) return bytes;  // whose reader will say so
+      if (most > most_ && most < std::numeric_limits<std::size_t>::max())
+        fail(entry_name(entry), "takes " + std::to_string(most) + " bytes, more than the " +
+                                    std::to_string(most_) +
+                                    " that are unpacked of such a file, of a quarter of the free memory");
     }
   }
 
  private:
+  /// How many bytes the header at the beginning says that there are; any number where it is none.
+  static std::size_t promised(std::span<const std::byte> bytes) {
+    try {
+      const npy_header header = parse_npy_header(bytes, "");
+      return header.data_offset + static_cast<std::size_t>(header.count()) * header.item_size;
+    } catch (const input_error&) {
+      return std::numeric_limits<std::size_t>::max();
+    }
+  }
+
   struct discard {
     void operator()(zip_t* archive) const { zip_discard(archive); }
   };

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <string>
 #include <string_view>
 #include <system_error>
 
@@ -56,13 +57,49 @@ inline bool is_too_small(std::string_view number) {
   return power < static_cast<std::int64_t>(first) - static_cast<std::int64_t>(point);
 }
 
-/// Takes a decimal number, which may have a sign, an exponent with e or E, or be inf, infinity or nan in any
-/// case; rounded to nearest, and to 0 where it is too small. `end`: of the text. Returns as take_integer.
+/// "18446744073709551615 is larger than 9223372036854775807" of the first whole number in the line that no
+/// index can be; empty if there is none.
+inline std::string too_large(std::string_view line) {
+  for (std::size_t begin = 0; (begin = line.find_first_of("0123456789", begin)) != line.npos;) {
+    const std::size_t end = std::min(line.find_first_not_of("0123456789", begin), line.size());
+    const std::string digits(line.substr(begin, end - begin));
+    const std::string text = digits + '\n';
+    const char* at = text.data();
+    std::int64_t value = 0;
+    if (take_integer(at, value) == std::errc::result_out_of_range)
+      return (digits.size() > 40 ? digits.substr(0, 40) + "..." : digits) + " is larger than " +
+             std::to_string(std::numeric_limits<std::int64_t>::max());
+    begin = end;
+  }
+  return {};
+}
+
+/// The end of an exponent as Fortran writes it, D+02, that begins at `at`; `at` where there is none.
+inline const char* fortran_exponent(const char* at, const char* end) {
+  if (at == end || (*at != 'd' && *at != 'D')) return at;
+  const auto is_digit = [](char c) { return '0' <= c && c <= '9'; };
+  const char* digits = at + 1;
+  if (digits != end && (*digits == '+' || *digits == '-')) ++digits;
+  const char* const rest = std::find_if_not(digits, end, is_digit);
+  return rest == digits || (!is_digit(at[-1]) && at[-1] != '.') ? at : rest;
+}
+
+/// Takes a decimal number, which may have a sign, an exponent with e, E, d or D, or be inf, infinity or nan
+/// in any case; rounded to nearest, and to 0 where it is too small. `end`: of the text. Returns as
+/// take_integer.
 template <std::floating_point T>
 std::errc take_real(const char*& at, const char* end, T& value) {
   const bool plus = *at == '+';
   if (plus && *++at == '-') return std::errc::invalid_argument;
-  const auto [rest, status] = std::from_chars(at, end, value);
+  auto [rest, status] = std::from_chars(at, end, value);
+  if (status != std::errc::invalid_argument && rest != end && (*rest == 'd' || *rest == 'D'))
+    if (const char* const whole = fortran_exponent(rest, end); whole != rest) {
+      std::string text(at, whole);
+      text[static_cast<std::size_t>(rest - at)] = 'e';
+      const char* other = text.data();
+      at = whole;
+      return take_real(other, other + text.size(), value);
+    }
   const std::string_view number(at, static_cast<std::size_t>(rest - at));
   if (number.ends_with(')')) return std::errc::invalid_argument;  // nan(...)
   at = rest;

@@ -203,8 +203,9 @@ class safetensors_file {
 
 /// The safetensors file `path`. Local. Throws input_error, which names the file and, if one is to blame, the
 /// tensor, when the file is missing or no such file: its header is truncated, is not JSON, has a key twice,
-/// or a tensor without dtype, shape or data_offsets; a type is unknown; a shape is negative, too large, or
-/// does not fit the bytes; tensors overlap, leave gaps, reach beyond the file or do not fill it. Nothing
+/// or a tensor without dtype, shape or data_offsets; a shape is negative, too large, or
+/// does not fit the bytes; tensors overlap, leave gaps, reach beyond the file or do not fill it. Tensors
+/// of a type that is unknown are there, but have no values. Nothing
 /// larger than the file is allocated for what its header claims.
 inline safetensors_file load_safetensors(const std::filesystem::path& path) {
   const std::string name = detail::name_of_file(path);

@@ -128,6 +128,13 @@ void for_blocks(const text_source& text, interval range, const F& f,
 
 namespace detail {
 
+/// Where a text begins: after the byte order mark that some editors put before it.
+inline std::size_t after_byte_order_mark(const text_source& text) {
+  char mark[3]{};
+  text.read(0, mark, std::min<std::size_t>(text.size(), 3));
+  return std::string_view(mark, 3) == "\xef\xbb\xbf" ? 3 : 0;
+}
+
 /// Throws input_error where the text is what gzip has made.
 inline void refuse_gzip(const text_source& text) {
   char magic[2]{};

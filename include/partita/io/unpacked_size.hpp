@@ -1,13 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// How large a packed file may become.
+/// How much memory a file may ask for. Needs POSIX.
 
+#include <algorithm>
 #include <cstddef>
+#include <fstream>
+#include <limits>
+#include <string>
+#include <sys/resource.h>
 
 namespace partita::io {
 
-/// How much is unpacked of `packed` bytes: 64 times as much and 1 MiB, more than files of graphs need. What
-/// claims to hold more is refused, and never takes the memory.
-constexpr std::size_t most_unpacked(std::size_t packed) { return 64 * packed + (std::size_t{1} << 20); }
+/// Bytes of memory that are free on this machine, no more than the process may have (ulimit -v); the largest
+/// number where the system does not say.
+inline std::size_t available_memory() {
+  std::size_t most = std::numeric_limits<std::size_t>::max();
+  std::ifstream file("/proc/meminfo");
+  std::string word;
+  for (std::size_t kibibytes = 0; file >> word;)
+    if (word == "MemAvailable:" && file >> kibibytes) most = kibibytes << 10;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+    most = std::min(most, static_cast<std::size_t>(limit.rlim_cur));
+  return most;
+}
+
+/// How much may be unpacked of `packed` bytes: a quarter of the memory that is free, as the bytes are copied
+/// while they grow, and no more than deflate can pack into so many, 1032 times as much and what is rounded.
+inline std::size_t most_unpacked(std::size_t packed) {
+  const std::size_t most = std::size_t{1} << 48;
+  return std::min(available_memory() / 4, 1032 * std::min(packed, most) + (std::size_t{1} << 16));
+}
 
 }  // namespace partita::io

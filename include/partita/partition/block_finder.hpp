@@ -18,8 +18,9 @@ class block_finder {
     const auto blocks = static_cast<std::size_t>(b.shape().size(by));
     for (std::size_t k = 0; k < blocks; ++k) blocks_.push_back(b.block(by, k));
     while ((b.size() >> shift_) > most_entries) ++shift_;
-    for (global_index i = 0; i < b.size(); i += global_index{1} << shift_)
-      first_.push_back(static_cast<std::uint32_t>(b.owner(by, i)));
+    const global_index entries = b.size() == 0 ? 0 : ((b.size() - 1) >> shift_) + 1;
+    for (global_index k = 0; k < entries; ++k)
+      first_.push_back(static_cast<std::uint32_t>(b.owner(by, k << shift_)));
   }
 
   /// The block that contains i, which must be inside the dimension.
