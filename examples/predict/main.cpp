@@ -2,16 +2,20 @@
 /// Predicts with a model that train has saved, over any number of ranks, under any partition policy.
 /// Exit code 0; 1 when the work fails, with one line on stderr; 2 when the command line is wrong.
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <fmt/core.h>
 #include <utility>
 
 #include "../ranks/command_line.hpp"
+#include "../ranks/ending.hpp"
 #include "../ranks/files.hpp"
+#include "../ranks/same_input.hpp"
 #include "../train/cores.hpp"
 #include "build.hpp"
 #include "partita/comm/threads.hpp"
+#include "partita/io/changed_files.hpp"
 #include "partita/io/dataset.hpp"
 #include "partita/io/karate.hpp"
 #include "run.hpp"
@@ -93,6 +97,19 @@ prediction_task task_of(predict_command& c) {
   return {std::move(file), std::move(model), std::move(data), has_labels};
 }
 
+/// Throws input_error where ranks have other models, data or options than the first. Every rank must call.
+void require_same_input(const prediction_task& task, const predict_command& c,
+                        const partita::communicator& world) {
+  same_input all;
+  all.add("option --policy", c.policy);
+  all.add("option --mesh", c.mesh.value_or(""));
+  all.add("option --precision", c.precision);
+  for (const partita::io::named_tensor& tensor : task.file.tensors())
+    all.add("tensor " + partita::io::detail::printable(tensor.name) + " of --model", tensor.bytes);
+  all.add(task.data);
+  all.require(world);
+}
+
 void print(const partita::communicator& world, const arrangement& how, const prediction_task& task,
            const predict_command& c, const split_counts& counts) {
   fmt::print("{} on {} {} ({} {}): logits of {} vertices, {} classes, in {}\n", task.model.options.model,
@@ -128,14 +145,17 @@ int run(predict_command c, int argc, char** argv) {
   if (over_mpi)
     return run_mpi(argc, argv, c.timeout, [&](const partita::communicator& world) {
       try {
+        partita::io::end_when_files_change("predict");
         require_ranks(c.ranks, world.size());
         const prediction_task task = task_of(c);
+        require_same_input(task, c, world);
         predict_on(world, task, c);
         return 0;
       } catch (const usage_error& e) {
         return world.rank() == 0 ? report(e) : 2;
       }
     });
+  partita::io::end_when_files_change("predict");
   const prediction_task task = task_of(c);
   // Loading a kernel late may wait for a card that waits for another rank of this process.
   if (c.comm == "nccl") ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
@@ -147,10 +167,11 @@ int run(predict_command c, int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) try {
-  return run(parse_command(argc, argv), argc, argv);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file beyond the limit is an error of writing, with a sentence
+  return checked_output("predict", run(parse_command(argc, argv), argc, argv));
 } catch (const usage_error& e) {
   return first_of_job() ? report(e) : 0;
 } catch (const std::exception& e) {
-  std::fprintf(stderr, "predict: %s\n", e.what());
+  std::fprintf(stderr, "predict: %s\n", sentence_of(e).c_str());
   return 1;
 }

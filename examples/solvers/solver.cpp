@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "../ranks/command_line.hpp"
+#include "../ranks/ending.hpp"
 #include "../train/arrangement.hpp"
 #include "../train/cores.hpp"
 #include "partita/io/npy.hpp"
@@ -138,7 +139,7 @@ void tell(const description& d, const command& c, const matrix_file& file, const
   for (const auto& [name, value] : o.found.results)
     std::visit([&, &key = name](const auto& v) { j[key] = v; }, value);
   std::ofstream stream(c.json);
-  stream << j.dump(2) << '\n';
+  stream << j.dump(2, ' ', false, ordered_json::error_handler_t::replace) << '\n';
   if (!stream.flush()) throw partita::error("cannot write " + c.json);
 }
 
@@ -148,7 +149,7 @@ int report(const description& d, const usage_error& e) {
 }
 
 int report(const description& d, const std::exception& e) {
-  std::fprintf(stderr, "%s: %s\n", d.name.c_str(), e.what());
+  std::fprintf(stderr, "%s: %s\n", d.name.c_str(), sentence_of(e).c_str());
   return 1;
 }
 

@@ -13,14 +13,17 @@
 
 namespace partita::io::detail {
 
-/// `text` in double quotes, truncated to 40 bytes, with nonprintable bytes shown as '?'.
-inline std::string quoted(std::string_view text) {
+/// `text`, truncated to 40 bytes, with nonprintable bytes shown as '?'.
+inline std::string printable(std::string_view text) {
   constexpr std::size_t longest = 40;
   std::string shown(text.substr(0, longest));
   std::replace_if(
       shown.begin(), shown.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
-  return '"' + shown + (text.size() > longest ? "...\"" : "\"");
+  return text.size() > longest ? shown + "..." : shown;
 }
+
+/// The same in double quotes.
+inline std::string quoted(std::string_view text) { return '"' + printable(text) + '"'; }
 
 /// Throws input_error: `what` about the file `name`.
 [[noreturn]] inline void fail(std::string_view name, const std::string& what) {

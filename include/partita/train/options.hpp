@@ -139,6 +139,9 @@ struct training_options {
   pipeline_options pipeline = {};
 };
 
+/// More hops than any network has: what asks for more is a mistake.
+inline constexpr int most_hops = 10000;
+
 /// The model options contained in the training options.
 inline nn::model_options options_of_model(const training_options& options) {
   return {.seed = options.seed,
@@ -171,6 +174,7 @@ struct epoch_report {
          test_accuracy = 0;  ///< micro-F1 for multi-label data
   double seconds = 0;        ///< of the training step, on the slowest rank
   std::optional<pipeline_comparison> comparison = {};
+  std::string not_finite = {};  ///< after the step: a gradient, parameter or moment that is not; empty: none
 };
 
 /// The maximum and the sum of a quantity over the ranks.
