@@ -191,11 +191,14 @@ class DamagedData(unittest.TestCase):
 
     def test_numbers_that_overflow_a_precision(self):
         far = numbers("<f8", [1e39] + [1.0] * (4 * VERTICES - 1), (VERTICES, 4))
-        self.refused("features.npy", far, "1e39", "--raw-features")
+        weights = numbers("<f8", [1e300] * (2 * VERTICES))
+        for name, content, option, said in (("features.npy", far, ["--raw-features"], "feature 0 of vertex 0 is not a finite number in f32"),
+                                            ("features.npy", far, ["--reproducible"], "the features of vertex 0 cannot be divided by their sum in f32"),
+                                            ("edge_weight.npy", weights, [], "is infinite, which is not a finite number")):
+            done = self.run_with(name, content, *option)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(said, done.stderr)
         self.assertEqual(self.run_with("features.npy", far, "--precision", "f64").returncode, 0)
-        done = self.run_with("edge_weight.npy", numbers("<f8", [1e300] * (2 * VERTICES)))
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("is infinite, which is not a finite number", done.stderr)
 
     def test_over_mpi_one_rank_says_so(self):
         if not LAUNCH:
