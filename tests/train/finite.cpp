@@ -13,7 +13,6 @@
 #include "partita/train/model_file.hpp"
 #include "partita/train/pipeline_trainer.hpp"
 #include "support/datasets.hpp"
-#include "support/errors.hpp"
 #include "support/ranks.hpp"
 #include "support/scratch.hpp"
 
