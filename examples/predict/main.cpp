@@ -105,7 +105,7 @@ void require_same_input(const prediction_task& task, const predict_command& c,
   all.add("option --mesh", c.mesh.value_or(""));
   all.add("option --precision", c.precision);
   for (const partita::io::named_tensor& tensor : task.file.tensors())
-    all.add("tensor " + partita::io::detail::printable(tensor.name) + " of --model", tensor.bytes);
+    all.add("tensor " + partita::io::printable(tensor.name) + " of --model", tensor.bytes);
   all.add(task.data);
   all.require(world);
 }

@@ -7,7 +7,6 @@
 #include <array>
 #include <atomic>
 #include <cstddef>
-#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -76,7 +75,7 @@ inline void end_by_changed_file(int signal) {
     for (const char* text :
          {static_cast<const char*>(program_of_last_line.data()), ": ",
           static_cast<const char*>(file->name.data()), ": has changed while it was in use\n"})
-      if (::write(STDERR_FILENO, text, std::strlen(text)) < 0) break;
+      if (::write(STDERR_FILENO, text, std::string_view(text).size()) < 0) break;
     ::_exit(1);
   }
   const auto which = std::find(fatal_signals.begin(), fatal_signals.end(), signal) - fatal_signals.begin();

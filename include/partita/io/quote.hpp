@@ -11,7 +11,7 @@
 
 #include "partita/base/error.hpp"
 
-namespace partita::io::detail {
+namespace partita::io {
 
 /// `text`, truncated to 40 bytes, with nonprintable bytes shown as '?'.
 inline std::string printable(std::string_view text) {
@@ -21,6 +21,8 @@ inline std::string printable(std::string_view text) {
       shown.begin(), shown.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
   return text.size() > longest ? shown + "..." : shown;
 }
+
+namespace detail {
 
 /// The same in double quotes.
 inline std::string quoted(std::string_view text) { return '"' + printable(text) + '"'; }
@@ -38,4 +40,6 @@ inline std::string name_of_file(const std::filesystem::path& path) {
   return path.string();
 }
 
-}  // namespace partita::io::detail
+}  // namespace detail
+
+}  // namespace partita::io

@@ -90,8 +90,8 @@ inline void require_options(const io::safetensors_file& file, const io::tensor_m
     if (found == file.metadata().end())
       throw_error<input_error>({file.name(), ": does not say what its ", name, " is"});
     if (found->second != value)
-      throw_error<input_error>({file.name(), ": the ", name, " of that run is ",
-                                io::detail::printable(found->second), ", and this one's is ", value});
+      throw_error<input_error>({file.name(), ": the ", name, " of that run is ", io::printable(found->second),
+                                ", and this one's is ", value});
   }
 }
 
@@ -170,7 +170,7 @@ training_state<T> load_state(const io::safetensors_file& file) {
   if (state.steps < 0) throw_error<input_error>({file.name(), ": its steps are ", state.steps});
   const auto append = [&](std::vector<T>& to, const std::string& name,
                           const std::vector<global_index>& shape) {
-    const std::string shown = io::detail::printable(name);
+    const std::string shown = io::printable(name);
     if (file.at(name).shape != shape)
       throw_error<input_error>(
           {file.name(), ": the tensor ", shown, " has another shape than its parameter"});
@@ -182,7 +182,7 @@ training_state<T> load_state(const io::safetensors_file& file) {
     const std::string& name = tensor.name;
     if (name.starts_with("adam.") || name == detail::epochs_name) continue;
     if (tensor.shape.size() != 2)
-      throw_error<input_error>({file.name(), ": the tensor ", io::detail::printable(name), " is no matrix"});
+      throw_error<input_error>({file.name(), ": the tensor ", io::printable(name), " is no matrix"});
     const matrix_shape shape{tensor.shape[0], tensor.shape[1]};
     const bool embedding = name == detail::embedding_name;
     if (embedding)

@@ -3,10 +3,12 @@
 /// Whether what is trained still consists of finite numbers.
 
 #include <cmath>
-#include <concepts>
+#include <cstdint>
 #include <limits>
 #include <span>
 #include <string>
+#include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "partita/nn/optimizer.hpp"
@@ -28,13 +30,13 @@ bool is_finite(Matrix& x) {
   using T = std::remove_const_t<typename decltype(x.values())::element_type>;
   const std::span<const T> values = x.values();
   auto* const far = far_of(x.mesh().queue());
-  if (std::same_as<decltype(x.mesh()), const mesh<host>&> || (far != nullptr && far->is_far(values.data())))
-    return all_finite(values);
+  if (far != nullptr && far->is_far(values.data())) return all_finite(values);
   return all_finite(std::span<const T>(block_in_host_memory(x)));
 }
 
 /// After a step: what of these parameters is not finite here, such as "the gradient of layer 1 weight"; empty
-/// where all is. A gradient that is not finite leaves its trace in the second moment. Local.
+/// where all is. A gradient that is not finite leaves its trace in the second moment, and one of an embedding
+/// in the gradients of the layer that reads it. Local.
 template <class T, class Device>
 std::string not_finite_in(parameters<T, Device>& set, adam<T, Device>& optimizer) {
   if (is_finite(set.values()) && is_finite(optimizer.state_of(set).second_moment)) return {};
@@ -43,19 +45,6 @@ std::string not_finite_in(parameters<T, Device>& set, adam<T, Device>& optimizer
   for (auto& p : set.list())
     if (!is_finite(p.value())) return "the parameter " + p.name();
   return "the optimiser's mean of squared gradients";
-}
-/// The same with an embedding, null where there is none. In far memory and on devices it is left to the
-/// gradients of the next step.
-template <class T, class Device, class Embedding>
-std::string not_finite_in(parameters<T, Device>& set, adam<T, Device>& optimizer, Embedding* embedding) {
-  std::string found = not_finite_in(set, optimizer);
-  if constexpr (std::same_as<Device, host>)
-    if (found.empty() && embedding != nullptr) {
-      const auto* const far = far_of(embedding->mesh().queue());
-      const bool is_near = far == nullptr || !far->is_far(embedding->values().data());
-      if (is_near && !is_finite(*embedding)) found = "the embedding";
-    }
-  return found;
 }
 
 /// Makes `report` say, on every rank, what the first rank has found that found something, and how long the

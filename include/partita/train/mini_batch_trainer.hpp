@@ -60,8 +60,7 @@ class mini_batch_trainer {
     mesh_.queue().synchronize();
     const std::chrono::duration<double> mine = std::chrono::steady_clock::now() - begin;
     const phase_scope phase(mesh_.ledger(), "evaluation");
-    detail::report_step(mesh_.world(), mine.count(),
-                        detail::not_finite_in(parameters(), optimizer_, embedding()), report);
+    detail::report_step(mesh_.world(), mine.count(), detail::not_finite_in(parameters(), optimizer_), report);
     score(report);
     return report;
   }

@@ -91,8 +91,7 @@ class model_metadata {
 
  private:
   [[noreturn]] void refuse(const char* key) const {
-    throw_error<input_error>(
-        {file_, ": its metadata has ", key, " '", io::detail::printable(text(key)), "'"});
+    throw_error<input_error>({file_, ": its metadata has ", key, " '", io::printable(text(key)), "'"});
   }
   template <class Number>
   Number parsed(const char* key, std::string_view given, Number least) const {
@@ -191,8 +190,7 @@ void save_model(const std::filesystem::path& path, const std::vector<parameter_v
                 const training_options& options, const io::dataset& data,
                 const io::tensor_metadata& more = {}) {
   for (const parameter_values<T>& p : values)
-    detail::require_finite(std::span(p.values), path.string(),
-                           "the parameter " + io::detail::printable(p.name));
+    detail::require_finite(std::span(p.values), path.string(), "the parameter " + io::printable(p.name));
   io::tensor_metadata metadata = metadata_of<T>(options, data);
   metadata.insert(more.begin(), more.end());
   io::save_safetensors(path, tensors_of(values), metadata);
@@ -237,7 +235,7 @@ std::vector<T> values_in(const io::safetensors_file& file, const std::string& na
     throw_error<input_error>({file.name(), ": tensor ", name, " is ", text, ", the model's is ", shape});
   }
   std::vector<T> values = file.values<T>(name);
-  detail::require_finite(std::span<const T>(values), file.name(), "tensor " + io::detail::printable(name));
+  detail::require_finite(std::span<const T>(values), file.name(), "tensor " + io::printable(name));
   return values;
 }
 

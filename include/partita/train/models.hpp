@@ -203,7 +203,7 @@ const named_model<T, Device>& find_model(const training_options& options) {
     }
     known = true;
   }
-  if (!known) throw_error<error>({"unknown model '", io::detail::printable(options.model), "'"});
+  if (!known) throw_error<error>({"unknown model '", io::printable(options.model), "'"});
   const bool max = options.aggregation == aggregation::max;
   throw_error<error>({"model ", options.model, " has no ",
                       (options.coupling == coupling::coupled ? "max aggregation"

@@ -182,8 +182,8 @@ epoch_report trainer<T, Device>::epoch(int number) {
   const std::chrono::duration<double> mine = std::chrono::steady_clock::now() - begin;
 
   const phase_scope phase(mesh_.ledger(), "evaluation");
-  detail::report_step(mesh_.world(), mine.count(),
-                      detail::not_finite_in(model_.parameters(), optimizer_, embedding()), report);
+  detail::report_step(mesh_.world(), mine.count(), detail::not_finite_in(model_.parameters(), optimizer_),
+                      report);
   score(report);
   return report;
 }
