@@ -56,24 +56,26 @@ TEST_CASE("what is not finite ends training in its first epoch, on every rank an
 }
 
 TEST_CASE("features and weights that a precision does not have are named, not read as infinite or nothing") {
-  const auto refused = [](const char* what, bool raw, auto change) {
+  const auto refused = []<class Error>(Error, const char* what, bool raw, auto change) {
     io::dataset d = directed_graph();
     std::vector<double> x(static_cast<std::size_t>(d.vertices * d.features), 1);
     change(d, x);
     d.vertex_features = io::feature_table(d.vertices, d.features, x);
     nn::training_options o = short_run();
     o.raw_features = raw;
-    expect_error<error>(what, [&] {
+    expect_error<Error>(what, [&] {
       (void)nn::train_model<float>(mesh<host>(self::world(), {1, 1, 1}), d, o, row_1d);
     });
   };
-  refused("directed graph: feature 3 of vertex 2 is not a finite number in f32", true,
+  const input_error of_features("");
+  refused(of_features, "directed graph: feature 3 of vertex 2 is not a finite number in f32", true,
           [](auto&, auto& x) { x[2 * 13 + 3] = 1e39; });
-  refused("features of vertex 2 cannot be divided by their sum in f32", false,
+  refused(of_features, "features of vertex 2 cannot be divided by their sum in f32", false,
           [](auto&, auto& x) { x[2 * 13 + 3] = 1e39; });
-  refused("features of vertex 2 cannot be divided by their sum in f32", false,
+  refused(of_features, "features of vertex 2 cannot be divided by their sum in f32", false,
           [](auto&, auto& x) { std::fill_n(x.begin() + 26, 13, 1e-42); });
-  refused("of a sparse matrix is infinite", false, [](auto& d, auto&) { d.edge_weights.edit()[0] = 1e300; });
+  refused(error(""), "of a sparse matrix is infinite", false,
+          [](auto& d, auto&) { d.edge_weights.edit()[0] = 1e300; });
 }
 
 TEST_CASE("weights that are not finite are neither saved nor read, and names are shown as text") {
