@@ -9,7 +9,7 @@ partita_add_tests(plain_tests TESTS
                   matrix/arrived_entries matrix/dense matrix/tile_shape matrix/tiles local/view local/chunked local/far_chunks local/reference local/reference_edges local/errors
                   algebra/elementwise algebra/epilogue algebra/gram algebra/reductions algebra/vectors algebra/spmm_bfloat16 algebra/spmm_traffic algebra/loss algebra/dropout algebra/row_products
                   nn/normalization nn/activation nn/embedding nn/optimizer nn/sparse_adam nn/parameters nn/model nn/layer_norm nn/residual nn/sequential
-                  io/array io/blocked io/checksum io/csv io/features io/graph_text io/karate io/mapped_npy io/matrix_market io/metis_graph io/npy io/parts io/quote io/reordered io/text_ranges io/whole_file
+                  io/array io/blocked io/changed_files io/checksum io/csv io/features io/graph_text io/karate io/mapped_npy io/matrix_market io/metis_graph io/npy io/parts io/quote io/reordered io/text_ranges io/whole_file
                   train/pipeline_order train/pipeline_words train/chunks programs/pipeline_simulation)
 partita_add_tests(threads_tests_plain TESTS comm/self comm/communicator comm/request comm/threads comm/failures comm/timeout comm/mesh
                   matrix/sparse LIBRARIES laws_on_the_host LABELS threads)
@@ -36,24 +36,6 @@ partita_add_tests(json_tests TESTS io/safetensors io/checkpoint_folder BACKENDS 
 partita_add_tests(zlib_tests TESTS io/gzip io/ogb BACKENDS zlib)
 partita_add_test(io/dlpack BACKENDS dlpack)
 partita_add_test(io/real_data BACKENDS npz NEEDS_DATA)
-if(TARGET partita::dlpack AND CMAKE_BUILD_TYPE STREQUAL "Release")  # a sanitizer would have to be in Python
-  foreach(python python3 /usr/bin/python3)
-    execute_process(COMMAND ${python} -c "import numpy; numpy.from_dlpack" RESULT_VARIABLE without_numpy ERROR_QUIET)
-    if(without_numpy EQUAL 0)
-      add_library(dlpack_numpy SHARED programs/dlpack_numpy.cpp)
-      partita_use(dlpack_numpy dlpack)
-      partita_add_script_test(dlpack_numpy COMMAND ${python} ${programs}/dlpack_numpy.py $<TARGET_FILE:dlpack_numpy>)
-      break()
-    endif()
-  endforeach()
-  if(NOT TARGET dlpack_numpy)
-    partita_not_tested("matrices and NumPy: not tested, there is no python3 with numpy")
-  endif()
-endif()
-if(IS_DIRECTORY ${PARTITA_DATA}/planetoid_raw)
-  partita_add_script_test(get_data NEEDS_DATA COMMAND
-    ${programs}/get_data.sh ${PARTITA_DATA} ${CMAKE_CURRENT_BINARY_DIR}/get_data)
-endif()
 
 # Networks
 partita_add_golden_cases()
@@ -64,6 +46,7 @@ partita_add_tests(pipeline_parts_tests TESTS train/chunk_graph train/pipeline_tr
 partita_add_tests(training_tests TESTS train/trainer train/embedding train/policy_cost OPTIMIZED LIBRARIES partita::compiled LABELS threads)
 partita_add_test(train/bfloat16_products OPTIMIZED LIBRARIES partita::compiled LABELS threads)
 partita_add_test(train/far_memory OPTIMIZED LIBRARIES partita::compiled LABELS threads)
+partita_add_test(train/finite OPTIMIZED LIBRARIES partita::compiled BACKENDS json LABELS threads)
 partita_add_test(train/checkpoint OPTIMIZED LIBRARIES partita::compiled BACKENDS json LABELS threads)
 partita_add_test(nn/attention OPTIMIZED LIBRARIES partita::compiled)
 partita_add_test(train/reproducible OPTIMIZED LIBRARIES partita::compiled)
@@ -74,11 +57,7 @@ partita_add_test(train/models OPTIMIZED LIBRARIES partita::compiled golden_cases
 # Over MPI
 partita_add_mpi_test(comm/mpi LIBRARIES laws_on_the_host RANKS 1 2 4 6)
 partita_add_mpi_test(comm/mpi_bytes RANKS 2 4 6)
-set(ranks_of_gemm 2 4)
-if(CMAKE_BUILD_TYPE STREQUAL "Release")
-  list(APPEND ranks_of_gemm 6)
-endif()
-partita_add_mpi_test(algebra/mpi_gemm RANKS ${ranks_of_gemm})
+partita_add_mpi_test(algebra/mpi_gemm RANKS 2 4 6)
 partita_add_mpi_test(train/mpi_training LIBRARIES partita::compiled RANKS 1 2 4)
 if(TARGET partita::mpi)
   foreach(build checked release)

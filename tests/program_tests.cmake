@@ -148,3 +148,23 @@ if(TARGET solver_pagerank)
   partita_add_script_test(solvers COMMAND
     ${python_of_solvers} ${programs}/solvers.py $<TARGET_FILE_DIR:solver_pagerank> ${launch})
 endif()
+
+# Matrices and NumPy; with a sanitizer, that would have to be in Python, too.
+if(TARGET partita::dlpack)
+  foreach(python python3 /usr/bin/python3)
+    execute_process(COMMAND ${python} -c "import numpy; numpy.from_dlpack" RESULT_VARIABLE without_numpy ERROR_QUIET)
+    if(without_numpy EQUAL 0)
+      add_library(dlpack_numpy SHARED programs/dlpack_numpy.cpp)
+      partita_use(dlpack_numpy dlpack)
+      partita_add_script_test(dlpack_numpy COMMAND ${python} ${programs}/dlpack_numpy.py $<TARGET_FILE:dlpack_numpy>)
+      break()
+    endif()
+  endforeach()
+  if(NOT TARGET dlpack_numpy)
+    partita_not_tested("matrices and NumPy: not tested, there is no python3 with numpy")
+  endif()
+endif()
+if(IS_DIRECTORY ${PARTITA_DATA}/planetoid_raw)
+  partita_add_script_test(get_data NEEDS_DATA COMMAND
+    ${programs}/get_data.sh ${PARTITA_DATA} ${CMAKE_CURRENT_BINARY_DIR}/get_data)
+endif()

@@ -3,6 +3,7 @@
 /// Exit code 0; 1 when the work fails, with one line on stderr; 2 when the command line is wrong.
 
 #include <cmath>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <fmt/core.h>
@@ -11,10 +12,13 @@
 #include <vector>
 
 #include "../ranks/command_line.hpp"
+#include "../ranks/ending.hpp"
 #include "../ranks/files.hpp"
+#include "../ranks/same_input.hpp"
 #include "../train/cores.hpp"
 #include "build.hpp"
 #include "partita/comm/threads.hpp"
+#include "partita/io/changed_files.hpp"
 #include "partita/io/dataset.hpp"
 #include "partita/io/karate.hpp"
 #include "run.hpp"
@@ -106,6 +110,19 @@ std::vector<std::string> notes_on(const prediction_task& task) {
   return notes;
 }
 
+/// Throws input_error where ranks have other models, data or options than the first. Every rank must call.
+void require_same_input(const prediction_task& task, const predict_command& c,
+                        const partita::communicator& world) {
+  same_input all;
+  all.add("option --policy", c.policy);
+  all.add("option --mesh", c.mesh.value_or(""));
+  all.add("option --precision", c.precision);
+  for (const partita::io::named_tensor& tensor : task.file.tensors())
+    all.add("tensor " + partita::io::printable(tensor.name) + " of --model", tensor.bytes);
+  all.add(task.data);
+  all.require(world);
+}
+
 void print(const partita::communicator& world, const arrangement& how, const prediction_task& task,
            const predict_command& c, const split_counts& counts) {
   for (const std::string& note : notes_on(task)) fmt::print(stderr, "predict: {}: {}\n", c.data, note);
@@ -145,14 +162,17 @@ int run(predict_command c, int argc, char** argv) {
   if (over_mpi)
     return run_mpi(argc, argv, c.timeout, [&](const partita::communicator& world) {
       try {
+        partita::io::end_when_files_change("predict");
         require_ranks(c.ranks, world.size());
         const prediction_task task = task_of(c);
+        require_same_input(task, c, world);
         predict_on(world, task, c);
         return 0;
       } catch (const usage_error& e) {
         return world.rank() == 0 ? report(e) : 2;
       }
     });
+  partita::io::end_when_files_change("predict");
   const prediction_task task = task_of(c);
   // Loading a kernel late may wait for a card that waits for another rank of this process.
   if (c.comm == "nccl") ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
@@ -164,10 +184,11 @@ int run(predict_command c, int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) try {
-  return run(parse_command(argc, argv), argc, argv);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file beyond the limit is an error of writing, with a sentence
+  return checked_output("predict", run(parse_command(argc, argv), argc, argv));
 } catch (const usage_error& e) {
   return first_of_job() ? report(e) : 0;
 } catch (const std::exception& e) {
-  std::fprintf(stderr, "predict: %s\n", e.what());
+  std::fprintf(stderr, "predict: %s\n", sentence_of(e).c_str());
   return 1;
 }

@@ -22,9 +22,20 @@ CLI::Validator number_that(const std::string& is, Accept accept) {
       "");
 }
 
-inline const CLI::Validator count =
-    number_that("a positive whole number", [](double v) { return v >= 1 && v == std::floor(v) && v < 1e9; });
-inline const CLI::Validator positive = number_that("a positive number", [](double v) { return v > 0; });
+/// The same of digits alone, from `least` to less than `bound`.
+inline CLI::Validator whole_number(const std::string& is, double least, double bound) {
+  return CLI::Validator(
+      [=](const std::string& text) {
+        const bool digits = !text.empty() && text.find_first_not_of("0123456789") == text.npos;
+        const double value = digits ? std::strtod(text.c_str(), nullptr) : -1;
+        return value >= least && value < bound ? std::string() : text + " is not " + is;
+      },
+      "");
+}
+
+inline const CLI::Validator count = whole_number("a positive whole number below a billion", 1, 1e9);
+inline const CLI::Validator positive =
+    number_that("a positive number", [](double v) { return v > 0 && std::isfinite(v); });
 
 /// An option that takes one of these words.
 CLI::Option* words(CLI::Option* option, const std::vector<std::string>& allowed);

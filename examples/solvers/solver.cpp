@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "../ranks/command_line.hpp"
+#include "../ranks/ending.hpp"
 #include "../train/arrangement.hpp"
 #include "../train/cores.hpp"
 #include "partita/io/npy.hpp"
@@ -161,7 +162,7 @@ int report(const description& d, const usage_error& e) {
 }
 
 int report(const description& d, const std::exception& e) {
-  std::fprintf(stderr, "%s: %s\n", d.name.c_str(), e.what());
+  std::fprintf(stderr, "%s: %s\n", d.name.c_str(), sentence_of(e).c_str());
   return 1;
 }
 

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "arrangement.hpp"
 
+#include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <thread>
 #include <utility>
 
 #include "partita/comm/threads.hpp"
@@ -12,10 +15,14 @@ namespace {
 
 partita::mesh_shape parse_mesh(const std::string& text) {
   partita::mesh_shape m;
-  char rest = 0;
-  if (std::sscanf(text.c_str(), "%dx%dx%d%c", &m.row, &m.col, &m.depth, &rest) != 3 || m.row < 1 ||
-      m.col < 1 || m.depth < 1)
-    throw usage_error("a mesh is written as ROWxCOLxDEPTH, like 2x2x1, not '" + text + "'");
+  const char *at = text.data(), *const end = at + text.size();
+  for (int* const extent : {&m.row, &m.col, &m.depth}) {
+    const auto [rest, failed] = std::from_chars(at, end, *extent);
+    const bool ends_well = extent == &m.depth ? rest == end : rest != end && *rest == 'x';
+    if (failed != std::errc() || !ends_well || *extent < 1)
+      throw usage_error("a mesh is written as ROWxCOLxDEPTH, like 2x2x1, not '" + text + "'");
+    at = rest + 1;
+  }
   return m;
 }
 
@@ -52,6 +59,7 @@ place place_in_job() {
 std::optional<arrangement> arrangement_of(const std::string& policy_name,
                                           const std::optional<std::string>& mesh,
                                           std::optional<int> replication, int ranks) try {
+  require_possible(ranks);
   if (policy_name == "auto") {
     if (mesh || replication) throw usage_error("--mesh and --replication need a --policy other than auto");
     return {};
@@ -65,6 +73,13 @@ std::optional<arrangement> arrangement_of(const std::string& policy_name,
   return how;
 } catch (const partita::mesh_error& e) {
   throw usage_error(e.what());
+}
+
+void require_possible(int ranks) {
+  const int most = std::max(1024, 8 * static_cast<int>(std::thread::hardware_concurrency()));
+  if (ranks > std::max(most, place_in_job().size))
+    throw usage_error(std::to_string(ranks) + " ranks are more than the " + std::to_string(most) +
+                      " threads that this machine may have; --comm mpi spreads ranks over several");
 }
 
 void require_ranks(std::optional<int> asked, int of_job) {

@@ -28,6 +28,9 @@ struct arrangement {
 std::optional<arrangement> arrangement_of(const std::string& policy, const std::optional<std::string>& mesh,
                                           std::optional<int> replication, int ranks);
 
+/// Throws usage_error for more ranks than this job has, or than threads could be started.
+void require_possible(int ranks);
+
 /// Throws usage_error when --ranks asks for another number than an MPI job has.
 void require_ranks(std::optional<int> asked, int of_job);
 

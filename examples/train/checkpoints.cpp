@@ -8,6 +8,8 @@
 #include <fmt/core.h>
 #include <optional>
 
+#include "../ranks/same_input.hpp"
+#include "partita/io/changed_files.hpp"
 #include "partita/train/checkpoint.hpp"
 
 #ifdef __GLIBC__
@@ -52,6 +54,7 @@ partita::nn::continuation<T> continuation_for(const command& c, const partita::i
       return found;
     };
   how.load = [load = how.load]() -> std::optional<partita::nn::training_state<T>> {
+    partita::io::require_unchanged_files();  // while matrices were made of them
     give_back_free_memory();
     return load ? load() : std::nullopt;
   };
@@ -64,11 +67,34 @@ template partita::nn::continuation<float> continuation_for<float>(const command&
 template partita::nn::continuation<double> continuation_for<double>(const command&,
                                                                     const partita::io::dataset&);
 
+void require_same_input(const command& c, const partita::io::dataset& data,
+                        const partita::communicator& world) {
+  if (world.size() == 1) return;
+  const partita::nn::training_options& t = c.training;
+  same_input all;
+  auto options = c.precision == "f64" ? partita::nn::detail::lasting_options<double>(t, data)
+                                      : partita::nn::detail::lasting_options<float>(t, data);
+  options["option.epochs"] = std::to_string(t.epochs);
+  options["option.policy"] = c.policy;
+  options["option.mesh"] = c.mesh.value_or("");
+  options["option.partition"] = c.partition.name;
+  options["option.precision"] = c.precision;
+  options["option.reproducible"] = c.reproducible ? "yes" : "no";
+  options["option.stages"] = std::to_string(t.pipeline.stages);
+  options["option.checkpoint"] = c.checkpoint.folder.empty() ? "no" : std::to_string(c.checkpoint.every);
+  for (const auto& [name, value] : options)
+    if (name != "option.vertices" && name != "option.features" && name != "option.classes")  // of the data
+      all.add("option --" + name.substr(name.find('.') + 1), value);
+  all.add(data);
+  all.require(world);
+}
+
 void stop_on_signals() {
   std::signal(SIGTERM, ask_for_the_end);
   std::signal(SIGINT, ask_for_the_end);
-  std::signal(SIGXFSZ, SIG_IGN);  // a file beyond the limit is an error of writing, with a sentence
 }
+
+int ending_signal() { return asked_by; }
 
 std::string writable_test_in(const std::string& folder) {
   std::error_code status;

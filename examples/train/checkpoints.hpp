@@ -3,6 +3,7 @@
 /// --checkpoint, and the signals that end a run between two epochs.
 
 #include "command.hpp"
+#include "partita/comm/communicator.hpp"
 #include "partita/io/labelled_graph.hpp"
 #include "partita/train/training_state.hpp"
 
@@ -13,6 +14,14 @@ partita::nn::continuation<T> continuation_for(const command& c, const partita::i
 
 /// From now on SIGTERM and SIGINT ask training to end after the epoch; a second one ends the process.
 void stop_on_signals();
+
+/// The first signal that has asked this process to end training, or 0.
+int ending_signal();
+
+/// Throws input_error naming what other ranks were given otherwise: options that bear on what is trained, or
+/// data. Every rank must call.
+void require_same_input(const command& c, const partita::io::dataset& data,
+                        const partita::communicator& world);
 
 /// Makes the folder of checkpoints, and returns a file in it that nobody has, to see if one can be written.
 /// Throws partita::error.

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <filesystem>
 
 #include "../ranks/command_line.hpp"
+#include "arrangement.hpp"
 #include "build.hpp"
 #include "complete.hpp"
 #include "presets.hpp"
@@ -18,10 +20,12 @@ using partita::nn::coupling;
 using partita::nn::self_loops;
 using partita::sampling::placement;
 
-const CLI::Validator whole = number_that("zero or a positive whole number",
-                                         [](double v) { return v >= 0 && v == std::floor(v) && v < 0x1p63; });
+const CLI::Validator whole = whole_number("zero or a positive whole number", 0, 0x1p63);
+const CLI::Validator depth = whole_number(
+    "a whole number from 1 to " + std::to_string(partita::nn::most_hops), 1, partita::nn::most_hops + 1);
 const CLI::Validator finite = number_that("a number", [](double v) { return std::isfinite(v); });
-const CLI::Validator not_negative = number_that("zero or a positive number", [](double v) { return v >= 0; });
+const CLI::Validator not_negative =
+    number_that("zero or a positive number", [](double v) { return v >= 0 && std::isfinite(v); });
 const CLI::Validator fraction = number_that("between 0 and 1", [](double v) { return v >= 0 && v <= 1; });
 const CLI::Validator cosine = number_that("between -1 and 1", [](double v) { return v >= -1 && v <= 1; });
 const CLI::Validator probability =
@@ -59,7 +63,7 @@ void add_model(CLI::App& app, partita::nn::training_options& t, std::string& pre
   app.add_option("--layers", t.layers,
                  "layers with parameters, the hidden ones of one width; gcnii and resgcn: convolutions")
       ->group(group)
-      ->check(count)
+      ->check(depth)
       ->option_text("L");
   choice(app, "--coupling", t.coupling, {{"coupled", coupling::coupled}, {"decoupled", coupling::decoupled}},
          "gcn, sage, gat decoupled: dense layers first, then as many hops")
@@ -72,7 +76,7 @@ void add_model(CLI::App& app, partita::nn::training_options& t, std::string& pre
     app.add_option(name, value, what)->group(group)->check(is)->option_text(form)->capture_default_str();
   };
   number("--heads", t.heads, count, "K", "attention heads of gat, in all layers but the last");
-  number("--hops", t.hops, count, "K", "hops of sgc and appnp");
+  number("--hops", t.hops, depth, "K", "hops of sgc and appnp");
   number("--alpha", t.alpha, fraction, "A", "teleport probability of appnp, initial residual of gcnii");
   number("--lambda", t.lambda, positive, "L", "identity mapping of gcnii");
   choice(app, "--self-loops", t.loops, {{"sum", self_loops::sum}, {"once", self_loops::once}},
@@ -165,7 +169,7 @@ void take_stage_layers(partita::nn::pipeline_options& p, const std::vector<std::
   if (p.measured && given.size() == 1) return;
   for (const std::string& text : given) {
     if (text == "measured") throw usage_error("--stage-layers takes numbers, or measured alone");
-    p.layers.push_back(std::stoi(text));
+    p.layers.push_back(std::stoi(text));  // digits, as checked
   }
 }
 
@@ -286,6 +290,33 @@ void add_partition(CLI::App& app, command& c) {
       ->group(group);
 }
 
+/// Throws usage_error for lists in which a number is missing, as in 4,,5, which CLI11 passes over.
+void require_whole_lists(const std::vector<std::string>& words) {
+  for (std::size_t k = 1; k < words.size(); ++k)
+    for (const std::string name : {"--hidden", "--fanout", "--stage-layers"}) {
+      const bool joined = words[k].starts_with(name + "=");
+      if (!joined && words[k - 1] != name) continue;
+      const std::string list = "," + words[k].substr(joined ? name.size() + 1 : 0) + ",";
+      if (list.find(",,") != list.npos)
+        throw usage_error(name + ": a number is missing in '" + list.substr(1, list.size() - 2) + "'");
+    }
+}
+
+/// Throws usage_error where two outputs would be one file.
+void require_different_files(const command& c) {
+  std::vector<std::pair<const char*, std::filesystem::path>> files;
+  for (const auto& [name, path] :
+       {std::pair("--json", &c.json), std::pair("--save", &c.save),
+        std::pair("--save-logits", &c.save_logits), std::pair("--save-embeddings", &c.save_embeddings)}) {
+    if (path->empty()) continue;
+    std::error_code ignored;
+    const std::filesystem::path file = std::filesystem::weakly_canonical(*path, ignored);
+    for (const auto& [other, of_other] : files)
+      if (file == of_other) throw usage_error(std::string(other) + " and " + name + " name the same file");
+    files.emplace_back(name, file);
+  }
+}
+
 /// The value of --preset, which is wanted before the other options are read over it.
 std::string preset_in(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
@@ -315,12 +346,15 @@ command parse_command(int argc, char** argv) {
   add_stages(app, c);
   add_partition(app, c);
   show_defaults(app);
+  require_whole_lists(c.words);
   parse(app, argc, argv);
   complete_mini_batches(app, c);
   complete_stages(app, c);
   complete_mesh(c);
   complete_products(c);
   complete_results(app, c);
+  require_different_files(c);
+  if (c.comm == "threads") require_possible(std::max(c.ranks.value_or(1), c.training.pipeline.stages));
   if (const auto& t = c.training; !c.save_embeddings.empty() && layers_of(t) == 1)
     throw usage_error("--save-embeddings needs a hidden layer, and this model has none");
   if (c.comm == "nccl" && c.device != "cuda") throw usage_error("--comm nccl needs --device cuda");

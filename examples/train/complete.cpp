@@ -30,6 +30,10 @@ void complete_mini_batches(const CLI::App& app, command& c) {
       if (app.count(name) > 0) throw usage_error(std::string(name) + " needs --batch");
     return;
   }
+  if (t.mini_batch.micro_batches > t.mini_batch.batch)
+    throw usage_error("--micro-batches " + std::to_string(t.mini_batch.micro_batches) +
+                      " are more parts than a batch of " + std::to_string(t.mini_batch.batch) +
+                      " has vertices");
   const std::size_t layers =
       t.layers > 0 && t.hidden.size() == 1 ? static_cast<std::size_t>(t.layers) : t.hidden.size() + 1;
   std::vector<partita::local_index>& fanouts = t.mini_batch.fanouts;
@@ -43,6 +47,9 @@ void complete_mini_batches(const CLI::App& app, command& c) {
   if (t.mini_batch.replace && sampler != batch_sampler::neighbours)
     throw usage_error("--replace is for --sampler neighbours");
   if (walks && t.mini_batch.sampled_scores) throw usage_error("--sampler walks needs --scores exact");
+  if (walks && fanouts.front() > partita::nn::most_hops)
+    throw usage_error("--fanout of --sampler walks is a length up to " +
+                      std::to_string(partita::nn::most_hops) + ", not " + std::to_string(fanouts.front()));
   if (walks && fanouts.size() > 1)
     throw usage_error("--fanout of --sampler walks is one length, not " + std::to_string(fanouts.size()));
   if (!walks && fanouts.size() != layers)

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -14,11 +15,14 @@
 #include <malloc.h>
 #endif
 
+#include "../ranks/ending.hpp"
 #include "../ranks/precision.hpp"
+#include "bounds.hpp"
 #include "checkpoints.hpp"
 #include "cores.hpp"
 #include "notes.hpp"
 #include "partita/comm/self.hpp"
+#include "partita/io/changed_files.hpp"
 #include "partita/io/dataset.hpp"
 #include "partita/io/karate.hpp"
 #include "partita/memory/mapped_store.hpp"
@@ -79,7 +83,10 @@ preparation prepared(command& c, int all_ranks, const partita::communicator& wor
       throw usage_error(std::string("in a stage, ") + e.what());
     }
   }();
-  partita::io::dataset data = order_vertices(load(c, world), c, ranks, world);
+  partita::io::dataset data = load(c, world);
+  require_same_input(c, data, world);
+  require_bounds(c, data, all_ranks);
+  data = order_vertices(std::move(data), c, ranks, world);
   if (c.chunk_cut == "metis") cut_chunks(data, c, asked->mesh, world);
   return {asked, std::move(data),
           std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()};
@@ -92,8 +99,30 @@ partita::global_index peak_rss() {
   return partita::global_index{1024} * usage.ru_maxrss;
 }
 
-/// What every rank does.
-void train_on(const partita::communicator& world, const preparation& from, command c) {
+/// Edges that repeat another one, counted after training, when lists of the set-up are gone; -1 where the
+/// data has changed since. Every rank must call.
+partita::global_index duplicate_edges(const partita::communicator& world, const partita::io::dataset& data,
+                                      const command& c) {
+  const auto changed = partita::io::changed_file();
+  if (world.all_reduce(static_cast<int>(changed.has_value()), partita::reduction::max) == 0)
+    return partita::nn::repeated_edges(world, data, *c.threads,
+                                       partita::local::far_allocator<std::byte>(c.far_store));
+  if (world.rank() == 0)
+    std::fprintf(stderr, "train: %s has changed since training began; repeated edges are not counted\n",
+                 changed.value_or("the data of another rank").c_str());
+  return -1;
+}
+
+/// Where a signal has ended training, and no checkpoint goes on from there, the exit code of a process that
+/// it ends; otherwise 0. Every rank must call.
+int code_of(const partita::communicator& world, const command& c,
+            const partita::nn::training_result& result) {
+  if (!result.stopped || !c.checkpoint.folder.empty()) return 0;
+  return 128 + world.all_reduce(ending_signal(), partita::reduction::max);
+}
+
+/// What every rank does; returns its exit code.
+int train_on(const partita::communicator& world, const preparation& from, command c) {
   const partita::io::dataset& data = from.data;
   c.threads = threads_per_rank(world, c.threads);
   const bool first = world.rank() == 0;
@@ -113,20 +142,20 @@ void train_on(const partita::communicator& world, const preparation& from, comma
   outcome run = train(world, from.asked, data, c, tell);
   run.peak_rss_bytes = partita::nn::summarize(world, peak_rss());
   if (c.comm == "threads") run.peak_rss_bytes.total = run.peak_rss_bytes.max_rank;  // one process
-  if (!c.quiet || !c.json.empty())
-    run.duplicate_edges = partita::nn::repeated_edges(world, data, *c.threads,
-                                                      partita::local::far_allocator<std::byte>(c.far_store));
+  if (!c.quiet || !c.json.empty()) run.duplicate_edges = duplicate_edges(world, data, c);
   run.read_seconds = from.seconds;
   run.notes = notes;
   if (first && run.duplicate_edges > 0 && !c.quiet)
     std::fprintf(stderr, "train: %s: %lld of %zu edges repeat an earlier one, and %s\n", c.data.c_str(),
                  static_cast<long long>(run.duplicate_edges), data.edges.size(),
                  uses_weights(c.training) ? "the weights of equal edges add up" : "equal edges count once");
-  if (!first) return;
+  const int code = code_of(world, c, run.result);
+  if (!first) return code;
   if (run.result.stopped) print_stop(c, run.result);
   if (!c.quiet && run.result.resumed_from < std::ssize(run.result.epochs))
     print_summary(run.how.policy, world.size(), run.result, data.multi_label);
   if (!c.json.empty()) write_json(c.json, c, world.size(), run, data);
+  return code;
 }
 
 int report(const usage_error& e) {
@@ -144,33 +173,38 @@ int run(command c, int argc, char** argv) {
   if (over_mpi)
     return run_mpi(argc, argv, c.timeout, [&](const partita::communicator& world) {
       try {
+        partita::io::end_when_files_change("train");
         require_ranks(c.ranks, world.size());
         const preparation from = prepared(c, world.size(), world);
         stop_on_signals();
-        train_on(world, from, c);
-        return 0;
+        return train_on(world, from, c);
       } catch (const usage_error& e) {
         return world.rank() == 0 ? report(e) : 2;
       }
     });
   const int ranks = c.ranks.value_or(std::max(1, c.training.pipeline.stages));
+  partita::io::end_when_files_change("train");
   const preparation from = prepared(c, ranks, partita::self::world());
   // Loading a kernel late may wait for a card that waits for another rank of this process.
   if (c.comm == "nccl") ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
   stop_on_signals();
-  run_threads("train", ranks, c.timeout,
-              [&](const partita::communicator& world) { train_on(world, from, c); });
-  return 0;
+  int code = 0;
+  run_threads("train", ranks, c.timeout, [&](const partita::communicator& world) {
+    const int mine = train_on(world, from, c);
+    if (world.rank() == 0) code = mine;
+  });
+  return code;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) try {
   give_back_large_blocks();
-  return run(parse_command(argc, argv), argc, argv);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file beyond the limit is an error of writing, with a sentence
+  return checked_output("train", run(parse_command(argc, argv), argc, argv));
 } catch (const usage_error& e) {
   return first_of_job() ? report(e) : 0;
 } catch (const std::exception& e) {
-  std::fprintf(stderr, "train: %s\n", e.what());
+  std::fprintf(stderr, "train: %s\n", sentence_of(e).c_str());
   return 1;
 }

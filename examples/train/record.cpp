@@ -12,6 +12,7 @@
 
 #include "../ranks/machine.hpp"
 #include "build.hpp"
+#include "partita/io/changed_files.hpp"
 #include "partita/io/fnv1a.hpp"
 
 namespace {
@@ -38,11 +39,14 @@ ordered_json data_of(const command& c, const partita::io::dataset& data) {
   if (!c.partition.file.empty()) j["fnv1a_64"][c.partition.file] = checksum(c.partition.file);
   if (is_built_in(c.data)) return j;
   const std::filesystem::path folder = c.data;
+  const bool changed =
+      partita::io::changed_file().has_value();  // then these are not the files that were read
   const bool sparse = exists(folder / "features_csr.npz");
   for (const char* name : {"edges.npy", "edge_weight.npy", sparse ? "features_csr.npz" : "features.npy",
                            "labels.npy", "split.npy"}) {
     const bool left_out = c.training.embedding > 0 && std::string_view(name).starts_with("features");
-    if (!left_out && exists(folder / name)) j["fnv1a_64"][name] = checksum(folder / name);
+    if (!left_out && exists(folder / name))
+      j["fnv1a_64"][name] = changed ? ordered_json(nullptr) : ordered_json(checksum(folder / name));
   }
   return j;
 }

@@ -3,9 +3,10 @@
 
 #include <cmath>
 #include <fmt/core.h>
-#include <fstream>
 #include <nlohmann/json.hpp>
+#include <span>
 
+#include "partita/io/whole_file.hpp"
 #include "record.hpp"
 
 using partita::nn::epoch_report;
@@ -144,7 +145,7 @@ void write_json(const std::string& path, const command& c, int ranks, const outc
   j["device"] = c.device;
   j["comm"] = c.comm;
   j["threads"] = c.threads.value();
-  j["duplicate_edges"] = run.duplicate_edges;
+  j["duplicate_edges"] = run.duplicate_edges < 0 ? ordered_json(nullptr) : ordered_json(run.duplicate_edges);
   j["partition"] = {{"name", c.partition.name},
                     {"parts", c.partition.parts},
                     {"edge_cut", c.partition.quality.edge_cut},
@@ -182,9 +183,9 @@ void write_json(const std::string& path, const command& c, int ranks, const outc
                            {"messages", e.received.messages},
                            {"seconds", e.seconds}});
   j["run"] = record_of(c, ranks, run, data);
-  std::ofstream out(path);
-  out << j.dump(1) << '\n';
-  if (!out.flush()) throw partita::error("cannot write " + path);
+  const std::string text = j.dump(1, ' ', false, ordered_json::error_handler_t::replace) + '\n';
+  const std::span<const std::byte> parts[] = {std::as_bytes(std::span(text))};
+  partita::io::write_whole_file(path, parts);
 }
 
 namespace {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdlib>
 
+#include "../ranks/ending.hpp"
 #include "arrangement.hpp"
 #include "partita/comm/mpi.hpp"
 
@@ -9,5 +10,14 @@ int run_mpi(int argc, char** argv, std::optional<double> timeout,
   partita::mpi::options o;
   o.device_pointers = std::getenv("PARTITA_MPI_DEVICE_POINTERS") != nullptr;
   o.time_limit = time_limit(timeout).value_or(o.time_limit);
-  return partita::mpi::run(argc, argv, body, o);
+  const auto in_sentences = [&](const partita::communicator& world) {
+    try {
+      return body(world);
+    } catch (const partita::error&) {
+      throw;
+    } catch (const std::exception& e) {
+      throw partita::error(sentence_of(e));
+    }
+  };
+  return partita::mpi::run(argc, argv, in_sentences, o);
 }

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <doctest/doctest.h>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -48,7 +49,8 @@ found newest(const io::checkpoint_folder& folder) {
 
 TEST_CASE("the newest checkpoints are kept, and what is no checkpoint is left alone") {
   const scratch to;
-  const io::checkpoint_folder folder(to.dir / "a" / "b", 2);
+  std::optional<io::checkpoint_folder> first(std::in_place, to.dir / "a" / "b", 2);
+  const io::checkpoint_folder& folder = *first;
   CHECK(folder.epochs().empty());
   CHECK(newest(folder).epoch == 0);
   for (const char* other : {"checkpoint-7.txt", "checkpoint-.safetensors", "checkpoint-07.safetensors",
@@ -61,6 +63,10 @@ TEST_CASE("the newest checkpoints are kept, and what is no checkpoint is left al
   CHECK(newest(folder).epoch == 20);
   write(folder, 12);  // after going on from an earlier one
   CHECK(folder.epochs() == std::vector{20, 15, 12});
+  CHECK(complaint(to.dir, [&] { io::checkpoint_folder(to.dir / "a" / "b", 1); }) ==
+        "a/b: another run is writing its checkpoints there");
+  CHECK(fs::exists(to.dir / "a" / "b" / ".partita-unfinished-1-0"));
+  first.reset();
   const io::checkpoint_folder again(to.dir / "a" / "b", 1);
   CHECK_FALSE(fs::exists(to.dir / "a" / "b" / ".partita-unfinished-1-0"));
   write(again, 25);

@@ -133,10 +133,39 @@ class Checkpoints(ProgramCase):
         time.sleep(0.5)
         process.terminate()
         errors = process.communicate(timeout=50)[1]
-        if process.returncode == 0:  # it had begun to train
+        if process.returncode == 128 + signal.SIGTERM:  # it had begun to train
             self.assertIn("without --checkpoint, nothing of it is kept", errors)
         else:
             self.assertEqual(process.returncode, -signal.SIGTERM)
+
+    @unittest.skipUnless(LAUNCH, "there is no mpirun here: CMake says so")
+    def test_without_checkpoints_a_signal_to_one_process_of_a_job_is_its_exit_code(self):
+        process = subprocess.Popen(self.words(10**8, launch=[*LAUNCH, "3"]), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(True))
+        ranks = []
+        until = time.monotonic() + 30
+        while len(ranks) < 3 and time.monotonic() < until:
+            time.sleep(0.1)
+            with open(f"/proc/{process.pid}/task/{process.pid}/children") as f:
+                ranks = [p for p in f.read().split() if os.path.samefile(f"/proc/{p}/exe", TRAIN)]
+        time.sleep(2)
+        os.kill(int(ranks[-1]), signal.SIGTERM)
+        errors = process.communicate(timeout=50)[1]
+        self.assertEqual(process.returncode, 128 + signal.SIGTERM, errors)
+
+    def test_a_folder_is_for_one_run_at_a_time(self):
+        first = subprocess.Popen(self.words(10**8, *self.kept("--every", "1")), stderr=subprocess.PIPE, text=True)
+        try:
+            until = time.monotonic() + 50
+            while time.monotonic() < until and not any(name.startswith("checkpoint-") for name in self.files()):
+                time.sleep(0.01)
+            for resume in ([], ["--resume"]):
+                self.refused(1, f"{self.folder}: another run is writing its checkpoints there", 5, *self.kept(*resume))
+            self.assertIsNone(first.poll())
+            first.terminate()
+            self.assertIn("--resume goes on from there", first.communicate(timeout=50)[1])
+            self.assertEqual(first.returncode, 0)
+        finally:
+            first.kill()
 
     def test_killed_and_resumed(self):
         for _ in range(3):

@@ -5,8 +5,10 @@ and over MPI.
 
 usage: damaged_data.py TRAIN [MPI_LAUNCH MPIRUN]"""
 import io
+import json
 import os
 import re
+import signal
 import struct
 import subprocess
 import sys
@@ -140,6 +142,60 @@ class DamagedData(unittest.TestCase):
         self.refused("features.npy", DATA["features.npy"][:-4] + struct.pack("<f", float("nan")), "not a number")
         self.refused("edge_weight.npy", DATA["edge_weight.npy"][:-8] + struct.pack("<d", -1.0), "less than nothing")
         self.refused("split.npy", DATA["split.npy"][:-1] + b"\x83", "a part too many")
+
+    def test_files_that_change_while_they_are_read(self):
+        with tempfile.TemporaryDirectory(dir=self.folder) as data:
+            for name, whole in DATA.items():
+                replace(os.path.join(data, name), whole)
+            out, edges = os.path.join(self.folder, "r.json"), os.path.join(data, "edges.npy")
+            process = subprocess.Popen([TRAIN, "--data", data, "--model", "gcn", "--epochs", "100000000", "--ranks", "2", "--policy", "row_1d", "--json", out],
+                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            while not process.stdout.readline().startswith("epoch"):
+                pass
+            os.truncate(edges, 0)  # the results are there all the same
+            process.terminate()
+            said = process.communicate(timeout=SECONDS)[1]
+            self.assertEqual(process.returncode, 128 + signal.SIGTERM, said)
+            self.assertIn(f"train: {edges} has changed since training began; repeated edges are not counted", said)
+            with open(out) as f:
+                written = json.load(f)
+            self.assertEqual((written["duplicate_edges"], written["run"]["data"]["fnv1a_64"]["edges.npy"]), (None, None))
+
+    def test_over_mpi_ranks_have_the_same_options_and_data(self):
+        if not LAUNCH:
+            self.skipTest("no MPI")
+        folders = [tempfile.mkdtemp(dir=self.folder) for _ in range(2)]
+        for folder in folders:
+            for name, whole in DATA.items():
+                replace(os.path.join(folder, name), whole)
+
+        def refused(what, *other, data=folders[0]):
+            one = [TRAIN, "--model", "gcn", "--epochs", "2", "--quiet", "--comm", "mpi", "--policy", "row_1d"]
+            words = [LAUNCH[0], LAUNCH[1], "1", *one, "--data", folders[0], ":", "-n", "1", *one, "--data", data, *other]
+            done = subprocess.run(words, capture_output=True, text=True, timeout=SECONDS, env={**os.environ, "ASAN_OPTIONS": "detect_leaks=0"})
+            self.assertNotEqual(done.returncode, 0, what)
+            self.assertIn(f"the processes of the job differ in their {what}: rank 1 has another than rank 0", done.stderr)
+
+        for option, value in (("--seed", "5"), ("--lr", "0.5"), ("--weight-decay", "0"), ("--partition", "random")):
+            refused(f"option {option}", option, value)
+        refused("option --raw-features", "--raw-features")
+        for name, what in (("edges.npy", "edges"), ("edge_weight.npy", "weights of edges"), ("labels.npy", "labels"), ("features.npy", "features")):
+            size = 16 if name == "edges.npy" else 8
+            content = DATA[name]
+            replace(os.path.join(folders[1], name), content[:-2 * size] + content[-size:] + content[-2 * size:-size])
+            refused(what, data=folders[1])
+            replace(os.path.join(folders[1], name), content)
+
+    def test_numbers_that_overflow_a_precision(self):
+        far = numbers("<f8", [1e39] + [1.0] * (4 * VERTICES - 1), (VERTICES, 4))
+        weights = numbers("<f8", [1e300] * (2 * VERTICES))
+        for name, content, option, said in (("features.npy", far, ["--raw-features"], "feature 0 of vertex 0 is not a finite number in f32"),
+                                            ("features.npy", far, ["--reproducible"], "the features of vertex 0 cannot be divided by their sum in f32"),
+                                            ("edge_weight.npy", weights, [], "is infinite, which is not a finite number")):
+            done = self.run_with(name, content, *option)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(said, done.stderr)
+        self.assertEqual(self.run_with("features.npy", far, "--precision", "f64").returncode, 0)
 
     def test_over_mpi_one_rank_says_so(self):
         if not LAUNCH:

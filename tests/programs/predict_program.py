@@ -223,7 +223,7 @@ class Predict(ProgramCase):
     def test_what_cannot_be_saved(self):
         train = ["--data", self.data, "--model", "gcn", "--epochs", "100000000", "--quiet"]
         for option in ("--save", "--save-logits", "--save-embeddings"):
-            self.refused(1, "cannot write " + self.folder, TRAIN, *train, option, os.path.join(self.folder, "none", "file"))
+            self.refused(1, self.folder + "/none/file: cannot be written", TRAIN, *train, option, os.path.join(self.folder, "none", "file"))
         self.refused(2, "--save-embeddings needs a hidden layer", TRAIN, *train, "--layers", "1", "--save-embeddings", self.hidden)
         self.refused(1, "not finite", TRAIN, "--data", self.data, "--model", "gin", "--lr", "1e30", "--quiet", "--save", self.model, "--save-logits", self.logits)
         self.assertEqual(os.listdir(self.folder), ["data"])
@@ -241,7 +241,7 @@ class Predict(ProgramCase):
         self.refused(2, "stripes is not one of row_1d", PREDICT, *predict("--policy", "stripes"))
         self.refused(2, "a mesh is written as ROWxCOLxDEPTH", PREDICT, *predict("--mesh", "2"))
         self.refused(2, "--model is required", PREDICT, "--data", self.data, "--out", self.out)
-        self.refused(1, "cannot write", PREDICT, "--model", self.model, "--data", self.data, "--out", self.folder + "/none/p.npy")
+        self.refused(1, "cannot be written", PREDICT, "--model", self.model, "--data", self.data, "--out", self.folder + "/none/p.npy")
         with open(self.model, "rb") as f:
             content = f.read()
         with open(self.model, "wb") as f:
@@ -253,6 +253,16 @@ class Predict(ProgramCase):
         with open(self.model, "wb") as f:
             f.write(content.replace(b'"hidden":"4"', b'"hidden":"6"'))
         self.refused(1, "m.safetensors: tensor W0 is 5 x 4, the model's is 5 x 6", PREDICT, *predict("--ranks", "4"))
+        with open(self.model, "wb") as f:
+            f.write(content[:-8] + struct.pack("<d", float("nan")))
+        self.refused(1, "has a value that is not a finite number", PREDICT, *predict("--ranks", "2"))
+        with open(self.model, "wb") as f:
+            f.write(content)
+        done = run(PREDICT, *predict(), command=["sh", "-c", 'ulimit -f 0; exec "$@"', "sh"])
+        self.assertEqual((done.returncode, done.stderr), (1, f"predict: {self.out}: cannot be written (File too large)\n"))
+        os.mkfifo(self.out)
+        self.refused(1, "p.npy: is not a regular file", PREDICT, *predict())
+        os.remove(self.out)
         self.train("--model", "gcn", *LEARNED)
         bigger = self.data_folder("bigger", data(n=24))
         self.refused(1, "expected 23 labels, one for each row of the embedding, found 24", PREDICT, *predict(of=bigger))

@@ -5,6 +5,7 @@
 usage: train_program.py TRAIN [MPI_LAUNCH MPIRUN]"""
 import json
 import os
+import resource
 import struct
 import sys
 import unittest
@@ -472,6 +473,60 @@ class TrainProgram(ProgramCase):
         self.refused(2, "--lr: -1 is not a positive number", *karate, "--lr", "-1")
         self.refused(2, "--timeout: 0 is not a time from 0.001 to 1000000 s", *karate, "--timeout", "0")
 
+    def test_absurd_numbers_are_refused_before_anything_is_taken(self):
+        karate, big = ["--data", "karate", "--model", "gcn", "--epochs", "1"], "999999999"
+        for code, part, *arguments in (
+                (1, "GB of memory", "--hidden", big), (1, "GB of memory", "--embedding", big), (1, "GB of memory", "--model", "gat", "--heads", big),
+                (2, "--layers: 999999999 is not a whole number from 1 to 10000", "--layers", big), (2, "--hops", "--model", "sgc", "--hops", big),
+                (2, "more parts than a batch", "--batch", "5", "--micro-batches", big), (2, "more than the 156 edges", "--batch", "5", "--fanout", big, "--replace"),
+                (2, "ranks are more than the", "--stages", big), (2, "ranks are more than the", "--ranks", "100000"), (2, "more than the 34 vertices", "--stages", "2", "--chunks", big),
+                (2, "more than the 34 vertices", "--exchange-chunks", big), (2, "more than the 34 vertices", "--split-chunks", big),
+                (2, "has 4294967297 places for 1 ranks", "--policy", "grid_2d", "--mesh", "641x6700417x1"),
+                *((2, "a mesh is written as", "--policy", "grid_2d", "--mesh", m) for m in ("4294967297x1x1", "1x1", "1x1x1x", "1x1x", " 1x1x1", "1x-1x1")),
+                (2, "--hidden: a number is missing in '4,,5'", "--hidden", "4,,5"), (2, "--stage-layers", "--stages", "2", "--stage-layers", "1e1,1"),
+                (2, "--epochs: 1e1 is not a positive whole number", "--epochs", "1e1"),
+                *((2, f"{option}: inf is not", option, "inf") for option in ("--lr", "--weight-decay", "--convolution-decay", "--lambda"))):
+            with self.subTest(arguments=arguments):
+                words = karate[:4] if "--epochs" in arguments else karate
+                words = words[:2] + words[4:] if "--model" in arguments else words
+                done = run(*words, *arguments, "--quiet", command=["sh", "-c", 'ulimit -v 6000000; exec "$@"', "sh"])
+                self.assertEqual((done.returncode, len(done.stderr.splitlines())), (code, 1), done.stderr)
+                self.assertIn(part, done.stderr)
+
+    def test_outputs_are_written_whole_or_refused(self):
+        karate = ["--data", "karate", "--model", "gcn", "--epochs", "1000", "--quiet"]
+        path = os.path.join(self.folder, "out")
+        self.refused(2, "--json and --save name the same file", *karate, "--json", path, "--save", self.folder + "/./out")
+        os.mkfifo(path)
+        for option in ("--json", "--save", "--save-logits"):
+            self.refused(1, "out: is not a regular file", *karate, option, path)
+        os.remove(path)
+        with open(path, "w") as f:
+            f.write("old")
+        limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))
+        done = subprocess.run([TRAIN, *karate, "--json", path], capture_output=True, text=True, timeout=60, preexec_fn=limit)
+        self.assertEqual((done.returncode, done.stderr), (1, f"train: {path}: cannot be written (File too large)\n"))
+        with open(path) as f:
+            self.assertEqual((f.read(), os.listdir(self.folder)), ("old", ["out"]))
+        os.remove(path)
+        os.symlink("behind", path)
+        self.assertEqual(run(*karate, "--json", path).returncode, 0)
+        self.assertTrue(os.path.islink(path) and os.path.getsize(os.path.join(self.folder, "behind")) > 0)
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([TRAIN, *karate[:-1]], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+        self.assertEqual((done.returncode, done.stderr), (1, "train: cannot write to standard output (No space left on device)\n"))
+
+    def test_names_that_are_not_utf_8(self):
+        folder = os.fsencode(self.data()) + b"/graphe_\xe9"
+        os.mkdir(folder)
+        for name in good_data():
+            os.rename(os.path.join(os.fsencode(self.folder), name.encode()), os.path.join(folder, name.encode()))
+        out, model = os.path.join(self.folder, "r.json"), os.path.join(self.folder, "m.safetensors")
+        done = subprocess.run([TRAIN, "--data", folder, "--model", "gcn", "--epochs", "2", "--quiet", "--json", out, "--save", model], capture_output=True, timeout=60)
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        with open(out) as f:
+            self.assertEqual(json.load(f)["run"]["data"]["name"], "graphe_\ufffd")
+
     def test_bad_input(self):
         def bad(part, **changed):
             self.refused(1, part, "--data", self.data(**changed), "--model", "gcn")
@@ -496,7 +551,7 @@ class TrainProgram(ProgramCase):
         karate = ["--data", "karate", "--model", "gcn"]
         if train(*karate, "--device", "cuda", "--quiet", "--epochs", "1").returncode != 0:
             self.refused(1, "CUDA", *karate, "--device", "cuda")  # not built for it, or no card here
-        self.refused(1, "cannot write", *karate, "--json", "/no/such/folder/x.json")
+        self.refused(1, "x.json: cannot be written (No such file or directory)", *karate, "--json", "/no/such/folder/x.json")
         self.refused(1, "the loss is not finite", *karate, "--lr", "1e30")
 
     def test_processes_of_a_job_are_no_separate_runs(self):

@@ -122,7 +122,7 @@ class Stages(ProgramCase):
                                        (2, "--history: old is not one of window", *two, "--history", "old"),
                                        (2, "--guard has nothing to compare with --history exact", *two, "--guard", "2", "--history", "exact"),
                                        (2, "--guard 7 compares nothing in 6 epochs", *two, "--guard", "7", "--epochs", "6"),
-                                       (1, "40 chunks of 34 vertices", *two, "--chunks", "40"),
+                                       (2, "--chunks 40 is more than the 34 vertices", *two, "--chunks", "40"),
                                        (2, "in a stage, mesh 2x1x1 has 2 places for 1 ranks", *two, "--policy", "row_1d", "--mesh", "2x1x1")):
             model = [] if "--model" in arguments else ["--model", "gcn"]
             done = run(TRAIN, "--data", "karate", *model, *arguments, "--quiet")

@@ -3,6 +3,7 @@
 #include "partita/train/checkpoint.hpp"
 
 #include <atomic>
+#include <cmath>
 
 #include "partita/comm/self.hpp"
 #include "partita/compiled/host.hpp"
@@ -266,6 +267,53 @@ TEST_CASE("what does not go on says why, and a damaged checkpoint is passed over
   CHECK(told[0].ends_with("; it is passed over"));
   CHECK(told[1].ends_with("checkpoint-4.safetensors: is not as its checksum says; it is passed over"));
   CHECK(weights_in(newest) == weights);
+}
+
+TEST_CASE("tensors of a checkpoint are checked before they are used") {
+  const io::dataset d = directed_graph();
+  const scratch folder;
+  trained({row_1d, {1, 1, 1}}, d, run_of("gcn"), folder.dir);
+  const auto file = io::load_safetensors(folder.dir / "checkpoint-6.safetensors");
+  // What becomes of the shapes, of the first value, and of the metadata.
+  const auto read = [&](const std::string& name, auto change) {
+    std::vector<io::named_tensor> tensors(file.tensors().begin(), file.tensors().end());
+    io::tensor_metadata metadata = file.metadata();
+    std::vector<double> values = file.values<double>(name);
+    for (io::named_tensor& t : tensors)
+      if (t.name == name) {
+        change(t.shape, values, metadata);
+        t = io::tensor_of(name, t.shape, std::span(values));
+      }
+    io::save_safetensors(folder.dir / "changed", tensors, metadata);
+    return said([&] { nn::load_state<double>(io::load_safetensors(folder.dir / "changed")); });
+  };
+  using shapes = std::vector<global_index>;
+  const std::string path = (folder.dir / "changed").string() + ": ";
+  for (const io::named_tensor& t : file.tensors()) {
+    const auto elements = static_cast<global_index>(t.bytes.size() / 8);
+    for (const shapes& other : {shapes{}, shapes{elements}, shapes{1, elements, 1}, shapes{elements, 1},
+                                shapes{0, 5}, shapes{5, 0}}) {
+      if (other == t.shape) continue;
+      INFO(t.name, " with ", other.size(), " dimensions");
+      const std::string why = read(t.name, [&](auto& shape, auto& values, auto&) {
+        shape = other;
+        global_index size = 1;
+        for (const global_index s : other) size *= s;
+        values.resize(static_cast<std::size_t>(size));
+      });
+      CHECK((why.starts_with(path) || (t.name == "epochs" && other == shapes{0, 5} && why.empty())));
+    }
+    for (const double bad : {std::nan(""), HUGE_VAL})
+      CHECK(read(t.name, [&](auto&, auto& values, auto&) { values[0] = bad; }) ==
+            path + "the tensor " + t.name + " has a value that is not a finite number");
+  }
+  for (const char* steps : {"-2147483648", "x", "1e3", ""})
+    CHECK(read("epochs", [&](auto&, auto&, auto& metadata) { metadata["steps"] = steps; }).starts_with(path));
+  nn::training_state<double> state = nn::load_state<double>(file);
+  state.of_parameters.values[0] = std::nan("");
+  CHECK(said([&] {
+          nn::save_state(io::checkpoint_folder(folder.dir, 1), state);
+        }).ends_with("what would be saved has a value that is not a finite number"));
 }
 
 TEST_CASE("a checkpoint that cannot be written ends the run on every rank, and the last one remains") {

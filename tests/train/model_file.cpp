@@ -329,6 +329,9 @@ TEST_CASE("files without the metadata of a model are refused") {
                                    {"heads", "0"},
                                    {"seed", "-1"},
                                    {"alpha", "0.5 "},
+                                   {"alpha", "nan"},
+                                   {"epsilon", "inf"},
+                                   {"hops", "1000000000"},
                                    {"classes", "99999999999999999999"}}) {
     io::tensor_metadata changed = good;
     changed[key] = value;

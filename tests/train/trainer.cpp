@@ -259,6 +259,9 @@ TEST_CASE("what cannot be trained is an error of one sentence on every rank") {
     wild.learning_rate = 1e200;
     expect_error<error>("the loss is not finite in epoch", [&] { train(directed_graph(), wild); });
   }
+  expect_error<mesh_error>("mesh 641x6700417x1 does not match 1 ranks", [] {
+    (void)mesh<host>(self::world(), {641, 6700417, 1});
+  });
   expect_error<mesh_error>(3, "mesh 2x1x1 does not match 3 ranks", [](const communicator& world) {
     (void)mesh<host>(world, {2, 1, 1});
   });
@@ -266,4 +269,12 @@ TEST_CASE("what cannot be trained is an error of one sentence on every rank") {
       4, "policy row_1d does not use the col axis of mesh 2x2x1", [](const communicator& world) {
         (void)nn::train_model<double>(mesh<host>(world, {2, 2, 1}), directed_graph(), short_run(), row_1d);
       });
+}
+
+TEST_CASE("backward needs a forward") {
+  const mesh<host> m(self::world(), {1, 1, 1});
+  const io::dataset d = directed_graph();
+  auto net = nn::make_model<double>(m, d, short_run(), row_1d);
+  const dense<double, vertex_rows, host> gradient(m, {d.vertices, d.classes});
+  expect_error<error>("backward needs a forward pass", [&] { net.backward(gradient); });
 }

@@ -99,7 +99,7 @@ class mesh {
           tile_entries(entries),
           sums(how),
           memory(device_memory_of(queue)) {
-      if (m.row < 1 || m.col < 1 || m.depth < 1 || m.size() != world.size())
+      if (m.row < 1 || m.col < 1 || m.depth < 1 || m.places() != world.size())
         throw_error<mesh_error>({"mesh ", m, " does not match ", world.size(), " ranks"});
       at = m.at(world.rank());
     }

@@ -8,10 +8,12 @@
 #include <cstddef>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <sys/file.h>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -57,13 +59,18 @@ inline std::string checksum_of(std::span<const named_tensor> tensors, const tens
 class checkpoint_folder {
  public:
   /// Makes the folder where there is none, and removes what killed writers left there. `keep`: the number of
-  /// files that write leaves. Throws input_error when the folder cannot be made, read or cleaned, and error
-  /// for a `keep` below 1.
+  /// files that write leaves. Throws input_error when the folder cannot be made, read or cleaned, and before
+  /// that where another object of any process has it, on file systems that know locks; error for a `keep`
+  /// below 1.
   checkpoint_folder(std::filesystem::path folder, int keep) : folder_(std::move(folder)), keep_(keep) {
     if (keep < 1) throw_error<error>({"at least one checkpoint is kept, not ", keep});
     std::error_code status;
     std::filesystem::create_directories(folder_, status);
     if (status) detail::fail(folder_.string(), "cannot be made (" + status.message() + ")");
+    lock_ = std::make_shared<const detail::descriptor>(
+        detail::uninterrupted([&] { return ::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));
+    if (::flock(lock_->number(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+      detail::fail(folder_.string(), "another run is writing its checkpoints there");
     remove_unfinished_files(folder_);
   }
 
@@ -131,6 +138,7 @@ class checkpoint_folder {
 
   std::filesystem::path folder_;
   int keep_;
+  std::shared_ptr<const detail::descriptor> lock_;  ///< of copies, too; it ends with the last one
 };
 
 }  // namespace partita::io

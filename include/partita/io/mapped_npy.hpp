@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "partita/io/array.hpp"
+#include "partita/io/changed_files.hpp"
 #include "partita/io/descriptor.hpp"
 #include "partita/io/npy.hpp"
 
@@ -32,15 +33,17 @@ template <class T>
 std::shared_ptr<const T> mapped_values(const std::filesystem::path& path, std::size_t offset,
                                        std::size_t count) {
   const std::size_t bytes = offset + count * sizeof(T);
-  const descriptor file(uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC); }));
+  const auto opened = std::make_shared<const descriptor>(
+      uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC); }));
   struct stat status {};
-  if (file.number() < 0 || ::fstat(file.number(), &status) != 0 ||
-      static_cast<std::uintmax_t>(status.st_size) < bytes)
+  if (opened->number() < 0) return nullptr;
+  const auto file = watch(opened, path);
+  if (::fstat(file->number(), &status) != 0 || static_cast<std::uintmax_t>(status.st_size) < bytes)
     return nullptr;
-  void* const begin = ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file.number(), 0);
+  void* const begin = ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file->number(), 0);
   if (begin == MAP_FAILED) return nullptr;
   return {reinterpret_cast<const T*>(static_cast<const std::byte*>(begin) + offset),
-          [begin, bytes](const T*) { ::munmap(begin, bytes); }};
+          [begin, bytes, file](const T*) { ::munmap(begin, bytes); }};
 }
 
 /// Unmaps the pages that lie within these bytes, until they are read again.
@@ -55,7 +58,7 @@ inline void forget_pages(const void* begin, std::size_t bytes) {
 
 /// The array in the .npy file `path`, as read_npy reads it. A file in C order is mapped: its pages are read
 /// when their values are, and shared by all processes of a machine; the file must not change as long
-/// as the array exists. Throws input_error as read_npy does.
+/// as the array exists, see changed_file. Throws input_error as read_npy does.
 template <npy_value T>
 mapped_array<T> map_npy(const std::filesystem::path& path) {
   const npy_header header = read_npy_header(path);

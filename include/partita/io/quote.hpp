@@ -11,16 +11,21 @@
 
 #include "partita/base/error.hpp"
 
-namespace partita::io::detail {
+namespace partita::io {
 
-/// `text` in double quotes, truncated to 40 bytes, with nonprintable bytes shown as '?'.
-inline std::string quoted(std::string_view text) {
+/// `text`, truncated to 40 bytes, with nonprintable bytes shown as '?'.
+inline std::string printable(std::string_view text) {
   constexpr std::size_t longest = 40;
   std::string shown(text.substr(0, longest));
   std::replace_if(
       shown.begin(), shown.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
-  return '"' + shown + (text.size() > longest ? "...\"" : "\"");
+  return text.size() > longest ? shown + "..." : shown;
 }
+
+namespace detail {
+
+/// The same in double quotes.
+inline std::string quoted(std::string_view text) { return '"' + printable(text) + '"'; }
 
 /// Throws input_error: `what` about the file `name`.
 [[noreturn]] inline void fail(std::string_view name, const std::string& what) {
@@ -35,4 +40,6 @@ inline std::string name_of_file(const std::filesystem::path& path) {
   return path.string();
 }
 
-}  // namespace partita::io::detail
+}  // namespace detail
+
+}  // namespace partita::io

@@ -77,12 +77,39 @@ class unfinished_file {
   descriptor file_;
 };
 
+/// The path that a chain of symbolic links names, there or not; no chain is longer than the system's.
+inline std::filesystem::path behind_links(std::filesystem::path path, std::string_view name) {
+  std::error_code status;
+  for (int links = 0; std::filesystem::is_symlink(path, status); ++links) {
+    if (links == 40) fail_to_write(name, ELOOP);
+    const std::filesystem::path next = std::filesystem::read_symlink(path, status);
+    if (status) fail_to_write(name, status.value());
+    path = path.parent_path() / next;  // which is next, if that is absolute
+  }
+  return path;
+}
+
 }  // namespace detail
+
+/// Throws input_error unless write_whole_file could begin to write this file: it is a regular file that may
+/// be written, or none, and its folder takes a new one. Leaves nothing there. Local.
+inline void require_writable_file(const std::filesystem::path& path) {
+  const std::string name = path.string();
+  const std::filesystem::path target = detail::behind_links(path, name);
+  std::error_code status;
+  const std::filesystem::file_status present = std::filesystem::status(target, status);
+  if (std::filesystem::exists(present)) {
+    if (!std::filesystem::is_regular_file(present)) detail::fail(name, "is not a regular file");
+    if (::access(target.c_str(), W_OK) != 0) detail::fail_to_write(name, errno);
+  }
+  detail::unfinished_file(target.has_parent_path() ? target.parent_path() : ".", 0666, name);
+}
 
 /// Writes what `produce` gives, produce(write) with write(std::span<const std::byte>) for one piece after the
 /// other, to the file `path`. Whoever opens that path, also after the writer was killed or the power was
 /// lost, finds what was there before or the whole new file: the bytes go to a file of another name in the
-/// same folder, fsync, rename, fsync of the folder. A symbolic link stays one, and what it names is replaced.
+/// same folder, fsync, rename, fsync of the folder. A symbolic link stays one, and what it names is replaced
+/// or made.
 /// Local: one rank calls it. Throws input_error with the path and the system's reason when the file cannot be
 /// written, and what produce throws, and leaves the old one and no other; only if the last step fails is the
 /// new one in its place, and the message says so.
@@ -91,11 +118,7 @@ requires(!std::convertible_to<Produce, std::span<const std::span<const std::byte
     const std::filesystem::path& path, const Produce& produce) {
   const std::string name = path.string();
   std::error_code status;
-  std::filesystem::path target = path;
-  if (std::filesystem::is_symlink(path, status)) {
-    target = std::filesystem::weakly_canonical(path, status);
-    if (status) detail::fail_to_write(name, status.value());
-  }
+  const std::filesystem::path target = detail::behind_links(path, name);
   const std::filesystem::file_status present = std::filesystem::status(target, status);
   const bool replaces = std::filesystem::exists(present);
   // A device must not give way to a file.
@@ -131,7 +154,7 @@ inline int remove_unfinished_files(const std::filesystem::path& folder) {
   for (std::filesystem::directory_iterator entry(folder, status), end; !status && entry != end;
        entry.increment(status)) {
     if (!entry->path().filename().string().starts_with(detail::unfinished_prefix)) continue;
-    if (::unlink(entry->path().c_str()) != 0)
+    if (::unlink(entry->path().c_str()) != 0 && errno != ENOENT)
       detail::fail(entry->path().string(),
                    "cannot be removed (" + std::error_code(errno, std::generic_category()).message() + ")");
     ++removed;

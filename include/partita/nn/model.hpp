@@ -27,7 +27,7 @@ class model {
   }
   /// The gradient of every parameter, summed over the ranks, from that of the logits. Zeroes the gradients
   /// first. In input_gradient, unless null, that of x, for layers constructed under
-  /// model_options::learned_input.
+  /// model_options::learned_input. Throws error before the first forward.
   void backward(const matrix& logits_gradient, matrix* input_gradient = nullptr);
 
   /// The input of the last layer with parameters in the last forward, A^K X in sgc (n x w); null where that
@@ -58,6 +58,7 @@ class model {
 
 template <class T, class Device>
 void model<T, Device>::backward(const matrix& logits_gradient, matrix* input_gradient) {
+  if (!x_) throw error("backward needs a forward pass of this model before it");
   fill(parameters_->gradients(), 0);
   net_->backward(*x_, logits_gradient, input_gradient);
   parameters_->sum_gradients();

@@ -3,6 +3,7 @@
 /// Mesh extents and rank coordinates.
 
 #include <array>
+#include <cstdint>
 #include <string>
 
 #include "partita/base/error.hpp"
@@ -30,6 +31,11 @@ struct mesh_shape {
 
   constexpr int operator[](axis a) const { return a == axis::row ? row : a == axis::col ? col : depth; }
   constexpr int size() const { return row * col * depth; }
+  /// size() of extents whose product may be larger than an int; of more than 2^62, that.
+  constexpr std::int64_t places() const {
+    const auto of_plane = std::int64_t{row} * col, most = std::int64_t{1} << 62;
+    return depth < 1 || of_plane <= most / depth ? of_plane * depth : most;
+  }
   /// Number of ranks that differ only in the axes of `s`.
   constexpr int size(axis_set s) const {
     int n = 1;

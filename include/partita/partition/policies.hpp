@@ -73,8 +73,8 @@ inline void require_mesh(const policy& p, mesh_shape shape, int ranks) {
   if (ranks < 1) throw_error<mesh_error>({"a mesh needs at least one rank, not ", ranks});
   if (shape.row < 1 || shape.col < 1 || shape.depth < 1)
     throw_error<mesh_error>({"mesh ", shape, " has an axis of size less than 1"});
-  if (shape.size() != ranks)
-    throw_error<mesh_error>({"mesh ", shape, " has ", shape.size(), " places for ", ranks, " ranks"});
+  if (shape.places() != ranks)
+    throw_error<mesh_error>({"mesh ", shape, " has ", shape.places(), " places for ", ranks, " ranks"});
   for (axis a : all_axes)
     if (shape[a] > 1 && !p.used().contains(a))
       throw_error<mesh_error>({"policy ", p.name, " does not use the ", name_of(a), " axis of mesh ", shape});

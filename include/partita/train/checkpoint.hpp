@@ -15,7 +15,7 @@
 
 #include "partita/io/checkpoint_folder.hpp"
 #include "partita/io/labelled_graph.hpp"
-#include "partita/train/training_state.hpp"
+#include "partita/train/finite.hpp"
 
 namespace partita::nn {
 
@@ -91,8 +91,8 @@ inline void require_options(const io::safetensors_file& file, const io::tensor_m
     if (found == file.metadata().end())
       throw_error<input_error>({file.name(), ": does not say what its ", name, " is"});
     if (found->second != value)
-      throw_error<input_error>(
-          {file.name(), ": the ", name, " of that run is ", found->second, ", and this one's is ", value});
+      throw_error<input_error>({file.name(), ": the ", name, " of that run is ", io::printable(found->second),
+                                ", and this one's is ", value});
   }
 }
 
@@ -117,10 +117,15 @@ inline constexpr char embedding_name[] = "embedding", first_prefix[] = "adam.fir
 /// adam.first.NAME and adam.second.NAME; an embedding as `embedding` (n x w), and its moments likewise;
 /// `epochs` (epochs x 5): loss, accuracies in training, validation and test, seconds. The metadata has steps,
 /// the best epoch by validation, and `more`. Local: the first rank calls it. Throws what
-/// checkpoint_folder::write throws.
+/// checkpoint_folder::write throws, and input_error for what is not finite.
 template <class T>
 void save_state(const io::checkpoint_folder& folder, const training_state<T>& state,
                 const io::tensor_metadata& more = {}) {
+  for (const std::vector<T>* const list :
+       {&state.of_parameters.values, &state.of_parameters.first, &state.of_parameters.second,
+        &state.of_embedding.values, &state.of_embedding.first, &state.of_embedding.second})
+    detail::require_finite(std::span(*list), folder.path_of(static_cast<int>(state.epochs.size())).string(),
+                           "what would be saved");
   std::vector<io::named_tensor> tensors;
   const auto add = [&](const std::string& name, matrix_shape shape, const values_with_moments<T>& all,
                        std::size_t begin) {
@@ -157,24 +162,28 @@ void save_state(const io::checkpoint_folder& folder, const training_state<T>& st
   folder.write(static_cast<int>(state.epochs.size()), tensors, std::move(metadata));
 }
 
-/// What save_state has written. Local. Throws input_error when something is missing or has another shape or
-/// type.
+/// What save_state has written. Local. Throws input_error when something is missing, has another shape or
+/// type, or is not finite.
 template <class T>
 training_state<T> load_state(const io::safetensors_file& file) {
   training_state<T> state;
   state.steps = detail::number_in(file, "steps");
+  if (state.steps < 0) throw_error<input_error>({file.name(), ": its steps are ", state.steps});
   const auto append = [&](std::vector<T>& to, const std::string& name,
                           const std::vector<global_index>& shape) {
+    const std::string shown = io::printable(name);
     if (file.at(name).shape != shape)
-      throw_error<input_error>({file.name(), ": the tensor ", name, " has another shape than its parameter"});
+      throw_error<input_error>(
+          {file.name(), ": the tensor ", shown, " has another shape than its parameter"});
     const std::vector<T> values = file.values<T>(name);
+    detail::require_finite(std::span(values), file.name(), "the tensor " + shown);
     to.insert(to.end(), values.begin(), values.end());
   };
   for (const io::named_tensor& tensor : file.tensors()) {
     const std::string& name = tensor.name;
     if (name.starts_with("adam.") || name == detail::epochs_name) continue;
     if (tensor.shape.size() != 2)
-      throw_error<input_error>({file.name(), ": the tensor ", name, " is no matrix"});
+      throw_error<input_error>({file.name(), ": the tensor ", io::printable(name), " is no matrix"});
     const matrix_shape shape{tensor.shape[0], tensor.shape[1]};
     const bool embedding = name == detail::embedding_name;
     if (embedding)
@@ -186,9 +195,11 @@ training_state<T> load_state(const io::safetensors_file& file) {
     append(to.first, detail::first_prefix + name, tensor.shape);
     append(to.second, detail::second_prefix + name, tensor.shape);
   }
-  const std::vector<double> reports = file.values<double>(detail::epochs_name);
-  if (file.at(detail::epochs_name).shape.back() != static_cast<global_index>(detail::report_columns))
+  const std::vector<global_index>& rows = file.at(detail::epochs_name).shape;
+  if (rows.size() != 2 || rows[1] != static_cast<global_index>(detail::report_columns))
     throw_error<input_error>({file.name(), ": its epochs have not 5 numbers each"});
+  const std::vector<double> reports = file.values<double>(detail::epochs_name);
+  detail::require_finite(std::span(reports), file.name(), "the tensor epochs");
   for (std::size_t k = 0; k < reports.size(); k += detail::report_columns) {
     const double* const n = &reports[k];
     state.epochs.push_back({static_cast<int>(state.epochs.size()) + 1, n[0], n[1], n[2], n[3], n[4], {}});

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "partita/comm/mesh.hpp"
+#include "partita/train/finite.hpp"
 #include "partita/train/summary.hpp"
 #include "partita/train/training_state.hpp"
 
@@ -80,7 +81,8 @@ std::optional<far_traffic> forecast_of(const mesh<Device>& m, Trainer& training,
 /// The epochs that are left up to number `epochs`, each a call of training.epoch(number), and the results,
 /// without predicted_words_received. All ranks have far memory, or none has. The mesh's ledger is cleared
 /// before each; what travels in the phases "evaluation" and "checkpoint" is not counted as training.
-/// Collective over the mesh. Throws error naming `name` when a loss is not finite, and when more epochs are
+/// Collective over the mesh. Throws error naming `name` when a loss, a gradient or a parameter is not finite,
+/// which it names, before any of it is saved, and when more epochs are
 /// behind than `epochs`; what how.load and how.save throw.
 template <class T, class Device, class Trainer>
 training_result run_epochs(const mesh<Device>& m, const std::string& name, int epochs, Trainer& training,
@@ -118,6 +120,10 @@ training_result run_epochs(const mesh<Device>& m, const std::string& name, int e
     add(report);
     if (!std::isfinite(report.loss))
       throw_error<error>({name, ": the loss is not finite in epoch ", e, "; a lower learning rate may help"});
+    if (!report.not_finite.empty())
+      throw_error<error>({name, ": ", report.not_finite, " is not finite in epoch ", e,
+                          "; features or weights of edges may be too large or too small for this precision, "
+                          "or the learning rate too high"});
     if (observe) observe(report);
     if (how.stop && e < epochs) {
       const phase_scope phase(m.ledger(), "evaluation");

@@ -71,8 +71,9 @@ class graph_operators {
         loops_(options.loops),
         edges_(m.world(), data),
         symmetric_(options.symmetric) {
-    if (!symmetric_)
-      transfer::require_entries({rows_.size(), rows_.size()}, edges_, transfer::host_threads(m.queue()));
+    if (!symmetric_ || !data.edge_weights.empty())
+      transfer::require_entries({rows_.size(), rows_.size()}, graph_entries<T>(edges_),
+                                transfer::host_threads(m.queue()));
   }
 
   /// Without weights and repeated edges, it stores no value for an entry, see transfer::scaled_pattern. A
@@ -105,6 +106,10 @@ class graph_operators {
           mesh_.reproducible()
               ? reproducible_row_sums(mesh_.world(), rows_.size(), entries)
               : row_sums(mesh_.world(), rows_.size(), entries, transfer::host_threads(mesh_.queue())));
+      const auto infinite = std::ranges::find_if_not(*sums, [](double d) { return std::isfinite(d); });
+      if (infinite != sums->end())
+        throw_error<error>({"the weights of the edges to vertex ", infinite - sums->begin(),
+                            " have a sum that is not a finite number"});
       for (double& d : *sums) d = d > 0 ? invert(d) : 0;
       return scale(std::move(sums));
     };
@@ -173,6 +178,20 @@ T feature_scale(const io::dataset& data, global_index v, bool raw) {
   return std::isfinite(sum) && std::isfinite(scale) ? scale : T(1);
 }
 
+/// Throws input_error for scaled features of vertex v that are not finite in this precision.
+template <class T>
+void require_features(const io::dataset& data, global_index v, T scale, std::span<const T> values,
+                      global_index first = 0) {
+  const char* const type = sizeof(T) == 4 ? "f32" : "f64";
+  if (!(scale != T(0) && std::isfinite(scale)))
+    throw_error<input_error>(
+        {data.name, ": the features of vertex ", v, " cannot be divided by their sum in ", type});
+  for (std::size_t j = 0; j < values.size(); ++j)
+    if (!std::isfinite(values[j]))
+      throw_error<input_error>({data.name, ": feature ", first + static_cast<global_index>(j), " of vertex ",
+                                v, " is not a finite number in ", type});
+}
+
 /// The scaled features of these vertices, this rank's rows of a matrix (n x f) with row blocking `rows`.
 /// Local; no communication.
 template <class T, class Device>
@@ -191,6 +210,7 @@ dense<T, vertex_rows, Device> features_of(const mesh<Device>& m, const io::datas
       data.vertex_features.fill_row(vertices[i + k], row);
       const T scale = feature_scale<T>(data, vertices[i + k], raw);
       for (T& value : row) value *= scale;
+      require_features<T>(data, vertices[i + k], scale, row);
     }
     copy(m.queue(), std::span<const T>(values), x.values().subspan(i * width, values.size()));
     if (i / rows_at_a_time % 64 == 63) data.vertex_features.forget();
@@ -207,6 +227,7 @@ sparse_rows<T, Device> sparse_features_of(const mesh<Device>& m, const io::datas
     const T scale = feature_scale<T>(data, v, raw);
     data.vertex_features.for_row(v, [&](global_index feature, auto value) {
       entries.push_back({row, feature, static_cast<T>(value) * scale});
+      require_features<T>(data, v, scale, {&entries.back().value, 1}, feature);
     });
     ++row;
   }
@@ -255,8 +276,9 @@ dense<T, dynamic_layout, Device> local_feature_columns(const mesh<Device>& m, co
   for (global_index v = 0; v < data.vertices; ++v) {
     data.vertex_features.fill_row(v, row);
     const T scale = feature_scale<T>(data, v, raw);
-    for (global_index j = mine.begin; j < mine.end; ++j)
-      values.push_back(row[static_cast<std::size_t>(j)] * scale);
+    for (T& value : row) value *= scale;
+    require_features<T>(data, v, scale, row);
+    values.insert(values.end(), row.begin() + mine.begin, row.begin() + mine.end);
   }
   copy(m.queue(), std::span<const T>(values), x.values());
   return x;

@@ -60,7 +60,7 @@ class mini_batch_trainer {
     mesh_.queue().synchronize();
     const std::chrono::duration<double> mine = std::chrono::steady_clock::now() - begin;
     const phase_scope phase(mesh_.ledger(), "evaluation");
-    report.seconds = mesh_.world().all_reduce(mine.count(), reduction::max);
+    detail::report_step(mesh_.world(), mine.count(), detail::not_finite_in(parameters(), optimizer_), report);
     score(report);
     return report;
   }

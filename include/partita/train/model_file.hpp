@@ -4,10 +4,12 @@
 /// model computes. Needs nlohmann-json and POSIX.
 
 #include <charconv>
+#include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,7 +18,9 @@
 #include <vector>
 
 #include "partita/io/labelled_graph.hpp"
+#include "partita/io/quote.hpp"
 #include "partita/io/safetensors.hpp"
+#include "partita/train/finite.hpp"
 #include "partita/train/options.hpp"
 #include "partita/train/parameter_values.hpp"
 
@@ -30,6 +34,12 @@ struct saved_model {
 };
 
 namespace detail {
+
+/// The text with a replacement character for each byte that is not UTF-8, as names of files may have.
+inline std::string as_utf8(const std::string& text) {
+  using nlohmann::json;
+  return json::parse(json(text).dump(-1, ' ', false, json::error_handler_t::replace)).get<std::string>();
+}
 
 template <class Number>
 std::string text_of_number(Number value) {
@@ -50,14 +60,16 @@ class model_metadata {
   }
   bool has(const char* key) const { return texts_.contains(key); }
   template <class Number>
-  Number number(const char* key, Number least) const {
-    return parsed<Number>(key, text(key), least);
+  Number number(const char* key, Number least, Number most = std::numeric_limits<Number>::max()) const {
+    const auto value = parsed<Number>(key, text(key), least);
+    if (value > most) refuse(key);
+    return value;
   }
   double number(const char* key) const {
     double value = 0;
     const std::string& given = text(key);
     const auto [rest, status] = std::from_chars(given.data(), given.data() + given.size(), value);
-    if (status != std::errc{} || rest != given.data() + given.size()) refuse(key);
+    if (status != std::errc{} || rest != given.data() + given.size() || !std::isfinite(value)) refuse(key);
     return value;
   }
   std::vector<global_index> numbers(const char* key) const {
@@ -80,7 +92,7 @@ class model_metadata {
 
  private:
   [[noreturn]] void refuse(const char* key) const {
-    throw_error<input_error>({file_, ": its metadata has ", key, " '", text(key), "'"});
+    throw_error<input_error>({file_, ": its metadata has ", key, " '", io::printable(text(key)), "'"});
   }
   template <class Number>
   Number parsed(const char* key, std::string_view given, Number least) const {
@@ -159,7 +171,7 @@ io::tensor_metadata metadata_of(const training_options& o, const io::dataset& da
           {"features", number(data.features)},
           {"classes", number(data.classes)},
           {"precision", sizeof(T) == 8 ? "f64" : "f32"},
-          {"data", data.name},
+          {"data", detail::as_utf8(data.name)},
           {"seed", number(o.seed)}};
 }
 
@@ -173,11 +185,14 @@ std::vector<io::named_tensor> tensors_of(const std::vector<parameter_values<T>>&
 }
 
 /// Writes a model (collect_values) to a safetensors file, whole or not at all; `more`: metadata of other
-/// keys. Local: one rank calls it. Throws input_error when the file cannot be written.
+/// keys. Local: one rank calls it. Throws input_error when the file cannot be written, and for a value that
+/// is not finite.
 template <class T>
 void save_model(const std::filesystem::path& path, const std::vector<parameter_values<T>>& values,
                 const training_options& options, const io::dataset& data,
                 const io::tensor_metadata& more = {}) {
+  for (const parameter_values<T>& p : values)
+    detail::require_finite(std::span(p.values), path.string(), "the parameter " + io::printable(p.name));
   io::tensor_metadata metadata = metadata_of<T>(options, data);
   metadata.insert(more.begin(), more.end());
   io::save_safetensors(path, tensors_of(values), metadata);
@@ -194,7 +209,7 @@ inline saved_model saved_model_of(const io::safetensors_file& file) {
   o.layers = from.number("layers", 0);
   o.heads = from.number("heads", 1);
   o.last_heads = from.number("last_heads", 1);
-  o.hops = from.number("hops", 1);
+  o.hops = from.number("hops", 1, most_hops);
   o.alpha = from.number("alpha");
   o.lambda = from.number("lambda");
   o.epsilon = from.number("epsilon");
@@ -213,7 +228,7 @@ inline saved_model saved_model_of(const io::safetensors_file& file) {
 }
 
 /// The tensor `name` of a file, of this shape. Local. Throws input_error, which names the file, the tensor
-/// and both shapes, unless there is one.
+/// and both shapes, unless there is one, and for a value that is not finite.
 template <class T>
 std::vector<T> values_in(const io::safetensors_file& file, const std::string& name, matrix_shape shape) {
   const std::vector<global_index>& found = file.at(name).shape;
@@ -222,7 +237,9 @@ std::vector<T> values_in(const io::safetensors_file& file, const std::string& na
     for (const global_index size : found) text += (text.empty() ? "" : " x ") + std::to_string(size);
     throw_error<input_error>({file.name(), ": tensor ", name, " is ", text, ", the model's is ", shape});
   }
-  return file.values<T>(name);
+  std::vector<T> values = file.values<T>(name);
+  detail::require_finite(std::span<const T>(values), file.name(), "tensor " + io::printable(name));
+  return values;
 }
 
 /// The parameters of a set, those of a model or of one stage, = the tensors of the same names; other tensors

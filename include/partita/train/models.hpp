@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "partita/io/quote.hpp"
 #include "partita/nn/conv/gin.hpp"
 #include "partita/nn/conv/sage.hpp"
 #include "partita/nn/conv/sage_max.hpp"
@@ -202,7 +203,7 @@ const named_model<T, Device>& find_model(const training_options& options) {
     }
     known = true;
   }
-  if (!known) throw_error<error>({"unknown model '", options.model, "'"});
+  if (!known) throw_error<error>({"unknown model '", io::printable(options.model), "'"});
   const bool max = options.aggregation == aggregation::max;
   throw_error<error>({"model ", options.model, " has no ",
                       (options.coupling == coupling::coupled ? "max aggregation"

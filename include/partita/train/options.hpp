@@ -143,6 +143,9 @@ struct training_options {
   pipeline_options pipeline = {};
 };
 
+/// More hops than any network has: what asks for more is a mistake.
+inline constexpr int most_hops = 10000;
+
 /// The model options contained in the training options.
 inline nn::model_options options_of_model(const training_options& options) {
   return {.seed = options.seed,
@@ -175,6 +178,7 @@ struct epoch_report {
   double train_accuracy = 0, validation_accuracy = 0, test_accuracy = 0;
   double seconds = 0;  ///< of the training step, on the slowest rank
   std::optional<pipeline_comparison> comparison = {};
+  std::string not_finite = {};  ///< after the step: a gradient, parameter or moment that is not; empty: none
 };
 
 /// The maximum and the sum of a quantity over the ranks.

@@ -323,7 +323,7 @@ epoch_report pipeline_trainer<T, Device>::epoch(int number) {
   timed([&] { update(number); });
 
   const phase_scope phase(mesh_.ledger(), "evaluation");
-  report.seconds = mesh_.world().all_reduce(mine, reduction::max);
+  detail::report_step(mesh_.world(), mine, detail::not_finite_in(parameters(), optimizer_), report);
   idle_ += report.seconds - (mine - link_->taken_idle());
   seconds_ += report.seconds;
   report.loss = mesh_.world().broadcast(report.loss, mesh_.size() - 1);

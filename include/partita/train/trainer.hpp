@@ -44,7 +44,7 @@ class trainer {
   /// A training step, then an evaluation.
   epoch_report epoch(int number);
   /// All epochs requested in the options that are left; see run_epochs. The mesh's ledger is reset in each;
-  /// the evaluation has a phase of its own. Throws error when the loss is not finite.
+  /// the evaluation has a phase of its own. Throws error when a loss, gradient or parameter is not finite.
   training_result run(const epoch_observer& observe = {}, const continuation<T>& how = {});
 
   /// What training goes on from, whole on the first rank, without reports; rows of an embedding in their
@@ -182,9 +182,8 @@ epoch_report trainer<T, Device>::epoch(int number) {
   const std::chrono::duration<double> mine = std::chrono::steady_clock::now() - begin;
 
   const phase_scope phase(mesh_.ledger(), "evaluation");
-  double slowest[] = {mine.count()};
-  mesh_.world().all_reduce(slowest, reduction::max);
-  report.seconds = slowest[0];
+  detail::report_step(mesh_.world(), mine.count(), detail::not_finite_in(model_.parameters(), optimizer_),
+                      report);
   score(report);
   return report;
 }

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// Whether what is trained still consists of finite numbers.
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "partita/nn/optimizer.hpp"
+#include "partita/train/training_state.hpp"
+
+namespace partita::nn::detail {
+
+/// Without an early end, so that it is vectorised.
+template <class T>
+bool all_finite(std::span<const T> values) {
+  bool bad = false;
+  for (const T x : values) bad |= !(std::abs(x) <= std::numeric_limits<T>::max());
+  return !bad;
+}
+
+/// The same of this rank's block. Far memory is read where it is.
+template <class Matrix>
+bool is_finite(Matrix& x) {
+  using T = std::remove_const_t<typename decltype(x.values())::element_type>;
+  const std::span<const T> values = x.values();
+  auto* const far = far_of(x.mesh().queue());
+  if (far != nullptr && far->is_far(values.data())) return all_finite(values);
+  return all_finite(std::span<const T>(block_in_host_memory(x)));
+}
+
+/// After a step: what of these parameters is not finite here, such as "the gradient of layer 1 weight"; empty
+/// where all is. A gradient that is not finite leaves its trace in the second moment, and one of an embedding
+/// in the gradients of the layer that reads it. Local.
+template <class T, class Device>
+std::string not_finite_in(parameters<T, Device>& set, adam<T, Device>& optimizer) {
+  if (is_finite(set.values()) && is_finite(optimizer.state_of(set).second_moment)) return {};
+  for (auto& p : set.list())
+    if (!is_finite(p.gradient())) return "the gradient of " + p.name();
+  for (auto& p : set.list())
+    if (!is_finite(p.value())) return "the parameter " + p.name();
+  return "the optimiser's mean of squared gradients";
+}
+
+/// Makes `report` say, on every rank, what the first rank has found that found something, and how long the
+/// slowest one took. Collective. What travels: an all-reduce of one element; a sentence more where something
+/// was found.
+inline void report_step(const communicator& world, double seconds, std::string not_finite,
+                        epoch_report& report) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  report.seconds = world.all_reduce(not_finite.empty() ? seconds : infinity, reduction::max);
+  if (report.seconds < infinity) return;
+  report.seconds = seconds;
+  const global_index here = not_finite.empty() ? world.size() : world.rank();
+  const auto first = static_cast<int>(-world.all_reduce(-here, reduction::max));
+  std::vector<std::uint8_t> text(not_finite.begin(), not_finite.end());
+  text.resize(static_cast<std::size_t>(world.broadcast(std::ssize(text), first)));
+  world.broadcast(text, first);
+  report.not_finite.assign(text.begin(), text.end());
+}
+
+/// Throws input_error that names the first of these values that is not finite.
+template <class T>
+void require_finite(std::span<const T> values, std::string_view file, std::string_view of) {
+  if (!all_finite(values))
+    throw_error<input_error>({file, ": ", of, " has a value that is not a finite number"});
+}
+
+}  // namespace partita::nn::detail
