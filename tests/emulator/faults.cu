@@ -98,23 +98,6 @@ __global__ void add_with_carry(unsigned* to) {
 
 }  // namespace
 
-namespace cub {
-
-__global__ void read_ahead(int* to) {
-  __shared__ int all[33];
-  all[threadIdx.x] = 1;
-  __syncthreads();
-  to[threadIdx.x] = static_cast<volatile int*>(all)[threadIdx.x + 1];
-}
-__global__ void load_ahead(int* to) {
-  __shared__ int all[33];
-  all[threadIdx.x] = 1;
-  __syncthreads();
-  to[threadIdx.x] = all[threadIdx.x + 1];
-}
-
-}  // namespace cub
-
 TEST_CASE("a read or write out of bounds is named with the thread, the block of memory and the instruction") {
   const values<int> few(std::vector<int>(31, 1)), to(32);
   check_contains(fault_of([&] { copy_one<<<1, 32>>>(few.data(), to.data()); }),
@@ -169,17 +152,6 @@ TEST_CASE("a read of memory that nothing has written is named, in shared memory 
                  {"is of shared memory that was never written", "thread (5, 0, 0)"});
   check_contains(fault_of([&] { read_behind_shared<<<1, 32>>>(to.data(), 32); }),
                  {"a read of 4 bytes is out of bounds of shared memory"});
-}
-
-TEST_CASE(
-    "only kernels of CUB and Thrust may load shared memory that nothing has written, and only plainly") {
-  const values<int> to(32);
-  cub::load_ahead<<<1, 32>>>(to.data());
-  std::vector<int> expected(32, 1);
-  expected.back() = -1;
-  CHECK(to.to_host() == expected);
-  check_contains(fault_of([&] { cub::read_ahead<<<1, 32>>>(to.data()); }),
-                 {"is of shared memory that was never written", "thread (31, 0, 0)"});
 }
 
 TEST_CASE("a barrier that not all threads reach is named") {

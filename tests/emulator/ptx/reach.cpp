@@ -40,13 +40,6 @@ bool near_shared(warp& w, std::uint64_t address) {
   return address - shared.begin < 2 * (shared.end - shared.begin);
 }
 
-/// CUB and Thrust load the key behind a tile of shared memory before they know whether it is of use (the set
-/// operations do), and discard it where it is not; a card does not mind. Kernels of their namespaces only.
-bool reads_ahead(std::string_view kernel) {
-  if (kernel.starts_with("void ")) kernel.remove_prefix(5);
-  return kernel.starts_with("cub::") || kernel.starts_with("thrust::");
-}
-
 }  // namespace
 
 void fail_request(warp& w, space s, const request& r, const window& found) {
@@ -62,11 +55,6 @@ void fail_request(warp& w, space s, const request& r, const window& found) {
     what += std::string("is of ") + (s == space::shared ? "shared " : "") + "memory that was never written";
   }
   throw lane_fault(r.lane, s == space::generic ? what + ": " + w.what().memory->describe(r.address) : what);
-}
-
-void judge_unwritten(warp& w, space s, const request& r, const window& found) {
-  const bool shared = found.begin == w.block().shared.begin();
-  if (!shared || r.how != access::read || !reads_ahead(w.what().kernel->name)) fail_request(w, s, r, found);
 }
 
 void note_request(warp& w, const request& r) {

@@ -35,8 +35,6 @@ struct request {
 window find_window(warp& w, space s, request& r);
 /// Throws what is wrong with a request that is not allowed.
 [[noreturn]] void fail_request(warp& w, space s, const request& r, const window& found);
-/// Throws likewise for a read of what was never written, unless the kernel is one of those that read ahead.
-void judge_unwritten(warp& w, space s, const request& r, const window& found);
 /// Tells the detector; throws lane_fault when there is a race.
 void note_request(warp& w, const request& r);
 
@@ -69,7 +67,7 @@ template <space S>
     if (is_write(how))
       std::memset(marks, 1, bytes);
     else if (!all_written(marks, bytes)) [[unlikely]]
-      judge_unwritten(w, S, r, *found);
+      fail_request(w, S, r, *found);
   }
   if (w.what().races != nullptr) [[unlikely]]
     if (S != space::param && S != space::local) note_request(w, r);
