@@ -222,8 +222,9 @@ double largest_of(std::span<const double> numbers) {
 void require_degrees(const matrix_file& file, std::span<const double> degrees) {
   for (std::size_t v = 0; v < degrees.size(); ++v)
     if (const double d = degrees[v]; d != 0 && !std::isnormal(d))
-      throw no_solution(file.path + ": the weights at vertex " + std::to_string(file.id(static_cast<global_index>(v))) +
-                " add up to " + text_of(d, 3) + ", by which they cannot be divided in double precision");
+      throw no_solution(file.path + ": the weights at vertex " +
+                        std::to_string(file.id(static_cast<global_index>(v))) + " add up to " +
+                        text_of(d, 3) + ", by which they cannot be divided in double precision");
 }
 
 int run_solver(int argc, char** argv, const description& d,

@@ -23,10 +23,10 @@ struct outcome {
   std::vector<candidate> candidates;  ///< of `auto`
   partita::nn::training_result result;
   partita::global_index setup_peak_bytes = 0;  ///< of the busiest rank, the trials of `auto` included
-  partita::global_index duplicate_edges = 0;  ///< -1: not counted, the data has changed
-  std::vector<std::string> notes;          ///< see notes_on
-  partita::nn::over_ranks peak_rss_bytes;  ///< of processes
-  double read_seconds = 0;                 ///< to read and check the data and to sort its vertices
+  partita::global_index duplicate_edges = 0;   ///< -1: not counted, the data has changed
+  std::vector<std::string> notes;              ///< see notes_on
+  partita::nn::over_ranks peak_rss_bytes;      ///< of processes
+  double read_seconds = 0;                     ///< to read and check the data and to sort its vertices
   double plan_seconds = 0;  ///< from the data to the first epoch, without those of distributing
 };
 

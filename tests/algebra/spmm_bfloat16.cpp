@@ -69,7 +69,8 @@ void check_product(const auto& a, layout l, const problem& p, spmm_options optio
   copy(stored, widened);
   for (std::size_t i = 0; i < wide.values().size(); ++i)
     if (widened.values()[i] != float{bfloat16(wide.values()[i])}) FAIL("element ", i);
-  spmm_plan whole(a, widened, options), half(a, stored, options);
+  spmm_plan whole(a, widened, options);
+  spmm_plan half(a, stored, options);
   CHECK(whole.predicted() == half.predicted());
   CHECK(whole.predicted_words_of_x() == half.predicted_words_of_x());
   const outcome expected = run(whole, a, widened), found = run(half, a, stored);

@@ -4,7 +4,7 @@
 
 The test of partita/algebra/spmm.hpp is algebra/spmm.cpp or algebra/spmm.cu. A test of a folder's name serves the headers in
 it: local/host.cpp those of partita/local/host/. What is tested together with something else stands in TOGETHER. Whichever
-it is, the test must reach the header by its includes. A test that tests/CMakeLists.txt does not name is a violation, too."""
+it is, the test must reach the header by its includes. A test that no list of tests names is a violation, too."""
 import pathlib
 import re
 import sys
@@ -59,7 +59,7 @@ TOGETHER = {
     "nn/model.cpp": "nn/gradient_check nn/graph_product",
     "nn/residual.cpp": "nn/linear",
     "train/cuda_models.cu": "compiled/cuda",
-    "train/trainer.cpp": "compiled/host compiled/instances train/epochs train/graph_data train/objective train/options",
+    "train/trainer.cpp": "compiled/host compiled/host_f32 compiled/host_f64 compiled/host_instances compiled/instances train/epochs train/graph_data train/objective train/options",
     "train/graph_entries.cpp": "train/edge_rows",
     "train/checkpoint.cpp": "train/pipeline_state train/training_state",
     "train/embedding.cpp": "train/input_gradient",
@@ -122,7 +122,7 @@ def violations(include, tests, together):
             yield f"partita/{header}.hpp has no test"
         elif not any((include / "partita" / header).with_suffix(".hpp") in reached[test] for test in found):
             yield f"partita/{header}.hpp is not included by {found[0].relative_to(tests)}"
-    listing = (tests / "CMakeLists.txt").read_text()
+    listing = "".join(file.read_text() for file in [tests / "CMakeLists.txt", *sorted(tests.glob("*.cmake"))])
     for test in sorted(p.relative_to(tests) for p in tests.glob("*/**/*") if p.suffix in (".cpp", ".cu")):
         if test.parts[0] not in OTHERS and not re.search(rf"\b{test.with_suffix('').as_posix()}\b", listing):
             yield f"{test} is not run"

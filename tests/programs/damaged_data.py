@@ -190,7 +190,7 @@ class DamagedData(unittest.TestCase):
         far = numbers("<f8", [1e39] + [1.0] * (4 * VERTICES - 1), (VERTICES, 4))
         weights = numbers("<f8", [1e300] * (2 * VERTICES))
         for name, content, option, said in (("features.npy", far, ["--raw-features"], "feature 0 of vertex 0 is not a finite number in f32"),
-                                            ("features.npy", far, ["--reproducible"], "the features of vertex 0 cannot be divided by their sum in f32"),
+                                            ("features.npy", far, ["--reproducible"], "feature 0 of vertex 0 is not a finite number in f32"),
                                             ("edge_weight.npy", weights, [], "is infinite, which is not a finite number")):
             done = self.run_with(name, content, *option)
             self.assertEqual(done.returncode, 1)

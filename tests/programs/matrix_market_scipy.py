@@ -26,7 +26,7 @@ REFUSED = [
     BANNER + "coordinate real general\n1 1 1\n0 1 1\n", BANNER + "coordinate complex general\n1 1 1\n1 1 1 0\n",
     BANNER + "coordinate real hermitian\n1 1 1\n1 1 1\n", BANNER + "coordinate real skew-symmetric\n1 1 1\n1 1 1\n",
     BANNER + "coordinate real symmetric\n1 2 1\n1 1 1\n", BANNER + "array pattern general\n1 1\n", BANNER + "array real general\n2 2\n1\n2\n3\n",
-    BANNER + "coordinate integer general\n1 1 1\n1 1 1.0\n", BANNER + "coordinate integer general\n1 1 1\n1 1 9223372036854775808\n",
+    BANNER + "coordinate integer general\n1 1 1\n1 1 1.0\n",
     BANNER + "coordinate complex hermitian\n1 1 1\n1 1 1 0\n", BANNER + "array complex general\n1 1\n1 0\n", BANNER + "array real hermitian\n1 1\n1\n",
     BANNER + "coordinate real general\n1 1 9223372036854775808\n1 1 1\n", BANNER + "coordinate real general\n-1 1 0\n", BANNER + "coordinate real general\n1 1\n",
     BANNER + "coordinate real general\n1 1 1 1\n1 1 1\n", BANNER + "coordinate real general\n1 1 4000000000000\n1 1 1\n", BANNER + "vector real general\n1 1 0\n",

@@ -100,7 +100,7 @@ class Far(ProgramCase):
         # Wide hidden layers of a small graph: what is far is a multiple of what may be resident.
         with tempfile.TemporaryDirectory() as data:
             write_graph(data, vertices=1 << 14)
-            arguments = ["--model", "gcn", "--hidden", "1024", "--policy", "row_1d", "--threads", "1"]
+            arguments = ["--model", "gcn", "--hidden", "3072", "--policy", "row_1d", "--threads", "1"]
             expected = self.train(*arguments, epochs="1", data=data)
             budget, beside = 32 << 20, 300 * 10**6
             if expected["peak_rss_bytes"]["max_rank"] > expected["peak_bytes"]["max_rank"] + beside:

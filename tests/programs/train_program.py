@@ -359,7 +359,7 @@ class TrainProgram(ProgramCase):
                 self.refused(1, "edge_weight.npy: the weight of row 1 is -1.000000", "--data", self.ring(weights=[1, -1] + [1] * 10), *options)
         self.assertEqual(sorted(tried), sorted(["gcn", "sgc", "appnp", "gcnii", "sage", "resgcn", "gin", "gat", "sage"]))
         for model, said in (("gcn", "the weights of equal edges add up"), ("gat", "equal edges count once")):
-            self.assertIn(said, run("--data", self.ring([(0, 1)]), "--model", model, "--epochs", "1").stderr)
+            self.assertIn(said, train("--data", self.ring([(0, 1)]), "--model", model, "--epochs", "1").stderr)
 
     def test_features_are_divided_unless_one_is_negative(self):
         signed = floats([1, -0.999999, 5, -5, 3, 3, 2, 7, 4, 1, 1, 6], (6, 2))
@@ -378,7 +378,7 @@ class TrainProgram(ProgramCase):
             self.assertEqual(result["notes"][-1], "labels.npy is a column: each number in it is the class of a vertex")
         several = self.ring(labels_npy=ints([0, 1, 1, 0] * 3, (6, 2)))
         self.assertEqual(self.train(data=several)["score"], "micro_f1")
-        shown = run("--data", several, "--model", "gcn", "--epochs", "2").stdout
+        shown = train("--data", several, "--model", "gcn", "--epochs", "2").stdout
         self.assertRegex(shown, "micro-F1: train .*\n(?s:.*)test micro-F1 ")
         self.assertNotIn("accuracy", shown)
 
@@ -396,7 +396,7 @@ class TrainProgram(ProgramCase):
                     self.assertIsNotNone(result["train_accuracy"])
                     self.assertEqual(result["best_val_epoch"] is None, missing != "test")
                     self.assertIsNone(result["test_accuracy_at_best_val"])
-        shown = run("--data", data, "--model", "gcn", "--epochs", "2").stdout
+        shown = train("--data", data, "--model", "gcn", "--epochs", "2").stdout
         self.assertRegex(shown, "validation +n/a  test +n/a")
         self.assertNotIn("best", shown)
         for way in ([], ["--ranks", "2"], ["--model", "sage", "--batch", "2"]):
@@ -489,7 +489,7 @@ class TrainProgram(ProgramCase):
             with self.subTest(arguments=arguments):
                 words = karate[:4] if "--epochs" in arguments else karate
                 words = words[:2] + words[4:] if "--model" in arguments else words
-                done = run(*words, *arguments, "--quiet", command=["sh", "-c", 'ulimit -v 6000000; exec "$@"', "sh"])
+                done = train(*words, *arguments, "--quiet", command=["sh", "-c", 'ulimit -v 6000000; exec "$@"', "sh"])
                 self.assertEqual((done.returncode, len(done.stderr.splitlines())), (code, 1), done.stderr)
                 self.assertIn(part, done.stderr)
 

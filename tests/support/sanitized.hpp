@@ -7,8 +7,8 @@ namespace test_support {
 
 using namespace partita;  // so that a test that uses test_support uses partita, too
 
-/// The thread sanitizer is slow and looks at the code, not at the numbers: it sees fewer ranks and sizes. With the address
-/// sanitizer all are tested.
+/// The thread sanitizer is slow and looks at the code, not at the numbers: it sees fewer ranks and sizes.
+/// With the address sanitizer all are tested.
 #if defined(__SANITIZE_THREAD__)
 inline constexpr bool sanitized = true;
 #else
