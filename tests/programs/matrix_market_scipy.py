@@ -31,7 +31,7 @@ REFUSED = [
     BANNER + "coordinate real general\n1 1 9223372036854775808\n1 1 1\n", BANNER + "coordinate real general\n-1 1 0\n", BANNER + "coordinate real general\n1 1\n",
     BANNER + "coordinate real general\n1 1 1 1\n1 1 1\n", BANNER + "coordinate real general\n1 1 4000000000000\n1 1 1\n", BANNER + "vector real general\n1 1 0\n",
     BANNER + "coordinate real general\n1 1 1\n1 9223372036854775808 1\n", BANNER + "array real general\n1 1\n1\n2\n", BANNER + "array real skew-symmetric\n2 3\n1\n",
-    "%MatrixMarket matrix coordinate real general\n1 1 0\n", "", "\n", BANNER, BANNER + "coordinate real general\n",
+    "MatrixMarket matrix coordinate real general\n1 1 0\n", "", "\n", BANNER, BANNER + "coordinate real general\n",
 ]
 
 
