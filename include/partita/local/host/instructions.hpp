@@ -87,7 +87,7 @@ inline instruction_set instructions() {
 namespace instruction_detail {
 
 // Kernels are optimised for speed in programs that GCC optimises less, which compile faster.
-#if defined(__OPTIMIZE__) && !defined(__clang__)
+#if defined(__OPTIMIZE__) && !defined(__clang__) && !defined(__CUDACC__)
 #pragma GCC push_options
 #pragma GCC optimize("O3")
 #endif
@@ -106,7 +106,7 @@ template <class F, class... A>
   return f(arguments...);
 }
 #endif
-#if defined(__OPTIMIZE__) && !defined(__clang__)
+#if defined(__OPTIMIZE__) && !defined(__clang__) && !defined(__CUDACC__)
 #pragma GCC pop_options
 #endif
 
