@@ -70,7 +70,10 @@ struct strip {
           __builtin_prefetch(next + j);
         const T* const from = p.x.row_data(columns[e]);
         entry += 1;
-        for (int n = 0; n < Count; ++n) take_larger(at(from, n, second).value, entry, largest[n], where[n]);
+        for (int n = 0; n < Count; ++n) {
+          const vector value = at(from, n, second).value;  // a copy: the place need not be aligned
+          take_larger(value, entry, largest[n], where[n]);
+        }
       }
       for (int n = 0; n < Count; ++n) {
         reinterpret_cast<place*>(p.y.row_data(i) + start(n, second))->value = largest[n];
