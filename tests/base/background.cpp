@@ -12,10 +12,10 @@ namespace test_background {
 using namespace partita;
 
 TEST_CASE("tasks run one after the other on one thread, with a team, and their exceptions arrive") {
-  base::background beside;
-  beside.wait();
   std::thread::id first;
   int sum = 0;
+  base::background beside;  // ends before what its tasks refer to
+  beside.wait();
   for (int k = 0; k < 5; ++k) {
     beside.start([&] {
       if (k == 0) first = std::this_thread::get_id();

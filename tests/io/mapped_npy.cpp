@@ -17,7 +17,7 @@ namespace {
 template <class T>
 std::vector<T> values_of(std::size_t count) {
   std::vector<T> values;
-  for (std::size_t k = 0; k < count; ++k) values.push_back(static_cast<T>(static_cast<double>(k) * 7 - 100));
+  for (std::size_t k = 0; k < count; ++k) values.push_back(static_cast<T>(static_cast<long>(k) * 7 - 100));
   for (T& v : values)
     if (sizeof(T) == 1) v = static_cast<T>(&v - values.data());
   return values;
