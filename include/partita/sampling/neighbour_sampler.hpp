@@ -80,7 +80,7 @@ class neighbour_draw {
                              choice& chosen) const {
     auto& places = chosen.places;
     places.clear();
-    const double* const sums = cumulative_ + row.begin;
+    const double* const sums = weighted_ ? cumulative_ + row.begin : nullptr;
     for (local_index i = 0; i < fanout_; ++i)
       if (weighted_)
         places.push_back(static_cast<local_index>(

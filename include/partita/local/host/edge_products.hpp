@@ -32,6 +32,9 @@ struct product {
   matrix_view<const T> x;
   T beta;
   matrix_view<T> y;
+
+  /// Those of head h; without entries there are none.
+  const T* values_of(local_index h) const { return values == nullptr ? values : values + h; }
 };
 
 /// Rows [begin, end) of y: all columns in one pass if vectors can lie within heads, else head by head.
@@ -44,12 +47,12 @@ inline void rows(const product<T>& p, local_index begin, local_index end) {
   const bool one_head = first + p.y.cols <= p.s.head_width;
   if (!one_head && shared * sizeof(T) >= strip_detail::shortest<T, strip_detail::value_of_head<T>>)
     return strip_detail::multiply_rows<I>(
-        all, strip_detail::value_of_head<T>{p.values + head, p.order, p.s.heads, p.s.head_width, first},
+        all, strip_detail::value_of_head<T>{p.values_of(head), p.order, p.s.heads, p.s.head_width, first},
         shared, begin, end);
   for (local_index i = begin; i < end; i += one_head ? end - begin : row_block)
     for_heads(p.s, 0, p.y.cols, [&](local_index from, local_index to, local_index h) {
       strip_detail::multiply_rows<I>(all.columns(from, to),
-                                     strip_detail::one_value<T>{p.values + h, p.order, p.s.heads}, 0, i,
+                                     strip_detail::one_value<T>{p.values_of(h), p.order, p.s.heads}, 0, i,
                                      one_head ? end : std::min(i + row_block, end));
     });
 }
