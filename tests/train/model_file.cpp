@@ -319,7 +319,9 @@ TEST_CASE("files without the metadata of a model are refused") {
   for (const auto& [key, value] : good) {
     io::tensor_metadata changed = good;
     changed.erase(key);
-    CHECK(complaint_of(changed) == "m is no file of a model: its metadata has no " + key);
+    const std::string without =
+        key == "self_loops" ? "" : "m is no file of a model: its metadata has no " + key;
+    CHECK(complaint_of(changed) == without);  // older files have no loops that count once
     if (key == "model" || key == "data") continue;
     changed[key] = "-x";
     CHECK(complaint_of(changed) == "m: its metadata has " + key + " '-x'");

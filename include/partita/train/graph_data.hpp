@@ -178,14 +178,11 @@ T feature_scale(const io::dataset& data, global_index v, bool raw) {
   return std::isfinite(sum) && std::isfinite(scale) ? scale : T(1);
 }
 
-/// Throws input_error for scaled features of vertex v that are not finite in this precision.
+/// Throws input_error for scaled features of vertex v that are not finite in T.
 template <class T>
-void require_features(const io::dataset& data, global_index v, T scale, std::span<const T> values,
+void require_features(const io::dataset& data, global_index v, std::span<const T> values,
                       global_index first = 0) {
   const char* const type = sizeof(T) == 4 ? "f32" : "f64";
-  if (!(scale != T(0) && std::isfinite(scale)))
-    throw_error<input_error>(
-        {data.name, ": the features of vertex ", v, " cannot be divided by their sum in ", type});
   for (std::size_t j = 0; j < values.size(); ++j)
     if (!std::isfinite(values[j]))
       throw_error<input_error>({data.name, ": feature ", first + static_cast<global_index>(j), " of vertex ",
@@ -210,7 +207,7 @@ dense<T, vertex_rows, Device> features_of(const mesh<Device>& m, const io::datas
       data.vertex_features.fill_row(vertices[i + k], row);
       const T scale = feature_scale<T>(data, vertices[i + k], raw);
       for (T& value : row) value *= scale;
-      require_features<T>(data, vertices[i + k], scale, row);
+      require_features<T>(data, vertices[i + k], row);
     }
     copy(m.queue(), std::span<const T>(values), x.values().subspan(i * width, values.size()));
     if (i / rows_at_a_time % 64 == 63) data.vertex_features.forget();
@@ -227,7 +224,7 @@ sparse_rows<T, Device> sparse_features_of(const mesh<Device>& m, const io::datas
     const T scale = feature_scale<T>(data, v, raw);
     data.vertex_features.for_row(v, [&](global_index feature, auto value) {
       entries.push_back({row, feature, static_cast<T>(value) * scale});
-      require_features<T>(data, v, scale, {&entries.back().value, 1}, feature);
+      require_features<T>(data, v, {&entries.back().value, 1}, feature);
     });
     ++row;
   }
@@ -277,7 +274,7 @@ dense<T, dynamic_layout, Device> local_feature_columns(const mesh<Device>& m, co
     data.vertex_features.fill_row(v, row);
     const T scale = feature_scale<T>(data, v, raw);
     for (T& value : row) value *= scale;
-    require_features<T>(data, v, scale, row);
+    require_features<T>(data, v, row);
     values.insert(values.end(), row.begin() + mine.begin, row.begin() + mine.end);
   }
   copy(m.queue(), std::span<const T>(values), x.values());
