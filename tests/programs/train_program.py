@@ -7,6 +7,7 @@ import json
 import os
 import resource
 import struct
+import subprocess
 import sys
 import unittest
 
