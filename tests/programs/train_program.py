@@ -511,7 +511,7 @@ class TrainProgram(ProgramCase):
             self.assertEqual((f.read(), os.listdir(self.folder)), ("old", ["out"]))
         os.remove(path)
         os.symlink("behind", path)
-        self.assertEqual(run(*karate, "--json", path).returncode, 0)
+        self.assertEqual(train(*karate, "--json", path).returncode, 0)
         self.assertTrue(os.path.islink(path) and os.path.getsize(os.path.join(self.folder, "behind")) > 0)
         with open("/dev/full", "w") as full:
             done = subprocess.run([TRAIN, *karate[:-1]], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
