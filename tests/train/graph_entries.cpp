@@ -185,13 +185,15 @@ TEST_CASE("features are divided by their row sums only where none of all rows is
     CHECK(found == columns);
     return found;
   };
-  const io::feature_table counts(2, 2, dense_values{1, 3, 0, 0}), signs(2, 2, dense_values{1, 3, -1, 1 + 1e-9});
+  const io::feature_table counts(2, 2, dense_values{1, 3, 0, 0}),
+      signs(2, 2, dense_values{1, 3, -1, 1 + 1e-9});
   CHECK(scaled_features(counts, false) == dense_values{0.25, 0.75, 0, 0});
   CHECK(scaled_features(counts, true) == dense_values{1, 3, 0, 0});
   CHECK(scaled_features(signs, false) == scaled_features(signs, true));
   // Sums whose inverses are not finite in the precision divide nothing.
   CHECK(scaled_features(io::feature_table(1, 2, dense_values{1e-310, 0}), false) == dense_values{1e-310, 0});
-  CHECK(scaled_features(io::feature_table(1, 2, dense_values{1e308, 1e308}), false) == dense_values{1e308, 1e308});
+  CHECK(scaled_features(io::feature_table(1, 2, dense_values{1e308, 1e308}), false) ==
+        dense_values{1e308, 1e308});
 
   io::csr_array<double> sparse{2, 2, {0, 1, 2}, {0, 1}, {4, -2}};
   CHECK(scaled_features(io::feature_table(sparse), false) == dense_values{4, 0, 0, -2});
