@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// Everything that needs only the standard library. Backends are headers of their own: comm/mpi.hpp,
+/// Matrices, their products and exchanges, layers, and training on whole graphs, with nothing but the
+/// standard library. Mini-batches and stages are headers of their own: train/mini_batch_trainer.hpp and
+/// train/pipeline_trainer.hpp, or train/trained_values.hpp for all modes; so are backends: comm/mpi.hpp,
 /// local/blas/gemm.hpp, local/lapack/small.hpp, algebra/tall_skinny.hpp, partition/metis.hpp, io/npz.hpp,
 /// io/dataset.hpp, io/safetensors.hpp, io/checkpoint_folder.hpp, train/checkpoint.hpp and
 /// train/model_file.hpp; io/whole_file.hpp and io/matrix_market.hpp need POSIX.
@@ -24,7 +26,8 @@
 #include "partita/nn/residual.hpp"
 #include "partita/partition/gemm_grid.hpp"
 #include "partita/partition/policies.hpp"
-#include "partita/train/trained_values.hpp"
+#include "partita/train/models.hpp"
+#include "partita/train/parameter_values.hpp"
 #include "partita/transfer/assign_values.hpp"
 #include "partita/transfer/distribute.hpp"
 #include "partita/transfer/gather_rows.hpp"

@@ -8,7 +8,7 @@ namespace test_function_reference {
 
 using partita::base::function_reference;
 
-int twice(function_reference<int> f) {
+int twice(function_reference<void(int)> f) {
   f(1);
   f(2);
   return 2;
@@ -17,7 +17,7 @@ int twice(function_reference<int> f) {
 TEST_CASE("function references: call what they refer to") {
   int sum = 0;
   const auto add = [&](int x) { sum += x; };
-  const function_reference<int> first = add, copy = first;
+  const function_reference<void(int)> first = add, copy = first;
   CHECK(twice(copy) == 2);
   CHECK(twice([&](int x) { sum += 10 * x; }) == 2);
   CHECK(sum == 33);

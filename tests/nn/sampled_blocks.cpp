@@ -67,7 +67,7 @@ TEST_CASE("on whole neighbourhoods, with dropout, losses and gradients are those
   const io::dataset d = directed_graph(43);
   const host_mesh m = alone();
   const std::vector<global_index> roots{7, 3, 40, 11, 42, 5};  // 42 is isolated
-  for (const auto& named : nn::named_models<double, host>) {
+  for (const auto& named : nn::named_models<double, host>()) {
     if (named.on_blocks.products == 0) continue;
     CAPTURE(named.name);
     nn::training_options o{.model = std::string(named.name), .hidden = {6}, .heads = 2, .epsilon = 0.25};

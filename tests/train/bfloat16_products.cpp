@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "partita/comm/self.hpp"
+#include "partita/compiled/host.hpp"
 #include "partita/train/models.hpp"
 #include "support/datasets.hpp"
 #include "support/meshes.hpp"

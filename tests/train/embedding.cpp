@@ -120,7 +120,7 @@ TEST_CASE("gradients of an embedding match finite differences, in mini-batches a
       for (std::size_t k = 0; k < gradient.size(); k += 3)
         check(t.embedding()->values(), gradient[k], k, [&] { return t.gradients(1, 0); });
     }
-    for (const auto& named : nn::named_models<double, host>) {
+    for (const auto& named : nn::named_models<double, host>()) {
       CAPTURE(std::string(named.name));
       nn::training_options o = options_for(std::string(named.name));
       o.coupling = named.coupling;

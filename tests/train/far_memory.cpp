@@ -168,7 +168,7 @@ TEST_CASE("far memory: attention passes the values of its edges through the wind
 
 TEST_CASE("far memory: the losses of near memory, for every model under every policy") {
   const io::dataset d = directed_graph(311);
-  for (const auto& entry : nn::named_models<double, host>) {
+  for (const auto& entry : nn::named_models<double, host>()) {
     nn::training_options o = short_run(std::string(entry.name));
     if (o.model == "resgcn" || (sanitized && o.model != "gcn" && o.model != "gat")) continue;
     o.coupling = entry.coupling;

@@ -28,7 +28,7 @@ nn::training_options options_for(std::string model) {
 /// Every model in every variant that train_model knows.
 std::vector<nn::training_options> every_model() {
   std::vector<nn::training_options> all;
-  for (const auto& named : nn::named_models<double, host>) {
+  for (const auto& named : nn::named_models<double, host>()) {
     all.push_back(options_for(std::string(named.name)));
     all.back().coupling = named.coupling;
     all.back().aggregation = named.aggregation;

@@ -117,7 +117,7 @@ TEST_CASE("counts say what wide and narrow products move") {
 TEST_CASE("every model") {
   nn::training_options o;
   o.hops = 3;
-  for (const auto& model : nn::named_models<double, host>) {
+  for (const auto& model : nn::named_models<double, host>()) {
     o.model = model.name;
     o.coupling = model.coupling;
     o.aggregation = model.aggregation;

@@ -130,7 +130,7 @@ TEST_CASE("a trainer that is given the parameters and the optimizer's state of a
 
 TEST_CASE("the gradients of every model are those of finite differences") {
   const io::dataset d = directed_graph(29);
-  for (const auto& entry : nn::named_models<double, host>) {
+  for (const auto& entry : nn::named_models<double, host>()) {
     nn::training_options o = short_run();
     o.model = entry.name;
     o.coupling = entry.coupling;

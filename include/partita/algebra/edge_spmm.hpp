@@ -45,51 +45,57 @@ class edge_spmm_plan {
   template <layout X, layout Y>
   void operator()(const edges& e, const dense<T, X, Device>& x, dense<T, Y, Device>& y) {
     schedule_->require(e, x, y);
-    const T* const values = e.values().data();
-    const local::head_slice slice = schedule_->slice(e);
-    auto& stages = schedule_->stages();
-    auto sum = stages.begin(y.local());
-    std::size_t number = 0;
-    stages.for_stages(
-        x.local(), [&](std::size_t, const local::csr_slice<T>& part, matrix_view<const T> rows) {
-          const auto [beta, out] = sum.add(part);
-          local::chunked::edge_multiply(stages.queue(), e.passes(), number++, part.entries, slice,
-                                        part.values_in(values, slice.heads), rows, beta, out);
-        });
-    stages.finish(y.local());
+    multiply(e, x.local(), y.local());
   }
 
   /// As above with e(v, u, h) = of(t, part)(v, entry, h) for the entries of every part of tile t; rows and
   /// entries are relative to the part, h to e's first head. e is computed and stored in the multiplying pass,
   /// or, over far memory, in a pass before it, by of.store(number, t, part, e's values), if there is one.
   template <class Function, layout X, layout Y>
-  void compute(edges& e, Function of, const dense<T, X, Device>& x, dense<T, Y, Device>& y) {
+  void compute(edges& e, const Function& of, const dense<T, X, Device>& x, dense<T, Y, Device>& y) {
     schedule_->require(e, x, y);
-    T* const values = e.values().data();
-    const local::head_slice slice = schedule_->slice(e);
-    auto& stages = schedule_->stages();
-    auto sum = stages.begin(y.local());
-    const auto& q = stages.queue();
-    std::size_t number = 0;
-    stages.for_stages(x.local(),
-                      [&](std::size_t t, const local::csr_slice<T>& part, matrix_view<const T> rows) {
-                        const auto [beta, out] = sum.add(part);
-                        T* const of_part = part.values_in(values, slice.heads);
-                        if constexpr (requires { of.store(number, t, part, of_part); })
-                          if (far_of(q) != nullptr) {
-                            of.store(number, t, part, of_part);
-                            return local::chunked::edge_multiply(q, e.passes(), number++, part.entries, slice,
-                                                                 of_part, rows, beta, out);
-                          }
-                        edge_apply_multiply(q, part.entries, slice, of(t, part), of_part, rows, beta, out);
-                      });
-    stages.finish(y.local());
+    compute(e, of, x.local(), y.local());
   }
 
   /// What this rank receives in one call, in closed form.
   traffic predicted() const { return schedule_->stages().predicted(); }
 
  private:
+  void multiply(const edges& e, matrix_view<const T> x, matrix_view<T> y) {
+    const T* const values = e.values().data();
+    const local::head_slice slice = schedule_->slice(e);
+    auto& stages = schedule_->stages();
+    auto sum = stages.begin(y);
+    std::size_t number = 0;
+    stages.for_stages(x, [&](std::size_t, const local::csr_slice<T>& part, matrix_view<const T> rows) {
+      const auto [beta, out] = sum.add(part);
+      local::chunked::edge_multiply(stages.queue(), e.passes(), number++, part.entries, slice,
+                                    part.values_in(values, slice.heads), rows, beta, out);
+    });
+    stages.finish(y);
+  }
+  template <class Function>
+  void compute(edges& e, const Function& of, matrix_view<const T> x, matrix_view<T> y) {
+    T* const values = e.values().data();
+    const local::head_slice slice = schedule_->slice(e);
+    auto& stages = schedule_->stages();
+    auto sum = stages.begin(y);
+    const auto& q = stages.queue();
+    std::size_t number = 0;
+    stages.for_stages(x, [&](std::size_t t, const local::csr_slice<T>& part, matrix_view<const T> rows) {
+      const auto [beta, out] = sum.add(part);
+      T* const of_part = part.values_in(values, slice.heads);
+      if constexpr (requires { of.store(number, t, part, of_part); })
+        if (far_of(q) != nullptr) {
+          of.store(number, t, part, of_part);
+          return local::chunked::edge_multiply(q, e.passes(), number++, part.entries, slice, of_part, rows,
+                                               beta, out);
+        }
+      edge_apply_multiply(q, part.entries, slice, of(t, part), of_part, rows, beta, out);
+    });
+    stages.finish(y);
+  }
+
   template <class, class>
   friend class sddmm_plan;
   template <class, class>

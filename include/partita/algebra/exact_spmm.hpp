@@ -4,7 +4,6 @@
 
 #include <memory>
 #include <utility>
-#include <variant>
 
 #include "partita/algebra/exact_sums.hpp"
 #include "partita/algebra/spmm_schedule.hpp"
@@ -17,20 +16,13 @@ namespace partita::detail {
 ///
 /// Collective over the mesh: constructor and call. What travels: twice for double, once for float, what the
 /// schedule sends, its sums as doubles; and what common_grid does.
-template <class T, class Device>
+template <class T, class Device, class Schedule>
 class exact_product {
  public:
-  using straight = spmm_schedule<T, Device, double>;
-  using transposed = transposed_schedule<T, Device, double>;
-
   /// `terms`: at most so many make an element of Y.
-  template <class Schedule>
   exact_product(const mesh<Device>& m, std::shared_ptr<const local::csr_tiles<T, Device>> a,
                 Schedule schedule, global_index terms)
-      : mesh_(m),
-        a_(std::move(a)),
-        schedule_(std::make_unique<std::variant<straight, transposed>>(std::move(schedule))),
-        terms_(terms) {}
+      : mesh_(m), a_(std::move(a)), schedule_(std::move(schedule)), terms_(terms) {}
 
   /// y = alpha A x; e has nothing but alpha.
   void operator()(matrix_view<const T> x, matrix_view<T> y, const local::spmm_epilogue<T>& e = {}) {
@@ -43,49 +35,27 @@ class exact_product {
     base::for_exact_parts<T>(grid, [&](int level, auto part) {
       const matrix_view<double> sums{sums_.data() + static_cast<std::size_t>(level) * size, y.rows, y.cols,
                                      y.cols};
-      std::visit([&](auto& s) { s.sum_parts(x, sums, part); }, *schedule_);
+      schedule_.sum_parts(x, sums, part);
     });
     round_sums(q, std::span<const double>(sums_.span()), double{e.alpha}, std::span<T>(y.data, size));
   }
 
   bool accumulates() const { return false; }
   bool finishes() const { return false; }
-  global_index multiplications() const {
-    return std::visit([](const auto& s) { return s.multiplications(); }, *schedule_);
-  }
+  bool reorders() const { return schedule_.reorders(); }
+  global_index multiplications() const { return schedule_.multiplications(); }
   traffic predicted() const {
-    const traffic once = std::visit([](const auto& s) { return s.predicted(); }, *schedule_);
-    return global_index{base::exact_sums<T>} * once + predicted_grid(mesh_);
+    return global_index{base::exact_sums<T>} * schedule_.predicted() + predicted_grid(mesh_);
   }
-  global_index words_of_x() const {
-    return base::exact_sums<T> * std::visit([](const auto& s) { return s.words_of_x(); }, *schedule_);
-  }
-  spmm_options options() const {
-    return std::visit([](const auto& s) { return s.options(); }, *schedule_);
-  }
-  void require(const blocking& x_rows, const blocking& x_cols, const blocking& y_rows,
-               const blocking& y_cols) const {
-    std::visit([&](const auto& s) { s.require(x_rows, x_cols, y_rows, y_cols); }, *schedule_);
-  }
+  global_index words_of_x() const { return base::exact_sums<T> * schedule_.words_of_x(); }
+  spmm_options options() const { return schedule_.options(); }
 
  private:
   mesh<Device> mesh_;
   std::shared_ptr<const local::csr_tiles<T, Device>> a_;
-  std::unique_ptr<std::variant<straight, transposed>> schedule_;
+  Schedule schedule_;
   global_index terms_;
   buffer<double, Device> sums_;
-};
-
-/// The schedules that a plan for an X stored as this may have on a device.
-template <class T, class Device, class Stored>
-struct product_schedules {
-  using type = std::variant<spmm_schedule<T, Device, T, Stored>, transposed_schedule<T, Device, T, Stored>>;
-};
-template <class T, class Device>
-requires local::sums_exactly<Device>
-struct product_schedules<T, Device, T> {
-  using type =
-      std::variant<spmm_schedule<T, Device>, transposed_schedule<T, Device>, exact_product<T, Device>>;
 };
 
 }  // namespace partita::detail

@@ -144,7 +144,8 @@ gemm_plan<T, Device>::gemm_plan(const comm::call_site&, const operand& a, const 
   const partition::gemm_blocks& blocks = choice_.blocks;
   const partition::gemm_routes routes(problem_, blocks, choice_.sums);
   const partition::gemm_stages& stages = blocks.stages;
-  const auto plan = [&](const partition::route& r, const auto& from, const auto& to, global_index count) {
+  const auto plan = [&](const partition::route& r, const partition::block_of_rank& from,
+                        const partition::block_of_stage& to, global_index count) {
     auto planned =
         std::make_unique<transfer::block_exchange<T, Device>>(mesh_, exchange(m, r, at, from, to, count));
     predicted_ += planned->predicted();

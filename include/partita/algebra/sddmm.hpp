@@ -43,16 +43,7 @@ class sddmm_plan {
   template <layout Y, layout X>
   void parts(const dense<T, Y, Device>& y, const dense<T, X, Device>& x, edges& e, T beta = T(0)) {
     schedule_->require(e, x, y);
-    const matrix_view<const T> y_rows = spread_(y.local());  // (A's rows, columns here)
-    T* const values = e.values().data();
-    const local::head_slice slice = schedule_->slice(e);
-    auto& stages = schedule_->stages();
-    std::size_t number = 0;
-    stages.for_stages(
-        x.local(), [&](std::size_t, const local::csr_slice<T>& part, matrix_view<const T> x_rows) {
-          local::chunked::edge_dot(stages.queue(), e.passes(), number++, part.entries, slice,
-                                   part.rows_of(y_rows), x_rows, beta, part.values_in(values, slice.heads));
-        });
+    parts(y.local(), x.local(), e, beta);
   }
   /// Axes along which the ranks hold contributions to the same value.
   axis_set summed_axes() const { return schedule_->spread().cols; }
@@ -69,6 +60,17 @@ class sddmm_plan {
   traffic predicted_parts() const { return schedule_->stages().predicted_stages() + spread_.predicted(); }
 
  private:
+  void parts(matrix_view<const T> y, matrix_view<const T> x, edges& e, T beta) {
+    const matrix_view<const T> y_rows = spread_(y);  // (A's rows, columns here)
+    T* const values = e.values().data();
+    const local::head_slice slice = schedule_->slice(e);
+    auto& stages = schedule_->stages();
+    std::size_t number = 0;
+    stages.for_stages(x, [&](std::size_t, const local::csr_slice<T>& part, matrix_view<const T> x_rows) {
+      local::chunked::edge_dot(stages.queue(), e.passes(), number++, part.entries, slice,
+                               part.rows_of(y_rows), x_rows, beta, part.values_in(values, slice.heads));
+    });
+  }
   const communicator& along_slices() const { return schedule_->pattern().mesh().along(summed_axes()); }
 
   std::shared_ptr<detail::edge_schedule<T, Device>> schedule_;

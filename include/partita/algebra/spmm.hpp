@@ -3,12 +3,12 @@
 /// Y = A X for every partition policy, by a single schedule whose communication steps vanish on axes of size
 /// 1.
 
+#include <memory>
 #include <string>
 #include <type_traits>
-#include <variant>
 
 #include "partita/algebra/epilogue.hpp"
-#include "partita/algebra/exact_spmm.hpp"
+#include "partita/algebra/product.hpp"
 #include "partita/local/chunked.hpp"
 #include "partita/transfer/layout_change.hpp"
 
@@ -76,7 +76,8 @@ class spmm_plan {
   template <layout A>
   spmm_plan(const sparse<T, A, Device>& a, layout l, const blocking& features, spmm_options options = {},
             std::source_location where = std::source_location::current())
-      : spmm_plan(comm::call_site(where), a, l, features, options) {}
+      : spmm_plan(comm::call_site(where), detail::multiplied_matrix<T, Device>::of(a), l,
+                  multiplied_layout(a, l), features, options) {}
 
   /// y = A x.
   template <layout X, layout Y>
@@ -101,20 +102,9 @@ class spmm_plan {
                   const std::type_identity_t<epilogue<T, Device>>& e,
                   std::source_location where = std::source_location::current()) {
     const comm::call_site scope(where);
-    require(x, y);
-    local::spmm_epilogue<T> all = detail::epilogue_of_block(alpha, e, y);
-    if (finishes()) return multiply(x, all, y);
-    const local::spmm_epilogue<T> product{.alpha = alpha, .beta = accumulates() ? e.beta : T(0)};
-    all.alpha = 1;
-    if (product.beta == e.beta) {
-      multiply(x, product, y);
-      all.beta = 0;
-      if (all.ends()) detail::finish<T>(y.mesh().queue(), y.local(), all, y.local());
-      return;
-    }
-    if (!product_) product_.emplace(y.mesh(), y.layout(), y.row_blocking(), y.col_blocking());
-    multiply(x, product, *product_);  // (m, f)
-    detail::finish<T>(y.mesh().queue(), product_->local(), all, y.local());
+    require(x.layout(), x.row_blocking(), x.col_blocking(), y.layout(), y.row_blocking(), y.col_blocking());
+    detail::require_distinct("spmm", x, y);
+    run(x.local(), detail::epilogue_of_block(alpha, e, y), y.local());
   }
 
   /// What (*this)(x, y) will move between near and far memory, by the closed forms of its operations (see
@@ -135,95 +125,23 @@ class spmm_plan {
   std::string explain() const;
 
   /// What this rank receives in one call, in closed form.
-  traffic predicted() const {
-    return std::visit([](const auto& s) { return s.predicted(); }, schedule_) + change_.predicted();
-  }
+  traffic predicted() const { return product_->facts().predicted + change_.predicted(); }
   /// How many of these words are numbers of X, each of sizeof(Stored) bytes.
   global_index predicted_words_of_x() const {
-    return std::visit([](const auto& s) { return s.words_of_x(); }, schedule_) +
-           change_.predicted_inner().words;
+    return product_->facts().words_of_x + change_.predicted_inner().words;
   }
   /// Nonzeros multiplied by this rank in one call, times the columns of X they are multiplied with.
-  global_index multiplications() const {
-    return std::visit([](const auto& s) { return s.multiplications(); }, schedule_);
-  }
+  global_index multiplications() const { return product_->facts().multiplications; }
   /// The options in effect, with `automatic` resolved.
-  spmm_options options() const {
-    return std::visit([](const auto& s) { return s.options(); }, schedule_);
-  }
+  spmm_options options() const { return product_->facts().options; }
 
  private:
-  using schedule = typename detail::product_schedules<T, Device, Stored>::type;
-
-  template <layout X, layout Y>
-  void require(const dense<Stored, X, Device>& x, const dense<T, Y, Device>& y) const {
-    std::visit(
-        [&](const auto& s) {
-          s.require(x.row_blocking(), x.col_blocking(), y.row_blocking(), y.col_blocking());
-        },
-        schedule_);
-    if (x.layout() != layout_ || y.layout() != layout_)
-      throw_error<shape_error>({"spmm planned for X and Y with ", layout_, " was given X with ", x.layout(),
-                                " and Y with ", y.layout()});
-    detail::require_distinct("spmm", x, y);
-  }
-  bool reorders() const {
-    const auto* const s = std::get_if<detail::spmm_schedule<T, Device, T, Stored>>(&schedule_);
-    return s != nullptr && s->reorders();
-  }
-  /// Whether products can be added to y, and the epilogue follow, in the pass that multiplies.
-  bool accumulates() const {
-    return !change_.travels() && std::visit([](const auto& s) { return s.accumulates(); }, schedule_);
-  }
-  bool finishes() const {
-    return !change_.travels() && std::visit([](const auto& s) { return s.finishes(); }, schedule_);
-  }
-  void run(matrix_view<const Stored> x, const local::spmm_epilogue<T>& e, matrix_view<T> y) {
-    std::visit([&](auto& s) { s(x, y, e); }, schedule_);
-  }
-  template <layout A>
-  static schedule schedule_of(const sparse<T, A, Device>& a, const blocking& features, layout inner,
-                              spmm_options options) {
-    if constexpr (!std::is_same_v<Stored, T>) {
-      if (a.mesh().reproducible())
-        throw_error<error>(
-            {"spmm: A of ", a.shape(), " cannot multiply an X of bfloat16 on a reproducible mesh"});
-    } else if constexpr (local::sums_exactly<Device>) {
-      if (a.mesh().reproducible()) {
-        using exact = detail::exact_product<T, Device>;
-        const auto block = a.is_stored() ? a.local() : transposed(a).local();
-        const global_index terms = a.shape().cols;
-        if (a.is_stored())
-          return exact(a.mesh(), block, of_stored<typename exact::straight>(a, features, inner, options),
-                       terms);
-        return exact(a.mesh(), block, of_transposed<typename exact::transposed>(a, features, inner, options),
-                     terms);
-      }
-    }
-    if (a.is_stored())
-      return of_stored<detail::spmm_schedule<T, Device, T, Stored>>(a, features, inner, options);
-    return of_transposed<detail::transposed_schedule<T, Device, T, Stored>>(a, features, inner, options);
-  }
-  template <class Schedule, layout A>
-  static Schedule of_stored(const sparse<T, A, Device>& a, const blocking& features, layout inner,
-                            spmm_options options) {
-    return Schedule(a.mesh(), a.local(), a.row_blocking(), a.col_blocking(), features, a.layout(), inner,
-                    options);
-  }
-  template <class Schedule, layout A>
-  static Schedule of_transposed(const sparse<T, A, Device>& a, const blocking& features, layout inner,
-                                spmm_options options) {
-    return Schedule(a.mesh(), transposed(a).local(), a.col_blocking(), a.row_blocking(), features, a.layout(),
-                    inner, options);
-  }
+  void require(layout x, const blocking& x_rows, const blocking& x_cols, layout y, const blocking& y_rows,
+               const blocking& y_cols) const;
+  /// y = the epilogue e of A x, on this rank's blocks.
+  void run(matrix_view<const Stored> x, local::spmm_epilogue<T> e, matrix_view<T> y);
   /// y = the part of an epilogue of A x that the multiplying pass can have.
-  template <layout X, layout Y>
-  void multiply(const dense<Stored, X, Device>& x, const local::spmm_epilogue<T>& e, dense<T, Y, Device>& y) {
-    if (!change_.travels()) return run(x.local(), e, y.local());
-    change_.to_inner(x, *x_);          // (k, f), in the operand layout of A
-    run(x_->local(), e, y_->local());  // (m, f)
-    change_.to_outer(*y_, y);
-  }
+  void multiply(matrix_view<const Stored> x, const local::spmm_epilogue<T>& e, matrix_view<T> y);
   /// The columns of X, if A can multiply it.
   template <layout A, layout X>
   static const blocking& columns_of(const sparse<T, A, Device>& a, const dense<Stored, X, Device>& x) {
@@ -238,24 +156,73 @@ class spmm_plan {
                                 "; give both the same blocking"});
     return x.col_blocking();
   }
-  template <layout A>
-  spmm_plan(const comm::call_site&, const sparse<T, A, Device>& a, layout l, const blocking& features,
-            spmm_options options)
-      : layout_(l),
-        inner_(multiplied_layout(a, l)),
-        schedule_(schedule_of(a, features, inner_, options)),
-        change_(a.mesh(), a.col_blocking(), a.row_blocking(), features, l, inner_) {
-    if (!change_.travels()) return;
-    x_.emplace(a.mesh(), inner_, a.col_blocking(), features);
-    y_.emplace(a.mesh(), inner_, a.row_blocking(), features);
-  }
+  spmm_plan(const comm::call_site&, const detail::multiplied_matrix<T, Device>& a, layout l, layout inner,
+            const blocking& features, const spmm_options& options);
 
+  device_queue<Device> queue_;
   layout layout_, inner_;
-  schedule schedule_;
+  blocking rows_, cols_, features_;
+  std::unique_ptr<detail::product<T, Stored>> product_;
   transfer::layout_change<T, Device, Stored> change_;
   std::optional<dense<Stored, dynamic_layout, Device>> x_;
-  std::optional<dense<T, dynamic_layout, Device>> y_, product_;  // the last for accumulation into y
+  std::optional<dense<T, dynamic_layout, Device>> y_;
+  buffer<T, Device> scratch_;  // a block of y, for accumulation into it
 };
+
+template <class T, class Device, class Stored>
+spmm_plan<T, Device, Stored>::spmm_plan(const comm::call_site&, const detail::multiplied_matrix<T, Device>& a,
+                                        layout l, layout inner, const blocking& features,
+                                        const spmm_options& options)
+    : queue_(a.mesh.queue()),
+      layout_(l),
+      inner_(inner),
+      rows_(a.rows),
+      cols_(a.cols),
+      features_(features),
+      product_(detail::make_product<Stored>(a, features, inner_, options)),
+      change_(a.mesh, a.cols, a.rows, features, l, inner_) {
+  if (!change_.travels()) return;
+  x_.emplace(a.mesh, inner_, a.cols, features);
+  y_.emplace(a.mesh, inner_, a.rows, features);
+}
+
+template <class T, class Device, class Stored>
+void spmm_plan<T, Device, Stored>::require(layout x, const blocking& x_rows, const blocking& x_cols, layout y,
+                                           const blocking& y_rows, const blocking& y_cols) const {
+  detail::require_operands(rows_, cols_, features_, x_rows, x_cols, y_rows, y_cols);
+  if (x != layout_ || y != layout_)
+    throw_error<shape_error>(
+        {"spmm planned for X and Y with ", layout_, " was given X with ", x, " and Y with ", y});
+}
+
+template <class T, class Device, class Stored>
+void spmm_plan<T, Device, Stored>::run(matrix_view<const Stored> x, local::spmm_epilogue<T> e,
+                                       matrix_view<T> y) {
+  const detail::product_facts facts = product_->facts();
+  if (!change_.travels() && facts.finishes) return multiply(x, e, y);
+  const local::spmm_epilogue<T> first{.alpha = e.alpha,
+                                      .beta = !change_.travels() && facts.accumulates ? e.beta : T(0)};
+  e.alpha = 1;
+  if (first.beta == e.beta) {
+    multiply(x, first, y);
+    e.beta = 0;
+    if (e.ends()) detail::finish<T>(queue_, y, e, y);
+    return;
+  }
+  scratch_.grow(queue_, static_cast<std::size_t>(y.rows) * static_cast<std::size_t>(y.cols));
+  const matrix_view<T> sums{scratch_.data(), y.rows, y.cols, y.cols};
+  multiply(x, first, sums);
+  detail::finish<T>(queue_, sums, e, y);
+}
+
+template <class T, class Device, class Stored>
+void spmm_plan<T, Device, Stored>::multiply(matrix_view<const Stored> x, const local::spmm_epilogue<T>& e,
+                                            matrix_view<T> y) {
+  if (!change_.travels()) return (*product_)(x, y, e);
+  change_.to_inner(x, x_->local());          // (k, f), in the operand layout of A
+  (*product_)(x_->local(), y_->local(), e);  // (m, f)
+  change_.to_outer(y_->local(), y);
+}
 
 template <class T, class Device, class Stored>
 std::string spmm_plan<T, Device, Stored>::explain() const {
@@ -265,7 +232,7 @@ std::string spmm_plan<T, Device, Stored>::explain() const {
                             how.rows == row_exchange::full ? "whole blocks" : "needed rows",
                             " of X are exchanged: ", predicted().words, " words are received and ",
                             multiplications(), " multiplied",
-                            reorders() ? ", rows of A in another order" : ""});
+                            product_->facts().reorders ? ", rows of A in another order" : ""});
 }
 
 /// Y = A X (m x f), planned and run once. Collective over the mesh. Communication and exceptions: see

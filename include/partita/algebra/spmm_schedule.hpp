@@ -29,6 +29,7 @@
 #include "partita/algebra/block_stream.hpp"
 #include "partita/algebra/chunked_exchange.hpp"
 #include "partita/algebra/spmm_cost.hpp"
+#include "partita/base/function_reference.hpp"
 #include "partita/local/head_slice.hpp"
 
 namespace partita::detail {
@@ -41,42 +42,16 @@ enum class entry_values : std::uint8_t { own, given };
 template <class T, class Device, class Sum = T, class Stored = T>
 class spmm_schedule {
  public:
+  using kernel_reference =
+      base::function_reference<void(std::size_t, const local::csr_slice<T>&, matrix_view<const Stored>)>;
+
   spmm_schedule(const mesh<Device>& m, std::shared_ptr<const local::csr_tiles<T, Device>> a,
                 const blocking& rows, const blocking& cols, const blocking& features, layout sparse_layout,
-                layout dense_layout, spmm_options options, entry_values values = entry_values::own)
-      : blocks_{m, rows, cols, features, sparse_layout, dense_layout}, a_(std::move(a)) {
-    if (values == entry_values::given) options.chunks = 1;
-    const bool merges =
-        values == entry_values::own && blocks_.row_ranks() > 1 && options.rows != row_exchange::full;
-    const spmm_cost<T, Device> cost(blocks_, *a_, merges);
-    options_ = cost.choose(options);
-    product_ = spmm_product<T, Device>(options_.row_order);
-    predicted_ = cost.received_under(options_);
-    predicted_sums_ = cost.received_in_sums(options_);
-    words_of_x_ = predicted_.words - predicted_sums_.words - cost.received_of_a(options_).words;
-    merges_ = cost.merges(options_);
-    options_.chunks = merges_ && !a_->is_counted() ? chunks_of(cost, options_.chunks) : 1;
-    build(cost);
-  }
+                layout dense_layout, spmm_options options, entry_values values = entry_values::own);
 
   /// y = the epilogue e of A x, for this rank's blocks: beta is 0 unless accumulates(), and nothing else
   /// follows the product unless finishes(). The last product added to a row of y has the end of the epilogue.
-  void operator()(matrix_view<const Stored> x, matrix_view<T> y, const local::spmm_epilogue<T>& e = {}) {
-    const matrix_view<T> sums = sums_.empty() ? y : sums_.input();
-    accumulator<T> sum(sums, e.beta);
-    const std::size_t tiles = groups_.size() * std::max<std::size_t>(exchanged_tiles_, 1);
-    std::size_t number = 0;
-    std::size_t left = tiles * static_cast<std::size_t>(sums.rows);  // rows of tiles
-    for_stages(x, [&](std::size_t, const local::csr_slice<T>& part, matrix_view<const Stored> rows) {
-      const bool last = left <= static_cast<std::size_t>(sums.rows);
-      left -= static_cast<std::size_t>(part.entries.rows);
-      const auto [of_old, out] = sum.add(part);
-      local::spmm_epilogue<T> fusion = last ? e.from_row(part.first_row) : e.without_end();
-      fusion.beta = of_old;
-      multiply(number++, part, rows, fusion, out);
-    });
-    finish(y);
-  }
+  void operator()(matrix_view<const Stored> x, matrix_view<T> y, const local::spmm_epilogue<T>& e = {});
 
   /// y = the sums of part(term) over the terms of A x.
   template <class Part>
@@ -98,31 +73,7 @@ class spmm_schedule {
   /// this rank multiplies, its own first. With needed rows only and A's own values there are two tiles, the
   /// rank's own and the merged remote ones, so that Y is traversed twice at any number of ranks; in chunks,
   /// the second one chunk of rows after the other.
-  template <class Kernel>
-  void for_stages(matrix_view<const Stored> x, Kernel kernel) {
-    if (widen_) {
-      (*widen_)(x, wide_rows());
-      x = wide_rows();
-    }
-    if (chunked_) return for_chunks(x, kernel);
-    const std::size_t own = merges_ ? 0 : blocks_.own_tile();
-    start_rows(0, 0, x);
-    stream_->start(0);
-    for (std::size_t k = 0; k < groups_.size(); ++k) {
-      stream_->arrive(k);
-      if (k + 1 < groups_.size()) stream_->start(k + 1);
-      for (const local::csr_slice<T>& part : stream_->parts(k, own)) kernel(own, part, own_rows(k, x));
-      for (std::size_t t = 0; t < exchanged_tiles_; ++t) {
-        const matrix_view<const Stored> rows = arrive(k, t);
-        if (t + 1 < exchanged_tiles_)
-          start_rows(k, t + 1, x);
-        else if (k + 1 < groups_.size())
-          start_rows(k + 1, 0, x);
-        if (t == own) continue;
-        for (const local::csr_slice<T>& part : stream_->parts(k, t)) kernel(t, part, rows);
-      }
-    }
-  }
+  void for_stages(matrix_view<const Stored> x, kernel_reference kernel);
   /// The accumulator for the kernels of a call; finish turns it into y.
   accumulator<Sum> begin(matrix_view<Sum> y) { return {sums_.empty() ? y : sums_.input()}; }
   void finish(matrix_view<Sum> y) { sums_(y); }
@@ -147,11 +98,6 @@ class spmm_schedule {
   /// Whether some rows of A are multiplied in another order.
   bool reorders() const { return product_.reorders(); }
 
-  void require(const blocking& x_rows, const blocking& x_cols, const blocking& y_rows,
-               const blocking& y_cols) const {
-    require_operands(blocks_.rows, blocks_.cols, blocks_.features, x_rows, x_cols, y_rows, y_cols);
-  }
-
  private:
   bool stays() const { return blocks_.stays(options_); }
   int chunks_of(const spmm_cost<T, Device>& cost, int asked) const {
@@ -159,88 +105,16 @@ class spmm_schedule {
     return static_cast<int>(chunks_in_effect(blocks_.m, asked, bytes));
   }
 
-  void build(const spmm_cost<T, Device>& cost) {
-    const auto& m = blocks_.m;
-    const auto& q = m.queue();
-    const std::size_t own = blocks_.own_tile();
-    width_ = to_local(columns().size(), "the width of a dense block");
-    if (stays()) {
-      widen_ = std::make_unique<redistribution<Stored, Device>>(m, blocks_.cols, blocks_.features,
-                                                                blocks_.dense, blocks_.wide());
-      wide_ = buffer<Stored, Device>(q, static_cast<std::size_t>(widen_->new_block().size()));
-    }
-    const bool needed = options_.rows == row_exchange::sparsity_aware;
-    auto [groups, shapes] =
-        cost.multiplied(options_, blocks_.cols.block(blocks_.multiplied(options_).rows, m.at()).begin);
-    groups_ = std::move(groups);
-    for (std::size_t g = 0; g < groups_.size(); ++g) {
-      for (std::size_t r = 0; needed && !merges_ && r < groups_[g].rows.size(); ++r)
-        if (r != own) shapes[g].widths[r] = static_cast<local_index>(groups_[g].needed[r]);
-      nonzeros_.push_back(shapes[g].nonzeros);
-    }
-    const local::csr_tiles<T, Device>& a = merges_ ? a_->merged(q, own, m.tile_entries()) : *a_;
-    const bool compact = needed && !merges_ && a.count() > 1;
-    std::span<const local_index> sent;
-    if (compact) sent = a.compacted(q, own);
-    if (!compact && shapes.size() > 1) sent = a.contiguous(q);
-    stream_ = std::make_unique<block_stream<T, Device>>(
-        m, std::move(shapes), compact ? a.structure_at(sent.data()) : a.located(), sent,
-        compact ? a.compacted_values(q, own) : a.stored_values());
-    sums_ =
-        partial_sums<Sum, Device>(m, blocks_.rows, blocks_.features, blocks_.sparse, blocks_.dense, stays());
-    if (blocks_.row_ranks() == 1) return;
-    exchanged_tiles_ = merges_ ? 2 : static_cast<std::size_t>(blocks_.row_ranks());
-    if (options_.chunks > 1)
-      build_chunks(a);
-    else if (needed)
-      needed_ = std::make_unique<needed_exchange<Stored, Device>>(
-          m, groups_, share_lists(m, groups_, a_->needed(q, own)), width_);
-    else
-      whole_ = std::make_unique<whole_exchange<Stored, Device>>(m, groups_, width_);
-  }
+  void build(const spmm_cost<T, Device>& cost);
 
-  void build_chunks(const local::csr_tiles<T, Device>& merged) {
-    const auto& m = blocks_.m;
-    chunked_ = std::make_unique<chunked_rows<Stored, Device>>(
-        m, make_chunk_lists(m, groups_, share_lists(m, groups_, a_->needed(m.queue(), blocks_.own_tile())),
-                            merged, static_cast<std::size_t>(options_.chunks), chunk_of_row::first, width_));
-    predicted_.messages += chunked_->steps().more_messages(&chunk_lists<Device>::step::wanted);
-  }
+  void build_chunks(const local::csr_tiles<T, Device>& merged);
 
   /// As for_stages, with the rows of the next two chunks in flight.
-  template <class Kernel>
-  void for_chunks(matrix_view<const Stored> x, const Kernel& kernel) {
-    const std::size_t chunks = chunked_->steps().chunks(), steps = chunked_->steps().size();
-    chunked_->start(0, x);
-    chunked_->start(1, x);
-    stream_->start(0);
-    for (std::size_t n = 0; n < steps; ++n) {
-      const std::size_t k = n / chunks;
-      if (n % chunks == 0) {
-        stream_->arrive(k);
-        if (k + 1 < groups_.size()) stream_->start(k + 1);
-        for (const local::csr_slice<T>& part : stream_->parts(k, 0)) kernel(0, part, own_rows(k, x));
-      }
-      const matrix_view<const Stored> rows = chunked_->arrive(n);
-      if (n + 2 < steps) chunked_->start(n + 2, x);
-      chunked_->steps().for_parts(stream_->parts(k, 1), n,
-                                  [&](const local::csr_slice<T>& part) { kernel(1, part, rows); });
-    }
-  }
+  void for_chunks(matrix_view<const Stored> x, kernel_reference kernel);
 
   /// y = the epilogue e of a x for part `number` of a call.
   void multiply([[maybe_unused]] std::size_t number, const local::csr_slice<T>& a,
-                matrix_view<const Stored> x, const local::spmm_epilogue<T>& e, matrix_view<T> y) {
-    if constexpr (!std::is_same_v<Stored, T>) {
-      spmm_fused(queue(), a.entries, x, e, y);
-    } else {
-      if (far_.multiply(queue(), number, a.entries, x, e, y, a.first_row > 0)) return;
-      if (blocks_.col_cut() && !stays())
-        spmm_fused(queue(), a.entries, x, e, y);
-      else
-        product_(queue(), a.entries, x, e, y);  // the same blocks in every call
-    }
-  }
+                matrix_view<const Stored> x, const local::spmm_epilogue<T>& e, matrix_view<T> y);
   void start_rows(std::size_t k, std::size_t t, matrix_view<const Stored> x) {
     if (whole_) whole_->start(k, static_cast<int>(t), x);
     if (needed_ && t == 0) needed_->start(k, x);
@@ -278,5 +152,158 @@ class spmm_schedule {
   std::unique_ptr<chunked_rows<Stored, Device>> chunked_;
   partial_sums<Sum, Device> sums_;
 };
+
+template <class T, class Device, class Sum, class Stored>
+spmm_schedule<T, Device, Sum, Stored>::spmm_schedule(const mesh<Device>& m,
+                                                     std::shared_ptr<const local::csr_tiles<T, Device>> a,
+                                                     const blocking& rows, const blocking& cols,
+                                                     const blocking& features, layout sparse_layout,
+                                                     layout dense_layout, spmm_options options,
+                                                     entry_values values)
+    : blocks_{m, rows, cols, features, sparse_layout, dense_layout}, a_(std::move(a)) {
+  if (values == entry_values::given) options.chunks = 1;
+  const bool merges =
+      values == entry_values::own && blocks_.row_ranks() > 1 && options.rows != row_exchange::full;
+  const spmm_cost<T, Device> cost(blocks_, *a_, merges);
+  options_ = cost.choose(options);
+  product_ = spmm_product<T, Device>(options_.row_order);
+  predicted_ = cost.received_under(options_);
+  predicted_sums_ = cost.received_in_sums(options_);
+  words_of_x_ = predicted_.words - predicted_sums_.words - cost.received_of_a(options_).words;
+  merges_ = cost.merges(options_);
+  options_.chunks = merges_ && !a_->is_counted() ? chunks_of(cost, options_.chunks) : 1;
+  build(cost);
+}
+
+template <class T, class Device, class Sum, class Stored>
+void spmm_schedule<T, Device, Sum, Stored>::operator()(matrix_view<const Stored> x, matrix_view<T> y,
+                                                       const local::spmm_epilogue<T>& e) {
+  const matrix_view<T> sums = sums_.empty() ? y : sums_.input();
+  accumulator<T> sum(sums, e.beta);
+  const std::size_t tiles = groups_.size() * std::max<std::size_t>(exchanged_tiles_, 1);
+  std::size_t number = 0;
+  std::size_t left = tiles * static_cast<std::size_t>(sums.rows);  // rows of tiles
+  for_stages(x, [&](std::size_t, const local::csr_slice<T>& part, matrix_view<const Stored> rows) {
+    const bool last = left <= static_cast<std::size_t>(sums.rows);
+    left -= static_cast<std::size_t>(part.entries.rows);
+    const auto [of_old, out] = sum.add(part);
+    local::spmm_epilogue<T> fusion = last ? e.from_row(part.first_row) : e.without_end();
+    fusion.beta = of_old;
+    multiply(number++, part, rows, fusion, out);
+  });
+  finish(y);
+}
+
+template <class T, class Device, class Sum, class Stored>
+void spmm_schedule<T, Device, Sum, Stored>::for_stages(matrix_view<const Stored> x, kernel_reference kernel) {
+  if (widen_) {
+    (*widen_)(x, wide_rows());
+    x = wide_rows();
+  }
+  if (chunked_) return for_chunks(x, kernel);
+  const std::size_t own = merges_ ? 0 : blocks_.own_tile();
+  start_rows(0, 0, x);
+  stream_->start(0);
+  for (std::size_t k = 0; k < groups_.size(); ++k) {
+    stream_->arrive(k);
+    if (k + 1 < groups_.size()) stream_->start(k + 1);
+    for (const local::csr_slice<T>& part : stream_->parts(k, own)) kernel(own, part, own_rows(k, x));
+    for (std::size_t t = 0; t < exchanged_tiles_; ++t) {
+      const matrix_view<const Stored> rows = arrive(k, t);
+      if (t + 1 < exchanged_tiles_)
+        start_rows(k, t + 1, x);
+      else if (k + 1 < groups_.size())
+        start_rows(k + 1, 0, x);
+      if (t == own) continue;
+      for (const local::csr_slice<T>& part : stream_->parts(k, t)) kernel(t, part, rows);
+    }
+  }
+}
+
+template <class T, class Device, class Sum, class Stored>
+void spmm_schedule<T, Device, Sum, Stored>::build(const spmm_cost<T, Device>& cost) {
+  const auto& m = blocks_.m;
+  const auto& q = m.queue();
+  const std::size_t own = blocks_.own_tile();
+  width_ = to_local(columns().size(), "the width of a dense block");
+  if (stays()) {
+    widen_ = std::make_unique<redistribution<Stored, Device>>(m, blocks_.cols, blocks_.features,
+                                                              blocks_.dense, blocks_.wide());
+    wide_ = buffer<Stored, Device>(q, static_cast<std::size_t>(widen_->new_block().size()));
+  }
+  const bool needed = options_.rows == row_exchange::sparsity_aware;
+  auto [groups, shapes] =
+      cost.multiplied(options_, blocks_.cols.block(blocks_.multiplied(options_).rows, m.at()).begin);
+  groups_ = std::move(groups);
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    for (std::size_t r = 0; needed && !merges_ && r < groups_[g].rows.size(); ++r)
+      if (r != own) shapes[g].widths[r] = static_cast<local_index>(groups_[g].needed[r]);
+    nonzeros_.push_back(shapes[g].nonzeros);
+  }
+  const local::csr_tiles<T, Device>& a = merges_ ? a_->merged(q, own, m.tile_entries()) : *a_;
+  const bool compact = needed && !merges_ && a.count() > 1;
+  std::span<const local_index> sent;
+  if (compact) sent = a.compacted(q, own);
+  if (!compact && shapes.size() > 1) sent = a.contiguous(q);
+  stream_ = std::make_unique<block_stream<T, Device>>(
+      m, std::move(shapes), compact ? a.structure_at(sent.data()) : a.located(), sent,
+      compact ? a.compacted_values(q, own) : a.stored_values());
+  sums_ =
+      partial_sums<Sum, Device>(m, blocks_.rows, blocks_.features, blocks_.sparse, blocks_.dense, stays());
+  if (blocks_.row_ranks() == 1) return;
+  exchanged_tiles_ = merges_ ? 2 : static_cast<std::size_t>(blocks_.row_ranks());
+  if (options_.chunks > 1)
+    build_chunks(a);
+  else if (needed)
+    needed_ = std::make_unique<needed_exchange<Stored, Device>>(
+        m, groups_, share_lists(m, groups_, a_->needed(q, own)), width_);
+  else
+    whole_ = std::make_unique<whole_exchange<Stored, Device>>(m, groups_, width_);
+}
+
+template <class T, class Device, class Sum, class Stored>
+void spmm_schedule<T, Device, Sum, Stored>::build_chunks(const local::csr_tiles<T, Device>& merged) {
+  const auto& m = blocks_.m;
+  chunked_ = std::make_unique<chunked_rows<Stored, Device>>(
+      m, make_chunk_lists(m, groups_, share_lists(m, groups_, a_->needed(m.queue(), blocks_.own_tile())),
+                          merged, static_cast<std::size_t>(options_.chunks), chunk_of_row::first, width_));
+  predicted_.messages += chunked_->steps().more_messages(&chunk_lists<Device>::step::wanted);
+}
+
+template <class T, class Device, class Sum, class Stored>
+void spmm_schedule<T, Device, Sum, Stored>::for_chunks(matrix_view<const Stored> x, kernel_reference kernel) {
+  const std::size_t chunks = chunked_->steps().chunks(), steps = chunked_->steps().size();
+  chunked_->start(0, x);
+  chunked_->start(1, x);
+  stream_->start(0);
+  for (std::size_t n = 0; n < steps; ++n) {
+    const std::size_t k = n / chunks;
+    if (n % chunks == 0) {
+      stream_->arrive(k);
+      if (k + 1 < groups_.size()) stream_->start(k + 1);
+      for (const local::csr_slice<T>& part : stream_->parts(k, 0)) kernel(0, part, own_rows(k, x));
+    }
+    const matrix_view<const Stored> rows = chunked_->arrive(n);
+    if (n + 2 < steps) chunked_->start(n + 2, x);
+    chunked_->steps().for_parts(stream_->parts(k, 1), n,
+                                [&](const local::csr_slice<T>& part) { kernel(1, part, rows); });
+  }
+}
+
+template <class T, class Device, class Sum, class Stored>
+void spmm_schedule<T, Device, Sum, Stored>::multiply([[maybe_unused]] std::size_t number,
+                                                     const local::csr_slice<T>& a,
+                                                     matrix_view<const Stored> x,
+                                                     const local::spmm_epilogue<T>& e, matrix_view<T> y) {
+  if constexpr (!std::is_same_v<Stored, T>) {
+    spmm_fused(queue(), a.entries, x, e, y);
+  } else {
+    if (far_.multiply(queue(), number, a.entries, x, e, y, a.first_row > 0)) return;
+    if (blocks_.col_cut() && !stays())
+      spmm_fused(queue(), a.entries, x, e, y);
+    else
+      product_(queue(), a.entries, x, e, y);  // the same blocks in every call
+  }
+}
 
 }  // namespace partita::detail

@@ -33,6 +33,7 @@
 #include "partita/algebra/block_stream.hpp"
 #include "partita/algebra/chunked_exchange.hpp"
 #include "partita/algebra/spmm_cost.hpp"
+#include "partita/base/function_reference.hpp"
 
 namespace partita::detail {
 
@@ -103,35 +104,11 @@ class transposed_schedule {
   /// `rows` and `cols`: of A.
   transposed_schedule(const mesh<Device>& m, std::shared_ptr<const local::csr_tiles<T, Device>> a,
                       const blocking& rows, const blocking& cols, const blocking& features,
-                      layout sparse_layout, layout dense_layout, spmm_options options)
-      : blocks_{m, rows, cols, features, sparse_layout, dense_layout}, a_(std::move(a)) {
-    const bool merges = blocks_.row_ranks() > 1 && options.rows != row_exchange::full;
-    const transposed_cost<T, Device> cost(blocks_, *a_, merges);
-    options_ = cost.choose(options);
-    predicted_ = cost.received_under(options_);
-    words_of_x_ = cost.received_of_x(options_).words;
-    const auto bytes = static_cast<std::size_t>(cost.of_a().most_needed(options_)) * sizeof(Sum);
-    options_.chunks = cost.of_a().merges(options_) && !a_->is_counted()
-                          ? static_cast<int>(chunks_in_effect(m, options_.chunks, bytes))
-                          : 1;
-    build(cost);
-  }
+                      layout sparse_layout, layout dense_layout, spmm_options options);
 
   /// y = alpha A^T x + beta y, for this rank's blocks; beta is 0 unless accumulates(), and e has nothing
   /// else.
-  void operator()(matrix_view<const Stored> x, matrix_view<Sum> y, const local::spmm_epilogue<T>& e = {}) {
-    [[maybe_unused]] std::size_t number = 0;
-    run(x, y, e.beta,
-        [&](const local::csr_slice<T>& part, matrix_view<const Stored> rows, Sum of_old,
-            matrix_view<Sum> to) {
-          const local::csr_view<T>& a = part.entries;
-          if constexpr (std::is_same_v<Stored, T>)
-            if (far_.multiply_transposed(blocks_.m.queue(), number++, a, rows, e.alpha, of_old, to,
-                                         part.first_row > 0))
-              return;
-          spmm_transposed(blocks_.m.queue(), a, rows, e.alpha, of_old, to);
-        });
-  }
+  void operator()(matrix_view<const Stored> x, matrix_view<Sum> y, const local::spmm_epilogue<T>& e = {});
   /// y = the sums of part(term) over the terms of A^T x.
   template <class Part>
   void sum_parts(matrix_view<const Stored> x, matrix_view<Sum> y, Part part) {
@@ -146,17 +123,17 @@ class transposed_schedule {
   bool accumulates() const { return !gather_ && (needed_ || chunked_ || blocks_.row_ranks() == 1); }
   /// No epilogue follows in the pass that multiplies.
   bool finishes() const { return false; }
+  bool reorders() const { return false; }
   /// As those of spmm_schedule.
   global_index multiplications() const { return static_cast<global_index>(nonzeros_) * width_; }
   traffic predicted() const { return predicted_; }
   global_index words_of_x() const { return words_of_x_; }
   spmm_options options() const { return options_; }
-  void require(const blocking& x_rows, const blocking& x_cols, const blocking& y_rows,
-               const blocking& y_cols) const {
-    require_operands(blocks_.cols, blocks_.rows, blocks_.features, x_rows, x_cols, y_rows, y_cols);
-  }
 
  private:
+  using kernel_reference = base::function_reference<void(const local::csr_slice<T>&,
+                                                         matrix_view<const Stored>, Sum, matrix_view<Sum>)>;
+
   /// The sum of a whole sub-block: this rank's part of it, and how much each rank receives.
   struct stage {
     buffer<Sum, Device> partial;
@@ -166,115 +143,21 @@ class transposed_schedule {
 
   /// y = A^T x + beta y by kernels multiply(part of A, its rows of X, beta, Y) of tiles; beta is 0 unless
   /// accumulates().
-  template <class Kernel>
-  void run(matrix_view<const Stored> x, matrix_view<Sum> y, Sum beta, Kernel kernel) {
-    if (spread_) {
-      (*spread_)(x, transfer::view_of(x_.data(), spread_->new_block()));
-      x = transfer::view_of(x_.data(), spread_->new_block());
-    }
-    const matrix_view<Sum> sums = gather_ ? transfer::view_of(sums_.data(), gather_->old_block()) : y;
-    stream_->start(0);
-    for (std::size_t k = 0; k < groups_.size(); ++k) {
-      stream_->arrive(k);
-      if (k + 1 < groups_.size()) stream_->start(k + 1);
-      const row_group& group = groups_[k];
-      const auto height = static_cast<local_index>(group.rows[blocks_.own_tile()]);
-      const matrix_view<Sum> own = sums.block(group.first_row, 0, height, width_);
-      if (chunked_) {
-        sum_chunks(k, x, kernel);
-        multiply(k, 0, x, beta, own, kernel);
-        chunked_->add(k, sums);
-      } else if (needed_) {
-        multiply(k, 1, x, 0, needed_->sums(k), kernel);
-        needed_->start_sums(k);
-        multiply(k, 0, x, beta, own, kernel);
-        needed_->add_sums(k, sums);
-      } else if (blocks_.row_ranks() > 1) {
-        sum_whole(k, x, own, kernel);
-      } else {
-        multiply(k, 0, x, beta, own, kernel);
-      }
-    }
-    if (gather_) (*gather_)(sums, y);
-  }
-  void build(const transposed_cost<T, Device>& cost) {
-    const auto& m = blocks_.m;
-    const auto& q = m.queue();
-    const std::size_t own = blocks_.own_tile();
-    const bool merges = cost.of_a().merges(options_);
-    width_ = to_local(blocks_.columns(options_).size(), "the width of a dense block");
-    const layout spread = cost.spread(options_), summed = cost.summed(options_);
-    if (!partition::same_blocks(m.shape(), blocks_.dense, spread)) {
-      spread_ = std::make_unique<redistribution<Stored, Device>>(m, blocks_.rows, blocks_.features,
-                                                                 blocks_.dense, spread);
-      x_ = buffer<Stored, Device>(q, static_cast<std::size_t>(spread_->new_block().size()));
-    }
-    if (!partition::same_blocks(m.shape(), summed, blocks_.dense)) {
-      gather_ = std::make_unique<redistribution<Sum, Device>>(m, blocks_.cols, blocks_.features, summed,
-                                                              blocks_.dense);
-      sums_ = buffer<Sum, Device>(q, static_cast<std::size_t>(gather_->old_block().size()));
-    }
-    auto [groups, shapes] = cost.of_a().multiplied(options_, blocks_.cols.block(summed.rows, m.at()).begin);
-    groups_ = std::move(groups);
-    for (const local::tile_shape& shape : shapes) nonzeros_ += shape.nonzeros;
-    const local::csr_tiles<T, Device>& a = merges ? a_->merged(q, own, m.tile_entries()) : *a_;
-    std::span<const local_index> sent;
-    if (shapes.size() > 1) sent = a.contiguous(q);
-    stream_ =
-        std::make_unique<block_stream<T, Device>>(m, std::move(shapes), a.located(), sent, a.stored_values());
-    if (options_.chunks > 1) {
-      chunked_ = std::make_unique<chunked_sums<Sum, Device>>(
-          m, make_chunk_lists(m, groups_, share_lists(m, groups_, a_->needed(q, own)), a,
-                              static_cast<std::size_t>(options_.chunks), chunk_of_row::last, width_));
-      predicted_.messages += chunked_->steps().more_messages(&chunk_lists<Device>::step::asked);
-    } else if (merges) {
-      needed_ = std::make_unique<needed_exchange<Sum, Device>>(
-          m, groups_, share_lists(m, groups_, a_->needed(q, own)), width_);
-    } else if (blocks_.row_ranks() > 1) {
-      global_index largest = 0;
-      for (const row_group& g : groups_)
-        for (const global_index n : g.rows) largest = std::max(largest, n);
-      for (stage& s : stages_) s.partial = buffer<Sum, Device>(q, static_cast<std::size_t>(largest * width_));
-    }
-  }
+  void run(matrix_view<const Stored> x, matrix_view<Sum> y, Sum beta, kernel_reference kernel);
+  void build(const transposed_cost<T, Device>& cost);
 
   /// to = A(r, t)^T x + beta to for tile t of block k.
-  template <class Kernel>
   void multiply(std::size_t k, std::size_t t, matrix_view<const Stored> x, Sum beta, matrix_view<Sum> to,
-                const Kernel& kernel) {
+                kernel_reference kernel) {
     for (const local::csr_slice<T>& part : stream_->parts(k, t))
       kernel(part, part.rows_of(x), part.first_row > 0 ? Sum(1) : beta, to);
   }
   /// The sums of block k for the rows of other ranks, chunk by chunk of A's rows; those of a chunk are in
   /// flight while the next ones multiply, and after.
-  template <class Kernel>
-  void sum_chunks(std::size_t k, matrix_view<const Stored> x, const Kernel& kernel) {
-    const std::size_t chunks = chunked_->steps().chunks();
-    for (std::size_t n = k * chunks; n < (k + 1) * chunks; ++n) {
-      chunked_->steps().for_parts(stream_->parts(k, 1), n, [&](const local::csr_slice<T>& part) {
-        kernel(part, part.rows_of(x), Sum(part.first_row > 0 ? 1 : 0), chunked_->sums(k));
-      });
-      chunked_->start(n);
-    }
-  }
+  void sum_chunks(std::size_t k, matrix_view<const Stored> x, kernel_reference kernel);
   /// own = the sum over row of A(r, own)^T x for block k; one partial sum is in flight while the next
   /// one is computed.
-  template <class Kernel>
-  void sum_whole(std::size_t k, matrix_view<const Stored> x, matrix_view<Sum> own, const Kernel& kernel) {
-    const std::vector<global_index>& rows = groups_[k].rows;
-    for (std::size_t t = 0; t < rows.size(); ++t) {
-      stage& s = stages_[t % 2];
-      s.sent.wait();
-      multiply(k, t, x, 0, {s.partial.data(), static_cast<local_index>(rows[t]), width_, width_}, kernel);
-      s.counts.assign(rows.size(), 0);
-      s.counts[t] = rows[t] * width_;
-      const auto size = static_cast<std::size_t>(s.counts[t]);
-      s.sent = blocks_.m.along(axis::row).start_reduce_scatter(
-          std::span<const Sum>(s.partial.data(), size), s.counts,
-          std::span<Sum>(own.data, t == blocks_.own_tile() ? size : 0));
-    }
-    for (stage& s : stages_) s.sent.wait();
-  }
+  void sum_whole(std::size_t k, matrix_view<const Stored> x, matrix_view<Sum> own, kernel_reference kernel);
 
   spmm_blocks<Device> blocks_;
   std::shared_ptr<const local::csr_tiles<T, Device>> a_;
@@ -294,5 +177,143 @@ class transposed_schedule {
   std::unique_ptr<needed_exchange<Sum, Device>> needed_;
   std::unique_ptr<chunked_sums<Sum, Device>> chunked_;
 };
+
+template <class T, class Device, class Sum, class Stored>
+transposed_schedule<T, Device, Sum, Stored>::transposed_schedule(
+    const mesh<Device>& m, std::shared_ptr<const local::csr_tiles<T, Device>> a, const blocking& rows,
+    const blocking& cols, const blocking& features, layout sparse_layout, layout dense_layout,
+    spmm_options options)
+    : blocks_{m, rows, cols, features, sparse_layout, dense_layout}, a_(std::move(a)) {
+  const bool merges = blocks_.row_ranks() > 1 && options.rows != row_exchange::full;
+  const transposed_cost<T, Device> cost(blocks_, *a_, merges);
+  options_ = cost.choose(options);
+  predicted_ = cost.received_under(options_);
+  words_of_x_ = cost.received_of_x(options_).words;
+  const auto bytes = static_cast<std::size_t>(cost.of_a().most_needed(options_)) * sizeof(Sum);
+  options_.chunks = cost.of_a().merges(options_) && !a_->is_counted()
+                        ? static_cast<int>(chunks_in_effect(m, options_.chunks, bytes))
+                        : 1;
+  build(cost);
+}
+
+template <class T, class Device, class Sum, class Stored>
+void transposed_schedule<T, Device, Sum, Stored>::operator()(matrix_view<const Stored> x, matrix_view<Sum> y,
+                                                             const local::spmm_epilogue<T>& e) {
+  [[maybe_unused]] std::size_t number = 0;
+  run(x, y, e.beta,
+      [&](const local::csr_slice<T>& part, matrix_view<const Stored> rows, Sum of_old, matrix_view<Sum> to) {
+        const local::csr_view<T>& a = part.entries;
+        if constexpr (std::is_same_v<Stored, T>)
+          if (far_.multiply_transposed(blocks_.m.queue(), number++, a, rows, e.alpha, of_old, to,
+                                       part.first_row > 0))
+            return;
+        spmm_transposed(blocks_.m.queue(), a, rows, e.alpha, of_old, to);
+      });
+}
+
+template <class T, class Device, class Sum, class Stored>
+void transposed_schedule<T, Device, Sum, Stored>::run(matrix_view<const Stored> x, matrix_view<Sum> y,
+                                                      Sum beta, kernel_reference kernel) {
+  if (spread_) {
+    (*spread_)(x, transfer::view_of(x_.data(), spread_->new_block()));
+    x = transfer::view_of(x_.data(), spread_->new_block());
+  }
+  const matrix_view<Sum> sums = gather_ ? transfer::view_of(sums_.data(), gather_->old_block()) : y;
+  stream_->start(0);
+  for (std::size_t k = 0; k < groups_.size(); ++k) {
+    stream_->arrive(k);
+    if (k + 1 < groups_.size()) stream_->start(k + 1);
+    const row_group& group = groups_[k];
+    const auto height = static_cast<local_index>(group.rows[blocks_.own_tile()]);
+    const matrix_view<Sum> own = sums.block(group.first_row, 0, height, width_);
+    if (chunked_) {
+      sum_chunks(k, x, kernel);
+      multiply(k, 0, x, beta, own, kernel);
+      chunked_->add(k, sums);
+    } else if (needed_) {
+      multiply(k, 1, x, 0, needed_->sums(k), kernel);
+      needed_->start_sums(k);
+      multiply(k, 0, x, beta, own, kernel);
+      needed_->add_sums(k, sums);
+    } else if (blocks_.row_ranks() > 1) {
+      sum_whole(k, x, own, kernel);
+    } else {
+      multiply(k, 0, x, beta, own, kernel);
+    }
+  }
+  if (gather_) (*gather_)(sums, y);
+}
+
+template <class T, class Device, class Sum, class Stored>
+void transposed_schedule<T, Device, Sum, Stored>::build(const transposed_cost<T, Device>& cost) {
+  const auto& m = blocks_.m;
+  const auto& q = m.queue();
+  const std::size_t own = blocks_.own_tile();
+  const bool merges = cost.of_a().merges(options_);
+  width_ = to_local(blocks_.columns(options_).size(), "the width of a dense block");
+  const layout spread = cost.spread(options_), summed = cost.summed(options_);
+  if (!partition::same_blocks(m.shape(), blocks_.dense, spread)) {
+    spread_ = std::make_unique<redistribution<Stored, Device>>(m, blocks_.rows, blocks_.features,
+                                                               blocks_.dense, spread);
+    x_ = buffer<Stored, Device>(q, static_cast<std::size_t>(spread_->new_block().size()));
+  }
+  if (!partition::same_blocks(m.shape(), summed, blocks_.dense)) {
+    gather_ = std::make_unique<redistribution<Sum, Device>>(m, blocks_.cols, blocks_.features, summed,
+                                                            blocks_.dense);
+    sums_ = buffer<Sum, Device>(q, static_cast<std::size_t>(gather_->old_block().size()));
+  }
+  auto [groups, shapes] = cost.of_a().multiplied(options_, blocks_.cols.block(summed.rows, m.at()).begin);
+  groups_ = std::move(groups);
+  for (const local::tile_shape& shape : shapes) nonzeros_ += shape.nonzeros;
+  const local::csr_tiles<T, Device>& a = merges ? a_->merged(q, own, m.tile_entries()) : *a_;
+  std::span<const local_index> sent;
+  if (shapes.size() > 1) sent = a.contiguous(q);
+  stream_ =
+      std::make_unique<block_stream<T, Device>>(m, std::move(shapes), a.located(), sent, a.stored_values());
+  if (options_.chunks > 1) {
+    chunked_ = std::make_unique<chunked_sums<Sum, Device>>(
+        m, make_chunk_lists(m, groups_, share_lists(m, groups_, a_->needed(q, own)), a,
+                            static_cast<std::size_t>(options_.chunks), chunk_of_row::last, width_));
+    predicted_.messages += chunked_->steps().more_messages(&chunk_lists<Device>::step::asked);
+  } else if (merges) {
+    needed_ = std::make_unique<needed_exchange<Sum, Device>>(
+        m, groups_, share_lists(m, groups_, a_->needed(q, own)), width_);
+  } else if (blocks_.row_ranks() > 1) {
+    global_index largest = 0;
+    for (const row_group& g : groups_)
+      for (const global_index n : g.rows) largest = std::max(largest, n);
+    for (stage& s : stages_) s.partial = buffer<Sum, Device>(q, static_cast<std::size_t>(largest * width_));
+  }
+}
+
+template <class T, class Device, class Sum, class Stored>
+void transposed_schedule<T, Device, Sum, Stored>::sum_chunks(std::size_t k, matrix_view<const Stored> x,
+                                                             kernel_reference kernel) {
+  const std::size_t chunks = chunked_->steps().chunks();
+  for (std::size_t n = k * chunks; n < (k + 1) * chunks; ++n) {
+    chunked_->steps().for_parts(stream_->parts(k, 1), n, [&](const local::csr_slice<T>& part) {
+      kernel(part, part.rows_of(x), Sum(part.first_row > 0 ? 1 : 0), chunked_->sums(k));
+    });
+    chunked_->start(n);
+  }
+}
+
+template <class T, class Device, class Sum, class Stored>
+void transposed_schedule<T, Device, Sum, Stored>::sum_whole(std::size_t k, matrix_view<const Stored> x,
+                                                            matrix_view<Sum> own, kernel_reference kernel) {
+  const std::vector<global_index>& rows = groups_[k].rows;
+  for (std::size_t t = 0; t < rows.size(); ++t) {
+    stage& s = stages_[t % 2];
+    s.sent.wait();
+    multiply(k, t, x, 0, {s.partial.data(), static_cast<local_index>(rows[t]), width_, width_}, kernel);
+    s.counts.assign(rows.size(), 0);
+    s.counts[t] = rows[t] * width_;
+    const auto size = static_cast<std::size_t>(s.counts[t]);
+    s.sent = blocks_.m.along(axis::row).start_reduce_scatter(
+        std::span<const Sum>(s.partial.data(), size), s.counts,
+        std::span<Sum>(own.data, t == blocks_.own_tile() ? size : 0));
+  }
+  for (stage& s : stages_) s.sent.wait();
+}
 
 }  // namespace partita::detail

@@ -21,8 +21,9 @@ namespace partita::local {
 /// For k = 0, ..., chunks - 1: fetch(k) and store(k) in tasks of the channel, compute(k) between them. While
 /// chunk k is computed with, chunk k - 1 is stored and chunk k + 1 fetched, in this order.
 template <class Channel>
-void run_chunks(Channel& c, std::size_t chunks, base::function_reference<std::size_t> fetch,
-                base::function_reference<std::size_t> compute, base::function_reference<std::size_t> store) {
+void run_chunks(Channel& c, std::size_t chunks, base::function_reference<void(std::size_t)> fetch,
+                base::function_reference<void(std::size_t)> compute,
+                base::function_reference<void(std::size_t)> store) {
   if (chunks == 0) return;
   c.start([&] { fetch(0); });
   c.wait();
@@ -121,7 +122,7 @@ inline far_traffic moved_by(std::size_t rows, std::size_t chunks, std::span<cons
 /// budget_error if the window does not hold a row.
 template <class Channel>
 void run_row_chunks(Channel& c, local_index rows, std::span<far_rows> far, std::size_t near_bytes,
-                    base::function_reference<local_index, local_index, std::byte*> compute) {
+                    base::function_reference<void(local_index, local_index, std::byte*)> compute) {
   std::size_t of_row = 0;
   for (const far_rows& x : far) of_row += x.row_bytes;
   const auto all = static_cast<std::size_t>(rows);

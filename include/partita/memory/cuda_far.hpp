@@ -84,7 +84,7 @@ class far_channel<cuda_device> {
     done_.record(*transfers_.owner());
   }
   void wait() { done_.make_wait(work_->get()); }
-  void compute(base::function_reference<> work) { work(); }
+  void compute(base::function_reference<void()> work) { work(); }
   void move(const block_copy& c) {
     const on_cuda::device_guard guard(transfers_.device());
     const auto row = static_cast<std::ptrdiff_t>(c.row_bytes);

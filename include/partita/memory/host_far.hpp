@@ -49,7 +49,7 @@ class far_channel<host> {
     traffic_.exposed += seconds_since(begin);
     traffic_.transfer += std::exchange(took_, 0);
   }
-  void compute(base::function_reference<> work) {
+  void compute(base::function_reference<void()> work) {
     const auto begin = clock::now();
     work();
     traffic_.compute += seconds_since(begin);

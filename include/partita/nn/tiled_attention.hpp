@@ -71,17 +71,17 @@ class tiled_attention {
   void forward(const matrix& x, const matrix& scores, matrix& y, const dropout_mask& mask = {}) {
     scores_.forward(scores, mask);
     if (!change_.travels()) return multiply(x, y);
-    change_.to_inner(x, *inner_x_);
+    change_.to_inner(x.local(), inner_x_->local());
     multiply(*inner_x_, *inner_y_);
-    change_.to_outer(*inner_y_, y);  // (n/P, w)
+    change_.to_outer(inner_y_->local(), y.local());  // (n/P, w)
   }
 
   void backward(const matrix& x, const matrix& dy, matrix& dx, matrix& dscores) {
     scores_.transpose();
     if (change_.travels()) {
-      change_.to_inner(dy, gradients_[0]);
+      change_.to_inner(dy.local(), gradients_[0].local());
       multiply_backward(*inner_x_, gradients_[0], gradients_[hops() % 2]);
-      change_.to_outer(gradients_[hops() % 2], dx);  // (n/P, w)
+      change_.to_outer(gradients_[hops() % 2].local(), dx.local());  // (n/P, w)
     } else {
       multiply_backward(x, dy, dx);
     }

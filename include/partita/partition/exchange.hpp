@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "partita/base/function_reference.hpp"
 #include "partita/partition/placement.hpp"
 #include "partita/partition/route.hpp"
 
@@ -29,11 +30,14 @@ constexpr axis_set differing(coordinates a, coordinates b) {
 
 }  // namespace detail
 
+/// The rectangle of the rank at given coordinates, and what a stage brings to it.
+using block_of_rank = base::function_reference<rectangle(coordinates)>;
+using block_of_stage = base::function_reference<rectangle(coordinates, global_index)>;
+
 /// The route from the blocks `from`, which the axes of `used` partition, to the blocks `to`. A rank receives
 /// from ranks with its own coordinates along all other axes, where the matrix is replicated. The group has no
 /// axis along which nothing travels. from(at), to(at): the rectangle of the rank at these coordinates.
-template <class From, class To>
-route route_between(mesh_shape m, axis_set used, const From& from, const To& to) {
+inline route route_between(mesh_shape m, axis_set used, const block_of_rank& from, const block_of_rank& to) {
   route r;
   axis_set several;
   for (const axis a : all_axes)
@@ -63,8 +67,8 @@ struct exchange_sizes {
   }
   /// Of a rank that owns the block from(at) and needs to(at). Nothing is packed if an all-gather sends whole
   /// rows of the block, nothing unpacked if the parts received are whole rows in the order of the group.
-  template <class From, class To>
-  static exchange_sizes of(mesh_shape m, route r, coordinates at, const From& from, const To& to) {
+  static exchange_sizes of(mesh_shape m, route r, coordinates at, const block_of_rank& from,
+                           const block_of_rank& to) {
     if (r.group.empty()) return {};
     const rectangle owned = from(at), block = to(at), mine = intersection(owned, block);
     exchange_sizes n;
@@ -102,8 +106,8 @@ struct exchange {
   };
 
   /// In `count` stages, to(at, s) being what stage s brings to the rank at these coordinates.
-  template <class From, class To>
-  exchange(mesh_shape m, route r, coordinates at, const From& from, const To& to, global_index count)
+  exchange(mesh_shape m, route r, coordinates at, const block_of_rank& from, const block_of_stage& to,
+           global_index count)
       : how(r), owned(from(at)) {
     for (global_index s = 0; s < count; ++s) {
       const auto part = [&](coordinates q) { return to(q, s); };

@@ -3,6 +3,7 @@
 /// What is counted or summed over the edges into each vertex.
 
 #include <algorithm>
+#include <concepts>
 #include <cstdint>
 #include <vector>
 
@@ -39,8 +40,9 @@ interval for_edge_tiles(const communicator& world, global_index n, const graph_e
 /// The number of edges that repeat an earlier one with the same source and target. Collective over `world`,
 /// whose ranks have the same data; `threads` of each, which list the edges in `memory`. What travels: each
 /// edge, to one rank.
-inline global_index repeated_edges(const communicator& world, const io::dataset& data, int threads = 1,
-                                   const local::far_allocator<std::byte>& memory = {}) {
+template <std::same_as<io::dataset> Dataset>  // instantiated only where it is called
+global_index repeated_edges(const communicator& world, const Dataset& data, int threads = 1,
+                            const local::far_allocator<std::byte>& memory = {}) {
   global_index repeated[] = {0};
   detail::for_edge_tiles(world, data.vertices, graph_entries<std::uint8_t>(world, data).unweighted(),
                          {.threads = threads, .memory = memory},
@@ -51,8 +53,9 @@ inline global_index repeated_edges(const communicator& world, const io::dataset&
 
 /// row_sums with the same bits for every number of ranks: each row is summed on one rank, by ascending
 /// columns. Collective over `world`. What travels: each entry, to one rank; an all-reduce of n elements.
-inline std::vector<double> reproducible_row_sums(const communicator& world, global_index n,
-                                                 const graph_entries<double>& entries) {
+template <std::same_as<double> T>
+std::vector<T> reproducible_row_sums(const communicator& world, global_index n,
+                                     const graph_entries<T>& entries) {
   if (entries.has_ones()) return row_sums(world, n, entries);
   std::vector<double> sums;
   const interval rows = detail::for_edge_tiles(world, n, entries, {.sorted = true}, [&](const auto& tile) {

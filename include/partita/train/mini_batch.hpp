@@ -6,6 +6,7 @@
 #include <functional>
 #include <numeric>
 
+#include "partita/sampling/neighbour_sampler.hpp"
 #include "partita/train/batch_input.hpp"
 #include "partita/train/batch_order.hpp"
 #include "partita/train/models.hpp"

@@ -67,114 +67,117 @@ struct named_model {
 
 /// The models known to train_model; add a line for a new one.
 template <class T, class Device>
-inline const std::vector<named_model<T, Device>> named_models{
-    {"gcn",
-     coupling::coupled,
-     aggregation::mean,
-     propagation_matrix::gcn_normalized,
-     {1, true},
-     true,
-     [](const auto& r) { return nn::convolutions<nn::gcn_conv>(r.graph, r.widths(), r.with); }},
-    {"sage",
-     coupling::coupled,
-     aggregation::mean,
-     propagation_matrix::mean_normalized,
-     {2, true},
-     true,
-     [](const auto& r) { return nn::convolutions<nn::sage_conv>(r.graph, r.widths(), r.with); }},
-    {"sage",
-     coupling::coupled,
-     aggregation::max,
-     propagation_matrix::whole_rows,
-     {},
-     false,
-     [](const auto& r) { return nn::convolutions<nn::sage_max_conv>(r.graph, r.widths(), r.with); }},
-    {"gin",
-     coupling::coupled,
-     aggregation::mean,
-     propagation_matrix::weighted_self,
-     {1, true},
-     true,
-     [](const auto& r) { return nn::convolutions<nn::gin_conv>(r.graph, r.widths(), r.with); }},
-    {"gat",
-     coupling::coupled,
-     aggregation::mean,
-     propagation_matrix::self_loops,
-     {1, false},
-     false,
-     [](const auto& r) {
-       return nn::gat(r.graph, r.widths(), r.options.heads, r.options.last_heads, r.with);
-     }},
-    {"sgc",
-     coupling::coupled,
-     aggregation::mean,
-     propagation_matrix::gcn_normalized,
-     {},
-     false,
-     [](const auto& r) {
-       return nn::sgc(r.whole_graph(), input_width(r.data, r.options), r.data.classes, r.options.hops,
-                      options_of_model(r.options));
-     }},
-    {"appnp",
-     coupling::coupled,
-     aggregation::mean,
-     propagation_matrix::gcn_normalized,
-     {},
-     false,
-     [](const auto& r) {
-       return nn::appnp(r.whole_graph(), r.widths(), r.options.hops, r.options.alpha,
+const std::vector<named_model<T, Device>>& named_models() {
+  static const std::vector<named_model<T, Device>> models{
+      {"gcn",
+       coupling::coupled,
+       aggregation::mean,
+       propagation_matrix::gcn_normalized,
+       {1, true},
+       true,
+       [](const auto& r) { return nn::convolutions<nn::gcn_conv>(r.graph, r.widths(), r.with); }},
+      {"sage",
+       coupling::coupled,
+       aggregation::mean,
+       propagation_matrix::mean_normalized,
+       {2, true},
+       true,
+       [](const auto& r) { return nn::convolutions<nn::sage_conv>(r.graph, r.widths(), r.with); }},
+      {"sage",
+       coupling::coupled,
+       aggregation::max,
+       propagation_matrix::whole_rows,
+       {},
+       false,
+       [](const auto& r) { return nn::convolutions<nn::sage_max_conv>(r.graph, r.widths(), r.with); }},
+      {"gin",
+       coupling::coupled,
+       aggregation::mean,
+       propagation_matrix::weighted_self,
+       {1, true},
+       true,
+       [](const auto& r) { return nn::convolutions<nn::gin_conv>(r.graph, r.widths(), r.with); }},
+      {"gat",
+       coupling::coupled,
+       aggregation::mean,
+       propagation_matrix::self_loops,
+       {1, false},
+       false,
+       [](const auto& r) {
+         return nn::gat(r.graph, r.widths(), r.options.heads, r.options.last_heads, r.with);
+       }},
+      {"sgc",
+       coupling::coupled,
+       aggregation::mean,
+       propagation_matrix::gcn_normalized,
+       {},
+       false,
+       [](const auto& r) {
+         return nn::sgc(r.whole_graph(), input_width(r.data, r.options), r.data.classes, r.options.hops,
                         options_of_model(r.options));
-     }},
-    {"gcnii",
-     coupling::coupled,
-     aggregation::mean,
-     propagation_matrix::gcn_normalized,
-     {},
-     true,
-     [](const auto& r) {
-       return nn::gcnii(r.whole_graph(), input_width(r.data, r.options), r.options.hidden[0], r.data.classes,
-                        r.options.layers > 0 ? r.options.layers : 8, r.options.alpha, r.options.lambda,
-                        r.with);
-     }},
-    {"resgcn",
-     coupling::coupled,
-     aggregation::mean,
-     propagation_matrix::mean_normalized,
-     {},
-     true,
-     [](const auto& r) {
-       return nn::resgcn(r.whole_graph(), input_width(r.data, r.options), r.options.hidden[0], r.data.classes,
-                         r.options.layers > 0 ? r.options.layers : 8, r.with);
-     }},
-    {"gcn",
-     coupling::decoupled,
-     aggregation::mean,
-     propagation_matrix::gcn_normalized,
-     {},
-     false,
-     [](const auto& r) {
-       return nn::appnp(r.whole_graph(), r.widths(), r.layers(), 0, options_of_model(r.options));
-     }},
-    {"sage",
-     coupling::decoupled,
-     aggregation::mean,
-     propagation_matrix::mean_normalized,
-     {},
-     false,
-     [](const auto& r) {
-       return nn::appnp(r.whole_graph(), r.widths(), r.layers(), 0, options_of_model(r.options));
-     }},
-    {"gat",
-     coupling::decoupled,
-     aggregation::mean,
-     propagation_matrix::self_loops,
-     {},
-     false,
-     [](const auto& r) {
-       return nn::decoupled_gat(r.whole_graph(), r.widths(), r.options.heads, r.layers(),
-                                options_of_model(r.options));
-     }},
-};
+       }},
+      {"appnp",
+       coupling::coupled,
+       aggregation::mean,
+       propagation_matrix::gcn_normalized,
+       {},
+       false,
+       [](const auto& r) {
+         return nn::appnp(r.whole_graph(), r.widths(), r.options.hops, r.options.alpha,
+                          options_of_model(r.options));
+       }},
+      {"gcnii",
+       coupling::coupled,
+       aggregation::mean,
+       propagation_matrix::gcn_normalized,
+       {},
+       true,
+       [](const auto& r) {
+         return nn::gcnii(r.whole_graph(), input_width(r.data, r.options), r.options.hidden[0],
+                          r.data.classes, r.options.layers > 0 ? r.options.layers : 8, r.options.alpha,
+                          r.options.lambda, r.with);
+       }},
+      {"resgcn",
+       coupling::coupled,
+       aggregation::mean,
+       propagation_matrix::mean_normalized,
+       {},
+       true,
+       [](const auto& r) {
+         return nn::resgcn(r.whole_graph(), input_width(r.data, r.options), r.options.hidden[0],
+                           r.data.classes, r.options.layers > 0 ? r.options.layers : 8, r.with);
+       }},
+      {"gcn",
+       coupling::decoupled,
+       aggregation::mean,
+       propagation_matrix::gcn_normalized,
+       {},
+       false,
+       [](const auto& r) {
+         return nn::appnp(r.whole_graph(), r.widths(), r.layers(), 0, options_of_model(r.options));
+       }},
+      {"sage",
+       coupling::decoupled,
+       aggregation::mean,
+       propagation_matrix::mean_normalized,
+       {},
+       false,
+       [](const auto& r) {
+         return nn::appnp(r.whole_graph(), r.widths(), r.layers(), 0, options_of_model(r.options));
+       }},
+      {"gat",
+       coupling::decoupled,
+       aggregation::mean,
+       propagation_matrix::self_loops,
+       {},
+       false,
+       [](const auto& r) {
+         return nn::decoupled_gat(r.whole_graph(), r.widths(), r.options.heads, r.layers(),
+                                  options_of_model(r.options));
+       }},
+  };
+  return models;
+}
 
 /// Throws error where operands of products are to be rounded, and a product of this model has others.
 template <class T, class Device>
@@ -195,7 +198,7 @@ void require_operands(const named_model<T, Device>& model, const training_option
 template <class T, class Device>
 const named_model<T, Device>& find_model(const training_options& options) {
   bool known = false;
-  for (const named_model<T, Device>& entry : named_models<T, Device>) {
+  for (const named_model<T, Device>& entry : named_models<T, Device>()) {
     if (entry.name != options.model) continue;
     if (entry.coupling == options.coupling && entry.aggregation == options.aggregation) {
       require_operands(entry, options);

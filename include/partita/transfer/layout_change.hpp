@@ -26,14 +26,8 @@ class layout_change {
 
   /// Whether the two layouts have different blocks; to_inner and to_outer may only be called if so.
   bool travels() const { return to_inner_ != nullptr; }
-  template <layout Outer, layout Inner>
-  void to_inner(const dense<Stored, Outer, Device>& x, dense<Stored, Inner, Device>& inner) {
-    (*to_inner_)(x, inner);
-  }
-  template <layout Inner, layout Outer>
-  void to_outer(const dense<T, Inner, Device>& inner, dense<T, Outer, Device>& y) {
-    (*to_outer_)(inner, y);
-  }
+  void to_inner(matrix_view<const Stored> x, matrix_view<Stored> inner) { (*to_inner_)(x, inner); }
+  void to_outer(matrix_view<const T> inner, matrix_view<T> y) { (*to_outer_)(inner, y); }
 
   /// What this rank receives in one to_inner and one to_outer.
   traffic predicted() const {

@@ -32,26 +32,13 @@ class redistribution {
     (*this)(x.local(), y.local());
   }
   /// The same on local blocks, both contiguous: x in the source layout, y in the target layout.
-  void operator()(matrix_view<const T> x, matrix_view<T> y) {
-    blocks_.start(0, x);
-    blocks_.finish(0, x, y);
-  }
+  void operator()(matrix_view<const T> x, matrix_view<T> y);
 
   /// What this rank receives in one call.
   traffic predicted() const { return blocks_.predicted(); }
   /// The same without a plan.
   static traffic predicted(const mesh<Device>& m, const blocking& rows, const blocking& cols, layout from,
-                           layout to) {
-    const axis_set group = partition::route_between(from, to).group;
-    const partition::rectangle mine = partition::block_of(rows, cols, to, m.at());
-    traffic v;
-    for (int q = 0; q < m.shape().size(group); ++q) {
-      const coordinates other = partition::group_member(m.shape(), group, m.at(), q);
-      const global_index size = intersection(partition::block_of(rows, cols, from, other), mine).size();
-      if (other != m.at() && size > 0) v += {size, 1};
-    }
-    return v;
-  }
+                           layout to);
 
   /// This rank's block in the source and in the target layout.
   partition::rectangle old_block() const { return blocks_.plan().owned; }
@@ -59,19 +46,7 @@ class redistribution {
 
  private:
   static partition::exchange plan_of(mesh_shape m, coordinates at, const partition::placement& from,
-                                     const partition::placement& to) {
-    if (!(from.shape() == to.shape()))
-      throw_error<shape_error>(
-          {"a matrix of ", from.shape(), " cannot be redistributed to one of ", to.shape()});
-    const auto old_block = [from](coordinates q) { return from.block(q); };
-    const auto new_block = [to](coordinates q) { return to.block(q); };
-    const bool same_blockings = from.rows == to.rows && from.cols == to.cols;
-    const partition::route r =
-        same_blockings ? partition::on_mesh(partition::route_between(from.axes, to.axes), to.axes, m)
-                       : partition::route_between(m, from.axes.used(), old_block, new_block);
-    return partition::exchange(
-        m, r, at, old_block, [&](coordinates q, global_index) { return new_block(q); }, 1);
-  }
+                                     const partition::placement& to);
   template <layout L>
   static void require(const dense<T, L, Device>& x, const partition::placement& planned) {
     if (partition::placement{x.row_blocking(), x.col_blocking(), x.layout()} == planned) return;
@@ -83,6 +58,43 @@ class redistribution {
   partition::placement from_, to_;
   transfer::block_exchange<T, Device> blocks_;
 };
+
+template <class T, class Device>
+void redistribution<T, Device>::operator()(matrix_view<const T> x, matrix_view<T> y) {
+  blocks_.start(0, x);
+  blocks_.finish(0, x, y);
+}
+
+template <class T, class Device>
+traffic redistribution<T, Device>::predicted(const mesh<Device>& m, const blocking& rows,
+                                             const blocking& cols, layout from, layout to) {
+  const axis_set group = partition::route_between(from, to).group;
+  const partition::rectangle mine = partition::block_of(rows, cols, to, m.at());
+  traffic v;
+  for (int q = 0; q < m.shape().size(group); ++q) {
+    const coordinates other = partition::group_member(m.shape(), group, m.at(), q);
+    const global_index size = intersection(partition::block_of(rows, cols, from, other), mine).size();
+    if (other != m.at() && size > 0) v += {size, 1};
+  }
+  return v;
+}
+
+template <class T, class Device>
+partition::exchange redistribution<T, Device>::plan_of(mesh_shape m, coordinates at,
+                                                       const partition::placement& from,
+                                                       const partition::placement& to) {
+  if (!(from.shape() == to.shape()))
+    throw_error<shape_error>(
+        {"a matrix of ", from.shape(), " cannot be redistributed to one of ", to.shape()});
+  const auto old_block = [from](coordinates q) { return from.block(q); };
+  const auto new_block = [to](coordinates q) { return to.block(q); };
+  const bool same_blockings = from.rows == to.rows && from.cols == to.cols;
+  const partition::route r =
+      same_blockings ? partition::on_mesh(partition::route_between(from.axes, to.axes), to.axes, m)
+                     : partition::route_between(m, from.axes.used(), old_block, new_block);
+  return partition::exchange(
+      m, r, at, old_block, [&](coordinates q, global_index) { return new_block(q); }, 1);
+}
 
 /// A redistribution in stages: stage s brings the rows `parts[s]` of Y, the same intervals on every rank. The
 /// stages are started and finished in order, at most two at a time, so that one travels while another is

@@ -28,7 +28,7 @@ struct assign_packs {
 template <class T, class Term, class... Views>
 void assign(const device_queue<cuda_device>& q, matrix_view<T> y, const Term& term,
             const Views&... operands) {
-  with_width<widest<T>>(
+  with_width<widest<T>, 1>(
       y.cols,
       [&]<int pack_width>(std::integral_constant<int, pack_width>) {
         on_cuda::launch(q, std::int64_t{y.rows} * (y.cols / pack_width),

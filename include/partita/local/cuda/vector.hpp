@@ -73,13 +73,13 @@ inline bool aligned(const local::head_slice& s, int width) {
   return s.head_width % width == 0 && s.first_col % width == 0;
 }
 
-/// Calls f(W) with the vector width W as a compile-time constant: the largest power of two up to `Widest`
-/// that divides `cols` and to which all operands are aligned.
-template <int Widest, class F, class... Views>
+/// Calls f(W) with the vector width W as a compile-time constant: the largest of Widest, Next, Next / 2, ...,
+/// 1 that divides `cols` and to which all operands are aligned.
+template <int Widest, int Next = Widest / 2, class F, class... Views>
 void with_width(local_index cols, const F& f, const Views&... operands) {
   if constexpr (Widest > 1)
     if (cols % Widest != 0 || !(aligned(operands, Widest) && ...))
-      return with_width<Widest / 2>(cols, f, operands...);
+      return with_width<Next>(cols, f, operands...);
   f(std::integral_constant<int, Widest>{});
 }
 

@@ -48,14 +48,14 @@ struct entry_ranges {
 
 /// Calls f(begin, end) on such ranges.
 inline void run_entry_rows(int threads, local_index rows, const local_index* offsets, std::int64_t entry_work,
-                           function_reference<local_index, local_index> f) {
+                           function_reference<void(local_index, local_index)> f) {
   if (rows == 0) return;
   const entry_ranges ranges(threads, rows, offsets, entry_work);
   run_tasks(threads, ranges.count, [&](int k) { f(ranges.begin(k), ranges.begin(k + 1)); });
 }
 template <class T>
 inline void run_entry_rows(int threads, const local::csr_view<T>& a, std::int64_t entry_work,
-                           function_reference<local_index, local_index> f) {
+                           function_reference<void(local_index, local_index)> f) {
   run_entry_rows(threads, a.rows, a.offsets, entry_work, f);
 }
 

@@ -64,7 +64,7 @@ inline void multiply(const device_queue<host>& q, const product<T>& p) {
                          local_index end) {
       rows<instructions>(product<T>{a, p.s, p.values, p.order, p.x, whole ? p.beta : T{0}, y}, begin, end);
     };
-    run_row_sums(q.threads(), p.a, p.y, sum, [&](local_index row, const T* total) {
+    run_row_sums<T>(q.threads(), p.a, p.y, sum, [&](local_index row, const T* total) {
       strip_detail::finish_shared_row<instructions>(
           strip_detail::operands<T>{p.a, p.x, {.beta = p.beta}, p.y},
           strip_detail::one_value<T>{nullptr, nullptr}, total, row);

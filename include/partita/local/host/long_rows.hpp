@@ -69,9 +69,12 @@ struct shared_rows {
 /// with about equally many entries, as run_entry_rows does. Where a long row outweighs a range, it calls
 /// sum(pieces, partial, false, k, k + 1), where the rows of `pieces` are the pieces of the row and those of
 /// `partial` have the columns of y, and then finish(row, total of these, row of y).
-template <class T, class Sum, class Finish>
-inline void run_row_sums(int threads, const local::csr_view<T>& a, const matrix_view<T>& y, const Sum& sum,
-                         const Finish& finish) {
+template <class T>
+inline void run_row_sums(
+    int threads, const local::csr_view<T>& a, const matrix_view<T>& y,
+    function_reference<void(const local::csr_view<T>&, const matrix_view<T>&, bool, local_index, local_index)>
+        sum,
+    function_reference<void(local_index, const T*)> finish) {
   if (a.rows == 0) return;
   const entry_ranges ranges(threads, a.rows, a.offsets, y.cols);
   const auto rows = [&](int k) { sum(a, y, true, ranges.begin(k), ranges.begin(k + 1)); };

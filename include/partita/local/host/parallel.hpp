@@ -26,7 +26,7 @@ using base::function_reference;
 /// Captures the first exception thrown by several threads, for rethrowing on the calling thread.
 class first_exception {
  public:
-  void guard(function_reference<> f) noexcept {
+  void guard(function_reference<void()> f) noexcept {
     try {
       f();
     } catch (...) {
@@ -57,7 +57,7 @@ class worker_team {
 
   /// Runs f(0) on the calling thread and f(1), ..., f(parts - 1) on the workers; nested calls run serially.
   /// Rethrows the first exception of f; throws std::system_error if a thread cannot be created.
-  void run(int parts, function_reference<int> f) {
+  void run(int parts, function_reference<void(int)> f) {
     if (std::exchange(running_, true)) {
       for (int part = 0; part < parts; ++part) f(part);
       return;
@@ -65,7 +65,7 @@ class worker_team {
     first_exception failure;
     failure.guard([&] { grow(static_cast<std::size_t>(parts) - 1); });
     const auto guarded = [&](int part) { failure.guard([&] { f(part); }); };
-    const function_reference<int> work = guarded;
+    const function_reference<void(int)> work = guarded;
     work_ = &work;
     const std::span awake(workers_.data(), std::min(static_cast<std::size_t>(parts) - 1, workers_.size()));
     for (const auto& w : awake) w->begin();
@@ -114,12 +114,12 @@ class worker_team {
   }
 
   std::vector<std::unique_ptr<worker>> workers_;
-  const function_reference<int>* work_ = nullptr;
+  const function_reference<void(int)>* work_ = nullptr;
   bool running_ = false;
 };
 
 /// Runs f(0), ..., f(parts - 1), each on its own thread. Rethrows the first exception.
-inline void run_parts(int parts, function_reference<int> f) {
+inline void run_parts(int parts, function_reference<void(int)> f) {
   if (parts <= 1) {
     if (parts == 1) f(0);
     return;
@@ -131,7 +131,7 @@ inline void run_parts(int parts, function_reference<int> f) {
 /// Runs f(0), ..., f(tasks - 1), in no particular order: a thread runs its share of consecutive tasks, the
 /// same in every call, and then those that others have not begun. What it wrote first is therefore mostly
 /// what it reads later.
-inline void run_tasks(int threads, int tasks, function_reference<int> f) {
+inline void run_tasks(int threads, int tasks, function_reference<void(int)> f) {
   const int parts = std::min(threads, tasks);
   if (parts <= 1) {
     for (int task = 0; task < tasks; ++task) f(task);
@@ -158,7 +158,7 @@ inline void run_tasks(int threads, int tasks, function_reference<int> f) {
 
 /// Runs f(begin, end) on up to `threads` equal ranges of [0, rows), each worth at least `grain` elements.
 inline void run_rows(int threads, local_index rows, std::int64_t row_work,
-                     function_reference<local_index, local_index> f) {
+                     function_reference<void(local_index, local_index)> f) {
   constexpr std::int64_t grain = 16384;
   const std::int64_t work = rows * std::max<std::int64_t>(row_work, 1);
   const int parts = static_cast<int>(std::clamp<std::int64_t>(work / grain, 1, threads));

@@ -18,10 +18,12 @@
 #include <system_error>
 
 #include "partita/base/error.hpp"
+#include "partita/base/function_reference.hpp"
 #include "partita/base/index.hpp"
-#include "partita/local/view.hpp"
 
 namespace partita::on_host {
+
+using base::function_reference;
 
 /// The distance that `text` names, a number of entries; none if it is null or empty. Throws error if it is
 /// not a number in [0, 4096].
@@ -90,27 +92,27 @@ inline prefetch_search& prefetch_search_of(std::size_t bytes) {
   return bytes <= 64 ? one_line : bytes <= 128 ? two : bytes <= 256 ? four : bytes <= 512 ? eight : more;
 }
 
-/// Calls f(distance, from, to) for ranges that together are the rows [begin, end) of a; x has `row_bytes`
-/// that are read for an entry. Searches if that is not done and the operands are large.
-template <class T, class X, class F>
-inline void with_prefetch_distance(std::size_t row_bytes, const local::csr_view<T>& a,
-                                   const matrix_view<const X>& x, local_index begin, local_index end,
-                                   const F& f) {
+/// Calls f(distance, from, to) for ranges that together are the rows [begin, end) of a matrix of so many
+/// entries with these offsets; each of x_rows rows of x has `row_bytes` that are read for an entry. Searches
+/// if that is not done and the operands are large.
+inline void with_prefetch_distance(std::size_t row_bytes, local_index entries, const local_index* offsets,
+                                   local_index x_rows, local_index begin, local_index end,
+                                   function_reference<void(local_index, local_index, local_index)> f) {
   constexpr local_index sample = 4096, many = 1 << 18;
   constexpr std::size_t large = std::size_t{4} << 20;
   prefetch_search& search = prefetch_search_of(row_bytes);
-  if (search.found() || static_cast<std::size_t>(x.rows) * row_bytes < large || a.nonzeros() < many)
+  if (search.found() || static_cast<std::size_t>(x_rows) * row_bytes < large || entries < many)
     return f(search.distance(), begin, end);
   for (local_index from = begin, to; from < end; from = to) {
-    const local_index rest = a.offsets[end] - a.offsets[from];
+    const local_index rest = offsets[end] - offsets[from];
     if (search.found() || rest < sample) return f(search.distance(), from, end);
     to = static_cast<local_index>(
-        std::lower_bound(a.offsets + from + 1, a.offsets + end, a.offsets[from] + sample) - a.offsets);
+        std::lower_bound(offsets + from + 1, offsets + end, offsets[from] + sample) - offsets);
     const std::size_t number = search.next();
     const auto start = std::chrono::steady_clock::now();
     f(prefetch_search::distances[number], from, to);
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-    search.add(number, seconds.count() / (a.offsets[to] - a.offsets[from]));
+    search.add(number, seconds.count() / (offsets[to] - offsets[from]));
   }
 }
 

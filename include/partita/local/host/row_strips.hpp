@@ -359,8 +359,8 @@ inline void multiply_rows(const operands<T, X>& p, const Values& values, local_i
                  strips == 1 ? to : std::min(i + row_block, to));
       }
   };
-  with_prefetch_distance(static_cast<std::size_t>((p.y.cols + strips - 1) / strips) * sizeof(X), p.a, p.x,
-                         begin, end, rows);
+  with_prefetch_distance(static_cast<std::size_t>((p.y.cols + strips - 1) / strips) * sizeof(X),
+                         p.a.nonzeros(), p.a.offsets, p.x.rows, begin, end, rows);
 }
 
 /// Row i of y from the sum of its pieces, which threads have shared.

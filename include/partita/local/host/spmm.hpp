@@ -19,30 +19,42 @@ namespace spmm_detail {
 /// Entries of so many rows are dropped when the rows have been computed.
 inline constexpr local_index rows_in_cache = 64;
 
+/// The kernels of an instruction set.
+template <class T, class X, class Values>
+struct row_kernels {
+  template <instruction_set I>
+  static constexpr row_kernels of(std::integral_constant<instruction_set, I>) {
+    return {strip_detail::multiply_rows<I, T, X, Values>, strip_detail::finish_shared_row<I, Values, T, X>,
+            run_with<I, elementwise_detail::dropped_rows<T>, local_index, local_index>};
+  }
+
+  void (*multiply)(const strip_detail::operands<T, X>&, const Values&, local_index, local_index, local_index);
+  void (*finish)(const strip_detail::operands<T, X>&, const Values&, const T*, local_index);
+  void (*drop)(const elementwise_detail::dropped_rows<T>&, local_index, local_index);
+};
+
 template <class T, class X, class Values>
 inline void multiply_by(const device_queue<host>& q, const strip_detail::operands<T, X>& p,
                         const Values& values) {
-  with_instructions([&](auto instructions) {
-    const elementwise_detail::dropped_rows<T> drop{p.fusion.drop, p.y, p.places};
-    const auto whole_rows = [&](local_index begin, local_index end) {
-      const local_index step = p.fusion.drop.drops() ? rows_in_cache : end - begin;
-      for (local_index i = begin; i < end; i += step) {
-        const local_index last = end - i < step ? end : i + step;
-        strip_detail::multiply_rows<instructions>(p, values, 0, i, last);
-        if (p.fusion.drop.drops()) run_with<instructions>(drop, i, last);
-      }
-    };
-    if (p.places != nullptr) return run_entry_rows(q.threads(), p.a, p.y.cols, whole_rows);
-    const auto sum = [&](const local::csr_view<T>& rows, const matrix_view<T>& to, bool whole,
-                         local_index begin, local_index end) {
-      if (whole) return whole_rows(begin, end);
-      strip_detail::multiply_rows<instructions>(strip_detail::operands<T, X>{rows, p.x, {}, to},
-                                                values.of_pieces(0), 0, begin, end);
-    };
-    run_row_sums(q.threads(), p.a, p.y, sum, [&](local_index row, const T* total) {
-      strip_detail::finish_shared_row<instructions>(p, values, total, row);
-      if (p.fusion.drop.drops()) run_with<instructions>(drop, row, row + 1);
-    });
+  const auto kernels = with_instructions([](auto i) { return row_kernels<T, X, Values>::of(i); });
+  const elementwise_detail::dropped_rows<T> dropped{p.fusion.drop, p.y, p.places};
+  const auto whole_rows = [&](local_index begin, local_index end) {
+    const local_index step = p.fusion.drop.drops() ? rows_in_cache : end - begin;
+    for (local_index i = begin; i < end; i += step) {
+      const local_index last = end - i < step ? end : i + step;
+      kernels.multiply(p, values, 0, i, last);
+      if (p.fusion.drop.drops()) kernels.drop(dropped, i, last);
+    }
+  };
+  if (p.places != nullptr) return run_entry_rows(q.threads(), p.a, p.y.cols, whole_rows);
+  const auto sum = [&](const local::csr_view<T>& rows, const matrix_view<T>& to, bool whole,
+                       local_index begin, local_index end) {
+    if (whole) return whole_rows(begin, end);
+    kernels.multiply({rows, p.x, {}, to}, values.of_pieces(0), 0, begin, end);
+  };
+  run_row_sums<T>(q.threads(), p.a, p.y, sum, [&](local_index row, const T* total) {
+    kernels.finish(p, values, total, row);
+    if (p.fusion.drop.drops()) kernels.drop(dropped, row, row + 1);
   });
 }
 
@@ -78,9 +90,10 @@ inline void spmm_fused(const device_queue<host>& q, local::input_csr<T> a, local
 
 /// The same for x stored as bfloat16: with the bits of spmm_fused for the floats that these are. a is (m, k),
 /// x is (k, f), y is (m, f). Throws shape_error if the shapes do not match.
-inline void spmm_fused(const device_queue<host>& q, local::csr_view<float> a,
-                       matrix_view<const base::bfloat16> x, local::spmm_epilogue<float> fusion,
-                       matrix_view<float> y) {
+template <std::same_as<float> T>
+inline void spmm_fused(const device_queue<host>& q, local::input_csr<T> a,
+                       matrix_view<const base::bfloat16> x,
+                       std::type_identity_t<local::spmm_epilogue<T>> fusion, matrix_view<T> y) {
   spmm_detail::multiply("spmm_fused", q, a, x, fusion, y);
 }
 

@@ -121,9 +121,10 @@ inline void spmm_transposed(const device_queue<host>& q, local::input_csr<T> a, 
   scatter_detail::multiply(q, a, x, alpha, beta, y);
 }
 /// The same for x stored as bfloat16: with the bits of spmm_transposed for the floats that these are.
-inline void spmm_transposed(const device_queue<host>& q, local::csr_view<float> a,
-                            matrix_view<const base::bfloat16> x, float alpha, float beta,
-                            matrix_view<float> y) {
+template <std::same_as<float> T>
+inline void spmm_transposed(const device_queue<host>& q, local::input_csr<T> a,
+                            matrix_view<const base::bfloat16> x, local::scalar<T> alpha,
+                            local::scalar<T> beta, matrix_view<T> y) {
   scatter_detail::multiply(q, a, x, alpha, beta, y);
 }
 
