@@ -68,6 +68,26 @@ __global__ void use_variables(int* to) {
   to[threadIdx.x] = table[threadIdx.x % 4];
 }
 
+/// Block 0 publishes vectors of equal numbers, which the other blocks read until the last one.
+__global__ void publish(uint4* four, uint2* two, unsigned rounds, unsigned* torn) {
+  four += threadIdx.x;
+  two += threadIdx.x;
+  for (unsigned n = 1; blockIdx.x == 0 && n <= rounds; ++n) {
+    asm volatile("st.relaxed.gpu.v2.u32 [%0], {%1, %1};" ::"l"(two), "r"(n) : "memory");
+    asm volatile("st.relaxed.gpu.v4.u32 [%0], {%1, %1, %1, %1};" ::"l"(four), "r"(n) : "memory");
+  }
+  for (uint4 f{}; blockIdx.x > 0 && f.w < rounds;) {
+    uint2 t;
+    asm volatile("ld.relaxed.gpu.v2.u32 {%0, %1}, [%2];" : "=r"(t.x), "=r"(t.y) : "l"(two) : "memory");
+    asm volatile("ld.relaxed.gpu.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(f.x), "=r"(f.y), "=r"(f.z), "=r"(f.w)
+                 : "l"(four)
+                 : "memory");
+    if (t.x != t.y) atomicAdd(torn, 1u);
+    if (f.x != f.y || f.x != f.z || f.x != f.w) atomicAdd(torn + 1, 1u);
+  }
+}
+
 struct pair {
   int sum;
   double product;
@@ -226,6 +246,14 @@ TEST_CASE("kernels share constants and variables with the host") {
   require(cudaMemcpyToSymbol(table, others, sizeof others));
   use_variables<<<1, 8>>>(to.data());
   CHECK(to.to_host() == std::vector<int>(8, 1));
+}
+
+TEST_CASE("blocks see the elements of a vector of 8 or 16 bytes at once, as CUB's look-back needs it") {
+  const values<uint4> four(std::vector<uint4>(32));
+  const values<uint2> two(std::vector<uint2>(32));
+  const values<unsigned> torn(std::vector<unsigned>(2));
+  publish<<<8, 32>>>(four.data(), two.data(), 300'000, torn.data());
+  for (const unsigned count : torn.to_host()) CHECK(count == 0);
 }
 
 TEST_CASE("kernels call functions that are not inlined, with structures") {
