@@ -18,12 +18,13 @@ using namespace planted;
 namespace {
 
 __global__ void copy_one(const int* from, int* to) { to[threadIdx.x] = from[threadIdx.x]; }
-__global__ void read_unwritten_shared(int* to) {
+__device__ void copy_through_shared(int* to) {
   __shared__ int all[32];
   if (threadIdx.x != 5) all[threadIdx.x] = 1;
   __syncthreads();
   to[threadIdx.x] = all[threadIdx.x];
 }
+__global__ void read_unwritten_shared(int* to) { copy_through_shared(to); }
 /// Through a pointer that might be any memory's.
 __global__ void read_behind_shared(int* to, int n) {
   __shared__ int all[32];
@@ -118,6 +119,11 @@ __global__ void add_with_carry(unsigned* to) {
 
 }  // namespace
 
+namespace thrust {
+__global__ void read_unwritten_shared(int* to) { copy_through_shared(to); }
+__global__ void read_unwritten(const int* from, int* to) { to[threadIdx.x] = from[threadIdx.x]; }
+}  // namespace thrust
+
 TEST_CASE("a read or write out of bounds is named with the thread, the block of memory and the instruction") {
   const values<int> few(std::vector<int>(31, 1)), to(32);
   check_contains(fault_of([&] { copy_one<<<1, 32>>>(few.data(), to.data()); }),
@@ -172,6 +178,17 @@ TEST_CASE("a read of memory that nothing has written is named, in shared memory 
                  {"is of shared memory that was never written", "thread (5, 0, 0)"});
   check_contains(fault_of([&] { read_behind_shared<<<1, 32>>>(to.data(), 32); }),
                  {"a read of 4 bytes is out of bounds of shared memory"});
+}
+
+TEST_CASE(
+    "in kernels of Thrust and CUB, shared memory that was never written is poison, as what they discard is") {
+  const values<int> from(32), to(32);
+  thrust::read_unwritten_shared<<<1, 32>>>(to.data());
+  std::vector<int> expected(32, 1);
+  expected[5] = -1;
+  CHECK(to.to_host() == expected);
+  check_contains(fault_of([&] { thrust::read_unwritten<<<1, 32>>>(from.data(), to.data()); }),
+                 {"memory that was never written"});
 }
 
 TEST_CASE("a barrier that not all threads reach is named") {
