@@ -18,12 +18,13 @@ using namespace planted;
 namespace {
 
 __global__ void copy_one(const int* from, int* to) { to[threadIdx.x] = from[threadIdx.x]; }
-__global__ void read_unwritten_shared(int* to) {
+__device__ void copy_through_shared(int* to) {
   __shared__ int all[32];
   if (threadIdx.x != 5) all[threadIdx.x] = 1;
   __syncthreads();
   to[threadIdx.x] = all[threadIdx.x];
 }
+__global__ void read_unwritten_shared(int* to) { copy_through_shared(to); }
 /// Through a pointer that might be any memory's.
 __global__ void read_behind_shared(int* to, int n) {
   __shared__ int all[32];
@@ -68,6 +69,26 @@ __global__ void use_variables(int* to) {
   to[threadIdx.x] = table[threadIdx.x % 4];
 }
 
+/// Block 0 publishes vectors of equal numbers, which the other blocks read until the last one.
+__global__ void publish(uint4* four, uint2* two, unsigned rounds, unsigned* torn) {
+  four += threadIdx.x;
+  two += threadIdx.x;
+  for (unsigned n = 1; blockIdx.x == 0 && n <= rounds; ++n) {
+    asm volatile("st.relaxed.gpu.v2.u32 [%0], {%1, %1};" ::"l"(two), "r"(n) : "memory");
+    asm volatile("st.relaxed.gpu.v4.u32 [%0], {%1, %1, %1, %1};" ::"l"(four), "r"(n) : "memory");
+  }
+  for (uint4 f{}; blockIdx.x > 0 && f.w < rounds;) {
+    uint2 t;
+    asm volatile("ld.relaxed.gpu.v2.u32 {%0, %1}, [%2];" : "=r"(t.x), "=r"(t.y) : "l"(two) : "memory");
+    asm volatile("ld.relaxed.gpu.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(f.x), "=r"(f.y), "=r"(f.z), "=r"(f.w)
+                 : "l"(four)
+                 : "memory");
+    if (t.x != t.y) atomicAdd(torn, 1u);
+    if (f.x != f.y || f.x != f.z || f.x != f.w) atomicAdd(torn + 1, 1u);
+  }
+}
+
 struct pair {
   int sum;
   double product;
@@ -97,6 +118,11 @@ __global__ void add_with_carry(unsigned* to) {
 }
 
 }  // namespace
+
+namespace thrust {
+__global__ void read_unwritten_shared(int* to) { copy_through_shared(to); }
+__global__ void read_unwritten(const int* from, int* to) { to[threadIdx.x] = from[threadIdx.x]; }
+}  // namespace thrust
 
 TEST_CASE("a read or write out of bounds is named with the thread, the block of memory and the instruction") {
   const values<int> few(std::vector<int>(31, 1)), to(32);
@@ -152,6 +178,17 @@ TEST_CASE("a read of memory that nothing has written is named, in shared memory 
                  {"is of shared memory that was never written", "thread (5, 0, 0)"});
   check_contains(fault_of([&] { read_behind_shared<<<1, 32>>>(to.data(), 32); }),
                  {"a read of 4 bytes is out of bounds of shared memory"});
+}
+
+TEST_CASE(
+    "in kernels of Thrust and CUB, shared memory that was never written is poison, as what they discard is") {
+  const values<int> from(32), to(32);
+  thrust::read_unwritten_shared<<<1, 32>>>(to.data());
+  std::vector<int> expected(32, 1);
+  expected[5] = -1;
+  CHECK(to.to_host() == expected);
+  check_contains(fault_of([&] { thrust::read_unwritten<<<1, 32>>>(from.data(), to.data()); }),
+                 {"memory that was never written"});
 }
 
 TEST_CASE("a barrier that not all threads reach is named") {
@@ -226,6 +263,14 @@ TEST_CASE("kernels share constants and variables with the host") {
   require(cudaMemcpyToSymbol(table, others, sizeof others));
   use_variables<<<1, 8>>>(to.data());
   CHECK(to.to_host() == std::vector<int>(8, 1));
+}
+
+TEST_CASE("blocks see the elements of a vector of 8 or 16 bytes at once, as CUB's look-back needs it") {
+  const values<uint4> four(std::vector<uint4>(32));
+  const values<uint2> two(std::vector<uint2>(32));
+  const values<unsigned> torn(std::vector<unsigned>(2));
+  publish<<<8, 32>>>(four.data(), two.data(), 300'000, torn.data());
+  for (const unsigned count : torn.to_host()) CHECK(count == 0);
 }
 
 TEST_CASE("kernels call functions that are not inlined, with structures") {

@@ -1,12 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# scripts/ptx-run runs programs, passes on how they end, and says what is wrong with a command line.
+# scripts/ptx-run runs programs, passes on how they end, and says what is wrong with a command line. It runs what the build has
+# made, and cmake fails here: a test with a time limit must not build the library.
 # usage: ptx_run.sh SOURCES NVCC [PAGE]        PAGE: the target that is the program of docs/gpu.md, if there is one
 set -euo pipefail
-run=$1/scripts/ptx-run
 nvcc=$2
 folder=$(mktemp -d)
 trap 'rm -r "$folder"' EXIT
+run=$folder/run
+printf '#!/bin/sh\nexec "%s" --no-build "$@"\n' "$1/scripts/ptx-run" >"$run"
+printf '#!/bin/sh\necho "cmake $*"\nexit 1\n' >"$folder/cmake"
+chmod +x "$run" "$folder/cmake"
+export PATH=$folder:$PATH
 
 # expect CODE WORDS COMMAND...: COMMAND exits with CODE and prints WORDS.
 expect() {
@@ -29,6 +34,7 @@ expect 2 "no program is named" "$run" --races
 expect 2 "there is no target grolden" "$run" grolden
 expect 2 "./grolden is no program" "$run" ./grolden
 expect 2 "--devices needs a number from 1" "$run" --devices 0 train
+expect 3 "--target emulator train" "$1/scripts/ptx-run" train
 expect 2 "is no program" "$run" "$folder"
 expect 1 "4 ranks need 4 devices, there are 2" env EMULATOR_DEVICES=2 "$run" train --data karate --model gcn --comm nccl --ranks 4
 

@@ -361,6 +361,8 @@ void encoder::encode_body(const function& f) {
 void encoder::encode(const function& kernel) {
   program_.name = kernel.name;
   program_.most_threads = kernel.most_threads;
+  // They read behind the part of a tile that they use, and discard it.
+  program_.may_read_poison = kernel.name.starts_with("_ZN3cub") || kernel.name.starts_with("_ZN6thrust");
   constant(1, 0);  // `always`
   frames_.push_back({&kernel});
   for (const variable& p : kernel.parameters) {

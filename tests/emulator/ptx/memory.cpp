@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loads, stores, and atomic operations.
 #include <algorithm>
+#include <span>
 
 #include "encoder.hpp"
 #include "reach.hpp"
@@ -27,6 +28,25 @@ void broadcast(warp& w, const operation& o, lane_mask active, const std::byte* f
   }
 }
 
+/// One access of the host's memory, up to 16 bytes: others see all of it or nothing, as of a card's vectors,
+/// where CUB publishes a flag and a value together.
+template <std::size_t Bytes>
+void move_at_once(void* to, const void* from) {
+  using whole [[gnu::vector_size(Bytes), gnu::may_alias]] = unsigned char;
+  *static_cast<volatile whole*>(to) = *static_cast<const volatile whole*>(from);
+}
+/// As many elements as a vector may have, aligned as it is.
+template <class T>
+struct alignas(4 * sizeof(T)) vector_of {
+  std::array<T, 4> elements;
+};
+template <class T>
+void move_vector(void* to, const void* from, unsigned count) {
+  if (count == 1) return move_at_once<sizeof(T)>(to, from);
+  if (count == 2) return move_at_once<2 * sizeof(T)>(to, from);
+  move_at_once<4 * sizeof(T)>(to, from);
+}
+
 /// Whether the lanes have one value, the first one's.
 template <class T>
 bool same_in_lanes(const T* values, lane_mask active) {
@@ -44,9 +64,11 @@ void load(warp& w, const operation& o, lane_mask active) {
   const access how = access_of(o);
   if (S != space::local && w.what().races == nullptr && same_in_lanes(base, active)) {
     const auto lane = static_cast<unsigned>(std::countr_zero(active));
-    return broadcast<T>(
-        w, o, active,
-        reach<S>(w, lane, base[lane] + static_cast<std::uint64_t>(o.offset), sizeof(T) * o.count, how));
+    vector_of<T> all;
+    move_vector<T>(
+        &all, reach<S>(w, lane, base[lane] + static_cast<std::uint64_t>(o.offset), sizeof(T) * o.count, how),
+        o.count);
+    return broadcast<T>(w, o, active, std::as_bytes(std::span(all.elements)).data());
   }
   std::array<const std::byte*, warp_size> from{};
   const auto find = [&](std::size_t bytes) {
@@ -54,10 +76,16 @@ void load(warp& w, const operation& o, lane_mask active) {
       from[l] = reach<S>(w, l, base[l] + static_cast<std::uint64_t>(o.offset), bytes, how);
     });
   };
-  if (o.count == 1)
+  std::array<vector_of<T>, warp_size> vectors;
+  if (o.count == 1) {
     find(sizeof(T));
-  else
+  } else {
     find(sizeof(T) * o.count);
+    for_each_lane(active, [&](unsigned l) {
+      move_vector<T>(&vectors[l], from[l], o.count);
+      from[l] = std::as_bytes(std::span(vectors[l].elements)).data();
+    });
+  }
   for (unsigned n = 0; n < o.count; ++n) {
     const auto store = [&]<class R>(R) {
       auto* const to = w.lanes<R>(o.elements[n]);
@@ -87,8 +115,10 @@ void store(warp& w, const operation& o, lane_mask active) {
   const auto* const registers = w.lanes<unsigned char>(0);
   for_each_lane(active, [&](unsigned l) {
     std::byte* const to = reach<S>(w, l, base[l] + static_cast<std::uint64_t>(o.offset), bytes, access_of(o));
-    for (unsigned n = 0; n < o.count; ++n)
-      std::memcpy(to + n * sizeof(T), registers + o.elements[n] + std::size_t{l} * o.b, sizeof(T));
+    vector_of<T> all;
+    for (unsigned n = 0; n < std::min<unsigned>(o.count, 4); ++n)
+      std::memcpy(&all.elements[n], registers + o.elements[n] + std::size_t{l} * o.b, sizeof(T));
+    move_vector<T>(to, &all, o.count);
   });
 }
 

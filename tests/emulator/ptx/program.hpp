@@ -134,6 +134,7 @@ struct program {
   std::vector<relocation> relocations;
   std::vector<std::pair<slot, special>> specials;
   unsigned most_threads = 1024;
+  bool may_read_poison = false;  ///< shared memory that was never written; it looks like NaN and -1
 };
 
 /// Decodes a kernel; functions that it calls become part of it. Throws refusal, naming the line.

@@ -28,6 +28,10 @@ window find_window(warp& w, space s, request& r) {
   return found;
 }
 
+bool may_read_poison(warp& w, const window& found) {
+  return w.what().kernel->may_read_poison && found.begin == w.block().shared.begin();
+}
+
 namespace {
 
 std::string name_of(const request& r) {
