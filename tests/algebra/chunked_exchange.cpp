@@ -4,8 +4,6 @@
 // multiplies.
 #include "partita/algebra/chunked_exchange.hpp"
 
-#include <filesystem>
-#include <memory>
 #include <set>
 
 #include "partita/algebra/spmm.hpp"
@@ -16,8 +14,6 @@
 namespace test_chunked_exchange {
 
 using namespace test_support;
-
-namespace {
 
 struct problem {
   matrix_shape shape;  // of A
@@ -91,8 +87,6 @@ class watching_transport final : public forwarding_transport {
  private:
   exchanges* seen_;
 };
-
-}  // namespace
 
 TEST_CASE("any number of chunks: the bits and words of one exchange, on every policy and mesh") {
   constexpr int few[] = {2, 3, 50};

@@ -3,8 +3,6 @@
 // every policy and mesh.
 #include "partita/algebra/edge_scores.hpp"
 
-#include <algorithm>
-
 #include "partita/algebra/edge_scores_gradient.hpp"
 #include "partita/algebra/edge_spmm.hpp"
 #include "support/edge_matrices.hpp"
@@ -12,8 +10,6 @@
 namespace test_edge_scores {
 
 using namespace test_support;
-
-namespace {
 
 constexpr global_index n = 31;
 
@@ -71,8 +67,6 @@ struct definition {
         means[{e.row, h}] += softmax(e.row, e.col, h) * gradient(e.row, e.col, h);
   }
 };
-
-}  // namespace
 
 TEST_CASE("coefficients of a pattern and of its transpose, and the gradient of their scalars") {
   const auto entries = sparse_entries({n, n}, 4);

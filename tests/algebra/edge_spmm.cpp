@@ -10,8 +10,6 @@ namespace test_edge_spmm {
 
 using namespace test_support;
 
-namespace {
-
 constexpr matrix_shape shape{31, 31};
 constexpr global_index width = 6;
 
@@ -38,8 +36,6 @@ auto computed(const host_edges& e) {
     };
   };
 }
-
-}  // namespace
 
 TEST_CASE("products with an edge matrix and its transpose, with words as predicted") {
   const auto entries = sparse_entries(shape, 4);

@@ -3,9 +3,6 @@
 // many passes over the rows they take.
 #include "partita/algebra/epilogue.hpp"
 
-#include <algorithm>
-#include <filesystem>
-
 #include "partita/algebra/row_products.hpp"
 #include "partita/algebra/spmm.hpp"
 #include "partita/base/function.hpp"
@@ -16,8 +13,6 @@
 namespace test_epilogue {
 
 using namespace test_support;
-
-namespace {
 
 constexpr matrix_shape shape{31, 31};
 constexpr global_index width = 7;
@@ -51,8 +46,6 @@ void check_product(const host_mesh& m, const partita::sparse<double, dynamic_lay
   plan(-0.75, x, y, {.beta = 0.5, .bias = &bias, .relu = true, .drop = mask});
   CHECK(largest_difference(collect(y), expected(once, -0.75, 0.5)) < 1e-12);
 }
-
-}  // namespace
 
 TEST_CASE("a product with everything fused, under every policy on every mesh, of A and of A^T") {
   const std::vector<triplet<double>> entries = sparse_entries(shape);

@@ -11,8 +11,6 @@ namespace test_exact_row_sums {
 
 using namespace test_support;
 
-namespace {
-
 constexpr global_index n = 23, f = 5, added = 61;
 
 global_index id_of(global_index k) { return k * k % n; }
@@ -94,8 +92,6 @@ void expect_one_result(double tolerance) {
             CHECK(exact_results<T>(world, {ranks, 1, 1}, l, lists) == expected);
       });
 }
-
-}  // namespace
 
 TEST_CASE("float: row sums have the same bits however rows are dealt") { expect_one_result<float>(1e-6); }
 TEST_CASE("double: row sums have the same bits however rows are dealt") { expect_one_result<double>(1e-15); }

@@ -16,8 +16,6 @@ namespace test_exact_spmm {
 
 using namespace test_support;
 
-namespace {
-
 struct problem {
   matrix_shape shape{37, 29};  // of A
   global_index width = 5;
@@ -69,8 +67,6 @@ void expect_one_result(bool transpose) {
     });
   });
 }
-
-}  // namespace
 
 TEST_CASE("float: A X and A^T X have the same bits everywhere") {
   expect_one_result<float>(false);
@@ -124,8 +120,6 @@ TEST_CASE("sums and column sums have the same bits everywhere; what sums otherwi
     on_threads(on.size(), [&](const communicator& world) { check(world, on, false); });
 }
 
-namespace {
-
 /// X^T G, its column sums and the sum of X, of rows dealt to the ranks somehow, on parts of a mesh.
 template <class T>
 std::vector<double> sums_of_parts(const communicator& world) {
@@ -154,8 +148,6 @@ std::vector<double> sums_of_parts(const communicator& world) {
   all.push_back(sum(x));
   return all;
 }
-
-}  // namespace
 
 TEST_CASE("on parts of a mesh sums over rows are those of all ranks' rows, whoever has which") {
   std::vector<double> single, twice;

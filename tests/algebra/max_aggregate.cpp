@@ -2,10 +2,6 @@
 // The maximum over in-neighbours and its gradient: by hand, and on every policy and mesh.
 #include "partita/algebra/max_aggregate.hpp"
 
-#include <filesystem>
-#include <limits>
-#include <memory>
-
 #include "partita/comm/self.hpp"
 #include "partita/memory/mapped_store.hpp"
 #include "support/matrices.hpp"
@@ -13,8 +9,6 @@
 namespace test_max_aggregate {
 
 using namespace test_support;
-
-namespace {
 
 using matrix = dense<double, vertex_rows, host>;
 
@@ -32,8 +26,6 @@ sparse<double, dynamic_layout, host> four_vertices(const mesh<host>& m) {
   return distribute(m, row_1d.sparse, {4, 4}, edges);
 }
 const std::vector<double> four_features{1, -5, 2, -4, -1, -3, 2, -9};
-
-}  // namespace
 
 TEST_CASE("the maximum over in-neighbours of four vertices and its gradient, by hand") {
   const auto m = alone();

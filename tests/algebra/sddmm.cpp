@@ -10,8 +10,6 @@ namespace test_sddmm {
 
 using namespace test_support;
 
-namespace {
-
 constexpr matrix_shape shape{31, 31};
 constexpr global_index width = 6;
 constexpr double tolerance = 1e-12;
@@ -25,8 +23,6 @@ double dot(global_index v, global_index u, global_index h, int heads) {
     total += left_entry(v, j) * element(u, j);
   return total;
 }
-
-}  // namespace
 
 TEST_CASE("sampled products over tiles, with words as predicted") {
   const auto entries = sparse_entries(shape, 4);

@@ -2,8 +2,6 @@
 // Y = A X and Y = A^T X: right, and moving exactly what the closed forms say, for every policy on every mesh.
 #include "partita/algebra/spmm.hpp"
 
-#include <filesystem>
-
 #include "partita/memory/mapped_store.hpp"
 #include "partita/transfer/distribute.hpp"
 #include "support/matrices.hpp"
@@ -11,8 +9,6 @@
 namespace test_spmm {
 
 using namespace test_support;
-
-namespace {
 
 struct problem {
   matrix_shape shape;  // of A
@@ -114,8 +110,6 @@ tally every_pair_of_layouts(mesh_shape shape, How how) {
   });
   return found;
 }
-
-}  // namespace
 
 TEST_CASE("spmm: of all pairs of layouts, each multiplies right or is refused") {
   if (sanitized) return;

@@ -13,8 +13,6 @@ namespace test_spmm_bfloat16 {
 using namespace test_support;
 using base::bfloat16;
 
-namespace {
-
 global_index bytes_of(const ledger& l) {
   global_index bytes = 0;
   for (const ledger_entry& e : l.entries()) bytes += e.bytes;
@@ -94,8 +92,6 @@ void check(const policy& named, mesh_shape shape, const problem& p, spmm_options
     check_product(transposed(scaled), named.dense, p, options);
   });
 }
-
-}  // namespace
 
 TEST_CASE("an X of bfloat16: the bits of its floats, and half of their bytes, on every mesh") {
   const problem p{{47, 47}, 5};

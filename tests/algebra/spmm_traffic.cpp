@@ -9,8 +9,6 @@ namespace test_ledger {
 
 using namespace test_support;
 
-namespace {
-
 /// The size of piece i of n cut into p: the first n mod p are one longer.
 global_index piece(global_index n, int p, int i) { return n / p + (i < n % p ? 1 : 0); }
 
@@ -35,8 +33,6 @@ traffic of(const ledger& l, operation kind, const char* axis) {
 }
 
 constexpr global_index n = 101, f = 13;
-
-}  // namespace
 
 TEST_CASE("row_1d: every row that is not mine, f wide") {
   for (int p : {2, 3, 7, 16})

@@ -13,8 +13,6 @@ namespace test_spmm_transposed {
 
 using namespace test_support;
 
-namespace {
-
 using host_sparse = sparse<double, dynamic_layout, host>;
 
 struct problem {
@@ -60,8 +58,6 @@ auto one_way(const host_mesh& m, const policy& named, const problem& p, const bl
 auto one_way(const host_mesh& m, const policy& named, const problem& p) {
   return distribute(m, named, p.shape, share(p.entries, m.rank(), m.size()), symmetry::one_way);
 }
-
-}  // namespace
 
 TEST_CASE("A X and A^T X for wide, tall and few, in blocks of their own, on every policy and mesh") {
   for (const problem& p : {problem{{23, 9}, 5}, problem{{9, 23}, 4}, problem{{5, 2}, 3}})

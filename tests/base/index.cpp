@@ -3,8 +3,6 @@
 #include "partita/base/index.hpp"
 
 #include <doctest/doctest.h>
-#include <new>
-#include <vector>
 
 #include "support/ranks.hpp"
 

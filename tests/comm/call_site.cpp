@@ -2,9 +2,6 @@
 // Errors of the operations that a verb runs name the line that called the verb, not one of the library.
 #include "partita/comm/call_site.hpp"
 
-#include <stdexcept>
-#include <thread>
-
 #include "partita/algebra/gemm.hpp"
 #include "partita/algebra/reductions.hpp"
 #include "partita/algebra/spmm.hpp"
@@ -15,8 +12,6 @@
 namespace test_call_site {
 
 using namespace test_support;
-
-namespace {
 
 /// The error of two ranks of which the first calls `one` and the other nothing.
 std::string error_of(auto verb) {
@@ -33,8 +28,6 @@ std::string error_of(auto verb) {
   }
   return "";
 }
-
-}  // namespace
 
 TEST_CASE("the outermost call site counts, on the thread that has one") {
   const auto here = std::source_location::current(), there = std::source_location::current();

@@ -3,7 +3,6 @@
 #include "partita/comm/communicator.hpp"
 
 #include <doctest/doctest.h>
-#include <vector>
 
 #include "partita/comm/self.hpp"
 #include "support/ranks.hpp"

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A rank that fails must not leave the others waiting, and a mismatch between ranks is an error that names
 // them.
-#include <atomic>
-#include <chrono>
 #include <doctest/doctest.h>
 #include <thread>
-#include <vector>
 
 #include "support/ranks.hpp"
 
@@ -13,8 +10,6 @@ namespace test_comm_failures {
 
 using partita::communication_error, partita::communicator, partita::global_index, partita::request;
 using test_support::expect_error, test_support::on_threads, test_support::sees;
-
-namespace {
 
 struct lamp_error : std::runtime_error {
   using std::runtime_error::runtime_error;
@@ -67,8 +62,6 @@ void on_four(auto common, auto odd) {
     c.rank() == 2 ? odd(c, d) : common(c, d);
   });
 }
-
-}  // namespace
 
 TEST_CASE("a rank that throws frees ranks that wait in any operation") {
   for (const int ranks : {2, 4, 16}) {

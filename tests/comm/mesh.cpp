@@ -14,8 +14,6 @@ using test_support::on_threads;
 constexpr axis_set row(axis::row), col(axis::col), depth(axis::depth);
 using host_mesh = partita::mesh<partita::host>;
 
-namespace {
-
 /// Counts how often its group is split.
 class counting_transport final : public test_support::forwarding_transport {
  public:
@@ -30,8 +28,6 @@ class counting_transport final : public test_support::forwarding_transport {
  private:
   int splits_ = 0;
 };
-
-}  // namespace
 
 TEST_CASE("mesh: communicators lie along the axes") {
   for (const partita::mesh_shape shape :

@@ -3,10 +3,6 @@
 #include "partita/comm/request.hpp"
 
 #include <doctest/doctest.h>
-#include <span>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 #include "support/ranks.hpp"
 

@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A rank that waits for longer than the time limit says who has not come, to what and where. Ranks that do
 // not come wait until the others have failed, so that the limit alone decides.
-#include <atomic>
-#include <chrono>
-#include <condition_variable>
 #include <doctest/doctest.h>
-#include <mutex>
 #include <regex>
-#include <vector>
 
 #include "partita/comm/late.hpp"
 #include "partita/comm/mesh.hpp"
@@ -18,8 +13,6 @@
 namespace test_comm_timeout {
 
 using partita::communication_error, partita::communicator, partita::request, test_support::expect_error;
-
-namespace {
 
 constexpr std::chrono::milliseconds limit{200};
 
@@ -78,8 +71,6 @@ void check_matches(const std::string& what, const std::string& pattern) {
 }
 
 const std::string here = R"(\(timeout\.cpp:[0-9]+\))";
-
-}  // namespace
 
 TEST_CASE("times and ranks in words") {
   using namespace std::chrono_literals;

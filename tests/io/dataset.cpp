@@ -2,18 +2,12 @@
 // Directories of data sets: what they may hold, and what is refused.
 #include "partita/io/dataset.hpp"
 
-#include <algorithm>
-#include <cmath>
-#include <limits>
-
 #include "support/npz_files.hpp"
 #include "support/ranks.hpp"
 
 namespace test_dataset {
 
 using namespace test_support;
-
-namespace {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
@@ -29,8 +23,6 @@ struct small_dataset : scratch {
     return test_support::complaint(dir, [&] { io::load_dataset(dir); });
   }
 };
-
-}  // namespace
 
 TEST_CASE("dataset: a directory with dense features") {
   const small_dataset folder;

@@ -3,18 +3,12 @@
 // block are refused.
 #include "partita/io/dlpack.hpp"
 
-#include <algorithm>
-#include <cstdint>
-#include <utility>
-
 #include "partita/algebra/spmm.hpp"
 #include "support/matrices.hpp"
 
 namespace test_dlpack {
 
 using namespace test_support;
-
-namespace {
 
 /// A tensor of another library over a list of its own, which counts calls of its deleter.
 struct foreign {
@@ -32,8 +26,6 @@ struct foreign {
   }
   foreign(const foreign&) = delete;
 };
-
-}  // namespace
 
 TEST_CASE("dlpack: a matrix views a tensor and calls its deleter once, when it goes") {
   on_mesh({1, 1, 1}, [](const host_mesh& m) {

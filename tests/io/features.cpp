@@ -3,7 +3,6 @@
 #include "partita/io/features.hpp"
 
 #include <doctest/doctest.h>
-#include <vector>
 
 #include "support/ranks.hpp"
 
@@ -12,15 +11,11 @@ namespace test_features {
 using namespace partita;
 using test_support::expect_error;
 
-namespace {
-
 std::vector<float> row(const io::feature_table& x, global_index i) {
   std::vector<float> values(static_cast<std::size_t>(x.cols), -1);
   x.fill_row(i, values);
   return values;
 }
-
-}  // namespace
 
 TEST_CASE("features: the same rows, dense and sparse") {
   io::csr_array<float> compressed;

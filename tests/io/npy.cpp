@@ -1,19 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "partita/io/npy.hpp"
 
-#include <algorithm>
-#include <cstdint>
-#include <limits>
-#include <vector>
-
 #include "partita/base/random.hpp"
 #include "support/scratch.hpp"
 
 namespace test_io_npy {
 
 using namespace test_support;
-
-namespace {
 
 /// A .npy file of the given format version with `dictionary` as its header.
 std::string npy(const std::string& dictionary, const std::string& data = "", int version = 1) {
@@ -67,8 +60,6 @@ std::string complaint_of(const fs::path& dir, auto&& f) {
     return text.substr(dir.string().size() + 1);
   }
 }
-
-}  // namespace
 
 TEST_CASE_TEMPLATE("npy: what is written is read", T, float, double, std::int64_t, std::int32_t,
                    std::uint8_t) {

@@ -2,11 +2,6 @@
 #pragma once
 // What kernels of dense and sparse blocks must do, at any place: agree with the reference at odd sizes,
 // strides and alignments, and give the same bits again. Products with sparse blocks: spmm_laws.hpp.
-#include <array>
-#include <cmath>
-#include <cstddef>
-#include <string>
-#include <vector>
 
 #include "laws/spmm_laws.hpp"
 

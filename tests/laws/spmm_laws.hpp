@@ -2,12 +2,7 @@
 #pragma once
 // What products with sparse blocks must do, at any place: agree with the reference at odd sizes, strides and
 // alignments, with long rows and none.
-#include <array>
-#include <cmath>
-#include <cstddef>
 #include <doctest/doctest.h>
-#include <utility>
-#include <vector>
 
 #include "reference/kernels.hpp"
 #include "support/stage.hpp"

@@ -2,11 +2,7 @@
 // Chunks of far rows.
 #include "partita/local/far_chunks.hpp"
 
-#include <cstddef>
 #include <doctest/doctest.h>
-#include <filesystem>
-#include <memory>
-#include <numeric>
 
 #include "partita/memory/host_far.hpp"
 #include "partita/memory/mapped_store.hpp"

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The host kernels against the reference: odd sizes, strides, empty blocks, several threads, and the same
 // bits for all.
-#include <atomic>
 #include <set>
-#include <stdexcept>
 
 #include "laws/kernel_laws.hpp"
 

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The host's sparse kernels at every width, in allocations without room; rows of hubs; and the distance of
 // prefetching.
-#include <cstdlib>
-#include <string>
-#include <thread>
 
 #include "laws/width_laws.hpp"
 #include "partita/local/kernels.hpp"

@@ -3,10 +3,6 @@
 // its blocks, bit for bit, under every policy.
 #include "partita/matrix/csr_arrays.hpp"
 
-#include <algorithm>
-#include <memory>
-#include <utility>
-
 #include "partita/algebra/edge_spmm.hpp"
 #include "partita/algebra/sddmm.hpp"
 #include "partita/algebra/spmm.hpp"
@@ -19,8 +15,6 @@ namespace test_csr_arrays {
 using namespace test_support;
 using host_sparse = sparse<double, dynamic_layout, host>;
 using tiles = local::csr_tiles<double, host>;
-
-namespace {
 
 constexpr std::array<int, 5> ranks_tried = {1, 2, 3, 4, 6};
 
@@ -59,8 +53,6 @@ template <class T, layout L>
 void check_same(const host_dense<T, L>& a, const host_dense<T, L>& b) {
   CHECK(std::equal(a.values().begin(), a.values().end(), b.values().begin(), b.values().end()));
 }
-
-}  // namespace
 
 TEST_CASE("a view of tiles: the arrays are used where they are") {
   const std::vector<triplet<double>> all = sparse_entries({13, 13});

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sparse matrices from entries that the ranks hold between them: who holds what, on every sparse layout.
-#include <map>
-#include <utility>
 
 #include "partita/transfer/distribute.hpp"
 #include "support/matrices.hpp"
@@ -10,8 +8,6 @@ namespace test_sparse {
 
 using namespace partita;
 using test_support::expect_error, test_support::on_mesh;
-
-namespace {
 
 using entry = triplet<double>;
 using entries_of = std::map<std::pair<global_index, global_index>, double>;
@@ -174,8 +170,6 @@ void everywhere(auto body) {
     });
 }
 
-}  // namespace
-
 TEST_CASE("distribute: every rank holds its entries and no others, however they were spread") {
   for (const matrix_shape shape :
        {matrix_shape{19, 19}, matrix_shape{23, 14}, matrix_shape{6, 31}, matrix_shape{2, 2}}) {
@@ -263,8 +257,6 @@ TEST_CASE("transposed: the blocks of the transposed matrix") {
   }
 }
 
-namespace {
-
 /// Symmetric, with a diagonal.
 std::vector<entry> mirrored(global_index n) {
   std::vector<entry> entries;
@@ -275,8 +267,6 @@ std::vector<entry> mirrored(global_index n) {
   }
   return entries;
 }
-
-}  // namespace
 
 TEST_CASE("symmetric: is_symmetric sees values and pattern") {
   for (const mesh_shape shape : meshes)

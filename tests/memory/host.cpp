@@ -2,11 +2,7 @@
 // Buffers and queues of the host.
 #include "partita/memory/host.hpp"
 
-#include <cstddef>
-#include <cstdint>
 #include <doctest/doctest.h>
-#include <utility>
-#include <vector>
 
 #include "support/ranks.hpp"
 

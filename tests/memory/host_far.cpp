@@ -2,14 +2,7 @@
 // Far memory of host queues.
 #include "partita/memory/host_far.hpp"
 
-#include <algorithm>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <doctest/doctest.h>
-#include <filesystem>
-#include <memory>
-#include <thread>
 
 #include "partita/memory/mapped_store.hpp"
 #include "support/ranks.hpp"

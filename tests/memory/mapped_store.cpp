@@ -2,9 +2,7 @@
 // The scratch file of far memory.
 #include "partita/memory/mapped_store.hpp"
 
-#include <cstddef>
 #include <doctest/doctest.h>
-#include <filesystem>
 #include <fstream>
 
 #include "support/ranks.hpp"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention under every policy: both ways to the gradient of its coefficients, several hops with the same
 // coefficients, and the decoupled network, against plain loops, finite differences and one rank.
-#include <limits>
 
 #include "partita/algebra/loss.hpp"
 #include "partita/comm/self.hpp"
@@ -16,8 +15,6 @@ namespace test_attention {
 using namespace partita;
 using nn::attention, nn::attention_shape;
 using namespace test_support;
-
-namespace {
 
 using matrix = dense<double, vertex_rows, host>;
 using entries = std::vector<triplet<double>>;
@@ -87,8 +84,6 @@ std::vector<double> by_definition(const entries& pattern, const attention_shape&
 }
 
 mesh<host> alone() { return mesh<host>(self::world(), {1, 1, 1}); }
-
-}  // namespace
 
 TEST_CASE("attention is that of one rank on every policy, by rows and by edges, with words as predicted") {
   const entries pattern = sparse_entries({n, n}, 4);

@@ -15,8 +15,6 @@ using namespace test_support;
 
 using matrix = rows_matrix;
 
-namespace {
-
 using convolution = nn::sage_max_conv<double, host>;
 
 /// The edges, of which every rank has a share, as sage_max takes them.
@@ -30,8 +28,6 @@ sparse<double, dynamic_layout, host> four_vertices(const mesh<host>& m) {
   return edges_of(m, row_1d, 4, {{0, 3, 9.}, {0, 1, -1.}, {2, 1, 1.}, {0, 2, 1.}, {2, 0, 1.}});
 }
 const std::vector<double> four_features{1, -5, 2, -4, -1, -3, 2, -9};
-
-}  // namespace
 
 TEST_CASE("max convolution of four vertices, by hand") {
   const auto m = alone();

@@ -12,8 +12,6 @@ namespace test_decoupled {
 
 using namespace test_support;
 
-namespace {
-
 global_index piece(global_index n, int p, int i) { return n / p + (i < n % p ? 1 : 0); }
 
 /// What all ranks receive when n x c goes from rows to columns, or back: everything but what stays.
@@ -35,8 +33,6 @@ traffic redistributed(const nn::training_result& r) {
     if (e.kind == operation::all_to_all && (e.phase == "forward" || e.phase == "backward")) v += e.received;
   return v;
 }
-
-}  // namespace
 
 TEST_CASE(
     "decoupled under feature_column: four redistributions of n x classes, whatever the depth and the input "

@@ -60,8 +60,6 @@ TEST_CASE("a graph stored without its transpose has the same gradients") {
   });
 }
 
-namespace {
-
 /// Z = H W, whose gradient of W is added to what is there, or forgotten.
 class adding_layer final : public nn::layer<double, host> {
  public:
@@ -83,8 +81,6 @@ class adding_layer final : public nn::layer<double, host> {
   dense<double, replicated, host> part_;
   bool forgets_;
 };
-
-}  // namespace
 
 TEST_CASE("gradients are zero before a backward: a layer may add to them, and a forgotten one is found") {
   with_mesh({3, 1, 1}, [&](const host_mesh& m) {

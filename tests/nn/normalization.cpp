@@ -2,10 +2,6 @@
 // The matrices that models propagate with, by hand.
 #include "partita/nn/normalization.hpp"
 
-#include <array>
-#include <doctest/doctest.h>
-#include <utility>
-
 #include "support/layers.hpp"
 
 namespace test_normalization {

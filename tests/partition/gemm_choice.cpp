@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
-#include <string>
 
 #include "partita/partition/gemm_grid.hpp"
 
@@ -16,8 +15,6 @@ namespace test_gemm_choice {
 
 using namespace partita;
 using namespace partita::partition;
-
-namespace {
 
 struct product_shape {
   const char* name;
@@ -124,8 +121,6 @@ std::string rows_of_table(const product_shape& s) {
        "|---|---|---|---|---|---|\n",
        rows});
 }
-
-}  // namespace
 
 TEST_CASE("the chosen grids of the table in docs/gemm.md attain the bound, and the table is the library's") {
   const auto page = std::filesystem::path(__FILE__).parent_path() / "../../docs/gemm.md";

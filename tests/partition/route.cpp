@@ -9,8 +9,6 @@ namespace test_route {
 using namespace partita;
 using test_support::every_layout;
 
-namespace {
-
 constexpr axis_set none{};
 constexpr axis_set row = axis::row, col = axis::col, depth = axis::depth;
 constexpr layout x_row{row, none}, x_grid{row, col}, x_split{row | depth, col}, x_column{none, col},
@@ -43,8 +41,6 @@ static_assert(between({row | depth, none}, {row, none}) ==
               partition::route{partition::movement::all_gather, depth});
 static_assert(between({row | depth, none}, {depth, none}) ==
               partition::route{partition::movement::all_to_all, row | depth});
-
-}  // namespace
 
 TEST_CASE("routes: from every layout to itself, and to and from replicas") {
   const auto layouts = every_layout();

@@ -2,16 +2,12 @@
 // Vertices sampled by importance: probabilities, what is kept, and that it depends on nothing else.
 #include "partita/sampling/layer_sampler.hpp"
 
-#include <numeric>
-
 #include "support/samples.hpp"
 
 namespace test_layer_sampler {
 
 using namespace test_support;
 using sampling::layer_options, sampling::layer_sampler;
-
-namespace {
 
 constexpr global_index n = 67;
 
@@ -25,8 +21,6 @@ std::vector<global_index> all_vertices() {
   std::iota(all.begin(), all.end(), global_index{0});
   return all;
 }
-
-}  // namespace
 
 TEST_CASE("importance is the squared norm of columns, whatever the scale of A and however its rows are cut") {
   std::vector<double> norms(n, 0);

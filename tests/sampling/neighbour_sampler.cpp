@@ -2,17 +2,12 @@
 // Sampled neighbours: what is kept, how it is scaled, and that it depends on nothing else.
 #include "partita/sampling/neighbour_sampler.hpp"
 
-#include <numeric>
-#include <thread>
-
 #include "support/samples.hpp"
 
 namespace test_neighbour_sampler {
 
 using namespace test_support;
 using sampling::neighbour_options, sampling::neighbour_sampler;
-
-namespace {
 
 constexpr global_index n = 67;
 
@@ -36,8 +31,6 @@ sample sampled(const graph<double>& g, const neighbour_options& o, const std::ve
                std::uint64_t epoch = 3) {
   return sampled_by<neighbour_sampler<double>>(g, o, roots, epoch);
 }
-
-}  // namespace
 
 TEST_CASE("fan-out -1, or one that no row exceeds, gives the rows of A") {
   const auto a = by_rows(graph_entries(n));

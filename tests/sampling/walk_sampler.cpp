@@ -2,16 +2,12 @@
 // Subgraphs that random walks visit: the walks, what is between their vertices, and its normalisation.
 #include "partita/sampling/walk_sampler.hpp"
 
-#include <numeric>
-
 #include "support/samples.hpp"
 
 namespace test_walk_sampler {
 
 using namespace test_support;
 using sampling::walk_options, sampling::walk_sampler;
-
-namespace {
 
 constexpr global_index n = 67;
 
@@ -36,8 +32,6 @@ std::vector<global_index> walk(const graph<double>& g, const walk_options& o, gl
   }
   return path;
 }
-
-}  // namespace
 
 TEST_CASE("the block is A between the vertices that the walks visit, the same for all layers") {
   const auto a = by_rows(graph_entries(n));

@@ -2,12 +2,6 @@
 #pragma once
 // Edge matrices as functions of their targets, sources and heads, and every policy, mesh and cut of tiles
 // that they are tried on.
-#include <array>
-#include <cmath>
-#include <filesystem>
-#include <map>
-#include <memory>
-#include <utility>
 
 #include "partita/algebra/edge_matrix.hpp"
 #include "partita/algebra/row_exchange.hpp"

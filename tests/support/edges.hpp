@@ -2,16 +2,7 @@
 #pragma once
 // What kernels of edges must do, at any place: agree with the reference, be adjoint to each other, and give
 // the same bits again.
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
 #include <doctest/doctest.h>
-#include <limits>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "reference/kernels.hpp"
 #include "support/stage.hpp"

@@ -3,12 +3,7 @@
 // Matrices, dense and sparse, as functions of their global indices, what to hold results against, the meshes
 // and layouts they are tried on, and what the rules of the design say that a rank receives, counted element
 // by element.
-#include <array>
-#include <cmath>
 #include <doctest/doctest.h>
-#include <span>
-#include <string>
-#include <vector>
 
 #include "partita/base/random.hpp"
 #include "partita/partition/policies.hpp"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Every mesh that a policy may have on a number of ranks, and running a body on each.
-#include <vector>
 
 #include "partita/comm/mesh.hpp"
 #include "partita/memory/host.hpp"

@@ -2,10 +2,6 @@
 #pragma once
 // Products of distributed dense matrices of every layout, held to tests/reference and to what they predict to
 // receive.
-#include <cmath>
-#include <limits>
-#include <string>
-#include <vector>
 
 #include "partita/algebra/gemm.hpp"
 #include "reference/gemm.hpp"

@@ -3,7 +3,6 @@
 // What every run of training must show, whatever its policy, mesh and mode: words as predicted, the losses of
 // another run.
 #include <doctest/doctest.h>
-#include <string>
 
 #include "partita/train/options.hpp"
 #include "support/meshes.hpp"

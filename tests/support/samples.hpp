@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Graphs to sample from, and samples in global indices.
-#include <algorithm>
-#include <map>
 #include <set>
-#include <utility>
-#include <vector>
 
 #include "partita/comm/self.hpp"
 #include "partita/memory/host.hpp"

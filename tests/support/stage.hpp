@@ -2,11 +2,7 @@
 #pragma once
 // Where kernels under test run: a queue of their place, and copies of the test's data in its memory. The
 // place cuda is in stage_cuda.hpp.
-#include <cstddef>
 #include <deque>
-#include <memory>
-#include <span>
-#include <vector>
 
 #include "partita/local/kernels.hpp"
 #include "support/blocks.hpp"

@@ -3,16 +3,12 @@
 // bit, under every policy.
 #include "partita/transfer/assign_values.hpp"
 
-#include <limits>
-
 #include "partita/algebra/spmm.hpp"
 #include "support/matrices.hpp"
 
 namespace test_assign_values {
 
 using namespace test_support;
-
-namespace {
 
 constexpr matrix_shape size{31, 31};
 
@@ -64,8 +60,6 @@ void check(const host_mesh& m, const policy& p, symmetry kind, spmm_options opti
   assign_values(a, mine(entries));
   CHECK(planned() == before);
 }
-
-}  // namespace
 
 TEST_CASE("planned products see values that travel to their owners") {
   for_each_usual_mesh(rank_counts, [&](auto p, mesh_shape shape) {

@@ -2,9 +2,6 @@
 // Matrices from a rank's own CSR arrays: the same, bit for bit, as from triplets, under every policy.
 #include "partita/transfer/csr_rows.hpp"
 
-#include <cstdint>
-#include <iterator>
-#include <limits>
 #include <list>
 
 #include "partita/algebra/spmm.hpp"
@@ -16,8 +13,6 @@ namespace test_csr_rows {
 using namespace test_support;
 using transfer::csr_rows;
 using entry = triplet<double>;
-
-namespace {
 
 constexpr std::array<int, 5> ranks_tried = {1, 2, 3, 4, 6};
 
@@ -71,8 +66,6 @@ void check_like_triplets(matrix_shape shape) {
     });
   });
 }
-
-}  // namespace
 
 static_assert(std::forward_iterator<csr_rows<float, int, int>::iterator>);
 

@@ -3,10 +3,6 @@
 // refuse.
 #include "partita/transfer/distribute.hpp"
 
-#include <doctest/doctest.h>
-#include <string>
-#include <vector>
-
 #include "support/matrices.hpp"
 
 namespace test_distribute {

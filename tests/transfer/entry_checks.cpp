@@ -2,12 +2,6 @@
 // What is refused of the entries of a sparse matrix, and which matrices are symmetric.
 #include "partita/transfer/entry_checks.hpp"
 
-#include <doctest/doctest.h>
-#include <limits>
-#include <span>
-#include <string>
-#include <vector>
-
 #include "partita/algebra/spmm.hpp"
 #include "partita/transfer/distribute.hpp"
 #include "support/matrices.hpp"
@@ -18,8 +12,6 @@ using namespace partita;
 using namespace test_support;
 using entry = triplet<double>;
 using entries = std::vector<entry>;
-
-namespace {
 
 /// Whether entries are those of a symmetric matrix, dealt to the ranks of any number.
 bool symmetric(const entries& all) {
@@ -34,8 +26,6 @@ bool symmetric(const entries& all) {
   CHECK(answers[0] == answers[2]);
   return answers[0];
 }
-
-}  // namespace
 
 TEST_CASE("entry checks: what is symmetric once entries of one place are added up") {
   CHECK(symmetric({{0, 1, 1}, {0, 1, 1}, {1, 0, 2}}));

@@ -2,12 +2,6 @@
 // Entries on their way to the ranks that hold them, against a search for the tiles of every rank.
 #include "partita/transfer/entry_routing.hpp"
 
-#include <algorithm>
-#include <map>
-#include <numeric>
-#include <tuple>
-#include <utility>
-
 #include "partita/matrix/sorted_entries.hpp"
 #include "support/matrices.hpp"
 
@@ -16,8 +10,6 @@ namespace test_entry_routing {
 using namespace test_support;
 using transfer::routing_options, transfer::side;
 using entry_list = std::vector<triplet<double>>;
-
-namespace {
 
 constexpr auto ranks_tried = {1, 2, 3, 4, 6, 8, 9, 12};
 
@@ -84,8 +76,6 @@ std::vector<routed_case> cases_on(mesh_shape shape) {
   const blocking given = blocking::given(uneven, shape, nesting::rows);
   return {{{23, 23}, even(23), even(23)}, {{n, n}, given, given}, {{11, 17}, even(11), even(17)}};
 }
-
-}  // namespace
 
 TEST_CASE("entry_routing: every entry is at all ranks that hold it, and nowhere else") {
   for_each_usual_mesh(ranks_tried, [](const policy& p, mesh_shape shape) {

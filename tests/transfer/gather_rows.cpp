@@ -8,8 +8,6 @@ namespace test_gather_rows {
 
 using namespace test_support;
 
-namespace {
-
 std::string to_string(const problem& p) {
   return partita::to_string(p.x.shape()) + " on mesh " + partita::to_string(p.mesh) + ", " +
          partita::to_string(p.x.axes) + (p.columns == gathered_columns::own ? ", own columns" : "");
@@ -179,8 +177,6 @@ void every_layout_of(mesh_shape shape, matrix_shape size) {
   const partition::placement even = partition::evenly(size, shape, {});
   every_layout_of(shape, even.rows, even.cols);
 }
-
-}  // namespace
 
 TEST_CASE("gather_rows: every layout, lists and traffic") {
   every_layout_of({1, 1, 1}, {13, 5});

@@ -3,8 +3,6 @@
 // and where values are stored after all.
 #include "partita/transfer/scaled_pattern.hpp"
 
-#include <filesystem>
-
 #include "partita/algebra/spmm.hpp"
 #include "partita/memory/mapped_store.hpp"
 #include "partita/sampling/graph.hpp"
@@ -15,8 +13,6 @@ namespace test_scaled_pattern {
 
 using namespace test_support;
 using host_sparse = sparse<double, dynamic_layout, host>;
-
-namespace {
 
 /// P and factors of its rows and columns, or none; values of P's entries, which must not be read.
 struct problem {
@@ -99,8 +95,6 @@ void check_products(const policy& of, mesh_shape shape, const problem& p, std::s
 }
 
 constexpr spmm_options automatic[] = {{}};
-
-}  // namespace
 
 TEST_CASE("every policy on every mesh gives A X and A^T X, with and without a stored transpose") {
   const problem p{{101, 101}};
