@@ -32,8 +32,7 @@ row_homes random_homes(int ranks, std::int64_t number) {
 }
 /// `count` of the first `below` vertices in a random order.
 std::vector<global_index> random_roots(std::size_t count, global_index below, std::int64_t number) {
-  std::vector<global_index> all(static_cast<std::size_t>(below));
-  std::iota(all.begin(), all.end(), global_index{0});
+  std::vector<global_index> all = vertices_below(below);
   for (std::size_t i = all.size(); i > 1; --i)
     std::swap(all[i - 1], all[random_bits(23, number, static_cast<std::int64_t>(i)) % i]);
   all.resize(std::min(count, all.size()));
