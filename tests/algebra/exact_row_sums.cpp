@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows added up for the rows of a matrix have the same bits however they are dealt to ranks and lists, are
-// the sums that a fast mesh gives up to rounding, and move what the closed form says.
+// Sums of dealt rows have the same bits however they are dealt, and move the closed form's words.
 #include "partita/algebra/exact_row_sums.hpp"
 
 #include "partita/algebra/elementwise.hpp"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums over rows, columns and everything, and the row-wise softmax, on every layout: against sums of the
-// whole matrix, with what travels.
+// Sums of rows, columns and all, and row-wise softmax, on every layout, with what travels.
 #include "partita/algebra/reductions.hpp"
 
 #include "support/matrices.hpp"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Orthonormal columns on every layout: what Q and R promise, for matrices of every condition and scale, what
-// travels, and that every rank gets the same R.
+// Orthonormal columns on every layout: what Q and R promise for every condition and scale; traffic.
 #include "partita/algebra/tall_skinny.hpp"
 
 #include "support/matrices.hpp"

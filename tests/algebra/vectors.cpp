@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inner products, norms and updates, as one vector and column by column, on every layout: against loops over
-// the whole matrix, with what travels.
+// Inner products, norms and updates, whole and column by column, on every layout, with what travels.
 #include "partita/algebra/vectors.hpp"
 
 #include "support/matrices.hpp"

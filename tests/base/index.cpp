@@ -8,8 +8,7 @@
 
 namespace test_index {
 
-using namespace partita;
-using test_support::expect_error;
+using namespace test_support;
 
 TEST_CASE("indices: local ones are checked") {
   CHECK(to_local(0, "n") == 0);

@@ -8,8 +8,7 @@
 
 namespace test_request {
 
-using partita::communication_error, partita::communicator, partita::request, test_support::expect_error;
-using test_support::on_threads;
+using namespace test_support;
 
 static_assert(!std::is_copy_constructible_v<request> && std::is_nothrow_move_constructible_v<request>);
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks as DLPack tensors and back: the memory is shared, deleters are called once, and tensors that are no
-// block are refused.
+// Blocks as DLPack tensors and back: shared memory, deleters called once, and what is refused.
 #include "partita/io/dlpack.hpp"
 
 #include "partita/algebra/spmm.hpp"

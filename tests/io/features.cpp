@@ -8,8 +8,7 @@
 
 namespace test_features {
 
-using namespace partita;
-using test_support::expect_error;
+using namespace test_support;
 
 std::vector<float> row(const io::feature_table& x, global_index i) {
   std::vector<float> values(static_cast<std::size_t>(x.cols), -1);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What products with sparse blocks must do, at any place: agree with the reference at odd sizes, strides and
-// alignments, with long rows and none.
+// What products with sparse blocks must do anywhere: the reference's results, with long rows and none.
 #include <doctest/doctest.h>
 
 #include "reference/kernels.hpp"

@@ -10,8 +10,7 @@
 
 namespace test_far_chunks {
 
-using namespace partita;
-using test_support::expect_error;
+using namespace test_support;
 using host_queue = device_queue<host>;
 
 std::filesystem::path scratch() { return std::filesystem::temp_directory_path(); }

@@ -6,8 +6,7 @@
 
 namespace test_sparse {
 
-using namespace partita;
-using test_support::expect_error, test_support::on_mesh;
+using namespace test_support;
 
 using entry = triplet<double>;
 using entries_of = std::map<std::pair<global_index, global_index>, double>;
@@ -55,7 +54,8 @@ std::vector<entry> swapped(std::vector<entry> entries) {
 enum class spread { dealt, last_alone, every_third };
 constexpr auto spreads = {spread::dealt, spread::last_alone, spread::every_third};
 
-std::vector<entry> share(const std::vector<entry>& all, spread how, int rank, int ranks) {
+std::vector<entry> share(const std::vector<entry>& all, spread how, const host_mesh& m) {
+  const int rank = m.rank(), ranks = m.size();
   std::vector<entry> mine;
   for (std::size_t k = 0; k < all.size(); ++k) {
     const auto owner = how == spread::dealt
@@ -70,7 +70,7 @@ std::span<const entry> in(const std::vector<entry>& v) { return v; }
 
 host_sparse make(const host_mesh& m, layout l, matrix_shape shape, const std::vector<entry>& all,
                  spread how = spread::dealt, symmetry kind = symmetry::general) {
-  return distribute(m, l, shape, share(all, how, m.rank(), m.size()), kind);
+  return distribute(m, l, shape, share(all, how, m), kind);
 }
 
 /// The rank's entries, read from its tiles: tile t has the columns of row block t, cut further by where the
@@ -214,7 +214,7 @@ TEST_CASE("distribute: blockings of one's own") {
     sizes.front() = 2, sizes.back() += 13;
     const blocking cols =
         blocking::given(sizes.size() == 1 ? std::vector<global_index>{15} : sizes, m.shape(), nesting::rows);
-    const auto a = distribute(m, l, rows, cols, share(entries, spread::dealt, m.rank(), m.size()));
+    const auto a = distribute(m, l, rows, cols, share(entries, spread::dealt, m));
     CHECK(a.row_blocking() == rows);
     CHECK(a.col_blocking() == cols);
     check_distributed(m, a, entries);
@@ -272,7 +272,7 @@ TEST_CASE("symmetric: is_symmetric sees values and pattern") {
   for (const mesh_shape shape : meshes)
     on_mesh(shape, [](const host_mesh& m) {
       const auto symmetric = [&](const std::vector<entry>& all, spread how) {
-        const std::vector<entry> mine = share(all, how, m.rank(), m.size());
+        const std::vector<entry> mine = share(all, how, m);
         m.ledger().clear();
         const bool answer = is_symmetric(m.world(), in(mine));
         test_support::same(test_support::heard(m), test_support::all_reduced(2, m.rank(), m.size()),

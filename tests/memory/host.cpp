@@ -8,8 +8,7 @@
 
 namespace test_host_memory {
 
-using namespace partita;
-using test_support::expect_error;
+using namespace test_support;
 using host_queue = device_queue<host>;
 
 TEST_CASE_TEMPLATE("host: buffers are aligned, counted and released", T, std::int32_t, float, double) {

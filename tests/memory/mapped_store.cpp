@@ -9,8 +9,7 @@
 
 namespace test_mapped_store {
 
-using namespace partita;
-using test_support::expect_error;
+using namespace test_support;
 
 std::filesystem::path scratch() { return std::filesystem::temp_directory_path(); }
 

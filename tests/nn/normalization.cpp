@@ -6,7 +6,6 @@
 
 namespace test_normalization {
 
-using namespace partita;
 using namespace test_support;
 
 TEST_CASE("normalisation of two vertices and one weighted edge") {

@@ -120,8 +120,7 @@ TEST_CASE("a model refuses parameters of another, and a missing block") {
   const nn::builder<double, host> second(m, rows, {}, first.parameters());
   CHECK_THROWS_WITH_AS(
       second.glorot("W", {3, 5}),
-      "a model needs parameter W0 of 3 x 5 where the model whose parameters it shares has W0 "
-      "of 3 x 4",
+      "a model needs parameter W0 of 3 x 5 where the model whose parameters it shares has W0 of 3 x 4",
       shape_error);
   CHECK_THROWS_AS((nn::graph_of_layers<double, host>(std::vector<operator_matrix>{})), shape_error);
 }

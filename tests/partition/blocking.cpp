@@ -8,8 +8,7 @@
 
 namespace test_blocking {
 
-using namespace partita;
-using test_support::every_small_mesh, test_support::expect_error;
+using namespace test_support;
 
 constexpr axis_set row = axis::row, depth = axis::depth;
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Planning alone, on more ranks than there are here: the chosen grids against the minimum over all grids and
-// against the splits of COSMA, and the table of docs/gemm.md.
+// Grids planned for many ranks against the minimum over all, COSMA's splits and docs/gemm.md.
 #include "partita/partition/gemm_choice.hpp"
 
 #include <cmath>

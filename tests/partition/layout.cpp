@@ -6,8 +6,7 @@
 
 namespace test_layout {
 
-using namespace partita;
-using test_support::every_layout, test_support::expect_error;
+using namespace test_support;
 
 constexpr axis_set none{};
 constexpr axis_set row = axis::row, col = axis::col, depth = axis::depth;

@@ -6,8 +6,7 @@
 
 namespace test_route {
 
-using namespace partita;
-using test_support::every_layout;
+using namespace test_support;
 
 constexpr axis_set none{};
 constexpr axis_set row = axis::row, col = axis::col, depth = axis::depth;

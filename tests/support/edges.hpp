@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What kernels of edges must do, at any place: agree with the reference, be adjoint to each other, and give
-// the same bits again.
+// What kernels of edges must do anywhere: the reference's results, adjoints, and the same bits again.
 #include <doctest/doctest.h>
 
 #include "reference/kernels.hpp"

@@ -42,6 +42,10 @@ std::vector<triplet<T>> share(const std::vector<triplet<T>>& entries, int rank, 
     mine.push_back(entries[e]);
   return mine;
 }
+template <class T>
+std::vector<triplet<T>> share(const std::vector<triplet<T>>& entries, const auto& mesh) {
+  return share(entries, mesh.rank(), mesh.size());
+}
 
 /// Every mesh up to 3 x 3 x 3.
 inline std::vector<mesh_shape> every_small_mesh() {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Where kernels under test run: a queue of their place, and copies of the test's data in its memory. The
-// place cuda is in stage_cuda.hpp.
+// Where kernels under test run: a queue, and copies of the test's data. Of CUDA: stage_cuda.hpp.
 #include <deque>
 
 #include "partita/local/kernels.hpp"

@@ -8,7 +8,6 @@
 
 namespace test_entry_checks {
 
-using namespace partita;
 using namespace test_support;
 using entry = triplet<double>;
 using entries = std::vector<entry>;
@@ -51,7 +50,7 @@ TEST_CASE("entry checks: neither signs nor powers of 2 are mistaken") {
 
 TEST_CASE("entry checks: a matrix that is symmetric after adding up is distributed as such") {
   on_mesh({2, 1, 1}, [](const mesh<host>& m) {
-    const entries mine = share(entries{{0, 1, 1}, {0, 1, 1}, {1, 0, 2}, {2, 1, 0}}, m.rank(), m.size());
+    const entries mine = share(entries{{0, 1, 1}, {0, 1, 1}, {1, 0, 2}, {2, 1, 0}}, m);
     const auto a = distribute(m, row_1d, {3, 3}, mine, symmetry::symmetric);
     CHECK(transposed(a).local() == a.local());
   });
@@ -64,7 +63,7 @@ TEST_CASE("entry checks: an entry that is no finite number is named") {
         "entry (2, 1) of a sparse matrix is " + name + ", which is not a finite number (given by rank 1)",
         [&] {
           on_mesh({2, 1, 1}, [&](const mesh<host>& m) {
-            distribute(m, row_1d, {3, 3}, share(entries{{0, 1, 1}, {2, 1, value}}, m.rank(), m.size()));
+            distribute(m, row_1d, {3, 3}, share(entries{{0, 1, 1}, {2, 1, value}}, m));
           });
         });
   };

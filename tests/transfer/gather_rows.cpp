@@ -283,8 +283,7 @@ TEST_CASE("gather_rows: what it refuses") {
     expect_error<error>("the rows of the lists have not been received", [&] { plan.rows(0, x, y); });
     expect_error<error>("finish was called without start", [&] { plan.finish(); });
     expect_error<shape_error>(
-        "planned for 13 x 5, rows cut by row+col+depth, columns by none, was given a "
-        "matrix of 12 x 5",
+        "planned for 13 x 5, rows cut by row+col+depth, columns by none, was given a matrix of 12 x 5",
         [&] { plan.start(other); });
     plan.start(x);
     expect_error<error>("assign was called between start and finish", [&] { plan.assign({1}); });

@@ -34,7 +34,7 @@ TEST_CASE("in-edges are whole rows in the order of columns, and those of own ver
     for_each_mesh(std::array{1, 2, 4, 6, 9, 12}, [&](const policy& p, mesh_shape shape) {
       on_threads(shape.size(), [&](const communicator& world) {
         const host_mesh m(world, shape, device_queue<host>(), most);
-        const auto a = distribute(m, p.sparse, {n, n}, share(entries, m.rank(), m.size()));
+        const auto a = distribute(m, p.sparse, {n, n}, share(entries, m));
         const in_edges<double, host> found(a);
         CHECK(found.range() == a.row_range());
         CHECK(columns_of(m.queue(), found.all_rows()) == sources(found.range()));
