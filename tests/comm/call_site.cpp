@@ -18,7 +18,7 @@ std::string error_of(auto verb) {
   try {
     partita::threads::run(2, [&](const communicator& world) {
       const host_mesh m(world, {2, 1, 1});
-      const auto a = distribute(m, row_1d, {9, 9}, share(sparse_entries({9, 9}), m.rank(), m.size()));
+      const auto a = distribute(m, row_1d, {9, 9}, share(sparse_entries({9, 9}), m));
       const auto x = generate<double>(m, row_1d.dense, {9, 3}, field(1));
       m.along(axis::row);
       if (m.rank() == 0) verb(a, x);
